@@ -1,0 +1,202 @@
+// Package catalog has the types of what is known about servers and tools, as
+// immutable snapshots. It imports nothing of mcpx.
+package catalog
+
+import (
+	"encoding/json"
+	"sort"
+)
+
+// State is where the session of one upstream server stands (design 7, issue 4).
+type State string
+
+// The states of a server.
+const (
+	// Connecting: a first attempt, or a fresh session after a loss, is under way.
+	Connecting State = "connecting"
+	// Ready: a session is open and answers.
+	Ready State = "ready"
+	// Degraded: answers, but fails health checks or is in a crash loop.
+	Degraded State = "degraded"
+	// Unavailable: the last attempt failed; another follows after a backoff.
+	Unavailable State = "unavailable"
+	// Disabled: the config says so; never connected.
+	Disabled State = "disabled"
+)
+
+// Tool is one tool as its server declared it. The schemas are the upstream's
+// bytes (compacted at most); nothing in mcpx re-encodes them.
+type Tool struct {
+	Name        string
+	Title       string
+	Description string
+	// InputSchema is the JSON Schema of the arguments; nil where the server sent none.
+	InputSchema json.RawMessage
+	// OutputSchema is nil where the tool declares none.
+	OutputSchema json.RawMessage
+	// Annotations is the raw annotations object, nil where absent.
+	Annotations json.RawMessage
+	// Hints are the annotations that decide something, decoded.
+	Hints Hints
+	// Raw is the whole definition as it was sent.
+	Raw json.RawMessage
+}
+
+// Hints are the behaviour annotations of a tool (MCP ToolAnnotations). A nil
+// pointer means that the tool does not say.
+type Hints struct {
+	ReadOnly    *bool `json:"readOnlyHint"`
+	Destructive *bool `json:"destructiveHint"`
+	Idempotent  *bool `json:"idempotentHint"`
+	OpenWorld   *bool `json:"openWorldHint"`
+}
+
+// IsReadOnly reports whether the tool is declared read-only. Absent means no
+// (the default of the specification).
+func (h Hints) IsReadOnly() bool { return h.ReadOnly != nil && *h.ReadOnly }
+
+// IsDestructive reports whether the tool may destroy something: declared so, or
+// not declared and not read-only (the default of the specification).
+func (h Hints) IsDestructive() bool {
+	if h.Destructive != nil {
+		return *h.Destructive
+	}
+	return !h.IsReadOnly()
+}
+
+// IsIdempotent reports whether a repeated call does no more than the first.
+func (h Hints) IsIdempotent() bool { return h.Idempotent != nil && *h.Idempotent }
+
+// IsOpenWorld reports whether the tool reaches outside. Absent means yes (the
+// default of the specification).
+func (h Hints) IsOpenWorld() bool { return h.OpenWorld == nil || *h.OpenWorld }
+
+// Server is what is known about one upstream server at one moment.
+type Server struct {
+	Name string
+	// Title is the server's own display name (serverInfo), foreign text.
+	Title string
+	// Version is the server's own version (serverInfo), foreign text.
+	Version string
+	// Description comes from the config and replaces Instructions where texts
+	// are made for the model.
+	Description string
+	// Instructions is what the server says of itself, foreign text.
+	Instructions string
+	// State and Reason are live. Reason is empty for Ready.
+	State  State
+	Reason string
+	// RetryAfter is the number of seconds until the next attempt, 0 if unknown.
+	RetryAfter float64
+	// Transport is stdio, http, sse or websocket.
+	Transport string
+	// Protocol is the negotiated revision such as 2026-07-28, empty before that.
+	Protocol string
+	// Known is false until a tools/list of this server was seen, live or on disk.
+	Known bool
+	// Tools are in the upstream's order. Tools that policy hides are not in it.
+	Tools []Tool
+
+	index map[string]int
+}
+
+// Purpose is the text that says what the server is for: the config's
+// description, else the server's instructions. Foreign text, uncleaned.
+func (s *Server) Purpose() string {
+	if s.Description != "" {
+		return s.Description
+	}
+	return s.Instructions
+}
+
+// Tool finds a tool by its exact name.
+func (s *Server) Tool(name string) (*Tool, bool) {
+	if s.index == nil {
+		for i := range s.Tools {
+			if s.Tools[i].Name == name {
+				return &s.Tools[i], true
+			}
+		}
+		return nil, false
+	}
+	i, ok := s.index[name]
+	if !ok {
+		return nil, false
+	}
+	return &s.Tools[i], true
+}
+
+// ToolNames are the names in the upstream's order.
+func (s *Server) ToolNames() []string {
+	names := make([]string, len(s.Tools))
+	for i := range s.Tools {
+		names[i] = s.Tools[i].Name
+	}
+	return names
+}
+
+// Snapshot is everything known at one moment. It is immutable: nobody writes to
+// it, or to what it points to, after [NewSnapshot] returned it.
+type Snapshot struct {
+	// Servers are sorted by name.
+	Servers []Server
+
+	index map[string]int
+}
+
+// NewSnapshot takes over servers, sorts them by name and indexes them.
+func NewSnapshot(servers []Server) *Snapshot {
+	sort.Slice(servers, func(i, j int) bool { return servers[i].Name < servers[j].Name })
+	snap := &Snapshot{Servers: servers, index: make(map[string]int, len(servers))}
+	for i := range servers {
+		snap.index[servers[i].Name] = i
+		if servers[i].index == nil {
+			servers[i].index = indexTools(servers[i].Tools)
+		}
+	}
+	return snap
+}
+
+func indexTools(tools []Tool) map[string]int {
+	index := make(map[string]int, len(tools))
+	for i := range tools {
+		if _, twice := index[tools[i].Name]; !twice {
+			index[tools[i].Name] = i
+		}
+	}
+	return index
+}
+
+// WithTools returns a copy of s that has these tools, and only these.
+func (s Server) WithTools(tools []Tool) Server {
+	s.Tools = tools
+	s.index = indexTools(tools)
+	return s
+}
+
+// Server finds a server by its exact name.
+func (s *Snapshot) Server(name string) (*Server, bool) {
+	i, ok := s.index[name]
+	if !ok {
+		return nil, false
+	}
+	return &s.Servers[i], true
+}
+
+// ServerNames are the names of all servers, sorted.
+func (s *Snapshot) ServerNames() []string {
+	names := make([]string, len(s.Servers))
+	for i := range s.Servers {
+		names[i] = s.Servers[i].Name
+	}
+	return names
+}
+
+// Tools counts the tools of all servers.
+func (s *Snapshot) Tools() int {
+	n := 0
+	for i := range s.Servers {
+		n += len(s.Servers[i].Tools)
+	}
+	return n
+}
