@@ -1,0 +1,220 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Framing is how messages are told apart on a stream.
+type Framing int32
+
+// The framings of MCP over stdio.
+const (
+	// Newline: one message a line (the specification's).
+	Newline Framing = iota
+	// ContentLength: header lines, an empty line, then so many bytes (that of
+	// the Language Server Protocol; older MCP systems use it).
+	ContentLength
+)
+
+// TooLargeError is a message over the limit. The stream goes on behind it.
+type TooLargeError struct {
+	// Limit is in bytes.
+	Limit int64
+	// Head and Tail are the first and the last bytes of the message, at most
+	// 4 KiB each, from which the id can mostly be read.
+	Head, Tail []byte
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("message over the limit of %d bytes", e.Limit)
+}
+
+const (
+	edge       = 4 << 10
+	maxHeaders = 16 << 10
+)
+
+// Reader reads messages from a stream, whichever framing each one has. It is
+// for one goroutine.
+type Reader struct {
+	r     *bufio.Reader
+	limit int64
+	// framing is that of the last message read.
+	framing atomic.Int32
+	noise   func(line []byte)
+}
+
+// NewReader returns a reader of r. A message over limit bytes costs a
+// [TooLargeError]; noise, which may be nil, is told of each line that is no
+// message (the slice is valid during the call only).
+func NewReader(r io.Reader, limit int64, noise func(line []byte)) *Reader {
+	if noise == nil {
+		noise = func([]byte) {}
+	}
+	return &Reader{r: bufio.NewReaderSize(r, 64<<10), limit: limit, noise: noise}
+}
+
+// Framing is the framing of the last message that was read.
+func (r *Reader) Framing() Framing { return Framing(r.framing.Load()) }
+
+// Read returns the next message, which the caller owns. Blank lines, a byte
+// order mark and lines that are no JSON object or array are passed over. A last
+// line without its newline counts. The error is io.EOF at the end of the
+// stream, or a *[TooLargeError], after which Read may be called again.
+func (r *Reader) Read() ([]byte, error) {
+	for {
+		line, err := r.line(r.limit)
+		text := bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
+		var large *TooLargeError
+		switch {
+		case errors.As(err, &large):
+			return nil, err
+		case len(text) > 0 && (text[0] == '{' || text[0] == '['):
+			r.framing.Store(int32(Newline))
+			return text, nil
+		case isHeader(text):
+			length, ok := r.headers(text)
+			if !ok {
+				continue
+			}
+			body, err := r.body(length)
+			if err == nil {
+				r.framing.Store(int32(ContentLength))
+			}
+			return body, err
+		case len(text) > 0:
+			r.noise(text)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// line reads up to and including a newline. What is over the limit is read and
+// thrown away.
+func (r *Reader) line(limit int64) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.r.ReadSlice('\n')
+		if int64(len(line)+len(part)) > limit {
+			return nil, r.skipLine(append(line, part...), err)
+		}
+		line = append(line, part...)
+		if err == nil {
+			return line, nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// skipLine drops the rest of a line that is too long.
+func (r *Reader) skipLine(line []byte, err error) error {
+	large := &TooLargeError{Limit: r.limit, Head: bytes.Clone(line[:min(edge, len(line))])}
+	tail := bytes.Clone(line[max(0, len(line)-edge):])
+	for errors.Is(err, bufio.ErrBufferFull) {
+		var part []byte
+		part, err = r.r.ReadSlice('\n')
+		tail = append(tail, part[max(0, len(part)-edge):]...)
+		tail = tail[max(0, len(tail)-edge):]
+	}
+	if err != nil {
+		return err
+	}
+	large.Tail = tail
+	return large
+}
+
+func isHeader(line []byte) bool {
+	name, _, ok := bytes.Cut(line, []byte(":"))
+	return ok && (bytes.EqualFold(name, []byte("Content-Length")) || bytes.EqualFold(name, []byte("Content-Type")))
+}
+
+// headers reads the header lines that follow first, up to the empty one.
+func (r *Reader) headers(first []byte) (length int64, ok bool) {
+	length = -1
+	line := first
+	for total := 0; total < maxHeaders; total += len(line) + 2 {
+		name, value, _ := strings.Cut(string(line), ":")
+		if strings.EqualFold(name, "Content-Length") {
+			n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			if err == nil && n >= 0 {
+				length = n
+			}
+		}
+		next, err := r.line(maxHeaders)
+		if err != nil {
+			return 0, false
+		}
+		line = bytes.TrimSpace(next)
+		if len(line) == 0 {
+			return length, length >= 0
+		}
+	}
+	return 0, false
+}
+
+func (r *Reader) body(length int64) ([]byte, error) {
+	if length <= r.limit {
+		body := make([]byte, length)
+		_, err := io.ReadFull(r.r, body)
+		return bytes.TrimSpace(body), err
+	}
+	large := &TooLargeError{Limit: r.limit, Head: make([]byte, edge), Tail: make([]byte, edge)}
+	if _, err := io.ReadFull(r.r, large.Head); err != nil {
+		return nil, err
+	}
+	if _, err := io.CopyN(io.Discard, r.r, length-2*edge); err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(r.r, large.Tail); err != nil {
+		return nil, err
+	}
+	return nil, large
+}
+
+// Writer writes whole messages to a stream. It is safe for concurrent use.
+type Writer struct {
+	mu      sync.Mutex
+	w       io.Writer
+	framing atomic.Int32
+}
+
+// NewWriter returns a writer to w.
+func NewWriter(w io.Writer, framing Framing) *Writer {
+	writer := &Writer{w: w}
+	writer.framing.Store(int32(framing))
+	return writer
+}
+
+// SetFraming changes how the messages to come are framed.
+func (w *Writer) SetFraming(f Framing) { w.framing.Store(int32(f)) }
+
+// Write writes one message, which has no newline in it (JSON as encoding/json
+// compacts it), in a single call to the underlying writer.
+func (w *Writer) Write(message []byte) error {
+	var frame []byte
+	if Framing(w.framing.Load()) == ContentLength {
+		frame = make([]byte, 0, len(message)+40)
+		frame = fmt.Appendf(frame, "Content-Length: %d\r\n\r\n", len(message))
+		frame = append(frame, message...)
+	} else {
+		frame = make([]byte, 0, len(message)+1)
+		frame = append(frame, message...)
+		frame = append(frame, '\n')
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err := w.w.Write(frame)
+	return err
+}
