@@ -1,0 +1,145 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Page is one decoded page of a tools/list answer.
+type Page struct {
+	Tools []Tool
+	// NextCursor is the raw cursor (a JSON string) of the next page, nil at the end.
+	NextCursor json.RawMessage
+	// Faults says of each refused definition which one and why. A refused one
+	// costs nothing but itself.
+	Faults []string
+}
+
+// DecodePage reads one tools/list result. Each definition is decoded by itself,
+// and its schemas are kept as raw JSON: typed decoding of the whole list is what
+// makes one odd schema hide all tools in other gateways.
+func DecodePage(result json.RawMessage) (Page, error) {
+	var body struct {
+		Tools      json.RawMessage `json:"tools"`
+		NextCursor json.RawMessage `json:"nextCursor"`
+	}
+	if err := json.Unmarshal(result, &body); err != nil {
+		return Page{}, fmt.Errorf("reading tools/list: %w", err)
+	}
+	var page Page
+	if isText(body.NextCursor) && string(body.NextCursor) != `""` {
+		page.NextCursor = body.NextCursor
+	}
+	if len(body.Tools) == 0 || string(body.Tools) == "null" {
+		return page, nil
+	}
+	var definitions []json.RawMessage
+	if err := json.Unmarshal(body.Tools, &definitions); err != nil {
+		return Page{}, fmt.Errorf("reading tools/list: tools is not an array")
+	}
+	for i, raw := range definitions {
+		tool, err := DecodeTool(raw)
+		if err != nil {
+			page.Faults = append(page.Faults, fmt.Sprintf("tool %d: %v", i+1, err))
+			continue
+		}
+		page.Tools = append(page.Tools, tool)
+	}
+	return page, nil
+}
+
+// DecodeTool reads one tool definition. Only a definition without a usable name
+// is refused; a schema of the wrong kind is kept as it is, for those who read it
+// to cope with.
+func DecodeTool(raw json.RawMessage) (Tool, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
+		return Tool{}, fmt.Errorf("the definition is not an object")
+	}
+	tool := Tool{Raw: compact(raw)}
+	if err := json.Unmarshal(members["name"], &tool.Name); err != nil || tool.Name == "" {
+		return Tool{}, fmt.Errorf("the name is missing or not a string")
+	}
+	tool.Title = text(members["title"])
+	tool.Description = text(members["description"])
+	tool.InputSchema = present(members["inputSchema"])
+	tool.OutputSchema = present(members["outputSchema"])
+	if hints := present(members["annotations"]); hints != nil && hints[0] == '{' {
+		tool.Annotations = hints
+		tool.Hints = decodeHints(hints)
+		if tool.Title == "" {
+			var named struct {
+				Title json.RawMessage `json:"title"`
+			}
+			if json.Unmarshal(hints, &named) == nil {
+				tool.Title = text(named.Title)
+			}
+		}
+	}
+	return tool, nil
+}
+
+// decodeHints reads each hint by itself, so that one of the wrong type does not
+// hide the others.
+func decodeHints(raw json.RawMessage) Hints {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return Hints{}
+	}
+	flag := func(name string) *bool {
+		var b bool
+		if members[name] == nil || json.Unmarshal(members[name], &b) != nil {
+			return nil
+		}
+		return &b
+	}
+	return Hints{
+		ReadOnly:    flag("readOnlyHint"),
+		Destructive: flag("destructiveHint"),
+		Idempotent:  flag("idempotentHint"),
+		OpenWorld:   flag("openWorldHint"),
+	}
+}
+
+// Unique keeps the first tool of each name. A later one of the same name is
+// refused and said so: to let it win would let a server shadow its own tools.
+func Unique(tools []Tool) (kept []Tool, faults []string) {
+	seen := make(map[string]bool, len(tools))
+	for _, tool := range tools {
+		if seen[tool.Name] {
+			faults = append(faults, fmt.Sprintf("tool %q: the name occurs twice; only the first is kept", tool.Name))
+			continue
+		}
+		seen[tool.Name] = true
+		kept = append(kept, tool)
+	}
+	return kept, faults
+}
+
+func isText(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '"' }
+
+func text(raw json.RawMessage) string {
+	var s string
+	if !isText(raw) || json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// present returns the value compacted, and nil for an absent one or null.
+func present(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	return compact(raw)
+}
+
+func compact(raw json.RawMessage) json.RawMessage {
+	var out bytes.Buffer
+	out.Grow(len(raw))
+	if json.Compact(&out, raw) != nil {
+		return bytes.Clone(raw)
+	}
+	return out.Bytes()
+}
