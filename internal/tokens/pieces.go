@@ -1,0 +1,202 @@
+package tokens
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// class is what the split rule of o200k_base needs to know about a character.
+// The bits are sets, since some letters count as upper and as lower case.
+type class uint8
+
+const (
+	upper  class = 1 << iota // Lu, Lt, Lm, Lo, M
+	lower                    // Ll, Lm, Lo, M
+	number                   // N
+	space                    // white space
+	eol                      // \r and \n (with space)
+	mark                     // M (with upper and lower): may also stand before a word
+	letter = upper | lower
+)
+
+// asciiClass has the class of every ASCII byte; no bit means punctuation.
+var asciiClass = func() (t [utf8.RuneSelf]class) {
+	for c := range t {
+		switch {
+		case 'a' <= c && c <= 'z':
+			t[c] = lower
+		case 'A' <= c && c <= 'Z':
+			t[c] = upper
+		case '0' <= c && c <= '9':
+			t[c] = number
+		case c == '\n' || c == '\r':
+			t[c] = space | eol
+		case c == ' ' || '\t' <= c && c <= '\f':
+			t[c] = space
+		}
+	}
+	return t
+}()
+
+// classAt gives the class and the length in bytes of the character at s[i].
+func classAt(s string, i int) (class, int) {
+	if c := s[i]; c < utf8.RuneSelf {
+		return asciiClass[c], 1
+	}
+	r, n := utf8.DecodeRuneInString(s[i:])
+	return runeClass(r), n
+}
+
+func runeClass(r rune) class {
+	switch {
+	case 0x4e00 <= r && r <= 0x9fff, 0xac00 <= r && r <= 0xd7a3, 0x3041 <= r && r <= 0x3096:
+		return upper | lower
+	case unicode.IsLower(r):
+		return lower
+	case unicode.IsUpper(r), unicode.IsTitle(r):
+		return upper
+	case unicode.IsLetter(r):
+		return upper | lower
+	case unicode.IsMark(r):
+		return upper | lower | mark
+	case unicode.IsNumber(r):
+		return number
+	case unicode.IsSpace(r):
+		return space
+	}
+	return 0
+}
+
+// nextPiece gives the end of the piece that starts at s[i], as the split rule of o200k_base has it:
+//
+//	[^\r\n\p{L}\p{N}]?U*L+('s|'t|'re|'ve|'m|'ll|'d)? | [^\r\n\p{L}\p{N}]?U+L*('s|…)? |
+//	\p{N}{1,3} | ?[^\s\p{L}\p{N}]+[\r\n/]* | \s*[\r\n]+ | \s+(?!\S) | \s+
+//
+// where U is upper and L is lower. No token crosses the end of a piece.
+func nextPiece(s string, i int) int {
+	c, n := classAt(s, i)
+	switch {
+	case c&letter != 0 && c&mark == 0:
+		return word(s, i)
+	case c == number:
+		return digits(s, i+n)
+	}
+	if c&eol == 0 && i+n < len(s) {
+		if d, _ := classAt(s, i+n); d&letter != 0 {
+			return word(s, i+n)
+		}
+	}
+	if c&letter != 0 {
+		return word(s, i)
+	}
+	if c&space == 0 {
+		return punct(s, i+n)
+	}
+	if s[i] == ' ' && i+1 < len(s) {
+		if d, m := classAt(s, i+1); d == 0 {
+			return punct(s, i+1+m)
+		}
+	}
+	return blank(s, i)
+}
+
+// word is the run of upper-case and then lower-case letters at i, with an English contraction.
+func word(s string, i int) int {
+	end := i   // after U*
+	both := -1 // after the last letter of U* that is also in L
+	for end < len(s) {
+		c, n := classAt(s, end)
+		if c&upper == 0 {
+			break
+		}
+		end += n
+		if c&lower != 0 {
+			both = end
+		}
+	}
+	tail := end
+	for tail < len(s) {
+		c, n := classAt(s, tail)
+		if c&lower == 0 {
+			break
+		}
+		tail += n
+	}
+	if tail == end && both >= 0 {
+		tail = both
+	}
+	return tail + contraction(s[tail:])
+}
+
+// contraction is the length of 's, 't, 're, 've, 'm, 'll or 'd at the start of s, in any case.
+func contraction(s string) int {
+	if len(s) < 2 || s[0] != '\'' {
+		return 0
+	}
+	switch s[1] | 0x20 {
+	case 's', 't', 'm', 'd':
+		return 2
+	case 'r', 'v':
+		if len(s) > 2 && s[2]|0x20 == 'e' {
+			return 3
+		}
+	case 'l':
+		if len(s) > 2 && s[2]|0x20 == 'l' {
+			return 3
+		}
+	}
+	return 0
+}
+
+// digits extends a number to at most three digits.
+func digits(s string, i int) int {
+	for range 2 {
+		if i == len(s) {
+			break
+		}
+		c, n := classAt(s, i)
+		if c != number {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
+// punct extends a run of punctuation, and the line ends and slashes after it.
+func punct(s string, i int) int {
+	for i < len(s) {
+		c, n := classAt(s, i)
+		if c&^mark&(letter|number|space) != 0 && c&mark == 0 {
+			break
+		}
+		i += n
+	}
+	for i < len(s) && (s[i] == '\n' || s[i] == '\r' || s[i] == '/') {
+		i++
+	}
+	return i
+}
+
+// blank is a run of white space: up to its last line end, or all but the space before the next word.
+func blank(s string, i int) int {
+	end, last, line := i, i, -1
+	for end < len(s) {
+		c, n := classAt(s, end)
+		if c&space == 0 {
+			break
+		}
+		last = end
+		end += n
+		if c&eol != 0 {
+			line = end
+		}
+	}
+	switch {
+	case line >= 0:
+		return line
+	case end == len(s) || last == i:
+		return end
+	}
+	return last
+}

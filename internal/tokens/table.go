@@ -1,0 +1,75 @@
+package tokens
+
+import (
+	_ "embed"
+	"math"
+	"math/bits"
+)
+
+// The table maps every token of o200k_base to its rank, without the tokens themselves: the hash of a
+// token selects one of 2^16 buckets and gives a 14-bit fingerprint. First come the starts of the
+// buckets and the end of the last (uint32), then one entry a token, rank<<14 | fingerprint (uint32),
+// all little endian. A text that is no token is taken for one in 1 of about 5,000 look-ups.
+// TestTable makes the file (go test ./internal/tokens -run TestTable -update).
+//
+//go:embed o200k.bin
+var table string
+
+const (
+	bucketBits      = 16
+	fingerprintBits = 14
+	entriesAt       = 4 * (1<<bucketBits + 1)
+	longestToken    = 128 // bytes
+	noRank          = math.MaxUint32
+)
+
+// rank is the merge rank of the token s, noRank where s is no token.
+func rank(s string) uint32 {
+	h := hash(s)
+	b := int(h>>(64-bucketBits)) * 4
+	start, end := le32(table, b), le32(table, b+4)
+	want := uint32(h>>(64-bucketBits-fingerprintBits)) & (1<<fingerprintBits - 1)
+	for e := start; e < end; e++ {
+		v := le32(table, entriesAt+4*int(e))
+		if v&(1<<fingerprintBits-1) == want {
+			return v >> fingerprintBits
+		}
+	}
+	return noRank
+}
+
+func le32(s string, i int) uint32 {
+	_ = s[i+3]
+	return uint32(s[i]) | uint32(s[i+1])<<8 | uint32(s[i+2])<<16 | uint32(s[i+3])<<24
+}
+
+func le64(s string, i int) uint64 {
+	_ = s[i+7]
+	return uint64(le32(s, i)) | uint64(le32(s, i+4))<<32
+}
+
+// hash mixes s eight bytes at a time; the table depends on it bit by bit.
+func hash(s string) uint64 {
+	const k0, k1 = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93
+	h := uint64(len(s)) * k0
+	for len(s) >= 8 {
+		h = mix(h^le64(s, 0), k1)
+		s = s[8:]
+	}
+	if len(s) > 0 {
+		var w uint64
+		switch {
+		case len(s) >= 4:
+			w = uint64(le32(s, 0))<<32 | uint64(le32(s, len(s)-4))
+		default:
+			w = uint64(s[0])<<16 | uint64(s[len(s)/2])<<8 | uint64(s[len(s)-1])
+		}
+		h = mix(h^w, k1)
+	}
+	return mix(h, k0)
+}
+
+func mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi ^ lo
+}

@@ -1,0 +1,112 @@
+// Package tokens says how many tokens a text costs a model.
+//
+// [Estimate] and [Ceiling] are for the serving path: they split a text as o200k_base does and look its
+// pieces up in a table of 1 MB that is part of the binary, without allocating anything. [Count] is
+// the reference (it loads the vocabulary into about 13 MB of memory) for tools and tests.
+package tokens
+
+import (
+	"unicode/utf8"
+)
+
+// maxMerge is the longest piece, in bytes, that is merged as a whole. Longer ones (base64, rows of
+// dashes) are cut, which costs at most a token a cut and keeps merging linear in the text.
+const maxMerge = 64
+
+// Estimate is the number of o200k_base tokens of s, on real texts within 0.1 % of [Count].
+// It allocates nothing and is safe for concurrent use.
+func Estimate(s string) int {
+	n := 0
+	for i := 0; i < len(s); {
+		end := nextPiece(s, i)
+		n += pieceTokens(s[i:end])
+		i = end
+	}
+	return n
+}
+
+// Ceiling is an estimate for budgets that must hold in real tokens: [Estimate] and half a percent, so
+// that the rare text which the table takes for a token does not make it low.
+func Ceiling(s string) int {
+	n := Estimate(s)
+	return n + (n+199)/200
+}
+
+func pieceTokens(p string) int {
+	if len(p) == 1 {
+		return 1
+	}
+	if len(p) <= longestToken && rank(p) != noRank {
+		return 1
+	}
+	n := 0
+	for len(p) > maxMerge {
+		if len(p) >= longestToken && rank(p[:longestToken]) != noRank { // spaces, rows of one sign
+			n++
+			p = p[longestToken:]
+			continue
+		}
+		cut := maxMerge
+		for cut > maxMerge-utf8.UTFMax && !utf8.RuneStart(p[cut]) {
+			cut--
+		}
+		n += merge(p[:cut])
+		p = p[cut:]
+	}
+	return n + merge(p)
+}
+
+// merge counts the tokens of one piece by byte-pair encoding: the adjacent pair with the lowest rank
+// becomes one part, until no pair is a token. len(p) <= maxMerge.
+func merge(p string) int {
+	var at [maxMerge + 1]uint8 // start of each part, then the end of the last
+	var ranks [maxMerge]uint32 // of part i joined with part i+1
+	n := parts(p, &at)
+	for i := 0; i+1 < n; i++ {
+		ranks[i] = rank(p[at[i]:at[i+2]])
+	}
+	for n > 1 {
+		low := 0
+		for i := 1; i+1 < n; i++ {
+			if ranks[i] < ranks[low] {
+				low = i
+			}
+		}
+		if ranks[low] == noRank {
+			break
+		}
+		copy(at[low+1:n], at[low+2:n+1])
+		if low+2 < n {
+			copy(ranks[low+1:n-2], ranks[low+2:n-1])
+		}
+		n--
+		if low+1 < n {
+			ranks[low] = rank(p[at[low]:at[low+2]])
+		}
+		if low > 0 {
+			ranks[low-1] = rank(p[at[low-1]:at[low+1]])
+		}
+	}
+	return n
+}
+
+// parts fills at with what merging starts from: bytes, but whole characters where they are tokens
+// (their bytes nearly always merge first, and it is three times as fast for most scripts).
+func parts(p string, at *[maxMerge + 1]uint8) int {
+	n := 0
+	for i := 0; i < len(p); {
+		at[n] = uint8(i)
+		n++
+		if p[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		_, size := utf8.DecodeRuneInString(p[i:])
+		if size > 1 && rank(p[i:i+size]) == noRank {
+			size = 1
+		}
+		i += size
+	}
+	at[n] = uint8(len(p))
+	return n
+}
