@@ -1,0 +1,93 @@
+package search
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/kljensen/snowball/english"
+	"github.com/kljensen/snowball/russian"
+)
+
+// foldTable gives the plain letter for each accented one; the key is the plain
+// text, the value its accented lower-case forms.
+var foldTable = []struct{ plain, accented string }{
+	{"a", "àáâãäåāăąǎǟǡǻȁȃȧḁạảấầẩẫậắằẳẵặ"}, {"b", "ḃḅḇ"}, {"c", "çćĉċčḉ"}, {"d", "ďḋḍḏḑḓđð"},
+	{"e", "èéêëēĕėęěȅȇȩḕḗḙḛḝẹẻẽếềểễệ"}, {"f", "ḟ"}, {"g", "ĝğġģǧǵḡ"}, {"h", "ĥȟḣḥḧḩḫẖħ"},
+	{"i", "ìíîïĩīĭįǐȉȋḭḯỉịı"}, {"j", "ĵǰ"}, {"k", "ķǩḱḳḵ"}, {"l", "ĺļľḷḹḻḽł"}, {"m", "ḿṁṃ"},
+	{"n", "ñńņňǹṅṇṉṋ"}, {"o", "òóôõöōŏőơǒǫǭȍȏȫȭȯȱṍṏṑṓọỏốồổỗộớờởỡợøǿ"}, {"p", "ṕṗ"}, {"r", "ŕŗřȑȓṙṛṝṟ"},
+	{"s", "śŝşšșṡṣṥṧṩſ"}, {"t", "ţťțṫṭṯṱẗŧ"}, {"u", "ùúûüũūŭůűųưǔǖǘǚǜȕȗṳṵṷṹṻụủứừửữự"}, {"v", "ṽṿ"},
+	{"w", "ŵẁẃẅẇẉẘ"}, {"x", "ẋẍ"}, {"y", "ýÿŷȳẏẙỳỵỷỹ"}, {"z", "źżžẑẓẕ"}, {"ss", "ß"}, {"ae", "æǽ"}, {"oe", "œ"}, {"th", "þ"},
+	{"α", "ά"}, {"ε", "έ"}, {"η", "ή"}, {"ι", "ΐίϊ"}, {"ο", "ό"}, {"υ", "ΰϋύ"}, {"ω", "ώ"}, {"σ", "ς"},
+	{"е", "ё"}, {"ا", "أإآٱ"}, {"ي", "ى"}, {"ه", "ة"}, {"ک", "ك"}, {"و", "ؤ"},
+}
+
+// plainOf is foldTable turned round.
+var plainOf = func() map[rune]string {
+	m := make(map[rune]string, 400)
+	for _, f := range foldTable {
+		for _, r := range f.accented {
+			m[r] = f.plain
+		}
+	}
+	return m
+}()
+
+// foldRune appends r in lower case without its accent. Combining marks of the
+// scripts that use them as accents or optional vowels are dropped; where they
+// are letters (Devanagari, Thai) they stay.
+func foldRune(b *strings.Builder, r rune) {
+	switch {
+	case r < 0x80:
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		b.WriteByte(byte(r))
+		return
+	case 0x0300 <= r && r <= 0x036F, 0x0591 <= r && r <= 0x05C7, 0x064B <= r && r <= 0x065F, r == 0x0670, r == 0x0640:
+		return
+	case 0xFF01 <= r && r <= 0xFF5E: // full-width ASCII
+		foldRune(b, r-0xFF01+'!')
+		return
+	}
+	r = unicode.ToLower(r)
+	if p, ok := plainOf[r]; ok {
+		b.WriteString(p)
+		return
+	}
+	if unicode.IsDigit(r) {
+		for zero := r; zero > r-10; zero-- { // the digits of a script are ten in a row
+			if !unicode.IsDigit(zero - 1) {
+				b.WriteByte(byte('0' + r - zero))
+				return
+			}
+		}
+	}
+	b.WriteRune(r)
+}
+
+// stem cuts the ending off a folded word.
+func stem(text string, c script) string {
+	switch c {
+	case latin:
+		if len(text) < 3 || !isASCII(text) {
+			return text
+		}
+		return english.Stem(text, true)
+	case cyrillic:
+		return russian.Stem(text, true)
+	case arabic:
+		if rest, ok := strings.CutPrefix(text, "ال"); ok && len(rest) >= 6 {
+			return rest
+		}
+	}
+	return text
+}
+
+func isASCII(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}

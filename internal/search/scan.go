@@ -1,0 +1,197 @@
+package search
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// script says how the letters of a word are treated.
+type script uint8
+
+const (
+	latin    script = iota // also Greek and every other alphabet without rules of its own
+	cyrillic               // stemmed as Russian
+	arabic                 // article removed
+	dense                  // Chinese, Japanese, Korean, Thai…: no spaces, so a run of characters
+	number                 // digits only
+)
+
+// word is one word of a text, in lower case and with accents folded.
+type word struct {
+	text   string
+	script script
+	// parts are the pieces of an identifier or of a name such as GitHub, nil
+	// where the word is in one piece.
+	parts []string
+}
+
+// maxWord is the number of bytes after which a word is cut: longer ones are
+// encoded data, not language.
+const maxWord = 48
+
+// scan calls emit for every word of s. Identifiers in snake_case and kebab-case
+// are several words; camelCase is one word with parts.
+func scan(s string, emit func(w word)) {
+	for i := 0; i < len(s); {
+		r, n := decode(s[i:])
+		if !isWordRune(r) {
+			i += n
+			continue
+		}
+		start := i
+		c := scriptOf(r)
+		for i += n; i < len(s); i += n {
+			r, n = decode(s[i:])
+			if !isWordRune(r) {
+				break
+			}
+			if next := scriptOf(r); next != c && next != number && !unicode.Is(unicode.Mn, r) {
+				if c != number || next == dense {
+					break
+				}
+				c = next
+			} else if c == dense && next == number {
+				break
+			}
+		}
+		emitRun(s[start:i], c, emit)
+	}
+}
+
+// emitRun emits one run of letters and digits of one script.
+func emitRun(run string, c script, emit func(w word)) {
+	switch c {
+	case dense:
+		if text := fold(run); text != "" {
+			emit(word{text: text, script: c})
+		}
+		return
+	case number:
+		emit(word{text: cut(fold(run)), script: c})
+		return
+	}
+	parts := splitCase(run)
+	w := word{text: cut(fold(run)), script: c}
+	if w.text == "" {
+		return
+	}
+	if len(parts) > 1 {
+		for _, p := range parts {
+			if f := cut(fold(p)); f != "" {
+				w.parts = append(w.parts, f)
+			}
+		}
+	}
+	emit(w)
+}
+
+// cut shortens s to maxWord bytes at most, on a character.
+func cut(s string) string {
+	if len(s) <= maxWord {
+		return s
+	}
+	n := maxWord
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// decode is utf8.DecodeRuneInString with a short way for ASCII.
+func decode(s string) (rune, int) {
+	if s[0] < utf8.RuneSelf {
+		return rune(s[0]), 1
+	}
+	return utf8.DecodeRuneInString(s)
+}
+
+func isWordRune(r rune) bool {
+	if r < utf8.RuneSelf {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+	}
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r))
+}
+
+func scriptOf(r rune) script {
+	switch {
+	case r < utf8.RuneSelf:
+		if '0' <= r && r <= '9' {
+			return number
+		}
+		return latin
+	case r < 0x0370:
+		return latin
+	case 0x0400 <= r && r <= 0x052F:
+		return cyrillic
+	case 0x0600 <= r && r <= 0x06FF, 0x0750 <= r && r <= 0x077F:
+		if unicode.IsDigit(r) {
+			return number
+		}
+		return arabic
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
+		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar), r == 'ー', r == '々':
+		return dense
+	case unicode.IsDigit(r):
+		return number
+	}
+	return latin
+}
+
+// splitCase cuts run where its case or its kind changes: camelCase, HTTPServer,
+// utf8Text. A plural acronym (PRs, URLs) stays whole, and so do letters and digits together
+// (mp3, s3, base64), beside which their letters count as a part where they are
+// a word of their own (python3).
+func splitCase(run string) []string {
+	rs := []rune(run)
+	var parts []string
+	start := 0
+	add := func(end int) {
+		if end > start {
+			parts = append(parts, string(rs[start:end]))
+			start = end
+		}
+	}
+	for i := 1; i < len(rs); i++ {
+		p, r := rs[i-1], rs[i]
+		switch {
+		case unicode.IsUpper(r) && (unicode.IsLower(p) || unicode.IsDigit(p)):
+			add(i)
+		case unicode.IsUpper(r) && unicode.IsUpper(p) && i+1 < len(rs) && unicode.IsLower(rs[i+1]):
+			if !isPluralAcronym(rs, i+1) {
+				add(i)
+			}
+		case unicode.IsDigit(r) && unicode.IsLetter(p) && i-start >= 3:
+			add(i)
+		case unicode.IsLower(r) && unicode.IsDigit(p) && i-start >= 3:
+			add(i)
+		}
+	}
+	add(len(rs))
+	return parts
+}
+
+// isPluralAcronym reports whether rs[i] is the s at the end of URLs or PRsOpen.
+func isPluralAcronym(rs []rune, i int) bool {
+	return rs[i] == 's' && (i+1 == len(rs) || !unicode.IsLower(rs[i+1]))
+}
+
+// fold lowers s and takes its accents off. Full-width forms become plain ones.
+func fold(s string) string {
+	plain := true
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for _, r := range s {
+		foldRune(&b, r)
+	}
+	return b.String()
+}

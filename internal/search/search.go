@@ -1,0 +1,93 @@
+// Package search ranks the tools of a catalogue by what a query asks for. It is
+// lexical: words, stems, synonyms, a small lexicon of other languages, and
+// several needs in one query. It uses no network and no model.
+package search
+
+import (
+	"mcpx/internal/catalog"
+)
+
+// Hit is one tool that a query found.
+type Hit struct {
+	// Server and Tool are the names as the catalogue has them.
+	Server, Tool string
+	// Score orders the hits of one query, never rising along the list, in (0, 1]. It means
+	// nothing between queries.
+	Score float64
+}
+
+// Options narrow a search.
+type Options struct {
+	// Server keeps to the tools of this server; empty means all.
+	Server string
+	// Limit is the most hits returned; 0 means 10.
+	Limit int
+}
+
+// defaultLimit is the number of hits where the caller gives none.
+const defaultLimit = 10
+
+// Index finds tools in one snapshot. It is immutable and safe for concurrent
+// use. It keeps the strings of the names alive, but not the schemas.
+type Index struct {
+	tools   []toolRef
+	servers []serverRef
+	lists
+	// bigrams are neighbouring words in names and first sentences, by the ids
+	// of the two words.
+	bigrams map[uint64]uint32
+	vocab   map[string]uint32
+}
+
+// toolRef says which tool a document number stands for.
+type toolRef struct {
+	name   string
+	server uint32
+}
+
+// serverRef is a server and the range of its documents.
+type serverRef struct {
+	name     string
+	from, to uint32
+}
+
+// New indexes the tools of snap. It reads the snapshot and keeps no reference
+// to it.
+func New(snap *catalog.Snapshot) *Index {
+	b := newBuilder(snap.Tools())
+	for i := range snap.Servers {
+		b.addServer(&snap.Servers[i])
+	}
+	return b.finish()
+}
+
+// Search returns the best tools for query, best first. Equal scores keep the
+// catalogue's order, so that the same query gives the same list in every
+// process. It returns nothing when no word of the query is known.
+func (x *Index) Search(query string, o Options) []Hit {
+	limit := o.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	from, to := uint32(0), uint32(len(x.tools))
+	if o.Server != "" {
+		from, to = 0, 0
+		for i := range x.servers {
+			if x.servers[i].name == o.Server {
+				from, to = x.servers[i].from, x.servers[i].to
+				break
+			}
+		}
+	}
+	if from == to {
+		return nil
+	}
+	needs := x.analyse(query)
+	ranked := x.fuse(needs, from, to, limit)
+	hits := make([]Hit, len(ranked))
+	for i, r := range ranked {
+		t := &x.tools[r.doc]
+		hits[i] = Hit{Server: x.servers[t.server].name, Tool: t.name, Score: r.score}
+	}
+	return hits
+}
