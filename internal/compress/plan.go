@@ -1,0 +1,247 @@
+package compress
+
+import (
+	"strconv"
+)
+
+// layout is the form of a container in TOON.
+type layout uint8
+
+const (
+	layoutBlock  layout = iota // one line or block a member or item
+	layoutInline               // an array of scalars on one line
+	layoutTable                // an array of uniform objects, one row each
+	layoutKeyed                // an object of uniform objects, one row each
+)
+
+// column is a column of a table, or a group of columns that is an object in every row. The columns
+// of one table follow each other in depth-first order.
+type column struct {
+	key    span
+	fields int32 // of a group: its columns at the first level; 0 is a column of scalars
+	next   int32 // index of the column after this one and all within it
+}
+
+// planner decides the layout of every container, as the reference encoder of TOON 4 does.
+type planner struct {
+	doc    *document
+	tabled int  // leaves in tables of at least two rows and in arrays of scalars
+	refuse bool // TOON cannot say this document
+}
+
+// plan lays the document out. It reports false where TOON cannot say it.
+func (d *document) plan() (tabled int, ok bool) {
+	p := planner{doc: d}
+	p.value(0, false)
+	return p.tabled, !p.refuse
+}
+
+// value lays out node i. Directly within a list, tables have no form.
+func (p *planner) value(i int32, listed bool) {
+	n := &p.doc.nodes[i]
+	switch n.kind {
+	case kindArray:
+		p.array(i, n, listed)
+	case kindObject:
+		if p.duplicates(i) {
+			p.refuse = true
+			return
+		}
+		if !listed && n.count >= 2 && p.table(i, n) {
+			n.layout = layoutKeyed
+			return
+		}
+		for c := i + 1; c < n.next; c = p.doc.nodes[c].next {
+			p.value(c, false)
+		}
+	case kindNumber:
+		p.number(n)
+	}
+}
+
+func (p *planner) array(i int32, n *node, listed bool) {
+	if p.scalars(i, n) {
+		n.layout = layoutInline
+		p.tabled += int(n.count)
+		return
+	}
+	if !listed && p.table(i, n) {
+		n.layout = layoutTable
+		return
+	}
+	for c := i + 1; c < n.next; c = p.doc.nodes[c].next {
+		p.value(c, true)
+	}
+}
+
+// scalars says whether the array holds scalars only, and checks them.
+func (p *planner) scalars(i int32, n *node) bool {
+	if n.next != i+1+n.count { // some item has children
+		return false
+	}
+	for c := i + 1; c < n.next; c++ {
+		if p.doc.nodes[c].container() {
+			return false
+		}
+	}
+	for c := i + 1; c < n.next; c++ {
+		if m := &p.doc.nodes[c]; m.kind == kindNumber {
+			p.number(m)
+		}
+	}
+	return true
+}
+
+// table says whether the children of node i are the rows of a table. The first gives the columns.
+func (p *planner) table(i int32, n *node) bool {
+	start := int32(len(p.doc.columns))
+	rows := 0
+	for c := i + 1; c < n.next; c = p.doc.nodes[c].next {
+		ok := false
+		if rows == 0 {
+			ok = p.header(c)
+		} else {
+			ok = p.row(c, start, int32(len(p.doc.columns)))
+		}
+		if !ok {
+			p.doc.columns = p.doc.columns[:start]
+			return false
+		}
+		rows++
+	}
+	n.table = start
+	if leaves := p.leafColumns(start); leaves > maxColumns {
+		p.refuse = true
+	} else if rows >= 2 {
+		p.tabled += rows * leaves
+	}
+	p.cells(i, n)
+	return true
+}
+
+// header appends the columns of the table whose first row is node i.
+func (p *planner) header(i int32) bool {
+	n := &p.doc.nodes[i]
+	if n.kind != kindObject || n.count == 0 || p.duplicates(i) {
+		return false
+	}
+	for c := i + 1; c < n.next; c = p.doc.nodes[c].next {
+		m := &p.doc.nodes[c]
+		at := len(p.doc.columns)
+		p.doc.columns = append(p.doc.columns, column{key: m.key})
+		switch m.kind {
+		case kindArray:
+			return false
+		case kindObject:
+			p.doc.columns[at].fields = m.count
+			if !p.header(c) {
+				return false
+			}
+		}
+		p.doc.columns[at].next = int32(len(p.doc.columns))
+	}
+	return true
+}
+
+// row says whether the object i has the columns from start to end, in any order.
+func (p *planner) row(i, start, end int32) bool {
+	n := &p.doc.nodes[i]
+	if n.kind != kindObject || n.count == 0 {
+		return false
+	}
+	fields := int32(0)
+	c := i + 1
+	for f := start; f < end; f = p.doc.columns[f].next {
+		fields++
+		if c = p.doc.member(i, c, p.doc.columns[f].key); c < 0 {
+			return false
+		}
+		m := &p.doc.nodes[c]
+		col := p.doc.columns[f]
+		if col.fields == 0 {
+			if m.container() {
+				return false
+			}
+		} else if m.kind != kindObject || m.count != col.fields || !p.row(c, f+1, col.next) {
+			return false
+		}
+		c = m.next
+	}
+	return n.count == fields
+}
+
+// member finds the member of object i with the key; guess is where it is if the order is as expected.
+// It is -1 where there is none.
+func (d *document) member(i, guess int32, key span) int32 {
+	end := d.nodes[i].next
+	want := d.str(key)
+	if guess < end && d.str(d.nodes[guess].key) == want {
+		return guess
+	}
+	for c := i + 1; c < end; c = d.nodes[c].next {
+		if d.str(d.nodes[c].key) == want {
+			return c
+		}
+	}
+	return -1
+}
+
+func (p *planner) leafColumns(start int32) int {
+	n := 0
+	for _, c := range p.doc.columns[start:] {
+		if c.fields == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// cells checks the numbers of a table.
+func (p *planner) cells(i int32, n *node) {
+	for c := i + 1; c < n.next; c++ {
+		if m := &p.doc.nodes[c]; m.kind == kindNumber {
+			p.number(m)
+		}
+	}
+}
+
+// number refuses what a decoder would read as a string, since it is beyond float64 (1e400).
+func (p *planner) number(n *node) {
+	s := p.doc.str(n.text)
+	if len(s) < 308 {
+		plain := true
+		for _, c := range []byte(s) {
+			if c|0x20 == 'e' {
+				plain = false
+				break
+			}
+		}
+		if plain {
+			return
+		}
+	}
+	if _, err := strconv.ParseFloat(s, 64); err != nil {
+		p.refuse = true
+	}
+}
+
+// duplicates says whether object i has two members of one key.
+func (p *planner) duplicates(i int32) bool {
+	n := &p.doc.nodes[i]
+	if n.count > 16 {
+		seen := make(map[string]struct{}, n.count)
+		for c := i + 1; c < n.next; c = p.doc.nodes[c].next {
+			seen[p.doc.str(p.doc.nodes[c].key)] = struct{}{}
+		}
+		return len(seen) < int(n.count)
+	}
+	for c := i + 1; c < n.next; c = p.doc.nodes[c].next {
+		key := p.doc.str(p.doc.nodes[c].key)
+		for b := i + 1; b < c; b = p.doc.nodes[b].next {
+			if p.doc.str(p.doc.nodes[b].key) == key {
+				return true
+			}
+		}
+	}
+	return false
+}

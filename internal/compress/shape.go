@@ -1,0 +1,197 @@
+package compress
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"mcpx/internal/tokens"
+)
+
+// What [Shape] looks at: enough to name what is there, little enough to be quick on any document.
+const (
+	shapeDepth = 8
+	shapeItems = 5  // of each array
+	shapeKey   = 60 // bytes of a key
+)
+
+// Shape describes a JSON value by its keys and types, for an agent whose jq filter did not fit:
+//
+//	{total: number, items: [20 of {id: number, name?: string, owner: {login: string}|null}]}
+//
+// An array is described by its first items; a key with a question mark is missing in some of them.
+// Deep levels and rear keys are left out (an ellipsis stands for them) until the text has at most
+// maxTokens by [tokens.Ceiling].
+func Shape(raw []byte, maxTokens int) string {
+	compact, ok := minify(string(raw))
+	if !ok || len(compact) > math.MaxInt32 {
+		return "not JSON"
+	}
+	root := new(shape)
+	root.add(readAll(compact), 0, shapeDepth)
+	for _, keys := range []int{200, 50, 20, 10, 5, 2} {
+		for depth := shapeDepth; depth > 0; depth-- {
+			if keys > 20 && depth < 3 {
+				break // fewer keys say more than one level
+			}
+			var out strings.Builder
+			root.write(&out, depth, keys)
+			if tokens.Ceiling(out.String()) <= maxTokens {
+				return out.String()
+			}
+		}
+	}
+	var out strings.Builder
+	root.write(&out, 0, 0)
+	return out.String()
+}
+
+// shape is what the values at one place have in common.
+type shape struct {
+	kinds      [kindObject + 1]bool
+	keys       []string
+	fields     map[string]*field
+	objects    int
+	items      *shape
+	few, many  int // items of the arrays
+	haveArrays bool
+}
+
+type field struct {
+	shape
+	seen int // objects that have it
+}
+
+// add takes node i into the shape.
+func (s *shape) add(d *document, i int32, depth int) {
+	n := &d.nodes[i]
+	s.kinds[n.kind] = true
+	switch n.kind {
+	case kindArray:
+		s.addItems(d, i, depth)
+	case kindObject:
+		s.objects++
+		if depth == 0 {
+			return
+		}
+		if s.fields == nil {
+			s.fields = map[string]*field{}
+		}
+		for c := i + 1; c < n.next; c = d.nodes[c].next {
+			key := d.str(d.nodes[c].key)
+			f := s.fields[key]
+			if f == nil {
+				f = new(field)
+				s.fields[key] = f
+				s.keys = append(s.keys, key)
+			}
+			f.seen++
+			f.add(d, c, depth-1)
+		}
+	}
+}
+
+func (s *shape) addItems(d *document, i int32, depth int) {
+	n := &d.nodes[i]
+	count := int(n.count)
+	if !s.haveArrays {
+		s.few = count
+	}
+	s.haveArrays = true
+	s.few, s.many = min(s.few, count), max(s.many, count)
+	if depth == 0 {
+		return
+	}
+	if s.items == nil {
+		s.items = new(shape)
+	}
+	c := i + 1
+	for range min(count, shapeItems) {
+		s.items.add(d, c, depth-1)
+		c = d.nodes[c].next
+	}
+}
+
+var kindNames = [...]string{
+	kindNull: "null", kindFalse: "boolean", kindTrue: "boolean", kindNumber: "number", kindString: "string",
+}
+
+// write describes the shape down to depth levels, with at most keys keys of an object.
+func (s *shape) write(out *strings.Builder, depth, keys int) {
+	bar := ""
+	for _, k := range [...]kind{kindObject, kindArray, kindString, kindNumber, kindTrue, kindFalse, kindNull} {
+		if !s.kinds[k] || k == kindFalse && s.kinds[kindTrue] {
+			continue
+		}
+		out.WriteString(bar)
+		bar = "|"
+		switch k {
+		case kindObject:
+			s.writeObject(out, depth, keys)
+		case kindArray:
+			s.writeArray(out, depth, keys)
+		default:
+			out.WriteString(kindNames[k])
+		}
+	}
+}
+
+func (s *shape) writeObject(out *strings.Builder, depth, keys int) {
+	if len(s.keys) > 0 && depth == 0 {
+		fmt.Fprintf(out, "{… %d keys}", len(s.keys))
+		return
+	}
+	out.WriteByte('{')
+	for i, key := range s.keys {
+		if i > 0 {
+			out.WriteString(", ")
+		}
+		if i == keys {
+			fmt.Fprintf(out, "… %d more keys", len(s.keys)-keys)
+			break
+		}
+		f := s.fields[key]
+		writeKey(out, key)
+		if f.seen < s.objects {
+			out.WriteByte('?')
+		}
+		out.WriteString(": ")
+		f.write(out, depth-1, keys)
+	}
+	out.WriteByte('}')
+}
+
+func (s *shape) writeArray(out *strings.Builder, depth, keys int) {
+	if s.many == 0 {
+		out.WriteString("[]")
+		return
+	}
+	out.WriteByte('[')
+	if s.few < s.many {
+		out.WriteString(strconv.Itoa(s.few) + "-")
+	}
+	out.WriteString(strconv.Itoa(s.many))
+	if depth == 0 || s.items == nil {
+		out.WriteString(" items]")
+		return
+	}
+	out.WriteString(" of ")
+	s.items.write(out, depth-1, keys)
+	out.WriteByte(']')
+}
+
+// writeKey quotes what jq would not take after a dot.
+func writeKey(out *strings.Builder, key string) {
+	if bareKey(key) && !strings.Contains(key, ".") && len(key) <= shapeKey {
+		out.WriteString(key)
+		return
+	}
+	short := strings.ToValidUTF8(key, "\uFFFD")
+	if len(short) > shapeKey {
+		short = strings.ToValidUTF8(short[:shapeKey], "") + "…"
+	}
+	e := encoder{}
+	e.quote(short)
+	out.Write(e.out)
+}
