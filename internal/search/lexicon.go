@@ -59,8 +59,3 @@ func stems(line string) []string {
 	}
 	return ws
 }
-
-// translate gives the English stems that a word of another language stands for.
-func translate(w word) []string {
-	return nil
-}

@@ -9,7 +9,7 @@ import (
 const maxQuery = 4 << 10
 
 // maxNeeds is the number of parts of a query that are ranked by themselves.
-const maxNeeds = 8
+const maxNeeds = 10
 
 // group is one word of a query with everything that may stand for it. A
 // document scores the best of its terms, once.
@@ -27,120 +27,200 @@ type alt struct {
 // need is one thing that a query asks for.
 type need struct {
 	groups []group
-	weight float32
+	seen   map[string]int
 }
 
-// analyse reads a query: the first need is the whole of it, the others are its
-// clauses where there are several.
-func (x *Index) analyse(query string) []need {
+// put adds a group once; of two with the same key the heavier stays.
+func (n *need) put(key string, g group) {
+	if len(g.alts) == 0 {
+		return
+	}
+	if at, ok := n.seen[key]; ok {
+		n.groups[at].weight = max(n.groups[at].weight, g.weight)
+		return
+	}
+	if n.seen == nil {
+		n.seen = map[string]int{}
+	}
+	n.seen[key] = len(n.groups)
+	n.groups = append(n.groups, g)
+}
+
+// analyse reads a query: the whole of it as one need, and its clauses, and the
+// files it names, as needs of their own where there are several.
+func (x *Index) analyse(query string) (whole need, parts []need) {
 	if len(query) > maxQuery {
 		query = query[:maxQuery]
 	}
-	clauses := splitClauses(query)
-	whole := need{weight: 1}
-	seen := map[string]bool{}
-	var parts []need
-	for _, c := range clauses {
-		n := need{weight: 1}
-		x.groups(c, func(key string, g group) {
-			n.groups = append(n.groups, g)
-			if !seen[key] {
-				seen[key] = true
-				whole.groups = append(whole.groups, g)
-			}
-		})
-		if len(n.groups) > 0 {
-			parts = append(parts, n)
+	for _, c := range splitClauses(query) {
+		r := reader{x: x}
+		r.clause(c)
+		parts = append(parts, r.need)
+		parts = append(parts, r.files...)
+	}
+	kept := parts[:0]
+	for _, p := range parts {
+		for i, key := range p.keys() {
+			whole.put(key, p.groups[i])
+		}
+		if len(p.groups) > 0 {
+			kept = append(kept, p)
 		}
 	}
-	needs := []need{whole}
-	if len(parts) > 1 {
-		if len(parts) > maxNeeds {
-			parts = parts[:maxNeeds]
-		}
-		needs = append(needs, parts...)
+	if len(kept) > maxNeeds {
+		kept = kept[:maxNeeds]
 	}
-	return needs
+	return whole, kept
 }
 
-// groups calls emit for each word of a clause that the index knows, and for each two
-// neighbours that it knows as a pair.
-func (x *Index) groups(clause string, emit func(key string, g group)) {
-	var last []string // stem and text of the word before
-	one := func(text string, c script) {
-		st := stem(text, c)
-		if stopWords[text] {
-			return
-		}
-		if g := x.expand(st, 1); len(g.alts) > 0 {
-			emit(st, g)
-		}
-		if last != nil {
-			if g := x.pairGroup(last[0], last[1], st, text); len(g.alts) > 0 {
-				emit(last[0]+" "+st, g)
-			}
-		}
-		last = []string{st, text}
+// keys are the keys of the groups, in their order.
+func (n *need) keys() []string {
+	keys := make([]string, len(n.groups))
+	for key, at := range n.seen {
+		keys[at] = key
 	}
-	scan(clause, func(w word) {
-		if w.script == dense {
-			last = nil
-			x.denseGroups(w, emit)
-			return
-		}
-		if w.parts != nil {
-			if _, ok := x.vocab[stem(w.text, w.script)]; !ok {
-				for _, p := range w.parts {
-					one(p, w.script)
-				}
-				return
-			}
-		}
-		if tr := translate(w); len(tr) > 0 {
-			g := x.expand(stem(w.text, w.script), 1)
-			for _, e := range tr {
-				g.alts = append(g.alts, x.expand(e, 1).alts...)
-			}
-			if len(g.alts) > 0 {
-				emit(w.text, g)
-			}
-			last = nil
-			return
-		}
-		one(w.text, w.script)
-	})
+	return keys
 }
 
-// denseGroups makes the groups of a run without spaces: a translated word is a group, and
+// reader turns the words of one clause into groups.
+type reader struct {
+	x     *Index
+	need  need
+	files []need
+	// last is the word before, nil at the start and after a break.
+	last *[2]string
+	// act is what the words so far want with a file: a stem of writes or reads.
+	writing, acting bool
+}
+
+func (r *reader) clause(c string) {
+	for w := range strings.FieldsSeq(c) {
+		if m, ok := recognise(w); ok {
+			r.mention(m)
+			continue
+		}
+		scan(w, r.word)
+	}
+}
+
+// mention adds what is known by its form.
+func (r *reader) mention(m mention) {
+	r.last = nil
+	scan(m.text, r.word)
+	r.last = nil
+	for _, st := range stems(m.words) {
+		r.need.put(st, r.x.expand(st, tune.mention))
+	}
+	if !m.path {
+		return
+	}
+	act := "read"
+	if r.writing {
+		act = "write"
+	}
+	var f need
+	words := append([]string{act}, stems(m.words)...)
+	for i, st := range words {
+		w := float32(1)
+		if i > 1 {
+			w = 0.6
+		}
+		f.put(st, r.x.expand(st, w))
+	}
+	f.put(act+" "+words[1], r.x.pairGroup(act, act, words[1], words[1]))
+	r.files = append(r.files, f)
+}
+
+func (r *reader) word(w word) {
+	if w.script == dense {
+		r.last = nil
+		r.dense(w)
+		return
+	}
+	if w.parts != nil {
+		if _, ok := r.x.vocab[stem(w.text, w.script)]; !ok {
+			for _, p := range w.parts {
+				r.plain(p, w.script)
+			}
+			return
+		}
+	}
+	tr := translate(w)
+	if len(tr) == 0 {
+		r.plain(w.text, w.script)
+		return
+	}
+	r.last = nil
+	g := r.x.expand(stem(w.text, w.script), 1)
+	for _, e := range tr {
+		r.noteAct(e)
+		g.alts = append(g.alts, r.x.expand(e, 1).alts...)
+	}
+	r.need.put(w.text, g)
+}
+
+func (r *reader) noteAct(st string) {
+	if writes[st] {
+		r.writing = true
+	} else if reads[st] && st != "of" && st != "from" {
+		r.writing = false
+	}
+}
+
+// plain adds a word of a script with spaces, and the pair it makes with the word before.
+func (r *reader) plain(text string, c script) {
+	st := stem(text, c)
+	r.noteAct(st)
+	if stopWords[text] {
+		return
+	}
+	g := r.x.expand(st, 1)
+	if verbs[st] {
+		g.weight = tune.verb
+	}
+	r.need.put(st, g)
+	if r.last != nil {
+		a := *r.last
+		r.need.put(a[0]+" "+st, r.x.pairGroup(a[0], a[1], st, text))
+	}
+	r.last = &[2]string{st, text}
+}
+
+// dense makes the groups of a run without spaces: a translated word is a group, and
 // each two neighbouring characters are one.
-func (x *Index) denseGroups(w word, emit func(key string, g group)) {
+func (r *reader) dense(w word) {
 	for _, e := range translate(w) {
-		if g := x.expand(e, 1); len(g.alts) > 0 {
-			emit(e, g)
+		r.noteAct(e)
+		g := r.x.expand(e, 1)
+		if verbs[e] {
+			g.weight = tune.verb
 		}
+		r.need.put(e, g)
 	}
-	single := true
 	grams(w.text, func(gram string) {
-		weight := float32(0.15)
-		if len([]rune(gram)) > 1 {
-			weight, single = 0.7, false
+		weight := float32(0.6)
+		if _, n := decode(gram); n == len(gram) {
+			weight = 0.15
 		}
-		if id, ok := x.vocab[gram]; ok {
-			emit(gram, group{alts: []alt{{id, 1}}, weight: weight})
+		if id, ok := r.x.vocab[gram]; ok {
+			r.need.put(gram, group{alts: []alt{{id, 1}}, weight: weight})
 		}
 	})
-	_ = single
 }
 
 // expand gives the terms that stand for a stem, itself first.
 func (x *Index) expand(st string, weight float32) group {
 	g := group{weight: weight}
-	if id, ok := x.vocab[st]; ok {
+	if id, ok := x.termOf(st); ok {
 		g.alts = append(g.alts, alt{id, 1})
 	}
 	for _, s := range thesaurus[st] {
 		if id, ok := x.termOf(s.stem); ok {
-			g.alts = append(g.alts, alt{id, s.weight})
+			w := tune.syn
+			if s.weight < sameWeight {
+				w = tune.rel
+			}
+			g.alts = append(g.alts, alt{id, w})
 		}
 	}
 	return g

@@ -82,8 +82,8 @@ func (x *Index) Search(query string, o Options) []Hit {
 	if from == to {
 		return nil
 	}
-	needs := x.analyse(query)
-	ranked := x.fuse(needs, from, to, limit)
+	whole, parts := x.analyse(query)
+	ranked := x.fuse(whole, parts, from, to, limit)
 	hits := make([]Hit, len(ranked))
 	for i, r := range ranked {
 		t := &x.tools[r.doc]

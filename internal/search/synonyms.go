@@ -1,11 +1,15 @@
 package search
 
+import "slices"
+
 // synonyms are groups of words that name the same thing or act in the names
 // and descriptions of tools. Each word of a group finds the others. A word may be
 // in several groups. pull_request stands for two neighbouring words.
 // Written from knowledge of English and of tools, not from any set of tasks.
-var synonyms = []string{
-	// acts
+var synonyms = slices.Concat(acts, things)
+
+// acts are groups of verbs. A clause of a query begins at one of them.
+var acts = []string{
 	"create add new make insert",
 	"create generate build produce construct compose",
 	"create write draft author",
@@ -84,7 +88,11 @@ var synonyms = []string{
 	"record log",
 	"remember memory memorize recall",
 	"think reason thinking reasoning thought",
-	// things of computing
+}
+
+// things are groups of nouns.
+var things = []string{
+	// of computing
 	"repository repo",
 	"pr pull_request merge_request",
 	"issue ticket bug",
@@ -174,7 +182,7 @@ var synonyms = []string{
 	"maximum max highest",
 	"minimum min lowest",
 	"average mean",
-	// things of the world
+	// of the world
 	"weather forecast climate temperature",
 	"news headline article story",
 	"article paper publication",

@@ -1,0 +1,119 @@
+package search
+
+import "strings"
+
+// mention is something in a query that is recognised by its form: a path, a web
+// address, an e-mail address.
+type mention struct {
+	// words say what kind of thing it is, English.
+	words string
+	// text keeps the words in it that may name a thing, such as the host's.
+	text string
+	// path is set for files and folders.
+	path bool
+}
+
+// formats gives for the endings of file names what such a file is called.
+var formats = func() map[string]string {
+	m := map[string]string{}
+	for _, f := range []struct{ endings, words string }{
+		{"md markdown txt text rst log", "file text"},
+		{"json jsonl yaml yml toml xml ini conf env", "file"},
+		{"html htm", "file html"},
+		{"py go js ts tsx jsx java c h cpp rs rb php sh css sql kt swift cs lua r", "file code"},
+		{"csv tsv", "csv file"},
+		{"xlsx xls xlsm ods", "excel spreadsheet sheet"},
+		{"docx doc odt rtf", "word document docx"},
+		{"pptx ppt odp", "powerpoint presentation slide"},
+		{"pdf", "pdf document"},
+		{"epub", "book document"},
+		{"png jpg jpeg gif webp bmp tiff svg ico heic", "image"},
+		{"wav mp3 flac ogg m4a aac", "audio"},
+		{"mp4 avi mov mkv webm", "video"},
+		{"zip tar gz tgz 7z rar bz2", "archive compress"},
+		{"db sqlite sqlite3", "database sqlite"},
+		{"ipynb", "notebook"},
+		{"parquet", "file data"},
+	} {
+		for e := range strings.FieldsSeq(f.endings) {
+			m[e] = f.words
+		}
+	}
+	return m
+}()
+
+// topDomains are the endings by which a bare host name is recognised.
+var topDomains = wordSet("com org net io dev ai edu gov co cn de uk fr jp ru br in app info me tv us eu ca au it nl es")
+
+// recognise says what a word of a query is by its form.
+func recognise(w string) (mention, bool) {
+	w = strings.Trim(w, ".,;!?\"'()[]{}<>`“”‘’«»，。、；：！？（）「」")
+	if scheme, rest, ok := strings.Cut(w, "://"); ok && len(scheme) > 1 && len(scheme) < 12 {
+		if scheme == "file" {
+			return pathMention(rest), true
+		}
+		host, tail, _ := strings.Cut(rest, "/")
+		m := mention{words: "url web page fetch", text: hostWords(host)}
+		if f, ok := formats[ending(tail)]; ok && ending(tail) != "html" {
+			m.words += " " + f
+		}
+		return m, true
+	}
+	if name, host, ok := strings.Cut(w, "@"); ok && name != "" && strings.Contains(host, ".") {
+		return mention{words: "email"}, true
+	}
+	if len(w) > 1 && (w[0] == '/' || strings.HasPrefix(w, "~/") || strings.HasPrefix(w, "./") || strings.HasPrefix(w, "../") || len(w) > 3 && w[1] == ':' && w[2] == '\\') {
+		return pathMention(w), true
+	}
+	if e := ending(w); e != "" {
+		if _, ok := formats[e]; ok && len(e) > 1 && w != "."+e {
+			return pathMention(w), true
+		}
+		if host, _, _ := strings.Cut(w, "/"); topDomains[ending(host)] && isASCII(host) {
+			return mention{words: "website url domain", text: hostWords(host)}, true
+		}
+	}
+	return mention{}, false
+}
+
+func pathMention(p string) mention {
+	if f, ok := formats[ending(p)]; ok {
+		return mention{words: f, path: true}
+	}
+	return mention{words: "directory", path: true}
+}
+
+// ending is the part of a name after its last dot, in lower case.
+func ending(name string) string {
+	i := strings.LastIndexByte(name, '.')
+	if i < 0 || i+1 == len(name) || len(name)-i > 10 || strings.ContainsRune(name[i:], '/') {
+		return ""
+	}
+	return strings.ToLower(name[i+1:])
+}
+
+// hostWords drops what says nothing from a host name.
+func hostWords(host string) string {
+	labels := strings.Split(strings.ToLower(host), ".")
+	if len(labels) > 1 {
+		labels = labels[:len(labels)-1]
+	}
+	if labels[0] == "www" {
+		labels = labels[1:]
+	}
+	return strings.Join(labels, " ")
+}
+
+// Words before a path that say whether it is written or read.
+var (
+	writes = stemSet("save write export output store create generate draft make produce put record dump convert render report summary download plot draw build compose add append")
+	reads  = stemSet("read open load parse from under analyze extract inspect get show view summarize find search compare check merge describe import list count of")
+)
+
+func stemSet(s string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(s) {
+		m[stem(w, latin)] = true
+	}
+	return m
+}
