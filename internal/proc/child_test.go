@@ -1,0 +1,187 @@
+//go:build linux || darwin
+
+package proc
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// modeVar makes this test binary a child that behaves in one of the ways of modes.
+const modeVar = "PROC_TEST_MODE"
+
+// modes are the children of the tests. Those that print do so when they are set up.
+var modes = map[string]func(){
+	"echo": func() { io.Copy(os.Stdout, os.Stdin) },
+	"fail": func() {
+		fmt.Fprint(os.Stderr, "loading\nerror: no token\n")
+		os.Exit(3)
+	},
+	"ignore-eof": func() {
+		fmt.Println("ready")
+		linger()
+	},
+	"ignore-term": func() {
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Println("ready")
+		linger()
+	},
+	"deaf": func() {
+		fmt.Println("ready")
+		linger()
+	},
+	"stopped": func() {
+		fmt.Println("ready")
+		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		linger()
+	},
+	"flood": func() {
+		line := strings.Repeat("noise ", 100) + "\n"
+		go func() {
+			for {
+				os.Stderr.WriteString(line)
+			}
+		}()
+		io.Copy(os.Stdout, os.Stdin)
+	},
+	"quiet-on-term": func() { // ends cleanly on TERM, and says so
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		fmt.Println("ready")
+		<-c
+		fmt.Println("bye")
+	},
+	"flags": func() {
+		for fd := range 3 {
+			flags, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+			fmt.Printf("%d nonblocking=%v\n", fd, flags&unix.O_NONBLOCK != 0)
+		}
+	},
+	"crash-on-line": func() {
+		bufio.NewReader(os.Stdin).ReadString('\n')
+		os.Exit(7)
+	},
+	// The parents start a grandchild that ignores TERM, print its pid, and end at EOF;
+	// those that leave end at once.
+	"parent":       func() { parent(nil); io.Copy(io.Discard, os.Stdin) },
+	"parent-setpg": func() { parent(&syscall.SysProcAttr{Setpgid: true}); io.Copy(io.Discard, os.Stdin) },
+	"parent-setsid": func() {
+		parent(&syscall.SysProcAttr{Setsid: true})
+		io.Copy(io.Discard, os.Stdin)
+	},
+	"parent-unmarked": func() {
+		os.Unsetenv(markVar)
+		parent(&syscall.SysProcAttr{Setsid: true})
+		io.Copy(io.Discard, os.Stdin)
+	},
+	"leave":        func() { parent(nil) },
+	"leave-setsid": func() { parent(&syscall.SysProcAttr{Setsid: true}) },
+	"middle":       middle,
+	"storm":        storm,
+}
+
+func TestMain(m *testing.M) {
+	ReaperMain()
+	if mode := os.Getenv(modeVar); mode != "" {
+		if run := modes[mode]; run != nil {
+			run()
+		} else {
+			platformModes[mode]()
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// linger stays until it is killed, or for a minute in case a test forgets it.
+func linger() { <-time.After(time.Minute) }
+
+// self is the environment that makes the test binary a child.
+func self(mode string) []string {
+	return Environment(os.Environ(), map[string]string{modeVar: mode})
+}
+
+func parent(attr *syscall.SysProcAttr) {
+	exe, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(without(os.Environ(), modeVar), modeVar+"=ignore-term")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr // held open, on purpose
+	cmd.SysProcAttr = attr
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	fmt.Println("grandchild", cmd.Process.Pid)
+}
+
+// middle starts children of several kinds, prints what has to die with it, and lingers.
+func middle() {
+	r := NewReaper()
+	kinds := []string{"echo", "ignore-term", "parent", "deaf", "flood"}
+	if runtime.GOOS == "linux" {
+		kinds = append(kinds, "parent-setpg", "parent-setsid")
+	}
+	for _, mode := range kinds {
+		p := mustStart(mode, r)
+		fmt.Println("child", p.PID())
+		if strings.HasPrefix(mode, "parent") {
+			line := readLine(p.Stdout())
+			fmt.Println(line)
+		}
+	}
+	fmt.Println("reaper", r.link.proc.Pid)
+	fmt.Println("ready")
+	linger()
+}
+
+// storm starts children as fast as it can until it is killed.
+func storm() {
+	r := NewReaper()
+	fmt.Println("token", r.token)
+	for range 2 {
+		go func() {
+			for {
+				p := mustStart("parent", r)
+				fmt.Println("child", p.PID())
+			}
+		}()
+	}
+	linger()
+}
+
+func mustStart(mode string, r *Reaper) *Process {
+	exe, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	p, err := Start(Spec{Command: exe, Env: self(mode)}, r)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// readLine reads one line, byte by byte so that nothing after it is taken.
+func readLine(r io.Reader) string {
+	var line []byte
+	b := make([]byte, 1)
+	for {
+		if _, err := io.ReadFull(r, b); err != nil || b[0] == '\n' {
+			return string(line)
+		}
+		line = append(line, b[0])
+	}
+}

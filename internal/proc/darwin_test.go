@@ -1,0 +1,3 @@
+package proc
+
+var platformModes = map[string]func(){}

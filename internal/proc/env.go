@@ -1,0 +1,110 @@
+package proc
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// envNames are the variables a child gets from ours. They say where things are and how the
+// network is reached. Not among them: whatever commonly holds a secret, such as tokens,
+// index addresses with a password, and agent sockets that sign.
+var envNames = strings.Fields(`
+	PATH HOME USER LOGNAME SHELL LANG LANGUAGE TERM TZ TMPDIR TEMP TMP
+	HTTP_PROXY HTTPS_PROXY FTP_PROXY ALL_PROXY NO_PROXY
+	http_proxy https_proxy ftp_proxy all_proxy no_proxy
+	SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE CURL_CA_BUNDLE
+	GIT_SSL_CAINFO NIX_SSL_CERT_FILE
+	DISPLAY WAYLAND_DISPLAY XAUTHORITY DBUS_SESSION_BUS_ADDRESS
+	LD_LIBRARY_PATH NIX_LD NIX_LD_LIBRARY_PATH NIX_PATH NIX_PROFILES
+	NODE_PATH NODE_USE_SYSTEM_CA NODE_USE_ENV_PROXY
+	NVM_DIR NVM_BIN NVM_INC FNM_DIR FNM_MULTISHELL_PATH VOLTA_HOME N_PREFIX
+	ASDF_DIR ASDF_DATA_DIR MISE_DATA_DIR MISE_CONFIG_DIR MISE_CACHE_DIR MISE_STATE_DIR
+	npm_config_cache npm_config_prefix npm_config_registry npm_config_userconfig
+	NPM_CONFIG_CACHE NPM_CONFIG_PREFIX NPM_CONFIG_REGISTRY NPM_CONFIG_USERCONFIG
+	PNPM_HOME COREPACK_HOME YARN_CACHE_FOLDER BUN_INSTALL DENO_DIR DENO_INSTALL
+	PLAYWRIGHT_BROWSERS_PATH PUPPETEER_CACHE_DIR PUPPETEER_EXECUTABLE_PATH
+	UV_CACHE_DIR UV_TOOL_DIR UV_TOOL_BIN_DIR UV_PYTHON UV_PYTHON_INSTALL_DIR
+	UV_PYTHON_PREFERENCE UV_CONFIG_FILE UV_NATIVE_TLS UV_SYSTEM_CERTS UV_OFFLINE UV_LINK_MODE
+	PYTHONPATH PYTHONHOME PYTHONUTF8 PYTHONIOENCODING PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE
+	PYENV_ROOT PYENV_VERSION VIRTUAL_ENV CONDA_PREFIX CONDA_EXE PIPX_HOME PIPX_BIN_DIR
+	PIP_CACHE_DIR PIP_CONFIG_FILE PIP_CERT
+	JAVA_HOME GOPATH GOROOT GOCACHE GOMODCACHE CARGO_HOME RUSTUP_HOME GEM_HOME GEM_PATH
+	DOTNET_ROOT DOCKER_HOST DOCKER_CONTEXT DOCKER_CONFIG DOCKER_CERT_PATH DOCKER_TLS_VERIFY
+	CONTAINER_HOST
+	SystemRoot SystemDrive windir ComSpec PATHEXT OS USERNAME USERDOMAIN USERPROFILE
+	HOMEDRIVE HOMEPATH APPDATA LOCALAPPDATA ALLUSERSPROFILE PROGRAMDATA PUBLIC
+	ProgramFiles ProgramFiles(x86) ProgramW6432
+	CommonProgramFiles CommonProgramFiles(x86) CommonProgramW6432
+	COMPUTERNAME NUMBER_OF_PROCESSORS PROCESSOR_ARCHITECTURE PROCESSOR_ARCHITEW6432
+	PROCESSOR_IDENTIFIER PSModulePath
+`)
+
+// envPrefixes are families of variables a child gets from ours.
+var envPrefixes = []string{"LC_", "XDG_"}
+
+// Environment is the small environment of a child, sorted: what of parent (KEY=VALUE,
+// such as os.Environ) a program needs to be found and to work, plus extra, which wins.
+// Secrets of ours do not come along; a server that needs one
+// has it in extra.
+func Environment(parent []string, extra map[string]string) []string {
+	wanted := make(map[string]bool, len(envNames))
+	for _, name := range envNames {
+		wanted[envKey(name)] = true
+	}
+	// By envKey, so that on Windows Path and PATH are one.
+	env := make(map[string]string)
+	for _, entry := range parent {
+		name, val, ok := cutEnv(entry)
+		// A value that begins like this is a function that an old shell exported.
+		if ok && !strings.HasPrefix(val, "()") && (wanted[envKey(name)] || hasPrefix(name)) {
+			env[envKey(name)] = entry
+		}
+	}
+	for name, val := range extra {
+		env[envKey(name)] = name + "=" + val
+	}
+	return slices.Sorted(maps.Values(env))
+}
+
+func hasPrefix(name string) bool {
+	return slices.ContainsFunc(envPrefixes, func(p string) bool {
+		return strings.HasPrefix(envKey(name), p)
+	})
+}
+
+// envKey is what makes two names the same variable.
+func envKey(name string) string {
+	if runtime.GOOS == "windows" {
+		return strings.ToUpper(name)
+	}
+	return name
+}
+
+// cutEnv splits an entry. The names of Windows' hidden variables begin with "=".
+func cutEnv(entry string) (name, val string, ok bool) {
+	if entry == "" {
+		return "", "", false
+	}
+	name, val, ok = strings.Cut(entry[1:], "=")
+	return entry[:1] + name, val, ok
+}
+
+// value is the variable's value in env; the last of several counts.
+func value(env []string, name string) string {
+	for _, entry := range slices.Backward(env) {
+		if n, val, ok := cutEnv(entry); ok && envKey(n) == envKey(name) {
+			return val
+		}
+	}
+	return ""
+}
+
+// without is a copy of env that lacks the variable.
+func without(env []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		n, _, ok := cutEnv(entry)
+		return ok && envKey(n) == envKey(name)
+	})
+}

@@ -1,0 +1,130 @@
+package proc
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+const zombie = 'Z'
+
+// watch returns when the child has ended. It leaves the zombie in place.
+func (g *group) watch() {
+	for unix.Waitid(unix.P_PID, g.id, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+}
+
+// members finds everything of the group in /proc: the session, and what carries the mark.
+// Where there is no /proc it finds nothing, and the signals to the group have to do.
+func (g *group) members() []member {
+	return find(func(m member) bool {
+		return m.session == g.id || m.born >= g.born && carries(m.pid, g.mark)
+	})
+}
+
+// signalMember signals one process unless its number is another's by now.
+func (g *group) signalMember(m member, sig unix.Signal) { signalMember(m, sig) }
+
+func signalMember(m member, sig unix.Signal) {
+	fd, err := unix.PidfdOpen(m.pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	// The descriptor stays with the process it was opened for. That is the one
+	// that was found if the start time is still the same.
+	if now, ok := readMember(m.pid, make([]byte, 1024)); ok && now.born == m.born {
+		unix.PidfdSendSignal(fd, sig, nil, 0)
+	}
+}
+
+// born is when a process was started, in clock ticks since boot; 0 when unknown.
+func born(pid int) uint64 {
+	m, _ := readMember(pid, make([]byte, 1024))
+	return m.born
+}
+
+// find lists the processes of this machine that belong.
+func find(belongs func(member) bool) []member {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	var found []member
+	buf := make([]byte, 1024)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if m, ok := readMember(pid, buf); ok && belongs(m) {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// readMember reads /proc/PID/stat (proc_pid_stat(5)): pid (comm) state ppid pgrp
+// session ... starttime as field 22. The name may hold spaces and parentheses.
+func readMember(pid int, buf []byte) (member, bool) {
+	line, ok := readProc(pid, "stat", buf)
+	if !ok {
+		return member{}, false
+	}
+	f := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
+	if len(f) < 20 {
+		return member{}, false
+	}
+	num := func(i int) int {
+		n, _ := strconv.Atoi(string(f[i]))
+		return n
+	}
+	start, _ := strconv.ParseUint(string(f[19]), 10, 64)
+	return member{
+		pid: pid, state: f[0][0],
+		parent: num(1), group: num(2), session: num(3), born: start,
+	}, true
+}
+
+// carries reports whether a process was started with a mark that begins with mark.
+func carries(pid int, mark string) bool {
+	env, ok := readProc(pid, "environ", make([]byte, 4096))
+	if !ok {
+		return false
+	}
+	entry := []byte(markVar + "=" + mark)
+	return bytes.HasPrefix(env, entry) || bytes.Contains(env, append([]byte{0}, entry...))
+}
+
+// readProc reads a file of a process with plain system calls: it is done often and
+// in the reaper, where every page counts. buf is used as long as it is enough.
+func readProc(pid int, file string, buf []byte) ([]byte, bool) {
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/"+file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false
+	}
+	defer unix.Close(fd)
+	n := 0
+	for {
+		if n == len(buf) {
+			buf = append(buf, make([]byte, len(buf))...)
+		}
+		k, err := unix.Read(fd, buf[n:])
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return nil, false
+		case k == 0:
+			return buf[:n], true
+		default:
+			n += k
+		}
+	}
+}

@@ -1,0 +1,86 @@
+//go:build linux || darwin
+
+package proc
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const sigKill = unix.SIGKILL
+
+// group is a child's process group and session, which have its pid as their number.
+// Its methods may be called only until the child is reaped.
+type group struct {
+	id   int
+	mark string
+	born uint64 // when the child was started, in the unit of member.born
+}
+
+// member is one live process of a group.
+type member struct {
+	pid, parent, group, session int
+	state                       byte
+	born                        uint64
+}
+
+// sysProcAttr makes the child lead a session: see the package comment.
+func sysProcAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true}
+}
+
+func newGroup(p *os.Process, mark string) (*group, error) {
+	return &group{id: p.Pid, mark: mark, born: born(p.Pid)}, nil
+}
+
+// signal reaches the process group at once, and nothing else.
+func (g *group) signal(sig unix.Signal) { unix.Kill(-g.id, sig) }
+
+// terminate asks everything of the group to end. Stopped processes are woken, or
+// they could not.
+func (g *group) terminate() {
+	g.signal(unix.SIGTERM)
+	g.signal(unix.SIGCONT)
+	for _, m := range g.members() {
+		if m.group != g.id {
+			g.signalMember(m, unix.SIGTERM)
+		}
+	}
+}
+
+// kill sends KILL to everything of the group that can be found.
+func (g *group) kill() {
+	g.signal(unix.SIGKILL)
+	for _, m := range g.members() {
+		if m.group != g.id {
+			g.signalMember(m, unix.SIGKILL)
+		}
+	}
+	g.signal(unix.SIGKILL)
+}
+
+// alive reports whether anything of the group can still run. Zombies cannot.
+func (g *group) alive() bool {
+	for _, m := range g.members() {
+		if m.state != zombie {
+			return true
+		}
+	}
+	return false
+}
+
+// reapAdopted reaps the group's zombies that were orphaned and became our children:
+// nobody else does where we are the init process of a container. The child itself
+// is still a zombie, so the numbers are certain.
+func (g *group) reapAdopted() {
+	for _, m := range g.members() {
+		if m.state == zombie && m.pid != g.id && m.parent == os.Getpid() {
+			unix.Wait4(m.pid, nil, unix.WNOHANG, nil)
+		}
+	}
+}
+
+// release gives back what a group holds; there is nothing on unix.
+func (g *group) release() {}

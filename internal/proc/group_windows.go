@@ -1,0 +1,144 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// sigKill is the one signal that a job object knows.
+const sigKill = syscall.SIGKILL
+
+// group is a job object. Everything the child starts is in it, and it ends with its
+// last handle, which is ours: also when we are killed.
+type group struct {
+	pid  int
+	proc *os.Process
+	job  windows.Handle
+}
+
+// sysProcAttr starts the child suspended, so that it is in its job before it can start anything,
+// and in a console group of its own, so that it can get CTRL_BREAK alone.
+func sysProcAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{
+		HideWindow:    true,
+		CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP,
+	}
+}
+
+// newGroup puts a suspended child into a job and lets it run. On an error the child
+// is gone.
+func newGroup(p *os.Process, _ string) (*group, error) {
+	g := &group{pid: p.Pid, proc: p}
+	err := g.enclose()
+	if err == nil {
+		err = resume(p.Pid)
+	}
+	if err != nil {
+		p.Kill()
+		p.Wait()
+		g.release()
+		return nil, err
+	}
+	return g, nil
+}
+
+// enclose makes the job and puts the child into it.
+func (g *group) enclose() error {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return fmt.Errorf("creating a job object: %w", err)
+	}
+	g.job = job
+	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+	if _, err := windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits))); err != nil {
+		return fmt.Errorf("configuring a job object: %w", err)
+	}
+	assignErr := errors.New("no handle")
+	err = g.proc.WithHandle(func(h uintptr) {
+		assignErr = windows.AssignProcessToJobObject(job, windows.Handle(h))
+	})
+	if err = errors.Join(err, assignErr); err != nil {
+		return fmt.Errorf("assigning to a job object: %w", err)
+	}
+	return nil
+}
+
+// resume lets the only thread of a suspended process run.
+func resume(pid int) error {
+	snap, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
+	if err != nil {
+		return fmt.Errorf("listing threads: %w", err)
+	}
+	defer windows.CloseHandle(snap)
+	entry := windows.ThreadEntry32{Size: uint32(unsafe.Sizeof(windows.ThreadEntry32{}))}
+	for err = windows.Thread32First(snap, &entry); err == nil; err = windows.Thread32Next(snap, &entry) {
+		if int(entry.OwnerProcessID) != pid {
+			continue
+		}
+		thread, err := windows.OpenThread(windows.THREAD_SUSPEND_RESUME, false, entry.ThreadID)
+		if err != nil {
+			return fmt.Errorf("opening the first thread: %w", err)
+		}
+		defer windows.CloseHandle(thread)
+		if _, err := windows.ResumeThread(thread); err != nil {
+			return fmt.Errorf("resuming the first thread: %w", err)
+		}
+		return nil
+	}
+	return fmt.Errorf("finding the first thread: %w", err)
+}
+
+// watch returns when the child has ended. A process id is not given out again while
+// there is a handle, and p.proc has one until it is waited for.
+func (g *group) watch() {
+	g.proc.WithHandle(func(h uintptr) {
+		windows.WaitForSingleObject(windows.Handle(h), windows.INFINITE)
+	})
+}
+
+// signal ends everything in the job; sigKill is the only signal there is.
+func (g *group) signal(syscall.Signal) { windows.TerminateJobObject(g.job, 1) }
+
+func (g *group) kill() { g.signal(sigKill) }
+
+// terminate sends CTRL_BREAK, which console programs can handle. Without a console
+// of our own it fails, and the time for TERM passes unused.
+func (g *group) terminate() {
+	windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(g.pid))
+}
+
+// accounting is JOBOBJECT_BASIC_ACCOUNTING_INFORMATION (winnt.h).
+type accounting struct {
+	totalUserTime, totalKernelTime           int64
+	thisPeriodUserTime, thisPeriodKernelTime int64
+	totalPageFaultCount                      uint32
+	totalProcesses                           uint32
+	activeProcesses                          uint32
+	totalTerminatedProcesses                 uint32
+}
+
+// alive reports whether the job has a process that runs.
+func (g *group) alive() bool {
+	var info accounting
+	err := windows.QueryInformationJobObject(g.job, windows.JobObjectBasicAccountingInformation,
+		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
+	return err == nil && info.activeProcesses > 0
+}
+
+// reapAdopted: there are no zombies on Windows.
+func (g *group) reapAdopted() {}
+
+// release closes the job, after the child was waited for.
+func (g *group) release() {
+	if g.job != 0 {
+		windows.CloseHandle(g.job)
+		g.job = 0
+	}
+}

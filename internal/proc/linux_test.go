@@ -1,0 +1,174 @@
+package proc
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// marked lists what runs and carries a mark.
+func marked(mark string) []member {
+	return find(func(m member) bool { return m.state != zombie && carries(m.pid, mark) })
+}
+
+// We are killed while children are being forked, at moments that differ: none may
+// escape between its fork and its registration.
+func TestReaper_AfterSIGKILLWhileStarting(t *testing.T) {
+	for round := range 12 {
+		cmd, out := spawn(t, "storm")
+		out.Scan()
+		var token string
+		if _, err := fmt.Sscanf(out.Text(), "token %s", &token); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 + round {
+			out.Scan()
+		}
+		cmd.Process.Kill()
+		begin := time.Now()
+		eventually(t, time.Second, "everything that carries the token is gone", func() bool {
+			return len(marked(token)) == 0
+		})
+		t.Logf("round %d: gone after %v", round, time.Since(begin))
+		cmd.Wait()
+	}
+}
+
+func TestReaper_Memory(t *testing.T) {
+	r := NewReaper()
+	defer r.Close()
+	p := start(t, "echo", r)
+	fmt.Fprintln(p.Stdin(), "x")
+	readLine(p.Stdout())
+	var rss, threads int
+	eventually(t, 5*time.Second, "the reaper has its name", func() bool {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.link.proc.Pid))
+		if err != nil || !strings.Contains(string(b), "mcpx-reaper") {
+			return false
+		}
+		for line := range strings.Lines(string(b)) {
+			fmt.Sscanf(line, "VmRSS: %d kB", &rss)
+			fmt.Sscanf(line, "Threads: %d", &threads)
+		}
+		return rss > 0
+	})
+	t.Logf("the reaper: %d kB resident, %d threads", rss, threads)
+	if rss > 6<<10 && !raceEnabled {
+		t.Errorf("the reaper has %d kB resident, want less than 6 MB", rss)
+	}
+}
+
+func TestReadMember(t *testing.T) {
+	cmd := exec.Command("/bin/sh", "-c", `printf ') R 1 (' >/proc/self/comm; read x`)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer in.Close()
+	eventually(t, time.Second, "the child has its name", func() bool {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid))
+		return string(b) == ") R 1 (\n"
+	})
+	m, ok := readMember(cmd.Process.Pid, make([]byte, 8))
+	sid, _ := unix.Getsid(0)
+	if !ok || m.parent != os.Getpid() || m.session != sid || m.group != unix.Getpgrp() || m.born == 0 {
+		t.Errorf("got %+v, %v", m, ok)
+	}
+	if _, ok := readMember(1<<30, nil); ok {
+		t.Error("a process that cannot be was found")
+	}
+}
+
+// One child's mark must not be found in another's.
+func TestCarries(t *testing.T) {
+	r := NewReaper()
+	var marks []string
+	for range 12 {
+		marks = append(marks, r.mark())
+	}
+	cmd := exec.Command("/bin/cat")
+	cmd.Env = []string{"OTHER=" + markVar + "=" + marks[0], markVar + "=" + marks[10]}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer in.Close()
+	for i, mark := range marks {
+		if got, want := carries(cmd.Process.Pid, mark), i == 10; got != want {
+			t.Errorf("mark %d: carried %v, want %v", i+1, got, want)
+		}
+	}
+	if !carries(cmd.Process.Pid, r.token+".") {
+		t.Error("the token is not found")
+	}
+}
+
+// Where orphans come to us, their zombies are reaped: while the child runs, and when it
+// is closed; what others wait for is left to them.
+func TestReaper_AdoptedZombies(t *testing.T) {
+	_, out := spawn(t, "subreaper")
+	for out.Scan() {
+		if line := out.Text(); line != "ok" {
+			t.Error(line)
+		} else {
+			return
+		}
+	}
+	t.Error("no result")
+}
+
+var platformModes = map[string]func(){"subreaper": subreaper}
+
+// subreaper gets orphans as an init process does, and prints "ok" or what is wrong.
+func subreaper() {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		fmt.Println(err)
+		return
+	}
+	r := NewReaper()
+	// Five orphans that end at once, and one in the group that lives until Close.
+	sh := "for i in 1 2 3 4 5; do (setsid sh -c 'exit 0' & ) ; done; (sleep 60 &) ; echo ready; read x"
+	p, err := Start(Spec{Command: "/bin/sh", Args: []string{"-c", sh}, Env: Environment(os.Environ(), nil)}, r)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	readLine(p.Stdout())
+	// What another package starts keeps its exit status.
+	for range 20 {
+		if err := exec.Command("/bin/sh", "-c", "exit 4").Run(); err == nil || err.Error() != "exit status 4" {
+			fmt.Println("a child of os/exec:", err)
+		}
+	}
+	own := func(m member) bool { return m.parent == os.Getpid() && m.state == zombie }
+	for limit := time.Now().Add(2 * time.Second); len(find(own)) > 0; {
+		if time.Now().After(limit) {
+			fmt.Println("zombies while the child runs:", find(own))
+			return
+		}
+	}
+	if err := p.Close(context.Background(), short); err != nil {
+		fmt.Println(err)
+	}
+	if left := find(own); len(left) > 0 {
+		fmt.Println("zombies after Close:", left)
+	}
+	if err := r.Close(); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("ok")
+}

@@ -1,0 +1,477 @@
+//go:build linux || darwin
+
+package proc
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// short is a Grace that keeps the tests of stubborn children quick.
+var short = Grace{EOF: 50 * time.Millisecond, TERM: 100 * time.Millisecond}
+
+// start starts a child of the test and closes it at the end.
+func start(t *testing.T, mode string, r *Reaper) *Process {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Start(Spec{Command: exe, Env: self(mode)}, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close(context.Background(), Grace{EOF: 1, TERM: 1}) })
+	return p
+}
+
+// eventually polls until ok, which has to be before d has passed.
+func eventually(t *testing.T, d time.Duration, what string, ok func() bool) {
+	t.Helper()
+	limit := time.After(d)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("not within %v: %s", d, what)
+		}
+	}
+}
+
+// exists reports whether a process runs; a zombie does not.
+func exists(pid int) bool {
+	out, err := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
+	return err == nil && len(out) > 0 && out[0] != 'Z'
+}
+
+// closeWithin closes p and fails when that takes longer than most.
+func closeWithin(t *testing.T, p *Process, g Grace, most time.Duration) {
+	t.Helper()
+	begin := time.Now()
+	if err := p.Close(context.Background(), g); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if took := time.Since(begin); took > most {
+		t.Errorf("Close took %v, want at most %v", took, most)
+	}
+	select {
+	case <-p.Done():
+	default:
+		t.Error("Done is open after Close")
+	}
+	if err := syscall.Kill(p.PID(), 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("child %d after Close: %v, want that it is reaped", p.PID(), err)
+	}
+}
+
+// grandchild reads the pid that the parent modes print.
+func grandchild(t *testing.T, r io.Reader) int {
+	t.Helper()
+	var pid int
+	line := readLine(r)
+	if _, err := fmt.Sscanf(line, "grandchild %d", &pid); err != nil {
+		t.Fatalf("reading the grandchild's pid from %q: %v", line, err)
+	}
+	return pid
+}
+
+func TestProcess_Echo(t *testing.T) {
+	p := start(t, "echo", nil)
+	fmt.Fprintln(p.Stdin(), "hello")
+	if got := readLine(p.Stdout()); got != "hello" {
+		t.Errorf("got %q, want hello", got)
+	}
+	if got := p.ExitReason(); got != "" {
+		t.Errorf("ExitReason of a running child: %q", got)
+	}
+	// What the child still had to say at EOF is not lost.
+	fmt.Fprintln(p.Stdin(), "last words")
+	rest := make(chan string)
+	go func() {
+		b, _ := io.ReadAll(p.Stdout())
+		rest <- string(b)
+	}()
+	closeWithin(t, p, Grace{EOF: 5 * time.Second}, 3*time.Second)
+	if got := <-rest; got != "last words\n" {
+		t.Errorf("after Close: read %q, want the last words", got)
+	}
+	if got := p.ExitReason(); got != "exit status 0" {
+		t.Errorf("ExitReason: %q, want exit status 0", got)
+	}
+}
+
+func TestProcess_ExitAtOnce(t *testing.T) {
+	p := start(t, "fail", nil)
+	<-p.Done()
+	if got := p.ExitReason(); got != "exit status 3" {
+		t.Errorf("ExitReason: %q, want exit status 3", got)
+	}
+	if got, want := p.StderrTail(), "loading\nerror: no token\n"; got != want {
+		t.Errorf("StderrTail: %q, want %q", got, want)
+	}
+	if b, err := io.ReadAll(p.Stdout()); err != nil || len(b) > 0 {
+		t.Errorf("Stdout: %q, %v, want EOF", b, err)
+	}
+	if _, err := p.Stdin().Write([]byte("x")); err == nil {
+		t.Error("writing to an ended child: no error")
+	}
+	closeWithin(t, p, Grace{}, time.Second)
+}
+
+func TestClose_BadChildren(t *testing.T) {
+	// Time for slow machines; what each case may take for certain is g.EOF + g.TERM.
+	const slack = time.Second
+	long := 20 * time.Second // a step that must not be waited for
+	tests := []struct {
+		mode   string
+		grace  Grace
+		reason string
+		most   time.Duration
+	}{
+		{"echo", Grace{EOF: long, TERM: long}, "exit status 0", slack},
+		{"ignore-eof", Grace{EOF: short.EOF, TERM: long}, "signal: terminated", short.EOF + slack},
+		{"ignore-term", short, "signal: killed", short.EOF + short.TERM + slack},
+		{"stopped", Grace{EOF: short.EOF, TERM: long}, "signal: terminated", short.EOF + slack},
+		{"deaf", short, "signal: terminated", short.EOF + slack},
+		{"flood", Grace{EOF: long, TERM: long}, "exit status 0", slack},
+		{"quiet-on-term", Grace{EOF: short.EOF, TERM: long}, "exit status 0", short.EOF + slack},
+	}
+	for _, tt := range tests {
+		t.Run(tt.mode, func(t *testing.T) {
+			p := start(t, tt.mode, nil)
+			if tt.mode != "echo" && tt.mode != "flood" {
+				readLine(p.Stdout())
+			}
+			go io.Copy(io.Discard, p.Stdout())
+			closeWithin(t, p, tt.grace, tt.most)
+			if got := p.ExitReason(); got != tt.reason {
+				t.Errorf("ExitReason: %q, want %q", got, tt.reason)
+			}
+		})
+	}
+}
+
+func TestClose_Grandchildren(t *testing.T) {
+	modes := []string{"parent"}
+	if runtime.GOOS == "linux" {
+		modes = append(modes, "parent-setpg", "parent-setsid")
+	}
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			p := start(t, mode, nil)
+			pid := grandchild(t, p.Stdout())
+			if !exists(pid) {
+				t.Fatal("the grandchild is not there")
+			}
+			closeWithin(t, p, short, short.EOF+short.TERM+time.Second)
+			if exists(pid) {
+				t.Error("the grandchild lives after Close")
+			}
+			if _, err := p.Stdout().Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("Stdout: %v, want EOF", err)
+			}
+		})
+	}
+}
+
+// A grandchild that can be asked is asked, although the child ended before it.
+func TestClose_GrandchildGetsItsGrace(t *testing.T) {
+	sh := "/bin/sh -c 'trap \"echo clean; exit\" TERM; echo ready; while :; do sleep 0.01; done' & read x"
+	p, err := Start(Spec{Command: "/bin/sh", Args: []string{"-c", sh}, Env: Environment(os.Environ(), nil)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readLine(p.Stdout())
+	rest := make(chan string)
+	go func() {
+		b, _ := io.ReadAll(p.Stdout())
+		rest <- string(b)
+	}()
+	closeWithin(t, p, Grace{EOF: short.EOF, TERM: 10 * time.Second}, 5*time.Second)
+	if got := <-rest; got != "clean\n" {
+		t.Errorf("the grandchild said %q, want clean", got)
+	}
+}
+
+func TestProcess_LeavesGrandchild(t *testing.T) {
+	modes := []string{"leave"}
+	if runtime.GOOS == "linux" {
+		modes = append(modes, "leave-setsid")
+	}
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			p := start(t, mode, nil)
+			pid := grandchild(t, p.Stdout())
+			select {
+			case <-p.Done():
+			case <-time.After(3 * time.Second):
+				t.Fatal("Done waits for a grandchild")
+			}
+			if got := p.ExitReason(); got != "exit status 0" {
+				t.Errorf("ExitReason: %q, want exit status 0", got)
+			}
+			if exists(pid) {
+				t.Error("the grandchild outlived the child")
+			}
+			if b, err := io.ReadAll(p.Stdout()); err != nil {
+				t.Errorf("Stdout: %q, %v, want EOF", b, err)
+			}
+		})
+	}
+}
+
+// A process out of reach (another session, no mark) holds stdout and stderr open.
+func TestProcess_PipeHeldOpen(t *testing.T) {
+	p := start(t, "parent-unmarked", nil)
+	pid := grandchild(t, p.Stdout())
+	defer syscall.Kill(pid, syscall.SIGKILL)
+	p.Stdin().Close()
+	read := make(chan error)
+	go func() {
+		_, err := io.ReadAll(p.Stdout())
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		if err != nil {
+			t.Errorf("Stdout: %v, want EOF", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("Stdout is held open by a process out of reach")
+	}
+	closeWithin(t, p, Grace{}, time.Second)
+	if !exists(pid) {
+		t.Error("the process is not out of reach: this test proves nothing")
+	}
+}
+
+func TestClose_Concurrent(t *testing.T) {
+	p := start(t, "ignore-term", nil)
+	readLine(p.Stdout())
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() { closeWithin(t, p, short, 2*time.Second) })
+	}
+	wg.Go(p.Kill)
+	wg.Wait()
+	closeWithin(t, p, Grace{}, time.Second)
+}
+
+func TestClose_ContextEnds(t *testing.T) {
+	p := start(t, "ignore-eof", nil)
+	readLine(p.Stdout())
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := p.Close(ctx, Grace{EOF: time.Minute, TERM: time.Minute}); err != nil {
+		t.Error(err)
+	}
+	if got := p.ExitReason(); got != "signal: killed" {
+		t.Errorf("ExitReason: %q, want signal: killed", got)
+	}
+}
+
+func TestKill(t *testing.T) {
+	p := start(t, "parent", nil)
+	pid := grandchild(t, p.Stdout())
+	p.Kill()
+	p.Kill()
+	<-p.Done()
+	if got := p.ExitReason(); got != "signal: killed" {
+		t.Errorf("ExitReason: %q, want signal: killed", got)
+	}
+	if exists(pid) {
+		t.Error("the grandchild lives after Kill and Done")
+	}
+}
+
+func TestStdin_StuckWriter(t *testing.T) {
+	big := make([]byte, 1<<20)
+	t.Run("close", func(t *testing.T) {
+		p := start(t, "deaf", nil)
+		written := make(chan error)
+		go func() {
+			_, err := p.Stdin().Write(big)
+			written <- err
+		}()
+		readLine(p.Stdout())
+		p.Stdin().Close()
+		if err := <-written; err == nil {
+			t.Error("a write nobody reads succeeded")
+		}
+	})
+	t.Run("deadline", func(t *testing.T) {
+		p := start(t, "deaf", nil)
+		d := p.Stdin().(interface{ SetWriteDeadline(time.Time) error })
+		if err := d.SetWriteDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Stdin().Write(big); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("got %v, want a missed deadline", err)
+		}
+	})
+}
+
+// Programs of many languages cannot handle a non-blocking stdin or stdout.
+func TestStart_PipesBlock(t *testing.T) {
+	p := start(t, "flags", nil)
+	out, _ := io.ReadAll(p.Stdout())
+	want := "0 nonblocking=false\n1 nonblocking=false\n2 nonblocking=false\n"
+	if string(out) != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
+func TestStart_Faults(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode fs.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	script := write("script", "#!/no/such/python\n", 0o755)
+	plain := write("plain", "text", 0o644)
+	path := []string{"PATH=" + dir}
+	tests := []struct {
+		name  string
+		spec  Spec
+		want  string
+		cause error
+	}{
+		{"no command", Spec{}, `starting "": the command is empty`, nil},
+		{"not in PATH", Spec{Command: "npx", Env: path}, `starting "npx": executable file not found in PATH`, ErrNotFound},
+		{"no PATH", Spec{Command: "sh"}, `starting "sh": executable file not found in PATH`, ErrNotFound},
+		{"relative PATH", Spec{Command: "script", Env: []string{"PATH=.::testdata"}, Dir: dir}, `starting "script": executable file not found in PATH`, ErrNotFound},
+		{"no file", Spec{Command: dir + "/none"}, `starting "` + dir + `/none": no such file or directory`, fs.ErrNotExist},
+		{"not executable", Spec{Command: plain}, `starting "` + plain + `": permission denied`, fs.ErrPermission},
+		{"not executable in PATH", Spec{Command: "plain", Env: path}, `starting "plain": ` + plain + `: permission denied`, fs.ErrPermission},
+		{"no interpreter", Spec{Command: script}, `starting "` + script + `": the interpreter or loader that ` + script + ` names: no such file or directory`, fs.ErrNotExist},
+		{"no folder", Spec{Command: "/bin/sh", Dir: dir + "/none"}, `starting "/bin/sh": working folder ` + dir + `/none: no such file or directory`, fs.ErrNotExist},
+		{"no folder but a file", Spec{Command: "/bin/sh", Dir: plain}, `starting "/bin/sh": working folder ` + plain + `: not a directory`, syscall.ENOTDIR},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			before := descriptors(t)
+			p, err := Start(tt.spec, nil)
+			if err == nil {
+				p.Close(t.Context(), Grace{})
+				t.Fatal("no error")
+			}
+			if err.Error() != tt.want {
+				t.Errorf("got  %s\nwant %s", err, tt.want)
+			}
+			if tt.cause != nil && !errors.Is(err, tt.cause) {
+				t.Errorf("the cause is not %v", tt.cause)
+			}
+			if after := descriptors(t); after != before {
+				t.Errorf("%d descriptors before, %d after", before, after)
+			}
+		})
+	}
+}
+
+func TestStart_Lookup(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "tool"), []byte("#!/bin/sh\npwd; echo \"$0 $*\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, command, path string }{
+		{"PATH of the child", "tool", "/nowhere:" + dir},
+		{"relative to Dir", "./tool", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := Start(Spec{Command: tt.command, Args: []string{"a b", "c"}, Dir: real, Env: []string{"PATH=" + tt.path}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close(t.Context(), Grace{})
+			s := bufio.NewScanner(p.Stdout())
+			s.Scan()
+			if s.Text() != real {
+				t.Errorf("working folder %s, want %s", s.Text(), real)
+			}
+			s.Scan()
+			if !strings.HasSuffix(s.Text(), "/tool a b c") {
+				t.Errorf("ran %q", s.Text())
+			}
+		})
+	}
+}
+
+// descriptors counts this process's open descriptors.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+func TestClose_LeavesNothing(t *testing.T) {
+	r := NewReaper()
+	once := func(mode string) {
+		p := mustStart(mode, r)
+		p.Close(context.Background(), Grace{EOF: 5 * time.Second})
+	}
+	once("echo") // opens what stays: the poller, the reaper's pipe
+	before, goroutines := descriptors(t), runtime.NumGoroutine()
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 25 {
+				once("echo")
+			}
+		})
+	}
+	wg.Wait()
+	eventually(t, 2*time.Second, "goroutines end", func() bool { return runtime.NumGoroutine() <= goroutines })
+	if after := descriptors(t); after > before {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := zombies(t); n != 0 {
+		t.Errorf("%d zombies", n)
+	}
+}
+
+// zombies counts our zombie children.
+func zombies(t *testing.T) int {
+	t.Helper()
+	out, err := exec.Command("ps", "-A", "-o", "ppid=,stat=").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(out)) {
+		var ppid int
+		var stat string
+		fmt.Sscan(line, &ppid, &stat)
+		if ppid == os.Getpid() && strings.HasPrefix(stat, "Z") {
+			n++
+		}
+	}
+	return n
+}

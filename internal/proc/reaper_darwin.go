@@ -1,0 +1,20 @@
+package proc
+
+import "os"
+
+func executable() (string, error) { return os.Executable() }
+
+func nameReaper() {}
+
+// killFound has nothing to add to the signals to the groups.
+func killFound(map[int]bool, string) bool { return false }
+
+// adoptsOrphans: only launchd gets orphans on darwin.
+func adoptsOrphans() bool { return false }
+
+// sweeper is never made on darwin.
+type sweeper struct{}
+
+func newSweeper(*Reaper) *sweeper { return nil }
+
+func (s *sweeper) stop() {}

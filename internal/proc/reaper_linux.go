@@ -1,0 +1,90 @@
+package proc
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// executable is this program also when its file was replaced by another version.
+func executable() (string, error) { return "/proc/self/exe", nil }
+
+// nameReaper gives the reaper a name of its own in ps; the kernel would call it "exe".
+func nameReaper() {
+	name := []byte("mcpx-reaper\x00")
+	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)
+}
+
+// killFound kills what is left of the groups' sessions and everything that carries
+// the token. It reports whether there was anything alive.
+func killFound(groups map[int]bool, token string) bool {
+	found := find(func(m member) bool {
+		return m.state != zombie && (groups[m.session] || carries(m.pid, token+"."))
+	})
+	for _, m := range found {
+		signalMember(m, unix.SIGKILL)
+	}
+	return len(found) > 0
+}
+
+// adoptsOrphans reports whether processes whose parent ended become our children.
+func adoptsOrphans() bool {
+	var subreaper int32
+	err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&subreaper)), 0, 0, 0)
+	return os.Getpid() == 1 || err == nil && subreaper != 0
+}
+
+// sweeper reaps adopted zombies while the program runs: a server may leave some
+// behind every minute for weeks.
+type sweeper struct {
+	signals chan os.Signal
+	done    chan struct{}
+}
+
+// newSweeper starts the goroutine; stop ends it.
+func newSweeper(r *Reaper) *sweeper {
+	s := &sweeper{signals: make(chan os.Signal, 1), done: make(chan struct{})}
+	signal.Notify(s.signals, syscall.SIGCHLD)
+	go func() {
+		defer close(s.done)
+		for range s.signals {
+			r.reapAdopted()
+		}
+	}()
+	return s
+}
+
+func (s *sweeper) stop() {
+	signal.Stop(s.signals)
+	close(s.signals)
+	<-s.done
+}
+
+// reapAdopted reaps the zombies that nobody waits for: children of ours in a session
+// that is not ours, so descendants of what was started here, but not the children
+// themselves. What other packages start stays in our session and is left to them.
+func (r *Reaper) reapAdopted() {
+	r.starting.Lock()
+	defer r.starting.Unlock()
+	self := os.Getpid()
+	own, err := unix.Getsid(0)
+	if err != nil {
+		return
+	}
+	for _, m := range find(func(m member) bool {
+		return m.state == zombie && m.parent == self && m.session != own && !r.waitsFor(m.pid)
+	}) {
+		unix.Wait4(m.pid, nil, unix.WNOHANG, nil)
+	}
+}
+
+// waitsFor reports whether a child is one that somebody here reaps.
+func (r *Reaper) waitsFor(pid int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, started := r.groups[pid]
+	return started || r.link != nil && r.link.proc.Pid == pid
+}
