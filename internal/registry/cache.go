@@ -1,0 +1,104 @@
+package registry
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"mcpx/internal/catalog"
+)
+
+// cacheFormat changes when older files cannot be read any more.
+const cacheFormat = 1
+
+// cache keeps the last good catalogue of each server in a folder, one file a
+// server. A file that cannot be read counts as absent.
+type cache struct{ dir string }
+
+// record is what is kept of a server.
+type record struct {
+	Format       int               `json:"format"`
+	Protocol     string            `json:"protocol"`
+	Modern       bool              `json:"modern"`
+	Title        string            `json:"title,omitempty"`
+	Version      string            `json:"version,omitempty"`
+	Instructions string            `json:"instructions,omitempty"`
+	Definitions  []json.RawMessage `json:"tools"`
+
+	tools []catalog.Tool
+}
+
+// Key makes a cache key out of what defines a server. The parts may be secret:
+// only their digest is used.
+func Key(parts ...string) string {
+	digest := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(digest, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(digest.Sum(nil))[:32]
+}
+
+func (c *cache) path(key string) string { return filepath.Join(c.dir, key+".json") }
+
+func (c *cache) load(key string) *record {
+	if c.dir == "" || key == "" {
+		return nil
+	}
+	data, err := os.ReadFile(c.path(key))
+	if err != nil {
+		return nil
+	}
+	var rec record
+	if json.Unmarshal(data, &rec) != nil || rec.Format != cacheFormat {
+		return nil
+	}
+	for _, raw := range rec.Definitions {
+		tool, err := catalog.DecodeTool(raw)
+		if err != nil {
+			return nil
+		}
+		rec.tools = append(rec.tools, tool)
+	}
+	rec.Definitions = nil
+	return &rec
+}
+
+// save writes a record so that a reader sees the old file or the new one whole.
+func (c *cache) save(key string, rec *record) error {
+	if c.dir == "" || key == "" {
+		return nil
+	}
+	rec.Format = cacheFormat
+	rec.Definitions = make([]json.RawMessage, len(rec.tools))
+	for i := range rec.tools {
+		rec.Definitions[i] = rec.tools[i].Raw
+	}
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
+	encoder.SetEscapeHTML(false) // the definitions stay as they were sent
+	if err := encoder.Encode(rec); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(c.dir, key+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(data.Bytes())
+	if closeErr := temp.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(temp.Name(), c.path(key))
+	}
+	if err != nil {
+		_ = os.Remove(temp.Name())
+	}
+	return err
+}

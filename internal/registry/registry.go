@@ -1,0 +1,374 @@
+// Package registry is all upstreams together: the current snapshot, the
+// catalogue kept on disk, and the events when either changes.
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/upstream"
+)
+
+// Server is one configured server.
+type Server struct {
+	Spec upstream.Spec
+	// Definition identifies the configuration as a whole: a server whose
+	// definition is unchanged is left alone by [Registry.Apply].
+	Definition string
+	// Key identifies what decides which tools the server has; it names the
+	// server's file in the cache. Empty = not kept on disk.
+	Key string
+	// Description replaces the server's instructions in texts for the model.
+	Description string
+	// Disabled servers are named and never connected.
+	Disabled bool
+	// Fault is what is wrong with the configuration: the server is unavailable
+	// for that reason.
+	Fault string
+	// PerClient gives each client a session of its own, closed when it was idle
+	// for SessionIdle (0 = 5 min).
+	PerClient   bool
+	SessionIdle time.Duration
+}
+
+// Options are what a registry needs beside its servers. All may be zero.
+type Options struct {
+	// CacheDir is where catalogues are kept; empty = nowhere.
+	CacheDir string
+	// Visible says whether policy lets a tool exist; nil = all of them.
+	Visible func(server string, tool *catalog.Tool) bool
+	// Logger may be nil (discard).
+	Logger *slog.Logger
+}
+
+// Registry owns all upstreams. Safe for concurrent use.
+type Registry struct {
+	options Options
+	log     *slog.Logger
+	cache   *cache
+
+	snapshot atomic.Pointer[catalog.Snapshot]
+
+	mu      sync.Mutex
+	entries map[string]*entry
+	clients map[clientKey]*clientSession
+	visible func(server string, tool *catalog.Tool) bool
+	changed chan struct{} // closed and replaced with each snapshot
+	watch   []func()
+
+	publishing sync.Mutex // one snapshot is made at a time
+
+	dirty  chan struct{} // holds one: many changes are one snapshot
+	stop   chan struct{}
+	closed sync.Once
+	loops  sync.WaitGroup
+}
+
+// entry is one server with its upstream. Its fields are guarded by the
+// registry's lock, but for saved, which publishing guards.
+type entry struct {
+	server   Server
+	upstream *upstream.Upstream // nil if disabled or at fault
+	cached   *record            // from disk, until the server itself was heard
+	last     catalog.Server     // of the last snapshot, reused while unchanged
+	lastTool []catalog.Tool     // the unfiltered tools that last was made from
+	saved    []catalog.Tool     // what the cache file has
+}
+
+// New makes a registry of these servers. What the cache knows of them is in the
+// first snapshot. [Registry.Start] connects.
+func New(servers []Server, options Options) *Registry {
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	r := &Registry{
+		options: options, log: options.Logger,
+		cache:   &cache{dir: options.CacheDir},
+		entries: make(map[string]*entry),
+		clients: make(map[clientKey]*clientSession),
+		visible: options.Visible,
+		changed: make(chan struct{}),
+		dirty:   make(chan struct{}, 1),
+		stop:    make(chan struct{}),
+	}
+	for _, server := range servers {
+		r.entries[server.Spec.Name] = r.newEntry(server)
+	}
+	r.publish()
+	return r
+}
+
+func (r *Registry) newEntry(server Server) *entry {
+	e := &entry{server: server}
+	if server.Disabled || server.Fault != "" {
+		return e
+	}
+	spec := server.Spec
+	if e.cached = r.cache.load(server.Key); e.cached != nil {
+		spec.Legacy = !e.cached.Modern && e.cached.Protocol != ""
+	}
+	spec.OnChange = r.touch
+	e.upstream = upstream.New(spec)
+	return e
+}
+
+// Start connects all servers at once, in the background.
+func (r *Registry) Start() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.entries {
+		if e.upstream != nil {
+			e.upstream.Start()
+		}
+	}
+	r.loops.Add(2)
+	go r.publisher()
+	go r.sweepClients()
+}
+
+// Close ends all sessions at once and waits for them. What changed last is
+// still written to the cache.
+func (r *Registry) Close() {
+	r.closed.Do(func() {
+		close(r.stop)
+		r.loops.Wait()
+		r.mu.Lock()
+		var all []*upstream.Upstream
+		for _, e := range r.entries {
+			if e.upstream != nil {
+				all = append(all, e.upstream)
+			}
+		}
+		for _, c := range r.clients {
+			all = append(all, c.upstream)
+		}
+		r.mu.Unlock()
+		r.publish()
+		closeAll(all)
+	})
+}
+
+func closeAll(all []*upstream.Upstream) {
+	var wait sync.WaitGroup
+	for _, u := range all {
+		wait.Go(u.Close)
+	}
+	wait.Wait()
+}
+
+// Snapshot is what is known now.
+func (r *Registry) Snapshot() *catalog.Snapshot { return r.snapshot.Load() }
+
+// OnChange registers f to be called after each new snapshot, from the
+// publishing goroutine; it must not block. Call before Start.
+func (r *Registry) OnChange(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watch = append(r.watch, f)
+}
+
+// touch asks for a new snapshot.
+func (r *Registry) touch() {
+	select {
+	case r.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// publisher makes the snapshots; it ends with Close. What happens meanwhile is
+// in the next one, so a storm of changes is as many snapshots as there is time
+// for, not more.
+func (r *Registry) publisher() {
+	defer r.loops.Done()
+	for {
+		select {
+		case <-r.dirty:
+			r.publish()
+		case <-r.stop:
+			return
+		}
+	}
+}
+
+// publish makes a snapshot of the present state, swaps it in, and tells.
+func (r *Registry) publish() {
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	r.mu.Lock()
+	servers := make([]catalog.Server, 0, len(r.entries))
+	var save []*entry
+	for name, e := range r.entries {
+		servers = append(servers, r.describe(name, e))
+		if e.upstream != nil && e.server.Key != "" {
+			save = append(save, e)
+		}
+	}
+	r.snapshot.Store(catalog.NewSnapshot(servers))
+	close(r.changed)
+	r.changed = make(chan struct{})
+	watch := r.watch
+	r.mu.Unlock()
+	for _, f := range watch {
+		f()
+	}
+	for _, e := range save {
+		r.save(e)
+	}
+}
+
+// describe makes the snapshot's view of one server. The catalogue of a server
+// that was not heard yet is that of the disk.
+func (r *Registry) describe(name string, e *entry) catalog.Server {
+	s := catalog.Server{Name: name, Description: e.server.Description, Transport: e.server.Spec.Type}
+	switch {
+	case e.server.Disabled:
+		s.State = catalog.Disabled
+		return s
+	case e.server.Fault != "":
+		s.State, s.Reason = catalog.Unavailable, e.server.Fault
+		return s
+	}
+	status := e.upstream.Status()
+	tools := status.Tools
+	s.State, s.Reason, s.Protocol = status.State, status.Reason, status.Protocol
+	s.Title, s.Version, s.Instructions, s.Known = status.Title, status.Version, status.Instructions, status.Known
+	if !status.RetryAfter.IsZero() {
+		s.RetryAfter = max(0, time.Until(status.RetryAfter).Seconds())
+	}
+	if !status.Known && e.cached != nil {
+		tools = e.cached.tools
+		s.Known, s.Title, s.Version, s.Instructions = true, e.cached.Title, e.cached.Version, e.cached.Instructions
+	}
+	if e.last.Name != "" && sameTools(tools, e.lastTool) {
+		return carry(s, e.last)
+	}
+	s = s.WithTools(r.filter(name, tools))
+	e.last, e.lastTool = s, tools
+	return s
+}
+
+// carry gives s the tools, and their index, of the last snapshot.
+func carry(s, last catalog.Server) catalog.Server {
+	kept := last
+	kept.State, kept.Reason, kept.RetryAfter, kept.Protocol = s.State, s.Reason, s.RetryAfter, s.Protocol
+	kept.Title, kept.Version, kept.Instructions, kept.Known = s.Title, s.Version, s.Instructions, s.Known
+	kept.Description, kept.Transport = s.Description, s.Transport
+	return kept
+}
+
+// sameTools reports whether two catalogues are one slice: they are never
+// changed, so that is enough.
+func sameTools(a, b []catalog.Tool) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+func (r *Registry) filter(server string, tools []catalog.Tool) []catalog.Tool {
+	if r.visible == nil {
+		return tools
+	}
+	kept := make([]catalog.Tool, 0, len(tools))
+	for i := range tools {
+		if r.visible(server, &tools[i]) {
+			kept = append(kept, tools[i])
+		}
+	}
+	return kept
+}
+
+// save keeps the catalogue of a server on disk when it has changed.
+func (r *Registry) save(e *entry) {
+	status := e.upstream.Status()
+	if !status.Known || (e.saved != nil && sameTools(status.Tools, e.saved)) {
+		return
+	}
+	e.saved = status.Tools
+	if e.saved == nil {
+		e.saved = []catalog.Tool{}
+	}
+	rec := &record{
+		Protocol: status.Protocol, Modern: status.Modern,
+		Title: status.Title, Version: status.Version, Instructions: status.Instructions,
+		tools: status.Tools,
+	}
+	if err := r.cache.save(e.server.Key, rec); err != nil {
+		r.log.Warn("keeping the catalogue", "server", e.server.Spec.Name, "err", err)
+	}
+}
+
+// WaitKnown returns when every server has a catalogue or has been tried once,
+// or with ctx.
+func (r *Registry) WaitKnown(ctx context.Context) {
+	for {
+		r.mu.Lock()
+		changed := r.changed
+		r.mu.Unlock()
+		waiting := false
+		for i := range r.Snapshot().Servers {
+			s := &r.Snapshot().Servers[i]
+			waiting = waiting || (!s.Known && s.State == catalog.Connecting)
+		}
+		if !waiting {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// WaitTried returns when no server's first attempt is under way, or with ctx.
+func (r *Registry) WaitTried(ctx context.Context) {
+	r.mu.Lock()
+	var all []*upstream.Upstream
+	for _, e := range r.entries {
+		if e.upstream != nil {
+			all = append(all, e.upstream)
+		}
+	}
+	r.mu.Unlock()
+	for _, u := range all {
+		u.Await(ctx)
+	}
+	// The snapshot may lag behind what was waited for.
+	r.publish()
+}
+
+// Status is the upstream's own view of a server; ok is false for one that is
+// unknown, disabled or at fault.
+func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
+	r.mu.Lock()
+	e := r.entries[name]
+	r.mu.Unlock()
+	if e == nil || e.upstream == nil {
+		return upstream.Status{}, false
+	}
+	return e.upstream.Status(), true
+}
+
+// Call calls a tool over the server's shared session, or over the client's own.
+// Errors are those of [upstream.Upstream.Call].
+func (r *Registry) Call(ctx context.Context, server string, client Client, call upstream.Call) (json.RawMessage, error) {
+	r.mu.Lock()
+	e := r.entries[server]
+	r.mu.Unlock()
+	switch {
+	case e == nil:
+		return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: "the server is not configured any more"}
+	case e.server.Disabled:
+		return nil, &upstream.UnavailableError{State: catalog.Disabled, Reason: "disabled in the configuration"}
+	case e.upstream == nil:
+		return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: e.server.Fault}
+	case e.server.PerClient && client.ID != "":
+		u, release := r.clientUpstream(e, client)
+		defer release()
+		return u.Call(ctx, call)
+	}
+	return e.upstream.Call(ctx, call)
+}

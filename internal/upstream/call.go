@@ -1,0 +1,154 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"mcpx/internal/catalog"
+)
+
+// errIdle ends a call whose progress stopped.
+var errIdle = errors.New("no progress")
+
+// Call calls a tool and returns the raw result. It ends within the call's
+// timeout, whatever the upstream does. Errors: *RPCError, *UnavailableError,
+// *LostError, *TimeoutError, *TooLargeError, *BusyError, or ctx's own.
+func (u *Upstream) Call(ctx context.Context, c Call) (json.RawMessage, error) {
+	timeout := u.spec.CallTimeout
+	if c.Timeout > 0 {
+		timeout = c.Timeout
+	}
+	parent := ctx
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, &TimeoutError{After: timeout})
+	defer cancel()
+	ctx, stop := u.idle(ctx, &c)
+	defer stop()
+
+	result, err := u.attempts(ctx, c)
+	var timedOut *TimeoutError
+	switch {
+	case err == nil:
+		u.succeeded()
+		return result, nil
+	case parent.Err() != nil:
+		return nil, parent.Err()
+	case ctx.Err() != nil && errors.As(context.Cause(ctx), &timedOut) && !isUnavailable(err):
+		return nil, timedOut
+	}
+	return nil, err
+}
+
+func isUnavailable(err error) bool {
+	var unavailable *UnavailableError
+	var busy *BusyError
+	return errors.As(err, &unavailable) || errors.As(err, &busy)
+}
+
+// idle ends ctx when progress stops for longer than the spec's IdleTimeout.
+func (u *Upstream) idle(ctx context.Context, c *Call) (context.Context, func()) {
+	d := u.spec.IdleTimeout
+	if d <= 0 || c.OnProgress == nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(d, func() { cancel(&TimeoutError{After: d, Idle: true}) })
+	forward := c.OnProgress
+	c.OnProgress = func(params json.RawMessage) {
+		timer.Reset(d)
+		forward(params)
+	}
+	return ctx, func() {
+		timer.Stop()
+		cancel(errIdle)
+	}
+}
+
+// attempts sends the call, and once more after a loss where that can do no harm.
+func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error) {
+	release, err := u.place(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	for attempt := 0; ; attempt++ {
+		s, err := u.wait(ctx, c.Wait)
+		if err != nil {
+			return nil, err
+		}
+		result, err := s.call(ctx, c)
+		if err == nil || ctx.Err() != nil {
+			return result, err
+		}
+		err, fresh := u.afterFailure(s, err)
+		var lost *LostError
+		if !errors.As(err, &lost) || attempt > 0 || !fresh || (lost.MayHaveRun && !c.Repeatable) {
+			return nil, err
+		}
+	}
+}
+
+// place waits for one of the places of concurrent calls.
+func (u *Upstream) place(ctx context.Context) (release func(), err error) {
+	if u.places == nil {
+		return func() {}, nil
+	}
+	select {
+	case u.places <- struct{}{}:
+		return sync.OnceFunc(func() { <-u.places }), nil
+	case <-ctx.Done():
+		return nil, &BusyError{Limit: cap(u.places)}
+	}
+}
+
+func (u *Upstream) wait(ctx context.Context, bound time.Duration) (*session, error) {
+	if bound > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, bound)
+		defer cancel()
+	}
+	return u.acquire(ctx)
+}
+
+// afterFailure turns what a link says into an error for the caller. fresh says
+// that a fresh session may come at once.
+func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
+	var rpc *RPCError
+	var large *TooLargeError
+	if errors.As(err, &rpc) {
+		return rpc, false
+	}
+	if errors.As(err, &large) {
+		return large, false
+	}
+	sent := !errors.Is(err, errNotSent) && !errors.Is(err, errGone)
+	select {
+	case <-s.link.done():
+		fresh = true
+		if cause := s.link.cause(); cause != nil {
+			err = cause
+		}
+	default:
+		// An HTTP server that cannot be reached or answered with an error has
+		// no session that could be lost; the next health check tells more.
+		if !sent && s.spec.Type == HTTP {
+			err = errors.New(u.spec.clean(unwrapNotSent(err).Error(), 300))
+			return &UnavailableError{State: catalog.Unavailable, Reason: err.Error()}, false
+		}
+	}
+	return &LostError{Reason: u.spec.clean(unwrapNotSent(err).Error(), 600), MayHaveRun: sent}, fresh
+}
+
+// unwrapNotSent leaves out the mark, which is no text for a reader.
+func unwrapNotSent(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			if one != errNotSent {
+				return one
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,197 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"mcpx/internal/wire"
+)
+
+// link carries messages between one session and its server. Implementations:
+// stdioLink (a process, or a pipe in this process), httpLink, sseLink.
+type link interface {
+	// request sends one request and returns the response to it. Its error is
+	// ctx's, or wraps errNotSent, errGone or what broke the link.
+	request(ctx context.Context, r request) (wire.Message, error)
+	// notify sends a message that has no answer.
+	notify(ctx context.Context, message []byte) error
+	// done is closed when the link is of no more use; cause says why.
+	done() <-chan struct{}
+	cause() error
+	// close ends the link and everything it started. Idempotent.
+	close()
+}
+
+// request is one request on its way.
+type request struct {
+	id      int64
+	method  string
+	message []byte
+	// header has what HTTP needs beside the standard headers, may be nil.
+	header http.Header
+}
+
+// Incoming takes what a server sends on its own: notifications and requests.
+// It is called from a reader and must not block.
+type incoming func(wire.Message)
+
+// mux matches the responses of a two-way stream to their requests.
+type mux struct {
+	mu      sync.Mutex
+	pending map[int64]chan answer
+	broken  error
+	ended   chan struct{}
+}
+
+type answer struct {
+	message wire.Message
+	err     error
+}
+
+func newMux() *mux {
+	return &mux{pending: make(map[int64]chan answer), ended: make(chan struct{})}
+}
+
+func (m *mux) done() <-chan struct{} { return m.ended }
+
+func (m *mux) cause() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.broken
+}
+
+// register opens a place for the response to id.
+func (m *mux) register(id int64) (<-chan answer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken != nil {
+		return nil, m.broken
+	}
+	ch := make(chan answer, 1)
+	m.pending[id] = ch
+	return ch, nil
+}
+
+func (m *mux) forget(id int64) {
+	m.mu.Lock()
+	delete(m.pending, id)
+	m.mu.Unlock()
+}
+
+// resolve hands a response to its request. It reports false for an id that
+// nobody waits for: a late or a second answer, or an invented one.
+func (m *mux) resolve(id int64, a answer) bool {
+	m.mu.Lock()
+	ch, ok := m.pending[id]
+	delete(m.pending, id)
+	m.mu.Unlock()
+	if ok {
+		ch <- a
+	}
+	return ok
+}
+
+// resolveLarge fails the request whose answer was skipped. The id is read from
+// the edges of the message; if it is in neither and only one request is open,
+// it is that one.
+func (m *mux) resolveLarge(large *wire.TooLargeError) {
+	a := answer{err: &TooLargeError{Limit: large.Limit}}
+	for _, text := range []string{string(large.Head), string(large.Tail)} {
+		if id, ok := idNear(text); ok && m.resolve(id, a) {
+			return
+		}
+	}
+	m.mu.Lock()
+	only := int64(-1)
+	if len(m.pending) == 1 {
+		for id := range m.pending {
+			only = id
+		}
+	}
+	m.mu.Unlock()
+	if only >= 0 {
+		m.resolve(only, a)
+	}
+}
+
+// idNear finds `"id": N` in a piece of a message. A member of that name inside
+// the result can be mistaken for it; then at worst a request of ours with that
+// number fails too.
+func idNear(text string) (int64, bool) {
+	const key = `"id":`
+	at := strings.Index(text, key)
+	if at < 0 {
+		return 0, false
+	}
+	digits := strings.TrimLeft(text[at+len(key):], " \"")
+	end := 0
+	for end < len(digits) && digits[end] >= '0' && digits[end] <= '9' {
+		end++
+	}
+	id, err := strconv.ParseInt(digits[:end], 10, 64)
+	return id, err == nil
+}
+
+// fail ends the mux: every open request and every later one gets err.
+func (m *mux) fail(err error) {
+	m.mu.Lock()
+	if m.broken != nil {
+		m.mu.Unlock()
+		return
+	}
+	m.broken = err
+	pending := m.pending
+	m.pending = nil
+	m.mu.Unlock()
+	for _, ch := range pending {
+		ch <- answer{err: err}
+	}
+	close(m.ended)
+}
+
+// deliver sorts what a reader got: responses to their requests, the rest to in.
+// It reports whether data was a message at all.
+func (m *mux) deliver(data []byte, in incoming) bool {
+	if batch, ok := wire.Batch(data); ok {
+		for _, one := range batch {
+			m.deliver(one, in)
+		}
+		return len(batch) > 0
+	}
+	message, err := wire.Parse(data)
+	switch {
+	case err != nil:
+		return false
+	case message.Method != "":
+		in(message)
+		return true
+	case message.IsResponse():
+		if id, ok := ownID(message.ID); ok {
+			m.resolve(id, answer{message: message})
+		}
+		return true
+	}
+	return false
+}
+
+// ownID reads an id of ours in a response. Some servers send it back as a string.
+func ownID(raw json.RawMessage) (int64, bool) {
+	text := strings.Trim(string(raw), `"`)
+	id, err := strconv.ParseInt(text, 10, 64)
+	return id, err == nil
+}
+
+// wait waits for the answer that register promised.
+func (m *mux) wait(ctx context.Context, id int64, ch <-chan answer) (wire.Message, error) {
+	select {
+	case a := <-ch:
+		return a.message, a.err
+	case <-ctx.Done():
+		m.forget(id)
+		return wire.Message{}, ctx.Err()
+	}
+}

@@ -1,0 +1,428 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/wire"
+)
+
+// The revisions that mcpx asks for. A server may answer initialize with an
+// older or an unknown one: what mcpx uses of MCP is the same in all of them.
+const (
+	modernVersion = mcp.LATEST_PROTOCOL_VERSION
+	legacyVersion = mcp.LATEST_LEGACY_PROTOCOL_VERSION
+)
+
+// session is one negotiated conversation over a link.
+type session struct {
+	spec *Spec
+	link link
+
+	modern       bool
+	version      string
+	title        string
+	release      string
+	instructions string
+
+	nextID      atomic.Int64
+	listChanged chan struct{} // holds one: a storm is one refresh
+
+	mu       sync.Mutex
+	progress map[int64]func(params json.RawMessage)
+	// headerTools are the tools whose arguments are mirrored into HTTP headers
+	// (SEP-2243), modern HTTP only.
+	headerTools map[string]*mcp.Tool
+
+	replies chan struct{} // bounds the answers to server requests under way
+}
+
+func newSession(spec *Spec) *session {
+	return &session{
+		spec:        spec,
+		listChanged: make(chan struct{}, 1),
+		progress:    make(map[int64]func(json.RawMessage)),
+		replies:     make(chan struct{}, 16),
+	}
+}
+
+// open starts what the spec says and negotiates a session, within ctx.
+func open(ctx context.Context, spec *Spec, framing wire.Framing) (*session, error) {
+	s := newSession(spec)
+	if err := s.dial(ctx, framing); err != nil {
+		return nil, err
+	}
+	err := s.handshake(ctx)
+	var status *statusError
+	if errors.As(err, &status) && spec.Type == HTTP && (status.code == 400 || status.code == 404 || status.code == 405) {
+		// A server of 2024-11-05 refuses the POST; its stream tells.
+		if old, sseErr := dialSSE(ctx, spec, s.incoming); sseErr == nil {
+			s.link.close()
+			s.link = old
+			err = s.handshake(ctx)
+		}
+	}
+	if err == nil {
+		return s, nil
+	}
+	if ctx.Err() != nil {
+		err = s.silence()
+	}
+	s.link.close()
+	return nil, err
+}
+
+// silence says why a handshake came to no end: what the link knows, else that
+// nothing was heard.
+func (s *session) silence() error {
+	text := "no answer to initialize within " + s.spec.ConnectTimeout.String()
+	if l, ok := s.link.(*stdioLink); ok && l.tail != nil {
+		if tail := s.spec.clean(lastLines(l.tail(), 5), 600); tail != "" {
+			text += "; stderr: " + tail
+		}
+	}
+	return errors.New(text)
+}
+
+func (s *session) dial(ctx context.Context, framing wire.Framing) error {
+	switch s.spec.Type {
+	case Stdio:
+		l, err := startProcess(s.spec, framing, s.incoming)
+		if err != nil {
+			return err
+		}
+		s.link = l
+	case InProcess:
+		s.link = startInProcess(s.spec, s.incoming)
+	case HTTP:
+		s.link = newHTTPLink(s.spec, s.incoming)
+	case SSE:
+		l, err := dialSSE(ctx, s.spec, s.incoming)
+		if err != nil {
+			return err
+		}
+		s.link = l
+	default:
+		return fmt.Errorf("transport %q is not supported", s.spec.Type)
+	}
+	return nil
+}
+
+// handshake finds the era: server/discover first and, where that is refused or
+// not answered within the probe's bound, initialize. A slow starter gets both
+// and may still answer the first.
+func (s *session) handshake(ctx context.Context) error {
+	if s.spec.Legacy || s.spec.Type == SSE {
+		return s.initialize(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	discovered := make(chan error, 1)
+	go func() { discovered <- s.discover(ctx) }() // ends with ctx at the latest
+	timer := time.NewTimer(s.spec.ProbeTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-discovered:
+		if err == nil {
+			return nil
+		}
+		if fatal(err) {
+			return err
+		}
+		return s.initialize(ctx)
+	case <-timer.C:
+	}
+	initialized := make(chan error, 1)
+	go func() { initialized <- s.initialize(ctx) }()
+	var first error
+	for range 2 {
+		select {
+		case err := <-discovered:
+			if err == nil {
+				return nil
+			}
+			discovered = nil
+		case err := <-initialized:
+			if err == nil || discovered == nil || fatal(err) || ctx.Err() != nil {
+				return err
+			}
+			initialized, first = nil, err
+		}
+	}
+	return first
+}
+
+// fatal reports an error after which initialize would fare no better: nothing
+// was reached, or the link broke.
+func fatal(err error) bool {
+	var rpc *RPCError
+	var status *statusError
+	if errors.As(err, &rpc) {
+		return false
+	}
+	if errors.As(err, &status) {
+		return status.code == http.StatusUnauthorized || status.code == http.StatusForbidden ||
+			status.code == http.StatusTooManyRequests || status.code >= 500 || (status.code >= 300 && status.code < 400)
+	}
+	return errors.Is(err, errNotSent)
+}
+
+// discover is the modern handshake.
+func (s *session) discover(ctx context.Context) error {
+	params := s.modernParams(nil)
+	message, err := s.do(ctx, string(mcp.MethodServerDiscover), params, s.modernHeader(string(mcp.MethodServerDiscover), params))
+	if err != nil {
+		return err
+	}
+	var result struct {
+		Supported    []string `json:"supportedVersions"`
+		Instructions string   `json:"instructions"`
+		ServerInfo   identity `json:"serverInfo"`
+		Meta         struct {
+			ServerInfo identity `json:"io.modelcontextprotocol/serverInfo"`
+		} `json:"_meta"`
+	}
+	if err := json.Unmarshal(message, &result); err != nil {
+		return fmt.Errorf("reading server/discover: %w", err)
+	}
+	info := result.Meta.ServerInfo
+	if info.Name == "" {
+		info = result.ServerInfo
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.version != "" {
+		return errors.New("another era was agreed on")
+	}
+	s.modern, s.version = true, modernVersion
+	s.title, s.release, s.instructions = info.display(), info.Version, result.Instructions
+	if l, ok := s.link.(*httpLink); ok {
+		version := modernVersion
+		l.version.Store(&version)
+	}
+	return nil
+}
+
+type identity struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Version string `json:"version"`
+}
+
+func (i identity) display() string {
+	if i.Title != "" {
+		return i.Title
+	}
+	return i.Name
+}
+
+// initialize is the legacy handshake.
+func (s *session) initialize(ctx context.Context) error {
+	params, err := json.Marshal(map[string]any{
+		"protocolVersion": legacyVersion,
+		"capabilities":    struct{}{},
+		"clientInfo":      s.clientInfo(),
+	})
+	if err != nil {
+		return err
+	}
+	message, err := s.do(ctx, "initialize", params, nil)
+	if err != nil {
+		return err
+	}
+	var result struct {
+		ProtocolVersion string   `json:"protocolVersion"`
+		Instructions    string   `json:"instructions"`
+		ServerInfo      identity `json:"serverInfo"`
+	}
+	if err := json.Unmarshal(message, &result); err != nil {
+		return fmt.Errorf("reading initialize: %w", err)
+	}
+	s.mu.Lock()
+	if s.version != "" {
+		s.mu.Unlock()
+		return errors.New("another era was agreed on")
+	}
+	s.version = result.ProtocolVersion
+	if s.version == "" {
+		s.version = legacyVersion
+	}
+	s.title, s.release, s.instructions = result.ServerInfo.display(), result.ServerInfo.Version, result.Instructions
+	s.mu.Unlock()
+	if l, ok := s.link.(*httpLink); ok {
+		version := s.version
+		l.version.Store(&version)
+	}
+	return s.link.notify(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+}
+
+func (s *session) clientInfo() map[string]string {
+	return map[string]string{"name": s.spec.ClientName, "version": s.spec.ClientVersion}
+}
+
+// modernParams adds the protocol's members to the _meta of params, which is the
+// inside of a JSON object or empty; meta are further members of _meta.
+func (s *session) modernParams(params []byte, meta ...[]byte) []byte {
+	info, _ := json.Marshal(s.clientInfo())
+	out := make([]byte, 0, len(params)+256)
+	out = append(out, '{')
+	out = append(out, params...)
+	if len(params) > 0 {
+		out = append(out, ',')
+	}
+	out = append(out, `"_meta":{"`+mcp.MetaKeyProtocolVersion+`":"`+modernVersion+`","`+mcp.MetaKeyClientCapabilities+`":{},"`+mcp.MetaKeyClientInfo+`":`...)
+	out = append(out, info...)
+	for _, member := range meta {
+		out = append(append(out, ','), member...)
+	}
+	return append(out, '}', '}')
+}
+
+// modernHeader has the headers that 2026-07-28 asks for on HTTP (SEP-2243);
+// other links have no use for them.
+func (s *session) modernHeader(method string, params []byte) http.Header {
+	if _, ok := s.link.(*httpLink); !ok {
+		return nil
+	}
+	header := http.Header{}
+	for name, value := range mcp.StandardHeaders(modernVersion, mcp.MCPMethod(method), params) {
+		header.Set(name, value)
+	}
+	header.Set("Mcp-Protocol-Version", modernVersion)
+	return header
+}
+
+// do sends a request and returns the raw result. A JSON-RPC error comes as a
+// *RPCError.
+func (s *session) do(ctx context.Context, method string, params []byte, header http.Header) (json.RawMessage, error) {
+	return s.doID(ctx, s.nextID.Add(1), method, params, header)
+}
+
+func (s *session) doID(ctx context.Context, id int64, method string, params []byte, header http.Header) (json.RawMessage, error) {
+	message := make([]byte, 0, len(params)+64+len(method))
+	message = append(message, `{"jsonrpc":"2.0","id":`...)
+	message = strconv.AppendInt(message, id, 10)
+	message = append(message, `,"method":"`...)
+	message = append(message, method...)
+	message = append(message, '"')
+	if params != nil {
+		message = append(append(message, `,"params":`...), params...)
+	}
+	message = append(message, '}')
+	if int64(len(message)) > s.spec.MaxMessage {
+		return nil, fmt.Errorf("%w: %w", errNotSent, &TooLargeError{Limit: s.spec.MaxMessage, Request: true})
+	}
+	answer, err := s.link.request(ctx, request{id: id, method: method, message: message, header: header})
+	if err != nil {
+		return nil, err
+	}
+	if answer.Error != nil {
+		return nil, rpcError(answer.Error)
+	}
+	return answer.Result, nil
+}
+
+func rpcError(raw json.RawMessage) error {
+	var e struct {
+		Code    json.Number     `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return &RPCError{Message: "an error that is not JSON-RPC's", Data: raw}
+	}
+	code, _ := e.Code.Int64()
+	return &RPCError{Code: code, Message: e.Message, Data: e.Data}
+}
+
+// cancelled tells the server to stop working on a request. Where the era says
+// that the end of the stream is the cancellation, nothing is sent.
+func (s *session) cancelled(id int64, reason string) {
+	if _, ok := s.link.(*httpLink); ok && s.modern {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	message := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%q}}`, id, reason)
+	if err := s.link.notify(ctx, message); err != nil {
+		s.spec.Logger.Debug("cancelling upstream request", "err", err)
+	}
+}
+
+// incoming takes what the server sends on its own. It runs in a reader.
+func (s *session) incoming(m wire.Message) {
+	switch {
+	case m.ID != nil:
+		s.reply(m)
+	case m.Method == "notifications/progress":
+		s.progressed(m.Params)
+	case m.Method == "notifications/tools/list_changed":
+		select {
+		case s.listChanged <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// reply answers a request of the server: ping, else that mcpx does not do it.
+// Answers beyond the bound are dropped; a server that floods waits for itself.
+func (s *session) reply(m wire.Message) {
+	body := `"error":{"code":-32601,"message":"method not found"}`
+	if m.Method == "ping" {
+		body = `"result":{}`
+	}
+	message := []byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + body + `}`)
+	select {
+	case s.replies <- struct{}{}:
+	default:
+		return
+	}
+	// Ends when the answer is written, or after 5 s.
+	go func() {
+		defer func() { <-s.replies }()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = s.link.notify(ctx, message)
+	}()
+}
+
+func (s *session) progressed(params json.RawMessage) {
+	var p struct {
+		Token json.RawMessage `json:"progressToken"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	id, ok := ownID(p.Token)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	notify := s.progress[id]
+	s.mu.Unlock()
+	if notify != nil {
+		notify(append(json.RawMessage(nil), params...))
+	}
+}
+
+// onProgress registers f for the progress of request id; the func it returns
+// takes it back.
+func (s *session) onProgress(id int64, f func(json.RawMessage)) func() {
+	s.mu.Lock()
+	s.progress[id] = f
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		delete(s.progress, id)
+		s.mu.Unlock()
+	}
+}

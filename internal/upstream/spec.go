@@ -1,0 +1,152 @@
+// Package upstream is one upstream MCP server: a process or a URL, the session
+// on it, raw requests, and the supervision that opens a fresh session after a
+// loss. Its transports are its own (see docs/design.md): they keep every byte,
+// know whether a request was sent, and bound every message.
+package upstream
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"mcpx/internal/proc"
+)
+
+// The transports of a server.
+const (
+	Stdio     = "stdio"
+	HTTP      = "http"
+	SSE       = "sse"
+	InProcess = "in-process"
+)
+
+// Spec says what an upstream is and how long things may take. New does not
+// change it, and nobody may change it after New.
+type Spec struct {
+	Name string
+	// Type is one of the transports above.
+	Type string
+
+	// Command, Args, Env (the whole environment, KEY=VALUE) and Cwd start the
+	// child of a Stdio upstream.
+	Command string
+	Args    []string
+	Env     []string
+	Cwd     string
+	// ContentLength pins the framing of stdio to Content-Length headers,
+	// NewlineOnly to lines. With neither, lines are tried first, headers after
+	// an attempt in which nothing was answered.
+	ContentLength, NewlineOnly bool
+
+	// URL and Headers reach an HTTP or SSE upstream.
+	URL     string
+	Headers map[string]string
+
+	// Serve is an InProcess upstream: newline-delimited JSON-RPC on in and out.
+	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
+
+	// ClientName and ClientVersion are the clientInfo sent to the server.
+	ClientName, ClientVersion string
+
+	ConnectTimeout time.Duration // one attempt, from start to tools/list; 0 = 30 s
+	CallTimeout    time.Duration // 0 = 5 min
+	// ProbeTimeout bounds the wait for server/discover before initialize is
+	// sent as well; 0 = 2 s.
+	ProbeTimeout time.Duration
+	// IdleTimeout ends a call without progress; progress renews it, but never
+	// CallTimeout. 0 = none.
+	IdleTimeout time.Duration
+	// MaxMessage bounds one message, both ways, in bytes; 0 = 64 MiB.
+	MaxMessage int64
+	// MaxConcurrency bounds the open calls; more wait. 0 = no limit.
+	MaxConcurrency int
+	Health         Health
+
+	// Legacy says that the server spoke a legacy revision when it was last
+	// seen: the probe for a modern one is left out of the first attempt.
+	Legacy bool
+	// NoCatalogue leaves out tools/list: for a session whose catalogue is known
+	// from elsewhere.
+	NoCatalogue bool
+
+	// Secrets are struck out of reasons and logs.
+	Secrets []string
+	// Reaper ends the child if this process dies; may be nil.
+	Reaper *proc.Reaper
+	// Logger may be nil (discard).
+	Logger *slog.Logger
+	// OnChange is called after each change of [Upstream.Status], from the
+	// supervising goroutine. It must not block. May be nil.
+	OnChange func()
+	// Transport replaces the HTTP transport (tests); nil = one of its own.
+	Transport http.RoundTripper
+}
+
+// Health says how a session is checked while no call succeeds by itself.
+type Health struct {
+	Interval  time.Duration // 0 = no checks
+	Timeout   time.Duration // 0 = 5 s
+	Threshold int           // failures in a row that end the session; 0 = 2
+}
+
+func (s Spec) withDefaults() Spec {
+	if s.ConnectTimeout <= 0 {
+		s.ConnectTimeout = 30 * time.Second
+	}
+	if s.CallTimeout <= 0 {
+		s.CallTimeout = 5 * time.Minute
+	}
+	if s.ProbeTimeout <= 0 {
+		s.ProbeTimeout = 2 * time.Second
+	}
+	if s.MaxMessage <= 0 {
+		s.MaxMessage = 64 << 20
+	}
+	s.MaxMessage = max(s.MaxMessage, 64<<10)
+	if s.Health.Timeout <= 0 {
+		s.Health.Timeout = 5 * time.Second
+	}
+	if s.Health.Threshold <= 0 {
+		s.Health.Threshold = 2
+	}
+	if s.Logger == nil {
+		s.Logger = slog.New(slog.DiscardHandler)
+	}
+	s.Logger = s.Logger.With("server", s.Name)
+	if s.OnChange == nil {
+		s.OnChange = func() {}
+	}
+	if s.ClientName == "" {
+		s.ClientName = "mcpx"
+	}
+	return s
+}
+
+// clean makes foreign text fit for a reason or a log: secrets struck out, one
+// line, no control characters, at most max runes.
+func (s *Spec) clean(text string, limit int) string {
+	for _, secret := range s.Secrets {
+		if len(secret) >= 4 {
+			text = strings.ReplaceAll(text, secret, "[secret]")
+		}
+	}
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '\u2028' || r == '\u2029':
+			return -1
+		case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r >= 0xe0000 && r <= 0xe007f, r == 0xfeff:
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit-3]) + "..."
+	}
+	return text
+}

@@ -1,0 +1,251 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpx/internal/proc"
+	"mcpx/internal/wire"
+)
+
+// stdioLink speaks to a child process, or to a server in this process, over a
+// pair of pipes. A reader and a writer goroutine run until close, which waits
+// for both.
+type stdioLink struct {
+	*mux
+	spec    *Spec
+	in      incoming
+	writer  *wire.Writer
+	queue   chan *frame
+	stop    func() // ends the process or the in-process server, waits for it
+	failure func(err error) error
+	tail    func() string // the end of stderr; nil for a server in this process
+
+	closing   chan struct{}
+	closeOnce sync.Once
+	loops     sync.WaitGroup
+}
+
+// frame is one message on its way to the writer. A caller whose time is over
+// takes back a frame that the writer has not taken.
+type frame struct {
+	message []byte
+	taken   atomic.Bool
+	written chan error // buffered
+}
+
+// queueLength bounds the frames that wait for a child that does not read. Each
+// of them is a call that waits anyway.
+const queueLength = 64
+
+// startProcess starts the child of a stdio upstream.
+func startProcess(spec *Spec, framing wire.Framing, in incoming) (*stdioLink, error) {
+	process, err := proc.Start(proc.Spec{
+		Command: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Cwd,
+		OnStderr: func(line string) { spec.Logger.Debug("stderr", "line", spec.clean(line, 500)) },
+	}, spec.Reaper)
+	if err != nil {
+		return nil, errors.New(spec.clean(err.Error(), 500))
+	}
+	spec.Logger.Debug("process started", "pid", process.PID())
+	l := newStdioLink(spec, process.Stdin(), framing, in)
+	l.tail = process.StderrTail
+	l.stop = func() { _ = process.Close(context.Background(), proc.Grace{}) }
+	l.failure = func(err error) error { return exitError(spec, process, err) }
+	l.start(process.Stdout())
+	return l, nil
+}
+
+// exitError says why a child is gone, with the last lines of its stderr.
+func exitError(spec *Spec, process *proc.Process, err error) error {
+	// The end of stdout and the end of the process come close together, in
+	// either order.
+	timer := time.NewTimer(500 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-process.Done():
+	case <-timer.C:
+	}
+	what := process.ExitReason()
+	switch {
+	case what != "":
+		what = "the process ended: " + what
+	case errors.Is(err, io.EOF):
+		what = "the process closed its stdout"
+	default:
+		what = err.Error()
+	}
+	if tail := spec.clean(lastLines(process.StderrTail(), 5), 600); tail != "" {
+		what += "; stderr: " + tail
+	}
+	return errors.New(what)
+}
+
+// lastLines returns the last n lines of text.
+func lastLines(text string, n int) string {
+	end := len(text)
+	for end > 0 && text[end-1] == '\n' {
+		end--
+	}
+	at := end
+	for at > 0 {
+		if text[at-1] == '\n' {
+			if n--; n == 0 {
+				break
+			}
+		}
+		at--
+	}
+	return text[at:end]
+}
+
+// startInProcess starts a server of this process.
+func startInProcess(spec *Spec, in incoming) *stdioLink {
+	ctx, cancel := context.WithCancel(context.Background())
+	serverIn, toServer := io.Pipe()
+	fromServer, serverOut := io.Pipe()
+	ended := make(chan struct{})
+	// Ends when its input ends or ctx is done; stop waits for it.
+	go func() {
+		defer close(ended)
+		err := spec.Serve(ctx, serverIn, serverOut)
+		if err == nil {
+			err = io.EOF
+		}
+		_ = serverOut.CloseWithError(err)
+		_ = serverIn.CloseWithError(err)
+	}()
+	l := newStdioLink(spec, toServer, wire.Newline, in)
+	l.stop = func() {
+		cancel()
+		_ = toServer.Close()
+		_ = fromServer.Close()
+		<-ended
+	}
+	l.failure = func(err error) error { return fmt.Errorf("the server ended: %w", err) }
+	l.start(fromServer)
+	return l
+}
+
+func newStdioLink(spec *Spec, w io.Writer, framing wire.Framing, in incoming) *stdioLink {
+	return &stdioLink{
+		mux: newMux(), spec: spec, in: in,
+		writer:  wire.NewWriter(w, framing),
+		queue:   make(chan *frame, queueLength),
+		closing: make(chan struct{}),
+	}
+}
+
+func (l *stdioLink) start(r io.Reader) {
+	l.loops.Add(2)
+	go l.read(r)
+	go l.write()
+}
+
+// read ends with the stream.
+func (l *stdioLink) read(r io.Reader) {
+	defer l.loops.Done()
+	noisy := false
+	reader := wire.NewReader(r, l.spec.MaxMessage, func(line []byte) {
+		if !noisy {
+			noisy = true
+			l.spec.Logger.Warn("stdout has lines that are no message; they are skipped", "first", l.spec.clean(string(line[:min(len(line), 400)]), 200))
+		}
+	})
+	for {
+		data, err := reader.Read()
+		var large *wire.TooLargeError
+		if errors.As(err, &large) {
+			l.spec.Logger.Warn("message over the limit skipped", "limit", large.Limit)
+			l.resolveLarge(large)
+			continue
+		}
+		if err != nil {
+			l.fail(l.failure(err))
+			return
+		}
+		if reader.Framing() == wire.ContentLength && !l.spec.NewlineOnly {
+			l.writer.SetFraming(wire.ContentLength)
+		}
+		if !l.deliver(data, l.in) && !noisy {
+			noisy = true
+			l.spec.Logger.Warn("stdout has lines that are no message; they are skipped", "first", l.spec.clean(string(data[:min(len(data), 400)]), 200))
+		}
+	}
+}
+
+// write ends when the link is closed. A child that does not read holds up this
+// goroutine only: callers wait for their frame no longer than their context.
+func (l *stdioLink) write() {
+	defer l.loops.Done()
+	for {
+		select {
+		case f := <-l.queue:
+			if !f.taken.CompareAndSwap(false, true) {
+				continue
+			}
+			f.written <- l.writer.Write(f.message)
+		case <-l.closing:
+			return
+		case <-l.ended:
+			return
+		}
+	}
+}
+
+// send queues a message and returns when it was written, or ctx is done. The
+// error wraps errNotSent if no byte of it went out.
+func (l *stdioLink) send(ctx context.Context, message []byte) error {
+	f := &frame{message: message, written: make(chan error, 1)}
+	select {
+	case l.queue <- f:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", errNotSent, ctx.Err())
+	case <-l.ended:
+		return fmt.Errorf("%w: %w", errNotSent, l.cause())
+	}
+	select {
+	case err := <-f.written:
+		return err
+	case <-ctx.Done():
+		if f.taken.CompareAndSwap(false, true) {
+			return fmt.Errorf("%w: %w", errNotSent, ctx.Err())
+		}
+		return ctx.Err()
+	case <-l.ended:
+		if f.taken.CompareAndSwap(false, true) {
+			return fmt.Errorf("%w: %w", errNotSent, l.cause())
+		}
+		return l.cause()
+	}
+}
+
+func (l *stdioLink) request(ctx context.Context, r request) (wire.Message, error) {
+	ch, err := l.register(r.id)
+	if err != nil {
+		return wire.Message{}, fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	if err := l.send(ctx, r.message); err != nil {
+		l.forget(r.id)
+		return wire.Message{}, err
+	}
+	return l.wait(ctx, r.id, ch)
+}
+
+func (l *stdioLink) notify(ctx context.Context, message []byte) error {
+	return l.send(ctx, message)
+}
+
+func (l *stdioLink) close() {
+	l.closeOnce.Do(func() {
+		close(l.closing)
+		l.fail(errors.New("closed"))
+		l.stop()
+	})
+	l.loops.Wait()
+}

@@ -1,0 +1,228 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/catalog"
+)
+
+const (
+	// maxPages and maxTools bound the catalogue of one server.
+	maxPages = 1000
+	maxTools = 20000
+)
+
+// listTools reads the whole catalogue: every page, no page twice.
+func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults []string, err error) {
+	seen := make(map[string]bool)
+	var cursor json.RawMessage
+	for page := 0; ; page++ {
+		result, err := s.toolsPage(ctx, cursor)
+		var rpc *RPCError
+		if errors.As(err, &rpc) && rpc.Code == mcp.METHOD_NOT_FOUND && page == 0 {
+			return nil, nil, nil
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("listing tools: %w", err)
+		}
+		decoded, err := catalog.DecodePage(result)
+		if err != nil {
+			return nil, nil, fmt.Errorf("listing tools: %w", err)
+		}
+		tools = append(tools, decoded.Tools...)
+		faults = append(faults, decoded.Faults...)
+		cursor = decoded.NextCursor
+		switch {
+		case cursor == nil:
+		case seen[string(cursor)]:
+			faults = append(faults, "tools/list repeats a cursor; what was read until then is kept")
+			cursor = nil
+		case page+1 >= maxPages || len(tools) >= maxTools:
+			faults = append(faults, fmt.Sprintf("tools/list does not end; the first %d tools are kept", min(len(tools), maxTools)))
+			cursor = nil
+		}
+		if cursor == nil {
+			break
+		}
+		seen[string(cursor)] = true
+	}
+	tools = tools[:min(len(tools), maxTools)]
+	tools, twice := catalog.Unique(tools)
+	faults = append(faults, twice...)
+	tools, bad := s.mirrorHeaders(tools)
+	return tools, append(faults, bad...), nil
+}
+
+func (s *session) toolsPage(ctx context.Context, cursor json.RawMessage) (json.RawMessage, error) {
+	var inner []byte
+	if cursor != nil {
+		inner = append([]byte(`"cursor":`), cursor...)
+	}
+	if s.modern {
+		params := s.modernParams(inner)
+		return s.do(ctx, "tools/list", params, s.modernHeader("tools/list", params))
+	}
+	return s.do(ctx, "tools/list", append(append([]byte{'{'}, inner...), '}'), nil)
+}
+
+// mirrorHeaders finds the tools that want arguments in HTTP headers, and
+// refuses those that ask for it wrongly (SEP-2243: only that one is dropped).
+func (s *session) mirrorHeaders(tools []catalog.Tool) (kept []catalog.Tool, faults []string) {
+	if _, ok := s.link.(*httpLink); !ok || !s.modern {
+		return tools, nil
+	}
+	mirrored := make(map[string]*mcp.Tool)
+	for _, tool := range tools {
+		if bytes.Contains(tool.InputSchema, []byte(`"x-mcp-header"`)) {
+			var typed mcp.Tool
+			err := json.Unmarshal(tool.Raw, &typed)
+			if err == nil {
+				err = mcp.ValidateParamHeaderAnnotations(&typed)
+			}
+			if err != nil {
+				faults = append(faults, fmt.Sprintf("tool %q: x-mcp-header: %v", tool.Name, err))
+				continue
+			}
+			mirrored[tool.Name] = &typed
+		}
+		kept = append(kept, tool)
+	}
+	s.mu.Lock()
+	s.headerTools = mirrored
+	s.mu.Unlock()
+	return kept, faults
+}
+
+// call sends tools/call and returns the raw result, which is valid JSON and
+// valid UTF-8. If ctx ends first, the server is told.
+func (s *session) call(ctx context.Context, c Call) (json.RawMessage, error) {
+	id := s.nextID.Add(1)
+	params, header, err := s.callParams(id, c)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	if c.OnProgress != nil {
+		defer s.onProgress(id, c.OnProgress)()
+	}
+	result, err := s.doID(ctx, id, "tools/call", params, header)
+	if err != nil {
+		if ctx.Err() != nil && !errors.Is(err, errNotSent) {
+			// Off the caller's path: a server that does not read must not hold
+			// it up. Ends after 5 s at the latest.
+			go s.cancelled(id, context.Cause(ctx).Error())
+		}
+		return nil, err
+	}
+	if !json.Valid(result) {
+		return nil, errors.New("the result is not valid JSON")
+	}
+	if !utf8.Valid(result) {
+		result = bytes.ToValidUTF8(result, []byte("\ufffd"))
+	}
+	return result, nil
+}
+
+func (s *session) callParams(id int64, c Call) ([]byte, http.Header, error) {
+	name, err := json.Marshal(c.Tool)
+	if err != nil {
+		return nil, nil, err
+	}
+	arguments := []byte(c.Arguments)
+	if len(arguments) == 0 {
+		arguments = []byte("{}")
+	}
+	if bytes.ContainsAny(arguments, "\n\r") {
+		// A frame is one line.
+		var flat bytes.Buffer
+		if err := json.Compact(&flat, arguments); err != nil {
+			return nil, nil, err
+		}
+		arguments = flat.Bytes()
+	}
+	inner := make([]byte, 0, len(arguments)+len(name)+32)
+	inner = append(append(inner, `"name":`...), name...)
+	inner = append(append(inner, `,"arguments":`...), arguments...)
+	var meta [][]byte
+	if c.OnProgress != nil {
+		meta = append(meta, fmt.Appendf(nil, `"progressToken":%d`, id))
+	}
+	for _, member := range c.Meta {
+		value, err := json.Marshal(member.Value)
+		if err != nil {
+			return nil, nil, err
+		}
+		meta = append(meta, fmt.Appendf(nil, "%q:%s", member.Name, value))
+	}
+	if s.modern {
+		params := s.modernParams(inner, meta...)
+		return params, s.callHeader(c.Tool, params), nil
+	}
+	if len(meta) > 0 {
+		inner = append(append(append(inner, `,"_meta":{`...), bytes.Join(meta, []byte{','})...), '}')
+	}
+	return append(append([]byte{'{'}, inner...), '}'), nil, nil
+}
+
+func (s *session) callHeader(tool string, params []byte) http.Header {
+	header := s.modernHeader("tools/call", params)
+	s.mu.Lock()
+	typed := s.headerTools[tool]
+	s.mu.Unlock()
+	if header == nil || typed == nil {
+		return header
+	}
+	for name, value := range mcp.GenerateParamHeaders(typed, params) {
+		header.Set(name, value)
+	}
+	return header
+}
+
+// ping asks for a sign of life: server/discover in the modern era, ping in the
+// legacy one. A JSON-RPC error is one too.
+func (s *session) ping(ctx context.Context) error {
+	var err error
+	if s.modern {
+		params := s.modernParams(nil)
+		_, err = s.do(ctx, string(mcp.MethodServerDiscover), params, s.modernHeader(string(mcp.MethodServerDiscover), params))
+	} else {
+		_, err = s.do(ctx, "ping", nil, nil)
+	}
+	var rpc *RPCError
+	if errors.As(err, &rpc) {
+		return nil
+	}
+	return err
+}
+
+// listenForChanges asks for list_changed on transports that need asking.
+func (s *session) listenForChanges() {
+	subscription := func() request {
+		id := s.nextID.Add(1)
+		params := s.modernParams([]byte(`"notifications":{"toolsListChanged":true}`))
+		message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, mcp.MethodSubscriptionsListen, params)
+		return request{id: id, method: string(mcp.MethodSubscriptionsListen), message: message, header: s.modernHeader(string(mcp.MethodSubscriptionsListen), params)}
+	}
+	switch l := s.link.(type) {
+	case *httpLink:
+		if s.modern {
+			l.subscribe(subscription)
+		} else {
+			l.listen()
+		}
+	case *stdioLink:
+		if s.modern {
+			// Its answer comes when the server ends it; nobody waits for it.
+			ctx, cancel := context.WithTimeout(context.Background(), s.spec.ProbeTimeout)
+			defer cancel()
+			_ = l.notify(ctx, subscription().message)
+		}
+	}
+}

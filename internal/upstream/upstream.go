@@ -1,0 +1,184 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"mcpx/internal/catalog"
+)
+
+// Status is what is known about an upstream at one moment. Its slices are
+// never changed.
+type Status struct {
+	State      catalog.State
+	Reason     string
+	RetryAfter time.Time // when the next attempt is due; zero if none is planned
+	Transport  string
+	Protocol   string // negotiated revision, of the last session
+	Modern     bool
+	Title      string
+	Version    string
+	// Instructions and Tools are those of the last session that had them.
+	Instructions string
+	Tools        []catalog.Tool
+	// Known is set once a tools/list was read.
+	Known bool
+	// Faults are what is wrong with single tools.
+	Faults []string
+	// Restarts counts the sessions that were lost.
+	Restarts int
+}
+
+// Upstream is one server under supervision: a goroutine owns its session, opens
+// a fresh one after a loss, and tries for ever. Safe for concurrent use.
+type Upstream struct {
+	spec Spec
+
+	mu      sync.Mutex
+	status  Status
+	session *session
+	changed chan struct{} // closed and replaced at each change of status or session
+	succeed time.Time     // the last success of any call
+
+	places chan struct{} // a place for each concurrent call; nil = no limit
+	kick   chan struct{} // holds one: try again now
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// New makes an upstream; [Upstream.Start] connects it.
+func New(spec Spec) *Upstream {
+	u := &Upstream{
+		spec:    spec.withDefaults(),
+		changed: make(chan struct{}),
+		kick:    make(chan struct{}, 1),
+		ended:   make(chan struct{}),
+		cancel:  func() {},
+	}
+	u.status = Status{State: catalog.Connecting, Transport: u.spec.Type}
+	if spec.MaxConcurrency > 0 {
+		u.places = make(chan struct{}, spec.MaxConcurrency)
+	}
+	return u
+}
+
+// Start begins the supervision. It returns at once.
+func (u *Upstream) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	u.cancel = cancel
+	// Ends with Close, which waits for it.
+	go func() {
+		defer close(u.ended)
+		u.supervise(ctx)
+	}()
+}
+
+// Close ends the session and everything it started, and waits for that.
+// Call it once, after Start.
+func (u *Upstream) Close() {
+	u.cancel()
+	<-u.ended
+}
+
+// Status returns what is known now.
+func (u *Upstream) Status() Status {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.status
+}
+
+// Retry ends a wait for the next attempt, if there is one.
+func (u *Upstream) Retry() {
+	select {
+	case u.kick <- struct{}{}:
+	default:
+	}
+}
+
+// update changes the status under the lock, then tells who waits.
+func (u *Upstream) update(change func(*Status)) {
+	u.mu.Lock()
+	change(&u.status)
+	close(u.changed)
+	u.changed = make(chan struct{})
+	u.mu.Unlock()
+	u.spec.OnChange()
+}
+
+// Await returns when the first attempt has ended, either way, or with ctx.
+func (u *Upstream) Await(ctx context.Context) {
+	for {
+		u.mu.Lock()
+		state, changed := u.status.State, u.changed
+		u.mu.Unlock()
+		if state != catalog.Connecting {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// acquire returns the open session. While a first attempt or a fresh session is
+// under way it waits, at most until ctx ends; after a failed attempt it says so
+// at once.
+func (u *Upstream) acquire(ctx context.Context) (*session, error) {
+	for {
+		u.mu.Lock()
+		s, status, changed := u.session, u.status, u.changed
+		u.mu.Unlock()
+		if s != nil {
+			select {
+			case <-s.link.done():
+				// Lost, and the supervisor is about to see it.
+			default:
+				return s, nil
+			}
+		} else if status.State != catalog.Connecting && status.State != catalog.Degraded {
+			return nil, unavailable(status)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, unavailable(status)
+		}
+	}
+}
+
+func unavailable(status Status) error {
+	e := &UnavailableError{State: status.State, Reason: status.Reason}
+	if !status.RetryAfter.IsZero() {
+		e.RetryAfter = max(0, time.Until(status.RetryAfter))
+	}
+	return e
+}
+
+// Call is one tools/call.
+type Call struct {
+	Tool string
+	// Arguments is a JSON object, sent as it is; nil = {}.
+	Arguments json.RawMessage
+	// Meta are further members of _meta.
+	Meta []MetaMember
+	// Repeatable says that the tool is declared idempotent or read-only: after a
+	// loss the call is sent once more.
+	Repeatable bool
+	// Wait bounds the wait for a session; 0 = no wait beyond the call's time.
+	Wait time.Duration
+	// Timeout replaces the Spec's; 0 = the Spec's.
+	Timeout time.Duration
+	// OnProgress gets the params of each progress notification, from the reader:
+	// it must not block. May be nil.
+	OnProgress func(params json.RawMessage)
+}
+
+// MetaMember is one member of _meta.
+type MetaMember struct {
+	Name  string
+	Value any
+}
