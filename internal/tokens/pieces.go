@@ -16,13 +16,16 @@ const (
 	space                    // white space
 	eol                      // \r and \n (with space)
 	mark                     // M (with upper and lower): may also stand before a word
+	wide                     // of a byte: part of a character that is not ASCII
 	letter = upper | lower
 )
 
-// asciiClass has the class of every ASCII byte; no bit means punctuation.
-var asciiClass = func() (t [utf8.RuneSelf]class) {
+// byteClass has the class of every ASCII byte; no bit means punctuation. Other bytes are wide.
+var byteClass = func() (t [256]class) {
 	for c := range t {
 		switch {
+		case c >= utf8.RuneSelf:
+			t[c] = wide
 		case 'a' <= c && c <= 'z':
 			t[c] = lower
 		case 'A' <= c && c <= 'Z':
@@ -40,8 +43,8 @@ var asciiClass = func() (t [utf8.RuneSelf]class) {
 
 // classAt gives the class and the length in bytes of the character at s[i].
 func classAt(s string, i int) (class, int) {
-	if c := s[i]; c < utf8.RuneSelf {
-		return asciiClass[c], 1
+	if c := byteClass[s[i]]; c != wide {
+		return c, 1
 	}
 	r, n := utf8.DecodeRuneInString(s[i:])
 	return runeClass(r), n
@@ -102,6 +105,22 @@ func nextPiece(s string, i int) int {
 
 // word is the run of upper-case and then lower-case letters at i, with an English contraction.
 func word(s string, i int) int {
+	end := i
+	for end < len(s) && byteClass[s[end]] == upper {
+		end++
+	}
+	for end < len(s) && byteClass[s[end]] == lower {
+		end++
+	}
+	switch {
+	case end == len(s) || end > i && byteClass[s[end]] != wide && s[end] != '\'':
+		return end // the usual case: an ASCII word
+	}
+	return anyWord(s, i)
+}
+
+// anyWord is word for every script.
+func anyWord(s string, i int) int {
 	end := i   // after U*
 	both := -1 // after the last letter of U* that is also in L
 	for end < len(s) {
@@ -166,8 +185,11 @@ func digits(s string, i int) int {
 // punct extends a run of punctuation, and the line ends and slashes after it.
 func punct(s string, i int) int {
 	for i < len(s) {
-		c, n := classAt(s, i)
-		if c&^mark&(letter|number|space) != 0 && c&mark == 0 {
+		c, n := byteClass[s[i]], 1
+		if c == wide {
+			c, n = classAt(s, i)
+		}
+		if c&(letter|number|space) != 0 && c&mark == 0 {
 			break
 		}
 		i += n

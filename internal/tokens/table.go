@@ -52,21 +52,17 @@ func le64(s string, i int) uint64 {
 func hash(s string) uint64 {
 	const k0, k1 = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93
 	h := uint64(len(s)) * k0
-	for len(s) >= 8 {
+	for len(s) > 8 {
 		h = mix(h^le64(s, 0), k1)
 		s = s[8:]
 	}
-	if len(s) > 0 {
-		var w uint64
-		switch {
-		case len(s) >= 4:
-			w = uint64(le32(s, 0))<<32 | uint64(le32(s, len(s)-4))
-		default:
-			w = uint64(s[0])<<16 | uint64(s[len(s)/2])<<8 | uint64(s[len(s)-1])
-		}
-		h = mix(h^w, k1)
+	switch {
+	case len(s) >= 4:
+		h ^= uint64(le32(s, 0))<<32 | uint64(le32(s, len(s)-4))
+	case len(s) > 0:
+		h ^= uint64(s[0])<<16 | uint64(s[len(s)/2])<<8 | uint64(s[len(s)-1])
 	}
-	return mix(h, k0)
+	return mix(mix(h, k1), k0)
 }
 
 func mix(a, b uint64) uint64 {

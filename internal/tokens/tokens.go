@@ -39,6 +39,9 @@ func pieceTokens(p string) int {
 	if len(p) <= longestToken && rank(p) != noRank {
 		return 1
 	}
+	if len(p) == 2 {
+		return 2
+	}
 	n := 0
 	for len(p) > maxMerge {
 		if len(p) >= longestToken && rank(p[:longestToken]) != noRank { // spaces, rows of one sign
@@ -59,27 +62,27 @@ func pieceTokens(p string) int {
 // merge counts the tokens of one piece by byte-pair encoding: the adjacent pair with the lowest rank
 // becomes one part, until no pair is a token. len(p) <= maxMerge.
 func merge(p string) int {
-	var at [maxMerge + 1]uint8 // start of each part, then the end of the last
-	var ranks [maxMerge]uint32 // of part i joined with part i+1
+	var at [maxMerge + 2]uint8     // start of each part, then the end of the last
+	var ranks [maxMerge + 1]uint32 // of part i joined with part i+1
 	n := parts(p, &at)
 	for i := 0; i+1 < n; i++ {
 		ranks[i] = rank(p[at[i]:at[i+2]])
 	}
 	for n > 1 {
-		low := 0
-		for i := 1; i+1 < n; i++ {
-			if ranks[i] < ranks[low] {
-				low = i
+		low, lowest := 0, uint32(noRank)
+		for i, r := range ranks[:n-1] {
+			if r < lowest {
+				low, lowest = i, r
 			}
 		}
-		if ranks[low] == noRank {
+		if lowest == noRank {
 			break
 		}
-		copy(at[low+1:n], at[low+2:n+1])
-		if low+2 < n {
-			copy(ranks[low+1:n-2], ranks[low+2:n-1])
-		}
 		n--
+		for i := low + 1; i < n; i++ {
+			at[i], ranks[i] = at[i+1], ranks[i+1]
+		}
+		at[n] = at[n+1]
 		if low+1 < n {
 			ranks[low] = rank(p[at[low]:at[low+2]])
 		}
@@ -92,7 +95,7 @@ func merge(p string) int {
 
 // parts fills at with what merging starts from: bytes, but whole characters where they are tokens
 // (their bytes nearly always merge first, and it is three times as fast for most scripts).
-func parts(p string, at *[maxMerge + 1]uint8) int {
+func parts(p string, at *[maxMerge + 2]uint8) int {
 	n := 0
 	for i := 0; i < len(p); {
 		at[n] = uint8(i)
