@@ -1,0 +1,240 @@
+// Package config reads the config file: the servers that people already have in
+// the files of their MCP clients, and what mcpx itself can be told.
+//
+// There are two kinds of faults. A fault of structure (a wrong type, an unknown
+// value, a key that is nearly one of ours) makes the whole file unusable, and
+// all of them are reported at once, as [Faults]. A fault inside one server (an
+// unset variable, a bad URL, a missing command) is kept in [Server.Fault]: that
+// server is unavailable and the others work.
+package config
+
+import (
+	"encoding/json"
+	"log/slog"
+	"time"
+)
+
+// Config is one config file, read, with the defaults applied. It is never
+// written to after [Parse] returned it.
+type Config struct {
+	// Path is the file, as it was given.
+	Path string
+	// Servers are sorted by name. Disabled and faulty ones are among them.
+	Servers []Server
+
+	// SchemaCompression: schemas become TypeScript; otherwise minified JSON Schema.
+	SchemaCompression bool
+	// ToonCompression: results may become TOON; otherwise JSON is only minified.
+	ToonCompression bool
+	// MaxDescriptionLen is in characters; 0 is no limit.
+	MaxDescriptionLen int
+	// StructuredContent is auto, always or never.
+	StructuredContent string
+	// CatalogueTokenBudget bounds the description of inspect, in tokens; at least 1.
+	CatalogueTokenBudget int
+	// CatalogueCharLimit bounds it in UTF-16 units too; 0 is no limit.
+	CatalogueCharLimit int
+	// ResultTokenLimit is where a result is cut; 0 is no limit.
+	ResultTokenLimit int
+	// MaxMessageBytes bounds one message, both ways.
+	MaxMessageBytes int64
+	// MaxConcurrency bounds the open calls of all servers together; 0 is no limit.
+	MaxConcurrency int
+	// StartupWait is how long tools/list may wait for servers never seen before.
+	StartupWait time.Duration
+	// ExecWait is how long exec may wait for a server that is connecting.
+	ExecWait time.Duration
+	// ShutdownGrace is how long open calls may go on after TERM.
+	ShutdownGrace time.Duration
+	// DisabledTools are globs over SERVER.TOOL.
+	DisabledTools []string
+	// Clients are the rules for single clients, in the order of the file.
+	Clients []ClientRule
+	// Confirm is off, destructive or all.
+	Confirm     string
+	HealthCheck HealthCheck
+	// LogLevel is debug, info, warn or error; LogFormat is text or json.
+	LogLevel, LogFormat string
+
+	// Extra has the keys that are accepted but not supported yet (view, groups,
+	// separator, pin, sse, resources, prompts, auth), as minified JSON. May hold
+	// secrets.
+	Extra map[string]json.RawMessage `json:"-"`
+
+	// Warnings are for the log: what was ignored or skipped, and where. They hold
+	// no values.
+	Warnings []string
+}
+
+// ClientRule says what differs for the clients whose clientInfo.name matches.
+type ClientRule struct {
+	// Glob is matched against the name.
+	Glob string
+	// StructuredContent is auto, always, never, or empty where the rule says nothing.
+	StructuredContent string
+	// DescriptionChars bounds the description of inspect, in UTF-16 units; 0
+	// where the rule says nothing.
+	DescriptionChars int
+}
+
+// HealthCheck says how servers that have no calls are watched.
+type HealthCheck struct {
+	Enabled           bool
+	Interval, Timeout time.Duration
+	// FailureThreshold is how many checks in a row must fail, at least 1.
+	FailureThreshold int
+}
+
+// The kinds of connections to servers, the values of [Server.Type].
+const (
+	Stdio     = "stdio"
+	HTTP      = "http"
+	SSE       = "sse"
+	WebSocket = "websocket"
+)
+
+// Server is one upstream server. Values are expanded: no ${VAR} is left in them.
+// What may hold secrets is left out when a Server is printed, logged or encoded.
+type Server struct {
+	// Name has letters, digits, '.', '_' and '-' only.
+	Name string
+	// Type is one of the constants above; empty where a fault, or the entry of a
+	// disabled server, leaves it open.
+	Type string
+
+	// Command, Args, Env and Cwd are of stdio servers. Cwd may be empty. Env is
+	// what the entry adds to the small environment that every child gets.
+	Command string            `json:"-"`
+	Args    []string          `json:"-"`
+	Env     map[string]string `json:"-"`
+	Cwd     string            `json:"-"`
+	// Framing is auto, newline or content-length.
+	Framing string
+
+	// URL and Headers are of remote servers.
+	URL     string            `json:"-"`
+	Headers map[string]string `json:"-"`
+
+	// Enabled is false for a server that is in the file but must not be used.
+	Enabled bool
+	// Description replaces the server's own instructions; empty: they stay.
+	Description string
+	Tools       ToolFilter
+	// ReadOnly: only tools that are declared read-only exist.
+	ReadOnly bool
+	// Validate is strict or off.
+	Validate string
+	// Verbatim are globs of tool names whose results stay as they are; nil are
+	// the default globs, an empty list is none.
+	Verbatim []string
+
+	// ConnectTimeout, CallTimeout and SessionIdle are more than 0.
+	ConnectTimeout, CallTimeout, SessionIdle time.Duration
+	// MaxConcurrency bounds the open calls; 0 is no limit.
+	MaxConcurrency int
+	// Session is shared or per_client.
+	Session string
+
+	// Fault is why this server is unavailable, in the form "PATH: TEXT", several
+	// joined by "; ". Empty for a sound server, and for a disabled one.
+	Fault string
+	// Secrets are the values to be struck out of logs, reasons and stderr tails:
+	// what came out of variables and env files, and what headers, env and URL
+	// hold that looks secret. Longest first, no duplicates.
+	Secrets []string `json:"-"`
+
+	faults []Fault
+}
+
+// ToolFilter says which tools of a server exist. Deny wins.
+type ToolFilter struct {
+	// Allow are globs of tool names; nil allows all, it is never empty otherwise.
+	Allow []string
+	// Deny are globs of tool names.
+	Deny []string
+}
+
+// Options are what a config needs from outside.
+type Options struct {
+	// Getenv looks a variable up; nil: no variable is set.
+	Getenv func(string) (string, bool)
+	// Executable is the path of mcpx itself, to recognise an entry that is mcpx;
+	// may be empty.
+	Executable string
+	// ReadFile reads an envFile; nil reads regular files of at most 1 MiB.
+	ReadFile func(path string) ([]byte, error)
+}
+
+// ServerFaults are the faults of single servers, in the order of the servers.
+func (c *Config) ServerFaults() []Fault {
+	var all []Fault
+	for i := range c.Servers {
+		all = append(all, c.Servers[i].faults...)
+	}
+	return all
+}
+
+// LogValue names the file and its servers; values stay out of logs.
+func (c Config) LogValue() slog.Value {
+	names := make([]string, len(c.Servers))
+	for i := range c.Servers {
+		names[i] = c.Servers[i].Name
+	}
+	return slog.GroupValue(slog.String("path", c.Path), slog.Any("servers", names))
+}
+
+// LogValue has the names of what the server defines; values stay out of logs.
+func (s Server) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("name", s.Name),
+		slog.String("type", s.Type),
+		slog.Bool("enabled", s.Enabled),
+		slog.Any("env", sortedKeys(s.Env)),
+		slog.Any("headers", sortedKeys(s.Headers)),
+	)
+}
+
+// String is the name, so that printing a Server shows no secret.
+func (s Server) String() string { return s.Name }
+
+// String names the file, so that printing a Config shows no secret.
+func (c Config) String() string { return c.Path }
+
+// defaults are the values of the keys that a file leaves out.
+func defaults(path string) *Config {
+	return &Config{
+		Path:                 path,
+		SchemaCompression:    true,
+		ToonCompression:      true,
+		MaxDescriptionLen:    300,
+		StructuredContent:    "auto",
+		CatalogueTokenBudget: 2000,
+		ResultTokenLimit:     20000,
+		MaxMessageBytes:      64 << 20,
+		StartupWait:          5 * time.Second,
+		ExecWait:             20 * time.Second,
+		ShutdownGrace:        5 * time.Second,
+		Confirm:              "off",
+		HealthCheck: HealthCheck{
+			Enabled:          true,
+			Interval:         30 * time.Second,
+			Timeout:          5 * time.Second,
+			FailureThreshold: 2,
+		},
+		LogLevel:  "info",
+		LogFormat: "text",
+	}
+}
+
+func serverDefaults(name string) Server {
+	return Server{
+		Name:           name,
+		Framing:        "auto",
+		Enabled:        true,
+		Validate:       "strict",
+		ConnectTimeout: 30 * time.Second,
+		CallTimeout:    5 * time.Minute,
+		SessionIdle:    5 * time.Minute,
+		Session:        "shared",
+	}
+}

@@ -1,0 +1,266 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestSyntaxErrors(t *testing.T) {
+	deep := strings.Repeat("[", 100)
+	for _, tt := range []struct{ name, in, want string }{
+		{"empty", "", "c.json:1:1: invalid JSON: the file is empty"},
+		{"only a comment", "// x\n", "c.json:2:1: invalid JSON: the file is empty"},
+		{"open object", "{\n\"a\": {\"b\": 1,\n", "c.json:3:1: invalid JSON: the file ends inside the object that begins in line 2"},
+		{"open array", "{\"a\": [1", "c.json:1:9: invalid JSON: the file ends inside the array that begins in line 1"},
+		{"no value", "{\"a\": ", "c.json:1:7: invalid JSON: the file ends where a value is expected"},
+		{"missing comma", "{\n  \"a\": 1\n  \"b\": 2\n}", "c.json:3:3: invalid JSON: expected ',' or '}', not '\"'"},
+		{"missing comma in array", `[1 2]`, "c.json:1:4: invalid JSON: expected ',' or ']', not '2'"},
+		{"two commas", `{"a": 1,, }`, "c.json:1:9: invalid JSON: expected a key in double quotes or '}', not ','"},
+		{"only a comma", `[,]`, "c.json:1:2: invalid JSON: expected a value, not ','"},
+		{"missing colon", `{"a" 1}`, "c.json:1:6: invalid JSON: expected ':' after the key, not '1'"},
+		{"bare key", `{a: 1}`, "c.json:1:2: invalid JSON: expected a key in double quotes or '}', not 'a'"},
+		{"single quotes", `{"a": 'b'}`, "c.json:1:7: invalid JSON: strings need double quotes"},
+		{"word", `{"a": True}`, `c.json:1:7: invalid JSON: unknown word "True"`},
+		{"number", `{"a": 01}`, `c.json:1:7: invalid JSON: "01" is not a number`},
+		{"windows path", `{"a": "C:\Users"}`, `c.json:1:10: invalid JSON: invalid escape (a backslash itself is written as \\)`},
+		{"half an escape", `{"a": "\u12"}`, `c.json:1:8: invalid JSON: invalid escape (a backslash itself is written as \\)`},
+		{"open string", "{\"a\": \"b\n}", "c.json:1:7: invalid JSON: the string does not end in its line"},
+		{"open string at the end", `{"a": "b`, "c.json:1:7: invalid JSON: the string does not end"},
+		{"open escape", `{"a": "b\`, "c.json:1:9: invalid JSON: the string does not end"},
+		{"tab in a string", "{\"a\": \"\t\"}", `c.json:1:8: invalid JSON: a control character in a string has to be written as \u0009`},
+		{"open comment", "{} /* x", "c.json:1:4: invalid JSON: the comment does not end"},
+		{"more after the value", "{} {}", "c.json:1:4: invalid JSON: unexpected '{' after the end of the value"},
+		{"columns are characters", "{\"äöü\": ?}", "c.json:1:9: invalid JSON: expected a value, not '?'"},
+		{"a byte order mark is no column", "\xEF\xBB\xBF{?}", "c.json:1:2: invalid JSON: expected a key in double quotes or '}', not '?'"},
+		{"line ends of Windows", "{\r\n?}", "c.json:2:1: invalid JSON: expected a key in double quotes or '}', not '?'"},
+		{"utf-16", "\xFF\xFE{\x00", "c.json:1:1: invalid JSON: the file is UTF-16, save it as UTF-8"},
+		{"not utf-8", "{\n\"a\": \"\xE4\"}", "c.json:2:7: invalid JSON: the file is not UTF-8"},
+		{"deep", deep, "c.json:1:66: invalid JSON: nested deeper than 64 levels"},
+		{"many", "[" + strings.Repeat("0,", maxValues), "c.json:1:400000: invalid JSON: more than 200000 values"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Parse("c.json", []byte(tt.in), Options{})
+			var syntax *SyntaxError
+			if !errors.As(err, &syntax) {
+				t.Fatalf("error is %v, want a SyntaxError", err)
+			}
+			if err.Error() != tt.want {
+				t.Errorf("error\ngot  %s\nwant %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestStrings(t *testing.T) {
+	n, err := parseJSON([]byte(`["\"\\\/\b\f\n\r\t", "\u00e4\ud83d\ude00", "\ud83d", "\ud83dx\ude00", "ä"] // end`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"\"\\/\b\f\n\r\t", "ä😀", "\uFFFD", "\uFFFDx\uFFFD", "ä"}
+	for i, item := range n.items {
+		if item.text != want[i] {
+			t.Errorf("string %d: got %q, want %q", i, item.text, want[i])
+		}
+	}
+	var back []string
+	if err := json.Unmarshal(n.appendJSON(nil), &back); err != nil || !reflect.DeepEqual(back, want) {
+		t.Errorf("written and read: %q, %v; want %q", back, err, want)
+	}
+}
+
+func TestRootFaults(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{`[]`, "c.json: the file: must hold an object, not an array"},
+		{`{}`, "c.json: mcpServers: is missing; it holds the servers by name, as in the file of an MCP client"},
+		{`{"fs": {"command": "npx"}}`, `c.json: fs: looks like a server; servers belong in "mcpServers"`},
+		{`{"mcp_servers": 5}`, "c.json: mcp_servers: must be an array or an object of servers, not a number"},
+		{`{"mcpservers": {}}`, `c.json: mcpservers: unknown key "mcpservers", did you mean "mcpServers"?`},
+		{`{"servers": []}`, "c.json: servers: must be an object, not an array"},
+		{"{\"mcpServers\": {\"a\\u001b[31m\\nb\": {\"command\": \"x\"}}}", `c.json: mcpServers["a\x1b[31m\nb"]: a name has only letters (a-z), digits, '.', '_' and '-', try "a-31m-b"`},
+		{`{"mcpServers": {"MCPX": {"command": "x"}}}`, `c.json: mcpServers.MCPX: the name "mcpx" is reserved`},
+		{`{"mcpServers": {"` + strings.Repeat("n", 65) + `": {"command": "x"}}}`, "c.json: mcpServers." + strings.Repeat("n", 65) + ": the name must not be longer than 64 characters"},
+	} {
+		_, err := Parse("c.json", []byte(tt.in), Options{})
+		if got := fmt.Sprint(err); got != tt.want {
+			t.Errorf("%s\ngot  %s\nwant %s", tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestNoServers(t *testing.T) {
+	c, err := Parse("c.json", []byte(`{"mcpServers": {}}`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"no servers are defined"}, c.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+func TestExpand(t *testing.T) {
+	env := envOf("A=alpha\nEMPTY=\n_b2=beta\nHOME=/home/me")
+	for _, tt := range []struct{ in, want, fault string }{
+		{"plain", "plain", ""},
+		{"${A}", "alpha", ""},
+		{"x${A}y${_b2}z", "xalphaybetaz", ""},
+		{"${A:-d}", "alpha", ""},
+		{"${NONE:-d}", "d", ""},
+		{"${NONE:-}", "", ""},
+		{"${NONE:-a:-b}", "a:-b", ""},
+		{"${EMPTY:-d}", "d", ""},
+		{"${EMPTY}", "", ""},
+		{"${env:A}", "alpha", ""},
+		{"${env:NONE:-d}", "d", ""},
+		{"${NONE}", "", "environment variable NONE is not set"},
+		{"$A $$ $ {A} ${A", "$A $$ $ {A} ${A", ""},
+		{"${A-B}", "${A-B}", ""},
+		{"${}", "${}", ""},
+		{"$${A}", "$alpha", ""},
+		{"${userHome}${/}x", "/home/me" + string(filepath.Separator) + "x", ""},
+		{"${input:token}", "", `only an editor can fill in "${input:token}", use an environment variable`},
+		{"${workspaceFolder}", "", `only an editor can fill in "${workspaceFolder}", write the path`},
+		{strings.Repeat("${A}", 300_000), "", "is longer than 1048576 bytes after expansion"},
+	} {
+		r := &serverReader{l: &loader{o: Options{Getenv: env}}, secrets: map[string]bool{}}
+		got := r.expand("p", 0, tt.in)
+		fault := ""
+		if len(r.faults) > 0 {
+			fault = r.faults[0].Text
+		}
+		if got != tt.want || fault != tt.fault {
+			t.Errorf("expand(%.40q) = %q, fault %q; want %q, fault %q", tt.in, got, fault, tt.want, tt.fault)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	own := sortedKeys(serverKeys)
+	for key, want := range map[string]string{
+		"comand": "command", "commnad": "command", "COMMAND": "command", "cmd": "command",
+		"arg": "args", "enviroment": "", "environment": "env", "header": "headers", "uri": "url",
+		"readOnly": "read_only", "call-timeout": "call_timeout", "callTimout": "call_timeout",
+		"ur": "", "foo": "", "something": "", "verbose": "", strings.Repeat("command", 1000): "",
+	} {
+		if got := nearest(key, own); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", key, got, want)
+		}
+	}
+}
+
+// TestKeysDoNotClash: no key may be in two tables, or near one of ours so that
+// a table of ignored keys hides a slip.
+func TestKeysDoNotClash(t *testing.T) {
+	for key := range foreignKeys {
+		if serverKeys[key] != nil || serverIgnored[key] != 0 {
+			t.Errorf("%s is in two tables of servers", key)
+		}
+	}
+	for key := range serverIgnored {
+		if serverKeys[key] != nil {
+			t.Errorf("%s is in two tables of servers", key)
+		}
+	}
+	for key := range rootIgnored {
+		if globals[key] != nil {
+			t.Errorf("%s is in two tables of the root", key)
+		}
+	}
+}
+
+func TestSecretsStayOut(t *testing.T) {
+	const secret = "hush-hush"
+	c, err := Parse("c.json", []byte(`{
+		"auth": {"token": "hush-hush"},
+		"mcpServers": {
+			"a": {"command": "x${S}", "args": ["${S}"], "env": {"E": "${S}"}},
+			"b": {"url": "https://x/${S}", "headers": {"Authorization": "Bearer ${S}"}},
+			"c": {"url": "${S}"}
+		}}`), Options{Getenv: envOf("S=" + secret)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range c.Servers {
+		if len(s.Secrets) == 0 || s.Secrets[len(s.Secrets)-1] != secret {
+			t.Errorf("secrets of %s: %q, want %q among them", s.Name, s.Secrets, secret)
+		}
+	}
+	var out bytes.Buffer
+	for _, log := range []*slog.Logger{slog.New(slog.NewTextHandler(&out, nil)), slog.New(slog.NewJSONHandler(&out, nil))} {
+		log.Info("x", "config", c, "value", *c, "server", c.Servers[0], "servers", c.Servers, "pointer", &c.Servers[1])
+	}
+	fmt.Fprintf(&out, "%v %+v %v %+v %s", c, *c, c.Servers, c.Servers[1], &c.Servers[0])
+	data, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Write(data)
+	out.WriteString(c.Servers[2].Fault)
+	if strings.Contains(out.String(), secret) {
+		t.Errorf("the secret is in:\n%s", out.String())
+	}
+	if !strings.Contains(out.String(), "Authorization") {
+		t.Errorf("the name of the header is not in:\n%s", out.String())
+	}
+}
+
+func TestSelfBySameFile(t *testing.T) {
+	dir := t.TempDir()
+	own := filepath.Join(dir, "gateway-binary")
+	if err := os.WriteFile(own, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "other-name")
+	if err := os.Symlink(own, link); err != nil {
+		t.Skipf("no symbolic links here: %v", err)
+	}
+	data, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+		"link": map[string]any{"command": link},
+		"args": map[string]any{"command": link, "args": []string{"something"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Parse("c.json", data, Options{Executable: own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Servers) != 1 || c.Servers[0].Name != "args" {
+		t.Errorf("servers %v, want only args", c.Servers)
+	}
+}
+
+func TestExampleConfig(t *testing.T) {
+	c, err := Load("../../config.example.json", Options{Getenv: envOf("HOME=/home/me\nGITHUB_TOKEN=ghp_123456")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Warnings) > 0 || len(c.ServerFaults()) > 0 {
+		t.Errorf("warnings %q, faults %v; want none", c.Warnings, c.ServerFaults())
+	}
+	if got, want := fmt.Sprint(c.Servers), "[fetch filesystem github memory]"; got != want {
+		t.Errorf("servers %s, want %s", got, want)
+	}
+	if got := c.Servers[2].Headers["Authorization"]; got != "Bearer ghp_123456" {
+		t.Errorf("header %q", got)
+	}
+	if got := c.Servers[0].CallTimeout; got != 90*time.Second {
+		t.Errorf("call_timeout %v", got)
+	}
+	// What the example says is the default has to be it.
+	opts := cmpopts.IgnoreFields(Config{}, "Servers", "Path")
+	if diff := cmp.Diff(defaults(""), c, opts, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("not the defaults (-default +example):\n%s", diff)
+	}
+}

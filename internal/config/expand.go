@@ -1,0 +1,124 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxExpanded bounds one value after expansion: a long variable named often
+// enough would take all memory.
+const maxExpanded = 1 << 20
+
+var (
+	variable     = regexp.MustCompile(`^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$`)
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	headerKey    = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	secretKey    = regexp.MustCompile(`(?i)token|secret|passw|passphrase|(?:api|access)[-_]?key|authorization|auth(?:$|[-_])|credential|cookie|private|session|signature|dsn|(?:^|[-_.])(?:key|pat|pwd|pass)$`)
+)
+
+// The variables of VS Code that an editor knows and mcpx cannot.
+var editorOnly = []string{"workspaceFolder", "workspaceFolderBasename", "file", "fileDirname", "fileWorkspaceFolder", "cwd"}
+
+// expand replaces ${VAR} and ${VAR:-default} (the default also for an empty
+// variable, as in a shell), and VS Code's ${env:VAR}. A reference ends at the
+// first brace. Other text stays, a lone $ too. What cannot be had is a fault of
+// this server.
+func (r *serverReader) expand(path string, offset int, s string) string {
+	var b strings.Builder
+	for {
+		start := strings.Index(s, "${")
+		if start < 0 {
+			break
+		}
+		length := strings.IndexByte(s[start:], '}')
+		if length < 0 {
+			break
+		}
+		b.WriteString(s[:start])
+		value, why := r.resolve(path, s[start+2:start+length])
+		if why != "" {
+			r.fail(path, offset, "%s", why)
+		}
+		b.WriteString(value)
+		s = s[start+length+1:]
+		if b.Len() > maxExpanded {
+			r.fail(path, offset, "is longer than %d bytes after expansion", maxExpanded)
+			return ""
+		}
+	}
+	b.WriteString(s)
+	if strings.IndexByte(b.String(), 0) >= 0 {
+		r.fail(path, offset, "must not contain a NUL character")
+		return ""
+	}
+	return b.String()
+}
+
+// resolve is the value of what stands between the braces, or why there is none.
+func (r *serverReader) resolve(path, reference string) (value, why string) {
+	switch reference {
+	case "userHome":
+		return r.home(), ""
+	case "pathSeparator", "/":
+		return string(filepath.Separator), ""
+	}
+	parts := variable.FindStringSubmatch(reference)
+	if parts == nil {
+		editor, _, ok := strings.Cut(reference, ":")
+		if ok && slices.Contains([]string{"input", "command", "config", "prompt"}, editor) {
+			return "", fmt.Sprintf("only an editor can fill in %s, use an environment variable", quote("${"+reference+"}"))
+		}
+		r.l.warn("%s: %s is not a variable and stays as it is", path, quote("${"+reference+"}"))
+		return "${" + reference + "}", ""
+	}
+	name := parts[1]
+	value, set := r.l.o.Getenv(name)
+	if value != "" {
+		r.secret(value)
+		return value, ""
+	}
+	if strings.Contains(reference, ":-") {
+		return parts[2], ""
+	}
+	switch {
+	case set:
+		return "", ""
+	case slices.Contains(editorOnly, name):
+		return "", fmt.Sprintf("only an editor can fill in %s, write the path", quote("${"+name+"}"))
+	}
+	return "", fmt.Sprintf("environment variable %s is not set", name)
+}
+
+func (r *serverReader) home() string {
+	for _, name := range []string{"HOME", "USERPROFILE"} {
+		if home, _ := r.l.o.Getenv(name); home != "" {
+			return home
+		}
+	}
+	return ""
+}
+
+// secret notes a value that must not be shown. Very short values and words that
+// stand in every text cannot be struck out without making texts unreadable.
+func (r *serverReader) secret(value string) {
+	value = strings.TrimSpace(value)
+	if len(value) < 4 || slices.Contains([]string{"true", "false", "null", "none"}, strings.ToLower(value)) {
+		return
+	}
+	r.secrets[value] = true
+	// The credentials alone may be quoted in an error.
+	scheme, credentials, _ := strings.Cut(value, " ")
+	if slices.Contains([]string{"bearer", "basic", "token", "apikey"}, strings.ToLower(scheme)) {
+		r.secret(credentials)
+	}
+}
+
+// secretIfNamed notes a literal value of a key whose name looks secret.
+func (r *serverReader) secretIfNamed(name, value string) {
+	if secretKey.MatchString(name) {
+		r.secret(value)
+	}
+}

@@ -1,0 +1,228 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxDuration keeps arithmetic on deadlines far from overflow.
+const maxDuration = 366 * 24 * time.Hour
+
+// fault notes a fault of structure.
+func (l *loader) fault(path string, offset int, format string, args ...any) {
+	l.faults = append(l.faults, Fault{Path: path, Text: fmt.Sprintf(format, args...), offset: offset})
+}
+
+// is notes a fault unless n is of this kind.
+func (l *loader) is(want kind, path string, n *node) bool {
+	if n.kind != want {
+		l.fault(path, n.offset, "must be %s, not %s", want, n.kind)
+	}
+	return n.kind == want
+}
+
+func (l *loader) boolean(path string, n *node, into *bool) {
+	if n.kind != boolKind {
+		l.fault(path, n.offset, "must be true or false, not %s", n.kind)
+		return
+	}
+	*into = n.text == "true"
+}
+
+func (l *loader) str(path string, n *node, into *string) {
+	if l.is(stringKind, path, n) {
+		*into = n.text
+	}
+}
+
+// oneOf reads a word out of a fixed list.
+func (l *loader) oneOf(path string, n *node, into *string, words ...string) {
+	if n.kind == stringKind && slices.Contains(words, n.text) {
+		*into = n.text
+		return
+	}
+	last := len(words) - 1
+	l.fault(path, n.offset, "must be %s or %s", strings.Join(words[:last], ", "), words[last])
+}
+
+// whole reads a whole number that is at least min.
+func (l *loader) whole(path string, n *node, min int64, into *int64) {
+	if n.kind != numberKind {
+		l.fault(path, n.offset, "must be a whole number, not %s", n.kind)
+		return
+	}
+	v, err := strconv.ParseFloat(n.text, 64)
+	switch {
+	case err != nil || math.Abs(v) > 1<<53:
+		l.fault(path, n.offset, "is too large")
+	case v != math.Trunc(v):
+		l.fault(path, n.offset, "must be a whole number")
+	case v < 0:
+		l.fault(path, n.offset, "must not be negative")
+	case int64(v) < min:
+		l.fault(path, n.offset, "must be at least %d", min)
+	default:
+		*into = int64(v)
+	}
+}
+
+// count is whole for what is counted in an int. The bound keeps it one on 32 bits.
+func (l *loader) count(path string, n *node, min int64, into *int) {
+	v := int64(*into)
+	l.whole(path, n, min, &v)
+	if v > math.MaxInt32 {
+		l.fault(path, n.offset, "is too large")
+		return
+	}
+	*into = int(v)
+}
+
+// duration reads a number of units (of seconds, where our own keys are read) or
+// a string such as "1m30s".
+func (l *loader) duration(path string, n *node, unit time.Duration, zero bool, into *time.Duration) {
+	var d time.Duration
+	switch n.kind {
+	case numberKind:
+		v, err := strconv.ParseFloat(n.text, 64)
+		if err != nil || math.Abs(v)*float64(unit) > float64(maxDuration) {
+			v = math.Copysign(float64(maxDuration/unit)+1, v)
+		}
+		d = time.Duration(math.Round(v * float64(unit)))
+	case stringKind:
+		var err error
+		if d, err = time.ParseDuration(n.text); err == nil {
+			break
+		}
+		fallthrough
+	default:
+		l.fault(path, n.offset, `must be a number of seconds or a string such as "1m30s"`)
+		return
+	}
+	switch {
+	case d < 0:
+		l.fault(path, n.offset, "must not be negative")
+	case d == 0 && !zero:
+		l.fault(path, n.offset, "must be more than 0")
+	case d > maxDuration:
+		l.fault(path, n.offset, "must not be more than a year")
+	default:
+		*into = d
+	}
+}
+
+// strings reads an array of strings; an empty one is empty and not nil.
+func (l *loader) strings(path string, n *node) ([]string, bool) {
+	if n.kind != arrayKind {
+		l.fault(path, n.offset, "must be an array of strings, not %s", n.kind)
+		return nil, false
+	}
+	list, ok := []string{}, true
+	for i, item := range n.items {
+		if !l.is(stringKind, index(path, i), item) {
+			ok = false
+			continue
+		}
+		list = append(list, item.text)
+	}
+	return list, ok
+}
+
+// globs reads an array of patterns with *, ? and [...].
+func (l *loader) globs(path string, n *node, into *[]string) {
+	list, ok := l.strings(path, n)
+	for i, item := range n.items {
+		if item.kind == stringKind && !l.glob(index(path, i), item.offset, item.text) {
+			ok = false
+		}
+	}
+	if ok {
+		*into = list
+	}
+}
+
+func (l *loader) glob(at string, offset int, glob string) bool {
+	if glob == "" {
+		l.fault(at, offset, "must not be empty")
+		return false
+	}
+	if _, err := path.Match(glob, ""); err != nil {
+		l.fault(at, offset, "is not a valid pattern: %s", quote(glob))
+		return false
+	}
+	return true
+}
+
+// members walks an object whose keys are all known to one of the two tables of a
+// level; it calls field for each that is known. A null is like a key left out.
+func (l *loader) members(path string, n *node, own []string, field func(key, at string, m member) bool) {
+	for _, m := range n.members {
+		if m.value.kind == nullKind {
+			continue
+		}
+		at := join(path, m.key)
+		if field(m.key, at, m) || isComment(m.key) {
+			continue
+		}
+		if near := nearest(m.key, own); near != "" {
+			l.fault(at, m.offset, "unknown key %s, did you mean %q?", quote(m.key), near)
+			continue
+		}
+		l.unknown.add(m.key, path)
+	}
+}
+
+// isComment reports whether a key is one of those that people write notes under.
+func isComment(key string) bool {
+	return key == "$schema" || strings.HasPrefix(key, "//") || strings.HasPrefix(key, "_") || strings.HasPrefix(key, "#")
+}
+
+// duplicates notes every key that an object has twice, at any depth.
+func (l *loader) duplicates(path string, n *node) {
+	for i, item := range n.items {
+		l.duplicates(index(path, i), item)
+	}
+	seen := make(map[string]bool, len(n.members))
+	for _, m := range n.members {
+		at := join(path, m.key)
+		if seen[m.key] {
+			l.fault(at, m.offset, "is there twice")
+		}
+		seen[m.key] = true
+		l.duplicates(at, m.value)
+	}
+}
+
+var plainKey = regexp.MustCompile(`^[\pL\pN_$-]+$`)
+
+// join is the path of a key; a key that would blur the path is quoted.
+func join(path, key string) string {
+	switch {
+	case !plainKey.MatchString(key):
+		return path + "[" + quote(key) + "]"
+	case path == "":
+		return key
+	}
+	return path + "." + key
+}
+
+func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+
+// quote makes foreign text fit for a message: quoted, without control
+// characters, and short.
+func quote(s string) string {
+	const most = 60
+	if len(s) > most {
+		cut := most
+		for cut > 0 && s[cut]&0xC0 == 0x80 {
+			cut--
+		}
+		s = s[:cut] + "..."
+	}
+	return strconv.Quote(s)
+}

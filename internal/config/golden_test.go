@@ -1,0 +1,157 @@
+package config
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestGolden parses the config.json of each archive, with the variables of its
+// section env and the other sections as files, and compares all that comes out.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sections := map[string][]byte{}
+			for _, f := range archive.Files {
+				sections[f.Name] = f.Data
+			}
+			got := outcome(Parse("config.json", sections["config.json"], Options{
+				Getenv:     envOf(string(sections["env"])),
+				Executable: "/opt/mcpx/mcpx-dev",
+				ReadFile: func(path string) ([]byte, error) {
+					if data, ok := sections[path]; ok {
+						return data, nil
+					}
+					return nil, errors.New("no such file or directory")
+				},
+			}))
+			if *update {
+				writeGolden(t, file, archive, got)
+				return
+			}
+			if diff := cmp.Diff(string(sections["want"]), got); diff != "" {
+				t.Errorf("outcome (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func writeGolden(t *testing.T, file string, archive *txtar.Archive, want string) {
+	t.Helper()
+	archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want" })
+	archive.Files = append(archive.Files, txtar.File{Name: "want", Data: []byte(want)})
+	if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// envOf looks variables up in lines of KEY=VALUE.
+func envOf(lines string) func(string) (string, bool) {
+	vars := map[string]string{}
+	for line := range strings.Lines(lines) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			vars[key] = value
+		}
+	}
+	return func(name string) (string, bool) {
+		value, ok := vars[name]
+		return value, ok
+	}
+}
+
+// outcome is all that Parse returned, as text.
+func outcome(c *Config, err error) string {
+	var b strings.Builder
+	if err != nil {
+		return fmt.Sprintf("error %T\n%v\n", err, err)
+	}
+	for _, w := range c.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w)
+	}
+	for _, f := range c.ServerFaults() {
+		fmt.Fprintf(&b, "fault: %s\n", f)
+	}
+	for i := range c.Servers {
+		writeServer(&b, &c.Servers[i])
+	}
+	// Of the global keys, those that differ from their defaults.
+	was, is := fields(defaults(c.Path)), fields(c)
+	for i := range is {
+		if is[i] != was[i] {
+			fmt.Fprintf(&b, "global %s\n", is[i])
+		}
+	}
+	return b.String()
+}
+
+func writeServer(b *strings.Builder, s *Server) {
+	fmt.Fprintf(b, "server %s %s\n", s.Name, s.Type)
+	line := func(label string, value any, show bool) {
+		if show {
+			fmt.Fprintf(b, "  %s: %v\n", label, value)
+		}
+	}
+	line("command", fmt.Sprintf("%q %q", s.Command, s.Args), s.Command != "")
+	for _, key := range slices.Sorted(maps.Keys(s.Env)) {
+		line("env", key+"="+s.Env[key], true)
+	}
+	line("cwd", s.Cwd, s.Cwd != "")
+	line("url", s.URL, s.URL != "")
+	for _, key := range slices.Sorted(maps.Keys(s.Headers)) {
+		line("header", key+": "+s.Headers[key], true)
+	}
+	d := serverDefaults(s.Name)
+	line("disabled", "", !s.Enabled)
+	line("description", s.Description, s.Description != "")
+	line("allow", s.Tools.Allow, s.Tools.Allow != nil)
+	line("deny", s.Tools.Deny, s.Tools.Deny != nil)
+	line("read_only", "", s.ReadOnly)
+	line("validate", s.Validate, s.Validate != d.Validate)
+	line("verbatim", s.Verbatim, s.Verbatim != nil)
+	line("connect_timeout", s.ConnectTimeout, s.ConnectTimeout != d.ConnectTimeout)
+	line("call_timeout", s.CallTimeout, s.CallTimeout != d.CallTimeout)
+	line("session_idle", s.SessionIdle, s.SessionIdle != d.SessionIdle)
+	line("max_concurrency", s.MaxConcurrency, s.MaxConcurrency != 0)
+	line("session", s.Session, s.Session != d.Session)
+	line("framing", s.Framing, s.Framing != d.Framing)
+	line("fault", s.Fault, s.Fault != "")
+	line("secrets", fmt.Sprintf("%q", s.Secrets), len(s.Secrets) > 0)
+}
+
+func fields(c *Config) []string {
+	list := []string{
+		fmt.Sprint("schema_compression ", c.SchemaCompression), fmt.Sprint("toon_compression ", c.ToonCompression),
+		fmt.Sprint("max_description_len ", c.MaxDescriptionLen), fmt.Sprint("structured_content ", c.StructuredContent),
+		fmt.Sprint("catalogue_token_budget ", c.CatalogueTokenBudget), fmt.Sprint("catalogue_char_limit ", c.CatalogueCharLimit),
+		fmt.Sprint("result_token_limit ", c.ResultTokenLimit), fmt.Sprint("max_message_bytes ", c.MaxMessageBytes),
+		fmt.Sprint("max_concurrency ", c.MaxConcurrency), fmt.Sprint("startup_wait ", c.StartupWait),
+		fmt.Sprint("exec_wait ", c.ExecWait), fmt.Sprint("shutdown_grace ", c.ShutdownGrace),
+		fmt.Sprint("disabled_tools ", c.DisabledTools), fmt.Sprintf("clients %+v", c.Clients),
+		fmt.Sprint("confirm ", c.Confirm), fmt.Sprintf("health_check %+v", c.HealthCheck),
+		fmt.Sprint("log ", c.LogLevel, " ", c.LogFormat),
+	}
+	extra := []string{}
+	for _, key := range slices.Sorted(maps.Keys(c.Extra)) {
+		extra = append(extra, key+"="+string(c.Extra[key]))
+	}
+	return append(list, "extra "+strings.Join(extra, " "))
+}

@@ -1,0 +1,200 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxEnvFileBytes bounds one envFile.
+const maxEnvFileBytes = 1 << 20
+
+// Load reads the config file at path. err is [*Error], [*SyntaxError] or
+// [*Faults].
+func Load(path string, o Options) (*Config, error) {
+	data, err := readRegular(path, maxFileBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, notFound(path)
+	}
+	if err != nil {
+		return nil, &Error{Text: "reading config " + path, Err: err}
+	}
+	return Parse(path, data, o)
+}
+
+// readRegular reads a file, but no pipe or device, which may never end.
+func readRegular(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("is not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	if int64(len(data)) > most {
+		return nil, fmt.Errorf("is larger than %d MiB", most>>20)
+	}
+	return data, nil
+}
+
+// withoutPath drops the path from an error of package os; the caller names it.
+func withoutPath(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}
+
+// Parse reads the text of a config. path is for messages, and relative names of
+// env files are looked for beside it. data is not kept. err is [*Error],
+// [*SyntaxError] or [*Faults].
+func Parse(path string, data []byte, o Options) (*Config, error) {
+	if len(data) > maxFileBytes {
+		return nil, &Error{Text: "reading config " + path, Err: fmt.Errorf("is larger than %d MiB", maxFileBytes>>20)}
+	}
+	if o.Getenv == nil {
+		o.Getenv = func(string) (string, bool) { return "", false }
+	}
+	if o.ReadFile == nil {
+		o.ReadFile = func(path string) ([]byte, error) { return readRegular(path, maxEnvFileBytes) }
+	}
+	root, err := decode(path, data)
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{o: o, cfg: defaults(path), defined: map[string]string{}}
+	l.root(root)
+	if len(l.faults) > 0 {
+		sortFaults(l.faults)
+		return nil, &Faults{File: path, List: l.faults}
+	}
+	l.finish()
+	return l.cfg, nil
+}
+
+// decode reads the JSON; it tolerates a byte order mark.
+func decode(path string, data []byte) (*node, error) {
+	data = bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF"))
+	syntax := func(offset int, text string) error {
+		line, column := position(data, offset)
+		return &SyntaxError{File: path, Line: line, Column: column, Text: text}
+	}
+	if bytes.HasPrefix(data, []byte("\xFF\xFE")) || bytes.HasPrefix(data, []byte("\xFE\xFF")) {
+		return nil, syntax(0, "the file is UTF-16, save it as UTF-8")
+	}
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size == 1 {
+			return nil, syntax(i, "the file is not UTF-8")
+		}
+		i += size
+	}
+	root, err := parseJSON(data)
+	var at *syntaxError
+	if errors.As(err, &at) {
+		return nil, syntax(at.offset, at.text)
+	}
+	return root, err
+}
+
+// loader is the state of reading one file.
+type loader struct {
+	o      Options
+	cfg    *Config
+	faults []Fault
+	// defined says where each server name was defined.
+	defined map[string]string
+
+	warnings []string
+	// Ignored keys, each kind told in one warning.
+	unsupported, foreign, old, unknown ignored
+}
+
+func (l *loader) warn(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(l.warnings, text) {
+		l.warnings = append(l.warnings, text)
+	}
+}
+
+// finish sorts the servers and turns what was ignored into warnings.
+func (l *loader) finish() {
+	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
+	if len(l.cfg.Servers) == 0 {
+		l.warn("no servers are defined")
+	}
+	for _, kind := range []struct {
+		keys ignored
+		text string
+	}{
+		{l.unsupported, "not supported yet and ignored"},
+		{l.foreign, "keys of other clients that mean nothing here, ignored"},
+		{l.old, "keys of older systems that mean nothing any more, ignored"},
+		{l.unknown, "unknown keys, ignored"},
+	} {
+		if len(kind.keys.names) > 0 {
+			l.warn("%s: %s", kind.text, kind.keys)
+		}
+	}
+	l.cfg.Warnings = l.warnings
+}
+
+// ignored collects keys and where they stand.
+type ignored struct {
+	names  []string
+	places map[string][]string
+}
+
+func (g *ignored) add(key, place string) {
+	if g.places == nil {
+		g.places = map[string][]string{}
+	}
+	if _, ok := g.places[key]; !ok {
+		g.names = append(g.names, key)
+	}
+	g.places[key] = append(g.places[key], place)
+}
+
+// String lists the keys in the order of the file, each with its places.
+func (g ignored) String() string {
+	const most = 20
+	var b strings.Builder
+	for i, name := range g.names {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if i == most {
+			fmt.Fprintf(&b, "and %d more", len(g.names)-most)
+			break
+		}
+		if plainKey.MatchString(name) && len(name) <= 60 {
+			b.WriteString(name)
+		} else {
+			b.WriteString(quote(name))
+		}
+		if places := g.places[name]; places[0] != "" {
+			shown := places[:min(len(places), 5)]
+			fmt.Fprintf(&b, " (%s", strings.Join(shown, ", "))
+			if len(places) > len(shown) {
+				fmt.Fprintf(&b, " and %d more", len(places)-len(shown))
+			}
+			b.WriteString(")")
+		}
+	}
+	return b.String()
+}

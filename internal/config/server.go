@@ -1,0 +1,348 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// reserved is the name of the server that is built in.
+const reserved = "mcpx"
+
+const maxNameLen = 64
+
+var serverName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+
+// serverKeys are the keys of a server that are our own.
+var serverKeys = map[string]func(r *serverReader, path string, n *node){
+	"type":    (*serverReader).kind,
+	"command": (*serverReader).command,
+	"args":    (*serverReader).args,
+	"env":     (*serverReader).env,
+	"cwd":     func(r *serverReader, path string, n *node) { r.string(path, n, &r.s.Cwd) },
+	"url":     (*serverReader).url,
+	"headers": (*serverReader).headers,
+	"enabled": func(r *serverReader, path string, n *node) { r.l.boolean(path, n, &r.s.Enabled) },
+	"description": func(r *serverReader, path string, n *node) {
+		r.l.str(path, n, &r.s.Description)
+	},
+	"tools":     (*serverReader).tools,
+	"read_only": func(r *serverReader, path string, n *node) { r.l.boolean(path, n, &r.s.ReadOnly) },
+	"validate":  func(r *serverReader, path string, n *node) { r.l.oneOf(path, n, &r.s.Validate, "strict", "off") },
+	"verbatim":  func(r *serverReader, path string, n *node) { r.l.globs(path, n, &r.s.Verbatim) },
+	"connect_timeout": func(r *serverReader, path string, n *node) {
+		r.l.duration(path, n, time.Second, false, &r.s.ConnectTimeout)
+	},
+	"call_timeout": func(r *serverReader, path string, n *node) {
+		r.l.duration(path, n, time.Second, false, &r.s.CallTimeout)
+	},
+	"session_idle": func(r *serverReader, path string, n *node) {
+		r.l.duration(path, n, time.Second, false, &r.s.SessionIdle)
+	},
+	"max_concurrency": func(r *serverReader, path string, n *node) { r.l.count(path, n, 0, &r.s.MaxConcurrency) },
+	"session": func(r *serverReader, path string, n *node) {
+		r.l.oneOf(path, n, &r.s.Session, "shared", "per_client")
+	},
+	"framing": func(r *serverReader, path string, n *node) {
+		r.l.oneOf(path, n, &r.s.Framing, "auto", "newline", "content-length")
+	},
+}
+
+// serverReader is the state of reading one server.
+type serverReader struct {
+	l    *loader
+	path string
+	s    Server
+	// faults are of this server only.
+	faults   []Fault
+	secrets  map[string]bool
+	disabled bool
+	// Where the keys stand that infer needs.
+	commandAt, urlAt, unknownType place
+	// typeText is the type as written, when it is unknown.
+	typeText string
+	// httpURL: the key of the URL says that it is streamable HTTP.
+	httpURL bool
+	// fileEnv is what comes in under env, in the order of the file.
+	fileEnv [][2]string
+}
+
+// fail notes a fault inside this server.
+func (r *serverReader) fail(path string, offset int, format string, args ...any) {
+	r.faults = append(r.faults, Fault{Path: path, Text: fmt.Sprintf(format, args...), offset: offset})
+}
+
+// servers reads one of the keys that hold servers.
+func (l *loader) servers(key, path string, n *node) {
+	switch {
+	case n.kind == objectKind:
+		for _, m := range n.members {
+			l.server(m.key, join(path, m.key), m.offset, m.value)
+		}
+	case n.kind == arrayKind && key == oldServers:
+		for i, item := range n.items {
+			at := index(path, i)
+			if !l.is(objectKind, at, item) {
+				continue
+			}
+			name, offset := "", item.offset
+			for _, m := range item.members {
+				if m.key == "name" {
+					name, offset = m.value.text, m.value.offset
+					l.is(stringKind, join(at, "name"), m.value)
+				}
+			}
+			l.server(name, at, offset, item)
+		}
+	case key == oldServers:
+		l.fault(path, n.offset, "must be an array or an object of servers, not %s", n.kind)
+	default:
+		l.is(objectKind, path, n)
+	}
+}
+
+// server reads one entry. Faults of the name are told at offset.
+func (l *loader) server(name, path string, offset int, n *node) {
+	if !l.is(objectKind, path, n) {
+		return
+	}
+	r := &serverReader{l: l, path: path, s: serverDefaults(name), secrets: map[string]bool{}}
+	r.read(n)
+	if r.isSelf() {
+		l.warn("%s: is mcpx itself, skipped", path)
+		return
+	}
+	switch before, twice := l.defined[name]; {
+	case !twice:
+		l.serverName(name, path, offset)
+	case before != path: // else the key is there twice, which is told already
+		l.fault(path, offset, "%s is defined already, by %s", quote(name), before)
+	}
+	r.finish(n)
+	l.cfg.Servers = append(l.cfg.Servers, r.s)
+}
+
+func (l *loader) serverName(name, path string, offset int) {
+	if name == "" {
+		l.fault(path, offset, "needs a name")
+		return
+	}
+	l.defined[name] = path
+	switch {
+	case strings.EqualFold(name, reserved):
+		l.fault(path, offset, "the name %q is reserved", reserved)
+	case len(name) > maxNameLen:
+		l.fault(path, offset, "the name must not be longer than %d characters", maxNameLen)
+	case !serverName.MatchString(name):
+		text := "a name has only letters (a-z), digits, '.', '_' and '-'"
+		if fit := fitName(name); fit != "" {
+			text += fmt.Sprintf(", try %q", fit)
+		}
+		l.fault(path, offset, "%s", text)
+	}
+}
+
+var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// fitName is a name that would do, or empty.
+func fitName(name string) string {
+	return strings.Trim(unfit.ReplaceAllString(name, "-"), "-")
+}
+
+// read takes all keys: foreign ones first, so that ours win.
+func (r *serverReader) read(n *node) {
+	for _, m := range n.members {
+		if read, ok := foreignKeys[m.key]; ok && m.value.kind != nullKind {
+			read(r, join(r.path, m.key), m.value)
+		}
+	}
+	own := sortedKeys(serverKeys)
+	r.l.members(r.path, n, own, func(key, at string, m member) bool {
+		if read, ok := serverKeys[key]; ok {
+			read(r, at, m.value)
+			return true
+		}
+		if key == "name" && strings.HasPrefix(r.path, oldServers+"[") {
+			return true
+		}
+		_, honoured := foreignKeys[key]
+		return honoured || r.l.ignoredKey(serverIgnored, key, r.path)
+	})
+}
+
+// string reads a string with variables.
+func (r *serverReader) string(path string, n *node, into *string) {
+	if r.l.is(stringKind, path, n) {
+		*into = r.expand(path, n.offset, n.text)
+	}
+}
+
+func (r *serverReader) command(path string, n *node) {
+	r.string(path, n, &r.s.Command)
+	r.commandAt = place{path, n.offset}
+}
+
+func (r *serverReader) args(path string, n *node) {
+	args, ok := r.l.strings(path, n)
+	if !ok {
+		return
+	}
+	for i := range args {
+		args[i] = r.expand(index(path, i), n.items[i].offset, args[i])
+	}
+	r.s.Args = args
+}
+
+// pairs are the members of an object of scalars; those that are null are left
+// out. Numbers and booleans are their literals, since people write ports so.
+func (r *serverReader) pairs(path string, n *node) []member {
+	if !r.l.is(objectKind, path, n) {
+		return nil
+	}
+	var pairs []member
+	for _, m := range n.members {
+		switch m.value.kind {
+		case nullKind:
+		case stringKind, numberKind, boolKind:
+			pairs = append(pairs, m)
+		default:
+			r.l.is(stringKind, join(path, m.key), m.value)
+		}
+	}
+	return pairs
+}
+
+func (r *serverReader) env(path string, n *node) {
+	r.s.Env = map[string]string{}
+	for _, m := range r.pairs(path, n) {
+		at := join(path, m.key)
+		if m.key == "" || strings.ContainsAny(m.key, "=\x00") {
+			r.fail(at, m.offset, "is not the name of an environment variable")
+			continue
+		}
+		r.s.Env[m.key] = r.expand(at, m.value.offset, m.value.text)
+		r.secretIfNamed(m.key, r.s.Env[m.key])
+	}
+}
+
+func (r *serverReader) headers(path string, n *node) {
+	for _, m := range r.pairs(path, n) {
+		at := join(path, m.key)
+		r.header(at, m.value.offset, m.key, r.expand(at, m.value.offset, m.value.text))
+	}
+}
+
+// header sets a header; names ignore case.
+func (r *serverReader) header(path string, offset int, name, value string) {
+	value = strings.TrimSpace(value)
+	switch {
+	case !headerKey.MatchString(name):
+		r.fail(path, offset, "is not the name of a header")
+		return
+	case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
+		r.fail(path, offset, "must not contain line breaks or control characters")
+		return
+	}
+	r.secretIfNamed(name, value)
+	if r.s.Headers == nil {
+		r.s.Headers = map[string]string{}
+	}
+	for other := range r.s.Headers {
+		if strings.EqualFold(other, name) {
+			delete(r.s.Headers, other)
+		}
+	}
+	r.s.Headers[name] = value
+}
+
+func (r *serverReader) url(path string, n *node) {
+	r.string(path, n, &r.s.URL)
+	r.urlAt, r.httpURL = place{path, n.offset}, false
+}
+
+// tools reads our object, or the list of names that Copilot has.
+func (r *serverReader) tools(path string, n *node) {
+	if n.kind == arrayKind {
+		r.allow(path, n)
+		return
+	}
+	if !r.l.is(objectKind, path, n) {
+		return
+	}
+	r.l.members(path, n, []string{"allow", "deny"}, func(key, at string, m member) bool {
+		switch key {
+		case "allow":
+			r.allow(at, m.value)
+		case "deny":
+			r.l.globs(at, m.value, &r.s.Tools.Deny)
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+// allow reads the globs of the tools that exist. An empty list could be meant
+// both ways, so it is none.
+func (r *serverReader) allow(path string, n *node) {
+	if n.kind == arrayKind && len(n.items) == 0 {
+		r.l.fault(path, n.offset, "must not be empty; without it all tools are allowed")
+		return
+	}
+	r.l.globs(path, n, &r.s.Tools.Allow)
+}
+
+// isSelf reports whether the entry starts mcpx: then it would start itself for ever.
+func (r *serverReader) isSelf() bool {
+	if r.s.Command == "" || len(r.s.Args) > 0 && r.s.Args[0] != "serve" && !strings.HasPrefix(r.s.Args[0], "-") {
+		return false
+	}
+	name := program(r.s.Command)
+	if name == reserved || r.l.o.Executable != "" && name == program(r.l.o.Executable) {
+		return true
+	}
+	if r.l.o.Executable == "" || !strings.ContainsAny(r.s.Command, `/\`) {
+		return false
+	}
+	own, err := os.Stat(r.l.o.Executable)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(r.s.Command)
+	return err == nil && os.SameFile(own, other)
+}
+
+// program is the name of an executable, whatever the system.
+func program(path string) string {
+	name := strings.ToLower(filepath.Base(strings.ReplaceAll(path, `\`, "/")))
+	return strings.TrimSuffix(name, ".exe")
+}
+
+// finish puts the parts together once all keys are read.
+func (r *serverReader) finish(n *node) {
+	if len(r.fileEnv) > 0 && r.s.Env == nil {
+		r.s.Env = map[string]string{}
+	}
+	for i := len(r.fileEnv) - 1; i >= 0; i-- {
+		if _, set := r.s.Env[r.fileEnv[i][0]]; !set {
+			r.s.Env[r.fileEnv[i][0]] = r.fileEnv[i][1]
+		}
+	}
+	r.infer(n)
+	r.s.Enabled = r.s.Enabled && !r.disabled
+	r.s.Secrets = sortedKeys(r.secrets)
+	slices.SortStableFunc(r.s.Secrets, func(a, b string) int { return len(b) - len(a) })
+	if !r.s.Enabled {
+		return
+	}
+	sortFaults(r.faults)
+	texts := make([]string, len(r.faults))
+	for i, f := range r.faults {
+		texts[i] = f.String()
+	}
+	r.s.faults, r.s.Fault = r.faults, strings.Join(texts, "; ")
+}
