@@ -1,0 +1,122 @@
+package mcptest
+
+import (
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// eventWriter writes a text/event-stream response. It may be used by several
+// goroutines, and after close by none.
+type eventWriter struct {
+	spec Spec
+	w    http.ResponseWriter
+
+	mu     sync.Mutex
+	n      int
+	closed bool
+}
+
+func newEventWriter(w http.ResponseWriter, spec Spec) *eventWriter {
+	return &eventWriter{spec: spec, w: w}
+}
+
+// open sends the header.
+func (e *eventWriter) open() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.w.Header().Set("Content-Type", "text/event-stream")
+	e.w.Header().Set("Cache-Control", "no-cache")
+	e.w.WriteHeader(http.StatusOK)
+	if e.spec.BOM {
+		io.WriteString(e.w, bom) // allowed once, at the start of the stream
+	}
+	flush(e.w)
+}
+
+// noiseEvents are written between events, in turn. None is a message.
+var noiseEvents = []string{
+	": keep-alive\n\n",
+	"\n\n",
+	"retry: 1000\n\n",
+	"event: ping\ndata: {}\n\n",
+	"id: 7\n\n",
+	"event: log\ndata: not json\n\n",
+	"unknown: field\n\n",
+	":\n",
+}
+
+// event writes one message. A message that is cut is left without its end.
+func (e *eventWriter) event(m message) error { return e.write("message", m) }
+
+func (e *eventWriter) write(kind string, m message) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return errors.New("the stream is closed")
+	}
+	eol := "\n"
+	if e.spec.CRLF {
+		eol = "\r\n"
+	}
+	before, after := "event: "+kind+eol+"data: ", eol+eol
+	if e.spec.Noise {
+		before = noiseEvents[e.n%len(noiseEvents)] + before
+	}
+	if m.cut {
+		after = ""
+	}
+	e.n++
+	var out io.Writer = e.w
+	if e.spec.OneByteWrites {
+		out = oneByte{flushed{e.w}}
+	}
+	if _, err := m.in(before, after).WriteTo(out); err != nil {
+		return err
+	}
+	return flush(e.w)
+}
+
+// close makes later writes fail. It waits for the one that is under way.
+func (e *eventWriter) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+}
+
+// reset ends the connection of the stream with a TCP reset.
+func (e *eventWriter) reset() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	reset(e.w)
+}
+
+func flush(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }
+
+// flushed sends every write on its way at once.
+type flushed struct{ w http.ResponseWriter }
+
+func (f flushed) Write(p []byte) (int, error) {
+	n, err := f.w.Write(p)
+	if err != nil {
+		return n, err
+	}
+	return n, flush(f.w)
+}
+
+// decodeHeader undoes the wrapping of header values that are not plain ASCII.
+func decodeHeader(v string) string {
+	inner, ok := strings.CutPrefix(v, "=?base64?")
+	if !ok {
+		return v
+	}
+	data, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(inner, "?="))
+	if err != nil {
+		return v
+	}
+	return string(data)
+}

@@ -1,0 +1,140 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// Log returns what happened so far; of a long run only the last 10,000 to
+// 20,000 entries.
+func (h *HTTPServer) Log() Log { return h.srv.rec.log() }
+
+// Count returns how many messages with that method arrived, of all methods when
+// it is empty. Other than Log it forgets nothing.
+func (h *HTTPServer) Count(method string) int { return h.srv.rec.count(method) }
+
+// Sessions returns how many legacy sessions are open.
+func (h *HTTPServer) Sessions() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.sessions)
+}
+
+// AnswerSSE says whether every request is answered by an event stream from now
+// on, or by plain JSON where that is possible.
+func (h *HTTPServer) AnswerSSE(always bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asSSE = always
+}
+
+// SetTools replaces the tools by this raw JSON array and tells all clients.
+func (h *HTTPServer) SetTools(tools json.RawMessage) {
+	h.srv.mu.Lock()
+	h.srv.tools = tools
+	h.srv.mu.Unlock()
+	h.Notify("notifications/tools/list_changed", `{}`)
+}
+
+// Notify sends a notification to all clients that listen. params is a JSON
+// object.
+func (h *HTTPServer) Notify(method, params string) { h.srv.notify(method, params) }
+
+// KillSession forgets a legacy session: what is open in it ends without an
+// answer, and later requests get 404. It reports whether there was one.
+func (h *HTTPServer) KillSession(id string) bool {
+	h.mu.Lock()
+	ses := h.sessions[id]
+	delete(h.sessions, id)
+	h.mu.Unlock()
+	if ses == nil {
+		return false
+	}
+	h.srv.forget(ses.session)
+	close(ses.gone)
+	return true
+}
+
+// KillSessions does that to all sessions.
+func (h *HTTPServer) KillSessions() {
+	h.mu.Lock()
+	var ids []string
+	for id := range h.sessions {
+		ids = append(ids, id)
+	}
+	h.mu.Unlock()
+	for _, id := range ids {
+		h.KillSession(id)
+	}
+}
+
+// CutConnections resets every open connection and stays up.
+func (h *HTTPServer) CutConnections() { h.gate.closeAll() }
+
+// Restart is a crash with a new start behind it: every connection is reset and
+// every session forgotten.
+func (h *HTTPServer) Restart() {
+	h.life.Add(1)
+	h.gate.closeAll()
+	h.KillSessions()
+}
+
+// Down resets every connection, the open ones and each new one, until Up. (The
+// port stays bound, so that nobody else gets it.) Sessions are forgotten.
+func (h *HTTPServer) Down() {
+	h.gate.down.Store(true)
+	h.Restart()
+}
+
+// Up ends Down.
+func (h *HTTPServer) Up() { h.gate.down.Store(false) }
+
+// gate is a listener that knows its open connections and can refuse new ones.
+type gate struct {
+	net.Listener
+	down atomic.Bool
+	mu   sync.Mutex
+	open map[net.Conn]struct{}
+}
+
+// Accept resets what comes while the gate is down.
+func (g *gate) Accept() (net.Conn, error) {
+	for {
+		conn, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if g.down.Load() {
+			resetConn(conn)
+			continue
+		}
+		g.mu.Lock()
+		g.open[conn] = struct{}{}
+		g.mu.Unlock()
+		return &gatedConn{TCPConn: conn.(*net.TCPConn), gate: g}, nil
+	}
+}
+
+func (g *gate) closeAll() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for conn := range g.open {
+		resetConn(conn)
+	}
+	clear(g.open)
+}
+
+// gatedConn leaves the gate when it is closed.
+type gatedConn struct {
+	*net.TCPConn
+	gate *gate
+}
+
+func (c *gatedConn) Close() error {
+	c.gate.mu.Lock()
+	delete(c.gate.open, c.TCPConn)
+	c.gate.mu.Unlock()
+	return c.TCPConn.Close()
+}

@@ -1,0 +1,296 @@
+package mcptest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// HTTPServer is a fake that is served over HTTP inside of the test process, and
+// the handle to let it fail. Its methods may be called at any time from any
+// goroutine.
+type HTTPServer struct {
+	// URL is the endpoint, with its path.
+	URL string
+
+	srv  *server
+	web  *httptest.Server
+	gate *gate
+	// life counts restarts: what a restart cuts off was not cancelled.
+	life atomic.Int64
+
+	mu       sync.Mutex
+	sessions map[string]*httpSession
+	faults   []*Fault
+	asSSE    bool
+}
+
+// httpSession is a legacy session with the stream that pushes go to: the GET
+// stream, or the one stream of the SSE transport.
+type httpSession struct {
+	*session
+	gone   chan struct{} // closed when the session is forgotten
+	mu     sync.Mutex
+	stream *eventWriter
+}
+
+func (hs *httpSession) current() *eventWriter {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	return hs.stream
+}
+
+func (hs *httpSession) attach(w *eventWriter) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.stream = w
+}
+
+// HTTP serves the fake as streamable HTTP on a free port of 127.0.0.1, at /mcp,
+// until the test ends. Legacy clients get a session (unless NoSession); modern
+// ones are served request by request, their headers are checked against the
+// body, and closing the response stream cancels.
+func (s Spec) HTTP(t testing.TB) *HTTPServer {
+	t.Helper()
+	h := s.serveHTTP(t, false)
+	h.URL = h.web.URL + "/mcp"
+	return h
+}
+
+func (s Spec) serveHTTP(t testing.TB, sse bool) *HTTPServer {
+	t.Helper()
+	srv, err := newServer(s, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &HTTPServer{srv: srv, sessions: map[string]*httpSession{}, asSSE: s.AnswerSSE}
+	srv.exit = func(int) { h.Restart() }
+	mux := http.NewServeMux()
+	if sse {
+		mux.HandleFunc("/sse", h.handled(h.serveEvents))
+		mux.HandleFunc("/messages", h.handled(h.serveMessages))
+	} else {
+		mux.HandleFunc("/mcp", h.handled(h.serveMCP))
+	}
+	h.web = httptest.NewUnstartedServer(mux)
+	h.gate = &gate{Listener: h.web.Listener, open: map[net.Conn]struct{}{}}
+	h.web.Listener = h.gate
+	h.web.Config.ErrorLog = nil
+	h.web.Start()
+	srv.rec.add(Entry{Event: EventStart})
+	t.Cleanup(func() {
+		srv.cancel()
+		h.gate.closeAll()
+		h.web.Close()
+		srv.stop()
+	})
+	return h
+}
+
+// handled counts a handler among what the server waits for, records the
+// request, and refuses it without the token.
+func (h *HTTPServer) handled(f http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !h.srv.enter() {
+			return
+		}
+		defer h.srv.wg.Done()
+		h.srv.rec.add(Entry{Event: EventHTTP, Session: r.Header.Get("Mcp-Session-Id"), Text: r.Method + " " + r.URL.Path, Header: r.Header.Clone()})
+		if token := h.srv.spec.Token; token != "" && r.Header.Get("Authorization") != "Bearer "+token {
+			Unauthorized().write(w)
+			return
+		}
+		f(w, r)
+	}
+}
+
+func (h *HTTPServer) serveMCP(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodPost:
+		h.servePost(w, r)
+	case http.MethodGet:
+		h.serveGet(w, r)
+	case http.MethodDelete:
+		h.serveDelete(w, r)
+	default:
+		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+	}
+}
+
+// servePost handles one message of a client.
+func (h *HTTPServer) servePost(w http.ResponseWriter, r *http.Request) {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client left
+	}
+	env, ok := parseEnvelope(raw)
+	if !ok {
+		h.srv.garbage(&session{}, raw)
+		refuse(w, http.StatusBadRequest, "null", &rpcError{code: -32700, message: "Parse error"})
+		return
+	}
+	h.srv.record(&session{id: r.Header.Get("Mcp-Session-Id")}, raw, env)
+	fault := h.fault(env.Method)
+	if fault != nil && fault.before(h, w, r, true) {
+		return
+	}
+	var p params
+	json.Unmarshal(env.Params, &p)
+	modern := h.srv.isModern(env.Method, p)
+	ses := h.newSession("")
+	if !modern {
+		if ses, ok = h.sessionFor(w, r, env); !ok {
+			return
+		}
+	}
+	if modern && !checkHeaders(w, r, env, p) {
+		return
+	}
+	if !env.isRequest() {
+		h.srv.take(ses.session, env)
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	h.serveRequest(w, r, ses, env, fault)
+}
+
+// serveRequest runs one request and writes what it says to the response.
+func (h *HTTPServer) serveRequest(w http.ResponseWriter, r *http.Request, ses *httpSession, env envelope, fault *Fault) {
+	c := h.srv.begin(ses.session, env)
+	c.http = true
+	out := &postWriter{h: h, w: w, r: r, fault: fault, modern: c.modern}
+	c.note, c.reply = out.note, out.reply
+	if env.Method == "initialize" && ses.id != "" {
+		w.Header().Set("Mcp-Session-Id", ses.id)
+	}
+	life := h.life.Load()
+	stop := context.AfterFunc(r.Context(), func() {
+		switch {
+		case h.life.Load() != life:
+			c.cancel()
+		case c.modern:
+			h.srv.abort(c, "disconnect")
+		case c.isOpen():
+			h.srv.rec.add(Entry{Event: EventDisconnect, Session: ses.id, ID: env.ID, Method: env.Method, Tool: c.tool()})
+		}
+	})
+	defer stop()
+	h.srv.serve(c)
+	out.finish()
+}
+
+// sessionFor finds or makes the legacy session of a message.
+func (h *HTTPServer) sessionFor(w http.ResponseWriter, r *http.Request, env envelope) (*httpSession, bool) {
+	id := r.Header.Get("Mcp-Session-Id")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	spec := h.srv.spec
+	if spec.NoSession || env.Method == "server/discover" && (spec.SilentUnknown || spec.ExitOnDiscover) {
+		ses := h.newSession("")
+		ses.initialized, ses.ready = true, true
+		return ses, true
+	}
+	if env.Method == "initialize" {
+		ses := h.newSession(rand.Text())
+		h.sessions[ses.id] = ses
+		return ses, true
+	}
+	if ses := h.sessions[id]; ses != nil {
+		return ses, true
+	}
+	if id == "" {
+		refuse(w, http.StatusBadRequest, "null", &rpcError{code: -32000, message: "Bad Request: Mcp-Session-Id header is required"})
+	} else {
+		refuse(w, http.StatusNotFound, "null", &rpcError{code: -32001, message: "Session not found"})
+	}
+	return nil, false
+}
+
+func (h *HTTPServer) newSession(id string) *httpSession {
+	hs := &httpSession{gone: make(chan struct{})}
+	hs.session = newSession(id, func(m message) error {
+		stream := hs.current()
+		if stream == nil {
+			return errors.New("the client has no stream open")
+		}
+		return stream.event(m)
+	})
+	return hs
+}
+
+// serveGet is the stream of a legacy session for what belongs to no request.
+func (h *HTTPServer) serveGet(w http.ResponseWriter, r *http.Request) {
+	if f := h.fault("GET"); f != nil && f.before(h, w, r, false) {
+		return
+	}
+	h.mu.Lock()
+	ses := h.sessions[r.Header.Get("Mcp-Session-Id")]
+	h.mu.Unlock()
+	switch {
+	case !h.srv.spec.legacy() || h.srv.spec.NoGET:
+		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+		return
+	case ses == nil:
+		refuse(w, http.StatusNotFound, "null", &rpcError{code: -32001, message: "Session not found"})
+		return
+	}
+	stream := newEventWriter(w, h.srv.spec)
+	stream.open()
+	ses.attach(stream)
+	select {
+	case <-r.Context().Done():
+	case <-ses.gone:
+	case <-h.srv.ctx.Done():
+	}
+	stream.close()
+}
+
+func (h *HTTPServer) serveDelete(w http.ResponseWriter, r *http.Request) {
+	if f := h.fault("DELETE"); f != nil && f.before(h, w, r, false) {
+		return
+	}
+	id := r.Header.Get("Mcp-Session-Id")
+	switch {
+	case !h.srv.spec.legacy():
+		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+	case h.KillSession(id):
+		w.WriteHeader(http.StatusOK)
+	default:
+		refuse(w, http.StatusNotFound, "null", &rpcError{code: -32001, message: "Session not found"})
+	}
+}
+
+// checkHeaders refuses a modern message whose headers do not say what its body says.
+func checkHeaders(w http.ResponseWriter, r *http.Request, env envelope, p params) bool {
+	want := map[string]string{"Mcp-Protocol-Version": p.Meta.Version, "Mcp-Method": env.Method}
+	if env.Method == "tools/call" {
+		want["Mcp-Name"] = p.Name
+	}
+	if !env.isRequest() {
+		want = nil
+	}
+	for name, value := range want {
+		if got := r.Header.Get(name); value != "" && got != value && decodeHeader(got) != value {
+			id := string(env.ID)
+			refuse(w, http.StatusBadRequest, id, &rpcError{code: -32020, message: fmt.Sprintf("Header mismatch: %s is %q, the body says %q", name, got, value)})
+			return false
+		}
+	}
+	return true
+}
+
+// refuse answers with an HTTP status and a JSON-RPC error.
+func refuse(w http.ResponseWriter, status int, id string, err *rpcError) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"error":`+err.json()+`}`)
+}

@@ -1,0 +1,24 @@
+//go:build !linux
+
+package mcptest
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+)
+
+// Alive reports whether the process exists. (On Windows: whether it can be opened.)
+func Alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	defer p.Release()
+	return runtime.GOOS == "windows" || p.Signal(syscall.Signal(0)) == nil
+}
+
+// Processes and descriptors are looked at on Linux only.
+func processes() map[string]string          { return nil }
+func openFiles() map[string]string          { return nil }
+func killAll(before, now map[string]string) {}

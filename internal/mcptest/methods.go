@@ -1,0 +1,304 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// answer does what a request asks for.
+func (s *server) answer(c *call) answer {
+	if slices.Contains(s.spec.FailMethods, c.method) {
+		return fails(-32603, "told to fail")
+	}
+	if c.modern {
+		if a, bad := s.checkModern(c); bad {
+			return a
+		}
+	} else if a, bad := s.checkLegacy(c); bad {
+		return a
+	}
+	var a answer
+	switch {
+	case c.method == "initialize" && !c.modern:
+		a = s.initialize(c)
+	case c.method == "ping" && !c.modern:
+		a = result(`{}`)
+	case c.method == "server/discover" && c.modern:
+		a = s.discover(c)
+	case c.method == "subscriptions/listen" && c.modern:
+		a = s.listen(c)
+	case c.method == "tools/list":
+		a = s.list(c)
+	case c.method == "tools/call":
+		a = s.callTool(c)
+	default:
+		return s.unknown(c)
+	}
+	if c.modern {
+		a.result = complete(a.result)
+	}
+	return a
+}
+
+// unknown answers a method that this fake does not have.
+func (s *server) unknown(c *call) answer {
+	if c.method == "server/discover" && s.spec.ExitOnDiscover {
+		s.leave(s.spec.ExitCode)
+		return answer{silent: true}
+	}
+	if s.spec.SilentUnknown {
+		<-c.ctx.Done()
+		return answer{silent: true}
+	}
+	return fails(-32601, "Method not found: "+c.method)
+}
+
+// checkModern refuses what a request of the modern era must not leave out.
+func (s *server) checkModern(c *call) (answer, bool) {
+	meta := c.params.Meta
+	switch {
+	case meta.Version == "" && c.method == "initialize":
+		return fails(-32601, "Method not found: initialize"), true
+	case meta.Version == "":
+		return fails(-32602, "missing _meta field io.modelcontextprotocol/protocolVersion"), true
+	case meta.Version != ModernVersion:
+		a := fails(-32022, "Unsupported protocol version")
+		a.err.data = `{"supported":["` + ModernVersion + `"],"requested":` + quote(meta.Version) + `}`
+		return a, true
+	case meta.Capabilities == nil:
+		return fails(-32602, "missing _meta field io.modelcontextprotocol/clientCapabilities"), true
+	}
+	return answer{}, false
+}
+
+// checkLegacy refuses requests that come before the handshake is complete.
+func (s *server) checkLegacy(c *call) (answer, bool) {
+	if c.method != "tools/list" && c.method != "tools/call" {
+		return answer{}, false
+	}
+	c.ses.mu.Lock()
+	defer c.ses.mu.Unlock()
+	if !c.ses.ready {
+		return fails(-32600, "Received request before initialization was complete"), true
+	}
+	return answer{}, false
+}
+
+// complete adds what the modern era wants in each result that has not said its
+// kind already.
+func complete(m message) message {
+	if len(m.head) == 0 || m.head[0] != '{' || strings.HasPrefix(string(m.head), `{"resultType"`) {
+		return m
+	}
+	sep := ","
+	if rest := strings.TrimSpace(string(m.head[1:min(len(m.head), 64)])); strings.HasPrefix(rest, "}") {
+		sep = ""
+	}
+	m.head = append([]byte(`{"resultType":"complete"`+sep), m.head[1:]...)
+	return m
+}
+
+func (s *server) identity() string {
+	return `{"name":` + quote(s.spec.name()) + `,"version":"1.0.0"}`
+}
+
+func (s *server) instructions() string {
+	if s.spec.Instructions == "" {
+		return ""
+	}
+	return `,"instructions":` + quote(s.spec.Instructions)
+}
+
+const capabilities = `{"tools":{"listChanged":true},"logging":{}}`
+
+func (s *server) initialize(c *call) answer {
+	if !c.pause(s.spec.InitDelay) {
+		return answer{silent: true}
+	}
+	_, elicits := c.params.Capabilities["elicitation"]
+	c.ses.mu.Lock()
+	c.ses.initialized, c.ses.elicits = true, elicits
+	c.ses.mu.Unlock()
+	return result(`{"protocolVersion":` + quote(s.spec.version()) + `,"capabilities":` + capabilities +
+		`,"serverInfo":` + s.identity() + s.instructions() + `}`)
+}
+
+func (s *server) discover(c *call) answer {
+	if !c.pause(s.spec.InitDelay) {
+		return answer{silent: true}
+	}
+	versions := `"` + ModernVersion + `"`
+	if s.spec.legacy() {
+		versions += `,` + quote(s.spec.version())
+	}
+	return result(`{"supportedVersions":[` + versions + `],"capabilities":` + capabilities + s.instructions() +
+		`,"ttlMs":0,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":` + s.identity() + `}}`)
+}
+
+// listen keeps a subscription open until the client ends it.
+func (s *server) listen(c *call) answer {
+	honoured := `{}`
+	if string(c.params.Notifications["toolsListChanged"]) == "true" {
+		honoured = `{"toolsListChanged":true}`
+	}
+	tag := `"io.modelcontextprotocol/subscriptionId":` + c.id
+	ack := notification("notifications/subscriptions/acknowledged", `{"_meta":{`+tag+`},"notifications":`+honoured+`}`)
+	if err := c.note(ack); err != nil {
+		return answer{silent: true}
+	}
+	s.mu.Lock()
+	s.listens[c] = struct{}{}
+	s.mu.Unlock()
+	s.storm()
+	<-c.ctx.Done()
+	s.mu.Lock()
+	delete(s.listens, c)
+	s.mu.Unlock()
+	return answer{silent: true}
+}
+
+// definitions returns the tools as they are now, as raw definitions.
+func (s *server) definitions() ([]json.RawMessage, error) {
+	s.mu.Lock()
+	raw := s.tools
+	s.mu.Unlock()
+	if raw == nil && s.spec.ToolsFile != "" {
+		data, err := os.ReadFile(s.spec.ToolsFile)
+		if err == nil {
+			raw = data
+		}
+	}
+	if raw == nil {
+		raw = s.spec.Tools
+	}
+	if raw == nil {
+		raw = DefaultTools()
+	}
+	var defs []json.RawMessage
+	if err := json.Unmarshal(raw, &defs); err != nil {
+		return nil, fmt.Errorf("reading the tools of the fake: %w", err)
+	}
+	for i := range s.spec.ExtraTools {
+		defs = append(defs, json.RawMessage(fmt.Sprintf(`{"name":"extra_%04d","description":"Does extra thing %d.",`+
+			`"inputSchema":{"type":"object","properties":{"key":{"type":"string"},"count":{"type":"integer"}},"required":["key"]}}`, i, i)))
+	}
+	if s.spec.OddTools {
+		for _, odd := range OddTools() {
+			defs = append(defs, odd.Raw)
+		}
+	}
+	return defs, nil
+}
+
+// list answers tools/list, a page at a time where the spec says so.
+func (s *server) list(c *call) answer {
+	if !c.pause(s.spec.ListDelay) {
+		return answer{silent: true}
+	}
+	defs, err := s.definitions()
+	if err != nil {
+		return fails(-32603, err.Error())
+	}
+	next := ""
+	switch {
+	case s.spec.CursorLoop:
+		next = "again"
+	case s.spec.EndlessPages:
+		n, _ := strconv.Atoi(c.params.Cursor)
+		defs = []json.RawMessage{json.RawMessage(fmt.Sprintf(`{"name":"endless_%06d","inputSchema":{"type":"object"}}`, n))}
+		next = strconv.Itoa(n + 1)
+	case s.spec.Pages > 1:
+		page := 0
+		if c.params.Cursor != "" {
+			if _, err := fmt.Sscanf(c.params.Cursor, "page-%d", &page); err != nil || page < 1 || page >= s.spec.Pages {
+				return fails(-32602, "Invalid cursor")
+			}
+		}
+		defs = defs[len(defs)*page/s.spec.Pages : len(defs)*(page+1)/s.spec.Pages]
+		if page+1 < s.spec.Pages {
+			next = "page-" + strconv.Itoa(page+1)
+		}
+	}
+	var b strings.Builder
+	b.WriteString(`{"tools":[`)
+	for i, d := range defs {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(oneLine(d))
+	}
+	b.WriteByte(']')
+	if next != "" {
+		b.WriteString(`,"nextCursor":` + quote(next))
+	}
+	if c.modern {
+		b.WriteString(`,"ttlMs":0,"cacheScope":"public"`)
+	}
+	b.WriteByte('}')
+	return result(b.String())
+}
+
+// storm starts sending list_changed, once for the whole fake.
+func (s *server) storm() {
+	if s.spec.ListChangedStorm <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.storming || s.ctx.Err() != nil {
+		return
+	}
+	s.storming = true
+	s.wg.Go(func() {
+		paced(s.spec.ListChangedStorm, s.ctx.Done(), func(int) error {
+			s.notify("notifications/tools/list_changed", `{}`)
+			return nil
+		})
+	})
+}
+
+// progressStorm sends progress for the call until the returned function is
+// called, which waits for the last one to be written.
+func (s *server) progressStorm(c *call) (stop func()) {
+	token := c.params.Meta.ProgressToken
+	if s.spec.ProgressStorm <= 0 || len(token) == 0 || c.method != "tools/call" {
+		return func() {}
+	}
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		paced(s.spec.ProgressStorm, quit, func(n int) error { return c.note(progress(token, float64(n), "")) })
+	}()
+	return func() { close(quit); <-done }
+}
+
+// paced calls f so many times a second, in bursts where the clock is too
+// coarse, until quit is closed or f fails.
+func paced(perSecond int, quit <-chan struct{}, f func(n int) error) {
+	ticker := time.NewTicker(max(time.Second/time.Duration(perSecond), time.Millisecond))
+	defer ticker.Stop()
+	start, sent := time.Now(), 0
+	for {
+		due := int(time.Since(start).Seconds()*float64(perSecond)) + 1
+		for ; sent < due; sent++ {
+			select {
+			case <-quit:
+				return
+			default:
+			}
+			if f(sent+1) != nil {
+				return
+			}
+		}
+		select {
+		case <-quit:
+			return
+		case <-ticker.C:
+		}
+	}
+}

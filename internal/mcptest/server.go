@@ -1,0 +1,375 @@
+package mcptest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// server is what all transports share: it turns one incoming message into what
+// is to be sent for it. The transports own the connections and the bytes.
+type server struct {
+	spec Spec
+	rec  *recorder
+	// ctx ends everything that is open; wg has every goroutine that was started.
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	// exit ends the fake as its transport can: the process, or all connections.
+	exit func(code int)
+
+	mu       sync.Mutex
+	tools    json.RawMessage       // replaces spec.Tools, set by HTTPServer.SetTools
+	answered int                   // tool calls answered
+	sessions map[*session]struct{} // legacy sessions that are initialized
+	listens  map[*call]struct{}    // open subscriptions/listen
+	storming bool
+	asks     int // server requests made
+}
+
+// newServer starts nothing; stop must be called all the same.
+func newServer(spec Spec, keepLog bool) (*server, error) {
+	rec, err := newRecorder(spec.LogFile, keepLog)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &server{
+		spec: spec, rec: rec, ctx: ctx, cancel: cancel, exit: func(int) {},
+		sessions: map[*session]struct{}{}, listens: map[*call]struct{}{},
+	}, nil
+}
+
+// enter counts the caller among what stop waits for, until it calls wg.Done. It
+// reports false when the server has ended.
+func (s *server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return false
+	}
+	s.wg.Add(1)
+	return true
+}
+
+// stop ends all open requests and waits for their goroutines.
+func (s *server) stop() {
+	s.mu.Lock()
+	s.cancel()
+	s.mu.Unlock()
+	s.wg.Wait()
+	s.rec.close()
+}
+
+// session is one client: the one of a stdio fake, one Mcp-Session-Id over
+// HTTP, or (modern HTTP) a single request.
+type session struct {
+	id string
+	// push sends what belongs to no request of the client.
+	push func(message) error
+
+	mu          sync.Mutex
+	initialized bool
+	ready       bool // notifications/initialized came
+	elicits     bool // the client declared elicitation
+	open        map[string]*call
+	asked       map[string]chan envelope
+}
+
+func newSession(id string, push func(message) error) *session {
+	return &session{id: id, push: push, open: map[string]*call{}, asked: map[string]chan envelope{}}
+}
+
+// call is one open request.
+type call struct {
+	ses    *session
+	id     string // raw JSON
+	method string
+	params params
+	modern bool
+	// http says that the transport ties the call to a stream of its own.
+	http   bool
+	ctx    context.Context
+	cancel context.CancelFunc
+	// note sends what belongs to this request before its answer; reply sends
+	// the answer, together with whatever faults put around it.
+	note  func(message) error
+	reply func(...message) error
+
+	mu   sync.Mutex
+	over bool // cancelled, or its answer is being written
+}
+
+// settle marks the call as over, and reports whether it was not before.
+func (c *call) settle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := !c.over
+	c.over = true
+	return first
+}
+
+func (c *call) isOpen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.over
+}
+
+// begin registers a request before anything else is read, so that a
+// cancellation right behind it finds it.
+func (s *server) begin(ses *session, env envelope) *call {
+	c := &call{ses: ses, id: string(env.ID), method: env.Method}
+	json.Unmarshal(env.Params, &c.params) // what does not fit stays empty and is refused later
+	c.modern = s.isModern(env.Method, c.params)
+	c.ctx, c.cancel = context.WithCancel(s.ctx)
+	ses.mu.Lock()
+	ses.open[c.id] = c
+	ses.mu.Unlock()
+	return c
+}
+
+// isModern decides the era of a request.
+func (s *server) isModern(method string, p params) bool {
+	return s.spec.modern() && (p.Meta.Version != "" || method == "server/discover" || !s.spec.legacy())
+}
+
+func (s *server) end(c *call) {
+	c.cancel()
+	c.ses.mu.Lock()
+	if c.ses.open[c.id] == c {
+		delete(c.ses.open, c.id)
+	}
+	c.ses.mu.Unlock()
+}
+
+// abort cancels a call that is still open and records why. A client may well
+// close its stream as soon as it has the answer; that is no cancellation.
+func (s *server) abort(c *call, why string) {
+	if !c.settle() {
+		return
+	}
+	s.rec.add(Entry{Event: EventCancel, Session: c.ses.id, ID: json.RawMessage(c.id), Method: c.method, Tool: c.tool(), Text: why})
+	c.cancel()
+}
+
+func (c *call) tool() string {
+	if c.method != "tools/call" {
+		return ""
+	}
+	return c.params.Name
+}
+
+// record notes an incoming message.
+func (s *server) record(ses *session, raw []byte, env envelope) {
+	e := Entry{Event: EventMessage, Session: ses.id, ID: env.ID, Method: env.Method, Size: len(raw)}
+	if env.Method == "tools/call" {
+		var p params
+		json.Unmarshal(env.Params, &p)
+		e.Tool = p.Name
+	}
+	if len(raw) <= maxMessage && json.Valid(raw) {
+		e.Message = raw
+	}
+	s.rec.add(e)
+}
+
+func (s *server) garbage(ses *session, raw []byte) {
+	s.rec.add(Entry{Event: EventGarbage, Session: ses.id, Size: len(raw), Text: string(raw[:min(len(raw), 200)])})
+}
+
+// take handles what is no request: notifications, and answers to our requests.
+func (s *server) take(ses *session, env envelope) {
+	switch {
+	case env.Method == "notifications/initialized":
+		ses.mu.Lock()
+		ses.ready = ses.initialized
+		ready := ses.ready
+		ses.mu.Unlock()
+		if ready && s.spec.legacy() {
+			s.mu.Lock()
+			s.sessions[ses] = struct{}{}
+			s.mu.Unlock()
+			s.storm()
+		}
+	case env.Method == "notifications/cancelled":
+		var p params
+		json.Unmarshal(env.Params, &p)
+		ses.mu.Lock()
+		c := ses.open[string(p.RequestID)]
+		ses.mu.Unlock()
+		if c != nil {
+			s.abort(c, "notification")
+		}
+	case env.Method == "" && len(env.ID) > 0:
+		ses.mu.Lock()
+		answers := ses.asked[string(env.ID)]
+		delete(ses.asked, string(env.ID))
+		ses.mu.Unlock()
+		if answers != nil {
+			answers <- env // has room for one
+		}
+	}
+}
+
+// forget ends a session and whatever is open in it.
+func (s *server) forget(ses *session) {
+	s.mu.Lock()
+	delete(s.sessions, ses)
+	s.mu.Unlock()
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	for _, c := range ses.open {
+		c.cancel()
+	}
+}
+
+// serve answers a request that begin returned. It returns when the request is over.
+func (s *server) serve(c *call) {
+	defer s.end(c)
+	if s.wedged() || s.spec.hangs(c.method) {
+		<-c.ctx.Done()
+		return
+	}
+	stopStorm := s.progressStorm(c)
+	a := s.answer(c)
+	stopStorm()
+	if a.silent || c.ctx.Err() != nil && !s.spec.AnswerAfterCancel {
+		return
+	}
+	if !c.settle() && !s.spec.AnswerAfterCancel {
+		return
+	}
+	s.send(c, a)
+}
+
+// wedged reports whether the fake has been told to answer nothing any more.
+func (s *server) wedged() bool {
+	if s.spec.WedgeFile != "" {
+		if _, err := os.Stat(s.spec.WedgeFile); err == nil {
+			return true
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.spec.HangAfterCalls > 0 && s.answered >= s.spec.HangAfterCalls
+}
+
+// send writes an answer, with the faults that concern answers.
+func (s *server) send(c *call, a answer) {
+	isCall := c.method == "tools/call"
+	id := c.id
+	if _, err := strconv.Atoi(id); err == nil && s.spec.StringIDs && isCall {
+		id = quote(id)
+	}
+	m := a.with(id)
+	if isCall && s.spec.InvalidUTF8 {
+		m.head = bytes.Replace(m.head, []byte(`"text":"`), []byte("\"text\":\"\xff\xfe"), 1)
+	}
+	if isCall && s.spec.TruncateAnswers {
+		m = message{head: m.head[:len(m.head)/2]}
+	}
+	var out []message
+	if s.spec.UnknownIDs {
+		stray := textResult("answer to nobody")
+		out = append(out, stray.with(`987654321`), stray.with(`"nobody"`), fails(-32600, "who was that").with(`null`))
+	}
+	out = append(out, m)
+	if s.spec.DuplicateAnswers {
+		if isCall {
+			m = textResult("second answer").with(id)
+		}
+		out = append(out, m)
+	}
+	if s.spec.LateProgress && len(c.params.Meta.ProgressToken) > 0 {
+		out = append(out, progress(c.params.Meta.ProgressToken, 1e6, ""))
+	}
+	if s.spec.AnswerBeforeRequest && c.method == "tools/list" {
+		if n, err := strconv.Atoi(c.id); err == nil {
+			for i := 1; i <= 3; i++ {
+				out = append(out, textResult("answered too early").with(strconv.Itoa(n+i)))
+			}
+		}
+	}
+	if err := c.reply(out...); err != nil {
+		return // the client is gone
+	}
+	s.rec.add(Entry{Event: EventAnswer, Session: c.ses.id, ID: json.RawMessage(c.id), Method: c.method, Tool: c.tool()})
+	if !isCall {
+		return
+	}
+	s.mu.Lock()
+	s.answered++
+	over := s.spec.ExitAfterCalls > 0 && s.answered == s.spec.ExitAfterCalls
+	s.mu.Unlock()
+	if over {
+		s.leave(s.spec.ExitCode)
+	}
+}
+
+// leave ends the fake, as a crash does.
+func (s *server) leave(code int) {
+	s.rec.add(Entry{Event: EventExit, Text: strconv.Itoa(code)})
+	s.exit(code)
+}
+
+// pause waits and reports whether the call is still wanted.
+func (c *call) pause(d time.Duration) bool {
+	if d <= 0 {
+		return c.ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-c.ctx.Done():
+		return false
+	}
+}
+
+// notify sends a notification to every legacy session, and to every modern
+// subscription that asked for its kind.
+func (s *server) notify(method, params string) {
+	s.mu.Lock()
+	var push []func(message) error
+	for ses := range s.sessions {
+		push = append(push, ses.push)
+	}
+	var listens []*call
+	for c := range s.listens {
+		if c.listensTo(method) {
+			listens = append(listens, c)
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range push {
+		p(notification(method, params)) // a client that is gone misses it
+	}
+	for _, c := range listens {
+		c.note(notification(method, withMeta(params, `"io.modelcontextprotocol/subscriptionId":`+c.id)))
+	}
+}
+
+// listensTo reports whether a subscription covers the method.
+func (c *call) listensTo(method string) bool {
+	key := map[string]string{
+		"notifications/tools/list_changed":     "toolsListChanged",
+		"notifications/prompts/list_changed":   "promptsListChanged",
+		"notifications/resources/list_changed": "resourcesListChanged",
+	}[method]
+	return string(c.params.Notifications[key]) == "true"
+}
+
+// withMeta adds a _meta with these fields to the JSON object params.
+func withMeta(params, fields string) string {
+	rest := bytes.TrimSpace([]byte(params))[1:]
+	sep := ","
+	if bytes.HasPrefix(bytes.TrimSpace(rest), []byte("}")) {
+		sep = ""
+	}
+	return `{"_meta":{` + fields + `}` + sep + string(rest)
+}

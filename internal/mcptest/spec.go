@@ -1,0 +1,240 @@
+// Package mcptest has what tests need around MCP: fake upstream servers that
+// can be told to misbehave in every way that real ones were seen to, a proxy
+// that breaks connections, and a check that nothing was left running.
+//
+// It is for tests only. The fakes write their JSON-RPC bytes themselves, so a
+// test decides over every byte that the code under test gets to see. Nothing
+// of mcpx is imported here.
+package mcptest
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The protocol revisions that the fakes speak.
+const (
+	// ModernVersion is the revision without a handshake: every request carries
+	// its version and capabilities in _meta.
+	ModernVersion = "2026-07-28"
+	// LegacyVersion is what a legacy fake answers to initialize, unless
+	// Spec.Version says otherwise.
+	LegacyVersion = "2025-06-18"
+)
+
+// Values of Spec.Era. The empty string is EraLegacy.
+const (
+	EraLegacy = "legacy"
+	EraModern = "modern"
+	EraBoth   = "both"
+)
+
+// Spec says what a fake upstream is and which faults it has. Its zero value is
+// a well-behaved legacy server with the default tools (see DefaultTools). A
+// Spec is a plain value: it is copied when a fake is started, and later
+// changes to it have no effect on that fake. It is kept as JSON on its way to
+// a child process, so it holds data only.
+//
+// Faults can be combined. Those that concern bytes (Noise, BOM, OneByteWrites
+// and so on) hold for every transport where that makes sense; those that
+// concern processes (ExitAtOnce, IgnoreTERM, …) only for stdio.
+type Spec struct {
+	// Name is serverInfo.name; empty means "fake".
+	Name string
+	// Instructions are sent with the handshake, where not empty.
+	Instructions string
+	// Era is EraLegacy (default), EraModern (initialize is an unknown method)
+	// or EraBoth (decided by each request).
+	Era string
+	// Version is what a legacy fake answers to initialize, whatever the client
+	// asked for; empty means LegacyVersion.
+	Version string
+
+	// Tools is the raw JSON array of tool definitions, nil for the default
+	// tools. A tool with the name of a default tool acts like it, any other
+	// answers its arguments as one text block.
+	Tools json.RawMessage `json:",omitempty"`
+	// ToolsFile, where set, is read at every tools/list and replaces Tools
+	// while it exists: for tools that come and go.
+	ToolsFile string
+	// ExtraTools adds that many simple tools: extra_0000, extra_0001, …
+	ExtraTools int
+	// OddTools adds the definitions of OddTools.
+	OddTools bool
+	// Results are raw tools/call results by tool name, sent as they are.
+	Results map[string]json.RawMessage
+	// Pages splits tools/list over that many pages.
+	Pages int
+	// CursorLoop answers every tools/list with all tools and the same cursor.
+	CursorLoop bool
+	// EndlessPages answers every tools/list with one new tool and a new cursor.
+	EndlessPages bool
+
+	// InitDelay and ListDelay hold back the answers to the handshake
+	// (initialize and server/discover) and to tools/list.
+	InitDelay, ListDelay time.Duration
+	// NeverInit and NeverList leave the handshake, or tools/list, unanswered.
+	NeverInit, NeverList bool
+	// HangMethods are methods that are never answered.
+	HangMethods []string
+	// HangTools are tools whose calls are never answered.
+	HangTools []string
+	// HangAfterCalls, where above 0, is the number of tool calls after which
+	// nothing at all is answered any more.
+	HangAfterCalls int
+	// WedgeFile: while this file exists, nothing that arrives is ever answered.
+	WedgeFile string
+	// FailMethods are methods answered with the JSON-RPC error -32603.
+	FailMethods []string
+	// SilentUnknown leaves unknown methods unanswered (instead of -32601), as
+	// some servers do; a legacy fake then does not answer server/discover.
+	SilentUnknown bool
+	// ExitOnDiscover ends a fake that is not modern at server/discover.
+	ExitOnDiscover bool
+
+	// Noise writes banner lines, log lines, blank lines and broken JSON between
+	// messages (on SSE streams: comments and events of unknown kinds).
+	Noise bool
+	// BOM puts a UTF-8 byte order mark before every message.
+	BOM bool
+	// CRLF ends lines with CR LF.
+	CRLF bool
+	// ContentLength frames messages with Content-Length headers and ignores
+	// whatever arrives otherwise.
+	ContentLength bool
+	// AnyFraming lets a ContentLength fake read plain lines too.
+	AnyFraming bool
+	// OneByteWrites writes one byte at a time, flushing each.
+	OneByteWrites bool
+	// InvalidUTF8 puts the bytes ff fe into the text of tool results.
+	InvalidUTF8 bool
+	// TruncateAnswers cuts the answers to tools/call in the middle (the line
+	// end still comes).
+	TruncateAnswers bool
+	// HugeLine is how many bytes the tool big answers when its call does not
+	// say; below 0 the answer never ends. 0 means 1 MiB.
+	HugeLine int64
+
+	// DuplicateAnswers sends every answer twice; the second one of a tool call
+	// says "second answer".
+	DuplicateAnswers bool
+	// UnknownIDs sends, before each answer, answers to requests that nobody made.
+	UnknownIDs bool
+	// StringIDs answers tool calls with the request's number as a string.
+	StringIDs bool
+	// AnswerBeforeRequest sends, after each tools/list, answers to the next
+	// three requests before these are made. They say "answered too early".
+	AnswerBeforeRequest bool
+	// AnswerAfterCancel answers cancelled calls all the same.
+	AnswerAfterCancel bool
+	// LateProgress sends one more progress notification after each answer.
+	LateProgress bool
+	// ListChangedStorm is how many tools/list_changed are sent each second
+	// while a client is connected.
+	ListChangedStorm int
+	// ProgressStorm is how many progress notifications are sent each second for
+	// every open call that gave a token.
+	ProgressStorm int
+
+	// ExitAtOnce ends the process before it reads anything.
+	ExitAtOnce bool
+	// ExitAfterCalls, where above 0, ends the fake after it has answered that
+	// many tool calls.
+	ExitAfterCalls int
+	// ExitCode is the status of ExitAtOnce, ExitAfterCalls and crash.
+	ExitCode int
+	// FailStarts makes the first so many starts end at once; they are counted
+	// in LogFile, which must be set.
+	FailStarts int
+	// CrashFile: a call of read_echo that finds this file removes it and ends
+	// the fake without an answer, so the next attempt succeeds.
+	CrashFile string
+	// StderrLines are written to stderr at the start.
+	StderrLines []string
+	// StderrFlood is how many bytes are written to stderr before the first
+	// message is read; below 0 it goes on for ever, beside everything else.
+	StderrFlood int64
+	// IgnoreTERM ignores SIGTERM and SIGINT; IgnoreEOF stays when stdin closes.
+	IgnoreTERM, IgnoreEOF bool
+	// ForkGrandchild starts a process in the same group that does nothing and
+	// lives on.
+	ForkGrandchild bool
+	// GrandchildHoldsPipes lets that process inherit stdout and stderr, so that
+	// reading them does not end with the fake.
+	GrandchildHoldsPipes bool
+	// NeverReadStdin stops reading stdin after the first tools/list.
+	NeverReadStdin bool
+	// StopReadingAfter stops reading stdin after the first message with this
+	// method.
+	StopReadingAfter string
+	// MaxLife bounds the life of the process; 0 means 10 minutes. (A fake also
+	// ends by itself when the test process is gone.)
+	MaxLife time.Duration
+
+	// AnswerSSE answers every HTTP request with an event stream; else a plain
+	// JSON body is sent where nothing but the answer is to say.
+	AnswerSSE bool
+	// NoGET refuses the GET stream of legacy HTTP with 405.
+	NoGET bool
+	// NoSession serves legacy HTTP without session ids.
+	NoSession bool
+	// PushOnGET sends the requests of the fake (tool ask) on the GET stream
+	// instead of the stream of the call.
+	PushOnGET bool
+	// Token, where set, is the bearer token that every HTTP request needs.
+	Token string
+	// Endpoint is the URL that a legacy SSE fake announces, where not its own.
+	Endpoint string
+
+	// PidFile gets one line for each process that is started: its process id
+	// and its role, "server" or "grandchild". See Pids.
+	PidFile string
+	// LogFile gets one JSON line for everything that happened: see Entry. Over
+	// HTTP the same is to be had from HTTPServer.Log without a file.
+	LogFile string
+}
+
+// WithFiles returns the spec with PidFile and LogFile in a fresh temporary
+// folder, which the test removes.
+func (s Spec) WithFiles(t testing.TB) Spec {
+	t.Helper()
+	dir := t.TempDir()
+	s.PidFile = filepath.Join(dir, "pids")
+	s.LogFile = filepath.Join(dir, "log.jsonl")
+	return s
+}
+
+func (s Spec) name() string {
+	if s.Name == "" {
+		return "fake"
+	}
+	return s.Name
+}
+
+func (s Spec) version() string {
+	if s.Version == "" {
+		return LegacyVersion
+	}
+	return s.Version
+}
+
+func (s Spec) legacy() bool { return s.Era != EraModern }
+func (s Spec) modern() bool { return s.Era == EraModern || s.Era == EraBoth }
+
+// hangs reports whether the method is one that this fake never answers.
+func (s Spec) hangs(method string) bool {
+	switch method {
+	case "initialize", "server/discover":
+		if s.NeverInit {
+			return true
+		}
+	case "tools/list":
+		if s.NeverList {
+			return true
+		}
+	}
+	return slices.Contains(s.HangMethods, method)
+}

@@ -1,0 +1,247 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The environment that makes a test binary a fake.
+const (
+	// envSpec names the file with the Spec.
+	envSpec = "MCPX_MCPTEST_SPEC"
+	// envRole is "grandchild" in the process of ForkGrandchild.
+	envRole = "MCPX_MCPTEST_ROLE"
+	// envOwner is the process id of the test. Every descendant inherits it, so
+	// NoLeaks finds those whose parent is gone.
+	envOwner = "MCPX_MCPTEST_OWNER"
+)
+
+// Main makes the process a fake server, and exits when that ends, if the
+// process was started as one (see Spec.Stdio); otherwise it returns at once.
+// Call it first in TestMain: then each test binary can be its own upstream.
+//
+//	func TestMain(m *testing.M) {
+//		mcptest.Main()
+//		os.Exit(m.Run())
+//	}
+func Main() {
+	path := os.Getenv(envSpec)
+	if path == "" {
+		return
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mcptest: reading the spec:", err)
+		os.Exit(3)
+	}
+	var s Spec
+	if err := json.Unmarshal(data, &s); err != nil {
+		fmt.Fprintln(os.Stderr, "mcptest: reading the spec:", err)
+		os.Exit(3)
+	}
+	p := &process{spec: s}
+	if os.Getenv(envRole) == "grandchild" {
+		p.linger()
+	}
+	os.Exit(p.run())
+}
+
+// Stdio returns the command that starts this fake as a child process: the test
+// binary itself, which must call Main. The environment must reach the child;
+// nothing else of the test's own environment is needed.
+func (s Spec) Stdio(t testing.TB) (command string, args []string, env map[string]string) {
+	t.Helper()
+	if s.FailStarts > 0 && s.LogFile == "" {
+		t.Fatal("Spec.FailStarts needs a LogFile")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatalf("finding the test binary: %v", err)
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		t.Fatalf("encoding the spec: %v", err)
+	}
+	// A file, because 5,000 tools do not fit into an environment variable.
+	path := filepath.Join(t.TempDir(), "spec.json")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatalf("writing the spec: %v", err)
+	}
+	// The argument that is no test flag shows in a process list what this is.
+	return exe, []string{"-test.run=^$", "mcptest-fake-" + s.name()}, map[string]string{
+		envSpec:  path,
+		envOwner: strconv.Itoa(os.Getpid()),
+	}
+}
+
+// Command is Stdio as an exec.Cmd without pipes, for tests that start the fake
+// themselves. Only the fake's own environment is set.
+func (s Spec) Command(t testing.TB) *exec.Cmd {
+	t.Helper()
+	command, args, env := s.Stdio(t)
+	cmd := exec.Command(command, args...)
+	cmd.Env = []string{}
+	for k, v := range env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	return cmd
+}
+
+// process is a fake as a process of its own.
+type process struct {
+	spec Spec
+	srv  *server
+}
+
+// run serves until there is a reason to end, and returns the exit status.
+func (p *process) run() int {
+	srv, err := newServer(p.spec, false)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mcptest:", err)
+		return 3
+	}
+	p.srv = srv
+	var once sync.Mutex // held for ever by the first exit
+	srv.exit = func(code int) {
+		once.Lock()
+		os.Exit(code)
+	}
+	starts := p.starts()
+	srv.rec.add(Entry{Event: EventStart})
+	p.handleSignals()
+	p.boundLife()
+	if err := p.fork(); err != nil {
+		fmt.Fprintln(os.Stderr, "mcptest:", err)
+		return 3
+	}
+	for _, line := range p.spec.StderrLines {
+		fmt.Fprintln(os.Stderr, line)
+	}
+	p.flood()
+	if p.spec.ExitAtOnce || starts < p.spec.FailStarts {
+		srv.leave(p.spec.ExitCode)
+	}
+	st := newStream(srv, os.Stdin, os.Stdout)
+	if eof := st.run(); !eof {
+		select {}
+	}
+	srv.rec.add(Entry{Event: EventEOF})
+	if p.spec.IgnoreEOF {
+		select {}
+	}
+	srv.leave(0)
+	return 0
+}
+
+// starts is how often this fake was started before, by its log.
+func (p *process) starts() int {
+	if p.spec.FailStarts == 0 {
+		return 0
+	}
+	log, err := readLog(p.spec.LogFile)
+	if err != nil {
+		return 0
+	}
+	return len(log.Event(EventStart))
+}
+
+// handleSignals records TERM and INT, and obeys unless told otherwise.
+func (p *process) handleSignals() {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	go func() { // ends with the process
+		for range signals {
+			p.srv.rec.add(Entry{Event: EventTERM})
+			if !p.spec.IgnoreTERM {
+				p.srv.leave(128 + int(syscall.SIGTERM))
+			}
+		}
+	}()
+}
+
+// boundLife ends the process after MaxLife, or when the test is gone, so that
+// an interrupted test run leaves nothing behind.
+func (p *process) boundLife() {
+	owner, _ := strconv.Atoi(os.Getenv(envOwner))
+	life := p.spec.MaxLife
+	if life == 0 {
+		life = 10 * time.Minute
+	}
+	go func() { // ends with the process
+		end := time.NewTimer(life)
+		watch := time.NewTicker(time.Second)
+		for {
+			select {
+			case <-end.C:
+				os.Exit(4)
+			case <-watch.C:
+				if owner > 0 && runtime.GOOS != "windows" && !Alive(owner) {
+					os.Exit(4)
+				}
+			}
+		}
+	}()
+}
+
+// fork starts the grandchild and writes the process ids.
+func (p *process) fork() error {
+	if p.spec.ForkGrandchild {
+		exe, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("finding the test binary: %w", err)
+		}
+		cmd := exec.Command(exe, "-test.run=^$", "mcptest-grandchild-"+p.spec.name())
+		cmd.Env = append(os.Environ(), envRole+"=grandchild")
+		if p.spec.GrandchildHoldsPipes {
+			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		}
+		if err := cmd.Start(); err != nil {
+			return fmt.Errorf("starting a grandchild: %w", err)
+		}
+		go cmd.Wait() // ends with either process
+		if err := writePid(p.spec.PidFile, cmd.Process.Pid, "grandchild"); err != nil {
+			return err
+		}
+	}
+	return writePid(p.spec.PidFile, os.Getpid(), "server")
+}
+
+// flood writes to stderr as the spec says. A flood with an end is written
+// before anything is read: a client that does not drain stderr gets no answer.
+func (p *process) flood() {
+	line := strings.Repeat("stderr flood ", 78) + "\n"
+	if p.spec.StderrFlood < 0 {
+		go func() { // ends with the process, or when nobody reads any more
+			for {
+				if _, err := io.WriteString(os.Stderr, line); err != nil {
+					return
+				}
+			}
+		}()
+		return
+	}
+	for left := p.spec.StderrFlood; left > 0; left -= int64(len(line)) {
+		io.WriteString(os.Stderr, line[:min(int64(len(line)), left)])
+	}
+}
+
+// linger is the life of a grandchild: it does nothing until it is killed.
+func (p *process) linger() {
+	if p.spec.IgnoreTERM {
+		signal.Ignore(syscall.SIGTERM, os.Interrupt)
+	}
+	p.boundLife()
+	select {}
+}
