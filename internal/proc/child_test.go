@@ -35,6 +35,7 @@ var modes = map[string]func(){
 	"ignore-term": func() {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready")
+		os.NewFile(3, "ready").Close() // see parent
 		linger()
 	},
 	"deaf": func() {
@@ -72,8 +73,8 @@ var modes = map[string]func(){
 		bufio.NewReader(os.Stdin).ReadString('\n')
 		os.Exit(7)
 	},
-	// The parents start a grandchild that ignores TERM, print its pid, and end at EOF;
-	// those that leave end at once.
+	// The parents start a grandchild that ignores TERM and prints "ready", then print its
+	// pid, and end at EOF; those that leave end at once.
 	"parent":       func() { parent(nil); io.Copy(io.Discard, os.Stdin) },
 	"parent-setpg": func() { parent(&syscall.SysProcAttr{Setpgid: true}); io.Copy(io.Discard, os.Stdin) },
 	"parent-setsid": func() {
@@ -112,6 +113,7 @@ func self(mode string) []string {
 	return Environment(os.Environ(), map[string]string{modeVar: mode})
 }
 
+// parent starts a grandchild that ignores TERM, and returns when it does.
 func parent(attr *syscall.SysProcAttr) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -119,11 +121,18 @@ func parent(attr *syscall.SysProcAttr) {
 	}
 	cmd := exec.Command(exe)
 	cmd.Env = append(without(os.Environ(), modeVar), modeVar+"=ignore-term")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr // held open, on purpose
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr // what may hold our reader up
 	cmd.SysProcAttr = attr
+	r, w, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	cmd.ExtraFiles = []*os.File{w}
 	if err := cmd.Start(); err != nil {
 		panic(err)
 	}
+	w.Close()
+	r.Read(make([]byte, 1)) // until the grandchild ignores TERM
 	fmt.Println("grandchild", cmd.Process.Pid)
 }
 
@@ -138,8 +147,8 @@ func middle() {
 		p := mustStart(mode, r)
 		fmt.Println("child", p.PID())
 		if strings.HasPrefix(mode, "parent") {
-			line := readLine(p.Stdout())
-			fmt.Println(line)
+			readLine(p.Stdout())
+			fmt.Println(readLine(p.Stdout()))
 		}
 	}
 	fmt.Println("reaper", r.link.proc.Pid)

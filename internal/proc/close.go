@@ -109,11 +109,13 @@ func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 		<-drained
 	}
 	close(p.done)
-	select {
-	case <-p.stdout.ended:
-	case <-cut:
-		p.stdout.end()
+	if !p.stdout.exhausted() {
+		select {
+		case <-p.stdout.ended:
+		case <-cut:
+		}
 	}
+	p.stdout.end()
 	p.stdin.Close()
 }
 

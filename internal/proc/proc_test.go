@@ -79,10 +79,13 @@ func closeWithin(t *testing.T, p *Process, g Grace, most time.Duration) {
 	}
 }
 
-// grandchild reads the pid that the parent modes print.
+// grandchild reads what the parent modes print, and returns the grandchild's pid.
 func grandchild(t *testing.T, r io.Reader) int {
 	t.Helper()
 	var pid int
+	if line := readLine(r); line != "ready" {
+		t.Fatalf("the grandchild said %q, want ready", line)
+	}
 	line := readLine(r)
 	if _, err := fmt.Sscanf(line, "grandchild %d", &pid); err != nil {
 		t.Fatalf("reading the grandchild's pid from %q: %v", line, err)
@@ -474,4 +477,37 @@ func zombies(t *testing.T) int {
 		}
 	}
 	return n
+}
+
+func TestStderr_Flood(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const kept = 10 << 10
+	lines := make(chan string, 1)
+	p, err := Start(Spec{Command: exe, Env: self("flood"), StderrBytes: kept, OnStderr: func(line string) {
+		select {
+		case lines <- line:
+		default:
+		}
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Repeat("noise ", 100)
+	if got := <-lines; got != want {
+		t.Errorf("OnStderr got %q", got)
+	}
+	// The child is read at a bounded speed, and answers all the same.
+	eventually(t, 5*time.Second, "the tail is full", func() bool { return len(p.StderrTail()) > kept-len(want)-1 })
+	fmt.Fprintln(p.Stdin(), "hello")
+	if got := readLine(p.Stdout()); got != "hello" {
+		t.Errorf("got %q, want hello", got)
+	}
+	closeWithin(t, p, Grace{EOF: 5 * time.Second}, 3*time.Second)
+	tail := p.StderrTail()
+	if len(tail) > kept || !strings.HasPrefix(tail, want) {
+		t.Errorf("%d bytes, beginning %.20q: want whole lines, at most %d bytes", len(tail), tail, kept)
+	}
 }

@@ -1,0 +1,44 @@
+package proc
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+)
+
+func TestEnvironment(t *testing.T) {
+	parent := []string{
+		"PATH=/bin", "HOME=/home/u", "LC_ALL=C", "XDG_CACHE_HOME=/c", "https_proxy=http://p", "HTTPS_PROXY=http://q",
+		"GITHUB_TOKEN=secret", "AWS_SECRET_ACCESS_KEY=secret", "npm_config__authToken=secret", "SSH_AUTH_SOCK=/s",
+		"NODE_OPTIONS=--require /x", "LD_PRELOAD=/x", "UV_INDEX_URL=http://u:secret@h",
+		markVar + "=outer.1.", reaperVar + "=outer", "ProgramFiles(x86)=C:\\x",
+		"LANG=() { evil; }", "=C:=C:\\", "TERM", "", "TZ=", "SHELL=/bin/sh=x",
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("names differ in case alone")
+	}
+	got := Environment(parent, map[string]string{"HOME": "/other", "API_KEY": "k", "EMPTY": ""})
+	want := []string{
+		"API_KEY=k", "EMPTY=", "HOME=/other", "HTTPS_PROXY=http://q", "LC_ALL=C", "PATH=/bin", "ProgramFiles(x86)=C:\\x",
+		"SHELL=/bin/sh=x", "TZ=", "XDG_CACHE_HOME=/c", "https_proxy=http://p",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if got := Environment(nil, nil); len(got) != 0 {
+		t.Errorf("from nothing: %q", got)
+	}
+}
+
+func TestValue(t *testing.T) {
+	env := []string{"PATH=/a", "PATHEXT=.EXE", "PATH=/b", "=C:=C:\\"}
+	if got := value(env, "PATH"); got != "/b" {
+		t.Errorf("got %q, want the last", got)
+	}
+	if got := value(env, "NONE"); got != "" {
+		t.Errorf("got %q of a variable that is not there", got)
+	}
+	if got, want := without(env, "PATH"), []string{"PATHEXT=.EXE", "=C:=C:\\"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
