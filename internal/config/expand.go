@@ -13,10 +13,9 @@ import (
 const maxExpanded = 1 << 20
 
 var (
-	variable     = regexp.MustCompile(`^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$`)
-	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	headerKey    = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
-	secretKey    = regexp.MustCompile(`(?i)token|secret|passw|passphrase|(?:api|access)[-_]?key|authorization|auth(?:$|[-_])|credential|cookie|private|session|signature|dsn|(?:^|[-_.])(?:key|pat|pwd|pass)$`)
+	variable  = regexp.MustCompile(`^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$`)
+	headerKey = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	secretKey = regexp.MustCompile(`(?i)token|secret|passw|passphrase|(?:api|access)[-_]?key|authorization|auth(?:$|[-_])|credential|cookie|private|session|signature|dsn|(?:^|[-_.])(?:key|pat|pwd|pass)$`)
 )
 
 // The variables of VS Code that an editor knows and mcpx cannot.
@@ -71,7 +70,8 @@ func (r *serverReader) resolve(path, reference string) (value, why string) {
 		if ok && slices.Contains([]string{"input", "command", "config", "prompt"}, editor) {
 			return "", fmt.Sprintf("only an editor can fill in %s, use an environment variable", quote("${"+reference+"}"))
 		}
-		r.l.warn("%s: %s is not a variable and stays as it is", path, quote("${"+reference+"}"))
+		// What it says may be a secret that was meant as a default.
+		r.l.strange.add(path, "")
 		return "${" + reference + "}", ""
 	}
 	name := parts[1]

@@ -173,7 +173,7 @@ func (l *loader) members(path string, n *node, own []string, field func(key, at 
 			l.fault(at, m.offset, "unknown key %s, did you mean %q?", quote(m.key), near)
 			continue
 		}
-		l.unknown.add(m.key, path)
+		l.unknown.add(label(m.key), path)
 	}
 }
 
@@ -199,6 +199,14 @@ func (l *loader) duplicates(path string, n *node) {
 }
 
 var plainKey = regexp.MustCompile(`^[\pL\pN_$-]+$`)
+
+// label is a key as a message shows it.
+func label(key string) string {
+	if plainKey.MatchString(key) && len(key) <= 60 {
+		return key
+	}
+	return quote(key)
+}
 
 // join is the path of a key; a key that would blur the path is quoted.
 func join(path, key string) string {

@@ -124,9 +124,9 @@ var foreignKeys = map[string]func(r *serverReader, path string, n *node){
 func (l *loader) ignoredKey(table map[string]ignoredReason, key, place string) bool {
 	switch table[key] {
 	case ofOtherClient:
-		l.foreign.add(key, place)
+		l.foreign.add(label(key), place)
 	case ofOlderSystem:
-		l.old.add(key, place)
+		l.old.add(label(key), place)
 	default:
 		return false
 	}
@@ -162,15 +162,13 @@ func (r *serverReader) bearer(path string, n *node) {
 }
 
 func (r *serverReader) fromEnv(path string, offset int, header, prefix, name string) {
-	if !variableName.MatchString(name) {
-		r.fail(path, offset, "%s is not the name of an environment variable", quote(name))
+	value, set := r.l.o.Getenv(name)
+	if !set {
+		// Not with its name: people put the token itself here.
+		r.fail(path, offset, "the environment variable that it names is not set")
 		return
 	}
-	value, why := r.resolve(path, name)
-	if why != "" {
-		r.fail(path, offset, "%s", why)
-		return
-	}
+	r.secret(value)
 	r.header(path, offset, header, prefix+value)
 }
 

@@ -38,7 +38,7 @@ func TestGolden(t *testing.T) {
 				Getenv:     envOf(string(sections["env"])),
 				Executable: "/opt/mcpx/mcpx-dev",
 				ReadFile: func(path string) ([]byte, error) {
-					if data, ok := sections[path]; ok {
+					if data, ok := sections[filepath.ToSlash(path)]; ok {
 						return data, nil
 					}
 					return nil, errors.New("no such file or directory")

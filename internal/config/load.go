@@ -122,14 +122,12 @@ type loader struct {
 	defined map[string]string
 
 	warnings []string
-	// Ignored keys, each kind told in one warning.
-	unsupported, foreign, old, unknown ignored
+	// What means nothing, each kind told in one warning.
+	unsupported, foreign, old, unknown, strange ignored
 }
 
 func (l *loader) warn(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(l.warnings, text) {
-		l.warnings = append(l.warnings, text)
-	}
+	l.warnings = append(l.warnings, fmt.Sprintf(format, args...))
 }
 
 // finish sorts the servers and turns what was ignored into warnings.
@@ -146,6 +144,7 @@ func (l *loader) finish() {
 		{l.foreign, "keys of other clients that mean nothing here, ignored"},
 		{l.old, "keys of older systems that mean nothing any more, ignored"},
 		{l.unknown, "unknown keys, ignored"},
+		{l.strange, "a ${...} that names no variable stays as it is"},
 	} {
 		if len(kind.keys.names) > 0 {
 			l.warn("%s: %s", kind.text, kind.keys)
@@ -154,7 +153,7 @@ func (l *loader) finish() {
 	l.cfg.Warnings = l.warnings
 }
 
-// ignored collects keys and where they stand.
+// ignored collects keys, in the form that a message shows, and where they stand.
 type ignored struct {
 	names  []string
 	places map[string][]string
@@ -164,7 +163,7 @@ func (g *ignored) add(key, place string) {
 	if g.places == nil {
 		g.places = map[string][]string{}
 	}
-	if _, ok := g.places[key]; !ok {
+	if g.places[key] == nil {
 		g.names = append(g.names, key)
 	}
 	g.places[key] = append(g.places[key], place)
@@ -182,11 +181,7 @@ func (g ignored) String() string {
 			fmt.Fprintf(&b, "and %d more", len(g.names)-most)
 			break
 		}
-		if plainKey.MatchString(name) && len(name) <= 60 {
-			b.WriteString(name)
-		} else {
-			b.WriteString(quote(name))
-		}
+		b.WriteString(name)
 		if places := g.places[name]; places[0] != "" {
 			shown := places[:min(len(places), 5)]
 			fmt.Fprintf(&b, " (%s", strings.Join(shown, ", "))

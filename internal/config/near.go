@@ -24,12 +24,17 @@ func nearest(key string, own []string) string {
 	}
 	plain := squash(key)
 	alias := aliases[plain]
-	best, bestDistance := "", 1+allowedSlips(plain)
+	allowed := allowedSlips(plain)
+	best, bestDistance := "", allowed+1
 	for _, candidate := range own {
 		if candidate == alias || squash(candidate) == plain {
 			return candidate
 		}
-		if d := distance(plain, squash(candidate)); d < bestDistance {
+		other := squash(candidate)
+		if max(len(plain)-len(other), len(other)-len(plain)) > allowed {
+			continue
+		}
+		if d := distance(plain, other); d < bestDistance {
 			best, bestDistance = candidate, d
 		}
 	}

@@ -107,7 +107,7 @@ func (s *scanner) number() (string, error) {
 		return c >= '0' && c <= '9' || strings.IndexByte("+-.eE", c) >= 0
 	})
 	if !numberPattern.MatchString(text) {
-		return "", errorAt(s.pos-len(text), "%s is not a number", quote(text))
+		return "", errorAt(s.pos-len(text), "invalid number")
 	}
 	return text, nil
 }
@@ -128,7 +128,8 @@ func (s *scanner) word() (kind, string, error) {
 		}
 		return nullKind, "", errorAt(s.pos, "expected a value, not %s", s.glimpse())
 	}
-	return nullKind, "", errorAt(s.pos-len(text), "unknown word %s", quote(text))
+	// Not with the word: it may be a secret without its quotes.
+	return nullKind, "", errorAt(s.pos-len(text), "unknown word; only true, false and null stand without double quotes")
 }
 
 // run takes the bytes that are in the set.

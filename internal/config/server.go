@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -296,8 +297,14 @@ func (r *serverReader) allow(path string, n *node) {
 	r.l.globs(path, n, &r.s.Tools.Allow)
 }
 
-// isSelf reports whether the entry starts mcpx: then it would start itself for ever.
+// isSelf reports whether the entry is mcpx, which would start or ask itself for
+// ever. Of URLs only a local one under the reserved name is surely so.
 func (r *serverReader) isSelf() bool {
+	if u, err := url.Parse(r.s.URL); err == nil && strings.EqualFold(r.s.Name, reserved) {
+		if slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
+			return true
+		}
+	}
 	if r.s.Command == "" || len(r.s.Args) > 0 && r.s.Args[0] != "serve" && !strings.HasPrefix(r.s.Args[0], "-") {
 		return false
 	}
