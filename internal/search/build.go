@@ -39,7 +39,7 @@ var fieldWeight = [fields]struct{ weight, b float32 }{
 }
 
 // saturation is k1 of BM25.
-const saturation = 1.2
+var saturation float32 = 1.2
 
 // The most bytes read of one field, and of one tool's schema.
 const (
@@ -114,7 +114,7 @@ func (b *builder) addServer(s *catalog.Server) {
 }
 
 func (b *builder) addTool(t *catalog.Tool, server uint32) {
-	b.x.tools = append(b.x.tools, toolRef{name: strings.Clone(t.Name), server: server})
+	b.x.tools = append(b.x.tools, toolRef{name: strings.Clone(t.Name), server: server, harm: isHarmful(t.Name)})
 	lead, rest := splitLead(t.Description)
 	b.add(&b.tool, inName, t.Name, true)
 	b.add(&b.tool, inTitle, t.Title, true)
@@ -243,4 +243,17 @@ func splitLead(s string) (lead, rest string) {
 		}
 	}
 	return s, ""
+}
+
+// isHarmful reports whether the name of a tool says that it removes or stops
+// something.
+func isHarmful(name string) bool {
+	harm := false
+	scan(name, func(w word) {
+		harm = harm || harmful[stem(w.text, w.script)]
+		for _, p := range w.parts {
+			harm = harm || harmful[stem(p, w.script)]
+		}
+	})
+	return harm
 }

@@ -39,9 +39,11 @@ func buildThesaurus() map[string][]synonym {
 		}
 	}
 	for _, line := range related {
-		head, tail, _ := strings.Cut(line, ":")
-		for _, b := range stems(tail) {
-			put(stems(head)[0], b, relatedWeight)
+		core, words, _ := strings.Cut(line, "|")
+		for _, w := range stems(words) {
+			for _, c := range stems(core) {
+				put(w, c, relatedWeight)
+			}
 		}
 	}
 	return m

@@ -28,6 +28,8 @@ type alt struct {
 type need struct {
 	groups []group
 	seen   map[string]int
+	// harm is set where the need asks for something to be removed or stopped.
+	harm bool
 }
 
 // put adds a group once; of two with the same key the heavier stays.
@@ -63,6 +65,7 @@ func (x *Index) analyse(query string) (whole need, parts []need) {
 		for i, key := range p.keys() {
 			whole.put(key, p.groups[i])
 		}
+		whole.harm = whole.harm || p.harm
 		if len(p.groups) > 0 {
 			kept = append(kept, p)
 		}
@@ -154,6 +157,7 @@ func (r *reader) word(w word) {
 	g := r.x.expand(stem(w.text, w.script), 1)
 	for _, e := range tr {
 		r.noteAct(e)
+		r.need.harm = r.need.harm || harmful[e]
 		g.alts = append(g.alts, r.x.expand(e, 1).alts...)
 	}
 	r.need.put(w.text, g)
@@ -178,6 +182,12 @@ func (r *reader) plain(text string, c script) {
 	if verbs[st] {
 		g.weight = tune.verb
 	}
+	if weakWords[st] {
+		g.weight = tune.weak
+	}
+	if harmful[st] {
+		r.need.harm = true
+	}
 	r.need.put(st, g)
 	if r.last != nil {
 		a := *r.last
@@ -191,6 +201,9 @@ func (r *reader) plain(text string, c script) {
 func (r *reader) dense(w word) {
 	for _, e := range translate(w) {
 		r.noteAct(e)
+		if harmful[e] {
+			r.need.harm = true
+		}
 		g := r.x.expand(e, 1)
 		if verbs[e] {
 			g.weight = tune.verb
@@ -276,3 +289,6 @@ func idf(n int, df float32) float32 {
 	}
 	return float32(math.Log(1 + (float64(n)-float64(df)+0.5)/(float64(df)+0.5)))
 }
+
+// harmful are acts that a tool is hardly wanted for unless they are named.
+var harmful = stemSet("delete remove drop erase destroy purge wipe kill terminate revoke disable deactivate suspend uninstall unlink cancel")

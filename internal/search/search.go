@@ -43,6 +43,8 @@ type Index struct {
 type toolRef struct {
 	name   string
 	server uint32
+	// harm is set for a tool that removes or stops something, by its name.
+	harm bool
 }
 
 // serverRef is a server and the range of its documents.
