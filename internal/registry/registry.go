@@ -323,6 +323,19 @@ func (r *Registry) WaitKnown(ctx context.Context) {
 	}
 }
 
+// WaitServer returns when a server's catalogue is known or its first attempt
+// has ended, or with ctx.
+func (r *Registry) WaitServer(ctx context.Context, name string) {
+	r.mu.Lock()
+	e := r.entries[name]
+	r.mu.Unlock()
+	if e == nil || e.upstream == nil {
+		return
+	}
+	e.upstream.Await(ctx)
+	r.publish()
+}
+
 // WaitTried returns when no server's first attempt is under way, or with ctx.
 func (r *Registry) WaitTried(ctx context.Context) {
 	r.mu.Lock()

@@ -1,0 +1,238 @@
+// Package executor is one call: find the tool, check the arguments, call it
+// over the session that is open, and shape the result.
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/compress"
+	"mcpx/internal/policy"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+// DefaultVerbatim are the tools whose results are files: they stay as they
+// are, since what is read will be edited (design 7).
+var DefaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
+
+// ServerOptions are what the configuration says about calls to one server.
+type ServerOptions struct {
+	// Unchecked leaves out the validation of arguments (validate: off).
+	Unchecked bool
+	// Verbatim are globs of tools whose results stay as they are; nil =
+	// [DefaultVerbatim].
+	Verbatim []string
+}
+
+// Options are what an executor needs beside the registry. All may be zero.
+type Options struct {
+	// Servers has the options of single servers, by name.
+	Servers map[string]ServerOptions
+	// ExecWait bounds the wait for a server that is connecting; 0 = 20 s.
+	ExecWait time.Duration
+	// TOON allows tables to become TOON; without it JSON is minified only.
+	TOON bool
+	// TypeScript writes the interface of a tool for VALIDATION_ERROR; without
+	// it the JSON Schema is shown.
+	TypeScript bool
+	// Logger may be nil (discard).
+	Logger *slog.Logger
+}
+
+// Executor runs calls. Safe for concurrent use.
+type Executor struct {
+	registry *registry.Registry
+	options  Options
+	log      *slog.Logger
+	schemas  schemas
+}
+
+// New makes an executor of calls to r's servers.
+func New(r *registry.Registry, options Options) *Executor {
+	if options.ExecWait <= 0 {
+		options.ExecWait = 20 * time.Second
+	}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Executor{registry: r, options: options, log: options.Logger}
+}
+
+// Request is one call as the client sent it.
+type Request struct {
+	Server, Tool string
+	// Arguments is raw JSON: an object, a string that holds one, or absent.
+	Arguments json.RawMessage
+	Client    registry.Client
+	// Structured says that the client gets structuredContent (design 7); else
+	// what only it says becomes a text block.
+	Structured bool
+	Meta       []upstream.MetaMember
+	// OnProgress gets the params of the upstream's progress; may be nil. It must
+	// not block.
+	OnProgress func(params json.RawMessage)
+}
+
+// Result is a tool result, its parts as raw JSON.
+type Result struct {
+	// Content are the blocks in order.
+	Content []json.RawMessage
+	// Structured is nil where the answer has no structuredContent.
+	Structured json.RawMessage
+	// Meta is the raw _meta object, nil where absent.
+	Meta    json.RawMessage
+	IsError bool
+}
+
+// Exec runs one call. It always returns a result: a failure is one with IsError.
+// The only error is ctx's, when nobody waits for the result any more.
+func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
+	began := time.Now()
+	raw, target, err := e.call(ctx, r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		fault := e.fault(r, target, err)
+		e.log.Debug("call failed", "server", r.Server, "tool", r.Tool, "code", fault.Code, "duration", time.Since(began))
+		return fault.Result(r.Structured), nil
+	}
+	shaped, err := e.shape(raw, r, target)
+	if err != nil {
+		return e.fault(r, target, err).Result(r.Structured), nil
+	}
+	e.log.Debug("call", "server", r.Server, "tool", r.Tool, "duration", time.Since(began), "received", len(raw), "sent", shaped.size())
+	return shaped, nil
+}
+
+func (r *Result) size() int {
+	n := len(r.Structured) + len(r.Meta)
+	for _, block := range r.Content {
+		n += len(block)
+	}
+	return n
+}
+
+// target is what a request turned out to mean.
+type target struct {
+	server    *catalog.Server
+	tool      *catalog.Tool
+	arguments json.RawMessage
+}
+
+// call finds, checks and calls, in this order (design 7).
+func (e *Executor) call(ctx context.Context, r Request) (json.RawMessage, target, error) {
+	t, err := e.find(ctx, r.Server, r.Tool)
+	if err != nil {
+		return nil, t, err
+	}
+	if t.arguments, err = argumentsObject(r.Arguments); err != nil {
+		return nil, t, err
+	}
+	t.arguments = repair(t.arguments, t.tool.InputSchema)
+	if !e.options.Servers[r.Server].Unchecked {
+		if err := e.schemas.check(t.tool.InputSchema, t.arguments); err != nil {
+			return nil, t, err
+		}
+	}
+	raw, err := e.registry.Call(ctx, r.Server, r.Client, upstream.Call{
+		Tool: r.Tool, Arguments: t.arguments, Meta: r.Meta,
+		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
+		Wait:       e.options.ExecWait,
+		OnProgress: r.OnProgress,
+	})
+	return raw, t, err
+}
+
+// FindServer looks a server up. One whose catalogue is not known yet is waited
+// for like by a call to it.
+func (e *Executor) FindServer(ctx context.Context, name string) (*catalog.Server, *Fault) {
+	s, err := e.findServer(ctx, name)
+	if err != nil {
+		return nil, e.fault(Request{Server: name}, target{}, err)
+	}
+	return s, nil
+}
+
+// ToolNotFound is the fault of a tool that s does not have.
+func ToolNotFound(s *catalog.Server, name string) *Fault {
+	return (&notFoundError{what: "tool", server: s.Name, name: name, known: s.ToolNames()}).fault()
+}
+
+func (e *Executor) findServer(ctx context.Context, name string) (*catalog.Server, error) {
+	s, ok := e.registry.Snapshot().Server(name)
+	if ok && !s.Known && s.State == catalog.Connecting {
+		bounded, cancel := context.WithTimeout(ctx, e.options.ExecWait)
+		e.registry.WaitServer(bounded, name)
+		cancel()
+		s, ok = e.registry.Snapshot().Server(name)
+	}
+	switch {
+	case !ok:
+		return nil, &notFoundError{what: "server", name: name, known: e.registry.Snapshot().ServerNames()}
+	case !s.Known:
+		return nil, &upstream.UnavailableError{
+			State: s.State, Reason: s.Reason, RetryAfter: time.Duration(s.RetryAfter * float64(time.Second)),
+		}
+	}
+	return s, nil
+}
+
+func (e *Executor) find(ctx context.Context, server, tool string) (target, error) {
+	s, err := e.findServer(ctx, server)
+	if err != nil {
+		return target{}, err
+	}
+	found, ok := s.Tool(tool)
+	if !ok {
+		return target{server: s}, &notFoundError{what: "tool", server: server, name: tool, known: s.ToolNames()}
+	}
+	return target{server: s, tool: found}, nil
+}
+
+// verbatim reports whether the result of this call stays as it is: the tool
+// hands out files, or an argument names one that is JSON itself.
+func (e *Executor) verbatim(r Request, t target) bool {
+	globs := e.options.Servers[r.Server].Verbatim
+	if globs == nil {
+		globs = DefaultVerbatim
+	}
+	return policy.Match(globs, r.Tool) || namesJSONFile(t.arguments)
+}
+
+// jsonFiles are the endings of files that people edit as JSON.
+var jsonFiles = []string{".json", ".jsonc", ".ipynb", ".geojson", ".lock"}
+
+// namesJSONFile reports whether any string among the arguments ends like the
+// name of a JSON file.
+func namesJSONFile(arguments json.RawMessage) bool {
+	found := false
+	for _, suffix := range jsonFiles {
+		found = found || strings.Contains(string(arguments), suffix+`"`)
+	}
+	return found
+}
+
+// notFoundError is an unknown server or tool.
+type notFoundError struct {
+	what, server, name string
+	known              []string
+}
+
+func (e *notFoundError) Error() string { return fmt.Sprintf("no %s %q", e.what, e.name) }
+
+// Answers of an upstream that are no result of a tool.
+var (
+	errNoResult      = errors.New("the upstream's answer is no tool result")
+	errInputRequired = errors.New("the tool asks for input (elicitation), which is not passed on yet")
+	errTask          = errors.New("the upstream answered with a task, which was not asked for")
+)
+
+func (e *Executor) textOptions() compress.Options { return compress.Options{TOON: e.options.TOON} }

@@ -1,0 +1,246 @@
+package executor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/describe"
+	"mcpx/internal/upstream"
+)
+
+// The codes of failures (design 7).
+const (
+	CodeServerNotFound    = "SERVER_NOT_FOUND"
+	CodeToolNotFound      = "TOOL_NOT_FOUND"
+	CodeValidation        = "VALIDATION_ERROR"
+	CodeServerUnavailable = "SERVER_UNAVAILABLE"
+	CodeTimeout           = "TIMEOUT"
+	CodeConnectionLost    = "CONNECTION_LOST"
+	CodeUpstream          = "UPSTREAM_ERROR"
+	CodeExecution         = "EXECUTION_ERROR"
+)
+
+// maxListed bounds the names in an error.
+const maxListed = 50
+
+// Fault is a failure as the model gets it: a short text that says what to
+// change, and the same as data.
+type Fault struct {
+	Code, Message string
+	// Text is what the model reads; empty = Code: Message.
+	Text   string
+	fields []field
+}
+
+type field struct {
+	name  string
+	value any
+}
+
+// With adds a member to the structured form.
+func (f *Fault) With(name string, value any) *Fault {
+	f.fields = append(f.fields, field{name, value})
+	return f
+}
+
+// Result is the fault as a tool result.
+func (f *Fault) Result(structured bool) *Result {
+	text := f.Text
+	if text == "" {
+		text = f.Code + ": " + f.Message
+	}
+	result := &Result{IsError: true, Content: []json.RawMessage{TextBlock(text)}}
+	if structured {
+		result.Structured = f.data()
+	}
+	return result
+}
+
+func (f *Fault) data() json.RawMessage {
+	var out bytes.Buffer
+	out.WriteString(`{"error":{"code":`)
+	out.Write(encode(f.Code))
+	out.WriteString(`,"message":`)
+	out.Write(encode(f.Message))
+	for _, extra := range f.fields {
+		out.WriteByte(',')
+		out.Write(encode(extra.name))
+		out.WriteByte(':')
+		out.Write(encode(extra.value))
+	}
+	out.WriteString("}}")
+	return out.Bytes()
+}
+
+// encode marshals without escaping <, > and &, which costs tokens.
+func encode(v any) json.RawMessage {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return json.RawMessage("null")
+	}
+	return bytes.TrimRight(out.Bytes(), "\n")
+}
+
+// TextBlock is a content block of type text.
+func TextBlock(text string) json.RawMessage {
+	return append(append([]byte(`{"type":"text","text":`), encode(text)...), '}')
+}
+
+// fault says what err means to the model.
+func (e *Executor) fault(r Request, t target, err error) *Fault {
+	var (
+		missing     *notFoundError
+		invalid     *ValidationError
+		unavailable *upstream.UnavailableError
+		timeout     *upstream.TimeoutError
+		lost        *upstream.LostError
+		rpc         *upstream.RPCError
+		large       *upstream.TooLargeError
+		busy        *upstream.BusyError
+	)
+	switch {
+	case errors.As(err, &missing):
+		return missing.fault()
+	case errors.As(err, &invalid):
+		return e.invalidFault(r, t, invalid)
+	case errors.As(err, &unavailable):
+		return unavailableFault(r.Server, unavailable)
+	case errors.As(err, &timeout):
+		return timeoutFault(r, timeout)
+	case errors.As(err, &lost):
+		return lostFault(r, lost)
+	case errors.As(err, &rpc):
+		return upstreamFault(rpc)
+	case errors.As(err, &large) && large.Request:
+		return &Fault{Code: CodeExecution, Message: large.Error() + "; send less at once"}
+	case errors.As(err, &large):
+		return &Fault{Code: CodeExecution, Message: large.Error() + "; ask for less, for example a page or a filter"}
+	case errors.As(err, &busy):
+		return (&Fault{Code: CodeServerUnavailable, Message: fmt.Sprintf("server %q is busy: %s", r.Server, busy)}).
+			With("state", string(catalog.Ready)).With("reason", busy.Error()).With("retry_after", 1)
+	}
+	return &Fault{Code: CodeExecution, Message: err.Error()}
+}
+
+func (m *notFoundError) fault() *Fault {
+	near := Nearest(m.name, m.known)
+	f := &Fault{Code: CodeServerNotFound, Message: fmt.Sprintf("no server %q", m.name)}
+	key, more := "available_servers", "inspect without arguments lists them"
+	if m.what == "tool" {
+		f.Code, f.Message = CodeToolNotFound, fmt.Sprintf("no tool %q on server %q", m.name, m.server)
+		key, more = "available_tools", "inspect with server_name "+m.server+" lists them"
+	}
+	known := m.known[:min(len(m.known), maxListed)]
+	text := f.Code + ": " + f.Message + "."
+	if len(near) > 0 {
+		text += " Did you mean " + strings.Join(near, " or ") + "?"
+	}
+	switch {
+	case len(known) == 0:
+		text += " There are none."
+	case len(m.known) > len(known):
+		text += fmt.Sprintf(" Available: %s and %d more (%s).", strings.Join(known, ", "), len(m.known)-len(known), more)
+	default:
+		text += " Available: " + strings.Join(known, ", ") + "."
+	}
+	f.Text = describe.Line(text, 0)
+	if known == nil {
+		known = []string{}
+	}
+	f.With(key, known)
+	if len(near) > 0 {
+		f.With("did_you_mean", near)
+	}
+	return f
+}
+
+func (e *Executor) invalidFault(r Request, t target, invalid *ValidationError) *Fault {
+	f := &Fault{Code: CodeValidation, Message: fmt.Sprintf("invalid arguments for %s.%s: %s", r.Server, r.Tool, strings.Join(invalid.Violations, "; "))}
+	f.With("violations", invalid.Violations)
+	if t.tool == nil {
+		return f
+	}
+	input := string(t.tool.InputSchema)
+	if e.options.TypeScript {
+		input = describe.Input(t.tool)
+	}
+	f.Text = f.Code + ": " + f.Message + "\nExpected: " + input
+	return f.With("typescript", describe.Input(t.tool))
+}
+
+func unavailableFault(server string, u *upstream.UnavailableError) *Fault {
+	text := fmt.Sprintf("server %q is %s", server, u.State)
+	if u.Reason != "" {
+		text += ": " + u.Reason
+	}
+	retry := int(math.Ceil(u.RetryAfter.Seconds()))
+	switch {
+	case u.State == catalog.Connecting:
+		text += ". It is still connecting; try again shortly"
+	case retry > 0:
+		text += fmt.Sprintf(". Next attempt in %d s", retry)
+	}
+	f := (&Fault{Code: CodeServerUnavailable, Message: text}).With("state", string(u.State)).With("reason", u.Reason)
+	return f.With("retry_after", retry)
+}
+
+func timeoutFault(r Request, timeout *upstream.TimeoutError) *Fault {
+	seconds := timeout.After.Round(time.Millisecond).Seconds()
+	what := "no answer from"
+	if timeout.Idle {
+		what = "no progress from"
+	}
+	f := &Fault{Code: CodeTimeout, Message: fmt.Sprintf("%s %s.%s within %g s; it was told to cancel", what, r.Server, r.Tool, seconds)}
+	return f.With("seconds", seconds)
+}
+
+func lostFault(r Request, lost *upstream.LostError) *Fault {
+	may := "The call was not executed; it can be repeated"
+	if lost.MayHaveRun {
+		may = "The call may have been executed; check before you repeat it"
+	}
+	f := &Fault{Code: CodeConnectionLost, Message: fmt.Sprintf("the session with %q broke: %s. %s", r.Server, lost.Reason, may)}
+	return f.With("may_have_been_executed", lost.MayHaveRun).With("reason", lost.Reason)
+}
+
+func upstreamFault(rpc *upstream.RPCError) *Fault {
+	f := &Fault{Code: CodeUpstream, Message: rpc.Message}
+	f.Text = fmt.Sprintf("%s: %s (code %d)", f.Code, rpc.Message, rpc.Code)
+	upstreamError := []field{{"code", rpc.Code}, {"message", rpc.Message}}
+	if rpc.Data != nil {
+		upstreamError = append(upstreamError, field{"data", rpc.Data})
+		if short := string(rpc.Data); len(short) <= 1000 && short != "null" {
+			f.Text += "\n" + short
+		}
+	}
+	f.With("upstream_code", rpc.Code)
+	f.fields = append(f.fields, field{"upstream", object(upstreamError)})
+	return f
+}
+
+// object marshals fields in their order.
+type object []field
+
+// MarshalJSON implements json.Marshaler.
+func (o object) MarshalJSON() ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteByte('{')
+	for i, f := range o {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.Write(encode(f.name))
+		out.WriteByte(':')
+		out.Write(encode(f.value))
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}

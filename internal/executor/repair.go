@@ -1,0 +1,227 @@
+package executor
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"mcpx/internal/wire"
+)
+
+// argumentsObject reads the arguments of a call: an object, a string that holds
+// one (models send objects as strings), or nothing.
+func argumentsObject(raw json.RawMessage) (json.RawMessage, error) {
+	trimmed := bytes.TrimSpace(raw)
+	if len(trimmed) > 0 && trimmed[0] == '"' {
+		var inner string
+		if err := json.Unmarshal(trimmed, &inner); err != nil {
+			return nil, &ValidationError{Violations: []string{"/: " + err.Error()}}
+		}
+		trimmed = bytes.TrimSpace([]byte(inner))
+	}
+	switch {
+	case len(trimmed) == 0, string(trimmed) == "null":
+		return json.RawMessage("{}"), nil
+	case trimmed[0] == '{' && json.Valid(trimmed):
+		return json.RawMessage(trimmed), nil
+	case trimmed[0] == '{':
+		return nil, &ValidationError{Violations: []string{"/: arguments is not valid JSON"}}
+	}
+	return nil, &ValidationError{Violations: []string{"/: arguments must be an object"}}
+}
+
+// repair unpacks arguments that are strings holding JSON where the schema wants
+// an object or an array, and no string. Everything else stays byte for byte.
+func repair(arguments, schema json.RawMessage) json.RawMessage {
+	if !suspicious(arguments) || len(schema) == 0 || len(schema) > maxSchemaBytes {
+		return arguments
+	}
+	if depth, _ := measure(schema); depth > maxDepth {
+		return arguments
+	}
+	var root any
+	if json.Unmarshal(schema, &root) != nil {
+		return arguments
+	}
+	return (&repairer{root: root}).object(arguments, root, 0)
+}
+
+// suspicious reports whether any string in the arguments begins like an object
+// or an array; without one there is nothing to repair.
+func suspicious(arguments json.RawMessage) bool {
+	return bytes.Contains(arguments, []byte(`"{`)) || bytes.Contains(arguments, []byte(`"[`)) ||
+		bytes.Contains(arguments, []byte(`" `)) || bytes.Contains(arguments, []byte(`"\n`))
+}
+
+type repairer struct{ root any }
+
+// object repairs the members of an object that schema describes.
+func (r *repairer) object(value json.RawMessage, schema any, depth int) json.RawMessage {
+	properties := r.properties(schema, 0)
+	if len(properties) == 0 || depth > 16 {
+		return value
+	}
+	var out bytes.Buffer
+	changed := false
+	out.WriteByte('{')
+	err := wire.Fields(value, func(key string, member []byte) bool {
+		if out.Len() > 1 {
+			out.WriteByte(',')
+		}
+		fixed := member
+		if sub, ok := properties[key]; ok {
+			fixed = r.value(member, sub, depth+1)
+			changed = changed || !bytes.Equal(fixed, member)
+		}
+		out.Write(encode(key))
+		out.WriteByte(':')
+		out.Write(fixed)
+		return true
+	})
+	if err != nil || !changed {
+		return value
+	}
+	out.WriteByte('}')
+	return out.Bytes()
+}
+
+func (r *repairer) value(value json.RawMessage, schema any, depth int) json.RawMessage {
+	switch {
+	case len(value) == 0:
+		return value
+	case value[0] == '{':
+		return r.object(value, schema, depth)
+	case value[0] == '[':
+		return r.array(value, schema, depth)
+	case value[0] != '"':
+		return value
+	}
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return value
+	}
+	inner := bytes.TrimSpace([]byte(text))
+	if len(inner) == 0 || !json.Valid(inner) {
+		return value
+	}
+	kinds := r.kinds(schema, 0)
+	if kinds["string"] || !(inner[0] == '{' && kinds["object"] || inner[0] == '[' && kinds["array"]) {
+		return value
+	}
+	return r.value(inner, schema, depth+1)
+}
+
+func (r *repairer) array(value json.RawMessage, schema any, depth int) json.RawMessage {
+	s, _ := r.follow(schema).(map[string]any)
+	items, ok := s["items"]
+	if !ok || depth > 16 {
+		return value
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(value, &list) != nil {
+		return value
+	}
+	changed := false
+	for i, item := range list {
+		list[i] = r.value(item, items, depth+1)
+		changed = changed || !bytes.Equal(list[i], item)
+	}
+	if !changed {
+		return value
+	}
+	return append(append([]byte{'['}, bytes.Join(rawSlices(list), []byte{','})...), ']')
+}
+
+func rawSlices(list []json.RawMessage) [][]byte {
+	out := make([][]byte, len(list))
+	for i := range list {
+		out[i] = list[i]
+	}
+	return out
+}
+
+// follow resolves references within the schema's document.
+func (r *repairer) follow(schema any) any {
+	for range 16 {
+		s, ok := schema.(map[string]any)
+		if !ok {
+			return schema
+		}
+		ref, ok := s["$ref"].(string)
+		if !ok {
+			return schema
+		}
+		if schema, ok = resolve(r.root, ref); !ok {
+			return nil
+		}
+	}
+	return nil
+}
+
+// properties gathers the properties of an object schema and of its parts.
+func (r *repairer) properties(schema any, depth int) map[string]any {
+	s, ok := r.follow(schema).(map[string]any)
+	if !ok || depth > 8 {
+		return nil
+	}
+	all, _ := s["properties"].(map[string]any)
+	for _, keyword := range appliedLists {
+		parts, _ := s[keyword].([]any)
+		for _, part := range parts {
+			for name, sub := range r.properties(part, depth+1) {
+				if _, ok := all[name]; !ok {
+					merged := make(map[string]any, len(all)+1)
+					for k, v := range all {
+						merged[k] = v
+					}
+					merged[name] = sub
+					all = merged
+				}
+			}
+		}
+	}
+	return all
+}
+
+// kinds are the types that a schema allows; one that does not say allows
+// strings.
+func (r *repairer) kinds(schema any, depth int) map[string]bool {
+	any := map[string]bool{"string": true}
+	s, ok := r.follow(schema).(map[string]any)
+	if !ok || depth > 8 {
+		return any
+	}
+	kinds := make(map[string]bool)
+	switch declared := s["type"].(type) {
+	case string:
+		kinds[declared] = true
+		return kinds
+	case []interface{}:
+		for _, one := range declared {
+			if name, ok := one.(string); ok {
+				kinds[name] = true
+			}
+		}
+		return kinds
+	}
+	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
+		parts, ok := s[keyword].([]interface{})
+		if !ok {
+			continue
+		}
+		for _, part := range parts {
+			for kind := range r.kinds(part, depth+1) {
+				kinds[kind] = true
+			}
+		}
+		return kinds
+	}
+	if _, ok := s["properties"]; ok {
+		kinds["object"] = true
+		return kinds
+	}
+	if _, ok := s["items"]; ok {
+		kinds["array"] = true
+		return kinds
+	}
+	return any
+}

@@ -1,0 +1,236 @@
+// Package front is the MCP server that clients see: the two tools inspect and
+// exec, in both protocol eras, over stdio (here) and HTTP (with httpd around
+// it).
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/executor"
+	"mcpx/internal/registry"
+)
+
+// The names of the two tools.
+const (
+	InspectTool = "inspect"
+	ExecTool    = "exec"
+)
+
+// Options say how the tools are shown. The zero value is the design's default.
+type Options struct {
+	Version string
+	// BudgetTokens bounds the description of inspect, in o200k tokens; 0 = 2000.
+	BudgetTokens int
+	// BudgetChars bounds it in UTF-16 units for every client; 0 = no bound.
+	BudgetChars int
+	// MaxDescription cuts the descriptions of parameters; 0 = 300 runes.
+	MaxDescription int
+	// JSONSchema shows schemas as minified JSON instead of TypeScript.
+	JSONSchema bool
+	// Structured is the policy for structuredContent.
+	Structured StructuredPolicy
+	// Clients overrides the policy for clients by name, in order.
+	Clients []ClientRule
+	// StartupWait bounds how long tools/list waits, counted from New, for
+	// servers that were never tried; 0 = 5 s.
+	StartupWait time.Duration
+	// Logger may be nil (discard).
+	Logger *slog.Logger
+}
+
+// Front answers clients. [Front.Close] ends its one goroutine.
+type Front struct {
+	registry *registry.Registry
+	executor *executor.Executor
+	options  Options
+	log      *slog.Logger
+	server   *server.MCPServer
+	began    time.Time
+	texts    texts
+
+	poke   chan struct{} // holds one: the catalogue may have changed
+	stop   chan struct{}
+	closed sync.Once
+	loops  sync.WaitGroup
+}
+
+// New makes a front for r and e. Call it before r is started.
+func New(r *registry.Registry, e *executor.Executor, options Options) *Front {
+	if options.MaxDescription <= 0 {
+		options.MaxDescription = 300
+	}
+	if options.StartupWait <= 0 {
+		options.StartupWait = 5 * time.Second
+	}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	f := &Front{
+		registry: r, executor: e, options: options, log: options.Logger,
+		began: time.Now(),
+		poke:  make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+	hooks := &server.Hooks{}
+	hooks.AddBeforeListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest) { f.awaitCatalogue(ctx) })
+	hooks.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
+		result.Tools = f.tools(clientOf(ctx))
+	})
+	hooks.AddAfterInitialize(func(_ context.Context, _ any, _ *mcp.InitializeRequest, result *mcp.InitializeResult) {
+		result.Instructions = f.texts.instructions(r.Snapshot())
+	})
+	hooks.AddAfterDiscover(func(_ context.Context, _ any, _ *mcp.DiscoverRequest, result *mcp.DiscoverResult) {
+		result.Instructions = f.texts.instructions(r.Snapshot())
+	})
+	hooks.AddOnUnregisterSession(func(_ context.Context, session server.ClientSession) {
+		go r.ForgetClient(session.SessionID()) // ends when the client's sessions are closed
+	})
+	f.server = server.NewMCPServer("mcpx", options.Version,
+		server.WithToolCapabilities(true),
+		server.WithHooks(hooks),
+		server.WithRecovery(),
+		server.WithInstructions(" "), // replaced by the hooks above
+		server.WithMethodCacheHints(mcp.MethodToolsList, 0, mcp.CacheScopePrivate),
+	)
+	f.server.AddTool(f.inspectTool(""), f.handle)
+	f.server.AddTool(f.execTool(hints{}), f.handle)
+	r.OnChange(func() {
+		select {
+		case f.poke <- struct{}{}:
+		default:
+		}
+	})
+	f.loops.Add(1)
+	go f.announce()
+	return f
+}
+
+// Close ends what New started.
+func (f *Front) Close() {
+	f.closed.Do(func() { close(f.stop) })
+	f.loops.Wait()
+}
+
+// HTTP is the streamable HTTP endpoint of both eras. It trusts its caller to
+// have checked Origin, size and cancellations (package httpd).
+func (f *Front) HTTP() http.Handler {
+	return server.NewStreamableHTTPServer(f.server,
+		server.WithStateful(true),
+		server.WithSessionIdleTTL(30*time.Minute),
+		server.WithHeartbeatInterval(25*time.Second),
+		server.WithStreamableHTTPLogger(f.log),
+	)
+}
+
+// awaitCatalogue waits for servers that were never tried before, at most until
+// StartupWait after the start.
+func (f *Front) awaitCatalogue(ctx context.Context) {
+	ctx, cancel := context.WithDeadline(ctx, f.began.Add(f.options.StartupWait))
+	defer cancel()
+	f.registry.WaitKnown(ctx)
+}
+
+// announceAfter gathers the changes of a moment into one notification.
+const announceAfter = 150 * time.Millisecond
+
+// announce tells the clients when the texts of the tools have changed. A change
+// of state alone changes no text. It ends with Close.
+func (f *Front) announce() {
+	defer f.loops.Done()
+	last := f.texts.inspect(f.registry.Snapshot(), f.budget(""))
+	lastHints := hintsOf(f.registry.Snapshot())
+	for {
+		select {
+		case <-f.poke:
+		case <-f.stop:
+			return
+		}
+		timer := time.NewTimer(announceAfter)
+		select {
+		case <-timer.C:
+		case <-f.stop:
+			timer.Stop()
+			return
+		}
+		snap := f.registry.Snapshot()
+		text, flags := f.texts.inspect(snap, f.budget("")), hintsOf(snap)
+		if text == last && flags == lastHints {
+			continue
+		}
+		last, lastHints = text, flags
+		f.server.SendNotificationToAllClients(mcp.MethodNotificationToolsListChanged, nil)
+	}
+}
+
+// tools are the two tools as the client sees them.
+func (f *Front) tools(client string) []mcp.Tool {
+	snap := f.registry.Snapshot()
+	return []mcp.Tool{
+		f.inspectTool(f.texts.inspect(snap, f.budget(client))),
+		f.execTool(hintsOf(snap)),
+	}
+}
+
+// hints are the annotations that exec can truthfully carry: what all exposed
+// tools have in common.
+type hints struct{ readOnly, destructive, idempotent, openWorld bool }
+
+func hintsOf(snap *catalog.Snapshot) hints {
+	h := hints{readOnly: true, idempotent: true}
+	known := 0
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		if s.State != catalog.Disabled && !s.Known {
+			return hints{destructive: true, openWorld: true}
+		}
+		for j := range s.Tools {
+			t := s.Tools[j].Hints
+			known++
+			h.readOnly = h.readOnly && t.IsReadOnly()
+			h.destructive = h.destructive || t.IsDestructive()
+			h.idempotent = h.idempotent && (t.IsIdempotent() || t.IsReadOnly())
+			h.openWorld = h.openWorld || t.IsOpenWorld()
+		}
+	}
+	if known == 0 {
+		return hints{destructive: true, openWorld: true}
+	}
+	return h
+}
+
+// clientOf is the clientInfo.name of whoever sent the request, in both eras.
+func clientOf(ctx context.Context) string {
+	if info := server.RequestProtocolInfoFromContext(ctx); info != nil && info.ClientInfo != nil {
+		return info.ClientInfo.Name
+	}
+	if session, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok {
+		return session.GetClientInfo().Name
+	}
+	return ""
+}
+
+// sessionOf is the id of the client's session, empty in the modern era over
+// HTTP, which has none.
+func sessionOf(ctx context.Context) string {
+	if session := server.ClientSessionFromContext(ctx); session != nil {
+		return session.SessionID()
+	}
+	return ""
+}
+
+// toolMeta asks Claude Code to load the tools at once and to let long results
+// through (design 7).
+func toolMeta() *mcp.Meta {
+	return &mcp.Meta{AdditionalFields: map[string]any{
+		"anthropic/alwaysLoad":         true,
+		"anthropic/maxResultSizeChars": json.Number("500000"),
+	}}
+}

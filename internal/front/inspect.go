@@ -1,0 +1,212 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/describe"
+	"mcpx/internal/executor"
+	"mcpx/internal/search"
+)
+
+// inspectArguments are the arguments of inspect.
+type inspectArguments struct {
+	Server json.RawMessage `json:"server_name"`
+	Tool   json.RawMessage `json:"tool_name"`
+	Query  json.RawMessage `json:"query"`
+}
+
+func (f *Front) inspect(ctx context.Context, c caller, arguments json.RawMessage) *executor.Result {
+	var args inspectArguments
+	if fault := unpack(InspectTool, arguments, &args); fault != nil {
+		return fault.Result(c.structured)
+	}
+	var q Query
+	var fault *executor.Fault
+	if q.Server, fault = optional("server_name", args.Server); fault == nil {
+		if q.Tool, fault = optional("tool_name", args.Tool); fault == nil {
+			q.Text, fault = optional("query", args.Query)
+		}
+	}
+	if fault != nil {
+		return fault.Result(c.structured)
+	}
+	return f.Inspect(ctx, q, c.structured)
+}
+
+// Query is what inspect is asked for. All of it may be empty.
+type Query struct {
+	Server, Tool, Text string
+}
+
+// Inspect answers a query (design 6). A server that is connecting for the first
+// time is waited for like by exec.
+func (f *Front) Inspect(ctx context.Context, q Query, structured bool) *executor.Result {
+	if q.Server == "" {
+		if q.Tool != "" {
+			return misuse("/server_name: is missing; tool_name needs it").Result(structured)
+		}
+		snap := f.registry.Snapshot()
+		if q.Text != "" {
+			return f.matches(snap, q, structured)
+		}
+		return result(describe.Servers(snap), serversData(snap), structured)
+	}
+	s, fault := f.executor.FindServer(ctx, q.Server)
+	switch {
+	case fault != nil:
+		return fault.Result(structured)
+	case q.Tool != "":
+		return f.single(s, q.Tool, structured)
+	case q.Text != "":
+		return f.matches(f.registry.Snapshot(), q, structured)
+	}
+	text, complete := describe.Server(s, f.describeOptions())
+	return result(text, f.serverData(s, complete), structured)
+}
+
+func (f *Front) describeOptions() describe.Options {
+	return describe.Options{TypeScript: !f.options.JSONSchema, MaxDescription: f.options.MaxDescription, ListingTokens: 3000}
+}
+
+// single describes one tool, or several named with commas. A tool whose own
+// name has the comma wins.
+func (f *Front) single(s *catalog.Server, name string, structured bool) *executor.Result {
+	if tool, ok := s.Tool(name); ok {
+		return result(describe.Tool(s, tool, f.describeOptions()), f.toolsData(s, []*catalog.Tool{tool}), structured)
+	}
+	var tools []*catalog.Tool
+	for _, one := range strings.Split(name, ",") {
+		if one = strings.TrimSpace(one); one == "" {
+			continue
+		}
+		tool, ok := s.Tool(one)
+		if !ok {
+			return executor.ToolNotFound(s, one).Result(structured)
+		}
+		tools = append(tools, tool)
+	}
+	if len(tools) == 0 {
+		return executor.ToolNotFound(s, name).Result(structured)
+	}
+	return result(describe.Tools(s, tools, f.describeOptions()), f.toolsData(s, tools), structured)
+}
+
+// queryLimit is how many tools a query gives at most.
+const queryLimit = 10
+
+func (f *Front) matches(snap *catalog.Snapshot, q Query, structured bool) *executor.Result {
+	hits := f.texts.search(snap).Search(q.Text, search.Options{Server: q.Server, Limit: queryLimit})
+	var found []describe.Match
+	for _, hit := range hits {
+		s, ok := snap.Server(hit.Server)
+		if !ok {
+			continue
+		}
+		if tool, ok := s.Tool(hit.Tool); ok {
+			found = append(found, describe.Match{Server: s, Tool: tool})
+		}
+	}
+	if len(found) == 0 {
+		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", describe.Line(q.Text, 200))
+		return result(text, json.RawMessage(`{"tools":[]}`), structured)
+	}
+	return result(describe.Matches(found, f.describeOptions()), f.matchesData(found), structured)
+}
+
+// result is a text with its data; the text is complete by itself.
+func result(text string, data json.RawMessage, structured bool) *executor.Result {
+	r := &executor.Result{Content: []json.RawMessage{executor.TextBlock(text)}}
+	if structured {
+		r.Structured = data
+	}
+	return r
+}
+
+// encode marshals without escaping <, > and &.
+func encode(v any) json.RawMessage {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil
+	}
+	return bytes.TrimRight(out.Bytes(), "\n")
+}
+
+func serversData(snap *catalog.Snapshot) json.RawMessage {
+	type server struct {
+		Name         string `json:"name"`
+		State        string `json:"state"`
+		Reason       string `json:"reason,omitempty"`
+		Tools        int    `json:"tools"`
+		Instructions string `json:"instructions,omitempty"`
+	}
+	data := struct {
+		Servers []server `json:"servers"`
+	}{Servers: []server{}}
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		data.Servers = append(data.Servers, server{s.Name, string(s.State), s.Reason, len(s.Tools), s.Purpose()})
+	}
+	return encode(data)
+}
+
+// toolData is one tool as data: the schemas as the upstream sent them.
+type toolData struct {
+	Server       string          `json:"server,omitempty"`
+	Name         string          `json:"name"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	Annotations  json.RawMessage `json:"annotations,omitempty"`
+	TypeScript   string          `json:"typescript,omitempty"`
+}
+
+func fullData(server string, t *catalog.Tool) toolData {
+	return toolData{server, t.Name, t.Description, t.InputSchema, t.OutputSchema, t.Annotations, describe.Declaration(t)}
+}
+
+func (f *Front) toolsData(s *catalog.Server, tools []*catalog.Tool) json.RawMessage {
+	data := struct {
+		Server string     `json:"server"`
+		Tools  []toolData `json:"tools"`
+	}{Server: s.Name, Tools: []toolData{}}
+	for _, t := range tools {
+		data.Tools = append(data.Tools, fullData("", t))
+	}
+	return encode(data)
+}
+
+// serverData has names and descriptions only, where the text is a listing.
+func (f *Front) serverData(s *catalog.Server, complete bool) json.RawMessage {
+	tools := make([]*catalog.Tool, len(s.Tools))
+	for i := range s.Tools {
+		tools[i] = &s.Tools[i]
+	}
+	if complete {
+		return f.toolsData(s, tools)
+	}
+	data := struct {
+		Server string     `json:"server"`
+		Tools  []toolData `json:"tools"`
+	}{Server: s.Name, Tools: []toolData{}}
+	for _, t := range tools {
+		data.Tools = append(data.Tools, toolData{Name: t.Name, Description: t.Description})
+	}
+	return encode(data)
+}
+
+func (f *Front) matchesData(found []describe.Match) json.RawMessage {
+	data := struct {
+		Tools []toolData `json:"tools"`
+	}{Tools: []toolData{}}
+	for _, m := range found {
+		data.Tools = append(data.Tools, fullData(m.Server.Name, m.Tool))
+	}
+	return encode(data)
+}

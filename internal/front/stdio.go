@@ -1,0 +1,419 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"mcpx/internal/wire"
+)
+
+// StdioOptions bound what one client over stdio can ask for.
+type StdioOptions struct {
+	// MaxMessage is in bytes; 0 = 64 MiB.
+	MaxMessage int64
+	// Drain bounds the wait for open answers after the end of the input; then
+	// they are cancelled. 0 = 900 ms: clients kill after 2 s.
+	Drain time.Duration
+	// Grace is the same after the end of the context (a signal); 0 = 4 s.
+	Grace time.Duration
+	// MaxOpen bounds the requests under way; reading waits beyond it. 0 = 1000.
+	MaxOpen int
+}
+
+// stdioServer is one client on a pair of pipes. mcp-go answers everything but
+// tools/call, which goes through as raw bytes; mcp-go's own stdio server drops
+// answers at the end of the input and runs five calls at a time.
+type stdioServer struct {
+	front   *Front
+	options StdioOptions
+	out     *wire.Writer
+	session *stdioSession
+
+	nextID  atomic.Int64
+	mu      sync.Mutex
+	cancels map[string]context.CancelFunc // by raw id
+	places  chan struct{}
+	open    sync.WaitGroup // requests whose answer is waited for at the end
+	all     sync.WaitGroup // every goroutine of this server
+}
+
+// ServeStdio answers one client until in ends, ctx is done, or out breaks. Open
+// answers are delivered before it returns. Only whole messages are written to
+// out.
+func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, options StdioOptions) error {
+	if options.MaxMessage <= 0 {
+		options.MaxMessage = 64 << 20
+	}
+	if options.Drain <= 0 {
+		options.Drain = 900 * time.Millisecond
+	}
+	if options.Grace <= 0 {
+		options.Grace = 4 * time.Second
+	}
+	if options.MaxOpen <= 0 {
+		options.MaxOpen = 1000
+	}
+	s := &stdioServer{
+		front: f, options: options,
+		out:     wire.NewWriter(out, wire.Newline),
+		cancels: make(map[string]context.CancelFunc),
+		places:  make(chan struct{}, options.MaxOpen),
+	}
+	s.session = &stdioSession{out: s.out, notes: make(chan mcp.JSONRPCNotification, 256)}
+	if err := f.server.RegisterSession(ctx, s.session); err != nil {
+		return fmt.Errorf("registering the session: %w", err)
+	}
+	defer f.server.UnregisterSession(ctx, s.session.SessionID())
+	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	notes := make(chan struct{})
+	go func() { // ends when cancel is called
+		defer close(notes)
+		s.session.pump(requests)
+	}()
+	err := s.read(ctx, requests, in)
+	s.drain(ctx, cancel)
+	<-notes
+	return err
+}
+
+// drain waits for the open answers, then cancels what is left and waits for its
+// errors to be written.
+func (s *stdioServer) drain(ctx context.Context, cancel context.CancelFunc) {
+	done := make(chan struct{})
+	go func() { // ends with the last request; cancel makes sure that it does
+		s.open.Wait()
+		close(done)
+	}()
+	bound := s.options.Drain
+	if ctx.Err() != nil {
+		bound = s.options.Grace
+	}
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+	cancel()
+	s.all.Wait()
+	<-done
+}
+
+// read takes messages until the input ends. A read that ctx's end leaves behind
+// ends with the process.
+func (s *stdioServer) read(ctx, requests context.Context, in io.Reader) error {
+	type input struct {
+		data []byte
+		err  error
+	}
+	lines := make(chan input)
+	go func() {
+		reader := wire.NewReader(in, s.options.MaxMessage, func([]byte) {
+			s.write(fault(nil, mcp.PARSE_ERROR, "not a JSON-RPC message"))
+		})
+		for {
+			data, err := reader.Read()
+			s.out.SetFraming(reader.Framing())
+			select {
+			case lines <- input{data, err}:
+			case <-requests.Done():
+				return
+			}
+			var large *wire.TooLargeError
+			if err != nil && !errors.As(err, &large) {
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case line := <-lines:
+			var large *wire.TooLargeError
+			switch {
+			case errors.As(line.err, &large):
+				s.write(fault(idIn(large.Head), mcp.INVALID_REQUEST, large.Error()))
+			case errors.Is(line.err, io.EOF) || errors.Is(line.err, io.ErrUnexpectedEOF):
+				return nil
+			case line.err != nil:
+				return fmt.Errorf("reading stdin: %w", line.err)
+			default:
+				s.accept(requests, line.data)
+			}
+		}
+	}
+}
+
+// idIn finds the id in the first bytes of a message that was too long.
+func idIn(head []byte) json.RawMessage {
+	var id json.RawMessage
+	_ = wire.Fields(head, func(key string, value []byte) bool {
+		if key == "id" {
+			id = value
+		}
+		return id == nil
+	})
+	return id
+}
+
+func (s *stdioServer) accept(ctx context.Context, data []byte) {
+	if batch, ok := wire.Batch(data); ok {
+		for _, one := range batch {
+			s.accept(ctx, one)
+		}
+		return
+	}
+	m, err := wire.Parse(data)
+	switch {
+	case err != nil || (m.ID != nil && !json.Valid(data)):
+		s.write(fault(m.ID, mcp.PARSE_ERROR, "invalid JSON"))
+	case m.Method == "notifications/cancelled":
+		s.cancelled(m.Params)
+	case m.Method != "" && m.ID == nil:
+		s.front.server.HandleMessage(s.context(ctx), data)
+	case m.IsResponse():
+		// mcpx asks nothing of its clients.
+	case m.Method == "":
+		s.write(fault(m.ID, mcp.INVALID_REQUEST, "no method"))
+	case m.Method == "initialize":
+		// In turn, so that what follows finds the session ready.
+		s.respond(ctx, m)
+	default:
+		s.spawn(ctx, m)
+	}
+}
+
+func (s *stdioServer) context(ctx context.Context) context.Context {
+	return s.front.server.WithContext(ctx, s.session)
+}
+
+// spawn answers a request in a goroutine, which ends with the answer or with
+// its cancellation.
+func (s *stdioServer) spawn(ctx context.Context, m wire.Message) {
+	select {
+	case s.places <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	key := string(m.ID)
+	s.mu.Lock()
+	s.cancels[key] = cancel
+	s.mu.Unlock()
+	// A subscription lasts as long as the client: nobody waits for its answer.
+	waited := m.Method != string(mcp.MethodSubscriptionsListen)
+	if waited {
+		s.open.Add(1)
+	}
+	s.all.Add(1)
+	go func() {
+		defer s.all.Done()
+		s.respond(ctx, m)
+		s.mu.Lock()
+		delete(s.cancels, key)
+		s.mu.Unlock()
+		cancel()
+		<-s.places
+		if waited {
+			s.open.Done()
+		}
+	}()
+}
+
+func (s *stdioServer) cancelled(params json.RawMessage) {
+	var p struct {
+		ID json.RawMessage `json:"requestId"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	s.mu.Lock()
+	cancel := s.cancels[string(p.ID)]
+	delete(s.cancels, string(p.ID)) // respond sees that it is gone
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// respond answers one request, unless the client took it back meanwhile.
+func (s *stdioServer) respond(ctx context.Context, m wire.Message) {
+	answer := s.answer(ctx, m)
+	if answer == nil {
+		return
+	}
+	if ctx.Err() != nil {
+		s.mu.Lock()
+		_, wanted := s.cancels[string(m.ID)]
+		s.mu.Unlock()
+		if !wanted {
+			return
+		}
+	}
+	s.write(answer)
+}
+
+// answer is the whole response to a request.
+func (s *stdioServer) answer(ctx context.Context, m wire.Message) []byte {
+	if m.Method == "tools/call" {
+		if answer, ok := s.callTool(ctx, m); ok {
+			return answer
+		}
+	}
+	// mcp-go reads ids as float64: it gets one of ours, the client its own.
+	message := append([]byte(`{"jsonrpc":"2.0","id":`), strconv.FormatInt(s.nextID.Add(1), 10)...)
+	message = append(append(message, `,"method":`...), encode(m.Method)...)
+	if m.Params != nil {
+		message = append(append(message, `,"params":`...), m.Params...)
+	}
+	message = append(message, '}')
+	switch response := s.front.server.HandleMessage(s.context(ctx), message).(type) {
+	case mcp.JSONRPCResponse:
+		return reply(m.ID, "result", encode(response.Result))
+	case mcp.JSONRPCError:
+		return reply(m.ID, "error", encode(response.Error))
+	}
+	return nil
+}
+
+// reply is a response with the id as the client wrote it.
+func reply(id json.RawMessage, member string, value json.RawMessage) []byte {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	out := make([]byte, 0, len(value)+len(id)+48)
+	out = append(append(out, `{"jsonrpc":"2.0","id":`...), id...)
+	out = append(append(append(out, `,"`...), member...), `":`...)
+	return append(append(out, value...), '}')
+}
+
+func fault(id json.RawMessage, code int, message string) []byte {
+	return reply(id, "error", encode(struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}{code, message}))
+}
+
+// write sends one message, after the notifications that were queued before it.
+func (s *stdioServer) write(message []byte) {
+	if bytes.ContainsAny(message, "\n\r") {
+		var flat bytes.Buffer
+		if json.Compact(&flat, message) == nil {
+			message = flat.Bytes()
+		}
+	}
+	s.session.write(message)
+}
+
+// stdioSession is the one client of a stdio server, as mcp-go knows it.
+type stdioSession struct {
+	out         *wire.Writer
+	notes       chan mcp.JSONRPCNotification
+	writing     sync.Mutex // held over a write and the notifications before it
+	initialized atomic.Bool
+	info        atomic.Pointer[mcp.Implementation]
+	can         atomic.Pointer[mcp.ClientCapabilities]
+	filter      atomic.Pointer[mcp.SubscriptionFilter]
+}
+
+var (
+	_ server.SessionWithClientInfo         = (*stdioSession)(nil)
+	_ server.SessionWithSubscriptionFilter = (*stdioSession)(nil)
+)
+
+// SessionID implements server.ClientSession.
+func (s *stdioSession) SessionID() string { return "stdio" }
+
+// NotificationChannel implements server.ClientSession.
+func (s *stdioSession) NotificationChannel() chan<- mcp.JSONRPCNotification { return s.notes }
+
+// Initialize implements server.ClientSession.
+func (s *stdioSession) Initialize() { s.initialized.Store(true) }
+
+// Initialized implements server.ClientSession.
+func (s *stdioSession) Initialized() bool {
+	return s.initialized.Load() || s.filter.Load() != nil
+}
+
+// GetClientInfo implements server.SessionWithClientInfo.
+func (s *stdioSession) GetClientInfo() mcp.Implementation {
+	if info := s.info.Load(); info != nil {
+		return *info
+	}
+	return mcp.Implementation{}
+}
+
+// SetClientInfo implements server.SessionWithClientInfo.
+func (s *stdioSession) SetClientInfo(info mcp.Implementation) { s.info.Store(&info) }
+
+// GetClientCapabilities implements server.SessionWithClientInfo.
+func (s *stdioSession) GetClientCapabilities() mcp.ClientCapabilities {
+	if can := s.can.Load(); can != nil {
+		return *can
+	}
+	return mcp.ClientCapabilities{}
+}
+
+// SetClientCapabilities implements server.SessionWithClientInfo.
+func (s *stdioSession) SetClientCapabilities(can mcp.ClientCapabilities) { s.can.Store(&can) }
+
+// SetSubscriptionFilter implements server.SessionWithSubscriptionFilter.
+func (s *stdioSession) SetSubscriptionFilter(filter mcp.SubscriptionFilter) {
+	if filter.IsEmpty() {
+		s.filter.Store(nil)
+		return
+	}
+	s.filter.Store(&filter)
+}
+
+// SubscriptionFilter implements server.SessionWithSubscriptionFilter.
+func (s *stdioSession) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
+	if filter := s.filter.Load(); filter != nil {
+		return *filter, true
+	}
+	return mcp.SubscriptionFilter{}, false
+}
+
+// pump writes the notifications that mcp-go queues, until ctx ends.
+func (s *stdioSession) pump(ctx context.Context) {
+	for {
+		select {
+		case note := <-s.notes:
+			s.writing.Lock()
+			_ = s.out.Write(encode(note))
+			s.writing.Unlock()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// write writes one message behind the notifications that are queued: what
+// belongs to a request never comes after its answer.
+func (s *stdioSession) write(message []byte) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	for {
+		select {
+		case note := <-s.notes:
+			_ = s.out.Write(encode(note))
+			continue
+		default:
+		}
+		_ = s.out.Write(message)
+		return
+	}
+}

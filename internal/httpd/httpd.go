@@ -1,0 +1,125 @@
+// Package httpd is what stands around front on HTTP: who may connect, how much
+// they may send, and whether the process is well.
+package httpd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Options are what a server needs beside its endpoint. All but Endpoint may be
+// zero.
+type Options struct {
+	// Endpoint answers MCP at /mcp.
+	Endpoint http.Handler
+	// MaxBody bounds a request's body, in bytes; 0 = 64 MiB.
+	MaxBody int64
+	// Grace bounds the wait for open requests at the end; 0 = 4 s.
+	Grace time.Duration
+	// Ready reports whether the catalogue is loaded, and what /readyz says.
+	Ready func() (ready bool, info any)
+	// Status is what /status says; nil = no such page.
+	Status func() any
+	// Logger may be nil (discard).
+	Logger *slog.Logger
+}
+
+// BindError is an address that is refused because it is not safe to serve.
+type BindError struct{ Addr string }
+
+func (e *BindError) Error() string {
+	return fmt.Sprintf("refusing to listen on %s: it is reachable from other machines, and there is no authentication", e.Addr)
+}
+
+// Hint says what to do instead.
+func (e *BindError) Hint() string {
+	return "bind to loopback, for example --http 127.0.0.1:8080"
+}
+
+// Listen opens the address. Anything but loopback is refused.
+func Listen(ctx context.Context, addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("reading the address %q: %w", addr, err)
+	}
+	if !isLoopback(host) {
+		return nil, &BindError{Addr: addr}
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+	if tcp, ok := listener.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
+		listener.Close()
+		return nil, &BindError{Addr: addr}
+	}
+	return listener, nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// Serve answers on the listener until ctx ends, then lets open requests finish
+// for at most Options.Grace.
+func Serve(ctx context.Context, listener net.Listener, o Options) error {
+	if o.MaxBody <= 0 {
+		o.MaxBody = 64 << 20
+	}
+	if o.Grace <= 0 {
+		o.Grace = 4 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	// Streams that wait for events would hold Shutdown up: their contexts end
+	// with streams, which is cancelled first. Calls have until Grace.
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	g := newGuard(o)
+	server := &http.Server{
+		Handler:           g.handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ErrorLog:          slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }() // ends with Shutdown or Close
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving HTTP: %w", err)
+	case <-ctx.Done():
+	}
+	g.endStreams()
+	bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), o.Grace)
+	defer stop()
+	err := server.Shutdown(bounded)
+	if errors.Is(err, context.DeadlineExceeded) {
+		cancel()
+		last, stop := context.WithTimeout(context.WithoutCancel(ctx), 200*time.Millisecond)
+		defer stop()
+		_ = server.Shutdown(last)
+		err = server.Close()
+	}
+	<-served
+	return err
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
