@@ -44,10 +44,18 @@ const (
 // minTabled is the share, in percent, of leaves in tables under which TOON is not tried.
 const minTabled = 30
 
+// From this size on, JSON that loses at least this part of its bytes as white space is taken to have
+// fewer tokens without counting the received text, which would cost more than all the rest.
+const (
+	trustBytes = 64 << 10
+	trustPart  = 5
+)
+
 // Text makes the fewest-token faithful text of one text block. One complete JSON object or array
 // becomes compact JSON or TOON; JSON Lines (two lines or more, all of them objects) become TOON as an
-// array, or compact lines; everything else is returned byte for byte. The text never has more
-// tokens than in, by the estimate.
+// array, or compact lines; everything else is returned byte for byte. Escapes that JSON does not
+// need are written as the characters they stand for. The text never has more tokens than in, by the
+// estimate.
 func Text(in string, o Options) Output {
 	asReceived := Output{in, FormText}
 	start := 0
@@ -58,26 +66,40 @@ func Text(in string, o Options) Output {
 		return asReceived
 	}
 	compact, value := minify(in[start:])
-	joined := compact // as an array, what TOON is made of
-	if !value {
+	array := compact
+	if value {
+		compact = unescapeJSON(compact)
+		array = compact
+	} else {
 		lines, ok := minifyLines(in[start:])
 		if !ok {
 			return asReceived
 		}
-		compact, joined = strings.Join(lines, "\n"), "["+strings.Join(lines, ",")+"]"
+		compact = strings.Join(lines, "\n")
+		array = "[" + strings.Join(lines, ",") + "]"
 	}
-	best, cost := Output{compact, FormJSON}, tokens.Estimate(compact)
 	if o.TOON {
-		if text, ok := table(joined); ok {
-			if n := tokens.Estimate(text); n*shareDen <= cost*shareNum {
-				best, cost = Output{text, FormTOON}, n
+		if text, ok := table(array); ok {
+			n := tokens.Estimate(text)
+			if n*shareDen <= tokens.Estimate(compact)*shareNum && n <= tokens.Estimate(in) {
+				return Output{text, FormTOON}
 			}
 		}
 	}
-	if best.Text == in || len(best.Text) > len(in) || cost > tokens.Estimate(in) {
-		return asReceived
+	if compact == in || fewer(compact, in) {
+		return Output{compact, FormJSON}
 	}
-	return best
+	return asReceived
+}
+
+// fewer says whether compact JSON has fewer tokens than the text it was made of. It nearly always
+// has, but ", null" can be fewer tokens than ",null".
+func fewer(compact, in string) bool {
+	saved := len(in) - len(compact)
+	if len(in) >= trustBytes && saved >= len(in)/trustPart {
+		return true
+	}
+	return tokens.Estimate(compact) < tokens.Estimate(in)
 }
 
 // table is the TOON text of compact JSON that is mostly tables.
@@ -87,7 +109,7 @@ func table(compact string) (string, bool) {
 		return "", false
 	}
 	tabled, ok := doc.plan()
-	if !ok || tabled == 0 || tabled*100 < doc.leaves*minTabled {
+	if !ok || tabled*100 < doc.leaves*minTabled || tabled == 0 {
 		return "", false
 	}
 	return doc.encode(len(compact) + len(compact)/8)
@@ -111,7 +133,7 @@ func minifyLines(in string) ([]string, bool) {
 		if !ok {
 			return nil, false
 		}
-		out = append(out, compact)
+		out = append(out, unescapeJSON(compact))
 	}
 	return out, len(out) >= 2
 }

@@ -153,7 +153,7 @@ func (e *encoder) table(i int32, depth int) {
 		e.out = append(e.out, ':')
 	}
 	e.out = append(e.out, ']')
-	end := e.columns(n.table, e.doc.nodes[i+1].count)
+	e.columns(n.table, e.doc.nodes[i+1].count)
 	e.out = append(e.out, ':')
 	for c := i + 1; c < n.next && !e.over; c = e.doc.nodes[c].next {
 		e.line(depth + 1)
@@ -161,12 +161,12 @@ func (e *encoder) table(i int32, depth int) {
 			e.key(e.doc.nodes[c].key)
 			e.out = append(e.out, ": "...)
 		}
-		e.row(c, n.table, end, true)
+		e.row(c)
 	}
 }
 
-// columns writes count columns from f, with their groups, and gives the index behind them.
-func (e *encoder) columns(f, count int32) (end int32) {
+// columns writes count columns from f, with their groups.
+func (e *encoder) columns(f, count int32) {
 	for i := range count {
 		if i == 0 {
 			e.out = append(e.out, '{')
@@ -181,25 +181,19 @@ func (e *encoder) columns(f, count int32) (end int32) {
 		f = col.next
 	}
 	e.out = append(e.out, '}')
-	return f
 }
 
-// row writes the cells of object i in the order of the columns from start to end.
-func (e *encoder) row(i, start, end int32, first bool) {
-	c := i + 1
-	for f := start; f < end; f = e.doc.columns[f].next {
-		c = e.doc.member(i, c, e.doc.columns[f].key)
+// row writes the cells of object i: its scalars, those of nested objects in their place.
+func (e *encoder) row(i int32) {
+	for c := i + 1; c < e.doc.nodes[i].next; c++ {
 		n := &e.doc.nodes[c]
-		if !first {
+		if n.kind == kindObject {
+			continue
+		}
+		e.scalar(n)
+		if c+1 < e.doc.nodes[i].next {
 			e.out = append(e.out, ',')
 		}
-		first = false
-		if n.kind == kindObject {
-			e.row(c, f+1, e.doc.columns[f].next, true)
-		} else {
-			e.scalar(n)
-		}
-		c = n.next
 	}
 }
 

@@ -22,7 +22,8 @@ type column struct {
 	next   int32 // index of the column after this one and all within it
 }
 
-// planner decides the layout of every container, as the reference encoder of TOON 4 does.
+// planner decides the layout of every container, as the reference encoder of TOON 4 does, except that
+// rows with their members in another order than the first are no table.
 type planner struct {
 	doc    *document
 	tabled int  // leaves in tables of at least two rows and in arrays of scalars
@@ -143,47 +144,32 @@ func (p *planner) header(i int32) bool {
 	return true
 }
 
-// row says whether the object i has the columns from start to end, in any order.
+// row says whether the object i has the columns from start to end. The order has to be the same: a
+// table would show the members in the header's, and members keep the order they came in.
 func (p *planner) row(i, start, end int32) bool {
 	n := &p.doc.nodes[i]
 	if n.kind != kindObject || n.count == 0 {
 		return false
 	}
-	fields := int32(0)
 	c := i + 1
 	for f := start; f < end; f = p.doc.columns[f].next {
-		fields++
-		if c = p.doc.member(i, c, p.doc.columns[f].key); c < 0 {
+		if c == n.next {
 			return false
 		}
-		m := &p.doc.nodes[c]
-		col := p.doc.columns[f]
+		m, col := &p.doc.nodes[c], &p.doc.columns[f]
+		if p.doc.str(m.key) != p.doc.str(col.key) {
+			return false
+		}
 		if col.fields == 0 {
 			if m.container() {
 				return false
 			}
-		} else if m.kind != kindObject || m.count != col.fields || !p.row(c, f+1, col.next) {
+		} else if !p.row(c, f+1, col.next) {
 			return false
 		}
 		c = m.next
 	}
-	return n.count == fields
-}
-
-// member finds the member of object i with the key; guess is where it is if the order is as expected.
-// It is -1 where there is none.
-func (d *document) member(i, guess int32, key span) int32 {
-	end := d.nodes[i].next
-	want := d.str(key)
-	if guess < end && d.str(d.nodes[guess].key) == want {
-		return guess
-	}
-	for c := i + 1; c < end; c = d.nodes[c].next {
-		if d.str(d.nodes[c].key) == want {
-			return c
-		}
-	}
-	return -1
+	return c == n.next
 }
 
 func (p *planner) leafColumns(start int32) int {

@@ -9,7 +9,7 @@ import (
 const (
 	maxBytes   = 8 << 20 // of compact JSON
 	maxDepth   = 64      // nested containers; TOON's indentation is quadratic in it
-	maxColumns = 256     // of a table; comparing rows with other key orders is quadratic in it
+	maxColumns = 256     // of a table; a reader has to count cells
 )
 
 type kind uint8

@@ -1,0 +1,81 @@
+package compress
+
+import (
+	"strings"
+	"unicode"
+)
+
+// unescapeJSON writes the escapes of compact JSON in their shortest form: \u4e2d as the character it
+// is, \/ as /, \u000a as \n. Python's json.dumps escapes all that is not ASCII, Go's json.Marshal
+// <, > and &, at two to six tokens a character. The value stays the same. Control and format
+// characters (zero-width, bidi), lone surrogates, quotes and backslashes stay escaped.
+func unescapeJSON(compact string) string {
+	i := strings.IndexByte(compact, '\\')
+	if i < 0 {
+		return compact
+	}
+	var out strings.Builder
+	from := 0 // start of what is not in out yet
+	for i < len(compact) {
+		text, n := shortEscape(compact[i:])
+		if text != "" {
+			if out.Cap() == 0 {
+				out.Grow(len(compact))
+			}
+			out.WriteString(compact[from:i])
+			out.WriteString(text)
+			from = i + n
+		}
+		i += n
+		next := strings.IndexByte(compact[i:], '\\')
+		if next < 0 {
+			break
+		}
+		i += next
+	}
+	if from == 0 {
+		return compact
+	}
+	out.WriteString(compact[from:])
+	return out.String()
+}
+
+// shortEscape gives the shorter text for the escape that s starts with, empty where it stays, and
+// the length of the escape.
+func shortEscape(s string) (text string, n int) {
+	switch s[1] {
+	case '/':
+		return "/", 2
+	case 'u':
+	default:
+		return "", 2
+	}
+	const length = len(`\u0000`)
+	var decoded strings.Builder
+	rest, ok := unescapeRune(&decoded, s[2:])
+	if !ok {
+		return "", length
+	}
+	n = len(s) - len(rest)
+	switch r := decoded.String(); r {
+	case `"`, `\`:
+		return `\` + r, n
+	case "\n":
+		return `\n`, n
+	case "\r":
+		return `\r`, n
+	case "\t":
+		return `\t`, n
+	case "\b":
+		return `\b`, n
+	case "\f":
+		return `\f`, n
+	default:
+		for _, c := range r {
+			if !unicode.IsPrint(c) {
+				return "", n
+			}
+		}
+		return r, n
+	}
+}
