@@ -81,7 +81,12 @@ var modes = map[string]func(){
 		parent(&syscall.SysProcAttr{Setsid: true})
 		io.Copy(io.Discard, os.Stdin)
 	},
-	"parent-unmarked": func() {
+	"parent-setpg-unmarked": func() {
+		os.Unsetenv(markVar)
+		parent(&syscall.SysProcAttr{Setpgid: true})
+		io.Copy(io.Discard, os.Stdin)
+	},
+	"parent-setsid-unmarked": func() {
 		os.Unsetenv(markVar)
 		parent(&syscall.SysProcAttr{Setsid: true})
 		io.Copy(io.Discard, os.Stdin)
@@ -110,7 +115,10 @@ func linger() { <-time.After(time.Minute) }
 
 // self is the environment that makes the test binary a child.
 func self(mode string) []string {
-	return Environment(os.Environ(), map[string]string{modeVar: mode})
+	return Environment(os.Environ(), map[string]string{
+		modeVar:  mode,
+		"GORACE": "atexit_sleep_ms=0", // the race detector keeps programs for a second
+	})
 }
 
 // parent starts a grandchild that ignores TERM, and returns when it does.
@@ -141,7 +149,7 @@ func middle() {
 	r := NewReaper()
 	kinds := []string{"echo", "ignore-term", "parent", "deaf", "flood"}
 	if runtime.GOOS == "linux" {
-		kinds = append(kinds, "parent-setpg", "parent-setsid")
+		kinds = append(kinds, "parent-setpg", "parent-setpg-unmarked", "parent-setsid")
 	}
 	for _, mode := range kinds {
 		p := mustStart(mode, r)

@@ -47,7 +47,7 @@ func TestReaper_Memory(t *testing.T) {
 	fmt.Fprintln(p.Stdin(), "x")
 	readLine(p.Stdout())
 	var rss, threads int
-	eventually(t, 5*time.Second, "the reaper has its name", func() bool {
+	eventually(t, slack, "the reaper has its name", func() bool {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.link.proc.Pid))
 		if err != nil || !strings.Contains(string(b), "mcpx-reaper") {
 			return false
@@ -107,6 +107,8 @@ func TestCarries(t *testing.T) {
 	}
 	defer cmd.Wait()
 	defer in.Close()
+	// A program has no environment yet for a moment after its exec.
+	eventually(t, slack, "its mark is found", func() bool { return carries(cmd.Process.Pid, marks[10]) })
 	for i, mark := range marks {
 		if got, want := carries(cmd.Process.Pid, mark), i == 10; got != want {
 			t.Errorf("mark %d: carried %v, want %v", i+1, got, want)
@@ -154,8 +156,18 @@ func subreaper() {
 			fmt.Println("a child of os/exec:", err)
 		}
 	}
+	for range 20 {
+		p, err := Start(Spec{Command: "/bin/sh", Args: []string{"-c", "exit 5"}}, r)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if <-p.Done(); p.ExitReason() != "exit status 5" {
+			fmt.Println("a child of ours:", p.ExitReason())
+		}
+	}
 	own := func(m member) bool { return m.parent == os.Getpid() && m.state == zombie }
-	for limit := time.Now().Add(2 * time.Second); len(find(own)) > 0; {
+	for limit := time.Now().Add(slack); len(find(own)) > 0; <-time.After(pollFirst) {
 		if time.Now().After(limit) {
 			fmt.Println("zombies while the child runs:", find(own))
 			return
