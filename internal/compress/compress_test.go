@@ -1,0 +1,307 @@
+package compress
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"mcpx/internal/tokens"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestText_Golden shows what the model sees. A file has a comment, input.txt, want.txt and form.
+func TestText_Golden(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "golden", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts := map[string]string{}
+			for _, f := range archive.Files {
+				parts[f.Name] = string(f.Data)
+			}
+			in := strings.TrimSuffix(parts["input.txt"], "\n")
+			out := Text(in, Options{TOON: true})
+			form := fmt.Sprintf("%s, %d tokens of %d\n", out.Form, tokens.Count(out.Text), tokens.Count(in))
+			if *update {
+				archive.Files = []txtar.File{{Name: "input.txt", Data: []byte(in + "\n")},
+					{Name: "form", Data: []byte(form)}, {Name: "want.txt", Data: []byte(out.Text + "\n")}}
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if form != parts["form"] || out.Text+"\n" != parts["want.txt"] {
+				t.Errorf("got %s%s\nwant %s%s", form, out.Text, parts["form"], parts["want.txt"])
+			}
+		})
+	}
+}
+
+// check tests what always holds of Text: the value is the same, and there are no more tokens.
+func check(t *testing.T, name, in string, out Output) {
+	t.Helper()
+	if got, max := tokens.Count(out.Text), tokens.Count(in); got > max {
+		t.Errorf("%s: %d tokens from %d received", name, got, max)
+	}
+	switch out.Form {
+	case FormText:
+		if out.Text != in {
+			t.Errorf("%s: a text was changed", name)
+		}
+	case FormJSON:
+		if !sameValues(in, out.Text) {
+			t.Errorf("%s: JSON says something else: %.300s", name, out.Text)
+		}
+	case FormTOON:
+		got, err := decodeTOON(out.Text)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if items, _ := Items([]byte(in)); !sameJSON(in, got) && !sameValues(in, got) {
+			t.Errorf("%s: TOON says something else than the %d values: %.300s", name, len(items), out.Text)
+		}
+	}
+}
+
+// sameValues says whether two sequences of JSON values, or arrays of them, are the same.
+func sameValues(a, b string) bool {
+	x, err := Items([]byte(a))
+	if err != nil {
+		return false
+	}
+	y, err := Items([]byte(b))
+	if err != nil || len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if !sameJSON(string(x[i]), string(y[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestText_NeverWorse(t *testing.T) {
+	for _, doc := range documents(t) {
+		forms := doc.forms(t)
+		compact := -1
+		if c, ok := forms["compact"]; ok {
+			compact = tokens.Count(c)
+		}
+		for form, in := range forms {
+			for _, toon := range []bool{true, false} {
+				out := Text(in, Options{TOON: toon})
+				check(t, doc.name+" "+form, in, out)
+				if !toon && out.Form == FormTOON {
+					t.Errorf("%s %s: TOON though it is off", doc.name, form)
+				}
+				if n := tokens.Count(out.Text); out.Form != FormText && compact >= 0 && n > compact {
+					t.Errorf("%s %s: %d tokens as %s, compact JSON has %d", doc.name, form, n, out.Form, compact)
+				}
+			}
+		}
+	}
+}
+
+// TestText_Made tries generated documents: every mixture of scalars, spellings and shapes.
+func TestText_Made(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	forms := map[Form]int{}
+	for i := range 500 {
+		compact := makeValue(r, 4)
+		for name, in := range (sample{fmt.Sprint("made ", i), compact}).forms(t) {
+			out := Text(in, Options{TOON: true})
+			forms[out.Form]++
+			check(t, name+" "+compact, in, out)
+		}
+	}
+	for _, f := range []Form{FormText, FormJSON, FormTOON} {
+		if forms[f] < 100 {
+			t.Errorf("%d texts came out as %s, want at least 100", forms[f], f)
+		}
+	}
+}
+
+// makeValue writes a random JSON value of at most depth levels; many are tables.
+func makeValue(r *rand.Rand, depth int) string {
+	scalars := []string{"true", "false", "null", "0", "-1", "1.10", "1e5", "9007199254740993", `"a"`, `"hello world"`, `""`,
+		`" a"`, `"é"`, `"\u4e2d\u6587"`, `"https://a.b/c?d=e"`, `"-"`, `"#x"`, `"1"`, `"a,b"`, `"\"q\""`, `"line\nline"`, `"\u0007"`, `"NULL"`}
+	scalar := func() string { return scalars[r.Intn(len(scalars))] }
+	keys := []string{"id", "name", "a b", "", "é", "x.y", "-", "1", "owner", "value"}
+	if depth == 0 || r.Intn(6) == 0 {
+		return scalar()
+	}
+	var items []string
+	switch r.Intn(4) {
+	case 0: // a table
+		columns := keys[:1+r.Intn(len(keys))]
+		for range 1 + r.Intn(8) {
+			var row []string
+			for _, k := range columns {
+				row = append(row, marshal(k)+":"+scalar())
+			}
+			items = append(items, "{"+strings.Join(row, ",")+"}")
+		}
+		return "[" + strings.Join(items, ",") + "]"
+	case 1: // an object
+		for _, k := range keys[:r.Intn(len(keys))] {
+			items = append(items, marshal(k)+":"+makeValue(r, depth-1))
+		}
+		return "{" + strings.Join(items, ",") + "}"
+	case 2: // a keyed table
+		for _, k := range keys[:r.Intn(len(keys))] {
+			items = append(items, marshal(k)+`:{"v":`+scalar()+`,"w":{"x":`+scalar()+`}}`)
+		}
+		return "{" + strings.Join(items, ",") + "}"
+	}
+	for range r.Intn(5) {
+		items = append(items, makeValue(r, depth-1))
+	}
+	return "[" + strings.Join(items, ",") + "]"
+}
+
+func TestText(t *testing.T) {
+	table := strings.Repeat(`{"id":1,"name":"some name","state":"open"},`, 10)
+	lines := strings.ReplaceAll(table, "},", "}\n")
+	tests := []struct {
+		name, in string
+		form     Form
+		want     string // where it is not in
+	}{
+		{"empty", "", FormText, ""},
+		{"blank", " \n", FormText, ""},
+		{"prose", "{ is not JSON", FormText, ""},
+		{"prose with JSON", `Result: {"a": 1}`, FormText, ""},
+		{"JSON with prose", `{"a": 1} was the result`, FormText, ""},
+		{"scalar", " 1.10 ", FormText, ""},
+		{"string", `"{\"a\": 1}"`, FormText, ""},
+		{"true", "true", FormText, ""},
+		{"byte order mark", "\ufeff{\"a\": 1}", FormText, ""},
+		{"compact already", `{"a":1}`, FormJSON, `{"a":1}`},
+		{"trimmed", "\n\t{\n  \"a\": 1\n}\r\n", FormJSON, `{"a":1}`},
+		{"literals", "[\n  1.10,\n  -0,\n  1E400,\n  \"\\ud800\"\n]", FormJSON, `[1.10,-0,1E400,"\ud800"]`},
+		{"duplicate keys", "{\n  \"a\": 1,\n  \"a\": 2\n}", FormJSON, `{"a":1,"a":2}`},
+		{"escapes", `{"a":"\u4e2d\u6587 \u003ca\u003e \/ \u00e9\ud83d\ude00"}`, FormJSON, `{"a":"中文 <a> / é😀"}`},
+		{"escapes that stay", `["\u0000\u001b\u200b\u202e\u2028\ufeff\u0022\u005c\ud83d\\u0041"]`, FormJSON,
+			`["\u0000\u001b\u200b\u202e\u2028\ufeff\"\\\ud83d\\u0041"]`},
+		{"two objects on a line", `{"a": 1} {"b": 2}`, FormText, ""},
+		{"one line", "{\"a\": 1}\n", FormJSON, `{"a":1}`},
+		{"lines", "{\"a\":  1}\r\n\n{\"b\":  [1, 2]}\n", FormJSON, "{\"a\":1}\n{\"b\":[1,2]}"},
+		{"lines of arrays", "[1,  2]\n[3,  4]", FormText, ""},
+		{"a line too many", "{\"a\":  1}\n{\"b\":  2}\nend", FormText, ""},
+		{"table", "[" + table[:len(table)-1] + "]", FormTOON, "[10]{id,name,state}:" + strings.Repeat("\n  1,some name,open", 10)},
+		{"lines of a table", lines, FormTOON, "[10]{id,name,state}:" + strings.Repeat("\n  1,some name,open", 10)},
+		{"invalid UTF-8", "[\n  \"\xff\"\n]", FormJSON, "[\"\xff\"]"},
+		{"code", "[x for x in y]", FormText, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			want := tt.want
+			if tt.form == FormText {
+				want = tt.in
+			}
+			out := Text(tt.in, Options{TOON: true})
+			if out != (Output{want, tt.form}) {
+				t.Errorf("got %s %q\nwant %s %q", out.Form, out.Text, tt.form, want)
+			}
+			check(t, tt.name, tt.in, out)
+		})
+	}
+}
+
+// TestText_Table prints what is saved, by class of document.
+func TestText_Table(t *testing.T) {
+	type sums struct{ documents, toon, received, minified, sent int }
+	classes := map[string]*sums{}
+	for _, doc := range corpusDocuments(t) {
+		if !json.Valid([]byte(doc.text)) {
+			continue
+		}
+		out := Text(doc.text, Options{TOON: true})
+		minified, _ := minify(doc.text)
+		for _, name := range []string{doc.class(), "all but made"} {
+			if doc.made() && name != doc.class() {
+				continue
+			}
+			s := classes[name]
+			if s == nil {
+				s = new(sums)
+				classes[name] = s
+			}
+			s.documents++
+			s.toon += b2i(out.Form == FormTOON)
+			s.received += tokens.Count(doc.text)
+			s.minified += tokens.Count(minified)
+			s.sent += tokens.Count(out.Text)
+		}
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "\n%-14s %9s %5s %9s %9s %9s %14s", "class", "documents", "TOON", "received", "minified", "sent", "sent/minified")
+	for _, name := range slices.Sorted(maps.Keys(classes)) {
+		s := classes[name]
+		fmt.Fprintf(&out, "\n%-14s %9d %5d %9d %9d %9d %14.3f", name, s.documents, s.toon, s.received, s.minified, s.sent,
+			float64(s.sent)/float64(s.minified))
+		if s.sent > s.minified || s.minified > s.received {
+			t.Errorf("%s: %d received, %d minified, %d sent", name, s.received, s.minified, s.sent)
+		}
+	}
+	t.Log(out.String())
+}
+
+func FuzzText(f *testing.F) {
+	for _, doc := range committed(f) {
+		if len(doc.text) < 2000 {
+			f.Add(doc.text)
+		}
+	}
+	for _, text := range awkward {
+		f.Add(text)
+	}
+	f.Add("{\"a\":1}\n{\"a\":2}\n{\"a\":3}")
+	f.Fuzz(func(t *testing.T, in string) {
+		raw := []byte(in)
+		out := Text(in, Options{TOON: true})
+		if tokens.Estimate(out.Text) > tokens.Estimate(in) {
+			t.Errorf("%q became more tokens: %q", in, out.Text)
+		}
+		if out.Form == FormText && out.Text != in || out.Form == FormJSON && !sameValues(in, out.Text) {
+			t.Errorf("%q became %s %q", in, out.Form, out.Text)
+		}
+		minified, ok := Minify(raw)
+		if ok != json.Valid(raw) {
+			t.Fatalf("Minify says %v for %q, json.Valid does not", ok, in)
+		}
+		if _, err := Items(raw); ok && err != nil {
+			t.Errorf("Items of %q: %v", in, err)
+		}
+		Shape(raw, 100)
+		if !ok {
+			return
+		}
+		if !Equal(raw, minified) || !sameJSON(in, string(minified)) {
+			t.Errorf("Minify makes %q of %q", minified, in)
+		}
+		text, ok := Encode(raw)
+		if !ok {
+			return
+		}
+		if got, err := decodeTOON(text); err != nil || !sameJSON(in, got) {
+			t.Errorf("TOON of %q is %q, which decodes to %q: %v", in, text, got, err)
+		}
+	})
+}
