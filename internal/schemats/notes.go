@@ -1,0 +1,330 @@
+package schemats
+
+import (
+	"strings"
+	"unicode"
+)
+
+// description is the text that a schema gives of itself: its description, else a
+// title that says more than a name does. Uncut.
+func description(v *value) string {
+	if d := clean(v.str("description")); d != "" {
+		return d
+	}
+	if t := clean(v.str("title")); strings.Contains(t, " ") && len(t) > 24 {
+		return t
+	}
+	return ""
+}
+
+// noteText joins notes for a comment; without constraints only what must be said.
+func noteText(notes []note, constraints bool) string {
+	var b strings.Builder
+	for _, n := range notes {
+		if !constraints && !n.must {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(n.text)
+	}
+	return b.String()
+}
+
+// sentinel reports the bounds that zod writes for "any safe integer", and those
+// of int64 and float64.
+func sentinel(text string) bool {
+	switch strings.TrimPrefix(text, "-") {
+	case "9007199254740991", "9007199254740992", "9223372036854775807", "9223372036854775808", "1.7976931348623157e+308", "1.7976931348623157e308":
+		return true
+	}
+	return false
+}
+
+func number(v *value, key string) string {
+	if m := v.get(key); m != nil && m.kind == jNumber {
+		return m.text
+	}
+	return ""
+}
+
+// span writes a range: "1..5", ">=1", "<=5", or "5" where both are the same.
+func span(least, most string) string {
+	switch {
+	case least == "" && most == "":
+		return ""
+	case least == most:
+		return least
+	case most == "":
+		return ">=" + least
+	case least == "":
+		return "<=" + most
+	}
+	return least + ".." + most
+}
+
+func numberNotes(v *value, integer bool) []note {
+	var out []note
+	if integer {
+		out = append(out, note{text: "int"})
+	}
+	least, most := number(v, "minimum"), number(v, "maximum")
+	above, below := number(v, "exclusiveMinimum"), number(v, "exclusiveMaximum")
+	// Draft 4: a boolean that makes minimum exclusive.
+	if v.get("exclusiveMinimum").isTrue() {
+		least, above = "", least
+	}
+	if v.get("exclusiveMaximum").isTrue() {
+		most, below = "", most
+	}
+	if sentinel(least) {
+		least = ""
+	}
+	if sentinel(most) {
+		most = ""
+	}
+	if s := span(least, most); s != "" {
+		if least == most {
+			s = "=" + s
+		}
+		out = append(out, note{text: s})
+	}
+	if above != "" && !sentinel(above) {
+		out = append(out, note{text: ">" + above})
+	}
+	if below != "" && !sentinel(below) {
+		out = append(out, note{text: "<" + below})
+	}
+	if m := number(v, "multipleOf"); m != "" && !(integer && m == "1") {
+		out = append(out, note{text: "multiple of " + m})
+	}
+	if f := v.str("format"); f != "" && f != "double" && f != "float" && f != "int64" {
+		out = append(out, note{text: clean(f)})
+	}
+	return out
+}
+
+func stringNotes(v *value) []note {
+	var out []note
+	if f := clean(v.str("format")); f != "" {
+		out = append(out, note{text: f})
+	}
+	least, most := number(v, "minLength"), number(v, "maxLength")
+	if least == "0" {
+		least = ""
+	}
+	switch {
+	case least == "1" && most == "":
+		out = append(out, note{text: "non-empty"})
+	case least != "" || most != "":
+		out = append(out, note{text: "length " + span(least, most)})
+	}
+	if p := v.get("pattern"); p != nil && p.kind == jString && !redundantPattern(v.str("format")) {
+		out = append(out, note{text: "/" + cut(clean(p.text), 400) + "/"})
+	}
+	if m := clean(v.str("contentMediaType")); m != "" {
+		out = append(out, note{text: m})
+	}
+	if e := clean(v.str("contentEncoding")); e != "" {
+		out = append(out, note{text: e})
+	}
+	return out
+}
+
+// redundantPattern: zod writes the long pattern of a format beside its name.
+func redundantPattern(format string) bool {
+	switch format {
+	case "email", "uuid", "date", "date-time", "time", "ipv4", "ipv6", "duration":
+		return true
+	}
+	return false
+}
+
+// looseNotes are the constraints of a schema that names no type.
+func (c *converter) looseNotes(v *value) []note {
+	return addNotes(stringNotes(v), numberNotes(v, false))
+}
+
+func objectNotes(v *value) []note {
+	least := number(v, "minProperties")
+	if least == "0" {
+		least = ""
+	}
+	if s := span(least, number(v, "maxProperties")); s != "" {
+		return []note{{text: s + " keys"}}
+	}
+	return nil
+}
+
+// arrayNotes are the counts of an array; of a tuple only those that its fixed
+// elements leave open.
+func arrayNotes(v *value, fixed int) []note {
+	var out []note
+	least, most := number(v, "minItems"), number(v, "maxItems")
+	if n := v.count("minItems"); n >= 0 && n <= fixed {
+		least = ""
+	}
+	if n := v.count("maxItems"); n >= 0 && n <= fixed && fixed > 0 {
+		most = ""
+	}
+	switch s := span(least, most); {
+	case least == "1" && most == "":
+		out = append(out, note{text: "non-empty"})
+	case s == "1":
+		out = append(out, note{text: "1 item"})
+	case s != "":
+		out = append(out, note{text: s + " items"})
+	}
+	if v.get("uniqueItems").isTrue() {
+		out = append(out, note{text: "unique"})
+	}
+	return out
+}
+
+// quote says a keyword with its JSON, as far as it is short.
+func (c *converter) quote(label string, v *value) note {
+	text, whole := appendJSON(nil, v, maxSaid)
+	s := clean(string(text))
+	if !whole {
+		c.lossy = true
+		s = cut(s, maxSaid)
+		if !strings.HasSuffix(s, "...") {
+			s += "..."
+		}
+	}
+	return note{label + ": " + s, true}
+}
+
+// unsaid are the keywords that have no TypeScript.
+var unsaid = [...]string{
+	"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies", "contains", "minContains", "maxContains",
+	"unevaluatedItems", "unevaluatedProperties", "contentSchema",
+}
+
+// said collects the notes of a schema that belong to no single type: what must
+// be quoted, then default, examples and marks.
+func (c *converter) said(v *value, t *typ) []note {
+	var out []note
+	for _, k := range unsaid {
+		m := v.get(k)
+		if m == nil || c.expressed(k, m, v, t) {
+			continue
+		}
+		out = append(out, c.quote(k, m))
+	}
+	if d := v.get("default"); d != nil {
+		text, _ := appendJSON(nil, d, maxSaid)
+		out = append(out, note{text: "default " + cut(clean(string(text)), maxSaid)})
+	}
+	if e := v.get("examples"); e.isArray() && len(e.items) > 0 {
+		text, _ := appendJSON(nil, e.items[0], 120)
+		out = append(out, note{text: "e.g. " + cut(clean(string(text)), 120)})
+	}
+	for _, k := range [...]string{"deprecated", "readOnly", "writeOnly"} {
+		if v.get(k).isTrue() {
+			out = append(out, note{text: k})
+		}
+	}
+	return out
+}
+
+// expressed reports keywords that say nothing, or what the type already says.
+func (c *converter) expressed(k string, m, v *value, t *typ) bool {
+	switch k {
+	case "unevaluatedProperties", "unevaluatedItems":
+		if m.isTrue() || m.isObject() && len(m.members) == 0 {
+			return true
+		}
+		s := t.settled()
+		if k == "unevaluatedItems" {
+			return m.isFalse() && s.kind == tTuple && s.elem == nil
+		}
+		// A type that lists its keys reads as closed.
+		return m.isFalse() && s.kind == tObject && len(s.indexes) == 0 && len(s.props) > 0
+	case "then", "else":
+		return v.get("if") == nil
+	case "not":
+		return m.isFalse() || t.kind == tNever
+	case "contains":
+		return m.isTrue()
+	case "minContains", "maxContains":
+		return v.get("contains") == nil
+	}
+	return false
+}
+
+// nameFrom makes an identifier of a hint: what is no letter or digit is dropped,
+// or joined by an underscore.
+func nameFrom(hint string) string {
+	var b strings.Builder
+	gap := false
+	for _, c := range hint {
+		if c < unicode.MaxASCII && (c == '_' || c == '$' || unicode.IsLetter(c) || unicode.IsDigit(c)) {
+			if gap && b.Len() > 0 {
+				b.WriteByte('_')
+			}
+			gap = false
+			b.WriteRune(c)
+		} else {
+			gap = true
+		}
+		if b.Len() >= 60 {
+			break
+		}
+	}
+	s := b.String()
+	if s == "" {
+		return "T"
+	}
+	if s[0] >= '0' && s[0] <= '9' {
+		return "T" + s
+	}
+	return s
+}
+
+// saidNot drops the constraints that the description says already: a default
+// that it names, a bound that it gives. Saying them twice only costs tokens.
+func saidNot(notes []note, desc string) []note {
+	if desc == "" || len(notes) == 0 {
+		return notes
+	}
+	lower := strings.ToLower(desc)
+	var out []note
+	for _, n := range notes {
+		if !n.must && repeats(n.text, lower) {
+			continue
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+func repeats(note, desc string) bool {
+	if v, ok := strings.CutPrefix(note, "default "); ok {
+		v = strings.ToLower(strings.Trim(v, `"`))
+		_, after, found := strings.Cut(desc, "default")
+		return found && v != "" && len(after) > 0 && hasWord(cut(after, 24+len(v)), v)
+	}
+	return false
+}
+
+// hasWord reports whether w stands in s without a letter or digit around it.
+func hasWord(s, w string) bool {
+	for from := 0; ; {
+		i := strings.Index(s[from:], w)
+		if i < 0 {
+			return false
+		}
+		i += from
+		end := i + len(w)
+		if (i == 0 || !wordByte(s[i-1])) && (end == len(s) || !wordByte(s[end])) {
+			return true
+		}
+		from = i + 1
+	}
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}

@@ -1,0 +1,500 @@
+package schemats
+
+import (
+	"strconv"
+	"strings"
+)
+
+// How tightly the place binds that a type is written in.
+const (
+	loose = iota
+	inUnion
+	inInter
+	inSuffix // before [] or ?
+)
+
+const (
+	// lineWidth is about how long a line of types may get, in bytes.
+	lineWidth = 100
+	// maxOutput bounds the text of one schema: what comes after is cut with a comment.
+	maxOutput = 256 << 10
+	// maxText bounds one description where the caller sets no limit, in runes.
+	maxText = 20_000
+	indent  = " "
+)
+
+// printer writes types. One is used for one text.
+type printer struct {
+	b []byte
+	o Options
+	// limit bounds b; at the limit the rest is cut (or, in a trial, given up).
+	limit int
+	// trial: the text is wanted only if it fits and has no description.
+	trial bool
+	over  bool
+	// plain: types only, nothing named, objects below levels written as "object",
+	// long enums as their type (listings).
+	plain  bool
+	levels int
+}
+
+func (p *printer) write(parts ...string) {
+	for _, s := range parts {
+		p.b = append(p.b, s...)
+	}
+	if len(p.b) > p.limit {
+		p.over = true
+	}
+}
+
+// resolve follows references that are written in place.
+func (p *printer) resolve(t *typ) *typ {
+	for i := 0; t.kind == tRef && (!t.def.named || p.plain); i++ {
+		if i > 100 || p.plain && t.def.recursive {
+			return unknownType
+		}
+		t = t.def.body.withDocs(t.desc, t.notes)
+	}
+	return t
+}
+
+// docs is what a comment says about t: description and notes, those of array
+// elements included, since an element has no line of its own.
+func (p *printer) docs(t *typ) (desc, notes string) {
+	t = p.resolve(t)
+	if p.o.Descriptions {
+		limit := p.o.MaxDescription
+		if limit <= 0 || limit > maxText {
+			limit = maxText
+		}
+		desc = cut(t.desc, limit)
+	}
+	notes = noteText(saidNot(t.notes, desc), p.o.Constraints)
+	if t.kind == tArray {
+		d, n := p.docs(t.elem)
+		if p.resolve(t.elem).kind == tRef {
+			d, n = "", ""
+		}
+		if d != "" && d != desc {
+			desc = joinText(desc, "each: "+d)
+		}
+		if n != "" {
+			if notes != "" {
+				notes += "; "
+			}
+			notes += "each " + n
+		}
+	}
+	return desc, notes
+}
+
+func sentence(desc, notes string) string {
+	if desc == "" || notes == "" {
+		return desc + notes
+	}
+	switch desc[len(desc)-1] {
+	case '.', '!', '?', ':', ')':
+		return desc + " " + notes
+	}
+	return desc + "; " + notes
+}
+
+// comment writes the docs of t behind it, as a block comment.
+func (p *printer) comment(t *typ) {
+	if p.plain {
+		return
+	}
+	desc, notes := p.docs(t)
+	if p.trial && desc != "" {
+		p.over = true
+	}
+	if text := sentence(desc, notes); text != "" {
+		p.write(" /* ", blockText(text), " */")
+	}
+}
+
+// inline writes t without its own docs, on one line.
+func (p *printer) inline(t *typ, place int) {
+	if p.over {
+		if !p.trial {
+			p.write("unknown")
+		}
+		return
+	}
+	t = p.resolve(t)
+	switch t.kind {
+	case tUnknown:
+		p.write("unknown")
+	case tNever:
+		p.write("never")
+	case tPrim, tLit:
+		p.write(t.text)
+	case tRef:
+		p.write(t.def.name)
+	case tArray:
+		p.inline(t.elem, inSuffix)
+		p.write("[]")
+	case tTuple:
+		p.tuple(t, func(m *typ, place int) { p.inline(m, place); p.comment(m) })
+	case tUnion:
+		p.union(t, place, func(m *typ) { p.inline(m, inUnion); p.comment(m) })
+	case tInter:
+		p.joined(t.members, " & ", place >= inInter, func(m *typ) { p.inline(m, inInter); p.comment(m) })
+	case tObject:
+		p.object(t)
+	}
+}
+
+func (p *printer) joined(members []*typ, sep string, parens bool, each func(*typ)) {
+	if parens {
+		p.write("(")
+	}
+	for i, m := range members {
+		if i > 0 {
+			p.write(sep)
+		}
+		if p.over {
+			p.write("unknown /* cut: ", strconv.Itoa(len(members)-i), " more */")
+			break
+		}
+		each(m)
+	}
+	if parens {
+		p.write(")")
+	}
+}
+
+// maxListed is the number of enum values that a listing spells out.
+const maxListed = 40
+
+func (p *printer) union(t *typ, place int, each func(*typ)) {
+	if p.plain && len(t.members) > maxListed && allSimple(t.members) {
+		p.write(literalOf(t.members[0].text), " /* ", strconv.Itoa(len(t.members)), " values */")
+		return
+	}
+	p.joined(t.members, " | ", place > inUnion, each)
+}
+
+func (p *printer) tuple(t *typ, each func(*typ, int)) {
+	p.write("[")
+	for i, m := range t.members {
+		if i > 0 {
+			p.write(", ")
+		}
+		if p.over {
+			break
+		}
+		if i < t.required {
+			each(m, loose)
+			continue
+		}
+		each(m, inSuffix)
+		p.write("?")
+	}
+	if t.elem != nil {
+		if len(t.members) > 0 {
+			p.write(", ")
+		}
+		p.write("...")
+		each(t.elem, inSuffix)
+		p.write("[]")
+	}
+	p.write("]")
+}
+
+// record writes an object without listed properties; false where it has some.
+func (p *printer) record(t *typ) bool {
+	switch {
+	case len(t.props) > 0 || len(t.indexes) > 1:
+		return false
+	case t.keys != nil:
+		p.write("Partial<Record<")
+		p.inline(t.keys, loose)
+		p.write(", ")
+		if len(t.indexes) == 1 {
+			p.inline(t.indexes[0].t, loose)
+			p.comment(t.indexes[0].t)
+		} else {
+			p.write("unknown")
+		}
+		p.write(">>")
+	case len(t.indexes) == 0 && t.closed:
+		p.write("Record<string, never>")
+	case len(t.indexes) == 0:
+		p.open()
+	default:
+		x := t.indexes[0]
+		if p.plain && x.t.kind == tUnknown {
+			p.write("object")
+			return true
+		}
+		// A type argument is resolved at once, where a recursive name is not
+		// known yet: an index signature is not.
+		if x.key != "string" || named(p.resolve(x.t)) {
+			return false
+		}
+		p.write("Record<string, ")
+		p.inline(x.t, loose)
+		p.indexComment(x)
+		p.write(">")
+	}
+	return true
+}
+
+func (p *printer) open() {
+	if p.plain {
+		p.write("object")
+		return
+	}
+	p.write("Record<string, unknown>")
+}
+
+// named reports whether t reaches a type's name without an object between.
+func named(t *typ) bool {
+	switch t.kind {
+	case tRef:
+		return t.def.named || named(t.def.body)
+	case tUnion, tInter, tTuple:
+		for _, m := range t.members {
+			if named(m) {
+				return true
+			}
+		}
+	case tArray:
+		return named(t.elem)
+	}
+	return false
+}
+
+func (p *printer) indexComment(x index) {
+	if p.plain {
+		return
+	}
+	if x.say == "" {
+		p.comment(x.t)
+		return
+	}
+	p.write(" /* ", blockText(p.sayIndex(x)), " */")
+}
+
+func (p *printer) sayIndex(x index) string {
+	if x.other == nil {
+		desc, notes := p.docs(x.t)
+		return sentence(x.say, sentence(desc, notes))
+	}
+	q := *p
+	q.b, q.limit, q.trial, q.over, q.plain, q.levels = nil, 400, false, false, true, 3
+	q.inline(x.other, loose)
+	return clean(x.say + stripComments(string(q.b)))
+}
+
+// stripComments keeps a comment inside a comment from ending it.
+func stripComments(s string) string {
+	return strings.NewReplacer("/* ", "(", " */", ")").Replace(s)
+}
+
+func (p *printer) object(t *typ) {
+	if p.plain && p.levels <= 0 && len(t.props) > 0 {
+		p.write("object")
+		return
+	}
+	if p.record(t) {
+		return
+	}
+	p.levels--
+	p.write("{")
+	for i := range t.props {
+		if i > 0 {
+			p.write("; ")
+		}
+		if p.over {
+			p.write("/* cut */")
+			break
+		}
+		q := &t.props[i]
+		p.write(propertyKey(q.key), mark(q.optional))
+		p.inline(q.t, loose)
+		p.comment(q.t)
+	}
+	for i, x := range t.indexes {
+		if p.plain && x.t.kind == tUnknown {
+			continue
+		}
+		if i > 0 || len(t.props) > 0 {
+			p.write("; ")
+		}
+		p.write("[k: ", x.key, "]: ")
+		p.inline(x.t, loose)
+		p.indexComment(x)
+	}
+	p.write("}")
+	p.levels++
+}
+
+func mark(optional bool) string {
+	if optional {
+		return "?: "
+	}
+	return ": "
+}
+
+// try writes t inline if that fits on the line and loses no description. room is
+// what is left of the line.
+func (p *printer) try(t *typ, room int) bool {
+	if room < 20 {
+		room = 20
+	}
+	at := len(p.b)
+	q := *p
+	q.limit, q.trial, q.over = at+room, true, false
+	q.inline(t, loose)
+	if q.over {
+		p.b = q.b[:at]
+		return false
+	}
+	p.b = q.b
+	return true
+}
+
+// value writes t without its own docs, on several lines where it must. lead is
+// written behind the first brace. depth is the indentation of the lines inside.
+func (p *printer) value(t *typ, place, depth int, lead string) {
+	if p.over {
+		p.write("unknown /* cut */")
+		return
+	}
+	t = p.resolve(t)
+	switch t.kind {
+	case tObject:
+		at := len(p.b)
+		if lead == "" && p.try(t, lineWidth-depth) {
+			return
+		}
+		p.b = p.b[:at]
+		p.block(t, depth, lead)
+	case tArray:
+		p.value(t.elem, inSuffix, depth, lead)
+		p.write("[]")
+	case tTuple:
+		p.tuple(t, func(m *typ, place int) { p.value(m, place, depth, ""); p.comment(m) })
+	case tUnion:
+		p.union(t, place, func(m *typ) { p.value(m, inUnion, depth, ""); p.comment(m) })
+	case tInter:
+		p.joined(t.members, " & ", place >= inInter, func(m *typ) { p.value(m, inInter, depth, ""); p.comment(m) })
+	default:
+		p.inline(t, place)
+	}
+}
+
+// block writes an object with one property a line.
+func (p *printer) block(t *typ, depth int, lead string) {
+	if len(t.props) == 0 && len(t.indexes) == 1 && p.wrapped(t, depth) || len(t.props) == 0 && len(t.indexes) == 0 && p.record(t) {
+		return
+	}
+	p.write("{", lineComment(lead), "\n")
+	inner := strings.Repeat(indent, depth+1)
+	for i := range t.props {
+		if p.over {
+			p.write(inner, "// cut: ", strconv.Itoa(len(t.props)-i), " more\n")
+			break
+		}
+		q := &t.props[i]
+		p.line(inner, propertyKey(q.key)+mark(q.optional), q.t, depth+1, "")
+		p.write("\n")
+	}
+	for _, x := range t.indexes {
+		p.write(inner, "[k: ", x.key, "]: ")
+		if x.say != "" {
+			p.inline(x.t, loose)
+			p.write(" // ", p.sayIndex(x), "\n")
+			continue
+		}
+		p.value(x.t, loose, depth+1, "")
+		p.comment(x.t)
+		p.write("\n")
+	}
+	p.write(strings.Repeat(indent, depth), "}")
+}
+
+// wrapped writes a record whose values need several lines.
+func (p *printer) wrapped(t *typ, depth int) bool {
+	x := t.indexes[0]
+	if x.key != "string" || x.say != "" || t.keys != nil || named(p.resolve(x.t)) {
+		return false
+	}
+	p.write("Record<string, ")
+	p.value(x.t, loose, depth, "")
+	p.comment(x.t)
+	p.write(">")
+	return true
+}
+
+func lineComment(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " // " + text
+}
+
+// line writes `key: type<end> // docs`. Where the type takes several lines, the
+// docs stand behind its first brace, or on a line before.
+func (p *printer) line(inner, key string, t *typ, depth int, end string) {
+	text := sentence(p.docs(t))
+	at := len(p.b)
+	p.write(inner, key)
+	room := lineWidth - (len(p.b) - at) - len(end)
+	if !p.multiline(t, room) {
+		p.inline(t, loose)
+		p.write(end, lineComment(text))
+		return
+	}
+	if p.braced(t) {
+		p.value(t, loose, depth, text)
+		p.write(end)
+		return
+	}
+	if text != "" {
+		p.b = p.b[:at]
+		p.write(inner, "// ", text, "\n", inner, key)
+	}
+	p.value(t, loose, depth, "")
+	p.write(end)
+}
+
+// multiline reports whether t has an object that must be written as a block.
+func (p *printer) multiline(t *typ, room int) bool {
+	if p.over || !p.hasObject(t, 0) {
+		return false
+	}
+	q := *p
+	at := len(p.b)
+	fits := q.try(t, room)
+	p.b = q.b[:at]
+	return !fits
+}
+
+func (p *printer) hasObject(t *typ, depth int) bool {
+	t = p.resolve(t)
+	switch t.kind {
+	case tObject:
+		return true
+	case tArray:
+		return p.hasObject(t.elem, depth)
+	case tUnion, tInter, tTuple:
+		for _, m := range t.members {
+			if p.hasObject(m, depth+1) {
+				return true
+			}
+		}
+		return t.elem != nil && p.hasObject(t.elem, depth)
+	}
+	return false
+}
+
+// braced reports whether the text of t begins with the brace of an object whose
+// properties have lines of their own.
+func (p *printer) braced(t *typ) bool {
+	for t = p.resolve(t); t.kind == tArray; t = p.resolve(t.elem) {
+	}
+	return t.kind == tObject && (len(t.props) > 0 || len(t.indexes) > 1)
+}

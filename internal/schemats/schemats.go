@@ -1,0 +1,160 @@
+// Package schemats writes JSON Schema as TypeScript, for language models: types
+// say the same as the schema in a fraction of the tokens, and what no type says
+// stands in short comments. It is pure, keeps the order of keys and the literals
+// of numbers, fetches nothing, and bounds its work and its text whatever the
+// schema is. Drafts 4 to 2020-12 are read alike.
+//
+// A part that cannot be read costs only that part: it becomes
+// `unknown /* why */`.
+package schemats
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Options controls how much of a schema is written.
+type Options struct {
+	// Descriptions writes descriptions as comments.
+	Descriptions bool
+	// Constraints writes defaults, formats, ranges, patterns, int-ness and item
+	// counts as short comments. What no type can express is written without it too.
+	Constraints bool
+	// MaxDescription cuts each description of a property to this many runes, on a
+	// word with "..."; 0 = no cut.
+	MaxDescription int
+}
+
+// Tool is what a signature is made of.
+type Tool struct {
+	// Name is the tool's name; one that is no identifier is quoted.
+	Name string
+	// Description is foreign text; it is cleaned here.
+	Description string
+	// Input and Output are JSON Schemas; nil = none.
+	Input, Output json.RawMessage
+	// Notes are printed with the description in brackets, such as "read-only".
+	Notes []string
+}
+
+// schema is one converted document.
+type schema struct {
+	*converter
+	root  *def
+	named []*def
+}
+
+// load converts and names the schemas of a tool; a nil one gives nil.
+func load(input, output json.RawMessage) (in, out *schema) {
+	used := map[string]bool{}
+	one := func(raw json.RawMessage, name string) *schema {
+		if raw == nil {
+			return nil
+		}
+		c, root := convertSchema(raw, name)
+		return &schema{c, root, nameDefs(root, c.order, used)}
+	}
+	return one(input, "Args"), one(output, "Result")
+}
+
+// Declaration is a piece of valid TypeScript: the named types that are needed
+// (recursive ones and those used several times; unreachable ones are left out),
+// then `type Args = …;` for the input and, where output is not nil,
+// `type Result = …;`.
+func Declaration(input, output json.RawMessage, o Options) string {
+	in, out := load(input, output)
+	if in == nil {
+		in = &schema{root: &def{hint: "Args", body: unknownType}}
+	}
+	p := &printer{o: o, limit: maxOutput}
+	for _, s := range [...]*schema{in, out} {
+		if s == nil {
+			continue
+		}
+		p.limit = len(p.b) + maxOutput
+		p.over = false
+		for _, d := range s.named {
+			if d != s.root {
+				p.statement(d.name, d.body)
+			}
+		}
+		p.statement(s.root.hint, s.root.body)
+	}
+	return strings.TrimSuffix(string(p.b), "\n")
+}
+
+// statement writes `type name = …;` with the docs of t before it.
+func (p *printer) statement(name string, t *typ) {
+	if text := sentence(p.docs(t)); text != "" {
+		p.write("// ", text, "\n")
+	}
+	p.write("type ", name, " = ")
+	p.value(t, loose, 0, "")
+	p.write(";\n")
+}
+
+// Param is one parameter of a tool, for a catalogue line.
+type Param struct {
+	Name     string
+	Optional bool
+}
+
+// Params lists the parameters of a tool in schema order, those of allOf, anyOf
+// and $ref included. A name is foreign text.
+func Params(input json.RawMessage) []Param {
+	if input == nil {
+		return nil
+	}
+	_, root := convertSchema(input, "Args")
+	return params(root.body, 0)
+}
+
+func params(t *typ, depth int) []Param {
+	for depth < 20 && t.kind == tRef {
+		t = t.def.body
+		depth++
+	}
+	if depth >= 20 {
+		return nil
+	}
+	var out []Param
+	at := map[string]int{}
+	count := map[string]int{}
+	add := func(q Param, alternative bool) {
+		count[q.Name]++
+		i, ok := at[q.Name]
+		switch {
+		case !ok:
+			at[q.Name] = len(out)
+			out = append(out, q)
+		case alternative:
+			out[i].Optional = out[i].Optional || q.Optional
+		default:
+			out[i].Optional = out[i].Optional && q.Optional
+		}
+	}
+	switch t.kind {
+	case tObject:
+		for _, q := range t.props {
+			add(Param{q.key, q.optional}, false)
+		}
+	case tInter, tUnion:
+		for _, m := range t.members {
+			for _, q := range params(m, depth+1) {
+				add(q, t.kind == tUnion)
+			}
+		}
+		if t.kind == tUnion {
+			objects := 0
+			for _, m := range t.members {
+				if !m.simple() {
+					objects++
+				}
+			}
+			for i := range out {
+				out[i].Optional = out[i].Optional || count[out[i].Name] < objects
+			}
+		}
+	}
+	return out
+}

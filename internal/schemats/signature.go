@@ -1,0 +1,354 @@
+package schemats
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxDescription bounds the description of a tool, in runes.
+	maxDescription = 50_000
+	// maxSentence bounds the first sentence in a listing, in runes.
+	maxSentence = 120
+	// maxListing is how long the types of a listing get before nested objects are
+	// written as "object", in bytes.
+	maxListing = 320
+)
+
+// Complete is the whole of one tool for a model: named types that it needs, the
+// full description, and a signature that is a valid member of an interface. It
+// is one line where that fits, else one parameter a line. estimate counts the
+// tokens of a text (nil: its length is taken); where the TypeScript does not come
+// out smaller than the minified {name, description, inputSchema, outputSchema},
+// or cannot express the schema, the schema itself is given.
+func Complete(t Tool, o Options, estimate func(string) int) string {
+	text, lossy := renderTool(t, o)
+	if estimate == nil {
+		estimate = func(s string) int { return len(s) }
+	}
+	raw := rawTool(t)
+	if len(raw) > maxOutput {
+		return text
+	}
+	fallback := t.fallback(o)
+	if fallback == "" || !lossy && estimate(text) <= estimate(raw)*94/100 {
+		return text
+	}
+	if lossy || estimate(fallback) < estimate(text) {
+		return fallback
+	}
+	return text
+}
+
+// rawTool is what a client would have got without mcpx.
+func rawTool(t Tool) string {
+	var b []byte
+	b = append(b, `{"name":`...)
+	b = appendQuoted(b, t.Name)
+	if t.Description != "" {
+		b = append(b, `,"description":`...)
+		b = appendQuoted(b, t.Description)
+	}
+	for _, s := range [...]struct {
+		key string
+		raw json.RawMessage
+	}{{"inputSchema", t.Input}, {"outputSchema", t.Output}} {
+		if s.raw != nil {
+			b = append(b, `,"`...)
+			b = append(b, s.key...)
+			b = append(b, `":`...)
+			b = append(b, minified(s.raw)...)
+		}
+	}
+	return string(append(b, '}'))
+}
+
+// minified is raw without white space, safe behind //: characters that end a
+// line in TypeScript or cannot be seen are escaped. "" for invalid JSON.
+func minified(raw json.RawMessage) string {
+	var buf bytes.Buffer
+	if err := json.Compact(&buf, raw); err != nil {
+		return ""
+	}
+	plain := true
+	for _, c := range buf.Bytes() {
+		if c >= 0x7f {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return buf.String()
+	}
+	b := make([]byte, 0, buf.Len())
+	for _, c := range buf.String() {
+		if invisible(c) {
+			b = appendEscape(b, c)
+		} else {
+			b = append(b, string(c)...)
+		}
+	}
+	return string(b)
+}
+
+// fallback is name and description with the schema as it is, written so that it
+// is still a valid member; "" where the schema cannot be given.
+func (t Tool) fallback(o Options) string {
+	in, out := "", ""
+	if t.Input != nil {
+		if in = minified(t.Input); in == "" {
+			return ""
+		}
+	}
+	if t.Output != nil {
+		if out = minified(t.Output); out == "" {
+			return ""
+		}
+	}
+	var b strings.Builder
+	if text := t.header(o); text != "" {
+		b.WriteString("// " + text + "\n")
+	}
+	b.WriteString(propertyKey(t.Name) + "(args) // JSON Schema: " + in)
+	if out != "" {
+		b.WriteString("\n// result: " + out)
+	}
+	return b.String()
+}
+
+// header is the description with the notes in brackets.
+func (t Tool) header(o Options) string {
+	text := ""
+	if o.Descriptions {
+		text = cut(clean(t.Description), maxDescription)
+	}
+	if len(t.Notes) > 0 {
+		if text != "" {
+			text += " "
+		}
+		text += "[" + clean(strings.Join(t.Notes, ", ")) + "]"
+	}
+	return text
+}
+
+// renderTool is the TypeScript of Complete; lossy where the schema itself says
+// more.
+func renderTool(t Tool, o Options) (text string, lossy bool) {
+	head, types, sig, lossy := t.parts(o)
+	switch {
+	case head == "":
+		return types + sig, lossy
+	case !strings.Contains(sig, "\n") && len(sig)+len(head)+4 <= lineWidth:
+		return types + sig + " // " + head, lossy
+	}
+	return types + "// " + head + "\n" + sig, lossy
+}
+
+// parts are the header, the type statements and the signature of a tool.
+func (t Tool) parts(o Options) (head, types, sig string, lossy bool) {
+	in, out := load(t.Input, t.Output)
+	p := &printer{o: o, limit: maxOutput}
+	for _, s := range [...]*schema{in, out} {
+		if s == nil {
+			continue
+		}
+		lossy = lossy || s.lossy
+		for _, d := range s.named {
+			p.statement(d.name, d.body)
+		}
+	}
+	types = string(p.b)
+	p.b = nil
+	head = t.header(o)
+	p.write(propertyKey(t.Name))
+	if in == nil {
+		p.write("(args?: object)")
+	} else {
+		list, form := p.paramList(in.root)
+		if form {
+			desc, notes := p.docs(in.root.body)
+			if desc == clean(t.Description) {
+				desc = ""
+			}
+			head = joinHead(head, sentence(desc, notes))
+		}
+		p.params(in.root, list, form)
+	}
+	p.result(out)
+	return head, types, string(p.b), lossy || p.over
+}
+
+func joinHead(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + " (" + b + ")"
+}
+
+// paramList gives the properties as parameters, required ones first; false where
+// the arguments must be one object.
+func (p *printer) paramList(root *def) ([]prop, bool) {
+	t := p.resolve(root.body)
+	if root.named || t.kind != tObject || t.keys != nil {
+		return nil, false
+	}
+	for _, x := range t.indexes {
+		if !(p.plain && x.t.kind == tUnknown && len(t.props) > 0) {
+			return nil, false
+		}
+	}
+	list := make([]prop, 0, len(t.props))
+	for _, optional := range [...]bool{false, true} {
+		for _, q := range t.props {
+			if q.optional == optional {
+				if !identifier(q.key) || reservedParams[q.key] {
+					return nil, false
+				}
+				list = append(list, q)
+			}
+		}
+	}
+	return list, true
+}
+
+// params writes the parameters in parentheses.
+func (p *printer) params(root *def, list []prop, form bool) {
+	at := len(p.b)
+	if !form {
+		t := root.body
+		if root.named {
+			t = &typ{kind: tRef, def: root}
+		}
+		p.write("(args: ")
+		if p.multiline(t, lineWidth-(len(p.b)-at)) {
+			text := sentence(p.docs(t))
+			if !p.braced(t) && text != "" {
+				p.write("/* ", blockText(text), " */ ")
+				text = ""
+			}
+			p.value(t, loose, 0, text)
+		} else {
+			p.inline(t, loose)
+			p.comment(t)
+		}
+		p.write(")")
+		return
+	}
+	q := *p
+	q.limit, q.trial = at+lineWidth-10, true
+	q.inlineParams(list)
+	if !q.over {
+		p.b = q.b
+		return
+	}
+	p.b = q.b[:at]
+	p.write("(\n")
+	for i := range list {
+		if p.over {
+			p.write(indent, "// cut: ", strconv.Itoa(len(list)-i), " more\n")
+			break
+		}
+		end := ","
+		if i == len(list)-1 {
+			end = ""
+		}
+		p.line(indent, list[i].key+mark(list[i].optional), list[i].t, 1, end)
+		p.write("\n")
+	}
+	p.write(")")
+}
+
+func (p *printer) inlineParams(list []prop) {
+	p.write("(")
+	for i := range list {
+		if p.over && !p.plain {
+			return
+		}
+		if i > 0 {
+			p.write(", ")
+		}
+		if p.over {
+			p.write("/* ", strconv.Itoa(len(list)-i), " more */")
+			break
+		}
+		p.write(list[i].key, mark(list[i].optional))
+		p.inline(list[i].t, loose)
+		p.comment(list[i].t)
+	}
+	p.write(")")
+}
+
+// result writes the return type, if there is an output schema that says anything.
+func (p *printer) result(out *schema) {
+	if out == nil {
+		return
+	}
+	t := out.root.body
+	if out.root.named {
+		t = &typ{kind: tRef, def: out.root}
+	}
+	if p.resolve(t).kind == tUnknown && noteText(t.notes, true) == "" {
+		return
+	}
+	p.write(": ")
+	if p.multiline(t, lineWidth) {
+		text := sentence(p.docs(t))
+		if !p.braced(t) && text != "" {
+			p.write("/* ", blockText(text), " */ ")
+			text = ""
+		}
+		p.value(t, loose, 0, text)
+		return
+	}
+	p.inline(t, loose)
+	p.comment(t)
+}
+
+// Listing is one line for a list of many tools: types only, no constraints, and
+// the first sentence of the description. Nothing is named; where nesting makes
+// it long, inner objects are written as "object".
+func Listing(t Tool) string {
+	in, out := load(t.Input, t.Output)
+	text := ""
+	for levels := 4; levels >= 0; levels-- {
+		p := &printer{plain: true, levels: levels, limit: maxListing * 4}
+		p.write(propertyKey(t.Name))
+		p.listParams(in, levels)
+		if out != nil {
+			p.levels = min(levels, 1)
+			p.listResult(out)
+		}
+		if text = string(p.b); len(text) <= maxListing {
+			break
+		}
+	}
+	if s := firstSentence(t.Description, maxSentence); s != "" {
+		text += " // " + s
+	}
+	return text
+}
+
+func (p *printer) listParams(in *schema, levels int) {
+	if in == nil {
+		p.write("(args?: object)")
+		return
+	}
+	list, form := p.paramList(in.root)
+	if form {
+		p.inlineParams(list)
+		return
+	}
+	p.levels = levels + 1
+	p.write("(args: ")
+	p.inline(in.root.body, loose)
+	p.write(")")
+}
+
+func (p *printer) listResult(out *schema) {
+	if t := p.resolve(out.root.body); t.kind != tUnknown {
+		p.write(": ")
+		p.inline(t, loose)
+	}
+}

@@ -1,0 +1,268 @@
+package schemats
+
+import "slices"
+
+type kind uint8
+
+const (
+	tUnknown kind = iota
+	tNever
+	// tPrim is a keyword type: text is string, number, boolean, null or undefined.
+	tPrim
+	// tLit is a literal: text is how it is printed.
+	tLit
+	tObject
+	tArray
+	tTuple
+	tUnion
+	tInter
+	// tRef points to a definition that is printed by name or in place.
+	tRef
+)
+
+// typ is a TypeScript type. It is shared once made: who changes one copies it.
+type typ struct {
+	kind kind
+	text string
+	// props, indexes and closed belong to tObject. closed: no other keys.
+	props   []prop
+	indexes []index
+	closed  bool
+	// keys is the union of the allowed names of an object without props.
+	keys *typ
+	// elem is the element of an array, or the rest of a tuple (nil: none).
+	elem *typ
+	// required is the number of members that a tuple must have.
+	required int
+	// members are those of a tuple, union or intersection.
+	members []*typ
+	def     *def
+
+	desc  string
+	notes []note
+}
+
+// prop is one property; its description is its type's.
+type prop struct {
+	key      string
+	t        *typ
+	optional bool
+}
+
+// index is an index signature.
+type index struct {
+	// key is "string", or a template literal such as `x-${string}`.
+	key string
+	t   *typ
+	// say is what the signature cannot express: which keys have which type.
+	say   string
+	other *typ
+}
+
+// note is a constraint that the type does not express.
+type note struct {
+	text string
+	// must marks what is said whatever the options are: a part of the schema
+	// that no TypeScript type expresses.
+	must bool
+}
+
+// def is a part of a schema that a $ref points to.
+type def struct {
+	// hint is the identifier that the pointer suggests.
+	hint string
+	name string
+	body *typ
+	// done is false while the body is being converted: a reference that meets
+	// that is a recursion.
+	done      bool
+	recursive bool
+	state     uint8
+	uses      int
+	// named: printed as a type statement of its own. Else in place.
+	named bool
+}
+
+var (
+	unknownType   = &typ{kind: tUnknown}
+	neverType     = &typ{kind: tNever}
+	stringType    = &typ{kind: tPrim, text: "string"}
+	undefinedType = &typ{kind: tPrim, text: "undefined"}
+)
+
+func prim(text string, notes ...note) *typ {
+	return &typ{kind: tPrim, text: text, notes: notes}
+}
+
+// withDocs is t with a description and notes added; t itself is not changed.
+func (t *typ) withDocs(desc string, notes []note) *typ {
+	if desc == "" && len(notes) == 0 || desc == t.desc && len(notes) == 0 {
+		return t
+	}
+	n := *t
+	n.desc = joinText(desc, t.desc)
+	n.notes = addNotes(t.notes, notes)
+	return &n
+}
+
+func (t *typ) bare() *typ {
+	if t.desc == "" && len(t.notes) == 0 {
+		return t
+	}
+	n := *t
+	n.desc, n.notes = "", nil
+	return &n
+}
+
+func joinText(a, b string) string {
+	switch {
+	case a == "" || a == b:
+		return b
+	case b == "":
+		return a
+	}
+	return a + "; " + b
+}
+
+func addNotes(a, b []note) []note {
+	if len(b) == 0 {
+		return a
+	}
+	out := slices.Clone(a)
+	for _, n := range b {
+		if !slices.Contains(out, n) && len(out) < 64 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// literalOf names the keyword type of a literal's text.
+func literalOf(text string) string {
+	switch text[0] {
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	}
+	return "number"
+}
+
+func (t *typ) simple() bool { return t.kind == tPrim || t.kind == tLit }
+
+// settled is the body of a reference where it may be looked into: converted and
+// not part of a recursion.
+func (t *typ) settled() *typ {
+	for i := 0; i < 32 && t.kind == tRef && t.def.done && !t.def.recursive; i++ {
+		t = t.def.body.withDocs(t.desc, t.notes)
+	}
+	return t
+}
+
+// key is equal for types that are surely the same; "" where that is not cheap to say.
+func (t *typ) key() string {
+	switch t.kind {
+	case tUnknown:
+		return "unknown"
+	case tPrim, tLit:
+		return t.text
+	case tArray:
+		if k := t.elem.key(); k != "" && len(k) < 40 {
+			return "(" + k + ")[]"
+		}
+	}
+	return ""
+}
+
+// union joins types: nested unions flattened, equal members once, never dropped.
+func union(members []*typ) *typ {
+	var flat []*typ
+	seen := make(map[string]int, len(members))
+	var add func(m *typ)
+	add = func(m *typ) {
+		if m.kind == tUnion && m.desc == "" && len(m.notes) == 0 {
+			for _, x := range m.members {
+				add(x)
+			}
+			return
+		}
+		if m.kind == tNever {
+			return
+		}
+		k := m.key()
+		if m.kind == tRef {
+			for _, x := range flat {
+				if x.kind == tRef && x.def == m.def {
+					return
+				}
+			}
+		} else if k != "" {
+			if i, ok := seen[k]; ok {
+				flat[i] = either(flat[i], m)
+				return
+			}
+			seen[k] = len(flat)
+		}
+		flat = append(flat, m)
+	}
+	for _, m := range members {
+		add(m)
+	}
+	if i, ok := seen["unknown"]; ok {
+		return flat[i]
+	}
+	flat = slices.DeleteFunc(flat, func(t *typ) bool {
+		if t.kind != tLit {
+			return false
+		}
+		i, wide := seen[literalOf(t.text)]
+		if wide && t.desc != "" {
+			flat[i] = flat[i].withDocs("", []note{{text: t.text + ": " + t.desc}})
+		}
+		return wide && len(flat[i].notes) == 0
+	})
+	switch len(flat) {
+	case 0:
+		return neverType
+	case 1:
+		return flat[0]
+	}
+	return hoist(&typ{kind: tUnion, members: flat})
+}
+
+// hoist moves what is said of the only member with anything to say to the union:
+// `(string /* uuid */) | null` reads better as `string | null /* uuid */`.
+func hoist(u *typ) *typ {
+	at := -1
+	for i, m := range u.members {
+		if m.desc == "" && len(m.notes) == 0 {
+			if m.kind == tPrim && m.text == "null" {
+				continue
+			}
+			return u
+		}
+		if at >= 0 {
+			return u
+		}
+		at = i
+	}
+	if at >= 0 {
+		u.desc, u.notes = u.members[at].desc, u.members[at].notes
+		u.members[at] = u.members[at].bare()
+	}
+	return u
+}
+
+// either is the union of two types that print alike: a constraint that only one
+// has does not bind.
+func either(a, b *typ) *typ {
+	n := *a
+	n.desc = joinText(a.desc, b.desc)
+	if !slices.Equal(a.notes, b.notes) {
+		n.notes = nil
+		if ta, tb := noteText(a.notes, true), noteText(b.notes, true); ta != "" && tb != "" {
+			n.notes = []note{{text: ta + " or " + tb}}
+		}
+	}
+	return &n
+}
