@@ -196,7 +196,7 @@ func (h *HTTPServer) sessionFor(w http.ResponseWriter, r *http.Request, env enve
 	spec := h.srv.spec
 	if spec.NoSession || env.Method == "server/discover" && (spec.SilentUnknown || spec.ExitOnDiscover) {
 		ses := h.newSession("")
-		ses.initialized, ses.ready = true, true
+		ses.ready = true
 		return ses, true
 	}
 	if env.Method == "initialize" {

@@ -122,7 +122,7 @@ func (s *server) initialize(c *call) answer {
 	}
 	_, elicits := c.params.Capabilities["elicitation"]
 	c.ses.mu.Lock()
-	c.ses.initialized, c.ses.elicits = true, elicits
+	c.ses.elicits = elicits
 	c.ses.mu.Unlock()
 	return result(`{"protocolVersion":` + quote(s.spec.version()) + `,"capabilities":` + capabilities +
 		`,"serverInfo":` + s.identity() + s.instructions() + `}`)

@@ -72,12 +72,11 @@ type session struct {
 	// push sends what belongs to no request of the client.
 	push func(message) error
 
-	mu          sync.Mutex
-	initialized bool
-	ready       bool // notifications/initialized came
-	elicits     bool // the client declared elicitation
-	open        map[string]*call
-	asked       map[string]chan envelope
+	mu      sync.Mutex
+	ready   bool // notifications/initialized came
+	elicits bool // the client declared elicitation
+	open    map[string]*call
+	asked   map[string]chan envelope
 }
 
 func newSession(id string, push func(message) error) *session {
@@ -186,10 +185,9 @@ func (s *server) take(ses *session, env envelope) {
 	switch {
 	case env.Method == "notifications/initialized":
 		ses.mu.Lock()
-		ses.ready = ses.initialized
-		ready := ses.ready
+		ses.ready = true
 		ses.mu.Unlock()
-		if ready && s.spec.legacy() {
+		if s.spec.legacy() {
 			s.mu.Lock()
 			s.sessions[ses] = struct{}{}
 			s.mu.Unlock()
@@ -294,20 +292,22 @@ func (s *server) send(c *call, a answer) {
 			}
 		}
 	}
-	if err := c.reply(out...); err != nil {
-		return // the client is gone
+	over := isCall && s.countCall()
+	if err := c.reply(out...); err == nil {
+		s.rec.add(Entry{Event: EventAnswer, Session: c.ses.id, ID: json.RawMessage(c.id), Method: c.method, Tool: c.tool()})
 	}
-	s.rec.add(Entry{Event: EventAnswer, Session: c.ses.id, ID: json.RawMessage(c.id), Method: c.method, Tool: c.tool()})
-	if !isCall {
-		return
-	}
-	s.mu.Lock()
-	s.answered++
-	over := s.spec.ExitAfterCalls > 0 && s.answered == s.spec.ExitAfterCalls
-	s.mu.Unlock()
 	if over {
 		s.leave(s.spec.ExitCode)
 	}
+}
+
+// countCall counts a tool call before its answer is written, and reports
+// whether it is the last one.
+func (s *server) countCall() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answered++
+	return s.spec.ExitAfterCalls > 0 && s.answered == s.spec.ExitAfterCalls
 }
 
 // leave ends the fake, as a crash does.

@@ -1,0 +1,262 @@
+package mcptest
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// ProxyMode is what a Proxy does with the bytes that pass through it.
+type ProxyMode string
+
+const (
+	// ProxyPass forwards everything.
+	ProxyPass ProxyMode = "pass"
+	// ProxyRefuse resets new connections at once; open ones go on.
+	ProxyRefuse ProxyMode = "refuse"
+	// ProxyStall forwards nothing and reads nothing: what was sent waits, and
+	// goes on its way when the mode changes.
+	ProxyStall ProxyMode = "stall"
+	// ProxyHalfOpen reads and throws away what either side sends, as if the
+	// other had vanished without a word. Connections stay open.
+	ProxyHalfOpen ProxyMode = "half open"
+	// ProxyOneByte forwards one byte per segment.
+	ProxyOneByte ProxyMode = "one byte"
+)
+
+// Proxy forwards TCP connections to a server and breaks them on demand. It knows
+// nothing of HTTP. Modes apply at once, to open connections too. Its methods may
+// be called from any goroutine.
+type Proxy struct {
+	target   string
+	listener net.Listener
+	wg       sync.WaitGroup
+	accepted atomic.Int64
+
+	mu      sync.Mutex
+	mode    ProxyMode
+	changed chan struct{} // closed when mode changes
+	answers int64         // bytes of answers until onLimit; below 0 no limit
+	onLimit func(client, server net.Conn)
+	pairs   map[*pair]struct{}
+	closed  bool
+}
+
+// pair is one forwarded connection.
+type pair struct {
+	client, server net.Conn
+	once           sync.Once
+	done           chan struct{}
+}
+
+func (p *pair) close() {
+	p.once.Do(func() {
+		close(p.done)
+		p.client.Close()
+		p.server.Close()
+	})
+}
+
+// NewProxy starts a proxy in front of the server at target, a URL or a
+// host:port, on a free port of 127.0.0.1. It ends with the test.
+func NewProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	if u, err := url.Parse(target); err == nil && u.Host != "" {
+		target = u.Host
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listening: %v", err)
+	}
+	p := &Proxy{target: target, listener: l, mode: ProxyPass, changed: make(chan struct{}), answers: -1, pairs: map[*pair]struct{}{}}
+	p.wg.Go(p.accept)
+	t.Cleanup(func() {
+		p.mu.Lock()
+		p.closed = true
+		p.mu.Unlock()
+		l.Close()
+		p.Cut()
+		p.wg.Wait()
+	})
+	return p
+}
+
+// URL returns the URL of the server with the proxy's address in it.
+func (p *Proxy) URL(server string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return server
+	}
+	u.Host = p.listener.Addr().String()
+	return u.String()
+}
+
+// Addr is the proxy's host:port.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Accepted returns how many connections came so far, refused ones included.
+func (p *Proxy) Accepted() int { return int(p.accepted.Load()) }
+
+// Set changes the mode and forgets a limit.
+func (p *Proxy) Set(mode ProxyMode) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mode, p.answers, p.onLimit = mode, -1, nil
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// ResetAfter lets that many more bytes of answers pass, over all connections
+// together, and then resets the connection that carries the next one; after
+// that everything passes.
+func (p *Proxy) ResetAfter(bytes int64) {
+	p.limit(bytes, func(client, _ net.Conn) { resetConn(client) })
+}
+
+// CloseAfter is ResetAfter with a proper end of the connection.
+func (p *Proxy) CloseAfter(bytes int64) {
+	p.limit(bytes, func(client, _ net.Conn) { client.Close() })
+}
+
+// StallAfter lets that many more bytes of answers pass and then stalls.
+func (p *Proxy) StallAfter(bytes int64) { p.limit(bytes, nil) }
+
+func (p *Proxy) limit(bytes int64, onLimit func(client, server net.Conn)) {
+	p.Set(ProxyPass)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answers, p.onLimit = bytes, onLimit
+}
+
+// Cut closes all open connections.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for pr := range p.pairs {
+		pr.close()
+	}
+}
+
+// accept ends when the listener is closed.
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.accepted.Add(1)
+		p.mu.Lock()
+		refuse := p.mode == ProxyRefuse
+		p.mu.Unlock()
+		if refuse {
+			resetConn(client)
+			continue
+		}
+		p.wg.Go(func() { p.serve(client) })
+	}
+}
+
+// serve forwards one connection until both directions have ended.
+func (p *Proxy) serve(client net.Conn) {
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		resetConn(client)
+		return
+	}
+	pr := &pair{client: client, server: server, done: make(chan struct{})}
+	defer pr.close()
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return
+	}
+	p.pairs[pr] = struct{}{}
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.pairs, pr)
+		p.mu.Unlock()
+	}()
+	var both sync.WaitGroup
+	both.Go(func() { p.pump(pr, server, client, false) })
+	both.Go(func() { p.pump(pr, client, server, true) })
+	both.Wait()
+}
+
+// pump copies one direction.
+func (p *Proxy) pump(pr *pair, dst, src net.Conn, answers bool) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := src.Read(buf)
+		if n > 0 && !p.forward(pr, dst, buf[:n], answers) {
+			pr.close()
+			return
+		}
+		if err == io.EOF {
+			if c, ok := dst.(*net.TCPConn); ok && p.current() != ProxyHalfOpen {
+				c.CloseWrite()
+			}
+			return
+		}
+		if err != nil {
+			pr.close()
+			return
+		}
+	}
+}
+
+func (p *Proxy) current() ProxyMode {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mode
+}
+
+// forward passes bytes on as the mode says; it reports false when the
+// connection is over.
+func (p *Proxy) forward(pr *pair, dst net.Conn, data []byte, answers bool) bool {
+	for len(data) > 0 {
+		p.mu.Lock()
+		mode, changed := p.mode, p.changed
+		part := data
+		if answers && mode == ProxyPass && p.answers >= 0 {
+			if p.answers == 0 {
+				onLimit := p.onLimit
+				p.answers, p.onLimit = -1, nil
+				if onLimit == nil {
+					p.mode = ProxyStall
+				}
+				p.mu.Unlock()
+				if onLimit != nil {
+					onLimit(pr.client, pr.server)
+					return false
+				}
+				continue
+			}
+			part = data[:min(int64(len(data)), p.answers)]
+			p.answers -= int64(len(part))
+		}
+		p.mu.Unlock()
+		switch mode {
+		case ProxyHalfOpen:
+			return true
+		case ProxyStall:
+			select {
+			case <-changed:
+			case <-pr.done:
+				return false
+			}
+			continue
+		case ProxyOneByte:
+			part = data[:1]
+		}
+		n, err := dst.Write(part)
+		data = data[n:]
+		if err != nil {
+			return false
+		}
+	}
+	return true
+}
