@@ -1,0 +1,250 @@
+package describe
+
+import (
+	"fmt"
+	"strings"
+
+	"mcpx/internal/catalog"
+)
+
+// shape is how the tools of one server are listed.
+type shape int
+
+const (
+	counted shape = iota // their number, behind the server
+	some                 // the first few names on one line, and their number
+	grouped              // all names on one line
+	listed               // a line each
+)
+
+// params is how much of a tool's parameters is named.
+type params int
+
+const (
+	noParams params = iota
+	requiredParams
+	allParams
+)
+
+// detail is how much the catalogue says of one server.
+type detail struct {
+	purpose int // runes; 0 for none
+	tools   shape
+	first   int // names, for some
+	hint    bool
+	params  params
+	desc    int // runes of each tool's description; 0 for none
+}
+
+// ladder has the details from the poorest to the richest. Descriptions are the
+// first to be given up, then the names of optional parameters, the line per
+// tool, those of required ones (a line with a tool's name alone would say no
+// more than the name in a row), then tool names, and last what the server is for. The steps are small, since all
+// servers move up together and what the next step would have cost stays unused.
+var ladder = []detail{
+	{},
+	{purpose: 24},
+	{purpose: 32},
+	{purpose: 40},
+	{purpose: 50},
+	{purpose: 60},
+	{purpose: 80},
+	{purpose: 80, hint: true},
+	{purpose: 80, tools: some, first: 3},
+	{purpose: 80, tools: some, first: 5},
+	{purpose: 80, tools: some, first: 8},
+	{purpose: 80, tools: some, first: 13},
+	{purpose: 80, tools: some, first: 20},
+	{purpose: 80, tools: some, first: 32},
+	{purpose: 80, tools: some, first: 50},
+	{purpose: 80, tools: some, first: 80},
+	{purpose: 80, tools: some, first: 120},
+	{purpose: 80, tools: some, first: 180},
+	{purpose: 80, tools: some, first: 270},
+	{purpose: 80, tools: some, first: 400},
+	{purpose: 80, tools: grouped},
+	{purpose: 100, tools: grouped},
+	{purpose: 100, tools: grouped, params: requiredParams},
+	{purpose: 100, tools: listed, params: requiredParams},
+	{purpose: 120, tools: listed, params: requiredParams},
+	{purpose: 120, tools: listed, params: allParams},
+	{purpose: 120, tools: listed, params: allParams, desc: 32},
+	{purpose: 120, tools: listed, params: allParams, desc: 40},
+	{purpose: 120, tools: listed, params: allParams, desc: 48},
+	{purpose: 120, tools: listed, params: allParams, desc: 56},
+	{purpose: 160, tools: listed, params: allParams, desc: 64},
+	{purpose: 200, tools: listed, params: allParams, desc: 72},
+	{purpose: 240, tools: listed, params: allParams, desc: 80},
+	{purpose: 300, tools: listed, params: allParams, desc: 80},
+}
+
+// catalogue lists all servers within room, one block of lines each, or returns
+// "" when not even one name fits.
+func catalogue(snap *catalog.Snapshot, room size) string {
+	if text, ok := complete(snap, room); ok {
+		return text
+	}
+	steps := make([]step, len(snap.Servers))
+	total := size{}
+	for i := range steps {
+		steps[i] = newStep(&snap.Servers[i], room)
+		total = total.plus(steps[i].size)
+	}
+	if !room.fits(total) {
+		return crowd(snap, room)
+	}
+	steps = fill(steps, room)
+	blocks := make([]string, len(steps))
+	for i := range steps {
+		blocks[i] = steps[i].text
+	}
+	return strings.Join(blocks, "\n")
+}
+
+// complete is the catalogue in all its detail, if that fits.
+func complete(snap *catalog.Snapshot, room size) (string, bool) {
+	blocks := make([]string, len(snap.Servers))
+	total := size{}
+	for i := range snap.Servers {
+		s := source{server: &snap.Servers[i]}
+		if s.least() > room.tokens {
+			return "", false
+		}
+		blocks[i] = s.block(ladder[len(ladder)-1])
+		total = total.plus(measure(blocks[i] + "\n"))
+		if !room.fits(total) {
+			return "", false
+		}
+	}
+	return strings.Join(blocks, "\n"), true
+}
+
+// whole is the scale on which shares are compared: the share of a block that fills the room.
+const whole = 1 << 16
+
+// fill raises the detail of all servers as far as room allows. Each server gets
+// the richest detail whose block is within the same share of the room, so that
+// small servers are complete while large ones keep their names. The share grows
+// in steps, not to the last token: what one server gains or loses then moves no
+// other's lines, except where it carries the sum over a step.
+func fill(steps []step, room size) []step {
+	for share := whole >> 12; ; share = min(share+share/24+1, whole) {
+		next := make([]step, len(steps))
+		total, done := size{}, true
+		for i := range steps {
+			next[i] = steps[i].climb(share)
+			total = total.plus(next[i].size)
+			done = done && next[i].above == nil
+		}
+		if !room.fits(total) {
+			return steps
+		}
+		steps = next
+		if done || share == whole {
+			return steps
+		}
+	}
+}
+
+// step is one server at one detail, and what it would be one detail higher.
+type step struct {
+	source *source
+	room   size
+	level  int
+	text   string
+	size   size
+	share  int
+	above  *step // nil at the top
+}
+
+// newStep is the server in the poorest detail.
+func newStep(server *catalog.Server, room size) step {
+	s := makeStep(&source{server: server}, room, 0)
+	s.look()
+	return s
+}
+
+func makeStep(src *source, room size, level int) step {
+	s := step{source: src, room: room, level: level, text: src.block(ladder[level])}
+	s.size = measure(s.text + "\n")
+	s.share = room.share(s.size)
+	return s
+}
+
+// look prepares what is above s. A block that is no larger replaces the one
+// below at once; one that is larger than the whole room ends the climb.
+func (s *step) look() {
+	s.above = nil
+	for level := s.level + 1; level < len(ladder); level++ {
+		if s.source.skips(ladder[level]) {
+			continue
+		}
+		next := makeStep(s.source, s.room, level)
+		if next.share > whole {
+			return
+		}
+		if next.share > s.share {
+			s.above = &next
+			return
+		}
+		*s = next
+	}
+}
+
+// climb is s in the richest detail that is within share of the room.
+func (s step) climb(share int) step {
+	for s.above != nil && s.above.share <= share {
+		s = *s.above
+		s.look()
+	}
+	return s
+}
+
+// crowd is for more servers than there is room for lines: their names with the
+// numbers of tools, else without, else as many as fit.
+func crowd(snap *catalog.Snapshot, room size) string {
+	const head = "  Servers: "
+	var b strings.Builder
+	for i := range snap.Servers {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		s := &snap.Servers[i]
+		b.WriteString(Line(s.Name, 0))
+		if n := len(s.Tools); n > 0 || s.Known {
+			fmt.Fprintf(&b, " (%d)", n)
+		}
+	}
+	if text := head + b.String(); room.fits(measure(text)) {
+		return text
+	}
+	if list := nameList(snap, room.minus(measure(head))); list != "" {
+		return head + list
+	}
+	return ""
+}
+
+// nameList is the names of all servers, or the first that fit into room and the
+// number of the rest, or "".
+func nameList(snap *catalog.Snapshot, room size) string {
+	names := make([]string, len(snap.Servers))
+	for i := range names {
+		names[i] = Line(snap.Servers[i].Name, 0)
+	}
+	list := strings.Join(names, ", ")
+	if room.fits(measure(list)) {
+		return list
+	}
+	fits, over := 0, len(names)
+	text := ""
+	for over-fits > 1 {
+		n := (fits + over) / 2
+		try := fmt.Sprintf("%s and %d more: inspect {}", strings.Join(names[:n], ", "), len(names)-n)
+		if room.fits(measure(try)) {
+			fits, text = n, try
+		} else {
+			over = n
+		}
+	}
+	return text
+}

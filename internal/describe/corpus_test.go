@@ -1,0 +1,119 @@
+package describe
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/tokens"
+)
+
+// corpus reads the tools/list answers in MCPX_CORPUS/tools, one server a file.
+func corpus(t testing.TB) []catalog.Server {
+	t.Helper()
+	dir := os.Getenv("MCPX_CORPUS")
+	if dir == "" {
+		t.Skip("MCPX_CORPUS is not set: no corpus of real servers")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "tools", "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tools in %s: %v", dir, err)
+	}
+	var servers []catalog.Server
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list struct {
+			Instructions string `json:"instructions"`
+		}
+		if err := json.Unmarshal(data, &list); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		page, err := catalog.DecodePage(data)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		base := filepath.Base(name)
+		servers = append(servers, catalog.Server{
+			Name: base[:len(base)-len(".json")], Instructions: list.Instructions,
+			Known: true, State: catalog.Ready, Tools: page.Tools,
+		})
+	}
+	return servers
+}
+
+// toolsList is an answer to tools/list with the descriptions of both tools, and
+// schemas, annotations and _meta as design 6 and 7 have them.
+func toolsList(inspect string) string {
+	tool := func(name, description, schema string) string {
+		q, _ := json.Marshal(description)
+		return `{"_meta":{"anthropic/alwaysLoad":true,"anthropic/maxResultSizeChars":500000},` +
+			`"annotations":{"readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true},` +
+			`"description":` + string(q) + `,"inputSchema":{"type":"object","properties":{` + schema + `},"name":"` + name + `"}`
+	}
+	return `{"tools":[` +
+		tool("inspect", inspect, `"server_name":{"type":"string"},"tool_name":{"type":"string"},"query":{"type":"string"}}`) + `,` +
+		tool("exec", Exec(), `"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object"},"select":{"type":"string"}},"required":["server_name","tool_name"]`) + `]}`
+}
+
+func TestInspect_corpusTargets(t *testing.T) {
+	servers := corpus(t)
+	for _, s := range servers {
+		if len(s.Tools) > 10 {
+			s = s.WithTools(s.Tools[:10])
+		}
+		text := Inspect(catalog.NewSnapshot([]catalog.Server{s}), Budget{})
+		if n := tokens.Count(toolsList(text)); n > 600 {
+			t.Errorf("%s with %d tools: tools/list has %d tokens, want at most 600:\n%s", s.Name, len(s.Tools), n, text)
+		}
+	}
+	for n := 1; n <= len(servers); n++ {
+		snap := catalog.NewSnapshot(append([]catalog.Server(nil), servers[:n]...))
+		for _, b := range []Budget{{}, {Chars: 2000}, {Tokens: 600}, {Tokens: 8000}} {
+			text := Inspect(snap, b)
+			checkBudget(t, text, b)
+			checkNamed(t, text, snap)
+			list := tokens.Count(toolsList(text))
+			if b.Tokens == 0 && list > 2400 {
+				t.Errorf("%d servers: tools/list has %d tokens, want at most 2400", n, list)
+			}
+			if n == len(servers) {
+				t.Logf("%d servers, %d tools, %+v: %d tokens, %d characters; tools/list %d tokens", n, snap.Tools(), b, tokens.Count(text), measure(text).chars, list)
+			}
+		}
+	}
+}
+
+// TestAnswers_corpus holds the answers against what they stand for: the
+// minified definitions.
+func TestAnswers_corpus(t *testing.T) {
+	var raw, full, listed, listedRaw int
+	for _, s := range corpus(t) {
+		for i := range s.Tools {
+			tool := &s.Tools[i]
+			plain := *tool
+			plain.Annotations = nil
+			was, is := tokens.Count(definition(&plain)), tokens.Count(Tool(&s, tool, Options{TypeScript: true}))
+			raw, full = raw+was, full+is
+			if is > was {
+				t.Errorf("%s.%s: %d tokens stand for %d", s.Name, tool.Name, is, was)
+			}
+		}
+		text, complete := Server(&s, Options{TypeScript: true})
+		if !complete {
+			listed += tokens.Count(text)
+			for i := range s.Tools {
+				plain := s.Tools[i]
+				plain.Annotations = nil
+				listedRaw += tokens.Count(definition(&plain))
+			}
+		} else if n := tokens.Count(text); n > defaultListingTokens+200 { // and what the server is for
+			t.Errorf("%s: complete listing has %d tokens", s.Name, n)
+		}
+	}
+	t.Logf("complete tools: %d of %d tokens (%.3f); listings: %.3f", full, raw, float64(full)/float64(raw), float64(listed)/float64(listedRaw))
+}

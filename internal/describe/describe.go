@@ -1,0 +1,155 @@
+// Package describe writes the texts of inspect: the descriptions that a model
+// carries all the time, held to a budget, and the answers that it asks for. It
+// is pure: the same snapshot and options give the same bytes.
+package describe
+
+import (
+	"strings"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/tokens"
+)
+
+// Budget limits the description of the tool inspect. What is over a limit is
+// given up in the order of the table ladder; no limit is ever exceeded.
+type Budget struct {
+	// Tokens is in o200k_base tokens; 0 means 2000.
+	Tokens int
+	// Chars is in UTF-16 units; 0 means no limit. Claude Code cuts at 2048.
+	Chars int
+}
+
+const (
+	defaultTokens = 2000
+	// smallTokens is what ten tools or fewer may take of defaultTokens, so that
+	// the whole tools/list stays within 600; each further tool adds stepTokens,
+	// more than a tool needs, so that this binds for about twenty tools at most.
+	smallTokens, smallTools, stepTokens = 310, 10, 40
+	// instructionChars is what clients leave of server instructions, in UTF-16 units.
+	instructionChars = 2000
+
+	unlimited = 1 << 30
+)
+
+const usage = `Inspect available MCP tools and their schemas. Before exec look the tool up: {server_name, tool_name} gives its exact TypeScript signature (several: "a,b"), {server_name} all tools of a server, {query: "what you need"} the best tools of all servers, {} the state of the servers.`
+
+const catalogueHead = "\n\nAvailable tools:\n"
+
+// Inspect is the description of the tool inspect: how to use the two tools in
+// at most 400 characters, then the catalogue in as much detail as b allows. It
+// does not depend on the state of the servers, so that the same catalogue gives
+// the same bytes while servers come and go.
+func Inspect(snap *catalog.Snapshot, b Budget) string {
+	limit := b.limit(snap)
+	if len(snap.Servers) == 0 {
+		return words(usage+"\n\nNo servers are configured.", limit)
+	}
+	for _, head := range []string{usage, usage[:strings.IndexByte(usage, '.')+1]} {
+		room := limit.minus(measure(head + catalogueHead))
+		if list := catalogue(snap, room); list != "" {
+			return head + catalogueHead + list
+		}
+	}
+	return words(usage, limit)
+}
+
+// limit is b with its defaults, and for a catalogue of few tools its fair part
+// of the tokens. What is over 5 % of JSON's own signs counts as well.
+func (b Budget) limit(snap *catalog.Snapshot) size {
+	t := b.Tokens
+	if t <= 0 {
+		t = defaultTokens
+	}
+	// In steps of ten tools: one more tool must not move everybody's lines.
+	things := (max(snap.Tools(), len(snap.Servers), 1) + smallTools - 1) / smallTools * smallTools
+	part := smallTokens + stepTokens*(things-smallTools)
+	t = min(t, part*max(t, defaultTokens)/defaultTokens)
+	t -= t/200 + 1 // what tokens.Ceiling adds to the estimate
+	c := b.Chars
+	if c <= 0 {
+		c = unlimited
+	}
+	return size{tokens: t, halves: 2*t + t/10, chars: c}
+}
+
+// Exec is the description of the tool exec. It is constant.
+func Exec() string {
+	return "Call a tool of a server that inspect lists; arguments is an object as its TypeScript says. " +
+		"select: a jq filter on the result, to get only what you need, such as `.items[] | {id, name}`. " +
+		"Results may be TOON, a compact table: `rows[2]{a,b}:`, then one line of values per row."
+}
+
+const instructionsUsage = "Two tools reach all servers behind this one. inspect says what there is: look a tool up with {server_name, tool_name} or find one with {query}. " +
+	"exec calls it: {server_name, tool_name, arguments, select?}."
+
+// Instructions are the instructions of mcpx itself: at most 400 characters on
+// how to use the two tools, then the names of the servers; at most 2,000
+// characters in all.
+func Instructions(snap *catalog.Snapshot) string {
+	if len(snap.Servers) == 0 {
+		return instructionsUsage
+	}
+	const head = instructionsUsage + "\n\nServers: "
+	room := size{tokens: unlimited, halves: unlimited, chars: instructionChars}.minus(measure(head))
+	return head + nameList(snap, room)
+}
+
+// size is a length of text: its o200k_base tokens as estimated, the same in the
+// JSON of tools/list as half tokens, and its UTF-16 units. Sizes of whole lines
+// with their line ends add up exactly: no token of o200k_base crosses a line end
+// that a line with text follows.
+type size struct{ tokens, halves, chars int }
+
+// measure also counts what JSON adds, as encoding/json writes it: about half a
+// token a line end, one a quote or backslash, four for the codes of < > &.
+func measure(s string) size {
+	z := size{tokens: tokens.Estimate(s), chars: len(s)}
+	z.halves = 2 * z.tokens
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '\n':
+			z.halves++
+		case c == '"', c == '\\':
+			z.halves += 2
+		case c == '<', c == '>', c == '&':
+			z.halves += 8
+		case c&0xc0 == 0x80: // the rest of a character of several bytes
+			z.chars--
+		case c >= 0xf0: // a pair of UTF-16 units
+			z.chars++
+		}
+	}
+	return z
+}
+
+func (z size) minus(o size) size {
+	return size{z.tokens - o.tokens, z.halves - o.halves, z.chars - o.chars}
+}
+
+func (z size) plus(o size) size {
+	return size{z.tokens + o.tokens, z.halves + o.halves, z.chars + o.chars}
+}
+
+func (z size) fits(o size) bool {
+	return o.tokens <= z.tokens && o.halves <= z.halves && o.chars <= z.chars
+}
+
+// share is how much of z the size o takes, in parts of whole: of the limit that it fills most.
+func (z size) share(o size) int {
+	part := func(n, of int) int64 {
+		if of <= 0 {
+			return whole + 1
+		}
+		return min(int64(n)*whole/int64(of), whole+1)
+	}
+	return int(max(part(o.tokens, z.tokens), part(o.halves, z.halves), part(o.chars, z.chars)))
+}
+
+// words is the longest start of text, in whole words, that fits into limit. It
+// is for budgets that not even the usage fits into.
+func words(text string, limit size) string {
+	for text != "" && !limit.fits(measure(text)) {
+		text = text[:max(strings.LastIndexByte(text, ' '), 0)]
+	}
+	return text
+}

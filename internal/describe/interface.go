@@ -1,0 +1,306 @@
+package describe
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/schemats"
+	"mcpx/internal/tokens"
+)
+
+// Options say how tools are written in the answers of inspect.
+type Options struct {
+	// TypeScript is false for minified JSON Schema.
+	TypeScript bool
+	// MaxDescription cuts the descriptions of parameters, in characters; 0 means 300.
+	MaxDescription int
+	// ListingTokens bounds what is written completely when several tools are
+	// asked for at once; 0 means 3000.
+	ListingTokens int
+}
+
+const (
+	defaultMaxDescription = 300
+	defaultListingTokens  = 3000
+	// namesOver times ListingTokens is where a listing gives up types as well:
+	// no answer about one server may fill a context.
+	namesOver = 6
+	// inputDescription is what an error says of a parameter, in characters.
+	inputDescription = 120
+	maxReason        = 300
+
+	notComplete = "// not complete\n"
+)
+
+func (o Options) withDefaults() Options {
+	if o.MaxDescription <= 0 {
+		o.MaxDescription = defaultMaxDescription
+	}
+	if o.ListingTokens <= 0 {
+		o.ListingTokens = defaultListingTokens
+	}
+	return o
+}
+
+// Servers is the answer to inspect without arguments: every server with its
+// state as it is now, the number of its tools and what it is for.
+func Servers(snap *catalog.Snapshot) string {
+	if len(snap.Servers) == 0 {
+		return "No servers are configured."
+	}
+	text := servers(snap, maxPurpose)
+	if tokens.Estimate(text) > defaultListingTokens {
+		text = servers(snap, maxPurpose/4)
+	}
+	return text
+}
+
+func servers(snap *catalog.Snapshot, maxPurpose int) string {
+	var b strings.Builder
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s: %s, ", Line(s.Name, 0), state(s))
+		if s.Known || len(s.Tools) > 0 {
+			b.WriteString(count(len(s.Tools)))
+		} else {
+			b.WriteString("tools not known yet")
+		}
+		if p := purpose(s, maxPurpose); p != "" {
+			b.WriteString(" - " + p)
+		}
+	}
+	return b.String()
+}
+
+// state is the state of s in words, with the reason and the time of the next attempt.
+func state(s *catalog.Server) string {
+	if s.State == "" {
+		return string(catalog.Ready)
+	}
+	text := string(s.State)
+	if r := Line(s.Reason, maxReason); r != "" {
+		text += " (" + r + ")"
+	}
+	if s.RetryAfter > 0 {
+		text += ", next attempt in " + strconv.FormatFloat(s.RetryAfter, 'f', 0, 64) + " s"
+	}
+	return text
+}
+
+// stateLine is a line that says what is wrong with s, or "".
+func stateLine(s *catalog.Server) string {
+	if s.State == "" || s.State == catalog.Ready {
+		return ""
+	}
+	return "// " + Line(s.Name, 0) + " is " + state(s) + "\n"
+}
+
+// Server is the answer to inspect with a server's name: what it is for and all
+// of its tools, complete where all of them fit into o.ListingTokens, else as
+// signatures of types only. Complete reports which.
+func Server(s *catalog.Server, o Options) (text string, complete bool) {
+	o = o.withDefaults()
+	head := stateLine(s)
+	if p := purpose(s, maxPurpose); p != "" {
+		head += "// " + p + "\n"
+	}
+	switch {
+	case len(s.Tools) == 0 && s.Known:
+		return head + Line(s.Name, 0) + " has no tools.", true
+	case len(s.Tools) == 0:
+		return head + "The tools of " + Line(s.Name, 0) + " are not known yet.", true
+	}
+	list, ok := all(s.Tools, o)
+	if ok {
+		return head + list, true
+	}
+	return head + listing(s, o), false
+}
+
+// all is every tool complete, unless that is over the limit.
+func all(ts []catalog.Tool, o Options) (string, bool) {
+	var b strings.Builder
+	total := 0
+	for i := range ts {
+		if i > 0 {
+			b.WriteString("\n\n")
+		}
+		text := tool(&ts[i], o)
+		total += tokens.Estimate(text) + 1
+		if total > o.ListingTokens {
+			return "", false
+		}
+		b.WriteString(text)
+	}
+	return b.String(), true
+}
+
+// listing is a line for each tool of s, and what to ask for next.
+func listing(s *catalog.Server, o Options) string {
+	var b strings.Builder
+	b.WriteString(`// Not complete. For that inspect with tool_name, several as "a,b".` + "\n")
+	total := 0
+	for i := range s.Tools {
+		line := signature(&s.Tools[i], o) + "\n"
+		total += tokens.Estimate(line)
+		if total > namesOver*o.ListingTokens {
+			return nameListing(s)
+		}
+		b.WriteString(line)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// nameListing is for servers whose signatures would fill a context.
+func nameListing(s *catalog.Server) string {
+	src := source{server: s}
+	return "// " + count(len(s.Tools)) + `, names only. For more inspect with tool_name, several as "a,b", or with query.` + "\n" +
+		strings.Join(src.toolNames(len(s.Tools)), ", ")
+}
+
+// Tool is the answer to inspect with the names of a server and a tool: that
+// tool, complete.
+func Tool(s *catalog.Server, t *catalog.Tool, o Options) string {
+	return stateLine(s) + tool(t, o.withDefaults())
+}
+
+// Tools is [Tool] for several.
+func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
+	o = o.withDefaults()
+	texts := make([]string, len(ts))
+	for i, t := range ts {
+		texts[i] = tool(t, o)
+	}
+	return stateLine(s) + strings.Join(texts, "\n\n")
+}
+
+// Match is a tool that a query found, and its server.
+type Match struct {
+	Server *catalog.Server
+	Tool   *catalog.Tool
+}
+
+// Matches is the answer to a query, best first: tools complete, as long as
+// those fit into o.ListingTokens, then signatures, then names. Each says its server.
+func Matches(ms []Match, o Options) string {
+	if len(ms) == 0 {
+		return "No tool matches. Try other words, or inspect with a server_name."
+	}
+	o = o.withDefaults()
+	var b strings.Builder
+	var names []string
+	left := o.ListingTokens
+	for _, m := range ms {
+		head := "// server_name: " + Line(m.Server.Name, 0) + "\n" + stateLine(m.Server)
+		text, ok := head+tool(m.Tool, o)+"\n\n", false
+		if ok = take(&left, text); !ok {
+			text = head + notComplete + signature(m.Tool, o) + "\n\n"
+			ok = take(&left, text)
+		}
+		if !ok {
+			names = append(names, Line(m.Server.Name, 0)+": "+Line(m.Tool.Name, 0))
+			continue
+		}
+		b.WriteString(text)
+	}
+	if len(names) > 0 {
+		b.WriteString("// also, as server_name: tool_name\n" + strings.Join(names, "\n"))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// take subtracts what text costs from left, if there is as much.
+func take(left *int, text string) bool {
+	n := tokens.Estimate(text)
+	if n > *left {
+		return false
+	}
+	*left -= n
+	return true
+}
+
+// Input is the TypeScript of the input of t alone, for errors about arguments.
+func Input(t *catalog.Tool) string {
+	return schemats.Declaration(t.InputSchema, nil, schemats.Options{
+		Descriptions: true, Constraints: true, MaxDescription: inputDescription,
+	})
+}
+
+// Declaration is the interface of t as a piece of valid TypeScript, as complete
+// as its schemas, for structuredContent.
+func Declaration(t *catalog.Tool) string {
+	return schemats.Declaration(t.InputSchema, t.OutputSchema, schemats.Options{Descriptions: true, Constraints: true})
+}
+
+// tool is one tool complete, with o's defaults filled in.
+func tool(t *catalog.Tool, o Options) string {
+	if !o.TypeScript {
+		return definition(t)
+	}
+	return schemats.Complete(render(t), schemats.Options{
+		Descriptions: true, Constraints: true, MaxDescription: o.MaxDescription,
+	}, tokens.Estimate)
+}
+
+// signature is one tool in a line: its types, or for configs without schema
+// compression the names of its parameters.
+func signature(t *catalog.Tool, o Options) string {
+	if o.TypeScript {
+		return schemats.Listing(render(t))
+	}
+	var b strings.Builder
+	b.WriteString(Line(t.Name, 0))
+	writeParams(&b, schemats.Params(t.InputSchema), allParams)
+	if desc := Line(t.Description, maxDesc); desc != "" {
+		b.WriteString(": " + desc)
+	}
+	return b.String()
+}
+
+func render(t *catalog.Tool) schemats.Tool {
+	return schemats.Tool{
+		Name: t.Name, Description: t.Description,
+		Input: t.InputSchema, Output: t.OutputSchema, Notes: notes(t.Hints),
+	}
+}
+
+// notes are the annotations that decide whether and how to call a tool. What is
+// only a default of the specification is not said.
+func notes(h catalog.Hints) []string {
+	if h.IsReadOnly() {
+		return []string{"read-only"}
+	}
+	var list []string
+	if h.Destructive != nil && *h.Destructive {
+		list = append(list, "destructive")
+	}
+	if h.IsIdempotent() {
+		list = append(list, "idempotent")
+	}
+	return list
+}
+
+// definition is t as minified JSON, for configs without schema compression.
+func definition(t *catalog.Tool) string {
+	fields := struct {
+		Name         string          `json:"name"`
+		Description  string          `json:"description,omitempty"`
+		InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
+		OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+		Annotations  json.RawMessage `json:"annotations,omitempty"`
+	}{t.Name, t.Description, t.InputSchema, t.OutputSchema, t.Annotations}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(fields); err != nil { // a schema that is not JSON
+		return Line(t.Name, 0)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
