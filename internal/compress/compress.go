@@ -81,25 +81,21 @@ func Text(in string, o Options) Output {
 	if o.TOON {
 		if text, ok := table(array); ok {
 			n := tokens.Estimate(text)
-			if n*shareDen <= tokens.Estimate(compact)*shareNum && n <= tokens.Estimate(in) {
+			if n*shareDen <= tokens.Estimate(compact)*shareNum && (spacious(in, compact) || n <= tokens.Estimate(in)) {
 				return Output{text, FormTOON}
 			}
 		}
 	}
-	if compact == in || fewer(compact, in) {
+	// Compact JSON nearly always has fewer tokens, but ", null" can have fewer than ",null".
+	if spacious(in, compact) || tokens.Estimate(compact) < tokens.Estimate(in) {
 		return Output{compact, FormJSON}
 	}
 	return asReceived
 }
 
-// fewer says whether compact JSON has fewer tokens than the text it was made of. It nearly always
-// has, but ", null" can be fewer tokens than ",null".
-func fewer(compact, in string) bool {
-	saved := len(in) - len(compact)
-	if len(in) >= trustBytes && saved >= len(in)/trustPart {
-		return true
-	}
-	return tokens.Estimate(compact) < tokens.Estimate(in)
+// spacious says that a received text has, without counting, no fewer tokens than its compact JSON.
+func spacious(in, compact string) bool {
+	return compact == in || len(in) >= trustBytes && len(in)-len(compact) >= len(in)/trustPart
 }
 
 // table is the TOON text of compact JSON that is mostly tables.
