@@ -39,7 +39,7 @@ func sentences(s string) func(func(string) bool) {
 			r, n := decode(s[i:])
 			end := false
 			switch r {
-			case '\n', ';', '。', '；', '！', '？', '，', '、', '؛', '؟', '।':
+			case '\n', ';', '。', '；', '！', '？', '，', '؛', '؟', '।':
 				end = true
 			case '.', '!', '?', ':':
 				end = i+1 < len(s) && (s[i+1] == ' ' || s[i+1] == '\n' || s[i+1] == '\t')
@@ -96,34 +96,17 @@ func bare(w string) string {
 
 // isVerb reports whether w, in any of the known languages, is an act.
 func isVerb(w string) bool {
-	if verbs[stem(w, latin)] && !strings.HasSuffix(w, "ing") && !strings.HasSuffix(w, "ion") && !strings.HasSuffix(w, "ions") {
+	if verbs()[stem(w, latin)] && !strings.HasSuffix(w, "ing") && !strings.HasSuffix(w, "ion") && !strings.HasSuffix(w, "ions") {
 		return true
 	}
 	r, _ := utf8.DecodeRuneInString(w)
 	for _, e := range translate(word{text: w, script: scriptOf(r)}) {
-		if verbs[e] {
+		if verbs()[e] {
 			return true
 		}
 	}
 	return false
 }
-
-// verbs are the stems of acts.
-var verbs = func() map[string]bool {
-	m := map[string]bool{}
-	for _, line := range acts {
-		for _, w := range stems(line) {
-			m[w] = true
-		}
-	}
-	for _, w := range strings.Fields("new load pull past order all number total random sample memory reason thought style detail log record digest abstract brief summary overview graph chart diagram render calculator math book purchase") {
-		delete(m, stem(w, latin))
-	}
-	for _, w := range strings.Fields("tell give make help let use put take provide include ensure determine cross") {
-		m[stem(w, latin)] = true
-	}
-	return m
-}()
 
 var (
 	// sequels begin a clause wherever they stand.
@@ -133,24 +116,3 @@ var (
 	// openers begin one after a comma.
 	openers = wordSet("i we you please what how which where who when can could is are also including")
 )
-
-// stopWords are words of a query that name no tool and no thing.
-var stopWords = wordSet(`a an and are as at be been by can could did do does doing for from had has have how i if in into is it its
-me my mine need of on or our please should so some than that the their them then there these they this those to us
-use used using want was we were what when where which who whom whose why will with would you your im ive id ill dont also any make sure
-just like let lets about above after again am because before being below between both but down during each few further
-he her here hers him his more most no nor not off once only other out over own same she such too under until up very
-via per may might must shall upon within without help give tell thanks thank hi hello know t s d ll re ve m
-de la el los las un una unos y en con por para que del al se su mi me lo
-der die das den dem ein eine einen und oder fur mit von zu im bitte mir ich du
-le les des du et pour avec dans sur au aux je moi
-o os as um uma e da do dos em com no na meu
-и в на с по для из к о от что это мне пожалуйста все`)
-
-func wordSet(s string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(s) {
-		m[w] = true
-	}
-	return m
-}

@@ -1,10 +1,5 @@
 package search
 
-import (
-	"strings"
-	"unicode/utf8"
-)
-
 // foreign gives the words of other languages for the English words (several are
 // separated by commas) that tools use: Chinese (simplified; the traditional
 // form where it differs much), Japanese, Korean, Russian, Spanish, German, French, Portuguese, Arabic.
@@ -97,7 +92,7 @@ var foreign = []struct{ english, words string }{
 	{"code", "代码 代碼 程式碼 コード 코드 код codigo quellcode quelltext كود"},
 	{"repository", "仓库 代码库 儲存庫 リポジトリ 저장소 репозиторий repositorio"},
 	{"issue,bug", "问题 缺陷 問題 課題 イシュー バグ 이슈 버그 задача баг ошибка incidencia problema fehler probleme"},
-	{"pull request", "拉取请求 合并请求 プルリクエスト 풀리퀘스트 пулреквест"},
+	{"pull_request", "拉取请求 合并请求 プルリクエスト 풀리퀘스트 пулреквест"},
 	{"branch", "分支 ブランチ 브랜치 ветка rama branche"},
 	{"commit", "提交记录 コミット 커밋 коммит"},
 	{"project", "项目 專案 プロジェクト 프로젝트 проект proyecto projekt projet projeto مشروع"},
@@ -131,7 +126,7 @@ var foreign = []struct{ english, words string }{
 	{"name", "名称 名字 姓名 名称 名前 이름 имя название nombre nom"},
 	{"category", "分类 类别 分類 カテゴリ 카테고리 категория categoria kategorie categorie"},
 	{"key", "密钥 关键 キー ключ clave schlussel"},
-	{"mind map", "思维导图 心智圖 マインドマップ 마인드맵"},
+	{"mind_map", "思维导图 心智圖 マインドマップ 마인드맵"},
 	{"model", "模型 モデル 모델 модель modelo modell"},
 	// things of the world
 	{"weather", "天气 气象 天氣 天気 날씨 погода погоду clima meteo wetter tiempo طقس"},
@@ -171,7 +166,7 @@ var foreign = []struct{ english, words string }{
 	{"order", "订单 訂單 注文 주문 заказ pedido bestellung commande طلب"},
 	{"stock", "股票 股价 股市 株価 株式 주식 주가 акции акция acciones aktie aktien bourse acoes أسهم"},
 	{"finance,financial", "财经 金融 财务 财报 財經 財務 금융 재무 финансы финансовый finanzas finanzen financier financas مالية"},
-	{"currency,exchange rate", "汇率 货币 外汇 匯率 為替 通貨 환율 통화 курс валюта валют divisa wechselkurs wahrung cambio عملة صرف"},
+	{"currency,exchange_rate", "汇率 货币 外汇 匯率 為替 通貨 환율 통화 курс валюта валют divisa wechselkurs wahrung cambio عملة صرف"},
 	{"crypto,cryptocurrency", "加密货币 比特币 虚拟货币 暗号資産 仮想通貨 비트코인 암호화폐 криптовалюта биткоин criptomoneda kryptowahrung cryptomonnaie"},
 	{"company", "公司 企业 企業 会社 회사 기업 компания empresa unternehmen firma entreprise شركة"},
 	{"tax", "税 税务 稅 税金 세금 налог impuesto steuer impot"},
@@ -201,7 +196,7 @@ var foreign = []struct{ english, words string }{
 	{"character", "角色 人物角色 キャラクター 캐릭터 персонаж personaje"},
 	{"card", "卡牌 卡片 カード 카드 tarjeta"},
 	{"question,answer", "问答 提问 質問 回答 질문 답변 вопрос ответ pregunta respuesta frage antwort reponse"},
-	{"web search", "上网搜索 网络搜索 ウェブ検索 웹검색"},
+	{"web_search", "上网搜索 网络搜索 ウェブ検索 웹검색"},
 	{"content", "内容 內容 コンテンツ 내용 содержание контент contenido inhalt contenu"},
 	{"detail", "详细 詳細 상세 подробный detalle detalles einzelheiten"},
 	{"number", "数字 号码 番号 번호 номер число numero nummer"},
@@ -209,91 +204,4 @@ var foreign = []struct{ english, words string }{
 	{"color", "颜色 顏色 色 색상 цвет color farbe couleur"},
 	{"title", "标题 標題 タイトル 제목 заголовок titulo titel titre"},
 	{"result", "结果 結果 결과 результат resultado ergebnis resultat"},
-}
-
-// lexicon gives the English stems of a foreign word; its key is folded, and
-// stemmed where the script has a stemmer. longest is the length in bytes of the
-// longest key of a dense script.
-var lexicon, longest = buildLexicon()
-
-func buildLexicon() (map[string][]string, int) {
-	m := make(map[string][]string, 3000)
-	long := 0
-	for _, f := range foreign {
-		var english []string
-		for e := range strings.SplitSeq(f.english, ",") {
-			ps := strings.Fields(e)
-			for i := range ps {
-				ps[i] = stem(ps[i], latin)
-			}
-			english = append(english, strings.Join(ps, " "))
-		}
-		for w := range strings.FieldsSeq(f.words) {
-			scan(w, func(w word) {
-				key := w.text
-				switch w.script {
-				case dense:
-					long = max(long, len(key))
-				case cyrillic, arabic:
-					key = stem(key, w.script)
-				}
-				for _, e := range english {
-					if !contains(m[key], e) {
-						m[key] = append(m[key], e)
-					}
-				}
-			})
-		}
-	}
-	return m, long
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
-}
-
-// translate gives the English stems that a word of another language stands for;
-// one with a space is two neighbouring words.
-func translate(w word) []string {
-	switch w.script {
-	case latin:
-		if e, ok := lexicon[w.text]; ok {
-			return e
-		}
-		return lexicon[stem(w.text, latin)]
-	case cyrillic, arabic:
-		return lexicon[stem(w.text, w.script)]
-	case dense:
-		return translateRun(w.text)
-	}
-	return nil
-}
-
-// translateRun finds the longest known words in a run without spaces.
-func translateRun(run string) []string {
-	var out []string
-	for i := 0; i < len(run); {
-		found := false
-		for n := min(longest, len(run)-i); n > 0; n-- {
-			if i+n < len(run) && !utf8.RuneStart(run[i+n]) {
-				continue
-			}
-			if e, ok := lexicon[run[i:i+n]]; ok {
-				out = append(out, e...)
-				i += n
-				found = true
-				break
-			}
-		}
-		if !found {
-			_, n := decode(run[i:])
-			i += n
-		}
-	}
-	return out
 }

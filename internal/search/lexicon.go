@@ -1,6 +1,11 @@
 package search
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
 
 // synonym is a stem that stands for another one, or two stems with a space between.
 type synonym struct {
@@ -8,56 +13,126 @@ type synonym struct {
 	weight float32
 }
 
-const (
-	sameWeight    = 0.6
-	relatedWeight = 0.35
-)
-
-// thesaurus gives the synonyms of a stem.
-var thesaurus = buildThesaurus()
-
-func buildThesaurus() map[string][]synonym {
+// thesaurus gives the synonyms of a stem. It is made at the first use: a
+// process that never searches does not pay for it.
+var thesaurus = sync.OnceValue(func() map[string][]synonym {
 	m := map[string][]synonym{}
-	put := func(from, to string, w float32) {
+	put := func(from, to string, weight float32) {
 		if from == to {
 			return
 		}
-		for i := range m[from] {
-			if m[from][i].stem == to {
-				m[from][i].weight = max(m[from][i].weight, w)
-				return
-			}
+		list := m[from]
+		at := slices.IndexFunc(list, func(s synonym) bool { return s.stem == to })
+		if at >= 0 {
+			list[at].weight = max(list[at].weight, weight)
+			return
 		}
-		m[from] = append(m[from], synonym{to, w})
+		m[from] = append(list, synonym{to, weight})
 	}
-	for _, line := range synonyms {
-		ws := stems(line)
-		for _, a := range ws {
-			for _, b := range ws {
-				put(a, b, sameWeight)
+	for _, table := range [][]string{acts, things} {
+		for _, line := range table {
+			group := stems(line)
+			for _, a := range group {
+				for _, b := range group {
+					put(a, b, synonymWeight)
+				}
 			}
 		}
 	}
 	for _, line := range related {
 		core, words, _ := strings.Cut(line, "|")
+		targets := stems(core)
 		for _, w := range stems(words) {
-			for _, c := range stems(core) {
-				put(w, c, relatedWeight)
+			for _, t := range targets {
+				put(w, t, relatedWeight)
 			}
 		}
 	}
 	return m
-}
+})
 
-// stems are the stems of the words of a table's line; a_b is two stems.
+// stems are the stems of the English words of a line; a_b is two stems with a
+// space between.
 func stems(line string) []string {
 	ws := strings.Fields(line)
 	for i, w := range ws {
-		ps := strings.Split(w, "_")
-		for j := range ps {
-			ps[j] = stem(ps[j], latin)
+		a, b, two := strings.Cut(w, "_")
+		ws[i] = stem(a, latin)
+		if two {
+			ws[i] += " " + stem(b, latin)
 		}
-		ws[i] = strings.Join(ps, " ")
 	}
 	return ws
+}
+
+// dictionary is the table foreign by its words.
+type dictionary struct {
+	// english are the English stems of a folded word, which is stemmed where
+	// its script has a stemmer.
+	english map[string][]string
+	// longest is the length in bytes of the longest word without spaces.
+	longest int
+}
+
+// lexicon is made at the first use.
+var lexicon = sync.OnceValue(func() *dictionary {
+	d := &dictionary{english: make(map[string][]string, 3000)}
+	for _, f := range foreign {
+		english := stems(strings.ReplaceAll(f.english, ",", " "))
+		for w := range strings.FieldsSeq(f.words) {
+			scan(w, func(w word) {
+				key := w.text
+				switch w.script {
+				case dense:
+					d.longest = max(d.longest, len(key))
+				case cyrillic, arabic:
+					key = stem(key, w.script)
+				}
+				for _, e := range english {
+					if !slices.Contains(d.english[key], e) {
+						d.english[key] = append(d.english[key], e)
+					}
+				}
+			})
+		}
+	}
+	return d
+})
+
+// translate gives the English stems that a word of another language stands for;
+// one with a space is two neighbouring words.
+func translate(w word) []string {
+	d := lexicon()
+	switch w.script {
+	case latin:
+		if e, ok := d.english[w.text]; ok {
+			return e
+		}
+		return d.english[stem(w.text, latin)]
+	case cyrillic, arabic:
+		return d.english[stem(w.text, w.script)]
+	case dense:
+		return d.run(w.text)
+	}
+	return nil
+}
+
+// run finds the known words in a run without spaces, the longest first.
+func (d *dictionary) run(run string) []string {
+	var out []string
+	for i := 0; i < len(run); {
+		_, step := decode(run[i:])
+		for n := min(d.longest, len(run)-i); n > 0; n-- {
+			if i+n < len(run) && !utf8.RuneStart(run[i+n]) {
+				continue
+			}
+			if e, ok := d.english[run[i:i+n]]; ok {
+				out = append(out, e...)
+				step = n
+				break
+			}
+		}
+		i += step
+	}
+	return out
 }

@@ -1,15 +1,30 @@
 package search
 
 import (
-	"math"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
-// maxQuery is the number of bytes of a query that are read.
-const maxQuery = 4 << 10
+// What is read of a query at most, so that a hostile one costs no more than a
+// long one.
+const (
+	maxQuery  = 4 << 10 // bytes
+	maxNeeds  = 16      // parts that are ranked by themselves
+	maxGroups = 160     // words of one need
+)
 
-// maxNeeds is the number of parts of a query that are ranked by themselves.
-const maxNeeds = 10
+// The weights of what stands for a word of a query, and of kinds of words.
+const (
+	synonymWeight = 0.45
+	relatedWeight = 0.35
+	pairWeight    = 0.5
+	verbWeight    = 0.85
+	weakWeight    = 0.5
+	mentionWeight = 0.3
+	gramWeight    = 0.6
+	charWeight    = 0.15
+)
 
 // group is one word of a query with everything that may stand for it. A
 // document scores the best of its terms, once.
@@ -24,65 +39,74 @@ type alt struct {
 	weight float32
 }
 
-// need is one thing that a query asks for.
+// need is one thing that a query asks for: groups, each once, by key.
 type need struct {
+	keys   []string
 	groups []group
-	seen   map[string]int
 	// harm is set where the need asks for something to be removed or stopped.
 	harm bool
 }
 
-// put adds a group once; of two with the same key the heavier stays.
+// put adds a group once; of two with the same key the heavier one counts.
 func (n *need) put(key string, g group) {
 	if len(g.alts) == 0 {
 		return
 	}
-	if at, ok := n.seen[key]; ok {
+	if at := slices.Index(n.keys, key); at >= 0 {
 		n.groups[at].weight = max(n.groups[at].weight, g.weight)
 		return
 	}
-	if n.seen == nil {
-		n.seen = map[string]int{}
+	if len(n.groups) < maxGroups {
+		n.keys = append(n.keys, key)
+		n.groups = append(n.groups, g)
 	}
-	n.seen[key] = len(n.groups)
-	n.groups = append(n.groups, g)
 }
 
-// analyse reads a query: the whole of it as one need, and its clauses, and the
-// files it names, as needs of their own where there are several.
+// analyse reads a query: the whole of it as one need, and its clauses and the
+// files that it names as parts.
 func (x *Index) analyse(query string) (whole need, parts []need) {
 	if len(query) > maxQuery {
 		query = query[:maxQuery]
+		for len(query) > 0 && !utf8.RuneStart(query[len(query)-1]) {
+			query = query[:len(query)-1]
+		}
 	}
 	for _, c := range splitClauses(query) {
 		r := reader{x: x}
 		r.clause(c)
-		parts = append(parts, r.need)
-		parts = append(parts, r.files...)
-	}
-	kept := parts[:0]
-	for _, p := range parts {
-		for i, key := range p.keys() {
-			whole.put(key, p.groups[i])
-		}
-		whole.harm = whole.harm || p.harm
-		if len(p.groups) > 0 {
-			kept = append(kept, p)
+		for _, p := range append([]need{r.need}, r.files...) {
+			for i, key := range p.keys {
+				whole.put(key, p.groups[i])
+			}
+			whole.harm = whole.harm || p.harm
+			if len(p.groups) > 0 {
+				parts = append(parts, p)
+			}
 		}
 	}
-	if len(kept) > maxNeeds {
-		kept = kept[:maxNeeds]
-	}
-	return whole, kept
+	return whole, x.heaviest(parts)
 }
 
-// keys are the keys of the groups, in their order.
-func (n *need) keys() []string {
-	keys := make([]string, len(n.groups))
-	for key, at := range n.seen {
-		keys[at] = key
+// heaviest keeps the maxNeeds parts that say most, in their order.
+func (x *Index) heaviest(parts []need) []need {
+	if len(parts) <= maxNeeds {
+		return parts
 	}
-	return keys
+	mass := make([]float32, len(parts))
+	for i := range parts {
+		for _, g := range parts[i].groups {
+			mass[i] += x.tool.mass(g)
+		}
+	}
+	sorted := slices.Sorted(slices.Values(mass))
+	least := sorted[len(sorted)-maxNeeds]
+	var kept []need
+	for i := range parts {
+		if mass[i] >= least && len(kept) < maxNeeds {
+			kept = append(kept, parts[i])
+		}
+	}
+	return kept
 }
 
 // reader turns the words of one clause into groups.
@@ -90,130 +114,151 @@ type reader struct {
 	x     *Index
 	need  need
 	files []need
-	// last is the word before, nil at the start and after a break.
-	last *[2]string
-	// act is what the words so far want with a file: a stem of writes or reads.
-	writing, acting bool
+	// lastStem and lastText are the word before, empty at the start and after a break.
+	lastStem, lastText string
+	// writing is set while the last act that concerns a file puts something
+	// into one.
+	writing bool
+	// into is set after a word such as "to" that comes before what is written.
+	into bool
 }
 
+// clause reads one clause.
 func (r *reader) clause(c string) {
-	for w := range strings.FieldsSeq(c) {
-		if m, ok := recognise(w); ok {
-			r.mention(m)
-			continue
+	for field := range strings.FieldsSeq(c) {
+		for _, w := range splitDense(field) {
+			if m, ok := recognise(w); ok {
+				r.mention(m)
+				continue
+			}
+			scan(w, r.word)
 		}
-		scan(w, r.word)
 	}
 }
 
-// mention adds what is known by its form.
+// splitDense cuts a field where a script without spaces meets ASCII, so that a
+// path or an address in a Chinese sentence stands alone.
+func splitDense(field string) []string {
+	var out []string
+	from, was := 0, false
+	for i, c := range field {
+		is := c >= 0x2E80
+		if i > 0 && is != was {
+			out = append(out, field[from:i])
+			from = i
+		}
+		was = is
+	}
+	return append(out, field[from:])
+}
+
+// mention adds what is known by its form. A file is a need of its own: to read
+// it, or to write it.
 func (r *reader) mention(m mention) {
-	r.last = nil
+	r.lastStem = ""
 	scan(m.text, r.word)
-	r.last = nil
-	for _, st := range stems(m.words) {
-		r.need.put(st, r.x.expand(st, tune.mention))
+	r.lastStem = ""
+	kinds := stems(m.words)
+	for _, st := range kinds {
+		r.need.put(st, r.x.expand(st, mentionWeight))
 	}
 	if !m.path {
 		return
 	}
 	act := "read"
-	if r.writing {
+	if r.writing || r.into {
 		act = "write"
 	}
 	var f need
-	words := append([]string{act}, stems(m.words)...)
-	for i, st := range words {
-		w := float32(1)
-		if i > 1 {
-			w = 0.6
+	f.put(act, r.x.expand(act, 1))
+	for i, st := range kinds {
+		weight := float32(1)
+		if i > 0 {
+			weight = 0.6
 		}
-		f.put(st, r.x.expand(st, w))
+		f.put(st, r.x.expand(st, weight))
 	}
-	f.put(act+" "+words[1], r.x.pairGroup(act, act, words[1], words[1]))
+	f.put(act+" "+kinds[0], r.x.pair(act, act, kinds[0], kinds[0]))
 	r.files = append(r.files, f)
 }
 
+// word adds a word of any script.
 func (r *reader) word(w word) {
 	if w.script == dense {
-		r.last = nil
+		r.lastStem = ""
 		r.dense(w)
 		return
 	}
-	if w.parts != nil {
-		if _, ok := r.x.vocab[stem(w.text, w.script)]; !ok {
-			for _, p := range w.parts {
-				r.plain(p, w.script)
-			}
-			return
+	st := stem(w.text, w.script)
+	if _, known := r.x.vocab[st]; w.parts != nil && !known {
+		for _, p := range w.parts {
+			r.plain(p, stem(p, w.script))
 		}
-	}
-	tr := translate(w)
-	if len(tr) == 0 {
-		r.plain(w.text, w.script)
 		return
 	}
-	r.last = nil
-	g := r.x.expand(stem(w.text, w.script), 1)
-	for _, e := range tr {
-		r.noteAct(e)
-		r.need.harm = r.need.harm || harmful[e]
+	english := translate(w)
+	if len(english) == 0 {
+		r.plain(w.text, st)
+		return
+	}
+	r.lastStem = ""
+	g := r.x.expand(st, 1)
+	for _, e := range english {
+		r.note(e)
 		g.alts = append(g.alts, r.x.expand(e, 1).alts...)
 	}
 	r.need.put(w.text, g)
 }
 
-func (r *reader) noteAct(st string) {
-	if writes[st] {
+// note takes in what a word says about files and about harm.
+func (r *reader) note(st string) {
+	switch {
+	case writes()[st]:
 		r.writing = true
-	} else if reads[st] && st != "of" && st != "from" {
+	case reads()[st]:
 		r.writing = false
 	}
+	r.need.harm = r.need.harm || harmful()[st]
 }
 
-// plain adds a word of a script with spaces, and the pair it makes with the word before.
-func (r *reader) plain(text string, c script) {
-	st := stem(text, c)
-	r.noteAct(st)
+// plain adds a word of a script with spaces, and the pair it makes with the
+// word before.
+func (r *reader) plain(text, st string) {
+	r.note(st)
 	if stopWords[text] {
+		r.into = text == "to" || text == "into"
 		return
 	}
-	g := r.x.expand(st, 1)
-	if verbs[st] {
-		g.weight = tune.verb
+	r.into = false
+	weight := float32(1)
+	switch {
+	case weakStems()[st]:
+		weight = weakWeight
+	case verbs()[st]:
+		weight = verbWeight
 	}
-	if weakWords[st] {
-		g.weight = tune.weak
+	r.need.put(st, r.x.expand(st, weight))
+	if r.lastStem != "" {
+		r.need.put(r.lastStem+" "+st, r.x.pair(r.lastStem, r.lastText, st, text))
 	}
-	if harmful[st] {
-		r.need.harm = true
-	}
-	r.need.put(st, g)
-	if r.last != nil {
-		a := *r.last
-		r.need.put(a[0]+" "+st, r.x.pairGroup(a[0], a[1], st, text))
-	}
-	r.last = &[2]string{st, text}
+	r.lastStem, r.lastText = st, text
 }
 
-// dense makes the groups of a run without spaces: a translated word is a group, and
-// each two neighbouring characters are one.
+// dense adds the words that are known in a run without spaces, its characters
+// and its pairs of characters.
 func (r *reader) dense(w word) {
 	for _, e := range translate(w) {
-		r.noteAct(e)
-		if harmful[e] {
-			r.need.harm = true
+		r.note(e)
+		weight := float32(1)
+		if verbs()[e] {
+			weight = verbWeight
 		}
-		g := r.x.expand(e, 1)
-		if verbs[e] {
-			g.weight = tune.verb
-		}
-		r.need.put(e, g)
+		r.need.put(e, r.x.expand(e, weight))
 	}
-	grams(w.text, func(gram string) {
-		weight := float32(0.6)
-		if _, n := decode(gram); n == len(gram) {
-			weight = 0.15
+	grams(w.text, func(gram string, single bool) {
+		weight := float32(gramWeight)
+		if single {
+			weight = charWeight
 		}
 		if id, ok := r.x.vocab[gram]; ok {
 			r.need.put(gram, group{alts: []alt{{id, 1}}, weight: weight})
@@ -224,32 +269,47 @@ func (r *reader) dense(w word) {
 // expand gives the terms that stand for a stem, itself first.
 func (x *Index) expand(st string, weight float32) group {
 	g := group{weight: weight}
-	if id, ok := x.termOf(st); ok {
+	if id, ok := x.term(st); ok {
 		g.alts = append(g.alts, alt{id, 1})
 	}
-	for _, s := range thesaurus[st] {
-		if id, ok := x.termOf(s.stem); ok {
-			w := tune.syn
-			if s.weight < sameWeight {
-				w = tune.rel
-			}
-			g.alts = append(g.alts, alt{id, w})
+	g.alts = x.appendSynonyms(g.alts, st)
+	return g
+}
+
+func (x *Index) appendSynonyms(alts []alt, st string) []alt {
+	for _, s := range thesaurus()[st] {
+		if id, ok := x.term(s.stem); ok {
+			alts = append(alts, alt{id, s.weight})
 		}
+	}
+	return alts
+}
+
+// pair gives the terms of two neighbouring words: as neighbours, written
+// together, or by another name.
+func (x *Index) pair(a, aText, b, bText string) group {
+	g := group{weight: pairWeight}
+	if id, ok := x.term(a + " " + b); ok {
+		g.alts = append(g.alts, alt{id, 1})
+	}
+	n := len(g.alts)
+	if id, ok := x.vocab[stem(aText+bText, latin)]; ok {
+		g.alts = append(g.alts, alt{id, 1})
+	}
+	g.alts = x.appendSynonyms(g.alts, a+" "+b)
+	if len(g.alts) > n {
+		g.weight = 1
 	}
 	return g
 }
 
-// termOf finds the term of a stem, or of two stems with a space between.
-func (x *Index) termOf(s string) (uint32, bool) {
+// term finds the term of a stem, or of two stems with a space between.
+func (x *Index) term(s string) (uint32, bool) {
 	a, b, two := strings.Cut(s, " ")
 	if !two {
 		id, ok := x.vocab[s]
 		return id, ok
 	}
-	return x.pairID(a, b)
-}
-
-func (x *Index) pairID(a, b string) (uint32, bool) {
 	ia, ok := x.vocab[a]
 	if !ok {
 		return 0, false
@@ -261,34 +321,3 @@ func (x *Index) pairID(a, b string) (uint32, bool) {
 	id, ok := x.bigrams[uint64(ia)<<32|uint64(ib)]
 	return id, ok
 }
-
-// pairGroup is the group of two neighbouring words: as neighbours, written
-// together, or with a name of their own.
-func (x *Index) pairGroup(a, aText, b, bText string) group {
-	g := group{weight: tune.pair}
-	if id, ok := x.pairID(a, b); ok {
-		g.alts = append(g.alts, alt{id, 1})
-	}
-	if id, ok := x.vocab[stem(aText+bText, latin)]; ok {
-		g.alts = append(g.alts, alt{id, 1})
-		g.weight = 1
-	}
-	for _, s := range thesaurus[a+" "+b] {
-		if id, ok := x.termOf(s.stem); ok {
-			g.alts = append(g.alts, alt{id, s.weight})
-			g.weight = 1
-		}
-	}
-	return g
-}
-
-// idf is how much a word that df of n documents have says.
-func idf(n int, df float32) float32 {
-	if df > float32(n) {
-		df = float32(n)
-	}
-	return float32(math.Log(1 + (float64(n)-float64(df)+0.5)/(float64(df)+0.5)))
-}
-
-// harmful are acts that a tool is hardly wanted for unless they are named.
-var harmful = stemSet("delete remove drop erase destroy purge wipe kill terminate revoke disable deactivate suspend uninstall unlink cancel")

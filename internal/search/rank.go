@@ -6,157 +6,191 @@ import (
 	"slices"
 )
 
-// tuning are the constants of ranking.
-type tuning struct {
-	pair, server, whole, part, same, mention, verb, syn, rel, conf, cover, weak, harm, twin, idfcap, pathverb float32
-}
+// The constants of ranking. All of them lie on plateaus: the half of the
+// public tasks that they were chosen on changes by at most 0.01 between half
+// and twice their value.
+const (
+	// wholeShare and partShare weigh the whole query against its best part.
+	wholeShare, partShare = 1, 0.7
+	// partTrust is how much a part counts less that matches worse than the best one.
+	partTrust = 0.5
+	// serverShare is what a server that fits the query adds to each of its tools.
+	serverShare = 0.3
+	// harmFactor lowers tools that remove or stop something, unasked.
+	harmFactor = 0.75
+	// crowding lowers the second, third… hit of one server.
+	crowding = 0.05
+)
 
-var tune = tuning{pair: 0.5, server: 0.4, whole: 1, part: 0.7, same: 0.05, mention: 0.3, verb: 0.85, syn: 0.45, rel: 0.4, conf: 0.5, cover: 0, weak: 0.4, harm: 0.75, twin: 1, idfcap: 0}
-
-// ranked is a document and its score.
-type rankedDoc struct {
+// scored is a document and its score.
+type scored struct {
 	doc   uint32
 	score float64
 }
 
-// scores adds what groups give to every document of p.
-func (p *postings) scores(groups []group, out []float32) {
-	best := make([]float32, len(out))
+// idf is what a word says that df of n documents have.
+func idf(n int, df float32) float32 {
+	d := min(float64(df), float64(n))
+	return float32(math.Log(1 + (float64(n)-d+0.5)/(d+0.5)))
+}
+
+// mass is what a document gets at most for g.
+func (p *postings) mass(g group) float32 {
+	df := float32(0)
+	for _, a := range g.alts {
+		df += a.weight * float32(len(p.of(a.term)))
+	}
+	if df == 0 {
+		return 0
+	}
+	return g.weight * idf(p.docs, df)
+}
+
+// addTo adds what groups give to the score of every document. best is room for
+// one number a document, all zero before and after.
+func (p *postings) addTo(scores, best []float32, groups []group) {
 	var touched []uint32
-	cover := make([]float32, len(out))
-	var ideal float32
 	for _, g := range groups {
-		df, capped := float32(0), float32(math.MaxFloat32)
-		for _, a := range g.alts {
-			n := float32(len(p.of(a.term)))
-			df += a.weight * n
-			if a.weight == 1 && n > 0 {
-				capped = min(capped, idf(p.docs, n))
-			}
-		}
-		if df == 0 {
+		mass := p.mass(g)
+		if mass == 0 {
 			continue
 		}
-		w := g.weight * idf(p.docs, df)
-		ideal += w
 		touched = touched[:0]
 		for _, a := range g.alts {
-			list := p.of(a.term)
-			wa := w * a.weight
-			if tune.idfcap > 0 {
-				wa = g.weight * min(capped, idf(p.docs, float32(len(list)))) * a.weight
-			}
-			for _, e := range list {
-				v := wa * e.impact
-				if v > best[e.doc] {
-					if best[e.doc] == 0 {
-						touched = append(touched, e.doc)
-					}
-					out[e.doc] += v - best[e.doc]
-					best[e.doc] = v
+			for _, e := range p.of(a.term) {
+				v := mass * a.weight * e.impact
+				old := best[e.doc]
+				if v <= old {
+					continue
 				}
+				if old == 0 {
+					touched = append(touched, e.doc)
+				}
+				scores[e.doc] += v - old
+				best[e.doc] = v
 			}
 		}
 		for _, d := range touched {
 			best[d] = 0
-			cover[d] += w
-		}
-	}
-	if tune.cover > 0 {
-		for d := range out {
-			if out[d] > 0 {
-				out[d] *= (1 - tune.cover) + tune.cover*cover[d]/ideal
-			}
 		}
 	}
 }
 
-// score ranks the documents from..to by one need.
-func (x *Index) score(n need, from, to uint32) []float32 {
-	tools := make([]float32, len(x.tools))
-	x.tool.scores(n.groups, tools)
-	if tune.server > 0 {
-		servers := make([]float32, len(x.servers))
-		x.srv.scores(n.groups, servers)
-		for i := range x.servers {
-			if servers[i] == 0 {
-				continue
-			}
-			for d := x.servers[i].from; d < x.servers[i].to; d++ {
-				tools[d] += tune.server * servers[i]
-			}
-		}
-	}
-	if tune.harm != 1 && !n.harm {
-		for d := range tools {
-			if x.tools[d].harm {
-				tools[d] *= tune.harm
-			}
-		}
-	}
-	return tools[from:to]
+// ranking is the room that one search works in.
+type ranking struct {
+	x        *Index
+	from, to uint32
+	tools    []float32
+	servers  []float32
+	best     []float32
 }
 
-// fuse merges the rankings of all needs into one list of at most limit.
-func (x *Index) fuse(whole need, parts []need, from, to uint32, limit int) []rankedDoc {
-	total := x.score(whole, from, to)
-	if top := slices.Max(total); top > 0 {
-		for d := range total {
-			total[d] *= tune.whole / top
+func newRanking(x *Index, from, to uint32) *ranking {
+	n := max(len(x.tools), len(x.servers))
+	return &ranking{x: x, from: from, to: to, tools: make([]float32, len(x.tools)),
+		servers: make([]float32, len(x.servers)), best: make([]float32, n)}
+}
+
+// score gives what one need gives to each tool in range, and the best of that.
+// The slice is overwritten by the next call.
+func (r *ranking) score(n *need) ([]float32, float32) {
+	clear(r.tools)
+	clear(r.servers)
+	r.x.tool.addTo(r.tools, r.best, n.groups)
+	r.x.srv.addTo(r.servers, r.best, n.groups)
+	for i := range r.x.servers {
+		add := serverShare * r.servers[i]
+		if add == 0 {
+			continue
 		}
+		for d := r.x.servers[i].from; d < r.x.servers[i].to; d++ {
+			r.tools[d] += add
+		}
+	}
+	s := r.tools[r.from:r.to]
+	if !n.harm {
+		for i := range s {
+			if r.x.tools[r.from+uint32(i)].harm {
+				s[i] *= harmFactor
+			}
+		}
+	}
+	return s, slices.Max(s)
+}
+
+// fuse ranks the tools in range: each gets its share of the best score for the whole
+// query, and of the best score for the part that it fits best. The list is at most limit long,
+// its best score 1.
+func (r *ranking) fuse(whole *need, parts []need, limit int) []scored {
+	total := make([]float32, r.to-r.from)
+	s, top := r.score(whole)
+	if top == 0 {
+		return nil
+	}
+	for i, v := range s {
+		total[i] = wholeShare * v / top
 	}
 	if len(parts) > 1 {
-		var all [][]float32
-		var best float32
-		for _, n := range parts {
-			s := x.score(n, from, to)
-			all = append(all, s)
-			best = max(best, slices.Max(s))
-		}
-		bonus := make([]float32, len(total))
-		for _, s := range all {
-			top := slices.Max(s)
-			if top == 0 {
-				continue
-			}
-			conf := (1 - tune.conf) + tune.conf*top/best
-			for d := range s {
-				bonus[d] = max(bonus[d], tune.part*conf*s[d]/top)
-			}
-		}
-		for d := range total {
-			total[d] += bonus[d]
+		for i, v := range r.bestPart(parts) {
+			total[i] += partShare * v
 		}
 	}
-	var list []rankedDoc
-	for d, v := range total {
+	var list []scored
+	for i, v := range total {
 		if v > 0 {
-			list = append(list, rankedDoc{from + uint32(d), float64(v)})
+			list = append(list, scored{r.from + uint32(i), float64(v)})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b rankedDoc) int { return cmp.Compare(b.score, a.score) })
-	if tune.same > 0 || tune.twin < 1 {
-		list = x.spread(list, limit)
-	}
+	r.spread(list)
 	if len(list) > limit {
-		list = list[:limit]
+		list = slices.Clip(list[:limit])
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		list[i].score /= list[0].score
 	}
 	return list
 }
 
-// spread lowers the later hits of one server.
-func (x *Index) spread(list []rankedDoc, limit int) []rankedDoc {
-	n := map[uint32]float64{}
-	names := map[string]bool{}
-	for i := range list {
-		t := &x.tools[list[i].doc]
-		list[i].score /= 1 + float64(tune.same)*n[t.server]
-		n[t.server]++
-		if names[t.name] {
-			list[i].score *= float64(tune.twin)
-		}
-		names[t.name] = true
+// bestPart gives each tool in range its share of the best score of the part
+// that it fits best. Parts that nothing fits well count less.
+func (r *ranking) bestPart(parts []need) []float32 {
+	n := int(r.to - r.from)
+	all := make([]float32, n*len(parts))
+	tops := make([]float32, len(parts))
+	for i := range parts {
+		s, top := r.score(&parts[i])
+		copy(all[i*n:], s)
+		tops[i] = top
 	}
-	slices.SortStableFunc(list, func(a, b rankedDoc) int { return cmp.Compare(b.score, a.score) })
-	return list
+	best := slices.Max(tops)
+	out := make([]float32, n)
+	for i, top := range tops {
+		if top == 0 {
+			continue
+		}
+		share := (1 - partTrust + partTrust*top/best) / top
+		for d, v := range all[i*n : (i+1)*n] {
+			out[d] = max(out[d], share*v)
+		}
+	}
+	return out
+}
+
+// spread sorts list, and again after lowering the later hits of each server, so
+// that one server with many alike tools leaves room for others.
+func (r *ranking) spread(list []scored) {
+	byScore := func(a, b scored) int {
+		if c := cmp.Compare(b.score, a.score); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.doc, b.doc)
+	}
+	slices.SortFunc(list, byScore)
+	seen := make([]float64, len(r.x.servers))
+	for i := range list {
+		at := r.x.tools[list[i].doc].server
+		list[i].score /= 1 + crowding*seen[at]
+		seen[at]++
+	}
+	slices.SortFunc(list, byScore)
 }

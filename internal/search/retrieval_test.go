@@ -32,10 +32,20 @@ func (t *task) heldOut() bool {
 	return h.Sum32()>>8&1 == 1
 }
 
-func loadRetrieval(tb testing.TB) (*catalog.Snapshot, []task) {
+func loadRetrieval(t *testing.T) (*catalog.Snapshot, []task) {
+	snap, tasks, ok := readRetrieval(t)
+	if !ok {
+		t.Skip("MCPX_RETRIEVAL is not set: no folder with catalogue.json and tasks.jsonl to measure with")
+	}
+	return snap, tasks
+}
+
+// readRetrieval reads the catalogue and the tasks from the folder that
+// MCPX_RETRIEVAL names; ok is false where it names none.
+func readRetrieval(tb testing.TB) (snap *catalog.Snapshot, tasks []task, ok bool) {
 	dir := os.Getenv("MCPX_RETRIEVAL")
 	if dir == "" {
-		tb.Skip("MCPX_RETRIEVAL is not set: no catalogue.json and tasks.jsonl to measure with")
+		return nil, nil, false
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "catalogue.json"))
 	if err != nil {
@@ -57,7 +67,6 @@ func loadRetrieval(tb testing.TB) (*catalog.Snapshot, []task) {
 		tb.Fatal(err)
 	}
 	defer f.Close()
-	var tasks []task
 	for d := json.NewDecoder(f); d.More(); {
 		var t task
 		if err := d.Decode(&t); err != nil {
@@ -65,7 +74,7 @@ func loadRetrieval(tb testing.TB) (*catalog.Snapshot, []task) {
 		}
 		tasks = append(tasks, t)
 	}
-	return catalog.NewSnapshot(servers), tasks
+	return catalog.NewSnapshot(servers), tasks, true
 }
 
 // measure are the sums of a set of tasks.

@@ -71,19 +71,33 @@ func emitRun(run string, c script, emit func(w word)) {
 		emit(word{text: cut(fold(run)), script: c})
 		return
 	}
-	parts := splitCase(run)
 	w := word{text: cut(fold(run)), script: c}
 	if w.text == "" {
 		return
 	}
-	if len(parts) > 1 {
-		for _, p := range parts {
-			if f := cut(fold(p)); f != "" {
+	if len(run) <= maxWord && mayHaveParts(run) {
+		for _, p := range splitCase(run) {
+			if f := fold(p); f != "" {
 				w.parts = append(w.parts, f)
 			}
 		}
+		if len(w.parts) < 2 {
+			w.parts = nil
+		}
 	}
 	emit(w)
+}
+
+// mayHaveParts reports whether run has a capital after its first letter, or a
+// digit: most words have neither.
+func mayHaveParts(run string) bool {
+	for i := 0; i < len(run); i++ {
+		c := run[i]
+		if c >= utf8.RuneSelf || '0' <= c && c <= '9' || i > 0 && 'A' <= c && c <= 'Z' {
+			return true
+		}
+	}
+	return false
 }
 
 // cut shortens s to maxWord bytes at most, on a character.

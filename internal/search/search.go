@@ -28,15 +28,16 @@ type Options struct {
 const defaultLimit = 10
 
 // Index finds tools in one snapshot. It is immutable and safe for concurrent
-// use. It keeps the strings of the names alive, but not the schemas.
+// use. It keeps the names of servers and tools alive, but not the rest of the snapshot.
 type Index struct {
 	tools   []toolRef
 	servers []serverRef
-	lists
-	// bigrams are neighbouring words in names and first sentences, by the ids
-	// of the two words.
-	bigrams map[uint64]uint32
+	// tool and srv have the words of tools and of servers.
+	tool, srv postings
+	// vocab has the number of each term that is one stem; bigrams those of two
+	// neighbouring words in a name or first sentence, by the numbers of the two.
 	vocab   map[string]uint32
+	bigrams map[uint64]uint32
 }
 
 // toolRef says which tool a document number stands for.
@@ -53,8 +54,7 @@ type serverRef struct {
 	from, to uint32
 }
 
-// New indexes the tools of snap. It reads the snapshot and keeps no reference
-// to it.
+// New indexes the tools of snap. It only reads the snapshot.
 func New(snap *catalog.Snapshot) *Index {
 	b := newBuilder(snap.Tools())
 	for i := range snap.Servers {
@@ -85,7 +85,10 @@ func (x *Index) Search(query string, o Options) []Hit {
 		return nil
 	}
 	whole, parts := x.analyse(query)
-	ranked := x.fuse(whole, parts, from, to, limit)
+	ranked := newRanking(x, from, to).fuse(&whole, parts, limit)
+	if len(ranked) == 0 {
+		return nil
+	}
 	hits := make([]Hit, len(ranked))
 	for i, r := range ranked {
 		t := &x.tools[r.doc]

@@ -1,14 +1,10 @@
 package search
 
-import "slices"
-
-// synonyms are groups of words that name the same thing or act in the names
-// and descriptions of tools. Each word of a group finds the others. A word may be
-// in several groups. pull_request stands for two neighbouring words.
-// Written from knowledge of English and of tools, not from any set of tasks.
-var synonyms = slices.Concat(acts, things)
-
-// acts are groups of verbs. A clause of a query begins at one of them.
+// acts are groups of verbs that name the same act in the names and
+// descriptions of tools: each word of a group finds the others. A word may be
+// in several groups. turn_on stands for two neighbouring words. A clause of a
+// query begins at one of them. All tables here are written from knowledge of
+// English and of tools, not from a set of tasks.
 var acts = []string{
 	"create add new make insert",
 	"create generate build produce construct compose",
@@ -90,7 +86,7 @@ var acts = []string{
 	"think reason thinking reasoning thought",
 }
 
-// things are groups of nouns.
+// things are groups of nouns, in the same form.
 var things = []string{
 	// of computing
 	"repository repo",

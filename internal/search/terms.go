@@ -1,22 +1,37 @@
 package search
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // terms gives words their numbers while the index is built.
 type terms struct {
 	x *Index
 	n uint32
-	// cache keeps the numbers of words already seen, by text.
-	cache map[string][]uint32
+	// cache keeps what is known of words already seen, by text.
+	cache map[string]entry
 }
 
-// id gives a stem its number.
+// entry is what a word of a document stands for.
+type entry struct {
+	// own is the term of the word itself; only a run without spaces has none.
+	own   uint32
+	solid bool
+	// more are the terms of its characters and of its translation.
+	more []uint32
+}
+
+// id gives a stem its number, or two stems with a space between.
 func (t *terms) id(stem string) uint32 {
+	if a, b, two := strings.Cut(stem, " "); two {
+		return t.pair(t.id(a), t.id(b))
+	}
 	if id, ok := t.x.vocab[stem]; ok {
 		return id
 	}
 	id := t.n
-	t.x.vocab[stem] = id
+	t.x.vocab[strings.Clone(stem)] = id // a stem is often a piece of a whole description
 	t.n++
 	return id
 }
@@ -33,42 +48,34 @@ func (t *terms) pair(a, b uint32) uint32 {
 	return id
 }
 
-// ofDocument gives the numbers of all terms that stand for a word of a
-// document, the word's own stem first.
-func (t *terms) ofDocument(w word) []uint32 {
-	if w.parts == nil {
-		if ids, ok := t.cache[w.text]; ok {
-			return ids
-		}
+// of gives the terms of a word of a document, taken as one piece.
+func (t *terms) of(text string, c script) entry {
+	if e, ok := t.cache[text]; ok {
+		return e
 	}
-	var ids []uint32
-	if w.script == dense {
-		grams(w.text, func(g string) { ids = append(ids, t.id(g)) })
+	var e entry
+	if c == dense {
+		grams(text, func(g string, _ bool) { e.more = append(e.more, t.id(g)) })
 	} else {
-		ids = append(ids, t.id(stem(w.text, w.script)))
-		for _, p := range w.parts {
-			ids = append(ids, t.id(stem(p, w.script)))
-		}
+		e.own, e.solid = t.id(stem(text, c)), true
 	}
-	for _, e := range translate(w) {
-		ids = append(ids, t.id(e))
+	for _, st := range translate(word{text: text, script: c}) {
+		e.more = append(e.more, t.id(st))
 	}
-	if w.parts == nil {
-		t.cache[w.text] = ids
-	}
-	return ids
+	t.cache[text] = e
+	return e
 }
 
 // grams calls emit for the characters of a run without spaces, and for each
 // two neighbours.
-func grams(run string, emit func(string)) {
+func grams(run string, emit func(gram string, single bool)) {
 	prev := -1
 	for i, r := range run {
 		end := i + utf8.RuneLen(r)
 		if prev >= 0 {
-			emit(run[prev:end])
+			emit(run[prev:end], false)
 		}
-		emit(run[i:end])
+		emit(run[i:end], true)
 		prev = i
 	}
 }

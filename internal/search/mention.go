@@ -43,7 +43,10 @@ var formats = func() map[string]string {
 }()
 
 // topDomains are the endings by which a bare host name is recognised.
-var topDomains = wordSet("com org net io dev ai edu gov co cn de uk fr jp ru br in app info me tv us eu ca au it nl es")
+var topDomains = wordSet("com org net io dev ai edu gov co cn de uk fr jp ru br app tv eu ca au nl")
+
+// libraries are names that look like files: Node.js, Vue.js.
+var libraries = wordSet("node next nuxt vue react angular express three d3 chart socket ember backbone p5 alpine solid discord anime moment plotly")
 
 // recognise says what a word of a query is by its form.
 func recognise(w string) (mention, bool) {
@@ -66,6 +69,9 @@ func recognise(w string) (mention, bool) {
 		return pathMention(w), true
 	}
 	if e := ending(w); e != "" {
+		if e == "js" && libraries[strings.ToLower(strings.TrimSuffix(w[:len(w)-3], "."))] {
+			return mention{}, false
+		}
 		if _, ok := formats[e]; ok && len(e) > 1 && w != "."+e {
 			return pathMention(w), true
 		}
@@ -102,18 +108,4 @@ func hostWords(host string) string {
 		labels = labels[1:]
 	}
 	return strings.Join(labels, " ")
-}
-
-// Words before a path that say whether it is written or read.
-var (
-	writes = stemSet("save write export output store create generate draft make produce put record dump convert render report summary download plot draw build compose add append")
-	reads  = stemSet("read open load parse from under analyze extract inspect get show view summarize find search compare check merge describe import list count of")
-)
-
-func stemSet(s string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(s) {
-		m[stem(w, latin)] = true
-	}
-	return m
 }

@@ -1,0 +1,130 @@
+package search
+
+import "slices"
+
+// field is a part of a tool or a server that words come from.
+type field uint8
+
+const (
+	inName field = iota
+	inTitle
+	inLead // the first sentence of the description
+	inText // the rest of the description
+	inParam
+	inParamText
+	inServerName
+	inPurpose     // the first sentence of a server's purpose
+	inPurposeText // the rest of it
+	inToolNames
+	fields
+)
+
+// fieldWeight says what a word counts in a field, and how much less in a field
+// longer than the mean (b of BM25F).
+var fieldWeight = [fields]struct{ weight, b float32 }{
+	inName:        {3.0, 0.5},
+	inTitle:       {1.5, 0.5},
+	inLead:        {1.4, 0.5},
+	inText:        {0.5, 0.6},
+	inParam:       {0.7, 0.6},
+	inParamText:   {0.25, 0.6},
+	inServerName:  {3.0, 0.4},
+	inPurpose:     {1.2, 0.5},
+	inPurposeText: {0.3, 0.6},
+	inToolNames:   {1.0, 0.8},
+}
+
+// saturation is k1 of BM25: how soon more of the same word adds no more.
+const saturation = 1.2
+
+// postings are the inverted lists: term t has list[start[t]:start[t+1]].
+type postings struct {
+	start []uint32
+	list  []posting
+	docs  int
+}
+
+// posting is what a term counts in a document, already saturated: in (0, 1).
+type posting struct {
+	doc    uint32
+	impact float32
+}
+
+func (p *postings) of(term uint32) []posting {
+	return p.list[p.start[term]:p.start[term+1]]
+}
+
+// event is a term seen in a field of a document.
+type event struct {
+	doc, term uint32
+	field     field
+}
+
+// corpus collects the events of documents, in their order, and the lengths of
+// their fields.
+type corpus struct {
+	events []event
+	length [fields][]uint32
+	docs   uint32
+}
+
+// grow adds n words to the length of a field of the document at hand.
+func (c *corpus) grow(f field, n uint32) {
+	for uint32(len(c.length[f])) <= c.docs {
+		c.length[f] = append(c.length[f], 0)
+	}
+	c.length[f][c.docs] += n
+}
+
+// invert sorts the events by term and turns them into postings.
+func (c *corpus) invert(terms uint32) postings {
+	start := make([]uint32, terms+1)
+	for _, e := range c.events {
+		start[e.term+1]++
+	}
+	for t := range terms {
+		start[t+1] += start[t]
+	}
+	sorted := make([]event, len(c.events))
+	next := slices.Clone(start)
+	for _, e := range c.events { // stable, so each term keeps the order of documents
+		sorted[next[e.term]] = e
+		next[e.term]++
+	}
+	p := postings{start: make([]uint32, terms+1), docs: int(c.docs)}
+	p.list = make([]posting, 0, len(c.events)/2)
+	mean := c.means()
+	for t := range terms {
+		p.start[t] = uint32(len(p.list))
+		seen := sorted[start[t]:start[t+1]]
+		for i := 0; i < len(seen); {
+			doc, tf := seen[i].doc, float32(0)
+			for ; i < len(seen) && seen[i].doc == doc; i++ {
+				f := seen[i].field
+				w := fieldWeight[f]
+				tf += w.weight / (1 - w.b + w.b*float32(c.length[f][doc])/mean[f])
+			}
+			p.list = append(p.list, posting{doc, tf / (tf + saturation)})
+		}
+	}
+	p.start[terms] = uint32(len(p.list))
+	p.list = slices.Clone(p.list) // to size
+	return p
+}
+
+// means are the mean lengths of the fields, over the documents that have them.
+func (c *corpus) means() (mean [fields]float32) {
+	for f, lengths := range c.length {
+		sum, n := 0, 0
+		for _, l := range lengths {
+			if l > 0 {
+				sum += int(l)
+				n++
+			}
+		}
+		if n > 0 {
+			mean[f] = float32(sum) / float32(n)
+		}
+	}
+	return mean
+}
