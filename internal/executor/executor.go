@@ -112,6 +112,15 @@ func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
 	return shaped, nil
 }
 
+// Raw runs one call and returns the upstream's result as it came, or a fault.
+func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result) {
+	raw, target, err := e.call(ctx, r)
+	if err != nil {
+		return nil, e.fault(r, target, err).Result(true)
+	}
+	return raw, nil
+}
+
 func (r *Result) size() int {
 	n := len(r.Structured) + len(r.Meta)
 	for _, block := range r.Content {

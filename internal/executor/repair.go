@@ -185,17 +185,17 @@ func (r *repairer) properties(schema any, depth int) map[string]any {
 // kinds are the types that a schema allows; one that does not say allows
 // strings.
 func (r *repairer) kinds(schema any, depth int) map[string]bool {
-	any := map[string]bool{"string": true}
+	anything := map[string]bool{"string": true}
 	s, ok := r.follow(schema).(map[string]any)
 	if !ok || depth > 8 {
-		return any
+		return anything
 	}
 	kinds := make(map[string]bool)
 	switch declared := s["type"].(type) {
 	case string:
 		kinds[declared] = true
 		return kinds
-	case []interface{}:
+	case []any:
 		for _, one := range declared {
 			if name, ok := one.(string); ok {
 				kinds[name] = true
@@ -204,7 +204,7 @@ func (r *repairer) kinds(schema any, depth int) map[string]bool {
 		return kinds
 	}
 	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
-		parts, ok := s[keyword].([]interface{})
+		parts, ok := s[keyword].([]any)
 		if !ok {
 			continue
 		}
@@ -223,5 +223,5 @@ func (r *repairer) kinds(schema any, depth int) map[string]bool {
 		kinds["array"] = true
 		return kinds
 	}
-	return any
+	return anything
 }

@@ -113,6 +113,14 @@ func New(r *registry.Registry, e *executor.Executor, options Options) *Front {
 	return f
 }
 
+// Description is that of inspect as a client without limits of its own sees it.
+func (f *Front) Description() string {
+	return f.texts.inspect(f.registry.Snapshot(), f.budget(""))
+}
+
+// Protocols are the revisions that clients may speak, newest first.
+func Protocols() []string { return mcp.ValidProtocolVersions }
+
 // Close ends what New started.
 func (f *Front) Close() {
 	f.closed.Do(func() { close(f.stop) })

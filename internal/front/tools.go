@@ -42,3 +42,19 @@ func (f *Front) execTool(h hints) mcp.Tool {
 	tool.Meta = toolMeta()
 	return tool
 }
+
+// Definition is what a model carries of one tool in every request.
+type Definition struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+}
+
+// Surface is what the model of a client carries of mcpx.
+func (f *Front) Surface(client string) []Definition {
+	var list []Definition
+	for _, tool := range f.tools(client) {
+		list = append(list, Definition{tool.Name, tool.Description, tool.RawInputSchema})
+	}
+	return list
+}

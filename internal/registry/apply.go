@@ -45,5 +45,5 @@ func (r *Registry) Apply(servers []Server, visible func(server string, tool *cat
 		u.Start()
 	}
 	r.publish()
-	closeAll(end)
+	closeAll(end, 0)
 }

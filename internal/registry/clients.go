@@ -73,7 +73,7 @@ func (r *Registry) endClients(which func(clientKey, *clientSession) bool) {
 		}
 	}
 	r.mu.Unlock()
-	closeAll(gone)
+	closeAll(gone, 0)
 }
 
 // sweepClients ends the sessions that nobody used for their idle time; it ends

@@ -131,9 +131,9 @@ func (r *Registry) Start() {
 	go r.sweepClients()
 }
 
-// Close ends all sessions at once and waits for them. What changed last is
-// still written to the cache.
-func (r *Registry) Close() {
+// Close ends all sessions at once and waits for them, within that time if it is
+// not 0. What changed last is still written to the cache.
+func (r *Registry) Close(within time.Duration) {
 	r.closed.Do(func() {
 		close(r.stop)
 		r.loops.Wait()
@@ -149,14 +149,14 @@ func (r *Registry) Close() {
 		}
 		r.mu.Unlock()
 		r.publish()
-		closeAll(all)
+		closeAll(all, within)
 	})
 }
 
-func closeAll(all []*upstream.Upstream) {
+func closeAll(all []*upstream.Upstream, within time.Duration) {
 	var wait sync.WaitGroup
 	for _, u := range all {
-		wait.Go(u.Close)
+		wait.Go(func() { u.Close(within) })
 	}
 	wait.Wait()
 }

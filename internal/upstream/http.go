@@ -329,7 +329,11 @@ func (l *httpLink) close() {
 // endSession tells a legacy server that the session is over, with the
 // configured headers; it is best effort.
 func (l *httpLink) endSession() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	within := time.Second
+	if d := time.Duration(l.spec.closeWithin.Load()); d > 0 {
+		within = min(within, d/2)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, l.url, nil)
 	if err != nil {

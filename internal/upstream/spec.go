@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"mcpx/internal/proc"
@@ -78,6 +79,9 @@ type Spec struct {
 	Reaper *proc.Reaper
 	// Logger may be nil (discard).
 	Logger *slog.Logger
+	// closeWithin bounds the end of a session, in nanoseconds; 0 = the defaults.
+	// One value for all copies of the spec of an upstream.
+	closeWithin *atomic.Int64
 	// OnChange is called after each change of [Upstream.Status], from the
 	// supervising goroutine. It must not block. May be nil.
 	OnChange func()
@@ -119,10 +123,19 @@ func (s Spec) withDefaults() Spec {
 	if s.OnChange == nil {
 		s.OnChange = func() {}
 	}
+	if s.closeWithin == nil {
+		s.closeWithin = new(atomic.Int64)
+	}
 	if s.ClientName == "" {
 		s.ClientName = "mcpx"
 	}
 	return s
+}
+
+// grace is how a child is ended.
+func (s *Spec) grace() proc.Grace {
+	within := time.Duration(s.closeWithin.Load())
+	return proc.Grace{EOF: within / 2, TERM: within / 3}
 }
 
 // clean makes foreign text fit for a reason or a log: secrets struck out, one

@@ -55,7 +55,7 @@ func startProcess(spec *Spec, framing wire.Framing, in incoming) (*stdioLink, er
 	spec.Logger.Debug("process started", "pid", process.PID())
 	l := newStdioLink(spec, process.Stdin(), framing, in)
 	l.tail = process.StderrTail
-	l.stop = func() { _ = process.Close(context.Background(), proc.Grace{}) }
+	l.stop = func() { _ = process.Close(context.Background(), spec.grace()) }
 	l.failure = func(err error) error { return exitError(spec, process, err) }
 	l.start(process.Stdout())
 	return l, nil

@@ -112,6 +112,7 @@ func (u *Upstream) pause(ctx context.Context, d time.Duration) {
 // connect opens a session, reads the catalogue, and publishes both.
 // loop is the reason of a crash loop that is not over yet.
 func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Framing, loop string) (*session, error) {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(parent, spec.ConnectTimeout)
 	defer cancel()
 	s, err := open(ctx, spec, framing)
@@ -143,7 +144,7 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 		if loop != "" {
 			st.State, st.Reason = catalog.Degraded, loop
 		}
-		st.Protocol, st.Modern = s.version, s.modern
+		st.Protocol, st.Modern, st.Took = s.version, s.modern, time.Since(began)
 		st.Title, st.Version, st.Instructions = s.title, s.release, s.instructions
 		if !spec.NoCatalogue {
 			st.Tools, st.Known, st.Faults = tools, true, faults
@@ -158,7 +159,7 @@ func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	if errors.As(err, &status) {
 		wait = max(wait, min(status.retryAfter, 10*time.Minute))
 	}
-	reason := u.spec.clean(err.Error(), 900)
+	reason := u.spec.clean(unwrapNotSent(err).Error(), 900)
 	u.spec.Logger.Warn("connecting failed", "err", reason, "retry_in", wait.Round(time.Millisecond))
 	u.update(func(st *Status) {
 		st.State, st.Reason, st.RetryAfter = catalog.Unavailable, reason, time.Now().Add(wait)

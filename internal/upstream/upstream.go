@@ -27,6 +27,8 @@ type Status struct {
 	Known bool
 	// Faults are what is wrong with single tools.
 	Faults []string
+	// Took is how long the last successful attempt took.
+	Took time.Duration
 	// Restarts counts the sessions that were lost.
 	Restarts int
 }
@@ -75,9 +77,10 @@ func (u *Upstream) Start() {
 	}()
 }
 
-// Close ends the session and everything it started, and waits for that.
-// Call it once, after Start.
-func (u *Upstream) Close() {
+// Close ends the session and everything it started, and waits for that: within
+// that time if it is not 0, the rest is killed. Call it once, after Start.
+func (u *Upstream) Close(within time.Duration) {
+	u.spec.closeWithin.Store(int64(within))
 	u.cancel()
 	<-u.ended
 }

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/config"
+	"mcpx/internal/demo"
+	"mcpx/internal/executor"
+	"mcpx/internal/front"
+	"mcpx/internal/policy"
+	"mcpx/internal/proc"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+// app is the parts, wired together. start connects; close ends everything.
+type app struct {
+	config   *config.Config
+	log      *slog.Logger
+	reaper   *proc.Reaper
+	registry *registry.Registry
+	executor *executor.Executor
+	front    *front.Front
+}
+
+// loadConfig finds and reads the config file.
+func (c *cli) loadConfig(s streams) (*config.Config, error) {
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		folder = ""
+	}
+	path, err := config.Find(c.Config, s.getenv, s.terminal, folder)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		self = ""
+	}
+	return config.Load(path, config.Options{Getenv: s.getenv, Executable: self})
+}
+
+// logger is the logger of a command: the flag wins over the config. level is
+// for commands that are quiet unless asked.
+func (c *cli) logger(s streams, cfg *config.Config, quiet bool) *slog.Logger {
+	level := cfg.LogLevel
+	if quiet {
+		level = "error"
+	}
+	if c.LogLevel != "" {
+		level = c.LogLevel
+	}
+	return newLogger(s.err, level, cfg.LogFormat)
+}
+
+// assemble wires an app from a config. only, if not empty, names the one server
+// that is to be connected; the others are left alone.
+func assemble(cfg *config.Config, log *slog.Logger, only string) *app {
+	a := &app{config: cfg, log: log, reaper: proc.NewReaper()}
+	servers, rules := a.servers(cfg, only)
+	a.wire(servers, rules, cacheDir())
+	return a
+}
+
+// assembleDemo wires an app of the sample servers.
+func assembleDemo(log *slog.Logger) (*app, error) {
+	cfg, err := config.Parse("demo", []byte(`{"mcpServers":{}}`), config.Options{})
+	if err != nil {
+		return nil, err
+	}
+	a := &app{config: cfg, log: log, reaper: proc.NewReaper()}
+	var servers []registry.Server
+	for _, sample := range demo.Servers() {
+		servers = append(servers, registry.Server{
+			Description: sample.Description,
+			Spec:        upstream.Spec{Name: sample.Name, Type: upstream.InProcess, Serve: sample.Serve, Logger: log},
+		})
+	}
+	a.wire(servers, policy.Rules{}, "")
+	return a, nil
+}
+
+func (a *app) wire(servers []registry.Server, rules policy.Rules, cache string) {
+	cfg := a.config
+	a.registry = registry.New(servers, registry.Options{
+		CacheDir: cache, Visible: rules.Visible, Logger: a.log,
+	})
+	options := executor.Options{
+		Servers:    make(map[string]executor.ServerOptions),
+		ExecWait:   cfg.ExecWait,
+		TOON:       cfg.ToonCompression,
+		TypeScript: cfg.SchemaCompression,
+		Logger:     a.log,
+	}
+	for _, s := range cfg.Servers {
+		options.Servers[s.Name] = executor.ServerOptions{Unchecked: s.Validate == "off", Verbatim: s.Verbatim}
+	}
+	a.executor = executor.New(a.registry, options)
+	a.front = front.New(a.registry, a.executor, front.Options{
+		Version:        version(),
+		BudgetTokens:   cfg.CatalogueTokenBudget,
+		BudgetChars:    cfg.CatalogueCharLimit,
+		MaxDescription: cfg.MaxDescriptionLen,
+		JSONSchema:     !cfg.SchemaCompression,
+		Structured:     front.StructuredPolicy(cfg.StructuredContent),
+		Clients:        clientRules(cfg),
+		StartupWait:    cfg.StartupWait,
+		Logger:         a.log,
+	})
+}
+
+// close ends all sessions within that time (0 = at their leisure), and then the
+// reaper, which has nothing left to do.
+func (a *app) close(within time.Duration) {
+	a.front.Close()
+	a.registry.Close(within)
+	_ = a.reaper.Close()
+}
+
+func clientRules(cfg *config.Config) []front.ClientRule {
+	rules := make([]front.ClientRule, 0, len(cfg.Clients))
+	for _, c := range cfg.Clients {
+		rules = append(rules, front.ClientRule{
+			Name: c.Glob, Structured: front.StructuredPolicy(c.StructuredContent), DescriptionChars: c.DescriptionChars,
+		})
+	}
+	return rules
+}
+
+func cacheDir() string {
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(folder, "mcpx", "catalogue")
+}
+
+// servers makes the registry's servers and the rules out of a config.
+func (a *app) servers(cfg *config.Config, only string) ([]registry.Server, policy.Rules) {
+	rules := policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools}
+	servers := make([]registry.Server, 0, len(cfg.Servers))
+	for _, s := range cfg.Servers {
+		rules.Servers[s.Name] = policy.ServerRules{Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly}
+		server := a.server(cfg, s)
+		if only != "" && s.Name != only {
+			server.Disabled = true
+		}
+		servers = append(servers, server)
+	}
+	return servers, rules
+}
+
+func (a *app) server(cfg *config.Config, s config.Server) registry.Server {
+	env := pairs(s.Env)
+	headers := pairs(s.Headers)
+	parts := append([]string{s.Type, s.Command, s.Cwd, s.URL}, s.Args...)
+	out := registry.Server{
+		Spec:        a.spec(cfg, s),
+		Key:         registry.Key(append(append(parts, env...), headers...)...),
+		Description: s.Description,
+		Disabled:    !s.Enabled,
+		Fault:       s.Fault,
+		PerClient:   s.Session == "per_client",
+		SessionIdle: s.SessionIdle,
+	}
+	if s.Type == config.WebSocket && out.Fault == "" {
+		out.Fault = "websocket servers are not supported yet; use stdio, http or sse"
+	}
+	definition, _ := json.Marshal([]any{s, cfg.HealthCheck, cfg.MaxMessageBytes})
+	out.Definition = registry.Key(string(definition), out.Key)
+	return out
+}
+
+func (a *app) spec(cfg *config.Config, s config.Server) upstream.Spec {
+	spec := upstream.Spec{
+		Name: s.Name, Type: s.Type,
+		Command: s.Command, Args: s.Args, Cwd: s.Cwd,
+		ContentLength: s.Framing == "content-length", NewlineOnly: s.Framing == "newline",
+		URL: s.URL, Headers: s.Headers,
+		ClientName: "mcpx", ClientVersion: version(),
+		ConnectTimeout: s.ConnectTimeout, CallTimeout: s.CallTimeout,
+		MaxMessage: cfg.MaxMessageBytes, MaxConcurrency: s.MaxConcurrency,
+		Secrets: s.Secrets, Reaper: a.reaper, Logger: a.log,
+	}
+	if s.Type == config.Stdio {
+		spec.Env = proc.Environment(os.Environ(), s.Env)
+	}
+	if cfg.HealthCheck.Enabled {
+		spec.Health = upstream.Health{
+			Interval: cfg.HealthCheck.Interval, Timeout: cfg.HealthCheck.Timeout,
+			Threshold: cfg.HealthCheck.FailureThreshold,
+		}
+	}
+	return spec
+}
+
+// pairs are the members of a map in a fixed order.
+func pairs(m map[string]string) []string {
+	list := make([]string, 0, len(m))
+	for name, value := range m {
+		list = append(list, name+"="+value)
+	}
+	sort.Strings(list)
+	return list
+}
+
+// logWarnings says what the config file has that does nothing, or is odd.
+func (a *app) logWarnings() {
+	for _, warning := range a.config.Warnings {
+		a.log.Warn("config", "warning", warning)
+	}
+	for _, fault := range a.config.ServerFaults() {
+		a.log.Warn("config", "fault", fault.String())
+	}
+}
+
+// states counts servers by state, for people.
+func states(snap *catalog.Snapshot) string {
+	counts := make(map[catalog.State]int)
+	for i := range snap.Servers {
+		counts[snap.Servers[i].State]++
+	}
+	var parts []string
+	for _, state := range []catalog.State{catalog.Ready, catalog.Degraded, catalog.Connecting, catalog.Unavailable, catalog.Disabled} {
+		if counts[state] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[state], state))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/describe"
+)
+
+type checkCommand struct{}
+
+// Run connects to every server once, prints what came of it, and keeps the
+// catalogues on disk.
+func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
+	cfg, err := c.loadConfig(s)
+	if err != nil {
+		return err
+	}
+	a := assemble(cfg, c.logger(s, cfg, true), "")
+	fmt.Fprintf(s.out, "config  %s\n", cfg.Path)
+	for _, warning := range cfg.Warnings {
+		fmt.Fprintf(s.out, "warning %s\n", warning)
+	}
+	a.registry.Start()
+	defer a.close(closeWithin)
+	a.registry.WaitTried(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return cmd.print(a, s)
+}
+
+func (cmd *checkCommand) print(a *app, s streams) error {
+	snap := a.registry.Snapshot()
+	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "\nSERVER\tSTATE\tERA\tTRANSPORT\tTOOLS\tTIME\tNOTE")
+	down := 0
+	for i := range snap.Servers {
+		server := &snap.Servers[i]
+		era, took, note := "-", "-", server.Reason
+		if status, ok := a.registry.Status(server.Name); ok && status.Protocol != "" {
+			era = status.Protocol
+			took = status.Took.Round(time.Millisecond).String()
+			if note == "" && len(status.Faults) > 0 {
+				note = fmt.Sprintf("%d tools refused: %s", len(status.Faults), status.Faults[0])
+			}
+		}
+		transport, tools := server.Transport, "-"
+		if transport == "" {
+			transport = "-"
+		}
+		if server.Known {
+			tools = strconv.Itoa(len(server.Tools))
+		}
+		if server.State != catalog.Ready && server.State != catalog.Disabled {
+			down++
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", server.Name, server.State, era, transport, tools, took, describe.Line(note, 400))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "\n%d servers: %s; %d tools\n", len(snap.Servers), states(snap), snap.Tools())
+	if down > 0 {
+		return &failure{exitFailed}
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/front"
+)
+
+type inspectCommand struct {
+	Server string `arg:"" optional:"" help:"The server; without it, the description that the model sees."`
+	Tool   string `arg:"" optional:"" help:"The tool, or several with commas."`
+	Query  string `help:"What you want to do, in words." placeholder:"TEXT"`
+	JSON   bool   `name:"json" help:"Print structuredContent instead of the text."`
+}
+
+// Run prints what the model would get from inspect.
+func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
+	cfg, err := c.loadConfig(s)
+	if err != nil {
+		return err
+	}
+	a := assemble(cfg, c.logger(s, cfg, true), cmd.Server)
+	a.registry.Start()
+	defer a.close(closeWithin)
+	if cmd.Server == "" {
+		bounded, cancel := context.WithTimeout(ctx, cfg.StartupWait)
+		a.registry.WaitKnown(bounded)
+		cancel()
+		if cmd.Query == "" && !cmd.JSON {
+			fmt.Fprintln(s.out, a.front.Description())
+			return nil
+		}
+	}
+	result := a.front.Inspect(ctx, front.Query{Server: cmd.Server, Tool: cmd.Tool, Text: cmd.Query}, cmd.JSON)
+	return printResult(s.out, result, cmd.JSON)
+}
+
+// printResult prints the text blocks of a result, others as JSON, or with raw
+// the structured part.
+func printResult(w io.Writer, r *executor.Result, raw bool) error {
+	if raw && r.Structured != nil {
+		fmt.Fprintln(w, string(r.Structured))
+	} else {
+		for _, block := range r.Content {
+			var text struct {
+				Type string  `json:"type"`
+				Text *string `json:"text"`
+			}
+			if json.Unmarshal(block, &text) == nil && text.Type == "text" && text.Text != nil {
+				fmt.Fprintln(w, *text.Text)
+				continue
+			}
+			fmt.Fprintln(w, string(block))
+		}
+	}
+	if r.IsError {
+		return &failure{exitFailed}
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+// Command mcpx stands between an AI agent and many MCP servers: the agent sees
+// two tools, inspect and exec.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"mcpx/internal/config"
+	"mcpx/internal/proc"
+)
+
+// The exit codes (design 5). Usage errors have kong's own, 80.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitConfig = 2
+	exitUsage  = 80
+)
+
+type cli struct {
+	Config   string `help:"The config file." placeholder:"FILE" type:"path"`
+	LogLevel string `help:"debug, info, warn or error; overrides the config." placeholder:"LEVEL" enum:",debug,info,warn,error" default:""`
+
+	Serve   serveCommand   `cmd:"" default:"withargs" help:"Serve over stdio, or over HTTP with --http."`
+	Demo    demoCommand    `cmd:"" help:"Show the whole thing, with no config and no network."`
+	Inspect inspectCommand `cmd:"" help:"Print what the model would get from inspect."`
+	Exec    execCommand    `cmd:"" help:"Print what the model would get from exec."`
+	Check   checkCommand   `cmd:"" help:"Check the config and every upstream."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// streams is where a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+	// terminal says that in is one: then a person sits there.
+	terminal bool
+	getenv   func(string) (string, bool)
+}
+
+func main() {
+	// Helpers of a running mcpx are this executable too.
+	proc.ReaperMain()
+	ctx, stop := interruptible()
+	info, err := os.Stdin.Stat()
+	code := run(ctx, os.Args[1:], streams{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr,
+		terminal: err == nil && info.Mode()&os.ModeCharDevice != 0,
+		getenv:   os.LookupEnv,
+	})
+	stop()
+	os.Exit(code)
+}
+
+// interruptible ends its context with the first signal to end, and the process
+// with the second. What mcpx started is killed by its reaper then.
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() { // ends with the process
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(exitFailed)
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel()
+	}
+}
+
+// run is the whole program but for the process: it returns the exit code.
+func run(ctx context.Context, args []string, s streams) int {
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c,
+		kong.Name("mcpx"),
+		kong.Description("One MCP server in front of many: the agent sees two tools, inspect and exec."),
+		kong.Writers(s.out, s.err),
+		kong.Exit(func(code int) { exited = code }),
+		kong.DefaultEnvars("MCPX"),
+		kong.UsageOnError(),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(s),
+	)
+	if err != nil {
+		fmt.Fprintln(s.err, "mcpx: error:", err)
+		return exitUsage
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 { // --help has been printed
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintln(s.err, "mcpx: error:", err)
+		fmt.Fprintln(s.err, "mcpx: hint: mcpx --help lists the commands and flags")
+		return exitUsage
+	}
+	return report(s.err, parsed.Run(&c))
+}
+
+// report prints an error for the one who must act, and says the exit code.
+func report(w io.Writer, err error) int {
+	var failed *failure
+	if err == nil {
+		return exitOK
+	}
+	if errors.As(err, &failed) {
+		return failed.code
+	}
+	var faults *config.Faults
+	if errors.As(err, &faults) {
+		for _, fault := range faults.List {
+			fmt.Fprintf(w, "mcpx: error: %s: %s\n", faults.File, fault)
+		}
+	} else {
+		fmt.Fprintln(w, "mcpx: error:", err)
+	}
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) && hinted.Hint() != "" {
+		fmt.Fprintln(w, "mcpx: hint:", hinted.Hint())
+	}
+	var missing *config.Error
+	var syntax *config.SyntaxError
+	if faults != nil || errors.As(err, &missing) || errors.As(err, &syntax) {
+		return exitConfig
+	}
+	return exitFailed
+}
+
+// failure ends the program with a code; what there is to say has been said.
+type failure struct{ code int }
+
+func (f *failure) Error() string { return fmt.Sprintf("exit code %d", f.code) }
+
+// newLogger logs to w, never to stdout.
+func newLogger(w io.Writer, level, format string) *slog.Logger {
+	var l slog.Level
+	if l.UnmarshalText([]byte(level)) != nil {
+		l = slog.LevelInfo
+	}
+	options := &slog.HandlerOptions{Level: l}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
