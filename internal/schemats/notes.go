@@ -88,10 +88,18 @@ func numberNotes(v *value, integer bool) []note {
 		if least == most {
 			s = "=" + s
 		}
-		out = append(out, note{text: s})
+		if integer {
+			out[0].text = "int " + s
+		} else {
+			out = append(out, note{text: s})
+		}
 	}
 	if above != "" && !sentinel(above) {
-		out = append(out, note{text: ">" + above})
+		if integer && len(out) == 1 && out[0].text == "int" {
+			out[0].text = "int >" + above
+		} else {
+			out = append(out, note{text: ">" + above})
+		}
 	}
 	if below != "" && !sentinel(below) {
 		out = append(out, note{text: "<" + below})
@@ -213,7 +221,8 @@ func (c *converter) said(v *value, t *typ) []note {
 		}
 		out = append(out, c.quote(k, m))
 	}
-	if d := v.get("default"); d != nil {
+	// A default of null where null is allowed is the same as leaving it out.
+	if d := v.get("default"); d != nil && !(d.kind == jNull && t.nullable()) {
 		text, _ := appendJSON(nil, d, maxSaid)
 		out = append(out, note{text: "default " + cut(clean(string(text)), maxSaid)})
 	}
@@ -292,21 +301,46 @@ func saidNot(notes []note, desc string) []note {
 	lower := strings.ToLower(desc)
 	var out []note
 	for _, n := range notes {
-		if !n.must && repeats(n.text, lower) {
-			continue
+		if !n.must {
+			if repeats(n.text, lower) {
+				continue
+			}
+			if bounds, ok := strings.CutPrefix(n.text, "int "); ok && repeats(bounds, lower) {
+				n.text = "int"
+			}
 		}
 		out = append(out, n)
 	}
 	return out
 }
 
+// repeats reports whether desc (in lower case) says what note says. A range must
+// be given by its numbers and a word such as "max".
 func repeats(note, desc string) bool {
 	if v, ok := strings.CutPrefix(note, "default "); ok {
 		v = strings.ToLower(strings.Trim(v, `"`))
 		_, after, found := strings.Cut(desc, "default")
 		return found && v != "" && len(after) > 0 && hasWord(cut(after, 24+len(v)), v)
 	}
+	if least, most, ok := strings.Cut(note, ".."); ok {
+		least = strings.TrimPrefix(least, "length ")
+		most = strings.TrimSuffix(most, " items")
+		switch {
+		case hasWord(desc, least+"-"+most), hasWord(desc, least+" to "+most), hasWord(desc, least+" and "+most), hasWord(desc, least+"–"+most):
+			return true
+		}
+		return (least == "0" || least == "1" || near(desc, "min", least)) && near(desc, "max", most)
+	}
+	if most, ok := strings.CutPrefix(strings.TrimPrefix(note, "length "), "<="); ok {
+		return near(desc, "max", strings.TrimSuffix(most, " items"))
+	}
 	return false
+}
+
+// near reports whether number follows word closely, as in "max 100", "maximum: 100".
+func near(desc, word, number string) bool {
+	_, after, found := strings.Cut(desc, word)
+	return found && hasWord(after[:min(len(after), 24)], number)
 }
 
 // hasWord reports whether w stands in s without a letter or digit around it.

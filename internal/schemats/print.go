@@ -36,6 +36,10 @@ type printer struct {
 	// long enums as their type (listings).
 	plain  bool
 	levels int
+	// tight leaves out spaces that cost tokens; for texts of several lines.
+	tight bool
+	// listed is the number of enum values that a listing spells out.
+	listed int
 }
 
 func (p *printer) write(parts ...string) {
@@ -93,7 +97,7 @@ func sentence(desc, notes string) string {
 		return desc + notes
 	}
 	switch desc[len(desc)-1] {
-	case '.', '!', '?', ':', ')':
+	case '.', '!', '?', ':':
 		return desc + " " + notes
 	}
 	return desc + "; " + notes
@@ -151,7 +155,7 @@ func (p *printer) joined(members []*typ, sep string, parens bool, each func(*typ
 	}
 	for i, m := range members {
 		if i > 0 {
-			p.write(sep)
+			p.write(separator(sep, members[i-1], m))
 		}
 		if p.over {
 			p.write("unknown /* cut: ", strconv.Itoa(len(members)-i), " more */")
@@ -164,11 +168,21 @@ func (p *printer) joined(members []*typ, sep string, parens bool, each func(*typ
 	}
 }
 
-// maxListed is the number of enum values that a listing spells out.
+// separator is sep, without spaces between two plain literals: `"a"|"b"` is a
+// token less than `"a" | "b"`, and enums are long.
+func separator(sep string, a, b *typ) string {
+	if a.kind == tLit && b.kind == tLit && a.desc == "" && len(a.notes) == 0 {
+		return strings.TrimSpace(sep)
+	}
+	return sep
+}
+
+// maxListed is the number of enum values that a listing spells out at most; one
+// that is long for other reasons spells out fewer.
 const maxListed = 40
 
 func (p *printer) union(t *typ, place int, each func(*typ)) {
-	if p.plain && len(t.members) > maxListed && allSimple(t.members) {
+	if p.plain && len(t.members) > p.listed && allSimple(t.members) {
 		p.write(literalOf(t.members[0].text), " /* ", strconv.Itoa(len(t.members)), " values */")
 		return
 	}
@@ -283,7 +297,7 @@ func (p *printer) sayIndex(x index) string {
 		return sentence(x.say, sentence(desc, notes))
 	}
 	q := *p
-	q.b, q.limit, q.trial, q.over, q.plain, q.levels = nil, 400, false, false, true, 3
+	q.b, q.limit, q.trial, q.over, q.plain, q.levels, q.listed = nil, 400, false, false, true, 3, maxListed
 	q.inline(x.other, loose)
 	return clean(x.say + stripComments(string(q.b)))
 }
@@ -312,7 +326,7 @@ func (p *printer) object(t *typ) {
 			break
 		}
 		q := &t.props[i]
-		p.write(propertyKey(q.key), mark(q.optional))
+		p.write(propertyKey(q.key), p.mark(q.optional))
 		p.inline(q.t, loose)
 		p.comment(q.t)
 	}
@@ -331,9 +345,14 @@ func (p *printer) object(t *typ) {
 	p.levels++
 }
 
-func mark(optional bool) string {
-	if optional {
+// mark is what stands between a key and its type. ":string" is one token where
+// ": string" is two; "?: string" gains nothing.
+func (p *printer) mark(optional bool) string {
+	switch {
+	case optional:
 		return "?: "
+	case p.tight:
+		return ":"
 	}
 	return ": "
 }
@@ -399,7 +418,7 @@ func (p *printer) block(t *typ, depth int, lead string) {
 			break
 		}
 		q := &t.props[i]
-		p.line(inner, propertyKey(q.key)+mark(q.optional), q.t, depth+1, "")
+		p.line(inner, propertyKey(q.key)+p.mark(q.optional), q.t, depth+1, "")
 		p.write("\n")
 	}
 	for _, x := range t.indexes {
@@ -445,7 +464,13 @@ func (p *printer) line(inner, key string, t *typ, depth int, end string) {
 	room := lineWidth - (len(p.b) - at) - len(end)
 	if !p.multiline(t, room) {
 		p.inline(t, loose)
-		p.write(end, lineComment(text))
+		p.write(end) // ",//" is one token too
+		if text != "" {
+			if end == "" || !p.tight {
+				p.write(" ")
+			}
+			p.write("// ", text)
+		}
 		return
 	}
 	if p.braced(t) {

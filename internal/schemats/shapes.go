@@ -23,7 +23,7 @@ func (c *converter) object(v *value) *typ {
 				c.lossy = true
 				break
 			}
-			t.props = append(t.props, prop{key: m.key, t: c.convert(m.val, allTypes), optional: !required[m.key]})
+			t.props = append(t.props, prop{key: m.key, t: plainItems(c.convert(m.val, allTypes), m.key), optional: !required[m.key]})
 			delete(required, m.key)
 		}
 	}
@@ -38,6 +38,22 @@ func (c *converter) object(v *value) *typ {
 	c.indexes(t, rest, pats)
 	t.notes = addNotes(t.notes, objectNotes(v))
 	return t
+}
+
+// plainItems drops the description of array items that only says whose items
+// they are ("tags parameter"), as generators write it.
+func plainItems(t *typ, key string) *typ {
+	if t.kind != tArray || t.elem.desc == "" {
+		return t
+	}
+	d := t.elem.desc
+	if d != key && d != key+" parameter" && d != key+" item" && d != t.desc {
+		return t
+	}
+	n, e := *t, *t.elem
+	e.desc = ""
+	n.elem = &e
+	return &n
 }
 
 // applies reports whether other schemas of v list properties too: then what is

@@ -11,7 +11,7 @@ const (
 	// maxDescription bounds the description of a tool, in runes.
 	maxDescription = 50_000
 	// maxSentence bounds the first sentence in a listing, in runes.
-	maxSentence = 120
+	maxSentence = 100
 	// maxListing is how long the types of a listing get before nested objects are
 	// written as "object", in bytes.
 	maxListing = 320
@@ -149,7 +149,7 @@ func renderTool(t Tool, o Options) (text string, lossy bool) {
 // parts are the header, the type statements and the signature of a tool.
 func (t Tool) parts(o Options) (head, types, sig string, lossy bool) {
 	in, out := load(t.Input, t.Output)
-	p := &printer{o: o, limit: maxOutput}
+	p := &printer{o: o, limit: maxOutput, tight: true}
 	for _, s := range [...]*schema{in, out} {
 		if s == nil {
 			continue
@@ -237,10 +237,10 @@ func (p *printer) params(root *def, list []prop, form bool) {
 		return
 	}
 	q := *p
-	q.limit, q.trial = at+lineWidth-10, true
+	q.limit, q.trial, q.tight = at+lineWidth-10, true, false
 	q.inlineParams(list)
 	if !q.over {
-		p.b = q.b
+		p.b, p.tight = q.b, false
 		return
 	}
 	p.b = q.b[:at]
@@ -254,7 +254,7 @@ func (p *printer) params(root *def, list []prop, form bool) {
 		if i == len(list)-1 {
 			end = ""
 		}
-		p.line(indent, list[i].key+mark(list[i].optional), list[i].t, 1, end)
+		p.line(indent, list[i].key+p.mark(list[i].optional), list[i].t, 1, end)
 		p.write("\n")
 	}
 	p.write(")")
@@ -273,7 +273,7 @@ func (p *printer) inlineParams(list []prop) {
 			p.write("/* ", strconv.Itoa(len(list)-i), " more */")
 			break
 		}
-		p.write(list[i].key, mark(list[i].optional))
+		p.write(list[i].key, p.mark(list[i].optional))
 		p.inline(list[i].t, loose)
 		p.comment(list[i].t)
 	}
@@ -312,12 +312,12 @@ func (p *printer) result(out *schema) {
 func Listing(t Tool) string {
 	in, out := load(t.Input, t.Output)
 	text := ""
-	for levels := 4; levels >= 0; levels-- {
-		p := &printer{plain: true, levels: levels, limit: maxListing * 4}
+	for _, step := range [...]struct{ levels, listed int }{{4, maxListed}, {2, 12}, {1, 6}, {0, 6}} {
+		p := &printer{plain: true, levels: step.levels, listed: step.listed, limit: maxListing * 4}
 		p.write(propertyKey(t.Name))
-		p.listParams(in, levels)
+		p.listParams(in, step.levels)
 		if out != nil {
-			p.levels = min(levels, 1)
+			p.levels = min(step.levels, 1)
 			p.listResult(out)
 		}
 		if text = string(p.b); len(text) <= maxListing {
@@ -347,8 +347,12 @@ func (p *printer) listParams(in *schema, levels int) {
 }
 
 func (p *printer) listResult(out *schema) {
-	if t := p.resolve(out.root.body); t.kind != tUnknown {
-		p.write(": ")
-		p.inline(t, loose)
+	at := len(p.b)
+	p.write(": ")
+	p.inline(out.root.body, loose)
+	switch string(p.b[at:]) {
+	case ": object", ": unknown":
+		// Every structured result is an object: that says nothing.
+		p.b = p.b[:at]
 	}
 }

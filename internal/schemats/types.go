@@ -121,7 +121,7 @@ func joinText(a, b string) string {
 	case b == "":
 		return a
 	}
-	return a + "; " + b
+	return sentence(a, b)
 }
 
 func addNotes(a, b []note) []note {
@@ -149,6 +149,16 @@ func literalOf(text string) string {
 }
 
 func (t *typ) simple() bool { return t.kind == tPrim || t.kind == tLit }
+
+// nullable reports whether null is one of the variants.
+func (t *typ) nullable() bool {
+	for _, m := range membersOf(t) {
+		if m.kind == tPrim && m.text == "null" {
+			return true
+		}
+	}
+	return false
+}
 
 // settled is the body of a reference where it may be looked into: converted and
 // not part of a recursion.
