@@ -12,6 +12,9 @@ const (
 	maxSchema = 256 << 10
 )
 
+// eventsPerTool is what most tools stay below, for sizing.
+const eventsPerTool = 80
+
 // builder fills an index, server by server.
 type builder struct {
 	x     *Index
@@ -23,7 +26,9 @@ type builder struct {
 func newBuilder(tools int) *builder {
 	x := &Index{vocab: make(map[string]uint32, 4096), bigrams: make(map[uint64]uint32, 8192)}
 	x.tools = make([]toolRef, 0, tools)
-	return &builder{x: x, terms: terms{x: x, cache: make(map[string]entry, 8192)}}
+	b := &builder{x: x, terms: terms{x: x, cache: make(map[string]entry, 8192)}}
+	b.tool.events = make([]event, 0, eventsPerTool*tools)
+	return b
 }
 
 func (b *builder) addServer(s *catalog.Server) {
@@ -44,14 +49,14 @@ func (b *builder) addServer(s *catalog.Server) {
 }
 
 func (b *builder) addTool(t *catalog.Tool, server uint32) {
-	b.x.tools = append(b.x.tools, toolRef{name: t.Name, server: server, harm: isHarmful(t.Name)})
+	b.x.tools = append(b.x.tools, toolRef{name: t.Name, server: server})
 	lead, rest := splitLead(t.Description)
 	b.add(&b.tool, inName, t.Name, true)
 	b.add(&b.tool, inTitle, t.Title, true)
 	b.add(&b.tool, inLead, lead, true)
 	b.add(&b.tool, inText, rest, false)
 	if len(t.InputSchema) <= maxSchema {
-		readSchema(t.InputSchema, 0,
+		readSchema(t.InputSchema,
 			func(name string) { b.add(&b.tool, inParam, name, false) },
 			func(text string) { b.add(&b.tool, inParamText, text, false) })
 	}
@@ -99,8 +104,14 @@ func (p *placer) word(w word) {
 func (p *placer) piece(text string, c script) {
 	e := p.b.terms.of(text, c)
 	p.words++
+	if e.harm && p.field == inName {
+		p.b.x.tools[len(p.b.x.tools)-1].harm = true
+	}
 	for _, id := range e.more {
 		p.put(id)
+	}
+	for _, id := range e.foreign {
+		p.c.events = append(p.c.events, event{p.c.docs, id, inOtherWords})
 	}
 	if !e.solid {
 		p.solid = false
@@ -125,19 +136,6 @@ func (b *builder) finish() *Index {
 	b.x.tool = b.tool.invert(b.terms.n)
 	b.x.srv = b.srv.invert(b.terms.n)
 	return b.x
-}
-
-// isHarmful reports whether the name of a tool says that it removes or stops
-// something.
-func isHarmful(name string) bool {
-	harm := false
-	scan(name, func(w word) {
-		harm = harm || harmful()[stem(w.text, w.script)]
-		for _, p := range w.parts {
-			harm = harm || harmful()[stem(p, w.script)]
-		}
-	})
-	return harm
 }
 
 // The bounds of the first sentence of a description, in bytes: a shorter one is

@@ -96,13 +96,20 @@ func bare(w string) string {
 
 // isVerb reports whether w, in any of the known languages, is an act.
 func isVerb(w string) bool {
-	if verbs()[stem(w, latin)] && !strings.HasSuffix(w, "ing") && !strings.HasSuffix(w, "ion") && !strings.HasSuffix(w, "ions") {
+	if w == "" {
+		return false
+	}
+	r, _ := decode(w)
+	c := scriptOf(r)
+	st := stem(w, c)
+	if verbs()[st] && !strings.HasSuffix(w, "ing") && !strings.HasSuffix(w, "ion") && !strings.HasSuffix(w, "ions") {
 		return true
 	}
-	r, _ := utf8.DecodeRuneInString(w)
-	for _, e := range translate(word{text: w, script: scriptOf(r)}) {
-		if verbs()[e] {
-			return true
+	for _, senses := range translate(w, st, c) {
+		for _, e := range senses {
+			if verbs()[e] {
+				return true
+			}
 		}
 	}
 	return false

@@ -72,6 +72,9 @@ func stem(text string, c script) string {
 		if len(text) < 3 || !isASCII(text) {
 			return text
 		}
+		if n := len(text) - 1; text[n] == 's' && text[n-1] != 's' && !strings.ContainsAny(text, "aeiouy") {
+			return text[:n] // PRs, DBs: the stemmer wants a vowel
+		}
 		return english.Stem(text, true)
 	case cyrillic:
 		return russian.Stem(text, true)

@@ -18,7 +18,7 @@ var foreign = []struct{ english, words string }{
 	{"show", "显示 展示 查看 顯示 看看 表示 見せ 보여 표시 показать покажи mostrar muestra zeigen zeige anzeigen afficher affiche montrer montre mostre عرض اعرض"},
 	{"list", "列出 列表 清单 清單 一覧 リスト 목록 список перечислить перечисли listar lista auflisten liste listez lister قائمة"},
 	{"search", "搜索 搜寻 搜尋 查找 检索 搜一下 検索 探す 探し 調べ 검색 찾 найти найди поиск искать buscar busca busque suchen suche finden finde chercher cherche rechercher trouver trouve procurar pesquisar pesquise بحث ابحث"},
-	{"query", "查询 查詢 查一下 照会 問い合わせ クエリ 조회 запрос consultar consulta abfragen abfrage requete"},
+	{"get,search,query", "查询 查詢 查一下 照会 問い合わせ クエリ 조회 запрос consultar consulta abfragen abfrage requete"},
 	{"update", "更新 修改 编辑 变更 更改 編集 変更 修正 업데이트 수정 변경 обновить обнови изменить измени редактировать actualizar actualiza modificar editar edita aktualisieren aktualisiere andern bearbeiten modifier mettre atualizar atualize تحديث تعديل"},
 	{"replace", "替换 替換 置換 置き換え 바꾸 заменить замени reemplazar ersetzen remplacer substituir"},
 	{"set", "设置 设定 設定 설정 установить установи настроить configurar einstellen definir"},

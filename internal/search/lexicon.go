@@ -67,8 +67,8 @@ func stems(line string) []string {
 
 // dictionary is the table foreign by its words.
 type dictionary struct {
-	// english are the English stems of a folded word, which is stemmed where
-	// its script has a stemmer.
+	// english has for a folded word, which is stemmed where its script has a
+	// stemmer, the English stems that it may stand for.
 	english map[string][]string
 	// longest is the length in bytes of the longest word without spaces.
 	longest int
@@ -99,27 +99,32 @@ var lexicon = sync.OnceValue(func() *dictionary {
 	return d
 })
 
-// translate gives the English stems that a word of another language stands for;
-// one with a space is two neighbouring words.
-func translate(w word) []string {
+// translate gives for each word of another language that text holds (one, but
+// for scripts without spaces) the English stems that it may stand for; one with a space is
+// two neighbouring words. st is the stem of text.
+func translate(text, st string, c script) [][]string {
 	d := lexicon()
-	switch w.script {
+	var e []string
+	switch c {
 	case latin:
-		if e, ok := d.english[w.text]; ok {
-			return e
+		e = d.english[text]
+		if e == nil {
+			e = d.english[st]
 		}
-		return d.english[stem(w.text, latin)]
 	case cyrillic, arabic:
-		return d.english[stem(w.text, w.script)]
+		e = d.english[st]
 	case dense:
-		return d.run(w.text)
+		return d.run(text)
 	}
-	return nil
+	if e == nil {
+		return nil
+	}
+	return [][]string{e}
 }
 
 // run finds the known words in a run without spaces, the longest first.
-func (d *dictionary) run(run string) []string {
-	var out []string
+func (d *dictionary) run(run string) [][]string {
+	var out [][]string
 	for i := 0; i < len(run); {
 		_, step := decode(run[i:])
 		for n := min(d.longest, len(run)-i); n > 0; n-- {
@@ -127,7 +132,7 @@ func (d *dictionary) run(run string) []string {
 				continue
 			}
 			if e, ok := d.english[run[i:i+n]]; ok {
-				out = append(out, e...)
+				out = append(out, e)
 				step = n
 				break
 			}

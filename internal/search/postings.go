@@ -12,6 +12,7 @@ const (
 	inText // the rest of the description
 	inParam
 	inParamText
+	inOtherWords // English for words of another language, wherever they stand
 	inServerName
 	inPurpose     // the first sentence of a server's purpose
 	inPurposeText // the rest of it
@@ -28,6 +29,7 @@ var fieldWeight = [fields]struct{ weight, b float32 }{
 	inText:        {0.5, 0.6},
 	inParam:       {0.7, 0.6},
 	inParamText:   {0.25, 0.6},
+	inOtherWords:  {1.2, 0},
 	inServerName:  {3.0, 0.4},
 	inPurpose:     {1.2, 0.5},
 	inPurposeText: {0.3, 0.6},
@@ -102,7 +104,7 @@ func (c *corpus) invert(terms uint32) postings {
 			for ; i < len(seen) && seen[i].doc == doc; i++ {
 				f := seen[i].field
 				w := fieldWeight[f]
-				tf += w.weight / (1 - w.b + w.b*float32(c.length[f][doc])/mean[f])
+				tf += w.weight / c.stretch(f, doc, mean[f])
 			}
 			p.list = append(p.list, posting{doc, tf / (tf + saturation)})
 		}
@@ -110,6 +112,15 @@ func (c *corpus) invert(terms uint32) postings {
 	p.start[terms] = uint32(len(p.list))
 	p.list = slices.Clone(p.list) // to size
 	return p
+}
+
+// stretch is how much less a word counts in a field because of its length.
+func (c *corpus) stretch(f field, doc uint32, mean float32) float32 {
+	b := fieldWeight[f].b
+	if b == 0 {
+		return 1
+	}
+	return 1 - b + b*float32(c.length[f][doc])/mean
 }
 
 // means are the mean lengths of the fields, over the documents that have them.

@@ -196,18 +196,28 @@ func (r *reader) word(w word) {
 		}
 		return
 	}
-	english := translate(w)
+	english := translate(w.text, st, w.script)
 	if len(english) == 0 {
 		r.plain(w.text, st)
 		return
 	}
 	r.lastStem = ""
-	g := r.x.expand(st, 1)
-	for _, e := range english {
-		r.note(e)
-		g.alts = append(g.alts, r.x.expand(e, 1).alts...)
+	for _, senses := range english {
+		r.senses(w.text, append([]string{st}, senses...))
 	}
-	r.need.put(w.text, g)
+}
+
+// senses adds a word that may stand for any of several stems.
+func (r *reader) senses(key string, stems []string) {
+	g := group{weight: 1}
+	for _, st := range stems {
+		r.note(st)
+		if verbs()[st] {
+			g.weight = verbWeight
+		}
+		g.alts = append(g.alts, r.x.expand(st, 1).alts...)
+	}
+	r.need.put(key, g)
 }
 
 // note takes in what a word says about files and about harm.
@@ -247,13 +257,8 @@ func (r *reader) plain(text, st string) {
 // dense adds the words that are known in a run without spaces, its characters
 // and its pairs of characters.
 func (r *reader) dense(w word) {
-	for _, e := range translate(w) {
-		r.note(e)
-		weight := float32(1)
-		if verbs()[e] {
-			weight = verbWeight
-		}
-		r.need.put(e, r.x.expand(e, weight))
+	for _, senses := range translate(w.text, "", dense) {
+		r.senses(senses[0], senses)
 	}
 	grams(w.text, func(gram string, single bool) {
 		weight := float32(gramWeight)

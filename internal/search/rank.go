@@ -13,11 +13,13 @@ const (
 	// wholeShare and partShare weigh the whole query against its best part.
 	wholeShare, partShare = 1, 0.7
 	// partTrust is how much a part counts less that matches worse than the best one.
-	partTrust = 0.5
+	partTrust = 0.8
 	// serverShare is what a server that fits the query adds to each of its tools.
 	serverShare = 0.3
 	// harmFactor lowers tools that remove or stop something, unasked.
 	harmFactor = 0.75
+	// served is what a part still counts after a hit that fits it wholly.
+	served = 0.9
 	// crowding lowers the second, third… hit of one server.
 	crowding = 0.05
 )
@@ -118,79 +120,120 @@ func (r *ranking) score(n *need) ([]float32, float32) {
 	return s, slices.Max(s)
 }
 
-// fuse ranks the tools in range: each gets its share of the best score for the whole
-// query, and of the best score for the part that it fits best. The list is at most limit long,
-// its best score 1.
+// fuse ranks the tools in range by the whole query and by its parts. The list
+// is at most limit long, its best score 1.
 func (r *ranking) fuse(whole *need, parts []need, limit int) []scored {
-	total := make([]float32, r.to-r.from)
 	s, top := r.score(whole)
 	if top == 0 {
 		return nil
 	}
+	m := merge{r: r, limit: limit, whole: make([]float32, len(s))}
 	for i, v := range s {
-		total[i] = wholeShare * v / top
+		m.whole[i] = v / top
 	}
 	if len(parts) > 1 {
-		for i, v := range r.bestPart(parts) {
-			total[i] += partShare * v
-		}
+		m.addParts(parts)
 	}
-	var list []scored
-	for i, v := range total {
-		if v > 0 {
-			list = append(list, scored{r.from + uint32(i), float64(v)})
-		}
-	}
-	r.spread(list)
-	if len(list) > limit {
-		list = slices.Clip(list[:limit])
-	}
+	list := m.pick()
 	for i := len(list) - 1; i >= 0; i-- {
 		list[i].score /= list[0].score
 	}
 	return list
 }
 
-// bestPart gives each tool in range its share of the best score of the part
-// that it fits best. Parts that nothing fits well count less.
-func (r *ranking) bestPart(parts []need) []float32 {
-	n := int(r.to - r.from)
-	all := make([]float32, n*len(parts))
+// merge is a choice of the best tools under several rankings.
+type merge struct {
+	r     *ranking
+	limit int
+	// whole and each of parts have for every tool in range its share of the
+	// best score, for the whole query and for a part. Parts that nothing fits well are
+	// lower altogether.
+	whole []float32
+	parts [][]float32
+}
+
+func (m *merge) addParts(parts []need) {
 	tops := make([]float32, len(parts))
 	for i := range parts {
-		s, top := r.score(&parts[i])
-		copy(all[i*n:], s)
+		s, top := m.r.score(&parts[i])
+		m.parts = append(m.parts, slices.Clone(s))
 		tops[i] = top
 	}
 	best := slices.Max(tops)
-	out := make([]float32, n)
 	for i, top := range tops {
 		if top == 0 {
+			clear(m.parts[i])
 			continue
 		}
 		share := (1 - partTrust + partTrust*top/best) / top
-		for d, v := range all[i*n : (i+1)*n] {
-			out[d] = max(out[d], share*v)
+		for d := range m.parts[i] {
+			m.parts[i][d] *= share
 		}
 	}
-	return out
 }
 
-// spread sorts list, and again after lowering the later hits of each server, so
-// that one server with many alike tools leaves room for others.
-func (r *ranking) spread(list []scored) {
-	byScore := func(a, b scored) int {
+// value is what the tool at i counts when the parts still weigh left, and the
+// part that it fits best.
+func (m *merge) value(i int, left []float32) (value float32, part int) {
+	part = -1
+	var best float32
+	for p, s := range m.parts {
+		if v := left[p] * s[i]; v > best {
+			best, part = v, p
+		}
+	}
+	return wholeShare*m.whole[i] + partShare*best, part
+}
+
+// pick takes the best tool, again and again. A part that has got a tool counts
+// less from then on, so that each need gets its own; so do further tools of
+// a server.
+func (m *merge) pick() []scored {
+	left := make([]float32, len(m.parts))
+	for p := range left {
+		left[p] = 1
+	}
+	rest := m.candidates(left)
+	taken := make([]float32, len(m.r.x.servers))
+	var list []scored
+	last := math.Inf(1)
+	for len(list) < m.limit && len(rest) > 0 {
+		at, top := 0, float32(-1)
+		for j, c := range rest {
+			v, _ := m.value(int(c.doc), left)
+			v /= 1 + crowding*taken[m.server(c.doc)]
+			if v > top {
+				at, top = j, v
+			}
+		}
+		c := rest[at]
+		rest = slices.Delete(rest, at, at+1)
+		if _, p := m.value(int(c.doc), left); p >= 0 {
+			left[p] *= 1 - (1-served)*min(1, m.parts[p][c.doc])
+		}
+		taken[m.server(c.doc)]++
+		last = min(last, float64(top))
+		list = append(list, scored{m.r.from + c.doc, last})
+	}
+	return list
+}
+
+func (m *merge) server(i uint32) uint32 { return m.r.x.tools[m.r.from+i].server }
+
+// candidates are the tools that any word finds, numbered from the start of the
+// range, best first, no more than can matter.
+func (m *merge) candidates(left []float32) []scored {
+	var list []scored
+	for i := range m.whole {
+		if v, _ := m.value(i, left); v > 0 {
+			list = append(list, scored{uint32(i), float64(v)})
+		}
+	}
+	slices.SortFunc(list, func(a, b scored) int {
 		if c := cmp.Compare(b.score, a.score); c != 0 {
 			return c
 		}
 		return cmp.Compare(a.doc, b.doc)
-	}
-	slices.SortFunc(list, byScore)
-	seen := make([]float64, len(r.x.servers))
-	for i := range list {
-		at := r.x.tools[list[i].doc].server
-		list[i].score /= 1 + crowding*seen[at]
-		seen[at]++
-	}
-	slices.SortFunc(list, byScore)
+	})
+	return list[:min(len(list), 4*m.limit+60)]
 }

@@ -2,49 +2,55 @@ package search
 
 import (
 	"encoding/json"
-	"sort"
+	"slices"
 )
 
 // maxSchemaDepth is how deep nested parameters are read for their names.
 const maxSchemaDepth = 4
 
-// schemaNode is what search reads of a JSON Schema.
+// schemaNode is what search reads of a JSON Schema. Where a key has another
+// type than here (a schema that is true, a tuple), encoding/json leaves it out and reads on.
 type schemaNode struct {
-	Title       string                     `json:"title"`
-	Description string                     `json:"description"`
-	Properties  map[string]json.RawMessage `json:"properties"`
-	Items       json.RawMessage            `json:"items"`
-	Enum        []json.RawMessage          `json:"enum"`
+	Description string                 `json:"description"`
+	Properties  map[string]*schemaNode `json:"properties"`
+	Items       *schemaNode            `json:"items"`
+	AnyOf       []*schemaNode          `json:"anyOf"`
+	Enum        []string               `json:"enum"`
 }
 
 // readSchema calls param for every parameter name and text for every
 // description and value that schema lists, sorted by name. What does not parse is
 // passed over: a tool with a broken schema can still be found by its name.
-func readSchema(schema json.RawMessage, depth int, param, text func(string)) {
-	if len(schema) == 0 || schema[0] != '{' || depth > maxSchemaDepth {
+func readSchema(schema json.RawMessage, param, text func(string)) {
+	if len(schema) == 0 {
 		return
 	}
 	var n schemaNode
-	if json.Unmarshal(schema, &n) != nil && n.Properties == nil {
+	// The error says no more than that something is missing in n.
+	_ = json.Unmarshal(schema, &n)
+	n.Description = "" // mostly the name of a generated class
+	n.read(0, param, text)
+}
+
+func (n *schemaNode) read(depth int, param, text func(string)) {
+	if n == nil || depth > maxSchemaDepth {
 		return
 	}
-	if depth > 0 {
-		text(n.Description)
-		for _, e := range n.Enum {
-			var s string
-			if json.Unmarshal(e, &s) == nil {
-				text(s)
-			}
-		}
+	text(n.Description)
+	for _, e := range n.Enum {
+		text(e)
 	}
 	names := make([]string, 0, len(n.Properties))
 	for name := range n.Properties {
 		names = append(names, name)
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	for _, name := range names {
 		param(name)
-		readSchema(n.Properties[name], depth+1, param, text)
+		n.Properties[name].read(depth+1, param, text)
 	}
-	readSchema(n.Items, depth+1, param, text)
+	n.Items.read(depth+1, param, text)
+	for _, a := range n.AnyOf {
+		a.read(depth+1, param, text)
+	}
 }

@@ -107,7 +107,6 @@ var things = []string{
 	"database db sql",
 	"table sheet",
 	"spreadsheet excel xlsx xls sheet workbook worksheet",
-	"csv spreadsheet table",
 	"word docx doc",
 	"powerpoint ppt pptx presentation slide slideshow deck",
 	"markdown md",
@@ -325,5 +324,6 @@ var related = []string{
 	"thinking step | reason brainstorm deliberate",
 	"screenshot image | webpage capture",
 	"pdf document | scan invoice ebook",
-	"text file | log transcript readme",
+	"text file | log transcript readme markdown md txt",
+	"file data table | csv tsv json xml yaml parquet",
 }

@@ -18,8 +18,12 @@ type entry struct {
 	// own is the term of the word itself; only a run without spaces has none.
 	own   uint32
 	solid bool
-	// more are the terms of its characters and of its translation.
+	// more are the terms of the characters of a run without spaces.
 	more []uint32
+	// foreign are the English terms of a word of another language.
+	foreign []uint32
+	// harm is set for an act that removes or stops something.
+	harm bool
 }
 
 // id gives a stem its number, or two stems with a space between.
@@ -54,13 +58,17 @@ func (t *terms) of(text string, c script) entry {
 		return e
 	}
 	var e entry
+	var st string
 	if c == dense {
 		grams(text, func(g string, _ bool) { e.more = append(e.more, t.id(g)) })
 	} else {
-		e.own, e.solid = t.id(stem(text, c)), true
+		st = stem(text, c)
+		e.own, e.solid, e.harm = t.id(st), true, harmful()[st]
 	}
-	for _, st := range translate(word{text: text, script: c}) {
-		e.more = append(e.more, t.id(st))
+	for _, english := range translate(text, st, c) {
+		for _, st := range english {
+			e.foreign = append(e.foreign, t.id(st))
+		}
 	}
 	t.cache[text] = e
 	return e

@@ -116,7 +116,11 @@ func TestTranslate(t *testing.T) {
 		{"红绿", dense, ""},
 	}
 	for _, tt := range tests {
-		if got := strings.Join(translate(word{text: tt.in, script: tt.script}), " "); got != tt.want {
+		var words []string
+		for _, senses := range translate(tt.in, stem(tt.in, tt.script), tt.script) {
+			words = append(words, senses[0])
+		}
+		if got := strings.Join(words, " "); got != tt.want {
 			t.Errorf("translate(%q) = %q, want %q", tt.in, got, tt.want)
 		}
 	}
