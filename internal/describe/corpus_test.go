@@ -2,6 +2,7 @@ package describe
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -46,18 +47,18 @@ func corpus(t testing.TB) []catalog.Server {
 	return servers
 }
 
-// toolsList is an answer to tools/list with the descriptions of both tools, and
-// schemas, annotations and _meta as design 6 and 7 have them.
+// toolsList is a whole answer to tools/list with the descriptions of both
+// tools, and schemas, annotations and _meta as design 6 and 7 have them.
 func toolsList(inspect string) string {
 	tool := func(name, description, schema string) string {
 		q, _ := json.Marshal(description)
 		return `{"_meta":{"anthropic/alwaysLoad":true,"anthropic/maxResultSizeChars":500000},` +
 			`"annotations":{"readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true},` +
-			`"description":` + string(q) + `,"inputSchema":{"type":"object","properties":{` + schema + `},"name":"` + name + `"}`
+			`"description":` + string(q) + `,"inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},` + schema + `},"name":"` + name + `"}`
 	}
-	return `{"tools":[` +
-		tool("inspect", inspect, `"server_name":{"type":"string"},"tool_name":{"type":"string"},"query":{"type":"string"}}`) + `,` +
-		tool("exec", Exec(), `"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object"},"select":{"type":"string"}},"required":["server_name","tool_name"]`) + `]}`
+	return `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":60000,"cacheScope":"private","tools":[` +
+		tool("exec", Exec(), `"tool_name":{"type":"string"},"arguments":{"type":"object"},"select":{"type":"string","description":"jq filter on the JSON result"}},"required":["server_name","tool_name"]`) + `,` +
+		tool("inspect", inspect, `"tool_name":{"type":"string","description":"one, or several with commas"},"query":{"type":"string","description":"what you want to do"}}`) + `]}}`
 }
 
 func TestInspect_corpusTargets(t *testing.T) {
@@ -85,6 +86,33 @@ func TestInspect_corpusTargets(t *testing.T) {
 				t.Logf("%d servers, %d tools, %+v: %d tokens, %d characters; tools/list %d tokens", n, snap.Tools(), b, tokens.Count(text), measure(text).chars, list)
 			}
 		}
+	}
+}
+
+// TestInspect_corpusMixes holds the targets for tools and servers at random.
+func TestInspect_corpusMixes(t *testing.T) {
+	servers := corpus(t)
+	r := rand.New(rand.NewPCG(15, 16))
+	most, mostOfTen := 0, 0
+	for range 150 {
+		list := append([]catalog.Server(nil), servers...)
+		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		list = list[:1+r.IntN(len(list))]
+		text := Inspect(catalog.NewSnapshot(append([]catalog.Server(nil), list...)), Budget{})
+		checkBudget(t, text, Budget{})
+		most = max(most, tokens.Count(toolsList(text)))
+
+		list = list[:1+r.IntN(min(10, len(list)))]
+		for i := range list {
+			tools := list[i].Tools
+			from, n := r.IntN(len(tools)), max(10/len(list), 1)
+			list[i] = list[i].WithTools(tools[from:min(from+n, len(tools))])
+		}
+		mostOfTen = max(mostOfTen, tokens.Count(toolsList(Inspect(catalog.NewSnapshot(list), Budget{}))))
+	}
+	t.Logf("tools/list has at most %d tokens, of at most ten tools %d", most, mostOfTen)
+	if most > 2400 || mostOfTen > 600 {
+		t.Errorf("tools/list has %d tokens, want at most 2400; of ten tools %d, want at most 600", most, mostOfTen)
 	}
 }
 

@@ -22,16 +22,17 @@ type Budget struct {
 const (
 	defaultTokens = 2000
 	// smallTokens is what ten tools or fewer may take of defaultTokens, so that
-	// the whole tools/list stays within 600; each further tool adds stepTokens,
-	// more than a tool needs, so that this binds for about twenty tools at most.
-	smallTokens, smallTools, stepTokens = 310, 10, 40
+	// the whole answer to tools/list stays within 600 (both tools and the
+	// envelope take 300); each further tool adds stepTokens, more than a tool
+	// needs, so that this binds for about twenty tools at most.
+	smallTokens, smallTools, stepTokens = 280, 10, 40
 	// instructionChars is what clients leave of server instructions, in UTF-16 units.
 	instructionChars = 2000
 
 	unlimited = 1 << 30
 )
 
-const usage = `Inspect available MCP tools and their schemas. Before exec look the tool up: {server_name, tool_name} gives its exact TypeScript signature (several: "a,b"), {server_name} all tools of a server, {query: "what you need"} the best tools of all servers, {} the state of the servers.`
+const usage = `Inspect available MCP tools and their schemas. Before exec look the tool up: {server_name, tool_name} gives its exact TypeScript signature, {server_name} all tools of a server, {query} the best tools of all servers, {} the state of the servers.`
 
 const catalogueHead = "\n\nAvailable tools:\n"
 
@@ -54,7 +55,7 @@ func Inspect(snap *catalog.Snapshot, b Budget) string {
 }
 
 // limit is b with its defaults, and for a catalogue of few tools its fair part
-// of the tokens. What is over 5 % of JSON's own signs counts as well.
+// of the tokens. What is over 4 % for JSON's own signs counts as well.
 func (b Budget) limit(snap *catalog.Snapshot) size {
 	t := b.Tokens
 	if t <= 0 {
@@ -69,13 +70,13 @@ func (b Budget) limit(snap *catalog.Snapshot) size {
 	if c <= 0 {
 		c = unlimited
 	}
-	return size{tokens: t, halves: 2*t + t/10, chars: c}
+	return size{tokens: t, json: t + t/25, chars: c}
 }
 
 // Exec is the description of the tool exec. It is constant.
 func Exec() string {
-	return "Call a tool of a server that inspect lists; arguments is an object as its TypeScript says. " +
-		"select: a jq filter on the result, to get only what you need, such as `.items[] | {id, name}`. " +
+	return "Call a tool that inspect lists, with arguments as its TypeScript says. " +
+		"select, such as `.items[] | {id, name}`, returns only what you need. " +
 		"Results may be TOON, a compact table: `rows[2]{a,b}:`, then one line of values per row."
 }
 
@@ -90,29 +91,32 @@ func Instructions(snap *catalog.Snapshot) string {
 		return instructionsUsage
 	}
 	const head = instructionsUsage + "\n\nServers: "
-	room := size{tokens: unlimited, halves: unlimited, chars: instructionChars}.minus(measure(head))
+	room := size{tokens: unlimited, json: unlimited, chars: instructionChars}.minus(measure(head))
 	return head + nameList(snap, room)
 }
 
-// size is a length of text: its o200k_base tokens as estimated, the same in the
-// JSON of tools/list as half tokens, and its UTF-16 units. Sizes of whole lines
-// with their line ends add up exactly: no token of o200k_base crosses a line end
-// that a line with text follows.
-type size struct{ tokens, halves, chars int }
+// size is a length of text: its o200k_base tokens as estimated, the same where
+// it stands in the JSON of tools/list, and its UTF-16 units. Sizes of whole
+// lines with their line ends add up exactly: no token of o200k_base crosses a
+// line end that a line with text follows.
+type size struct{ tokens, json, chars int }
 
-// measure also counts what JSON adds, as encoding/json writes it: about half a
-// token a line end, one a quote or backslash, four for the codes of < > &.
+// measure also counts what encoding/json adds: a token for a line end behind a
+// sign, two behind two signs (which o200k_base joins with a real line end), at
+// most one for a quote or backslash, and four for the codes of < > &.
 func measure(s string) size {
 	z := size{tokens: tokens.Estimate(s), chars: len(s)}
-	z.halves = 2 * z.tokens
+	z.json = z.tokens
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c == '\n':
-			z.halves++
+			for j := i - 1; j >= i-2 && (j < 0 || !alphanumeric(s[j])); j-- {
+				z.json++
+			}
 		case c == '"', c == '\\':
-			z.halves += 2
+			z.json++
 		case c == '<', c == '>', c == '&':
-			z.halves += 8
+			z.json += 4
 		case c&0xc0 == 0x80: // the rest of a character of several bytes
 			z.chars--
 		case c >= 0xf0: // a pair of UTF-16 units
@@ -122,16 +126,20 @@ func measure(s string) size {
 	return z
 }
 
+func alphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+}
+
 func (z size) minus(o size) size {
-	return size{z.tokens - o.tokens, z.halves - o.halves, z.chars - o.chars}
+	return size{z.tokens - o.tokens, z.json - o.json, z.chars - o.chars}
 }
 
 func (z size) plus(o size) size {
-	return size{z.tokens + o.tokens, z.halves + o.halves, z.chars + o.chars}
+	return size{z.tokens + o.tokens, z.json + o.json, z.chars + o.chars}
 }
 
 func (z size) fits(o size) bool {
-	return o.tokens <= z.tokens && o.halves <= z.halves && o.chars <= z.chars
+	return o.tokens <= z.tokens && o.json <= z.json && o.chars <= z.chars
 }
 
 // share is how much of z the size o takes, in parts of whole: of the limit that it fills most.
@@ -142,7 +150,7 @@ func (z size) share(o size) int {
 		}
 		return min(int64(n)*whole/int64(of), whole+1)
 	}
-	return int(max(part(o.tokens, z.tokens), part(o.halves, z.halves), part(o.chars, z.chars)))
+	return int(max(part(o.tokens, z.tokens), part(o.json, z.json), part(o.chars, z.chars)))
 }
 
 // words is the longest start of text, in whole words, that fits into limit. It

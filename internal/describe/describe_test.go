@@ -219,7 +219,7 @@ func TestInspect_givesUpInOrder(t *testing.T) {
 		"  Server: only",
 	}
 	stage := 0
-	for budget := 3000; budget > 80; budget -= 5 {
+	for budget := 3000; budget > 66; budget -= 2 {
 		text := Inspect(snap, Budget{Tokens: budget})
 		at := len(stages)
 		for i, s := range stages {
