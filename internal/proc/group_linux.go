@@ -46,6 +46,12 @@ func born(pid int) uint64 {
 	return m.born
 }
 
+// stillRuns reports whether a process that was found has not ended since.
+func stillRuns(m member) bool {
+	now, ok := readMember(m.pid, make([]byte, 1024))
+	return ok && now.born == m.born && now.state != zombie
+}
+
 // find lists the processes of this machine that belong.
 func find(belongs func(member) bool) []member {
 	dir, err := os.Open("/proc")

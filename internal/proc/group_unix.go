@@ -4,6 +4,7 @@ package proc
 
 import (
 	"os"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +18,8 @@ type group struct {
 	id   int
 	mark string
 	born uint64 // when the child was started, in the unit of member.born
+
+	seen []member // what alive found last
 }
 
 // member is one live process of a group.
@@ -61,14 +64,16 @@ func (g *group) kill() {
 	g.signal(unix.SIGKILL)
 }
 
-// alive reports whether anything of the group can still run. Zombies cannot.
+// alive reports whether anything of the group can still run. Zombies cannot. It is
+// asked again and again, so it begins with those it found the last time: one that
+// still lives spares the look at every process of the machine.
 func (g *group) alive() bool {
-	for _, m := range g.members() {
-		if m.state != zombie {
-			return true
-		}
+	runs := func(m member) bool { return m.state != zombie }
+	if slices.ContainsFunc(g.seen, func(m member) bool { return runs(m) && stillRuns(m) }) {
+		return true
 	}
-	return false
+	g.seen = g.members()
+	return slices.ContainsFunc(g.seen, runs)
 }
 
 // reapAdopted reaps the group's zombies that were orphaned and became our children:

@@ -10,22 +10,22 @@
 // every descendant that did not call setsid, also those that moved to another
 // group (shells with job control, timeout). Signals go to the group; on
 // Linux also to the rest of the session and to every process whose environment carries
-// the child's mark (an added variable, MCPX_CHILD), which reaches
-// daemons that did call setsid. Out of reach are: a daemon that left the session
-// and dropped or overwrote its environment, what runs under another user (sudo),
+// the child's mark (an added variable, MCPX_CHILD), which reaches daemons that did call
+// setsid. Out of reach are: a daemon that left the session and dropped (env -u
+// MCPX_CHILD, for one that is meant to stay) or overwrote its environment, what runs under another user (sudo),
 // and what another program starts on the child's behalf (containers). On darwin it
 // is the group alone.
 //
 // # Why no number is ever signalled that was used again
 //
-// The end of the child is observed without reaping it. While it is a zombie the
-// kernel gives its number to no other process, group or session. All signals are sent in that
-// time, by the one goroutine that reaps; then the group is taken off the
-// reaper's list; then the child is reaped. Single processes found in /proc are
-// signalled through a pidfd and looked at again after it is open. What
-// remains: we are killed after a child ended and before it was taken off the list;
-// init reaps it, and the reaper signals the number a moment later. For harm the
-// number must be given out again, to a new group leader, within that millisecond.
+// The end of the child is observed without reaping it. As long as it is a zombie the
+// kernel gives its number to no other process, group or session. One goroutine does, in
+// this order: send all signals, take the group off the reaper's list, reap the child.
+// Single processes found in /proc are signalled through a pidfd and looked at
+// again after it is open. What remains: we are killed after a child ended and before
+// it was taken off the list; init reaps it, and the reaper signals the number a moment
+// later. For harm the number must be given out again, to a new group leader, within
+// that moment.
 //
 // # When we are killed
 //
@@ -174,8 +174,9 @@ func (p *Process) run(stderr *output, onLine func(string)) {
 	go p.supervise(stderr, drained)
 }
 
-// Stdin is our end of the child's standard input. Close of it, or a deadline set
-// through SetWriteDeadline(time.Time) error, frees a writer whose child never reads.
+// Stdin is our end of the child's standard input. Close of it, or (not on Windows) a
+// deadline set through its method SetWriteDeadline(time.Time) error, frees a writer
+// whose child never reads.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 
 // Stdout is our end of the child's standard output. It reads io.EOF when the child

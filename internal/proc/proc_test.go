@@ -141,6 +141,22 @@ func TestProcess_ExitAtOnce(t *testing.T) {
 	closeWithin(t, p, Grace{}, slack)
 }
 
+// What a child says on stderr before it ends is there when its end is known.
+func TestProcess_LastWords(t *testing.T) {
+	sh := "head -c 60000 /dev/zero | tr '\\0' x >&2; echo >&2; echo last words >&2"
+	for range 20 {
+		p, err := Start(Spec{Command: "/bin/sh", Args: []string{"-c", sh}, Env: Environment(os.Environ(), nil)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-p.Done()
+		if got := p.StderrTail(); len(got) != 60000+len("\nlast words\n") || !strings.HasSuffix(got, "\nlast words\n") {
+			t.Errorf("%d bytes, ending %q", len(got), got[max(0, len(got)-20):])
+		}
+		closeWithin(t, p, Grace{}, slack)
+	}
+}
+
 func TestClose_BadChildren(t *testing.T) {
 	long := 20 * time.Second // a step that must not be waited for
 	tests := []struct {

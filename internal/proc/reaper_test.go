@@ -104,7 +104,13 @@ func TestReaper_Replaced(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			r := NewReaper()
-			first := start(t, "ignore-term", r)
+			// Without its mark the first child is known by the list alone.
+			sh := "exec env -u " + markVar + " sh -c 'echo ready; exec sleep 60'"
+			first, err := Start(Spec{Command: "/bin/sh", Args: []string{"-c", sh}, Env: Environment(os.Environ(), nil)}, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer first.Close(t.Context(), short)
 			readLine(first.Stdout())
 			old := r.link
 			old.proc.Signal(sig)

@@ -24,6 +24,8 @@ const (
 	closePatience = 2 * time.Second
 )
 
+var errClosed = errors.New("the reaper is closed")
+
 // Reaper is a small process, this executable started again, that holds the read end
 // of a pipe to us and the list of our children's groups. When the pipe
 // closes, which no kind of our end can prevent, it kills them and ends. One is enough
@@ -101,7 +103,7 @@ func (r *Reaper) ready() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return errors.New("it was closed")
+		return errClosed
 	}
 	if r.sweep == nil && adoptsOrphans() {
 		r.sweep = newSweeper(r)
@@ -116,6 +118,9 @@ func (r *Reaper) ready() error {
 func (r *Reaper) add(id int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.closed {
+		return errClosed
+	}
 	r.groups[id] = true
 	if r.link != nil && r.link.send('+', id) == nil {
 		return nil
@@ -134,7 +139,9 @@ func (r *Reaper) forget(id int) {
 	defer r.mu.Unlock()
 	r.groups[id] = false
 	if r.link != nil && r.link.send('-', id) != nil {
-		r.drop() // the next launch, or the watcher of the dead one, opens another
+		r.drop()
+		// An error here comes again with the next launch, which reports it.
+		_ = r.open()
 	}
 }
 
@@ -185,6 +192,7 @@ func (r *Reaper) open() error {
 		if listed {
 			if err := l.send('+', id); err != nil {
 				l.end()
+				go l.proc.Wait() // ended by the line above
 				return err
 			}
 		}
@@ -209,8 +217,7 @@ func (r *Reaper) attend(l *link) {
 	}
 	r.drop()
 	if len(r.groups) > 0 && time.Since(l.started) > time.Second {
-		// An error here comes again with the next launch, which reports it.
-		_ = r.open()
+		_ = r.open() // as in forget
 	}
 }
 

@@ -44,6 +44,7 @@ func ReaperMain() {
 // so that the runtime needs no poller.
 func listen(fd int) map[int]bool {
 	debug.FreeOSMemory()
+	dropPages()
 	groups := make(map[int]bool)
 	buf := make([]byte, 1024)
 	held := 0
