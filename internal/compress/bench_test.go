@@ -86,3 +86,49 @@ func BenchmarkParts(b *testing.B) {
 		run("Equal", in, func() { Equal([]byte(in), []byte(compact)) })
 	}
 }
+
+// hostile are documents that cost much for their size in a careless encoder.
+func hostile() map[string]string {
+	var chain, wide, rows strings.Builder
+	for range 60 {
+		chain.WriteString(`{"a":`)
+	}
+	chain.WriteByte('{')
+	for i := range 100_000 {
+		fmt.Fprintf(&chain, `"k%d":1,`, i)
+	}
+	chain.WriteString(`"z":1}` + strings.Repeat(`,"b":{"c":1}}`, 60))
+	wide.WriteString("[")
+	for i := range 300 {
+		if i > 0 {
+			wide.WriteByte(',')
+		}
+		wide.WriteString(`{"first":` + fmt.Sprint(i))
+		for k := range 4000 {
+			fmt.Fprintf(&wide, `,"k%d":%d`, k, i)
+		}
+		wide.WriteString("}")
+	}
+	wide.WriteString("]")
+	rows.WriteString("[")
+	for i := range 20_000 {
+		fmt.Fprintf(&rows, `{"a":{"b":{"c":{"d":{"e":%d,"f":"x"}}}}},`, i)
+	}
+	rows.WriteString(`{"a":{"b":{"c":{"d":{"e":1,"g":"x"}}}}}]`)
+	return map[string]string{
+		"levels": strings.Repeat("[", 2<<20), "chain": chain.String(), "wide": wide.String(), "last row": rows.String(),
+		"escapes": `["` + strings.Repeat(`\u00e9\/`, 200_000) + `"]`, "one string": `["` + strings.Repeat("a", 2<<20) + `"]`,
+		"lines": strings.Repeat("{\"a\": 1}\n", 200_000) + "end", "keys": `{"` + strings.Repeat(`a":1,"`, 200_000) + `b":1}`,
+	}
+}
+
+func BenchmarkHostile(b *testing.B) {
+	for name, in := range hostile() {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(in)))
+			for b.Loop() {
+				Text(in, Options{TOON: true})
+			}
+		})
+	}
+}

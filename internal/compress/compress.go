@@ -65,21 +65,20 @@ func Text(in string, o Options) Output {
 	if start == len(in) || in[start] != '{' && in[start] != '[' {
 		return asReceived
 	}
-	compact, value := minify(in[start:])
-	array := compact
-	if value {
+	compact, ok := minify(in[start:])
+	array := func() string { return compact } // what TOON is made of
+	if ok {
 		compact = unescapeJSON(compact)
-		array = compact
 	} else {
 		lines, ok := minifyLines(in[start:])
 		if !ok {
 			return asReceived
 		}
 		compact = strings.Join(lines, "\n")
-		array = "[" + strings.Join(lines, ",") + "]"
+		array = func() string { return "[" + strings.Join(lines, ",") + "]" }
 	}
 	if o.TOON {
-		if text, ok := table(array); ok {
+		if text, ok := table(array()); ok {
 			n := tokens.Estimate(text)
 			if n*shareDen <= tokens.Estimate(compact)*shareNum && (spacious(in, compact) || n <= tokens.Estimate(in)) {
 				return Output{text, FormTOON}

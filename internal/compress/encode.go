@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// indentation is a bound of depth, since maxDepth containers nest at most twice as deep in TOON.
+// indentation of one level; the reference's default, and what its decoder expects.
 const indentation = "  "
 
 // Encode is the TOON text (version 4, comma delimiter, indent 2) of a JSON value, as the reference
@@ -52,6 +52,7 @@ type encoder struct {
 	over  bool // limit was passed; nothing more is written
 }
 
+// line begins a line, and gives up where the limit has been passed.
 func (e *encoder) line(depth int) {
 	if e.limit > 0 && len(e.out) > e.limit {
 		e.over = true

@@ -50,32 +50,29 @@ func shortEscape(s string) (text string, n int) {
 	default:
 		return "", 2
 	}
-	const length = len(`\u0000`)
-	var decoded strings.Builder
-	rest, ok := unescapeRune(&decoded, s[2:])
+	r, n, ok := escapedRune(s[2:])
+	n += 2
 	if !ok {
-		return "", length
+		return "", n
 	}
-	n = len(s) - len(rest)
-	switch r := decoded.String(); r {
-	case `"`, `\`:
-		return `\` + r, n
-	case "\n":
+	switch r {
+	case '"':
+		return `\"`, n
+	case '\\':
+		return `\\`, n
+	case '\n':
 		return `\n`, n
-	case "\r":
+	case '\r':
 		return `\r`, n
-	case "\t":
+	case '\t':
 		return `\t`, n
-	case "\b":
+	case '\b':
 		return `\b`, n
-	case "\f":
+	case '\f':
 		return `\f`, n
-	default:
-		for _, c := range r {
-			if !unicode.IsPrint(c) {
-				return "", n
-			}
-		}
-		return r, n
 	}
+	if unicode.IsPrint(r) {
+		return string(r), n
+	}
+	return "", n
 }

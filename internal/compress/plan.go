@@ -40,6 +40,9 @@ func (d *document) plan() (tabled int, ok bool) {
 // value lays out node i. Directly within a list, tables have no form.
 func (p *planner) value(i int32, listed bool) {
 	n := &p.doc.nodes[i]
+	if p.refuse {
+		return
+	}
 	switch n.kind {
 	case kindArray:
 		p.array(i, n, listed)
@@ -95,47 +98,63 @@ func (p *planner) scalars(i int32, n *node) bool {
 
 // table says whether the children of node i are the rows of a table. The first gives the columns.
 func (p *planner) table(i int32, n *node) bool {
-	start := int32(len(p.doc.columns))
-	rows := 0
+	first := &p.doc.nodes[i+1]
 	for c := i + 1; c < n.next; c = p.doc.nodes[c].next {
-		ok := false
-		if rows == 0 {
-			ok = p.header(c)
-		} else {
-			ok = p.row(c, start, int32(len(p.doc.columns)))
-		}
-		if !ok {
-			p.doc.columns = p.doc.columns[:start]
+		if m := &p.doc.nodes[c]; m.kind != kindObject || m.count != first.count {
 			return false
 		}
-		rows++
+	}
+	start := int32(len(p.doc.columns))
+	ok := first.count > 0 && p.header(i+1, start)
+	end := int32(len(p.doc.columns))
+	for c := first.next; ok && c < n.next; c = p.doc.nodes[c].next {
+		ok = p.row(c, start, end)
+	}
+	if !ok {
+		p.doc.columns = p.doc.columns[:start]
+		return false
 	}
 	n.table = start
-	if leaves := p.leafColumns(start); leaves > maxColumns {
+	leaves := p.leafColumns(start)
+	if leaves > maxColumns {
 		p.refuse = true
-	} else if rows >= 2 {
-		p.tabled += rows * leaves
+	}
+	if n.count >= 2 {
+		p.tabled += int(n.count) * leaves
 	}
 	p.cells(i, n)
 	return true
 }
 
-// header appends the columns of the table whose first row is node i.
-func (p *planner) header(i int32) bool {
+// header appends the columns of the table whose first row is node i; start is the first column of
+// the whole table. A table that is too wide refuses the document: to go on would mean to compare
+// wide rows at every level of nesting.
+func (p *planner) header(i, start int32) bool {
 	n := &p.doc.nodes[i]
-	if n.kind != kindObject || n.count == 0 || p.duplicates(i) {
+	if n.count == 0 {
+		return false
+	}
+	if int(n.count) > maxFields {
+		p.refuse = true
+		return false
+	}
+	if p.duplicates(i) {
 		return false
 	}
 	for c := i + 1; c < n.next; c = p.doc.nodes[c].next {
 		m := &p.doc.nodes[c]
 		at := len(p.doc.columns)
 		p.doc.columns = append(p.doc.columns, column{key: m.key})
+		if len(p.doc.columns)-int(start) > maxFields {
+			p.refuse = true
+			return false
+		}
 		switch m.kind {
 		case kindArray:
 			return false
 		case kindObject:
 			p.doc.columns[at].fields = m.count
-			if !p.header(c) {
+			if !p.header(c, start) {
 				return false
 			}
 		}
@@ -172,6 +191,7 @@ func (p *planner) row(i, start, end int32) bool {
 	return c == n.next
 }
 
+// leafColumns counts the columns from start that are no groups.
 func (p *planner) leafColumns(start int32) int {
 	n := 0
 	for _, c := range p.doc.columns[start:] {

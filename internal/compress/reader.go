@@ -10,6 +10,7 @@ const (
 	maxBytes   = 8 << 20 // of compact JSON
 	maxDepth   = 64      // nested containers; TOON's indentation is quadratic in it
 	maxColumns = 256     // of a table; a reader has to count cells
+	maxFields  = 512     // of a table: columns and groups of columns
 )
 
 type kind uint8
@@ -86,7 +87,7 @@ func readAll(compact string) *document {
 // readDepth builds a document, nil where it is nested deeper than depth. lone says whether it has
 // lone surrogates.
 func readDepth(compact string, depth int) (doc *document, lone bool) {
-	r := reader{depth: depth, doc: &document{json: compact, nodes: make([]node, 0, len(compact)/12+4)}}
+	r := reader{depth: depth, doc: &document{json: compact, nodes: make([]node, 0, len(compact)/16+4)}}
 	if !r.value(span{}) {
 		return nil, false
 	}
@@ -226,19 +227,27 @@ func unescape(out *strings.Builder, s string) (ok bool) {
 
 // unescapeRune writes the character of a \u escape whose digits s starts with, and gives the rest.
 func unescapeRune(out *strings.Builder, s string) (rest string, ok bool) {
-	const high, low, end = 0xd800, 0xdc00, 0xe000
-	r, _ := hex4(s, 0)
-	s = s[4:]
-	if r < high || r >= end {
+	r, n, ok := escapedRune(s)
+	if ok {
 		out.WriteRune(r)
-		return s, true
+	} else {
+		out.Write([]byte{0xe0 | byte(r>>12), 0x80 | byte(r>>6)&0x3f, 0x80 | byte(r)&0x3f})
 	}
-	if r < low && strings.HasPrefix(s, `\u`) {
-		if second, _ := hex4(s, 2); second >= low && second < end {
-			out.WriteRune((r-high)<<10 | (second - low) + 0x10000)
-			return s[6:], true
+	return s[n:], ok
+}
+
+// escapedRune gives the character of a \u escape whose digits s starts with, and the bytes it takes:
+// four, or ten with the second half of a surrogate pair. A lone surrogate is given as it is, with false.
+func escapedRune(s string) (r rune, n int, ok bool) {
+	const high, low, end = 0xd800, 0xdc00, 0xe000
+	r, _ = hex4(s, 0)
+	if r < high || r >= end {
+		return r, 4, true
+	}
+	if r < low && strings.HasPrefix(s[4:], `\u`) {
+		if second, _ := hex4(s, 6); second >= low && second < end {
+			return (r-high)<<10 | (second - low) + 0x10000, 10, true
 		}
 	}
-	out.Write([]byte{0xe0 | byte(r>>12), 0x80 | byte(r>>6)&0x3f, 0x80 | byte(r)&0x3f})
-	return s, false
+	return r, 4, false
 }

@@ -139,7 +139,7 @@ func (s *shape) write(out *strings.Builder, depth, keys int) {
 
 func (s *shape) writeObject(out *strings.Builder, depth, keys int) {
 	if len(s.keys) > 0 && depth == 0 {
-		fmt.Fprintf(out, "{… %d keys}", len(s.keys))
+		fmt.Fprintf(out, "{… keys: %d}", len(s.keys))
 		return
 	}
 	out.WriteByte('{')
@@ -148,7 +148,7 @@ func (s *shape) writeObject(out *strings.Builder, depth, keys int) {
 			out.WriteString(", ")
 		}
 		if i == keys {
-			fmt.Fprintf(out, "… %d more keys", len(s.keys)-keys)
+			fmt.Fprintf(out, "… keys: %d more", len(s.keys)-keys)
 			break
 		}
 		f := s.fields[key]

@@ -119,7 +119,7 @@ func TestShape(t *testing.T) {
 		{`[]`, 100, `[]`}, {`{}`, 100, `{}`}, {`"x"`, 100, `string`}, {`[1,"a",[2]]`, 100, `[3 of [1 of number]|string|number]`},
 		{`{"a b":1,"x.y":2,"é":[],"1":{},"\n":null}`, 100, `{"a b": number, "x.y": number, "é": [], "1": {}, "\n": null}`},
 		{`{"a":[[1,2],[3]]}`, 100, `{a: [2 of [1-2 of number]]}`},
-		{`{"a":{"b":{"c":{"d":1}}},"e":[{"f":1}]}`, 20, `{a: {… 1 keys}, e: [1 items]}`},
+		{`{"a":{"b":{"c":{"d":1}}},"e":[{"f":1}]}`, 20, `{a: {… keys: 1}, e: [1 items]}`},
 		{`x`, 100, `not JSON`},
 	}
 	for _, tt := range tests {

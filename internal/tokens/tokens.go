@@ -42,9 +42,19 @@ func pieceTokens(p string) int {
 	if len(p) == 2 {
 		return 2
 	}
+	if len(p) <= maxMerge {
+		return merge(p)
+	}
+	return longPiece(p)
+}
+
+// longPiece cuts a piece that is too long to be merged as a whole.
+func longPiece(p string) int {
 	n := 0
+	var last string // the cut before, and its tokens: rows of one sign repeat
+	var lastTokens int
 	for len(p) > maxMerge {
-		if len(p) >= longestToken && rank(p[:longestToken]) != noRank { // spaces, rows of one sign
+		if len(p) >= longestToken && rank(p[:longestToken]) != noRank {
 			n++
 			p = p[longestToken:]
 			continue
@@ -53,7 +63,10 @@ func pieceTokens(p string) int {
 		for cut > maxMerge-utf8.UTFMax && !utf8.RuneStart(p[cut]) {
 			cut--
 		}
-		n += merge(p[:cut])
+		if p[:cut] != last {
+			last, lastTokens = p[:cut], merge(p[:cut])
+		}
+		n += lastTokens
 		p = p[cut:]
 	}
 	return n + merge(p)
