@@ -17,6 +17,7 @@ type eventWriter struct {
 
 	mu     sync.Mutex
 	n      int
+	opened bool
 	closed bool
 }
 
@@ -24,10 +25,19 @@ func newEventWriter(w http.ResponseWriter, spec Spec) *eventWriter {
 	return &eventWriter{spec: spec, w: w}
 }
 
-// open sends the header.
+// open sends the header, unless an event has done so.
 func (e *eventWriter) open() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.start()
+}
+
+// start needs mu.
+func (e *eventWriter) start() {
+	if e.opened {
+		return
+	}
+	e.opened = true
 	e.w.Header().Set("Content-Type", "text/event-stream")
 	e.w.Header().Set("Cache-Control", "no-cache")
 	e.w.WriteHeader(http.StatusOK)
@@ -58,6 +68,7 @@ func (e *eventWriter) write(kind string, m message) error {
 	if e.closed {
 		return errors.New("the stream is closed")
 	}
+	e.start()
 	eol := "\n"
 	if e.spec.CRLF {
 		eol = "\r\n"

@@ -52,22 +52,29 @@ func (h *HTTPServer) KillSession(id string) bool {
 	if ses == nil {
 		return false
 	}
-	h.srv.forget(ses.session)
-	close(ses.gone)
+	h.end(ses)
 	return true
 }
 
 // KillSessions does that to all sessions.
 func (h *HTTPServer) KillSessions() {
+	for _, ses := range h.takeSessions() {
+		h.end(ses)
+	}
+}
+
+// takeSessions empties the table of sessions, so that each is ended only once.
+func (h *HTTPServer) takeSessions() map[string]*httpSession {
 	h.mu.Lock()
-	var ids []string
-	for id := range h.sessions {
-		ids = append(ids, id)
-	}
-	h.mu.Unlock()
-	for _, id := range ids {
-		h.KillSession(id)
-	}
+	defer h.mu.Unlock()
+	all := h.sessions
+	h.sessions = map[string]*httpSession{}
+	return all
+}
+
+func (h *HTTPServer) end(ses *httpSession) {
+	h.srv.forget(ses.session)
+	close(ses.gone)
 }
 
 // CutConnections resets every open connection and stays up.
@@ -77,8 +84,13 @@ func (h *HTTPServer) CutConnections() { h.gate.closeAll() }
 // every session forgotten.
 func (h *HTTPServer) Restart() {
 	h.life.Add(1)
+	// The sessions are unknown before a client can notice anything, and end only
+	// after the reset, or their streams would end properly.
+	sessions := h.takeSessions()
 	h.gate.closeAll()
-	h.KillSessions()
+	for _, ses := range sessions {
+		h.end(ses)
+	}
 }
 
 // Down resets every connection, the open ones and each new one, until Up. (The

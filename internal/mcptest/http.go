@@ -74,6 +74,7 @@ func (s Spec) serveHTTP(t testing.TB, sse bool) *HTTPServer {
 	}
 	h := &HTTPServer{srv: srv, sessions: map[string]*httpSession{}, asSSE: s.AnswerSSE}
 	srv.exit = func(int) { h.Restart() }
+	srv.retire = func(int) { h.KillSessions() }
 	mux := http.NewServeMux()
 	if sse {
 		mux.HandleFunc("/sse", h.handled(h.serveEvents))
@@ -244,8 +245,8 @@ func (h *HTTPServer) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	stream := newEventWriter(w, h.srv.spec)
+	ses.attach(stream) // before the client can know that the stream is there
 	stream.open()
-	ses.attach(stream)
 	select {
 	case <-r.Context().Done():
 	case <-ses.gone:

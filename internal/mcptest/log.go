@@ -25,7 +25,8 @@ const (
 	// EventCall: a tool is executed. Not recorded where a fault comes first, so
 	// these are what an at-most-once test counts.
 	EventCall = "call"
-	// EventAnswer: the answer to a request was written.
+	// EventAnswer: the answer to a request is about to be written. A fault of
+	// the transport may still take it.
 	EventAnswer = "answer"
 	// EventCancel: an open request was cancelled. Text is "notification", or
 	// "disconnect" for a modern HTTP client that closed its stream.

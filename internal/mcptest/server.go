@@ -20,7 +20,9 @@ type server struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	// exit ends the fake as its transport can: the process, or all connections.
-	exit func(code int)
+	// retire does so without taking the last answer back.
+	exit   func(code int)
+	retire func(code int)
 
 	mu       sync.Mutex
 	tools    json.RawMessage       // replaces spec.Tools, set by HTTPServer.SetTools
@@ -38,10 +40,12 @@ func newServer(spec Spec, keepLog bool) (*server, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &server{
+	s := &server{
 		spec: spec, rec: rec, ctx: ctx, cancel: cancel, exit: func(int) {},
 		sessions: map[*session]struct{}{}, listens: map[*call]struct{}{},
-	}, nil
+	}
+	s.retire = func(code int) { s.exit(code) }
+	return s, nil
 }
 
 // enter counts the caller among what stop waits for, until it calls wg.Done. It
@@ -292,12 +296,13 @@ func (s *server) send(c *call, a answer) {
 			}
 		}
 	}
+	// Both come first, so that whoever has the answer finds them done.
+	s.rec.add(Entry{Event: EventAnswer, Session: c.ses.id, ID: json.RawMessage(c.id), Method: c.method, Tool: c.tool()})
 	over := isCall && s.countCall()
-	if err := c.reply(out...); err == nil {
-		s.rec.add(Entry{Event: EventAnswer, Session: c.ses.id, ID: json.RawMessage(c.id), Method: c.method, Tool: c.tool()})
-	}
+	c.reply(out...) // a client that is gone does not matter
 	if over {
-		s.leave(s.spec.ExitCode)
+		s.rec.add(Entry{Event: EventExit, Text: strconv.Itoa(s.spec.ExitCode)})
+		s.retire(s.spec.ExitCode)
 	}
 }
 

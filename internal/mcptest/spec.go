@@ -142,7 +142,7 @@ type Spec struct {
 	// ExitAtOnce ends the process before it reads anything.
 	ExitAtOnce bool
 	// ExitAfterCalls, where above 0, ends the fake after it has answered that
-	// many tool calls.
+	// many tool calls. (Over HTTP all sessions are forgotten then.)
 	ExitAfterCalls int
 	// ExitCode is the status of ExitAtOnce, ExitAfterCalls and crash.
 	ExitCode int

@@ -83,8 +83,15 @@ func (s Spec) Stdio(t testing.TB) (command string, args []string, env map[string
 	return exe, []string{"-test.run=^$", "mcptest-fake-" + s.name()}, map[string]string{
 		envSpec:  path,
 		envOwner: strconv.Itoa(os.Getpid()),
+		// A race-enabled binary sleeps for a second when it exits otherwise.
+		"GORACE": "atexit_sleep_ms=0",
 	}
 }
+
+// Mark is an environment variable by which NoLeaks knows the descendants of this
+// test, wherever they were reparented to. Fakes have it; a test that starts
+// other programs can add it to their environment.
+func Mark() (name, value string) { return envOwner, strconv.Itoa(os.Getpid()) }
 
 // Command is Stdio as an exec.Cmd without pipes, for tests that start the fake
 // themselves. Only the fake's own environment is set.

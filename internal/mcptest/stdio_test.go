@@ -204,9 +204,7 @@ func TestStdio_StderrFlood(t *testing.T) {
 	const flood = 1 << 20
 	c, _, stderr := child(t, Spec{StderrFlood: flood})
 	c.handshake()
-	if got := len(stderr.String()); got != flood {
-		t.Errorf("%d bytes on stderr before the first answer, want %d", got, flood)
-	}
+	WaitFor(t, "the whole flood", patience, func() bool { return len(stderr.String()) == flood })
 	c, _, stderr = child(t, Spec{StderrFlood: -1})
 	c.handshake()
 	WaitFor(t, "an endless flood", patience, func() bool { return len(stderr.String()) > 1<<20 })
