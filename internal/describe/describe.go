@@ -55,9 +55,9 @@ func Inspect(snap *catalog.Snapshot, b Budget) string {
 }
 
 // limit is b with its defaults, and for a catalogue of few tools its fair part
-// of the tokens. What is over 4 % for JSON's own signs counts as well.
+// of the tokens. In JSON it may take 4 % more.
 func (b Budget) limit(snap *catalog.Snapshot) size {
-	t := b.Tokens
+	t := min(b.Tokens, unlimited)
 	if t <= 0 {
 		t = defaultTokens
 	}
