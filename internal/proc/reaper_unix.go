@@ -192,7 +192,7 @@ func (r *Reaper) open() error {
 		if listed {
 			if err := l.send('+', id); err != nil {
 				l.end()
-				go l.proc.Wait() // ended by the line above
+				l.proc.Wait()
 				return err
 			}
 		}
