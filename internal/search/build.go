@@ -24,9 +24,9 @@ type builder struct {
 }
 
 func newBuilder(tools int) *builder {
-	x := &Index{vocab: make(map[string]uint32, 4096), bigrams: make(map[uint64]uint32, 8192)}
+	x := &Index{vocab: make(map[string]uint32, 6*tools), bigrams: make(map[uint64]uint32, 6*tools)}
 	x.tools = make([]toolRef, 0, tools)
-	b := &builder{x: x, terms: terms{x: x, cache: make(map[string]entry, 8192)}}
+	b := &builder{x: x, terms: terms{x: x, cache: make(map[string]entry, 6*tools)}}
 	b.tool.events = make([]event, 0, eventsPerTool*tools)
 	return b
 }

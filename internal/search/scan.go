@@ -34,6 +34,11 @@ const maxWord = 48
 // are several words; camelCase is one word with parts.
 func scan(s string, emit func(w word)) {
 	for i := 0; i < len(s); {
+		if end := asciiWord(s, i); end > i {
+			emit(word{text: cut(s[i:end])})
+			i = end
+			continue
+		}
 		r, n := decode(s[i:])
 		if !isWordRune(r) {
 			i += n
@@ -57,6 +62,19 @@ func scan(s string, emit func(w word)) {
 		}
 		emitRun(s[start:i], c, emit)
 	}
+}
+
+// asciiWord returns the end of the word at s[i] if that is nothing but small
+// letters, as most words are, else i.
+func asciiWord(s string, i int) int {
+	end := i
+	for end < len(s) && 'a' <= s[end] && s[end] <= 'z' {
+		end++
+	}
+	if end < len(s) && (s[end] >= utf8.RuneSelf || isWordRune(rune(s[end]))) {
+		return i
+	}
+	return end
 }
 
 // emitRun emits one run of letters and digits of one script.
