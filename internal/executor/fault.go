@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/catalog"
 	"mcpx/internal/describe"
 	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
 )
 
 // The codes of failures (design 7).
@@ -91,7 +92,7 @@ func encode(v any) json.RawMessage {
 
 // TextBlock is a content block of type text.
 func TextBlock(text string) json.RawMessage {
-	return append(append([]byte(`{"type":"text","text":`), encode(text)...), '}')
+	return append(wire.AppendQuoted([]byte(`{"type":"text","text":`), text), '}')
 }
 
 // fault says what err means to the model.

@@ -3,6 +3,7 @@ package executor
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"mcpx/internal/compress"
 	"mcpx/internal/wire"
@@ -44,7 +45,10 @@ func take(raw json.RawMessage) (received, error) {
 		return r, errNoResult
 	}
 	if len(content) > 0 && content[0] == '[' {
-		err = json.Unmarshal(content, &r.content)
+		err = wire.Elements(content, func(value []byte) bool {
+			r.content = append(r.content, value)
+			return true
+		})
 	} else if content != nil && string(content) != "null" {
 		r.others = append(r.others, field{"content", content})
 	}
@@ -71,46 +75,44 @@ func (r *received) resultMeta() json.RawMessage {
 
 // block is one content block with its text, if it is a text block.
 type block struct {
-	raw    json.RawMessage
-	text   string
-	isText bool
+	raw        json.RawMessage
+	start, end int // where the text stands in raw, with its quotes
+	text       string
+	isText     bool
 }
 
 func readBlock(raw json.RawMessage) block {
 	b := block{raw: raw}
-	var kind, text json.RawMessage
-	_ = wire.Fields(raw, func(key string, value []byte) bool {
+	isText := false
+	_ = wire.FieldsAt(raw, func(key string, start, end int) bool {
 		switch key {
 		case "type":
-			kind = value
+			isText = string(raw[start:end]) == `"text"`
 		case "text":
-			text = value
+			b.start, b.end = start, end
 		}
 		return true
 	})
-	if string(kind) == `"text"` && len(text) > 0 && text[0] == '"' {
-		b.isText = json.Unmarshal(text, &b.text) == nil
+	if !isText {
+		return b
+	}
+	quoted := raw[b.start:b.end]
+	if b.text, b.isText = wire.Text(quoted); b.isText {
+		// Half a surrogate pair has no place in a string: such a text is only
+		// faithful as it was written.
+		if bytes.Contains(quoted, []byte(`\ud`)) && strings.ContainsRune(b.text, '\ufffd') {
+			b.isText = false
+		}
 	}
 	return b
 }
 
-// withText is the block with another text; its other members, and their order,
-// stay.
+// withText is the block with another text; everything else in it stays.
 func (b block) withText(text string) json.RawMessage {
-	out := make([]byte, 0, len(text)+64)
-	out = append(out, '{')
-	_ = wire.Fields(b.raw, func(key string, value []byte) bool {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(out, encode(key)...), ':')
-		if key == "text" {
-			value = encode(text)
-		}
-		out = append(out, value...)
-		return true
-	})
-	return append(out, '}')
+	out := make([]byte, 0, len(b.raw)-(b.end-b.start)+len(text)+len(text)/8+16)
+	out = append(out, b.raw[:b.start]...)
+	out = wire.AppendQuoted(out, text)
+	return append(out, b.raw[b.end:]...)
 }
 
 // shape makes the answer out of the upstream's result (design 7).

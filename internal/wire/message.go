@@ -79,6 +79,13 @@ func Batch(data []byte) (messages []json.RawMessage, ok bool) {
 // the raw value, until yield returns false. Of white space, only that around
 // the object is tolerated after its end.
 func Fields(data []byte, yield func(key string, value []byte) bool) error {
+	return FieldsAt(data, func(key string, start, end int) bool {
+		return yield(key, data[start:end:end])
+	})
+}
+
+// FieldsAt is [Fields] with the place of each value in data.
+func FieldsAt(data []byte, yield func(key string, start, end int) bool) error {
 	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != '{' {
 		return ErrNotObject
@@ -108,7 +115,7 @@ func Fields(data []byte, yield func(key string, value []byte) bool) error {
 		if err != nil {
 			return err
 		}
-		if !yield(key, data[i:end:end]) {
+		if !yield(key, i, end) {
 			return nil
 		}
 		i = skipSpace(data, end)
@@ -231,4 +238,38 @@ func skipNested(data []byte, i int) (int, error) {
 var delimiter = [256]bool{
 	' ': true, '\t': true, '\r': true, '\n': true,
 	',': true, ':': true, ']': true, '}': true, '[': true, '{': true, '"': true,
+}
+
+// Elements calls yield for each element of the JSON array in data, in order,
+// with the raw value, until yield returns false.
+func Elements(data []byte, yield func(value []byte) bool) error {
+	i := skipSpace(data, 0)
+	if i >= len(data) || data[i] != '[' {
+		return errors.New("not a JSON array")
+	}
+	i = skipSpace(data, i+1)
+	if i < len(data) && data[i] == ']' {
+		return trailing(data, i+1)
+	}
+	for {
+		end, err := skipValue(data, i)
+		if err != nil {
+			return err
+		}
+		if !yield(data[i:end:end]) {
+			return nil
+		}
+		i = skipSpace(data, end)
+		if i >= len(data) {
+			return syntaxError(i)
+		}
+		switch data[i] {
+		case ',':
+			i = skipSpace(data, i+1)
+		case ']':
+			return trailing(data, i+1)
+		default:
+			return syntaxError(i)
+		}
+	}
 }

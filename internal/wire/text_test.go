@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func FuzzText(f *testing.F) {
+	for _, s := range []string{"", "a", `a"b\c/d`, "\n\t\r\b\f\x00\x1f", "\u2028\u2029<>&é漢😀", "\xff\xfe", `\u0041`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		quoted := AppendQuoted(nil, s)
+		want := strings.ToValidUTF8(s, "\ufffd")
+		var back string
+		if err := json.Unmarshal(quoted, &back); err != nil {
+			t.Fatalf("AppendQuoted(%q) = %s: %v", s, quoted, err)
+		}
+		// encoding/json replaces each invalid byte by itself, as AppendQuoted does.
+		if strings.ToValidUTF8(back, "\ufffd") != back || strings.ReplaceAll(back, "\ufffd", "") != strings.ReplaceAll(want, "\ufffd", "") {
+			t.Fatalf("AppendQuoted(%q) reads back as %q", s, back)
+		}
+		standard, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, in := range [][]byte{quoted, standard} {
+			got, ok := Text(in)
+			if !ok || got != back {
+				t.Fatalf("Text(%s) = %q, %v; want %q", in, got, ok, back)
+			}
+		}
+	})
+}
+
+func TestTextRefuses(t *testing.T) {
+	for _, in := range []string{``, `"`, `x`, `7`, `"a\x"`, `"a\"`} {
+		if got, ok := Text([]byte(in)); ok {
+			t.Errorf("Text(%s) = %q, want none", in, got)
+		}
+	}
+}
+
+func BenchmarkText(b *testing.B) {
+	inner := strings.Repeat(`{"id":1,"name":"x y z","note":"row of a table"},`+"\n", 20000)
+	quoted := AppendQuoted(nil, inner)
+	b.SetBytes(int64(len(quoted)))
+	b.Run("decode", func(b *testing.B) {
+		b.SetBytes(int64(len(quoted)))
+		for b.Loop() {
+			Text(quoted)
+		}
+	})
+	b.Run("decode-standard", func(b *testing.B) {
+		b.SetBytes(int64(len(quoted)))
+		var s string
+		for b.Loop() {
+			_ = json.Unmarshal(quoted, &s)
+		}
+	})
+	b.Run("encode", func(b *testing.B) {
+		b.SetBytes(int64(len(quoted)))
+		for b.Loop() {
+			AppendQuoted(nil, inner)
+		}
+	})
+}
