@@ -1,0 +1,285 @@
+package jq
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/itchyny/gojq"
+)
+
+// maxCompiled is how many compiled filters a worker keeps.
+const maxCompiled = 64
+
+// evaluator runs filters, in a worker. One goroutine uses it.
+type evaluator struct {
+	maxOutput int64
+	compiled  []compiled // the last was used last
+}
+
+type compiled struct {
+	filter string
+	code   *gojq.Code
+}
+
+func newEvaluator(maxOutput int64) *evaluator {
+	return &evaluator{maxOutput: maxOutput}
+}
+
+// forget drops the compiled filters and what they hold.
+func (e *evaluator) forget() { e.compiled = nil }
+
+// answer runs a filter on a JSON value. Only what ends the whole process is not in the answer.
+func (e *evaluator) answer(filter string, input []byte) (a answer) {
+	defer func() {
+		// A fault of gojq that a strange filter has found; its state is not used again.
+		if fault := recover(); fault != nil {
+			e.forget()
+			a = message(kindFilter, fmt.Sprintf("the filter broke the interpreter: %v", fault))
+		}
+	}()
+	code, err := e.compile(filter)
+	if err != nil {
+		return message(kindFilter, describe(filter, err))
+	}
+	value, err := decode(input)
+	if err != nil {
+		return message(kindInput, err.Error())
+	}
+	out := &encoder{buf: []byte{kindOutputs}, max: e.maxOutput}
+	for outputs := code.Run(value); ; {
+		v, ok := outputs.Next()
+		if !ok {
+			return out.buf
+		}
+		if err, ok := v.(error); ok {
+			return message(kindFilter, describe(filter, err))
+		}
+		if err := out.output(v); errors.Is(err, errOutput) {
+			return answer{kindOutput}
+		} else if err != nil {
+			return message(kindFilter, err.Error())
+		}
+	}
+}
+
+// compile returns the code of a filter, the known one if it was lately used.
+func (e *evaluator) compile(filter string) (*gojq.Code, error) {
+	i := slices.IndexFunc(e.compiled, func(c compiled) bool { return c.filter == filter })
+	if i >= 0 {
+		c := e.compiled[i]
+		e.compiled = append(slices.Delete(e.compiled, i, i+1), c)
+		return c.code, nil
+	}
+	query, err := gojq.Parse(filter)
+	if err != nil {
+		return nil, err
+	}
+	// Without options there is no environment, no input and no module loader.
+	code, err := gojq.Compile(query)
+	if err != nil {
+		return nil, err
+	}
+	if len(e.compiled) == maxCompiled {
+		e.compiled = slices.Delete(e.compiled, 0, 1)
+	}
+	e.compiled = append(e.compiled, compiled{filter, code})
+	return code, nil
+}
+
+// decode reads one JSON value. Numbers stay literals until the filter calculates.
+func decode(input []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(input))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("it is empty")
+		}
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("something follows the value at byte %d", d.InputOffset())
+	}
+	return v, nil
+}
+
+// describe says what is wrong with a filter.
+func describe(filter string, err error) string {
+	var parse *gojq.ParseError
+	var halt *gojq.HaltError
+	switch {
+	case errors.As(err, &parse):
+		return fmt.Sprintf("%v at character %d of the filter%s", parse, at(filter, parse), before(filter, parse))
+	case errors.As(err, &halt):
+		return "halt and halt_error are not available"
+	}
+	return strings.ToValidUTF8(err.Error(), "\uFFFD")
+}
+
+// at is the number of the first character of the wrong token, or after the last.
+func at(filter string, e *gojq.ParseError) int {
+	return utf8.RuneCountInString(filter[:tokenStart(filter, e)]) + 1
+}
+
+// before quotes what stands before the wrong token: a model finds it by its text
+// rather than by counting.
+func before(filter string, e *gojq.ParseError) string {
+	text := []rune(filter[:tokenStart(filter, e)])
+	const most = 24
+	if len(text) == 0 {
+		return ""
+	}
+	if len(text) > most {
+		text = text[len(text)-most:]
+	}
+	return fmt.Sprintf(", after `%s`", string(text))
+}
+
+// tokenStart is the offset of the wrong token in bytes; the error has the one after it.
+func tokenStart(filter string, e *gojq.ParseError) int {
+	end := min(max(e.Offset, 0), len(filter))
+	return end - len(e.Token)*btoi(strings.HasSuffix(filter[:end], e.Token))
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// message is an answer in words, short and on one line.
+func message(kind byte, text string) answer {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage-3], "") + "..."
+	}
+	return append(answer{kind}, text...)
+}
+
+// errOutput says that there is more output than allowed.
+var errOutput = errors.New("too much output")
+
+// maxDepth is how deep an output may be nested: what encoding/json reads back.
+const maxDepth = 10000
+
+// encoder collects outputs as frames and stops at a limit. gojq.Marshal would go on: `reduce range(40) as
+// $i (1; [.,.])` is a small value and a terabyte of JSON.
+type encoder struct {
+	buf []byte
+	max int64
+}
+
+func (e *encoder) output(v any) error {
+	start := len(e.buf)
+	e.buf = append(e.buf, make([]byte, lengthSize)...)
+	if err := e.value(v, 0); err != nil {
+		return err
+	}
+	binary.BigEndian.PutUint64(e.buf[start:], uint64(len(e.buf)-start-lengthSize))
+	return e.check(0)
+}
+
+// check reports whether n bytes more are allowed. The kind of the answer does not count.
+func (e *encoder) check(n int) error {
+	if int64(len(e.buf)-1+n) > e.max {
+		return errOutput
+	}
+	return nil
+}
+
+func (e *encoder) value(v any, depth int) (err error) {
+	if depth > maxDepth {
+		return fmt.Errorf("an output is nested deeper than %d levels", maxDepth)
+	}
+	switch v := v.(type) {
+	case nil:
+		e.buf = append(e.buf, "null"...)
+	case json.Number:
+		e.buf = append(e.buf, v...)
+	case string:
+		return e.text(v)
+	case []any:
+		return e.array(v, depth)
+	case map[string]any:
+		return e.object(v, depth)
+	default: // small: the other numbers and the booleans
+		b, err := gojq.Marshal(v)
+		if err != nil {
+			return err
+		}
+		e.buf = append(e.buf, b...)
+	}
+	return e.check(0)
+}
+
+func (e *encoder) array(v []any, depth int) error {
+	e.buf = append(e.buf, '[')
+	for i, item := range v {
+		if i > 0 {
+			e.buf = append(e.buf, ',')
+		}
+		if err := e.value(item, depth+1); err != nil {
+			return err
+		}
+	}
+	e.buf = append(e.buf, ']')
+	return e.check(0)
+}
+
+func (e *encoder) object(v map[string]any, depth int) error {
+	keys := make([]string, 0, len(v))
+	for key := range v {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	e.buf = append(e.buf, '{')
+	for i, key := range keys {
+		if i > 0 {
+			e.buf = append(e.buf, ',')
+		}
+		if err := e.text(key); err != nil {
+			return err
+		}
+		e.buf = append(e.buf, ':')
+		if err := e.value(v[key], depth+1); err != nil {
+			return err
+		}
+	}
+	e.buf = append(e.buf, '}')
+	return e.check(0)
+}
+
+// text writes a string. Nearly all need no escape.
+func (e *encoder) text(s string) error {
+	if err := e.check(len(s) + 2); err != nil {
+		return err
+	}
+	if plain(s) {
+		e.buf = append(append(append(e.buf, '"'), s...), '"')
+		return nil
+	}
+	b, err := gojq.Marshal(s)
+	if err != nil {
+		return err
+	}
+	e.buf = append(e.buf, b...)
+	return e.check(0)
+}
+
+// plain reports whether a string stands for itself in JSON.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == 0x7f {
+			return false
+		}
+	}
+	return utf8.ValidString(s)
+}

@@ -1,0 +1,108 @@
+package jq
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostile are filters that want more than any machine has, or than a model should
+// read. what is the limit that must end it, where the machine's speed cannot decide.
+var hostile = []struct{ name, filter, input, what string }{
+	{"repetition", `"a"*2e9`, `0`, "memory"},
+	{"repetitions", `reduce range(60) as $i ("aaaaaaaaaaaaaaaa"; . + .)`, `0`, "memory"},
+	{"repeat kept", `[limit(1e9; repeat(1))]`, `0`, ""},
+	{"range", `range(1e12)`, `0`, "output"},
+	{"range to nothing", `range(1e12) | empty`, `0`, "time"},
+	{"range kept", `[range(1e9)]`, `0`, ""},
+	{"tail recursion", `def f: f; f`, `0`, "time"},
+	{"recursion", `def f: 1 + f; f`, `0`, ""},
+	{"recursive generator", `def f: (f, f); f`, `0`, ""},
+	{"recurse", `[recurse(.)]`, `0`, ""},
+	{"nesting", `reduce range(1e9) as $i (0; [.])`, `0`, ""},
+	{"deep comparison", `reduce range(3e5) as $i (0; [.]) | . == .`, `0`, ""},
+	{"deep tojson", `last(range(1e9) as $i | 1) | tojson`, `0`, "time"},
+	{"tojson", `reduce range(40) as $i ("aaaaaaaa"; [.,.]) | tojson`, `0`, "memory"},
+	{"shared output", `reduce range(40) as $i ("aaaaaaaa"; [.,.])`, `0`, "output"},
+	{"far index", `.[5e8] = 1`, `[]`, "memory"},
+	{"far indices", `reduce range(100) as $i ([]; .[5e7 + $i] = 1)`, `0`, "memory"},
+	{"base64", `until(false; @base64)`, `"aaaaaaaaaaaaaaaa"`, ""},
+	{"escapes", `until(false; tojson)`, `"\"\\"`, ""},
+	{"regular expression", `test("(((a{1,30}){1,30}){1,30}b)")`, `"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"`, "filter"},
+	{"slow regular expression", `("a"*1e6) as $s | [range(1e6) | . as $i | $s | test("(a?){500}b")]`, `0`, ""},
+	{"many regular expressions", `range(1e9) | tostring as $r | "x" | test("(a?){300}" + $r) | empty`, `0`, ""},
+	{"combinations", `[range(40)] | [combinations(20)] | length`, `0`, ""},
+	{"big number", `last(limit(64; . as $x | 10 | recurse(. * .)))`, `0`, ""},
+	{"powers", `reduce range(64) as $i (12345678901234567890; . * .)`, `0`, ""},
+	{"walks", `def f: walk([., .]) | f; f`, `[1]`, ""},
+	{"many outputs", `[range(9)] | [., ., ., ., ., ., .] | combinations`, `0`, "output"},
+	{"outputs of nothing", `range(2e6) | ""`, `0`, "output"},
+	{"split", `("ab"*1e8) / ""`, `0`, "memory"},
+	{"explode", `("ab"*5e7) | explode | implode`, `0`, "memory"},
+	{"output", `"a"*9e6`, `0`, "output"},
+	{"escaped output", `"\u0001"*2e6`, `0`, "output"},
+	{"nested query", strings.Repeat("[", 30000) + strings.Repeat("]", 30000), `0`, "filter"},
+	{"nested parentheses", strings.Repeat("(", 30000) + "1" + strings.Repeat(")", 30000), `0`, "any"},
+	{"long pipe", strings.Repeat(".[]?|", 13000) + "1", `[1]`, "any"},
+	{"sequence", strings.Repeat("(.,.)|", 40) + "1", `0`, "output"},
+	{"getpath", `getpath([range(1e9)])`, `{}`, ""},
+	{"input deep", `.`, strings.Repeat("[", 1e6) + strings.Repeat("]", 1e6), "input"},
+	{"error with much", `error([range(1e6)])`, `0`, "any"},
+	{"date", `strftime("%s"*1e8)`, `0`, ""},
+}
+
+// outcome names what an error is.
+func outcome(err error) string {
+	var filterErr *FilterError
+	var limitErr *LimitError
+	switch {
+	case err == nil:
+		return "none"
+	case errors.As(err, &limitErr):
+		return limitErr.What
+	case errors.As(err, &filterErr):
+		return "filter"
+	case strings.HasPrefix(err.Error(), "decoding the input"):
+		return "input"
+	}
+	return "other: " + err.Error()
+}
+
+func TestRunner_Hostile(t *testing.T) {
+	l := Limits{Time: 400 * time.Millisecond}
+	r := newRunner(t, l)
+	for _, tt := range hostile {
+		t.Run(tt.name, func(t *testing.T) {
+			warm(t, r)
+			w := r.idle[0]
+			start := time.Now()
+			_, err := r.Run(t.Context(), tt.filter, []byte(tt.input))
+			took, got := time.Since(start), outcome(err)
+			most := peak(t, w, got)
+			t.Logf("%-7s %5d ms %4d MB", got, took.Milliseconds(), most>>20)
+			checkOutcome(t, tt.what, got, err)
+			if most > 300_000_000 && !raceEnabled {
+				t.Errorf("the worker had %d MB, want at most 300", most/1e6)
+			}
+			warm(t, r) // the next filter works
+		})
+	}
+}
+
+func checkOutcome(t *testing.T, want, got string, err error) {
+	t.Helper()
+	ok := false
+	switch want {
+	case "any":
+		ok = !strings.HasPrefix(got, "other")
+	case "": // whichever limit is first on this machine
+		ok = got == "time" || got == "memory"
+	default:
+		// A slow machine runs out of time before anything else.
+		ok = got == want || got == "time"
+	}
+	if !ok {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
