@@ -41,7 +41,7 @@ func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err := d.inspect(ctx, "cities", "search_cities"); err != nil {
 		return err
 	}
-	if err := d.exec(ctx, "cities", "search_cities", `{"country":"Japan","limit":8}`); err != nil {
+	if err := d.exec(ctx, "cities", "search_cities", `{"country":"JP","limit":8}`); err != nil {
 		return err
 	}
 	fmt.Fprintln(s.out, "\nNext: mcpx check with a config of your own (config.example.json), or connect a client: see README.md.")
