@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kljensen/snowball/english"
 )
 
 func TestScan(t *testing.T) {
@@ -70,6 +72,25 @@ func TestStem(t *testing.T) {
 				t.Errorf("stem(%q) = %q, want %q as of %q", w, got, want, tt.same[0])
 			}
 		}
+	}
+}
+
+// TestMayHaveEnding tries every ending of up to four letters behind a stem.
+func TestMayHaveEnding(t *testing.T) {
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	var try func(w string, left int)
+	try = func(w string, left int) {
+		if !mayHaveEnding(w) && english.Stem(w, true) != w {
+			t.Errorf("%q is passed over, but its stem is %q", w, english.Stem(w, true))
+		}
+		for i := 0; left > 0 && i < len(letters); i++ {
+			try(w+letters[i:i+1], left-1)
+		}
+	}
+	try("relat", 2)
+	try("ab", 3)
+	for _, w := range []string{"ational", "ization", "fulness", "ousli", "ement", "istic", "tional", "ism", "izer", "ator", "logist", "ness", "less"} {
+		try("vibr"+w, 1)
 	}
 }
 
