@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mcpx/internal/tokens"
 )
 
 // sample is a document of testdata/results or of the corpus; its name is "class--name.json".
@@ -125,4 +127,16 @@ func escaped(s string, i int) bool {
 		n++
 	}
 	return n%2 == 1
+}
+
+// counter counts tokens, each text once: the tokenizer is what these tests spend their time on.
+type counter map[string]int
+
+func (c counter) count(s string) int {
+	n, ok := c[s]
+	if !ok {
+		n = tokens.Count(s)
+		c[s] = n
+	}
+	return n
 }
