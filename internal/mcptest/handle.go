@@ -33,7 +33,7 @@ func (h *HTTPServer) AnswerSSE(always bool) {
 // SetTools replaces the tools by this raw JSON array and tells all clients.
 func (h *HTTPServer) SetTools(tools json.RawMessage) {
 	h.srv.mu.Lock()
-	h.srv.tools = tools
+	h.srv.tools, h.srv.offered = tools, nil
 	h.srv.mu.Unlock()
 	h.Notify("notifications/tools/list_changed", `{}`)
 }

@@ -237,7 +237,7 @@ func (h *HTTPServer) serveGet(w http.ResponseWriter, r *http.Request) {
 	ses := h.sessions[r.Header.Get("Mcp-Session-Id")]
 	h.mu.Unlock()
 	switch {
-	case !h.srv.spec.legacy() || h.srv.spec.NoGET:
+	case !h.srv.spec.legacy() || h.srv.spec.NoGET || h.srv.spec.NoSession:
 		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
 		return
 	case ses == nil:
@@ -261,7 +261,7 @@ func (h *HTTPServer) serveDelete(w http.ResponseWriter, r *http.Request) {
 	}
 	id := r.Header.Get("Mcp-Session-Id")
 	switch {
-	case !h.srv.spec.legacy():
+	case !h.srv.spec.legacy() || h.srv.spec.NoSession:
 		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
 	case h.KillSession(id):
 		w.WriteHeader(http.StatusOK)

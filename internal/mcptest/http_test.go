@@ -364,6 +364,26 @@ func TestHTTP_ScriptOrder(t *testing.T) {
 	}
 }
 
+func TestHTTP_NoSession(t *testing.T) {
+	NoLeaks(t)
+	h := Spec{NoSession: true}.HTTP(t)
+	c := newWebClient(t, h.URL)
+	c.handshake()
+	if _, _, said, err := c.post(callMessage(1, "echo", `{"text":"hi"}`)); c.session != "" || err != nil || textOf(t, decode(t, said[0])) != "hi" {
+		t.Errorf("session %q: %q %v", c.session, said, err)
+	}
+	for _, method := range []string{"GET", "DELETE"} {
+		resp, err := c.do(context.Background(), method, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 405 {
+			t.Errorf("%s: %d, want 405", method, resp.StatusCode)
+		}
+	}
+}
+
 func TestHTTP_TokenAndHeaders(t *testing.T) {
 	NoLeaks(t)
 	h := Spec{Token: "s3cret"}.HTTP(t)

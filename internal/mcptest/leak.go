@@ -25,9 +25,14 @@ const leakWait = 5 * time.Second
 // http.DefaultClient are closed before it looks.
 func NoLeaks(t testing.TB) {
 	t.Helper()
+	noLeaks(t, leakWait)
+}
+
+func noLeaks(t testing.TB, limit time.Duration) {
+	t.Helper()
 	before := takeCensus()
 	t.Cleanup(func() {
-		if faults := settle(before, leakWait); len(faults) > 0 {
+		if faults := settle(before, limit); len(faults) > 0 {
 			t.Errorf("left behind:\n%s", strings.Join(faults, "\n"))
 		}
 	})

@@ -111,13 +111,24 @@ func TestSettle_Files(t *testing.T) {
 }
 
 func TestNoLeaks_FailsTheTest(t *testing.T) {
-	tb := &fakeTB{}
-	NoLeaks(tb)
-	for _, c := range tb.cleanups {
-		c()
-	}
-	if len(tb.errors) > 0 {
-		t.Errorf("without a leak: %q", tb.errors)
+	for _, leak := range []bool{false, true} {
+		tb := &fakeTB{}
+		noLeaks(tb, 30*time.Millisecond)
+		quit, done := make(chan struct{}), make(chan struct{})
+		go func() { defer close(done); <-quit }()
+		if !leak {
+			close(quit)
+		}
+		for _, c := range tb.cleanups {
+			c()
+		}
+		if got := len(tb.errors) > 0; got != leak {
+			t.Errorf("leak %v: %q", leak, tb.errors)
+		}
+		if leak {
+			close(quit)
+		}
+		<-done
 	}
 }
 

@@ -162,16 +162,25 @@ func (s *server) listen(c *call) answer {
 	return answer{silent: true}
 }
 
-// definitions returns the tools as they are now, as raw definitions.
-func (s *server) definitions() ([]json.RawMessage, error) {
+// offer is the tools of a fake: their raw definitions and their names.
+type offer struct {
+	defs  []json.RawMessage
+	names map[string]bool
+}
+
+// definitions returns the tools as they are now.
+func (s *server) definitions() (*offer, error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	raw := s.tools
-	s.mu.Unlock()
 	if raw == nil && s.spec.ToolsFile != "" {
-		data, err := os.ReadFile(s.spec.ToolsFile)
-		if err == nil {
+		s.offered = nil // it may have changed
+		if data, err := os.ReadFile(s.spec.ToolsFile); err == nil {
 			raw = data
 		}
+	}
+	if s.offered != nil {
+		return s.offered, nil
 	}
 	if raw == nil {
 		raw = s.spec.Tools
@@ -179,20 +188,27 @@ func (s *server) definitions() ([]json.RawMessage, error) {
 	if raw == nil {
 		raw = DefaultTools()
 	}
-	var defs []json.RawMessage
-	if err := json.Unmarshal(raw, &defs); err != nil {
+	o := &offer{names: map[string]bool{}}
+	if err := json.Unmarshal(raw, &o.defs); err != nil {
 		return nil, fmt.Errorf("reading the tools of the fake: %w", err)
 	}
 	for i := range s.spec.ExtraTools {
-		defs = append(defs, json.RawMessage(fmt.Sprintf(`{"name":"extra_%04d","description":"Does extra thing %d.",`+
+		o.defs = append(o.defs, json.RawMessage(fmt.Sprintf(`{"name":"extra_%04d","description":"Does extra thing %d.",`+
 			`"inputSchema":{"type":"object","properties":{"key":{"type":"string"},"count":{"type":"integer"}},"required":["key"]}}`, i, i)))
 	}
 	if s.spec.OddTools {
 		for _, odd := range OddTools() {
-			defs = append(defs, odd.Raw)
+			o.defs = append(o.defs, odd.Raw)
 		}
 	}
-	return defs, nil
+	for _, d := range o.defs {
+		var def struct{ Name string }
+		if json.Unmarshal(d, &def) == nil && def.Name != "" {
+			o.names[def.Name] = true
+		}
+	}
+	s.offered = o
+	return o, nil
 }
 
 // list answers tools/list, a page at a time where the spec says so.
@@ -200,11 +216,11 @@ func (s *server) list(c *call) answer {
 	if !c.pause(s.spec.ListDelay) {
 		return answer{silent: true}
 	}
-	defs, err := s.definitions()
+	offered, err := s.definitions()
 	if err != nil {
 		return fails(-32603, err.Error())
 	}
-	next := ""
+	defs, next := offered.defs, ""
 	switch {
 	case s.spec.CursorLoop:
 		next = "again"

@@ -26,6 +26,7 @@ type server struct {
 
 	mu       sync.Mutex
 	tools    json.RawMessage       // replaces spec.Tools, set by HTTPServer.SetTools
+	offered  *offer                // what definitions made of it, nil when that changed
 	answered int                   // tool calls answered
 	sessions map[*session]struct{} // legacy sessions that are initialized
 	listens  map[*call]struct{}    // open subscriptions/listen
@@ -191,7 +192,7 @@ func (s *server) take(ses *session, env envelope) {
 		ses.mu.Lock()
 		ses.ready = true
 		ses.mu.Unlock()
-		if s.spec.legacy() {
+		if s.spec.legacy() && !s.spec.NoSession {
 			s.mu.Lock()
 			s.sessions[ses] = struct{}{}
 			s.mu.Unlock()

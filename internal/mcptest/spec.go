@@ -179,7 +179,8 @@ type Spec struct {
 	AnswerSSE bool
 	// NoGET refuses the GET stream of legacy HTTP with 405.
 	NoGET bool
-	// NoSession serves legacy HTTP without session ids.
+	// NoSession serves legacy HTTP without session ids: each request on its own,
+	// no GET stream, no handshake needed.
 	NoSession bool
 	// PushOnGET sends the requests of the fake (tool ask) on the GET stream
 	// instead of the stream of the call.

@@ -79,13 +79,17 @@ func (s Spec) Stdio(t testing.TB) (command string, args []string, env map[string
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatalf("writing the spec: %v", err)
 	}
-	// The argument that is no test flag shows in a process list what this is.
-	return exe, []string{"-test.run=^$", "mcptest-fake-" + s.name()}, map[string]string{
+	env = map[string]string{
 		envSpec:  path,
 		envOwner: strconv.Itoa(os.Getpid()),
 		// A race-enabled binary sleeps for a second when it exits otherwise.
 		"GORACE": "atexit_sleep_ms=0",
 	}
+	if testing.CoverMode() != "" {
+		env["GOCOVERDIR"] = t.TempDir() // or the binary complains on stderr
+	}
+	// The argument that is no test flag shows in a process list what this is.
+	return exe, []string{"-test.run=^$", "mcptest-fake-" + s.name()}, env
 }
 
 // Mark is an environment variable by which NoLeaks knows the descendants of this

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -258,4 +259,54 @@ func manyTools(n int) []byte {
 	}
 	b.WriteString("]")
 	return []byte(b.String())
+}
+
+func TestStdio_ExitOnDiscover(t *testing.T) {
+	NoLeaks(t)
+	c, cmd, _ := child(t, Spec{ExitOnDiscover: true, ExitCode: 5})
+	c.modern(1, "server/discover", "")
+	<-c.done
+	cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != 5 {
+		t.Errorf("exit code %d, want 5", got)
+	}
+	c, _, _ = child(t, Spec{ExitOnDiscover: true, Version: "2024-10-07"})
+	if r := c.handshake(); !strings.Contains(r.raw, `"protocolVersion":"2024-10-07"`) {
+		t.Errorf("initialize answered %s", r.raw)
+	}
+}
+
+// A fake must not outlive an interrupted test run.
+func TestStdio_BoundedLife(t *testing.T) {
+	NoLeaks(t)
+	c, cmd, _ := child(t, Spec{MaxLife: 10 * time.Millisecond})
+	<-c.done
+	cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != 4 {
+		t.Errorf("MaxLife: exit code %d, want 4", got)
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	orphan := Spec{}.Command(t)
+	gone := cmd.Process.Pid
+	for i, v := range orphan.Env {
+		if name, _ := Mark(); strings.HasPrefix(v, name+"=") {
+			orphan.Env[i] = name + "=" + strconv.Itoa(gone)
+		}
+	}
+	stdin, err := orphan.StdinPipe() // kept open: only the missing owner ends it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	if err := orphan.Start(); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.AfterFunc(patience, func() { orphan.Process.Kill() })
+	defer killed.Stop()
+	orphan.Wait()
+	if got := orphan.ProcessState.ExitCode(); got != 4 {
+		t.Errorf("without an owner: exit code %d, want 4", got)
+	}
 }

@@ -75,12 +75,12 @@ type args struct {
 // callTool executes a tool.
 func (s *server) callTool(c *call) answer {
 	name := c.params.Name
-	if slices.Contains(s.spec.HangTools, name) {
+	if slices.Contains(s.spec.HangTools, name) { // even if it is not offered
 		s.executed(c)
 		<-c.ctx.Done()
 		return answer{silent: true}
 	}
-	if !s.has(name) {
+	if offered, err := s.definitions(); err != nil || !offered.names[name] {
 		return fails(-32602, "Unknown tool: "+name)
 	}
 	var a args
@@ -107,18 +107,6 @@ func keptArguments(raw json.RawMessage) json.RawMessage {
 		return nil
 	}
 	return raw
-}
-
-// has reports whether a definition with that name was offered.
-func (s *server) has(name string) bool {
-	defs, err := s.definitions()
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(defs, func(d json.RawMessage) bool {
-		var def struct{ Name string }
-		return json.Unmarshal(d, &def) == nil && def.Name == name
-	})
 }
 
 // run is the body of each tool.
