@@ -10,11 +10,11 @@ const (
 	// orphanGrace is what a child's group gets between TERM and KILL when the child
 	// ended without being asked to: its session is lost, nobody waits for the rest.
 	orphanGrace = 200 * time.Millisecond
-	// killPatience is how long anything may take to disappear after SIGKILL. More
-	// is needed only by a process in an uninterruptible system call.
+	// killPatience is how long anything may take to disappear after SIGKILL. More is
+	// needed only by a process in an uninterruptible system call.
 	killPatience = 2 * time.Second
-	// outputGrace is how long after the end a pipe may stay open that a process out
-	// of our reach inherited, and how long a reader has to take what is in it.
+	// outputGrace is how long after the end a pipe may stay open that a process out of
+	// our reach inherited, and how long a reader has to take what is in it.
 	outputGrace = 500 * time.Millisecond
 	// pollFirst and pollMost bound the growing pauses between looks at a group.
 	pollFirst = 2 * time.Millisecond
@@ -31,11 +31,12 @@ type Grace struct {
 
 // Close ends the child and all of its group: stdin is closed; after g.EOF the group
 // gets TERM; after g.TERM it gets KILL. Each step is left out when nothing lives any
-// more, also of the grandchildren. The end of ctx, of any caller, goes straight to KILL. Close returns when
-// nothing of the group lives and all descriptors are closed, that is after at most
-// g.EOF + g.TERM and about half a second. Calls after the first wait for the
-// same end; the first one's grace counts. The error is not nil only when
-// something outlived SIGKILL by 2 s (an uninterruptible system call, another user's process).
+// more, also of the grandchildren. The end of ctx, of any caller, goes straight to
+// KILL. Close returns when nothing of the group lives and all descriptors are closed,
+// that is after at most g.EOF + g.TERM and about half a second. Calls after the first
+// wait for the same end; the first one's grace counts. The error is not nil only when
+// something outlived SIGKILL by 2 s (an uninterruptible system call, another user's
+// process).
 func (p *Process) Close(ctx context.Context, g Grace) error {
 	if g.EOF == 0 {
 		g.EOF = 500 * time.Millisecond
@@ -72,8 +73,8 @@ func (p *Process) Kill() {
 	p.killOnce.Do(func() { close(p.killing) })
 }
 
-// supervise is the one place that signals and reaps; see the package comment for why
-// it is one goroutine. It ends after the child has.
+// supervise is the one place that signals and reaps; see the package comment for why it
+// is one goroutine. It ends after the child has.
 func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 	defer close(p.finished)
 	var g Grace
@@ -147,8 +148,8 @@ func (p *Process) gone(d time.Duration) bool {
 	return true
 }
 
-// kill sends KILL until nothing of the group lives. One round is not enough where
-// a process forks while it is being looked for.
+// kill sends KILL until nothing of the group lives. One round is not enough where a
+// process forks while it is being looked for.
 func (p *Process) kill() {
 	limit, stop := stopwatch(killPatience)
 	defer stop()

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// envNames are the variables a child gets from ours. They say where things are and how the
-// network is reached. Not among them: whatever commonly holds a secret, such as tokens,
-// index addresses with a password, and agent sockets that sign.
+// envNames are the variables a child gets from ours. They say where things are and how
+// the network is reached. Not among them: whatever commonly holds a secret, such as
+// tokens, index addresses with a password, and agent sockets that sign.
 var envNames = strings.Fields(`
 	PATH HOME USER LOGNAME SHELL LANG LANGUAGE TERM TZ TMPDIR TEMP TMP
 	HTTP_PROXY HTTPS_PROXY FTP_PROXY ALL_PROXY NO_PROXY
@@ -46,8 +46,7 @@ var envPrefixes = []string{"LC_", "XDG_"}
 
 // Environment is the small environment of a child, sorted: what of parent (KEY=VALUE,
 // such as os.Environ) a program needs to be found and to work, plus extra, which wins.
-// Secrets of ours do not come along; a server that needs one
-// has it in extra.
+// Secrets of ours do not come along; a server that needs one has it in extra.
 func Environment(parent []string, extra map[string]string) []string {
 	wanted := make(map[string]bool, len(envNames))
 	for _, name := range envNames {

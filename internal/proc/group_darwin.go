@@ -6,8 +6,8 @@ import (
 
 const zombie = 5 // SZOMB, sys/proc.h
 
-// watch returns when the child has ended. It leaves the zombie in place. (waitid
-// would do so too, but on darwin it also returns for a child that was stopped.)
+// watch returns when the child has ended. It leaves the zombie in place. (waitid would
+// do so too, but on darwin it also returns for a child that was stopped.)
 func (g *group) watch() {
 	kq, err := unix.Kqueue()
 	if err != nil {

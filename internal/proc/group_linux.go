@@ -16,8 +16,9 @@ func (g *group) watch() {
 	}
 }
 
-// members finds everything of the group in /proc: the session, and what carries the mark.
-// Where there is no /proc it finds nothing, and the signals to the group have to do.
+// members finds everything of the group in /proc: the session, and what carries the
+// mark. Where there is no /proc it finds nothing, and the signals to the group have to
+// do.
 func (g *group) members() []member {
 	return find(func(m member) bool {
 		return m.session == g.id || m.born >= g.born && carries(m.pid, g.mark)
@@ -33,8 +34,8 @@ func signalMember(m member, sig unix.Signal) {
 		return
 	}
 	defer unix.Close(fd)
-	// The descriptor stays with the process it was opened for. That is the one
-	// that was found if the start time is still the same.
+	// The descriptor stays with the process it was opened for. That is the one that was
+	// found if the start time is still the same.
 	if now, ok := readMember(m.pid, make([]byte, 1024)); ok && now.born == m.born {
 		unix.PidfdSendSignal(fd, sig, nil, 0)
 	}
@@ -109,8 +110,8 @@ func carries(pid int, mark string) bool {
 	return bytes.HasPrefix(env, entry) || bytes.Contains(env, append([]byte{0}, entry...))
 }
 
-// readProc reads a file of a process with plain system calls: it is done often and
-// in the reaper, where every page counts. buf is used as long as it is enough.
+// readProc reads a file of a process with plain system calls: it is done often and in
+// the reaper, where every page counts. buf is used as long as it is enough.
 func readProc(pid int, file string, buf []byte) ([]byte, bool) {
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/"+file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

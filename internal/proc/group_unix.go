@@ -12,8 +12,8 @@ import (
 
 const sigKill = unix.SIGKILL
 
-// group is a child's process group and session, which have its pid as their number.
-// Its methods may be called only until the child is reaped.
+// group is a child's process group and session, which have its pid as their number. Its
+// methods may be called only until the child is reaped.
 type group struct {
 	id   int
 	mark string
@@ -41,8 +41,8 @@ func newGroup(p *os.Process, mark string) (*group, error) {
 // signal reaches the process group at once, and nothing else.
 func (g *group) signal(sig unix.Signal) { unix.Kill(-g.id, sig) }
 
-// terminate asks everything of the group to end. Stopped processes are woken, or
-// they could not.
+// terminate asks everything of the group to end. Stopped processes are woken, or they
+// could not.
 func (g *group) terminate() {
 	g.signal(unix.SIGTERM)
 	g.signal(unix.SIGCONT)
@@ -65,8 +65,8 @@ func (g *group) kill() {
 }
 
 // alive reports whether anything of the group can still run. Zombies cannot. It is
-// asked again and again, so it begins with those it found the last time: one that
-// still lives spares the look at every process of the machine.
+// asked again and again, so it begins with those it found the last time: one that still
+// lives spares the look at every process of the machine.
 func (g *group) alive() bool {
 	runs := func(m member) bool { return m.state != zombie }
 	if slices.ContainsFunc(g.seen, func(m member) bool { return runs(m) && stillRuns(m) }) {
@@ -77,8 +77,8 @@ func (g *group) alive() bool {
 }
 
 // reapAdopted reaps the group's zombies that were orphaned and became our children:
-// nobody else does where we are the init process of a container. The child itself
-// is still a zombie, so the numbers are certain.
+// nobody else does where we are the init process of a container. The child itself is
+// still a zombie, so the numbers are certain.
 func (g *group) reapAdopted() {
 	for _, m := range g.members() {
 		if m.state == zombie && m.pid != g.id && m.parent == os.Getpid() {

@@ -21,8 +21,8 @@ type group struct {
 	job  windows.Handle
 }
 
-// sysProcAttr starts the child suspended, so that it is in its job before it can start anything,
-// and in a console group of its own, so that it can get CTRL_BREAK alone.
+// sysProcAttr starts the child suspended, so that it is in its job before it can start
+// anything, and in a console group of its own, so that it can get CTRL_BREAK alone.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		HideWindow:    true,
@@ -30,8 +30,8 @@ func sysProcAttr() *syscall.SysProcAttr {
 	}
 }
 
-// newGroup puts a suspended child into a job and lets it run. On an error the child
-// is gone.
+// newGroup puts a suspended child into a job and lets it run. On an error the child is
+// gone.
 func newGroup(p *os.Process, _ string) (*group, error) {
 	g := &group{pid: p.Pid, proc: p}
 	err := g.enclose()
@@ -108,8 +108,8 @@ func (g *group) signal(syscall.Signal) { windows.TerminateJobObject(g.job, 1) }
 
 func (g *group) kill() { g.signal(sigKill) }
 
-// terminate sends CTRL_BREAK, which console programs can handle. Without a console
-// of our own it fails, and the time for TERM passes unused.
+// terminate sends CTRL_BREAK, which console programs can handle. Without a console of
+// our own it fails, and the time for TERM passes unused.
 func (g *group) terminate() {
 	windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(g.pid))
 }

@@ -55,15 +55,15 @@ func (i *input) Write(b []byte) (int, error) { return i.f.Write(b) }
 // SetWriteDeadline bounds the Write under way and those to come.
 func (i *input) SetWriteDeadline(t time.Time) error { return i.f.SetWriteDeadline(t) }
 
-// Close gives the child its EOF and frees a stuck Write. Calls after the first
-// return what that did.
+// Close gives the child its EOF and frees a stuck Write. Calls after the first return
+// what that did.
 func (i *input) Close() error {
 	i.once.Do(func() { i.err = i.f.Close() })
 	return i.err
 }
 
-// output is our end of a child's stdout or stderr. Its descriptor is closed at its
-// end without help from whoever reads.
+// output is our end of a child's stdout or stderr. Its descriptor is closed at its end
+// without help from whoever reads.
 type output struct {
 	f     *os.File
 	once  sync.Once
@@ -74,7 +74,8 @@ func newOutput(f *os.File) *output {
 	return &output{f: f, ended: make(chan struct{})}
 }
 
-// Read reads what the child wrote. After its end, and after we cut it off, it is io.EOF.
+// Read reads what the child wrote. After its end, and after we cut it off, it is
+// io.EOF.
 func (o *output) Read(b []byte) (int, error) {
 	n, err := o.f.Read(b)
 	if err != nil {

@@ -1,41 +1,40 @@
-// Package proc starts child processes, each in a group of its own, and makes
-// sure of their end: when they are closed, when they crash, and when this process
-// is killed. It imports nothing of mcpx.
+// Package proc starts child processes, each in a group of its own, and makes sure of
+// their end: when they are closed, when they crash, and when this process is killed. It
+// imports nothing of mcpx.
 //
 // # Who is reached
 //
 // A child leads a session, and with it a process group, of its own. So a terminal
-// signal meant for us does not reach it, a program that asks on /dev/tty gets an
-// error instead of being stopped for ever, and its session id holds together
-// every descendant that did not call setsid, also those that moved to another
-// group (shells with job control, timeout). Signals go to the group; on
-// Linux also to the rest of the session and to every process whose environment carries
-// the child's mark (an added variable, MCPX_CHILD), which reaches daemons that did call
-// setsid. Out of reach are: a daemon that left the session and dropped (env -u
-// MCPX_CHILD, for one that is meant to stay) or overwrote its environment, what runs under another user (sudo),
-// and what another program starts on the child's behalf (containers). On darwin it
-// is the group alone.
+// signal meant for us does not reach it, a program that asks on /dev/tty gets an error
+// instead of being stopped for ever, and its session id holds together every descendant
+// that did not call setsid, also those that moved to another group (shells with job
+// control, timeout). Signals go to the group; on Linux also to the rest of the session
+// and to every process whose environment carries the child's mark (an added variable,
+// MCPX_CHILD), which reaches daemons that did call setsid. Out of reach are: a daemon
+// that left the session and dropped (env -u MCPX_CHILD, for one that is meant to stay)
+// or overwrote its environment, what runs under another user (sudo), and what another
+// program starts on the child's behalf (containers). On darwin it is the group alone.
 //
 // # Why no number is ever signalled that was used again
 //
 // The end of the child is observed without reaping it. As long as it is a zombie the
 // kernel gives its number to no other process, group or session. One goroutine does, in
 // this order: send all signals, take the group off the reaper's list, reap the child.
-// Single processes found in /proc are signalled through a pidfd and looked at
-// again after it is open. What remains: we are killed after a child ended and before
-// it was taken off the list; init reaps it, and the reaper signals the number a moment
-// later. For harm the number must be given out again, to a new group leader, within
-// that moment.
+// Single processes found in /proc are signalled through a pidfd and looked at again
+// after it is open. What remains: we are killed after a child ended and before it was
+// taken off the list; init reaps it, and the reaper signals the number a moment later.
+// For harm the number must be given out again, to a new group leader, within that
+// moment.
 //
 // # When we are killed
 //
 // A reaper (see Reaper) outlives us for a moment and kills what is left. There is no
-// Pdeathsig: it is bound to the thread that forked, so a child would die
-// when the Go runtime ends that thread, and it reaches no grandchild. It would only close
-// the gap between the fork of a child and its registration. On Linux the mark closes
-// it: until its exec the new child holds a copy of our end of
-// the reaper's pipe, so the reaper sees our end only when the child has its
-// environment. On darwin that gap, some microseconds, remains.
+// Pdeathsig: it is bound to the thread that forked, so a child would die when the Go
+// runtime ends that thread, and it reaches no grandchild. It would only close the gap
+// between the fork of a child and its registration. On Linux the mark closes it: until
+// its exec the new child holds a copy of our end of the reaper's pipe, so the reaper
+// sees our end only when the child has its environment. On darwin that gap, some
+// microseconds, remains.
 //
 // On Windows a job object which ends with our last handle does all of this.
 package proc
@@ -55,8 +54,8 @@ import (
 	"time"
 )
 
-// markVar is the variable that marks a child and all that inherit from it. Its
-// value is unique for the child and begins with the reaper's token.
+// markVar is the variable that marks a child and all that inherit from it. Its value is
+// unique for the child and begins with the reaper's token.
 const markVar = "MCPX_CHILD"
 
 // ErrNotFound is the cause when a command without a slash is in no folder of PATH.
@@ -75,13 +74,13 @@ type Spec struct {
 	// StderrBytes is how much of the end of stderr is kept; 0 means 64 KiB.
 	StderrBytes int
 	// OnStderr, when not nil, gets each line of stderr, valid UTF-8 and without its
-	// end, at most 8 KiB long (longer ones come in pieces). It is called from one goroutine
-	// and must not block: the child waits for it.
+	// end, at most 8 KiB long (longer ones come in pieces). It is called from one
+	// goroutine and must not block: the child waits for it.
 	OnStderr func(line string)
 }
 
-// Process is a running or ended child. Whoever started it must Close it, also after
-// it ended by itself. All methods are safe for concurrent use.
+// Process is a running or ended child. Whoever started it must Close it, also after it
+// ended by itself. All methods are safe for concurrent use.
 type Process struct {
 	name   string // the command as it was given, for errors
 	proc   *os.Process
@@ -185,13 +184,13 @@ func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
 // Done is closed when the child has ended, by itself or through Close, and has been
-// reaped; by then the ExitReason is known and StderrTail has its last words. When
-// a child ends by itself and leaves others of its group behind, these get TERM, and
-// KILL 200 ms later, and Done waits for that.
+// reaped; by then the ExitReason is known and StderrTail has its last words. When a
+// child ends by itself and leaves others of its group behind, these get TERM, and KILL
+// 200 ms later, and Done waits for that.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// ExitReason says how the child ended, such as "exit status 1" or "signal: killed".
-// It is empty until Done is closed.
+// ExitReason says how the child ended, such as "exit status 1" or "signal: killed". It
+// is empty until Done is closed.
 func (p *Process) ExitReason() string {
 	select {
 	case <-p.done:
@@ -201,17 +200,17 @@ func (p *Process) ExitReason() string {
 	}
 }
 
-// StderrTail is the end of what the child wrote to stderr, at most Spec.StderrBytes,
-// as valid UTF-8. Where something was left off it begins with a whole line.
+// StderrTail is the end of what the child wrote to stderr, at most Spec.StderrBytes, as
+// valid UTF-8. Where something was left off it begins with a whole line.
 func (p *Process) StderrTail() string { return p.stderr.text() }
 
-// PID is the child's process id. It also names the child's group and session. Once
-// Done is closed it may belong to another process.
+// PID is the child's process id. It also names the child's group and session. Once Done
+// is closed it may belong to another process.
 func (p *Process) PID() int { return p.proc.Pid }
 
 // lookup finds the program of s in the PATH the child will have. Empty and relative
-// folders of PATH are passed over: they would make what runs depend on the
-// folder mcpx was started in.
+// folders of PATH are passed over: they would make what runs depend on the folder mcpx
+// was started in.
 func lookup(s Spec) (string, error) {
 	if s.Command == "" {
 		return "", errors.New("the command is empty")

@@ -30,7 +30,8 @@ func dropPages() {
 	}
 	var from, to uint64
 	for line := range strings.Lines(string(smaps)) {
-		// proc_pid_smaps(5): "from-to mode offset device inode path", then "Field: value kB".
+		// proc_pid_smaps(5): "from-to mode offset device inode path", then "Field:
+		// value kB".
 		f := strings.Fields(line)
 		if low, high, header := strings.Cut(f[0], "-"); header {
 			from, to = 0, 0
@@ -48,8 +49,8 @@ func dropPages() {
 	}
 }
 
-// killFound kills what is left of the groups' sessions and everything that carries
-// the token. It reports whether there was anything alive.
+// killFound kills what is left of the groups' sessions and everything that carries the
+// token. It reports whether there was anything alive.
 func killFound(groups map[int]bool, token string) bool {
 	found := find(func(m member) bool {
 		return m.state != zombie && (groups[m.session] || carries(m.pid, token+"."))
@@ -67,8 +68,8 @@ func adoptsOrphans() bool {
 	return os.Getpid() == 1 || err == nil && subreaper != 0
 }
 
-// sweeper reaps adopted zombies while the program runs: a server may leave some
-// behind every minute for weeks.
+// sweeper reaps adopted zombies while the program runs: a server may leave some behind
+// every minute for weeks.
 type sweeper struct {
 	signals chan os.Signal
 	done    chan struct{}

@@ -26,12 +26,12 @@ const (
 
 var errClosed = errors.New("the reaper is closed")
 
-// Reaper is a small process, this executable started again, that holds the read end
-// of a pipe to us and the list of our children's groups. When the pipe
-// closes, which no kind of our end can prevent, it kills them and ends. One is enough
-// for all children of a program, whose main must call ReaperMain. It is replaced when
-// it dies. Safe for concurrent use. A nil *Reaper is none: children are started
-// without, and survive us when we are killed.
+// Reaper is a small process, this executable started again, that holds the read end of
+// a pipe to us and the list of our children's groups. When the pipe closes, which no
+// kind of our end can prevent, it kills them and ends. One is enough for all children
+// of a program, whose main must call ReaperMain. It is replaced when it dies. Safe for
+// concurrent use. A nil *Reaper is none: children are started without, and survive us
+// when we are killed.
 //
 // Where orphans become our children (we are the init process of a container, or a
 // subreaper), it also sees to it that their zombies are reaped.
@@ -39,12 +39,12 @@ type Reaper struct {
 	token string
 	seq   atomic.Uint64
 
-	// starting is held from before a process is forked until it is on the list, so
-	// that the sweep for adopted zombies cannot take it for one. It is locked before mu.
+	// starting is held from before a process is forked until it is on the list, so that
+	// the sweep for adopted zombies cannot take it for one. It is locked before mu.
 	starting sync.Mutex
 
-	// mu is held during writes to the pipe too: the list and what the reaper
-	// was told must not differ, and the pipe has room.
+	// mu is held during writes to the pipe too: the list and what the reaper was told
+	// must not differ, and the pipe has room.
 	mu     sync.Mutex
 	groups map[int]bool // guarded by mu; false between forget and reaped
 	link   *link        // guarded by mu; nil before the first child and after Close
@@ -74,8 +74,8 @@ func (r *Reaper) mark() string {
 	return r.token + "." + strconv.FormatUint(r.seq.Add(1), 10) + "."
 }
 
-// launch runs start, which forks a child, and puts the child's group on the list.
-// The reaper is there before the child is.
+// launch runs start, which forks a child, and puts the child's group on the list. The
+// reaper is there before the child is.
 func (r *Reaper) launch(start func() (*os.Process, error)) (*os.Process, error) {
 	if r == nil {
 		return start()
@@ -202,8 +202,8 @@ func (r *Reaper) open() error {
 	return nil
 }
 
-// attend waits for the end of a reaper process, which comes at the latest with Close
-// or with drop. One that died by itself while it was needed is replaced, but not one that
+// attend waits for the end of a reaper process, which comes at the latest with Close or
+// with drop. One that died by itself while it was needed is replaced, but not one that
 // did not even live a second: then the next launch tries, and says what is wrong.
 func (r *Reaper) attend(l *link) {
 	l.proc.Wait()

@@ -20,9 +20,9 @@ const (
 	reapPause  = 5 * time.Millisecond
 )
 
-// ReaperMain runs the reaper and exits if this process was started as one; otherwise
-// it does nothing. Call it first thing in main, and in TestMain: whatever runs
-// before it costs the reaper memory.
+// ReaperMain runs the reaper and exits if this process was started as one; otherwise it
+// does nothing. Call it first thing in main, and in TestMain: whatever runs before it
+// costs the reaper memory.
 func ReaperMain() {
 	token := os.Getenv(reaperVar)
 	if token == "" {
@@ -40,8 +40,8 @@ func ReaperMain() {
 	syscall.Exit(0)
 }
 
-// listen follows the list until the pipe closes. It reads with a plain system call
-// so that the runtime needs no poller.
+// listen follows the list until the pipe closes. It reads with a plain system call so
+// that the runtime needs no poller.
 func listen(fd int) map[int]bool {
 	debug.FreeOSMemory()
 	dropPages()
@@ -87,8 +87,8 @@ func note(groups map[int]bool, line []byte) {
 }
 
 // reapAll kills the groups, and what carries the token, until two looks in a row find
-// nothing. The second is for a child that was between its exec and having
-// its environment, and for what was forked during the first.
+// nothing. The second is for a child that was between its exec and having its
+// environment, and for what was forked during the first.
 func reapAll(groups map[int]bool, token string) {
 	clean := 0
 	for round := 0; round < reapRounds && clean < 2; round++ {

@@ -13,8 +13,9 @@ const (
 	tailBytes = 64 << 10
 	// lineBytes is the longest line that OnStderr gets in one piece.
 	lineBytes = 8 << 10
-	// drainRate and drainBurst (bytes a second, bytes) limit how fast stderr is read. A child that floods
-	// it waits for us, as it would for a slow disk, and costs us next to nothing.
+	// drainRate and drainBurst (bytes a second, bytes) limit how fast stderr is read. A
+	// child that floods it waits for us, as it would for a slow disk, and costs us next
+	// to nothing.
 	drainRate  = 4 << 20
 	drainBurst = 1 << 20
 )
@@ -96,8 +97,8 @@ func (t *tail) write(b []byte) {
 	t.next = (t.next + len(b)) % t.max
 }
 
-// text is what is kept. When it does not begin at the beginning, the
-// broken first line, or at least the broken first character, is left off.
+// text is what is kept. When it does not begin at the beginning, the broken first line,
+// or at least the broken first character, is left off.
 func (t *tail) text() string {
 	t.mu.Lock()
 	b := append(append(make([]byte, 0, len(t.buf)), t.buf[t.next:]...), t.buf[:t.next]...)
