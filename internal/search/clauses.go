@@ -105,11 +105,9 @@ func isVerb(w string) bool {
 	if verbs()[st] && !strings.HasSuffix(w, "ing") && !strings.HasSuffix(w, "ion") && !strings.HasSuffix(w, "ions") {
 		return true
 	}
-	for _, senses := range translate(w, st, c) {
-		for _, e := range senses {
-			if verbs()[e] {
-				return true
-			}
+	for _, e := range translate(w, st, c) {
+		if verbs()[e] {
+			return true
 		}
 	}
 	return false

@@ -99,32 +99,33 @@ var lexicon = sync.OnceValue(func() *dictionary {
 	return d
 })
 
-// translate gives for each word of another language that text holds (one, but
-// for scripts without spaces) the English stems that it may stand for; one with a space is
-// two neighbouring words. st is the stem of text.
-func translate(text, st string, c script) [][]string {
+// translate gives the English stems that a word of another language with spaces
+// may stand for; one with a space is two neighbouring words. st is the stem of text.
+func translate(text, st string, c script) []string {
 	d := lexicon()
-	var e []string
 	switch c {
 	case latin:
-		e = d.english[text]
-		if e == nil {
-			e = d.english[st]
+		if e, ok := d.english[text]; ok {
+			return e
 		}
+		return d.english[st]
 	case cyrillic, arabic:
-		e = d.english[st]
-	case dense:
-		return d.run(text)
+		return d.english[st]
 	}
-	if e == nil {
-		return nil
-	}
-	return [][]string{e}
+	return nil
 }
 
-// run finds the known words in a run without spaces, the longest first.
-func (d *dictionary) run(run string) [][]string {
-	var out [][]string
+// found is a known word in a run without spaces, at bytes from..to of it.
+type found struct {
+	from, to int
+	// english are the stems that it may stand for.
+	english []string
+}
+
+// translateRun finds the known words in a run without spaces, the longest first.
+func translateRun(run string) []found {
+	d := lexicon()
+	var out []found
 	for i := 0; i < len(run); {
 		_, step := decode(run[i:])
 		for n := min(d.longest, len(run)-i); n > 0; n-- {
@@ -132,7 +133,7 @@ func (d *dictionary) run(run string) [][]string {
 				continue
 			}
 			if e, ok := d.english[run[i:i+n]]; ok {
-				out = append(out, e)
+				out = append(out, found{i, i + n, e})
 				step = n
 				break
 			}

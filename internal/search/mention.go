@@ -65,6 +65,9 @@ func recognise(w string) (mention, bool) {
 	if name, host, ok := strings.Cut(w, "@"); ok && name != "" && strings.Contains(host, ".") {
 		return mention{words: "email"}, true
 	}
+	if isSum(w) {
+		return mention{words: "calculate math"}, true
+	}
 	if len(w) > 1 && (w[0] == '/' || strings.HasPrefix(w, "~/") || strings.HasPrefix(w, "./") || strings.HasPrefix(w, "../") || len(w) > 3 && w[1] == ':' && w[2] == '\\') {
 		return pathMention(w), true
 	}
@@ -80,6 +83,14 @@ func recognise(w string) (mention, bool) {
 		}
 	}
 	return mention{}, false
+}
+
+// isSum reports whether w is a percentage or looks like a piece of arithmetic: 15%, 3*4, 2^10.
+func isSum(w string) bool {
+	if w == "" || strings.Trim(w, "0123456789.,+*^=%()xX×÷-") != "" {
+		return false
+	}
+	return strings.ContainsAny(w, "0123456789") && strings.ContainsAny(w, "+*^=%×÷")
 }
 
 func pathMention(p string) mention {

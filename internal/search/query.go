@@ -22,8 +22,12 @@ const (
 	verbWeight    = 0.85
 	weakWeight    = 0.5
 	mentionWeight = 0.3
-	gramWeight    = 0.6
-	charWeight    = 0.15
+	numberWeight  = 0.4
+	// of characters of a script without spaces: two neighbours, two inside a
+	// word that the lexicon knows, one
+	gramWeight      = 0.6
+	knownGramWeight = 0.3
+	charWeight      = 0.15
 )
 
 // group is one word of a query with everything that may stand for it. A
@@ -202,9 +206,7 @@ func (r *reader) word(w word) {
 		return
 	}
 	r.lastStem = ""
-	for _, senses := range english {
-		r.senses(w.text, append([]string{st}, senses...))
-	}
+	r.senses(w.text, append([]string{st}, english...))
 }
 
 // senses adds a word that may stand for any of several stems.
@@ -242,6 +244,8 @@ func (r *reader) plain(text, st string) {
 	r.into = false
 	weight := float32(1)
 	switch {
+	case text[0] <= '9' && strings.Trim(text, "0123456789") == "":
+		weight = numberWeight
 	case weakStems()[st]:
 		weight = weakWeight
 	case verbs()[st]:
@@ -255,15 +259,22 @@ func (r *reader) plain(text, st string) {
 }
 
 // dense adds the words that are known in a run without spaces, its characters
-// and its pairs of characters.
+// and its pairs of characters. A pair inside a known word says less: the word
+// has been added.
 func (r *reader) dense(w word) {
-	for _, senses := range translate(w.text, "", dense) {
-		r.senses(senses[0], senses)
+	known := translateRun(w.text)
+	for _, f := range known {
+		r.senses(f.english[0], f.english)
 	}
-	grams(w.text, func(gram string, single bool) {
+	grams(w.text, func(at int, gram string) {
+		for len(known) > 0 && known[0].to <= at {
+			known = known[1:]
+		}
 		weight := float32(gramWeight)
-		if single {
+		if _, n := decode(gram); n == len(gram) {
 			weight = charWeight
+		} else if len(known) > 0 && known[0].from <= at && at+len(gram) <= known[0].to {
+			weight = knownGramWeight
 		}
 		if id, ok := r.x.vocab[gram]; ok {
 			r.need.put(gram, group{alts: []alt{{id, 1}}, weight: weight})

@@ -58,15 +58,17 @@ func (t *terms) of(text string, c script) entry {
 		return e
 	}
 	var e entry
-	var st string
 	if c == dense {
-		grams(text, func(g string, _ bool) { e.more = append(e.more, t.id(g)) })
+		grams(text, func(_ int, g string) { e.more = append(e.more, t.id(g)) })
+		for _, f := range translateRun(text) {
+			for _, st := range f.english {
+				e.foreign = append(e.foreign, t.id(st))
+			}
+		}
 	} else {
-		st = stem(text, c)
+		st := stem(text, c)
 		e.own, e.solid, e.harm = t.id(st), true, harmful()[st]
-	}
-	for _, english := range translate(text, st, c) {
-		for _, st := range english {
+		for _, st := range translate(text, st, c) {
 			e.foreign = append(e.foreign, t.id(st))
 		}
 	}
@@ -75,15 +77,15 @@ func (t *terms) of(text string, c script) entry {
 }
 
 // grams calls emit for the characters of a run without spaces, and for each
-// two neighbours.
-func grams(run string, emit func(gram string, single bool)) {
+// two neighbours, with their place in it.
+func grams(run string, emit func(at int, gram string)) {
 	prev := -1
 	for i, r := range run {
 		end := i + utf8.RuneLen(r)
 		if prev >= 0 {
-			emit(run[prev:end], false)
+			emit(prev, run[prev:end])
 		}
-		emit(run[i:end], true)
+		emit(i, run[i:end])
 		prev = i
 	}
 }
