@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
@@ -56,6 +55,7 @@ type Front struct {
 	server   *server.MCPServer
 	began    time.Time
 	texts    texts
+	sessions sessions
 
 	poke   chan struct{} // holds one: the catalogue may have changed
 	stop   chan struct{}
@@ -84,13 +84,17 @@ func New(r *registry.Registry, e *executor.Executor, options Options) *Front {
 	hooks.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
 		result.Tools = f.tools(clientOf(ctx))
 	})
-	hooks.AddAfterInitialize(func(_ context.Context, _ any, _ *mcp.InitializeRequest, result *mcp.InitializeResult) {
+	hooks.AddAfterInitialize(func(ctx context.Context, _ any, request *mcp.InitializeRequest, result *mcp.InitializeResult) {
+		if id := sessionOf(ctx); id != "" {
+			f.sessions.add(id, request.Params.ClientInfo.Name)
+		}
 		result.Instructions = f.texts.instructions(r.Snapshot())
 	})
 	hooks.AddAfterDiscover(func(_ context.Context, _ any, _ *mcp.DiscoverRequest, result *mcp.DiscoverResult) {
 		result.Instructions = f.texts.instructions(r.Snapshot())
 	})
 	hooks.AddOnUnregisterSession(func(_ context.Context, session server.ClientSession) {
+		f.sessions.remove(session.SessionID())
 		go r.ForgetClient(session.SessionID()) // ends when the client's sessions are closed
 	})
 	f.server = server.NewMCPServer("mcpx", options.Version,
@@ -125,17 +129,6 @@ func Protocols() []string { return mcp.ValidProtocolVersions }
 func (f *Front) Close() {
 	f.closed.Do(func() { close(f.stop) })
 	f.loops.Wait()
-}
-
-// HTTP is the streamable HTTP endpoint of both eras. It trusts its caller to
-// have checked Origin, size and cancellations (package httpd).
-func (f *Front) HTTP() http.Handler {
-	return server.NewStreamableHTTPServer(f.server,
-		server.WithStateful(true),
-		server.WithSessionIdleTTL(30*time.Minute),
-		server.WithHeartbeatInterval(25*time.Second),
-		server.WithStreamableHTTPLogger(f.log),
-	)
 }
 
 // awaitCatalogue waits for servers that were never tried before, at most until

@@ -1,0 +1,172 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"mcpx/internal/wire"
+)
+
+const (
+	// sessionIdle is how long mcp-go keeps a legacy session without requests.
+	sessionIdle = 30 * time.Minute
+	// refresh is how often a session's call goes through mcp-go, which then
+	// knows that the session is alive.
+	refresh = 5 * time.Minute
+)
+
+// HTTP is the streamable HTTP endpoint of both eras. It trusts its caller to
+// have checked Origin, size and cancellations without a session (package
+// httpd).
+//
+// mcp-go does the protocol. Calls of legacy sessions that ask for no progress,
+// which is most of them, are answered here from the raw bytes: mcp-go parses
+// each message six times, which is more work than the call.
+func (f *Front) HTTP() http.Handler {
+	return &httpFront{
+		front: f,
+		mcp: server.NewStreamableHTTPServer(f.server,
+			server.WithStateful(true),
+			server.WithSessionIdleTTL(sessionIdle),
+			server.WithHeartbeatInterval(25*time.Second),
+			server.WithStreamableHTTPLogger(f.log),
+		),
+	}
+}
+
+type httpFront struct {
+	front *Front
+	mcp   http.Handler
+}
+
+// httpSession is a legacy session over HTTP.
+type httpSession struct {
+	client    string
+	refreshed atomic.Int64 // when mcp-go last saw it, Unix nanoseconds
+
+	mu      sync.Mutex
+	cancels map[string]context.CancelFunc // of calls answered here, by raw id
+}
+
+// sessions are the legacy sessions that mcp-go has registered.
+type sessions struct{ byID sync.Map }
+
+func (s *sessions) add(id, client string) {
+	session := &httpSession{client: client, cancels: make(map[string]context.CancelFunc)}
+	session.refreshed.Store(time.Now().UnixNano())
+	s.byID.Store(id, session)
+}
+
+func (s *sessions) remove(id string) { s.byID.Delete(id) }
+
+func (s *sessions) get(id string) *httpSession {
+	if id == "" {
+		return nil
+	}
+	found, _ := s.byID.Load(id)
+	session, _ := found.(*httpSession)
+	return session
+}
+
+// ServeHTTP implements http.Handler.
+func (h *httpFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	session := h.front.sessions.get(r.Header.Get("Mcp-Session-Id"))
+	if r.Method != http.MethodPost || session == nil || !plainJSON(r) {
+		h.mcp.ServeHTTP(w, r)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, "the body could not be read", http.StatusBadRequest)
+		return
+	}
+	if h.answer(w, r, session, body) {
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	h.mcp.ServeHTTP(w, r)
+}
+
+// plainJSON reports whether a request says nothing that mcp-go has to judge.
+func plainJSON(r *http.Request) bool {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	accept := r.Header.Get("Accept")
+	version := r.Header.Get("Mcp-Protocol-Version")
+	return err == nil && media == "application/json" &&
+		(strings.Contains(accept, "application/json") || strings.Contains(accept, "*/*")) &&
+		(version == "" || (mcp.IsValidProtocolVersion(version) && !mcp.IsModernProtocol(version)))
+}
+
+// answer answers a call of a legacy session; it reports false, with nothing
+// written, where mcp-go has to.
+func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *httpSession, body []byte) bool {
+	m, err := wire.Parse(body)
+	if err != nil {
+		return false
+	}
+	if m.Method == "notifications/cancelled" {
+		session.cancelled(m.Params)
+		return false // mcp-go has calls of its own
+	}
+	if m.Method != "tools/call" || m.ID == nil || time.Since(time.Unix(0, session.refreshed.Load())) > refresh {
+		session.refreshed.Store(time.Now().UnixNano())
+		return false
+	}
+	call, ok := readCall(m.Params)
+	if !ok || call.modern || call.token != nil || (call.name != InspectTool && call.name != ExecTool) || !json.Valid(body) {
+		return false
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer session.track(string(m.ID), cancel)()
+	result, _, err := h.front.call(ctx, caller{
+		client: session.client, session: r.Header.Get("Mcp-Session-Id"), meta: call.meta,
+		structured: h.front.structured(session.client, r.Header),
+	}, call.name, call.arguments)
+	if err != nil {
+		// Taken back, or nobody is there any more: there is nothing to say.
+		w.WriteHeader(http.StatusAccepted)
+		return true
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(reply(m.ID, "result", h.front.encodeResult(result, false)))
+	return true
+}
+
+// track keeps cancel for the time of a call; the func it returns ends that.
+func (s *httpSession) track(id string, cancel context.CancelFunc) func() {
+	s.mu.Lock()
+	s.cancels[id] = cancel
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		delete(s.cancels, id)
+		s.mu.Unlock()
+		cancel()
+	}
+}
+
+func (s *httpSession) cancelled(params json.RawMessage) {
+	var p struct {
+		ID json.RawMessage `json:"requestId"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	s.mu.Lock()
+	cancel := s.cancels[string(p.ID)]
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}

@@ -1,0 +1,120 @@
+package front
+
+import (
+	"encoding/json"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
+)
+
+// rawCall is a tools/call request of which only the envelope was read.
+type rawCall struct {
+	name      string
+	arguments json.RawMessage
+	modern    bool
+	client    *mcp.Implementation // as the request says, modern era only
+	token     json.RawMessage     // progressToken, nil where absent
+	meta      []upstream.MetaMember
+}
+
+// readCall reads the params of tools/call; ok is false where mcp-go shall say
+// what is wrong with them.
+func readCall(params json.RawMessage) (c rawCall, ok bool) {
+	var meta json.RawMessage
+	if len(params) == 0 {
+		return c, false
+	}
+	err := wire.Fields(params, func(key string, value []byte) bool {
+		switch key {
+		case "name":
+			c.name, ok = wire.Text(value)
+		case "arguments":
+			c.arguments = value
+		case "_meta":
+			meta = value
+		case "task", "inputResponses", "requestState":
+			c.name = ""
+			return false
+		}
+		return true
+	})
+	if err != nil || !ok || c.name == "" {
+		return c, false
+	}
+	if len(meta) == 0 || meta[0] != '{' {
+		return c, len(meta) == 0 || string(meta) == "null"
+	}
+	err = wire.Fields(meta, func(key string, value []byte) bool {
+		switch key {
+		case mcp.MetaKeyProtocolVersion:
+			version, _ := wire.Text(value)
+			c.modern = mcp.IsModernProtocol(version)
+		case mcp.MetaKeyClientInfo:
+			var info mcp.Implementation
+			if json.Unmarshal(value, &info) == nil {
+				c.client = &info
+			}
+		case "progressToken":
+			c.token = append(json.RawMessage(nil), value...)
+		case "traceparent", "tracestate", "baggage":
+			c.meta = append(c.meta, upstream.MetaMember{Name: key, Value: json.RawMessage(value)})
+		}
+		return true
+	})
+	return c, err == nil
+}
+
+// encodeResult is a tool result as JSON. In the modern era it says that it is
+// complete, and who answers (SEP-2322, SEP-2575).
+func (f *Front) encodeResult(r *executor.Result, modern bool) json.RawMessage {
+	size := len(r.Structured) + len(r.Meta) + 192
+	for _, block := range r.Content {
+		size += len(block) + 1
+	}
+	out := append(make([]byte, 0, size), `{"content":[`...)
+	for i, block := range r.Content {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, block...)
+	}
+	out = append(out, ']')
+	if r.Structured != nil {
+		out = append(append(out, `,"structuredContent":`...), r.Structured...)
+	}
+	if r.IsError {
+		out = append(out, `,"isError":true`...)
+	}
+	meta := r.Meta
+	if modern {
+		out = append(out, `,"resultType":"complete"`...)
+		meta = f.identified(meta)
+	}
+	if len(meta) > 0 {
+		out = append(append(out, `,"_meta":`...), meta...)
+	}
+	return append(out, '}')
+}
+
+// identified adds mcpx as the server to a _meta that names none.
+func (f *Front) identified(meta json.RawMessage) json.RawMessage {
+	const key = "io.modelcontextprotocol/serverInfo"
+	named := false
+	out := []byte{'{'}
+	if len(meta) > 0 && meta[0] == '{' {
+		_ = wire.Fields(meta, func(name string, value []byte) bool {
+			named = named || name == key
+			out = append(append(wire.AppendQuoted(out, name), ':'), value...)
+			out = append(out, ',')
+			return true
+		})
+	}
+	if named {
+		return meta
+	}
+	out = append(append(out, encode(key)...), `:{"name":"mcpx","version":`...)
+	return append(append(out, encode(f.options.Version)...), '}', '}')
+}
