@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -154,13 +155,19 @@ func spinning(t *testing.T, pid int) {
 // that called for it: the kernel's signal is sent at the end of a thread.
 func TestWorker_StarterThreadEnds(t *testing.T) {
 	r := newRunner(t, patient)
-	ended := make(chan int)
-	go func() {
-		runtime.LockOSThread() // and never unlocks: the thread ends with the goroutine
-		warm(t, r)
-		ended <- unix.Gettid()
-	}()
-	tid := <-ended
+	threads := make(chan int)
+	tid := os.Getpid()
+	for tid == os.Getpid() { // the first thread of a process never ends
+		go func() {
+			runtime.LockOSThread() // and never unlocks: the thread ends with the goroutine
+			for _, w := range slices.Clone(r.idle) {
+				r.retire(w) // so that warm starts one
+			}
+			warm(t, r)
+			threads <- unix.Gettid()
+		}()
+		tid = <-threads
+	}
 	w := r.idle[0]
 	for unix.Tgkill(os.Getpid(), tid, 0) == nil {
 		warm(t, r)

@@ -33,7 +33,7 @@ func bindProcess(memory int64) {
 	unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	// RLIMIT_AS would count what the runtime reserves and never uses, over a gigabyte.
 	// RLIMIT_DATA counts private writable pages, which is what it does use.
-	if mapped := statm(os.Getpid(), 5); mapped > 0 {
+	if mapped := statm(os.Getpid(), 5); mapped > 0 && !raceEnabled {
 		limit := uint64(mapped + memory + dataSlack)
 		unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: limit, Max: limit})
 	}
