@@ -40,6 +40,7 @@ func (e *TooLargeError) Error() string {
 const (
 	edge       = 4 << 10
 	maxHeaders = 16 << 10
+	bom        = "\xef\xbb\xbf"
 )
 
 // Reader reads messages from a stream, whichever framing each one has. It is
@@ -72,7 +73,7 @@ func (r *Reader) Framing() Framing { return Framing(r.framing.Load()) }
 func (r *Reader) Read() ([]byte, error) {
 	for {
 		line, err := r.line(r.limit)
-		text := bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
+		text := bytes.TrimSpace(bytes.TrimPrefix(line, []byte(bom)))
 		var large *TooLargeError
 		switch {
 		case errors.As(err, &large):
@@ -83,6 +84,7 @@ func (r *Reader) Read() ([]byte, error) {
 		case isHeader(text):
 			length, ok := r.headers(text)
 			if !ok {
+				r.noise(text)
 				continue
 			}
 			body, err := r.body(length)
@@ -105,7 +107,7 @@ func (r *Reader) line(limit int64) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.r.ReadSlice('\n')
-		if int64(len(line)+len(part)) > limit {
+		if int64(len(line)+len(bytes.TrimRight(part, "\r\n"))) > limit {
 			return nil, r.skipLine(append(line, part...), err)
 		}
 		line = append(line, part...)
@@ -140,7 +142,9 @@ func isHeader(line []byte) bool {
 	return ok && (bytes.EqualFold(name, []byte("Content-Length")) || bytes.EqualFold(name, []byte("Content-Type")))
 }
 
-// headers reads the header lines that follow first, up to the empty one.
+// headers reads the header lines that follow first, up to the empty one. What
+// begins like a message is none of them: first was noise then, and costs nothing
+// but itself.
 func (r *Reader) headers(first []byte) (length int64, ok bool) {
 	length = -1
 	line := first
@@ -151,6 +155,9 @@ func (r *Reader) headers(first []byte) (length int64, ok bool) {
 			if err == nil && n >= 0 {
 				length = n
 			}
+		}
+		if start, err := r.r.Peek(1); err == nil && (start[0] == '{' || start[0] == '[') {
+			return 0, false
 		}
 		next, err := r.line(maxHeaders)
 		if err != nil {
@@ -167,14 +174,18 @@ func (r *Reader) headers(first []byte) (length int64, ok bool) {
 func (r *Reader) body(length int64) ([]byte, error) {
 	if length <= r.limit {
 		body := make([]byte, length)
-		_, err := io.ReadFull(r.r, body)
-		return bytes.TrimSpace(body), err
+		if _, err := io.ReadFull(r.r, body); err != nil {
+			return nil, err
+		}
+		return bytes.TrimSpace(bytes.TrimPrefix(body, []byte(bom))), nil
 	}
-	large := &TooLargeError{Limit: r.limit, Head: make([]byte, edge), Tail: make([]byte, edge)}
+	head := min(edge, length)
+	tail := min(edge, length-head)
+	large := &TooLargeError{Limit: r.limit, Head: make([]byte, head), Tail: make([]byte, tail)}
 	if _, err := io.ReadFull(r.r, large.Head); err != nil {
 		return nil, err
 	}
-	if _, err := io.CopyN(io.Discard, r.r, length-2*edge); err != nil {
+	if _, err := io.CopyN(io.Discard, r.r, length-head-tail); err != nil {
 		return nil, err
 	}
 	if _, err := io.ReadFull(r.r, large.Tail); err != nil {

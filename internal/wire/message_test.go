@@ -1,0 +1,150 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	tests := []struct {
+		name, in string
+		want     Message
+		response bool
+	}{
+		{"request", `{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a": 1.10}}`, Message{ID: json.RawMessage("7"), Method: "ping", Params: json.RawMessage(`{"a": 1.10}`)}, false},
+		{"notification", `{"method":"n"}`, Message{Method: "n"}, false},
+		{"result", ` {"id":"x","result":{"n":9007199254740993}} `, Message{ID: json.RawMessage(`"x"`), Result: json.RawMessage(`{"n":9007199254740993}`)}, true},
+		{"null result", `{"id":1,"result":null}`, Message{ID: json.RawMessage("1"), Result: json.RawMessage("null")}, true},
+		{"error", `{"id":1,"error":{"code":-1}}`, Message{ID: json.RawMessage("1"), Error: json.RawMessage(`{"code":-1}`)}, true},
+		{"error null beside a result", `{"id":1,"error":null,"result":2}`, Message{ID: json.RawMessage("1"), Result: json.RawMessage("2")}, true},
+		{"null id", `{"id":null,"error":{}}`, Message{Error: json.RawMessage("{}")}, true},
+		{"escaped keys", `{"\u0069d":1,"m\u0065thod":"\u0070ing"}`, Message{ID: json.RawMessage("1"), Method: "ping"}, false},
+		{"nested look-alikes", `{"x":{"id":5,"method":"no"},"s":"\"id\":6}","id":7,"result":[{"error":1}]}`, Message{ID: json.RawMessage("7"), Result: json.RawMessage(`[{"error":1}]`)}, true},
+		{"method is no string", `{"id":1,"method":7}`, Message{ID: json.RawMessage("1")}, false},
+		{"empty", `{}`, Message{}, false},
+		{"white space everywhere", "{ \"id\" :\t1 ,\r\n\"result\" : [ ] }", Message{ID: json.RawMessage("1"), Result: json.RawMessage("[ ]")}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Parse([]byte(tt.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got.ID) != string(tt.want.ID) || got.Method != tt.want.Method || string(got.Params) != string(tt.want.Params) ||
+				string(got.Result) != string(tt.want.Result) || string(got.Error) != string(tt.want.Error) {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+			if got.IsResponse() != tt.response {
+				t.Errorf("IsResponse is %t", got.IsResponse())
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, in := range []string{``, ` `, `null`, `[]`, `"x"`, `7`} {
+		if _, err := Parse([]byte(in)); !errors.Is(err, ErrNotObject) {
+			t.Errorf("Parse(%q): got %v, want ErrNotObject", in, err)
+		}
+	}
+	for _, in := range []string{`{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{a:1}`, `{"a" 1}`, `{"a":1}x`, `{"a":1}{"b":2}`,
+		`{"a":"x}`, `{"a":[1}`, `{"a":{"b":1}`, `{"a":1 2}`, `{"\q":1}`, `{,}`, `{"a":}`} {
+		if _, err := Parse([]byte(in)); err == nil {
+			t.Errorf("Parse(%q): no error", in)
+		}
+	}
+}
+
+// Nesting costs no stack.
+func TestParseDeep(t *testing.T) {
+	const depth = 5 << 20
+	deep := `{"id":1,"result":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`
+	if m, err := Parse([]byte(deep)); err != nil || len(m.Result) != 2*depth {
+		t.Errorf("got %d bytes, %v", len(m.Result), err)
+	}
+}
+
+// A value cannot be appended to over its neighbour.
+func TestFieldsBoundsValues(t *testing.T) {
+	data := []byte(`{"a":[1],"b":2}`)
+	err := Fields(data, func(key string, value []byte) bool {
+		_ = append(value, "xxxx"...)
+		return true
+	})
+	if err != nil || string(data) != `{"a":[1],"b":2}` {
+		t.Errorf("got %s, %v", data, err)
+	}
+}
+
+func TestFieldsStops(t *testing.T) {
+	var keys []string
+	err := Fields([]byte(`{"a":1,"b":2,"c":`), func(key string, _ []byte) bool {
+		keys = append(keys, key)
+		return key != "b"
+	})
+	if err != nil || !slices.Equal(keys, []string{"a", "b"}) {
+		t.Errorf("got %v, %v", keys, err)
+	}
+}
+
+func TestBatch(t *testing.T) {
+	messages, ok := Batch([]byte(` [{"id":1}, {"method":"n"} ]`))
+	if !ok || len(messages) != 2 || string(messages[1]) != `{"method":"n"}` {
+		t.Errorf("got %s, %t", messages, ok)
+	}
+	if messages, ok := Batch([]byte(`[]`)); !ok || len(messages) != 0 {
+		t.Errorf("empty batch: got %s, %t", messages, ok)
+	}
+	for _, in := range []string{``, `{}`, `[INFO] up`, `[1,`, `null`} {
+		if _, ok := Batch([]byte(in)); ok {
+			t.Errorf("Batch(%q) is a batch", in)
+		}
+	}
+}
+
+// FuzzParse compares with encoding/json: what it takes for an object Parse
+// takes too, with the same members, and what Parse takes is at most wrong in
+// its literals, not in what belongs to which member.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{one, `{"id":null,"method":"a\u0062","params":[1,{"x":"]}"}]}`, `{"a":"\\","b":"\\\""}`, `{"a":nonsense}`,
+		`{"a":[}}`, `{"id":1,"id":2}`, `{"":{}}`, "{\"a\":1}\n", `{"result":-0.10e+5,"error":null}`, "{\"\xff\":1}"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		message, err := Parse(in)
+		var members map[string]json.RawMessage
+		valid := json.Unmarshal(in, &members) == nil && members != nil
+		if valid && err != nil {
+			t.Fatalf("Parse refuses a valid object: %v", err)
+		}
+		if !valid {
+			return
+		}
+		seen := 0
+		last := make(map[string]string)
+		err = Fields(in, func(key string, value []byte) bool {
+			seen++
+			if !json.Valid(value) {
+				t.Fatalf("member %q of a valid object: %q", key, value)
+			}
+			last[strings.ToValidUTF8(key, "\ufffd")] = string(value)
+			return true
+		})
+		if err != nil || seen < len(members) {
+			t.Fatalf("%d members of %d, %v", seen, len(members), err)
+		}
+		for name, raw := range map[string]json.RawMessage{"params": message.Params, "result": message.Result} {
+			if want, ok := members[name]; ok != (raw != nil) || string(raw) != string(want) {
+				t.Fatalf("%s: got %q, want %q", name, raw, want)
+			}
+		}
+		for key, value := range last {
+			if want, ok := members[key]; ok && string(want) != value {
+				t.Fatalf("member %q: got %q, want %q", key, value, want)
+			}
+		}
+	})
+}
