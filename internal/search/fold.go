@@ -8,8 +8,7 @@ import (
 	"github.com/kljensen/snowball/russian"
 )
 
-// foldTable gives the plain letter for each accented one; the key is the plain
-// text, the value its accented lower-case forms.
+// foldTable has the plain letters and their accented forms, in lower case.
 var foldTable = []struct{ plain, accented string }{
 	{"a", "àáâãäåāăąǎǟǡǻȁȃȧḁạảấầẩẫậắằẳẵặ"}, {"b", "ḃḅḇ"}, {"c", "çćĉċčḉ"}, {"d", "ďḋḍḏḑḓđð"},
 	{"e", "èéêëēĕėęěȅȇȩḕḗḙḛḝẹẻẽếềểễệ"}, {"f", "ḟ"}, {"g", "ĝğġģǧǵḡ"}, {"h", "ĥȟḣḥḧḩḫẖħ"},
@@ -87,8 +86,8 @@ func stem(text string, c script) string {
 }
 
 // mayHaveEnding reports whether the English stemmer could change text, by its
-// last letters. It saves a third of the calls, which are most of the time that an
-// index takes.
+// last letters. It saves a third of the calls, which take a good part of the
+// time of making an index.
 func mayHaveEnding(text string) bool {
 	switch text[len(text)-1] {
 	case 's', 'e', 'y', 'i':

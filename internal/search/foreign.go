@@ -1,10 +1,10 @@
 package search
 
 // foreign gives the words of other languages for the English words (several are
-// separated by commas) that tools use: Chinese (simplified; the traditional
-// form where it differs much), Japanese, Korean, Russian, Spanish, German, French, Portuguese, Arabic.
-// Dense scripts match inside a run, the longest first; Russian by its stem;
-// Latin words whole, without accents, or without an English plural. Words that
+// separated by commas, a_b is two neighbours) that tools use: Chinese, Japanese,
+// Korean, Russian, Spanish, German, French, Portuguese, Arabic. Scripts without
+// spaces match inside a run, the longest first; Russian and Arabic by the stem;
+// Latin words whole, without accents, or without an English ending. Words that
 // English spells the same with another meaning are left out.
 var foreign = []struct{ english, words string }{
 	// acts

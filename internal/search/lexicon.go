@@ -67,8 +67,8 @@ func stems(line string) []string {
 
 // dictionary is the table foreign by its words.
 type dictionary struct {
-	// english has for a folded word, which is stemmed where its script has a
-	// stemmer, the English stems that it may stand for.
+	// english has the English stems that a word may stand for. The key is
+	// folded, and stemmed where its script has a stemmer.
 	english map[string][]string
 	// longest is the length in bytes of the longest word without spaces.
 	longest int
@@ -100,7 +100,8 @@ var lexicon = sync.OnceValue(func() *dictionary {
 })
 
 // translate gives the English stems that a word of another language with spaces
-// may stand for; one with a space is two neighbouring words. st is the stem of text.
+// may stand for; one with a space is two neighbouring words. st is the stem of
+// text.
 func translate(text, st string, c script) []string {
 	d := lexicon()
 	switch c {

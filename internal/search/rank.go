@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// The constants of ranking. All of them lie on plateaus: the half of the
-// public tasks that they were chosen on changes by at most 0.01 between half
-// and twice their value.
+// The constants of ranking. They lie on plateaus: between half and twice their
+// value, recall on the half of the public tasks that they were chosen on changes
+// by about 0.01.
 const (
 	// wholeShare and partShare weigh the whole query against its best part.
 	wholeShare, partShare = 1, 0.7
-	// partTrust is how much a part counts less that matches worse than the best one.
+	// partTrust is how much less a part counts that nothing fits as well as the
+	// best one.
 	partTrust = 0.8
 	// serverShare is what a server that fits the query adds to each of its tools.
 	serverShare = 0.3
@@ -20,8 +21,6 @@ const (
 	harmFactor = 0.75
 	// served is what a part still counts after a hit that fits it wholly.
 	served = 0.9
-	// crowding lowers the second, third… hit of one server.
-	crowding = 0.05
 )
 
 // scored is a document and its score.
@@ -30,7 +29,7 @@ type scored struct {
 	score float64
 }
 
-// idf is what a word says that df of n documents have.
+// idf is how much a word says that df of n documents have.
 func idf(n int, df float32) float32 {
 	d := min(float64(df), float64(n))
 	return float32(math.Log(1 + (float64(n)-d+0.5)/(d+0.5)))
@@ -146,12 +145,13 @@ type merge struct {
 	r     *ranking
 	limit int
 	// whole and each of parts have for every tool in range its share of the
-	// best score, for the whole query and for a part. Parts that nothing fits well are
-	// lower altogether.
+	// best score, for the whole query and for a part. Parts that nothing fits
+	// well are lower altogether.
 	whole []float32
 	parts [][]float32
 }
 
+// addParts scores the parts.
 func (m *merge) addParts(parts []need) {
 	tops := make([]float32, len(parts))
 	for i := range parts {
@@ -186,22 +186,19 @@ func (m *merge) value(i int, left []float32) (value float32, part int) {
 }
 
 // pick takes the best tool, again and again. A part that has got a tool counts
-// less from then on, so that each need gets its own; so do further tools of
-// a server.
+// less from then on, so that each need gets its own.
 func (m *merge) pick() []scored {
 	left := make([]float32, len(m.parts))
 	for p := range left {
 		left[p] = 1
 	}
 	rest := m.candidates(left)
-	taken := make([]float32, len(m.r.x.servers))
 	var list []scored
 	last := math.Inf(1)
 	for len(list) < m.limit && len(rest) > 0 {
 		at, top := 0, float32(-1)
 		for j, c := range rest {
 			v, _ := m.value(int(c.doc), left)
-			v /= 1 + crowding*taken[m.server(c.doc)]
 			if v > top {
 				at, top = j, v
 			}
@@ -211,14 +208,11 @@ func (m *merge) pick() []scored {
 		if _, p := m.value(int(c.doc), left); p >= 0 {
 			left[p] *= 1 - (1-served)*min(1, m.parts[p][c.doc])
 		}
-		taken[m.server(c.doc)]++
 		last = min(last, float64(top))
 		list = append(list, scored{m.r.from + c.doc, last})
 	}
 	return list
 }
-
-func (m *merge) server(i uint32) uint32 { return m.r.x.tools[m.r.from+i].server }
 
 // candidates are the tools that any word finds, numbered from the start of the
 // range, best first, no more than can matter.

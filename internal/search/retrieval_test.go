@@ -143,6 +143,10 @@ func evaluate(x *Index, tasks []task) map[string]*measure {
 	return sums
 }
 
+// TestRetrieval measures the ranking on public tasks, if they are there:
+// MCPX_RETRIEVAL is a folder with catalogue.json and tasks.jsonl. With
+// MCPX_RETRIEVAL_RANKED it also writes the rankings to that file, for a scorer of
+// one's own.
 func TestRetrieval(t *testing.T) {
 	snap, tasks := loadRetrieval(t)
 	x := New(snap)
@@ -154,6 +158,9 @@ func TestRetrieval(t *testing.T) {
 	slices.Sort(names)
 	for _, name := range names {
 		t.Logf("%-22s %s", name, sums[name])
+	}
+	if all := sums["all"]; all.r5 < 0.65*float64(all.n) || all.ndcg < 0.60*float64(all.n) {
+		t.Errorf("all tasks: %s, want R@5 0.65 and nDCG@10 0.60 at least", all)
 	}
 	if file := os.Getenv("MCPX_RETRIEVAL_RANKED"); file != "" {
 		writeRanked(t, x, tasks, file)

@@ -170,10 +170,9 @@ func scriptOf(r rune) script {
 	return latin
 }
 
-// splitCase cuts run where its case or its kind changes: camelCase, HTTPServer,
-// utf8Text. A plural acronym (PRs, URLs) stays whole, and so do letters and digits together
-// (mp3, s3, base64), beside which their letters count as a part where they are
-// a word of their own (python3).
+// splitCase cuts run where its case changes (camelCase, HTTPServer) and between
+// digits and three letters or more (python3). A plural acronym (PRs, URLs) stays
+// whole, and so does mp3.
 func splitCase(run string) []string {
 	rs := []rune(run)
 	var parts []string

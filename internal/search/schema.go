@@ -9,7 +9,8 @@ import (
 const maxSchemaDepth = 4
 
 // schemaNode is what search reads of a JSON Schema. Where a key has another
-// type than here (a schema that is true, a tuple), encoding/json leaves it out and reads on.
+// type than here (a schema that is true, a tuple), encoding/json leaves it out
+// and reads on.
 type schemaNode struct {
 	Description string                 `json:"description"`
 	Properties  map[string]*schemaNode `json:"properties"`
@@ -19,8 +20,8 @@ type schemaNode struct {
 }
 
 // readSchema calls param for every parameter name and text for every
-// description and value that schema lists, sorted by name. What does not parse is
-// passed over: a tool with a broken schema can still be found by its name.
+// description and value in schema, sorted by name. What does not parse is passed
+// over: a tool with a broken schema can still be found by its name.
 func readSchema(schema json.RawMessage, param, text func(string)) {
 	if len(schema) == 0 {
 		return
@@ -32,6 +33,7 @@ func readSchema(schema json.RawMessage, param, text func(string)) {
 	n.read(0, param, text)
 }
 
+// read reads n and what is in it; n may be nil.
 func (n *schemaNode) read(depth int, param, text func(string)) {
 	if n == nil || depth > maxSchemaDepth {
 		return

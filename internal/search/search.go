@@ -3,16 +3,14 @@
 // several needs in one query. It uses no network and no model.
 package search
 
-import (
-	"mcpx/internal/catalog"
-)
+import "mcpx/internal/catalog"
 
 // Hit is one tool that a query found.
 type Hit struct {
 	// Server and Tool are the names as the catalogue has them.
 	Server, Tool string
-	// Score orders the hits of one query, never rising along the list, in (0, 1]. It means
-	// nothing between queries.
+	// Score orders the hits of one query: the first has 1, the others less or
+	// as much. It means nothing between queries.
 	Score float64
 }
 
@@ -28,7 +26,8 @@ type Options struct {
 const defaultLimit = 10
 
 // Index finds tools in one snapshot. It is immutable and safe for concurrent
-// use. It keeps the names of servers and tools alive, but not the rest of the snapshot.
+// use. It keeps the names of servers and tools alive, but not the rest of the
+// snapshot.
 type Index struct {
 	tools   []toolRef
 	servers []serverRef

@@ -3,8 +3,8 @@ package search
 // acts are groups of verbs that name the same act in the names and
 // descriptions of tools: each word of a group finds the others. A word may be
 // in several groups. turn_on stands for two neighbouring words. A clause of a
-// query begins at one of them. All tables here are written from knowledge of
-// English and of tools, not from a set of tasks.
+// query begins at one of them. All tables here are general knowledge of English
+// and of tools; no line is there for a single task.
 var acts = []string{
 	"create add new make insert",
 	"create generate build produce construct compose",

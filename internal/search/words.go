@@ -44,16 +44,16 @@ var weakStems = stemSet(`able accurate across actual additional adequate advance
 approximate around aspect attention available average based basic beautiful best better big brief briefly broad careful carefully case certain clear
 clearly close common complete completely comprehensive concise concrete consider considering consistent convenient correct correctly
 critical cross daily deep deeply depth desired detail detailed different direct directly discussion during easy easily effective efficient eight either emerging enough
-ensure entire especially essential estimated exact exactly example excellent existing expected extensive extra fast favorite few field final
-fine five focus follow following form four friendly full fully further general goal good great half happy hard heavy high higher highlight
+ensure entire especially essential estimated exact exactly example excellent existing expected extensive extra fast favorite few final
+fine five focus follow following four friendly full fully further general good great half happy hard heavy high higher highlight
 highly hour idea ideal immediate important improve include included including increase individual initial inside insight instead interested interesting internal involve
-issue just keep key kind know large last later lead least less level likely limited little long look lot low lower main major many maybe mean
-meaningful minor minute modern moment month motivation much multiple natural nearly necessary need needed next nice nine normal note numerous obvious official okay old
-overall particular people perfect perfectly perhaps personal piece point popular possible possibly potential potentially practical precise
-prefer preferred pretty previous primary prior probably problem proper properly purpose quick quickly quite range rather ready real really reason reasonable recently recommended
-regarding regular related relevant reliable remaining required respective respectively right rough roughly round safe say second section see seem separate serious seven several short side
-significant similar simple simply single six size small smart some soon special specific standard step still strong structure structured subject suitable sure
-ten theme thing think thorough thoroughly those three together topic total towards trouble true try two type typical understand unique upcoming useful usual valid valuable various
+just keep kind know large last later lead least less likely limited little long look lot low lower main major many maybe mean
+meaningful minor minute modern moment month motivation much multiple natural nearly necessary need needed next nice nine normal numerous obvious official okay old
+overall particular people perfect perfectly perhaps personal point possible possibly potential potentially practical precise
+prefer preferred pretty previous primary prior probably proper properly purpose quick quickly quite rather ready real really reason reasonable recently recommended
+regarding regular related relevant reliable remaining required respective respectively right rough roughly round safe say second see seem separate serious seven several short side
+significant similar simple simply single six size small smart some soon special specific standard step still strong structure structured suitable sure
+ten thing think thorough thoroughly those three together total towards trouble true try two type typical understand unique upcoming useful usual valid valuable various
 way week whole wide wonder work working world worth year yet`)
 
 // harmful are acts that a tool is hardly wanted for unless the query names one.
