@@ -13,12 +13,9 @@ import (
 	"mcpx/internal/wire"
 )
 
-// execArguments are the arguments of exec.
+// execArguments are the arguments of exec, as they were sent.
 type execArguments struct {
-	Server    json.RawMessage `json:"server_name"`
-	Tool      json.RawMessage `json:"tool_name"`
-	Arguments json.RawMessage `json:"arguments"`
-	Select    json.RawMessage `json:"select"`
+	server, tool, arguments, filter json.RawMessage
 }
 
 // caller is who calls one of the tools, and how it is answered.
@@ -60,19 +57,30 @@ func (f *Front) handle(ctx context.Context, request mcp.CallToolRequest) (*mcp.C
 
 func (f *Front) exec(ctx context.Context, c caller, arguments json.RawMessage) (*executor.Result, error) {
 	var args execArguments
-	if fault := unpack(ExecTool, arguments, &args); fault != nil {
+	fault := unpack(ExecTool, arguments, func(name string, value json.RawMessage) {
+		switch name {
+		case "server_name":
+			args.server = value
+		case "tool_name":
+			args.tool = value
+		case "arguments":
+			args.arguments = value
+		case "select":
+			args.filter = value
+		}
+	})
+	if fault != nil {
 		return fault.Result(c.structured), nil
 	}
 	r := executor.Request{
-		Arguments:  args.Arguments,
+		Arguments:  args.arguments,
 		Client:     registry.Client{ID: c.session, Name: c.client},
 		Structured: c.structured,
 		Meta:       c.meta,
 		OnProgress: c.progress,
 	}
-	var fault *executor.Fault
-	if r.Server, fault = required("server_name", args.Server); fault == nil {
-		r.Tool, fault = required("tool_name", args.Tool)
+	if r.Server, fault = required("server_name", args.server); fault == nil {
+		r.Tool, fault = required("tool_name", args.tool)
 	}
 	if fault != nil {
 		return fault.Result(c.structured), nil
@@ -80,19 +88,22 @@ func (f *Front) exec(ctx context.Context, c caller, arguments json.RawMessage) (
 	return f.executor.Exec(ctx, r)
 }
 
-// unpack reads the arguments of one of the two tools; some models send the
-// whole object as a string.
-func unpack(tool string, raw json.RawMessage, into any) *executor.Fault {
+// unpack calls take for each argument of one of the two tools. Some models send
+// the whole object as a string.
+func unpack(tool string, raw json.RawMessage, take func(name string, value json.RawMessage)) *executor.Fault {
 	if len(raw) > 0 && raw[0] == '"' {
-		var text string
-		if json.Unmarshal(raw, &text) == nil {
+		if text, ok := wire.Text(raw); ok {
 			raw = json.RawMessage(text)
 		}
 	}
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
+	err := wire.Fields(raw, func(name string, value []byte) bool {
+		take(name, value)
+		return true
+	})
+	if err != nil {
 		return misuse("/: the arguments of " + tool + " must be an object")
 	}
 	return nil
@@ -108,8 +119,8 @@ func optional(name string, raw json.RawMessage) (string, *executor.Fault) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil
 	}
-	var text string
-	if json.Unmarshal(raw, &text) != nil {
+	text, ok := wire.Text(raw)
+	if !ok {
 		return "", misuse("/" + name + ": must be a string")
 	}
 	return text, nil

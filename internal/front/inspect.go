@@ -13,23 +13,25 @@ import (
 	"mcpx/internal/search"
 )
 
-// inspectArguments are the arguments of inspect.
-type inspectArguments struct {
-	Server json.RawMessage `json:"server_name"`
-	Tool   json.RawMessage `json:"tool_name"`
-	Query  json.RawMessage `json:"query"`
-}
-
 func (f *Front) inspect(ctx context.Context, c caller, arguments json.RawMessage) *executor.Result {
-	var args inspectArguments
-	if fault := unpack(InspectTool, arguments, &args); fault != nil {
+	var server, tool, query json.RawMessage
+	fault := unpack(InspectTool, arguments, func(name string, value json.RawMessage) {
+		switch name {
+		case "server_name":
+			server = value
+		case "tool_name":
+			tool = value
+		case "query":
+			query = value
+		}
+	})
+	if fault != nil {
 		return fault.Result(c.structured)
 	}
 	var q Query
-	var fault *executor.Fault
-	if q.Server, fault = optional("server_name", args.Server); fault == nil {
-		if q.Tool, fault = optional("tool_name", args.Tool); fault == nil {
-			q.Text, fault = optional("query", args.Query)
+	if q.Server, fault = optional("server_name", server); fault == nil {
+		if q.Tool, fault = optional("tool_name", tool); fault == nil {
+			q.Text, fault = optional("query", query)
 		}
 	}
 	if fault != nil {

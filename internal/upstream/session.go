@@ -34,6 +34,7 @@ type session struct {
 	release      string
 	instructions string
 
+	preamble    []byte // the protocol's members of a modern _meta
 	nextID      atomic.Int64
 	listChanged chan struct{} // holds one: a storm is one refresh
 
@@ -47,12 +48,15 @@ type session struct {
 }
 
 func newSession(spec *Spec) *session {
-	return &session{
+	s := &session{
 		spec:        spec,
 		listChanged: make(chan struct{}, 1),
 		progress:    make(map[int64]func(json.RawMessage)),
 		replies:     make(chan struct{}, 16),
 	}
+	info, _ := json.Marshal(s.clientInfo())
+	s.preamble = append([]byte(`"`+mcp.MetaKeyProtocolVersion+`":"`+modernVersion+`","`+mcp.MetaKeyClientCapabilities+`":{},"`+mcp.MetaKeyClientInfo+`":`), info...)
+	return s
 }
 
 // open starts what the spec says and negotiates a session, within ctx.
@@ -272,15 +276,13 @@ func (s *session) clientInfo() map[string]string {
 // modernParams adds the protocol's members to the _meta of params, which is the
 // inside of a JSON object or empty; meta are further members of _meta.
 func (s *session) modernParams(params []byte, meta ...[]byte) []byte {
-	info, _ := json.Marshal(s.clientInfo())
-	out := make([]byte, 0, len(params)+256)
+	out := make([]byte, 0, len(params)+len(s.preamble)+64)
 	out = append(out, '{')
 	out = append(out, params...)
 	if len(params) > 0 {
 		out = append(out, ',')
 	}
-	out = append(out, `"_meta":{"`+mcp.MetaKeyProtocolVersion+`":"`+modernVersion+`","`+mcp.MetaKeyClientCapabilities+`":{},"`+mcp.MetaKeyClientInfo+`":`...)
-	out = append(out, info...)
+	out = append(append(out, `"_meta":{`...), s.preamble...)
 	for _, member := range meta {
 		out = append(append(out, ','), member...)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/wire"
 )
 
 const (
@@ -131,10 +132,7 @@ func (s *session) call(ctx context.Context, c Call) (json.RawMessage, error) {
 }
 
 func (s *session) callParams(id int64, c Call) ([]byte, http.Header, error) {
-	name, err := json.Marshal(c.Tool)
-	if err != nil {
-		return nil, nil, err
-	}
+	name := wire.AppendQuoted(nil, c.Tool)
 	arguments := []byte(c.Arguments)
 	if len(arguments) == 0 {
 		arguments = []byte("{}")
