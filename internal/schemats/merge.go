@@ -223,7 +223,7 @@ func (c *converter) mergeObjects(a, b *typ) *typ {
 		return c.tooLarge()
 	}
 	if a.keys != nil || b.keys != nil || hasPatterns(a) || hasPatterns(b) {
-		return both(a, b)
+		return c.withPatterns(a, b)
 	}
 	n := &typ{kind: tObject, closed: a.closed || b.closed, desc: joinText(a.desc, b.desc), notes: addNotes(a.notes, b.notes)}
 	bi := make(map[string]int, len(b.props))
@@ -252,6 +252,35 @@ func (c *converter) mergeObjects(a, b *typ) *typ {
 		n.indexes = c.mergeRest(a, b, n.props)
 	}
 	return n
+}
+
+// withPatterns joins objects of which one has index signatures for patterns: its
+// rule for keys is applied to the other's properties, the rest stays apart.
+func (c *converter) withPatterns(a, b *typ) *typ {
+	strict := func(t, other *typ) *typ {
+		n := *t
+		n.props = nil
+		for _, p := range t.props {
+			if !other.listed(p.key) && !other.allows(p.key) {
+				if p.optional {
+					continue
+				}
+				p.t = neverType
+			}
+			n.props = append(n.props, p)
+		}
+		return &n
+	}
+	return both(strict(a, b), strict(b, a))
+}
+
+func (t *typ) listed(key string) bool {
+	for i := range t.props {
+		if t.props[i].key == key {
+			return true
+		}
+	}
+	return false
 }
 
 func hasPatterns(t *typ) bool {

@@ -55,6 +55,9 @@ func (p *printer) write(parts ...string) {
 func (p *printer) resolve(t *typ) *typ {
 	for i := 0; t.kind == tRef && (!t.def.named || p.plain); i++ {
 		if i > 100 || p.plain && t.def.recursive {
+			if t.def.body.kind == tObject {
+				return &typ{kind: tObject}
+			}
 			return unknownType
 		}
 		t = t.def.body.withDocs(t.desc, t.notes)
@@ -74,6 +77,9 @@ func (p *printer) docs(t *typ) (desc, notes string) {
 		desc = cut(t.desc, limit)
 	}
 	notes = noteText(saidNot(t.notes, desc), p.o.Constraints)
+	if t.kind == tTuple && t.lax && len(t.members) > 0 && p.o.Constraints {
+		notes = sentence(notes, "usually "+p.outline(t))
+	}
 	if t.kind == tArray {
 		d, n := p.docs(t.elem)
 		if p.resolve(t.elem).kind == tRef {
@@ -198,14 +204,14 @@ func (p *printer) tuple(t *typ, each func(*typ, int)) {
 		if p.over {
 			break
 		}
-		if i < t.required {
+		if i < t.required || p.plain && t.lax {
 			each(m, loose)
 			continue
 		}
 		each(m, inSuffix)
 		p.write("?")
 	}
-	if t.elem != nil {
+	if t.elem != nil && !(p.plain && t.lax && t.elem.kind == tUnknown) {
 		if len(t.members) > 0 {
 			p.write(", ")
 		}
@@ -296,10 +302,14 @@ func (p *printer) sayIndex(x index) string {
 		desc, notes := p.docs(x.t)
 		return sentence(x.say, sentence(desc, notes))
 	}
-	q := *p
-	q.b, q.limit, q.trial, q.over, q.plain, q.levels, q.listed = nil, 400, false, false, true, 3, maxListed
-	q.inline(x.other, loose)
-	return clean(x.say + stripComments(string(q.b)))
+	return clean(x.say + p.outline(x.other))
+}
+
+// outline is a short form of t for use inside a comment.
+func (p *printer) outline(t *typ) string {
+	q := &printer{plain: true, levels: 3, listed: maxListed, limit: 400}
+	q.inline(t, loose)
+	return stripComments(string(q.b))
 }
 
 // stripComments keeps a comment inside a comment from ending it.
@@ -330,11 +340,11 @@ func (p *printer) object(t *typ) {
 		p.inline(q.t, loose)
 		p.comment(q.t)
 	}
-	for i, x := range t.indexes {
-		if p.plain && x.t.kind == tUnknown {
+	for _, x := range t.indexes {
+		if p.plain && x.t.kind == tUnknown && len(t.props) > 0 {
 			continue
 		}
-		if i > 0 || len(t.props) > 0 {
+		if p.b[len(p.b)-1] != '{' {
 			p.write("; ")
 		}
 		p.write("[k: ", x.key, "]: ")

@@ -29,7 +29,7 @@ func (c *converter) object(v *value) *typ {
 	}
 	pats := c.patterns(v)
 	for _, name := range names {
-		if required[name] {
+		if required[name] && c.spend(1) {
 			delete(required, name)
 			t.props = append(t.props, prop{key: name, t: c.unlisted(name, t.closed, rest, pats)})
 		}
@@ -215,7 +215,9 @@ func (c *converter) indexes(t *typ, rest *typ, pats []pattern) {
 		if rest != nil && pats[0].key != "string" {
 			t.indexes = append(t.indexes, index{key: "string", t: unknownType})
 		}
-		t.closed = true
+		if len(pats) > 0 && t.closed {
+			t.allowed = pats
+		}
 	case len(pats) == 1 && t.closed && len(t.props) == 0:
 		t.indexes = []index{{key: "string", t: pats[0].t, say: "keys match " + clean(pats[0].source)}}
 	default:
@@ -227,7 +229,7 @@ func (c *converter) indexes(t *typ, rest *typ, pats []pattern) {
 		} else if t.closed {
 			t.notes = append(t.notes, note{"no other keys", true})
 		}
-		t.closed = false
+		t.open()
 	}
 }
 
@@ -303,6 +305,7 @@ func (c *converter) array(v *value) *typ {
 func (c *converter) tuple(v *value, items []*value, rest *value) *typ {
 	t := &typ{kind: tTuple, elem: c.convert(rest, allTypes)}
 	least, most := v.count("minItems"), v.count("maxItems")
+	t.lax = least < 0
 	if t.elem.kind == tNever {
 		t.elem = nil
 	}

@@ -28,12 +28,17 @@ type typ struct {
 	props   []prop
 	indexes []index
 	closed  bool
+	// allowed are the patterns of keys that a closed object takes all the same.
+	allowed []pattern
 	// keys is the union of the allowed names of an object without props.
 	keys *typ
 	// elem is the element of an array, or the rest of a tuple (nil: none).
 	elem *typ
 	// required is the number of members that a tuple must have.
 	required int
+	// lax marks a tuple whose schema gives no length: strictly every element is
+	// optional and more may follow, but as a rule all are meant.
+	lax bool
 	// members are those of a tuple, union or intersection.
 	members []*typ
 	def     *def
@@ -154,6 +159,22 @@ func (t *typ) simple() bool { return t.kind == tPrim || t.kind == tLit }
 func (t *typ) nullable() bool {
 	for _, m := range membersOf(t) {
 		if m.kind == tPrim && m.text == "null" {
+			return true
+		}
+	}
+	return false
+}
+
+// open makes an object that is being built take any key.
+func (t *typ) open() { t.closed, t.allowed = false, nil }
+
+// allows reports whether an object can have a key that it does not list.
+func (t *typ) allows(key string) bool {
+	if !t.closed {
+		return true
+	}
+	for _, p := range t.allowed {
+		if p.covers(key) {
 			return true
 		}
 	}

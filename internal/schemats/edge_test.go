@@ -1,0 +1,33 @@
+package schemats
+
+// edgeSchemas is judged by the oracle and by the properties that hold for all.
+var edgeSchemas = []string{
+	`{"type":"object","properties":{"n":{"$ref":"#/$defs/Node"},"x":{"type":"string"}},"$defs":{"Node":{"type":"object","properties":{"v":{"type":"string"},"kids":{"type":"array","items":{"$ref":"#/$defs/Node"}}}}}}`,
+	`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"number"}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`,
+	`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"number"}},"oneOf":[{"required":["a"]},{"required":["b"]}]}`,
+	`{"allOf":[{"type":"object","properties":{"a":{"type":"string"}}},{"type":"object","properties":{"b":{"type":"number"}},"required":["b"]}]}`,
+	`{"type":"object","properties":{"p":{"$ref":"#/$defs/A/properties/b"},"a":{"type":"string"},"q":{"$ref":"#/properties/a"},"r":{"$ref":"#"},"s":{"$ref":"#/$defs/A~1B"},"t":{"$ref":"#/definitions/C%20D"}},"$defs":{"A":{"properties":{"b":{"type":"boolean"}}},"A/B":{"type":"object","properties":{"k":{"type":"integer"}}}},"definitions":{"C D":{"enum":["x",1,null]}}}`,
+	`{"type":"object","properties":{"foo-bar":{"type":"string"},"1x":{"type":"number"},"":{"type":"null"},"a\"b":true,"__proto__":{},"constructor":false,"class":{"type":"string"}}}`,
+	`{"type":"object","properties":{"a":{"type":"string","description":"ends */ here\nand\u2028more \u202e bidi"},"b":{"type":"array","items":{"type":"string","pattern":"*/"}}}}`,
+	`{"type":"array","items":[{"type":"string"},{"type":"number"}]}`,
+	`{"type":"array","prefixItems":[{"type":"string"},{"type":["number","null"]}],"minItems":1,"items":false}`,
+	`{"type":"array","items":true}`,
+	`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":{"type":"number"}}`,
+	`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":true,"required":["a","z"]}`,
+	`{"type":"object","properties":{"a":{"type":"string"}},"patternProperties":{"^x-":{"type":"number"}},"not":{"required":["b"]},"if":{"required":["a"]},"then":{"required":["b"]},"dependentRequired":{"a":["b"]}}`,
+	`{"type":["integer","number","null"]}`,
+	`{"type":"array","items":{"type":"object","properties":{"a":{"enum":["x","y"]}}}}`,
+	`{"enum":[]}`,
+	`{"type":"object","properties":{"a":{"type":"integer","default":5,"minimum":1,"maximum":9007199254740991,"examples":[3],"deprecated":true},"d":{"type":"string","format":"date","title":"D"}}}`,
+	`{"$ref":"#/$defs/A","$defs":{"A":{"$ref":"#/$defs/A"}}}`,
+	`{"$ref":"#/$defs/A","$defs":{"A":{"anyOf":[{"$ref":"#/$defs/A"},{"type":"string"}]}}}`,
+	`{"type":"object","properties":{"a":{"$ref":"#/$defs/my-type"},"b":{"$ref":"#/$defs/my_type"},"c":{"$ref":"#/$defs/String"},"a2":{"$ref":"#/$defs/my-type"},"b2":{"$ref":"#/$defs/my_type"},"c2":{"$ref":"#/$defs/String"}},"$defs":{"my-type":{"type":"object","properties":{"longpropertyname":{"type":"string"},"c":{"type":"number"}}},"my_type":{"type":"object","properties":{"longpropertyname":{"type":"string"},"d":{"type":"number"}}},"String":{"type":"object","properties":{"longpropertyname":{"type":"string"},"e":{"type":"number"}}}}}`,
+	`true`, `false`, `{"type":["object","null"],"properties":{"a":{"type":"string"}}}`,
+	`{"type":"object","properties":{"a":{"$ref":"https://example.com/x.json"},"b":{"$ref":"#/nope"},"c":{"$ref":"#/$defs/S","nullable":true},"d":{"$ref":"#anch"}},"$defs":{"S":{"type":"string"},"Q":{"$anchor":"anch","type":"object","properties":{"z":{"type":"string"}}}}}`,
+	`{"type":"object","propertyNames":{"enum":["a","b"]},"additionalProperties":{"type":"number"}}`,
+	`{"type":"object","additionalProperties":{"$ref":"#"}}`,
+	`{"type":"object","properties":{"t":{"anyOf":[{"type":"string","format":"uuid"},{"type":"null"}],"default":null},"u":{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"integer"}]}},"v":{"anyOf":[{"type":"array","items":{"type":"string"}},{"type":"string"}]}}}`,
+	`{"type":"object","properties":{"a":{"const":"x"},"b":{"const":{"k":[1,2.50,-3]}},"c":{"enum":[{"a":1},[1],true]}},"required":["a"]}`,
+	`{"type":"object","properties":{"a":{"type":"array","contains":{"type":"string"},"uniqueItems":true,"minItems":1,"maxItems":3}},"unevaluatedProperties":false,"dependentSchemas":{"a":{"required":["c"]}}}`,
+	`{"type":"object","additionalProperties":false}`, `{"type":"object"}`, `{"type":"object","additionalProperties":{}}`, `{"type":"object","properties":{}}`,
+}

@@ -1,0 +1,184 @@
+package schemats
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// nested is a schema of n levels of properties.
+func nested(n int) string {
+	return strings.Repeat(`{"type":"object","properties":{"a":`, n) + `{"type":"string"}` + strings.Repeat(`}}`, n)
+}
+
+// doubling is n definitions that each mention the next one twice.
+func doubling(n int, form string) string {
+	var b strings.Builder
+	b.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
+	for i := range n {
+		next := fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, i+1)
+		fmt.Fprintf(&b, `"d%d":%s,`, i, strings.ReplaceAll(form, "NEXT", next))
+	}
+	fmt.Fprintf(&b, `"d%d":{"type":"string"}}}`, n)
+	return b.String()
+}
+
+func repeat(n int, sep string, f func(int) string) string {
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = f(i)
+	}
+	return strings.Join(parts, sep)
+}
+
+// hostileSchemas explode or hang in a naive converter.
+func hostileSchemas() map[string]string {
+	prop := func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string","description":"number %d"}`, i, i) }
+	return map[string]string{
+		"9000 levels":         nested(9000),
+		"9000 arrays":         strings.Repeat(`{"type":"array","items":`, 9000) + `true` + strings.Repeat(`}`, 9000),
+		"9000 anyOf":          strings.Repeat(`{"anyOf":[{"type":"string"},`, 9000) + `true` + strings.Repeat(`]}`, 9000),
+		"60 deep":             nested(60),
+		"allOf doubling":      doubling(3000, `{"allOf":[NEXT,NEXT]}`),
+		"anyOf doubling":      doubling(3000, `{"anyOf":[NEXT,{"type":"array","items":NEXT}]}`),
+		"properties doubling": doubling(3000, `{"type":"object","properties":{"a":NEXT,"b":NEXT}}`),
+		"short doubling":      doubling(60, `{"type":"object","properties":{"a":NEXT,"b":NEXT}}`),
+		"allOf unions":        doubling(60, `{"allOf":[{"anyOf":[NEXT,{"type":"object","properties":{"x":NEXT}}]},{"anyOf":[{"type":"object","properties":{"y":NEXT}},NEXT]}]}`),
+		"tuple doubling":      doubling(60, `{"type":"array","prefixItems":[NEXT,NEXT],"minItems":2}`),
+		"wide":                `{"type":"object","properties":{` + repeat(200_000, ",", prop) + `}}`,
+		"wide allOf":          `{"allOf":[` + repeat(3000, ",", func(i int) string { return `{"type":"object","properties":{` + prop(i) + `}}` }) + `]}`,
+		"wide anyOf":          `{"anyOf":[` + repeat(50_000, ",", func(i int) string { return `{"type":"object","properties":{` + prop(i) + `}}` }) + `]}`,
+		"big enum":            `{"enum":[` + repeat(600_000, ",", func(i int) string { return fmt.Sprintf(`"v%d"`, i) }) + `]}`,
+		"big required":        `{"type":"object","required":[` + repeat(300_000, ",", func(i int) string { return fmt.Sprintf(`"v%d"`, i) }) + `]}`,
+		"10 MB description":   `{"type":"object","description":"` + strings.Repeat("long ", 2<<20) + `"}`,
+		"long not":            `{"type":"object","not":{"enum":[` + repeat(100_000, ",", func(i int) string { return fmt.Sprint(i) }) + `]}}`,
+		"20 MB":               `{"enum":["` + strings.Repeat("x", 20<<20) + `"]}`,
+		"many patterns":       `{"type":"object","patternProperties":{` + repeat(20_000, ",", func(i int) string { return fmt.Sprintf(`"^p%d":{"type":"string"}`, i) }) + `},"properties":{` + repeat(20_000, ",", prop) + `}}`,
+		"long chain":          doubling(20_000, `NEXT`),
+		"self in every way":   `{"$defs":{"A":{"allOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]},"B":{"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"},{"$ref":"#"}]}},"$ref":"#/$defs/A","properties":{"x":{"$ref":"#/properties/x"}}}`,
+		"deep pointers":       `{"properties":{"a":{"$ref":"#/properties/a/properties/a/properties/a"}}}`,
+	}
+}
+
+func TestHostileSchemas(t *testing.T) {
+	for name, s := range hostileSchemas() {
+		t.Run(name, func(t *testing.T) {
+			raw := json.RawMessage(s)
+			start := time.Now()
+			x := Tool{Name: "t", Input: raw, Output: raw}
+			texts := map[string]string{
+				"declaration": Declaration(raw, raw, full),
+				"complete":    Complete(x, full, nil),
+				"listing":     Listing(x),
+			}
+			Params(raw)
+			for kind, text := range texts {
+				if len(text) > 4*maxOutput {
+					t.Errorf("%s: %d bytes", kind, len(text))
+				}
+				if err := wellFormed(text); err != nil {
+					t.Errorf("%s: %v in %.300s", kind, err, text)
+				}
+			}
+			if len(texts["listing"]) > 8*maxListing {
+				t.Errorf("listing: %d bytes", len(texts["listing"]))
+			}
+			// Generous: each takes well under a second, and a naive converter never ends.
+			if d := time.Since(start); d > 20*time.Second {
+				t.Errorf("took %v", d)
+			} else if testing.Verbose() {
+				t.Logf("%d bytes in, %d out, %v", len(s), len(texts["declaration"]), d)
+			}
+		})
+	}
+}
+
+// wellFormed scans TypeScript text: strings, templates and comments end, and
+// brackets match. Angle brackets are not counted.
+func wellFormed(s string) error {
+	var stack []byte
+	for i := 0; i < len(s); {
+		switch c := s[i]; {
+		case strings.HasPrefix(s[i:], "//"):
+			n := strings.IndexByte(s[i:], '\n')
+			if n < 0 {
+				n = len(s) - i
+			}
+			if line := s[i : i+n]; strings.ContainsAny(line, "\r\u2028\u2029") {
+				return fmt.Errorf("line comment with a line end at %d", i)
+			}
+			i += n
+			continue
+		case strings.HasPrefix(s[i:], "/*"):
+			n := strings.Index(s[i+2:], "*/")
+			if n < 0 {
+				return fmt.Errorf("open comment at %d", i)
+			}
+			i += n + 4
+			continue
+		case strings.HasPrefix(s[i:], "*/"):
+			return fmt.Errorf("stray end of comment at %d", i)
+		case c == '"' || c == '`':
+			j := i + 1
+			for ; j < len(s) && s[j] != c; j++ {
+				if s[j] == '\\' {
+					j++
+				}
+				if j < len(s) && s[j] == '\n' {
+					return fmt.Errorf("line end in a string at %d", i)
+				}
+			}
+			if j >= len(s) {
+				return fmt.Errorf("open string at %d", i)
+			}
+			i = j
+		case c == '(' || c == '[' || c == '{':
+			stack = append(stack, c)
+		case c == ')' || c == ']' || c == '}':
+			open := map[byte]byte{')': '(', ']': '[', '}': '{'}[c]
+			if len(stack) == 0 || stack[len(stack)-1] != open {
+				return fmt.Errorf("unmatched %q at %d", c, i)
+			}
+			stack = stack[:len(stack)-1]
+		}
+		i++
+	}
+	if len(stack) > 0 {
+		return fmt.Errorf("%d open brackets", len(stack))
+	}
+	return nil
+}
+
+func FuzzTexts(f *testing.F) {
+	for _, s := range edgeSchemas {
+		f.Add([]byte(s), "read")
+	}
+	for _, s := range fuzzSchemas(60) {
+		f.Add([]byte(s), `a-b"`)
+	}
+	f.Add([]byte(`{"type":"object","properties":{"a*/":{"description":"\u2028*/","pattern":"*/","default":"*/\u2029","enum":["*/","\u202e"]}}}`), "x")
+	f.Fuzz(func(t *testing.T, raw []byte, name string) {
+		x := Tool{Name: name, Description: name + " */\n// " + name, Input: raw, Output: raw, Notes: []string{name}}
+		for kind, text := range map[string]string{
+			"declaration": Declaration(raw, raw, full),
+			"bare":        Declaration(raw, nil, Options{MaxDescription: 10}),
+			"complete":    Complete(x, full, nil),
+			"listing":     Listing(x),
+		} {
+			if err := wellFormed(text); err != nil {
+				t.Fatalf("%s: %v in %q", kind, err, text)
+			}
+			if len(text) > 4*maxOutput {
+				t.Fatalf("%s: %d bytes", kind, len(text))
+			}
+		}
+		if json.Valid(raw) {
+			if n, m := len(Complete(Tool{Name: "t", Input: raw}, full, nil)), len(rawTool(Tool{Name: "t", Input: raw})); n > m {
+				t.Fatalf("complete has %d bytes, the minified tool %d", n, m)
+			}
+		}
+		Params(raw)
+	})
+}

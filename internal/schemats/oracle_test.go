@@ -1,0 +1,146 @@
+package schemats
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// oracleCase is one text for testdata/npm/check-types.mjs.
+type oracleCase struct {
+	ID          string          `json:"id"`
+	Schema      json.RawMessage `json:"schema,omitempty"`
+	Draft       string          `json:"draft,omitempty"`
+	Declaration string          `json:"declaration,omitempty"`
+	Types       string          `json:"types,omitempty"`
+	Member      string          `json:"member,omitempty"`
+}
+
+type oracleReport struct {
+	Cases, Members, Checked, Valid, Invalid, Skipped, Disagreements int
+	Errors, Uncompiled, Disagree                                    []string
+}
+
+func requireNPM(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../../testdata/npm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", "typescript")); err == nil {
+		if _, err := exec.LookPath("node"); err == nil {
+			return dir
+		}
+	}
+	const why = "needs node and the packages of testdata/npm (npm ci there)"
+	if os.Getenv("MCPX_REQUIRE_NPM") == "1" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+	return ""
+}
+
+func runOracle(t *testing.T, dir string, cases []oracleCase) oracleReport {
+	t.Helper()
+	input, err := json.Marshal(map[string]any{"cases": cases})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "cases.json")
+	if err := os.WriteFile(file, input, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("node", "--max-old-space-size=4096", "check-types.mjs", file)
+	cmd.Dir = dir
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("running check-types.mjs: %v\n%s", err, stderr.String())
+	}
+	var r oracleReport
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatalf("reading the report: %v", err)
+	}
+	return r
+}
+
+func draftOf(schema json.RawMessage) string {
+	s := string(schema)
+	if strings.Contains(s, "draft-07") || strings.Contains(s, "draft-04") || strings.Contains(s, `"items":[`) {
+		return "07"
+	}
+	return ""
+}
+
+// schemaCase is a declaration with instances to judge.
+func schemaCase(id string, schema json.RawMessage) oracleCase {
+	return oracleCase{ID: id, Schema: schema, Draft: draftOf(schema), Declaration: Declaration(schema, nil, full)}
+}
+
+// toolCases are all the texts of one tool.
+func toolCases(id string, x Tool) []oracleCase {
+	var out []oracleCase
+	for _, s := range []struct {
+		name string
+		raw  json.RawMessage
+	}{{"input", x.Input}, {"output", x.Output}} {
+		if s.raw != nil {
+			out = append(out, schemaCase(id+" "+s.name, s.raw))
+		}
+	}
+	_, types, _, _ := x.parts(full)
+	text := Complete(x, full, nil)
+	member, ok := strings.CutPrefix(text, types)
+	if !ok {
+		member, types = text, ""
+	}
+	return append(out,
+		oracleCase{ID: id + " complete", Types: types, Member: member},
+		oracleCase{ID: id + " listing", Member: Listing(x)},
+		oracleCase{ID: id + " both", Declaration: Declaration(x.Input, x.Output, full)},
+		oracleCase{ID: id + " bare", Declaration: Declaration(x.Input, x.Output, Options{MaxDescription: 40, Descriptions: true})},
+	)
+}
+
+// TestTypeScriptOracle has the TypeScript compiler and a JSON Schema validator
+// judge what this package writes.
+func TestTypeScriptOracle(t *testing.T) {
+	dir := requireNPM(t)
+	tools := loadTools(t, "testdata/tools")
+	if c := os.Getenv("MCPX_CORPUS"); c != "" {
+		tools = append(tools, loadTools(t, filepath.Join(c, "tools"))...)
+	}
+	var cases []oracleCase
+	for i, x := range tools {
+		cases = append(cases, toolCases(fmt.Sprintf("%d %s %s", i, x.file, x.Name), x.Tool)...)
+	}
+	for i, s := range edgeSchemas {
+		cases = append(cases, toolCases(fmt.Sprintf("edge %d", i), Tool{Name: "get-sum", Description: "Adds */ two.", Input: json.RawMessage(s)})...)
+	}
+	for i, s := range fuzzSchemas(400) {
+		cases = append(cases, toolCases(fmt.Sprintf("fuzz %d", i), Tool{Name: "fuzz", Input: s})...)
+	}
+	r := runOracle(t, dir, cases)
+	t.Logf("%d cases, %d members, %d instances (%d valid, %d invalid), %d disagree, %d with unlisted keys left out, %d schemas not compiled by ajv",
+		r.Cases, r.Members, r.Checked, r.Valid, r.Invalid, r.Disagreements, r.Skipped, len(r.Uncompiled))
+	for _, e := range r.Errors {
+		t.Errorf("TypeScript error: %s", e)
+	}
+	for _, e := range r.Uncompiled {
+		t.Logf("not compiled: %s", e)
+	}
+	for _, e := range r.Disagree {
+		t.Logf("disagree: %s", e)
+	}
+	if r.Checked < 5000 || r.Valid < r.Checked/5 || r.Invalid < r.Checked/5 {
+		t.Errorf("too few instances to say anything")
+	}
+	if r.Disagreements*1000 > r.Checked {
+		t.Errorf("%d of %d verdicts differ, more than 0.1 %%", r.Disagreements, r.Checked)
+	}
+}
