@@ -70,8 +70,7 @@ func outcome(err error) string {
 }
 
 func TestRunner_Hostile(t *testing.T) {
-	l := Limits{Time: 400 * time.Millisecond}
-	r := newRunner(t, l)
+	r := newRunner(t, Limits{Time: 250 * time.Millisecond})
 	for _, tt := range hostile {
 		t.Run(tt.name, func(t *testing.T) {
 			warm(t, r)
@@ -104,5 +103,50 @@ func checkOutcome(t *testing.T, want, got string, err error) {
 	}
 	if !ok {
 		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+// TestRunner_Memory has the time to get at the memory: whichever way a filter grows,
+// a guard is there before the machine notices.
+func TestRunner_Memory(t *testing.T) {
+	r := newRunner(t, patient)
+	for _, filter := range []string{
+		`"a"*2e9`,
+		`[range(1e9)]`,
+		`[limit(1e9; repeat(1))]`,
+		`reduce range(60) as $i ("aaaaaaaaaaaaaaaa"; . + .)`,
+		`def f: 1 + f; f`,
+		`reduce range(1e9) as $i ([]; . + ["a" * 1e6])`,
+		`.[5e8] = 1`,
+	} {
+		t.Run(filter, func(t *testing.T) {
+			warm(t, r)
+			w := r.idle[0]
+			_, err := r.Run(t.Context(), filter, []byte(`[]`))
+			if got := outcome(err); got != "memory" {
+				t.Fatalf("got %v, want a limit on memory", err)
+			}
+			most := peak(t, w, "memory")
+			t.Logf("%d MB", most>>20)
+			if most > 300_000_000 {
+				t.Errorf("the worker had %d MB, want at most 300", most/1e6)
+			}
+		})
+	}
+}
+
+// TestRunner_Trim checks that a worker gives back what a filter needed.
+func TestRunner_Trim(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector keeps memory of its own")
+	}
+	r := newRunner(t, patient)
+	if _, err := r.Run(t.Context(), `[range(1e6)] | length`, []byte(`0`)); err != nil {
+		t.Fatal(err)
+	}
+	w := r.idle[0]
+	warm(t, r) // after which the worker has trimmed
+	if size := resident(w.process.Pid); size > 64<<20 {
+		t.Errorf("an idle worker has %d MB", size>>20)
 	}
 }

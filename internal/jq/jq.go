@@ -31,6 +31,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -116,7 +117,7 @@ func New(l Limits) *Runner {
 
 // Run applies filter to input, which is one JSON value, and returns what the filter
 // puts out: any number of values, none included. They share one buffer that is the
-// caller's. The error is a *FilterError, a *LimitError, ErrClosed, ctx.Err(), or says
+// caller's. With an error there are none, also if it came after some. The error is a *FilterError, a *LimitError, ErrClosed, ctx.Err(), or says
 // that the input is no JSON or that a worker could not be started. The end of ctx kills
 // the worker, which costs the next Run a start.
 func (r *Runner) Run(ctx context.Context, filter string, input []byte) ([]json.RawMessage, error) {
@@ -190,12 +191,9 @@ func (r *Runner) give(w *worker) {
 func (r *Runner) retire(w *worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, idle := range r.idle {
-		if idle == w {
-			r.idle = append(r.idle[:i], r.idle[i+1:]...)
-			w.kill()
-			return
-		}
+	if i := slices.Index(r.idle, w); i >= 0 {
+		r.idle = slices.Delete(r.idle, i, i+1)
+		w.kill()
 	}
 }
 

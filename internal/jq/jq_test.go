@@ -193,19 +193,19 @@ const endless = `def f: f; f`
 func TestRunner_Cancel(t *testing.T) {
 	r := newRunner(t, Limits{Time: time.Hour, Workers: 1})
 	warm(t, r)
+	w := r.idle[0]
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	spin := make(chan error)
 	go func() {
 		_, err := r.Run(ctx, endless, []byte(`0`))
 		spin <- err
 	}()
-	waiting, stopWaiting := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	untilTaken(t, r, w)
+	waiting, stopWaiting := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stopWaiting()
-	for waiting.Err() == nil { // until the slot is taken by the other; then until the end of ctx
-		_, err := r.Run(waiting, `.`, []byte(`0`))
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("waiting for a worker: got %v", err)
-		}
+	if _, err := r.Run(waiting, `.`, []byte(`0`)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("waiting for a worker: got %v, want %v", err, context.DeadlineExceeded)
 	}
 	cancel()
 	if err := <-spin; !errors.Is(err, context.Canceled) {
@@ -235,7 +235,7 @@ func TestRunner_Close(t *testing.T) {
 		_, err := r.Run(context.Background(), endless, []byte(`0`))
 		spin <- err
 	}()
-	warmWhileBusy(t, r, w)
+	untilTaken(t, r, w)
 	r.Close()
 	if err := <-spin; !errors.Is(err, ErrClosed) {
 		t.Errorf("interrupted by Close: got %v, want %v", err, ErrClosed)
@@ -250,8 +250,8 @@ func TestRunner_Close(t *testing.T) {
 	New(Limits{}).Close()
 }
 
-// warmWhileBusy returns when another Run has taken w.
-func warmWhileBusy(t *testing.T, r *Runner, w *worker) {
+// untilTaken returns when another Run has taken w.
+func untilTaken(t *testing.T, r *Runner, w *worker) {
 	t.Helper()
 	for {
 		r.mu.Lock()
@@ -288,6 +288,16 @@ func TestRunner_WorkerDied(t *testing.T) {
 	warm(t, r)
 	if r.idle[0] == w {
 		t.Error("a dead worker was used")
+	}
+}
+
+// TestRunner_NoMain checks that a program that forgets Main does not start itself for ever.
+func TestRunner_NoMain(t *testing.T) {
+	t.Setenv(workerVar, "1 1 1")
+	r := newRunner(t, patient)
+	_, err := r.Run(t.Context(), `.`, []byte(`0`))
+	if want := "starting a jq worker: this process was started as one, but does not call Main"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

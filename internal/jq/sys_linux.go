@@ -5,7 +5,6 @@ import (
 	"os"
 	"strconv"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,15 +19,15 @@ func sysProcAttr() *syscall.SysProcAttr {
 }
 
 // dataSlack is what a worker may map beyond its memory limit and what it has mapped
-// at the start: the guards that look at sizes are to be first, as they leave no trace.
+// at the start: the guards that look at sizes are to be first, for they end it cleanly.
 const dataSlack = 16 << 20
 
 // bindProcess lets the kernel refuse memory far beyond the limit (the runtime then ends
 // the process), names the worker in ps, and makes it the kernel's first choice when
 // the machine runs out of memory. What does not work here is left to the other guards.
 func bindProcess(memory int64) {
-	name := []byte("mcpx-jq\x00")
-	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)
+	// Not prctl(PR_SET_NAME), which is for the calling thread: ps shows the first.
+	os.WriteFile("/proc/self/comm", []byte("mcpx-jq"), 0)
 	os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	// RLIMIT_AS would count what the runtime reserves and never uses, over a gigabyte.

@@ -2,6 +2,7 @@ package jq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -67,24 +68,27 @@ func startWorker(ctx context.Context, r *Runner) (*worker, error) {
 		w.closePipes()
 		return nil, fmt.Errorf("starting a jq worker: %w", err)
 	}
-	late := fmt.Errorf("it is not ready after %v", startLimit)
+	late := fmt.Errorf("starting a jq worker: it is not ready after %v", startLimit)
 	g := w.guard(ctx, startLimit, late, 0)
 	_, err = readFrame(w.stdout, 0)
-	if cause := g.end(); cause != nil {
-		err = cause
+	cause := g.end()
+	if cause == nil && err == nil {
+		return w, nil
 	}
-	if err != nil {
-		w.kill()
-		if err == ErrClosed || err == ctx.Err() {
-			return nil, err
-		}
-		return nil, fmt.Errorf("starting a jq worker: %w", err)
+	w.kill()
+	if cause != nil {
+		return nil, cause
 	}
-	return w, nil
+	<-w.done
+	return nil, fmt.Errorf("starting a jq worker: it ended with %v: %w", w.state, err)
 }
 
 // command prepares the start of a worker; ours are our ends of its stdin and stdout.
 func command(l Limits) (cmd *exec.Cmd, ours [2]*os.File, err error) {
+	if _, ok := os.LookupEnv(workerVar); ok {
+		// Without this, a test binary that forgets Main would start itself without end.
+		return nil, ours, errors.New("this process was started as one, but does not call Main")
+	}
 	exe, err := executable()
 	if err != nil {
 		return nil, ours, err
