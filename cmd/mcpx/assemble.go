@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/demo"
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
+	"mcpx/internal/jq"
 	"mcpx/internal/policy"
 	"mcpx/internal/proc"
 	"mcpx/internal/registry"
@@ -29,6 +30,7 @@ type app struct {
 	registry *registry.Registry
 	executor *executor.Executor
 	front    *front.Front
+	filters  *jq.Runner
 }
 
 // loadConfig finds and reads the config file.
@@ -90,15 +92,18 @@ func assembleDemo(log *slog.Logger) (*app, error) {
 
 func (a *app) wire(servers []registry.Server, rules policy.Rules, cache string) {
 	cfg := a.config
+	a.filters = jq.New(jq.Limits{})
 	a.registry = registry.New(servers, registry.Options{
 		CacheDir: cache, Visible: rules.Visible, Logger: a.log,
 	})
 	options := executor.Options{
-		Servers:    make(map[string]executor.ServerOptions),
-		ExecWait:   cfg.ExecWait,
-		TOON:       cfg.ToonCompression,
-		TypeScript: cfg.SchemaCompression,
-		Logger:     a.log,
+		Servers:      make(map[string]executor.ServerOptions),
+		ExecWait:     cfg.ExecWait,
+		ResultTokens: cfg.ResultTokenLimit,
+		Filter:       a.filters,
+		TOON:         cfg.ToonCompression,
+		TypeScript:   cfg.SchemaCompression,
+		Logger:       a.log,
 	}
 	for _, s := range cfg.Servers {
 		options.Servers[s.Name] = executor.ServerOptions{Unchecked: s.Validate == "off", Verbatim: s.Verbatim}
@@ -122,6 +127,7 @@ func (a *app) wire(servers []registry.Server, rules policy.Rules, cache string) 
 func (a *app) close(within time.Duration) {
 	a.front.Close()
 	a.registry.Close(within)
+	a.filters.Close()
 	_ = a.reaper.Close()
 }
 

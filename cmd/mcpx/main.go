@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"mcpx/internal/config"
+	"mcpx/internal/jq"
 	"mcpx/internal/proc"
 )
 
@@ -50,6 +51,7 @@ type streams struct {
 func main() {
 	// Helpers of a running mcpx are this executable too.
 	proc.ReaperMain()
+	jq.Main()
 	ctx, stop := interruptible()
 	info, err := os.Stdin.Stat()
 	code := run(ctx, os.Args[1:], streams{

@@ -79,14 +79,14 @@ func Text(in string, o Options) Output {
 	}
 	if o.TOON {
 		if text, ok := table(array()); ok {
-			n := weigh(text)
-			if n*shareDen <= weigh(compact)*shareNum && (spacious(in, compact) || n <= weigh(in)) {
+			n := Weigh(text)
+			if n*shareDen <= Weigh(compact)*shareNum && (spacious(in, compact) || n <= Weigh(in)) {
 				return Output{text, FormTOON}
 			}
 		}
 	}
 	// Compact JSON nearly always has fewer tokens, but ", null" can have fewer than ",null".
-	if spacious(in, compact) || weigh(compact) < weigh(in) {
+	if spacious(in, compact) || Weigh(compact) < Weigh(in) {
 		return Output{compact, FormJSON}
 	}
 	return asReceived
@@ -100,8 +100,8 @@ const (
 	sampleBytes = 2 << 10
 )
 
-// weigh estimates the tokens of a text.
-func weigh(text string) int {
+// Weigh estimates the tokens of a text, of a large one by samples.
+func Weigh(text string) int {
 	if len(text) <= sampleOver {
 		return tokens.Estimate(text)
 	}

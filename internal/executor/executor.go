@@ -13,6 +13,7 @@ import (
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
+	"mcpx/internal/jq"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
@@ -39,6 +40,11 @@ type Options struct {
 	ExecWait time.Duration
 	// TOON allows tables to become TOON; without it JSON is minified only.
 	TOON bool
+	// ResultTokens is the longest text of a result; the rest is kept and read by
+	// handle. 0 = no limit.
+	ResultTokens int
+	// Filter runs the filters of select.
+	Filter *jq.Runner
 	// TypeScript writes the interface of a tool for VALIDATION_ERROR; without
 	// it the JSON Schema is shown.
 	TypeScript bool
@@ -52,6 +58,9 @@ type Executor struct {
 	options  Options
 	log      *slog.Logger
 	schemas  schemas
+	store    store
+	builtin  *catalog.Server
+	account  account
 }
 
 // New makes an executor of calls to r's servers.
@@ -62,7 +71,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Executor{registry: r, options: options, log: options.Logger}
+	return &Executor{registry: r, options: options, log: options.Logger, builtin: builtin()}
 }
 
 // Request is one call as the client sent it.
@@ -71,6 +80,11 @@ type Request struct {
 	// Arguments is raw JSON: an object, a string that holds one, or absent.
 	Arguments json.RawMessage
 	Client    registry.Client
+	// Select is a jq filter on the result's JSON, empty = none.
+	Select string
+	// Principal is who asks: results that are kept belong to it. Empty: to this
+	// process.
+	Principal string
 	// Structured says that the client gets structuredContent (design 7); else
 	// what only it says becomes a text block.
 	Structured bool
@@ -89,26 +103,33 @@ type Result struct {
 	// Meta is the raw _meta object, nil where absent.
 	Meta    json.RawMessage
 	IsError bool
+
+	received, sent int // for the account, in tokens
 }
 
 // Exec runs one call. It always returns a result: a failure is one with IsError.
 // The only error is ctx's, when nobody waits for the result any more.
 func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
+	if r.Server == Builtin {
+		return e.execBuiltin(ctx, r)
+	}
 	began := time.Now()
 	raw, target, err := e.call(ctx, r)
+	var shaped *Result
+	if err == nil {
+		shaped, err = e.shape(ctx, raw, r, target)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
 		fault := e.fault(r, target, err)
 		e.log.Debug("call failed", "server", r.Server, "tool", r.Tool, "code", fault.Code, "duration", time.Since(began))
 		return fault.Result(r.Structured), nil
 	}
-	shaped, err := e.shape(raw, r, target)
-	if err != nil {
-		return e.fault(r, target, err).Result(r.Structured), nil
-	}
-	e.log.Debug("call", "server", r.Server, "tool", r.Tool, "duration", time.Since(began), "received", len(raw), "sent", shaped.size())
+	e.account.add(r.Server, shaped.received, shaped.sent)
+	e.log.Debug("call", "server", r.Server, "tool", r.Tool, "duration", time.Since(began),
+		"tokens_received", shaped.received, "tokens_sent", shaped.sent)
 	return shaped, nil
 }
 
@@ -119,14 +140,6 @@ func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result
 		return nil, e.fault(r, target, err).Result(true)
 	}
 	return raw, nil
-}
-
-func (r *Result) size() int {
-	n := len(r.Structured) + len(r.Meta)
-	for _, block := range r.Content {
-		n += len(block)
-	}
-	return n
 }
 
 // target is what a request turned out to mean.
@@ -176,6 +189,9 @@ func ToolNotFound(s *catalog.Server, name string) *Fault {
 }
 
 func (e *Executor) findServer(ctx context.Context, name string) (*catalog.Server, error) {
+	if name == Builtin {
+		return e.builtin, nil
+	}
 	s, ok := e.registry.Snapshot().Server(name)
 	if ok && !s.Known && s.State == catalog.Connecting {
 		bounded, cancel := context.WithTimeout(ctx, e.options.ExecWait)

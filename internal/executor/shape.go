@@ -2,6 +2,7 @@ package executor
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"strings"
 
@@ -116,7 +117,7 @@ func (b block) withText(text string) json.RawMessage {
 }
 
 // shape makes the answer out of the upstream's result (design 7).
-func (e *Executor) shape(raw json.RawMessage, r Request, t target) (*Result, error) {
+func (e *Executor) shape(ctx context.Context, raw json.RawMessage, r Request, t target) (*Result, error) {
 	got, err := take(raw)
 	if err != nil {
 		return nil, err
@@ -127,43 +128,72 @@ func (e *Executor) shape(raw json.RawMessage, r Request, t target) (*Result, err
 	case "task":
 		return nil, errTask
 	}
-	out := &Result{Content: got.content, IsError: got.isError, Meta: got.resultMeta()}
-	if out.Content == nil {
-		out.Content = []json.RawMessage{}
-	}
 	blocks := make([]block, len(got.content))
 	for i, one := range got.content {
 		blocks[i] = readBlock(one)
 	}
+	if r.Select != "" && !got.isError {
+		out, err := e.selected(ctx, got, blocks, r)
+		if err == nil {
+			out.count(blocks)
+		}
+		return out, err
+	}
+	out := &Result{Content: got.content, IsError: got.isError, Meta: got.resultMeta()}
+	if out.Content == nil {
+		out.Content = []json.RawMessage{}
+	}
+	verbatim := got.isError || e.verbatim(r, t)
+	texts := make([]string, 0, len(blocks))
+	if !verbatim {
+		out.Content, texts = e.compressBlocks(blocks)
+	} else {
+		for _, b := range blocks {
+			texts = append(texts, b.text)
+		}
+	}
 	structured := got.structured
-	if structured == nil && !got.isError {
-		structured = derived(blocks)
-	}
-	if !got.isError && !e.verbatim(r, t) {
-		out.Content = e.compressBlocks(blocks)
-	}
 	switch {
+	case !e.fits(texts):
+		out.Content = e.cutBlocks(blocks, out.Content, verbatim, r.Principal)
 	case r.Structured:
+		if structured == nil && !got.isError {
+			structured = derived(blocks)
+		}
 		out.Structured = structured
-	case got.structured != nil && !saidIn(blocks, got.structured):
-		text := compress.Text(string(got.structured), e.textOptions()).Text
-		out.Content = append(out.Content[:len(out.Content):len(out.Content)], TextBlock(text))
+	case structured != nil && !saidIn(blocks, structured):
+		out.Content = e.appendStructured(out.Content, structured, r.Principal)
 	}
+	out.count(blocks)
 	return out, nil
 }
 
-func (e *Executor) compressBlocks(blocks []block) []json.RawMessage {
-	out := make([]json.RawMessage, len(blocks))
+// appendStructured adds what only structuredContent says as a last text block.
+func (e *Executor) appendStructured(content []json.RawMessage, structured json.RawMessage, principal string) []json.RawMessage {
+	text := compress.Text(string(structured), e.textOptions()).Text
+	if !e.fits([]string{text}) {
+		h := hold(string(structured), false)
+		h.principal = principal
+		text = e.cut(h, sequence(0, h.count()), e.limit(), nil)
+	}
+	return append(content[:len(content):len(content)], TextBlock(text))
+}
+
+// compressBlocks shrinks the text blocks, and returns the texts beside them.
+func (e *Executor) compressBlocks(blocks []block) (out []json.RawMessage, texts []string) {
+	out = make([]json.RawMessage, len(blocks))
 	for i, b := range blocks {
 		out[i] = b.raw
 		if !b.isText {
 			continue
 		}
-		if c := compress.Text(b.text, e.textOptions()); c.Text != b.text {
+		c := compress.Text(b.text, e.textOptions())
+		if c.Text != b.text {
 			out[i] = b.withText(c.Text)
 		}
+		texts = append(texts, c.Text)
 	}
-	return out
+	return out, texts
 }
 
 // derived is the structuredContent of a result that has none of its own: the

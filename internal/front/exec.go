@@ -80,7 +80,9 @@ func (f *Front) exec(ctx context.Context, c caller, arguments json.RawMessage) (
 		OnProgress: c.progress,
 	}
 	if r.Server, fault = required("server_name", args.server); fault == nil {
-		r.Tool, fault = required("tool_name", args.tool)
+		if r.Tool, fault = required("tool_name", args.tool); fault == nil {
+			r.Select, fault = optional("select", args.filter)
+		}
 	}
 	if fault != nil {
 		return fault.Result(c.structured), nil

@@ -1,0 +1,151 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/compress"
+)
+
+// Builtin is the name of the server that mcpx itself is.
+const Builtin = "mcpx"
+
+const readResult = "read_result"
+
+const readResultSchema = `{"type":"object","properties":{` +
+	`"handle":{"type":"string"},` +
+	`"offset":{"type":"integer","minimum":0,"default":0,"description":"items or lines to skip"},` +
+	`"limit":{"type":"integer","minimum":1,"description":"most items or lines"},` +
+	`"select":{"type":"string","description":"jq filter on the JSON"},` +
+	`"grep":{"type":"string","description":"regular expression; only items or lines that match"}},` +
+	`"required":["handle"],"additionalProperties":false}`
+
+// builtin describes the server mcpx. It is not in the catalogue: the line under
+// a cut result says how to call it.
+func builtin() *catalog.Server {
+	yes, no := true, false
+	server := catalog.Server{
+		Name: Builtin, State: catalog.Ready, Known: true, Transport: "built-in",
+		Instructions: "Reads results that were too long to be shown whole.",
+	}.WithTools([]catalog.Tool{{
+		Name:        readResult,
+		Description: "Read on in a long result by its handle.",
+		InputSchema: json.RawMessage(readResultSchema),
+		Hints:       catalog.Hints{ReadOnly: &yes, Destructive: &no, Idempotent: &yes, OpenWorld: &no},
+		Annotations: json.RawMessage(`{"readOnlyHint":true,"idempotentHint":true,"openWorldHint":false}`),
+	}})
+	return &server
+}
+
+// readArguments are the arguments of read_result.
+type readArguments struct {
+	Handle string `json:"handle"`
+	Offset int    `json:"offset,omitempty"`
+	Limit  int    `json:"limit,omitempty"`
+	Select string `json:"select,omitempty"`
+	Grep   string `json:"grep,omitempty"`
+}
+
+// execBuiltin runs a tool of the server mcpx.
+func (e *Executor) execBuiltin(ctx context.Context, r Request) (*Result, error) {
+	t, err := e.find(ctx, r.Server, r.Tool)
+	if err == nil {
+		t.arguments, err = argumentsObject(r.Arguments)
+	}
+	if err == nil {
+		err = e.schemas.check(t.tool.InputSchema, t.arguments)
+	}
+	if err != nil {
+		return e.fault(r, t, err).Result(r.Structured), nil
+	}
+	var args readArguments
+	if err := json.Unmarshal(t.arguments, &args); err != nil {
+		return e.fault(r, t, &ValidationError{Violations: []string{"/: " + err.Error()}}).Result(r.Structured), nil
+	}
+	if args.Select == "" {
+		args.Select = r.Select
+	}
+	return e.read(ctx, r, t, args)
+}
+
+// read answers read_result.
+func (e *Executor) read(ctx context.Context, r Request, t target, args readArguments) (*Result, error) {
+	refuse := func(violation string) (*Result, error) {
+		return e.fault(r, t, &ValidationError{Violations: []string{violation}}).Result(r.Structured), nil
+	}
+	h, ok := e.store.get(args.Handle, r.Principal)
+	if !ok {
+		return refuse("/handle: is unknown or has expired; call the tool again")
+	}
+	if args.Select != "" {
+		if h.value == nil {
+			return refuse("/select: the result is not JSON; use grep, offset and limit")
+		}
+		selected, fault, err := e.filter(ctx, args.Select, h.value, args.Handle)
+		if err != nil || fault != nil {
+			return fault.resultOrNil(r.Structured), err
+		}
+		fresh := hold(selected.text, false)
+		fresh.principal = h.principal
+		if args.Grep == "" && args.Offset == 0 && args.Limit == 0 {
+			return e.selection(selected, nil, r), nil
+		}
+		h, args.Handle = fresh, "" // the note keeps the selection under a handle of its own
+	}
+	wanted, violation := h.wanted(args)
+	if violation != "" {
+		return refuse(violation)
+	}
+	again := &args
+	if args.Handle == "" {
+		again = nil
+	}
+	text := e.cut(h, wanted, e.limit(), again)
+	if len(wanted) == 0 {
+		text = fmt.Sprintf("[none of %d %s]", h.count(), h.noun())
+	}
+	out := &Result{Content: []json.RawMessage{TextBlock(text)}}
+	if r.Structured && h.items != nil && e.fits([]string{text}) {
+		if value, ok := compress.Minify([]byte(h.part(wanted))); ok && e.fits([]string{string(value)}) {
+			out.Structured = append(append([]byte(`{"result":`), value...), '}')
+		}
+	}
+	return out, nil
+}
+
+// limit is what one answer may have, in tokens.
+func (e *Executor) limit() int {
+	if e.options.ResultTokens <= 0 {
+		return 1 << 30
+	}
+	return e.options.ResultTokens
+}
+
+// wanted are the items or lines that were asked for.
+func (h *held) wanted(args readArguments) (which []int, violation string) {
+	which = sequence(0, h.count())
+	if args.Grep != "" {
+		if len(args.Grep) > 1000 {
+			return nil, "/grep: is too long"
+		}
+		re, err := regexp.Compile(args.Grep)
+		if err != nil {
+			return nil, "/grep: " + err.Error()
+		}
+		matching := which[:0]
+		for _, i := range which {
+			if (h.items != nil && re.Match(h.items[i])) || (h.items == nil && re.MatchString(h.units[i])) {
+				matching = append(matching, i)
+			}
+		}
+		which = matching
+	}
+	which = which[min(max(0, args.Offset), len(which)):]
+	if args.Limit > 0 {
+		which = which[:min(args.Limit, len(which))]
+	}
+	return which, ""
+}

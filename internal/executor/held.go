@@ -1,0 +1,171 @@
+package executor
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// heldBytes and heldAge bound what is kept of long results.
+	heldBytes = 128 << 20
+	heldAge   = 30 * time.Minute
+	// pieceBytes is the longest line that is one unit; a longer one is several,
+	// parted between two words.
+	pieceBytes = 4 << 10
+)
+
+// held is one result that did not fit, whole.
+type held struct {
+	// principal is whose it is; nobody else can read it.
+	principal string
+	// items are the elements of a JSON array; nil where the text is no array.
+	items []json.RawMessage
+	// units are the lines of a text, with their ends, where items is nil. A line
+	// over pieceBytes is several.
+	units []string
+	// value is the JSON that select works on; nil where there is none.
+	value json.RawMessage
+	// verbatim texts stay as they are also in parts.
+	verbatim bool
+
+	size  int
+	since time.Time
+}
+
+// store keeps long results for read_result: so many bytes in all, so long each.
+// Safe for concurrent use.
+type store struct {
+	mu    sync.Mutex
+	byID  map[string]*held
+	order []string // oldest first
+	bytes int
+}
+
+// put keeps h and returns its handle, which cannot be guessed. The oldest
+// results make room.
+func (s *store) put(h *held) string {
+	handle := "r" + strings.ToLower(rand.Text()[:20])
+	h.since = time.Now()
+	h.size = len(h.value)
+	for _, item := range h.items {
+		h.size += len(item)
+	}
+	for _, unit := range h.units {
+		h.size += len(unit)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byID == nil {
+		s.byID = make(map[string]*held)
+	}
+	s.byID[handle] = h
+	s.order = append(s.order, handle)
+	s.bytes += h.size
+	for len(s.order) > 1 && (s.bytes > heldBytes || time.Since(s.byID[s.order[0]].since) > heldAge) {
+		oldest := s.order[0]
+		s.order = s.order[1:]
+		s.bytes -= s.byID[oldest].size
+		delete(s.byID, oldest)
+	}
+	return handle
+}
+
+// get finds a result of principal's by its handle.
+func (s *store) get(handle, principal string) (*held, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, ok := s.byID[handle]
+	if !ok || h.principal != principal || time.Since(h.since) > heldAge {
+		return nil, false
+	}
+	return h, true
+}
+
+// hold makes what is kept of a text.
+func hold(text string, verbatim bool) *held {
+	h := &held{verbatim: verbatim}
+	trimmed := strings.TrimSpace(text)
+	isJSON := len(trimmed) > 0 && (trimmed[0] == '[' || trimmed[0] == '{') && json.Valid([]byte(trimmed))
+	if isJSON {
+		h.value = json.RawMessage(trimmed)
+	}
+	if isJSON && trimmed[0] == '[' && !verbatim {
+		if items, err := arrayItems(h.value); err == nil && len(items) > 1 {
+			h.items = items
+			return h
+		}
+	}
+	h.units = unitsOf(text)
+	return h
+}
+
+// unitsOf parts a text into lines, and long lines between two words. Together
+// the parts are the text.
+func unitsOf(text string) []string {
+	var units []string
+	for line := range strings.SplitAfterSeq(text, "\n") {
+		for len(line) > pieceBytes {
+			cut := wordEnd(line, pieceBytes)
+			units = append(units, line[:cut])
+			line = line[cut:]
+		}
+		if line != "" {
+			units = append(units, line)
+		}
+	}
+	return units
+}
+
+// wordEnd finds the last place at or before limit where a word ends; without
+// one, the last where a character does.
+func wordEnd(line string, limit int) int {
+	if at := strings.LastIndexAny(line[limit/2:limit], " \t"); at >= 0 {
+		return limit/2 + at + 1
+	}
+	if at := strings.LastIndexAny(line[limit/2:limit], ",;}]>"); at >= 0 {
+		return limit/2 + at + 1
+	}
+	for limit > 1 && line[limit]&0xc0 == 0x80 {
+		limit--
+	}
+	return limit
+}
+
+// count is the number of items, or of lines.
+func (h *held) count() int {
+	if h.items != nil {
+		return len(h.items)
+	}
+	return len(h.units)
+}
+
+// noun is what count counts.
+func (h *held) noun() string {
+	if h.items != nil {
+		return "items"
+	}
+	return "lines"
+}
+
+// part is the text of some of the items or lines.
+func (h *held) part(which []int) string {
+	var out strings.Builder
+	if h.items == nil {
+		for _, i := range which {
+			out.WriteString(h.units[i])
+		}
+		return out.String()
+	}
+	out.WriteByte('[')
+	for n, i := range which {
+		if n > 0 {
+			out.WriteByte(',')
+		}
+		out.Write(h.items[i])
+	}
+	out.WriteByte(']')
+	return out.String()
+}
