@@ -44,7 +44,7 @@ func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err := d.exec(ctx, "cities", "search_cities", `{"country":"JP","limit":8}`); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.out, "\nNext: mcpx check with a config of your own (config.example.json), or connect a client: see README.md.")
+	fmt.Fprintln(s.out, "\nNext: mcpx check with your own config (see config.example.json), or connect a client (README.md).")
 	return nil
 }
 

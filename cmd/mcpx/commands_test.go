@@ -1,0 +1,275 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"mcpx/internal/mcptest"
+)
+
+func TestVersion(t *testing.T) {
+	out, stderr, code := newHome(t).run(t, "", "version")
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit %d, stderr %q", code, stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 4 || !strings.HasPrefix(lines[0], "mcpx ") || !strings.HasPrefix(lines[1], "commit ") ||
+		!strings.HasPrefix(lines[2], "go1.") || !strings.HasPrefix(lines[3], "protocols 2026-07-28 ") {
+		t.Errorf("got %q", lines)
+	}
+}
+
+// TestDemo_Screen: no config, no network, and fit to be looked at.
+func TestDemo_Screen(t *testing.T) {
+	h := newHome(t)
+	out, stderr, code := h.run(t, "", "demo")
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit %d, stderr %q", code, stderr)
+	}
+	again, _, _ := h.run(t, "", "demo")
+	if again != out {
+		t.Error("the second run prints something else than the first")
+	}
+	if !utf8.ValidString(out) {
+		t.Error("not UTF-8")
+	}
+	for i, line := range strings.Split(out, "\n") {
+		if n := utf8.RuneCountInString(line); n > width {
+			t.Errorf("line %d has %d columns: %s", i+1, n, line)
+		}
+		if strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
+			t.Errorf("line %d has control characters: %q", i+1, line)
+		}
+	}
+	at := 0
+	for _, want := range []string{
+		"What the model carries in every request", "connected directly", "through mcpx, 2 tools", "saved",
+		"The description of inspect", "Inspect available MCP tools and their schemas.", "Available tools:", "Server: cities",
+		"Server: weather", "inspect cities.search_cities", "exec cities.search_cities", "what the server sent", "what the model gets",
+		"mcpx check",
+	} {
+		next := strings.Index(out[at:], want)
+		if next < 0 {
+			t.Fatalf("no %q after column %d of the output:\n%s", want, at, out)
+		}
+		at += next
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	for _, args := range [][]string{
+		{"--nonsense"}, {"nonsense"}, {"exec"}, {"exec", "onlyserver"}, {"--log-level", "loud", "version"}, {"version", "extra"},
+	} {
+		out, stderr, code := newHome(t).run(t, "", args...)
+		if code != 80 || out != "" {
+			t.Errorf("mcpx %q: exit %d, stdout %q", args, code, out)
+		}
+		if !strings.HasPrefix(stderr, "mcpx: error: ") || !strings.Contains(stderr, "\nmcpx: hint: ") {
+			t.Errorf("mcpx %q: stderr %q", args, stderr)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	out, stderr, code := newHome(t).run(t, "", "--help")
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit %d, stderr %q", code, stderr)
+	}
+	for _, want := range []string{"serve", "demo", "inspect", "exec", "check", "version", "--config", "--log-level", "MCPX_CONFIG"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %s in:\n%s", want, out)
+		}
+	}
+}
+
+func TestConfigFaults(t *testing.T) {
+	tests := []struct {
+		name, config string
+		want         []string
+	}{
+		{"broken JSON", "{\n  \"mcpServers\": {\n    \"a\": {\"command\" \"x\"}\n  }\n}\n", []string{"mcpx.json:3:", "invalid JSON: "}},
+		{"not an object", `[]`, []string{"mcpx.json"}},
+		{"many faults at once", `{
+			"mcpServers": {"a": {"command": 5, "args": "x"}, "b": {"url": ["no"]}},
+			"catalogue_token_budget": "many", "structured_content": "perhaps", "startup_wiat": 5}`,
+			[]string{"mcpServers.a.command", "mcpServers.a.args", "mcpServers.b.url", "catalogue_token_budget", "structured_content", "startup_wait"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			h := newHome(t)
+			path := h.write(t, "mcpx.json", test.config)
+			for _, command := range [][]string{{"serve"}, {"check"}, {"inspect"}, {"exec", "a", "b"}} {
+				out, stderr, code := h.run(t, "", append([]string{"--config", path}, command...)...)
+				if code != 2 || out != "" {
+					t.Errorf("%s: exit %d, stdout %q", command[0], code, out)
+				}
+				for _, want := range test.want {
+					if !strings.Contains(stderr, want) {
+						t.Errorf("%s: no %q in:\n%s", command[0], want, stderr)
+					}
+				}
+				for _, line := range strings.Split(strings.TrimSpace(stderr), "\n") {
+					if !strings.HasPrefix(line, "mcpx: error: ") && !strings.HasPrefix(line, "mcpx: hint: ") {
+						t.Errorf("%s: odd line %q", command[0], line)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestConfigMissing(t *testing.T) {
+	h := newHome(t)
+	missing := filepath.Join(h.dir, "nowhere.json")
+	for _, args := range [][]string{{"serve"}, {"check", "--config", missing}} {
+		out, stderr, code := h.run(t, "", args...)
+		if code != 2 || out != "" {
+			t.Errorf("%q: exit %d, stdout %q", args, code, out)
+		}
+		if !strings.HasPrefix(stderr, "mcpx: error: config file not found: ") ||
+			!strings.Contains(stderr, "\nmcpx: hint: ") || !strings.Contains(stderr, "mcpx demo") || !strings.Contains(stderr, "config.example.json") {
+			t.Errorf("%q: stderr %q", args, stderr)
+		}
+	}
+	// An editor may start mcpx in a cloned repository: what lies there is not run.
+	h.write(t, "config.json", `{"mcpServers":{}}`)
+	if _, stderr, code := h.run(t, "", "check"); code != 2 {
+		t.Errorf("a config.json in the working folder was read: exit %d, %s", code, stderr)
+	}
+	// The one in the user's folder is.
+	h.write(t, "config/mcpx/config.json", `{"mcpServers":{}}`)
+	if _, stderr, code := h.run(t, "", "check"); code != 0 {
+		t.Errorf("the user's config was not found: exit %d, %s", code, stderr)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	mcptest.NoLeaks(t)
+	h := newHome(t)
+	path := h.config(t, map[string]server{
+		"good":    fake(t, mcptest.Spec{}),
+		"modern":  fake(t, mcptest.Spec{Era: mcptest.EraModern}),
+		"remote":  {"url": mcptest.Spec{}.HTTP(t).URL},
+		"missing": {"command": "mcpx-no-such-program"},
+		"dying":   fake(t, mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{"cannot open the database"}}),
+		"unset":   {"command": "x", "args": []string{"${MCPX_TEST_SURELY_UNSET}"}},
+		"off":     {"command": "x", "enabled": false},
+	}, nil)
+	out, stderr, code := h.run(t, "", "check", "--config", path)
+	if code != 1 {
+		t.Errorf("exit %d, want 1; stderr %q", code, stderr)
+	}
+	rows := make(map[string]string)
+	for _, line := range strings.Split(out, "\n") {
+		name, rest, _ := strings.Cut(line, " ")
+		rows[name] = rest
+	}
+	for name, want := range map[string][]string{
+		"good":    {"ready", mcptest.LegacyVersion, "stdio", "18"},
+		"modern":  {"ready", mcptest.ModernVersion, "stdio", "18"},
+		"remote":  {"ready", mcptest.LegacyVersion, "http", "18"},
+		"missing": {"unavailable", "mcpx-no-such-program"},
+		"dying":   {"unavailable", "cannot open the database"},
+		"unset":   {"unavailable", "MCPX_TEST_SURELY_UNSET"},
+		"off":     {"disabled"},
+	} {
+		for _, want := range want {
+			if !strings.Contains(rows[name], want) {
+				t.Errorf("%s: no %q in %q", name, want, rows[name])
+			}
+		}
+	}
+	if !strings.Contains(out, "7 servers: 3 ready, 3 unavailable, 1 disabled; 54 tools") {
+		t.Errorf("no summary in:\n%s", out)
+	}
+}
+
+func TestExec_Command(t *testing.T) {
+	mcptest.NoLeaks(t)
+	h := newHome(t)
+	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{}), "missing": {"command": "mcpx-no-such-program"}}, nil)
+	tests := []struct {
+		name, stdin string
+		args        []string
+		code        int
+		want        string // "" = looked at by check
+		check       func(t *testing.T, out string)
+	}{
+		{name: "text", args: []string{"fake", "echo", `{"text":"hello <world> & \u00e9"}`}, want: "hello <world> & \u00e9\n"},
+		{name: "from stdin", args: []string{"fake", "add", "-"}, stdin: `{"a":9007199254740993,"b":1}`, want: `{"sum":9007199254740994}` + "\n"},
+		{name: "no arguments", args: []string{"fake", "slow", `{"ms":0}`}, want: "slept 0 ms\n"},
+		{name: "raw", args: []string{"--json", "fake", "content"}, want: mcptest.ContentResult + "\n"},
+		{name: "tool fails", args: []string{"fake", "fail", `{"message":"no luck"}`}, code: 1, want: "no luck\n"},
+		{name: "unknown tool", args: []string{"fake", "ecko"}, code: 1, check: contains("echo")},
+		{name: "unknown server", args: []string{"fakee", "echo"}, code: 1, check: contains("fake")},
+		{name: "invalid arguments", args: []string{"fake", "echo", `{"text":5}`}, code: 1, check: contains("/text")},
+		{name: "server down", args: []string{"missing", "echo"}, code: 1, check: contains("mcpx-no-such-program")},
+		{name: "fault as JSON", args: []string{"--json", "fake", "ecko"}, code: 1, check: contains(`"TOOL_NOT_FOUND"`)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			out, stderr, code := h.run(t, test.stdin, append([]string{"--config", path, "exec"}, test.args...)...)
+			if code != test.code || stderr != "" {
+				t.Errorf("exit %d, want %d; stderr %q", code, test.code, stderr)
+			}
+			if test.check != nil {
+				test.check(t, out)
+			} else if out != test.want {
+				t.Errorf("got  %q\nwant %q", out, test.want)
+			}
+		})
+	}
+	if _, stderr, code := h.run(t, "{", "--config", path, "exec", "fake", "echo", "-"); code != 1 || !strings.Contains(stderr, "not valid JSON") {
+		t.Errorf("broken arguments: exit %d, stderr %q", code, stderr)
+	}
+}
+
+func contains(want string) func(*testing.T, string) {
+	return func(t *testing.T, out string) {
+		t.Helper()
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in %q", want, out)
+		}
+	}
+}
+
+func TestInspect_Command(t *testing.T) {
+	mcptest.NoLeaks(t)
+	h := newHome(t)
+	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{Instructions: "All about fakes."})}, nil)
+	for _, test := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{"Inspect available MCP tools", "  Server: fake - All about fakes.", "- echo(text): Answers the text."}},
+		{[]string{"fake"}, []string{"add(", "a:number"}},
+		{[]string{"fake", "echo"}, []string{"echo(", "text:string", "What to answer."}},
+		{[]string{"fake", "echo,add"}, []string{"echo(", "add("}},
+		{[]string{"--query", "add two numbers"}, []string{"add("}},
+	} {
+		out, stderr, code := h.run(t, "", append([]string{"--config", path, "inspect"}, test.args...)...)
+		if code != 0 || stderr != "" {
+			t.Errorf("%q: exit %d, stderr %q", test.args, code, stderr)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%q: no %q in:\n%s", test.args, want, out)
+			}
+		}
+	}
+	out, _, code := h.run(t, "", "--config", path, "inspect", "fake", "echo", "--json")
+	var data struct {
+		Server string
+		Tools  []struct{ Name, TypeScript string }
+	}
+	if err := json.Unmarshal([]byte(out), &data); err != nil || code != 0 || data.Server != "fake" || len(data.Tools) != 1 || data.Tools[0].TypeScript == "" {
+		t.Errorf("--json: exit %d, %v: %s", code, err, out)
+	}
+	if out, _, code := h.run(t, "", "--config", path, "inspect", "fake", "nope"); code != 1 || !strings.Contains(out, "nope") {
+		t.Errorf("unknown tool: exit %d: %s", code, out)
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allowedImports is the map of docs/design.md: which packages of mcpx each
+// package may import directly. "*" is all of them.
+var allowedImports = map[string][]string{
+	"cmd/mcpx": {"*"},
+
+	"internal/catalog":  {},
+	"internal/config":   {},
+	"internal/jq":       {},
+	"internal/proc":     {},
+	"internal/schemats": {},
+	"internal/tokens":   {},
+	"internal/wire":     {},
+
+	"internal/compress": {"internal/tokens"},
+	"internal/describe": {"internal/catalog", "internal/schemats", "internal/tokens"},
+	"internal/policy":   {"internal/catalog"},
+	"internal/search":   {"internal/catalog"},
+
+	"internal/upstream": {"internal/catalog", "internal/proc", "internal/wire"},
+	"internal/registry": {"internal/catalog", "internal/upstream"},
+	"internal/executor": {
+		"internal/catalog", "internal/compress", "internal/describe", "internal/jq", "internal/policy",
+		"internal/registry", "internal/tokens", "internal/upstream", "internal/wire",
+	},
+	"internal/front": {
+		"internal/catalog", "internal/describe", "internal/executor", "internal/registry", "internal/search",
+		"internal/upstream", "internal/wire",
+	},
+	"internal/httpd": {"internal/front", "internal/wire"},
+
+	"internal/budget":  {"internal/catalog", "internal/describe", "internal/front", "internal/registry", "internal/tokens"},
+	"internal/demo":    {},
+	"internal/mcptest": {},
+}
+
+// allowedModules says who may import what is not ours, by the longest prefix of
+// the import path. Test files are free to use any of it.
+var allowedModules = map[string][]string{
+	"github.com/alecthomas/kong":            {"cmd/mcpx"},
+	"github.com/dlclark/regexp2":            {"internal/executor"},
+	"github.com/itchyny/gojq":               {"internal/jq"},
+	"github.com/kljensen/snowball":          {"internal/search"},
+	"github.com/mark3labs/mcp-go/client":    {"internal/upstream", "internal/mcptest"},
+	"github.com/mark3labs/mcp-go/mcp":       {"internal/upstream", "internal/front", "internal/demo", "internal/mcptest"},
+	"github.com/mark3labs/mcp-go/server":    {"internal/front", "internal/demo", "internal/mcptest"},
+	"github.com/santhosh-tekuri/jsonschema": {"internal/executor"},
+	"github.com/tailscale/hujson":           {"internal/config"},
+	"github.com/tiktoken-go/tokenizer":      {"internal/tokens"},
+	"github.com/toon-format/toon-go":        {"internal/compress"},
+	"golang.org/x/sys":                      {"internal/jq", "internal/proc"},
+	"golang.org/x/text":                     {"internal/executor", "internal/search"},
+}
+
+// TestImports_Direction holds the map over what the code really imports, on
+// every system that mcpx is built for.
+func TestImports_Direction(t *testing.T) {
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		command := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "mcpx/...")
+		command.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
+		var stderr strings.Builder
+		command.Stderr = &stderr
+		out, err := command.Output()
+		if err != nil {
+			t.Fatalf("listing imports for %s: %v\n%s", system, err, stderr.String())
+		}
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		if len(lines) < 15 {
+			t.Fatalf("only %d packages for %s: %q", len(lines), system, lines)
+		}
+		for _, line := range lines {
+			imports := strings.Fields(line)
+			checkImports(t, system, strings.TrimPrefix(imports[0], "mcpx/"), imports[1:])
+		}
+	}
+}
+
+func checkImports(t *testing.T, system, name string, imports []string) {
+	t.Helper()
+	if name == "internal/zzdeps" { // keeps go.mod while packages are being built
+		return
+	}
+	allowed, known := allowedImports[name]
+	if !known {
+		t.Errorf("%s is not in the map: give it a row here and a sentence in the design", name)
+		return
+	}
+	for _, path := range imports {
+		if ours, ok := strings.CutPrefix(path, "mcpx/"); ok {
+			if !slices.Contains(allowed, ours) && !slices.Contains(allowed, "*") || ours == "internal/mcptest" {
+				t.Errorf("%s: %s must not import %s", system, name, ours)
+			}
+			continue
+		}
+		if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") {
+			continue // the standard library
+		}
+		if !slices.Contains(modulesOf(path), name) {
+			t.Errorf("%s: %s must not import %s", system, name, path)
+		}
+	}
+}
+
+// modulesOf is who may import a foreign package.
+func modulesOf(path string) []string {
+	longest := ""
+	for prefix := range allowedModules {
+		if len(prefix) > len(longest) && (path == prefix || strings.HasPrefix(path, prefix+"/")) {
+			longest = prefix
+		}
+	}
+	return allowedModules[longest]
+}

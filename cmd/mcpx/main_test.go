@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// built is the real binary, made once in a folder that TestMain removes.
+var built struct {
+	once sync.Once
+	dir  string
+	path string
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	mcptest.Main()
+	dir, err := os.MkdirTemp("", "mcpx-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "making a folder for the binary:", err)
+		os.Exit(1)
+	}
+	built.dir = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// binary is the path of mcpx, built from this checkout; with the race detector
+// if the test has it.
+func binary(t testing.TB) string {
+	t.Helper()
+	built.once.Do(func() {
+		built.path = filepath.Join(built.dir, "mcpx")
+		if runtime.GOOS == "windows" {
+			built.path += ".exe"
+		}
+		args := []string{"build", "-buildvcs=false", "-o", built.path}
+		if raceEnabled {
+			args = append(args, "-race")
+		}
+		if out, err := exec.Command("go", append(args, "mcpx/cmd/mcpx")...).CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("%w\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatalf("building mcpx: %v", built.err)
+	}
+	return built.path
+}
+
+// home is a user's folder, empty at first, and the environment in it.
+type home struct {
+	dir   string
+	extra []string
+}
+
+func newHome(t testing.TB) *home {
+	t.Helper()
+	name, value := mcptest.Mark()
+	return &home{dir: t.TempDir(), extra: []string{name + "=" + value}}
+}
+
+// env is what a desktop client passes on: almost nothing.
+func (h *home) env() []string {
+	env := []string{
+		"HOME=" + h.dir, "USERPROFILE=" + h.dir,
+		"XDG_CONFIG_HOME=" + filepath.Join(h.dir, "config"),
+		"XDG_CACHE_HOME=" + filepath.Join(h.dir, "cache"),
+		"APPDATA=" + filepath.Join(h.dir, "config"), "LOCALAPPDATA=" + filepath.Join(h.dir, "cache"),
+		"PATH=" + os.Getenv("PATH"), "SYSTEMROOT=" + os.Getenv("SYSTEMROOT"), "TMPDIR=" + h.dir, "TEMP=" + h.dir,
+		// A binary with the race detector sleeps for a second when it exits otherwise.
+		"GORACE=atexit_sleep_ms=0",
+	}
+	return append(env, h.extra...)
+}
+
+// write puts a file into the home and returns its path.
+func (h *home) write(t testing.TB, name, content string) string {
+	t.Helper()
+	path := filepath.Join(h.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// server is an entry of mcpServers.
+type server map[string]any
+
+// fake is the entry of a fake upstream over stdio.
+func fake(t testing.TB, spec mcptest.Spec) server {
+	t.Helper()
+	command, args, env := spec.Stdio(t)
+	return server{"command": command, "args": args, "env": env}
+}
+
+// config writes a config of these servers, and of global keys.
+func (h *home) config(t testing.TB, servers map[string]server, global map[string]any) string {
+	t.Helper()
+	all := map[string]any{"mcpServers": servers}
+	for key, value := range global {
+		all[key] = value
+	}
+	data, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.write(t, "mcpx.json", string(data))
+}
+
+// command is mcpx in this home, in its own process.
+func (h *home) command(t testing.TB, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(binary(t), args...)
+	cmd.Env = h.env()
+	cmd.Dir = h.dir
+	return cmd
+}
+
+// run runs mcpx to its end.
+func (h *home) run(t testing.TB, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := h.command(t, args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, err bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &err
+	failure := cmd.Run()
+	var exit *exec.ExitError
+	if failure != nil && !errors.As(failure, &exit) {
+		t.Fatalf("running mcpx %q: %v", args, failure)
+	}
+	return out.String(), err.String(), cmd.ProcessState.ExitCode()
+}
+
+// lockedBuffer collects what a process writes while the test reads it.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package main
+
+// raceEnabled says that the test was built with the race detector.
+const raceEnabled = false
