@@ -118,6 +118,7 @@ func TestRunner_Memory(t *testing.T) {
 		`def f: 1 + f; f`,
 		`reduce range(1e9) as $i ([]; . + ["a" * 1e6])`,
 		`.[5e8] = 1`,
+		`reduce range(1e6) as $i (0; [.]) | tojson`, // the stack
 	} {
 		t.Run(filter, func(t *testing.T) {
 			warm(t, r)

@@ -117,9 +117,10 @@ func New(l Limits) *Runner {
 
 // Run applies filter to input, which is one JSON value, and returns what the filter
 // puts out: any number of values, none included. They share one buffer that is the
-// caller's. With an error there are none, also if it came after some. The error is a *FilterError, a *LimitError, ErrClosed, ctx.Err(), or says
-// that the input is no JSON or that a worker could not be started. The end of ctx kills
-// the worker, which costs the next Run a start.
+// caller's. With an error there are none, also if it came after some. The error is a
+// *FilterError, a *LimitError, ErrClosed, ctx.Err(), or says that the input is no JSON
+// or that a worker could not be started. The end of ctx kills the worker, which costs
+// the next Run a start.
 func (r *Runner) Run(ctx context.Context, filter string, input []byte) ([]json.RawMessage, error) {
 	if len(filter) > maxFilter {
 		return nil, &FilterError{Message: fmt.Sprintf("the filter is longer than %s", size(maxFilter))}
