@@ -7,9 +7,14 @@ import (
 
 // Apply makes the registry one of these servers: those whose definition is
 // unchanged go on undisturbed, with their open calls; the others are stopped
-// and started. visible replaces the filter. It waits for the stopped ones.
+// and started. visible replaces the filter. It waits for the stopped ones. After
+// Close it does nothing.
 func (r *Registry) Apply(servers []Server, visible func(server string, tool *catalog.Tool) bool) {
 	r.mu.Lock()
+	if r.ended {
+		r.mu.Unlock()
+		return
+	}
 	next := make(map[string]*entry, len(servers))
 	var begin, end []*upstream.Upstream
 	for _, server := range servers {
@@ -40,10 +45,10 @@ func (r *Registry) Apply(servers []Server, visible func(server string, tool *cat
 		}
 	}
 	r.entries, r.visible = next, visible
-	r.mu.Unlock()
 	for _, u := range begin {
 		u.Start()
 	}
+	r.mu.Unlock()
 	r.publish()
 	closeAll(end, 0)
 }

@@ -32,6 +32,13 @@ type record struct {
 	tools []catalog.Tool
 }
 
+// says reports whether two records of one server are the same. Catalogues that
+// are equal are one slice (see [upstream.Status]).
+func (r *record) says(other *record) bool {
+	return r.Protocol == other.Protocol && r.Modern == other.Modern && r.Title == other.Title &&
+		r.Version == other.Version && r.Instructions == other.Instructions && sameTools(r.tools, other.tools)
+}
+
 // Key makes a cache key out of what defines a server. The parts may be secret:
 // only their digest is used.
 func Key(parts ...string) string {

@@ -26,12 +26,15 @@ type clientSession struct {
 }
 
 // clientUpstream returns the client's own session with a server, opening it
-// with the first call. release ends the use.
+// with the first call. release ends the use. u is nil after Close.
 func (r *Registry) clientUpstream(e *entry, client Client) (u *upstream.Upstream, release func()) {
 	key := clientKey{e.server.Spec.Name, client.ID}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.clients[key]
+	if c == nil && r.ended {
+		return nil, nil
+	}
 	if c == nil {
 		spec := e.server.Spec
 		spec.NoCatalogue = true

@@ -55,6 +55,7 @@ type Registry struct {
 	snapshot atomic.Pointer[catalog.Snapshot]
 
 	mu      sync.Mutex
+	ended   bool // Close has begun: nothing is started any more
 	entries map[string]*entry
 	clients map[clientKey]*clientSession
 	visible func(server string, tool *catalog.Tool) bool
@@ -77,7 +78,7 @@ type entry struct {
 	cached   *record            // from disk, until the server itself was heard
 	last     catalog.Server     // of the last snapshot, reused while unchanged
 	lastTool []catalog.Tool     // the unfiltered tools that last was made from
-	saved    []catalog.Tool     // what the cache file has
+	saved    *record            // what the cache file has
 }
 
 // New makes a registry of these servers. What the cache knows of them is in the
@@ -138,6 +139,7 @@ func (r *Registry) Close(within time.Duration) {
 		close(r.stop)
 		r.loops.Wait()
 		r.mu.Lock()
+		r.ended = true
 		var all []*upstream.Upstream
 		for _, e := range r.entries {
 			if e.upstream != nil {
@@ -283,18 +285,15 @@ func (r *Registry) filter(server string, tools []catalog.Tool) []catalog.Tool {
 // save keeps the catalogue of a server on disk when it has changed.
 func (r *Registry) save(e *entry) {
 	status := e.upstream.Status()
-	if !status.Known || (e.saved != nil && sameTools(status.Tools, e.saved)) {
-		return
-	}
-	e.saved = status.Tools
-	if e.saved == nil {
-		e.saved = []catalog.Tool{}
-	}
 	rec := &record{
 		Protocol: status.Protocol, Modern: status.Modern,
 		Title: status.Title, Version: status.Version, Instructions: status.Instructions,
 		tools: status.Tools,
 	}
+	if !status.Known || (e.saved != nil && e.saved.says(rec)) {
+		return
+	}
+	e.saved = rec
 	if err := r.cache.save(e.server.Key, rec); err != nil {
 		r.log.Warn("keeping the catalogue", "server", e.server.Spec.Name, "err", err)
 	}
@@ -380,6 +379,9 @@ func (r *Registry) Call(ctx context.Context, server string, client Client, call 
 		return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: e.server.Fault}
 	case e.server.PerClient && client.ID != "":
 		u, release := r.clientUpstream(e, client)
+		if u == nil {
+			return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: "mcpx is shutting down"}
+		}
 		defer release()
 		return u.Call(ctx, call)
 	}

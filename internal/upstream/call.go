@@ -15,7 +15,8 @@ var errIdle = errors.New("no progress")
 
 // Call calls a tool and returns the raw result. It ends within the call's
 // timeout, whatever the upstream does. Errors: *RPCError, *UnavailableError,
-// *LostError, *TimeoutError, *TooLargeError, *BusyError, or ctx's own.
+// *LostError, *TimeoutError, *TooLargeError, *BusyError, *AnswerError, or ctx's
+// own.
 func (u *Upstream) Call(ctx context.Context, c Call) (json.RawMessage, error) {
 	timeout := u.spec.CallTimeout
 	if c.Timeout > 0 {
@@ -123,22 +124,38 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	if errors.As(err, &large) {
 		return large, false
 	}
-	sent := !errors.Is(err, errNotSent) && !errors.Is(err, errGone)
+	var answer *AnswerError
+	if errors.As(err, &answer) {
+		return answer, false
+	}
+	var status *statusError
+	refused := errors.As(err, &status) && status.refused()
+	sent := !errors.Is(err, errNotSent) && !errors.Is(err, errGone) && !refused
 	select {
 	case <-s.link.done():
-		fresh = true
 		if cause := s.link.cause(); cause != nil {
 			err = cause
 		}
+		return u.lostError(err, sent), true
 	default:
-		// An HTTP server that cannot be reached or answered with an error has
-		// no session that could be lost; the next health check tells more.
-		if !sent && s.spec.Type == HTTP {
-			err = errors.New(u.spec.clean(unwrapNotSent(err).Error(), 300))
-			return &UnavailableError{State: catalog.Unavailable, Reason: err.Error()}, false
-		}
 	}
-	return &LostError{Reason: u.spec.clean(unwrapNotSent(err).Error(), 600), MayHaveRun: sent}, fresh
+	if _, ok := s.link.(*httpLink); !ok {
+		return u.lostError(err, sent), false
+	}
+	// Over HTTP each request has a connection of its own, and the session lives
+	// on; the next health check tells more.
+	if !sent {
+		e := &UnavailableError{State: catalog.Unavailable, Reason: u.spec.clean(unwrapNotSent(err).Error(), 300)}
+		if refused {
+			e.RetryAfter = status.retryAfter
+		}
+		return e, false
+	}
+	return u.lostError(err, sent), status == nil
+}
+
+func (u *Upstream) lostError(err error, sent bool) error {
+	return &LostError{Reason: u.spec.clean(unwrapNotSent(err).Error(), 600), MayHaveRun: sent}
 }
 
 // unwrapNotSent leaves out the mark, which is no text for a reader.

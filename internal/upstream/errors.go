@@ -67,6 +67,12 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the answer is over the limit of %d bytes", e.Limit)
 }
 
+// AnswerError says that the upstream answered with something that is no answer
+// of MCP. The call may have been executed.
+type AnswerError struct{ Reason string }
+
+func (e *AnswerError) Error() string { return e.Reason }
+
 // BusyError says that no place among the concurrent calls came free in time.
 type BusyError struct{ Limit int }
 

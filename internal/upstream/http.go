@@ -33,12 +33,18 @@ type httpLink struct {
 
 	ctx       context.Context // ends with close; parent of the streams that listen
 	cancel    context.CancelFunc
+	calls     context.Context // ends when open calls are given up
+	drop      context.CancelFunc
 	streams   sync.WaitGroup
 	ended     chan struct{}
 	endOnce   sync.Once
 	endCause  atomic.Pointer[error]
 	closeOnce sync.Once
 }
+
+// goneGrace is how long the other calls on a session may go on after the server
+// has said that it does not know it any more.
+const goneGrace = 2 * time.Second
 
 // newHTTPClient makes the client of one upstream. Redirects stay on the host
 // and keep the method; others are refused, as they would carry the configured
@@ -68,11 +74,10 @@ func newHTTPClient(spec *Spec) *http.Client {
 }
 
 func newHTTPLink(spec *Spec, in incoming) *httpLink {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &httpLink{
-		spec: spec, in: in, url: spec.URL, client: newHTTPClient(spec),
-		ctx: ctx, cancel: cancel, ended: make(chan struct{}),
-	}
+	l := &httpLink{spec: spec, in: in, url: spec.URL, client: newHTTPClient(spec), ended: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.calls, l.drop = context.WithCancel(context.Background())
+	return l
 }
 
 func (l *httpLink) done() <-chan struct{} { return l.ended }
@@ -88,7 +93,34 @@ func (l *httpLink) fail(err error) {
 	l.endOnce.Do(func() {
 		l.endCause.Store(&err)
 		close(l.ended)
+		if errors.Is(err, errGone) {
+			// The other open calls hear the same from the server, and then know
+			// that they were not executed.
+			time.AfterFunc(goneGrace, l.drop)
+			return
+		}
+		l.drop()
 	})
+}
+
+// bound is ctx, ended with the link as well.
+func (l *httpLink) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(l.calls, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// over says why a request came to nothing: its caller is gone, the link ended,
+// else err. That the link ended says nothing of whether this request was
+// executed, so the cause is not passed on as an error that would.
+func (l *httpLink) over(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case l.calls.Err() != nil:
+		return errors.New(l.cause().Error())
+	}
+	return err
 }
 
 // post sends one message. sent is false if it surely did not reach the server.
@@ -126,14 +158,12 @@ func (l *httpLink) setHeaders(req *http.Request, header http.Header) {
 	}
 }
 
-func (l *httpLink) request(ctx context.Context, r request) (wire.Message, error) {
+func (l *httpLink) request(parent context.Context, r request) (wire.Message, error) {
+	ctx, cancel := l.bound(parent)
+	defer cancel()
 	resp, sent, err := l.post(ctx, l.url, r.message, r.header)
 	if err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		} else {
-			err = l.explain(err)
-		}
+		err = l.over(parent, l.explain(err))
 		if !sent {
 			return wire.Message{}, fmt.Errorf("%w: %w", errNotSent, err)
 		}
@@ -141,8 +171,8 @@ func (l *httpLink) request(ctx context.Context, r request) (wire.Message, error)
 	}
 	defer resp.Body.Close()
 	message, err := l.answer(resp, r)
-	if err != nil && ctx.Err() != nil {
-		return wire.Message{}, ctx.Err()
+	if err != nil {
+		return wire.Message{}, l.over(parent, err)
 	}
 	if err == nil && r.method == "initialize" && message.Error == nil {
 		if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
@@ -175,7 +205,7 @@ func (l *httpLink) answer(resp *http.Response, r request) (wire.Message, error) 
 	case media == "application/json" || media == "":
 		return l.plain(resp, r)
 	}
-	return wire.Message{}, fmt.Errorf("the server answered %s with content type %q, which is not MCP; is the URL right?", resp.Status, l.spec.clean(media, 80))
+	return wire.Message{}, &AnswerError{Reason: fmt.Sprintf("the server answered %s with content type %q, which is not MCP; is the URL right?", resp.Status, l.spec.clean(media, 80))}
 }
 
 // plain reads an answer that is one JSON body. With an error status only a
@@ -210,7 +240,7 @@ func (l *httpLink) plain(resp *http.Response, r request) (wire.Message, error) {
 	if resp.StatusCode >= 300 {
 		return wire.Message{}, l.statusText(resp, body)
 	}
-	return wire.Message{}, errors.New("the answer is no JSON-RPC response to the request")
+	return wire.Message{}, &AnswerError{Reason: "the answer is no JSON-RPC response to the request"}
 }
 
 // streamed reads the events of one response until the answer to r. What comes
@@ -272,7 +302,7 @@ func (l *httpLink) statusText(resp *http.Response, body []byte) error {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		target := "elsewhere"
 		if to, err := resp.Location(); err == nil {
-			target = to.Scheme + "://" + to.Host
+			target = to.Scheme + "://" + to.Host + to.Path
 		}
 		e.text += ", a redirect to " + l.spec.clean(target, 200) + " that is not followed; put the final address into url"
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
@@ -300,6 +330,12 @@ type statusError struct {
 }
 
 func (e *statusError) Error() string { return e.text }
+
+// refused reports whether the request was surely not executed: it was sent
+// elsewhere, or refused for what it is. A gateway's error says nothing of that.
+func (e *statusError) refused() bool {
+	return e.code >= 300 && e.code < 500 && e.code != http.StatusRequestTimeout
+}
 
 func (l *httpLink) notify(ctx context.Context, message []byte) error {
 	resp, _, err := l.post(ctx, l.url, message, nil)

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -22,6 +23,8 @@ type link interface {
 	// done is closed when the link is of no more use; cause says why.
 	done() <-chan struct{}
 	cause() error
+	// fail makes the link of no more use, for that reason, if it was of any.
+	fail(err error)
 	// close ends the link and everything it started. Idempotent.
 	close()
 }
@@ -100,10 +103,13 @@ func (m *mux) resolve(id int64, a answer) bool {
 // it is that one.
 func (m *mux) resolveLarge(large *wire.TooLargeError) {
 	a := answer{err: &TooLargeError{Limit: large.Limit}}
-	for _, text := range []string{string(large.Head), string(large.Tail)} {
-		if id, ok := idNear(text); ok && m.resolve(id, a) {
-			return
-		}
+	id, ours, ok := idAtEdge(large)
+	if !ours {
+		return
+	}
+	if ok {
+		m.resolve(id, a)
+		return
 	}
 	m.mu.Lock()
 	only := int64(-1)
@@ -118,22 +124,34 @@ func (m *mux) resolveLarge(large *wire.TooLargeError) {
 	}
 }
 
-// idNear finds `"id": N` in a piece of a message. A member of that name inside
-// the result can be mistaken for it; then at worst a request of ours with that
-// number fails too.
-func idNear(text string) (int64, bool) {
-	const key = `"id":`
-	at := strings.Index(text, key)
+// idAtEdge reads the id of a message of which only the edges are left. Members
+// of that name deeper down do not count: before the large member the object is
+// whole up to there, behind it only flat members and the end may follow.
+// ours is false for what is no answer but a request or notification.
+func idAtEdge(large *wire.TooLargeError) (id int64, ours, ok bool) {
+	ours = true
+	read := func(text []byte) error {
+		return wire.Fields(text, func(key string, value []byte) bool {
+			switch key {
+			case "id":
+				id, ok = ownID(value)
+			case "method":
+				ours = false
+			}
+			return true
+		})
+	}
+	if _ = read(large.Head); ok || !ours {
+		return id, ours, ok && ours
+	}
+	at := bytes.LastIndex(large.Tail, []byte(`"id"`))
 	if at < 0 {
-		return 0, false
+		return 0, true, false
 	}
-	digits := strings.TrimLeft(text[at+len(key):], " \"")
-	end := 0
-	for end < len(digits) && digits[end] >= '0' && digits[end] <= '9' {
-		end++
+	if read(append([]byte{'{'}, large.Tail[at:]...)) != nil {
+		return 0, true, false
 	}
-	id, err := strconv.ParseInt(digits[:end], 10, 64)
-	return id, err == nil
+	return id, ours, ok && ours
 }
 
 // fail ends the mux: every open request and every later one gets err.
@@ -178,9 +196,10 @@ func (m *mux) deliver(data []byte, in incoming) bool {
 	return false
 }
 
-// ownID reads an id of ours in a response. Some servers send it back as a string.
+// ownID reads an id of ours in a response. Some servers send it back as a
+// string, others as a number with a fraction.
 func ownID(raw json.RawMessage) (int64, bool) {
-	text := strings.Trim(string(raw), `"`)
+	text := strings.TrimSuffix(strings.Trim(string(raw), `"`), ".0")
 	id, err := strconv.ParseInt(text, 10, 64)
 	return id, err == nil
 }

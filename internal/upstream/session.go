@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -39,21 +41,27 @@ type session struct {
 	listChanged chan struct{} // holds one: a storm is one refresh
 
 	mu       sync.Mutex
-	progress map[int64]func(params json.RawMessage)
+	progress map[int64]*progressSink
+	closed   bool
 	// headerTools are the tools whose arguments are mirrored into HTTP headers
 	// (SEP-2243), modern HTTP only.
 	headerTools map[string]*mcp.Tool
 
 	replies chan struct{} // bounds the answers to server requests under way
+	// notes are the messages without an answer that are under way; quit ends them.
+	notes   sync.WaitGroup
+	noteCtx context.Context
+	quit    context.CancelFunc
 }
 
 func newSession(spec *Spec) *session {
 	s := &session{
 		spec:        spec,
 		listChanged: make(chan struct{}, 1),
-		progress:    make(map[int64]func(json.RawMessage)),
+		progress:    make(map[int64]*progressSink),
 		replies:     make(chan struct{}, 16),
 	}
+	s.noteCtx, s.quit = context.WithCancel(context.Background())
 	info, _ := json.Marshal(s.clientInfo())
 	s.preamble = append([]byte(`"`+mcp.MetaKeyProtocolVersion+`":"`+modernVersion+`","`+mcp.MetaKeyClientCapabilities+`":{},"`+mcp.MetaKeyClientInfo+`":`), info...)
 	return s
@@ -78,11 +86,71 @@ func open(ctx context.Context, spec *Spec, framing wire.Framing) (*session, erro
 	if err == nil {
 		return s, nil
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		err = s.silence()
+	default:
+		err = s.ended(err)
+	}
+	s.close()
+	return nil, err
+}
+
+// noteTime bounds the sending of a message that nobody waits for, notePatience
+// how long the end of a session waits for those over HTTP.
+const (
+	noteTime     = 5 * time.Second
+	notePatience = 300 * time.Millisecond
+)
+
+// note sends a message without an answer in the background. It ends with the
+// message sent, after noteTime, or with close, which waits for it.
+func (s *session) note(message []byte, done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		done()
+		return
+	}
+	s.notes.Go(func() {
+		defer done()
+		ctx, cancel := context.WithTimeout(s.noteCtx, noteTime)
+		defer cancel()
+		if err := s.link.notify(ctx, message); err != nil {
+			s.spec.Logger.Debug("sending a notification", "err", err)
+		}
+	})
+}
+
+// close ends the session and everything it started. Cancellations that are under
+// way over HTTP may still arrive; a process needs none, it is ended.
+func (s *session) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	if _, ok := s.link.(*stdioLink); !ok {
+		timer := time.AfterFunc(notePatience, s.quit)
+		s.notes.Wait()
+		timer.Stop()
 	}
 	s.link.close()
-	return nil, err
+	s.quit()
+	s.notes.Wait()
+}
+
+// ended is err, or what a process said at its end where that is the cause.
+func (s *session) ended(err error) error {
+	if l, ok := s.link.(*stdioLink); ok {
+		select {
+		case <-l.ended:
+			if last := l.lastWords(); last != nil {
+				return last
+			}
+			return l.cause()
+		default:
+		}
+	}
+	return err
 }
 
 // silence says why a handshake came to no end: what the link knows, else that
@@ -328,9 +396,18 @@ func (s *session) doID(ctx context.Context, id int64, method string, params []by
 		return nil, err
 	}
 	if answer.Error != nil {
-		return nil, rpcError(answer.Error)
+		return nil, rpcError(validText(answer.Error))
 	}
-	return answer.Result, nil
+	return validText(answer.Result), nil
+}
+
+// validText replaces what is no UTF-8: JSON decoders let it pass, and our
+// clients need not.
+func validText(raw json.RawMessage) json.RawMessage {
+	if utf8.Valid(raw) {
+		return raw
+	}
+	return bytes.ToValidUTF8(raw, []byte("\ufffd"))
 }
 
 func rpcError(raw json.RawMessage) error {
@@ -340,7 +417,11 @@ func rpcError(raw json.RawMessage) error {
 		Data    json.RawMessage `json:"data"`
 	}
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return &RPCError{Message: "an error that is not JSON-RPC's", Data: raw}
+		e := &RPCError{Message: "an error that is not JSON-RPC's"}
+		if json.Valid(raw) {
+			e.Data = raw
+		}
+		return e
 	}
 	code, _ := e.Code.Int64()
 	return &RPCError{Code: code, Message: e.Message, Data: e.Data}
@@ -352,12 +433,8 @@ func (s *session) cancelled(id int64, reason string) {
 	if _, ok := s.link.(*httpLink); ok && s.modern {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	message := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%q}}`, id, reason)
-	if err := s.link.notify(ctx, message); err != nil {
-		s.spec.Logger.Debug("cancelling upstream request", "err", err)
-	}
+	message := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%s}}`, id, wire.AppendQuoted(nil, reason))
+	s.note(message, func() {})
 }
 
 // incoming takes what the server sends on its own. It runs in a reader.
@@ -388,13 +465,7 @@ func (s *session) reply(m wire.Message) {
 	default:
 		return
 	}
-	// Ends when the answer is written, or after 5 s.
-	go func() {
-		defer func() { <-s.replies }()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = s.link.notify(ctx, message)
-	}()
+	s.note(message, func() { <-s.replies })
 }
 
 func (s *session) progressed(params json.RawMessage) {
@@ -409,22 +480,41 @@ func (s *session) progressed(params json.RawMessage) {
 		return
 	}
 	s.mu.Lock()
-	notify := s.progress[id]
+	sink := s.progress[id]
 	s.mu.Unlock()
-	if notify != nil {
-		notify(append(json.RawMessage(nil), params...))
+	if sink != nil {
+		sink.take(bytes.ToValidUTF8(append(json.RawMessage(nil), params...), []byte("\ufffd")))
+	}
+}
+
+// progressSink is where the progress of one request goes, until it is closed.
+type progressSink struct {
+	mu     sync.Mutex
+	closed bool
+	f      func(json.RawMessage)
+}
+
+func (p *progressSink) take(params json.RawMessage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.f(params)
 	}
 }
 
 // onProgress registers f for the progress of request id; the func it returns
-// takes it back.
+// takes it back: f is not called any more, nor still running, when it returns.
 func (s *session) onProgress(id int64, f func(json.RawMessage)) func() {
+	sink := &progressSink{f: f}
 	s.mu.Lock()
-	s.progress[id] = f
+	s.progress[id] = sink
 	s.mu.Unlock()
 	return func() {
 		s.mu.Lock()
 		delete(s.progress, id)
 		s.mu.Unlock()
+		sink.mu.Lock()
+		sink.closed = true
+		sink.mu.Unlock()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -116,6 +117,8 @@ func (s Spec) withDefaults() Spec {
 	if s.Health.Threshold <= 0 {
 		s.Health.Threshold = 2
 	}
+	// The longer ones first: one may be a part of another.
+	s.Secrets = slices.SortedFunc(slices.Values(s.Secrets), func(a, b string) int { return len(b) - len(a) })
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}

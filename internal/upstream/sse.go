@@ -68,7 +68,14 @@ func dialSSE(ctx context.Context, spec *Spec, in incoming) (*sseLink, error) {
 	go func() {
 		defer l.reading.Done()
 		defer resp.Body.Close()
-		l.fail(fmt.Errorf("the event stream ended: %w", l.pump(reader, in)))
+		err := l.pump(reader, in)
+		if !errors.Is(err, io.EOF) {
+			err = fmt.Errorf("the event stream broke: %w", l.http.explain(err))
+		} else {
+			err = errors.New("the event stream ended")
+		}
+		l.fail(err)
+		l.http.fail(err)
 	}()
 	return l, nil
 }
@@ -128,12 +135,12 @@ func (l *sseLink) request(ctx context.Context, r request) (wire.Message, error) 
 	return l.wait(ctx, r.id, ch)
 }
 
-func (l *sseLink) post(ctx context.Context, message []byte) error {
+func (l *sseLink) post(parent context.Context, message []byte) error {
+	ctx, cancel := l.http.bound(parent)
+	defer cancel()
 	resp, sent, err := l.http.post(ctx, l.endpoint, message, nil)
 	if err != nil {
-		if ctx.Err() == nil {
-			err = l.http.explain(err)
-		}
+		err = l.http.over(parent, l.http.explain(err))
 		if !sent {
 			return fmt.Errorf("%w: %w", errNotSent, err)
 		}
@@ -144,7 +151,7 @@ func (l *sseLink) post(ctx context.Context, message []byte) error {
 	if resp.StatusCode >= 300 {
 		status := l.http.statusError(resp)
 		if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest {
-			l.fail(status)
+			l.fail(errors.New(status.Error())) // to the others, which may have run
 		}
 		return status
 	}

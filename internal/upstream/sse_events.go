@@ -18,8 +18,9 @@ type event struct {
 // eventReader reads server-sent events. An event over the limit is skipped and
 // reported as a *wire.TooLargeError; reading goes on behind it.
 type eventReader struct {
-	r     *bufio.Reader
-	limit int64
+	r       *bufio.Reader
+	limit   int64
+	started bool
 }
 
 func newEventReader(r io.Reader, limit int64) *eventReader {
@@ -34,6 +35,10 @@ func (e *eventReader) next() (event, error) {
 	seen := false
 	for {
 		line, tooLong, err := e.line()
+		if !e.started && len(line) > 0 {
+			e.started = true
+			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+		}
 		if tooLong != nil {
 			large, seen = tooLong, true
 			if err == nil {
@@ -74,7 +79,8 @@ func (ev *event) field(line []byte, limit int64, large **wire.TooLargeError) {
 		}
 	case "data":
 		if int64(len(ev.data)+len(value)) > limit {
-			*large = &wire.TooLargeError{Limit: limit}
+			whole := append(ev.data, value...)
+			*large = &wire.TooLargeError{Limit: limit, Head: whole[:min(4<<10, len(whole))], Tail: whole[max(0, len(whole)-4<<10):]}
 			return
 		}
 		if ev.data == nil {
@@ -98,7 +104,10 @@ func (e *eventReader) line() ([]byte, *wire.TooLargeError, error) {
 			large.Tail = append(large.Tail, part...)
 			large.Tail = large.Tail[max(0, len(large.Tail)-edge):]
 		case int64(len(line)+len(part)) > e.limit+16:
-			large = &wire.TooLargeError{Limit: e.limit, Head: bytes.Clone(line[:min(edge, len(line))])}
+			line = append(line, part...)
+			head := bytes.TrimLeft(bytes.TrimPrefix(line, []byte("data:")), " ")
+			large = &wire.TooLargeError{Limit: e.limit, Head: bytes.Clone(head[:min(edge, len(head))])}
+			large.Tail = bytes.Clone(line[max(0, len(line)-edge):])
 			line = nil
 		default:
 			line = append(line, part...)

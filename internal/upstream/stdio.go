@@ -18,13 +18,17 @@ import (
 // for both.
 type stdioLink struct {
 	*mux
-	spec    *Spec
-	in      incoming
-	writer  *wire.Writer
-	queue   chan *frame
-	stop    func() // ends the process or the in-process server, waits for it
-	failure func(err error) error
+	spec   *Spec
+	in     incoming
+	writer *wire.Writer
+	queue  chan *frame
+	stop   func() // ends the process or the in-process server, waits for it
+	// failure says why the server is gone; it waits for the last words of a
+	// process, at most so long.
+	failure func(err error, patience time.Duration) error
 	tail    func() string // the end of stderr; nil for a server in this process
+	broken  error         // what ended the reader; valid once gone is closed
+	gone    chan struct{}
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -36,8 +40,15 @@ type stdioLink struct {
 type frame struct {
 	message []byte
 	taken   atomic.Bool
-	written chan error // buffered
+	written chan error // buffered; nothing comes after a failure, which ends the link
 }
+
+const (
+	// callPatience is how long open calls wait to be told how the process ended,
+	// exitPatience how long the supervisor waits for it.
+	callPatience = 20 * time.Millisecond
+	exitPatience = 500 * time.Millisecond
+)
 
 // queueLength bounds the frames that wait for a child that does not read. Each
 // of them is a call that waits anyway.
@@ -56,16 +67,16 @@ func startProcess(spec *Spec, framing wire.Framing, in incoming) (*stdioLink, er
 	l := newStdioLink(spec, process.Stdin(), framing, in)
 	l.tail = process.StderrTail
 	l.stop = func() { _ = process.Close(context.Background(), spec.grace()) }
-	l.failure = func(err error) error { return exitError(spec, process, err) }
+	l.failure = func(err error, patience time.Duration) error { return exitError(spec, process, err, patience) }
 	l.start(process.Stdout())
 	return l, nil
 }
 
 // exitError says why a child is gone, with the last lines of its stderr.
-func exitError(spec *Spec, process *proc.Process, err error) error {
+func exitError(spec *Spec, process *proc.Process, err error, patience time.Duration) error {
 	// The end of stdout and the end of the process come close together, in
 	// either order.
-	timer := time.NewTimer(500 * time.Millisecond)
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-process.Done():
@@ -127,7 +138,7 @@ func startInProcess(spec *Spec, in incoming) *stdioLink {
 		_ = fromServer.Close()
 		<-ended
 	}
-	l.failure = func(err error) error { return fmt.Errorf("the server ended: %w", err) }
+	l.failure = func(err error, _ time.Duration) error { return fmt.Errorf("the server ended: %w", err) }
 	l.start(fromServer)
 	return l
 }
@@ -138,6 +149,7 @@ func newStdioLink(spec *Spec, w io.Writer, framing wire.Framing, in incoming) *s
 		writer:  wire.NewWriter(w, framing),
 		queue:   make(chan *frame, queueLength),
 		closing: make(chan struct{}),
+		gone:    make(chan struct{}),
 	}
 }
 
@@ -166,7 +178,10 @@ func (l *stdioLink) read(r io.Reader) {
 			continue
 		}
 		if err != nil {
-			l.fail(l.failure(err))
+			// Whoever waits for an answer hears of it at once.
+			l.fail(l.failure(err, callPatience))
+			l.broken = err
+			close(l.gone)
 			return
 		}
 		if reader.Framing() == wire.ContentLength && !l.spec.NewlineOnly {
@@ -189,7 +204,13 @@ func (l *stdioLink) write() {
 			if !f.taken.CompareAndSwap(false, true) {
 				continue
 			}
-			f.written <- l.writer.Write(f.message)
+			err := l.writer.Write(f.message)
+			if err != nil {
+				// The reader mostly knows more, and is about to say it.
+				l.fail(l.failure(fmt.Errorf("writing to stdin: %w", err), exitPatience))
+				return
+			}
+			f.written <- nil
 		case <-l.closing:
 			return
 		case <-l.ended:
@@ -214,6 +235,7 @@ func (l *stdioLink) send(ctx context.Context, message []byte) error {
 		return err
 	case <-ctx.Done():
 		if f.taken.CompareAndSwap(false, true) {
+			f.message = nil // it stays in the queue of a child that does not read
 			return fmt.Errorf("%w: %w", errNotSent, ctx.Err())
 		}
 		return ctx.Err()
@@ -239,6 +261,17 @@ func (l *stdioLink) request(ctx context.Context, r request) (wire.Message, error
 
 func (l *stdioLink) notify(ctx context.Context, message []byte) error {
 	return l.send(ctx, message)
+}
+
+// lastWords is why the link ended, in full: for the state of the server, which
+// can wait longer than a call.
+func (l *stdioLink) lastWords() error {
+	select {
+	case <-l.gone:
+		return l.failure(l.broken, exitPatience)
+	default:
+		return nil
+	}
 }
 
 func (l *stdioLink) close() {

@@ -1,10 +1,12 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -28,7 +30,7 @@ const (
 // supervise owns the session: it connects, watches, and connects again, until
 // ctx ends.
 func (u *Upstream) supervise(ctx context.Context) {
-	pause := time.Duration(0)
+	pause := time.Duration(0) // after failed attempts
 	var losses []time.Time
 	loop := "" // what the agent is told while a crash loop lasts
 	spec, framing := u.spec, wire.Newline
@@ -40,7 +42,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 		s, err := u.connect(ctx, &spec, framing, loop)
 		if ctx.Err() != nil {
 			if s != nil {
-				s.link.close()
+				s.close()
 			}
 			return
 		}
@@ -56,30 +58,41 @@ func (u *Upstream) supervise(ctx context.Context) {
 			u.pause(ctx, wait)
 			continue
 		}
-		spec.Legacy = !s.modern
+		spec.Legacy, pause = !s.modern, 0
 		err = u.watch(ctx, s, loop != "")
-		s.link.close()
 		if ctx.Err() != nil {
+			s.close()
 			return
 		}
+		// Open calls end now; to end the process can take a while.
+		s.link.fail(err)
+		err = s.ended(err)
 		now := time.Now()
 		losses = append(recent(losses, now), now)
-		if now.Sub(began) > loopWindow {
-			pause = 0
-		}
-		// A first crash restarts at once.
-		wait := time.Duration(0)
-		if len(losses) > 1 {
-			pause = min(max(2*pause, firstPause), longPause)
-			wait = jitter(pause)
-		}
+		wait := restartPause(len(losses))
 		if loop = ""; len(losses) >= loopLosses {
-			wait = max(wait, loopPause)
 			loop = fmt.Sprintf("crash loop, %d losses within a minute: ", len(losses)) + u.spec.clean(err.Error(), 800)
 		}
 		u.lost(err, loop, wait)
+		s.close()
 		u.pause(ctx, wait)
 	}
+}
+
+// restartPause is the pause after so many losses within the loop's window. A
+// first crash restarts at once.
+func restartPause(losses int) time.Duration {
+	if losses <= 1 {
+		return 0
+	}
+	pause := longPause
+	if doublings := losses - 2; doublings < 10 {
+		pause = min(firstPause<<doublings, longPause)
+	}
+	if losses >= loopLosses {
+		pause = max(pause, loopPause)
+	}
+	return jitter(pause)
 }
 
 // recent drops the losses that lie before the window.
@@ -125,8 +138,10 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 		if tools, faults, err = s.listTools(ctx); err != nil {
 			if parent.Err() == nil && ctx.Err() != nil {
 				err = errors.New("no answer to tools/list within " + spec.ConnectTimeout.String())
+			} else {
+				err = s.ended(err)
 			}
-			s.link.close()
+			s.close()
 			return nil, err
 		}
 	}
@@ -147,10 +162,20 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 		st.Protocol, st.Modern, st.Took = s.version, s.modern, time.Since(began)
 		st.Title, st.Version, st.Instructions = s.title, s.release, s.instructions
 		if !spec.NoCatalogue {
-			st.Tools, st.Known, st.Faults = tools, true, faults
+			st.list(tools, faults)
 		}
 	})
 	return s, nil
+}
+
+// list takes over a catalogue. One that says the same as the last leaves the
+// old slice in place, by which others see that nothing changed.
+func (st *Status) list(tools []catalog.Tool, faults []string) {
+	same := func(a, b catalog.Tool) bool { return bytes.Equal(a.Raw, b.Raw) }
+	if !st.Known || !slices.EqualFunc(st.Tools, tools, same) {
+		st.Tools = tools
+	}
+	st.Known, st.Faults = true, faults
 }
 
 // failed publishes a failed attempt and returns the wait until the next.
@@ -288,7 +313,7 @@ func (u *Upstream) relist(ctx context.Context, s *session) error {
 		}
 		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.clean(err.Error(), 300))
 	} else {
-		u.update(func(st *Status) { st.Tools, st.Known, st.Faults = tools, true, faults })
+		u.update(func(st *Status) { st.list(tools, faults) })
 	}
 	timer := time.NewTimer(max(0, relistPause-time.Since(began)))
 	defer timer.Stop()

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -116,17 +115,12 @@ func (s *session) call(ctx context.Context, c Call) (json.RawMessage, error) {
 	result, err := s.doID(ctx, id, "tools/call", params, header)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, errNotSent) {
-			// Off the caller's path: a server that does not read must not hold
-			// it up. Ends after 5 s at the latest.
-			go s.cancelled(id, context.Cause(ctx).Error())
+			s.cancelled(id, context.Cause(ctx).Error())
 		}
 		return nil, err
 	}
 	if !json.Valid(result) {
-		return nil, errors.New("the result is not valid JSON")
-	}
-	if !utf8.Valid(result) {
-		result = bytes.ToValidUTF8(result, []byte("\ufffd"))
+		return nil, &AnswerError{Reason: "the result is not valid JSON"}
 	}
 	return result, nil
 }

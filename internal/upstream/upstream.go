@@ -44,9 +44,9 @@ type Upstream struct {
 	changed chan struct{} // closed and replaced at each change of status or session
 	succeed time.Time     // the last success of any call
 
-	places chan struct{} // a place for each concurrent call; nil = no limit
-	kick   chan struct{} // holds one: try again now
-	cancel context.CancelFunc
+	places chan struct{}      // a place for each concurrent call; nil = no limit
+	kick   chan struct{}      // holds one: try again now
+	cancel context.CancelFunc // nil before Start
 	ended  chan struct{}
 }
 
@@ -57,7 +57,6 @@ func New(spec Spec) *Upstream {
 		changed: make(chan struct{}),
 		kick:    make(chan struct{}, 1),
 		ended:   make(chan struct{}),
-		cancel:  func() {},
 	}
 	u.status = Status{State: catalog.Connecting, Transport: u.spec.Type}
 	if spec.MaxConcurrency > 0 {
@@ -78,8 +77,11 @@ func (u *Upstream) Start() {
 }
 
 // Close ends the session and everything it started, and waits for that: within
-// that time if it is not 0, the rest is killed. Call it once, after Start.
+// that time if it is not 0, the rest is killed. Without a Start it does nothing.
 func (u *Upstream) Close(within time.Duration) {
+	if u.cancel == nil {
+		return
+	}
 	u.spec.closeWithin.Store(int64(within))
 	u.cancel()
 	<-u.ended
