@@ -29,5 +29,13 @@ var edgeSchemas = []string{
 	`{"type":"object","properties":{"t":{"anyOf":[{"type":"string","format":"uuid"},{"type":"null"}],"default":null},"u":{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"integer"}]}},"v":{"anyOf":[{"type":"array","items":{"type":"string"}},{"type":"string"}]}}}`,
 	`{"type":"object","properties":{"a":{"const":"x"},"b":{"const":{"k":[1,2.50,-3]}},"c":{"enum":[{"a":1},[1],true]}},"required":["a"]}`,
 	`{"type":"object","properties":{"a":{"type":"array","contains":{"type":"string"},"uniqueItems":true,"minItems":1,"maxItems":3}},"unevaluatedProperties":false,"dependentSchemas":{"a":{"required":["c"]}}}`,
+	`{"type":"object","patternProperties":{"^[a-c]+$":{"type":"string"},"^[d-f]+$":{"type":"number"}},"additionalProperties":false}`,
+	`{"type":"object","properties":{"a":{"type":"null"}},"patternProperties":{"^[a-c]+$":{},"[0-9]{2}":{"type":"number"}},"additionalProperties":{"type":"boolean"}}`,
+	`{"type":"object","properties":{"x-a":{"type":["string","number"]}},"patternProperties":{"^x-":{"type":"string"},"^x-.*":{"minLength":1},"-y$":{"type":"number"}}}`,
+	`{"allOf":[{"type":"object","patternProperties":{"^x-":{"type":"string"}},"additionalProperties":false},{"properties":{"x-1":{"type":"string"},"n":{"type":"number"}}}]}`,
+	`{"allOf":[{"type":"object","additionalProperties":{"type":"string"}},{"properties":{"a":{"type":["string","number"]}},"additionalProperties":{"type":["string","null"]}}]}`,
+	// Words that are no reserved words: they must do as parameter names.
+	`{"type":"object","properties":{"type":{},"of":{},"get":{},"set":{},"async":{},"declare":{},"abstract":{},"any":{},"string":{},"number":{},"boolean":{},"object":{},"symbol":{},"namespace":{},"module":{},"as":{},"is":{},"keyof":{},"infer":{},"unique":{},"global":{},"require":{},"from":{},"unknown":{},"never":{},"asserts":{},"accessor":{},"bigint":{},"constructor":{},"satisfies":{},"using":{},"out":{},"defer":{},"target":{},"new_":{},"$a":{},"_b":{}}}`,
+	`{"type":"object","properties":{"readonly":{},"public":{},"this":{},"static":{},"let":{}}}`,
 	`{"type":"object","additionalProperties":false}`, `{"type":"object"}`, `{"type":"object","additionalProperties":{}}`, `{"type":"object","properties":{}}`,
 }

@@ -34,6 +34,8 @@ type value struct {
 	text    string
 	items   []*value
 	members []member
+	// index finds members of large objects by key; nil for small ones.
+	index map[string]int
 }
 
 type member struct {
@@ -46,12 +48,26 @@ func (v *value) get(key string) *value {
 	if v == nil || v.kind != jObject {
 		return nil
 	}
-	for i := range v.members {
-		if v.members[i].key == key {
-			return v.members[i].val
-		}
+	if i := v.find(key); i >= 0 {
+		return v.members[i].val
 	}
 	return nil
+}
+
+// find is the position of a key among the members, -1 where it is missing.
+func (v *value) find(key string) int {
+	if v.index != nil {
+		if i, ok := v.index[key]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range v.members {
+		if v.members[i].key == key {
+			return i
+		}
+	}
+	return -1
 }
 
 func (v *value) str(key string) string {
@@ -161,7 +177,6 @@ func (r *reader) object(depth int) (*value, error) {
 		r.pos++
 		return v, nil
 	}
-	var index map[string]int
 	for {
 		if r.peek() != '"' {
 			return nil, errJSON
@@ -178,7 +193,7 @@ func (r *reader) object(depth int) (*value, error) {
 		if err != nil {
 			return nil, err
 		}
-		index = v.put(key, val, index)
+		v.put(key, val)
 		switch r.peek() {
 		case ',':
 			r.pos++
@@ -192,31 +207,21 @@ func (r *reader) object(depth int) (*value, error) {
 }
 
 // put adds a member; of two with one key the last value counts, as in every
-// JSON parser that the upstream's own clients use. The index keeps objects with
-// thousands of keys linear.
-func (v *value) put(key string, val *value, index map[string]int) map[string]int {
-	if index == nil && len(v.members) >= 16 {
-		index = make(map[string]int, 32)
-		for i := range v.members {
-			index[v.members[i].key] = i
-		}
-	}
-	if index != nil {
-		if i, ok := index[key]; ok {
-			v.members[i].val = val
-			return index
-		}
-		index[key] = len(v.members)
-	} else {
-		for i := range v.members {
-			if v.members[i].key == key {
-				v.members[i].val = val
-				return nil
-			}
-		}
+// JSON parser that the upstream's own clients use.
+func (v *value) put(key string, val *value) {
+	if i := v.find(key); i >= 0 {
+		v.members[i].val = val
+		return
 	}
 	v.members = append(v.members, member{key, val})
-	return index
+	if v.index != nil {
+		v.index[key] = len(v.members) - 1
+	} else if len(v.members) == 16 {
+		v.index = make(map[string]int, 32)
+		for i := range v.members {
+			v.index[v.members[i].key] = i
+		}
+	}
 }
 
 func (r *reader) array(depth int) (*value, error) {

@@ -285,7 +285,7 @@ func (t *typ) listed(key string) bool {
 
 func hasPatterns(t *typ) bool {
 	for _, x := range t.indexes {
-		if x.key != "string" || x.say != "" && x.other == nil {
+		if x.key != "string" || x.keys != "" || len(x.rules) > 1 || len(x.rules) == 1 && x.rest == nil {
 			return true
 		}
 	}
@@ -297,8 +297,8 @@ func (t *typ) rest() *typ {
 	if len(t.indexes) == 0 {
 		return nil
 	}
-	if x := t.indexes[0]; x.other != nil {
-		return x.other
+	if x := t.indexes[0]; x.rest != nil {
+		return x.rest
 	}
 	return t.indexes[0].t
 }

@@ -250,7 +250,7 @@ func (c *converter) expressed(k string, m, v *value, t *typ) bool {
 			return m.isFalse() && s.kind == tTuple && s.elem == nil
 		}
 		// A type that lists its keys reads as closed.
-		return m.isFalse() && s.kind == tObject && len(s.indexes) == 0 && len(s.props) > 0
+		return m.isFalse() && s.kind == tObject && len(s.indexes) == 0 && (len(s.props) > 0 || s.closed)
 	case "then", "else":
 		return v.get("if") == nil
 	case "not":

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -122,7 +123,7 @@ func TestTypeScriptOracle(t *testing.T) {
 	for i, s := range edgeSchemas {
 		cases = append(cases, toolCases(fmt.Sprintf("edge %d", i), Tool{Name: "get-sum", Description: "Adds */ two.", Input: json.RawMessage(s)})...)
 	}
-	for i, s := range fuzzSchemas(400) {
+	for i, s := range fuzzSchemas(300) {
 		cases = append(cases, toolCases(fmt.Sprintf("fuzz %d", i), Tool{Name: "fuzz", Input: s})...)
 	}
 	r := runOracle(t, dir, cases)
@@ -142,5 +143,29 @@ func TestTypeScriptOracle(t *testing.T) {
 	}
 	if r.Disagreements*1000 > r.Checked {
 		t.Errorf("%d of %d verdicts differ, more than 0.1 %%", r.Disagreements, r.Checked)
+	}
+}
+
+// TestTypeScriptOracle_Controls feeds the oracle texts that are wrong: an oracle
+// that passes everything proves nothing.
+func TestTypeScriptOracle_Controls(t *testing.T) {
+	dir := requireNPM(t)
+	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`)
+	r := runOracle(t, dir, []oracleCase{
+		{ID: "wide", Schema: schema, Declaration: "type Args = {a?: unknown};"},
+		{ID: "narrow", Schema: schema, Declaration: "type Args = {a: number};"},
+		{ID: "syntax", Member: "get-sum(a: string)"},
+		{ID: "circular", Declaration: "type A = A | string;\ntype Args = A;"},
+		{ID: "index", Declaration: "type Args = {a?: string; [k: string]: number};"},
+	})
+	for _, id := range []string{"wide", "narrow"} {
+		if !slices.ContainsFunc(r.Disagree, func(s string) bool { return strings.HasPrefix(s, id+":") }) {
+			t.Errorf("%s: not found out", id)
+		}
+	}
+	for _, id := range []string{"syntax", "circular", "index"} {
+		if !slices.ContainsFunc(r.Errors, func(s string) bool { return strings.HasPrefix(s, id+" ") }) {
+			t.Errorf("%s: not found out", id)
+		}
 	}
 }

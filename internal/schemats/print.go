@@ -290,7 +290,7 @@ func (p *printer) indexComment(x index) {
 	if p.plain {
 		return
 	}
-	if x.say == "" {
+	if x.plain() {
 		p.comment(x.t)
 		return
 	}
@@ -298,12 +298,25 @@ func (p *printer) indexComment(x index) {
 }
 
 func (p *printer) sayIndex(x index) string {
-	if x.other == nil {
-		desc, notes := p.docs(x.t)
-		return sentence(x.say, sentence(desc, notes))
+	var parts []string
+	if x.keys != "" {
+		parts = append(parts, x.keys)
 	}
-	return clean(x.say + p.outline(x.other))
+	if text := sentence(p.docs(x.t)); text != "" {
+		parts = append(parts, text)
+	}
+	for i, r := range x.rules {
+		if i == maxRules {
+			parts = append(parts, "…")
+			break
+		}
+		parts = append(parts, r.keys+": "+p.outline(r.t))
+	}
+	return clean(strings.Join(parts, "; "))
 }
+
+// maxRules bounds the rules for keys that a comment lists.
+const maxRules = 20
 
 // outline is a short form of t for use inside a comment.
 func (p *printer) outline(t *typ) string {
@@ -365,171 +378,4 @@ func (p *printer) mark(optional bool) string {
 		return ":"
 	}
 	return ": "
-}
-
-// try writes t inline if that fits on the line and loses no description. room is
-// what is left of the line.
-func (p *printer) try(t *typ, room int) bool {
-	if room < 20 {
-		room = 20
-	}
-	at := len(p.b)
-	q := *p
-	q.limit, q.trial, q.over = at+room, true, false
-	q.inline(t, loose)
-	if q.over {
-		p.b = q.b[:at]
-		return false
-	}
-	p.b = q.b
-	return true
-}
-
-// value writes t without its own docs, on several lines where it must. lead is
-// written behind the first brace. depth is the indentation of the lines inside.
-func (p *printer) value(t *typ, place, depth int, lead string) {
-	if p.over {
-		p.write("unknown /* cut */")
-		return
-	}
-	t = p.resolve(t)
-	switch t.kind {
-	case tObject:
-		at := len(p.b)
-		if lead == "" && p.try(t, lineWidth-depth) {
-			return
-		}
-		p.b = p.b[:at]
-		p.block(t, depth, lead)
-	case tArray:
-		p.value(t.elem, inSuffix, depth, lead)
-		p.write("[]")
-	case tTuple:
-		p.tuple(t, func(m *typ, place int) { p.value(m, place, depth, ""); p.comment(m) })
-	case tUnion:
-		p.union(t, place, func(m *typ) { p.value(m, inUnion, depth, ""); p.comment(m) })
-	case tInter:
-		p.joined(t.members, " & ", place >= inInter, func(m *typ) { p.value(m, inInter, depth, ""); p.comment(m) })
-	default:
-		p.inline(t, place)
-	}
-}
-
-// block writes an object with one property a line.
-func (p *printer) block(t *typ, depth int, lead string) {
-	if len(t.props) == 0 && len(t.indexes) == 1 && p.wrapped(t, depth) || len(t.props) == 0 && len(t.indexes) == 0 && p.record(t) {
-		return
-	}
-	p.write("{", lineComment(lead), "\n")
-	inner := strings.Repeat(indent, depth+1)
-	for i := range t.props {
-		if p.over {
-			p.write(inner, "// cut: ", strconv.Itoa(len(t.props)-i), " more\n")
-			break
-		}
-		q := &t.props[i]
-		p.line(inner, propertyKey(q.key)+p.mark(q.optional), q.t, depth+1, "")
-		p.write("\n")
-	}
-	for _, x := range t.indexes {
-		p.write(inner, "[k: ", x.key, "]: ")
-		if x.say != "" {
-			p.inline(x.t, loose)
-			p.write(" // ", p.sayIndex(x), "\n")
-			continue
-		}
-		p.value(x.t, loose, depth+1, "")
-		p.comment(x.t)
-		p.write("\n")
-	}
-	p.write(strings.Repeat(indent, depth), "}")
-}
-
-// wrapped writes a record whose values need several lines.
-func (p *printer) wrapped(t *typ, depth int) bool {
-	x := t.indexes[0]
-	if x.key != "string" || x.say != "" || t.keys != nil || named(p.resolve(x.t)) {
-		return false
-	}
-	p.write("Record<string, ")
-	p.value(x.t, loose, depth, "")
-	p.comment(x.t)
-	p.write(">")
-	return true
-}
-
-func lineComment(text string) string {
-	if text == "" {
-		return ""
-	}
-	return " // " + text
-}
-
-// line writes `key: type<end> // docs`. Where the type takes several lines, the
-// docs stand behind its first brace, or on a line before.
-func (p *printer) line(inner, key string, t *typ, depth int, end string) {
-	text := sentence(p.docs(t))
-	at := len(p.b)
-	p.write(inner, key)
-	room := lineWidth - (len(p.b) - at) - len(end)
-	if !p.multiline(t, room) {
-		p.inline(t, loose)
-		p.write(end) // ",//" is one token too
-		if text != "" {
-			if end == "" || !p.tight {
-				p.write(" ")
-			}
-			p.write("// ", text)
-		}
-		return
-	}
-	if p.braced(t) {
-		p.value(t, loose, depth, text)
-		p.write(end)
-		return
-	}
-	if text != "" {
-		p.b = p.b[:at]
-		p.write(inner, "// ", text, "\n", inner, key)
-	}
-	p.value(t, loose, depth, "")
-	p.write(end)
-}
-
-// multiline reports whether t has an object that must be written as a block.
-func (p *printer) multiline(t *typ, room int) bool {
-	if p.over || !p.hasObject(t, 0) {
-		return false
-	}
-	q := *p
-	at := len(p.b)
-	fits := q.try(t, room)
-	p.b = q.b[:at]
-	return !fits
-}
-
-func (p *printer) hasObject(t *typ, depth int) bool {
-	t = p.resolve(t)
-	switch t.kind {
-	case tObject:
-		return true
-	case tArray:
-		return p.hasObject(t.elem, depth)
-	case tUnion, tInter, tTuple:
-		for _, m := range t.members {
-			if p.hasObject(m, depth+1) {
-				return true
-			}
-		}
-		return t.elem != nil && p.hasObject(t.elem, depth)
-	}
-	return false
-}
-
-// braced reports whether the text of t begins with the brace of an object whose
-// properties have lines of their own.
-func (p *printer) braced(t *typ) bool {
-	for t = p.resolve(t); t.kind == tArray; t = p.resolve(t.elem) {
-	}
-	return t.kind == tObject && (len(t.props) > 0 || len(t.indexes) > 1)
 }

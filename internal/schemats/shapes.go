@@ -210,7 +210,7 @@ func (c *converter) indexes(t *typ, rest *typ, pats []pattern) {
 	switch {
 	case exact:
 		for _, p := range pats {
-			t.indexes = append(t.indexes, index{key: p.key, t: forProps(p, t.props)})
+			c.addPattern(t, p)
 		}
 		if rest != nil && pats[0].key != "string" {
 			t.indexes = append(t.indexes, index{key: "string", t: unknownType})
@@ -219,18 +219,34 @@ func (c *converter) indexes(t *typ, rest *typ, pats []pattern) {
 			t.allowed = pats
 		}
 	case len(pats) == 1 && t.closed && len(t.props) == 0:
-		t.indexes = []index{{key: "string", t: pats[0].t, say: "keys match " + clean(pats[0].source)}}
+		t.indexes = []index{{key: "string", t: pats[0].t, keys: "keys match " + clean(pats[0].source)}}
 	default:
+		x := index{key: "string", t: unknownType}
 		for _, p := range pats {
-			t.indexes = append(t.indexes, index{key: "string", t: unknownType, say: "keys matching " + clean(p.source) + ": ", other: p.t})
+			x.rules = append(x.rules, keyRule{"keys matching " + clean(p.source), p.t})
 		}
 		if rest != nil && rest.kind != tUnknown {
-			t.indexes = append(t.indexes, index{key: "string", t: unknownType, say: "other keys: ", other: rest})
+			x.rules = append(x.rules, keyRule{"other keys", rest})
 		} else if t.closed {
-			t.notes = append(t.notes, note{"no other keys", true})
+			x.keys = "no other keys"
 		}
+		c.lossy = c.lossy || len(x.rules) > maxRules
+		t.indexes = []index{x}
 		t.open()
 	}
+}
+
+// addPattern adds the signature of one pattern. Two patterns with one signature
+// bind together: TypeScript takes each signature once.
+func (c *converter) addPattern(t *typ, p pattern) {
+	x := index{key: p.key, t: forProps(p, t.props)}
+	for i := range t.indexes {
+		if t.indexes[i].key == x.key {
+			t.indexes[i].t = c.intersect(t.indexes[i].t, x.t)
+			return
+		}
+	}
+	t.indexes = append(t.indexes, x)
 }
 
 // forProps is the type of a template index, wide enough for the optional
@@ -254,12 +270,12 @@ func restIndex(rest *typ, props []prop) index {
 	optional := false
 	for _, p := range props {
 		if !within(p.t, rest) {
-			return index{key: "string", t: unknownType, say: "other keys: ", other: rest}
+			return index{key: "string", t: unknownType, rest: rest, rules: []keyRule{{"other keys", rest}}}
 		}
 		optional = optional || p.optional
 	}
 	if optional {
-		return index{key: "string", t: union([]*typ{rest, undefinedType}), other: nil}
+		return index{key: "string", t: union([]*typ{rest, undefinedType}), rest: rest}
 	}
 	return index{key: "string", t: rest}
 }

@@ -237,7 +237,7 @@ func (p *printer) params(root *def, list []prop, form bool) {
 		return
 	}
 	q := *p
-	q.limit, q.trial, q.tight = at+lineWidth-10, true, false
+	q.limit, q.trial, q.tight = max(lineWidth, at+20), true, false
 	q.inlineParams(list)
 	if !q.over {
 		p.b, p.tight = q.b, false

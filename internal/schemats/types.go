@@ -59,10 +59,22 @@ type index struct {
 	// key is "string", or a template literal such as `x-${string}`.
 	key string
 	t   *typ
-	// say is what the signature cannot express: which keys have which type.
-	say   string
-	other *typ
+	// rest is the type of additional keys where t had to be wider; nil: t.
+	rest *typ
+	// keys says which keys there are, where the signature takes any.
+	keys string
+	// rules say which keys have which type, where t is unknown for all of them.
+	rules []keyRule
 }
+
+// keyRule is a rule for some keys that no signature expresses.
+type keyRule struct {
+	keys string
+	t    *typ
+}
+
+// plain reports whether the signature is all there is to say.
+func (x index) plain() bool { return x.keys == "" && len(x.rules) == 0 }
 
 // note is a constraint that the type does not express.
 type note struct {

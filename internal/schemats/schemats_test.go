@@ -1,0 +1,240 @@
+package schemats
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// typeOf is the type that Declaration gives to the input, on one line.
+func typeOf(schema string, o Options) string {
+	return strings.TrimSuffix(strings.TrimPrefix(Declaration(json.RawMessage(schema), nil, o), "type Args = "), ";")
+}
+
+func TestDeclaration_Types(t *testing.T) {
+	tests := []struct{ name, schema, want string }{
+		{"empty", `{}`, `unknown`},
+		{"true", `true`, `unknown`},
+		{"false", `false`, `never`},
+		{"type list without repeats", `{"type":["integer","number","null"]}`, `number | null`},
+		{"nullable", `{"type":"string","nullable":true}`, `string | null`},
+		{"nullable beside $ref", `{"$ref":"#/$defs/S","nullable":true,"$defs":{"S":{"type":"string"}}}`, `string | null`},
+		{"root object or null", `{"type":["object","null"],"properties":{"a":{"type":"string"}}}`, `{a?: string} | null`},
+		{"enum of mixed types", `{"enum":["a",1,-2.50,true,null]}`, `"a"|1|-2.50|true | null`},
+		{"enum of values with structure", `{"enum":[{"a":[1]},[]]}`, `{a: [1]} | []`},
+		{"empty enum", `{"enum":[]}`, `never`},
+		{"enum limited by type", `{"type":"string","enum":["a",1]}`, `"a"`},
+		{"const", `{"const":"a\"\\\n\u2028\u202e"}`, `"a\"\\\n\u2028\u202e"`},
+		{"anyOf beside properties", `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"number"}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{a?: string; b?: number} & ({a: unknown} | {b: unknown})`},
+		{"allOf of objects", `{"allOf":[{"type":"object","properties":{"a":{"type":"string"}}},{"properties":{"b":{"type":"number"}},"required":["a","b"]}]}`, `{a: string; b: number}`},
+		{"allOf that contradicts itself", `{"allOf":[{"type":"string"},{"type":"number"}]}`, `never`},
+		{"pointer into a definition", `{"properties":{"x":{"$ref":"#/$defs/A/properties/b"}},"$defs":{"A":{"properties":{"b":{"type":"boolean"}}}}}`, `{x?: boolean}`},
+		{"pointer to a property", `{"properties":{"a":{"type":"string"},"b":{"$ref":"#/properties/a"}}}`, `{a?: string; b?: string}`},
+		{"pointer escapes", `{"properties":{"a":{"$ref":"#/$defs/A~1B"},"b":{"$ref":"#/$defs/c%25~0d"}},"$defs":{"A/B":{"type":"null"},"c%~d":{"type":"number"}}}`, `{a?: null; b?: number}`},
+		{"anchor", `{"properties":{"a":{"$ref":"#x"}},"$defs":{"q":{"$anchor":"x","type":"number"}}}`, `{a?: number}`},
+		{"local id", `{"$id":"https://e.com/root.json","properties":{"a":{"$ref":"item.json"},"b":{"$ref":"https://e.com/root.json#/$defs/q"}},"$defs":{"q":{"$id":"item.json","type":"number"}}}`, `{a?: number; b?: number}`},
+		{"both maps of definitions", `{"properties":{"a":{"$ref":"#/$defs/A"},"b":{"$ref":"#/definitions/B"}},"$defs":{"A":{"type":"string"}},"definitions":{"B":{"type":"number"}}}`, `{a?: string; b?: number}`},
+		{"root recursion", `{"type":"object","properties":{"next":{"$ref":"#"}}}`, `{next?: Args}`},
+		{"record of itself", `{"type":"object","additionalProperties":{"$ref":"#"}}`, `{[k: string]: Args}`},
+		{"odd keys", `{"properties":{"foo-bar":true,"1x":true,"":true,"a\"b":true,"class":true,"__proto__":true,"constructor":true}}`,
+			"{\n \"foo-bar\"?: unknown\n \"1x\"?: unknown\n \"\"?: unknown\n \"a\\\"b\"?: unknown\n class?: unknown\n \"__proto__\"?: unknown\n constructor?: unknown\n}"},
+		{"required but not listed", `{"type":"object","properties":{"a":{"type":"string"}},"required":["z"]}`, `{a?: string; z: unknown}`},
+		{"required but forbidden", `{"type":"object","required":["z"],"additionalProperties":false}`, `{z: never}`},
+		{"required with a schema for the rest", `{"type":"object","required":["z"],"additionalProperties":{"type":"string"}}`, `{z: string; [k: string]: string}`},
+		{"draft-07 tuple", `{"type":"array","items":[{"type":"string"},{"type":"number"}],"minItems":2,"additionalItems":false}`, `[string, number]`},
+		{"tuple with optional elements and rest", `{"type":"array","prefixItems":[{"type":"string"},{"type":["number","null"]}],"minItems":1,"items":{"type":["string","boolean"]}}`, `[string, (number | null)?, ...(string | boolean)[]]`},
+		{"tuple of full length", `{"type":"array","prefixItems":[{"type":"string"},{"type":"number"}],"minItems":2,"maxItems":2}`, `[string, number]`},
+		{"items true", `{"type":"array","items":true}`, `unknown[]`},
+		{"items false", `{"type":"array","items":false}`, `[]`},
+		{"array of a union", `{"type":"array","items":{"type":["string","number"]}}`, `(string | number)[]`},
+		{"array of an object with a union", `{"type":"array","items":{"properties":{"a":{"enum":["x","y"]}}}}`, `{a?: "x"|"y"}[]`},
+		{"properties and a schema for the rest", `{"properties":{"a":{"type":"string"}},"additionalProperties":{"type":"number"}}`, `{a?: string; [k: string]: unknown /* other keys: number */}`},
+		{"the rest fits", `{"properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":{"type":"string"}}`, `{a: string; [k: string]: string}`},
+		{"open by word", `{"properties":{"a":{"type":"string"}},"additionalProperties":true}`, `{a?: string; [k: string]: unknown}`},
+		{"record", `{"type":"object","additionalProperties":{"type":"number"}}`, `Record<string, number>`},
+		{"record of named keys", `{"type":"object","propertyNames":{"enum":["a","b"]},"additionalProperties":{"type":"number"}}`, `Partial<Record<"a"|"b", number>>`},
+		{"closed and empty", `{"type":"object","additionalProperties":false}`, `Record<string, never>`},
+		{"open and empty", `{"type":"object"}`, `Record<string, unknown>`},
+		{"pattern that is a prefix", "{\"type\":\"object\",\"patternProperties\":{\"^x-\":{\"type\":\"number\"}}}", "{[k: `x-${string}`]: number}"},
+		{"pattern", `{"type":"object","patternProperties":{"^[a-z]+$":{"type":"number"}},"additionalProperties":false}`, `Record<string, number /* keys match ^[a-z]+$ */>`},
+		{"pattern beside others", `{"type":"object","properties":{"a":{"type":"string"}},"patternProperties":{"^[b-z]+$":{"type":"number"}}}`, `{a?: string; [k: string]: unknown /* keys matching ^[b-z]+$: number */}`},
+		{"not anything", `{"type":"string","not":{}}`, `never`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := typeOf(tt.schema, full); got != tt.want {
+				t.Errorf("%s\n got %s\nwant %s", tt.schema, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDeclaration_NamedTypes(t *testing.T) {
+	object := `{"type":"object","properties":{"longpropertyname":{"type":"string"},"another":{"type":"number"},"x":{"type":"null"}}}`
+	tests := []struct{ name, schema, want string }{
+		{"recursive", `{"properties":{"n":{"$ref":"#/$defs/Node"}},"$defs":{"Node":{"properties":{"kids":{"type":"array","items":{"$ref":"#/$defs/Node"}}}},"Unused":{"type":"string"}}}`,
+			"type Node = {kids?: Node[]};\ntype Args = {n?: Node};"},
+		{"pure cycle", `{"$ref":"#/$defs/A","$defs":{"A":{"$ref":"#/$defs/A"}}}`,
+			"// circular $ref\ntype A = unknown;\ntype Args = A;"},
+		{"cycle through anyOf", `{"$ref":"#/$defs/A","$defs":{"A":{"anyOf":[{"$ref":"#/$defs/A"},{"type":"string"}]}}}`,
+			"// circular $ref\ntype A = string;\ntype Args = A;"},
+		{"one identifier, reserved names", `{"properties":{"a":{"$ref":"#/$defs/my-type"},"b":{"$ref":"#/$defs/my_type"},"c":{"$ref":"#/$defs/String"},"d":{"$ref":"#/$defs/Args"},
+			"e":{"type":"array","prefixItems":[{"$ref":"#/$defs/my-type"},{"$ref":"#/$defs/my_type"},{"$ref":"#/$defs/String"},{"$ref":"#/$defs/Args"}],"minItems":4,"maxItems":4}},
+			"$defs":{"my-type":` + object + `,"my_type":` + object + `,"String":` + object + `,"Args":` + object + `}}`,
+			"type my_type = OBJ;\ntype my_type_ = OBJ;\ntype String_ = OBJ;\ntype Args_ = OBJ;\ntype Args = {a?: my_type; b?: my_type_; c?: String_; d?: Args_; e?: [my_type, my_type_, String_, Args_]};"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			want := strings.ReplaceAll(tt.want, "OBJ", "{longpropertyname?: string; another?: number; x?: null}")
+			if got := Declaration(json.RawMessage(tt.schema), nil, full); got != want {
+				t.Errorf("\n got %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
+func TestDeclaration_Comments(t *testing.T) {
+	tests := []struct{ name, schema, want string }{
+		{"int and range", `{"type":"integer","minimum":1,"maximum":5,"default":2}`, `int 1..5; default 2`},
+		{"sentinels", `{"type":"integer","minimum":-9007199254740991,"maximum":9007199254740991}`, `int`},
+		{"exclusive", `{"type":"number","exclusiveMinimum":0,"exclusiveMaximum":1,"multipleOf":0.10}`, `>0; <1; multiple of 0.10`},
+		{"string", `{"type":"string","minLength":2,"maxLength":9,"pattern":"^a*/b$"}`, `length 2..9; /^a*/b$/`},
+		{"format", `{"type":"string","format":"uuid","examples":["x"],"deprecated":true}`, `uuid; e.g. "x"; deprecated`},
+		{"items", `{"type":"array","items":{"type":"string","format":"uri","description":"A link"},"minItems":1,"maxItems":3,"uniqueItems":true}`, `each: A link; 1..3 items; unique; each uri`},
+		{"description", `{"type":"string","description":" A\r\n */ b\u2028c\u202e\u200bd\u0007 \u001b[31me\udb40\udc41 "}`, `A */ b cd e`},
+		{"said already", `{"type":"integer","minimum":1,"maximum":50,"default":20,"description":"How many (1-50, default 20)"}`, `How many (1-50, default 20); int`},
+		{"not", `{"type":"string","not":{"const":"x"}}`, `not: {"const":"x"}`},
+		{"if", `{"type":"object","if":{"required":["a"]},"then":{"required":["b"]},"dependentRequired":{"a":["c"]}}`, `if: {"required":["a"]}; then: {"required":["b"]}; dependentRequired: {"a":["c"]}`},
+		{"contains", `{"type":"array","contains":{"type":"string"}}`, `contains: {"type":"string"}`},
+		{"key names", `{"type":"object","propertyNames":{"pattern":"^a"},"minProperties":1}`, `keys match ^a; >=1 keys`},
+		{"remote", `{"$ref":"https://example.com/s.json"}`, `$ref: "https://example.com/s.json"`},
+		{"missing", `{"$ref":"#/$defs/No"}`, `$ref: "#/$defs/No"`},
+		{"unknown type", `{"type":"file"}`, `type: file`},
+		{"not JSON", `{"type":`, `invalid JSON`},
+		{"no schema", `[]`, `invalid schema`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, _, _ := strings.Cut(Declaration(json.RawMessage(tt.schema), nil, full), "\n")
+			if want := "// " + tt.want; got != want {
+				t.Errorf("%s\n got %s\nwant %s", tt.schema, got, want)
+			}
+		})
+	}
+	t.Run("in a block comment", func(t *testing.T) {
+		got := typeOf(`{"properties":{"a":{"type":"string","pattern":"x*/y","default":"*/"}}}`, full)
+		if want := `{a?: string /* /x*\/y/; default "*\/" */}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+	t.Run("what must be said", func(t *testing.T) {
+		got := typeOf(`{"properties":{"a":{"type":"integer","not":{"const":3},"description":"x","default":1}}}`, Options{})
+		if want := `{a?: number /* not: {"const":3} */}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+	t.Run("cut", func(t *testing.T) {
+		got := Declaration(json.RawMessage(`{"properties":{"a":{"description":"one two three four five"}}}`), nil, Options{Descriptions: true, MaxDescription: 16})
+		if want := "type Args = {\n a?: unknown // one two three...\n};"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestParams(t *testing.T) {
+	tests := []struct{ schema, want string }{
+		{`{"properties":{"b":{},"a":{},"c":{}},"required":["a","z"]}`, "b?,a,c?,z"},
+		{`{"allOf":[{"type":"object","properties":{"a":{}}},{"$ref":"#/$defs/B"}],"$defs":{"B":{"type":"object","properties":{"b":{}},"required":["b","a"]}}}`, "a,b"},
+		{`{"type":"object","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, "a?,b?"},
+		{`{"oneOf":[{"type":"object","properties":{"k":{},"x":{}},"required":["k"]},{"type":"object","properties":{"k":{}},"required":["k"]}]}`, "k,x?"},
+		{`{"type":["object","null"],"properties":{"a":{}},"required":["a"]}`, "a"},
+		{`{"type":"object"}`, ""}, {`true`, ""}, {`{`, ""},
+	}
+	for _, tt := range tests {
+		var got []string
+		for _, p := range Params(json.RawMessage(tt.schema)) {
+			name := p.Name
+			if p.Optional {
+				name += "?"
+			}
+			got = append(got, name)
+		}
+		if s := strings.Join(got, ","); s != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.schema, s, tt.want)
+		}
+	}
+	if got := Params(nil); got != nil {
+		t.Errorf("no schema: got %v", got)
+	}
+}
+
+func TestListing(t *testing.T) {
+	values := strings.Join(slices.Collect(func(yield func(string) bool) {
+		for i := range 600 {
+			if !yield(fmt.Sprintf("%q", fmt.Sprint("v", i))) {
+				return
+			}
+		}
+	}), ",")
+	tests := []struct {
+		tool Tool
+		want string
+	}{
+		{Tool{Name: "read", Description: "Read it, e.g. a file. Then more.", Input: json.RawMessage(`{"properties":{"head":{"type":"integer","minimum":1},"path":{"type":"string"}},"required":["path"]}`)},
+			`read(path: string, head?: number) // Read it, e.g. a file.`},
+		{Tool{Name: "get-sum"}, `"get-sum"(args?: object)`},
+		{Tool{Name: "f", Input: json.RawMessage(`{"properties":{"class":{"type":"string"}}}`), Output: json.RawMessage(`{"type":"string"}`)}, `f(args: {class?: string}): string`},
+		{Tool{Name: "f", Input: json.RawMessage(`{"properties":{"e":{"enum":[` + values + `]}}}`)}, `f(e?: string /* 600 values */)`},
+		{Tool{Name: "f", Input: json.RawMessage(`{"properties":{"n":{"$ref":"#/$defs/N"}},"$defs":{"N":{"properties":{"n":{"$ref":"#/$defs/N"}}}}}`)}, `f(n?: object)`},
+		{Tool{Name: "f", Input: json.RawMessage(`{"properties":{"p":{"type":"array","prefixItems":[{"type":"string"},{"type":"number"}]}}}`)}, `f(p?: [string, number])`},
+	}
+	for _, tt := range tests {
+		if got := Listing(tt.tool); got != tt.want {
+			t.Errorf("\n got %s\nwant %s", got, tt.want)
+		}
+	}
+}
+
+func TestComplete_Fallback(t *testing.T) {
+	long := `{"type":"object","properties":{"a":{"type":"string"}},"not":{"enum":["` + strings.Repeat("x", 300) + `\u2028"]}}`
+	got := Complete(Tool{Name: "t", Description: "d", Input: json.RawMessage(long)}, full, nil)
+	if want := "// d\nt(args) // JSON Schema: " + long; got != want {
+		t.Errorf("a keyword too long for a comment: got %s", got)
+	}
+	all := `{"enum":[` + strings.TrimSuffix(strings.Repeat(`"a/b",`, 3), ",") + `]}`
+	dear := func(s string) int {
+		if strings.Contains(s, "|") || strings.Contains(s, `t(args: "a/b")`) {
+			return 1000
+		}
+		return len(s)
+	}
+	if got := Complete(Tool{Name: "t", Input: json.RawMessage(all)}, full, dear); got != "t(args) // JSON Schema: "+all {
+		t.Errorf("dear TypeScript: got %s", got)
+	}
+}
+
+func BenchmarkComplete(b *testing.B) {
+	tools := loadTools(b, "testdata/tools")
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		Complete(tools[i%len(tools)].Tool, full, nil)
+	}
+}
+
+func BenchmarkListing(b *testing.B) {
+	tools := loadTools(b, "testdata/tools")
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		Listing(tools[i%len(tools)].Tool)
+	}
+}
+
+func BenchmarkParams(b *testing.B) {
+	tools := loadTools(b, "testdata/tools")
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		Params(tools[i%len(tools)].Input)
+	}
+}
