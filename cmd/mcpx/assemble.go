@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -31,6 +33,9 @@ type app struct {
 	executor *executor.Executor
 	front    *front.Front
 	filters  *jq.Runner
+
+	stopSettling context.CancelFunc // nil before start
+	loops        sync.WaitGroup
 }
 
 // loadConfig finds and reads the config file.
@@ -122,9 +127,19 @@ func (a *app) wire(servers []registry.Server, rules policy.Rules, cache string) 
 	})
 }
 
+// start connects all servers, in the background.
+func (a *app) start() {
+	a.registry.Start()
+	a.settle()
+}
+
 // close ends all sessions within that time (0 = at their leisure), and then the
 // reaper, which has nothing left to do.
 func (a *app) close(within time.Duration) {
+	if a.stopSettling != nil {
+		a.stopSettling()
+	}
+	a.loops.Wait()
 	a.front.Close()
 	a.registry.Close(within)
 	a.filters.Close()

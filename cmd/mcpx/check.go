@@ -65,6 +65,10 @@ func (cmd *checkCommand) print(a *app, s streams) error {
 		return err
 	}
 	fmt.Fprintf(s.out, "\n%d servers: %s; %d tools\n", len(snap.Servers), states(snap), snap.Tools())
+	if saved := loadSavings(); saved.Calls > 0 {
+		fmt.Fprintf(s.out, "results since %s: %d calls, about %d tokens received, %d sent\n",
+			saved.Since.Format(time.DateOnly), saved.Calls, saved.Received, saved.Sent)
+	}
 	if down > 0 {
 		return &failure{exitFailed}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/executor"
 	"mcpx/internal/front"
 	"mcpx/internal/httpd"
 )
@@ -33,11 +34,12 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 		fmt.Fprintln(s.err, "mcpx: waiting for an MCP client on stdin; this is for a client's configuration, not for typing.")
 		fmt.Fprintln(s.err, "mcpx: try: mcpx demo, mcpx check, mcpx inspect, or mcpx serve --http 127.0.0.1:8080. Ctrl-C ends.")
 	}
-	a.registry.Start()
+	a.start()
 	err = a.front.ServeStdio(ctx, s.in, s.out, front.StdioOptions{
 		MaxMessage: a.config.MaxMessageBytes, Grace: grace(a),
 	})
 	a.close(closeWithin)
+	a.saveSavings()
 	return err
 }
 
@@ -66,16 +68,18 @@ func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	a.registry.Start()
+	a.start()
 	a.log.Info("serving", "url", "http://"+listener.Addr().String()+"/mcp")
 	err = httpd.Serve(ctx, listener, httpd.Options{
 		Endpoint: a.front.HTTP(),
 		MaxBody:  a.config.MaxMessageBytes,
 		Grace:    grace(a),
 		Ready:    a.ready,
+		Status:   a.status,
 		Logger:   a.log,
 	})
 	a.close(closeWithin)
+	a.saveSavings()
 	return err
 }
 
@@ -93,4 +97,42 @@ func (a *app) ready() (bool, any) {
 	return waiting == 0, map[string]any{
 		"ready": waiting == 0, "servers": len(snap.Servers), "tools": snap.Tools(), "states": counts,
 	}
+}
+
+// serverStatus is one server on the status page.
+type serverStatus struct {
+	Name       string            `json:"name"`
+	State      catalog.State     `json:"state"`
+	Reason     string            `json:"reason,omitempty"`
+	RetryAfter float64           `json:"retry_after,omitempty"`
+	Transport  string            `json:"transport,omitempty"`
+	Protocol   string            `json:"protocol,omitempty"`
+	Tools      int               `json:"tools"`
+	Restarts   int               `json:"restarts"`
+	Results    *executor.Account `json:"results,omitempty"`
+}
+
+// status is what /status says: servers, states, tools, calls, tokens saved.
+func (a *app) status() any {
+	snap, accounts := a.registry.Snapshot(), a.executor.Accounts()
+	total := executor.Account{}
+	servers := make([]serverStatus, 0, len(snap.Servers))
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		one := serverStatus{
+			Name: s.Name, State: s.State, Reason: s.Reason, RetryAfter: s.RetryAfter,
+			Transport: s.Transport, Protocol: s.Protocol, Tools: len(s.Tools),
+		}
+		if status, ok := a.registry.Status(s.Name); ok {
+			one.Restarts = status.Restarts
+		}
+		if account, ok := accounts[s.Name]; ok {
+			one.Results = &account
+			total.Calls += account.Calls
+			total.Received += account.Received
+			total.Sent += account.Sent
+		}
+		servers = append(servers, one)
+	}
+	return map[string]any{"version": version(), "tools": snap.Tools(), "servers": servers, "results": total}
 }

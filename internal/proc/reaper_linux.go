@@ -20,10 +20,10 @@ func nameReaper() {
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)
 }
 
-// dropPages gives back the pages of the program's file that were needed to start it:
+// DropFilePages gives back the pages of the program's file that were needed to start it:
 // several megabytes, of which the reaper uses hardly any. The kernel reads them again
 // where they are touched.
-func dropPages() {
+func DropFilePages() {
 	smaps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
 		return

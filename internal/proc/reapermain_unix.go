@@ -44,7 +44,7 @@ func ReaperMain() {
 // that the runtime needs no poller.
 func listen(fd int) map[int]bool {
 	debug.FreeOSMemory()
-	dropPages()
+	DropFilePages()
 	groups := make(map[int]bool)
 	buf := make([]byte, 1024)
 	held := 0
