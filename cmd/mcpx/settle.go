@@ -12,14 +12,24 @@ import (
 	"mcpx/internal/proc"
 )
 
+// settleAfter is for what follows the last server: the texts, the cache files.
+const settleAfter = time.Second
+
 // settle gives back, once every server has been tried, the memory that only the
 // start needed. It ends with close.
 func (a *app) settle() {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	a.stopSettling = cancel
 	a.loops.Go(func() {
 		defer cancel()
 		a.registry.WaitTried(ctx)
+		timer := time.NewTimer(settleAfter)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
 		debug.FreeOSMemory()
 		proc.DropFilePages()
 	})

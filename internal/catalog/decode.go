@@ -58,14 +58,15 @@ func DecodeTool(raw json.RawMessage) (Tool, error) {
 		return Tool{}, fmt.Errorf("the definition is not an object")
 	}
 	tool := Tool{Raw: compact(raw)}
+	within := func(member json.RawMessage) json.RawMessage { return part(tool.Raw, present(member)) }
 	if err := json.Unmarshal(members["name"], &tool.Name); err != nil || tool.Name == "" {
 		return Tool{}, fmt.Errorf("the name is missing or not a string")
 	}
 	tool.Title = text(members["title"])
 	tool.Description = text(members["description"])
-	tool.InputSchema = present(members["inputSchema"])
-	tool.OutputSchema = present(members["outputSchema"])
-	if hints := present(members["annotations"]); hints != nil && hints[0] == '{' {
+	tool.InputSchema = within(members["inputSchema"])
+	tool.OutputSchema = within(members["outputSchema"])
+	if hints := within(members["annotations"]); hints != nil && hints[0] == '{' {
 		tool.Annotations = hints
 		tool.Hints = decodeHints(hints)
 		if tool.Title == "" {
@@ -135,11 +136,19 @@ func present(raw json.RawMessage) json.RawMessage {
 	return compact(raw)
 }
 
+// part is value as it lies in whole, which has it: the schemas of thousands of
+// tools are not kept twice.
+func part(whole, value json.RawMessage) json.RawMessage {
+	if at := bytes.Index(whole, value); at >= 0 && value != nil {
+		return whole[at : at+len(value) : at+len(value)]
+	}
+	return value
+}
+
 func compact(raw json.RawMessage) json.RawMessage {
 	var out bytes.Buffer
-	out.Grow(len(raw))
 	if json.Compact(&out, raw) != nil {
 		return bytes.Clone(raw)
 	}
-	return out.Bytes()
+	return bytes.Clone(out.Bytes())
 }

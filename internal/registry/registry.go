@@ -242,6 +242,9 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	if !status.RetryAfter.IsZero() {
 		s.RetryAfter = max(0, time.Until(status.RetryAfter).Seconds())
 	}
+	if status.Known {
+		e.cached = nil // it has been heard itself
+	}
 	if !status.Known && e.cached != nil {
 		tools = e.cached.tools
 		s.Known, s.Title, s.Version, s.Instructions = true, e.cached.Title, e.cached.Version, e.cached.Instructions

@@ -60,7 +60,7 @@ func NewReader(r io.Reader, limit int64, noise func(line []byte)) *Reader {
 	if noise == nil {
 		noise = func([]byte) {}
 	}
-	return &Reader{r: bufio.NewReaderSize(r, 64<<10), limit: limit, noise: noise}
+	return &Reader{r: bufio.NewReaderSize(r, 16<<10), limit: limit, noise: noise}
 }
 
 // Framing is the framing of the last message that was read.
