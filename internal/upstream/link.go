@@ -36,6 +36,9 @@ type request struct {
 	message []byte
 	// header has what HTTP needs beside the standard headers, may be nil.
 	header http.Header
+	// answered is called by the reader when it has the response, before it reads
+	// on; may be nil.
+	answered func()
 }
 
 // Incoming takes what a server sends on its own: notifications and requests.
@@ -45,9 +48,15 @@ type incoming func(wire.Message)
 // mux matches the responses of a two-way stream to their requests.
 type mux struct {
 	mu      sync.Mutex
-	pending map[int64]chan answer
+	pending map[int64]pending
 	broken  error
 	ended   chan struct{}
+}
+
+// pending is a request that waits for its response.
+type pending struct {
+	ch       chan answer
+	answered func()
 }
 
 type answer struct {
@@ -56,7 +65,7 @@ type answer struct {
 }
 
 func newMux() *mux {
-	return &mux{pending: make(map[int64]chan answer), ended: make(chan struct{})}
+	return &mux{pending: make(map[int64]pending), ended: make(chan struct{})}
 }
 
 func (m *mux) done() <-chan struct{} { return m.ended }
@@ -67,15 +76,15 @@ func (m *mux) cause() error {
 	return m.broken
 }
 
-// register opens a place for the response to id.
-func (m *mux) register(id int64) (<-chan answer, error) {
+// register opens a place for the response to r.
+func (m *mux) register(r request) (<-chan answer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
 		return nil, m.broken
 	}
 	ch := make(chan answer, 1)
-	m.pending[id] = ch
+	m.pending[r.id] = pending{ch, r.answered}
 	return ch, nil
 }
 
@@ -89,11 +98,14 @@ func (m *mux) forget(id int64) {
 // nobody waits for: a late or a second answer, or an invented one.
 func (m *mux) resolve(id int64, a answer) bool {
 	m.mu.Lock()
-	ch, ok := m.pending[id]
+	p, ok := m.pending[id]
 	delete(m.pending, id)
 	m.mu.Unlock()
 	if ok {
-		ch <- a
+		if p.answered != nil {
+			p.answered()
+		}
+		p.ch <- a
 	}
 	return ok
 }
@@ -162,11 +174,11 @@ func (m *mux) fail(err error) {
 		return
 	}
 	m.broken = err
-	pending := m.pending
+	open := m.pending
 	m.pending = nil
 	m.mu.Unlock()
-	for _, ch := range pending {
-		ch <- answer{err: err}
+	for _, p := range open {
+		p.ch <- answer{err: err}
 	}
 	close(m.ended)
 }

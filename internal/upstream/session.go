@@ -391,7 +391,9 @@ func (s *session) doID(ctx context.Context, id int64, method string, params []by
 	if int64(len(message)) > s.spec.MaxMessage {
 		return nil, fmt.Errorf("%w: %w", errNotSent, &TooLargeError{Limit: s.spec.MaxMessage, Request: true})
 	}
-	answer, err := s.link.request(ctx, request{id: id, method: method, message: message, header: header})
+	answer, err := s.link.request(ctx, request{
+		id: id, method: method, message: message, header: header, answered: func() { s.endProgress(id) },
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -505,14 +507,18 @@ func (p *progressSink) take(params json.RawMessage) {
 // onProgress registers f for the progress of request id; the func it returns
 // takes it back: f is not called any more, nor still running, when it returns.
 func (s *session) onProgress(id int64, f func(json.RawMessage)) func() {
-	sink := &progressSink{f: f}
 	s.mu.Lock()
-	s.progress[id] = sink
+	s.progress[id] = &progressSink{f: f}
 	s.mu.Unlock()
-	return func() {
-		s.mu.Lock()
-		delete(s.progress, id)
-		s.mu.Unlock()
+	return func() { s.endProgress(id) }
+}
+
+func (s *session) endProgress(id int64) {
+	s.mu.Lock()
+	sink := s.progress[id]
+	delete(s.progress, id)
+	s.mu.Unlock()
+	if sink != nil {
 		sink.mu.Lock()
 		sink.closed = true
 		sink.mu.Unlock()

@@ -124,7 +124,7 @@ func (l *sseLink) pump(reader *eventReader, in incoming) error {
 }
 
 func (l *sseLink) request(ctx context.Context, r request) (wire.Message, error) {
-	ch, err := l.register(r.id)
+	ch, err := l.register(r)
 	if err != nil {
 		return wire.Message{}, fmt.Errorf("%w: %w", errNotSent, err)
 	}

@@ -248,7 +248,7 @@ func (l *stdioLink) send(ctx context.Context, message []byte) error {
 }
 
 func (l *stdioLink) request(ctx context.Context, r request) (wire.Message, error) {
-	ch, err := l.register(r.id)
+	ch, err := l.register(r)
 	if err != nil {
 		return wire.Message{}, fmt.Errorf("%w: %w", errNotSent, err)
 	}

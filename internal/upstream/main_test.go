@@ -1,0 +1,245 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/proc"
+)
+
+func TestMain(m *testing.M) {
+	proc.ReaperMain()
+	mcptest.Main()
+	os.Exit(m.Run())
+}
+
+// patience bounds what a test waits for; it passes only where a test fails.
+const patience = 20 * time.Second
+
+// stdio is the spec of a fake as a child process.
+func stdio(t testing.TB, fake mcptest.Spec) Spec {
+	t.Helper()
+	command, args, env := fake.Stdio(t)
+	spec := Spec{Name: "fake", Type: Stdio, Command: command, Args: args}
+	for name, value := range env {
+		spec.Env = append(spec.Env, name+"="+value)
+	}
+	return spec
+}
+
+// logs has what happened to the fakes of an in-process upstream, oldest first.
+type logs struct {
+	mu   sync.Mutex
+	list []func() mcptest.Log
+}
+
+func (l *logs) all() mcptest.Log {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all mcptest.Log
+	for _, one := range l.list {
+		all = append(all, one()...)
+	}
+	return all
+}
+
+func (l *logs) starts() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.list)
+}
+
+// inProcess is the spec of a fake in this process. It works in a bubble.
+func inProcess(t testing.TB, fake mcptest.Spec) (Spec, *logs) {
+	t.Helper()
+	all := &logs{}
+	return Spec{Name: "fake", Type: InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
+		stdin, stdout, log := fake.Pipe(t)
+		all.mu.Lock()
+		all.list = append(all.list, log)
+		all.mu.Unlock()
+		// Ends with in, which the link closes.
+		go func() {
+			_, _ = io.Copy(stdin, in)
+			stdin.Close()
+		}()
+		_, err := io.Copy(out, stdout)
+		return err
+	}}, all
+}
+
+// connect starts an upstream that ends with the test.
+func connect(t testing.TB, spec Spec) *Upstream {
+	t.Helper()
+	u := New(spec)
+	u.Start()
+	t.Cleanup(func() { u.Close(0) })
+	return u
+}
+
+// ready starts an upstream and waits until it is.
+func ready(t testing.TB, spec Spec) *Upstream {
+	t.Helper()
+	u := connect(t, spec)
+	awaitState(t, u, catalog.Ready)
+	return u
+}
+
+func awaitState(t testing.TB, u *Upstream, state catalog.State) Status {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		u.mu.Lock()
+		status, changed := u.status, u.changed
+		u.mu.Unlock()
+		if status.State == state {
+			return status
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("state %s (%s), want %s", status.State, status.Reason, state)
+		}
+	}
+}
+
+// text calls a tool and returns the text of its first block.
+func text(u *Upstream, tool, arguments string) (string, error) {
+	return textOf(u.Call(context.Background(), Call{Tool: tool, Arguments: json.RawMessage(arguments)}))
+}
+
+func textOf(raw json.RawMessage, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	var result struct {
+		Content []struct{ Text string }
+		IsError bool
+	}
+	if err := json.Unmarshal(raw, &result); err != nil {
+		return "", err
+	}
+	if result.IsError || len(result.Content) == 0 {
+		return "", fmt.Errorf("result %s", raw)
+	}
+	return result.Content[0].Text, nil
+}
+
+// mustEcho fails the test unless the upstream answers.
+func mustEcho(t testing.TB, u *Upstream) {
+	t.Helper()
+	if got, err := text(u, "echo", `{"text":"still here"}`); err != nil || got != "still here" {
+		t.Errorf("echo: got %q, %v", got, err)
+	}
+}
+
+// syncBuffer is a log that tests can read while it is written.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// logged gives spec a logger and returns what it wrote.
+func logged(spec *Spec) *syncBuffer {
+	var out syncBuffer
+	spec.Logger = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return &out
+}
+
+// variant is one transport and era.
+type variant struct {
+	name   string
+	modern bool
+	// start serves the fake; log says what happened to it.
+	start func(t testing.TB, fake mcptest.Spec) (spec Spec, log func() mcptest.Log)
+}
+
+func overHTTP(modern bool) func(testing.TB, mcptest.Spec) (Spec, func() mcptest.Log) {
+	return func(t testing.TB, fake mcptest.Spec) (Spec, func() mcptest.Log) {
+		if modern {
+			fake.Era = mcptest.EraModern
+		}
+		server := fake.HTTP(t)
+		return Spec{Name: "fake", Type: HTTP, URL: server.URL}, server.Log
+	}
+}
+
+func overStdio(modern bool) func(testing.TB, mcptest.Spec) (Spec, func() mcptest.Log) {
+	return func(t testing.TB, fake mcptest.Spec) (Spec, func() mcptest.Log) {
+		if modern {
+			fake.Era = mcptest.EraModern
+		}
+		fake = fake.WithFiles(t)
+		return stdio(t, fake), func() mcptest.Log { return fake.Log(t) }
+	}
+}
+
+var variants = []variant{
+	{"stdio legacy", false, overStdio(false)},
+	{"stdio modern", true, overStdio(true)},
+	{"stdio headers", false, func(t testing.TB, fake mcptest.Spec) (Spec, func() mcptest.Log) {
+		fake.ContentLength = true
+		spec, log := overStdio(false)(t, fake)
+		spec.ContentLength = true
+		return spec, log
+	}},
+	{"http legacy", false, overHTTP(false)},
+	{"http modern", true, overHTTP(true)},
+	{"http legacy, event streams", false, func(t testing.TB, fake mcptest.Spec) (Spec, func() mcptest.Log) {
+		fake.AnswerSSE = true
+		return overHTTP(false)(t, fake)
+	}},
+	{"sse", false, func(t testing.TB, fake mcptest.Spec) (Spec, func() mcptest.Log) {
+		server := fake.SSE(t)
+		return Spec{Name: "fake", Type: SSE, URL: server.URL}, server.Log
+	}},
+	{"in-process", false, func(t testing.TB, fake mcptest.Spec) (Spec, func() mcptest.Log) {
+		spec, all := inProcess(t, fake)
+		return spec, all.all
+	}},
+}
+
+// eachVariant runs a test over all transports and eras, and looks for leaks.
+func eachVariant(t *testing.T, fake mcptest.Spec, run func(t *testing.T, v variant, spec Spec, log func() mcptest.Log)) {
+	t.Helper()
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			spec, log := v.start(t, fake)
+			run(t, v, spec, log)
+		})
+	}
+}
+
+func contains(t testing.TB, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s: got %q, want %q in it", what, text, part)
+		}
+	}
+}
