@@ -194,29 +194,54 @@ func (l *stdioLink) read(r io.Reader) {
 	}
 }
 
+// batchBytes bounds what goes out in one write. A batch is what has queued up
+// while the last write was under way, so it delays nobody.
+const batchBytes = 64 << 10
+
 // write ends when the link is closed. A child that does not read holds up this
 // goroutine only: callers wait for their frame no longer than their context.
 func (l *stdioLink) write() {
 	defer l.loops.Done()
 	for {
+		var first *frame
 		select {
-		case f := <-l.queue:
-			if !f.taken.CompareAndSwap(false, true) {
-				continue
-			}
-			err := l.writer.Write(f.message)
-			if err != nil {
-				// The reader mostly knows more, and is about to say it.
-				l.fail(l.failure(fmt.Errorf("writing to stdin: %w", err), exitPatience))
-				return
-			}
-			f.written <- nil
+		case first = <-l.queue:
 		case <-l.closing:
 			return
 		case <-l.ended:
 			return
 		}
+		batch, messages := l.gather(first)
+		if len(batch) == 0 {
+			continue
+		}
+		if err := l.writer.Write(messages...); err != nil {
+			// The reader mostly knows more, and is about to say it.
+			l.fail(l.failure(fmt.Errorf("writing to stdin: %w", err), exitPatience))
+			return
+		}
+		for _, f := range batch {
+			f.written <- nil
+		}
 	}
+}
+
+// gather takes first, and what else is queued, as far as nobody took it back.
+func (l *stdioLink) gather(first *frame) (batch []*frame, messages [][]byte) {
+	size := 0
+	for f := first; f != nil; {
+		if f.taken.CompareAndSwap(false, true) {
+			batch, messages = append(batch, f), append(messages, f.message)
+			size += len(f.message)
+		}
+		if f = nil; size < batchBytes {
+			select {
+			case f = <-l.queue:
+			default:
+			}
+		}
+	}
+	return batch, messages
 }
 
 // send queues a message and returns when it was written, or ctx is done. The

@@ -127,8 +127,10 @@ func (r *Reader) skipLine(line []byte, err error) error {
 	for errors.Is(err, bufio.ErrBufferFull) {
 		var part []byte
 		part, err = r.r.ReadSlice('\n')
-		tail = append(tail, part[max(0, len(part)-edge):]...)
-		tail = tail[max(0, len(tail)-edge):]
+		part = part[max(0, len(part)-edge):]
+		keep := min(len(tail), edge-len(part))
+		copy(tail, tail[len(tail)-keep:])
+		tail = append(tail[:keep], part...)
 	}
 	if err != nil {
 		return err
@@ -211,21 +213,24 @@ func NewWriter(w io.Writer, framing Framing) *Writer {
 // SetFraming changes how the messages to come are framed.
 func (w *Writer) SetFraming(f Framing) { w.framing.Store(int32(f)) }
 
-// Write writes one message, which has no newline in it (JSON as encoding/json
+// Write writes messages, which have no newline in them (JSON as encoding/json
 // compacts it), in a single call to the underlying writer.
-func (w *Writer) Write(message []byte) error {
-	var frame []byte
-	if Framing(w.framing.Load()) == ContentLength {
-		frame = make([]byte, 0, len(message)+40)
-		frame = fmt.Appendf(frame, "Content-Length: %d\r\n\r\n", len(message))
-		frame = append(frame, message...)
-	} else {
-		frame = make([]byte, 0, len(message)+1)
-		frame = append(frame, message...)
-		frame = append(frame, '\n')
+func (w *Writer) Write(messages ...[]byte) error {
+	size := 0
+	for _, message := range messages {
+		size += len(message) + 40
+	}
+	frames := make([]byte, 0, size)
+	for _, message := range messages {
+		if Framing(w.framing.Load()) == ContentLength {
+			frames = fmt.Appendf(frames, "Content-Length: %d\r\n\r\n", len(message))
+			frames = append(frames, message...)
+		} else {
+			frames = append(append(frames, message...), '\n')
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, err := w.w.Write(frame)
+	_, err := w.w.Write(frames)
 	return err
 }
