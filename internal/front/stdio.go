@@ -70,7 +70,10 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 		cancels: make(map[string]context.CancelFunc),
 		places:  make(chan struct{}, options.MaxOpen),
 	}
-	s.session = &stdioSession{out: s.out, notes: make(chan mcp.JSONRPCNotification, 256)}
+	s.session = &stdioSession{
+		out:   s.out,
+		notes: make(chan mcp.JSONRPCNotification, 256), progress: make(chan []byte, 256), queued: make(chan struct{}, 1),
+	}
 	if err := f.server.RegisterSession(ctx, s.session); err != nil {
 		return fmt.Errorf("registering the session: %w", err)
 	}
@@ -321,8 +324,10 @@ func (s *stdioServer) write(message []byte) {
 // stdioSession is the one client of a stdio server, as mcp-go knows it.
 type stdioSession struct {
 	out         *wire.Writer
-	notes       chan mcp.JSONRPCNotification
-	writing     sync.Mutex // held over a write and the notifications before it
+	notes       chan mcp.JSONRPCNotification // what mcp-go sends: none belongs to a call
+	progress    chan []byte                  // taken out only under writing
+	queued      chan struct{}                // holds one: progress has some
+	writing     sync.Mutex                   // held over a write and the progress before it
 	initialized atomic.Bool
 	info        atomic.Pointer[mcp.Implementation]
 	can         atomic.Pointer[mcp.ClientCapabilities]
@@ -387,33 +392,49 @@ func (s *stdioSession) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
 	return mcp.SubscriptionFilter{}, false
 }
 
-// pump writes the notifications that mcp-go queues, until ctx ends.
+// pump writes the notifications that are queued, until ctx ends.
 func (s *stdioSession) pump(ctx context.Context) {
 	for {
 		select {
 		case note := <-s.notes:
-			s.writing.Lock()
-			_ = s.out.Write(encode(note))
-			s.writing.Unlock()
+			s.write(encode(note))
+		case <-s.queued:
+			s.write(nil)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// write writes one message behind the notifications that are queued: what
+// queue queues a message that may be lost if the client does not read.
+func (s *stdioSession) queue(message []byte) bool {
+	select {
+	case s.progress <- message:
+	default:
+		return false
+	}
+	select {
+	case s.queued <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// write writes one message, or none, behind the progress that is queued: what
 // belongs to a request never comes after its answer.
 func (s *stdioSession) write(message []byte) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	for {
 		select {
-		case note := <-s.notes:
-			_ = s.out.Write(encode(note))
+		case note := <-s.progress:
+			_ = s.out.Write(note)
 			continue
 		default:
 		}
-		_ = s.out.Write(message)
+		if message != nil {
+			_ = s.out.Write(message)
+		}
 		return
 	}
 }

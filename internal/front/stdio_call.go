@@ -37,20 +37,16 @@ func (s *stdioServer) callTool(ctx context.Context, m wire.Message) (answer []by
 // progress queues a progress notification. It does not block: a client that
 // does not read loses progress, not the call.
 func (s *stdioServer) progress(params, token json.RawMessage) {
-	fields := make(map[string]any)
-	for _, member := range progressMembers(params, token) {
-		fields[member.name] = member.value
+	note := []byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":`)
+	for i, member := range progressMembers(params, token) {
+		separator := byte(',')
+		if i == 0 {
+			separator = '{'
+		}
+		note = append(append(note, separator), encode(member.name)...)
+		note = append(append(note, ':'), member.value...)
 	}
-	note := mcp.JSONRPCNotification{
-		JSONRPC: mcp.JSONRPC_VERSION,
-		Notification: mcp.Notification{
-			Method: "notifications/progress",
-			Params: mcp.NotificationParams{AdditionalFields: fields},
-		},
-	}
-	select {
-	case s.session.notes <- note:
-	default:
+	if !s.session.queue(append(note, '}', '}')) {
 		s.front.log.Debug("progress dropped, the client does not read")
 	}
 }
