@@ -256,7 +256,8 @@ func TestInspect_Command(t *testing.T) {
 			t.Errorf("%q: exit %d, stderr %q", test.args, code, stderr)
 		}
 		for _, want := range test.want {
-			if !strings.Contains(out, want) {
+			// How the TypeScript is laid out is not this test's business.
+			if !strings.Contains(strings.ReplaceAll(out, " ", ""), strings.ReplaceAll(want, " ", "")) {
 				t.Errorf("%q: no %q in:\n%s", test.args, want, out)
 			}
 		}

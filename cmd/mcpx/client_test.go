@@ -1,0 +1,540 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// patience is how long a test waits for what must come; it passes only where a
+// test fails anyway.
+const patience = 30 * time.Second
+
+// The eras of the protocol that the tests speak.
+const (
+	legacy = "2025-06-18"
+	modern = "2026-07-28"
+)
+
+// message is one JSON-RPC message that mcpx sent.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+// peer is a connection to mcpx. The tests write JSON-RPC themselves: no SDK is
+// between them and the bytes.
+type peer interface {
+	// send sends one message and does not wait.
+	send(t testing.TB, raw string)
+	// answer waits for the response to the request with this id.
+	answer(t testing.TB, id string) message
+	// notes are the notifications so far, of a method.
+	notes(method string) []message
+}
+
+// client speaks one era over a peer.
+type client struct {
+	peer
+	era  string
+	name string
+	mu   sync.Mutex
+	last int
+}
+
+// params adds what the era wants to params. meta are further members of _meta,
+// as JSON without the braces.
+func (c *client) params(params, meta string) string {
+	if c.era == modern {
+		era := `"io.modelcontextprotocol/protocolVersion":"` + modern + `","io.modelcontextprotocol/clientInfo":{"name":"` + c.name +
+			`","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}`
+		meta = strings.TrimSuffix(era+","+meta, ",")
+	}
+	if meta == "" {
+		return params
+	}
+	inner := strings.TrimSuffix(strings.TrimPrefix(params, "{"), "}")
+	if inner != "" {
+		inner = "," + inner
+	}
+	return `{"_meta":{` + meta + `}` + inner + `}`
+}
+
+// start sends a request and returns its id.
+func (c *client) start(t testing.TB, method, params, meta string) string {
+	t.Helper()
+	c.mu.Lock()
+	c.last++
+	id := strconv.Itoa(c.last)
+	c.mu.Unlock()
+	c.send(t, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":`+c.params(params, meta)+`}`)
+	return id
+}
+
+func (c *client) request(t testing.TB, method, params string) message {
+	t.Helper()
+	return c.answer(t, c.start(t, method, params, ""))
+}
+
+// result is what a request got, which must not be an error.
+func (c *client) result(t testing.TB, method, params string) json.RawMessage {
+	t.Helper()
+	m := c.request(t, method, params)
+	if m.Error != nil || m.Result == nil {
+		t.Fatalf("%s %s: no result but %s", method, params, m.Error)
+	}
+	return m.Result
+}
+
+// open does what the era wants before anything else, and returns its answer.
+func (c *client) open(t testing.TB) json.RawMessage {
+	t.Helper()
+	if c.era == modern {
+		return c.result(t, "server/discover", `{}`)
+	}
+	result := c.result(t, "initialize", `{"protocolVersion":"`+c.era+`","capabilities":{},"clientInfo":{"name":"`+c.name+`","version":"1"}}`)
+	c.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return result
+}
+
+// toolResult is a result of tools/call.
+type toolResult struct {
+	Content    []json.RawMessage `json:"content"`
+	Structured json.RawMessage   `json:"structuredContent"`
+	IsError    bool              `json:"isError"`
+	Meta       json.RawMessage   `json:"_meta"`
+}
+
+// text is that of the only block.
+func (r toolResult) text(t testing.TB) string {
+	t.Helper()
+	var block struct {
+		Type string
+		Text *string
+	}
+	if len(r.Content) != 1 || json.Unmarshal(r.Content[0], &block) != nil || block.Type != "text" || block.Text == nil {
+		t.Fatalf("want one text block, got %s", r.Content)
+	}
+	return *block.Text
+}
+
+func (c *client) tool(t testing.TB, name, arguments string) toolResult {
+	t.Helper()
+	raw := c.result(t, "tools/call", `{"name":"`+name+`","arguments":`+arguments+`}`)
+	var r toolResult
+	if err := json.Unmarshal(raw, &r); err != nil {
+		t.Fatalf("reading the result of %s: %v: %s", name, err, raw)
+	}
+	return r
+}
+
+func execArgs(server, tool, arguments string) string {
+	return `{"server_name":"` + server + `","tool_name":"` + tool + `","arguments":` + arguments + `}`
+}
+
+// exec calls an upstream's tool through mcpx.
+func (c *client) exec(t testing.TB, server, tool, arguments string) toolResult {
+	t.Helper()
+	return c.tool(t, "exec", execArgs(server, tool, arguments))
+}
+
+// inbox collects what mcpx sends.
+type inbox struct {
+	mu       sync.Mutex
+	all      []message
+	byID     map[string]message
+	arrived  chan struct{} // closed and replaced with each message
+	ended    error         // why nothing comes any more
+	unwanted []string      // what was no message, or an answer too many
+}
+
+func newInbox() *inbox {
+	return &inbox{byID: make(map[string]message), arrived: make(chan struct{})}
+}
+
+func (b *inbox) add(raw []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var m message
+	var version struct{ JSONRPC string }
+	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(raw, &version) != nil || version.JSONRPC != "2.0" {
+		b.unwanted = append(b.unwanted, string(raw))
+	} else if m.Method == "" {
+		if _, twice := b.byID[string(m.ID)]; twice && string(m.ID) != "null" {
+			b.unwanted = append(b.unwanted, string(raw))
+		}
+		b.byID[string(m.ID)] = m
+	}
+	b.all = append(b.all, m)
+	b.wake()
+}
+
+// wake tells those who wait. The caller holds the lock.
+func (b *inbox) wake() {
+	close(b.arrived)
+	b.arrived = make(chan struct{})
+}
+
+func (b *inbox) end(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended == nil {
+		b.ended = err
+	}
+	b.wake()
+}
+
+func (b *inbox) answer(t testing.TB, id string) message {
+	t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		b.mu.Lock()
+		m, ok := b.byID[id]
+		ended, arrived := b.ended, b.arrived
+		b.mu.Unlock()
+		if ok {
+			return m
+		}
+		if ended != nil {
+			t.Fatalf("no answer to %s: %v", id, ended)
+		}
+		select {
+		case <-arrived:
+		case <-timer.C:
+			t.Fatalf("no answer to %s after %v", id, patience)
+		}
+	}
+}
+
+func (b *inbox) has(id string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, ok := b.byID[id]
+	return ok
+}
+
+func (b *inbox) notes(method string) []message {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var notes []message
+	for _, m := range b.all {
+		if m.Method == method && m.ID == nil {
+			notes = append(notes, m)
+		}
+	}
+	return notes
+}
+
+func (b *inbox) check(t testing.TB) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, raw := range b.unwanted {
+		t.Errorf("unwanted on the wire: %.300q", raw)
+	}
+}
+
+// stdioPeer is mcpx as a child process.
+type stdioPeer struct {
+	*inbox
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stderr *lockedBuffer
+	exited chan struct{} // closed when the process is gone and stdout is read
+}
+
+// serveStdio starts mcpx on stdio. The test's end closes it, and checks that
+// stdout had nothing but messages.
+func (h *home) serveStdio(t testing.TB, args ...string) *stdioPeer {
+	t.Helper()
+	p := &stdioPeer{inbox: newInbox(), cmd: h.command(t, args...), stderr: &lockedBuffer{}, exited: make(chan struct{})}
+	p.cmd.Stderr = p.stderr
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stdin = stdin
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("starting mcpx: %v", err)
+	}
+	go func() { // ends with the process
+		defer close(p.exited)
+		lines := bufio.NewReader(stdout)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if len(line) > 0 {
+				p.add(bytes.TrimSuffix(line, []byte("\n")))
+			}
+			if err != nil {
+				break
+			}
+		}
+		err := p.cmd.Wait()
+		p.end(fmt.Errorf("mcpx ended: %v", err))
+	}()
+	t.Cleanup(func() {
+		p.stdin.Close()
+		p.wait(t)
+		p.check(t)
+		if t.Failed() {
+			t.Logf("stderr of mcpx:\n%.4000s", p.stderr.String())
+		}
+	})
+	return p
+}
+
+func (p *stdioPeer) send(t testing.TB, raw string) {
+	t.Helper()
+	if _, err := io.WriteString(p.stdin, raw+"\n"); err != nil {
+		t.Fatalf("writing to mcpx: %v", err)
+	}
+}
+
+// wait waits for the end of the process, which is killed if that does not come.
+func (p *stdioPeer) wait(t testing.TB) {
+	t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-p.exited:
+	case <-timer.C:
+		t.Errorf("mcpx did not end within %v", patience)
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+	}
+}
+
+// daemon is mcpx that serves HTTP.
+type daemon struct {
+	*stdioPeer
+	url string // of the endpoint
+}
+
+var servedAt = regexp.MustCompile(`msg=serving url=(\S+)`)
+
+// serveHTTP starts mcpx on a free port of loopback.
+func (h *home) serveHTTP(t testing.TB, args ...string) *daemon {
+	t.Helper()
+	p := h.serveStdio(t, append([]string{"--log-level", "info", "serve", "--http", "127.0.0.1:0"}, args...)...)
+	d := &daemon{stdioPeer: p}
+	t.Cleanup(func() { terminate(p.cmd) })
+	mcptest.WaitFor(t, "the address of mcpx", patience, func() bool {
+		found := servedAt.FindStringSubmatch(p.stderr.String())
+		if found == nil {
+			select {
+			case <-p.exited:
+				t.Fatalf("mcpx ended: %s", p.stderr.String())
+			default:
+			}
+			return false
+		}
+		d.url = found[1]
+		return true
+	})
+	return d
+}
+
+// httpPeer is one client of a daemon.
+type httpPeer struct {
+	*inbox
+	url     string
+	header  http.Header
+	mu      sync.Mutex
+	session string
+	client  *http.Client
+}
+
+func (d *daemon) peer(t testing.TB) *httpPeer {
+	t.Helper()
+	p := &httpPeer{inbox: newInbox(), url: d.url, header: make(http.Header), client: &http.Client{Transport: &http.Transport{}}}
+	t.Cleanup(func() {
+		p.client.CloseIdleConnections()
+		p.check(t)
+	})
+	return p
+}
+
+// send posts a message in a goroutine, which ends with the answer; legacy
+// initialization, on which the others depend, is waited for.
+func (p *httpPeer) send(t testing.TB, raw string) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := p.post(raw); err != nil {
+			p.end(err)
+		}
+	}()
+	if strings.Contains(raw, `"initialize"`) || strings.Contains(raw, `"notifications/`) {
+		<-done
+	}
+}
+
+func (p *httpPeer) request(raw string) (*http.Request, error) {
+	request, err := http.NewRequest(http.MethodPost, p.url, strings.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	request.Header = p.header.Clone()
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	var m struct {
+		Method string
+		Params struct{ Name string }
+	}
+	if err := json.Unmarshal([]byte(raw), &m); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case strings.Contains(raw, "io.modelcontextprotocol/protocolVersion"):
+		request.Header.Set("Mcp-Protocol-Version", modern)
+		request.Header.Set("Mcp-Method", m.Method)
+		if m.Params.Name != "" {
+			request.Header.Set("Mcp-Name", m.Params.Name)
+		}
+	case m.Method != "initialize":
+		request.Header.Set("Mcp-Protocol-Version", legacy)
+	}
+	if p.session != "" {
+		request.Header.Set("Mcp-Session-Id", p.session)
+	}
+	return request, nil
+}
+
+func (p *httpPeer) post(raw string) error {
+	request, err := p.request(raw)
+	if err != nil {
+		return err
+	}
+	response, err := p.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if id := response.Header.Get("Mcp-Session-Id"); id != "" {
+		p.mu.Lock()
+		p.session = id
+		p.mu.Unlock()
+	}
+	return p.read(response)
+}
+
+// read takes the messages of a response, a JSON body or an event stream.
+func (p *httpPeer) read(response *http.Response) error {
+	if response.StatusCode == http.StatusAccepted {
+		return nil
+	}
+	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			return err
+		}
+		if response.StatusCode != http.StatusOK && !json.Valid(body) {
+			return fmt.Errorf("status %s: %s", response.Status, body)
+		}
+		p.add(body)
+		return nil
+	}
+	lines := bufio.NewReader(response.Body)
+	var data []byte
+	for {
+		line, err := lines.ReadString('\n')
+		switch line = strings.TrimRight(line, "\r\n"); {
+		case strings.HasPrefix(line, "data:"):
+			data = append(data, strings.TrimPrefix(line[5:], " ")...)
+		case line == "" && len(data) > 0:
+			p.add(data)
+			data = nil
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// listen opens the stream that carries what belongs to no request: GET in the
+// legacy era, subscriptions/listen in the modern one. It is closed with the test.
+func (c *client) listen(t testing.TB) {
+	t.Helper()
+	if c.era == modern {
+		c.start(t, "subscriptions/listen", `{"notifications":{"toolsListChanged":true}}`, "")
+		mcptest.WaitFor(t, "the acknowledgement", patience, func() bool {
+			return len(c.notes("notifications/subscriptions/acknowledged")) > 0
+		})
+		return
+	}
+	p, ok := c.peer.(*httpPeer)
+	if !ok {
+		return // over stdio there is one stream for all
+	}
+	request, err := p.request(`{"method":""}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Method, request.Body, request.ContentLength = http.MethodGet, nil, 0
+	response, err := p.client.Do(request)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("opening the stream: %v, %v", response, err)
+	}
+	done := make(chan struct{})
+	go func() { // ends with the body
+		defer close(done)
+		_ = p.read(response)
+	}()
+	t.Cleanup(func() {
+		response.Body.Close()
+		<-done
+	})
+}
+
+// each runs a test over both transports and in both eras, on servers that are
+// the same for all of them.
+func each(t *testing.T, h *home, args []string, test func(t *testing.T, c *client)) {
+	t.Helper()
+	for _, era := range []string{legacy, modern} {
+		t.Run("stdio "+era, func(t *testing.T) {
+			c := &client{peer: h.serveStdio(t, append(args, "serve")...), era: era, name: "e2e"}
+			test(t, c)
+		})
+	}
+	t.Run("http", func(t *testing.T) {
+		d := h.serveHTTP(t, args...)
+		for _, era := range []string{legacy, modern} {
+			t.Run(era, func(t *testing.T) { test(t, &client{peer: d.peer(t), era: era, name: "e2e"}) })
+		}
+	})
+}
+
+// contextOf is a context that ends with the test at the latest.
+func contextOf(t testing.TB) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	return ctx, cancel
+}

@@ -1,0 +1,374 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// tool is an entry of tools/list.
+type listedTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Annotations map[string]any  `json:"annotations"`
+	Meta        json.RawMessage `json:"_meta"`
+}
+
+func (c *client) list(t testing.TB) []listedTool {
+	t.Helper()
+	var list struct{ Tools []listedTool }
+	raw := c.result(t, "tools/list", `{}`)
+	if err := json.Unmarshal(raw, &list); err != nil {
+		t.Fatalf("reading tools/list: %v: %s", err, raw)
+	}
+	return list.Tools
+}
+
+// awaitReady waits for sessions to upstreams: with a catalogue on disk mcpx
+// answers before it has any.
+func (c *client) awaitReady(t testing.TB, names ...string) {
+	t.Helper()
+	mcptest.WaitFor(t, "the upstreams", patience, func() bool {
+		data := string(c.tool(t, "inspect", `{}`).Structured)
+		for _, name := range names {
+			if !strings.Contains(data, `"name":"`+name+`","state":"ready"`) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestServe_Tools(t *testing.T) {
+	h := newHome(t)
+	config := h.config(t, map[string]server{
+		"alpha":   fake(t, mcptest.Spec{Instructions: "First of the fakes."}),
+		"beta":    {"url": mcptest.Spec{Era: mcptest.EraModern}.HTTP(t).URL},
+		"missing": {"command": "mcpx-no-such-program"},
+	}, nil)
+	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+		var opened struct{ Instructions string }
+		if raw := c.open(t); json.Unmarshal(raw, &opened) != nil || opened.Instructions == "" || len(opened.Instructions) > 2000 {
+			t.Errorf("instructions in %s", raw)
+		}
+		c.awaitReady(t, "alpha", "beta")
+		tools := c.list(t)
+		if len(tools) != 2 || tools[0].Name != "inspect" || tools[1].Name != "exec" {
+			t.Fatalf("want inspect and exec, got %+v", tools)
+		}
+		for _, tool := range tools {
+			var meta map[string]json.RawMessage
+			if json.Unmarshal(tool.Meta, &meta) != nil || string(meta["anthropic/alwaysLoad"]) != "true" || string(meta["anthropic/maxResultSizeChars"]) != "500000" {
+				t.Errorf("%s: _meta is %s", tool.Name, tool.Meta)
+			}
+		}
+		if hints := tools[1].Annotations; hints["readOnlyHint"] != false || hints["destructiveHint"] != true {
+			t.Errorf("exec: annotations are %v", hints)
+		}
+		if hints := tools[0].Annotations; hints["readOnlyHint"] != true {
+			t.Errorf("inspect: annotations are %v", hints)
+		}
+		for _, want := range []string{"Available tools:", "Server: alpha - First of the fakes.", "Server: beta", "Server: missing", "echo(text)"} {
+			if !strings.Contains(tools[0].Description, want) {
+				t.Errorf("no %q in the description:\n%s", want, tools[0].Description)
+			}
+		}
+		testInspect(t, c)
+		testExecFaults(t, c)
+	})
+}
+
+// testInspect asks inspect in all of its forms.
+func testInspect(t *testing.T, c *client) {
+	t.Helper()
+	for _, test := range []struct{ arguments, text, data string }{
+		{`{}`, "alpha", `"state":"ready"`},
+		{`{}`, "mcpx-no-such-program", `"state":"unavailable"`},
+		{`{"server_name":"alpha"}`, "idempotent_echo(", `"server":"alpha"`},
+		{`{"server_name":"beta","tool_name":"echo"}`, "What to answer.", `"inputSchema":{"type":"object","properties":{"text":{"type":"string"`},
+		{`{"server_name":"alpha","tool_name":"echo, add"}`, "add(", `"name":"add"`},
+		{`{"query":"add two numbers"}`, "add(", `"server":"alpha"`},
+		{`{"query":"add two numbers","server_name":"beta"}`, "add(", `"server":"beta"`},
+		{`"{\"server_name\":\"alpha\"}"`, "echo(", `"server":"alpha"`},
+	} {
+		r := c.tool(t, "inspect", test.arguments)
+		if r.IsError || !strings.Contains(r.text(t), test.text) || !strings.Contains(string(r.Structured), test.data) {
+			t.Errorf("inspect %s: want %q and %q, got %s\n%s", test.arguments, test.text, test.data, r.Content, r.Structured)
+		}
+	}
+	for _, test := range []struct{ arguments, code, text string }{
+		{`{"server_name":"alfa"}`, "SERVER_NOT_FOUND", "alpha"},
+		{`{"server_name":"alpha","tool_name":"ekko"}`, "TOOL_NOT_FOUND", "echo"},
+		{`{"tool_name":"echo"}`, "VALIDATION_ERROR", "server_name"},
+		{`{"server_name":5}`, "VALIDATION_ERROR", "server_name"},
+	} {
+		checkFault(t, "inspect "+test.arguments, c.tool(t, "inspect", test.arguments), test.code, test.text)
+	}
+}
+
+func testExecFaults(t *testing.T, c *client) {
+	t.Helper()
+	for _, test := range []struct{ arguments, code, text string }{
+		{execArgs("alfa", "echo", `{}`), "SERVER_NOT_FOUND", "alpha"},
+		{execArgs("alpha", "ekko", `{}`), "TOOL_NOT_FOUND", "echo"},
+		{execArgs("alpha", "echo", `{"text":5}`), "VALIDATION_ERROR", "/text"},
+		{execArgs("alpha", "echo", `{}`), "VALIDATION_ERROR", "text"},
+		{execArgs("alpha", "rpc_error", `{}`), "UPSTREAM_ERROR", "told to fail"},
+		{execArgs("missing", "echo", `{}`), "SERVER_UNAVAILABLE", "mcpx-no-such-program"},
+		{`{"server_name":"alpha"}`, "VALIDATION_ERROR", "tool_name"},
+		{`[]`, "VALIDATION_ERROR", "object"},
+	} {
+		checkFault(t, "exec "+test.arguments, c.tool(t, "exec", test.arguments), test.code, test.text)
+	}
+	if r := c.exec(t, "alpha", "fail", `{"message":"no luck"}`); !r.IsError || r.text(t) != "no luck" {
+		t.Errorf("a tool that fails: %+v", r)
+	}
+	if r := c.exec(t, "beta", "echo", `"{\"text\":\"stringified\"}"`); r.IsError || r.text(t) != "stringified" {
+		t.Errorf("stringified arguments: %+v", r)
+	}
+	if m := c.request(t, "tools/call", `{"name":"nonsense","arguments":{}}`); m.Error == nil {
+		t.Errorf("an unknown tool of mcpx got %s", m.Result)
+	}
+	if m := c.request(t, "no/such/method", `{}`); !strings.Contains(string(m.Error), "-32601") {
+		t.Errorf("an unknown method got %s %s", m.Result, m.Error)
+	}
+}
+
+func checkFault(t *testing.T, what string, r toolResult, code, text string) {
+	t.Helper()
+	var data struct {
+		Error struct{ Code, Message string }
+	}
+	if !r.IsError || json.Unmarshal(r.Structured, &data) != nil || data.Error.Code != code || data.Error.Message == "" {
+		t.Errorf("%s: want %s, got %s %s", what, code, r.Content, r.Structured)
+		return
+	}
+	if !strings.Contains(r.text(t), text) {
+		t.Errorf("%s: no %q in %q", what, text, r.text(t))
+	}
+}
+
+// TestServe_NothingLost: what an upstream sent is what the client gets, digit by
+// digit and block by block, over every pair of transports and eras.
+func TestServe_NothingLost(t *testing.T) {
+	h := newHome(t)
+	config := h.config(t, map[string]server{
+		"stdio":  fake(t, mcptest.Spec{}),
+		"modern": fake(t, mcptest.Spec{Era: mcptest.EraModern}),
+		"http":   {"url": mcptest.Spec{}.HTTP(t).URL},
+		"sse":    {"url": mcptest.Spec{}.SSE(t).URL, "type": "sse"},
+	}, nil)
+	var want toolResult
+	if err := json.Unmarshal([]byte(mcptest.ContentResult), &want); err != nil {
+		t.Fatal(err)
+	}
+	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+		c.open(t)
+		for _, name := range []string{"stdio", "modern", "http", "sse"} {
+			t.Run(name, func(t *testing.T) {
+				got := c.exec(t, name, "content", `{}`)
+				sameBlocks(t, got.Content, want.Content)
+				sameJSON(t, "structuredContent", got.Structured, want.Structured)
+				for _, member := range []string{`"example.com/trace":"abc"`, `"n":9007199254740993`} {
+					if !strings.Contains(string(got.Meta), member) {
+						t.Errorf("no %s in _meta %s", member, got.Meta)
+					}
+				}
+				if got.IsError {
+					t.Error("isError")
+				}
+				if bare := c.exec(t, name, "bare", `{}`); string(bare.Structured) != `{"id":9007199254740993,"rate":1.10}` {
+					t.Errorf("a result without content: %+v", bare)
+				}
+				table := c.exec(t, name, "table", `{"rows":40}`)
+				sameJSON(t, "the table", table.Structured, json.RawMessage(`{"result":`+mcptest.TableText(40)+`}`))
+				if n := len(table.text(t)); n*2 > len(mcptest.TableText(40)) {
+					t.Errorf("a table of %d bytes is still %d", len(mcptest.TableText(40)), n)
+				}
+				if r := c.exec(t, name, "add", `{"a":123456789012345678901234567890,"b":1}`); r.text(t) != `{"sum":123456789012345678901234567891}` {
+					t.Errorf("a sum beyond 2^53: %s", r.Content)
+				}
+			})
+		}
+	})
+}
+
+// sameBlocks compares content blocks as JSON.
+func sameBlocks(t *testing.T, got, want []json.RawMessage) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%d blocks, want %d: %s", len(got), len(want), got)
+		return
+	}
+	for i := range got {
+		sameJSON(t, fmt.Sprintf("block %d", i), got[i], want[i])
+	}
+}
+
+// sameJSON compares JSON in all that counts: literals as written, order of keys,
+// decoded strings. So does a string that holds JSON: the model gets it in another
+// layout.
+func sameJSON(t *testing.T, what string, got, want json.RawMessage) {
+	t.Helper()
+	if g, w := literal(t, got), literal(t, want); g != w {
+		t.Errorf("%s differs\n got %.2000s\nwant %.2000s", what, g, w)
+	}
+}
+
+// literal writes JSON token by token.
+func literal(t *testing.T, raw json.RawMessage) string {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(string(raw)))
+	decoder.UseNumber()
+	var out strings.Builder
+	for decoder.More() || out.Len() == 0 {
+		token, err := decoder.Token()
+		if err != nil {
+			return fmt.Sprintf("%s (%v in %.300s)", out.String(), err, raw)
+		}
+		for { // and what closes after it
+			if text, ok := token.(string); ok {
+				if strings.ContainsAny(text[:min(1, len(text))], "{[") && json.Valid([]byte(text)) {
+					text = literal(t, json.RawMessage(text))
+				}
+				fmt.Fprintf(&out, "%q ", text)
+			} else {
+				fmt.Fprintf(&out, "%v ", token)
+			}
+			if decoder.More() {
+				break
+			}
+			if token, err = decoder.Token(); err != nil {
+				return out.String()
+			}
+		}
+	}
+	return out.String()
+}
+
+func TestServe_Progress(t *testing.T) {
+	h := newHome(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+		c.open(t)
+		call := `{"name":"exec","arguments":` + execArgs("fake", "progress", `{"steps":4,"ms":20}`) + `}`
+		m := c.answer(t, c.start(t, "tools/call", call, `"progressToken":"mine/1"`))
+		if !strings.Contains(string(m.Result), "did 4 steps") {
+			t.Fatalf("got %s %s", m.Result, m.Error)
+		}
+		notes := c.notes("notifications/progress")
+		// The last one over HTTP may lose the race against the answer (mcp-go).
+		if _, http := c.peer.(*httpPeer); len(notes) != 4 && !(http && len(notes) >= 3) {
+			t.Errorf("%d notifications, want 4", len(notes))
+		}
+		for i, note := range notes {
+			if want := fmt.Sprintf(`"progress":%d`, i+1); !strings.Contains(string(note.Params), want) || !strings.Contains(string(note.Params), `"progressToken":"mine/1"`) {
+				t.Errorf("notification %d is %s", i, note.Params)
+			}
+		}
+		c.exec(t, "fake", "progress", `{"steps":2}`)
+		if again := c.notes("notifications/progress"); len(again) != len(notes) {
+			t.Error("progress without a token")
+		}
+	})
+}
+
+// TestServe_Cancel: a call that the client takes back is cancelled upstream, and
+// what comes after it works.
+func TestServe_Cancel(t *testing.T) {
+	h := newHome(t)
+	spec := mcptest.Spec{}.WithFiles(t)
+	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
+	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+		c.open(t)
+		calls, cancels := len(spec.Log(t).Calls("slow")), len(spec.Log(t).Event(mcptest.EventCancel))
+		if p, ok := c.peer.(*httpPeer); ok && c.era == modern {
+			p.abort(t, `{"jsonrpc":"2.0","id":7000,"method":"tools/call","params":`+
+				c.params(`{"name":"exec","arguments":`+execArgs("fake", "slow", `{"ms":600000}`)+`}`, "")+`}`,
+				func() bool { return len(spec.Log(t).Calls("slow")) > calls })
+		} else {
+			id := c.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs("fake", "slow", `{"ms":600000}`)+`}`, "")
+			mcptest.WaitFor(t, "the call", patience, func() bool { return len(spec.Log(t).Calls("slow")) > calls })
+			c.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":`+c.params(`{"requestId":`+id+`,"reason":"test"}`, "")+`}`)
+		}
+		mcptest.WaitFor(t, "the cancellation upstream", patience, func() bool {
+			return len(spec.Log(t).Event(mcptest.EventCancel)) > cancels
+		})
+		if r := c.exec(t, "fake", "echo", `{"text":"after"}`); r.text(t) != "after" {
+			t.Errorf("after a cancelled call: %s", r.Content)
+		}
+	})
+}
+
+// abort posts a message and breaks the connection when begun says so.
+func (p *httpPeer) abort(t *testing.T, raw string, begun func() bool) {
+	t.Helper()
+	request, err := p.request(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := contextOf(t)
+	done := make(chan struct{})
+	go func() { // ends with cancel
+		defer close(done)
+		if response, err := p.client.Do(request.WithContext(ctx)); err == nil {
+			response.Body.Close()
+		}
+	}()
+	mcptest.WaitFor(t, "the call", patience, begun)
+	cancel()
+	<-done
+}
+
+// TestServe_ListChanged: a change of an upstream's tools is announced, and only
+// such a change.
+func TestServe_ListChanged(t *testing.T) {
+	h := newHome(t)
+	upstream := mcptest.Spec{}.HTTP(t)
+	config := h.config(t, map[string]server{"fake": {"url": upstream.URL}}, nil)
+	round := 0
+	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+		round++
+		upstream.SetTools(json.RawMessage(`[{"name":"before","inputSchema":{"type":"object"}}]`))
+		c.open(t)
+		mcptest.WaitFor(t, "the tools before", patience, func() bool {
+			return strings.Contains(c.list(t)[0].Description, "before")
+		})
+		// Without a session to the upstream, nothing that it says is heard.
+		c.awaitReady(t, "fake")
+		c.listen(t)
+		known := len(c.notes("notifications/tools/list_changed"))
+		mcptest.WaitFor(t, "list_changed", patience, func() bool {
+			round++
+			upstream.SetTools(json.RawMessage(fmt.Sprintf(`[{"name":"after_%d","inputSchema":{"type":"object"}}]`, round)))
+			wait := 0
+			mcptest.WaitFor(t, "the new tool", patience, func() bool {
+				wait++
+				return strings.Contains(c.list(t)[0].Description, fmt.Sprintf("after_%d", round)) || wait > 500
+			})
+			return len(c.notes("notifications/tools/list_changed")) > known
+		})
+	})
+}
+
+// TestLiteral: the comparison sees what it is for.
+func TestLiteral(t *testing.T) {
+	base := literal(t, json.RawMessage(`{"a":[1.10,{"b":null}],"c":"x","d":"[1, 2]"}`))
+	for _, same := range []string{` { "a" : [ 1.10, {"b":null} ], "c":"\u0078", "d":"[1,2]" } `} {
+		if got := literal(t, json.RawMessage(same)); got != base {
+			t.Errorf("%s became %s, not %s", same, got, base)
+		}
+	}
+	for _, other := range []string{
+		`{"a":[1.1,{"b":null}],"c":"x","d":"[1, 2]"}`, `{"c":"x","a":[1.10,{"b":null}],"d":"[1, 2]"}`,
+		`{"a":[1.10,{"b":null},1],"c":"x","d":"[1, 2]"}`, `{"a":[1.10,{"b":null}],"c":"x","d":"[1, 2.0]"}`,
+		`{"a":[1.10,{"b":null}],"c":"x"}`, `{"a":[1.10,{"b":"null"}],"c":"x","d":"[1, 2]"}`,
+	} {
+		if got := literal(t, json.RawMessage(other)); got == base {
+			t.Errorf("%s counts as the same", other)
+		}
+	}
+}

@@ -1,0 +1,6 @@
+package main
+
+import "os/exec"
+
+// terminate ends the process: there is no asking on Windows.
+func terminate(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
