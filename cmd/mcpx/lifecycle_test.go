@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// slack is what a loaded machine, or the race detector, may add to a bound that
+// the design sets.
+func slack() time.Duration {
+	if raceEnabled {
+		return 3 * time.Second
+	}
+	return time.Second
+}
+
+// stubborn is an upstream that does not want to end, with a process of its own.
+func stubborn(t *testing.T) mcptest.Spec {
+	return mcptest.Spec{IgnoreTERM: true, IgnoreEOF: true, ForkGrandchild: true, GrandchildHoldsPipes: true}.WithFiles(t)
+}
+
+// checkGone waits until no process of these upstreams is left.
+func checkGone(t *testing.T, specs ...mcptest.Spec) {
+	t.Helper()
+	for _, spec := range specs {
+		pids := spec.Pids(t)
+		if len(pids) == 0 {
+			t.Error("the upstream was never started")
+		}
+		for _, process := range pids {
+			mcptest.WaitFor(t, fmt.Sprintf("the end of %s %d", process.Role, process.PID), patience, func() bool {
+				return !mcptest.Alive(process.PID)
+			})
+		}
+	}
+}
+
+// TestStdio_EOF: open answers are delivered, calls that never end are not waited
+// for, and everything is gone before a client would kill.
+func TestStdio_EOF(t *testing.T) {
+	mcptest.NoLeaks(t)
+	h := newHome(t)
+	quiet, hard := mcptest.Spec{}.WithFiles(t), stubborn(t)
+	config := h.config(t, map[string]server{"quiet": fake(t, quiet), "hard": fake(t, hard)}, nil)
+	for _, test := range []struct {
+		name  string
+		calls [][3]string // server, tool, arguments
+		want  []string    // a piece of each answer, by call
+	}{
+		{"nothing open", nil, nil},
+		{"short calls", [][3]string{{"quiet", "slow", `{"ms":300}`}, {"hard", "slow", `{"ms":200}`}}, []string{"slept 300 ms", "slept 200 ms"}},
+		{"a call without end", [][3]string{{"quiet", "slow", `{"ms":100}`}, {"hard", "slow", `{"ms":600000}`}}, []string{"slept 100 ms", "error"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := h.serveStdio(t, "--config", config)
+			c := &client{peer: p, era: legacy, name: "e2e"}
+			c.open(t)
+			for _, name := range []string{"quiet", "hard"} {
+				if r := c.exec(t, name, "echo", `{"text":"up"}`); r.text(t) != "up" {
+					t.Fatalf("got %s", r.Content)
+				}
+			}
+			var ids []string
+			for _, call := range test.calls {
+				ids = append(ids, c.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs(call[0], call[1], call[2])+`}`, ""))
+			}
+			began := time.Now()
+			p.stdin.Close()
+			p.wait(t)
+			if took := time.Since(began); took > 1500*time.Millisecond+slack() {
+				t.Errorf("mcpx needed %v to end", took)
+			} else {
+				t.Logf("ended after %v", took)
+			}
+			for i, id := range ids {
+				if m := c.answer(t, id); !strings.Contains(string(m.Result)+`"error":`+string(m.Error), test.want[i]) {
+					t.Errorf("call %d: no %q in %s %s", i, test.want[i], m.Result, m.Error)
+				}
+			}
+			if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+				t.Errorf("exit %d", code)
+			}
+			checkGone(t, quiet, hard)
+		})
+	}
+}
+
+// TestSignal_Ends: TERM ends mcpx within its grace, KILL at once; in both cases
+// nothing that it started is left.
+func TestSignal_Ends(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no signals on Windows")
+	}
+	mcptest.NoLeaks(t)
+	for _, over := range []string{"stdio", "http"} {
+		for _, signal := range []string{"TERM", "KILL"} {
+			t.Run(over+" "+signal, func(t *testing.T) {
+				h := newHome(t)
+				quiet, hard := mcptest.Spec{ForkGrandchild: true}.WithFiles(t), stubborn(t)
+				config := h.config(t, map[string]server{"quiet": fake(t, quiet), "hard": fake(t, hard)}, nil)
+				c := &client{era: legacy, name: "e2e"}
+				var p *stdioPeer
+				if over == "http" {
+					d := h.serveHTTP(t, "--config", config)
+					p, c.peer = d.stdioPeer, d.peer(t)
+				} else {
+					p = h.serveStdio(t, "--config", config)
+					c.peer = p
+				}
+				c.open(t)
+				c.exec(t, "quiet", "echo", `{"text":"up"}`)
+				c.exec(t, "hard", "echo", `{"text":"up"}`)
+				c.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs("hard", "slow", `{"ms":600000}`)+`}`, "")
+				mcptest.WaitFor(t, "the call", patience, func() bool { return len(hard.Log(t).Calls("slow")) > 0 })
+				began := time.Now()
+				if signal == "TERM" {
+					terminate(p.cmd)
+				} else if err := p.cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				p.wait(t)
+				if took := time.Since(began); took > 5*time.Second+slack() {
+					t.Errorf("mcpx needed %v to end", took)
+				}
+				checkGone(t, quiet, hard)
+			})
+		}
+	}
+}
+
+// TestStdio_IDs: an id comes back as it was written.
+func TestStdio_IDs(t *testing.T) {
+	h := newHome(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	p := h.serveStdio(t, "--config", config)
+	c := &client{peer: p, era: legacy, name: "e2e"}
+	c.open(t)
+	for _, id := range []string{
+		`9007199254740993`, `123456789012345678901234567890`, `-17`, `"a string"`, `"7"`, `"\u00e9\n<&>"`, `0`, `""`, `1.50`,
+	} {
+		for _, method := range []string{
+			`"method":"ping"`, `"method":"tools/list"`, `"method":"no/such"`,
+			`"method":"tools/call","params":{"name":"exec","arguments":` + execArgs("fake", "echo", `{"text":"x"}`) + `}`,
+			`"method":"tools/call","params":{"name":"nonsense"}`,
+		} {
+			before := len(p.raw())
+			p.send(t, `{"jsonrpc":"2.0","id":`+id+`,`+method+`}`)
+			mcptest.WaitFor(t, "an answer", patience, func() bool { return len(p.raw()) > before })
+			if got := string(p.raw()[before].ID); got != id {
+				t.Errorf("%s: id %s came back as %s", method, id, got)
+			}
+		}
+	}
+	p.mu.Lock()
+	p.unwanted = nil // the same ids were used again on purpose
+	p.mu.Unlock()
+}
+
+// raw is every message so far, in order.
+func (b *inbox) raw() []message {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all
+}
+
+// TestStdio_Garbage: what is no request gets an error or nothing, and the next
+// request is answered.
+func TestStdio_Garbage(t *testing.T) {
+	h := newHome(t)
+	p := h.serveStdio(t, "serve", "--demo")
+	c := &client{peer: p, era: legacy, name: "e2e"}
+	c.open(t)
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":`, `nonsense`, ``, `{}`, `[]`, `null`, `{"jsonrpc":"2.0","id":900,"result":{}}`,
+		`{"jsonrpc":"2.0","method":"no/such/notification"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":12345}}`,
+		`{"jsonrpc":"2.0","id":901,"method":5}`, `{"jsonrpc":"2.0","id":902,"method":"tools/call","params":[1,2]}`,
+		`{"jsonrpc":"2.0","id":903,"method":"tools/call"}`, "{\"jsonrpc\":\"2.0\",\"id\":904,\"method\":\"ping\",\"params\":{\"x\":\"\xff\xfe\"}}",
+	} {
+		p.send(t, line)
+	}
+	for _, id := range []string{"902", "903"} {
+		if m := c.answer(t, id); m.Error == nil {
+			t.Errorf("%s got a result: %s", id, m.Result)
+		}
+	}
+	c.result(t, "ping", `{}`)
+}
+
+// TestStdio_LastLine: a client that does not end its last line is answered too.
+func TestStdio_LastLine(t *testing.T) {
+	h := newHome(t)
+	p := h.serveStdio(t, "serve", "--demo")
+	c := &client{peer: p, era: legacy, name: "e2e"}
+	c.open(t)
+	c.awaitReady(t, "units")
+	call := `{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"inspect","arguments":{}}}`
+	if _, err := io.WriteString(p.stdin, call); err != nil {
+		t.Fatal(err)
+	}
+	p.stdin.Close()
+	if m := c.answer(t, "99"); m.Result == nil {
+		t.Errorf("got %s", m.Error)
+	}
+}
+
+// TestStdio_ContentLength: a client that frames with headers is answered alike.
+func TestStdio_ContentLength(t *testing.T) {
+	h := newHome(t)
+	frame := func(body string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body) }
+	cmd := h.command(t, "serve", "--demo")
+	cmd.Stdin = strings.NewReader(
+		frame(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+legacy+`","capabilities":{},"clientInfo":{"name":"framed","version":"1"}}}`) +
+			frame(`{"jsonrpc":"2.0","method":"notifications/initialized"}`) +
+			frame("{\n\"jsonrpc\":\"2.0\",\n\"id\":2,\"method\":\"tools/list\"}"))
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]json.RawMessage)
+	for len(out) > 0 {
+		head, rest, ok := bytes.Cut(out, []byte("\r\n\r\n"))
+		var n int
+		if _, err := fmt.Sscanf(string(head), "Content-Length: %d", &n); err != nil || !ok || n > len(rest) {
+			t.Fatalf("not framed: %.200q (%v)", out, err)
+		}
+		var m message
+		if err := json.Unmarshal(rest[:n], &m); err != nil {
+			t.Fatal(err)
+		}
+		got[string(m.ID)], out = m.Result, rest[n:]
+	}
+	if got["1"] == nil || !strings.Contains(string(got["2"]), `"inspect"`) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestStdio_Noise: whatever upstreams write, and however much mcpx logs, stdout
+// carries nothing but messages (serveStdio checks each line).
+func TestStdio_Noise(t *testing.T) {
+	h := newHome(t)
+	config := h.config(t, map[string]server{
+		"noisy":  fake(t, mcptest.Spec{Noise: true, StderrFlood: 1 << 20, StderrLines: []string{"{\"jsonrpc\":\"2.0\"}"}, ListChangedStorm: 200, UnknownIDs: true}),
+		"framed": fake(t, mcptest.Spec{ContentLength: true, AnyFraming: true}),
+		"dying":  fake(t, mcptest.Spec{ExitAtOnce: true, StderrLines: []string{"goodbye"}}),
+	}, map[string]any{"log_level": "debug"})
+	p := h.serveStdio(t, "--config", config)
+	c := &client{peer: p, era: legacy, name: "e2e"}
+	c.open(t)
+	c.list(t)
+	for _, name := range []string{"noisy", "framed"} {
+		if r := c.exec(t, name, "echo", `{"text":"through the noise"}`); r.text(t) != "through the noise" {
+			t.Errorf("%s: %s", name, r.Content)
+		}
+	}
+	if !strings.Contains(p.stderr.String(), "level=DEBUG") {
+		t.Error("no debug log: the test shows nothing")
+	}
+}
+
+// TestParallel: many calls at once, each with its own answer, as fast as the
+// slowest.
+func TestParallel(t *testing.T) {
+	h := newHome(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{}), "remote": {"url": mcptest.Spec{}.HTTP(t).URL}}, nil)
+	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+		c.open(t)
+		c.exec(t, "fake", "echo", `{"text":"up"}`)
+		c.exec(t, "remote", "echo", `{"text":"up"}`)
+		const calls = 64
+		began := time.Now()
+		ids := make([]string, calls)
+		for i := range ids {
+			name := []string{"fake", "remote"}[i%2]
+			tool, arguments := "echo", fmt.Sprintf(`{"text":"call %d"}`, i)
+			if i%8 == 0 {
+				tool, arguments = "slow", fmt.Sprintf(`{"ms":%d}`, 1000+i)
+			}
+			ids[i] = c.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs(name, tool, arguments)+`}`, "")
+		}
+		for i, id := range ids {
+			want := fmt.Sprintf("call %d", i)
+			if i%8 == 0 {
+				want = fmt.Sprintf("slept %d ms", 1000+i)
+			}
+			if m := c.answer(t, id); !strings.Contains(string(m.Result), `"text":"`+want+`"`) {
+				t.Errorf("call %d: %s %s", i, m.Result, m.Error)
+			}
+		}
+		// One after another the slow ones alone are 8 s.
+		if took := time.Since(began); took > 4*time.Second+slack() {
+			t.Errorf("%d calls took %v", calls, took)
+		}
+	})
+}
