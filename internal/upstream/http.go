@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -229,7 +230,7 @@ func (l *httpLink) plain(resp *http.Response, r request) (wire.Message, error) {
 		case err != nil:
 		case message.Method != "":
 			l.in(message)
-		case resp.StatusCode >= 300 && message.Error != nil:
+		case resp.StatusCode >= 300 && message.Error != nil && meantForUs(resp.StatusCode, message.Error):
 			return message, nil
 		case resp.StatusCode < 300 && message.IsResponse():
 			if id, ok := ownID(message.ID); ok && id == r.id {
@@ -241,6 +242,17 @@ func (l *httpLink) plain(resp *http.Response, r request) (wire.Message, error) {
 		return wire.Message{}, l.statusText(resp, body)
 	}
 	return wire.Message{}, &AnswerError{Reason: "the answer is no JSON-RPC response to the request"}
+}
+
+// meantForUs reports whether the error member in the body of an HTTP error is
+// JSON-RPC's, and says more than the status: frameworks answer {"error":"…"} too,
+// and what to do about 401 and 429 is known.
+func meantForUs(status int, raw json.RawMessage) bool {
+	var e struct {
+		Code json.Number `json:"code"`
+	}
+	return status != http.StatusUnauthorized && status != http.StatusTooManyRequests &&
+		json.Unmarshal(raw, &e) == nil && e.Code != ""
 }
 
 // streamed reads the events of one response until the answer to r. What comes

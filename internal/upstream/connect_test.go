@@ -1,0 +1,420 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+)
+
+// The era is found whatever a server does with what it does not know.
+func TestEra(t *testing.T) {
+	const probe = 50 * time.Millisecond
+	tests := []struct {
+		name   string
+		fake   mcptest.Spec
+		modern bool
+	}{
+		{"legacy", mcptest.Spec{}, false},
+		{"modern only", mcptest.Spec{Era: mcptest.EraModern}, true},
+		{"both", mcptest.Spec{Era: mcptest.EraBoth}, true},
+		{"unknown methods are ignored", mcptest.Spec{SilentUnknown: true}, false},
+		{"exits at an unknown method before initialize", mcptest.Spec{ExitOnDiscover: true}, false},
+		{"slow, legacy", mcptest.Spec{InitDelay: 6 * probe}, false},
+		{"slow, modern only", mcptest.Spec{Era: mcptest.EraModern, InitDelay: 6 * probe}, true},
+		{"slow, both", mcptest.Spec{Era: mcptest.EraBoth, InitDelay: 6 * probe}, true},
+		{"modern, silent on initialize", mcptest.Spec{Era: mcptest.EraModern, InitDelay: 6 * probe, SilentUnknown: true}, true},
+		{"an older revision", mcptest.Spec{Version: "2024-11-05"}, false},
+		{"a revision that nobody knows", mcptest.Spec{Version: "2099-01-01"}, false},
+	}
+	for _, tt := range tests {
+		for _, transport := range []string{Stdio, HTTP} {
+			t.Run(tt.name+"/"+transport, func(t *testing.T) {
+				mcptest.NoLeaks(t)
+				var spec Spec
+				if transport == Stdio {
+					spec = stdio(t, tt.fake)
+				} else {
+					spec = Spec{Type: HTTP, URL: tt.fake.HTTP(t).URL}
+				}
+				spec.ProbeTimeout = probe
+				u := ready(t, spec)
+				status := u.Status()
+				// One that speaks both may take either, when it is slow to say so.
+				if status.Modern != tt.modern && !strings.HasSuffix(tt.name, "both") {
+					t.Errorf("modern is %t", status.Modern)
+				}
+				if tt.fake.Version != "" && status.Protocol != tt.fake.Version {
+					t.Errorf("protocol %q, want %q", status.Protocol, tt.fake.Version)
+				}
+				mustEcho(t, u)
+			})
+		}
+	}
+}
+
+// A server that is known as legacy is not probed first.
+func TestKnownLegacyIsNotProbed(t *testing.T) {
+	server := mcptest.Spec{}.HTTP(t)
+	ready(t, Spec{Type: HTTP, URL: server.URL, Legacy: true})
+	if n := server.Count("server/discover"); n != 0 {
+		t.Errorf("%d probes", n)
+	}
+}
+
+func TestFraming(t *testing.T) {
+	tests := []struct {
+		name string
+		fake mcptest.Spec
+		set  func(*Spec)
+	}{
+		{"pinned headers", mcptest.Spec{ContentLength: true}, func(s *Spec) { s.ContentLength = true }},
+		{"pinned lines", mcptest.Spec{}, func(s *Spec) { s.NewlineOnly = true }},
+		{"answered in headers", mcptest.Spec{ContentLength: true, AnyFraming: true}, func(*Spec) {}},
+		{"lines not understood", mcptest.Spec{ContentLength: true}, func(s *Spec) { s.ConnectTimeout = 700 * time.Millisecond }},
+		{"noise between headers", mcptest.Spec{ContentLength: true, Noise: true, BOM: true}, func(s *Spec) { s.ContentLength = true }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			fake := tt.fake.WithFiles(t)
+			spec := stdio(t, fake)
+			tt.set(&spec)
+			mustEcho(t, ready(t, spec))
+			garbage := len(fake.Log(t).Event(mcptest.EventGarbage))
+			if pinned := spec.ContentLength || spec.NewlineOnly; pinned && garbage > 0 {
+				t.Errorf("%d messages in the wrong framing", garbage)
+			}
+		})
+	}
+}
+
+// Why a server cannot be used is said so that a person can mend it, and without
+// the secrets of the configuration.
+func TestReasons(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	web := func(t *testing.T, faults ...mcptest.Fault) Spec {
+		server := mcptest.Spec{}.HTTP(t)
+		server.Script(faults...)
+		return Spec{Type: HTTP, URL: server.URL}
+	}
+	child := func(fake mcptest.Spec) func(*testing.T) Spec {
+		return func(t *testing.T) Spec { return stdio(t, fake) }
+	}
+	tests := []struct {
+		name  string
+		spec  func(t *testing.T) Spec
+		parts []string
+	}{
+		{"missing binary", func(*testing.T) Spec { return Spec{Type: Stdio, Command: "no-such-program-" + secret} }, []string{`starting "no-such-program-[secret]"`, "not found in PATH"}},
+		{"no such file", func(t *testing.T) Spec { return Spec{Type: Stdio, Command: t.TempDir() + "/gone"} }, []string{"/gone", "no such file"}},
+		{"exits at once", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{"one", "two", "Error: bad token " + secret, "\x1b[31mfour\x1b[0m"}}), []string{"exit status 3", "Error: bad token [secret]", "four"}},
+		{"exits at once, silently", child(mcptest.Spec{ExitAtOnce: true}), []string{"the process ended: exit status 0"}},
+		{"exits at initialize", child(mcptest.Spec{ExitOnDiscover: true, ExitCode: 2, StderrLines: []string{"what was that"}}), []string{"exit status 2", "what was that"}},
+		{"never initializes", child(mcptest.Spec{NeverInit: true, StderrLines: []string{"waiting for " + secret}}), []string{"no answer to initialize within 600ms", "waiting for [secret]"}},
+		{"never lists", child(mcptest.Spec{NeverList: true}), []string{"no answer to tools/list within 600ms"}},
+		{"fails to list", child(mcptest.Spec{FailMethods: []string{"tools/list"}}), []string{"listing tools: told to fail (code -32603)"}},
+		{"fails to initialize", child(mcptest.Spec{FailMethods: []string{"initialize", "server/discover"}}), []string{"told to fail"}},
+		{"unauthorized", func(t *testing.T) Spec { return web(t, mcptest.Unauthorized().Always()) }, []string{"401 Unauthorized", "check the headers (token)"}},
+		{"html", func(t *testing.T) Spec { return web(t, mcptest.HTML().Always()) }, []string{`content type "text/html"`, "is the URL right?"}},
+		{"bad gateway", func(t *testing.T) Spec { return web(t, mcptest.BadGateway().Always()) }, []string{"502 Bad Gateway"}},
+		{"too many", func(t *testing.T) Spec { return web(t, mcptest.TooMany(7*time.Second).Always()) }, []string{"429 Too Many Requests", "retry after 7"}},
+		{"redirect to another host", func(t *testing.T) Spec {
+			return web(t, mcptest.Redirect("https://elsewhere.example/mcp?key="+secret).Always())
+		}, []string{"307", "a redirect to https://elsewhere.example/mcp that is not followed"}},
+		{"reset", func(t *testing.T) Spec { return web(t, mcptest.Drop().Always()) }, []string{"connection reset"}},
+		{"stalls", func(t *testing.T) Spec { return web(t, mcptest.Stall().Always()) }, []string{"no answer to initialize within 600ms"}},
+		{"stalls after the header", func(t *testing.T) Spec { return web(t, mcptest.StallAfter().Always()) }, []string{"no answer to initialize within 600ms"}},
+		{"not found", func(t *testing.T) Spec {
+			web := httptest.NewServer(nil)
+			t.Cleanup(web.Close)
+			return Spec{Type: HTTP, URL: web.URL + "/mcp"}
+		}, []string{"404 Not Found"}},
+		{"nobody listens", func(t *testing.T) Spec {
+			web := httptest.NewServer(nil)
+			web.Close()
+			return Spec{Type: HTTP, URL: web.URL}
+		}, []string{"connection refused"}},
+		{"sse: html", func(t *testing.T) Spec {
+			server := mcptest.Spec{}.SSE(t)
+			server.Script(mcptest.HTML().On("GET").Always())
+			return Spec{Type: SSE, URL: server.URL}
+		}, []string{`content type "text/html", not with an event stream`}},
+		{"sse: endpoint elsewhere", func(t *testing.T) Spec {
+			return Spec{Type: SSE, URL: mcptest.Spec{Endpoint: "https://elsewhere.example/messages"}.SSE(t).URL}
+		}, []string{"an endpoint on another host"}},
+		{"sse: no endpoint", func(t *testing.T) Spec {
+			server := mcptest.Spec{}.SSE(t)
+			server.Script(mcptest.StallAfter().On("GET").Always())
+			return Spec{Type: SSE, URL: server.URL}
+		}, []string{"waiting for the event stream"}},
+		{"unknown transport", func(*testing.T) Spec { return Spec{Type: "pigeon"} }, []string{`transport "pigeon" is not supported`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			spec := tt.spec(t)
+			spec.Secrets = []string{"hunter2", secret}
+			spec.ConnectTimeout, spec.ProbeTimeout = 600*time.Millisecond, 100*time.Millisecond
+			if tt.name == "exits at once" || tt.name == "exits at initialize" {
+				spec.ConnectTimeout = patience
+			}
+			log := logged(&spec)
+			status := awaitState(t, connect(t, spec), catalog.Unavailable)
+			contains(t, "reason", status.Reason, tt.parts...)
+			if strings.Contains(status.Reason+log.String(), "hunter2") || strings.ContainsAny(status.Reason, "\x1b\n") {
+				t.Errorf("reason %q, log %s", status.Reason, log)
+			}
+			if status.RetryAfter.IsZero() {
+				t.Error("no time of the next attempt")
+			}
+			if tt.name == "too many" && time.Until(status.RetryAfter) < 5*time.Second {
+				t.Errorf("tried again in %v, against Retry-After", time.Until(status.RetryAfter))
+			}
+		})
+	}
+}
+
+// A call to a server whose last attempt failed is answered at once.
+func TestCallOfUnavailable(t *testing.T) {
+	mcptest.NoLeaks(t)
+	u := connect(t, Spec{Type: Stdio, Command: "no-such-program"})
+	awaitState(t, u, catalog.Unavailable)
+	began := time.Now()
+	_, err := u.Call(context.Background(), Call{Tool: "echo", Wait: patience})
+	unavailable, ok := err.(*UnavailableError)
+	if !ok || unavailable.State != catalog.Unavailable || !strings.Contains(unavailable.Reason, "not found in PATH") {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+// While the first attempt is under way a call waits for it, no longer than told.
+func TestCallWhileConnecting(t *testing.T) {
+	mcptest.NoLeaks(t)
+	u := connect(t, stdio(t, mcptest.Spec{InitDelay: 400 * time.Millisecond}))
+	_, err := u.Call(context.Background(), Call{Tool: "echo", Wait: time.Millisecond})
+	if unavailable, ok := err.(*UnavailableError); !ok || unavailable.State != catalog.Connecting {
+		t.Errorf("got %v", err)
+	}
+	if got, err := textOf(u.Call(context.Background(), Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Wait: patience})); err != nil || got != "x" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// Close does not wait for a handshake that never ends.
+func TestCloseWhileConnecting(t *testing.T) {
+	eachVariant(t, mcptest.Spec{NeverInit: true}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
+		u := New(spec)
+		u.Start()
+		mcptest.WaitFor(t, "a message", patience, func() bool { return len(log().Event(mcptest.EventMessage)) > 0 })
+		began := time.Now()
+		u.Close(0)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// What a configured server at fault asks for goes to no other host.
+func TestRedirectKeepsHeaders(t *testing.T) {
+	elsewhere := mcptest.Spec{}.HTTP(t)
+	server := mcptest.Spec{}.HTTP(t)
+	// 127.0.0.1 and localhost are two hosts.
+	server.Script(mcptest.Redirect(strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1)).Always())
+	awaitState(t, connect(t, Spec{Type: HTTP, URL: server.URL, Headers: map[string]string{"X-Api-Key": "secret"}}), catalog.Unavailable)
+	if log := elsewhere.Log().Event(mcptest.EventHTTP); len(log) != 0 {
+		t.Errorf("%d requests went elsewhere: %v", len(log), log[0].Header)
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	for _, serve := range []func(mcptest.Spec, testing.TB) (string, *mcptest.HTTPServer){
+		func(s mcptest.Spec, t testing.TB) (string, *mcptest.HTTPServer) { return HTTP, s.HTTP(t) },
+		func(s mcptest.Spec, t testing.TB) (string, *mcptest.HTTPServer) { return SSE, s.SSE(t) },
+	} {
+		transport, server := serve(mcptest.Spec{Token: "t0ken"}, t)
+		u := New(Spec{Type: transport, URL: server.URL, Headers: map[string]string{"Authorization": "Bearer t0ken"}})
+		u.Start()
+		awaitState(t, u, catalog.Ready)
+		mustEcho(t, u)
+		u.Close(0)
+		for _, entry := range server.Log().Event(mcptest.EventHTTP) {
+			if entry.Header.Get("Authorization") != "Bearer t0ken" {
+				t.Errorf("%s without the header", entry.Text)
+			}
+		}
+		mcptest.WaitFor(t, "the end of the session on the server, "+transport, patience, func() bool { return server.Sessions() == 0 })
+	}
+}
+
+// An HTTP URL behind which there is the old transport is found out.
+func TestHTTPFallsBackToSSE(t *testing.T) {
+	mcptest.NoLeaks(t)
+	u := ready(t, Spec{Type: HTTP, URL: mcptest.Spec{}.SSE(t).URL})
+	mustEcho(t, u)
+}
+
+func TestPages(t *testing.T) {
+	eachVariant(t, mcptest.Spec{Pages: 5, ExtraTools: 100}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
+		status := ready(t, spec).Status()
+		if len(status.Tools) != 118 || len(status.Faults) != 0 || status.Tools[0].Name != "echo" || status.Tools[117].Name != "extra_0099" {
+			t.Errorf("%d tools, faults %v", len(status.Tools), status.Faults)
+		}
+	})
+}
+
+func TestOddCatalogues(t *testing.T) {
+	usable, faulty := 0, 0
+	for _, odd := range mcptest.OddTools() {
+		if odd.Usable {
+			usable++
+		} else {
+			faulty++
+		}
+	}
+	tests := []struct {
+		name          string
+		fake          mcptest.Spec
+		tools, faults int
+		fault         string
+	}{
+		{"cursor loop", mcptest.Spec{CursorLoop: true}, 18, 19, "repeats a cursor"},
+		{"endless pages", mcptest.Spec{EndlessPages: true}, maxPages, 1, "does not end; the first 1000 tools are kept"},
+		{"odd tools", mcptest.Spec{OddTools: true}, 18 + usable, faulty, `tool "echo": the name occurs twice`},
+		{"5,000 tools", mcptest.Spec{ExtraTools: 5000}, 5018, 0, ""},
+		{"too many tools", mcptest.Spec{ExtraTools: maxTools}, maxTools, 0, ""},
+		{"none", mcptest.Spec{Tools: json.RawMessage(`[]`)}, 0, 0, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			spec, _ := inProcess(t, tt.fake)
+			u := ready(t, spec)
+			status := u.Status()
+			if len(status.Tools) != tt.tools || len(status.Faults) != tt.faults || !status.Known {
+				t.Errorf("%d tools, %d faults %.3v, want %d, %d", len(status.Tools), len(status.Faults), status.Faults, tt.tools, tt.faults)
+			}
+			contains(t, "faults", strings.Join(status.Faults, "\n"), tt.fault)
+			if tt.name == "odd tools" {
+				if got, err := text(u, "odd_type_array", `{"id":1.10}`); err != nil || got != `{"id":1.10}` {
+					t.Errorf("an odd tool: got %q, %v", got, err)
+				}
+				if got, err := text(u, "echo", `{"text":"first"}`); err != nil || got != "first" {
+					t.Errorf("the first echo: got %q, %v", got, err)
+				}
+			}
+		})
+	}
+}
+
+// A server without tools/list has no tools, and is none the worse for it.
+func TestServerWithoutTools(t *testing.T) {
+	mcptest.NoLeaks(t)
+	u := ready(t, Spec{Type: InProcess, Serve: scripted(map[string]string{
+		"initialize": `"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x"}}`,
+	})})
+	if status := u.Status(); !status.Known || len(status.Tools) != 0 {
+		t.Errorf("%+v", status)
+	}
+}
+
+// A server's own requests are answered: ping with a result, the rest with an error.
+func TestServerRequests(t *testing.T) {
+	mcptest.NoLeaks(t)
+	answers := make(chan string, 100)
+	serve := scripted(map[string]string{
+		"initialize": `"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x"}}`,
+		"tools/list": `"result":{"tools":[]}}` + "\n" + `{"jsonrpc":"2.0","id":"p/1","method":"ping"}` + "\n" + `{"jsonrpc":"2.0","id":1,"method":"roots/list"`,
+		"":           "",
+	})
+	ready(t, Spec{Type: InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+		return serve(ctx, io.TeeReader(in, writerFunc(func(p []byte) (int, error) {
+			for line := range strings.Lines(string(p)) {
+				if !strings.Contains(line, `"method"`) {
+					answers <- line
+				}
+			}
+			return len(p), nil
+		})), out)
+	}})
+	got := map[string]bool{}
+	for range 2 {
+		select {
+		case answer := <-answers:
+			got[strings.TrimSpace(answer)] = true
+		case <-time.After(patience):
+			t.Fatal("no answer")
+		}
+	}
+	for _, want := range []string{`{"jsonrpc":"2.0","id":"p/1","result":{}}`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"method not found"}}`} {
+		if !got[want] {
+			t.Errorf("got %v, want %s", got, want)
+		}
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// scripted is a server that answers each method with the same member, and
+// unknown ones with an error.
+func scripted(answers map[string]string) func(context.Context, io.Reader, io.Writer) error {
+	return func(_ context.Context, in io.Reader, out io.Writer) error {
+		decoder := json.NewDecoder(in)
+		for {
+			var m struct {
+				ID     json.RawMessage
+				Method string
+			}
+			if err := decoder.Decode(&m); err != nil {
+				return err
+			}
+			if m.ID == nil || m.Method == "" {
+				continue
+			}
+			answer, ok := answers[m.Method]
+			if !ok {
+				answer = `"error":{"code":-32601,"message":"Method not found"}`
+			}
+			if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Errors that are no JSON-RPC errors are told all the same.
+func TestOddErrors(t *testing.T) {
+	mcptest.NoLeaks(t)
+	tests := []struct{ answer, want, data string }{
+		{`"error":"just text"`, "an error that is not JSON-RPC's (code 0)", `"just text"`},
+		{`"error":{"code":"x"}`, "an error that is not JSON-RPC's (code 0)", `{"code":"x"}`},
+		{`"error":{"code":-1,"message":"m` + "\xff" + `","data":"d` + "\xff" + `"}`, "m\ufffd (code -1)", `"d` + "\ufffd" + `"`},
+		{`"error":{nonsense}`, "an error that is not JSON-RPC's (code 0)", ``},
+		{`"result":{nonsense}`, "the result is not valid JSON", ``},
+	}
+	for _, tt := range tests {
+		u := ready(t, Spec{Type: InProcess, Serve: scripted(map[string]string{
+			"initialize": `"result":{"protocolVersion":"2025-06-18"}`, "tools/list": `"result":{}`, "tools/call": tt.answer,
+		})})
+		_, err := u.Call(context.Background(), Call{Tool: "x", Timeout: patience})
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("%s: got %v, want %s", tt.answer, err, tt.want)
+			continue
+		}
+		if rpc, ok := err.(*RPCError); ok && string(rpc.Data) != tt.data {
+			t.Errorf("%s: got data %s", tt.answer, rpc.Data)
+		}
+	}
+}
