@@ -252,7 +252,7 @@ func (b *inbox) check(t testing.TB) {
 	}
 }
 
-// stdioPeer is mcpx as a child process.
+// stdioPeer is mcpx, or another server, as a child process.
 type stdioPeer struct {
 	*inbox
 	cmd    *exec.Cmd
@@ -265,7 +265,13 @@ type stdioPeer struct {
 // stdout had nothing but messages.
 func (h *home) serveStdio(t testing.TB, args ...string) *stdioPeer {
 	t.Helper()
-	p := &stdioPeer{inbox: newInbox(), cmd: h.command(t, args...), stderr: &lockedBuffer{}, exited: make(chan struct{})}
+	return startStdio(t, h.command(t, args...))
+}
+
+// startStdio is the same for any MCP server.
+func startStdio(t testing.TB, cmd *exec.Cmd) *stdioPeer {
+	t.Helper()
+	p := &stdioPeer{inbox: newInbox(), cmd: cmd, stderr: &lockedBuffer{}, exited: make(chan struct{})}
 	p.cmd.Stderr = p.stderr
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -277,7 +283,7 @@ func (h *home) serveStdio(t testing.TB, args ...string) *stdioPeer {
 		t.Fatal(err)
 	}
 	if err := p.cmd.Start(); err != nil {
-		t.Fatalf("starting mcpx: %v", err)
+		t.Fatalf("starting %s: %v", cmd.Path, err)
 	}
 	go func() { // ends with the process
 		defer close(p.exited)

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// sdkClient is the official TypeScript SDK's client (testdata/npm/sdk-client.mjs).
+type sdkClient struct {
+	in   io.WriteCloser
+	last int
+
+	mu      sync.Mutex
+	answers map[int]sdkAnswer
+	notes   []string
+	ended   bool
+}
+
+type sdkAnswer struct {
+	ID       *int
+	Note     string
+	Params   json.RawMessage
+	Result   json.RawMessage
+	Error    string
+	Progress []json.RawMessage
+}
+
+// harmless are complaints of the client that say nothing about mcpx: it handles
+// notifications later than responses that came behind them; a POST that was
+// cancelled must still be answered; and it aborts its own streams at the end.
+var harmless = []string{"progress notification for an unknown token", "response for an unknown message ID", "AbortError"}
+
+func startSDK(t *testing.T, p peers, h *home, args ...string) *sdkClient {
+	t.Helper()
+	cmd := exec.Command(p.node, append([]string{filepath.Join(p.dir, "sdk-client.mjs")}, args...)...)
+	cmd.Env = h.env()
+	stderr := &lockedBuffer{}
+	cmd.Stderr = stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &sdkClient{in: in, answers: make(map[int]sdkAnswer)}
+	done := make(chan struct{})
+	go func() { // ends with the process
+		defer close(done)
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, 16<<20)
+		for lines.Scan() {
+			var a sdkAnswer
+			if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+				a.Note = "not JSON: " + lines.Text()
+			}
+			c.mu.Lock()
+			if a.ID != nil {
+				c.answers[*a.ID] = a
+			} else {
+				c.notes = append(c.notes, strings.TrimSpace(a.Note+" "+string(a.Params)))
+			}
+			c.mu.Unlock()
+		}
+		err := cmd.Wait()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ended = true
+		if err != nil {
+			c.notes = append(c.notes, "error: "+err.Error())
+		}
+	}()
+	t.Cleanup(func() {
+		in.Close()
+		<-done
+		for _, note := range c.notes {
+			if strings.Contains(note, "error") && !slices.ContainsFunc(harmless, func(part string) bool { return strings.Contains(note, part) }) {
+				t.Errorf("the client says: %s", note)
+			}
+		}
+		if t.Failed() {
+			t.Logf("stderr:\n%.4000s", stderr.String())
+		}
+	})
+	return c
+}
+
+// noted counts what came unasked.
+func (c *sdkClient) noted(note string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, got := range c.notes {
+		if got == note {
+			n++
+		}
+	}
+	return n
+}
+
+// ask sends a command, and waits for its answer unless it is 0, the connection.
+func (c *sdkClient) ask(t *testing.T, op, params string) sdkAnswer {
+	t.Helper()
+	id := 0
+	if op != "" {
+		c.last++
+		id = c.last
+		if _, err := fmt.Fprintf(c.in, `{"id":%d,"op":%q%s}`+"\n", id, op, params); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var a sdkAnswer
+	mcptest.WaitFor(t, op+params, patience, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		var ok bool
+		a, ok = c.answers[id]
+		if !ok && c.ended {
+			t.Fatalf("the client ended: %q", c.notes)
+		}
+		return ok
+	})
+	return a
+}
+
+func (c *sdkClient) call(t *testing.T, name, arguments string) sdkAnswer {
+	t.Helper()
+	return c.ask(t, "call", `,"params":{"name":"`+name+`","arguments":`+arguments+`}`)
+}
+
+// TestNPM_SDKClient: the official client connects, lists, calls, gets progress,
+// cancels, and hears of changes, over both transports.
+func TestNPM_SDKClient(t *testing.T) {
+	p := findPeers(t)
+	for _, over := range []string{"stdio", "http"} {
+		t.Run(over, func(t *testing.T) {
+			h := newHome(t)
+			servers, _ := p.real(t, h)
+			spec := mcptest.Spec{}.WithFiles(t)
+			upstream := mcptest.Spec{}.HTTP(t)
+			servers["fake"], servers["changing"] = fake(t, spec), server{"url": upstream.URL}
+			config := h.config(t, servers, nil)
+			args := []string{"stdio", binary(t), "serve", "--config", config}
+			if over == "http" {
+				args = []string{"http", h.serveHTTP(t, "--config", config).url}
+			}
+			c := startSDK(t, p, h, args...)
+			if hello := string(c.ask(t, "", "").Result); !strings.Contains(hello, `"name":"mcpx"`) || !strings.Contains(hello, "filesystem") {
+				t.Errorf("connected to %s", hello)
+			}
+			if list := string(c.ask(t, "list", "").Result); !strings.Contains(list, `"inspect"`) || !strings.Contains(list, `"exec"`) || !strings.Contains(list, "read_text_file") {
+				t.Errorf("tools are %.2000s", list)
+			}
+			for _, test := range []struct{ tool, arguments, want string }{
+				{"inspect", `{"server_name":"everything","tool_name":"get-sum"}`, `get-sum`},
+				{"exec", execArgs("everything", "get-sum", `{"a":1,"b":2}`), `The sum of 1 and 2 is 3.`},
+				{"exec", execArgs("everything", "get-tiny-image", `{}`), `"type":"image"`},
+				{"exec", execArgs("everything", "get-resource-links", `{"count":2}`), `"type":"resource_link"`},
+				{"exec", execArgs("everything", "get-structured-content", `{"location":"Chicago"}`), `"structuredContent":{"temperature":`},
+				{"exec", execArgs("fake", "content", `{"known":true}`), `"type":"audio"`},
+				{"exec", execArgs("memory", "read_graph", `{}`), `"structuredContent":{"entities":[`},
+				{"exec", execArgs("fake", "nonsense", `{}`), `"code":"TOOL_NOT_FOUND"`},
+			} {
+				if a := c.call(t, test.tool, test.arguments); !strings.Contains(string(a.Result), test.want) {
+					t.Errorf("%s %s: no %s in %.2000s %s", test.tool, test.arguments, test.want, a.Result, a.Error)
+				}
+			}
+			if a := c.call(t, "exec", execArgs("everything", "trigger-long-running-operation", `{"duration":0.4,"steps":4}`)); len(a.Progress) < 3 {
+				t.Errorf("progress: %s %s", a.Progress, a.Error)
+			}
+			cancelled := c.ask(t, "cancel", `,"ms":300,"params":{"name":"exec","arguments":`+execArgs("fake", "slow", `{"ms":600000}`)+`}`)
+			if cancelled.Error == "" {
+				t.Errorf("a cancelled call got %s", cancelled.Result)
+			}
+			mcptest.WaitFor(t, "the cancellation upstream", patience, func() bool {
+				return len(spec.Log(t).Event(mcptest.EventCancel)) > 0
+			})
+			// All servers are connected by now, so nothing else changes.
+			known := c.noted("notifications/tools/list_changed")
+			upstream.SetTools(json.RawMessage(`[{"name":"brand_new","inputSchema":{"type":"object"}}]`))
+			mcptest.WaitFor(t, "the new tool", patience, func() bool {
+				return strings.Contains(string(c.ask(t, "list", "").Result), "brand_new")
+			})
+			mcptest.WaitFor(t, "list_changed", patience, func() bool {
+				return c.noted("notifications/tools/list_changed") > known
+			})
+		})
+	}
+}
+
+// TestNPM_Inspector: the MCP Inspector's command line lists and calls.
+func TestNPM_Inspector(t *testing.T) {
+	p := findPeers(t)
+	h := newHome(t)
+	servers, _ := p.real(t, h)
+	config := h.config(t, servers, nil)
+	over := map[string][]string{
+		"stdio": {"--config", h.write(t, "inspector.json", inspectorConfig(t, h, binary(t), "serve", "--config", config)), "--server", "mcpx"},
+		"http":  {h.serveHTTP(t, "--config", config).url},
+	}
+	for name, target := range over {
+		t.Run(name, func(t *testing.T) {
+			script := filepath.Join(p.dir, "node_modules", "@modelcontextprotocol", "inspector", "cli", "build", "cli.js")
+			for _, test := range []struct {
+				args []string
+				want string
+			}{
+				{[]string{"--method", "tools/list"}, "read_text_file"},
+				{[]string{"--method", "tools/call", "--tool-name", "inspect", "--tool-arg", "server_name=memory"}, "create_entities"},
+				{[]string{"--method", "tools/call", "--tool-name", "exec", "--tool-arg", "server_name=everything", "tool_name=echo", `arguments={"message":"inspected"}`}, "Echo: inspected"},
+			} {
+				args := append(append([]string{script, "--cli"}, target...), test.args...)
+				cmd := exec.Command(p.node, args...)
+				cmd.Env, cmd.Dir = h.env(), p.dir
+				out, err := cmd.CombinedOutput()
+				if err != nil || !strings.Contains(string(out), test.want) {
+					t.Errorf("%q: %v, no %q in\n%.3000s", test.args, err, test.want, out)
+				}
+			}
+		})
+	}
+}
+
+// inspectorConfig is a config of the Inspector with mcpx in it.
+func inspectorConfig(t *testing.T, h *home, command string, args ...string) string {
+	t.Helper()
+	env := make(map[string]string)
+	for _, pair := range h.env() {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	data, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+		"mcpx": map[string]any{"command": command, "args": args, "env": env},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// peers are real servers and clients from npm, installed under testdata/npm.
+type peers struct {
+	node string
+	dir  string // the folder with node_modules
+}
+
+// findPeers skips the test where the peers are not installed, unless
+// MCPX_REQUIRE_NPM says that they must be.
+func findPeers(t testing.TB) peers {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", "..", "testdata", "npm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, err := exec.LookPath("node")
+	if err == nil {
+		_, err = os.Stat(filepath.Join(dir, "node_modules", "@modelcontextprotocol", "sdk"))
+	}
+	if err != nil {
+		text := fmt.Sprintf("the npm servers and clients are not installed (npm ci --prefix testdata/npm): %v", err)
+		if os.Getenv("MCPX_REQUIRE_NPM") != "" {
+			t.Fatal(text)
+		}
+		t.Skip(text)
+	}
+	return peers{node: node, dir: dir}
+}
+
+// server is the entry of a server package, with its environment.
+func (p peers) server(name string, env map[string]string, args ...string) server {
+	script := filepath.Join(p.dir, "node_modules", "@modelcontextprotocol", "server-"+name, "dist", "index.js")
+	return server{"command": p.node, "args": append([]string{script}, args...), "env": env}
+}
+
+// real are the three servers on a folder with files of several kinds.
+func (p peers) real(t testing.TB, h *home) (servers map[string]server, folder string) {
+	t.Helper()
+	// The filesystem server answers with resolved paths.
+	root, err := filepath.EvalSymlinks(h.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder = filepath.Join(root, "files")
+	for name, content := range map[string]string{
+		"files/notes.txt":      "first line\nsecond <line> & \u00e9\u4e16\n\n",
+		"files/data.json":      "{\n  \"n\": 9007199254740993,\n  \"rate\": 1.10\n}\n",
+		"files/deep/er/x.md":   "# Title\n",
+		"files/tiny.png":       "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
+		"files/tiny.wav":       "RIFF\x24\x00\x00\x00WAVEfmt ",
+		"files/deep/other.txt": strings.Repeat("a longer line of text\n", 200),
+	} {
+		h.write(t, name, content)
+	}
+	graph := filepath.Join(root, "memory.jsonl")
+	lines := ""
+	for i := range 20 {
+		lines += fmt.Sprintf(`{"type":"entity","name":"city %d","entityType":"city","observations":["has %d inhabitants","lies in region %d"]}`+"\n", i, i*1000, i%4)
+	}
+	h.write(t, "memory.jsonl", lines+`{"type":"relation","from":"city 1","to":"city 2","relationType":"is near"}`+"\n")
+	return map[string]server{
+		"everything": p.server("everything", nil),
+		"filesystem": p.server("filesystem", nil, folder),
+		"memory":     p.server("memory", map[string]string{"MEMORY_FILE_PATH": graph}),
+	}, folder
+}
+
+// direct connects to a server without mcpx between.
+func direct(t testing.TB, h *home, s server) *client {
+	t.Helper()
+	cmd := exec.Command(s["command"].(string), s["args"].([]string)...)
+	cmd.Env = h.env()
+	for name, value := range s["env"].(map[string]string) {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	c := &client{peer: startStdio(t, cmd), era: legacy, name: "e2e"}
+	c.open(t)
+	return c
+}
+
+// clock is what server-everything writes of the time into its resources, the
+// second time in base64.
+var clock = regexp.MustCompile(`created at [^"\\]*|IGNyZWF0ZWQgYXQg[^"]*`)
+
+// TestNPM_SameAsDirect: real servers answer the same through exec as directly,
+// block by block, numbers as text, over both transports and in both eras.
+func TestNPM_SameAsDirect(t *testing.T) {
+	p, h := findPeers(t), newHome(t)
+	servers, folder := p.real(t, h)
+	file := func(name string) string {
+		quoted, _ := json.Marshal(filepath.Join(folder, name))
+		return string(quoted)
+	}
+	calls := []struct{ server, tool, arguments, has string }{
+		{"everything", "echo", `{"message":"hello <world> & \u00e9"}`, "Echo: hello"},
+		{"everything", "get-sum", `{"a":2.5,"b":40}`, "42.5"},
+		{"everything", "get-tiny-image", `{}`, `"image/png"`},
+		{"everything", "get-annotated-message", `{"messageType":"error","includeImage":true}`, `"annotations"`},
+		{"everything", "get-resource-links", `{"count":4}`, `"resource_link"`},
+		{"everything", "get-resource-reference", `{"resourceType":"Text","resourceId":1}`, `"type":"resource"`},
+		{"everything", "get-resource-reference", `{"resourceType":"Blob","resourceId":2}`, `"blob"`},
+		{"everything", "get-structured-content", `{"location":"Chicago"}`, `"structuredContent"`},
+		{"everything", "get-resource-reference", `{"resourceType":"Text","resourceId":-1}`, `"isError":true`},
+		{"filesystem", "list_allowed_directories", `{}`, "files"},
+		{"filesystem", "read_text_file", `{"path":` + file("notes.txt") + `}`, "second <line>"},
+		{"filesystem", "read_text_file", `{"path":` + file("data.json") + `}`, "9007199254740993"},
+		{"filesystem", "read_media_file", `{"path":` + file("tiny.png") + `}`, `"image"`},
+		{"filesystem", "read_media_file", `{"path":` + file("tiny.wav") + `}`, `"audio"`},
+		{"filesystem", "directory_tree", `{"path":` + file("") + `}`, "deep"},
+		{"filesystem", "read_multiple_files", `{"paths":[` + file("notes.txt") + `,` + file("none.txt") + `]}`, "ENOENT"},
+		{"filesystem", "read_text_file", `{"path":` + file("none.txt") + `}`, `"isError":true`},
+		{"memory", "read_graph", `{}`, "city 19"},
+		{"memory", "search_nodes", `{"query":"city 1"}`, "city 11"},
+	}
+	want := make([]json.RawMessage, len(calls))
+	clients := make(map[string]*client)
+	for name, entry := range servers {
+		clients[name] = direct(t, h, entry)
+	}
+	for i, call := range calls {
+		want[i] = clients[call.server].result(t, "tools/call", `{"name":"`+call.tool+`","arguments":`+call.arguments+`}`)
+		if !strings.Contains(string(want[i]), call.has) {
+			t.Errorf("%s directly: no %q in %.500s", call.tool, call.has, want[i])
+		}
+	}
+	// TOON is another text for the same; that it is has tests of its own.
+	config := h.config(t, servers, map[string]any{"toon_compression_enabled": false})
+	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+		c.open(t)
+		for i, call := range calls {
+			got := c.result(t, "tools/call", `{"name":"exec","arguments":`+execArgs(call.server, call.tool, call.arguments)+`}`)
+			t.Run(fmt.Sprint(i, call.tool), func(t *testing.T) { sameResult(t, got, want[i]) })
+		}
+	})
+}
+
+// sameResult compares results of tools/call. mcpx may add structuredContent that
+// says what a text block says, and _meta of its own.
+func sameResult(t *testing.T, got, want json.RawMessage) {
+	t.Helper()
+	now := func(raw json.RawMessage) json.RawMessage { return clock.ReplaceAll(raw, []byte("created at noon")) }
+	var g, w toolResult
+	if err := json.Unmarshal(now(got), &g); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(now(want), &w); err != nil {
+		t.Fatal(err)
+	}
+	sameBlocks(t, g.Content, w.Content)
+	if w.Structured != nil {
+		sameJSON(t, "structuredContent", g.Structured, w.Structured)
+	}
+	if g.IsError != w.IsError {
+		t.Errorf("isError is %t, want %t", g.IsError, w.IsError)
+	}
+}
+
+// TestNPM_Catalogue: what inspect says of real servers, and progress of a real call.
+func TestNPM_Catalogue(t *testing.T) {
+	p, h := findPeers(t), newHome(t)
+	servers, _ := p.real(t, h)
+	config := h.config(t, servers, nil)
+	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+		c.open(t)
+		c.awaitReady(t, "everything", "filesystem", "memory")
+		description := c.list(t)[0].Description
+		for _, want := range []string{"Server: everything", "Server: filesystem", "Server: memory", "read_text_file", "create_entities", "get-sum"} {
+			if !strings.Contains(description, want) {
+				t.Errorf("no %q in the description", want)
+			}
+		}
+		for _, test := range []struct{ arguments, want string }{
+			{`{}`, "memory: ready, 9 tools"},
+			{`{"server_name":"memory"}`, "create_entities("},
+			{`{"server_name":"filesystem","tool_name":"edit_file"}`, "oldText"},
+			{`{"server_name":"everything","tool_name":"get-sum,echo"}`, "message"},
+			{`{"query":"read the contents of a text file"}`, "read_text_file"},
+		} {
+			if r := c.tool(t, "inspect", test.arguments); r.IsError || !strings.Contains(r.text(t), test.want) {
+				t.Errorf("inspect %s: no %q in %s", test.arguments, test.want, r.Content)
+			}
+		}
+		call := `{"name":"exec","arguments":` + execArgs("everything", "trigger-long-running-operation", `{"duration":0.4,"steps":4}`) + `}`
+		m := c.answer(t, c.start(t, "tools/call", call, `"progressToken":77`))
+		if !strings.Contains(string(m.Result), "completed") {
+			t.Errorf("got %s %s", m.Result, m.Error)
+		}
+		notes := c.notes("notifications/progress")
+		if len(notes) < 3 || !strings.Contains(string(notes[0].Params), `"progressToken":77`) {
+			t.Errorf("progress: %s", notes)
+		}
+		graph := c.exec(t, "memory", "read_graph", `{}`)
+		if text := graph.text(t); len(text) > len(graph.Structured) || strings.Contains(text, "\n  ") {
+			t.Errorf("the graph is not compact: %.300s", text)
+		}
+	})
+}

@@ -1,0 +1,43 @@
+// The official TypeScript SDK client, driven by a test: takes one JSON command a
+// line on stdin and writes one JSON answer a line to stdout.
+//   node sdk-client.mjs stdio COMMAND [ARG...]   (the environment is passed on)
+//   node sdk-client.mjs http URL
+// Commands: {"id", "op": "list"} · {"id", "op": "call", "params"} ·
+// {"id", "op": "cancel", "params", "ms"}: a call taken back after ms.
+// What comes unasked is {"note": method, "params"}.
+import { createInterface } from 'node:readline';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+
+const [kind, target, ...args] = process.argv.slice(2);
+const transport = kind === 'http'
+  ? new StreamableHTTPClientTransport(new URL(target))
+  : new StdioClientTransport({ command: target, args, env: process.env, stderr: 'inherit' });
+
+const write = (value) => process.stdout.write(JSON.stringify(value) + '\n');
+const client = new Client({ name: 'sdk-test', version: '1.0.0' }, { capabilities: {} });
+client.onerror = (error) => write({ note: 'error', params: String(error) });
+client.setNotificationHandler(ToolListChangedNotificationSchema, (n) => write({ note: n.method }));
+
+async function run({ id, op, params, ms }) {
+  const progress = [];
+  try {
+    if (op === 'list') return { id, result: await client.listTools() };
+    const options = { onprogress: (p) => progress.push(p), timeout: 30_000 };
+    if (op === 'cancel') options.signal = AbortSignal.timeout(ms);
+    return { id, result: await client.callTool(params, undefined, options), progress };
+  } catch (error) {
+    return { id, error: String(error), progress };
+  }
+}
+
+await client.connect(transport);
+write({ id: 0, result: { server: client.getServerVersion(), instructions: client.getInstructions() } });
+const open = [];
+for await (const line of createInterface({ input: process.stdin })) {
+  open.push(run(JSON.parse(line)).then(write));
+}
+await Promise.all(open);
+await client.close();
