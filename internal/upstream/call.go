@@ -67,14 +67,21 @@ func (u *Upstream) idle(ctx context.Context, c *Call) (context.Context, func()) 
 	}
 }
 
-// attempts sends the call, and once more after a loss where that can do no harm.
+// maxAttempts bounds how often a call is sent. One of a tool that may be
+// repeated can be lost with its session, then meet a session that the server has
+// forgotten.
+const maxAttempts = 3
+
+// attempts sends the call, and again after a loss where that can do no harm: one
+// that surely was not executed, or, once, one of a tool that may be repeated.
 func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error) {
 	release, err := u.place(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	for attempt := 0; ; attempt++ {
+	mayHaveRun := false
+	for attempt := 1; ; attempt++ {
 		s, err := u.wait(ctx, c.Wait)
 		if err != nil {
 			return nil, err
@@ -85,8 +92,14 @@ func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error
 		}
 		err, fresh := u.afterFailure(s, err)
 		var lost *LostError
-		if !errors.As(err, &lost) || attempt > 0 || !fresh || (lost.MayHaveRun && !c.Repeatable) {
+		if !errors.As(err, &lost) {
 			return nil, err
+		}
+		again := fresh && attempt < maxAttempts && (!lost.MayHaveRun || (c.Repeatable && !mayHaveRun))
+		mayHaveRun = mayHaveRun || lost.MayHaveRun
+		if !again {
+			lost.MayHaveRun = mayHaveRun
+			return nil, lost
 		}
 	}
 }

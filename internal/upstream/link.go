@@ -177,10 +177,10 @@ func (m *mux) fail(err error) {
 	open := m.pending
 	m.pending = nil
 	m.mu.Unlock()
+	close(m.ended) // first: who hears of it may look at once for a fresh session
 	for _, p := range open {
 		p.ch <- answer{err: err}
 	}
-	close(m.ended)
 }
 
 // deliver sorts what a reader got: responses to their requests, the rest to in.

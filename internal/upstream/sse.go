@@ -75,7 +75,7 @@ func dialSSE(ctx context.Context, spec *Spec, in incoming) (*sseLink, error) {
 			err = errors.New("the event stream ended")
 		}
 		l.fail(err)
-		l.http.fail(err)
+		l.http.fail(errGone) // POSTs under way hear from the server whether they came too late
 	}()
 	return l, nil
 }
@@ -163,6 +163,7 @@ func (l *sseLink) notify(ctx context.Context, message []byte) error { return l.p
 func (l *sseLink) close() {
 	l.once.Do(func() {
 		l.fail(errors.New("closed"))
+		l.http.fail(errors.New("closed"))
 		l.cancel()
 		l.reading.Wait()
 		l.http.close()

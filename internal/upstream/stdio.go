@@ -179,9 +179,9 @@ func (l *stdioLink) read(r io.Reader) {
 		}
 		if err != nil {
 			// Whoever waits for an answer hears of it at once.
-			l.fail(l.failure(err, callPatience))
 			l.broken = err
 			close(l.gone)
+			l.fail(l.failure(err, callPatience))
 			return
 		}
 		if reader.Framing() == wire.ContentLength && !l.spec.NewlineOnly {

@@ -1,0 +1,392 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/proc"
+)
+
+// A crash fails the open calls at once, and the next call waits for the fresh
+// session.
+func TestCrash(t *testing.T) {
+	eachVariant(t, mcptest.Spec{ExitCode: 7, StderrLines: []string{"about to fail"}}, func(t *testing.T, v variant, spec Spec, log func() mcptest.Log) {
+		u := ready(t, spec)
+		type end struct {
+			err error
+			at  time.Time
+		}
+		ends := make(chan end, 10)
+		for range cap(ends) {
+			go func() {
+				_, err := u.Call(context.Background(), Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":30000}`), Timeout: patience})
+				ends <- end{err, time.Now()}
+			}()
+		}
+		mcptest.WaitFor(t, "the calls", patience, func() bool { return len(log().Calls("slow")) == cap(ends) })
+		_, err := u.Call(context.Background(), Call{Tool: "crash", Timeout: patience})
+		var lost *LostError
+		if !errors.As(err, &lost) || !lost.MayHaveRun {
+			t.Errorf("crash: got %v", err)
+		}
+		crashed := log().Event(mcptest.EventExit)
+		for range cap(ends) {
+			e := <-ends
+			if !errors.As(e.err, &lost) || !lost.MayHaveRun || lost.Reason == "" {
+				t.Errorf("an open call: got %v", e.err)
+			}
+			// The promise is 50 ms; a busy machine gets twenty times that.
+			if len(crashed) > 0 && e.at.Sub(crashed[0].Time) > time.Second {
+				t.Errorf("an open call ended %v after the crash", e.at.Sub(crashed[0].Time))
+			}
+		}
+		if got, err := textOf(u.Call(context.Background(), Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"again"}`), Wait: patience})); err != nil || got != "again" {
+			t.Errorf("the next call: got %q, %v", got, err)
+		}
+		if v.name == "stdio legacy" && u.Status().Restarts != 1 {
+			t.Errorf("%d restarts", u.Status().Restarts)
+		}
+	})
+}
+
+// What is left over when a session is lost is why: with the exit status and the
+// last words, secrets struck out.
+func TestReasonOfLoss(t *testing.T) {
+	mcptest.NoLeaks(t)
+	spec := stdio(t, mcptest.Spec{ExitCode: 7, StderrLines: []string{"token is s3cret-s3cret"}, InitDelay: 100 * time.Millisecond})
+	spec.Secrets = []string{"s3cret-s3cret"}
+	var mu sync.Mutex
+	var reasons []string
+	var u *Upstream
+	spec.OnChange = func() {
+		status := u.Status()
+		mu.Lock()
+		defer mu.Unlock()
+		if status.Restarts > 0 && status.Reason != "" {
+			reasons = append(reasons, status.Reason)
+		}
+	}
+	u = New(spec)
+	u.Start()
+	defer u.Close(0)
+	awaitState(t, u, catalog.Ready)
+	_, _ = text(u, "crash", `{"partial":true}`)
+	mcptest.WaitFor(t, "the reason", patience, func() bool { mu.Lock(); defer mu.Unlock(); return len(reasons) > 0 })
+	mu.Lock()
+	defer mu.Unlock()
+	if want := "the process ended: exit status 7; stderr: token is [secret]"; reasons[0] != want {
+		t.Errorf("got %q, want %q", reasons[0], want)
+	}
+}
+
+// After a loss a call is sent again only where that can do no harm.
+func TestResend(t *testing.T) {
+	tests := []struct {
+		tool       string
+		repeatable bool
+	}{{"read_echo", true}, {"idempotent_echo", true}, {"destroy_echo", false}}
+	file := filepath.Join(t.TempDir(), "crash")
+	eachVariant(t, mcptest.Spec{CrashFile: file}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
+		u := ready(t, spec)
+		for _, tt := range tests {
+			// While this file is there, the next call ends the server.
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := textOf(u.Call(context.Background(), Call{Tool: tt.tool, Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: tt.repeatable, Timeout: patience}))
+			executed := len(log().Calls(tt.tool))
+			var lost *LostError
+			switch {
+			case tt.repeatable && (err != nil || got != "x" || executed != 2):
+				t.Errorf("%s: got %q, %v, executed %d times", tt.tool, got, err, executed)
+			case !tt.repeatable && (!errors.As(err, &lost) || !lost.MayHaveRun || executed != 1):
+				t.Errorf("%s: got %v, executed %d times", tt.tool, err, executed)
+			}
+		}
+	})
+}
+
+// The server forgets the session: a fresh one is opened, and each call that got
+// 404 is made again, once.
+func TestSessionForgotten(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	for round := range 3 {
+		server.KillSessions()
+		var calls sync.WaitGroup
+		for i := range 20 {
+			calls.Go(func() {
+				want := fmt.Sprintf("%d/%d", round, i)
+				got, err := textOf(u.Call(context.Background(), Call{Tool: "destroy_echo", Arguments: json.RawMessage(`{"text":"` + want + `"}`), Timeout: patience}))
+				if err != nil || got != want {
+					t.Errorf("got %q, %v, want %q", got, err, want)
+				}
+			})
+		}
+		calls.Wait()
+	}
+	if n := len(server.Log().Calls("destroy_echo")); n != 60 {
+		t.Errorf("executed %d times, want 60", n)
+	}
+	mcptest.WaitFor(t, "one session", patience, func() bool { return server.Sessions() == 1 })
+}
+
+func TestSSESessionForgotten(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.SSE(t)
+	u := ready(t, Spec{Type: SSE, URL: server.URL})
+	server.KillSessions()
+	if got, err := textOf(u.Call(context.Background(), Call{Tool: "destroy_echo", Arguments: json.RawMessage(`{"text":"x"}`), Timeout: patience})); err != nil || got != "x" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if n := len(server.Log().Calls("destroy_echo")); n != 1 {
+		t.Errorf("executed %d times", n)
+	}
+}
+
+// HTTP faults in the middle of a call: what is said about them, and how often
+// the tool runs.
+func TestHTTPFaults(t *testing.T) {
+	lost := func(mayHaveRun bool) func(error) bool {
+		return func(err error) bool {
+			var e *LostError
+			return errors.As(err, &e) && e.MayHaveRun == mayHaveRun
+		}
+	}
+	unavailable := func(part string) func(error) bool {
+		return func(err error) bool {
+			var e *UnavailableError
+			return errors.As(err, &e) && strings.Contains(e.Reason, part)
+		}
+	}
+	odd := func(part string) func(error) bool {
+		return func(err error) bool {
+			var e *AnswerError
+			return errors.As(err, &e) && strings.Contains(e.Reason, part)
+		}
+	}
+	timeout := func(err error) bool { var e *TimeoutError; return errors.As(err, &e) }
+	tests := []struct {
+		name  string
+		fault mcptest.Fault
+		// want judges the error of a call that must not be repeated; runs is how
+		// often the tool was executed, repeated whether one that may be is sent
+		// again.
+		want     func(error) bool
+		runs     int
+		repeated bool
+	}{
+		{"drop before", mcptest.Drop(), lost(true), 0, true},
+		{"drop after", mcptest.DropAfter(), lost(true), 1, true},
+		{"reset in the event stream", mcptest.Reset(), lost(true), 1, true},
+		{"end of the event stream", mcptest.End(), lost(true), 1, true},
+		{"stall", mcptest.Stall(), timeout, 0, false},
+		{"stall after the header", mcptest.StallAfter(), timeout, 1, false},
+		{"half of the JSON", mcptest.Fault{Kind: mcptest.FaultHalfJSON}, odd("no JSON-RPC response"), 1, false},
+		{"answer to another", mcptest.Fault{Kind: mcptest.FaultWrongID}, odd("no JSON-RPC response"), 1, false},
+		{"unauthorized", mcptest.Unauthorized(), unavailable("401 Unauthorized; check the headers"), 0, false},
+		{"too many", mcptest.TooMany(3 * time.Second), unavailable("429 Too Many Requests, retry after 3"), 0, false},
+		{"bad gateway", mcptest.BadGateway(), lost(true), 0, false},
+		{"html", mcptest.HTML(), odd("text/html"), 0, false},
+		{"redirect", mcptest.Redirect("https://elsewhere.example/"), unavailable("a redirect to https://elsewhere.example/"), 0, false},
+		{"lost session", mcptest.LostSession(), nil, 1, true},
+	}
+	for _, modern := range []bool{false, true} {
+		for _, tt := range tests {
+			t.Run(fmt.Sprintf("modern %t/%s", modern, tt.name), func(t *testing.T) {
+				if modern && tt.fault.Kind == mcptest.FaultLostSession {
+					t.Skip("the modern era has no sessions")
+				}
+				mcptest.NoLeaks(t)
+				fake := mcptest.Spec{}
+				if modern {
+					fake.Era = mcptest.EraModern
+				}
+				server := fake.HTTP(t)
+				u := ready(t, Spec{Type: HTTP, URL: server.URL})
+				limit := patience
+				if strings.HasPrefix(tt.name, "stall") {
+					limit = 200 * time.Millisecond
+				}
+				call := func(tool string, repeatable bool) error {
+					server.Script(tt.fault.On("tools/call"))
+					_, err := textOf(u.Call(context.Background(), Call{Tool: tool, Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: repeatable, Timeout: limit}))
+					server.Heal()
+					return err
+				}
+				err := call("destroy_echo", false)
+				if tt.want == nil && err != nil || tt.want != nil && !tt.want(err) {
+					t.Errorf("got %#v", err)
+				}
+				if n := len(server.Log().Calls("destroy_echo")); n != tt.runs {
+					t.Errorf("executed %d times, want %d", n, tt.runs)
+				}
+				if err := call("read_echo", true); tt.repeated != (err == nil) {
+					t.Errorf("a call that can be repeated: got %v", err)
+				}
+				mustEcho(t, u)
+			})
+		}
+	}
+}
+
+// 429 tells when to come back.
+func TestRetryAfter(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	server.Script(mcptest.TooMany(3 * time.Second).On("tools/call"))
+	_, err := text(u, "echo", `{"text":"x"}`)
+	var e *UnavailableError
+	if !errors.As(err, &e) || e.RetryAfter != 3*time.Second {
+		t.Errorf("got %#v", err)
+	}
+}
+
+// The event stream of the old transport breaks in the middle of an answer.
+func TestSSEFaults(t *testing.T) {
+	for _, fault := range []mcptest.Fault{mcptest.Reset(), mcptest.DropAfter(), mcptest.End()} {
+		t.Run(string(fault.Kind), func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			server := mcptest.Spec{}.SSE(t)
+			u := ready(t, Spec{Type: SSE, URL: server.URL})
+			server.Script(fault.On("tools/call"))
+			_, err := u.Call(context.Background(), Call{Tool: "destroy_echo", Arguments: json.RawMessage(`{"text":"x"}`), Timeout: patience})
+			var lost *LostError
+			if !errors.As(err, &lost) || !lost.MayHaveRun {
+				t.Errorf("got %v", err)
+			}
+			if n := len(server.Log().Calls("destroy_echo")); n != 1 {
+				t.Errorf("executed %d times", n)
+			}
+			mustEcho(t, u)
+		})
+	}
+}
+
+// A server that is down says so at once, and is used again when it is back.
+func TestHTTPDownAndUp(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 20 * time.Millisecond, Timeout: time.Second, Threshold: 2}})
+	server.Down()
+	awaitState(t, u, catalog.Unavailable)
+	if _, err := text(u, "echo", `{"text":"x"}`); !isUnavailable(err) {
+		t.Errorf("got %v", err)
+	}
+	server.Up()
+	u.Retry()
+	awaitState(t, u, catalog.Ready)
+	mustEcho(t, u)
+}
+
+// Half open: the connection stands, nothing comes through it.
+func TestHalfOpen(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	proxy := mcptest.NewProxy(t, server.URL)
+	u := ready(t, Spec{Type: HTTP, URL: proxy.URL(server.URL), Health: Health{Interval: 50 * time.Millisecond, Timeout: 50 * time.Millisecond, Threshold: 3}, ConnectTimeout: time.Second})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := u.Call(context.Background(), Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":30000}`), Timeout: patience})
+		ended <- err
+	}()
+	mcptest.WaitFor(t, "the call", patience, func() bool { return len(server.Log().Calls("slow")) == 1 })
+	proxy.Set(mcptest.ProxyHalfOpen)
+	var lost *LostError
+	if err := <-ended; !errors.As(err, &lost) || !lost.MayHaveRun || !strings.Contains(lost.Reason, "health check failed") {
+		t.Errorf("the open call: got %v", err)
+	}
+	awaitState(t, u, catalog.Unavailable)
+	proxy.Set(mcptest.ProxyPass)
+	proxy.Cut()
+	u.Retry()
+	awaitState(t, u, catalog.Ready)
+	mustEcho(t, u)
+}
+
+// Nothing of a child is left, however it resists.
+func TestCloseStubbornChildren(t *testing.T) {
+	tests := []struct {
+		name string
+		fake mcptest.Spec
+	}{
+		{"ignores EOF", mcptest.Spec{IgnoreEOF: true}},
+		{"ignores EOF and TERM", mcptest.Spec{IgnoreEOF: true, IgnoreTERM: true}},
+		{"grandchild", mcptest.Spec{ForkGrandchild: true}},
+		{"grandchild that holds the pipes and ignores TERM", mcptest.Spec{ForkGrandchild: true, GrandchildHoldsPipes: true, IgnoreTERM: true}},
+		{"never reads", mcptest.Spec{NeverReadStdin: true, IgnoreEOF: true}},
+		{"floods stderr", mcptest.Spec{StderrFlood: -1}},
+		{"floods stderr before it answers", mcptest.Spec{StderrFlood: 1 << 20}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			reaper := proc.NewReaper()
+			defer func() {
+				if err := reaper.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			fake := tt.fake.WithFiles(t)
+			spec := stdio(t, fake)
+			spec.Reaper = reaper
+			u := New(spec)
+			u.Start()
+			awaitState(t, u, catalog.Ready)
+			began := time.Now()
+			u.Close(300 * time.Millisecond)
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("Close took %v", took)
+			}
+			for _, p := range fake.Pids(t) {
+				if mcptest.Alive(p.PID) {
+					t.Errorf("%s %d lives", p.Role, p.PID)
+				}
+			}
+		})
+	}
+}
+
+// A child that crashes and leaves a grandchild with its pipes is found out soon.
+func TestCrashUnderGrandchild(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{ForkGrandchild: true, GrandchildHoldsPipes: true}.WithFiles(t)
+	u := ready(t, stdio(t, fake))
+	began := time.Now()
+	_, err := u.Call(context.Background(), Call{Tool: "crash", Timeout: patience})
+	var lost *LostError
+	if !errors.As(err, &lost) || time.Since(began) > 5*time.Second {
+		t.Errorf("got %v after %v", err, time.Since(began))
+	}
+	mustEcho(t, u)
+	if before := fake.Pids(t)[0]; mcptest.Alive(before.PID) {
+		t.Errorf("the old %s lives", before.Role)
+	}
+}
+
+// Reconnecting for ever leaves nothing behind.
+func TestManyReconnects(t *testing.T) {
+	mcptest.NoLeaks(t)
+	spec, all := inProcess(t, mcptest.Spec{})
+	for range 200 {
+		u := New(spec)
+		u.Start()
+		awaitState(t, u, catalog.Ready)
+		u.Close(0)
+	}
+	if all.starts() != 200 {
+		t.Errorf("%d starts", all.starts())
+	}
+}
