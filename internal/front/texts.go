@@ -18,11 +18,38 @@ type texts struct {
 	index *search.Index
 }
 
-// on makes the cache one of snap. The caller holds the lock.
+// on makes the cache one of snap. The caller holds the lock. Texts and index
+// depend on the catalogue alone: a snapshot in which only states have changed
+// keeps them.
 func (t *texts) on(snap *catalog.Snapshot) {
-	if t.snap != snap {
-		t.snap, t.byKey, t.intro, t.index = snap, make(map[describe.Budget]string), "", nil
+	if t.snap == nil || !sameCatalogue(t.snap, snap) {
+		t.byKey, t.intro, t.index = make(map[describe.Budget]string), "", nil
 	}
+	t.snap = snap
+}
+
+// sameCatalogue reports whether two snapshots have the same servers and tools.
+// Lists of tools are never changed, so that one slice is one list.
+func sameCatalogue(a, b *catalog.Snapshot) bool {
+	if a == b {
+		return true
+	}
+	if len(a.Servers) != len(b.Servers) {
+		return false
+	}
+	for i := range a.Servers {
+		x, y := &a.Servers[i], &b.Servers[i]
+		if x.Name != y.Name || x.Known != y.Known || x.Title != y.Title || x.Purpose() != y.Purpose() || len(x.Tools) != len(y.Tools) {
+			return false
+		}
+		if (x.State == catalog.Disabled) != (y.State == catalog.Disabled) {
+			return false
+		}
+		if len(x.Tools) > 0 && &x.Tools[0] != &y.Tools[0] {
+			return false
+		}
+	}
+	return true
 }
 
 func (t *texts) inspect(snap *catalog.Snapshot, budget describe.Budget) string {
