@@ -38,7 +38,7 @@ var allowedImports = map[string][]string{
 	},
 	"internal/httpd": {"internal/front", "internal/wire"},
 
-	"internal/budget":  {"internal/catalog", "internal/describe", "internal/front", "internal/registry", "internal/tokens"},
+	"internal/budget":  {"internal/catalog", "internal/compress", "internal/describe", "internal/tokens"},
 	"internal/demo":    {},
 	"internal/mcptest": {},
 }

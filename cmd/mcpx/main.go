@@ -35,6 +35,7 @@ type cli struct {
 	Demo    demoCommand    `cmd:"" help:"Show the whole thing, with no config and no network."`
 	Inspect inspectCommand `cmd:"" help:"Print what the model would get from inspect."`
 	Exec    execCommand    `cmd:"" help:"Print what the model would get from exec."`
+	Budget  budgetCommand  `cmd:"" help:"Measure tokens: a config, or recorded tools and results, direct against mcpx."`
 	Check   checkCommand   `cmd:"" help:"Check the config and every upstream."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"mcpx/internal/budget"
+	"mcpx/internal/catalog"
+	"mcpx/internal/compress"
+	"mcpx/internal/describe"
+	"mcpx/internal/front"
+	"mcpx/internal/tokens"
+)
+
+type budgetCommand struct {
+	Tools    string   `help:"Measure the answers to tools/list recorded in this folder, with the default settings, instead of connecting." placeholder:"DIR" type:"existingdir" xor:"tools"`
+	Demo     bool     `help:"Measure the demo's sample servers." xor:"tools"`
+	Results  string   `help:"Measure the results recorded in this folder, *.json and *.txt (class--name.json); alone, or with --tools, --demo or --config." placeholder:"DIR" type:"existingdir"`
+	Exclude  []string `help:"Leave out results of these classes." placeholder:"CLASS"`
+	Encoding string   `help:"The vocabulary to count with, such as cl100k_base." default:"o200k_base" placeholder:"NAME"`
+	Price    float64  `help:"Dollars per million input tokens." default:"3" placeholder:"DOLLARS"`
+	JSON     bool     `name:"json" help:"Print the figures as JSON."`
+	SVG      string   `name:"svg" help:"Write a bar chart to this file as well." placeholder:"FILE" type:"path"`
+}
+
+// Validate makes a bad value an error of usage.
+func (cmd *budgetCommand) Validate() error {
+	if !slices.Contains(tokens.Encodings(), cmd.Encoding) {
+		return fmt.Errorf("--encoding: %q is none of %s", cmd.Encoding, strings.Join(tokens.Encodings(), ", "))
+	}
+	if !(cmd.Price >= 0 && cmd.Price <= 1e6) {
+		return fmt.Errorf("--price: must be from 0 to 1000000")
+	}
+	return nil
+}
+
+// Run measures tokens, with and without mcpx.
+func (cmd *budgetCommand) Run(ctx context.Context, c *cli, s streams) error {
+	report, err := cmd.measure(ctx, c, s)
+	if err != nil {
+		return err
+	}
+	if cmd.SVG != "" {
+		if err := os.WriteFile(cmd.SVG, budget.Chart(report), 0o644); err != nil {
+			return fmt.Errorf("writing the chart: %w", err)
+		}
+	}
+	if cmd.JSON {
+		encoder := json.NewEncoder(s.out)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(report)
+	}
+	return budget.WriteTable(s.out, report)
+}
+
+// measure measures what the flags name: tool definitions, results or both.
+func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budget.Report, error) {
+	if cmd.Results != "" && cmd.Tools == "" && !cmd.Demo && c.Config == "" {
+		meter, err := budget.New(cmd.options(compress.Options{TOON: true}))
+		if err != nil {
+			return nil, err
+		}
+		return cmd.results(meter, meter.Report())
+	}
+	a, err := cmd.assemble(c, s)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close(closeWithin)
+	snap, notes, err := cmd.servers(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	options := cmd.options(compress.Options{TOON: a.config.ToonCompression})
+	options.Surface = a.surface
+	options.Describe = describe.Options{TypeScript: a.config.SchemaCompression, MaxDescription: a.config.MaxDescriptionLen}
+	meter, err := budget.New(options)
+	if err != nil {
+		return nil, err
+	}
+	report := meter.Report()
+	if report.Catalogue, err = meter.Catalogue(snap, notes); err != nil {
+		return nil, err
+	}
+	return cmd.results(meter, report)
+}
+
+func (cmd *budgetCommand) options(c compress.Options) budget.Options {
+	return budget.Options{Encoding: cmd.Encoding, Price: cmd.Price, Compress: c}
+}
+
+// results puts the recorded results into report, if there are any.
+func (cmd *budgetCommand) results(meter *budget.Meter, report *budget.Report) (*budget.Report, error) {
+	if cmd.Results == "" {
+		return report, nil
+	}
+	results, err := meter.Results(os.DirFS(cmd.Results), cmd.Exclude)
+	if err != nil {
+		return nil, fmt.Errorf("measuring results in %s: %w", cmd.Results, err)
+	}
+	report.Results = results
+	return report, nil
+}
+
+// assemble wires the app whose servers, or only whose settings, are measured.
+func (cmd *budgetCommand) assemble(c *cli, s streams) (*app, error) {
+	if cmd.Tools != "" || cmd.Demo {
+		level := c.LogLevel
+		if level == "" {
+			level = "error"
+		}
+		return assembleDemo(newLogger(s.err, level, "text"))
+	}
+	cfg, err := c.loadConfig(s)
+	if err != nil {
+		return nil, err
+	}
+	return assemble(cfg, c.logger(s, cfg, true), ""), nil
+}
+
+// servers are those to be measured: recorded, or connected once.
+func (cmd *budgetCommand) servers(ctx context.Context, a *app) (*catalog.Snapshot, []string, error) {
+	if cmd.Tools != "" {
+		snap, notes, err := budget.ReadTools(os.DirFS(cmd.Tools))
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading tools in %s: %w", cmd.Tools, err)
+		}
+		return snap, notes, nil
+	}
+	a.registry.Start()
+	a.registry.WaitTried(ctx)
+	return a.registry.Snapshot(), nil, ctx.Err()
+}
+
+// surface is what a client without limits of its own carries of mcpx, if these
+// were all the servers.
+func (a *app) surface(snap *catalog.Snapshot) []budget.Definition {
+	own := snap == a.registry.Snapshot()
+	var list []budget.Definition
+	for _, d := range a.front.Surface("") {
+		if d.Name == front.InspectTool && !own {
+			d.Description = describe.Inspect(snap, describe.Budget{
+				Tokens: a.config.CatalogueTokenBudget, Chars: a.config.CatalogueCharLimit,
+			})
+		}
+		list = append(list, budget.Definition(d))
+	}
+	return list
+}

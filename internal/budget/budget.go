@@ -1,0 +1,209 @@
+// Package budget measures what tool definitions and tool results cost a model
+// in tokens, with and without mcpx. It only measures: it opens no sessions, and
+// what mcpx itself shows is given by the caller.
+package budget
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/compress"
+	"mcpx/internal/describe"
+	"mcpx/internal/tokens"
+)
+
+const library = "tiktoken-go/tokenizer"
+
+// Options say how to measure.
+type Options struct {
+	// Encoding is one of [tokens.Encodings]; empty means the first, o200k_base.
+	Encoding string
+	// Price is in dollars per million input tokens.
+	Price float64
+	// Surface gives the tools that mcpx shows in front of these servers.
+	// [Meter.Catalogue] needs it.
+	Surface func(*catalog.Snapshot) []Definition
+	// Describe is how mcpx writes a tool that is looked up.
+	Describe describe.Options
+	// Compress is how mcpx writes results.
+	Compress compress.Options
+}
+
+// Definition is a tool as it stands in a model request.
+type Definition struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+}
+
+// text is the definition minified.
+func (d Definition) text() string {
+	if len(d.InputSchema) == 0 {
+		d.InputSchema = json.RawMessage("{}")
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(d); err != nil { // a schema that is not JSON
+		d.InputSchema = json.RawMessage("{}")
+		out.Reset()
+		_ = encoder.Encode(d)
+	}
+	return string(bytes.TrimSpace(out.Bytes()))
+}
+
+// Meter measures. It is not safe for concurrent use.
+type Meter struct {
+	options Options
+	err     error // the first fault of counting
+}
+
+// New makes a meter; it refuses an unknown encoding.
+func New(o Options) (*Meter, error) {
+	if o.Encoding == "" {
+		o.Encoding = tokens.Encodings()[0]
+	}
+	if _, err := tokens.CountIn(o.Encoding, ""); err != nil {
+		return nil, err
+	}
+	return &Meter{options: o}, nil
+}
+
+// Report is an empty report of the meter's encoding and price, to be filled with
+// what [Meter.Catalogue] and [Meter.Results] give.
+func (m *Meter) Report() *Report {
+	return &Report{Encoding: m.options.Encoding, Library: library, Price: m.options.Price}
+}
+
+func (m *Meter) count(text string) int {
+	n, err := tokens.CountIn(m.options.Encoding, text)
+	if err != nil && m.err == nil {
+		m.err = err
+	}
+	return n
+}
+
+// Catalogue measures the definitions of all tools in snap. Notes are put in
+// front of its own.
+func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) (*Catalogue, error) {
+	c := &Catalogue{Servers: make([]Server, 0, len(snap.Servers)), Notes: notes}
+	var lookups []int
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		if !s.Known {
+			c.Notes = append(c.Notes, missing(s))
+			c.Servers = append(c.Servers, Server{Name: s.Name})
+			continue
+		}
+		server, costs := m.server(s)
+		lookups = append(lookups, costs...)
+		c.Servers = append(c.Servers, server)
+		c.Total.Tools += server.Tools
+		c.Total.Direct += server.Direct
+		c.Total.Raw += server.Raw
+	}
+	for _, d := range m.options.Surface(snap) {
+		c.Surface = append(c.Surface, Part{d.Name, m.count(d.text())})
+		c.Total.Surface += c.Surface[len(c.Surface)-1].Tokens
+	}
+	c.Total.Known = slices.ContainsFunc(c.Servers, func(s Server) bool { return s.Known })
+	m.derive(&c.Total, lookups)
+	m.growth(c, snap)
+	return c, m.err
+}
+
+// missing says why a server is not in the figures.
+func missing(s *catalog.Server) string {
+	note := fmt.Sprintf("%s: %s, its tools are not known and not counted", s.Name, s.State)
+	if reason := describe.Line(s.Reason, 200); reason != "" {
+		note += " (" + reason + ")"
+	}
+	return note
+}
+
+// server measures one server, and gives what each of its tools costs to look up.
+func (m *Meter) server(s *catalog.Server) (out Server, lookups []int) {
+	alone := *s
+	alone.State, alone.Reason = catalog.Ready, "" // a lookup names a bad state
+	out = Server{Name: s.Name, Version: s.Version, Known: true, Tools: len(s.Tools)}
+	for i := range s.Tools {
+		t := &s.Tools[i]
+		out.Direct += m.count(Definition{t.Name, t.Description, t.InputSchema}.text())
+		out.Raw += m.count(string(t.Raw))
+		lookups = append(lookups, m.count(describe.Tool(&alone, t, m.options.Describe)))
+	}
+	out.Surface = m.surface([]catalog.Server{alone})
+	m.derive(&out, lookups)
+	return out, lookups
+}
+
+// surface is what mcpx's tools cost in front of these servers.
+func (m *Meter) surface(servers []catalog.Server) int {
+	n := 0
+	for _, d := range m.options.Surface(catalog.NewSnapshot(servers)) {
+		n += m.count(d.text())
+	}
+	return n
+}
+
+// derive fills in what follows from the counts.
+func (m *Meter) derive(s *Server, lookups []int) {
+	s.Inspect = spread(lookups)
+	if s.Inspect.Median > 0 {
+		s.BreakEven = max(0, float64(s.Direct-s.Surface)/float64(s.Inspect.Median))
+	}
+	s.Cost = Cost{m.dollars(s.Direct), m.dollars(s.Surface), m.dollars(s.Inspect.Median)}
+}
+
+// dollars is the cost of n tokens in 1,000 requests.
+func (m *Meter) dollars(n int) float64 { return float64(n) * 1000 * m.options.Price / 1e6 }
+
+func spread(costs []int) Spread {
+	n := len(costs)
+	if n == 0 {
+		return Spread{}
+	}
+	sorted := slices.Sorted(slices.Values(costs))
+	out := Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, P95: sorted[(n*95+99)/100-1]}
+	for _, cost := range sorted {
+		out.Sum += cost
+	}
+	return out
+}
+
+// growth fills c.Growth with the first servers, more and more of them.
+func (m *Meter) growth(c *Catalogue, snap *catalog.Snapshot) {
+	n := len(snap.Servers)
+	for _, upTo := range steps(n) {
+		step := Step{Servers: upTo}
+		for _, s := range c.Servers[:upTo] {
+			step.Tools += s.Tools
+			step.Direct += s.Direct
+		}
+		if upTo == n {
+			step.Surface = c.Total.Surface
+		} else {
+			step.Surface = m.surface(slices.Clone(snap.Servers[:upTo]))
+		}
+		c.Growth = append(c.Growth, step)
+	}
+}
+
+// steps are round numbers of servers up to n, with none close under n.
+func steps(n int) []int {
+	var list []int
+	for scale := 1; scale < n; scale *= 10 {
+		for _, step := range []int{scale, 5 * scale} {
+			if 4*step <= 3*n {
+				list = append(list, step)
+			}
+		}
+	}
+	if n > 0 {
+		list = append(list, n)
+	}
+	return list
+}

@@ -1,0 +1,188 @@
+package budget
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"mcpx/internal/describe"
+)
+
+// The layout of the chart, in pixels. The colours have about the same contrast
+// on white as on black, and the background is transparent: a README shows the
+// chart as an image, which does not learn the theme of the page around it.
+const (
+	chartWidth = 760
+	barsLeft   = 168
+	barsWidth  = 430
+	labelGap   = 8
+	barHeight  = 14
+	maxClasses = 12
+	maxLabel   = 20 // of a class, in runes
+
+	inkColour    = "#777f8a"
+	directColour = "#d1771f"
+	mcpxColour   = "#2a9d8f"
+	plainColour  = "#5b8fd6"
+)
+
+// chart is an SVG image that grows downwards.
+type chart struct {
+	body strings.Builder
+	y    int
+}
+
+// Chart draws r as an SVG image for a page of any theme. The same report gives
+// the same bytes. It uses no scripts, styles or fonts from elsewhere.
+func Chart(r *Report) []byte {
+	c := &chart{y: 8}
+	if r.Catalogue != nil {
+		c.catalogue(r)
+	}
+	if r.Results != nil {
+		c.results(r)
+	}
+	c.y += 20
+	c.text(0, "start", 11, "", fmt.Sprintf("Tokens of %s, counted with %s; made by mcpx budget.", r.Encoding, r.Library))
+	height := c.y + 10
+	var out strings.Builder
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img" aria-labelledby="title desc"`+
+		` font-family="ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif" fill="%s">`+"\n",
+		chartWidth, height, chartWidth, height, inkColour)
+	fmt.Fprintf(&out, "<title id=\"title\">Tokens with and without mcpx</title>\n<desc id=\"desc\">%s</desc>\n", escape(summary(r)))
+	out.WriteString(c.body.String() + "</svg>\n")
+	return []byte(out.String())
+}
+
+// summary is the chart in words, for those who do not see it.
+func summary(r *Report) string {
+	var parts []string
+	if c := r.Catalogue; c != nil {
+		parts = append(parts, fmt.Sprintf("Tool definitions of %s in every request: %s tokens connected directly, %s through mcpx.",
+			plural(len(c.Servers), "server"), number(c.Total.Direct), number(c.Total.Surface)))
+	}
+	if t := r.Results; t != nil {
+		parts = append(parts, fmt.Sprintf("%s: %s tokens received, %s minified, %s sent.",
+			plural(t.Total.Documents, "tool result"), number(t.Total.Received), number(t.Total.Minified), number(t.Total.Sent)))
+	}
+	return strings.Join(parts, " ")
+}
+
+// catalogue draws direct against mcpx, for more and more servers.
+func (c *chart) catalogue(r *Report) {
+	c.heading("Tool definitions in every request", []key{{directColour, "connected directly"}, {mcpxColour, "through mcpx"}})
+	largest := 1
+	for _, step := range r.Catalogue.Growth {
+		largest = max(largest, step.Direct, step.Surface)
+	}
+	const labelWidth = 64 // beside the longest bar
+	for _, step := range r.Catalogue.Growth {
+		c.rowLabel(plural(step.Servers, "server"), plural(step.Tools, "tool"), 2*barHeight+2)
+		for _, one := range []struct {
+			colour string
+			n      int
+			note   string
+		}{
+			{directColour, step.Direct, ""},
+			{mcpxColour, step.Surface, " (" + change(step.Direct, step.Surface) + ")"},
+		} {
+			width := c.bar(one.colour, one.n, largest, barsWidth+labelWidth)
+			c.label(barsLeft+width+labelGap, number(one.n)+one.note)
+			c.y += barHeight + 2
+		}
+		c.y += 10
+	}
+}
+
+// results draws a row for each class: what was received is the whole length.
+func (c *chart) results(r *Report) {
+	c.heading("Tool results, each kind as received = full length", []key{{directColour, "received"}, {plainColour, "minified"}, {mcpxColour, "sent"}})
+	classes := r.Results.Classes
+	if len(classes) > maxClasses {
+		others := Class{Name: "others"}
+		for _, class := range classes[maxClasses-1:] {
+			others.add(class)
+		}
+		classes = append(append([]Class(nil), classes[:maxClasses-1]...), others)
+	}
+	for _, class := range classes {
+		c.class(class.Name, class)
+	}
+	if len(r.Results.Classes) > 1 {
+		c.y += 6
+		c.class("all", r.Results.Total)
+	}
+}
+
+func (c *chart) class(name string, class Class) {
+	c.rowLabel(clip(describe.Line(name, 0), maxLabel), plural(class.Documents, "result"), 2*barHeight)
+	whole := max(class.Received, class.Minified, class.Sent, 1)
+	for _, one := range []struct {
+		colour    string
+		n, height int
+	}{{directColour, class.Received, 7}, {plainColour, class.Minified, 7}, {mcpxColour, class.Sent, 12}} {
+		c.barOf(one.colour, one.n, whole, barsWidth-40, one.height)
+		c.y += one.height + 1
+	}
+	c.y -= 22
+	c.label(barsLeft+barsWidth-40+labelGap, fmt.Sprintf("%s to %s", number(class.Received), number(class.Sent)))
+	c.y += 15
+	c.label(barsLeft+barsWidth-40+labelGap, change(class.Received, class.Sent))
+	c.y += 19
+}
+
+type key struct{ colour, name string }
+
+// heading starts a part of the chart, with the meaning of its colours.
+func (c *chart) heading(title string, keys []key) {
+	c.y += 16
+	c.text(0, "start", 16, ` font-weight="600"`, title)
+	c.y += 22
+	x := 0
+	for _, k := range keys {
+		fmt.Fprintf(&c.body, `<rect x="%d" y="%d" width="11" height="11" rx="2" fill="%s"/>`+"\n", x, c.y-10, k.colour)
+		c.text(x+17, "start", 13, "", k.name)
+		x += 17 + 7*utf8.RuneCountInString(k.name) + 22
+	}
+	c.y += 16
+}
+
+// rowLabel names the row of that height which begins at c.y, in two lines.
+func (c *chart) rowLabel(first, second string, height int) {
+	y := c.y
+	c.y = y + height/2 - 2
+	c.text(barsLeft-12, "end", 13, ` font-weight="600"`, first)
+	c.y += 14
+	c.text(barsLeft-12, "end", 11, "", second)
+	c.y = y
+}
+
+// bar draws n of whole, and gives how long it became.
+func (c *chart) bar(colour string, n, whole, length int) int {
+	return c.barOf(colour, n, whole, length, barHeight)
+}
+
+func (c *chart) barOf(colour string, n, whole, length, height int) int {
+	width := max(2, n*length/whole)
+	fmt.Fprintf(&c.body, `<rect x="%d" y="%d" width="%d" height="%d" rx="2" fill="%s"/>`+"\n", barsLeft, c.y, width, height, colour)
+	return width
+}
+
+// label writes a figure beside a bar that begins at c.y.
+func (c *chart) label(x int, text string) {
+	y := c.y
+	c.y += barHeight - 3
+	c.text(x, "start", 12, "", text)
+	c.y = y
+}
+
+// text writes at the base line c.y.
+func (c *chart) text(x int, anchor string, size int, attributes, text string) {
+	fmt.Fprintf(&c.body, `<text x="%d" y="%d" font-size="%d" text-anchor="%s"%s>%s</text>`+"\n", x, c.y, size, anchor, attributes, escape(text))
+}
+
+// escape makes a text safe inside an element. Characters that XML cannot have
+// are left out by describe.Line before.
+func escape(text string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+}

@@ -1,0 +1,168 @@
+package budget
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/compress"
+)
+
+// ReadTools reads recorded answers to tools/list, one server a file (*.json):
+// {"server","version","instructions","tools":[…]} or the plain result, which has
+// the name of its file. Notes say what was refused.
+func ReadTools(dir fs.FS) (snap *catalog.Snapshot, notes []string, err error) {
+	names, err := fs.Glob(dir, "*.json")
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(names) == 0 {
+		return nil, nil, errors.New("no *.json file with an answer to tools/list in it")
+	}
+	var servers []catalog.Server
+	from := make(map[string]string)
+	for _, file := range names {
+		data, err := fs.ReadFile(dir, file)
+		if err != nil {
+			return nil, nil, err
+		}
+		server, faults, err := readServer(file, data)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if first := from[server.Name]; first != "" {
+			return nil, nil, fmt.Errorf("%s: server %q is in %s already", file, server.Name, first)
+		}
+		from[server.Name] = file
+		for _, fault := range faults {
+			notes = append(notes, file+": "+fault)
+		}
+		servers = append(servers, server)
+	}
+	return catalog.NewSnapshot(servers), notes, nil
+}
+
+func readServer(file string, data []byte) (catalog.Server, []string, error) {
+	var about struct {
+		Server       string          `json:"server"`
+		Version      string          `json:"version"`
+		Instructions string          `json:"instructions"`
+		Tools        json.RawMessage `json:"tools"`
+	}
+	if err := json.Unmarshal(data, &about); err != nil {
+		return catalog.Server{}, nil, fmt.Errorf("reading tools/list: %w", err)
+	}
+	if about.Tools == nil {
+		return catalog.Server{}, nil, errors.New(`no "tools" at the top: want a result of tools/list`)
+	}
+	page, err := catalog.DecodePage(data)
+	if err != nil {
+		return catalog.Server{}, nil, err
+	}
+	tools, twice := catalog.Unique(page.Tools)
+	faults := append(page.Faults, twice...)
+	if page.NextCursor != nil {
+		faults = append(faults, "has a nextCursor: its further pages are not counted")
+	}
+	name := about.Server
+	if name == "" {
+		name = strings.TrimSuffix(file, ".json")
+	}
+	return catalog.Server{
+		Name: serverName(name), Version: about.Version, Instructions: about.Instructions,
+		State: catalog.Ready, Known: true, Tools: tools,
+	}, faults, nil
+}
+
+// serverName makes a package's name such as @scope/server one that a config can have.
+func serverName(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '-'
+	}, strings.TrimPrefix(name, "@"))
+}
+
+// Results measures the recorded results in dir, *.json and *.txt, except those of
+// the classes in without. Every text is taken for a whole text block of a tool
+// that is not verbatim; none is cut.
+func (m *Meter) Results(dir fs.FS, without []string) (*Results, error) {
+	files, err := fs.ReadDir(dir, ".")
+	if err != nil {
+		return nil, err
+	}
+	skip := make(map[string]bool)
+	for _, name := range without {
+		skip[name] = true
+	}
+	classes := make(map[string]*Class)
+	for _, file := range files { // sorted by name
+		extension := path.Ext(file.Name())
+		if extension != ".json" && extension != ".txt" || file.IsDir() {
+			continue
+		}
+		name, _, _ := strings.Cut(strings.TrimSuffix(file.Name(), extension), "--")
+		if skip[name] {
+			continue
+		}
+		text, err := fs.ReadFile(dir, file.Name())
+		if err != nil {
+			return nil, err
+		}
+		if classes[name] == nil {
+			classes[name] = &Class{Name: name}
+		}
+		classes[name].add(m.result(string(text)))
+	}
+	if len(classes) == 0 {
+		return nil, errors.New("no *.json or *.txt file to measure")
+	}
+	return gather(classes), m.err
+}
+
+// result measures one text.
+func (m *Meter) result(text string) Class {
+	plain := compress.Text(text, compress.Options{})
+	sent := compress.Text(text, m.options.Compress)
+	c := Class{Documents: 1, Received: m.count(text)}
+	c.Minified = c.Received
+	if plain.Text != text {
+		c.Minified = m.count(plain.Text)
+	}
+	c.Sent = c.Minified
+	if sent.Text != plain.Text {
+		c.Sent = m.count(sent.Text)
+	}
+	if sent.Form == compress.FormTOON {
+		c.TOON = 1
+	}
+	return c
+}
+
+func (c *Class) add(o Class) {
+	c.Documents += o.Documents
+	c.Received += o.Received
+	c.Minified += o.Minified
+	c.Sent += o.Sent
+	c.TOON += o.TOON
+}
+
+func gather(classes map[string]*Class) *Results {
+	out := &Results{}
+	for _, class := range classes {
+		out.Classes = append(out.Classes, *class)
+		out.Total.add(*class)
+	}
+	slices.SortFunc(out.Classes, func(a, b Class) int {
+		return cmp.Or(cmp.Compare(b.Received, a.Received), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
