@@ -1,0 +1,139 @@
+package upstream
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"mcpx/internal/wire"
+)
+
+// readEvents returns each event as "name|id|data", "large" for one over the limit.
+func readEvents(t testing.TB, stream io.Reader, limit int64, most int) (events []string) {
+	t.Helper()
+	r := newEventReader(stream, limit)
+	for range most {
+		ev, err := r.next()
+		var large *wire.TooLargeError
+		switch {
+		case errors.As(err, &large):
+			events = append(events, "large")
+		case err != nil:
+			return events
+		default:
+			events = append(events, ev.name+"|"+ev.id+"|"+string(ev.data))
+		}
+	}
+	t.Fatalf("more than %d events", most)
+	return nil
+}
+
+func TestEventReader(t *testing.T) {
+	long := strings.Repeat("x", 500)
+	tests := []struct {
+		name, in string
+		want     []string
+	}{
+		{"one", "data: a\n\n", []string{"||a"}},
+		{"name and id", "event: message\nid: 7\ndata: a\n\n", []string{"message|7|a"}},
+		{"no space", "data:a\nid:7\n\n", []string{"|7|a"}},
+		{"one space only is taken off", "data:  a\n\n", []string{"|| a"}},
+		{"several lines", "data: a\ndata: b\ndata\ndata: c\n\n", []string{"||a\nb\n\nc"}},
+		{"CRLF", "event: m\r\ndata: a\r\n\r\ndata: b\r\n\r\n", []string{"m||a", "||b"}},
+		{"comments and unknown fields", ": hello\n\nretry: 10\n\nfoo: bar\ndata: a\n:\n\n", []string{"||a"}},
+		{"events without data", "event: ping\n\nid: 3\n\ndata: a\n\n", []string{"||a"}},
+		{"empty data", "data:\n\ndata\n\n", []string{"||", "||"}},
+		{"byte order mark", "\xef\xbb\xbfevent: endpoint\ndata: /x\n\n", []string{"endpoint||/x"}},
+		{"byte order mark, data first", "\xef\xbb\xbfdata: /x\n\n", []string{"||/x"}},
+		{"no last blank line", "data: a\n\ndata: b\n", []string{"||a", "||b"}},
+		{"no last newline", "data: a\n\ndata: b", []string{"||a", "||b"}},
+		{"many blank lines", "\n\n\ndata: a\n\n\n\n", []string{"||a"}},
+		{"an id with a null is ignored", "id: a\x00b\ndata: a\n\n", []string{"||a"}},
+		{"over the limit", "data: a\n\ndata: " + long + "\n\ndata: b\n\n", []string{"||a", "large", "||b"}},
+		{"over the limit in pieces", "data: a\n\n" + strings.Repeat("data: "+long[:60]+"\n", 5) + "\ndata: b\n\n", []string{"||a", "large", "||b"}},
+		{"over the limit at the end", "data: " + long, []string{"large"}},
+		{"empty", "", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for name, stream := range map[string]io.Reader{
+				"whole": strings.NewReader(tt.in), "byte by byte": iotest.OneByteReader(strings.NewReader(tt.in)),
+			} {
+				if got := readEvents(t, stream, 200, 100); !slices.Equal(got, tt.want) {
+					t.Errorf("%s: got %q, want %q", name, got, tt.want)
+				}
+			}
+		})
+	}
+}
+
+// The id of an answer over the limit is found at its edges, so that the right
+// call fails: not by what is deeper down, and not where it is no answer.
+func TestIDAtEdge(t *testing.T) {
+	fill := strings.Repeat("x", 300<<10)
+	tests := []struct {
+		name, message string
+		id            int64
+		ours, ok      bool
+	}{
+		{"before", `{"jsonrpc":"2.0","id":5,"result":{"content":[{"id":7,"text":"` + fill + `"}]}}`, 5, true, true},
+		{"before, as a string", `{"id":"5","result":"` + fill + `"}`, 5, true, true},
+		{"behind", `{"result":{"id":7,"text":"` + fill + `","id":8},"id":5}`, 5, true, true},
+		{"behind, not last", `{"result":"` + fill + `","id":5,"jsonrpc":"2.0"}`, 5, true, true},
+		{"only deeper down", `{"result":{"text":"` + fill + `","id":7}}`, 0, true, false},
+		{"only in a text", `{"result":"` + fill + `\"id\":7}`, 0, true, false},
+		{"nowhere", `{"result":"` + fill + `"}`, 0, true, false},
+		{"a notification", `{"method":"n","params":"` + fill + `"}`, 0, false, false},
+		{"a request of the server", `{"id":5,"method":"n","params":"` + fill + `"}`, 5, false, false},
+	}
+	for _, tt := range tests {
+		for framing, read := range map[string]func() error{
+			"lines": func() error {
+				_, err := wire.NewReader(strings.NewReader(tt.message+"\n"), 100<<10, nil).Read()
+				return err
+			},
+			"headers": func() error {
+				_, err := wire.NewReader(strings.NewReader(fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(tt.message), tt.message)), 100<<10, nil).Read()
+				return err
+			},
+			"events": func() error {
+				_, err := newEventReader(strings.NewReader("data: "+tt.message+"\n\n"), 100<<10).next()
+				return err
+			},
+		} {
+			var large *wire.TooLargeError
+			if err := read(); !errors.As(err, &large) {
+				t.Fatalf("%s, %s: got %v", tt.name, framing, err)
+			}
+			if id, ours, ok := idAtEdge(large); ok != tt.ok || ours != tt.ours || (ok && id != tt.id) {
+				t.Errorf("%s, %s: got %d, %t, %t", tt.name, framing, id, ours, ok)
+			}
+		}
+	}
+}
+
+// FuzzEventReader: no stream makes the reader panic, hang, or give away more
+// than the limit, and the events do not depend on how the bytes arrive.
+func FuzzEventReader(f *testing.F) {
+	for _, seed := range []string{"data: a\n\n", "\xef\xbb\xbfevent: x\r\nid: 1\r\ndata: a\r\n\r\n", ":\n\ndata\ndata:\n", "data: " + strings.Repeat("y", 100) + "\n\ndata: z\n\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		const limit = 64
+		whole := readEvents(t, bytes.NewReader(in), limit, len(in)+2)
+		pieces := readEvents(t, iotest.OneByteReader(bytes.NewReader(in)), limit, len(in)+2)
+		if !slices.Equal(whole, pieces) {
+			t.Fatalf("got %q at once, %q byte by byte", whole, pieces)
+		}
+		for _, ev := range whole {
+			if data := ev[strings.LastIndexByte(ev, '|')+1:]; len(data) > 2*limit {
+				t.Fatalf("an event of %d bytes", len(data))
+			}
+		}
+	})
+}
