@@ -39,6 +39,7 @@ type session struct {
 	preamble    []byte // the protocol's members of a modern _meta
 	nextID      atomic.Int64
 	listChanged chan struct{} // holds one: a storm is one refresh
+	relistAgain *time.Timer   // after a refresh that failed
 
 	mu       sync.Mutex
 	progress map[int64]*progressSink
@@ -58,9 +59,11 @@ func newSession(spec *Spec) *session {
 	s := &session{
 		spec:        spec,
 		listChanged: make(chan struct{}, 1),
+		relistAgain: time.NewTimer(relistRetry),
 		progress:    make(map[int64]*progressSink),
 		replies:     make(chan struct{}, 16),
 	}
+	s.relistAgain.Stop()
 	s.noteCtx, s.quit = context.WithCancel(context.Background())
 	info, _ := json.Marshal(s.clientInfo())
 	s.preamble = append([]byte(`"`+mcp.MetaKeyProtocolVersion+`":"`+modernVersion+`","`+mcp.MetaKeyClientCapabilities+`":{},"`+mcp.MetaKeyClientInfo+`":`), info...)
@@ -447,10 +450,15 @@ func (s *session) incoming(m wire.Message) {
 	case m.Method == "notifications/progress":
 		s.progressed(m.Params)
 	case m.Method == "notifications/tools/list_changed":
-		select {
-		case s.listChanged <- struct{}{}:
-		default:
-		}
+		s.changed()
+	}
+}
+
+// changed asks for a refresh of the catalogue.
+func (s *session) changed() {
+	select {
+	case s.listChanged <- struct{}{}:
+	default:
 	}
 }
 

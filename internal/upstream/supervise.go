@@ -20,6 +20,8 @@ const (
 	coalesce = 100 * time.Millisecond
 	// relistPause is the least time between two refreshes of one catalogue.
 	relistPause = time.Second
+	// relistRetry is when a failed refresh is tried again.
+	relistRetry = 30 * time.Second
 	// A crash loop is so many losses within so long; then restarts are at least
 	// loopPause apart.
 	loopLosses = 5
@@ -225,6 +227,7 @@ func (u *Upstream) watch(ctx context.Context, s *session, looped bool) error {
 		defer ticker.Stop()
 		health = ticker.C
 	}
+	defer s.relistAgain.Stop()
 	failures := 0
 	for {
 		select {
@@ -236,6 +239,8 @@ func (u *Upstream) watch(ctx context.Context, s *session, looped bool) error {
 			if err := u.relist(ctx, s); err != nil {
 				return err
 			}
+		case <-s.relistAgain.C:
+			s.changed()
 		case <-calm:
 			u.update(func(st *Status) { st.State, st.Reason = catalog.Ready, "" })
 		case <-health:
@@ -312,6 +317,7 @@ func (u *Upstream) relist(ctx context.Context, s *session) error {
 		default:
 		}
 		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.clean(err.Error(), 300))
+		s.relistAgain.Reset(relistRetry)
 	} else {
 		u.update(func(st *Status) { st.list(tools, faults) })
 	}
