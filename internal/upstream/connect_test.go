@@ -118,8 +118,8 @@ func TestReasons(t *testing.T) {
 		{"exits at once", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{"one", "two", "Error: bad token " + secret, "\x1b[31mfour\x1b[0m"}}), []string{"exit status 3", "Error: bad token [secret]", "four"}},
 		{"exits at once, silently", child(mcptest.Spec{ExitAtOnce: true}), []string{"the process ended: exit status 0"}},
 		{"exits at initialize", child(mcptest.Spec{ExitOnDiscover: true, ExitCode: 2, StderrLines: []string{"what was that"}}), []string{"exit status 2", "what was that"}},
-		{"never initializes", child(mcptest.Spec{NeverInit: true, StderrLines: []string{"waiting for " + secret}}), []string{"no answer to initialize within 600ms", "waiting for [secret]"}},
-		{"never lists", child(mcptest.Spec{NeverList: true}), []string{"no answer to tools/list within 600ms"}},
+		{"never initializes", child(mcptest.Spec{NeverInit: true, StderrLines: []string{"waiting for " + secret}}), []string{"no answer to initialize within 300ms", "waiting for [secret]"}},
+		{"never lists", child(mcptest.Spec{NeverList: true}), []string{"no answer to tools/list within 300ms"}},
 		{"fails to list", child(mcptest.Spec{FailMethods: []string{"tools/list"}}), []string{"listing tools: told to fail (code -32603)"}},
 		{"fails to initialize", child(mcptest.Spec{FailMethods: []string{"initialize", "server/discover"}}), []string{"told to fail"}},
 		{"unauthorized", func(t *testing.T) Spec { return web(t, mcptest.Unauthorized().Always()) }, []string{"401 Unauthorized", "check the headers (token)"}},
@@ -130,8 +130,8 @@ func TestReasons(t *testing.T) {
 			return web(t, mcptest.Redirect("https://elsewhere.example/mcp?key="+secret).Always())
 		}, []string{"307", "a redirect to https://elsewhere.example/mcp that is not followed"}},
 		{"reset", func(t *testing.T) Spec { return web(t, mcptest.Drop().Always()) }, []string{"connection reset"}},
-		{"stalls", func(t *testing.T) Spec { return web(t, mcptest.Stall().Always()) }, []string{"no answer to initialize within 600ms"}},
-		{"stalls after the header", func(t *testing.T) Spec { return web(t, mcptest.StallAfter().Always()) }, []string{"no answer to initialize within 600ms"}},
+		{"stalls", func(t *testing.T) Spec { return web(t, mcptest.Stall().Always()) }, []string{"no answer to initialize within 300ms"}},
+		{"stalls after the header", func(t *testing.T) Spec { return web(t, mcptest.StallAfter().Always()) }, []string{"no answer to initialize within 300ms"}},
 		{"not found", func(t *testing.T) Spec {
 			web := httptest.NewServer(nil)
 			t.Cleanup(web.Close)
@@ -162,7 +162,7 @@ func TestReasons(t *testing.T) {
 			mcptest.NoLeaks(t)
 			spec := tt.spec(t)
 			spec.Secrets = []string{"hunter2", secret}
-			spec.ConnectTimeout, spec.ProbeTimeout = 600*time.Millisecond, 100*time.Millisecond
+			spec.ConnectTimeout, spec.ProbeTimeout = 300*time.Millisecond, 100*time.Millisecond
 			if tt.name == "exits at once" || tt.name == "exits at initialize" {
 				spec.ConnectTimeout = patience
 			}
@@ -292,7 +292,6 @@ func TestOddCatalogues(t *testing.T) {
 		{"endless pages", mcptest.Spec{EndlessPages: true}, maxPages, 1, "does not end; the first 1000 tools are kept"},
 		{"odd tools", mcptest.Spec{OddTools: true}, 18 + usable, faulty, `tool "echo": the name occurs twice`},
 		{"5,000 tools", mcptest.Spec{ExtraTools: 5000}, 5018, 0, ""},
-		{"too many tools", mcptest.Spec{ExtraTools: maxTools}, maxTools, 0, ""},
 		{"none", mcptest.Spec{Tools: json.RawMessage(`[]`)}, 0, 0, ""},
 	}
 	for _, tt := range tests {

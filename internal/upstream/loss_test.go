@@ -296,7 +296,7 @@ func TestHalfOpen(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
 	proxy := mcptest.NewProxy(t, server.URL)
-	u := ready(t, Spec{Type: HTTP, URL: proxy.URL(server.URL), Health: Health{Interval: 50 * time.Millisecond, Timeout: 50 * time.Millisecond, Threshold: 3}, ConnectTimeout: time.Second})
+	u := ready(t, Spec{Type: HTTP, URL: proxy.URL(server.URL), Health: Health{Interval: 50 * time.Millisecond, Timeout: 50 * time.Millisecond, Threshold: 3}, ConnectTimeout: 300 * time.Millisecond})
 	ended := make(chan error, 1)
 	go func() {
 		_, err := u.Call(context.Background(), Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":30000}`), Timeout: patience})

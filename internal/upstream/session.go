@@ -41,9 +41,9 @@ type session struct {
 	listChanged chan struct{} // holds one: a storm is one refresh
 	relistAgain *time.Timer   // after a refresh that failed
 
-	mu       sync.Mutex
-	progress map[int64]*progressSink
-	closed   bool
+	mu      sync.Mutex
+	hearers map[int64]*hearer // open calls, by request id
+	closed  bool
 	// headerTools are the tools whose arguments are mirrored into HTTP headers
 	// (SEP-2243), modern HTTP only.
 	headerTools map[string]*mcp.Tool
@@ -60,7 +60,7 @@ func newSession(spec *Spec) *session {
 		spec:        spec,
 		listChanged: make(chan struct{}, 1),
 		relistAgain: time.NewTimer(relistRetry),
-		progress:    make(map[int64]*progressSink),
+		hearers:     make(map[int64]*hearer),
 		replies:     make(chan struct{}, 16),
 	}
 	s.relistAgain.Stop()
@@ -395,7 +395,7 @@ func (s *session) doID(ctx context.Context, id int64, method string, params []by
 		return nil, fmt.Errorf("%w: %w", errNotSent, &TooLargeError{Limit: s.spec.MaxMessage, Request: true})
 	}
 	answer, err := s.link.request(ctx, request{
-		id: id, method: method, message: message, header: header, answered: func() { s.endProgress(id) },
+		id: id, method: method, message: message, header: header, answered: func() { s.unhear(id) },
 	})
 	if err != nil {
 		return nil, err
@@ -449,6 +449,8 @@ func (s *session) incoming(m wire.Message) {
 		s.reply(m)
 	case m.Method == "notifications/progress":
 		s.progressed(m.Params)
+	case m.Method == "notifications/message":
+		s.logged(m.Params)
 	case m.Method == "notifications/tools/list_changed":
 		s.changed()
 	}
@@ -476,59 +478,4 @@ func (s *session) reply(m wire.Message) {
 		return
 	}
 	s.note(message, func() { <-s.replies })
-}
-
-func (s *session) progressed(params json.RawMessage) {
-	var p struct {
-		Token json.RawMessage `json:"progressToken"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return
-	}
-	id, ok := ownID(p.Token)
-	if !ok {
-		return
-	}
-	s.mu.Lock()
-	sink := s.progress[id]
-	s.mu.Unlock()
-	if sink != nil {
-		sink.take(bytes.ToValidUTF8(append(json.RawMessage(nil), params...), []byte("\ufffd")))
-	}
-}
-
-// progressSink is where the progress of one request goes, until it is closed.
-type progressSink struct {
-	mu     sync.Mutex
-	closed bool
-	f      func(json.RawMessage)
-}
-
-func (p *progressSink) take(params json.RawMessage) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.closed {
-		p.f(params)
-	}
-}
-
-// onProgress registers f for the progress of request id; the func it returns
-// takes it back: f is not called any more, nor still running, when it returns.
-func (s *session) onProgress(id int64, f func(json.RawMessage)) func() {
-	s.mu.Lock()
-	s.progress[id] = &progressSink{f: f}
-	s.mu.Unlock()
-	return func() { s.endProgress(id) }
-}
-
-func (s *session) endProgress(id int64) {
-	s.mu.Lock()
-	sink := s.progress[id]
-	delete(s.progress, id)
-	s.mu.Unlock()
-	if sink != nil {
-		sink.mu.Lock()
-		sink.closed = true
-		sink.mu.Unlock()
-	}
 }

@@ -109,9 +109,7 @@ func (s *session) call(ctx context.Context, c Call) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotSent, err)
 	}
-	if c.OnProgress != nil {
-		defer s.onProgress(id, c.OnProgress)()
-	}
+	defer s.hear(id, c)()
 	result, err := s.doID(ctx, id, "tools/call", params, header)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, errNotSent) {

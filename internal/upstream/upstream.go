@@ -180,6 +180,10 @@ type Call struct {
 	// OnProgress gets the params of each progress notification, from the reader:
 	// it must not block. May be nil.
 	OnProgress func(params json.RawMessage)
+	// Client is who calls. Log messages of a server go to OnLog, which may be
+	// nil, only while all its open calls are one client's.
+	Client string
+	OnLog  func(params json.RawMessage)
 }
 
 // MetaMember is one member of _meta.

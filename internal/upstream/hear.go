@@ -1,0 +1,88 @@
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+)
+
+// hearer is an open call: where progress and log messages of the server go
+// while it is under way.
+type hearer struct {
+	client        string
+	progress, log func(params json.RawMessage) // nil where nobody listens
+
+	mu     sync.Mutex
+	closed bool
+}
+
+func (h *hearer) take(f func(json.RawMessage), params json.RawMessage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed && f != nil {
+		f(bytes.ToValidUTF8(bytes.Clone(params), []byte("\ufffd")))
+	}
+}
+
+// hear registers a call for its time; the func it returns ends that: nothing is
+// called any more, nor still running, when it returns.
+func (s *session) hear(id int64, c Call) func() {
+	s.mu.Lock()
+	s.hearers[id] = &hearer{client: c.Client, progress: c.OnProgress, log: c.OnLog}
+	s.mu.Unlock()
+	return func() { s.unhear(id) }
+}
+
+func (s *session) unhear(id int64) {
+	s.mu.Lock()
+	h := s.hearers[id]
+	delete(s.hearers, id)
+	s.mu.Unlock()
+	if h != nil {
+		h.mu.Lock()
+		h.closed = true
+		h.mu.Unlock()
+	}
+}
+
+// progressed passes progress on to the call whose token it has.
+func (s *session) progressed(params json.RawMessage) {
+	var p struct {
+		Token json.RawMessage `json:"progressToken"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	id, ok := ownID(p.Token)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	h := s.hearers[id]
+	s.mu.Unlock()
+	if h != nil {
+		h.take(h.progress, params)
+	}
+}
+
+// logged passes a log message on. It does not say which call it belongs to: it
+// goes to the oldest open one if all of them are one client's, and to nobody
+// else, as nobody may read what belongs to another.
+func (s *session) logged(params json.RawMessage) {
+	s.mu.Lock()
+	var oldest *hearer
+	var first int64
+	for id, h := range s.hearers {
+		if oldest != nil && h.client != oldest.client {
+			s.mu.Unlock()
+			return
+		}
+		if oldest == nil || id < first {
+			oldest, first = h, id
+		}
+	}
+	s.mu.Unlock()
+	if oldest != nil {
+		oldest.take(oldest.log, params)
+	}
+}
