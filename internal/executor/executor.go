@@ -92,6 +92,9 @@ type Request struct {
 	// OnProgress gets the params of the upstream's progress; may be nil. It must
 	// not block.
 	OnProgress func(params json.RawMessage)
+	// OnLog gets the params of log messages that the upstream sends meanwhile;
+	// may be nil. It must not block.
+	OnLog func(params json.RawMessage)
 }
 
 // Result is a tool result, its parts as raw JSON.
@@ -169,6 +172,8 @@ func (e *Executor) call(ctx context.Context, r Request) (json.RawMessage, target
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
 		Wait:       e.options.ExecWait,
 		OnProgress: r.OnProgress,
+		Client:     r.Client.ID,
+		OnLog:      r.OnLog,
 	})
 	return raw, t, err
 }

@@ -25,6 +25,7 @@ type caller struct {
 	structured bool
 	meta       []upstream.MetaMember
 	progress   func(params json.RawMessage) // nil where it was not asked for
+	log        func(params json.RawMessage) // likewise
 }
 
 // call runs one of the two tools; ok is false for an unknown name. The error is
@@ -48,6 +49,7 @@ func (f *Front) handle(ctx context.Context, request mcp.CallToolRequest) (*mcp.C
 		structured: f.structured(client, request.Header),
 		meta:       traceMeta(request.Params.Meta),
 		progress:   f.progress(ctx, request.Params.Meta),
+		log:        f.logging(ctx),
 	}, request.Params.Name, request.Params.RawArguments)
 	if err != nil {
 		return nil, err
@@ -78,6 +80,7 @@ func (f *Front) exec(ctx context.Context, c caller, arguments json.RawMessage) (
 		Structured: c.structured,
 		Meta:       c.meta,
 		OnProgress: c.progress,
+		OnLog:      c.log,
 	}
 	if r.Server, fault = required("server_name", args.server); fault == nil {
 		if r.Tool, fault = required("tool_name", args.tool); fault == nil {

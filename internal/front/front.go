@@ -46,7 +46,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Front answers clients. [Front.Close] ends its one goroutine.
+// Front answers clients. [Front.Close] ends its goroutines.
 type Front struct {
 	registry *registry.Registry
 	executor *executor.Executor
@@ -56,6 +56,9 @@ type Front struct {
 	began    time.Time
 	texts    texts
 	sessions sessions
+
+	serving sync.Mutex
+	servers []*server.StreamableHTTPServer // of HTTP; each has a goroutine of mcp-go's
 
 	poke   chan struct{} // holds one: the catalogue may have changed
 	stop   chan struct{}
@@ -99,6 +102,7 @@ func New(r *registry.Registry, e *executor.Executor, options Options) *Front {
 	})
 	f.server = server.NewMCPServer("mcpx", options.Version,
 		server.WithToolCapabilities(true),
+		server.WithLogging(),
 		server.WithHooks(hooks),
 		server.WithRecovery(),
 		server.WithInstructions(" "), // replaced by the hooks above
@@ -125,9 +129,15 @@ func (f *Front) Description() string {
 // Protocols are the revisions that clients may speak, newest first.
 func Protocols() []string { return mcp.ValidProtocolVersions }
 
-// Close ends what New started.
+// Close ends what New and HTTP started.
 func (f *Front) Close() {
 	f.closed.Do(func() { close(f.stop) })
+	f.serving.Lock()
+	for _, one := range f.servers {
+		_ = one.Shutdown(context.Background()) // it listens nowhere, so there is nothing to wait for
+	}
+	f.servers = nil
+	f.serving.Unlock()
 	f.loops.Wait()
 }
 

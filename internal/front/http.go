@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,19 +31,20 @@ const (
 // have checked Origin, size and cancellations without a session (package
 // httpd).
 //
-// mcp-go does the protocol. Calls of legacy sessions that ask for no progress,
-// which is most of them, are answered here from the raw bytes: mcp-go parses
+// mcp-go does the protocol. Calls of legacy sessions that ask for no progress
+// and no log, which is most of them, are answered here from the raw bytes: mcp-go parses
 // each message six times, which is more work than the call.
 func (f *Front) HTTP() http.Handler {
-	return &httpFront{
-		front: f,
-		mcp: server.NewStreamableHTTPServer(f.server,
-			server.WithStateful(true),
-			server.WithSessionIdleTTL(sessionIdle),
-			server.WithHeartbeatInterval(25*time.Second),
-			server.WithStreamableHTTPLogger(f.log),
-		),
-	}
+	streamable := server.NewStreamableHTTPServer(f.server,
+		server.WithStateful(true),
+		server.WithSessionIdleTTL(sessionIdle),
+		server.WithHeartbeatInterval(25*time.Second),
+		server.WithStreamableHTTPLogger(f.log),
+	)
+	f.serving.Lock()
+	f.servers = append(f.servers, streamable)
+	f.serving.Unlock()
+	return &httpFront{front: f, mcp: streamable}
 }
 
 type httpFront struct {
@@ -54,6 +56,7 @@ type httpFront struct {
 type httpSession struct {
 	client    string
 	refreshed atomic.Int64 // when mcp-go last saw it, Unix nanoseconds
+	least     atomic.Value // mcp.LoggingLevel that was asked for; unset = none
 
 	mu      sync.Mutex
 	cancels map[string]context.CancelFunc // of calls answered here, by raw id
@@ -66,6 +69,11 @@ func (s *sessions) add(id, client string) {
 	session := &httpSession{client: client, cancels: make(map[string]context.CancelFunc)}
 	session.refreshed.Store(time.Now().UnixNano())
 	s.byID.Store(id, session)
+}
+
+func (s *httpSession) level() mcp.LoggingLevel {
+	level, _ := s.least.Load().(mcp.LoggingLevel)
+	return level
 }
 
 func (s *sessions) remove(id string) { s.byID.Delete(id) }
@@ -119,12 +127,15 @@ func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *http
 		session.cancelled(m.Params)
 		return false // mcp-go has calls of its own
 	}
+	if m.Method == string(mcp.MethodSetLogLevel) {
+		session.least.Store(levelIn(m.Params))
+	}
 	if m.Method != "tools/call" || m.ID == nil || time.Since(time.Unix(0, session.refreshed.Load())) > refresh {
 		session.refreshed.Store(time.Now().UnixNano())
 		return false
 	}
 	call, ok := readCall(m.Params)
-	if !ok || call.modern || call.token != nil || (call.name != InspectTool && call.name != ExecTool) || !json.Valid(body) {
+	if !ok || call.modern || call.token != nil || session.level() != "" || (call.name != InspectTool && call.name != ExecTool) || !json.Valid(body) {
 		return false
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -141,6 +152,17 @@ func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *http
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(reply(m.ID, "result", h.front.encodeResult(result, false)))
 	return true
+}
+
+// levelIn reads the params of logging/setLevel; empty if there is no such level.
+func levelIn(params json.RawMessage) mcp.LoggingLevel {
+	var p struct {
+		Level mcp.LoggingLevel `json:"level"`
+	}
+	if json.Unmarshal(params, &p) != nil || !slices.Contains(levels, p.Level) {
+		return ""
+	}
+	return p.Level
 }
 
 // track keeps cancel for the time of a call; the func it returns ends that.

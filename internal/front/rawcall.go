@@ -17,6 +17,7 @@ type rawCall struct {
 	modern    bool
 	client    *mcp.Implementation // as the request says, modern era only
 	token     json.RawMessage     // progressToken, nil where absent
+	level     mcp.LoggingLevel    // modern era: of log messages, empty = none
 	meta      []upstream.MetaMember
 }
 
@@ -57,6 +58,9 @@ func readCall(params json.RawMessage) (c rawCall, ok bool) {
 			if json.Unmarshal(value, &info) == nil {
 				c.client = &info
 			}
+		case mcp.MetaKeyLogLevel:
+			level, _ := wire.Text(value)
+			c.level = mcp.LoggingLevel(level)
 		case "progressToken":
 			c.token = append(json.RawMessage(nil), value...)
 		case "traceparent", "tracestate", "baggage":
@@ -102,18 +106,20 @@ func (f *Front) encodeResult(r *executor.Result, modern bool) json.RawMessage {
 // identified adds mcpx as the server to a _meta that names none.
 func (f *Front) identified(meta json.RawMessage) json.RawMessage {
 	const key = "io.modelcontextprotocol/serverInfo"
-	named := false
-	out := []byte{'{'}
+	named, members := false, 0
 	if len(meta) > 0 && meta[0] == '{' {
-		_ = wire.Fields(meta, func(name string, value []byte) bool {
+		_ = wire.Fields(meta, func(name string, _ []byte) bool {
 			named = named || name == key
-			out = append(append(wire.AppendQuoted(out, name), ':'), value...)
-			out = append(out, ',')
+			members++
 			return true
 		})
 	}
 	if named {
 		return meta
+	}
+	out := []byte{'{'}
+	if members > 0 {
+		out = append(append(out[:0], meta[:len(meta)-1]...), ',')
 	}
 	out = append(append(out, encode(key)...), `:{"name":"mcpx","version":`...)
 	return append(append(out, encode(f.options.Version)...), '}', '}')

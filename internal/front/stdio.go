@@ -332,10 +332,12 @@ type stdioSession struct {
 	info        atomic.Pointer[mcp.Implementation]
 	can         atomic.Pointer[mcp.ClientCapabilities]
 	filter      atomic.Pointer[mcp.SubscriptionFilter]
+	least       atomic.Value // mcp.LoggingLevel that was asked for; unset = none
 }
 
 var (
 	_ server.SessionWithClientInfo         = (*stdioSession)(nil)
+	_ server.SessionWithLogging            = (*stdioSession)(nil)
 	_ server.SessionWithSubscriptionFilter = (*stdioSession)(nil)
 )
 
@@ -374,6 +376,15 @@ func (s *stdioSession) GetClientCapabilities() mcp.ClientCapabilities {
 
 // SetClientCapabilities implements server.SessionWithClientInfo.
 func (s *stdioSession) SetClientCapabilities(can mcp.ClientCapabilities) { s.can.Store(&can) }
+
+// SetLogLevel implements server.SessionWithLogging.
+func (s *stdioSession) SetLogLevel(level mcp.LoggingLevel) { s.least.Store(level) }
+
+// GetLogLevel implements server.SessionWithLogging.
+func (s *stdioSession) GetLogLevel() mcp.LoggingLevel {
+	level, _ := s.least.Load().(mcp.LoggingLevel)
+	return level
+}
 
 // SetSubscriptionFilter implements server.SessionWithSubscriptionFilter.
 func (s *stdioSession) SetSubscriptionFilter(filter mcp.SubscriptionFilter) {

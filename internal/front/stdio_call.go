@@ -24,6 +24,9 @@ func (s *stdioServer) callTool(ctx context.Context, m wire.Message) (answer []by
 	if call.token != nil {
 		c.progress = func(params json.RawMessage) { s.progress(params, call.token) }
 	}
+	if least := s.logLevel(call); least != "" {
+		c.log = func(params json.RawMessage) { s.logged(params, least) }
+	}
 	result, known, err := s.front.call(ctx, c, call.name, call.arguments)
 	switch {
 	case !known:
@@ -34,19 +37,50 @@ func (s *stdioServer) callTool(ctx context.Context, m wire.Message) (answer []by
 	return reply(m.ID, "result", s.front.encodeResult(result, call.modern)), true
 }
 
-// progress queues a progress notification. It does not block: a client that
-// does not read loses progress, not the call.
-func (s *stdioServer) progress(params, token json.RawMessage) {
-	note := []byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":`)
-	for i, member := range progressMembers(params, token) {
-		separator := byte(',')
-		if i == 0 {
-			separator = '{'
-		}
-		note = append(append(note, separator), encode(member.name)...)
-		note = append(append(note, ':'), member.value...)
+// logLevel is the level of log messages that the client wants with a call,
+// empty where it wants none.
+func (s *stdioServer) logLevel(call rawCall) mcp.LoggingLevel {
+	if call.modern {
+		return call.level
 	}
-	if !s.session.queue(append(note, '}', '}')) {
-		s.front.log.Debug("progress dropped, the client does not read")
+	level, _ := s.session.least.Load().(mcp.LoggingLevel)
+	return level
+}
+
+func (s *stdioServer) logged(params json.RawMessage, least mcp.LoggingLevel) {
+	if !atLeast(params, least) {
+		return
+	}
+	fields := make(map[string]any)
+	_ = wire.Fields(params, func(name string, value []byte) bool {
+		fields[name] = json.RawMessage(value)
+		return true
+	})
+	s.notify("notifications/message", fields)
+}
+
+// progress queues a progress notification.
+func (s *stdioServer) progress(params, token json.RawMessage) {
+	fields := make(map[string]any)
+	for _, member := range progressMembers(params, token) {
+		fields[member.name] = member.value
+	}
+	s.notify("notifications/progress", fields)
+}
+
+// notify queues a notification. It does not block: a client that does not read
+// loses notifications, not the call.
+func (s *stdioServer) notify(method string, fields map[string]any) {
+	note := mcp.JSONRPCNotification{
+		JSONRPC: mcp.JSONRPC_VERSION,
+		Notification: mcp.Notification{
+			Method: method,
+			Params: mcp.NotificationParams{AdditionalFields: fields},
+		},
+	}
+	select {
+	case s.session.notes <- note:
+	default:
+		s.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }
