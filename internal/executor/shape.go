@@ -17,44 +17,60 @@ type received struct {
 	meta       json.RawMessage
 	isError    bool
 	resultType string
-	// others are members that have no place in a tool result as mcp-go emits it.
-	others []field
+	// others are the members that have no place in a tool result as mcp-go emits
+	// it, as they were written: "key":value,"key":value.
+	others []byte
 }
 
-// take reads a raw result.
+// keep adds a member to the others.
+func (r *received) keep(written, value []byte) {
+	if len(r.others) > 0 {
+		r.others = append(r.others, ',')
+	}
+	r.others = append(append(append(r.others, written...), ':'), value...)
+}
+
+// take reads a raw result. A member of the wrong kind is kept among the others.
 func take(raw json.RawMessage) (received, error) {
 	var r received
-	var content json.RawMessage
-	err := wire.Fields(raw, func(key string, value []byte) bool {
-		switch key {
-		case "content":
+	var content []byte
+	err := wire.Members(raw, func(key string, written, value []byte) bool {
+		null := string(value) == "null"
+		switch {
+		case key == "content" && value[0] == '[':
 			content = value
-		case "structuredContent":
+		case key == "structuredContent":
 			r.structured = value
-		case "_meta":
+		case key == "_meta" && value[0] == '{':
 			r.meta = value
-		case "isError":
-			r.isError = string(value) == "true"
-		case "resultType":
-			_ = json.Unmarshal(value, &r.resultType)
+		case key == "isError" && (value[0] == 't' || value[0] == 'f'):
+			r.isError = value[0] == 't'
+		case key == "resultType" && value[0] == '"':
+			r.resultType, _ = wire.Text(value)
+			if !knownResultTypes[r.resultType] {
+				r.keep(written, value)
+			}
+		case null && (key == "content" || key == "_meta" || key == "isError"):
+			// As good as absent.
 		default:
-			r.others = append(r.others, field{key, json.RawMessage(value)})
+			r.keep(written, value)
 		}
 		return true
 	})
-	if err != nil {
-		return r, errNoResult
-	}
-	if len(content) > 0 && content[0] == '[' {
+	if err == nil && content != nil {
 		err = wire.Elements(content, func(value []byte) bool {
 			r.content = append(r.content, value)
 			return true
 		})
-	} else if content != nil && string(content) != "null" {
-		r.others = append(r.others, field{"content", content})
 	}
-	return r, err
+	if err != nil {
+		return r, errNoResult
+	}
+	return r, nil
 }
+
+// knownResultTypes say nothing to a client that the answer does not say itself.
+var knownResultTypes = map[string]bool{"complete": true, "input_required": true, "task": true}
 
 // resultMeta is the _meta of the answer: the upstream's, and under mcpx/result
 // what else the upstream's result has.
@@ -62,16 +78,14 @@ func (r *received) resultMeta() json.RawMessage {
 	if len(r.others) == 0 {
 		return r.meta
 	}
-	members := []field{{"mcpx/result", object(r.others)}}
-	if len(r.meta) > 0 && r.meta[0] == '{' {
-		before := []field{}
-		_ = wire.Fields(r.meta, func(key string, value []byte) bool {
-			before = append(before, field{key, json.RawMessage(value)})
-			return true
-		})
-		members = append(before, members...)
+	out := make([]byte, 0, len(r.meta)+len(r.others)+24)
+	if before := bytes.TrimSpace(bytes.TrimSuffix(r.meta, []byte{'}'})); len(before) > 1 {
+		out = append(append(out, before...), ',')
+	} else {
+		out = append(out, '{')
 	}
-	return encode(object(members))
+	out = append(append(out, `"mcpx/result":{`...), r.others...)
+	return append(out, '}', '}')
 }
 
 // block is one content block with its text, if it is a text block.
@@ -88,24 +102,27 @@ func readBlock(raw json.RawMessage) block {
 	_ = wire.FieldsAt(raw, func(key string, start, end int) bool {
 		switch key {
 		case "type":
-			isText = string(raw[start:end]) == `"text"`
+			kind := raw[start:end]
+			if isText = string(kind) == `"text"`; !isText && bytes.IndexByte(kind, '\\') > 0 {
+				text, _ := wire.Text(kind)
+				isText = text == "text"
+			}
 		case "text":
 			b.start, b.end = start, end
 		}
 		return true
 	})
-	if !isText {
-		return b
-	}
-	quoted := raw[b.start:b.end]
-	if b.text, b.isText = wire.Text(quoted); b.isText {
-		// Half a surrogate pair has no place in a string: such a text is only
-		// faithful as it was written.
-		if bytes.Contains(quoted, []byte(`\ud`)) && strings.ContainsRune(b.text, '\ufffd') {
-			b.isText = false
-		}
+	if isText {
+		b.text, b.isText = wholeText(raw[b.start:b.end])
 	}
 	return b
+}
+
+// wholeText decodes a JSON string. Half a surrogate pair has no place in a
+// string: such a text is only faithful as it was written, and not ok.
+func wholeText(quoted []byte) (text string, ok bool) {
+	text, ok = wire.Text(quoted)
+	return text, ok && (!strings.ContainsRune(text, '\ufffd') || wire.Whole(quoted))
 }
 
 // withText is the block with another text; everything else in it stays.
@@ -250,9 +267,8 @@ func onlyString(value json.RawMessage) (string, bool) {
 			return "", false
 		}
 	}
-	var text string
-	if len(inner) == 0 || inner[0] != '"' || json.Unmarshal(inner, &text) != nil {
+	if len(inner) == 0 || inner[0] != '"' {
 		return "", false
 	}
-	return text, true
+	return wholeText(inner)
 }

@@ -86,6 +86,18 @@ func Fields(data []byte, yield func(key string, value []byte) bool) error {
 
 // FieldsAt is [Fields] with the place of each value in data.
 func FieldsAt(data []byte, yield func(key string, start, end int) bool) error {
+	return members(data, func(key string, _, _, start, end int) bool { return yield(key, start, end) })
+}
+
+// Members is [Fields] with each key also as it was written, quotes included: a
+// key may have half a surrogate pair, which a Go string cannot keep.
+func Members(data []byte, yield func(key string, written, value []byte) bool) error {
+	return members(data, func(key string, at, after, start, end int) bool {
+		return yield(key, data[at:after:after], data[start:end:end])
+	})
+}
+
+func members(data []byte, yield func(key string, at, after, start, end int) bool) error {
 	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != '{' {
 		return ErrNotObject
@@ -98,6 +110,7 @@ func FieldsAt(data []byte, yield func(key string, start, end int) bool) error {
 		if i >= len(data) || data[i] != '"' {
 			return syntaxError(i)
 		}
+		at := i
 		keyEnd, err := skipString(data, i)
 		if err != nil {
 			return err
@@ -115,7 +128,7 @@ func FieldsAt(data []byte, yield func(key string, start, end int) bool) error {
 		if err != nil {
 			return err
 		}
-		if !yield(key, i, end) {
+		if !yield(key, at, keyEnd, i, end) {
 			return nil
 		}
 		i = skipSpace(data, end)

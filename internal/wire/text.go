@@ -38,6 +38,47 @@ func Text(quoted []byte) (text string, ok bool) {
 	return string(out), utf8.Valid(out)
 }
 
+// Whole reports whether a JSON string, which is valid, has no half of a
+// surrogate pair: such a half has no place in a Go string, and [Text] makes it
+// U+FFFD.
+func Whole(quoted []byte) bool {
+	for i := 0; i+1 < len(quoted); i++ {
+		if quoted[i] != '\\' {
+			continue
+		}
+		first := surrogate(quoted[i:])
+		if first == 0 {
+			i++
+			continue
+		}
+		if first != highHalf || surrogate(quoted[i+6:]) != lowHalf {
+			return false
+		}
+		i += 11
+	}
+	return true
+}
+
+const (
+	highHalf = 1 + iota
+	lowHalf
+)
+
+// surrogate says which half of a pair the escape is that text begins with, 0 if
+// it begins with none.
+func surrogate(text []byte) int {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' || text[2]|0x20 != 'd' {
+		return 0
+	}
+	switch c := text[3] | 0x20; {
+	case text[3] == '8' || text[3] == '9' || c == 'a' || c == 'b':
+		return highHalf
+	case c >= 'c' && c <= 'f':
+		return lowHalf
+	}
+	return 0
+}
+
 // nextEscape finds the next backslash: near ones by a loop, as in dense text a
 // call costs more than the few bytes.
 func nextEscape(in []byte) int {

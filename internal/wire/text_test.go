@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -65,4 +66,29 @@ func BenchmarkText(b *testing.B) {
 			AppendQuoted(nil, inner)
 		}
 	})
+}
+
+func TestWhole(t *testing.T) {
+	for quoted, want := range map[string]bool{
+		`""`: true, `"a"`: true, `"\ud83d\ude00"`: true, `"\uD83D\uDE00\uD83d\uDe00"`: true, `"\\ud800"`: true, `"\\\\uDFFF"`: true,
+		`"\u0041\u00e9\ud7ff\ue000"`: true, `"\ufffd"`: true,
+		`"\ud800"`: false, `"\uDFFF"`: false, `"\udc00\ud800"`: false, `"\ud800x"`: false, `"\ud83d\ud83d\ude00"`: false,
+		`"\\\ud800"`: false, `"\ud83d\\ude00"`: false, `"\ud83d\ude00\udbff"`: false,
+	} {
+		if got := Whole([]byte(quoted)); got != want {
+			t.Errorf("%s: got %v", quoted, got)
+		}
+	}
+}
+
+func TestMembers_KeysAsWritten(t *testing.T) {
+	var got []string
+	err := Members([]byte(` { "a" : 1 , "\ud800":[2], "\u0062" :"x"}`), func(key string, written, value []byte) bool {
+		got = append(got, key+" "+string(written)+" "+string(value))
+		return true
+	})
+	want := []string{`a "a" 1`, "\ufffd \"\\ud800\" [2]", `b "\u0062" "x"`}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v", got, err)
+	}
 }

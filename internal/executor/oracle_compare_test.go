@@ -1,0 +1,353 @@
+package executor_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpx/internal/compress"
+	"mcpx/internal/tokens"
+)
+
+// answered is a result as a client gets it.
+type answered struct {
+	content          []*node
+	structured, meta *node
+	isError          bool
+	// sortedMeta says that _meta lost its order on the way, and what a map with
+	// Go strings cannot keep.
+	sortedMeta bool
+}
+
+// oracle holds answers against what the upstream sent. TOON texts are gathered
+// for the reference decoder, which reads them all in one process.
+type oracle struct {
+	toon []toonText
+	// of all results that were compared, so that a test can see what it tested.
+	results, same, shrunk int
+}
+
+type toonText struct{ toon, json, where string }
+
+// differences are all ways in which the answer does not say what direct says.
+func (o *oracle) differences(direct string, got answered, structured bool) []string {
+	o.results++
+	root := readJSON(direct)
+	if root == nil {
+		return []string{"the generator made no JSON"}
+	}
+	content := root.last("content")
+	var blocks []*node
+	if content != nil && content.kind == '[' {
+		blocks = content.kids
+	}
+	isError := root.last("isError")
+	failed := isError != nil && isError.raw == "true"
+	var faults []string
+	if got.isError != failed {
+		faults = append(faults, fmt.Sprintf("isError is %v", got.isError))
+	}
+	faults = append(faults, o.extra(root, blocks, got, structured)...)
+	for i, block := range blocks {
+		if i >= len(got.content) {
+			break
+		}
+		if fault := o.block(block, got.content[i], failed); fault != "" {
+			faults = append(faults, fmt.Sprintf("block %d: %s\n  sent %.600s\n  got  %.600s", i, fault, block.raw, got.content[i].raw))
+		}
+	}
+	return append(faults, metaDifferences(root, got)...)
+}
+
+// block compares two content blocks.
+func (o *oracle) block(sent, got *node, failed bool) string {
+	if sent.canonical() == got.canonical() {
+		o.same++
+		return ""
+	}
+	before, after := textOf(sent), textOf(got)
+	switch {
+	case before == nil || after == nil:
+		return "is not the same"
+	case sent.canonical(before) != got.canonical(after):
+		return "has other members than text changed"
+	case failed:
+		return "of an error is not the same"
+	case tokens.Estimate(after.text) > tokens.Estimate(before.text):
+		return "has more tokens"
+	}
+	o.shrunk++
+	return o.sameText(before.text, after.text)
+}
+
+// textOf is the text member of a text block, nil where there is none.
+func textOf(block *node) *node {
+	kind, text := block.last("type"), block.last("text")
+	if kind == nil || kind.kind != '"' || kind.text != "text" || text == nil || text.kind != '"' {
+		return nil
+	}
+	return text
+}
+
+// sameText says why a text that was changed does not say the same.
+func (o *oracle) sameText(before, after string) string {
+	values := documentsIn(before)
+	if values == nil {
+		return "is no JSON, and was changed"
+	}
+	if again := documentsIn(after); again != nil {
+		if spellings(values) != spellings(again) {
+			return "is another JSON value"
+		}
+		return ""
+	}
+	whole := values[0].raw
+	if len(values) > 1 {
+		raws := make([]string, len(values))
+		for i, value := range values {
+			raws[i] = value.raw
+		}
+		whole = "[" + strings.Join(raws, ",") + "]"
+	}
+	o.toon = append(o.toon, toonText{toon: after, json: whole})
+	return ""
+}
+
+// documentsIn are the JSON value in a text, an object or array, or its JSON
+// Lines, objects; nil for any other text.
+func documentsIn(text string) []*node {
+	if one := readJSON(text); one != nil {
+		if one.kind != '{' && one.kind != '[' {
+			return nil
+		}
+		return []*node{one}
+	}
+	var all []*node
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.Trim(line, " \t\r") == "" {
+			continue
+		}
+		value := readJSON(line)
+		if value == nil || value.kind != '{' {
+			return nil
+		}
+		all = append(all, value)
+	}
+	return all
+}
+
+func spellings(values []*node) string {
+	var all []string
+	for _, value := range values {
+		all = append(all, value.canonical())
+	}
+	return strings.Join(all, "\n")
+}
+
+// extra judges structuredContent, and the block that stands for it.
+func (o *oracle) extra(root *node, blocks []*node, got answered, wanted bool) []string {
+	sent := root.last("structuredContent")
+	more := len(got.content) - len(blocks)
+	if wanted {
+		if more != 0 {
+			return []string{fmt.Sprintf("%d blocks, want %d", len(got.content), len(blocks))}
+		}
+		return structuredDifferences(sent, derivedFrom(root, blocks), got.structured)
+	}
+	switch {
+	case got.structured != nil:
+		return []string{"structuredContent was not wanted: " + got.structured.raw}
+	case sent == nil || saysSame(blocks, sent):
+		if more != 0 {
+			return []string{fmt.Sprintf("%d blocks, want %d: the texts say it all", len(got.content), len(blocks))}
+		}
+		return nil
+	case more != 1:
+		return []string{fmt.Sprintf("%d blocks, want %d and one for structuredContent %.300s", len(got.content), len(blocks), sent.raw)}
+	}
+	text := textOf(got.content[len(blocks)])
+	if text == nil {
+		return []string{"the block for structuredContent is no text"}
+	}
+	if value := readJSON(text.text); value != nil && value.canonical() == sent.canonical() {
+		return nil
+	}
+	if fault := o.sameText(sent.raw, text.text); fault != "" {
+		return []string{"the block for structuredContent " + fault + ": " + text.text}
+	}
+	return nil
+}
+
+func structuredDifferences(sent, derived, got *node) []string {
+	want := sent
+	if want == nil {
+		want = derived
+	}
+	switch {
+	case want == nil && got != nil:
+		return []string{"structuredContent out of nothing: " + got.raw}
+	case want != nil && got == nil:
+		return []string{"structuredContent is gone: " + want.raw}
+	case want != nil && want.canonical() != got.canonical():
+		return []string{fmt.Sprintf("structuredContent differs:\n  sent %.600s\n  got  %.600s", want.raw, got.raw)}
+	}
+	return nil
+}
+
+// derivedFrom is the structuredContent that a single JSON text block stands for.
+func derivedFrom(root *node, blocks []*node) *node {
+	if isError := root.last("isError"); len(blocks) != 1 || isError != nil && isError.raw == "true" {
+		return nil
+	}
+	text := textOf(blocks[0])
+	if text == nil || strings.Contains(text.text, tooDeep) {
+		return nil
+	}
+	value := readJSON(text.text)
+	switch {
+	case value == nil || value.kind != '{' && value.kind != '[':
+		return nil
+	case value.kind == '{':
+		return value
+	}
+	return readJSON(`{"result":` + value.raw + `}`)
+}
+
+// tooDeep is nested as no decoder follows.
+var tooDeep = strings.Repeat("[", 10_001)
+
+// saysSame reports whether a text block says what structuredContent says: the
+// same JSON value, or the one string in it.
+func saysSame(blocks []*node, structured *node) bool {
+	only := structured
+	if structured.kind == '{' && len(structured.kids) == 1 {
+		only = structured.kids[0]
+	}
+	for _, block := range blocks {
+		text := textOf(block)
+		if text == nil {
+			continue
+		}
+		if only.kind == '"' && only.text == text.text {
+			return true
+		}
+		if value := readJSON(text.text); value != nil && compress.Equal([]byte(value.raw), []byte(structured.raw)) {
+			return true
+		}
+	}
+	return false
+}
+
+// metaDifferences judges _meta: the upstream's, with what else its result had
+// under mcpx/result.
+func metaDifferences(root *node, answer answered) []string {
+	want := &node{kind: '{'}
+	others := &node{kind: '{'}
+	for i, key := range root.keys {
+		value := root.kids[i]
+		switch key {
+		case "content":
+			if value.kind == '[' || value.raw == "null" || value != root.last(key) {
+				continue
+			}
+		case "structuredContent":
+			continue
+		case "isError":
+			if value.kind == 't' || value.kind == 'f' || value.raw == "null" || value != root.last(key) {
+				continue
+			}
+		case "resultType":
+			if value.text == "complete" || value != root.last(key) {
+				continue
+			}
+		case "_meta":
+			if value.kind == '{' || value.raw == "null" || value != root.last(key) {
+				continue
+			}
+		}
+		others.keys, others.kids = append(others.keys, key), append(others.kids, value)
+	}
+	if sent := root.last("_meta"); sent != nil && sent.kind == '{' {
+		want.keys, want.kids = slices.Clone(sent.keys), slices.Clone(sent.kids)
+	}
+	if len(others.kids) > 0 {
+		want.keys, want.kids = append(want.keys, "mcpx/result"), append(want.kids, others)
+	}
+	got := answer.meta
+	if got == nil {
+		got = &node{kind: '{'}
+	}
+	if answer.sortedMeta {
+		want, got = want.sorted(), got.sorted()
+	}
+	if want.canonical() != got.canonical() {
+		return []string{fmt.Sprintf("_meta differs:\n  want %.600s\n  got  %.600s", want.canonical(), got.canonical())}
+	}
+	return nil
+}
+
+// reference has the TOON texts read by the reference decoder in strict mode. It
+// reads numbers as float64, so their literals are looked for in the text.
+func (o *oracle) reference(t *testing.T) {
+	dir := filepath.Join("..", "..", "testdata", "npm")
+	_, err := os.Stat(filepath.Join(dir, "node_modules", "@toon-format", "toon"))
+	program, lookErr := exec.LookPath("node")
+	if err != nil || lookErr != nil {
+		if os.Getenv("MCPX_REQUIRE_NPM") == "1" {
+			t.Fatalf("the reference decoder is missing: %v, %v", err, lookErr)
+		}
+		t.Skip("the reference decoder is not installed (npm ci in testdata/npm)")
+	}
+	var in bytes.Buffer
+	for _, one := range o.toon {
+		line, err := json.Marshal(map[string]string{"json": one.json, "toon": one.toon})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Write(append(line, '\n'))
+	}
+	command := exec.Command(program, "check-toon.mjs")
+	command.Dir, command.Stdin, command.Stderr = dir, &in, os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("running check-toon.mjs: %v", err)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, 64<<20)
+	at := 0
+	for ; lines.Scan(); at++ {
+		if at < len(o.toon) {
+			o.toon[at].judge(t, lines.Bytes())
+		}
+	}
+	if at != len(o.toon) {
+		t.Errorf("%d answers of the decoder for %d texts: %v", at, len(o.toon), lines.Err())
+	}
+}
+
+func (one *toonText) judge(t *testing.T, line []byte) {
+	var answer struct{ Value, Error string }
+	if err := json.Unmarshal(line, &answer); err != nil {
+		t.Fatal(err)
+	}
+	sent := readJSON(one.json)
+	switch {
+	case answer.Error != "":
+		t.Errorf("%s: TOON is refused: %s\n%s", one.where, answer.Error, one.toon)
+	case !compress.Equal([]byte(sent.floats()), []byte(answer.Value)):
+		t.Errorf("%s: TOON reads as another value:\nsent %.800s\nread %.800s", one.where, one.json, answer.Value)
+	}
+	written := strings.FieldsFunc(one.toon, func(r rune) bool { return strings.ContainsRune(",:[]{}\"\n ", r) })
+	for _, literal := range sent.numbers() {
+		if !slices.Contains(written, literal) {
+			t.Errorf("%s: the number %s is not in the TOON text:\n%s", one.where, literal, one.toon)
+		}
+	}
+}

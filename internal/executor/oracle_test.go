@@ -1,0 +1,378 @@
+package executor_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/front"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+// rounds is how many random results go through each way.
+const rounds = 120
+
+// upstreams are the fakes, one for each transport and era.
+var upstreams = []string{"stdio-legacy", "stdio-modern", "http-legacy", "http-modern", "http-streams", "sse"}
+
+func upstreamSpec(t *testing.T, name string) upstream.Spec {
+	fake := mcptest.Spec{AnswerSSE: name == "http-streams"}
+	if strings.HasSuffix(name, "modern") {
+		fake.Era = mcptest.EraModern
+	}
+	spec := upstream.Spec{Name: name, Type: upstream.HTTP}
+	switch {
+	case strings.HasPrefix(name, "stdio"):
+		command, args, env := fake.Stdio(t)
+		spec.Type, spec.Command, spec.Args = upstream.Stdio, command, args
+		for key, value := range env {
+			spec.Env = append(spec.Env, key+"="+value)
+		}
+	case name == "sse":
+		spec.Type, spec.URL = upstream.SSE, fake.SSE(t).URL
+	default:
+		spec.URL = fake.HTTP(t).URL
+	}
+	return spec
+}
+
+// assembly is mcpx without its commands, in front of all fakes.
+type assembly struct {
+	executor *executor.Executor
+	front    *front.Front
+}
+
+func assemble(t *testing.T, options executor.Options) *assembly {
+	t.Helper()
+	servers := make([]registry.Server, len(upstreams))
+	for i, name := range upstreams {
+		servers[i].Spec = upstreamSpec(t, name)
+	}
+	return assembleServers(t, servers, options)
+}
+
+func assembleServers(t *testing.T, servers []registry.Server, options executor.Options) *assembly {
+	t.Helper()
+	r := registry.New(servers, registry.Options{})
+	a := &assembly{executor: executor.New(r, options)}
+	a.front = front.New(r, a.executor, front.Options{Version: "1"})
+	r.Start()
+	t.Cleanup(func() {
+		a.front.Close()
+		r.Close(0)
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r.WaitTried(ctx)
+	return a
+}
+
+// TestOracle holds random results that went through mcpx against what the
+// upstream sent, over every transport and era on both sides.
+func TestOracle(t *testing.T) {
+	mcptest.NoLeaks(t)
+	a := assemble(t, executor.Options{TOON: true})
+	o := &oracle{}
+	for i, name := range upstreams {
+		t.Run("exec "+name, func(t *testing.T) {
+			o.run(t, uint64(i), anyPolicy, func(n int, structured bool, direct string) answered {
+				return a.exec(t, name, direct, structured)
+			})
+		})
+	}
+	for i, way := range ways {
+		t.Run("front "+way.name, func(t *testing.T) {
+			client := way.open(t, a.front)
+			policy := anyPolicy
+			if way.client != "" {
+				policy = func(*generator) bool { return way.client == "test" }
+			}
+			o.run(t, uint64(100+i), policy, func(n int, structured bool, direct string) answered {
+				response := client(structured, n+1, execParams(upstreams[n%len(upstreams)], direct))
+				got := readResponse(t, response, n+1, way.modern)
+				got.sortedMeta = way.sortsMeta
+				return got
+			})
+		})
+	}
+	t.Logf("%d results, %d blocks the same, %d texts shrunk, %d of them TOON", o.results, o.same, o.shrunk, len(o.toon))
+	if !t.Failed() && (o.shrunk < o.results/4 || len(o.toon) < o.results/20) {
+		t.Error("the results are too plain to prove anything")
+	}
+	t.Run("reference decoder", o.reference)
+}
+
+func anyPolicy(g *generator) bool { return g.chance(2) }
+
+// run compares rounds of results; policy says who gets structuredContent.
+func (o *oracle) run(t *testing.T, seed uint64, policy func(*generator) bool, call func(n int, structured bool, direct string) answered) {
+	g := newGenerator(seed)
+	for n := range rounds {
+		direct := g.result()
+		if g.chance(8) {
+			direct = g.echoing()
+		}
+		structured := policy(g)
+		got := call(n, structured, direct)
+		before := len(o.toon)
+		for _, difference := range o.differences(direct, got, structured) {
+			t.Errorf("result %d, structured %v: %s", n, structured, difference)
+		}
+		for i := range o.toon[before:] {
+			o.toon[before+i].where = fmt.Sprintf("%s, result %d", t.Name(), n)
+		}
+		if t.Failed() {
+			t.Fatalf("sent %.3000s", direct)
+		}
+	}
+}
+
+func rawArguments(direct string) json.RawMessage {
+	quoted, err := json.Marshal(direct)
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return json.RawMessage(`{"result":` + string(quoted) + `}`)
+}
+
+// exec calls the tool that answers direct.
+func (a *assembly) exec(t *testing.T, server, direct string, structured bool) answered {
+	t.Helper()
+	result, err := a.executor.Exec(t.Context(), executor.Request{
+		Server: server, Tool: "raw", Arguments: rawArguments(direct), Structured: structured,
+	})
+	if err != nil {
+		t.Fatalf("calling: %v", err)
+	}
+	return fromResult(t, result)
+}
+
+func fromResult(t *testing.T, r *executor.Result) answered {
+	t.Helper()
+	got := answered{isError: r.IsError}
+	for _, block := range r.Content {
+		got.content = append(got.content, mustRead(t, block))
+	}
+	if r.Structured != nil {
+		got.structured = mustRead(t, r.Structured)
+	}
+	if r.Meta != nil {
+		got.meta = mustRead(t, r.Meta)
+	}
+	return got
+}
+
+func mustRead(t *testing.T, raw []byte) *node {
+	t.Helper()
+	value := readJSON(string(raw))
+	if value == nil {
+		t.Fatalf("no JSON: %.600q", raw)
+	}
+	return value
+}
+
+func execParams(server, direct string) string {
+	return `"name":"exec","arguments":{"server_name":"` + server + `","tool_name":"raw","arguments":` + string(rawArguments(direct)) + `}`
+}
+
+// readResponse reads a JSON-RPC response byte for byte as the client got it.
+func readResponse(t *testing.T, raw []byte, id int, modern bool) answered {
+	t.Helper()
+	message := mustRead(t, raw)
+	if got := message.last("id"); got == nil || got.raw != fmt.Sprint(id) {
+		t.Fatalf("answer to another request than %d: %.600s", id, raw)
+	}
+	result := message.last("result")
+	if result == nil {
+		t.Fatalf("no result: %.600s", raw)
+	}
+	got := answered{structured: result.last("structuredContent"), meta: result.last("_meta")}
+	content := result.last("content")
+	if content == nil || content.kind != '[' {
+		t.Fatalf("no content: %.600s", raw)
+	}
+	got.content = content.kids
+	if isError := result.last("isError"); isError != nil {
+		got.isError = isError.raw == "true"
+	}
+	if modern {
+		if kind := result.last("resultType"); kind == nil || kind.text != "complete" {
+			t.Fatalf("no resultType: %.600s", raw)
+		}
+		got.meta = withoutServerInfo(t, got.meta)
+	}
+	return got
+}
+
+// withoutServerInfo takes out what mcpx says of itself in the modern era.
+func withoutServerInfo(t *testing.T, meta *node) *node {
+	t.Helper()
+	out := &node{kind: '{'}
+	found := false
+	if meta != nil {
+		for i, key := range meta.keys {
+			if key == "io.modelcontextprotocol/serverInfo" {
+				found = true
+				continue
+			}
+			out.keys, out.kids = append(out.keys, key), append(out.kids, meta.kids[i])
+		}
+	}
+	if !found {
+		t.Error("the answer does not say who answers")
+	}
+	return out
+}
+
+// caller sends one tools/call with these params and returns the response.
+type caller func(structured bool, id int, params string) []byte
+
+// ways are how a client reaches mcpx.
+var ways = []struct {
+	name string
+	// client is set where the session decides whether structuredContent is sent.
+	client string
+	modern bool
+	// sortsMeta says that mcp-go writes the answer, which has the members of _meta
+	// in a map.
+	sortsMeta bool
+	open      func(t *testing.T, f *front.Front) caller
+}{
+	{"stdio legacy", "test", false, false, func(t *testing.T, f *front.Front) caller { return openStdio(t, f, "test") }},
+	{"stdio legacy, only text", "claude-code", false, false, func(t *testing.T, f *front.Front) caller { return openStdio(t, f, "claude-code") }},
+	{"stdio modern", "", true, false, func(t *testing.T, f *front.Front) caller {
+		call := openStdio(t, f, "")
+		return func(want bool, id int, params string) []byte { return call(want, id, params+","+modernMeta(want)) }
+	}},
+	{"http legacy", "", false, false, func(t *testing.T, f *front.Front) caller { return openHTTP(t, f, "") }},
+	{"http legacy with progress", "", false, true, func(t *testing.T, f *front.Front) caller {
+		return openHTTP(t, f, `,"_meta":{"progressToken":"p"}`)
+	}},
+	{"http modern", "", true, true, func(t *testing.T, f *front.Front) caller {
+		server := httptest.NewServer(f.HTTP())
+		t.Cleanup(server.Close)
+		return func(want bool, id int, params string) []byte {
+			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s,%s}}`, id, params, modernMeta(want))
+			_, response := post(t, server, body, map[string]string{
+				"Mcp-Protocol-Version": mcptest.ModernVersion, "Mcp-Method": "tools/call", "Mcp-Name": "exec",
+			})
+			return response
+		}
+	}},
+}
+
+func modernMeta(structured bool) string {
+	client := "claude-code"
+	if structured {
+		client = "test"
+	}
+	return `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + mcptest.ModernVersion +
+		`","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"` + client + `","version":"1"}}`
+}
+
+// openStdio is a client over a pair of pipes; without a name it makes no
+// handshake.
+func openStdio(t *testing.T, f *front.Front, name string) caller {
+	t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	done := make(chan error, 1)
+	go func() { // ends when the test closes inW
+		done <- f.ServeStdio(context.WithoutCancel(t.Context()), inR, outW, front.StdioOptions{})
+		inR.Close()
+		outW.Close()
+	}()
+	t.Cleanup(func() {
+		inW.Close()
+		go io.Copy(io.Discard, outR) // ends with outW
+		if err := <-done; err != nil {
+			t.Errorf("serving: %v", err)
+		}
+	})
+	lines := bufio.NewReader(outR)
+	call := func(id int, method, params string) []byte {
+		if _, err := fmt.Fprintf(inW, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{%s}}`+"\n", id, method, params); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				t.Fatalf("reading an answer: %v", err)
+			}
+			if message := readJSON(string(line)); message == nil || message.last("method") == nil {
+				return bytes.TrimSuffix(line, []byte("\n"))
+			}
+		}
+	}
+	if name != "" {
+		call(0, "initialize", `"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"`+name+`","version":"1"}`)
+		fmt.Fprintln(inW, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	}
+	return func(_ bool, id int, params string) []byte { return call(id, "tools/call", params) }
+}
+
+// openHTTP is a legacy client; more is added to the params of each call.
+func openHTTP(t *testing.T, f *front.Front, more string) caller {
+	t.Helper()
+	server := httptest.NewServer(f.HTTP())
+	t.Cleanup(server.Close)
+	header, _ := post(t, server, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`, nil)
+	session := header.Get("Mcp-Session-Id")
+	if session == "" {
+		t.Fatal("no session")
+	}
+	return func(structured bool, id int, params string) []byte {
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s%s}}`, id, params, more)
+		headers := map[string]string{"Mcp-Session-Id": session, "Mcpx-Structured-Content": "never"}
+		if structured {
+			headers["Mcpx-Structured-Content"] = "always"
+		}
+		_, response := post(t, server, body, headers)
+		return response
+	}
+}
+
+// post sends one message and returns the response to it, out of a JSON body or
+// the last event of a stream.
+func post(t *testing.T, server *httptest.Server, body string, headers map[string]string) (http.Header, []byte) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	response, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s, %v: %.600s", response.Status, err, data)
+	}
+	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+		return response.Header, data
+	}
+	var last []byte
+	for line := range bytes.Lines(data) {
+		if event, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+			last = bytes.TrimRight(event, "\r\n")
+		}
+	}
+	return response.Header, last
+}
