@@ -133,8 +133,12 @@ func (g *guard) mcp(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m, err := wire.Parse(body)
-	if err != nil {
+	switch {
+	case err != nil:
 		rpcError(w, http.StatusBadRequest, nil, -32700, "the body is not one JSON-RPC message")
+		return
+	case ambiguous(body):
+		rpcError(w, http.StatusBadRequest, m.ID, -32600, "a member of the message is there twice, or in other letters")
 		return
 	}
 	modern := isModern(r, m)
@@ -156,6 +160,24 @@ func (g *guard) mcp(w http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.ContentLength = int64(len(body))
 	g.options.Endpoint.ServeHTTP(w, r)
+}
+
+// ambiguous reports a message that another reader could understand otherwise:
+// mcp-go takes "Method" for "method", and what is checked here must be what is
+// done there.
+func ambiguous(body []byte) bool {
+	seen := make(map[string]bool, 4)
+	odd := false
+	_ = wire.Fields(body, func(key string, _ []byte) bool {
+		for _, name := range []string{"jsonrpc", "id", "method", "params", "result", "error"} {
+			if strings.EqualFold(key, name) {
+				odd = key != name || seen[name]
+				seen[name] = true
+			}
+		}
+		return !odd
+	})
+	return odd
 }
 
 // streaming is ctx that also ends when the server begins to stop.

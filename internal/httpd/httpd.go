@@ -28,6 +28,8 @@ type Options struct {
 	Status func() any
 	// Logger may be nil (discard).
 	Logger *slog.Logger
+
+	headerTimeout time.Duration // for the header of a request; 0 = 10 s
 }
 
 // BindError is an address that is refused because it is not safe to serve.
@@ -80,6 +82,9 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	if o.Grace <= 0 {
 		o.Grace = 4 * time.Second
 	}
+	if o.headerTimeout <= 0 {
+		o.headerTimeout = 10 * time.Second
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -90,7 +95,7 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	g := newGuard(o)
 	server := &http.Server{
 		Handler:           g.handler(),
-		ReadHeaderTimeout: 10 * time.Second,
+		ReadHeaderTimeout: o.headerTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return base },

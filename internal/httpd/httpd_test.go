@@ -1,0 +1,553 @@
+package httpd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/front"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+// patience passes only where a test fails anyway.
+const patience = 20 * time.Second
+
+func TestMain(m *testing.M) {
+	mcptest.Main()
+	os.Exit(m.Run())
+}
+
+// site is a served endpoint.
+type site struct {
+	url    string // without a path
+	addr   string
+	stop   func()        // begins the shutdown
+	served chan struct{} // closed when Serve has returned
+	err    error
+}
+
+// serve serves until the test ends, or until stop.
+func serve(t *testing.T, o Options) *site {
+	t.Helper()
+	listener, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &site{
+		addr: listener.Addr().String(), url: "http://" + listener.Addr().String(),
+		stop: cancel, served: make(chan struct{}),
+	}
+	go func() { // ends with cancel
+		defer close(s.served)
+		s.err = Serve(ctx, listener, o)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-s.served
+		if s.err != nil {
+			t.Errorf("serving: %v", s.err)
+		}
+	})
+	return s
+}
+
+// echoes is an endpoint that answers with the body that it got.
+var echoes = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	io.Copy(w, r.Body)
+})
+
+// do makes a request with these headers, "Name: value". Where there is no whole
+// answer the status is 0, and the answer says why.
+func (s *site) do(t *testing.T, method, path, body string, headers ...string) (status int, answer string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		if name == "Host" {
+			request.Host = value
+			continue
+		}
+		request.Header.Add(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(data)
+}
+
+const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+
+func TestServe_OriginAndHost(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s := serve(t, Options{Endpoint: echoes})
+	_, port, _ := net.SplitHostPort(s.addr)
+	for _, test := range []struct {
+		header string
+		want   int
+	}{
+		{"Host: " + s.addr, 200},
+		{"Host: localhost:" + port, 200},
+		{"Host: LOCALHOST", 200},
+		{"Host: [::1]:" + port, 200},
+		{"Host: 127.0.0.2:" + port, 200},
+		{"Host: evil.example", 403},
+		{"Host: evil.example:" + port, 403},
+		{"Host: 127.0.0.1.evil.example:" + port, 403},
+		{"Host: localhost.evil.example", 403},
+		{"Host: 192.168.1.2:" + port, 403},
+		{"Host: 0.0.0.0:" + port, 403},
+		{"Host: [::ffff:192.168.1.2]:" + port, 403},
+		{"Host: 2130706433:" + port, 403},
+		{"Origin: http://localhost:3000", 200},
+		{"Origin: http://127.0.0.1:" + port, 200},
+		{"Origin: https://[::1]", 200},
+		{"Origin: http://evil.example", 403},
+		{"Origin: https://localhost.evil.example", 403},
+		{"Origin: http://localhost@evil.example", 403},
+		{"Origin: http://evil.example#localhost", 403},
+		{"Origin: null", 403},
+		{"Origin: file://", 403},
+		{"Origin: chrome-extension://localhost", 403},
+		{"Origin: localhost", 403},
+	} {
+		for _, request := range []struct{ method, path, body string }{
+			{"POST", "/mcp", ping}, {"GET", "/mcp", ""}, {"DELETE", "/mcp", ""}, {"GET", "/healthz", ""}, {"GET", "/readyz", ""},
+		} {
+			if got, body := s.do(t, request.method, request.path, request.body, test.header); got != test.want {
+				t.Errorf("%s: %s %s: %d (%s), want %d", test.header, request.method, request.path, got, strings.TrimSpace(body), test.want)
+			}
+		}
+	}
+	// One good origin does not excuse another.
+	if got, _ := s.do(t, "POST", "/mcp", ping, "Origin: http://localhost", "Origin: http://evil.example"); got != 403 {
+		t.Errorf("two origins: %d", got)
+	}
+}
+
+func TestServe_Body(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const limit = 1 << 20
+	s := serve(t, Options{Endpoint: echoes, MaxBody: limit})
+	message := func(size int) string {
+		frame := `{"jsonrpc":"2.0","id":1,"method":"x","params":{"x":""}}`
+		return strings.Replace(frame, `""`, `"`+strings.Repeat("x", size-len(frame))+`"`, 1)
+	}
+	if got, body := s.do(t, "POST", "/mcp", message(limit)); got != 200 || len(body) != limit {
+		t.Errorf("at the limit: %d, %d bytes", got, len(body))
+	}
+	if got, body := s.do(t, "POST", "/mcp", message(limit+1)); got != 413 || !strings.Contains(body, `"error"`) {
+		t.Errorf("with Content-Length: %d %s", got, body)
+	}
+	// A claim alone is enough: nothing of the body is waited for.
+	if got := s.raw(t, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 999999999999\r\n\r\n"); got != 413 {
+		t.Errorf("a claimed length: %d", got)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/mcp", io.MultiReader(strings.NewReader(message(limit)), strings.NewReader(" ")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != 413 {
+		t.Errorf("chunked: %d", response.StatusCode)
+	}
+	for _, body := range []string{"", "[]", "5", "nonsense", `{"jsonrpc":`, `[{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}]`} {
+		if got, answer := s.do(t, "POST", "/mcp", body); got != 400 || !strings.Contains(answer, "-32700") {
+			t.Errorf("%q: %d %s", body, got, answer)
+		}
+	}
+}
+
+// raw writes bytes to a connection of its own and returns the answer's status.
+func (s *site) raw(t *testing.T, bytes string) int {
+	t.Helper()
+	connection, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	connection.SetDeadline(time.Now().Add(patience))
+	if _, err := io.WriteString(connection, bytes); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+func TestListen(t *testing.T) {
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.com:0", "127.0.0.1.example.com:0", "[::ffff:192.0.2.1]:0", "*:0"} {
+		listener, err := Listen(t.Context(), addr)
+		var refused *BindError
+		if err == nil {
+			listener.Close()
+		}
+		if !asBind(err, &refused) || !strings.Contains(refused.Hint(), "127.0.0.1") || refused.Addr != addr {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	for _, addr := range []string{"127.0.0.1:0", "localhost:0", "127.0.0.9:0"} {
+		if listener, err := Listen(t.Context(), addr); err == nil {
+			listener.Close()
+		} else if addr != "127.0.0.9:0" { // only Linux has the whole of 127/8
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	for _, addr := range []string{"", "8080", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:x"} {
+		if listener, err := Listen(t.Context(), addr); err == nil {
+			listener.Close()
+			t.Errorf("%q was accepted", addr)
+		}
+	}
+}
+
+func asBind(err error, target **BindError) bool {
+	refused, ok := err.(*BindError)
+	*target = refused
+	return ok
+}
+
+func TestServe_HeaderTimeout(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s := serve(t, Options{Endpoint: echoes, headerTimeout: 50 * time.Millisecond})
+	connection, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	io.WriteString(connection, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+	connection.SetReadDeadline(time.Now().Add(patience))
+	if data, err := io.ReadAll(connection); err != nil {
+		t.Errorf("the connection is still open: %v, %q", err, data)
+	}
+	if status, _ := s.do(t, "GET", "/healthz", ""); status != 200 {
+		t.Errorf("after that: %d", status)
+	}
+}
+
+// TestServe_Panic: a panic is that request's, is logged, and says nothing of itself.
+func TestServe_Panic(t *testing.T) {
+	mcptest.NoLeaks(t)
+	var mu sync.Mutex
+	var log strings.Builder
+	s := serve(t, Options{
+		Endpoint: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret of the handler") }),
+		Logger:   slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return log.Write(p) }), nil)),
+	})
+	status, body := s.do(t, "POST", "/mcp", ping)
+	if status != 500 || strings.Contains(body, "secret") {
+		t.Errorf("%d %s", status, body)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !strings.Contains(log.String(), "secret of the handler") || !strings.Contains(log.String(), "httpd_test.go") {
+		t.Errorf("the log has no stack: %s", log.String())
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+// Write implements io.Writer.
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestServe_IDs(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s := serve(t, Options{Endpoint: echoes})
+	for id, want := range map[string]int{
+		`1`: 200, `-1`: 200, `9007199254740992`: 200, `-9007199254740992`: 200, `"12345678901234567890"`: 200, `null`: 200, `0`: 200,
+		`9007199254740993`: 400, `-9007199254740993`: 400, `12345678901234567890`: 400, `1.5`: 400, `1e3`: 400,
+	} {
+		status, body := s.do(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`)
+		if status != want {
+			t.Errorf("id %s: %d %s", id, status, body)
+		}
+		if status == 400 && !strings.Contains(body, `"id":`+id+`,`) && !strings.Contains(body, `"id":`+id+`}`) {
+			t.Errorf("id %s is not in the error: %s", id, body)
+		}
+	}
+}
+
+// TestServe_Ambiguous: nothing gets past the guard that the endpoint would read
+// otherwise.
+func TestServe_Ambiguous(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s := serve(t, Options{Endpoint: echoes})
+	for _, members := range []string{
+		`"method":"ping","Method":"notifications/cancelled"`,
+		`"METHOD":"notifications/cancelled","method":"ping"`,
+		`"method":"notifications/cancelled","method":"ping"`,
+		`"method":"ping","param\u017f":{}`,
+		`"method":"ping","params":{},"params":{"_meta":{}}`,
+		`"method":"ping","id":1,"ID":2`,
+	} {
+		status, body := s.do(t, "POST", "/mcp", `{"jsonrpc":"2.0",`+members+`}`)
+		if status != 400 || !strings.Contains(body, "-32600") {
+			t.Errorf("%s: %d %s", members, status, body)
+		}
+	}
+	if status, body := s.do(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"METHOD":1,"id":2},"extra":1}`); status != 200 {
+		t.Errorf("what is inside of params: %d %s", status, body)
+	}
+}
+
+func TestServe_Health(t *testing.T) {
+	mcptest.NoLeaks(t)
+	ready := false
+	s := serve(t, Options{Endpoint: echoes, Ready: func() (bool, any) { return ready, map[string]int{"tools": 7} }})
+	if status, body := s.do(t, "GET", "/healthz", ""); status != 200 || !strings.Contains(body, "ok") {
+		t.Errorf("/healthz: %d %s", status, body)
+	}
+	if status, body := s.do(t, "GET", "/readyz", ""); status != 503 || !strings.Contains(body, `"tools":7`) {
+		t.Errorf("/readyz before: %d %s", status, body)
+	}
+	ready = true
+	if status, body := s.do(t, "GET", "/readyz", ""); status != 200 || !strings.Contains(body, `"tools":7`) {
+		t.Errorf("/readyz after: %d %s", status, body)
+	}
+	for _, path := range []string{"/", "/status", "/metrics", "/mcp/x", "/debug/pprof/"} {
+		if status, _ := s.do(t, "GET", path, ""); status != 404 {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	if status, _ := s.do(t, "POST", "/healthz", ping); status != 405 {
+		t.Errorf("POST /healthz: %d", status)
+	}
+}
+
+// whole serves a front with one fake upstream.
+func whole(t *testing.T, grace time.Duration) (*site, *mcptest.HTTPServer) {
+	t.Helper()
+	fake := mcptest.Spec{}.HTTP(t)
+	r := registry.New([]registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: fake.URL}}}, registry.Options{})
+	f := front.New(r, executor.New(r, executor.Options{}), front.Options{Version: "test"})
+	r.Start()
+	t.Cleanup(func() {
+		f.Close()
+		r.Close(time.Second)
+	})
+	return serve(t, Options{Endpoint: f.HTTP(), Grace: grace}), fake
+}
+
+// caller is one client of a site.
+type caller struct {
+	site    *site
+	session string // empty in the modern era
+	// version is sent with every request.
+	version string
+}
+
+func (s *site) legacy(t *testing.T) *caller {
+	t.Helper()
+	body := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
+	request, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/mcp", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	c := &caller{site: s, session: response.Header.Get("Mcp-Session-Id"), version: "2025-06-18"}
+	if c.session == "" {
+		t.Fatalf("no session: %s", response.Status)
+	}
+	c.post(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return c
+}
+
+func (s *site) modern() *caller { return &caller{site: s, version: modernVersion} }
+
+const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+
+func (c *caller) post(t *testing.T, body string) (int, string) {
+	t.Helper()
+	headers := []string{"Mcp-Protocol-Version: " + c.version}
+	if c.session != "" {
+		headers = append(headers, "Mcp-Session-Id: "+c.session)
+	}
+	if c.version == modernVersion {
+		var m struct {
+			Method string
+			Params struct{ Name string }
+		}
+		if err := json.Unmarshal([]byte(body), &m); err != nil {
+			t.Fatal(err)
+		}
+		body = strings.Replace(body, `"params":{`, `"params":{`+meta+`,`, 1)
+		headers = append(headers, "Mcp-Method: "+m.Method)
+		if m.Params.Name != "" {
+			headers = append(headers, "Mcp-Name: "+m.Params.Name)
+		}
+	}
+	return c.site.do(t, "POST", "/mcp", body, headers...)
+}
+
+func slow(id, ms int) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"fake","tool_name":"slow","arguments":{"ms":%d}}}}`, id, ms)
+}
+
+// TestServe_ForeignCancel: whoever says "cancel request 7", only a client's own
+// request 7 is cancelled.
+func TestServe_ForeignCancel(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s, fake := whole(t, 0)
+	victims := map[string]*caller{"legacy": s.legacy(t), "modern": s.modern()}
+	attackers := map[string]*caller{"legacy": s.legacy(t), "modern": s.modern(), "sessionless": {site: s, version: "2025-06-18"}}
+	for name, victim := range victims {
+		t.Run(name, func(t *testing.T) {
+			before := len(fake.Log().Calls("slow"))
+			answer := make(chan string, 1)
+			go func() { // ends with the answer
+				_, body := victim.post(t, slow(7, 700))
+				answer <- body
+			}()
+			mcptest.WaitFor(t, "the call", patience, func() bool { return len(fake.Log().Calls("slow")) > before })
+			for _, attacker := range attackers {
+				for _, body := range []string{
+					`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`,
+					`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"7"}}`,
+					`{"jsonrpc":"2.0","method":"ping","Method":"notifications/cancelled","params":{"requestId":7}}`,
+					`{"jsonrpc":"2.0","method":"notifications/initialized","params":{"requestId":7},"METHOD":"notifications/cancelled"}`,
+				} {
+					attacker.post(t, body)
+				}
+			}
+			if body := <-answer; !strings.Contains(body, "slept 700 ms") {
+				t.Errorf("the call was cancelled: %s", body)
+			}
+		})
+	}
+	// The client's own cancellation works, so the test above shows something.
+	t.Run("its own", func(t *testing.T) {
+		victim, before := victims["legacy"], len(fake.Log().Calls("slow"))
+		answer := make(chan string, 1)
+		go func() { // ends with the answer
+			_, body := victim.post(t, slow(8, 600000))
+			answer <- body
+		}()
+		mcptest.WaitFor(t, "the call", patience, func() bool { return len(fake.Log().Calls("slow")) > before })
+		victim.post(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}`)
+		if body := <-answer; strings.Contains(body, "slept") {
+			t.Errorf("not cancelled: %s", body)
+		}
+		mcptest.WaitFor(t, "the cancellation upstream", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) > 0 })
+	})
+}
+
+// TestServe_Shutdown: streams that wait for events do not hold the end up, a
+// call is answered, and one that never ends is given up after the grace.
+func TestServe_Shutdown(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		ms       int
+		answered bool
+		least    time.Duration
+		most     time.Duration
+	}{
+		{"streams only", 0, true, 0, time.Second},
+		{"a call that ends", 500, true, 100 * time.Millisecond, 3 * time.Second},
+		{"a call without end", 600000, false, time.Second, 3 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			s, fake := whole(t, time.Second)
+			legacy, modern := s.legacy(t), s.modern()
+			streams := make(chan struct{}, 2)
+			for _, open := range []func(*testing.T, chan<- struct{}){legacy.listen, modern.listen} {
+				opened := make(chan struct{})
+				go func() { // ends with the shutdown
+					open(t, opened)
+					streams <- struct{}{}
+				}()
+				<-opened
+			}
+			answer := make(chan string, 1)
+			if test.ms > 0 {
+				go func() { // ends with the shutdown
+					_, body := modern.post(t, slow(1, test.ms))
+					answer <- body
+				}()
+				mcptest.WaitFor(t, "the call", patience, func() bool { return len(fake.Log().Calls("slow")) > 0 })
+			}
+			began := time.Now()
+			s.stop()
+			<-s.served
+			if took := time.Since(began); took < test.least || took > test.most {
+				t.Errorf("the end took %v, want %v to %v", took, test.least, test.most)
+			}
+			<-streams
+			<-streams
+			if test.ms > 0 {
+				if body := <-answer; strings.Contains(body, "slept") != test.answered {
+					t.Errorf("the call got %q", body)
+				}
+			}
+		})
+	}
+}
+
+// listen opens a client's stream of events, and reads it to its end.
+func (c *caller) listen(t *testing.T, opened chan<- struct{}) {
+	defer close(opened)
+	method, body := "GET", ""
+	if c.version == modernVersion {
+		method = "POST"
+		body = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{` + meta + `,"notifications":{"toolsListChanged":true}}}`
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, c.site.url+"/mcp", strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "text/event-stream, application/json",
+		"Mcp-Protocol-Version": c.version, "Mcp-Session-Id": c.session, "Mcp-Method": "subscriptions/listen",
+	} {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Errorf("listening: %v", err)
+		return
+	}
+	defer response.Body.Close()
+	if response.StatusCode != 200 {
+		t.Errorf("listening: %s", response.Status)
+	}
+	opened <- struct{}{}
+	io.Copy(io.Discard, response.Body)
+}
