@@ -69,6 +69,9 @@ func (s *session) progressed(params json.RawMessage) {
 // goes to the oldest open one if all of them are one client's, and to nobody
 // else, as nobody may read what belongs to another.
 func (s *session) logged(params json.RawMessage) {
+	if !json.Valid(params) {
+		return
+	}
 	s.mu.Lock()
 	var oldest *hearer
 	var first int64
