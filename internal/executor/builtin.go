@@ -88,7 +88,7 @@ func (e *Executor) read(ctx context.Context, r Request, t target, args readArgum
 		if err != nil || fault != nil {
 			return fault.resultOrNil(r.Structured), err
 		}
-		fresh := hold(selected.text, false)
+		fresh := hold(selected.text, selected.text, false)
 		fresh.principal = h.principal
 		if args.Grep == "" && args.Offset == 0 && args.Limit == 0 {
 			return e.selection(selected, nil, r), nil

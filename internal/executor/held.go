@@ -84,8 +84,10 @@ func (s *store) get(handle, principal string) (*held, bool) {
 	return h, true
 }
 
-// hold makes what is kept of a text.
-func hold(text string, verbatim bool) *held {
+// hold makes what is kept of a text: of an array its items, of anything else the
+// lines of the text as the model gets it, which for a table in an object are its
+// rows.
+func hold(text, shaped string, verbatim bool) *held {
 	h := &held{verbatim: verbatim}
 	trimmed := strings.TrimSpace(text)
 	isJSON := len(trimmed) > 0 && (trimmed[0] == '[' || trimmed[0] == '{') && json.Valid([]byte(trimmed))
@@ -98,7 +100,7 @@ func hold(text string, verbatim bool) *held {
 			return h
 		}
 	}
-	h.units = unitsOf(text)
+	h.units = unitsOf(shaped)
 	return h
 }
 

@@ -58,7 +58,7 @@ func (e *Executor) cutBlocks(received []block, shaped []json.RawMessage, verbati
 			room -= cost
 			continue
 		}
-		h := hold(received[i].text, verbatim)
+		h := hold(received[i].text, now.text, verbatim)
 		h.principal = principal
 		text := e.cut(h, sequence(0, h.count()), max(room, noteTokens), nil)
 		room = max(0, room-compress.Weigh(text))

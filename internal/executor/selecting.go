@@ -96,7 +96,7 @@ func (e *Executor) selected(ctx context.Context, got received, blocks []block, r
 		f := &Fault{Code: CodeValidation, Message: "/select: the result has no JSON; call without select"}
 		for _, b := range blocks {
 			if b.isText {
-				h := hold(b.text, true)
+				h := hold(b.text, b.text, true)
 				h.principal = r.Principal
 				f.With("handle", e.store.put(h))
 				break
@@ -104,7 +104,7 @@ func (e *Executor) selected(ctx context.Context, got received, blocks []block, r
 		}
 		return f.With("violations", []string{f.Message}).Result(r.Structured), nil
 	}
-	h := hold(string(value), false)
+	h := hold(string(value), string(value), false)
 	h.principal = r.Principal
 	handle := ""
 	s, fault, err := e.filter(ctx, r.Select, value, "")
@@ -132,7 +132,7 @@ func (e *Executor) selection(s *selection, others []json.RawMessage, r Request) 
 	text := compress.Text(s.text, e.textOptions()).Text
 	long := !e.fits([]string{text})
 	if long {
-		h := hold(string(s.value), false)
+		h := hold(string(s.value), text, false)
 		h.principal = r.Principal
 		text = e.cut(h, sequence(0, h.count()), e.limit(), nil)
 	}

@@ -189,7 +189,7 @@ func (e *Executor) shape(ctx context.Context, raw json.RawMessage, r Request, t 
 func (e *Executor) appendStructured(content []json.RawMessage, structured json.RawMessage, principal string) []json.RawMessage {
 	text := compress.Text(string(structured), e.textOptions()).Text
 	if !e.fits([]string{text}) {
-		h := hold(string(structured), false)
+		h := hold(string(structured), text, false)
 		h.principal = principal
 		text = e.cut(h, sequence(0, h.count()), e.limit(), nil)
 	}
