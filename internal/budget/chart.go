@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"encoding/xml"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -40,10 +41,13 @@ func Chart(r *Report) []byte {
 		c.catalogue(r)
 	}
 	if r.Results != nil {
+		if r.Catalogue != nil {
+			c.y += 10
+		}
 		c.results(r)
 	}
 	c.y += 20
-	c.text(0, "start", 11, "", fmt.Sprintf("Tokens of %s, counted with %s; made by mcpx budget.", r.Encoding, r.Library))
+	c.text(0, "start", 11, "", footer(r))
 	height := c.y + 10
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img" aria-labelledby="title desc"`+
@@ -52,6 +56,15 @@ func Chart(r *Report) []byte {
 	fmt.Fprintf(&out, "<title id=\"title\">Tokens with and without mcpx</title>\n<desc id=\"desc\">%s</desc>\n", escape(summary(r)))
 	out.WriteString(c.body.String() + "</svg>\n")
 	return []byte(out.String())
+}
+
+// footer says how the figures were made.
+func footer(r *Report) string {
+	text := fmt.Sprintf("Tokens of %s, counted with %s by mcpx budget.", r.Encoding, r.Library)
+	if r.Catalogue != nil && len(r.Catalogue.Growth) > 1 {
+		text += " Servers are added in the order of their names."
+	}
+	return text
 }
 
 // summary is the chart in words, for those who do not see it.
@@ -75,7 +88,7 @@ func (c *chart) catalogue(r *Report) {
 	for _, step := range r.Catalogue.Growth {
 		largest = max(largest, step.Direct, step.Surface)
 	}
-	const labelWidth = 64 // beside the longest bar
+	const extra = 64 // the labels here are shorter than those of results
 	for _, step := range r.Catalogue.Growth {
 		c.rowLabel(plural(step.Servers, "server"), plural(step.Tools, "tool"), 2*barHeight+2)
 		for _, one := range []struct {
@@ -86,7 +99,7 @@ func (c *chart) catalogue(r *Report) {
 			{directColour, step.Direct, ""},
 			{mcpxColour, step.Surface, " (" + change(step.Direct, step.Surface) + ")"},
 		} {
-			width := c.bar(one.colour, one.n, largest, barsWidth+labelWidth)
+			width := c.bar(one.colour, one.n, largest, barsWidth+extra, barHeight)
 			c.label(barsLeft+width+labelGap, number(one.n)+one.note)
 			c.y += barHeight + 2
 		}
@@ -96,7 +109,7 @@ func (c *chart) catalogue(r *Report) {
 
 // results draws a row for each class: what was received is the whole length.
 func (c *chart) results(r *Report) {
-	c.heading("Tool results, each kind as received = full length", []key{{directColour, "received"}, {plainColour, "minified"}, {mcpxColour, "sent"}})
+	c.heading("Tool results, in parts of what was received", []key{{directColour, "received"}, {plainColour, "minified"}, {mcpxColour, "sent"}})
 	classes := r.Results.Classes
 	if len(classes) > maxClasses {
 		others := Class{Name: "others"}
@@ -115,20 +128,23 @@ func (c *chart) results(r *Report) {
 }
 
 func (c *chart) class(name string, class Class) {
-	c.rowLabel(clip(describe.Line(name, 0), maxLabel), plural(class.Documents, "result"), 2*barHeight)
+	const length, gap, space = barsWidth - 40, 1, 12
+	top := c.y
+	c.rowLabel(clip(describe.Line(name, 0), maxLabel), plural(class.Documents, "result"), 28)
 	whole := max(class.Received, class.Minified, class.Sent, 1)
 	for _, one := range []struct {
 		colour    string
 		n, height int
 	}{{directColour, class.Received, 7}, {plainColour, class.Minified, 7}, {mcpxColour, class.Sent, 12}} {
-		c.barOf(one.colour, one.n, whole, barsWidth-40, one.height)
-		c.y += one.height + 1
+		c.bar(one.colour, one.n, whole, length, one.height)
+		c.y += one.height + gap
 	}
-	c.y -= 22
-	c.label(barsLeft+barsWidth-40+labelGap, fmt.Sprintf("%s to %s", number(class.Received), number(class.Sent)))
-	c.y += 15
-	c.label(barsLeft+barsWidth-40+labelGap, change(class.Received, class.Sent))
-	c.y += 19
+	bottom := c.y
+	c.y = top
+	c.label(barsLeft+length+labelGap, number(class.Received)+" to "+number(class.Sent))
+	c.y += barHeight
+	c.label(barsLeft+length+labelGap, change(class.Received, class.Sent))
+	c.y = bottom + space
 }
 
 type key struct{ colour, name string }
@@ -157,12 +173,8 @@ func (c *chart) rowLabel(first, second string, height int) {
 	c.y = y
 }
 
-// bar draws n of whole, and gives how long it became.
-func (c *chart) bar(colour string, n, whole, length int) int {
-	return c.barOf(colour, n, whole, length, barHeight)
-}
-
-func (c *chart) barOf(colour string, n, whole, length, height int) int {
+// bar draws n of whole, and gives how long it became. Nothing is invisible.
+func (c *chart) bar(colour string, n, whole, length, height int) int {
 	width := max(2, n*length/whole)
 	fmt.Fprintf(&c.body, `<rect x="%d" y="%d" width="%d" height="%d" rx="2" fill="%s"/>`+"\n", barsLeft, c.y, width, height, colour)
 	return width
@@ -181,8 +193,9 @@ func (c *chart) text(x int, anchor string, size int, attributes, text string) {
 	fmt.Fprintf(&c.body, `<text x="%d" y="%d" font-size="%d" text-anchor="%s"%s>%s</text>`+"\n", x, c.y, size, anchor, attributes, escape(text))
 }
 
-// escape makes a text safe inside an element. Characters that XML cannot have
-// are left out by describe.Line before.
+// escape makes a text safe inside an element; what XML cannot have becomes U+FFFD.
 func escape(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(text)) // a Builder takes everything
+	return b.String()
 }

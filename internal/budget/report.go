@@ -37,7 +37,7 @@ type Server struct {
 	Version string `json:"version,omitempty"`
 	// Known is false for a server whose tools were never seen: its figures are not 0, but missing.
 	Known bool `json:"known"`
-	// Tools is the number of tools.
+	// Tools is the number of tools. What the config hides is in none of the figures.
 	Tools int `json:"tools"`
 	// Direct is what a model request carries without mcpx: minified {name, description, inputSchema} of each tool.
 	Direct int `json:"direct"`

@@ -29,7 +29,7 @@ func WriteTable(w io.Writer, r *Report) error {
 }
 
 func writeCatalogue(b *strings.Builder, c *Catalogue, price float64) {
-	rows := [][]string{{"SERVER", "TOOLS", "DIRECT", "RAW", "MCPX", "MEDIAN", "P95", "BREAK-EVEN", "$/1000"}}
+	rows := [][]string{{"SERVER", "TOOLS", "DIRECT", "RAW", "MCPX", "MEDIAN", "P95", "BREAK-EVEN", "$/1,000"}}
 	for _, s := range c.Servers {
 		rows = append(rows, serverRow(s.Name, s))
 	}
@@ -40,15 +40,22 @@ func writeCatalogue(b *strings.Builder, c *Catalogue, price float64) {
 	writeRows(b, rows)
 	b.WriteString("\n" + legend)
 	t := c.Total
-	fmt.Fprintf(b, "\nIn every request: %s tokens direct, %s through mcpx (%s)",
-		number(t.Direct), number(t.Surface), change(t.Direct, t.Surface))
+	parts := make([]string, len(c.Surface))
 	for i, part := range c.Surface {
-		fmt.Fprintf(b, "%s%s %s", []string{": ", ", "}[min(i, 1)], describe.Line(part.Name, 0), number(part.Tokens))
+		parts[i] = describe.Line(part.Name, 0) + " " + number(part.Tokens)
 	}
-	fmt.Fprintf(b, ".\n1,000 requests at $%s per million input tokens, without prompt caching: %s direct, %s through mcpx,\nand %s more where each carries one looked-up tool.\n",
-		strconv.FormatFloat(price, 'f', -1, 64), dollars(t.Cost.Direct), dollars(t.Cost.Surface), dollars(t.Cost.Inspect))
-	if t.Direct > 0 {
-		fmt.Fprintf(b, "Looking up every tool once: %s tokens, %.2f of direct.\n", number(t.Inspect.Sum), float64(t.Inspect.Sum)/float64(t.Direct))
+	b.WriteByte('\n')
+	b.WriteString(wrap(fmt.Sprintf("In every request: %s tokens direct, %s through mcpx (%s): %s.",
+		number(t.Direct), number(t.Surface), change(t.Direct, t.Surface), strings.Join(parts, ", "))))
+	b.WriteString(wrap(fmt.Sprintf("1,000 requests at $%s per million input tokens, without prompt caching: $%s direct, $%s through mcpx, $%s more where each carries one looked-up tool.",
+		strconv.FormatFloat(price, 'f', -1, 64), dollars(t.Cost.Direct), dollars(t.Cost.Surface), dollars(t.Cost.Inspect))))
+	if t.Direct > 0 && t.Raw > 0 {
+		text := fmt.Sprintf("Looking up every tool once: %s tokens, %.2f of DIRECT; output types are in it: %.2f of RAW.",
+			number(t.Inspect.Sum), ratio(t.Inspect.Sum, t.Direct), ratio(t.Inspect.Sum, t.Raw))
+		if t.Surface+t.Inspect.Sum <= t.Direct {
+			text += " Even then mcpx carries less."
+		}
+		b.WriteString(wrap(text))
 	}
 	for _, note := range c.Notes {
 		b.WriteString(wrap("Note: " + describe.Line(note, 400)))
@@ -60,7 +67,7 @@ RAW         the whole definitions, with output schemas and annotations
 MCPX        what each request carries with mcpx; of one server: as if it were the only one
 MEDIAN P95  of looking up one tool, complete, with inspect
 BREAK-EVEN  tools that a conversation can look up before direct would have been cheaper
-$/1000      what DIRECT costs in 1,000 requests
+$/1,000     what DIRECT costs in 1,000 requests
 `
 
 func serverRow(name string, s Server) []string {
@@ -142,6 +149,7 @@ func wrap(text string) string {
 	var b strings.Builder
 	column := 0
 	for _, word := range strings.Fields(text) {
+		word = clip(word, Width-2)
 		n := utf8.RuneCountInString(word)
 		switch {
 		case column == 0:
@@ -167,9 +175,11 @@ func number(n int) string {
 	return s
 }
 
+func ratio(a, b int) float64 { return float64(a) / float64(b) }
+
 func dollars(x float64) string {
 	cents := int(math.Round(x * 100))
-	return fmt.Sprintf("$%s.%02d", number(cents/100), cents%100)
+	return fmt.Sprintf("%s.%02d", number(cents/100), cents%100)
 }
 
 // change is how much more or less to is than from.

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"mcpx/internal/budget"
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/tokens"
+)
+
+func recorded(t *testing.T, folder string) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", "..", "internal", "budget", "testdata", folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// budgetOf runs mcpx budget --json.
+func budgetOf(t *testing.T, h *home, args ...string) *budget.Report {
+	t.Helper()
+	out, stderr, code := h.run(t, "", append([]string{"budget", "--json"}, args...)...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("%q: exit %d, stderr %q", args, code, stderr)
+	}
+	var r budget.Report
+	decoder := json.NewDecoder(strings.NewReader(out))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&r); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	return &r
+}
+
+func TestBudget_Recorded(t *testing.T) {
+	h := newHome(t)
+	args := []string{"--tools", recorded(t, "tools"), "--results", recorded(t, "results"), "--exclude", "prose,order"}
+	r := budgetOf(t, h, args...)
+	if r.Catalogue == nil || r.Results == nil {
+		t.Fatalf("a part is missing: %+v", r)
+	}
+	direct, total := 0, r.Catalogue.Total
+	for _, s := range r.Catalogue.Servers {
+		direct += s.Direct
+	}
+	if direct == 0 || total.Direct != direct || total.Tools != 4 || total.Surface < 200 || total.Inspect.Median == 0 {
+		t.Errorf("got %+v", r.Catalogue)
+	}
+	if len(r.Results.Classes) != 1 || r.Results.Total.Documents != 2 || r.Results.Total.TOON != 2 {
+		t.Errorf("got %+v", r.Results)
+	}
+
+	image := filepath.Join(h.dir, "chart.svg")
+	out, stderr, code := h.run(t, "", append([]string{"budget", "--svg", image, "--price", "12.5"}, args...)...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit %d, stderr %q", code, stderr)
+	}
+	for line := range strings.Lines(out) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, want := range []string{"o200k_base", "tiktoken-go/tokenizer", "acme-shop", "2 servers", "$12.5 per million", "BREAK-EVEN", "table"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	data, err := os.ReadFile(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := xml.NewDecoder(bytes.NewReader(data))
+	for err == nil {
+		_, err = decoder.Token()
+	}
+	if err != io.EOF {
+		t.Errorf("the chart: %v", err)
+	}
+}
+
+// TestBudget_ResultsAlone needs no config.
+func TestBudget_ResultsAlone(t *testing.T) {
+	r := budgetOf(t, newHome(t), "--results", recorded(t, "results"), "--encoding", "cl100k_base")
+	if r.Catalogue != nil || r.Results == nil || r.Results.Total.Documents != 4 || r.Encoding != "cl100k_base" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestBudget_Config: servers are connected, and what is down is said.
+func TestBudget_Config(t *testing.T) {
+	h := newHome(t)
+	const tool = `{"name":"add","description":"Add two numbers.","inputSchema":{"type":"object"}}`
+	path := h.config(t, map[string]server{
+		"good": fake(t, mcptest.Spec{Tools: json.RawMessage("[" + tool + "]")}),
+		"bad":  {"command": filepath.Join(h.dir, "missing")},
+	}, nil)
+	r := budgetOf(t, h, "--config", path)
+	if len(r.Catalogue.Servers) != 2 || r.Catalogue.Servers[0].Known || r.Catalogue.Total.Tools != 1 {
+		t.Errorf("got %+v", r.Catalogue)
+	}
+	if got, want := r.Catalogue.Servers[1].Direct, tokens.Count(tool); got != want {
+		t.Errorf("got %d tokens direct, want %d", got, want)
+	}
+	if len(r.Catalogue.Notes) != 1 || !strings.HasPrefix(r.Catalogue.Notes[0], "bad: unavailable") {
+		t.Errorf("notes: %q", r.Catalogue.Notes)
+	}
+}
+
+// TestApp_Surface: what is measured for any servers is what clients of these
+// servers are shown.
+func TestApp_Surface(t *testing.T) {
+	a, err := assembleDemo(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close(closeWithin)
+	a.registry.Start()
+	a.registry.WaitTried(t.Context())
+	snap := a.registry.Snapshot()
+	copied := catalog.NewSnapshot(slices.Clone(snap.Servers))
+	shown, measured := a.front.Surface(""), a.surface(copied)
+	if len(shown) != 2 || len(measured) != 2 {
+		t.Fatalf("got %d and %d tools", len(shown), len(measured))
+	}
+	for i := range shown {
+		if budget.Definition(shown[i]).Name != measured[i].Name || shown[i].Description != measured[i].Description ||
+			!bytes.Equal(shown[i].InputSchema, measured[i].InputSchema) {
+			t.Errorf("shown %+v, measured %+v", shown[i], measured[i])
+		}
+	}
+}
+
+func TestBudget_Faults(t *testing.T) {
+	h := newHome(t)
+	empty := t.TempDir()
+	tests := []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--encoding", "nonsense"}, 80, "o200k_base, cl100k_base"},
+		{[]string{"--price", "-1"}, 80, "--price"},
+		{[]string{"--price", "NaN"}, 80, "--price"},
+		{[]string{"--demo", "--tools", empty}, 80, "together"},
+		{[]string{"--tools", filepath.Join(empty, "none")}, 80, "none"},
+		{[]string{"--tools", empty}, 1, "no *.json file"},
+		{[]string{"--results", empty}, 1, "no *.json or *.txt"},
+		{[]string{"--demo", "--svg", filepath.Join(empty, "none", "x.svg")}, 1, "writing the chart"},
+		{nil, 2, "config file not found"},
+	}
+	for _, test := range tests {
+		out, stderr, code := h.run(t, "", append([]string{"budget"}, test.args...)...)
+		if code != test.code || !strings.HasPrefix(stderr, "mcpx: error: ") || !strings.Contains(stderr, test.want) || out != "" {
+			t.Errorf("%q: exit %d, stdout %q, stderr %q", test.args, code, out, stderr)
+		}
+	}
+}

@@ -1,0 +1,318 @@
+package budget
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/compress"
+	"mcpx/internal/describe"
+	"mcpx/internal/tokens"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// surface stands for mcpx's tools: one that grows with the servers, one that does not.
+func surface(snap *catalog.Snapshot) []Definition {
+	return []Definition{
+		{Name: "inspect", Description: "Servers: " + strings.Join(snap.ServerNames(), ", ")},
+		{Name: "exec", Description: "Call a tool.", InputSchema: json.RawMessage(`{"type":"object"}`)},
+	}
+}
+
+func newMeter(t *testing.T, encoding string) *Meter {
+	t.Helper()
+	m, err := New(Options{
+		Encoding: encoding, Price: 3, Surface: surface,
+		Describe: describe.Options{TypeScript: true}, Compress: compress.Options{TOON: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// measured is the report of testdata, with a server that is down.
+func measured(t *testing.T) *Report {
+	t.Helper()
+	m := newMeter(t, "")
+	snap, notes, err := ReadTools(os.DirFS("testdata/tools"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	down := catalog.Server{Name: "zdown", State: catalog.Unavailable, Reason: "starting\nnpx: not found"}
+	r := m.Report()
+	if r.Catalogue, err = m.Catalogue(catalog.NewSnapshot(append(snap.Servers, down)), notes); err != nil {
+		t.Fatal(err)
+	}
+	if r.Results, err = m.Results(os.DirFS("testdata/results"), nil); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestGolden(t *testing.T) {
+	r := measured(t)
+	var table bytes.Buffer
+	if err := WriteTable(&table, r); err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "testdata/golden/report.txtar"
+	got := txtar.Format(&txtar.Archive{
+		Comment: []byte("The report of testdata/tools and testdata/results.\n"),
+		Files:   []txtar.File{{Name: "table", Data: table.Bytes()}, {Name: "json", Data: append(data, '\n')}, {Name: "svg", Data: Chart(r)}},
+	})
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("(-want +got)\n%s", cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")))
+	}
+}
+
+// TestMeter_Catalogue counts by hand what the figures are said to be.
+func TestMeter_Catalogue(t *testing.T) {
+	const definition = `{"name":"t","description":"a < b","inputSchema":{"type":"object","x":1.10}}`
+	const raw = `{"name":"t","description":"a < b","inputSchema":{"type":"object","x":1.10},"annotations":{"readOnlyHint":true}}`
+	tool, err := catalog.DecodeTool(json.RawMessage(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := catalog.Server{Name: "s", Known: true, State: catalog.Ready, Tools: []catalog.Tool{tool}}
+	snap := catalog.NewSnapshot([]catalog.Server{server})
+	c, err := newMeter(t, "").Catalogue(snap, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := tokens.Count(`{"name":"inspect","description":"Servers: s","inputSchema":{}}`) +
+		tokens.Count(`{"name":"exec","description":"Call a tool.","inputSchema":{"type":"object"}}`)
+	lookup := tokens.Count(describe.Tool(&server, &tool, describe.Options{TypeScript: true}))
+	direct := tokens.Count(definition)
+	want := Server{
+		Name: "s", Known: true, Tools: 1, Direct: direct, Raw: tokens.Count(raw), Surface: mine,
+		Inspect: Spread{lookup, lookup, lookup}, BreakEven: max(0, float64(direct-mine)/float64(lookup)),
+		Cost: Cost{float64(direct) * 0.003, float64(mine) * 0.003, float64(lookup) * 0.003},
+	}
+	if diff := cmp.Diff(want, c.Servers[0], cmp.Comparer(near)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	want.Name = ""
+	if diff := cmp.Diff(want, c.Total, cmp.Comparer(near)); diff != "" {
+		t.Errorf("total (-want +got)\n%s", diff)
+	}
+}
+
+func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
+
+// TestMeter_StateCostsNothing: a lookup is measured as of a server that works.
+func TestMeter_StateCostsNothing(t *testing.T) {
+	snap, _, err := ReadTools(os.DirFS("testdata/tools"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	up, err := newMeter(t, "").Catalogue(snap, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := append([]catalog.Server(nil), snap.Servers...)
+	for i := range broken {
+		broken[i].State, broken[i].Reason = catalog.Unavailable, "exit status 1"
+	}
+	down, err := newMeter(t, "").Catalogue(catalog.NewSnapshot(broken), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(up, down); diff != "" {
+		t.Errorf("(-up +down)\n%s", diff)
+	}
+}
+
+func TestDerive_BreakEven(t *testing.T) {
+	for _, test := range []struct {
+		direct, surface int
+		lookups         []int
+		want            float64
+	}{
+		{1000, 400, []int{100, 50, 200}, 6},
+		{1000, 400, []int{100, 50}, 8},
+		{300, 400, []int{100}, 0},
+		{1000, 400, nil, 0},
+	} {
+		s := Server{Direct: test.direct, Surface: test.surface}
+		newMeter(t, "").derive(&s, test.lookups)
+		if s.BreakEven != test.want {
+			t.Errorf("%d direct, %d mcpx, lookups %v: got %v, want %v", test.direct, test.surface, test.lookups, s.BreakEven, test.want)
+		}
+	}
+}
+
+func TestSpread(t *testing.T) {
+	hundred := make([]int, 100)
+	for i := range hundred {
+		hundred[i] = 100 - i
+	}
+	for _, test := range []struct {
+		in   []int
+		want Spread
+	}{
+		{nil, Spread{}},
+		{[]int{7}, Spread{7, 7, 7}},
+		{[]int{9, 2}, Spread{5, 9, 11}},
+		{[]int{5, 1, 3}, Spread{3, 5, 9}},
+		{hundred, Spread{50, 95, 5050}},
+	} {
+		if got := spread(test.in); got != test.want {
+			t.Errorf("spread(%v) = %v, want %v", test.in, got, test.want)
+		}
+	}
+}
+
+func TestSteps(t *testing.T) {
+	for n, want := range map[int][]int{
+		0: nil, 1: {1}, 2: {1, 2}, 6: {1, 6}, 7: {1, 5, 7}, 23: {1, 5, 10, 23}, 100: {1, 5, 10, 50, 100}, 120: {1, 5, 10, 50, 120},
+	} {
+		if diff := cmp.Diff(want, steps(n)); diff != "" {
+			t.Errorf("steps(%d): (-want +got)\n%s", n, diff)
+		}
+	}
+}
+
+func TestNew_Encodings(t *testing.T) {
+	if _, err := New(Options{Encoding: "nonsense"}); err == nil {
+		t.Error("an unknown encoding was taken")
+	}
+	m := newMeter(t, "cl100k_base")
+	text := strings.Repeat("मौसम कैसा है ", 20)
+	want, err := tokens.CountIn("cl100k_base", text)
+	if err != nil || want == tokens.Count(text) {
+		t.Fatalf("the text does not tell the encodings apart: %d, %v", want, err)
+	}
+	r, err := m.Results(fstest.MapFS{"a.txt": {Data: []byte(text)}}, nil)
+	if err != nil || r.Total.Received != want || m.Report().Encoding != "cl100k_base" {
+		t.Errorf("got %+v, %v, want %d", r, err, want)
+	}
+}
+
+func TestMeter_Results(t *testing.T) {
+	r, err := newMeter(t, "").Results(os.DirFS("testdata/results"), []string{"order"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) string {
+		data, err := os.ReadFile(filepath.Join("testdata/results", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	orders, stock, note := read("table--orders.json"), read("table--stock.json"), read("prose--note.txt")
+	sent := func(text string) int { return tokens.Count(compress.Text(text, compress.Options{TOON: true}).Text) }
+	table := Class{
+		Name: "table", Documents: 2, TOON: 2, Sent: sent(orders) + sent(stock),
+		Received: tokens.Count(orders) + tokens.Count(stock),
+		Minified: tokens.Count(compress.Text(orders, compress.Options{}).Text) + tokens.Count(compress.Text(stock, compress.Options{}).Text),
+	}
+	n := tokens.Count(note)
+	want := []Class{table, {Name: "prose", Documents: 1, Received: n, Minified: n, Sent: n}}
+	if diff := cmp.Diff(want, r.Classes); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if table.Sent >= table.Minified || table.Minified >= table.Received {
+		t.Errorf("the tables show nothing: %+v", table)
+	}
+}
+
+func TestResults_Nothing(t *testing.T) {
+	dir := fstest.MapFS{"a.md": {Data: []byte("x")}, "b--c.json": {Data: []byte("{}")}}
+	if _, err := newMeter(t, "").Results(dir, []string{"b"}); err == nil {
+		t.Error("no error for a folder without results")
+	}
+}
+
+func TestReadTools(t *testing.T) {
+	snap, notes, err := ReadTools(os.DirFS("testdata/tools"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"acme-shop", "clock"}, snap.ServerNames()); diff != "" {
+		t.Errorf("names (-want +got)\n%s", diff)
+	}
+	shop := snap.Servers[0]
+	if shop.Version != "1.2.0" || shop.Purpose() != "Orders and customers of a shop." || len(shop.Tools) != 3 || !shop.Known {
+		t.Errorf("got %+v", shop)
+	}
+	if len(notes) != 2 || !strings.HasPrefix(notes[0], "clock.json: has a nextCursor") || !strings.HasPrefix(notes[1], "shop.json: tool 4: the name") {
+		t.Errorf("notes: %q", notes)
+	}
+}
+
+func TestReadTools_Refuses(t *testing.T) {
+	for name, dir := range map[string]fstest.MapFS{
+		"no *.json":             {"a.txt": {Data: []byte("x")}},
+		"a.json: reading":       {"a.json": {Data: []byte("{")}},
+		`a.json: no "tools"`:    {"a.json": {Data: []byte(`{"result":{"tools":[]}}`)}},
+		`b.json: server "twin"`: {"a.json": {Data: []byte(`{"server":"twin","tools":[]}`)}, "b.json": {Data: []byte(`{"server":"twin","tools":[]}`)}},
+		"a.json: reading tools": {"a.json": {Data: []byte(`{"tools":{}}`)}},
+	} {
+		if _, _, err := ReadTools(dir); err == nil || !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("got %v, want %s...", err, name)
+		}
+	}
+}
+
+// TestWriteTable_Width: long names and large figures stay within the columns.
+func TestWriteTable_Width(t *testing.T) {
+	r := measured(t)
+	long := strings.Repeat("näme-", 30)
+	for i := range r.Catalogue.Servers {
+		r.Catalogue.Servers[i].Name += long
+	}
+	t1 := &r.Catalogue.Total
+	t1.Direct, t1.Raw, t1.Surface, t1.BreakEven, t1.Cost.Direct = 12_345_678, 23_456_789, 22_400, 123_456, 37_037.03
+	r.Results.Classes[0].Name = long + "\x1b[31m\nforged"
+	r.Catalogue.Notes = append(r.Catalogue.Notes, strings.Repeat("word ", 60), strings.Repeat("x", 300))
+	var out bytes.Buffer
+	if err := WriteTable(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		line = strings.TrimSuffix(line, "\n")
+		if n := utf8.RuneCountInString(line); n > Width || strings.ContainsRune(line, 0x1b) {
+			t.Errorf("%d columns: %q", n, line)
+		}
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for _, test := range []struct{ got, want string }{
+		{number(0), "0"}, {number(999), "999"}, {number(1000), "1,000"}, {number(12345678), "12,345,678"}, {number(-1234), "-1,234"}, {number(-123), "-123"},
+		{dollars(1234.567), "1,234.57"}, {dollars(0.005), "0.01"}, {dollars(0), "0.00"},
+		{change(200, 100), "-50.0 %"}, {change(100, 110), "10.0 %"}, {change(100000, 99999), "0.0 %"}, {change(0, 5), "0 %"},
+		{breakEven(9.99), "9.9"}, {breakEven(0), "0.0"}, {breakEven(1785.3), "1,785"},
+		{clip("abcdefghijklmnop", 9), "ab...mnop"}, {clip("short", 9), "short"},
+	} {
+		if test.got != test.want {
+			t.Errorf("got %q, want %q", test.got, test.want)
+		}
+	}
+}
