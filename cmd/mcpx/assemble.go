@@ -83,6 +83,7 @@ func assembleDemo(log *slog.Logger) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Warnings = nil // that no servers are defined is meant here
 	a := &app{config: cfg, log: log, reaper: proc.NewReaper()}
 	var servers []registry.Server
 	for _, sample := range demo.Servers() {
