@@ -72,7 +72,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	}
 	s.session = &stdioSession{
 		out:   s.out,
-		notes: make(chan mcp.JSONRPCNotification, 256), progress: make(chan []byte, 256), queued: make(chan struct{}, 1),
+		notes: make(chan mcp.JSONRPCNotification, 256), calls: make(chan []byte, 256), queued: make(chan struct{}, 1),
 	}
 	if err := f.server.RegisterSession(ctx, s.session); err != nil {
 		return fmt.Errorf("registering the session: %w", err)
@@ -311,23 +311,26 @@ func fault(id json.RawMessage, code int, message string) []byte {
 }
 
 // write sends one message, after the notifications that were queued before it.
-func (s *stdioServer) write(message []byte) {
+func (s *stdioServer) write(message []byte) { s.session.write(flat(message)) }
+
+// flat is a message without line ends: over stdio they end it.
+func flat(message []byte) []byte {
 	if bytes.ContainsAny(message, "\n\r") {
-		var flat bytes.Buffer
-		if json.Compact(&flat, message) == nil {
-			message = flat.Bytes()
+		var line bytes.Buffer
+		if json.Compact(&line, message) == nil {
+			return line.Bytes()
 		}
 	}
-	s.session.write(message)
+	return message
 }
 
 // stdioSession is the one client of a stdio server, as mcp-go knows it.
 type stdioSession struct {
 	out         *wire.Writer
 	notes       chan mcp.JSONRPCNotification // what mcp-go sends: none belongs to a call
-	progress    chan []byte                  // taken out only under writing
-	queued      chan struct{}                // holds one: progress has some
-	writing     sync.Mutex                   // held over a write and the progress before it
+	calls       chan []byte                  // what belongs to calls; taken out only under writing
+	queued      chan struct{}                // holds one: calls has some
+	writing     sync.Mutex                   // held over a write and the notes before it
 	initialized atomic.Bool
 	info        atomic.Pointer[mcp.Implementation]
 	can         atomic.Pointer[mcp.ClientCapabilities]
@@ -420,7 +423,7 @@ func (s *stdioSession) pump(ctx context.Context) {
 // queue queues a message that may be lost if the client does not read.
 func (s *stdioSession) queue(message []byte) bool {
 	select {
-	case s.progress <- message:
+	case s.calls <- message:
 	default:
 		return false
 	}
@@ -431,14 +434,14 @@ func (s *stdioSession) queue(message []byte) bool {
 	return true
 }
 
-// write writes one message, or none, behind the progress that is queued: what
+// write writes one message, or none, behind the calls' notes that are queued: what
 // belongs to a request never comes after its answer.
 func (s *stdioSession) write(message []byte) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	for {
 		select {
-		case note := <-s.progress:
+		case note := <-s.calls:
 			_ = s.out.Write(note)
 			continue
 		default:

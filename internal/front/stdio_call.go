@@ -51,36 +51,29 @@ func (s *stdioServer) logged(params json.RawMessage, least mcp.LoggingLevel) {
 	if !atLeast(params, least) {
 		return
 	}
-	fields := make(map[string]any)
-	_ = wire.Fields(params, func(name string, value []byte) bool {
-		fields[name] = json.RawMessage(value)
-		return true
-	})
-	s.notify("notifications/message", fields)
+	s.notify("notifications/message", params)
 }
 
 // progress queues a progress notification.
 func (s *stdioServer) progress(params, token json.RawMessage) {
-	fields := make(map[string]any)
-	for _, member := range progressMembers(params, token) {
-		fields[member.name] = member.value
+	out := []byte{'{'}
+	for i, member := range progressMembers(params, token) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(out, encode(member.name)...), ':')
+		out = append(out, member.value...)
 	}
-	s.notify("notifications/progress", fields)
+	s.notify("notifications/progress", append(out, '}'))
 }
 
-// notify queues a notification. It does not block: a client that does not read
-// loses notifications, not the call.
-func (s *stdioServer) notify(method string, fields map[string]any) {
-	note := mcp.JSONRPCNotification{
-		JSONRPC: mcp.JSONRPC_VERSION,
-		Notification: mcp.Notification{
-			Method: method,
-			Params: mcp.NotificationParams{AdditionalFields: fields},
-		},
-	}
-	select {
-	case s.session.notes <- note:
-	default:
+// notify queues a notification that belongs to a call: it is written before the
+// call's answer. It does not block: a client that does not read loses
+// notifications, not the call.
+func (s *stdioServer) notify(method string, params json.RawMessage) {
+	note := append([]byte(`{"jsonrpc":"2.0","method":`), encode(method)...)
+	note = append(append(append(note, `,"params":`...), params...), '}')
+	if !s.session.queue(flat(note)) {
 		s.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }
