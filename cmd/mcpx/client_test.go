@@ -224,13 +224,6 @@ func (b *inbox) answer(t testing.TB, id string) message {
 	}
 }
 
-func (b *inbox) has(id string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, ok := b.byID[id]
-	return ok
-}
-
 func (b *inbox) notes(method string) []message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
