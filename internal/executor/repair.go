@@ -3,6 +3,7 @@ package executor
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 
 	"mcpx/internal/wire"
 )
@@ -52,7 +53,13 @@ func suspicious(arguments json.RawMessage) bool {
 		bytes.Contains(arguments, []byte(`" `)) || bytes.Contains(arguments, []byte(`"\n`))
 }
 
-type repairer struct{ root any }
+// repairer is bounded: schemas can refer to themselves many times over.
+type repairer struct {
+	root  any
+	steps int
+}
+
+const maxRepairSteps = 10000
 
 // object repairs the members of an object that schema describes.
 func (r *repairer) object(value json.RawMessage, schema any, depth int) json.RawMessage {
@@ -159,23 +166,27 @@ func (r *repairer) follow(schema any) any {
 
 // properties gathers the properties of an object schema and of its parts.
 func (r *repairer) properties(schema any, depth int) map[string]any {
+	r.steps++
 	s, ok := r.follow(schema).(map[string]any)
-	if !ok || depth > 8 {
+	if !ok || depth > 8 || r.steps > maxRepairSteps {
 		return nil
 	}
-	all, _ := s["properties"].(map[string]any)
+	own, _ := s["properties"].(map[string]any)
+	all := own
 	for _, keyword := range appliedLists {
 		parts, _ := s[keyword].([]any)
 		for _, part := range parts {
 			for name, sub := range r.properties(part, depth+1) {
-				if _, ok := all[name]; !ok {
-					merged := make(map[string]any, len(all)+1)
-					for k, v := range all {
-						merged[k] = v
-					}
-					merged[name] = sub
-					all = merged
+				if _, ok := all[name]; ok {
+					continue
 				}
+				if len(all) == len(own) {
+					all = maps.Clone(own) // the schema's own is not ours to change
+				}
+				if all == nil {
+					all = make(map[string]any)
+				}
+				all[name] = sub
 			}
 		}
 	}
@@ -186,8 +197,9 @@ func (r *repairer) properties(schema any, depth int) map[string]any {
 // strings.
 func (r *repairer) kinds(schema any, depth int) map[string]bool {
 	anything := map[string]bool{"string": true}
+	r.steps++
 	s, ok := r.follow(schema).(map[string]any)
-	if !ok || depth > 8 {
+	if !ok || depth > 8 || r.steps > maxRepairSteps {
 		return anything
 	}
 	kinds := make(map[string]bool)

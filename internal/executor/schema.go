@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/dlclark/regexp2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 )
@@ -18,6 +22,7 @@ import (
 const (
 	maxViolations   = 5
 	maxViolation    = 300 // runes of one
+	maxLeaves       = 1000
 	maxDepth        = 128 // of arguments
 	maxDigits       = 64  // of a number; longer ones make validation quadratic or panic
 	maxSchemaBytes  = 2 << 20
@@ -43,9 +48,7 @@ type schemas struct {
 type compiledSchema struct {
 	once   sync.Once
 	schema *jsonschema.Schema // nil = not checked
-	// shallow bounds the depth of arguments where the schema doubles its work
-	// at each level.
-	depth int
+	depth  int                // of arguments that are checked
 }
 
 // get finds the compiled form of raw. Schemas are told apart by where they lie:
@@ -131,11 +134,7 @@ func compile(raw json.RawMessage) (schema *jsonschema.Schema, depth int) {
 	if schema, err = compiler.Compile(name); err != nil {
 		return nil, 0
 	}
-	depth = maxDepth
-	if work.doubling {
-		depth = 12
-	}
-	return schema, depth
+	return schema, work.depth()
 }
 
 // refuseAll loads nothing: the default loader reads files of this machine.
@@ -166,14 +165,15 @@ func (r ecmaRegexp) MatchString(s string) bool {
 	return ok || err != nil
 }
 
-// violations are the leaves of a validation error.
+// violations are the leaves of a validation error, sorted: the library finds
+// them in another order each time.
 func violations(e *jsonschema.ValidationError) []string {
 	printer := message.NewPrinter(language.English)
 	var list []string
 	seen := make(map[string]bool)
 	var walk func(*jsonschema.ValidationError)
 	walk = func(e *jsonschema.ValidationError) {
-		if len(list) >= maxViolations {
+		if len(list) >= maxLeaves {
 			return
 		}
 		for _, cause := range e.Causes {
@@ -182,7 +182,7 @@ func violations(e *jsonschema.ValidationError) []string {
 		if len(e.Causes) > 0 {
 			return
 		}
-		text := pointer(e.InstanceLocation) + ": " + e.ErrorKind.LocalizedString(printer)
+		text := pointer(e.InstanceLocation) + ": " + describeKind(e.ErrorKind, printer)
 		if runes := []rune(text); len(runes) > maxViolation {
 			text = string(runes[:maxViolation-3]) + "..."
 		}
@@ -192,7 +192,40 @@ func violations(e *jsonschema.ValidationError) []string {
 		}
 	}
 	walk(e)
-	return list
+	slices.Sort(list)
+	return list[:min(len(list), maxViolations)]
+}
+
+// describeKind says what is wrong. The library rounds the numbers of limits.
+func describeKind(k jsonschema.ErrorKind, printer *message.Printer) string {
+	limit := func(name string, got, want *big.Rat) string {
+		return name + ": got " + decimal(got) + ", want " + decimal(want)
+	}
+	switch k := k.(type) {
+	case *kind.Minimum:
+		return limit("minimum", k.Got, k.Want)
+	case *kind.Maximum:
+		return limit("maximum", k.Got, k.Want)
+	case *kind.ExclusiveMinimum:
+		return limit("exclusiveMinimum", k.Got, k.Want)
+	case *kind.ExclusiveMaximum:
+		return limit("exclusiveMaximum", k.Got, k.Want)
+	case *kind.MultipleOf:
+		return limit("multipleOf", k.Got, k.Want)
+	}
+	return k.LocalizedString(printer)
+}
+
+// decimal writes a number that came as a JSON number of at most maxDigits.
+func decimal(r *big.Rat) string {
+	if r.IsInt() && len(r.Num().String()) <= maxDigits {
+		return r.Num().String()
+	}
+	if digits, exact := r.FloatPrec(); exact && digits <= maxDigits {
+		return r.FloatString(digits)
+	}
+	f, _ := r.Float64()
+	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
 // pointer is a JSON pointer (RFC 6901); the root is "/", as it reads better.

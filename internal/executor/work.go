@@ -1,148 +1,190 @@
 package executor
 
 import (
+	"math"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
-// maxWork bounds the subschemas that apply to one value at once: doubled
-// references (a: [b, b], b: [c, c], …) grow as 2^n, and the library has no
-// deadline.
-const maxWork = 2000
+const (
+	// maxWork bounds the subschemas that one value and its parts can meet, with
+	// every reference unrolled: doubled ones (a: [b, b], b: [c, c], …) grow as
+	// 2^n, and the library has no deadline.
+	maxWork = 20000
+	// maxGrowth bounds what recursion makes of it at the depth of the arguments.
+	maxGrowth = 1e5
+)
 
 // work is what evaluating a schema can cost.
 type work struct {
-	// tooMuch: one value alone costs more than maxWork.
+	// tooMuch: more than maxWork, or not to be told.
 	tooMuch bool
-	// doubling: a recursive schema applies to its parts more than once, so the
-	// cost grows with a power of the depth of the value.
-	doubling bool
+	// fan is how often a recursive schema applies to one part of a value: the
+	// cost grows as fan to the power of the depth.
+	fan int
 }
 
-// estimateWork follows the keywords that apply to the same value.
+// depth is how deep arguments may be for a schema of this cost.
+func (w work) depth() int {
+	if w.fan < 2 {
+		return maxDepth
+	}
+	return min(maxDepth, int(math.Log(maxGrowth)/math.Log(float64(w.fan))))
+}
+
+// estimateWork unrolls the references of a schema.
 func estimateWork(root any) work {
-	w := &worker{root: root, cost: make(map[string]int), open: make(map[string]bool)}
-	total := w.inPlace(root, "#", 0)
-	return work{tooMuch: total > maxWork || w.cyclic, doubling: w.recursive && w.branching}
+	w := &worker{root: root, anchors: make(map[string]any), costs: make(map[string]cost), open: make(map[string]bool)}
+	w.collect(root, 0)
+	if w.unclear {
+		return work{tooMuch: true}
+	}
+	total := w.schema(root, 0)
+	return work{tooMuch: w.unclear || total.size > maxWork, fan: w.fan}
+}
+
+// cost is that of one subschema.
+type cost struct {
+	size      int // subschemas, unrolled
+	recursive int // references back into a schema that is being unrolled, for one part of a value
+}
+
+func (c *cost) add(d cost) {
+	c.size = min(c.size+d.size, maxWork+1)
+	c.recursive = min(c.recursive+d.recursive, maxWork)
 }
 
 type worker struct {
-	root      any
-	cost      map[string]int // of referenced schemas, by reference
-	open      map[string]bool
-	cyclic    bool // a reference applies to itself without going into the value
-	recursive bool
-	branching bool
+	root    any
+	anchors map[string]any  // by "#name"
+	costs   map[string]cost // of referenced schemas
+	open    map[string]bool // references that are being unrolled
+	fan     int
+	unclear bool // something cannot be followed
+	steps   int
 }
 
 // applied are the keywords whose subschemas see the same value.
 var (
 	appliedLists = []string{"allOf", "anyOf", "oneOf"}
 	appliedOnes  = []string{"not", "if", "then", "else"}
+	// Several patterns can match one name.
+	appliedMaps = []string{"dependentSchemas", "dependencies", "patternProperties"}
 	// deeper are the keywords whose subschemas see parts of the value.
-	deeperOnes = []string{"additionalProperties", "items", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties", "additionalItems"}
-	deeperMaps = []string{"properties", "patternProperties"}
+	deeperOnes = []string{"additionalProperties", "items", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties", "additionalItems", "contentSchema"}
+	references = []string{"$ref", "$dynamicRef", "$recursiveRef"}
 )
 
-// inPlace is the number of subschemas that apply to one value.
-func (w *worker) inPlace(node any, at string, depth int) int {
-	schema, ok := node.(map[string]any)
-	if !ok || depth > 200 {
-		return 1
+// collect finds the anchors, and schemas with an identity of their own, in which
+// references mean something else.
+func (w *worker) collect(node any, depth int) {
+	switch node := node.(type) {
+	case map[string]any:
+		for _, keyword := range []string{"$anchor", "$dynamicAnchor"} {
+			if name, ok := node[keyword].(string); ok {
+				w.anchors["#"+name] = node
+			}
+		}
+		for _, keyword := range []string{"$id", "id"} {
+			if _, ok := node[keyword].(string); ok && depth > 0 {
+				w.unclear = true
+			}
+		}
+		for _, sub := range node {
+			w.collect(sub, depth+1)
+		}
+	case []any:
+		for _, sub := range node {
+			w.collect(sub, depth+1)
+		}
 	}
-	total := 1
-	add := func(n int) { total = min(total+n, maxWork+1) }
+}
+
+func (w *worker) schema(node any, depth int) cost {
+	schema, ok := node.(map[string]any)
+	if !ok {
+		return cost{size: 1}
+	}
+	if w.steps++; w.steps > 10*maxWork || depth > 4*maxDepth {
+		w.unclear = true
+		return cost{size: 1}
+	}
+	total := cost{size: 1}
 	for _, keyword := range appliedLists {
 		list, _ := schema[keyword].([]any)
-		if len(list) > 1 {
-			w.branching = true
-		}
 		for _, sub := range list {
-			add(w.inPlace(sub, at, depth+1))
+			total.add(w.schema(sub, depth+1))
 		}
 	}
 	for _, keyword := range appliedOnes {
 		if sub, ok := schema[keyword]; ok {
-			add(w.inPlace(sub, at, depth+1))
+			total.add(w.schema(sub, depth+1))
 		}
 	}
-	if dependent, ok := schema["dependentSchemas"].(map[string]any); ok {
-		for _, sub := range dependent {
-			add(w.inPlace(sub, at, depth+1))
+	for _, keyword := range appliedMaps {
+		subs, _ := schema[keyword].(map[string]any)
+		for _, sub := range subs {
+			total.add(w.schema(sub, depth+1))
 		}
 	}
-	for _, keyword := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
+	for _, keyword := range references {
 		if ref, ok := schema[keyword].(string); ok {
-			add(w.reference(ref, depth))
+			total.add(w.reference(ref, depth))
 		}
 	}
-	w.deeper(schema, at, depth)
+	w.parts(schema, &total, depth)
+	w.fan = max(w.fan, total.recursive)
 	return total
 }
 
-func (w *worker) reference(ref string, depth int) int {
-	if w.open[ref] {
-		w.cyclic = true
-		return maxWork + 1
-	}
-	if cost, ok := w.cost[ref]; ok {
-		if cost == 0 { // being worked out further up, through a part of the value
-			w.recursive = true
-			return 1
-		}
-		return cost
-	}
-	target, ok := resolve(w.root, ref)
-	if !ok {
-		return 1
-	}
-	w.open[ref] = true
-	cost := w.inPlace(target, ref, depth+1)
-	delete(w.open, ref)
-	w.cost[ref] = cost
-	return cost
-}
-
-// deeper looks into the subschemas for parts of the value. References that are
-// open now may recur there: that is recursion, not a cycle.
-func (w *worker) deeper(schema map[string]any, at string, depth int) {
-	saved := w.open
-	w.open = make(map[string]bool)
-	marked := make([]string, 0, len(saved))
-	for ref := range saved {
-		if _, done := w.cost[ref]; !done {
-			w.cost[ref] = 0
-			marked = append(marked, ref)
-		}
-	}
-	visit := func(sub any) {
-		if w.inPlace(sub, at, depth+1) > maxWork {
-			w.cyclic = true
-		}
-	}
+// parts adds the subschemas for parts of the value. A part has one name, or one
+// place, so of several properties only the most recursive counts.
+func (w *worker) parts(schema map[string]any, total *cost, depth int) {
 	for _, keyword := range deeperOnes {
 		if sub, ok := schema[keyword]; ok {
+			total.add(w.schema(sub, depth+1))
+		}
+	}
+	each := cost{}
+	visit := func(sub any) {
+		c := w.schema(sub, depth+1)
+		each.size = min(each.size+c.size, maxWork+1)
+		each.recursive = max(each.recursive, c.recursive)
+	}
+	if subs, ok := schema["properties"].(map[string]any); ok {
+		for _, sub := range subs {
 			visit(sub)
 		}
 	}
-	for _, keyword := range deeperMaps {
-		if subs, ok := schema[keyword].(map[string]any); ok {
-			for _, sub := range subs {
-				visit(sub)
-			}
-		}
-	}
 	for _, keyword := range []string{"items", "prefixItems"} {
-		if list, ok := schema[keyword].([]any); ok {
-			for _, sub := range list {
-				visit(sub)
-			}
+		list, _ := schema[keyword].([]any)
+		for _, sub := range list {
+			visit(sub)
 		}
 	}
-	for _, ref := range marked {
-		delete(w.cost, ref)
+	total.add(each)
+}
+
+func (w *worker) reference(ref string, depth int) cost {
+	if w.open[ref] {
+		return cost{size: 1, recursive: 1}
 	}
-	w.open = saved
+	if c, ok := w.costs[ref]; ok {
+		return c
+	}
+	target, ok := w.anchors[ref]
+	if !ok {
+		if target, ok = resolve(w.root, ref); !ok {
+			w.unclear = true
+			return cost{size: 1}
+		}
+	}
+	w.open[ref] = true
+	c := w.schema(target, depth+1)
+	delete(w.open, ref)
+	w.costs[ref] = c
+	return c
 }
 
 // resolve follows a reference within the document.
@@ -166,6 +208,12 @@ func resolve(root any, ref string) (any, bool) {
 			if node, ok = at[step]; !ok {
 				return nil, false
 			}
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(at) {
+				return nil, false
+			}
+			node = at[i]
 		default:
 			return nil, false
 		}

@@ -1,0 +1,256 @@
+package executor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func checked(schema, arguments string) []string {
+	var s schemas
+	var invalid *ValidationError
+	if err := s.check(json.RawMessage(schema), json.RawMessage(arguments)); errors.As(err, &invalid) {
+		return invalid.Violations
+	}
+	return nil
+}
+
+func TestCheck(t *testing.T) {
+	const object = `{"type":"object","properties":{"n":{"type":"integer","minimum":1},"mode":{"enum":["a","b"]},"tags":{"type":"array","items":{"type":"string"}},"a/b~c":{"type":"string"}},"required":["n"],"additionalProperties":false}`
+	tests := []struct {
+		name, schema, arguments string
+		want                    []string
+	}{
+		{"valid", object, `{"n":1,"mode":"a","tags":["x"]}`, nil},
+		{"missing", object, `{}`, []string{"/: missing property 'n'"}},
+		{"wrong type", object, `{"n":"1"}`, []string{"/n: got string, want integer"}},
+		{"not in the enum", object, `{"n":1,"mode":"c"}`, []string{"/mode: value must be one of 'a', 'b'"}},
+		{"deeper", object, `{"n":1,"tags":["x",2]}`, []string{"/tags/1: got number, want string"}},
+		{"pointer is escaped", object, `{"n":1,"a/b~c":1}`, []string{"/a~1b~0c: got number, want string"}},
+		{"too many", object, `{"n":1,"zzz":1}`, []string{"/: additional properties 'zzz' not allowed"}},
+		{"several", object, `{"n":0,"mode":1,"zzz":1}`, []string{"/: additional properties 'zzz' not allowed", "/mode: value must be one of 'a', 'b'", "/n: minimum: got 0, want 1"}},
+		{"integers beyond 2^53", `{"properties":{"n":{"maximum":9007199254740992}}}`, `{"n":9007199254740993}`, []string{"/n: maximum: got 9007199254740993, want 9007199254740992"}},
+		{"decimals", `{"properties":{"n":{"exclusiveMinimum":0.10,"multipleOf":0.25}}}`, `{"n":0.1}`, []string{"/n: exclusiveMinimum: got 0.1, want 0.1", "/n: multipleOf: got 0.1, want 0.25"}},
+		{"1.0 is an integer", object, `{"n":1.0}`, nil},
+		{"format of draft 7", `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"d":{"format":"date"}}}`, `{"d":"soon"}`, []string{`/d: 'soon' is not valid date: parsing time "soon" as "2006-01-02": cannot parse "soon" as "2006"`}},
+		{"format of 2020-12 is a remark", `{"properties":{"d":{"format":"date"}}}`, `{"d":"soon"}`, nil},
+		{"if and then", `{"if":{"required":["a"]},"then":{"required":["b"]}}`, `{"a":1}`, []string{"/: missing property 'b'"}},
+		{"reference", `{"$defs":{"p":{"type":"string"}},"properties":{"x":{"$ref":"#/$defs/p"}}}`, `{"x":1}`, []string{"/x: got number, want string"}},
+		{"anchor", `{"$defs":{"p":{"$anchor":"pp","type":"string"}},"properties":{"x":{"$ref":"#pp"}}}`, `{"x":1}`, []string{"/x: got number, want string"}},
+		{"recursive", `{"properties":{"v":{"type":"integer"},"next":{"$ref":"#"}}}`, `{"next":{"next":{"next":{"v":"x"}}}}`, []string{"/next/next/next/v: got string, want integer"}},
+		{"a pattern of RE2", `{"properties":{"p":{"pattern":"^a+$"}}}`, `{"p":"b"}`, []string{"/p: 'b' does not match pattern '^a+$'"}},
+		{"a pattern of ECMAScript only", `{"properties":{"p":{"pattern":"^(?=.*[0-9])(?!x).*$"}}}`, `{"p":"xyz1"}`, []string{`/p: 'xyz1' does not match pattern '^(?=.*[0-9])(?!x).*$'`}},
+		{"false", `{"properties":{"never":false}}`, `{"never":1}`, []string{"/never: false schema"}},
+		{"root true", `true`, `{"a":1}`, nil},
+		// What cannot be compiled is not held against the caller.
+		{"properties is a list", `{"type":"object","properties":[]}`, `{"x":1}`, nil},
+		{"required is a text", `{"required":"a"}`, `{}`, nil},
+		{"an unknown type", `{"type":"any"}`, `{}`, nil},
+		{"a pattern that is none", `{"properties":{"p":{"pattern":"(["}}}`, `{"p":"x"}`, nil},
+		{"an unknown dialect", `{"$schema":"https://example.com/my-dialect","required":["a"]}`, `{}`, nil},
+		{"a text as schema", `"{}"`, `{}`, nil},
+		{"null as schema", `null`, `{}`, nil},
+		{"a broken schema", `{"type":`, `{}`, nil},
+		{"a reference to nowhere", `{"$ref":"#/$defs/none"}`, `{}`, nil},
+		{"a reference to the network", `{"properties":{"x":{"$ref":"http://127.0.0.1:9/x.json"}}}`, `{"x":1}`, nil},
+		{"no schema", ``, `{}`, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := checked(tt.schema, tt.arguments); !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// A schema reads no file of this machine: not to validate by, and not to tell
+// what is in it.
+func TestSchemaReadsNoFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "secret.json")
+	if err := os.WriteFile(file, []byte(`{"type":"string"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range []string{"file://" + filepath.ToSlash(file), filepath.ToSlash(file), "secret.json"} {
+		t.Chdir(filepath.Dir(file))
+		schema := fmt.Sprintf(`{"properties":{"x":{"$ref":%q}}}`, ref)
+		if got := checked(schema, `{"x":1}`); got != nil {
+			t.Errorf("%s was read: %q", ref, got)
+		}
+	}
+}
+
+func TestViolationsAreBounded(t *testing.T) {
+	var properties, arguments []string
+	for i := range 50 {
+		properties = append(properties, fmt.Sprintf(`"p%02d":{"type":"integer"}`, i))
+		arguments = append(arguments, fmt.Sprintf(`"p%02d":"x"`, i))
+	}
+	got := checked(`{"properties":{`+strings.Join(properties, ",")+`}}`, `{`+strings.Join(arguments, ",")+`}`)
+	if len(got) != maxViolations {
+		t.Errorf("%d violations", len(got))
+	}
+	got = checked(`{"properties":{"p":{"enum":["`+strings.Repeat("x", 5000)+`"]}}}`, `{"p":1}`)
+	if len(got) != 1 || len([]rune(got[0])) != maxViolation {
+		t.Errorf("got %.400q", got)
+	}
+}
+
+// doubling is a chain of n schemas, each of which applies the next one twice.
+func doubling(n int, step string) string {
+	var defs []string
+	for i := range n {
+		defs = append(defs, fmt.Sprintf(`"d%d":%s`, i, strings.ReplaceAll(step, "NEXT", fmt.Sprintf("d%d", i+1))))
+	}
+	defs = append(defs, fmt.Sprintf(`"d%d":{"type":"object"}`, n))
+	return `{"$ref":"#/$defs/d0","$defs":{` + strings.Join(defs, ",") + `}}`
+}
+
+func nested(depth int, open, inner, end string) string {
+	return strings.Repeat(open, depth) + inner + strings.Repeat(end, depth)
+}
+
+// No schema and no arguments take long. What is too dangerous is not checked.
+func TestCheckIsBounded(t *testing.T) {
+	deep := nested(9000, `{"x":`, `{}`, `}`)
+	x100 := nested(100, `{"x":`, `{}`, `}`)
+	tests := []struct{ name, schema, arguments string }{
+		{"an exponent in the arguments", `{"properties":{"n":{"minimum":1,"maximum":5,"multipleOf":3}}}`, `{"n":1e5000000}`},
+		{"a negative exponent", `{"properties":{"n":{"minimum":1,"multipleOf":3}}}`, `{"n":1e-5000000}`},
+		{"an exponent that overflows", `{"properties":{"n":{"minimum":1}}}`, `{"n":1E+99999999999999999999}`},
+		{"an exponent in the schema", `{"properties":{"n":{"minimum":1e5000000,"multipleOf":1e-5000000}}}`, `{"n":1}`},
+		{"a million digits", `{"properties":{"n":{"multipleOf":7}}}`, `{"n":1` + strings.Repeat("0", 1<<20) + `}`},
+		{"deep arguments", `{"$ref":"#/$defs/n","$defs":{"n":{"properties":{"x":{"$ref":"#/$defs/n"}}}}}`, deep},
+		{"a deep schema", nested(9000, `{"properties":{"x":`, `{}`, `}}`), `{"x":1}`},
+		{"doubled references", doubling(40, `{"allOf":[{"$ref":"#/$defs/NEXT"},{"$ref":"#/$defs/NEXT"}]}`), `{"x":1}`},
+		{"doubled alternatives", doubling(40, `{"anyOf":[{"$ref":"#/$defs/NEXT"},{"$ref":"#/$defs/NEXT"}]}`), `{"x":1}`},
+		{"doubled at each level", doubling(60, `{"properties":{"x":{"allOf":[{"$ref":"#/$defs/NEXT"},{"$ref":"#/$defs/NEXT"}]}}}`), x100},
+		{"doubled by anchors", strings.NewReplacer(`"$ref":"#/$defs/`, `"$ref":"#`, `"d`, `"d`).Replace(anchored(40)), `{"x":1}`},
+		{"doubled by dependencies", `{"$schema":"http://json-schema.org/draft-07/schema#",` + doubling(40, `{"dependencies":{"x":{"$ref":"#/$defs/NEXT"},"y":{"$ref":"#/$defs/NEXT"}}}`)[1:], `{"x":1,"y":1}`},
+		{"recursion that doubles", `{"$ref":"#/$defs/n","$defs":{"n":{"properties":{"x":{"allOf":[{"$ref":"#/$defs/n"},{"$ref":"#/$defs/n"}]}}}}}`, x100},
+		{"recursion that applies tenfold", `{"$ref":"#/$defs/n","$defs":{"n":{"properties":{"x":{"allOf":[` + strings.TrimSuffix(strings.Repeat(`{"$ref":"#/$defs/n"},`, 10), ",") + `]}}}}}`, nested(12, `{"x":`, `{}`, `}`)},
+		{"recursion over patterns", `{"$ref":"#/$defs/n","$defs":{"n":{"patternProperties":{"x":{"$ref":"#/$defs/n"},"^x":{"$ref":"#/$defs/n"},"x$":{"$ref":"#/$defs/n"}}}}}`, x100},
+		{"mutual recursion that doubles", `{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"x":{"$ref":"#/$defs/b"}}},"b":{"anyOf":[{"properties":{"x":{"$ref":"#/$defs/a"}}},{"properties":{"x":{"$ref":"#/$defs/a"}}},{"type":"string"}]}}}`, x100},
+		{"a reference to itself", `{"$ref":"#"}`, `{}`},
+		{"a circle of references", `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, `{}`},
+		{"identities inside", `{"$ref":"#/$defs/a","$defs":{"a":{"$id":"mem:///other",` + doubling(40, `{"allOf":[{"$ref":"#/$defs/NEXT"},{"$ref":"#/$defs/NEXT"}]}`)[1:] + `}}`, `{"x":1}`},
+		{"a pattern that backtracks", `{"properties":{"p":{"pattern":"^(?=a)(a+)+$"}}}`, `{"p":"` + strings.Repeat("a", 40) + `!"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			began := time.Now()
+			repair(json.RawMessage(tt.arguments), json.RawMessage(tt.schema))
+			checked(tt.schema, tt.arguments)
+			// Unbounded these take minutes, years, or the process.
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+// anchored is doubling with anchors for references.
+func anchored(n int) string {
+	var defs []string
+	for i := range n {
+		defs = append(defs, fmt.Sprintf(`"d%d":{"$anchor":"d%d","allOf":[{"$ref":"#d%d"},{"$ref":"#d%d"}]}`, i, i, i+1, i+1))
+	}
+	defs = append(defs, fmt.Sprintf(`"d%d":{"$anchor":"d%d"}`, n, n))
+	return `{"$ref":"#d0","$defs":{` + strings.Join(defs, ",") + `}}`
+}
+
+// What is bounded is still checked where it is harmless.
+func TestRecursionIsChecked(t *testing.T) {
+	const filter = `{"$ref":"#/$defs/f","$defs":{"f":{"type":"object","properties":{"and":{"type":"array","items":{"$ref":"#/$defs/f"}},"or":{"type":"array","items":{"$ref":"#/$defs/f"}},"not":{"$ref":"#/$defs/f"},"field":{"type":"string"}},"additionalProperties":false}}}`
+	arguments := nested(20, `{"and":[{"not":`, `{"field":7}`, `}]}`)
+	if got := checked(filter, arguments); len(got) != 1 || !strings.HasSuffix(got[0], "/field: got number, want string") {
+		t.Errorf("got %q", got)
+	}
+	const value = `{"$ref":"#/$defs/v","$defs":{"v":{"anyOf":[{"type":"string"},{"type":"array","items":{"$ref":"#/$defs/v"}},{"type":"object","additionalProperties":{"$ref":"#/$defs/v"}}]}}}`
+	if got := checked(value, `{"a":{"b":[["x",{"c":1}]]}}`); len(got) == 0 {
+		t.Error("a number where there are none was not found")
+	}
+}
+
+// The schemas of a catalogue are compiled once, those of the next one anew.
+func TestSchemasAreKept(t *testing.T) {
+	var s schemas
+	first := json.RawMessage(`{"required":["a"]}`)
+	if s.get(first) != s.get(first) {
+		t.Error("compiled twice")
+	}
+	second := json.RawMessage(`{"required":["b"]}`)
+	for range 2 {
+		if err := s.check(first, json.RawMessage(`{"a":1}`)); err != nil {
+			t.Error(err)
+		}
+		if err := s.check(second, json.RawMessage(`{"a":1}`)); err == nil {
+			t.Error("no violation")
+		}
+	}
+}
+
+// Real schemas are not taken for dangerous.
+func TestCorpusSchemasAreChecked(t *testing.T) {
+	corpus := os.Getenv("MCPX_CORPUS")
+	if corpus == "" {
+		t.Skip("MCPX_CORPUS is not set")
+	}
+	files, err := filepath.Glob(filepath.Join(corpus, "tools", "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tools in %s: %v", corpus, err)
+	}
+	total := 0
+	var refused []string
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list struct {
+			Tools []struct {
+				Name        string
+				InputSchema json.RawMessage
+			}
+		}
+		if json.Unmarshal(data, &list) != nil {
+			continue
+		}
+		for _, tool := range list.Tools {
+			if len(tool.InputSchema) == 0 {
+				continue
+			}
+			total++
+			if schema, depth := compile(tool.InputSchema); schema == nil || depth < 8 {
+				refused = append(refused, fmt.Sprintf("%s.%s (depth %d)", filepath.Base(file), tool.Name, depth))
+			}
+		}
+	}
+	t.Logf("%d schemas, %d not checked: %.20v", total, len(refused), refused)
+	if total == 0 || len(refused)*100 > total {
+		t.Errorf("%d of %d schemas are not checked", len(refused), total)
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	f.Add(`{"type":"object","properties":{"a":{"$ref":"#"}}}`, `{"a":{"a":1}}`)
+	f.Add(`{"$defs":{"x":{"pattern":"^(?=a)"}},"allOf":[{"$ref":"#/$defs/x"}]}`, `{"b":"[1]"}`)
+	f.Add(`{"properties":{"n":{"multipleOf":1e-300,"minimum":-0}}}`, `{"n":1e300}`)
+	f.Fuzz(func(t *testing.T, schema, arguments string) {
+		object, err := argumentsObject(json.RawMessage(arguments))
+		if err != nil {
+			return
+		}
+		repaired := repair(object, json.RawMessage(schema))
+		if !json.Valid(repaired) {
+			t.Fatalf("repaired to %q", repaired)
+		}
+		checked(schema, string(repaired))
+	})
+}
