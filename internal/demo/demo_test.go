@@ -71,6 +71,7 @@ func find(t *testing.T, name string) Server {
 func TestServers_bothEras(t *testing.T) {
 	tools := 0
 	for _, s := range Servers() {
+		//lint:ignore SA1019 the legacy era is what is tested here
 		for era, options := range map[string][]client.ClientOption{"modern": nil, "legacy": {client.WithLegacyProtocolOnly()}} {
 			c := dial(t, s, options...)
 			list, err := c.ListTools(t.Context(), mcp.ListToolsRequest{})
@@ -165,6 +166,7 @@ func TestServe_listenEndsWithTheInput(t *testing.T) {
 
 func TestServe_concurrentSessionsShareState(t *testing.T) {
 	s := find(t, "notes")
+	//lint:ignore SA1019 the legacy era is what is tested here
 	clients := []*client.Client{dial(t, s), dial(t, s, client.WithLegacyProtocolOnly()), dial(t, s)}
 	var wg sync.WaitGroup
 	for i := range 60 {
