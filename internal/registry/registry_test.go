@@ -1,0 +1,542 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/proc"
+	"mcpx/internal/upstream"
+)
+
+func TestMain(m *testing.M) {
+	proc.ReaperMain()
+	mcptest.Main()
+	os.Exit(m.Run())
+}
+
+const patience = 20 * time.Second
+
+func child(t testing.TB, name string, fake mcptest.Spec) Server {
+	t.Helper()
+	command, args, env := fake.Stdio(t)
+	spec := upstream.Spec{Name: name, Type: upstream.Stdio, Command: command, Args: args}
+	for variable, value := range env {
+		spec.Env = append(spec.Env, variable+"="+value)
+	}
+	return Server{Spec: spec, Definition: name, Key: Key(name)}
+}
+
+// piped is a fake in this process; it works in a bubble.
+func piped(t testing.TB, name string, fake mcptest.Spec) Server {
+	t.Helper()
+	serve := func(_ context.Context, in io.Reader, out io.Writer) error {
+		stdin, stdout, _ := fake.Pipe(t)
+		// Ends with in, which the link closes.
+		go func() {
+			_, _ = io.Copy(stdin, in)
+			stdin.Close()
+		}()
+		_, err := io.Copy(out, stdout)
+		return err
+	}
+	return Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: serve}, Definition: name, Key: Key(name)}
+}
+
+// never is a server that answers nothing.
+func never(name string) Server {
+	return Server{Definition: name, Key: Key(name), Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: func(ctx context.Context, _ io.Reader, _ io.Writer) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}}}
+}
+
+func start(t testing.TB, options Options, servers ...Server) *Registry {
+	t.Helper()
+	r := New(servers, options)
+	r.Start()
+	t.Cleanup(func() { r.Close(0) })
+	return r
+}
+
+func tried(t testing.TB, r *Registry) *catalog.Snapshot {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	r.WaitTried(ctx)
+	if ctx.Err() != nil {
+		t.Fatal("an attempt does not end")
+	}
+	return r.Snapshot()
+}
+
+func call(r *Registry, server string, client Client, tool, arguments string) (string, error) {
+	raw, err := r.Call(context.Background(), server, client, upstream.Call{Tool: tool, Arguments: json.RawMessage(arguments), Timeout: patience})
+	if err != nil {
+		return "", err
+	}
+	var result struct{ Content []struct{ Text string } }
+	if err := json.Unmarshal(raw, &result); err != nil || len(result.Content) == 0 {
+		return "", fmt.Errorf("result %s", raw)
+	}
+	return result.Content[0].Text, nil
+}
+
+// picture is what a snapshot says that is not of the moment: all from which
+// texts for the model are made.
+func picture(snap *catalog.Snapshot) string {
+	var out strings.Builder
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		fmt.Fprintf(&out, "%s known=%t %q %q %q\n", s.Name, s.Known, s.Title, s.Version, s.Purpose())
+		for j := range s.Tools {
+			tool := &s.Tools[j]
+			fmt.Fprintf(&out, "  %s|%s|%s|%s|%s|%s|%s\n", tool.Name, tool.Title, tool.Description, tool.InputSchema, tool.OutputSchema, tool.Annotations, tool.Raw)
+		}
+	}
+	return out.String()
+}
+
+// The catalogue on disk is the whole of what was known: before anything is
+// connected, the next start says the same.
+func TestCache(t *testing.T) {
+	mcptest.NoLeaks(t)
+	options := Options{CacheDir: filepath.Join(t.TempDir(), "deep", "cache")}
+	fake := mcptest.Spec{OddTools: true, Instructions: "Use <b>&amp;</b> \u2028 it\nwell."}
+	r := New([]Server{child(t, "one", fake), child(t, "two", mcptest.Spec{Era: mcptest.EraModern}), never("three")}, options)
+	r.Start()
+	mcptest.WaitFor(t, "two catalogues", patience, func() bool {
+		one, _ := r.Snapshot().Server("one")
+		two, _ := r.Snapshot().Server("two")
+		return one.Known && two.Known
+	})
+	want := picture(r.Snapshot())
+	r.Close(0)
+
+	// None of these would ever answer.
+	silent := []Server{never("one"), never("two"), never("three")}
+	before := New(silent, options)
+	if got := picture(before.Snapshot()); got != want {
+		t.Errorf("before anything is connected:\n%s\nwant:\n%s", got, want)
+	}
+	one, _ := before.Snapshot().Server("one")
+	if one.State != catalog.Connecting || len(one.Tools) < 30 {
+		t.Errorf("state %s, %d tools", one.State, len(one.Tools))
+	}
+	before.Close(0)
+
+	files, err := os.ReadDir(options.CacheDir)
+	if err != nil || len(files) != 2 {
+		t.Errorf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		if info, err := file.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", file.Name(), info.Mode(), err)
+		}
+	}
+}
+
+// A server that was legacy when last seen is not probed again.
+func TestCacheRemembersTheEra(t *testing.T) {
+	mcptest.NoLeaks(t)
+	options := Options{CacheDir: t.TempDir()}
+	server := mcptest.Spec{}.HTTP(t)
+	config := Server{Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: server.URL}, Key: Key("web")}
+	for range 2 {
+		r := New([]Server{config}, options)
+		r.Start()
+		tried(t, r)
+		r.Close(0)
+	}
+	if n := server.Count("server/discover"); n != 1 {
+		t.Errorf("%d probes in two starts", n)
+	}
+}
+
+// A file that is broken, foreign or of another format counts as absent, and is
+// replaced by a good one.
+func TestCacheIgnoresBrokenFiles(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for _, content := range []string{``, `nonsense`, `[]`, `null`, `{}`, `{"format":99,"tools":[{"name":"a"}]}`, `{"format":1,"tools":[{"name":7}]}`,
+		`{"format":1,"tools":"x"}`, `{"format":1,"tools":[null]}`, "\x00\x01", `{"format":1,"tools":[{"name":"a"}`} {
+		options := Options{CacheDir: t.TempDir()}
+		file := filepath.Join(options.CacheDir, Key("one")+".json")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := New([]Server{piped(t, "one", mcptest.Spec{})}, options)
+		if one, _ := r.Snapshot().Server("one"); one.Known || len(one.Tools) != 0 {
+			t.Errorf("%q: known with %d tools", content, len(one.Tools))
+		}
+		r.Start()
+		tried(t, r)
+		r.Close(0)
+		if now, err := os.ReadFile(file); err != nil || !bytes.Contains(now, []byte(`"read_echo"`)) {
+			t.Errorf("%q: not replaced: %.60q, %v", content, now, err)
+		}
+	}
+	// A folder that cannot be is a warning, not the end.
+	blocked := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{CacheDir: filepath.Join(blocked, "cache")}, piped(t, "one", mcptest.Spec{}))
+	tried(t, r)
+	if got, err := call(r, "one", Client{}, "echo", `{"text":"x"}`); err != nil || got != "x" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestKey(t *testing.T) {
+	if Key("a", "bc") == Key("ab", "c") || Key("a") == Key("a", "") || Key("secret") != Key("secret") || strings.Contains(Key("secret"), "secret") {
+		t.Error("keys are not told apart, or tell what they are made of")
+	}
+}
+
+// Only a server that was never tried is waited for.
+func TestWaitKnown(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		options := Options{CacheDir: t.TempDir()}
+		prepare := New([]Server{piped(t, "cached", mcptest.Spec{})}, options)
+		prepare.Start()
+		tried(t, prepare)
+		prepare.Close(0)
+
+		broken := never("broken")
+		broken.Spec.Serve = func(context.Context, io.Reader, io.Writer) error { return io.ErrUnexpectedEOF }
+		off := never("off")
+		off.Disabled = true
+		faulty := never("faulty")
+		faulty.Fault = "url: must start with http:// or https://"
+		wait := func(limit time.Duration, servers ...Server) time.Duration {
+			r := New(servers, options)
+			r.Start()
+			defer r.Close(0)
+			ctx, cancel := context.WithTimeout(context.Background(), limit)
+			defer cancel()
+			began := time.Now()
+			r.WaitKnown(ctx)
+			return time.Since(began)
+		}
+		if took := wait(5*time.Second, never("cached"), broken, off, faulty); took != 0 {
+			t.Errorf("for nobody: waited %v", took)
+		}
+		slow := piped(t, "slow", mcptest.Spec{InitDelay: time.Second})
+		if took := wait(5*time.Second, never("cached"), slow); took < time.Second || took > 2*time.Second {
+			t.Errorf("for a slow one: waited %v", took)
+		}
+		if took := wait(5*time.Second, never("new"), slow); took != 5*time.Second {
+			t.Errorf("for one that never answers: waited %v", took)
+		}
+	})
+}
+
+// What a filter hides is not there.
+func TestVisible(t *testing.T) {
+	mcptest.NoLeaks(t)
+	options := Options{CacheDir: t.TempDir(), Visible: func(server string, tool *catalog.Tool) bool {
+		return server == "open" || tool.Hints.IsReadOnly()
+	}}
+	for range 2 { // the second time from disk
+		r := New([]Server{piped(t, "open", mcptest.Spec{}), piped(t, "strict", mcptest.Spec{})}, options)
+		r.Start()
+		snap := tried(t, r)
+		open, _ := snap.Server("open")
+		strict, _ := snap.Server("strict")
+		if len(open.Tools) != 18 || !slices.Equal(strict.ToolNames(), []string{"read_echo"}) {
+			t.Errorf("%d tools, %v", len(open.Tools), strict.ToolNames())
+		}
+		if _, ok := strict.Tool("echo"); ok {
+			t.Error("a hidden tool is found")
+		}
+		r.Close(0)
+	}
+}
+
+func TestStates(t *testing.T) {
+	mcptest.NoLeaks(t)
+	off, faulty := never("off"), never("faulty")
+	off.Disabled, faulty.Fault = true, "command: must not be empty"
+	broken := Server{Spec: upstream.Spec{Name: "broken", Type: upstream.Stdio, Command: "no-such-program"}}
+	r := start(t, Options{}, off, faulty, broken, piped(t, "good", mcptest.Spec{}))
+	snap := tried(t, r)
+	if !slices.Equal(snap.ServerNames(), []string{"broken", "faulty", "good", "off"}) {
+		t.Errorf("names %v", snap.ServerNames())
+	}
+	for name, want := range map[string]struct {
+		state  catalog.State
+		reason string
+	}{
+		"off":    {catalog.Disabled, ""},
+		"faulty": {catalog.Unavailable, "command: must not be empty"},
+		"broken": {catalog.Unavailable, "not found in PATH"},
+		"good":   {catalog.Ready, ""},
+	} {
+		s, _ := snap.Server(name)
+		if s.State != want.state || !strings.Contains(s.Reason, want.reason) || (want.reason == "") != (s.Reason == "") {
+			t.Errorf("%s: %s, %q", name, s.State, s.Reason)
+		}
+		_, err := call(r, name, Client{}, "echo", `{"text":"x"}`)
+		if (err == nil) != (name == "good") {
+			t.Errorf("%s: call: %v", name, err)
+		}
+	}
+	if _, err := call(r, "nobody", Client{}, "echo", `{}`); err == nil {
+		t.Error("a server that is not there has an answer")
+	}
+}
+
+// Changing the configuration touches what changed, and nothing else.
+func TestApply(t *testing.T) {
+	mcptest.NoLeaks(t)
+	keep, change, drop := child(t, "keep", mcptest.Spec{}), child(t, "change", mcptest.Spec{}), child(t, "drop", mcptest.Spec{})
+	r := start(t, Options{}, keep, change, drop)
+	tried(t, r)
+	pid := func(server string) string {
+		got, err := call(r, server, Client{}, "pid", `{}`)
+		if err != nil {
+			t.Errorf("%s: %v", server, err)
+		}
+		return got
+	}
+	before := map[string]string{"keep": pid("keep"), "change": pid("change")}
+	open := make(chan error, 1)
+	go func() {
+		_, err := call(r, "keep", Client{}, "slow", `{"ms":500}`)
+		open <- err
+	}()
+	change = child(t, "change", mcptest.Spec{Instructions: "new"})
+	change.Definition = "change, another way"
+	hidden := func(_ string, tool *catalog.Tool) bool { return tool.Name == "pid" }
+	r.Apply([]Server{keep, change, child(t, "add", mcptest.Spec{})}, hidden)
+	snap := tried(t, r)
+	if !slices.Equal(snap.ServerNames(), []string{"add", "change", "keep"}) {
+		t.Errorf("servers %v", snap.ServerNames())
+	}
+	for i := range snap.Servers {
+		if s := &snap.Servers[i]; !slices.Equal(s.ToolNames(), []string{"pid"}) {
+			t.Errorf("%s: the new filter lets %v be", s.Name, s.ToolNames())
+		}
+	}
+	if got := pid("keep"); got != before["keep"] {
+		t.Errorf("an unchanged server went from process %s to %s", before["keep"], got)
+	}
+	if got := pid("change"); got == before["change"] {
+		t.Error("a changed server kept its process")
+	}
+	pid("add")
+	if _, err := call(r, "drop", Client{}, "pid", `{}`); err == nil {
+		t.Error("a dropped server answers")
+	}
+	if err := <-open; err != nil {
+		t.Errorf("the open call: %v", err)
+	}
+	r.Close(0)
+	r.Apply([]Server{keep}, nil) // too late: nothing is started any more
+}
+
+// Each client has a session of its own, under its own name, that ends with it
+// or when it was idle.
+func TestPerClient(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	r := start(t, Options{}, Server{
+		Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: server.URL, ClientVersion: "1"}, PerClient: true, SessionIdle: time.Hour,
+	})
+	tried(t, r)
+	for _, client := range []Client{{ID: "1", Name: "claude"}, {ID: "2", Name: "cursor"}, {ID: "1", Name: "claude"}, {ID: "3"}, {}} {
+		if got, err := call(r, "web", client, "echo", `{"text":"x"}`); err != nil || got != "x" {
+			t.Errorf("%v: got %q, %v", client, got, err)
+		}
+	}
+	var names []string
+	for _, entry := range server.Log().Method("initialize") {
+		var m struct {
+			Params struct{ ClientInfo struct{ Name string } }
+		}
+		if err := json.Unmarshal(entry.Message, &m); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, m.Params.ClientInfo.Name)
+	}
+	if want := []string{"mcpx", "claude-through-proxy", "cursor-through-proxy", "mcpx"}; !slices.Equal(names, want) {
+		t.Errorf("got %v, want %v", names, want)
+	}
+	if n := server.Sessions(); n != 4 {
+		t.Errorf("%d sessions", n)
+	}
+	sessions := map[string]bool{}
+	for _, entry := range server.Log().Calls("echo") {
+		sessions[entry.Session] = true
+	}
+	if len(sessions) != 4 {
+		t.Errorf("calls on %d sessions, want 4", len(sessions))
+	}
+	r.ForgetClient("1")
+	if n := server.Sessions(); n != 3 {
+		t.Errorf("%d sessions after one client has gone", n)
+	}
+	if n := server.Count("tools/list"); n != 1 {
+		t.Errorf("the catalogue was read %d times", n)
+	}
+	r.Close(0)
+	if _, err := call(r, "web", Client{ID: "9"}, "echo", `{"text":"x"}`); err == nil {
+		t.Error("a client has a session after Close")
+	}
+}
+
+func TestPerClientIdle(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		server := piped(t, "one", mcptest.Spec{})
+		var sessions atomic.Int32
+		serve := server.Spec.Serve
+		server.Spec.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
+			sessions.Add(1)
+			defer sessions.Add(-1)
+			return serve(ctx, in, out)
+		}
+		server.PerClient, server.SessionIdle = true, time.Minute
+		r := start(t, Options{}, server)
+		tried(t, r)
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			if _, err := call(r, "one", Client{ID: "busy"}, "slow", `{"ms":15000}`); err != nil {
+				t.Error(err)
+			}
+		})
+		if _, err := call(r, "one", Client{ID: "idle"}, "echo", `{"text":"x"}`); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if n := sessions.Load(); n != 3 {
+			t.Errorf("%d sessions at first", n)
+		}
+		<-time.After(67 * time.Second)
+		synctest.Wait()
+		if n := sessions.Load(); n != 2 {
+			t.Errorf("%d sessions when one was idle", n)
+		}
+		calls.Wait()
+		<-time.After(2 * time.Minute)
+		synctest.Wait()
+		if n := sessions.Load(); n != 1 {
+			t.Errorf("%d sessions when both were", n)
+		}
+	})
+}
+
+// A storm of changes in one server is little work, and none for the others.
+func TestStorm(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := New([]Server{piped(t, "storm", mcptest.Spec{ListChangedStorm: 1000, ExtraTools: 500}), piped(t, "calm", mcptest.Spec{})}, Options{CacheDir: t.TempDir()})
+		var events atomic.Int32
+		r.OnChange(func() { events.Add(1) })
+		r.Start()
+		t.Cleanup(func() { r.Close(0) })
+		tried(t, r)
+		storm, _ := r.Snapshot().Server("storm")
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		if n := events.Load(); n > 20 {
+			t.Errorf("%d snapshots in five seconds", n)
+		}
+		after, _ := r.Snapshot().Server("storm")
+		if &after.Tools[0] != &storm.Tools[0] {
+			t.Error("the catalogue was made anew, though nothing changed")
+		}
+		if got, err := call(r, "calm", Client{}, "echo", `{"text":"x"}`); err != nil || got != "x" {
+			t.Errorf("calm: got %q, %v", got, err)
+		}
+	})
+}
+
+// Tools that come and go are in the snapshot soon, and in the next start's.
+func TestListChanged(t *testing.T) {
+	mcptest.NoLeaks(t)
+	options := Options{CacheDir: t.TempDir()}
+	server := mcptest.Spec{}.HTTP(t)
+	config := Server{Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: server.URL}, Key: Key("web")}
+	r := start(t, options, config)
+	tried(t, r)
+	mcptest.WaitFor(t, "the listening stream", patience, func() bool {
+		for _, entry := range server.Log().Event(mcptest.EventHTTP) {
+			if entry.Text == "GET /mcp" {
+				return true
+			}
+		}
+		return false
+	})
+	known := func() []string {
+		web, _ := r.Snapshot().Server("web")
+		return web.ToolNames()
+	}
+	server.SetTools(json.RawMessage(`[{"name":"only"}]`))
+	mcptest.WaitFor(t, "the new catalogue", patience, func() bool { return slices.Equal(known(), []string{"only"}) })
+	r.Close(0)
+	next := New([]Server{config}, options)
+	defer next.Close(0)
+	if web, _ := next.Snapshot().Server("web"); !slices.Equal(web.ToolNames(), []string{"only"}) {
+		t.Errorf("on disk: %v", web.ToolNames())
+	}
+}
+
+// A server that is down keeps its place and its tools.
+func TestDownKeepsItsPlace(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	r := start(t, Options{}, Server{Spec: upstream.Spec{
+		Name: "web", Type: upstream.HTTP, URL: server.URL, Health: upstream.Health{Interval: 20 * time.Millisecond, Timeout: time.Second, Threshold: 1},
+	}})
+	want := picture(tried(t, r))
+	server.Down()
+	mcptest.WaitFor(t, "the loss", patience, func() bool {
+		web, _ := r.Snapshot().Server("web")
+		return web.State == catalog.Unavailable
+	})
+	if got := picture(r.Snapshot()); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestCloseWithoutStart(t *testing.T) {
+	mcptest.NoLeaks(t)
+	New([]Server{never("one")}, Options{}).Close(0)
+}
+
+// Hanging, crashing and missing servers change nothing for the others, nor for
+// the time that Close takes.
+func TestBadNeighbours(t *testing.T) {
+	mcptest.NoLeaks(t)
+	r := New([]Server{
+		child(t, "good", mcptest.Spec{}), child(t, "hangs", mcptest.Spec{NeverInit: true, IgnoreEOF: true, IgnoreTERM: true}),
+		child(t, "dies", mcptest.Spec{ExitAtOnce: true}), {Spec: upstream.Spec{Name: "missing", Type: upstream.Stdio, Command: "no-such-program"}},
+		child(t, "noisy", mcptest.Spec{Noise: true, StderrFlood: -1}), child(t, "storms", mcptest.Spec{ListChangedStorm: 10000}),
+	}, Options{})
+	r.Start()
+	for range 20 {
+		if got, err := call(r, "good", Client{}, "echo", `{"text":"x"}`); err != nil || got != "x" {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+	began := time.Now()
+	r.Close(900 * time.Millisecond)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+}
