@@ -182,7 +182,7 @@ func TestRecursionIsChecked(t *testing.T) {
 func TestSchemasAreKept(t *testing.T) {
 	var s schemas
 	first := json.RawMessage(`{"required":["a"]}`)
-	if s.get(first) != s.get(first) {
+	if one, two := s.get(first), s.get(first); one != two {
 		t.Error("compiled twice")
 	}
 	second := json.RawMessage(`{"required":["b"]}`)

@@ -103,7 +103,6 @@ type def struct {
 var (
 	unknownType   = &typ{kind: tUnknown}
 	neverType     = &typ{kind: tNever}
-	stringType    = &typ{kind: tPrim, text: "string"}
 	undefinedType = &typ{kind: tPrim, text: "undefined"}
 )
 

@@ -271,19 +271,19 @@ func TestIdleTimeout(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
 		spec.IdleTimeout = 5 * time.Second
 		u := connect(t, spec)
-		call := func(tool, arguments string, limit time.Duration) (error, time.Duration) {
+		call := func(tool, arguments string, limit time.Duration) (time.Duration, error) {
 			began := time.Now()
 			_, err := u.Call(context.Background(), Call{Tool: tool, Arguments: json.RawMessage(arguments), Timeout: limit, OnProgress: func(json.RawMessage) {}})
-			return err, time.Since(began)
+			return time.Since(began), err
 		}
-		if err, took := call("progress", `{"steps":20,"ms":4000}`, 5*time.Minute); err != nil || took < 80*time.Second {
+		if took, err := call("progress", `{"steps":20,"ms":4000}`, 5*time.Minute); err != nil || took < 80*time.Second {
 			t.Errorf("a call with progress: %v after %v", err, took)
 		}
 		var timeout *TimeoutError
-		if err, took := call("slow", `{"ms":60000}`, 5*time.Minute); !errors.As(err, &timeout) || !timeout.Idle || timeout.After != 5*time.Second || took != 5*time.Second {
+		if took, err := call("slow", `{"ms":60000}`, 5*time.Minute); !errors.As(err, &timeout) || !timeout.Idle || timeout.After != 5*time.Second || took != 5*time.Second {
 			t.Errorf("a call without: %#v after %v", err, took)
 		}
-		if err, took := call("progress", `{"steps":1000,"ms":4000}`, time.Minute); !errors.As(err, &timeout) || timeout.Idle || took != time.Minute {
+		if took, err := call("progress", `{"steps":1000,"ms":4000}`, time.Minute); !errors.As(err, &timeout) || timeout.Idle || took != time.Minute {
 			t.Errorf("a call without end: %#v after %v", err, took)
 		}
 		synctest.Wait()
