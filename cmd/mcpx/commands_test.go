@@ -274,3 +274,14 @@ func TestInspect_Command(t *testing.T) {
 		t.Errorf("unknown tool: exit %d: %s", code, out)
 	}
 }
+
+// TestServe_Bind: what other machines could reach is not served.
+func TestServe_Bind(t *testing.T) {
+	h := newHome(t)
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:8080"} {
+		out, stderr, code := h.run(t, "", "serve", "--demo", "--http", addr)
+		if code != 1 || out != "" || !strings.HasPrefix(stderr, "mcpx: error: refusing to listen on "+addr) || !strings.Contains(stderr, "\nmcpx: hint: bind to loopback") {
+			t.Errorf("%s: exit %d, stderr %q", addr, code, stderr)
+		}
+	}
+}
