@@ -34,7 +34,7 @@ type app struct {
 	front    *front.Front
 	filters  *jq.Runner
 
-	stopSettling context.CancelFunc // nil before start
+	stopStarting context.CancelFunc // nil before start
 	loops        sync.WaitGroup
 }
 
@@ -128,17 +128,35 @@ func (a *app) wire(servers []registry.Server, rules policy.Rules, cache string) 
 	})
 }
 
-// start connects all servers, in the background.
+// startAfter is how long the upstreams wait for the client's first questions,
+// which are answered from the disk: starting ten processes at once would take
+// the processor away from them.
+const startAfter = 150 * time.Millisecond
+
+// start connects all servers, in the background: with the first need of one,
+// and soon in any case. It ends with close.
 func (a *app) start() {
-	a.registry.Start()
-	a.settle()
+	ctx, cancel := context.WithCancel(context.Background())
+	a.stopStarting = cancel
+	a.loops.Go(func() {
+		timer := time.NewTimer(startAfter)
+		defer timer.Stop()
+		select {
+		case <-a.front.Needed():
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		a.registry.Start()
+		a.settle(ctx)
+	})
 }
 
 // close ends all sessions within that time (0 = at their leisure), and then the
 // reaper, which has nothing left to do.
 func (a *app) close(within time.Duration) {
-	if a.stopSettling != nil {
-		a.stopSettling()
+	if a.stopStarting != nil {
+		a.stopStarting()
 	}
 	a.loops.Wait()
 	a.front.Close()

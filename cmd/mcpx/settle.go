@@ -16,23 +16,20 @@ import (
 const settleAfter = time.Second
 
 // settle gives back, once every server has been tried, the memory that only the
-// start needed. It ends with close.
-func (a *app) settle() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	a.stopSettling = cancel
-	a.loops.Go(func() {
-		defer cancel()
-		a.registry.WaitTried(ctx)
-		timer := time.NewTimer(settleAfter)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
-		debug.FreeOSMemory()
-		proc.DropFilePages()
-	})
+// start needed.
+func (a *app) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	a.registry.WaitTried(ctx)
+	timer := time.NewTimer(settleAfter)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return
+	}
+	debug.FreeOSMemory()
+	proc.DropFilePages()
 }
 
 // savings is what results have cost and saved on this machine, over all runs.

@@ -53,53 +53,50 @@ func DecodePage(result json.RawMessage) (Page, error) {
 // is refused; a schema of the wrong kind is kept as it is, for those who read it
 // to cope with.
 func DecodeTool(raw json.RawMessage) (Tool, error) {
+	var flat bytes.Buffer
+	flat.Grow(len(raw))
+	if json.Compact(&flat, raw) != nil {
+		return Tool{}, fmt.Errorf("the definition is not valid JSON")
+	}
+	tool := Tool{Raw: flat.Bytes()}
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
+	if err := json.Unmarshal(tool.Raw, &members); err != nil || members == nil {
 		return Tool{}, fmt.Errorf("the definition is not an object")
 	}
-	tool := Tool{Raw: compact(raw)}
-	within := func(member json.RawMessage) json.RawMessage { return part(tool.Raw, present(member)) }
-	if err := json.Unmarshal(members["name"], &tool.Name); err != nil || tool.Name == "" {
+	if tool.Name = text(members["name"]); tool.Name == "" {
 		return Tool{}, fmt.Errorf("the name is missing or not a string")
 	}
 	tool.Title = text(members["title"])
 	tool.Description = text(members["description"])
-	tool.InputSchema = within(members["inputSchema"])
-	tool.OutputSchema = within(members["outputSchema"])
-	if hints := within(members["annotations"]); hints != nil && hints[0] == '{' {
+	tool.InputSchema = part(tool.Raw, members["inputSchema"])
+	tool.OutputSchema = part(tool.Raw, members["outputSchema"])
+	if hints := part(tool.Raw, members["annotations"]); hints != nil && hints[0] == '{' {
 		tool.Annotations = hints
-		tool.Hints = decodeHints(hints)
-		if tool.Title == "" {
-			var named struct {
-				Title json.RawMessage `json:"title"`
-			}
-			if json.Unmarshal(hints, &named) == nil {
-				tool.Title = text(named.Title)
-			}
-		}
+		tool.readHints()
 	}
 	return tool, nil
 }
 
-// decodeHints reads each hint by itself, so that one of the wrong type does not
+// readHints reads each hint by itself, so that one of the wrong type does not
 // hide the others.
-func decodeHints(raw json.RawMessage) Hints {
+func (t *Tool) readHints() {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		return Hints{}
+	if json.Unmarshal(t.Annotations, &members) != nil {
+		return
 	}
 	flag := func(name string) *bool {
-		var b bool
-		if members[name] == nil || json.Unmarshal(members[name], &b) != nil {
+		yes := string(members[name]) == "true"
+		if !yes && string(members[name]) != "false" {
 			return nil
 		}
-		return &b
+		return &yes
 	}
-	return Hints{
-		ReadOnly:    flag("readOnlyHint"),
-		Destructive: flag("destructiveHint"),
-		Idempotent:  flag("idempotentHint"),
-		OpenWorld:   flag("openWorldHint"),
+	t.Hints = Hints{
+		ReadOnly: flag("readOnlyHint"), Destructive: flag("destructiveHint"),
+		Idempotent: flag("idempotentHint"), OpenWorld: flag("openWorldHint"),
+	}
+	if t.Title == "" {
+		t.Title = text(members["title"])
 	}
 }
 
@@ -128,27 +125,14 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// present returns the value compacted, and nil for an absent one or null.
-func present(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 || string(raw) == "null" {
+// part is value as it lies in whole, which has it: what is kept of a definition
+// are parts of one copy. nil for null and for nothing.
+func part(whole, value json.RawMessage) json.RawMessage {
+	if len(value) == 0 || string(value) == "null" {
 		return nil
 	}
-	return compact(raw)
-}
-
-// part is value as it lies in whole, which has it: the schemas of thousands of
-// tools are not kept twice.
-func part(whole, value json.RawMessage) json.RawMessage {
-	if at := bytes.Index(whole, value); at >= 0 && value != nil {
+	if at := bytes.Index(whole, value); at >= 0 {
 		return whole[at : at+len(value) : at+len(value)]
 	}
 	return value
-}
-
-func compact(raw json.RawMessage) json.RawMessage {
-	var out bytes.Buffer
-	if json.Compact(&out, raw) != nil {
-		return bytes.Clone(raw)
-	}
-	return bytes.Clone(out.Bytes())
 }

@@ -31,6 +31,7 @@ type caller struct {
 // call runs one of the two tools; ok is false for an unknown name. The error is
 // ctx's.
 func (f *Front) call(ctx context.Context, c caller, name string, arguments json.RawMessage) (result *executor.Result, ok bool, err error) {
+	f.needed()
 	switch name {
 	case InspectTool:
 		return f.inspect(ctx, c, arguments), true, nil

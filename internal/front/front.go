@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/describe"
 	"mcpx/internal/executor"
 	"mcpx/internal/registry"
 )
@@ -60,10 +61,12 @@ type Front struct {
 	serving sync.Mutex
 	servers []*server.StreamableHTTPServer // of HTTP; each has a goroutine of mcp-go's
 
-	poke   chan struct{} // holds one: the catalogue may have changed
-	stop   chan struct{}
-	closed sync.Once
-	loops  sync.WaitGroup
+	need     chan struct{} // closed when upstreams are needed, or no longer in the way
+	needOnce sync.Once
+	poke     chan struct{} // holds one: the catalogue may have changed
+	stop     chan struct{}
+	closed   sync.Once
+	loops    sync.WaitGroup
 }
 
 // New makes a front for r and e. Call it before r is started.
@@ -80,12 +83,14 @@ func New(r *registry.Registry, e *executor.Executor, options Options) *Front {
 	f := &Front{
 		registry: r, executor: e, options: options, log: options.Logger,
 		began: time.Now(),
+		need:  make(chan struct{}),
 		poke:  make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	hooks := &server.Hooks{}
 	hooks.AddBeforeListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest) { f.awaitCatalogue(ctx) })
 	hooks.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
 		result.Tools = f.tools(clientOf(ctx))
+		f.needed()
 	})
 	hooks.AddAfterInitialize(func(ctx context.Context, _ any, request *mcp.InitializeRequest, result *mcp.InitializeResult) {
 		if id := sessionOf(ctx); id != "" {
@@ -129,6 +134,13 @@ func (f *Front) Description() string {
 // Protocols are the revisions that clients may speak, newest first.
 func Protocols() []string { return mcp.ValidProtocolVersions }
 
+// Needed is closed when the upstreams are needed for the first time, or when the
+// first list of tools has been answered from what is known: starting many
+// processes before that would only delay the first answers.
+func (f *Front) Needed() <-chan struct{} { return f.need }
+
+func (f *Front) needed() { f.needOnce.Do(func() { close(f.need) }) }
+
 // Close ends what New and HTTP started.
 func (f *Front) Close() {
 	f.closed.Do(func() { close(f.stop) })
@@ -144,6 +156,11 @@ func (f *Front) Close() {
 // awaitCatalogue waits for servers that were never tried before, at most until
 // StartupWait after the start.
 func (f *Front) awaitCatalogue(ctx context.Context) {
+	for i := range f.registry.Snapshot().Servers {
+		if s := &f.registry.Snapshot().Servers[i]; !s.Known && s.State == catalog.Connecting {
+			f.needed()
+		}
+	}
 	ctx, cancel := context.WithDeadline(ctx, f.began.Add(f.options.StartupWait))
 	defer cancel()
 	f.registry.WaitKnown(ctx)
@@ -156,8 +173,8 @@ const announceAfter = 150 * time.Millisecond
 // of state alone changes no text. It ends with Close.
 func (f *Front) announce() {
 	defer f.loops.Done()
-	last := f.texts.inspect(f.registry.Snapshot(), f.budget(""))
-	lastHints := hintsOf(f.registry.Snapshot())
+	first := f.registry.Snapshot()
+	last, lastHints, made := "", hintsOf(first), false
 	for {
 		select {
 		case <-f.poke:
@@ -170,6 +187,10 @@ func (f *Front) announce() {
 		case <-f.stop:
 			timer.Stop()
 			return
+		}
+		if !made {
+			// Not before there is something to compare: the start has better to do.
+			last, made = describe.Inspect(first, f.budget("")), true
 		}
 		snap := f.registry.Snapshot()
 		text, flags := f.texts.inspect(snap, f.budget("")), hintsOf(snap)

@@ -97,8 +97,15 @@ func New(servers []Server, options Options) *Registry {
 		dirty:   make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 	}
-	for _, server := range servers {
-		r.entries[server.Spec.Name] = r.newEntry(server)
+	// All files at once: the first answers wait for this.
+	entries := make([]*entry, len(servers))
+	var loading sync.WaitGroup
+	for i, server := range servers {
+		loading.Go(func() { entries[i] = r.newEntry(server) })
+	}
+	loading.Wait()
+	for _, e := range entries {
+		r.entries[e.server.Spec.Name] = e
 	}
 	r.publish()
 	return r

@@ -105,8 +105,44 @@ func Params(input json.RawMessage) []Param {
 	if input == nil {
 		return nil
 	}
+	if root, err := readJSON(input); err == nil {
+		if list, ok := plainParams(root); ok {
+			return list
+		}
+	}
 	_, root := convertSchema(input, "Args")
 	return params(root.body, 0)
+}
+
+// plainParams reads the parameters of a schema that is an object with
+// properties and nothing that adds to them, as nearly all are: the catalogue of
+// thousands of tools is made of such.
+func plainParams(root *value) (list []Param, ok bool) {
+	props := root.get("properties")
+	if !props.isObject() || root.str("type") != "object" {
+		return nil, false
+	}
+	for _, key := range []string{"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const", "dependentSchemas", "patternProperties"} {
+		if root.get(key) != nil {
+			return nil, false
+		}
+	}
+	required := make(map[string]bool)
+	if names := root.get("required"); names != nil {
+		for _, name := range names.items {
+			if name.kind != jString || props.get(name.text) == nil {
+				return nil, false
+			}
+			required[name.text] = true
+		}
+	}
+	for _, m := range props.members {
+		if !m.val.isObject() {
+			return nil, false
+		}
+		list = append(list, Param{m.key, !required[m.key]})
+	}
+	return list, true
 }
 
 func params(t *typ, depth int) []Param {
