@@ -27,8 +27,12 @@ const (
 	CodeExecution         = "EXECUTION_ERROR"
 )
 
-// maxListed bounds the names in an error.
-const maxListed = 50
+// maxListed bounds the names in an error, maxName the length of the one that was
+// not found.
+const (
+	maxListed = 50
+	maxName   = 100
+)
 
 // Fault is a failure as the model gets it: a short text that says what to
 // change, and the same as data.
@@ -133,10 +137,11 @@ func (e *Executor) fault(r Request, t target, err error) *Fault {
 
 func (m *notFoundError) fault() *Fault {
 	near := Nearest(m.name, m.known)
-	f := &Fault{Code: CodeServerNotFound, Message: fmt.Sprintf("no server %q", m.name)}
+	name := describe.Line(m.name, maxName)
+	f := &Fault{Code: CodeServerNotFound, Message: fmt.Sprintf("no server %q", name)}
 	key, more := "available_servers", "inspect without arguments lists them"
 	if m.what == "tool" {
-		f.Code, f.Message = CodeToolNotFound, fmt.Sprintf("no tool %q on server %q", m.name, m.server)
+		f.Code, f.Message = CodeToolNotFound, fmt.Sprintf("no tool %q on server %q", name, m.server)
 		key, more = "available_tools", "inspect with server_name "+m.server+" lists them"
 	}
 	known := m.known[:min(len(m.known), maxListed)]

@@ -1,13 +1,14 @@
 package executor
 
 import (
+	"slices"
 	"sort"
 	"strings"
 )
 
 // Nearest returns at most three names that could be meant by name, best first:
-// those equal but for case and separators, those that contain it or are
-// contained, those a few letters away.
+// those equal but for case and separators; without one, those a few letters
+// away, those that contain it or are contained, and those of the same words.
 func Nearest(name string, known []string) []string {
 	type scored struct {
 		name string
@@ -33,6 +34,9 @@ func Nearest(name string, known []string) []string {
 		}
 	}
 	sort.SliceStable(near, func(i, j int) bool { return near[i].cost < near[j].cost })
+	if len(near) > 0 && near[0].cost == 0 {
+		near = slices.DeleteFunc(near, func(s scored) bool { return s.cost > 0 })
+	}
 	names := make([]string, 0, 3)
 	for _, s := range near[:min(3, len(near))] {
 		names = append(names, s.name)

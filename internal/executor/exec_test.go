@@ -1,0 +1,390 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/compress"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const patience = 20 * time.Second
+
+// piped is a fake in this process.
+func piped(t testing.TB, name string, fake mcptest.Spec) registry.Server {
+	t.Helper()
+	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
+		stdin, stdout, _ := fake.Pipe(t)
+		// Ends with in, which the link closes.
+		go func() {
+			_, _ = io.Copy(stdin, in)
+			stdin.Close()
+		}()
+		_, err := io.Copy(out, stdout)
+		return err
+	}}}
+}
+
+// executing starts servers and waits for them.
+func executing(t testing.TB, options Options, visible func(string, *catalog.Tool) bool, servers ...registry.Server) *Executor {
+	t.Helper()
+	r := registry.New(servers, registry.Options{Visible: visible})
+	r.Start()
+	t.Cleanup(func() { r.Close(0) })
+	r.WaitTried(t.Context())
+	return New(r, options)
+}
+
+func exec(t testing.TB, e *Executor, r Request) *Result {
+	t.Helper()
+	result, err := e.Exec(context.Background(), r)
+	if err != nil {
+		t.Fatalf("Exec: %v", err)
+	}
+	for _, raw := range append(result.Content, result.Structured, result.Meta) {
+		if raw != nil && !json.Valid(raw) {
+			t.Fatalf("no JSON: %s", raw)
+		}
+	}
+	return result
+}
+
+func textOf(t testing.TB, block json.RawMessage) string {
+	t.Helper()
+	var b struct{ Text string }
+	if err := json.Unmarshal(block, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Text
+}
+
+// Each failure as the model gets it: text and structuredContent are golden.
+func TestFaults(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const secret = "s3cret-s3cret"
+	tools := `[{"name":"echo"},{"name":"read_text_file"},{"name":"rpc_error"},{"name":"bare"},{"name":"slow"},{"name":"crash"},{"name":"ask"},{"name":"big"},{"name":"raw"},
+		{"name":"typed","inputSchema":{"type":"object","properties":{"path":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":100},"mode":{"enum":["a","b"]}},"required":["path"],"additionalProperties":false}},
+		{"name":"hidden_tool"}]`
+	good := piped(t, "good", mcptest.Spec{Tools: json.RawMessage(tools)})
+	good.Spec.MaxMessage = 64 << 10
+	modern := piped(t, "modern", mcptest.Spec{Era: mcptest.EraModern, Tools: json.RawMessage(`[{"name":"ask"},{"name":"raw"}]`)})
+	off := registry.Server{Disabled: true, Spec: upstream.Spec{Name: "off"}}
+	faulty := registry.Server{Fault: "env.TOKEN: variable TOKEN is not set", Spec: upstream.Spec{Name: "faulty"}}
+	missing := registry.Server{Spec: upstream.Spec{Name: "missing", Type: upstream.Stdio, Command: "no-such-" + secret, Secrets: []string{secret}}}
+	empty := piped(t, "empty", mcptest.Spec{Tools: json.RawMessage(`[]`)})
+	many := piped(t, "many", mcptest.Spec{Tools: json.RawMessage(`[]`), ExtraTools: 60})
+	e := executing(t, Options{TypeScript: true, ExecWait: 100 * time.Millisecond}, func(_ string, tool *catalog.Tool) bool { return tool.Name != "hidden_tool" },
+		good, modern, off, faulty, missing, empty, many)
+
+	tests := []struct {
+		name    string
+		request Request
+	}{
+		{"server-not-found", Request{Server: "goood", Tool: "echo"}},
+		{"server-not-found-at-all", Request{Server: "x\ny\u202e", Tool: "echo"}},
+		{"server-not-found-long", Request{Server: strings.Repeat("long ", 100000), Tool: "echo"}},
+		{"tool-not-found", Request{Server: "good", Tool: "readTextFile"}},
+		{"tool-hidden", Request{Server: "good", Tool: "hidden_tool"}},
+		{"tool-of-none", Request{Server: "empty", Tool: "echo"}},
+		{"tool-of-many", Request{Server: "many", Tool: "extra_0001x"}},
+		{"validation", Request{Server: "good", Tool: "typed", Arguments: json.RawMessage(`{"path":7,"limit":9007199254740993,"mode":"c","zzz":1}`)}},
+		{"validation-not-an-object", Request{Server: "good", Tool: "typed", Arguments: json.RawMessage(`[1]`)}},
+		{"disabled", Request{Server: "off", Tool: "echo"}},
+		{"config-fault", Request{Server: "faulty", Tool: "echo"}},
+		{"upstream-error", Request{Server: "good", Tool: "rpc_error"}},
+		{"no-result", Request{Server: "good", Tool: "raw", Arguments: json.RawMessage(`{"result":"[1,2]"}`)}},
+		{"task", Request{Server: "modern", Tool: "raw", Arguments: json.RawMessage(`{"result":"{\"resultType\":\"task\",\"task\":{}}"}`)}},
+		{"answer-too-large", Request{Server: "good", Tool: "big", Arguments: json.RawMessage(`{"bytes":100000}`)}},
+		{"request-too-large", Request{Server: "good", Tool: "echo", Arguments: json.RawMessage(`{"text":"` + strings.Repeat("x", 70000) + `"}`)}},
+		{"lost", Request{Server: "good", Tool: "crash"}},
+	}
+	var got txtar.Archive
+	got.Comment = []byte("What the model gets for each failure, as text and as structuredContent.\n")
+	for _, tt := range tests {
+		tt.request.Structured = true
+		result := exec(t, e, tt.request)
+		if !result.IsError || len(result.Content) != 1 {
+			t.Errorf("%s: %+v", tt.name, result)
+			continue
+		}
+		tt.request.Structured = false
+		if without := exec(t, e, tt.request); tt.name != "lost" && (without.Structured != nil || !bytes.Equal(without.Content[0], result.Content[0])) {
+			t.Errorf("%s: without structuredContent: %s, %s", tt.name, without.Content, without.Structured)
+		}
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, result.Structured, "", "  "); err != nil {
+			t.Errorf("%s: %v in %s", tt.name, err, result.Structured)
+		}
+		got.Files = append(got.Files,
+			txtar.File{Name: tt.name + ".txt", Data: []byte(textOf(t, result.Content[0]) + "\n")},
+			txtar.File{Name: tt.name + ".json", Data: append(indented.Bytes(), '\n')})
+	}
+	golden(t, filepath.Join("testdata", "faults.txtar"), &got)
+
+	// This one has a time in it.
+	result := exec(t, e, Request{Server: "missing", Tool: "echo", Structured: true})
+	text := textOf(t, result.Content[0])
+	if !strings.HasPrefix(text, `SERVER_UNAVAILABLE: server "missing" is unavailable: starting "no-such-[secret]": executable file not found in PATH`) || strings.Contains(text+string(result.Structured), secret) {
+		t.Errorf("missing: %s, %s", text, result.Structured)
+	}
+}
+
+func golden(t *testing.T, path string, got *txtar.Archive) {
+	t.Helper()
+	data := txtar.Format(got)
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := txtar.ParseFile(path)
+	if err != nil {
+		t.Fatalf("%v (-update writes it)", err)
+	}
+	wanted := make(map[string]string)
+	for _, file := range want.Files {
+		wanted[file.Name] = string(file.Data)
+	}
+	for _, file := range got.Files {
+		if string(file.Data) != wanted[file.Name] {
+			t.Errorf("%s: got:\n%s\nwant:\n%s", file.Name, file.Data, wanted[file.Name])
+		}
+		delete(wanted, file.Name)
+	}
+	for name := range wanted {
+		t.Errorf("%s is in the golden file only", name)
+	}
+}
+
+// Failures that take time.
+func TestFaultsOfTime(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		slow := piped(t, "slow", mcptest.Spec{})
+		slow.Spec.CallTimeout, slow.Spec.MaxConcurrency = 90*time.Second, 1
+		r := registry.New([]registry.Server{slow, piped(t, "hangs", mcptest.Spec{NeverInit: true})}, registry.Options{})
+		r.Start()
+		t.Cleanup(func() { r.Close(0) })
+		e := New(r, Options{ExecWait: 7 * time.Second})
+		timed := func(request Request) (string, string, time.Duration) {
+			began := time.Now()
+			request.Structured = true
+			result := exec(t, e, request)
+			return textOf(t, result.Content[0]), string(result.Structured), time.Since(began)
+		}
+		text, data, took := timed(Request{Server: "hangs", Tool: "echo"})
+		if took != 7*time.Second || text != `SERVER_UNAVAILABLE: server "hangs" is connecting. It is still connecting; try again shortly` || !strings.Contains(data, `"state":"connecting"`) {
+			t.Errorf("connecting: %s, %s after %v", text, data, took)
+		}
+		busy := make(chan struct{})
+		go func() {
+			defer close(busy)
+			text, data, took := timed(Request{Server: "slow", Tool: "slow", Arguments: json.RawMessage(`{"ms":1000000}`)})
+			if took != 90*time.Second || text != "TIMEOUT: no answer from slow.slow within 90 s; it was told to cancel" || !strings.Contains(data, `"seconds":90`) {
+				t.Errorf("timeout: %s, %s after %v", text, data, took)
+			}
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(context.Background())
+		gone := make(chan error, 1)
+		go func() {
+			_, err := e.Exec(ctx, Request{Server: "slow", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
+			gone <- err
+		}()
+		<-time.After(time.Second)
+		cancel()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Errorf("a caller that is gone: %v", err)
+		}
+		<-busy
+	})
+}
+
+// What the upstream sent reaches the client as the same JSON, in its order.
+func TestContentIsKept(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e := executing(t, Options{TOON: true}, nil, piped(t, "one", mcptest.Spec{}))
+	result := exec(t, e, Request{Server: "one", Tool: "content", Structured: true})
+	var want struct {
+		Content           []json.RawMessage
+		StructuredContent json.RawMessage
+		Meta              json.RawMessage `json:"_meta"`
+	}
+	if err := json.Unmarshal([]byte(mcptest.ContentResult), &want); err != nil {
+		t.Fatal(err)
+	}
+	if len(result.Content) != len(want.Content) {
+		t.Fatalf("%d blocks, want %d", len(result.Content), len(want.Content))
+	}
+	for i := range want.Content {
+		// The last known block is pretty-printed JSON: its text shrinks.
+		if strings.Contains(string(want.Content[i]), `1.10, 9007199254740993`) {
+			if got := textOf(t, result.Content[i]); got != `{"a":1,"b":[1.10,9007199254740993]}` {
+				t.Errorf("block %d: %s", i, got)
+			}
+			continue
+		}
+		if !bytes.Equal(result.Content[i], want.Content[i]) {
+			t.Errorf("block %d: got %s, want %s", i, result.Content[i], want.Content[i])
+		}
+	}
+	if !bytes.Equal(result.Structured, want.StructuredContent) {
+		t.Errorf("structuredContent: got %s", result.Structured)
+	}
+	if got, want := string(result.Meta), `{"example.com/trace":"abc","n":9007199254740993,"mcpx/result":{"futureField":{"keep":"me","n":1.0}}}`; got != want {
+		t.Errorf("_meta: got %s, want %s", got, want)
+	}
+}
+
+func TestShape(t *testing.T) {
+	mcptest.NoLeaks(t)
+	table := mcptest.TableText(20)
+	quoted := func(text string) string { return string(encode(text)) }
+	one := func(text string) string { return `{"content":[{"type":"text","text":` + quoted(text) + `}]}` }
+	tests := []struct {
+		name, tool, arguments string
+		result                string // the upstream's
+		structured            bool
+		// want are the texts of the blocks; a block that is no text is written raw.
+		want           []string
+		wantStructured string
+		isError        bool
+	}{
+		{name: "prose", result: one("Hello  {\"a\": 1} world"), want: []string{"Hello  {\"a\": 1} world"}, structured: true},
+		{name: "a scalar", result: one(" 42 "), want: []string{" 42 "}, structured: true},
+		{name: "an object", result: one("{\n \"n\": 9007199254740993,\n \"r\": 1.10\n}"), want: []string{`{"n":9007199254740993,"r":1.10}`}, structured: true, wantStructured: `{"n":9007199254740993,"r":1.10}`},
+		{name: "an array", result: one("[1, 2]"), want: []string{`[1,2]`}, structured: true, wantStructured: `{"result":[1,2]}`},
+		{name: "a table", result: one(table), want: []string{"TOON"}, structured: true, wantStructured: `{"result":` + minified(t, table) + `}`},
+		{name: "a table for a client that takes no structuredContent", result: one(table), want: []string{"TOON"}},
+		{name: "two blocks", result: `{"content":[{"type":"text","text":"[1, 2]"},{"type":"text","text":"{ }"}]}`, want: []string{`[1,2]`, `{}`}, structured: true},
+		{name: "a file", tool: "read_text_file", result: one("{\n  \"a\": 1\n}"), want: []string{"{\n  \"a\": 1\n}"}, structured: true, wantStructured: `{"a":1}`},
+		{name: "an argument that names a JSON file", arguments: `{"path":"/x/package-lock.json"}`, result: one("{ }"), want: []string{"{ }"}},
+		{name: "an error of the tool", result: `{"content":[{"type":"text","text":"{ \"a\": 1 }"}],"isError":true}`, want: []string{`{ "a": 1 }`}, isError: true, structured: true},
+		{name: "structured only", result: `{"structuredContent":{"b":1.10,"a":2}}`, want: nil, structured: true, wantStructured: `{"b":1.10,"a":2}`},
+		{name: "structured only, for a client without", result: `{"structuredContent":{"b":1.10,"a":2}}`, want: []string{`{"b":1.10,"a":2}`}},
+		{name: "the same as JSON", result: `{"content":[{"type":"text","text":"{ \"a\":2, \"b\":1.10 }"}],"structuredContent":{"b":1.10,"a":2}}`, want: []string{`{"a":2,"b":1.10}`}},
+		{name: "the same as the one string", result: `{"content":[{"type":"text","text":"done"}],"structuredContent":{"result":"done"}}`, want: []string{`done`}},
+		{name: "not the same", result: `{"content":[{"type":"text","text":"1 found"}],"structuredContent":{"a":2}}`, want: []string{`1 found`, `{"a":2}`}},
+		{name: "a number that differs beyond 2^53", result: `{"content":[{"type":"text","text":"{\"a\":9007199254740992}"}],"structuredContent":{"a":9007199254740993}}`, want: []string{`{"a":9007199254740992}`, `{"a":9007199254740993}`}},
+		{name: "unknown kinds", result: `{"content":[{"type":"hologram","text":"[1, 2]"},{"text":"[1, 2]"},7,null,"x",{"type":"text","text":5}]}`, want: []string{`{"type":"hologram","text":"[1, 2]"}`, `{"text":"[1, 2]"}`, `7`, `null`, `"x"`, `{"type":"text","text":5}`}, structured: true},
+		{name: "other members of a block", result: `{"content":[{"annotations":{"priority":0.90},"text":"[1, 2]","type":"text","x":true}]}`, want: []string{`{"annotations":{"priority":0.90},"text":"[1,2]","type":"text","x":true}`}},
+		{name: "empty", result: `{}`, want: nil, structured: true},
+		{name: "content null", result: `{"content":null}`, want: nil, structured: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tool := tt.tool
+			if tool == "" {
+				tool = "anything"
+			}
+			fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"` + tool + `"}]`), Results: map[string]json.RawMessage{tool: json.RawMessage(tt.result)}}
+			e := executing(t, Options{TOON: true}, nil, piped(t, "one", fake))
+			got := exec(t, e, Request{Server: "one", Tool: tool, Arguments: json.RawMessage(tt.arguments), Structured: tt.structured})
+			if got.IsError != tt.isError || got.Content == nil {
+				t.Errorf("isError is %t, content %v", got.IsError, got.Content)
+			}
+			if string(got.Structured) != tt.wantStructured {
+				t.Errorf("structuredContent: got %s, want %s", got.Structured, tt.wantStructured)
+			}
+			if len(got.Content) != len(tt.want) {
+				t.Fatalf("got %s, want %q", got.Content, tt.want)
+			}
+			for i, want := range tt.want {
+				switch {
+				case want == "TOON":
+					text := textOf(t, got.Content[i])
+					if len(text)*2 > len(table) || !strings.HasPrefix(text, "[20]{id,name,price,active}:") {
+						t.Errorf("no table: %s", text)
+					}
+				case string(got.Content[i]) != want && string(got.Content[i]) != `{"type":"text","text":`+quoted(want)+`}`:
+					t.Errorf("block %d: got %s, want %s", i, got.Content[i], want)
+				}
+			}
+		})
+	}
+}
+
+func minified(t testing.TB, text string) string {
+	t.Helper()
+	out, ok := compress.Minify([]byte(text))
+	if !ok {
+		t.Fatal("no JSON")
+	}
+	return string(out)
+}
+
+// Arguments are checked before anything is sent, repaired where that is plain,
+// and let through where the schema cannot be used.
+func TestArguments(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e := executing(t, Options{Servers: map[string]ServerOptions{"lax": {Unchecked: true}}}, nil,
+		piped(t, "one", mcptest.Spec{OddTools: true}), piped(t, "lax", mcptest.Spec{}))
+	tests := []struct{ server, tool, arguments, want string }{
+		{"one", "add", `{"a":9007199254740993,"b":1}`, `{"sum":9007199254740994}`},
+		{"one", "add", `"{\"a\":1,\"b\":2}"`, `{"sum":3}`},
+		{"one", "add", `{"a":1}`, "VALIDATION_ERROR"},
+		{"lax", "add", `{"a":1,"b":1,"c":"not in the schema"}`, `{"sum":2}`},
+		{"one", "odd_properties_list", `{"x":1.10}`, `{"x":1.10}`},
+		{"one", "odd_remote_ref", `{"x":1}`, `{"x":1}`},
+		{"one", "odd_regex", `{"p":"no digit"}`, "VALIDATION_ERROR"},
+		{"one", "odd_recursive", `{"tree":"{\"children\":[]}"}`, `{"tree":{"children":[]}}`},
+		{"one", "odd_no_schema", ``, `{}`},
+		{"one", "odd name/with.signs é", `{"x":1}`, `{"x":1}`},
+		{"one", "odd_type_array", `{"id":1e400}`, `{"id":1e400}`},
+		{"one", "odd_any_of", `{"a":null}`, `{"a":null}`},
+		{"one", "odd_any_of", `{"c":1}`, "VALIDATION_ERROR"},
+	}
+	for _, tt := range tests {
+		result := exec(t, e, Request{Server: tt.server, Tool: tt.tool, Arguments: json.RawMessage(tt.arguments)})
+		if got := textOf(t, result.Content[0]); got != tt.want && !(strings.HasPrefix(got, tt.want) && result.IsError) {
+			t.Errorf("%s.%s(%s): got %s, want %s", tt.server, tt.tool, tt.arguments, got, tt.want)
+		}
+	}
+}
+
+// A result of a call is nobody's but its caller's.
+func TestConcurrentCalls(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e := executing(t, Options{TOON: true}, nil, piped(t, "one", mcptest.Spec{}), piped(t, "two", mcptest.Spec{Era: mcptest.EraModern}))
+	done := make(chan struct{})
+	for i := range 64 {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			server := []string{"one", "two"}[i%2]
+			want := fmt.Sprintf("%s %d", server, i)
+			result, err := e.Exec(context.Background(), Request{Server: server, Tool: "echo", Arguments: json.RawMessage(`{"text":"` + want + `"}`)})
+			if err != nil || len(result.Content) != 1 || !strings.Contains(string(result.Content[0]), `"`+want+`"`) {
+				t.Errorf("%s: got %v, %v", want, result, err)
+			}
+		}()
+	}
+	for range 64 {
+		select {
+		case <-done:
+		case <-time.After(patience):
+			t.Fatal("a call does not end")
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package executor
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func TestArgumentsObject(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{``, `{}`}, {`null`, `{}`}, {` {"a":1.10} `, `{"a":1.10}`}, {`"{\"a\": 9007199254740993}"`, `{"a": 9007199254740993}`},
+		{`""`, `{}`}, {`"null"`, `{}`}, {`" {} "`, `{}`},
+	} {
+		if got, err := argumentsObject(json.RawMessage(tt.in)); err != nil || string(got) != tt.want {
+			t.Errorf("%s: got %s, %v, want %s", tt.in, got, err, tt.want)
+		}
+	}
+	for _, in := range []string{`[]`, `7`, `true`, `"text"`, `"[1]"`, `"{broken"`, `{"a":}`, `"{\"a\":1}x"`, `"\"{}\""`} {
+		if got, err := argumentsObject(json.RawMessage(in)); err == nil {
+			t.Errorf("%s: got %s, want an error", in, got)
+		}
+	}
+}
+
+// A string that holds JSON is unpacked where the schema wants an object or an
+// array and no string; everything else stays byte for byte.
+func TestRepair(t *testing.T) {
+	const schema = `{"type":"object","properties":{
+		"object":{"type":"object","properties":{"list":{"type":"array"},"text":{"type":"string"}}},
+		"list":{"type":"array","items":{"type":"object","properties":{"o":{"type":"object"}}}},
+		"text":{"type":"string"},"any":{},"either":{"type":["object","string"]},"nullable":{"type":["array","null"]},
+		"union":{"anyOf":[{"type":"object"},{"type":"null"}]},"loose":{"anyOf":[{"type":"object"},{"type":"string"}]},
+		"ref":{"$ref":"#/$defs/o"},"indexed":{"$ref":"#/allOf/0/properties/extra"},"bare":{"properties":{"a":{}}},"number":{"type":"number"},"loop":{"$ref":"#/$defs/loop"}},
+		"allOf":[{"properties":{"extra":{"type":"object"}}}],
+		"$defs":{"o":{"type":"object","properties":{"inner":{"type":"array"}}},"loop":{"$ref":"#/$defs/loop"}}}`
+	tests := []struct{ name, in, want string }{
+		{"an object", `{"object":"{\"n\": 9007199254740993}"}`, `{"object":{"n": 9007199254740993}}`},
+		{"an array", `{"list":"[{\"a\":1.10}]"}`, `{"list":[{"a":1.10}]}`},
+		{"with white space", `{"object":" \n{\"a\":1} "}`, `{"object":{"a":1}}`},
+		{"null or an array", `{"nullable":"[1]"}`, `{"nullable":[1]}`},
+		{"one of several", `{"union":"{}"}`, `{"union":{}}`},
+		{"by reference", `{"ref":"{\"inner\":\"[1]\"}"}`, `{"ref":{"inner":[1]}}`},
+		{"by a reference into a list", `{"indexed":"{\"a\":1}"}`, `{"indexed":{"a":1}}`},
+		{"of a part", `{"extra":"{}"}`, `{"extra":{}}`},
+		{"said by its properties", `{"bare":"{\"a\":1}"}`, `{"bare":{"a":1}}`},
+		{"deeper", `{"object":{"list":"[1,2]","text":"[1,2]"}}`, `{"object":{"list":[1,2],"text":"[1,2]"}}`},
+		{"in a string in a string", `{"object":"{\"list\":\"[1]\"}"}`, `{"object":{"list":[1]}}`},
+		{"in an array", `{"list":["{\"o\":\"{}\"}",{"o":"{}"},7]}`, `{"list":[{"o":{}},{"o":{}},7]}`},
+		{"others stay", `{ "text" : "{\"a\":1}" , "object":"{}","n":1.10,"text":"<\/b>" }`, `{"text":"{\"a\":1}","object":{},"n":1.10,"text":"<\/b>"}`},
+		{"a string is wanted", `{"text":"[1]"}`, `{"text":"[1]"}`},
+		{"anything is wanted", `{"any":"[1]"}`, `{"any":"[1]"}`},
+		{"a string would do", `{"either":"{}","loose":"{}"}`, `{"either":"{}","loose":"{}"}`},
+		{"of the wrong kind", `{"object":"[1]","list":"{}","number":"[1]"}`, `{"object":"[1]","list":"{}","number":"[1]"}`},
+		{"not JSON", `{"object":"{a:1}","list":"[1,"}`, `{"object":"{a:1}","list":"[1,"}`},
+		{"unknown names", `{"other":"{}"}`, `{"other":"{}"}`},
+		{"a reference without end", `{"loop":"{}"}`, `{"loop":"{}"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := repair(json.RawMessage(tt.in), json.RawMessage(schema)); string(got) != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+	for _, odd := range []string{``, `true`, `"x"`, `{"properties":[]}`, `{"properties":{"object":true}}`, `nonsense`} {
+		if got := repair(json.RawMessage(`{"object":"{}"}`), json.RawMessage(odd)); string(got) != `{"object":"{}"}` {
+			t.Errorf("schema %s: got %s", odd, got)
+		}
+	}
+}
