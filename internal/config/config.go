@@ -130,6 +130,12 @@ type Server struct {
 
 	// ConnectTimeout, CallTimeout and SessionIdle are more than 0.
 	ConnectTimeout, CallTimeout, SessionIdle time.Duration
+	// IdleTimeout ends a call that neither answers nor reports progress for so
+	// long; 0 is no such limit.
+	IdleTimeout time.Duration
+	// ToolTimeouts replace CallTimeout for single tools, the first that matches
+	// counts.
+	ToolTimeouts []ToolTimeout
 	// MaxConcurrency bounds the open calls; 0 is no limit.
 	MaxConcurrency int
 	// Session is shared or per_client.
@@ -152,6 +158,12 @@ type ToolFilter struct {
 	Allow []string
 	// Deny are globs of tool names.
 	Deny []string
+}
+
+// ToolTimeout is the call timeout of the tools whose names match, more than 0.
+type ToolTimeout struct {
+	Glob    string
+	Timeout time.Duration
 }
 
 // Options are what a config needs from outside.

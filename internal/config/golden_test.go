@@ -129,6 +129,8 @@ func writeServer(b *strings.Builder, s *Server) {
 	line("verbatim", s.Verbatim, s.Verbatim != nil)
 	line("connect_timeout", s.ConnectTimeout, s.ConnectTimeout != d.ConnectTimeout)
 	line("call_timeout", s.CallTimeout, s.CallTimeout != d.CallTimeout)
+	line("idle_timeout", s.IdleTimeout, s.IdleTimeout != 0)
+	line("tool_timeouts", s.ToolTimeouts, s.ToolTimeouts != nil)
 	line("session_idle", s.SessionIdle, s.SessionIdle != d.SessionIdle)
 	line("max_concurrency", s.MaxConcurrency, s.MaxConcurrency != 0)
 	line("session", s.Session, s.Session != d.Session)

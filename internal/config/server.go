@@ -41,6 +41,10 @@ var serverKeys = map[string]func(r *serverReader, path string, n *node){
 	"call_timeout": func(r *serverReader, path string, n *node) {
 		r.l.duration(path, n, time.Second, false, &r.s.CallTimeout)
 	},
+	"idle_timeout": func(r *serverReader, path string, n *node) {
+		r.l.duration(path, n, time.Second, true, &r.s.IdleTimeout)
+	},
+	"tool_timeouts": (*serverReader).toolTimeouts,
 	"session_idle": func(r *serverReader, path string, n *node) {
 		r.l.duration(path, n, time.Second, false, &r.s.SessionIdle)
 	},
@@ -295,6 +299,23 @@ func (r *serverReader) allow(path string, n *node) {
 		return
 	}
 	r.l.globs(path, n, &r.s.Tools.Allow)
+}
+
+// toolTimeouts reads durations by globs of tool names, in the order of the file.
+func (r *serverReader) toolTimeouts(path string, n *node) {
+	if !r.l.is(objectKind, path, n) {
+		return
+	}
+	r.s.ToolTimeouts = nil
+	for _, m := range n.members {
+		at := join(path, m.key)
+		if m.value.kind == nullKind || isComment(m.key) || !r.l.glob(at, m.offset, m.key) {
+			continue
+		}
+		one := ToolTimeout{Glob: m.key}
+		r.l.duration(at, m.value, time.Second, false, &one.Timeout)
+		r.s.ToolTimeouts = append(r.s.ToolTimeouts, one)
+	}
 }
 
 // isSelf reports whether the entry is mcpx, which would start or ask itself for
