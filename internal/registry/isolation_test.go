@@ -1,0 +1,260 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/upstream"
+)
+
+// impatience is the deadline of calls to a server that does not answer.
+const impatience = 400 * time.Millisecond
+
+// ends is how calls to the bad server may end: within limit, and so that judge
+// accepts it. answer is the text that came, want that of a server without fault.
+type ends struct {
+	limit time.Duration
+	judge func(answer, want string, err error) bool
+}
+
+// answers is the end of every call to a server that misbehaves but works; fails
+// that of a call that gets no answer, with an error that says why.
+var (
+	answers       = ends{patience, answered}
+	fails         = ends{impatience, failed}
+	answersOrNot  = ends{impatience, func(a, w string, err error) bool { return answered(a, w, err) || failed(a, w, err) }}
+	answersMarked = ends{patience, func(a, w string, err error) bool {
+		return err == nil && a != w && strings.TrimLeft(a, "\ufffd") == w
+	}}
+	tooLarge = ends{patience, func(_, _ string, err error) bool {
+		var large *upstream.TooLargeError
+		return errors.As(err, &large)
+	}}
+)
+
+func answered(answer, want string, err error) bool { return err == nil && answer == want }
+
+func failed(_, _ string, err error) bool {
+	var unavailable *upstream.UnavailableError
+	var lost *upstream.LostError
+	var timeout *upstream.TimeoutError
+	return errors.As(err, &unavailable) || errors.As(err, &lost) || errors.As(err, &timeout)
+}
+
+// villain is one server that misbehaves.
+type villain struct {
+	name string
+	// start makes it; strike, where not nil, begins the fault after it has
+	// connected.
+	start func(t *testing.T) (server Server, strike func())
+	ends  ends
+	// ask is a call for this text; nil = echo.
+	ask func(text string) (tool, arguments, answer string)
+}
+
+func echo(text string) (string, string, string) { return "echo", `{"text":"` + text + `"}`, text }
+
+func slow(string) (string, string, string) { return "slow", `{"ms":200}`, "slept 200 ms" }
+
+// longEcho does not fit into a pipe that nobody reads.
+func longEcho(text string) (string, string, string) {
+	text = strings.Repeat("x", 200<<10) + text
+	return "echo", `{"text":"` + text + `"}`, text
+}
+
+func asChild(fake mcptest.Spec) func(*testing.T) (Server, func()) {
+	return func(t *testing.T) (Server, func()) { return child(t, "bad", fake), nil }
+}
+
+// onWeb serves a fake over HTTP whose calls have this fault.
+func onWeb(fake mcptest.Spec, faults ...mcptest.Fault) func(*testing.T) (Server, func()) {
+	return func(t *testing.T) (Server, func()) {
+		server := fake.HTTP(t)
+		server.Script(faults...)
+		return Server{Spec: upstream.Spec{Name: "bad", Type: upstream.HTTP, URL: server.URL}}, nil
+	}
+}
+
+func behindProxy(mode mcptest.ProxyMode) func(*testing.T) (Server, func()) {
+	return func(t *testing.T) (Server, func()) {
+		server := mcptest.Spec{}.HTTP(t)
+		proxy := mcptest.NewProxy(t, server.URL)
+		return Server{Spec: upstream.Spec{Name: "bad", Type: upstream.HTTP, URL: proxy.URL(server.URL)}}, func() { proxy.Set(mode) }
+	}
+}
+
+func onCalls(f mcptest.Fault) mcptest.Fault { return f.On("tools/call").Always() }
+
+var villains = []villain{
+	{"never initializes", asChild(mcptest.Spec{NeverInit: true}), fails, nil},
+	{"exits at once", asChild(mcptest.Spec{ExitAtOnce: true, ExitCode: 1}), fails, nil},
+	{"crash loop", asChild(mcptest.Spec{ExitAfterCalls: 1}), answersOrNot, nil},
+	{"ignores TERM and EOF", asChild(mcptest.Spec{IgnoreTERM: true, IgnoreEOF: true, ForkGrandchild: true, GrandchildHoldsPipes: true}), answers, nil},
+	{"stderr flood", asChild(mcptest.Spec{StderrFlood: -1}), answers, nil},
+	{"never reads stdin", asChild(mcptest.Spec{NeverReadStdin: true}), fails, longEcho},
+	{"noise", asChild(mcptest.Spec{Noise: true, BOM: true, OneByteWrites: true}), answers, nil},
+	{"a line of 200 MB", asChild(mcptest.Spec{HugeLine: 200 << 20}), tooLarge, func(string) (string, string, string) { return "big", `{}`, "" }},
+	{"list_changed storm", asChild(mcptest.Spec{ListChangedStorm: 10000}), answers, nil},
+	{"progress storm", asChild(mcptest.Spec{ProgressStorm: 10000, LateProgress: true}), answers, slow},
+	{"endless pages", asChild(mcptest.Spec{EndlessPages: true}), answers, nil},
+	{"cursor loop", asChild(mcptest.Spec{CursorLoop: true}), answers, nil},
+	{"5,000 tools", asChild(mcptest.Spec{ExtraTools: 5000, ListChangedStorm: 10}), answers, nil},
+	{"tools/list takes a minute", asChild(mcptest.Spec{ListDelay: time.Minute}), fails, nil},
+	{"duplicate answers", asChild(mcptest.Spec{DuplicateAnswers: true}), answers, nil},
+	{"unknown ids", asChild(mcptest.Spec{UnknownIDs: true}), answers, nil},
+	{"answers before requests", asChild(mcptest.Spec{AnswerBeforeRequest: true}), answers, nil},
+	{"invalid UTF-8", asChild(mcptest.Spec{InvalidUTF8: true}), answersMarked, nil},
+	{"stall after the header", onWeb(mcptest.Spec{}, onCalls(mcptest.StallAfter())), fails, nil},
+	{"stall in the handshake", onWeb(mcptest.Spec{}, mcptest.StallAfter().Always()), fails, nil},
+	{"reset in the event stream", onWeb(mcptest.Spec{AnswerSSE: true}, onCalls(mcptest.Reset())), fails, nil},
+	{"session forgotten", onWeb(mcptest.Spec{}, mcptest.LostSession().On("tools/call")), answers, nil},
+	{"session forgotten at each call", onWeb(mcptest.Spec{}, onCalls(mcptest.LostSession())), fails, nil},
+	{"unauthorized", onWeb(mcptest.Spec{}, onCalls(mcptest.Unauthorized())), fails, nil},
+	{"too many requests", onWeb(mcptest.Spec{Era: mcptest.EraModern}, onCalls(mcptest.TooMany(time.Hour))), fails, nil},
+	{"bad gateway", onWeb(mcptest.Spec{}, mcptest.BadGateway().Always()), fails, nil},
+	{"half open", behindProxy(mcptest.ProxyHalfOpen), fails, nil},
+	{"stalled connection", behindProxy(mcptest.ProxyStall), fails, nil},
+	{"one byte at a time", behindProxy(mcptest.ProxyOneByte), answers, nil},
+}
+
+// neighbours are the servers that have no fault.
+var neighbours = []string{"child", "web", "pipe"}
+
+// One bad server is nobody else's problem: the calls of its neighbours succeed,
+// as fast as before; every call of its own ends in time, in one answer; nothing
+// of it is left.
+func TestOneBadServer(t *testing.T) {
+	for _, v := range villains {
+		t.Run(v.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			good := []Server{
+				child(t, "child", mcptest.Spec{}),
+				{Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: mcptest.Spec{}.HTTP(t).URL}},
+				piped(t, "pipe", mcptest.Spec{}),
+			}
+			r := New(good, Options{})
+			r.Start()
+			defer r.Close(300 * time.Millisecond)
+			before := tried(t, r)
+			calm := callNeighbours(t, r)
+
+			bad, strike := v.start(t)
+			r.Apply(append(slices.Clone(good), bad), nil)
+			if strike != nil {
+				tried(t, r)
+				strike()
+			}
+			var over atomic.Bool
+			var callers sync.WaitGroup
+			for i := range v.callers() {
+				callers.Go(func() {
+					// One call at least; more while the neighbours are measured.
+					for n := 0; n == 0 || n < 8 && !over.Load(); n++ {
+						v.call(t, r, fmt.Sprintf("caller %d, call %d", i, n))
+					}
+				})
+			}
+			troubled := callNeighbours(t, r)
+			over.Store(true)
+			callers.Wait()
+
+			// A neighbour that waits for the bad server waits for a deadline of
+			// its callers, which is 40 times what its own calls take.
+			if median(troubled) > 3*median(calm) || p99(troubled) > 20*median(calm) {
+				t.Errorf("the neighbours' calls took %v, p99 %v; before %v, p99 %v", median(troubled), p99(troubled), median(calm), p99(calm))
+			}
+			for _, name := range neighbours {
+				was, _ := before.Server(name)
+				is, _ := r.Snapshot().Server(name)
+				if is.State != catalog.Ready || &is.Tools[0] != &was.Tools[0] {
+					t.Errorf("%s is %s (%s)", name, is.State, is.Reason)
+				}
+			}
+		})
+	}
+}
+
+// callers is how many call the bad server at once. One is enough to move 200 MB.
+func (v villain) callers() int {
+	if v.name == "a line of 200 MB" {
+		return 1
+	}
+	return 6
+}
+
+// call makes one call to the bad server and judges its end.
+func (v villain) call(t *testing.T, r *Registry, text string) {
+	ask := v.ask
+	if ask == nil {
+		ask = echo
+	}
+	tool, arguments, want := ask(text)
+	var ended atomic.Bool
+	began := time.Now()
+	raw, err := r.Call(context.Background(), "bad", Client{}, upstream.Call{
+		Tool: tool, Arguments: json.RawMessage(arguments), Timeout: v.ends.limit,
+		OnProgress: func(json.RawMessage) {
+			if ended.Load() {
+				t.Errorf("%s: progress after the answer", text)
+			}
+		},
+	})
+	ended.Store(true)
+	// The machine may be busy, but not for another deadline.
+	if took := time.Since(began); took > 2*v.ends.limit {
+		t.Errorf("%s: ended after %v, the deadline was %v", text, took, v.ends.limit)
+	}
+	var result struct{ Content []struct{ Text string } }
+	answer := ""
+	if err == nil && json.Unmarshal(raw, &result) == nil && len(result.Content) == 1 {
+		answer = result.Content[0].Text
+	}
+	if !v.ends.judge(answer, want, err) {
+		t.Errorf("%s: got %.100q, %v", text, answer, err)
+	}
+}
+
+// callNeighbours returns how long calls to the good servers took, in order of
+// size. Each takes 10 ms on the server, so that what the machine adds counts for
+// little.
+func callNeighbours(t *testing.T, r *Registry) []time.Duration {
+	t.Helper()
+	var mu sync.Mutex
+	var took []time.Duration
+	var callers sync.WaitGroup
+	for i := range 2 * len(neighbours) {
+		name := neighbours[i%len(neighbours)]
+		callers.Go(func() {
+			for n := range 8 {
+				text := fmt.Sprintf("%s, caller %d, call %d", name, i, n)
+				began := time.Now()
+				if got, err := call(r, name, Client{}, "slow", `{"ms":10}`); err != nil || got != "slept 10 ms" {
+					t.Errorf("%s: got %q, %v", text, got, err)
+				}
+				mu.Lock()
+				took = append(took, time.Since(began))
+				mu.Unlock()
+				if got, err := call(r, name, Client{}, "echo", `{"text":"`+text+`"}`); err != nil || got != text {
+					t.Errorf("%s: got %q, %v", text, got, err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	slices.Sort(took)
+	return took
+}
+
+func median(took []time.Duration) time.Duration { return took[len(took)/2] }
+
+func p99(took []time.Duration) time.Duration { return took[len(took)*99/100] }
