@@ -88,22 +88,17 @@ func (e *Executor) read(ctx context.Context, r Request, t target, args readArgum
 		if err != nil || fault != nil {
 			return fault.resultOrNil(r.Structured), err
 		}
-		fresh := hold(selected.text, selected.text, false)
-		fresh.principal = h.principal
 		if args.Grep == "" && args.Offset == 0 && args.Limit == 0 {
 			return e.selection(selected, nil, r), nil
 		}
-		h, args.Handle = fresh, "" // the note keeps the selection under a handle of its own
+		// The note keeps the selection under a handle of its own.
+		h, args.Handle, args.Select = e.holdSelection(selected, h.principal), "", ""
 	}
 	wanted, violation := h.wanted(args)
 	if violation != "" {
 		return refuse(violation)
 	}
-	again := &args
-	if args.Handle == "" {
-		again = nil
-	}
-	text := e.cut(h, wanted, e.limit(), again)
+	text := e.cut(h, wanted, e.limit(), args)
 	if len(wanted) == 0 {
 		text = fmt.Sprintf("[none of %d %s]", h.count(), h.noun())
 	}
@@ -137,7 +132,7 @@ func (h *held) wanted(args readArguments) (which []int, violation string) {
 		}
 		matching := which[:0]
 		for _, i := range which {
-			if (h.items != nil && re.Match(h.items[i])) || (h.items == nil && re.MatchString(h.units[i])) {
+			if h.matches(re, i) {
 				matching = append(matching, i)
 			}
 		}
@@ -148,4 +143,17 @@ func (h *held) wanted(args readArguments) (which []int, violation string) {
 		which = which[:min(args.Limit, len(which))]
 	}
 	return which, ""
+}
+
+// matches reports whether a line matches, or an item: as it was received or as
+// the model sees it, without white space and needless escapes.
+func (h *held) matches(re *regexp.Regexp, i int) bool {
+	if h.items == nil {
+		return re.MatchString(h.units[i])
+	}
+	if re.Match(h.items[i]) {
+		return true
+	}
+	shown := compress.Text(string(arrayOf(h.items[i:i+1])), compress.Options{}).Text
+	return re.MatchString(shown[1 : len(shown)-1])
 }

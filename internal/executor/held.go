@@ -12,8 +12,8 @@ const (
 	// heldBytes and heldAge bound what is kept of long results.
 	heldBytes = 128 << 20
 	heldAge   = 30 * time.Minute
-	// pieceBytes is the longest line that is one unit; a longer one is several,
-	// parted between two words.
+	// pieceBytes is the longest line that is one unit, with a low limit less; a
+	// longer one is several, parted between two words.
 	pieceBytes = 4 << 10
 )
 
@@ -87,8 +87,8 @@ func (s *store) get(handle, principal string) (*held, bool) {
 // hold makes what is kept of a text: of an array its items, of anything else the
 // lines of the text as the model gets it, which for a table in an object are its
 // rows.
-func hold(text, shaped string, verbatim bool) *held {
-	h := &held{verbatim: verbatim}
+func (e *Executor) hold(text, shaped string, verbatim bool, principal string) *held {
+	h := &held{principal: principal, verbatim: verbatim}
 	trimmed := strings.TrimSpace(text)
 	isJSON := len(trimmed) > 0 && (trimmed[0] == '[' || trimmed[0] == '{') && json.Valid([]byte(trimmed))
 	if isJSON {
@@ -100,17 +100,18 @@ func hold(text, shaped string, verbatim bool) *held {
 			return h
 		}
 	}
-	h.units = unitsOf(shaped)
+	// No text has more tokens than bytes: a piece of a line always fits.
+	h.units = unitsOf(shaped, min(max(e.limit()-minRoom, 64), pieceBytes))
 	return h
 }
 
-// unitsOf parts a text into lines, and long lines between two words. Together
-// the parts are the text.
-func unitsOf(text string) []string {
+// unitsOf parts a text into lines, and lines over longest bytes between two
+// words. Together the parts are the text.
+func unitsOf(text string, longest int) []string {
 	var units []string
 	for line := range strings.SplitAfterSeq(text, "\n") {
-		for len(line) > pieceBytes {
-			cut := wordEnd(line, pieceBytes)
+		for len(line) > longest {
+			cut := wordEnd(line, longest)
 			units = append(units, line[:cut])
 			line = line[cut:]
 		}
@@ -152,22 +153,39 @@ func (h *held) noun() string {
 	return "lines"
 }
 
+// length is the size of one item or line, in bytes.
+func (h *held) length(i int) int {
+	if h.items != nil {
+		return len(h.items[i]) + 1
+	}
+	return len(h.units[i])
+}
+
+// within reports whether items or lines have at most that many bytes together.
+func (h *held) within(which []int, size int) bool {
+	for _, i := range which {
+		if size -= h.length(i); size < 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // part is the text of some of the items or lines.
 func (h *held) part(which []int) string {
+	if h.items != nil {
+		items := make([]json.RawMessage, len(which))
+		for n, i := range which {
+			items[n] = h.items[i]
+		}
+		return string(arrayOf(items))
+	}
 	var out strings.Builder
-	if h.items == nil {
-		for _, i := range which {
-			out.WriteString(h.units[i])
-		}
-		return out.String()
-	}
-	out.WriteByte('[')
 	for n, i := range which {
-		if n > 0 {
-			out.WriteByte(',')
+		out.WriteString(h.units[i])
+		if n+1 < len(which) && which[n+1] != i+1 && !strings.HasSuffix(h.units[i], "\n") {
+			out.WriteByte('\n') // two pieces of long lines that do not follow each other
 		}
-		out.Write(h.items[i])
 	}
-	out.WriteByte(']')
 	return out.String()
 }

@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/wire"
 )
 
-// noteTokens is what the line about the rest may cost.
+// noteTokens is what the line about the rest may cost, without a grep.
 const noteTokens = 80
 
 // arrayItems are the elements of a JSON array.
@@ -19,6 +19,18 @@ func arrayItems(value json.RawMessage) (items []json.RawMessage, err error) {
 		return true
 	})
 	return items, err
+}
+
+// arrayOf is the JSON array of these elements.
+func arrayOf(items []json.RawMessage) json.RawMessage {
+	out := []byte{'['}
+	for i, item := range items {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, item...)
+	}
+	return append(out, ']')
 }
 
 // fits reports whether texts are within the limit together. No text has more
@@ -35,36 +47,73 @@ func (e *Executor) fits(texts []string) bool {
 	if size <= limit {
 		return true
 	}
+	return weighAll(texts) <= limit
+}
+
+func weighAll(texts []string) int {
 	n := 0
 	for _, text := range texts {
 		n += compress.Weigh(text)
 	}
-	return n <= limit
+	return n
 }
 
-// cutBlocks shortens the text blocks of a result that is over the limit: those
-// that fit stay, the others are cut, each with a line that says how to read the
-// rest. received are the blocks as the upstream sent them.
-func (e *Executor) cutBlocks(received []block, shaped []json.RawMessage, verbatim bool, principal string) []json.RawMessage {
-	room := e.options.ResultTokens
-	out := make([]json.RawMessage, len(shaped))
+// cutBlocks shortens the text blocks of a result to room tokens: those that fit
+// stay, the first that does not is cut, with a line that says how to read the
+// rest. Behind it there is hardly room: the text blocks that follow become one
+// line, under which they stand as the items of one array. received are the
+// blocks as the upstream sent them.
+func (e *Executor) cutBlocks(received []block, shaped []json.RawMessage, verbatim bool, principal string, room int) []json.RawMessage {
+	out := make([]json.RawMessage, 0, len(shaped))
+	first := true
 	for i, raw := range shaped {
-		out[i] = raw
-		if i >= len(received) || !received[i].isText {
+		if !received[i].isText {
+			out = append(out, raw)
 			continue
 		}
-		now := readBlock(raw)
-		if cost := compress.Weigh(now.text); cost <= room {
-			room -= cost
-			continue
+		now, rest, own := readBlock(raw), textBlocks(received[i:]), room
+		if len(rest) > 1 {
+			own -= noteTokens
 		}
-		h := hold(received[i].text, now.text, verbatim)
-		h.principal = principal
-		text := e.cut(h, sequence(0, h.count()), max(room, noteTokens), nil)
-		room = max(0, room-compress.Weigh(text))
-		out[i] = now.withText(text)
+		cost := compress.Weigh(now.text)
+		if cost > own && own < minRoom && !first {
+			return e.collapse(out, received[i:], rest, verbatim, principal)
+		}
+		if cost > own {
+			h := e.hold(received[i].text, now.text, verbatim, principal)
+			text := e.cut(h, sequence(0, h.count()), max(own, minRoom), readArguments{})
+			raw, cost = now.withText(text), compress.Weigh(text)
+		}
+		first = false
+		room -= cost
+		out = append(out, raw)
 	}
 	return out
+}
+
+// collapse ends out with one line for all the texts that are left.
+func (e *Executor) collapse(out []json.RawMessage, left []block, texts []json.RawMessage, verbatim bool, principal string) []json.RawMessage {
+	h := &held{principal: principal, items: texts, value: arrayOf(texts), verbatim: verbatim}
+	out = append(out, TextBlock(e.note(len(texts), len(texts), "text blocks left", readArguments{Handle: e.store.put(h)})))
+	for _, b := range left {
+		if !b.isText {
+			out = append(out, b.raw)
+		}
+	}
+	return out
+}
+
+// minRoom is where a cut text is not worth its line any more.
+const minRoom = 2 * noteTokens
+
+func textBlocks(blocks []block) []json.RawMessage {
+	var texts []json.RawMessage
+	for _, b := range blocks {
+		if b.isText {
+			texts = append(texts, b.raw)
+		}
+	}
+	return texts
 }
 
 // sequence is from, from+1, … to-1.
@@ -77,51 +126,117 @@ func sequence(from, to int) []int {
 }
 
 // cut is as much of the wanted items or lines as fits into limit tokens, and a
-// line about the rest. again repeats, in that line, what the reader asked for.
-func (e *Executor) cut(h *held, wanted []int, limit int, again *readArguments) string {
-	text, shown := e.fill(h, wanted, limit-noteTokens)
-	if shown == len(wanted) {
+// line about the rest. again repeats, in that line, what the reader asked for;
+// without a handle in it, h is kept under a new one. With the whole limit at
+// least a part of one item or line is in it, so that a reader who goes on comes
+// to the end.
+func (e *Executor) cut(h *held, wanted []int, limit int, again readArguments) string {
+	if h.within(wanted, likelyBytes*limit) {
+		if text := e.render(h, wanted); compress.Weigh(text) <= limit {
+			return text
+		}
+	}
+	if again.Handle == "" {
+		again.Handle = e.store.put(h)
+	}
+	room := limit - noteTokens - compress.Weigh(again.Grep)
+	text, shown := e.fill(h, wanted, room)
+	if shown == 0 && limit >= e.limit() {
+		text, shown = e.open(h, wanted[0], room-noteTokens), 1
+	}
+	left := len(wanted) - shown
+	if left == 0 {
 		return text
 	}
-	if again == nil {
-		again = &readArguments{Handle: e.store.put(h)}
+	again.Offset += shown
+	if again.Limit > 0 {
+		again.Limit -= shown
 	}
-	next := *again
-	next.Offset += shown
-	note := fmt.Sprintf("[%d of %d %s left: exec mcpx read_result %s]", len(wanted)-shown, len(wanted), h.noun(), encode(next))
+	what := h.noun() + " left"
+	if h.items == nil && shown > 0 && !strings.HasSuffix(text, "\n") && wanted[shown] == wanted[shown-1]+1 {
+		what += ", the last goes on"
+	}
+	return withLine(text, e.note(left, len(wanted), what, again))
+}
+
+// likelyBytes is what a token stands for at most in a text that is tried as a
+// whole; of a longer one the beginning is enough to look at.
+const likelyBytes = 16
+
+// note is the line about what is left.
+func (e *Executor) note(left, total int, what string, next readArguments) string {
+	return fmt.Sprintf("[%d of %d %s: exec %s %s %s]", left, total, what, Builtin, readResult, encode(next))
+}
+
+// withLine is text with one more line.
+func withLine(text, line string) string {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	return text + note
+	return text + line
 }
 
-// fill takes wanted items or lines from the front until limit tokens are full.
+// open is the beginning of an item that is over the limit alone: its own lines,
+// in an array as items always are, the rest of which is kept under a handle of
+// its own.
+func (e *Executor) open(h *held, i, room int) string {
+	if h.items == nil {
+		return h.units[i]
+	}
+	item := string(arrayOf(h.items[i : i+1]))
+	inner := e.hold(item, item, true, h.principal)
+	lines := sequence(0, inner.count())
+	text, shown := e.fill(inner, lines, room)
+	if shown == 0 {
+		text, shown = inner.units[0], 1
+	}
+	if shown == len(lines) {
+		return text
+	}
+	what := "lines of this item left"
+	if !strings.HasSuffix(text, "\n") {
+		what += ", the last goes on"
+	}
+	return withLine(text, e.note(len(lines)-shown, len(lines), what, readArguments{Handle: e.store.put(inner), Offset: shown}))
+}
+
+// render is the text of some items or lines.
+func (e *Executor) render(h *held, which []int) string {
+	part := h.part(which)
+	if h.items == nil || h.verbatim {
+		return part
+	}
+	return compress.Text(part, e.textOptions()).Text
+}
+
+// fill takes wanted items or lines from the front until limit tokens are nearly
+// full; all of them together do not fit. shown is 0 where the first alone does
+// not.
 func (e *Executor) fill(h *held, wanted []int, limit int) (text string, shown int) {
-	render := func(n int) string {
-		part := h.part(wanted[:n])
-		if h.items == nil || h.verbatim {
-			return part
+	few, many := 0, len(wanted)+1 // that many fit, and do not
+	// What a token takes is guessed at first by bytes, then by the last try.
+	size := 0
+	for few < len(wanted) && size < 3*limit {
+		size += h.length(wanted[few])
+		few++
+	}
+	n := max(1, few)
+	few = 0
+	for try := 0; many-few > 1; try++ {
+		n = min(max(n, few+1), many-1)
+		now := e.render(h, wanted[:n])
+		cost := compress.Weigh(now)
+		if cost <= limit {
+			text, few = now, n
+			if cost*100 >= limit*95 {
+				break
+			}
+		} else {
+			many = n
 		}
-		return compress.Text(part, e.textOptions()).Text
-	}
-	text = render(len(wanted))
-	cost := compress.Weigh(text)
-	if cost <= limit {
-		return text, len(wanted)
-	}
-	// The first guess is by proportion; then steps down, then what is left over
-	// is tried to be filled once.
-	n := max(0, min(len(wanted)-1, len(wanted)*max(limit, 0)/max(1, cost)))
-	for range 12 {
-		text = render(n)
-		if cost = compress.Weigh(text); cost <= limit || n == 0 {
-			break
+		if n = n * limit / max(1, cost); try > 5 {
+			n = (few + many) / 2
 		}
-		n = min(n-1, n*limit/cost)
 	}
-	if n == 0 && len(wanted) > 0 && limit > 0 {
-		// One item alone is too long: it is shown in its own parts.
-		return "", 0
-	}
-	return text, n
+	return text, few
 }

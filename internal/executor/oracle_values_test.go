@@ -3,6 +3,7 @@ package executor_test
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -306,11 +307,14 @@ func (n *node) numbers() []string {
 	return all
 }
 
+// halves are escapes of half a surrogate pair, as spell writes them.
+var halves = regexp.MustCompile(`\\ud[89a-f][0-9a-f]{2}`)
+
 // sorted is an object as a map with Go strings as keys has it.
 func (n *node) sorted() *node {
 	members := make(map[string]*node)
 	for i, key := range n.keys {
-		members[strings.ReplaceAll(strings.ToValidUTF8(key, "\x00"), "\x00", "\ufffd")] = n.kids[i]
+		members[readJSON(halves.ReplaceAllString(spell(key), `\ufffd`)).text] = n.kids[i]
 	}
 	out := &node{kind: '{'}
 	for _, key := range slices.Sorted(maps.Keys(members)) {

@@ -19,7 +19,8 @@ const shapeTokens = 300
 type selection struct {
 	text string // one value, or JSON Lines
 	// value is the selection as one JSON value: the only output, else an array.
-	value json.RawMessage
+	value   json.RawMessage
+	several bool
 }
 
 // filter runs a jq filter. A filter that fails gives a fault with the shape of
@@ -37,7 +38,7 @@ func (e *Executor) filter(ctx context.Context, filter string, value json.RawMess
 	for i, output := range outputs {
 		lines[i] = output
 	}
-	s := &selection{text: string(bytes.Join(lines, []byte{'\n'}))}
+	s := &selection{text: string(bytes.Join(lines, []byte{'\n'})), several: len(outputs) != 1}
 	if len(outputs) == 1 {
 		s.value = outputs[0]
 		s.text = plainText(outputs[0])
@@ -96,16 +97,13 @@ func (e *Executor) selected(ctx context.Context, got received, blocks []block, r
 		f := &Fault{Code: CodeValidation, Message: "/select: the result has no JSON; call without select"}
 		for _, b := range blocks {
 			if b.isText {
-				h := hold(b.text, b.text, true)
-				h.principal = r.Principal
-				f.With("handle", e.store.put(h))
+				f.With("handle", e.store.put(e.hold(b.text, b.text, true, r.Principal)))
 				break
 			}
 		}
 		return f.With("violations", []string{f.Message}).Result(r.Structured), nil
 	}
-	h := hold(string(value), string(value), false)
-	h.principal = r.Principal
+	h := e.hold(string(value), string(value), false, r.Principal)
 	handle := ""
 	s, fault, err := e.filter(ctx, r.Select, value, "")
 	if fault != nil {
@@ -132,15 +130,31 @@ func (e *Executor) selection(s *selection, others []json.RawMessage, r Request) 
 	text := compress.Text(s.text, e.textOptions()).Text
 	long := !e.fits([]string{text})
 	if long {
-		h := hold(string(s.value), text, false)
-		h.principal = r.Principal
-		text = e.cut(h, sequence(0, h.count()), e.limit(), nil)
+		h := e.holdSelection(s, r.Principal)
+		text = e.cut(h, sequence(0, h.count()), e.limit(), readArguments{})
 	}
 	out := &Result{Content: append([]json.RawMessage{TextBlock(text)}, others...)}
 	if r.Structured && !long {
 		out.Structured = append(append([]byte(`{"result":`), s.value...), '}')
 	}
+	blocks, texts := make([]block, len(out.Content)), []string(nil)
+	for i, raw := range out.Content {
+		blocks[i] = readBlock(raw)
+		texts = append(texts, blocks[i].text)
+	}
+	if len(others) > 0 && !e.fits(texts) {
+		out.Content = e.cutBlocks(blocks, out.Content, true, r.Principal, e.limit())
+	}
 	return out
+}
+
+// holdSelection makes what is kept of a selection: of several outputs each is an
+// item.
+func (e *Executor) holdSelection(s *selection, principal string) *held {
+	if s.several {
+		return e.hold(string(s.value), s.text, false, principal)
+	}
+	return e.hold(s.text, compress.Text(s.text, e.textOptions()).Text, false, principal)
 }
 
 // onlyJSON is the JSON of a single text block, nil where there is none.

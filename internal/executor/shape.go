@@ -169,31 +169,40 @@ func (e *Executor) shape(ctx context.Context, raw json.RawMessage, r Request, t 
 			texts = append(texts, b.text)
 		}
 	}
-	structured := got.structured
-	switch {
-	case !e.fits(texts):
-		out.Content = e.cutBlocks(blocks, out.Content, verbatim, r.Principal)
-	case r.Structured:
-		if structured == nil && !got.isError {
-			structured = derived(blocks)
-		}
-		out.Structured = structured
-	case structured != nil && !saidIn(blocks, structured):
-		out.Content = e.appendStructured(out.Content, structured, r.Principal)
-	}
+	e.complete(out, got, blocks, texts, r, verbatim)
 	out.count(blocks)
 	return out, nil
 }
 
-// appendStructured adds what only structuredContent says as a last text block.
-func (e *Executor) appendStructured(content []json.RawMessage, structured json.RawMessage, principal string) []json.RawMessage {
-	text := compress.Text(string(structured), e.textOptions()).Text
-	if !e.fits([]string{text}) {
-		h := hold(string(structured), text, false)
-		h.principal = principal
-		text = e.cut(h, sequence(0, h.count()), e.limit(), nil)
+// complete gives the answer its structuredContent, or what stands for it, and
+// cuts what is over the limit.
+func (e *Executor) complete(out *Result, got received, blocks []block, texts []string, r Request, verbatim bool) {
+	fits := e.fits(texts)
+	if r.Structured && fits {
+		out.Structured = got.structured
+		if out.Structured == nil && !got.isError {
+			out.Structured = derived(blocks)
+		}
+		return
 	}
-	return append(content[:len(content):len(content)], TextBlock(text))
+	if got.structured == nil || saidIn(blocks, got.structured) {
+		if !fits {
+			out.Content = e.cutBlocks(blocks, out.Content, verbatim, r.Principal, e.limit())
+		}
+		return
+	}
+	// What only structuredContent says becomes a last text block.
+	text := compress.Text(string(got.structured), e.textOptions()).Text
+	if !e.fits(append(texts, text)) {
+		used := weighAll(texts)
+		if used > e.limit()-minRoom {
+			out.Content = e.cutBlocks(blocks, out.Content, verbatim, r.Principal, e.limit()-minRoom)
+			used = e.limit() - minRoom
+		}
+		h := e.hold(string(got.structured), text, false, r.Principal)
+		text = e.cut(h, sequence(0, h.count()), e.limit()-used, readArguments{})
+	}
+	out.Content = append(out.Content[:len(out.Content):len(out.Content)], TextBlock(text))
 }
 
 // compressBlocks shrinks the text blocks, and returns the texts beside them.

@@ -1,0 +1,475 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/jq"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/tokens"
+	"mcpx/internal/upstream"
+)
+
+// inProcess is mcpx in front of one fake in this process.
+func inProcess(t *testing.T, options executor.Options) *assembly {
+	t.Helper()
+	spec := upstream.Spec{Name: "fake", Type: upstream.InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
+		stdin, stdout, _ := mcptest.Spec{}.Pipe(t)
+		go func() { // ends with in
+			_, _ = io.Copy(stdin, in)
+			stdin.Close()
+		}()
+		_, err := io.Copy(out, stdout)
+		return err
+	}}
+	return assembleServers(t, []registry.Server{{Spec: spec}}, options)
+}
+
+// noteLine is the line about what is left of a long result.
+var noteLine = regexp.MustCompile(`(?:^|\n)\[(\d+) of (\d+) (items|lines|text blocks|lines of this item) left(, the last goes on)?: exec mcpx read_result (\{.*\})\]$`)
+
+// note is such a line, read.
+type note struct {
+	left, total int
+	what        string
+	arguments   string
+}
+
+// takeNote takes the last line off a text if it is a note, with the line end that
+// was put before it.
+func takeNote(t *testing.T, text string) (body string, n *note) {
+	t.Helper()
+	m := noteLine.FindStringSubmatchIndex(text)
+	if m == nil {
+		return text, nil
+	}
+	part := func(i int) string { return text[m[2*i]:m[2*i+1]] }
+	n = &note{what: part(3), arguments: part(5)}
+	fmt.Sscan(part(1), &n.left)
+	fmt.Sscan(part(2), &n.total)
+	body = text[:m[0]]
+	if m[8] < 0 && body != "" && strings.HasPrefix(text[m[0]:], "\n") && n.what != "items" {
+		body += "\n"
+	}
+	return body, n
+}
+
+// reader follows the notes of long results.
+type reader struct {
+	*assembly
+	oracle *oracle
+	limit  int
+	pages  int
+}
+
+// check holds an answer to the limit, in real tokens of all its texts.
+func (r *reader) check(t *testing.T, result *executor.Result, arguments string) {
+	t.Helper()
+	n := 0
+	for _, block := range result.Content {
+		if text := textOf(mustRead(t, block)); text != nil {
+			n += tokens.Count(text.text)
+		}
+	}
+	if n > r.limit+r.limit/50 {
+		t.Errorf("%d tokens, the limit is %d, for %s:\n%.3000s", n, r.limit, arguments, result.Content)
+	}
+}
+
+// read calls read_result and returns its text.
+func (r *reader) read(t *testing.T, arguments string) string {
+	t.Helper()
+	result, err := r.executor.Exec(t.Context(), executor.Request{
+		Server: "mcpx", Tool: "read_result", Arguments: json.RawMessage(arguments),
+	})
+	if err != nil || result.IsError || len(result.Content) != 1 {
+		t.Fatalf("reading %s: %v, %s", arguments, err, result.Content)
+	}
+	r.check(t, result, arguments)
+	if r.pages++; r.pages > 20_000 {
+		t.Fatalf("no end of pages, now %s", arguments)
+	}
+	return textOf(mustRead(t, result.Content[0])).text
+}
+
+// lines puts a text together again.
+func (r *reader) lines(t *testing.T, text string) string {
+	t.Helper()
+	var whole strings.Builder
+	for {
+		body, n := takeNote(t, text)
+		whole.WriteString(body)
+		if n == nil {
+			return whole.String()
+		}
+		text = r.read(t, n.arguments)
+	}
+}
+
+// items compares what is read, page by page, with the items that are wanted.
+func (r *reader) items(t *testing.T, text string, want []*node) {
+	t.Helper()
+	for {
+		body, n := takeNote(t, text)
+		shown, arguments := len(want), ""
+		if n != nil && n.what != "lines of this item" {
+			if n.left >= len(want) && n.left > 0 && body != "" {
+				t.Fatalf("no progress: %d left of %d: %.300s", n.left, len(want), text)
+			}
+			shown, arguments = len(want)-n.left, n.arguments
+		} else if n != nil {
+			body = text // the note is about the item
+		}
+		if inner, of := takeNote(t, body); of != nil {
+			if of.what != "lines of this item" || shown != 1 {
+				t.Fatalf("a note for %d items: %.300s", shown, body)
+			}
+			body = inner + r.lines(t, r.read(t, of.arguments))
+		}
+		r.same(t, body, want[:shown])
+		if want = want[shown:]; arguments == "" {
+			if len(want) > 0 {
+				t.Fatalf("%d items are missing", len(want))
+			}
+			return
+		}
+		text = r.read(t, arguments)
+	}
+}
+
+// same compares the text of a page with its items.
+func (r *reader) same(t *testing.T, body string, want []*node) {
+	t.Helper()
+	if len(want) == 0 && (body == "" || strings.HasPrefix(body, "[none of ")) {
+		return
+	}
+	all := (&node{kind: '[', kids: want}).canonical()
+	if page := readJSON(body); page != nil {
+		if page.canonical() != all {
+			t.Fatalf("the page has other items:\ngot  %.600s\nwant %.600s", body, all)
+		}
+		return
+	}
+	r.oracle.toon = append(r.oracle.toon, toonText{toon: body, json: all, where: t.Name()})
+}
+
+// send calls the tool that answers direct.
+func (r *reader) send(t *testing.T, direct, filter string, structured bool) *executor.Result {
+	t.Helper()
+	result, err := r.executor.Exec(t.Context(), executor.Request{
+		Server: "fake", Tool: "raw", Arguments: rawArguments(direct), Structured: structured, Select: filter,
+	})
+	if err != nil || result.IsError {
+		t.Fatalf("calling: %v, %s for %.600s", err, result.Content, direct)
+	}
+	r.check(t, result, direct[:min(len(direct), 300)])
+	return result
+}
+
+func textResult(g *generator, text string) string {
+	return `{"content":[{"type":"text","text":` + whole(g, text) + `}]}`
+}
+
+// whole is text as a JSON string without half surrogates.
+func whole(g *generator, text string) string {
+	for {
+		if s := g.literal(text); readJSON(s).text == text {
+			return s
+		}
+	}
+}
+
+// longList is a JSON array of items of very different sizes.
+func longList(g *generator) string {
+	items := make([]string, 2+g.IntN(60))
+	for i := range items {
+		switch {
+		case g.chance(12):
+			items[i] = `{"id":1,"body":` + whole(g, longText(g)) + `}`
+		case g.chance(12):
+			items[i] = "[" + strings.Repeat(g.number()+", ", 1+g.IntN(900)) + "0]"
+		case g.chance(2):
+			items[i] = fmt.Sprintf(`{"id": %d, "name": %s, "price": 1.10}`, i, whole(g, g.plain()))
+		default:
+			items[i] = g.value(3, white{colon: " "})
+		}
+	}
+	return g.white(true).join("[", items, "]")
+}
+
+// longText are lines of all kinds.
+func longText(g *generator) string {
+	if g.chance(5) {
+		return strings.Repeat(pick(g, "x", "QUJD", "é", "中文", "😀", "0123456789", "-", "\u202e", "ab,"), 1+g.IntN(6000))
+	}
+	end := pick(g, "\n", "\n", "\r\n")
+	var out strings.Builder
+	for range g.IntN(300) {
+		switch {
+		case g.chance(8):
+		case g.chance(40):
+			out.WriteString(strings.Repeat(g.plain()+" ", g.IntN(900)))
+		case g.chance(4):
+			out.WriteString(strings.ReplaceAll(g.odd(), "\n", " "))
+		default:
+			out.WriteString(g.plain() + " " + fmt.Sprint(g.IntN(1000)))
+		}
+		out.WriteString(end)
+	}
+	return out.String() + pick(g, "", "no end")
+}
+
+// limits are the limits that long results are tried with.
+var limits = []int{400, 900, 4000}
+
+// eachLimit runs a test with each of the limits.
+func eachLimit(t *testing.T, run func(t *testing.T, r *reader, g *generator)) {
+	mcptest.NoLeaks(t)
+	o := &oracle{}
+	for _, limit := range limits {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			filters := jq.New(jq.Limits{})
+			t.Cleanup(filters.Close)
+			r := &reader{assembly: inProcess(t, executor.Options{TOON: true, ResultTokens: limit, Filter: filters}), oracle: o, limit: limit}
+			run(t, r, newGenerator(uint64(limit)))
+			t.Logf("%d pages", r.pages)
+		})
+	}
+	t.Run("reference decoder", o.reference)
+}
+
+// TestLong_Items reads long arrays to their end.
+func TestLong_Items(t *testing.T) {
+	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
+		for range 8 {
+			list := longList(g)
+			result := r.send(t, textResult(g, list), "", g.chance(2))
+			if len(result.Content) != 1 {
+				t.Fatalf("%d blocks", len(result.Content))
+			}
+			r.items(t, textOf(mustRead(t, result.Content[0])).text, readJSON(list).kids)
+		}
+	})
+}
+
+// TestLong_Lines reads long texts to their end, byte for byte.
+func TestLong_Lines(t *testing.T) {
+	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
+		for range 8 {
+			text := longText(g)
+			if g.chance(3) {
+				text = `{"a":1,"rows":` + longList(g) + `}`
+			}
+			result := r.send(t, textResult(g, text), "", g.chance(2))
+			got := r.lines(t, textOf(mustRead(t, result.Content[0])).text)
+			if got == text {
+				continue
+			}
+			before := len(r.oracle.toon)
+			if fault := r.oracle.sameText(text, got); fault != "" {
+				t.Fatalf("the text %s\nsent %.2000q\ngot  %.2000q", fault, text, got)
+			}
+			for i := range r.oracle.toon[before:] {
+				r.oracle.toon[before+i].where = t.Name()
+			}
+		}
+	})
+}
+
+// TestLong_Blocks reads results of several long blocks to their end, and what
+// only structuredContent says.
+func TestLong_Blocks(t *testing.T) {
+	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
+		for range 3 {
+			var blocks []string
+			for range 1 + g.IntN(40) {
+				blocks = append(blocks, pick(g, `{"type":"image","data":"AA==","mimeType":"image/png"}`,
+					`{"type":"text","text":`+whole(g, longText(g))+`}`, `{"type":"text","text":"short"}`))
+			}
+			structured := `{"only":` + whole(g, longText(g)) + `}`
+			direct := `{"content":[` + strings.Join(blocks, ",") + `],"structuredContent":` + structured + `}`
+			sent := readJSON(direct)
+			result := r.send(t, direct, "", false)
+			r.blocks(t, result.Content, sent.last("content").kids, sent.last("structuredContent"))
+		}
+	})
+}
+
+func (r *reader) blocks(t *testing.T, content []json.RawMessage, want []*node, structured *node) {
+	t.Helper()
+	last := textOf(mustRead(t, content[len(content)-1])).text
+	if got := readJSON(r.lines(t, last)); got == nil || got.canonical() != structured.canonical() {
+		t.Fatalf("structuredContent reads as something else: %.300s", last)
+	}
+	var texts []*node
+	at := 0
+	for _, raw := range content[:len(content)-1] {
+		got := mustRead(t, raw)
+		text := textOf(got)
+		if text == nil {
+			continue
+		}
+		for at < len(want) && textOf(want[at]) == nil {
+			at++
+		}
+		if _, n := takeNote(t, text.text); n != nil && n.what == "text blocks" {
+			for _, one := range want[at:] {
+				if textOf(one) != nil {
+					texts = append(texts, one)
+				}
+			}
+			r.items(t, r.read(t, n.arguments), texts)
+			return
+		}
+		if got := r.lines(t, text.text); got != textOf(want[at]).text {
+			t.Fatalf("block %d reads as something else: %.300q", at, got)
+		}
+		at++
+	}
+	for _, one := range want[at:] {
+		if textOf(one) != nil {
+			t.Fatal("a text block is gone")
+		}
+	}
+}
+
+// TestLong_Arguments holds offset, limit, grep and select against what they say.
+func TestLong_Arguments(t *testing.T) {
+	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
+		list, rows := "", make([]string, 400)
+		for i := range rows {
+			rows[i] = fmt.Sprintf(`{"id":%d,"name":%s,"tags":["%s"]}`, i, spell(g.plain()), pick(g, "red", "green"))
+		}
+		list = "[" + strings.Join(rows, ",\n") + "]"
+		text := "open " + strings.Join(rows, "\n") + "\nend"
+		asItems := r.handle(t, textResult(g, list))
+		asLines := r.handle(t, textResult(g, text))
+		for range 20 {
+			args := map[string]any{"handle": asItems}
+			which := []int{}
+			pattern := pick(g, "", "", `"red"`, "alpha|beta", `"id":1\d*,`, "no such thing")
+			for i, row := range rows {
+				if regexp.MustCompile(pattern).MatchString(row) {
+					which = append(which, i)
+				}
+			}
+			if pattern != "" {
+				args["grep"] = pattern
+			}
+			if g.chance(2) {
+				offset := g.IntN(450)
+				args["offset"], which = offset, which[min(offset, len(which)):]
+			}
+			if g.chance(2) {
+				limit := 1 + g.IntN(300)
+				args["limit"], which = limit, which[:min(limit, len(which))]
+			}
+			if g.chance(3) {
+				args["select"] = pick(g, ".", ".[]", "map(.)")
+			}
+			var items []*node
+			var lines []string
+			for _, i := range which {
+				value := readJSON(rows[i])
+				items, lines = append(items, value), append(lines, rows[i])
+			}
+			r.items(t, r.read(t, mustEncode(t, args)), items)
+			if args["select"] != nil || len(which) == 0 || which[0] == 0 {
+				continue
+			}
+			args["handle"] = asLines
+			want := strings.Join(lines, "\n")
+			got := strings.TrimSuffix(strings.TrimSuffix(r.lines(t, r.read(t, mustEncode(t, args))), "end"), "\n")
+			if got != want {
+				t.Fatalf("%v:\ngot  %.900s\nwant %.900s", args, got, want)
+			}
+		}
+	})
+}
+
+func (r *reader) handle(t *testing.T, direct string) string {
+	t.Helper()
+	_, n := takeNote(t, textOf(mustRead(t, r.send(t, direct, "", false).Content[0])).text)
+	if n == nil {
+		t.Fatal("the result was not cut")
+	}
+	return readJSON(n.arguments).last("handle").text
+}
+
+func mustEncode(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// TestSelect_Identity: the filter that changes nothing gives an equal value, the
+// keys sorted and the numbers as they were written.
+func TestSelect_Identity(t *testing.T) {
+	mcptest.NoLeaks(t)
+	filters := jq.New(jq.Limits{})
+	t.Cleanup(filters.Close)
+	o := &oracle{}
+	r := &reader{assembly: inProcess(t, executor.Options{TOON: true, Filter: filters}), oracle: o, limit: 1 << 30}
+	g := newGenerator(9)
+	for n := range 250 {
+		value := g.object(4, g.white(false))
+		if strings.Contains(readJSON(value).canonical(), `\ud`) {
+			continue // half a surrogate pair has no place in jq's strings
+		}
+		direct := textResult(g, value)
+		if g.chance(2) {
+			direct = `{"content":[],"structuredContent":` + value + `}`
+		}
+		result := r.send(t, direct, ".", true)
+		got := mustRead(t, result.Structured).last("result")
+		if want := readJSON(value).sortedDeep(); got == nil || got.canonical() != want.canonical() {
+			t.Fatalf("result %d:\nsent %.900s\ngot  %.900s", n, value, result.Structured)
+		}
+		text := textOf(mustRead(t, result.Content[0])).text
+		if fault := o.sameText(got.raw, text); text != got.raw && fault != "" {
+			t.Fatalf("result %d: the text %s: %.600s", n, fault, text)
+		}
+	}
+	t.Run("reference decoder", o.reference)
+}
+
+// sortedDeep is a value with the members of all objects sorted, of equal keys the
+// last.
+func (n *node) sortedDeep() *node {
+	out := &node{kind: n.kind, raw: n.raw, text: n.text}
+	if n.kind == '{' {
+		out = n.sorted()
+	} else {
+		out.kids = append(out.kids, n.kids...)
+	}
+	for i, kid := range out.kids {
+		out.kids[i] = kid.sortedDeep()
+	}
+	return out
+}
+
+// TestLong_GrepAsShown: what a model reads in an item is what grep finds.
+func TestLong_GrepAsShown(t *testing.T) {
+	r := &reader{assembly: inProcess(t, executor.Options{ResultTokens: 400}), limit: 400}
+	rows := make([]string, 300)
+	for i := range rows {
+		rows[i] = fmt.Sprintf("{\n  \"id\": %d,\n  \"path\": \"a\\/caf\\u00e9\"\n}", i)
+	}
+	handle := r.handle(t, textResult(newGenerator(1), "["+strings.Join(rows, ", ")+"]"))
+	for _, pattern := range []string{`"id":7,"path":"a/café"`, `"id": 7,\n`} {
+		got := r.read(t, mustEncode(t, map[string]any{"handle": handle, "grep": pattern}))
+		if got != `[{"id":7,"path":"a/café"}]` {
+			t.Errorf("%s: got %s", pattern, got)
+		}
+	}
+}
