@@ -1,0 +1,237 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+)
+
+// wireless is an SSE server without a network, for fake time: its stream carries
+// what is written to events, and nothing else for as long as that is nothing.
+type wireless struct {
+	events *io.PipeWriter
+	stream *io.PipeReader
+	// quiet is how long the answer to a call takes.
+	quiet time.Duration
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *wireless) RoundTrip(r *http.Request) (*http.Response, error) {
+	response := &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Header: http.Header{"Content-Type": {"text/event-stream"}}, Request: r}
+	if r.Method == http.MethodGet {
+		response.Body = w.stream
+		context.AfterFunc(r.Context(), func() { _ = w.stream.CloseWithError(context.Canceled) })
+		go w.say("endpoint", "/messages") // ends when it is read
+		return response, nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	var m struct {
+		ID     json.Number
+		Method string
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		return nil, err
+	}
+	answers := map[string]string{
+		"initialize": `{"protocolVersion":"2024-11-05","capabilities":{},"serverInfo":{"name":"x"}}`,
+		"tools/list": `{"tools":[{"name":"echo"}]}`,
+		"ping":       `{}`,
+		"tools/call": `{"content":[{"type":"text","text":"at last"}]}`,
+	}
+	if answer, ok := answers[m.Method]; ok {
+		go func() { // ends when the answer is read, or with the stream
+			if m.Method == "tools/call" {
+				<-time.After(w.quiet)
+			}
+			w.say("message", `{"jsonrpc":"2.0","id":`+m.ID.String()+`,"result":`+answer+`}`)
+		}()
+	}
+	response.StatusCode, response.Body = http.StatusAccepted, io.NopCloser(bytes.NewReader(nil))
+	return response, nil
+}
+
+func (w *wireless) say(event, data string) {
+	_, _ = io.WriteString(w.events, "event: "+event+"\ndata: "+data+"\n\n")
+}
+
+// An event stream may be quiet for as long as it likes, and so may a call within
+// its time.
+func TestQuietStream(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		server := &wireless{quiet: 4 * time.Minute}
+		server.stream, server.events = io.Pipe()
+		u := connect(t, Spec{Type: SSE, URL: "http://nowhere.example/sse", Transport: server})
+		synctest.Wait()
+		for range 3 {
+			pause(time.Hour)
+			if status := u.Status(); status.State != catalog.Ready || status.Restarts != 0 {
+				t.Fatalf("after a quiet hour: %s (%s)", status.State, status.Reason)
+			}
+			if got, err := text(u, "echo", `{}`); err != nil || got != "at last" {
+				t.Errorf("got %q, %v", got, err)
+			}
+		}
+	})
+	// What a real transport adds must not bound a stream either.
+	client := newHTTPClient(&Spec{})
+	if transport := client.Transport.(*http.Transport); client.Timeout != 0 || transport.ResponseHeaderTimeout != 0 {
+		t.Errorf("the HTTP client gives up after %v, or %v without a header", client.Timeout, transport.ResponseHeaderTimeout)
+	}
+}
+
+// A server that refuses the listening stream is asked for it once, and nothing
+// else is done about it: no list is read again, the session goes on.
+func TestNoListeningStream(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{NoGET: true}.HTTP(t)
+	u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond}})
+	mcptest.WaitFor(t, "some health checks", patience, func() bool { return server.Count("ping") >= 10 })
+	mustEcho(t, u)
+	gets := 0
+	for _, entry := range server.Log().Event(mcptest.EventHTTP) {
+		if strings.HasPrefix(entry.Text, "GET ") {
+			gets++
+		}
+	}
+	if lists, sessions := server.Count("tools/list"), server.Count("initialize"); gets != 1 || lists != 1 || sessions != 1 {
+		t.Errorf("%d GET, %d tools/list, %d initialize, want one of each", gets, lists, sessions)
+	}
+}
+
+// A health check belongs to the session: the fake refuses what carries none.
+func TestPingHasItsSession(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond, Threshold: 1}})
+	mcptest.WaitFor(t, "some health checks", patience, func() bool { return server.Count("ping") >= 10 })
+	if status := u.Status(); status.State != catalog.Ready || status.Restarts != 0 {
+		t.Errorf("%s (%s), %d restarts", status.State, status.Reason, status.Restarts)
+	}
+	for _, entry := range server.Log().Method("ping") {
+		if entry.Session == "" {
+			t.Error("a ping without a session")
+		}
+	}
+}
+
+// A restarted server is asked for its tools before it counts as ready.
+func TestRestartListsAgain(t *testing.T) {
+	mcptest.NoLeaks(t)
+	file := filepath.Join(t.TempDir(), "tools")
+	write := func(tools string) {
+		if err := os.WriteFile(file, []byte(tools), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`[{"name":"crash"}]`)
+	spec, _ := inProcess(t, mcptest.Spec{ToolsFile: file})
+	u := ready(t, spec)
+	write(`[{"name":"crash"},{"name":"born_after_the_crash"}]`)
+	if _, err := text(u, "crash", `{}`); err == nil {
+		t.Fatal("crash has a result")
+	}
+	if _, err := text(u, "born_after_the_crash", `{}`); err != nil {
+		t.Error(err)
+	}
+	if status := u.Status(); len(status.Tools) != 2 || status.Restarts != 1 {
+		t.Errorf("%d tools after %d restarts", len(status.Tools), status.Restarts)
+	}
+}
+
+// However often a server was replaced, it is checked as often as at first.
+func TestChecksAfterReconnects(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		lives := make([]time.Duration, 40)
+		for i := range lives {
+			lives[i] = 61 * time.Second
+		}
+		spec, all := mortal(t, lives...)
+		spec.Health = health
+		u := connect(t, spec)
+		pause(45 * time.Minute)
+		if status := u.Status(); status.Restarts != len(lives) || status.State != catalog.Ready {
+			t.Fatalf("%d restarts, %s", status.Restarts, status.State)
+		}
+		before := len(all.all().Method("ping"))
+		pause(10 * time.Minute)
+		if n := len(all.all().Method("ping")) - before; n < 19 || n > 21 {
+			t.Errorf("%d checks in ten minutes, want 20", n)
+		}
+	})
+}
+
+// usage is what this process holds: goroutines, and bytes of the heap after a
+// collection.
+func usage() (goroutines int, heap int64) {
+	runtime.GC()
+	runtime.GC() // what the first one finalized
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return runtime.NumGoroutine(), int64(stats.HeapAlloc)
+}
+
+// A thousand sessions of one server, each lost, leave no goroutine and no memory
+// behind while the server goes on.
+func TestThousandReconnects(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		losses := make(chan struct{}, 1)
+		var tools strings.Builder
+		for i := range 10 {
+			tools.WriteString(`,{"name":"tool_` + strconv.Itoa(i) + `","inputSchema":{"type":"object"}}`)
+		}
+		serve := scripted(map[string]string{
+			"initialize": `"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x"}}`,
+			"tools/list": `"result":{"tools":[` + tools.String()[1:] + `]}`,
+			"":           "",
+		})
+		u := connect(t, Spec{Type: InProcess, Legacy: true, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			go func() { // ends with this session
+				select {
+				case <-losses:
+					_ = out.(io.Closer).Close()
+				case <-ctx.Done():
+				}
+			}()
+			return serve(ctx, in, out)
+		}})
+		lose := func(n int) {
+			for range n {
+				losses <- struct{}{}
+				pause(2 * time.Minute)
+			}
+		}
+		synctest.Wait()
+		lose(50)
+		goroutines, heap := usage()
+		lose(1000)
+		after, grown := usage()
+		if status := u.Status(); status.Restarts != 1050 || status.State != catalog.Ready || len(status.Tools) != 10 {
+			t.Errorf("%d restarts, %s, %d tools", status.Restarts, status.State, len(status.Tools))
+		}
+		if after > goroutines {
+			t.Errorf("%d goroutines became %d", goroutines, after)
+		}
+		// One catalogue of these tools is over 2 KB.
+		if each := (grown - heap) / 1000; each > 500 {
+			t.Errorf("%d bytes are left of each session", each)
+		}
+	})
+}
