@@ -1,54 +1,130 @@
 package registry
 
 import (
+	"context"
+	"slices"
+	"time"
+
 	"mcpx/internal/catalog"
 	"mcpx/internal/upstream"
 )
 
+// Changes are the names of the servers that [Registry.Apply] started and
+// stopped, sorted. One that changed is in both.
+type Changes struct{ Started, Stopped []string }
+
 // Apply makes the registry one of these servers: those whose definition is
 // unchanged go on undisturbed, with their open calls; the others are stopped
-// and started. visible replaces the filter. It waits for the stopped ones. After
-// Close it does nothing.
-func (r *Registry) Apply(servers []Server, visible func(server string, tool *catalog.Tool) bool) {
+// and started. Of the options, Visible, MaxConcurrency and Grace take effect.
+// What calls a server from now on calls the new one; what is open on the old one
+// may go on for Grace and ends in an error then. Apply does not wait for that.
+// After Close it does nothing.
+func (r *Registry) Apply(servers []Server, options Options) Changes {
+	// Only Apply replaces the entries, and one at a time does. What is being
+	// written to the cache is of the old ones, and is waited for.
+	r.publishing.Lock()
 	r.mu.Lock()
-	if r.ended {
-		r.mu.Unlock()
-		return
-	}
+	before := r.entries
+	r.mu.Unlock()
 	next := make(map[string]*entry, len(servers))
-	var begin, end []*upstream.Upstream
 	for _, server := range servers {
 		name := server.Spec.Name
-		if old := r.entries[name]; old != nil && old.server.Definition == server.Definition {
-			old.last = catalog.Server{} // the filter may have changed
-			next[name] = old
-			continue
-		}
-		e := r.newEntry(server)
-		next[name] = e
-		if e.upstream != nil {
-			begin = append(begin, e.upstream)
+		if old := before[name]; old == nil || old.server.Definition != server.Definition {
+			next[name] = r.newEntry(server)
 		}
 	}
+	var changes Changes
+	r.mu.Lock()
+	if !r.ended {
+		changes.Started = r.begin(next, servers)
+		var gone []*upstream.Upstream
+		gone, changes.Stopped = r.replacedBy(next)
+		r.entries, r.visible = next, options.Visible
+		r.all.SetLimit(options.MaxConcurrency)
+		r.retire(gone, options.Grace)
+	}
+	r.mu.Unlock()
+	r.publishing.Unlock()
+	r.publish()
+	slices.Sort(changes.Started)
+	slices.Sort(changes.Stopped)
+	return changes
+}
+
+// begin starts what is new in next, and adds the entries that stay. The caller
+// holds the lock.
+func (r *Registry) begin(next map[string]*entry, servers []Server) (started []string) {
+	for _, server := range servers {
+		name := server.Spec.Name
+		switch e := next[name]; {
+		case e == nil:
+			next[name] = r.entries[name].with(server)
+		case e.upstream != nil:
+			started = append(started, name)
+			if r.started {
+				e.upstream.Start()
+			}
+		}
+	}
+	return started
+}
+
+// replacedBy are the upstreams that are not in next, with the sessions of
+// clients on them, and the names of their servers. The caller holds the lock.
+func (r *Registry) replacedBy(next map[string]*entry) (gone []*upstream.Upstream, names []string) {
 	for name, old := range r.entries {
-		if next[name] == old {
+		if old.upstream == nil || (next[name] != nil && next[name].upstream == old.upstream) {
 			continue
 		}
-		if old.upstream != nil {
-			end = append(end, old.upstream)
-		}
+		names = append(names, name)
+		gone = append(gone, old.upstream)
 		for key, c := range r.clients {
 			if key.server == name {
-				end = append(end, c.upstream)
+				gone = append(gone, c.upstream)
 				delete(r.clients, key)
 			}
 		}
 	}
-	r.entries, r.visible = next, visible
-	for _, u := range begin {
-		u.Start()
+	return gone, names
+}
+
+// with is the entry of a server whose definition is unchanged: the same
+// upstream, under what else the configuration says of it now.
+func (e *entry) with(server Server) *entry {
+	server.Spec.Gate, server.Spec.AllGate = e.server.Spec.Gate, e.server.Spec.AllGate
+	server.Spec.Gate.SetLimit(server.Spec.MaxConcurrency)
+	kept := *e
+	kept.server = server
+	kept.last, kept.lastTool = catalog.Server{}, nil // the filter may have changed
+	return &kept
+}
+
+const (
+	// defaultGrace is how long open calls of a stopped server may go on.
+	defaultGrace = 5 * time.Second
+	// retireWithin bounds the end of a stopped server after that: Close waits for
+	// it, also at the end of mcpx.
+	retireWithin = time.Second
+)
+
+// retire ends upstreams whose server is gone: now for further calls, and after
+// grace for open ones. The caller holds the lock. Close, which waits for it,
+// cuts the grace short.
+func (r *Registry) retire(gone []*upstream.Upstream, grace time.Duration) {
+	if grace <= 0 {
+		grace = defaultGrace
 	}
-	r.mu.Unlock()
-	r.publish()
-	closeAll(end, 0)
+	for _, u := range gone {
+		r.retired[u] = struct{}{}
+		r.retiring.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), grace)
+			defer cancel()
+			defer context.AfterFunc(r.stopping, cancel)()
+			u.Stop(ctx)
+			u.Close(retireWithin)
+			r.mu.Lock()
+			delete(r.retired, u)
+			r.mu.Unlock()
+		})
+	}
 }

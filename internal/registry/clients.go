@@ -26,13 +26,14 @@ type clientSession struct {
 }
 
 // clientUpstream returns the client's own session with a server, opening it
-// with the first call. release ends the use. u is nil after Close.
+// with the first call. release ends the use. u is nil after Close, and where e is
+// not the server's entry any more.
 func (r *Registry) clientUpstream(e *entry, client Client) (u *upstream.Upstream, release func()) {
 	key := clientKey{e.server.Spec.Name, client.ID}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.clients[key]
-	if c == nil && r.ended {
+	if now := r.entries[key.server]; r.ended || now == nil || now.upstream != e.upstream {
 		return nil, nil
 	}
 	if c == nil {

@@ -149,7 +149,7 @@ func TestOneBadServer(t *testing.T) {
 			calm := callNeighbours(t, r)
 
 			bad, strike := v.start(t)
-			r.Apply(append(slices.Clone(good), bad), nil)
+			r.Apply(append(slices.Clone(good), bad), Options{})
 			if strike != nil {
 				tried(t, r)
 				strike()

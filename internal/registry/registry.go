@@ -5,6 +5,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,11 @@ type Options struct {
 	CacheDir string
 	// Visible says whether policy lets a tool exist; nil = all of them.
 	Visible func(server string, tool *catalog.Tool) bool
+	// MaxConcurrency bounds the open calls of all servers together; 0 = no limit.
+	MaxConcurrency int
+	// Grace is how long open calls of a server that [Registry.Apply] stops may go
+	// on; 0 = 5 s.
+	Grace time.Duration
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 }
@@ -54,13 +60,21 @@ type Registry struct {
 
 	snapshot atomic.Pointer[catalog.Snapshot]
 
+	all *upstream.Gate // of the calls of all servers
+
 	mu      sync.Mutex
+	started bool
 	ended   bool // Close has begun: nothing is started any more
 	entries map[string]*entry
 	clients map[clientKey]*clientSession
 	visible func(server string, tool *catalog.Tool) bool
 	changed chan struct{} // closed and replaced with each snapshot
 	watch   []func()
+	retired map[*upstream.Upstream]struct{} // stopped by Apply, not gone yet
+
+	stopping context.Context // ends with Close: no grace for retired ones any more
+	cut      context.CancelFunc
+	retiring sync.WaitGroup
 
 	publishing sync.Mutex // one snapshot is made at a time
 
@@ -93,10 +107,13 @@ func New(servers []Server, options Options) *Registry {
 		entries: make(map[string]*entry),
 		clients: make(map[clientKey]*clientSession),
 		visible: options.Visible,
+		all:     upstream.NewGate(options.MaxConcurrency),
 		changed: make(chan struct{}),
+		retired: make(map[*upstream.Upstream]struct{}),
 		dirty:   make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 	}
+	r.stopping, r.cut = context.WithCancel(context.Background())
 	// All files at once: the first answers wait for this.
 	entries := make([]*entry, len(servers))
 	var loading sync.WaitGroup
@@ -112,6 +129,7 @@ func New(servers []Server, options Options) *Registry {
 }
 
 func (r *Registry) newEntry(server Server) *entry {
+	server.Spec.Gate, server.Spec.AllGate = upstream.NewGate(server.Spec.MaxConcurrency), r.all
 	e := &entry{server: server}
 	if server.Disabled || server.Fault != "" {
 		return e
@@ -129,6 +147,7 @@ func (r *Registry) newEntry(server Server) *entry {
 func (r *Registry) Start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.started = true
 	for _, e := range r.entries {
 		if e.upstream != nil {
 			e.upstream.Start()
@@ -156,9 +175,14 @@ func (r *Registry) Close(within time.Duration) {
 		for _, c := range r.clients {
 			all = append(all, c.upstream)
 		}
+		for u := range r.retired {
+			all = append(all, u)
+		}
 		r.mu.Unlock()
+		r.cut()
 		r.publish()
 		closeAll(all, within)
+		r.retiring.Wait()
 	})
 }
 
@@ -375,11 +399,36 @@ func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
 }
 
 // Call calls a tool over the server's shared session, or over the client's own.
-// Errors are those of [upstream.Upstream.Call].
+// Where [Registry.Apply] replaces the server before the call was sent, it goes to
+// the new one. Errors are those of [upstream.Upstream.Call].
 func (r *Registry) Call(ctx context.Context, server string, client Client, call upstream.Call) (json.RawMessage, error) {
+	for began := time.Now(); ; {
+		r.mu.Lock()
+		e := r.entries[server]
+		r.mu.Unlock()
+		result, err := r.call(ctx, e, client, call)
+		var unavailable *upstream.UnavailableError
+		if !errors.As(err, &unavailable) || !unavailable.Stopped || !r.replaced(server, e) {
+			return result, err
+		}
+		if call.Timeout > 0 {
+			if call.Timeout -= time.Since(began); call.Timeout <= 0 {
+				return nil, err
+			}
+			began = time.Now()
+		}
+	}
+}
+
+// replaced reports whether e is not the entry of its server any more.
+func (r *Registry) replaced(server string, e *entry) bool {
 	r.mu.Lock()
-	e := r.entries[server]
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	now := r.entries[server]
+	return !r.ended && (now == nil || now.upstream != e.upstream)
+}
+
+func (r *Registry) call(ctx context.Context, e *entry, client Client, call upstream.Call) (json.RawMessage, error) {
 	switch {
 	case e == nil:
 		return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: "the server is not configured any more"}
@@ -390,7 +439,7 @@ func (r *Registry) Call(ctx context.Context, server string, client Client, call 
 	case e.server.PerClient && client.ID != "":
 		u, release := r.clientUpstream(e, client)
 		if u == nil {
-			return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: "mcpx is shutting down"}
+			return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
 		}
 		defer release()
 		return u.Call(ctx, call)

@@ -323,7 +323,7 @@ func TestApply(t *testing.T) {
 	change = child(t, "change", mcptest.Spec{Instructions: "new"})
 	change.Definition = "change, another way"
 	hidden := func(_ string, tool *catalog.Tool) bool { return tool.Name == "pid" }
-	r.Apply([]Server{keep, change, child(t, "add", mcptest.Spec{})}, hidden)
+	r.Apply([]Server{keep, change, child(t, "add", mcptest.Spec{})}, Options{Visible: hidden})
 	snap := tried(t, r)
 	if !slices.Equal(snap.ServerNames(), []string{"add", "change", "keep"}) {
 		t.Errorf("servers %v", snap.ServerNames())
@@ -347,7 +347,7 @@ func TestApply(t *testing.T) {
 		t.Errorf("the open call: %v", err)
 	}
 	r.Close(0)
-	r.Apply([]Server{keep}, nil) // too late: nothing is started any more
+	r.Apply([]Server{keep}, Options{}) // too late: nothing is started any more
 }
 
 // Each client has a session of its own, under its own name, that ends with it

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -25,8 +24,10 @@ func (u *Upstream) Call(ctx context.Context, c Call) (json.RawMessage, error) {
 	parent := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, &TimeoutError{After: timeout})
 	defer cancel()
-	ctx, stop := u.idle(ctx, &c)
-	defer stop()
+	if err := u.take(); err != nil {
+		return nil, err
+	}
+	defer u.done()
 
 	result, err := u.attempts(ctx, c)
 	var timedOut *TimeoutError
@@ -48,23 +49,34 @@ func isUnavailable(err error) bool {
 	return errors.As(err, &unavailable) || errors.As(err, &busy)
 }
 
-// idle ends ctx when progress stops for longer than the spec's IdleTimeout.
-func (u *Upstream) idle(ctx context.Context, c *Call) (context.Context, func()) {
+// send sends the call on s. Where there is an idle timeout, the server is asked
+// for progress whether or not the caller wants to hear of it: without it, a call
+// that goes on well would look like one that hangs.
+func (u *Upstream) send(ctx context.Context, s *session, c Call) (json.RawMessage, error) {
 	d := u.spec.IdleTimeout
-	if d <= 0 || c.OnProgress == nil {
-		return ctx, func() {}
+	if c.Idle > 0 {
+		d = c.Idle
+	}
+	if d <= 0 {
+		return s.call(ctx, c)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(errIdle)
 	timer := time.AfterFunc(d, func() { cancel(&TimeoutError{After: d, Idle: true}) })
+	defer timer.Stop()
 	forward := c.OnProgress
 	c.OnProgress = func(params json.RawMessage) {
 		timer.Reset(d)
-		forward(params)
+		if forward != nil {
+			forward(params)
+		}
 	}
-	return ctx, func() {
-		timer.Stop()
-		cancel(errIdle)
+	result, err := s.call(ctx, c)
+	var idle *TimeoutError
+	if err != nil && errors.As(context.Cause(ctx), &idle) && idle.Idle {
+		return nil, idle
 	}
+	return result, err
 }
 
 // maxAttempts bounds how often a call is sent. One of a tool that may be
@@ -86,8 +98,9 @@ func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error
 		if err != nil {
 			return nil, err
 		}
-		result, err := s.call(ctx, c)
-		if err == nil || ctx.Err() != nil {
+		result, err := u.send(ctx, s, c)
+		var idle *TimeoutError
+		if err == nil || ctx.Err() != nil || errors.As(err, &idle) {
 			return result, err
 		}
 		err, fresh := u.afterFailure(s, err)
@@ -104,17 +117,24 @@ func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error
 	}
 }
 
-// place waits for one of the places of concurrent calls.
+// place waits for a place among the concurrent calls of this upstream, then
+// among those of all.
 func (u *Upstream) place(ctx context.Context) (release func(), err error) {
-	if u.places == nil {
-		return func() {}, nil
+	if err := u.spec.Gate.enter(ctx); err != nil {
+		return nil, err
 	}
-	select {
-	case u.places <- struct{}{}:
-		return sync.OnceFunc(func() { <-u.places }), nil
-	case <-ctx.Done():
-		return nil, &BusyError{Limit: cap(u.places)}
+	if err := u.spec.AllGate.enter(ctx); err != nil {
+		u.spec.Gate.leave()
+		var busy *BusyError
+		if errors.As(err, &busy) {
+			busy.All = true
+		}
+		return nil, err
 	}
+	return func() {
+		u.spec.AllGate.leave()
+		u.spec.Gate.leave()
+	}, nil
 }
 
 func (u *Upstream) wait(ctx context.Context, bound time.Duration) (*session, error) {

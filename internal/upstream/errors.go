@@ -25,6 +25,9 @@ type UnavailableError struct {
 	Reason string
 	// RetryAfter is the time until the next attempt, 0 if unknown.
 	RetryAfter time.Duration
+	// Stopped says that the upstream was stopped, and will not come back. The
+	// call was not executed.
+	Stopped bool
 }
 
 func (e *UnavailableError) Error() string {
@@ -51,7 +54,12 @@ type TimeoutError struct {
 	Idle bool
 }
 
-func (e *TimeoutError) Error() string { return fmt.Sprintf("no answer within %s", e.After) }
+func (e *TimeoutError) Error() string {
+	if e.Idle {
+		return fmt.Sprintf("no progress within %s", e.After)
+	}
+	return fmt.Sprintf("no answer within %s", e.After)
+}
 
 // TooLargeError says that a message was over the limit. The session goes on.
 type TooLargeError struct {
@@ -74,15 +82,28 @@ type AnswerError struct{ Reason string }
 func (e *AnswerError) Error() string { return e.Reason }
 
 // BusyError says that no place among the concurrent calls came free in time.
-type BusyError struct{ Limit int }
+// The call was not executed.
+type BusyError struct {
+	// Open is how many calls were in the way.
+	Open int
+	// All is set where the limit is that of all upstreams together.
+	All bool
+}
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("%d calls are under way, the most that are allowed at once", e.Limit)
+	text := fmt.Sprintf("busy: %d calls are under way, the most that are allowed at once", e.Open)
+	if e.All {
+		text += " on all servers together"
+	}
+	return text
 }
 
 // errGone is a session that the server does not know any more (HTTP 404). The
 // request was not executed.
 var errGone = errors.New("the server ended the session")
+
+// errStopped ends the session of an upstream that is stopped.
+var errStopped = errors.New("mcpx stopped the server")
 
 // errNotSent marks a failure before any byte of the request was sent.
 var errNotSent = errors.New("not sent")

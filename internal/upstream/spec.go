@@ -58,14 +58,17 @@ type Spec struct {
 	// ProbeTimeout bounds the wait for server/discover before initialize is
 	// sent as well; 0 = 2 s.
 	ProbeTimeout time.Duration
-	// IdleTimeout ends a call without progress; progress renews it, but never
-	// CallTimeout. 0 = none.
+	// IdleTimeout ends a call without progress; progress, for which the server is
+	// asked then, renews it, but never CallTimeout. 0 = none.
 	IdleTimeout time.Duration
 	// MaxMessage bounds one message, both ways, in bytes; 0 = 64 MiB.
 	MaxMessage int64
 	// MaxConcurrency bounds the open calls; more wait. 0 = no limit.
 	MaxConcurrency int
-	Health         Health
+	// Gate, where not nil, does so in place of MaxConcurrency, for all upstreams
+	// that share it. AllGate, where not nil, does so beside it.
+	Gate, AllGate *Gate
+	Health        Health
 
 	// Legacy says that the server spoke a legacy revision when it was last
 	// seen: the probe for a modern one is left out of the first attempt.
@@ -128,6 +131,12 @@ func (s Spec) withDefaults() Spec {
 	}
 	if s.closeWithin == nil {
 		s.closeWithin = new(atomic.Int64)
+	}
+	if s.Gate == nil {
+		s.Gate = NewGate(s.MaxConcurrency)
+	}
+	if s.AllGate == nil {
+		s.AllGate = NewGate(0)
 	}
 	if s.ClientName == "" {
 		s.ClientName = "mcpx"

@@ -63,6 +63,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 		spec.Legacy, pause = !s.modern, 0
 		err = u.watch(ctx, s, loop != "")
 		if ctx.Err() != nil {
+			s.link.fail(errStopped)
 			s.close()
 			return
 		}

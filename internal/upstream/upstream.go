@@ -44,7 +44,10 @@ type Upstream struct {
 	changed chan struct{} // closed and replaced at each change of status or session
 	succeed time.Time     // the last success of any call
 
-	places chan struct{}      // a place for each concurrent call; nil = no limit
+	stopped bool          // under mu: no call is taken any more
+	open    int           // under mu: calls that were taken
+	idle    chan struct{} // closed once stopped and open is 0
+
 	kick   chan struct{}      // holds one: try again now
 	cancel context.CancelFunc // nil before Start
 	ended  chan struct{}
@@ -55,13 +58,11 @@ func New(spec Spec) *Upstream {
 	u := &Upstream{
 		spec:    spec.withDefaults(),
 		changed: make(chan struct{}),
+		idle:    make(chan struct{}),
 		kick:    make(chan struct{}, 1),
 		ended:   make(chan struct{}),
 	}
 	u.status = Status{State: catalog.Connecting, Transport: u.spec.Type}
-	if spec.MaxConcurrency > 0 {
-		u.places = make(chan struct{}, spec.MaxConcurrency)
-	}
 	return u
 }
 
@@ -76,9 +77,56 @@ func (u *Upstream) Start() {
 	}()
 }
 
+// Stop takes no further calls: they, and those that wait for a session, end
+// with an [UnavailableError] that says so. It returns when the open calls have
+// ended, or with ctx. Close is still to be called.
+func (u *Upstream) Stop(ctx context.Context) {
+	u.refuse()
+	select {
+	case <-u.idle:
+	case <-ctx.Done():
+	}
+}
+
+func (u *Upstream) refuse() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stopped {
+		return
+	}
+	u.stopped = true
+	if u.open == 0 {
+		close(u.idle)
+	}
+	close(u.changed)
+	u.changed = make(chan struct{})
+}
+
+// take counts a call, unless the upstream is stopped.
+func (u *Upstream) take() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stopped {
+		return &UnavailableError{State: catalog.Unavailable, Reason: errStopped.Error(), Stopped: true}
+	}
+	u.open++
+	return nil
+}
+
+func (u *Upstream) done() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.open--
+	if u.stopped && u.open == 0 {
+		close(u.idle)
+	}
+}
+
 // Close ends the session and everything it started, and waits for that: within
-// that time if it is not 0, the rest is killed. Without a Start it does nothing.
+// that time if it is not 0, the rest is killed. Open calls fail. Without a Start
+// there is no session to end.
 func (u *Upstream) Close(within time.Duration) {
+	u.refuse()
 	if u.cancel == nil {
 		return
 	}
@@ -116,9 +164,9 @@ func (u *Upstream) update(change func(*Status)) {
 func (u *Upstream) Await(ctx context.Context) {
 	for {
 		u.mu.Lock()
-		state, changed := u.status.State, u.changed
+		state, changed, stopped := u.status.State, u.changed, u.stopped
 		u.mu.Unlock()
-		if state != catalog.Connecting {
+		if state != catalog.Connecting || stopped {
 			return
 		}
 		select {
@@ -135,8 +183,11 @@ func (u *Upstream) Await(ctx context.Context) {
 func (u *Upstream) acquire(ctx context.Context) (*session, error) {
 	for {
 		u.mu.Lock()
-		s, status, changed := u.session, u.status, u.changed
+		s, status, changed, stopped := u.session, u.status, u.changed, u.stopped
 		u.mu.Unlock()
+		if stopped {
+			return nil, &UnavailableError{State: catalog.Unavailable, Reason: errStopped.Error(), Stopped: true}
+		}
 		if s != nil {
 			select {
 			case <-s.link.done():
@@ -175,8 +226,9 @@ type Call struct {
 	Repeatable bool
 	// Wait bounds the wait for a session; 0 = no wait beyond the call's time.
 	Wait time.Duration
-	// Timeout replaces the Spec's; 0 = the Spec's.
-	Timeout time.Duration
+	// Timeout and Idle replace the Spec's CallTimeout and IdleTimeout; 0 = the
+	// Spec's.
+	Timeout, Idle time.Duration
 	// OnProgress gets the params of each progress notification, from the reader:
 	// it must not block. May be nil.
 	OnProgress func(params json.RawMessage)

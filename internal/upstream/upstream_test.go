@@ -349,7 +349,7 @@ func TestConcurrencyLimit(t *testing.T) {
 	mcptest.WaitFor(t, "three calls", patience, func() bool { return len(all.all().Calls("slow")) == 15 })
 	_, err := u.Call(context.Background(), Call{Tool: "echo", Timeout: 50 * time.Millisecond})
 	var busy *BusyError
-	if !errors.As(err, &busy) || busy.Limit != 3 {
+	if !errors.As(err, &busy) || busy.Open != 3 {
 		t.Errorf("a fourth call: got %v", err)
 	}
 	cancel()

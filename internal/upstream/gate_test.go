@@ -1,0 +1,257 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// At most so many are in, those who wait come in by their order, and who gives
+// up takes nobody's place.
+func TestGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(2)
+		var mu sync.Mutex
+		var order []int
+		enter := func(ctx context.Context, n int) {
+			err := g.enter(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				var busy *BusyError
+				if !errors.As(err, &busy) || busy.Open != 2 {
+					t.Errorf("%d: %v", n, err)
+				}
+				n = -n
+			}
+			order = append(order, n)
+		}
+		impatient, cancel := context.WithCancel(context.Background())
+		for n := 1; n <= 6; n++ {
+			ctx := context.Background()
+			if n == 4 {
+				ctx = impatient
+			}
+			go enter(ctx, n)
+			synctest.Wait()
+		}
+		check := func(want ...int) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range max(len(want), len(order)) {
+				if i >= len(order) || i >= len(want) || order[i] != want[i] {
+					t.Fatalf("got %v, want %v", order, want)
+				}
+			}
+		}
+		check(1, 2)
+		cancel()
+		check(1, 2, -4)
+		g.leave()
+		check(1, 2, -4, 3)
+		g.SetLimit(3)
+		check(1, 2, -4, 3, 5)
+		g.SetLimit(1) // who is in stays
+		g.leave()
+		g.leave()
+		check(1, 2, -4, 3, 5)
+		g.leave()
+		check(1, 2, -4, 3, 5, 6)
+		g.SetLimit(0)
+		for n := 7; n < 10; n++ {
+			go enter(context.Background(), n)
+			synctest.Wait()
+		}
+		check(1, 2, -4, 3, 5, 6, 7, 8, 9)
+	})
+}
+
+// Who gives up at the moment that a place comes free either has it or leaves it.
+func TestGateRace(t *testing.T) {
+	g := NewGate(1)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for i := range 300 {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i%7)*time.Microsecond)
+				if g.enter(ctx) == nil {
+					g.leave()
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	if g.open != 0 || g.queue.Len() != 0 {
+		t.Errorf("%d in, %d wait", g.open, g.queue.Len())
+	}
+}
+
+// The limit of all upstreams holds over them together, and is told apart.
+func TestGateOfAll(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		all := NewGate(1)
+		one, _ := inProcess(t, mcptest.Spec{})
+		two, _ := inProcess(t, mcptest.Spec{})
+		one.AllGate, two.AllGate = all, all
+		two.Gate = NewGate(5)
+		a, b := connect(t, one), connect(t, two)
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			if _, err := text(a, "slow", `{"ms":10000}`); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		began := time.Now()
+		_, err := b.Call(context.Background(), Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Timeout: 3 * time.Second})
+		var busy *BusyError
+		if !errors.As(err, &busy) || !busy.All || busy.Open != 1 || time.Since(began) != 3*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		mustEcho(t, b) // waits for the slow one
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("the call in the queue took %v", took)
+		}
+		calls.Wait()
+	})
+}
+
+// An upstream that is stopped lets open calls end, and takes no others.
+func TestStop(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, _ := inProcess(t, mcptest.Spec{})
+		u := connect(t, spec)
+		mustEcho(t, u)
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			if got, err := text(u, "slow", `{"ms":2000}`); err != nil || got != "slept 2000 ms" {
+				t.Errorf("the short call: %q, %v", got, err)
+			}
+		})
+		calls.Go(func() {
+			_, err := text(u, "slow", `{"ms":60000}`)
+			var lost *LostError
+			if !errors.As(err, &lost) || !lost.MayHaveRun || lost.Reason != errStopped.Error() {
+				t.Errorf("the long call: %v", err)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		calls.Go(func() {
+			began := time.Now()
+			u.Stop(ctx)
+			if took := time.Since(began); took != 5*time.Second {
+				t.Errorf("Stop returned after %v with a call open", took)
+			}
+			u.Close(0)
+		})
+		synctest.Wait()
+		refused := func(when string) {
+			t.Helper()
+			began := time.Now()
+			_, err := u.Call(context.Background(), Call{Tool: "echo", Wait: time.Minute})
+			var unavailable *UnavailableError
+			if !errors.As(err, &unavailable) || !unavailable.Stopped || time.Since(began) != 0 {
+				t.Errorf("a call %s: %v after %v", when, err, time.Since(began))
+			}
+		}
+		refused("during the grace")
+		calls.Wait()
+		refused("after the end")
+		u.Stop(context.Background()) // nothing is open: it returns
+	})
+}
+
+// Who waits for a session does not wait for that of a stopped upstream.
+func TestStopWhileConnecting(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, _ := inProcess(t, mcptest.Spec{NeverInit: true})
+		u := connect(t, spec)
+		var calls sync.WaitGroup
+		began := time.Now()
+		calls.Go(func() {
+			_, err := u.Call(context.Background(), Call{Tool: "echo", Wait: time.Minute})
+			var unavailable *UnavailableError
+			if !errors.As(err, &unavailable) || !unavailable.Stopped {
+				t.Errorf("got %v", err)
+			}
+		})
+		calls.Go(func() { u.Await(context.Background()) })
+		synctest.Wait()
+		u.Stop(context.Background())
+		calls.Wait()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("they waited %v", took)
+		}
+	})
+}
+
+// With an idle timeout the server is asked for progress also where the client
+// did not ask; without one it is not.
+func TestIdleAsksForProgress(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, all := inProcess(t, mcptest.Spec{})
+		u := connect(t, spec)
+		for _, test := range []struct {
+			idle  time.Duration
+			fails bool
+		}{{0, false}, {5 * time.Second, false}, {2 * time.Second, true}} {
+			before := len(all.all().Calls("progress"))
+			_, err := u.Call(context.Background(), Call{Tool: "progress", Arguments: json.RawMessage(`{"steps":10,"ms":3000}`), Idle: test.idle})
+			var timeout *TimeoutError
+			if errors.As(err, &timeout) != test.fails || (err != nil) != test.fails {
+				t.Errorf("idle %v: %v", test.idle, err)
+			}
+			if test.fails && (timeout == nil || !timeout.Idle || timeout.After != test.idle) {
+				t.Errorf("idle %v: %#v", test.idle, timeout)
+			}
+			if n := len(all.all().Calls("progress")); n != before+1 {
+				t.Errorf("idle %v: sent %d times", test.idle, n-before)
+			}
+		}
+		tokens := 0
+		for _, entry := range all.all().Method("tools/call") {
+			var m struct {
+				Params struct {
+					Meta struct{ ProgressToken json.RawMessage } `json:"_meta"`
+				}
+			}
+			if json.Unmarshal(entry.Message, &m) == nil && m.Params.Meta.ProgressToken != nil {
+				tokens++
+			}
+		}
+		if tokens != 2 {
+			t.Errorf("%d calls had a token, want the 2 with an idle timeout", tokens)
+		}
+	})
+}
+
+// To wait in the queue or for a session is not to be without progress.
+func TestIdleCountsFromSending(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 10 * time.Second})
+		spec.IdleTimeout = 2 * time.Second
+		spec.ProbeTimeout = time.Hour
+		spec.Gate = NewGate(1)
+		u := connect(t, spec)
+		var calls sync.WaitGroup
+		for range 5 {
+			calls.Go(func() {
+				if _, err := text(u, "slow", `{"ms":1500}`); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+	})
+}
