@@ -207,7 +207,7 @@ func longList(g *generator) string {
 // longText are lines of all kinds.
 func longText(g *generator) string {
 	if g.chance(5) {
-		return strings.Repeat(pick(g, "x", "QUJD", "é", "中文", "😀", "0123456789", "-", "\u202e", "ab,"), 1+g.IntN(6000))
+		return strings.Repeat(pick(g, "x", "QUJD", "é", "中文", "😀", "0123456789", "-", "\u202e", "ab,"), 1+g.IntN(2000))
 	}
 	end := pick(g, "\n", "\n", "\r\n")
 	var out strings.Builder
@@ -248,7 +248,7 @@ func eachLimit(t *testing.T, run func(t *testing.T, r *reader, g *generator)) {
 // TestLong_Items reads long arrays to their end.
 func TestLong_Items(t *testing.T) {
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
-		for range 8 {
+		for range 5 {
 			list := longList(g)
 			result := r.send(t, textResult(g, list), "", g.chance(2))
 			if len(result.Content) != 1 {
@@ -262,7 +262,7 @@ func TestLong_Items(t *testing.T) {
 // TestLong_Lines reads long texts to their end, byte for byte.
 func TestLong_Lines(t *testing.T) {
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
-		for range 8 {
+		for range 6 {
 			text := longText(g)
 			if g.chance(3) {
 				text = `{"a":1,"rows":` + longList(g) + `}`
@@ -287,9 +287,9 @@ func TestLong_Lines(t *testing.T) {
 // only structuredContent says.
 func TestLong_Blocks(t *testing.T) {
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
-		for range 3 {
+		for range 2 {
 			var blocks []string
-			for range 1 + g.IntN(40) {
+			for range 2 + g.IntN(10) {
 				blocks = append(blocks, pick(g, `{"type":"image","data":"AA==","mimeType":"image/png"}`,
 					`{"type":"text","text":`+whole(g, longText(g))+`}`, `{"type":"text","text":"short"}`))
 			}
@@ -351,7 +351,7 @@ func TestLong_Arguments(t *testing.T) {
 		text := "open " + strings.Join(rows, "\n") + "\nend"
 		asItems := r.handle(t, textResult(g, list))
 		asLines := r.handle(t, textResult(g, text))
-		for range 20 {
+		for range 12 {
 			args := map[string]any{"handle": asItems}
 			which := []int{}
 			pattern := pick(g, "", "", `"red"`, "alpha|beta", `"id":1\d*,`, "no such thing")

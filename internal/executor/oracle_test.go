@@ -21,7 +21,7 @@ import (
 )
 
 // rounds is how many random results go through each way.
-const rounds = 120
+const rounds = 100
 
 // upstreams are the fakes, one for each transport and era.
 var upstreams = []string{"stdio-legacy", "stdio-modern", "http-legacy", "http-modern", "http-streams", "sse"}
