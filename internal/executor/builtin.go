@@ -113,10 +113,10 @@ func (e *Executor) read(ctx context.Context, r Request, t target, args readArgum
 
 // limit is what one answer may have, in tokens.
 func (e *Executor) limit() int {
-	if e.options.ResultTokens <= 0 {
+	if e.options().ResultTokens <= 0 {
 		return 1 << 30
 	}
-	return e.options.ResultTokens
+	return e.options().ResultTokens
 }
 
 // wanted are the items or lines that were asked for.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -30,6 +31,28 @@ type ServerOptions struct {
 	// Verbatim are globs of tools whose results stay as they are; nil =
 	// [DefaultVerbatim].
 	Verbatim []string
+	// CallTimeout bounds one call, ToolTimeouts do so for single tools, the first
+	// that matches counts; 0 = the upstream's.
+	CallTimeout  time.Duration
+	ToolTimeouts []ToolTimeout
+	// IdleTimeout ends a call without progress; 0 = none.
+	IdleTimeout time.Duration
+}
+
+// ToolTimeout bounds the calls of the tools whose names match.
+type ToolTimeout struct {
+	Glob    string
+	Timeout time.Duration
+}
+
+// timeout is that of one tool; 0 = the upstream's.
+func (o ServerOptions) timeout(tool string) time.Duration {
+	for _, one := range o.ToolTimeouts {
+		if policy.Match([]string{one.Glob}, tool) {
+			return one.Timeout
+		}
+	}
+	return o.CallTimeout
 }
 
 // Options are what an executor needs beside the registry. All may be zero.
@@ -55,7 +78,7 @@ type Options struct {
 // Executor runs calls. Safe for concurrent use.
 type Executor struct {
 	registry *registry.Registry
-	options  Options
+	current  atomic.Pointer[Options]
 	log      *slog.Logger
 	schemas  schemas
 	store    store
@@ -65,14 +88,24 @@ type Executor struct {
 
 // New makes an executor of calls to r's servers.
 func New(r *registry.Registry, options Options) *Executor {
-	if options.ExecWait <= 0 {
-		options.ExecWait = 20 * time.Second
-	}
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Executor{registry: r, options: options, log: options.Logger, builtin: builtin()}
+	e := &Executor{registry: r, log: options.Logger, builtin: builtin()}
+	e.SetOptions(options)
+	return e
 }
+
+// SetOptions replaces the options, but for the logger. Calls that are under way
+// may meet both.
+func (e *Executor) SetOptions(options Options) {
+	if options.ExecWait <= 0 {
+		options.ExecWait = 20 * time.Second
+	}
+	e.current.Store(&options)
+}
+
+func (e *Executor) options() *Options { return e.current.Load() }
 
 // Request is one call as the client sent it.
 type Request struct {
@@ -162,7 +195,9 @@ func (e *Executor) call(ctx context.Context, r Request) (json.RawMessage, target
 		return nil, t, err
 	}
 	t.arguments = repair(t.arguments, t.tool.InputSchema)
-	if !e.options.Servers[r.Server].Unchecked {
+	options := e.options()
+	server := options.Servers[r.Server]
+	if !server.Unchecked {
 		if err := e.schemas.check(t.tool.InputSchema, t.arguments); err != nil {
 			return nil, t, err
 		}
@@ -170,7 +205,8 @@ func (e *Executor) call(ctx context.Context, r Request) (json.RawMessage, target
 	raw, err := e.registry.Call(ctx, r.Server, r.Client, upstream.Call{
 		Tool: r.Tool, Arguments: t.arguments, Meta: r.Meta,
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
-		Wait:       e.options.ExecWait,
+		Wait:       options.ExecWait,
+		Timeout:    server.timeout(r.Tool), Idle: server.IdleTimeout,
 		OnProgress: r.OnProgress,
 		Client:     r.Client.ID,
 		OnLog:      r.OnLog,
@@ -199,7 +235,7 @@ func (e *Executor) findServer(ctx context.Context, name string) (*catalog.Server
 	}
 	s, ok := e.registry.Snapshot().Server(name)
 	if ok && !s.Known && s.State == catalog.Connecting {
-		bounded, cancel := context.WithTimeout(ctx, e.options.ExecWait)
+		bounded, cancel := context.WithTimeout(ctx, e.options().ExecWait)
 		e.registry.WaitServer(bounded, name)
 		cancel()
 		s, ok = e.registry.Snapshot().Server(name)
@@ -230,7 +266,7 @@ func (e *Executor) find(ctx context.Context, server, tool string) (target, error
 // verbatim reports whether the result of this call stays as it is: the tool
 // hands out files, or an argument names one that is JSON itself.
 func (e *Executor) verbatim(r Request, t target) bool {
-	globs := e.options.Servers[r.Server].Verbatim
+	globs := e.options().Servers[r.Server].Verbatim
 	if globs == nil {
 		globs = DefaultVerbatim
 	}
@@ -265,4 +301,4 @@ var (
 	errTask          = errors.New("the upstream answered with a task, which was not asked for")
 )
 
-func (e *Executor) textOptions() compress.Options { return compress.Options{TOON: e.options.TOON} }
+func (e *Executor) textOptions() compress.Options { return compress.Options{TOON: e.options().TOON} }

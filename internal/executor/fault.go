@@ -129,8 +129,7 @@ func (e *Executor) fault(r Request, t target, err error) *Fault {
 	case errors.As(err, &large):
 		return &Fault{Code: CodeExecution, Message: large.Error() + "; ask for less, for example a page or a filter"}
 	case errors.As(err, &busy):
-		return (&Fault{Code: CodeServerUnavailable, Message: fmt.Sprintf("server %q is busy: %s", r.Server, busy)}).
-			With("state", string(catalog.Ready)).With("reason", busy.Error()).With("retry_after", 1)
+		return busyFault(r.Server, busy)
 	}
 	return &Fault{Code: CodeExecution, Message: err.Error()}
 }
@@ -175,7 +174,7 @@ func (e *Executor) invalidFault(r Request, t target, invalid *ValidationError) *
 		return f
 	}
 	input := string(t.tool.InputSchema)
-	if e.options.TypeScript {
+	if e.options().TypeScript {
 		input = describe.Input(t.tool)
 	}
 	f.Text = f.Code + ": " + f.Message + "\nExpected: " + input
@@ -196,6 +195,15 @@ func unavailableFault(server string, u *upstream.UnavailableError) *Fault {
 	}
 	f := (&Fault{Code: CodeServerUnavailable, Message: text}).With("state", string(u.State)).With("reason", u.Reason)
 	return f.With("retry_after", retry)
+}
+
+// busyFault has the form of the other reasons why a server is not available.
+func busyFault(server string, busy *upstream.BusyError) *Fault {
+	f := &Fault{Code: CodeServerUnavailable, Message: fmt.Sprintf("server %q is %s; the call was not made", server, busy)}
+	if busy.All {
+		f.Message = fmt.Sprintf("mcpx is %s; the call was not made", busy)
+	}
+	return f.With("state", string(catalog.Ready)).With("reason", busy.Error()).With("retry_after", 1)
 }
 
 func timeoutFault(r Request, timeout *upstream.TimeoutError) *Fault {

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// heldBytes and heldAge bound what is kept of long results.
+	// heldBytes and heldAge bound what is kept of long results. The newest is
+	// kept also where it is longer alone: it is bounded by what one message is.
 	heldBytes = 128 << 20
 	heldAge   = 30 * time.Minute
 	// pieceBytes is the longest line that is one unit, with a low limit less; a
@@ -42,7 +43,11 @@ type store struct {
 	byID  map[string]*held
 	order []string // oldest first
 	bytes int
+	timer *time.Timer // to drop what is too old; nil before the first
 }
+
+// sliceBytes is what an item or a line costs beside its text.
+const sliceBytes = 24
 
 // put keeps h and returns its handle, which cannot be guessed. The oldest
 // results make room.
@@ -51,10 +56,10 @@ func (s *store) put(h *held) string {
 	h.since = time.Now()
 	h.size = len(h.value)
 	for _, item := range h.items {
-		h.size += len(item)
+		h.size += len(item) + sliceBytes
 	}
 	for _, unit := range h.units {
-		h.size += len(unit)
+		h.size += len(unit) + sliceBytes
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,13 +69,36 @@ func (s *store) put(h *held) string {
 	s.byID[handle] = h
 	s.order = append(s.order, handle)
 	s.bytes += h.size
-	for len(s.order) > 1 && (s.bytes > heldBytes || time.Since(s.byID[s.order[0]].since) > heldAge) {
-		oldest := s.order[0]
-		s.order = s.order[1:]
-		s.bytes -= s.byID[oldest].size
-		delete(s.byID, oldest)
+	for len(s.order) > 1 && s.bytes > heldBytes {
+		s.dropOldest()
+	}
+	if s.timer == nil {
+		s.timer = time.AfterFunc(heldAge, s.expire)
 	}
 	return handle
+}
+
+// dropOldest forgets one result. The caller holds the lock.
+func (s *store) dropOldest() {
+	oldest := s.order[0]
+	s.order = s.order[1:]
+	s.bytes -= s.byID[oldest].size
+	delete(s.byID, oldest)
+}
+
+// expire forgets the results that are too old; the next is when the oldest of
+// the others is.
+func (s *store) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.order) > 0 {
+		if left := heldAge - time.Since(s.byID[s.order[0]].since); left > 0 {
+			s.timer.Reset(left)
+			return
+		}
+		s.dropOldest()
+	}
+	s.timer = nil
 }
 
 // get finds a result of principal's by its handle.
@@ -78,7 +106,7 @@ func (s *store) get(handle, principal string) (*held, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h, ok := s.byID[handle]
-	if !ok || h.principal != principal || time.Since(h.since) > heldAge {
+	if !ok || h.principal != principal || time.Since(h.since) >= heldAge {
 		return nil, false
 	}
 	return h, true

@@ -36,7 +36,7 @@ func arrayOf(items []json.RawMessage) json.RawMessage {
 // fits reports whether texts are within the limit together. No text has more
 // tokens than bytes, which settles most results without an estimate.
 func (e *Executor) fits(texts []string) bool {
-	limit := e.options.ResultTokens
+	limit := e.options().ResultTokens
 	if limit <= 0 {
 		return true
 	}

@@ -27,7 +27,7 @@ type selection struct {
 // the value and the handle to try again on; without a handle the value is kept
 // under a new one.
 func (e *Executor) filter(ctx context.Context, filter string, value json.RawMessage, handle string) (*selection, *Fault, error) {
-	outputs, err := e.options.Filter.Run(ctx, filter, value)
+	outputs, err := e.options().Filter.Run(ctx, filter, value)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
