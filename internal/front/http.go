@@ -31,9 +31,9 @@ const (
 // have checked Origin, size and cancellations without a session (package
 // httpd).
 //
-// mcp-go does the protocol. Calls of legacy sessions that ask for no progress
-// and no log, which is most of them, are answered here from the raw bytes: mcp-go parses
-// each message six times, which is more work than the call.
+// mcp-go does the protocol. Calls of legacy sessions are answered here from the
+// raw bytes: mcp-go parses each message six times, which is more work than the
+// call, and mixes up what belongs to the calls of one session (see callStream).
 func (f *Front) HTTP() http.Handler {
 	streamable := server.NewStreamableHTTPServer(f.server,
 		server.WithStateful(true),
@@ -135,23 +135,34 @@ func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *http
 		return false
 	}
 	call, ok := readCall(m.Params)
-	if !ok || call.modern || call.token != nil || session.level() != "" || (call.name != InspectTool && call.name != ExecTool) || !json.Valid(body) {
+	if !ok || call.modern || (call.name != InspectTool && call.name != ExecTool) || !json.Valid(body) {
 		return false
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer session.track(string(m.ID), cancel)()
-	result, _, err := h.front.call(ctx, caller{
+	c := caller{
 		client: session.client, session: r.Header.Get("Mcp-Session-Id"), meta: call.meta,
 		structured: h.front.structured(session.client, r.Header),
-	}, call.name, call.arguments)
+	}
+	stream := &callStream{w: w}
+	defer stream.close()
+	if takesEvents(r) {
+		stream.tell(h.front, &c, call.token, session.level())
+	}
+	result, _, err := h.front.call(ctx, c, call.name, call.arguments)
+	stream.close()
 	if err != nil {
 		// Taken back, or nobody is there any more: there is nothing to say.
-		w.WriteHeader(http.StatusAccepted)
+		stream.nothing()
 		return true
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(reply(m.ID, "result", h.front.encodeResult(result, false)))
+	stream.answer(reply(m.ID, "result", h.front.encodeResult(result, false)))
 	return true
+}
+
+func takesEvents(r *http.Request) bool {
+	accept := r.Header.Get("Accept")
+	return strings.Contains(accept, "text/event-stream") || strings.Contains(accept, "*/*")
 }
 
 // levelIn reads the params of logging/setLevel; empty if there is no such level.

@@ -56,24 +56,14 @@ func (s *stdioServer) logged(params json.RawMessage, least mcp.LoggingLevel) {
 
 // progress queues a progress notification.
 func (s *stdioServer) progress(params, token json.RawMessage) {
-	out := []byte{'{'}
-	for i, member := range progressMembers(params, token) {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(append(out, encode(member.name)...), ':')
-		out = append(out, member.value...)
-	}
-	s.notify("notifications/progress", append(out, '}'))
+	s.notify("notifications/progress", withToken(params, token))
 }
 
 // notify queues a notification that belongs to a call: it is written before the
 // call's answer. It does not block: a client that does not read loses
 // notifications, not the call.
 func (s *stdioServer) notify(method string, params json.RawMessage) {
-	note := append([]byte(`{"jsonrpc":"2.0","method":`), encode(method)...)
-	note = append(append(append(note, `,"params":`...), params...), '}')
-	if !s.session.queue(flat(note)) {
+	if !s.session.queue(flat(notification(method, params))) {
 		s.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }

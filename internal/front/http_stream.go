@@ -1,0 +1,137 @@
+package front
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// callStream is the response of one call of a legacy session: its notifications
+// and then its answer as an event stream, or the answer alone as JSON where no
+// notification came. mcp-go has one queue of notifications for all calls of a
+// session, from which any of their responses takes.
+type callStream struct {
+	w     http.ResponseWriter
+	notes chan []byte   // nil where none were asked for
+	ended chan struct{} // closed when the writer has ended; nil as well
+
+	mu     sync.Mutex
+	closed bool
+	opened bool // the header says event stream; the writer's until it has ended
+}
+
+// noteQueue bounds the notifications that wait for a client that reads slowly.
+const noteQueue = 256
+
+// note queues a notification. It does not block; it reports false where there is
+// no room, or the answer is on its way.
+func (s *callStream) note(message []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	select {
+	case s.notes <- message:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *callStream) write() {
+	defer close(s.ended)
+	for note := range s.notes {
+		s.event(note)
+	}
+}
+
+// event writes one message. To a client that is gone it does nothing.
+func (s *callStream) event(message []byte) {
+	if !s.opened {
+		s.opened = true
+		s.w.Header().Set("Content-Type", "text/event-stream")
+		s.w.Header().Set("Cache-Control", "no-cache")
+		s.w.WriteHeader(http.StatusOK)
+	}
+	out := append(make([]byte, 0, len(message)+24), "event: message\ndata: "...)
+	_, _ = s.w.Write(append(append(out, message...), "\n\n"...))
+	_ = http.NewResponseController(s.w).Flush()
+}
+
+// close writes what is queued and waits for that. Idempotent.
+func (s *callStream) close() {
+	if s.notes == nil {
+		return
+	}
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.notes)
+	}
+	s.mu.Unlock()
+	<-s.ended
+}
+
+// answer writes the response to the call, after close.
+func (s *callStream) answer(message []byte) {
+	if s.opened {
+		s.event(flat(message))
+		return
+	}
+	s.w.Header().Set("Content-Type", "application/json")
+	_, _ = s.w.Write(message)
+}
+
+// nothing ends the response of a call that the client took back, after close.
+func (s *callStream) nothing() {
+	if !s.opened {
+		s.w.WriteHeader(http.StatusAccepted)
+	}
+}
+
+// tell makes c pass on what the client asked for with its call: progress under
+// its token, and log messages. close must follow.
+func (s *callStream) tell(f *Front, c *caller, token json.RawMessage, least mcp.LoggingLevel) {
+	send := func(method string, params json.RawMessage) {
+		if !s.note(flat(notification(method, params))) {
+			f.log.Debug("notification dropped, the client does not read", "method", method)
+		}
+	}
+	if token == nil && least == "" {
+		return
+	}
+	s.notes, s.ended = make(chan []byte, noteQueue), make(chan struct{})
+	go s.write() // ends with close, which waits for it
+	if token != nil {
+		c.progress = func(params json.RawMessage) { send("notifications/progress", withToken(params, token)) }
+	}
+	if least != "" {
+		c.log = func(params json.RawMessage) {
+			if atLeast(params, least) {
+				send("notifications/message", params)
+			}
+		}
+	}
+}
+
+// notification is a JSON-RPC notification with these params.
+func notification(method string, params json.RawMessage) []byte {
+	note := append([]byte(`{"jsonrpc":"2.0","method":`), encode(method)...)
+	return append(append(append(note, `,"params":`...), params...), '}')
+}
+
+// withToken are the params of a progress notification under another token.
+func withToken(params, token json.RawMessage) json.RawMessage {
+	out := []byte{'{'}
+	for i, member := range progressMembers(params, token) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(out, encode(member.name)...), ':')
+		out = append(out, member.value...)
+	}
+	return append(out, '}')
+}

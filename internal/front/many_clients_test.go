@@ -1,0 +1,452 @@
+package front
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+const (
+	legacyEra = "2025-06-18"
+	modernEra = "2026-07-28"
+)
+
+// site serves a front over HTTP.
+func site(t *testing.T, servers ...registry.Server) (*Front, *httptest.Server) {
+	t.Helper()
+	f := connect(t, Options{Version: "test"}, servers...)
+	web := httptest.NewServer(f.HTTP())
+	t.Cleanup(func() {
+		web.CloseClientConnections() // streams that a test left open
+		web.Close()
+	})
+	return f, web
+}
+
+func stdio(t *testing.T, name string, fake mcptest.Spec) registry.Server {
+	t.Helper()
+	command, args, env := fake.Stdio(t)
+	spec := upstream.Spec{Name: name, Type: upstream.Stdio, Command: command, Args: args}
+	for variable, value := range env {
+		spec.Env = append(spec.Env, variable+"="+value)
+	}
+	return registry.Server{Spec: spec}
+}
+
+// webClient is one client over HTTP, with connections of its own.
+type webClient struct {
+	url, era, session string
+	http              *http.Client
+}
+
+func newWebClient(t *testing.T, web *httptest.Server, era string) *webClient {
+	t.Helper()
+	c := &webClient{url: web.URL, era: era, http: &http.Client{Transport: &http.Transport{}}}
+	t.Cleanup(c.http.CloseIdleConnections)
+	if era == legacyEra {
+		c.initialize(t)
+	}
+	return c
+}
+
+func (c *webClient) initialize(t *testing.T) {
+	t.Helper()
+	response, err := c.send(context.Background(), "POST", "initialize", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+legacyEra+`","capabilities":{},"clientInfo":{"name":"many","version":"1"}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Fatal(err)
+	}
+	if c.session = response.Header.Get("Mcp-Session-Id"); c.session == "" {
+		t.Fatalf("no session: %s", response.Status)
+	}
+	c.notify(t, "notifications/initialized", `{}`)
+}
+
+func (c *webClient) send(ctx context.Context, verb, method, body string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, verb, c.url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	if method != "initialize" {
+		request.Header.Set("Mcp-Protocol-Version", c.era)
+	}
+	if c.session != "" {
+		request.Header.Set("Mcp-Session-Id", c.session)
+	}
+	if c.era == modernEra {
+		request.Header.Set("Mcp-Method", method)
+		if method == "tools/call" {
+			request.Header.Set("Mcp-Name", ExecTool)
+		}
+	}
+	return c.http.Do(request)
+}
+
+func (c *webClient) notify(t *testing.T, method, params string) {
+	t.Helper()
+	response, err := c.send(context.Background(), "POST", method, `{"jsonrpc":"2.0","method":"`+method+`","params":`+params+`}`)
+	if err != nil {
+		t.Errorf("%s: %v", method, err)
+		return
+	}
+	response.Body.Close()
+}
+
+// call is the message of an exec; token may be empty.
+func (c *webClient) call(id, tool, arguments, token string) string {
+	var meta []string
+	if c.era == modernEra {
+		meta = append(meta, `"io.modelcontextprotocol/protocolVersion":"`+modernEra+`","io.modelcontextprotocol/clientInfo":{"name":"many","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}`)
+	}
+	if token != "" {
+		meta = append(meta, `"progressToken":`+token)
+	}
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"_meta":{` + strings.Join(meta, ",") + `},"name":"exec","arguments":{"server_name":"fake","tool_name":"` +
+		tool + `","arguments":` + arguments + `}}}`
+}
+
+// webMessage is what came for a request.
+type webMessage struct {
+	ID     json.RawMessage
+	Method string
+	Params json.RawMessage
+	Result struct{ Content []struct{ Text string } }
+	Error  json.RawMessage
+}
+
+func (m webMessage) text() string {
+	if len(m.Result.Content) != 1 {
+		return ""
+	}
+	return m.Result.Content[0].Text
+}
+
+// exec makes a call and returns all that came on its response.
+func (c *webClient) exec(ctx context.Context, id, tool, arguments, token string) ([]webMessage, error) {
+	response, err := c.send(ctx, "POST", "tools/call", c.call(id, tool, arguments, token))
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	stream := strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream")
+	var all []webMessage
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		line, data := strings.CutPrefix(lines.Text(), "data:")
+		if strings.TrimSpace(line) == "" || stream && !data {
+			continue
+		}
+		var m webMessage
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			return all, fmt.Errorf("status %s: %w: %.200s", response.Status, err, line)
+		}
+		all = append(all, m)
+	}
+	return all, lines.Err()
+}
+
+// answerOf is the only answer among messages, with this id.
+func answerOf(all []webMessage, id string) (webMessage, error) {
+	var answers []webMessage
+	for _, m := range all {
+		if m.Method == "" {
+			answers = append(answers, m)
+		}
+	}
+	if len(answers) != 1 || string(answers[0].ID) != id {
+		return webMessage{}, fmt.Errorf("answers %+v", answers)
+	}
+	return answers[0], nil
+}
+
+// crowd makes as many clients of both eras.
+func crowd(t *testing.T, web *httptest.Server, n int) []*webClient {
+	t.Helper()
+	clients := make([]*webClient, n)
+	for i := range clients {
+		clients[i] = newWebClient(t, web, []string{legacyEra, modernEra}[i%2])
+	}
+	return clients
+}
+
+// TestManyClients: clients that use the same ids and the same progress tokens at
+// the same time each get their own answer and their own progress, over one
+// session to the upstream.
+func TestManyClients(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	_, web := site(t, remote("fake", fake))
+	var all sync.WaitGroup
+	for n, c := range crowd(t, web, 24) {
+		for id := range 4 {
+			all.Go(func() {
+				canary := fmt.Sprintf("client %d, request %d", n, id)
+				got, err := c.exec(context.Background(), fmt.Sprint(id), "echo", `{"text":"`+canary+`"}`, "")
+				if err != nil {
+					t.Errorf("%s: %v", canary, err)
+					return
+				}
+				if m, err := answerOf(got, fmt.Sprint(id)); err != nil || m.text() != canary {
+					t.Errorf("%s: got %q, %v", canary, m.text(), err)
+				}
+			})
+			all.Go(func() {
+				// As many steps as tell this client's request from all others.
+				steps := 2 + 4*n + id
+				request := fmt.Sprint(100 + id)
+				got, err := c.exec(context.Background(), request, "progress", fmt.Sprintf(`{"steps":%d,"ms":1}`, steps), `"token-`+request+`"`)
+				if err != nil {
+					t.Errorf("client %d, request %s: %v", n, request, err)
+					return
+				}
+				checkSteps(t, fmt.Sprintf("client %d, request %s", n, request), got, request, steps)
+			})
+		}
+	}
+	all.Wait()
+	if n := fake.Count("initialize"); n != 1 {
+		t.Errorf("%d sessions with the upstream, want 1", n)
+	}
+}
+
+// checkSteps checks that progress is that of one call, in order, before the answer.
+func checkSteps(t *testing.T, what string, got []webMessage, id string, steps int) {
+	t.Helper()
+	m, err := answerOf(got, id)
+	if want := fmt.Sprintf("did %d steps", steps); err != nil || m.text() != want {
+		t.Errorf("%s: got %q, %v, want %q", what, m.text(), err, want)
+	}
+	last := 0.0
+	for i, note := range got {
+		if note.Method == "notifications/tools/list_changed" {
+			continue // belongs to no call
+		}
+		if note.Method == "" {
+			if i != len(got)-1 {
+				t.Errorf("%s: %d messages after the answer", what, len(got)-1-i)
+			}
+			continue
+		}
+		var p struct {
+			ProgressToken   string
+			Progress, Total float64
+		}
+		if err := json.Unmarshal(note.Params, &p); err != nil || p.ProgressToken != "token-"+id || int(p.Total) != steps || p.Progress <= last {
+			t.Errorf("%s: after step %v: %s %s", what, last, note.Method, note.Params)
+		}
+		last = p.Progress
+	}
+	if last == 0 {
+		t.Errorf("%s: no progress", what)
+	}
+}
+
+// TestManyClients_Cancel: of many calls with one id, those that their clients take
+// back end, and no other.
+func TestManyClients_Cancel(t *testing.T) {
+	for _, token := range []string{"", `"same"`} {
+		t.Run("token "+token, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			fake := mcptest.Spec{}.HTTP(t)
+			_, web := site(t, remote("fake", fake))
+			clients := crowd(t, web, 16)
+			type end struct {
+				client int
+				text   string
+			}
+			ends := make(chan end, len(clients))
+			cancels := make([]context.CancelFunc, len(clients))
+			stay := func(n int) bool { return n%4 < 2 } // half of each era
+			for n, c := range clients {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				cancels[n] = cancel
+				go func() { // ends with its call
+					ms := 600000
+					if stay(n) {
+						ms = 700
+					}
+					got, _ := c.exec(ctx, "7", "slow", fmt.Sprintf(`{"ms":%d}`, ms), token)
+					m, _ := answerOf(got, "7")
+					ends <- end{n, m.text()}
+				}()
+			}
+			mcptest.WaitFor(t, "the calls", patience, func() bool { return len(fake.Log().Calls("slow")) == len(clients) })
+			for n, c := range clients {
+				switch {
+				case stay(n):
+				case c.era == modernEra:
+					cancels[n]()
+				default:
+					c.notify(t, "notifications/cancelled", `{"requestId":7,"reason":"test"}`)
+				}
+			}
+			for range clients {
+				e := <-ends
+				if slept := e.text == "slept 700 ms"; slept != stay(e.client) {
+					t.Errorf("client %d (%s): got %q", e.client, clients[e.client].era, e.text)
+				}
+			}
+			mcptest.WaitFor(t, "the cancellations", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) == len(clients)/2 })
+		})
+	}
+}
+
+// TestSlowClient: clients that do not read what they asked for, or leave without
+// a word, do not hold up the others.
+func TestSlowClient(t *testing.T) {
+	mcptest.NoLeaks(t)
+	// Of a child all calls share one reader.
+	fake, heavy := mcptest.Spec{ProgressStorm: 500}.WithFiles(t), mcptest.Spec{}.HTTP(t)
+	_, web := site(t, stdio(t, "fake", fake), remote("heavy", heavy))
+	reader := newWebClient(t, web, legacyEra)
+	calls := func() []time.Duration {
+		took := make([]time.Duration, 40)
+		for i := range took {
+			began := time.Now()
+			got, err := reader.exec(context.Background(), fmt.Sprint(i), "slow", `{"ms":10}`, "")
+			if m, idErr := answerOf(got, fmt.Sprint(i)); err != nil || idErr != nil || m.text() != "slept 10 ms" {
+				t.Errorf("got %+v, %v, %v", got, err, idErr)
+			}
+			took[i] = time.Since(began)
+		}
+		slices.Sort(took)
+		return took
+	}
+	before := calls()
+	for n, c := range crowd(t, web, 8) {
+		message := c.call("1", "slow", `{"ms":600000}`, `"mine"`)
+		if n >= 4 {
+			message = strings.Replace(c.call("1", "big", `{"bytes":8000000}`, ""), `"fake"`, `"heavy"`, 1)
+		}
+		ignore(t, web, c, message)
+	}
+	mcptest.WaitFor(t, "their calls", patience, func() bool {
+		return len(heavy.Log().Calls("big")) == 4 && len(fake.Log(t).Calls("slow")) == 4+len(before)
+	})
+	calls() // the answers of megabytes are work, until they are in the way
+	after := calls()
+	if median, most := after[20], after[39]; median > 3*before[20] || most > 20*before[20] {
+		t.Errorf("calls took %v, at most %v; before %v, at most %v", median, most, before[20], before[39])
+	}
+}
+
+// ignore posts a message on a connection that is never read.
+func ignore(t *testing.T, web *httptest.Server, c *webClient, body string) {
+	t.Helper()
+	connection, err := net.Dial("tcp", strings.TrimPrefix(web.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { connection.Close() })
+	if tcp, ok := connection.(*net.TCPConn); ok {
+		_ = tcp.SetReadBuffer(4 << 10)
+	}
+	header := "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMcp-Protocol-Version: " + c.era + "\r\n"
+	if c.era == modernEra {
+		header += "Mcp-Method: tools/call\r\nMcp-Name: exec\r\n"
+	} else {
+		header += "Mcp-Session-Id: " + c.session + "\r\n"
+	}
+	if _, err := fmt.Fprintf(connection, "%sContent-Length: %d\r\n\r\n%s", header, len(body), body); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestForeignSession: a client that names an unknown session, or none, is refused
+// for itself alone.
+func TestForeignSession(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	_, web := site(t, remote("fake", fake))
+	good := newWebClient(t, web, legacyEra)
+	for _, session := range []string{"mcp-session-00000000-0000-4000-8000-000000000000", "nonsense", ""} {
+		bad := *good
+		bad.session = session
+		response, err := bad.send(context.Background(), "POST", "tools/call", bad.call("1", "echo", `{"text":"x"}`, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusNotFound {
+			t.Errorf("session %q: %s", session, response.Status)
+		}
+	}
+	if n := len(fake.Log().Calls("echo")); n != 0 {
+		t.Errorf("%d calls without a session were executed", n)
+	}
+	got, err := good.exec(context.Background(), "1", "echo", `{"text":"mine"}`, "")
+	if m, idErr := answerOf(got, "1"); err != nil || idErr != nil || m.text() != "mine" {
+		t.Errorf("got %+v, %v, %v", got, err, idErr)
+	}
+}
+
+// TestSessionChurn: sessions that come and go leave neither goroutines nor memory
+// behind, however they go, and then nothing is done any more.
+func TestSessionChurn(t *testing.T) {
+	mcptest.NoLeaks(t)
+	f, web := site(t)
+	connections := &http.Client{Transport: &http.Transport{}}
+	defer connections.CloseIdleConnections()
+	churn := func(n int) {
+		for range n {
+			c := &webClient{url: web.URL, era: legacyEra, http: connections}
+			c.initialize(t)
+			for _, token := range []string{"", `"mine"`} { // by either way
+				if got, err := c.exec(context.Background(), "1", "echo", `{"text":"x"}`, token); err != nil || len(got) != 1 {
+					t.Fatalf("got %+v, %v", got, err)
+				}
+			}
+			response, err := c.send(context.Background(), "DELETE", "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+		}
+	}
+	churn(100)
+	goroutines, heap := usage()
+	churn(500)
+	after, grown := usage()
+	f.sessions.byID.Range(func(id, _ any) bool {
+		t.Errorf("session %v is kept", id)
+		return false
+	})
+	if after > goroutines+10 { // connections come and go
+		t.Errorf("%d goroutines became %d", goroutines, after)
+	}
+	if each := (grown - heap) / 500; each > 500 {
+		t.Errorf("%d bytes are left of each session", each)
+	}
+}
+
+// usage is what this process holds: goroutines, and bytes of the heap after a
+// collection.
+func usage() (goroutines int, heap int64) {
+	runtime.GC()
+	runtime.GC() // what the first one finalized
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return runtime.NumGoroutine(), int64(stats.HeapAlloc)
+}
