@@ -54,7 +54,7 @@ func (f *Front) structured(client string, header http.Header) bool {
 	case "never":
 		return false
 	}
-	for _, rule := range f.options.Clients {
+	for _, rule := range f.options().Clients {
 		if rule.Structured != "" && rule.matches(client) {
 			if rule.Structured != StructuredAuto {
 				return rule.Structured == StructuredAlways
@@ -62,7 +62,7 @@ func (f *Front) structured(client string, header http.Header) bool {
 			break
 		}
 	}
-	switch f.options.Structured {
+	switch f.options().Structured {
 	case StructuredAlways:
 		return true
 	case StructuredNever:
@@ -78,8 +78,8 @@ func (f *Front) structured(client string, header http.Header) bool {
 
 // budget is what the description of inspect may cost for a client.
 func (f *Front) budget(client string) describe.Budget {
-	b := describe.Budget{Tokens: f.options.BudgetTokens, Chars: f.options.BudgetChars}
-	for _, rules := range [][]ClientRule{f.options.Clients, knownClients} {
+	b := describe.Budget{Tokens: f.options().BudgetTokens, Chars: f.options().BudgetChars}
+	for _, rules := range [][]ClientRule{f.options().Clients, knownClients} {
 		for _, rule := range rules {
 			if rule.DescriptionChars > 0 && rule.matches(client) {
 				if b.Chars == 0 || rule.DescriptionChars < b.Chars {

@@ -42,7 +42,8 @@ func TestFront_Structured(t *testing.T) {
 		{name: "header nonsense", client: "claude-code", header: "perhaps", want: false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := &Front{options: Options{Structured: test.policy, Clients: test.clients}}
+			f := &Front{}
+			f.current.Store(&Options{Structured: test.policy, Clients: test.clients})
 			header := make(http.Header)
 			if test.header != "" {
 				header.Set("mcpx-structured-content", test.header)
@@ -69,7 +70,8 @@ func TestFront_Budget(t *testing.T) {
 		{"a rule over the table", Options{Clients: []ClientRule{{Name: "claude-code", DescriptionChars: 4000}}}, "claude-code", describe.Budget{Chars: 4000}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := &Front{options: test.options}
+			f := &Front{}
+			f.current.Store(&test.options)
 			if got := f.budget(test.client); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}

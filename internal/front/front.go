@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -51,7 +53,8 @@ type Options struct {
 type Front struct {
 	registry *registry.Registry
 	executor *executor.Executor
-	options  Options
+	current  atomic.Pointer[Options]
+	ruled    atomic.Bool // the rules for clients have changed, and nobody was told
 	log      *slog.Logger
 	server   *server.MCPServer
 	began    time.Time
@@ -71,21 +74,16 @@ type Front struct {
 
 // New makes a front for r and e. Call it before r is started.
 func New(r *registry.Registry, e *executor.Executor, options Options) *Front {
-	if options.MaxDescription <= 0 {
-		options.MaxDescription = 300
-	}
-	if options.StartupWait <= 0 {
-		options.StartupWait = 5 * time.Second
-	}
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
 	f := &Front{
-		registry: r, executor: e, options: options, log: options.Logger,
+		registry: r, executor: e, log: options.Logger,
 		began: time.Now(),
 		need:  make(chan struct{}),
 		poke:  make(chan struct{}, 1), stop: make(chan struct{}),
 	}
+	f.current.Store(options.withDefaults())
 	hooks := &server.Hooks{}
 	hooks.AddBeforeListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest) { f.awaitCatalogue(ctx) })
 	hooks.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
@@ -115,15 +113,40 @@ func New(r *registry.Registry, e *executor.Executor, options Options) *Front {
 	)
 	f.server.AddTool(f.inspectTool(""), f.handle)
 	f.server.AddTool(f.execTool(hints{}), f.handle)
-	r.OnChange(func() {
-		select {
-		case f.poke <- struct{}{}:
-		default:
-		}
-	})
+	r.OnChange(f.look)
 	f.loops.Add(1)
 	go f.announce()
 	return f
+}
+
+// SetOptions replaces the options, but for the version and the logger. Clients
+// are told where that changes what they see.
+func (f *Front) SetOptions(options Options) {
+	before := f.current.Swap(options.withDefaults())
+	if !slices.Equal(before.Clients, options.Clients) {
+		f.ruled.Store(true) // what is compared is the text for a client without rules
+	}
+	f.look()
+}
+
+func (o Options) withDefaults() *Options {
+	if o.MaxDescription <= 0 {
+		o.MaxDescription = 300
+	}
+	if o.StartupWait <= 0 {
+		o.StartupWait = 5 * time.Second
+	}
+	return &o
+}
+
+func (f *Front) options() *Options { return f.current.Load() }
+
+// look asks for a look at whether the texts have changed.
+func (f *Front) look() {
+	select {
+	case f.poke <- struct{}{}:
+	default:
+	}
 }
 
 // Description is that of inspect as a client without limits of its own sees it.
@@ -161,7 +184,7 @@ func (f *Front) awaitCatalogue(ctx context.Context) {
 			f.needed()
 		}
 	}
-	ctx, cancel := context.WithDeadline(ctx, f.began.Add(f.options.StartupWait))
+	ctx, cancel := context.WithDeadline(ctx, f.began.Add(f.options().StartupWait))
 	defer cancel()
 	f.registry.WaitKnown(ctx)
 }
@@ -173,7 +196,7 @@ const announceAfter = 150 * time.Millisecond
 // of state alone changes no text. It ends with Close.
 func (f *Front) announce() {
 	defer f.loops.Done()
-	first := f.registry.Snapshot()
+	first, budget := f.registry.Snapshot(), f.budget("")
 	last, lastHints, made := "", hintsOf(first), false
 	for {
 		select {
@@ -190,11 +213,11 @@ func (f *Front) announce() {
 		}
 		if !made {
 			// Not before there is something to compare: the start has better to do.
-			last, made = describe.Inspect(first, f.budget("")), true
+			last, made = describe.Inspect(first, budget), true
 		}
 		snap := f.registry.Snapshot()
-		text, flags := f.texts.inspect(snap, f.budget("")), hintsOf(snap)
-		if text == last && flags == lastHints {
+		text, flags, ruled := f.texts.inspect(snap, f.budget("")), hintsOf(snap), f.ruled.Swap(false)
+		if text == last && flags == lastHints && !ruled {
 			continue
 		}
 		last, lastHints = text, flags

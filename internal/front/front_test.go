@@ -275,6 +275,39 @@ func TestFront_ListChanged(t *testing.T) {
 	}
 }
 
+// TestFront_SetOptions: new options count at once, and clients hear of those that
+// change what they see.
+func TestFront_SetOptions(t *testing.T) {
+	mcptest.NoLeaks(t)
+	f := connect(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	f.registry.WaitTried(t.Context())
+	p := dial(t, f, "agent")
+	const note = `"notifications/tools/list_changed"`
+	told := 0
+	change := func(what string, options Options, want func(listed string) bool) {
+		t.Helper()
+		f.SetOptions(options)
+		mcptest.WaitFor(t, "list_changed after "+what, patience, func() bool { return p.with(note) > told })
+		told = p.with(note)
+		if listed := p.request(t, `"`+what+`"`, "tools/list"); !want(listed) {
+			t.Errorf("after %s: %s", what, listed)
+		}
+	}
+	mcptest.WaitFor(t, "the tools", patience, func() bool { return strings.Contains(f.Description(), "echo(text)") })
+	shows := func(listed string) bool { return strings.Contains(listed, "echo(text)") }
+	hides := func(listed string) bool { return !shows(listed) }
+	change("a budget", Options{BudgetTokens: 60}, hides)
+	change("no budget", Options{}, shows)
+	change("a rule", Options{Clients: []ClientRule{{Name: "agent", DescriptionChars: 300}}}, hides)
+	if !f.structured("agent", nil) {
+		t.Error("no structuredContent before")
+	}
+	f.SetOptions(Options{Structured: StructuredNever})
+	if f.structured("agent", nil) {
+		t.Error("structuredContent after")
+	}
+}
+
 // TestFront_Unpack: arguments of the two tools in the shapes that models send.
 func TestFront_Unpack(t *testing.T) {
 	f := connect(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))

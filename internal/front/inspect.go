@@ -72,7 +72,7 @@ func (f *Front) Inspect(ctx context.Context, q Query, structured bool) *executor
 }
 
 func (f *Front) describeOptions() describe.Options {
-	return describe.Options{TypeScript: !f.options.JSONSchema, MaxDescription: f.options.MaxDescription, ListingTokens: 3000}
+	return describe.Options{TypeScript: !f.options().JSONSchema, MaxDescription: f.options().MaxDescription, ListingTokens: 3000}
 }
 
 // single describes one tool, or several named with commas. A tool whose own
