@@ -16,6 +16,8 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/pprof"
 	"time"
 
 	"mcpx/internal/executor"
@@ -35,6 +37,7 @@ type options struct {
 	long          int           // one in so many calls has a result over the limit
 	heapSlope     float64       // MB a minute
 	countSlope    float64       // goroutines, descriptors a minute
+	heapFile      string
 }
 
 func readOptions() options {
@@ -47,6 +50,7 @@ func readOptions() options {
 	flag.IntVar(&o.long, "long", 400, "one in so many calls has a result over the limit, which is kept for read_result")
 	flag.Float64Var(&o.heapSlope, "heap-slope", 1, "most MB a minute by which the heap may grow")
 	flag.Float64Var(&o.countSlope, "count-slope", 3, "most goroutines, and descriptors, a minute")
+	flag.StringVar(&o.heapFile, "heap-profile", "", "where the heap profile goes that is taken when the clients are gone")
 	flag.Parse()
 	if *short {
 		o.length, o.every = 3*time.Minute, 10*time.Second
@@ -55,6 +59,9 @@ func readOptions() options {
 }
 
 func main() {
+	if os.Getenv(fakesVar) == "" {
+		runtime.MemProfileRate = 16 << 10 // fine enough for what leaks in minutes
+	}
 	jq.Main()
 	proc.ReaperMain()
 	mcptest.Main()
@@ -108,12 +115,28 @@ func run(ctx context.Context, o options) (ok bool, err error) {
 	wait(ctx, 20*time.Second)
 	after := measure()
 	fmt.Println(after.line("after", tally))
+	if err := writeHeap(o.heapFile); err != nil {
+		return false, err
+	}
 	a.close()
 	h.close()
 	wait(ctx, time.Second)
 	atEnd := measure()
 	fmt.Println(atEnd.line("closed", tally))
 	return report(o, samples, idle, after, atStart, atEnd, tally), nil
+}
+
+// writeHeap writes the heap profile, where one is wanted.
+func writeHeap(path string) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return pprof.Lookup("heap").WriteTo(f, 0)
 }
 
 // wait waits, less when ctx ends.
