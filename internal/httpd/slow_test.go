@@ -1,0 +1,59 @@
+package httpd
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestServe_SlowBodies: only the header of a request has a time limit. Bodies and
+// streams, either way, may take many times as long.
+func TestServe_SlowBodies(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const limit = 30 * time.Millisecond
+	s := serve(t, Options{headerTimeout: limit, Endpoint: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Errorf("reading the body: %v", err)
+		}
+		ticker := time.NewTicker(limit)
+		defer ticker.Stop()
+		for i := range 6 {
+			<-ticker.C
+			fmt.Fprintf(w, "data: %d\n\n", i)
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Errorf("writing event %d: %v", i, err)
+			}
+		}
+		w.Write(body)
+	})})
+	connection, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	connection.SetDeadline(time.Now().Add(patience))
+	fmt.Fprintf(connection, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(ping))
+	ticker := time.NewTicker(limit)
+	defer ticker.Stop()
+	for i := 0; i < len(ping); i += 8 {
+		<-ticker.C
+		io.WriteString(connection, ping[i:min(i+8, len(ping))])
+	}
+	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil || !strings.HasPrefix(string(answer), "data: 0\n") || !strings.HasSuffix(string(answer), "data: 5\n\n"+ping) {
+		t.Errorf("got %q, %v", answer, err)
+	}
+}

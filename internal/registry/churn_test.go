@@ -1,0 +1,63 @@
+package registry
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+
+	"mcpx/internal/mcptest"
+	"mcpx/internal/upstream"
+)
+
+// A thousand servers that come and go, over every transport, leave no goroutine
+// and no descriptor behind while the others go on.
+func TestThousandServers(t *testing.T) {
+	mcptest.NoLeaks(t)
+	web, modern, sse := mcptest.Spec{}.HTTP(t), mcptest.Spec{Era: mcptest.EraModern}.HTTP(t), mcptest.Spec{}.SSE(t)
+	stay := Server{Spec: upstream.Spec{Name: "stays", Type: upstream.HTTP, URL: web.URL}, Definition: "stays"}
+	r := start(t, Options{}, stay)
+	tried(t, r)
+	round := 0
+	churn := func(rounds, children int) {
+		for range rounds {
+			round++
+			servers := []Server{stay}
+			for i := range 8 {
+				for _, spec := range []upstream.Spec{{Type: upstream.HTTP, URL: web.URL}, {Type: upstream.HTTP, URL: modern.URL}, {Type: upstream.SSE, URL: sse.URL}} {
+					spec.Name = fmt.Sprintf("%s %d", spec.URL, i)
+					servers = append(servers, Server{Spec: spec, Definition: fmt.Sprint(round)})
+				}
+			}
+			servers = append(servers, Server{Spec: piped(t, "pipe", mcptest.Spec{}).Spec, Definition: fmt.Sprint(round)})
+			if round <= children {
+				one := child(t, "child", mcptest.Spec{})
+				one.Definition = fmt.Sprint(round)
+				servers = append(servers, one)
+			}
+			r.Apply(servers, Options{})
+			tried(t, r)
+		}
+		r.Apply([]Server{stay}, Options{})
+		if got, err := call(r, "stays", Client{}, "echo", `{"text":"still here"}`); err != nil || got != "still here" {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+	churn(2, 1)
+	goroutines, files := held()
+	churn(40, 8)
+	mcptest.WaitFor(t, "the end of all connections", patience, func() bool {
+		g, f := held()
+		return g <= goroutines && f <= files
+	})
+	if status, _ := r.Status("stays"); status.Restarts != 0 {
+		t.Errorf("the server that stays was lost %d times", status.Restarts)
+	}
+}
+
+// held is what this process holds: goroutines, and descriptors where they can be
+// counted.
+func held() (goroutines, files int) {
+	entries, _ := os.ReadDir("/proc/self/fd") // elsewhere there is none
+	return runtime.NumGoroutine(), len(entries)
+}
