@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -53,6 +54,11 @@ func main() {
 	// Helpers of a running mcpx are this executable too.
 	proc.ReaperMain()
 	jq.Main()
+	if os.Getenv("GOGC") == "" {
+		// The live heap is a few megabytes: at the default the collector would run
+		// for every few of garbage.
+		debug.SetGCPercent(200)
+	}
 	ctx, stop := interruptible()
 	info, err := os.Stdin.Stat()
 	code := run(ctx, os.Args[1:], streams{

@@ -3,12 +3,12 @@
 package executor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -273,17 +273,21 @@ func (e *Executor) verbatim(r Request, t target) bool {
 	return policy.Match(globs, r.Tool) || namesJSONFile(t.arguments)
 }
 
-// jsonFiles are the endings of files that people edit as JSON.
-var jsonFiles = []string{".json", ".jsonc", ".ipynb", ".geojson", ".lock"}
+// jsonFiles are the endings of files that people edit as JSON, each with the
+// quote that ends the string.
+var jsonFiles = [][]byte{
+	[]byte(`.json"`), []byte(`.jsonc"`), []byte(`.ipynb"`), []byte(`.geojson"`), []byte(`.lock"`),
+}
 
 // namesJSONFile reports whether any string among the arguments ends like the
 // name of a JSON file.
 func namesJSONFile(arguments json.RawMessage) bool {
-	found := false
-	for _, suffix := range jsonFiles {
-		found = found || strings.Contains(string(arguments), suffix+`"`)
+	for _, ending := range jsonFiles {
+		if bytes.Contains(arguments, ending) {
+			return true
+		}
 	}
-	return found
+	return false
 }
 
 // notFoundError is an unknown server or tool.

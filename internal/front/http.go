@@ -87,6 +87,38 @@ func (s *sessions) get(id string) *httpSession {
 	return session
 }
 
+// ReadBody is the body of a request that has been read and parsed already: who
+// stands before the endpoint has looked into it, and need not have it done twice.
+type ReadBody struct {
+	*bytes.Reader
+	data    []byte
+	message wire.Message
+}
+
+// NewReadBody makes a body of what was read and parsed.
+func NewReadBody(data []byte, message wire.Message) *ReadBody {
+	return &ReadBody{bytes.NewReader(data), data, message}
+}
+
+// Close implements io.Closer.
+func (*ReadBody) Close() error { return nil }
+
+// readBody returns the body of a request, parsed if it is one message.
+func readBody(r *http.Request) (*ReadBody, error) {
+	if body, ok := r.Body.(*ReadBody); ok {
+		return body, nil
+	}
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	message, err := wire.Parse(data)
+	if err != nil {
+		message = wire.Message{} // mcp-go shall say what is wrong with it
+	}
+	return NewReadBody(data, message), nil
+}
+
 // ServeHTTP implements http.Handler.
 func (h *httpFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	session := h.front.sessions.get(r.Header.Get("Mcp-Session-Id"))
@@ -94,7 +126,7 @@ func (h *httpFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.mcp.ServeHTTP(w, r)
 		return
 	}
-	body, err := io.ReadAll(r.Body)
+	body, err := readBody(r)
 	if err != nil {
 		http.Error(w, "the body could not be read", http.StatusBadRequest)
 		return
@@ -102,7 +134,7 @@ func (h *httpFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.answer(w, r, session, body) {
 		return
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Body = body
 	h.mcp.ServeHTTP(w, r)
 }
 
@@ -118,11 +150,8 @@ func plainJSON(r *http.Request) bool {
 
 // answer answers a call of a legacy session; it reports false, with nothing
 // written, where mcp-go has to.
-func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *httpSession, body []byte) bool {
-	m, err := wire.Parse(body)
-	if err != nil {
-		return false
-	}
+func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *httpSession, body *ReadBody) bool {
+	m := body.message
 	if m.Method == "notifications/cancelled" {
 		session.cancelled(m.Params)
 		return false // mcp-go has calls of its own
@@ -135,7 +164,7 @@ func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *http
 		return false
 	}
 	call, ok := readCall(m.Params)
-	if !ok || call.modern || (call.name != InspectTool && call.name != ExecTool) || !json.Valid(body) {
+	if !ok || call.modern || (call.name != InspectTool && call.name != ExecTool) || !json.Valid(body.data) {
 		return false
 	}
 	ctx, cancel := context.WithCancel(r.Context())

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/front"
 	"mcpx/internal/wire"
 )
 
@@ -157,7 +157,7 @@ func (g *guard) mcp(w http.ResponseWriter, r *http.Request) {
 		defer stop()
 		r = r.WithContext(ctx)
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Body = front.NewReadBody(body, m)
 	r.ContentLength = int64(len(body))
 	g.options.Endpoint.ServeHTTP(w, r)
 }
