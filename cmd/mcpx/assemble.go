@@ -26,7 +26,7 @@ import (
 
 // app is the parts, wired together. start connects; close ends everything.
 type app struct {
-	config   *config.Config
+	config   *config.Config // as it was at the start
 	log      *slog.Logger
 	reaper   *proc.Reaper
 	registry *registry.Registry
@@ -48,6 +48,10 @@ func (c *cli) loadConfig(s streams) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readConfig(path, s)
+}
+
+func readConfig(path string, s streams) (*config.Config, error) {
 	self, err := os.Executable()
 	if err != nil {
 		self = ""
@@ -97,11 +101,23 @@ func assembleDemo(log *slog.Logger) (*app, error) {
 }
 
 func (a *app) wire(servers []registry.Server, rules policy.Rules, cache string) {
-	cfg := a.config
 	a.filters = jq.New(jq.Limits{})
-	a.registry = registry.New(servers, registry.Options{
-		CacheDir: cache, Visible: rules.Visible, Logger: a.log,
-	})
+	options := registryOptions(a.config, rules)
+	options.CacheDir, options.Logger = cache, a.log
+	a.registry = registry.New(servers, options)
+	a.executor = executor.New(a.registry, a.executorOptions(a.config))
+	a.front = front.New(a.registry, a.executor, a.frontOptions(a.config))
+}
+
+// registryOptions are those that can change at run time.
+func registryOptions(cfg *config.Config, rules policy.Rules) registry.Options {
+	return registry.Options{
+		Visible: rules.Visible, MaxConcurrency: cfg.MaxConcurrency,
+		Grace: max(cfg.ShutdownGrace, time.Millisecond),
+	}
+}
+
+func (a *app) executorOptions(cfg *config.Config) executor.Options {
 	options := executor.Options{
 		Servers:      make(map[string]executor.ServerOptions),
 		ExecWait:     cfg.ExecWait,
@@ -112,10 +128,20 @@ func (a *app) wire(servers []registry.Server, rules policy.Rules, cache string) 
 		Logger:       a.log,
 	}
 	for _, s := range cfg.Servers {
-		options.Servers[s.Name] = executor.ServerOptions{Unchecked: s.Validate == "off", Verbatim: s.Verbatim}
+		one := executor.ServerOptions{
+			Unchecked: s.Validate == "off", Verbatim: s.Verbatim,
+			CallTimeout: s.CallTimeout, IdleTimeout: s.IdleTimeout,
+		}
+		for _, t := range s.ToolTimeouts {
+			one.ToolTimeouts = append(one.ToolTimeouts, executor.ToolTimeout{Glob: t.Glob, Timeout: t.Timeout})
+		}
+		options.Servers[s.Name] = one
 	}
-	a.executor = executor.New(a.registry, options)
-	a.front = front.New(a.registry, a.executor, front.Options{
+	return options
+}
+
+func (a *app) frontOptions(cfg *config.Config) front.Options {
+	return front.Options{
 		Version:        version(),
 		BudgetTokens:   cfg.CatalogueTokenBudget,
 		BudgetChars:    cfg.CatalogueCharLimit,
@@ -125,7 +151,7 @@ func (a *app) wire(servers []registry.Server, rules policy.Rules, cache string) 
 		Clients:        clientRules(cfg),
 		StartupWait:    cfg.StartupWait,
 		Logger:         a.log,
-	})
+	}
 }
 
 // startAfter is how long the upstreams wait for the client's first questions,
@@ -214,8 +240,12 @@ func (a *app) server(cfg *config.Config, s config.Server) registry.Server {
 	if s.Type == config.WebSocket && out.Fault == "" {
 		out.Fault = "websocket servers are not supported yet; use stdio, http or sse"
 	}
-	definition, _ := json.Marshal([]any{s, cfg.HealthCheck, cfg.MaxMessageBytes})
-	out.Definition = registry.Key(string(definition), out.Key)
+	// What the session depends on. All else takes effect on a running server.
+	definition, _ := json.Marshal([]any{
+		s.Type, s.Command, s.Args, env, s.Cwd, s.URL, headers, s.Framing,
+		s.Enabled, s.Fault, s.Session, s.ConnectTimeout, cfg.HealthCheck, cfg.MaxMessageBytes,
+	})
+	out.Definition = registry.Key(string(definition))
 	return out
 }
 
@@ -226,8 +256,8 @@ func (a *app) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		ContentLength: s.Framing == "content-length", NewlineOnly: s.Framing == "newline",
 		URL: s.URL, Headers: s.Headers,
 		ClientName: "mcpx", ClientVersion: version(),
-		ConnectTimeout: s.ConnectTimeout, CallTimeout: s.CallTimeout,
-		MaxMessage: cfg.MaxMessageBytes, MaxConcurrency: s.MaxConcurrency,
+		ConnectTimeout: s.ConnectTimeout,
+		MaxMessage:     cfg.MaxMessageBytes, MaxConcurrency: s.MaxConcurrency,
 		Secrets: s.Secrets, Reaper: a.reaper, Logger: a.log,
 	}
 	if s.Type == config.Stdio {
@@ -252,12 +282,12 @@ func pairs(m map[string]string) []string {
 	return list
 }
 
-// logWarnings says what the config file has that does nothing, or is odd.
-func (a *app) logWarnings() {
-	for _, warning := range a.config.Warnings {
+// logWarnings says what a config file has that does nothing, or is odd.
+func (a *app) logWarnings(cfg *config.Config) {
+	for _, warning := range cfg.Warnings {
 		a.log.Warn("config", "warning", warning)
 	}
-	for _, fault := range a.config.ServerFaults() {
+	for _, fault := range cfg.ServerFaults() {
 		a.log.Warn("config", "fault", fault.String())
 	}
 }

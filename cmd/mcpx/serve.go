@@ -18,6 +18,8 @@ const closeWithin = 500 * time.Millisecond
 type serveCommand struct {
 	HTTP string `name:"http" help:"Serve streamable HTTP at this address instead, for example 127.0.0.1:8080." placeholder:"ADDR"`
 	Demo bool   `help:"Serve the demo's sample servers instead of a config."`
+
+	Watch bool `help:"Load the config file again when it changes, as SIGHUP does."`
 }
 
 // Run serves until the input ends or a signal comes.
@@ -26,7 +28,12 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	a.logWarnings()
+	a.logWarnings(a.config)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !cmd.Demo {
+		defer a.reloading(ctx, cancel, cmd.Watch, s)()
+	}
 	if cmd.HTTP != "" {
 		return cmd.serveHTTP(ctx, a)
 	}

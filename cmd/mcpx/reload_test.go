@@ -1,0 +1,351 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// logged counts the lines of the log with all of these texts.
+func (p *stdioPeer) logged(texts ...string) int {
+	n := 0
+	for line := range strings.Lines(p.stderr.String()) {
+		all := true
+		for _, text := range texts {
+			all = all && strings.Contains(line, text)
+		}
+		if all {
+			n++
+		}
+	}
+	return n
+}
+
+// follow does what makes mcpx load its config again, and waits for the outcome.
+func (p *stdioPeer) follow(t *testing.T, outcome string, act func()) {
+	t.Helper()
+	before := p.logged(outcome)
+	act()
+	mcptest.WaitFor(t, outcome, patience, func() bool { return p.logged(outcome) > before })
+}
+
+func (p *stdioPeer) hangUp(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const (
+	loadedAgain = `msg="config loaded again"`
+	refused     = `level=ERROR msg="config refused`
+)
+
+// openOver serves a config over stdio, or over HTTP.
+func openOver(t *testing.T, h *home, over string, args ...string) (*client, *stdioPeer) {
+	t.Helper()
+	c := &client{era: legacy, name: "e2e"}
+	var p *stdioPeer
+	if over == "http" {
+		d := h.serveHTTP(t, args...)
+		p, c.peer = d.stdioPeer, d.peer(t)
+	} else {
+		p = h.serveStdio(t, append([]string{"--log-level", "info"}, args...)...)
+		c.peer = p
+	}
+	c.open(t)
+	c.listen(t)
+	return c, p
+}
+
+func callExec(t *testing.T, c *client, server, tool, arguments string) string {
+	t.Helper()
+	return c.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs(server, tool, arguments)+`}`, "")
+}
+
+// TestReload: what changed is stopped and started, nothing else; clients keep
+// their sessions and hear of it.
+func TestReload(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for _, over := range []string{"stdio", "http"} {
+		t.Run(over, func(t *testing.T) {
+			h := newHome(t)
+			kept := mcptest.Spec{}.WithFiles(t)
+			servers := map[string]server{"keep": fake(t, kept), "change": fake(t, mcptest.Spec{}), "drop": fake(t, mcptest.Spec{})}
+			config := h.config(t, servers, nil)
+			c, p := openOver(t, h, over, "--config", config)
+			pid := func(server string) string {
+				t.Helper()
+				return c.exec(t, server, "pid", `{}`).text(t)
+			}
+			keep, change := pid("keep"), pid("change")
+			pid("drop")
+			long := callExec(t, c, "keep", "slow", `{"ms":1500}`)
+			mcptest.WaitFor(t, "the call", patience, func() bool { return len(kept.Log(t).Calls("slow")) > 0 })
+
+			known := len(c.notes("notifications/tools/list_changed"))
+			delete(servers, "drop")
+			servers["keep"]["tools"] = map[string]any{"deny": []string{"fail"}}
+			servers["keep"]["tool_timeouts"] = map[string]any{"sl*": 0.2}
+			servers["keep"]["description"] = "What is kept."
+			servers["change"] = fake(t, mcptest.Spec{Instructions: "Another one."})
+			servers["add"] = fake(t, mcptest.Spec{})
+			h.config(t, servers, map[string]any{"structured_content": "never", "shutdown_grace": 7})
+			p.follow(t, loadedAgain, func() { p.hangUp(t) })
+
+			if got := pid("keep"); got != keep {
+				t.Errorf("an unchanged server went from process %s to %s", keep, got)
+			}
+			if got := pid("change"); got == change {
+				t.Errorf("a changed server kept its process %s", got)
+			}
+			pid("add")
+			if m := c.answer(t, long); !strings.Contains(string(m.Result), "slept 1500 ms") {
+				t.Errorf("the open call of an unchanged server: %s %s", m.Result, m.Error)
+			}
+			for _, test := range []struct{ server, tool, arguments, want string }{
+				{"drop", "pid", `{}`, "SERVER_NOT_FOUND"},
+				{"keep", "fail", `{"message":"x"}`, "TOOL_NOT_FOUND"},
+				{"keep", "slow", `{"ms":60000}`, "TIMEOUT: no answer from keep.slow within 0.2 s"},
+			} {
+				if r := c.exec(t, test.server, test.tool, test.arguments); !r.IsError || !strings.Contains(r.text(t), test.want) || r.Structured != nil {
+					t.Errorf("%s.%s: want %s and no structuredContent, got %s %s", test.server, test.tool, test.want, r.Content, r.Structured)
+				}
+			}
+			mcptest.WaitFor(t, "list_changed", patience, func() bool { return len(c.notes("notifications/tools/list_changed")) > known })
+			mcptest.WaitFor(t, "the texts", patience, func() bool {
+				text := c.list(t)[0].Description
+				return strings.Contains(text, "Server: keep - What is kept.") && strings.Contains(text, "Server: change - Another one.") &&
+					strings.Contains(text, "Server: add") && !strings.Contains(text, "Server: drop")
+			})
+			if p.logged("count from the next start", "shutdown_grace") != 1 || p.logged(loadedAgain, "started", "[add change]", "stopped", "[change drop]") != 1 {
+				t.Error("the log does not say what was done")
+			}
+		})
+	}
+}
+
+// TestReload_Faulty: a file with faults is refused, each is told with its place,
+// and all goes on as before; so it does when the file is gone or empty.
+func TestReload_Faulty(t *testing.T) {
+	h := newHome(t)
+	servers := map[string]server{"keep": fake(t, mcptest.Spec{})}
+	config := h.config(t, servers, nil)
+	c, p := openOver(t, h, "stdio", "--config", config)
+	before := c.exec(t, "keep", "pid", `{}`).text(t)
+	for _, test := range []struct {
+		name, content string
+		want          []string
+	}{
+		{"faults", `{"mcpServers":{"keep":{"comand":"x"},"b c":{"command":"x"}},"startup_wait":"soon"}`,
+			[]string{"mcpServers.keep.comand", `mcpServers[\"b c\"]`, "startup_wait: must be"}},
+		{"not JSON", "{\n\"mcpServers\": nonsense}", []string{"mcpx.json:2:"}},
+		{"empty", "", []string{"mcpx.json:1:1"}},
+		{"gone", "gone", []string{"config file not found"}},
+	} {
+		told := p.logged(refused)
+		h.write(t, "mcpx.json", test.content)
+		if test.content == "gone" {
+			if err := os.Remove(config); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.follow(t, refused, func() { p.hangUp(t) })
+		mcptest.WaitFor(t, "all faults of "+test.name, patience, func() bool {
+			for _, want := range test.want {
+				if p.logged(refused, want) == 0 {
+					return false
+				}
+			}
+			return true
+		})
+		if n := p.logged(refused) - told; n != len(test.want) {
+			t.Errorf("%s: %d lines, want %d", test.name, n, len(test.want))
+		}
+		if got := c.exec(t, "keep", "pid", `{}`).text(t); got != before {
+			t.Errorf("%s: process %s became %s", test.name, before, got)
+		}
+	}
+	servers["add"] = fake(t, mcptest.Spec{})
+	h.config(t, servers, nil)
+	p.follow(t, loadedAgain, func() { p.hangUp(t) })
+	c.exec(t, "add", "pid", `{}`)
+	// A fault inside one server is that server's alone.
+	servers["unset"] = server{"command": "${MCPX_NOT_SET}"}
+	h.config(t, servers, nil)
+	p.follow(t, loadedAgain, func() { p.hangUp(t) })
+	checkFault(t, "a server at fault", c.exec(t, "unset", "x", `{}`), "SERVER_UNAVAILABLE", "MCPX_NOT_SET")
+	if got := c.exec(t, "keep", "pid", `{}`).text(t); got != before {
+		t.Errorf("process %s became %s", before, got)
+	}
+}
+
+// TestReload_Watch: the ways in which editors write a file.
+func TestReload_Watch(t *testing.T) {
+	h := newHome(t)
+	servers := map[string]server{"keep": fake(t, mcptest.Spec{})}
+	config := h.config(t, servers, nil)
+	c, p := openOver(t, h, "stdio", "--config", config, "serve", "--watch")
+	before := c.exec(t, "keep", "pid", `{}`).text(t)
+	content := func(names ...string) []byte {
+		all := maps.Clone(servers)
+		for _, name := range names {
+			all[name] = servers["keep"]
+		}
+		data, err := json.Marshal(map[string]any{"mcpServers": all})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	write := func(path string, data []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.follow(t, loadedAgain, func() { // renamed over
+		write(config+".new", content("renamed"))
+		if err := os.Rename(config+".new", config); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c.exec(t, "renamed", "pid", `{}`)
+	p.follow(t, loadedAgain, func() { // emptied, and written a moment later
+		write(config, nil)
+		timer := time.NewTimer(300 * time.Millisecond)
+		defer timer.Stop()
+		<-timer.C
+		write(config, content("written"))
+	})
+	c.exec(t, "written", "pid", `{}`)
+	if n := p.logged(refused); n != 0 {
+		t.Errorf("%d lines about a file that was empty for a moment", n)
+	}
+	// Broken for good: told once.
+	p.follow(t, refused, func() { write(config, []byte(`{"mcpServers":`)) })
+	// The same again, and other bytes that say the same, are no change.
+	p.follow(t, loadedAgain, func() { write(config, content("last")) })
+	loaded := p.logged(loadedAgain)
+	p.follow(t, "config file not found", func() {
+		write(config, append(content("last"), "\n// a comment\n"...))
+		timer := time.NewTimer(2 * watchEvery)
+		defer timer.Stop()
+		<-timer.C
+		if err := os.Remove(config); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n := p.logged(loadedAgain); n != loaded {
+		t.Errorf("a comment loaded the file %d times", n-loaded)
+	}
+	if n := p.logged(refused); n != 2 {
+		t.Errorf("%d lines about two faulty states", n)
+	}
+	if got := c.exec(t, "keep", "pid", `{}`).text(t); got != before {
+		t.Errorf("process %s became %s", before, got)
+	}
+}
+
+// TestReload_OpenCalls: calls that are open on a server which changes end within
+// the grace, in a result or an error; what comes meanwhile goes to the new one.
+func TestReload_OpenCalls(t *testing.T) {
+	mcptest.NoLeaks(t)
+	h := newHome(t)
+	first := mcptest.Spec{}.WithFiles(t)
+	config := h.config(t, map[string]server{"fake": fake(t, first)}, map[string]any{"shutdown_grace": 1})
+	c, p := openOver(t, h, "stdio", "--config", config)
+	old := c.exec(t, "fake", "pid", `{}`).text(t)
+	short, endless := callExec(t, c, "fake", "slow", `{"ms":600}`), callExec(t, c, "fake", "slow", `{"ms":600000}`)
+	mcptest.WaitFor(t, "the calls", patience, func() bool { return len(first.Log(t).Calls("slow")) == 2 })
+	h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{Instructions: "second"})}, map[string]any{"shutdown_grace": 1})
+	p.follow(t, loadedAgain, func() { p.hangUp(t) })
+	began := time.Now()
+	if got := c.exec(t, "fake", "pid", `{}`).text(t); got == old {
+		t.Error("a new call went to the old process")
+	}
+	if m := c.answer(t, short); !strings.Contains(string(m.Result), "slept 600 ms") {
+		t.Errorf("the short call: %s %s", m.Result, m.Error)
+	}
+	if m := c.answer(t, endless); !strings.Contains(string(m.Result), "CONNECTION_LOST") || !strings.Contains(string(m.Result), "mcpx stopped the server") {
+		t.Errorf("the endless call: %s %s", m.Result, m.Error)
+	}
+	if took := time.Since(began); took > time.Second+slack() {
+		t.Errorf("the old calls took %v", took)
+	}
+	checkGone(t, first)
+}
+
+// TestLimits_All: calls over the limit of all servers wait, and are told what is
+// in the way when their time is over; a changed limit counts at once.
+func TestLimits_All(t *testing.T) {
+	h := newHome(t)
+	busy := mcptest.Spec{}.WithFiles(t)
+	servers := map[string]server{"busy": fake(t, busy), "other": fake(t, mcptest.Spec{})}
+	servers["other"]["call_timeout"] = 0.5
+	config := h.config(t, servers, map[string]any{"max_concurrency": 2})
+	c, p := openOver(t, h, "stdio", "--config", config)
+	c.exec(t, "other", "echo", `{"text":"up"}`)
+	for range 2 {
+		callExec(t, c, "busy", "slow", `{"ms":600000}`)
+	}
+	mcptest.WaitFor(t, "the calls", patience, func() bool { return len(busy.Log(t).Calls("slow")) == 2 })
+	r := c.exec(t, "other", "echo", `{"text":"x"}`)
+	checkFault(t, "a third call", r, "SERVER_UNAVAILABLE", "busy: 2 calls are under way")
+	if !strings.Contains(string(r.Structured), `"reason":"busy: 2 calls are under way`) || !strings.Contains(string(r.Structured), `"retry_after":1`) {
+		t.Errorf("got %s", r.Structured)
+	}
+	waiting := callExec(t, c, "busy", "echo", `{"text":"waited"}`)
+	h.config(t, servers, map[string]any{"max_concurrency": 3})
+	p.follow(t, loadedAgain, func() { p.hangUp(t) })
+	if m := c.answer(t, waiting); !strings.Contains(string(m.Result), "waited") {
+		t.Errorf("got %s %s", m.Result, m.Error)
+	}
+}
+
+// TestFingerprint: a file is told apart by what is in it, also where its time and
+// size say nothing.
+func TestFingerprint(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.json")
+	put := func(content string, age time.Duration) {
+		t.Helper()
+		when := time.Now().Add(-age)
+		if os.WriteFile(path, []byte(content), 0o600) != nil || os.Chtimes(path, when, when) != nil {
+			t.Fatal("writing the file")
+		}
+	}
+	if !lookAt(path, fingerprint{}).same(fingerprint{}) {
+		t.Error("a file that is not there has a fingerprint")
+	}
+	put("one", time.Second)
+	when, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	young := lookAt(path, fingerprint{})
+	put("two", 0)
+	if err := os.Chtimes(path, when.ModTime(), when.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if lookAt(path, young).same(young) {
+		t.Error("a young file of the same size and time counts as the same")
+	}
+	put("two", time.Hour)
+	old := lookAt(path, young)
+	if !old.settled || old.same(young) || !old.same(lookAt(path, fingerprint{})) {
+		t.Errorf("got %+v", old)
+	}
+	put("two", time.Minute)
+	if touched := lookAt(path, old); !touched.same(old) || touched.modified.Equal(old.modified) {
+		t.Error("a file that was touched counts as changed")
+	}
+}
