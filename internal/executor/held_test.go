@@ -18,6 +18,12 @@ func kept(s *store, handles []string) (list []int) {
 	return list
 }
 
+func inMemory(s *store) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.byID)
+}
+
 // What is kept is bounded in all: the oldest results make room, and one that is
 // longer than the bound is the only one.
 func TestStore_Bytes(t *testing.T) {
@@ -70,18 +76,20 @@ func TestStore_Age(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if got := kept(s, []string{a, b}); len(got) != 1 || got[0] != 1 || len(s.byID) != 1 {
-			t.Errorf("kept %v, %d in memory", got, len(s.byID))
+		if got := kept(s, []string{a, b}); len(got) != 1 || got[0] != 1 || inMemory(s) != 1 {
+			t.Errorf("kept %v, %d in memory", got, inMemory(s))
 		}
 		time.Sleep(heldAge)
 		synctest.Wait()
+		s.mu.Lock()
 		if len(s.byID) != 0 || len(s.order) != 0 || s.bytes != 0 || s.timer != nil {
 			t.Errorf("%d results of %d bytes are left", len(s.byID), s.bytes)
 		}
+		s.mu.Unlock()
 		c := s.put(&held{value: json.RawMessage(`[3]`)})
 		time.Sleep(heldAge)
 		synctest.Wait()
-		if len(s.byID) != 0 {
+		if inMemory(s) != 0 {
 			t.Errorf("%s is still there", c)
 		}
 	})
