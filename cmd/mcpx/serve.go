@@ -81,6 +81,7 @@ func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app) error {
 		Endpoint: a.front.HTTP(),
 		MaxBody:  a.config.MaxMessageBytes,
 		Grace:    grace(a),
+		EndCalls: a.front.EndCalls,
 		Ready:    a.ready,
 		Status:   a.status,
 		Logger:   a.log,

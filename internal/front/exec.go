@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -44,6 +45,8 @@ func (f *Front) call(ctx context.Context, c caller, name string, arguments json.
 
 // handle is the handler of both tools where mcp-go does the protocol.
 func (f *Front) handle(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	ctx, cancel := f.callContext(ctx)
+	defer cancel()
 	client := clientOf(ctx)
 	result, _, err := f.call(ctx, caller{
 		client: client, session: sessionOf(ctx),
@@ -53,7 +56,7 @@ func (f *Front) handle(ctx context.Context, request mcp.CallToolRequest) (*mcp.C
 		log:        f.logging(ctx),
 	}, request.Params.Name, request.Params.RawArguments)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cancelled: %w", context.Cause(ctx))
 	}
 	return toMCP(result), nil
 }

@@ -64,6 +64,9 @@ type Front struct {
 	serving sync.Mutex
 	servers []*server.StreamableHTTPServer // of HTTP; each has a goroutine of mcp-go's
 
+	calls    context.Context // ends the calls over HTTP, with a cause
+	endCalls context.CancelCauseFunc
+
 	need     chan struct{} // closed when upstreams are needed, or no longer in the way
 	needOnce sync.Once
 	poke     chan struct{} // holds one: the catalogue may have changed
@@ -84,6 +87,7 @@ func New(r *registry.Registry, e *executor.Executor, options Options) *Front {
 		poke:  make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	f.current.Store(options.withDefaults())
+	f.calls, f.endCalls = context.WithCancelCause(context.Background())
 	hooks := &server.Hooks{}
 	hooks.AddBeforeListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest) { f.awaitCatalogue(ctx) })
 	hooks.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
@@ -164,9 +168,25 @@ func (f *Front) Needed() <-chan struct{} { return f.need }
 
 func (f *Front) needed() { f.needOnce.Do(func() { close(f.need) }) }
 
+// EndCalls ends the open calls over HTTP, each in an error: for the end of the
+// server, after it has waited for them. The ends of their requests' contexts would
+// leave them without an answer.
+func (f *Front) EndCalls() { f.endCalls(errStopping) }
+
+// callContext is the context of a call over HTTP.
+func (f *Front) callContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(f.calls, func() { cancel(context.Cause(f.calls)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
 // Close ends what New and HTTP started.
 func (f *Front) Close() {
 	f.closed.Do(func() { close(f.stop) })
+	f.EndCalls()
 	f.serving.Lock()
 	for _, one := range f.servers {
 		_ = one.Shutdown(context.Background()) // it listens nowhere, so there is nothing to wait for

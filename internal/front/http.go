@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -167,7 +168,7 @@ func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *http
 	if !ok || call.modern || (call.name != InspectTool && call.name != ExecTool) || !json.Valid(body.data) {
 		return false
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := h.front.callContext(r.Context())
 	defer session.track(string(m.ID), cancel)()
 	c := caller{
 		client: session.client, session: r.Header.Get("Mcp-Session-Id"), meta: call.meta,
@@ -180,7 +181,11 @@ func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *http
 	}
 	result, _, err := h.front.call(ctx, c, call.name, call.arguments)
 	stream.close()
-	if err != nil {
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), errStopping):
+		stream.answer(fault(m.ID, mcp.REQUEST_INTERRUPTED, "cancelled: "+errStopping.Error()))
+		return true
+	case err != nil:
 		// Taken back, or nobody is there any more: there is nothing to say.
 		stream.nothing()
 		return true

@@ -43,14 +43,27 @@ type stdioServer struct {
 	nextID  atomic.Int64
 	mu      sync.Mutex
 	cancels map[string]context.CancelFunc // by raw id
+	closing bool                          // under mu: requests are refused
 	places  chan struct{}
+	stop    chan struct{}  // closed with closing
 	open    sync.WaitGroup // requests whose answer is waited for at the end
-	all     sync.WaitGroup // every goroutine of this server
+	all     sync.WaitGroup // every request, and the pump
 }
 
-// ServeStdio answers one client until in ends, ctx is done, or out breaks. Open
-// answers are delivered before it returns. Only whole messages are written to
-// out.
+// Why calls are ended that were open at the end.
+var (
+	errStopping   = errors.New("mcpx is shutting down; the call may have been executed")
+	errInputEnded = errors.New("the client closed its side; the call may have been executed")
+)
+
+// codeStopping is what requests get that come too late: "connection closed", as
+// SDKs have it.
+const codeStopping = -32000
+
+// ServeStdio answers one client until in ends or ctx is done. Open answers are
+// delivered before it returns; requests that come meanwhile are refused. Only
+// whole messages are written to out. A read of in, and a write to out for a
+// client that does not read, are left behind: they end with the process.
 func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, options StdioOptions) error {
 	if options.MaxMessage <= 0 {
 		options.MaxMessage = 64 << 20
@@ -69,6 +82,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 		out:     wire.NewWriter(out, wire.Newline),
 		cancels: make(map[string]context.CancelFunc),
 		places:  make(chan struct{}, options.MaxOpen),
+		stop:    make(chan struct{}),
 	}
 	s.session = &stdioSession{
 		out:   s.out,
@@ -78,86 +92,85 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 		return fmt.Errorf("registering the session: %w", err)
 	}
 	defer f.server.UnregisterSession(ctx, s.session.SessionID())
-	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	notes := make(chan struct{})
-	go func() { // ends when cancel is called
-		defer close(notes)
-		s.session.pump(requests)
-	}()
-	err := s.read(ctx, requests, in)
-	s.drain(ctx, cancel)
-	<-notes
+	requests, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	s.all.Go(func() { s.session.pump(requests) }) // ends when cancel is called
+	ended := make(chan error, 1)
+	go func() { ended <- s.read(requests, in) }() // ends with in
+	var err error
+	select {
+	case err = <-ended:
+		s.drain(s.options.Drain, nil, func() { cancel(errInputEnded) })
+	case <-ctx.Done():
+		s.drain(s.options.Grace, ended, func() { cancel(errStopping) })
+	}
 	return err
 }
 
-// drain waits for the open answers, then cancels what is left and waits for its
-// errors to be written.
-func (s *stdioServer) drain(ctx context.Context, cancel context.CancelFunc) {
-	done := make(chan struct{})
-	go func() { // ends with the last request; cancel makes sure that it does
+// lastWords is how long the errors of cancelled calls may take to be written.
+const lastWords = 300 * time.Millisecond
+
+// drain refuses what comes from now on and waits for the open answers; then it
+// cancels what is left and waits for its errors to be written. The end of the
+// input, if it is still to come, leaves no more time than options.Drain.
+func (s *stdioServer) drain(bound time.Duration, ended <-chan error, cancel func()) {
+	s.mu.Lock()
+	s.closing = true
+	close(s.stop)
+	s.mu.Unlock()
+	answered, over := make(chan struct{}), make(chan struct{})
+	go func() { // ends with the last request, as does the other; cancel makes sure that they do
 		s.open.Wait()
-		close(done)
+		close(answered)
 	}()
-	bound := s.options.Drain
-	if ctx.Err() != nil {
-		bound = s.options.Grace
-	}
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
+	for waiting := true; waiting; {
+		select {
+		case <-answered:
+			waiting = false
+		case <-timer.C:
+			waiting = false
+		case <-ended:
+			ended = nil
+			timer.Reset(min(bound, s.options.Drain))
+		}
 	}
 	cancel()
-	s.all.Wait()
-	<-done
+	go func() {
+		s.all.Wait()
+		close(over)
+	}()
+	timer.Reset(lastWords)
+	select {
+	case <-over:
+	case <-timer.C: // the client does not read
+	}
 }
 
-// read takes messages until the input ends. A read that ctx's end leaves behind
-// ends with the process.
-func (s *stdioServer) read(ctx, requests context.Context, in io.Reader) error {
-	type input struct {
-		data []byte
-		err  error
-	}
-	lines := make(chan input)
-	go func() {
-		reader := wire.NewReader(in, s.options.MaxMessage, func([]byte) {
-			s.write(fault(nil, mcp.PARSE_ERROR, "not a JSON-RPC message"))
-		})
-		for {
-			data, err := reader.Read()
-			s.out.SetFraming(reader.Framing())
-			select {
-			case lines <- input{data, err}:
-			case <-requests.Done():
-				return
-			}
-			var large *wire.TooLargeError
-			if err != nil && !errors.As(err, &large) {
-				return
-			}
-		}
-	}()
-	for {
-		select {
-		case <-ctx.Done():
+// read takes messages until the input ends, or behind the end of ctx.
+func (s *stdioServer) read(ctx context.Context, in io.Reader) error {
+	reader := wire.NewReader(in, s.options.MaxMessage, func([]byte) {
+		s.write(fault(nil, mcp.PARSE_ERROR, "not a JSON-RPC message"))
+	})
+	for ctx.Err() == nil {
+		data, err := reader.Read()
+		s.out.SetFraming(reader.Framing())
+		var large *wire.TooLargeError
+		switch {
+		case ctx.Err() != nil:
 			return nil
-		case line := <-lines:
-			var large *wire.TooLargeError
-			switch {
-			case errors.As(line.err, &large):
-				s.write(fault(idIn(large.Head), mcp.INVALID_REQUEST, large.Error()))
-			case errors.Is(line.err, io.EOF) || errors.Is(line.err, io.ErrUnexpectedEOF):
-				return nil
-			case line.err != nil:
-				return fmt.Errorf("reading stdin: %w", line.err)
-			default:
-				s.accept(requests, line.data)
-			}
+		case errors.As(err, &large):
+			s.write(fault(idIn(large.Head), mcp.INVALID_REQUEST, large.Error()))
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("reading stdin: %w", err)
+		default:
+			s.accept(ctx, data)
 		}
 	}
+	return nil
 }
 
 // idIn finds the id in the first bytes of a message that was too long.
@@ -191,11 +204,8 @@ func (s *stdioServer) accept(ctx context.Context, data []byte) {
 		// mcpx asks nothing of its clients.
 	case m.Method == "":
 		s.write(fault(m.ID, mcp.INVALID_REQUEST, "no method"))
-	case m.Method == "initialize":
-		// In turn, so that what follows finds the session ready.
-		s.respond(ctx, m)
 	default:
-		s.spawn(ctx, m)
+		s.begin(ctx, m)
 	}
 }
 
@@ -203,26 +213,35 @@ func (s *stdioServer) context(ctx context.Context) context.Context {
 	return s.front.server.WithContext(ctx, s.session)
 }
 
-// spawn answers a request in a goroutine, which ends with the answer or with
-// its cancellation.
-func (s *stdioServer) spawn(ctx context.Context, m wire.Message) {
+// begin answers a request: initialize in turn, so that what follows finds the
+// session ready, others in a goroutine, which ends with the answer or with its
+// cancellation.
+func (s *stdioServer) begin(ctx context.Context, m wire.Message) {
 	select {
 	case s.places <- struct{}{}:
-	case <-ctx.Done():
+	case <-s.stop:
+		s.refuse(m)
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	key := string(m.ID)
-	s.mu.Lock()
-	s.cancels[key] = cancel
-	s.mu.Unlock()
 	// A subscription lasts as long as the client: nobody waits for its answer.
 	waited := m.Method != string(mcp.MethodSubscriptionsListen)
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		cancel()
+		<-s.places
+		s.refuse(m)
+		return
+	}
+	s.cancels[key] = cancel
 	if waited {
 		s.open.Add(1)
 	}
 	s.all.Add(1)
-	go func() {
+	s.mu.Unlock()
+	answer := func() {
 		defer s.all.Done()
 		s.respond(ctx, m)
 		s.mu.Lock()
@@ -233,7 +252,17 @@ func (s *stdioServer) spawn(ctx context.Context, m wire.Message) {
 		if waited {
 			s.open.Done()
 		}
-	}()
+	}
+	if m.Method == "initialize" {
+		answer()
+		return
+	}
+	go answer()
+}
+
+// refuse answers a request that came too late.
+func (s *stdioServer) refuse(m wire.Message) {
+	s.write(fault(m.ID, codeStopping, "mcpx is shutting down; the request was not executed"))
 }
 
 func (s *stdioServer) cancelled(params json.RawMessage) {

@@ -32,7 +32,7 @@ func (s *stdioServer) callTool(ctx context.Context, m wire.Message) (answer []by
 	case !known:
 		return nil, false
 	case err != nil:
-		return fault(m.ID, mcp.REQUEST_INTERRUPTED, "cancelled: "+err.Error()), true
+		return fault(m.ID, mcp.REQUEST_INTERRUPTED, "cancelled: "+context.Cause(ctx).Error()), true
 	}
 	return reply(m.ID, "result", s.front.encodeResult(result, call.modern)), true
 }

@@ -22,6 +22,9 @@ type Options struct {
 	MaxBody int64
 	// Grace bounds the wait for open requests at the end; 0 = 4 s.
 	Grace time.Duration
+	// EndCalls ends the calls that are still open then, each in an error. May be
+	// nil.
+	EndCalls func()
 	// Ready reports whether the catalogue is loaded, and what /readyz says.
 	Ready func() (ready bool, info any)
 	// Status is what /status says; nil = no such page.
@@ -65,6 +68,9 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return listener, nil
 }
 
+// lastWords is how long the errors of ended calls may take to be written.
+const lastWords = 200 * time.Millisecond
+
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -87,6 +93,9 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.EndCalls == nil {
+		o.EndCalls = func() {}
 	}
 	// Streams that wait for events would hold Shutdown up: their contexts end
 	// with streams, which is cancelled first. Calls have until Grace.
@@ -113,10 +122,11 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	defer stop()
 	err := server.Shutdown(bounded)
 	if errors.Is(err, context.DeadlineExceeded) {
-		cancel()
-		last, stop := context.WithTimeout(context.WithoutCancel(ctx), 200*time.Millisecond)
+		o.EndCalls()
+		last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 		defer stop()
 		_ = server.Shutdown(last)
+		cancel()
 		err = server.Close()
 	}
 	<-served

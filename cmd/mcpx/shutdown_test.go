@@ -1,0 +1,252 @@
+//go:build unix
+
+package main
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// openCalls starts a call that ends by itself and one that does not.
+func openCalls(t *testing.T, c *client, spec mcptest.Spec, ms string) (short, endless string) {
+	t.Helper()
+	short, endless = callExec(t, c, "fake", "slow", `{"ms":`+ms+`}`), callExec(t, c, "fake", "slow", `{"ms":600000}`)
+	mcptest.WaitFor(t, "the calls", patience, func() bool { return len(spec.Log(t).Calls("slow")) == 2 })
+	return short, endless
+}
+
+// TestShutdown: TERM stops taking; open calls may end for the grace, the rest get
+// an error; then all is gone.
+func TestShutdown(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for _, over := range []string{"stdio", "http"} {
+		for _, era := range []string{legacy, modern} {
+			t.Run(over+" "+era, func(t *testing.T) {
+				h := newHome(t)
+				spec := mcptest.Spec{ForkGrandchild: true}.WithFiles(t)
+				config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 3})
+				c := &client{era: era, name: "e2e"}
+				var p *stdioPeer
+				if over == "http" {
+					d := h.serveHTTP(t, "--config", config)
+					p, c.peer = d.stdioPeer, d.peer(t)
+				} else {
+					p = h.serveStdio(t, "--config", config)
+					c.peer = p
+				}
+				c.open(t)
+				short, endless := openCalls(t, c, spec, "1000")
+				began := time.Now()
+				terminate(p.cmd)
+				if over == "http" {
+					refusedConnection(t, c.peer.(*httpPeer).url)
+				} else {
+					refusedRequest(t, c)
+				}
+				if took := time.Since(began); took > 500*time.Millisecond+slack() {
+					t.Errorf("the refusal took %v", took)
+				}
+				if m := c.answer(t, short); !strings.Contains(string(m.Result), "slept 1000 ms") {
+					t.Errorf("the short call: %s %s", m.Result, m.Error)
+				}
+				if m := c.answer(t, endless); !strings.Contains(string(m.Error), "mcpx is shutting down; the call may have been executed") {
+					t.Errorf("the endless call: %s %s", m.Result, m.Error)
+				}
+				if took := time.Since(began); took < 1500*time.Millisecond {
+					t.Errorf("the endless call ended after %v, the grace is not used", took)
+				}
+				p.wait(t)
+				took := time.Since(began)
+				if took > 3*time.Second+slack() {
+					t.Errorf("mcpx needed %v to end", took)
+				}
+				t.Logf("ended after %v", took)
+				checkGone(t, spec)
+			})
+		}
+	}
+}
+
+// refusedRequest asks until mcpx says that it takes nothing any more.
+func refusedRequest(t *testing.T, c *client) {
+	t.Helper()
+	mcptest.WaitFor(t, "a refusal", patience, func() bool {
+		id := callExec(t, c, "fake", "echo", `{"text":"late"}`)
+		m := c.answer(t, id)
+		return strings.Contains(string(m.Error), `"code":-32000`) && strings.Contains(string(m.Error), "was not executed")
+	})
+}
+
+// refusedConnection waits until nobody listens any more.
+func refusedConnection(t *testing.T, endpoint string) {
+	t.Helper()
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mcptest.WaitFor(t, "the end of the listener", patience, func() bool {
+		conn, err := net.DialTimeout("tcp", u.Host, time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	})
+}
+
+// TestShutdown_OpenConnection: a request over a connection that was there before
+// the signal is refused too.
+func TestShutdown_OpenConnection(t *testing.T) {
+	h := newHome(t)
+	spec := mcptest.Spec{}.WithFiles(t)
+	config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 4})
+	d := h.serveHTTP(t, "--config", config)
+	c := &client{era: legacy, name: "e2e", peer: d.peer(t)}
+	c.open(t)
+	u, err := url.Parse(d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) { return conn, nil }}}
+	defer client.CloseIdleConnections()
+	endless := callExec(t, c, "fake", "slow", `{"ms":600000}`)
+	mcptest.WaitFor(t, "the call", patience, func() bool { return len(spec.Log(t).Calls("slow")) == 1 })
+	terminate(d.cmd)
+	refusedConnection(t, d.url)
+	request, err := c.peer.(*httpPeer).request(`{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"exec","arguments":` + execArgs("fake", "echo", `{"text":"late"}`) + `}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response, err := client.Do(request); err == nil {
+		response.Body.Close()
+		t.Errorf("the late request got %s", response.Status)
+	}
+	c.answer(t, endless)
+	d.wait(t)
+	if n := len(spec.Log(t).Calls("echo")); n != 0 {
+		t.Errorf("the late request was executed %d times", n)
+	}
+}
+
+// TestShutdown_EOFDuringGrace: a client that goes away while mcpx waits for its
+// calls is not waited for.
+func TestShutdown_EOFDuringGrace(t *testing.T) {
+	h := newHome(t)
+	spec := mcptest.Spec{}.WithFiles(t)
+	config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 60})
+	p := h.serveStdio(t, "--config", config)
+	c := &client{era: legacy, name: "e2e", peer: p}
+	c.open(t)
+	_, endless := openCalls(t, c, spec, "1")
+	terminate(p.cmd)
+	refusedRequest(t, c)
+	began := time.Now()
+	p.stdin.Close()
+	p.wait(t)
+	if took := time.Since(began); took > 1500*time.Millisecond+slack() {
+		t.Errorf("mcpx needed %v to end", took)
+	}
+	if m := c.answer(t, endless); m.Error == nil {
+		t.Errorf("got %s", m.Result)
+	}
+}
+
+// TestShutdown_Twice: a second signal ends mcpx at once, and its children with it.
+func TestShutdown_Twice(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for _, over := range []string{"stdio", "http"} {
+		t.Run(over, func(t *testing.T) {
+			h := newHome(t)
+			spec := stubborn(t)
+			config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 60})
+			c, p := openOver(t, h, over, "--config", config)
+			openCalls(t, c, spec, "600000")
+			terminate(p.cmd)
+			if over == "http" {
+				refusedConnection(t, c.peer.(*httpPeer).url)
+			} else {
+				refusedRequest(t, c)
+			}
+			began := time.Now()
+			terminate(p.cmd)
+			p.wait(t)
+			if took := time.Since(began); took > 500*time.Millisecond+slack() {
+				t.Errorf("mcpx needed %v to end", took)
+			}
+			if code := p.cmd.ProcessState.ExitCode(); code != exitFailed {
+				t.Errorf("exit %d", code)
+			}
+			checkGone(t, spec)
+		})
+	}
+}
+
+// TestShutdown_ClientDoesNotRead: a client that reads nothing cannot keep mcpx
+// from its end.
+func TestShutdown_ClientDoesNotRead(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for _, how := range []string{"TERM", "EOF"} {
+		t.Run(how, func(t *testing.T) {
+			h := newHome(t)
+			spec := mcptest.Spec{}.WithFiles(t)
+			config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 2, "result_token_limit": 0})
+			cmd := h.command(t, "--config", config)
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			stdout, err := cmd.StdoutPipe() // never read
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer stdout.Close()
+			sent := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + legacy + `","capabilities":{},"clientInfo":{"name":"deaf","version":"1"}}}` + "\n"
+			for id := range 8 {
+				sent += `{"jsonrpc":"2.0","id":` + string(rune('2'+id)) + `,"method":"tools/call","params":{"name":"exec","arguments":` + execArgs("fake", "big", `{"bytes":200000}`) + "}}\n"
+			}
+			if _, err := stdin.Write([]byte(sent)); err != nil {
+				t.Fatal(err)
+			}
+			mcptest.WaitFor(t, "the calls", patience, func() bool { return len(spec.Log(t).Calls("big")) == 8 })
+			began := time.Now()
+			limit := 1500 * time.Millisecond
+			if how == "TERM" {
+				limit = 2 * time.Second
+				terminate(cmd)
+			} else {
+				stdin.Close()
+			}
+			ended := make(chan struct{})
+			go func() { // ends with the process, which is killed at the latest
+				_, _ = cmd.Process.Wait()
+				close(ended)
+			}()
+			timer := time.NewTimer(patience)
+			defer timer.Stop()
+			select {
+			case <-ended:
+			case <-timer.C:
+				t.Error("mcpx did not end")
+				_ = cmd.Process.Kill()
+				<-ended
+			}
+			if took := time.Since(began); took > limit+slack() {
+				t.Errorf("mcpx needed %v to end", took)
+			}
+			stdin.Close()
+			checkGone(t, spec)
+		})
+	}
+}
