@@ -30,7 +30,13 @@ const (
 func site(t *testing.T, servers ...registry.Server) (*Front, *httptest.Server) {
 	t.Helper()
 	f := connect(t, Options{Version: "test"}, servers...)
-	web := httptest.NewServer(f.HTTP())
+	web := httptest.NewUnstartedServer(f.HTTP())
+	// Little fits in between, so a client that does not read is noticed soon.
+	web.Config.ConnContext = func(ctx context.Context, connection net.Conn) context.Context {
+		_ = connection.(*net.TCPConn).SetWriteBuffer(4 << 10)
+		return ctx
+	}
+	web.Start()
 	t.Cleanup(func() {
 		web.CloseClientConnections() // streams that a test left open
 		web.Close()
@@ -318,14 +324,16 @@ func TestManyClients_Cancel(t *testing.T) {
 func TestSlowClient(t *testing.T) {
 	mcptest.NoLeaks(t)
 	// Of a child all calls share one reader.
-	fake, heavy := mcptest.Spec{ProgressStorm: 500}.WithFiles(t), mcptest.Spec{}.HTTP(t)
+	fake, heavy := mcptest.Spec{ProgressStorm: 2000}.WithFiles(t), mcptest.Spec{}.HTTP(t)
 	_, web := site(t, stdio(t, "fake", fake), remote("heavy", heavy))
 	reader := newWebClient(t, web, legacyEra)
 	calls := func() []time.Duration {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
 		took := make([]time.Duration, 40)
 		for i := range took {
 			began := time.Now()
-			got, err := reader.exec(context.Background(), fmt.Sprint(i), "slow", `{"ms":10}`, "")
+			got, err := reader.exec(ctx, fmt.Sprint(i), "slow", `{"ms":10}`, "")
 			if m, idErr := answerOf(got, fmt.Sprint(i)); err != nil || idErr != nil || m.text() != "slept 10 ms" {
 				t.Errorf("got %+v, %v, %v", got, err, idErr)
 			}
@@ -338,14 +346,14 @@ func TestSlowClient(t *testing.T) {
 	for n, c := range crowd(t, web, 8) {
 		message := c.call("1", "slow", `{"ms":600000}`, `"mine"`)
 		if n >= 4 {
-			message = strings.Replace(c.call("1", "big", `{"bytes":8000000}`, ""), `"fake"`, `"heavy"`, 1)
+			message = strings.Replace(c.call("1", "big", `{"bytes":1000000}`, ""), `"fake"`, `"heavy"`, 1)
 		}
 		ignore(t, web, c, message)
 	}
 	mcptest.WaitFor(t, "their calls", patience, func() bool {
 		return len(heavy.Log().Calls("big")) == 4 && len(fake.Log(t).Calls("slow")) == 4+len(before)
 	})
-	calls() // the answers of megabytes are work, until they are in the way
+	calls() // until then all that fits in between is full
 	after := calls()
 	if median, most := after[20], after[39]; median > 3*before[20] || most > 20*before[20] {
 		t.Errorf("calls took %v, at most %v; before %v, at most %v", median, most, before[20], before[39])

@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestServe_SlowBodies: only the header of a request has a time limit. Bodies and
-// streams, either way, may take many times as long.
+// TestServe_SlowBodies: what bounds the header of a request bounds neither its body
+// nor the response, which may take many times as long.
 func TestServe_SlowBodies(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const limit = 30 * time.Millisecond

@@ -101,6 +101,7 @@ var villains = []villain{
 	{"crash loop", asChild(mcptest.Spec{ExitAfterCalls: 1}), answersOrNot, nil},
 	{"ignores TERM and EOF", asChild(mcptest.Spec{IgnoreTERM: true, IgnoreEOF: true, ForkGrandchild: true, GrandchildHoldsPipes: true}), answers, nil},
 	{"stderr flood", asChild(mcptest.Spec{StderrFlood: -1}), answers, nil},
+	{"a megabyte of stderr before all else", asChild(mcptest.Spec{StderrFlood: 1 << 20}), answers, nil},
 	{"never reads stdin", asChild(mcptest.Spec{NeverReadStdin: true}), fails, longEcho},
 	{"noise", asChild(mcptest.Spec{Noise: true, BOM: true, OneByteWrites: true}), answers, nil},
 	{"a line of 200 MB", asChild(mcptest.Spec{HugeLine: 200 << 20}), tooLarge, func(string) (string, string, string) { return "big", `{}`, "" }},
