@@ -1,0 +1,223 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/upstream"
+)
+
+// counted counts the sessions of a server that are open.
+func counted(server Server, open *atomic.Int32) Server {
+	serve := server.Spec.Serve
+	server.Spec.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
+		open.Add(1)
+		defer open.Add(-1)
+		return serve(ctx, in, out)
+	}
+	return server
+}
+
+// A server whose definition stays takes on what else is said of it.
+func TestApply_Kept(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		one := piped(t, "one", mcptest.Spec{})
+		one.Spec.MaxConcurrency = 1
+		r := start(t, Options{MaxConcurrency: 2}, one, never("never"))
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		r.WaitServer(ctx, "one")
+		cancel()
+		var calls sync.WaitGroup
+		began := time.Now()
+		for range 3 {
+			calls.Go(func() {
+				if _, err := call(r, "one", Client{}, "slow", `{"ms":10000}`); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		one.Description, one.Spec.MaxConcurrency = "described", 5
+		changes := r.Apply([]Server{one}, Options{MaxConcurrency: 3})
+		if changes.Started != nil || !slices.Equal(changes.Stopped, []string{"never"}) {
+			t.Errorf("changes %+v", changes)
+		}
+		if s, _ := r.Snapshot().Server("one"); s.Description != "described" || s.State != catalog.Ready || len(s.Tools) == 0 {
+			t.Errorf("got %s %q with %d tools", s.State, s.Description, len(s.Tools))
+		}
+		calls.Wait()
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("under the new limits the calls took %v", took)
+		}
+		r.Close(0)
+	})
+}
+
+// Open calls have the grace, then an error; calls that were not sent yet, and new
+// ones, go to the new server; sessions of clients go with the old one.
+func TestApply_OpenCalls(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		var before, after atomic.Int32
+		old := counted(piped(t, "one", mcptest.Spec{}), &before)
+		old.PerClient = true
+		fresh := counted(piped(t, "one", mcptest.Spec{}), &after)
+		fresh.PerClient, fresh.Definition = true, "another"
+		r := start(t, Options{}, old)
+		tried(t, r)
+		var calls sync.WaitGroup
+		began := time.Now()
+		outcome := func(client, ms string, check func(err error, took time.Duration)) {
+			calls.Go(func() {
+				_, err := call(r, "one", Client{ID: client}, "slow", `{"ms":`+ms+`}`)
+				check(err, time.Since(began))
+			})
+		}
+		for _, client := range []string{"", "a"} {
+			outcome(client, "2000", func(err error, took time.Duration) {
+				if err != nil || took != 2*time.Second {
+					t.Errorf("a short call of %q: %v after %v", client, err, took)
+				}
+			})
+			outcome(client, "60000", func(err error, took time.Duration) {
+				var lost *upstream.LostError
+				if !errors.As(err, &lost) || !lost.MayHaveRun || took < 4*time.Second || took > 5*time.Second {
+					t.Errorf("a long call of %q: %v after %v", client, err, took)
+				}
+			})
+		}
+		synctest.Wait()
+		changes := r.Apply([]Server{fresh}, Options{Grace: 4 * time.Second})
+		if !slices.Equal(changes.Started, []string{"one"}) || !slices.Equal(changes.Stopped, []string{"one"}) {
+			t.Errorf("changes %+v", changes)
+		}
+		for _, client := range []string{"", "a"} {
+			if _, err := call(r, "one", Client{ID: client}, "echo", `{"text":"x"}`); err != nil || time.Since(began) > time.Second {
+				t.Errorf("a new call of %q: %v after %v", client, err, time.Since(began))
+			}
+		}
+		if before.Load() != 2 || after.Load() != 2 {
+			t.Errorf("%d old sessions and %d new ones, want 2 each", before.Load(), after.Load())
+		}
+		calls.Wait()
+		time.Sleep(2 * retireWithin)
+		r.mu.Lock()
+		left := len(r.retired)
+		r.mu.Unlock()
+		if before.Load() != 0 || left != 0 {
+			t.Errorf("%d old sessions are left", before.Load())
+		}
+		r.Close(0)
+	})
+}
+
+// A call that waits for a server which never came up goes to the one that
+// replaces it.
+func TestApply_Waiting(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, Options{}, never("one"), never("two"))
+		var calls sync.WaitGroup
+		began := time.Now()
+		calls.Go(func() {
+			if _, err := r.Call(context.Background(), "one", Client{}, upstream.Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Wait: time.Minute, Timeout: time.Minute}); err != nil {
+				t.Error(err)
+			}
+		})
+		calls.Go(func() {
+			_, err := r.Call(context.Background(), "two", Client{}, upstream.Call{Tool: "echo", Wait: time.Minute})
+			var unavailable *upstream.UnavailableError
+			if !errors.As(err, &unavailable) || unavailable.Stopped {
+				t.Errorf("the call of a server that is gone: %v", err)
+			}
+		})
+		synctest.Wait()
+		fresh := piped(t, "one", mcptest.Spec{})
+		fresh.Definition = "another"
+		r.Apply([]Server{fresh}, Options{})
+		calls.Wait()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("they waited %v", took)
+		}
+		r.Close(0)
+	})
+}
+
+// Before Start nothing is started, and each server once then.
+func TestApply_BeforeStart(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		var open atomic.Int32
+		r := New([]Server{piped(t, "gone", mcptest.Spec{})}, Options{})
+		r.Apply([]Server{counted(piped(t, "one", mcptest.Spec{}), &open)}, Options{})
+		synctest.Wait()
+		if open.Load() != 0 {
+			t.Error("started before Start")
+		}
+		r.Start()
+		tried(t, r)
+		if n := open.Load(); n != 1 {
+			t.Errorf("%d sessions", n)
+		}
+		r.Close(0)
+	})
+}
+
+// The end does not wait for the grace of servers that were stopped before.
+func TestApply_Close(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, Options{}, piped(t, "one", mcptest.Spec{}))
+		tried(t, r)
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			if _, err := call(r, "one", Client{}, "slow", `{"ms":60000}`); err == nil {
+				t.Error("the call has a result")
+			}
+		})
+		synctest.Wait()
+		r.Apply(nil, Options{Grace: time.Hour})
+		began := time.Now()
+		r.Close(time.Second)
+		calls.Wait()
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("the end took %v", took)
+		}
+	})
+}
+
+// The limit of a server holds over the sessions of all its clients.
+func TestPerClient_Limit(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		one := piped(t, "one", mcptest.Spec{})
+		one.PerClient, one.Spec.MaxConcurrency = true, 2
+		r := start(t, Options{}, one)
+		tried(t, r)
+		var calls sync.WaitGroup
+		began := time.Now()
+		for _, client := range []string{"a", "b", "c", "d"} {
+			calls.Go(func() {
+				if _, err := call(r, "one", Client{ID: client}, "slow", `{"ms":1000}`); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("four calls of one second, two at once, took %v", took)
+		}
+		r.Close(0)
+	})
+}
