@@ -99,11 +99,11 @@ func (e *Executor) read(ctx context.Context, r Request, t target, args readArgum
 		return refuse(violation)
 	}
 	text := e.cut(h, wanted, e.limit(), args)
-	if len(wanted) == 0 {
+	if wanted.len() == 0 {
 		text = fmt.Sprintf("[none of %d %s]", h.count(), h.noun())
 	}
 	out := &Result{Content: []json.RawMessage{TextBlock(text)}}
-	if r.Structured && h.items != nil && e.fits([]string{text}) {
+	if r.Structured && h.items != nil && h.within(wanted, likelyBytes*e.limit()) && e.fits([]string{text}) {
 		if value, ok := compress.Minify([]byte(h.part(wanted))); ok && e.fits([]string{string(value)}) {
 			out.Structured = append(append([]byte(`{"result":`), value...), '}')
 		}
@@ -120,27 +120,31 @@ func (e *Executor) limit() int {
 }
 
 // wanted are the items or lines that were asked for.
-func (h *held) wanted(args readArguments) (which []int, violation string) {
-	which = sequence(0, h.count())
+func (h *held) wanted(args readArguments) (which span, violation string) {
+	which = h.all()
 	if args.Grep != "" {
 		if len(args.Grep) > 1000 {
-			return nil, "/grep: is too long"
+			return span{}, "/grep: is too long"
 		}
-		re, err := regexp.Compile(args.Grep)
+		pattern := args.Grep
+		if h.merged {
+			pattern = "(?m)" + pattern // ^ and $ are those of a line
+		}
+		re, err := regexp.Compile(pattern)
 		if err != nil {
-			return nil, "/grep: " + err.Error()
+			return span{}, "/grep: " + err.Error()
 		}
-		matching := which[:0]
-		for _, i := range which {
+		matching := []int{}
+		for i := range h.count() {
 			if h.matches(re, i) {
 				matching = append(matching, i)
 			}
 		}
-		which = matching
+		which = span{to: len(matching), list: matching}
 	}
-	which = which[min(max(0, args.Offset), len(which)):]
+	which = which.skip(max(0, args.Offset))
 	if args.Limit > 0 {
-		which = which[:min(args.Limit, len(which))]
+		which = which.first(args.Limit)
 	}
 	return which, ""
 }

@@ -9,24 +9,31 @@ import (
 )
 
 const (
-	// heldBytes and heldAge bound what is kept of long results. The newest is
-	// kept also where it is longer alone: it is bounded by what one message is.
+	// heldBytes and heldAge bound what is kept of long results. One that is longer
+	// alone is not kept.
 	heldBytes = 128 << 20
 	heldAge   = 30 * time.Minute
 	// pieceBytes is the longest line that is one unit, with a low limit less; a
 	// longer one is several, parted between two words.
 	pieceBytes = 4 << 10
+	// maxItems and maxLines bound what is held apart, as each costs sliceBytes.
+	// What has more is held in pieces of its text.
+	maxItems = 200_000
+	maxLines = 1_000_000
 )
 
 // held is one result that did not fit, whole.
 type held struct {
 	// principal is whose it is; nobody else can read it.
 	principal string
-	// items are the elements of a JSON array; nil where the text is no array.
+	// items are the elements of the array that value is, and lie in it; nil where
+	// the text is no array, or one of more than maxItems.
 	items []json.RawMessage
 	// units are the lines of a text, with their ends, where items is nil. A line
 	// over pieceBytes is several.
 	units []string
+	// merged says that units are several lines each: there are over maxLines.
+	merged bool
 	// value is the JSON that select works on; nil where there is none.
 	value json.RawMessage
 	// verbatim texts stay as they are also in parts.
@@ -49,18 +56,18 @@ type store struct {
 // sliceBytes is what an item or a line costs beside its text.
 const sliceBytes = 24
 
-// put keeps h and returns its handle, which cannot be guessed. The oldest
-// results make room.
+// put keeps h and returns its handle, which cannot be guessed; empty where h is
+// over heldBytes alone. The oldest results make room.
 func (s *store) put(h *held) string {
+	h.size = len(h.value) + (len(h.items)+len(h.units))*sliceBytes
+	for _, unit := range h.units {
+		h.size += len(unit)
+	}
+	if h.size > heldBytes {
+		return ""
+	}
 	handle := "r" + strings.ToLower(rand.Text()[:20])
 	h.since = time.Now()
-	h.size = len(h.value)
-	for _, item := range h.items {
-		h.size += len(item) + sliceBytes
-	}
-	for _, unit := range h.units {
-		h.size += len(unit) + sliceBytes
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byID == nil {
@@ -69,7 +76,7 @@ func (s *store) put(h *held) string {
 	s.byID[handle] = h
 	s.order = append(s.order, handle)
 	s.bytes += h.size
-	for len(s.order) > 1 && s.bytes > heldBytes {
+	for s.bytes > heldBytes {
 		s.dropOldest()
 	}
 	if s.timer == nil {
@@ -112,42 +119,56 @@ func (s *store) get(handle, principal string) (*held, bool) {
 	return h, true
 }
 
-// hold makes what is kept of a text: of an array its items, of anything else the
-// lines of the text as the model gets it, which for a table in an object are its
-// rows.
+// hold makes what is kept of a text: of an array its items, of anything else, and
+// of an array of very many, the lines of the text as the model gets it, which for
+// a table in an object are its rows.
 func (e *Executor) hold(text, shaped string, verbatim bool, principal string) *held {
 	h := &held{principal: principal, verbatim: verbatim}
 	trimmed := strings.TrimSpace(text)
-	isJSON := len(trimmed) > 0 && (trimmed[0] == '[' || trimmed[0] == '{') && json.Valid([]byte(trimmed))
-	if isJSON {
-		h.value = json.RawMessage(trimmed)
+	if len(trimmed) > 0 && (trimmed[0] == '[' || trimmed[0] == '{') {
+		if value := json.RawMessage(trimmed); json.Valid(value) {
+			h.value = value
+		}
 	}
-	if isJSON && trimmed[0] == '[' && !verbatim {
-		if items, err := arrayItems(h.value); err == nil && len(items) > 1 {
+	if h.value != nil && trimmed[0] == '[' && !verbatim {
+		if items, ok := arrayItems(h.value, maxItems); ok && len(items) > 1 {
 			h.items = items
 			return h
 		}
 	}
 	// No text has more tokens than bytes: a piece of a line always fits.
-	h.units = unitsOf(shaped, min(max(e.limit()-minRoom, 64), pieceBytes))
+	h.units, h.merged = unitsOf(shaped, min(max(e.limit()-minRoom, 64), pieceBytes), maxLines)
 	return h
 }
 
 // unitsOf parts a text into lines, and lines over longest bytes between two
-// words. Together the parts are the text.
-func unitsOf(text string, longest int) []string {
-	var units []string
-	for line := range strings.SplitAfterSeq(text, "\n") {
-		for len(line) > longest {
-			cut := wordEnd(line, longest)
-			units = append(units, line[:cut])
-			line = line[cut:]
-		}
-		if line != "" {
-			units = append(units, line)
-		}
+// words. Over most lines they are merged, as many as have longest bytes. Together
+// the parts are the text.
+func unitsOf(text string, longest, most int) (units []string, merged bool) {
+	lines := strings.Count(text, "\n") + 1
+	if merged = lines > most; merged {
+		lines = 0
 	}
-	return units
+	units = make([]string, 0, lines+len(text)/longest)
+	for text != "" {
+		part := text[:min(len(text), longest)]
+		end := strings.IndexByte(part, '\n') + 1
+		if merged && len(part) < len(text) {
+			end = strings.LastIndexByte(part, '\n') + 1
+		} else if merged {
+			end = len(part)
+		}
+		switch {
+		case end > 0:
+		case len(part) < len(text):
+			end = wordEnd(text, longest)
+		default:
+			end = len(part)
+		}
+		units = append(units, text[:end])
+		text = text[end:]
+	}
+	return units, merged
 }
 
 // wordEnd finds the last place at or before limit where a word ends; without
@@ -175,8 +196,11 @@ func (h *held) count() int {
 
 // noun is what count counts.
 func (h *held) noun() string {
-	if h.items != nil {
+	switch {
+	case h.items != nil:
 		return "items"
+	case h.merged:
+		return "pieces"
 	}
 	return "lines"
 }
@@ -189,10 +213,44 @@ func (h *held) length(i int) int {
 	return len(h.units[i])
 }
 
+// span is a choice of items or lines in their order: those from one to before
+// another, or of a list where a grep made one.
+type span struct {
+	from, to int
+	// list has the numbers of the items or lines, from and to count in it; nil =
+	// all.
+	list []int
+}
+
+// all are all items or lines.
+func (h *held) all() span { return span{to: h.count()} }
+
+func (s span) len() int { return s.to - s.from }
+
+// at is the number of the nth item or line of the span.
+func (s span) at(n int) int {
+	if s.list != nil {
+		return s.list[s.from+n]
+	}
+	return s.from + n
+}
+
+// first is the span up to its nth.
+func (s span) first(n int) span {
+	s.to = s.from + min(n, s.len())
+	return s
+}
+
+// skip is the span without its first n.
+func (s span) skip(n int) span {
+	s.from += min(n, s.len())
+	return s
+}
+
 // within reports whether items or lines have at most that many bytes together.
-func (h *held) within(which []int, size int) bool {
-	for _, i := range which {
-		if size -= h.length(i); size < 0 {
+func (h *held) within(which span, size int) bool {
+	for n := range which.len() {
+		if size -= h.length(which.at(n)); size < 0 {
 			return false
 		}
 	}
@@ -200,18 +258,22 @@ func (h *held) within(which []int, size int) bool {
 }
 
 // part is the text of some of the items or lines.
-func (h *held) part(which []int) string {
+func (h *held) part(which span) string {
+	if h.items != nil && which.list == nil {
+		return string(arrayOf(h.items[which.from:which.to]))
+	}
 	if h.items != nil {
-		items := make([]json.RawMessage, len(which))
-		for n, i := range which {
-			items[n] = h.items[i]
+		items := make([]json.RawMessage, which.len())
+		for n := range items {
+			items[n] = h.items[which.at(n)]
 		}
 		return string(arrayOf(items))
 	}
 	var out strings.Builder
-	for n, i := range which {
+	for n := range which.len() {
+		i := which.at(n)
 		out.WriteString(h.units[i])
-		if n+1 < len(which) && which[n+1] != i+1 && !strings.HasSuffix(h.units[i], "\n") {
+		if n+1 < which.len() && which.at(n+1) != i+1 && !strings.HasSuffix(h.units[i], "\n") {
 			out.WriteByte('\n') // two pieces of long lines that do not follow each other
 		}
 	}

@@ -3,6 +3,8 @@ package executor
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +27,7 @@ func inMemory(s *store) int {
 }
 
 // What is kept is bounded in all: the oldest results make room, and one that is
-// longer than the bound is the only one.
+// longer than the bound is not kept.
 func TestStore_Bytes(t *testing.T) {
 	const mib = 1 << 20
 	s := &store{}
@@ -33,7 +35,11 @@ func TestStore_Bytes(t *testing.T) {
 	var handles []string
 	put := func(size int, want ...int) {
 		t.Helper()
-		handles = append(handles, s.put(&held{value: make(json.RawMessage, size)}))
+		handle := s.put(&held{value: make(json.RawMessage, size)})
+		if (handle == "") != (size > heldBytes) {
+			t.Errorf("%d bytes: handle %q", size, handle)
+		}
+		handles = append(handles, handle)
 		if got := fmt.Sprint(kept(s, handles)); got != fmt.Sprint(want) {
 			t.Errorf("after %d results: kept %s, want %v", len(handles), got, want)
 		}
@@ -41,7 +47,7 @@ func TestStore_Bytes(t *testing.T) {
 		for _, h := range s.byID {
 			sum += h.size
 		}
-		if s.bytes != sum || len(s.order) != len(s.byID) || (s.bytes > heldBytes && len(s.byID) > 1) {
+		if s.bytes != sum || len(s.order) != len(s.byID) || s.bytes > heldBytes {
 			t.Errorf("%d bytes in %d results, %d in order; counted %d", sum, len(s.byID), len(s.order), s.bytes)
 		}
 	}
@@ -50,16 +56,89 @@ func TestStore_Bytes(t *testing.T) {
 	put(28*mib, 0, 1, 2) // just full
 	put(1, 1, 2, 3)
 	put(101*mib, 3, 4)
-	put(200*mib, 5)
-	put(1, 6)
-	// Parts count, and what they cost beside their text.
-	items := make([]json.RawMessage, 6*mib)
-	for i := range items {
-		items[i] = json.RawMessage("1")
+	put(200*mib, 3, 4)
+	put(128*mib+1, 3, 4)
+	put(128*mib, 7)
+	put(1, 8)
+	// Parts cost something beside their text.
+	if s.put(&held{items: make([]json.RawMessage, 6*mib)}) != "" {
+		t.Error("6 Mi items are kept")
 	}
-	handles = append(handles, s.put(&held{items: items}))
-	if got := kept(s, handles); len(got) != 1 {
-		t.Errorf("kept %v beside an array of %d items", got, len(items))
+	handles = append(handles, s.put(&held{items: make([]json.RawMessage, 5*mib)}))
+	put(8*mib-1, 8, 9, 10)
+	put(2, 10, 11)
+}
+
+// Lines are units, long ones several; over the bound for lines, units are
+// several lines, and never parts of one that is short.
+func TestUnitsOf(t *testing.T) {
+	tests := []struct {
+		name, text string
+		most       int
+		want       []string
+		merged     bool
+	}{
+		{"none", "", 3, []string{}, false},
+		{"lines", "a\n\nb", 3, []string{"a\n", "\n", "b"}, false},
+		{"a line that just fits", "1234567\nb\n", 3, []string{"1234567\n", "b\n"}, false},
+		{"a long line", "12345678\nb", 3, []string{"12345678", "\n", "b"}, false},
+		{"words", "1234 5678 90\n", 3, []string{"1234 ", "5678 90\n"}, false},
+		{"merged", "a\nb\nc\nd\ne\nf", 3, []string{"a\nb\nc\nd\n", "e\nf"}, true},
+		{"merged with a long line", "a\nbcdefg\n\n123456789", 3, []string{"a\n", "bcdefg\n\n", "12345678", "9"}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, merged := unitsOf(tt.text, 8, tt.most)
+			if !slices.Equal(got, tt.want) || merged != tt.merged {
+				t.Errorf("got %q, %v, want %q, %v", got, merged, tt.want, tt.merged)
+			}
+		})
+	}
+}
+
+// Of an array or a text of very many parts the pieces are its text.
+func TestHold_Many(t *testing.T) {
+	e := New(nil, Options{ResultTokens: 400})
+	for _, tt := range []struct{ name, text, noun string }{
+		{"items", "[1" + strings.Repeat(",1", maxItems-1) + "]", "items"},
+		{"too many items", "[1" + strings.Repeat(",1", maxItems) + "]", "lines"},
+		{"lines", strings.Repeat("a\n", maxLines-1), "lines"},
+		{"too many lines", strings.Repeat("a\n", maxLines), "pieces"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := e.hold(tt.text, tt.text, false, "")
+			if h.noun() != tt.noun || h.part(h.all()) != tt.text {
+				t.Errorf("held as %d %s of %d bytes, want %s of %d", h.count(), h.noun(), len(h.part(h.all())), tt.noun, len(tt.text))
+			}
+		})
+	}
+}
+
+// The note of what is not kept says so, and names no handle.
+func TestCut_NotKept(t *testing.T) {
+	e := New(nil, Options{ResultTokens: 400})
+	text := strings.Repeat("0123456 ", heldBytes/8+1)
+	h := e.hold(text, text, false, "")
+	got := e.cut(h, h.all(), e.limit(), readArguments{})
+	if !strings.HasSuffix(got, ", the last goes on, and dropped: the result is too long to be kept; ask for less, or use select]") || len(e.store.byID) != 0 {
+		t.Errorf("%d are kept; the text ends %q", len(e.store.byID), got[max(0, len(got)-200):])
+	}
+}
+
+// A grep that makes a list, and a range, are paged the same.
+func TestSpan(t *testing.T) {
+	h := &held{units: []string{"a\n", "b\n", "c\n", "d\n"}}
+	list := span{to: 3, list: []int{0, 2, 3}}
+	for _, tt := range []struct {
+		which span
+		want  string
+	}{
+		{h.all(), "a\nb\nc\nd\n"}, {h.all().skip(1).first(2), "b\nc\n"}, {h.all().skip(9), ""}, {h.all().first(9), "a\nb\nc\nd\n"},
+		{list, "a\nc\nd\n"}, {list.skip(1).first(1), "c\n"}, {list.skip(9), ""}, {list.skip(1).first(9), "c\nd\n"}, {span{list: []int{}}, ""},
+	} {
+		if got := h.part(tt.which); got != tt.want {
+			t.Errorf("%v: got %q, want %q", tt.which, got, tt.want)
+		}
 	}
 }
 

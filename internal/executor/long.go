@@ -12,18 +12,32 @@ import (
 // noteTokens is what the line about the rest may cost, without a grep.
 const noteTokens = 80
 
-// arrayItems are the elements of a JSON array.
-func arrayItems(value json.RawMessage) (items []json.RawMessage, err error) {
+// arrayItems are the elements of a JSON array, where there are at most that
+// many. They are counted first: a slice that grows takes several times as much.
+func arrayItems(value json.RawMessage, most int) (items []json.RawMessage, ok bool) {
+	n := 0
+	err := wire.Elements(value, func([]byte) bool {
+		n++
+		return n <= most
+	})
+	if err != nil || n > most {
+		return nil, false
+	}
+	items = make([]json.RawMessage, 0, n)
 	err = wire.Elements(value, func(item []byte) bool {
 		items = append(items, item)
 		return true
 	})
-	return items, err
+	return items, err == nil
 }
 
 // arrayOf is the JSON array of these elements.
 func arrayOf(items []json.RawMessage) json.RawMessage {
-	out := []byte{'['}
+	size := 2
+	for _, item := range items {
+		size += len(item) + 1
+	}
+	out := append(make([]byte, 0, size), '[')
 	for i, item := range items {
 		if i > 0 {
 			out = append(out, ',')
@@ -81,7 +95,7 @@ func (e *Executor) cutBlocks(received []block, shaped []json.RawMessage, verbati
 		}
 		if cost > own {
 			h := e.hold(received[i].text, now.text, verbatim, principal)
-			text := e.cut(h, sequence(0, h.count()), max(own, minRoom), readArguments{})
+			text := e.cut(h, h.all(), max(own, minRoom), readArguments{})
 			raw, cost = now.withText(text), compress.Weigh(text)
 		}
 		first = false
@@ -93,7 +107,8 @@ func (e *Executor) cutBlocks(received []block, shaped []json.RawMessage, verbati
 
 // collapse ends out with one line for all the texts that are left.
 func (e *Executor) collapse(out []json.RawMessage, left []block, texts []json.RawMessage, verbatim bool, principal string) []json.RawMessage {
-	h := &held{principal: principal, items: texts, value: arrayOf(texts), verbatim: verbatim}
+	h := &held{principal: principal, value: arrayOf(texts), verbatim: verbatim}
+	h.items, _ = arrayItems(h.value, len(texts))
 	out = append(out, TextBlock(e.note(len(texts), len(texts), "text blocks left", readArguments{Handle: e.store.put(h)})))
 	for _, b := range left {
 		if !b.isText {
@@ -116,21 +131,12 @@ func textBlocks(blocks []block) []json.RawMessage {
 	return texts
 }
 
-// sequence is from, from+1, … to-1.
-func sequence(from, to int) []int {
-	list := make([]int, 0, max(0, to-from))
-	for i := from; i < to; i++ {
-		list = append(list, i)
-	}
-	return list
-}
-
 // cut is as much of the wanted items or lines as fits into limit tokens, and a
 // line about the rest. again repeats, in that line, what the reader asked for;
 // without a handle in it, h is kept under a new one. With the whole limit at
 // least a part of one item or line is in it, so that a reader who goes on comes
 // to the end.
-func (e *Executor) cut(h *held, wanted []int, limit int, again readArguments) string {
+func (e *Executor) cut(h *held, wanted span, limit int, again readArguments) string {
 	if h.within(wanted, likelyBytes*limit) {
 		if text := e.render(h, wanted); compress.Weigh(text) <= limit {
 			return text
@@ -142,9 +148,9 @@ func (e *Executor) cut(h *held, wanted []int, limit int, again readArguments) st
 	room := limit - noteTokens - compress.Weigh(again.Grep)
 	text, shown := e.fill(h, wanted, room)
 	if shown == 0 && limit >= e.limit() {
-		text, shown = e.open(h, wanted[0], room-noteTokens), 1
+		text, shown = e.open(h, wanted.at(0), room-noteTokens), 1
 	}
-	left := len(wanted) - shown
+	left := wanted.len() - shown
 	if left == 0 {
 		return text
 	}
@@ -153,18 +159,21 @@ func (e *Executor) cut(h *held, wanted []int, limit int, again readArguments) st
 		again.Limit -= shown
 	}
 	what := h.noun() + " left"
-	if h.items == nil && shown > 0 && !strings.HasSuffix(text, "\n") && wanted[shown] == wanted[shown-1]+1 {
+	if h.items == nil && shown > 0 && !strings.HasSuffix(text, "\n") && wanted.at(shown) == wanted.at(shown-1)+1 {
 		what += ", the last goes on"
 	}
-	return withLine(text, e.note(left, len(wanted), what, again))
+	return withLine(text, e.note(left, wanted.len(), what, again))
 }
 
 // likelyBytes is what a token stands for at most in a text that is tried as a
 // whole; of a longer one the beginning is enough to look at.
 const likelyBytes = 16
 
-// note is the line about what is left.
+// note is the line about what is left. Without a handle that is not kept.
 func (e *Executor) note(left, total int, what string, next readArguments) string {
+	if next.Handle == "" {
+		return fmt.Sprintf("[%d of %d %s, and dropped: the result is too long to be kept; ask for less, or use select]", left, total, what)
+	}
 	return fmt.Sprintf("[%d of %d %s: exec %s %s %s]", left, total, what, Builtin, readResult, encode(next))
 }
 
@@ -185,23 +194,23 @@ func (e *Executor) open(h *held, i, room int) string {
 	}
 	item := string(arrayOf(h.items[i : i+1]))
 	inner := e.hold(item, item, true, h.principal)
-	lines := sequence(0, inner.count())
+	lines := inner.all()
 	text, shown := e.fill(inner, lines, room)
 	if shown == 0 {
 		text, shown = inner.units[0], 1
 	}
-	if shown == len(lines) {
+	if shown == lines.len() {
 		return text
 	}
 	what := "lines of this item left"
 	if !strings.HasSuffix(text, "\n") {
 		what += ", the last goes on"
 	}
-	return withLine(text, e.note(len(lines)-shown, len(lines), what, readArguments{Handle: e.store.put(inner), Offset: shown}))
+	return withLine(text, e.note(lines.len()-shown, lines.len(), what, readArguments{Handle: e.store.put(inner), Offset: shown}))
 }
 
 // render is the text of some items or lines.
-func (e *Executor) render(h *held, which []int) string {
+func (e *Executor) render(h *held, which span) string {
 	part := h.part(which)
 	if h.items == nil || h.verbatim {
 		return part
@@ -212,19 +221,19 @@ func (e *Executor) render(h *held, which []int) string {
 // fill takes wanted items or lines from the front until limit tokens are nearly
 // full; all of them together do not fit. shown is 0 where the first alone does
 // not.
-func (e *Executor) fill(h *held, wanted []int, limit int) (text string, shown int) {
-	few, many := 0, len(wanted)+1 // that many fit, and do not
+func (e *Executor) fill(h *held, wanted span, limit int) (text string, shown int) {
+	few, many := 0, wanted.len()+1 // that many fit, and do not
 	// What a token takes is guessed at first by bytes, then by the last try.
 	size := 0
-	for few < len(wanted) && size < 3*limit {
-		size += h.length(wanted[few])
+	for few < wanted.len() && size < 3*limit {
+		size += h.length(wanted.at(few))
 		few++
 	}
 	n := max(1, few)
 	few = 0
 	for try := 0; many-few > 1; try++ {
 		n = min(max(n, few+1), many-1)
-		now := e.render(h, wanted[:n])
+		now := e.render(h, wanted.first(n))
 		cost := compress.Weigh(now)
 		if cost <= limit {
 			text, few = now, n

@@ -131,7 +131,7 @@ func (e *Executor) selection(s *selection, others []json.RawMessage, r Request) 
 	long := !e.fits([]string{text})
 	if long {
 		h := e.holdSelection(s, r.Principal)
-		text = e.cut(h, sequence(0, h.count()), e.limit(), readArguments{})
+		text = e.cut(h, h.all(), e.limit(), readArguments{})
 	}
 	out := &Result{Content: append([]json.RawMessage{TextBlock(text)}, others...)}
 	if r.Structured && !long {

@@ -200,7 +200,7 @@ func (e *Executor) complete(out *Result, got received, blocks []block, texts []s
 			used = e.limit() - minRoom
 		}
 		h := e.hold(string(got.structured), text, false, r.Principal)
-		text = e.cut(h, sequence(0, h.count()), e.limit()-used, readArguments{})
+		text = e.cut(h, h.all(), e.limit()-used, readArguments{})
 	}
 	out.Content = append(out.Content[:len(out.Content):len(out.Content)], TextBlock(text))
 }
