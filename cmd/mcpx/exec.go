@@ -53,5 +53,11 @@ func (cmd *execCommand) raw(ctx context.Context, a *app, request executor.Reques
 		return printResult(w, fault, true)
 	}
 	fmt.Fprintln(w, string(raw))
+	var result struct {
+		IsError bool `json:"isError"`
+	}
+	if json.Unmarshal(raw, &result) == nil && result.IsError {
+		return &failure{exitFailed}
+	}
 	return nil
 }

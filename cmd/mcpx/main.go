@@ -60,10 +60,9 @@ func main() {
 		debug.SetGCPercent(200)
 	}
 	ctx, stop := interruptible()
-	info, err := os.Stdin.Stat()
 	code := run(ctx, os.Args[1:], streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		terminal: err == nil && info.Mode()&os.ModeCharDevice != 0,
+		terminal: proc.IsTerminal(os.Stdin),
 		getenv:   os.LookupEnv,
 	})
 	stop()

@@ -196,9 +196,12 @@ func Matches(ms []Match, o Options) string {
 	o = o.withDefaults()
 	var b strings.Builder
 	var names []string
-	left := o.ListingTokens
+	left, before := o.ListingTokens, ""
 	for _, m := range ms {
 		head := "// server_name: " + Line(m.Server.Name, 0) + "\n" + stateLine(m.Server)
+		if m.Server.Name == before {
+			head = "" // it stands above
+		}
 		text, ok := head+tool(m.Tool, o)+"\n\n", false
 		if ok = take(&left, text); !ok {
 			text = head + notComplete + signature(m.Tool, o) + "\n\n"
@@ -208,6 +211,7 @@ func Matches(ms []Match, o Options) string {
 			names = append(names, Line(m.Server.Name, 0)+": "+Line(m.Tool.Name, 0))
 			continue
 		}
+		before = m.Server.Name
 		b.WriteString(text)
 	}
 	if len(names) > 0 {

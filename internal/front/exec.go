@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"mcpx/internal/describe"
 	"mcpx/internal/executor"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
@@ -47,9 +50,15 @@ func (f *Front) call(ctx context.Context, c caller, name string, arguments json.
 func (f *Front) handle(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	ctx, cancel := f.callContext(ctx)
 	defer cancel()
-	client := clientOf(ctx)
+	client, session := clientOf(ctx), sessionOf(ctx)
+	if session == "" {
+		// Nothing tells the clients of the modern era apart: each request is a
+		// client of its own, so that nothing of one reaches another.
+		session = "request " + strconv.FormatInt(f.requests.Add(1), 10)
+		defer func() { go f.registry.ForgetClient(session) }() // ends when its sessions are closed
+	}
 	result, _, err := f.call(ctx, caller{
-		client: client, session: sessionOf(ctx),
+		client: client, session: session,
 		structured: f.structured(client, request.Header),
 		meta:       traceMeta(request.Params.Meta),
 		progress:   f.progress(ctx, request.Params.Meta),
@@ -63,7 +72,7 @@ func (f *Front) handle(ctx context.Context, request mcp.CallToolRequest) (*mcp.C
 
 func (f *Front) exec(ctx context.Context, c caller, arguments json.RawMessage) (*executor.Result, error) {
 	var args execArguments
-	fault := unpack(ExecTool, arguments, func(name string, value json.RawMessage) {
+	fault := unpack(ExecTool, arguments, func(name string, value json.RawMessage) bool {
 		switch name {
 		case "server_name":
 			args.server = value
@@ -73,7 +82,10 @@ func (f *Front) exec(ctx context.Context, c caller, arguments json.RawMessage) (
 			args.arguments = value
 		case "select":
 			args.filter = value
+		default:
+			return false
 		}
+		return true
 	})
 	if fault != nil {
 		return fault.Result(c.structured), nil
@@ -97,9 +109,10 @@ func (f *Front) exec(ctx context.Context, c caller, arguments json.RawMessage) (
 	return f.executor.Exec(ctx, r)
 }
 
-// unpack calls take for each argument of one of the two tools. Some models send
+// unpack calls take, which says whether it knows the name, for each argument of
+// one of the two tools. Some models send
 // the whole object as a string.
-func unpack(tool string, raw json.RawMessage, take func(name string, value json.RawMessage)) *executor.Fault {
+func unpack(tool string, raw json.RawMessage, take func(name string, value json.RawMessage) bool) *executor.Fault {
 	if len(raw) > 0 && raw[0] == '"' {
 		if text, ok := wire.Text(raw); ok {
 			raw = json.RawMessage(text)
@@ -108,14 +121,31 @@ func unpack(tool string, raw json.RawMessage, take func(name string, value json.
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
+	var fault *executor.Fault
 	err := wire.Fields(raw, func(name string, value []byte) bool {
-		take(name, value)
-		return true
+		if !take(name, value) {
+			fault = unknownArgument(tool, name)
+		}
+		return fault == nil
 	})
-	if err != nil {
+	if err != nil && fault == nil {
 		return misuse("/: the arguments of " + tool + " must be an object")
 	}
-	return nil
+	return fault
+}
+
+// unknownArgument refuses an argument that nobody would read: a tool called
+// without what was meant for it can do harm.
+func unknownArgument(tool, name string) *executor.Fault {
+	known := []string{"server_name", "tool_name", "query"}
+	if tool == ExecTool {
+		known = []string{"server_name", "tool_name", "arguments", "select"}
+	}
+	violation := "/" + describe.Line(name, 60) + ": is unknown; " + tool + " takes " + strings.Join(known, ", ")
+	if near := executor.Nearest(name, known); len(near) > 0 {
+		violation = "/" + describe.Line(name, 60) + ": is unknown; did you mean " + near[0] + "?"
+	}
+	return misuse(violation)
 }
 
 // misuse is a fault of the call of inspect or exec itself.

@@ -60,6 +60,7 @@ type Front struct {
 	began    time.Time
 	texts    texts
 	sessions sessions
+	requests atomic.Int64 // of clients without a session
 
 	serving sync.Mutex
 	servers []*server.StreamableHTTPServer // of HTTP; each has a goroutine of mcp-go's

@@ -15,7 +15,7 @@ import (
 
 func (f *Front) inspect(ctx context.Context, c caller, arguments json.RawMessage) *executor.Result {
 	var server, tool, query json.RawMessage
-	fault := unpack(InspectTool, arguments, func(name string, value json.RawMessage) {
+	fault := unpack(InspectTool, arguments, func(name string, value json.RawMessage) bool {
 		switch name {
 		case "server_name":
 			server = value
@@ -23,7 +23,10 @@ func (f *Front) inspect(ctx context.Context, c caller, arguments json.RawMessage
 			tool = value
 		case "query":
 			query = value
+		default:
+			return false
 		}
+		return true
 	})
 	if fault != nil {
 		return fault.Result(c.structured)
@@ -101,10 +104,36 @@ func (f *Front) single(s *catalog.Server, name string, structured bool) *executo
 // queryLimit is how many tools a query gives at most.
 const queryLimit = 10
 
+// Behind the first queryLeast hits, those under queryShare of the best score are
+// left out: they would cost more than they are worth.
+const (
+	queryLeast = 4
+	queryShare = 0.3
+)
+
+// unsearched names the servers whose tools are not known, so that a miss is not
+// taken for an answer.
+func unsearched(snap *catalog.Snapshot, only string) string {
+	var names []string
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		if !s.Known && s.State != catalog.Disabled && (only == "" || only == s.Name) {
+			names = append(names, fmt.Sprintf("%s (%s)", describe.Line(s.Name, 0), s.State))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "\n// not searched, tools unknown: " + strings.Join(names, ", ")
+}
+
 func (f *Front) matches(snap *catalog.Snapshot, q Query, structured bool) *executor.Result {
 	hits := f.texts.search(snap).Search(q.Text, search.Options{Server: q.Server, Limit: queryLimit})
 	var found []describe.Match
-	for _, hit := range hits {
+	for i, hit := range hits {
+		if i >= queryLeast && hit.Score < queryShare {
+			break
+		}
 		s, ok := snap.Server(hit.Server)
 		if !ok {
 			continue
@@ -114,10 +143,10 @@ func (f *Front) matches(snap *catalog.Snapshot, q Query, structured bool) *execu
 		}
 	}
 	if len(found) == 0 {
-		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", describe.Line(q.Text, 200))
+		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", describe.Line(q.Text, 200)) + unsearched(snap, q.Server)
 		return result(text, json.RawMessage(`{"tools":[]}`), structured)
 	}
-	return result(describe.Matches(found, f.describeOptions()), f.matchesData(found), structured)
+	return result(describe.Matches(found, f.describeOptions())+unsearched(snap, q.Server), f.matchesData(found), structured)
 }
 
 // result is a text with its data; the text is complete by itself.

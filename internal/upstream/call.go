@@ -87,14 +87,18 @@ const maxAttempts = 3
 // attempts sends the call, and again after a loss where that can do no harm: one
 // that surely was not executed, or, once, one of a tool that may be repeated.
 func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error) {
-	release, err := u.place(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
+	var release func()
 	mayHaveRun := false
 	for attempt := 1; ; attempt++ {
 		s, err := u.wait(ctx, c.Wait)
+		if err == nil && release == nil {
+			// Not before there is a session: who waits for one server must not
+			// take the places of the others.
+			if release, err = u.place(ctx); err == nil {
+				defer release()
+				s, err = u.wait(ctx, c.Wait)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}

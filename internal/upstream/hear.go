@@ -33,6 +33,13 @@ func (s *session) hear(id int64, c Call) func() {
 	return func() { s.unhear(id) }
 }
 
+// busy reports whether calls are under way.
+func (s *session) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.hearers) > 0
+}
+
 func (s *session) unhear(id int64) {
 	s.mu.Lock()
 	h := s.hearers[id]

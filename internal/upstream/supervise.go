@@ -22,6 +22,10 @@ const (
 	relistPause = time.Second
 	// relistRetry is when a failed refresh is tried again.
 	relistRetry = 30 * time.Second
+	// busyPatience is how many times the threshold of health checks applies while
+	// calls are under way: a server that does one thing at a time answers no check
+	// while it works.
+	busyPatience = 3
 	// A crash loop is so many losses within so long; then restarts are at least
 	// loopPause apart.
 	loopLosses = 5
@@ -254,7 +258,11 @@ func (u *Upstream) watch(ctx context.Context, s *session, looped bool) error {
 				failures = u.healthy(failures)
 				continue
 			}
-			if failures++; failures >= u.spec.Health.Threshold {
+			threshold := u.spec.Health.Threshold
+			if s.busy() {
+				threshold *= busyPatience
+			}
+			if failures++; failures >= threshold {
 				return errors.New("health check failed: " + err.Error())
 			}
 			u.update(func(st *Status) {

@@ -227,7 +227,7 @@ func TestHealth(t *testing.T) {
 				if err := os.WriteFile(wedge, nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				pause(66 * time.Second)
+				pause(busyPatience*time.Minute + 6*time.Second)
 				var lost *LostError
 				select {
 				case err := <-open:

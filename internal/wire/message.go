@@ -63,16 +63,19 @@ func Parse(data []byte) (Message, error) {
 }
 
 // Batch splits a JSON-RPC batch (protocol 2025-03-26 only) into its messages;
-// ok is false if data is no array.
+// ok is false if data is no array. What in it is no object is no message.
 func Batch(data []byte) (messages []json.RawMessage, ok bool) {
 	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != '[' {
 		return nil, false
 	}
-	if err := json.Unmarshal(data, &messages); err != nil {
-		return nil, false
-	}
-	return messages, true
+	err := Elements(data, func(value []byte) bool {
+		if value[0] == '{' {
+			messages = append(messages, value)
+		}
+		return true
+	})
+	return messages, err == nil
 }
 
 // Fields calls yield for each member of the JSON object in data, in order, with
