@@ -1,10 +1,13 @@
 package executor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+	"time"
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
@@ -94,7 +97,10 @@ func (e *Executor) read(ctx context.Context, r Request, t target, args readArgum
 		// The note keeps the selection under a handle of its own.
 		h, args.Handle, args.Select = e.holdSelection(selected, h.principal), "", ""
 	}
-	wanted, violation := h.wanted(args)
+	wanted, violation, err := h.wanted(ctx, args)
+	if err != nil {
+		return nil, err
+	}
 	if violation != "" {
 		return refuse(violation)
 	}
@@ -119,12 +125,12 @@ func (e *Executor) limit() int {
 	return e.options().ResultTokens
 }
 
-// wanted are the items or lines that were asked for.
-func (h *held) wanted(args readArguments) (which span, violation string) {
+// wanted are the items or lines that were asked for. The only error is ctx's.
+func (h *held) wanted(ctx context.Context, args readArguments) (which span, violation string, err error) {
 	which = h.all()
 	if args.Grep != "" {
 		if len(args.Grep) > 1000 {
-			return span{}, "/grep: is too long"
+			return span{}, "/grep: is too long", nil
 		}
 		pattern := args.Grep
 		if h.merged {
@@ -132,21 +138,51 @@ func (h *held) wanted(args readArguments) (which span, violation string) {
 		}
 		re, err := regexp.Compile(pattern)
 		if err != nil {
-			return span{}, "/grep: " + err.Error()
+			return span{}, "/grep: " + err.Error(), nil
 		}
-		matching := []int{}
-		for i := range h.count() {
-			if h.matches(re, i) {
-				matching = append(matching, i)
-			}
+		if which, err = h.grep(ctx, re, time.Now().Add(grepTime)); errors.Is(err, errGrepTime) {
+			return span{}, "/grep: took more than " + grepTime.String() + "; use a simpler expression, or select", nil
+		} else if err != nil {
+			return span{}, "", err
 		}
-		which = span{to: len(matching), list: matching}
 	}
 	which = which.skip(max(0, args.Offset))
 	if args.Limit > 0 {
 		which = which.first(args.Limit)
 	}
-	return which, ""
+	return which, "", nil
+}
+
+const (
+	// grepTime bounds one grep.
+	grepTime = 2 * time.Second
+	// Whether it is over is asked after so many items or lines, or bytes of them.
+	grepItems = 1000
+	grepBytes = 1 << 20
+)
+
+var errGrepTime = errors.New("the grep took too long")
+
+// grep finds the items or lines that match, until the deadline.
+func (h *held) grep(ctx context.Context, re *regexp.Regexp, deadline time.Time) (span, error) {
+	matching := []int{}
+	items, size := 0, 0
+	for i := range h.count() {
+		items++
+		if size += h.length(i); items >= grepItems || size >= grepBytes {
+			if ctx.Err() != nil {
+				return span{}, ctx.Err()
+			}
+			if time.Now().After(deadline) {
+				return span{}, errGrepTime
+			}
+			items, size = 0, 0
+		}
+		if h.matches(re, i) {
+			matching = append(matching, i)
+		}
+	}
+	return span{to: len(matching), list: matching}, nil
 }
 
 // matches reports whether a line matches, or an item: as it was received or as
@@ -157,6 +193,9 @@ func (h *held) matches(re *regexp.Regexp, i int) bool {
 	}
 	if re.Match(h.items[i]) {
 		return true
+	}
+	if !bytes.ContainsAny(h.items[i], " \t\r\n\\") {
+		return false // shown as it was received
 	}
 	shown := compress.Text(string(arrayOf(h.items[i:i+1])), compress.Options{}).Text
 	return re.MatchString(shown[1 : len(shown)-1])

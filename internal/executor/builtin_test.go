@@ -1,0 +1,63 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A grep ends with its caller, and with its time.
+func TestHeld_GrepEnds(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	never := regexp.MustCompile("no such thing")
+	many := &held{units: strings.SplitAfter(strings.Repeat("a\n", grepItems), "\n")}
+	long := &held{units: []string{strings.Repeat("a", grepBytes), "b"}}
+	few := &held{units: []string{"a", "b"}}
+	for _, tt := range []struct {
+		name     string
+		h        *held
+		ctx      context.Context
+		deadline time.Time
+		want     error
+	}{
+		{"in time", many, t.Context(), future, nil},
+		{"too late", many, t.Context(), past, errGrepTime},
+		{"too late in a long one", long, t.Context(), past, errGrepTime},
+		{"nobody waits", many, gone, future, context.Canceled},
+		{"a few are never too late", few, t.Context(), past, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := tt.h.grep(tt.ctx, never, tt.deadline); !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
+// What grep matches is what the model sees, or what was received; in pieces of
+// several lines ^ and $ are those of a line.
+func TestHeld_Grep(t *testing.T) {
+	items := &held{items: []json.RawMessage{[]byte(`{"a": 1}`), []byte(`{"a":1}`), []byte(`"a\/b"`), []byte(`"é"`)}}
+	pieces := &held{units: []string{"a\nb\n", "ab\n", "b\n"}, merged: true}
+	for _, tt := range []struct {
+		h          *held
+		grep, want string
+	}{
+		{items, `"a":1`, `[{"a": 1},{"a":1}]`},
+		{items, `"a": 1`, `[{"a": 1}]`},
+		{items, `a/b`, `["a\/b"]`},
+		{items, `^"é"$`, `["é"]`},
+		{pieces, `^b$`, "a\nb\nb\n"},
+	} {
+		which, violation, err := tt.h.wanted(t.Context(), readArguments{Grep: tt.grep})
+		if got := tt.h.part(which); got != tt.want || violation != "" || err != nil {
+			t.Errorf("%s: got %q, %q, %v, want %q", tt.grep, got, violation, err, tt.want)
+		}
+	}
+}
