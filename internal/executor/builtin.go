@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
+	"strconv"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -52,6 +54,42 @@ type readArguments struct {
 	Grep   string `json:"grep,omitempty"`
 }
 
+// takeReadArguments reads the arguments of read_result. Whole numbers may be
+// written in any way that the schema allows, as 1.0 or 1e2.
+func takeReadArguments(raw json.RawMessage) (args readArguments, violation string) {
+	var written struct {
+		Handle, Select, Grep string
+		Offset, Limit        json.RawMessage
+	}
+	if json.Unmarshal(raw, &written) != nil {
+		return args, "/: handle, select and grep must be strings"
+	}
+	args = readArguments{Handle: written.Handle, Select: written.Select, Grep: written.Grep}
+	var ok bool
+	if args.Offset, ok = wholeNumber(written.Offset); !ok {
+		return args, "/offset: must be a whole number, 0 or more"
+	}
+	if args.Limit, ok = wholeNumber(written.Limit); !ok {
+		return args, "/limit: must be a whole number, 1 or more"
+	}
+	return args, ""
+}
+
+// maxNumber stands for every offset or limit above: it is over all that is kept.
+const maxNumber = 1e9
+
+// wholeNumber reads a JSON number; 0 where it is absent.
+func wholeNumber(raw json.RawMessage) (n int, ok bool) {
+	if len(raw) == 0 {
+		return 0, true
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if (err != nil && !errors.Is(err, strconv.ErrRange)) || f != math.Trunc(f) || f < 0 {
+		return 0, false
+	}
+	return int(min(f, maxNumber)), true
+}
+
 // execBuiltin runs a tool of the server mcpx.
 func (e *Executor) execBuiltin(ctx context.Context, r Request) (*Result, error) {
 	t, err := e.find(ctx, r.Server, r.Tool)
@@ -64,9 +102,9 @@ func (e *Executor) execBuiltin(ctx context.Context, r Request) (*Result, error) 
 	if err != nil {
 		return e.fault(r, t, err).Result(r.Structured), nil
 	}
-	var args readArguments
-	if err := json.Unmarshal(t.arguments, &args); err != nil {
-		return e.fault(r, t, &ValidationError{Violations: []string{"/: " + err.Error()}}).Result(r.Structured), nil
+	args, violation := takeReadArguments(t.arguments)
+	if violation != "" {
+		return e.fault(r, t, &ValidationError{Violations: []string{violation}}).Result(r.Structured), nil
 	}
 	if args.Select == "" {
 		args.Select = r.Select

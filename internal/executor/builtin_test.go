@@ -61,3 +61,31 @@ func TestHeld_Grep(t *testing.T) {
 		}
 	}
 }
+
+// Whole numbers may have a point or an exponent; what is refused is said without
+// the names of Go.
+func TestTakeReadArguments(t *testing.T) {
+	const offset, limit = "/offset: must be a whole number, 0 or more", "/limit: must be a whole number, 1 or more"
+	for _, tt := range []struct {
+		in        string
+		want      readArguments
+		violation string
+	}{
+		{`{"handle":"r","select":".a","grep":"b"}`, readArguments{Handle: "r", Select: ".a", Grep: "b"}, ""},
+		{`{"offset":3,"limit":4}`, readArguments{Offset: 3, Limit: 4}, ""},
+		{`{"offset":1.0,"limit":1e2}`, readArguments{Offset: 1, Limit: 100}, ""},
+		{`{"offset":0.0}`, readArguments{}, ""},
+		{`{"offset":1.5}`, readArguments{}, offset},
+		{`{"offset":-1}`, readArguments{}, offset},
+		{`{"offset":1e30,"limit":9007199254740993}`, readArguments{Offset: maxNumber, Limit: maxNumber}, ""},
+		{`{"limit":1e999}`, readArguments{Limit: maxNumber}, ""},
+		{`{"offset":"1"}`, readArguments{}, offset},
+		{`{"limit":-1e999}`, readArguments{}, limit},
+		{`{"handle":7}`, readArguments{}, "/: handle, select and grep must be strings"},
+	} {
+		got, violation := takeReadArguments(json.RawMessage(tt.in))
+		if violation != tt.violation || (violation == "" && got != tt.want) {
+			t.Errorf("%s: got %+v, %q, want %+v, %q", tt.in, got, violation, tt.want, tt.violation)
+		}
+	}
+}

@@ -15,7 +15,7 @@ func argumentsObject(raw json.RawMessage) (json.RawMessage, error) {
 	if len(trimmed) > 0 && trimmed[0] == '"' {
 		var inner string
 		if err := json.Unmarshal(trimmed, &inner); err != nil {
-			return nil, &ValidationError{Violations: []string{"/: " + err.Error()}}
+			return nil, &ValidationError{Violations: []string{"/: arguments is not valid JSON"}}
 		}
 		trimmed = bytes.TrimSpace([]byte(inner))
 	}
