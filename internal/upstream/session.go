@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"sync"
@@ -340,6 +341,10 @@ func (s *session) initialize(ctx context.Context) error {
 	return s.link.notify(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
 }
 
+// newID is the id of the next request. Ids rise by steps that cannot be guessed:
+// an answer to a request that was not sent yet fits none.
+func (s *session) newID() int64 { return s.nextID.Add(2 + rand.Int64N(1<<16)) }
+
 func (s *session) clientInfo() map[string]string {
 	return map[string]string{"name": s.spec.ClientName, "version": s.spec.ClientVersion}
 }
@@ -377,7 +382,7 @@ func (s *session) modernHeader(method string, params []byte) http.Header {
 // do sends a request and returns the raw result. A JSON-RPC error comes as a
 // *RPCError.
 func (s *session) do(ctx context.Context, method string, params []byte, header http.Header) (json.RawMessage, error) {
-	return s.doID(ctx, s.nextID.Add(1), method, params, header)
+	return s.doID(ctx, s.newID(), method, params, header)
 }
 
 func (s *session) doID(ctx context.Context, id int64, method string, params []byte, header http.Header) (json.RawMessage, error) {

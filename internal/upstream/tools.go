@@ -104,7 +104,7 @@ func (s *session) mirrorHeaders(tools []catalog.Tool) (kept []catalog.Tool, faul
 // call sends tools/call and returns the raw result, which is valid JSON and
 // valid UTF-8. If ctx ends first, the server is told.
 func (s *session) call(ctx context.Context, c Call) (json.RawMessage, error) {
-	id := s.nextID.Add(1)
+	id := s.newID()
 	params, header, err := s.callParams(id, c)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotSent, err)
@@ -195,7 +195,7 @@ func (s *session) ping(ctx context.Context) error {
 // listenForChanges asks for list_changed on transports that need asking.
 func (s *session) listenForChanges() {
 	subscription := func() request {
-		id := s.nextID.Add(1)
+		id := s.newID()
 		params := s.modernParams([]byte(`"notifications":{"toolsListChanged":true}`))
 		message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, mcp.MethodSubscriptionsListen, params)
 		return request{id: id, method: string(mcp.MethodSubscriptionsListen), message: message, header: s.modernHeader(string(mcp.MethodSubscriptionsListen), params)}
