@@ -26,6 +26,9 @@ var globals = map[string]func(l *loader, path string, n *node){
 	"clients":                    (*loader).clients,
 	"confirm": func(l *loader, path string, n *node) {
 		l.oneOf(path, n, &l.cfg.Confirm, "off", "destructive", "all")
+		if l.cfg.Confirm != "off" {
+			l.unsupported.add(path, "") // calls are not confirmed: that must be said
+		}
 	},
 	"health_check_enabled": func(l *loader, path string, n *node) { l.boolean(path, n, &l.cfg.HealthCheck.Enabled) },
 	"health_check_interval": func(l *loader, path string, n *node) {
