@@ -109,6 +109,7 @@ func (e *Executor) fault(r Request, t target, err error) *Fault {
 		lost        *upstream.LostError
 		rpc         *upstream.RPCError
 		large       *upstream.TooLargeError
+		odd         *upstream.AnswerError
 		busy        *upstream.BusyError
 	)
 	switch {
@@ -127,7 +128,13 @@ func (e *Executor) fault(r Request, t target, err error) *Fault {
 	case errors.As(err, &large) && large.Request:
 		return &Fault{Code: CodeExecution, Message: large.Error() + "; send less at once"}
 	case errors.As(err, &large):
-		return &Fault{Code: CodeExecution, Message: large.Error() + "; ask for less, for example a page or a filter"}
+		return &Fault{Code: CodeExecution, Message: large.Error() + "; ask for less, for example a page or a filter. " + mayHaveRun}
+	case errors.As(err, &odd), errors.Is(err, errNoResult), errors.Is(err, errTask):
+		what := err.Error()
+		if !strings.HasSuffix(what, "?") {
+			what += "."
+		}
+		return &Fault{Code: CodeExecution, Message: what + " " + mayHaveRun}
 	case errors.As(err, &busy):
 		return busyFault(r.Server, busy)
 	}
@@ -216,10 +223,13 @@ func timeoutFault(r Request, timeout *upstream.TimeoutError) *Fault {
 	return f.With("seconds", seconds)
 }
 
+// mayHaveRun warns of a call that did something although its answer is of no use.
+const mayHaveRun = "The call may have been executed; check before you repeat it"
+
 func lostFault(r Request, lost *upstream.LostError) *Fault {
 	may := "The call was not executed; it can be repeated"
 	if lost.MayHaveRun {
-		may = "The call may have been executed; check before you repeat it"
+		may = mayHaveRun
 	}
 	f := &Fault{Code: CodeConnectionLost, Message: fmt.Sprintf("the session with %q broke: %s. %s", r.Server, lost.Reason, may)}
 	return f.With("may_have_been_executed", lost.MayHaveRun).With("reason", lost.Reason)
