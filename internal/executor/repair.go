@@ -110,8 +110,8 @@ func (r *repairer) value(value json.RawMessage, schema any, depth int) json.RawM
 	if len(inner) == 0 || !json.Valid(inner) {
 		return value
 	}
-	kinds := r.kinds(schema, 0)
-	if kinds["string"] || !(inner[0] == '{' && kinds["object"] || inner[0] == '[' && kinds["array"]) {
+	allowed := r.kinds(schema, 0)
+	if allowed&kindString != 0 || !(inner[0] == '{' && allowed&kindObject != 0 || inner[0] == '[' && allowed&kindArray != 0) {
 		return value
 	}
 	return r.value(inner, schema, depth+1)
@@ -193,47 +193,76 @@ func (r *repairer) properties(schema any, depth int) map[string]any {
 	return all
 }
 
-// kinds are the types that a schema allows; one that does not say allows
-// strings.
-func (r *repairer) kinds(schema any, depth int) map[string]bool {
-	anything := map[string]bool{"string": true}
+// kinds are types of values, as far as repair has to tell them apart.
+type kinds uint8
+
+const (
+	kindString kinds = 1 << iota
+	kindObject
+	kindArray
+	kindOther
+
+	anyKind = kindString | kindObject | kindArray | kindOther
+)
+
+// kindsOf reads the value of the keyword type; anyKind where it says nothing.
+func kindsOf(declared any) kinds {
+	switch declared := declared.(type) {
+	case string:
+		switch declared {
+		case "string":
+			return kindString
+		case "object":
+			return kindObject
+		case "array":
+			return kindArray
+		}
+		return kindOther
+	case []any:
+		var all kinds
+		for _, one := range declared {
+			if name, ok := one.(string); ok {
+				all |= kindsOf(name)
+			}
+		}
+		return all
+	}
+	return anyKind
+}
+
+// kinds are the types that a schema allows: what type, every part of allOf, and
+// any part of anyOf and of oneOf allow. One that does not say is what it has the
+// keywords of.
+func (r *repairer) kinds(schema any, depth int) kinds {
 	r.steps++
 	s, ok := r.follow(schema).(map[string]any)
 	if !ok || depth > 8 || r.steps > maxRepairSteps {
-		return anything
+		return anyKind
 	}
-	kinds := make(map[string]bool)
-	switch declared := s["type"].(type) {
-	case string:
-		kinds[declared] = true
-		return kinds
-	case []any:
-		for _, one := range declared {
-			if name, ok := one.(string); ok {
-				kinds[name] = true
-			}
-		}
-		return kinds
+	allowed := kindsOf(s["type"])
+	all, _ := s["allOf"].([]any)
+	for _, part := range all {
+		allowed &= r.kinds(part, depth+1)
 	}
-	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
-		parts, ok := s[keyword].([]any)
-		if !ok {
+	for _, keyword := range []string{"anyOf", "oneOf"} {
+		parts, _ := s[keyword].([]any)
+		if len(parts) == 0 {
 			continue
 		}
+		var either kinds
 		for _, part := range parts {
-			for kind := range r.kinds(part, depth+1) {
-				kinds[kind] = true
-			}
+			either |= r.kinds(part, depth+1)
 		}
-		return kinds
+		allowed &= either
+	}
+	if allowed != anyKind {
+		return allowed
 	}
 	if _, ok := s["properties"]; ok {
-		kinds["object"] = true
-		return kinds
+		return kindObject
 	}
 	if _, ok := s["items"]; ok {
-		kinds["array"] = true
-		return kinds
+		return kindArray
 	}
-	return anything
+	return anyKind
 }

@@ -21,6 +21,35 @@ func TestArgumentsObject(t *testing.T) {
 	}
 }
 
+// What every part of allOf allows is allowed, and what any of anyOf or oneOf does.
+func TestRepairer_Kinds(t *testing.T) {
+	for _, tt := range []struct {
+		schema string
+		want   kinds
+	}{
+		{`{}`, anyKind}, {`true`, anyKind}, {`{"type":"integer"}`, kindOther}, {`{"type":["object","null"]}`, kindObject | kindOther},
+		{`{"allOf":[{"type":"object"},{"description":"d"}]}`, kindObject},
+		{`{"allOf":[{"description":"d"},{"description":"e"}]}`, anyKind},
+		{`{"allOf":[{"type":["object","string"]},{"type":["array","object"]}]}`, kindObject},
+		{`{"allOf":[{"type":"object"},{"type":"string"}]}`, 0},
+		{`{"type":["object","string"],"allOf":[{"properties":{}}]}`, kindObject},
+		{`{"anyOf":[{"type":"object"},{"type":"array"}]}`, kindObject | kindArray},
+		{`{"oneOf":[{"type":"object"},{"description":"d"}]}`, anyKind},
+		{`{"type":"object","oneOf":[{"required":["a"]},{"required":["b"]}]}`, kindObject},
+		{`{"properties":{},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, kindObject},
+		{`{"anyOf":[{"type":"object"},{"type":"string"}],"oneOf":[{"type":"object"},{"type":"null"}]}`, kindObject},
+		{`{"anyOf":[]}`, anyKind}, {`{"items":{}}`, kindArray},
+	} {
+		var schema any
+		if err := json.Unmarshal([]byte(tt.schema), &schema); err != nil {
+			t.Fatal(err)
+		}
+		if got := (&repairer{root: schema}).kinds(schema, 0); got != tt.want {
+			t.Errorf("%s: got %04b, want %04b", tt.schema, got, tt.want)
+		}
+	}
+}
+
 // A string that holds JSON is unpacked where the schema wants an object or an
 // array and no string; everything else stays byte for byte.
 func TestRepair(t *testing.T) {
@@ -29,7 +58,7 @@ func TestRepair(t *testing.T) {
 		"list":{"type":"array","items":{"type":"object","properties":{"o":{"type":"object"}}}},
 		"text":{"type":"string"},"any":{},"either":{"type":["object","string"]},"nullable":{"type":["array","null"]},
 		"union":{"anyOf":[{"type":"object"},{"type":"null"}]},"loose":{"anyOf":[{"type":"object"},{"type":"string"}]},
-		"ref":{"$ref":"#/$defs/o"},"indexed":{"$ref":"#/allOf/0/properties/extra"},"bare":{"properties":{"a":{}}},"number":{"type":"number"},"loop":{"$ref":"#/$defs/loop"}},
+		"ref":{"$ref":"#/$defs/o"},"indexed":{"$ref":"#/allOf/0/properties/extra"},"bare":{"properties":{"a":{}}},"described":{"allOf":[{"$ref":"#/$defs/o"},{"description":"d"}]},"number":{"type":"number"},"loop":{"$ref":"#/$defs/loop"}},
 		"allOf":[{"properties":{"extra":{"type":"object"}}}],
 		"$defs":{"o":{"type":"object","properties":{"inner":{"type":"array"}}},"loop":{"$ref":"#/$defs/loop"}}}`
 	tests := []struct{ name, in, want string }{
@@ -42,6 +71,7 @@ func TestRepair(t *testing.T) {
 		{"by a reference into a list", `{"indexed":"{\"a\":1}"}`, `{"indexed":{"a":1}}`},
 		{"of a part", `{"extra":"{}"}`, `{"extra":{}}`},
 		{"said by its properties", `{"bare":"{\"a\":1}"}`, `{"bare":{"a":1}}`},
+		{"with a description beside", `{"described":"{\"inner\":\"[1]\"}"}`, `{"described":{"inner":[1]}}`},
 		{"deeper", `{"object":{"list":"[1,2]","text":"[1,2]"}}`, `{"object":{"list":[1,2],"text":"[1,2]"}}`},
 		{"in a string in a string", `{"object":"{\"list\":\"[1]\"}"}`, `{"object":{"list":[1]}}`},
 		{"in an array", `{"list":["{\"o\":\"{}\"}",{"o":"{}"},7]}`, `{"list":[{"o":{}},{"o":{}},7]}`},
