@@ -125,9 +125,12 @@ func (e *Executor) read(ctx context.Context, r Request, t target, args readArgum
 		if h.value == nil {
 			return refuse("/select: the result is not JSON; use grep, offset and limit")
 		}
-		selected, fault, err := e.filter(ctx, args.Select, h.value, args.Handle)
-		if err != nil || fault != nil {
-			return fault.resultOrNil(r.Structured), err
+		selected, err := e.filter(ctx, args.Select, h.value)
+		if err != nil && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			return filterFault(err, h.value, args.Handle).Result(r.Structured), nil
 		}
 		if args.Grep == "" && args.Offset == 0 && args.Limit == 0 {
 			return e.selection(selected, nil, r), nil

@@ -23,16 +23,15 @@ type selection struct {
 	several bool
 }
 
-// filter runs a jq filter. A filter that fails gives a fault with the shape of
-// the value and the handle to try again on; without a handle the value is kept
-// under a new one.
-func (e *Executor) filter(ctx context.Context, filter string, value json.RawMessage, handle string) (*selection, *Fault, error) {
+// filter runs a jq filter. Its error is ctx's where that has ended, else one for
+// filterFault.
+func (e *Executor) filter(ctx context.Context, filter string, value json.RawMessage) (*selection, error) {
 	outputs, err := e.options().Filter.Run(ctx, filter, value)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, nil, ctx.Err()
-		}
-		return nil, e.filterFault(err, value, handle), nil
+		return nil, err
 	}
 	lines := make([][]byte, len(outputs))
 	for i, output := range outputs {
@@ -45,7 +44,7 @@ func (e *Executor) filter(ctx context.Context, filter string, value json.RawMess
 	} else {
 		s.value = append(append([]byte{'['}, bytes.Join(lines, []byte{','})...), ']')
 	}
-	return s, nil, nil
+	return s, nil
 }
 
 // plainText is a value as text: a string as it reads, unless it would read as
@@ -61,7 +60,9 @@ func plainText(value json.RawMessage) string {
 	return text
 }
 
-func (e *Executor) filterFault(err error, value json.RawMessage, handle string) *Fault {
+// filterFault says why a filter failed, with the shape of the value and the handle
+// to try again on; an empty one says that the value is not kept.
+func filterFault(err error, value json.RawMessage, handle string) *Fault {
 	var limit *jq.LimitError
 	var broken *jq.FilterError
 	what := err.Error()
@@ -74,17 +75,14 @@ func (e *Executor) filterFault(err error, value json.RawMessage, handle string) 
 	violation := "/select: " + what
 	shape := compress.Shape(value, shapeTokens)
 	f := &Fault{Code: CodeValidation, Message: violation}
-	f.Text = fmt.Sprintf("%s: %s\nThe call was made; its result is kept: exec %s %s %s\nShape of the result: %s",
-		f.Code, violation, Builtin, readResult, encode(readArguments{Handle: handle, Select: "..."}), shape)
-	return f.With("violations", []string{violation}).With("handle", handle).With("shape", shape)
-}
-
-// resultOrNil is the fault as a result; nil stays nil.
-func (f *Fault) resultOrNil(structured bool) *Result {
-	if f == nil {
-		return nil
+	kept := "its result is too long to be kept"
+	f.With("violations", []string{violation})
+	if handle != "" {
+		kept = fmt.Sprintf("its result is kept: exec %s %s %s", Builtin, readResult, encode(readArguments{Handle: handle, Select: "..."}))
+		f.With("handle", handle)
 	}
-	return f.Result(structured)
+	f.Text = fmt.Sprintf("%s: %s\nThe call was made; %s\nShape of the result: %s", f.Code, violation, kept, shape)
+	return f.With("shape", shape)
 }
 
 // selected applies the filter of a request to the upstream's result.
@@ -96,22 +94,23 @@ func (e *Executor) selected(ctx context.Context, got received, blocks []block, r
 	if value == nil {
 		f := &Fault{Code: CodeValidation, Message: "/select: the result has no JSON; call without select"}
 		for _, b := range blocks {
-			if b.isText {
-				f.With("handle", e.store.put(e.hold(b.text, b.text, true, r.Principal)))
-				break
+			if !b.isText {
+				continue
 			}
+			if handle := e.store.put(e.hold(b.text, b.text, true, r.Principal)); handle != "" {
+				f.With("handle", handle)
+			}
+			break
 		}
 		return f.With("violations", []string{f.Message}).Result(r.Structured), nil
 	}
-	h := e.hold(string(value), string(value), false, r.Principal)
-	handle := ""
-	s, fault, err := e.filter(ctx, r.Select, value, "")
-	if fault != nil {
-		handle = e.store.put(h)
-		fault = e.filterFault(errors.New(strings.TrimPrefix(fault.Message, "/select: ")), value, handle)
+	s, err := e.filter(ctx, r.Select, value)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
-	if err != nil || fault != nil {
-		return fault.resultOrNil(r.Structured), err
+	if err != nil {
+		handle := e.store.put(e.hold(string(value), string(value), false, r.Principal))
+		return filterFault(err, value, handle).Result(r.Structured), nil
 	}
 	var others []json.RawMessage
 	for _, b := range blocks {
