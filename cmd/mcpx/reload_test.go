@@ -222,6 +222,7 @@ func TestReload_Watch(t *testing.T) {
 	c.exec(t, "renamed", "pid", `{}`)
 	p.follow(t, loadedAgain, func() { // emptied, and written a moment later
 		write(config, nil)
+		p.hangUp(t) // so that it is seen empty
 		timer := time.NewTimer(300 * time.Millisecond)
 		defer timer.Stop()
 		<-timer.C
