@@ -108,8 +108,8 @@ const (
 )
 
 // retire ends upstreams whose server is gone: now for further calls, and after
-// grace for open ones. The caller holds the lock. Close, which waits for it,
-// cuts the grace short.
+// grace for open ones. The caller holds the lock. Close ends the open calls at
+// once, and waits.
 func (r *Registry) retire(gone []*upstream.Upstream, grace time.Duration) {
 	if grace <= 0 {
 		grace = defaultGrace
@@ -119,7 +119,6 @@ func (r *Registry) retire(gone []*upstream.Upstream, grace time.Duration) {
 		r.retiring.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), grace)
 			defer cancel()
-			defer context.AfterFunc(r.stopping, cancel)()
 			u.Stop(ctx)
 			u.Close(retireWithin)
 			r.mu.Lock()

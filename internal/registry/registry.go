@@ -72,8 +72,6 @@ type Registry struct {
 	watch   []func()
 	retired map[*upstream.Upstream]struct{} // stopped by Apply, not gone yet
 
-	stopping context.Context // ends with Close: no grace for retired ones any more
-	cut      context.CancelFunc
 	retiring sync.WaitGroup
 
 	publishing sync.Mutex // one snapshot is made at a time
@@ -113,7 +111,6 @@ func New(servers []Server, options Options) *Registry {
 		dirty:   make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 	}
-	r.stopping, r.cut = context.WithCancel(context.Background())
 	// All files at once: the first answers wait for this.
 	entries := make([]*entry, len(servers))
 	var loading sync.WaitGroup
@@ -179,7 +176,6 @@ func (r *Registry) Close(within time.Duration) {
 			all = append(all, u)
 		}
 		r.mu.Unlock()
-		r.cut()
 		r.publish()
 		closeAll(all, within)
 		r.retiring.Wait()
