@@ -285,7 +285,7 @@ func TestManyClients_Cancel(t *testing.T) {
 			cancels := make([]context.CancelFunc, len(clients))
 			stay := func(n int) bool { return n%4 < 2 } // half of each era
 			for n, c := range clients {
-				ctx, cancel := context.WithCancel(context.Background())
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
 				defer cancel()
 				cancels[n] = cancel
 				go func() { // ends with its call
