@@ -375,18 +375,3 @@ func TestCrashUnderGrandchild(t *testing.T) {
 		t.Errorf("the old %s lives", before.Role)
 	}
 }
-
-// Reconnecting for ever leaves nothing behind.
-func TestManyReconnects(t *testing.T) {
-	mcptest.NoLeaks(t)
-	spec, all := inProcess(t, mcptest.Spec{})
-	for range 200 {
-		u := New(spec)
-		u.Start()
-		awaitState(t, u, catalog.Ready)
-		u.Close(0)
-	}
-	if all.starts() != 200 {
-		t.Errorf("%d starts", all.starts())
-	}
-}

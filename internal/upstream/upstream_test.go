@@ -190,7 +190,7 @@ func TestAnswerOverLimit(t *testing.T) {
 
 func TestLargeArguments(t *testing.T) {
 	eachVariant(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
-		long := strings.Repeat("0123456789", 20<<10) // beyond every pipe's buffer
+		long := strings.Repeat("0123456789", 10<<10) // beyond every pipe's buffer
 		if got, err := text(ready(t, spec), "echo", `{"text":"`+long+`"}`); err != nil || got != long {
 			t.Errorf("got %d bytes, %v", len(got), err)
 		}
