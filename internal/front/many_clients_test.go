@@ -324,7 +324,7 @@ func TestManyClients_Cancel(t *testing.T) {
 func TestSlowClient(t *testing.T) {
 	mcptest.NoLeaks(t)
 	// Of a child all calls share one reader.
-	fake, heavy := mcptest.Spec{ProgressStorm: 2000}.WithFiles(t), mcptest.Spec{}.HTTP(t)
+	fake, heavy := mcptest.Spec{}.WithFiles(t), mcptest.Spec{}.HTTP(t)
 	_, web := site(t, stdio(t, "fake", fake), remote("heavy", heavy))
 	reader := newWebClient(t, web, legacyEra)
 	calls := func() []time.Duration {
@@ -344,19 +344,33 @@ func TestSlowClient(t *testing.T) {
 	}
 	before := calls()
 	for n, c := range crowd(t, web, 8) {
-		message := c.call("1", "slow", `{"ms":600000}`, `"mine"`)
+		message := c.call("1", "progress", `{"steps":5000}`, `"mine"`)
 		if n >= 4 {
 			message = strings.Replace(c.call("1", "big", `{"bytes":1000000}`, ""), `"fake"`, `"heavy"`, 1)
 		}
 		ignore(t, web, c, message)
 	}
-	mcptest.WaitFor(t, "their calls", patience, func() bool {
-		return len(heavy.Log().Calls("big")) == 4 && len(fake.Log(t).Calls("slow")) == 4+len(before)
+	// A megabyte of progress has left the child, though nobody reads it.
+	mcptest.WaitFor(t, "the answers to their calls", patience, func() bool {
+		answered := 0
+		for _, entry := range fake.Log(t).Event(mcptest.EventAnswer) {
+			if entry.Tool == "progress" {
+				answered++
+			}
+		}
+		return answered == 4 && len(heavy.Log().Calls("big")) == 4
 	})
-	calls() // until then all that fits in between is full
-	after := calls()
-	if median, most := after[20], after[39]; median > 3*before[20] || most > 20*before[20] {
-		t.Errorf("calls took %v, at most %v; before %v, at most %v", median, most, before[20], before[39])
+	// What holds the others up does so each time; the machine does not.
+	for attempt := 1; ; attempt++ {
+		after := calls()
+		median, most := after[20], after[39]
+		if median <= 3*before[20] && most <= 20*before[20] {
+			break
+		}
+		if attempt == 3 {
+			t.Errorf("calls took %v, at most %v; before %v, at most %v", median, most, before[20], before[39])
+			break
+		}
 	}
 }
 

@@ -147,32 +147,20 @@ func TestOneBadServer(t *testing.T) {
 			r.Start()
 			defer r.Close(300 * time.Millisecond)
 			before := tried(t, r)
-			calm := callNeighbours(t, r)
-
-			bad, strike := v.start(t)
-			r.Apply(append(slices.Clone(good), bad), Options{})
-			if strike != nil {
-				tried(t, r)
-				strike()
-			}
-			var over atomic.Bool
-			var callers sync.WaitGroup
-			for i := range v.callers() {
-				callers.Go(func() {
-					// One call at least; more while the neighbours are measured.
-					for n := 0; n == 0 || n < 8 && !over.Load(); n++ {
-						v.call(t, r, fmt.Sprintf("caller %d, call %d", i, n))
-					}
-				})
-			}
-			troubled := callNeighbours(t, r)
-			over.Store(true)
-			callers.Wait()
-
-			// A neighbour that waits for the bad server waits for a deadline of
-			// its callers, which is 40 times what its own calls take.
-			if median(troubled) > 3*median(calm) || p99(troubled) > 20*median(calm) {
-				t.Errorf("the neighbours' calls took %v, p99 %v; before %v, p99 %v", median(troubled), p99(troubled), median(calm), p99(calm))
+			// What holds the neighbours up does so each time; the machine does not.
+			for attempt := 1; ; attempt++ {
+				calm := callNeighbours(t, r)
+				troubled := v.trouble(t, r, good)
+				// A neighbour that waits for the bad server waits for a deadline of
+				// its callers, which is 40 times what its own calls take.
+				if median(troubled) <= 3*median(calm) && p99(troubled) <= 20*median(calm) {
+					break
+				}
+				if attempt == 3 {
+					t.Errorf("the neighbours' calls took %v, p99 %v; before %v, p99 %v", median(troubled), p99(troubled), median(calm), p99(calm))
+					break
+				}
+				r.Apply(good, Options{})
 			}
 			for _, name := range neighbours {
 				was, _ := before.Server(name)
@@ -183,6 +171,31 @@ func TestOneBadServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// trouble adds the bad server and calls it, while the neighbours' calls are timed.
+func (v villain) trouble(t *testing.T, r *Registry, good []Server) []time.Duration {
+	t.Helper()
+	bad, strike := v.start(t)
+	r.Apply(append(slices.Clone(good), bad), Options{})
+	if strike != nil {
+		tried(t, r)
+		strike()
+	}
+	var over atomic.Bool
+	var callers sync.WaitGroup
+	for i := range v.callers() {
+		callers.Go(func() {
+			// One call at least; more while the neighbours are measured.
+			for n := 0; n == 0 || n < 8 && !over.Load(); n++ {
+				v.call(t, r, fmt.Sprintf("caller %d, call %d", i, n))
+			}
+		})
+	}
+	took := callNeighbours(t, r)
+	over.Store(true)
+	callers.Wait()
+	return took
 }
 
 // callers is how many call the bad server at once. One is enough to move 200 MB.
@@ -211,8 +224,7 @@ func (v villain) call(t *testing.T, r *Registry, text string) {
 		},
 	})
 	ended.Store(true)
-	// The machine may be busy, but not for another deadline.
-	if took := time.Since(began); took > 2*v.ends.limit {
+	if took := time.Since(began); took > v.ends.limit+patience/10 { // the machine may be busy
 		t.Errorf("%s: ended after %v, the deadline was %v", text, took, v.ends.limit)
 	}
 	var result struct{ Content []struct{ Text string } }
