@@ -241,6 +241,25 @@ func TestHTTPFaults(t *testing.T) {
 	}
 }
 
+// A call that was lost and may have run is told so, also when its repetitions
+// surely did not run.
+func TestLostMoreThanOnce(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	gone := mcptest.LostSession().On("tools/call")
+	gone.Times = maxAttempts
+	server.Script(mcptest.DropAfter().On("tools/call"), gone)
+	_, err := u.Call(context.Background(), Call{Tool: "read_echo", Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: true, Timeout: patience})
+	var lost *LostError
+	if !errors.As(err, &lost) || !lost.MayHaveRun {
+		t.Errorf("got %#v", err)
+	}
+	if n := len(server.Log().Calls("read_echo")); n != 1 {
+		t.Errorf("executed %d times", n)
+	}
+}
+
 // 429 tells when to come back.
 func TestRetryAfter(t *testing.T) {
 	mcptest.NoLeaks(t)
