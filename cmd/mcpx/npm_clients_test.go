@@ -153,7 +153,7 @@ func TestNPM_SDKClient(t *testing.T) {
 			spec := mcptest.Spec{}.WithFiles(t)
 			upstream := mcptest.Spec{}.HTTP(t)
 			servers["fake"], servers["changing"] = fake(t, spec), server{"url": upstream.URL}
-			config := h.config(t, servers, nil)
+			config := h.config(t, servers, patient)
 			args := []string{"stdio", binary(t), "serve", "--config", config}
 			if over == "http" {
 				args = []string{"http", h.serveHTTP(t, "--config", config).url}
@@ -207,7 +207,7 @@ func TestNPM_Inspector(t *testing.T) {
 	p := findPeers(t)
 	h := newHome(t)
 	servers, _ := p.real(t, h)
-	config := h.config(t, servers, nil)
+	config := h.config(t, servers, patient)
 	over := map[string][]string{
 		"stdio": {"--config", h.write(t, "inspector.json", inspectorConfig(t, h, binary(t), "serve", "--config", config)), "--server", "mcpx"},
 		"http":  {h.serveHTTP(t, "--config", config).url},

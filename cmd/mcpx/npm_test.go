@@ -17,6 +17,10 @@ type peers struct {
 	dir  string // the folder with node_modules
 }
 
+// patient waits for real servers as long as a loaded machine needs to start
+// them all at once.
+var patient = map[string]any{"startup_wait": 60, "exec_wait": 60}
+
 // findPeers skips the test where the peers are not installed, unless
 // MCPX_REQUIRE_NPM says that they must be.
 func findPeers(t testing.TB) peers {
@@ -136,7 +140,7 @@ func TestNPM_SameAsDirect(t *testing.T) {
 		}
 	}
 	// TOON is another text for the same; that it is has tests of its own.
-	config := h.config(t, servers, map[string]any{"toon_compression_enabled": false})
+	config := h.config(t, servers, map[string]any{"toon_compression_enabled": false, "startup_wait": 60, "exec_wait": 60})
 	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
 		c.open(t)
 		for i, call := range calls {
@@ -171,7 +175,7 @@ func sameResult(t *testing.T, got, want json.RawMessage) {
 func TestNPM_Catalogue(t *testing.T) {
 	p, h := findPeers(t), newHome(t)
 	servers, _ := p.real(t, h)
-	config := h.config(t, servers, nil)
+	config := h.config(t, servers, patient)
 	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
 		c.open(t)
 		c.awaitReady(t, "everything", "filesystem", "memory")
