@@ -137,6 +137,8 @@ func TestCheckIsBounded(t *testing.T) {
 		{"recursion that applies tenfold", `{"$ref":"#/$defs/n","$defs":{"n":{"properties":{"x":{"allOf":[` + strings.TrimSuffix(strings.Repeat(`{"$ref":"#/$defs/n"},`, 10), ",") + `]}}}}}`, nested(12, `{"x":`, `{}`, `}`)},
 		{"recursion over patterns", `{"$ref":"#/$defs/n","$defs":{"n":{"patternProperties":{"x":{"$ref":"#/$defs/n"},"^x":{"$ref":"#/$defs/n"},"x$":{"$ref":"#/$defs/n"}}}}}`, x100},
 		{"mutual recursion that doubles", `{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"x":{"$ref":"#/$defs/b"}}},"b":{"anyOf":[{"properties":{"x":{"$ref":"#/$defs/a"}}},{"properties":{"x":{"$ref":"#/$defs/a"}}},{"type":"string"}]}}}`, x100},
+		{"parts that refer back a hundredfold", `{"allOf":[` + strings.TrimSuffix(strings.Repeat(`{"$ref":"#"},`, 100), ",") + `]}`, `{"x":"{}"}`},
+		{"a type that refers back a hundredfold", `{"properties":{"x":{"$ref":"#/$defs/t"}},"$defs":{"t":{"anyOf":[` + strings.TrimSuffix(strings.Repeat(`{"$ref":"#/$defs/t"},`, 100), ",") + `]}}}`, `{"x":"{}"}`},
 		{"a reference to itself", `{"$ref":"#"}`, `{}`},
 		{"a circle of references", `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, `{}`},
 		{"identities inside", `{"$ref":"#/$defs/a","$defs":{"a":{"$id":"mem:///other",` + doubling(40, `{"allOf":[{"$ref":"#/$defs/NEXT"},{"$ref":"#/$defs/NEXT"}]}`)[1:] + `}}`, `{"x":1}`},
