@@ -191,7 +191,7 @@ func TestRecognise(t *testing.T) {
 		want mention
 		ok   bool
 	}{
-		{"/root/a/b.md", mention{words: "file text", path: true}, true},
+		{"/srv/a/b.md", mention{words: "file text", path: true}, true},
 		{"`report.xlsx`,", mention{words: "excel spreadsheet sheet", path: true}, true},
 		{"~/notes", mention{words: "directory", path: true}, true},
 		{`C:\x\y.pdf`, mention{words: "pdf document", path: true}, true},
