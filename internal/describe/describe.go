@@ -34,14 +34,34 @@ const (
 
 const usage = `Inspect available MCP tools and their schemas. Before exec look the tool up: {server_name, tool_name} gives its exact TypeScript signature, {server_name} all tools of a server, {query} the best tools of all servers, {} the state of the servers.`
 
+// Features are what the config turns off of what the descriptions speak of. The
+// zero value is the default: nothing.
+type Features struct {
+	// JSONSchema says that tools are shown as JSON Schema, not as TypeScript.
+	JSONSchema bool
+	// NoTOON says that no result is TOON.
+	NoTOON bool
+}
+
+// usage is how to use the two tools.
+func (f Features) usage() string {
+	if f.JSONSchema {
+		return strings.Replace(usage, "TypeScript signature", "JSON Schema", 1)
+	}
+	return usage
+}
+
 const catalogueHead = "\n\nAvailable tools:\n"
 
 // Inspect is the description of the tool inspect: how to use the two tools in
 // at most 400 characters, then the catalogue in as much detail as b allows. It
 // does not depend on the state of the servers, so that the same catalogue gives
 // the same bytes while servers come and go.
-func Inspect(snap *catalog.Snapshot, b Budget) string {
-	limit := b.limit(snap)
+func Inspect(snap *catalog.Snapshot, b Budget) string { return InspectFor(snap, b, Features{}) }
+
+// InspectFor is [Inspect] for a config that turns features off.
+func InspectFor(snap *catalog.Snapshot, b Budget, f Features) string {
+	limit, usage := b.limit(snap), f.usage()
 	if len(snap.Servers) == 0 {
 		return words(usage+"\n\nNo servers are configured.", limit)
 	}
@@ -74,10 +94,19 @@ func (b Budget) limit(snap *catalog.Snapshot) size {
 }
 
 // Exec is the description of the tool exec. It is constant.
-func Exec() string {
-	return "Call a tool that inspect lists, with arguments as its TypeScript says. " +
-		"select, such as `.items[] | {id, name}`, returns only what you need. " +
-		"Results may be TOON, a compact table: `rows[2]{a,b}:`, then one line of values per row."
+func Exec() string { return ExecFor(Features{}) }
+
+// ExecFor is [Exec] for a config that turns features off.
+func ExecFor(f Features) string {
+	form, toon := "TypeScript", " Results may be TOON, a compact table: `rows[2]{a,b}:`, then one line of values per row."
+	if f.JSONSchema {
+		form = "JSON Schema"
+	}
+	if f.NoTOON {
+		toon = ""
+	}
+	return "Call a tool that inspect lists, with arguments as its " + form + " says. " +
+		"select, such as `.items[] | {id, name}`, returns only what you need." + toon
 }
 
 const instructionsUsage = "Two tools reach all servers behind this one. inspect says what there is: look a tool up with {server_name, tool_name} or find one with {query}. " +

@@ -308,3 +308,16 @@ func BenchmarkInspect(b *testing.B) {
 		}
 	}
 }
+
+// What the config leaves out is not spoken of; the default texts are as always.
+func TestFeatures(t *testing.T) {
+	snap := catalog.NewSnapshot([]catalog.Server{{Name: "a", Known: true}})
+	if Exec() != ExecFor(Features{}) || Inspect(snap, Budget{}) != InspectFor(snap, Budget{}, Features{}) {
+		t.Error("the default texts differ")
+	}
+	for _, text := range []string{ExecFor(Features{JSONSchema: true, NoTOON: true}), InspectFor(snap, Budget{}, Features{JSONSchema: true})} {
+		if strings.Contains(text, "TypeScript") || strings.Contains(text, "TOON") || !strings.Contains(text, "JSON Schema") {
+			t.Errorf("got %s", text)
+		}
+	}
+}

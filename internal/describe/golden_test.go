@@ -97,6 +97,7 @@ func answer(t *testing.T, snap *catalog.Snapshot, ask string) string {
 	t.Helper()
 	o := Options{TypeScript: true}
 	b := Budget{}
+	f := Features{}
 	var args []string
 	for _, word := range strings.Fields(ask) {
 		key, value, _ := strings.Cut(word, "=")
@@ -111,7 +112,9 @@ func answer(t *testing.T, snap *catalog.Snapshot, ask string) string {
 		case "max":
 			o.MaxDescription = n
 		case "json":
-			o.TypeScript = false
+			o.TypeScript, f.JSONSchema = false, true
+		case "notoon":
+			f.NoTOON = true
 		default:
 			args = append(args, word)
 		}
@@ -129,9 +132,9 @@ func answer(t *testing.T, snap *catalog.Snapshot, ask string) string {
 	}
 	switch args[0] {
 	case "inspect":
-		return Inspect(snap, b)
+		return InspectFor(snap, b, f)
 	case "exec":
-		return Exec()
+		return ExecFor(f)
 	case "instructions":
 		return Instructions(snap)
 	case "servers":
