@@ -272,16 +272,23 @@ func TestProcess_PipeHeldOpen(t *testing.T) {
 	}
 }
 
+// Each of many Closes returns in time, also where nobody kills.
 func TestClose_Concurrent(t *testing.T) {
-	p := start(t, "ignore-term", nil)
-	readLine(p.Stdout())
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() { closeWithin(t, p, short, slack) })
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("killed %t", killed), func(t *testing.T) {
+			p := start(t, "ignore-term", nil)
+			readLine(p.Stdout())
+			var wg sync.WaitGroup
+			for range 20 {
+				wg.Go(func() { closeWithin(t, p, short, slack) })
+			}
+			if killed {
+				wg.Go(p.Kill)
+			}
+			wg.Wait()
+			closeWithin(t, p, Grace{}, slack)
+		})
 	}
-	wg.Go(p.Kill)
-	wg.Wait()
-	closeWithin(t, p, Grace{}, slack)
 }
 
 func TestClose_ContextEnds(t *testing.T) {
@@ -313,19 +320,29 @@ func TestKill(t *testing.T) {
 
 func TestStdin_StuckWriter(t *testing.T) {
 	big := make([]byte, 1<<20)
-	t.Run("close", func(t *testing.T) {
-		p := start(t, "deaf", nil)
-		written := make(chan error)
-		go func() {
-			_, err := p.Stdin().Write(big)
-			written <- err
-		}()
-		readLine(p.Stdout())
-		p.Stdin().Close()
-		if err := <-written; err == nil {
-			t.Error("a write nobody reads succeeded")
-		}
-	})
+	for _, how := range []string{"stdin", "process"} {
+		t.Run("close of "+how, func(t *testing.T) {
+			p := start(t, "deaf", nil)
+			written := make(chan error, 1)
+			go func() {
+				_, err := p.Stdin().Write(big)
+				written <- err
+			}()
+			readLine(p.Stdout())
+			begin := time.Now()
+			if how == "stdin" {
+				p.Stdin().Close()
+			} else {
+				closeWithin(t, p, short, slack)
+			}
+			if err := <-written; err == nil {
+				t.Error("a write nobody reads succeeded")
+			}
+			if took := time.Since(begin); took > slack {
+				t.Errorf("the writer was free after %v", took)
+			}
+		})
+	}
 	t.Run("deadline", func(t *testing.T) {
 		p := start(t, "deaf", nil)
 		d := p.Stdin().(interface{ SetWriteDeadline(time.Time) error })
