@@ -121,11 +121,11 @@ func startInProcess(spec *Spec, in incoming) *stdioLink {
 	serverIn, toServer := io.Pipe()
 	fromServer, serverOut := io.Pipe()
 	ended := make(chan struct{})
+	var err error // of Serve, after ended
 	// Ends when its input ends or ctx is done; stop waits for it.
 	go func() {
 		defer close(ended)
-		err := spec.Serve(ctx, serverIn, serverOut)
-		if err == nil {
+		if err = spec.Serve(ctx, serverIn, serverOut); err == nil {
 			err = io.EOF
 		}
 		_ = serverOut.CloseWithError(err)
@@ -138,7 +138,16 @@ func startInProcess(spec *Spec, in incoming) *stdioLink {
 		_ = fromServer.Close()
 		<-ended
 	}
-	l.failure = func(err error, _ time.Duration) error { return fmt.Errorf("the server ended: %w", err) }
+	l.failure = func(seen error, patience time.Duration) error {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-ended:
+			seen = err
+		case <-timer.C:
+		}
+		return fmt.Errorf("the server ended: %w", seen)
+	}
 	l.start(fromServer)
 	return l
 }
