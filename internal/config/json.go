@@ -129,7 +129,7 @@ func parseJSON(data []byte) (*node, error) {
 		return nil, err
 	}
 	if s.pos < len(s.data) {
-		return nil, errorAt(s.pos, "unexpected %s after the end of the value", s.glimpse())
+		return nil, s.noEnd(n)
 	}
 	return n, nil
 }
@@ -159,7 +159,7 @@ func (s *scanner) space() error {
 		case bytes.HasPrefix(rest, []byte("/*")):
 			end := bytes.Index(rest[2:], []byte("*/"))
 			if end < 0 {
-				return errorAt(s.pos, "the comment does not end")
+				return errorAt(s.pos, "the comment that begins here does not end; close it with */")
 			}
 			s.pos += 2 + end + 2
 		default:
@@ -177,7 +177,7 @@ func (s *scanner) value(depth int) (*node, error) {
 		return nil, errorAt(s.pos, "more than %d values", maxValues)
 	}
 	if s.pos >= len(s.data) {
-		return nil, errorAt(s.pos, "the file ends where a value is expected")
+		return nil, errorAt(s.pos, "the file ends where a value is expected; write the value, and close what is open")
 	}
 	n := &node{offset: s.pos}
 	var err error

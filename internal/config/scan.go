@@ -19,12 +19,12 @@ func (s *scanner) object(depth int) ([]member, error) {
 		}
 		switch {
 		case s.pos >= len(s.data):
-			return nil, errorAt(s.pos, "the file ends inside the object that begins in line %d", s.line(start))
+			return nil, s.open(start)
 		case s.data[s.pos] == '}':
 			s.pos++
 			return members, nil
 		case s.data[s.pos] != '"':
-			return nil, errorAt(s.pos, "expected a key in double quotes or '}', not %s", s.glimpse())
+			return nil, s.noKey(start)
 		}
 		m := member{offset: s.pos}
 		var err error
@@ -35,7 +35,7 @@ func (s *scanner) object(depth int) ([]member, error) {
 			return nil, err
 		}
 		if s.pos >= len(s.data) || s.data[s.pos] != ':' {
-			return nil, errorAt(s.pos, "expected ':' after the key, not %s", s.glimpse())
+			return nil, errorAt(s.pos, "a colon is missing after the key: expected ':', not %s", s.glimpse())
 		}
 		s.pos++
 		if err := s.space(); err != nil {
@@ -45,7 +45,7 @@ func (s *scanner) object(depth int) ([]member, error) {
 			return nil, err
 		}
 		members = append(members, m)
-		if err := s.comma(start, '}', "object"); err != nil {
+		if err := s.comma(start); err != nil {
 			return nil, err
 		}
 	}
@@ -65,38 +65,35 @@ func (s *scanner) array(depth int) ([]*node, error) {
 			return items, nil
 		}
 		if s.pos >= len(s.data) {
-			return nil, errorAt(s.pos, "the file ends inside the array that begins in line %d", s.line(start))
+			return nil, s.open(start)
 		}
 		item, err := s.value(depth + 1)
 		if err != nil {
 			return nil, err
 		}
 		items = append(items, item)
-		if err := s.comma(start, ']', "array"); err != nil {
+		if err := s.comma(start); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// comma skips the comma after a member; the end may stand in its place.
-func (s *scanner) comma(start int, end byte, what string) error {
+// comma skips the comma after a member of what begins at start; the end may
+// stand in its place.
+func (s *scanner) comma(start int) error {
+	after := s.pos
 	if err := s.space(); err != nil {
 		return err
 	}
 	switch {
 	case s.pos >= len(s.data):
-		return errorAt(s.pos, "the file ends inside the %s that begins in line %d", what, s.line(start))
+		return s.open(start)
 	case s.data[s.pos] == ',':
 		s.pos++
-	case s.data[s.pos] != end:
-		return errorAt(s.pos, "expected ',' or '%c', not %s", end, s.glimpse())
+	case s.data[s.pos] != s.closing(start):
+		return s.noComma(start, after)
 	}
 	return nil
-}
-
-func (s *scanner) line(offset int) int {
-	line, _ := position(s.data, offset)
-	return line
 }
 
 // numberPattern is the grammar of JSON numbers (RFC 8259, 6).
@@ -107,7 +104,7 @@ func (s *scanner) number() (string, error) {
 		return c >= '0' && c <= '9' || strings.IndexByte("+-.eE", c) >= 0
 	})
 	if !numberPattern.MatchString(text) {
-		return "", errorAt(s.pos-len(text), "invalid number")
+		return "", errorAt(s.pos-len(text), "invalid number; numbers are written like 5, -5, 0.5 or 1e3")
 	}
 	return text, nil
 }
@@ -123,13 +120,10 @@ func (s *scanner) word() (kind, string, error) {
 	case "null":
 		return nullKind, "", nil
 	case "":
-		if s.data[s.pos] == '\'' {
-			return nullKind, "", errorAt(s.pos, "strings need double quotes")
-		}
-		return nullKind, "", errorAt(s.pos, "expected a value, not %s", s.glimpse())
+		return nullKind, "", s.noValue()
 	}
 	// Not with the word: it may be a secret without its quotes.
-	return nullKind, "", errorAt(s.pos-len(text), "unknown word; only true, false and null stand without double quotes")
+	return nullKind, "", errorAt(s.pos-len(text), "unknown word; only true, false and null stand without double quotes (\")")
 }
 
 // run takes the bytes that are in the set.
@@ -152,7 +146,7 @@ func (s *scanner) str() (string, error) {
 			s.pos++
 			return string(b), nil
 		case c == '\n' || c == '\r':
-			return "", errorAt(start, "the string does not end in its line")
+			return "", errorAt(start, `the string that begins here does not end in its line; add the closing "`)
 		case c < 0x20:
 			return "", errorAt(s.pos, "a control character in a string has to be written as \\u%04x", c)
 		case c == '\\':
@@ -166,14 +160,14 @@ func (s *scanner) str() (string, error) {
 			s.pos++
 		}
 	}
-	return "", errorAt(start, "the string does not end")
+	return "", errorAt(start, `the string that begins here does not end; add the closing "`)
 }
 
 // escape reads one escape, or two that are a surrogate pair. A lone surrogate
 // becomes U+FFFD.
 func (s *scanner) escape() (rune, error) {
 	if s.pos+1 >= len(s.data) {
-		return 0, errorAt(s.pos, "the string does not end")
+		return 0, errorAt(s.pos, `the string does not end; add the closing "`)
 	}
 	const plain, means = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
 	c := s.data[s.pos+1]
