@@ -145,9 +145,12 @@ type Server struct {
 	// joined by "; ". Empty for a sound server, and for a disabled one.
 	Fault string
 	// Secrets are the values to be struck out of logs, reasons and stderr tails:
-	// what came out of variables and env files, and what headers, env and URL
-	// hold that looks secret. Longest first, no duplicates.
+	// what came out of variables and env files, and what headers, env, args and
+	// URL hold that looks secret. Longest first, no duplicates.
 	Secrets []string `json:"-"`
+	// Credentials are those of the Secrets that a name or a place says are one, so
+	// that they may change while the server stays the same. Longest first.
+	Credentials []string `json:"-"`
 
 	faults []Fault
 }

@@ -15,7 +15,6 @@ const maxExpanded = 1 << 20
 var (
 	variable  = regexp.MustCompile(`^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$`)
 	headerKey = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
-	secretKey = regexp.MustCompile(`(?i)token|secret|passw|passphrase|(?:api|access)[-_]?key|authorization|auth(?:$|[-_])|credential|cookie|private|session|signature|dsn|(?:^|[-_.])(?:key|pat|pwd|pass)$`)
 )
 
 // The variables of VS Code that an editor knows and mcpx cannot.
@@ -77,7 +76,7 @@ func (r *serverReader) resolve(path, reference string) (value, why string) {
 	name := parts[1]
 	value, set := r.l.o.Getenv(name)
 	if value != "" {
-		r.secret(value)
+		r.secret(value, secretKey.MatchString(name))
 		return value, ""
 	}
 	if strings.Contains(reference, ":-") {
@@ -99,26 +98,4 @@ func (r *serverReader) home() string {
 		}
 	}
 	return ""
-}
-
-// secret notes a value that must not be shown. Very short values and words that
-// stand in every text cannot be struck out without making texts unreadable.
-func (r *serverReader) secret(value string) {
-	value = strings.TrimSpace(value)
-	if len(value) < 4 || slices.Contains([]string{"true", "false", "null", "none"}, strings.ToLower(value)) {
-		return
-	}
-	r.secrets[value] = true
-	// The credentials alone may be quoted in an error.
-	scheme, credentials, _ := strings.Cut(value, " ")
-	if slices.Contains([]string{"bearer", "basic", "token", "apikey"}, strings.ToLower(scheme)) {
-		r.secret(credentials)
-	}
-}
-
-// secretIfNamed notes a literal value of a key whose name looks secret.
-func (r *serverReader) secretIfNamed(name, value string) {
-	if secretKey.MatchString(name) {
-		r.secret(value)
-	}
 }

@@ -168,7 +168,7 @@ func (r *serverReader) fromEnv(path string, offset int, header, prefix, name str
 		r.fail(path, offset, "the environment variable that it names is not set")
 		return
 	}
-	r.secret(value)
+	r.secret(value, true)
 	r.header(path, offset, header, prefix+value)
 }
 
@@ -178,7 +178,7 @@ func (r *serverReader) envVars(path string, n *node) {
 	names, _ := r.l.strings(path, n)
 	for _, name := range names {
 		if value, set := r.l.o.Getenv(name); set {
-			r.secret(value)
+			r.secret(value, secretKey.MatchString(name))
 			r.fileEnv = append(r.fileEnv, [2]string{name, value})
 		}
 	}
@@ -212,8 +212,8 @@ func (r *serverReader) envFile(path string, n *node) {
 			return
 		}
 		// Such files have modes and ports too, which are no secrets.
-		if len(value) >= 8 || secretKey.MatchString(key) {
-			r.secret(value)
+		if named := secretKey.MatchString(key); named || len(value) >= 8 {
+			r.secret(value, named)
 		}
 		r.fileEnv = append(r.fileEnv, [2]string{key, value})
 	}

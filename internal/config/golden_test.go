@@ -137,6 +137,7 @@ func writeServer(b *strings.Builder, s *Server) {
 	line("framing", s.Framing, s.Framing != d.Framing)
 	line("fault", s.Fault, s.Fault != "")
 	line("secrets", fmt.Sprintf("%q", s.Secrets), len(s.Secrets) > 0)
+	line("of them credentials", fmt.Sprintf("%q", s.Credentials), len(s.Secrets) > 0)
 }
 
 func fields(c *Config) []string {

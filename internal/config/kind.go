@@ -125,19 +125,5 @@ func (r *serverReader) checkURL() {
 		fail("is not a valid URL")
 	case u.Hostname() == "":
 		fail("has no host")
-	default:
-		r.urlSecrets(u)
-	}
-}
-
-// urlSecrets notes what a URL holds that looks secret.
-func (r *serverReader) urlSecrets(u *url.URL) {
-	if password, ok := u.User.Password(); ok {
-		r.secret(password)
-	}
-	for key, values := range u.Query() {
-		for _, value := range values {
-			r.secretIfNamed(key, value)
-		}
 	}
 }

@@ -63,7 +63,8 @@ type serverReader struct {
 	path string
 	s    Server
 	// faults are of this server only.
-	faults   []Fault
+	faults []Fault
+	// secrets are the values to strike out; true for those that are credentials.
 	secrets  map[string]bool
 	disabled bool
 	// Where the keys stand that infer needs.
@@ -200,6 +201,7 @@ func (r *serverReader) args(path string, n *node) {
 		args[i] = r.expand(index(path, i), n.items[i].offset, args[i])
 	}
 	r.s.Args = args
+	r.argSecrets(args)
 }
 
 // pairs are the members of an object of scalars; those that are null are left
@@ -237,7 +239,11 @@ func (r *serverReader) env(path string, n *node) {
 func (r *serverReader) headers(path string, n *node) {
 	for _, m := range r.pairs(path, n) {
 		at := join(path, m.key)
-		r.header(at, m.value.offset, m.key, r.expand(at, m.value.offset, m.value.text))
+		value := r.expand(at, m.value.offset, m.value.text)
+		if value != m.value.text {
+			r.secret(value, true)
+		}
+		r.header(at, m.value.offset, m.key, value)
 	}
 }
 
@@ -266,6 +272,7 @@ func (r *serverReader) header(path string, offset int, name, value string) {
 
 func (r *serverReader) url(path string, n *node) {
 	r.string(path, n, &r.s.URL)
+	r.urlSecrets(r.s.URL)
 	r.urlAt, r.httpURL = place{path, n.offset}, false
 }
 
@@ -364,6 +371,11 @@ func (r *serverReader) finish(n *node) {
 	r.s.Enabled = r.s.Enabled && !r.disabled
 	r.s.Secrets = sortedKeys(r.secrets)
 	slices.SortStableFunc(r.s.Secrets, func(a, b string) int { return len(b) - len(a) })
+	for _, value := range r.s.Secrets {
+		if r.secrets[value] {
+			r.s.Credentials = append(r.s.Credentials, value)
+		}
+	}
 	if !r.s.Enabled {
 		return
 	}
