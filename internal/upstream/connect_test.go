@@ -96,6 +96,28 @@ func TestFraming(t *testing.T) {
 	}
 }
 
+// A server that is pinned to lines may write what looks like a header: it is
+// noise, and swallows no answer.
+func TestPinnedLines(t *testing.T) {
+	mcptest.NoLeaks(t)
+	serve := scripted(map[string]string{
+		"initialize": `"result":{"protocolVersion":"2025-06-18"}`,
+		"tools/list": `"result":{"tools":[{"name":"echo"}]}`,
+		"tools/call": `"result":{"content":[{"type":"text","text":"here"}]}`,
+	})
+	u := ready(t, Spec{Type: InProcess, Legacy: true, NewlineOnly: true, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+		return serve(ctx, in, writerFunc(func(p []byte) (int, error) {
+			if _, err := io.WriteString(out, "Content-Length: 100000\n\n"); err != nil {
+				return 0, err
+			}
+			return out.Write(p)
+		}))
+	}})
+	if got, err := textOf(u.Call(context.Background(), Call{Tool: "echo", Timeout: 5 * time.Second})); err != nil || got != "here" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
 // Why a server cannot be used is said so that a person can mend it, and without
 // the secrets of the configuration.
 func TestReasons(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -115,6 +116,33 @@ func TestIDAtEdge(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A length that an HTTP server announces costs nothing before its bytes come.
+func TestPromisedBody(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := readLimited(strings.NewReader("short"), 64<<20, 64<<20)
+	runtime.ReadMemStats(&after)
+	if string(got) != "short" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 2*promised {
+		t.Errorf("%d bytes allocated", allocated)
+	}
+	if got, err := readLimited(endless('x'), 3<<20, 5); len(got) != 0 || err == nil {
+		t.Errorf("over the limit: %d bytes, %v", len(got), err)
+	}
+}
+
+// endless has as many of one byte as anybody wants.
+type endless byte
+
+func (e endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(e)
+	}
+	return len(p), nil
 }
 
 // FuzzEventReader: no stream makes the reader panic, hang, or give away more

@@ -288,12 +288,15 @@ func (l *httpLink) streamed(resp *http.Response, r request) (wire.Message, error
 	}
 }
 
+// promised bounds the room that a body gets before a byte of it came.
+const promised = 1 << 20
+
 // readLimited reads a body of at most limit bytes; size is what the header
 // promises, -1 if nothing.
 func readLimited(r io.Reader, limit, size int64) ([]byte, error) {
 	var buf bytes.Buffer
-	if size > 0 && size <= limit {
-		buf.Grow(int(size) + bytes.MinRead)
+	if size > 0 {
+		buf.Grow(int(min(size, limit, promised)) + bytes.MinRead)
 	}
 	n, err := buf.ReadFrom(io.LimitReader(r, limit+1))
 	if n > limit {

@@ -39,8 +39,9 @@ type Spec struct {
 	Env     []string
 	Cwd     string
 	// ContentLength pins the framing of stdio to Content-Length headers,
-	// NewlineOnly to lines. With neither, lines are tried first, headers after
-	// an attempt in which nothing was answered.
+	// NewlineOnly to lines, both ways. With neither, lines are tried first,
+	// headers after an attempt in which nothing was answered, and what the server
+	// sends is read in whichever framing it has.
 	ContentLength, NewlineOnly bool
 
 	// URL and Headers reach an HTTP or SSE upstream.

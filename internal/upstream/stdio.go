@@ -21,8 +21,12 @@ type stdioLink struct {
 	spec   *Spec
 	in     incoming
 	writer *wire.Writer
-	queue  chan *frame
-	stop   func() // ends the process or the in-process server, waits for it
+	// framing is that of the messages that are sent first. Pinned, it is the only
+	// one that is read as well.
+	framing wire.Framing
+	pinned  bool
+	queue   chan *frame
+	stop    func() // ends the process or the in-process server, waits for it
 	// failure says why the server is gone; it waits for the last words of a
 	// process, at most so long.
 	failure func(err error, patience time.Duration) error
@@ -156,6 +160,8 @@ func newStdioLink(spec *Spec, w io.Writer, framing wire.Framing, in incoming) *s
 	return &stdioLink{
 		mux: newMux(), spec: spec, in: in,
 		writer:  wire.NewWriter(w, framing),
+		framing: framing,
+		pinned:  spec.ContentLength || spec.NewlineOnly,
 		queue:   make(chan *frame, queueLength),
 		closing: make(chan struct{}),
 		gone:    make(chan struct{}),
@@ -178,6 +184,9 @@ func (l *stdioLink) read(r io.Reader) {
 			l.spec.Logger.Warn("stdout has lines that are no message; they are skipped", "first", l.spec.clean(string(line[:min(len(line), 400)]), 200))
 		}
 	})
+	if l.pinned {
+		reader.Pin(l.framing)
+	}
 	for {
 		data, err := reader.Read()
 		var large *wire.TooLargeError
@@ -193,7 +202,7 @@ func (l *stdioLink) read(r io.Reader) {
 			l.fail(l.failure(err, callPatience))
 			return
 		}
-		if reader.Framing() == wire.ContentLength && !l.spec.NewlineOnly {
+		if reader.Framing() == wire.ContentLength {
 			l.writer.SetFraming(wire.ContentLength)
 		}
 		if !l.deliver(data, l.in) && !noisy {

@@ -40,16 +40,19 @@ func (e *TooLargeError) Error() string {
 const (
 	edge       = 4 << 10
 	maxHeaders = 16 << 10
-	bom        = "\xef\xbb\xbf"
+	// firstBody is the room that a body gets before a byte of it came.
+	firstBody = 64 << 10
+	bom       = "\xef\xbb\xbf"
 )
 
-// Reader reads messages from a stream, whichever framing each one has. It is
-// for one goroutine.
+// Reader reads messages from a stream, whichever framing each one has unless
+// that is pinned. It is for one goroutine.
 type Reader struct {
 	r     *bufio.Reader
 	limit int64
-	// framing is that of the last message read.
+	// framing is that of the last message read, or the pinned one.
 	framing atomic.Int32
+	pinned  bool
 	noise   func(line []byte)
 }
 
@@ -63,7 +66,17 @@ func NewReader(r io.Reader, limit int64, noise func(line []byte)) *Reader {
 	return &Reader{r: bufio.NewReaderSize(r, 16<<10), limit: limit, noise: noise}
 }
 
-// Framing is the framing of the last message that was read.
+// Pin makes f the only framing that is read: what looks like the other is
+// noise. Call before the first Read.
+func (r *Reader) Pin(f Framing) {
+	r.pinned = true
+	r.framing.Store(int32(f))
+}
+
+// reads reports whether messages in framing f are read.
+func (r *Reader) reads(f Framing) bool { return !r.pinned || r.Framing() == f }
+
+// Framing is the framing of the last message that was read, or the pinned one.
 func (r *Reader) Framing() Framing { return Framing(r.framing.Load()) }
 
 // Read returns the next message, which the caller owns. Blank lines, a byte
@@ -71,17 +84,24 @@ func (r *Reader) Framing() Framing { return Framing(r.framing.Load()) }
 // line without its newline counts. The error is io.EOF at the end of the
 // stream, or a *[TooLargeError], after which Read may be called again.
 func (r *Reader) Read() ([]byte, error) {
+	limit := r.limit
+	if !r.reads(Newline) {
+		limit = maxHeaders
+	}
 	for {
-		line, err := r.line(r.limit)
+		line, err := r.line(limit)
 		text := bytes.TrimSpace(bytes.TrimPrefix(line, []byte(bom)))
 		var large *TooLargeError
 		switch {
-		case errors.As(err, &large):
+		case errors.As(err, &large) && r.reads(Newline):
 			return nil, err
-		case len(text) > 0 && (text[0] == '{' || text[0] == '['):
+		case large != nil:
+			r.noise(large.Head)
+			continue
+		case len(text) > 0 && (text[0] == '{' || text[0] == '[') && r.reads(Newline):
 			r.framing.Store(int32(Newline))
 			return text, nil
-		case isHeader(text):
+		case isHeader(text) && r.reads(ContentLength):
 			length, ok := r.headers(text)
 			if !ok {
 				r.noise(text)
@@ -175,8 +195,8 @@ func (r *Reader) headers(first []byte) (length int64, ok bool) {
 
 func (r *Reader) body(length int64) ([]byte, error) {
 	if length <= r.limit {
-		body := make([]byte, length)
-		if _, err := io.ReadFull(r.r, body); err != nil {
+		body, err := r.grow(length)
+		if err != nil {
 			return nil, err
 		}
 		return bytes.TrimSpace(bytes.TrimPrefix(body, []byte(bom))), nil
@@ -194,6 +214,27 @@ func (r *Reader) body(length int64) ([]byte, error) {
 		return nil, err
 	}
 	return nil, large
+}
+
+// grow reads length bytes. The room for them follows what has arrived, as a
+// length alone costs its sender nothing.
+func (r *Reader) grow(length int64) ([]byte, error) {
+	body := make([]byte, 0, min(length, firstBody))
+	for {
+		n, err := io.ReadFull(r.r, body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case int64(len(body)) == length:
+			return body, nil
+		case err == io.EOF && len(body) > 0:
+			return nil, io.ErrUnexpectedEOF
+		case err != nil:
+			return nil, err
+		}
+		larger := make([]byte, len(body), min(2*int64(cap(body)), length))
+		copy(larger, body)
+		body = larger
+	}
 }
 
 // Writer writes whole messages to a stream. It is safe for concurrent use.

@@ -157,6 +157,80 @@ func TestReaderFraming(t *testing.T) {
 	}
 }
 
+// With a pinned framing nothing else is read: what is in the other one is noise,
+// and cannot swallow what follows it.
+func TestReaderPinned(t *testing.T) {
+	long := strings.Repeat("x", maxHeaders+100)
+	tests := []struct {
+		name, in    string
+		framing     Framing
+		want, noise []string
+	}{
+		{"lines", one + "\n" + one + "\r\n", Newline, []string{one, one}, nil},
+		{"lines, after a length and an empty line", "Content-Length: 5\n\n" + one + "\n", Newline, []string{one}, []string{"Content-Length: 5"}},
+		{"lines, after a huge length", "content-length: 900\r\n\r\n" + one + "\n" + one + "\n", Newline, []string{one, one}, []string{"content-length: 900"}},
+		{"lines, noise", "hello\n" + one + "\n", Newline, []string{one}, []string{"hello"}},
+		{"headers", framed(one) + framed(one), ContentLength, []string{one, one}, nil},
+		{"headers, after lines", one + "\n[1]\n" + framed(one), ContentLength, []string{one}, []string{one, "[1]"}},
+		{"headers, noise", "hello\n" + framed(one), ContentLength, []string{one}, []string{"hello"}},
+		{"headers, after a long line", "{" + long + "\n" + framed(one), ContentLength, []string{one}, []string{"{" + long[:edge-1]}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for name, stream := range map[string]io.Reader{
+				"whole": strings.NewReader(tt.in), "byte by byte": iotest.OneByteReader(strings.NewReader(tt.in)),
+			} {
+				var noise []string
+				r := NewReader(stream, 1000, func(line []byte) { noise = append(noise, string(line)) })
+				r.Pin(tt.framing)
+				if got := readAll(t, r); !slices.Equal(got, tt.want) {
+					t.Errorf("%s: got %q, want %q", name, got, tt.want)
+				}
+				if !slices.Equal(noise, tt.noise) {
+					t.Errorf("%s: got noise %q, want %q", name, noise, tt.noise)
+				}
+				if r.Framing() != tt.framing {
+					t.Errorf("%s: got framing %d, want %d", name, r.Framing(), tt.framing)
+				}
+			}
+		})
+	}
+}
+
+// A length that is announced costs nothing before its bytes come, and a body
+// that comes is read whole.
+func TestBodyGrowsWithWhatArrives(t *testing.T) {
+	const limit = 64 << 20
+	allocated := func(in io.Reader) (message []byte, err error, bytes uint64) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		message, err = NewReader(in, limit, nil).Read()
+		runtime.ReadMemStats(&after)
+		return message, err, after.TotalAlloc - before.TotalAlloc
+	}
+	header := fmt.Sprintf("Content-Length: %d\r\n\r\n", limit)
+	for _, came := range []int{0, 10, firstBody, 100 << 10} {
+		_, err, bytes := allocated(strings.NewReader(header + strings.Repeat("x", came)))
+		if !errors.Is(err, io.ErrUnexpectedEOF) && (came > 0 || !errors.Is(err, io.EOF)) {
+			t.Errorf("%d bytes and the end: got %v", came, err)
+		}
+		if bytes > 1<<20 {
+			t.Errorf("%d bytes came, %d were allocated", came, bytes)
+		}
+	}
+	for _, size := range []int{firstBody - 1, firstBody, firstBody + 1, 5<<20 + 3} {
+		body := `{"a":"` + strings.Repeat("x", size-8) + `"}`
+		in := framed(body) + framed(one)
+		message, err, bytes := allocated(iotest.HalfReader(strings.NewReader(in)))
+		if err != nil || string(message) != body {
+			t.Errorf("a body of %d bytes: got %d bytes, %v", size, len(message), err)
+		}
+		if bytes > 4*uint64(size)+1<<20 {
+			t.Errorf("a body of %d bytes: %d were allocated", size, bytes)
+		}
+	}
+}
+
 func TestReaderError(t *testing.T) {
 	broken := errors.New("broken")
 	r := NewReader(io.MultiReader(strings.NewReader(one+"\n"+one), iotest.ErrReader(broken)), 1000, nil)
