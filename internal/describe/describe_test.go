@@ -321,3 +321,23 @@ func TestFeatures(t *testing.T) {
 		}
 	}
 }
+
+// The result of a tool costs a bounded number of tokens, its parameters are whole.
+func TestTool_LongResult(t *testing.T) {
+	leaf := `{"type":"string","description":"A long description of what this is, which nobody needs before the call."}`
+	var properties []string
+	for i := range 60 {
+		properties = append(properties, fmt.Sprintf(`"field_%d":{"type":"object","properties":{"a":%s,"b":%s}}`, i, leaf, leaf))
+	}
+	object := json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)
+	s := &catalog.Server{Name: "s", Known: true}
+	o := Options{TypeScript: true}
+	without := tokens.Count(Tool(s, &catalog.Tool{Name: "t", InputSchema: object}, o))
+	text := Tool(s, &catalog.Tool{Name: "t", InputSchema: object, OutputSchema: object}, o)
+	if got := tokens.Count(text); got > without+maxResult+maxResult/20 || got < without+100 {
+		t.Errorf("%d tokens, %d without the result", got, without)
+	}
+	if !strings.Contains(text, "shortened; see the result") || strings.Count(text, "nobody needs") != 120 {
+		t.Errorf("got %s", text)
+	}
+}

@@ -31,7 +31,10 @@ const (
 	namesOver = 6
 	// inputDescription is what an error says of a parameter, in characters.
 	inputDescription = 120
-	maxReason        = 300
+	// maxResult bounds the type of a tool's result, in tokens: a model sees the
+	// result itself.
+	maxResult = 400
+	maxReason = 300
 
 	notComplete = "// not complete\n"
 )
@@ -249,7 +252,7 @@ func tool(t *catalog.Tool, o Options) string {
 		return definition(t)
 	}
 	return schemats.Complete(render(t), schemats.Options{
-		Descriptions: true, Constraints: true, MaxDescription: o.MaxDescription,
+		Descriptions: true, Constraints: true, MaxDescription: o.MaxDescription, MaxResult: maxResult,
 	}, tokens.Estimate)
 }
 

@@ -72,6 +72,7 @@ func TestHostileSchemas(t *testing.T) {
 			texts := map[string]string{
 				"declaration": Declaration(raw, raw, full),
 				"complete":    Complete(x, full, nil),
+				"shortened":   Complete(x, Options{Descriptions: true, Constraints: true, MaxResult: 300}, nil),
 				"listing":     Listing(x),
 			}
 			Params(raw)
@@ -166,6 +167,7 @@ func FuzzTexts(f *testing.F) {
 			"declaration": Declaration(raw, raw, full),
 			"bare":        Declaration(raw, nil, Options{MaxDescription: 10}),
 			"complete":    Complete(x, full, nil),
+			"shortened":   Complete(x, Options{Descriptions: true, Constraints: true, MaxResult: 300}, nil),
 			"listing":     Listing(x),
 		} {
 			if err := wellFormed(text); err != nil {

@@ -94,14 +94,18 @@ func toolCases(id string, x Tool) []oracleCase {
 			out = append(out, schemaCase(id+" "+s.name, s.raw))
 		}
 	}
-	_, types, _, _ := x.parts(full)
-	text := Complete(x, full, nil)
-	member, ok := strings.CutPrefix(text, types)
-	if !ok {
-		member, types = text, ""
+	for _, most := range []int{0, 100, 20} {
+		o := full
+		o.MaxResult = most
+		_, types, _, _ := x.parts(o, func(s string) int { return len(s) })
+		text := Complete(x, o, nil)
+		member, ok := strings.CutPrefix(text, types)
+		if !ok {
+			member, types = text, ""
+		}
+		out = append(out, oracleCase{ID: fmt.Sprintf("%s complete %d", id, most), Types: types, Member: member})
 	}
 	return append(out,
-		oracleCase{ID: id + " complete", Types: types, Member: member},
 		oracleCase{ID: id + " listing", Member: Listing(x)},
 		oracleCase{ID: id + " both", Declaration: Declaration(x.Input, x.Output, full)},
 		oracleCase{ID: id + " bare", Declaration: Declaration(x.Input, x.Output, Options{MaxDescription: 40, Descriptions: true})},

@@ -24,15 +24,15 @@ const (
 // out smaller than the minified {name, description, inputSchema, outputSchema},
 // or cannot express the schema, the schema itself is given.
 func Complete(t Tool, o Options, estimate func(string) int) string {
-	text, lossy := renderTool(t, o)
 	if estimate == nil {
 		estimate = func(s string) int { return len(s) }
 	}
+	text, lossy := renderTool(t, o, estimate)
 	raw := rawTool(t)
 	if len(raw) > maxOutput {
 		return text
 	}
-	fallback := t.fallback(o)
+	fallback := t.fallback(o, estimate)
 	if fallback == "" || !lossy && estimate(text) <= estimate(raw)*94/100 {
 		return text
 	}
@@ -94,8 +94,9 @@ func minified(raw json.RawMessage) string {
 }
 
 // fallback is name and description with the schema as it is, written so that it
-// is still a valid member; "" where the schema cannot be given.
-func (t Tool) fallback(o Options) string {
+// is still a valid member; "" where the schema cannot be given. Of a long result
+// it has the types.
+func (t Tool) fallback(o Options, estimate func(string) int) string {
 	in, out := "", ""
 	if t.Input != nil {
 		if in = minified(t.Input); in == "" {
@@ -105,6 +106,10 @@ func (t Tool) fallback(o Options) string {
 	if t.Output != nil {
 		if out = minified(t.Output); out == "" {
 			return ""
+		}
+		if o.MaxResult > 0 && estimate(out) > o.MaxResult {
+			_, s := load(nil, t.Output)
+			out = s.brief(o.MaxResult, estimate)
 		}
 	}
 	var b strings.Builder
@@ -135,8 +140,8 @@ func (t Tool) header(o Options) string {
 
 // renderTool is the TypeScript of Complete; lossy where the schema itself says
 // more.
-func renderTool(t Tool, o Options) (text string, lossy bool) {
-	head, types, sig, lossy := t.parts(o)
+func renderTool(t Tool, o Options, estimate func(string) int) (text string, lossy bool) {
+	head, types, sig, lossy := t.parts(o, estimate)
 	switch {
 	case head == "":
 		return types + sig, lossy
@@ -147,20 +152,10 @@ func renderTool(t Tool, o Options) (text string, lossy bool) {
 }
 
 // parts are the header, the type statements and the signature of a tool.
-func (t Tool) parts(o Options) (head, types, sig string, lossy bool) {
+func (t Tool) parts(o Options, estimate func(string) int) (head, types, sig string, lossy bool) {
 	in, out := load(t.Input, t.Output)
 	p := &printer{o: o, limit: maxOutput, tight: true}
-	for _, s := range [...]*schema{in, out} {
-		if s == nil {
-			continue
-		}
-		lossy = lossy || s.lossy
-		for _, d := range s.named {
-			p.statement(d.name, d.body)
-		}
-	}
-	types = string(p.b)
-	p.b = nil
+	types, lossy = p.statements(in)
 	head = t.header(o)
 	p.write(propertyKey(t.Name))
 	if in == nil {
@@ -176,8 +171,61 @@ func (t Tool) parts(o Options) (head, types, sig string, lossy bool) {
 		}
 		p.params(in.root, list, form)
 	}
-	p.result(out)
-	return head, types, string(p.b), lossy || p.over
+	lossy = lossy || p.over
+	// A result that is too long must not cut the parameters.
+	q := &printer{o: o, limit: maxOutput, tight: true}
+	outTypes, outLossy := q.statements(out)
+	q.tight = p.tight
+	q.result(out)
+	result := string(q.b)
+	switch {
+	case o.MaxResult > 0 && result != "" && estimate(outTypes+result) > o.MaxResult:
+		outTypes, result = "", ": "+out.brief(o.MaxResult, estimate)
+	case outLossy, q.over:
+		lossy = true
+	}
+	return head, types + outTypes, string(p.b) + result, lossy
+}
+
+// statements are the types that s needs by name; lossy where it says more than
+// its types. s may be nil.
+func (p *printer) statements(s *schema) (text string, lossy bool) {
+	if s == nil {
+		return "", false
+	}
+	for _, d := range s.named {
+		p.statement(d.name, d.body)
+	}
+	text = string(p.b)
+	p.b = nil
+	return text, s.lossy
+}
+
+// shortened says that a type is not all there is.
+const shortened = " /* shortened; see the result */"
+
+// brief is the type of s on one line, without names and notes: as many levels
+// of it as have at most that many tokens, else as many properties.
+func (s *schema) brief(most int, estimate func(string) int) string {
+	root := s.root.body
+	for i := 0; i < 100 && root.kind == tRef; i++ { // also where it refers to itself
+		root = root.def.body
+	}
+	for _, levels := range [...]int{8, 6, 5, 4, 3, 2, 1} {
+		p := &printer{plain: true, levels: levels, listed: 6, limit: 16 * most}
+		p.inline(root, loose)
+		if text := string(p.b) + shortened; !p.over && estimate(text) <= most {
+			return text
+		}
+	}
+	for limit := 4 * most; limit > 1; limit /= 2 {
+		p := &printer{plain: true, levels: 1, listed: 6, limit: limit}
+		p.inline(root, loose)
+		if text := string(p.b) + shortened; estimate(text) <= most {
+			return text
+		}
+	}
+	return "unknown" + shortened
 }
 
 func joinHead(a, b string) string {

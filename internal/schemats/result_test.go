@@ -1,0 +1,65 @@
+package schemats
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// nestedResult is an output schema with that many properties at each of levels.
+func nestedResult(properties, levels int, extra string) json.RawMessage {
+	inner := `{"type":"string","description":"A leaf."}`
+	for level := range levels {
+		var list []string
+		for i := range properties {
+			list = append(list, fmt.Sprintf(`"l%d_%d":%s`, level, i, inner))
+		}
+		inner = `{"type":"object","description":"A level.","properties":{` + strings.Join(list, ",") + `}` + extra + `}`
+	}
+	return json.RawMessage(inner)
+}
+
+// A result type over the bound is its top levels, whatever its schema has; the
+// parameters stay as they are.
+func TestComplete_MaxResult(t *testing.T) {
+	const input = `{"type":"object","properties":{"query":{"type":"string","description":"What to find."},"limit":{"type":"integer","maximum":50}},"required":["query"]}`
+	const odd = `,"not":{"required":["x"]}`
+	tests := []struct {
+		name   string
+		input  string
+		output json.RawMessage
+		most   int
+		short  bool
+		want   string // in the text
+	}{
+		{"no bound", input, nestedResult(6, 3, ""), 0, false, "l0_5"},
+		{"within the bound", input, nestedResult(2, 2, ""), 400, false, "A leaf."},
+		{"a level is left out", input, nestedResult(6, 3, ""), 800, true, "l1_0?: object"},
+		{"only the first level", input, nestedResult(6, 3, ""), 200, true, "l2_5?: object}"},
+		{"not even the first level", input, nestedResult(300, 1, ""), 400, true, "/* cut */}"},
+		{"what no type says does not bring the schema back", input, nestedResult(6, 3, odd), 800, true, "l1_0?: object"},
+		{"a schema of the input as it is", `{"type":"object","properties":{"q":{"not":{"type":"string","enum":["` + strings.Repeat("x", 300) + `"]}}}}`, nestedResult(6, 3, ""), 400, true, "JSON Schema: {"},
+		{"a recursive one", input, json.RawMessage(`{"$ref":"#/$defs/n","$defs":{"n":{"type":"object","properties":{"value":{"type":"string","description":"` + strings.Repeat("long ", 90) + `"},"next":{"$ref":"#/$defs/n"}}}}}`), 400, true, "{value?: string; next?: object}"},
+		{"nothing fits", input, nestedResult(6, 3, ""), 1, true, ": unknown"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tool := Tool{Name: "find", Description: "Finds.", Input: json.RawMessage(tt.input), Output: tt.output}
+			o := full
+			o.MaxResult = tt.most
+			got := Complete(tool, o, nil)
+			if strings.Contains(got, shortened) != tt.short || !strings.Contains(got, tt.want) {
+				t.Errorf("got %s", got)
+			}
+			tool.Output = nil
+			without := Complete(tool, o, nil)
+			if !strings.HasPrefix(got, strings.TrimSuffix(without, " // Finds.")) && !strings.Contains(got, strings.TrimPrefix(without, "// Finds.\n")) {
+				t.Errorf("the input differs: got %s, want it to have %s", got, without)
+			}
+			if room := len(got) - len(without); tt.short && tt.most > 1 && room > tt.most+20 {
+				t.Errorf("the result takes %d bytes, want at most %d: %s", room, tt.most, got)
+			}
+		})
+	}
+}
