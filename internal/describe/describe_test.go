@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -119,17 +122,31 @@ func TestInspect_usesBudget(t *testing.T) {
 	}
 }
 
+// TestInspect_thousandsOfServers: each server is named, whatever its state; where
+// there is no room for that, the rest is counted.
 func TestInspect_thousandsOfServers(t *testing.T) {
-	servers := make([]catalog.Server, 600)
-	for i := range servers {
-		servers[i] = catalog.Server{Name: fmt.Sprintf("s%d", i), Known: true}
+	states := []catalog.Server{
+		{Known: true, State: catalog.Ready}, {State: catalog.Connecting}, {State: catalog.Unavailable, Reason: "exit status 1"},
+		{Known: true, State: catalog.Degraded}, {State: catalog.Disabled},
 	}
-	snap := catalog.NewSnapshot(servers)
-	text := Inspect(snap, Budget{Tokens: 3000})
-	checkBudget(t, text, Budget{Tokens: 3000})
-	for _, name := range snap.ServerNames() {
-		if !strings.Contains(text, name+",") && !strings.HasSuffix(text, name) && !strings.Contains(text, name+" (") {
-			t.Errorf("%s is not named", name)
+	for _, size := range []struct{ servers, tokens int }{{30, 2000}, {600, 3000}, {3000, 3000}} {
+		servers := make([]catalog.Server, size.servers)
+		for i := range servers {
+			servers[i] = states[i%len(states)]
+			servers[i].Name = fmt.Sprintf("s%d", i)
+		}
+		snap := catalog.NewSnapshot(servers)
+		text := Inspect(snap, Budget{Tokens: size.tokens})
+		checkBudget(t, text, Budget{Tokens: size.tokens})
+		named := regexp.MustCompile(`\bs\d+\b`).FindAllString(text, -1)
+		rest := 0
+		if more := regexp.MustCompile(` and (\d+) more: inspect`).FindStringSubmatch(text); more != nil {
+			rest, _ = strconv.Atoi(more[1])
+		}
+		if len(named)+rest != size.servers || size.servers <= 600 && rest > 0 {
+			t.Errorf("%d servers: %d are named and %d counted", size.servers, len(named), rest)
+		} else if want := snap.ServerNames()[:len(named)]; !slices.Equal(named, want) {
+			t.Errorf("%d servers: named %q, want %q", size.servers, named, want)
 		}
 	}
 }
