@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"mcpx/internal/wire"
 )
@@ -46,6 +47,9 @@ func TestEventReader(t *testing.T) {
 		{"one space only is taken off", "data:  a\n\n", []string{"|| a"}},
 		{"several lines", "data: a\ndata: b\ndata\ndata: c\n\n", []string{"||a\nb\n\nc"}},
 		{"CRLF", "event: m\r\ndata: a\r\n\r\ndata: b\r\n\r\n", []string{"m||a", "||b"}},
+		{"CR", "event: m\rdata: a\rid: 7\r\rdata: b\r\r", []string{"m|7|a", "||b"}},
+		{"all line ends mixed", "data: a\rdata: b\ndata: c\r\n\rdata: d\r\n\ndata: e\n\r\n", []string{"||a\nb\nc", "||d", "||e"}},
+		{"CR at the end", "data: a\r", []string{"||a"}},
 		{"comments and unknown fields", ": hello\n\nretry: 10\n\nfoo: bar\ndata: a\n:\n\n", []string{"||a"}},
 		{"events without data", "event: ping\n\nid: 3\n\ndata: a\n\n", []string{"||a"}},
 		{"empty data", "data:\n\ndata\n\n", []string{"||", "||"}},
@@ -58,6 +62,8 @@ func TestEventReader(t *testing.T) {
 		{"over the limit", "data: a\n\ndata: " + long + "\n\ndata: b\n\n", []string{"||a", "large", "||b"}},
 		{"over the limit in pieces", "data: a\n\n" + strings.Repeat("data: "+long[:60]+"\n", 5) + "\ndata: b\n\n", []string{"||a", "large", "||b"}},
 		{"over the limit at the end", "data: " + long, []string{"large"}},
+		{"over the limit in many lines", "data: a\n\n" + strings.Repeat("data: "+long[:90]+"\n", 50) + "\ndata: b\n\n", []string{"||a", "large", "||b"}},
+		{"over the limit in no data", ": " + long + "\nevent: m\nfoo: " + long + "\ndata: a\n\n", []string{"m||a"}},
 		{"empty", "", nil},
 	}
 	for _, tt := range tests {
@@ -70,6 +76,74 @@ func TestEventReader(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An event is there as soon as its last byte is, whatever ends its lines: for a
+// line feed behind a carriage return nobody waits.
+func TestEventNeedsNoFurtherByte(t *testing.T) {
+	for _, end := range []string{"\n", "\r\n", "\r"} {
+		for _, cut := range []string{"", "\n"} {
+			if cut != "" && end != "\r\n" {
+				continue
+			}
+			stream, server := io.Pipe()
+			got := make(chan string)
+			go func() { // ends with the stream
+				defer close(got)
+				r := newEventReader(stream, 100)
+				for {
+					ev, err := r.next()
+					if err != nil {
+						return
+					}
+					got <- string(ev.data)
+				}
+			}()
+			// The last line feed comes with the next event, where it is cut off.
+			late := ""
+			for _, want := range []string{"a", "b", "c"} {
+				whole := late + "data: " + want + end + end
+				late = cut
+				if _, err := io.WriteString(server, strings.TrimSuffix(whole, cut)); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case data := <-got:
+					if data != want {
+						t.Errorf("%q: got %q, want %q", end, data, want)
+					}
+				case <-time.After(patience):
+					t.Fatalf("%q, %q comes later: the event did not", end, cut)
+				}
+			}
+			server.Close()
+			if data, open := <-got; open {
+				t.Errorf("%q: another event: %q", end, data)
+			}
+		}
+	}
+}
+
+// What comes behind the limit of an event costs no more than itself.
+func TestEventOverLimitIsNotCopied(t *testing.T) {
+	const limit, lines = 256 << 10, 4000
+	line := "data: " + strings.Repeat("x", 1000) + "\n"
+	in := "data: {\"id\":5,\n" + strings.Repeat(line, lines) + "data: \"end\":6}\n\n"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := newEventReader(strings.NewReader(in), limit).next()
+	runtime.ReadMemStats(&after)
+	var large *wire.TooLargeError
+	if !errors.As(err, &large) {
+		t.Fatalf("got %v", err)
+	}
+	if !bytes.HasPrefix(large.Head, []byte(`{"id":5,`)) || !bytes.HasSuffix(large.Tail, []byte(`"end":6}`)) || len(large.Head) > eventEdge || len(large.Tail) > eventEdge {
+		t.Errorf("edges of %d and %d bytes: %.20q, %q", len(large.Head), len(large.Tail), large.Head, ending(large.Tail)[max(0, len(large.Tail)-20):])
+	}
+	// Each line is read into a slice of its own.
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 4*uint64(len(in)) {
+		t.Errorf("%d bytes in, %d allocated", len(in), allocated)
 	}
 }
 
@@ -148,7 +222,8 @@ func (e endless) Read(p []byte) (int, error) {
 // FuzzEventReader: no stream makes the reader panic, hang, or give away more
 // than the limit, and the events do not depend on how the bytes arrive.
 func FuzzEventReader(f *testing.F) {
-	for _, seed := range []string{"data: a\n\n", "\xef\xbb\xbfevent: x\r\nid: 1\r\ndata: a\r\n\r\n", ":\n\ndata\ndata:\n", "data: " + strings.Repeat("y", 100) + "\n\ndata: z\n\n"} {
+	for _, seed := range []string{"data: a\n\n", "\xef\xbb\xbfevent: x\r\nid: 1\r\ndata: a\r\n\r\n", ":\n\ndata\ndata:\n", "data: " + strings.Repeat("y", 100) + "\n\ndata: z\n\n",
+		"data: a\rdata: b\r\r\ndata: c\r\r", "data: {\n" + strings.Repeat("data: "+strings.Repeat("y", 30)+"\r", 5) + "\rdata: z\n\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {

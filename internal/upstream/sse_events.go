@@ -13,7 +13,12 @@ type event struct {
 	name string
 	data []byte
 	id   string
+	// large is set, and data is not, where the data was over the limit.
+	large *wire.TooLargeError
 }
+
+// eventEdge is how much is kept of both ends of an event over the limit.
+const eventEdge = 4 << 10
 
 // eventReader reads server-sent events. An event over the limit is skipped and
 // reported as a *wire.TooLargeError; reading goes on behind it.
@@ -21,6 +26,7 @@ type eventReader struct {
 	r       *bufio.Reader
 	limit   int64
 	started bool
+	afterCR bool // a line feed that comes next belongs to the last line's end
 }
 
 func newEventReader(r io.Reader, limit int64) *eventReader {
@@ -31,90 +37,117 @@ func newEventReader(r io.Reader, limit int64) *eventReader {
 // unfinished event counts, as some servers leave out the last empty line.
 func (e *eventReader) next() (event, error) {
 	var ev event
-	var large *wire.TooLargeError
-	seen := false
 	for {
-		line, tooLong, err := e.line()
+		line, tail, err := e.line()
 		if !e.started && len(line) > 0 {
 			e.started = true
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 		}
-		if tooLong != nil {
-			large, seen = tooLong, true
-			if err == nil {
-				continue
-			}
-		}
-		if len(line) == 0 && (seen || err != nil) {
-			switch {
-			case large != nil:
-				return event{}, large
-			case ev.data != nil:
-				return ev, nil
-			case err != nil:
-				return event{}, err
-			}
-			ev, seen = event{}, false
+		ev.field(line, tail, e.limit)
+		if len(line) > 0 && err == nil {
 			continue
 		}
-		if len(line) > 0 {
-			seen = true
-			ev.field(line, e.limit, &large)
-		}
-		if err != nil && large == nil && ev.data == nil {
+		switch {
+		case ev.large != nil:
+			return event{}, ev.large
+		case ev.data != nil:
+			return ev, nil
+		case err != nil:
 			return event{}, err
 		}
+		ev = event{}
 	}
 }
 
-func (ev *event) field(line []byte, limit int64, large **wire.TooLargeError) {
+// field takes one line; tail is the end of one that is over the limit.
+func (ev *event) field(line, tail []byte, limit int64) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
 	case "event":
 		ev.name = string(value)
 	case "id":
-		if bytes.IndexByte(value, 0) < 0 {
+		if len(line) <= eventEdge && bytes.IndexByte(value, 0) < 0 {
 			ev.id = string(value)
 		}
 	case "data":
-		if int64(len(ev.data)+len(value)) > limit {
-			whole := append(ev.data, value...)
-			*large = &wire.TooLargeError{Limit: limit, Head: whole[:min(4<<10, len(whole))], Tail: whole[max(0, len(whole)-4<<10):]}
-			return
-		}
+		ev.add(value, tail, limit)
+	}
+}
+
+// add takes one line of data. Of data over the limit only the edges are kept,
+// and each further line costs no more than itself.
+func (ev *event) add(value, tail []byte, limit int64) {
+	switch {
+	case ev.large != nil:
+	case tail == nil && int64(len(ev.data)+len(value)) <= limit:
 		if ev.data == nil {
 			ev.data = append(make([]byte, 0, len(value)), value...)
 			return
 		}
 		ev.data = append(append(ev.data, '\n'), value...)
+		return
+	default:
+		head := bytes.Clone(ev.data[:min(eventEdge, len(ev.data))])
+		head = append(head, value[:min(eventEdge-len(head), len(value))]...)
+		ev.large = &wire.TooLargeError{Limit: limit, Head: head, Tail: bytes.Clone(ending(ev.data))}
+		ev.data = nil
 	}
+	ev.large.Tail = append(append(ev.large.Tail, ending(value)...), tail...)
+	ev.large.Tail = append(ev.large.Tail[:0], ending(ev.large.Tail)...)
 }
 
-// line reads one line without its end (LF, CR LF; a lone CR is not used by any
-// server seen). What is over the limit is dropped but for its edges.
-func (e *eventReader) line() ([]byte, *wire.TooLargeError, error) {
-	const edge = 4 << 10
-	var line []byte
-	var large *wire.TooLargeError
+// ending is the end of text that is kept where text is over the limit.
+func ending(text []byte) []byte { return text[max(0, len(text)-eventEdge):] }
+
+// line reads one line without its end. Of one over the limit, line is only its
+// beginning and tail, which is nil else, its end.
+func (e *eventReader) line() (line, tail []byte, err error) {
 	for {
-		part, err := e.r.ReadSlice('\n')
+		part, ended, err := e.part()
 		switch {
-		case large != nil:
-			large.Tail = append(large.Tail, part...)
-			large.Tail = large.Tail[max(0, len(large.Tail)-edge):]
-		case int64(len(line)+len(part)) > e.limit+16:
+		case tail != nil:
+			tail = append(tail, ending(part)...)
+			tail = append(tail[:0], ending(tail)...)
+		case int64(len(line)+len(part)) > e.limit+16: // the data, and the name of the field
 			line = append(line, part...)
-			head := bytes.TrimLeft(bytes.TrimPrefix(line, []byte("data:")), " ")
-			large = &wire.TooLargeError{Limit: e.limit, Head: bytes.Clone(head[:min(edge, len(head))])}
-			large.Tail = bytes.Clone(line[max(0, len(line)-edge):])
-			line = nil
+			kept := min(len(line), eventEdge+16)
+			tail = bytes.Clone(ending(line[kept:]))
+			line = bytes.Clone(line[:kept])
 		default:
 			line = append(line, part...)
 		}
-		if err == bufio.ErrBufferFull {
-			continue
+		_, _ = e.r.Discard(len(part)) // it is buffered
+		if ended {
+			_, _ = e.r.Discard(1)
 		}
-		return bytes.TrimRight(line, "\r\n"), large, err
+		if ended || err != nil {
+			return line, tail, err
+		}
 	}
+}
+
+// part returns what has arrived of a line, at least a byte unless it is at its
+// end, which is LF, CR LF or CR. It leaves that in the buffer. Behind a CR it
+// waits for nothing: an event is complete before its LF comes, if one does.
+func (e *eventReader) part() (part []byte, ended bool, err error) {
+	if _, err := e.r.Peek(1); err != nil {
+		return nil, false, err
+	}
+	part, _ = e.r.Peek(e.r.Buffered())
+	if e.afterCR {
+		e.afterCR = false
+		if part[0] == '\n' {
+			_, _ = e.r.Discard(1)
+			return e.part()
+		}
+	}
+	if n := bytes.IndexByte(part, '\n'); n >= 0 {
+		part, ended = part[:n], true
+	}
+	if n := bytes.IndexByte(part, '\r'); n >= 0 {
+		part, ended = part[:n], true
+		e.afterCR = true
+	}
+	return part, ended, nil
 }
