@@ -129,7 +129,9 @@ func TestEventNeedsNoFurtherByte(t *testing.T) {
 func TestEventOverLimitIsNotCopied(t *testing.T) {
 	const limit, lines = 256 << 10, 4000
 	line := "data: " + strings.Repeat("x", 1000) + "\n"
-	in := "data: {\"id\":5,\n" + strings.Repeat(line, lines) + "data: \"end\":6}\n\n"
+	first := "data: {\"id\":5,\"x\":\"" // and a string as long as the limit lets it be
+	first += strings.Repeat("x", limit-len(first)+len("data: ")) + "\n"
+	in := first + strings.Repeat(line, lines) + "data: \"end\":6}\n\n"
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, err := newEventReader(strings.NewReader(in), limit).next()

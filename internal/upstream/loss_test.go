@@ -225,6 +225,7 @@ func TestHTTPFaults(t *testing.T) {
 					server.Heal()
 					return err
 				}
+				other, stop := neighbour(t, u, server)
 				err := call("destroy_echo", false)
 				if tt.want == nil && err != nil || tt.want != nil && !tt.want(err) {
 					t.Errorf("got %#v", err)
@@ -236,9 +237,38 @@ func TestHTTPFaults(t *testing.T) {
 					t.Errorf("a call that can be repeated: got %v", err)
 				}
 				mustEcho(t, u)
+				sessions := 1
+				if tt.fault.Kind == mcptest.FaultLostSession {
+					sessions = 3
+				}
+				if n := 1 + u.Status().Restarts; n != sessions {
+					t.Errorf("%d sessions, want %d", n, sessions)
+				}
+				select {
+				case err := <-other:
+					if sessions == 1 {
+						t.Errorf("the other call was lost as well: %v", err)
+					}
+				default:
+				}
+				stop()
 			})
 		}
 	}
+}
+
+// neighbour makes a call that stays open until stop, which waits for its end.
+func neighbour(t *testing.T, u *Upstream, server *mcptest.HTTPServer) (ended chan error, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended, over := make(chan error, 1), make(chan struct{})
+	go func() { // ends with stop
+		defer close(over)
+		_, err := u.Call(ctx, Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":600000}`), Timeout: patience})
+		ended <- err
+	}()
+	mcptest.WaitFor(t, "the other call", patience, func() bool { return len(server.Log().Calls("slow")) == 1 })
+	return ended, func() { cancel(); <-over }
 }
 
 // A call that was lost and may have run is told so, also when its repetitions
