@@ -42,6 +42,8 @@ func (s *source) block(d detail) string {
 	switch {
 	case n == 0 && s.server.Known:
 		b.WriteString(" (no tools)")
+	case n == 0 && s.server.State == catalog.Disabled: // a state that only the config changes
+		b.WriteString(" (disabled)")
 	case n == 0:
 		b.WriteString(" (tools not known yet)")
 	case d.tools == counted && d.hint:

@@ -34,7 +34,8 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			snap := readServers(t, archive.Files[0])
-			made := &txtar.Archive{Comment: archive.Comment, Files: archive.Files[:1]}
+			// With no room in it: what is made must not be written over what is wanted.
+			made := &txtar.Archive{Comment: archive.Comment, Files: archive.Files[:1:1]}
 			for line := range strings.Lines(string(archive.Comment)) {
 				if ask, ok := strings.CutPrefix(strings.TrimSpace(line), "> "); ok {
 					text := answer(t, snap, ask)

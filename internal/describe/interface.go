@@ -69,11 +69,12 @@ func servers(snap *catalog.Snapshot, maxPurpose int) string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "%s: %s, ", Line(s.Name, 0), state(s))
-		if s.Known || len(s.Tools) > 0 {
-			b.WriteString(count(len(s.Tools)))
-		} else {
-			b.WriteString("tools not known yet")
+		fmt.Fprintf(&b, "%s: %s", Line(s.Name, 0), state(s))
+		switch {
+		case s.Known || len(s.Tools) > 0:
+			b.WriteString(", " + count(len(s.Tools)))
+		case s.State == catalog.Connecting:
+			b.WriteString(", tools not known yet")
 		}
 		if p := purpose(s, maxPurpose); p != "" {
 			b.WriteString(" - " + p)
@@ -105,20 +106,24 @@ func stateLine(s *catalog.Server) string {
 	return "// " + Line(s.Name, 0) + " is " + state(s) + "\n"
 }
 
-// Server is the answer to inspect with a server's name: what it is for and all
-// of its tools, complete where all of them fit into o.ListingTokens, else as
-// signatures of types only. Complete reports which.
+// Server is the answer to inspect with a server's name: the whole of what it is
+// for and all of its tools, complete where all of them fit into o.ListingTokens,
+// else as signatures of types only. Complete reports which.
 func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	o = o.withDefaults()
-	head := stateLine(s)
-	if p := purpose(s, maxPurpose); p != "" {
-		head += "// " + p + "\n"
+	if len(s.Tools) == 0 && !s.Known {
+		text = about(s) + Line(s.Name, 0) + " is " + state(s)
+		switch s.State {
+		case catalog.Disabled:
+			return text + ".", true
+		case catalog.Connecting:
+			return text + "; its tools are not known yet.", true
+		}
+		return text + "; its tools are not known.", true
 	}
-	switch {
-	case len(s.Tools) == 0 && s.Known:
+	head := stateLine(s) + about(s)
+	if len(s.Tools) == 0 {
 		return head + Line(s.Name, 0) + " has no tools.", true
-	case len(s.Tools) == 0:
-		return head + "The tools of " + Line(s.Name, 0) + " are not known yet.", true
 	}
 	list, ok := all(s.Tools, o)
 	if ok {

@@ -1,0 +1,96 @@
+package describe
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/tokens"
+)
+
+const (
+	// maxAbout bounds what one server says of itself, in tokens.
+	maxAbout = 4000
+	// aboutBytes is more than any text of that many tokens has that says anything.
+	aboutBytes = 16 * maxAbout
+	// maxIndent is how much of the indent of a line is kept.
+	maxIndent = 8
+)
+
+// about is the whole of what s is for, as a comment: one line where that is as
+// short as in the catalogue, else the lines that it has.
+func about(s *catalog.Server) string {
+	p := purpose(s, 0)
+	switch {
+	case p == "":
+		return ""
+	case runesWithin(p, maxPurpose):
+		return "// " + p + "\n"
+	}
+	text := lines(s.Purpose(), maxAbout)
+	return "/*\n" + strings.ReplaceAll(text, "*/", `*\/`) + "\n*/\n"
+}
+
+// lines is foreign text of several lines, each cleaned as by [Line], at most
+// that many tokens of it.
+func lines(text string, most int) string {
+	var b strings.Builder
+	left, gap := most, false
+	for at := 0; at < len(text); {
+		line := text[at:]
+		if end := strings.IndexByte(line, '\n'); end >= 0 {
+			line = line[:end+1]
+		}
+		shown, _ := clean(line[:min(len(line), aboutBytes)], 0)
+		if shown == "" {
+			at += len(line)
+			gap = b.Len() > 0
+			continue
+		}
+		if gap {
+			shown = "\n" + indent(line) + shown // an empty line before
+		} else {
+			shown = indent(line) + shown
+		}
+		if b.Len() > 0 {
+			shown = "\n" + shown
+		}
+		gap = false
+		cost := tokens.Estimate(shown)
+		if left -= cost; left < 0 || len(line) > aboutBytes {
+			start := within(shown, left+cost)
+			b.WriteString(start)
+			rest := utf8.RuneCountInString(text[at:]) - utf8.RuneCountInString(start)
+			fmt.Fprintf(&b, "\n[about %d characters left out]", max(rest, 1))
+			break
+		}
+		b.WriteString(shown)
+		at += len(line)
+	}
+	return b.String()
+}
+
+// indent is the white space that a line begins with, as spaces.
+func indent(line string) string {
+	n := len(line) - len(strings.TrimLeft(line, " \t"))
+	return strings.Repeat(" ", min(n, maxIndent))
+}
+
+// within is the longest start of text, in whole words, of at most that many
+// tokens.
+func within(text string, most int) string {
+	fits, over := 0, len(text)+1
+	for over-fits > 1 {
+		n := (fits + over) / 2
+		if tokens.Estimate(text[:n]) <= most {
+			fits = n
+		} else {
+			over = n
+		}
+	}
+	if fits == len(text) {
+		return text
+	}
+	return text[:max(strings.LastIndexAny(text[:fits], " \n"), 0)]
+}
