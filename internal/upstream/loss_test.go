@@ -155,8 +155,8 @@ func TestSSESessionForgotten(t *testing.T) {
 	}
 }
 
-// HTTP faults in the middle of a call: what is said about them, and how often
-// the tool runs.
+// HTTP faults in the middle of a call: what is said about them, how often the
+// tool runs, and that neither the session nor its other calls are lost.
 func TestHTTPFaults(t *testing.T) {
 	lost := func(mayHaveRun bool) func(error) bool {
 		return func(err error) bool {
