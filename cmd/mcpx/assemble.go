@@ -81,6 +81,20 @@ func assemble(cfg *config.Config, log *slog.Logger, only string) *app {
 	return a
 }
 
+// assembleOnce wires an app for one command. Its servers have only just been
+// started: a first attempt is waited for to its end, whatever exec_wait says. And
+// nothing is cut, since no handle outlives the command.
+func assembleOnce(cfg *config.Config, log *slog.Logger, only string) *app {
+	once := *cfg
+	once.ResultTokenLimit = 0
+	for _, s := range cfg.Servers {
+		if only == "" || s.Name == only {
+			once.ExecWait = max(once.ExecWait, s.ConnectTimeout+time.Second)
+		}
+	}
+	return assemble(&once, log, only)
+}
+
 // assembleDemo wires an app of the sample servers.
 func assembleDemo(log *slog.Logger) (*app, error) {
 	cfg, err := config.Parse("demo", []byte(`{"mcpServers":{}}`), config.Options{})
@@ -107,51 +121,6 @@ func (a *app) wire(servers []registry.Server, rules policy.Rules, cache string) 
 	a.registry = registry.New(servers, options)
 	a.executor = executor.New(a.registry, a.executorOptions(a.config))
 	a.front = front.New(a.registry, a.executor, a.frontOptions(a.config))
-}
-
-// registryOptions are those that can change at run time.
-func registryOptions(cfg *config.Config, rules policy.Rules) registry.Options {
-	return registry.Options{
-		Visible: rules.Visible, MaxConcurrency: cfg.MaxConcurrency,
-		Grace: max(cfg.ShutdownGrace, time.Millisecond),
-	}
-}
-
-func (a *app) executorOptions(cfg *config.Config) executor.Options {
-	options := executor.Options{
-		Servers:      make(map[string]executor.ServerOptions),
-		ExecWait:     cfg.ExecWait,
-		ResultTokens: cfg.ResultTokenLimit,
-		Filter:       a.filters,
-		TOON:         cfg.ToonCompression,
-		TypeScript:   cfg.SchemaCompression,
-		Logger:       a.log,
-	}
-	for _, s := range cfg.Servers {
-		one := executor.ServerOptions{
-			Unchecked: s.Validate == "off", Verbatim: s.Verbatim,
-			CallTimeout: s.CallTimeout, IdleTimeout: s.IdleTimeout,
-		}
-		for _, t := range s.ToolTimeouts {
-			one.ToolTimeouts = append(one.ToolTimeouts, executor.ToolTimeout{Glob: t.Glob, Timeout: t.Timeout})
-		}
-		options.Servers[s.Name] = one
-	}
-	return options
-}
-
-func (a *app) frontOptions(cfg *config.Config) front.Options {
-	return front.Options{
-		Version:        version(),
-		BudgetTokens:   cfg.CatalogueTokenBudget,
-		BudgetChars:    cfg.CatalogueCharLimit,
-		MaxDescription: cfg.MaxDescriptionLen,
-		JSONSchema:     !cfg.SchemaCompression,
-		Structured:     front.StructuredPolicy(cfg.StructuredContent),
-		Clients:        clientRules(cfg),
-		StartupWait:    cfg.StartupWait,
-		Logger:         a.log,
-	}
 }
 
 // startAfter is how long the upstreams wait for the client's first questions,
@@ -189,16 +158,6 @@ func (a *app) close(within time.Duration) {
 	a.registry.Close(within)
 	a.filters.Close()
 	_ = a.reaper.Close()
-}
-
-func clientRules(cfg *config.Config) []front.ClientRule {
-	rules := make([]front.ClientRule, 0, len(cfg.Clients))
-	for _, c := range cfg.Clients {
-		rules = append(rules, front.ClientRule{
-			Name: c.Glob, Structured: front.StructuredPolicy(c.StructuredContent), DescriptionChars: c.DescriptionChars,
-		})
-	}
-	return rules
 }
 
 func cacheDir() string {

@@ -78,7 +78,7 @@ func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budg
 	}
 	options := cmd.options(compress.Options{TOON: a.config.ToonCompression})
 	options.Surface = a.surface
-	options.Describe = describe.Options{TypeScript: a.config.SchemaCompression, MaxDescription: a.config.MaxDescriptionLen}
+	options.Describe = describe.Options{TypeScript: a.config.SchemaCompression, MaxDescription: maxDescription(a.config)}
 	meter, err := budget.New(options)
 	if err != nil {
 		return nil, err

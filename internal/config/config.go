@@ -11,6 +11,7 @@ package config
 import (
 	"encoding/json"
 	"log/slog"
+	"math"
 	"time"
 )
 
@@ -40,9 +41,11 @@ type Config struct {
 	MaxMessageBytes int64
 	// MaxConcurrency bounds the open calls of all servers together; 0 is no limit.
 	MaxConcurrency int
-	// StartupWait is how long tools/list may wait for servers never seen before.
+	// StartupWait is how long tools/list may wait for servers never seen before; 0
+	// is no wait.
 	StartupWait time.Duration
-	// ExecWait is how long exec may wait for a server that is connecting.
+	// ExecWait is how long exec may wait for a server that is connecting; 0 is no
+	// wait.
 	ExecWait time.Duration
 	// ShutdownGrace is how long open calls may go on after TERM.
 	ShutdownGrace time.Duration
@@ -73,9 +76,12 @@ type ClientRule struct {
 	// StructuredContent is auto, always, never, or empty where the rule says nothing.
 	StructuredContent string
 	// DescriptionChars bounds the description of inspect, in UTF-16 units; 0
-	// where the rule says nothing.
+	// where the rule says nothing, NoLimit where it says 0.
 	DescriptionChars int
 }
+
+// NoLimit is more than anything has: it lifts the bound that is known of a client.
+const NoLimit = math.MaxInt32
 
 // HealthCheck says how servers that have no calls are watched.
 type HealthCheck struct {

@@ -150,7 +150,11 @@ func (l *loader) clients(path string, n *node) {
 			case "structured_content":
 				l.structured(at, m.value, &rule.StructuredContent)
 			case "description_chars":
-				l.count(at, m.value, 0, &rule.DescriptionChars)
+				rule.DescriptionChars = NoLimit // where it says 0, as of the other limits
+				limit := 0
+				if l.count(at, m.value, 0, &limit); limit > 0 {
+					rule.DescriptionChars = limit
+				}
 			default:
 				return false
 			}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"math"
+	"time"
+
+	"mcpx/internal/config"
+	"mcpx/internal/executor"
+	"mcpx/internal/front"
+	"mcpx/internal/policy"
+	"mcpx/internal/registry"
+)
+
+// What a config says, as the parts take it.
+
+// registryOptions are those that can change at run time.
+func registryOptions(cfg *config.Config, rules policy.Rules) registry.Options {
+	return registry.Options{
+		Visible: rules.Visible, MaxConcurrency: cfg.MaxConcurrency,
+		Grace: max(cfg.ShutdownGrace, time.Millisecond),
+	}
+}
+
+func (a *app) executorOptions(cfg *config.Config) executor.Options {
+	options := executor.Options{
+		Servers:      make(map[string]executor.ServerOptions),
+		ExecWait:     wait(cfg.ExecWait),
+		ResultTokens: cfg.ResultTokenLimit,
+		Filter:       a.filters,
+		TOON:         cfg.ToonCompression,
+		TypeScript:   cfg.SchemaCompression,
+		Logger:       a.log,
+	}
+	for _, s := range cfg.Servers {
+		one := executor.ServerOptions{
+			Unchecked: s.Validate == "off", Verbatim: s.Verbatim,
+			CallTimeout: s.CallTimeout, IdleTimeout: s.IdleTimeout,
+		}
+		for _, t := range s.ToolTimeouts {
+			one.ToolTimeouts = append(one.ToolTimeouts, executor.ToolTimeout{Glob: t.Glob, Timeout: t.Timeout})
+		}
+		options.Servers[s.Name] = one
+	}
+	return options
+}
+
+func (a *app) frontOptions(cfg *config.Config) front.Options {
+	return front.Options{
+		Version:        version(),
+		BudgetTokens:   cfg.CatalogueTokenBudget,
+		BudgetChars:    cfg.CatalogueCharLimit,
+		MaxDescription: maxDescription(cfg),
+		JSONSchema:     !cfg.SchemaCompression,
+		Structured:     front.StructuredPolicy(cfg.StructuredContent),
+		Clients:        clientRules(cfg),
+		StartupWait:    wait(cfg.StartupWait),
+		Logger:         a.log,
+	}
+}
+
+func clientRules(cfg *config.Config) []front.ClientRule {
+	rules := make([]front.ClientRule, 0, len(cfg.Clients))
+	for _, c := range cfg.Clients {
+		rules = append(rules, front.ClientRule{
+			Name: c.Glob, Structured: front.StructuredPolicy(c.StructuredContent), DescriptionChars: c.DescriptionChars,
+		})
+	}
+	return rules
+}
+
+// wait is a wait of the config. A zero there is no wait; the parts take theirs
+// for the default.
+func wait(d time.Duration) time.Duration { return max(d, 1) }
+
+// maxDescription is max_description_len. A zero there is no limit; the parts take
+// theirs for the default.
+func maxDescription(cfg *config.Config) int {
+	if cfg.MaxDescriptionLen == 0 {
+		return math.MaxInt32
+	}
+	return cfg.MaxDescriptionLen
+}
