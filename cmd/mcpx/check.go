@@ -27,11 +27,15 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	a.registry.Start()
 	defer a.close(closeWithin)
-	a.registry.WaitTried(ctx)
+	slow := a.tryAll(ctx, s)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return cmd.print(a, s)
+	err = cmd.print(a, s)
+	for _, name := range slow {
+		fmt.Fprintf(s.err, "mcpx: hint: %s: its first run downloads the program, which can take longer than connect_timeout; run its command once by hand, or raise connect_timeout\n", name)
+	}
+	return err
 }
 
 func (cmd *checkCommand) print(a *app, s streams) error {

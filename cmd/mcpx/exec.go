@@ -13,10 +13,11 @@ type execCommand struct {
 	Server    string `arg:"" help:"The server."`
 	Tool      string `arg:"" help:"The tool."`
 	Arguments string `arg:"" optional:"" name:"json" help:"The arguments as a JSON object; - reads them from stdin."`
-	Raw       bool   `name:"json" help:"Print the raw result instead of the text."`
+	Select    string `help:"A jq filter for the result." placeholder:"FILTER"`
+	Raw       bool   `name:"json" help:"Print the raw result instead of the text; with --select, what it selects as JSON."`
 }
 
-// Run prints what the model would get from exec.
+// Run prints what the model would get from exec, however long it is.
 func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	arguments := []byte(cmd.Arguments)
 	if cmd.Arguments == "-" {
@@ -32,18 +33,51 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	a := assemble(cfg, c.logger(s, cfg, true), cmd.Server)
+	a := assembleOnce(cfg, c.logger(s, cfg, true), cmd.Server)
 	a.registry.Start()
 	defer a.close(closeWithin)
 	request := executor.Request{Server: cmd.Server, Tool: cmd.Tool, Arguments: arguments}
-	if cmd.Raw {
+	if cmd.Raw && cmd.Select == "" {
 		return cmd.raw(ctx, a, request, s.out)
 	}
+	request.Select, request.Structured = cmd.Select, cmd.Select != ""
 	result, err := a.executor.Exec(ctx, request)
 	if err != nil {
 		return err
 	}
-	return printResult(s.out, result, false)
+	if cmd.Select != "" {
+		result = selection(result)
+	}
+	return printResult(s.out, result, cmd.Raw)
+}
+
+// selection is the result of a filter as a command prints it: the value alone,
+// or a fault without the handle, which nobody can use after the command.
+func selection(r *executor.Result) *executor.Result {
+	var data struct {
+		Result json.RawMessage
+		Error  struct {
+			Code, Message, Handle, Shape string
+		}
+	}
+	if json.Unmarshal(r.Structured, &data) != nil {
+		return r
+	}
+	if !r.IsError && data.Result != nil {
+		value := *r
+		value.Structured = data.Result
+		return &value
+	}
+	if data.Error.Handle == "" {
+		return r
+	}
+	fault := &executor.Fault{Code: data.Error.Code, Message: data.Error.Message}
+	fault.Text = fault.Code + ": " + fault.Message + "\nThe call was made; without --select its whole result is printed"
+	if data.Error.Shape != "" {
+		fault.Text += "\nShape of the result: " + data.Error.Shape
+		fault.With("shape", data.Error.Shape)
+	}
+	return fault.Result(true)
 }
 
 // raw prints the upstream's result as it came.

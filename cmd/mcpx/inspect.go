@@ -23,7 +23,7 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	a := assemble(cfg, c.logger(s, cfg, true), cmd.Server)
+	a := assembleOnce(cfg, c.logger(s, cfg, true), cmd.Server)
 	a.registry.Start()
 	defer a.close(closeWithin)
 	if cmd.Server == "" {

@@ -45,9 +45,10 @@ type cli struct {
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
-	// terminal says that in is one: then a person sits there.
-	terminal bool
-	getenv   func(string) (string, bool)
+	// terminal says that in is one: then a person sits there. watched says so of
+	// err.
+	terminal, watched bool
+	getenv            func(string) (string, bool)
 }
 
 func main() {
@@ -62,8 +63,8 @@ func main() {
 	ctx, stop := interruptible()
 	code := run(ctx, os.Args[1:], streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		terminal: proc.IsTerminal(os.Stdin),
-		getenv:   os.LookupEnv,
+		terminal: proc.IsTerminal(os.Stdin), watched: proc.IsTerminal(os.Stderr),
+		getenv: os.LookupEnv,
 	})
 	stop()
 	os.Exit(code)

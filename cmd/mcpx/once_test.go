@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestExec_Whole: nothing is left behind a handle that nobody can use any more.
+func TestExec_Whole(t *testing.T) {
+	h := newHome(t)
+	rows := make([]map[string]any, 2000)
+	for i := range rows {
+		rows[i] = map[string]any{"number": i, "text": strings.Repeat("word ", i%7)}
+	}
+	data, err := json.Marshal(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"result_token_limit": 500, "toon_compression_enabled": false})
+	for _, text := range []string{string(data), strings.Repeat("a line of prose\n", 2000)} {
+		arguments, err := json.Marshal(map[string]any{"text": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, stderr, code := h.run(t, string(arguments), "--config", path, "exec", "fake", "echo", "-")
+		if code != 0 || stderr != "" || strings.TrimSpace(out) != strings.TrimSpace(text) {
+			t.Errorf("exit %d, stderr %q, %d bytes of %d, at the end %q", code, stderr, len(out), len(text), out[max(0, len(out)-150):])
+		}
+	}
+}
+
+// TestExec_Patient: the servers of one command are always connecting; its call
+// waits for them, whatever exec_wait says.
+func TestExec_Patient(t *testing.T) {
+	h := newHome(t)
+	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{InitDelay: time.Second})}, map[string]any{"exec_wait": 0})
+	if out, stderr, code := h.run(t, "", "--config", path, "exec", "fake", "echo", `{"text":"x"}`); code != 0 || out != "x\n" {
+		t.Errorf("exec: exit %d, %q, %q", code, out, stderr)
+	}
+}
+
+func TestExec_Select(t *testing.T) {
+	h := newHome(t)
+	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	const arguments = `{"text":"{\"items\":[{\"id\":1.10},{\"id\":9007199254740993}],\"name\":\"a b\"}"}`
+	for _, test := range []struct {
+		flags []string
+		code  int
+		want  string
+	}{
+		{[]string{"--select", ".items[1].id"}, 0, "9007199254740993\n"},
+		{[]string{"--select", ".name"}, 0, "a b\n"},
+		{[]string{"--select", ".name", "--json"}, 0, `"a b"` + "\n"},
+		{[]string{"--select", ".items", "--json"}, 0, `[{"id":1.10},{"id":9007199254740993}]` + "\n"},
+		{[]string{"--select", ".items[]", "--json"}, 0, `[{"id":1.10},{"id":9007199254740993}]` + "\n"},
+	} {
+		out, stderr, code := h.run(t, "", append([]string{"--config", path, "exec", "fake", "echo", arguments}, test.flags...)...)
+		if code != test.code || stderr != "" || out != test.want {
+			t.Errorf("%q: exit %d, stderr %q\ngot  %q\nwant %q", test.flags, code, stderr, out, test.want)
+		}
+	}
+	for _, flags := range [][]string{{"--select", ".items ["}, {"--select", ".items [", "--json"}} {
+		out, _, code := h.run(t, "", append([]string{"--config", path, "exec", "fake", "echo", arguments}, flags...)...)
+		if code != 1 || !strings.Contains(out, "VALIDATION_ERROR") || !strings.Contains(out, "/select") || !strings.Contains(out, "items") || strings.Contains(out, "read_result") || strings.Contains(out, "handle") {
+			t.Errorf("%q: exit %d: %s", flags, code, out)
+		}
+	}
+	if out, _, code := h.run(t, "", "--config", path, "exec", "fake", "echo", `{"text":5}`, "--select", ".x"); code != 1 || !strings.Contains(out, "VALIDATION_ERROR") || !strings.Contains(out, "/text") {
+		t.Errorf("invalid arguments: exit %d: %s", code, out)
+	}
+}
+
+// TestTell: who watches is told at once, others after a while, and only what is
+// new.
+func TestTell(t *testing.T) {
+	for _, test := range []struct {
+		watched bool
+		want    string
+	}{
+		{true, "mcpx: waiting for a, b\nmcpx: waiting for b\n"},
+		{false, "mcpx: waiting for b\n"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began, done := time.Now(), make(chan struct{})
+			time.AfterFunc(9*time.Second, func() { close(done) })
+			var out bytes.Buffer
+			tell(done, &out, test.watched, func() []string {
+				switch took := time.Since(began); {
+				case took < time.Second:
+					return []string{"a", "b"}
+				case took < 5*time.Second:
+					return []string{"b"}
+				}
+				return nil
+			})
+			if out.String() != test.want {
+				t.Errorf("watched %t: got %q, want %q", test.watched, out.String(), test.want)
+			}
+			if took := time.Since(began); took != 9*time.Second {
+				t.Errorf("returned after %v", took)
+			}
+		})
+	}
+}
+
+// TestCheck_Slow: a check that takes a while says whom it waits for, and what to
+// do where a download did not end in time.
+func TestCheck_Slow(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a script of a shell")
+	}
+	mcptest.NoLeaks(t)
+	h := newHome(t)
+	npx := fake(t, mcptest.Spec{NeverInit: true})
+	script := h.write(t, "bin/npx", "#!/bin/sh\nexec '"+npx["command"].(string)+"' \"$@\"\n")
+	if err := os.Chmod(script, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	npx["command"], npx["connect_timeout"] = filepath.Join(h.dir, "bin", "npx"), 2.5
+	other := fake(t, mcptest.Spec{NeverInit: true})
+	other["connect_timeout"] = 0.2
+	path := h.config(t, map[string]server{"packaged": npx, "other": other, "good": fake(t, mcptest.Spec{})}, nil)
+	out, stderr, code := h.run(t, "", "--config", path, "check")
+	if code != 1 || strings.Contains(out, "waiting") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	if len(lines) != 2 || lines[0] != "mcpx: waiting for packaged" || !strings.HasPrefix(lines[1], "mcpx: hint: packaged: its first run downloads") || !strings.Contains(lines[1], "by hand, or raise connect_timeout") {
+		t.Errorf("stderr:\n%s", stderr)
+	}
+}
+
+// TestCheck_Secrets: what is written literally into a config is struck out too.
+func TestCheck_Secrets(t *testing.T) {
+	h := newHome(t)
+	dying := fake(t, mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{"no rights for hush-1111, hush-2222 at postgres://me:hush-3333@db"}})
+	dying["args"] = append(dying["args"].([]string), "--api-key=hush-1111", "--token", "hush-2222", "postgres://me:hush-3333@db")
+	path := h.config(t, map[string]server{"dying": dying}, nil)
+	for _, args := range [][]string{{"check"}, {"exec", "dying", "echo"}, {"--log-level", "debug", "check"}} {
+		out, stderr, _ := h.run(t, "", append([]string{"--config", path}, args...)...)
+		if strings.Contains(out+stderr, "hush-") || !strings.Contains(out, "no rights for [secret], [secret] at postgres://me:[secret]@db") {
+			t.Errorf("%q:\n%s\n%s", args, out, stderr)
+		}
+	}
+}

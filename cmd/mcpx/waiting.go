@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/config"
+)
+
+// tellEvery is the time between two looks at what is still waited for.
+const tellEvery = 2 * time.Second
+
+// tryAll returns when every server has been tried, or with ctx. Meanwhile it says
+// on stderr which it waits for. slow are the servers that took all of their time
+// where a first run downloads the program.
+func (a *app) tryAll(ctx context.Context, s streams) (slow []string) {
+	began := time.Now()
+	var mu sync.Mutex
+	var tries sync.WaitGroup // ends with the attempts, or with ctx
+	for _, server := range a.config.Servers {
+		if one, ok := a.registry.Snapshot().Server(server.Name); !ok || one.Known || !downloads(server) {
+			continue
+		}
+		tries.Go(func() {
+			a.registry.WaitServer(ctx, server.Name)
+			status, ok := a.registry.Status(server.Name)
+			if ok && status.State == catalog.Unavailable && time.Since(began) >= server.ConnectTimeout {
+				mu.Lock()
+				slow = append(slow, server.Name)
+				mu.Unlock()
+			}
+		})
+	}
+	tried := make(chan struct{})
+	go func() { // ends with the attempts, or with ctx
+		defer close(tried)
+		a.registry.WaitTried(ctx)
+	}()
+	tell(tried, s.err, s.watched, a.connecting)
+	tries.Wait()
+	slices.Sort(slow)
+	return slow
+}
+
+// tell writes what waiting returns, where that has changed, until done is closed:
+// at once where somebody watches, else only if it takes a while.
+func tell(done <-chan struct{}, w io.Writer, watched bool, waiting func() []string) {
+	ticker := time.NewTicker(tellEvery)
+	defer ticker.Stop()
+	told := ""
+	say := func() {
+		if now := strings.Join(waiting(), ", "); now != told && now != "" {
+			told = now
+			fmt.Fprintln(w, "mcpx: waiting for", now)
+		}
+	}
+	if watched {
+		say()
+	}
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			say()
+		}
+	}
+}
+
+// connecting are the servers whose first attempt is under way.
+func (a *app) connecting() (names []string) {
+	for _, name := range a.registry.Snapshot().ServerNames() {
+		if status, ok := a.registry.Status(name); ok && status.State == catalog.Connecting {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// downloaders are the programs that fetch what they run.
+var downloaders = []string{"npx", "pnpx", "bunx", "uvx", "pipx", "docker", "podman"}
+
+// downloads reports whether the first run of a server downloads it. Windows has
+// "cmd /c npx".
+func downloads(s config.Server) bool {
+	words := append([]string{s.Command}, s.Args[:min(len(s.Args), 2)]...)
+	return s.Type == config.Stdio && slices.ContainsFunc(words, func(word string) bool {
+		word = strings.ToLower(word[strings.LastIndexAny(word, `/\`)+1:])
+		return slices.Contains(downloaders, strings.TrimSuffix(strings.TrimSuffix(word, ".exe"), ".cmd"))
+	})
+}
