@@ -424,6 +424,54 @@ func TestForeignSession(t *testing.T) {
 	}
 }
 
+// TestBrokenStreams: a client whose streams break, that of a call and that of its
+// session, keeps the session and its other calls.
+func TestBrokenStreams(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	_, web := site(t, remote("fake", fake))
+	c := newWebClient(t, web, legacyEra)
+	for round, token := range []string{"", `"mine"`} { // by either way
+		other := make(chan webMessage, 1)
+		go func() { // ends with its call
+			got, _ := c.exec(context.Background(), "1", "slow", `{"ms":500}`, token)
+			m, _ := answerOf(got, "1")
+			other <- m
+		}()
+		broken, breakAll := context.WithCancel(context.Background())
+		defer breakAll()
+		stream, err := c.send(broken, "GET", "", "")
+		if err != nil || stream.StatusCode != http.StatusOK {
+			t.Fatalf("listening: %+v, %v", stream, err)
+		}
+		defer stream.Body.Close()
+		lost := make(chan error, 1)
+		go func() { // ends with breakAll
+			_, err := c.exec(broken, "2", "slow", `{"ms":600000}`, token)
+			lost <- err
+		}()
+		mcptest.WaitFor(t, "the calls", patience, func() bool { return len(fake.Log().Calls("slow")) == 2*round+2 })
+		breakAll()
+		if err := <-lost; err == nil {
+			t.Error("the broken call has an answer")
+		}
+		mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) == round+1 })
+		if m := <-other; m.text() != "slept 500 ms" {
+			t.Errorf("token %s: the other call got %+v", token, m)
+		}
+		got, err := c.exec(context.Background(), "3", "echo", `{"text":"mine"}`, token)
+		if m, idErr := answerOf(got, "3"); err != nil || idErr != nil || m.text() != "mine" {
+			t.Errorf("token %s: got %+v, %v, %v", token, got, err, idErr)
+		}
+		again, err := c.send(t.Context(), "GET", "", "")
+		if err != nil || again.StatusCode != http.StatusOK {
+			t.Errorf("token %s: listening again: %+v, %v", token, again, err)
+			continue
+		}
+		again.Body.Close()
+	}
+}
+
 // TestSessionChurn: sessions that come and go leave neither goroutines nor memory
 // behind, however they go, and then nothing is done any more.
 func TestSessionChurn(t *testing.T) {
