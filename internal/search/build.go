@@ -49,8 +49,8 @@ func (b *builder) addServer(s *catalog.Server) {
 }
 
 func (b *builder) addTool(t *catalog.Tool, server uint32) {
-	b.x.tools = append(b.x.tools, toolRef{name: t.Name, server: server})
 	lead, rest := splitLead(t.Description)
+	b.x.tools = append(b.x.tools, toolRef{name: t.Name, server: server, deprecated: isDeprecated(t, lead)})
 	b.add(&b.tool, inName, t.Name, true)
 	b.add(&b.tool, inTitle, t.Title, true)
 	b.add(&b.tool, inLead, lead, true)

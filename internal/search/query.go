@@ -49,6 +49,8 @@ type need struct {
 	groups []group
 	// harm is set where the need asks for something to be removed or stopped.
 	harm bool
+	// deprecated is set where the query speaks of what is deprecated.
+	deprecated bool
 }
 
 // put adds a group once; of two with the same key the heavier one counts.
@@ -87,6 +89,10 @@ func (x *Index) analyse(query string) (whole need, parts []need) {
 				parts = append(parts, p)
 			}
 		}
+	}
+	whole.deprecated = strings.Contains(strings.ToLower(query), "deprecat")
+	for i := range parts {
+		parts[i].deprecated = whole.deprecated
 	}
 	return whole, x.heaviest(parts)
 }

@@ -19,6 +19,8 @@ const (
 	serverShare = 0.3
 	// harmFactor lowers tools that remove or stop something, unasked.
 	harmFactor = 0.75
+	// deprecatedFactor lowers tools that say that they are deprecated, unasked.
+	deprecatedFactor = 0.3
 	// served is what a part still counts after a hit that fits it wholly.
 	served = 0.9
 )
@@ -109,11 +111,13 @@ func (r *ranking) score(n *need) ([]float32, float32) {
 		}
 	}
 	s := r.tools[r.from:r.to]
-	if !n.harm {
-		for i := range s {
-			if r.x.tools[r.from+uint32(i)].harm {
-				s[i] *= harmFactor
-			}
+	for i := range s {
+		t := &r.x.tools[r.from+uint32(i)]
+		if t.harm && !n.harm {
+			s[i] *= harmFactor
+		}
+		if t.deprecated && !n.deprecated {
+			s[i] *= deprecatedFactor
 		}
 	}
 	return s, slices.Max(s)

@@ -45,6 +45,8 @@ type toolRef struct {
 	server uint32
 	// harm is set for a tool that removes or stops something, by its name.
 	harm bool
+	// deprecated is set for a tool whose definition says that it is.
+	deprecated bool
 }
 
 // serverRef is a server and the range of its documents.
