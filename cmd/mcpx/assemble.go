@@ -186,10 +186,9 @@ func (a *app) servers(cfg *config.Config, only string) ([]registry.Server, polic
 func (a *app) server(cfg *config.Config, s config.Server) registry.Server {
 	env := pairs(s.Env)
 	headers := pairs(s.Headers)
-	parts := append([]string{s.Type, s.Command, s.Cwd, s.URL}, s.Args...)
 	out := registry.Server{
 		Spec:        a.spec(cfg, s),
-		Key:         registry.Key(append(append(parts, env...), headers...)...),
+		Key:         cacheKey(s),
 		Description: s.Description,
 		Disabled:    !s.Enabled,
 		Fault:       s.Fault,
@@ -206,6 +205,23 @@ func (a *app) server(cfg *config.Config, s config.Server) registry.Server {
 	})
 	out.Definition = registry.Key(string(definition))
 	return out
+}
+
+// cacheKey names the catalogue of a server on disk, by what decides which tools it
+// has. Credentials are left out: they are rotated, and the next start would know
+// nothing each time. So two config files that differ in a credential alone share
+// one catalogue, and may see other tools. That lasts until the server itself is
+// heard, moments after the start, when the catalogue is kept anew; within one file
+// the name tells two accounts of one server apart.
+func cacheKey(s config.Server) string {
+	parts := append([]string{s.Name, s.Type, s.Command, s.Cwd, s.URL}, s.Args...)
+	parts = append(append(parts, pairs(s.Env)...), pairs(s.Headers)...)
+	for i := range parts {
+		for _, credential := range s.Credentials {
+			parts[i] = strings.ReplaceAll(parts[i], credential, "\x00")
+		}
+	}
+	return registry.Key(parts...)
 }
 
 func (a *app) spec(cfg *config.Config, s config.Server) upstream.Spec {

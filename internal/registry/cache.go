@@ -71,6 +71,7 @@ func (c *cache) load(key string) *record {
 		rec.tools = append(rec.tools, tool)
 	}
 	rec.Definitions = nil
+	c.touch(key)
 	return &rec
 }
 

@@ -145,7 +145,9 @@ func (r *Registry) Start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.started = true
+	ours := make(map[string]bool)
 	for _, e := range r.entries {
+		ours[e.server.Key] = true
 		if e.upstream != nil {
 			e.upstream.Start()
 		}
@@ -153,6 +155,11 @@ func (r *Registry) Start() {
 	r.loops.Add(2)
 	go r.publisher()
 	go r.sweepClients()
+	r.loops.Go(func() { // ends with the folder, or with Close
+		if n := r.cache.sweep(ours, r.stop); n > 0 {
+			r.log.Debug("deleted catalogues that nobody uses", "count", n)
+		}
+	})
 }
 
 // Close ends all sessions at once and waits for them, within that time if it is
