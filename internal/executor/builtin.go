@@ -91,7 +91,7 @@ func wholeNumber(raw json.RawMessage) (n int, ok bool) {
 }
 
 // execBuiltin runs a tool of the server mcpx.
-func (e *Executor) execBuiltin(ctx context.Context, r Request) (*Result, error) {
+func (e run) execBuiltin(ctx context.Context, r Request) (*Result, error) {
 	t, err := e.find(ctx, r.Server, r.Tool)
 	if err == nil {
 		t.arguments, err = argumentsObject(r.Arguments)
@@ -113,7 +113,7 @@ func (e *Executor) execBuiltin(ctx context.Context, r Request) (*Result, error) 
 }
 
 // read answers read_result.
-func (e *Executor) read(ctx context.Context, r Request, t target, args readArguments) (*Result, error) {
+func (e run) read(ctx context.Context, r Request, t target, args readArguments) (*Result, error) {
 	refuse := func(violation string) (*Result, error) {
 		return e.fault(r, t, &ValidationError{Violations: []string{violation}}).Result(r.Structured), nil
 	}
@@ -159,11 +159,11 @@ func (e *Executor) read(ctx context.Context, r Request, t target, args readArgum
 }
 
 // limit is what one answer may have, in tokens.
-func (e *Executor) limit() int {
-	if e.options().ResultTokens <= 0 {
+func (e run) limit() int {
+	if e.options.ResultTokens <= 0 {
 		return 1 << 30
 	}
-	return e.options().ResultTokens
+	return e.options.ResultTokens
 }
 
 // wanted are the items or lines that were asked for. The only error is ctx's.

@@ -97,7 +97,7 @@ func New(r *registry.Registry, options Options) *Executor {
 }
 
 // SetOptions replaces the options, but for the logger. Calls that are under way
-// may meet both.
+// keep theirs.
 func (e *Executor) SetOptions(options Options) {
 	if options.ExecWait <= 0 {
 		options.ExecWait = 20 * time.Second
@@ -105,7 +105,14 @@ func (e *Executor) SetOptions(options Options) {
 	e.current.Store(&options)
 }
 
-func (e *Executor) options() *Options { return e.current.Load() }
+// run is one call, or one question about the catalogue: the executor with the
+// options of when it began.
+type run struct {
+	*Executor
+	options *Options
+}
+
+func (e *Executor) begin() run { return run{e, e.current.Load()} }
 
 // Request is one call as the client sent it.
 type Request struct {
@@ -146,6 +153,10 @@ type Result struct {
 // Exec runs one call. It always returns a result: a failure is one with IsError.
 // The only error is ctx's, when nobody waits for the result any more.
 func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
+	return e.begin().exec(ctx, r)
+}
+
+func (e run) exec(ctx context.Context, r Request) (*Result, error) {
 	if r.Server == Builtin {
 		return e.execBuiltin(ctx, r)
 	}
@@ -171,9 +182,10 @@ func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
 
 // Raw runs one call and returns the upstream's result as it came, or a fault.
 func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result) {
-	raw, target, err := e.call(ctx, r)
+	run := e.begin()
+	raw, target, err := run.call(ctx, r)
 	if err != nil {
-		return nil, e.fault(r, target, err).Result(true)
+		return nil, run.fault(r, target, err).Result(true)
 	}
 	return raw, nil
 }
@@ -186,7 +198,7 @@ type target struct {
 }
 
 // call finds, checks and calls, in this order (design 7).
-func (e *Executor) call(ctx context.Context, r Request) (json.RawMessage, target, error) {
+func (e run) call(ctx context.Context, r Request) (json.RawMessage, target, error) {
 	t, err := e.find(ctx, r.Server, r.Tool)
 	if err != nil {
 		return nil, t, err
@@ -195,8 +207,7 @@ func (e *Executor) call(ctx context.Context, r Request) (json.RawMessage, target
 		return nil, t, err
 	}
 	t.arguments = repair(t.arguments, t.tool.InputSchema)
-	options := e.options()
-	server := options.Servers[r.Server]
+	server := e.options.Servers[r.Server]
 	if !server.Unchecked {
 		if err := e.schemas.check(t.tool.InputSchema, t.arguments); err != nil {
 			return nil, t, err
@@ -205,7 +216,7 @@ func (e *Executor) call(ctx context.Context, r Request) (json.RawMessage, target
 	raw, err := e.registry.Call(ctx, r.Server, r.Client, upstream.Call{
 		Tool: r.Tool, Arguments: t.arguments, Meta: r.Meta,
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
-		Wait:       options.ExecWait,
+		Wait:       e.options.ExecWait,
 		Timeout:    server.timeout(r.Tool), Idle: server.IdleTimeout,
 		OnProgress: r.OnProgress,
 		Client:     r.Client.ID,
@@ -217,9 +228,10 @@ func (e *Executor) call(ctx context.Context, r Request) (json.RawMessage, target
 // FindServer looks a server up. One whose catalogue is not known yet is waited
 // for like by a call to it.
 func (e *Executor) FindServer(ctx context.Context, name string) (*catalog.Server, *Fault) {
-	s, err := e.findServer(ctx, name)
+	run := e.begin()
+	s, err := run.findServer(ctx, name)
 	if err != nil {
-		return nil, e.fault(Request{Server: name}, target{}, err)
+		return nil, run.fault(Request{Server: name}, target{}, err)
 	}
 	return s, nil
 }
@@ -229,13 +241,13 @@ func ToolNotFound(s *catalog.Server, name string) *Fault {
 	return (&notFoundError{what: "tool", server: s.Name, name: name, known: s.ToolNames()}).fault()
 }
 
-func (e *Executor) findServer(ctx context.Context, name string) (*catalog.Server, error) {
+func (e run) findServer(ctx context.Context, name string) (*catalog.Server, error) {
 	if name == Builtin {
 		return e.builtin, nil
 	}
 	s, ok := e.registry.Snapshot().Server(name)
 	if ok && !s.Known && s.State == catalog.Connecting {
-		bounded, cancel := context.WithTimeout(ctx, e.options().ExecWait)
+		bounded, cancel := context.WithTimeout(ctx, e.options.ExecWait)
 		e.registry.WaitServer(bounded, name)
 		cancel()
 		s, ok = e.registry.Snapshot().Server(name)
@@ -251,7 +263,7 @@ func (e *Executor) findServer(ctx context.Context, name string) (*catalog.Server
 	return s, nil
 }
 
-func (e *Executor) find(ctx context.Context, server, tool string) (target, error) {
+func (e run) find(ctx context.Context, server, tool string) (target, error) {
 	s, err := e.findServer(ctx, server)
 	if err != nil {
 		return target{}, err
@@ -265,8 +277,8 @@ func (e *Executor) find(ctx context.Context, server, tool string) (target, error
 
 // verbatim reports whether the result of this call stays as it is: the tool
 // hands out files, or an argument names one that is JSON itself.
-func (e *Executor) verbatim(r Request, t target) bool {
-	globs := e.options().Servers[r.Server].Verbatim
+func (e run) verbatim(r Request, t target) bool {
+	globs := e.options.Servers[r.Server].Verbatim
 	if globs == nil {
 		globs = DefaultVerbatim
 	}
@@ -305,4 +317,4 @@ var (
 	errTask          = errors.New("the upstream answered with a task, which was not asked for")
 )
 
-func (e *Executor) textOptions() compress.Options { return compress.Options{TOON: e.options().TOON} }
+func (e run) textOptions() compress.Options { return compress.Options{TOON: e.options.TOON} }

@@ -100,7 +100,7 @@ func TextBlock(text string) json.RawMessage {
 }
 
 // fault says what err means to the model.
-func (e *Executor) fault(r Request, t target, err error) *Fault {
+func (e run) fault(r Request, t target, err error) *Fault {
 	var (
 		missing     *notFoundError
 		invalid     *ValidationError
@@ -174,14 +174,14 @@ func (m *notFoundError) fault() *Fault {
 	return f
 }
 
-func (e *Executor) invalidFault(r Request, t target, invalid *ValidationError) *Fault {
+func (e run) invalidFault(r Request, t target, invalid *ValidationError) *Fault {
 	f := &Fault{Code: CodeValidation, Message: fmt.Sprintf("invalid arguments for %s.%s: %s", r.Server, r.Tool, strings.Join(invalid.Violations, "; "))}
 	f.With("violations", invalid.Violations)
 	if t.tool == nil {
 		return f
 	}
 	input := string(t.tool.InputSchema)
-	if e.options().TypeScript {
+	if e.options.TypeScript {
 		input = describe.Input(t.tool)
 	}
 	f.Text = f.Code + ": " + f.Message + "\nExpected: " + input

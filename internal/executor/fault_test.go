@@ -20,7 +20,7 @@ func TestFault_MayHaveRun(t *testing.T) {
 		{&upstream.TooLargeError{Limit: 9}, "the answer is over the limit of 9 bytes; ask for less, for example a page or a filter. " + may},
 		{&upstream.TooLargeError{Limit: 9, Request: true}, "the request is over the limit of 9 bytes; send less at once"},
 	} {
-		if got := New(nil, Options{}).fault(Request{}, target{}, tt.err); got.Code != CodeExecution || got.Message != tt.want {
+		if got := New(nil, Options{}).begin().fault(Request{}, target{}, tt.err); got.Code != CodeExecution || got.Message != tt.want {
 			t.Errorf("got %s: %s, want %s", got.Code, got.Message, tt.want)
 		}
 	}

@@ -122,7 +122,7 @@ func (s *store) get(handle, principal string) (*held, bool) {
 // hold makes what is kept of a text: of an array its items, of anything else, and
 // of an array of very many, the lines of the text as the model gets it, which for
 // a table in an object are its rows.
-func (e *Executor) hold(text, shaped string, verbatim bool, principal string) *held {
+func (e run) hold(text, shaped string, verbatim bool, principal string) *held {
 	h := &held{principal: principal, verbatim: verbatim}
 	trimmed := strings.TrimSpace(text)
 	if len(trimmed) > 0 && (trimmed[0] == '[' || trimmed[0] == '{') {

@@ -17,8 +17,8 @@ func BenchmarkCut_Many(b *testing.B) {
 			e := New(nil, Options{ResultTokens: 4000})
 			b.ReportAllocs()
 			for b.Loop() {
-				h := e.hold(text, text, false, "")
-				e.cut(h, h.all(), e.limit(), readArguments{})
+				h := e.begin().hold(text, text, false, "")
+				e.begin().cut(h, h.all(), e.begin().limit(), readArguments{})
 			}
 			b.ReportMetric(float64(e.store.bytes)/float64(len(e.store.order))/(1<<20), "MiB-kept")
 			e.store.timer.Stop()

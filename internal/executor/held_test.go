@@ -106,7 +106,7 @@ func TestHold_Many(t *testing.T) {
 		{"too many lines", strings.Repeat("a\n", maxLines), "pieces"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := e.hold(tt.text, tt.text, false, "")
+			h := e.begin().hold(tt.text, tt.text, false, "")
 			if h.noun() != tt.noun || h.part(h.all()) != tt.text {
 				t.Errorf("held as %d %s of %d bytes, want %s of %d", h.count(), h.noun(), len(h.part(h.all())), tt.noun, len(tt.text))
 			}
@@ -118,8 +118,8 @@ func TestHold_Many(t *testing.T) {
 func TestCut_NotKept(t *testing.T) {
 	e := New(nil, Options{ResultTokens: 400})
 	text := strings.Repeat("0123456 ", heldBytes/8+1)
-	h := e.hold(text, text, false, "")
-	got := e.cut(h, h.all(), e.limit(), readArguments{})
+	h := e.begin().hold(text, text, false, "")
+	got := e.begin().cut(h, h.all(), e.begin().limit(), readArguments{})
 	if !strings.HasSuffix(got, ", the last goes on, and dropped: the result is too long to be kept; ask for less, or use select]") || len(e.store.byID) != 0 {
 		t.Errorf("%d are kept; the text ends %q", len(e.store.byID), got[max(0, len(got)-200):])
 	}

@@ -49,8 +49,8 @@ func arrayOf(items []json.RawMessage) json.RawMessage {
 
 // fits reports whether texts are within the limit together. No text has more
 // tokens than bytes, which settles most results without an estimate.
-func (e *Executor) fits(texts []string) bool {
-	limit := e.options().ResultTokens
+func (e run) fits(texts []string) bool {
+	limit := e.options.ResultTokens
 	if limit <= 0 {
 		return true
 	}
@@ -77,7 +77,7 @@ func weighAll(texts []string) int {
 // rest. Behind it there is hardly room: the text blocks that follow become one
 // line, under which they stand as the items of one array. received are the
 // blocks as the upstream sent them.
-func (e *Executor) cutBlocks(received []block, shaped []json.RawMessage, verbatim bool, principal string, room int) []json.RawMessage {
+func (e run) cutBlocks(received []block, shaped []json.RawMessage, verbatim bool, principal string, room int) []json.RawMessage {
 	out := make([]json.RawMessage, 0, len(shaped))
 	first := true
 	for i, raw := range shaped {
@@ -106,7 +106,7 @@ func (e *Executor) cutBlocks(received []block, shaped []json.RawMessage, verbati
 }
 
 // collapse ends out with one line for all the texts that are left.
-func (e *Executor) collapse(out []json.RawMessage, left []block, texts []json.RawMessage, verbatim bool, principal string) []json.RawMessage {
+func (e run) collapse(out []json.RawMessage, left []block, texts []json.RawMessage, verbatim bool, principal string) []json.RawMessage {
 	h := &held{principal: principal, value: arrayOf(texts), verbatim: verbatim}
 	h.items, _ = arrayItems(h.value, len(texts))
 	out = append(out, TextBlock(e.note(len(texts), len(texts), "text blocks left", readArguments{Handle: e.store.put(h)})))
@@ -136,7 +136,7 @@ func textBlocks(blocks []block) []json.RawMessage {
 // without a handle in it, h is kept under a new one. With the whole limit at
 // least a part of one item or line is in it, so that a reader who goes on comes
 // to the end.
-func (e *Executor) cut(h *held, wanted span, limit int, again readArguments) string {
+func (e run) cut(h *held, wanted span, limit int, again readArguments) string {
 	if h.within(wanted, likelyBytes*limit) {
 		if text := e.render(h, wanted); compress.Weigh(text) <= limit {
 			return text
@@ -170,7 +170,7 @@ func (e *Executor) cut(h *held, wanted span, limit int, again readArguments) str
 const likelyBytes = 16
 
 // note is the line about what is left. Without a handle that is not kept.
-func (e *Executor) note(left, total int, what string, next readArguments) string {
+func (e run) note(left, total int, what string, next readArguments) string {
 	if next.Handle == "" {
 		return fmt.Sprintf("[%d of %d %s, and dropped: the result is too long to be kept; ask for less, or use select]", left, total, what)
 	}
@@ -188,7 +188,7 @@ func withLine(text, line string) string {
 // open is the beginning of an item that is over the limit alone: its own lines,
 // in an array as items always are, the rest of which is kept under a handle of
 // its own.
-func (e *Executor) open(h *held, i, room int) string {
+func (e run) open(h *held, i, room int) string {
 	if h.items == nil {
 		return h.units[i]
 	}
@@ -210,7 +210,7 @@ func (e *Executor) open(h *held, i, room int) string {
 }
 
 // render is the text of some items or lines.
-func (e *Executor) render(h *held, which span) string {
+func (e run) render(h *held, which span) string {
 	part := h.part(which)
 	if h.items == nil || h.verbatim {
 		return part
@@ -221,7 +221,7 @@ func (e *Executor) render(h *held, which span) string {
 // fill takes wanted items or lines from the front until limit tokens are nearly
 // full; all of them together do not fit. shown is 0 where the first alone does
 // not.
-func (e *Executor) fill(h *held, wanted span, limit int) (text string, shown int) {
+func (e run) fill(h *held, wanted span, limit int) (text string, shown int) {
 	few, many := 0, wanted.len()+1 // that many fit, and do not
 	// What a token takes is guessed at first by bytes, then by the last try.
 	size := 0

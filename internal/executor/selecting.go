@@ -25,8 +25,8 @@ type selection struct {
 
 // filter runs a jq filter. Its error is ctx's where that has ended, else one for
 // filterFault.
-func (e *Executor) filter(ctx context.Context, filter string, value json.RawMessage) (*selection, error) {
-	outputs, err := e.options().Filter.Run(ctx, filter, value)
+func (e run) filter(ctx context.Context, filter string, value json.RawMessage) (*selection, error) {
+	outputs, err := e.options.Filter.Run(ctx, filter, value)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -86,7 +86,7 @@ func filterFault(err error, value json.RawMessage, handle string) *Fault {
 }
 
 // selected applies the filter of a request to the upstream's result.
-func (e *Executor) selected(ctx context.Context, got received, blocks []block, r Request) (*Result, error) {
+func (e run) selected(ctx context.Context, got received, blocks []block, r Request) (*Result, error) {
 	value := got.structured
 	if value == nil {
 		value = onlyJSON(blocks)
@@ -125,7 +125,7 @@ func (e *Executor) selected(ctx context.Context, got received, blocks []block, r
 
 // selection makes the answer out of what a filter made, and of the blocks that
 // it did not concern.
-func (e *Executor) selection(s *selection, others []json.RawMessage, r Request) *Result {
+func (e run) selection(s *selection, others []json.RawMessage, r Request) *Result {
 	text := compress.Text(s.text, e.textOptions()).Text
 	long := !e.fits([]string{text})
 	if long {
@@ -149,7 +149,7 @@ func (e *Executor) selection(s *selection, others []json.RawMessage, r Request) 
 
 // holdSelection makes what is kept of a selection: of several outputs each is an
 // item.
-func (e *Executor) holdSelection(s *selection, principal string) *held {
+func (e run) holdSelection(s *selection, principal string) *held {
 	if s.several {
 		return e.hold(string(s.value), s.text, false, principal)
 	}

@@ -24,7 +24,7 @@ func TestSelected_Keeps(t *testing.T) {
 		{".a.b", 1, "VALIDATION_ERROR: /select: "},
 	} {
 		e := New(nil, Options{Filter: filters})
-		got, err := e.selected(t.Context(), received{structured: json.RawMessage(`{"a":1}`)}, nil, Request{Select: tt.filter})
+		got, err := e.begin().selected(t.Context(), received{structured: json.RawMessage(`{"a":1}`)}, nil, Request{Select: tt.filter})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestSelected_Gone(t *testing.T) {
 	e := New(nil, Options{Filter: filters})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	got, err := e.selected(gone, received{structured: json.RawMessage(`{"a":1}`)}, nil, Request{Select: ".a["})
+	got, err := e.begin().selected(gone, received{structured: json.RawMessage(`{"a":1}`)}, nil, Request{Select: ".a["})
 	if got != nil || !errors.Is(err, context.Canceled) || len(e.store.byID) != 0 {
 		t.Errorf("got %v, %v; %d are kept", got, err, len(e.store.byID))
 	}

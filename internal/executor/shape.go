@@ -134,7 +134,7 @@ func (b block) withText(text string) json.RawMessage {
 }
 
 // shape makes the answer out of the upstream's result (design 7).
-func (e *Executor) shape(ctx context.Context, raw json.RawMessage, r Request, t target) (*Result, error) {
+func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target) (*Result, error) {
 	got, err := take(raw)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (e *Executor) shape(ctx context.Context, raw json.RawMessage, r Request, t 
 
 // complete gives the answer its structuredContent, or what stands for it, and
 // cuts what is over the limit.
-func (e *Executor) complete(out *Result, got received, blocks []block, texts []string, r Request, verbatim bool) {
+func (e run) complete(out *Result, got received, blocks []block, texts []string, r Request, verbatim bool) {
 	fits := e.fits(texts)
 	if r.Structured && fits {
 		out.Structured = got.structured
@@ -206,7 +206,7 @@ func (e *Executor) complete(out *Result, got received, blocks []block, texts []s
 }
 
 // compressBlocks shrinks the text blocks, and returns the texts beside them.
-func (e *Executor) compressBlocks(blocks []block) (out []json.RawMessage, texts []string) {
+func (e run) compressBlocks(blocks []block) (out []json.RawMessage, texts []string) {
 	out = make([]json.RawMessage, len(blocks))
 	for i, b := range blocks {
 		out[i] = b.raw

@@ -1,0 +1,49 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// answering calls hook before a result of a tool is written.
+type answering struct {
+	io.Writer
+	hook func()
+}
+
+func (a answering) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(`"content"`)) {
+		a.hook()
+	}
+	return a.Writer.Write(p)
+}
+
+// A call keeps the options that it began with; the next one has the new ones.
+func TestExec_OptionsChangeMeanwhile(t *testing.T) {
+	mcptest.NoLeaks(t)
+	table := mcptest.TableText(20)
+	fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"list"}]`), Results: map[string]json.RawMessage{
+		"list": json.RawMessage(`{"content":[{"type":"text","text":` + string(encode(table)) + `}]}`),
+	}}
+	var e *Executor
+	server := piped(t, "one", fake)
+	serve := server.Spec.Serve
+	server.Spec.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
+		return serve(ctx, in, answering{out, func() { e.SetOptions(Options{ResultTokens: 50}) }})
+	}
+	e = executing(t, Options{TOON: true}, nil, server)
+	text := textOf(t, exec(t, e, Request{Server: "one", Tool: "list"}).Content[0])
+	if !strings.HasPrefix(text, "[20]{") || strings.Contains(text, readResult) {
+		t.Errorf("the call that was under way: got %s", text)
+	}
+	text = textOf(t, exec(t, e, Request{Server: "one", Tool: "list"}).Content[0])
+	if !strings.HasPrefix(text, "[{") || !strings.Contains(text, readResult) {
+		t.Errorf("the next one: got %s", text)
+	}
+}
