@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -38,14 +39,15 @@ const (
 func (u *Upstream) supervise(ctx context.Context) {
 	pause := time.Duration(0) // after failed attempts
 	var losses []time.Time
-	loop := "" // what the agent is told while a crash loop lasts
+	var t troubles
 	spec, framing := u.spec, wire.Newline
 	if spec.ContentLength {
 		framing = wire.ContentLength
 	}
+	era := eraGuess{known: spec.Legacy}
 	for ctx.Err() == nil {
 		began := time.Now()
-		s, err := u.connect(ctx, &spec, framing, loop)
+		s, err := u.connect(ctx, &spec, framing, t)
 		if ctx.Err() != nil {
 			if s != nil {
 				s.close()
@@ -53,50 +55,123 @@ func (u *Upstream) supervise(ctx context.Context) {
 			return
 		}
 		if err != nil {
+			t.health = "" // it told of a session that was
+			if era.failed(&spec) {
+				continue
+			}
 			pause = min(max(2*pause, firstPause), longPause)
 			wait := u.failed(err, jitter(pause))
-			// The other way of speaking is tried next: without the probe, or
-			// with it; framed by headers, where lines were not answered.
-			spec.Legacy = !spec.Legacy && spec.Type == Stdio
+			// Framed by headers, where lines were not answered.
 			if !u.spec.ContentLength && !u.spec.NewlineOnly && spec.Type == Stdio && time.Since(began) >= spec.ConnectTimeout {
 				framing = wire.ContentLength - framing
 			}
 			u.pause(ctx, wait)
 			continue
 		}
-		spec.Legacy, pause = !s.modern, 0
-		err = u.watch(ctx, s, loop != "")
+		era.connected(&spec, s.modern)
+		pause = 0
+		w := &watcher{u: u, s: s, troubles: t}
+		err = w.watch(ctx)
 		if ctx.Err() != nil {
 			s.link.fail(errStopped)
 			s.close()
 			return
+		}
+		select { // who asked for an attempt had a session
+		case <-u.kick:
+		default:
 		}
 		// Open calls end now; to end the process can take a while.
 		s.link.fail(err)
 		err = s.ended(err)
 		now := time.Now()
 		losses = append(recent(losses, now), now)
-		wait := restartPause(len(losses))
-		if loop = ""; len(losses) >= loopLosses {
-			loop = fmt.Sprintf("crash loop, %d losses within a minute: ", len(losses)) + u.spec.clean(err.Error(), 800)
-		}
-		u.lost(err, loop, wait)
+		t = w.troubles
+		t.lost(len(losses), u.spec.clean(err.Error(), 800))
+		wait := restartPause(len(losses), t.loop != "")
+		u.lost(err, t, wait)
 		s.close()
 		u.pause(ctx, wait)
 	}
 }
 
+// troubles are why a server counts as degraded though it answers; what is empty
+// is no trouble.
+type troubles struct {
+	loop   string // it crashed again and again, and has not held out since
+	health string // its last health check failed
+}
+
+// lost takes in the end of a session, one of so many losses within the loop's
+// window. A crash loop goes on until a session holds out for that window.
+func (t *troubles) lost(losses int, reason string) {
+	switch {
+	case losses >= loopLosses:
+		t.loop = fmt.Sprintf("crash loop, %d losses within a minute: %s", losses, reason)
+	case t.loop != "":
+		t.loop = "crash loop, lost again: " + reason
+	}
+}
+
+// publish says in a status what the troubles of a server that answers are.
+func (t troubles) publish(st *Status) {
+	st.State, st.Reason = catalog.Ready, ""
+	if t.loop != "" || t.health != "" {
+		st.State, st.Reason = catalog.Degraded, t.loop
+	}
+	if t.health != "" {
+		st.Reason = strings.TrimPrefix(t.loop+"; "+t.health, "; ")
+	}
+}
+
+// eraGuess decides whether the next attempt probes for the modern era.
+type eraGuess struct {
+	// known says that the server was seen to be legacy: that it refused a probe,
+	// or worked without one each time that it had failed with one.
+	known bool
+	// blind counts the sessions without a probe of a server that is not known.
+	blind int
+	// again is set while a server that worked without a probe is probed once more.
+	again bool
+}
+
+// failed sets spec for the attempt after one that failed. A process may have
+// ended because of the probe: the other way is tried next. again says that it is
+// to be tried at once, as it worked before.
+func (e *eraGuess) failed(spec *Spec) (again bool) {
+	again, e.again = e.again, false
+	spec.Legacy = !spec.Legacy && spec.Type == Stdio
+	return again
+}
+
+// connected sets spec for the attempt after the session that was made now. That
+// a server failed with the probe once can have had another cause, so it is asked
+// once more with the next session.
+func (e *eraGuess) connected(spec *Spec, modern bool) {
+	switch {
+	case modern:
+		*e = eraGuess{}
+	case !spec.Legacy:
+		e.known = true
+	case !e.known:
+		e.blind++
+		e.known = e.blind > 1
+	}
+	spec.Legacy = e.known
+	e.again = e.blind > 0 && !e.known
+}
+
 // restartPause is the pause after so many losses within the loop's window. A
-// first crash restarts at once.
-func restartPause(losses int) time.Duration {
-	if losses <= 1 {
-		return 0
+// first crash restarts at once, unless a crash loop lasts.
+func restartPause(losses int, looped bool) time.Duration {
+	pause := time.Duration(0)
+	if losses > 1 {
+		pause = longPause
+		if doublings := losses - 2; doublings < 10 {
+			pause = min(firstPause<<doublings, longPause)
+		}
 	}
-	pause := longPause
-	if doublings := losses - 2; doublings < 10 {
-		pause = min(firstPause<<doublings, longPause)
-	}
-	if losses >= loopLosses {
+	if looped {
 		pause = max(pause, loopPause)
 	}
 	return jitter(pause)
@@ -129,9 +204,9 @@ func (u *Upstream) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// connect opens a session, reads the catalogue, and publishes both.
-// loop is the reason of a crash loop that is not over yet.
-func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Framing, loop string) (*session, error) {
+// connect opens a session, reads the catalogue, and publishes both. t are the
+// troubles that are not over yet.
+func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Framing, t troubles) (*session, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(parent, spec.ConnectTimeout)
 	defer cancel()
@@ -157,15 +232,10 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 		u.spec.Logger.Warn("tool refused", "fault", u.spec.clean(fault, 300))
 	}
 	s.listenForChanges()
-	u.mu.Lock()
-	u.session = s
-	u.succeed = time.Now()
-	u.mu.Unlock()
 	u.update(func(st *Status) {
-		st.State, st.Reason, st.RetryAfter = catalog.Ready, "", time.Time{}
-		if loop != "" {
-			st.State, st.Reason = catalog.Degraded, loop
-		}
+		u.session, u.succeed = s, time.Now()
+		t.publish(st)
+		st.RetryAfter = time.Time{}
 		st.Protocol, st.Modern, st.Took = s.version, s.modern, time.Since(began)
 		st.Title, st.Version, st.Instructions = s.title, s.release, s.instructions
 		if !spec.NoCatalogue {
@@ -200,142 +270,17 @@ func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 }
 
 // lost publishes the end of a session. The state is connecting: whoever calls
-// now waits for the fresh session. In a crash loop it is degraded, and says so.
-func (u *Upstream) lost(err error, loop string, wait time.Duration) {
+// now waits for the fresh session. A server in trouble is degraded, and says so.
+func (u *Upstream) lost(err error, t troubles, wait time.Duration) {
 	reason := u.spec.clean(err.Error(), 900)
-	u.spec.Logger.Warn("session lost", "err", reason, "crash_loop", loop != "")
-	u.mu.Lock()
-	u.session = nil
-	u.mu.Unlock()
+	u.spec.Logger.Warn("session lost", "err", reason, "crash_loop", t.loop != "")
 	u.update(func(st *Status) {
+		u.session = nil
 		st.Restarts++
-		st.State, st.Reason = catalog.Connecting, reason
-		if loop != "" {
-			st.State, st.Reason, st.RetryAfter = catalog.Degraded, loop, time.Now().Add(wait)
+		if t.publish(st); st.State == catalog.Ready {
+			st.State, st.Reason = catalog.Connecting, reason
+			return
 		}
+		st.RetryAfter = time.Now().Add(wait)
 	})
-}
-
-// watch returns when the session is of no more use, with the reason.
-// After a crash loop the server counts as degraded until it has held out for
-// the loop's window.
-func (u *Upstream) watch(ctx context.Context, s *session, looped bool) error {
-	var calm <-chan time.Time
-	if looped {
-		timer := time.NewTimer(loopWindow)
-		defer timer.Stop()
-		calm = timer.C
-	}
-	var health <-chan time.Time
-	if u.spec.Health.Interval > 0 {
-		ticker := time.NewTicker(u.spec.Health.Interval)
-		defer ticker.Stop()
-		health = ticker.C
-	}
-	defer s.relistAgain.Stop()
-	failures := 0
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.link.done():
-			return s.link.cause()
-		case <-s.listChanged:
-			if err := u.relist(ctx, s); err != nil {
-				return err
-			}
-		case <-s.relistAgain.C:
-			s.changed()
-		case <-calm:
-			u.update(func(st *Status) { st.State, st.Reason = catalog.Ready, "" })
-		case <-health:
-			if u.succeededWithin(u.spec.Health.Interval) {
-				failures = u.healthy(failures)
-				continue
-			}
-			err := u.check(ctx, s)
-			if err == nil {
-				failures = u.healthy(failures)
-				continue
-			}
-			threshold := u.spec.Health.Threshold
-			if s.busy() {
-				threshold *= busyPatience
-			}
-			if failures++; failures >= threshold {
-				return errors.New("health check failed: " + err.Error())
-			}
-			u.update(func(st *Status) {
-				st.State, st.Reason = catalog.Degraded, u.spec.clean("health check failed: "+err.Error(), 300)
-			})
-		}
-	}
-}
-
-func (u *Upstream) healthy(failures int) int {
-	if failures > 0 {
-		u.update(func(st *Status) { st.State, st.Reason = catalog.Ready, "" })
-	}
-	return 0
-}
-
-func (u *Upstream) succeededWithin(d time.Duration) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return time.Since(u.succeed) < d
-}
-
-func (u *Upstream) succeeded() {
-	u.mu.Lock()
-	u.succeed = time.Now()
-	u.mu.Unlock()
-}
-
-func (u *Upstream) check(ctx context.Context, s *session) error {
-	ctx, cancel := context.WithTimeout(ctx, u.spec.Health.Timeout)
-	defer cancel()
-	err := s.ping(ctx)
-	if err != nil && ctx.Err() != nil {
-		return errors.New("no answer within " + u.spec.Health.Timeout.String())
-	}
-	return err
-}
-
-// relist refreshes the catalogue after list_changed. Notifications that come
-// while it gathers or reads are one refresh more, at most one a second: what a
-// storm costs is bounded. A failed refresh keeps the old catalogue.
-func (u *Upstream) relist(ctx context.Context, s *session) error {
-	if u.spec.NoCatalogue {
-		return nil
-	}
-	if !sleep(ctx, coalesce) {
-		return ctx.Err()
-	}
-	select {
-	case <-s.listChanged:
-	default:
-	}
-	began := time.Now()
-	bounded, cancel := context.WithTimeout(ctx, u.spec.ConnectTimeout)
-	tools, faults, err := s.listTools(bounded)
-	cancel()
-	if err != nil {
-		select {
-		case <-s.link.done():
-			return s.link.cause()
-		default:
-		}
-		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.clean(err.Error(), 300))
-		s.relistAgain.Reset(relistRetry)
-	} else {
-		u.update(func(st *Status) { st.list(tools, faults) })
-	}
-	timer := time.NewTimer(max(0, relistPause-time.Since(began)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.link.done():
-	case <-ctx.Done():
-	}
-	return nil
 }

@@ -94,7 +94,11 @@ func TestRetry(t *testing.T) {
 
 // mortal is a fake whose sessions end after a life each, the last one never.
 func mortal(t testing.TB, lives ...time.Duration) (Spec, *logs) {
-	spec, all := inProcess(t, mcptest.Spec{})
+	return mortalFake(t, mcptest.Spec{}, lives...)
+}
+
+func mortalFake(t testing.TB, fake mcptest.Spec, lives ...time.Duration) (Spec, *logs) {
+	spec, all := inProcess(t, fake)
 	serve := spec.Serve
 	var mu sync.Mutex
 	n := 0

@@ -150,7 +150,8 @@ func (u *Upstream) Retry() {
 	}
 }
 
-// update changes the status under the lock, then tells who waits.
+// update changes the status, and the session with it, under the lock, then tells
+// who waits.
 func (u *Upstream) update(change func(*Status)) {
 	u.mu.Lock()
 	change(&u.status)

@@ -1,0 +1,268 @@
+package upstream
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+)
+
+// history notes each status of an upstream, from the first change on.
+type history struct {
+	mu   sync.Mutex
+	list []noted
+}
+
+type noted struct {
+	Status
+	at time.Time
+}
+
+// start starts an upstream whose history is noted; meanwhile, which may be nil,
+// is called after each change.
+func (h *history) start(t testing.TB, spec Spec, meanwhile func(Status)) *Upstream {
+	t.Helper()
+	var u *Upstream
+	spec.OnChange = func() {
+		status := u.Status()
+		h.mu.Lock()
+		h.list = append(h.list, noted{status, time.Now()})
+		h.mu.Unlock()
+		if meanwhile != nil {
+			meanwhile(status)
+		}
+	}
+	u = New(spec)
+	u.Start()
+	t.Cleanup(func() { u.Close(0) })
+	return u
+}
+
+func (h *history) all() []noted {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.list)
+}
+
+// What crashes in a loop and what fails its checks is told of a server as long
+// as it lasts, each apart from the other.
+func TestCrashLoopAndHealth(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const life = time.Second
+		wedge := filepath.Join(t.TempDir(), "wedge")
+		spec, all := mortalFake(t, mcptest.Spec{WedgeFile: wedge}, life, life, life, life, life)
+		spec.Health = Health{Interval: 10 * time.Second, Timeout: 5 * time.Second, Threshold: 10}
+		u := connect(t, spec)
+		for all.starts() < 6 {
+			pause(100 * time.Millisecond)
+		}
+		began := time.Now() // of the session that stays, give or take 100 ms
+		set := func(wedged bool) {
+			t.Helper()
+			err := os.Remove(wedge)
+			if wedged {
+				err = os.WriteFile(wedge, nil, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		at := func(second int, state catalog.State, want string) {
+			t.Helper()
+			pause(time.Until(began.Add(time.Duration(second) * time.Second)))
+			if status := u.Status(); status.State != state || status.Reason != want {
+				t.Errorf("after %d s: %s, %q, want %s, %q", second, status.State, status.Reason, state, want)
+			}
+		}
+		const loop = "crash loop, 5 losses within a minute: the server ended: fell over"
+		const sick = "health check failed: no answer within 5s"
+		at(1, catalog.Degraded, loop)
+		set(true)
+		at(16, catalog.Degraded, loop+"; "+sick)
+		set(false)
+		at(21, catalog.Degraded, loop)
+		at(45, catalog.Degraded, loop)
+		set(true)
+		at(56, catalog.Degraded, loop+"; "+sick)
+		at(66, catalog.Degraded, sick) // it has held out
+		set(false)
+		at(71, catalog.Ready, "")
+		if n := all.starts(); n != 6 {
+			t.Errorf("%d starts", n)
+		}
+	})
+}
+
+// A crash loop that is slow enough to have few losses within its window is none
+// the less one, until a session holds out.
+func TestSlowCrashLoop(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		lives := []time.Duration{1, 1, 1, 1, 1} // the loop begins
+		for range 10 {
+			lives = append(lives, 25)
+		}
+		for i := range lives {
+			lives[i] *= time.Second
+		}
+		var h history
+		spec, _ := mortal(t, lives...)
+		u := h.start(t, spec, nil)
+		pause(10 * time.Minute)
+		looped := false
+		for _, status := range h.all() {
+			switch {
+			case status.State == catalog.Degraded && strings.HasPrefix(status.Reason, "crash loop, ") && strings.HasSuffix(status.Reason, ": the server ended: fell over"):
+				looped = true
+				if wait := status.RetryAfter.Sub(status.at); !status.RetryAfter.IsZero() && wait < loopPause*9/10 {
+					t.Errorf("after %d losses it is started again within %v", status.Restarts, wait)
+				}
+			case looped && status.Restarts < len(lives):
+				t.Errorf("after %d losses: %s, %q", status.Restarts, status.State, status.Reason)
+			}
+		}
+		if status := u.Status(); !looped || status.State != catalog.Ready || status.Reason != "" || status.Restarts != len(lives) {
+			t.Errorf("at the end: %s, %q, %d losses", status.State, status.Reason, status.Restarts)
+		}
+	})
+}
+
+// A server that answers everything but health checks is degraded, also in each
+// fresh session.
+func TestNeverHealthy(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var h history
+		spec, _ := inProcess(t, mcptest.Spec{HangMethods: []string{"ping"}})
+		spec.Health = health
+		u := h.start(t, spec, nil)
+		pause(10 * time.Minute)
+		degraded := false
+		for _, status := range h.all() {
+			switch {
+			case status.State == catalog.Degraded && status.Reason == "health check failed: no answer within 5s":
+				degraded = true
+			case degraded:
+				t.Errorf("after %d losses: %s, %q", status.Restarts, status.State, status.Reason)
+			}
+		}
+		if !degraded || u.Status().Restarts < 5 {
+			t.Errorf("%+v", u.Status())
+		}
+		mustEcho(t, u) // which shows that it is well
+		pause(31 * time.Second)
+		if status := u.Status(); status.State != catalog.Ready || status.Reason != "" {
+			t.Errorf("after a call: %s, %q", status.State, status.Reason)
+		}
+	})
+}
+
+// A server that was well and is well again after its session was replaced is
+// ready at once.
+func TestHealthyAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		wedge := filepath.Join(t.TempDir(), "wedge")
+		var h history
+		spec, _ := inProcess(t, mcptest.Spec{WedgeFile: wedge})
+		spec.Health = health
+		u := h.start(t, spec, func(status Status) {
+			if status.Restarts == 1 {
+				_ = os.Remove(wedge)
+			}
+		})
+		pause(time.Minute)
+		if err := os.WriteFile(wedge, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		pause(time.Minute + 6*time.Second)
+		var states []catalog.State
+		for _, status := range h.all() {
+			states = append(states, status.State)
+		}
+		want := []catalog.State{catalog.Ready, catalog.Degraded, catalog.Connecting, catalog.Ready}
+		if !slices.Equal(states, want) || u.Status().Restarts != 1 {
+			t.Errorf("got %v, want %v", states, want)
+		}
+	})
+}
+
+// That Retry was asked for while there was a session does not end a later pause.
+func TestRetryWhileReady(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const life = time.Second
+		spec, all := mortal(t, life, life, life, life, life)
+		u := connect(t, spec)
+		for u.Status().Restarts < 4 {
+			pause(100 * time.Millisecond)
+		}
+		for u.Status().State != catalog.Ready {
+			pause(100 * time.Millisecond)
+		}
+		u.Retry()
+		pause(4 * time.Second) // within it the fifth loss, and a pause of 5 s
+		if n := all.starts(); n != 5 {
+			t.Errorf("%d starts", n)
+		}
+		pause(4 * time.Second)
+		if n := all.starts(); n != 6 {
+			t.Errorf("%d starts after the pause", n)
+		}
+	})
+}
+
+// That a server died while it was probed says little of its era: one that then
+// works without a probe is probed once more with its next session.
+func TestEraAfterDeath(t *testing.T) {
+	tests := []struct {
+		name   string
+		fake   mcptest.Spec
+		modern []bool // of each session
+		probes int    // in all of them
+	}{
+		{"both eras, died for another reason", mcptest.Spec{Era: mcptest.EraBoth, FailStarts: 1}, []bool{false, true, true, true}, 3},
+		{"legacy, dies when it is probed", mcptest.Spec{ExitOnDiscover: true}, []bool{false, false, false, false}, 2},
+		{"legacy, died for another reason", mcptest.Spec{FailStarts: 1}, []bool{false, false, false, false}, 1},
+		{"legacy", mcptest.Spec{}, []bool{false, false, false}, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			fake := tt.fake.WithFiles(t)
+			var h history
+			u := h.start(t, stdio(t, fake), nil)
+			for i, want := range tt.modern {
+				awaitState(t, u, catalog.Ready)
+				if status := u.Status(); status.Modern != want || status.Restarts != i {
+					t.Errorf("session %d, after %d losses: modern is %t", i, status.Restarts, status.Modern)
+				}
+				mustEcho(t, u)
+				if i+1 == len(tt.modern) {
+					break
+				}
+				// A fifth loss within a minute would be a crash loop.
+				_, _ = u.Call(context.Background(), Call{Tool: "crash", Timeout: patience})
+				mcptest.WaitFor(t, "the loss", patience, func() bool { return u.Status().Restarts == i+1 })
+			}
+			probes := 0
+			for _, entry := range fake.Log(t).Method("server/discover") {
+				if entry.Event == mcptest.EventMessage {
+					probes++
+				}
+			}
+			if probes != tt.probes {
+				t.Errorf("%d probes, want %d", probes, tt.probes)
+			}
+			// To probe once more costs no call its answer.
+			for _, status := range h.all() {
+				if status.Restarts > 0 && status.State == catalog.Unavailable {
+					t.Errorf("after %d losses: %s, %q", status.Restarts, status.State, status.Reason)
+				}
+			}
+		})
+	}
+}

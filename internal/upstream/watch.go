@@ -1,0 +1,146 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// watcher watches over one open session, in the supervising goroutine.
+type watcher struct {
+	u *Upstream
+	s *session
+	troubles
+	failures int  // health checks that failed in a row
+	proven   bool // the session was used, or checked, with success
+}
+
+// watch returns when the session is of no more use, with the reason. The
+// troubles are then those that the next session begins with.
+func (w *watcher) watch(ctx context.Context) error {
+	u, s := w.u, w.s
+	var calm <-chan time.Time
+	if w.loop != "" {
+		timer := time.NewTimer(loopWindow)
+		defer timer.Stop()
+		calm = timer.C
+	}
+	var health <-chan time.Time
+	if u.spec.Health.Interval > 0 {
+		ticker := time.NewTicker(u.spec.Health.Interval)
+		defer ticker.Stop()
+		health = ticker.C
+	}
+	defer s.relistAgain.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.link.done():
+			w.health = ""
+			return s.link.cause()
+		case <-s.listChanged:
+			u.relist(ctx, s)
+		case <-s.relistAgain.C:
+			s.changed()
+		case <-calm:
+			w.loop = ""
+			u.update(w.publish)
+		case <-health:
+			if err := w.check(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// check does a health check, unless a call succeeded lately. Its error ends the
+// session.
+func (w *watcher) check(ctx context.Context) error {
+	u := w.u
+	var err error
+	if !u.succeededWithin(u.spec.Health.Interval) {
+		err = w.ping(ctx)
+	}
+	if err == nil {
+		w.failures, w.proven = 0, true
+		if w.health != "" {
+			w.health = ""
+			u.update(w.publish)
+		}
+		return nil
+	}
+	threshold := u.spec.Health.Threshold
+	if w.s.busy() {
+		threshold *= busyPatience
+	}
+	w.failures++
+	w.health = u.spec.clean("health check failed: "+err.Error(), 300)
+	if w.failures >= threshold {
+		// That of a server that was well is over with its session. One that
+		// answers everything else but never a check stays degraded.
+		if w.proven {
+			w.health = ""
+		}
+		return errors.New("health check failed: " + err.Error())
+	}
+	u.update(w.publish)
+	return nil
+}
+
+func (w *watcher) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, w.u.spec.Health.Timeout)
+	defer cancel()
+	err := w.s.ping(ctx)
+	if err != nil && ctx.Err() != nil {
+		return errors.New("no answer within " + w.u.spec.Health.Timeout.String())
+	}
+	return err
+}
+
+func (u *Upstream) succeededWithin(d time.Duration) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return time.Since(u.succeed) < d
+}
+
+func (u *Upstream) succeeded() {
+	u.mu.Lock()
+	u.succeed = time.Now()
+	u.mu.Unlock()
+}
+
+// relist refreshes the catalogue after list_changed. Notifications that come
+// while it gathers or reads are one refresh more, at most one a second: what a
+// storm costs is bounded. A failed refresh keeps the old catalogue.
+func (u *Upstream) relist(ctx context.Context, s *session) {
+	if u.spec.NoCatalogue || !sleep(ctx, coalesce) {
+		return
+	}
+	select {
+	case <-s.listChanged:
+	default:
+	}
+	began := time.Now()
+	bounded, cancel := context.WithTimeout(ctx, u.spec.ConnectTimeout)
+	tools, faults, err := s.listTools(bounded)
+	cancel()
+	if err != nil {
+		select {
+		case <-s.link.done():
+			return
+		default:
+		}
+		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.clean(err.Error(), 300))
+		s.relistAgain.Reset(relistRetry)
+	} else {
+		u.update(func(st *Status) { st.list(tools, faults) })
+	}
+	timer := time.NewTimer(max(0, relistPause-time.Since(began)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.link.done():
+	case <-ctx.Done():
+	}
+}
