@@ -97,6 +97,34 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
+// A part that is no schema costs that part: the parameter beside it is named with
+// its type, in every text.
+func TestMalformedSchemas(t *testing.T) {
+	for _, bad := range []string{
+		`"required":["coin"]`, `"p":null`, `"p":7`, `"p":"string"`, `"p":{"type":{"kind":"string"}}`, `"p":{"type":[]}`, `"p":{"type":7}`,
+		`"p":{"type":"null","enum":["A"]}`, `"p":{"type":"array","items":"string"}`, `"p":{"type":"array","enum":[0,1]}`, `"p":{"type":"array"}`,
+		`"p":{"enum":{}}`, `"p":{"$ref":7}`, `"p":{"$ref":"#/$defs/none"}`, `"p":{"anyOf":{}}`, `"p":{"allOf":[1,"x",null]}`, `"p":{"oneOf":[]}`,
+		`"p":{"properties":[]}`, `"p":{"properties":{"x":[]},"required":"x"}`, `"p":{"additionalProperties":[]}`, `"p":{"patternProperties":1}`,
+		`"p":{"pattern":"(["}`, `"p":{"pattern":7,"minLength":"x","minimum":"y","default":{}}`, `"p":{"description":7,"title":[]}`, `"p":{"not":[]}`,
+	} {
+		raw := json.RawMessage(`{"type":"object","properties":{` + bad + `,"coin":{"type":"string"}},"required":["coin"]}`)
+		x := Tool{Name: "t", Input: raw, Output: raw}
+		for kind, text := range map[string]string{
+			"declaration": Declaration(raw, raw, full), "complete": Complete(x, full, func(string) int { return 0 }), "listing": Listing(x),
+		} {
+			if err := wellFormed(text); err != nil {
+				t.Errorf("%s: %s: %v in %s", bad, kind, err, text)
+			}
+			if !strings.Contains(text, "coin: string") {
+				t.Errorf("%s: %s: no coin: string in %s", bad, kind, text)
+			}
+		}
+		if list := Params(raw); len(list) != 2 || list[1] != (Param{Name: "coin"}) {
+			t.Errorf("%s: parameters %v", bad, list)
+		}
+	}
+}
+
 // wellFormed scans TypeScript text: strings, templates and comments end, and
 // brackets match. Angle brackets are not counted.
 func wellFormed(s string) error {
