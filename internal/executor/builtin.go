@@ -132,7 +132,7 @@ func (e run) read(ctx context.Context, r Request, t target, args readArguments) 
 		if err != nil {
 			return filterFault(err, h.value, args.Handle).Result(r.Structured), nil
 		}
-		if args.Grep == "" && args.Offset == 0 && args.Limit == 0 {
+		if selected.empty() || args.Grep == "" && args.Offset == 0 && args.Limit == 0 {
 			return e.selection(selected, nil, r), nil
 		}
 		// The note keeps the selection under a handle of its own.

@@ -107,8 +107,7 @@ func (e run) cutBlocks(received []block, shaped []json.RawMessage, verbatim bool
 
 // collapse ends out with one line for all the texts that are left.
 func (e run) collapse(out []json.RawMessage, left []block, texts []json.RawMessage, verbatim bool, principal string) []json.RawMessage {
-	h := &held{principal: principal, value: arrayOf(texts), verbatim: verbatim}
-	h.items, _ = arrayItems(h.value, len(texts))
+	h := holdBlocks(texts, verbatim, principal)
 	out = append(out, TextBlock(e.note(len(texts), len(texts), "text blocks left", readArguments{Handle: e.store.put(h)})))
 	for _, b := range left {
 		if !b.isText {
@@ -116,6 +115,13 @@ func (e run) collapse(out []json.RawMessage, left []block, texts []json.RawMessa
 		}
 	}
 	return out
+}
+
+// holdBlocks makes what is kept of several blocks: each is an item.
+func holdBlocks(blocks []json.RawMessage, verbatim bool, principal string) *held {
+	h := &held{principal: principal, value: arrayOf(blocks), verbatim: verbatim}
+	h.items, _ = arrayItems(h.value, len(blocks))
+	return h
 }
 
 // minRoom is where a cut text is not worth its line any more.

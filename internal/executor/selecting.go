@@ -44,8 +44,17 @@ func (e run) filter(ctx context.Context, filter string, value json.RawMessage) (
 	} else {
 		s.value = append(append([]byte{'['}, bytes.Join(lines, []byte{','})...), ']')
 	}
+	if s.empty() {
+		s.text = nothing
+	}
 	return s, nil
 }
+
+// nothing is the text of a filter without output: an empty one says less.
+const nothing = "[select gave nothing]"
+
+// empty reports whether the filter had no output.
+func (s *selection) empty() bool { return s.several && len(s.value) == len("[]") }
 
 // plainText is a value as text: a string as it reads, unless it would read as
 // another value then.
@@ -75,34 +84,56 @@ func filterFault(err error, value json.RawMessage, handle string) *Fault {
 	violation := "/select: " + what
 	shape := compress.Shape(value, shapeTokens)
 	f := &Fault{Code: CodeValidation, Message: violation}
-	kept := "its result is too long to be kept"
 	f.With("violations", []string{violation})
-	if handle != "" {
-		kept = fmt.Sprintf("its result is kept: exec %s %s %s", Builtin, readResult, encode(readArguments{Handle: handle, Select: "..."}))
-		f.With("handle", handle)
-	}
-	f.Text = fmt.Sprintf("%s: %s\nThe call was made; %s\nShape of the result: %s", f.Code, violation, kept, shape)
+	f.Text = f.Code + ": " + violation + f.kept(readArguments{Handle: handle, Select: "..."}) + "\nShape of the result: " + shape
 	return f.With("shape", shape)
+}
+
+// kept says, of a call that was made, how to read its result: it must not be made
+// again for that. Without a handle the result is gone.
+func (f *Fault) kept(next readArguments) string {
+	if next.Handle == "" {
+		return "\nThe call was made; its result is too long to be kept"
+	}
+	f.With("handle", next.Handle)
+	return fmt.Sprintf("\nThe call was made; its result is kept: exec %s %s %s", Builtin, readResult, encode(next))
+}
+
+// noJSONFault says that there is nothing to select from. The texts are kept, of
+// several each as an item.
+func (e run) noJSONFault(blocks []block, r Request) *Fault {
+	f := &Fault{Code: CodeValidation, Message: "/select: the result has no JSON"}
+	f.With("violations", []string{f.Message})
+	f.Text = f.Code + ": " + f.Message
+	texts := textBlocks(blocks)
+	switch len(texts) {
+	case 0:
+		f.Text += "\nThe call was made"
+	case 1:
+		text := readBlock(texts[0]).text
+		f.Text += f.kept(readArguments{Handle: e.store.put(e.hold(text, text, true, r.Principal))})
+	default:
+		f.Text += f.kept(readArguments{Handle: e.store.put(holdBlocks(texts, true, r.Principal))})
+	}
+	return f
 }
 
 // selected applies the filter of a request to the upstream's result.
 func (e run) selected(ctx context.Context, got received, blocks []block, r Request) (*Result, error) {
 	value := got.structured
-	if value == nil {
+	if value == nil || string(value) == "null" && len(textBlocks(blocks)) > 0 {
 		value = onlyJSON(blocks)
 	}
-	if value == nil {
-		f := &Fault{Code: CodeValidation, Message: "/select: the result has no JSON; call without select"}
-		for _, b := range blocks {
-			if !b.isText {
-				continue
-			}
-			if handle := e.store.put(e.hold(b.text, b.text, true, r.Principal)); handle != "" {
-				f.With("handle", handle)
-			}
-			break
+	var others []json.RawMessage // that the filter does not concern
+	for _, b := range blocks {
+		if !b.isText || value != nil && !json.Valid([]byte(b.text)) {
+			others = append(others, b.raw)
 		}
-		return f.With("violations", []string{f.Message}).Result(r.Structured), nil
+	}
+	if value == nil {
+		out := e.noJSONFault(blocks, r).Result(r.Structured)
+		out.Content = append(out.Content, others...)
+		return out, nil
 	}
 	s, err := e.filter(ctx, r.Select, value)
 	if err != nil && ctx.Err() != nil {
@@ -110,13 +141,9 @@ func (e run) selected(ctx context.Context, got received, blocks []block, r Reque
 	}
 	if err != nil {
 		handle := e.store.put(e.hold(string(value), string(value), false, r.Principal))
-		return filterFault(err, value, handle).Result(r.Structured), nil
-	}
-	var others []json.RawMessage
-	for _, b := range blocks {
-		if !b.isText || !json.Valid([]byte(b.text)) {
-			others = append(others, b.raw)
-		}
+		out := filterFault(err, value, handle).Result(r.Structured)
+		out.Content = e.beside(out.Content[0], others, r)
+		return out, nil
 	}
 	out := e.selection(s, others, r)
 	out.Meta = got.resultMeta()
@@ -132,19 +159,29 @@ func (e run) selection(s *selection, others []json.RawMessage, r Request) *Resul
 		h := e.holdSelection(s, r.Principal)
 		text = e.cut(h, h.all(), e.limit(), readArguments{})
 	}
-	out := &Result{Content: append([]json.RawMessage{TextBlock(text)}, others...)}
+	out := &Result{Content: e.beside(TextBlock(text), others, r)}
 	if r.Structured && !long {
 		out.Structured = append(append([]byte(`{"result":`), s.value...), '}')
 	}
-	blocks, texts := make([]block, len(out.Content)), []string(nil)
-	for i, raw := range out.Content {
+	return out
+}
+
+// beside puts the blocks that a filter did not concern behind what it made, or
+// why it failed; the texts within the limit together.
+func (e run) beside(first json.RawMessage, others []json.RawMessage, r Request) []json.RawMessage {
+	content := append([]json.RawMessage{first}, others...)
+	if len(others) == 0 {
+		return content
+	}
+	blocks, texts := make([]block, len(content)), []string(nil)
+	for i, raw := range content {
 		blocks[i] = readBlock(raw)
 		texts = append(texts, blocks[i].text)
 	}
-	if len(others) > 0 && !e.fits(texts) {
-		out.Content = e.cutBlocks(blocks, out.Content, true, r.Principal, e.limit())
+	if e.fits(texts) {
+		return content
 	}
-	return out
+	return e.cutBlocks(blocks, content, true, r.Principal, e.limit())
 }
 
 // holdSelection makes what is kept of a selection: of several outputs each is an

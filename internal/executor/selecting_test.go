@@ -43,6 +43,106 @@ func TestSelected_Keeps(t *testing.T) {
 	}
 }
 
+// What is selected from, what is said where there is nothing, and what else of the
+// result is in the answer. The call was made: nothing may have it made again.
+func TestSelect(t *testing.T) {
+	filters := jq.New(jq.Limits{})
+	t.Cleanup(filters.Close)
+	const image = `{"type":"image","data":"eA==","mimeType":"image/png"}`
+	text := func(s string) string { return `{"type":"text","text":` + string(encode(s)) + `}` }
+	tests := []struct {
+		name, structured string
+		content          []string
+		filter           string
+		want             []string // the texts, or the blocks that are none, up to a handle
+		data             string   // structuredContent, "" for a fault
+	}{
+		{"structuredContent", `{"a":1}`, []string{text(`{"a":2}`)}, ".a", []string{"1"}, `{"result":1}`},
+		{"structuredContent is null", "null", []string{text(`{"a":2}`)}, ".a", []string{"2"}, `{"result":2}`},
+		{"it is null, with prose", "null", []string{text("Done.")}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec mcpx read_result {"}, ""},
+		{"it is null, with two texts", "null", []string{text(`{"a":2}`), text(`{"a":3}`)}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec mcpx read_result {"}, ""},
+		{"it is null, with nothing", "null", nil, ".a", []string{"null"}, `{"result":null}`},
+		{"no output", `{"a":[]}`, nil, ".a[]", []string{"[select gave nothing]"}, `{"result":[]}`},
+		{"no output, and an image", `{"a":[]}`, []string{image}, "empty", []string{"[select gave nothing]", image}, `{"result":[]}`},
+		{"an empty array is an output", `{"a":[]}`, nil, ".a", []string{"[]"}, `{"result":[]}`},
+		{"an empty text is an output", `{"a":""}`, nil, ".a", []string{`""`}, `{"result":""}`},
+		{"only an image", "", []string{image}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made", image}, ""},
+		{"prose and an image", "", []string{text("Done."), image}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec mcpx read_result {", image}, ""},
+		{"a filter that fails, prose and an image", `{"a":1}`, []string{text("Done."), image}, ".a.b", []string{"VALIDATION_ERROR: /select: ", "Done.", image}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := New(nil, Options{Filter: filters})
+			t.Cleanup(func() {
+				if e.store.timer != nil {
+					e.store.timer.Stop()
+				}
+			})
+			var got received
+			if tt.structured != "" {
+				got.structured = json.RawMessage(tt.structured)
+			}
+			blocks := make([]block, len(tt.content))
+			for i, raw := range tt.content {
+				blocks[i] = readBlock(json.RawMessage(raw))
+			}
+			out, err := e.begin().selected(t.Context(), got, blocks, Request{Select: tt.filter, Structured: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(out.Content) != len(tt.want) || out.IsError != (tt.data == "") {
+				t.Fatalf("got %s, isError %t, want %q", out.Content, out.IsError, tt.want)
+			}
+			for i, want := range tt.want {
+				b := readBlock(out.Content[i])
+				if b.isText && (!strings.HasPrefix(b.text, want) || i > 0 && b.text != want) || !b.isText && string(b.raw) != want {
+					t.Errorf("block %d: got %s, want %s", i, b.raw, want)
+				}
+			}
+			if tt.data != "" && string(out.Structured) != tt.data {
+				t.Errorf("structuredContent: got %s, want %s", out.Structured, tt.data)
+			}
+		})
+	}
+}
+
+// The texts of a result without JSON can be read, all of them.
+func TestSelect_NoJSONIsKept(t *testing.T) {
+	e := New(nil, Options{})
+	blocks := []block{readBlock(TextBlock("one")), readBlock(TextBlock("two"))}
+	out := e.begin().noJSONFault(blocks, Request{Principal: "p"}).Result(true)
+	defer e.store.timer.Stop()
+	var data struct {
+		Error struct{ Handle string }
+	}
+	if err := json.Unmarshal(out.Structured, &data); err != nil {
+		t.Fatal(err)
+	}
+	arguments := json.RawMessage(`{"handle":"` + data.Error.Handle + `"}`)
+	for principal, want := range map[string]string{"p": `two`, "q": "unknown"} {
+		read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: readResult, Arguments: arguments, Principal: principal})
+		if err != nil || !strings.Contains(string(read.Content[0]), want) {
+			t.Errorf("%s: got %s, %v", principal, read.Content, err)
+		}
+	}
+}
+
+// What read_result selects and finds empty says so too.
+func TestReadResult_SelectsNothing(t *testing.T) {
+	filters := jq.New(jq.Limits{})
+	t.Cleanup(filters.Close)
+	e := New(nil, Options{Filter: filters})
+	handle := e.store.put(e.begin().hold("[1,2]", "[1,2]", false, ""))
+	defer e.store.timer.Stop()
+	for _, more := range []string{"", `,"limit":1`, `,"grep":"x"`} {
+		arguments := json.RawMessage(`{"handle":"` + handle + `","select":"empty"` + more + `}`)
+		got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: readResult, Arguments: arguments})
+		if err != nil || readBlock(got.Content[0]).text != nothing {
+			t.Errorf("%s: got %s, %v", arguments, got.Content, err)
+		}
+	}
+}
+
 // Where nobody waits any more there is no fault.
 func TestSelected_Gone(t *testing.T) {
 	filters := jq.New(jq.Limits{})
