@@ -21,9 +21,6 @@ type answered struct {
 	content          []*node
 	structured, meta *node
 	isError          bool
-	// sortedMeta says that _meta lost its order on the way, and what a map with
-	// Go strings cannot keep.
-	sortedMeta bool
 }
 
 // oracle holds answers against what the upstream sent. TOON texts are gathered
@@ -283,9 +280,6 @@ func metaDifferences(root *node, answer answered) []string {
 	got := answer.meta
 	if got == nil {
 		got = &node{kind: '{'}
-	}
-	if answer.sortedMeta {
-		want, got = want.sorted(), got.sorted()
 	}
 	if want.canonical() != got.canonical() {
 		return []string{fmt.Sprintf("_meta differs:\n  want %.600s\n  got  %.600s", want.canonical(), got.canonical())}

@@ -100,9 +100,7 @@ func TestOracle(t *testing.T) {
 			}
 			o.run(t, uint64(100+i), policy, func(n int, structured bool, direct string) answered {
 				response := client(structured, n+1, execParams(upstreams[n%len(upstreams)], direct))
-				got := readResponse(t, response, n+1, way.modern)
-				got.sortedMeta = way.sortsMeta
-				return got
+				return readResponse(t, response, n+1, way.modern)
 			})
 		})
 	}
@@ -244,22 +242,19 @@ var ways = []struct {
 	// client is set where the session decides whether structuredContent is sent.
 	client string
 	modern bool
-	// sortsMeta says that mcp-go writes the answer, which has the members of _meta
-	// in a map.
-	sortsMeta bool
-	open      func(t *testing.T, f *front.Front) caller
+	open   func(t *testing.T, f *front.Front) caller
 }{
-	{"stdio legacy", "test", false, false, func(t *testing.T, f *front.Front) caller { return openStdio(t, f, "test") }},
-	{"stdio legacy, only text", "claude-code", false, false, func(t *testing.T, f *front.Front) caller { return openStdio(t, f, "claude-code") }},
-	{"stdio modern", "", true, false, func(t *testing.T, f *front.Front) caller {
+	{"stdio legacy", "test", false, func(t *testing.T, f *front.Front) caller { return openStdio(t, f, "test") }},
+	{"stdio legacy, only text", "claude-code", false, func(t *testing.T, f *front.Front) caller { return openStdio(t, f, "claude-code") }},
+	{"stdio modern", "", true, func(t *testing.T, f *front.Front) caller {
 		call := openStdio(t, f, "")
 		return func(want bool, id int, params string) []byte { return call(want, id, params+","+modernMeta(want)) }
 	}},
-	{"http legacy", "", false, false, func(t *testing.T, f *front.Front) caller { return openHTTP(t, f, "") }},
-	{"http legacy with progress", "", false, true, func(t *testing.T, f *front.Front) caller {
+	{"http legacy", "", false, func(t *testing.T, f *front.Front) caller { return openHTTP(t, f, "") }},
+	{"http legacy with progress", "", false, func(t *testing.T, f *front.Front) caller {
 		return openHTTP(t, f, `,"_meta":{"progressToken":"p"}`)
 	}},
-	{"http modern", "", true, true, func(t *testing.T, f *front.Front) caller {
+	{"http modern", "", true, func(t *testing.T, f *front.Front) caller {
 		server := httptest.NewServer(f.HTTP())
 		t.Cleanup(server.Close)
 		return func(want bool, id int, params string) []byte {

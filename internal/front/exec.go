@@ -3,12 +3,10 @@ package front
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"strconv"
+	"errors"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
-	"github.com/mark3labs/mcp-go/server"
 
 	"mcpx/internal/describe"
 	"mcpx/internal/executor"
@@ -46,28 +44,10 @@ func (f *Front) call(ctx context.Context, c caller, name string, arguments json.
 	return nil, false, nil
 }
 
-// handle is the handler of both tools where mcp-go does the protocol.
-func (f *Front) handle(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	ctx, cancel := f.callContext(ctx)
-	defer cancel()
-	client, session := clientOf(ctx), sessionOf(ctx)
-	if session == "" {
-		// Nothing tells the clients of the modern era apart: each request is a
-		// client of its own, so that nothing of one reaches another.
-		session = "request " + strconv.FormatInt(f.requests.Add(1), 10)
-		defer func() { go f.registry.ForgetClient(session) }() // ends when its sessions are closed
-	}
-	result, _, err := f.call(ctx, caller{
-		client: client, session: session,
-		structured: f.structured(client, request.Header),
-		meta:       traceMeta(request.Params.Meta),
-		progress:   f.progress(ctx, request.Params.Meta),
-		log:        f.logging(ctx),
-	}, request.Params.Name, request.Params.RawArguments)
-	if err != nil {
-		return nil, fmt.Errorf("cancelled: %w", context.Cause(ctx))
-	}
-	return toMCP(result), nil
+// handle is the handler of both tools where mcp-go does the protocol: calls that
+// are odd enough to be left to it, and that it did not refuse.
+func (f *Front) handle(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return nil, errors.New("the params of tools/call were not understood: name is a string, arguments and _meta are objects")
 }
 
 func (f *Front) exec(ctx context.Context, c caller, arguments json.RawMessage) (*executor.Result, error) {
@@ -171,60 +151,4 @@ func required(name string, raw json.RawMessage) (string, *executor.Fault) {
 		return "", misuse("/" + name + ": is missing; exec takes server_name, tool_name and arguments")
 	}
 	return text, fault
-}
-
-// traceMeta are the members of _meta that go on to the upstream: the trace
-// context (SEP-414).
-func traceMeta(meta *mcp.Meta) []upstream.MetaMember {
-	if meta == nil {
-		return nil
-	}
-	var members []upstream.MetaMember
-	for _, name := range []string{"traceparent", "tracestate", "baggage"} {
-		if value, ok := meta.AdditionalFields[name].(string); ok {
-			members = append(members, upstream.MetaMember{Name: name, Value: value})
-		}
-	}
-	return members
-}
-
-// progress passes the upstream's progress on under the client's own token; nil
-// where the client gave none. Sending never blocks: a client that does not read
-// loses progress, not the call.
-func (f *Front) progress(ctx context.Context, meta *mcp.Meta) func(json.RawMessage) {
-	if meta == nil || meta.ProgressToken == nil {
-		return nil
-	}
-	token := encode(meta.ProgressToken)
-	return func(params json.RawMessage) {
-		if ctx.Err() != nil {
-			return
-		}
-		fields := make(map[string]any)
-		for _, member := range progressMembers(params, token) {
-			fields[member.name] = member.value
-		}
-		err := server.ServerFromContext(ctx).SendNotificationToClient(ctx, "notifications/progress", fields)
-		if err != nil {
-			f.log.Debug("progress not delivered", "err", err)
-		}
-	}
-}
-
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-// progressMembers are the params of a progress notification under another
-// token.
-func progressMembers(params, token json.RawMessage) []member {
-	members := []member{{"progressToken", token}}
-	_ = wire.Fields(params, func(name string, value []byte) bool {
-		if name != "progressToken" {
-			members = append(members, member{name, value})
-		}
-		return true
-	})
-	return members
 }

@@ -62,6 +62,8 @@ type Front struct {
 	sessions sessions
 	requests atomic.Int64 // of clients without a session
 
+	listeners listeners
+
 	serving sync.Mutex
 	servers []*server.StreamableHTTPServer // of HTTP; each has a goroutine of mcp-go's
 
@@ -174,12 +176,17 @@ func (f *Front) needed() { f.needOnce.Do(func() { close(f.need) }) }
 // leave them without an answer.
 func (f *Front) EndCalls() { f.endCalls(errStopping) }
 
-// callContext is the context of a call over HTTP.
-func (f *Front) callContext(ctx context.Context) (context.Context, context.CancelFunc) {
+// callContext is the context of a call over HTTP, of a session or none.
+func (f *Front) callContext(ctx context.Context, session *httpSession) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(f.calls, func() { cancel(context.Cause(f.calls)) })
+	leave := func() bool { return true }
+	if session != nil {
+		leave = context.AfterFunc(session.alive, func() { cancel(context.Cause(session.alive)) })
+	}
 	return ctx, func() {
 		stop()
+		leave()
 		cancel(nil)
 	}
 }
@@ -243,6 +250,7 @@ func (f *Front) announce() {
 		}
 		last, lastHints = text, flags
 		f.server.SendNotificationToAllClients(mcp.MethodNotificationToolsListChanged, nil)
+		f.listeners.tell()
 	}
 }
 

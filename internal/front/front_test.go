@@ -67,13 +67,18 @@ type pipe struct {
 
 func dial(t *testing.T, f *Front, client string) *pipe {
 	t.Helper()
+	return dialWith(t, f, client, StdioOptions{})
+}
+
+func dialWith(t *testing.T, f *Front, client string, options StdioOptions) *pipe {
+	t.Helper()
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
 	p := &pipe{in: inWrite}
 	served, read := make(chan struct{}), make(chan struct{})
 	go func() { // ends with the input
 		defer close(served)
-		if err := f.ServeStdio(context.Background(), inRead, outWrite, StdioOptions{}); err != nil {
+		if err := f.ServeStdio(context.Background(), inRead, outWrite, options); err != nil {
 			t.Errorf("serving: %v", err)
 		}
 		outWrite.Close()

@@ -8,10 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
+	"strconv"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -20,26 +17,23 @@ import (
 	"mcpx/internal/wire"
 )
 
-const (
-	// sessionIdle is how long mcp-go keeps a legacy session without requests.
-	sessionIdle = 30 * time.Minute
-	// refresh is how often a session's call goes through mcp-go, which then
-	// knows that the session is alive.
-	refresh = 5 * time.Minute
-)
+// keepAlive is the longest silence on a stream that waits for events: what stands
+// between may end it for less.
+const keepAlive = 25 * time.Second
 
 // HTTP is the streamable HTTP endpoint of both eras. It trusts its caller to
 // have checked Origin, size and cancellations without a session (package
 // httpd).
 //
-// mcp-go does the protocol. Calls of legacy sessions are answered here from the
-// raw bytes: mcp-go parses each message six times, which is more work than the
-// call, and mixes up what belongs to the calls of one session (see callStream).
+// mcp-go does the protocol. Calls are answered here from the raw bytes: mcp-go
+// parses each message six times, which is more work than the call, writes parts
+// of the answer anew, and mixes up what belongs to the calls of one session (see
+// callStream).
 func (f *Front) HTTP() http.Handler {
 	streamable := server.NewStreamableHTTPServer(f.server,
 		server.WithStateful(true),
 		server.WithSessionIdleTTL(sessionIdle),
-		server.WithHeartbeatInterval(25*time.Second),
+		server.WithHeartbeatInterval(keepAlive),
 		server.WithStreamableHTTPLogger(f.log),
 	)
 	f.serving.Lock()
@@ -51,41 +45,6 @@ func (f *Front) HTTP() http.Handler {
 type httpFront struct {
 	front *Front
 	mcp   http.Handler
-}
-
-// httpSession is a legacy session over HTTP.
-type httpSession struct {
-	client    string
-	refreshed atomic.Int64 // when mcp-go last saw it, Unix nanoseconds
-	least     atomic.Value // mcp.LoggingLevel that was asked for; unset = none
-
-	mu      sync.Mutex
-	cancels map[string]context.CancelFunc // of calls answered here, by raw id
-}
-
-// sessions are the legacy sessions that mcp-go has registered.
-type sessions struct{ byID sync.Map }
-
-func (s *sessions) add(id, client string) {
-	session := &httpSession{client: client, cancels: make(map[string]context.CancelFunc)}
-	session.refreshed.Store(time.Now().UnixNano())
-	s.byID.Store(id, session)
-}
-
-func (s *httpSession) level() mcp.LoggingLevel {
-	level, _ := s.least.Load().(mcp.LoggingLevel)
-	return level
-}
-
-func (s *sessions) remove(id string) { s.byID.Delete(id) }
-
-func (s *sessions) get(id string) *httpSession {
-	if id == "" {
-		return nil
-	}
-	found, _ := s.byID.Load(id)
-	session, _ := found.(*httpSession)
-	return session
 }
 
 // ReadBody is the body of a request that has been read and parsed already: who
@@ -122,8 +81,13 @@ func readBody(r *http.Request) (*ReadBody, error) {
 
 // ServeHTTP implements http.Handler.
 func (h *httpFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	session := h.front.sessions.get(r.Header.Get("Mcp-Session-Id"))
-	if r.Method != http.MethodPost || session == nil || !plainJSON(r) {
+	switch {
+	case (r.Method == http.MethodGet || r.Method == http.MethodDelete) && !modernHeader(r):
+		h.streamOrEnd(w, r, session)
+		return
+	case r.Method != http.MethodPost || err != nil || media != "application/json":
 		h.mcp.ServeHTTP(w, r)
 		return
 	}
@@ -132,108 +96,125 @@ func (h *httpFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body could not be read", http.StatusBadRequest)
 		return
 	}
-	if h.answer(w, r, session, body) {
-		return
+	if session != nil {
+		session.notice(body.message)
 	}
-	r.Body = body
-	h.mcp.ServeHTTP(w, r)
+	if !h.answer(w, r, session, body) {
+		r.Body = body
+		h.mcp.ServeHTTP(w, r)
+	}
 }
 
-// plainJSON reports whether a request says nothing that mcp-go has to judge.
-func plainJSON(r *http.Request) bool {
-	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	accept := r.Header.Get("Accept")
-	version := r.Header.Get("Mcp-Protocol-Version")
-	return err == nil && media == "application/json" &&
-		(strings.Contains(accept, "application/json") || strings.Contains(accept, "*/*")) &&
-		(version == "" || (mcp.IsValidProtocolVersion(version) && !mcp.IsModernProtocol(version)))
+func modernHeader(r *http.Request) bool {
+	return mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion))
 }
 
-// answer answers a call of a legacy session; it reports false, with nothing
-// written, where mcp-go has to.
+// answer answers what mcp-go does not do as it should: calls, subscriptions of
+// the modern era, and requests without a session. It reports false, with nothing
+// written, for everything else.
 func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *httpSession, body *ReadBody) bool {
 	m := body.message
-	if m.Method == "notifications/cancelled" {
-		session.cancelled(m.Params)
-		return false // mcp-go has calls of its own
-	}
-	if m.Method == string(mcp.MethodSetLogLevel) {
-		session.least.Store(levelIn(m.Params))
-	}
-	if m.Method != "tools/call" || m.ID == nil || time.Since(time.Unix(0, session.refreshed.Load())) > refresh {
-		session.refreshed.Store(time.Now().UnixNano())
+	if m.Method == "" || m.Method == string(mcp.MethodInitialize) || !json.Valid(body.data) {
 		return false
 	}
-	call, ok := readCall(m.Params)
-	if !ok || call.modern || (call.name != InspectTool && call.name != ExecTool) || !json.Valid(body.data) {
+	switch m.Method {
+	case string(mcp.MethodToolsCall):
+		call, ok := readCall(m.Params)
+		if ok && m.ID != nil && (call.name == InspectTool || call.name == ExecTool) && h.call(w, r, session, m, call) {
+			return true
+		}
+	case string(mcp.MethodSubscriptionsListen):
+		request, ok := readListen(m.Params)
+		if ok && m.ID != nil && agrees(r, m, &request.requestMeta) {
+			stream := newCallStream(w, r)
+			stream.answerEvent(reply(m.ID, "result", h.front.listen(r.Context(), m.ID, request, stream.event, stream.comment)))
+			return true
+		}
+	}
+	if meta, ok := metaOf(m.Params); ok && !meta.modern() && !modernHeader(r) && r.Header.Get("Mcp-Session-Id") == "" {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write(fault(m.ID, codeRefused, "the header Mcp-Session-Id is missing; send initialize first"))
+		return true
+	}
+	return false
+}
+
+// call answers a call; it reports false, with nothing written, where mcp-go has
+// to say what is wrong with it.
+func (h *httpFront) call(w http.ResponseWriter, r *http.Request, session *httpSession, m wire.Message, call rawCall) bool {
+	c := caller{meta: call.trace}
+	least := call.level
+	ctx, cancel := h.front.callContext(r.Context(), session)
+	defer cancel()
+	switch {
+	case call.modern() && agrees(r, m, &call.requestMeta):
+		forget := h.front.stranger(&c, call.client)
+		defer forget()
+	case session != nil && isLegacy(r, &call.requestMeta) && h.keep(session, r):
+		request := session.open.begin(m.ID, cancel)
+		defer session.open.end(request)
+		c.client, c.session, least = session.client, session.id, session.level()
+	default:
 		return false
 	}
-	ctx, cancel := h.front.callContext(r.Context())
-	defer session.track(string(m.ID), cancel)()
-	c := caller{
-		client: session.client, session: r.Header.Get("Mcp-Session-Id"), meta: call.meta,
-		structured: h.front.structured(session.client, r.Header),
-	}
-	stream := &callStream{w: w}
+	c.structured = h.front.structured(c.client, r.Header)
+	stream := newCallStream(w, r)
 	defer stream.close()
-	if takesEvents(r) {
-		stream.tell(h.front, &c, call.token, session.level())
+	if stream.events {
+		stream.tell(h.front, &c, call.token, least)
 	}
 	result, _, err := h.front.call(ctx, c, call.name, call.arguments)
 	stream.close()
-	switch {
-	case err != nil && errors.Is(context.Cause(ctx), errStopping):
-		stream.answer(fault(m.ID, mcp.REQUEST_INTERRUPTED, "cancelled: "+errStopping.Error()))
-		return true
+	switch why := context.Cause(ctx); {
+	case err != nil && (errors.Is(why, errStopping) || errors.Is(why, errSessionEnded)):
+		stream.answer(fault(m.ID, mcp.REQUEST_INTERRUPTED, "cancelled: "+why.Error()))
 	case err != nil:
 		// Taken back, or nobody is there any more: there is nothing to say.
 		stream.nothing()
-		return true
+	default:
+		stream.answer(reply(m.ID, "result", h.front.encodeResult(result, call.modern())))
 	}
-	stream.answer(reply(m.ID, "result", h.front.encodeResult(result, false)))
 	return true
 }
 
-func takesEvents(r *http.Request) bool {
-	accept := r.Header.Get("Accept")
-	return strings.Contains(accept, "text/event-stream") || strings.Contains(accept, "*/*")
+// agrees reports whether a request is one of the era without sessions, and its
+// headers say what its body says (SEP-2243, SEP-2575). mcp-go refuses the others.
+func agrees(r *http.Request, m wire.Message, meta *requestMeta) bool {
+	return meta.modern() && meta.served() &&
+		r.Header.Get(mcp.HeaderProtocolVersion) == meta.version && r.Header.Get(mcp.HeaderLastEventID) == "" &&
+		mcp.ValidateStandardHeaders(r.Header.Get, meta.version, mcp.MCPMethod(m.Method), m.Params) == nil
 }
 
-// levelIn reads the params of logging/setLevel; empty if there is no such level.
-func levelIn(params json.RawMessage) mcp.LoggingLevel {
-	var p struct {
-		Level mcp.LoggingLevel `json:"level"`
-	}
-	if json.Unmarshal(params, &p) != nil || !slices.Contains(levels, p.Level) {
-		return ""
-	}
-	return p.Level
+// isLegacy reports whether a request is one of the era with sessions, in a
+// revision that mcp-go knows.
+func isLegacy(r *http.Request, meta *requestMeta) bool {
+	version := r.Header.Get(mcp.HeaderProtocolVersion)
+	return !meta.modern() && (version == "" || (mcp.IsValidProtocolVersion(version) && !mcp.IsModernProtocol(version)))
 }
 
-// track keeps cancel for the time of a call; the func it returns ends that.
-func (s *httpSession) track(id string, cancel context.CancelFunc) func() {
-	s.mu.Lock()
-	s.cancels[id] = cancel
-	s.mu.Unlock()
-	return func() {
-		s.mu.Lock()
-		delete(s.cancels, id)
-		s.mu.Unlock()
-		cancel()
+// metaOf reads the _meta of params, which may both be absent.
+func metaOf(params json.RawMessage) (requestMeta, bool) {
+	var meta json.RawMessage
+	if len(params) > 0 && params[0] == '{' {
+		_ = wire.Fields(params, func(key string, value []byte) bool {
+			if key == "_meta" {
+				meta = value
+			}
+			return true
+		})
 	}
+	return readMeta(meta)
 }
 
-func (s *httpSession) cancelled(params json.RawMessage) {
-	var p struct {
-		ID json.RawMessage `json:"requestId"`
+// stranger makes c the caller of a request of the modern era over HTTP. Nothing
+// tells its clients apart: each request is a client of its own, so that nothing
+// of one reaches another. The func it returns ends that client.
+func (f *Front) stranger(c *caller, info *mcp.Implementation) (forget func()) {
+	if info != nil {
+		c.client = info.Name
 	}
-	if json.Unmarshal(params, &p) != nil {
-		return
-	}
-	s.mu.Lock()
-	cancel := s.cancels[string(p.ID)]
-	s.mu.Unlock()
-	if cancel != nil {
-		cancel()
-	}
+	id := "request " + strconv.FormatInt(f.requests.Add(1), 10)
+	c.session = id
+	return func() { go f.registry.ForgetClient(id) } // ends when its sessions are closed
 }

@@ -2,20 +2,26 @@ package front
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/wire"
 )
 
-// callStream is the response of one call of a legacy session: its notifications
-// and then its answer as an event stream, or the answer alone as JSON where no
-// notification came. mcp-go has one queue of notifications for all calls of a
-// session, from which any of their responses takes.
+// callStream is the response of one call: its notifications and then its answer
+// as an event stream, or the answer alone as JSON where no notification came.
+// mcp-go has one queue of notifications for all calls of a session, from which
+// any of their responses takes.
 type callStream struct {
-	w     http.ResponseWriter
-	notes chan []byte   // nil where none were asked for
-	ended chan struct{} // closed when the writer has ended; nil as well
+	w      http.ResponseWriter
+	events bool          // the client reads event streams
+	json   bool          // the client reads JSON
+	notes  chan []byte   // nil where none were asked for
+	ended  chan struct{} // closed when the writer has ended; nil as well
 
 	mu     sync.Mutex
 	closed bool
@@ -24,6 +30,16 @@ type callStream struct {
 
 // noteQueue bounds the notifications that wait for a client that reads slowly.
 const noteQueue = 256
+
+// newCallStream looks into the request for what the client reads: JSON, if it
+// does not say.
+func newCallStream(w http.ResponseWriter, r *http.Request) *callStream {
+	accept := strings.Join(r.Header.Values("Accept"), ",")
+	all := strings.Contains(accept, "*/*")
+	s := &callStream{w: w, events: all || strings.Contains(accept, "text/event-stream")}
+	s.json = all || !s.events || strings.Contains(accept, "application/json")
+	return s
+}
 
 // note queues a notification. It does not block; it reports false where there is
 // no room, or the answer is on its way.
@@ -54,10 +70,17 @@ func (s *callStream) event(message []byte) {
 		s.opened = true
 		s.w.Header().Set("Content-Type", "text/event-stream")
 		s.w.Header().Set("Cache-Control", "no-cache")
+		s.w.Header().Set("X-Accel-Buffering", "no")
 		s.w.WriteHeader(http.StatusOK)
 	}
 	out := append(make([]byte, 0, len(message)+24), "event: message\ndata: "...)
 	_, _ = s.w.Write(append(append(out, message...), "\n\n"...))
+	_ = http.NewResponseController(s.w).Flush()
+}
+
+// comment shows that the stream is alive.
+func (s *callStream) comment() {
+	_, _ = io.WriteString(s.w, ": alive\n\n")
 	_ = http.NewResponseController(s.w).Flush()
 }
 
@@ -77,13 +100,16 @@ func (s *callStream) close() {
 
 // answer writes the response to the call, after close.
 func (s *callStream) answer(message []byte) {
-	if s.opened {
-		s.event(flat(message))
+	if s.opened || !s.json {
+		s.answerEvent(message)
 		return
 	}
 	s.w.Header().Set("Content-Type", "application/json")
 	_, _ = s.w.Write(message)
 }
+
+// answerEvent writes the response as the last event.
+func (s *callStream) answerEvent(message []byte) { s.event(flat(message)) }
 
 // nothing ends the response of a call that the client took back, after close.
 func (s *callStream) nothing() {
@@ -125,13 +151,12 @@ func notification(method string, params json.RawMessage) []byte {
 
 // withToken are the params of a progress notification under another token.
 func withToken(params, token json.RawMessage) json.RawMessage {
-	out := []byte{'{'}
-	for i, member := range progressMembers(params, token) {
-		if i > 0 {
-			out = append(out, ',')
+	out := append([]byte(`{"progressToken":`), token...)
+	_ = wire.Members(params, func(name string, written, value []byte) bool {
+		if name != "progressToken" {
+			out = append(append(append(append(out, ','), written...), ':'), value...)
 		}
-		out = append(append(out, encode(member.name)...), ':')
-		out = append(out, member.value...)
-	}
+		return true
+	})
 	return append(out, '}')
 }

@@ -403,7 +403,7 @@ func TestForeignSession(t *testing.T) {
 	fake := mcptest.Spec{}.HTTP(t)
 	_, web := site(t, remote("fake", fake))
 	good := newWebClient(t, web, legacyEra)
-	for _, session := range []string{"mcp-session-00000000-0000-4000-8000-000000000000", "nonsense", ""} {
+	for session, want := range map[string]int{"mcp-session-00000000-0000-4000-8000-000000000000": 404, "nonsense": 404, "": 400} {
 		bad := *good
 		bad.session = session
 		response, err := bad.send(context.Background(), "POST", "tools/call", bad.call("1", "echo", `{"text":"x"}`, ""))
@@ -411,7 +411,7 @@ func TestForeignSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		response.Body.Close()
-		if response.StatusCode != http.StatusNotFound {
+		if response.StatusCode != want {
 			t.Errorf("session %q: %s", session, response.Status)
 		}
 	}

@@ -2,6 +2,7 @@ package front
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -12,14 +13,26 @@ import (
 
 // rawCall is a tools/call request of which only the envelope was read.
 type rawCall struct {
+	requestMeta
 	name      string
 	arguments json.RawMessage
-	modern    bool
-	client    *mcp.Implementation // as the request says, modern era only
-	token     json.RawMessage     // progressToken, nil where absent
-	level     mcp.LoggingLevel    // modern era: of log messages, empty = none
-	meta      []upstream.MetaMember
 }
+
+// requestMeta is what the _meta of a request says of the request itself.
+type requestMeta struct {
+	version string              // protocol revision; empty in the legacy era
+	client  *mcp.Implementation // as the request says, modern era only
+	capable bool                // modern era: says what the client can do, as it must
+	token   json.RawMessage     // progressToken, nil where absent
+	level   mcp.LoggingLevel    // modern era: of log messages, empty = none
+	trace   []upstream.MetaMember
+}
+
+func (m *requestMeta) modern() bool { return mcp.IsModernProtocol(m.version) }
+
+// served reports whether a request of the modern era is one that is answered
+// here; mcp-go says what is wrong with the others (SEP-2575).
+func (m *requestMeta) served() bool { return m.capable && mcp.IsValidProtocolVersion(m.version) }
 
 // readCall reads the params of tools/call; ok is false where mcp-go shall say
 // what is wrong with them.
@@ -36,39 +49,45 @@ func readCall(params json.RawMessage) (c rawCall, ok bool) {
 			c.arguments = value
 		case "_meta":
 			meta = value
-		case "task", "inputResponses", "requestState":
-			c.name = ""
-			return false
 		}
 		return true
 	})
 	if err != nil || !ok || c.name == "" {
 		return c, false
 	}
+	c.requestMeta, ok = readMeta(meta)
+	return c, ok
+}
+
+// readMeta reads the _meta of a request, which may be absent.
+func readMeta(meta json.RawMessage) (m requestMeta, ok bool) {
 	if len(meta) == 0 || meta[0] != '{' {
-		return c, len(meta) == 0 || string(meta) == "null"
+		return m, len(meta) == 0 || string(meta) == "null"
 	}
-	err = wire.Fields(meta, func(key string, value []byte) bool {
+	err := wire.Fields(meta, func(key string, value []byte) bool {
 		switch key {
 		case mcp.MetaKeyProtocolVersion:
-			version, _ := wire.Text(value)
-			c.modern = mcp.IsModernProtocol(version)
+			m.version, _ = wire.Text(value)
 		case mcp.MetaKeyClientInfo:
 			var info mcp.Implementation
 			if json.Unmarshal(value, &info) == nil {
-				c.client = &info
+				m.client = &info
 			}
+		case mcp.MetaKeyClientCapabilities:
+			var can mcp.ClientCapabilities
+			m.capable = value[0] == '{' && json.Unmarshal(value, &can) == nil
 		case mcp.MetaKeyLogLevel:
-			level, _ := wire.Text(value)
-			c.level = mcp.LoggingLevel(level)
+			if level, _ := wire.Text(value); slices.Contains(levels, mcp.LoggingLevel(level)) {
+				m.level = mcp.LoggingLevel(level)
+			}
 		case "progressToken":
-			c.token = append(json.RawMessage(nil), value...)
+			m.token = append(json.RawMessage(nil), value...)
 		case "traceparent", "tracestate", "baggage":
-			c.meta = append(c.meta, upstream.MetaMember{Name: key, Value: json.RawMessage(value)})
+			m.trace = append(m.trace, upstream.MetaMember{Name: key, Value: json.RawMessage(value)})
 		}
 		return true
 	})
-	return c, err == nil
+	return m, err == nil
 }
 
 // encodeResult is a tool result as JSON. In the modern era it says that it is

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
-	"github.com/mark3labs/mcp-go/server"
 
 	"mcpx/internal/wire"
 )
@@ -27,7 +27,8 @@ type StdioOptions struct {
 	Drain time.Duration
 	// Grace is the same after the end of the context (a signal); 0 = 4 s.
 	Grace time.Duration
-	// MaxOpen bounds the requests under way; reading waits beyond it. 0 = 1000.
+	// MaxOpen bounds the requests under way; those beyond it are refused, so that
+	// what takes requests back is always read. 0 = 10,000.
 	MaxOpen int
 }
 
@@ -40,14 +41,14 @@ type stdioServer struct {
 	out     *wire.Writer
 	session *stdioSession
 
-	nextID  atomic.Int64
-	mu      sync.Mutex
-	cancels map[string]context.CancelFunc // by raw id
-	closing bool                          // under mu: requests are refused
-	places  chan struct{}
-	stop    chan struct{}  // closed with closing
-	open    sync.WaitGroup // requests whose answer is waited for at the end
-	all     sync.WaitGroup // every request, and the pump
+	nextID   atomic.Int64
+	requests openRequests
+	places   chan struct{} // of requests whose answer is waited for
+	unread   atomic.Int64  // answers that wait for the client to read
+	mu       sync.Mutex
+	closing  bool           // under mu: requests are refused
+	open     sync.WaitGroup // requests whose answer is waited for at the end
+	all      sync.WaitGroup // every request, and the pump
 }
 
 // Why calls are ended that were open at the end.
@@ -56,9 +57,9 @@ var (
 	errInputEnded = errors.New("the client closed its side; the call may have been executed")
 )
 
-// codeStopping is what requests get that come too late: "connection closed", as
-// SDKs have it.
-const codeStopping = -32000
+// codeRefused is what requests get that come too late, or are too many:
+// "connection closed", as SDKs have it.
+const codeRefused = -32000
 
 // ServeStdio answers one client until in ends or ctx is done. Open answers are
 // delivered before it returns; requests that come meanwhile are refused. Only
@@ -75,17 +76,16 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 		options.Grace = 4 * time.Second
 	}
 	if options.MaxOpen <= 0 {
-		options.MaxOpen = 1000
+		options.MaxOpen = 10_000
 	}
 	s := &stdioServer{
 		front: f, options: options,
-		out:     wire.NewWriter(out, wire.Newline),
-		cancels: make(map[string]context.CancelFunc),
-		places:  make(chan struct{}, options.MaxOpen),
-		stop:    make(chan struct{}),
+		out:    wire.NewWriter(out, wire.Newline),
+		places: make(chan struct{}, options.MaxOpen),
 	}
 	s.session = &stdioSession{
 		out:   s.out,
+		deaf:  make(chan struct{}),
 		notes: make(chan mcp.JSONRPCNotification, 256), calls: make(chan []byte, 256), queued: make(chan struct{}, 1),
 	}
 	if err := f.server.RegisterSession(ctx, s.session); err != nil {
@@ -101,6 +101,9 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	select {
 	case err = <-ended:
 		s.drain(s.options.Drain, nil, func() { cancel(errInputEnded) })
+	case <-s.session.deaf:
+		err = fmt.Errorf("writing to stdout: %w", s.session.lost)
+		s.drain(0, ended, func() { cancel(errInputEnded) })
 	case <-ctx.Done():
 		s.drain(s.options.Grace, ended, func() { cancel(errStopping) })
 	}
@@ -116,7 +119,6 @@ const lastWords = 300 * time.Millisecond
 func (s *stdioServer) drain(bound time.Duration, ended <-chan error, cancel func()) {
 	s.mu.Lock()
 	s.closing = true
-	close(s.stop)
 	s.mu.Unlock()
 	answered, over := make(chan struct{}), make(chan struct{})
 	go func() { // ends with the last request, as does the other; cancel makes sure that they do
@@ -151,7 +153,7 @@ func (s *stdioServer) drain(bound time.Duration, ended <-chan error, cancel func
 // read takes messages until the input ends, or behind the end of ctx.
 func (s *stdioServer) read(ctx context.Context, in io.Reader) error {
 	reader := wire.NewReader(in, s.options.MaxMessage, func([]byte) {
-		s.write(fault(nil, mcp.PARSE_ERROR, "not a JSON-RPC message"))
+		s.say(fault(nil, mcp.PARSE_ERROR, "not a JSON-RPC message"))
 	})
 	for ctx.Err() == nil {
 		data, err := reader.Read()
@@ -161,7 +163,7 @@ func (s *stdioServer) read(ctx context.Context, in io.Reader) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.As(err, &large):
-			s.write(fault(idIn(large.Head), mcp.INVALID_REQUEST, large.Error()))
+			s.tooLarge(large)
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 			return nil
 		case err != nil:
@@ -173,16 +175,13 @@ func (s *stdioServer) read(ctx context.Context, in io.Reader) error {
 	return nil
 }
 
-// idIn finds the id in the first bytes of a message that was too long.
-func idIn(head []byte) json.RawMessage {
-	var id json.RawMessage
-	_ = wire.Fields(head, func(key string, value []byte) bool {
-		if key == "id" {
-			id = value
-		}
-		return id == nil
-	})
-	return id
+// tooLarge refuses a request of which only the edges were read.
+func (s *stdioServer) tooLarge(large *wire.TooLargeError) {
+	id, _ := large.ID()
+	if !isID(id) {
+		id = nil
+	}
+	s.say(fault(id, mcp.INVALID_REQUEST, large.Error()))
 }
 
 func (s *stdioServer) accept(ctx context.Context, data []byte) {
@@ -195,114 +194,129 @@ func (s *stdioServer) accept(ctx context.Context, data []byte) {
 	m, err := wire.Parse(data)
 	switch {
 	case err != nil || (m.ID != nil && !json.Valid(data)):
-		s.write(fault(m.ID, mcp.PARSE_ERROR, "invalid JSON"))
+		if !isID(m.ID) {
+			m.ID = nil
+		}
+		s.say(fault(m.ID, mcp.PARSE_ERROR, "invalid JSON"))
+	case m.ID != nil && !isID(m.ID):
+		s.say(fault(nil, mcp.INVALID_REQUEST, "the id must be a string or a number"))
+	case !utf8.Valid(data):
+		// An upstream that is strict about it would die of it, for everybody.
+		if m.ID != nil {
+			s.say(fault(m.ID, mcp.PARSE_ERROR, "invalid UTF-8"))
+		}
 	case m.Method == "notifications/cancelled":
-		s.cancelled(m.Params)
+		s.requests.cancelled(m.Params)
 	case m.Method != "" && m.ID == nil:
 		s.front.server.HandleMessage(s.context(ctx), data)
 	case m.IsResponse():
 		// mcpx asks nothing of its clients.
 	case m.Method == "":
-		s.write(fault(m.ID, mcp.INVALID_REQUEST, "no method"))
+		s.say(fault(m.ID, mcp.INVALID_REQUEST, "no method"))
 	default:
 		s.begin(ctx, m)
 	}
+}
+
+// isID reports whether an id, as written, is one: a string or a number.
+func isID(id json.RawMessage) bool {
+	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || (id[0] >= '0' && id[0] <= '9')) && json.Valid(id)
 }
 
 func (s *stdioServer) context(ctx context.Context) context.Context {
 	return s.front.server.WithContext(ctx, s.session)
 }
 
-// begin answers a request: initialize in turn, so that what follows finds the
-// session ready, others in a goroutine, which ends with the answer or with its
-// cancellation.
+// begin answers a request in a goroutine, which ends with the answer or with its
+// cancellation. initialize is handled in turn, so that what follows finds the
+// session ready.
 func (s *stdioServer) begin(ctx context.Context, m wire.Message) {
-	select {
-	case s.places <- struct{}{}:
-	case <-s.stop:
-		s.refuse(m)
+	// A subscription lasts as long as the client: nobody waits for its answer, and
+	// it takes no place from those who do.
+	waited := m.Method != string(mcp.MethodSubscriptionsListen)
+	if s.unread.Load() >= maxUnread {
+		s.front.log.Debug("request dropped, the client does not read", "method", m.Method)
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	key := string(m.ID)
-	// A subscription lasts as long as the client: nobody waits for its answer.
-	waited := m.Method != string(mcp.MethodSubscriptionsListen)
+	if waited {
+		select {
+		case s.places <- struct{}{}:
+		default:
+			s.say(fault(m.ID, codeRefused, "too many requests are open; wait for answers"))
+			return
+		}
+	}
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()
-		cancel()
-		<-s.places
-		s.refuse(m)
+		s.say(fault(m.ID, codeRefused, "mcpx is shutting down; the request was not executed"))
 		return
 	}
-	s.cancels[key] = cancel
 	if waited {
 		s.open.Add(1)
 	}
 	s.all.Add(1)
 	s.mu.Unlock()
-	answer := func() {
+	ctx, cancel := context.WithCancel(ctx)
+	request := s.requests.begin(m.ID, cancel)
+	respond := func(answer []byte) {
 		defer s.all.Done()
-		s.respond(ctx, m)
-		s.mu.Lock()
-		delete(s.cancels, key)
-		s.mu.Unlock()
-		cancel()
-		<-s.places
 		if waited {
-			s.open.Done()
+			<-s.places // before the client can know of the answer, and ask for more
+			defer s.open.Done()
 		}
+		if answer != nil && s.requests.wanted(request) {
+			s.unread.Add(1)
+			s.write(answer)
+			s.unread.Add(-1)
+		}
+		s.requests.end(request)
 	}
 	if m.Method == "initialize" {
-		answer()
+		answer := s.answer(ctx, m)
+		go respond(answer)
 		return
 	}
-	go answer()
+	go func() { respond(s.answer(ctx, m)) }()
 }
 
-// refuse answers a request that came too late.
-func (s *stdioServer) refuse(m wire.Message) {
-	s.write(fault(m.ID, codeStopping, "mcpx is shutting down; the request was not executed"))
-}
+// maxUnread bounds the answers that wait for a client to read. Behind it requests
+// are refused, and refusals dropped.
+const maxUnread = 10_000
 
-func (s *stdioServer) cancelled(params json.RawMessage) {
-	var p struct {
-		ID json.RawMessage `json:"requestId"`
-	}
-	if json.Unmarshal(params, &p) != nil {
+// say writes an answer of the reader's own, which goes on reading meanwhile: the
+// end of the input and what takes requests back are behind it.
+func (s *stdioServer) say(message []byte) {
+	if s.unread.Add(1) > maxUnread {
+		s.unread.Add(-1)
+		s.front.log.Debug("answer dropped, the client does not read")
 		return
 	}
 	s.mu.Lock()
-	cancel := s.cancels[string(p.ID)]
-	delete(s.cancels, string(p.ID)) // respond sees that it is gone
+	waited := !s.closing
+	if waited {
+		s.open.Add(1)
+	}
 	s.mu.Unlock()
-	if cancel != nil {
-		cancel()
-	}
-}
-
-// respond answers one request, unless the client took it back meanwhile.
-func (s *stdioServer) respond(ctx context.Context, m wire.Message) {
-	answer := s.answer(ctx, m)
-	if answer == nil {
-		return
-	}
-	if ctx.Err() != nil {
-		s.mu.Lock()
-		_, wanted := s.cancels[string(m.ID)]
-		s.mu.Unlock()
-		if !wanted {
-			return
+	go func() { // ends when the client has read, or with the process
+		s.write(message)
+		s.unread.Add(-1)
+		if waited {
+			s.open.Done()
 		}
-	}
-	s.write(answer)
+	}()
 }
 
 // answer is the whole response to a request.
 func (s *stdioServer) answer(ctx context.Context, m wire.Message) []byte {
-	if m.Method == "tools/call" {
+	switch m.Method {
+	case string(mcp.MethodToolsCall):
 		if answer, ok := s.callTool(ctx, m); ok {
 			return answer
+		}
+	case string(mcp.MethodSubscriptionsListen):
+		if request, ok := readListen(m.Params); ok {
+			return reply(m.ID, "result", s.front.listen(ctx, m.ID, request, s.write, nil))
 		}
 	}
 	// mcp-go reads ids as float64: it gets one of ours, the client its own.
@@ -351,133 +365,4 @@ func flat(message []byte) []byte {
 		}
 	}
 	return message
-}
-
-// stdioSession is the one client of a stdio server, as mcp-go knows it.
-type stdioSession struct {
-	out         *wire.Writer
-	notes       chan mcp.JSONRPCNotification // what mcp-go sends: none belongs to a call
-	calls       chan []byte                  // what belongs to calls; taken out only under writing
-	queued      chan struct{}                // holds one: calls has some
-	writing     sync.Mutex                   // held over a write and the notes before it
-	initialized atomic.Bool
-	info        atomic.Pointer[mcp.Implementation]
-	can         atomic.Pointer[mcp.ClientCapabilities]
-	filter      atomic.Pointer[mcp.SubscriptionFilter]
-	least       atomic.Value // mcp.LoggingLevel that was asked for; unset = none
-}
-
-var (
-	_ server.SessionWithClientInfo         = (*stdioSession)(nil)
-	_ server.SessionWithLogging            = (*stdioSession)(nil)
-	_ server.SessionWithSubscriptionFilter = (*stdioSession)(nil)
-)
-
-// SessionID implements server.ClientSession.
-func (s *stdioSession) SessionID() string { return "stdio" }
-
-// NotificationChannel implements server.ClientSession.
-func (s *stdioSession) NotificationChannel() chan<- mcp.JSONRPCNotification { return s.notes }
-
-// Initialize implements server.ClientSession.
-func (s *stdioSession) Initialize() { s.initialized.Store(true) }
-
-// Initialized implements server.ClientSession.
-func (s *stdioSession) Initialized() bool {
-	return s.initialized.Load() || s.filter.Load() != nil
-}
-
-// GetClientInfo implements server.SessionWithClientInfo.
-func (s *stdioSession) GetClientInfo() mcp.Implementation {
-	if info := s.info.Load(); info != nil {
-		return *info
-	}
-	return mcp.Implementation{}
-}
-
-// SetClientInfo implements server.SessionWithClientInfo.
-func (s *stdioSession) SetClientInfo(info mcp.Implementation) { s.info.Store(&info) }
-
-// GetClientCapabilities implements server.SessionWithClientInfo.
-func (s *stdioSession) GetClientCapabilities() mcp.ClientCapabilities {
-	if can := s.can.Load(); can != nil {
-		return *can
-	}
-	return mcp.ClientCapabilities{}
-}
-
-// SetClientCapabilities implements server.SessionWithClientInfo.
-func (s *stdioSession) SetClientCapabilities(can mcp.ClientCapabilities) { s.can.Store(&can) }
-
-// SetLogLevel implements server.SessionWithLogging.
-func (s *stdioSession) SetLogLevel(level mcp.LoggingLevel) { s.least.Store(level) }
-
-// GetLogLevel implements server.SessionWithLogging.
-func (s *stdioSession) GetLogLevel() mcp.LoggingLevel {
-	level, _ := s.least.Load().(mcp.LoggingLevel)
-	return level
-}
-
-// SetSubscriptionFilter implements server.SessionWithSubscriptionFilter.
-func (s *stdioSession) SetSubscriptionFilter(filter mcp.SubscriptionFilter) {
-	if filter.IsEmpty() {
-		s.filter.Store(nil)
-		return
-	}
-	s.filter.Store(&filter)
-}
-
-// SubscriptionFilter implements server.SessionWithSubscriptionFilter.
-func (s *stdioSession) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
-	if filter := s.filter.Load(); filter != nil {
-		return *filter, true
-	}
-	return mcp.SubscriptionFilter{}, false
-}
-
-// pump writes the notifications that are queued, until ctx ends.
-func (s *stdioSession) pump(ctx context.Context) {
-	for {
-		select {
-		case note := <-s.notes:
-			s.write(encode(note))
-		case <-s.queued:
-			s.write(nil)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// queue queues a message that may be lost if the client does not read.
-func (s *stdioSession) queue(message []byte) bool {
-	select {
-	case s.calls <- message:
-	default:
-		return false
-	}
-	select {
-	case s.queued <- struct{}{}:
-	default:
-	}
-	return true
-}
-
-// write writes one message, or none, behind the calls' notes that are queued: what
-// belongs to a request never comes after its answer.
-func (s *stdioSession) write(message []byte) {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	for {
-		select {
-		case note := <-s.calls:
-			_ = s.out.Write(note)
-			continue
-		default:
-		}
-		if message != nil {
-			_ = s.out.Write(message)
-		}
-		return
-	}
 }

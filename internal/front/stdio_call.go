@@ -13,13 +13,13 @@ import (
 // false where mcp-go shall answer.
 func (s *stdioServer) callTool(ctx context.Context, m wire.Message) (answer []byte, ok bool) {
 	call, ok := readCall(m.Params)
-	if !ok || (call.modern && call.client == nil) {
+	if !ok || (call.modern() && !call.served()) {
 		return nil, false
 	}
 	if call.client != nil {
 		s.session.SetClientInfo(*call.client)
 	}
-	c := caller{client: s.session.GetClientInfo().Name, session: s.session.SessionID(), meta: call.meta}
+	c := caller{client: s.session.GetClientInfo().Name, session: s.session.SessionID(), meta: call.trace}
 	c.structured = s.front.structured(c.client, nil)
 	if call.token != nil {
 		c.progress = func(params json.RawMessage) { s.progress(params, call.token) }
@@ -34,13 +34,13 @@ func (s *stdioServer) callTool(ctx context.Context, m wire.Message) (answer []by
 	case err != nil:
 		return fault(m.ID, mcp.REQUEST_INTERRUPTED, "cancelled: "+context.Cause(ctx).Error()), true
 	}
-	return reply(m.ID, "result", s.front.encodeResult(result, call.modern)), true
+	return reply(m.ID, "result", s.front.encodeResult(result, call.modern())), true
 }
 
 // logLevel is the level of log messages that the client wants with a call,
 // empty where it wants none.
 func (s *stdioServer) logLevel(call rawCall) mcp.LoggingLevel {
-	if call.modern {
+	if call.modern() {
 		return call.level
 	}
 	level, _ := s.session.least.Load().(mcp.LoggingLevel)

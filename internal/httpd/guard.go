@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"mcpx/internal/front"
 	"mcpx/internal/wire"
@@ -136,6 +137,10 @@ func (g *guard) mcp(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		rpcError(w, http.StatusBadRequest, nil, -32700, "the body is not one JSON-RPC message")
+		return
+	case !utf8.Valid(body):
+		// An upstream that is strict about it would die of it, for everybody.
+		rpcError(w, http.StatusBadRequest, nil, -32700, "the body is not valid UTF-8")
 		return
 	case ambiguous(body):
 		rpcError(w, http.StatusBadRequest, m.ID, -32600, "a member of the message is there twice, or in other letters")

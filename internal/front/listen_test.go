@@ -1,0 +1,141 @@
+package front
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+func listenLine(id, filter string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"subscriptions/listen","params":{"notifications":` + filter + `,` + modernMeta + `}}` + "\n"
+}
+
+func tagged(id string) string { return `"_meta":{"io.modelcontextprotocol/subscriptionId":` + id }
+
+// TestListen_Stdio: a subscription is known by the client's own id, from the
+// acknowledgement, which is first, to the result; who has none gets nothing.
+func TestListen_Stdio(t *testing.T) {
+	mcptest.NoLeaks(t)
+	f := connect(t, Options{Version: "1"})
+	p := dialWith(t, f, "", StdioOptions{})
+	p.send(t, listenLine(`"u1"`, `{"toolsListChanged":true,"promptsListChanged":true}`)+listenLine("2", `{"toolsListChanged":true}`)+listenLine("3", `{}`))
+	mcptest.WaitFor(t, "three acknowledgements", patience, func() bool { return p.with("subscriptions/acknowledged") == 3 })
+	if p.with(tagged(`"u1"`)+`},"notifications":{"toolsListChanged":true}`) != 1 || p.with(tagged("3")+`},"notifications":{}`) != 1 {
+		t.Errorf("acknowledged: %v", p.lines)
+	}
+	mcptest.WaitFor(t, "the end of what asks for nothing", patience, func() bool { return len(p.answers("3")) == 1 })
+	changed := func(id string) int { return p.with(`"notifications/tools/list_changed","params":{` + tagged(id)) }
+	f.listeners.tell()
+	mcptest.WaitFor(t, "both to be told", patience, func() bool { return changed(`"u1"`) == 1 && changed("2") == 1 })
+	p.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"u1"}}`+"\n")
+	mcptest.WaitFor(t, "the end of the first", patience, func() bool {
+		f.listeners.mu.Lock()
+		defer f.listeners.mu.Unlock()
+		return len(f.listeners.open) == 1
+	})
+	f.listeners.tell()
+	mcptest.WaitFor(t, "the other to be told", patience, func() bool { return changed("2") == 2 })
+	if changed(`"u1"`) != 1 || len(p.answers(`"u1"`)) != 0 || p.with("list_changed") != 3 {
+		t.Errorf("after the cancellation: %v", p.lines)
+	}
+	p.in.Close()
+	mcptest.WaitFor(t, "the result at the end", patience, func() bool {
+		return p.with(`{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete",`+tagged("2")) == 1
+	})
+}
+
+// TestListen_HTTP: the same over HTTP, as events of one response.
+func TestListen_HTTP(t *testing.T) {
+	mcptest.NoLeaks(t)
+	f, web := site(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, "POST", web.URL, strings.NewReader(listenLine(`"u1"`, `{"toolsListChanged":true}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Mcp-Protocol-Version": modernEra, "Mcp-Method": "subscriptions/listen",
+	} {
+		request.Header.Set(name, value)
+	}
+	response, err := web.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != 200 || response.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("got %s, %v", response.Status, response.Header)
+	}
+	lines := bufio.NewScanner(response.Body)
+	next := func() string {
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				return data
+			}
+		}
+		return "the end"
+	}
+	if got := next(); !strings.Contains(got, "subscriptions/acknowledged") || !strings.Contains(got, tagged(`"u1"`)) {
+		t.Errorf("first %s", got)
+	}
+	f.listeners.tell()
+	if got := next(); !strings.Contains(got, "notifications/tools/list_changed") || !strings.Contains(got, tagged(`"u1"`)) {
+		t.Errorf("then %s", got)
+	}
+}
+
+// TestSessions: a session that is unknown, or none, is said so; the end of one
+// ends its stream and its calls, each with an answer.
+func TestSessions(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	_, web := site(t, remote("fake", fake))
+	c := newWebClient(t, web, legacyEra)
+	for session, want := range map[string]int{"": 400, "nonsense": 404} {
+		odd := *c
+		odd.session = session
+		for verb, method := range map[string]string{"GET": "", "DELETE": "", "POST": "tools/list"} {
+			response, err := odd.send(t.Context(), verb, method, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if response.StatusCode != want {
+				t.Errorf("%s with session %q: %s", verb, session, response.Status)
+			}
+		}
+	}
+	stream, err := c.send(t.Context(), "GET", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	answer := make(chan webMessage, 1)
+	go func() { // ends with the answer
+		got, err := c.exec(context.Background(), "1", "slow", `{"ms":3600000}`, "")
+		m, idErr := answerOf(got, "1")
+		if err != nil || idErr != nil {
+			t.Errorf("got %+v, %v, %v", got, err, idErr)
+		}
+		answer <- m
+	}()
+	mcptest.WaitFor(t, "the call", patience, func() bool { return len(fake.Log().Calls("slow")) == 1 })
+	response, err := c.send(t.Context(), "DELETE", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if m := <-answer; !strings.Contains(string(m.Error), "the session was ended") {
+		t.Errorf("got %+v", m)
+	}
+	mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) == 1 })
+	lines := bufio.NewScanner(stream.Body)
+	for lines.Scan() { // it ends
+	}
+}

@@ -1,0 +1,163 @@
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// answers are the answers that came for an id, as written.
+func (p *pipe) answers(id string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []string
+	for _, line := range p.lines {
+		if strings.HasPrefix(line, `{"jsonrpc":"2.0","id":`+id+`,`) {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+func execLine(id, server, tool, arguments string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"` + server +
+		`","tool_name":"` + tool + `","arguments":` + arguments + `}}}` + "\n"
+}
+
+// TestStdio_Odd: what is no request, or no proper one, gets one answer that is
+// JSON, at once, and hurts nobody.
+func TestStdio_Odd(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	p := dial(t, connect(t, Options{Version: "1"}, remote("fake", fake)), "test")
+	p.request(t, "1", "ping")
+	for _, test := range []struct{ send, want string }{
+		{"garbage", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`},
+		{`{"jsonrpc":"2.0","id":01,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`},
+		{`{"jsonrpc":"2.0","id":"a","method":"ping","params":{"x":NaN}}`, `{"jsonrpc":"2.0","id":"a","error":{"code":-32700,`},
+		{`{"jsonrpc":"2.0","id":{},"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
+		{`{"jsonrpc":"2.0","id":true,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
+		{strings.TrimSpace(execLine("9", "fake", "echo", `{"text":"`+"\xff"+`"}`)), `{"jsonrpc":"2.0","id":9,"error":{"code":-32700,`},
+		{`{"jsonrpc":"2.0","id":10}`, `{"jsonrpc":"2.0","id":10,"error":{"code":-32600,`},
+	} {
+		before := p.with("")
+		p.send(t, test.send+"\n")
+		mcptest.WaitFor(t, "an answer to "+test.send, patience, func() bool { return p.with("") > before })
+		p.mu.Lock()
+		line := p.lines[len(p.lines)-1]
+		p.mu.Unlock()
+		if !json.Valid([]byte(line)) || !strings.HasPrefix(line, test.want) {
+			t.Errorf("%s: got %s", test.send, line)
+		}
+	}
+	if n := len(fake.Log().Calls("echo")); n != 0 {
+		t.Errorf("%d calls were executed", n)
+	}
+}
+
+// TestStdio_SameID: two open requests with one id are both answered, and both
+// end by that id.
+func TestStdio_SameID(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	p := dial(t, connect(t, Options{Version: "1"}, remote("fake", fake)), "test")
+	p.send(t, execLine("5", "fake", "add", `{"a":1,"b":2}`)+execLine("5", "fake", "echo", `{"text":"x"}`))
+	mcptest.WaitFor(t, "both answers", patience, func() bool { return len(p.answers("5")) == 2 })
+	p.send(t, execLine("6", "fake", "slow", `{"ms":3600000}`)+execLine("6", "fake", "slow", `{"ms":3600000}`))
+	mcptest.WaitFor(t, "both calls", patience, func() bool { return len(fake.Log().Calls("slow")) == 2 })
+	p.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":6}}`+"\n")
+	mcptest.WaitFor(t, "both cancellations", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) == 2 })
+	p.request(t, "7", "ping")
+	if got := p.answers("6"); len(got) != 0 {
+		t.Errorf("after the cancellation: %v", got)
+	}
+}
+
+// TestStdio_TooMany: requests over the bound are refused; the others can still be
+// taken back, and the end of the input is seen.
+func TestStdio_TooMany(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	f := connect(t, Options{Version: "1"}, remote("fake", fake))
+	p := dialWith(t, f, "test", StdioOptions{MaxOpen: 2})
+	p.request(t, `"ready"`, "ping")
+	p.send(t, `{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`+"\n")
+	p.send(t, execLine("1", "fake", "slow", `{"ms":3600000}`)+execLine("2", "fake", "slow", `{"ms":3600000}`))
+	mcptest.WaitFor(t, "two calls", patience, func() bool { return len(fake.Log().Calls("slow")) == 2 })
+	p.send(t, execLine("3", "fake", "echo", `{"text":"x"}`))
+	mcptest.WaitFor(t, "the refusal", patience, func() bool { return len(p.answers("3")) == 1 })
+	if got := p.answers("3")[0]; !strings.Contains(got, "too many requests are open") {
+		t.Errorf("got %s", got)
+	}
+	p.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`+"\n")
+	mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) == 1 })
+	mcptest.WaitFor(t, "a free place", patience, func() bool {
+		p.send(t, execLine(`"free"`, "fake", "echo", `{"text":"room"}`))
+		return p.with("room") > 0
+	})
+}
+
+// TestStdio_TooLarge: the id of a request over the limit is found where many
+// clients write it, at the end.
+func TestStdio_TooLarge(t *testing.T) {
+	mcptest.NoLeaks(t)
+	p := dialWith(t, connect(t, Options{Version: "1"}), "test", StdioOptions{MaxMessage: 20_000})
+	p.send(t, `{"method":"tools/call","params":{"name":"exec","arguments":{"x":"`+strings.Repeat("a", 50_000)+`"}},"jsonrpc":"2.0","id":77}`+"\n")
+	mcptest.WaitFor(t, "the refusal", patience, func() bool { return len(p.answers("77")) == 1 })
+}
+
+// deafOutput is the stdout of a client that has closed it, or never reads.
+type deafOutput struct{ read chan struct{} }
+
+func (d deafOutput) Write([]byte) (int, error) {
+	<-d.read
+	return 0, errors.New("broken pipe")
+}
+
+// TestStdio_Deaf: a client that does not read its answers is still heard: the end
+// of its input ends the serving; and so does an output that is gone.
+func TestStdio_Deaf(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("closed %v", closed), func(t *testing.T) {
+			f := connect(t, Options{Version: "1"})
+			out := deafOutput{make(chan struct{})}
+			t.Cleanup(func() {
+				if !closed {
+					close(out.read)
+				}
+			})
+			inRead, inWrite := io.Pipe()
+			served := make(chan error, 1)
+			go func() { // ends with the input, or with the output
+				served <- f.ServeStdio(context.Background(), inRead, out, StdioOptions{Drain: 20 * time.Millisecond})
+			}()
+			for range maxUnread + 10 {
+				if _, err := io.WriteString(inWrite, "garbage\n"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := io.WriteString(inWrite, hello("test")); err != nil {
+				t.Fatal(err)
+			}
+			if closed {
+				close(out.read)
+				if err := <-served; err == nil || !strings.Contains(err.Error(), "broken pipe") {
+					t.Errorf("got %v", err)
+				}
+				inWrite.Close()
+				return
+			}
+			inWrite.Close()
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
