@@ -99,8 +99,15 @@ func TestFaults(t *testing.T) {
 		request Request
 	}{
 		{"server-not-found", Request{Server: "goood", Tool: "echo"}},
-		{"server-not-found-at-all", Request{Server: "x\ny\u202e", Tool: "echo"}},
-		{"server-not-found-long", Request{Server: strings.Repeat("long ", 100000), Tool: "echo"}},
+		{"server-not-found-at-all", Request{Server: "x\ny\u202e", Tool: "nothing"}},
+		{"server-not-found-long", Request{Server: strings.Repeat("long ", 100000), Tool: strings.Repeat("long ", 100000)}},
+		{"server-of-the-tool", Request{Server: "goof", Tool: "extra_0007"}},
+		{"server-of-a-tool-like-it", Request{Server: "x", Tool: "readTextFile"}},
+		{"servers-of-the-tool", Request{Server: "x", Tool: "raw"}},
+		{"servers-of-the-tool-one-is-near", Request{Server: "moderm", Tool: "raw"}},
+		{"server-of-read-result", Request{Server: "good", Tool: "read_result"}},
+		{"server-of-a-hidden-tool", Request{Server: "x", Tool: "hidden_tool"}},
+		{"tool-of-another-server", Request{Server: "modern", Tool: "read_text_file"}},
 		{"tool-not-found", Request{Server: "good", Tool: "readTextFile"}},
 		{"tool-hidden", Request{Server: "good", Tool: "hidden_tool"}},
 		{"tool-of-none", Request{Server: "empty", Tool: "echo"}},

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -236,9 +235,26 @@ func (e *Executor) FindServer(ctx context.Context, name string) (*catalog.Server
 	return s, nil
 }
 
+// FindServerFor is [Executor.FindServer] for who wants one of its tools: the fault
+// of an unknown server says who has the tool.
+func (e *Executor) FindServerFor(ctx context.Context, name, tool string) (*catalog.Server, *Fault) {
+	run := e.begin()
+	s, err := run.findServer(ctx, name)
+	if err != nil {
+		return nil, run.fault(Request{Server: name}, target{}, run.withOwners(err, tool))
+	}
+	return s, nil
+}
+
 // ToolNotFound is the fault of a tool that s does not have.
 func ToolNotFound(s *catalog.Server, name string) *Fault {
 	return (&notFoundError{what: "tool", server: s.Name, name: name, known: s.ToolNames()}).fault()
+}
+
+// ToolNotFound is the fault of a tool that s does not have. It says who has it.
+func (e *Executor) ToolNotFound(s *catalog.Server, name string) *Fault {
+	missing := &notFoundError{what: "tool", server: s.Name, name: name, known: s.ToolNames(), owners: e.owners(name, s.Name)}
+	return missing.fault()
 }
 
 func (e run) findServer(ctx context.Context, name string) (*catalog.Server, error) {
@@ -266,11 +282,11 @@ func (e run) findServer(ctx context.Context, name string) (*catalog.Server, erro
 func (e run) find(ctx context.Context, server, tool string) (target, error) {
 	s, err := e.findServer(ctx, server)
 	if err != nil {
-		return target{}, err
+		return target{}, e.withOwners(err, tool)
 	}
 	found, ok := s.Tool(tool)
 	if !ok {
-		return target{server: s}, &notFoundError{what: "tool", server: server, name: tool, known: s.ToolNames()}
+		return target{server: s}, &notFoundError{what: "tool", server: server, name: tool, known: s.ToolNames(), owners: e.owners(tool, server)}
 	}
 	return target{server: s, tool: found}, nil
 }
@@ -301,14 +317,6 @@ func namesJSONFile(arguments json.RawMessage) bool {
 	}
 	return false
 }
-
-// notFoundError is an unknown server or tool.
-type notFoundError struct {
-	what, server, name string
-	known              []string
-}
-
-func (e *notFoundError) Error() string { return fmt.Sprintf("no %s %q", e.what, e.name) }
 
 // Answers of an upstream that are no result of a tool.
 var (

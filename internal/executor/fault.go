@@ -27,13 +27,6 @@ const (
 	CodeExecution         = "EXECUTION_ERROR"
 )
 
-// maxListed bounds the names in an error, maxName the length of the one that was
-// not found.
-const (
-	maxListed = 50
-	maxName   = 100
-)
-
 // Fault is a failure as the model gets it: a short text that says what to
 // change, and the same as data.
 type Fault struct {
@@ -139,39 +132,6 @@ func (e run) fault(r Request, t target, err error) *Fault {
 		return busyFault(r.Server, busy)
 	}
 	return &Fault{Code: CodeExecution, Message: err.Error()}
-}
-
-func (m *notFoundError) fault() *Fault {
-	near := Nearest(m.name, m.known)
-	name := describe.Line(m.name, maxName)
-	f := &Fault{Code: CodeServerNotFound, Message: fmt.Sprintf("no server %q", name)}
-	key, more := "available_servers", "inspect without arguments lists them"
-	if m.what == "tool" {
-		f.Code, f.Message = CodeToolNotFound, fmt.Sprintf("no tool %q on server %q", name, m.server)
-		key, more = "available_tools", "inspect with server_name "+m.server+" lists them"
-	}
-	known := m.known[:min(len(m.known), maxListed)]
-	text := f.Code + ": " + f.Message + "."
-	if len(near) > 0 {
-		text += " Did you mean " + strings.Join(near, " or ") + "?"
-	}
-	switch {
-	case len(known) == 0:
-		text += " There are none."
-	case len(m.known) > len(known):
-		text += fmt.Sprintf(" Available: %s and %d more (%s).", strings.Join(known, ", "), len(m.known)-len(known), more)
-	default:
-		text += " Available: " + strings.Join(known, ", ") + "."
-	}
-	f.Text = describe.Line(text, 0)
-	if known == nil {
-		known = []string{}
-	}
-	f.With(key, known)
-	if len(near) > 0 {
-		f.With("did_you_mean", near)
-	}
-	return f
 }
 
 func (e run) invalidFault(r Request, t target, invalid *ValidationError) *Fault {

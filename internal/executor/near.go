@@ -21,6 +21,9 @@ func Nearest(name string, known []string) []string {
 	var near []scored
 	for _, candidate := range known {
 		have := plain(candidate)
+		if len(have) > 200 {
+			continue
+		}
 		limit := max(1, len(wanted)/3)
 		switch cost := distance(wanted, have, limit); {
 		case have == wanted:

@@ -1,0 +1,167 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/describe"
+)
+
+const (
+	// maxListed bounds the names in an error, maxListedBytes what they have
+	// together: they are foreign text.
+	maxListed      = 50
+	maxListedBytes = 4000
+	// maxName is the length of the name that was not found, in runes.
+	maxName = 100
+	// maxOwners is how many servers may have a tool for an error to name them.
+	maxOwners = 3
+)
+
+// notFoundError is an unknown server or tool.
+type notFoundError struct {
+	what, server, name string
+	known              []string
+	// owners have the tool that was wanted, or one whose name differs only in
+	// case and separators.
+	owners []owner
+}
+
+// owner is a server that has a tool.
+type owner struct{ server, tool string }
+
+func (m *notFoundError) Error() string { return fmt.Sprintf("no %s %q", m.what, m.name) }
+
+// owners are the servers but for one that have a tool of that name, else of one
+// like it but for case and separators; none where they are many.
+func (e *Executor) owners(tool, but string) []owner {
+	wanted := plain(tool)
+	if wanted == "" || len(wanted) > maxListedBytes {
+		return nil
+	}
+	var exact, like []owner
+	look := func(s *catalog.Server) {
+		if s.Name == but {
+			return
+		}
+		if _, ok := s.Tool(tool); ok {
+			exact = append(exact, owner{s.Name, tool})
+			return
+		}
+		for i := range s.Tools {
+			if name := s.Tools[i].Name; len(name) >= len(wanted) && plain(name) == wanted {
+				like = append(like, owner{s.Name, name})
+				return
+			}
+		}
+	}
+	snap := e.registry.Snapshot()
+	for i := range snap.Servers {
+		look(&snap.Servers[i])
+	}
+	look(e.builtin)
+	if len(exact) == 0 {
+		exact = like
+	}
+	if len(exact) > maxOwners {
+		return nil
+	}
+	return exact
+}
+
+// withOwners adds to the error of an unknown server who has the tool.
+func (e *Executor) withOwners(err error, tool string) error {
+	var missing *notFoundError
+	if errors.As(err, &missing) && tool != "" {
+		missing.owners = e.owners(tool, "")
+	}
+	return err
+}
+
+// MissingServer is the fault of a call that names a tool and no server, where
+// that tool is known; else nil.
+func (e *Executor) MissingServer(tool string) *Fault {
+	owners := e.owners(tool, "")
+	if len(owners) == 0 {
+		return nil
+	}
+	violation := describe.Line("/server_name: is missing; "+haveIt(owners), 0)
+	f := &Fault{Code: CodeValidation, Message: violation}
+	return f.With("violations", []string{violation}).With("did_you_mean", serversOf(owners))
+}
+
+// haveIt says who has a tool.
+func haveIt(owners []owner) string {
+	if len(owners) == 1 {
+		return "server " + owners[0].server + " has " + owners[0].tool
+	}
+	return "servers " + strings.Join(serversOf(owners), ", ") + " have " + owners[0].tool
+}
+
+func serversOf(owners []owner) []string {
+	names := make([]string, len(owners))
+	for i, o := range owners {
+		names[i] = o.server
+	}
+	return names
+}
+
+func (m *notFoundError) fault() *Fault {
+	near := Nearest(m.name, m.known)
+	name := describe.Line(m.name, maxName)
+	f := &Fault{Code: CodeServerNotFound, Message: fmt.Sprintf("no server %q", name)}
+	key, more := "available_servers", "inspect without arguments lists them"
+	meant, owners := near, m.owners
+	if m.what == "tool" {
+		f.Code, f.Message = CodeToolNotFound, fmt.Sprintf("no tool %q on server %q", name, m.server)
+		key, more = "available_tools", "inspect with server_name "+m.server+" lists them"
+	} else if len(owners) > 0 {
+		if likely := slices.DeleteFunc(slices.Clone(owners), func(o owner) bool { return !slices.Contains(near, o.server) }); len(likely) > 0 {
+			owners = likely
+		}
+		have := serversOf(owners)
+		near = slices.DeleteFunc(near, func(name string) bool { return slices.Contains(have, name) })
+		meant = append(have, near...)
+	}
+	known := m.listed()
+	text := f.Code + ": " + f.Message + "."
+	if len(near) > 0 {
+		text += " Did you mean " + strings.Join(near, " or ") + "?"
+	}
+	switch {
+	case len(owners) > 0:
+		what := haveIt(owners)
+		text += " " + strings.ToUpper(what[:1]) + what[1:] + "." // that is enough names
+	case len(m.known) == 0:
+		text += " There are none."
+	case len(m.known) > len(known):
+		text += fmt.Sprintf(" Available: %s and %d more (%s).", strings.Join(known, ", "), len(m.known)-len(known), more)
+	default:
+		text += " Available: " + strings.Join(known, ", ") + "."
+	}
+	f.Text = describe.Line(text, 0)
+	f.With(key, known)
+	if len(meant) > 0 {
+		f.With("did_you_mean", meant)
+	}
+	if m.what == "tool" && len(owners) > 0 {
+		f.With("servers_with_it", serversOf(owners))
+	}
+	return f
+}
+
+// listed are the known names that an error lists.
+func (m *notFoundError) listed() []string {
+	known := []string{}
+	size := 0
+	for _, name := range m.known[:min(len(m.known), maxListed)] {
+		if size += len(name); size > maxListedBytes {
+			break
+		}
+		known = append(known, name)
+	}
+	return known
+}

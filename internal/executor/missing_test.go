@@ -1,0 +1,61 @@
+package executor
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+)
+
+// A call without a server is told who has the tool, where few have.
+func TestMissingServer(t *testing.T) {
+	mcptest.NoLeaks(t)
+	tools := func(names ...string) mcptest.Spec {
+		return mcptest.Spec{Tools: json.RawMessage(`[{"name":"` + strings.Join(names, `"},{"name":"`) + `"}]`)}
+	}
+	var servers []registry.Server
+	for name, spec := range map[string]mcptest.Spec{
+		"alpha": tools("common", "pair", "only"), "bravo": tools("common", "pair"), "charlie": tools("common"), "delta": tools("common"),
+	} {
+		servers = append(servers, piped(t, name, spec))
+	}
+	e := executing(t, Options{}, nil, servers...)
+	for tool, want := range map[string]string{
+		"only":        "VALIDATION_ERROR: /server_name: is missing; server alpha has only",
+		"ONLY":        "VALIDATION_ERROR: /server_name: is missing; server alpha has only",
+		"pair":        "VALIDATION_ERROR: /server_name: is missing; servers alpha, bravo have pair",
+		"common":      "",
+		"nobody":      "",
+		"":            "",
+		"read_result": "VALIDATION_ERROR: /server_name: is missing; server mcpx has read_result",
+	} {
+		fault := e.MissingServer(tool)
+		if fault == nil && want == "" {
+			continue
+		}
+		if fault == nil || textOf(t, fault.Result(true).Content[0]) != want {
+			t.Errorf("%s: got %+v, want %s", tool, fault, want)
+		}
+	}
+	alpha, _ := e.FindServer(t.Context(), "alpha")
+	if _, fault := e.FindServerFor(t.Context(), "zzz", "only"); fault == nil || fault.Text != `SERVER_NOT_FOUND: no server "zzz". Server alpha has only.` {
+		t.Errorf("got %+v", fault)
+	}
+	if fault := e.ToolNotFound(alpha, "read_result"); fault.Text != `TOOL_NOT_FOUND: no tool "read_result" on server "alpha". Server mcpx has read_result.` {
+		t.Errorf("got %+v", fault)
+	}
+}
+
+// Names are foreign text: few long ones are listed.
+func TestNotFound_LongNames(t *testing.T) {
+	known := []string{"short", strings.Repeat("x", maxListedBytes), strings.Repeat("y", 1<<20)}
+	f := (&notFoundError{what: "tool", server: "s", name: "z", known: known}).fault()
+	if len(f.Text) > 300 || !strings.Contains(f.Text, "Available: short and 2 more") {
+		t.Errorf("got %.400s", f.Text)
+	}
+	if f = (&notFoundError{what: "tool", server: "s", name: "xxx", known: known}).fault(); len(f.Text) > 300 {
+		t.Errorf("got %d bytes: %.400s", len(f.Text), f.Text)
+	}
+}
