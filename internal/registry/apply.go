@@ -17,11 +17,14 @@ type Changes struct{ Started, Stopped []string }
 // unchanged go on undisturbed, with their open calls; the others are stopped
 // and started. Of the options, Visible, MaxConcurrency and Grace take effect.
 // What calls a server from now on calls the new one; what is open on the old one
-// may go on for Grace and ends in an error then. Apply does not wait for that.
+// may go on for Grace and ends in an error then. Where a server is a process, the
+// new one is started when the old one has ended, since that may hold a lock or a
+// port; calls wait for it as for any that is connecting. Apply does not wait.
 // After Close it does nothing.
 func (r *Registry) Apply(servers []Server, options Options) Changes {
 	// Only Apply replaces the entries, and one at a time does. What is being
 	// written to the cache is of the old ones, and is waited for.
+	r.saving.Lock()
 	r.publishing.Lock()
 	r.mu.Lock()
 	before := r.entries
@@ -36,56 +39,85 @@ func (r *Registry) Apply(servers []Server, options Options) Changes {
 	var changes Changes
 	r.mu.Lock()
 	if !r.ended {
-		changes.Started = r.begin(next, servers)
-		var gone []*upstream.Upstream
-		gone, changes.Stopped = r.replacedBy(next)
-		r.entries, r.visible = next, options.Visible
+		var fresh []*entry
+		for _, server := range servers {
+			name := server.Spec.Name
+			if e := next[name]; e == nil {
+				next[name] = before[name].with(server)
+			} else if e.upstream != nil {
+				fresh = append(fresh, e)
+				changes.Started = append(changes.Started, name)
+			}
+		}
+		changes.Stopped = r.replaceBy(next, options.Grace)
+		r.visible = options.Visible
 		r.all.SetLimit(options.MaxConcurrency)
-		r.retire(gone, options.Grace)
+		for _, e := range fresh {
+			r.begin(e)
+		}
 	}
 	r.mu.Unlock()
 	r.publishing.Unlock()
+	r.saving.Unlock()
 	r.publish()
 	slices.Sort(changes.Started)
 	slices.Sort(changes.Stopped)
 	return changes
 }
 
-// begin starts what is new in next, and adds the entries that stay. The caller
-// holds the lock.
-func (r *Registry) begin(next map[string]*entry, servers []Server) (started []string) {
-	for _, server := range servers {
-		name := server.Spec.Name
-		switch e := next[name]; {
-		case e == nil:
-			next[name] = r.entries[name].with(server)
-		case e.upstream != nil:
-			started = append(started, name)
-			if r.started {
-				e.upstream.Start()
-			}
-		}
+// replaceBy puts next in the place of the entries, and retires the upstreams that
+// are not in it, with the sessions of clients on them. It returns the names of
+// their servers. The caller holds the lock.
+func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names []string) {
+	if grace <= 0 {
+		grace = defaultGrace
 	}
-	return started
-}
-
-// replacedBy are the upstreams that are not in next, with the sessions of
-// clients on them, and the names of their servers. The caller holds the lock.
-func (r *Registry) replacedBy(next map[string]*entry) (gone []*upstream.Upstream, names []string) {
 	for name, old := range r.entries {
 		if old.upstream == nil || (next[name] != nil && next[name].upstream == old.upstream) {
 			continue
 		}
 		names = append(names, name)
-		gone = append(gone, old.upstream)
+		what := retired{name: name, definition: old.server.Definition}
+		r.retire(old.upstream, what, grace)
 		for key, c := range r.clients {
 			if key.server == name {
-				gone = append(gone, c.upstream)
+				r.retire(c.upstream, what, grace)
 				delete(r.clients, key)
 			}
 		}
 	}
-	return gone, names
+	r.entries = next
+	return names
+}
+
+// begin starts a new server. One that is a process waits for the end of those
+// before it, under its name or, where it was renamed, with its definition; the
+// others do not wait for that. The caller holds the lock.
+func (r *Registry) begin(e *entry) {
+	if !r.started {
+		return // Start does it
+	}
+	name := e.server.Spec.Name
+	var before []<-chan struct{}
+	for _, old := range r.retired {
+		if e.server.Spec.Type == upstream.Stdio && old.before(name, e.server.Definition) {
+			before = append(before, old.ended)
+		}
+	}
+	if len(before) == 0 {
+		e.upstream.Start()
+		return
+	}
+	r.retiring.Go(func() { // ends with them, which is soon after their grace
+		for _, ended := range before {
+			<-ended
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if now := r.entries[name]; !r.ended && now != nil && now.upstream == e.upstream {
+			e.upstream.Start()
+		}
+	})
 }
 
 // with is the entry of a server whose definition is unchanged: the same
@@ -107,23 +139,35 @@ const (
 	retireWithin = time.Second
 )
 
-// retire ends upstreams whose server is gone: now for further calls, and after
-// grace for open ones. The caller holds the lock. Close ends the open calls at
-// once, and waits.
-func (r *Registry) retire(gone []*upstream.Upstream, grace time.Duration) {
-	if grace <= 0 {
-		grace = defaultGrace
-	}
-	for _, u := range gone {
-		r.retired[u] = struct{}{}
-		r.retiring.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), grace)
-			defer cancel()
-			u.Stop(ctx)
-			u.Close(retireWithin)
-			r.mu.Lock()
-			delete(r.retired, u)
-			r.mu.Unlock()
-		})
-	}
+// retired is an upstream on its way to its end. The name and definition of its
+// server are empty where nothing takes its place.
+type retired struct {
+	name, definition string
+	ended            <-chan struct{}
+}
+
+// before reports whether it has the place of a server with this name, or with
+// this definition under another one.
+func (o retired) before(name, definition string) bool {
+	return o.name != "" && (o.name == name || definition != "" && o.definition == definition)
+}
+
+// retire ends an upstream: now for further calls, and after grace for open ones.
+// The channel is closed when it has ended. The caller holds the lock, and has
+// looked that Close has not begun. Close ends the open calls at once, and waits.
+func (r *Registry) retire(u *upstream.Upstream, what retired, grace time.Duration) <-chan struct{} {
+	ended := make(chan struct{})
+	what.ended = ended
+	r.retired[u] = what
+	r.retiring.Go(func() { // ends soon after grace
+		defer close(ended)
+		ctx, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		u.Stop(ctx)
+		u.Close(retireWithin)
+		r.mu.Lock()
+		delete(r.retired, u)
+		r.mu.Unlock()
+	})
+	return ended
 }

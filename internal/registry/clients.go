@@ -22,7 +22,6 @@ type clientSession struct {
 	upstream *upstream.Upstream
 	open     int // calls under way
 	used     time.Time
-	idle     time.Duration
 }
 
 // clientUpstream returns the client's own session with a server, opening it
@@ -46,10 +45,7 @@ func (r *Registry) clientUpstream(e *entry, client Client) (u *upstream.Upstream
 		if status := e.upstream.Status(); status.Protocol != "" {
 			spec.Legacy = !status.Modern
 		}
-		c = &clientSession{upstream: upstream.New(spec), idle: e.server.SessionIdle}
-		if c.idle <= 0 {
-			c.idle = 5 * time.Minute
-		}
+		c = &clientSession{upstream: upstream.New(spec)}
 		c.upstream.Start()
 		r.clients[key] = c
 	}
@@ -62,22 +58,41 @@ func (r *Registry) clientUpstream(e *entry, client Client) (u *upstream.Upstream
 	}
 }
 
-// ForgetClient ends the sessions that belong to a client that is gone.
+// ForgetClient ends the sessions that belong to a client that is gone, and waits
+// for that.
 func (r *Registry) ForgetClient(id string) {
-	r.endClients(func(key clientKey, c *clientSession) bool { return key.client == id })
+	for _, ended := range r.endClients(func(key clientKey, _ *clientSession) bool { return key.client == id }) {
+		<-ended
+	}
 }
 
-func (r *Registry) endClients(which func(clientKey, *clientSession) bool) {
+// endClients begins to end sessions of clients. Close waits for them too.
+func (r *Registry) endClients(which func(clientKey, *clientSession) bool) (ends []<-chan struct{}) {
 	r.mu.Lock()
-	var gone []*upstream.Upstream
+	defer r.mu.Unlock()
+	if r.ended {
+		return nil // Close has them
+	}
 	for key, c := range r.clients {
 		if which(key, c) {
-			gone = append(gone, c.upstream)
 			delete(r.clients, key)
+			ends = append(ends, r.retire(c.upstream, retired{}, 0))
 		}
 	}
-	r.mu.Unlock()
-	closeAll(gone, 0)
+	return ends
+}
+
+// defaultIdle is the SessionIdle of servers that have none.
+const defaultIdle = 5 * time.Minute
+
+// idle reports whether a session was not used for as long as its server says now.
+// The caller holds the lock.
+func (r *Registry) idle(key clientKey, c *clientSession) bool {
+	most := defaultIdle
+	if e := r.entries[key.server]; e != nil && e.server.SessionIdle > 0 {
+		most = e.server.SessionIdle
+	}
+	return c.open == 0 && time.Since(c.used) >= most
 }
 
 // sweepClients ends the sessions that nobody used for their idle time; it ends
@@ -89,9 +104,7 @@ func (r *Registry) sweepClients() {
 	for {
 		select {
 		case <-ticker.C:
-			r.endClients(func(_ clientKey, c *clientSession) bool {
-				return c.open == 0 && time.Since(c.used) >= c.idle
-			})
+			r.endClients(r.idle)
 		case <-r.stop:
 			return
 		}

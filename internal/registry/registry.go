@@ -70,10 +70,13 @@ type Registry struct {
 	visible func(server string, tool *catalog.Tool) bool
 	changed chan struct{} // closed and replaced with each snapshot
 	watch   []func()
-	retired map[*upstream.Upstream]struct{} // stopped by Apply, not gone yet
+	retired map[*upstream.Upstream]retired // stopped, not gone yet
 
-	retiring sync.WaitGroup
+	retiring sync.WaitGroup // goroutines are added under mu, and before ended
 
+	// saving is taken before publishing, publishing before mu. No call waits for
+	// saving: the disk may be slow.
+	saving     sync.Mutex // one file is written at a time, and not while Apply is at work
 	publishing sync.Mutex // one snapshot is made at a time
 
 	dirty  chan struct{} // holds one: many changes are one snapshot
@@ -83,7 +86,8 @@ type Registry struct {
 }
 
 // entry is one server with its upstream. Its fields are guarded by the
-// registry's lock, but for saved, which publishing guards.
+// registry's lock, but for server and upstream, which never change, and saved,
+// which saving guards.
 type entry struct {
 	server   Server
 	upstream *upstream.Upstream // nil if disabled or at fault
@@ -107,7 +111,7 @@ func New(servers []Server, options Options) *Registry {
 		visible: options.Visible,
 		all:     upstream.NewGate(options.MaxConcurrency),
 		changed: make(chan struct{}),
-		retired: make(map[*upstream.Upstream]struct{}),
+		retired: make(map[*upstream.Upstream]retired),
 		dirty:   make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 	}
@@ -184,6 +188,7 @@ func (r *Registry) Close(within time.Duration) {
 		}
 		r.mu.Unlock()
 		r.publish()
+		r.save()
 		closeAll(all, within)
 		r.retiring.Wait()
 	})
@@ -225,6 +230,7 @@ func (r *Registry) publisher() {
 		select {
 		case <-r.dirty:
 			r.publish()
+			r.save()
 		case <-r.stop:
 			return
 		}
@@ -237,12 +243,8 @@ func (r *Registry) publish() {
 	defer r.publishing.Unlock()
 	r.mu.Lock()
 	servers := make([]catalog.Server, 0, len(r.entries))
-	var save []*entry
 	for name, e := range r.entries {
 		servers = append(servers, r.describe(name, e))
-		if e.upstream != nil && e.server.Key != "" {
-			save = append(save, e)
-		}
 	}
 	r.snapshot.Store(catalog.NewSnapshot(servers))
 	close(r.changed)
@@ -251,9 +253,6 @@ func (r *Registry) publish() {
 	r.mu.Unlock()
 	for _, f := range watch {
 		f()
-	}
-	for _, e := range save {
-		r.save(e)
 	}
 }
 
@@ -319,8 +318,24 @@ func (r *Registry) filter(server string, tools []catalog.Tool) []catalog.Tool {
 	return kept
 }
 
-// save keeps the catalogue of a server on disk when it has changed.
-func (r *Registry) save(e *entry) {
+// save keeps the catalogues on disk that have changed.
+func (r *Registry) save() {
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	r.mu.Lock()
+	var all []*entry
+	for _, e := range r.entries {
+		if e.upstream != nil && e.server.Key != "" {
+			all = append(all, e)
+		}
+	}
+	r.mu.Unlock()
+	for _, e := range all {
+		r.saveOne(e)
+	}
+}
+
+func (r *Registry) saveOne(e *entry) {
 	status := e.upstream.Status()
 	rec := &record{
 		Protocol: status.Protocol, Modern: status.Modern,
@@ -344,8 +359,9 @@ func (r *Registry) WaitKnown(ctx context.Context) {
 		changed := r.changed
 		r.mu.Unlock()
 		waiting := false
-		for i := range r.Snapshot().Servers {
-			s := &r.Snapshot().Servers[i]
+		snap := r.Snapshot() // one: Apply can make a shorter one meanwhile
+		for i := range snap.Servers {
+			s := &snap.Servers[i]
 			waiting = waiting || (!s.Known && s.State == catalog.Connecting)
 		}
 		if !waiting {
@@ -439,6 +455,8 @@ func (r *Registry) call(ctx context.Context, e *entry, client Client, call upstr
 		return nil, &upstream.UnavailableError{State: catalog.Disabled, Reason: "disabled in the configuration"}
 	case e.upstream == nil:
 		return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: e.server.Fault}
+	case ctx.Err() != nil:
+		return nil, ctx.Err() // a client that is gone gets no session any more
 	case e.server.PerClient && client.ID != "":
 		u, release := r.clientUpstream(e, client)
 		if u == nil {

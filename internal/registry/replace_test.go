@@ -1,0 +1,251 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/mcptest"
+	"mcpx/internal/upstream"
+)
+
+// exclusive is a process that cannot start while another one has the lock; it
+// notes that beside the lock.
+func exclusive(t *testing.T, fake mcptest.Spec, name, definition, lock string) Server {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("a script of a shell")
+	}
+	const script = `mkdir "$0" || { echo taken >>"$0.taken"; exit 1; }
+trap 'rmdir "$0"' EXIT
+trap 'exit 1' TERM
+"$@"`
+	server := child(t, name, fake)
+	server.Spec.Args = append([]string{"-c", script, lock, server.Spec.Command}, server.Spec.Args...)
+	server.Spec.Command, server.Spec.Env = "/bin/sh", append(server.Spec.Env, "PATH="+os.Getenv("PATH"))
+	server.Definition = definition
+	return server
+}
+
+// A process is started when the one in whose place it comes has ended, and that
+// has its grace; nobody else waits.
+func TestApply_EndsFirst(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		next func(lock string) [][]Server // what is applied one after the other
+		last string
+	}{
+		{"changed", func(lock string) [][]Server {
+			return [][]Server{{exclusive(t, mcptest.Spec{}, "one", "2", lock)}}
+		}, "one"},
+		{"changed twice", func(lock string) [][]Server {
+			return [][]Server{{exclusive(t, mcptest.Spec{}, "one", "2", lock)}, {exclusive(t, mcptest.Spec{}, "one", "3", lock)}}
+		}, "one"},
+		{"gone and back", func(lock string) [][]Server {
+			return [][]Server{{}, {exclusive(t, mcptest.Spec{}, "one", "1", lock)}}
+		}, "one"},
+		{"renamed", func(lock string) [][]Server {
+			return [][]Server{{exclusive(t, mcptest.Spec{}, "two", "1", lock)}}
+		}, "two"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			lock := filepath.Join(t.TempDir(), "lock")
+			first := mcptest.Spec{}.WithFiles(t)
+			r := start(t, Options{}, exclusive(t, first, "one", "1", lock), child(t, "other", mcptest.Spec{}))
+			tried(t, r)
+			var over atomic.Bool
+			var open sync.WaitGroup
+			open.Go(func() {
+				if got, err := call(r, "one", Client{}, "slow", `{"ms":1500}`); err != nil || got != "slept 1500 ms" {
+					t.Errorf("the open call: %q, %v", got, err)
+				}
+				over.Store(true)
+			})
+			mcptest.WaitFor(t, "the call", patience, func() bool { return len(first.Log(t).Calls("slow")) > 0 })
+			other := child(t, "other", mcptest.Spec{})
+			other.Definition = "changed too"
+			for _, servers := range test.next(lock) {
+				r.Apply(append(servers, other), Options{Grace: patience})
+			}
+			if got, err := call(r, "other", Client{}, "echo", `{"text":"x"}`); err != nil || got != "x" || over.Load() {
+				t.Errorf("the other server: %q, %v; it waited for the open call: %t", got, err, over.Load())
+			}
+			if got, err := call(r, test.last, Client{}, "echo", `{"text":"x"}`); err != nil || got != "x" {
+				t.Errorf("got %q, %v", got, err)
+			}
+			open.Wait()
+			if _, err := os.Stat(lock + ".taken"); err == nil {
+				t.Error("it was started while the lock was taken")
+			}
+		})
+	}
+}
+
+// A process that is still to start is not started after the end.
+func TestApply_EndsFirst_Close(t *testing.T) {
+	mcptest.NoLeaks(t)
+	lock := filepath.Join(t.TempDir(), "lock")
+	r := start(t, Options{}, exclusive(t, mcptest.Spec{}, "one", "1", lock))
+	tried(t, r)
+	var open sync.WaitGroup
+	open.Go(func() {
+		if _, err := call(r, "one", Client{}, "slow", `{"ms":600000}`); err == nil {
+			t.Error("the call has a result")
+		}
+	})
+	r.Apply([]Server{exclusive(t, mcptest.Spec{}, "one", "2", lock)}, Options{Grace: time.Hour})
+	r.Close(time.Second)
+	open.Wait()
+	if _, err := os.Stat(lock); err == nil {
+		t.Error("a process is left")
+	}
+}
+
+// Who calls no more gets no session of its own.
+func TestPerClient_Gone(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		var open atomic.Int32
+		one := counted(piped(t, "one", mcptest.Spec{}), &open)
+		one.PerClient = true
+		r := start(t, Options{}, one)
+		tried(t, r)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := r.Call(ctx, "one", Client{ID: "a"}, upstream.Call{Tool: "echo"}); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		synctest.Wait()
+		if n := open.Load(); n != 1 {
+			t.Errorf("%d sessions", n)
+		}
+		r.Close(0)
+	})
+}
+
+// Close waits also for the sessions of clients that are on their way to their end.
+func TestPerClient_CloseWaits(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		var open, sessions atomic.Int32
+		one := piped(t, "one", mcptest.Spec{})
+		serve := one.Spec.Serve
+		one.Spec.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
+			shared := sessions.Add(1) == 1
+			err := serve(ctx, in, out)
+			if !shared {
+				<-time.After(300 * time.Millisecond) // it takes its time
+			}
+			return err
+		}
+		one = counted(one, &open)
+		one.PerClient, one.SessionIdle = true, 7*time.Second
+		r := start(t, Options{}, one)
+		tried(t, r)
+		for _, client := range []string{"gone", "idle"} {
+			if _, err := call(r, "one", Client{ID: client}, "echo", `{"text":"x"}`); err != nil {
+				t.Error(err)
+			}
+		}
+		<-time.After(10*time.Second + 100*time.Millisecond) // the sweep has found both
+		synctest.Wait()
+		if _, err := call(r, "one", Client{ID: "gone"}, "echo", `{"text":"x"}`); err != nil {
+			t.Error(err)
+		}
+		var forgetting sync.WaitGroup
+		forgetting.Go(func() { r.ForgetClient("gone") })
+		synctest.Wait()
+		r.Close(0)
+		if n := open.Load(); n != 0 {
+			t.Errorf("%d sessions are left after Close", n)
+		}
+		forgetting.Wait()
+	})
+}
+
+// A session follows what the configuration says now of the idle time.
+func TestPerClient_OtherIdle(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		var open atomic.Int32
+		one := counted(piped(t, "one", mcptest.Spec{}), &open)
+		one.PerClient, one.SessionIdle = true, time.Hour
+		r := start(t, Options{}, one)
+		tried(t, r)
+		if _, err := call(r, "one", Client{ID: "a"}, "echo", `{"text":"x"}`); err != nil {
+			t.Error(err)
+		}
+		one.SessionIdle = 30 * time.Second
+		r.Apply([]Server{one}, Options{})
+		<-time.After(40 * time.Second)
+		synctest.Wait()
+		if n := open.Load(); n != 1 {
+			t.Errorf("%d sessions, want only the shared one", n)
+		}
+		r.Close(0)
+	})
+}
+
+// No call waits for the disk.
+func TestSlowDisk(t *testing.T) {
+	mcptest.NoLeaks(t)
+	r := New([]Server{piped(t, "one", mcptest.Spec{})}, Options{CacheDir: t.TempDir()})
+	r.saving.Lock() // as while a file is written
+	r.Start()
+	called := make(chan struct{})
+	go func() { // ends with the lock at the latest
+		defer close(called)
+		r.WaitServer(context.Background(), "one")
+		if one, _ := r.Snapshot().Server("one"); !one.Known {
+			t.Error("the catalogue is not known")
+		}
+		if _, err := call(r, "one", Client{}, "echo", `{"text":"x"}`); err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case <-called:
+	case <-time.After(patience):
+		t.Error("a call waits for the disk")
+	}
+	r.saving.Unlock()
+	<-called
+	r.Close(0)
+}
+
+// Those who wait for catalogues survive a config with fewer servers.
+func TestWaitKnown_FewerServers(t *testing.T) {
+	mcptest.NoLeaks(t)
+	many := make([]Server, 300)
+	for i := range many {
+		many[i] = never("server-" + time.Duration(i).String())
+		many[i].Disabled = true
+	}
+	r := start(t, Options{}, never("one"))
+	ctx, cancel := context.WithCancel(context.Background())
+	var waiting sync.WaitGroup
+	for range 4 {
+		waiting.Go(func() {
+			for ctx.Err() == nil {
+				bounded, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+				r.WaitKnown(bounded)
+				cancel()
+			}
+		})
+	}
+	for range 200 {
+		r.Apply(many, Options{})
+		r.Apply(nil, Options{})
+	}
+	cancel()
+	waiting.Wait()
+}
