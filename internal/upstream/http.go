@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -322,12 +323,10 @@ func (l *httpLink) statusText(resp *http.Response, body []byte) error {
 		e.text += ", a redirect to " + l.spec.clean(target, 200) + " that is not followed; put the final address into url"
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
 		e.text += "; check the headers (token) of this server"
-	case resp.StatusCode == http.StatusTooManyRequests:
+	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "":
 		if wait := resp.Header.Get("Retry-After"); wait != "" {
 			e.text += ", retry after " + l.spec.clean(wait, 40)
-			if d, err := time.ParseDuration(wait + "s"); err == nil {
-				e.retryAfter = d
-			}
+			e.retryAfter = parseRetryAfter(wait)
 		}
 	default:
 		if hint := l.spec.clean(string(body[:min(len(body), 600)]), 160); hint != "" && !strings.HasPrefix(hint, "<") {
@@ -350,6 +349,50 @@ func (e *statusError) Error() string { return e.text }
 // elsewhere, or refused for what it is. A gateway's error says nothing of that.
 func (e *statusError) refused() bool {
 	return e.code >= 300 && e.code < 500 && e.code != http.StatusRequestTimeout
+}
+
+// passing reports an error that says nothing of whether a server offers a
+// stream: it may a moment later.
+func passing(err error) bool {
+	var status *statusError
+	if !errors.As(err, &status) {
+		return true
+	}
+	switch status.code {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return status.code >= 500 && status.code != http.StatusNotImplemented
+}
+
+// The longest waits that a server can ask for: of what is told to a caller, and
+// of what mcpx does by itself.
+const (
+	maxRetryAfter = 24 * time.Hour
+	maxOwnWait    = 10 * time.Minute
+)
+
+// parseRetryAfter reads the value of a Retry-After header, seconds or a date; 0
+// if it is neither, or past.
+func parseRetryAfter(value string) time.Duration {
+	if seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64); err == nil {
+		return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	return min(max(0, time.Until(at)), maxRetryAfter)
+}
+
+// retryAfterOf is how long mcpx waits before it tries again after err, where a
+// server asked for that.
+func retryAfterOf(err error) time.Duration {
+	var status *statusError
+	if !errors.As(err, &status) {
+		return 0
+	}
+	return min(status.retryAfter, maxOwnWait)
 }
 
 func (l *httpLink) notify(ctx context.Context, message []byte) error {

@@ -12,35 +12,34 @@ import (
 )
 
 // listen keeps the GET stream of a legacy session open, on which a server sends
-// what belongs to no request. It ends with close, or when the server does not
-// offer the stream.
-func (l *httpLink) listen() {
-	l.streams.Add(1)
-	go func() {
-		defer l.streams.Done()
-		pause := time.Second
-		lastID := ""
+// what belongs to no request. opened is called each time that it is. It ends with
+// close, or when the server does not offer the stream, and calls ended then.
+func (l *httpLink) listen(opened, ended func()) {
+	l.streams.Go(func() {
+		defer ended()
+		pause, lastID, worked := time.Second, "", false
 		for l.ctx.Err() == nil {
 			began := time.Now()
-			offered, err := l.listenOnce(&lastID)
-			if !offered {
+			offered, err := l.listenOnce(&lastID, func() { worked = true; opened() })
+			// What worked once is refused for a reason that can pass.
+			if !offered && (!worked || errors.Is(err, errGone)) {
 				return
 			}
 			if time.Since(began) > time.Minute {
 				pause = time.Second
 			}
 			l.spec.Logger.Debug("listening stream ended", "err", err)
-			if !sleep(l.ctx, pause) {
+			if !sleep(l.ctx, max(pause, retryAfterOf(err))) {
 				return
 			}
 			pause = min(2*pause, time.Minute)
 		}
-	}()
+	})
 }
 
 // listenOnce reads one GET stream to its end. offered is false if the server
 // has none, or no session any more.
-func (l *httpLink) listenOnce(lastID *string) (offered bool, err error) {
+func (l *httpLink) listenOnce(lastID *string, opened func()) (offered bool, err error) {
 	req, err := http.NewRequestWithContext(l.ctx, http.MethodGet, l.url, nil)
 	if err != nil {
 		return false, err
@@ -62,11 +61,13 @@ func (l *httpLink) listenOnce(lastID *string) (offered bool, err error) {
 		// Some servers answer 404 where they mean that there is no such stream:
 		// the next call or health check tells whether the session lives.
 		return false, errGone
-	case resp.StatusCode >= 500:
-		return true, &statusError{code: resp.StatusCode, text: resp.Status}
-	case resp.StatusCode != http.StatusOK || media != "text/event-stream":
+	case resp.StatusCode != http.StatusOK:
+		err := l.statusError(resp)
+		return passing(err), err
+	case media != "text/event-stream":
 		return false, nil
 	}
+	opened()
 	return true, l.pump(resp.Body, lastID)
 }
 
@@ -89,35 +90,6 @@ func (l *httpLink) pump(body io.Reader, lastID *string) error {
 			l.in(message)
 		}
 	}
-}
-
-// subscribe keeps a subscriptions/listen request of the modern era open. next
-// makes the message, with a fresh id each time. It ends with close, or when the
-// server does not offer it.
-func (l *httpLink) subscribe(next func() request) {
-	l.streams.Add(1)
-	go func() {
-		defer l.streams.Done()
-		pause := time.Second
-		for l.ctx.Err() == nil {
-			began := time.Now()
-			message, err := l.request(l.ctx, next())
-			if err == nil && message.Error != nil {
-				return
-			}
-			var status *statusError
-			if errors.As(err, &status) && status.code < 500 && status.code != http.StatusTooManyRequests {
-				return
-			}
-			if time.Since(began) > time.Minute {
-				pause = time.Second
-			}
-			if !sleep(l.ctx, pause) {
-				return
-			}
-			pause = min(2*pause, time.Minute)
-		}
-	}()
 }
 
 // sleep waits, and reports false if ctx ended first.

@@ -39,6 +39,8 @@ type request struct {
 	// answered is called by the reader when it has the response, before it reads
 	// on; may be nil.
 	answered func()
+	// standing says that the answer comes when the server ends what it is for.
+	standing bool
 }
 
 // Incoming takes what a server sends on its own: notifications and requests.
@@ -57,6 +59,7 @@ type mux struct {
 type pending struct {
 	ch       chan answer
 	answered func()
+	standing bool
 }
 
 type answer struct {
@@ -84,7 +87,7 @@ func (m *mux) register(r request) (<-chan answer, error) {
 		return nil, m.broken
 	}
 	ch := make(chan answer, 1)
-	m.pending[r.id] = pending{ch, r.answered}
+	m.pending[r.id] = pending{ch, r.answered, r.standing}
 	return ch, nil
 }
 
@@ -124,14 +127,14 @@ func (m *mux) resolveLarge(large *wire.TooLargeError) {
 		return
 	}
 	m.mu.Lock()
-	only := int64(-1)
-	if len(m.pending) == 1 {
-		for id := range m.pending {
-			only = id
+	open, only := 0, int64(0)
+	for id, p := range m.pending {
+		if !p.standing {
+			open, only = open+1, id
 		}
 	}
 	m.mu.Unlock()
-	if only >= 0 {
+	if open == 1 {
 		m.resolve(only, a)
 	}
 }

@@ -39,8 +39,8 @@ type session struct {
 
 	preamble    []byte // the protocol's members of a modern _meta
 	nextID      atomic.Int64
-	listChanged chan struct{} // holds one: a storm is one refresh
-	relistAgain *time.Timer   // after a refresh that failed
+	changes     *changes
+	relistAgain *time.Timer // after a refresh that failed
 
 	mu      sync.Mutex
 	hearers map[int64]*hearer // open calls, by request id
@@ -59,7 +59,7 @@ type session struct {
 func newSession(spec *Spec) *session {
 	s := &session{
 		spec:        spec,
-		listChanged: make(chan struct{}, 1),
+		changes:     newChanges(),
 		relistAgain: time.NewTimer(relistRetry),
 		hearers:     make(map[int64]*hearer),
 		replies:     make(chan struct{}, 16),
@@ -132,6 +132,7 @@ func (s *session) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
+	s.changes.end()
 	if _, ok := s.link.(*stdioLink); !ok {
 		timer := time.AfterFunc(notePatience, s.quit)
 		s.notes.Wait()
@@ -140,6 +141,7 @@ func (s *session) close() {
 	s.link.close()
 	s.quit()
 	s.notes.Wait()
+	s.changes.streams.Wait()
 }
 
 // ended is err, or what a process said at its end where that is the cause.
@@ -457,15 +459,9 @@ func (s *session) incoming(m wire.Message) {
 	case m.Method == "notifications/message":
 		s.logged(m.Params)
 	case m.Method == "notifications/tools/list_changed":
-		s.changed()
-	}
-}
-
-// changed asks for a refresh of the catalogue.
-func (s *session) changed() {
-	select {
-	case s.listChanged <- struct{}{}:
-	default:
+		s.changes.tell()
+	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:
+		s.changes.opened()
 	}
 }
 

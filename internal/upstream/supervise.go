@@ -214,9 +214,11 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 	if err != nil {
 		return nil, err
 	}
+	s.listen()
 	var tools []catalog.Tool
 	var faults []string
 	if !spec.NoCatalogue {
+		s.beforeListing(ctx)
 		if tools, faults, err = s.listTools(ctx); err != nil {
 			if parent.Err() == nil && ctx.Err() != nil {
 				err = errors.New("no answer to tools/list within " + spec.ConnectTimeout.String())
@@ -231,7 +233,6 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 	for _, fault := range faults {
 		u.spec.Logger.Warn("tool refused", "fault", u.spec.clean(fault, 300))
 	}
-	s.listenForChanges()
 	u.update(func(st *Status) {
 		u.session, u.succeed = s, time.Now()
 		t.publish(st)
@@ -257,10 +258,7 @@ func (st *Status) list(tools []catalog.Tool, faults []string) {
 
 // failed publishes a failed attempt and returns the wait until the next.
 func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
-	var status *statusError
-	if errors.As(err, &status) {
-		wait = max(wait, min(status.retryAfter, 10*time.Minute))
-	}
+	wait = max(wait, retryAfterOf(err))
 	reason := u.spec.clean(unwrapNotSent(err).Error(), 900)
 	u.spec.Logger.Warn("connecting failed", "err", reason, "retry_in", wait.Round(time.Millisecond))
 	u.update(func(st *Status) {

@@ -191,28 +191,3 @@ func (s *session) ping(ctx context.Context) error {
 	}
 	return err
 }
-
-// listenForChanges asks for list_changed on transports that need asking.
-func (s *session) listenForChanges() {
-	subscription := func() request {
-		id := s.newID()
-		params := s.modernParams([]byte(`"notifications":{"toolsListChanged":true}`))
-		message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, mcp.MethodSubscriptionsListen, params)
-		return request{id: id, method: string(mcp.MethodSubscriptionsListen), message: message, header: s.modernHeader(string(mcp.MethodSubscriptionsListen), params)}
-	}
-	switch l := s.link.(type) {
-	case *httpLink:
-		if s.modern {
-			l.subscribe(subscription)
-		} else {
-			l.listen()
-		}
-	case *stdioLink:
-		if s.modern {
-			// Its answer comes when the server ends it; nobody waits for it.
-			ctx, cancel := context.WithTimeout(context.Background(), s.spec.ProbeTimeout)
-			defer cancel()
-			_ = l.notify(ctx, subscription().message)
-		}
-	}
-}

@@ -11,8 +11,9 @@ type watcher struct {
 	u *Upstream
 	s *session
 	troubles
-	failures int  // health checks that failed in a row
-	proven   bool // the session was used, or checked, with success
+	failures int       // health checks that failed in a row
+	proven   bool      // the session was used, or checked, with success
+	reread   time.Time // when the catalogue was last read for what was missed
 }
 
 // watch returns when the session is of no more use, with the reason. The
@@ -32,6 +33,9 @@ func (w *watcher) watch(ctx context.Context) error {
 		health = ticker.C
 	}
 	defer s.relistAgain.Stop()
+	again := time.NewTimer(time.Hour) // when what was missed is read
+	again.Stop()
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -39,10 +43,15 @@ func (w *watcher) watch(ctx context.Context) error {
 		case <-s.link.done():
 			w.health = ""
 			return s.link.cause()
-		case <-s.listChanged:
+		case <-s.changes.told:
 			u.relist(ctx, s)
+		case <-s.changes.missed:
+			again.Reset(max(0, missedPause-time.Since(w.reread)))
+		case <-again.C:
+			w.reread = time.Now()
+			s.changes.tell()
 		case <-s.relistAgain.C:
-			s.changed()
+			s.changes.tell()
 		case <-calm:
 			w.loop = ""
 			u.update(w.publish)
@@ -118,7 +127,7 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 		return
 	}
 	select {
-	case <-s.listChanged:
+	case <-s.changes.told:
 	default:
 	}
 	began := time.Now()

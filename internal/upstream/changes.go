@@ -1,0 +1,137 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+const (
+	// streamPatience bounds how long the first tools/list waits for the stream on
+	// which changes are told.
+	streamPatience = 500 * time.Millisecond
+	// missedPause is the least time between two refreshes for what may have been
+	// missed while a stream was broken: a server that ends its streams again and
+	// again is not asked for all its tools each time.
+	missedPause = time.Minute
+)
+
+// changes is how a session hears that the tools of its server have changed, on
+// transports where that takes a stream that has to be asked for. What changes
+// after a tools/list and before such a stream is open is told to nobody.
+type changes struct {
+	// told holds one: a storm of list_changed is one refresh.
+	told chan struct{}
+	// missed holds one: a stream opened after a tools/list had begun.
+	missed chan struct{}
+
+	// settled is closed once a first stream is open, or known not to come.
+	settled chan struct{}
+	settle  sync.Once
+	// listing is set before the first tools/list is sent.
+	listing atomic.Bool
+
+	// streams are the requests that listen; end ends them.
+	streams sync.WaitGroup
+	ctx     context.Context
+	end     context.CancelFunc
+}
+
+func newChanges() *changes {
+	c := &changes{told: make(chan struct{}, 1), missed: make(chan struct{}, 1), settled: make(chan struct{})}
+	c.ctx, c.end = context.WithCancel(context.Background())
+	return c
+}
+
+// tell asks for a refresh of the catalogue.
+func (c *changes) tell() { signal(c.told) }
+
+// opened says that a stream is open from now on.
+func (c *changes) opened() {
+	if c.listing.Load() {
+		signal(c.missed)
+	}
+	c.over()
+}
+
+// over says that no stream is to be waited for.
+func (c *changes) over() { c.settle.Do(func() { close(c.settled) }) }
+
+// signal leaves a note in ch, which holds one.
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// beforeListing is called before the first tools/list. It waits for the stream
+// that is being opened, so that nothing falls between the two; a stream that
+// takes longer costs a second list.
+func (s *session) beforeListing(ctx context.Context) {
+	timer := time.NewTimer(streamPatience)
+	defer timer.Stop()
+	select {
+	case <-s.changes.settled:
+	case <-s.link.done():
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	s.changes.listing.Store(true)
+}
+
+// listen asks for list_changed on transports that need asking, and for what else
+// a server sends by itself. It returns at once; close ends it.
+func (s *session) listen() {
+	l, overHTTP := s.link.(*httpLink)
+	_, overSSE := s.link.(*sseLink)
+	switch {
+	case s.modern && !overSSE && !s.spec.NoCatalogue:
+		s.changes.streams.Go(s.subscribe)
+	case overHTTP && !s.modern:
+		l.listen(s.changes.opened, s.changes.over)
+	default:
+		s.changes.over()
+	}
+}
+
+// subscribe keeps a subscriptions/listen request of the modern era open; the
+// server acknowledges it by a notification. It ends with close, or when the
+// server does not offer it.
+func (s *session) subscribe() {
+	defer s.changes.over()
+	pause := time.Second
+	for {
+		began := time.Now()
+		message, err := s.link.request(s.changes.ctx, s.subscription())
+		refused := err == nil && message.Error != nil || err != nil && !passing(err)
+		select {
+		case <-s.link.done():
+			return
+		case <-s.changes.settled: // it was open: what refuses it now can pass
+		default:
+			if refused {
+				return
+			}
+		}
+		if time.Since(began) > time.Minute {
+			pause = time.Second
+		}
+		if !sleep(s.changes.ctx, max(pause, retryAfterOf(err))) {
+			return
+		}
+		pause = min(2*pause, time.Minute)
+	}
+}
+
+// subscription is the request of a subscription, with an id of its own.
+func (s *session) subscription() request {
+	id, method := s.newID(), string(mcp.MethodSubscriptionsListen)
+	params := s.modernParams([]byte(`"notifications":{"toolsListChanged":true}`))
+	message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)
+	return request{id: id, method: method, message: message, header: s.modernHeader(method, params), standing: true}
+}

@@ -1,0 +1,315 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/wire"
+)
+
+// changing is a streamable HTTP server without a network, for fake time. It
+// tells of changes on the streams that are open at that moment, and on no others.
+type changing struct {
+	modern bool
+	// opening is how long a stream takes to open, life how long it lives; 0 = for
+	// ever.
+	opening, life time.Duration
+	// listed is called when a tools/list was answered, with their number so far.
+	listed func(n int)
+
+	mu      sync.Mutex
+	tool    string // the only one
+	refuse  int    // the status of the next stream, where not 0
+	lists   int
+	opened  int
+	streams []*io.PipeWriter
+	headers []http.Header // of calls
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *changing) RoundTrip(r *http.Request) (*http.Response, error) {
+	response := &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Header: http.Header{"Content-Type": {"application/json"}}, Body: http.NoBody, Request: r}
+	var m struct {
+		ID     json.Number
+		Method string
+	}
+	if r.Method == http.MethodPost {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(body, &m); err != nil {
+			return nil, err
+		}
+	}
+	info := `{"supportedVersions":["2026-07-28"],"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x"}}`
+	var result string
+	switch {
+	case r.Method == http.MethodGet && !c.modern, m.Method == "subscriptions/listen" && c.modern:
+		return c.stream(r, response)
+	case m.Method == "server/discover" && c.modern, m.Method == "initialize" && !c.modern:
+		result = info
+	case m.Method == "tools/list":
+		c.mu.Lock()
+		result = c.toolList()
+		c.lists++
+		n := c.lists
+		c.mu.Unlock()
+		if c.listed != nil {
+			c.listed(n)
+		}
+	case m.Method == "tools/call":
+		c.mu.Lock()
+		c.headers = append(c.headers, r.Header.Clone())
+		c.mu.Unlock()
+		result = `{"content":[{"type":"text","text":"called"}]}`
+	case m.ID == "":
+		response.StatusCode, response.Status = http.StatusAccepted, "202 Accepted"
+		return response, nil
+	default:
+		response.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":` + m.ID.String() + `,"error":{"code":-32601,"message":"no such method"}}`))
+		return response, nil
+	}
+	response.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":` + m.ID.String() + `,"result":` + result + `}`))
+	return response, nil
+}
+
+func (c *changing) toolList() string {
+	tool := c.tool
+	if !strings.HasPrefix(tool, "{") {
+		tool = fmt.Sprintf(`{"name":%q}`, tool)
+	}
+	return `{"tools":[` + tool + `]}`
+}
+
+func (c *changing) stream(r *http.Request, response *http.Response) (*http.Response, error) {
+	timer := time.NewTimer(c.opening)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opened++
+	if c.refuse != 0 {
+		response.StatusCode, response.Status = c.refuse, fmt.Sprintf("%d no", c.refuse)
+		c.refuse = 0
+		return response, nil
+	}
+	stream, events := io.Pipe()
+	context.AfterFunc(r.Context(), func() { _ = stream.CloseWithError(context.Canceled) })
+	if c.life > 0 {
+		time.AfterFunc(c.life, func() { _ = events.Close() })
+	}
+	if c.modern {
+		go say(events, "notifications/subscriptions/acknowledged") // ends when it is read, or with the stream
+	}
+	c.streams = append(c.streams, events)
+	response.Header.Set("Content-Type", "text/event-stream")
+	response.Body = stream
+	return response, nil
+}
+
+func say(events io.Writer, method string) {
+	_, _ = io.WriteString(events, `data: {"jsonrpc":"2.0","method":"`+method+`"}`+"\n\n")
+}
+
+// change replaces the tool and tells of it on the open streams; broken ends
+// these before.
+func (c *changing) change(tool string, broken bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tool = tool
+	for _, events := range c.streams {
+		if broken {
+			_ = events.Close()
+			continue
+		}
+		go say(events, "notifications/tools/list_changed") // as above
+	}
+	if broken {
+		c.streams = nil
+	}
+}
+
+func (c *changing) counts() (lists, opened int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lists, c.opened
+}
+
+func eachEra(t *testing.T, run func(t *testing.T, server *changing)) {
+	t.Helper()
+	for name, modern := range map[string]bool{"legacy": false, "modern": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) { run(t, &changing{modern: modern, tool: "old"}) })
+		})
+	}
+}
+
+func (c *changing) spec() Spec {
+	return Spec{Name: "changing", Type: HTTP, URL: "http://nowhere.example/mcp", Transport: c}
+}
+
+func toolNames(u *Upstream) string {
+	var names []string
+	for _, tool := range u.Status().Tools {
+		names = append(names, tool.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// What changes right after the first tools/list is not missed, whether the
+// stream that tells of it opens at once or late; and what does not change is not
+// listed twice.
+func TestChangeAfterFirstList(t *testing.T) {
+	for _, opening := range []time.Duration{0, 100 * time.Millisecond, 3 * time.Second} {
+		eachEra(t, func(t *testing.T, server *changing) {
+			server.opening = opening
+			server.listed = func(n int) {
+				if n == 1 {
+					server.change("new", false)
+				}
+			}
+			u := connect(t, server.spec())
+			pause(10 * time.Second)
+			if got := toolNames(u); got != "new" {
+				t.Errorf("opening in %v: got %q", opening, got)
+			}
+			if lists, opened := server.counts(); lists != 2 || opened != 1 {
+				t.Errorf("opening in %v: %d lists, %d streams", opening, lists, opened)
+			}
+		})
+	}
+	eachEra(t, func(t *testing.T, server *changing) {
+		connect(t, server.spec())
+		pause(time.Hour)
+		if lists, opened := server.counts(); lists != 1 || opened != 1 {
+			t.Errorf("%d lists, %d streams in a quiet hour", lists, opened)
+		}
+	})
+}
+
+// What changes while the stream is broken is found when it is open again, also
+// where the server refuses it a first time because it has not noticed.
+func TestChangeWhileStreamIsBroken(t *testing.T) {
+	for _, refuse := range []int{0, http.StatusConflict, http.StatusTooManyRequests, http.StatusForbidden} {
+		eachEra(t, func(t *testing.T, server *changing) {
+			u := connect(t, server.spec())
+			pause(10 * time.Second)
+			server.mu.Lock()
+			server.refuse = refuse
+			server.mu.Unlock()
+			server.change("new", true)
+			pause(10 * time.Second)
+			if got := toolNames(u); got != "new" {
+				t.Errorf("refused with %d: got %q", refuse, got)
+			}
+			if lists, _ := server.counts(); lists != 2 {
+				t.Errorf("refused with %d: %d lists", refuse, lists)
+			}
+			server.change("newer", false)
+			pause(2 * time.Second)
+			if got := toolNames(u); got != "newer" {
+				t.Errorf("refused with %d: got %q on the new stream", refuse, got)
+			}
+		})
+	}
+}
+
+// A server that ends its streams all the time is not asked for its tools each
+// time, and what changes is found soon.
+func TestStreamsThatEnd(t *testing.T) {
+	for _, life := range []time.Duration{time.Second, 70 * time.Second} {
+		eachEra(t, func(t *testing.T, server *changing) {
+			server.life = life
+			u := connect(t, server.spec())
+			pause(time.Minute)
+			if lists, opened := server.counts(); opened < int(time.Minute/life)/12 || lists > 2 {
+				t.Errorf("%d lists for %d streams of %v in a minute", lists, opened, life)
+			}
+			pause(time.Hour)
+			if lists, opened := server.counts(); opened < 40 || lists > 62 {
+				t.Errorf("%d lists for %d streams of %v in an hour", lists, opened, life)
+			}
+			server.change("new", true)
+			pause(3 * time.Minute)
+			if got := toolNames(u); got != "new" {
+				t.Errorf("streams of %v: got %q", life, got)
+			}
+			if state := u.Status().State; state != catalog.Ready {
+				t.Errorf("streams of %v: %s", life, state)
+			}
+		})
+	}
+}
+
+// A stream that is not offered is asked for once, and not waited for.
+func TestStreamNotOffered(t *testing.T) {
+	for _, refuse := range []int{http.StatusMethodNotAllowed, http.StatusNotImplemented, http.StatusForbidden} {
+		eachEra(t, func(t *testing.T, server *changing) {
+			server.refuse = refuse
+			u := connect(t, server.spec())
+			synctest.Wait()
+			if state := u.Status().State; state != catalog.Ready {
+				t.Errorf("%d: %s at once", refuse, state)
+			}
+			pause(time.Hour)
+			if lists, opened := server.counts(); lists != 1 || opened != 1 {
+				t.Errorf("%d: %d lists, %d streams", refuse, lists, opened)
+			}
+		})
+	}
+}
+
+// Over a pipe too a modern server is asked to tell of changes before it is asked
+// for its tools.
+func TestSubscriptionComesFirst(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, all := inProcess(t, mcptest.Spec{Era: mcptest.EraModern})
+		connect(t, spec)
+		synctest.Wait()
+		var methods []string
+		for _, entry := range all.all().Event(mcptest.EventMessage) {
+			methods = append(methods, entry.Method)
+		}
+		if want := []string{"server/discover", "subscriptions/listen", "tools/list"}; !slices.Equal(methods, want) {
+			t.Errorf("got %v, want %v", methods, want)
+		}
+	})
+}
+
+// An answer over the limit without an id at its edges belongs to the only call
+// that is open, whatever subscription is open beside it.
+func TestLargeAnswerBesideSubscription(t *testing.T) {
+	m := newMux()
+	if _, err := m.register(request{id: 1, standing: true}); err != nil {
+		t.Fatal(err)
+	}
+	call, err := m.register(request{id: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.resolveLarge(&wire.TooLargeError{Limit: 10, Head: []byte(`{"result":"x`), Tail: []byte(`x"}`)})
+	select {
+	case a := <-call:
+		if _, ok := a.err.(*TooLargeError); !ok {
+			t.Errorf("got %v", a.err)
+		}
+	default:
+		t.Error("the call is still open")
+	}
+}
