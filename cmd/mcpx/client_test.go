@@ -261,11 +261,13 @@ func (h *home) serveStdio(t testing.TB, args ...string) *stdioPeer {
 	return startStdio(t, h.command(t, args...))
 }
 
-// startStdio is the same for any MCP server.
+// startStdio is the same for any MCP server. A stderr that is set stays.
 func startStdio(t testing.TB, cmd *exec.Cmd) *stdioPeer {
 	t.Helper()
 	p := &stdioPeer{inbox: newInbox(), cmd: cmd, stderr: &lockedBuffer{}, exited: make(chan struct{})}
-	p.cmd.Stderr = p.stderr
+	if p.cmd.Stderr == nil {
+		p.cmd.Stderr = p.stderr
+	}
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -51,6 +51,7 @@ func (a *app) frontOptions(cfg *config.Config) front.Options {
 		BudgetChars:    cfg.CatalogueCharLimit,
 		MaxDescription: maxDescription(cfg),
 		JSONSchema:     !cfg.SchemaCompression,
+		NoTOON:         !cfg.ToonCompression,
 		Structured:     front.StructuredPolicy(cfg.StructuredContent),
 		Clients:        clientRules(cfg),
 		StartupWait:    wait(cfg.StartupWait),

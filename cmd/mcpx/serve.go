@@ -24,6 +24,10 @@ type serveCommand struct {
 
 // Run serves until the input ends or a signal comes.
 func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
+	defer surviveBrokenPipes()()
+	stderr := newDroppingWriter(s.err)
+	defer stderr.close()
+	s.err = stderr
 	a, err := cmd.assemble(c, s)
 	if err != nil {
 		return err
@@ -47,7 +51,11 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	})
 	a.close(closeWithin)
 	a.saveSavings()
-	return err
+	if err != nil {
+		a.log.Error("serving over stdio ended", "err", err) // not on a stderr that may hold us up
+		return &failure{exitFailed}
+	}
+	return nil
 }
 
 func (cmd *serveCommand) assemble(c *cli, s streams) (*app, error) {

@@ -76,6 +76,12 @@ func (f *Front) structured(client string, header http.Header) bool {
 	return true
 }
 
+// view is how a client sees the descriptions.
+func (f *Front) view(client string) view {
+	o := f.options()
+	return view{f.budget(client), describe.Features{JSONSchema: o.JSONSchema, NoTOON: o.NoTOON}}
+}
+
 // budget is what the description of inspect may cost for a client.
 func (f *Front) budget(client string) describe.Budget {
 	b := describe.Budget{Tokens: f.options().BudgetTokens, Chars: f.options().BudgetChars}

@@ -16,7 +16,6 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"mcpx/internal/catalog"
-	"mcpx/internal/describe"
 	"mcpx/internal/executor"
 	"mcpx/internal/registry"
 )
@@ -38,6 +37,8 @@ type Options struct {
 	MaxDescription int
 	// JSONSchema shows schemas as minified JSON instead of TypeScript.
 	JSONSchema bool
+	// NoTOON says that no result is TOON.
+	NoTOON bool
 	// Structured is the policy for structuredContent.
 	Structured StructuredPolicy
 	// Clients overrides the policy for clients by name, in order.
@@ -158,7 +159,7 @@ func (f *Front) look() {
 
 // Description is that of inspect as a client without limits of its own sees it.
 func (f *Front) Description() string {
-	return f.texts.inspect(f.registry.Snapshot(), f.budget(""))
+	return f.texts.inspect(f.registry.Snapshot(), f.view(""))
 }
 
 // Protocols are the revisions that clients may speak, newest first.
@@ -224,8 +225,9 @@ const announceAfter = 150 * time.Millisecond
 // of state alone changes no text. It ends with Close.
 func (f *Front) announce() {
 	defer f.loops.Done()
-	first, budget := f.registry.Snapshot(), f.budget("")
+	first, firstView := f.registry.Snapshot(), f.view("")
 	last, lastHints, made := "", hintsOf(first), false
+	lastFeatures := firstView.features
 	for {
 		select {
 		case <-f.poke:
@@ -241,14 +243,15 @@ func (f *Front) announce() {
 		}
 		if !made {
 			// Not before there is something to compare: the start has better to do.
-			last, made = describe.Inspect(first, budget), true
+			last, made = firstView.inspect(first), true
 		}
 		snap := f.registry.Snapshot()
-		text, flags, ruled := f.texts.inspect(snap, f.budget("")), hintsOf(snap), f.ruled.Swap(false)
-		if text == last && flags == lastHints && !ruled {
+		view := f.view("")
+		text, flags, ruled := f.texts.inspect(snap, view), hintsOf(snap), f.ruled.Swap(false)
+		if text == last && flags == lastHints && view.features == lastFeatures && !ruled {
 			continue
 		}
-		last, lastHints = text, flags
+		last, lastHints, lastFeatures = text, flags, view.features
 		f.server.SendNotificationToAllClients(mcp.MethodNotificationToolsListChanged, nil)
 		f.listeners.tell()
 	}
@@ -258,7 +261,7 @@ func (f *Front) announce() {
 func (f *Front) tools(client string) []mcp.Tool {
 	snap := f.registry.Snapshot()
 	return []mcp.Tool{
-		f.inspectTool(f.texts.inspect(snap, f.budget(client))),
+		f.inspectTool(f.texts.inspect(snap, f.view(client))),
 		f.execTool(hintsOf(snap)),
 	}
 }

@@ -303,6 +303,10 @@ func TestFront_SetOptions(t *testing.T) {
 	hides := func(listed string) bool { return !shows(listed) }
 	change("a budget", Options{BudgetTokens: 60}, hides)
 	change("no budget", Options{}, shows)
+	change("no TOON", Options{NoTOON: true}, func(listed string) bool { return !strings.Contains(listed, "TOON") })
+	change("no TypeScript", Options{JSONSchema: true}, func(listed string) bool {
+		return !strings.Contains(listed, "TypeScript") && strings.Contains(listed, "TOON")
+	})
 	change("a rule", Options{Clients: []ClientRule{{Name: "agent", DescriptionChars: 300}}}, hides)
 	if !f.structured("agent", nil) {
 		t.Error("no structuredContent before")

@@ -11,11 +11,11 @@ import (
 // texts keeps what was written for the newest snapshot: making it costs
 // milliseconds for thousands of tools, and clients ask for it often.
 type texts struct {
-	mu    sync.Mutex
-	snap  *catalog.Snapshot
-	byKey map[describe.Budget]string
-	intro string
-	index *search.Index
+	mu     sync.Mutex
+	snap   *catalog.Snapshot
+	byView map[view]string
+	intro  string
+	index  *search.Index
 }
 
 // on makes the cache one of snap. The caller holds the lock. Texts and index
@@ -23,7 +23,7 @@ type texts struct {
 // keeps them.
 func (t *texts) on(snap *catalog.Snapshot) {
 	if t.snap == nil || !sameCatalogue(t.snap, snap) {
-		t.byKey, t.intro, t.index = make(map[describe.Budget]string), "", nil
+		t.byView, t.intro, t.index = make(map[view]string), "", nil
 	}
 	t.snap = snap
 }
@@ -52,14 +52,24 @@ func sameCatalogue(a, b *catalog.Snapshot) bool {
 	return true
 }
 
-func (t *texts) inspect(snap *catalog.Snapshot, budget describe.Budget) string {
+// view is what the description of inspect depends on beside the catalogue.
+type view struct {
+	budget   describe.Budget
+	features describe.Features
+}
+
+func (v view) inspect(snap *catalog.Snapshot) string {
+	return describe.InspectFor(snap, v.budget, v.features)
+}
+
+func (t *texts) inspect(snap *catalog.Snapshot, v view) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.on(snap)
-	text, ok := t.byKey[budget]
+	text, ok := t.byView[v]
 	if !ok {
-		text = describe.Inspect(snap, budget)
-		t.byKey[budget] = text
+		text = v.inspect(snap)
+		t.byView[v] = text
 	}
 	return text
 }

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// outputPipe is a pipe for an output of a child: the child's end is closed here
+// when start has been called, the other one with the test.
+func outputPipe(t *testing.T) (read, write *os.File) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		read.Close()
+		write.Close()
+	})
+	return read, write
+}
+
+// TestServe_Stderr: a client that never reads stderr, or has closed it, gets its
+// answers all the same, and mcpx ends with its input.
+func TestServe_Stderr(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for _, closed := range []bool{false, true} {
+		t.Run(map[bool]string{false: "never read", true: "closed"}[closed], func(t *testing.T) {
+			h := newHome(t)
+			// What a server writes to its stderr is logged at this level: more than
+			// any pipe takes.
+			config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{StderrFlood: 4 << 20})}, nil)
+			read, write := outputPipe(t)
+			cmd := h.command(t, "--log-level", "debug", "--config", config)
+			cmd.Stderr = write
+			p := startStdio(t, cmd)
+			write.Close()
+			if closed {
+				read.Close()
+			}
+			c := &client{peer: p, era: legacy, name: "e2e"}
+			c.open(t)
+			for range 20 {
+				c.exec(t, "fake", "echo", `{"text":"here"}`)
+			}
+			p.stdin.Close()
+			p.wait(t)
+			if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+		})
+	}
+}
+
+// TestServe_StdoutGone: a client that has closed its end of stdout is gone,
+// whatever its end of stdin does; what mcpx started ends with it.
+func TestServe_StdoutGone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the test's pipes are those of Unix")
+	}
+	mcptest.NoLeaks(t)
+	h := newHome(t)
+	quiet := mcptest.Spec{ForkGrandchild: true}.WithFiles(t)
+	config := h.config(t, map[string]server{"quiet": fake(t, quiet)}, nil)
+	read, write := outputPipe(t)
+	cmd := h.command(t, "--config", config)
+	cmd.Stdout = write
+	stderr := &lockedBuffer{}
+	cmd.Stderr = stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	write.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }() // ends with the process
+	t.Cleanup(func() { cmd.Process.Kill() })
+	lines := bufio.NewScanner(read)
+	ask := func(message string) {
+		if _, err := io.WriteString(stdin, message+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + legacy + `","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`)
+	ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"exec","arguments":` + execArgs("quiet", "echo", `{"text":"up"}`) + `}}`)
+	for lines.Scan() && !strings.Contains(lines.Text(), `"id":2`) {
+	}
+	read.Close()
+	ask(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+	<-ended
+	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(stderr.String(), "broken pipe") {
+		t.Errorf("exit code %d; stderr: %s", code, stderr.String())
+	}
+	checkGone(t, quiet)
+}
