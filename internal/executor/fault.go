@@ -135,8 +135,9 @@ func (e run) fault(r Request, t target, err error) *Fault {
 }
 
 func (e run) invalidFault(r Request, t target, invalid *ValidationError) *Fault {
-	f := &Fault{Code: CodeValidation, Message: fmt.Sprintf("invalid arguments for %s.%s: %s", r.Server, r.Tool, strings.Join(invalid.Violations, "; "))}
+	f := &Fault{Code: CodeValidation, Message: fmt.Sprintf("invalid arguments for %s.%s: %s", r.Server, r.Tool, invalid)}
 	f.With("violations", invalid.Violations)
+	f.Text = f.Code + ": " + invalid.Error()
 	if t.tool == nil {
 		return f
 	}
@@ -144,7 +145,7 @@ func (e run) invalidFault(r Request, t target, invalid *ValidationError) *Fault 
 	if e.options.TypeScript {
 		input = describe.Input(t.tool)
 	}
-	f.Text = f.Code + ": " + f.Message + "\nExpected: " + input
+	f.Text += "\nExpected: " + input
 	return f.With("typescript", describe.Input(t.tool))
 }
 

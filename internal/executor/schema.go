@@ -4,25 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/dlclark/regexp2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
 
 const (
-	maxViolations   = 5
-	maxViolation    = 300 // runes of one
-	maxLeaves       = 1000
 	maxDepth        = 128 // of arguments
 	maxDigits       = 64  // of a number; longer ones make validation quadratic or panic
 	maxSchemaBytes  = 2 << 20
@@ -34,9 +25,17 @@ const (
 type ValidationError struct {
 	// Violations are at most five, each "/path: what".
 	Violations []string
+	// More is how many others there are.
+	More int
 }
 
-func (e *ValidationError) Error() string { return strings.Join(e.Violations, "; ") }
+func (e *ValidationError) Error() string {
+	text := strings.Join(e.Violations, "; ")
+	if e.More > 0 {
+		text += fmt.Sprintf("; and %d more", e.More)
+	}
+	return text
+}
 
 // schemas compiles each schema once. A schema that cannot be compiled, or that
 // is too dangerous to evaluate, checks nothing: the upstream judges then.
@@ -103,7 +102,7 @@ func validate(schema *jsonschema.Schema, value any) (err error) {
 	if !ok {
 		return nil
 	}
-	return &ValidationError{Violations: violations(invalid)}
+	return violations(invalid)
 }
 
 // compile returns nil for a schema that is not to be evaluated.
@@ -163,83 +162,6 @@ type ecmaRegexp struct{ *regexp2.Regexp }
 func (r ecmaRegexp) MatchString(s string) bool {
 	ok, err := r.Regexp.MatchString(s)
 	return ok || err != nil
-}
-
-// violations are the leaves of a validation error, sorted: the library finds
-// them in another order each time.
-func violations(e *jsonschema.ValidationError) []string {
-	printer := message.NewPrinter(language.English)
-	var list []string
-	seen := make(map[string]bool)
-	var walk func(*jsonschema.ValidationError)
-	walk = func(e *jsonschema.ValidationError) {
-		if len(list) >= maxLeaves {
-			return
-		}
-		for _, cause := range e.Causes {
-			walk(cause)
-		}
-		if len(e.Causes) > 0 {
-			return
-		}
-		text := pointer(e.InstanceLocation) + ": " + describeKind(e.ErrorKind, printer)
-		if runes := []rune(text); len(runes) > maxViolation {
-			text = string(runes[:maxViolation-3]) + "..."
-		}
-		if !seen[text] {
-			seen[text] = true
-			list = append(list, text)
-		}
-	}
-	walk(e)
-	slices.Sort(list)
-	return list[:min(len(list), maxViolations)]
-}
-
-// describeKind says what is wrong. The library rounds the numbers of limits.
-func describeKind(k jsonschema.ErrorKind, printer *message.Printer) string {
-	limit := func(name string, got, want *big.Rat) string {
-		return name + ": got " + decimal(got) + ", want " + decimal(want)
-	}
-	switch k := k.(type) {
-	case *kind.Minimum:
-		return limit("minimum", k.Got, k.Want)
-	case *kind.Maximum:
-		return limit("maximum", k.Got, k.Want)
-	case *kind.ExclusiveMinimum:
-		return limit("exclusiveMinimum", k.Got, k.Want)
-	case *kind.ExclusiveMaximum:
-		return limit("exclusiveMaximum", k.Got, k.Want)
-	case *kind.MultipleOf:
-		return limit("multipleOf", k.Got, k.Want)
-	}
-	return k.LocalizedString(printer)
-}
-
-// decimal writes a number that came as a JSON number of at most maxDigits.
-func decimal(r *big.Rat) string {
-	if r.IsInt() && len(r.Num().String()) <= maxDigits {
-		return r.Num().String()
-	}
-	if digits, exact := r.FloatPrec(); exact && digits <= maxDigits {
-		return r.FloatString(digits)
-	}
-	f, _ := r.Float64()
-	return strconv.FormatFloat(f, 'g', -1, 64)
-}
-
-// pointer is a JSON pointer (RFC 6901); the root is "/", as it reads better.
-func pointer(location []string) string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
-	var out strings.Builder
-	for _, step := range location {
-		out.WriteByte('/')
-		out.WriteString(escape.Replace(step))
-	}
-	if out.Len() == 0 {
-		return "/"
-	}
-	return out.String()
 }
 
 // measure returns the depth of nesting and the length of the longest number of

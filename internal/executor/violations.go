@@ -1,0 +1,232 @@
+package executor
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"mcpx/internal/describe"
+)
+
+const (
+	maxViolations = 5
+	maxViolation  = 300 // runes of one
+	maxLeaves     = 1000
+	maxAllowed    = 100 // bytes of the values that an enum allows
+)
+
+// violations says what is wrong by the leaves of a validation error, sorted: the
+// library finds them in another order each time.
+func violations(e *jsonschema.ValidationError) *ValidationError {
+	l := leaves{seen: make(map[string]bool), types: make(map[string]*kind.Type)}
+	l.walk(e, nil)
+	for place, t := range l.types {
+		slices.Sort(t.Want)
+		l.put(place, "must be "+strings.Join(slices.Compact(t.Want), " or ")+", not "+t.Got)
+	}
+	slices.Sort(l.list)
+	shown := l.list[:min(len(l.list), maxViolations)]
+	return &ValidationError{Violations: shown, More: len(l.list) - len(shown)}
+}
+
+// leaves gathers violations.
+type leaves struct {
+	list []string
+	seen map[string]bool
+	// types are the types that a place may have: alternatives are one violation.
+	types map[string]*kind.Type
+}
+
+// walk adds the leaves of e. name is where the name of a property is judged, nil
+// elsewhere: the library does not say where that is.
+func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
+	if len(l.list) >= maxLeaves {
+		return
+	}
+	if k, ok := e.ErrorKind.(*kind.PropertyNames); ok {
+		name = member(e.InstanceLocation, k.Property)
+	}
+	for _, cause := range e.Causes {
+		l.walk(cause, name)
+	}
+	if len(e.Causes) > 0 {
+		return
+	}
+	if name != nil {
+		l.put(pointer(name), "the name "+what(e.ErrorKind))
+		return
+	}
+	l.leaf(e.InstanceLocation, e.ErrorKind)
+}
+
+// leaf adds one leaf: what is missing or too much by the place of its own.
+func (l *leaves) leaf(at []string, k jsonschema.ErrorKind) {
+	switch k := k.(type) {
+	case *kind.Required:
+		l.each(at, k.Missing, "is missing")
+	case *kind.Dependency:
+		l.each(at, k.Missing, "is missing ("+k.Prop+" needs it)")
+	case *kind.DependentRequired:
+		l.each(at, k.Missing, "is missing ("+k.Prop+" needs it)")
+	case *kind.AdditionalProperties:
+		l.each(at, k.Properties, "is unknown")
+	case *kind.Type:
+		place := pointer(at)
+		if l.types[place] == nil {
+			l.types[place] = &kind.Type{Got: k.Got}
+		}
+		l.types[place].Want = append(l.types[place].Want, k.Want...)
+	default:
+		l.put(pointer(at), what(k))
+	}
+}
+
+func (l *leaves) each(at, names []string, what string) {
+	for _, name := range names {
+		l.put(pointer(member(at, name)), what)
+	}
+}
+
+func (l *leaves) put(place, what string) {
+	text := describe.Line(place+": "+what, maxViolation)
+	if !l.seen[text] {
+		l.seen[text] = true
+		l.list = append(l.list, text)
+	}
+}
+
+// member is the place of a member of the object at a place.
+func member(at []string, name string) []string { return append(slices.Clip(at), name) }
+
+// what says what is wrong in a few words, as far as a place says the rest: what
+// was sent is not repeated. The library rounds the numbers of limits.
+func what(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.FalseSchema:
+		return "is not allowed"
+	case *kind.Type:
+		return "must be " + strings.Join(k.Want, " or ")
+	case *kind.Enum:
+		return "must be " + alternatives(k.Want)
+	case *kind.Const:
+		return "must be " + alternatives([]any{k.Want})
+	case *kind.Pattern:
+		return "must match " + k.Want
+	case *kind.Format:
+		return "is no valid " + k.Want
+	case *kind.ContentEncoding:
+		return "must be " + k.Want
+	case *kind.ContentMediaType:
+		return "must be " + k.Want
+	case *kind.Minimum:
+		return "must be >=" + decimal(k.Want)
+	case *kind.Maximum:
+		return "must be <=" + decimal(k.Want)
+	case *kind.ExclusiveMinimum:
+		return "must be >" + decimal(k.Want)
+	case *kind.ExclusiveMaximum:
+		return "must be <" + decimal(k.Want)
+	case *kind.MultipleOf:
+		return "must be a multiple of " + decimal(k.Want)
+	case *kind.Not:
+		return "is what not excludes"
+	case *kind.OneOf:
+		if len(k.Subschemas) > 1 {
+			return "fits more than one of oneOf"
+		}
+		return "fits none of oneOf"
+	case *kind.AnyOf:
+		return "fits none of anyOf"
+	}
+	return counted(k)
+}
+
+// counted says what is wrong with a number of things.
+func counted(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.MinLength:
+		return atLeast(k.Want, "characters")
+	case *kind.MaxLength:
+		return fmt.Sprintf("must have <=%d characters", k.Want)
+	case *kind.MinItems:
+		return atLeast(k.Want, "items")
+	case *kind.MaxItems:
+		return fmt.Sprintf("must have <=%d items", k.Want)
+	case *kind.MinProperties:
+		return atLeast(k.Want, "keys")
+	case *kind.MaxProperties:
+		return fmt.Sprintf("must have <=%d keys", k.Want)
+	case *kind.AdditionalItems:
+		return fmt.Sprintf("has %d items too many", k.Count)
+	case *kind.UniqueItems:
+		return fmt.Sprintf("items %d and %d are equal", k.Duplicates[0], k.Duplicates[1])
+	case *kind.Contains:
+		return "no item fits contains"
+	case *kind.MinContains:
+		return fmt.Sprintf("must have >=%d items that fit contains", k.Want)
+	case *kind.MaxContains:
+		return fmt.Sprintf("must have <=%d items that fit contains", k.Want)
+	}
+	return k.LocalizedString(message.NewPrinter(language.English))
+}
+
+func atLeast(n int, things string) string {
+	if n == 1 {
+		return "must not be empty"
+	}
+	return fmt.Sprintf("must have >=%d %s", n, things)
+}
+
+// alternatives are values as JSON, the first of them where they are long: the
+// types that come with the violations have them all.
+func alternatives(values []any) string {
+	var out strings.Builder
+	for i, v := range values {
+		text := string(encode(v))
+		switch {
+		case out.Len()+len(text) > maxAllowed && i == 0:
+			return describe.Line(text, maxAllowed)
+		case out.Len()+len(text) > maxAllowed:
+			return fmt.Sprintf("%s, ... (%d values)", out.String(), len(values))
+		case i > 0 && i == len(values)-1:
+			out.WriteString(" or ")
+		case i > 0:
+			out.WriteString(", ")
+		}
+		out.WriteString(text)
+	}
+	return out.String()
+}
+
+// decimal writes a number that came as a JSON number of at most maxDigits.
+func decimal(r *big.Rat) string {
+	if r.IsInt() && len(r.Num().String()) <= maxDigits {
+		return r.Num().String()
+	}
+	if digits, exact := r.FloatPrec(); exact && digits <= maxDigits {
+		return r.FloatString(digits)
+	}
+	f, _ := r.Float64()
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+// pointer is a JSON pointer (RFC 6901); the root is "/", as it reads better.
+func pointer(location []string) string {
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	var out strings.Builder
+	for _, step := range location {
+		out.WriteByte('/')
+		out.WriteString(escape.Replace(step))
+	}
+	if out.Len() == 0 {
+		return "/"
+	}
+	return out.String()
+}

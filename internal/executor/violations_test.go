@@ -1,0 +1,66 @@
+package executor
+
+import (
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+// Each violation as the model gets it, by what it is of.
+func TestViolations(t *testing.T) {
+	const draft7 = `"$schema":"http://json-schema.org/draft-07/schema#",`
+	tests := []struct{ name, schema, arguments string }{
+		{"missing", `{"required":["x"]}`, `{}`},
+		{"several-missing", `{"required":["x","y"]}`, `{}`},
+		{"missing-deeper", `{"properties":{"a":{"items":{"required":["x"]}}}}`, `{"a":[{}]}`},
+		{"more-than-five-missing", `{"required":["a","b","c","d","e","f","g"]}`, `{}`},
+		{"needed-by-another", `{"dependentRequired":{"a":["b","c"]}}`, `{"a":1}`},
+		{"needed-by-another-draft-7", `{` + draft7 + `"dependencies":{"a":["b"]}}`, `{"a":1}`},
+		{"unknown", `{"properties":{"a":{}},"additionalProperties":false}`, `{"a":1,"b":1,"c":1}`},
+		{"unevaluated", `{"allOf":[{"properties":{"a":{}}}],"unevaluatedProperties":false}`, `{"a":1,"b":1}`},
+		{"type", `{"properties":{"a":{"type":"string"}}}`, `{"a":1}`},
+		{"types", `{"properties":{"a":{"type":["string","null"]}}}`, `{"a":1}`},
+		{"types-of-alternatives", `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"},{"type":"array","items":{"type":"string"}}]}}}`, `{"a":1}`},
+		{"alternatives", `{"properties":{"a":{"anyOf":[{"type":"string","minLength":3},{"type":"integer","minimum":3}]}}}`, `{"a":1}`},
+		{"one-of-two", `{"properties":{"a":{"oneOf":[{"minimum":1},{"minimum":2}]}}}`, `{"a":3}`},
+		{"not", `{"properties":{"a":{"not":{"const":1}}}}`, `{"a":1}`},
+		{"never", `{"properties":{"a":false}}`, `{"a":1}`},
+		{"enum", `{"properties":{"a":{"enum":["x","y",1.10,null]}}}`, `{"a":"z"}`},
+		{"enum-of-one", `{"properties":{"a":{"enum":["x"]}}}`, `{"a":"z"}`},
+		{"enum-of-many", `{"properties":{"a":{"enum":["value_01","value_02","value_03","value_04","value_05","value_06","value_07","value_08","value_09","value_10","value_11"]}}}`, `{"a":"z"}`},
+		{"enum-of-objects", `{"properties":{"a":{"enum":[{"k":[1]},[]]}}}`, `{"a":"z"}`},
+		{"const", `{"properties":{"a":{"const":"x<y"}}}`, `{"a":"z"}`},
+		{"pattern", `{"properties":{"a":{"pattern":"^[a-z]+$"}}}`, `{"a":"1"}`},
+		{"pattern-of-names", `{"properties":{"a":{"propertyNames":{"pattern":"^[a-z]+$"}}}}`, `{"a":{"1":1,"b":1}}`},
+		{"format", `{` + draft7 + `"properties":{"a":{"format":"date-time"}}}`, `{"a":"soon"}`},
+		{"lengths", `{"properties":{"a":{"minLength":1},"b":{"minLength":3},"c":{"maxLength":2}}}`, `{"a":"","b":"","c":"ccc"}`},
+		{"numbers", `{"properties":{"a":{"minimum":1},"b":{"maximum":0.10},"c":{"exclusiveMinimum":0},"d":{"exclusiveMaximum":1e3},"e":{"multipleOf":0.25}}}`, `{"a":0,"b":1,"c":0,"d":1000,"e":0.1}`},
+		{"items", `{"properties":{"a":{"minItems":1},"b":{"minItems":2},"c":{"maxItems":1},"d":{"uniqueItems":true}}}`, `{"a":[],"b":[],"c":[1,2],"d":[1,2,1]}`},
+		{"items-too-many", `{` + draft7 + `"properties":{"a":{"items":[{}],"additionalItems":false}}}`, `{"a":[1,2,3]}`},
+		{"contains", `{"properties":{"a":{"contains":{"const":1}},"b":{"contains":{"const":1},"minContains":2},"c":{"contains":{"const":1},"maxContains":1}}}`, `{"a":[],"b":[1],"c":[1,1]}`},
+		{"keys", `{"properties":{"a":{"minProperties":1},"b":{"minProperties":2},"c":{"maxProperties":1}}}`, `{"a":{},"b":{},"c":{"x":1,"y":1}}`},
+		{"root", `{"minProperties":1}`, `{}`},
+		{"foreign-text", `{"properties":{"a":{"pattern":"^a\n\u202eb\u001bb$"}}}`, `{"a":"1"}`},
+	}
+	var got txtar.Archive
+	got.Comment = []byte("What the model is told is wrong with its arguments.\n")
+	for _, tt := range tests {
+		var s schemas
+		var invalid *ValidationError
+		if !errors.As(s.check(json.RawMessage(tt.schema), json.RawMessage(tt.arguments)), &invalid) {
+			t.Errorf("%s: no violation", tt.name)
+			continue
+		}
+		for _, violation := range invalid.Violations {
+			if place, what, ok := strings.Cut(violation, ": "); !ok || place[0] != '/' || what == "" {
+				t.Errorf("%s: %q is not /path: what", tt.name, violation)
+			}
+		}
+		got.Files = append(got.Files, txtar.File{Name: tt.name, Data: []byte(invalid.Error() + "\n")})
+	}
+	golden(t, filepath.Join("testdata", "violations.txtar"), &got)
+}
