@@ -268,7 +268,7 @@ func TestContentIsKept(t *testing.T) {
 func TestShape(t *testing.T) {
 	mcptest.NoLeaks(t)
 	table := mcptest.TableText(20)
-	quoted := func(text string) string { return string(encode(text)) }
+	quoted := func(text string) string { return string(Encode(text)) }
 	one := func(text string) string { return `{"content":[{"type":"text","text":` + quoted(text) + `}]}` }
 	tests := []struct {
 		name, tool, arguments string

@@ -63,21 +63,22 @@ func (f *Fault) Result(structured bool) *Result {
 func (f *Fault) data() json.RawMessage {
 	var out bytes.Buffer
 	out.WriteString(`{"error":{"code":`)
-	out.Write(encode(f.Code))
+	out.Write(Encode(f.Code))
 	out.WriteString(`,"message":`)
-	out.Write(encode(f.Message))
+	out.Write(Encode(f.Message))
 	for _, extra := range f.fields {
 		out.WriteByte(',')
-		out.Write(encode(extra.name))
+		out.Write(Encode(extra.name))
 		out.WriteByte(':')
-		out.Write(encode(extra.value))
+		out.Write(Encode(extra.value))
 	}
 	out.WriteString("}}")
 	return out.Bytes()
 }
 
-// encode marshals without escaping <, > and &, which costs tokens.
-func encode(v any) json.RawMessage {
+// Encode is the JSON of v without the escaping of <, > and &, which costs tokens;
+// null where v has none.
+func Encode(v any) json.RawMessage {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -222,9 +223,9 @@ func (o object) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			out.WriteByte(',')
 		}
-		out.Write(encode(f.name))
+		out.Write(Encode(f.name))
 		out.WriteByte(':')
-		out.Write(encode(f.value))
+		out.Write(Encode(f.value))
 	}
 	out.WriteByte('}')
 	return out.Bytes(), nil

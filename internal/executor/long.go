@@ -180,7 +180,7 @@ func (e run) note(left, total int, what string, next readArguments) string {
 	if next.Handle == "" {
 		return fmt.Sprintf("[%d of %d %s, and dropped: the result is too long to be kept; ask for less, or use select]", left, total, what)
 	}
-	return fmt.Sprintf("[%d of %d %s: exec %s %s %s]", left, total, what, Builtin, readResult, encode(next))
+	return fmt.Sprintf("[%d of %d %s: exec %s %s %s]", left, total, what, Builtin, readResult, Encode(next))
 }
 
 // withLine is text with one more line.

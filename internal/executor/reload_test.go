@@ -29,7 +29,7 @@ func TestExec_OptionsChangeMeanwhile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	table := mcptest.TableText(20)
 	fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"list"}]`), Results: map[string]json.RawMessage{
-		"list": json.RawMessage(`{"content":[{"type":"text","text":` + string(encode(table)) + `}]}`),
+		"list": json.RawMessage(`{"content":[{"type":"text","text":` + string(Encode(table)) + `}]}`),
 	}}
 	var e *Executor
 	server := piped(t, "one", fake)

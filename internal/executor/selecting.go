@@ -96,7 +96,7 @@ func (f *Fault) kept(next readArguments) string {
 		return "\nThe call was made; its result is too long to be kept"
 	}
 	f.With("handle", next.Handle)
-	return fmt.Sprintf("\nThe call was made; its result is kept: exec %s %s %s", Builtin, readResult, encode(next))
+	return fmt.Sprintf("\nThe call was made; its result is kept: exec %s %s %s", Builtin, readResult, Encode(next))
 }
 
 // noJSONFault says that there is nothing to select from. The texts are kept, of

@@ -49,7 +49,7 @@ func TestSelect(t *testing.T) {
 	filters := jq.New(jq.Limits{})
 	t.Cleanup(filters.Close)
 	const image = `{"type":"image","data":"eA==","mimeType":"image/png"}`
-	text := func(s string) string { return `{"type":"text","text":` + string(encode(s)) + `}` }
+	text := func(s string) string { return `{"type":"text","text":` + string(Encode(s)) + `}` }
 	tests := []struct {
 		name, structured string
 		content          []string

@@ -189,7 +189,7 @@ func atLeast(n int, things string) string {
 func alternatives(values []any) string {
 	var out strings.Builder
 	for i, v := range values {
-		text := string(encode(v))
+		text := string(Encode(v))
 		switch {
 		case out.Len()+len(text) > maxAllowed && i == 0:
 			return describe.Line(text, maxAllowed)
