@@ -313,3 +313,46 @@ func TestLargeAnswerBesideSubscription(t *testing.T) {
 		t.Error("the call is still open")
 	}
 }
+
+// A session without a catalogue of its own knows from the shared one which
+// arguments a tool wants in HTTP headers, also when that changes.
+func TestParamHeadersOfSharedCatalogue(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		tool := func(header string) string {
+			return `{"name":"query","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"` + header + `"},"limit":{"type":"integer"}}}}`
+		}
+		server := &changing{modern: true, tool: tool("Region")}
+		shared := connect(t, server.spec())
+		spec := server.spec()
+		spec.Catalogue = func() []catalog.Tool { return shared.Status().Tools }
+		own := connect(t, spec)
+		pause(time.Second)
+		call := func(u *Upstream) http.Header {
+			t.Helper()
+			if got, err := text(u, "query", `{"region":"eu-1","limit":5}`); err != nil || got != "called" {
+				t.Fatalf("got %q, %v", got, err)
+			}
+			server.mu.Lock()
+			defer server.mu.Unlock()
+			return server.headers[len(server.headers)-1]
+		}
+		for name, u := range map[string]*Upstream{"shared": shared, "own": own} {
+			if got := call(u); got.Get("Mcp-Param-Region") != "eu-1" || got.Get("Mcp-Name") != "query" {
+				t.Errorf("%s: got %v", name, got)
+			}
+		}
+		server.change(tool("Zone"), false)
+		pause(2 * time.Second)
+		if got := call(own); got.Get("Mcp-Param-Zone") != "eu-1" || got.Get("Mcp-Param-Region") != "" {
+			t.Errorf("after a change: got %v", got)
+		}
+		server.change(`{"name":"query"}`, false)
+		pause(2 * time.Second)
+		if got := call(own); got.Get("Mcp-Param-Zone") != "" {
+			t.Errorf("after another change: got %v", got)
+		}
+		if lists, opened := server.counts(); lists != 3 || opened != 1 {
+			t.Errorf("%d lists, %d streams, want those of the shared session", lists, opened)
+		}
+	})
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/wire"
 )
 
@@ -46,8 +47,10 @@ type session struct {
 	hearers map[int64]*hearer // open calls, by request id
 	closed  bool
 	// headerTools are the tools whose arguments are mirrored into HTTP headers
-	// (SEP-2243), modern HTTP only.
+	// (SEP-2243), modern HTTP only; headersOf is the catalogue that they were found
+	// in, where it is that of [Spec.Catalogue].
 	headerTools map[string]*mcp.Tool
+	headersOf   []catalog.Tool
 
 	replies chan struct{} // bounds the answers to server requests under way
 	// notes are the messages without an answer that are under way; quit ends them.

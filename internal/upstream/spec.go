@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/proc"
 )
 
@@ -77,6 +78,12 @@ type Spec struct {
 	// NoCatalogue leaves out tools/list: for a session whose catalogue is known
 	// from elsewhere.
 	NoCatalogue bool
+	// Catalogue says where, and implies NoCatalogue: it returns the tools as they
+	// are now, in a slice that is never changed (a change is another slice), such
+	// as that of the shared session's [Status]. Without it the arguments that a
+	// tool wants in HTTP headers are not known. It is called with each call, from
+	// any goroutine, and must not block. May be nil.
+	Catalogue func() []catalog.Tool
 
 	// Secrets are struck out of reasons and logs.
 	Secrets []string
@@ -130,6 +137,7 @@ func (s Spec) withDefaults() Spec {
 	if s.OnChange == nil {
 		s.OnChange = func() {}
 	}
+	s.NoCatalogue = s.NoCatalogue || s.Catalogue != nil
 	if s.closeWithin == nil {
 		s.closeWithin = new(atomic.Int64)
 	}

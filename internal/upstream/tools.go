@@ -79,7 +79,17 @@ func (s *session) mirrorHeaders(tools []catalog.Tool) (kept []catalog.Tool, faul
 	if _, ok := s.link.(*httpLink); !ok || !s.modern {
 		return tools, nil
 	}
-	mirrored := make(map[string]*mcp.Tool)
+	kept, mirrored, faults := headerTools(tools)
+	s.mu.Lock()
+	s.headerTools = mirrored
+	s.mu.Unlock()
+	return kept, faults
+}
+
+// headerTools has the tools of a catalogue that want arguments in HTTP headers,
+// by name, and faults for those that ask for it wrongly, which are not kept.
+func headerTools(tools []catalog.Tool) (kept []catalog.Tool, mirrored map[string]*mcp.Tool, faults []string) {
+	mirrored = make(map[string]*mcp.Tool)
 	for _, tool := range tools {
 		if bytes.Contains(tool.InputSchema, []byte(`"x-mcp-header"`)) {
 			var typed mcp.Tool
@@ -95,10 +105,22 @@ func (s *session) mirrorHeaders(tools []catalog.Tool) (kept []catalog.Tool, faul
 		}
 		kept = append(kept, tool)
 	}
+	return kept, mirrored, faults
+}
+
+// headerTool is the tool of that name if it wants arguments in HTTP headers, else
+// nil.
+func (s *session) headerTool(name string) *mcp.Tool {
 	s.mu.Lock()
-	s.headerTools = mirrored
-	s.mu.Unlock()
-	return kept, faults
+	defer s.mu.Unlock()
+	if s.spec.Catalogue != nil {
+		// A catalogue that has changed is another slice.
+		if tools := s.spec.Catalogue(); len(tools) != len(s.headersOf) || len(tools) > 0 && &tools[0] != &s.headersOf[0] {
+			s.headersOf = tools
+			_, s.headerTools, _ = headerTools(tools)
+		}
+	}
+	return s.headerTools[name]
 }
 
 // call sends tools/call and returns the raw result, which is valid JSON and
@@ -163,10 +185,11 @@ func (s *session) callParams(id int64, c Call) ([]byte, http.Header, error) {
 
 func (s *session) callHeader(tool string, params []byte) http.Header {
 	header := s.modernHeader("tools/call", params)
-	s.mu.Lock()
-	typed := s.headerTools[tool]
-	s.mu.Unlock()
-	if header == nil || typed == nil {
+	if header == nil {
+		return nil
+	}
+	typed := s.headerTool(tool)
+	if typed == nil {
 		return header
 	}
 	for name, value := range mcp.GenerateParamHeaders(typed, params) {
