@@ -119,6 +119,49 @@ func TestRootFaults(t *testing.T) {
 	}
 }
 
+// TestZero: a zero is kept where it means something, and refused where it does not.
+func TestZero(t *testing.T) {
+	for key, want := range map[string]string{
+		"max_description_len": "", "catalogue_char_limit": "", "result_token_limit": "", "max_concurrency": "",
+		"startup_wait": "", "exec_wait": "", "shutdown_grace": "",
+		"catalogue_token_budget": "must be at least 1", "max_message_bytes": "must be at least 1024",
+		"health_check_interval": "must be more than 0", "health_check_timeout": "must be more than 0", "health_check_failure_threshold": "must be at least 1",
+		"mcpServers.a.connect_timeout": "must be more than 0", "mcpServers.a.call_timeout": "must be more than 0",
+		"mcpServers.a.session_idle": "must be more than 0", "mcpServers.a.idle_timeout": "", "mcpServers.a.max_concurrency": "",
+		"mcpServers.a.tool_timeouts.x": "must be more than 0", "clients.x.description_chars": "",
+	} {
+		var value any = 0
+		steps := strings.Split(key, ".")
+		for i := len(steps) - 1; i > 0; i-- {
+			value = map[string]any{steps[i]: value}
+		}
+		file := map[string]any{"mcpServers": map[string]any{}}
+		file[steps[0]] = value
+		if steps[0] == "mcpServers" {
+			value.(map[string]any)["a"].(map[string]any)["command"] = "x"
+		}
+		data, err := json.Marshal(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Parse("c.json", data, Options{})
+		if got := fmt.Sprint(err); want != "" && got != "c.json: "+key+": "+want || want == "" && err != nil {
+			t.Errorf("%s: %v, want %q", key, err, want)
+		}
+		if err != nil {
+			continue
+		}
+		kept := map[string]bool{
+			"max_description_len": c.MaxDescriptionLen == 0, "catalogue_char_limit": c.CatalogueCharLimit == 0, "result_token_limit": c.ResultTokenLimit == 0,
+			"max_concurrency": c.MaxConcurrency == 0, "startup_wait": c.StartupWait == 0, "exec_wait": c.ExecWait == 0, "shutdown_grace": c.ShutdownGrace == 0,
+			"clients.x.description_chars": len(c.Clients) == 1 && c.Clients[0].DescriptionChars == NoLimit,
+		}
+		if ok, of := kept[key]; of && !ok {
+			t.Errorf("%s: the zero is not kept", key)
+		}
+	}
+}
+
 func TestNoServers(t *testing.T) {
 	c, err := Parse("c.json", []byte(`{"mcpServers": {}}`), Options{})
 	if err != nil {

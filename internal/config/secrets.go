@@ -15,6 +15,8 @@ const (
 	// leastLiteral is the same for what is only guessed to be a secret, by the
 	// form of an argument or a URL.
 	leastLiteral = 6
+	// leastLine is the same for one of the lines of a secret.
+	leastLine = 12
 	// leastNumber: shorter numbers are limits and ports rather than secrets.
 	leastNumber = 8
 )
@@ -46,6 +48,11 @@ func (r *serverReader) strike(value string, least int, credential bool) {
 		return
 	}
 	r.secrets[value] = r.secrets[value] || credential
+	if strings.Contains(value, "\n") { // a log has its lines one by one
+		for line := range strings.Lines(value) {
+			r.strike(line, leastLine, credential)
+		}
+	}
 	// The credentials alone may be quoted in an error.
 	scheme, credentials, _ := strings.Cut(value, " ")
 	if slices.Contains(schemes, strings.ToLower(scheme)) {
