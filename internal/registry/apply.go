@@ -77,7 +77,10 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 			continue
 		}
 		names = append(names, name)
-		what := retired{name: name, definition: old.server.Definition}
+		var what retired
+		if old.server.Spec.Type == upstream.Stdio && !old.server.PerClient {
+			what = retired{name: name, definition: old.server.Definition}
+		}
 		r.retire(old.upstream, what, grace)
 		for key, c := range r.clients {
 			if key.server == name {
@@ -92,7 +95,8 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 
 // begin starts a new server. One that is a process waits for the end of those
 // before it, under its name or, where it was renamed, with its definition; the
-// others do not wait for that. The caller holds the lock.
+// others do not wait for that, nor does anything for a process of which each client
+// has one: several live side by side anyway. The caller holds the lock.
 func (r *Registry) begin(e *entry) {
 	if !r.started {
 		return // Start does it
@@ -140,7 +144,7 @@ const (
 )
 
 // retired is an upstream on its way to its end. The name and definition of its
-// server are empty where nothing takes its place.
+// server are empty where nobody waits for that.
 type retired struct {
 	name, definition string
 	ended            <-chan struct{}

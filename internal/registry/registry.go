@@ -144,10 +144,14 @@ func (r *Registry) newEntry(server Server) *entry {
 	return e
 }
 
-// Start connects all servers at once, in the background.
+// Start connects all servers at once, in the background. After Close it does
+// nothing.
 func (r *Registry) Start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.started || r.ended {
+		return
+	}
 	r.started = true
 	ours := make(map[string]bool)
 	for _, e := range r.entries {
@@ -170,8 +174,6 @@ func (r *Registry) Start() {
 // not 0. What changed last is still written to the cache.
 func (r *Registry) Close(within time.Duration) {
 	r.closed.Do(func() {
-		close(r.stop)
-		r.loops.Wait()
 		r.mu.Lock()
 		r.ended = true
 		var all []*upstream.Upstream
@@ -187,6 +189,8 @@ func (r *Registry) Close(within time.Duration) {
 			all = append(all, u)
 		}
 		r.mu.Unlock()
+		close(r.stop)
+		r.loops.Wait()
 		r.publish()
 		r.save()
 		closeAll(all, within)
