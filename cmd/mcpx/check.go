@@ -33,7 +33,7 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	err = cmd.print(a, s)
 	for _, name := range slow {
-		fmt.Fprintf(s.err, "mcpx: hint: %s: its first run downloads the program, which can take longer than connect_timeout; run its command once by hand, or raise connect_timeout\n", name)
+		sayDownload(s.err, name)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"mcpx/internal/executor"
 )
@@ -34,8 +35,10 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return err
 	}
 	a := assembleOnce(cfg, c.logger(s, cfg, true), cmd.Server)
+	began := time.Now()
 	a.registry.Start()
 	defer a.close(closeWithin)
+	defer func() { a.hintDownload(s.err, cmd.Server, began) }()
 	request := executor.Request{Server: cmd.Server, Tool: cmd.Tool, Arguments: arguments}
 	if cmd.Raw && cmd.Select == "" {
 		return cmd.raw(ctx, a, request, s.out)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
@@ -24,8 +25,10 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return err
 	}
 	a := assembleOnce(cfg, c.logger(s, cfg, true), cmd.Server)
+	began := time.Now()
 	a.registry.Start()
 	defer a.close(closeWithin)
+	defer func() { a.hintDownload(s.err, cmd.Server, began) }()
 	if cmd.Server == "" {
 		bounded, cancel := context.WithTimeout(ctx, cfg.StartupWait)
 		a.registry.WaitKnown(bounded)

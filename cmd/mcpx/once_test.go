@@ -137,6 +137,14 @@ func TestCheck_Slow(t *testing.T) {
 	if len(lines) != 2 || lines[0] != "mcpx: waiting for packaged" || !strings.HasPrefix(lines[1], "mcpx: hint: packaged: its first run downloads") || !strings.Contains(lines[1], "by hand, or raise connect_timeout") {
 		t.Errorf("stderr:\n%s", stderr)
 	}
+	for _, args := range [][]string{{"exec", "packaged", "echo"}, {"inspect", "packaged"}} {
+		if _, stderr, code := h.run(t, "", append([]string{"--config", path}, args...)...); code != 1 || strings.TrimSpace(stderr) != lines[1] {
+			t.Errorf("%q: exit %d, stderr %q", args, code, stderr)
+		}
+	}
+	if _, stderr, code := h.run(t, "", "--config", path, "exec", "other", "echo"); code != 1 || stderr != "" {
+		t.Errorf("a server of another kind: exit %d, stderr %q", code, stderr)
+	}
 }
 
 // TestCheck_Secrets: what is written literally into a config is struck out too.

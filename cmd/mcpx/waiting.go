@@ -24,13 +24,12 @@ func (a *app) tryAll(ctx context.Context, s streams) (slow []string) {
 	var mu sync.Mutex
 	var tries sync.WaitGroup // ends with the attempts, or with ctx
 	for _, server := range a.config.Servers {
-		if one, ok := a.registry.Snapshot().Server(server.Name); !ok || one.Known || !downloads(server) {
+		if !downloads(server) {
 			continue
 		}
 		tries.Go(func() {
 			a.registry.WaitServer(ctx, server.Name)
-			status, ok := a.registry.Status(server.Name)
-			if ok && status.State == catalog.Unavailable && time.Since(began) >= server.ConnectTimeout {
+			if a.outOfTime(server, began) {
 				mu.Lock()
 				slow = append(slow, server.Name)
 				mu.Unlock()
@@ -81,6 +80,27 @@ func (a *app) connecting() (names []string) {
 		}
 	}
 	return names
+}
+
+// outOfTime reports whether the first attempt of a server that was never seen
+// before took all of its time.
+func (a *app) outOfTime(server config.Server, began time.Time) bool {
+	one, ok := a.registry.Snapshot().Server(server.Name)
+	return ok && !one.Known && one.State == catalog.Unavailable && time.Since(began) >= server.ConnectTimeout
+}
+
+// hintDownload says what to do about a server whose download did not end in time,
+// after a command that has waited for it alone since began.
+func (a *app) hintDownload(w io.Writer, name string, began time.Time) {
+	for _, server := range a.config.Servers {
+		if server.Name == name && downloads(server) && a.outOfTime(server, began) {
+			sayDownload(w, name)
+		}
+	}
+}
+
+func sayDownload(w io.Writer, name string) {
+	fmt.Fprintf(w, "mcpx: hint: %s: its first run downloads the program, which can take longer than connect_timeout; run its command once by hand, or raise connect_timeout\n", name)
 }
 
 // downloaders are the programs that fetch what they run.
