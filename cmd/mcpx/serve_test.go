@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -13,6 +14,7 @@ import (
 type listedTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"`
 	Annotations map[string]any  `json:"annotations"`
 	Meta        json.RawMessage `json:"_meta"`
 }
@@ -79,6 +81,104 @@ func TestServe_Tools(t *testing.T) {
 		testInspect(t, c)
 		testExecFaults(t, c)
 	})
+}
+
+// TestServe_MalformedSchemas: a model's provider refuses a request for one schema
+// that is not to its taste. It gets none of an upstream's, and the tools work.
+func TestServe_MalformedSchemas(t *testing.T) {
+	h := newHome(t)
+	const malformed = `[
+{"name":"lookup","inputSchema":{"type":"string","description":"the document title"}},
+{"name":"nested","inputSchema":{"type":"object","properties":{"coin":{"type":"string"},"required":["coin"]}}},
+{"name":"enum","inputSchema":{"type":"object","properties":{"a":{"enum":["A","B"],"type":"null"},"b":{"type":"array","enum":[0,1]}}}},
+{"name":"union","inputSchema":{"anyOf":[{"type":"object"},7]}},
+{"name":"nothing","inputSchema":null},
+{"name":"list","inputSchema":[]},
+{"name":"healthy","inputSchema":{"type":"object","properties":{"coin":{"type":"string"}}}}]`
+	config := h.config(t, map[string]server{
+		"bad": fake(t, mcptest.Spec{Tools: json.RawMessage(malformed), OddTools: true}),
+	}, nil)
+	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+		c.open(t)
+		c.awaitReady(t, "bad")
+		tools := c.list(t)
+		if len(tools) != 2 {
+			t.Errorf("%d tools, want inspect and exec", len(tools))
+		}
+		for _, tool := range tools {
+			checkStrictSchema(t, tool.Name, tool.InputSchema)
+		}
+		for _, name := range []string{"lookup", "nested", "enum", "union", "nothing", "list", "healthy"} {
+			if !strings.Contains(tools[0].Description, name) {
+				t.Errorf("%s is not in the description:\n%s", name, tools[0].Description)
+			}
+			if r := c.exec(t, "bad", name, `{"coin":"BTC"}`); name != "lookup" && (r.IsError || r.text(t) != `{"coin":"BTC"}`) {
+				t.Errorf("%s: got %s", name, r.Content)
+			}
+		}
+	})
+}
+
+// TestServe_SchemasAsSent: inspect gives the schemas of a tool, and its upstream
+// gets the arguments, as the other side wrote them.
+func TestServe_SchemasAsSent(t *testing.T) {
+	h := newHome(t)
+	config := h.config(t, map[string]server{"odd": fake(t, mcptest.Spec{OddTools: true})}, nil)
+	const arguments = `{"z":1.10,"a":9007199254740993,"nested":{"b":[],"a":null},"text":"\u00e9 <&>"}`
+	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+		c.open(t)
+		c.awaitReady(t, "odd")
+		for _, odd := range mcptest.OddTools() {
+			if !odd.Usable {
+				continue
+			}
+			var sent, got struct{ InputSchema, OutputSchema json.RawMessage }
+			name, err := json.Marshal(odd.Name)
+			if err != nil || json.Unmarshal(odd.Raw, &sent) != nil {
+				t.Fatalf("%s: %v", odd.Name, err)
+			}
+			var data struct{ Tools []json.RawMessage }
+			r := c.tool(t, "inspect", `{"server_name":"odd","tool_name":`+string(name)+`}`)
+			if json.Unmarshal(r.Structured, &data) != nil || len(data.Tools) != 1 || json.Unmarshal(data.Tools[0], &got) != nil {
+				t.Errorf("%s: got %s", odd.Name, r.Structured)
+				continue
+			}
+			for kind, pair := range map[string][2]json.RawMessage{
+				"inputSchema": {got.InputSchema, sent.InputSchema}, "outputSchema": {got.OutputSchema, sent.OutputSchema},
+			} {
+				if pair[0] != nil || pair[1] != nil && string(pair[1]) != "null" {
+					sameJSON(t, odd.Name+": "+kind, pair[0], pair[1])
+				}
+			}
+		}
+		sameJSON(t, "the arguments", c.exec(t, "odd", "odd_true", arguments).Structured, json.RawMessage(arguments))
+	})
+}
+
+// checkStrictSchema wants what the strictest provider takes: an object of plain
+// properties, and nothing else.
+func checkStrictSchema(t *testing.T, name string, raw json.RawMessage) {
+	t.Helper()
+	var schema struct {
+		Type       string
+		Properties map[string]struct{ Type, Description string }
+		Required   []string
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&schema); err != nil || schema.Type != "object" || len(schema.Properties) == 0 {
+		t.Errorf("%s: %v in %s", name, err, raw)
+	}
+	for property, said := range schema.Properties {
+		if said.Type != "string" && said.Type != "object" {
+			t.Errorf("%s: %s has type %q", name, property, said.Type)
+		}
+	}
+	for _, property := range schema.Required {
+		if _, ok := schema.Properties[property]; !ok {
+			t.Errorf("%s: %s is required and no property", name, property)
+		}
+	}
 }
 
 // testInspect asks inspect in all of its forms.
