@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -60,6 +61,7 @@ func main() {
 		// for every few of garbage.
 		debug.SetGCPercent(200)
 	}
+	forgetEmptyVariables()
 	ctx, stop := interruptible()
 	code := run(ctx, os.Args[1:], streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
@@ -68,6 +70,16 @@ func main() {
 	})
 	stop()
 	os.Exit(code)
+}
+
+// forgetEmptyVariables makes an MCPX_ variable that is set to nothing one that is
+// not set: that is what compose files and ${X:-} make of it.
+func forgetEmptyVariables() {
+	for _, pair := range os.Environ() {
+		if name, value, _ := strings.Cut(pair, "="); value == "" && strings.HasPrefix(name, "MCPX_") {
+			_ = os.Unsetenv(name)
+		}
+	}
 }
 
 // interruptible ends its context with the first signal to end, and the process

@@ -165,3 +165,14 @@ func (b *lockedBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
+
+// TestEmptyVariables: a variable of a flag that is set to nothing is not set.
+func TestEmptyVariables(t *testing.T) {
+	h := newHome(t)
+	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	cmd := h.command(t, "exec", "--config", config, "fake", "echo", `{"text":"here"}`)
+	cmd.Env = append(cmd.Env, "MCPX_CONFIG=", "MCPX_LOG_LEVEL=", "MCPX_WATCH=", "MCPX_DEMO=", "MCPX_SELECT=")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "here") {
+		t.Errorf("got %v: %s", err, out)
+	}
+}

@@ -48,6 +48,10 @@ type Options struct {
 	StartupWait time.Duration
 	// Logger may be nil (discard).
 	Logger *slog.Logger
+
+	// writeWithin bounds one write to a client over HTTP; 0 = 2 min: 64 MiB at
+	// half a megabyte a second.
+	writeWithin time.Duration
 }
 
 // Front answers clients. [Front.Close] ends its goroutines.
@@ -140,6 +144,9 @@ func (f *Front) SetOptions(options Options) {
 func (o Options) withDefaults() *Options {
 	if o.MaxDescription <= 0 {
 		o.MaxDescription = 300
+	}
+	if o.writeWithin <= 0 {
+		o.writeWithin = 2 * time.Minute
 	}
 	if o.StartupWait <= 0 {
 		o.StartupWait = 5 * time.Second

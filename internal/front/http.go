@@ -126,7 +126,7 @@ func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *http
 	case string(mcp.MethodSubscriptionsListen):
 		request, ok := readListen(m.Params)
 		if ok && m.ID != nil && agrees(r, m, &request.requestMeta) {
-			stream := newCallStream(w, r)
+			stream := h.front.newCallStream(w, r)
 			stream.answerEvent(reply(m.ID, "result", h.front.listen(r.Context(), m.ID, request, stream.event, stream.comment)))
 			return true
 		}
@@ -159,7 +159,7 @@ func (h *httpFront) call(w http.ResponseWriter, r *http.Request, session *httpSe
 		return false
 	}
 	c.structured = h.front.structured(c.client, r.Header)
-	stream := newCallStream(w, r)
+	stream := h.front.newCallStream(w, r)
 	defer stream.close()
 	if stream.events {
 		stream.tell(h.front, &c, call.token, least)

@@ -2,10 +2,10 @@ package front
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -20,6 +20,7 @@ type callStream struct {
 	w      http.ResponseWriter
 	events bool          // the client reads event streams
 	json   bool          // the client reads JSON
+	bound  time.Duration // of one write
 	notes  chan []byte   // nil where none were asked for
 	ended  chan struct{} // closed when the writer has ended; nil as well
 
@@ -33,10 +34,10 @@ const noteQueue = 256
 
 // newCallStream looks into the request for what the client reads: JSON, if it
 // does not say.
-func newCallStream(w http.ResponseWriter, r *http.Request) *callStream {
+func (f *Front) newCallStream(w http.ResponseWriter, r *http.Request) *callStream {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	all := strings.Contains(accept, "*/*")
-	s := &callStream{w: w, events: all || strings.Contains(accept, "text/event-stream")}
+	s := &callStream{w: w, bound: f.options().writeWithin, events: all || strings.Contains(accept, "text/event-stream")}
 	s.json = all || !s.events || strings.Contains(accept, "application/json")
 	return s
 }
@@ -74,14 +75,25 @@ func (s *callStream) event(message []byte) {
 		s.w.WriteHeader(http.StatusOK)
 	}
 	out := append(make([]byte, 0, len(message)+24), "event: message\ndata: "...)
-	_, _ = s.w.Write(append(append(out, message...), "\n\n"...))
-	_ = http.NewResponseController(s.w).Flush()
+	s.put(append(append(out, message...), "\n\n"...), true)
 }
 
 // comment shows that the stream is alive.
 func (s *callStream) comment() {
-	_, _ = io.WriteString(s.w, ": alive\n\n")
-	_ = http.NewResponseController(s.w).Flush()
+	s.put([]byte(": alive\n\n"), true)
+}
+
+// put writes. A client that does not read is given up after a while: its
+// connection would hold the answer for ever. What is written to one that is gone
+// is lost, and nobody could be told.
+func (s *callStream) put(data []byte, flush bool) {
+	control := http.NewResponseController(s.w)
+	_ = control.SetWriteDeadline(time.Now().Add(s.bound))
+	_, _ = s.w.Write(data)
+	if flush {
+		_ = control.Flush()
+	}
+	_ = control.SetWriteDeadline(time.Time{}) // the next answer on this connection has its own
 }
 
 // close writes what is queued and waits for that. Idempotent.
@@ -105,7 +117,7 @@ func (s *callStream) answer(message []byte) {
 		return
 	}
 	s.w.Header().Set("Content-Type", "application/json")
-	_, _ = s.w.Write(message)
+	s.put(message, false)
 }
 
 // answerEvent writes the response as the last event.

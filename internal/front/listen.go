@@ -64,6 +64,7 @@ func readListen(params json.RawMessage) (r listenRequest, ok bool) {
 	if len(params) == 0 {
 		return r, false
 	}
+	ok = true
 	err := wire.Fields(params, func(key string, value []byte) bool {
 		switch key {
 		case "notifications":

@@ -374,6 +374,30 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
+// TestDeafClient: a client that never reads holds its answer for a time only.
+func TestDeafClient(t *testing.T) {
+	mcptest.NoLeaks(t)
+	f := connect(t, Options{writeWithin: 50 * time.Millisecond}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	endpoint, ended := f.HTTP(), make(chan struct{}, 10)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		endpoint.ServeHTTP(w, r)
+		ended <- struct{}{}
+	}))
+	t.Cleanup(web.Close)
+	for _, era := range []string{legacyEra, modernEra} {
+		c := newWebClient(t, web, era)
+		for range len(ended) {
+			<-ended
+		}
+		ignore(t, web, c, c.call("1", "big", `{"bytes":30000000}`, ""))
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			t.Fatalf("%s: the answer is held for ever", era)
+		}
+	}
+}
+
 // ignore posts a message on a connection that is never read.
 func ignore(t *testing.T, web *httptest.Server, c *webClient, body string) {
 	t.Helper()
