@@ -25,7 +25,6 @@ func (r *Registry) Apply(servers []Server, options Options) Changes {
 	// Only Apply replaces the entries, and one at a time does. What is being
 	// written to the cache is of the old ones, and is waited for.
 	r.saving.Lock()
-	r.publishing.Lock()
 	r.mu.Lock()
 	before := r.entries
 	r.mu.Unlock()
@@ -57,7 +56,6 @@ func (r *Registry) Apply(servers []Server, options Options) Changes {
 		}
 	}
 	r.mu.Unlock()
-	r.publishing.Unlock()
 	r.saving.Unlock()
 	r.publish()
 	slices.Sort(changes.Started)

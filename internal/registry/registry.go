@@ -74,8 +74,7 @@ type Registry struct {
 
 	retiring sync.WaitGroup // goroutines are added under mu, and before ended
 
-	// saving is taken before publishing, publishing before mu. No call waits for
-	// saving: the disk may be slow.
+	// Both are taken before mu. No call waits for saving: the disk may be slow.
 	saving     sync.Mutex // one file is written at a time, and not while Apply is at work
 	publishing sync.Mutex // one snapshot is made at a time
 
@@ -380,15 +379,21 @@ func (r *Registry) WaitKnown(ctx context.Context) {
 }
 
 // WaitServer returns when a server's catalogue is known or its first attempt
-// has ended, or with ctx.
+// has ended, or with ctx. Where [Registry.Apply] replaces the server meanwhile,
+// that is the new one's.
 func (r *Registry) WaitServer(ctx context.Context, name string) {
-	r.mu.Lock()
-	e := r.entries[name]
-	r.mu.Unlock()
-	if e == nil || e.upstream == nil {
-		return
+	for {
+		r.mu.Lock()
+		e := r.entries[name]
+		r.mu.Unlock()
+		if e == nil || e.upstream == nil {
+			return
+		}
+		e.upstream.Await(ctx)
+		if ctx.Err() != nil || !r.replaced(name, e) {
+			break
+		}
 	}
-	e.upstream.Await(ctx)
 	r.publish()
 }
 

@@ -110,6 +110,29 @@ func TestApply_EndsFirst_Close(t *testing.T) {
 	}
 }
 
+// Who waits for a server that is replaced waits for the new one.
+func TestApply_WaitServer(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, Options{}, never("one"))
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			r.WaitServer(ctx, "one")
+			if one, _ := r.Snapshot().Server("one"); !one.Known {
+				t.Errorf("the server is %s", one.State)
+			}
+		})
+		synctest.Wait()
+		fresh := piped(t, "one", mcptest.Spec{InitDelay: time.Second})
+		fresh.Definition = "another"
+		r.Apply([]Server{fresh}, Options{})
+		waiting.Wait()
+		r.Close(0)
+	})
+}
+
 // Who calls no more gets no session of its own.
 func TestPerClient_Gone(t *testing.T) {
 	mcptest.NoLeaks(t)
