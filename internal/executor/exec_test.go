@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -392,6 +393,41 @@ func TestConcurrentCalls(t *testing.T) {
 		case <-done:
 		case <-time.After(patience):
 			t.Fatal("a call does not end")
+		}
+	}
+}
+
+// A result is not held against the outputSchema: what the tool says, also of its
+// failure, is what the caller gets.
+func TestResultsAreNotChecked(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e := executing(t, Options{TypeScript: true}, nil, piped(t, "fake", mcptest.Spec{Tools: json.RawMessage(
+		`[{"name":"raw","outputSchema":{"type":"object","properties":{"value":{"type":"string"}},"required":["value"],"additionalProperties":false}}]`)}))
+	const text = `{"type":"text","text":"Workflow is not available"}`
+	for _, sent := range []string{
+		`{"isError":true,"content":[` + text + `]}`,
+		`{"isError":true,"content":[` + text + `],"structuredContent":{"reason":7}}`,
+		`{"isError":true,"content":[],"structuredContent":{"reason":7}}`,
+		`{"content":[` + text + `]}`,
+		`{"content":[` + text + `],"structuredContent":{"value":7}}`,
+		`{"content":[` + text + `],"structuredContent":["value"]}`,
+	} {
+		var want struct {
+			IsError           bool
+			Content           []json.RawMessage
+			StructuredContent json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(sent), &want); err != nil {
+			t.Fatal(err)
+		}
+		quoted, err := json.Marshal(sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := exec(t, e, Request{Server: "fake", Tool: "raw", Arguments: json.RawMessage(`{"result":` + string(quoted) + `}`), Structured: true})
+		same := slices.EqualFunc(got.Content, want.Content, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
+		if got.IsError != want.IsError || !same || !bytes.Equal(got.Structured, want.StructuredContent) {
+			t.Errorf("%s: got %v %s %s", sent, got.IsError, got.Content, got.Structured)
 		}
 	}
 }
