@@ -87,22 +87,18 @@ const maxAttempts = 3
 // attempts sends the call, and again after a loss where that can do no harm: one
 // that surely was not executed, or, once, one of a tool that may be repeated.
 func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error) {
-	var release func()
-	mayHaveRun := false
+	var last *LostError // of an attempt that may have been executed
 	for attempt := 1; ; attempt++ {
-		s, err := u.wait(ctx, c.Wait)
-		if err == nil && release == nil {
-			// Not before there is a session: who waits for one server must not
-			// take the places of the others.
-			if release, err = u.place(ctx); err == nil {
-				defer release()
-				s, err = u.wait(ctx, c.Wait)
-			}
-		}
+		s, release, err := u.enter(ctx, c.Wait)
 		if err != nil {
-			return nil, err
+			var unavailable *UnavailableError
+			if last == nil || errors.As(err, &unavailable) && unavailable.Stopped {
+				return nil, err
+			}
+			return nil, last // the other would say that nothing was executed
 		}
 		result, err := u.send(ctx, s, c)
+		release()
 		var idle *TimeoutError
 		if err == nil || ctx.Err() != nil || errors.As(err, &idle) {
 			return result, err
@@ -112,12 +108,31 @@ func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error
 		if !errors.As(err, &lost) {
 			return nil, err
 		}
-		again := fresh && attempt < maxAttempts && (!lost.MayHaveRun || (c.Repeatable && !mayHaveRun))
-		mayHaveRun = mayHaveRun || lost.MayHaveRun
-		if !again {
-			lost.MayHaveRun = mayHaveRun
+		again := fresh && attempt < maxAttempts && (!lost.MayHaveRun || (c.Repeatable && last == nil))
+		if lost.MayHaveRun = lost.MayHaveRun || last != nil; !again {
 			return nil, lost
 		}
+		if lost.MayHaveRun {
+			last = lost
+		}
+	}
+}
+
+// enter waits for a session, and then for a place among the concurrent calls: who
+// waits for one server must not take the places of the others. release gives the
+// place back.
+func (u *Upstream) enter(ctx context.Context, bound time.Duration) (s *session, release func(), err error) {
+	for {
+		if _, err = u.wait(ctx, bound); err != nil {
+			return nil, nil, err
+		}
+		if release, err = u.place(ctx); err != nil {
+			return nil, nil, err
+		}
+		if s = u.current(); s != nil {
+			return s, release, nil
+		}
+		release() // it was lost in the meantime
 	}
 }
 

@@ -25,6 +25,8 @@ type changing struct {
 	// opening is how long a stream takes to open, life how long it lives; 0 = for
 	// ever.
 	opening, life time.Duration
+	// endless answers notifications with an event stream that never ends.
+	endless bool
 	// listed is called when a tools/list was answered, with their number so far.
 	listed func(n int)
 
@@ -74,6 +76,12 @@ func (c *changing) RoundTrip(r *http.Request) (*http.Response, error) {
 		c.headers = append(c.headers, r.Header.Clone())
 		c.mu.Unlock()
 		result = `{"content":[{"type":"text","text":"called"}]}`
+	case m.ID == "" && c.endless:
+		stream, _ := io.Pipe()
+		context.AfterFunc(r.Context(), func() { _ = stream.CloseWithError(context.Canceled) })
+		response.Header.Set("Content-Type", "text/event-stream")
+		response.Body = stream
+		return response, nil
 	case m.ID == "":
 		response.StatusCode, response.Status = http.StatusAccepted, "202 Accepted"
 		return response, nil

@@ -329,7 +329,7 @@ func (l *httpLink) statusText(resp *http.Response, body []byte) error {
 			e.retryAfter = parseRetryAfter(wait)
 		}
 	default:
-		if hint := l.spec.clean(string(body[:min(len(body), 600)]), 160); hint != "" && !strings.HasPrefix(hint, "<") {
+		if hint := l.spec.clean(string(body[:min(len(body), cleanBytes)]), 160); hint != "" && !strings.HasPrefix(hint, "<") {
 			e.text += ": " + hint
 		}
 	}
@@ -401,11 +401,19 @@ func (l *httpLink) notify(ctx context.Context, message []byte) error {
 		return l.explain(err)
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
 	if resp.StatusCode >= 300 {
 		return l.statusError(resp)
 	}
+	drain(resp)
 	return nil
+}
+
+// drain reads the rest of a short response, so that its connection can be used
+// again. An event stream may have no end, also where nothing is to be answered.
+func drain(resp *http.Response) {
+	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media != "text/event-stream" {
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
+	}
 }
 
 func (l *httpLink) close() {
@@ -413,7 +421,7 @@ func (l *httpLink) close() {
 		l.fail(errors.New("closed"))
 		l.cancel()
 		l.streams.Wait()
-		if session := l.session.Load(); session != nil {
+		if session := l.session.Load(); session != nil && !errors.Is(l.cause(), errGone) {
 			l.endSession()
 		}
 		l.client.CloseIdleConnections()

@@ -62,7 +62,7 @@ func (l *httpLink) listenOnce(lastID *string, opened func()) (offered bool, err 
 		// the next call or health check tells whether the session lives.
 		return false, errGone
 	case resp.StatusCode != http.StatusOK:
-		err := l.statusError(resp)
+		err := l.statusText(resp, nil) // whose body may never end
 		return passing(err), err
 	case media != "text/event-stream":
 		return false, nil

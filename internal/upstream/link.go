@@ -225,7 +225,20 @@ func (m *mux) wait(ctx context.Context, id int64, ch <-chan answer) (wire.Messag
 	case a := <-ch:
 		return a.message, a.err
 	case <-ctx.Done():
-		m.forget(id)
-		return wire.Message{}, ctx.Err()
+		return m.giveUp(id, ch, ctx.Err())
 	}
+}
+
+// giveUp ends a request for the reason err, unless it has been answered: what
+// the server has said counts, also if it says it at the same moment.
+func (m *mux) giveUp(id int64, ch <-chan answer, err error) (wire.Message, error) {
+	m.forget(id)
+	select {
+	case a := <-ch:
+		if a.err == nil {
+			return a.message, nil
+		}
+	default:
+	}
+	return wire.Message{}, err
 }

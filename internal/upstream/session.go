@@ -30,7 +30,10 @@ const (
 // session is one negotiated conversation over a link.
 type session struct {
 	spec *Spec
-	link link
+	// link is set under mu; dialled is closed then. What comes before, from the
+	// link's own reader, waits for it.
+	link    link
+	dialled chan struct{}
 
 	modern       bool
 	version      string
@@ -62,6 +65,7 @@ type session struct {
 func newSession(spec *Spec) *session {
 	s := &session{
 		spec:        spec,
+		dialled:     make(chan struct{}),
 		changes:     newChanges(),
 		relistAgain: time.NewTimer(relistRetry),
 		hearers:     make(map[int64]*hearer),
@@ -86,7 +90,7 @@ func open(ctx context.Context, spec *Spec, framing wire.Framing) (*session, erro
 		// A server of 2024-11-05 refuses the POST; its stream tells.
 		if old, sseErr := dialSSE(ctx, spec, s.incoming); sseErr == nil {
 			s.link.close()
-			s.link = old
+			s.connected(old)
 			err = s.handshake(ctx)
 		}
 	}
@@ -101,32 +105,6 @@ func open(ctx context.Context, spec *Spec, framing wire.Framing) (*session, erro
 	}
 	s.close()
 	return nil, err
-}
-
-// noteTime bounds the sending of a message that nobody waits for, notePatience
-// how long the end of a session waits for those over HTTP.
-const (
-	noteTime     = 5 * time.Second
-	notePatience = 300 * time.Millisecond
-)
-
-// note sends a message without an answer in the background. It ends with the
-// message sent, after noteTime, or with close, which waits for it.
-func (s *session) note(message []byte, done func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		done()
-		return
-	}
-	s.notes.Go(func() {
-		defer done()
-		ctx, cancel := context.WithTimeout(s.noteCtx, noteTime)
-		defer cancel()
-		if err := s.link.notify(ctx, message); err != nil {
-			s.spec.Logger.Debug("sending a notification", "err", err)
-		}
-	})
 }
 
 // close ends the session and everything it started. Cancellations that are under
@@ -174,6 +152,17 @@ func (s *session) silence() error {
 	return errors.New(text)
 }
 
+// connected makes l the link of the session. A server can speak, and be heard,
+// before that.
+func (s *session) connected(l link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := s.link == nil
+	if s.link = l; first {
+		close(s.dialled)
+	}
+}
+
 func (s *session) dial(ctx context.Context, framing wire.Framing) error {
 	switch s.spec.Type {
 	case Stdio:
@@ -181,17 +170,17 @@ func (s *session) dial(ctx context.Context, framing wire.Framing) error {
 		if err != nil {
 			return err
 		}
-		s.link = l
+		s.connected(l)
 	case InProcess:
-		s.link = startInProcess(s.spec, s.incoming)
+		s.connected(startInProcess(s.spec, s.incoming))
 	case HTTP:
-		s.link = newHTTPLink(s.spec, s.incoming)
+		s.connected(newHTTPLink(s.spec, s.incoming))
 	case SSE:
 		l, err := dialSSE(ctx, s.spec, s.incoming)
 		if err != nil {
 			return err
 		}
-		s.link = l
+		s.connected(l)
 	default:
 		return fmt.Errorf("transport %q is not supported", s.spec.Type)
 	}
@@ -440,46 +429,4 @@ func rpcError(raw json.RawMessage) error {
 	}
 	code, _ := e.Code.Int64()
 	return &RPCError{Code: code, Message: e.Message, Data: e.Data}
-}
-
-// cancelled tells the server to stop working on a request. Where the era says
-// that the end of the stream is the cancellation, nothing is sent.
-func (s *session) cancelled(id int64, reason string) {
-	if _, ok := s.link.(*httpLink); ok && s.modern {
-		return
-	}
-	message := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%s}}`, id, wire.AppendQuoted(nil, reason))
-	s.note(message, func() {})
-}
-
-// incoming takes what the server sends on its own. It runs in a reader.
-func (s *session) incoming(m wire.Message) {
-	switch {
-	case m.ID != nil:
-		s.reply(m)
-	case m.Method == "notifications/progress":
-		s.progressed(m.Params)
-	case m.Method == "notifications/message":
-		s.logged(m.Params)
-	case m.Method == "notifications/tools/list_changed":
-		s.changes.tell()
-	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:
-		s.changes.opened()
-	}
-}
-
-// reply answers a request of the server: ping, else that mcpx does not do it.
-// Answers beyond the bound are dropped; a server that floods waits for itself.
-func (s *session) reply(m wire.Message) {
-	body := `"error":{"code":-32601,"message":"method not found"}`
-	if m.Method == "ping" {
-		body = `"result":{}`
-	}
-	message := []byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + body + `}`)
-	select {
-	case s.replies <- struct{}{}:
-	default:
-		return
-	}
-	s.note(message, func() { <-s.replies })
 }

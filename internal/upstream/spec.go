@@ -5,10 +5,13 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -128,8 +131,7 @@ func (s Spec) withDefaults() Spec {
 	if s.Health.Threshold <= 0 {
 		s.Health.Threshold = 2
 	}
-	// The longer ones first: one may be a part of another.
-	s.Secrets = slices.SortedFunc(slices.Values(s.Secrets), func(a, b string) int { return len(b) - len(a) })
+	s.Secrets = spellings(s.Secrets)
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -159,13 +161,41 @@ func (s *Spec) grace() proc.Grace {
 	return proc.Grace{EOF: within / 2, TERM: within / 3}
 }
 
+// shortSecret is the length below which a value is struck out of nothing: such
+// are in every text.
+const shortSecret = 4
+
+// spellings are the secrets in all the ways that they are met in: as they are,
+// in a URL, in JSON, and line by line. The longer ones come first, as one may be
+// a part of another.
+func spellings(secrets []string) []string {
+	var all []string
+	for _, secret := range secrets {
+		quoted, _ := json.Marshal(secret)
+		all = append(all, secret, url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1:len(quoted)-1]))
+		if lines := strings.Split(secret, "\n"); len(lines) > 1 {
+			for _, line := range lines {
+				// What is as short can be a word of any text.
+				if line = strings.TrimSpace(line); len(line) >= 2*shortSecret {
+					all = append(all, line)
+				}
+			}
+		}
+	}
+	all = slices.DeleteFunc(all, func(secret string) bool { return len(secret) < shortSecret })
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return slices.Compact(all)
+}
+
+// cleanBytes bounds the text that is looked at for a reason or a log.
+const cleanBytes = 64 << 10
+
 // clean makes foreign text fit for a reason or a log: secrets struck out, one
 // line, no control characters, at most max runes.
 func (s *Spec) clean(text string, limit int) string {
+	text = text[:min(len(text), cleanBytes)]
 	for _, secret := range s.Secrets {
-		if len(secret) >= 4 {
-			text = strings.ReplaceAll(text, secret, "[secret]")
-		}
+		text = strings.ReplaceAll(text, secret, "[secret]")
 	}
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -129,8 +129,7 @@ func (l *sseLink) request(ctx context.Context, r request) (wire.Message, error) 
 		return wire.Message{}, fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	if err := l.post(ctx, r.message); err != nil {
-		l.forget(r.id)
-		return wire.Message{}, err
+		return l.giveUp(r.id, ch, err)
 	}
 	return l.wait(ctx, r.id, ch)
 }
@@ -147,15 +146,15 @@ func (l *sseLink) post(parent context.Context, message []byte) error {
 		return err
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
-	if resp.StatusCode >= 300 {
-		status := l.http.statusError(resp)
-		if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest {
-			l.fail(errors.New(status.Error())) // to the others, which may have run
-		}
-		return status
+	if resp.StatusCode < 300 {
+		drain(resp)
+		return nil
 	}
-	return nil
+	status := l.http.statusError(resp)
+	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest {
+		l.fail(errors.New(status.Error())) // to the others, which may have run
+	}
+	return status
 }
 
 func (l *sseLink) notify(ctx context.Context, message []byte) error { return l.post(ctx, message) }

@@ -296,8 +296,7 @@ func (l *stdioLink) request(ctx context.Context, r request) (wire.Message, error
 		return wire.Message{}, fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	if err := l.send(ctx, r.message); err != nil {
-		l.forget(r.id)
-		return wire.Message{}, err
+		return l.giveUp(r.id, ch, err)
 	}
 	return l.wait(ctx, r.id, ch)
 }

@@ -193,6 +193,7 @@ func (u *Upstream) acquire(ctx context.Context) (*session, error) {
 			select {
 			case <-s.link.done():
 				// Lost, and the supervisor is about to see it.
+				status.State, status.Reason = catalog.Connecting, u.spec.clean(s.link.cause().Error(), 300)
 			default:
 				return s, nil
 			}
@@ -204,6 +205,21 @@ func (u *Upstream) acquire(ctx context.Context) (*session, error) {
 		case <-ctx.Done():
 			return nil, unavailable(status)
 		}
+	}
+}
+
+// current returns the open session; nil if there is none, or no call is taken.
+func (u *Upstream) current() *session {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stopped || u.session == nil {
+		return nil
+	}
+	select {
+	case <-u.session.link.done():
+		return nil
+	default:
+		return u.session
 	}
 }
 

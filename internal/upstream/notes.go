@@ -1,0 +1,93 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/wire"
+)
+
+// noteTime bounds the sending of a message that nobody waits for, notePatience
+// how long the end of a session waits for those over HTTP.
+const (
+	noteTime     = 5 * time.Second
+	notePatience = 300 * time.Millisecond
+)
+
+// note sends a message without an answer in the background. It ends with the
+// message sent, after noteTime, or with close, which waits for it.
+func (s *session) note(message []byte, done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		done()
+		return
+	}
+	s.notes.Go(func() {
+		defer done()
+		ctx, cancel := context.WithTimeout(s.noteCtx, noteTime)
+		defer cancel()
+		select {
+		case <-s.dialled:
+		case <-ctx.Done():
+			return
+		}
+		s.mu.Lock()
+		link := s.link
+		s.mu.Unlock()
+		if err := link.notify(ctx, message); err != nil {
+			s.spec.Logger.Debug("sending a notification", "err", err)
+		}
+	})
+}
+
+// cancelled tells the server to stop working on a request. Where the era says
+// that the end of the stream is the cancellation, nothing is sent.
+func (s *session) cancelled(id int64, reason string) {
+	if _, ok := s.link.(*httpLink); ok && s.modern {
+		return
+	}
+	message := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%s}}`, id, wire.AppendQuoted(nil, reason))
+	s.note(message, func() {})
+}
+
+// incoming takes what the server sends on its own. It runs in a reader.
+func (s *session) incoming(m wire.Message) {
+	switch {
+	case m.ID != nil:
+		s.reply(m)
+	case m.Method == "notifications/progress":
+		s.progressed(m.Params)
+	case m.Method == "notifications/message":
+		s.logged(m.Params)
+	case m.Method == "notifications/tools/list_changed":
+		s.changes.tell()
+	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:
+		s.changes.opened()
+	}
+}
+
+// maxID bounds the ids of a server's requests, which are sent back to it.
+const maxID = 1 << 10
+
+// reply answers a request of the server: ping, else that mcpx does not do it.
+// Answers beyond the bound are dropped; a server that floods waits for itself.
+func (s *session) reply(m wire.Message) {
+	if len(m.ID) > maxID {
+		return
+	}
+	body := `"error":{"code":-32601,"message":"method not found"}`
+	if m.Method == "ping" {
+		body = `"result":{}`
+	}
+	message := []byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + body + `}`)
+	select {
+	case s.replies <- struct{}{}:
+	default:
+		return
+	}
+	s.note(message, func() { <-s.replies })
+}
