@@ -107,11 +107,15 @@ func (s *session) subscribe() {
 	pause := time.Second
 	for {
 		began := time.Now()
-		message, err := s.link.request(s.changes.ctx, s.subscription())
-		refused := err == nil && message.Error != nil || err != nil && !passing(err)
+		_, err := s.link.request(s.changes.ctx, s.subscription())
+		// An answer that no acknowledgement came before is a refusal as well.
+		refused := err == nil || !passing(err)
 		select {
 		case <-s.link.done():
 			return
+		default:
+		}
+		select {
 		case <-s.changes.settled: // it was open: what refuses it now can pass
 		default:
 			if refused {

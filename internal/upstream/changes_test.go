@@ -283,6 +283,42 @@ func TestStreamNotOffered(t *testing.T) {
 	}
 }
 
+// A server that answers a subscription, or refuses it, at once has none: it is
+// asked once, and its tools are read once.
+func TestSubscriptionAnsweredAtOnce(t *testing.T) {
+	for _, answer := range []string{`"result":{"resultType":"complete"}`, `"error":{"code":-32601,"message":"no"}`} {
+		bubble(t, func(t *testing.T) {
+			serve := scripted(map[string]string{
+				"server/discover":      `"result":{"supportedVersions":["2026-07-28"]}`,
+				"subscriptions/listen": answer,
+				"tools/list":           `"result":{"tools":[]}`,
+			})
+			var mu sync.Mutex
+			asked := map[string]int{}
+			u := connect(t, Spec{Type: InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+				return serve(ctx, io.TeeReader(in, writerFunc(func(p []byte) (int, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					for _, method := range []string{"subscriptions/listen", "tools/list"} {
+						asked[method] += strings.Count(string(p), `"`+method+`"`)
+					}
+					return len(p), nil
+				})), out)
+			}})
+			synctest.Wait()
+			if state := u.Status().State; state != catalog.Ready {
+				t.Errorf("%s: %s at once", answer, state)
+			}
+			pause(time.Hour)
+			mu.Lock()
+			defer mu.Unlock()
+			if asked["subscriptions/listen"] != 1 || asked["tools/list"] != 1 {
+				t.Errorf("%s: asked for %v", answer, asked)
+			}
+		})
+	}
+}
+
 // Over a pipe too a modern server is asked to tell of changes before it is asked
 // for its tools.
 func TestSubscriptionComesFirst(t *testing.T) {

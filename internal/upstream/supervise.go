@@ -57,6 +57,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 		if err != nil {
 			t.health = "" // it told of a session that was
 			if era.failed(&spec) {
+				u.spec.Logger.Debug("probing failed once more", "err", u.spec.clean(err.Error(), 300))
 				continue
 			}
 			pause = min(max(2*pause, firstPause), longPause)

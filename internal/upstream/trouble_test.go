@@ -191,6 +191,25 @@ func TestHealthyAgain(t *testing.T) {
 	})
 }
 
+// A check that finds the session gone tells of no ill health.
+func TestCheckFindsSessionGone(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	var h history
+	u := h.start(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 20 * time.Millisecond, Threshold: 1}}, nil)
+	awaitState(t, u, catalog.Ready)
+	server.KillSessions()
+	mcptest.WaitFor(t, "a fresh session", patience, func() bool {
+		status := u.Status()
+		return status.Restarts == 1 && status.State == catalog.Ready
+	})
+	for _, status := range h.all() {
+		if status.State == catalog.Degraded || strings.Contains(status.Reason, "health") {
+			t.Errorf("%s, %q", status.State, status.Reason)
+		}
+	}
+}
+
 // That Retry was asked for while there was a session does not end a later pause.
 func TestRetryWhileReady(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -79,6 +79,11 @@ func (w *watcher) check(ctx context.Context) error {
 		}
 		return nil
 	}
+	select {
+	case <-w.s.link.done():
+		return nil // which says why
+	default:
+	}
 	threshold := u.spec.Health.Threshold
 	if w.s.busy() {
 		threshold *= busyPatience
