@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,11 +102,15 @@ func (e run) execBuiltin(ctx context.Context, r Request) (*Result, error) {
 		return e.fault(r, t, err).Result(r.Structured), nil
 	}
 	args, violation := takeReadArguments(t.arguments)
+	switch {
+	case violation != "":
+	case args.Select == "":
+		args.Select = r.Select
+	case r.Select != "":
+		violation = "/select: is given twice"
+	}
 	if violation != "" {
 		return e.fault(r, t, &ValidationError{Violations: []string{violation}}).Result(r.Structured), nil
-	}
-	if args.Select == "" {
-		args.Select = r.Select
 	}
 	return e.read(ctx, r, t, args)
 }
@@ -119,7 +122,7 @@ func (e run) read(ctx context.Context, r Request, t target, args readArguments) 
 	}
 	h, ok := e.store.get(args.Handle, r.Principal)
 	if !ok {
-		return refuse("/handle: is unknown or has expired; call the tool again")
+		return refuse("/handle: is unknown or has expired")
 	}
 	if args.Select != "" {
 		if h.value == nil {
@@ -181,7 +184,7 @@ func (h *held) wanted(ctx context.Context, args readArguments) (which span, viol
 		if err != nil {
 			return span{}, "/grep: " + err.Error(), nil
 		}
-		if which, err = h.grep(ctx, re, time.Now().Add(grepTime)); errors.Is(err, errGrepTime) {
+		if which, err = h.grep(newMatcher(ctx, re, time.Now().Add(grepTime))); errors.Is(err, errGrepTime) {
 			return span{}, "/grep: took more than " + grepTime.String() + "; use a simpler expression, or select", nil
 		} else if err != nil {
 			return span{}, "", err
@@ -192,52 +195,4 @@ func (h *held) wanted(ctx context.Context, args readArguments) (which span, viol
 		which = which.first(args.Limit)
 	}
 	return which, "", nil
-}
-
-const (
-	// grepTime bounds one grep.
-	grepTime = 2 * time.Second
-	// Whether it is over is asked after so many items or lines, or bytes of them.
-	grepItems = 1000
-	grepBytes = 1 << 20
-)
-
-var errGrepTime = errors.New("the grep took too long")
-
-// grep finds the items or lines that match, until the deadline.
-func (h *held) grep(ctx context.Context, re *regexp.Regexp, deadline time.Time) (span, error) {
-	matching := []int{}
-	items, size := 0, 0
-	for i := range h.count() {
-		items++
-		if size += h.length(i); items >= grepItems || size >= grepBytes {
-			if ctx.Err() != nil {
-				return span{}, ctx.Err()
-			}
-			if time.Now().After(deadline) {
-				return span{}, errGrepTime
-			}
-			items, size = 0, 0
-		}
-		if h.matches(re, i) {
-			matching = append(matching, i)
-		}
-	}
-	return span{to: len(matching), list: matching}, nil
-}
-
-// matches reports whether a line matches, or an item: as it was received or as
-// the model sees it, without white space and needless escapes.
-func (h *held) matches(re *regexp.Regexp, i int) bool {
-	if h.items == nil {
-		return re.MatchString(h.units[i])
-	}
-	if re.Match(h.items[i]) {
-		return true
-	}
-	if !bytes.ContainsAny(h.items[i], " \t\r\n\\") {
-		return false // shown as it was received
-	}
-	shown := compress.Text(string(arrayOf(h.items[i:i+1])), compress.Options{}).Text
-	return re.MatchString(shown[1 : len(shown)-1])
 }

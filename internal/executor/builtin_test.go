@@ -15,28 +15,52 @@ func TestHeld_GrepEnds(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	never := regexp.MustCompile("no such thing")
-	many := &held{units: strings.SplitAfter(strings.Repeat("a\n", grepItems), "\n")}
-	long := &held{units: []string{strings.Repeat("a", grepBytes), "b"}}
+	simple := regexp.MustCompile("no such thing")
+	// Over a megabyte this one takes half a minute.
+	hard := regexp.MustCompile(`(.{0,50}){0,20}z`)
+	many := &held{units: strings.SplitAfter(strings.Repeat("a\n", grepStep/10), "\n")}
+	long := &held{items: []json.RawMessage{[]byte(strings.Repeat("a", 1<<20)), []byte("b")}}
 	few := &held{units: []string{"a", "b"}}
 	for _, tt := range []struct {
 		name     string
 		h        *held
+		re       *regexp.Regexp
 		ctx      context.Context
 		deadline time.Time
 		want     error
 	}{
-		{"in time", many, t.Context(), future, nil},
-		{"too late", many, t.Context(), past, errGrepTime},
-		{"too late in a long one", long, t.Context(), past, errGrepTime},
-		{"nobody waits", many, gone, future, context.Canceled},
-		{"a few are never too late", few, t.Context(), past, nil},
+		{"in time", many, simple, t.Context(), future, nil},
+		{"too late", many, simple, t.Context(), past, errGrepTime},
+		{"a long one in time", long, simple, t.Context(), future, nil},
+		{"too late in a long one", long, hard, t.Context(), past, errGrepTime},
+		{"nobody waits", many, simple, gone, future, context.Canceled},
+		{"nobody waits for a long one", long, hard, gone, future, context.Canceled},
+		{"a few are never too late", few, simple, t.Context(), past, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := tt.h.grep(tt.ctx, never, tt.deadline); !errors.Is(err, tt.want) {
+			if _, err := tt.h.grep(newMatcher(tt.ctx, tt.re, tt.deadline)); !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 		})
+	}
+}
+
+// The time is asked for within one long item too.
+func TestHeld_GrepEndsWithinAnItem(t *testing.T) {
+	long := &held{items: []json.RawMessage{[]byte(strings.Repeat("a b ", 1<<18))}}
+	began := time.Now()
+	_, err := long.grep(newMatcher(t.Context(), regexp.MustCompile(`(.{0,50}){0,20}z`), began.Add(100*time.Millisecond)))
+	if took := time.Since(began); !errors.Is(err, errGrepTime) || took > 10*time.Second {
+		t.Errorf("got %v after %v", err, took)
+	}
+	// Read character by character, the same matches.
+	for _, pattern := range []string{`(.{0,50}){0,20} b $`, `^a (.{0,50}){0,20}`, `é(.{0,50}){0,20}`} {
+		text := append(append([]byte{}, long.items[0][:1<<12]...), "é a b "...)
+		m := newMatcher(t.Context(), regexp.MustCompile(pattern), time.Now().Add(time.Hour))
+		r := &boundedRunes{text: text, m: m}
+		if !m.re.MatchReader(r) || r.err != nil {
+			t.Errorf("%s does not match: %v", pattern, r.err)
+		}
 	}
 }
 

@@ -210,7 +210,7 @@ func TestFaultsOfTime(t *testing.T) {
 		go func() {
 			defer close(busy)
 			text, data, took := timed(Request{Server: "slow", Tool: "slow", Arguments: json.RawMessage(`{"ms":1000000}`)})
-			if took != 90*time.Second || text != "TIMEOUT: no answer from slow.slow within 90 s; it was told to cancel" || !strings.Contains(data, `"seconds":90`) {
+			if took != 90*time.Second || text != "TIMEOUT: no answer from slow.slow within 90 s; it was told to cancel. "+mayHaveRun || !strings.Contains(data, `"seconds":90`) {
 				t.Errorf("timeout: %s, %s after %v", text, data, took)
 			}
 		}()

@@ -118,7 +118,7 @@ func (e run) fault(r Request, t target, err error) *Fault {
 	case errors.As(err, &lost):
 		return lostFault(r, lost)
 	case errors.As(err, &rpc):
-		return upstreamFault(rpc)
+		return e.upstreamFault(r, rpc)
 	case errors.As(err, &large) && large.Request:
 		return &Fault{Code: CodeExecution, Message: large.Error() + "; send less at once"}
 	case errors.As(err, &large):
@@ -146,7 +146,12 @@ func (e run) invalidFault(r Request, t target, invalid *ValidationError) *Fault 
 	if e.options.TypeScript {
 		input = describe.Input(t.tool)
 	}
-	f.Text += "\nExpected: " + input
+	expected := "\nExpected: " + input
+	if !e.fits([]string{f.Text, expected}) {
+		f.Text += "\nExpected: what inspect says of the tool"
+		return f
+	}
+	f.Text += expected
 	return f.With("typescript", describe.Input(t.tool))
 }
 
@@ -181,7 +186,7 @@ func timeoutFault(r Request, timeout *upstream.TimeoutError) *Fault {
 	if timeout.Idle {
 		what = "no progress from"
 	}
-	f := &Fault{Code: CodeTimeout, Message: fmt.Sprintf("%s %s.%s within %g s; it was told to cancel", what, r.Server, r.Tool, seconds)}
+	f := &Fault{Code: CodeTimeout, Message: fmt.Sprintf("%s %s.%s within %g s; it was told to cancel. %s", what, r.Server, r.Tool, seconds, mayHaveRun)}
 	return f.With("seconds", seconds)
 }
 
@@ -197,19 +202,35 @@ func lostFault(r Request, lost *upstream.LostError) *Fault {
 	return f.With("may_have_been_executed", lost.MayHaveRun).With("reason", lost.Reason)
 }
 
-func upstreamFault(rpc *upstream.RPCError) *Fault {
-	f := &Fault{Code: CodeUpstream, Message: rpc.Message}
-	f.Text = fmt.Sprintf("%s: %s (code %d)", f.Code, rpc.Message, rpc.Code)
-	upstreamError := []field{{"code", rpc.Code}, {"message", rpc.Message}}
-	if rpc.Data != nil {
-		upstreamError = append(upstreamError, field{"data", rpc.Data})
-		if short := string(rpc.Data); len(short) <= 1000 && short != "null" {
-			f.Text += "\n" + short
+// upstreamFault passes an error on. Its texts are foreign and of any length: over
+// the limit they are cut like results.
+func (e run) upstreamFault(r Request, rpc *upstream.RPCError) *Fault {
+	f := &Fault{Code: CodeUpstream, Message: e.cutText(rpc.Message, e.limit(), r)}
+	f.Text = fmt.Sprintf("%s: %s (code %d)", f.Code, f.Message, rpc.Code)
+	upstreamError := []field{{"code", rpc.Code}, {"message", f.Message}}
+	if data := string(rpc.Data); rpc.Data != nil {
+		if e.fits([]string{data}) {
+			upstreamError = append(upstreamError, field{"data", rpc.Data})
+		}
+		if data != "null" {
+			f.Text += "\n" + e.cutText(data, min(dataTokens, e.limit()), r)
 		}
 	}
 	f.With("upstream_code", rpc.Code)
 	f.fields = append(f.fields, field{"upstream", object(upstreamError)})
 	return f
+}
+
+// dataTokens is what an error may show of its data.
+const dataTokens = 300
+
+// cutText is as much of a text as fits into limit tokens, and how to read the rest.
+func (e run) cutText(text string, limit int, r Request) string {
+	if len(text) <= limit {
+		return text // no text has more tokens than bytes
+	}
+	h := e.hold(text, text, true, r.Principal)
+	return e.cut(h, h.all(), limit, readArguments{})
 }
 
 // object marshals fields in their order.

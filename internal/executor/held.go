@@ -41,6 +41,9 @@ type held struct {
 
 	size  int
 	since time.Time
+	// opened are the handles of items that are kept by themselves. It is guarded by
+	// the store's lock.
+	opened map[int]string
 }
 
 // store keeps long results for read_result: so many bytes in all, so long each.
@@ -82,6 +85,28 @@ func (s *store) put(h *held) string {
 	if s.timer == nil {
 		s.timer = time.AfterFunc(heldAge, s.expire)
 	}
+	return handle
+}
+
+// putItem is put for an item of h, which is kept once: who reads an item again and
+// again must not push out what others keep.
+func (s *store) putItem(h *held, i int, item *held) string {
+	s.mu.Lock()
+	handle := h.opened[i]
+	kept, ok := s.byID[handle]
+	// After a change of the limit its lines would be others.
+	again := ok && kept.count() == item.count() && time.Since(kept.since) < heldAge/2
+	s.mu.Unlock()
+	if again {
+		return handle
+	}
+	handle = s.put(item)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.opened == nil {
+		h.opened = make(map[int]string)
+	}
+	h.opened[i] = handle
 	return handle
 }
 

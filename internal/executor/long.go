@@ -79,19 +79,25 @@ func weighAll(texts []string) int {
 // blocks as the upstream sent them.
 func (e run) cutBlocks(received []block, shaped []json.RawMessage, verbatim bool, principal string, room int) []json.RawMessage {
 	out := make([]json.RawMessage, 0, len(shaped))
+	left := 0 // text blocks, from here
+	for _, b := range received {
+		if b.isText {
+			left++
+		}
+	}
 	first := true
 	for i, raw := range shaped {
 		if !received[i].isText {
 			out = append(out, raw)
 			continue
 		}
-		now, rest, own := readBlock(raw), textBlocks(received[i:]), room
-		if len(rest) > 1 {
+		now, own := readBlock(raw), room
+		if left > 1 {
 			own -= noteTokens
 		}
 		cost := compress.Weigh(now.text)
 		if cost > own && own < minRoom && !first {
-			return e.collapse(out, received[i:], rest, verbatim, principal)
+			return e.collapse(out, received[i:], verbatim, principal)
 		}
 		if cost > own {
 			h := e.hold(received[i].text, now.text, verbatim, principal)
@@ -100,13 +106,15 @@ func (e run) cutBlocks(received []block, shaped []json.RawMessage, verbatim bool
 		}
 		first = false
 		room -= cost
+		left--
 		out = append(out, raw)
 	}
 	return out
 }
 
 // collapse ends out with one line for all the texts that are left.
-func (e run) collapse(out []json.RawMessage, left []block, texts []json.RawMessage, verbatim bool, principal string) []json.RawMessage {
+func (e run) collapse(out []json.RawMessage, left []block, verbatim bool, principal string) []json.RawMessage {
+	texts := textBlocks(left)
 	h := holdBlocks(texts, verbatim, principal)
 	out = append(out, TextBlock(e.note(len(texts), len(texts), "text blocks left", readArguments{Handle: e.store.put(h)})))
 	for _, b := range left {
@@ -212,7 +220,7 @@ func (e run) open(h *held, i, room int) string {
 	if !strings.HasSuffix(text, "\n") {
 		what += ", the last goes on"
 	}
-	return withLine(text, e.note(lines.len()-shown, lines.len(), what, readArguments{Handle: e.store.put(inner), Offset: shown}))
+	return withLine(text, e.note(lines.len()-shown, lines.len(), what, readArguments{Handle: e.store.putItem(h, i, inner), Offset: shown}))
 }
 
 // render is the text of some items or lines.

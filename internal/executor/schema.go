@@ -18,6 +18,7 @@ const (
 	maxDigits       = 64  // of a number; longer ones make validation quadratic or panic
 	maxSchemaBytes  = 2 << 20
 	maxSchemas      = 4000
+	maxSchemasBytes = 32 << 20 // of their texts: compiled they take several times as much
 	regexpTimeLimit = 50 * time.Millisecond
 )
 
@@ -42,6 +43,7 @@ func (e *ValidationError) Error() string {
 type schemas struct {
 	mu       sync.Mutex
 	compiled map[*byte]*compiledSchema
+	bytes    int // of the texts of compiled
 }
 
 type compiledSchema struct {
@@ -57,10 +59,11 @@ func (s *schemas) get(raw json.RawMessage) *compiledSchema {
 	defer s.mu.Unlock()
 	c := s.compiled[&raw[0]]
 	if c == nil {
-		if s.compiled == nil || len(s.compiled) >= maxSchemas {
-			s.compiled = make(map[*byte]*compiledSchema)
+		if s.compiled == nil || len(s.compiled) >= maxSchemas || s.bytes+len(raw) > maxSchemasBytes {
+			s.compiled, s.bytes = make(map[*byte]*compiledSchema), 0
 		}
 		c = &compiledSchema{}
+		s.bytes += len(raw)
 		s.compiled[&raw[0]] = c
 	}
 	return c

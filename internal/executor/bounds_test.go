@@ -1,0 +1,143 @@
+package executor
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/compress"
+	"mcpx/internal/upstream"
+)
+
+// bounded is an executor without servers, whose kept results are forgotten at the
+// end.
+func bounded(t *testing.T, options Options) run {
+	t.Helper()
+	e := New(nil, options)
+	t.Cleanup(func() {
+		e.store.mu.Lock()
+		defer e.store.mu.Unlock()
+		if e.store.timer != nil {
+			e.store.timer.Stop()
+		}
+	})
+	return e.begin()
+}
+
+// What an upstream says in an error is within the limit, and nothing of it lost.
+func TestUpstreamFault_IsBounded(t *testing.T) {
+	const limit = 1000
+	long := strings.Repeat("It is broken. ", 50_000)
+	rows := json.RawMessage(`["` + strings.Repeat(`row","`, 50_000) + `"]`)
+	for _, tt := range []struct {
+		name  string
+		err   upstream.RPCError
+		kept  int
+		data  string // structuredContent has it
+		holds string // the text has it
+	}{
+		{"short", upstream.RPCError{Code: 1, Message: "No.", Data: json.RawMessage(`{"a":1}`)}, 0, `"data":{"a":1}`, "UPSTREAM_ERROR: No. (code 1)\n" + `{"a":1}`},
+		{"null", upstream.RPCError{Code: 1, Message: "No.", Data: json.RawMessage(`null`)}, 0, `"data":null`, "UPSTREAM_ERROR: No. (code 1)"},
+		{"a long message", upstream.RPCError{Code: 1, Message: long}, 1, `"upstream_code":1`, "UPSTREAM_ERROR: It is broken. It is broken."},
+		{"data", upstream.RPCError{Code: 1, Message: "No.", Data: json.RawMessage(`["row","row"]`)}, 0, `"data":["row","row"]`, "UPSTREAM_ERROR: No. (code 1)\n[\"row"},
+		{"long data", upstream.RPCError{Code: 1, Message: "No.", Data: rows}, 1, `"upstream_code":1`, "lines left"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := bounded(t, Options{ResultTokens: limit})
+			out := e.fault(Request{}, target{}, &tt.err).Result(true)
+			text := readBlock(out.Content[0]).text
+			if n := compress.Weigh(text); n > limit+limit/2 || !strings.Contains(text, tt.holds) {
+				t.Errorf("%d tokens: %.300s", n, text)
+			}
+			if len(e.store.byID) != tt.kept || !strings.Contains(string(out.Structured), tt.data) || len(out.Structured) > 20*limit {
+				t.Errorf("%d are kept; %.300s", len(e.store.byID), out.Structured)
+			}
+		})
+	}
+}
+
+// A violation does not come with types that are over the limit.
+func TestInvalidFault_IsBounded(t *testing.T) {
+	var properties []string
+	for i := range 3000 {
+		properties = append(properties, fmt.Sprintf(`"property_%d":{"type":"string"}`, i))
+	}
+	tool := &catalog.Tool{Name: "t", InputSchema: json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)}
+	for _, typescript := range []bool{true, false} {
+		e := bounded(t, Options{ResultTokens: 1000, TypeScript: typescript})
+		out := e.fault(Request{}, target{tool: tool}, &ValidationError{Violations: []string{"/a: is missing"}}).Result(true)
+		if text := readBlock(out.Content[0]).text; len(text) > 200 || !strings.HasPrefix(text, "VALIDATION_ERROR: /a: is missing\nExpected: what inspect says") {
+			t.Errorf("got %.300s", text)
+		}
+	}
+}
+
+// Very many text blocks are cut in time that grows with their number.
+func TestCutBlocks_ManyBlocks(t *testing.T) {
+	e := bounded(t, Options{ResultTokens: 20_000})
+	blocks := make([]block, 100_000)
+	shaped := make([]json.RawMessage, len(blocks))
+	for i := range blocks {
+		blocks[i] = readBlock(TextBlock(""))
+		shaped[i] = blocks[i].raw
+	}
+	last := len(blocks) - 1
+	blocks[last] = readBlock(TextBlock(strings.Repeat("word ", 100_000)))
+	shaped[last] = blocks[last].raw
+	began := time.Now()
+	out := e.cutBlocks(blocks, shaped, false, "", e.limit())
+	// It takes a fraction of a second; counting the rest anew for each took minutes.
+	if took := time.Since(began); took > 10*time.Second || len(out) != len(blocks) {
+		t.Errorf("%d blocks after %v", len(out), took)
+	}
+	if text := readBlock(out[last]).text; !strings.Contains(text, "lines left") {
+		t.Errorf("the last: %.200s", text)
+	}
+}
+
+// Who reads a long item again and again keeps it once.
+func TestReadResult_KeepsAnItemOnce(t *testing.T) {
+	e := bounded(t, Options{ResultTokens: 500})
+	array := `["short",{"text":"` + strings.Repeat("word ", 5000) + `"},"short"]`
+	handle := e.store.put(e.hold(array, array, false, ""))
+	var before string
+	for range 5 {
+		got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: readResult, Arguments: json.RawMessage(`{"handle":"` + handle + `","offset":1}`)})
+		if err != nil || before != "" && string(got.Content[0]) != before {
+			t.Errorf("got %s, %v, want %s", got.Content, err, before)
+		}
+		before = string(got.Content[0])
+	}
+	if len(e.store.byID) != 2 || !strings.Contains(before, "lines of this item left") {
+		t.Errorf("%d are kept; %s", len(e.store.byID), before)
+	}
+	// With another limit the item has other lines.
+	e.SetOptions(Options{ResultTokens: 300})
+	got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: readResult, Arguments: json.RawMessage(`{"handle":"` + handle + `","offset":1}`)})
+	if err != nil || len(e.store.byID) != 3 {
+		t.Errorf("%d are kept; %s, %v", len(e.store.byID), got.Content, err)
+	}
+}
+
+// Two filters for one result are a mistake, not a choice.
+func TestReadResult_SelectTwice(t *testing.T) {
+	e := bounded(t, Options{})
+	got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: readResult, Arguments: json.RawMessage(`{"handle":"r","select":"."}`), Select: ".a"})
+	if err != nil || !strings.HasPrefix(readBlock(got.Content[0]).text, "VALIDATION_ERROR: /select: is given twice") {
+		t.Errorf("got %s, %v", got.Content, err)
+	}
+}
+
+// Compiled schemas have a bound by size too.
+func TestSchemas_AreBounded(t *testing.T) {
+	var s schemas
+	for range 3 * maxSchemasBytes / (1 << 20) {
+		s.get(make(json.RawMessage, 1<<20))
+	}
+	if n := len(s.compiled); n > maxSchemasBytes>>20 || s.bytes > maxSchemasBytes {
+		t.Errorf("%d schemas with %d bytes", n, s.bytes)
+	}
+}

@@ -1,0 +1,133 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"regexp"
+	"regexp/syntax"
+	"time"
+	"unicode/utf8"
+
+	"mcpx/internal/compress"
+)
+
+const (
+	// grepTime bounds one grep.
+	grepTime = 2 * time.Second
+	// The work of a match is at most the states of the expression times the bytes
+	// of the text, about 10 ns each. After grepStep of it the time is asked for; a
+	// text that may take more than grepWhole is read character by character, so
+	// that the time is asked for within it.
+	grepStep  = 10_000_000
+	grepWhole = 100_000_000
+	// grepRunes is how many characters are read between two questions.
+	grepRunes = 1000
+)
+
+var errGrepTime = errors.New("the grep took too long")
+
+// matcher matches one expression, until the deadline or the end of ctx.
+type matcher struct {
+	re     *regexp.Regexp
+	states int64
+	over   func() error // asks for the time
+	work   int64        // since the time was asked for
+}
+
+func newMatcher(ctx context.Context, re *regexp.Regexp, deadline time.Time) *matcher {
+	m := &matcher{re: re, states: grepStep}
+	m.over = func() error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if time.Now().After(deadline) {
+			return errGrepTime
+		}
+		return nil
+	}
+	if parsed, err := syntax.Parse(re.String(), syntax.Perl); err == nil {
+		if program, err := syntax.Compile(parsed.Simplify()); err == nil {
+			m.states = int64(len(program.Inst))
+		}
+	}
+	return m
+}
+
+// spend counts work that is about to be done.
+func (m *matcher) spend(size int) error {
+	if m.work += m.states * int64(size+1); m.work < grepStep {
+		return nil
+	}
+	m.work = 0
+	return m.over()
+}
+
+func (m *matcher) match(text []byte) (bool, error) {
+	if err := m.spend(len(text)); err != nil {
+		return false, err
+	}
+	if m.states*int64(len(text)) <= grepWhole {
+		return m.re.Match(text), nil
+	}
+	r := &boundedRunes{text: text, m: m}
+	matched := m.re.MatchReader(r)
+	return matched, r.err
+}
+
+// boundedRunes reads a text as long as there is time.
+type boundedRunes struct {
+	text []byte
+	m    *matcher
+	n    int
+	err  error
+}
+
+// ReadRune implements io.RuneReader.
+func (r *boundedRunes) ReadRune() (rune, int, error) {
+	if r.n++; r.n%grepRunes == 0 && r.err == nil {
+		r.err = r.m.over()
+	}
+	if len(r.text) == 0 || r.err != nil {
+		return 0, 0, io.EOF
+	}
+	c, size := utf8.DecodeRune(r.text)
+	r.text = r.text[size:]
+	return c, size, nil
+}
+
+// grep finds the items or lines that match. Its error is ctx's, or errGrepTime.
+func (h *held) grep(m *matcher) (span, error) {
+	matching := []int{}
+	for i := range h.count() {
+		matches, err := h.matches(m, i)
+		if err != nil {
+			return span{}, err
+		}
+		if matches {
+			matching = append(matching, i)
+		}
+	}
+	return span{to: len(matching), list: matching}, nil
+}
+
+// matches reports whether a line matches, or an item: as it was received or as
+// the model sees it, without white space and needless escapes.
+func (h *held) matches(m *matcher, i int) (bool, error) {
+	if h.items == nil {
+		if err := m.spend(len(h.units[i])); err != nil {
+			return false, err
+		}
+		return m.re.MatchString(h.units[i]), nil
+	}
+	matches, err := m.match(h.items[i])
+	if matches || err != nil {
+		return matches, err
+	}
+	if !bytes.ContainsAny(h.items[i], " \t\r\n\\") {
+		return false, nil // shown as it was received
+	}
+	shown := compress.Text(string(arrayOf(h.items[i:i+1])), compress.Options{}).Text
+	return m.match([]byte(shown[1 : len(shown)-1]))
+}
