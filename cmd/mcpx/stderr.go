@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// stderrLines bounds the lines that wait for who reads stderr.
-	stderrLines = 1000
-	// lastLines is how long the last of them may take at the end.
+	// stderrBytes bounds what waits for who reads stderr.
+	stderrBytes = 1 << 20
+	// lastLines is how long the last of it may take at the end.
 	lastLines = 200 * time.Millisecond
 )
 
@@ -22,10 +22,11 @@ const (
 // who logs never waits.
 type droppingWriter struct {
 	w     io.Writer
-	lines chan []byte
 	ended chan struct{} // closed when all that was queued is written
 
 	mu      sync.Mutex
+	more    sync.Cond // something is queued, or closed is set
+	queue   []byte
 	closed  bool
 	dropped int
 }
@@ -33,37 +34,46 @@ type droppingWriter struct {
 // newDroppingWriter starts a goroutine that ends with close, or, where a write
 // never returns, with the process.
 func newDroppingWriter(w io.Writer) *droppingWriter {
-	d := &droppingWriter{w: w, lines: make(chan []byte, stderrLines), ended: make(chan struct{})}
+	d := &droppingWriter{w: w, ended: make(chan struct{})}
+	d.more.L = &d.mu
 	go d.run()
 	return d
 }
 
-// Write implements io.Writer.
+// Write implements io.Writer. It takes a line or leaves it.
 func (d *droppingWriter) Write(line []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return len(line), nil
-	}
-	select {
-	case d.lines <- append([]byte(nil), line...):
-	default:
+	switch {
+	case d.closed:
+	case len(d.queue)+len(line) > stderrBytes:
 		d.dropped++
+	default:
+		d.queue = append(d.queue, line...)
+		d.more.Signal()
 	}
 	return len(line), nil
 }
 
 func (d *droppingWriter) run() {
 	defer close(d.ended)
-	for line := range d.lines {
-		_, _ = d.w.Write(line) // nobody could be told
-		d.mu.Lock()
-		dropped := d.dropped
-		d.dropped = 0
-		d.mu.Unlock()
-		if dropped > 0 {
-			fmt.Fprintf(d.w, "mcpx: %d lines left out here: stderr was not read\n", dropped)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for {
+		for len(d.queue) == 0 {
+			if d.closed {
+				return
+			}
+			d.more.Wait()
 		}
+		out, dropped := d.queue, d.dropped
+		d.queue, d.dropped = nil, 0
+		if dropped > 0 {
+			out = fmt.Appendf(out, "mcpx: %d lines are left out here: stderr was not read\n", dropped)
+		}
+		d.mu.Unlock()
+		_, _ = d.w.Write(out) // nobody could be told
+		d.mu.Lock()
 	}
 }
 
@@ -71,10 +81,8 @@ func (d *droppingWriter) run() {
 // afterwards is dropped.
 func (d *droppingWriter) close() {
 	d.mu.Lock()
-	if !d.closed {
-		d.closed = true
-		close(d.lines)
-	}
+	d.closed = true
+	d.more.Signal()
 	d.mu.Unlock()
 	timer := time.NewTimer(lastLines)
 	defer timer.Stop()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -101,4 +102,38 @@ func TestServe_StdoutGone(t *testing.T) {
 		t.Errorf("exit code %d; stderr: %s", code, stderr.String())
 	}
 	checkGone(t, quiet)
+}
+
+// TestDroppingWriter: a burst that is read arrives whole; what nobody reads is
+// dropped by lines, and counted.
+func TestDroppingWriter(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const lines = 3 * stderrBytes / 100
+	line := strings.Repeat("x", 99) + "\n"
+	burst := &lockedBuffer{}
+	d := newDroppingWriter(burst)
+	for range stderrBytes / 100 {
+		d.Write([]byte(line))
+	}
+	d.close()
+	if got := strings.Count(burst.String(), line); got != stderrBytes/100 {
+		t.Errorf("%d of %d lines of a burst", got, stderrBytes/100)
+	}
+	read, write := io.Pipe()
+	d = newDroppingWriter(write)
+	for range lines {
+		d.Write([]byte(line))
+	}
+	go d.close() // ends when all is read
+	text, left := bufio.NewScanner(read), 0
+	kept := 0
+	for left == 0 && text.Scan() {
+		if _, err := fmt.Sscanf(text.Text(), "mcpx: %d lines are left out", &left); err != nil {
+			kept++
+		}
+	}
+	<-d.ended
+	if kept+left != lines || left == 0 || kept < stderrBytes/100 {
+		t.Errorf("%d lines kept and %d left out, of %d", kept, left, lines)
+	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/describe"
 	"mcpx/internal/executor"
 	"mcpx/internal/registry"
@@ -42,6 +44,21 @@ func (f *Front) call(ctx context.Context, c caller, name string, arguments json.
 		return result, true, err
 	}
 	return nil, false, nil
+}
+
+// unknownTool says, to a client that calls a tool which is not one of the two, how
+// it is called: models take the names in the catalogue for their own.
+func (f *Front) unknownTool(id json.RawMessage, name string) []byte {
+	text := "there is no tool " + strconv.Quote(describe.Line(name, 60)) + " here, only inspect and exec"
+	snap := f.registry.Snapshot()
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		if _, ok := s.Tool(name); ok && s.State != catalog.Disabled {
+			text += `; call exec with {"server_name":` + string(encode(s.Name)) + `,"tool_name":` + string(encode(name)) + `,"arguments":{…}}`
+			break
+		}
+	}
+	return fault(id, mcp.INVALID_PARAMS, text)
 }
 
 // handle is the handler of both tools where mcp-go does the protocol: calls that

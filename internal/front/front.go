@@ -215,18 +215,26 @@ func (f *Front) Close() {
 // awaitCatalogue waits for servers that were never tried before, at most until
 // StartupWait after the start.
 func (f *Front) awaitCatalogue(ctx context.Context) {
-	for i := range f.registry.Snapshot().Servers {
-		if s := &f.registry.Snapshot().Servers[i]; !s.Known && s.State == catalog.Connecting {
-			f.needed()
-		}
+	if starting(f.registry.Snapshot()) {
+		f.needed()
 	}
 	ctx, cancel := context.WithDeadline(ctx, f.began.Add(f.options().StartupWait))
 	defer cancel()
 	f.registry.WaitKnown(ctx)
 }
 
-// announceAfter gathers the changes of a moment into one notification.
-const announceAfter = 150 * time.Millisecond
+// starting reports whether the first list of a server is still to come.
+func starting(snap *catalog.Snapshot) bool {
+	return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool { return !s.Known && s.State == catalog.Connecting })
+}
+
+// announceAfter gathers the changes of a moment into one notification: each costs
+// a client its prompt cache. While servers are starting more is about to come, and
+// the moment lasts for up to announceStarts of them.
+const (
+	announceAfter  = 150 * time.Millisecond
+	announceStarts = 10
+)
 
 // announce tells the clients when the texts of the tools have changed. A change
 // of state alone changes no text. It ends with Close.
@@ -241,12 +249,14 @@ func (f *Front) announce() {
 		case <-f.stop:
 			return
 		}
-		timer := time.NewTimer(announceAfter)
-		select {
-		case <-timer.C:
-		case <-f.stop:
-			timer.Stop()
-			return
+		for moments := 0; moments == 0 || (moments < announceStarts && starting(f.registry.Snapshot())); moments++ {
+			timer := time.NewTimer(announceAfter)
+			select {
+			case <-timer.C:
+			case <-f.stop:
+				timer.Stop()
+				return
+			}
 		}
 		if !made {
 			// Not before there is something to compare: the start has better to do.

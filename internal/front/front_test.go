@@ -72,6 +72,14 @@ func dial(t *testing.T, f *Front, client string) *pipe {
 
 func dialWith(t *testing.T, f *Front, client string, options StdioOptions) *pipe {
 	t.Helper()
+	p := dialSilent(t, f, options)
+	p.send(t, hello(client))
+	return p
+}
+
+// dialSilent is a client that has said nothing yet.
+func dialSilent(t *testing.T, f *Front, options StdioOptions) *pipe {
+	t.Helper()
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
 	p := &pipe{in: inWrite}
@@ -98,7 +106,6 @@ func dialWith(t *testing.T, f *Front, client string, options StdioOptions) *pipe
 		<-served
 		<-read
 	})
-	p.send(t, hello(client))
 	return p
 }
 
@@ -303,9 +310,9 @@ func TestFront_SetOptions(t *testing.T) {
 	hides := func(listed string) bool { return !shows(listed) }
 	change("a budget", Options{BudgetTokens: 60}, hides)
 	change("no budget", Options{}, shows)
-	change("no TOON", Options{NoTOON: true}, func(listed string) bool { return !strings.Contains(listed, "TOON") })
+	change("no TOON", Options{NoTOON: true}, func(listed string) bool { return !strings.Contains(listed, "may be TOON") })
 	change("no TypeScript", Options{JSONSchema: true}, func(listed string) bool {
-		return !strings.Contains(listed, "TypeScript") && strings.Contains(listed, "TOON")
+		return !strings.Contains(listed, "exact TypeScript") && strings.Contains(listed, "may be TOON")
 	})
 	change("a rule", Options{Clients: []ClientRule{{Name: "agent", DescriptionChars: 300}}}, hides)
 	if !f.structured("agent", nil) {

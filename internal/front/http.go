@@ -84,10 +84,18 @@ func (h *httpFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	session := h.front.sessions.get(r.Header.Get("Mcp-Session-Id"))
 	switch {
-	case (r.Method == http.MethodGet || r.Method == http.MethodDelete) && !modernHeader(r):
-		h.streamOrEnd(w, r, session)
+	case r.Method == http.MethodGet || r.Method == http.MethodDelete:
+		if modernHeader(r) {
+			h.mcp.ServeHTTP(w, r) // refuses it
+		} else {
+			h.streamOrEnd(w, r, session)
+		}
 		return
-	case r.Method != http.MethodPost || err != nil || media != "application/json":
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		http.Error(w, "this endpoint has GET, POST and DELETE", http.StatusMethodNotAllowed)
+		return
+	case err != nil || media != "application/json":
 		h.mcp.ServeHTTP(w, r)
 		return
 	}
@@ -120,7 +128,7 @@ func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *http
 	switch m.Method {
 	case string(mcp.MethodToolsCall):
 		call, ok := readCall(m.Params)
-		if ok && m.ID != nil && (call.name == InspectTool || call.name == ExecTool) && h.call(w, r, session, m, call) {
+		if ok && m.ID != nil && h.call(w, r, session, m, call) {
 			return true
 		}
 	case string(mcp.MethodSubscriptionsListen):
@@ -164,9 +172,14 @@ func (h *httpFront) call(w http.ResponseWriter, r *http.Request, session *httpSe
 	if stream.events {
 		stream.tell(h.front, &c, call.token, least)
 	}
-	result, _, err := h.front.call(ctx, c, call.name, call.arguments)
+	result, known, err := h.front.call(ctx, c, call.name, call.arguments)
 	stream.close()
 	switch why := context.Cause(ctx); {
+	case !known:
+		if call.modern() {
+			stream.status = http.StatusBadRequest
+		}
+		stream.answer(h.front.unknownTool(m.ID, call.name))
 	case err != nil && (errors.Is(why, errStopping) || errors.Is(why, errSessionEnded)):
 		stream.answer(fault(m.ID, mcp.REQUEST_INTERRUPTED, "cancelled: "+why.Error()))
 	case err != nil:

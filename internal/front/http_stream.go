@@ -21,6 +21,7 @@ type callStream struct {
 	events bool          // the client reads event streams
 	json   bool          // the client reads JSON
 	bound  time.Duration // of one write
+	status int           // of an answer as JSON; 0 = 200
 	notes  chan []byte   // nil where none were asked for
 	ended  chan struct{} // closed when the writer has ended; nil as well
 
@@ -117,6 +118,9 @@ func (s *callStream) answer(message []byte) {
 		return
 	}
 	s.w.Header().Set("Content-Type", "application/json")
+	if s.status != 0 {
+		s.w.WriteHeader(s.status)
+	}
 	s.put(message, false)
 }
 

@@ -85,6 +85,25 @@ func TestHTTP_Calls(t *testing.T) {
 	}
 }
 
+// TestHTTP_Methods: what the endpoint does not have is said so.
+func TestHTTP_Methods(t *testing.T) {
+	_, web := site(t)
+	for _, verb := range []string{"PUT", "PATCH", "OPTIONS", "HEAD"} {
+		request, err := http.NewRequestWithContext(t.Context(), verb, web.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := web.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != 405 || response.Header.Get("Allow") != "GET, POST, DELETE" {
+			t.Errorf("%s: %s, %v", verb, response.Status, response.Header)
+		}
+	}
+}
+
 // TestHTTP_KeepsSession: mcp-go, which ends idle sessions, hears of the calls
 // that it does not see; a session that it has ended is refused.
 func TestHTTP_KeepsSession(t *testing.T) {

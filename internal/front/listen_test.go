@@ -49,6 +49,22 @@ func TestListen_Stdio(t *testing.T) {
 	})
 }
 
+// TestListen_Unasked: a client of the modern era hears nothing that it did not
+// subscribe to, whatever else it asked.
+func TestListen_Unasked(t *testing.T) {
+	mcptest.NoLeaks(t)
+	f := connect(t, Options{Version: "1"})
+	p := dialSilent(t, f, StdioOptions{})
+	p.send(t, `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+modernMeta+`}}`+"\n")
+	mcptest.WaitFor(t, "discover", patience, func() bool { return len(p.answers("1")) == 1 })
+	f.server.SendNotificationToAllClients("notifications/tools/list_changed", nil)
+	p.send(t, `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{`+modernMeta+`}}`+"\n")
+	mcptest.WaitFor(t, "tools/list", patience, func() bool { return len(p.answers("2")) == 1 })
+	if n := p.with("list_changed"); n != 0 {
+		t.Errorf("%d notifications: %v", n, p.lines)
+	}
+}
+
 // TestListen_HTTP: the same over HTTP, as events of one response.
 func TestListen_HTTP(t *testing.T) {
 	mcptest.NoLeaks(t)

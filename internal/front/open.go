@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+
+	"mcpx/internal/wire"
 )
 
 // openRequests are the requests of one client that are under way, by their raw
@@ -24,7 +26,7 @@ type openRequest struct {
 
 // begin puts a request in; end must follow.
 func (o *openRequests) begin(id json.RawMessage, cancel context.CancelFunc) *openRequest {
-	r := &openRequest{id: string(id), cancel: cancel}
+	r := &openRequest{id: sameID(id), cancel: cancel}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.byID == nil {
@@ -62,8 +64,16 @@ func (o *openRequests) cancelled(params json.RawMessage) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, r := range o.byID[string(p.ID)] {
+	for _, r := range o.byID[sameID(p.ID)] {
 		r.taken = true
 		r.cancel()
 	}
+}
+
+// sameID is the same for all ways to write an id: a string may be escaped.
+func sameID(id json.RawMessage) string {
+	if text, ok := wire.Text(id); ok {
+		return string(encode(text))
+	}
+	return string(id)
 }

@@ -178,7 +178,7 @@ func (s *stdioServer) read(ctx context.Context, in io.Reader) error {
 // tooLarge refuses a request of which only the edges were read.
 func (s *stdioServer) tooLarge(large *wire.TooLargeError) {
 	id, _ := large.ID()
-	if !isID(id) {
+	if !IsID(id) {
 		id = nil
 	}
 	s.say(fault(id, mcp.INVALID_REQUEST, large.Error()))
@@ -186,6 +186,9 @@ func (s *stdioServer) tooLarge(large *wire.TooLargeError) {
 
 func (s *stdioServer) accept(ctx context.Context, data []byte) {
 	if batch, ok := wire.Batch(data); ok {
+		if len(batch) == 0 {
+			s.say(fault(nil, mcp.INVALID_REQUEST, "a batch without a message"))
+		}
 		for _, one := range batch {
 			s.accept(ctx, one)
 		}
@@ -194,18 +197,18 @@ func (s *stdioServer) accept(ctx context.Context, data []byte) {
 	m, err := wire.Parse(data)
 	switch {
 	case err != nil || (m.ID != nil && !json.Valid(data)):
-		if !isID(m.ID) {
+		if !IsID(m.ID) {
 			m.ID = nil
 		}
 		s.say(fault(m.ID, mcp.PARSE_ERROR, "invalid JSON"))
-	case m.ID != nil && !isID(m.ID):
+	case m.ID != nil && !IsID(m.ID):
 		s.say(fault(nil, mcp.INVALID_REQUEST, "the id must be a string or a number"))
 	case !utf8.Valid(data):
 		// An upstream that is strict about it would die of it, for everybody.
 		if m.ID != nil {
 			s.say(fault(m.ID, mcp.PARSE_ERROR, "invalid UTF-8"))
 		}
-	case m.Method == "notifications/cancelled":
+	case m.Method == "notifications/cancelled" && m.ID == nil:
 		s.requests.cancelled(m.Params)
 	case m.Method != "" && m.ID == nil:
 		s.front.server.HandleMessage(s.context(ctx), data)
@@ -218,8 +221,8 @@ func (s *stdioServer) accept(ctx context.Context, data []byte) {
 	}
 }
 
-// isID reports whether an id, as written, is one: a string or a number.
-func isID(id json.RawMessage) bool {
+// IsID reports whether an id, as written, is one: a string or a number.
+func IsID(id json.RawMessage) bool {
 	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || (id[0] >= '0' && id[0] <= '9')) && json.Valid(id)
 }
 
@@ -274,6 +277,7 @@ func (s *stdioServer) begin(ctx context.Context, m wire.Message) {
 	}
 	if m.Method == "initialize" {
 		answer := s.answer(ctx, m)
+		s.session.legacy.Store(true)
 		go respond(answer)
 		return
 	}

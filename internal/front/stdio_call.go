@@ -30,7 +30,7 @@ func (s *stdioServer) callTool(ctx context.Context, m wire.Message) (answer []by
 	result, known, err := s.front.call(ctx, c, call.name, call.arguments)
 	switch {
 	case !known:
-		return nil, false
+		return s.front.unknownTool(m.ID, call.name), true
 	case err != nil:
 		return fault(m.ID, mcp.REQUEST_INTERRUPTED, "cancelled: "+context.Cause(ctx).Error()), true
 	}

@@ -13,17 +13,17 @@ import (
 
 // stdioSession is the one client of a stdio server, as mcp-go knows it.
 type stdioSession struct {
-	out         *wire.Writer
-	deaf        chan struct{} // closed when a write has failed, after lost is set
-	lost        error
-	notes       chan mcp.JSONRPCNotification // what mcp-go sends: none belongs to a call
-	calls       chan []byte                  // what belongs to calls; taken out only under writing
-	queued      chan struct{}                // holds one: calls has some
-	writing     sync.Mutex                   // held over a write and the notes before it
-	initialized atomic.Bool
-	info        atomic.Pointer[mcp.Implementation]
-	can         atomic.Pointer[mcp.ClientCapabilities]
-	least       atomic.Value // mcp.LoggingLevel that was asked for; unset = none
+	out     *wire.Writer
+	deaf    chan struct{} // closed when a write has failed, after lost is set
+	lost    error
+	notes   chan mcp.JSONRPCNotification // what mcp-go sends: none belongs to a call
+	calls   chan []byte                  // what belongs to calls; taken out only under writing
+	queued  chan struct{}                // holds one: calls has some
+	writing sync.Mutex                   // held over a write and the notes before it
+	legacy  atomic.Bool                  // has sent initialize
+	info    atomic.Pointer[mcp.Implementation]
+	can     atomic.Pointer[mcp.ClientCapabilities]
+	least   atomic.Value // mcp.LoggingLevel that was asked for; unset = none
 }
 
 var (
@@ -37,12 +37,13 @@ func (s *stdioSession) SessionID() string { return "stdio" }
 // NotificationChannel implements server.ClientSession.
 func (s *stdioSession) NotificationChannel() chan<- mcp.JSONRPCNotification { return s.notes }
 
-// Initialize implements server.ClientSession.
-func (s *stdioSession) Initialize() { s.initialized.Store(true) }
+// Initialize implements server.ClientSession. mcp-go calls it for discover too.
+func (s *stdioSession) Initialize() {}
 
-// Initialized implements server.ClientSession. A client of the modern era never
-// is: it gets what it subscribes to, and from [Front.listen].
-func (s *stdioSession) Initialized() bool { return s.initialized.Load() }
+// Initialized implements server.ClientSession: it says who gets notifications
+// unasked. A client of the modern era gets what it subscribes to, and from
+// [Front.listen].
+func (s *stdioSession) Initialized() bool { return s.legacy.Load() }
 
 // GetClientInfo implements server.SessionWithClientInfo.
 func (s *stdioSession) GetClientInfo() mcp.Implementation {

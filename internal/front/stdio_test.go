@@ -37,7 +37,7 @@ func TestStdio_Odd(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
 	p := dial(t, connect(t, Options{Version: "1"}, remote("fake", fake)), "test")
-	p.request(t, "1", "ping")
+	p.request(t, "1", "tools/list")
 	for _, test := range []struct{ send, want string }{
 		{"garbage", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`},
 		{`{"jsonrpc":"2.0","id":01,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`},
@@ -45,6 +45,9 @@ func TestStdio_Odd(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":{},"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
 		{`{"jsonrpc":"2.0","id":true,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
 		{strings.TrimSpace(execLine("9", "fake", "echo", `{"text":"`+"\xff"+`"}`)), `{"jsonrpc":"2.0","id":9,"error":{"code":-32700,`},
+		{`[]`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
+		{`{"jsonrpc":"2.0","id":11,"method":"notifications/cancelled","params":{"requestId":1}}`, `{"jsonrpc":"2.0","id":11,"error":{"code":-32601,`},
+		{`{"jsonrpc":"2.0","id":12,"method":"tools/call","params":{"name":"echo"}}`, `{"jsonrpc":"2.0","id":12,"error":{"code":-32602,"message":"there is no tool \"echo\" here, only inspect and exec; call exec with {\"server_name\":\"fake\",`},
 		{`{"jsonrpc":"2.0","id":10}`, `{"jsonrpc":"2.0","id":10,"error":{"code":-32600,`},
 	} {
 		before := p.with("")
@@ -70,12 +73,12 @@ func TestStdio_SameID(t *testing.T) {
 	p := dial(t, connect(t, Options{Version: "1"}, remote("fake", fake)), "test")
 	p.send(t, execLine("5", "fake", "add", `{"a":1,"b":2}`)+execLine("5", "fake", "echo", `{"text":"x"}`))
 	mcptest.WaitFor(t, "both answers", patience, func() bool { return len(p.answers("5")) == 2 })
-	p.send(t, execLine("6", "fake", "slow", `{"ms":3600000}`)+execLine("6", "fake", "slow", `{"ms":3600000}`))
+	p.send(t, execLine(`"\u00e9"`, "fake", "slow", `{"ms":3600000}`)+execLine(`"é"`, "fake", "slow", `{"ms":3600000}`))
 	mcptest.WaitFor(t, "both calls", patience, func() bool { return len(fake.Log().Calls("slow")) == 2 })
-	p.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":6}}`+"\n")
+	p.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"é"}}`+"\n")
 	mcptest.WaitFor(t, "both cancellations", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) == 2 })
 	p.request(t, "7", "ping")
-	if got := p.answers("6"); len(got) != 0 {
+	if got := append(p.answers(`"é"`), p.answers(`"\u00e9"`)...); len(got) != 0 {
 		t.Errorf("after the cancellation: %v", got)
 	}
 }

@@ -90,10 +90,10 @@ func (g *guard) local(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !localHost(r.Host):
-			g.log.Warn("request refused", "reason", "host", "remote", r.RemoteAddr)
+			g.log.Warn("request refused", "reason", "host", "host", r.Host, "remote", r.RemoteAddr)
 			http.Error(w, "this Host is not served here", http.StatusForbidden)
 		case !localOrigins(r.Header.Values("Origin")):
-			g.log.Warn("request refused", "reason", "origin", "remote", r.RemoteAddr)
+			g.log.Warn("request refused", "reason", "origin", "origin", r.Header.Values("Origin"), "remote", r.RemoteAddr)
 			http.Error(w, "this Origin may not connect", http.StatusForbidden)
 		default:
 			next.ServeHTTP(w, r)
@@ -154,8 +154,11 @@ func (g *guard) mcp(w http.ResponseWriter, r *http.Request) {
 		// cancel somebody else's request of the same id.
 		w.WriteHeader(http.StatusAccepted)
 		return
+	case !front.IsID(m.ID) && m.ID != nil:
+		rpcError(w, http.StatusBadRequest, nil, -32600, "the id must be a string or a number")
+		return
 	case tooBig(m.ID):
-		rpcError(w, http.StatusBadRequest, m.ID, -32600, "a numeric id must lie within 2^53")
+		rpcError(w, http.StatusBadRequest, m.ID, -32600, "a numeric id must be an integer within 2^53")
 		return
 	case m.Method == "subscriptions/listen":
 		ctx, stop := g.streaming(r.Context())

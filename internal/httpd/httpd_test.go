@@ -296,6 +296,11 @@ func TestServe_IDs(t *testing.T) {
 			t.Errorf("id %s is not in the error: %s", id, body)
 		}
 	}
+	for _, id := range []string{`{}`, `[1]`, `true`} {
+		if status, body := s.do(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`); status != 400 || !strings.Contains(body, `"id":null`) {
+			t.Errorf("id %s: %d %s", id, status, body)
+		}
+	}
 }
 
 // TestServe_Ambiguous: nothing gets past the guard that the endpoint would read
