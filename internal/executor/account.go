@@ -54,7 +54,7 @@ func (r *Result) count(received []block) {
 	same := len(received) == len(r.Content)
 	for i, b := range received {
 		n := 0
-		if b.isText {
+		if b.hasText {
 			n = rough(b.text)
 		}
 		r.received += n

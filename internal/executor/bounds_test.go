@@ -141,3 +141,61 @@ func TestSchemas_AreBounded(t *testing.T) {
 		t.Errorf("%d schemas with %d bytes", n, s.bytes)
 	}
 }
+
+// A file that comes as an embedded resource is a text as well: it is cut, and
+// the rest can be read. One within the limit stays as it is, JSON too.
+func TestShape_LongResource(t *testing.T) {
+	lines := strings.Repeat("a line of a file\n", 2000)
+	resource := func(text string) json.RawMessage {
+		return json.RawMessage(`{"type":"resource","resource":{"uri":"repo://x","mimeType":"text/plain","text":` + string(Encode(text)) + `},"annotations":{"priority":1.0}}`)
+	}
+	image := json.RawMessage(`{"type":"image","data":"eA==","mimeType":"image/png"}`)
+	blob := json.RawMessage(`{"type":"resource","resource":{"uri":"repo://y","blob":"` + strings.Repeat("eA==", 2000) + `"}}`)
+	for _, tt := range []struct {
+		name    string
+		content []json.RawMessage
+		want    []string // "" = as it was
+	}{
+		{"short", []json.RawMessage{TextBlock("done"), resource("{ \"a\": 1 }")}, []string{"", ""}},
+		{"long", []json.RawMessage{TextBlock("done"), resource(lines), image}, []string{"", "a line of a file\na line", ""}},
+		{"two", []json.RawMessage{resource(lines), resource(lines), image}, []string{"a line of a file\na line", "[1 of 1 text blocks left: exec mcpx", ""}},
+		{"no text", []json.RawMessage{blob, image}, []string{"", ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := bounded(t, Options{ResultTokens: 1000})
+			raw := json.RawMessage(`{"content":` + string(arrayOf(tt.content)) + `}`)
+			out, err := e.shape(t.Context(), raw, Request{}, target{})
+			if err != nil || len(out.Content) != len(tt.want) {
+				t.Fatalf("got %s, %v", out.Content, err)
+			}
+			total := 0
+			for i, want := range tt.want {
+				b := readBlock(out.Content[i])
+				total += compress.Weigh(b.text)
+				if want == "" && string(b.raw) != string(tt.content[i]) || !strings.HasPrefix(b.text, want) {
+					t.Errorf("block %d: got %.300s, want %.300s", i, b.raw, tt.content[i])
+				}
+				if !json.Valid(b.raw) {
+					t.Errorf("block %d is no JSON: %.300s", i, b.raw)
+				}
+			}
+			if total > 1000 {
+				t.Errorf("%d tokens", total)
+			}
+			if tt.name == "long" {
+				if tail := string(out.Content[1]); !strings.Contains(tail, `lines left: exec mcpx`) || !strings.HasSuffix(tail, `"},"annotations":{"priority":1.0}}`) || !strings.HasPrefix(tail, `{"type":"resource","resource":{"uri":"repo://x"`) {
+					t.Errorf("got %s", tail)
+				}
+			}
+		})
+	}
+}
+
+// Without a runner a filter is refused, and the result kept.
+func TestSelect_NoFilters(t *testing.T) {
+	e := bounded(t, Options{})
+	out, err := e.shape(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`), Request{Select: ".a"}, target{})
+	if err != nil || !out.IsError || len(e.store.byID) != 1 {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}

@@ -203,7 +203,7 @@ func TestFaultsOfTime(t *testing.T) {
 			return textOf(t, result.Content[0]), string(result.Structured), time.Since(began)
 		}
 		text, data, took := timed(Request{Server: "hangs", Tool: "echo"})
-		if took != 7*time.Second || text != `SERVER_UNAVAILABLE: server "hangs" is connecting. It is still connecting; try again shortly` || !strings.Contains(data, `"state":"connecting"`) {
+		if took != 7*time.Second || text != `SERVER_UNAVAILABLE: server "hangs" is connecting; try again shortly` || !strings.Contains(data, `"state":"connecting"`) {
 			t.Errorf("connecting: %s, %s after %v", text, data, took)
 		}
 		busy := make(chan struct{})

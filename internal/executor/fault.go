@@ -163,7 +163,7 @@ func unavailableFault(server string, u *upstream.UnavailableError) *Fault {
 	retry := int(math.Ceil(u.RetryAfter.Seconds()))
 	switch {
 	case u.State == catalog.Connecting:
-		text += ". It is still connecting; try again shortly"
+		text += "; try again shortly"
 	case retry > 0:
 		text += fmt.Sprintf(". Next attempt in %d s", retry)
 	}

@@ -72,22 +72,22 @@ func weighAll(texts []string) int {
 	return n
 }
 
-// cutBlocks shortens the text blocks of a result to room tokens: those that fit
+// cutBlocks shortens the texts of a result to room tokens: those that fit
 // stay, the first that does not is cut, with a line that says how to read the
-// rest. Behind it there is hardly room: the text blocks that follow become one
+// rest. Behind it there is hardly room: the texts that follow become one
 // line, under which they stand as the items of one array. received are the
 // blocks as the upstream sent them.
 func (e run) cutBlocks(received []block, shaped []json.RawMessage, verbatim bool, principal string, room int) []json.RawMessage {
 	out := make([]json.RawMessage, 0, len(shaped))
-	left := 0 // text blocks, from here
+	left := 0 // texts, from here
 	for _, b := range received {
-		if b.isText {
+		if b.hasText {
 			left++
 		}
 	}
 	first := true
 	for i, raw := range shaped {
-		if !received[i].isText {
+		if !received[i].hasText {
 			out = append(out, raw)
 			continue
 		}
@@ -100,7 +100,7 @@ func (e run) cutBlocks(received []block, shaped []json.RawMessage, verbatim bool
 			return e.collapse(out, received[i:], verbatim, principal)
 		}
 		if cost > own {
-			h := e.hold(received[i].text, now.text, verbatim, principal)
+			h := e.hold(received[i].text, now.text, verbatim || !received[i].isText, principal)
 			text := e.cut(h, h.all(), max(own, minRoom), readArguments{})
 			raw, cost = now.withText(text), compress.Weigh(text)
 		}
@@ -114,15 +114,10 @@ func (e run) cutBlocks(received []block, shaped []json.RawMessage, verbatim bool
 
 // collapse ends out with one line for all the texts that are left.
 func (e run) collapse(out []json.RawMessage, left []block, verbatim bool, principal string) []json.RawMessage {
-	texts := textBlocks(left)
+	texts := rawBlocks(left, func(b block) bool { return b.hasText })
 	h := holdBlocks(texts, verbatim, principal)
 	out = append(out, TextBlock(e.note(len(texts), len(texts), "text blocks left", readArguments{Handle: e.store.put(h)})))
-	for _, b := range left {
-		if !b.isText {
-			out = append(out, b.raw)
-		}
-	}
-	return out
+	return append(out, rawBlocks(left, func(b block) bool { return !b.hasText })...)
 }
 
 // holdBlocks makes what is kept of several blocks: each is an item.
@@ -136,13 +131,18 @@ func holdBlocks(blocks []json.RawMessage, verbatim bool, principal string) *held
 const minRoom = 2 * noteTokens
 
 func textBlocks(blocks []block) []json.RawMessage {
-	var texts []json.RawMessage
+	return rawBlocks(blocks, func(b block) bool { return b.isText })
+}
+
+// rawBlocks are some of the blocks, as they were received.
+func rawBlocks(blocks []block, which func(block) bool) []json.RawMessage {
+	var out []json.RawMessage
 	for _, b := range blocks {
-		if b.isText {
-			texts = append(texts, b.raw)
+		if which(b) {
+			out = append(out, b.raw)
 		}
 	}
-	return texts
+	return out
 }
 
 // cut is as much of the wanted items or lines as fits into limit tokens, and a

@@ -26,6 +26,9 @@ type selection struct {
 // filter runs a jq filter. Its error is ctx's where that has ended, else one for
 // filterFault.
 func (e run) filter(ctx context.Context, filter string, value json.RawMessage) (*selection, error) {
+	if e.options.Filter == nil {
+		return nil, errNoFilter
+	}
 	outputs, err := e.options.Filter.Run(ctx, filter, value)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -55,6 +58,8 @@ const nothing = "[select gave nothing]"
 
 // empty reports whether the filter had no output.
 func (s *selection) empty() bool { return s.several && len(s.value) == len("[]") }
+
+var errNoFilter = errors.New("filters are not available here")
 
 // plainText is a value as text: a string as it reads, unless it would read as
 // another value then.

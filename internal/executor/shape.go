@@ -88,34 +88,55 @@ func (r *received) resultMeta() json.RawMessage {
 	return append(out, '}', '}')
 }
 
-// block is one content block with its text, if it is a text block.
+// block is one content block with its text, if it has one.
 type block struct {
 	raw        json.RawMessage
 	start, end int // where the text stands in raw, with its quotes
 	text       string
-	isText     bool
+	// isText: a text block. hasText: also an embedded resource with a text, which
+	// stays as it is unless it is too long.
+	isText, hasText bool
 }
 
 func readBlock(raw json.RawMessage) block {
 	b := block{raw: raw}
-	isText := false
+	var kind []byte
+	var inner [2]int
 	_ = wire.FieldsAt(raw, func(key string, start, end int) bool {
 		switch key {
 		case "type":
-			kind := raw[start:end]
-			if isText = string(kind) == `"text"`; !isText && bytes.IndexByte(kind, '\\') > 0 {
-				text, _ := wire.Text(kind)
-				isText = text == "text"
-			}
+			kind = raw[start:end]
 		case "text":
 			b.start, b.end = start, end
+		case "resource":
+			inner = [2]int{start, end}
 		}
 		return true
 	})
-	if isText {
+	switch {
+	case isString(kind, "text"):
 		b.text, b.isText = wholeText(raw[b.start:b.end])
+		b.hasText = b.isText
+	case isString(kind, "resource"):
+		b.start, b.end = 0, 0
+		_ = wire.FieldsAt(raw[inner[0]:inner[1]], func(key string, start, end int) bool {
+			if key == "text" {
+				b.start, b.end = inner[0]+start, inner[0]+end
+			}
+			return true
+		})
+		b.text, b.hasText = wholeText(raw[b.start:b.end])
 	}
 	return b
+}
+
+// isString reports whether a JSON value is that string.
+func isString(value []byte, text string) bool {
+	if bytes.IndexByte(value, '\\') < 0 {
+		return len(value) == len(text)+2 && value[0] == '"' && string(value[1:len(value)-1]) == text
+	}
+	decoded, ok := wire.Text(value)
+	return ok && decoded == text
 }
 
 // wholeText decodes a JSON string. Half a surrogate pair has no place in a
@@ -210,6 +231,9 @@ func (e run) compressBlocks(blocks []block) (out []json.RawMessage, texts []stri
 	out = make([]json.RawMessage, len(blocks))
 	for i, b := range blocks {
 		out[i] = b.raw
+		if b.hasText && !b.isText {
+			texts = append(texts, b.text)
+		}
 		if !b.isText {
 			continue
 		}
