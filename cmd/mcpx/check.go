@@ -68,7 +68,11 @@ func (cmd *checkCommand) print(a *app, s streams) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "\n%d servers: %s; %d tools\n", len(snap.Servers), states(snap), snap.Tools())
+	if len(snap.Servers) == 0 {
+		fmt.Fprintln(s.out, "\nno servers are configured")
+		return nil
+	}
+	fmt.Fprintf(s.out, "\n%s: %s; %s\n", count(len(snap.Servers), "server"), states(snap), count(snap.Tools(), "tool"))
 	if saved := loadSavings(); saved.Calls > 0 {
 		fmt.Fprintf(s.out, "results since %s: %d calls, about %d tokens received, %d sent\n",
 			saved.Since.Format(time.DateOnly), saved.Calls, saved.Received, saved.Sent)
@@ -77,4 +81,12 @@ func (cmd *checkCommand) print(a *app, s streams) error {
 		return &failure{exitFailed}
 	}
 	return nil
+}
+
+// count is a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
 }

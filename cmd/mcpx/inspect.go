@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -20,6 +21,12 @@ type inspectCommand struct {
 
 // Run prints what the model would get from inspect.
 func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
+	switch {
+	case cmd.Tool != "" && cmd.Query != "":
+		return errors.New("a tool and --query exclude each other: the one is described, the other searched for")
+	case cmd.Tool != "" && cmd.Server == "":
+		return errors.New("the tool needs its server: mcpx inspect SERVER TOOL")
+	}
 	cfg, err := c.loadConfig(s)
 	if err != nil {
 		return err
@@ -33,12 +40,18 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 		bounded, cancel := context.WithTimeout(ctx, cfg.StartupWait)
 		a.registry.WaitKnown(bounded)
 		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if cmd.Query == "" && !cmd.JSON {
 			fmt.Fprintln(s.out, a.front.Description())
 			return nil
 		}
 	}
 	result := a.front.Inspect(ctx, front.Query{Server: cmd.Server, Tool: cmd.Tool, Text: cmd.Query}, cmd.JSON)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	return printResult(s.out, result, cmd.JSON)
 }
 

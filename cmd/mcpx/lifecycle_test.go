@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -136,10 +137,12 @@ func TestSignal_Ends(t *testing.T) {
 	}
 }
 
-// TestStdio_IDs: an id comes back as it was written.
+// TestStdio_IDs: an id comes back as it was written, and those of mcpx itself are
+// whole in every client's and server's numbers, whatever it was asked with.
 func TestStdio_IDs(t *testing.T) {
 	h := newHome(t)
-	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	spec := mcptest.Spec{}.WithFiles(t)
+	config := h.config(t, map[string]server{"fake": fake(t, spec)}, nil)
 	p := h.serveStdio(t, "--config", config)
 	c := &client{peer: p, era: legacy, name: "e2e"}
 	c.open(t)
@@ -158,6 +161,15 @@ func TestStdio_IDs(t *testing.T) {
 				t.Errorf("%s: id %s came back as %s", method, id, got)
 			}
 		}
+	}
+	calls := spec.Log(t).Calls("echo")
+	for _, call := range calls {
+		if id, err := strconv.ParseInt(string(call.ID), 10, 64); err != nil || id < 0 || id >= 1<<53 {
+			t.Errorf("the upstream was asked with id %s", call.ID)
+		}
+	}
+	if len(calls) == 0 {
+		t.Error("the upstream was not asked: the test shows nothing")
 	}
 	p.mu.Lock()
 	p.unwanted = nil // the same ids were used again on purpose

@@ -104,6 +104,8 @@ func interruptible() (context.Context, func()) {
 func run(ctx context.Context, args []string, s streams) int {
 	var c cli
 	exited := -1
+	out := &checkedWriter{Writer: s.out}
+	s.out = out
 	parser, err := kong.New(&c,
 		kong.Name("mcpx"),
 		kong.Description("One MCP server in front of many: the agent sees two tools, inspect and exec."),
@@ -127,7 +129,31 @@ func run(ctx context.Context, args []string, s streams) int {
 		fmt.Fprintln(s.err, "mcpx: hint: mcpx --help lists the commands and flags")
 		return exitUsage
 	}
-	return report(s.err, parsed.Run(&c))
+	err = parsed.Run(&c)
+	switch {
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		err = errors.New("interrupted")
+	case err == nil && out.err != nil:
+		err = fmt.Errorf("writing the output: %w", out.err)
+	}
+	return report(s.err, err)
+}
+
+// checkedWriter remembers that a write has failed: output that is lost must not
+// look like success. It is for one goroutine; serve, which sees to its own
+// errors, writes past it.
+type checkedWriter struct {
+	io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (w *checkedWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 // report prints an error for the one who must act, and says the exit code.

@@ -176,3 +176,18 @@ func TestEmptyVariables(t *testing.T) {
 		t.Errorf("got %v: %s", err, out)
 	}
 }
+
+// TestOutputLost: a command whose output cannot be written fails.
+func TestOutputLost(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("there is no /dev/full here")
+	}
+	defer full.Close()
+	cmd := newHome(t).command(t, "version")
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = full, &stderr
+	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(stderr.String(), "writing the output") {
+		t.Errorf("got %v: %s", err, stderr.String())
+	}
+}

@@ -39,13 +39,16 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 		defer a.reloading(ctx, cancel, cmd.Watch, s)()
 	}
 	if cmd.HTTP != "" {
-		return cmd.serveHTTP(ctx, a)
+		return cmd.serveHTTP(ctx, a, s)
 	}
 	if s.terminal {
 		fmt.Fprintln(s.err, "mcpx: waiting for an MCP client on stdin; this is for a client's configuration, not for typing.")
 		fmt.Fprintln(s.err, "mcpx: try: mcpx demo, mcpx check, mcpx inspect, or mcpx serve --http 127.0.0.1:8080. Ctrl-C ends.")
 	}
 	a.start()
+	if checked, ok := s.out.(*checkedWriter); ok {
+		s.out = checked.Writer
+	}
 	err = a.front.ServeStdio(ctx, s.in, s.out, front.StdioOptions{
 		MaxMessage: a.config.MaxMessageBytes, Grace: grace(a),
 	})
@@ -78,13 +81,17 @@ func grace(a *app) time.Duration {
 	return max(a.config.ShutdownGrace-2*closeWithin, 100*time.Millisecond)
 }
 
-func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app) error {
+func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app, s streams) error {
 	listener, err := httpd.Listen(ctx, cmd.HTTP)
 	if err != nil {
 		return err
 	}
 	a.start()
-	a.log.Info("serving", "url", "http://"+listener.Addr().String()+"/mcp")
+	if url := "http://" + listener.Addr().String() + "/mcp"; cmd.Demo {
+		fmt.Fprintln(s.err, "mcpx: serving the demo at", url) // its log has only warnings
+	} else {
+		a.log.Info("serving", "url", url)
+	}
 	err = httpd.Serve(ctx, listener, httpd.Options{
 		Endpoint: a.front.HTTP(),
 		MaxBody:  a.config.MaxMessageBytes,

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -47,8 +48,12 @@ func (e *BindError) Hint() string {
 	return "bind to loopback, for example --http 127.0.0.1:8080"
 }
 
-// Listen opens the address. Anything but loopback is refused.
+// Listen opens the address; a port alone is one of 127.0.0.1. Anything but
+// loopback is refused.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
+	if addr != "" && strings.Trim(addr, "0123456789") == "" {
+		addr = net.JoinHostPort("127.0.0.1", addr)
+	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, fmt.Errorf("reading the address %q: %w", addr, err)

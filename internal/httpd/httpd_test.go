@@ -217,14 +217,14 @@ func TestListen(t *testing.T) {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
-	for _, addr := range []string{"127.0.0.1:0", "localhost:0", "127.0.0.9:0"} {
+	for _, addr := range []string{"127.0.0.1:0", "localhost:0", "127.0.0.9:0", "0"} {
 		if listener, err := Listen(t.Context(), addr); err == nil {
 			listener.Close()
 		} else if addr != "127.0.0.9:0" { // only Linux has the whole of 127/8
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
-	for _, addr := range []string{"", "8080", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:x"} {
+	for _, addr := range []string{"", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:x"} {
 		if listener, err := Listen(t.Context(), addr); err == nil {
 			listener.Close()
 			t.Errorf("%q was accepted", addr)
