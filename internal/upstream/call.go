@@ -91,11 +91,7 @@ func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error
 	for attempt := 1; ; attempt++ {
 		s, release, err := u.enter(ctx, c.Wait)
 		if err != nil {
-			var unavailable *UnavailableError
-			if last == nil || errors.As(err, &unavailable) && unavailable.Stopped {
-				return nil, err
-			}
-			return nil, last // the other would say that nothing was executed
+			return nil, last.over(err)
 		}
 		result, err := u.send(ctx, s, c)
 		release()
@@ -106,7 +102,7 @@ func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error
 		err, fresh := u.afterFailure(s, err)
 		var lost *LostError
 		if !errors.As(err, &lost) {
-			return nil, err
+			return nil, last.over(err)
 		}
 		again := fresh && attempt < maxAttempts && (!lost.MayHaveRun || (c.Repeatable && last == nil))
 		if lost.MayHaveRun = lost.MayHaveRun || last != nil; !again {
@@ -116,6 +112,17 @@ func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error
 			last = lost
 		}
 	}
+}
+
+// over is the error of a call that was lost, and then failed with err: err, unless
+// that says that nothing was executed. One that was stopped says so itself, as its
+// call can go to another. A nil e was not lost.
+func (e *LostError) over(err error) error {
+	var unavailable *UnavailableError
+	if e == nil || !isUnavailable(err) || errors.As(err, &unavailable) && unavailable.Stopped {
+		return err
+	}
+	return e
 }
 
 // enter waits for a session, and then for a place among the concurrent calls: who

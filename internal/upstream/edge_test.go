@@ -259,3 +259,23 @@ func TestSecretSpellings(t *testing.T) {
 		}
 	}
 }
+
+// A call that may be repeated says that its upstream was stopped, so that it can
+// be made where that was replaced.
+func TestRepeatableCallOfStopped(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, _ := inProcess(t, mcptest.Spec{})
+		u := connect(t, spec)
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			_, err := u.Call(context.Background(), Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":60000}`), Repeatable: true})
+			var unavailable *UnavailableError
+			if !errors.As(err, &unavailable) || !unavailable.Stopped {
+				t.Errorf("got %v", err)
+			}
+		})
+		synctest.Wait()
+		u.Close(0)
+		calls.Wait()
+	})
+}

@@ -288,6 +288,12 @@ func TestLostMoreThanOnce(t *testing.T) {
 	if n := len(server.Log().Calls("read_echo")); n != 1 {
 		t.Errorf("executed %d times", n)
 	}
+	server.Heal()
+	server.Script(mcptest.DropAfter().On("tools/call"), mcptest.TooMany(time.Second).On("tools/call"))
+	_, err = u.Call(context.Background(), Call{Tool: "read_echo", Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: true, Timeout: patience})
+	if !errors.As(err, &lost) || !lost.MayHaveRun {
+		t.Errorf("refused when it was repeated: got %#v", err)
+	}
 }
 
 // 429 tells when to come back.
