@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -111,6 +113,74 @@ func TestNoListeningStream(t *testing.T) {
 	}
 	if lists, sessions := server.Count("tools/list"), server.Count("initialize"); gets != 1 || lists != 1 || sessions != 1 {
 		t.Errorf("%d GET, %d tools/list, %d initialize, want one of each", gets, lists, sessions)
+	}
+}
+
+// A server that sends its heartbeat on the listening stream gets every answer.
+func TestHeartbeatOnListeningStream(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const beats = 5
+	pongs, over := make(chan string), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodGet:
+			w.Header().Set("Content-Type", "text/event-stream")
+			for n := range beats {
+				fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"beat/%d\",\"method\":\"ping\"}\n\n", n)
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case got := <-pongs:
+					if want := fmt.Sprintf(`{"jsonrpc":"2.0","id":"beat/%d","result":{}}`, n); got != want {
+						t.Errorf("got %s, want %s", got, want)
+					}
+				case <-r.Context().Done():
+					return
+				}
+			}
+			close(over)
+			<-r.Context().Done()
+		case http.MethodPost:
+			w.Header().Set("Mcp-Session-Id", "s")
+			beaten(w, r, pongs)
+		}
+	}))
+	t.Cleanup(server.Close)
+	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	select {
+	case <-over:
+	case <-time.After(patience):
+		t.Fatal("no answer to a heartbeat")
+	}
+	if status := u.Status(); status.State != catalog.Ready || status.Restarts != 0 {
+		t.Errorf("%s (%s), %d restarts", status.State, status.Reason, status.Restarts)
+	}
+}
+
+// beaten answers the handshake of a server that sends heartbeats, and takes what
+// answers these.
+func beaten(w http.ResponseWriter, r *http.Request, pongs chan<- string) {
+	body, _ := io.ReadAll(r.Body)
+	var m struct {
+		ID     json.RawMessage
+		Method string
+	}
+	_ = json.Unmarshal(body, &m)
+	w.Header().Set("Content-Type", "application/json")
+	switch m.Method {
+	case "":
+		w.WriteHeader(http.StatusAccepted)
+		select {
+		case pongs <- string(body):
+		case <-r.Context().Done():
+		}
+	case "initialize":
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x"}}}`, m.ID)
+	case "tools/list":
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}`, m.ID)
+	case "notifications/initialized":
+		w.WriteHeader(http.StatusAccepted)
+	default:
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"method not found"}}`, m.ID)
 	}
 }
 
