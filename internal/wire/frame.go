@@ -231,7 +231,7 @@ func (r *Reader) grow(length int64) ([]byte, error) {
 		case err != nil:
 			return nil, err
 		}
-		larger := make([]byte, len(body), min(2*int64(cap(body)), length))
+		larger := make([]byte, len(body), min(4*int64(cap(body)), length))
 		copy(larger, body)
 		body = larger
 	}
