@@ -62,6 +62,14 @@ var noiseEvents = []string{
 // event writes one message. A message that is cut is left without its end.
 func (e *eventWriter) event(m message) error { return e.write("message", m) }
 
+// prime writes an event that has an id, to go on behind it, and no message.
+func (e *eventWriter) prime(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	io.WriteString(e.w, "id: "+id+"\nretry: 10\ndata:\n\n") // a client that is gone does not matter
+	flush(e.w)
+}
+
 func (e *eventWriter) write(kind string, m message) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

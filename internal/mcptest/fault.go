@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -14,7 +15,8 @@ type FaultKind string
 
 // Faults before the request is handled: nothing is executed.
 const (
-	// FaultStatus answers Status, Header and Body.
+	// FaultStatus answers Status, Header and Body, in which $ID stands for the id
+	// of the request.
 	FaultStatus FaultKind = "status"
 	// FaultDrop resets the connection without a byte of an answer.
 	FaultDrop FaultKind = "drop"
@@ -41,6 +43,14 @@ const (
 	FaultHalfJSON FaultKind = "half json"
 	// FaultWrongID answers another request than the one that was made.
 	FaultWrongID FaultKind = "wrong id"
+	// FaultStatusAfter answers Status, Header and Body instead. It is for
+	// notifications as well, as are FaultDropAfter, FaultStallAfter and FaultEnd.
+	FaultStatusAfter FaultKind = "status after"
+	// FaultPoll sends an event with an id and ends the event stream: the answer is
+	// for who comes back with a GET and that id, Polls of which end like that too.
+	FaultPoll FaultKind = "poll"
+	// FaultBreak is FaultPoll with a reset of the connection.
+	FaultBreak FaultKind = "break"
 )
 
 // Fault is something that goes wrong with HTTP requests to a fake.
@@ -53,12 +63,14 @@ type Fault struct {
 	Skip int
 	// Times is how many then fail: 0 is one, below 0 all.
 	Times int
-	// Status, Header and Body are those of FaultStatus.
+	// Status, Header and Body are those of FaultStatus and FaultStatusAfter.
 	Status int
 	Header map[string]string
 	Body   string
 	// Delay is that of FaultDelay.
 	Delay time.Duration
+	// Polls is that of FaultPoll and FaultBreak.
+	Polls int
 }
 
 // On returns the fault for one method.
@@ -157,21 +169,21 @@ func (h *HTTPServer) fault(method string) *Fault {
 	return nil
 }
 
-// write answers a FaultStatus.
-func (f Fault) write(w http.ResponseWriter) {
+// write answers a FaultStatus. id is that of the request, raw.
+func (f Fault) write(w http.ResponseWriter, id string) {
 	for k, v := range f.Header {
 		w.Header().Set(k, v)
 	}
 	w.WriteHeader(f.Status)
-	io.WriteString(w, f.Body)
+	io.WriteString(w, strings.ReplaceAll(f.Body, "$ID", id))
 }
 
 // before applies the faults that come before handling; it reports whether the
-// request is over. For what is no POST it applies them all.
-func (f *Fault) before(h *HTTPServer, w http.ResponseWriter, r *http.Request, post bool) bool {
+// request, whose raw id is id, is over. For what is no POST it applies them all.
+func (f *Fault) before(h *HTTPServer, w http.ResponseWriter, r *http.Request, post bool, id string) bool {
 	switch f.Kind {
 	case FaultStatus:
-		f.write(w)
+		f.write(w, id)
 	case FaultDrop:
 		reset(w)
 	case FaultStall:
@@ -193,11 +205,16 @@ func (f *Fault) before(h *HTTPServer, w http.ResponseWriter, r *http.Request, po
 		if post {
 			return false
 		}
-		stream := newEventWriter(w, h.srv.spec)
-		opened := func() *eventWriter { stream.open(); return stream }
-		f.after(h, w, r, opened, []message{text(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)})
+		f.after(h, w, r, id, h.lazily(w), []message{text(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)})
 	}
 	return true
+}
+
+// lazily returns the event stream of a response, which is opened with the first
+// call.
+func (h *HTTPServer) lazily(w http.ResponseWriter) func() *eventWriter {
+	stream := newEventWriter(w, h.srv.spec)
+	return func() *eventWriter { stream.open(); return stream }
 }
 
 // errTaken is what a writer of answers returns when a fault took the answer.
@@ -206,7 +223,7 @@ var errTaken = errors.New("a fault took the answer")
 // after applies the faults that come instead of the answer ms. It returns what
 // is to be sent after all, or nil when the fault has taken it. stream returns
 // the event stream that the answer would go to.
-func (f *Fault) after(h *HTTPServer, w http.ResponseWriter, r *http.Request, stream func() *eventWriter, ms []message) []message {
+func (f *Fault) after(h *HTTPServer, w http.ResponseWriter, r *http.Request, id string, stream func() *eventWriter, ms []message) []message {
 	switch f.Kind {
 	case FaultDropAfter:
 		reset(w)
@@ -224,6 +241,10 @@ func (f *Fault) after(h *HTTPServer, w http.ResponseWriter, r *http.Request, str
 		half(ms[0], false).WriteTo(w)
 	case FaultWrongID:
 		return wrongAnswer()
+	case FaultStatusAfter:
+		f.write(w, id)
+	case FaultPoll, FaultBreak:
+		h.park(stream(), parked{ms, f.Polls, f.Kind == FaultBreak})
 	default:
 		return ms
 	}

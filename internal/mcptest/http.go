@@ -32,6 +32,8 @@ type HTTPServer struct {
 	sessions map[string]*httpSession
 	faults   []*Fault
 	asSSE    bool
+	parked   map[string]parked // by the id of the event to go on behind
+	polls    int               // ids of such events that were given out
 }
 
 // httpSession is a legacy session with the stream that pushes go to: the GET
@@ -72,7 +74,7 @@ func (s Spec) serveHTTP(t testing.TB, sse bool) *HTTPServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &HTTPServer{srv: srv, sessions: map[string]*httpSession{}, asSSE: s.AnswerSSE}
+	h := &HTTPServer{srv: srv, sessions: map[string]*httpSession{}, parked: map[string]parked{}, asSSE: s.AnswerSSE}
 	srv.exit = func(int) { h.Restart() }
 	srv.retire = func(int) { h.KillSessions() }
 	mux := http.NewServeMux()
@@ -107,7 +109,7 @@ func (h *HTTPServer) handled(f http.HandlerFunc) http.HandlerFunc {
 		defer h.srv.wg.Done()
 		h.srv.rec.add(Entry{Event: EventHTTP, Session: r.Header.Get("Mcp-Session-Id"), Text: r.Method + " " + r.URL.Path, Header: r.Header.Clone()})
 		if token := h.srv.spec.Token; token != "" && r.Header.Get("Authorization") != "Bearer "+token {
-			Unauthorized().write(w)
+			Unauthorized().write(w, "null")
 			return
 		}
 		f(w, r)
@@ -141,7 +143,7 @@ func (h *HTTPServer) servePost(w http.ResponseWriter, r *http.Request) {
 	}
 	h.srv.record(&session{id: r.Header.Get("Mcp-Session-Id")}, raw, env)
 	fault := h.fault(env.Method)
-	if fault != nil && fault.before(h, w, r, true) {
+	if fault != nil && fault.before(h, w, r, true, string(env.ID)) {
 		return
 	}
 	var p params
@@ -158,6 +160,9 @@ func (h *HTTPServer) servePost(w http.ResponseWriter, r *http.Request) {
 	}
 	if !env.isRequest() {
 		h.srv.take(ses.session, env)
+		if fault != nil && fault.after(h, w, r, "null", h.lazily(w), []message{text(`{}`)}) == nil {
+			return
+		}
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
@@ -168,7 +173,7 @@ func (h *HTTPServer) servePost(w http.ResponseWriter, r *http.Request) {
 func (h *HTTPServer) serveRequest(w http.ResponseWriter, r *http.Request, ses *httpSession, env envelope, fault *Fault) {
 	c := h.srv.begin(ses.session, env)
 	c.http = true
-	out := &postWriter{h: h, w: w, r: r, fault: fault, modern: c.modern}
+	out := &postWriter{h: h, w: w, r: r, id: c.id, fault: fault, modern: c.modern}
 	c.note, c.reply = out.note, out.reply
 	if env.Method == "initialize" && ses.id != "" {
 		w.Header().Set("Mcp-Session-Id", ses.id)
@@ -211,7 +216,7 @@ func (h *HTTPServer) sessionFor(w http.ResponseWriter, r *http.Request, env enve
 	if id == "" {
 		refuse(w, http.StatusBadRequest, "null", &rpcError{code: -32000, message: "Bad Request: Mcp-Session-Id header is required"})
 	} else {
-		refuse(w, http.StatusNotFound, "null", &rpcError{code: -32001, message: "Session not found"})
+		spec.Forgotten.write(w, string(env.ID))
 	}
 	return nil, false
 }
@@ -230,7 +235,7 @@ func (h *HTTPServer) newSession(id string) *httpSession {
 
 // serveGet is the stream of a legacy session for what belongs to no request.
 func (h *HTTPServer) serveGet(w http.ResponseWriter, r *http.Request) {
-	if f := h.fault("GET"); f != nil && f.before(h, w, r, false) {
+	if f := h.fault("GET"); f != nil && f.before(h, w, r, false, "null") {
 		return
 	}
 	h.mu.Lock()
@@ -241,7 +246,10 @@ func (h *HTTPServer) serveGet(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
 		return
 	case ses == nil:
-		refuse(w, http.StatusNotFound, "null", &rpcError{code: -32001, message: "Session not found"})
+		h.srv.spec.Forgotten.write(w, "null")
+		return
+	}
+	if h.unpark(w, r.Header.Get("Last-Event-Id")) {
 		return
 	}
 	stream := newEventWriter(w, h.srv.spec)
@@ -256,7 +264,7 @@ func (h *HTTPServer) serveGet(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *HTTPServer) serveDelete(w http.ResponseWriter, r *http.Request) {
-	if f := h.fault("DELETE"); f != nil && f.before(h, w, r, false) {
+	if f := h.fault("DELETE"); f != nil && f.before(h, w, r, false, "null") {
 		return
 	}
 	id := r.Header.Get("Mcp-Session-Id")

@@ -15,6 +15,7 @@ type postWriter struct {
 	h      *HTTPServer
 	w      http.ResponseWriter
 	r      *http.Request
+	id     string // raw JSON
 	fault  *Fault
 	modern bool
 
@@ -60,7 +61,7 @@ func (p *postWriter) reply(ms ...message) error {
 		return errors.New("the response is complete")
 	}
 	if p.fault != nil {
-		if ms = p.fault.after(p.h, p.w, p.r, p.opened, ms); ms == nil {
+		if ms = p.fault.after(p.h, p.w, p.r, p.id, p.opened, ms); ms == nil {
 			p.over = true
 			return errTaken
 		}

@@ -182,6 +182,9 @@ type Spec struct {
 	// NoSession serves legacy HTTP without session ids: each request on its own,
 	// no GET stream, no handshake needed.
 	NoSession bool
+	// Forgotten is how HTTP answers to a session id that the fake does not know;
+	// the zero value is 404 with a JSON-RPC error.
+	Forgotten Refusal
 	// PushOnGET sends the requests of the fake (tool ask) on the GET stream
 	// instead of the stream of the call.
 	PushOnGET bool
@@ -196,6 +199,12 @@ type Spec struct {
 	// LogFile gets one JSON line for everything that happened: see Entry. Over
 	// HTTP the same is to be had from HTTPServer.Log without a file.
 	LogFile string
+}
+
+// Refusal is an answer of HTTP. In Body, $ID stands for the id of the request.
+type Refusal struct {
+	Status     int
+	Type, Body string
 }
 
 // WithFiles returns the spec with PidFile and LogFile in a fresh temporary

@@ -28,7 +28,7 @@ func (h *HTTPServer) serveEvents(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
 		return
 	}
-	if f := h.fault("GET"); f != nil && f.before(h, w, r, false) {
+	if f := h.fault("GET"); f != nil && f.before(h, w, r, false, "null") {
 		return
 	}
 	ses := h.newSession(rand.Text())
@@ -70,7 +70,7 @@ func (h *HTTPServer) serveMessages(w http.ResponseWriter, r *http.Request) {
 	}
 	h.srv.record(&session{id: id}, raw, env)
 	fault := h.fault(env.Method)
-	if fault != nil && fault.before(h, w, r, true) {
+	if fault != nil && fault.before(h, w, r, true, string(env.ID)) {
 		return
 	}
 	if ses == nil {
