@@ -313,6 +313,74 @@ func TestHTTP_Faults(t *testing.T) {
 	}
 }
 
+// What comes back with the id of the last event gets the rest of the answer.
+func TestHTTP_Polls(t *testing.T) {
+	NoLeaks(t)
+	h := Spec{}.HTTP(t)
+	c := newWebClient(t, h.URL)
+	c.handshake()
+	for _, fault := range []Fault{{Kind: FaultPoll, Polls: 1}, {Kind: FaultBreak}} {
+		h.Script(fault.On("tools/call"))
+		_, header, said, err := c.post(callMessage(7, "echo", `{"text":"hi"}`))
+		if header.Get("Content-Type") != "text/event-stream" || len(said) != 0 || (err != nil) != (fault.Kind == FaultBreak) {
+			t.Errorf("%s: %v %q %v", fault.Kind, header, said, err)
+		}
+	}
+	get := func(lastID string) string {
+		t.Helper()
+		req, err := http.NewRequest("GET", h.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Mcp-Session-Id", c.session)
+		req.Header.Set("Last-Event-ID", lastID)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		return string(body)
+	}
+	if got, want := get("poll-1"), "id: poll-3\nretry: 10\ndata:\n\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, id := range []string{"poll-2", "poll-3"} {
+		if got := get(id); !strings.Contains(got, `"id":7`) || !strings.Contains(got, `"text":"hi"`) {
+			t.Errorf("%s: got %q", id, got)
+		}
+	}
+}
+
+// Refusals of sessions and notifications, in the words of the test.
+func TestHTTP_Refusals(t *testing.T) {
+	NoLeaks(t)
+	h := Spec{Forgotten: Refusal{Status: 400, Type: "text/plain", Body: "who is $ID?"}}.HTTP(t)
+	c := newWebClient(t, h.URL)
+	_, header, _, _ := c.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":` + initParams + `}`)
+	c.session = header.Get("Mcp-Session-Id")
+	h.Script(Fault{Kind: FaultStatusAfter, Status: 405}.On("notifications/initialized"))
+	if status, _, _, _ := c.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`); status != 405 {
+		t.Errorf("initialized: %d", status)
+	}
+	if _, _, said, _ := c.post(callMessage(7, "echo", `{"text":"hi"}`)); textOf(t, decode(t, said[0])) != "hi" {
+		t.Errorf("the refused notification was not taken: %v", said)
+	}
+	h.Script(Fault{Kind: FaultStatusAfter, Status: 200, Body: "$ID"}.On("tools/call"))
+	if _, _, said, _ := c.post(callMessage(8, "echo", `{"text":"hi"}`)); len(said) != 1 || said[0] != "8" || len(h.Log().Calls("echo")) != 2 {
+		t.Errorf("call: %q", said)
+	}
+	h.KillSessions()
+	resp, err := c.do(context.Background(), "POST", callMessage(9, "pid", `{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != 400 || string(body) != "who is 9?" {
+		t.Errorf("%d %q", resp.StatusCode, body)
+	}
+}
+
 func TestHTTP_Stalls(t *testing.T) {
 	NoLeaks(t)
 	h := Spec{}.HTTP(t)

@@ -79,6 +79,9 @@ func (h *HTTPServer) serveMessages(w http.ResponseWriter, r *http.Request) {
 	}
 	if !env.isRequest() {
 		h.srv.take(ses.session, env)
+		if fault != nil && fault.after(h, w, r, "null", h.lazily(w), []message{text(`{}`)}) == nil {
+			return
+		}
 		accepted(w)
 		return
 	}
