@@ -98,8 +98,8 @@ func (e *BusyError) Error() string {
 	return text
 }
 
-// errGone is a session that the server does not know any more (HTTP 404). The
-// request was not executed.
+// errGone is a session that the server does not know any more (HTTP 404, or what
+// it says instead). The request was not executed.
 var errGone = errors.New("the server ended the session")
 
 // errStopped ends the session of an upstream that is stopped.

@@ -3,8 +3,6 @@ package upstream
 import (
 	"context"
 	"errors"
-	"io"
-	"mime"
 	"net/http"
 	"time"
 
@@ -17,19 +15,25 @@ import (
 func (l *httpLink) listen(opened, ended func()) {
 	l.streams.Go(func() {
 		defer ended()
-		pause, lastID, worked := time.Second, "", false
+		pause, worked := time.Second, false
+		last := &eventReader{retry: -1} // before the first stream
 		for l.ctx.Err() == nil {
 			began := time.Now()
-			offered, err := l.listenOnce(&lastID, func() { worked = true; opened() })
-			// What worked once is refused for a reason that can pass.
-			if !offered && (!worked || errors.Is(err, errGone)) {
+			resp, err := l.openStream(l.ctx, last.lastID)
+			switch {
+			case err == nil:
+				worked = true
+				opened()
+				last, err = l.pump(resp, last)
+			case errors.Is(err, errGone), !passing(err) && !worked:
+				// What worked once is refused for a reason that can pass.
 				return
 			}
 			if time.Since(began) > time.Minute {
 				pause = time.Second
 			}
 			l.spec.Logger.Debug("listening stream ended", "err", err)
-			if !sleep(l.ctx, max(pause, retryAfterOf(err))) {
+			if !sleep(l.ctx, max(pause, last.retry, retryAfterOf(err))) {
 				return
 			}
 			pause = min(2*pause, time.Minute)
@@ -37,57 +41,54 @@ func (l *httpLink) listen(opened, ended func()) {
 	})
 }
 
-// listenOnce reads one GET stream to its end. offered is false if the server
-// has none, or no session any more.
-func (l *httpLink) listenOnce(lastID *string, opened func()) (offered bool, err error) {
-	req, err := http.NewRequestWithContext(l.ctx, http.MethodGet, l.url, nil)
+// openStream asks for an event stream with GET, one that goes on behind the event
+// lastID if that is not empty. [passing] tells whether its error says that the
+// server offers none.
+func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	header := http.Header{}
-	if *lastID != "" {
-		header.Set("Last-Event-Id", *lastID)
+	if lastID != "" {
+		header.Set("Last-Event-Id", lastID)
 	}
 	l.setHeaders(req, header)
 	req.Header.Set("Accept", "text/event-stream")
 	resp, err := l.client.Do(req)
 	if err != nil {
-		return true, err
+		return nil, err
 	}
-	defer resp.Body.Close()
-	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
+	case resp.StatusCode == http.StatusOK && mediaType(resp) == "text/event-stream":
+		return resp, nil
 	case resp.StatusCode == http.StatusNotFound && l.session.Load() != nil:
 		// Some servers answer 404 where they mean that there is no such stream:
 		// the next call or health check tells whether the session lives.
-		return false, errGone
-	case resp.StatusCode != http.StatusOK:
-		err := l.statusText(resp, nil) // whose body may never end
-		return passing(err), err
-	case media != "text/event-stream":
-		return false, nil
+		err = errGone
+	default:
+		err = l.statusText(resp, nil) // whose body may never end
 	}
-	opened()
-	return true, l.pump(resp.Body, lastID)
+	resp.Body.Close()
+	return nil, err
 }
 
-// pump hands the messages of an event stream to in until the stream ends.
-func (l *httpLink) pump(body io.Reader, lastID *string) error {
-	reader := newEventReader(body, l.spec.MaxMessage)
+// pump hands the messages of an event stream to in until the stream ends. It goes
+// on from the state of the last one, and returns its own.
+func (l *httpLink) pump(resp *http.Response, last *eventReader) (*eventReader, error) {
+	defer resp.Body.Close()
+	reader := newEventReader(resp.Body, l.spec.MaxMessage)
+	reader.lastID, reader.retry = last.lastID, last.retry
+	nobody := &reply{link: l, r: request{id: -1}} // whose answer does not come here
 	for {
 		ev, err := reader.next()
 		var large *wire.TooLargeError
-		if errors.As(err, &large) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if ev.id != "" {
-			*lastID = ev.id
-		}
-		if message, err := wire.Parse(ev.data); err == nil && message.Method != "" {
-			l.in(message)
+		switch {
+		case errors.As(err, &large):
+		case err != nil:
+			return reader, err
+		default:
+			nobody.take(ev.data)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"mcpx/internal/wire"
 )
@@ -53,6 +54,10 @@ type mux struct {
 	pending map[int64]pending
 	broken  error
 	ended   chan struct{}
+	// notes counts what was sent that has no answer, or one at the end only;
+	// noteAnswers how much of that can have had one all the same: an error without
+	// an id.
+	notes, noteAnswers int
 }
 
 // pending is a request that waits for its response.
@@ -60,6 +65,7 @@ type pending struct {
 	ch       chan answer
 	answered func()
 	standing bool
+	notes    int // the count before it
 }
 
 type answer struct {
@@ -87,7 +93,10 @@ func (m *mux) register(r request) (<-chan answer, error) {
 		return nil, m.broken
 	}
 	ch := make(chan answer, 1)
-	m.pending[r.id] = pending{ch, r.answered, r.standing}
+	m.pending[r.id] = pending{ch, r.answered, r.standing, m.notes}
+	if r.standing {
+		m.notes++
+	}
 	return ch, nil
 }
 
@@ -103,6 +112,7 @@ func (m *mux) resolve(id int64, a answer) bool {
 	m.mu.Lock()
 	p, ok := m.pending[id]
 	delete(m.pending, id)
+	m.noteAnswers = max(m.noteAnswers, p.notes) // servers answer such at once, if at all
 	m.mu.Unlock()
 	if ok {
 		if p.answered != nil {
@@ -127,15 +137,43 @@ func (m *mux) resolveLarge(large *wire.TooLargeError) {
 		return
 	}
 	m.mu.Lock()
-	open, only := 0, int64(0)
-	for id, p := range m.pending {
+	only, ok := m.only()
+	m.mu.Unlock()
+	if ok {
+		m.resolve(only, a)
+	}
+}
+
+// only is the one open request, if there is one only. The caller holds the lock.
+func (m *mux) only() (id int64, ok bool) {
+	open := 0
+	for each, p := range m.pending {
 		if !p.standing {
-			open, only = open+1, id
+			open, id = open+1, each
 		}
 	}
+	return id, open == 1
+}
+
+// noted counts a message without an answer, before it is sent.
+func (m *mux) noted() {
+	m.mu.Lock()
+	m.notes++
 	m.mu.Unlock()
-	if open == 1 {
-		m.resolve(only, a)
+}
+
+// resolveNameless takes an error with no id, or none of mcpx. It is the answer to
+// the one request that is open, unless it can be one to a notification, as some
+// servers send, or a better answer comes soon.
+func (m *mux) resolveNameless(message wire.Message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.noteAnswers < m.notes {
+		m.noteAnswers++
+		return
+	}
+	if id, ok := m.only(); ok {
+		time.AfterFunc(strayPatience, func() { m.resolve(id, answer{message: message}) })
 	}
 }
 
@@ -205,6 +243,8 @@ func (m *mux) deliver(data []byte, in incoming) bool {
 	case message.IsResponse():
 		if id, ok := ownID(message.ID); ok {
 			m.resolve(id, answer{message: message})
+		} else if message.Error != nil {
+			m.resolveNameless(message)
 		}
 		return true
 	}

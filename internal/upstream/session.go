@@ -414,6 +414,18 @@ func validText(raw json.RawMessage) json.RawMessage {
 	return bytes.ToValidUTF8(raw, []byte("\ufffd"))
 }
 
+// methodNotFound is the code of an unknown method.
+const methodNotFound = mcp.METHOD_NOT_FOUND
+
+// rpcCode reads the code of an error, 0 where there is none.
+func rpcCode(raw json.RawMessage) int64 {
+	var rpc *RPCError
+	if raw != nil && errors.As(rpcError(raw), &rpc) {
+		return rpc.Code
+	}
+	return 0
+}
+
 func rpcError(raw json.RawMessage) error {
 	var e struct {
 		Code    json.Number     `json:"code"`

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"sync"
@@ -50,7 +49,7 @@ func dialSSE(ctx context.Context, spec *Spec, in incoming) (*sseLink, error) {
 	if err != nil {
 		return fail(l.http.explain(err))
 	}
-	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	media := mediaType(resp)
 	if resp.StatusCode != http.StatusOK || media != "text/event-stream" {
 		defer resp.Body.Close()
 		if resp.StatusCode == http.StatusOK {
@@ -145,19 +144,17 @@ func (l *sseLink) post(parent context.Context, message []byte) error {
 		}
 		return err
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode < 300 {
-		drain(resp)
-		return nil
-	}
-	status := l.http.statusError(resp)
+	err = l.http.dismiss(resp, cancel)
 	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest {
-		l.fail(errors.New(status.Error())) // to the others, which may have run
+		l.fail(errors.New(err.Error())) // to the others, which may have run
 	}
-	return status
+	return err
 }
 
-func (l *sseLink) notify(ctx context.Context, message []byte) error { return l.post(ctx, message) }
+func (l *sseLink) notify(ctx context.Context, message []byte) error {
+	l.noted()
+	return l.post(ctx, message)
+}
 
 func (l *sseLink) close() {
 	l.once.Do(func() {

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"strconv"
+	"time"
 
 	"mcpx/internal/wire"
 )
@@ -12,7 +14,9 @@ import (
 type event struct {
 	name string
 	data []byte
-	id   string
+	// id counts where hasID is set; an empty one takes back the last.
+	id    string
+	hasID bool
 	// large is set, and data is not, where the data was over the limit.
 	large *wire.TooLargeError
 }
@@ -27,10 +31,15 @@ type eventReader struct {
 	limit   int64
 	started bool
 	afterCR bool // a line feed that comes next belongs to the last line's end
+
+	// lastID is the id of the last event that had one, retry the time that the
+	// server wants to pass before the stream is asked for again, -1 if it said none.
+	lastID string
+	retry  time.Duration
 }
 
 func newEventReader(r io.Reader, limit int64) *eventReader {
-	return &eventReader{r: bufio.NewReaderSize(r, 32<<10), limit: limit}
+	return &eventReader{r: bufio.NewReaderSize(r, 32<<10), limit: limit, retry: -1}
 }
 
 // next returns the next event that has data. At the end of the stream an
@@ -43,9 +52,12 @@ func (e *eventReader) next() (event, error) {
 			e.started = true
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 		}
-		ev.field(line, tail, e.limit)
+		e.field(&ev, line, tail)
 		if len(line) > 0 && err == nil {
 			continue
+		}
+		if err == nil && ev.hasID {
+			e.lastID = ev.id
 		}
 		switch {
 		case ev.large != nil:
@@ -60,7 +72,7 @@ func (e *eventReader) next() (event, error) {
 }
 
 // field takes one line; tail is the end of one that is over the limit.
-func (ev *event) field(line, tail []byte, limit int64) {
+func (e *eventReader) field(ev *event, line, tail []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
@@ -68,10 +80,14 @@ func (ev *event) field(line, tail []byte, limit int64) {
 		ev.name = string(value)
 	case "id":
 		if len(line) <= eventEdge && bytes.IndexByte(value, 0) < 0 {
-			ev.id = string(value)
+			ev.id, ev.hasID = string(value), true
+		}
+	case "retry":
+		if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+			e.retry = time.Duration(ms) * time.Millisecond
 		}
 	case "data":
-		ev.add(value, tail, limit)
+		ev.add(value, tail, e.limit)
 	}
 }
 

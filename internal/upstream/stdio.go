@@ -302,6 +302,7 @@ func (l *stdioLink) request(ctx context.Context, r request) (wire.Message, error
 }
 
 func (l *stdioLink) notify(ctx context.Context, message []byte) error {
+	l.noted()
 	return l.send(ctx, message)
 }
 

@@ -199,7 +199,7 @@ func (s *session) callHeader(tool string, params []byte) http.Header {
 }
 
 // ping asks for a sign of life: server/discover in the modern era, ping in the
-// legacy one. A JSON-RPC error is one too.
+// legacy one. A JSON-RPC error is one too, as long as the link lives on.
 func (s *session) ping(ctx context.Context) error {
 	var err error
 	if s.modern {
@@ -212,5 +212,22 @@ func (s *session) ping(ctx context.Context) error {
 	if errors.As(err, &rpc) {
 		return nil
 	}
+	if s.link.cause() == nil && pingUnknown(err) {
+		// Over HTTP it is not sure that the server has ping; it has this.
+		_, err = s.toolsPage(ctx, nil)
+	}
 	return err
+}
+
+// pingUnknown reports an answer that can mean that the server does not know ping.
+func pingUnknown(err error) bool {
+	var status *statusError
+	var answer *AnswerError
+	switch {
+	case errors.As(err, &answer):
+		return true
+	case errors.As(err, &status):
+		return status.code >= 400 && status.code <= http.StatusNotImplemented && status.code != http.StatusTooManyRequests
+	}
+	return false
 }

@@ -1,0 +1,122 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+)
+
+// forgotten are the ways in which servers say that they do not know a session,
+// beside 404.
+var forgotten = []struct {
+	name string
+	says mcptest.Refusal
+}{
+	{"400 with an error", mcptest.Refusal{Status: 400, Type: "application/json", Body: `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`}},
+	{"400 with the id of the request", mcptest.Refusal{Status: 400, Type: "application/json", Body: `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32600,"message":"Invalid Request: Session not found"}}`}},
+	{"400 with text", mcptest.Refusal{Status: 400, Type: "text/plain", Body: "Bad Request: No valid session ID provided"}},
+	{"401 with text", mcptest.Refusal{Status: 401, Type: "text/plain", Body: "Unauthorized: Session not found"}},
+	{"200 with an error", mcptest.Refusal{Status: 200, Type: "application/json", Body: `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"Server not initialized"}}`}},
+	{"200 with another id", mcptest.Refusal{Status: 200, Type: "application/json", Body: `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Server not initialized"}}`}},
+	{"an event that is no JSON-RPC", mcptest.Refusal{Status: 200, Type: "text/event-stream", Body: "event: message\ndata: {\"error\":\"Session not found\"}\n\n"}},
+}
+
+// However a server says that it has forgotten the session: a fresh one is opened,
+// and each call that was refused so is made again, once.
+func TestSessionForgottenInDisguise(t *testing.T) {
+	for _, tt := range forgotten {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			server := mcptest.Spec{Forgotten: tt.says}.HTTP(t)
+			u := ready(t, Spec{Type: HTTP, URL: server.URL})
+			server.KillSessions()
+			var calls sync.WaitGroup
+			for range 20 {
+				calls.Go(func() {
+					got, err := textOf(u.Call(context.Background(), Call{Tool: "destroy_echo", Arguments: json.RawMessage(`{"text":"x"}`), Timeout: patience}))
+					if err != nil || got != "x" {
+						t.Errorf("got %q, %v", got, err)
+					}
+				})
+			}
+			calls.Wait()
+			if n := len(server.Log().Calls("destroy_echo")); n != 20 {
+				t.Errorf("executed %d times, want 20", n)
+			}
+			if n := server.Count("initialize"); n != 2 {
+				t.Errorf("%d sessions, want 2", n)
+			}
+		})
+	}
+}
+
+// A health check that is refused for want of a session is no sign of life.
+func TestHealthOfForgottenSession(t *testing.T) {
+	for _, tt := range forgotten {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			server := mcptest.Spec{Forgotten: tt.says}.HTTP(t)
+			u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 10 * time.Millisecond, Threshold: 1000}})
+			server.KillSessions()
+			mcptest.WaitFor(t, "a fresh session", patience, func() bool { return server.Sessions() == 1 })
+			awaitState(t, u, catalog.Ready)
+			mustEcho(t, u)
+		})
+	}
+}
+
+// What a tool says of sessions of its own costs a ping, not the session.
+func TestErrorThatSpeaksOfSessions(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	for _, status := range []int{200, 400} {
+		server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: status, Header: map[string]string{"Content-Type": "application/json"},
+			Body: `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"your session with the bank has expired"}}`}.On("tools/call"))
+		_, err := text(u, "echo", `{}`)
+		var rpc *RPCError
+		if !errors.As(err, &rpc) || rpc.Message != "your session with the bank has expired" {
+			t.Errorf("got %v", err)
+		}
+	}
+	mustEcho(t, u)
+	if sessions, pings := server.Count("initialize"), server.Count("ping"); sessions != 1 || pings != 2 {
+		t.Errorf("%d sessions, %d pings, want 1, 2", sessions, pings)
+	}
+}
+
+// 404 is the end of a session, but not where it says that there is no such method.
+func TestNotFoundMethod(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: 404, Header: map[string]string{"Content-Type": "application/json"},
+		Body: `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32601,"message":"Method not found"}}`}.On("ping").Always())
+	ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond, Threshold: 1}})
+	mcptest.WaitFor(t, "some health checks", patience, func() bool { return server.Count("ping") >= 5 })
+	if n := server.Count("initialize"); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+// A server that does not know ping, and has an error status for what it does not
+// know, is asked for its tools.
+func TestServerWithoutPing(t *testing.T) {
+	for _, status := range []int{400, 405, 500, 501, 202} {
+		mcptest.NoLeaks(t)
+		server := mcptest.Spec{}.HTTP(t)
+		server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: status}.On("ping").Always())
+		u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond, Threshold: 1}})
+		mcptest.WaitFor(t, "some health checks", patience, func() bool { return server.Count("ping") >= 5 })
+		if n := server.Count("initialize"); n != 1 {
+			t.Errorf("%d: %d sessions", status, n)
+		}
+		server.Script(mcptest.BadGateway().On("tools/list").Always())
+		awaitState(t, u, catalog.Connecting)
+	}
+}

@@ -1,0 +1,67 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"mcpx/internal/wire"
+)
+
+const (
+	// leastPause and mostPause bound the time between two attempts to go on with a
+	// stream, as far as the server does not want more.
+	leastPause = 50 * time.Millisecond
+	mostPause  = 5 * time.Second
+	// resumeFailures is how many attempts in a row may reach no stream.
+	resumeFailures = 3
+)
+
+// resumable reports whether the answer may come on another stream: a server may
+// end one behind an event with an id, and holds the rest ready for a GET
+// (2025-11-25, SEP-1699). The modern era has no such thing.
+func (a *reply) resumable(reader *eventReader, err error) bool {
+	var large *TooLargeError
+	return reader.lastID != "" && a.r.header == nil && a.r.method != "initialize" && !errors.As(err, &large)
+}
+
+// resume goes on behind the last event of a stream that ended with cause, for as
+// long as ctx lasts. A server that does not offer that leaves it at cause.
+func (a *reply) resume(ctx context.Context, last *eventReader, cause error) (wire.Message, error) {
+	idle, failures := 0, 0 // attempts in a row that brought nothing, that reached nothing
+	for sleep(ctx, resumePause(last.retry, idle)) {
+		resp, err := a.link.openStream(ctx, last.lastID)
+		switch {
+		case ctx.Err() != nil:
+			return wire.Message{}, ctx.Err()
+		case err != nil:
+			idle++
+			if failures++; failures < resumeFailures && passing(err) && !errors.Is(err, errGone) {
+				continue
+			}
+			return wire.Message{}, cause
+		}
+		reader := newEventReader(resp.Body, a.link.spec.MaxMessage)
+		reader.lastID, reader.retry = last.lastID, last.retry
+		answer, err := a.events(reader)
+		resp.Body.Close()
+		if err == nil || !a.resumable(reader, err) {
+			return answer, err
+		}
+		idle++
+		if reader.lastID != last.lastID {
+			idle = 0
+		}
+		last, failures, cause = reader, 0, err
+	}
+	return wire.Message{}, ctx.Err()
+}
+
+// resumePause is what the server asked for, more where attempts brought nothing.
+func resumePause(retry time.Duration, idle int) time.Duration {
+	pause := firstPause
+	if retry >= 0 {
+		pause = max(retry, leastPause)
+	}
+	return max(pause, min(pause<<min(idle, 10), mostPause))
+}

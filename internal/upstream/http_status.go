@@ -1,0 +1,106 @@
+package upstream
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// statusLimit is how much is read of a body that explains an error status.
+const statusLimit = 8 << 10
+
+// statusError describes an answer with an error status.
+func (l *httpLink) statusError(resp *http.Response) error {
+	body, _ := readLimited(resp.Body, statusLimit, -1)
+	return l.statusText(resp, body)
+}
+
+func (l *httpLink) statusText(resp *http.Response, body []byte) error {
+	e := &statusError{code: resp.StatusCode, text: "the server answered " + resp.Status}
+	e.challenged = resp.Header.Get("Www-Authenticate") != ""
+	e.hint = l.spec.clean(string(body[:min(len(body), cleanBytes)]), 160)
+	if strings.HasPrefix(e.hint, "<") {
+		e.hint = ""
+	}
+	if wait := resp.Header.Get("Retry-After"); wait != "" && (e.code == http.StatusTooManyRequests || e.code == http.StatusServiceUnavailable) {
+		e.text += ", retry after " + l.spec.clean(wait, 40)
+		e.retryAfter = parseRetryAfter(wait)
+	}
+	switch {
+	case e.code >= 300 && e.code < 400:
+		target := "elsewhere"
+		if to, err := resp.Location(); err == nil {
+			target = to.Scheme + "://" + to.Host + to.Path
+		}
+		e.text += ", a redirect to " + l.spec.clean(target, 200) + " that is not followed; put the final address into url"
+	case e.code == http.StatusUnauthorized || e.code == http.StatusForbidden:
+		e.text += "; check the headers (token) of this server"
+	case e.code == http.StatusTooManyRequests:
+	case e.hint != "":
+		e.text += ": " + e.hint
+	}
+	return e
+}
+
+// statusError is an HTTP answer with an error status and no JSON-RPC body.
+type statusError struct {
+	code       int
+	text       string
+	hint       string // the beginning of a body that is no page for people
+	challenged bool   // with WWW-Authenticate
+	retryAfter time.Duration
+}
+
+func (e *statusError) Error() string { return e.text }
+
+// refused reports whether the request was surely not executed: it was sent
+// elsewhere, or refused for what it is. A gateway's error says nothing of that.
+func (e *statusError) refused() bool {
+	return e.code >= 300 && e.code < 500 && e.code != http.StatusRequestTimeout
+}
+
+// passing reports an error that says nothing of whether a server offers a
+// stream: it may a moment later.
+func passing(err error) bool {
+	var status *statusError
+	if !errors.As(err, &status) {
+		return true
+	}
+	switch status.code {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return status.code >= 500 && status.code != http.StatusNotImplemented
+}
+
+// The longest waits that a server can ask for: of what is told to a caller, and
+// of what mcpx does by itself.
+const (
+	maxRetryAfter = 24 * time.Hour
+	maxOwnWait    = 10 * time.Minute
+)
+
+// parseRetryAfter reads the value of a Retry-After header, seconds or a date; 0
+// if it is neither, or past.
+func parseRetryAfter(value string) time.Duration {
+	if seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64); err == nil {
+		return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	return min(max(0, time.Until(at)), maxRetryAfter)
+}
+
+// retryAfterOf is how long mcpx waits before it tries again after err, where a
+// server asked for that.
+func retryAfterOf(err error) time.Duration {
+	var status *statusError
+	if !errors.As(err, &status) {
+		return 0
+	}
+	return min(status.retryAfter, maxOwnWait)
+}

@@ -1,0 +1,134 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// resumed counts the GETs that go on behind an event.
+func resumed(server *mcptest.HTTPServer) (n int) {
+	for _, entry := range server.Log().Event(mcptest.EventHTTP) {
+		if strings.HasPrefix(entry.Text, "GET ") && entry.Header.Get("Last-Event-Id") != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// A server may end the stream of an answer behind an event with an id: the rest
+// comes on a GET, and nothing is executed twice.
+func TestResume(t *testing.T) {
+	for _, fault := range []mcptest.Fault{
+		{Kind: mcptest.FaultPoll},
+		{Kind: mcptest.FaultPoll, Polls: 3},
+		{Kind: mcptest.FaultBreak, Polls: 1},
+	} {
+		mcptest.NoLeaks(t)
+		server := mcptest.Spec{}.HTTP(t)
+		u := ready(t, Spec{Type: HTTP, URL: server.URL})
+		server.Script(fault.On("tools/call"), mcptest.BadGateway().On("GET"))
+		got, err := textOf(u.Call(context.Background(), Call{Tool: "read_echo", Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: true, Timeout: patience}))
+		if err != nil || got != "x" {
+			t.Errorf("%s: got %q, %v", fault.Kind, got, err)
+		}
+		// One of them met the bad gateway, or the listening stream did.
+		if calls, gets := len(server.Log().Calls("read_echo")), resumed(server); calls != 1 || gets < fault.Polls+1 || gets > fault.Polls+2 {
+			t.Errorf("%s: %d calls, %d GETs", fault.Kind, calls, gets)
+		}
+	}
+}
+
+// Where the rest of an answer is not to be had, the call is lost as any other.
+func TestResumeRefused(t *testing.T) {
+	lost := func(err error) bool { var e *LostError; return errors.As(err, &e) && e.MayHaveRun }
+	tests := []struct {
+		name string
+		fake mcptest.Spec
+		get  mcptest.Fault
+		want func(error) bool
+		gets int
+	}{
+		{"405", mcptest.Spec{NoGET: true}, mcptest.Fault{}, lost, 1},
+		{"404", mcptest.Spec{}, mcptest.Fault{Kind: mcptest.FaultStatus, Status: 404}, lost, 1},
+		{"no stream", mcptest.Spec{}, mcptest.HTML(), lost, 1},
+		{"bad gateway", mcptest.Spec{}, mcptest.BadGateway(), lost, resumeFailures},
+		{"reset", mcptest.Spec{}, mcptest.Drop(), lost, resumeFailures},
+		{"never answered", mcptest.Spec{}, mcptest.Stall(), func(err error) bool { var e *TimeoutError; return errors.As(err, &e) }, 1},
+		{"modern", mcptest.Spec{Era: mcptest.EraModern}, mcptest.Fault{}, lost, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			server := tt.fake.HTTP(t)
+			u := ready(t, Spec{Type: HTTP, URL: server.URL})
+			if tt.get.Kind != "" {
+				server.Script(tt.get.On("GET").Always())
+			}
+			server.Script(mcptest.Fault{Kind: mcptest.FaultPoll}.On("tools/call"))
+			limit := patience
+			if tt.name == "never answered" {
+				limit = 500 * time.Millisecond
+			}
+			_, err := u.Call(context.Background(), Call{Tool: "destroy_echo", Arguments: json.RawMessage(`{"text":"x"}`), Timeout: limit})
+			if !tt.want(err) {
+				t.Errorf("got %#v", err)
+			}
+			if calls, gets := len(server.Log().Calls("destroy_echo")), resumed(server); calls != 1 || gets < tt.gets || gets > tt.gets && tt.name != "reset" { // net/http repeats a GET by itself
+				t.Errorf("%d calls, %d GETs behind the event, want 1, %d", calls, gets, tt.gets)
+			}
+			mustEcho(t, u)
+		})
+	}
+}
+
+func TestResumePause(t *testing.T) {
+	const ms = time.Millisecond
+	tests := []struct {
+		retry time.Duration
+		idle  int
+		want  time.Duration
+	}{
+		{-1, 0, firstPause}, {0, 0, leastPause}, {300 * ms, 0, 300 * ms}, {300 * ms, 1, 600 * ms},
+		{300 * ms, 1000, mostPause}, {time.Minute, 0, time.Minute}, {time.Minute, 3, time.Minute},
+	}
+	for _, tt := range tests {
+		if got := resumePause(tt.retry, tt.idle); got != tt.want {
+			t.Errorf("retry %v, %d idle: got %v, want %v", tt.retry, tt.idle, got, tt.want)
+		}
+	}
+}
+
+// The reader keeps what is needed to go on with a stream: also of events without
+// data, not of one that is not finished.
+func TestEventReaderState(t *testing.T) {
+	tests := []struct {
+		in, id string
+		retry  time.Duration
+	}{
+		{"data: a\n\n", "", -1},
+		{"id: 7\nretry: 250\ndata:\n\n", "7", 250 * time.Millisecond},
+		{"id: 7\n\n", "7", -1},
+		{"id: 7\n\nid: 8\ndata: a", "7", -1},
+		{"id: 7\n\nid\n\n", "", -1},
+		{"id: 7\n\ndata: a\n\n", "7", -1},
+		{"id: a\x00b\nretry: soon\n\nretry: -1\n\n", "", -1},
+		{"retry: 99999999999999999999\n\n", "", -1},
+	}
+	for _, tt := range tests {
+		r := newEventReader(strings.NewReader(tt.in), 1000)
+		for {
+			if _, err := r.next(); err != nil {
+				break
+			}
+		}
+		if r.lastID != tt.id || r.retry != tt.retry {
+			t.Errorf("%q: got %q, %v, want %q, %v", tt.in, r.lastID, r.retry, tt.id, tt.retry)
+		}
+	}
+}
