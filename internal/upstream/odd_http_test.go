@@ -1,0 +1,412 @@
+package upstream
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+)
+
+// says is a fault: an answer with this status, content type and body.
+func says(status int, media, body string) mcptest.Fault {
+	f := mcptest.Fault{Kind: mcptest.FaultStatus, Status: status, Header: map[string]string{}, Body: body}
+	if media != "" {
+		f.Header["Content-Type"] = media
+	}
+	return f
+}
+
+// The probe is answered as hand-written servers answer what they do not know: they
+// are legacy.
+func TestOddAnswersToTheProbe(t *testing.T) {
+	tests := map[string]mcptest.Fault{
+		"500":                says(500, "text/plain", "Internal Server Error"),
+		"501":                says(501, "", ""),
+		"500 as HTML":        says(500, "text/html", "<html>err</html>"),
+		"401, no challenge":  says(401, "", ""),
+		"403":                says(403, "", ""),
+		"406":                says(406, "", ""),
+		"422":                says(422, "application/json", `{"detail":[{"msg":"x"}]}`),
+		"empty":              says(200, "", ""),
+		"202":                says(202, "", ""),
+		"204":                says(204, "", ""),
+		"reset":              mcptest.Drop(),
+		"an empty result":    says(200, "application/json", `{"jsonrpc":"2.0","id":$ID,"result":{}}`),
+		"a null result":      says(200, "application/json", `{"jsonrpc":"2.0","id":$ID,"result":null}`),
+		"no revision":        says(200, "application/json", `{"jsonrpc":"2.0","id":$ID,"result":{"supportedVersions":[]}}`),
+		"another revision":   says(200, "application/json", `{"jsonrpc":"2.0","id":$ID,"result":{"supportedVersions":["2099-01-01"]}}`),
+		"an error, no id":    says(200, "application/json", `{"jsonrpc":"2.0","error":{"code":-32601,"message":"what?"}}`),
+		"odd kind of result": says(200, "application/json", `{"jsonrpc":"2.0","id":$ID,"result":"ok"}`),
+	}
+	for name, fault := range tests {
+		t.Run(name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			server := mcptest.Spec{}.HTTP(t)
+			server.Script(fault.On("server/discover").Always())
+			u := ready(t, Spec{Type: HTTP, URL: server.URL})
+			if status := u.Status(); status.Modern || server.Count("initialize") != 1 {
+				t.Errorf("modern is %t, after %d initialize", status.Modern, server.Count("initialize"))
+			}
+			mustEcho(t, u)
+		})
+	}
+	t.Run("an empty result/stdio", func(t *testing.T) {
+		mcptest.NoLeaks(t)
+		u := ready(t, Spec{Type: InProcess, Serve: scripted(map[string]string{
+			"server/discover": `"result":{}`,
+			"initialize":      `"result":{"protocolVersion":"2025-06-18"}`,
+			"tools/list":      `"result":{"tools":[]}`,
+		})})
+		if status := u.Status(); status.Modern || status.Protocol != "2025-06-18" {
+			t.Errorf("%+v", status)
+		}
+	})
+}
+
+// A server with none of the revisions is told from one that is broken.
+func TestOtherRevisionsOnly(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
+	server.Script(says(200, "application/json", `{"jsonrpc":"2.0","id":$ID,"result":{"supportedVersions":["2099-01-01"]}}`).On("server/discover").Always())
+	status := awaitState(t, connect(t, Spec{Type: HTTP, URL: server.URL}), catalog.Unavailable)
+	contains(t, "reason", status.Reason, `revisions ["2099-01-01"]`, modernVersion)
+}
+
+// A server whose token is refused is not asked twice.
+func TestChallengeOfTheProbe(t *testing.T) {
+	server := mcptest.Spec{}.HTTP(t)
+	server.Script(mcptest.Unauthorized().Always())
+	awaitState(t, connect(t, Spec{Type: HTTP, URL: server.URL}), catalog.Unavailable)
+	if n := server.Count("initialize"); n != 0 {
+		t.Errorf("%d initialize", n)
+	}
+}
+
+// How a call is answered, beside how it should be.
+func TestOddAnswersToCalls(t *testing.T) {
+	const (
+		fine    = `{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"fine"}]}}`
+		note    = `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`
+		nullID  = `{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"need x"}}`
+		noID    = `{"jsonrpc":"2.0","error":{"code":-32602,"message":"need x"}}`
+		foreign = `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32602,"message":"need x"}}`
+		other   = `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"need x"}}`
+		plain   = "application/json"
+		stream  = "text/event-stream"
+	)
+	encoded := says(200, plain, "\x78\x9c\x03\x00")
+	encoded.Header["Content-Encoding"] = "deflate"
+	busy := says(503, "", "")
+	busy.Header["Retry-After"] = "9"
+	tests := []struct {
+		name  string
+		fault mcptest.Fault
+		// want is the text of the result, or a part of the error.
+		want string
+		err  error // of the kind of the error
+	}{
+		{"batch", says(200, plain, "["+note+","+fine+","+note+"]"), "fine", nil},
+		{"batch in an event", says(200, stream, "data: ["+note+","+fine+"]\n\n"), "fine", nil},
+		{"batch with an error for nobody", says(200, stream, "data: ["+nullID+","+fine+"]\n\n"), "fine", nil},
+		{"error for nobody before", says(200, stream, "data: "+nullID+"\n\ndata: "+fine+"\n\n"), "fine", nil},
+		{"byte order mark", says(200, plain, "\xef\xbb\xbf"+fine), "fine", nil},
+		{"charset", says(200, "application/json; charset=utf-8", fine), "fine", nil},
+		{"broken parameter", says(200, "application/json; charset", fine), "fine", nil},
+		{"content type twice", says(200, "application/json, application/json", fine), "fine", nil},
+		{"as text", says(200, "text/plain; charset=utf-8", fine), "fine", nil},
+		{"as JSON-RPC", says(200, "application/json-rpc", " "+fine), "fine", nil},
+		{"as bytes", says(200, "application/octet-stream", "["+fine+"]"), "fine", nil},
+		{"no content type", says(200, "", fine), "fine", nil},
+		{"201", says(201, plain, fine), "fine", nil},
+		{"null id", says(200, plain, nullID), "need x", &RPCError{}},
+		{"no id", says(200, plain, noID), "need x", &RPCError{}},
+		{"foreign id", says(200, plain, foreign), "need x", &RPCError{}},
+		{"null id, 400", says(400, plain, nullID), "need x", &RPCError{}},
+		{"null id, 400 as text", says(400, "text/plain", nullID), "need x", &RPCError{}},
+		{"null id in an event", says(200, stream, "data: "+nullID+"\n\n"), "need x", &RPCError{}},
+		{"no id in an event", says(200, stream, "data: "+noID+"\n\n"), "need x", &RPCError{}},
+		{"id of another", says(200, plain, other), "no JSON-RPC response to the request, but an error for another id: need x (code -32602)", &AnswerError{}},
+		{"empty", says(200, plain, ""), "200 OK without a body", &AnswerError{}},
+		{"202", says(202, "", ""), "202 Accepted without a body", &AnswerError{}},
+		{"204", says(204, "", ""), "204 No Content without a body", &AnswerError{}},
+		{"text", says(200, "text/plain", "hello"), `content type "text/plain", which is not MCP`, &AnswerError{}},
+		{"HTML", says(200, "text/html", fine), `content type "text/html", which is not MCP`, &AnswerError{}},
+		{"encoding", encoded, `the content encoding "deflate", which was not asked for`, &AnswerError{}},
+		{"500 with a result", says(500, plain, fine), "500 Internal Server Error", &LostError{}},
+		{"500 with an error", says(500, plain, nullID), "need x", &RPCError{}},
+		{"503", busy, "503 Service Unavailable, retry after 9", &LostError{}},
+	}
+	for _, era := range []string{mcptest.EraLegacy, mcptest.EraModern} {
+		server := mcptest.Spec{Era: era}.HTTP(t)
+		u := ready(t, Spec{Type: HTTP, URL: server.URL})
+		for _, tt := range tests {
+			server.Script(tt.fault.On("tools/call"))
+			got, err := textOf(u.Call(context.Background(), Call{Tool: "destroy_echo", Timeout: patience}))
+			var ok bool
+			switch tt.err.(type) {
+			case nil:
+				ok = err == nil && got == tt.want
+			case *RPCError:
+				var e *RPCError
+				ok = errors.As(err, &e) && e.Message == tt.want
+			case *AnswerError:
+				var e *AnswerError
+				ok = errors.As(err, &e) && strings.Contains(e.Reason, tt.want)
+			case *LostError:
+				var e *LostError
+				ok = errors.As(err, &e) && e.MayHaveRun && strings.Contains(e.Reason, tt.want)
+			}
+			if !ok {
+				t.Errorf("%s, %s: got %q, %#v", era, tt.name, got, err)
+			}
+		}
+		mustEcho(t, u)
+		if n := u.Status().Restarts; n != 0 {
+			t.Errorf("%s: %d sessions were lost", era, n)
+		}
+	}
+}
+
+// A batch on the listening stream is read as well.
+func TestBatchOnListeningStream(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	server.Script(says(200, "text/event-stream", `data: [{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":"are you there","method":"ping"}]`+"\n\n").On("GET"))
+	ready(t, Spec{Type: HTTP, URL: server.URL})
+	mcptest.WaitFor(t, "the answer to the ping", patience, func() bool {
+		for _, entry := range server.Log().Event(mcptest.EventMessage) {
+			if string(entry.ID) == `"are you there"` {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// A redirect on the host and compression are no trouble.
+func TestRedirectAndCompression(t *testing.T) {
+	for _, status := range []int{http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		mcptest.NoLeaks(t)
+		server := mcptest.Spec{AnswerSSE: status == http.StatusPermanentRedirect}.HTTP(t)
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/mcp/" {
+				http.Redirect(w, r, "/mcp/", status)
+				return
+			}
+			onward, err := http.NewRequestWithContext(r.Context(), r.Method, server.URL, r.Body)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			onward.Header = r.Header.Clone()
+			onward.Header.Del("Accept-Encoding")
+			resp, err := http.DefaultTransport.RoundTrip(onward)
+			if err != nil {
+				return
+			}
+			defer resp.Body.Close()
+			for name, values := range resp.Header {
+				w.Header()[name] = values
+			}
+			w.Header().Del("Content-Length")
+			if r.Method == http.MethodGet || r.Header.Get("Accept-Encoding") != "gzip" {
+				w.WriteHeader(resp.StatusCode)
+				_, _ = io.Copy(w, resp.Body)
+				return
+			}
+			w.Header().Set("Content-Encoding", "gzip")
+			w.WriteHeader(resp.StatusCode)
+			zip := gzip.NewWriter(w)
+			_, _ = io.Copy(zip, resp.Body)
+			_ = zip.Close()
+		}))
+		t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
+		mustEcho(t, ready(t, Spec{Type: HTTP, URL: front.URL + "/mcp"}))
+	}
+}
+
+// What becomes of notifications/initialized is the server's business.
+func TestInitializedRefused(t *testing.T) {
+	faults := map[string]mcptest.Fault{"an open stream": mcptest.StallAfter()}
+	for _, status := range []int{400, 405, 500} {
+		f := says(status, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no id"}}`)
+		f.Kind = mcptest.FaultStatusAfter
+		faults[http.StatusText(status)] = f
+	}
+	for name, fault := range faults {
+		for _, transport := range []string{HTTP, SSE} {
+			t.Run(name+"/"+transport, func(t *testing.T) {
+				if transport == SSE && fault.Status == 400 {
+					t.Skip("means that the session is gone")
+				}
+				mcptest.NoLeaks(t)
+				fake := mcptest.Spec{}
+				server := fake.HTTP(t)
+				if transport == SSE {
+					server = fake.SSE(t)
+				}
+				server.Script(fault.On("notifications/initialized").Always())
+				u := ready(t, Spec{Type: transport, URL: server.URL})
+				mustEcho(t, u)
+				if n := server.Count("initialize"); n != 1 {
+					t.Errorf("%d attempts", n)
+				}
+			})
+		}
+	}
+	t.Run("404", func(t *testing.T) {
+		mcptest.NoLeaks(t)
+		server := mcptest.Spec{}.HTTP(t)
+		server.Script(mcptest.LostSession().On("notifications/initialized"))
+		u := ready(t, Spec{Type: HTTP, URL: server.URL})
+		mustEcho(t, u)
+		if n := server.Count("initialize"); n != 2 {
+			t.Errorf("%d sessions, want one that was lost and one", n)
+		}
+	})
+}
+
+// roundTripper is an HTTP server without a network, for fake time.
+type roundTripper func(method string, id json.RawMessage, r *http.Request) *http.Response
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	var m struct {
+		ID     json.RawMessage
+		Method string
+	}
+	if r.Body != nil {
+		if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
+			return nil, err
+		}
+	}
+	resp := f(m.Method, m.ID, r)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	resp.Status, resp.Request, resp.ProtoMajor = http.StatusText(resp.StatusCode), r, 1
+	return resp, nil
+}
+
+func response(status int, media, body string) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {media}}, Body: io.NopCloser(bytes.NewReader([]byte(body)))}
+}
+
+// legacyRPC answers the handshake, and calls with call.
+func legacyRPC(call func(id json.RawMessage, r *http.Request) *http.Response) roundTripper {
+	answers := map[string]string{
+		"initialize": `{"protocolVersion":"2025-06-18"}`,
+		"tools/list": `{"tools":[{"name":"echo"}]}`,
+	}
+	return func(method string, id json.RawMessage, r *http.Request) *http.Response {
+		switch {
+		case method == "tools/call":
+			return call(id, r)
+		case answers[method] != "":
+			return response(200, "application/json", `{"jsonrpc":"2.0","id":`+string(id)+`,"result":`+answers[method]+`}`)
+		case method == "notifications/initialized":
+			<-r.Context().Done() // and no answer at all
+			return nil
+		}
+		return response(405, "", "")
+	}
+}
+
+// A notification without an answer, and an error for nobody on a stream that stays
+// open, hold nothing up for long.
+func TestNamelessErrorOnOpenStream(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		u := connect(t, Spec{Type: HTTP, URL: "http://nowhere.example/mcp", Transport: legacyRPC(func(_ json.RawMessage, r *http.Request) *http.Response {
+			resp := response(200, "text/event-stream", "")
+			stream, w := io.Pipe()
+			context.AfterFunc(r.Context(), func() { _ = w.CloseWithError(context.Canceled) })
+			go func() { // ends when it is read, or with the request
+				_, _ = io.WriteString(w, `data: {"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"need x"}}`+"\n\n")
+			}()
+			resp.Body = stream
+			return resp
+		})})
+		pause(5 * time.Second)
+		if status := u.Status(); status.State != catalog.Ready {
+			t.Fatalf("%s: %s", status.State, status.Reason)
+		}
+		began := time.Now()
+		_, err := text(u, "echo", `{}`)
+		var rpc *RPCError
+		if took := time.Since(began); !errors.As(err, &rpc) || rpc.Message != "need x" || took != strayPatience {
+			t.Errorf("got %v after %v", err, took)
+		}
+		synctest.Wait()
+	})
+}
+
+// nameless is a server in this process that answers initialized and every call
+// with an error that has no id, and lists its tools in its own time.
+func nameless(listing time.Duration) func(context.Context, io.Reader, io.Writer) error {
+	return func(_ context.Context, in io.Reader, out io.Writer) error {
+		decoder := json.NewDecoder(in)
+		for {
+			var m struct {
+				ID     json.RawMessage
+				Method string
+			}
+			if err := decoder.Decode(&m); err != nil {
+				return err
+			}
+			answer := `"id":null,"error":{"code":-32602,"message":"not ` + m.Method + `"}`
+			switch m.Method {
+			case "initialize":
+				answer = `"id":` + string(m.ID) + `,"result":{"protocolVersion":"2025-06-18"}`
+			case "tools/list":
+				<-time.After(listing)
+				answer = `"id":` + string(m.ID) + `,"result":{"tools":[{"name":"echo"}]}`
+			}
+			if _, err := io.WriteString(out, `{"jsonrpc":"2.0",`+answer+"}\n"); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// On stdio an error without an id is that of the one open request, unless it can
+// be one to a notification.
+func TestNamelessErrorOnStdio(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		u := connect(t, Spec{Type: InProcess, Serve: nameless(5 * time.Second)})
+		pause(10 * time.Second)
+		if status := u.Status(); status.State != catalog.Ready || len(status.Tools) != 1 {
+			t.Fatalf("%s: %s, %d tools", status.State, status.Reason, len(status.Tools))
+		}
+		began := time.Now()
+		_, err := text(u, "echo", `{}`)
+		var rpc *RPCError
+		if took := time.Since(began); !errors.As(err, &rpc) || rpc.Message != "not tools/call" || took != strayPatience {
+			t.Errorf("got %v after %v", err, took)
+		}
+		// With two open it can be that of either.
+		ends := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := u.Call(context.Background(), Call{Tool: "echo", Timeout: time.Minute})
+				ends <- err
+			}()
+		}
+		for range 2 {
+			var timeout *TimeoutError
+			if err := <-ends; !errors.As(err, &timeout) {
+				t.Errorf("of two calls: got %v", err)
+			}
+		}
+	})
+}
