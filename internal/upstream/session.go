@@ -145,9 +145,10 @@ func (s *session) ended(err error) error {
 func (s *session) silence() error {
 	text := "no answer to initialize within " + s.spec.ConnectTimeout.String()
 	if l, ok := s.link.(*stdioLink); ok && l.tail != nil {
-		if tail := s.spec.clean(lastLines(l.tail(), 5), 600); tail != "" {
-			text += "; stderr: " + tail
+		if noise := l.noise.Load(); noise != nil {
+			text += "; stdout has text instead of messages: " + *noise
 		}
+		text += s.spec.lastWords(l.tail())
 	}
 	return errors.New(text)
 }

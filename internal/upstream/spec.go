@@ -97,6 +97,7 @@ type Spec struct {
 	// closeWithin bounds the end of a session, in nanoseconds; 0 = the defaults.
 	// One value for all copies of the spec of an upstream.
 	closeWithin *atomic.Int64
+	heard       *heard // likewise one value
 	// OnChange is called after each change of [Upstream.Status], from the
 	// supervising goroutine. It must not block. May be nil.
 	OnChange func()
@@ -142,6 +143,9 @@ func (s Spec) withDefaults() Spec {
 	s.NoCatalogue = s.NoCatalogue || s.Catalogue != nil
 	if s.closeWithin == nil {
 		s.closeWithin = new(atomic.Int64)
+	}
+	if s.heard == nil {
+		s.heard = new(heard)
 	}
 	if s.Gate == nil {
 		s.Gate = NewGate(s.MaxConcurrency)
@@ -193,7 +197,24 @@ const cleanBytes = 64 << 10
 // clean makes foreign text fit for a reason or a log: secrets struck out, one
 // line, no control characters, at most max runes.
 func (s *Spec) clean(text string, limit int) string {
-	text = text[:min(len(text), cleanBytes)]
+	text = s.tidy(text[:min(len(text), cleanBytes)])
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit-3]) + "..."
+	}
+	return text
+}
+
+// cleanEnd is clean for text of which the end says most: that is kept.
+func (s *Spec) cleanEnd(text string, limit int) string {
+	text = s.tidy(text[max(0, len(text)-cleanBytes):])
+	if runes := []rune(text); len(runes) > limit {
+		return "..." + string(runes[len(runes)-limit+3:])
+	}
+	return text
+}
+
+// tidy is clean without a bound.
+func (s *Spec) tidy(text string) string {
 	for _, secret := range s.Secrets {
 		text = strings.ReplaceAll(text, secret, "[secret]")
 	}
@@ -208,9 +229,5 @@ func (s *Spec) clean(text string, limit int) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "?"))
-	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > limit {
-		return string(runes[:limit-3]) + "..."
-	}
-	return text
+	return strings.Join(strings.Fields(text), " ")
 }

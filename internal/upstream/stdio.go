@@ -31,7 +31,8 @@ type stdioLink struct {
 	// process, at most so long.
 	failure func(err error, patience time.Duration) error
 	tail    func() string // the end of stderr; nil for a server in this process
-	broken  error         // what ended the reader; valid once gone is closed
+	noise   atomic.Pointer[string]
+	broken  error // what ended the reader; valid once gone is closed
 	gone    chan struct{}
 
 	closing   chan struct{}
@@ -95,10 +96,16 @@ func exitError(spec *Spec, process *proc.Process, err error, patience time.Durat
 	default:
 		what = err.Error()
 	}
-	if tail := spec.clean(lastLines(process.StderrTail(), 5), 600); tail != "" {
-		what += "; stderr: " + tail
+	return errors.New(what + spec.lastWords(process.StderrTail()))
+}
+
+// lastWords is the end of stderr, for a reason. It is bounded so that a reason
+// with it is not cut.
+func (s *Spec) lastWords(stderr string) string {
+	if tail := s.cleanEnd(lastLines(stderr, 5), 500); tail != "" {
+		return "; stderr: " + tail
 	}
-	return errors.New(what)
+	return ""
 }
 
 // lastLines returns the last n lines of text.
@@ -161,7 +168,7 @@ func newStdioLink(spec *Spec, w io.Writer, framing wire.Framing, in incoming) *s
 		mux: newMux(), spec: spec, in: in,
 		writer:  wire.NewWriter(w, framing),
 		framing: framing,
-		pinned:  spec.ContentLength || spec.NewlineOnly,
+		pinned:  spec.pinnedFraming(),
 		queue:   make(chan *frame, queueLength),
 		closing: make(chan struct{}),
 		gone:    make(chan struct{}),
@@ -177,13 +184,7 @@ func (l *stdioLink) start(r io.Reader) {
 // read ends with the stream.
 func (l *stdioLink) read(r io.Reader) {
 	defer l.loops.Done()
-	noisy := false
-	reader := wire.NewReader(r, l.spec.MaxMessage, func(line []byte) {
-		if !noisy {
-			noisy = true
-			l.spec.Logger.Warn("stdout has lines that are no message; they are skipped", "first", l.spec.clean(string(line[:min(len(line), 400)]), 200))
-		}
-	})
+	reader := wire.NewReader(r, l.spec.MaxMessage, l.noisy)
 	if l.pinned {
 		reader.Pin(l.framing)
 	}
@@ -205,10 +206,20 @@ func (l *stdioLink) read(r io.Reader) {
 		if reader.Framing() == wire.ContentLength {
 			l.writer.SetFraming(wire.ContentLength)
 		}
-		if !l.deliver(data, l.in) && !noisy {
-			noisy = true
-			l.spec.Logger.Warn("stdout has lines that are no message; they are skipped", "first", l.spec.clean(string(data[:min(len(data), 400)]), 200))
+		if l.deliver(data, l.in) {
+			l.spec.heard.set(reader.Framing())
+		} else {
+			l.noisy(data)
 		}
+	}
+}
+
+// noisy takes what is no message: the first of it is kept.
+func (l *stdioLink) noisy(line []byte) {
+	if l.noise.Load() == nil {
+		first := l.spec.clean(string(line), 200)
+		l.noise.Store(&first) // the only writer is the reader
+		l.spec.Logger.Warn("stdout has lines that are no message; they are skipped", "first", first)
 	}
 }
 

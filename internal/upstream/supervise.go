@@ -40,10 +40,8 @@ func (u *Upstream) supervise(ctx context.Context) {
 	pause := time.Duration(0) // after failed attempts
 	var losses []time.Time
 	var t troubles
-	spec, framing := u.spec, wire.Newline
-	if spec.ContentLength {
-		framing = wire.ContentLength
-	}
+	spec := u.spec
+	framing := spec.firstFraming()
 	era := eraGuess{known: spec.Legacy}
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -62,10 +60,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 			}
 			pause = min(max(2*pause, firstPause), longPause)
 			wait := u.failed(err, jitter(pause))
-			// Framed by headers, where lines were not answered.
-			if !u.spec.ContentLength && !u.spec.NewlineOnly && spec.Type == Stdio && time.Since(began) >= spec.ConnectTimeout {
-				framing = wire.ContentLength - framing
-			}
+			framing = spec.nextFraming(framing, time.Since(began) >= spec.ConnectTimeout)
 			u.pause(ctx, wait)
 			continue
 		}

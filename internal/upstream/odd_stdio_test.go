@@ -1,0 +1,134 @@
+package upstream
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/wire"
+)
+
+// awkward is a server in a shell: it notes each start in a file, and ends at a
+// line that is no message, as those do that parse each line. body is what it does
+// from its first message on; $n is the number of the start.
+func awkward(t *testing.T, body string) (Spec, func() int) {
+	t.Helper()
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no shell")
+	}
+	starts := filepath.Join(t.TempDir(), "starts")
+	script := `echo start >>"$1"; n=$(grep -c start "$1")
+answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+while read -r line; do
+	case $line in
+	'{'*) ;;
+	*) echo "unparsable line" >&2; exit 3 ;;
+	esac
+	id=$(expr "$line" : '.*"id":\([0-9]*\)')
+	` + body + `
+	case $line in
+	*'"initialize"'*) answer '{"protocolVersion":"2025-06-18"}' ;;
+	*'"tools/list"'*) answer '{"tools":[]}' ;;
+	esac
+done`
+	spec := Spec{Name: "awkward", Type: Stdio, Command: shell, Args: []string{"-c", script, "sh", starts}, Env: os.Environ(), Legacy: true, ConnectTimeout: 500 * time.Millisecond}
+	return spec, func() int {
+		data, _ := os.ReadFile(starts)
+		return strings.Count(string(data), "\n")
+	}
+}
+
+// One slow start makes nobody a server that is framed by headers.
+func TestFramingAfterSlowStart(t *testing.T) {
+	tests := []struct {
+		name, body string
+		starts     int
+	}{
+		// The second attempt, with headers, ends at once; the third has lines again.
+		{"all of it", `[ "$n" -eq 1 ] && continue`, 3},
+		// It has spoken lines: no headers are tried.
+		{"only the list", `case "$n$line" in 1*'"tools/list"'*) continue ;; esac`, 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			spec, starts := awkward(t, tt.body)
+			ready(t, spec)
+			if n := starts(); n < tt.starts { // more where the machine is slow
+				t.Errorf("%d starts, want %d", n, tt.starts)
+			}
+		})
+	}
+}
+
+func TestNextFraming(t *testing.T) {
+	tests := []struct {
+		name   string
+		spec   Spec
+		heard  []wire.Framing
+		last   wire.Framing
+		silent bool
+		want   wire.Framing
+	}{
+		{"silent", Spec{}, nil, wire.Newline, true, wire.ContentLength},
+		{"ended early", Spec{}, nil, wire.Newline, false, wire.Newline},
+		{"headers, silent", Spec{}, nil, wire.ContentLength, true, wire.Newline},
+		{"headers, ended early", Spec{}, nil, wire.ContentLength, false, wire.Newline},
+		{"spoke lines", Spec{}, []wire.Framing{wire.Newline}, wire.Newline, true, wire.Newline},
+		{"spoke headers", Spec{}, []wire.Framing{wire.ContentLength}, wire.ContentLength, true, wire.ContentLength},
+		{"changed its mind", Spec{}, []wire.Framing{wire.Newline, wire.ContentLength}, wire.Newline, false, wire.ContentLength},
+		{"pinned headers", Spec{ContentLength: true}, []wire.Framing{wire.Newline}, wire.ContentLength, false, wire.ContentLength},
+		{"pinned lines", Spec{NewlineOnly: true}, nil, wire.Newline, true, wire.Newline},
+	}
+	for _, tt := range tests {
+		tt.spec.Type = Stdio
+		spec := tt.spec.withDefaults()
+		for _, f := range tt.heard {
+			spec.heard.set(f)
+		}
+		if got := spec.nextFraming(tt.last, tt.silent); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// What a child said last is what counts, however long the lines before are; and
+// what it says on stdout instead of messages is told.
+func TestLastWords(t *testing.T) {
+	long := strings.Repeat("at frame ", 200)
+	tests := []struct {
+		name  string
+		fake  mcptest.Spec
+		parts []string
+	}{
+		{"long line before", mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{long, "FATAL: API key is missing"}}, []string{"exit status 3; stderr: ...", "FATAL: API key is missing"}},
+		{"long lines", mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{long, long + "panic: missing token"}}, []string{"exit status 3", "panic: missing token"}},
+		{"silent", mcptest.Spec{NeverInit: true, StderrLines: []string{long, "waiting for a login"}}, []string{"no answer to initialize", "waiting for a login"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			spec := stdio(t, tt.fake)
+			if tt.fake.NeverInit {
+				spec.ConnectTimeout = 300 * time.Millisecond
+			}
+			status := awaitState(t, connect(t, spec), catalog.Unavailable)
+			contains(t, "reason", status.Reason, tt.parts...)
+		})
+	}
+	t.Run("text on stdout", func(t *testing.T) {
+		mcptest.NoLeaks(t)
+		shell, err := exec.LookPath("sh")
+		if err != nil {
+			t.Skip("no shell")
+		}
+		status := awaitState(t, connect(t, Spec{Type: Stdio, Command: shell, Args: []string{"-c", "echo please log in first; cat >/dev/null"}, Env: os.Environ(), ConnectTimeout: 300 * time.Millisecond}), catalog.Unavailable)
+		contains(t, "reason", status.Reason, "no answer to initialize", "stdout has text instead of messages: please log in first")
+	})
+}
