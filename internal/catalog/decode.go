@@ -11,10 +11,18 @@ type Page struct {
 	Tools []Tool
 	// NextCursor is the raw cursor (a JSON string) of the next page, nil at the end.
 	NextCursor json.RawMessage
-	// Faults says of each refused definition which one and why. A refused one
-	// costs nothing but itself.
+	// Faults says of each refused definition which one and why; of very many, how
+	// many more there are. A refused one costs nothing but itself.
 	Faults []string
 }
+
+const (
+	// maxDefinitions bounds what is read of a page: no server has as many tools,
+	// and a page of nothing else would take a hundred times its size.
+	maxDefinitions = 50_000
+	// maxFaults is how many refused definitions of a page are named.
+	maxFaults = 100
+)
 
 // DecodePage reads one tools/list result. Each definition is decoded by itself,
 // and its schemas are kept as raw JSON: typed decoding of the whole list is what
@@ -34,17 +42,32 @@ func DecodePage(result json.RawMessage) (Page, error) {
 	if len(body.Tools) == 0 || string(body.Tools) == "null" {
 		return page, nil
 	}
-	var definitions []json.RawMessage
-	if err := json.Unmarshal(body.Tools, &definitions); err != nil {
+	if body.Tools[0] != '[' {
 		return Page{}, fmt.Errorf("reading tools/list: tools is not an array")
 	}
-	for i, raw := range definitions {
-		tool, err := DecodeTool(raw)
-		if err != nil {
-			page.Faults = append(page.Faults, fmt.Sprintf("tool %d: %v", i+1, err))
-			continue
+	definitions, refused := json.NewDecoder(bytes.NewReader(body.Tools)), 0
+	_, _ = definitions.Token() // the bracket; the whole was valid above
+	for n := 1; definitions.More(); n++ {
+		if n > maxDefinitions {
+			page.Faults = append(page.Faults, fmt.Sprintf("what follows tool %d of the page is left out", maxDefinitions))
+			break
 		}
-		page.Tools = append(page.Tools, tool)
+		var raw json.RawMessage
+		if err := definitions.Decode(&raw); err != nil {
+			return Page{}, fmt.Errorf("reading tools/list: %w", err)
+		}
+		tool, err := DecodeTool(raw)
+		switch {
+		case err == nil:
+			page.Tools = append(page.Tools, tool)
+			continue
+		case refused < maxFaults:
+			page.Faults = append(page.Faults, fmt.Sprintf("tool %d: %v", n, err))
+		}
+		refused++
+	}
+	if refused > maxFaults {
+		page.Faults = append(page.Faults, fmt.Sprintf("%d more tools are refused", refused-maxFaults))
 	}
 	return page, nil
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -37,6 +38,22 @@ func TestDecodePage(t *testing.T) {
 	}
 	if string(page.NextCursor) != `"c2"` {
 		t.Errorf("cursor: got %s", page.NextCursor)
+	}
+}
+
+// A page of very many definitions is read up to a bound, and its faults are told
+// in few words.
+func TestDecodePageBounds(t *testing.T) {
+	many := func(one string, n int) json.RawMessage {
+		return json.RawMessage(`{"tools":[` + strings.Repeat(one+",", n-1) + one + `]}`)
+	}
+	page, err := DecodePage(many(`{}`, maxFaults+7))
+	if err != nil || len(page.Faults) != maxFaults+1 || page.Faults[maxFaults] != "7 more tools are refused" {
+		t.Errorf("got %d faults, the last %q, %v", len(page.Faults), page.Faults[len(page.Faults)-1], err)
+	}
+	page, err = DecodePage(many(`{"name":"a"}`, maxDefinitions+1))
+	if err != nil || len(page.Tools) != maxDefinitions || len(page.Faults) != 1 || !strings.Contains(page.Faults[0], "left out") {
+		t.Errorf("got %d tools, faults %q, %v", len(page.Tools), page.Faults, err)
 	}
 }
 

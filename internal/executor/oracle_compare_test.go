@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"mcpx/internal/compress"
+	"mcpx/internal/executor"
 	"mcpx/internal/tokens"
 )
 
@@ -21,6 +22,9 @@ type answered struct {
 	content          []*node
 	structured, meta *node
 	isError          bool
+	// legacy: structuredContent has to be an object. sdk: content blocks have to be
+	// objects, which others become as a text.
+	legacy, sdk bool
 }
 
 // oracle holds answers against what the upstream sent. TOON texts are gathered
@@ -55,6 +59,9 @@ func (o *oracle) differences(direct string, got answered, structured bool) []str
 	for i, block := range blocks {
 		if i >= len(got.content) {
 			break
+		}
+		if got.sdk && block.kind != '{' {
+			block = readJSON(string(executor.TextBlock(block.raw)))
 		}
 		if fault := o.block(block, got.content[i], failed); fault != "" {
 			faults = append(faults, fmt.Sprintf("block %d: %s\n  sent %.600s\n  got  %.600s", i, fault, block.raw, got.content[i].raw))
@@ -155,6 +162,14 @@ func (o *oracle) extra(root *node, blocks []*node, got answered, wanted bool) []
 	if wanted {
 		if more != 0 {
 			return []string{fmt.Sprintf("%d blocks, want %d", len(got.content), len(blocks))}
+		}
+		if sent != nil && got.legacy && sent.kind != '{' {
+			if sent.raw == "null" {
+				sent = nil
+			} else {
+				sent = readJSON(`{"result":` + sent.raw + `}`)
+			}
+			return structuredDifferences(sent, nil, got.structured)
 		}
 		return structuredDifferences(sent, derivedFrom(root, blocks), got.structured)
 	}

@@ -195,7 +195,7 @@ func readResponse(t *testing.T, raw []byte, id int, modern bool) answered {
 	if result == nil {
 		t.Fatalf("no result: %.600s", raw)
 	}
-	got := answered{structured: result.last("structuredContent"), meta: result.last("_meta")}
+	got := answered{structured: result.last("structuredContent"), meta: result.last("_meta"), legacy: !modern, sdk: true}
 	content := result.last("content")
 	if content == nil || content.kind != '[' {
 		t.Fatalf("no content: %.600s", raw)

@@ -102,11 +102,15 @@ func (f *Front) encodeResult(r *executor.Result, modern bool) json.RawMessage {
 		if i > 0 {
 			out = append(out, ',')
 		}
+		if block[0] != '{' {
+			// No revision has such a block, and SDKs refuse the whole answer for it.
+			block = executor.TextBlock(string(block))
+		}
 		out = append(out, block...)
 	}
 	out = append(out, ']')
-	if r.Structured != nil {
-		out = append(append(out, `,"structuredContent":`...), r.Structured...)
+	if structured := structuredFor(r.Structured, modern); structured != nil {
+		out = append(append(out, `,"structuredContent":`...), structured...)
 	}
 	if r.IsError {
 		out = append(out, `,"isError":true`...)
@@ -120,6 +124,20 @@ func (f *Front) encodeResult(r *executor.Result, modern bool) json.RawMessage {
 		out = append(append(out, `,"_meta":`...), meta...)
 	}
 	return append(out, '}')
+}
+
+// structuredFor is structuredContent as a revision allows it: before the modern
+// era objects only, and SDKs refuse a whole answer for anything else.
+func structuredFor(value json.RawMessage, modern bool) json.RawMessage {
+	switch {
+	case len(value) == 0:
+		return nil
+	case modern || value[0] == '{':
+		return value
+	case string(value) == "null":
+		return nil
+	}
+	return append(append([]byte(`{"result":`), value...), '}')
 }
 
 // identified adds mcpx as the server to a _meta that names none.

@@ -62,8 +62,13 @@ func Parse(data []byte) (Message, error) {
 	return m, err
 }
 
-// Batch splits a JSON-RPC batch (protocol 2025-03-26 only) into its messages;
-// ok is false if data is no array. What in it is no object is no message.
+// maxBatch bounds the messages of a batch: a batch of nothing else would take
+// twenty times its size.
+const maxBatch = 10_000
+
+// Batch splits a JSON-RPC batch (protocol 2025-03-26 only) into its messages, of
+// which it reads the first 10,000; ok is false if data is no array. What in it is
+// no object is no message.
 func Batch(data []byte) (messages []json.RawMessage, ok bool) {
 	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != '[' {
@@ -73,7 +78,7 @@ func Batch(data []byte) (messages []json.RawMessage, ok bool) {
 		if value[0] == '{' {
 			messages = append(messages, value)
 		}
-		return true
+		return len(messages) < maxBatch
 	})
 	return messages, err == nil
 }
