@@ -36,7 +36,7 @@ func repair(arguments, schema json.RawMessage) json.RawMessage {
 	if !suspicious(arguments) || len(schema) == 0 || len(schema) > maxSchemaBytes {
 		return arguments
 	}
-	if depth, _ := measure(schema); depth > maxDepth {
+	if depth, _, _ := measure(schema); depth > maxDepth {
 		return arguments
 	}
 	var root any

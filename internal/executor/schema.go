@@ -49,7 +49,7 @@ type schemas struct {
 type compiledSchema struct {
 	once   sync.Once
 	schema *jsonschema.Schema // nil = not checked
-	depth  int                // of arguments that are checked
+	work   work
 }
 
 // get finds the compiled form of raw. Schemas are told apart by where they lie:
@@ -75,11 +75,11 @@ func (s *schemas) check(schema, arguments json.RawMessage) error {
 		return nil
 	}
 	c := s.get(schema)
-	c.once.Do(func() { c.schema, c.depth = compile(schema) })
+	c.once.Do(func() { c.schema, c.work = compile(schema) })
 	if c.schema == nil {
 		return nil
 	}
-	if depth, digits := measure(arguments); depth > c.depth || digits > maxDigits {
+	if depth, digits, values := measure(arguments); digits > maxDigits || !c.work.allows(depth, values) {
 		return nil
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(arguments))
@@ -109,34 +109,34 @@ func validate(schema *jsonschema.Schema, value any) (err error) {
 }
 
 // compile returns nil for a schema that is not to be evaluated.
-func compile(raw json.RawMessage) (schema *jsonschema.Schema, depth int) {
+func compile(raw json.RawMessage) (schema *jsonschema.Schema, cost work) {
 	defer func() {
 		if recover() != nil {
 			schema = nil
 		}
 	}()
-	if d, digits := measure(raw); d > maxDepth || digits > maxDigits {
-		return nil, 0
+	if depth, digits, _ := measure(raw); depth > maxDepth || digits > maxDigits {
+		return nil, work{}
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		return nil, 0
+		return nil, work{}
 	}
-	work := estimateWork(doc)
-	if work.tooMuch {
-		return nil, 0
+	cost = estimateWork(doc)
+	if cost.tooMuch {
+		return nil, work{}
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(refuseAll{})
 	compiler.UseRegexpEngine(compileRegexp)
 	const name = "mem:///tool.json"
 	if compiler.AddResource(name, doc) != nil {
-		return nil, 0
+		return nil, work{}
 	}
 	if schema, err = compiler.Compile(name); err != nil {
-		return nil, 0
+		return nil, work{}
 	}
-	return schema, work.depth()
+	return schema, cost
 }
 
 // refuseAll loads nothing: the default loader reads files of this machine.
@@ -167,10 +167,12 @@ func (r ecmaRegexp) MatchString(s string) bool {
 	return ok || err != nil
 }
 
-// measure returns the depth of nesting and the length of the longest number of
-// a JSON value; an exponent counts with its value, as it is written out.
-func measure(raw []byte) (depth, digits int) {
+// measure returns the depth of nesting, the length of the longest number, and the
+// number of values of a JSON value, or more; an exponent counts with its value, as
+// it is written out.
+func measure(raw []byte) (depth, digits, values int) {
 	level := 0
+	values = 1
 	for i := 0; i < len(raw); {
 		switch c := raw[i]; {
 		case c == '"':
@@ -185,6 +187,7 @@ func measure(raw []byte) (depth, digits int) {
 		case c == '{' || c == '[':
 			level++
 			depth = max(depth, level)
+			values++
 			i++
 		case c == '}' || c == ']':
 			level--
@@ -196,10 +199,13 @@ func measure(raw []byte) (depth, digits int) {
 			}
 			digits = max(digits, numberSize(raw[start:i]))
 		default:
+			if c == ',' {
+				values++
+			}
 			i++
 		}
 	}
-	return depth, digits
+	return depth, digits, values
 }
 
 func numberSize(number []byte) int {

@@ -148,6 +148,8 @@ func TestCheckIsBounded(t *testing.T) {
 		{"a reference to itself", `{"$ref":"#"}`, `{}`},
 		{"a circle of references", `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, `{}`},
 		{"identities inside", `{"$ref":"#/$defs/a","$defs":{"a":{"$id":"mem:///other",` + doubling(40, `{"allOf":[{"$ref":"#/$defs/NEXT"},{"$ref":"#/$defs/NEXT"}]}`)[1:] + `}}`, `{"x":1}`},
+		{"a million values that fit none of twenty", `{"properties":{"l":{"items":{"anyOf":[` + strings.TrimSuffix(strings.Repeat(`{"required":["x"]},`, 20), ",") + `]}}}}`, `{"l":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`},
+		{"many values under a recursion that doubles", `{"$ref":"#/$defs/n","$defs":{"n":{"anyOf":[{"type":"string"},{"items":{"$ref":"#/$defs/n"},"contains":{"$ref":"#/$defs/n"},"type":"array"}]}}}`, `{"l":` + nested(14, `[`, strings.Repeat(`[1],`, 20_000)+`1`, `]`) + `}`},
 		{"a pattern that backtracks", `{"properties":{"p":{"pattern":"^(?=a)(a+)+$"}}}`, `{"p":"` + strings.Repeat("a", 40) + `!"}`},
 	}
 	for _, tt := range tests {
@@ -186,6 +188,15 @@ func TestRecursionIsChecked(t *testing.T) {
 	}
 }
 
+// Large arguments of an ordinary tool are checked.
+func TestLargeArgumentsAreChecked(t *testing.T) {
+	const schema = `{"properties":{"rows":{"items":{"properties":{"a":{"type":"string"},"b":{"type":"integer"},"c":{"type":["string","null"]}},"required":["a"],"additionalProperties":false}}}}`
+	arguments := `{"rows":[` + strings.Repeat(`{"a":"x","b":1,"c":null},`, 10_000) + `{"b":1}]}`
+	if got := checked(schema, arguments); !slices.Equal(got, []string{"/rows/10000/a: is missing"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
 // The schemas of a catalogue are compiled once, those of the next one anew.
 func TestSchemasAreKept(t *testing.T) {
 	var s schemas
@@ -214,7 +225,7 @@ func TestCorpusSchemasAreChecked(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tools in %s: %v", corpus, err)
 	}
-	total := 0
+	total, most := 0, 0
 	var refused []string
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -235,12 +246,14 @@ func TestCorpusSchemasAreChecked(t *testing.T) {
 				continue
 			}
 			total++
-			if schema, depth := compile(tool.InputSchema); schema == nil || depth < 8 {
-				refused = append(refused, fmt.Sprintf("%s.%s (depth %d)", filepath.Base(file), tool.Name, depth))
+			schema, cost := compile(tool.InputSchema)
+			most = max(most, cost.size)
+			if schema == nil || !cost.allows(8, 200) {
+				refused = append(refused, fmt.Sprintf("%s.%s (depth %d, size %d)", filepath.Base(file), tool.Name, cost.depth(), cost.size))
 			}
 		}
 	}
-	t.Logf("%d schemas, %d not checked: %.20v", total, len(refused), refused)
+	t.Logf("%d schemas, the largest of size %d, %d not checked: %.20v", total, most, len(refused), refused)
 	if total == 0 || len(refused)*100 > total {
 		t.Errorf("%d of %d schemas are not checked", len(refused), total)
 	}

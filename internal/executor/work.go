@@ -14,15 +14,29 @@ const (
 	maxWork = 20000
 	// maxGrowth bounds what recursion makes of it at the depth of the arguments.
 	maxGrowth = 1e5
+	// maxCost bounds the subschemas that all values of the arguments can meet: each
+	// takes a microsecond, and half a kilobyte where it does not fit. maxGrownCost
+	// does so with what recursion makes of it, which is hardly ever reached.
+	maxCost      = 1e6
+	maxGrownCost = 1e7
 )
 
 // work is what evaluating a schema can cost.
 type work struct {
 	// tooMuch: more than maxWork, or not to be told.
 	tooMuch bool
+	// size is the number of subschemas, with every reference unrolled.
+	size int
 	// fan is how often a recursive schema applies to one part of a value: the
 	// cost grows as fan to the power of the depth.
 	fan int
+}
+
+// allows reports whether arguments of that depth with so many values can be
+// evaluated in time.
+func (w work) allows(depth, values int) bool {
+	cost := float64(w.size) * float64(values)
+	return depth <= w.depth() && cost <= maxCost && cost*math.Pow(float64(max(w.fan, 1)), float64(depth)) <= maxGrownCost
 }
 
 // depth is how deep arguments may be for a schema of this cost.
@@ -41,7 +55,7 @@ func estimateWork(root any) work {
 		return work{tooMuch: true}
 	}
 	total := w.schema(root, 0)
-	return work{tooMuch: w.unclear || total.size > maxWork, fan: w.fan}
+	return work{tooMuch: w.unclear || total.size > maxWork, size: total.size, fan: w.fan}
 }
 
 // cost is that of one subschema.
