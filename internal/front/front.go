@@ -234,6 +234,9 @@ func starting(snap *catalog.Snapshot) bool {
 const (
 	announceAfter  = 150 * time.Millisecond
 	announceStarts = 10
+	// announceMost bounds the notifications of a minute: a catalogue that is never
+	// the same twice, with the time in a description, is not told each second.
+	announceMost = 12
 )
 
 // announce tells the clients when the texts of the tools have changed. A change
@@ -243,18 +246,18 @@ func (f *Front) announce() {
 	first, firstView := f.registry.Snapshot(), f.view("")
 	last, lastHints, made := "", hintsOf(first), false
 	lastFeatures := firstView.features
+	var told []time.Time // the last announceMost of them
 	for {
 		select {
 		case <-f.poke:
 		case <-f.stop:
 			return
 		}
+		if len(told) == announceMost && !f.pause(time.Minute-time.Since(told[0])) {
+			return
+		}
 		for moments := 0; moments == 0 || (moments < announceStarts && starting(f.registry.Snapshot())); moments++ {
-			timer := time.NewTimer(announceAfter)
-			select {
-			case <-timer.C:
-			case <-f.stop:
-				timer.Stop()
+			if !f.pause(announceAfter) {
 				return
 			}
 		}
@@ -269,8 +272,22 @@ func (f *Front) announce() {
 			continue
 		}
 		last, lastHints, lastFeatures = text, flags, view.features
+		told = append(told, time.Now())
+		told = told[max(0, len(told)-announceMost):]
 		f.server.SendNotificationToAllClients(mcp.MethodNotificationToolsListChanged, nil)
 		f.listeners.tell()
+	}
+}
+
+// pause waits; it reports false if the front is closed meanwhile.
+func (f *Front) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-f.stop:
+		return false
 	}
 }
 

@@ -287,6 +287,31 @@ func TestFront_ListChanged(t *testing.T) {
 	}
 }
 
+// TestFront_Restless: a catalogue that never stays the same is told of so many
+// times a minute, and no more.
+func TestFront_Restless(t *testing.T) {
+	mcptest.NoLeaks(t)
+	f := connect(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	f.registry.WaitTried(t.Context())
+	p := dial(t, f, "agent")
+	const note = `"notifications/tools/list_changed"`
+	flip := 0
+	change := func() {
+		flip++
+		f.SetOptions(Options{NoTOON: flip%2 == 0})
+	}
+	mcptest.WaitFor(t, "the last of a minute", patience, func() bool {
+		change()
+		return p.with(note) == announceMost
+	})
+	for range 5 {
+		change()
+		if !f.pause(announceAfter) || p.with(note) > announceMost {
+			t.Fatalf("%d notifications", p.with(note))
+		}
+	}
+}
+
 // TestFront_SetOptions: new options count at once, and clients hear of those that
 // change what they see.
 func TestFront_SetOptions(t *testing.T) {

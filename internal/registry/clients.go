@@ -3,6 +3,7 @@ package registry
 import (
 	"time"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/upstream"
 )
 
@@ -38,6 +39,7 @@ func (r *Registry) clientUpstream(e *entry, client Client) (u *upstream.Upstream
 	if c == nil {
 		spec := e.server.Spec
 		spec.NoCatalogue = true
+		spec.Catalogue = func() []catalog.Tool { return e.upstream.Status().Tools }
 		spec.OnChange = nil
 		if client.Name != "" {
 			spec.ClientName = client.Name + "-through-proxy"
