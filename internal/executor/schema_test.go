@@ -149,7 +149,7 @@ func TestCheckIsBounded(t *testing.T) {
 		{"a circle of references", `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, `{}`},
 		{"identities inside", `{"$ref":"#/$defs/a","$defs":{"a":{"$id":"mem:///other",` + doubling(40, `{"allOf":[{"$ref":"#/$defs/NEXT"},{"$ref":"#/$defs/NEXT"}]}`)[1:] + `}}`, `{"x":1}`},
 		{"a million values that fit none of twenty", `{"properties":{"l":{"items":{"anyOf":[` + strings.TrimSuffix(strings.Repeat(`{"required":["x"]},`, 20), ",") + `]}}}}`, `{"l":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`},
-		{"many values under a recursion that doubles", `{"$ref":"#/$defs/n","$defs":{"n":{"anyOf":[{"type":"string"},{"items":{"$ref":"#/$defs/n"},"contains":{"$ref":"#/$defs/n"},"type":"array"}]}}}`, `{"l":` + nested(14, `[`, strings.Repeat(`[1],`, 20_000)+`1`, `]`) + `}`},
+		{"many values under a recursion that doubles", `{"properties":{"l":{"$ref":"#/$defs/n"}},"$defs":{"n":{"anyOf":[{"type":"string"},{"items":{"$ref":"#/$defs/n"},"contains":{"$ref":"#/$defs/n"},"type":"array"}]}}}`, `{"l":` + nested(14, `[`, strings.Repeat(`[1],`, 20_000)+`1`, `]`) + `}`},
 		{"a pattern that backtracks", `{"properties":{"p":{"pattern":"^(?=a)(a+)+$"}}}`, `{"p":"` + strings.Repeat("a", 40) + `!"}`},
 	}
 	for _, tt := range tests {
