@@ -21,11 +21,11 @@ const (
 // about is the whole of what s is for, as a comment: one line where that is as
 // short as in the catalogue, else the lines that it has.
 func about(s *catalog.Server) string {
-	p := purpose(s, 0)
-	switch {
-	case p == "":
+	p := purpose(s, maxPurpose)
+	if p == "" {
 		return ""
-	case runesWithin(p, maxPurpose):
+	}
+	if _, more := clean(s.Purpose(), maxPurpose); !more {
 		return "// " + p + "\n"
 	}
 	text := lines(s.Purpose(), maxAbout)

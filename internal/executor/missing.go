@@ -17,8 +17,10 @@ const (
 	maxListedBytes = 4000
 	// maxName is the length of the name that was not found, in runes.
 	maxName = 100
-	// maxOwners is how many servers may have a tool for an error to name them.
+	// maxOwners is how many servers may have a tool for an error to name them,
+	// maxOwned the length of its name, in bytes.
 	maxOwners = 3
+	maxOwned  = 200
 )
 
 // notFoundError is an unknown server or tool.
@@ -39,7 +41,7 @@ func (m *notFoundError) Error() string { return fmt.Sprintf("no %s %q", m.what, 
 // like it but for case and separators; none where they are many.
 func (e *Executor) owners(tool, but string) []owner {
 	wanted := plain(tool)
-	if wanted == "" || len(wanted) > maxListedBytes {
+	if wanted == "" || len(tool) > maxOwned {
 		return nil
 	}
 	var exact, like []owner
@@ -52,7 +54,7 @@ func (e *Executor) owners(tool, but string) []owner {
 			return
 		}
 		for i := range s.Tools {
-			if name := s.Tools[i].Name; len(name) >= len(wanted) && plain(name) == wanted {
+			if name := s.Tools[i].Name; len(name) >= len(wanted) && len(name) <= maxOwned && plain(name) == wanted {
 				like = append(like, owner{s.Name, name})
 				return
 			}

@@ -17,17 +17,21 @@ func TestMissingServer(t *testing.T) {
 	}
 	var servers []registry.Server
 	for name, spec := range map[string]mcptest.Spec{
-		"alpha": tools("common", "pair", "only"), "bravo": tools("common", "pair"), "charlie": tools("common"), "delta": tools("common"),
+		"alpha": tools("common", "pair", "only"), "bravo": tools("common", "pair"), "charlie": tools("common"), "delta": tools("common", "l"+strings.Repeat("_", 5000)+"ong", strings.Repeat("x", 5000)),
 	} {
 		servers = append(servers, piped(t, name, spec))
 	}
 	e := executing(t, Options{}, nil, servers...)
 	for tool, want := range map[string]string{
-		"only":        "VALIDATION_ERROR: /server_name: is missing; server alpha has only",
-		"ONLY":        "VALIDATION_ERROR: /server_name: is missing; server alpha has only",
-		"pair":        "VALIDATION_ERROR: /server_name: is missing; servers alpha, bravo have pair",
-		"common":      "",
-		"nobody":      "",
+		"only":   "VALIDATION_ERROR: /server_name: is missing; server alpha has only",
+		"ONLY":   "VALIDATION_ERROR: /server_name: is missing; server alpha has only",
+		"pair":   "VALIDATION_ERROR: /server_name: is missing; servers alpha, bravo have pair",
+		"common": "",
+		"nobody": "",
+		"long":   "",
+
+		strings.Repeat("x", 5000): "",
+
 		"":            "",
 		"read_result": "VALIDATION_ERROR: /server_name: is missing; server mcpx has read_result",
 	} {
