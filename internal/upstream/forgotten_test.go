@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -112,11 +114,39 @@ func TestServerWithoutPing(t *testing.T) {
 		server := mcptest.Spec{}.HTTP(t)
 		server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: status}.On("ping").Always())
 		u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond, Threshold: 1}})
-		mcptest.WaitFor(t, "some health checks", patience, func() bool { return server.Count("ping") >= 5 })
-		if n := server.Count("initialize"); n != 1 {
-			t.Errorf("%d: %d sessions", status, n)
+		mcptest.WaitFor(t, "some health checks", patience, func() bool { return server.Count("tools/list") >= 5 })
+		if pings, sessions := server.Count("ping"), server.Count("initialize"); pings != 1 || sessions != 1 {
+			t.Errorf("%d: %d pings, %d sessions, want 1 of each", status, pings, sessions)
 		}
 		server.Script(mcptest.BadGateway().On("tools/list").Always())
 		awaitState(t, u, catalog.Connecting)
 	}
+}
+
+// One that answers nothing to a ping, but everything else, is neither ended nor
+// degraded, as long as it does.
+func TestServerIgnoresPing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		wedge := filepath.Join(t.TempDir(), "wedge")
+		var h history
+		spec, all := inProcess(t, mcptest.Spec{HangMethods: []string{"ping"}, WedgeFile: wedge})
+		spec.Health = health
+		h.start(t, spec, nil)
+		pause(time.Hour)
+		for _, status := range h.all() {
+			if status.State != catalog.Ready || status.Restarts != 0 {
+				t.Fatalf("%s (%s), %d restarts", status.State, status.Reason, status.Restarts)
+			}
+		}
+		if pings, lists := len(all.all().Method("ping")), len(all.all().Method("tools/list")); pings != 1 || lists < 100 || lists > 125 {
+			t.Errorf("%d pings, %d lists in an hour", pings, lists)
+		}
+		if err := os.WriteFile(wedge, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		pause(70 * time.Second)
+		if n := all.starts(); n < 2 {
+			t.Error("it hangs, and is left so")
+		}
+	})
 }

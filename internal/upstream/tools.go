@@ -199,7 +199,7 @@ func (s *session) callHeader(tool string, params []byte) http.Header {
 }
 
 // ping asks for a sign of life: server/discover in the modern era, ping in the
-// legacy one. A JSON-RPC error is one too, as long as the link lives on.
+// legacy one. A JSON-RPC error is one too.
 func (s *session) ping(ctx context.Context) error {
 	var err error
 	if s.modern {
@@ -208,13 +208,20 @@ func (s *session) ping(ctx context.Context) error {
 	} else {
 		_, err = s.do(ctx, "ping", nil, nil)
 	}
+	return unlessRPC(err)
+}
+
+// pingTools asks for a sign of life by way of the tools.
+func (s *session) pingTools(ctx context.Context) error {
+	_, err := s.toolsPage(ctx, nil)
+	return unlessRPC(err)
+}
+
+// unlessRPC is err, but nil for a JSON-RPC error: that is an answer.
+func unlessRPC(err error) error {
 	var rpc *RPCError
 	if errors.As(err, &rpc) {
 		return nil
-	}
-	if s.link.cause() == nil && pingUnknown(err) {
-		// Over HTTP it is not sure that the server has ping; it has this.
-		_, err = s.toolsPage(ctx, nil)
 	}
 	return err
 }

@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -133,6 +135,28 @@ func TestSlowCrashLoop(t *testing.T) {
 	})
 }
 
+// firstList is in without any tools/list but the first.
+func firstList(in io.Reader) io.Reader {
+	out, w := io.Pipe()
+	go func() { // ends with in
+		lists, lines := 0, bufio.NewReader(in)
+		for {
+			line, err := lines.ReadString('\n')
+			if strings.Contains(line, `"tools/list"`) {
+				lists++
+			}
+			if lists < 2 || !strings.Contains(line, `"tools/list"`) {
+				_, _ = io.WriteString(w, line)
+			}
+			if err != nil {
+				_ = w.CloseWithError(err)
+				return
+			}
+		}
+	}()
+	return out
+}
+
 // A server that answers everything but health checks is degraded, also in each
 // fresh session.
 func TestNeverHealthy(t *testing.T) {
@@ -140,6 +164,10 @@ func TestNeverHealthy(t *testing.T) {
 		var h history
 		spec, _ := inProcess(t, mcptest.Spec{HangMethods: []string{"ping"}})
 		spec.Health = health
+		serve := spec.Serve
+		spec.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
+			return serve(ctx, firstList(in), out)
+		}
 		u := h.start(t, spec, nil)
 		pause(10 * time.Minute)
 		degraded := false

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 )
 
@@ -13,6 +14,8 @@ type watcher struct {
 	troubles
 	failures int       // health checks that failed in a row
 	proven   bool      // the session was used, or checked, with success
+	pinged   bool      // it has answered a ping
+	unpinged bool      // it does not, and is asked for its tools instead
 	reread   time.Time // when the catalogue was last read for what was missed
 }
 
@@ -102,14 +105,60 @@ func (w *watcher) check(ctx context.Context) error {
 	return nil
 }
 
+// ping asks for a sign of life, for as long as a health check may take. Not every
+// server of the legacy era knows ping, and some answer nothing to what they do not
+// know, or an error of HTTP: one that has never answered it is asked for its tools
+// as well, and then for those only.
 func (w *watcher) ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, w.u.spec.Health.Timeout)
+	timeout := w.u.spec.Health.Timeout
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	var asking sync.WaitGroup
+	defer asking.Wait()
 	defer cancel()
-	err := w.s.ping(ctx)
-	if err != nil && ctx.Err() != nil {
-		return errors.New("no answer within " + w.u.spec.Health.Timeout.String())
+	type sign struct {
+		err   error
+		tools bool
 	}
-	return err
+	signs := make(chan sign, 2)
+	open := 0
+	ask := func(tools bool) {
+		open++
+		asking.Go(func() {
+			if tools {
+				signs <- sign{w.s.pingTools(ctx), true}
+			} else {
+				signs <- sign{w.s.ping(ctx), false}
+			}
+		})
+	}
+	ask(w.unpinged)
+	unsure := !w.unpinged && !w.pinged && !w.s.modern
+	half := time.NewTimer(timeout / 2)
+	defer half.Stop()
+	for {
+		select {
+		case <-half.C:
+			if unsure {
+				unsure = false
+				ask(true)
+			}
+		case sign := <-signs:
+			if sign.err == nil {
+				w.pinged, w.unpinged = w.pinged || !sign.tools, sign.tools
+				return nil
+			}
+			if open--; unsure && pingUnknown(sign.err) {
+				unsure = false
+				ask(true)
+			}
+			if ctx.Err() != nil {
+				return errors.New("no answer within " + timeout.String())
+			}
+			if open == 0 {
+				return sign.err
+			}
+		}
+	}
 }
 
 func (u *Upstream) succeededWithin(d time.Duration) bool {
