@@ -17,10 +17,7 @@ var errIdle = errors.New("no progress")
 // *LostError, *TimeoutError, *TooLargeError, *BusyError, *AnswerError, or ctx's
 // own.
 func (u *Upstream) Call(ctx context.Context, c Call) (json.RawMessage, error) {
-	timeout := u.spec.CallTimeout
-	if c.Timeout > 0 {
-		timeout = c.Timeout
-	}
+	timeout := u.spec.timeout(c)
 	parent := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, &TimeoutError{After: timeout})
 	defer cancel()
@@ -204,6 +201,9 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	// Over HTTP each request has a connection of its own, and the session lives
 	// on; the next health check tells more.
 	if !sent {
+		if !refused {
+			signal(u.doubts)
+		}
 		e := &UnavailableError{State: catalog.Unavailable, Reason: u.spec.clean(unwrapNotSent(err).Error(), 300)}
 		if refused {
 			e.RetryAfter = status.retryAfter

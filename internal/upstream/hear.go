@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"sync"
+	"time"
 )
 
 // hearer is an open call: where progress and log messages of the server go
@@ -11,6 +12,7 @@ import (
 type hearer struct {
 	client        string
 	progress, log func(params json.RawMessage) // nil where nobody listens
+	timeout       time.Duration                // of the call
 
 	mu     sync.Mutex
 	closed bool
@@ -28,16 +30,19 @@ func (h *hearer) take(f func(json.RawMessage), params json.RawMessage) {
 // called any more, nor still running, when it returns.
 func (s *session) hear(id int64, c Call) func() {
 	s.mu.Lock()
-	s.hearers[id] = &hearer{client: c.Client, progress: c.OnProgress, log: c.OnLog}
+	s.hearers[id] = &hearer{client: c.Client, progress: c.OnProgress, log: c.OnLog, timeout: s.spec.timeout(c)}
 	s.mu.Unlock()
 	return func() { s.unhear(id) }
 }
 
-// busy reports whether calls are under way.
-func (s *session) busy() bool {
+// busy reports whether calls are under way, and the longest of their timeouts.
+func (s *session) busy() (busy bool, longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.hearers) > 0
+	for _, h := range s.hearers {
+		longest = max(longest, h.timeout)
+	}
+	return len(s.hearers) > 0, longest
 }
 
 func (s *session) unhear(id int64) {

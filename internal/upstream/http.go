@@ -22,6 +22,7 @@ import (
 // as server-sent events. It has no connection of its own to lose; it is done
 // when the server forgets the session (404), or when it is closed.
 type httpLink struct {
+	*pulse
 	spec   *Spec
 	in     incoming
 	url    string
@@ -73,7 +74,7 @@ func newHTTPClient(spec *Spec) *http.Client {
 }
 
 func newHTTPLink(spec *Spec, in incoming) *httpLink {
-	l := &httpLink{spec: spec, in: in, url: spec.URL, client: newHTTPClient(spec), ended: make(chan struct{})}
+	l := &httpLink{pulse: &pulse{began: time.Now()}, spec: spec, in: in, url: spec.URL, client: newHTTPClient(spec), ended: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.calls, l.drop = context.WithCancel(context.Background())
 	return l

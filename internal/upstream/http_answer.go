@@ -140,6 +140,9 @@ func (a *reply) take(data []byte) (answer wire.Message, found bool) {
 		return answer, found
 	}
 	message, err := wire.Parse(data)
+	if err == nil && (message.Method != "" || message.IsResponse()) {
+		a.link.beat()
+	}
 	switch {
 	case err != nil:
 	case message.Method != "":

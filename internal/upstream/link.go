@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcpx/internal/wire"
@@ -21,6 +22,9 @@ type link interface {
 	request(ctx context.Context, r request) (wire.Message, error)
 	// notify sends a message that has no answer.
 	notify(ctx context.Context, message []byte) error
+	// lastHeard is when the server said something, whatever it was; if nothing,
+	// when the link was made.
+	lastHeard() time.Time
 	// done is closed when the link is of no more use; cause says why.
 	done() <-chan struct{}
 	cause() error
@@ -48,8 +52,19 @@ type request struct {
 // It is called from a reader and must not block.
 type incoming func(wire.Message)
 
+// pulse is when a server was last heard. Safe for concurrent use.
+type pulse struct {
+	began time.Time
+	at    atomic.Int64 // nanoseconds since began
+}
+
+func (p *pulse) beat() { p.at.Store(int64(time.Since(p.began))) }
+
+func (p *pulse) lastHeard() time.Time { return p.began.Add(time.Duration(p.at.Load())) }
+
 // mux matches the responses of a two-way stream to their requests.
 type mux struct {
+	*pulse
 	mu      sync.Mutex
 	pending map[int64]pending
 	broken  error
@@ -74,7 +89,7 @@ type answer struct {
 }
 
 func newMux() *mux {
-	return &mux{pending: make(map[int64]pending), ended: make(chan struct{})}
+	return &mux{pulse: &pulse{began: time.Now()}, pending: make(map[int64]pending), ended: make(chan struct{})}
 }
 
 func (m *mux) done() <-chan struct{} { return m.ended }
@@ -127,6 +142,7 @@ func (m *mux) resolve(id int64, a answer) bool {
 // the edges of the message; if it is in neither and only one request is open,
 // it is that one.
 func (m *mux) resolveLarge(large *wire.TooLargeError) {
+	m.beat()
 	a := answer{err: &TooLargeError{Limit: large.Limit}}
 	id, ours, ok := idAtEdge(large)
 	if !ours {
@@ -238,9 +254,11 @@ func (m *mux) deliver(data []byte, in incoming) bool {
 	case err != nil:
 		return false
 	case message.Method != "":
+		m.beat()
 		in(message)
 		return true
 	case message.IsResponse():
+		m.beat()
 		if id, ok := ownID(message.ID); ok {
 			m.resolve(id, answer{message: message})
 		} else if message.Error != nil {

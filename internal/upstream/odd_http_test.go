@@ -351,6 +351,9 @@ func TestNamelessErrorOnOpenStream(t *testing.T) {
 	})
 }
 
+// thinking is how long nameless works on a call.
+const thinking = 10 * time.Millisecond
+
 // nameless is a server in this process that answers initialized and every call
 // with an error that has no id, and lists its tools in its own time.
 func nameless(listing time.Duration) func(context.Context, io.Reader, io.Writer) error {
@@ -366,6 +369,8 @@ func nameless(listing time.Duration) func(context.Context, io.Reader, io.Writer)
 			}
 			answer := `"id":null,"error":{"code":-32602,"message":"not ` + m.Method + `"}`
 			switch m.Method {
+			case "tools/call":
+				<-time.After(thinking)
 			case "initialize":
 				answer = `"id":` + string(m.ID) + `,"result":{"protocolVersion":"2025-06-18"}`
 			case "tools/list":
@@ -391,7 +396,7 @@ func TestNamelessErrorOnStdio(t *testing.T) {
 		began := time.Now()
 		_, err := text(u, "echo", `{}`)
 		var rpc *RPCError
-		if took := time.Since(began); !errors.As(err, &rpc) || rpc.Message != "not tools/call" || took != strayPatience {
+		if took := time.Since(began); !errors.As(err, &rpc) || rpc.Message != "not tools/call" || took != thinking+strayPatience {
 			t.Errorf("got %v after %v", err, took)
 		}
 		// With two open it can be that of either.

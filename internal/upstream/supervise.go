@@ -23,9 +23,9 @@ const (
 	relistPause = time.Second
 	// relistRetry is when a failed refresh is tried again.
 	relistRetry = 30 * time.Second
-	// busyPatience is how many times the threshold of health checks applies while
-	// calls are under way: a server that does one thing at a time answers no check
-	// while it works.
+	// busyPatience is how many times the threshold of health checks applies over
+	// HTTP while calls are under way: a server that does one thing at a time answers
+	// no check while it works.
 	busyPatience = 3
 	// A crash loop is so many losses within so long; then restarts are at least
 	// loopPause apart.

@@ -3,13 +3,18 @@ package upstream
 import (
 	"bufio"
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -311,5 +316,127 @@ func TestEraAfterDeath(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A server that does one thing at a time, and says nothing meanwhile, is left to
+// its work for as long as the call may take; so is one that reports its progress
+// and is asked nothing.
+func TestHealthWhileWorking(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, progress := range []time.Duration{0, 10 * time.Second} {
+			starts := 0
+			u := connect(t, Spec{Type: InProcess, Legacy: true, Health: health, CallTimeout: time.Hour, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
+				starts++
+				return oneAtATime(in, out, 50*time.Minute, progress)
+			}})
+			synctest.Wait()
+			if got, err := textOf(u.Call(context.Background(), Call{Tool: "work"})); err != nil || got != "done" {
+				t.Errorf("progress each %v: got %q, %v", progress, got, err)
+			}
+			pause(5 * time.Minute)
+			if status := u.Status(); starts != 1 || status.State != catalog.Ready {
+				t.Errorf("progress each %v: %d starts, %s (%s)", progress, starts, status.State, status.Reason)
+			}
+			u.Close(0)
+		}
+	})
+}
+
+// What a server says by itself is a sign of life, also to a call that nobody waits
+// for any more.
+func TestAnyMessageIsASignOfLife(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		starts := 0
+		u := connect(t, Spec{Type: InProcess, Legacy: true, Health: health, CallTimeout: time.Minute, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
+			starts++
+			return oneAtATime(in, out, 20*time.Minute, 10*time.Second)
+		}})
+		synctest.Wait()
+		_, err := text(u, "work", `{}`)
+		var timeout *TimeoutError
+		if !errors.As(err, &timeout) {
+			t.Errorf("got %v", err)
+		}
+		pause(30 * time.Minute)
+		if status := u.Status(); starts != 1 || status.State != catalog.Ready {
+			t.Errorf("%d starts, %s (%s)", starts, status.State, status.Reason)
+		}
+	})
+}
+
+// oneAtATime is a server that reads nothing while it works on a call, which takes
+// so long and says so now and then, if ever.
+func oneAtATime(in io.Reader, out io.Writer, work, progress time.Duration) error {
+	decoder := json.NewDecoder(in)
+	for {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if err := decoder.Decode(&m); err != nil {
+			return err
+		}
+		result := map[string]string{
+			"initialize": `{"protocolVersion":"2025-06-18"}`, "ping": `{}`, "tools/list": `{"tools":[{"name":"work"}]}`,
+			"tools/call": `{"content":[{"type":"text","text":"done"}]}`,
+		}[m.Method]
+		if m.Method == "tools/call" {
+			end := time.Now().Add(work)
+			for step := progress; time.Now().Before(end); {
+				if step == 0 {
+					step = work
+				} else if _, err := io.WriteString(out, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}`+"\n"); err != nil {
+					return err
+				}
+				<-time.After(step)
+			}
+		}
+		if result == "" || m.ID == nil {
+			continue
+		}
+		if _, err := io.WriteString(out, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":`+result+"}\n"); err != nil {
+			return err
+		}
+	}
+}
+
+// doorway is a way to a server that can be shut: then no connection is made.
+type doorway struct {
+	http.Transport
+	shut atomic.Bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d *doorway) RoundTrip(r *http.Request) (*http.Response, error) {
+	if d.shut.Load() {
+		return nil, errors.New("dial tcp: connection refused")
+	}
+	return d.Transport.RoundTrip(r)
+}
+
+// A call that cannot reach its server shows that it is gone: nobody waits for
+// health checks to find out.
+func TestRefusedConnection(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	var door doorway
+	u := ready(t, Spec{Type: HTTP, URL: server.URL, Transport: &door, Health: Health{Interval: time.Hour}})
+	door.shut.Store(true)
+	if _, err := text(u, "echo", `{"text":"x"}`); !isUnavailable(err) {
+		t.Errorf("got %v", err)
+	}
+	status := awaitState(t, u, catalog.Unavailable)
+	contains(t, "reason", status.Reason, "connection refused")
+	door.shut.Store(false)
+	u.Retry()
+	awaitState(t, u, catalog.Ready)
+	mustEcho(t, u)
+	// A single failure is none of the server.
+	server.Script(mcptest.Drop().On("tools/call"))
+	_, _ = text(u, "echo", `{"text":"x"}`)
+	mustEcho(t, u)
+	if n := u.Status().Restarts; n != 1 {
+		t.Errorf("%d sessions were lost, want 1", n)
 	}
 }

@@ -49,6 +49,7 @@ type Upstream struct {
 	idle    chan struct{} // closed once stopped and open is 0
 
 	kick   chan struct{}      // holds one: try again now
+	doubts chan struct{}      // holds one: a call has not reached the server
 	cancel context.CancelFunc // nil before Start
 	ended  chan struct{}
 }
@@ -60,6 +61,7 @@ func New(spec Spec) *Upstream {
 		changed: make(chan struct{}),
 		idle:    make(chan struct{}),
 		kick:    make(chan struct{}, 1),
+		doubts:  make(chan struct{}, 1),
 		ended:   make(chan struct{}),
 	}
 	u.status = Status{State: catalog.Connecting, Transport: u.spec.Type}

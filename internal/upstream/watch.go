@@ -16,6 +16,7 @@ type watcher struct {
 	proven   bool      // the session was used, or checked, with success
 	pinged   bool      // it has answered a ping
 	unpinged bool      // it does not, and is asked for its tools instead
+	checked  time.Time // when the last check succeeded
 	reread   time.Time // when the catalogue was last read for what was missed
 }
 
@@ -62,17 +63,24 @@ func (w *watcher) watch(ctx context.Context) error {
 			if err := w.check(ctx); err != nil {
 				return err
 			}
+		case <-u.doubts:
+			if err := w.ping(ctx); errors.Is(err, errNotSent) {
+				w.health = ""
+				return unwrapNotSent(err)
+			}
 		}
 	}
 }
 
-// check does a health check, unless a call succeeded lately. Its error ends the
-// session.
+// check does a health check, unless the server was heard lately. Its error ends
+// the session.
 func (w *watcher) check(ctx context.Context) error {
 	u := w.u
 	var err error
-	if !u.succeededWithin(u.spec.Health.Interval) {
-		err = w.ping(ctx)
+	if !w.heard() {
+		if err = w.ping(ctx); err == nil {
+			w.checked = time.Now()
+		}
 	}
 	if err == nil {
 		w.failures, w.proven = 0, true
@@ -87,13 +95,9 @@ func (w *watcher) check(ctx context.Context) error {
 		return nil // which says why
 	default:
 	}
-	threshold := u.spec.Health.Threshold
-	if w.s.busy() {
-		threshold *= busyPatience
-	}
 	w.failures++
 	w.health = u.spec.clean("health check failed: "+err.Error(), 300)
-	if w.failures >= threshold {
+	if w.failures >= u.spec.Health.Threshold && !w.working() {
 		// That of a server that was well is over with its session. One that
 		// answers everything else but never a check stays degraded.
 		if w.proven {
@@ -103,6 +107,29 @@ func (w *watcher) check(ctx context.Context) error {
 	}
 	u.update(w.publish)
 	return nil
+}
+
+// heard reports whether the server was heard within the time between two checks,
+// other than as the answer to a check.
+func (w *watcher) heard() bool {
+	at := w.s.link.lastHeard()
+	interval := w.u.spec.Health.Interval
+	return w.u.succeededWithin(interval) || at.After(w.checked) && time.Since(at) < interval
+}
+
+// working reports whether a server that answers no check can be one that does one
+// thing at a time, and does it: calls are under way. A process is given as long
+// as the longest of them may take, without a word of any kind. Over HTTP it may
+// as well be the network that is gone.
+func (w *watcher) working() bool {
+	busy, longest := w.s.busy()
+	if !busy {
+		return false
+	}
+	if _, ok := w.s.link.(*stdioLink); ok {
+		return time.Since(w.s.link.lastHeard()) < longest+w.u.spec.Health.Interval
+	}
+	return w.failures < busyPatience*w.u.spec.Health.Threshold
 }
 
 // ping asks for a sign of life, for as long as a health check may take. Not every
