@@ -103,7 +103,11 @@ func TestNoListeningStream(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{NoGET: true}.HTTP(t)
 	u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond}})
-	mcptest.WaitFor(t, "some health checks", patience, func() bool { return server.Count("ping") >= 10 })
+	// For longer than the pause after which a stream that was lost is opened again.
+	began := time.Now()
+	mcptest.WaitFor(t, "some health checks", patience, func() bool {
+		return server.Count("ping") >= 10 && time.Since(began) > 1200*time.Millisecond
+	})
 	mustEcho(t, u)
 	gets := 0
 	for _, entry := range server.Log().Event(mcptest.EventHTTP) {

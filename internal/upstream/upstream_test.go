@@ -208,7 +208,15 @@ func TestCancel(t *testing.T) {
 			_, err := u.Call(ctx, Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":30000}`)})
 			ended <- err
 		}()
-		mcptest.WaitFor(t, "the call", patience, func() bool { return len(log().Calls("slow")) == 1 })
+		// One that stays open: a cancellation neither waits for it nor ends it.
+		stay, leave := context.WithCancel(context.Background())
+		defer leave()
+		stayed := make(chan error, 1)
+		go func() { // ends with leave
+			_, err := u.Call(stay, Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":30000}`)})
+			stayed <- err
+		}()
+		mcptest.WaitFor(t, "the calls", patience, func() bool { return len(log().Calls("slow")) == 2 })
 		began := time.Now()
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -224,6 +232,14 @@ func TestCancel(t *testing.T) {
 			t.Errorf("cancelled by %s, want %s", how.Text, want)
 		}
 		mustEcho(t, u)
+		select {
+		case err := <-stayed:
+			t.Errorf("the other call ended: %v", err)
+			stayed <- err
+		default:
+		}
+		leave()
+		<-stayed
 	})
 }
 
