@@ -79,8 +79,7 @@ func TestErrorThatSpeaksOfSessions(t *testing.T) {
 	server := mcptest.Spec{}.HTTP(t)
 	u := ready(t, Spec{Type: HTTP, URL: server.URL})
 	for _, status := range []int{200, 400} {
-		server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: status, Header: map[string]string{"Content-Type": "application/json"},
-			Body: `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"your session with the bank has expired"}}`}.On("tools/call"))
+		server.Script(says(status, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"your session with the bank has expired"}}`).On("tools/call"))
 		_, err := text(u, "echo", `{}`)
 		var rpc *RPCError
 		if !errors.As(err, &rpc) || rpc.Message != "your session with the bank has expired" {
@@ -90,6 +89,29 @@ func TestErrorThatSpeaksOfSessions(t *testing.T) {
 	mustEcho(t, u)
 	if sessions, pings := server.Count("initialize"), server.Count("ping"); sessions != 1 || pings != 2 {
 		t.Errorf("%d sessions, %d pings, want 1, 2", sessions, pings)
+	}
+}
+
+// A tool's error is the answer to the call, also if the session ends at the same
+// moment.
+func TestErrorThatSpeaksOfSessionsAtTheEndOfOne(t *testing.T) {
+	for _, tt := range forgotten {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			server := mcptest.Spec{Forgotten: tt.says}.HTTP(t)
+			u := ready(t, Spec{Type: HTTP, URL: server.URL})
+			server.KillSessions()
+			server.Script(says(200, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"your session with the bank has expired"}}`).On("tools/call"))
+			_, err := text(u, "destroy_echo", `{"text":"x"}`)
+			var rpc *RPCError
+			if !errors.As(err, &rpc) || rpc.Message != "your session with the bank has expired" {
+				t.Errorf("got %v", err)
+			}
+			mustEcho(t, u)
+			if n := server.Count("initialize"); n != 2 {
+				t.Errorf("%d sessions, want 2", n)
+			}
+		})
 	}
 }
 

@@ -29,6 +29,7 @@ type httpLink struct {
 	client *http.Client
 
 	session atomic.Pointer[string] // Mcp-Session-Id, legacy only
+	refusal atomic.Pointer[string] // with which words the server has forgotten it
 	version atomic.Pointer[string] // MCP-Protocol-Version, once negotiated
 
 	ctx       context.Context // ends with close; parent of the streams that listen

@@ -34,30 +34,51 @@ func refusal(message wire.Message, err error) string {
 	return ""
 }
 
-// forgotten reports whether the server does not know the session any more, after
-// it has refused r with that text. As the text may as well be that of a tool, a
-// ping of the session is asked whether it fares the same. If so, the link ends.
+// forgotten reports whether the server does not know the session any more, and has
+// refused r for that, with that text. As the text may as well be that of a tool, a
+// ping of the session is asked whether it fares the same. The link ends with the
+// session, also where r was refused in other words and may have been executed.
 func (l *httpLink) forgotten(ctx context.Context, r request, text string) bool {
 	if l.session.Load() == nil || r.method == "initialize" {
 		return false
 	}
 	select {
 	case <-l.ended:
-		return errors.Is(l.cause(), errGone)
+		refusal := l.refusal.Load()
+		return refusal != nil && sameWords(*refusal, text)
 	default:
 	}
-	if r.method != "ping" && !l.pingRefused(ctx, r.id) {
-		return false
+	refusal := text
+	if r.method != "ping" {
+		if refusal = l.pingRefused(ctx, r.id); refusal == "" {
+			return false
+		}
 	}
-	l.fail(fmt.Errorf("%w: %s", errGone, l.spec.clean(text, 200)))
-	return true
+	l.refusal.Store(&refusal)
+	l.fail(fmt.Errorf("%w: %s", errGone, l.spec.clean(refusal, 200)))
+	return sameWords(refusal, text)
+}
+
+// sameWords compares refusals but for digits: ids and times differ from one to the
+// next.
+func sameWords(a, b string) bool {
+	words := func(text string) string {
+		return strings.Map(func(r rune) rune {
+			if r >= '0' && r <= '9' {
+				return -1
+			}
+			return r
+		}, text)
+	}
+	return words(a) == words(b)
 }
 
 // pingPatience bounds the ping that tells whether a session lives.
 const pingPatience = 5 * time.Second
 
-// pingRefused sends a ping after the request id was refused.
-func (l *httpLink) pingRefused(ctx context.Context, id int64) bool {
+// pingRefused sends a ping after the request id was refused, and returns with
+// which text it is refused for want of a session; empty if it is not.
+func (l *httpLink) pingRefused(ctx context.Context, id int64) string {
 	ctx, cancel := context.WithTimeout(ctx, pingPatience)
 	defer cancel()
 	ctx, release := l.bound(ctx)
@@ -66,11 +87,10 @@ func (l *httpLink) pingRefused(ctx context.Context, id int64) bool {
 	message := []byte(`{"jsonrpc":"2.0","id":"ping/` + strconv.FormatInt(id, 10) + `","method":"ping"}`)
 	resp, _, err := l.post(ctx, l.url, message, nil)
 	if err != nil {
-		return false
+		return ""
 	}
 	defer resp.Body.Close()
-	answer, err := (&reply{link: l, r: request{id: -1, method: "ping"}, giveUp: cancel}).read(ctx, resp)
-	return errors.Is(err, errGone) || refusal(answer, err) != ""
+	return refusal((&reply{link: l, r: request{id: -1, method: "ping"}, giveUp: cancel}).read(ctx, resp))
 }
 
 // endSession tells a legacy server that the session is over, with the
