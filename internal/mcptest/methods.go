@@ -22,12 +22,17 @@ func (s *server) answer(c *call) answer {
 	} else if a, bad := s.checkLegacy(c); bad {
 		return a
 	}
+	if raw, ok := s.spec.MethodResults[c.method]; ok {
+		return result(string(oneLine(raw)))
+	}
 	var a answer
 	switch {
 	case c.method == "initialize" && !c.modern:
 		a = s.initialize(c)
 	case c.method == "ping" && !c.modern:
 		a = result(`{}`)
+	case c.method == "logging/setLevel" && !c.modern && !s.spec.NoLogging:
+		a = result(`{}`) // levels are not kept: notify sends what it is told to
 	case c.method == "server/discover" && c.modern:
 		a = s.discover(c)
 	case c.method == "subscriptions/listen" && c.modern:
@@ -114,7 +119,12 @@ func (s *server) instructions() string {
 	return `,"instructions":` + quote(s.spec.Instructions)
 }
 
-const capabilities = `{"tools":{"listChanged":true},"logging":{}}`
+func (s *server) capabilities() string {
+	if s.spec.NoLogging {
+		return `{"tools":{"listChanged":true}}`
+	}
+	return `{"tools":{"listChanged":true},"logging":{}}`
+}
 
 func (s *server) initialize(c *call) answer {
 	if !c.pause(s.spec.InitDelay) {
@@ -124,7 +134,7 @@ func (s *server) initialize(c *call) answer {
 	c.ses.mu.Lock()
 	c.ses.elicits = elicits
 	c.ses.mu.Unlock()
-	return result(`{"protocolVersion":` + quote(s.spec.version()) + `,"capabilities":` + capabilities +
+	return result(`{"protocolVersion":` + quote(s.spec.version()) + `,"capabilities":` + s.capabilities() +
 		`,"serverInfo":` + s.identity() + s.instructions() + `}`)
 }
 
@@ -136,7 +146,7 @@ func (s *server) discover(c *call) answer {
 	if s.spec.legacy() {
 		versions += `,` + quote(s.spec.version())
 	}
-	return result(`{"supportedVersions":[` + versions + `],"capabilities":` + capabilities + s.instructions() +
+	return result(`{"supportedVersions":[` + versions + `],"capabilities":` + s.capabilities() + s.instructions() +
 		`,"ttlMs":0,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":` + s.identity() + `}}`)
 }
 

@@ -66,6 +66,10 @@ type Spec struct {
 	OddTools bool
 	// Results are raw tools/call results by tool name, sent as they are.
 	Results map[string]json.RawMessage
+	// MethodResults are likewise the raw results of requests, by their method.
+	MethodResults map[string]json.RawMessage
+	// NoLogging leaves out the logging capability, and logging/setLevel with it.
+	NoLogging bool
 	// Pages splits tools/list over that many pages.
 	Pages int
 	// CursorLoop answers every tools/list with all tools and the same cursor.

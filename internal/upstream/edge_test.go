@@ -72,11 +72,11 @@ func TestAnswerBeforeTheWriteIsOver(t *testing.T) {
 	over := make(chan struct{})
 	var l *stdioLink
 	l = newStdioLink(&spec, writerFunc(func(p []byte) (int, error) {
-		l.deliver([]byte(`{"jsonrpc":"2.0","id":7,"result":{"last":"words"}}`), func(wire.Message) {})
+		l.deliver([]byte(`{"jsonrpc":"2.0","id":7,"result":{"last":"words"}}`), func(wire.Message, int64) {})
 		l.fail(errors.New("the server ended"))
 		<-over
 		return len(p), nil
-	}), wire.Newline, func(wire.Message) {})
+	}), wire.Newline, func(wire.Message, int64) {})
 	l.stop = func() {}
 	l.loops.Add(1)
 	go l.write() // ends with the link
@@ -94,8 +94,8 @@ func TestRequestBeforeLink(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec := Spec{}.withDefaults()
 		s := newSession(&spec)
-		s.incoming(wire.Message{ID: json.RawMessage(`"p"`), Method: "ping"})
-		s.incoming(wire.Message{ID: json.RawMessage(`"` + strings.Repeat("x", maxID) + `"`), Method: "ping"})
+		s.incoming(wire.Message{ID: json.RawMessage(`"p"`), Method: "ping"}, 0)
+		s.incoming(wire.Message{ID: json.RawMessage(`"` + strings.Repeat("x", maxID) + `"`), Method: "ping"}, 0)
 		synctest.Wait()
 		l := newStub()
 		s.connected(l)

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,23 +107,12 @@ func (s *session) discover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var result struct {
-		Supported    []string `json:"supportedVersions"`
-		Instructions string   `json:"instructions"`
-		ServerInfo   identity `json:"serverInfo"`
-		Meta         struct {
-			ServerInfo identity `json:"io.modelcontextprotocol/serverInfo"`
-		} `json:"_meta"`
+	g, err := readGreeting(string(mcp.MethodServerDiscover), message)
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal(message, &result); err != nil {
-		return fmt.Errorf("reading server/discover: %w", err)
-	}
-	if !slices.Contains(result.Supported, modernVersion) {
-		return &revisionError{result.Supported}
-	}
-	info := result.Meta.ServerInfo
-	if info.Name == "" {
-		info = result.ServerInfo
+	if !slices.Contains(g.supported, modernVersion) {
+		return &revisionError{g.supported}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,25 +120,12 @@ func (s *session) discover(ctx context.Context) error {
 		return errors.New("another era was agreed on")
 	}
 	s.modern, s.version = true, modernVersion
-	s.title, s.release, s.instructions = info.display(), info.Version, result.Instructions
+	s.title, s.release, s.instructions = g.title, g.release, g.instructions
 	if l, ok := s.link.(*httpLink); ok {
 		version := modernVersion
 		l.version.Store(&version)
 	}
 	return nil
-}
-
-type identity struct {
-	Name    string `json:"name"`
-	Title   string `json:"title"`
-	Version string `json:"version"`
-}
-
-func (i identity) display() string {
-	if i.Title != "" {
-		return i.Title
-	}
-	return i.Name
 }
 
 // initialize is the legacy handshake.
@@ -165,24 +142,18 @@ func (s *session) initialize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var result struct {
-		ProtocolVersion string   `json:"protocolVersion"`
-		Instructions    string   `json:"instructions"`
-		ServerInfo      identity `json:"serverInfo"`
-	}
-	if err := json.Unmarshal(message, &result); err != nil {
-		return fmt.Errorf("reading initialize: %w", err)
+	g, err := readGreeting("initialize", message)
+	if err != nil {
+		return err
 	}
 	s.mu.Lock()
 	if s.version != "" {
 		s.mu.Unlock()
 		return errors.New("another era was agreed on")
 	}
-	s.version = result.ProtocolVersion
-	if s.version == "" {
-		s.version = legacyVersion
-	}
-	s.title, s.release, s.instructions = result.ServerInfo.display(), result.ServerInfo.Version, result.Instructions
+	s.version = cmp.Or(g.version, legacyVersion)
+	s.title, s.release, s.instructions = g.title, g.release, g.instructions
+	s.takesLevel = g.logging
 	s.mu.Unlock()
 	if l, ok := s.link.(*httpLink); ok {
 		version := s.version

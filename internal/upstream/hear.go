@@ -10,7 +10,6 @@ import (
 // hearer is an open call: where progress and log messages of the server go
 // while it is under way.
 type hearer struct {
-	client        string
 	progress, log func(params json.RawMessage) // nil where nobody listens
 	timeout       time.Duration                // of the call
 
@@ -30,7 +29,13 @@ func (h *hearer) take(f func(json.RawMessage), params json.RawMessage) {
 // called any more, nor still running, when it returns.
 func (s *session) hear(id int64, c Call) func() {
 	s.mu.Lock()
-	s.hearers[id] = &hearer{client: c.Client, progress: c.OnProgress, log: c.OnLog, timeout: s.spec.timeout(c)}
+	s.hearers[id] = &hearer{progress: c.OnProgress, log: c.OnLog, timeout: s.spec.timeout(c)}
+	switch {
+	case c.Client == "" || (s.user != "" && s.user != c.Client):
+		s.shared = true
+	default:
+		s.user = c.Client
+	}
 	s.mu.Unlock()
 	return func() { s.unhear(id) }
 }
@@ -77,27 +82,33 @@ func (s *session) progressed(params json.RawMessage) {
 	}
 }
 
-// logged passes a log message on. It does not say which call it belongs to: it
-// goes to the oldest open one if all of them are one client's, and to nobody
-// else, as nobody may read what belongs to another.
-func (s *session) logged(params json.RawMessage) {
+// logged passes a log message on to the call on whose stream it came. One that
+// came elsewhere does not say which call it belongs to, which may be over: it goes
+// to the oldest open call if only one client has ever used the session, and to
+// nobody else, as nobody may read what belongs to another.
+func (s *session) logged(params json.RawMessage, of int64) {
 	if !json.Valid(params) {
 		return
 	}
 	s.mu.Lock()
-	var oldest *hearer
-	var first int64
-	for id, h := range s.hearers {
-		if oldest != nil && h.client != oldest.client {
-			s.mu.Unlock()
-			return
-		}
-		if oldest == nil || id < first {
-			oldest, first = h, id
-		}
+	h := s.hearers[of]
+	if of <= 0 && !s.shared {
+		h = s.oldest()
 	}
 	s.mu.Unlock()
-	if oldest != nil {
-		oldest.take(oldest.log, params)
+	if h != nil {
+		h.take(h.log, params)
 	}
+}
+
+// oldest is the open call that began first, nil if there is none. The caller holds
+// the lock.
+func (s *session) oldest() *hearer {
+	var first int64
+	for id := range s.hearers {
+		if first == 0 || id < first {
+			first = id
+		}
+	}
+	return s.hearers[first]
 }

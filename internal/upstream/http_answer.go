@@ -146,7 +146,7 @@ func (a *reply) take(data []byte) (answer wire.Message, found bool) {
 	switch {
 	case err != nil:
 	case message.Method != "":
-		a.link.in(message)
+		a.link.in(message, a.r.id)
 	case message.IsResponse():
 		id, ours := ownID(message.ID)
 		switch {

@@ -48,9 +48,10 @@ type request struct {
 	standing bool
 }
 
-// Incoming takes what a server sends on its own: notifications and requests.
+// Incoming takes what a server sends on its own: notifications and requests. of
+// is the request on whose stream it came, 0 where the stream is that of all.
 // It is called from a reader and must not block.
-type incoming func(wire.Message)
+type incoming func(m wire.Message, of int64)
 
 // pulse is when a server was last heard. Safe for concurrent use.
 type pulse struct {
@@ -255,7 +256,7 @@ func (m *mux) deliver(data []byte, in incoming) bool {
 		return false
 	case message.Method != "":
 		m.beat()
-		in(message)
+		in(message, 0)
 		return true
 	case message.IsResponse():
 		m.beat()

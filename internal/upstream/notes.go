@@ -54,15 +54,16 @@ func (s *session) cancelled(id int64, reason string) {
 	s.note(message, func() {})
 }
 
-// incoming takes what the server sends on its own. It runs in a reader.
-func (s *session) incoming(m wire.Message) {
+// incoming takes what the server sends on its own, see the type incoming. It runs
+// in a reader.
+func (s *session) incoming(m wire.Message, of int64) {
 	switch {
 	case m.ID != nil:
 		s.reply(m)
 	case m.Method == "notifications/progress":
 		s.progressed(m.Params)
 	case m.Method == "notifications/message":
-		s.logged(m.Params)
+		s.logged(m.Params, of)
 	case m.Method == "notifications/tools/list_changed":
 		s.changes.tell()
 	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:

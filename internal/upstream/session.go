@@ -45,10 +45,22 @@ type session struct {
 	nextID      atomic.Int64
 	changes     *changes
 	relistAgain *time.Timer // after a refresh that failed
+	// missing is why the last tools/list was not read to its end, nil if it was;
+	// whole says that the catalogue that was taken was. The supervising goroutine's.
+	missing error
+	whole   bool
 
 	mu      sync.Mutex
 	hearers map[int64]*hearer // open calls, by request id
 	closed  bool
+	// user is the client whose calls came first, shared is set once there were
+	// those of another, or of one that is not known.
+	user   string
+	shared bool
+	// takesLevel says that a legacy server can be told a log level, told is the
+	// index of the last one; that of none is behind all.
+	takesLevel bool
+	told       int
 	// headerTools are the tools whose arguments are mirrored into HTTP headers
 	// (SEP-2243), modern HTTP only; headersOf is the catalogue that they were found
 	// in, where it is that of [Spec.Catalogue].
@@ -70,6 +82,7 @@ func newSession(spec *Spec) *session {
 		relistAgain: time.NewTimer(relistRetry),
 		hearers:     make(map[int64]*hearer),
 		replies:     make(chan struct{}, 16),
+		told:        len(levels),
 	}
 	s.relistAgain.Stop()
 	s.noteCtx, s.quit = context.WithCancel(context.Background())

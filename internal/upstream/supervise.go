@@ -225,6 +225,7 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 			return nil, err
 		}
 	}
+	s.taken()
 	u.spec.Logger.Info("connected", "protocol", s.version, "tools", len(tools), "title", u.spec.clean(s.title, 80))
 	for _, fault := range faults {
 		u.spec.Logger.Warn("tool refused", "fault", u.spec.clean(fault, 300))

@@ -20,22 +20,26 @@ const (
 	maxTools = 20000
 )
 
-// listTools reads the whole catalogue: every page, no page twice.
+// listTools reads the whole catalogue: every page, no page twice. Where a later
+// page cannot be read, what came before is kept, and s.missing is why; but a whole
+// catalogue is not given up for a part.
 func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults []string, err error) {
+	s.missing = nil
 	seen := make(map[string]bool)
 	var cursor json.RawMessage
 	for page := 0; ; page++ {
-		result, err := s.toolsPage(ctx, cursor)
+		decoded, err := s.readPage(ctx, cursor)
 		var rpc *RPCError
 		if errors.As(err, &rpc) && rpc.Code == mcp.METHOD_NOT_FOUND && page == 0 {
 			return nil, nil, nil
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("listing tools: %w", err)
-		}
-		decoded, err := catalog.DecodePage(result)
-		if err != nil {
-			return nil, nil, fmt.Errorf("listing tools: %w", err)
+			if page == 0 || s.whole || ctx.Err() != nil || s.link.cause() != nil {
+				return nil, nil, fmt.Errorf("listing tools: %w", err)
+			}
+			s.missing = err
+			faults = append(faults, fmt.Sprintf("page %d of tools/list cannot be read, what came before is kept: %s", page+1, s.spec.clean(unwrapNotSent(err).Error(), 300)))
+			break
 		}
 		tools = append(tools, decoded.Tools...)
 		faults = append(faults, decoded.Faults...)
@@ -59,6 +63,17 @@ func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults [
 	faults = append(faults, twice...)
 	tools, bad := s.mirrorHeaders(tools)
 	return tools, append(faults, bad...), nil
+}
+
+func (s *session) readPage(ctx context.Context, cursor json.RawMessage) (catalog.Page, error) {
+	result, err := s.toolsPage(ctx, cursor)
+	if err != nil {
+		return catalog.Page{}, err
+	}
+	if len(result) == 0 || result[0] != '{' && string(result) != "null" {
+		return catalog.Page{}, errors.New("reading tools/list: the result is not an object")
+	}
+	return catalog.DecodePage(result)
 }
 
 func (s *session) toolsPage(ctx context.Context, cursor json.RawMessage) (json.RawMessage, error) {
@@ -131,6 +146,7 @@ func (s *session) call(ctx context.Context, c Call) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotSent, err)
 	}
+	s.tellLevel(ctx, c)
 	defer s.hear(id, c)()
 	result, err := s.doID(ctx, id, "tools/call", params, header)
 	if err != nil {
@@ -165,6 +181,9 @@ func (s *session) callParams(id int64, c Call) ([]byte, http.Header, error) {
 	var meta [][]byte
 	if c.OnProgress != nil {
 		meta = append(meta, fmt.Appendf(nil, `"progressToken":%d`, id))
+	}
+	if level := c.logLevel(); level != "" && s.modern {
+		meta = append(meta, fmt.Appendf(nil, "%q:%q", mcp.MetaKeyLogLevel, level))
 	}
 	for _, member := range c.Meta {
 		value, err := json.Marshal(member.Value)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"mcpx/internal/catalog"
 )
 
@@ -251,10 +253,14 @@ type Call struct {
 	// OnProgress gets the params of each progress notification, from the reader:
 	// it must not block. May be nil.
 	OnProgress func(params json.RawMessage)
-	// Client is who calls. Log messages of a server go to OnLog, which may be
-	// nil, only while all its open calls are one client's.
+	// Client is who calls. Log messages that a server does not send on the stream
+	// of a call go to OnLog, which may be nil, only if no other client has used the
+	// session. From the reader, as OnProgress.
 	Client string
 	OnLog  func(params json.RawMessage)
+	// LogLevel is what the server is asked for where OnLog is not nil; less severe
+	// messages may come all the same. Empty or unknown: debug.
+	LogLevel mcp.LoggingLevel
 }
 
 // MetaMember is one member of _meta.

@@ -200,6 +200,16 @@ func (u *Upstream) succeeded() {
 	u.mu.Unlock()
 }
 
+// taken notes that the catalogue that was read last is the one that counts. A page
+// that was missing from it for a reason that can pass is asked for once more.
+func (s *session) taken() {
+	s.whole = s.missing == nil
+	var status *statusError
+	if errors.As(s.missing, &status) {
+		s.relistAgain.Reset(relistRetry)
+	}
+}
+
 // relist refreshes the catalogue after list_changed. Notifications that come
 // while it gathers or reads are one refresh more, at most one a second: what a
 // storm costs is bounded. A failed refresh keeps the old catalogue.
@@ -224,6 +234,7 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.clean(err.Error(), 300))
 		s.relistAgain.Reset(relistRetry)
 	} else {
+		s.taken()
 		u.update(func(st *Status) { st.list(tools, faults) })
 	}
 	timer := time.NewTimer(max(0, relistPause-time.Since(began)))

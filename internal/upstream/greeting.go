@@ -1,0 +1,65 @@
+package upstream
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"mcpx/internal/wire"
+)
+
+// greeting is what is read of a server's answer to a handshake. Each member is
+// read by itself: one of a wrong kind counts as absent, as nothing here is needed
+// to speak to the server.
+type greeting struct {
+	version, instructions string
+	title, release        string
+	supported             []string // revisions, server/discover only
+	logging               bool     // the capability
+}
+
+func readGreeting(method string, result json.RawMessage) (greeting, error) {
+	members, ok := object(result)
+	if !ok && string(result) != "null" {
+		return greeting{}, fmt.Errorf("reading %s: the result is not an object", method)
+	}
+	var g greeting
+	if version, _ := wire.Text(members["protocolVersion"]); strings.IndexFunc(version, notInHeader) < 0 {
+		g.version = version
+	}
+	g.instructions, _ = wire.Text(members["instructions"])
+	var supported []json.RawMessage
+	_ = json.Unmarshal(members["supportedVersions"], &supported) // else there are none
+	for _, one := range supported {
+		if version, ok := wire.Text(one); ok {
+			g.supported = append(g.supported, version)
+		}
+	}
+	capabilities, _ := object(members["capabilities"])
+	_, g.logging = object(capabilities["logging"])
+	g.title, g.release = identity(members["serverInfo"])
+	meta, _ := object(members["_meta"])
+	if title, release := identity(meta["io.modelcontextprotocol/serverInfo"]); title != "" {
+		g.title, g.release = title, release
+	}
+	return g, nil
+}
+
+// notInHeader reports what a revision, which HTTP sends in a header, never has.
+func notInHeader(r rune) bool { return r <= ' ' || r > '~' }
+
+// identity is how a server calls itself, and its version.
+func identity(raw json.RawMessage) (title, release string) {
+	members, _ := object(raw)
+	name, _ := wire.Text(members["name"])
+	title, _ = wire.Text(members["title"])
+	release, _ = wire.Text(members["version"])
+	return cmp.Or(title, name), release
+}
+
+// object has the members of a JSON object; ok is false if raw is none.
+func object(raw json.RawMessage) (members map[string]json.RawMessage, ok bool) {
+	err := json.Unmarshal(raw, &members)
+	return members, err == nil && members != nil
+}

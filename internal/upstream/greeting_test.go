@@ -1,0 +1,114 @@
+package upstream
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+)
+
+// One odd member of the answer to a handshake costs nothing but itself.
+func TestOddGreetings(t *testing.T) {
+	const initialize, discover = "initialize", "server/discover"
+	tests := []struct {
+		name, method, result    string
+		protocol, title, server string // server is its version
+		instructions            string
+	}{
+		{"version a number", initialize, `{"protocolVersion":"2025-03-26","serverInfo":{"name":"s","version":1.0}}`, "2025-03-26", "s", "", ""},
+		{"title a number", initialize, `{"protocolVersion":"2025-03-26","serverInfo":{"name":"s","title":5,"version":"1"}}`, "2025-03-26", "s", "1", ""},
+		{"identity a string", initialize, `{"protocolVersion":"2025-03-26","serverInfo":"s","instructions":"do"}`, "2025-03-26", "", "", "do"},
+		{"instructions a list", initialize, `{"protocolVersion":"2025-03-26","serverInfo":{"name":"s","title":"S"},"instructions":["do","this"]}`, "2025-03-26", "S", "", ""},
+		{"revision a number", initialize, `{"protocolVersion":1,"instructions":"do","capabilities":[]}`, legacyVersion, "", "", "do"},
+		{"revision that no header takes", initialize, `{"protocolVersion":"2025\r\nX: y"}`, legacyVersion, "", "", ""},
+		{"nothing", initialize, `{}`, legacyVersion, "", "", ""},
+		{"null", initialize, `null`, legacyVersion, "", "", ""},
+		{"all null", initialize, `{"protocolVersion":null,"capabilities":null,"serverInfo":null,"instructions":null}`, legacyVersion, "", "", ""},
+		{"modern", discover, `{"supportedVersions":["2026-07-28",5],"serverInfo":{"name":"s","title":[],"version":2},"_meta":1,"instructions":{}}`, modernVersion, "s", "", ""},
+		{"modern identities", discover, `{"supportedVersions":["2026-07-28"],"serverInfo":{"name":"s"},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"t","version":"3"}}}`, modernVersion, "t", "3", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			fake := mcptest.Spec{MethodResults: map[string]json.RawMessage{tt.method: json.RawMessage(tt.result)}}
+			if tt.method == discover {
+				fake.Era = mcptest.EraModern
+			}
+			u := ready(t, Spec{Type: HTTP, URL: fake.HTTP(t).URL})
+			mustEcho(t, u)
+			st := u.Status()
+			if st.Protocol != tt.protocol || st.Title != tt.title || st.Version != tt.server || st.Instructions != tt.instructions {
+				t.Errorf("got %q %q %q %q", st.Protocol, st.Title, st.Version, st.Instructions)
+			}
+		})
+	}
+}
+
+// Reasons are for people who do not know what mcpx is made of.
+func TestReasonsHaveNoTypes(t *testing.T) {
+	for method, result := range map[string]string{"initialize": `"ok"`, "tools/list": `[{"name":"t"}]`} {
+		t.Run(method, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			fake := mcptest.Spec{MethodResults: map[string]json.RawMessage{method: json.RawMessage(result)}}
+			status := awaitState(t, connect(t, Spec{Type: HTTP, URL: fake.HTTP(t).URL}), catalog.Unavailable)
+			contains(t, "reason", status.Reason, "reading "+method+": the result is not an object")
+			for _, part := range []string{"json:", "Go ", "struct"} {
+				if strings.Contains(status.Reason, part) {
+					t.Errorf("%q in %q", part, status.Reason)
+				}
+			}
+		})
+	}
+}
+
+// What was read of a catalogue is kept if a later page is refused, and said so.
+func TestLaterPageFails(t *testing.T) {
+	refused := mcptest.Fault{Kind: mcptest.FaultStatus, Status: 200, Header: map[string]string{"Content-Type": "application/json"},
+		Body: `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32602,"message":"bad cursor"}}`, Skip: 1}
+	broken := mcptest.Fault{Kind: mcptest.FaultStatus, Status: 500, Body: "database down", Skip: 1}
+	odd := refused
+	odd.Body = `{"jsonrpc":"2.0","id":$ID,"result":[]}`
+	for name, tt := range map[string]struct {
+		fault mcptest.Fault
+		want  string
+	}{"refused": {refused, "bad cursor"}, "broken": {broken, "database down"}, "odd": {odd, "the result is not an object"}} {
+		t.Run(name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			server := mcptest.Spec{Pages: 2}.HTTP(t)
+			server.Script(tt.fault.On("tools/list"))
+			var h history
+			u := h.start(t, Spec{Type: HTTP, URL: server.URL}, nil)
+			awaitState(t, u, catalog.Ready)
+			mustEcho(t, u)
+			st := u.Status()
+			if len(st.Tools) == 0 || len(st.Faults) != 1 {
+				t.Fatalf("%d tools, faults %q", len(st.Tools), st.Faults)
+			}
+			contains(t, "fault", st.Faults[0], "page 2 of tools/list", tt.want)
+
+			// A refresh that fails so takes nothing from a whole catalogue.
+			server.Notify("notifications/tools/list_changed", `{}`)
+			mcptest.WaitFor(t, "the whole catalogue", patience, func() bool { return len(u.Status().Faults) == 0 })
+			whole := len(u.Status().Tools)
+			if whole <= len(st.Tools) {
+				t.Fatalf("%d tools, then %d", len(st.Tools), whole)
+			}
+			server.Script(tt.fault.On("tools/list"))
+			lists := len(server.Log().Method("tools/list"))
+			server.Notify("notifications/tools/list_changed", `{}`)
+			mcptest.WaitFor(t, "both pages", patience, func() bool { return len(server.Log().Method("tools/list")) == lists+2 })
+			server.Notify("notifications/tools/list_changed", `{}`)
+			mcptest.WaitFor(t, "the next list", patience, func() bool { return len(server.Log().Method("tools/list")) > lists+2 })
+			seen := h.all()
+			at := slices.IndexFunc(seen, func(n noted) bool { return len(n.Tools) == whole })
+			for _, n := range seen[at:] {
+				if len(n.Tools) != whole {
+					t.Errorf("%d tools of %d are left", len(n.Tools), whole)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// levels are the log levels of MCP (RFC 5424), least severe first.
+var levels = []mcp.LoggingLevel{
+	mcp.LoggingLevelDebug, mcp.LoggingLevelInfo, mcp.LoggingLevelNotice, mcp.LoggingLevelWarning,
+	mcp.LoggingLevelError, mcp.LoggingLevelCritical, mcp.LoggingLevelAlert, mcp.LoggingLevelEmergency,
+}
+
+// levelPatience is how long a call waits until a legacy server has taken the log
+// level, so that it says nothing less from the beginning.
+const levelPatience = 500 * time.Millisecond
+
+// logLevel is the level that a server is asked for with the call, empty where
+// nobody wants to hear of it.
+func (c *Call) logLevel() mcp.LoggingLevel {
+	switch {
+	case c.OnLog == nil:
+		return ""
+	case !slices.Contains(levels, c.LogLevel):
+		return mcp.LoggingLevelDebug
+	}
+	return c.LogLevel
+}
+
+// tellLevel tells a legacy server the log level that the call wants, unless it
+// was told that or less already: it has one level for the whole session, which
+// therefore only falls. (In the modern era each call says its own.)
+func (s *session) tellLevel(ctx context.Context, c Call) {
+	least := c.logLevel()
+	at := slices.Index(levels, least)
+	s.mu.Lock()
+	if at < 0 || !s.takesLevel || at >= s.told || s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.told = at
+	answered := make(chan struct{})
+	s.notes.Go(func() { // ends with close at the latest, which waits for it
+		defer close(answered)
+		ctx, cancel := context.WithTimeout(s.noteCtx, noteTime)
+		defer cancel()
+		if _, err := s.do(ctx, string(mcp.MethodSetLogLevel), fmt.Appendf(nil, `{"level":%q}`, least), nil); err != nil {
+			s.spec.Logger.Debug("setting the log level", "err", s.spec.clean(err.Error(), 300))
+		}
+	})
+	s.mu.Unlock()
+	timer := time.NewTimer(levelPatience)
+	defer timer.Stop()
+	select {
+	case <-answered:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,240 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/mcptest"
+)
+
+// heardLogs are the log messages that a client got, by what they say.
+type heardLogs struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (h *heardLogs) add(params json.RawMessage) {
+	var p struct{ Data string }
+	_ = json.Unmarshal(params, &p)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = append(h.list, p.Data)
+}
+
+func (h *heardLogs) all() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.list)
+}
+
+// call is a call of a client that hears logs.
+func (h *heardLogs) call(client, tool, arguments string) Call {
+	return Call{Tool: tool, Arguments: json.RawMessage(arguments), Client: client, OnLog: h.add}
+}
+
+// sendLogs are the arguments of notify for so many log messages, on the stream of
+// the call or on that of everybody.
+func sendLogs(data string, times int, mine bool) string {
+	return fmt.Sprintf(`{"method":"notifications/message","params":{"level":"info","data":%q},"times":%d,"mine":%t}`, data, times, mine)
+}
+
+// hold begins a call that does not end before the test.
+func hold(t testing.TB, u *Upstream, c Call, executed func() int) {
+	t.Helper()
+	before := executed()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = u.Call(ctx, c)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	mcptest.WaitFor(t, "the call that is held", patience, func() bool { return executed() > before })
+}
+
+// Over HTTP a log message belongs to the call on whose stream it comes, however
+// many clients have calls open.
+func TestLogsOnTheStreamOfACall(t *testing.T) {
+	for _, modern := range []bool{false, true} {
+		t.Run(fmt.Sprintf("modern %t", modern), func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			spec, log := overHTTP(modern)(t, mcptest.Spec{HangTools: []string{"held"}})
+			u := ready(t, spec)
+			var idle heardLogs
+			for _, client := range []string{"a", "b"} {
+				hold(t, u, idle.call(client, "held", `{}`), func() int { return len(log().Calls("held")) })
+			}
+			var calls sync.WaitGroup
+			for i := range 6 {
+				calls.Go(func() {
+					var heard heardLogs
+					client := fmt.Sprintf("client %d", i)
+					if _, err := textOf(u.Call(context.Background(), heard.call(client, "notify", sendLogs(client, 20, true)))); err != nil {
+						t.Error(err)
+					}
+					if got := heard.all(); !slices.Equal(got, slices.Repeat([]string{client}, 20)) {
+						t.Errorf("%s heard %d: %q", client, len(got), got)
+					}
+				})
+			}
+			calls.Wait()
+			if got := idle.all(); len(got) != 0 {
+				t.Errorf("calls that said nothing heard %q", got)
+			}
+		})
+	}
+}
+
+// A log message that names no call is one of the only client that ever used the
+// session, or of nobody: what another has called may log on after its answer.
+func TestLogsOnTheStreamOfAll(t *testing.T) {
+	eachVariant(t, mcptest.Spec{HangTools: []string{"held"}}, func(t *testing.T, v variant, spec Spec, log func() mcptest.Log) {
+		if v.name == "http modern" {
+			t.Skip("has no such stream")
+		}
+		u := ready(t, spec)
+		var a, b heardLogs
+		hold(t, u, a.call("a", "held", `{}`), func() int { return len(log().Calls("held")) })
+		quiet := func(client, tool, arguments string) {
+			t.Helper()
+			if _, err := u.Call(context.Background(), Call{Tool: tool, Arguments: json.RawMessage(arguments), Client: client}); err != nil {
+				t.Error(err)
+			}
+		}
+		// say lets the server log, and returns when that was read.
+		say := func(data string) {
+			t.Helper()
+			get := strings.HasPrefix(v.name, "http")
+			quiet("a", "notify", sendLogs(data, 1, !get))
+			if !get {
+				return // the answer came on the same stream
+			}
+			lists := len(log().Method("tools/list"))
+			quiet("a", "notify", `{}`)
+			mcptest.WaitFor(t, "the list behind it", patience, func() bool { return len(log().Method("tools/list")) > lists })
+		}
+		quiet("a", "echo", `{"text":"x"}`)
+		if !strings.HasPrefix(v.name, "http") {
+			if _, err := textOf(u.Call(context.Background(), b.call("a", "notify", sendLogs("of a", 1, true)))); err != nil {
+				t.Error(err)
+			}
+			if got := append(a.all(), b.all()...); !slices.Equal(got, []string{"of a"}) {
+				t.Errorf("alone: heard %q", got)
+			}
+		}
+		quiet("b", "echo", `{"text":"x"}`)
+		heard := len(a.all())
+		say("secret of b")
+		if got := append(a.all()[heard:], b.all()...); len(got) != 0 {
+			t.Errorf("heard %q", got)
+		}
+	})
+}
+
+// The owner of the stream of all hears it over HTTP too.
+func TestLogsOnTheListeningStream(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{HangTools: []string{"held"}}.HTTP(t)
+	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	var a heardLogs
+	hold(t, u, a.call("a", "held", `{}`), func() int { return len(server.Log().Calls("held")) })
+	mcptest.WaitFor(t, "a log message", patience, func() bool {
+		server.Notify("notifications/message", `{"level":"info","data":"for a"}`) // the stream may open late
+		return slices.Contains(a.all(), "for a")
+	})
+}
+
+// levelsTold are the levels that the server was told: by logging/setLevel, or in
+// the _meta of calls ("-" for none).
+func levelsTold(t testing.TB, log mcptest.Log, modern bool) (told []string) {
+	t.Helper()
+	method := "logging/setLevel"
+	if modern {
+		method = "tools/call"
+	}
+	for _, e := range log.Method(method) {
+		var m struct {
+			Params struct {
+				Level string
+				Meta  map[string]json.RawMessage `json:"_meta"`
+			}
+		}
+		if err := json.Unmarshal(e.Message, &m); err != nil {
+			t.Fatal(err)
+		}
+		level := m.Params.Level
+		if modern {
+			level = "-"
+			if raw, ok := m.Params.Meta[mcp.MetaKeyLogLevel]; ok {
+				level = strings.Trim(string(raw), `"`)
+			}
+		}
+		told = append(told, level)
+	}
+	return told
+}
+
+// A server is told what its logs are wanted for: a modern one with each call, a
+// legacy one before the first call that wants more than it knows of.
+func TestLogLevel(t *testing.T) {
+	wanted := []Call{
+		{}, {OnLog: func(json.RawMessage) {}, LogLevel: mcp.LoggingLevelWarning}, {OnLog: func(json.RawMessage) {}, LogLevel: mcp.LoggingLevelError},
+		{OnLog: func(json.RawMessage) {}}, {OnLog: func(json.RawMessage) {}, LogLevel: "loud"}, {LogLevel: mcp.LoggingLevelInfo},
+	}
+	tests := []struct {
+		name           string
+		fake           mcptest.Spec
+		legacy, modern []string
+	}{
+		{"taken", mcptest.Spec{}, []string{"warning", "debug"}, []string{"-", "warning", "error", "debug", "debug", "-"}},
+		{"not offered", mcptest.Spec{NoLogging: true}, nil, []string{"-", "warning", "error", "debug", "debug", "-"}},
+		{"refused", mcptest.Spec{FailMethods: []string{"logging/setLevel"}}, []string{"warning", "debug"}, nil},
+		{"not answered", mcptest.Spec{HangMethods: []string{"logging/setLevel"}}, []string{"warning", "debug"}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			eachVariant(t, tt.fake, func(t *testing.T, v variant, spec Spec, log func() mcptest.Log) {
+				want := tt.legacy
+				if v.modern {
+					if want = tt.modern; want == nil {
+						t.Skip("no such method")
+					}
+				}
+				u := ready(t, spec)
+				began := time.Now()
+				for _, c := range wanted {
+					c.Tool, c.Arguments = "echo", json.RawMessage(`{"text":"x"}`)
+					if _, err := u.Call(context.Background(), c); err != nil {
+						t.Error(err)
+					}
+				}
+				if took := time.Since(began); took > patience/2 {
+					t.Errorf("took %v", took)
+				}
+				if got := levelsTold(t, log(), v.modern); !slices.Equal(got, want) {
+					t.Errorf("told %q, want %q", got, want)
+				}
+				if v.modern {
+					return
+				}
+				var order []string
+				for _, e := range log().Event(mcptest.EventMessage) {
+					if e.Method == "logging/setLevel" || e.Method == "tools/call" {
+						order = append(order, strings.TrimPrefix(e.Method, "tools/"))
+					}
+				}
+				if want != nil && (len(order) < 2 || order[0] != "call" || order[1] != "logging/setLevel") {
+					t.Errorf("in this order: %q", order)
+				}
+			})
+		})
+	}
+}
