@@ -146,7 +146,7 @@ func (a *app) surface(snap *catalog.Snapshot) []budget.Definition {
 		if d.Name == front.InspectTool && !own {
 			d.Description = describe.Inspect(snap, describe.Budget{
 				Tokens: a.config.CatalogueTokenBudget, Chars: a.config.CatalogueCharLimit,
-			})
+			}, describe.Features{JSONSchema: !a.config.SchemaCompression, NoTOON: !a.config.ToonCompression})
 		}
 		list = append(list, budget.Definition(d))
 	}

@@ -57,7 +57,7 @@ func toolsList(inspect string) string {
 			`"description":` + string(q) + `,"inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},` + schema + `},"name":"` + name + `"}`
 	}
 	return `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":60000,"cacheScope":"private","tools":[` +
-		tool("exec", Exec(), `"tool_name":{"type":"string"},"arguments":{"type":"object"},"select":{"type":"string","description":"jq filter on the JSON result"}},"required":["server_name","tool_name"]`) + `,` +
+		tool("exec", Exec(Features{}), `"tool_name":{"type":"string"},"arguments":{"type":"object"},"select":{"type":"string","description":"jq filter on the JSON result"}},"required":["server_name","tool_name"]`) + `,` +
 		tool("inspect", inspect, `"tool_name":{"type":"string","description":"one, or several with commas"},"query":{"type":"string","description":"what you want to do"}}`) + `]}}`
 }
 
@@ -67,7 +67,7 @@ func TestInspect_corpusTargets(t *testing.T) {
 		if len(s.Tools) > 10 {
 			s = s.WithTools(s.Tools[:10])
 		}
-		text := Inspect(catalog.NewSnapshot([]catalog.Server{s}), Budget{})
+		text := Inspect(catalog.NewSnapshot([]catalog.Server{s}), Budget{}, Features{})
 		if n := tokens.Count(toolsList(text)); n > 600 {
 			t.Errorf("%s with %d tools: tools/list has %d tokens, want at most 600:\n%s", s.Name, len(s.Tools), n, text)
 		}
@@ -75,7 +75,7 @@ func TestInspect_corpusTargets(t *testing.T) {
 	for n := 1; n <= len(servers); n++ {
 		snap := catalog.NewSnapshot(append([]catalog.Server(nil), servers[:n]...))
 		for _, b := range []Budget{{}, {Chars: 2000}, {Tokens: 600}, {Tokens: 8000}} {
-			text := Inspect(snap, b)
+			text := Inspect(snap, b, Features{})
 			checkBudget(t, text, b)
 			checkNamed(t, text, snap)
 			list := tokens.Count(toolsList(text))
@@ -98,7 +98,7 @@ func TestInspect_corpusMixes(t *testing.T) {
 		list := append([]catalog.Server(nil), servers...)
 		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		list = list[:1+r.IntN(len(list))]
-		text := Inspect(catalog.NewSnapshot(append([]catalog.Server(nil), list...)), Budget{})
+		text := Inspect(catalog.NewSnapshot(append([]catalog.Server(nil), list...)), Budget{}, Features{})
 		checkBudget(t, text, Budget{})
 		most = max(most, tokens.Count(toolsList(text)))
 
@@ -108,7 +108,7 @@ func TestInspect_corpusMixes(t *testing.T) {
 			from, n := r.IntN(len(tools)), max(10/len(list), 1)
 			list[i] = list[i].WithTools(tools[from:min(from+n, len(tools))])
 		}
-		mostOfTen = max(mostOfTen, tokens.Count(toolsList(Inspect(catalog.NewSnapshot(list), Budget{}))))
+		mostOfTen = max(mostOfTen, tokens.Count(toolsList(Inspect(catalog.NewSnapshot(list), Budget{}, Features{}))))
 	}
 	t.Logf("tools/list has at most %d tokens, of at most ten tools %d", most, mostOfTen)
 	if most > 2400 || mostOfTen > 600 {

@@ -57,10 +57,7 @@ const catalogueHead = "\n\nAvailable tools:\n"
 // at most 400 characters, then the catalogue in as much detail as b allows. It
 // does not depend on the state of the servers, so that the same catalogue gives
 // the same bytes while servers come and go.
-func Inspect(snap *catalog.Snapshot, b Budget) string { return InspectFor(snap, b, Features{}) }
-
-// InspectFor is [Inspect] for a config that turns features off.
-func InspectFor(snap *catalog.Snapshot, b Budget, f Features) string {
+func Inspect(snap *catalog.Snapshot, b Budget, f Features) string {
 	limit, usage := b.limit(snap), f.usage()
 	if len(snap.Servers) == 0 {
 		return words(usage+"\n\nNo servers are configured.", limit)
@@ -93,11 +90,8 @@ func (b Budget) limit(snap *catalog.Snapshot) size {
 	return size{tokens: t, json: t + t/25, chars: c}
 }
 
-// Exec is the description of the tool exec. It is constant.
-func Exec() string { return ExecFor(Features{}) }
-
-// ExecFor is [Exec] for a config that turns features off.
-func ExecFor(f Features) string {
+// Exec is the description of the tool exec.
+func Exec(f Features) string {
 	form, toon := "TypeScript", " Results may be TOON, a compact table: `rows[2]{a,b}:`, then one line of values per row."
 	if f.JSONSchema {
 		form = "JSON Schema"

@@ -92,7 +92,7 @@ func TestInspect_budgetHolds(t *testing.T) {
 	} {
 		snap := catalog.NewSnapshot(randomServers(r, size.servers, size.tools))
 		for _, b := range []Budget{{}, {Chars: 2000}, {Tokens: 1000}, {Tokens: 300, Chars: 900}, {Tokens: 90}, {Tokens: 12}, {Tokens: 20000}} {
-			text := Inspect(snap, b)
+			text := Inspect(snap, b, Features{})
 			checkBudget(t, text, b)
 			if b.Chars == 0 && (size.servers <= 30 && b.Tokens >= 1000 || size.servers <= 100 && (b.Tokens == 0 || b.Tokens > 2000)) {
 				checkNamed(t, text, snap)
@@ -101,7 +101,7 @@ func TestInspect_budgetHolds(t *testing.T) {
 			if b.Tokens == 0 && n > 2400 || b.Tokens <= 2000 && size.tools <= 10 && size.servers <= 10 && n > 600 {
 				t.Errorf("%+v: tools/list has %d tokens", size, n)
 			}
-			if again := Inspect(snap, b); again != text {
+			if again := Inspect(snap, b, Features{}); again != text {
 				t.Errorf("%+v, %+v: not the same twice", size, b)
 			}
 		}
@@ -116,7 +116,7 @@ func TestInspect_usesBudget(t *testing.T) {
 		{5, 150, 1600}, {20, 300, 1700}, {40, 1000, 1700}, {100, 3000, 1700},
 	} {
 		snap := catalog.NewSnapshot(randomServers(r, size.servers, size.tools))
-		if n := tokens.Count(Inspect(snap, Budget{})); n < size.least {
+		if n := tokens.Count(Inspect(snap, Budget{}, Features{})); n < size.least {
 			t.Errorf("%+v: only %d of 2000 tokens are used", size, n)
 		}
 	}
@@ -136,7 +136,7 @@ func TestInspect_thousandsOfServers(t *testing.T) {
 			servers[i].Name = fmt.Sprintf("s%d", i)
 		}
 		snap := catalog.NewSnapshot(servers)
-		text := Inspect(snap, Budget{Tokens: size.tokens})
+		text := Inspect(snap, Budget{Tokens: size.tokens}, Features{})
 		checkBudget(t, text, Budget{Tokens: size.tokens})
 		named := regexp.MustCompile(`\bs\d+\b`).FindAllString(text, -1)
 		rest := 0
@@ -155,12 +155,12 @@ func TestInspect_thousandsOfServers(t *testing.T) {
 // the prompt cache stays valid.
 func TestInspect_stateChangesNothing(t *testing.T) {
 	servers := randomServers(rand.New(rand.NewPCG(5, 6)), 8, 60)
-	want := Inspect(catalog.NewSnapshot(append([]catalog.Server(nil), servers...)), Budget{})
+	want := Inspect(catalog.NewSnapshot(append([]catalog.Server(nil), servers...)), Budget{}, Features{})
 	for i := range servers {
 		servers[i].State, servers[i].Reason, servers[i].RetryAfter = catalog.Unavailable, "exit status 1", 5
 		servers[i].Protocol, servers[i].Transport = "2026-07-28", "http"
 	}
-	if got := Inspect(catalog.NewSnapshot(servers), Budget{}); got != want {
+	if got := Inspect(catalog.NewSnapshot(servers), Budget{}, Features{}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -173,12 +173,12 @@ func TestInspect_otherServersKeepTheirLines(t *testing.T) {
 	for _, tools := range []int{20, 40, 200, 800} {
 		servers := randomServers(r, max(4, tools/20), tools)
 		whole := catalogueIsComplete(servers)
-		before := blocksOf(Inspect(catalog.NewSnapshot(append([]catalog.Server(nil), servers...)), Budget{}))
+		before := blocksOf(Inspect(catalog.NewSnapshot(append([]catalog.Server(nil), servers...)), Budget{}, Features{}))
 		for i := range servers {
 			changed := append([]catalog.Server(nil), servers...)
 			list := append([]catalog.Tool(nil), servers[i].Tools...)
 			changed[i] = servers[i].WithTools(append(list, catalog.Tool{Name: "restart_service", Description: "Restart a service on a host"}))
-			after := blocksOf(Inspect(catalog.NewSnapshot(changed), Budget{}))
+			after := blocksOf(Inspect(catalog.NewSnapshot(changed), Budget{}, Features{}))
 			delete(before, servers[i].Name)
 			same := true
 			for name, block := range after {
@@ -202,7 +202,7 @@ func TestInspect_otherServersKeepTheirLines(t *testing.T) {
 
 func catalogueIsComplete(servers []catalog.Server) bool {
 	snap := catalog.NewSnapshot(append([]catalog.Server(nil), servers...))
-	return Inspect(snap, Budget{}) == Inspect(snap, Budget{Tokens: 1 << 20})
+	return Inspect(snap, Budget{}, Features{}) == Inspect(snap, Budget{Tokens: 1 << 20}, Features{})
 }
 
 // blocksOf cuts a description into the lines of its servers.
@@ -237,7 +237,7 @@ func TestInspect_givesUpInOrder(t *testing.T) {
 	}
 	stage := 0
 	for budget := 3000; budget > 66; budget -= 2 {
-		text := Inspect(snap, Budget{Tokens: budget})
+		text := Inspect(snap, Budget{Tokens: budget}, Features{})
 		at := len(stages)
 		for i, s := range stages {
 			if strings.Contains(text, s) {
@@ -270,7 +270,7 @@ func TestInspect_foreignTextForgesNothing(t *testing.T) {
 	}
 	snap := catalog.NewSnapshot(servers)
 	for _, b := range []Budget{{}, {Tokens: 400}, {Tokens: 250}} {
-		text := Inspect(snap, b)
+		text := Inspect(snap, b, Features{})
 		checkNamed(t, text, snap)
 		checkClean(t, text)
 	}
@@ -318,7 +318,7 @@ func BenchmarkInspect(b *testing.B) {
 			b.Run(fmt.Sprintf("%dx%d/%d,%d", size.servers, size.tools, budget.Tokens, budget.Chars), func(b *testing.B) {
 				var text string
 				for b.Loop() {
-					text = Inspect(snap, budget)
+					text = Inspect(snap, budget, Features{})
 				}
 				b.ReportMetric(float64(tokens.Estimate(text)), "tokens")
 			})
@@ -326,13 +326,10 @@ func BenchmarkInspect(b *testing.B) {
 	}
 }
 
-// What the config leaves out is not spoken of; the default texts are as always.
+// What the config leaves out is not spoken of.
 func TestFeatures(t *testing.T) {
 	snap := catalog.NewSnapshot([]catalog.Server{{Name: "a", Known: true}})
-	if Exec() != ExecFor(Features{}) || Inspect(snap, Budget{}) != InspectFor(snap, Budget{}, Features{}) {
-		t.Error("the default texts differ")
-	}
-	for _, text := range []string{ExecFor(Features{JSONSchema: true, NoTOON: true}), InspectFor(snap, Budget{}, Features{JSONSchema: true})} {
+	for _, text := range []string{Exec(Features{JSONSchema: true, NoTOON: true}), Inspect(snap, Budget{}, Features{JSONSchema: true})} {
 		if strings.Contains(text, "TypeScript") || strings.Contains(text, "TOON") || !strings.Contains(text, "JSON Schema") {
 			t.Errorf("got %s", text)
 		}

@@ -133,9 +133,9 @@ func answer(t *testing.T, snap *catalog.Snapshot, ask string) string {
 	}
 	switch args[0] {
 	case "inspect":
-		return InspectFor(snap, b, f)
+		return Inspect(snap, b, f)
 	case "exec":
-		return ExecFor(f)
+		return Exec(f)
 	case "instructions":
 		return Instructions(snap)
 	case "servers":

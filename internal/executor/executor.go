@@ -246,11 +246,6 @@ func (e *Executor) FindServerFor(ctx context.Context, name, tool string) (*catal
 	return s, nil
 }
 
-// ToolNotFound is the fault of a tool that s does not have.
-func ToolNotFound(s *catalog.Server, name string) *Fault {
-	return (&notFoundError{what: "tool", server: s.Name, name: name, known: s.ToolNames()}).fault()
-}
-
 // ToolNotFound is the fault of a tool that s does not have. It says who has it.
 func (e *Executor) ToolNotFound(s *catalog.Server, name string) *Fault {
 	missing := &notFoundError{what: "tool", server: s.Name, name: name, known: s.ToolNames(), owners: e.owners(name, s.Name)}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -33,8 +34,15 @@ type caller struct {
 }
 
 // call runs one of the two tools; ok is false for an unknown name. The error is
-// ctx's.
+// ctx's. What panics costs this call only.
 func (f *Front) call(ctx context.Context, c caller, name string, arguments json.RawMessage) (result *executor.Result, ok bool, err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			f.log.Error("panic in a call", "tool", name, "panic", what, "stack", string(debug.Stack()))
+			fault := &executor.Fault{Code: executor.CodeExecution, Message: "internal error of mcpx; its log says more. The call may have been executed"}
+			result, ok, err = fault.Result(c.structured), true, nil
+		}
+	}()
 	f.needed()
 	switch name {
 	case InspectTool:
@@ -54,7 +62,7 @@ func (f *Front) unknownTool(id json.RawMessage, name string) []byte {
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
 		if _, ok := s.Tool(name); ok && s.State != catalog.Disabled {
-			text += `; call exec with {"server_name":` + string(encode(s.Name)) + `,"tool_name":` + string(encode(name)) + `,"arguments":{…}}`
+			text += `; call exec with {"server_name":` + string(executor.Encode(s.Name)) + `,"tool_name":` + string(executor.Encode(name)) + `,"arguments":{…}}`
 			break
 		}
 	}
@@ -95,9 +103,11 @@ func (f *Front) exec(ctx context.Context, c caller, arguments json.RawMessage) (
 		OnProgress: c.progress,
 		OnLog:      c.log,
 	}
-	if r.Server, fault = required("server_name", args.server); fault == nil {
-		if r.Tool, fault = required("tool_name", args.tool); fault == nil {
+	if r.Tool, fault = required("tool_name", args.tool); fault == nil {
+		if r.Server, fault = required("server_name", args.server); fault == nil {
 			r.Select, fault = optional("select", args.filter)
+		} else if owner := f.executor.MissingServer(r.Tool); owner != nil && r.Server == "" && len(args.server) == 0 {
+			fault = owner
 		}
 	}
 	if fault != nil {

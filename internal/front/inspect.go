@@ -1,7 +1,6 @@
 package front
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -53,6 +52,9 @@ type Query struct {
 func (f *Front) Inspect(ctx context.Context, q Query, structured bool) *executor.Result {
 	if q.Server == "" {
 		if q.Tool != "" {
+			if fault := f.executor.MissingServer(q.Tool); fault != nil {
+				return fault.Result(structured)
+			}
 			return misuse("/server_name: is missing; tool_name needs it").Result(structured)
 		}
 		snap := f.registry.Snapshot()
@@ -61,7 +63,7 @@ func (f *Front) Inspect(ctx context.Context, q Query, structured bool) *executor
 		}
 		return result(describe.Servers(snap), serversData(snap), structured)
 	}
-	s, fault := f.executor.FindServer(ctx, q.Server)
+	s, fault := f.executor.FindServerFor(ctx, q.Server, q.Tool)
 	switch {
 	case fault != nil:
 		return fault.Result(structured)
@@ -91,12 +93,12 @@ func (f *Front) single(s *catalog.Server, name string, structured bool) *executo
 		}
 		tool, ok := s.Tool(one)
 		if !ok {
-			return executor.ToolNotFound(s, one).Result(structured)
+			return f.executor.ToolNotFound(s, one).Result(structured)
 		}
 		tools = append(tools, tool)
 	}
 	if len(tools) == 0 {
-		return executor.ToolNotFound(s, name).Result(structured)
+		return f.executor.ToolNotFound(s, name).Result(structured)
 	}
 	return result(describe.Tools(s, tools, f.describeOptions()), f.toolsData(s, tools), structured)
 }
@@ -118,7 +120,11 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
 		if !s.Known && s.State != catalog.Disabled && (only == "" || only == s.Name) {
-			names = append(names, fmt.Sprintf("%s (%s)", describe.Line(s.Name, 0), s.State))
+			state := string(s.State)
+			if s.Reason != "" {
+				state += ": " + describe.Line(s.Reason, 80)
+			}
+			names = append(names, fmt.Sprintf("%s (%s)", describe.Line(s.Name, 0), state))
 		}
 	}
 	if len(names) == 0 {
@@ -158,17 +164,6 @@ func result(text string, data json.RawMessage, structured bool) *executor.Result
 	return r
 }
 
-// encode marshals without escaping <, > and &.
-func encode(v any) json.RawMessage {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return nil
-	}
-	return bytes.TrimRight(out.Bytes(), "\n")
-}
-
 func serversData(snap *catalog.Snapshot) json.RawMessage {
 	type server struct {
 		Name         string `json:"name"`
@@ -184,7 +179,7 @@ func serversData(snap *catalog.Snapshot) json.RawMessage {
 		s := &snap.Servers[i]
 		data.Servers = append(data.Servers, server{s.Name, string(s.State), s.Reason, len(s.Tools), s.Purpose()})
 	}
-	return encode(data)
+	return executor.Encode(data)
 }
 
 // toolData is one tool as data: the schemas as the upstream sent them.
@@ -210,7 +205,7 @@ func (f *Front) toolsData(s *catalog.Server, tools []*catalog.Tool) json.RawMess
 	for _, t := range tools {
 		data.Tools = append(data.Tools, fullData("", t))
 	}
-	return encode(data)
+	return executor.Encode(data)
 }
 
 // serverData has names and descriptions only, where the text is a listing.
@@ -229,7 +224,7 @@ func (f *Front) serverData(s *catalog.Server, complete bool) json.RawMessage {
 	for _, t := range tools {
 		data.Tools = append(data.Tools, toolData{Name: t.Name, Description: t.Description})
 	}
-	return encode(data)
+	return executor.Encode(data)
 }
 
 func (f *Front) matchesData(found []describe.Match) json.RawMessage {
@@ -239,5 +234,5 @@ func (f *Front) matchesData(found []describe.Match) json.RawMessage {
 	for _, m := range found {
 		data.Tools = append(data.Tools, fullData(m.Server.Name, m.Tool))
 	}
-	return encode(data)
+	return executor.Encode(data)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"mcpx/internal/executor"
 	"mcpx/internal/wire"
 )
 
@@ -73,7 +74,7 @@ func (o *openRequests) cancelled(params json.RawMessage) {
 // sameID is the same for all ways to write an id: a string may be escaped.
 func sameID(id json.RawMessage) string {
 	if text, ok := wire.Text(id); ok {
-		return string(encode(text))
+		return string(executor.Encode(text))
 	}
 	return string(id)
 }

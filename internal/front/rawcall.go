@@ -158,6 +158,6 @@ func (f *Front) identified(meta json.RawMessage) json.RawMessage {
 	if members > 0 {
 		out = append(append(out[:0], meta[:len(meta)-1]...), ',')
 	}
-	out = append(append(out, encode(key)...), `:{"name":"mcpx","version":`...)
-	return append(append(out, encode(f.options().Version)...), '}', '}')
+	out = append(append(out, executor.Encode(key)...), `:{"name":"mcpx","version":`...)
+	return append(append(out, executor.Encode(f.options().Version)...), '}', '}')
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/executor"
 	"mcpx/internal/wire"
 )
 
@@ -231,7 +232,7 @@ func (s *stdioServer) context(ctx context.Context) context.Context {
 }
 
 // begin answers a request in a goroutine, which ends with the answer or with its
-// cancellation. initialize is handled in turn, so that what follows finds the
+// cancellation. initialize is answered in turn, so that what follows finds the
 // session ready.
 func (s *stdioServer) begin(ctx context.Context, m wire.Message) {
 	// A subscription lasts as long as the client: nobody waits for its answer, and
@@ -276,9 +277,18 @@ func (s *stdioServer) begin(ctx context.Context, m wire.Message) {
 		s.requests.end(request)
 	}
 	if m.Method == "initialize" {
-		answer := s.answer(ctx, m)
-		s.session.legacy.Store(true)
-		go respond(answer)
+		answer, answered := s.answer(ctx, m), make(chan struct{})
+		go func() {
+			respond(answer)
+			s.session.legacy.Store(true) // what it is told unasked comes behind the answer
+			close(answered)
+		}()
+		timer := time.NewTimer(lastWords)
+		defer timer.Stop()
+		select {
+		case <-answered:
+		case <-timer.C: // it does not read
+		}
 		return
 	}
 	go func() { respond(s.answer(ctx, m)) }()
@@ -325,16 +335,16 @@ func (s *stdioServer) answer(ctx context.Context, m wire.Message) []byte {
 	}
 	// mcp-go reads ids as float64: it gets one of ours, the client its own.
 	message := append([]byte(`{"jsonrpc":"2.0","id":`), strconv.FormatInt(s.nextID.Add(1), 10)...)
-	message = append(append(message, `,"method":`...), encode(m.Method)...)
+	message = append(append(message, `,"method":`...), executor.Encode(m.Method)...)
 	if m.Params != nil {
 		message = append(append(message, `,"params":`...), m.Params...)
 	}
 	message = append(message, '}')
 	switch response := s.front.server.HandleMessage(s.context(ctx), message).(type) {
 	case mcp.JSONRPCResponse:
-		return reply(m.ID, "result", encode(response.Result))
+		return reply(m.ID, "result", executor.Encode(response.Result))
 	case mcp.JSONRPCError:
-		return reply(m.ID, "error", encode(response.Error))
+		return reply(m.ID, "error", executor.Encode(response.Error))
 	}
 	return nil
 }
@@ -351,7 +361,7 @@ func reply(id json.RawMessage, member string, value json.RawMessage) []byte {
 }
 
 func fault(id json.RawMessage, code int, message string) []byte {
-	return reply(id, "error", encode(struct {
+	return reply(id, "error", executor.Encode(struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	}{code, message}))

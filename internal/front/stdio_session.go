@@ -8,6 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"mcpx/internal/executor"
 	"mcpx/internal/wire"
 )
 
@@ -81,7 +82,7 @@ func (s *stdioSession) pump(ctx context.Context) {
 	for {
 		select {
 		case note := <-s.notes:
-			s.write(encode(note))
+			s.write(executor.Encode(note))
 		case <-s.queued:
 			s.write(nil)
 		case <-ctx.Done():

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
 )
 
 // answers are the answers that came for an id, as written.
@@ -163,4 +164,22 @@ func TestStdio_Deaf(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStdio_Panic: what panics in a call costs that call only.
+func TestStdio_Panic(t *testing.T) {
+	mcptest.NoLeaks(t)
+	r := registry.New(nil, registry.Options{})
+	f := New(r, nil, Options{}) // whose executor panics
+	t.Cleanup(func() {
+		f.Close()
+		r.Close(0)
+	})
+	p := dial(t, f, "test")
+	p.send(t, execLine("1", "fake", "echo", `{}`))
+	mcptest.WaitFor(t, "an answer", patience, func() bool { return len(p.answers("1")) == 1 })
+	if got := p.answers("1")[0]; !strings.Contains(got, "EXECUTION_ERROR: internal error of mcpx") {
+		t.Errorf("got %s", got)
+	}
+	p.request(t, "2", "ping")
 }

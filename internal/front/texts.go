@@ -59,7 +59,7 @@ type view struct {
 }
 
 func (v view) inspect(snap *catalog.Snapshot) string {
-	return describe.InspectFor(snap, v.budget, v.features)
+	return describe.Inspect(snap, v.budget, v.features)
 }
 
 func (t *texts) inspect(snap *catalog.Snapshot, v view) string {

@@ -34,7 +34,7 @@ func (f *Front) inspectTool(description string) mcp.Tool {
 }
 
 func (f *Front) execTool(h hints) mcp.Tool {
-	tool := mcp.NewToolWithRawSchema(ExecTool, describe.ExecFor(f.view("").features), json.RawMessage(execSchema))
+	tool := mcp.NewToolWithRawSchema(ExecTool, describe.Exec(f.view("").features), json.RawMessage(execSchema))
 	tool.Annotations = mcp.ToolAnnotation{
 		ReadOnlyHint: mcp.ToBoolPtr(h.readOnly), DestructiveHint: mcp.ToBoolPtr(h.destructive),
 		IdempotentHint: mcp.ToBoolPtr(h.idempotent), OpenWorldHint: mcp.ToBoolPtr(h.openWorld),
