@@ -85,6 +85,7 @@ const maxAttempts = 3
 // that surely was not executed, or, once, one of a tool that may be repeated.
 func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error) {
 	var last *LostError // of an attempt that may have been executed
+	forgotten := false  // a session ended as the server refused the call
 	for attempt := 1; ; attempt++ {
 		s, release, err := u.enter(ctx, c.Wait)
 		if err != nil {
@@ -96,7 +97,11 @@ func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error
 		if err == nil || ctx.Err() != nil || errors.As(err, &idle) {
 			return result, err
 		}
+		var status *statusError
+		refused := errors.Is(err, errGone) || errors.As(err, &status)
 		err, fresh := u.afterFailure(s, err)
+		fresh = fresh && !(refused && forgotten)
+		forgotten = forgotten || refused
 		var lost *LostError
 		if !errors.As(err, &lost) {
 			return nil, last.over(err)
@@ -195,11 +200,12 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 		return u.lostError(err, sent), true
 	default:
 	}
-	if _, ok := s.link.(*httpLink); !ok {
+	if _, ok := s.link.(*stdioLink); ok {
 		return u.lostError(err, sent), false
 	}
 	// Over HTTP each request has a connection of its own, and the session lives
-	// on; the next health check tells more.
+	// on; the next health check tells more. In the old transport the answer would
+	// come elsewhere: what broke says nothing of it.
 	if !sent {
 		if !refused {
 			signal(u.doubts)
@@ -210,7 +216,8 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 		}
 		return e, false
 	}
-	return u.lostError(err, sent), status == nil
+	_, plain := s.link.(*httpLink)
+	return u.lostError(err, sent), status == nil && plain
 }
 
 func (u *Upstream) lostError(err error, sent bool) error {

@@ -247,9 +247,6 @@ func TestInitializedRefused(t *testing.T) {
 	for name, fault := range faults {
 		for _, transport := range []string{HTTP, SSE} {
 			t.Run(name+"/"+transport, func(t *testing.T) {
-				if transport == SSE && fault.Status == 400 {
-					t.Skip("means that the session is gone")
-				}
 				mcptest.NoLeaks(t)
 				fake := mcptest.Spec{}
 				server := fake.HTTP(t)

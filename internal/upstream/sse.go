@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"mcpx/internal/wire"
 )
@@ -127,33 +128,82 @@ func (l *sseLink) request(ctx context.Context, r request) (wire.Message, error) 
 	if err != nil {
 		return wire.Message{}, fmt.Errorf("%w: %w", errNotSent, err)
 	}
-	if err := l.post(ctx, r.message); err != nil {
+	refused, err := l.post(ctx, r)
+	if err == nil && refused.Error == nil {
+		return l.wait(ctx, r.id, ch)
+	}
+	if gone := l.forgotten(ctx, r, refused, err); gone != nil {
+		l.fail(errors.New(gone.Error())) // to the others, which may have run
+		err = gone
+	}
+	if err != nil {
 		return l.giveUp(r.id, ch, err)
 	}
-	return l.wait(ctx, r.id, ch)
+	l.forget(r.id)
+	return refused, nil
 }
 
-func (l *sseLink) post(parent context.Context, message []byte) error {
+// refusalPatience bounds the time for the body that says why a POST is refused.
+const refusalPatience = time.Second
+
+// post sends one message. refused is a JSON-RPC error in the body of a refusal,
+// which should come on the stream; any other refusal is a *statusError.
+func (l *sseLink) post(parent context.Context, r request) (refused wire.Message, err error) {
 	ctx, cancel := l.http.bound(parent)
 	defer cancel()
-	resp, sent, err := l.http.post(ctx, l.endpoint, message, nil)
+	resp, sent, err := l.http.post(ctx, l.endpoint, r.message, nil)
 	if err != nil {
 		err = l.http.over(parent, l.http.explain(err))
 		if !sent {
-			return fmt.Errorf("%w: %w", errNotSent, err)
+			err = fmt.Errorf("%w: %w", errNotSent, err)
 		}
-		return err
+		return wire.Message{}, err
 	}
-	err = l.http.dismiss(resp, cancel)
-	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest {
-		l.fail(errors.New(err.Error())) // to the others, which may have run
+	if resp.StatusCode < 300 {
+		return wire.Message{}, l.http.dismiss(resp, cancel)
+	}
+	defer resp.Body.Close()
+	defer time.AfterFunc(refusalPatience, cancel).Stop()
+	return (&reply{link: l.http, r: r}).plain(resp)
+}
+
+// forgotten returns why the session is not known to the server any more, if the
+// refusal of r means that, else nil. As it may as well be r that is refused, by a
+// tool for its arguments, a ping is sent to see whether it fares the same.
+func (l *sseLink) forgotten(ctx context.Context, r request, refused wire.Message, err error) error {
+	if !sessionRefused(refused, err) || r.method == "initialize" {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, pingPatience)
+	defer cancel()
+	// An id that no request has: the answer, if one comes on the stream, is for
+	// nobody.
+	ping := request{id: -r.id, method: "ping", message: fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`, -r.id)}
+	again, pingErr := l.post(bounded, ping)
+	if !sessionRefused(again, pingErr) {
+		return nil
+	}
+	if err == nil {
+		return &statusError{code: http.StatusNotFound, text: "the server does not know the session any more: " + rpcError(refused.Error).Error()}
 	}
 	return err
 }
 
+// sessionRefused reports a refusal that can mean that the session is unknown:
+// 404, or a text that says so.
+func sessionRefused(refused wire.Message, err error) bool {
+	var status *statusError
+	return errors.As(err, &status) && (status.code == http.StatusNotFound || status.refused() && refusal(refused, err) != "") ||
+		err == nil && refused.Error != nil && refusal(refused, nil) != ""
+}
+
 func (l *sseLink) notify(ctx context.Context, message []byte) error {
 	l.noted()
-	return l.post(ctx, message)
+	refused, err := l.post(ctx, request{message: message})
+	if err == nil && refused.Error != nil {
+		err = rpcError(refused.Error)
+	}
+	return err
 }
 
 func (l *sseLink) close() {

@@ -1,0 +1,96 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// refuse refuses requests with that method.
+func refuse(method string, status int, media, body string) mcptest.Fault {
+	return mcptest.Fault{Kind: mcptest.FaultStatus, Method: method, Status: status, Body: body, Header: map[string]string{"Content-Type": media}}
+}
+
+// streamsOpened is how many sessions the old transport has begun.
+func streamsOpened(log mcptest.Log) (n int) {
+	for _, e := range log.Event(mcptest.EventHTTP) {
+		if strings.HasPrefix(e.Text, "GET ") {
+			n++
+		}
+	}
+	return n
+}
+
+// A POST of the old transport that is refused ends neither the session nor the
+// calls of others, and the caller hears why.
+func TestSSECallRefused(t *testing.T) {
+	unavailable := func(err error) bool { var e *UnavailableError; return errors.As(err, &e) && !e.Stopped }
+	tests := []struct {
+		name  string
+		fault mcptest.Fault
+		want  string
+		is    func(error) bool
+	}{
+		{"arguments", refuse("tools/call", 400, "text/plain", "bad args: n is missing"), "bad args: n is missing", unavailable},
+		{"arguments that speak of a session", refuse("tools/call", 400, "text/plain", "the argument session_id is missing"), "session_id is missing", unavailable},
+		{"404 of the tool", refuse("tools/call", 404, "text/plain", "no such tool"), "no such tool", unavailable},
+		{"no token", refuse("tools/call", 401, "text/plain", ""), "401 Unauthorized", unavailable},
+		{"JSON-RPC", refuse("tools/call", 400, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32602,"message":"n is missing in this session"}}`), "n is missing",
+			func(err error) bool { var e *RPCError; return errors.As(err, &e) && e.Code == -32602 }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			server := mcptest.Spec{HangTools: []string{"held"}}.SSE(t)
+			u := ready(t, Spec{Type: SSE, URL: server.URL})
+			hold(t, u, Call{Tool: "held"}, func() int { return len(server.Log().Calls("held")) })
+			server.Script(tt.fault)
+			_, err := text(u, "echo", `{"text":"x"}`)
+			if err == nil || !tt.is(err) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %T %v, want %q in it", err, err, tt.want)
+			}
+			mustEcho(t, u)
+			if n := len(server.Log().Method("tools/call")); n != 3 {
+				t.Errorf("%d calls were sent, want 3", n)
+			}
+			if n := streamsOpened(server.Log()); n != 1 || u.Status().Restarts != 0 || len(server.Log().Event(mcptest.EventCancel)) != 0 {
+				t.Errorf("%d streams, %d restarts", n, u.Status().Restarts)
+			}
+		})
+	}
+}
+
+// A server that knows no session gets one fresh one for a call, not more.
+func TestSSESessionRefused(t *testing.T) {
+	for name, fault := range map[string]mcptest.Fault{
+		"400":      refuse("", 400, "text/plain", "No transport found for this sessionId"),
+		"404":      refuse("", 404, "text/plain", "who?"),
+		"JSON-RPC": refuse("", 400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID provided"}}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			server := mcptest.Spec{}.SSE(t)
+			u := ready(t, Spec{Type: SSE, URL: server.URL})
+			server.Script(fault.On("tools/call").Always(), fault.On("ping").Always())
+			_, err := u.Call(context.Background(), Call{Tool: "read_echo", Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: true, Timeout: patience})
+			var lost *LostError
+			if !errors.As(err, &lost) || lost.MayHaveRun || !strings.Contains(strings.ToLower(err.Error()), map[bool]string{true: "who?", false: "session"}[name == "404"]) {
+				t.Errorf("got %v", err)
+			}
+			if n := len(server.Log().Method("tools/call")); n != 2 {
+				t.Errorf("%d calls were sent, want 2", n)
+			}
+			server.Heal()
+			if got, err := textOf(u.Call(context.Background(), Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Timeout: patience})); err != nil || got != "x" {
+				t.Errorf("got %q, %v", got, err)
+			}
+			if n := streamsOpened(server.Log()); n != 3 {
+				t.Errorf("%d streams, want 3", n)
+			}
+		})
+	}
+}
