@@ -286,7 +286,12 @@ func TestStreamNotOffered(t *testing.T) {
 // A server that answers a subscription, or refuses it, at once has none: it is
 // asked once, and its tools are read once.
 func TestSubscriptionAnsweredAtOnce(t *testing.T) {
-	for _, answer := range []string{`"result":{"resultType":"complete"}`, `"error":{"code":-32601,"message":"no"}`} {
+	for _, answer := range []string{
+		`"result":{"resultType":"complete"}`, `"error":{"code":-32601,"message":"no"}`,
+		// Granted nothing, in the order of mcp-go over stdio.
+		`"result":{"resultType":"complete"}}` + "\n" +
+			`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{}}`,
+	} {
 		bubble(t, func(t *testing.T) {
 			serve := scripted(map[string]string{
 				"server/discover":      `"result":{"supportedVersions":["2026-07-28"]}`,

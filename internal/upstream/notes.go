@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -67,8 +68,21 @@ func (s *session) incoming(m wire.Message, of int64) {
 	case m.Method == "notifications/tools/list_changed":
 		s.changes.tell()
 	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:
-		s.changes.opened()
+		if grants(m.Params) {
+			s.changes.opened()
+		} else {
+			s.changes.over()
+		}
 	}
+}
+
+// grants reports whether a subscription that is acknowledged with these params
+// tells of changes. What does not say what it grants is taken to grant it.
+func grants(params json.RawMessage) bool {
+	var p struct {
+		Notifications *mcp.SubscriptionFilter `json:"notifications"`
+	}
+	return json.Unmarshal(params, &p) != nil || p.Notifications == nil || p.Notifications.ToolsListChanged
 }
 
 // maxID bounds the ids of a server's requests, which are sent back to it.
