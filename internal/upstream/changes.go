@@ -34,6 +34,8 @@ type changes struct {
 	settle  sync.Once
 	// listing is set before the first tools/list is sent.
 	listing atomic.Bool
+	// worked: a stream was open once.
+	worked atomic.Bool
 
 	// streams are the requests that listen; end ends them.
 	streams sync.WaitGroup
@@ -52,6 +54,7 @@ func (c *changes) tell() { signal(c.told) }
 
 // opened says that a stream is open from now on.
 func (c *changes) opened() {
+	c.worked.Store(true)
 	if c.listing.Load() {
 		signal(c.missed)
 	}
@@ -115,12 +118,8 @@ func (s *session) subscribe() {
 			return
 		default:
 		}
-		select {
-		case <-s.changes.settled: // it was open: what refuses it now can pass
-		default:
-			if refused {
-				return
-			}
+		if refused && !s.changes.worked.Load() { // else what refuses it now can pass
+			return
 		}
 		if time.Since(began) > time.Minute {
 			pause = time.Second
