@@ -132,8 +132,9 @@ type Request struct {
 	// not block.
 	OnProgress func(params json.RawMessage)
 	// OnLog gets the params of log messages that the upstream sends meanwhile;
-	// may be nil. It must not block.
-	OnLog func(params json.RawMessage)
+	// may be nil. It must not block. LogLevel is what the upstream is asked for.
+	OnLog    func(params json.RawMessage)
+	LogLevel string
 }
 
 // Result is a tool result, its parts as raw JSON.
@@ -220,6 +221,7 @@ func (e run) call(ctx context.Context, r Request) (json.RawMessage, target, erro
 		OnProgress: r.OnProgress,
 		Client:     r.Client.ID,
 		OnLog:      r.OnLog,
+		LogLevel:   r.LogLevel,
 	})
 	return raw, t, err
 }

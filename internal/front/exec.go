@@ -31,6 +31,7 @@ type caller struct {
 	meta       []upstream.MetaMember
 	progress   func(params json.RawMessage) // nil where it was not asked for
 	log        func(params json.RawMessage) // likewise
+	least      mcp.LoggingLevel             // of log
 }
 
 // call runs one of the two tools; ok is false for an unknown name. The error is
@@ -102,6 +103,7 @@ func (f *Front) exec(ctx context.Context, c caller, arguments json.RawMessage) (
 		Meta:       c.meta,
 		OnProgress: c.progress,
 		OnLog:      c.log,
+		LogLevel:   string(c.least),
 	}
 	if r.Tool, fault = required("tool_name", args.tool); fault == nil {
 		if r.Server, fault = required("server_name", args.server); fault == nil {

@@ -152,6 +152,7 @@ func (s *callStream) tell(f *Front, c *caller, token json.RawMessage, least mcp.
 		c.progress = func(params json.RawMessage) { send("notifications/progress", withToken(params, token)) }
 	}
 	if least != "" {
+		c.least = least
 		c.log = func(params json.RawMessage) {
 			if atLeast(params, least) {
 				send("notifications/message", params)

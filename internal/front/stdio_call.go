@@ -25,6 +25,7 @@ func (s *stdioServer) callTool(ctx context.Context, m wire.Message) (answer []by
 		c.progress = func(params json.RawMessage) { s.progress(params, call.token) }
 	}
 	if least := s.logLevel(call); least != "" {
+		c.least = least
 		c.log = func(params json.RawMessage) { s.logged(params, least) }
 	}
 	result, known, err := s.front.call(ctx, c, call.name, call.arguments)

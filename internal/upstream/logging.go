@@ -22,13 +22,14 @@ const levelPatience = 500 * time.Millisecond
 // logLevel is the level that a server is asked for with the call, empty where
 // nobody wants to hear of it.
 func (c *Call) logLevel() mcp.LoggingLevel {
+	level := mcp.LoggingLevel(c.LogLevel)
 	switch {
 	case c.OnLog == nil:
 		return ""
-	case !slices.Contains(levels, c.LogLevel):
+	case !slices.Contains(levels, level):
 		return mcp.LoggingLevelDebug
 	}
-	return c.LogLevel
+	return level
 }
 
 // tellLevel tells a legacy server the log level that the call wants, unless it

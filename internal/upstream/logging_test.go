@@ -186,8 +186,8 @@ func levelsTold(t testing.TB, log mcptest.Log, modern bool) (told []string) {
 // legacy one before the first call that wants more than it knows of.
 func TestLogLevel(t *testing.T) {
 	wanted := []Call{
-		{}, {OnLog: func(json.RawMessage) {}, LogLevel: mcp.LoggingLevelWarning}, {OnLog: func(json.RawMessage) {}, LogLevel: mcp.LoggingLevelError},
-		{OnLog: func(json.RawMessage) {}}, {OnLog: func(json.RawMessage) {}, LogLevel: "loud"}, {LogLevel: mcp.LoggingLevelInfo},
+		{}, {OnLog: func(json.RawMessage) {}, LogLevel: "warning"}, {OnLog: func(json.RawMessage) {}, LogLevel: "error"},
+		{OnLog: func(json.RawMessage) {}}, {OnLog: func(json.RawMessage) {}, LogLevel: "loud"}, {LogLevel: "info"},
 	}
 	tests := []struct {
 		name           string

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"mcpx/internal/catalog"
 )
 
@@ -260,7 +258,7 @@ type Call struct {
 	OnLog  func(params json.RawMessage)
 	// LogLevel is what the server is asked for where OnLog is not nil; less severe
 	// messages may come all the same. Empty or unknown: debug.
-	LogLevel mcp.LoggingLevel
+	LogLevel string
 }
 
 // MetaMember is one member of _meta.

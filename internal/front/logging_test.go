@@ -1,0 +1,41 @@
+package front
+
+import (
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestLogLevel: the level that a client wants reaches the upstreams of both eras,
+// and their log messages the client, as far as it wants them.
+func TestLogLevel(t *testing.T) {
+	mcptest.NoLeaks(t)
+	old, modern := mcptest.Spec{}.HTTP(t), mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
+	p := dial(t, connect(t, Options{Version: "1"}, remote("old", old), remote("modern", modern)), "test")
+	p.send(t, `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"warning"}}`+"\n")
+	mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("1")) == 1 })
+	say := func(id, server, level string) {
+		t.Helper()
+		p.send(t, execLine(id, server, "notify", `{"method":"notifications/message","params":{"level":"`+level+`","data":"`+level+` of `+server+`"},"mine":true}`))
+		mcptest.WaitFor(t, "the answer of "+server, patience, func() bool { return len(p.answers(id)) == 1 })
+	}
+	say("2", "old", "info")
+	say("3", "old", "error")
+	say("4", "modern", "info")
+	say("5", "modern", "error")
+	for said, want := range map[string]int{"info of old": 0, "error of old": 1, "info of modern": 0, "error of modern": 1} {
+		if n := p.with(`"data":"` + said + `"`); n != want {
+			t.Errorf("%s came %d times, want %d", said, n, want)
+		}
+	}
+	told := old.Log().Method("logging/setLevel")
+	if len(told) != 1 || !strings.Contains(string(told[0].Message), `"level":"warning"`) {
+		t.Errorf("told %d times", len(told))
+	}
+	for _, call := range modern.Log().Method("tools/call") {
+		if !strings.Contains(string(call.Message), `"io.modelcontextprotocol/logLevel":"warning"`) {
+			t.Errorf("called with %s", call.Message)
+		}
+	}
+}
