@@ -86,8 +86,9 @@ const maxAttempts = 3
 func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error) {
 	var last *LostError // of an attempt that may have been executed
 	forgotten := false  // a session ended as the server refused the call
+	patience := c.Wait
 	for attempt := 1; ; attempt++ {
-		s, release, err := u.enter(ctx, c.Wait)
+		s, release, err := u.enter(ctx, &patience)
 		if err != nil {
 			return nil, last.over(err)
 		}
@@ -129,10 +130,16 @@ func (e *LostError) over(err error) error {
 
 // enter waits for a session, and then for a place among the concurrent calls: who
 // waits for one server must not take the places of the others. release gives the
-// place back.
-func (u *Upstream) enter(ctx context.Context, bound time.Duration) (s *session, release func(), err error) {
+// place back. patience bounds all waits of a call for a session together, unless
+// it is 0; what is left of it is above 0.
+func (u *Upstream) enter(ctx context.Context, patience *time.Duration) (s *session, release func(), err error) {
 	for {
-		if _, err = u.wait(ctx, bound); err != nil {
+		began := time.Now()
+		_, err = u.wait(ctx, *patience)
+		if *patience > 0 {
+			*patience = max(*patience-time.Since(began), 1)
+		}
+		if err != nil {
 			return nil, nil, err
 		}
 		if release, err = u.place(ctx); err != nil {

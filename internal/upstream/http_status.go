@@ -36,8 +36,10 @@ func (l *httpLink) statusText(resp *http.Response, body []byte) error {
 		}
 		e.text += ", a redirect to " + l.spec.clean(target, 200) + " that is not followed; put the final address into url"
 	case e.code == http.StatusUnauthorized || e.code == http.StatusForbidden:
+		if e.hint != "" {
+			e.text += ": " + e.hint
+		}
 		e.text += "; check the headers (token) of this server"
-	case e.code == http.StatusTooManyRequests:
 	case e.hint != "":
 		e.text += ": " + e.hint
 	}

@@ -195,7 +195,7 @@ func TestHTTPFaults(t *testing.T) {
 		{"stall after the header", mcptest.StallAfter(), timeout, 1, false},
 		{"half of the JSON", mcptest.Fault{Kind: mcptest.FaultHalfJSON}, odd("no JSON-RPC response"), 1, false},
 		{"answer to another", mcptest.Fault{Kind: mcptest.FaultWrongID}, odd("no JSON-RPC response"), 1, false},
-		{"unauthorized", mcptest.Unauthorized(), unavailable("401 Unauthorized; check the headers"), 0, false},
+		{"unauthorized", mcptest.Unauthorized(), unavailable("401 Unauthorized: {\"error\":\"invalid_token\"}; check the headers"), 0, false},
 		{"too many", mcptest.TooMany(3 * time.Second), unavailable("429 Too Many Requests, retry after 3"), 0, false},
 		{"bad gateway", mcptest.BadGateway(), lost(true), 0, false},
 		{"html", mcptest.HTML(), odd("text/html"), 0, false},

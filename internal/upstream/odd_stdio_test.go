@@ -130,5 +130,8 @@ func TestLastWords(t *testing.T) {
 		}
 		status := awaitState(t, connect(t, Spec{Type: Stdio, Command: shell, Args: []string{"-c", "echo please log in first; cat >/dev/null"}, Env: os.Environ(), ConnectTimeout: 300 * time.Millisecond}), catalog.Unavailable)
 		contains(t, "reason", status.Reason, "no answer to initialize", "stdout has text instead of messages: please log in first")
+
+		status = awaitState(t, connect(t, Spec{Type: Stdio, Command: shell, Args: []string{"-c", "echo no token, set TOKEN; exit 4"}, Env: os.Environ()}), catalog.Unavailable)
+		contains(t, "reason", status.Reason, "exit status 4; stdout has text instead of messages: no token, set TOKEN")
 	})
 }

@@ -158,10 +158,7 @@ func (s *session) ended(err error) error {
 func (s *session) silence() error {
 	text := "no answer to initialize within " + s.spec.ConnectTimeout.String()
 	if l, ok := s.link.(*stdioLink); ok && l.tail != nil {
-		if noise := l.noise.Load(); noise != nil {
-			text += "; stdout has text instead of messages: " + *noise
-		}
-		text += s.spec.lastWords(l.tail())
+		text += l.words()
 	}
 	return errors.New(text)
 }

@@ -38,7 +38,8 @@ func TestSSECallRefused(t *testing.T) {
 		{"arguments", refuse("tools/call", 400, "text/plain", "bad args: n is missing"), "bad args: n is missing", unavailable},
 		{"arguments that speak of a session", refuse("tools/call", 400, "text/plain", "the argument session_id is missing"), "session_id is missing", unavailable},
 		{"404 of the tool", refuse("tools/call", 404, "text/plain", "no such tool"), "no such tool", unavailable},
-		{"no token", refuse("tools/call", 401, "text/plain", ""), "401 Unauthorized", unavailable},
+		{"no token", refuse("tools/call", 401, "text/plain", "token expired"), "401 Unauthorized: token expired; check the headers", unavailable},
+		{"too fast", refuse("tools/call", 429, "application/json", `{"message":"10 per minute"}`), "10 per minute", unavailable},
 		{"JSON-RPC", refuse("tools/call", 400, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32602,"message":"n is missing in this session"}}`), "n is missing",
 			func(err error) bool { var e *RPCError; return errors.As(err, &e) && e.Code == -32602 }},
 	}

@@ -32,7 +32,8 @@ type stdioLink struct {
 	failure func(err error, patience time.Duration) error
 	tail    func() string // the end of stderr; nil for a server in this process
 	noise   atomic.Pointer[string]
-	broken  error // what ended the reader; valid once gone is closed
+	spoke   atomic.Bool // a message came
+	broken  error       // what ended the reader; valid once gone is closed
 	gone    chan struct{}
 
 	closing   chan struct{}
@@ -72,13 +73,15 @@ func startProcess(spec *Spec, framing wire.Framing, in incoming) (*stdioLink, er
 	l := newStdioLink(spec, process.Stdin(), framing, in)
 	l.tail = process.StderrTail
 	l.stop = func() { _ = process.Close(context.Background(), spec.grace()) }
-	l.failure = func(err error, patience time.Duration) error { return exitError(spec, process, err, patience) }
+	l.failure = func(err error, patience time.Duration) error {
+		return errors.New(exitReason(process, err, patience) + l.words())
+	}
 	l.start(process.Stdout())
 	return l, nil
 }
 
-// exitError says why a child is gone, with the last lines of its stderr.
-func exitError(spec *Spec, process *proc.Process, err error, patience time.Duration) error {
+// exitReason says why a child is gone.
+func exitReason(process *proc.Process, err error, patience time.Duration) string {
 	// The end of stdout and the end of the process come close together, in
 	// either order.
 	timer := time.NewTimer(patience)
@@ -96,16 +99,21 @@ func exitError(spec *Spec, process *proc.Process, err error, patience time.Durat
 	default:
 		what = err.Error()
 	}
-	return errors.New(what + spec.lastWords(process.StderrTail()))
+	return what
 }
 
-// lastWords is the end of stderr, for a reason. It is bounded so that a reason
-// with it is not cut.
-func (s *Spec) lastWords(stderr string) string {
-	if tail := s.cleanEnd(lastLines(stderr, 5), 500); tail != "" {
-		return "; stderr: " + tail
+// words are what a process said, for a reason: the first of its stdout, if that
+// had no message at all, and the end of its stderr. They are bounded so that a
+// reason with them is not cut.
+func (l *stdioLink) words() string {
+	text := ""
+	if noise := l.noise.Load(); noise != nil && !l.spoke.Load() {
+		text = "; stdout has text instead of messages: " + *noise
 	}
-	return ""
+	if tail := l.spec.cleanEnd(lastLines(l.tail(), 5), 500); tail != "" {
+		text += "; stderr: " + tail
+	}
+	return text
 }
 
 // lastLines returns the last n lines of text.
@@ -207,6 +215,7 @@ func (l *stdioLink) read(r io.Reader) {
 			l.writer.SetFraming(wire.ContentLength)
 		}
 		if l.deliver(data, l.in) {
+			l.spoke.Store(true)
 			l.spec.heard.set(reader.Framing())
 		} else {
 			l.noisy(data)

@@ -1,0 +1,29 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// What a call may wait for a session is one bound, however many sessions it needs.
+func TestWaitIsForTheWholeCall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 8 * time.Second})
+		spec.Legacy = true
+		u := connect(t, spec)
+		began := time.Now()
+		_, err := u.Call(context.Background(), Call{Tool: "crash", Arguments: json.RawMessage(`{}`), Repeatable: true, Wait: 10 * time.Second})
+		var lost *LostError
+		if !errors.As(err, &lost) || !lost.MayHaveRun {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(began); took < 9*time.Second || took > 11*time.Second {
+			t.Errorf("took %v, want 10 s", took)
+		}
+	})
+}
