@@ -3,6 +3,7 @@
 package executor
 
 import (
+	"cmp"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -219,7 +220,7 @@ func (e run) call(ctx context.Context, r Request) (json.RawMessage, target, erro
 		Wait:       e.options.ExecWait,
 		Timeout:    server.timeout(r.Tool), Idle: server.IdleTimeout,
 		OnProgress: r.OnProgress,
-		Client:     r.Client.ID,
+		Client:     cmp.Or(r.Client.Peer, r.Client.ID),
 		OnLog:      r.OnLog,
 		LogLevel:   r.LogLevel,
 	})

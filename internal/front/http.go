@@ -159,6 +159,7 @@ func (h *httpFront) call(w http.ResponseWriter, r *http.Request, session *httpSe
 	case call.modern() && agrees(r, m, &call.requestMeta):
 		forget := h.front.stranger(&c, call.client)
 		defer forget()
+		c.peer = peerOf(r)
 	case session != nil && isLegacy(r, &call.requestMeta) && h.keep(session, r):
 		request := session.open.begin(m.ID, cancel)
 		defer session.open.end(request)
@@ -230,4 +231,15 @@ func (f *Front) stranger(c *caller, info *mcp.Implementation) (forget func()) {
 	id := "request " + strconv.FormatInt(f.requests.Add(1), 10)
 	c.session = id
 	return func() { go f.registry.ForgetClient(id) } // ends when its sessions are closed
+}
+
+// peerOf names the program at the other end of the connection; empty where
+// something stands between that may speak for several.
+func peerOf(r *http.Request) string {
+	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
+		if r.Header.Get(header) != "" {
+			return ""
+		}
+	}
+	return "connection " + r.RemoteAddr
 }

@@ -39,3 +39,31 @@ func TestLogLevel(t *testing.T) {
 		}
 	}
 }
+
+// TestLogs_Strangers: nothing tells the clients of the modern era over HTTP
+// apart, but one connection is one program: its calls, one after another, hear
+// what a server logs on the stream of all; those of another hear nothing of it.
+func TestLogs_Strangers(t *testing.T) {
+	mcptest.NoLeaks(t)
+	_, web := site(t, stdio(t, "fake", mcptest.Spec{}))
+	one, other := newWebClient(t, web, modernEra), newWebClient(t, web, modernEra)
+	say := func(c *webClient, id string) []webMessage {
+		t.Helper()
+		call := strings.Replace(c.call(id, "notify", `{"method":"notifications/message","params":{"level":"error","data":"of `+id+`"},"mine":true}`, ""),
+			`"_meta":{`, `"_meta":{"io.modelcontextprotocol/logLevel":"info",`, 1)
+		response, err := c.send(t.Context(), "POST", "tools/call", call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		return readMessages(t, response)
+	}
+	for _, id := range []string{"1", "2", "3"} {
+		if got := say(one, id); len(got) != 2 || got[0].Method != "notifications/message" || !strings.Contains(string(got[0].Params), "of "+id) {
+			t.Errorf("call %s: got %+v", id, got)
+		}
+	}
+	if got := say(other, "4"); len(got) != 1 {
+		t.Errorf("another connection: got %+v", got)
+	}
+}

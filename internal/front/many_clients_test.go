@@ -154,6 +154,20 @@ func (c *webClient) exec(ctx context.Context, id, tool, arguments, token string)
 		return nil, err
 	}
 	defer response.Body.Close()
+	return messagesOf(response)
+}
+
+func readMessages(t *testing.T, response *http.Response) []webMessage {
+	t.Helper()
+	all, err := messagesOf(response)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// messagesOf reads a response of either kind to its end.
+func messagesOf(response *http.Response) ([]webMessage, error) {
 	stream := strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream")
 	var all []webMessage
 	lines := bufio.NewScanner(response.Body)

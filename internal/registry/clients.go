@@ -13,6 +13,9 @@ type Client struct {
 	ID string
 	// Name is the clientInfo.name that the client gave.
 	Name string
+	// Peer is the same for requests that surely come from one program, though
+	// nothing tells whether they are one client; empty = ID.
+	Peer string
 }
 
 type clientKey struct{ server, client string }

@@ -11,7 +11,8 @@ import (
 // while it is under way.
 type hearer struct {
 	progress, log func(params json.RawMessage) // nil where nobody listens
-	timeout       time.Duration                // of the call
+	client        string
+	timeout       time.Duration // of the call
 
 	mu     sync.Mutex
 	closed bool
@@ -29,13 +30,7 @@ func (h *hearer) take(f func(json.RawMessage), params json.RawMessage) {
 // called any more, nor still running, when it returns.
 func (s *session) hear(id int64, c Call) func() {
 	s.mu.Lock()
-	s.hearers[id] = &hearer{progress: c.OnProgress, log: c.OnLog, timeout: s.spec.timeout(c)}
-	switch {
-	case c.Client == "" || (s.user != "" && s.user != c.Client):
-		s.shared = true
-	default:
-		s.user = c.Client
-	}
+	s.hearers[id] = &hearer{progress: c.OnProgress, log: c.OnLog, client: c.Client, timeout: s.spec.timeout(c)}
 	s.mu.Unlock()
 	return func() { s.unhear(id) }
 }
@@ -54,6 +49,9 @@ func (s *session) unhear(id int64) {
 	s.mu.Lock()
 	h := s.hearers[id]
 	delete(s.hearers, id)
+	if h != nil {
+		s.users.ended(h.client)
+	}
 	s.mu.Unlock()
 	if h != nil {
 		h.mu.Lock()
@@ -82,9 +80,36 @@ func (s *session) progressed(params json.RawMessage) {
 	}
 }
 
+// lateLogs is how long after a call a server may still log what belongs to it.
+const lateLogs = 2 * time.Minute
+
+// users are the clients whose calls have ended: the last one, and when the last
+// call of any other had.
+type users struct {
+	last  string
+	at    time.Time
+	other time.Time
+}
+
+func (u *users) ended(client string) {
+	if client != u.last {
+		u.last, u.other = client, u.at
+	}
+	u.at = time.Now()
+}
+
+// late reports whether a server may still log what belongs to another client.
+func (u *users) late(client string) bool {
+	ended := u.at
+	if client == u.last {
+		ended = u.other
+	}
+	return time.Since(ended) < lateLogs
+}
+
 // logged passes a log message on to the call on whose stream it came. One that
 // came elsewhere does not say which call it belongs to, which may be over: it goes
-// to the oldest open call if only one client has ever used the session, and to
+// to the oldest open call if no other client has a call or had one lately, and to
 // nobody else, as nobody may read what belongs to another.
 func (s *session) logged(params json.RawMessage, of int64) {
 	if !json.Valid(params) {
@@ -92,7 +117,7 @@ func (s *session) logged(params json.RawMessage, of int64) {
 	}
 	s.mu.Lock()
 	h := s.hearers[of]
-	if of <= 0 && !s.shared {
+	if of <= 0 {
 		h = s.oldest()
 	}
 	s.mu.Unlock()
@@ -101,14 +126,21 @@ func (s *session) logged(params json.RawMessage, of int64) {
 	}
 }
 
-// oldest is the open call that began first, nil if there is none. The caller holds
-// the lock.
+// oldest is the open call that began first, nil if there is none, or if another
+// client can be meant. The caller holds the lock.
 func (s *session) oldest() *hearer {
 	var first int64
-	for id := range s.hearers {
+	for id, h := range s.hearers {
+		if first != 0 && s.hearers[first].client != h.client {
+			return nil
+		}
 		if first == 0 || id < first {
 			first = id
 		}
 	}
-	return s.hearers[first]
+	h := s.hearers[first]
+	if h == nil || s.users.late(h.client) {
+		return nil
+	}
+	return h
 }

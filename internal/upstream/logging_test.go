@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -237,4 +238,30 @@ func TestLogLevel(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What another client's call may still log is waited for, what one's own may is
+// not.
+func TestLateLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var u users
+		if u.late("a") {
+			t.Error("late though nobody was there")
+		}
+		u.ended("a")
+		u.ended("b")
+		u.ended("b")
+		for client, want := range map[string]bool{"a": true, "b": true, "c": true} {
+			if u.late(client) != want {
+				t.Errorf("%s: late is %v", client, !want)
+			}
+		}
+		pause(lateLogs)
+		u.ended("b")
+		for client, want := range map[string]bool{"a": true, "b": false, "c": true} {
+			if u.late(client) != want {
+				t.Errorf("after a while, %s: late is %v", client, !want)
+			}
+		}
+	})
 }

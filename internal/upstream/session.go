@@ -53,10 +53,7 @@ type session struct {
 	mu      sync.Mutex
 	hearers map[int64]*hearer // open calls, by request id
 	closed  bool
-	// user is the client whose calls came first, shared is set once there were
-	// those of another, or of one that is not known.
-	user   string
-	shared bool
+	users   users
 	// takesLevel says that a legacy server can be told a log level, told is the
 	// index of the last one; that of none is behind all.
 	takesLevel bool
