@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"mcpx/internal/catalog"
-	"mcpx/internal/describe"
+	"mcpx/internal/plain"
 )
 
 type checkCommand struct{}
@@ -63,7 +63,7 @@ func (cmd *checkCommand) print(a *app, s streams) error {
 		if server.State != catalog.Ready && server.State != catalog.Disabled {
 			down++
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", server.Name, server.State, era, transport, tools, took, describe.Line(note, 400))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", server.Name, server.State, era, transport, tools, took, plain.Line(note, 400))
 	}
 	if err := table.Flush(); err != nil {
 		return err

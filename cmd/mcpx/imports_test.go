@@ -13,32 +13,33 @@ import (
 var allowedImports = map[string][]string{
 	"cmd/mcpx": {"*"},
 
-	"internal/catalog":  {},
-	"internal/config":   {},
-	"internal/jq":       {},
-	"internal/proc":     {},
-	"internal/schemats": {},
-	"internal/tokens":   {},
-	"internal/wire":     {},
+	"internal/catalog": {},
+	"internal/config":  {},
+	"internal/jq":      {},
+	"internal/plain":   {},
+	"internal/proc":    {},
+	"internal/tokens":  {},
+	"internal/wire":    {},
 
 	"internal/compress": {"internal/tokens"},
-	"internal/describe": {"internal/catalog", "internal/schemats", "internal/tokens"},
+	"internal/describe": {"internal/catalog", "internal/plain", "internal/schemats", "internal/tokens"},
 	"internal/policy":   {"internal/catalog"},
+	"internal/schemats": {"internal/plain"},
 	"internal/search":   {"internal/catalog"},
 
-	"internal/upstream": {"internal/catalog", "internal/proc", "internal/wire"},
+	"internal/upstream": {"internal/catalog", "internal/plain", "internal/proc", "internal/wire"},
 	"internal/registry": {"internal/catalog", "internal/upstream"},
 	"internal/executor": {
-		"internal/catalog", "internal/compress", "internal/describe", "internal/jq", "internal/policy",
+		"internal/catalog", "internal/compress", "internal/describe", "internal/jq", "internal/plain", "internal/policy",
 		"internal/registry", "internal/tokens", "internal/upstream", "internal/wire",
 	},
 	"internal/front": {
-		"internal/catalog", "internal/describe", "internal/executor", "internal/registry", "internal/search",
-		"internal/upstream", "internal/wire",
+		"internal/catalog", "internal/describe", "internal/executor", "internal/plain", "internal/registry",
+		"internal/search", "internal/upstream", "internal/wire",
 	},
 	"internal/httpd": {"internal/front", "internal/wire"},
 
-	"internal/budget":  {"internal/catalog", "internal/compress", "internal/describe", "internal/tokens"},
+	"internal/budget":  {"internal/catalog", "internal/compress", "internal/describe", "internal/plain", "internal/tokens"},
 	"internal/demo":    {},
 	"internal/mcptest": {},
 

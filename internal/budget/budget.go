@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
 	"mcpx/internal/describe"
+	"mcpx/internal/plain"
 	"mcpx/internal/tokens"
 )
 
@@ -118,7 +119,7 @@ func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) (*Catalogue, e
 // missing says why a server is not in the figures.
 func missing(s *catalog.Server) string {
 	note := fmt.Sprintf("%s: %s, its tools are not known and not counted", s.Name, s.State)
-	if reason := describe.Line(s.Reason, 200); reason != "" {
+	if reason := plain.Line(s.Reason, 200); reason != "" {
 		note += " (" + reason + ")"
 	}
 	return note

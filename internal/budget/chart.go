@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mcpx/internal/describe"
+	"mcpx/internal/plain"
 )
 
 // The layout of the chart, in pixels. The colours have about the same contrast
@@ -130,7 +130,7 @@ func (c *chart) results(r *Report) {
 func (c *chart) class(name string, class Class) {
 	const length, gap, space = barsWidth - 40, 1, 12
 	top := c.y
-	c.rowLabel(clip(describe.Line(name, 0), maxLabel), plural(class.Documents, "result"), 28)
+	c.rowLabel(clip(plain.Line(name, 0), maxLabel), plural(class.Documents, "result"), 28)
 	whole := max(class.Received, class.Minified, class.Sent, 1)
 	for _, one := range []struct {
 		colour    string

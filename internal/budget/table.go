@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mcpx/internal/describe"
+	"mcpx/internal/plain"
 )
 
 // Width is the columns that [WriteTable] stays within.
@@ -42,7 +42,7 @@ func writeCatalogue(b *strings.Builder, c *Catalogue, price float64) {
 	t := c.Total
 	parts := make([]string, len(c.Surface))
 	for i, part := range c.Surface {
-		parts[i] = describe.Line(part.Name, 0) + " " + number(part.Tokens)
+		parts[i] = plain.Line(part.Name, 0) + " " + number(part.Tokens)
 	}
 	b.WriteByte('\n')
 	b.WriteString(wrap(fmt.Sprintf("In every request: %s tokens direct, %s through mcpx (%s): %s.",
@@ -58,7 +58,7 @@ func writeCatalogue(b *strings.Builder, c *Catalogue, price float64) {
 		b.WriteString(wrap(text))
 	}
 	for _, note := range c.Notes {
-		b.WriteString(wrap("Note: " + describe.Line(note, 400)))
+		b.WriteString(wrap("Note: " + plain.Line(note, 400)))
 	}
 }
 
@@ -125,7 +125,7 @@ func writeRows(b *strings.Builder, rows [][]string) {
 			b.WriteString(strings.Repeat("-", widths[0]+rest) + "\n")
 			continue
 		}
-		name := clip(describe.Line(row[0], 0), widths[0])
+		name := clip(plain.Line(row[0], 0), widths[0])
 		b.WriteString(name + strings.Repeat(" ", widths[0]-utf8.RuneCountInString(name)))
 		for i, cell := range row[1:] {
 			fmt.Fprintf(b, "  %*s", widths[i+1], cell)

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/plain"
 	"mcpx/internal/tokens"
 )
 
@@ -25,7 +26,7 @@ func about(s *catalog.Server) string {
 	if p == "" {
 		return ""
 	}
-	if _, more := clean(s.Purpose(), maxPurpose); !more {
+	if _, more := plain.Clean(s.Purpose(), maxPurpose); !more {
 		return "// " + p + "\n"
 	}
 	text := lines(s.Purpose(), maxAbout)
@@ -42,7 +43,7 @@ func lines(text string, most int) string {
 		if end := strings.IndexByte(line, '\n'); end >= 0 {
 			line = line[:end+1]
 		}
-		shown, _ := clean(line[:min(len(line), aboutBytes)], 0)
+		shown, _ := plain.Clean(line[:min(len(line), aboutBytes)], 0)
 		if shown == "" {
 			at += len(line)
 			gap = b.Len() > 0

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/plain"
 	"mcpx/internal/schemats"
 )
 
@@ -33,7 +34,7 @@ type toolSource struct {
 func (s *source) block(d detail) string {
 	var b strings.Builder
 	b.WriteString("  Server: ")
-	b.WriteString(Line(s.server.Name, 0))
+	b.WriteString(plain.Line(s.server.Name, 0))
 	if p := s.purposeLine(d.purpose); p != "" {
 		b.WriteString(" - ")
 		b.WriteString(p)
@@ -72,7 +73,7 @@ func (s *source) writeTools(b *strings.Builder, d detail) {
 		}
 		t := s.tool(i)
 		writeParams(b, t.params, d.params)
-		if desc := cut(t.desc, d.desc, t.more); d.desc > 0 && desc != "" {
+		if desc := plain.Cut(t.desc, d.desc, t.more); d.desc > 0 && desc != "" {
 			b.WriteString(": ")
 			b.WriteString(desc)
 		}
@@ -88,7 +89,7 @@ func writeParams(b *strings.Builder, list []schemats.Param, p params) {
 			continue
 		}
 		b.WriteString(sep)
-		b.WriteString(Line(param.Name, 0))
+		b.WriteString(plain.Line(param.Name, 0))
 		if param.Optional {
 			b.WriteByte('?')
 		}
@@ -125,16 +126,16 @@ func (s *source) purposeLine(max int) string {
 		p := purpose(s.server, maxPurpose)
 		s.purpose = &p
 	}
-	return cut(*s.purpose, max, false)
+	return plain.Cut(*s.purpose, max, false)
 }
 
 // purpose is what the server is for: what the config or the server says, else
 // its title where that says more than its name.
 func purpose(server *catalog.Server, max int) string {
-	if p := Line(strings.TrimLeft(server.Purpose(), "# \r\n"), max); p != "" { // often starts with a heading
+	if p := plain.Line(strings.TrimLeft(server.Purpose(), "# \r\n"), max); p != "" { // often starts with a heading
 		return p
 	}
-	if t := Line(server.Title, max); !strings.EqualFold(t, Line(server.Name, 0)) {
+	if t := plain.Line(server.Title, max); !strings.EqualFold(t, plain.Line(server.Name, 0)) {
 		return t
 	}
 	return ""
@@ -143,7 +144,7 @@ func purpose(server *catalog.Server, max int) string {
 // toolNames are the first n names, cleaned.
 func (s *source) toolNames(n int) []string {
 	for i := len(s.names); i < n; i++ {
-		s.names = append(s.names, Line(s.server.Tools[i].Name, 0))
+		s.names = append(s.names, plain.Line(s.server.Tools[i].Name, 0))
 	}
 	return s.names[:n]
 }
@@ -156,7 +157,7 @@ func (s *source) tool(i int) *toolSource {
 	if !t.ready {
 		raw := &s.server.Tools[i]
 		t.params = schemats.Params(raw.InputSchema)
-		t.desc, t.more = clean(raw.Description, maxDesc)
+		t.desc, t.more = plain.Clean(raw.Description, maxDesc)
 		t.ready = true
 	}
 	return t

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/plain"
 )
 
 // shape is how the tools of one server are listed.
@@ -210,7 +211,7 @@ func crowd(snap *catalog.Snapshot, room size) string {
 			b.WriteString(", ")
 		}
 		s := &snap.Servers[i]
-		b.WriteString(Line(s.Name, 0))
+		b.WriteString(plain.Line(s.Name, 0))
 		if n := len(s.Tools); n > 0 || s.Known {
 			fmt.Fprintf(&b, " (%d)", n)
 		}
@@ -229,7 +230,7 @@ func crowd(snap *catalog.Snapshot, room size) string {
 func nameList(snap *catalog.Snapshot, room size) string {
 	names := make([]string, len(snap.Servers))
 	for i := range names {
-		names[i] = Line(snap.Servers[i].Name, 0)
+		names[i] = plain.Line(snap.Servers[i].Name, 0)
 	}
 	list := strings.Join(names, ", ")
 	if room.fits(measure(list)) {

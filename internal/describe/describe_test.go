@@ -12,6 +12,7 @@ import (
 	"unicode/utf16"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/plain"
 	"mcpx/internal/tokens"
 )
 
@@ -284,7 +285,7 @@ func TestInspect_foreignTextForgesNothing(t *testing.T) {
 func checkClean(t *testing.T, text string) {
 	t.Helper()
 	for _, r := range text {
-		if r != '\n' && invisible(r) || strings.ContainsRune("\u0085\u2028\u2029\v\f\r", r) {
+		if r != '\n' && plain.Invisible(r) || strings.ContainsRune("\u0085\u2028\u2029\v\f\r", r) {
 			t.Errorf("%U in %q", r, text)
 		}
 	}

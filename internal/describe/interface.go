@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/plain"
 	"mcpx/internal/schemats"
 	"mcpx/internal/tokens"
 )
@@ -69,7 +70,7 @@ func servers(snap *catalog.Snapshot, maxPurpose int) string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "%s: %s", Line(s.Name, 0), state(s))
+		fmt.Fprintf(&b, "%s: %s", plain.Line(s.Name, 0), state(s))
 		switch {
 		case s.Known || len(s.Tools) > 0:
 			b.WriteString(", " + count(len(s.Tools)))
@@ -89,7 +90,7 @@ func state(s *catalog.Server) string {
 		return string(catalog.Ready)
 	}
 	text := string(s.State)
-	if r := Line(s.Reason, maxReason); r != "" {
+	if r := plain.Line(s.Reason, maxReason); r != "" {
 		text += " (" + r + ")"
 	}
 	if s.RetryAfter > 0 {
@@ -103,7 +104,7 @@ func stateLine(s *catalog.Server) string {
 	if s.State == "" || s.State == catalog.Ready {
 		return ""
 	}
-	return "// " + Line(s.Name, 0) + " is " + state(s) + "\n"
+	return "// " + plain.Line(s.Name, 0) + " is " + state(s) + "\n"
 }
 
 // Server is the answer to inspect with a server's name: the whole of what it is
@@ -112,7 +113,7 @@ func stateLine(s *catalog.Server) string {
 func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	o = o.withDefaults()
 	if len(s.Tools) == 0 && !s.Known {
-		text = about(s) + Line(s.Name, 0) + " is " + state(s)
+		text = about(s) + plain.Line(s.Name, 0) + " is " + state(s)
 		switch s.State {
 		case catalog.Disabled:
 			return text + ".", true
@@ -123,7 +124,7 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	}
 	head := stateLine(s) + about(s)
 	if len(s.Tools) == 0 {
-		return head + Line(s.Name, 0) + " has no tools.", true
+		return head + plain.Line(s.Name, 0) + " has no tools.", true
 	}
 	list, ok := all(s.Tools, o)
 	if ok {
@@ -206,7 +207,7 @@ func Matches(ms []Match, o Options) string {
 	var names []string
 	left, before := o.ListingTokens, ""
 	for _, m := range ms {
-		head := "// server_name: " + Line(m.Server.Name, 0) + "\n" + stateLine(m.Server)
+		head := "// server_name: " + plain.Line(m.Server.Name, 0) + "\n" + stateLine(m.Server)
 		if m.Server.Name == before {
 			head = "" // it stands above
 		}
@@ -216,7 +217,7 @@ func Matches(ms []Match, o Options) string {
 			ok = take(&left, text)
 		}
 		if !ok {
-			names = append(names, Line(m.Server.Name, 0)+": "+Line(m.Tool.Name, 0))
+			names = append(names, plain.Line(m.Server.Name, 0)+": "+plain.Line(m.Tool.Name, 0))
 			continue
 		}
 		before = m.Server.Name
@@ -268,9 +269,9 @@ func signature(t *catalog.Tool, o Options) string {
 		return schemats.Listing(render(t))
 	}
 	var b strings.Builder
-	b.WriteString(Line(t.Name, 0))
+	b.WriteString(plain.Line(t.Name, 0))
 	writeParams(&b, schemats.Params(t.InputSchema), allParams)
-	if desc := Line(t.Description, maxDesc); desc != "" {
+	if desc := plain.Line(t.Description, maxDesc); desc != "" {
 		b.WriteString(": " + desc)
 	}
 	return b.String()
@@ -312,7 +313,7 @@ func definition(t *catalog.Tool) string {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(fields); err != nil { // a schema that is not JSON
-		return Line(t.Name, 0)
+		return plain.Line(t.Name, 0)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

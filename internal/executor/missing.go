@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"mcpx/internal/catalog"
-	"mcpx/internal/describe"
+	"mcpx/internal/plain"
 )
 
 const (
@@ -40,7 +40,7 @@ func (m *notFoundError) Error() string { return fmt.Sprintf("no %s %q", m.what, 
 // owners are the servers but for one that have a tool of that name, else of one
 // like it but for case and separators; none where they are many.
 func (e *Executor) owners(tool, but string) []owner {
-	wanted := plain(tool)
+	wanted := bare(tool)
 	if wanted == "" || len(tool) > maxOwned {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (e *Executor) owners(tool, but string) []owner {
 			return
 		}
 		for i := range s.Tools {
-			if name := s.Tools[i].Name; len(name) >= len(wanted) && len(name) <= maxOwned && plain(name) == wanted {
+			if name := s.Tools[i].Name; len(name) >= len(wanted) && len(name) <= maxOwned && bare(name) == wanted {
 				like = append(like, owner{s.Name, name})
 				return
 			}
@@ -90,7 +90,7 @@ func (e *Executor) MissingServer(tool string) *Fault {
 	if len(owners) == 0 {
 		return nil
 	}
-	violation := describe.Line("/server_name: is missing; "+haveIt(owners), 0)
+	violation := plain.Line("/server_name: is missing; "+haveIt(owners), 0)
 	f := &Fault{Code: CodeValidation, Message: violation}
 	return f.With("violations", []string{violation}).With("did_you_mean", serversOf(owners))
 }
@@ -113,7 +113,7 @@ func serversOf(owners []owner) []string {
 
 func (m *notFoundError) fault() *Fault {
 	near := Nearest(m.name, m.known)
-	name := describe.Line(m.name, maxName)
+	name := plain.Line(m.name, maxName)
 	f := &Fault{Code: CodeServerNotFound, Message: fmt.Sprintf("no server %q", name)}
 	key, more := "available_servers", "inspect without arguments lists them"
 	meant, owners := near, m.owners
@@ -144,7 +144,7 @@ func (m *notFoundError) fault() *Fault {
 	default:
 		text += " Available: " + strings.Join(known, ", ") + "."
 	}
-	f.Text = describe.Line(text, 0)
+	f.Text = plain.Line(text, 0)
 	f.With(key, known)
 	if len(meant) > 0 {
 		f.With("did_you_mean", meant)

@@ -14,13 +14,13 @@ func Nearest(name string, known []string) []string {
 		name string
 		cost int
 	}
-	wanted := plain(name)
+	wanted := bare(name)
 	if wanted == "" || len(wanted) > 200 {
 		return nil
 	}
 	var near []scored
 	for _, candidate := range known {
-		have := plain(candidate)
+		have := bare(candidate)
 		if len(have) > 200 {
 			continue
 		}
@@ -47,8 +47,8 @@ func Nearest(name string, known []string) []string {
 	return names
 }
 
-// plain is a name without case and separators.
-func plain(name string) string {
+// bare is a name without case and separators.
+func bare(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch r {
 		case '_', '-', '.', ' ', '/', ':':

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
-	"mcpx/internal/describe"
+	"mcpx/internal/plain"
 )
 
 const (
@@ -95,7 +95,7 @@ func (l *leaves) each(at, names []string, what string) {
 }
 
 func (l *leaves) put(place, what string) {
-	text := describe.Line(place+": "+what, maxViolation)
+	text := plain.Line(place+": "+what, maxViolation)
 	if !l.seen[text] {
 		l.seen[text] = true
 		l.list = append(l.list, text)
@@ -192,7 +192,7 @@ func alternatives(values []any) string {
 		text := string(Encode(v))
 		switch {
 		case out.Len()+len(text) > maxAllowed && i == 0:
-			return describe.Line(text, maxAllowed)
+			return plain.Line(text, maxAllowed)
 		case out.Len()+len(text) > maxAllowed:
 			return fmt.Sprintf("%s, ... (%d values)", out.String(), len(values))
 		case i > 0 && i == len(values)-1:

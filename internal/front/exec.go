@@ -11,8 +11,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/catalog"
-	"mcpx/internal/describe"
 	"mcpx/internal/executor"
+	"mcpx/internal/plain"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
@@ -59,7 +59,7 @@ func (f *Front) call(ctx context.Context, c caller, name string, arguments json.
 // unknownTool says, to a client that calls a tool which is not one of the two, how
 // it is called: models take the names in the catalogue for their own.
 func (f *Front) unknownTool(id json.RawMessage, name string) []byte {
-	text := "there is no tool " + strconv.Quote(describe.Line(name, 60)) + " here, only inspect and exec"
+	text := "there is no tool " + strconv.Quote(plain.Line(name, 60)) + " here, only inspect and exec"
 	snap := f.registry.Snapshot()
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
@@ -151,9 +151,9 @@ func unknownArgument(tool, name string) *executor.Fault {
 	if tool == ExecTool {
 		known = []string{"server_name", "tool_name", "arguments", "select"}
 	}
-	violation := "/" + describe.Line(name, 60) + ": is unknown; " + tool + " takes " + strings.Join(known, ", ")
+	violation := "/" + plain.Line(name, 60) + ": is unknown; " + tool + " takes " + strings.Join(known, ", ")
 	if near := executor.Nearest(name, known); len(near) > 0 {
-		violation = "/" + describe.Line(name, 60) + ": is unknown; did you mean " + near[0] + "?"
+		violation = "/" + plain.Line(name, 60) + ": is unknown; did you mean " + near[0] + "?"
 	}
 	return misuse(violation)
 }

@@ -9,6 +9,7 @@ import (
 	"mcpx/internal/catalog"
 	"mcpx/internal/describe"
 	"mcpx/internal/executor"
+	"mcpx/internal/plain"
 	"mcpx/internal/search"
 )
 
@@ -122,9 +123,9 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 		if !s.Known && s.State != catalog.Disabled && (only == "" || only == s.Name) {
 			state := string(s.State)
 			if s.Reason != "" {
-				state += ": " + describe.Line(s.Reason, 80)
+				state += ": " + plain.Line(s.Reason, 80)
 			}
-			names = append(names, fmt.Sprintf("%s (%s)", describe.Line(s.Name, 0), state))
+			names = append(names, fmt.Sprintf("%s (%s)", plain.Line(s.Name, 0), state))
 		}
 	}
 	if len(names) == 0 {
@@ -149,7 +150,7 @@ func (f *Front) matches(snap *catalog.Snapshot, q Query, structured bool) *execu
 		}
 	}
 	if len(found) == 0 {
-		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", describe.Line(q.Text, 200)) + unsearched(snap, q.Server)
+		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", plain.Line(q.Text, 200)) + unsearched(snap, q.Server)
 		return result(text, json.RawMessage(`{"tools":[]}`), structured)
 	}
 	return result(describe.Matches(found, f.describeOptions())+unsearched(snap, q.Server), f.matchesData(found), structured)

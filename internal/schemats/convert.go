@@ -1,6 +1,10 @@
 package schemats
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"mcpx/internal/plain"
+)
 
 // Limits of one conversion. A real schema stays far below: the largest of 1,678
 // real tools nests 9 levels and has about 2,000 parts.
@@ -181,7 +185,7 @@ func (c *converter) base(v *value, mask types) (*typ, types) {
 		bit, known := typeNames[name]
 		if !known {
 			// "any" and "file" occur; what they mean is not for us to say.
-			out = append(out, unknownType.withDocs("", []note{{"type: " + clean(name), true}}))
+			out = append(out, unknownType.withDocs("", []note{{"type: " + plain.Line(name, 0), true}}))
 			set = allTypes
 			continue
 		}
@@ -236,7 +240,7 @@ func (c *converter) reference(v *value) *typ {
 		if target == nil {
 			text, whole := appendJSON(nil, r, maxSaid)
 			c.lossy = c.lossy || !whole
-			t = c.intersect(t, unknownType.withDocs("", []note{{k + ": " + clean(string(text)), true}}))
+			t = c.intersect(t, unknownType.withDocs("", []note{{k + ": " + plain.Line(string(text), 0), true}}))
 			continue
 		}
 		t = c.intersect(t, c.refTo(target, hint))

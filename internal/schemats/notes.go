@@ -3,15 +3,17 @@ package schemats
 import (
 	"strings"
 	"unicode"
+
+	"mcpx/internal/plain"
 )
 
 // description is the text that a schema gives of itself: its description, else a
 // title that says more than a name does. Uncut.
 func description(v *value) string {
-	if d := clean(v.str("description")); d != "" {
+	if d := plain.Line(v.str("description"), 0); d != "" {
 		return d
 	}
-	if t := clean(v.str("title")); strings.Contains(t, " ") && len(t) > 24 {
+	if t := plain.Line(v.str("title"), 0); strings.Contains(t, " ") && len(t) > 24 {
 		return t
 	}
 	return ""
@@ -108,14 +110,14 @@ func numberNotes(v *value, integer bool) []note {
 		out = append(out, note{text: "multiple of " + m})
 	}
 	if f := v.str("format"); f != "" && f != "double" && f != "float" && f != "int64" {
-		out = append(out, note{text: clean(f)})
+		out = append(out, note{text: plain.Line(f, 0)})
 	}
 	return out
 }
 
 func stringNotes(v *value) []note {
 	var out []note
-	if f := clean(v.str("format")); f != "" {
+	if f := plain.Line(v.str("format"), 0); f != "" {
 		out = append(out, note{text: f})
 	}
 	least, most := number(v, "minLength"), number(v, "maxLength")
@@ -129,12 +131,12 @@ func stringNotes(v *value) []note {
 		out = append(out, note{text: "length " + span(least, most)})
 	}
 	if p := v.get("pattern"); p != nil && p.kind == jString && !redundantPattern(v.str("format")) {
-		out = append(out, note{text: "/" + cut(clean(p.text), 400) + "/"})
+		out = append(out, note{text: "/" + plain.Line(p.text, 400) + "/"})
 	}
-	if m := clean(v.str("contentMediaType")); m != "" {
+	if m := plain.Line(v.str("contentMediaType"), 0); m != "" {
 		out = append(out, note{text: m})
 	}
-	if e := clean(v.str("contentEncoding")); e != "" {
+	if e := plain.Line(v.str("contentEncoding"), 0); e != "" {
 		out = append(out, note{text: e})
 	}
 	return out
@@ -193,10 +195,10 @@ func arrayNotes(v *value, fixed int) []note {
 // quote says a keyword with its JSON, as far as it is short.
 func (c *converter) quote(label string, v *value) note {
 	text, whole := appendJSON(nil, v, maxSaid)
-	s := clean(string(text))
+	s := plain.Line(string(text), 0)
 	if !whole {
 		c.lossy = true
-		s = cut(s, maxSaid)
+		s = plain.Cut(s, maxSaid, false)
 		if !strings.HasSuffix(s, "...") {
 			s += "..."
 		}
@@ -224,11 +226,11 @@ func (c *converter) said(v *value, t *typ) []note {
 	// A default of null where null is allowed is the same as leaving it out.
 	if d := v.get("default"); d != nil && !(d.kind == jNull && t.nullable()) {
 		text, _ := appendJSON(nil, d, maxSaid)
-		out = append(out, note{text: "default " + cut(clean(string(text)), maxSaid)})
+		out = append(out, note{text: "default " + plain.Line(string(text), maxSaid)})
 	}
 	if e := v.get("examples"); e.isArray() && len(e.items) > 0 {
 		text, _ := appendJSON(nil, e.items[0], 120)
-		out = append(out, note{text: "e.g. " + cut(clean(string(text)), 120)})
+		out = append(out, note{text: "e.g. " + plain.Line(string(text), 120)})
 	}
 	for _, k := range [...]string{"deprecated", "readOnly", "writeOnly"} {
 		if v.get(k).isTrue() {
@@ -320,7 +322,7 @@ func repeats(note, desc string) bool {
 	if v, ok := strings.CutPrefix(note, "default "); ok {
 		v = strings.ToLower(strings.Trim(v, `"`))
 		_, after, found := strings.Cut(desc, "default")
-		return found && v != "" && len(after) > 0 && hasWord(cut(after, 24+len(v)), v)
+		return found && v != "" && len(after) > 0 && hasWord(plain.Cut(after, 24+len(v), false), v)
 	}
 	if least, most, ok := strings.Cut(note, ".."); ok {
 		least = strings.TrimPrefix(least, "length ")

@@ -3,6 +3,8 @@ package schemats
 import (
 	"strconv"
 	"strings"
+
+	"mcpx/internal/plain"
 )
 
 // How tightly the place binds that a type is written in.
@@ -74,7 +76,7 @@ func (p *printer) docs(t *typ) (desc, notes string) {
 		if limit <= 0 || limit > maxText {
 			limit = maxText
 		}
-		desc = cut(t.desc, limit)
+		desc = plain.Cut(t.desc, limit, false)
 	}
 	notes = noteText(saidNot(t.notes, desc), p.o.Constraints)
 	if t.kind == tTuple && t.lax && len(t.members) > 0 && p.o.Constraints {
@@ -312,7 +314,7 @@ func (p *printer) sayIndex(x index) string {
 		}
 		parts = append(parts, r.keys+": "+p.outline(r.t))
 	}
-	return clean(strings.Join(parts, "; "))
+	return plain.Line(strings.Join(parts, "; "), 0)
 }
 
 // maxRules bounds the rules for keys that a comment lists.

@@ -3,6 +3,8 @@ package schemats
 import (
 	"regexp"
 	"strings"
+
+	"mcpx/internal/plain"
 )
 
 // object is the type of a schema as far as it speaks of objects.
@@ -178,7 +180,7 @@ func (c *converter) propertyNames(v *value, t *typ) {
 		return
 	}
 	if p := names.str("pattern"); p != "" && (len(names.members) == 1 || len(names.members) == 2 && names.str("type") == "string") {
-		t.notes = append(t.notes, note{"keys match " + clean(p), true})
+		t.notes = append(t.notes, note{"keys match " + plain.Line(p, 0), true})
 		return
 	}
 	if keys := c.values(names); len(t.props) == 0 && keys.kind != tUnknown && allSimple(membersOf(keys)) {
@@ -219,11 +221,11 @@ func (c *converter) indexes(t *typ, rest *typ, pats []pattern) {
 			t.allowed = pats
 		}
 	case len(pats) == 1 && t.closed && len(t.props) == 0:
-		t.indexes = []index{{key: "string", t: pats[0].t, keys: "keys match " + clean(pats[0].source)}}
+		t.indexes = []index{{key: "string", t: pats[0].t, keys: "keys match " + plain.Line(pats[0].source, 0)}}
 	default:
 		x := index{key: "string", t: unknownType}
 		for _, p := range pats {
-			x.rules = append(x.rules, keyRule{"keys matching " + clean(p.source), p.t})
+			x.rules = append(x.rules, keyRule{"keys matching " + plain.Line(p.source, 0), p.t})
 		}
 		if rest != nil && rest.kind != tUnknown {
 			x.rules = append(x.rules, keyRule{"other keys", rest})

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"mcpx/internal/plain"
 )
 
 const (
@@ -72,19 +74,12 @@ func minified(raw json.RawMessage) string {
 	if err := json.Compact(&buf, raw); err != nil {
 		return ""
 	}
-	plain := true
-	for _, c := range buf.Bytes() {
-		if c >= 0x7f {
-			plain = false
-			break
-		}
-	}
-	if plain {
+	if bytes.IndexFunc(buf.Bytes(), func(c rune) bool { return c >= 0x7f }) < 0 {
 		return buf.String()
 	}
 	b := make([]byte, 0, buf.Len())
 	for _, c := range buf.String() {
-		if invisible(c) {
+		if plain.Invisible(c) || c == '\u2028' || c == '\u2029' {
 			b = appendEscape(b, c)
 		} else {
 			b = append(b, string(c)...)
@@ -127,13 +122,13 @@ func (t Tool) fallback(o Options, estimate func(string) int) string {
 func (t Tool) header(o Options) string {
 	text := ""
 	if o.Descriptions {
-		text = cut(clean(t.Description), maxDescription)
+		text = plain.Line(t.Description, maxDescription)
 	}
 	if len(t.Notes) > 0 {
 		if text != "" {
 			text += " "
 		}
-		text += "[" + clean(strings.Join(t.Notes, ", ")) + "]"
+		text += "[" + plain.Line(strings.Join(t.Notes, ", "), 0) + "]"
 	}
 	return text
 }
@@ -164,7 +159,7 @@ func (t Tool) parts(o Options, estimate func(string) int) (head, types, sig stri
 		list, form := p.paramList(in.root)
 		if form {
 			desc, notes := p.docs(in.root.body)
-			if desc == clean(t.Description) {
+			if desc == plain.Line(t.Description, 0) {
 				desc = ""
 			}
 			head = joinHead(head, sentence(desc, notes))

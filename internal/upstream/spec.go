@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/plain"
 	"mcpx/internal/proc"
 )
 
@@ -203,39 +204,24 @@ func spellings(secrets []string) []string {
 const cleanBytes = 64 << 10
 
 // clean makes foreign text fit for a reason or a log: secrets struck out, one
-// line, no control characters, at most max runes.
+// line in which nothing hides, at most limit runes.
 func (s *Spec) clean(text string, limit int) string {
-	text = s.tidy(text[:min(len(text), cleanBytes)])
-	if runes := []rune(text); len(runes) > limit {
-		return string(runes[:limit-3]) + "..."
-	}
-	return text
+	return plain.Line(s.struck(text[:min(len(text), cleanBytes)]), limit)
 }
 
 // cleanEnd is clean for text of which the end says most: that is kept.
 func (s *Spec) cleanEnd(text string, limit int) string {
-	text = s.tidy(text[max(0, len(text)-cleanBytes):])
+	text = plain.Line(s.struck(text[max(0, len(text)-cleanBytes):]), 0)
 	if runes := []rune(text); len(runes) > limit {
 		return "..." + string(runes[len(runes)-limit+3:])
 	}
 	return text
 }
 
-// tidy is clean without a bound.
-func (s *Spec) tidy(text string) string {
+// struck is text without the secrets in it.
+func (s *Spec) struck(text string) string {
 	for _, secret := range s.Secrets {
 		text = strings.ReplaceAll(text, secret, "[secret]")
 	}
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '\u2028' || r == '\u2029':
-			return -1
-		case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r >= 0xe0000 && r <= 0xe007f, r == 0xfeff:
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-	return strings.Join(strings.Fields(text), " ")
+	return text
 }

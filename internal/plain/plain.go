@@ -1,4 +1,6 @@
-package describe
+// Package plain makes foreign text harmless: one line, in which nothing is hidden
+// from a reader. It imports nothing of mcpx.
+package plain
 
 import (
 	"strings"
@@ -14,13 +16,13 @@ const escape = 0x1b
 // anything from a reader. Text longer than max runes is cut on a word and ends
 // in "...", which counts; 0 means no cut. Bytes that are not UTF-8 become U+FFFD.
 func Line(s string, max int) string {
-	text, more := clean(s, max)
-	return cut(text, max, more)
+	text, more := Clean(s, max)
+	return Cut(text, max, more)
 }
 
-// clean is [Line] without the cut: it stops after max runes (0 for never) and
+// Clean is [Line] without the cut: it stops after max runes (0 for never) and
 // reports whether visible text was left.
-func clean(s string, max int) (text string, more bool) {
+func Clean(s string, max int) (text string, more bool) {
 	var b strings.Builder
 	n, space := 0, false
 	for len(s) > 0 {
@@ -36,7 +38,7 @@ func clean(s string, max int) (text string, more bool) {
 		case r == escape, r >= 0x80 && r <= 0x9f:
 			s = s[sequence(s, r, size):]
 			continue
-		case invisible(r):
+		case Invisible(r):
 			s = s[size:]
 			continue
 		}
@@ -58,9 +60,9 @@ func clean(s string, max int) (text string, more bool) {
 	return b.String(), false
 }
 
-// cut shortens text to max runes, on a word where there is one in the second
-// half, and marks the place. More says that text is already a part only.
-func cut(text string, max int, more bool) string {
+// Cut shortens text to max runes, on a word where there is one in the second
+// half, and marks the place; 0 means no cut. more says that text is already a part only.
+func Cut(text string, max int, more bool) string {
 	if max <= 0 || !more && runesWithin(text, max) {
 		return text
 	}
@@ -96,10 +98,10 @@ func runesWithin(s string, max int) bool {
 	return len(s) <= max || utf8.RuneCountInString(s) <= max
 }
 
-// invisible reports whether r shows nothing by itself: controls, formats (bidi,
+// Invisible reports whether r shows nothing by itself: controls, formats (bidi,
 // zero-width, tags), variation selectors and blank fillers. All of them have
 // been used to hide instructions in tool descriptions.
-func invisible(r rune) bool {
+func Invisible(r rune) bool {
 	switch {
 	case r < 0x20, r == 0x7f:
 		return true
