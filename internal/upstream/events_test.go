@@ -187,8 +187,10 @@ func TestIDAtEdge(t *testing.T) {
 			if err := read(); !errors.As(err, &large) {
 				t.Fatalf("%s, %s: got %v", tt.name, framing, err)
 			}
-			if id, ours, ok := idAtEdge(large); ok != tt.ok || ours != tt.ours || (ok && id != tt.id) {
-				t.Errorf("%s, %s: got %d, %t, %t", tt.name, framing, id, ours, ok)
+			raw, asks := large.ID()
+			id, ok := ownID(raw)
+			if ok = ok && !asks; ok != tt.ok || asks == tt.ours || (ok && id != tt.id) {
+				t.Errorf("%s, %s: got %d, %t, %t", tt.name, framing, id, !asks, ok)
 			}
 		}
 	}

@@ -172,3 +172,38 @@ func TestServerIgnoresPing(t *testing.T) {
 		}
 	})
 }
+
+// A server that does not know ping, and says so in words that could mean the
+// session, keeps its session.
+func TestPingRefusedInWordsOfASession(t *testing.T) {
+	for _, status := range []int{200, 400} {
+		mcptest.NoLeaks(t)
+		server := mcptest.Spec{}.HTTP(t)
+		server.Script(says(status, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32600,"message":"Unknown method ping. Supported: initialize, tools/list, tools/call"}}`).On("ping").Always())
+		u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond, Threshold: 2}})
+		mcptest.WaitFor(t, "some checks", patience, func() bool { return server.Count("ping")+server.Count("tools/list") > 8 })
+		mustEcho(t, u)
+		if n := server.Count("initialize"); n != 1 || u.Status().State != catalog.Ready {
+			t.Errorf("%d: %d sessions, %s: %s", status, n, u.Status().State, u.Status().Reason)
+		}
+	}
+}
+
+// A 404 that answers the call by its id is that call's answer.
+func TestNotFoundWithTheIDOfTheCall(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	for _, message := range []string{"Resource not found: file x", "no such file in this session"} {
+		server.Script(says(404, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32002,"message":"`+message+`"}}`).On("tools/call"))
+		_, err := text(u, "echo", `{}`)
+		var rpc *RPCError
+		if !errors.As(err, &rpc) || rpc.Message != message {
+			t.Errorf("got %v", err)
+		}
+	}
+	mustEcho(t, u)
+	if sessions, calls := server.Count("initialize"), server.Count("tools/call"); sessions != 1 || calls != 3 {
+		t.Errorf("%d sessions, %d calls", sessions, calls)
+	}
+}

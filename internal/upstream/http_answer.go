@@ -51,10 +51,12 @@ func (a *reply) read(ctx context.Context, resp *http.Response) (wire.Message, er
 }
 
 // notFound reads a 404: it ends the session, unless it says that there is no
-// such method.
+// such method, or answers the request by its id, which was read then.
 func (a *reply) notFound(resp *http.Response) (wire.Message, error) {
 	if mediaType(resp) == "application/json" {
-		if message, err := a.plain(resp); err == nil && rpcCode(message.Error) == methodNotFound {
+		message, err := a.plain(resp)
+		id, ours := ownID(message.ID)
+		if err == nil && (rpcCode(message.Error) == methodNotFound || ours && id == a.r.id) {
 			return message, nil
 		}
 	}

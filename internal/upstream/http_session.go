@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"mcpx/internal/wire"
 )
 
@@ -36,8 +38,9 @@ func refusal(message wire.Message, err error) string {
 
 // forgotten reports whether the server does not know the session any more, and has
 // refused r for that, with that text. As the text may as well be that of a tool, a
-// ping of the session is asked whether it fares the same. The link ends with the
-// session, also where r was refused in other words and may have been executed.
+// ping of the session is asked whether it fares the same, and as there are servers
+// without ping, a tools/list after it. The link ends with the session, also where r
+// was refused in other words and may have been executed.
 func (l *httpLink) forgotten(ctx context.Context, r request, text string) bool {
 	if l.session.Load() == nil || r.method == "initialize" {
 		return false
@@ -48,9 +51,12 @@ func (l *httpLink) forgotten(ctx context.Context, r request, text string) bool {
 		return refusal != nil && sameWords(*refusal, text)
 	default:
 	}
+	if r.method != "ping" && l.refusedTo(ctx, "ping", r.id) == "" {
+		return false
+	}
 	refusal := text
-	if r.method != "ping" {
-		if refusal = l.pingRefused(ctx, r.id); refusal == "" {
+	if r.method != string(mcp.MethodToolsList) {
+		if refusal = l.refusedTo(ctx, string(mcp.MethodToolsList), r.id); refusal == "" {
 			return false
 		}
 	}
@@ -73,24 +79,28 @@ func sameWords(a, b string) bool {
 	return words(a) == words(b)
 }
 
-// pingPatience bounds the ping that tells whether a session lives.
-const pingPatience = 5 * time.Second
+// askPatience bounds a request that tells whether a session lives.
+const askPatience = 5 * time.Second
 
-// pingRefused sends a ping after the request id was refused, and returns with
-// which text it is refused for want of a session; empty if it is not.
-func (l *httpLink) pingRefused(ctx context.Context, id int64) string {
-	ctx, cancel := context.WithTimeout(ctx, pingPatience)
+// refusedTo sends a request without params after the request id was refused, and
+// returns with which text it is refused for want of a session; empty if it is not.
+func (l *httpLink) refusedTo(ctx context.Context, method string, id int64) string {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	ctx, release := l.bound(ctx)
 	defer release()
 	// Another id than any request has.
-	message := []byte(`{"jsonrpc":"2.0","id":"ping/` + strconv.FormatInt(id, 10) + `","method":"ping"}`)
+	message := []byte(`{"jsonrpc":"2.0","id":"alive/` + strconv.FormatInt(id, 10) + `","method":"` + method + `"}`)
 	resp, _, err := l.post(ctx, l.url, message, nil)
 	if err != nil {
 		return ""
 	}
 	defer resp.Body.Close()
-	return refusal((&reply{link: l, r: request{id: -1, method: "ping"}, giveUp: cancel}).read(ctx, resp))
+	answer, err := (&reply{link: l, r: request{id: -1, method: method}, giveUp: cancel}).read(ctx, resp)
+	if errors.Is(err, errGone) {
+		return err.Error()
+	}
+	return refusal(answer, err)
 }
 
 // endSession tells a legacy server that the session is over, with the

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -145,11 +144,11 @@ func (m *mux) resolve(id int64, a answer) bool {
 func (m *mux) resolveLarge(large *wire.TooLargeError) {
 	m.beat()
 	a := answer{err: &TooLargeError{Limit: large.Limit}}
-	id, ours, ok := idAtEdge(large)
-	if !ours {
+	raw, asks := large.ID()
+	if asks {
 		return
 	}
-	if ok {
+	if id, ok := ownID(raw); ok {
 		m.resolve(id, a)
 		return
 	}
@@ -179,7 +178,7 @@ func (m *mux) noted() {
 	m.mu.Unlock()
 }
 
-// resolveNameless takes an error with no id, or none of mcpx. It is the answer to
+// resolveNameless takes an error with no id. It is the answer to
 // the one request that is open, unless it can be one to a notification, as some
 // servers send, or a better answer comes soon.
 func (m *mux) resolveNameless(message wire.Message) {
@@ -192,36 +191,6 @@ func (m *mux) resolveNameless(message wire.Message) {
 	if id, ok := m.only(); ok {
 		time.AfterFunc(strayPatience, func() { m.resolve(id, answer{message: message}) })
 	}
-}
-
-// idAtEdge reads the id of a message of which only the edges are left. Members
-// of that name deeper down do not count: before the large member the object is
-// whole up to there, behind it only flat members and the end may follow.
-// ours is false for what is no answer but a request or notification.
-func idAtEdge(large *wire.TooLargeError) (id int64, ours, ok bool) {
-	ours = true
-	read := func(text []byte) error {
-		return wire.Fields(text, func(key string, value []byte) bool {
-			switch key {
-			case "id":
-				id, ok = ownID(value)
-			case "method":
-				ours = false
-			}
-			return true
-		})
-	}
-	if _ = read(large.Head); ok || !ours {
-		return id, ours, ok && ours
-	}
-	at := bytes.LastIndex(large.Tail, []byte(`"id"`))
-	if at < 0 {
-		return 0, true, false
-	}
-	if read(append([]byte{'{'}, large.Tail[at:]...)) != nil {
-		return 0, true, false
-	}
-	return id, ours, ok && ours
 }
 
 // fail ends the mux: every open request and every later one gets err.
@@ -259,15 +228,31 @@ func (m *mux) deliver(data []byte, in incoming) bool {
 		in(message, 0)
 		return true
 	case message.IsResponse():
-		m.beat()
-		if id, ok := ownID(message.ID); ok {
+		id, ours := ownID(message.ID)
+		switch {
+		case ours:
 			m.resolve(id, answer{message: message})
-		} else if message.Error != nil {
+		case withoutID(data, message):
 			m.resolveNameless(message)
+		default: // such as a line of a log in JSON
+			return false
 		}
+		m.beat()
 		return true
 	}
 	return false
+}
+
+// withoutID reports whether a response without an id is an error of JSON-RPC.
+func withoutID(data []byte, message wire.Message) bool {
+	var e struct {
+		Version string `json:"jsonrpc"`
+		Error   struct {
+			Code    json.Number
+			Message *string
+		}
+	}
+	return message.ID == nil && json.Unmarshal(data, &e) == nil && e.Version == "2.0" && e.Error.Code != "" && e.Error.Message != nil
 }
 
 // ownID reads an id of ours in a response. Some servers send it back as a

@@ -412,3 +412,51 @@ func TestNamelessErrorOnStdio(t *testing.T) {
 		}
 	})
 }
+
+// A line of a log in JSON that has an error is no answer to the call that is open.
+func TestLogLineWithAnError(t *testing.T) {
+	for _, line := range []string{
+		`{"level":"warn","error":"retrying the db","msg":"x"}`,
+		`{"level":"error","error":{"code":7,"message":"retrying"},"msg":"x"}`,
+		`{"jsonrpc":"2.0","id":"req-12","error":{"code":7,"message":"retrying"}}`,
+		`{"result":"ok","took":5}`,
+	} {
+		bubble(t, func(t *testing.T) {
+			u := connect(t, Spec{Type: InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
+				decoder := json.NewDecoder(in)
+				for {
+					var m struct {
+						ID     json.RawMessage
+						Method string
+					}
+					if err := decoder.Decode(&m); err != nil {
+						return err
+					}
+					answer := ""
+					switch m.Method {
+					case "tools/call":
+						if _, err := io.WriteString(out, line+"\n"); err != nil {
+							return err
+						}
+						<-time.After(3 * strayPatience)
+						answer = `{"content":[{"type":"text","text":"done"}]}`
+					case "initialize":
+						answer = `{"protocolVersion":"2025-06-18"}`
+					case "tools/list":
+						answer = `{"tools":[{"name":"echo"}]}`
+					}
+					if answer == "" || m.ID == nil {
+						continue
+					}
+					if _, err := io.WriteString(out, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":`+answer+"}\n"); err != nil {
+						return err
+					}
+				}
+			}})
+			pause(10 * time.Second)
+			if got, err := textOf(u.Call(context.Background(), Call{Tool: "echo"})); err != nil || got != "done" {
+				t.Errorf("%s: got %q, %v", line, got, err)
+			}
+		})
+	}
+}

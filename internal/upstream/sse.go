@@ -174,7 +174,7 @@ func (l *sseLink) forgotten(ctx context.Context, r request, refused wire.Message
 	if !sessionRefused(refused, err) || r.method == "initialize" {
 		return nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, pingPatience)
+	bounded, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	// An id that no request has: the answer, if one comes on the stream, is for
 	// nobody.
