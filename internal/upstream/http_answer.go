@@ -20,6 +20,9 @@ type reply struct {
 	r    request
 	// giveUp ends the request.
 	giveUp context.CancelFunc
+	// resumed: what comes is on another stream than the answer to the POST, which
+	// may be that of all where the server does not do as it should.
+	resumed bool
 
 	// nameless is an error with no id, or none of mcpx: in the answer to a POST it
 	// can only mean this request. named is one with the id of another.
@@ -148,7 +151,11 @@ func (a *reply) take(data []byte) (answer wire.Message, found bool) {
 	switch {
 	case err != nil:
 	case message.Method != "":
-		a.link.in(message, a.r.id)
+		of := a.r.id
+		if a.resumed {
+			of = 0
+		}
+		a.link.in(message, of)
 	case message.IsResponse():
 		id, ours := ownID(message.ID)
 		switch {

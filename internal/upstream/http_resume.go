@@ -28,6 +28,7 @@ func (a *reply) resumable(reader *eventReader, err error) bool {
 // resume goes on behind the last event of a stream that ended with cause, for as
 // long as ctx lasts. A server that does not offer that leaves it at cause.
 func (a *reply) resume(ctx context.Context, last *eventReader, cause error) (wire.Message, error) {
+	a.resumed = true
 	idle, failures := 0, 0 // attempts in a row that brought nothing, that reached nothing
 	for sleep(ctx, resumePause(last.retry, idle)) {
 		resp, err := a.link.openStream(ctx, last.lastID)

@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/wire"
 )
 
 // heardLogs are the log messages that a client got, by what they say.
@@ -264,4 +265,18 @@ func TestLateLogs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What comes on the answer to a POST is the call's; what comes on a stream that
+// was resumed may be anybody's.
+func TestLogsOnAResumedStream(t *testing.T) {
+	for _, resumed := range []bool{false, true} {
+		of := int64(-1)
+		l := &httpLink{pulse: &pulse{}, in: func(_ wire.Message, call int64) { of = call }}
+		a := &reply{link: l, r: request{id: 7}, resumed: resumed}
+		a.take([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`))
+		if want := map[bool]int64{false: 7, true: 0}[resumed]; of != want {
+			t.Errorf("resumed %v: of call %d, want %d", resumed, of, want)
+		}
+	}
 }
