@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -200,14 +201,20 @@ type target struct {
 
 // call finds, checks and calls, in this order (design 7).
 func (e run) call(ctx context.Context, r Request) (json.RawMessage, target, error) {
+	began := time.Now()
 	t, err := e.find(ctx, r.Server, r.Tool)
 	if err != nil {
 		return nil, t, err
 	}
+	waited := time.Since(began)
 	if t.arguments, err = argumentsObject(r.Arguments); err != nil {
 		return nil, t, err
 	}
 	t.arguments = repair(t.arguments, t.tool.InputSchema)
+	if tooDeep(t.arguments) {
+		// Servers that read them recursively would end, for all clients.
+		return nil, t, &ValidationError{Violations: []string{fmt.Sprintf("/: nested deeper than %d", maxDepth)}}
+	}
 	server := e.options.Servers[r.Server]
 	if !server.Unchecked {
 		if err := e.schemas.check(t.tool.InputSchema, t.arguments); err != nil {
@@ -217,7 +224,7 @@ func (e run) call(ctx context.Context, r Request) (json.RawMessage, target, erro
 	raw, err := e.registry.Call(ctx, r.Server, r.Client, upstream.Call{
 		Tool: r.Tool, Arguments: t.arguments, Meta: r.Meta,
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
-		Wait:       e.options.ExecWait,
+		Wait:       max(e.options.ExecWait-waited, time.Nanosecond), // 0 is no bound
 		Timeout:    server.timeout(r.Tool), Idle: server.IdleTimeout,
 		OnProgress: r.OnProgress,
 		Client:     cmp.Or(r.Client.Peer, r.Client.ID),

@@ -105,6 +105,7 @@ func (e run) fault(r Request, t target, err error) *Fault {
 		large       *upstream.TooLargeError
 		odd         *upstream.AnswerError
 		busy        *upstream.BusyError
+		status      *upstream.HTTPError
 	)
 	switch {
 	case errors.As(err, &missing):
@@ -119,6 +120,8 @@ func (e run) fault(r Request, t target, err error) *Fault {
 		return lostFault(r, lost)
 	case errors.As(err, &rpc):
 		return e.upstreamFault(r, rpc)
+	case errors.As(err, &status):
+		return statusFault(status)
 	case errors.As(err, &large) && large.Request:
 		return &Fault{Code: CodeExecution, Message: large.Error() + "; send less at once"}
 	case errors.As(err, &large):
@@ -186,7 +189,18 @@ func timeoutFault(r Request, timeout *upstream.TimeoutError) *Fault {
 	if timeout.Idle {
 		what = "no progress from"
 	}
-	f := &Fault{Code: CodeTimeout, Message: fmt.Sprintf("%s %s.%s within %g s; it was told to cancel. %s", what, r.Server, r.Tool, seconds, mayHaveRun)}
+	f := &Fault{Code: CodeTimeout, Message: fmt.Sprintf("%s %s.%s within %g s", what, r.Server, r.Tool, seconds)}
+	if queued := timeout.Queued.Round(100 * time.Millisecond); queued > 0 {
+		f.Message += fmt.Sprintf(", of which the call waited %g s for a place among the concurrent calls", queued.Seconds())
+		f.With("queued_seconds", queued.Seconds())
+	}
+	f.Message += "; it was told to cancel. "
+	noise := ""
+	if timeout.Noise != "" {
+		noise = ". Meanwhile the server wrote lines that are no messages (a message is one line of JSON), the first: " + timeout.Noise
+		f.With("noise", timeout.Noise)
+	}
+	f.Message += mayHaveRun + noise
 	return f.With("seconds", seconds)
 }
 
@@ -198,27 +212,63 @@ func lostFault(r Request, lost *upstream.LostError) *Fault {
 	if lost.MayHaveRun {
 		may = mayHaveRun
 	}
+	if lost.CrashLoop {
+		may = "The server is in a crash loop: it is lost again and again. " + may
+	}
 	f := &Fault{Code: CodeConnectionLost, Message: fmt.Sprintf("the session with %q broke: %s. %s", r.Server, lost.Reason, may)}
 	return f.With("may_have_been_executed", lost.MayHaveRun).With("reason", lost.Reason)
+}
+
+// statusFault is an HTTP error status in the place of an answer.
+func statusFault(status *upstream.HTTPError) *Fault {
+	f := &Fault{Code: CodeUpstream, Message: status.Reason + ". " + mayHaveRun}
+	f.With("status", status.Status)
+	if retry := int(math.Ceil(status.RetryAfter.Seconds())); retry > 0 {
+		f.With("retry_after", retry)
+	}
+	return f
 }
 
 // upstreamFault passes an error on. Its texts are foreign and of any length: over
 // the limit they are cut like results.
 func (e run) upstreamFault(r Request, rpc *upstream.RPCError) *Fault {
-	f := &Fault{Code: CodeUpstream, Message: e.cutText(rpc.Message, e.limit(), r)}
-	f.Text = fmt.Sprintf("%s: %s (code %d)", f.Code, f.Message, rpc.Code)
-	upstreamError := []field{{"code", rpc.Code}, {"message", f.Message}}
+	f := &Fault{Code: CodeUpstream, Message: e.cutText(printable(rpc.Message), e.limit(), r)}
+	f.Text = f.Code + ": " + f.Message + printable(rpc.CodeNote())
+	var code any = rpc.Code
+	switch {
+	case rpc.NoCode:
+		code = nil
+	case rpc.OddCode != nil:
+		code = rpc.OddCode
+	}
+	upstreamError := []field{{"code", code}, {"message", f.Message}}
 	if data := string(rpc.Data); rpc.Data != nil {
 		if e.fits([]string{data}) {
 			upstreamError = append(upstreamError, field{"data", rpc.Data})
 		}
 		if data != "null" {
-			f.Text += "\n" + e.cutText(data, min(dataTokens, e.limit()), r)
+			f.Text += "\n" + e.cutText(printable(data), min(dataTokens, e.limit()), r)
 		}
 	}
-	f.With("upstream_code", rpc.Code)
+	f.With("upstream_code", code)
 	f.fields = append(f.fields, field{"upstream", object(upstreamError)})
 	return f
+}
+
+// printable is foreign text without what does something to a terminal, or hides:
+// control characters but for line ends and tabs, and invisible ones.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '\u2028' || r == '\u2029':
+			return -1
+		case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r >= 0xe0000 && r <= 0xe007f, r == 0xfeff:
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // dataTokens is what an error may show of its data.

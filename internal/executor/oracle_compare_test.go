@@ -44,11 +44,7 @@ func (o *oracle) differences(direct string, got answered, structured bool) []str
 	if root == nil {
 		return []string{"the generator made no JSON"}
 	}
-	content := root.last("content")
-	var blocks []*node
-	if content != nil && content.kind == '[' {
-		blocks = content.kids
-	}
+	blocks, _ := blocksOf(root.last("content"))
 	isError := root.last("isError")
 	failed := isError != nil && isError.raw == "true"
 	var faults []string
@@ -68,6 +64,21 @@ func (o *oracle) differences(direct string, got answered, structured bool) []str
 		}
 	}
 	return append(faults, metaDifferences(root, got)...)
+}
+
+// blocksOf are the content blocks; a text or a block without the list around it is
+// one.
+func blocksOf(content *node) (blocks []*node, ok bool) {
+	switch {
+	case content == nil:
+	case content.kind == '[':
+		return content.kids, true
+	case content.kind == '"':
+		return []*node{readJSON(`{"type":"text","text":` + content.raw + `}`)}, true
+	case content.kind == '{' && content.last("type") != nil && content.last("type").kind == '"':
+		return []*node{content}, true
+	}
+	return nil, false
 }
 
 // block compares two content blocks.
@@ -266,7 +277,7 @@ func metaDifferences(root *node, answer answered) []string {
 		value := root.kids[i]
 		switch key {
 		case "content":
-			if value.kind == '[' || value.raw == "null" || value != root.last(key) {
+			if _, ok := blocksOf(value); ok || value.raw == "null" || value != root.last(key) {
 				continue
 			}
 		case "structuredContent":

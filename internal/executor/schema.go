@@ -167,6 +167,15 @@ func (r ecmaRegexp) MatchString(s string) bool {
 	return ok || err != nil
 }
 
+// tooDeep reports arguments that are nested deeper than any server is to get.
+func tooDeep(arguments []byte) bool {
+	if len(arguments) <= 2*maxDepth {
+		return false
+	}
+	depth, _, _ := measure(arguments)
+	return depth > maxDepth
+}
+
 // measure returns the depth of nesting, the length of the longest number, and the
 // number of values of a JSON value, or more; an exponent counts with its value, as
 // it is written out.

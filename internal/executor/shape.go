@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"mcpx/internal/compress"
@@ -37,7 +38,7 @@ func take(raw json.RawMessage) (received, error) {
 	err := wire.Members(raw, func(key string, written, value []byte) bool {
 		null := string(value) == "null"
 		switch {
-		case key == "content" && value[0] == '[':
+		case key == "content" && (value[0] == '[' || value[0] == '"' || isBlock(value)):
 			content = value
 		case key == "structuredContent":
 			r.structured = value
@@ -57,17 +58,47 @@ func take(raw json.RawMessage) (received, error) {
 		}
 		return true
 	})
-	if err == nil && content != nil {
+	switch {
+	case content == nil:
+	case content[0] == '"':
+		// Servers leave out the list, and the block around a text.
+		r.content = []json.RawMessage{append(append([]byte(`{"type":"text","text":`), content...), '}')}
+	case content[0] == '{':
+		r.content = []json.RawMessage{content}
+	case err == nil:
 		err = wire.Elements(content, func(value []byte) bool {
 			r.content = append(r.content, value)
 			return true
 		})
 	}
 	if err != nil {
-		return r, errNoResult
+		return r, fmt.Errorf("%w: %s", errNoResult, glimpse(raw))
 	}
 	return r, nil
 }
+
+// isBlock reports whether a value is a content block by itself.
+func isBlock(value []byte) bool {
+	kind := false
+	if value[0] == '{' {
+		_ = wire.Fields(value, func(key string, member []byte) bool {
+			kind = key == "type" && member[0] == '"'
+			return !kind
+		})
+	}
+	return kind
+}
+
+// glimpse is the beginning of an answer that is of no use, on one line.
+func glimpse(raw []byte) string {
+	text := strings.Join(strings.Fields(printable(string(raw[:min(len(raw), 4*glimpseRunes)]))), " ")
+	if runes := []rune(text); len(runes) > glimpseRunes {
+		return string(runes[:glimpseRunes]) + "..."
+	}
+	return text
+}
+
+const glimpseRunes = 100
 
 // knownResultTypes say nothing to a client that the answer does not say itself.
 var knownResultTypes = map[string]bool{"complete": true, "input_required": true, "task": true}

@@ -14,8 +14,8 @@ var errIdle = errors.New("no progress")
 
 // Call calls a tool and returns the raw result. It ends within the call's
 // timeout, whatever the upstream does. Errors: *RPCError, *UnavailableError,
-// *LostError, *TimeoutError, *TooLargeError, *BusyError, *AnswerError, or ctx's
-// own.
+// *LostError, *HTTPError, *TimeoutError, *TooLargeError, *BusyError, *AnswerError,
+// or ctx's own.
 func (u *Upstream) Call(ctx context.Context, c Call) (json.RawMessage, error) {
 	timeout := u.spec.timeout(c)
 	parent := ctx
@@ -26,7 +26,8 @@ func (u *Upstream) Call(ctx context.Context, c Call) (json.RawMessage, error) {
 	}
 	defer u.done()
 
-	result, err := u.attempts(ctx, c)
+	waits := waits{limited: c.Wait > 0, left: c.Wait}
+	result, err := u.attempts(ctx, c, &waits)
 	var timedOut *TimeoutError
 	switch {
 	case err == nil:
@@ -35,9 +36,33 @@ func (u *Upstream) Call(ctx context.Context, c Call) (json.RawMessage, error) {
 	case parent.Err() != nil:
 		return nil, parent.Err()
 	case ctx.Err() != nil && errors.As(context.Cause(ctx), &timedOut) && !isUnavailable(err):
-		return nil, timedOut
+		return nil, &TimeoutError{After: timeout, Queued: waits.queued, Noise: noiseOf(err)}
 	}
 	return nil, err
+}
+
+// waits are how a call waits before it is sent, in all its attempts together.
+type waits struct {
+	limited bool
+	left    time.Duration // of the wait for a session, where it is limited
+	queued  time.Duration // for a place among the concurrent calls
+}
+
+// noiseError ends a request during which a server wrote what is no message.
+type noiseError struct {
+	err   error
+	first string
+}
+
+func (e *noiseError) Error() string { return e.err.Error() }
+func (e *noiseError) Unwrap() error { return e.err }
+
+func noiseOf(err error) string {
+	var noise *noiseError
+	if errors.As(err, &noise) {
+		return noise.first
+	}
+	return ""
 }
 
 func isUnavailable(err error) bool {
@@ -71,7 +96,7 @@ func (u *Upstream) send(ctx context.Context, s *session, c Call) (json.RawMessag
 	result, err := s.call(ctx, c)
 	var idle *TimeoutError
 	if err != nil && errors.As(context.Cause(ctx), &idle) && idle.Idle {
-		return nil, idle
+		return nil, &TimeoutError{After: d, Idle: true, Noise: noiseOf(err)}
 	}
 	return result, err
 }
@@ -83,12 +108,11 @@ const maxAttempts = 3
 
 // attempts sends the call, and again after a loss where that can do no harm: one
 // that surely was not executed, or, once, one of a tool that may be repeated.
-func (u *Upstream) attempts(ctx context.Context, c Call) (json.RawMessage, error) {
+func (u *Upstream) attempts(ctx context.Context, c Call, w *waits) (json.RawMessage, error) {
 	var last *LostError // of an attempt that may have been executed
 	forgotten := false  // a session ended as the server refused the call
-	patience := c.Wait
 	for attempt := 1; ; attempt++ {
-		s, release, err := u.enter(ctx, &patience)
+		s, release, err := u.enter(ctx, w)
 		if err != nil {
 			return nil, last.over(err)
 		}
@@ -130,19 +154,15 @@ func (e *LostError) over(err error) error {
 
 // enter waits for a session, and then for a place among the concurrent calls: who
 // waits for one server must not take the places of the others. release gives the
-// place back. patience bounds all waits of a call for a session together, unless
-// it is 0; what is left of it is above 0.
-func (u *Upstream) enter(ctx context.Context, patience *time.Duration) (s *session, release func(), err error) {
+// place back.
+func (u *Upstream) enter(ctx context.Context, w *waits) (s *session, release func(), err error) {
 	for {
-		began := time.Now()
-		_, err = u.wait(ctx, *patience)
-		if *patience > 0 {
-			*patience = max(*patience-time.Since(began), 1)
-		}
-		if err != nil {
+		if err = u.wait(ctx, w); err != nil {
 			return nil, nil, err
 		}
-		if release, err = u.place(ctx); err != nil {
+		began := time.Now()
+		release, err = u.place(ctx)
+		if w.queued += time.Since(began); err != nil {
 			return nil, nil, err
 		}
 		if s = u.current(); s != nil {
@@ -172,13 +192,18 @@ func (u *Upstream) place(ctx context.Context) (release func(), err error) {
 	}, nil
 }
 
-func (u *Upstream) wait(ctx context.Context, bound time.Duration) (*session, error) {
-	if bound > 0 {
+// wait waits for a session. Where nothing is left of the time for that, one that
+// is open is still found.
+func (u *Upstream) wait(ctx context.Context, w *waits) error {
+	if w.limited {
+		began := time.Now()
+		defer func() { w.left -= time.Since(began) }()
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, bound)
+		ctx, cancel = context.WithTimeout(ctx, w.left)
 		defer cancel()
 	}
-	return u.acquire(ctx)
+	_, err := u.acquire(ctx)
+	return err
 }
 
 // afterFailure turns what a link says into an error for the caller. fresh says
@@ -207,6 +232,14 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 		return u.lostError(err, sent), true
 	default:
 	}
+	// An answer with an error status is an answer, over both transports of HTTP.
+	if status != nil {
+		reason := u.spec.clean(status.text, 600)
+		if refused {
+			return &UnavailableError{State: catalog.Unavailable, Reason: reason, RetryAfter: status.retryAfter}, false
+		}
+		return &HTTPError{Status: status.code, Reason: reason, RetryAfter: status.retryAfter}, false
+	}
 	if _, ok := s.link.(*stdioLink); ok {
 		return u.lostError(err, sent), false
 	}
@@ -214,21 +247,15 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	// on; the next health check tells more. In the old transport the answer would
 	// come elsewhere: what broke says nothing of it.
 	if !sent {
-		if !refused {
-			signal(u.doubts)
-		}
-		e := &UnavailableError{State: catalog.Unavailable, Reason: u.spec.clean(unwrapNotSent(err).Error(), 300)}
-		if refused {
-			e.RetryAfter = status.retryAfter
-		}
-		return e, false
+		signal(u.doubts)
+		return &UnavailableError{State: catalog.Unavailable, Reason: u.spec.clean(unwrapNotSent(err).Error(), 300)}, false
 	}
 	_, plain := s.link.(*httpLink)
-	return u.lostError(err, sent), status == nil && plain
+	return u.lostError(err, sent), plain
 }
 
 func (u *Upstream) lostError(err error, sent bool) error {
-	return &LostError{Reason: u.spec.clean(unwrapNotSent(err).Error(), 600), MayHaveRun: sent}
+	return &LostError{Reason: u.spec.clean(unwrapNotSent(err).Error(), 600), MayHaveRun: sent, CrashLoop: u.Status().CrashLoop}
 }
 
 // unwrapNotSent leaves out the mark, which is no text for a reader.

@@ -419,11 +419,20 @@ func scripted(answers map[string]string) func(context.Context, io.Reader, io.Wri
 func TestOddErrors(t *testing.T) {
 	mcptest.NoLeaks(t)
 	tests := []struct{ answer, want, data string }{
-		{`"error":"just text"`, "an error that is not JSON-RPC's (code 0)", `"just text"`},
-		{`"error":{"code":"x"}`, "an error that is not JSON-RPC's (code 0)", `{"code":"x"}`},
+		{`"error":"just text"`, "an error that is not JSON-RPC's", `"just text"`},
+		{`"error":{"code":"E42","message":"m"}`, "m (code E42)", ``},
+		{`"error":{"code":"-32001","message":"m"}`, "m (code -32001)", ``},
+		{`"error":{"code":-32000.0,"message":"m"}`, "m (code -32000)", ``},
+		{`"error":{"code":1.5,"message":"m"}`, "m (code 1.5)", ``},
+		{`"error":{"code":1e400,"message":"m"}`, "m (code 1e400)", ``},
+		{`"error":{"message":"m"}`, "m", ``},
+		{`"error":{"code":-32000,"message":""}`, "an error without a message (code -32000)", ``},
+		{`"error":{"code":-32000,"message":{"de":"nein"}}`, "an error without a message (code -32000)", `{"code":-32000,"message":{"de":"nein"}}`},
+		{`"error":{"code":"x"}`, "an error without a message (code x)", ``},
+		{`"odd":1`, "the answer has neither result nor error", ``},
 		{`"error":{"code":-1,"message":"m` + "\xff" + `","data":"d` + "\xff" + `"}`, "m\ufffd (code -1)", `"d` + "\ufffd" + `"`},
-		{`"error":{nonsense}`, "an error that is not JSON-RPC's (code 0)", ``},
-		{`"result":{nonsense}`, "the result is not valid JSON", ``},
+		{`"error":{nonsense}`, "an error that is not JSON-RPC's", ``},
+		{`"result":{nonsense}`, "the result is not valid JSON: {nonsense}", ``},
 	}
 	for _, tt := range tests {
 		u := ready(t, Spec{Type: InProcess, Serve: scripted(map[string]string{

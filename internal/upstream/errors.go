@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -15,9 +18,50 @@ type RPCError struct {
 	Message string
 	// Data is the raw data member, nil where absent.
 	Data json.RawMessage
+	// OddCode is a code that is no whole number, as it was written; Code is 0 then,
+	// as it is where NoCode is set: the error has no code.
+	OddCode json.RawMessage
+	NoCode  bool
 }
 
-func (e *RPCError) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
+func (e *RPCError) Error() string { return e.Message + e.CodeNote() }
+
+// CodeNote tells the code behind a text; it is empty where there is none.
+func (e *RPCError) CodeNote() string {
+	switch {
+	case e.NoCode:
+		return ""
+	case e.OddCode != nil:
+		text := strings.Trim(string(e.OddCode), `"`)
+		return " (code " + strings.ToValidUTF8(text[:min(len(text), 40)], "") + ")"
+	}
+	return fmt.Sprintf(" (code %d)", e.Code)
+}
+
+// readCode takes a code as it was written. Some write whole numbers with a
+// fraction, or as a string.
+func (e *RPCError) readCode(raw json.RawMessage) {
+	text := strings.Trim(string(raw), `"`)
+	if number, err := strconv.ParseFloat(text, 64); err == nil && math.Trunc(number) == number && math.Abs(number) < 1<<53 {
+		e.Code = int64(number)
+		return
+	}
+	if e.NoCode = text == "" || text == "null"; !e.NoCode {
+		e.OddCode = raw
+	}
+}
+
+// HTTPError is an answer to a call with an HTTP error status that says nothing of
+// whether the call was executed. The session goes on.
+type HTTPError struct {
+	Status int
+	// Reason has the status, and what the server says to it.
+	Reason string
+	// RetryAfter is what the server asked for, 0 if nothing.
+	RetryAfter time.Duration
+}
+
+func (e *HTTPError) Error() string { return e.Reason }
 
 // UnavailableError says that there is no session to call on.
 type UnavailableError struct {
@@ -42,6 +86,8 @@ type LostError struct {
 	Reason string
 	// MayHaveRun is false if the request surely never reached the upstream.
 	MayHaveRun bool
+	// CrashLoop says that the upstream is lost again and again.
+	CrashLoop bool
 }
 
 func (e *LostError) Error() string { return "connection lost: " + e.Reason }
@@ -52,6 +98,12 @@ type TimeoutError struct {
 	After time.Duration
 	// Idle is set where progress stopped, rather than the whole time passed.
 	Idle bool
+	// Queued is how much of the time the call waited for a place among the
+	// concurrent ones.
+	Queued time.Duration
+	// Noise is the first line that the upstream wrote meanwhile and that is no
+	// message, empty if there was none.
+	Noise string
 }
 
 func (e *TimeoutError) Error() string {

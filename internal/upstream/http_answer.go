@@ -114,6 +114,9 @@ func meantForUs(status int, raw json.RawMessage) bool {
 // noAnswer says why the body of a successful answer is none.
 func (a *reply) noAnswer(resp *http.Response, body []byte) error {
 	reason := "the answer is no JSON-RPC response to the request"
+	if resp.StatusCode != http.StatusOK {
+		reason = "the server answered " + resp.Status + " and no JSON-RPC response to the request"
+	}
 	body = bytes.TrimSpace(body)
 	encoding := resp.Header.Get("Content-Encoding")
 	switch {
@@ -125,6 +128,8 @@ func (a *reply) noAnswer(resp *http.Response, body []byte) error {
 		reason += ", but an error for another id: " + a.link.spec.clean(rpcError(a.named.Error).Error(), 300)
 	case mediaType(resp) != "" && mediaType(resp) != "application/json" && body[0] != '{' && body[0] != '[':
 		return a.noMCP(resp)
+	default:
+		reason += ": " + a.link.spec.clean(string(body[:min(len(body), cleanBytes)]), shownRunes)
 	}
 	return &AnswerError{Reason: reason}
 }
@@ -145,6 +150,7 @@ func (a *reply) take(data []byte) (answer wire.Message, found bool) {
 		return answer, found
 	}
 	message, err := wire.Parse(data)
+	message = whole(message)
 	if err == nil && (message.Method != "" || message.IsResponse()) {
 		a.link.beat()
 	}

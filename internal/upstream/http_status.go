@@ -11,6 +11,9 @@ import (
 // statusLimit is how much is read of a body that explains an error status.
 const statusLimit = 8 << 10
 
+// hintRunes is how much of it is told.
+const hintRunes = 200
+
 // statusError describes an answer with an error status.
 func (l *httpLink) statusError(resp *http.Response) error {
 	body, _ := readLimited(resp.Body, statusLimit, -1)
@@ -20,7 +23,7 @@ func (l *httpLink) statusError(resp *http.Response) error {
 func (l *httpLink) statusText(resp *http.Response, body []byte) error {
 	e := &statusError{code: resp.StatusCode, text: "the server answered " + resp.Status}
 	e.challenged = resp.Header.Get("Www-Authenticate") != ""
-	e.hint = l.spec.clean(string(body[:min(len(body), cleanBytes)]), 160)
+	e.hint = l.spec.clean(string(body[:min(len(body), cleanBytes)]), hintRunes)
 	if strings.HasPrefix(e.hint, "<") {
 		e.hint = ""
 	}
@@ -35,13 +38,11 @@ func (l *httpLink) statusText(resp *http.Response, body []byte) error {
 			target = to.Scheme + "://" + to.Host + to.Path
 		}
 		e.text += ", a redirect to " + l.spec.clean(target, 200) + " that is not followed; put the final address into url"
-	case e.code == http.StatusUnauthorized || e.code == http.StatusForbidden:
-		if e.hint != "" {
-			e.text += ": " + e.hint
-		}
-		e.text += "; check the headers (token) of this server"
 	case e.hint != "":
 		e.text += ": " + e.hint
+	}
+	if e.code == http.StatusUnauthorized || e.code == http.StatusForbidden {
+		e.text += "; check the headers (token) of this server"
 	}
 	return e
 }

@@ -69,6 +69,8 @@ type mux struct {
 	pending map[int64]pending
 	broken  error
 	ended   chan struct{}
+	// unnoised counts the pending requests during which no noise was heard.
+	unnoised int
 	// notes counts what was sent that has no answer, or one at the end only;
 	// noteAnswers how much of that can have had one all the same: an error without
 	// an id.
@@ -80,7 +82,8 @@ type pending struct {
 	ch       chan answer
 	answered func()
 	standing bool
-	notes    int // the count before it
+	notes    int     // the count before it
+	noise    *string // the first line meanwhile that is no message; empty if none
 }
 
 type answer struct {
@@ -108,7 +111,8 @@ func (m *mux) register(r request) (<-chan answer, error) {
 		return nil, m.broken
 	}
 	ch := make(chan answer, 1)
-	m.pending[r.id] = pending{ch, r.answered, r.standing, m.notes}
+	m.pending[r.id] = pending{ch, r.answered, r.standing, m.notes, new(string)}
+	m.unnoised++
 	if r.standing {
 		m.notes++
 	}
@@ -117,8 +121,46 @@ func (m *mux) register(r request) (<-chan answer, error) {
 
 func (m *mux) forget(id int64) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.remove(id)
+}
+
+// remove takes a request out of the pending ones. The caller holds the lock.
+func (m *mux) remove(id int64) {
+	if p, ok := m.pending[id]; ok && *p.noise == "" {
+		m.unnoised--
+	}
 	delete(m.pending, id)
-	m.mu.Unlock()
+}
+
+// overdue is err, the end of the wait for a request, with the noise meanwhile.
+func (m *mux) overdue(id int64, err error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p, ok := m.pending[id]; ok && *p.noise != "" {
+		return &noiseError{err, *p.noise}
+	}
+	return err
+}
+
+// noticed keeps a line that is no message for the open requests: one of them may
+// wait for just that. clean makes it fit for a text.
+func (m *mux) noticed(clean func() string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.unnoised == 0 {
+		return
+	}
+	line := clean()
+	if line == "" {
+		return
+	}
+	m.unnoised = 0
+	for _, p := range m.pending {
+		if *p.noise == "" {
+			*p.noise = line
+		}
+	}
 }
 
 // resolve hands a response to its request. It reports false for an id that
@@ -126,7 +168,7 @@ func (m *mux) forget(id int64) {
 func (m *mux) resolve(id int64, a answer) bool {
 	m.mu.Lock()
 	p, ok := m.pending[id]
-	delete(m.pending, id)
+	m.remove(id)
 	m.noteAnswers = max(m.noteAnswers, p.notes) // servers answer such at once, if at all
 	m.mu.Unlock()
 	if ok {
@@ -220,6 +262,7 @@ func (m *mux) deliver(data []byte, in incoming) bool {
 		return len(batch) > 0
 	}
 	message, err := wire.Parse(data)
+	message = whole(message)
 	switch {
 	case err != nil:
 		return false
@@ -231,7 +274,9 @@ func (m *mux) deliver(data []byte, in incoming) bool {
 		id, ours := ownID(message.ID)
 		switch {
 		case ours:
-			m.resolve(id, answer{message: message})
+			if known := m.resolve(id, answer{message: message}); !known && string(message.Error) == string(errHollow) {
+				return false // it only has an id
+			}
 		case withoutID(data, message):
 			m.resolveNameless(message)
 		default: // such as a line of a log in JSON
@@ -255,6 +300,18 @@ func withoutID(data []byte, message wire.Message) bool {
 	return message.ID == nil && json.Unmarshal(data, &e) == nil && e.Version == "2.0" && e.Error.Code != "" && e.Error.Message != nil
 }
 
+// errHollow is the error of an answer that has none, and no result either.
+var errHollow = json.RawMessage(`{"message":"the answer has neither result nor error"}`)
+
+// whole gives an error to an answer to mcpx that is none: it says nothing, but that
+// nothing else will come.
+func whole(m wire.Message) wire.Message {
+	if _, ours := ownID(m.ID); ours && m.Method == "" && !m.IsResponse() && m.Params == nil {
+		m.Error = errHollow
+	}
+	return m
+}
+
 // ownID reads an id of ours in a response. Some servers send it back as a
 // string, others as a number with a fraction.
 func ownID(raw json.RawMessage) (int64, bool) {
@@ -269,7 +326,7 @@ func (m *mux) wait(ctx context.Context, id int64, ch <-chan answer) (wire.Messag
 	case a := <-ch:
 		return a.message, a.err
 	case <-ctx.Done():
-		return m.giveUp(id, ch, ctx.Err())
+		return m.giveUp(id, ch, m.overdue(id, ctx.Err()))
 	}
 }
 

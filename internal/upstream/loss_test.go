@@ -176,6 +176,12 @@ func TestHTTPFaults(t *testing.T) {
 			return errors.As(err, &e) && strings.Contains(e.Reason, part)
 		}
 	}
+	status := func(code int) func(error) bool {
+		return func(err error) bool {
+			var e *HTTPError
+			return errors.As(err, &e) && e.Status == code
+		}
+	}
 	timeout := func(err error) bool { var e *TimeoutError; return errors.As(err, &e) }
 	tests := []struct {
 		name  string
@@ -197,7 +203,7 @@ func TestHTTPFaults(t *testing.T) {
 		{"answer to another", mcptest.Fault{Kind: mcptest.FaultWrongID}, odd("no JSON-RPC response"), 1, false},
 		{"unauthorized", mcptest.Unauthorized(), unavailable("401 Unauthorized: {\"error\":\"invalid_token\"}; check the headers"), 0, false},
 		{"too many", mcptest.TooMany(3 * time.Second), unavailable("429 Too Many Requests, retry after 3"), 0, false},
-		{"bad gateway", mcptest.BadGateway(), lost(true), 0, false},
+		{"bad gateway", mcptest.BadGateway(), status(502), 0, false},
 		{"html", mcptest.HTML(), odd("text/html"), 0, false},
 		{"redirect", mcptest.Redirect("https://elsewhere.example/"), unavailable("a redirect to https://elsewhere.example/"), 0, false},
 		{"lost session", mcptest.LostSession(), nil, 1, true},

@@ -29,20 +29,24 @@ func (s *session) note(message []byte, done func()) {
 	}
 	s.notes.Go(func() {
 		defer done()
-		ctx, cancel := context.WithTimeout(s.noteCtx, noteTime)
-		defer cancel()
-		select {
-		case <-s.dialled:
-		case <-ctx.Done():
-			return
-		}
-		s.mu.Lock()
-		link := s.link
-		s.mu.Unlock()
-		if err := link.notify(ctx, message); err != nil {
-			s.spec.Logger.Debug("sending a notification", "err", err)
-		}
+		s.sendNote(message)
 	})
+}
+
+func (s *session) sendNote(message []byte) {
+	ctx, cancel := context.WithTimeout(s.noteCtx, noteTime)
+	defer cancel()
+	select {
+	case <-s.dialled:
+	case <-ctx.Done():
+		return
+	}
+	s.mu.Lock()
+	link := s.link
+	s.mu.Unlock()
+	if err := link.notify(ctx, message); err != nil {
+		s.spec.Logger.Debug("sending a notification", "err", err)
+	}
 }
 
 // cancelled tells the server to stop working on a request. Where the era says
@@ -85,11 +89,18 @@ func grants(params json.RawMessage) bool {
 	return json.Unmarshal(params, &p) != nil || p.Notifications == nil || p.Notifications.ToolsListChanged
 }
 
-// maxID bounds the ids of a server's requests, which are sent back to it.
-const maxID = 1 << 10
+const (
+	// maxID bounds the ids of a server's requests, which are sent back to it.
+	maxID = 1 << 10
+	// maxRepliers bounds the answers to a server's requests that are sent at once,
+	// maxReplies those that wait: a server that has so many open does not read.
+	maxRepliers = 16
+	maxReplies  = 4096
+)
 
 // reply answers a request of the server: ping, else that mcpx does not do it.
-// Answers beyond the bound are dropped; a server that floods waits for itself.
+// Answers beyond the bound are dropped: who asks so much and does not read waits
+// for itself.
 func (s *session) reply(m wire.Message) {
 	if len(m.ID) > maxID {
 		return
@@ -99,10 +110,32 @@ func (s *session) reply(m wire.Message) {
 		body = `"result":{}`
 	}
 	message := []byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + body + `}`)
-	select {
-	case s.replies <- struct{}{}:
-	default:
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.replies) >= maxReplies {
 		return
 	}
-	s.note(message, func() { <-s.replies })
+	s.replies = append(s.replies, message)
+	if s.repliers < maxRepliers {
+		s.repliers++
+		s.notes.Go(s.sendReplies) // ends when none waits, or with close, which waits for it
+	}
+}
+
+// sendReplies sends the answers that wait, until there are none or the session is
+// closed.
+func (s *session) sendReplies() {
+	for {
+		s.mu.Lock()
+		if s.closed || len(s.replies) == 0 {
+			s.replies = nil
+			s.repliers--
+			s.mu.Unlock()
+			return
+		}
+		message := s.replies[0]
+		s.replies = s.replies[1:]
+		s.mu.Unlock()
+		s.sendNote(message)
+	}
 }

@@ -143,9 +143,15 @@ func TestOddAnswersToCalls(t *testing.T) {
 		{"text", says(200, "text/plain", "hello"), `content type "text/plain", which is not MCP`, &AnswerError{}},
 		{"HTML", says(200, "text/html", fine), `content type "text/html", which is not MCP`, &AnswerError{}},
 		{"encoding", encoded, `the content encoding "deflate", which was not asked for`, &AnswerError{}},
-		{"500 with a result", says(500, plain, fine), "500 Internal Server Error", &LostError{}},
+		{"500 with a result", says(500, plain, fine), "500 Internal Server Error: {", &HTTPError{}},
+		{"500 with a text", says(500, "text/plain", "boom\x1b[0m"), "500 Internal Server Error: boom[0m", &HTTPError{}},
+		{"403 with a text", says(403, "text/plain", "scope repo:write needed"), "403 Forbidden: scope repo:write needed; check the headers", &UnavailableError{}},
+		{"429 with an error", says(429, plain, `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32029,"message":"10 per minute"}}`), `"message":"10 per minute"`, &UnavailableError{}},
+		{"202 with a text", says(202, plain, `{"ok":true}`), `202 Accepted and no JSON-RPC response to the request: {"ok":true}`, &AnswerError{}},
+		{"hollow", says(200, plain, `{"jsonrpc":"2.0","id":$ID}`), "the answer has neither result nor error", &RPCError{}},
+		{"hollow in an event", says(200, stream, "data: {\"jsonrpc\":\"2.0\",\"id\":$ID}\n\n"), "the answer has neither result nor error", &RPCError{}},
 		{"500 with an error", says(500, plain, nullID), "need x", &RPCError{}},
-		{"503", busy, "503 Service Unavailable, retry after 9", &LostError{}},
+		{"503", busy, "503 Service Unavailable, retry after 9", &HTTPError{}},
 	}
 	for _, era := range []string{mcptest.EraLegacy, mcptest.EraModern} {
 		server := mcptest.Spec{Era: era}.HTTP(t)
@@ -163,9 +169,12 @@ func TestOddAnswersToCalls(t *testing.T) {
 			case *AnswerError:
 				var e *AnswerError
 				ok = errors.As(err, &e) && strings.Contains(e.Reason, tt.want)
-			case *LostError:
-				var e *LostError
-				ok = errors.As(err, &e) && e.MayHaveRun && strings.Contains(e.Reason, tt.want)
+			case *HTTPError:
+				var e *HTTPError
+				ok = errors.As(err, &e) && strings.Contains(e.Reason, tt.want)
+			case *UnavailableError:
+				var e *UnavailableError
+				ok = errors.As(err, &e) && strings.Contains(e.Reason, tt.want)
 			}
 			if !ok {
 				t.Errorf("%s, %s: got %q, %#v", era, tt.name, got, err)

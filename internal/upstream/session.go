@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,7 +65,8 @@ type session struct {
 	headerTools map[string]*mcp.Tool
 	headersOf   []catalog.Tool
 
-	replies chan struct{} // bounds the answers to server requests under way
+	replies  [][]byte // under mu: answers to requests of the server that wait
+	repliers int      // under mu: goroutines that send them
 	// notes are the messages without an answer that are under way; quit ends them.
 	notes   sync.WaitGroup
 	noteCtx context.Context
@@ -78,7 +80,6 @@ func newSession(spec *Spec) *session {
 		changes:     newChanges(),
 		relistAgain: time.NewTimer(relistRetry),
 		hearers:     make(map[int64]*hearer),
-		replies:     make(chan struct{}, 16),
 		told:        len(levels),
 	}
 	s.relistAgain.Stop()
@@ -288,17 +289,33 @@ func rpcCode(raw json.RawMessage) int64 {
 
 func rpcError(raw json.RawMessage) error {
 	var e struct {
-		Code    json.Number     `json:"code"`
-		Message string          `json:"message"`
-		Data    json.RawMessage `json:"data"`
+		Code, Message, Data json.RawMessage
 	}
-	if err := json.Unmarshal(raw, &e); err != nil {
-		e := &RPCError{Message: "an error that is not JSON-RPC's"}
-		if json.Valid(raw) {
+	valid := json.Valid(raw)
+	if !valid || json.Unmarshal(raw, &e) != nil {
+		e := &RPCError{Message: "an error that is not JSON-RPC's", NoCode: true}
+		if valid {
 			e.Data = raw
 		}
 		return e
 	}
-	code, _ := e.Code.Int64()
-	return &RPCError{Code: code, Message: e.Message, Data: e.Data}
+	out := &RPCError{Data: e.Data}
+	out.readCode(e.Code)
+	if json.Unmarshal(e.Message, &out.Message) != nil || strings.TrimSpace(out.Message) == "" {
+		out.Message = "an error without a message"
+		if out.Data == nil && moreThanCode(raw) {
+			out.Data = raw
+		}
+	}
+	return out
+}
+
+// moreThanCode reports whether an error has more than a code and an empty message.
+func moreThanCode(raw json.RawMessage) bool {
+	more := false
+	_ = wire.Fields(raw, func(key string, value []byte) bool {
+		more = more || key != "code" && (key != "message" || value[0] != '"' && string(value) != "null")
+		return true
+	})
+	return more
 }

@@ -203,6 +203,9 @@ func spellings(secrets []string) []string {
 // cleanBytes bounds the text that is looked at for a reason or a log.
 const cleanBytes = 64 << 10
 
+// shownRunes is how much is told of an answer that is of no use.
+const shownRunes = 100
+
 // clean makes foreign text fit for a reason or a log: secrets struck out, one
 // line in which nothing hides, at most limit runes.
 func (s *Spec) clean(text string, limit int) string {

@@ -225,6 +225,7 @@ func (l *stdioLink) read(r io.Reader) {
 
 // noisy takes what is no message: the first of it is kept.
 func (l *stdioLink) noisy(line []byte) {
+	l.noticed(func() string { return l.spec.clean(string(line), shownRunes) })
 	if l.noise.Load() == nil {
 		first := l.spec.clean(string(line), 200)
 		l.noise.Store(&first) // the only writer is the reader

@@ -111,7 +111,7 @@ func (t *troubles) lost(losses int, reason string) {
 
 // publish says in a status what the troubles of a server that answers are.
 func (t troubles) publish(st *Status) {
-	st.State, st.Reason = catalog.Ready, ""
+	st.State, st.Reason, st.CrashLoop = catalog.Ready, "", t.loop != ""
 	if t.loop != "" || t.health != "" {
 		st.State, st.Reason = catalog.Degraded, t.loop
 	}

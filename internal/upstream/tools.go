@@ -156,7 +156,7 @@ func (s *session) call(ctx context.Context, c Call) (json.RawMessage, error) {
 		return nil, err
 	}
 	if !json.Valid(result) {
-		return nil, &AnswerError{Reason: "the result is not valid JSON"}
+		return nil, &AnswerError{Reason: "the result is not valid JSON: " + s.spec.clean(string(result[:min(len(result), cleanBytes)]), shownRunes)}
 	}
 	return result, nil
 }

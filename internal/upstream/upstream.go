@@ -29,8 +29,10 @@ type Status struct {
 	Faults []string
 	// Took is how long the last successful attempt took.
 	Took time.Duration
-	// Restarts counts the sessions that were lost.
-	Restarts int
+	// Restarts counts the sessions that were lost. CrashLoop says that they are lost
+	// again and again.
+	Restarts  int
+	CrashLoop bool
 }
 
 // Upstream is one server under supervision: a goroutine owns its session, opens
