@@ -32,7 +32,8 @@ func (e *RPCError) CodeNote() string {
 	case e.NoCode:
 		return ""
 	case e.OddCode != nil:
-		text := strings.Trim(string(e.OddCode), `"`)
+		text := string(e.OddCode)
+		_ = json.Unmarshal(e.OddCode, &text) // what is no string stays as it is
 		return " (code " + strings.ToValidUTF8(text[:min(len(text), 40)], "") + ")"
 	}
 	return fmt.Sprintf(" (code %d)", e.Code)
