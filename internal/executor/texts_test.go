@@ -123,6 +123,35 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
+// What a server writes to one client is not told to another, whose call is open at
+// the same time.
+func TestNoiseOfAnother(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		calls := 0
+		e := executing(t, Options{Servers: map[string]ServerOptions{"hand": {CallTimeout: 7 * time.Second}}}, nil, byHand("hand", func(c talk) (bool, error) {
+			if c.method == "tools/call" {
+				if calls++; calls == 2 {
+					fmt.Fprintln(c.out, "secret of b")
+				}
+			}
+			return c.method == "tools/call", nil
+		}))
+		call := func(client string) string {
+			return said(t, exec(t, e, Request{Server: "hand", Tool: "t", Client: registry.Client{ID: client}}))
+		}
+		done := make(chan string, 1)
+		go func() { done <- call("a") }()
+		<-time.After(time.Second)
+		b := call("b")
+		if a := <-done; strings.Contains(a, "secret") || !strings.HasSuffix(a, "the first: not shown, as it may be meant for another client") {
+			t.Errorf("a: %s", a)
+		}
+		if strings.Contains(b, "secret") { // it may as well be a's
+			t.Errorf("b: %s", b)
+		}
+	})
+}
+
 // An HTTP error status means the same over both transports, and what the server
 // says to it is told.
 func TestHTTPStatuses(t *testing.T) {

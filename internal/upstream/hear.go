@@ -99,12 +99,28 @@ func (u *users) ended(client string) {
 }
 
 // late reports whether a server may still log what belongs to another client.
-func (u *users) late(client string) bool {
+func (u *users) late(client string) bool { return u.lateAt(client, time.Now()) }
+
+// lateAt is late for another moment.
+func (u *users) lateAt(client string, at time.Time) bool {
 	ended := u.at
 	if client == u.last {
 		ended = u.other
 	}
-	return time.Since(ended) < lateLogs
+	return at.Sub(ended) < lateLogs
+}
+
+// alone reports whether all that a server has said since then can only be meant for
+// that client.
+func (s *session) alone(client string, since time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.hearers {
+		if h.client != client {
+			return false
+		}
+	}
+	return !s.users.lateAt(client, since)
 }
 
 // logged passes a log message on to the call on whose stream it came. One that

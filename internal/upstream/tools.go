@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -148,10 +149,15 @@ func (s *session) call(ctx context.Context, c Call) (json.RawMessage, error) {
 	}
 	s.tellLevel(ctx, c)
 	defer s.hear(id, c)()
+	began := time.Now()
 	result, err := s.doID(ctx, id, "tools/call", params, header)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, errNotSent) {
 			s.cancelled(id, context.Cause(ctx).Error())
+		}
+		var noise *noiseError
+		if errors.As(err, &noise) && !s.alone(c.Client, began) {
+			noise.first = "not shown, as it may be meant for another client"
 		}
 		return nil, err
 	}
