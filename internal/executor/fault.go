@@ -11,6 +11,7 @@ import (
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/describe"
+	"mcpx/internal/plain"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
@@ -233,7 +234,10 @@ func statusFault(status *upstream.HTTPError) *Fault {
 // the limit they are cut like results.
 func (e run) upstreamFault(r Request, rpc *upstream.RPCError) *Fault {
 	f := &Fault{Code: CodeUpstream, Message: e.cutText(printable(rpc.Message), e.limit(), r)}
-	f.Text = f.Code + ": " + f.Message + printable(rpc.CodeNote())
+	f.Text = f.Code + ": " + f.Message
+	if note := plain.Line(rpc.CodeNote(), 0); note != "" {
+		f.Text += " " + note
+	}
 	var code any = rpc.Code
 	switch {
 	case rpc.NoCode:
@@ -255,20 +259,20 @@ func (e run) upstreamFault(r Request, rpc *upstream.RPCError) *Fault {
 	return f
 }
 
-// printable is foreign text without what does something to a terminal, or hides:
-// control characters but for line ends and tabs, and invisible ones.
+// printable is foreign text of several lines without what hides in it or does
+// something to a terminal. Text that has none of that stays as it is.
 func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '\u2028' || r == '\u2029':
-			return -1
-		case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r >= 0xe0000 && r <= 0xe007f, r == 0xfeff:
-			return -1
-		}
-		return r
-	}, text)
+	hides := func(r rune) bool {
+		return r != '\n' && r != '\t' && (r == '\u2028' || r == '\u2029' || plain.Invisible(r))
+	}
+	if !strings.ContainsFunc(text, hides) {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = plain.Line(line, 0)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // dataTokens is what an error may show of its data.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpx/internal/compress"
+	"mcpx/internal/plain"
 	"mcpx/internal/wire"
 )
 
@@ -91,11 +92,7 @@ func isBlock(value []byte) bool {
 
 // glimpse is the beginning of an answer that is of no use, on one line.
 func glimpse(raw []byte) string {
-	text := strings.Join(strings.Fields(printable(string(raw[:min(len(raw), 4*glimpseRunes)]))), " ")
-	if runes := []rune(text); len(runes) > glimpseRunes {
-		return string(runes[:glimpseRunes]) + "..."
-	}
-	return text
+	return plain.Line(string(raw[:min(len(raw), 8*glimpseRunes)]), glimpseRunes)
 }
 
 const glimpseRunes = 100

@@ -144,7 +144,7 @@ func TestOddAnswersToCalls(t *testing.T) {
 		{"HTML", says(200, "text/html", fine), `content type "text/html", which is not MCP`, &AnswerError{}},
 		{"encoding", encoded, `the content encoding "deflate", which was not asked for`, &AnswerError{}},
 		{"500 with a result", says(500, plain, fine), "500 Internal Server Error: {", &HTTPError{}},
-		{"500 with a text", says(500, "text/plain", "boom\x1b[0m"), "500 Internal Server Error: boom[0m", &HTTPError{}},
+		{"500 with a text", says(500, "text/plain", "boom\x1b[0m"), "500 Internal Server Error: boom", &HTTPError{}},
 		{"403 with a text", says(403, "text/plain", "scope repo:write needed"), "403 Forbidden: scope repo:write needed; check the headers", &UnavailableError{}},
 		{"429 with an error", says(429, plain, `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32029,"message":"10 per minute"}}`), `"message":"10 per minute"`, &UnavailableError{}},
 		{"202 with a text", says(202, plain, `{"ok":true}`), `202 Accepted and no JSON-RPC response to the request: {"ok":true}`, &AnswerError{}},
