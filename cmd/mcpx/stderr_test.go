@@ -124,15 +124,19 @@ func TestDroppingWriter(t *testing.T) {
 	for range lines {
 		d.Write([]byte(line))
 	}
-	go d.close() // ends when all is read
-	text, left := bufio.NewScanner(read), 0
-	kept := 0
-	for left == 0 && text.Scan() {
-		if _, err := fmt.Sscanf(text.Text(), "mcpx: %d lines are left out", &left); err != nil {
+	go func() { // ends when all is read
+		d.close()
+		<-d.ended
+		write.Close()
+	}()
+	text, kept, left := bufio.NewScanner(read), 0, 0
+	for text.Scan() {
+		n := 0
+		if _, err := fmt.Sscanf(text.Text(), "mcpx: %d lines are left out", &n); err != nil {
 			kept++
 		}
+		left += n
 	}
-	<-d.ended
 	if kept+left != lines || left == 0 || kept < stderrBytes/100 {
 		t.Errorf("%d lines kept and %d left out, of %d", kept, left, lines)
 	}

@@ -199,6 +199,11 @@ func (a *reply) events(reader *eventReader) (wire.Message, error) {
 		var large *wire.TooLargeError
 		switch {
 		case errors.As(err, &large):
+			if raw, asks := large.ID(); asks {
+				continue // what the server says on its own
+			} else if id, ours := ownID(raw); ours && id != a.r.id {
+				continue
+			}
 			return wire.Message{}, &TooLargeError{Limit: large.Limit}
 		case err != nil && a.nameless != nil:
 			return *a.nameless, nil

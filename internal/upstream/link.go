@@ -75,6 +75,8 @@ type mux struct {
 	// noteAnswers how much of that can have had one all the same: an error without
 	// an id.
 	notes, noteAnswers int
+	// stray is the request that an error without an id is kept for.
+	stray int64
 }
 
 // pending is a request that waits for its response.
@@ -230,7 +232,8 @@ func (m *mux) resolveNameless(message wire.Message) {
 		m.noteAnswers++
 		return
 	}
-	if id, ok := m.only(); ok {
+	if id, ok := m.only(); ok && id != m.stray {
+		m.stray = id // the first counts
 		time.AfterFunc(strayPatience, func() { m.resolve(id, answer{message: message}) })
 	}
 }

@@ -236,8 +236,13 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 		st.RetryAfter = time.Time{}
 		st.Protocol, st.Modern, st.Took = s.version, s.modern, time.Since(began)
 		st.Title, st.Version, st.Instructions = s.title, s.release, s.instructions
-		if !spec.NoCatalogue {
+		switch {
+		case spec.NoCatalogue:
+		case s.missing != nil && st.Known && u.whole: // a part does not replace the whole
+			st.Faults = faults
+		default:
 			st.list(tools, faults)
+			u.whole = s.whole
 		}
 	})
 	return s, nil

@@ -109,19 +109,35 @@ func (w *watcher) check(ctx context.Context) error {
 	return nil
 }
 
-// heard reports whether the server was heard within the time between two checks,
+// mutePatience is how long a server may answer nothing and still count as alive
+// for what it says on its own.
+const mutePatience = 30 * time.Minute
+
+// heard reports whether a check can be left out: a call succeeded within the time
+// between two checks, or one is under way and the server has said anything since,
 // other than as the answer to a check.
 func (w *watcher) heard() bool {
+	if w.u.succeededWithin(w.u.spec.Health.Interval) {
+		return true
+	}
+	busy, _ := w.s.busy()
+	return busy && w.speaks()
+}
+
+// speaks reports whether the server has said anything lately.
+func (w *watcher) speaks() bool {
 	at := w.s.link.lastHeard()
-	interval := w.u.spec.Health.Interval
-	return w.u.succeededWithin(interval) || at.After(w.checked) && time.Since(at) < interval
+	return at.After(w.checked) && time.Since(at) < w.u.spec.Health.Interval
 }
 
 // working reports whether a server that answers no check can be one that does one
-// thing at a time, and does it: calls are under way. A process is given as long
-// as the longest of them may take, without a word of any kind. Over HTTP it may
-// as well be the network that is gone.
+// thing at a time, and does it: it says something, or calls are under way. A process
+// is given as long as the longest of them may take, without a word of any kind.
+// Over HTTP it may as well be the network that is gone.
 func (w *watcher) working() bool {
+	if w.speaks() && (w.u.succeededWithin(mutePatience) || time.Since(w.checked) < mutePatience) {
+		return true
+	}
 	busy, longest := w.s.busy()
 	if !busy {
 		return false
@@ -200,12 +216,11 @@ func (u *Upstream) succeeded() {
 	u.mu.Unlock()
 }
 
-// taken notes that the catalogue that was read last is the one that counts. A page
-// that was missing from it for a reason that can pass is asked for once more.
+// taken notes that the catalogue that was read last is the one that counts. Pages
+// that were missing from it are asked for once more.
 func (s *session) taken() {
 	s.whole = s.missing == nil
-	var status *statusError
-	if errors.As(s.missing, &status) {
+	if s.missing != nil {
 		s.relistAgain.Reset(relistRetry)
 	}
 }
