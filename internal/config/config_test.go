@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -324,5 +325,21 @@ func TestExampleConfig(t *testing.T) {
 	opts := cmpopts.IgnoreFields(Config{}, "Servers", "Path")
 	if diff := cmp.Diff(defaults(""), c, opts, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("not the defaults (-default +example):\n%s", diff)
+	}
+}
+
+// TestSecrets_Surroundings: what only says where a program runs, or of what kind a
+// secret is, is none: texts would be unreadable without it.
+func TestSecrets_Surroundings(t *testing.T) {
+	c, err := Parse("c.json", []byte(`{"mcpServers":{"a":{"command":"x","args":["${HOME}/Documents","${USER}","${MY_TOKEN}"],
+		"env":{"AUTH_MODE":"production","TOKEN_COUNT":"80800","KEY_FILE":"/home/me/key","API_KEY":"struck-out"}}}}`),
+		Options{Getenv: envOf("HOME=/home/me\nUSER=somebody\nMY_TOKEN=struck-too")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := slices.Clone(c.Servers[0].Secrets)
+	slices.Sort(got)
+	if want := []string{"struck-out", "struck-too"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

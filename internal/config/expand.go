@@ -76,7 +76,9 @@ func (r *serverReader) resolve(path, reference string) (value, why string) {
 	name := parts[1]
 	value, set := r.l.o.Getenv(name)
 	if value != "" {
-		r.secret(value, secretKey.MatchString(name))
+		if !slices.Contains(surroundings, strings.ToUpper(name)) {
+			r.secret(value, secretKey.MatchString(name))
+		}
 		return value, ""
 	}
 	if strings.Contains(reference, ":-") {

@@ -23,8 +23,8 @@ const (
 
 var (
 	secretKey = regexp.MustCompile(`(?i)token|secret|passw|passphrase|(?:api|access)[-_]?key|authorization|bearer|auth(?:$|[-_])|credential|cookie|private|session|signature|dsn|(?:^|[-_.])(?:key|pat|pwd|pass|jwt)$`)
-	// aboutSecret are names of arguments that say where a secret is, or of what
-	// kind, and not what it is.
+	// aboutSecret are names that say where a secret is, or of what kind, and not
+	// what it is.
 	aboutSecret = regexp.MustCompile(`(?i)(?:file|path|dir|mode|type|kind|method|provider|ur[il]|host|port|env|var|name|ttl|timeout|expiry|scopes?|format|length|limit|count|store|storage)$`)
 	// userinfo is what stands before the host of a URL, also of one that does not
 	// parse because of what is in there.
@@ -32,7 +32,10 @@ var (
 	plainWords = []string{"true", "false", "null", "none"}
 	// settings are values of arguments whose names look secret.
 	settings = []string{"basic", "bearer", "oauth", "oauth2", "apikey", "api_key", "api-key", "default", "disabled", "enabled", "required", "optional", "keyring", "keychain"}
-	schemes  = []string{"bearer", "basic", "token", "apikey"}
+	// surroundings are variables that say where a program runs: to strike out their
+	// values would only make texts unreadable.
+	surroundings = []string{"HOME", "USER", "LOGNAME", "USERNAME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "LANG", "PWD", "PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOSTNAME"}
+	schemes      = []string{"bearer", "basic", "token", "apikey"}
 )
 
 // secret notes a value that must not be shown. Very short values and words that
@@ -62,7 +65,7 @@ func (r *serverReader) strike(value string, least int, credential bool) {
 
 // secretIfNamed notes a literal value of a key whose name looks secret.
 func (r *serverReader) secretIfNamed(name, value string) {
-	if secretKey.MatchString(name) {
+	if secretKey.MatchString(name) && !aboutSecret.MatchString(name) {
 		r.secret(value, true)
 	}
 }

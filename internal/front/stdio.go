@@ -280,7 +280,9 @@ func (s *stdioServer) begin(ctx context.Context, m wire.Message) {
 		answer, answered := s.answer(ctx, m), make(chan struct{})
 		go func() {
 			respond(answer)
-			s.session.legacy.Store(true) // what it is told unasked comes behind the answer
+			if m, err := wire.Parse(answer); err == nil && m.Result != nil {
+				s.session.legacy.Store(true) // what it is told unasked comes behind the answer
+			}
 			close(answered)
 		}()
 		timer := time.NewTimer(lastWords)

@@ -23,6 +23,7 @@ var forgotten = []struct {
 	{"400 with an error", mcptest.Refusal{Status: 400, Type: "application/json", Body: `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`}},
 	{"400 with the id of the request", mcptest.Refusal{Status: 400, Type: "application/json", Body: `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32600,"message":"Invalid Request: Session not found"}}`}},
 	{"400 with text", mcptest.Refusal{Status: 400, Type: "text/plain", Body: "Bad Request: No valid session ID provided"}},
+	{"404 with the id of the request", mcptest.Refusal{Status: 404, Type: "application/json", Body: `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32001,"message":"Session not found"}}`}},
 	{"401 with text", mcptest.Refusal{Status: 401, Type: "text/plain", Body: "Unauthorized: Session not found"}},
 	{"200 with an error", mcptest.Refusal{Status: 200, Type: "application/json", Body: `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"Server not initialized"}}`}},
 	{"200 with another id", mcptest.Refusal{Status: 200, Type: "application/json", Body: `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Server not initialized"}}`}},

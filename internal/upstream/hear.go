@@ -89,6 +89,17 @@ type users struct {
 	last  string
 	at    time.Time
 	other time.Time
+	// gaveUp says that a call of the client leaver was given up, several that one
+	// of another was too: the server may work on it, and log, for as long as it
+	// likes.
+	gaveUp, several bool
+	leaver          string
+}
+
+// left notes that a client has given up a call.
+func (u *users) left(client string) {
+	u.several = u.several || u.gaveUp && u.leaver != client
+	u.gaveUp, u.leaver = true, client
 }
 
 func (u *users) ended(client string) {
@@ -103,6 +114,9 @@ func (u *users) late(client string) bool { return u.lateAt(client, time.Now()) }
 
 // lateAt is late for another moment.
 func (u *users) lateAt(client string, at time.Time) bool {
+	if u.several || u.gaveUp && u.leaver != client {
+		return true
+	}
 	ended := u.at
 	if client == u.last {
 		ended = u.other
@@ -125,8 +139,8 @@ func (s *session) alone(client string, since time.Time) bool {
 
 // logged passes a log message on to the call on whose stream it came. One that
 // came elsewhere does not say which call it belongs to, which may be over: it goes
-// to the oldest open call if no other client has a call or had one lately, and to
-// nobody else, as nobody may read what belongs to another.
+// to the oldest open call if no other client has a call, had one lately or gave one
+// up, and to nobody else, as nobody may read what belongs to another.
 func (s *session) logged(params json.RawMessage, of int64) {
 	if !json.Valid(params) {
 		return

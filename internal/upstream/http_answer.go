@@ -23,6 +23,8 @@ type reply struct {
 	// resumed: what comes is on another stream than the answer to the POST, which
 	// may be that of all where the server does not do as it should.
 	resumed bool
+	// asking: the request only asks whether the session lives, and ends nothing.
+	asking bool
 
 	// nameless is an error with no id, or none of mcpx: in the answer to a POST it
 	// can only mean this request. named is one with the id of another.
@@ -63,7 +65,9 @@ func (a *reply) notFound(resp *http.Response) (wire.Message, error) {
 			return message, nil
 		}
 	}
-	a.link.fail(errGone)
+	if !a.asking {
+		a.link.fail(errGone)
+	}
 	return wire.Message{}, errGone
 }
 
@@ -168,6 +172,7 @@ func (a *reply) take(data []byte) (answer wire.Message, found bool) {
 		case ours && id == a.r.id:
 			return message, true
 		case message.Error == nil:
+		case a.resumed: // it may be that of anything else
 		case !ours && a.nameless == nil:
 			kept := message
 			a.nameless = &kept

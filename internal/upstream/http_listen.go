@@ -28,12 +28,14 @@ func (l *httpLink) listen(opened, ended func()) {
 			case errors.Is(err, errGone), !passing(err) && !worked:
 				// What worked once is refused for a reason that can pass.
 				return
+			case !passing(err):
+				last.lastID = "" // it may be refused for that
 			}
 			if time.Since(began) > time.Minute {
 				pause = time.Second
 			}
 			l.spec.Logger.Debug("listening stream ended", "err", err)
-			if !sleep(l.ctx, max(pause, last.retry, retryAfterOf(err))) {
+			if !sleep(l.ctx, max(pause, min(last.retry, maxOwnWait), retryAfterOf(err))) {
 				return
 			}
 			pause = min(2*pause, time.Minute)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -51,12 +50,13 @@ func (l *httpLink) forgotten(ctx context.Context, r request, text string) bool {
 		return refusal != nil && sameWords(*refusal, text)
 	default:
 	}
-	if r.method != "ping" && l.refusedTo(ctx, "ping", r.id) == "" {
+	// With ids that no request has: those are above 0.
+	if r.method != "ping" && l.refusedTo(ctx, "ping", -r.id) == "" {
 		return false
 	}
 	refusal := text
 	if r.method != string(mcp.MethodToolsList) {
-		if refusal = l.refusedTo(ctx, string(mcp.MethodToolsList), r.id); refusal == "" {
+		if refusal = l.refusedTo(ctx, string(mcp.MethodToolsList), -r.id-1); refusal == "" {
 			return false
 		}
 	}
@@ -82,21 +82,20 @@ func sameWords(a, b string) bool {
 // askPatience bounds a request that tells whether a session lives.
 const askPatience = 5 * time.Second
 
-// refusedTo sends a request without params after the request id was refused, and
-// returns with which text it is refused for want of a session; empty if it is not.
+// refusedTo sends a request without params, and returns with which text it is
+// refused for want of a session; empty if it is not.
 func (l *httpLink) refusedTo(ctx context.Context, method string, id int64) string {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	ctx, release := l.bound(ctx)
 	defer release()
-	// Another id than any request has.
-	message := []byte(`{"jsonrpc":"2.0","id":"alive/` + strconv.FormatInt(id, 10) + `","method":"` + method + `"}`)
+	message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q}`, id, method)
 	resp, _, err := l.post(ctx, l.url, message, nil)
 	if err != nil {
 		return ""
 	}
 	defer resp.Body.Close()
-	answer, err := (&reply{link: l, r: request{id: -1, method: method}, giveUp: cancel}).read(ctx, resp)
+	answer, err := (&reply{link: l, r: request{id: id, method: method}, giveUp: cancel, asking: true}).read(ctx, resp)
 	if errors.Is(err, errGone) {
 		return err.Error()
 	}

@@ -267,6 +267,23 @@ func TestLateLogs(t *testing.T) {
 	})
 }
 
+// A call that was given up may be worked on for ever.
+func TestLateLogsOfAbandonedCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var u users
+		u.left("a")
+		u.ended("a")
+		pause(100 * lateLogs)
+		if u.late("a") || !u.late("b") {
+			t.Errorf("after a: late is %v for a, %v for b", u.late("a"), u.late("b"))
+		}
+		u.left("b")
+		if !u.late("a") || !u.late("b") {
+			t.Error("after both: not late")
+		}
+	})
+}
+
 // What comes on the answer to a POST is the call's; what comes on a stream that
 // was resumed may be anybody's.
 func TestLogsOnAResumedStream(t *testing.T) {

@@ -45,7 +45,7 @@ type session struct {
 	preamble    []byte // the protocol's members of a modern _meta
 	nextID      atomic.Int64
 	changes     *changes
-	relistAgain *time.Timer // after a refresh that failed
+	relistAgain *time.Timer // after a refresh that failed, or left pages out
 	// missing is why the last tools/list was not read to its end, nil if it was;
 	// whole says that the catalogue that was taken was. The supervising goroutine's.
 	missing error

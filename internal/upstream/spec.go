@@ -209,12 +209,13 @@ const shownRunes = 100
 // clean makes foreign text fit for a reason or a log: secrets struck out, one
 // line in which nothing hides, at most limit runes.
 func (s *Spec) clean(text string, limit int) string {
-	return plain.Line(s.struck(text[:min(len(text), cleanBytes)]), limit)
+	text = plain.Line(s.struck(text[:min(len(text), cleanBytes)]), 0)
+	return plain.Line(s.struck(text), limit) // again: what was hidden in a secret is gone
 }
 
 // cleanEnd is clean for text of which the end says most: that is kept.
 func (s *Spec) cleanEnd(text string, limit int) string {
-	text = plain.Line(s.struck(text[max(0, len(text)-cleanBytes):]), 0)
+	text = s.struck(plain.Line(s.struck(text[max(0, len(text)-cleanBytes):]), 0))
 	if runes := []rune(text); len(runes) > limit {
 		return "..." + string(runes[len(runes)-limit+3:])
 	}

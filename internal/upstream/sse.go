@@ -183,10 +183,14 @@ func (l *sseLink) forgotten(ctx context.Context, r request, refused wire.Message
 	if !sessionRefused(again, pingErr) {
 		return nil
 	}
-	if err == nil {
-		return &statusError{code: http.StatusNotFound, text: "the server does not know the session any more: " + rpcError(refused.Error).Error()}
+	text := "the server does not know the session any more: "
+	switch {
+	case err != nil:
+		return err
+	case !sameWords(refusal(refused, nil), refusal(again, pingErr)):
+		return errors.New(text + rpcError(refused.Error).Error()) // r was refused for itself, and may have run
 	}
-	return err
+	return &statusError{code: http.StatusNotFound, text: text + rpcError(refused.Error).Error()}
 }
 
 // sessionRefused reports a refusal that can mean that the session is unknown:

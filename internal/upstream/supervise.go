@@ -236,16 +236,23 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 		st.RetryAfter = time.Time{}
 		st.Protocol, st.Modern, st.Took = s.version, s.modern, time.Since(began)
 		st.Title, st.Version, st.Instructions = s.title, s.release, s.instructions
-		switch {
-		case spec.NoCatalogue:
-		case s.missing != nil && st.Known && u.whole: // a part does not replace the whole
-			st.Faults = faults
-		default:
-			st.list(tools, faults)
-			u.whole = s.whole
+		if !spec.NoCatalogue {
+			u.adopt(st, s, tools, faults)
 		}
 	})
 	return s, nil
+}
+
+// adopt makes what s has listed the catalogue, unless it is a part only and there is
+// a whole one. The caller holds the lock.
+func (u *Upstream) adopt(st *Status, s *session, tools []catalog.Tool, faults []string) {
+	if s.missing != nil && st.Known && u.whole {
+		st.Faults = faults
+		s.mirrorHeaders(st.Tools)
+		return
+	}
+	u.whole = s.missing == nil
+	st.list(tools, faults)
 }
 
 // list takes over a catalogue. One that says the same as the last leaves the

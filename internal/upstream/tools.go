@@ -154,6 +154,9 @@ func (s *session) call(ctx context.Context, c Call) (json.RawMessage, error) {
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, errNotSent) {
 			s.cancelled(id, context.Cause(ctx).Error())
+			s.mu.Lock()
+			s.users.left(c.Client)
+			s.mu.Unlock()
 		}
 		var noise *noiseError
 		if errors.As(err, &noise) && !s.alone(c.Client, began) {

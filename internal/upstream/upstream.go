@@ -255,7 +255,7 @@ type Call struct {
 	// it must not block. May be nil.
 	OnProgress func(params json.RawMessage)
 	// Client is who calls. Log messages that a server does not send on the stream
-	// of a call go to OnLog, which may be nil, only if no other client has used the
+	// of a call go to OnLog, which may be nil, only if no other client has lately used the
 	// session. From the reader, as OnProgress.
 	Client string
 	OnLog  func(params json.RawMessage)

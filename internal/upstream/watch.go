@@ -81,6 +81,9 @@ func (w *watcher) check(ctx context.Context) error {
 		if err = w.ping(ctx); err == nil {
 			w.checked = time.Now()
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
 	if err == nil {
 		w.failures, w.proven = 0, true
@@ -250,7 +253,7 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 		s.relistAgain.Reset(relistRetry)
 	} else {
 		s.taken()
-		u.update(func(st *Status) { st.list(tools, faults) })
+		u.update(func(st *Status) { u.adopt(st, s, tools, faults) })
 	}
 	timer := time.NewTimer(max(0, relistPause-time.Since(began)))
 	defer timer.Stop()
