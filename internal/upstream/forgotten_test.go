@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -206,5 +207,24 @@ func TestNotFoundWithTheIDOfTheCall(t *testing.T) {
 	mustEcho(t, u)
 	if sessions, calls := server.Count("initialize"), server.Count("tools/call"); sessions != 1 || calls != 3 {
 		t.Errorf("%d sessions, %d calls", sessions, calls)
+	}
+}
+
+// A call that was refused in words of its own, by a server that then forgot the
+// session, may have been executed: it is not made again.
+func TestRefusedThenForgotten(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.SSE(t)
+	u := ready(t, Spec{Type: SSE, URL: server.URL})
+	server.Script(
+		says(500, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32603,"message":"the database session broke while writing"}}`).On("tools/call"),
+		says(404, "text/plain", "unknown session").On("ping"),
+	)
+	_, err := text(u, "destroy_echo", `{"text":"x"}`)
+	if err == nil || !strings.Contains(err.Error(), "broke while writing") {
+		t.Errorf("got %v", err)
+	}
+	if n := server.Count("tools/call"); n != 1 {
+		t.Errorf("%d calls", n)
 	}
 }

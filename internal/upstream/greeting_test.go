@@ -1,10 +1,14 @@
 package upstream
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/mcptest"
@@ -111,4 +115,57 @@ func TestLaterPageFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A part of a list, read after a restart, does not replace the whole one.
+func TestPartAfterRestart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		starts, whole := 0, true
+		u := connect(t, Spec{Type: InProcess, Legacy: true, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
+			starts++
+			decoder := json.NewDecoder(in)
+			for {
+				var m struct {
+					ID     json.RawMessage
+					Method string
+					Params struct{ Cursor string }
+				}
+				if err := decoder.Decode(&m); err != nil {
+					return err
+				}
+				answer := `"result":{}`
+				switch {
+				case m.ID == nil:
+					continue
+				case m.Method == "tools/call":
+					return nil
+				case m.Method == "initialize":
+					answer = `"result":{"protocolVersion":"2025-06-18"}`
+				case m.Params.Cursor == "":
+					answer = `"result":{"tools":[{"name":"a"}],"nextCursor":"2"}`
+				case whole:
+					answer = `"result":{"tools":[{"name":"b"}]}`
+				default:
+					answer = `"error":{"code":-32603,"message":"busy for a moment"}`
+				}
+				if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer); err != nil {
+					return err
+				}
+			}
+		}})
+		pause(time.Second)
+		whole = false
+		if _, err := u.Call(context.Background(), Call{Tool: "a"}); err == nil {
+			t.Error("a call that ends the server is answered")
+		}
+		pause(time.Hour)
+		if status := u.Status(); starts != 2 || len(status.Tools) != 2 || len(status.Faults) != 1 {
+			t.Errorf("%d starts, %d tools, %q", starts, len(status.Tools), status.Faults)
+		}
+		whole = true
+		pause(relistRetry + time.Second)
+		if status := u.Status(); len(status.Tools) != 2 || len(status.Faults) != 0 {
+			t.Errorf("then %d tools, %q", len(status.Tools), status.Faults)
+		}
+	})
 }

@@ -469,3 +469,15 @@ func TestLogLineWithAnError(t *testing.T) {
 		})
 	}
 }
+
+// What is over the limit and not the answer is left out, and the call goes on.
+func TestLargeNoteBeforeTheAnswer(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	u := ready(t, Spec{Type: HTTP, URL: server.URL, MaxMessage: 64 << 10})
+	note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 100<<10) + `"}}`
+	server.Script(says(200, "text/event-stream", "data: "+note+"\n\n"+`data: {"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"here"}]}}`+"\n\n").On("tools/call"))
+	if got, err := textOf(u.Call(context.Background(), Call{Tool: "echo"})); err != nil || got != "here" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
