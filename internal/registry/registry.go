@@ -74,14 +74,17 @@ type Registry struct {
 
 	retiring sync.WaitGroup // goroutines are added under mu, and before ended
 
-	// Both are taken before mu. No call waits for saving: the disk may be slow.
+	// Both are taken before mu. No call and no snapshot waits for saving: the disk
+	// may be slow.
 	saving     sync.Mutex // one file is written at a time, and not while Apply is at work
 	publishing sync.Mutex // one snapshot is made at a time
 
-	dirty  chan struct{} // holds one: many changes are one snapshot
-	stop   chan struct{}
-	closed sync.Once
-	loops  sync.WaitGroup
+	dirty   chan struct{} // holds one: many changes are one snapshot
+	unsaved chan struct{} // holds one: many snapshots are one look at what to save
+	stop    chan struct{}
+	closed  sync.Once
+	loops   sync.WaitGroup // none of them waits for the disk
+	disk    sync.WaitGroup // what does
 }
 
 // entry is one server with its upstream. Its fields are guarded by the
@@ -112,6 +115,7 @@ func New(servers []Server, options Options) *Registry {
 		changed: make(chan struct{}),
 		retired: make(map[*upstream.Upstream]retired),
 		dirty:   make(chan struct{}, 1),
+		unsaved: make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 	}
 	// All files at once: the first answers wait for this.
@@ -162,7 +166,8 @@ func (r *Registry) Start() {
 	r.loops.Add(2)
 	go r.publisher()
 	go r.sweepClients()
-	r.loops.Go(func() { // ends with the folder, or with Close
+	r.disk.Go(r.saver)
+	r.disk.Go(func() { // ends with the folder, or with Close
 		if n := r.cache.sweep(ours, r.stop); n > 0 {
 			r.log.Debug("deleted catalogues that nobody uses", "count", n)
 		}
@@ -170,7 +175,8 @@ func (r *Registry) Start() {
 }
 
 // Close ends all sessions at once and waits for them, within that time if it is
-// not 0. What changed last is still written to the cache.
+// not 0. What changed last is written to the cache meanwhile; within bounds that
+// too, so that a disk which hangs keeps no process from its end.
 func (r *Registry) Close(within time.Duration) {
 	r.closed.Do(func() {
 		r.mu.Lock()
@@ -189,11 +195,22 @@ func (r *Registry) Close(within time.Duration) {
 		}
 		r.mu.Unlock()
 		close(r.stop)
-		r.loops.Wait()
-		r.publish()
-		r.save()
+		saved := make(chan struct{})
+		go func() { // ends with what is being written; on a disk that hangs, with the process
+			r.disk.Wait()
+			close(saved)
+		}()
+		var late <-chan time.Time
+		if within > 0 {
+			late = time.After(within)
+		}
 		closeAll(all, within)
 		r.retiring.Wait()
+		r.loops.Wait()
+		select {
+		case <-saved:
+		case <-late:
+		}
 	})
 }
 
@@ -233,7 +250,10 @@ func (r *Registry) publisher() {
 		select {
 		case <-r.dirty:
 			r.publish()
-			r.save()
+			select {
+			case r.unsaved <- struct{}{}:
+			default:
+			}
 		case <-r.stop:
 			return
 		}
@@ -319,39 +339,6 @@ func (r *Registry) filter(server string, tools []catalog.Tool) []catalog.Tool {
 		}
 	}
 	return kept
-}
-
-// save keeps the catalogues on disk that have changed.
-func (r *Registry) save() {
-	r.saving.Lock()
-	defer r.saving.Unlock()
-	r.mu.Lock()
-	var all []*entry
-	for _, e := range r.entries {
-		if e.upstream != nil && e.server.Key != "" {
-			all = append(all, e)
-		}
-	}
-	r.mu.Unlock()
-	for _, e := range all {
-		r.saveOne(e)
-	}
-}
-
-func (r *Registry) saveOne(e *entry) {
-	status := e.upstream.Status()
-	rec := &record{
-		Protocol: status.Protocol, Modern: status.Modern,
-		Title: status.Title, Version: status.Version, Instructions: status.Instructions,
-		tools: status.Tools,
-	}
-	if !status.Known || (e.saved != nil && e.saved.says(rec)) {
-		return
-	}
-	e.saved = rec
-	if err := r.cache.save(e.server.Key, rec); err != nil {
-		r.log.Warn("keeping the catalogue", "server", e.server.Spec.Name, "err", err)
-	}
 }
 
 // WaitKnown returns when every server has a catalogue or has been tried once,

@@ -354,7 +354,8 @@ func TestApply(t *testing.T) {
 // or when it was idle.
 func TestPerClient(t *testing.T) {
 	mcptest.NoLeaks(t)
-	server := mcptest.Spec{}.HTTP(t)
+	// A stream that opens late makes mcpx read the catalogue again.
+	server := mcptest.Spec{NoGET: true}.HTTP(t)
 	r := start(t, Options{}, Server{
 		Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: server.URL, ClientVersion: "1"}, PerClient: true, SessionIdle: time.Hour,
 	})

@@ -218,31 +218,81 @@ func TestPerClient_OtherIdle(t *testing.T) {
 	})
 }
 
-// No call waits for the disk.
-func TestSlowDisk(t *testing.T) {
-	mcptest.NoLeaks(t)
-	r := New([]Server{piped(t, "one", mcptest.Spec{})}, Options{CacheDir: t.TempDir()})
-	r.saving.Lock() // as while a file is written
-	r.Start()
-	called := make(chan struct{})
-	go func() { // ends with the lock at the latest
-		defer close(called)
-		r.WaitServer(context.Background(), "one")
-		if one, _ := r.Snapshot().Server("one"); !one.Known {
-			t.Error("the catalogue is not known")
+// gated is a server that begins when gate is closed; running counts its sessions.
+func gated(t *testing.T, name string, gate <-chan struct{}, running *atomic.Int32) Server {
+	server := piped(t, name, mcptest.Spec{})
+	serve := server.Spec.Serve
+	server.Spec.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
+		running.Add(1)
+		defer running.Add(-1)
+		select {
+		case <-gate:
+			return serve(ctx, in, out)
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		if _, err := call(r, "one", Client{}, "echo", `{"text":"x"}`); err != nil {
-			t.Error(err)
-		}
-	}()
-	select {
-	case <-called:
-	case <-time.After(patience):
-		t.Error("a call waits for the disk")
 	}
-	r.saving.Unlock()
-	<-called
-	r.Close(0)
+	return server
+}
+
+// No call and no snapshot waits for the disk, nor does the end of the servers;
+// what was not written by then is written by Close.
+func TestSlowDisk(t *testing.T) {
+	for _, within := range []time.Duration{0, 200 * time.Millisecond} {
+		t.Run(within.String(), func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			options := Options{CacheDir: t.TempDir()}
+			var running atomic.Int32
+			open, later := make(chan struct{}), make(chan struct{})
+			close(open)
+			servers := []Server{gated(t, "one", open, &running), gated(t, "two", later, &running)}
+			r := New(servers, options)
+			r.saving.Lock() // as while a file is written
+			written := sync.OnceFunc(r.saving.Unlock)
+			defer written()
+			r.Start()
+			known := func(name string) bool {
+				s, _ := r.Snapshot().Server(name)
+				return s.Known
+			}
+			mcptest.WaitFor(t, "one server", patience, func() bool { return known("one") })
+			if _, err := call(r, "one", Client{}, "echo", `{"text":"x"}`); err != nil {
+				t.Error(err)
+			}
+			close(later)
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			r.WaitKnown(ctx)
+			if !known("two") {
+				t.Error("a snapshot waits for the disk")
+			}
+			ended := make(chan struct{})
+			go func() { // ends with the lock at the latest
+				r.Close(within)
+				close(ended)
+			}()
+			mcptest.WaitFor(t, "the end of the servers", patience, func() bool { return running.Load() == 0 })
+			if within > 0 {
+				select {
+				case <-ended:
+				case <-time.After(patience):
+					t.Error("Close waits for the disk")
+				}
+			}
+			written()
+			<-ended
+			if within > 0 {
+				return
+			}
+			next := New(servers, options)
+			defer next.Close(0)
+			for i := range next.Snapshot().Servers {
+				if s := &next.Snapshot().Servers[i]; !s.Known {
+					t.Errorf("%s is not on disk", s.Name)
+				}
+			}
+		})
+	}
 }
 
 // Those who wait for catalogues survive a config with fewer servers.
