@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,9 +121,9 @@ func TestLaterPageFails(t *testing.T) {
 // A part of a list, read after a restart, does not replace the whole one.
 func TestPartAfterRestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		starts, whole := 0, true
+		var starts, broken atomic.Int32
 		u := connect(t, Spec{Type: InProcess, Legacy: true, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
-			starts++
+			starts.Add(1)
 			decoder := json.NewDecoder(in)
 			for {
 				var m struct {
@@ -143,7 +144,7 @@ func TestPartAfterRestart(t *testing.T) {
 					answer = `"result":{"protocolVersion":"2025-06-18"}`
 				case m.Params.Cursor == "":
 					answer = `"result":{"tools":[{"name":"a"}],"nextCursor":"2"}`
-				case whole:
+				case broken.Load() == 0:
 					answer = `"result":{"tools":[{"name":"b"}]}`
 				default:
 					answer = `"error":{"code":-32603,"message":"busy for a moment"}`
@@ -154,15 +155,15 @@ func TestPartAfterRestart(t *testing.T) {
 			}
 		}})
 		pause(time.Second)
-		whole = false
+		broken.Store(1)
 		if _, err := u.Call(context.Background(), Call{Tool: "a"}); err == nil {
 			t.Error("a call that ends the server is answered")
 		}
 		pause(time.Hour)
-		if status := u.Status(); starts != 2 || len(status.Tools) != 2 || len(status.Faults) != 1 {
-			t.Errorf("%d starts, %d tools, %q", starts, len(status.Tools), status.Faults)
+		if status := u.Status(); starts.Load() != 2 || len(status.Tools) != 2 || len(status.Faults) != 1 {
+			t.Errorf("%d starts, %d tools, %q", starts.Load(), len(status.Tools), status.Faults)
 		}
-		whole = true
+		broken.Store(0)
 		pause(relistRetry + time.Second)
 		if status := u.Status(); len(status.Tools) != 2 || len(status.Faults) != 0 {
 			t.Errorf("then %d tools, %q", len(status.Tools), status.Faults)

@@ -137,10 +137,31 @@ func (l *sseLink) request(ctx context.Context, r request) (wire.Message, error) 
 		err = gone
 	}
 	if err != nil {
+		l.settle(ctx, err)
 		return l.giveUp(r.id, ch, err)
 	}
 	l.forget(r.id)
 	return refused, nil
+}
+
+// endPatience bounds the wait for the end of the stream after a POST broke.
+const endPatience = 500 * time.Millisecond
+
+// settle waits, after a POST that broke, for the end of the stream, if it comes: the
+// server has mostly gone, and who repeats the call at once must not meet the same
+// session.
+func (l *sseLink) settle(ctx context.Context, err error) {
+	var status *statusError
+	if errors.As(err, &status) || errors.Is(err, errNotSent) {
+		return
+	}
+	timer := time.NewTimer(endPatience)
+	defer timer.Stop()
+	select {
+	case <-l.done():
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // refusalPatience bounds the time for the body that says why a POST is refused.
