@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"time"
 
@@ -223,7 +224,7 @@ func lostFault(r Request, lost *upstream.LostError) *Fault {
 // statusFault is an HTTP error status in the place of an answer.
 func statusFault(status *upstream.HTTPError) *Fault {
 	f := &Fault{Code: CodeUpstream, Message: status.Reason + ". " + mayHaveRun}
-	f.With("status", status.Status)
+	f.With("may_have_been_executed", true).With("status", status.Status)
 	if retry := int(math.Ceil(status.RetryAfter.Seconds())); retry > 0 {
 		f.With("retry_after", retry)
 	}
@@ -231,21 +232,26 @@ func statusFault(status *upstream.HTTPError) *Fault {
 }
 
 // upstreamFault passes an error on. Its texts are foreign and of any length: over
-// the limit they are cut like results.
+// the limit they are cut like results. As data they are what the upstream wrote.
 func (e run) upstreamFault(r Request, rpc *upstream.RPCError) *Fault {
 	f := &Fault{Code: CodeUpstream, Message: e.cutText(printable(rpc.Message), e.limit(), r)}
+	message := f.Message
+	if e.fits([]string{rpc.Message}) {
+		message = rpc.Message
+	}
 	f.Text = f.Code + ": " + f.Message
-	if note := plain.Line(rpc.CodeNote(), 0); note != "" {
+	code, note := numericCode(rpc), plain.Line(rpc.CodeNote(), 0)
+	if note != "" {
 		f.Text += " " + note
 	}
-	var code any = rpc.Code
-	switch {
-	case rpc.NoCode:
-		code = nil
-	case rpc.OddCode != nil:
-		code = rpc.OddCode
+	var upstreamError []field
+	if code != nil {
+		f.With("upstream_code", code)
+		upstreamError = append(upstreamError, field{"code", code})
+	} else if note != "" {
+		f.Message += " " + note // no member has it
 	}
-	upstreamError := []field{{"code", code}, {"message", f.Message}}
+	upstreamError = append(upstreamError, field{"message", message})
 	if data := string(rpc.Data); rpc.Data != nil {
 		if e.fits([]string{data}) {
 			upstreamError = append(upstreamError, field{"data", rpc.Data})
@@ -254,13 +260,36 @@ func (e run) upstreamFault(r Request, rpc *upstream.RPCError) *Fault {
 			f.Text += "\n" + e.cutText(printable(data), min(dataTokens, e.limit()), r)
 		}
 	}
-	f.With("upstream_code", code)
-	f.fields = append(f.fields, field{"upstream", object(upstreamError)})
-	return f
+	return f.With("upstream", object(upstreamError))
 }
 
+// numericCode is the code of an error; nil where it has none that is a number.
+func numericCode(rpc *upstream.RPCError) any {
+	switch {
+	case rpc.NoCode:
+		return nil
+	case rpc.OddCode == nil:
+		return rpc.Code
+	}
+	var number float64
+	if json.Unmarshal(rpc.OddCode, &number) != nil {
+		return nil
+	}
+	return rpc.OddCode
+}
+
+// terminalSequence is what a terminal does something at: CSI, control strings
+// (OSC, DCS, ...) and the other escapes of ECMA-48. One that does not end is as
+// long as its introducer. It must match what [plain.Line] drops.
+var terminalSequence = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]?` +
+	`|(?:\x1b[\]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}])(?:[^\x00-\x1f\x{80}-\x{9f}]*(?:\x07|\x1b\\|\x{9c}))?` +
+	`|\x1b(?:[ -/]*[0-~])?`)
+
+// lineEnds makes every kind of line end the usual one.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
 // printable is foreign text of several lines without what hides in it or does
-// something to a terminal. Text that has none of that stays as it is.
+// something to a terminal. White space stays: it is the form of tables and code.
 func printable(text string) string {
 	hides := func(r rune) bool {
 		return r != '\n' && r != '\t' && (r == '\u2028' || r == '\u2029' || plain.Invisible(r))
@@ -268,11 +297,13 @@ func printable(text string) string {
 	if !strings.ContainsFunc(text, hides) {
 		return text
 	}
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = plain.Line(line, 0)
-	}
-	return strings.Join(lines, "\n")
+	text = terminalSequence.ReplaceAllLiteralString(string([]rune(text)), "")
+	return strings.Map(func(r rune) rune {
+		if hides(r) {
+			return -1
+		}
+		return r
+	}, lineEnds.Replace(text))
 }
 
 // dataTokens is what an error may show of its data.
