@@ -135,6 +135,7 @@ func TestReasons(t *testing.T) {
 		spec  func(t *testing.T) Spec
 		parts []string
 	}{
+		{"arguments in the command", func(*testing.T) Spec { return Spec{Type: Stdio, Command: "npx -y no-such"} }, []string{`starting "npx -y no-such"`, "belongs in args"}},
 		{"missing binary", func(*testing.T) Spec { return Spec{Type: Stdio, Command: "no-such-program-" + secret} }, []string{`starting "no-such-program-[secret]"`, "not found in PATH"}},
 		{"no such file", func(t *testing.T) Spec { return Spec{Type: Stdio, Command: t.TempDir() + "/gone"} }, []string{"/gone", "no such file"}},
 		{"exits at once", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{"one", "two", "Error: bad token " + secret, "\x1b[31mfour\x1b[0m"}}), []string{"exit status 3", "Error: bad token [secret]", "four"}},

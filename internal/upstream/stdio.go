@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,7 +68,11 @@ func startProcess(spec *Spec, framing wire.Framing, in incoming) (*stdioLink, er
 		OnStderr: func(line string) { spec.Logger.Debug("stderr", "line", spec.clean(line, 500)) },
 	}, spec.Reaper)
 	if err != nil {
-		return nil, errors.New(spec.clean(err.Error(), 500))
+		reason := spec.clean(err.Error(), 500)
+		if errors.Is(err, proc.ErrNotFound) && strings.Contains(spec.Command, " ") {
+			reason += "; what follows the program belongs in args"
+		}
+		return nil, errors.New(reason)
 	}
 	spec.Logger.Debug("process started", "pid", process.PID())
 	l := newStdioLink(spec, process.Stdin(), framing, in)
