@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -54,11 +55,17 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	})
 	a.close(closeWithin)
 	a.saveSavings()
-	if err != nil {
-		a.log.Error("serving over stdio ended", "err", err) // not on a stderr that may hold us up
-		return &failure{exitFailed}
+	return a.ended("stdio", err)
+}
+
+// ended reports what ended serving, through the log: a stderr that nobody reads
+// would hold up the end.
+func (a *app) ended(over string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	a.log.Error("serving over "+over+" ended", "err", err)
+	return &failure{exitFailed}
 }
 
 func (cmd *serveCommand) assemble(c *cli, s streams) (*app, error) {
@@ -86,13 +93,17 @@ func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app, s streams) error
 	if err != nil {
 		return err
 	}
+	return cmd.serveOn(ctx, a, s, listener)
+}
+
+func (cmd *serveCommand) serveOn(ctx context.Context, a *app, s streams, listener net.Listener) error {
 	a.start()
 	if url := "http://" + listener.Addr().String() + "/mcp"; cmd.Demo {
 		fmt.Fprintln(s.err, "mcpx: serving the demo at", url) // its log has only warnings
 	} else {
 		a.log.Info("serving", "url", url)
 	}
-	err = httpd.Serve(ctx, listener, httpd.Options{
+	err := httpd.Serve(ctx, listener, httpd.Options{
 		Endpoint: a.front.HTTP(),
 		MaxBody:  a.config.MaxMessageBytes,
 		Grace:    grace(a),
@@ -103,7 +114,7 @@ func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app, s streams) error
 	})
 	a.close(closeWithin)
 	a.saveSavings()
-	return err
+	return a.ended("HTTP", err)
 }
 
 // ready says whether every server has a catalogue or was tried, with counts.

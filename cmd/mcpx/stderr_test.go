@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/httpd"
 	"mcpx/internal/mcptest"
 )
 
@@ -59,6 +60,35 @@ func TestServe_Stderr(t *testing.T) {
 	}
 }
 
+// TestServe_HTTPEnds: what ends serving over HTTP is told in the log, which waits
+// for nobody.
+func TestServe_HTTPEnds(t *testing.T) {
+	mcptest.NoLeaks(t)
+	read, write := io.Pipe() // takes nothing until it is read
+	stderr := newDroppingWriter(write)
+	s := streams{out: io.Discard, err: stderr}
+	cmd := &serveCommand{Demo: true}
+	a, err := cmd.assemble(&cli{}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := httpd.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	code := report(write, cmd.serveOn(t.Context(), a, s, listener))
+	go func() { // ends when all is read
+		stderr.close()
+		<-stderr.ended
+		write.Close()
+	}()
+	text, err := io.ReadAll(read)
+	if code != exitFailed || err != nil || !strings.Contains(string(text), "serving over HTTP ended") {
+		t.Errorf("exit code %d, %v; stderr: %s", code, err, text)
+	}
+}
+
 // TestServe_StdoutGone: a client that has closed its end of stdout is gone,
 // whatever its end of stdin does; what mcpx started ends with it.
 func TestServe_StdoutGone(t *testing.T) {
@@ -96,7 +126,8 @@ func TestServe_StdoutGone(t *testing.T) {
 	for lines.Scan() && !strings.Contains(lines.Text(), `"id":2`) {
 	}
 	read.Close()
-	ask(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+	// An announcement may have ended it already: then nobody reads this.
+	_, _ = io.WriteString(stdin, `{"jsonrpc":"2.0","id":3,"method":"ping"}`+"\n")
 	<-ended
 	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(stderr.String(), "broken pipe") {
 		t.Errorf("exit code %d; stderr: %s", code, stderr.String())
@@ -116,6 +147,7 @@ func TestDroppingWriter(t *testing.T) {
 		d.Write([]byte(line))
 	}
 	d.close()
+	<-d.ended
 	if got := strings.Count(burst.String(), line); got != stderrBytes/100 {
 		t.Errorf("%d of %d lines of a burst", got, stderrBytes/100)
 	}
