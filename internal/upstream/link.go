@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -75,8 +76,10 @@ type mux struct {
 	// noteAnswers how much of that can have had one all the same: an error without
 	// an id.
 	notes, noteAnswers int
-	// stray is the request that an error without an id is kept for.
-	stray int64
+	// stray is the request that an error without an id is kept for; gaveUp says that
+	// there were requests that were not waited for, whose it may be as well.
+	stray  int64
+	gaveUp bool
 }
 
 // pending is a request that waits for its response.
@@ -189,7 +192,7 @@ func (m *mux) resolveLarge(large *wire.TooLargeError) {
 	m.beat()
 	a := answer{err: &TooLargeError{Limit: large.Limit}}
 	raw, asks := large.ID()
-	if asks {
+	if asks || !bytes.HasPrefix(bytes.TrimLeft(large.Head, " \t\ufeff"), []byte("{")) {
 		return
 	}
 	if id, ok := ownID(raw); ok {
@@ -198,6 +201,7 @@ func (m *mux) resolveLarge(large *wire.TooLargeError) {
 	}
 	m.mu.Lock()
 	only, ok := m.only()
+	ok = ok && !m.gaveUp
 	m.mu.Unlock()
 	if ok {
 		m.resolve(only, a)
@@ -232,7 +236,7 @@ func (m *mux) resolveNameless(message wire.Message) {
 		m.noteAnswers++
 		return
 	}
-	if id, ok := m.only(); ok && id != m.stray {
+	if id, ok := m.only(); ok && id != m.stray && !m.gaveUp {
 		m.stray = id // the first counts
 		time.AfterFunc(strayPatience, func() { m.resolve(id, answer{message: message}) })
 	}
@@ -336,7 +340,10 @@ func (m *mux) wait(ctx context.Context, id int64, ch <-chan answer) (wire.Messag
 // giveUp ends a request for the reason err, unless it has been answered: what
 // the server has said counts, also if it says it at the same moment.
 func (m *mux) giveUp(id int64, ch <-chan answer, err error) (wire.Message, error) {
-	m.forget(id)
+	m.mu.Lock()
+	delete(m.pending, id)
+	m.gaveUp = true
+	m.mu.Unlock()
 	select {
 	case a := <-ch:
 		if a.err == nil {

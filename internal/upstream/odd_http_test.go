@@ -481,3 +481,23 @@ func TestLargeNoteBeforeTheAnswer(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
+
+// An error without an id may be that of a request that was given up: it is none of
+// the one that is open.
+func TestNamelessErrorAfterGivingUp(t *testing.T) {
+	for _, gaveUp := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMux()
+			if gaveUp {
+				ch, _ := m.register(request{id: 5})
+				_, _ = m.giveUp(5, ch, context.Canceled)
+			}
+			open, _ := m.register(request{id: 6})
+			m.deliver([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"of another"}}`), nil)
+			pause(2 * strayPatience)
+			if answered := len(open) == 1; answered == gaveUp {
+				t.Errorf("given up %v: answered %v", gaveUp, answered)
+			}
+		})
+	}
+}

@@ -201,16 +201,16 @@ func TestReaderPinned(t *testing.T) {
 // that comes is read whole.
 func TestBodyGrowsWithWhatArrives(t *testing.T) {
 	const limit = 64 << 20
-	allocated := func(in io.Reader) (message []byte, err error, bytes uint64) {
+	allocated := func(in io.Reader) (message []byte, bytes uint64, err error) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		message, err = NewReader(in, limit, nil).Read()
 		runtime.ReadMemStats(&after)
-		return message, err, after.TotalAlloc - before.TotalAlloc
+		return message, after.TotalAlloc - before.TotalAlloc, err
 	}
 	header := fmt.Sprintf("Content-Length: %d\r\n\r\n", limit)
 	for _, came := range []int{0, 10, firstBody, 100 << 10} {
-		_, err, bytes := allocated(strings.NewReader(header + strings.Repeat("x", came)))
+		_, bytes, err := allocated(strings.NewReader(header + strings.Repeat("x", came)))
 		if !errors.Is(err, io.ErrUnexpectedEOF) && (came > 0 || !errors.Is(err, io.EOF)) {
 			t.Errorf("%d bytes and the end: got %v", came, err)
 		}
@@ -221,7 +221,7 @@ func TestBodyGrowsWithWhatArrives(t *testing.T) {
 	for _, size := range []int{firstBody - 1, firstBody, firstBody + 1, 5<<20 + 3} {
 		body := `{"a":"` + strings.Repeat("x", size-8) + `"}`
 		in := framed(body) + framed(one)
-		message, err, bytes := allocated(iotest.HalfReader(strings.NewReader(in)))
+		message, bytes, err := allocated(iotest.HalfReader(strings.NewReader(in)))
 		if err != nil || string(message) != body {
 			t.Errorf("a body of %d bytes: got %d bytes, %v", size, len(message), err)
 		}
