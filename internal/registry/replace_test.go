@@ -282,6 +282,7 @@ func TestSlowDisk(t *testing.T) {
 			written()
 			<-ended
 			if within > 0 {
+				r.disk.Wait() // it writes into the test's folder
 				return
 			}
 			next := New(servers, options)
