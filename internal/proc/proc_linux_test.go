@@ -44,7 +44,7 @@ func TestReaper_AfterSIGKILLWhileStarting(t *testing.T) {
 		}
 		cmd.Process.Kill()
 		begin := time.Now()
-		eventually(t, time.Second, "everything that carries the token is gone", func() bool {
+		eventually(t, 10*time.Second, "everything that carries the token is gone", func() bool {
 			return len(marked(token)) == 0
 		})
 		t.Logf("round %d: gone after %v", round, time.Since(begin))
