@@ -192,7 +192,7 @@ func (s *scanner) escape() (rune, error) {
 	return utf8.RuneError, nil
 }
 
-// hex reads the \uXXXX at pos.
+// hex reads the escape \u with its four digits at pos.
 func (s *scanner) hex(pos int) (rune, bool) {
 	if pos+6 > len(s.data) || s.data[pos] != '\\' || s.data[pos+1] != 'u' {
 		return 0, false

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 	"time"
 
@@ -234,7 +233,7 @@ func statusFault(status *upstream.HTTPError) *Fault {
 // upstreamFault passes an error on. Its texts are foreign and of any length: over
 // the limit they are cut like results. As data they are what the upstream wrote.
 func (e run) upstreamFault(r Request, rpc *upstream.RPCError) *Fault {
-	f := &Fault{Code: CodeUpstream, Message: e.cutText(printable(rpc.Message), e.limit(), r)}
+	f := &Fault{Code: CodeUpstream, Message: e.cutText(plain.Lines(rpc.Message), e.limit(), r)}
 	message := f.Message
 	if e.fits([]string{rpc.Message}) {
 		message = rpc.Message
@@ -257,7 +256,7 @@ func (e run) upstreamFault(r Request, rpc *upstream.RPCError) *Fault {
 			upstreamError = append(upstreamError, field{"data", rpc.Data})
 		}
 		if data != "null" {
-			f.Text += "\n" + e.cutText(printable(data), min(dataTokens, e.limit()), r)
+			f.Text += "\n" + e.cutText(plain.Lines(data), min(dataTokens, e.limit()), r)
 		}
 	}
 	return f.With("upstream", object(upstreamError))
@@ -276,34 +275,6 @@ func numericCode(rpc *upstream.RPCError) any {
 		return nil
 	}
 	return rpc.OddCode
-}
-
-// terminalSequence is what a terminal does something at: CSI, control strings
-// (OSC, DCS, ...) and the other escapes of ECMA-48. One that does not end is as
-// long as its introducer. It must match what [plain.Line] drops.
-var terminalSequence = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]?` +
-	`|(?:\x1b[\]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}])(?:[^\x00-\x1f\x{80}-\x{9f}]*(?:\x07|\x1b\\|\x{9c}))?` +
-	`|\x1b(?:[ -/]*[0-~])?`)
-
-// lineEnds makes every kind of line end the usual one.
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
-
-// printable is foreign text of several lines without what hides in it or does
-// something to a terminal. White space stays: it is the form of tables and code.
-func printable(text string) string {
-	hides := func(r rune) bool {
-		return r != '\n' && r != '\t' && (r == '\u2028' || r == '\u2029' || plain.Invisible(r))
-	}
-	if !strings.ContainsFunc(text, hides) {
-		return text
-	}
-	text = terminalSequence.ReplaceAllLiteralString(string([]rune(text)), "")
-	return strings.Map(func(r rune) rune {
-		if hides(r) {
-			return -1
-		}
-		return r
-	}, lineEnds.Replace(text))
 }
 
 // dataTokens is what an error may show of its data.

@@ -147,18 +147,18 @@ func TestStore_Age(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}
 		a := s.put(&held{value: json.RawMessage(`[1]`)})
-		time.Sleep(heldAge / 2)
+		<-time.After(heldAge / 2)
 		b := s.put(&held{value: json.RawMessage(`[2]`)})
-		time.Sleep(heldAge/2 - time.Second)
+		<-time.After(heldAge/2 - time.Second)
 		if got := kept(s, []string{a, b}); len(got) != 2 {
 			t.Errorf("kept %v before their time", got)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		if got := kept(s, []string{a, b}); len(got) != 1 || got[0] != 1 || inMemory(s) != 1 {
 			t.Errorf("kept %v, %d in memory", got, inMemory(s))
 		}
-		time.Sleep(heldAge)
+		<-time.After(heldAge)
 		synctest.Wait()
 		s.mu.Lock()
 		if len(s.byID) != 0 || len(s.order) != 0 || s.bytes != 0 || s.timer != nil {
@@ -166,7 +166,7 @@ func TestStore_Age(t *testing.T) {
 		}
 		s.mu.Unlock()
 		c := s.put(&held{value: json.RawMessage(`[3]`)})
-		time.Sleep(heldAge)
+		<-time.After(heldAge)
 		synctest.Wait()
 		if inMemory(s) != 0 {
 			t.Errorf("%s is still there", c)

@@ -113,7 +113,7 @@ func New(r *registry.Registry, e *executor.Executor, options Options) *Front {
 	})
 	hooks.AddOnUnregisterSession(func(_ context.Context, session server.ClientSession) {
 		f.sessions.remove(session.SessionID())
-		go r.ForgetClient(session.SessionID()) // ends when the client's sessions are closed
+		r.ForgetClient(session.SessionID())
 	})
 	f.server = server.NewMCPServer("mcpx", options.Version,
 		server.WithToolCapabilities(true),

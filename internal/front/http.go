@@ -139,7 +139,10 @@ func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *http
 			return true
 		}
 	}
-	if meta, ok := metaOf(m.Params); ok && !meta.modern() && !modernHeader(r) && r.Header.Get("Mcp-Session-Id") == "" {
+	if r.Header.Get("Mcp-Session-Id") != "" || modernHeader(r) {
+		return false
+	}
+	if meta, ok := metaOf(m.Params); ok && !meta.modern() {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = w.Write(fault(m.ID, codeRefused, "the header Mcp-Session-Id is missing; send initialize first"))
@@ -230,7 +233,7 @@ func (f *Front) stranger(c *caller, info *mcp.Implementation) (forget func()) {
 	}
 	id := "request " + strconv.FormatInt(f.requests.Add(1), 10)
 	c.session = id
-	return func() { go f.registry.ForgetClient(id) } // ends when its sessions are closed
+	return func() { f.registry.ForgetClient(id) }
 }
 
 // peerOf names the program at the other end of the connection; empty where

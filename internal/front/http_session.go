@@ -14,6 +14,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
 
@@ -84,7 +85,7 @@ func levelIn(params json.RawMessage) mcp.LoggingLevel {
 	var p struct {
 		Level mcp.LoggingLevel `json:"level"`
 	}
-	if json.Unmarshal(params, &p) != nil || !slices.Contains(levels, p.Level) {
+	if json.Unmarshal(params, &p) != nil || !slices.Contains(upstream.LogLevels, p.Level) {
 		return ""
 	}
 	return p.Level

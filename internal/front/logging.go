@@ -6,14 +6,9 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
-
-// levels are the log levels of MCP (RFC 5424), least severe first.
-var levels = []mcp.LoggingLevel{
-	mcp.LoggingLevelDebug, mcp.LoggingLevelInfo, mcp.LoggingLevelNotice, mcp.LoggingLevelWarning,
-	mcp.LoggingLevelError, mcp.LoggingLevelCritical, mcp.LoggingLevelAlert, mcp.LoggingLevelEmergency,
-}
 
 // atLeast reports whether the log message params is as severe as least. One
 // whose level is unknown passes.
@@ -25,6 +20,6 @@ func atLeast(params json.RawMessage, least mcp.LoggingLevel) bool {
 		}
 		return true
 	})
-	at := slices.Index(levels, mcp.LoggingLevel(level))
-	return at < 0 || at >= slices.Index(levels, least)
+	at := slices.Index(upstream.LogLevels, mcp.LoggingLevel(level))
+	return at < 0 || at >= slices.Index(upstream.LogLevels, least)
 }

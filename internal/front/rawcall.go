@@ -77,7 +77,7 @@ func readMeta(meta json.RawMessage) (m requestMeta, ok bool) {
 			var can mcp.ClientCapabilities
 			m.capable = value[0] == '{' && json.Unmarshal(value, &can) == nil
 		case mcp.MetaKeyLogLevel:
-			if level, _ := wire.Text(value); slices.Contains(levels, mcp.LoggingLevel(level)) {
+			if level, _ := wire.Text(value); slices.Contains(upstream.LogLevels, mcp.LoggingLevel(level)) {
 				m.level = mcp.LoggingLevel(level)
 			}
 		case "progressToken":

@@ -60,6 +60,31 @@ func Clean(s string, max int) (text string, more bool) {
 	return b.String(), false
 }
 
+// lineEnds makes every kind of line end the usual one.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+// Lines is foreign text of several lines without what [Line] drops. White space
+// stays: it is the form of tables and code.
+func Lines(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && (Invisible(r) || r == '\u2028' || r == '\u2029') }) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case unicode.IsSpace(r):
+			b.WriteRune(r)
+		case r == escape, r >= 0x80 && r <= 0x9f:
+			size = sequence(s, r, size)
+		case !Invisible(r):
+			b.WriteRune(r)
+		}
+		s = s[size:]
+	}
+	return lineEnds.Replace(b.String())
+}
+
 // Cut shortens text to max runes, on a word where there is one in the second
 // half, and marks the place; 0 means no cut. more says that text is already a part only.
 func Cut(text string, max int, more bool) string {

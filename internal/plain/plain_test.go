@@ -75,3 +75,40 @@ func TestLine_linear(t *testing.T) {
 		Line(s, 0) // quadratic would be hours
 	}
 }
+
+var linesCases = []struct{ in, want string }{
+	{"a  b\n\tc ", "a  b\n\tc "},
+	{"if x:\r\n    go()\r\n\tend  \r\n", "if x:\n    go()\n\tend  \n"},
+	{"  a\u200b  b\n    c", "  a  b\n    c"},
+	{"  \x1b[1;31mred\x1b[0m  x\n    y", "  red  x\n    y"},
+	{"10 %\r100 %\r\x1b[K\ndone", "10 %\n100 %\ndone"},
+	{"\x1b]0;a title\x07  a\x1b]8;;u\x1b\\b\x1b[2 qc", "  abc"},
+	{"\x1b]0;the rest\n  stays", "0;the rest\n  stays"},
+	{"\u009b32mgreen\x1b(B \u0085 x\u2028y\vz\x1b", "green \n x\ny\nz"},
+	{"\x1b\x1b[31[31mm\x00\u202e\ufeff", "31mm"},
+	{"a\xffb\u200b", "a\ufffdb"},
+}
+
+func TestLines(t *testing.T) {
+	for _, tt := range linesCases {
+		if got := Lines(tt.in); got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+// What is dropped is what [Line] drops; the rest, white space too, stays.
+func FuzzLines(f *testing.F) {
+	for _, tt := range linesCases {
+		f.Add(tt.in)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := Lines(text)
+		if utf8.ValidString(text) && Line(got, 0) != Line(text, 0) {
+			t.Errorf("%q: got %q", text, got)
+		}
+		if again := Lines(got); again != got {
+			t.Errorf("%q: got %q, then %q", text, got, again)
+		}
+	})
+}

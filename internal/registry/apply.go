@@ -155,9 +155,9 @@ func (o retired) before(name, definition string) bool {
 }
 
 // retire ends an upstream: now for further calls, and after grace for open ones.
-// The channel is closed when it has ended. The caller holds the lock, and has
-// looked that Close has not begun. Close ends the open calls at once, and waits.
-func (r *Registry) retire(u *upstream.Upstream, what retired, grace time.Duration) <-chan struct{} {
+// The caller holds the lock, and has looked that Close has not begun. Close ends
+// the open calls at once, and waits.
+func (r *Registry) retire(u *upstream.Upstream, what retired, grace time.Duration) {
 	ended := make(chan struct{})
 	what.ended = ended
 	r.retired[u] = what
@@ -171,5 +171,4 @@ func (r *Registry) retire(u *upstream.Upstream, what retired, grace time.Duratio
 		delete(r.retired, u)
 		r.mu.Unlock()
 	})
-	return ended
 }

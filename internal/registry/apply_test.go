@@ -112,7 +112,7 @@ func TestApply_OpenCalls(t *testing.T) {
 			t.Errorf("%d old sessions and %d new ones, want 2 and 3", before.Load(), after.Load())
 		}
 		calls.Wait()
-		time.Sleep(2 * retireWithin)
+		<-time.After(2 * retireWithin)
 		r.mu.Lock()
 		left := len(r.retired)
 		r.mu.Unlock()

@@ -63,28 +63,25 @@ func (r *Registry) clientUpstream(e *entry, client Client) (u *upstream.Upstream
 	}
 }
 
-// ForgetClient ends the sessions that belong to a client that is gone, and waits
-// for that.
+// ForgetClient begins to end the sessions that belong to a client that is gone;
+// Close waits for them.
 func (r *Registry) ForgetClient(id string) {
-	for _, ended := range r.endClients(func(key clientKey, _ *clientSession) bool { return key.client == id }) {
-		<-ended
-	}
+	r.endClients(func(key clientKey, _ *clientSession) bool { return key.client == id })
 }
 
 // endClients begins to end sessions of clients. Close waits for them too.
-func (r *Registry) endClients(which func(clientKey, *clientSession) bool) (ends []<-chan struct{}) {
+func (r *Registry) endClients(which func(clientKey, *clientSession) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended {
-		return nil // Close has them
+		return // Close has them
 	}
 	for key, c := range r.clients {
 		if which(key, c) {
 			delete(r.clients, key)
-			ends = append(ends, r.retire(c.upstream, retired{}, 0))
+			r.retire(c.upstream, retired{}, 0)
 		}
 	}
-	return ends
 }
 
 // defaultIdle is the SessionIdle of servers that have none.

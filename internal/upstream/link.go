@@ -201,14 +201,14 @@ func (m *mux) resolveLarge(large *wire.TooLargeError) {
 	}
 	m.mu.Lock()
 	only, ok := m.only()
-	ok = ok && !m.gaveUp
 	m.mu.Unlock()
 	if ok {
 		m.resolve(only, a)
 	}
 }
 
-// only is the one open request, if there is one only. The caller holds the lock.
+// only is the one request whose an answer without an id can be: the one that is
+// open, if no other was given up. The caller holds the lock.
 func (m *mux) only() (id int64, ok bool) {
 	open := 0
 	for each, p := range m.pending {
@@ -216,7 +216,7 @@ func (m *mux) only() (id int64, ok bool) {
 			open, id = open+1, each
 		}
 	}
-	return id, open == 1
+	return id, open == 1 && !m.gaveUp
 }
 
 // noted counts a message without an answer, before it is sent.
@@ -226,9 +226,9 @@ func (m *mux) noted() {
 	m.mu.Unlock()
 }
 
-// resolveNameless takes an error with no id. It is the answer to
-// the one request that is open, unless it can be one to a notification, as some
-// servers send, or a better answer comes soon.
+// resolveNameless takes an error with no id. It is the answer to the one request
+// that is open, unless it can be one to a notification, as some servers send, or
+// to a request that was given up, or a better answer comes soon.
 func (m *mux) resolveNameless(message wire.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -236,7 +236,7 @@ func (m *mux) resolveNameless(message wire.Message) {
 		m.noteAnswers++
 		return
 	}
-	if id, ok := m.only(); ok && id != m.stray && !m.gaveUp {
+	if id, ok := m.only(); ok && id != m.stray {
 		m.stray = id // the first counts
 		time.AfterFunc(strayPatience, func() { m.resolve(id, answer{message: message}) })
 	}

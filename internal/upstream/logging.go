@@ -9,8 +9,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// levels are the log levels of MCP (RFC 5424), least severe first.
-var levels = []mcp.LoggingLevel{
+// LogLevels are the log levels of MCP (RFC 5424), least severe first.
+var LogLevels = []mcp.LoggingLevel{
 	mcp.LoggingLevelDebug, mcp.LoggingLevelInfo, mcp.LoggingLevelNotice, mcp.LoggingLevelWarning,
 	mcp.LoggingLevelError, mcp.LoggingLevelCritical, mcp.LoggingLevelAlert, mcp.LoggingLevelEmergency,
 }
@@ -26,7 +26,7 @@ func (c *Call) logLevel() mcp.LoggingLevel {
 	switch {
 	case c.OnLog == nil:
 		return ""
-	case !slices.Contains(levels, level):
+	case !slices.Contains(LogLevels, level):
 		return mcp.LoggingLevelDebug
 	}
 	return level
@@ -37,7 +37,7 @@ func (c *Call) logLevel() mcp.LoggingLevel {
 // therefore only falls. (In the modern era each call says its own.)
 func (s *session) tellLevel(ctx context.Context, c Call) {
 	least := c.logLevel()
-	at := slices.Index(levels, least)
+	at := slices.Index(LogLevels, least)
 	s.mu.Lock()
 	if at < 0 || !s.takesLevel || at >= s.told || s.closed {
 		s.mu.Unlock()

@@ -80,7 +80,7 @@ func newSession(spec *Spec) *session {
 		changes:     newChanges(),
 		relistAgain: time.NewTimer(relistRetry),
 		hearers:     make(map[int64]*hearer),
-		told:        len(levels),
+		told:        len(LogLevels),
 	}
 	s.relistAgain.Stop()
 	s.noteCtx, s.quit = context.WithCancel(context.Background())
