@@ -10,6 +10,7 @@ import (
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
 	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
 )
 
 // bounded is an executor without servers, whose kept results are forgotten at the
@@ -81,11 +82,11 @@ func TestCutBlocks_ManyBlocks(t *testing.T) {
 	blocks := make([]block, 100_000)
 	shaped := make([]json.RawMessage, len(blocks))
 	for i := range blocks {
-		blocks[i] = readBlock(TextBlock(""))
+		blocks[i] = readBlock(wire.TextBlock(""))
 		shaped[i] = blocks[i].raw
 	}
 	last := len(blocks) - 1
-	blocks[last] = readBlock(TextBlock(strings.Repeat("word ", 100_000)))
+	blocks[last] = readBlock(wire.TextBlock(strings.Repeat("word ", 100_000)))
 	shaped[last] = blocks[last].raw
 	began := time.Now()
 	out := e.cutBlocks(blocks, shaped, false, "", e.limit())
@@ -147,7 +148,7 @@ func TestSchemas_AreBounded(t *testing.T) {
 func TestShape_LongResource(t *testing.T) {
 	lines := strings.Repeat("a line of a file\n", 2000)
 	resource := func(text string) json.RawMessage {
-		return json.RawMessage(`{"type":"resource","resource":{"uri":"repo://x","mimeType":"text/plain","text":` + string(Encode(text)) + `},"annotations":{"priority":1.0}}`)
+		return json.RawMessage(`{"type":"resource","resource":{"uri":"repo://x","mimeType":"text/plain","text":` + string(wire.Encode(text)) + `},"annotations":{"priority":1.0}}`)
 	}
 	image := json.RawMessage(`{"type":"image","data":"eA==","mimeType":"image/png"}`)
 	blob := json.RawMessage(`{"type":"resource","resource":{"uri":"repo://y","blob":"` + strings.Repeat("eA==", 2000) + `"}}`)
@@ -156,8 +157,8 @@ func TestShape_LongResource(t *testing.T) {
 		content []json.RawMessage
 		want    []string // "" = as it was
 	}{
-		{"short", []json.RawMessage{TextBlock("done"), resource("{ \"a\": 1 }")}, []string{"", ""}},
-		{"long", []json.RawMessage{TextBlock("done"), resource(lines), image}, []string{"", "a line of a file\na line", ""}},
+		{"short", []json.RawMessage{wire.TextBlock("done"), resource("{ \"a\": 1 }")}, []string{"", ""}},
+		{"long", []json.RawMessage{wire.TextBlock("done"), resource(lines), image}, []string{"", "a line of a file\na line", ""}},
 		{"two", []json.RawMessage{resource(lines), resource(lines), image}, []string{"a line of a file\na line", "[1 of 1 text blocks left: exec mcpx", ""}},
 		{"no text", []json.RawMessage{blob, image}, []string{"", ""}},
 	} {

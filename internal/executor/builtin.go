@@ -12,6 +12,7 @@ import (
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
+	"mcpx/internal/wire"
 )
 
 // Builtin is the name of the server that mcpx itself is.
@@ -152,7 +153,7 @@ func (e run) read(ctx context.Context, r Request, t target, args readArguments) 
 	if wanted.len() == 0 {
 		text = fmt.Sprintf("[none of %d %s]", h.count(), h.noun())
 	}
-	out := &Result{Content: []json.RawMessage{TextBlock(text)}}
+	out := &Result{Content: []json.RawMessage{wire.TextBlock(text)}}
 	if r.Structured && h.items != nil && h.within(wanted, likelyBytes*e.limit()) && e.fits([]string{text}) {
 		if value, ok := compress.Minify([]byte(h.part(wanted))); ok && e.fits([]string{string(value)}) {
 			out.Structured = append(append([]byte(`{"result":`), value...), '}')

@@ -23,6 +23,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -269,7 +270,7 @@ func TestContentIsKept(t *testing.T) {
 func TestShape(t *testing.T) {
 	mcptest.NoLeaks(t)
 	table := mcptest.TableText(20)
-	quoted := func(text string) string { return string(Encode(text)) }
+	quoted := func(text string) string { return string(wire.Encode(text)) }
 	one := func(text string) string { return `{"content":[{"type":"text","text":` + quoted(text) + `}]}` }
 	tests := []struct {
 		name, tool, arguments string

@@ -54,7 +54,7 @@ func (f *Fault) Result(structured bool) *Result {
 	if text == "" {
 		text = f.Code + ": " + f.Message
 	}
-	result := &Result{IsError: true, Content: []json.RawMessage{TextBlock(text)}}
+	result := &Result{IsError: true, Content: []json.RawMessage{wire.TextBlock(text)}}
 	if structured {
 		result.Structured = f.data()
 	}
@@ -64,34 +64,17 @@ func (f *Fault) Result(structured bool) *Result {
 func (f *Fault) data() json.RawMessage {
 	var out bytes.Buffer
 	out.WriteString(`{"error":{"code":`)
-	out.Write(Encode(f.Code))
+	out.Write(wire.Encode(f.Code))
 	out.WriteString(`,"message":`)
-	out.Write(Encode(f.Message))
+	out.Write(wire.Encode(f.Message))
 	for _, extra := range f.fields {
 		out.WriteByte(',')
-		out.Write(Encode(extra.name))
+		out.Write(wire.Encode(extra.name))
 		out.WriteByte(':')
-		out.Write(Encode(extra.value))
+		out.Write(wire.Encode(extra.value))
 	}
 	out.WriteString("}}")
 	return out.Bytes()
-}
-
-// Encode is the JSON of v without the escaping of <, > and &, which costs tokens;
-// null where v has none.
-func Encode(v any) json.RawMessage {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return json.RawMessage("null")
-	}
-	return bytes.TrimRight(out.Bytes(), "\n")
-}
-
-// TextBlock is a content block of type text.
-func TextBlock(text string) json.RawMessage {
-	return append(wire.AppendQuoted([]byte(`{"type":"text","text":`), text), '}')
 }
 
 // fault says what err means to the model.
@@ -300,9 +283,9 @@ func (o object) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			out.WriteByte(',')
 		}
-		out.Write(Encode(f.name))
+		out.Write(wire.Encode(f.name))
 		out.WriteByte(':')
-		out.Write(Encode(f.value))
+		out.Write(wire.Encode(f.value))
 	}
 	out.WriteByte('}')
 	return out.Bytes(), nil

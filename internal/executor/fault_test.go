@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
 )
 
 // An answer that is of no use does not mean that nothing was done; a request that
@@ -45,7 +46,7 @@ func TestFault_Data(t *testing.T) {
 		{"code of letters", &upstream.RPCError{OddCode: json.RawMessage(`"E42"`), Message: "no"}, `"message":"no (code E42)","upstream":{"message":"no"}`},
 		{"no code", &upstream.RPCError{NoCode: true, Message: "no"}, `"message":"no","upstream":{"message":"no"}`},
 		{"odd text", &upstream.RPCError{NoCode: true, Message: odd},
-			`"message":"if x:\n\tgo  on","upstream":{"message":` + string(Encode(odd)) + `}`},
+			`"message":"if x:\n\tgo  on","upstream":{"message":` + string(wire.Encode(odd)) + `}`},
 	} {
 		got := string(New(nil, Options{}).begin().fault(Request{}, target{}, tt.err).data())
 		if !json.Valid([]byte(got)) || !strings.Contains(got, tt.want+"}}") {

@@ -116,7 +116,7 @@ func (e run) cutBlocks(received []block, shaped []json.RawMessage, verbatim bool
 func (e run) collapse(out []json.RawMessage, left []block, verbatim bool, principal string) []json.RawMessage {
 	texts := rawBlocks(left, func(b block) bool { return b.hasText })
 	h := holdBlocks(texts, verbatim, principal)
-	out = append(out, TextBlock(e.note(len(texts), len(texts), "text blocks left", readArguments{Handle: e.store.put(h)})))
+	out = append(out, wire.TextBlock(e.note(len(texts), len(texts), "text blocks left", readArguments{Handle: e.store.put(h)})))
 	return append(out, rawBlocks(left, func(b block) bool { return !b.hasText })...)
 }
 
@@ -188,7 +188,7 @@ func (e run) note(left, total int, what string, next readArguments) string {
 	if next.Handle == "" {
 		return fmt.Sprintf("[%d of %d %s, and dropped: the result is too long to be kept; ask for less, or use select]", left, total, what)
 	}
-	return fmt.Sprintf("[%d of %d %s: exec %s %s %s]", left, total, what, Builtin, readResult, Encode(next))
+	return fmt.Sprintf("[%d of %d %s: exec %s %s %s]", left, total, what, Builtin, readResult, wire.Encode(next))
 }
 
 // withLine is text with one more line.

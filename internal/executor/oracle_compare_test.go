@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"mcpx/internal/compress"
-	"mcpx/internal/executor"
 	"mcpx/internal/tokens"
+	"mcpx/internal/wire"
 )
 
 // answered is a result as a client gets it.
@@ -57,7 +57,7 @@ func (o *oracle) differences(direct string, got answered, structured bool) []str
 			break
 		}
 		if got.sdk && block.kind != '{' {
-			block = readJSON(string(executor.TextBlock(block.raw)))
+			block = readJSON(string(wire.TextBlock(block.raw)))
 		}
 		if fault := o.block(block, got.content[i], failed); fault != "" {
 			faults = append(faults, fmt.Sprintf("block %d: %s\n  sent %.600s\n  got  %.600s", i, fault, block.raw, got.content[i].raw))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/wire"
 )
 
 // answering calls hook before a result of a tool is written.
@@ -29,7 +30,7 @@ func TestExec_OptionsChangeMeanwhile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	table := mcptest.TableText(20)
 	fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"list"}]`), Results: map[string]json.RawMessage{
-		"list": json.RawMessage(`{"content":[{"type":"text","text":` + string(Encode(table)) + `}]}`),
+		"list": json.RawMessage(`{"content":[{"type":"text","text":` + string(wire.Encode(table)) + `}]}`),
 	}}
 	var e *Executor
 	server := piped(t, "one", fake)

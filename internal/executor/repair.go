@@ -79,7 +79,7 @@ func (r *repairer) object(value json.RawMessage, schema any, depth int) json.Raw
 			fixed = r.value(member, sub, depth+1)
 			changed = changed || !bytes.Equal(fixed, member)
 		}
-		out.Write(Encode(key))
+		out.Write(wire.Encode(key))
 		out.WriteByte(':')
 		out.Write(fixed)
 		return true

@@ -10,6 +10,7 @@ import (
 
 	"mcpx/internal/compress"
 	"mcpx/internal/jq"
+	"mcpx/internal/wire"
 )
 
 // shapeTokens bounds what a failed filter is told of the result.
@@ -101,7 +102,7 @@ func (f *Fault) kept(next readArguments) string {
 		return "\nThe call was made; its result is too long to be kept"
 	}
 	f.With("handle", next.Handle)
-	return fmt.Sprintf("\nThe call was made; its result is kept: exec %s %s %s", Builtin, readResult, Encode(next))
+	return fmt.Sprintf("\nThe call was made; its result is kept: exec %s %s %s", Builtin, readResult, wire.Encode(next))
 }
 
 // noJSONFault says that there is nothing to select from. The texts are kept, of
@@ -164,7 +165,7 @@ func (e run) selection(s *selection, others []json.RawMessage, r Request) *Resul
 		h := e.holdSelection(s, r.Principal)
 		text = e.cut(h, h.all(), e.limit(), readArguments{})
 	}
-	out := &Result{Content: e.beside(TextBlock(text), others, r)}
+	out := &Result{Content: e.beside(wire.TextBlock(text), others, r)}
 	if r.Structured && !long {
 		out.Structured = append(append([]byte(`{"result":`), s.value...), '}')
 	}

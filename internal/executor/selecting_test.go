@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mcpx/internal/jq"
+	"mcpx/internal/wire"
 )
 
 // A filter that fails keeps the result, once; one that does not keeps nothing.
@@ -49,7 +50,7 @@ func TestSelect(t *testing.T) {
 	filters := jq.New(jq.Limits{})
 	t.Cleanup(filters.Close)
 	const image = `{"type":"image","data":"eA==","mimeType":"image/png"}`
-	text := func(s string) string { return `{"type":"text","text":` + string(Encode(s)) + `}` }
+	text := func(s string) string { return `{"type":"text","text":` + string(wire.Encode(s)) + `}` }
 	tests := []struct {
 		name, structured string
 		content          []string
@@ -109,7 +110,7 @@ func TestSelect(t *testing.T) {
 // The texts of a result without JSON can be read, all of them.
 func TestSelect_NoJSONIsKept(t *testing.T) {
 	e := New(nil, Options{})
-	blocks := []block{readBlock(TextBlock("one")), readBlock(TextBlock("two"))}
+	blocks := []block{readBlock(wire.TextBlock("one")), readBlock(wire.TextBlock("two"))}
 	out := e.begin().noJSONFault(blocks, Request{Principal: "p"}).Result(true)
 	defer e.store.timer.Stop()
 	var data struct {

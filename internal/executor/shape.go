@@ -251,7 +251,7 @@ func (e run) complete(out *Result, got received, blocks []block, texts []string,
 		h := e.hold(string(got.structured), text, false, r.Principal)
 		text = e.cut(h, h.all(), e.limit()-used, readArguments{})
 	}
-	out.Content = append(out.Content[:len(out.Content):len(out.Content)], TextBlock(text))
+	out.Content = append(out.Content[:len(out.Content):len(out.Content)], wire.TextBlock(text))
 }
 
 // compressBlocks shrinks the text blocks, and returns the texts beside them.

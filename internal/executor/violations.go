@@ -13,6 +13,7 @@ import (
 	"golang.org/x/text/message"
 
 	"mcpx/internal/plain"
+	"mcpx/internal/wire"
 )
 
 const (
@@ -189,7 +190,7 @@ func atLeast(n int, things string) string {
 func alternatives(values []any) string {
 	var out strings.Builder
 	for i, v := range values {
-		text := string(Encode(v))
+		text := string(wire.Encode(v))
 		switch {
 		case out.Len()+len(text) > maxAllowed && i == 0:
 			return plain.Line(text, maxAllowed)

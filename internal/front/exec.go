@@ -64,7 +64,7 @@ func (f *Front) unknownTool(id json.RawMessage, name string) []byte {
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
 		if _, ok := s.Tool(name); ok && s.State != catalog.Disabled {
-			text += `; call exec with {"server_name":` + string(executor.Encode(s.Name)) + `,"tool_name":` + string(executor.Encode(name)) + `,"arguments":{…}}`
+			text += `; call exec with {"server_name":` + string(wire.Encode(s.Name)) + `,"tool_name":` + string(wire.Encode(name)) + `,"arguments":{…}}`
 			break
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/executor"
 	"mcpx/internal/wire"
 )
 
@@ -163,7 +162,7 @@ func (s *callStream) tell(f *Front, c *caller, token json.RawMessage, least mcp.
 
 // notification is a JSON-RPC notification with these params.
 func notification(method string, params json.RawMessage) []byte {
-	note := append([]byte(`{"jsonrpc":"2.0","method":`), executor.Encode(method)...)
+	note := append([]byte(`{"jsonrpc":"2.0","method":`), wire.Encode(method)...)
 	return append(append(append(note, `,"params":`...), params...), '}')
 }
 

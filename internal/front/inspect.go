@@ -11,6 +11,7 @@ import (
 	"mcpx/internal/executor"
 	"mcpx/internal/plain"
 	"mcpx/internal/search"
+	"mcpx/internal/wire"
 )
 
 func (f *Front) inspect(ctx context.Context, c caller, arguments json.RawMessage) *executor.Result {
@@ -158,7 +159,7 @@ func (f *Front) matches(snap *catalog.Snapshot, q Query, structured bool) *execu
 
 // result is a text with its data; the text is complete by itself.
 func result(text string, data json.RawMessage, structured bool) *executor.Result {
-	r := &executor.Result{Content: []json.RawMessage{executor.TextBlock(text)}}
+	r := &executor.Result{Content: []json.RawMessage{wire.TextBlock(text)}}
 	if structured {
 		r.Structured = data
 	}
@@ -180,7 +181,7 @@ func serversData(snap *catalog.Snapshot) json.RawMessage {
 		s := &snap.Servers[i]
 		data.Servers = append(data.Servers, server{s.Name, string(s.State), s.Reason, len(s.Tools), s.Purpose()})
 	}
-	return executor.Encode(data)
+	return wire.Encode(data)
 }
 
 // toolData is one tool as data: the schemas as the upstream sent them.
@@ -206,7 +207,7 @@ func (f *Front) toolsData(s *catalog.Server, tools []*catalog.Tool) json.RawMess
 	for _, t := range tools {
 		data.Tools = append(data.Tools, fullData("", t))
 	}
-	return executor.Encode(data)
+	return wire.Encode(data)
 }
 
 // serverData has names and descriptions only, where the text is a listing.
@@ -225,7 +226,7 @@ func (f *Front) serverData(s *catalog.Server, complete bool) json.RawMessage {
 	for _, t := range tools {
 		data.Tools = append(data.Tools, toolData{Name: t.Name, Description: t.Description})
 	}
-	return executor.Encode(data)
+	return wire.Encode(data)
 }
 
 func (f *Front) matchesData(found []describe.Match) json.RawMessage {
@@ -235,5 +236,5 @@ func (f *Front) matchesData(found []describe.Match) json.RawMessage {
 	for _, m := range found {
 		data.Tools = append(data.Tools, fullData(m.Server.Name, m.Tool))
 	}
-	return executor.Encode(data)
+	return wire.Encode(data)
 }

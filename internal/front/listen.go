@@ -8,7 +8,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/executor"
 	"mcpx/internal/wire"
 )
 
@@ -90,7 +89,7 @@ func readListen(params json.RawMessage) (r listenRequest, ok bool) {
 func (f *Front) listen(ctx context.Context, id json.RawMessage, r listenRequest, send func(message []byte), alive func()) json.RawMessage {
 	changed := f.listeners.add()
 	defer f.listeners.remove(changed)
-	tag := append(append([]byte(`{`), executor.Encode(mcp.MetaKeySubscriptionID)...), ':')
+	tag := append(append([]byte(`{`), wire.Encode(mcp.MetaKeySubscriptionID)...), ':')
 	tag = append(append(tag, id...), '}')
 	granted := "{}"
 	if r.tools {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"mcpx/internal/executor"
 	"mcpx/internal/wire"
 )
 
@@ -74,7 +73,7 @@ func (o *openRequests) cancelled(params json.RawMessage) {
 // sameID is the same for all ways to write an id: a string may be escaped.
 func sameID(id json.RawMessage) string {
 	if text, ok := wire.Text(id); ok {
-		return string(executor.Encode(text))
+		return string(wire.Encode(text))
 	}
 	return string(id)
 }

@@ -104,7 +104,7 @@ func (f *Front) encodeResult(r *executor.Result, modern bool) json.RawMessage {
 		}
 		if block[0] != '{' {
 			// No revision has such a block, and SDKs refuse the whole answer for it.
-			block = executor.TextBlock(string(block))
+			block = wire.TextBlock(string(block))
 		}
 		out = append(out, block...)
 	}
@@ -158,6 +158,6 @@ func (f *Front) identified(meta json.RawMessage) json.RawMessage {
 	if members > 0 {
 		out = append(append(out[:0], meta[:len(meta)-1]...), ',')
 	}
-	out = append(append(out, executor.Encode(key)...), `:{"name":"mcpx","version":`...)
-	return append(append(out, executor.Encode(f.options().Version)...), '}', '}')
+	out = append(append(out, wire.Encode(key)...), `:{"name":"mcpx","version":`...)
+	return append(append(out, wire.Encode(f.options().Version)...), '}', '}')
 }

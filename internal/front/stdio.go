@@ -15,7 +15,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/executor"
 	"mcpx/internal/wire"
 )
 
@@ -337,16 +336,16 @@ func (s *stdioServer) answer(ctx context.Context, m wire.Message) []byte {
 	}
 	// mcp-go reads ids as float64: it gets one of ours, the client its own.
 	message := append([]byte(`{"jsonrpc":"2.0","id":`), strconv.FormatInt(s.nextID.Add(1), 10)...)
-	message = append(append(message, `,"method":`...), executor.Encode(m.Method)...)
+	message = append(append(message, `,"method":`...), wire.Encode(m.Method)...)
 	if m.Params != nil {
 		message = append(append(message, `,"params":`...), m.Params...)
 	}
 	message = append(message, '}')
 	switch response := s.front.server.HandleMessage(s.context(ctx), message).(type) {
 	case mcp.JSONRPCResponse:
-		return reply(m.ID, "result", executor.Encode(response.Result))
+		return reply(m.ID, "result", wire.Encode(response.Result))
 	case mcp.JSONRPCError:
-		return reply(m.ID, "error", executor.Encode(response.Error))
+		return reply(m.ID, "error", wire.Encode(response.Error))
 	}
 	return nil
 }
@@ -363,7 +362,7 @@ func reply(id json.RawMessage, member string, value json.RawMessage) []byte {
 }
 
 func fault(id json.RawMessage, code int, message string) []byte {
-	return reply(id, "error", executor.Encode(struct {
+	return reply(id, "error", wire.Encode(struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	}{code, message}))

@@ -8,7 +8,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"mcpx/internal/executor"
 	"mcpx/internal/wire"
 )
 
@@ -82,7 +81,7 @@ func (s *stdioSession) pump(ctx context.Context) {
 	for {
 		select {
 		case note := <-s.notes:
-			s.write(executor.Encode(note))
+			s.write(wire.Encode(note))
 		case <-s.queued:
 			s.write(nil)
 		case <-ctx.Done():

@@ -1,0 +1,23 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Encode is the JSON of v without the escaping of <, > and &, which costs tokens;
+// null where v has none.
+func Encode(v any) json.RawMessage {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return json.RawMessage("null")
+	}
+	return bytes.TrimRight(out.Bytes(), "\n")
+}
+
+// TextBlock is a content block of type text.
+func TextBlock(text string) json.RawMessage {
+	return append(AppendQuoted([]byte(`{"type":"text","text":`), text), '}')
+}
