@@ -121,7 +121,7 @@ func (e run) read(ctx context.Context, r Request, t target, args readArguments) 
 	refuse := func(violation string) (*Result, error) {
 		return e.fault(r, t, &ValidationError{Violations: []string{violation}}).Result(r.Structured), nil
 	}
-	h, ok := e.store.get(args.Handle, r.Principal)
+	h, ok := e.store.get(args.Handle, r.principal())
 	if !ok {
 		return refuse("/handle: is unknown or has expired")
 	}

@@ -4,7 +4,6 @@ package executor
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -120,12 +119,11 @@ type Request struct {
 	Server, Tool string
 	// Arguments is raw JSON: an object, a string that holds one, or absent.
 	Arguments json.RawMessage
-	Client    registry.Client
+	// Client is who asks: results that are kept belong to its principal. Nil:
+	// nobody in particular, and to this process.
+	Client *upstream.Client
 	// Select is a jq filter on the result's JSON, empty = none.
 	Select string
-	// Principal is who asks: results that are kept belong to it. Empty: to this
-	// process.
-	Principal string
 	// Structured says that the client gets structuredContent (design 7); else
 	// what only it says becomes a text block.
 	Structured bool
@@ -137,6 +135,13 @@ type Request struct {
 	// may be nil. It must not block. LogLevel is what the upstream is asked for.
 	OnLog    func(params json.RawMessage)
 	LogLevel string
+}
+
+func (r *Request) principal() string {
+	if r.Client == nil {
+		return ""
+	}
+	return r.Client.Principal
 }
 
 // Result is a tool result, its parts as raw JSON.
@@ -221,13 +226,13 @@ func (e run) call(ctx context.Context, r Request) (json.RawMessage, target, erro
 			return nil, t, err
 		}
 	}
-	raw, err := e.registry.Call(ctx, r.Server, r.Client, upstream.Call{
+	raw, err := e.registry.Call(ctx, r.Server, upstream.Call{
 		Tool: r.Tool, Arguments: t.arguments, Meta: r.Meta,
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
 		Wait:       max(e.options.ExecWait-waited, time.Nanosecond), // 0 is no bound
 		Timeout:    server.timeout(r.Tool), Idle: server.IdleTimeout,
 		OnProgress: r.OnProgress,
-		Client:     cmp.Or(r.Client.Peer, r.Client.ID),
+		Client:     r.Client,
 		OnLog:      r.OnLog,
 		LogLevel:   r.LogLevel,
 	})

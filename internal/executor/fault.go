@@ -268,7 +268,7 @@ func (e run) cutText(text string, limit int, r Request) string {
 	if len(text) <= limit {
 		return text // no text has more tokens than bytes
 	}
-	h := e.hold(text, text, true, r.Principal)
+	h := e.hold(text, text, true, r.principal())
 	return e.cut(h, h.all(), limit, readArguments{})
 }
 

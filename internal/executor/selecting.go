@@ -117,9 +117,9 @@ func (e run) noJSONFault(blocks []block, r Request) *Fault {
 		f.Text += "\nThe call was made"
 	case 1:
 		text := readBlock(texts[0]).text
-		f.Text += f.kept(readArguments{Handle: e.store.put(e.hold(text, text, true, r.Principal))})
+		f.Text += f.kept(readArguments{Handle: e.store.put(e.hold(text, text, true, r.principal()))})
 	default:
-		f.Text += f.kept(readArguments{Handle: e.store.put(holdBlocks(texts, true, r.Principal))})
+		f.Text += f.kept(readArguments{Handle: e.store.put(holdBlocks(texts, true, r.principal()))})
 	}
 	return f
 }
@@ -146,7 +146,7 @@ func (e run) selected(ctx context.Context, got received, blocks []block, r Reque
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		handle := e.store.put(e.hold(string(value), string(value), false, r.Principal))
+		handle := e.store.put(e.hold(string(value), string(value), false, r.principal()))
 		out := filterFault(err, value, handle).Result(r.Structured)
 		out.Content = e.beside(out.Content[0], others, r)
 		return out, nil
@@ -162,7 +162,7 @@ func (e run) selection(s *selection, others []json.RawMessage, r Request) *Resul
 	text := compress.Text(s.text, e.textOptions()).Text
 	long := !e.fits([]string{text})
 	if long {
-		h := e.holdSelection(s, r.Principal)
+		h := e.holdSelection(s, r.principal())
 		text = e.cut(h, h.all(), e.limit(), readArguments{})
 	}
 	out := &Result{Content: e.beside(wire.TextBlock(text), others, r)}
@@ -187,7 +187,7 @@ func (e run) beside(first json.RawMessage, others []json.RawMessage, r Request) 
 	if e.fits(texts) {
 		return content
 	}
-	return e.cutBlocks(blocks, content, true, r.Principal, e.limit())
+	return e.cutBlocks(blocks, content, true, r.principal(), e.limit())
 }
 
 // holdSelection makes what is kept of a selection: of several outputs each is an

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mcpx/internal/jq"
+	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
 
@@ -111,7 +112,7 @@ func TestSelect(t *testing.T) {
 func TestSelect_NoJSONIsKept(t *testing.T) {
 	e := New(nil, Options{})
 	blocks := []block{readBlock(wire.TextBlock("one")), readBlock(wire.TextBlock("two"))}
-	out := e.begin().noJSONFault(blocks, Request{Principal: "p"}).Result(true)
+	out := e.begin().noJSONFault(blocks, Request{Client: &upstream.Client{Principal: "p"}}).Result(true)
 	defer e.store.timer.Stop()
 	var data struct {
 		Error struct{ Handle string }
@@ -121,7 +122,7 @@ func TestSelect_NoJSONIsKept(t *testing.T) {
 	}
 	arguments := json.RawMessage(`{"handle":"` + data.Error.Handle + `"}`)
 	for principal, want := range map[string]string{"p": `two`, "q": "unknown"} {
-		read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: readResult, Arguments: arguments, Principal: principal})
+		read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: readResult, Arguments: arguments, Client: &upstream.Client{Principal: principal}})
 		if err != nil || !strings.Contains(string(read.Content[0]), want) {
 			t.Errorf("%s: got %s, %v", principal, read.Content, err)
 		}

@@ -236,7 +236,7 @@ func (e run) complete(out *Result, got received, blocks []block, texts []string,
 	}
 	if got.structured == nil || saidIn(blocks, got.structured) {
 		if !fits {
-			out.Content = e.cutBlocks(blocks, out.Content, verbatim, r.Principal, e.limit())
+			out.Content = e.cutBlocks(blocks, out.Content, verbatim, r.principal(), e.limit())
 		}
 		return
 	}
@@ -245,10 +245,10 @@ func (e run) complete(out *Result, got received, blocks []block, texts []string,
 	if !e.fits(append(texts, text)) {
 		used := weighAll(texts)
 		if used > e.limit()-minRoom {
-			out.Content = e.cutBlocks(blocks, out.Content, verbatim, r.Principal, e.limit()-minRoom)
+			out.Content = e.cutBlocks(blocks, out.Content, verbatim, r.principal(), e.limit()-minRoom)
 			used = e.limit() - minRoom
 		}
-		h := e.hold(string(got.structured), text, false, r.Principal)
+		h := e.hold(string(got.structured), text, false, r.principal())
 		text = e.cut(h, h.all(), e.limit()-used, readArguments{})
 	}
 	out.Content = append(out.Content[:len(out.Content):len(out.Content)], wire.TextBlock(text))

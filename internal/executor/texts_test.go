@@ -137,7 +137,7 @@ func TestNoiseOfAnother(t *testing.T) {
 			return c.method == "tools/call", nil
 		}))
 		call := func(client string) string {
-			return said(t, exec(t, e, Request{Server: "hand", Tool: "t", Client: registry.Client{ID: client}}))
+			return said(t, exec(t, e, Request{Server: "hand", Tool: "t", Client: &upstream.Client{ID: client}}))
 		}
 		done := make(chan string, 1)
 		go func() { done <- call("a") }()

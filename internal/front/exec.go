@@ -13,7 +13,6 @@ import (
 	"mcpx/internal/catalog"
 	"mcpx/internal/executor"
 	"mcpx/internal/plain"
-	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
@@ -27,7 +26,7 @@ type execArguments struct {
 type caller struct {
 	client     string // clientInfo.name
 	session    string // empty where the era has none
-	peer       string // see registry.Client
+	peer       string // see upstream.Client
 	structured bool
 	meta       []upstream.MetaMember
 	progress   func(params json.RawMessage) // nil where it was not asked for
@@ -99,7 +98,7 @@ func (f *Front) exec(ctx context.Context, c caller, arguments json.RawMessage) (
 	}
 	r := executor.Request{
 		Arguments:  args.arguments,
-		Client:     registry.Client{ID: c.session, Name: c.client, Peer: c.peer},
+		Client:     &upstream.Client{ID: c.session, Name: c.client, Peer: c.peer},
 		Structured: c.structured,
 		Meta:       c.meta,
 		OnProgress: c.progress,

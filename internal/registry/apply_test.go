@@ -42,7 +42,7 @@ func TestApply_Kept(t *testing.T) {
 		began := time.Now()
 		for range 3 {
 			calls.Go(func() {
-				if _, err := call(r, "one", Client{}, "slow", `{"ms":10000}`); err != nil {
+				if _, err := call(r, "one", nil, "slow", `{"ms":10000}`); err != nil {
 					t.Error(err)
 				}
 			})
@@ -80,7 +80,7 @@ func TestApply_OpenCalls(t *testing.T) {
 		began := time.Now()
 		outcome := func(client, ms string, check func(err error, took time.Duration)) {
 			calls.Go(func() {
-				_, err := call(r, "one", Client{ID: client}, "slow", `{"ms":`+ms+`}`)
+				_, err := call(r, "one", &upstream.Client{ID: client}, "slow", `{"ms":`+ms+`}`)
 				check(err, time.Since(began))
 			})
 		}
@@ -103,7 +103,7 @@ func TestApply_OpenCalls(t *testing.T) {
 			t.Errorf("changes %+v", changes)
 		}
 		for _, client := range []string{"a", "b"} {
-			if _, err := call(r, "one", Client{ID: client}, "echo", `{"text":"x"}`); err != nil || time.Since(began) > time.Second {
+			if _, err := call(r, "one", &upstream.Client{ID: client}, "echo", `{"text":"x"}`); err != nil || time.Since(began) > time.Second {
 				t.Errorf("a new call of %q: %v after %v", client, err, time.Since(began))
 			}
 		}
@@ -132,12 +132,12 @@ func TestApply_Waiting(t *testing.T) {
 		var calls sync.WaitGroup
 		began := time.Now()
 		calls.Go(func() {
-			if _, err := r.Call(context.Background(), "one", Client{}, upstream.Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Wait: time.Minute, Timeout: time.Minute}); err != nil {
+			if _, err := r.Call(context.Background(), "one", upstream.Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Wait: time.Minute, Timeout: time.Minute}); err != nil {
 				t.Error(err)
 			}
 		})
 		calls.Go(func() {
-			_, err := r.Call(context.Background(), "two", Client{}, upstream.Call{Tool: "echo", Wait: time.Minute})
+			_, err := r.Call(context.Background(), "two", upstream.Call{Tool: "echo", Wait: time.Minute})
 			var unavailable *upstream.UnavailableError
 			if !errors.As(err, &unavailable) || unavailable.Stopped {
 				t.Errorf("the call of a server that is gone: %v", err)
@@ -183,7 +183,7 @@ func TestApply_Close(t *testing.T) {
 		tried(t, r)
 		var calls sync.WaitGroup
 		calls.Go(func() {
-			if _, err := call(r, "one", Client{}, "slow", `{"ms":60000}`); err == nil {
+			if _, err := call(r, "one", nil, "slow", `{"ms":60000}`); err == nil {
 				t.Error("the call has a result")
 			}
 		})
@@ -210,7 +210,7 @@ func TestPerClient_Limit(t *testing.T) {
 		began := time.Now()
 		for _, client := range []string{"a", "b", "c", "d"} {
 			calls.Go(func() {
-				if _, err := call(r, "one", Client{ID: client}, "slow", `{"ms":1000}`); err != nil {
+				if _, err := call(r, "one", &upstream.Client{ID: client}, "slow", `{"ms":1000}`); err != nil {
 					t.Error(err)
 				}
 			})

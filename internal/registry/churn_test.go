@@ -39,7 +39,7 @@ func TestThousandServers(t *testing.T) {
 			tried(t, r)
 		}
 		r.Apply([]Server{stay}, Options{})
-		if got, err := call(r, "stays", Client{}, "echo", `{"text":"still here"}`); err != nil || got != "still here" {
+		if got, err := call(r, "stays", nil, "echo", `{"text":"still here"}`); err != nil || got != "still here" {
 			t.Errorf("got %q, %v", got, err)
 		}
 	}

@@ -7,17 +7,6 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Client is who calls. With an empty ID only shared sessions are used.
-type Client struct {
-	// ID is unique to one client connection.
-	ID string
-	// Name is the clientInfo.name that the client gave.
-	Name string
-	// Peer is the same for requests that surely come from one program, though
-	// nothing tells whether they are one client; empty = ID.
-	Peer string
-}
-
 type clientKey struct{ server, client string }
 
 // clientSession is a session that belongs to one client. Guarded by the
@@ -31,7 +20,7 @@ type clientSession struct {
 // clientUpstream returns the client's own session with a server, opening it
 // with the first call. release ends the use. u is nil after Close, and where e is
 // not the server's entry any more.
-func (r *Registry) clientUpstream(e *entry, client Client) (u *upstream.Upstream, release func()) {
+func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstream.Upstream, release func()) {
 	key := clientKey{e.server.Spec.Name, client.ID}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -215,7 +215,7 @@ func (v villain) call(t *testing.T, r *Registry, text string) {
 	tool, arguments, want := ask(text)
 	var ended atomic.Bool
 	began := time.Now()
-	raw, err := r.Call(context.Background(), "bad", Client{}, upstream.Call{
+	raw, err := r.Call(context.Background(), "bad", upstream.Call{
 		Tool: tool, Arguments: json.RawMessage(arguments), Timeout: v.ends.limit,
 		OnProgress: func(json.RawMessage) {
 			if ended.Load() {
@@ -251,13 +251,13 @@ func callNeighbours(t *testing.T, r *Registry) []time.Duration {
 			for n := range 8 {
 				text := fmt.Sprintf("%s, caller %d, call %d", name, i, n)
 				began := time.Now()
-				if got, err := call(r, name, Client{}, "slow", `{"ms":10}`); err != nil || got != "slept 10 ms" {
+				if got, err := call(r, name, nil, "slow", `{"ms":10}`); err != nil || got != "slept 10 ms" {
 					t.Errorf("%s: got %q, %v", text, got, err)
 				}
 				mu.Lock()
 				took = append(took, time.Since(began))
 				mu.Unlock()
-				if got, err := call(r, name, Client{}, "echo", `{"text":"`+text+`"}`); err != nil || got != text {
+				if got, err := call(r, name, nil, "echo", `{"text":"`+text+`"}`); err != nil || got != text {
 					t.Errorf("%s: got %q, %v", text, got, err)
 				}
 			}

@@ -413,15 +413,16 @@ func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
 	return e.upstream.Status(), true
 }
 
-// Call calls a tool over the server's shared session, or over the client's own.
+// Call calls a tool over the server's shared session, or over the own session of
+// call.Client.
 // Where [Registry.Apply] replaces the server before the call was sent, it goes to
 // the new one. Errors are those of [upstream.Upstream.Call].
-func (r *Registry) Call(ctx context.Context, server string, client Client, call upstream.Call) (json.RawMessage, error) {
+func (r *Registry) Call(ctx context.Context, server string, call upstream.Call) (json.RawMessage, error) {
 	for began := time.Now(); ; {
 		r.mu.Lock()
 		e := r.entries[server]
 		r.mu.Unlock()
-		result, err := r.call(ctx, e, client, call)
+		result, err := r.call(ctx, e, call)
 		var unavailable *upstream.UnavailableError
 		if !errors.As(err, &unavailable) || !unavailable.Stopped || !r.replaced(server, e) {
 			return result, err
@@ -443,7 +444,7 @@ func (r *Registry) replaced(server string, e *entry) bool {
 	return !r.ended && (now == nil || now.upstream != e.upstream)
 }
 
-func (r *Registry) call(ctx context.Context, e *entry, client Client, call upstream.Call) (json.RawMessage, error) {
+func (r *Registry) call(ctx context.Context, e *entry, call upstream.Call) (json.RawMessage, error) {
 	switch {
 	case e == nil:
 		return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: "the server is not configured any more"}
@@ -453,8 +454,8 @@ func (r *Registry) call(ctx context.Context, e *entry, client Client, call upstr
 		return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: e.server.Fault}
 	case ctx.Err() != nil:
 		return nil, ctx.Err() // a client that is gone gets no session any more
-	case e.server.PerClient && client.ID != "":
-		u, release := r.clientUpstream(e, client)
+	case e.server.PerClient && call.Client != nil && call.Client.ID != "":
+		u, release := r.clientUpstream(e, call.Client)
 		if u == nil {
 			return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
 		}

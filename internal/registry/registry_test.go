@@ -83,8 +83,8 @@ func tried(t testing.TB, r *Registry) *catalog.Snapshot {
 	return r.Snapshot()
 }
 
-func call(r *Registry, server string, client Client, tool, arguments string) (string, error) {
-	raw, err := r.Call(context.Background(), server, client, upstream.Call{Tool: tool, Arguments: json.RawMessage(arguments), Timeout: patience})
+func call(r *Registry, server string, client *upstream.Client, tool, arguments string) (string, error) {
+	raw, err := r.Call(context.Background(), server, upstream.Call{Client: client, Tool: tool, Arguments: json.RawMessage(arguments), Timeout: patience})
 	if err != nil {
 		return "", err
 	}
@@ -195,7 +195,7 @@ func TestCacheIgnoresBrokenFiles(t *testing.T) {
 	}
 	r := start(t, Options{CacheDir: filepath.Join(blocked, "cache")}, piped(t, "one", mcptest.Spec{}))
 	tried(t, r)
-	if got, err := call(r, "one", Client{}, "echo", `{"text":"x"}`); err != nil || got != "x" {
+	if got, err := call(r, "one", nil, "echo", `{"text":"x"}`); err != nil || got != "x" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
@@ -291,12 +291,12 @@ func TestStates(t *testing.T) {
 		if s.State != want.state || !strings.Contains(s.Reason, want.reason) || (want.reason == "") != (s.Reason == "") {
 			t.Errorf("%s: %s, %q", name, s.State, s.Reason)
 		}
-		_, err := call(r, name, Client{}, "echo", `{"text":"x"}`)
+		_, err := call(r, name, nil, "echo", `{"text":"x"}`)
 		if (err == nil) != (name == "good") {
 			t.Errorf("%s: call: %v", name, err)
 		}
 	}
-	if _, err := call(r, "nobody", Client{}, "echo", `{}`); err == nil {
+	if _, err := call(r, "nobody", nil, "echo", `{}`); err == nil {
 		t.Error("a server that is not there has an answer")
 	}
 }
@@ -308,7 +308,7 @@ func TestApply(t *testing.T) {
 	r := start(t, Options{}, keep, change, drop)
 	tried(t, r)
 	pid := func(server string) string {
-		got, err := call(r, server, Client{}, "pid", `{}`)
+		got, err := call(r, server, nil, "pid", `{}`)
 		if err != nil {
 			t.Errorf("%s: %v", server, err)
 		}
@@ -317,7 +317,7 @@ func TestApply(t *testing.T) {
 	before := map[string]string{"keep": pid("keep"), "change": pid("change")}
 	open := make(chan error, 1)
 	go func() {
-		_, err := call(r, "keep", Client{}, "slow", `{"ms":500}`)
+		_, err := call(r, "keep", nil, "slow", `{"ms":500}`)
 		open <- err
 	}()
 	change = child(t, "change", mcptest.Spec{Instructions: "new"})
@@ -340,7 +340,7 @@ func TestApply(t *testing.T) {
 		t.Error("a changed server kept its process")
 	}
 	pid("add")
-	if _, err := call(r, "drop", Client{}, "pid", `{}`); err == nil {
+	if _, err := call(r, "drop", nil, "pid", `{}`); err == nil {
 		t.Error("a dropped server answers")
 	}
 	if err := <-open; err != nil {
@@ -360,7 +360,7 @@ func TestPerClient(t *testing.T) {
 		Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: server.URL, ClientVersion: "1"}, PerClient: true, SessionIdle: time.Hour,
 	})
 	tried(t, r)
-	for _, client := range []Client{{ID: "1", Name: "claude"}, {ID: "2", Name: "cursor"}, {ID: "1", Name: "claude"}, {ID: "3"}, {}} {
+	for _, client := range []*upstream.Client{{ID: "1", Name: "claude"}, {ID: "2", Name: "cursor"}, {ID: "1", Name: "claude"}, {ID: "3"}, nil} {
 		if got, err := call(r, "web", client, "echo", `{"text":"x"}`); err != nil || got != "x" {
 			t.Errorf("%v: got %q, %v", client, got, err)
 		}
@@ -394,7 +394,7 @@ func TestPerClient(t *testing.T) {
 		t.Errorf("the catalogue was read %d times", n)
 	}
 	r.Close(0)
-	if _, err := call(r, "web", Client{ID: "9"}, "echo", `{"text":"x"}`); err == nil {
+	if _, err := call(r, "web", &upstream.Client{ID: "9"}, "echo", `{"text":"x"}`); err == nil {
 		t.Error("a client has a session after Close")
 	}
 }
@@ -415,11 +415,11 @@ func TestPerClientIdle(t *testing.T) {
 		tried(t, r)
 		var calls sync.WaitGroup
 		calls.Go(func() {
-			if _, err := call(r, "one", Client{ID: "busy"}, "slow", `{"ms":15000}`); err != nil {
+			if _, err := call(r, "one", &upstream.Client{ID: "busy"}, "slow", `{"ms":15000}`); err != nil {
 				t.Error(err)
 			}
 		})
-		if _, err := call(r, "one", Client{ID: "idle"}, "echo", `{"text":"x"}`); err != nil {
+		if _, err := call(r, "one", &upstream.Client{ID: "idle"}, "echo", `{"text":"x"}`); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
@@ -460,7 +460,7 @@ func TestStorm(t *testing.T) {
 		if &after.Tools[0] != &storm.Tools[0] {
 			t.Error("the catalogue was made anew, though nothing changed")
 		}
-		if got, err := call(r, "calm", Client{}, "echo", `{"text":"x"}`); err != nil || got != "x" {
+		if got, err := call(r, "calm", nil, "echo", `{"text":"x"}`); err != nil || got != "x" {
 			t.Errorf("calm: got %q, %v", got, err)
 		}
 	})
@@ -530,7 +530,7 @@ func TestBadNeighbours(t *testing.T) {
 	}, Options{})
 	r.Start()
 	for range 20 {
-		if got, err := call(r, "good", Client{}, "echo", `{"text":"x"}`); err != nil || got != "x" {
+		if got, err := call(r, "good", nil, "echo", `{"text":"x"}`); err != nil || got != "x" {
 			t.Errorf("got %q, %v", got, err)
 		}
 	}

@@ -65,7 +65,7 @@ func TestApply_EndsFirst(t *testing.T) {
 			var over atomic.Bool
 			var open sync.WaitGroup
 			open.Go(func() {
-				if got, err := call(r, "one", Client{}, "slow", `{"ms":1500}`); err != nil || got != "slept 1500 ms" {
+				if got, err := call(r, "one", nil, "slow", `{"ms":1500}`); err != nil || got != "slept 1500 ms" {
 					t.Errorf("the open call: %q, %v", got, err)
 				}
 				over.Store(true)
@@ -76,10 +76,10 @@ func TestApply_EndsFirst(t *testing.T) {
 			for _, servers := range test.next(lock) {
 				r.Apply(append(servers, other), Options{Grace: patience})
 			}
-			if got, err := call(r, "other", Client{}, "echo", `{"text":"x"}`); err != nil || got != "x" || over.Load() {
+			if got, err := call(r, "other", nil, "echo", `{"text":"x"}`); err != nil || got != "x" || over.Load() {
 				t.Errorf("the other server: %q, %v; it waited for the open call: %t", got, err, over.Load())
 			}
-			if got, err := call(r, test.last, Client{}, "echo", `{"text":"x"}`); err != nil || got != "x" {
+			if got, err := call(r, test.last, nil, "echo", `{"text":"x"}`); err != nil || got != "x" {
 				t.Errorf("got %q, %v", got, err)
 			}
 			open.Wait()
@@ -98,7 +98,7 @@ func TestApply_EndsFirst_Close(t *testing.T) {
 	tried(t, r)
 	var open sync.WaitGroup
 	open.Go(func() {
-		if _, err := call(r, "one", Client{}, "slow", `{"ms":600000}`); err == nil {
+		if _, err := call(r, "one", nil, "slow", `{"ms":600000}`); err == nil {
 			t.Error("the call has a result")
 		}
 	})
@@ -144,7 +144,7 @@ func TestPerClient_Gone(t *testing.T) {
 		tried(t, r)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := r.Call(ctx, "one", Client{ID: "a"}, upstream.Call{Tool: "echo"}); !errors.Is(err, context.Canceled) {
+		if _, err := r.Call(ctx, "one", upstream.Call{Tool: "echo", Client: &upstream.Client{ID: "a"}}); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 		synctest.Wait()
@@ -175,13 +175,13 @@ func TestPerClient_CloseWaits(t *testing.T) {
 		r := start(t, Options{}, one)
 		tried(t, r)
 		for _, client := range []string{"gone", "idle"} {
-			if _, err := call(r, "one", Client{ID: client}, "echo", `{"text":"x"}`); err != nil {
+			if _, err := call(r, "one", &upstream.Client{ID: client}, "echo", `{"text":"x"}`); err != nil {
 				t.Error(err)
 			}
 		}
 		<-time.After(10*time.Second + 100*time.Millisecond) // the sweep has found both
 		synctest.Wait()
-		if _, err := call(r, "one", Client{ID: "gone"}, "echo", `{"text":"x"}`); err != nil {
+		if _, err := call(r, "one", &upstream.Client{ID: "gone"}, "echo", `{"text":"x"}`); err != nil {
 			t.Error(err)
 		}
 		r.ForgetClient("gone")
@@ -201,7 +201,7 @@ func TestPerClient_OtherIdle(t *testing.T) {
 		one.PerClient, one.SessionIdle = true, time.Hour
 		r := start(t, Options{}, one)
 		tried(t, r)
-		if _, err := call(r, "one", Client{ID: "a"}, "echo", `{"text":"x"}`); err != nil {
+		if _, err := call(r, "one", &upstream.Client{ID: "a"}, "echo", `{"text":"x"}`); err != nil {
 			t.Error(err)
 		}
 		one.SessionIdle = 30 * time.Second
@@ -253,7 +253,7 @@ func TestSlowDisk(t *testing.T) {
 				return s.Known
 			}
 			mcptest.WaitFor(t, "one server", patience, func() bool { return known("one") })
-			if _, err := call(r, "one", Client{}, "echo", `{"text":"x"}`); err != nil {
+			if _, err := call(r, "one", nil, "echo", `{"text":"x"}`); err != nil {
 				t.Error(err)
 			}
 			close(later)

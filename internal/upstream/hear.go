@@ -30,7 +30,7 @@ func (h *hearer) take(f func(json.RawMessage), params json.RawMessage) {
 // called any more, nor still running, when it returns.
 func (s *session) hear(id int64, c Call) func() {
 	s.mu.Lock()
-	s.hearers[id] = &hearer{progress: c.OnProgress, log: c.OnLog, client: c.Client, timeout: s.spec.timeout(c)}
+	s.hearers[id] = &hearer{progress: c.OnProgress, log: c.OnLog, client: c.Client.peer(), timeout: s.spec.timeout(c)}
 	s.mu.Unlock()
 	return func() { s.unhear(id) }
 }

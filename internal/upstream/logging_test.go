@@ -39,7 +39,7 @@ func (h *heardLogs) all() []string {
 
 // call is a call of a client that hears logs.
 func (h *heardLogs) call(client, tool, arguments string) Call {
-	return Call{Tool: tool, Arguments: json.RawMessage(arguments), Client: client, OnLog: h.add}
+	return Call{Tool: tool, Arguments: json.RawMessage(arguments), Client: &Client{ID: client}, OnLog: h.add}
 }
 
 // sendLogs are the arguments of notify for so many log messages, on the stream of
@@ -107,7 +107,7 @@ func TestLogsOnTheStreamOfAll(t *testing.T) {
 		hold(t, u, a.call("a", "held", `{}`), func() int { return len(log().Calls("held")) })
 		quiet := func(client, tool, arguments string) {
 			t.Helper()
-			if _, err := u.Call(context.Background(), Call{Tool: tool, Arguments: json.RawMessage(arguments), Client: client}); err != nil {
+			if _, err := u.Call(context.Background(), Call{Tool: tool, Arguments: json.RawMessage(arguments), Client: &Client{ID: client}}); err != nil {
 				t.Error(err)
 			}
 		}

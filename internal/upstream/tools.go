@@ -155,11 +155,11 @@ func (s *session) call(ctx context.Context, c Call) (json.RawMessage, error) {
 		if ctx.Err() != nil && !errors.Is(err, errNotSent) {
 			s.cancelled(id, context.Cause(ctx).Error())
 			s.mu.Lock()
-			s.users.left(c.Client)
+			s.users.left(c.Client.peer())
 			s.mu.Unlock()
 		}
 		var noise *noiseError
-		if errors.As(err, &noise) && !s.alone(c.Client, began) {
+		if errors.As(err, &noise) && !s.alone(c.Client.peer(), began) {
 			noise.first = "not shown, as it may be meant for another client"
 		}
 		return nil, err

@@ -254,11 +254,12 @@ type Call struct {
 	// OnProgress gets the params of each progress notification, from the reader:
 	// it must not block. May be nil.
 	OnProgress func(params json.RawMessage)
-	// Client is who calls. Log messages that a server does not send on the stream
-	// of a call go to OnLog, which may be nil, only if no other client has lately used the
-	// session. From the reader, as OnProgress.
-	Client string
-	OnLog  func(params json.RawMessage)
+	// Client is who calls; may be nil.
+	Client *Client
+	// OnLog gets the params of log messages, from the reader, as OnProgress. Those
+	// that a server does not send on the stream of a call come only if no other
+	// client has lately used the session. May be nil.
+	OnLog func(params json.RawMessage)
 	// LogLevel is what the server is asked for where OnLog is not nil; less severe
 	// messages may come all the same. Empty or unknown: debug.
 	LogLevel string
