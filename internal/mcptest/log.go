@@ -91,7 +91,7 @@ func (l Log) where(keep func(Entry) bool) Log {
 }
 
 // maxKept is how many entries an in-process fake keeps; the oldest go first,
-// so that a soak test does not measure its own log.
+// so that a long test does not measure its own log.
 const maxKept = 20000
 
 // maxMessage is the size up to which a message is recorded whole.
