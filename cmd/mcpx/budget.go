@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/internal/app"
 	"mcpx/internal/budget"
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
@@ -71,14 +72,14 @@ func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budg
 	if err != nil {
 		return nil, err
 	}
-	defer a.close(closeWithin)
+	defer a.Close()
 	snap, notes, err := cmd.servers(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	options := cmd.options(compress.Options{TOON: a.config.ToonCompression})
-	options.Surface = a.surface
-	options.Describe = describe.Options{TypeScript: a.config.SchemaCompression, MaxDescription: maxDescription(a.config)}
+	options := cmd.options(compress.Options{TOON: a.Config.ToonCompression})
+	options.Surface = func(snap *catalog.Snapshot) []budget.Definition { return surface(a, snap) }
+	options.Describe = describe.Options{TypeScript: a.Config.SchemaCompression, MaxDescription: app.MaxDescription(a.Config)}
 	meter, err := budget.New(options)
 	if err != nil {
 		return nil, err
@@ -108,23 +109,19 @@ func (cmd *budgetCommand) results(meter *budget.Meter, report *budget.Report) (*
 }
 
 // assemble wires the app whose servers, or only whose settings, are measured.
-func (cmd *budgetCommand) assemble(c *cli, s streams) (*app, error) {
+func (cmd *budgetCommand) assemble(c *cli, s streams) (*app.App, error) {
 	if cmd.Tools != "" || cmd.Demo {
-		level := c.LogLevel
-		if level == "" {
-			level = "error"
-		}
-		return assembleDemo(newLogger(s.err, level, "text"))
+		return app.NewDemo(c.demoLogger(s, "error"))
 	}
 	cfg, err := c.loadConfig(s)
 	if err != nil {
 		return nil, err
 	}
-	return assemble(cfg, c.logger(s, cfg, true), ""), nil
+	return app.New(cfg, c.logger(s, cfg, true), ""), nil
 }
 
 // servers are those to be measured: recorded, or connected once.
-func (cmd *budgetCommand) servers(ctx context.Context, a *app) (*catalog.Snapshot, []string, error) {
+func (cmd *budgetCommand) servers(ctx context.Context, a *app.App) (*catalog.Snapshot, []string, error) {
 	if cmd.Tools != "" {
 		snap, notes, err := budget.ReadTools(os.DirFS(cmd.Tools))
 		if err != nil {
@@ -132,21 +129,21 @@ func (cmd *budgetCommand) servers(ctx context.Context, a *app) (*catalog.Snapsho
 		}
 		return snap, notes, nil
 	}
-	a.registry.Start()
-	a.registry.WaitTried(ctx)
-	return a.registry.Snapshot(), nil, ctx.Err()
+	a.Registry.Start()
+	a.Registry.WaitTried(ctx)
+	return a.Registry.Snapshot(), nil, ctx.Err()
 }
 
 // surface is what a client without limits of its own carries of mcpx, if these
 // were all the servers.
-func (a *app) surface(snap *catalog.Snapshot) []budget.Definition {
-	own := snap == a.registry.Snapshot()
+func surface(a *app.App, snap *catalog.Snapshot) []budget.Definition {
+	own := snap == a.Registry.Snapshot()
 	var list []budget.Definition
-	for _, d := range a.front.Surface("") {
+	for _, d := range a.Front.Surface("") {
 		if d.Name == front.InspectTool && !own {
 			d.Description = describe.Inspect(snap, describe.Budget{
-				Tokens: a.config.CatalogueTokenBudget, Chars: a.config.CatalogueCharLimit,
-			}, describe.Features{JSONSchema: !a.config.SchemaCompression, NoTOON: !a.config.ToonCompression})
+				Tokens: a.Config.CatalogueTokenBudget, Chars: a.Config.CatalogueCharLimit,
+			}, describe.Features{JSONSchema: !a.Config.SchemaCompression, NoTOON: !a.Config.ToonCompression})
 		}
 		list = append(list, budget.Definition(d))
 	}

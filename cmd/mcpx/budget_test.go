@@ -13,6 +13,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"mcpx/internal/app"
 	"mcpx/internal/budget"
 	"mcpx/internal/catalog"
 	"mcpx/internal/mcptest"
@@ -121,16 +122,16 @@ func TestBudget_Config(t *testing.T) {
 // TestApp_Surface: what is measured for any servers is what clients of these
 // servers are shown.
 func TestApp_Surface(t *testing.T) {
-	a, err := assembleDemo(slog.New(slog.DiscardHandler))
+	a, err := app.NewDemo(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.close(closeWithin)
-	a.registry.Start()
-	a.registry.WaitTried(t.Context())
-	snap := a.registry.Snapshot()
+	defer a.Close()
+	a.Registry.Start()
+	a.Registry.WaitTried(t.Context())
+	snap := a.Registry.Snapshot()
 	copied := catalog.NewSnapshot(slices.Clone(snap.Servers))
-	shown, measured := a.front.Surface(""), a.surface(copied)
+	shown, measured := a.Front.Surface(""), surface(a, copied)
 	if len(shown) != 2 || len(measured) != 2 {
 		t.Fatalf("got %d and %d tools", len(shown), len(measured))
 	}

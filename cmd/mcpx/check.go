@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
+	"mcpx/internal/app"
 	"mcpx/internal/catalog"
 	"mcpx/internal/plain"
 )
@@ -20,14 +22,14 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	a := assemble(cfg, c.logger(s, cfg, true), "")
+	a := app.New(cfg, c.logger(s, cfg, true), "")
 	fmt.Fprintf(s.out, "config  %s\n", cfg.Path)
 	for _, warning := range cfg.Warnings {
 		fmt.Fprintf(s.out, "warning %s\n", warning)
 	}
-	a.registry.Start()
-	defer a.close(closeWithin)
-	slow := a.tryAll(ctx, s)
+	a.Registry.Start()
+	defer a.Close()
+	slow := tryAll(a, ctx, s)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -38,15 +40,15 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return err
 }
 
-func (cmd *checkCommand) print(a *app, s streams) error {
-	snap := a.registry.Snapshot()
+func (cmd *checkCommand) print(a *app.App, s streams) error {
+	snap := a.Registry.Snapshot()
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\nSERVER\tSTATE\tERA\tTRANSPORT\tTOOLS\tTIME\tNOTE")
 	down := 0
 	for i := range snap.Servers {
 		server := &snap.Servers[i]
 		era, took, note := "-", "-", server.Reason
-		if status, ok := a.registry.Status(server.Name); ok && status.Protocol != "" {
+		if status, ok := a.Registry.Status(server.Name); ok && status.Protocol != "" {
 			era = status.Protocol
 			took = status.Took.Round(time.Millisecond).String()
 			if note == "" && len(status.Faults) > 0 {
@@ -73,7 +75,7 @@ func (cmd *checkCommand) print(a *app, s streams) error {
 		return nil
 	}
 	fmt.Fprintf(s.out, "\n%s: %s; %s\n", count(len(snap.Servers), "server"), states(snap), count(snap.Tools(), "tool"))
-	if saved := loadSavings(); saved.Calls > 0 {
+	if saved := app.LoadSavings(); saved.Calls > 0 {
 		fmt.Fprintf(s.out, "results since %s: %d calls, about %d tokens received, %d sent\n",
 			saved.Since.Format(time.DateOnly), saved.Calls, saved.Received, saved.Sent)
 	}
@@ -89,4 +91,19 @@ func count(n int, thing string) string {
 		return "1 " + thing
 	}
 	return strconv.Itoa(n) + " " + thing + "s"
+}
+
+// states counts servers by state, for people.
+func states(snap *catalog.Snapshot) string {
+	counts := make(map[catalog.State]int)
+	for i := range snap.Servers {
+		counts[snap.Servers[i].State]++
+	}
+	var parts []string
+	for _, state := range []catalog.State{catalog.Ready, catalog.Degraded, catalog.Connecting, catalog.Unavailable, catalog.Disabled} {
+		if counts[state] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[state], state))
+		}
+	}
+	return strings.Join(parts, ", ")
 }

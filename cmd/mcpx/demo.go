@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"mcpx/internal/app"
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
 	"mcpx/internal/tokens"
@@ -22,19 +23,15 @@ type demoCommand struct{}
 
 // Run shows what a model sees of the sample servers, and what that costs.
 func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
-	level := c.LogLevel
-	if level == "" {
-		level = "error"
-	}
-	a, err := assembleDemo(newLogger(s.err, level, "text"))
+	a, err := app.NewDemo(c.demoLogger(s, "error"))
 	if err != nil {
 		return err
 	}
-	a.registry.Start()
-	defer a.close(closeWithin)
+	a.Registry.Start()
+	defer a.Close()
 	bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	a.registry.WaitTried(bounded)
+	a.Registry.WaitTried(bounded)
 	d := demoScreen{w: s.out, app: a}
 	d.carried()
 	d.catalogue()
@@ -51,7 +48,7 @@ func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
 // demoScreen writes the parts of the demo.
 type demoScreen struct {
 	w   io.Writer
-	app *app
+	app *app.App
 }
 
 func (d *demoScreen) title(format string, args ...any) {
@@ -61,7 +58,7 @@ func (d *demoScreen) title(format string, args ...any) {
 
 // carried compares what a model carries in every request.
 func (d *demoScreen) carried() {
-	snap := d.app.registry.Snapshot()
+	snap := d.app.Registry.Snapshot()
 	d.title("What the model carries in every request (o200k tokens)")
 	total, servers := 0, ""
 	for i := range snap.Servers {
@@ -74,7 +71,7 @@ func (d *demoScreen) carried() {
 		servers += fmt.Sprintf("    %-12s %3d tools %8d\n", s.Name, len(s.Tools), n)
 	}
 	mine := 0
-	for _, def := range d.app.front.Surface("") {
+	for _, def := range d.app.Front.Surface("") {
 		mine += tokens.Count(string(definition(def.Name, def.Description, def.InputSchema)))
 	}
 	fmt.Fprintf(d.w, "  %-28s %8d  %s\n%s", "connected directly", total, bar(total, total), servers)
@@ -100,7 +97,7 @@ func bar(n, of int) string {
 }
 
 func (d *demoScreen) catalogue() {
-	text := d.app.front.Description()
+	text := d.app.Front.Description()
 	d.title("The description of inspect: %d tokens", tokens.Count(text))
 	for _, line := range strings.Split(text, "\n") {
 		fmt.Fprintln(d.w, clip("  "+line, width))
@@ -108,9 +105,9 @@ func (d *demoScreen) catalogue() {
 }
 
 func (d *demoScreen) inspect(ctx context.Context, server, tool string) error {
-	result := d.app.front.Inspect(ctx, front.Query{Server: server, Tool: tool}, false)
+	result := d.app.Front.Inspect(ctx, front.Query{Server: server, Tool: tool}, false)
 	text := blockText(result)
-	s, ok := d.app.registry.Snapshot().Server(server)
+	s, ok := d.app.Registry.Snapshot().Server(server)
 	if !ok || result.IsError {
 		return fmt.Errorf("inspecting %s.%s: %s", server, tool, text)
 	}
@@ -126,7 +123,7 @@ func (d *demoScreen) inspect(ctx context.Context, server, tool string) error {
 // exec shows one call with the server's JSON beside what the model gets.
 func (d *demoScreen) exec(ctx context.Context, server, tool, arguments string) error {
 	request := executor.Request{Server: server, Tool: tool, Arguments: json.RawMessage(arguments)}
-	raw, fault := d.app.executor.Raw(ctx, request)
+	raw, fault := d.app.Executor.Raw(ctx, request)
 	if fault != nil {
 		return fmt.Errorf("calling %s.%s: %s", server, tool, blockText(fault))
 	}
@@ -137,7 +134,7 @@ func (d *demoScreen) exec(ctx context.Context, server, tool, arguments string) e
 		return fmt.Errorf("reading the result: %w", err)
 	}
 	before := blockText(&executor.Result{Content: direct.Content})
-	shaped, err := d.app.executor.Exec(ctx, request)
+	shaped, err := d.app.Executor.Exec(ctx, request)
 	if err != nil {
 		return err
 	}

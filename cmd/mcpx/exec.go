@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"mcpx/internal/app"
 	"mcpx/internal/executor"
 )
 
@@ -34,17 +35,17 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	a := assembleOnce(cfg, c.logger(s, cfg, true), cmd.Server)
+	a := app.NewOnce(cfg, c.logger(s, cfg, true), cmd.Server)
 	began := time.Now()
-	a.registry.Start()
-	defer a.close(closeWithin)
-	defer func() { a.hintDownload(s.err, cmd.Server, began) }()
+	a.Registry.Start()
+	defer a.Close()
+	defer func() { hintDownload(a, s.err, cmd.Server, began) }()
 	request := executor.Request{Server: cmd.Server, Tool: cmd.Tool, Arguments: arguments}
 	if cmd.Raw && cmd.Select == "" {
 		return cmd.raw(ctx, a, request, s.out)
 	}
 	request.Select, request.Structured = cmd.Select, cmd.Select != ""
-	result, err := a.executor.Exec(ctx, request)
+	result, err := a.Executor.Exec(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -84,8 +85,8 @@ func selection(r *executor.Result) *executor.Result {
 }
 
 // raw prints the upstream's result as it came.
-func (cmd *execCommand) raw(ctx context.Context, a *app, request executor.Request, w io.Writer) error {
-	raw, fault := a.executor.Raw(ctx, request)
+func (cmd *execCommand) raw(ctx context.Context, a *app.App, request executor.Request, w io.Writer) error {
+	raw, fault := a.Executor.Raw(ctx, request)
 	if fault != nil {
 		return printResult(w, fault, true)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"mcpx/internal/app"
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
 )
@@ -31,24 +32,24 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	a := assembleOnce(cfg, c.logger(s, cfg, true), cmd.Server)
+	a := app.NewOnce(cfg, c.logger(s, cfg, true), cmd.Server)
 	began := time.Now()
-	a.registry.Start()
-	defer a.close(closeWithin)
-	defer func() { a.hintDownload(s.err, cmd.Server, began) }()
+	a.Registry.Start()
+	defer a.Close()
+	defer func() { hintDownload(a, s.err, cmd.Server, began) }()
 	if cmd.Server == "" {
 		bounded, cancel := context.WithTimeout(ctx, cfg.StartupWait)
-		a.registry.WaitKnown(bounded)
+		a.Registry.WaitKnown(bounded)
 		cancel()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if cmd.Query == "" && !cmd.JSON {
-			fmt.Fprintln(s.out, a.front.Description())
+			fmt.Fprintln(s.out, a.Front.Description())
 			return nil
 		}
 	}
-	result := a.front.Inspect(ctx, front.Query{Server: cmd.Server, Tool: cmd.Tool, Text: cmd.Query}, cmd.JSON)
+	result := a.Front.Inspect(ctx, front.Query{Server: cmd.Server, Tool: cmd.Tool, Text: cmd.Query}, cmd.JSON)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -68,7 +68,7 @@ func TestServe_HTTPEnds(t *testing.T) {
 	stderr := newDroppingWriter(write)
 	s := streams{out: io.Discard, err: stderr}
 	cmd := &serveCommand{Demo: true}
-	a, err := cmd.assemble(&cli{}, s)
+	a, log, err := cmd.assemble(&cli{}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestServe_HTTPEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	listener.Close()
-	code := report(write, cmd.serveOn(t.Context(), a, s, listener))
+	code := report(write, cmd.serveHTTP(t.Context(), a, log, s, listener))
 	go func() { // ends when all is read
 		stderr.close()
 		<-stderr.ended

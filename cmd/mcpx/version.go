@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"mcpx/internal/app"
 	"mcpx/internal/front"
 )
 
@@ -14,16 +15,8 @@ type versionCommand struct{}
 // Run prints what this binary is made of.
 func (cmd *versionCommand) Run(s streams) error {
 	fmt.Fprintf(s.out, "mcpx %s\ncommit %s\n%s %s/%s\nprotocols %s\n",
-		version(), commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(front.Protocols(), " "))
+		app.Version(), commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(front.Protocols(), " "))
 	return nil
-}
-
-// version is the module's version, or devel where it was built from a checkout.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return strings.TrimPrefix(info.Main.Version, "v")
-	}
-	return "0.1.0-devel"
 }
 
 func commit() string {

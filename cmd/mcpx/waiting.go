@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/app"
 	"mcpx/internal/catalog"
 	"mcpx/internal/config"
 )
@@ -19,17 +20,17 @@ const tellEvery = 2 * time.Second
 // tryAll returns when every server has been tried, or with ctx. Meanwhile it says
 // on stderr which it waits for. slow are the servers that took all of their time
 // where a first run downloads the program.
-func (a *app) tryAll(ctx context.Context, s streams) (slow []string) {
+func tryAll(a *app.App, ctx context.Context, s streams) (slow []string) {
 	began := time.Now()
 	var mu sync.Mutex
 	var tries sync.WaitGroup // ends with the attempts, or with ctx
-	for _, server := range a.config.Servers {
+	for _, server := range a.Config.Servers {
 		if !downloads(server) {
 			continue
 		}
 		tries.Go(func() {
-			a.registry.WaitServer(ctx, server.Name)
-			if a.outOfTime(server, began) {
+			a.Registry.WaitServer(ctx, server.Name)
+			if outOfTime(a, server, began) {
 				mu.Lock()
 				slow = append(slow, server.Name)
 				mu.Unlock()
@@ -39,9 +40,9 @@ func (a *app) tryAll(ctx context.Context, s streams) (slow []string) {
 	tried := make(chan struct{})
 	go func() { // ends with the attempts, or with ctx
 		defer close(tried)
-		a.registry.WaitTried(ctx)
+		a.Registry.WaitTried(ctx)
 	}()
-	tell(tried, s.err, s.watched, a.connecting)
+	tell(tried, s.err, s.watched, func() []string { return connecting(a) })
 	tries.Wait()
 	slices.Sort(slow)
 	return slow
@@ -73,9 +74,9 @@ func tell(done <-chan struct{}, w io.Writer, watched bool, waiting func() []stri
 }
 
 // connecting are the servers whose first attempt is under way.
-func (a *app) connecting() (names []string) {
-	for _, name := range a.registry.Snapshot().ServerNames() {
-		if status, ok := a.registry.Status(name); ok && status.State == catalog.Connecting {
+func connecting(a *app.App) (names []string) {
+	for _, name := range a.Registry.Snapshot().ServerNames() {
+		if status, ok := a.Registry.Status(name); ok && status.State == catalog.Connecting {
 			names = append(names, name)
 		}
 	}
@@ -84,16 +85,16 @@ func (a *app) connecting() (names []string) {
 
 // outOfTime reports whether the first attempt of a server that was never seen
 // before took all of its time.
-func (a *app) outOfTime(server config.Server, began time.Time) bool {
-	one, ok := a.registry.Snapshot().Server(server.Name)
+func outOfTime(a *app.App, server config.Server, began time.Time) bool {
+	one, ok := a.Registry.Snapshot().Server(server.Name)
 	return ok && !one.Known && one.State == catalog.Unavailable && time.Since(began) >= server.ConnectTimeout
 }
 
 // hintDownload says what to do about a server whose download did not end in time,
 // after a command that has waited for it alone since began.
-func (a *app) hintDownload(w io.Writer, name string, began time.Time) {
-	for _, server := range a.config.Servers {
-		if server.Name == name && downloads(server) && a.outOfTime(server, began) {
+func hintDownload(a *app.App, w io.Writer, name string, began time.Time) {
+	for _, server := range a.Config.Servers {
+		if server.Name == name && downloads(server) && outOfTime(a, server, began) {
 			sayDownload(w, name)
 		}
 	}

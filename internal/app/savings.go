@@ -1,39 +1,16 @@
-package main
+package app
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"mcpx/internal/executor"
-	"mcpx/internal/proc"
 )
 
-// settleAfter is for what follows the last server: the texts, the cache files.
-const settleAfter = time.Second
-
-// settle gives back, once every server has been tried, the memory that only the
-// start needed.
-func (a *app) settle(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	a.registry.WaitTried(ctx)
-	timer := time.NewTimer(settleAfter)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return
-	}
-	debug.FreeOSMemory()
-	proc.DropFilePages()
-}
-
-// savings is what results have cost and saved on this machine, over all runs.
-type savings struct {
+// Savings is what results have cost and saved on this machine, over all runs.
+type Savings struct {
 	Since time.Time `json:"since"`
 	executor.Account
 }
@@ -45,22 +22,22 @@ func savingsPath() string {
 	return ""
 }
 
-// loadSavings reads the account; a missing or broken file is an empty one.
-func loadSavings() savings {
-	var s savings
+// LoadSavings reads the account; a missing or broken file is an empty one.
+func LoadSavings() Savings {
+	var s Savings
 	data, err := os.ReadFile(savingsPath())
 	if err != nil || json.Unmarshal(data, &s) != nil {
-		return savings{}
+		return Savings{}
 	}
 	return s
 }
 
 // saveSavings adds this run to the account. Runs that end at the same moment can
 // lose each other's addition: it is an estimate for people, not a bill.
-func (a *app) saveSavings() {
+func (a *App) saveSavings() {
 	path := savingsPath()
 	run := executor.Account{}
-	for _, one := range a.executor.Accounts() {
+	for _, one := range a.Executor.Accounts() {
 		run.Calls += one.Calls
 		run.Received += one.Received
 		run.Sent += one.Sent
@@ -68,7 +45,7 @@ func (a *app) saveSavings() {
 	if run.Calls == 0 || path == "" {
 		return
 	}
-	s := loadSavings()
+	s := LoadSavings()
 	if s.Since.IsZero() {
 		s.Since = time.Now().UTC().Truncate(time.Second)
 	}

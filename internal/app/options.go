@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"math"
@@ -21,7 +21,7 @@ func registryOptions(cfg *config.Config, rules policy.Rules) registry.Options {
 	}
 }
 
-func (a *app) executorOptions(cfg *config.Config) executor.Options {
+func (a *App) executorOptions(cfg *config.Config) executor.Options {
 	options := executor.Options{
 		Servers:      make(map[string]executor.ServerOptions),
 		ExecWait:     wait(cfg.ExecWait),
@@ -44,12 +44,12 @@ func (a *app) executorOptions(cfg *config.Config) executor.Options {
 	return options
 }
 
-func (a *app) frontOptions(cfg *config.Config) front.Options {
+func (a *App) frontOptions(cfg *config.Config) front.Options {
 	return front.Options{
-		Version:        version(),
+		Version:        Version(),
 		BudgetTokens:   cfg.CatalogueTokenBudget,
 		BudgetChars:    cfg.CatalogueCharLimit,
-		MaxDescription: maxDescription(cfg),
+		MaxDescription: MaxDescription(cfg),
 		JSONSchema:     !cfg.SchemaCompression,
 		NoTOON:         !cfg.ToonCompression,
 		Structured:     front.StructuredPolicy(cfg.StructuredContent),
@@ -73,9 +73,9 @@ func clientRules(cfg *config.Config) []front.ClientRule {
 // for the default.
 func wait(d time.Duration) time.Duration { return max(d, 1) }
 
-// maxDescription is max_description_len. A zero there is no limit; the parts take
+// MaxDescription is max_description_len as the parts take it. A zero there is no limit; the parts take
 // theirs for the default.
-func maxDescription(cfg *config.Config) int {
+func MaxDescription(cfg *config.Config) int {
 	if cfg.MaxDescriptionLen == 0 {
 		return math.MaxInt32
 	}

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"testing"
@@ -17,7 +17,7 @@ func TestCacheKey(t *testing.T) {
 		if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].Fault != "" {
 			t.Fatalf("%s: %v", server, err)
 		}
-		one := (&app{}).server(cfg, cfg.Servers[0])
+		one := (&App{}).server(cfg, cfg.Servers[0])
 		return one.Key, one.Definition
 	}
 	for _, test := range []struct {

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -7,10 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"reflect"
-	"sync"
-	"syscall"
 	"time"
 
 	"mcpx/internal/config"
@@ -31,56 +28,12 @@ const (
 	mostLooked = 64 << 20
 )
 
-// reloading loads the config file again after each SIGHUP and, with watch, when
-// it changes. hangUp is called where the terminal is gone that mcpx was started
-// from. The func that it returns ends that and waits.
-func (a *app) reloading(ctx context.Context, hangUp func(), watch bool, s streams) (stop func()) {
-	r := &reloader{
-		path: a.config.Path, current: a.config, log: a.log,
-		load:   func() (*config.Config, error) { return readConfig(a.config.Path, s) },
-		change: a.change,
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var loop sync.WaitGroup
-	hangups := make(chan os.Signal, 1)
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
-		signal.Notify(hangups, syscall.SIGHUP)
-	}
-	told := make(chan struct{})
-	loop.Go(func() { // ends with ctx
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-hangups:
-			}
-			if s.terminal && terminalGone() {
-				hangUp()
-				return
-			}
-			select {
-			case told <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	loop.Go(func() { r.run(ctx, told, watch) })
-	return func() {
-		cancel()
-		signal.Stop(hangups)
-		loop.Wait()
-	}
-}
-
-// terminalGone reports whether there is no terminal any more: then SIGHUP means
-// what it meant at first.
-func terminalGone() bool {
-	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
-	if err == nil {
-		_ = f.Close()
-	}
-	return err != nil
+// Follow puts the config file in force again after each asked and, with watch,
+// when it changes, until ctx ends. A file that cannot be used is refused in the
+// log, and what is in force stays.
+func (a *App) Follow(ctx context.Context, load func() (*config.Config, error), asked <-chan struct{}, watch bool) {
+	r := &reloader{path: a.Config.Path, current: a.Config, log: a.log, load: load, change: a.change}
+	r.run(ctx, asked, watch)
 }
 
 // reloader follows one config file.
@@ -94,9 +47,9 @@ type reloader struct {
 	seen    fingerprint    // of the file when it was last loaded or refused
 }
 
-// run loads the file when it is told to, and with watch when it changes, until
-// ctx ends.
-func (r *reloader) run(ctx context.Context, told <-chan struct{}, watch bool) {
+// run loads the file after each asked, and with watch when it changes, until ctx
+// ends.
+func (r *reloader) run(ctx context.Context, asked <-chan struct{}, watch bool) {
 	var ticks <-chan time.Time
 	if watch {
 		r.seen = fingerprint{size: -1} // the first look tells what changed since the start
@@ -108,7 +61,7 @@ func (r *reloader) run(ctx context.Context, told <-chan struct{}, watch bool) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-told:
+		case <-asked:
 			r.reload(ctx, true)
 		case <-ticks:
 			now := lookAt(r.path, r.seen)
@@ -166,17 +119,17 @@ func (r *reloader) refused(err error) {
 }
 
 // change puts another config in force, as far as that is possible at run time.
-func (a *app) change(from, to *config.Config) {
-	a.logWarnings(to)
-	if later := nextStart(a.config, to); len(later) > 0 {
+func (a *App) change(from, to *config.Config) {
+	a.LogWarnings(to)
+	if later := nextStart(a.Config, to); len(later) > 0 {
 		a.log.Warn("config keys that count from the next start", "keys", later)
 	}
 	now := *to
-	now.MaxMessageBytes = a.config.MaxMessageBytes
+	now.MaxMessageBytes = a.Config.MaxMessageBytes
 	servers, rules := a.servers(&now, "")
-	a.executor.SetOptions(a.executorOptions(&now))
-	changes := a.registry.Apply(servers, registryOptions(&now, rules))
-	a.front.SetOptions(a.frontOptions(&now))
+	a.Executor.SetOptions(a.executorOptions(&now))
+	changes := a.Registry.Apply(servers, registryOptions(&now, rules))
+	a.Front.SetOptions(a.frontOptions(&now))
 	a.log.Info("config loaded again", "file", to.Path, "servers", len(to.Servers), "before", len(from.Servers),
 		"started", changes.Started, "stopped", changes.Stopped)
 }

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"mcpx/internal/app"
+	"mcpx/internal/config"
+)
+
+// reloading loads the config file again after each SIGHUP and, with watch, when
+// it changes. It calls hangUp once the terminal is gone that mcpx was started
+// from. The func that it returns ends that and waits.
+func reloading(ctx context.Context, a *app.App, hangUp func(), watch bool, s streams) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var loops sync.WaitGroup
+	hangups := make(chan os.Signal, 1)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(hangups, syscall.SIGHUP)
+	}
+	asked := make(chan struct{})
+	loops.Go(func() { // ends with ctx
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangups:
+			}
+			if s.terminal && terminalGone() {
+				hangUp()
+				return
+			}
+			select {
+			case asked <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	loops.Go(func() { // ends with ctx
+		a.Follow(ctx, func() (*config.Config, error) { return readConfig(a.Config.Path, s) }, asked, watch)
+	})
+	return func() {
+		cancel()
+		signal.Stop(hangups)
+		loops.Wait()
+	}
+}
+
+// terminalGone reports whether there is no terminal any more: then SIGHUP means
+// what it meant at first.
+func terminalGone() bool {
+	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err == nil {
+		_ = f.Close()
+	}
+	return err != nil
+}

@@ -1,0 +1,147 @@
+// Package app makes a running mcpx of a config: it wires the parts together, puts
+// another config in force while they run, and says how they are.
+package app
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"mcpx/internal/config"
+	"mcpx/internal/demo"
+	"mcpx/internal/executor"
+	"mcpx/internal/front"
+	"mcpx/internal/jq"
+	"mcpx/internal/policy"
+	"mcpx/internal/proc"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+const (
+	// startAfter is how long the upstreams wait for the client's first questions,
+	// which are answered from the disk: starting ten processes at once would take
+	// the processor away from them.
+	startAfter = 150 * time.Millisecond
+	// closeWithin bounds the end of all upstreams when mcpx itself ends: clients
+	// kill it 2 s after they closed its stdin.
+	closeWithin = 500 * time.Millisecond
+)
+
+// App is the parts of one mcpx. Whoever makes one closes it.
+type App struct {
+	Config   *config.Config // as it was at the start
+	Registry *registry.Registry
+	Executor *executor.Executor
+	Front    *front.Front
+
+	log     *slog.Logger
+	reaper  *proc.Reaper
+	filters *jq.Runner
+
+	stopStarting context.CancelFunc // nil before start
+	loops        sync.WaitGroup
+}
+
+// New wires an App from a config. only, if not empty, names the one server that
+// is to be connected; the others are left alone.
+func New(cfg *config.Config, log *slog.Logger, only string) *App {
+	a := &App{Config: cfg, log: log, reaper: proc.NewReaper()}
+	servers, rules := a.servers(cfg, only)
+	a.wire(servers, rules, cacheDir())
+	return a
+}
+
+// NewOnce wires an App for one command. Its servers have only just been started,
+// so a call waits for the end of a first attempt, whatever exec_wait says. And
+// nothing is cut, since no handle outlives the command.
+func NewOnce(cfg *config.Config, log *slog.Logger, only string) *App {
+	once := *cfg
+	once.ResultTokenLimit = 0
+	for _, s := range cfg.Servers {
+		if only == "" || s.Name == only {
+			once.ExecWait = max(once.ExecWait, s.ConnectTimeout+time.Second)
+		}
+	}
+	return New(&once, log, only)
+}
+
+// NewDemo wires an App of the sample servers.
+func NewDemo(log *slog.Logger) (*App, error) {
+	cfg, err := config.Parse("demo", []byte(`{"mcpServers":{}}`), config.Options{})
+	if err != nil {
+		return nil, err
+	}
+	cfg.Warnings = nil // that no servers are defined is meant here
+	a := &App{Config: cfg, log: log, reaper: proc.NewReaper()}
+	var servers []registry.Server
+	for _, sample := range demo.Servers() {
+		servers = append(servers, registry.Server{
+			Description: sample.Description,
+			Spec:        upstream.Spec{Name: sample.Name, Type: upstream.InProcess, Serve: sample.Serve, Logger: log},
+		})
+	}
+	a.wire(servers, policy.Rules{}, "")
+	return a, nil
+}
+
+func (a *App) wire(servers []registry.Server, rules policy.Rules, cache string) {
+	a.filters = jq.New(jq.Limits{})
+	options := registryOptions(a.Config, rules)
+	options.CacheDir, options.Logger = cache, a.log
+	a.Registry = registry.New(servers, options)
+	a.Executor = executor.New(a.Registry, a.executorOptions(a.Config))
+	a.Front = front.New(a.Registry, a.Executor, a.frontOptions(a.Config))
+}
+
+// start connects all servers, in the background: with the first need of one,
+// and soon in any case. It ends with Close.
+func (a *App) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.stopStarting = cancel
+	a.loops.Go(func() {
+		timer := time.NewTimer(startAfter)
+		defer timer.Stop()
+		select {
+		case <-a.Front.Needed():
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		a.Registry.Start()
+		a.settle(ctx)
+	})
+}
+
+// Close ends all sessions, and then the reaper, which has nothing left to do.
+func (a *App) Close() {
+	if a.stopStarting != nil {
+		a.stopStarting()
+	}
+	a.loops.Wait()
+	a.Front.Close()
+	a.Registry.Close(closeWithin)
+	a.filters.Close()
+	_ = a.reaper.Close()
+}
+
+func cacheDir() string {
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(folder, "mcpx", "catalogue")
+}
+
+// LogWarnings logs what a config file has that does nothing, or is odd.
+func (a *App) LogWarnings(cfg *config.Config) {
+	for _, warning := range cfg.Warnings {
+		a.log.Warn("config", "warning", warning)
+	}
+	for _, fault := range cfg.ServerFaults() {
+		a.log.Warn("config", "fault", fault.String())
+	}
+}

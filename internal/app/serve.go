@@ -1,0 +1,46 @@
+package app
+
+import (
+	"context"
+	"io"
+	"net"
+	"time"
+
+	"mcpx/internal/front"
+	"mcpx/internal/httpd"
+)
+
+// ServeStdio starts the upstreams and serves one client until its input or ctx
+// ends. Then it closes a.
+func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	a.start()
+	err := a.Front.ServeStdio(ctx, in, out, front.StdioOptions{
+		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(),
+	})
+	a.Close()
+	a.saveSavings()
+	return err
+}
+
+// ServeHTTP starts the upstreams and serves clients over HTTP until ctx ends. Then
+// it closes a and the listener.
+func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
+	a.start()
+	err := httpd.Serve(ctx, listener, httpd.Options{
+		Endpoint: a.Front.HTTP(),
+		MaxBody:  a.Config.MaxMessageBytes,
+		Grace:    a.grace(),
+		EndCalls: a.Front.EndCalls,
+		Ready:    a.ready,
+		Status:   a.status,
+		Logger:   a.log,
+	})
+	a.Close()
+	a.saveSavings()
+	return err
+}
+
+// grace leaves, of shutdown_grace, what closing the upstreams takes.
+func (a *App) grace() time.Duration {
+	return max(a.Config.ShutdownGrace-2*closeWithin, 100*time.Millisecond)
+}

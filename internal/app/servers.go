@@ -1,0 +1,103 @@
+package app
+
+import (
+	"encoding/json"
+	"os"
+	"sort"
+	"strings"
+
+	"mcpx/internal/config"
+	"mcpx/internal/policy"
+	"mcpx/internal/proc"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+// servers makes the registry's servers and the rules out of a config.
+func (a *App) servers(cfg *config.Config, only string) ([]registry.Server, policy.Rules) {
+	rules := policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools}
+	servers := make([]registry.Server, 0, len(cfg.Servers))
+	for _, s := range cfg.Servers {
+		rules.Servers[s.Name] = policy.ServerRules{Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly}
+		server := a.server(cfg, s)
+		if only != "" && s.Name != only {
+			server.Disabled = true
+		}
+		servers = append(servers, server)
+	}
+	return servers, rules
+}
+
+func (a *App) server(cfg *config.Config, s config.Server) registry.Server {
+	env := pairs(s.Env)
+	headers := pairs(s.Headers)
+	out := registry.Server{
+		Spec:        a.spec(cfg, s),
+		Key:         cacheKey(s),
+		Description: s.Description,
+		Disabled:    !s.Enabled,
+		Fault:       s.Fault,
+		PerClient:   s.Session == "per_client",
+		SessionIdle: s.SessionIdle,
+	}
+	if s.Type == config.WebSocket && out.Fault == "" {
+		out.Fault = "websocket servers are not supported yet; use stdio, http or sse"
+	}
+	// What the session depends on. All else takes effect on a running server.
+	definition, _ := json.Marshal([]any{
+		s.Type, s.Command, s.Args, env, s.Cwd, s.URL, headers, s.Framing,
+		s.Enabled, s.Fault, s.Session, s.ConnectTimeout, cfg.HealthCheck, cfg.MaxMessageBytes,
+	})
+	out.Definition = registry.Key(string(definition))
+	return out
+}
+
+// cacheKey names the catalogue of a server on disk, by what decides which tools it
+// has. Credentials are left out: they are rotated, and the next start would know
+// nothing each time. So two config files that differ in a credential alone share
+// one catalogue, and may see other tools. That lasts until the server itself is
+// heard, moments after the start, when the catalogue is kept anew; within one file
+// the name tells two accounts of one server apart.
+func cacheKey(s config.Server) string {
+	parts := append([]string{s.Name, s.Type, s.Command, s.Cwd, s.URL}, s.Args...)
+	parts = append(append(parts, pairs(s.Env)...), pairs(s.Headers)...)
+	for i := range parts {
+		for _, credential := range s.Credentials {
+			parts[i] = strings.ReplaceAll(parts[i], credential, "\x00")
+		}
+	}
+	return registry.Key(parts...)
+}
+
+func (a *App) spec(cfg *config.Config, s config.Server) upstream.Spec {
+	spec := upstream.Spec{
+		Name: s.Name, Type: s.Type,
+		Command: s.Command, Args: s.Args, Cwd: s.Cwd,
+		ContentLength: s.Framing == "content-length", NewlineOnly: s.Framing == "newline",
+		URL: s.URL, Headers: s.Headers,
+		ClientName: "mcpx", ClientVersion: Version(),
+		ConnectTimeout: s.ConnectTimeout,
+		MaxMessage:     cfg.MaxMessageBytes, MaxConcurrency: s.MaxConcurrency,
+		Secrets: s.Secrets, Reaper: a.reaper, Logger: a.log,
+	}
+	if s.Type == config.Stdio {
+		spec.Env = proc.Environment(os.Environ(), s.Env)
+	}
+	if cfg.HealthCheck.Enabled {
+		spec.Health = upstream.Health{
+			Interval: cfg.HealthCheck.Interval, Timeout: cfg.HealthCheck.Timeout,
+			Threshold: cfg.HealthCheck.FailureThreshold,
+		}
+	}
+	return spec
+}
+
+// pairs are the members of a map in a fixed order.
+func pairs(m map[string]string) []string {
+	list := make([]string, 0, len(m))
+	for name, value := range m {
+		list = append(list, name+"="+value)
+	}
+	sort.Strings(list)
+	return list
+}

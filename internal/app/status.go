@@ -1,0 +1,60 @@
+package app
+
+import (
+	"mcpx/internal/catalog"
+	"mcpx/internal/executor"
+)
+
+// ready says whether every server has a catalogue or was tried, with counts.
+func (a *App) ready() (bool, any) {
+	snap := a.Registry.Snapshot()
+	waiting, counts := 0, make(map[catalog.State]int)
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		counts[s.State]++
+		if !s.Known && s.State == catalog.Connecting {
+			waiting++
+		}
+	}
+	return waiting == 0, map[string]any{
+		"ready": waiting == 0, "servers": len(snap.Servers), "tools": snap.Tools(), "states": counts,
+	}
+}
+
+// serverStatus is one server on the status page.
+type serverStatus struct {
+	Name       string            `json:"name"`
+	State      catalog.State     `json:"state"`
+	Reason     string            `json:"reason,omitempty"`
+	RetryAfter float64           `json:"retry_after,omitempty"`
+	Transport  string            `json:"transport,omitempty"`
+	Protocol   string            `json:"protocol,omitempty"`
+	Tools      int               `json:"tools"`
+	Restarts   int               `json:"restarts"`
+	Results    *executor.Account `json:"results,omitempty"`
+}
+
+// status is what /status says: servers, states, tools, calls, tokens saved.
+func (a *App) status() any {
+	snap, accounts := a.Registry.Snapshot(), a.Executor.Accounts()
+	total := executor.Account{}
+	servers := make([]serverStatus, 0, len(snap.Servers))
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		one := serverStatus{
+			Name: s.Name, State: s.State, Reason: s.Reason, RetryAfter: s.RetryAfter,
+			Transport: s.Transport, Protocol: s.Protocol, Tools: len(s.Tools),
+		}
+		if status, ok := a.Registry.Status(s.Name); ok {
+			one.Restarts = status.Restarts
+		}
+		if account, ok := accounts[s.Name]; ok {
+			one.Results = &account
+			total.Calls += account.Calls
+			total.Received += account.Received
+			total.Sent += account.Sent
+		}
+		servers = append(servers, one)
+	}
+	return map[string]any{"version": Version(), "tools": snap.Tools(), "servers": servers, "results": total}
+}
