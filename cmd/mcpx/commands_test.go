@@ -12,7 +12,7 @@ import (
 )
 
 func TestVersion(t *testing.T) {
-	out, stderr, code := newHome(t).run(t, "", "version")
+	out, stderr, code := newHome(t).run(t, "", "version", "--log-level", "Warn")
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit %d, stderr %q", code, stderr)
 	}
@@ -93,6 +93,7 @@ func TestConfigFaults(t *testing.T) {
 	}{
 		{"broken JSON", "{\n  \"mcpServers\": {\n    \"a\": {\"command\" \"x\"}\n  }\n}\n", []string{"mcpx.json:3:", "invalid JSON: "}},
 		{"not an object", `[]`, []string{"mcpx.json"}},
+		{"safety that is not built", `{"mcpServers": {}, "auth": {"tokens": ["x"]}}`, []string{"mcpx.json: auth: is not built yet"}},
 		{"many faults at once", `{
 			"mcpServers": {"a": {"command": 5, "args": "x"}, "b": {"url": ["no"]}},
 			"catalogue_token_budget": "many", "structured_content": "perhaps", "startup_wiat": 5}`,

@@ -36,7 +36,7 @@ func (c *cli) logger(s streams, cfg *config.Config, quiet bool) *slog.Logger {
 		level = "error"
 	}
 	if c.LogLevel != "" {
-		level = c.LogLevel
+		level = string(c.LogLevel)
 	}
 	return newLogger(s.err, level, cfg.LogFormat)
 }
@@ -45,7 +45,7 @@ func (c *cli) logger(s streams, cfg *config.Config, quiet bool) *slog.Logger {
 // wins over level.
 func (c *cli) demoLogger(s streams, level string) *slog.Logger {
 	if c.LogLevel != "" {
-		level = c.LogLevel
+		level = string(c.LogLevel)
 	}
 	return newLogger(s.err, level, "text")
 }

@@ -31,7 +31,7 @@ const (
 
 type cli struct {
 	Config   string `help:"The config file." placeholder:"FILE" type:"path"`
-	LogLevel string `help:"debug, info, warn or error; overrides the config." placeholder:"LEVEL" enum:",debug,info,warn,error" default:""`
+	LogLevel level  `help:"debug, info, warn or error; overrides the config." placeholder:"LEVEL" enum:",debug,info,warn,error" default:""`
 
 	Serve   serveCommand   `cmd:"" default:"withargs" help:"Serve over stdio, or over HTTP with --http."`
 	Demo    demoCommand    `cmd:"" help:"Show the whole thing, with no config and no network."`
@@ -40,6 +40,15 @@ type cli struct {
 	Budget  budgetCommand  `cmd:"" help:"Measure tokens: a config, or recorded tools and results, direct against mcpx."`
 	Check   checkCommand   `cmd:"" help:"Check the config and every upstream."`
 	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// level is the name of a level; the case of its letters does not matter.
+type level string
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *level) UnmarshalText(text []byte) error {
+	*l = level(strings.ToLower(string(text)))
+	return nil
 }
 
 // streams is where a command reads and writes.

@@ -9,7 +9,6 @@
 package config
 
 import (
-	"encoding/json"
 	"log/slog"
 	"math"
 	"time"
@@ -52,17 +51,10 @@ type Config struct {
 	// DisabledTools are globs over SERVER.TOOL.
 	DisabledTools []string
 	// Clients are the rules for single clients, in the order of the file.
-	Clients []ClientRule
-	// Confirm is off, destructive or all.
-	Confirm     string
+	Clients     []ClientRule
 	HealthCheck HealthCheck
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel, LogFormat string
-
-	// Extra has the keys that are accepted but not supported yet (view, groups,
-	// separator, pin, sse, resources, prompts, auth), as minified JSON. May hold
-	// secrets.
-	Extra map[string]json.RawMessage `json:"-"`
 
 	// Warnings are for the log: what was ignored or skipped, and where. They hold
 	// no values.
@@ -235,7 +227,6 @@ func defaults(path string) *Config {
 		StartupWait:          5 * time.Second,
 		ExecWait:             20 * time.Second,
 		ShutdownGrace:        5 * time.Second,
-		Confirm:              "off",
 		HealthCheck: HealthCheck{
 			Enabled:          true,
 			Interval:         30 * time.Second,

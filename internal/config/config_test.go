@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -94,10 +93,6 @@ func TestStrings(t *testing.T) {
 		if item.text != want[i] {
 			t.Errorf("string %d: got %q, want %q", i, item.text, want[i])
 		}
-	}
-	var back []string
-	if err := json.Unmarshal(n.appendJSON(nil), &back); err != nil || !reflect.DeepEqual(back, want) {
-		t.Errorf("written and read: %q, %v; want %q", back, err, want)
 	}
 }
 
@@ -245,7 +240,6 @@ func TestKeysDoNotClash(t *testing.T) {
 func TestSecretsStayOut(t *testing.T) {
 	const secret = "hush-hush"
 	c, err := Parse("c.json", []byte(`{
-		"auth": {"token": "hush-hush"},
 		"mcpServers": {
 			"a": {"command": "x${S}", "args": ["${S}"], "env": {"E": "${S}"}},
 			"b": {"url": "https://x/${S}", "headers": {"Authorization": "Bearer ${S}"}},

@@ -30,9 +30,7 @@ var rootIgnored = map[string]ignoredReason{
 
 	"toon_compression_min_size": ofOlderSystem,
 	"enable_aggregation":        ofOlderSystem,
-	"auth_token":                ofOlderSystem,
 	"response_timeout":          ofOlderSystem,
-	"rate_limit_per_minute":     ofOlderSystem,
 	"structured_logging":        ofOlderSystem,
 	"healthcheck_interval":      ofOlderSystem,
 	"healthcheck_timeout":       ofOlderSystem,
@@ -46,13 +44,10 @@ var serverIgnored = map[string]ignoredReason{
 	"trust":                       ofOtherClient,
 	"default_tools_approval_mode": ofOtherClient,
 	// VS Code.
-	"gallery":        ofOtherClient,
-	"dev":            ofOtherClient,
-	"version":        ofOtherClient,
-	"sandbox":        ofOtherClient,
-	"sandboxEnabled": ofOtherClient,
+	"gallery": ofOtherClient,
+	"dev":     ofOtherClient,
+	"version": ofOtherClient,
 	// OAuth of the client: Claude Code, VS Code, Cursor, Codex, Gemini CLI.
-	"oauth":            ofOtherClient,
 	"auth":             ofOtherClient,
 	"scopes":           ofOtherClient,
 	"oauth_resource":   ofOtherClient,
@@ -114,10 +109,14 @@ var foreignKeys = map[string]func(r *serverReader, path string, n *node){
 	"tool_timeout_sec": func(r *serverReader, path string, n *node) {
 		r.l.duration(path, n, time.Second, false, &r.s.CallTimeout)
 	},
+	// VS Code and others.
+	"sandboxEnabled": unprotected(noSandbox),
+	"sandbox":        (*serverReader).sandbox,
 	// Warp.
 	"working_directory": func(r *serverReader, path string, n *node) { r.string(path, n, &r.s.Cwd) },
 	// The older systems.
-	"instructions": func(r *serverReader, path string, n *node) { r.l.str(path, n, &r.s.Description) },
+	"exposed_tools": unprotected(`is not built yet; write "tools": {"allow": [...]} in its place`),
+	"instructions":  func(r *serverReader, path string, n *node) { r.l.str(path, n, &r.s.Description) },
 }
 
 // ignoredKey notes a key that is known and ignored; false if it is not in table.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -24,13 +23,7 @@ var globals = map[string]func(l *loader, path string, n *node){
 	"shutdown_grace":             func(l *loader, path string, n *node) { l.duration(path, n, time.Second, true, &l.cfg.ShutdownGrace) },
 	"disabled_tools":             (*loader).disabledTools,
 	"clients":                    (*loader).clients,
-	"confirm": func(l *loader, path string, n *node) {
-		l.oneOf(path, n, &l.cfg.Confirm, "off", "destructive", "all")
-		if l.cfg.Confirm != "off" {
-			l.unsupported.add(path, "") // calls are not confirmed: that must be said
-		}
-	},
-	"health_check_enabled": func(l *loader, path string, n *node) { l.boolean(path, n, &l.cfg.HealthCheck.Enabled) },
+	"health_check_enabled":       func(l *loader, path string, n *node) { l.boolean(path, n, &l.cfg.HealthCheck.Enabled) },
 	"health_check_interval": func(l *loader, path string, n *node) {
 		l.duration(path, n, time.Second, false, &l.cfg.HealthCheck.Interval)
 	},
@@ -40,19 +33,25 @@ var globals = map[string]func(l *loader, path string, n *node){
 	"health_check_failure_threshold": func(l *loader, path string, n *node) {
 		l.count(path, n, 1, &l.cfg.HealthCheck.FailureThreshold)
 	},
-	"log_level": func(l *loader, path string, n *node) {
-		l.oneOf(path, n, &l.cfg.LogLevel, "debug", "info", "warn", "error")
-	},
+	"log_level":  (*loader).logLevel,
 	"log_format": func(l *loader, path string, n *node) { l.oneOf(path, n, &l.cfg.LogFormat, "text", "json") },
 
 	"view":      (*loader).later,
 	"groups":    (*loader).later,
 	"separator": (*loader).later,
-	"pin":       (*loader).later,
 	"sse":       (*loader).later,
 	"resources": (*loader).later,
 	"prompts":   (*loader).later,
-	"auth":      (*loader).later,
+
+	"confirm": (*loader).confirm,
+	"pin":     (*loader).unprotected,
+	"auth":    (*loader).unprotected,
+	"limits":  (*loader).unprotected,
+	"audit":   (*loader).unprotected,
+	"tls":     (*loader).unprotected,
+	// The older systems.
+	"auth_token":            (*loader).unprotected,
+	"rate_limit_per_minute": (*loader).unprotected,
 }
 
 // The keys that hold servers: of Claude and Cursor, of VS Code, of the older mcpx.
@@ -164,13 +163,14 @@ func (l *loader) clients(path string, n *node) {
 	}
 }
 
-// later keeps a key for the part of mcpx that does not exist yet.
-func (l *loader) later(path string, n *node) {
-	if l.cfg.Extra == nil {
-		l.cfg.Extra = map[string]json.RawMessage{}
-	}
-	l.cfg.Extra[path] = n.appendJSON(nil)
-	l.unsupported.add(path, "")
+// later notes a key of a part of mcpx that does not exist yet.
+func (l *loader) later(path string, _ *node) { l.unsupported.add(path, "") }
+
+// logLevel reads a level; the case of its letters does not matter.
+func (l *loader) logLevel(path string, n *node) {
+	level := *n
+	level.text = strings.ToLower(n.text)
+	l.oneOf(path, &level, &l.cfg.LogLevel, "debug", "info", "warn", "error")
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -141,7 +141,7 @@ func writeServer(b *strings.Builder, s *Server) {
 }
 
 func fields(c *Config) []string {
-	list := []string{
+	return []string{
 		fmt.Sprint("schema_compression ", c.SchemaCompression), fmt.Sprint("toon_compression ", c.ToonCompression),
 		fmt.Sprint("max_description_len ", c.MaxDescriptionLen), fmt.Sprint("structured_content ", c.StructuredContent),
 		fmt.Sprint("catalogue_token_budget ", c.CatalogueTokenBudget), fmt.Sprint("catalogue_char_limit ", c.CatalogueCharLimit),
@@ -149,12 +149,7 @@ func fields(c *Config) []string {
 		fmt.Sprint("max_concurrency ", c.MaxConcurrency), fmt.Sprint("startup_wait ", c.StartupWait),
 		fmt.Sprint("exec_wait ", c.ExecWait), fmt.Sprint("shutdown_grace ", c.ShutdownGrace),
 		fmt.Sprint("disabled_tools ", c.DisabledTools), fmt.Sprintf("clients %+v", c.Clients),
-		fmt.Sprint("confirm ", c.Confirm), fmt.Sprintf("health_check %+v", c.HealthCheck),
+		fmt.Sprintf("health_check %+v", c.HealthCheck),
 		fmt.Sprint("log ", c.LogLevel, " ", c.LogFormat),
 	}
-	extra := []string{}
-	for _, key := range slices.Sorted(maps.Keys(c.Extra)) {
-		extra = append(extra, key+"="+string(c.Extra[key]))
-	}
-	return append(list, "extra "+strings.Join(extra, " "))
 }

@@ -48,51 +48,6 @@ type member struct {
 	value  *node
 }
 
-// appendJSON appends n as minified JSON, literals of numbers as written.
-func (n *node) appendJSON(b []byte) []byte {
-	switch n.kind {
-	case nullKind:
-		return append(b, "null"...)
-	case stringKind:
-		return appendString(b, n.text)
-	case arrayKind:
-		b = append(b, '[')
-		for i, item := range n.items {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = item.appendJSON(b)
-		}
-		return append(b, ']')
-	case objectKind:
-		b = append(b, '{')
-		for i, m := range n.members {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(appendString(b, m.key), ':')
-			b = m.value.appendJSON(b)
-		}
-		return append(b, '}')
-	}
-	return append(b, n.text...)
-}
-
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b = append(b, '\\', byte(r))
-		case r < 0x20:
-			b = fmt.Appendf(b, `\u%04x`, r)
-		default:
-			b = utf8.AppendRune(b, r)
-		}
-	}
-	return append(b, '"')
-}
-
 // scanner reads JSON with // and /* */ comments and trailing commas.
 type scanner struct {
 	data   []byte

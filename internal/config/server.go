@@ -55,6 +55,11 @@ var serverKeys = map[string]func(r *serverReader, path string, n *node){
 	"framing": func(r *serverReader, path string, n *node) {
 		r.l.oneOf(path, n, &r.s.Framing, "auto", "newline", "content-length")
 	},
+
+	"confirm":     unprotected("is not built yet, so that no call of this server would be confirmed; remove it"),
+	"pin":         unprotected("is not built yet, so that changed tools would not be noticed; remove it"),
+	"oauth":       unprotected("logins are not built yet; remove it, and put a token into headers where the server wants one"),
+	"credentials": unprotected("is not built yet; remove it, and put what the server wants into headers or env"),
 }
 
 // serverReader is the state of reading one server.

@@ -1,0 +1,74 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// Keys that promise safety and whose part of mcpx does not exist yet. Whoever sets
+// one relies on it, so it is never ignored: a global key is a fault of the file, and
+// a key of a server makes that server unavailable.
+
+// unprotected refuses a global key of this kind, unless it is turned off.
+func (l *loader) unprotected(path string, n *node) {
+	if !n.off() {
+		l.fault(path, n.offset, "is not built yet, so that it would protect nothing; remove it")
+	}
+}
+
+// confirm reads the one key of this kind that has values of its own.
+func (l *loader) confirm(path string, n *node) {
+	word := "off"
+	if !n.off() {
+		l.oneOf(path, n, &word, "off", "destructive", "all")
+	}
+	if word != "off" {
+		l.fault(path, n.offset, `is not built yet, so that no call would be confirmed; remove it, or set it to "off"`)
+	}
+}
+
+// unprotected refuses a server with a key of this kind, unless it is turned off.
+// text says what is missing, and what to do.
+func unprotected(text string) func(r *serverReader, path string, n *node) {
+	return func(r *serverReader, path string, n *node) {
+		if !n.off() {
+			r.fail(path, n.offset, "%s", text)
+		}
+	}
+}
+
+const noSandbox = "no sandbox is built yet, so that this server would run without one; remove it if that is meant"
+
+// sandbox refuses a server that is to run in a sandbox. An object has in VS Code the
+// rules of what sandboxEnabled turns on, and turns nothing on alone.
+func (r *serverReader) sandbox(path string, n *node) {
+	rules := n.kind == objectKind && !slices.ContainsFunc(n.members, func(m member) bool { return m.key == "enabled" })
+	if rules {
+		r.l.foreign.add("sandbox", r.path)
+		return
+	}
+	unprotected(noSandbox)(r, path, n)
+}
+
+// off reports whether a value turns off what its key stands for: null, false, 0,
+// nothing, a word for it, or an object that says so, or has only such members.
+func (n *node) off() bool {
+	switch n.kind {
+	case boolKind:
+		return n.text == "false"
+	case numberKind:
+		return strings.Trim(n.text, "-0.") == ""
+	case stringKind:
+		return slices.Contains([]string{"", "off", "none", "false"}, strings.ToLower(strings.TrimSpace(n.text)))
+	case arrayKind:
+		return len(n.items) == 0
+	case objectKind:
+		for _, m := range n.members {
+			if m.key == "enabled" {
+				return m.value.off()
+			}
+		}
+		return !slices.ContainsFunc(n.members, func(m member) bool { return !isComment(m.key) && !m.value.off() })
+	}
+	return true
+}

@@ -1,0 +1,80 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestUnprotected_Global: a global key that promises safety is a fault of the file,
+// unless it is turned off.
+func TestUnprotected_Global(t *testing.T) {
+	const nothing = "is not built yet, so that it would protect nothing; remove it"
+	const calls = `is not built yet, so that no call would be confirmed; remove it, or set it to "off"`
+	for _, test := range []struct{ key, on, off, want string }{
+		{"confirm", `"destructive" "all"`, `"off" false null "" "OFF"`, calls},
+		{"pin", `true ["a.b"] "all" {"*":true}`, `false null [] "off"`, nothing},
+		{"auth", `{"tokens":["x"]} {"enabled":true} true`, `{} {"enabled":false,"tokens":["x"]} {"tokens":[]} "none" false`, nothing},
+		{"limits", `{"calls_per_minute":60} 5`, `{"calls_per_minute":0} {"//":"none"} 0 0.0`, nothing},
+		{"audit", `"/var/log/mcpx" true`, `"" false null`, nothing},
+		{"tls", `{"cert":"a","key":"b"}`, `{} false`, nothing},
+		{"auth_token", `"secret"`, `"" null`, nothing},
+		{"rate_limit_per_minute", `60`, `0 null`, nothing},
+	} {
+		for _, value := range strings.Fields(test.on) {
+			_, err := Parse("c.json", fmt.Appendf(nil, `{"%s": %s, "mcpServers": {}}`, test.key, value), Options{})
+			if got, want := fmt.Sprint(err), "c.json: "+test.key+": "+test.want; got != want {
+				t.Errorf("%s: %s\ngot  %s\nwant %s", test.key, value, got, want)
+			}
+		}
+		for _, value := range strings.Fields(test.off) {
+			c, err := Parse("c.json", fmt.Appendf(nil, `{"%s": %s, "mcpServers": {}}`, test.key, value), Options{})
+			if err != nil || len(c.Warnings) != 1 {
+				t.Errorf("%s: %s: %v, %+v", test.key, value, err, c)
+			}
+		}
+	}
+}
+
+// TestUnprotected_Server: a key of a server that promises safety makes that server
+// unavailable, and no other.
+func TestUnprotected_Server(t *testing.T) {
+	for _, test := range []struct{ key, on, off, want string }{
+		{"confirm", `"destructive" "all" true`, `"off" false null`, "is not built yet"},
+		{"pin", `true`, `false`, "is not built yet"},
+		{"oauth", `{"clientId":"x"} true`, `{} {"enabled":false,"clientId":"x"} null`, "put a token into headers"},
+		{"credentials", `{"keyring":"x"}`, `{} null`, "is not built yet"},
+		{"sandboxEnabled", `true`, `false null`, "no sandbox is built yet"},
+		{"sandbox", `true {"enabled":true}`, `false {"enabled":false} {"allowWrite":["/"]}`, "no sandbox is built yet"},
+		{"exposed_tools", `["a"]`, `[] null`, `write "tools": {"allow": [...]}`},
+	} {
+		parse := func(value string) *Config {
+			t.Helper()
+			file := fmt.Appendf(nil, `{"mcpServers": {"a": {"command": "x", "%s": %s}, "b": {"command": "y"}}}`, test.key, value)
+			c, err := Parse("c.json", file, Options{})
+			if err != nil || len(c.Servers) != 2 || c.Servers[1].Fault != "" {
+				t.Fatalf("%s: %s: %v, %+v", test.key, value, err, c)
+			}
+			return c
+		}
+		for _, value := range strings.Fields(test.on) {
+			if got := parse(value).Servers[0].Fault; !strings.HasPrefix(got, "mcpServers.a."+test.key+": ") || !strings.Contains(got, test.want) {
+				t.Errorf("%s: %s: fault %q, want one with %q", test.key, value, got, test.want)
+			}
+		}
+		for _, value := range strings.Fields(test.off) {
+			if got := parse(value).Servers[0].Fault; got != "" {
+				t.Errorf("%s: %s: fault %q", test.key, value, got)
+			}
+		}
+	}
+}
+
+func TestLogLevel(t *testing.T) {
+	for value, want := range map[string]string{"INFO": "info", "Warn": "warn", "debug": "debug", "ERROR": "error"} {
+		c, err := Parse("c.json", fmt.Appendf(nil, `{"log_level": %q, "mcpServers": {}}`, value), Options{})
+		if err != nil || c.LogLevel != want {
+			t.Errorf("%s: %v, %+v", value, err, c)
+		}
+	}
+}
