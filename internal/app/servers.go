@@ -3,6 +3,8 @@ package app
 import (
 	"encoding/json"
 	"os"
+	"reflect"
+	"slices"
 	"sort"
 	"strings"
 
@@ -29,8 +31,6 @@ func (a *App) servers(cfg *config.Config, only string) ([]registry.Server, polic
 }
 
 func (a *App) server(cfg *config.Config, s config.Server) registry.Server {
-	env := pairs(s.Env)
-	headers := pairs(s.Headers)
 	out := registry.Server{
 		Spec:        a.spec(cfg, s),
 		Key:         cacheKey(s),
@@ -43,13 +43,34 @@ func (a *App) server(cfg *config.Config, s config.Server) registry.Server {
 	if s.Type == config.WebSocket && out.Fault == "" {
 		out.Fault = "websocket servers are not supported yet; use stdio, http or sse"
 	}
-	// What the session depends on. All else takes effect on a running server.
-	definition, _ := json.Marshal([]any{
-		s.Type, s.Command, s.Args, env, s.Cwd, s.URL, headers, s.Framing,
-		s.Enabled, s.Fault, s.Session, s.ConnectTimeout, cfg.HealthCheck, cfg.MaxMessageBytes,
-	})
-	out.Definition = registry.Key(string(definition))
+	out.Definition = definition(cfg, s)
 	return out
+}
+
+// liveFields are the fields of a config.Server whose change takes effect while the
+// server runs. A change of any other stops it and starts it anew.
+var liveFields = []string{
+	"Description", "Tools", "ReadOnly", "Validate", "Verbatim",
+	"CallTimeout", "IdleTimeout", "ToolTimeouts", "MaxConcurrency", "SessionIdle",
+	// Name: a server of another name is another one in any case. But its process
+	// waits for the end of the one that had the old name, and is known by this.
+	"Name",
+	// Credentials: some of the Secrets. They change a name on disk.
+	"Credentials",
+}
+
+// definition stands for all that a running server cannot change.
+func definition(cfg *config.Config, s config.Server) string {
+	parts := []any{cfg.HealthCheck, cfg.MaxMessageBytes}
+	fields := reflect.ValueOf(s)
+	for i := range fields.NumField() {
+		field := fields.Type().Field(i)
+		if field.IsExported() && !slices.Contains(liveFields, field.Name) {
+			parts = append(parts, field.Name, fields.Field(i).Interface())
+		}
+	}
+	text, _ := json.Marshal(parts) // of strings, numbers, lists and maps
+	return registry.Key(string(text))
 }
 
 // cacheKey names the catalogue of a server on disk, by what decides which tools it

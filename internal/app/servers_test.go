@@ -1,7 +1,10 @@
 package app
 
 import (
+	"reflect"
+	"slices"
 	"testing"
+	"time"
 
 	"mcpx/internal/config"
 )
@@ -45,5 +48,69 @@ func TestCacheKey(t *testing.T) {
 		if definition == otherDefinition && test.name != "another account" {
 			t.Errorf("%s: the same definition", test.name)
 		}
+	}
+}
+
+// TestDefinition: a change of a field of a server starts it anew, unless the field
+// is one of those that take effect while it runs.
+func TestDefinition(t *testing.T) {
+	cfg := &config.Config{}
+	before := definition(cfg, config.Server{})
+	for i := range reflect.TypeFor[config.Server]().NumField() {
+		field := reflect.TypeFor[config.Server]().Field(i)
+		if !field.IsExported() {
+			continue
+		}
+		var s config.Server
+		fill(t, reflect.ValueOf(&s).Elem().Field(i))
+		if live, same := slices.Contains(liveFields, field.Name), definition(cfg, s) == before; live != same {
+			t.Errorf("%s: live is %t, but the definition is the same: %t", field.Name, live, same)
+		}
+	}
+	// A process cannot change these whatever a list says.
+	for _, name := range []string{"Type", "Command", "Args", "Env", "Cwd", "URL", "Headers", "Framing", "Enabled", "Session", "Secrets"} {
+		if slices.Contains(liveFields, name) {
+			t.Errorf("%s cannot take effect while a server runs", name)
+		}
+	}
+	for _, name := range liveFields {
+		if _, ok := reflect.TypeFor[config.Server]().FieldByName(name); !ok {
+			t.Errorf("there is no field %s", name)
+		}
+	}
+	for name, changed := range map[string]*config.Config{
+		"health checks": {HealthCheck: config.HealthCheck{Interval: time.Second}},
+		"message size":  {MaxMessageBytes: 1},
+	} {
+		if definition(changed, config.Server{}) == before {
+			t.Errorf("%s: the definition is the same", name)
+		}
+	}
+}
+
+// fill sets v, and all that is in it, to something other than zero.
+func fill(t *testing.T, v reflect.Value) {
+	t.Helper()
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(t, v.Index(0))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		element := reflect.New(v.Type().Elem()).Elem()
+		fill(t, element)
+		v.SetMapIndex(reflect.ValueOf("x"), element)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i))
+		}
+	default:
+		t.Fatalf("a field of kind %s: say here how to set it", v.Kind())
 	}
 }
