@@ -302,6 +302,25 @@ func TestLostMoreThanOnce(t *testing.T) {
 	}
 }
 
+// A call of a repeatable tool that is lost twice after it was executed is not
+// executed a third time.
+func TestResendOnce(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{}.HTTP(t)
+	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	dropped := mcptest.DropAfter().On("tools/call")
+	dropped.Times = 2
+	server.Script(dropped)
+	_, err := u.Call(context.Background(), Call{Tool: "read_echo", Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: true, Timeout: patience})
+	var lost *LostError
+	if !errors.As(err, &lost) || !lost.MayHaveRun {
+		t.Errorf("got %#v", err)
+	}
+	if n := len(server.Log().Calls("read_echo")); n != 2 {
+		t.Errorf("executed %d times", n)
+	}
+}
+
 // 429 tells when to come back.
 func TestRetryAfter(t *testing.T) {
 	mcptest.NoLeaks(t)
