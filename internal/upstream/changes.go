@@ -136,5 +136,5 @@ func (s *session) subscription() request {
 	id, method := s.newID(), string(mcp.MethodSubscriptionsListen)
 	params := s.modernParams([]byte(`"notifications":{"toolsListChanged":true}`))
 	message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)
-	return request{id: id, method: method, message: message, header: s.modernHeader(method, params), standing: true}
+	return request{id: id, method: method, message: message, header: s.modernHeader(method, params)}
 }

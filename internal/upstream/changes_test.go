@@ -15,7 +15,6 @@ import (
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/wire"
 )
 
 // changing is a streamable HTTP server without a network, for fake time. It
@@ -339,28 +338,6 @@ func TestSubscriptionComesFirst(t *testing.T) {
 			t.Errorf("got %v, want %v", methods, want)
 		}
 	})
-}
-
-// An answer over the limit without an id at its edges belongs to the only call
-// that is open, whatever subscription is open beside it.
-func TestLargeAnswerBesideSubscription(t *testing.T) {
-	m := newMux()
-	if _, err := m.register(request{id: 1, standing: true}); err != nil {
-		t.Fatal(err)
-	}
-	call, err := m.register(request{id: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.resolveLarge(&wire.TooLargeError{Limit: 10, Head: []byte(`{"result":"x`), Tail: []byte(`x"}`)})
-	select {
-	case a := <-call:
-		if _, ok := a.err.(*TooLargeError); !ok {
-			t.Errorf("got %v", a.err)
-		}
-	default:
-		t.Error("the call is still open")
-	}
 }
 
 // A session without a catalogue of its own knows from the shared one which

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"sync"
 	"time"
 )
@@ -31,8 +32,9 @@ func (h *hearer) take(f func(json.RawMessage), params json.RawMessage) {
 func (s *session) hear(id int64, c Call) func() {
 	s.mu.Lock()
 	s.hearers[id] = &hearer{progress: c.OnProgress, log: c.OnLog, client: c.Client.peer(), timeout: s.spec.timeout(c)}
+	s.sole.begin(c.Client.peer())
 	s.mu.Unlock()
-	return func() { s.unhear(id) }
+	return func() { s.unhear(id, false) }
 }
 
 // busy reports whether calls are under way, and the longest of their timeouts.
@@ -45,12 +47,14 @@ func (s *session) busy() (busy bool, longest time.Duration) {
 	return len(s.hearers) > 0, longest
 }
 
-func (s *session) unhear(id int64) {
+// unhear ends the hearing of a call, once. abandoned says that the server may still
+// work on it.
+func (s *session) unhear(id int64, abandoned bool) {
 	s.mu.Lock()
 	h := s.hearers[id]
 	delete(s.hearers, id)
 	if h != nil {
-		s.users.ended(h.client)
+		s.sole.end(abandoned)
 	}
 	s.mu.Unlock()
 	if h != nil {
@@ -80,74 +84,57 @@ func (s *session) progressed(params json.RawMessage) {
 	}
 }
 
-// lateLogs is how long after a call a server may still log what belongs to it.
+// lateLogs is how long after the last call a server may still log what belongs to
+// it.
 const lateLogs = 2 * time.Minute
 
-// users are the clients whose calls have ended: the last one, and when the last
-// call of any other had.
-type users struct {
-	last  string
-	at    time.Time
-	other time.Time
-	// gaveUp says that a call of the client leaver was given up, several that one
-	// of another was too: the server may work on it, and log, for as long as it
-	// likes.
-	gaveUp, several bool
-	leaver          string
+// sole tells whether what a server says without naming a call can only be meant for
+// one client: whoever calls first on a quiet session has it for itself until another
+// client calls. A session is quiet again when nothing was called for [lateLogs].
+type sole struct {
+	client string
+	shared bool // another client has called since
+	open   int
+	ended  time.Time // of the last call
 }
 
-// left notes that a client has given up a call.
-func (u *users) left(client string) {
-	u.several = u.several || u.gaveUp && u.leaver != client
-	u.gaveUp, u.leaver = true, client
-}
-
-func (u *users) ended(client string) {
-	if client != u.last {
-		u.last, u.other = client, u.at
+// begin notes a call of client.
+func (s *sole) begin(client string) {
+	if s.open == 0 && time.Since(s.ended) >= lateLogs {
+		s.client, s.shared = client, false
 	}
-	u.at = time.Now()
+	s.shared = s.shared || client != s.client
+	s.open++
 }
 
-// late reports whether a server may still log what belongs to another client.
-func (u *users) late(client string) bool { return u.lateAt(client, time.Now()) }
-
-// lateAt is late for another moment.
-func (u *users) lateAt(client string, at time.Time) bool {
-	if u.several || u.gaveUp && u.leaver != client {
-		return true
+// end notes the end of a call. One that was abandoned may be worked on, and logged
+// of, for as long as the server likes: the session is never quiet again.
+func (s *sole) end(abandoned bool) {
+	s.ended = time.Now()
+	if !abandoned {
+		s.open--
 	}
-	ended := u.at
-	if client == u.last {
-		ended = u.other
-	}
-	return at.Sub(ended) < lateLogs
 }
 
-// alone reports whether all that a server has said since then can only be meant for
-// that client.
-func (s *session) alone(client string, since time.Time) bool {
+// shared reports whether what the server says without naming a call may be meant for
+// one of several clients.
+func (s *session) shared() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range s.hearers {
-		if h.client != client {
-			return false
-		}
-	}
-	return !s.users.lateAt(client, since)
+	return s.sole.shared
 }
 
-// logged passes a log message on to the call on whose stream it came. One that
-// came elsewhere does not say which call it belongs to, which may be over: it goes
-// to the oldest open call if no other client has a call, had one lately or gave one
-// up, and to nobody else, as nobody may read what belongs to another.
+// logged passes a log message on to the call on whose stream it came. One that came
+// elsewhere does not say which call it belongs to, which may be over: it goes to the
+// oldest open call of the session's sole client, else to nobody, as no client may
+// read what belongs to another.
 func (s *session) logged(params json.RawMessage, of int64) {
 	if !json.Valid(params) {
 		return
 	}
 	s.mu.Lock()
 	h := s.hearers[of]
-	if of <= 0 {
+	if of <= 0 && !s.sole.shared {
 		h = s.oldest()
 	}
 	s.mu.Unlock()
@@ -156,21 +143,12 @@ func (s *session) logged(params json.RawMessage, of int64) {
 	}
 }
 
-// oldest is the open call that began first, nil if there is none, or if another
-// client can be meant. The caller holds the lock.
+// oldest is the open call that began first, nil if there is none. The caller holds
+// the lock.
 func (s *session) oldest() *hearer {
-	var first int64
-	for id, h := range s.hearers {
-		if first != 0 && s.hearers[first].client != h.client {
-			return nil
-		}
-		if first == 0 || id < first {
-			first = id
-		}
+	first := int64(math.MaxInt64)
+	for id := range s.hearers {
+		first = min(first, id)
 	}
-	h := s.hearers[first]
-	if h == nil || s.users.late(h.client) {
-		return nil
-	}
-	return h
+	return s.hearers[first]
 }

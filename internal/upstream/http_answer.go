@@ -154,7 +154,7 @@ func (a *reply) take(data []byte) (answer wire.Message, found bool) {
 		return answer, found
 	}
 	message, err := wire.Parse(data)
-	message = whole(message)
+	message = markEmpty(message)
 	if err == nil && (message.Method != "" || message.IsResponse()) {
 		a.link.beat()
 	}

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -44,8 +43,6 @@ type request struct {
 	// answered is called by the reader when it has the response, before it reads
 	// on; may be nil.
 	answered func()
-	// standing says that the answer comes when the server ends what it is for.
-	standing bool
 }
 
 // Incoming takes what a server sends on its own: notifications and requests. of
@@ -72,23 +69,13 @@ type mux struct {
 	ended   chan struct{}
 	// unnoised counts the pending requests during which no noise was heard.
 	unnoised int
-	// notes counts what was sent that has no answer, or one at the end only;
-	// noteAnswers how much of that can have had one all the same: an error without
-	// an id.
-	notes, noteAnswers int
-	// stray is the request that an error without an id is kept for; gaveUp says that
-	// there were requests that were not waited for, whose it may be as well.
-	stray  int64
-	gaveUp bool
 }
 
 // pending is a request that waits for its response.
 type pending struct {
 	ch       chan answer
 	answered func()
-	standing bool
-	notes    int     // the count before it
-	noise    *string // the first line meanwhile that is no message; empty if none
+	noise    *string // the first line meanwhile that answers nothing; empty if none
 }
 
 type answer struct {
@@ -116,11 +103,8 @@ func (m *mux) register(r request) (<-chan answer, error) {
 		return nil, m.broken
 	}
 	ch := make(chan answer, 1)
-	m.pending[r.id] = pending{ch, r.answered, r.standing, m.notes, new(string)}
+	m.pending[r.id] = pending{ch, r.answered, new(string)}
 	m.unnoised++
-	if r.standing {
-		m.notes++
-	}
 	return ch, nil
 }
 
@@ -174,7 +158,6 @@ func (m *mux) resolve(id int64, a answer) bool {
 	m.mu.Lock()
 	p, ok := m.pending[id]
 	m.remove(id)
-	m.noteAnswers = max(m.noteAnswers, p.notes) // servers answer such at once, if at all
 	m.mu.Unlock()
 	if ok {
 		if p.answered != nil {
@@ -185,61 +168,13 @@ func (m *mux) resolve(id int64, a answer) bool {
 	return ok
 }
 
-// resolveLarge fails the request whose answer was skipped. The id is read from
-// the edges of the message; if it is in neither and only one request is open,
-// it is that one.
-func (m *mux) resolveLarge(large *wire.TooLargeError) {
+// resolveLarge fails the request whose answer was skipped, where the id can be read
+// from the edges of the message. It reports false where it can not.
+func (m *mux) resolveLarge(large *wire.TooLargeError) bool {
 	m.beat()
-	a := answer{err: &TooLargeError{Limit: large.Limit}}
 	raw, asks := large.ID()
-	if asks || !bytes.HasPrefix(bytes.TrimLeft(large.Head, " \t\ufeff"), []byte("{")) {
-		return
-	}
-	if id, ok := ownID(raw); ok {
-		m.resolve(id, a)
-		return
-	}
-	m.mu.Lock()
-	only, ok := m.only()
-	m.mu.Unlock()
-	if ok {
-		m.resolve(only, a)
-	}
-}
-
-// only is the one request whose an answer without an id can be: the one that is
-// open, if no other was given up. The caller holds the lock.
-func (m *mux) only() (id int64, ok bool) {
-	open := 0
-	for each, p := range m.pending {
-		if !p.standing {
-			open, id = open+1, each
-		}
-	}
-	return id, open == 1 && !m.gaveUp
-}
-
-// noted counts a message without an answer, before it is sent.
-func (m *mux) noted() {
-	m.mu.Lock()
-	m.notes++
-	m.mu.Unlock()
-}
-
-// resolveNameless takes an error with no id. It is the answer to the one request
-// that is open, unless it can be one to a notification, as some servers send, or
-// to a request that was given up, or a better answer comes soon.
-func (m *mux) resolveNameless(message wire.Message) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.noteAnswers < m.notes {
-		m.noteAnswers++
-		return
-	}
-	if id, ok := m.only(); ok && id != m.stray {
-		m.stray = id // the first counts
-		time.AfterFunc(strayPatience, func() { m.resolve(id, answer{message: message}) })
-	}
+	id, ours := ownID(raw)
+	return ours && !asks && m.resolve(id, answer{err: &TooLargeError{Limit: large.Limit}})
 }
 
 // fail ends the mux: every open request and every later one gets err.
@@ -269,7 +204,7 @@ func (m *mux) deliver(data []byte, in incoming) bool {
 		return len(batch) > 0
 	}
 	message, err := wire.Parse(data)
-	message = whole(message)
+	message = markEmpty(message)
 	switch {
 	case err != nil:
 		return false
@@ -279,15 +214,11 @@ func (m *mux) deliver(data []byte, in incoming) bool {
 		return true
 	case message.IsResponse():
 		id, ours := ownID(message.ID)
-		switch {
-		case ours:
-			if known := m.resolve(id, answer{message: message}); !known && string(message.Error) == string(errHollow) {
-				return false // it only has an id
-			}
-		case withoutID(data, message):
-			m.resolveNameless(message)
-		default: // such as a line of a log in JSON
-			return false
+		if !ours {
+			return false // a line of a log in JSON, or an error that says not whose it is
+		}
+		if known := m.resolve(id, answer{message: message}); !known && string(message.Error) == string(errHollow) {
+			return false // it only has an id
 		}
 		m.beat()
 		return true
@@ -295,24 +226,12 @@ func (m *mux) deliver(data []byte, in incoming) bool {
 	return false
 }
 
-// withoutID reports whether a response without an id is an error of JSON-RPC.
-func withoutID(data []byte, message wire.Message) bool {
-	var e struct {
-		Version string `json:"jsonrpc"`
-		Error   struct {
-			Code    json.Number
-			Message *string
-		}
-	}
-	return message.ID == nil && json.Unmarshal(data, &e) == nil && e.Version == "2.0" && e.Error.Code != "" && e.Error.Message != nil
-}
-
 // errHollow is the error of an answer that has none, and no result either.
 var errHollow = json.RawMessage(`{"message":"the answer has neither result nor error"}`)
 
-// whole gives an error to an answer to mcpx that is none: it says nothing, but that
-// nothing else will come.
-func whole(m wire.Message) wire.Message {
+// markEmpty turns a response with our id but neither result nor error into an error:
+// no other answer will come.
+func markEmpty(m wire.Message) wire.Message {
 	if _, ours := ownID(m.ID); ours && m.Method == "" && !m.IsResponse() && m.Params == nil {
 		m.Error = errHollow
 	}
@@ -341,8 +260,7 @@ func (m *mux) wait(ctx context.Context, id int64, ch <-chan answer) (wire.Messag
 // the server has said counts, also if it says it at the same moment.
 func (m *mux) giveUp(id int64, ch <-chan answer, err error) (wire.Message, error) {
 	m.mu.Lock()
-	delete(m.pending, id)
-	m.gaveUp = true
+	m.remove(id)
 	m.mu.Unlock()
 	select {
 	case a := <-ch:

@@ -241,47 +241,61 @@ func TestLogLevel(t *testing.T) {
 	}
 }
 
-// What another client's call may still log is waited for, what one's own may is
-// not.
-func TestLateLogs(t *testing.T) {
+// A session is one client's until another calls, and again after a quiet time.
+func TestSole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var u users
-		if u.late("a") {
-			t.Error("late though nobody was there")
-		}
-		u.ended("a")
-		u.ended("b")
-		u.ended("b")
-		for client, want := range map[string]bool{"a": true, "b": true, "c": true} {
-			if u.late(client) != want {
-				t.Errorf("%s: late is %v", client, !want)
+		var s sole
+		check := func(when string, client string, shared bool) {
+			t.Helper()
+			if s.shared != shared || s.client != client {
+				t.Errorf("%s: client %q, shared %v", when, s.client, s.shared)
 			}
 		}
+		s.begin("a")
+		s.end(false)
+		s.begin("a")
+		check("one client", "a", false)
+		s.end(false)
+		s.begin("b")
+		check("another just after it", "a", true)
 		pause(lateLogs)
-		u.ended("b")
-		for client, want := range map[string]bool{"a": true, "b": false, "c": true} {
-			if u.late(client) != want {
-				t.Errorf("after a while, %s: late is %v", client, !want)
-			}
-		}
+		s.begin("b")
+		check("while a long call is open", "a", true)
+		s.end(false)
+		s.end(false)
+		pause(lateLogs)
+		s.begin("b")
+		check("after a quiet time", "b", false)
+		s.end(true)
+		pause(100 * lateLogs)
+		s.begin("b")
+		check("its own abandoned call", "b", false)
+		s.end(false)
+		pause(100 * lateLogs)
+		s.begin("a")
+		check("another's abandoned call", "b", true)
 	})
 }
 
-// A call that was given up may be worked on for ever.
-func TestLateLogsOfAbandonedCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var u users
-		u.left("a")
-		u.ended("a")
-		pause(100 * lateLogs)
-		if u.late("a") || !u.late("b") {
-			t.Errorf("after a: late is %v for a, %v for b", u.late("a"), u.late("b"))
-		}
-		u.left("b")
-		if !u.late("a") || !u.late("b") {
-			t.Error("after both: not late")
-		}
-	})
+// A server may log of a call that its client has given up, however late.
+func TestLogsAfterAnAbandonedCall(t *testing.T) {
+	for _, abandoned := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			spec, _ := inProcess(t, mcptest.Spec{HangTools: []string{"held"}})
+			u := ready(t, spec)
+			if abandoned {
+				_, _ = u.Call(context.Background(), Call{Tool: "held", Client: &Client{ID: "a"}, Timeout: time.Second})
+			}
+			pause(100 * lateLogs)
+			var b heardLogs
+			if _, err := u.Call(context.Background(), b.call("b", "notify", sendLogs("of whom", 1, true))); err != nil {
+				t.Error(err)
+			}
+			if heard := len(b.all()) == 1; heard == abandoned {
+				t.Errorf("abandoned %v: heard %q", abandoned, b.all())
+			}
+		})
+	}
 }
 
 // What comes on the answer to a POST is the call's; what comes on a stream that

@@ -54,7 +54,7 @@ type session struct {
 	mu      sync.Mutex
 	hearers map[int64]*hearer // open calls, by request id
 	closed  bool
-	users   users
+	sole    sole
 	// takesLevel says that a legacy server can be told a log level, told is the
 	// index of the last one; that of none is behind all.
 	takesLevel bool
@@ -255,7 +255,7 @@ func (s *session) doID(ctx context.Context, id int64, method string, params []by
 		return nil, fmt.Errorf("%w: %w", errNotSent, &TooLargeError{Limit: s.spec.MaxMessage, Request: true})
 	}
 	answer, err := s.link.request(ctx, request{
-		id: id, method: method, message: message, header: header, answered: func() { s.unhear(id) },
+		id: id, method: method, message: message, header: header, answered: func() { s.unhear(id, false) },
 	})
 	if err != nil {
 		return nil, err

@@ -223,7 +223,6 @@ func sessionRefused(refused wire.Message, err error) bool {
 }
 
 func (l *sseLink) notify(ctx context.Context, message []byte) error {
-	l.noted()
 	refused, err := l.post(ctx, request{message: message})
 	if err == nil && refused.Error != nil {
 		err = rpcError(refused.Error)

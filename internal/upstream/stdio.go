@@ -206,7 +206,9 @@ func (l *stdioLink) read(r io.Reader) {
 		var large *wire.TooLargeError
 		if errors.As(err, &large) {
 			l.spec.Logger.Warn("message over the limit skipped", "limit", large.Limit)
-			l.resolveLarge(large)
+			if !l.resolveLarge(large) {
+				l.noisy(large.Head)
+			}
 			continue
 		}
 		if err != nil {
@@ -328,7 +330,6 @@ func (l *stdioLink) request(ctx context.Context, r request) (wire.Message, error
 }
 
 func (l *stdioLink) notify(ctx context.Context, message []byte) error {
-	l.noted()
 	return l.send(ctx, message)
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -149,17 +148,14 @@ func (s *session) call(ctx context.Context, c Call) (json.RawMessage, error) {
 	}
 	s.tellLevel(ctx, c)
 	defer s.hear(id, c)()
-	began := time.Now()
 	result, err := s.doID(ctx, id, "tools/call", params, header)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, errNotSent) {
 			s.cancelled(id, context.Cause(ctx).Error())
-			s.mu.Lock()
-			s.users.left(c.Client.peer())
-			s.mu.Unlock()
+			s.unhear(id, true)
 		}
 		var noise *noiseError
-		if errors.As(err, &noise) && !s.alone(c.Client.peer(), began) {
+		if errors.As(err, &noise) && s.shared() {
 			noise.first = "not shown, as it may be meant for another client"
 		}
 		return nil, err
