@@ -286,3 +286,14 @@ func TestServe_Bind(t *testing.T) {
 		}
 	}
 }
+
+// TestServe_PprofBind: profiles are for this machine alone, whoever else mcpx serves.
+func TestServe_PprofBind(t *testing.T) {
+	h := newHome(t)
+	for _, addr := range []string{"0.0.0.0:0", ":0", "192.0.2.1:6060"} {
+		out, stderr, code := h.run(t, "", "serve", "--demo", "--pprof", addr)
+		if code != 1 || out != "" || !strings.HasPrefix(stderr, "mcpx: error: --pprof: refusing to listen on "+addr) || !strings.Contains(stderr, "\nmcpx: hint: bind to loopback") {
+			t.Errorf("%s: exit %d, stderr %q", addr, code, stderr)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 
 	"mcpx/internal/app"
 	"mcpx/internal/httpd"
@@ -14,7 +15,8 @@ type serveCommand struct {
 	HTTP string `name:"http" help:"Serve streamable HTTP at this address instead, for example 127.0.0.1:8080." placeholder:"ADDR"`
 	Demo bool   `help:"Serve the demo's sample servers instead of a config."`
 
-	Watch bool `help:"Load the config file again when it changes, as SIGHUP does."`
+	Watch bool   `help:"Load the config file again when it changes, as SIGHUP does."`
+	Pprof string `help:"Serve profiles of mcpx itself (/debug/pprof/) at this address, on loopback only." placeholder:"ADDR"`
 }
 
 // Run serves until the input ends or a signal comes.
@@ -33,6 +35,11 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if !cmd.Demo {
 		defer reloading(ctx, a, cancel, cmd.Watch, s)()
 	}
+	stop, err := cmd.profile(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	if cmd.HTTP != "" {
 		listener, err := httpd.Listen(ctx, cmd.HTTP)
 		if err != nil {
@@ -71,6 +78,29 @@ func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app.App, log *slog.Lo
 		log.Info("serving", "url", url)
 	}
 	return ended(log, "HTTP", a.ServeHTTP(ctx, listener))
+}
+
+// profile serves profiles until the func that it returns, which waits for the end.
+func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop func(), err error) {
+	if cmd.Pprof == "" {
+		return func() {}, nil
+	}
+	listener, err := httpd.Listen(ctx, cmd.Pprof)
+	if err != nil {
+		return nil, fmt.Errorf("--pprof: %w", err)
+	}
+	log.Warn("serving profiles", "url", "http://"+listener.Addr().String()+"/debug/pprof/")
+	ctx, cancel := context.WithCancel(ctx)
+	var serving sync.WaitGroup
+	serving.Go(func() { // ends with ctx
+		if err := httpd.ServeProfiles(ctx, listener, log); err != nil {
+			log.Error("serving profiles ended", "err", err)
+		}
+	})
+	return func() {
+		cancel()
+		serving.Wait()
+	}, nil
 }
 
 // ended reports what ended serving, through the log: a stderr that nobody reads

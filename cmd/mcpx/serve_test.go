@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -470,5 +473,56 @@ func TestLiteral(t *testing.T) {
 		if got := literal(t, json.RawMessage(other)); got == base {
 			t.Errorf("%s counts as the same", other)
 		}
+	}
+}
+
+var profiledAt = regexp.MustCompile(`msg="serving profiles" url=(http://\S+)/debug/pprof/`)
+
+// TestServe_Pprof: profiles have a port of their own, which ends with mcpx; the port
+// of MCP has none.
+func TestServe_Pprof(t *testing.T) {
+	h := newHome(t)
+	get := func(url, host string) (status int, body string, err error) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = host
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		response, err := client.Do(request)
+		if err != nil {
+			return 0, "", err
+		}
+		defer response.Body.Close()
+		data, err := io.ReadAll(response.Body)
+		return response.StatusCode, string(data), err
+	}
+	config := h.config(t, map[string]server{}, nil)
+	d := h.serveHTTP(t, "--config", config, "--pprof", "127.0.0.1:0")
+	found := profiledAt.FindStringSubmatch(d.stderr.String())
+	if found == nil {
+		t.Fatalf("no address of profiles in: %s", d.stderr.String())
+	}
+	profiles := found[1] + "/debug/pprof/"
+	if status, body, err := get(profiles+"goroutine?debug=1", ""); status != http.StatusOK || !strings.Contains(body, "httpd.ServeProfiles") {
+		t.Errorf("goroutines: %d, %v: %s", status, err, body)
+	}
+	if status, _, err := get(profiles, "example.com"); status != http.StatusForbidden {
+		t.Errorf("another host: %d, %v", status, err)
+	}
+	if status, _, err := get(found[1]+"/mcp", ""); status != http.StatusNotFound {
+		t.Errorf("MCP beside the profiles: %d, %v", status, err)
+	}
+	if status, _, err := get(strings.TrimSuffix(d.url, "/mcp")+"/debug/pprof/", ""); status != http.StatusNotFound {
+		t.Errorf("profiles beside MCP: %d, %v", status, err)
+	}
+	terminate(d.cmd)
+	<-d.exited
+	if _, _, err := get(profiles, ""); err == nil {
+		t.Error("profiles are served after the end")
+	}
+	if d := h.serveHTTP(t, "--config", config); profiledAt.MatchString(d.stderr.String()) {
+		t.Error("profiles are served unasked")
 	}
 }

@@ -45,7 +45,7 @@ func (e *BindError) Error() string {
 
 // Hint says what to do instead.
 func (e *BindError) Hint() string {
-	return "bind to loopback, for example --http 127.0.0.1:8080"
+	return "bind to loopback, for example 127.0.0.1:8080"
 }
 
 // Listen opens the address; a port alone is one of 127.0.0.1. Anything but

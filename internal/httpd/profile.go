@@ -1,0 +1,33 @@
+package httpd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+)
+
+// ServeProfiles answers with the profiles of this process at /debug/pprof/ on the
+// listener, which is theirs alone, until ctx ends. It does not wait for a profile
+// that is being taken then.
+func ServeProfiles(ctx context.Context, listener net.Listener, log *slog.Logger) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // and the profiles that it lists
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	server := &http.Server{
+		Handler:           newGuard(Options{Logger: log}).local(mux),
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving profiles: %w", err)
+	}
+	return nil
+}
