@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"mcpx/internal/compress"
 	"mcpx/internal/plain"
@@ -143,7 +142,7 @@ func readBlock(raw json.RawMessage) block {
 	})
 	switch {
 	case isString(kind, "text"):
-		b.text, b.isText = wholeText(raw[b.start:b.end])
+		b.text, b.isText = wire.WholeText(raw[b.start:b.end])
 		b.hasText = b.isText
 	case isString(kind, "resource"):
 		b.start, b.end = 0, 0
@@ -153,7 +152,7 @@ func readBlock(raw json.RawMessage) block {
 			}
 			return true
 		})
-		b.text, b.hasText = wholeText(raw[b.start:b.end])
+		b.text, b.hasText = wire.WholeText(raw[b.start:b.end])
 	}
 	return b
 }
@@ -165,13 +164,6 @@ func isString(value []byte, text string) bool {
 	}
 	decoded, ok := wire.Text(value)
 	return ok && decoded == text
-}
-
-// wholeText decodes a JSON string. Half a surrogate pair has no place in a
-// string: such a text is only faithful as it was written, and not ok.
-func wholeText(quoted []byte) (text string, ok bool) {
-	text, ok = wire.Text(quoted)
-	return text, ok && (!strings.ContainsRune(text, '\ufffd') || wire.Whole(quoted))
 }
 
 // withText is the block with another text; everything else in it stays.
@@ -331,5 +323,5 @@ func onlyString(value json.RawMessage) (string, bool) {
 	if len(inner) == 0 || inner[0] != '"' {
 		return "", false
 	}
-	return wholeText(inner)
+	return wire.WholeText(inner)
 }

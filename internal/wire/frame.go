@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -129,6 +130,9 @@ func (r *Reader) line(limit int64) ([]byte, error) {
 		part, err := r.r.ReadSlice('\n')
 		if int64(len(line)+len(bytes.TrimRight(part, "\r\n"))) > limit {
 			return nil, r.skipLine(append(line, part...), err)
+		}
+		if len(line) > 0 && cap(line)-len(line) < len(part) {
+			line = slices.Grow(line, max(len(line), len(part))) // append grows a large slice by a quarter only
 		}
 		line = append(line, part...)
 		if err == nil {

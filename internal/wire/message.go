@@ -5,10 +5,10 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Message is the envelope of one JSON-RPC message. Its slices alias the bytes
@@ -22,6 +22,9 @@ type Message struct {
 	// Result and Error are nil where absent.
 	Result json.RawMessage
 	Error  json.RawMessage
+	// Valid says that the whole message is valid JSON, as [json.Valid] has it, and
+	// UTF8 that it is valid UTF-8 too. Only then its values can be passed on.
+	Valid, UTF8 bool
 }
 
 // IsResponse reports whether the message answers a request.
@@ -32,22 +35,20 @@ func (m *Message) IsResponse() bool {
 // ErrNotObject says that the bytes are no JSON object, and so no message.
 var ErrNotObject = errors.New("not a JSON object")
 
-// Parse reads the envelope of one message. It checks the structure (strings,
-// brackets), not every literal: [json.Valid] has the last word on payloads that
-// are passed on.
+// Parse reads the envelope of one message, and checks the whole of it in the same
+// pass. A member whose value is no valid JSON is found by its brackets and quotes:
+// with the id of such a message, its sender or its caller gets an error.
 func Parse(data []byte) (Message, error) {
 	var m Message
-	err := Fields(data, func(key string, value []byte) bool {
+	valid, err := members(data, &m.UTF8, func(key string, _, _, start, end int) bool {
+		value := data[start:end:end]
 		switch key {
 		case "id":
 			if string(value) != "null" {
 				m.ID = value
 			}
 		case "method":
-			var name string
-			if json.Unmarshal(value, &name) == nil {
-				m.Method = name
-			}
+			m.Method, _ = Text(value)
 		case "params":
 			m.Params = value
 		case "result":
@@ -59,6 +60,7 @@ func Parse(data []byte) (Message, error) {
 		}
 		return true
 	})
+	m.Valid = valid
 	return m, err
 }
 
@@ -70,8 +72,8 @@ const maxBatch = 10_000
 // which it reads the first 10,000; ok is false if data is no array. What in it is
 // no object is no message.
 func Batch(data []byte) (messages []json.RawMessage, ok bool) {
-	i := skipSpace(data, 0)
-	if i >= len(data) || data[i] != '[' {
+	s := scanner{src: view(data)}
+	if s.peek() != '[' {
 		return nil, false
 	}
 	err := Elements(data, func(value []byte) bool {
@@ -94,203 +96,148 @@ func Fields(data []byte, yield func(key string, value []byte) bool) error {
 
 // FieldsAt is [Fields] with the place of each value in data.
 func FieldsAt(data []byte, yield func(key string, start, end int) bool) error {
-	return members(data, func(key string, _, _, start, end int) bool { return yield(key, start, end) })
+	_, err := members(data, nil, func(key string, _, _, start, end int) bool { return yield(strings.Clone(key), start, end) })
+	return err
 }
 
 // Members is [Fields] with each key also as it was written, quotes included: a
 // key may have half a surrogate pair, which a Go string cannot keep.
 func Members(data []byte, yield func(key string, written, value []byte) bool) error {
-	return members(data, func(key string, at, after, start, end int) bool {
-		return yield(key, data[at:after:after], data[start:end:end])
+	_, err := members(data, nil, func(key string, at, after, start, end int) bool {
+		return yield(strings.Clone(key), data[at:after:after], data[start:end:end])
 	})
+	return err
 }
 
-func members(data []byte, yield func(key string, at, after, start, end int) bool) error {
-	i := skipSpace(data, 0)
-	if i >= len(data) || data[i] != '{' {
-		return ErrNotObject
+// members reads the members of an object. A key may be a part of data. valid says that all of data is valid
+// JSON, and *utf8, if it is not nil, that it is valid UTF-8; both only without
+// an error, and if yield never returned false.
+func members(data []byte, utf8 *bool, yield func(key string, at, after, start, end int) bool) (valid bool, err error) {
+	var open [32]byte
+	s := scanner{src: view(data), open: open[:0]}
+	if s.begin() != tokenObject {
+		return false, ErrNotObject
 	}
-	i = skipSpace(data, i+1)
-	if i < len(data) && data[i] == '}' {
-		return trailing(data, i+1)
+	valid = true
+	for {
+		switch s.advance() {
+		case tokenClose:
+			if !s.end() {
+				return false, syntaxError(s.pos)
+			}
+			if utf8 != nil {
+				*utf8 = s.utf8()
+			}
+			return valid, nil
+		case tokenKey:
+		default:
+			return false, syntaxError(s.pos)
+		}
+		at, after := s.start, s.after
+		key := s.src[at+1 : after-1]
+		if s.escaped {
+			key, _ = Text(data[at:after])
+		}
+		s.peek()
+		start := s.pos
+		strict, ok := s.skip()
+		if !ok {
+			return false, syntaxError(start)
+		}
+		valid = valid && strict
+		if !yield(key, at, after, start, s.pos) {
+			return false, nil
+		}
+	}
+}
+
+// Elements calls yield for each element of the JSON array in data, in order,
+// with the raw value, until yield returns false.
+func Elements(data []byte, yield func(value []byte) bool) error {
+	var open [32]byte
+	s := scanner{src: view(data), open: open[:0]}
+	if s.begin() != tokenArray {
+		return errors.New("not a JSON array")
 	}
 	for {
-		if i >= len(data) || data[i] != '"' {
-			return syntaxError(i)
+		switch s.advance() {
+		case tokenClose:
+			if !s.end() {
+				return syntaxError(s.pos)
+			}
+			return nil
+		case tokenValue:
+		default:
+			return syntaxError(s.pos)
 		}
-		at := i
-		keyEnd, err := skipString(data, i)
-		if err != nil {
-			return err
+		s.peek()
+		start := s.pos
+		if _, ok := s.skip(); !ok {
+			return syntaxError(start)
 		}
-		key, err := keyText(data[i:keyEnd])
-		if err != nil {
-			return err
-		}
-		i = skipSpace(data, keyEnd)
-		if i >= len(data) || data[i] != ':' {
-			return syntaxError(i)
-		}
-		i = skipSpace(data, i+1)
-		end, err := skipValue(data, i)
-		if err != nil {
-			return err
-		}
-		if !yield(key, at, keyEnd, i, end) {
+		if !yield(data[start:s.pos:s.pos]) {
 			return nil
 		}
-		i = skipSpace(data, end)
-		if i >= len(data) {
-			return syntaxError(i)
-		}
-		switch data[i] {
-		case ',':
-			i = skipSpace(data, i+1)
-		case '}':
-			return trailing(data, i+1)
-		default:
-			return syntaxError(i)
-		}
 	}
-}
-
-func trailing(data []byte, i int) error {
-	if i = skipSpace(data, i); i != len(data) {
-		return syntaxError(i)
-	}
-	return nil
 }
 
 func syntaxError(at int) error {
 	return fmt.Errorf("invalid JSON at byte %d", at)
 }
 
-func keyText(quoted []byte) (string, error) {
-	inner := quoted[1 : len(quoted)-1]
-	if bytes.IndexByte(inner, '\\') < 0 {
-		return string(inner), nil
+// skip reads the value at pos. If it is no valid JSON (strict is false), its end
+// is where its quotes and brackets say; ok is false if they do not.
+func (s *scanner) skip() (strict, ok bool) {
+	start, depth := s.pos, len(s.open)
+	if s.value() {
+		return true, true
 	}
-	var s string
-	if err := json.Unmarshal(quoted, &s); err != nil {
-		return "", err
-	}
-	return s, nil
+	s.open, s.expected = s.open[:depth], expectAfter
+	s.seen = highBits // not all strings have been looked at
+	s.pos, ok = looseEnd(s.src, start)
+	return false, ok
 }
 
-func skipSpace(data []byte, i int) int {
-	for i < len(data) {
-		switch data[i] {
-		case ' ', '\t', '\r', '\n':
-			i++
-		default:
-			return i
-		}
-	}
-	return i
-}
-
-// skipString returns the index after the string that starts at i.
-func skipString(data []byte, i int) (int, error) {
-	start := i
-	i++
-	for {
-		n := bytes.IndexByte(data[i:], '"')
-		if n < 0 {
-			return 0, syntaxError(start)
-		}
-		slashes := 0
-		for j := i + n - 1; j >= i && data[j] == '\\'; j-- {
-			slashes++
-		}
-		i += n + 1
-		if slashes%2 == 0 {
-			return i, nil
-		}
-	}
-}
-
-// skipValue returns the index after the value that starts at i. Nesting needs
-// no stack of calls, so no input is too deep for it.
-func skipValue(data []byte, i int) (int, error) {
-	if i >= len(data) {
-		return 0, syntaxError(i)
-	}
-	switch data[i] {
-	case '"':
-		return skipString(data, i)
-	case '{', '[':
-		return skipNested(data, i)
-	}
-	start := i
-	for i < len(data) && !delimiter[data[i]] {
-		i++
-	}
-	if i == start {
-		return 0, syntaxError(i)
-	}
-	return i, nil
-}
-
-func skipNested(data []byte, i int) (int, error) {
-	start, depth := i, 0
-	for i < len(data) {
-		switch data[i] {
+// looseEnd finds the end of the value at text[start] by quotes and brackets
+// alone, however deep it is nested.
+func looseEnd(text string, start int) (end int, ok bool) {
+	depth := 0
+	for i := start; i < len(text); i++ {
+		switch c := text[i]; c {
 		case '"':
-			end, err := skipString(data, i)
-			if err != nil {
-				return 0, err
+			if i > start && depth == 0 {
+				return i, true
 			}
-			i = end
-			continue
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+			if i >= len(text) {
+				return 0, false
+			}
 		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-			if depth == 0 {
-				return i + 1, nil
+			if i > start && depth == 0 {
+				return i, true
 			}
-		}
-		i++
-	}
-	return 0, syntaxError(start)
-}
-
-// delimiter has the bytes that end a number or a keyword.
-var delimiter = [256]bool{
-	' ': true, '\t': true, '\r': true, '\n': true,
-	',': true, ':': true, ']': true, '}': true, '[': true, '{': true, '"': true,
-}
-
-// Elements calls yield for each element of the JSON array in data, in order,
-// with the raw value, until yield returns false.
-func Elements(data []byte, yield func(value []byte) bool) error {
-	i := skipSpace(data, 0)
-	if i >= len(data) || data[i] != '[' {
-		return errors.New("not a JSON array")
-	}
-	i = skipSpace(data, i+1)
-	if i < len(data) && data[i] == ']' {
-		return trailing(data, i+1)
-	}
-	for {
-		end, err := skipValue(data, i)
-		if err != nil {
-			return err
-		}
-		if !yield(data[i:end:end]) {
-			return nil
-		}
-		i = skipSpace(data, end)
-		if i >= len(data) {
-			return syntaxError(i)
-		}
-		switch data[i] {
-		case ',':
-			i = skipSpace(data, i+1)
-		case ']':
-			return trailing(data, i+1)
+			depth++
+			continue
+		case '}', ']':
+			if depth == 0 {
+				return i, i > start
+			}
+			depth--
+		case ' ', '\t', '\r', '\n', ',', ':':
+			if depth == 0 {
+				return i, i > start
+			}
+			continue
 		default:
-			return syntaxError(i)
+			continue
+		}
+		if depth == 0 { // behind a string or a container
+			return i + 1, true
 		}
 	}
+	return len(text), depth == 0 && len(text) > start
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestParse(t *testing.T) {
@@ -54,6 +55,27 @@ func TestParseRefuses(t *testing.T) {
 		`{"a":"x}`, `{"a":[1}`, `{"a":{"b":1}`, `{"a":1 2}`, `{"\q":1}`, `{,}`, `{"a":}`} {
 		if _, err := Parse([]byte(in)); err == nil {
 			t.Errorf("Parse(%q): no error", in)
+		}
+	}
+}
+
+// A message with a broken value keeps its id, wherever it stands, and the value up to
+// where its brackets and quotes end it.
+func TestParseBroken(t *testing.T) {
+	for value, utf8 := range map[string]bool{
+		`{"a":01}`: true, `[1,,2]`: true, `{"a":"\q]"}`: true, `"\u12"`: true, `tru`: true, `[}`: true, "\"\x01\"": true, `{"b":[nul],"c":"}\""}`: true,
+		strings.Repeat("[", maxNesting) + strings.Repeat("]", maxNesting): true, "[\"\xff\", 01]": false,
+	} {
+		for _, in := range []string{`{"id":7,"result":` + value + `}`, `{"result":` + value + ` ,"id":7}`} {
+			m, err := Parse([]byte(in))
+			if err != nil || string(m.ID) != "7" || string(m.Result) != value || m.Valid || m.UTF8 != utf8 {
+				t.Errorf("Parse(%.100s) = %.100s, valid %t, UTF-8 %t, %v", in, m.Result, m.Valid, m.UTF8, err)
+			}
+		}
+	}
+	for in, utf8 := range map[string]bool{`{"id":1,"result":"é"}`: true, "{\"id\":1,\"result\":\"aaaaaaaaaaaaaaaa\xe9\"}": false, "{\"\xff\":1}": false} {
+		if m, err := Parse([]byte(in)); err != nil || !m.Valid || m.UTF8 != utf8 {
+			t.Errorf("Parse(%s): valid %t, UTF-8 %t, %v", in, m.Valid, m.UTF8, err)
 		}
 	}
 }
@@ -119,6 +141,9 @@ func FuzzParse(f *testing.F) {
 		valid := json.Unmarshal(in, &members) == nil && members != nil
 		if valid && err != nil {
 			t.Fatalf("Parse refuses a valid object: %v", err)
+		}
+		if err == nil && (message.Valid != json.Valid(in) || message.Valid && message.UTF8 != utf8.Valid(in)) {
+			t.Fatalf("valid %t, UTF-8 %t; want %t, %t", message.Valid, message.UTF8, json.Valid(in), utf8.Valid(in))
 		}
 		if !valid {
 			return

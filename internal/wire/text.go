@@ -2,96 +2,125 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// Text decodes a JSON string, which is valid. Long strings full of escapes, as
-// JSON inside of JSON is, decode several times as fast as with encoding/json.
-// What is no string yields ok = false.
+// Text decodes a JSON string. Half a surrogate pair has no place in a Go string,
+// and becomes U+FFFD. What is no string, or no valid UTF-8, yields ok = false.
 func Text(quoted []byte) (text string, ok bool) {
+	text, _, ok = decode(quoted)
+	return text, ok
+}
+
+// WholeText is [Text], but refuses a string with half a surrogate pair: only as
+// it was written it is faithful.
+func WholeText(quoted []byte) (text string, ok bool) {
+	text, lone, ok := decode(quoted)
+	return text, ok && !lone
+}
+
+func decode(quoted []byte) (text string, lone, ok bool) {
 	if len(quoted) < 2 || quoted[0] != '"' || quoted[len(quoted)-1] != '"' {
-		return "", false
+		return "", false, false
 	}
-	in := quoted[1 : len(quoted)-1]
-	at := bytes.IndexByte(in, '\\')
-	if at < 0 {
-		return string(in), utf8.Valid(in)
+	inner := view(quoted[1 : len(quoted)-1])
+	if strings.IndexByte(inner, '\\') < 0 {
+		return strings.Clone(inner), false, utf8.ValidString(inner)
 	}
-	out := make([]byte, 0, len(in))
-	for at >= 0 {
-		out = append(out, in[:at]...)
-		if at+1 >= len(in) {
-			return "", false
-		}
-		plain := unescaped[in[at+1]]
-		if plain == 0 { // \u, or nothing that JSON knows
-			var slow string
-			err := json.Unmarshal(quoted, &slow)
-			return slow, err == nil
-		}
-		out = append(out, plain)
-		in = in[at+2:]
-		at = nextEscape(in)
+	out, lone, ok := unescape(nil, inner)
+	if !ok {
+		return "", false, false
 	}
-	out = append(out, in...)
-	return string(out), utf8.Valid(out)
+	if lone {
+		out = bytes.ToValidUTF8(out, []byte("\ufffd"))
+	}
+	return view(out), lone, utf8.Valid(out) && (!lone || utf8.ValidString(inner))
 }
 
-// Whole reports whether a JSON string, which is valid, has no half of a
-// surrogate pair: such a half has no place in a Go string, and [Text] makes it
-// U+FFFD.
-func Whole(quoted []byte) bool {
-	for i := 0; i+1 < len(quoted); i++ {
-		if quoted[i] != '\\' {
+// unescape appends what the inside of a JSON string stands for. Half a surrogate
+// pair (lone) becomes the three bytes that UTF-8 would have for it. ok is false
+// if inner has an escape, or a byte, that JSON does not allow there.
+func unescape(out []byte, inner string) (text []byte, lone, ok bool) {
+	// No escape is shorter than its character, and whole words may be written.
+	out = slices.Grow(out, len(inner)+8)
+	n := len(out)
+	out = out[:cap(out)]
+	for i := 0; i < len(inner); {
+		if i+8 <= len(inner) {
+			w := word8(inner, i)
+			binary.LittleEndian.PutUint64(out[n:], w)
+			plain := bits.TrailingZeros64(special(w)) / 8 // 8 if there is nothing special
+			i, n = i+plain, n+plain
+			if plain == 8 {
+				continue
+			}
+		}
+		if inner[i] != '\\' {
+			if inner[i] < ' ' || inner[i] == '"' {
+				return nil, false, false
+			}
+			out[n] = inner[i]
+			i, n = i+1, n+1
 			continue
 		}
-		first := surrogate(quoted[i:])
-		if first == 0 {
-			i++
+		if i+1 < len(inner) && unescaped[inner[i+1]] != 0 {
+			out[n] = unescaped[inner[i+1]]
+			i, n = i+2, n+1
 			continue
 		}
-		if first != highHalf || surrogate(quoted[i+6:]) != lowHalf {
-			return false
+		if _, ok := hex4(inner[i:]); !ok {
+			return nil, false, false
 		}
-		i += 11
+		r, size, whole := EscapedRune(inner[i:])
+		if whole {
+			n += utf8.EncodeRune(out[n:], r)
+		} else {
+			n += copy(out[n:], []byte{0xe0 | byte(r>>12), 0x80 | byte(r>>6)&0x3f, 0x80 | byte(r)&0x3f})
+			lone = true
+		}
+		i += size
 	}
-	return true
+	return out[:n], lone, true
 }
 
-const (
-	highHalf = 1 + iota
-	lowHalf
-)
-
-// surrogate says which half of a pair the escape is that text begins with, 0 if
-// it begins with none.
-func surrogate(text []byte) int {
-	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' || text[2]|0x20 != 'd' {
-		return 0
+// EscapedRune is the character of the \u escape that text, which is valid,
+// begins with, and the length of the escape: 6, or 12 for a surrogate pair. For
+// half a pair r is that half, and whole is false.
+func EscapedRune(text string) (r rune, n int, whole bool) {
+	r, _ = hex4(text)
+	if !utf16.IsSurrogate(r) {
+		return r, 6, true
 	}
-	switch c := text[3] | 0x20; {
-	case text[3] == '8' || text[3] == '9' || c == 'a' || c == 'b':
-		return highHalf
-	case c >= 'c' && c <= 'f':
-		return lowHalf
-	}
-	return 0
-}
-
-// nextEscape finds the next backslash: near ones by a loop, as in dense text a
-// call costs more than the few bytes.
-func nextEscape(in []byte) int {
-	near := min(len(in), 16)
-	for i := range near {
-		if in[i] == '\\' {
-			return i
+	if second, ok := hex4(text[6:]); ok {
+		if pair := utf16.DecodeRune(r, second); pair != utf8.RuneError {
+			return pair, 12, true
 		}
 	}
-	if n := bytes.IndexByte(in[near:], '\\'); n >= 0 {
-		return near + n
+	return r, 6, false
+}
+
+// hex4 reads the \u escape that text begins with.
+func hex4(text string) (r rune, ok bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
 	}
-	return -1
+	for _, c := range []byte(text[2:6]) {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
 }
 
 // unescaped has what stands for a byte after a backslash; 0 = no single byte.
@@ -104,44 +133,74 @@ var unescaped = [256]byte{
 // becomes U+FFFD; U+2028 and U+2029 are escaped, since some readers take JSON
 // for JavaScript.
 func AppendQuoted(out []byte, text string) []byte {
-	const hex = "0123456789abcdef"
-	out = append(out, '"')
-	start := 0
+	out = append(slices.Grow(out, len(text)+len(text)/8+16), '"')
 	for i := 0; i < len(text); {
-		c := text[i]
-		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
-			i++
-			continue
-		}
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(text[i:])
-			switch {
-			case r == utf8.RuneError && size == 1:
-				out = append(append(out, text[start:i]...), "\ufffd"...)
-				start = i + size
-			case r == '\u2028' || r == '\u2029':
-				out = append(append(out, text[start:i]...), `\u202`...)
-				out = append(out, hex[r&0xf])
-				start = i + size
+		if i+8 <= len(text) {
+			w := word8(text, i)
+			plain := bits.TrailingZeros64(special(w)|w&highBits) / 8
+			out = binary.LittleEndian.AppendUint64(out, w)
+			out = out[:len(out)-8+plain]
+			i += plain
+			if plain == 8 {
+				continue
 			}
-			i += size
-			continue
 		}
-		out = append(out, text[start:i]...)
-		switch c {
-		case '"', '\\':
-			out = append(out, '\\', c)
-		case '\n':
-			out = append(out, '\\', 'n')
-		case '\r':
-			out = append(out, '\\', 'r')
-		case '\t':
-			out = append(out, '\\', 't')
+		switch c := text[i]; {
+		case c >= utf8.RuneSelf:
+			n := runes(text[i:])
+			if n == 0 {
+				out, n = appendRune(out, text[i:])
+			} else {
+				out = append(out, text[i:i+n]...)
+			}
+			i += n
 		default:
-			out = append(out, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])
+			out = appendByte(out, c)
+			i++
 		}
-		i++
-		start = i
 	}
-	return append(append(out, text[start:]...), '"')
+	return append(out, '"')
+}
+
+// runes is the length of the characters at the beginning of text that are no
+// ASCII and stand in JSON as they are.
+func runes(text string) int {
+	n := 0
+	for n < len(text) && text[n] >= utf8.RuneSelf {
+		r, size := utf8.DecodeRuneInString(text[n:])
+		if r == utf8.RuneError && size == 1 || r == '\u2028' || r == '\u2029' {
+			break
+		}
+		n += size
+	}
+	return n
+}
+
+// appendRune appends a first character of text that [runes] stops at.
+func appendRune(out []byte, text string) (_ []byte, size int) {
+	r, size := utf8.DecodeRuneInString(text)
+	if r == utf8.RuneError {
+		return append(out, "\ufffd"...), size
+	}
+	return append(append(out, `\u202`...), hexDigits[r&0xf]), size
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendByte appends one ASCII character as a JSON string has it.
+func appendByte(out []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(out, '\\', c)
+	case '\n':
+		return append(out, '\\', 'n')
+	case '\r':
+		return append(out, '\\', 'r')
+	case '\t':
+		return append(out, '\\', 't')
+	}
+	if c >= ' ' {
+		return append(out, c)
+	}
+	return append(out, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
 }

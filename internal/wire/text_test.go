@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func FuzzText(f *testing.F) {
@@ -31,6 +32,31 @@ func FuzzText(f *testing.F) {
 			if !ok || got != back {
 				t.Fatalf("Text(%s) = %q, %v; want %q", in, got, ok, back)
 			}
+		}
+	})
+}
+
+// FuzzDecode holds the decoding of any string against encoding/json.
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{"", "a", `\n\u0041\ud83d\ude00`, `\ud800\ud800x\udc00`, `\q`, `\u12`, `\`, "aaaaaaaa\\", "\xff\\n", `"`, "\x01\\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, inner string) {
+		quoted := []byte(`"` + inner + `"`)
+		got, ok := Text(quoted)
+		var want string
+		if json.Unmarshal(quoted, &want) != nil {
+			if ok && strings.Contains(inner, "\\") {
+				t.Fatalf("Text takes %q, which is no JSON, for %q", quoted, got)
+			}
+			return
+		}
+		if ok != utf8.ValidString(inner) {
+			t.Fatalf("Text(%q): ok is %t", quoted, ok)
+		}
+		// Text makes one U+FFFD of halves that follow each other.
+		if whole, isWhole := WholeText(quoted); ok && (isWhole && whole != want || strings.ReplaceAll(got, "\ufffd", "") != strings.ReplaceAll(want, "\ufffd", "")) {
+			t.Fatalf("Text(%q) = %q, want %q", quoted, got, want)
 		}
 	})
 }
@@ -68,14 +94,14 @@ func BenchmarkText(b *testing.B) {
 	})
 }
 
-func TestWhole(t *testing.T) {
+func TestWholeText(t *testing.T) {
 	for quoted, want := range map[string]bool{
 		`""`: true, `"a"`: true, `"\ud83d\ude00"`: true, `"\uD83D\uDE00\uD83d\uDe00"`: true, `"\\ud800"`: true, `"\\\\uDFFF"`: true,
 		`"\u0041\u00e9\ud7ff\ue000"`: true, `"\ufffd"`: true,
 		`"\ud800"`: false, `"\uDFFF"`: false, `"\udc00\ud800"`: false, `"\ud800x"`: false, `"\ud83d\ud83d\ude00"`: false,
 		`"\\\ud800"`: false, `"\ud83d\\ude00"`: false, `"\ud83d\ude00\udbff"`: false,
 	} {
-		if got := Whole([]byte(quoted)); got != want {
+		if _, got := WholeText([]byte(quoted)); got != want {
 			t.Errorf("%s: got %v", quoted, got)
 		}
 	}

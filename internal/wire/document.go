@@ -1,0 +1,159 @@
+package wire
+
+import "math"
+
+// Kind is the kind of a JSON value.
+type Kind uint8
+
+// The kinds of a [Node]. Arrays and objects come last.
+const (
+	Null Kind = iota
+	False
+	True
+	Number
+	String
+	Array
+	Object
+)
+
+// Document is one JSON value, read completely: members keep their order, also
+// where two have one key, numbers keep their digits, strings are decoded.
+type Document struct {
+	// Nodes has the values in the order of the text. The children of Nodes[i]
+	// begin at i+1; what follows Nodes[i] and all within it is at Nodes[i].Next.
+	Nodes []Node
+	// Depth is the number of containers around the innermost value.
+	Depth int
+	// Lone says that some string or key has half a surrogate pair.
+	Lone bool
+	// UTF8 says that the text is valid UTF-8.
+	UTF8 bool
+
+	json, decoded string
+}
+
+// Node is one value of a [Document].
+type Node struct {
+	Kind  Kind
+	Next  int32
+	Count int32 // members or items
+	Text  Span  // of a number or a string
+	Key   Span  // of a member
+}
+
+// Span is a piece of text in a [Document]: of its JSON, or, if that has escapes,
+// of its decoded strings (start is then ^start).
+type Span struct{ start, end int32 }
+
+// Str is the text at s: the digits of a number, a decoded string or key. Half a
+// surrogate pair is the three bytes that UTF-8 would have for it.
+func (d *Document) Str(s Span) string {
+	if s.start < 0 {
+		return d.decoded[^s.start:s.end]
+	}
+	return d.json[s.start:s.end]
+}
+
+// Read reads text, which must be exactly one JSON value of less than 2 GB.
+func Read(text string) (d *Document, ok bool) {
+	r := reader{scanner: scanner{src: text}}
+	return r.document()
+}
+
+// ReadCompact is [Read] and [Compact] in one pass. If text is no JSON, compact
+// is empty and d is nil.
+func ReadCompact(text string) (d *Document, compact string, ok bool) {
+	r := reader{scanner: scanner{src: text, compact: true}}
+	if d, ok = r.document(); ok {
+		compact = r.text()
+	}
+	return d, compact, ok
+}
+
+// reader builds a [Document] from the tokens of a scanner.
+type reader struct {
+	scanner
+	doc     Document
+	parents []int32 // the open containers
+	decoded []byte
+}
+
+func (r *reader) document() (*Document, bool) {
+	if len(r.src) > math.MaxInt32 {
+		return nil, false
+	}
+	var key Span
+	for t := r.begin(); ; t = r.next() {
+		switch t {
+		case tokenBad:
+			return nil, false
+		case tokenKey:
+			key = r.span(r.after)
+			continue
+		case tokenClose:
+			last := len(r.parents) - 1
+			r.doc.Nodes[r.parents[last]].Next = int32(len(r.doc.Nodes))
+			r.parents = r.parents[:last]
+		default:
+			r.add(t, key)
+			key = Span{}
+		}
+		if len(r.parents) == 0 {
+			r.doc.json, r.doc.decoded, r.doc.UTF8 = r.src, view(r.decoded), r.utf8()
+			return &r.doc, r.end()
+		}
+	}
+}
+
+// add appends the value whose first token is t.
+func (r *reader) add(t token, key Span) {
+	at := int32(len(r.doc.Nodes))
+	if len(r.parents) > 0 {
+		r.doc.Nodes[r.parents[len(r.parents)-1]].Count++
+	}
+	n := Node{Kind: kinds[t], Next: at + 1, Key: key}
+	switch t {
+	case tokenObject, tokenArray:
+		r.parents = append(r.parents, at)
+		r.doc.Depth = max(r.doc.Depth, len(r.parents))
+	case tokenNumber:
+		n.Text = Span{int32(r.start), int32(r.pos)}
+	case tokenString:
+		n.Text = r.span(r.pos)
+	}
+	if len(r.doc.Nodes) == cap(r.doc.Nodes) {
+		r.grow()
+	}
+	r.doc.Nodes = append(r.doc.Nodes, n)
+}
+
+var kinds = [...]Kind{
+	tokenObject: Object, tokenArray: Array, tokenString: String, tokenNumber: Number,
+	tokenTrue: True, tokenFalse: False, tokenNull: Null,
+}
+
+// grow makes room for as many nodes as the text will have if it goes on as it
+// began.
+func (r *reader) grow() {
+	n := len(r.doc.Nodes)
+	room := 2*n + 64
+	if n > 1000 {
+		room = n + n/8 + int(float64(n)/float64(r.pos)*float64(len(r.src)-r.pos))
+	}
+	nodes := make([]Node, n, room)
+	copy(nodes, r.doc.Nodes)
+	r.doc.Nodes = nodes
+}
+
+// span is the string or key that has just been read, up to end.
+func (r *reader) span(end int) Span {
+	start, end := r.start+1, end-1
+	if !r.escaped {
+		return Span{int32(start), int32(end)}
+	}
+	from := len(r.decoded)
+	decoded, lone, _ := unescape(r.decoded, r.src[start:end])
+	r.decoded = decoded
+	r.doc.Lone = r.doc.Lone || lone
+	return Span{int32(^from), int32(len(decoded))}
+}

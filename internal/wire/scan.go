@@ -1,0 +1,343 @@
+package wire
+
+import (
+	"math/bits"
+	"strings"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// maxNesting is how deep values may be nested, the same as for encoding/json.
+const maxNesting = 10_000
+
+// Valid reports whether data is exactly one JSON value, in valid UTF-8.
+func Valid(data []byte) bool {
+	s := scanner{src: view(data)}
+	return s.value() && s.end() && s.utf8()
+}
+
+// Compact removes the white space between the tokens of one JSON value. Every
+// literal and every escape stays as written, invalid UTF-8 inside strings too.
+// It reports false if text is not exactly one value.
+func Compact(text string) (compact string, ok bool) {
+	s := scanner{src: text, compact: true}
+	if !s.value() || !s.end() {
+		return "", false
+	}
+	return s.text(), true
+}
+
+// view is data as a string without a copy, for a scanner, which only reads.
+func view(data []byte) string { return unsafe.String(unsafe.SliceData(data), len(data)) }
+
+// token is what [scanner.next] has read. Commas and colons belong to the token
+// that they stand beside.
+type token byte
+
+const (
+	tokenBad   token = iota // no JSON
+	tokenValue              // nothing has been read: a value begins here
+	tokenObject
+	tokenArray
+	tokenClose
+	tokenKey
+	tokenString
+	tokenNumber
+	tokenTrue
+	tokenFalse
+	tokenNull
+)
+
+// expected is what the grammar allows next.
+type expected byte
+
+const (
+	expectValue expected = iota
+	expectFirst          // the first member or item of a container, or its end
+	expectAfter          // a comma, or the end of a container
+)
+
+// scanner reads JSON strictly, token by token. It never recurses, so nesting
+// costs no stack. No other code of mcpx knows the grammar of JSON.
+type scanner struct {
+	src      string
+	start    int // of the last token
+	pos      int // behind what has been read
+	after    int // behind the last key; pos is behind its colon
+	expected expected
+	escaped  bool   // the last string or key has a backslash
+	seen     uint64 // the bits that occur in strings; bytes that are no ASCII have their highest
+	open     []byte // '{' or '[' of each open container
+
+	compact bool            // collect the text without white space
+	kept    strings.Builder // what has been collected, up to from
+	from    int
+}
+
+// value reads one whole value.
+func (s *scanner) value() bool {
+	depth := len(s.open)
+	t := s.begin()
+	for t != tokenBad && len(s.open) > depth {
+		t = s.next()
+	}
+	return t != tokenBad
+}
+
+// end reports whether nothing but white space follows.
+func (s *scanner) end() bool {
+	i := s.pos
+	for i < len(s.src) && space[s.src[i]] {
+		i++
+	}
+	return i == len(s.src)
+}
+
+// utf8 reports whether the text is valid UTF-8, after all of it has been read:
+// outside of strings the grammar allows ASCII only.
+func (s *scanner) utf8() bool {
+	return s.seen&highBits == 0 || utf8.ValidString(s.src)
+}
+
+// text is what has been read, without white space between tokens.
+func (s *scanner) text() string {
+	rest := s.src[s.from:s.pos]
+	if s.kept.Len() == 0 {
+		return rest
+	}
+	s.kept.WriteString(rest)
+	return s.kept.String()
+}
+
+var space = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
+
+// peek skips white space and returns the byte behind it, 0 at the end.
+func (s *scanner) peek() byte {
+	if s.pos < len(s.src) {
+		if c := s.src[s.pos]; c > ' ' {
+			return c
+		}
+	}
+	return s.skipSpace()
+}
+
+func (s *scanner) skipSpace() byte {
+	i := s.pos
+	for i < len(s.src) && space[s.src[i]] {
+		i++
+	}
+	if s.compact && i > s.pos {
+		if s.kept.Cap() == 0 && s.pos > s.from {
+			s.kept.Grow(len(s.src) - s.from)
+		}
+		s.kept.WriteString(s.src[s.from:s.pos])
+		s.from = i
+	}
+	s.pos = i
+	if i == len(s.src) {
+		return 0
+	}
+	return s.src[i]
+}
+
+// next reads the next token of the open container.
+func (s *scanner) next() token {
+	if t := s.advance(); t != tokenValue {
+		return t
+	}
+	return s.begin()
+}
+
+// advance reads up to the next value of the open container: a comma, a key, or
+// the end of the container.
+func (s *scanner) advance() token {
+	if s.expected == expectValue {
+		return tokenValue
+	}
+	c, open := s.peek(), s.open[len(s.open)-1]
+	if c == open+2 { // '}' is '{'+2, ']' is '['+2
+		s.open = s.open[:len(s.open)-1]
+		s.pos++
+		s.expected = expectAfter
+		return tokenClose
+	}
+	if s.expected == expectAfter {
+		if c != ',' {
+			return tokenBad
+		}
+		s.pos++
+		c = s.peek()
+	}
+	if open == '{' {
+		return s.key(c)
+	}
+	return tokenValue
+}
+
+// begin reads a scalar, or the bracket that opens a container.
+func (s *scanner) begin() token {
+	c := s.peek()
+	s.start = s.pos
+	s.expected = expectAfter
+	switch {
+	case c == '"':
+		if s.str() {
+			return tokenString
+		}
+		return tokenBad
+	case c == '{' || c == '[':
+		return s.opening(c)
+	case c == '-' || '0' <= c && c <= '9':
+		return s.number()
+	case c == 't':
+		return s.word("true", tokenTrue)
+	case c == 'f':
+		return s.word("false", tokenFalse)
+	case c == 'n':
+		return s.word("null", tokenNull)
+	}
+	return tokenBad
+}
+
+func (s *scanner) opening(c byte) token {
+	if len(s.open) == maxNesting {
+		return tokenBad
+	}
+	s.open = append(s.open, c)
+	s.pos++
+	s.expected = expectFirst
+	if c == '{' {
+		return tokenObject
+	}
+	return tokenArray
+}
+
+func (s *scanner) key(c byte) token {
+	s.start = s.pos
+	if c != '"' || !s.str() {
+		return tokenBad
+	}
+	s.after = s.pos
+	if s.peek() != ':' {
+		return tokenBad
+	}
+	s.pos++
+	s.expected = expectValue
+	return tokenKey
+}
+
+func (s *scanner) word(word string, t token) token {
+	if !strings.HasPrefix(s.src[s.pos:], word) {
+		return tokenBad
+	}
+	s.pos += len(word)
+	return t
+}
+
+const (
+	eachByte = 0x0101010101010101
+	highBits = 0x8080808080808080
+)
+
+// word8 is the eight bytes at src[i], the first one lowest.
+func word8(src string, i int) uint64 {
+	b := src[i : i+8]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+}
+
+// special marks the high bit of each byte of w that is a control character, a
+// quote or a backslash. The lowest mark is exact, those above it may not be.
+func special(w uint64) uint64 {
+	return ((w - eachByte*' ') | ((w ^ eachByte*'"') - eachByte) | ((w ^ eachByte*'\\') - eachByte)) &^ w & highBits
+}
+
+// str reads the string whose opening quote is at pos, eight bytes at a time.
+func (s *scanner) str() bool {
+	src, i := s.src, s.pos+1
+	s.escaped = false
+	for {
+		for i+8 <= len(src) {
+			w := word8(src, i)
+			s.seen |= w
+			if marks := special(w); marks != 0 {
+				i += bits.TrailingZeros64(marks) / 8
+				break
+			}
+			i += 8
+		}
+		if i >= len(src) {
+			return false
+		}
+		switch c := src[i]; {
+		case c == '"':
+			s.pos = i + 1
+			return true
+		case c < ' ':
+			return false
+		case c == '\\':
+			s.escaped = true
+			n := escapeLength(src[i:])
+			if n == 0 {
+				return false
+			}
+			i += n
+		default: // one of the last seven bytes
+			s.seen |= uint64(c)
+			i++
+		}
+	}
+}
+
+// escapeLength is the length of the escape that text begins with, 0 if JSON has
+// none like it.
+func escapeLength(text string) int {
+	if len(text) < 2 {
+		return 0
+	}
+	if unescaped[text[1]] != 0 {
+		return 2
+	}
+	if _, ok := hex4(text); !ok {
+		return 0
+	}
+	return 6
+}
+
+// number reads the number at pos.
+func (s *scanner) number() token {
+	i := s.pos
+	if s.src[i] == '-' {
+		i++
+	}
+	whole := i
+	i = skipDigits(s.src, i)
+	if i == whole || i > whole+1 && s.src[whole] == '0' {
+		return tokenBad
+	}
+	if i < len(s.src) && s.src[i] == '.' {
+		fraction := i + 1
+		if i = skipDigits(s.src, fraction); i == fraction {
+			return tokenBad
+		}
+	}
+	if i < len(s.src) && s.src[i]|0x20 == 'e' {
+		i++
+		if i < len(s.src) && (s.src[i] == '+' || s.src[i] == '-') {
+			i++
+		}
+		exponent := i
+		if i = skipDigits(s.src, exponent); i == exponent {
+			return tokenBad
+		}
+	}
+	s.pos = i
+	return tokenNumber
+}
+
+func skipDigits(s string, i int) int {
+	for i < len(s) && '0' <= s[i] && s[i] <= '9' {
+		i++
+	}
+	return i
+}
