@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
 	"mcpx/internal/describe"
-	"mcpx/internal/front"
 	"mcpx/internal/tokens"
+	"mcpx/internal/view"
 )
 
 type budgetCommand struct {
@@ -139,8 +139,8 @@ func (cmd *budgetCommand) servers(ctx context.Context, a *app.App) (*catalog.Sna
 func surface(a *app.App, snap *catalog.Snapshot) []budget.Definition {
 	own := snap == a.Registry.Snapshot()
 	var list []budget.Definition
-	for _, d := range a.Front.Surface("") {
-		if d.Name == front.InspectTool && !own {
+	for _, d := range a.View.Surface("") {
+		if d.Name == view.InspectTool && !own {
 			d.Description = describe.Inspect(snap, describe.Budget{
 				Tokens: a.Config.CatalogueTokenBudget, Chars: a.Config.CatalogueCharLimit,
 			}, describe.Features{JSONSchema: !a.Config.SchemaCompression, NoTOON: !a.Config.ToonCompression})

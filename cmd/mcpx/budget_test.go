@@ -131,7 +131,7 @@ func TestApp_Surface(t *testing.T) {
 	a.Registry.WaitTried(t.Context())
 	snap := a.Registry.Snapshot()
 	copied := catalog.NewSnapshot(slices.Clone(snap.Servers))
-	shown, measured := a.Front.Surface(""), surface(a, copied)
+	shown, measured := a.View.Surface(""), surface(a, copied)
 	if len(shown) != 2 || len(measured) != 2 {
 		t.Fatalf("got %d and %d tools", len(shown), len(measured))
 	}

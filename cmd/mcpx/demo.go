@@ -12,8 +12,8 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/executor"
-	"mcpx/internal/front"
 	"mcpx/internal/tokens"
+	"mcpx/internal/view"
 )
 
 // width is the terminal that the demo is laid out for, in columns.
@@ -71,7 +71,7 @@ func (d *demoScreen) carried() {
 		servers += fmt.Sprintf("    %-12s %3d tools %8d\n", s.Name, len(s.Tools), n)
 	}
 	mine := 0
-	for _, def := range d.app.Front.Surface("") {
+	for _, def := range d.app.View.Surface("") {
 		mine += tokens.Count(string(definition(def.Name, def.Description, def.InputSchema)))
 	}
 	fmt.Fprintf(d.w, "  %-28s %8d  %s\n%s", "connected directly", total, bar(total, total), servers)
@@ -87,7 +87,7 @@ func definition(name, description string, schema json.RawMessage) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(front.Definition{Name: name, Description: description, InputSchema: schema})
+	_ = encoder.Encode(view.Definition{Name: name, Description: description, InputSchema: schema})
 	return bytes.TrimSpace(out.Bytes())
 }
 
@@ -97,7 +97,7 @@ func bar(n, of int) string {
 }
 
 func (d *demoScreen) catalogue() {
-	text := d.app.Front.Description()
+	text := d.app.View.Description()
 	d.title("The description of inspect: %d tokens", tokens.Count(text))
 	for _, line := range strings.Split(text, "\n") {
 		fmt.Fprintln(d.w, clip("  "+line, width))
@@ -105,7 +105,7 @@ func (d *demoScreen) catalogue() {
 }
 
 func (d *demoScreen) inspect(ctx context.Context, server, tool string) error {
-	result := d.app.Front.Inspect(ctx, front.Query{Server: server, Tool: tool}, false)
+	result := d.app.View.Inspect(ctx, nil, view.Query{Server: server, Tool: tool}, false)
 	text := blockText(result)
 	s, ok := d.app.Registry.Snapshot().Server(server)
 	if !ok || result.IsError {

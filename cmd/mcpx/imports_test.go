@@ -14,10 +14,11 @@ var allowedImports = map[string][]string{
 	"cmd/mcpx": {
 		"internal/app", "internal/budget", "internal/catalog", "internal/compress", "internal/config", "internal/describe",
 		"internal/executor", "internal/front", "internal/httpd", "internal/jq", "internal/plain", "internal/proc", "internal/tokens",
+		"internal/view",
 	},
 	"internal/app": {
 		"internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd",
-		"internal/jq", "internal/policy", "internal/proc", "internal/registry", "internal/upstream",
+		"internal/jq", "internal/policy", "internal/proc", "internal/registry", "internal/upstream", "internal/view",
 	},
 
 	"internal/catalog": {},
@@ -40,10 +41,11 @@ var allowedImports = map[string][]string{
 		"internal/catalog", "internal/compress", "internal/describe", "internal/jq", "internal/plain", "internal/policy",
 		"internal/registry", "internal/tokens", "internal/upstream", "internal/wire",
 	},
-	"internal/front": {
+	"internal/view": {
 		"internal/catalog", "internal/describe", "internal/executor", "internal/plain", "internal/registry",
 		"internal/search", "internal/upstream", "internal/wire",
 	},
+	"internal/front": {"internal/executor", "internal/upstream", "internal/view", "internal/wire"},
 	"internal/httpd": {"internal/front", "internal/wire"},
 
 	"internal/budget":  {"internal/catalog", "internal/compress", "internal/describe", "internal/plain", "internal/tokens"},

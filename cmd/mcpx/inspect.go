@@ -10,7 +10,7 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/executor"
-	"mcpx/internal/front"
+	"mcpx/internal/view"
 )
 
 type inspectCommand struct {
@@ -45,11 +45,11 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 			return ctx.Err()
 		}
 		if cmd.Query == "" && !cmd.JSON {
-			fmt.Fprintln(s.out, a.Front.Description())
+			fmt.Fprintln(s.out, a.View.Description())
 			return nil
 		}
 	}
-	result := a.Front.Inspect(ctx, front.Query{Server: cmd.Server, Tool: cmd.Tool, Text: cmd.Query}, cmd.JSON)
+	result := a.View.Inspect(ctx, nil, view.Query{Server: cmd.Server, Tool: cmd.Tool, Text: cmd.Query}, cmd.JSON)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -19,6 +19,7 @@ import (
 	"mcpx/internal/proc"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
+	"mcpx/internal/view"
 )
 
 const (
@@ -36,6 +37,7 @@ type App struct {
 	Config   *config.Config // as it was at the start
 	Registry *registry.Registry
 	Executor *executor.Executor
+	View     *view.TwoTools
 	Front    *front.Front
 
 	log     *slog.Logger
@@ -94,7 +96,8 @@ func (a *App) wire(servers []registry.Server, rules policy.Rules, cache string) 
 	options.CacheDir, options.Logger = cache, a.log
 	a.Registry = registry.New(servers, options)
 	a.Executor = executor.New(a.Registry, a.executorOptions(a.Config))
-	a.Front = front.New(a.Registry, a.Executor, a.frontOptions(a.Config))
+	a.View = view.NewTwoTools(a.Registry, a.Executor, a.viewOptions(a.Config))
+	a.Front = front.New(a.View, front.Options{Version: Version(), Logger: a.log})
 }
 
 // start connects all servers, in the background: with the first need of one,
@@ -106,7 +109,7 @@ func (a *App) start() {
 		timer := time.NewTimer(startAfter)
 		defer timer.Stop()
 		select {
-		case <-a.Front.Needed():
+		case <-a.View.Needed():
 		case <-timer.C:
 		case <-ctx.Done():
 			return
@@ -123,6 +126,7 @@ func (a *App) Close() {
 	}
 	a.loops.Wait()
 	a.Front.Close()
+	a.View.Close()
 	a.Registry.Close(closeWithin)
 	a.filters.Close()
 	_ = a.reaper.Close()

@@ -6,9 +6,9 @@ import (
 
 	"mcpx/internal/config"
 	"mcpx/internal/executor"
-	"mcpx/internal/front"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
+	"mcpx/internal/view"
 )
 
 // What a config says, as the parts take it.
@@ -44,26 +44,25 @@ func (a *App) executorOptions(cfg *config.Config) executor.Options {
 	return options
 }
 
-func (a *App) frontOptions(cfg *config.Config) front.Options {
-	return front.Options{
-		Version:        Version(),
+func (a *App) viewOptions(cfg *config.Config) view.Options {
+	return view.Options{
 		BudgetTokens:   cfg.CatalogueTokenBudget,
 		BudgetChars:    cfg.CatalogueCharLimit,
 		MaxDescription: MaxDescription(cfg),
 		JSONSchema:     !cfg.SchemaCompression,
 		NoTOON:         !cfg.ToonCompression,
-		Structured:     front.StructuredPolicy(cfg.StructuredContent),
+		Structured:     view.StructuredPolicy(cfg.StructuredContent),
 		Clients:        clientRules(cfg),
 		StartupWait:    wait(cfg.StartupWait),
 		Logger:         a.log,
 	}
 }
 
-func clientRules(cfg *config.Config) []front.ClientRule {
-	rules := make([]front.ClientRule, 0, len(cfg.Clients))
+func clientRules(cfg *config.Config) []view.ClientRule {
+	rules := make([]view.ClientRule, 0, len(cfg.Clients))
 	for _, c := range cfg.Clients {
-		rules = append(rules, front.ClientRule{
-			Name: c.Glob, Structured: front.StructuredPolicy(c.StructuredContent), DescriptionChars: c.DescriptionChars,
+		rules = append(rules, view.ClientRule{
+			Name: c.Glob, Structured: view.StructuredPolicy(c.StructuredContent), DescriptionChars: c.DescriptionChars,
 		})
 	}
 	return rules

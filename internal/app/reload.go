@@ -129,7 +129,7 @@ func (a *App) change(from, to *config.Config) {
 	servers, rules := a.servers(&now, "")
 	a.Executor.SetOptions(a.executorOptions(&now))
 	changes := a.Registry.Apply(servers, registryOptions(&now, rules))
-	a.Front.SetOptions(a.frontOptions(&now))
+	a.View.SetOptions(a.viewOptions(&now))
 	a.log.Info("config loaded again", "file", to.Path, "servers", len(to.Servers), "before", len(from.Servers),
 		"started", changes.Started, "stopped", changes.Stopped)
 }

@@ -18,6 +18,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
+	"mcpx/internal/view"
 )
 
 // rounds is how many random results go through each way.
@@ -66,10 +67,12 @@ func assembleServers(t *testing.T, servers []registry.Server, options executor.O
 	t.Helper()
 	r := registry.New(servers, registry.Options{})
 	a := &assembly{executor: executor.New(r, options)}
-	a.front = front.New(r, a.executor, front.Options{Version: "1"})
+	two := view.NewTwoTools(r, a.executor, view.Options{})
+	a.front = front.New(two, front.Options{Version: "1"})
 	r.Start()
 	t.Cleanup(func() {
 		a.front.Close()
+		two.Close()
 		r.Close(0)
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

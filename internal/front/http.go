@@ -9,13 +9,20 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"mcpx/internal/upstream"
+	"mcpx/internal/view"
 	"mcpx/internal/wire"
 )
+
+// structuredHeader lets an HTTP client say for itself whether it wants
+// structuredContent.
+const structuredHeader = "Mcpx-Structured-Content"
 
 // keepAlive is the longest silence on a stream that waits for events: what stands
 // between may end it for less.
@@ -154,36 +161,37 @@ func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *http
 // call answers a call; it reports false, with nothing written, where mcp-go has
 // to say what is wrong with it.
 func (h *httpFront) call(w http.ResponseWriter, r *http.Request, session *httpSession, m wire.Message, call rawCall) bool {
-	c := caller{meta: call.trace}
+	c := view.Call{Client: &upstream.Client{}, Name: call.name, Arguments: call.arguments, Meta: call.trace}
 	least := call.level
 	ctx, cancel := h.front.callContext(r.Context(), session)
 	defer cancel()
 	switch {
 	case call.modern() && agrees(r, m, &call.requestMeta):
-		forget := h.front.stranger(&c, call.client)
+		forget := h.front.stranger(c.Client, call.client)
 		defer forget()
-		c.peer = peerOf(r)
+		c.Client.Peer = peerOf(r)
 	case session != nil && isLegacy(r, &call.requestMeta) && h.keep(session, r):
 		request := session.open.begin(m.ID, cancel)
 		defer session.open.end(request)
-		c.client, c.session, least = session.client, session.id, session.level()
+		c.Client.Name, c.Client.ID, least = session.client, session.id, session.level()
 	default:
 		return false
 	}
-	c.structured = h.front.structured(c.client, r.Header)
+	c.Structured = view.StructuredPolicy(strings.ToLower(r.Header.Get(structuredHeader)))
 	stream := h.front.newCallStream(w, r)
 	defer stream.close()
 	if stream.events {
 		stream.tell(h.front, &c, call.token, least)
 	}
-	result, known, err := h.front.call(ctx, c, call.name, call.arguments)
+	result, err := h.front.view.Call(ctx, c)
+	unknown, _ := errors.AsType[*view.UnknownToolError](err)
 	stream.close()
 	switch why := context.Cause(ctx); {
-	case !known:
+	case unknown != nil:
 		if call.modern() {
 			stream.status = http.StatusBadRequest
 		}
-		stream.answer(h.front.unknownTool(m.ID, call.name))
+		stream.answer(fault(m.ID, mcp.INVALID_PARAMS, unknown.Message))
 	case err != nil && (errors.Is(why, errStopping) || errors.Is(why, errSessionEnded)):
 		stream.answer(fault(m.ID, mcp.REQUEST_INTERRUPTED, "cancelled: "+why.Error()))
 	case err != nil:
@@ -227,13 +235,12 @@ func metaOf(params json.RawMessage) (requestMeta, bool) {
 // stranger makes c the caller of a request of the modern era over HTTP. Nothing
 // tells its clients apart: each request is a client of its own, so that nothing
 // of one reaches another. The func it returns ends that client.
-func (f *Front) stranger(c *caller, info *mcp.Implementation) (forget func()) {
+func (f *Front) stranger(c *upstream.Client, info *mcp.Implementation) (forget func()) {
 	if info != nil {
-		c.client = info.Name
+		c.Name = info.Name
 	}
-	id := "request " + strconv.FormatInt(f.requests.Add(1), 10)
-	c.session = id
-	return func() { f.registry.ForgetClient(id) }
+	c.ID = "request " + strconv.FormatInt(f.requests.Add(1), 10)
+	return func() { f.view.Forget(c) }
 }
 
 // peerOf names the program at the other end of the connection; empty where

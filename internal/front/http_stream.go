@@ -9,6 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/view"
 	"mcpx/internal/wire"
 )
 
@@ -38,7 +39,7 @@ const noteQueue = 256
 func (f *Front) newCallStream(w http.ResponseWriter, r *http.Request) *callStream {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	all := strings.Contains(accept, "*/*")
-	s := &callStream{w: w, bound: f.options().writeWithin, events: all || strings.Contains(accept, "text/event-stream")}
+	s := &callStream{w: w, bound: f.options.writeWithin, events: all || strings.Contains(accept, "text/event-stream")}
 	s.json = all || !s.events || strings.Contains(accept, "application/json")
 	return s
 }
@@ -136,7 +137,7 @@ func (s *callStream) nothing() {
 
 // tell makes c pass on what the client asked for with its call: progress under
 // its token, and log messages. close must follow.
-func (s *callStream) tell(f *Front, c *caller, token json.RawMessage, least mcp.LoggingLevel) {
+func (s *callStream) tell(f *Front, c *view.Call, token json.RawMessage, least mcp.LoggingLevel) {
 	send := func(method string, params json.RawMessage) {
 		if !s.note(flat(notification(method, params))) {
 			f.log.Debug("notification dropped, the client does not read", "method", method)
@@ -148,11 +149,11 @@ func (s *callStream) tell(f *Front, c *caller, token json.RawMessage, least mcp.
 	s.notes, s.ended = make(chan []byte, noteQueue), make(chan struct{})
 	go s.write() // ends with close, which waits for it
 	if token != nil {
-		c.progress = func(params json.RawMessage) { send("notifications/progress", withToken(params, token)) }
+		c.OnProgress = func(params json.RawMessage) { send("notifications/progress", withToken(params, token)) }
 	}
 	if least != "" {
-		c.least = least
-		c.log = func(params json.RawMessage) {
+		c.LogLevel = string(least)
+		c.OnLog = func(params json.RawMessage) {
 			if atLeast(params, least) {
 				send("notifications/message", params)
 			}

@@ -73,7 +73,7 @@ func TestHTTP_Calls(t *testing.T) {
 		{"modern, no capabilities", raw + `,` + strings.Replace(modernMeta, `,"io.modelcontextprotocol/clientCapabilities":{}`, "", 1) + `}`, modern, 400, "application/json", `"code":-32602`},
 		{"modern, resuming", raw + `,` + modernMeta + `}`, with(modern, "Last-Event-ID", "7"), 400, "application/json", `"code":-32020`},
 		{"no such tool", `{"name":"other",` + modernMeta + `}`, with(modern, "Mcp-Name", "other"), 400, "application/json", `"code":-32602`},
-		{"name in other letters", `{"Name":"inspect",` + modernMeta + `}`, with(modern, "Mcp-Name", "inspect"), 200, "application/json", `"error"`},
+		{"name in other letters", `{"Name":"inspect",` + modernMeta + `}`, with(modern, "Mcp-Name", "inspect"), 400, "application/json", `"code":-32602`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

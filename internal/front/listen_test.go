@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/view"
 )
 
 func listenLine(id, filter string) string {
@@ -20,7 +21,7 @@ func tagged(id string) string { return `"_meta":{"io.modelcontextprotocol/subscr
 // acknowledgement, which is first, to the result; who has none gets nothing.
 func TestListen_Stdio(t *testing.T) {
 	mcptest.NoLeaks(t)
-	f := connect(t, Options{Version: "1"})
+	f := connect(t, view.Options{})
 	p := dialWith(t, f, "", StdioOptions{})
 	p.send(t, listenLine(`"u1"`, `{"toolsListChanged":true,"promptsListChanged":true}`)+listenLine("2", `{"toolsListChanged":true}`)+listenLine("3", `{}`)+
 		strings.Replace(listenLine("4", ""), `"notifications":,`, "", 1))
@@ -53,7 +54,7 @@ func TestListen_Stdio(t *testing.T) {
 // subscribe to, whatever else it asked.
 func TestListen_Unasked(t *testing.T) {
 	mcptest.NoLeaks(t)
-	f := connect(t, Options{Version: "1"})
+	f := connect(t, view.Options{})
 	p := dialSilent(t, f, StdioOptions{})
 	p.send(t, `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+modernMeta+`}}`+"\n")
 	mcptest.WaitFor(t, "discover", patience, func() bool { return len(p.answers("1")) == 1 })

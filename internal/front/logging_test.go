@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/view"
 )
 
 // TestLogLevel: the level that a client wants reaches the upstreams of both eras,
@@ -12,7 +13,7 @@ import (
 func TestLogLevel(t *testing.T) {
 	mcptest.NoLeaks(t)
 	old, modern := mcptest.Spec{}.HTTP(t), mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
-	p := dial(t, connect(t, Options{Version: "1"}, remote("old", old), remote("modern", modern)), "test")
+	p := dial(t, connect(t, view.Options{}, remote("old", old), remote("modern", modern)), "test")
 	p.send(t, `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"warning"}}`+"\n")
 	mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("1")) == 1 })
 	say := func(id, server, level string) {

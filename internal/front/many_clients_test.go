@@ -19,6 +19,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
+	"mcpx/internal/view"
 )
 
 const (
@@ -27,9 +28,9 @@ const (
 )
 
 // site serves a front over HTTP.
-func site(t *testing.T, servers ...registry.Server) (*Front, *httptest.Server) {
+func site(t *testing.T, servers ...registry.Server) (shown, *httptest.Server) {
 	t.Helper()
-	f := connect(t, Options{Version: "test"}, servers...)
+	f := connect(t, view.Options{}, servers...)
 	web := httptest.NewUnstartedServer(f.HTTP())
 	// Little fits in between, so a client that does not read is noticed soon.
 	web.Config.ConnContext = func(ctx context.Context, connection net.Conn) context.Context {
@@ -102,7 +103,7 @@ func (c *webClient) send(ctx context.Context, verb, method, body string) (*http.
 	if c.era == modernEra {
 		request.Header.Set("Mcp-Method", method)
 		if method == "tools/call" {
-			request.Header.Set("Mcp-Name", ExecTool)
+			request.Header.Set("Mcp-Name", view.ExecTool)
 		}
 	}
 	return c.http.Do(request)
@@ -391,7 +392,7 @@ func TestSlowClient(t *testing.T) {
 // TestDeafClient: a client that never reads holds its answer for a time only.
 func TestDeafClient(t *testing.T) {
 	mcptest.NoLeaks(t)
-	f := connect(t, Options{writeWithin: 50 * time.Millisecond}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	f := connectWith(t, Options{writeWithin: 50 * time.Millisecond}, view.Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
 	endpoint, ended := f.HTTP(), make(chan struct{}, 10)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		endpoint.ServeHTTP(w, r)

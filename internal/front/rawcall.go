@@ -159,5 +159,5 @@ func (f *Front) identified(meta json.RawMessage) json.RawMessage {
 		out = append(append(out[:0], meta[:len(meta)-1]...), ',')
 	}
 	out = append(append(out, wire.Encode(key)...), `:{"name":"mcpx","version":`...)
-	return append(append(out, wire.Encode(f.options().Version)...), '}', '}')
+	return append(append(out, wire.Encode(f.options.Version)...), '}', '}')
 }

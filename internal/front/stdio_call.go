@@ -3,9 +3,12 @@ package front
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/upstream"
+	"mcpx/internal/view"
 	"mcpx/internal/wire"
 )
 
@@ -19,19 +22,22 @@ func (s *stdioServer) callTool(ctx context.Context, m wire.Message) (answer []by
 	if call.client != nil {
 		s.session.SetClientInfo(*call.client)
 	}
-	c := caller{client: s.session.GetClientInfo().Name, session: s.session.SessionID(), meta: call.trace}
-	c.structured = s.front.structured(c.client, nil)
+	c := view.Call{
+		Client: &upstream.Client{Name: s.session.GetClientInfo().Name, ID: s.session.SessionID()},
+		Name:   call.name, Arguments: call.arguments, Meta: call.trace,
+	}
 	if call.token != nil {
-		c.progress = func(params json.RawMessage) { s.progress(params, call.token) }
+		c.OnProgress = func(params json.RawMessage) { s.progress(params, call.token) }
 	}
 	if least := s.logLevel(call); least != "" {
-		c.least = least
-		c.log = func(params json.RawMessage) { s.logged(params, least) }
+		c.LogLevel = string(least)
+		c.OnLog = func(params json.RawMessage) { s.logged(params, least) }
 	}
-	result, known, err := s.front.call(ctx, c, call.name, call.arguments)
+	result, err := s.front.view.Call(ctx, c)
+	unknown, _ := errors.AsType[*view.UnknownToolError](err)
 	switch {
-	case !known:
-		return s.front.unknownTool(m.ID, call.name), true
+	case unknown != nil:
+		return fault(m.ID, mcp.INVALID_PARAMS, unknown.Message), true
 	case err != nil:
 		return fault(m.ID, mcp.REQUEST_INTERRUPTED, "cancelled: "+context.Cause(ctx).Error()), true
 	}

@@ -12,6 +12,7 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/view"
 )
 
 // answers are the answers that came for an id, as written.
@@ -37,7 +38,7 @@ func execLine(id, server, tool, arguments string) string {
 func TestStdio_Odd(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
-	p := dial(t, connect(t, Options{Version: "1"}, remote("fake", fake)), "test")
+	p := dial(t, connect(t, view.Options{}, remote("fake", fake)), "test")
 	p.request(t, "1", "tools/list")
 	for _, test := range []struct{ send, want string }{
 		{"garbage", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`},
@@ -71,7 +72,7 @@ func TestStdio_Odd(t *testing.T) {
 func TestStdio_SameID(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
-	p := dial(t, connect(t, Options{Version: "1"}, remote("fake", fake)), "test")
+	p := dial(t, connect(t, view.Options{}, remote("fake", fake)), "test")
 	p.send(t, execLine("5", "fake", "add", `{"a":1,"b":2}`)+execLine("5", "fake", "echo", `{"text":"x"}`))
 	mcptest.WaitFor(t, "both answers", patience, func() bool { return len(p.answers("5")) == 2 })
 	p.send(t, execLine(`"\u00e9"`, "fake", "slow", `{"ms":3600000}`)+execLine(`"é"`, "fake", "slow", `{"ms":3600000}`))
@@ -89,7 +90,7 @@ func TestStdio_SameID(t *testing.T) {
 func TestStdio_TooMany(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
-	f := connect(t, Options{Version: "1"}, remote("fake", fake))
+	f := connect(t, view.Options{}, remote("fake", fake))
 	p := dialWith(t, f, "test", StdioOptions{MaxOpen: 2})
 	p.request(t, `"ready"`, "ping")
 	p.send(t, `{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`+"\n")
@@ -112,7 +113,7 @@ func TestStdio_TooMany(t *testing.T) {
 // clients write it, at the end.
 func TestStdio_TooLarge(t *testing.T) {
 	mcptest.NoLeaks(t)
-	p := dialWith(t, connect(t, Options{Version: "1"}), "test", StdioOptions{MaxMessage: 20_000})
+	p := dialWith(t, connect(t, view.Options{}), "test", StdioOptions{MaxMessage: 20_000})
 	p.send(t, `{"method":"tools/call","params":{"name":"exec","arguments":{"x":"`+strings.Repeat("a", 50_000)+`"}},"jsonrpc":"2.0","id":77}`+"\n")
 	mcptest.WaitFor(t, "the refusal", patience, func() bool { return len(p.answers("77")) == 1 })
 }
@@ -130,7 +131,7 @@ func (d deafOutput) Write([]byte) (int, error) {
 func TestStdio_Deaf(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("closed %v", closed), func(t *testing.T) {
-			f := connect(t, Options{Version: "1"})
+			f := connect(t, view.Options{})
 			out := deafOutput{make(chan struct{})}
 			t.Cleanup(func() {
 				if !closed {
@@ -170,12 +171,14 @@ func TestStdio_Deaf(t *testing.T) {
 func TestStdio_Panic(t *testing.T) {
 	mcptest.NoLeaks(t)
 	r := registry.New(nil, registry.Options{})
-	f := New(r, nil, Options{}) // whose executor panics
+	two := view.NewTwoTools(r, nil, view.Options{}) // whose executor panics
+	f := New(two, Options{})
 	t.Cleanup(func() {
 		f.Close()
+		two.Close()
 		r.Close(0)
 	})
-	p := dial(t, f, "test")
+	p := dial(t, shown{Front: f}, "test")
 	p.send(t, execLine("1", "fake", "echo", `{}`))
 	mcptest.WaitFor(t, "an answer", patience, func() bool { return len(p.answers("1")) == 1 })
 	if got := p.answers("1")[0]; !strings.Contains(got, "EXECUTION_ERROR: internal error of mcpx") {

@@ -20,6 +20,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
+	"mcpx/internal/view"
 )
 
 // patience passes only where a test fails anyway.
@@ -355,10 +356,12 @@ func whole(t *testing.T, grace time.Duration) (*site, *mcptest.HTTPServer) {
 	t.Helper()
 	fake := mcptest.Spec{}.HTTP(t)
 	r := registry.New([]registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: fake.URL}}}, registry.Options{})
-	f := front.New(r, executor.New(r, executor.Options{}), front.Options{Version: "test"})
+	two := view.NewTwoTools(r, executor.New(r, executor.Options{}), view.Options{})
+	f := front.New(two, front.Options{Version: "test"})
 	r.Start()
 	t.Cleanup(func() {
 		f.Close()
+		two.Close()
 		r.Close(time.Second)
 	})
 	return serve(t, Options{Endpoint: f.HTTP(), Grace: grace}), fake

@@ -1,4 +1,4 @@
-package front
+package view
 
 import (
 	"context"
@@ -11,12 +11,14 @@ import (
 	"mcpx/internal/executor"
 	"mcpx/internal/plain"
 	"mcpx/internal/search"
+	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
 
-func (f *Front) inspect(ctx context.Context, c caller, arguments json.RawMessage) *executor.Result {
+// inspect answers a call of inspect.
+func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *executor.Result {
 	var server, tool, query json.RawMessage
-	fault := unpack(InspectTool, arguments, func(name string, value json.RawMessage) bool {
+	fault := eachArgument(InspectTool, call.Arguments, func(name string, value json.RawMessage) bool {
 		switch name {
 		case "server_name":
 			server = value
@@ -30,7 +32,7 @@ func (f *Front) inspect(ctx context.Context, c caller, arguments json.RawMessage
 		return true
 	})
 	if fault != nil {
-		return fault.Result(c.structured)
+		return fault.Result(structured)
 	}
 	var q Query
 	if q.Server, fault = optional("server_name", server); fault == nil {
@@ -39,9 +41,9 @@ func (f *Front) inspect(ctx context.Context, c caller, arguments json.RawMessage
 		}
 	}
 	if fault != nil {
-		return fault.Result(c.structured)
+		return fault.Result(structured)
 	}
-	return f.Inspect(ctx, q, c.structured)
+	return v.Inspect(ctx, call.Client, q, structured)
 }
 
 // Query is what inspect is asked for. All of it may be empty.
@@ -51,42 +53,42 @@ type Query struct {
 
 // Inspect answers a query (design 6). A server that is connecting for the first
 // time is waited for like by exec.
-func (f *Front) Inspect(ctx context.Context, q Query, structured bool) *executor.Result {
+func (v *TwoTools) Inspect(ctx context.Context, client *upstream.Client, q Query, structured bool) *executor.Result {
 	if q.Server == "" {
 		if q.Tool != "" {
-			if fault := f.executor.MissingServer(q.Tool); fault != nil {
+			if fault := v.executor.MissingServer(q.Tool); fault != nil {
 				return fault.Result(structured)
 			}
 			return misuse("/server_name: is missing; tool_name needs it").Result(structured)
 		}
-		snap := f.registry.Snapshot()
+		snap := v.catalogue(client)
 		if q.Text != "" {
-			return f.matches(snap, q, structured)
+			return v.matches(snap, q, structured)
 		}
 		return result(describe.Servers(snap), serversData(snap), structured)
 	}
-	s, fault := f.executor.FindServerFor(ctx, q.Server, q.Tool)
+	s, fault := v.executor.FindServerFor(ctx, q.Server, q.Tool)
 	switch {
 	case fault != nil:
 		return fault.Result(structured)
 	case q.Tool != "":
-		return f.single(s, q.Tool, structured)
+		return v.single(s, q.Tool, structured)
 	case q.Text != "":
-		return f.matches(f.registry.Snapshot(), q, structured)
+		return v.matches(v.catalogue(client), q, structured)
 	}
-	text, complete := describe.Server(s, f.describeOptions())
-	return result(text, f.serverData(s, complete), structured)
+	text, complete := describe.Server(s, v.describeOptions())
+	return result(text, serverData(s, complete), structured)
 }
 
-func (f *Front) describeOptions() describe.Options {
-	return describe.Options{TypeScript: !f.options().JSONSchema, MaxDescription: f.options().MaxDescription, ListingTokens: 3000}
+func (v *TwoTools) describeOptions() describe.Options {
+	return describe.Options{TypeScript: !v.current.Load().JSONSchema, MaxDescription: v.current.Load().MaxDescription, ListingTokens: 3000}
 }
 
 // single describes one tool, or several named with commas. A tool whose own
 // name has the comma wins.
-func (f *Front) single(s *catalog.Server, name string, structured bool) *executor.Result {
+func (v *TwoTools) single(s *catalog.Server, name string, structured bool) *executor.Result {
 	if tool, ok := s.Tool(name); ok {
-		return result(describe.Tool(s, tool, f.describeOptions()), f.toolsData(s, []*catalog.Tool{tool}), structured)
+		return result(describe.Tool(s, tool, v.describeOptions()), toolsData(s, []*catalog.Tool{tool}), structured)
 	}
 	var tools []*catalog.Tool
 	for _, one := range strings.Split(name, ",") {
@@ -95,14 +97,14 @@ func (f *Front) single(s *catalog.Server, name string, structured bool) *executo
 		}
 		tool, ok := s.Tool(one)
 		if !ok {
-			return f.executor.ToolNotFound(s, one).Result(structured)
+			return v.executor.ToolNotFound(s, one).Result(structured)
 		}
 		tools = append(tools, tool)
 	}
 	if len(tools) == 0 {
-		return f.executor.ToolNotFound(s, name).Result(structured)
+		return v.executor.ToolNotFound(s, name).Result(structured)
 	}
-	return result(describe.Tools(s, tools, f.describeOptions()), f.toolsData(s, tools), structured)
+	return result(describe.Tools(s, tools, v.describeOptions()), toolsData(s, tools), structured)
 }
 
 // queryLimit is how many tools a query gives at most.
@@ -135,8 +137,8 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 	return "\n// not searched, tools unknown: " + strings.Join(names, ", ")
 }
 
-func (f *Front) matches(snap *catalog.Snapshot, q Query, structured bool) *executor.Result {
-	hits := f.texts.search(snap).Search(q.Text, search.Options{Server: q.Server, Limit: queryLimit})
+func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *executor.Result {
+	hits := v.texts.search(snap).Search(q.Text, search.Options{Server: q.Server, Limit: queryLimit})
 	var found []describe.Match
 	for i, hit := range hits {
 		if i >= queryLeast && hit.Score < queryShare {
@@ -154,7 +156,7 @@ func (f *Front) matches(snap *catalog.Snapshot, q Query, structured bool) *execu
 		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", plain.Line(q.Text, 200)) + unsearched(snap, q.Server)
 		return result(text, json.RawMessage(`{"tools":[]}`), structured)
 	}
-	return result(describe.Matches(found, f.describeOptions())+unsearched(snap, q.Server), f.matchesData(found), structured)
+	return result(describe.Matches(found, v.describeOptions())+unsearched(snap, q.Server), matchesData(found), structured)
 }
 
 // result is a text with its data; the text is complete by itself.
@@ -199,7 +201,7 @@ func fullData(server string, t *catalog.Tool) toolData {
 	return toolData{server, t.Name, t.Description, t.InputSchema, t.OutputSchema, t.Annotations, describe.Declaration(t)}
 }
 
-func (f *Front) toolsData(s *catalog.Server, tools []*catalog.Tool) json.RawMessage {
+func toolsData(s *catalog.Server, tools []*catalog.Tool) json.RawMessage {
 	data := struct {
 		Server string     `json:"server"`
 		Tools  []toolData `json:"tools"`
@@ -211,13 +213,13 @@ func (f *Front) toolsData(s *catalog.Server, tools []*catalog.Tool) json.RawMess
 }
 
 // serverData has names and descriptions only, where the text is a listing.
-func (f *Front) serverData(s *catalog.Server, complete bool) json.RawMessage {
+func serverData(s *catalog.Server, complete bool) json.RawMessage {
 	tools := make([]*catalog.Tool, len(s.Tools))
 	for i := range s.Tools {
 		tools[i] = &s.Tools[i]
 	}
 	if complete {
-		return f.toolsData(s, tools)
+		return toolsData(s, tools)
 	}
 	data := struct {
 		Server string     `json:"server"`
@@ -229,7 +231,7 @@ func (f *Front) serverData(s *catalog.Server, complete bool) json.RawMessage {
 	return wire.Encode(data)
 }
 
-func (f *Front) matchesData(found []describe.Match) json.RawMessage {
+func matchesData(found []describe.Match) json.RawMessage {
 	data := struct {
 		Tools []toolData `json:"tools"`
 	}{Tools: []toolData{}}

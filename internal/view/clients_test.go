@@ -1,20 +1,20 @@
-package front
+package view
 
 import (
-	"net/http"
 	"testing"
 
 	"mcpx/internal/describe"
+	"mcpx/internal/upstream"
 )
 
-func TestFront_Structured(t *testing.T) {
+func TestTwoTools_Structured(t *testing.T) {
 	type rules = []ClientRule
 	for _, test := range []struct {
 		name    string
 		policy  StructuredPolicy
 		clients rules
 		client  string
-		header  string
+		asked   StructuredPolicy
 		want    bool
 	}{
 		{name: "unknown client", client: "some-agent", want: true},
@@ -37,25 +37,21 @@ func TestFront_Structured(t *testing.T) {
 		{name: "rule auto is the policy", policy: StructuredNever, clients: rules{{Name: "*", Structured: StructuredAuto}}, client: "agent", want: false},
 		{name: "rule for another", clients: rules{{Name: "other", Structured: StructuredNever}}, client: "agent", want: true},
 		{name: "name with a slash", clients: rules{{Name: "a/*", Structured: StructuredNever}}, client: "a/b/c", want: false},
-		{name: "header always", policy: StructuredNever, client: "claude-code", header: "always", want: true},
-		{name: "header never", policy: StructuredAlways, clients: rules{{Name: "*", Structured: StructuredAlways}}, client: "agent", header: "Never", want: false},
-		{name: "header nonsense", client: "claude-code", header: "perhaps", want: false},
+		{name: "request always", policy: StructuredNever, client: "claude-code", asked: "always", want: true},
+		{name: "request never", policy: StructuredAlways, clients: rules{{Name: "*", Structured: StructuredAlways}}, client: "agent", asked: "never", want: false},
+		{name: "request nonsense", client: "claude-code", asked: "perhaps", want: false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := &Front{}
-			f.current.Store(&Options{Structured: test.policy, Clients: test.clients})
-			header := make(http.Header)
-			if test.header != "" {
-				header.Set("mcpx-structured-content", test.header)
-			}
-			if got := f.structured(test.client, header); got != test.want {
+			v := &TwoTools{}
+			v.current.Store(newSettings(Options{Structured: test.policy, Clients: test.clients}))
+			if got := v.structured(&upstream.Client{Name: test.client}, test.asked); got != test.want {
 				t.Errorf("got %t", got)
 			}
 		})
 	}
 }
 
-func TestFront_Budget(t *testing.T) {
+func TestTwoTools_Budget(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		options Options
@@ -70,9 +66,7 @@ func TestFront_Budget(t *testing.T) {
 		{"a rule over the table", Options{Clients: []ClientRule{{Name: "claude-code", DescriptionChars: 4000}}}, "claude-code", describe.Budget{Chars: 4000}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := &Front{}
-			f.current.Store(&test.options)
-			if got := f.budget(test.client); got != test.want {
+			if got := newSettings(test.options).profile(test.client).shown.budget; got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})

@@ -1,11 +1,14 @@
-package front
+package view
 
 import (
-	"net/http"
 	"path"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"mcpx/internal/describe"
+	"mcpx/internal/upstream"
 )
 
 // StructuredPolicy says who gets structuredContent.
@@ -42,19 +45,59 @@ var knownClients = []ClientRule{
 	{Name: "*copilot*", Structured: StructuredNever},
 }
 
-// structuredHeader lets an HTTP client say for itself whether it wants
-// structuredContent.
-const structuredHeader = "Mcpx-Structured-Content"
+// settings are the options with what they say of single clients.
+type settings struct {
+	Options
+	profiles sync.Map // name -> profile; maxProfiles of them at most
+	kept     atomic.Int32
+}
 
-// structured reports whether a client gets structuredContent.
-func (f *Front) structured(client string, header http.Header) bool {
-	switch strings.ToLower(header.Get(structuredHeader)) {
-	case "always":
+// maxProfiles bounds the profiles that are kept: names are the clients' own.
+const maxProfiles = 1000
+
+func newSettings(o Options) *settings {
+	if o.MaxDescription <= 0 {
+		o.MaxDescription = 300
+	}
+	if o.StartupWait <= 0 {
+		o.StartupWait = 5 * time.Second
+	}
+	return &settings{Options: o}
+}
+
+// profile is what rules and table say of one client.
+type profile struct {
+	structured bool
+	shown      shown
+}
+
+// profile returns that of clients of a name. Matching all globs costs more than
+// the rest of a small call, so it is done once for each name.
+func (s *settings) profile(name string) profile {
+	if found, ok := s.profiles.Load(name); ok {
+		return found.(profile)
+	}
+	p := profile{s.structured(name), shown{s.budget(name), describe.Features{JSONSchema: s.JSONSchema, NoTOON: s.NoTOON}}}
+	if s.kept.Add(1) <= maxProfiles {
+		s.profiles.Store(name, p)
+	}
+	return p
+}
+
+// structured reports whether a client gets structuredContent. A request can say
+// for itself that it wants it, or does not.
+func (v *TwoTools) structured(client *upstream.Client, asked StructuredPolicy) bool {
+	switch asked {
+	case StructuredAlways:
 		return true
-	case "never":
+	case StructuredNever:
 		return false
 	}
-	for _, rule := range f.options().Clients {
+	return v.current.Load().profile(name(client)).structured
+}
+
+func (s *settings) structured(client string) bool {
+	for _, rule := range s.Clients {
 		if rule.Structured != "" && rule.matches(client) {
 			if rule.Structured != StructuredAuto {
 				return rule.Structured == StructuredAlways
@@ -62,7 +105,7 @@ func (f *Front) structured(client string, header http.Header) bool {
 			break
 		}
 	}
-	switch f.options().Structured {
+	switch s.Structured {
 	case StructuredAlways:
 		return true
 	case StructuredNever:
@@ -76,16 +119,10 @@ func (f *Front) structured(client string, header http.Header) bool {
 	return true
 }
 
-// view is how a client sees the descriptions.
-func (f *Front) view(client string) view {
-	o := f.options()
-	return view{f.budget(client), describe.Features{JSONSchema: o.JSONSchema, NoTOON: o.NoTOON}}
-}
-
 // budget is what the description of inspect may cost for a client.
-func (f *Front) budget(client string) describe.Budget {
-	b := describe.Budget{Tokens: f.options().BudgetTokens, Chars: f.options().BudgetChars}
-	for _, rules := range [][]ClientRule{f.options().Clients, knownClients} {
+func (s *settings) budget(client string) describe.Budget {
+	b := describe.Budget{Tokens: s.BudgetTokens, Chars: s.BudgetChars}
+	for _, rules := range [][]ClientRule{s.Clients, knownClients} {
 		for _, rule := range rules {
 			if rule.DescriptionChars > 0 && rule.matches(client) {
 				if b.Chars == 0 || rule.DescriptionChars < b.Chars {

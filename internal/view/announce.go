@@ -1,0 +1,96 @@
+package view
+
+import (
+	"sync"
+	"time"
+)
+
+// announceAfter gathers the changes of a moment into one announcement: each costs
+// a client its prompt cache. While servers are starting more is about to come, and
+// the moment lasts for up to announceStarts of them.
+const (
+	announceAfter  = 150 * time.Millisecond
+	announceStarts = 10
+	// announceMost bounds the announcements of a minute: a catalogue that is never
+	// the same twice, with the time in a description, is not announced each second.
+	announceMost = 12
+)
+
+// listeners are the funcs of [View.OnChange]. The zero value is ready.
+type listeners struct {
+	mu    sync.Mutex
+	funcs []func()
+}
+
+// OnChange implements [View].
+func (v *TwoTools) OnChange(changed func()) {
+	v.listeners.mu.Lock()
+	defer v.listeners.mu.Unlock()
+	v.listeners.funcs = append(v.listeners.funcs, changed)
+}
+
+func (l *listeners) call() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.funcs {
+		f()
+	}
+}
+
+// lookAgain makes announce compare the texts.
+func (v *TwoTools) lookAgain() {
+	select {
+	case v.look <- struct{}{}:
+	default:
+	}
+}
+
+// announce calls the listeners when the texts of the tools have changed. A change
+// of state alone changes no text. It ends with Close.
+func (v *TwoTools) announce() {
+	firstSnap, firstShown := v.catalogue(nil), v.current.Load().profile("").shown
+	last := ""
+	lastHints, lastFeatures := hintsOf(firstSnap), firstShown.features
+	made := false
+	var sent []time.Time // the last announceMost of them
+	for {
+		select {
+		case <-v.look:
+		case <-v.stop:
+			return
+		}
+		if len(sent) == announceMost && !v.pause(time.Minute-time.Since(sent[0])) {
+			return
+		}
+		for moments := 0; moments == 0 || (moments < announceStarts && starting(v.catalogue(nil))); moments++ {
+			if !v.pause(announceAfter) {
+				return
+			}
+		}
+		if !made {
+			// Not before there is something to compare: the start has better to do.
+			last, made = firstShown.inspect(firstSnap), true
+		}
+		snap, shown := v.catalogue(nil), v.current.Load().profile("").shown
+		text, flags, newRules := v.texts.inspect(snap, shown), hintsOf(snap), v.newRules.Swap(false)
+		if text == last && flags == lastHints && shown.features == lastFeatures && !newRules {
+			continue
+		}
+		last, lastHints, lastFeatures = text, flags, shown.features
+		sent = append(sent, time.Now())
+		sent = sent[max(0, len(sent)-announceMost):]
+		v.listeners.call()
+	}
+}
+
+// pause waits; it reports false if the view is closed meanwhile.
+func (v *TwoTools) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-v.stop:
+		return false
+	}
+}

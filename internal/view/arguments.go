@@ -1,0 +1,74 @@
+package view
+
+import (
+	"encoding/json"
+	"strings"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/plain"
+	"mcpx/internal/wire"
+)
+
+// eachArgument calls yield for each argument of one of the two tools; yield reports
+// whether the tool has an argument of that name. Some models send the whole object
+// as a string.
+func eachArgument(tool string, raw json.RawMessage, yield func(name string, value json.RawMessage) bool) *executor.Fault {
+	if len(raw) > 0 && raw[0] == '"' {
+		if text, ok := wire.Text(raw); ok {
+			raw = json.RawMessage(text)
+		}
+	}
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	var fault *executor.Fault
+	err := wire.Fields(raw, func(name string, value []byte) bool {
+		if !yield(name, value) {
+			fault = unknownArgument(tool, name)
+		}
+		return fault == nil
+	})
+	if err != nil && fault == nil {
+		return misuse("/: the arguments of " + tool + " must be an object")
+	}
+	return fault
+}
+
+// unknownArgument refuses an argument that nobody would read: a tool called
+// without what was meant for it can do harm.
+func unknownArgument(tool, name string) *executor.Fault {
+	known := []string{"server_name", "tool_name", "query"}
+	if tool == ExecTool {
+		known = []string{"server_name", "tool_name", "arguments", "select"}
+	}
+	violation := "/" + plain.Line(name, 60) + ": is unknown; " + tool + " takes " + strings.Join(known, ", ")
+	if near := executor.Nearest(name, known); len(near) > 0 {
+		violation = "/" + plain.Line(name, 60) + ": is unknown; did you mean " + near[0] + "?"
+	}
+	return misuse(violation)
+}
+
+// misuse is a fault of the call of inspect or exec itself.
+func misuse(violation string) *executor.Fault {
+	return (&executor.Fault{Code: executor.CodeValidation, Message: violation}).With("violations", []string{violation})
+}
+
+// optional reads an argument that may be a string or absent.
+func optional(name string, raw json.RawMessage) (string, *executor.Fault) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return "", nil
+	}
+	text, ok := wire.Text(raw)
+	if !ok {
+		return "", misuse("/" + name + ": must be a string")
+	}
+	return text, nil
+}
+
+func required(name string, raw json.RawMessage) (string, *executor.Fault) {
+	text, fault := optional(name, raw)
+	if fault == nil && text == "" {
+		return "", misuse("/" + name + ": is missing; exec takes server_name, tool_name and arguments")
+	}
+	return text, fault
+}

@@ -1,0 +1,94 @@
+package view
+
+import (
+	"encoding/json"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/describe"
+	"mcpx/internal/wire"
+)
+
+// The names of the two tools.
+const (
+	InspectTool = "inspect"
+	ExecTool    = "exec"
+)
+
+// The schemas of the two tools. They are part of every model request: what the
+// description says is not said again.
+const (
+	inspectSchema = `{"type":"object","properties":{` +
+		`"server_name":{"type":"string"},` +
+		`"tool_name":{"type":"string","description":"one, or several with commas"},` +
+		`"query":{"type":"string","description":"what you want to do"}}}`
+	execSchema = `{"type":"object","properties":{` +
+		`"server_name":{"type":"string"},` +
+		`"tool_name":{"type":"string"},` +
+		`"arguments":{"type":"object"},` +
+		`"select":{"type":"string","description":"jq filter on the JSON result"}},` +
+		`"required":["server_name","tool_name"]}`
+	// toolMeta asks Claude Code to load the tools at once and to let long results
+	// through (design 7).
+	toolMeta = `{"anthropic/alwaysLoad":true,"anthropic/maxResultSizeChars":500000}`
+)
+
+// Definition is what a model carries of one tool in every request.
+type Definition struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+}
+
+// Surface is what the model of a client of that name carries of mcpx.
+func (v *TwoTools) Surface(client string) []Definition {
+	shown := v.current.Load().profile(client).shown
+	return []Definition{
+		{InspectTool, v.texts.inspect(v.catalogue(nil), shown), json.RawMessage(inspectSchema)},
+		{ExecTool, describe.Exec(shown.features), json.RawMessage(execSchema)},
+	}
+}
+
+// encodeTools is the two tools as tools/list has them.
+func encodeTools(snap *catalog.Snapshot, inspect string, features describe.Features) json.RawMessage {
+	type tool struct {
+		Definition
+		Annotations hints           `json:"annotations"`
+		Meta        json.RawMessage `json:"_meta"`
+	}
+	return wire.Encode([]tool{
+		{Definition{InspectTool, inspect, json.RawMessage(inspectSchema)}, hints{ReadOnly: true, Idempotent: true}, json.RawMessage(toolMeta)},
+		{Definition{ExecTool, describe.Exec(features), json.RawMessage(execSchema)}, hintsOf(snap), json.RawMessage(toolMeta)},
+	})
+}
+
+// hints are the annotations that exec can truthfully carry: what all exposed
+// tools have in common.
+type hints struct {
+	ReadOnly    bool `json:"readOnlyHint"`
+	Destructive bool `json:"destructiveHint"`
+	Idempotent  bool `json:"idempotentHint"`
+	OpenWorld   bool `json:"openWorldHint"`
+}
+
+func hintsOf(snap *catalog.Snapshot) hints {
+	h := hints{ReadOnly: true, Idempotent: true}
+	known := 0
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		if s.State != catalog.Disabled && !s.Known {
+			return hints{Destructive: true, OpenWorld: true}
+		}
+		for j := range s.Tools {
+			t := s.Tools[j].Hints
+			known++
+			h.ReadOnly = h.ReadOnly && t.IsReadOnly()
+			h.Destructive = h.Destructive || t.IsDestructive()
+			h.Idempotent = h.Idempotent && (t.IsIdempotent() || t.IsReadOnly())
+			h.OpenWorld = h.OpenWorld || t.IsOpenWorld()
+		}
+	}
+	if known == 0 {
+		return hints{Destructive: true, OpenWorld: true}
+	}
+	return h
+}

@@ -1,0 +1,118 @@
+package view
+
+import (
+	"encoding/json"
+	"sync"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/describe"
+	"mcpx/internal/search"
+)
+
+// texts keeps what was written for the newest catalogue: making it costs
+// milliseconds for thousands of tools, and clients ask for it often.
+type texts struct {
+	mu    sync.Mutex
+	snap  *catalog.Snapshot
+	lists map[shown]*list
+	intro string
+	index *search.Index
+}
+
+// shown is what the description of inspect depends on beside the catalogue.
+type shown struct {
+	budget   describe.Budget
+	features describe.Features
+}
+
+func (s shown) inspect(snap *catalog.Snapshot) string {
+	return describe.Inspect(snap, s.budget, s.features)
+}
+
+// list is the description of inspect, and the whole of tools/list once somebody
+// has asked for it.
+type list struct {
+	inspect string
+	tools   json.RawMessage
+}
+
+// use makes the cache one of snap. The caller holds the lock. Texts and index
+// depend on the catalogue alone: a snapshot in which only states have changed
+// keeps them.
+func (t *texts) use(snap *catalog.Snapshot) {
+	if t.snap == nil || !sameCatalogue(t.snap, snap) {
+		t.lists, t.intro, t.index = make(map[shown]*list), "", nil
+	}
+	t.snap = snap
+}
+
+// sameCatalogue reports whether two snapshots have the same servers and tools.
+// Lists of tools are never changed, so that one slice is one list.
+func sameCatalogue(a, b *catalog.Snapshot) bool {
+	if a == b {
+		return true
+	}
+	if len(a.Servers) != len(b.Servers) {
+		return false
+	}
+	for i := range a.Servers {
+		x, y := &a.Servers[i], &b.Servers[i]
+		if x.Name != y.Name || x.Known != y.Known || x.Title != y.Title || x.Purpose() != y.Purpose() || len(x.Tools) != len(y.Tools) {
+			return false
+		}
+		if (x.State == catalog.Disabled) != (y.State == catalog.Disabled) {
+			return false
+		}
+		if len(x.Tools) > 0 && &x.Tools[0] != &y.Tools[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// list returns the texts for one way to show snap. The caller holds the lock.
+func (t *texts) list(snap *catalog.Snapshot, how shown) *list {
+	t.use(snap)
+	l := t.lists[how]
+	if l == nil {
+		l = &list{inspect: how.inspect(snap)}
+		t.lists[how] = l
+	}
+	return l
+}
+
+func (t *texts) inspect(snap *catalog.Snapshot, how shown) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.list(snap, how).inspect
+}
+
+func (t *texts) tools(snap *catalog.Snapshot, how shown) json.RawMessage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.list(snap, how)
+	if l.tools == nil {
+		l.tools = encodeTools(snap, l.inspect, how.features)
+	}
+	return l.tools
+}
+
+func (t *texts) instructions(snap *catalog.Snapshot) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.use(snap)
+	if t.intro == "" {
+		t.intro = describe.Instructions(snap)
+	}
+	return t.intro
+}
+
+func (t *texts) search(snap *catalog.Snapshot) *search.Index {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.use(snap)
+	if t.index == nil {
+		t.index = search.New(snap)
+	}
+	return t.index
+}

@@ -1,0 +1,186 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/executor"
+	"mcpx/internal/plain"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
+)
+
+// Options say how the two tools are shown. The zero value is the design's default.
+type Options struct {
+	// BudgetTokens bounds the description of inspect, in o200k tokens; 0 = 2000.
+	BudgetTokens int
+	// BudgetChars bounds it in UTF-16 units for every client; 0 = no bound.
+	BudgetChars int
+	// MaxDescription cuts the descriptions of parameters; 0 = 300 runes.
+	MaxDescription int
+	// JSONSchema shows schemas as minified JSON instead of TypeScript.
+	JSONSchema bool
+	// NoTOON says that no result is TOON.
+	NoTOON bool
+	// Structured is the policy for structuredContent.
+	Structured StructuredPolicy
+	// Clients overrides the policy for clients by name, in order.
+	Clients []ClientRule
+	// StartupWait bounds how long tools/list waits, counted from New, for
+	// servers that were never tried; 0 = 5 s.
+	StartupWait time.Duration
+	// Logger may be nil (discard).
+	Logger *slog.Logger
+}
+
+// TwoTools shows the whole catalogue as the tools inspect and exec. Close ends
+// its goroutine.
+type TwoTools struct {
+	registry *registry.Registry
+	executor *executor.Executor
+	log      *slog.Logger
+	current  atomic.Pointer[settings]
+	texts    texts
+	began    time.Time
+
+	needed    chan struct{} // closed by need
+	need      func()        // the upstreams are needed, or starting them delays nobody any more
+	look      chan struct{} // holds one: the texts may have changed
+	newRules  atomic.Bool   // the rules for clients have changed since the last announcement
+	listeners listeners
+
+	stop     chan struct{}
+	stopOnce sync.Once
+	loops    sync.WaitGroup
+}
+
+var _ View = (*TwoTools)(nil)
+
+// NewTwoTools makes a view of r, which calls through e. Call it before r is
+// started.
+func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *TwoTools {
+	v := &TwoTools{
+		registry: r, executor: e, log: options.Logger, began: time.Now(),
+		needed: make(chan struct{}), look: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+	if v.log == nil {
+		v.log = slog.New(slog.DiscardHandler)
+	}
+	v.need = sync.OnceFunc(func() { close(v.needed) })
+	v.current.Store(newSettings(options))
+	r.OnChange(v.lookAgain)
+	v.loops.Go(v.announce) // ends with Close
+	return v
+}
+
+// SetOptions replaces the options, but for the logger. It announces a change where
+// clients see one.
+func (v *TwoTools) SetOptions(options Options) {
+	before := v.current.Swap(newSettings(options))
+	if !reflect.DeepEqual(before.Clients, options.Clients) {
+		v.newRules.Store(true) // announce compares the text for a client without rules
+	}
+	v.lookAgain()
+}
+
+// Close ends the goroutine of the view.
+func (v *TwoTools) Close() {
+	v.stopOnce.Do(func() { close(v.stop) })
+	v.loops.Wait()
+}
+
+// Needed is closed when the upstreams are needed for the first time, or when the
+// first list of tools has been answered from what is known: starting many
+// processes before that would only delay the first answers.
+func (v *TwoTools) Needed() <-chan struct{} { return v.needed }
+
+// catalogue is the catalogue as a client may see it.
+func (v *TwoTools) catalogue(*upstream.Client) *catalog.Snapshot { return v.registry.Snapshot() }
+
+// Instructions implements [View].
+func (v *TwoTools) Instructions(client *upstream.Client) string {
+	return v.texts.instructions(v.catalogue(client))
+}
+
+// Tools implements [View].
+func (v *TwoTools) Tools(ctx context.Context, client *upstream.Client) json.RawMessage {
+	v.awaitCatalogue(ctx, client)
+	defer v.need()
+	return v.texts.tools(v.catalogue(client), v.current.Load().profile(name(client)).shown)
+}
+
+// Forget implements [View].
+func (v *TwoTools) Forget(client *upstream.Client) { v.registry.ForgetClient(client.ID) }
+
+// Description is that of inspect as a client without limits of its own sees it.
+func (v *TwoTools) Description() string {
+	return v.texts.inspect(v.catalogue(nil), v.current.Load().profile("").shown)
+}
+
+// awaitCatalogue waits for servers that were never tried before, at most until
+// StartupWait after the start.
+func (v *TwoTools) awaitCatalogue(ctx context.Context, client *upstream.Client) {
+	if starting(v.catalogue(client)) {
+		v.need()
+	}
+	ctx, cancel := context.WithDeadline(ctx, v.began.Add(v.current.Load().StartupWait))
+	defer cancel()
+	v.registry.WaitKnown(ctx)
+}
+
+// starting reports whether the first list of a server is still to come.
+func starting(snap *catalog.Snapshot) bool {
+	return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool { return !s.Known && s.State == catalog.Connecting })
+}
+
+// Call implements [View]. A panic costs this call only.
+func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result, err error) {
+	structured := v.structured(call.Client, call.Structured)
+	defer func() {
+		if what := recover(); what != nil {
+			v.log.Error("panic in a call", "tool", call.Name, "panic", what, "stack", string(debug.Stack()))
+			fault := &executor.Fault{Code: executor.CodeExecution, Message: "internal error of mcpx; its log says more. The call may have been executed"}
+			result, err = fault.Result(structured), nil
+		}
+	}()
+	v.need()
+	switch call.Name {
+	case InspectTool:
+		return v.inspect(ctx, call, structured), nil
+	case ExecTool:
+		return v.exec(ctx, call, structured)
+	}
+	return nil, v.unknownTool(call)
+}
+
+// unknownTool says how a tool of the catalogue is called: models take the names in
+// the catalogue for tools of their own.
+func (v *TwoTools) unknownTool(call Call) error {
+	text := "there is no tool " + strconv.Quote(plain.Line(call.Name, 60)) + " here, only inspect and exec"
+	snap := v.catalogue(call.Client)
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		if _, ok := s.Tool(call.Name); ok && s.State != catalog.Disabled {
+			text += `; call exec with {"server_name":` + string(wire.Encode(s.Name)) + `,"tool_name":` + string(wire.Encode(call.Name)) + `,"arguments":{…}}`
+			break
+		}
+	}
+	return &UnknownToolError{text}
+}
+
+func name(client *upstream.Client) string {
+	if client == nil {
+		return ""
+	}
+	return client.Name
+}

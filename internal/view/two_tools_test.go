@@ -1,0 +1,213 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"mcpx/internal/demo"
+	"mcpx/internal/executor"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// patience passes only where a test fails anyway.
+const patience = 20 * time.Second
+
+func TestMain(m *testing.M) {
+	mcptest.Main()
+	os.Exit(m.Run())
+}
+
+// started makes a view of these servers, started, that ends with the test.
+func started(t *testing.T, options Options, servers ...registry.Server) (*TwoTools, *registry.Registry) {
+	t.Helper()
+	r := registry.New(servers, registry.Options{})
+	v := NewTwoTools(r, executor.New(r, executor.Options{TOON: true, TypeScript: true}), options)
+	r.Start()
+	t.Cleanup(func() {
+		v.Close()
+		r.Close(time.Second)
+	})
+	return v, r
+}
+
+func remote(name string, fake *mcptest.HTTPServer) registry.Server {
+	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.HTTP, URL: fake.URL}}
+}
+
+// TestTwoTools_Golden: tools/list and the instructions, as models of two clients
+// see them with the demo's servers.
+func TestTwoTools_Golden(t *testing.T) {
+	var servers []registry.Server
+	for _, sample := range demo.Servers() {
+		servers = append(servers, registry.Server{
+			Description: sample.Description,
+			Spec:        upstream.Spec{Name: sample.Name, Type: upstream.InProcess, Serve: sample.Serve},
+		})
+	}
+	for _, client := range []string{"some-agent", "claude-code"} {
+		t.Run(client, func(t *testing.T) {
+			v, r := started(t, Options{}, servers...)
+			r.WaitTried(t.Context())
+			c := &upstream.Client{Name: client}
+			listed := v.Tools(t.Context(), c)
+			if again := v.Tools(t.Context(), c); !bytes.Equal(again, listed) {
+				t.Error("the second tools/list is other bytes")
+			}
+			var tools []map[string]json.RawMessage
+			if err := json.Unmarshal(listed, &tools); err != nil {
+				t.Fatal(err)
+			}
+			archive := &txtar.Archive{Comment: []byte("What the model of " + client + " sees of mcpx with the servers of the demo.\n\n")}
+			add := func(name, text string) {
+				archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(strings.TrimRight(text, "\n") + "\n")})
+			}
+			for _, tool := range tools {
+				var name, description string
+				if json.Unmarshal(tool["name"], &name) != nil || json.Unmarshal(tool["description"], &description) != nil {
+					t.Fatalf("reading %s", tool)
+				}
+				delete(tool, "description")
+				rest, err := json.MarshalIndent(tool, "", "  ")
+				if err != nil {
+					t.Fatal(err)
+				}
+				add(name+".json", string(rest))
+				add(name+".txt", description)
+			}
+			add("instructions.txt", v.Instructions(c))
+			golden(t, filepath.Join("testdata", "surface-"+client+".txtar"), txtar.Format(archive))
+		})
+	}
+}
+
+func golden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (run with -update)", err)
+	}
+	want = bytes.ReplaceAll(want, []byte("\r\n"), []byte("\n"))
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+// TestTwoTools_Restless: a catalogue that never stays the same is told of so many
+// times a minute, and no more.
+func TestTwoTools_Restless(t *testing.T) {
+	mcptest.NoLeaks(t)
+	v, r := started(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	r.WaitTried(t.Context())
+	var announced atomic.Int32
+	v.OnChange(func() { announced.Add(1) })
+	flip := 0
+	change := func() {
+		flip++
+		v.SetOptions(Options{NoTOON: flip%2 == 0})
+	}
+	mcptest.WaitFor(t, "the last of a minute", patience, func() bool {
+		change()
+		return announced.Load() == announceMost
+	})
+	for range 5 {
+		change()
+		if !v.pause(announceAfter) || announced.Load() > announceMost {
+			t.Fatalf("%d announcements", announced.Load())
+		}
+	}
+}
+
+// TestTwoTools_SetOptions: new options count at once, and clients hear of those that
+// change what they see.
+func TestTwoTools_SetOptions(t *testing.T) {
+	mcptest.NoLeaks(t)
+	v, r := started(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	r.WaitTried(t.Context())
+	var announced atomic.Int32
+	v.OnChange(func() { announced.Add(1) })
+	agent := &upstream.Client{Name: "agent"}
+	before := announced.Load()
+	change := func(what string, options Options, want func(listed string) bool) {
+		t.Helper()
+		v.SetOptions(options)
+		mcptest.WaitFor(t, "list_changed after "+what, patience, func() bool { return announced.Load() > before })
+		before = announced.Load()
+		if listed := string(v.Tools(t.Context(), agent)); !want(listed) {
+			t.Errorf("after %s: %s", what, listed)
+		}
+	}
+	mcptest.WaitFor(t, "the tools", patience, func() bool { return strings.Contains(v.Description(), "echo(text)") })
+	shows := func(listed string) bool { return strings.Contains(listed, "echo(text)") }
+	hides := func(listed string) bool { return !shows(listed) }
+	change("a budget", Options{BudgetTokens: 60}, hides)
+	change("no budget", Options{}, shows)
+	change("no TOON", Options{NoTOON: true}, func(listed string) bool { return !strings.Contains(listed, "may be TOON") })
+	change("no TypeScript", Options{JSONSchema: true}, func(listed string) bool {
+		return !strings.Contains(listed, "exact TypeScript") && strings.Contains(listed, "may be TOON")
+	})
+	change("a rule", Options{Clients: []ClientRule{{Name: "agent", DescriptionChars: 300}}}, hides)
+	if !v.structured(agent, "") {
+		t.Error("no structuredContent before")
+	}
+	v.SetOptions(Options{Structured: StructuredNever})
+	if v.structured(agent, "") {
+		t.Error("structuredContent after")
+	}
+}
+
+// TestTwoTools_Arguments: arguments of the two tools in the shapes that models send.
+func TestTwoTools_Arguments(t *testing.T) {
+	v, r := started(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	r.WaitTried(t.Context())
+	for _, test := range []struct {
+		name, tool, arguments string
+		want                  string
+	}{
+		{"nothing", InspectTool, ``, "fake: ready"},
+		{"null", InspectTool, `null`, "fake: ready"},
+		{"a string", InspectTool, `"{\"server_name\":\"fake\",\"tool_name\":\"echo\"}"`, "What to answer."},
+		{"nulls", InspectTool, `{"server_name":"fake","tool_name":null,"query":null}`, "destroy_echo"},
+		{"a list", InspectTool, `[]`, "must be an object"},
+		{"a number", InspectTool, `{"query":5}`, "/query: must be a string"},
+		{"no server", ExecTool, `{"tool_name":"echo"}`, "/server_name: is missing"},
+		{"no tool", ExecTool, `{"server_name":"fake"}`, "/tool_name: is missing"},
+		{"exec in a string", ExecTool, `"{\"server_name\":\"fake\",\"tool_name\":\"echo\",\"arguments\":{\"text\":\"hi\"}}"`, `"text":"hi"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			result, err := v.Call(t.Context(), Call{Name: test.tool, Arguments: json.RawMessage(test.arguments), Structured: StructuredAlways})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := string(bytes.Join(raws(result.Content), nil)); !strings.Contains(text, test.want) {
+				t.Errorf("no %q in %s", test.want, text)
+			}
+		})
+	}
+}
+
+func raws(blocks []json.RawMessage) [][]byte {
+	out := make([][]byte, len(blocks))
+	for i := range blocks {
+		out[i] = blocks[i]
+	}
+	return out
+}
