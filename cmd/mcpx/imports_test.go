@@ -58,7 +58,7 @@ var allowedImports = map[string][]string{
 var allowedModules = map[string][]string{
 	"github.com/alecthomas/kong":            {"cmd/mcpx"},
 	"github.com/dlclark/regexp2":            {"internal/executor"},
-	"github.com/itchyny/gojq":               {"internal/jq"},
+	"github.com/itchyny/gojq":               {"internal/demo", "internal/jq"},
 	"github.com/kljensen/snowball":          {"internal/search"},
 	"github.com/mark3labs/mcp-go/mcp":       {"internal/upstream", "internal/front", "internal/demo", "internal/mcptest"},
 	"github.com/mark3labs/mcp-go/server":    {"internal/front", "internal/demo", "internal/mcptest"},
