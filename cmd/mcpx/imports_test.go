@@ -29,16 +29,17 @@ var allowedImports = map[string][]string{
 	"internal/tokens":  {},
 	"internal/wire":    {},
 
-	"internal/compress": {"internal/tokens"},
-	"internal/describe": {"internal/catalog", "internal/plain", "internal/schemats", "internal/tokens"},
-	"internal/policy":   {"internal/catalog"},
-	"internal/schemats": {"internal/plain"},
-	"internal/search":   {"internal/catalog"},
+	"internal/arguments": {"internal/plain", "internal/wire"},
+	"internal/compress":  {"internal/tokens"},
+	"internal/describe":  {"internal/catalog", "internal/plain", "internal/schemats", "internal/tokens"},
+	"internal/policy":    {"internal/catalog"},
+	"internal/schemats":  {"internal/plain"},
+	"internal/search":    {"internal/catalog"},
 
 	"internal/upstream": {"internal/catalog", "internal/plain", "internal/proc", "internal/wire"},
 	"internal/registry": {"internal/catalog", "internal/upstream"},
 	"internal/executor": {
-		"internal/catalog", "internal/compress", "internal/describe", "internal/jq", "internal/plain", "internal/policy",
+		"internal/arguments", "internal/catalog", "internal/compress", "internal/describe", "internal/jq", "internal/plain", "internal/policy",
 		"internal/registry", "internal/tokens", "internal/upstream", "internal/wire",
 	},
 	"internal/view": {
@@ -57,17 +58,17 @@ var allowedImports = map[string][]string{
 // the import path. Test files are free to use any of it.
 var allowedModules = map[string][]string{
 	"github.com/alecthomas/kong":            {"cmd/mcpx"},
-	"github.com/dlclark/regexp2":            {"internal/executor"},
+	"github.com/dlclark/regexp2":            {"internal/arguments"},
 	"github.com/itchyny/gojq":               {"internal/demo", "internal/jq"},
 	"github.com/kljensen/snowball":          {"internal/search"},
 	"github.com/mark3labs/mcp-go/mcp":       {"internal/upstream", "internal/front", "internal/demo", "internal/mcptest"},
 	"github.com/mark3labs/mcp-go/server":    {"internal/front", "internal/demo", "internal/mcptest"},
-	"github.com/santhosh-tekuri/jsonschema": {"internal/executor"},
+	"github.com/santhosh-tekuri/jsonschema": {"internal/arguments"},
 	"github.com/tailscale/hujson":           {"internal/config"},
 	"github.com/tiktoken-go/tokenizer":      {"internal/tokens"},
 	"github.com/toon-format/toon-go":        {"internal/compress"},
 	"golang.org/x/sys":                      {"internal/jq", "internal/proc"},
-	"golang.org/x/text":                     {"internal/executor", "internal/search"},
+	"golang.org/x/text":                     {"internal/arguments", "internal/search"},
 }
 
 // TestImports_Direction holds the map over what the code really imports, on

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
 	"mcpx/internal/upstream"
@@ -69,7 +70,7 @@ func TestInvalidFault_IsBounded(t *testing.T) {
 	tool := &catalog.Tool{Name: "t", InputSchema: json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)}
 	for _, typescript := range []bool{true, false} {
 		e := bounded(t, Options{ResultTokens: 1000, TypeScript: typescript})
-		out := e.fault(Request{}, target{tool: tool}, &ValidationError{Violations: []string{"/a: is missing"}}).Result(true)
+		out := e.fault(Request{}, target{tool: tool}, arguments.Invalid("/a: is missing")).Result(true)
 		if text := readBlock(out.Content[0]).text; len(text) > 200 || !strings.HasPrefix(text, "VALIDATION_ERROR: /a: is missing\nExpected: what inspect says") {
 			t.Errorf("got %.300s", text)
 		}
@@ -129,17 +130,6 @@ func TestReadResult_SelectTwice(t *testing.T) {
 	got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: readResult, Arguments: json.RawMessage(`{"handle":"r","select":"."}`), Select: ".a"})
 	if err != nil || !strings.HasPrefix(readBlock(got.Content[0]).text, "VALIDATION_ERROR: /select: is given twice") {
 		t.Errorf("got %s, %v", got.Content, err)
-	}
-}
-
-// Compiled schemas have a bound by size too.
-func TestSchemas_AreBounded(t *testing.T) {
-	var s schemas
-	for range 3 * maxSchemasBytes / (1 << 20) {
-		s.get(make(json.RawMessage, 1<<20))
-	}
-	if n := len(s.compiled); n > maxSchemasBytes>>20 || s.bytes > maxSchemasBytes {
-		t.Errorf("%d schemas with %d bytes", n, s.bytes)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
 	"mcpx/internal/wire"
@@ -94,10 +95,7 @@ func wholeNumber(raw json.RawMessage) (n int, ok bool) {
 func (e run) execBuiltin(ctx context.Context, r Request) (*Result, error) {
 	t, err := e.find(ctx, r.Server, r.Tool)
 	if err == nil {
-		t.arguments, err = argumentsObject(r.Arguments)
-	}
-	if err == nil {
-		err = e.schemas.check(t.tool.InputSchema, t.arguments)
+		t.arguments, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, true)
 	}
 	if err != nil {
 		return e.fault(r, t, err).Result(r.Structured), nil
@@ -111,7 +109,7 @@ func (e run) execBuiltin(ctx context.Context, r Request) (*Result, error) {
 		violation = "/select: is given twice"
 	}
 	if violation != "" {
-		return e.fault(r, t, &ValidationError{Violations: []string{violation}}).Result(r.Structured), nil
+		return e.fault(r, t, arguments.Invalid(violation)).Result(r.Structured), nil
 	}
 	return e.read(ctx, r, t, args)
 }
@@ -119,7 +117,7 @@ func (e run) execBuiltin(ctx context.Context, r Request) (*Result, error) {
 // read answers read_result.
 func (e run) read(ctx context.Context, r Request, t target, args readArguments) (*Result, error) {
 	refuse := func(violation string) (*Result, error) {
-		return e.fault(r, t, &ValidationError{Violations: []string{violation}}).Result(r.Structured), nil
+		return e.fault(r, t, arguments.Invalid(violation)).Result(r.Structured), nil
 	}
 	h, ok := e.store.get(args.Handle, r.principal())
 	if !ok {

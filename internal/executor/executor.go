@@ -7,11 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
+	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
 	"mcpx/internal/jq"
@@ -80,7 +80,7 @@ type Executor struct {
 	registry *registry.Registry
 	current  atomic.Pointer[Options]
 	log      *slog.Logger
-	schemas  schemas
+	schemas  arguments.Schemas
 	store    store
 	builtin  *catalog.Server
 	account  account
@@ -212,19 +212,9 @@ func (e run) call(ctx context.Context, r Request) (json.RawMessage, target, erro
 		return nil, t, err
 	}
 	waited := time.Since(began)
-	if t.arguments, err = argumentsObject(r.Arguments); err != nil {
-		return nil, t, err
-	}
-	t.arguments = repair(t.arguments, t.tool.InputSchema)
-	if tooDeep(t.arguments) {
-		// Servers that read them recursively would end, for all clients.
-		return nil, t, &ValidationError{Violations: []string{fmt.Sprintf("/: nested deeper than %d", maxDepth)}}
-	}
 	server := e.options.Servers[r.Server]
-	if !server.Unchecked {
-		if err := e.schemas.check(t.tool.InputSchema, t.arguments); err != nil {
-			return nil, t, err
-		}
+	if t.arguments, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, !server.Unchecked); err != nil {
+		return nil, t, err
 	}
 	raw, err := e.registry.Call(ctx, r.Server, upstream.Call{
 		Tool: r.Tool, Arguments: t.arguments, Meta: r.Meta,

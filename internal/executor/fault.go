@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
 	"mcpx/internal/describe"
 	"mcpx/internal/plain"
@@ -81,7 +82,7 @@ func (f *Fault) data() json.RawMessage {
 func (e run) fault(r Request, t target, err error) *Fault {
 	var (
 		missing     *notFoundError
-		invalid     *ValidationError
+		invalid     *arguments.ValidationError
 		unavailable *upstream.UnavailableError
 		timeout     *upstream.TimeoutError
 		lost        *upstream.LostError
@@ -122,7 +123,7 @@ func (e run) fault(r Request, t target, err error) *Fault {
 	return &Fault{Code: CodeExecution, Message: err.Error()}
 }
 
-func (e run) invalidFault(r Request, t target, invalid *ValidationError) *Fault {
+func (e run) invalidFault(r Request, t target, invalid *arguments.ValidationError) *Fault {
 	f := &Fault{Code: CodeValidation, Message: fmt.Sprintf("invalid arguments for %s.%s: %s", r.Server, r.Tool, invalid)}
 	f.With("violations", invalid.Violations)
 	f.Text = f.Code + ": " + invalid.Error()

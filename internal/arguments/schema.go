@@ -1,4 +1,4 @@
-package executor
+package arguments
 
 import (
 	"bytes"
@@ -22,69 +22,62 @@ const (
 	regexpTimeLimit = 50 * time.Millisecond
 )
 
-// ValidationError says why arguments do not fit a schema.
-type ValidationError struct {
-	// Violations are at most five, each "/path: what".
-	Violations []string
-	// More is how many others there are.
-	More int
+// Schemas compiles each schema once. A schema that cannot be compiled, or that
+// is too dangerous to evaluate, checks nothing: the upstream judges then. The zero
+// value is ready for use. Safe for concurrent use.
+type Schemas struct {
+	mu    sync.Mutex
+	kept  map[*byte]*compiled
+	bytes int // of the texts of kept
 }
 
-func (e *ValidationError) Error() string {
-	text := strings.Join(e.Violations, "; ")
-	if e.More > 0 {
-		text += fmt.Sprintf("; and %d more", e.More)
-	}
-	return text
-}
-
-// schemas compiles each schema once. A schema that cannot be compiled, or that
-// is too dangerous to evaluate, checks nothing: the upstream judges then.
-type schemas struct {
-	mu       sync.Mutex
-	compiled map[*byte]*compiledSchema
-	bytes    int // of the texts of compiled
-}
-
-type compiledSchema struct {
+// compiled is one schema.
+type compiled struct {
 	once   sync.Once
 	schema *jsonschema.Schema // nil = not checked
-	work   work
+	cost   cost
+	quick  *quick // nil = nothing is known to fit
 }
 
-// get finds the compiled form of raw. Schemas are told apart by where they lie:
-// those of one catalogue are never changed, and stay reachable from here.
-func (s *schemas) get(raw json.RawMessage) *compiledSchema {
+// compiled finds the compiled form of a schema.
+func (s *Schemas) compiled(raw json.RawMessage) *compiled {
+	if len(raw) == 0 || len(raw) > maxSchemaBytes {
+		return &compiled{}
+	}
+	c := s.slot(raw)
+	c.once.Do(func() {
+		if c.schema, c.cost = compile(raw); c.schema != nil {
+			c.quick = quickly(c.schema)
+		}
+	})
+	return c
+}
+
+// slot is the place of a schema, compiled or not. Schemas are told apart by where
+// they lie: those of one catalogue are never changed, and stay reachable from here.
+func (s *Schemas) slot(raw json.RawMessage) *compiled {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.compiled[&raw[0]]
+	c := s.kept[&raw[0]]
 	if c == nil {
-		if s.compiled == nil || len(s.compiled) >= maxSchemas || s.bytes+len(raw) > maxSchemasBytes {
-			s.compiled, s.bytes = make(map[*byte]*compiledSchema), 0
+		if s.kept == nil || len(s.kept) >= maxSchemas || s.bytes+len(raw) > maxSchemasBytes {
+			s.kept, s.bytes = make(map[*byte]*compiled), 0
 		}
-		c = &compiledSchema{}
+		c = &compiled{}
 		s.bytes += len(raw)
-		s.compiled[&raw[0]] = c
+		s.kept[&raw[0]] = c
 	}
 	return c
 }
 
-// check validates arguments, an object, against a schema.
-func (s *schemas) check(schema, arguments json.RawMessage) error {
-	if len(schema) == 0 || len(schema) > maxSchemaBytes {
+// check validates an object against the schema.
+func (c *compiled) check(object json.RawMessage, m measured) error {
+	if c.schema == nil || m.digits > maxDigits || !c.cost.allows(m.depth, m.values) {
 		return nil
 	}
-	c := s.get(schema)
-	c.once.Do(func() { c.schema, c.work = compile(schema) })
-	if c.schema == nil {
-		return nil
-	}
-	if depth, digits, values := measure(arguments); digits > maxDigits || !c.work.allows(depth, values) {
-		return nil
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(arguments))
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(object))
 	if err != nil {
-		return &ValidationError{Violations: []string{"/: " + err.Error()}}
+		return Invalid("/: " + err.Error())
 	}
 	return validate(c.schema, value)
 }
@@ -109,34 +102,34 @@ func validate(schema *jsonschema.Schema, value any) (err error) {
 }
 
 // compile returns nil for a schema that is not to be evaluated.
-func compile(raw json.RawMessage) (schema *jsonschema.Schema, cost work) {
+func compile(raw json.RawMessage) (schema *jsonschema.Schema, estimated cost) {
 	defer func() {
 		if recover() != nil {
 			schema = nil
 		}
 	}()
-	if depth, digits, _ := measure(raw); depth > maxDepth || digits > maxDigits {
-		return nil, work{}
+	if m := measure(raw); m.depth > maxDepth || m.digits > maxDigits {
+		return nil, cost{}
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		return nil, work{}
+		return nil, cost{}
 	}
-	cost = estimateWork(doc)
-	if cost.tooMuch {
-		return nil, work{}
+	estimated = estimate(doc)
+	if estimated.unbounded {
+		return nil, cost{}
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(refuseAll{})
 	compiler.UseRegexpEngine(compileRegexp)
 	const name = "mem:///tool.json"
 	if compiler.AddResource(name, doc) != nil {
-		return nil, work{}
+		return nil, cost{}
 	}
 	if schema, err = compiler.Compile(name); err != nil {
-		return nil, work{}
+		return nil, cost{}
 	}
-	return schema, cost
+	return schema, estimated
 }
 
 // refuseAll loads nothing: the default loader reads files of this machine.
@@ -145,8 +138,8 @@ type refuseAll struct{}
 // Load implements jsonschema.URLLoader.
 func (refuseAll) Load(url string) (any, error) { return nil, fmt.Errorf("%s is not loaded", url) }
 
-// compileRegexp takes Go's engine, which is linear in time, and for what only
-// ECMAScript has one that gives up after a while.
+// compileRegexp takes Go's engine, which is linear in time. Patterns that only
+// ECMAScript has get an engine with a time limit.
 func compileRegexp(pattern string) (jsonschema.Regexp, error) {
 	if re, err := regexp.Compile(pattern); err == nil {
 		return re, nil
@@ -161,27 +154,23 @@ func compileRegexp(pattern string) (jsonschema.Regexp, error) {
 
 type ecmaRegexp struct{ *regexp2.Regexp }
 
-// MatchString holds a text for matching that could not be decided in time.
+// MatchString takes a text for matching that could not be decided in time.
 func (r ecmaRegexp) MatchString(s string) bool {
 	ok, err := r.Regexp.MatchString(s)
 	return ok || err != nil
 }
 
-// tooDeep reports arguments that are nested deeper than any server is to get.
-func tooDeep(arguments []byte) bool {
-	if len(arguments) <= 2*maxDepth {
-		return false
-	}
-	depth, _, _ := measure(arguments)
-	return depth > maxDepth
+// measured is what bounds the work that a JSON value can cause.
+type measured struct {
+	depth  int // of nesting
+	digits int // of the longest number; an exponent counts with its value, as it is written out
+	values int // how many there are, or more
 }
 
-// measure returns the depth of nesting, the length of the longest number, and the
-// number of values of a JSON value, or more; an exponent counts with its value, as
-// it is written out.
-func measure(raw []byte) (depth, digits, values int) {
+// measure does not recurse, and reads any bytes.
+func measure(raw []byte) measured {
+	m := measured{values: 1}
 	level := 0
-	values = 1
 	for i := 0; i < len(raw); {
 		switch c := raw[i]; {
 		case c == '"':
@@ -195,8 +184,8 @@ func measure(raw []byte) (depth, digits, values int) {
 			i++
 		case c == '{' || c == '[':
 			level++
-			depth = max(depth, level)
-			values++
+			m.depth = max(m.depth, level)
+			m.values++
 			i++
 		case c == '}' || c == ']':
 			level--
@@ -206,15 +195,15 @@ func measure(raw []byte) (depth, digits, values int) {
 			for i < len(raw) && strings.IndexByte("+-.eE0123456789", raw[i]) >= 0 {
 				i++
 			}
-			digits = max(digits, numberSize(raw[start:i]))
+			m.digits = max(m.digits, numberSize(raw[start:i]))
 		default:
 			if c == ',' {
-				values++
+				m.values++
 			}
 			i++
 		}
 	}
-	return depth, digits, values
+	return m
 }
 
 func numberSize(number []byte) int {

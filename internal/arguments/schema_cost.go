@@ -1,4 +1,4 @@
-package executor
+package arguments
 
 import (
 	"math"
@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// maxWork bounds the subschemas that one value and its parts can meet, with
+	// maxSize bounds the subschemas that one value and its parts can meet, with
 	// every reference unrolled: doubled ones (a: [b, b], b: [c, c], …) grow as
 	// 2^n, and the library has no deadline.
-	maxWork = 20000
+	maxSize = 20000
 	// maxGrowth bounds what recursion makes of it at the depth of the arguments.
 	maxGrowth = 1e5
 	// maxCost bounds the subschemas that all values of the arguments can meet: each
@@ -21,62 +21,62 @@ const (
 	maxGrownCost = 1e7
 )
 
-// work is what evaluating a schema can cost.
-type work struct {
-	// tooMuch: more than maxWork, or not to be told.
-	tooMuch bool
+// cost is what evaluating a schema can take.
+type cost struct {
+	// unbounded: more than maxSize, or not to be known.
+	unbounded bool
 	// size is the number of subschemas, with every reference unrolled.
 	size int
-	// fan is how often a recursive schema applies to one part of a value: the
-	// cost grows as fan to the power of the depth.
-	fan int
+	// branching is how often a recursive schema applies to one part of a value: the
+	// cost grows as branching to the power of the depth.
+	branching int
 }
 
 // allows reports whether arguments of that depth with so many values can be
 // evaluated in time.
-func (w work) allows(depth, values int) bool {
-	cost := float64(w.size) * float64(values)
-	return depth <= w.depth() && cost <= maxCost && cost*math.Pow(float64(max(w.fan, 1)), float64(depth)) <= maxGrownCost
+func (c cost) allows(depth, values int) bool {
+	total := float64(c.size) * float64(values)
+	return depth <= c.depth() && total <= maxCost && total*math.Pow(float64(max(c.branching, 1)), float64(depth)) <= maxGrownCost
 }
 
 // depth is how deep arguments may be for a schema of this cost.
-func (w work) depth() int {
-	if w.fan < 2 {
+func (c cost) depth() int {
+	if c.branching < 2 {
 		return maxDepth
 	}
-	return min(maxDepth, int(math.Log(maxGrowth)/math.Log(float64(w.fan))))
+	return min(maxDepth, int(math.Log(maxGrowth)/math.Log(float64(c.branching))))
 }
 
-// estimateWork unrolls the references of a schema.
-func estimateWork(root any) work {
-	w := &worker{root: root, anchors: make(map[string]any), costs: make(map[string]cost), open: make(map[string]bool)}
-	w.collect(root, 0)
-	if w.unclear {
-		return work{tooMuch: true}
+// estimate unrolls the references of a schema.
+func estimate(root any) cost {
+	e := &estimator{root: root, anchors: make(map[string]any), costs: make(map[string]unrolled), open: make(map[string]bool)}
+	e.collect(root, 0)
+	if e.unclear {
+		return cost{unbounded: true}
 	}
-	total := w.schema(root, 0)
-	return work{tooMuch: w.unclear || total.size > maxWork, size: total.size, fan: w.fan}
+	total := e.schema(root, 0)
+	return cost{unbounded: e.unclear || total.size > maxSize, size: total.size, branching: e.branching}
 }
 
-// cost is that of one subschema.
-type cost struct {
-	size      int // subschemas, unrolled
+// unrolled is one subschema with its references unrolled.
+type unrolled struct {
+	size      int // subschemas
 	recursive int // references back into a schema that is being unrolled, for one part of a value
 }
 
-func (c *cost) add(d cost) {
-	c.size = min(c.size+d.size, maxWork+1)
-	c.recursive = min(c.recursive+d.recursive, maxWork)
+func (u *unrolled) add(v unrolled) {
+	u.size = min(u.size+v.size, maxSize+1)
+	u.recursive = min(u.recursive+v.recursive, maxSize)
 }
 
-type worker struct {
-	root    any
-	anchors map[string]any  // by "#name"
-	costs   map[string]cost // of referenced schemas
-	open    map[string]bool // references that are being unrolled
-	fan     int
-	unclear bool // something cannot be followed
-	steps   int
+type estimator struct {
+	root      any
+	anchors   map[string]any      // by "#name"
+	costs     map[string]unrolled // of referenced schemas
+	open      map[string]bool     // references that are being unrolled
+	branching int
+	unclear   bool // something cannot be followed
+	steps     int
 }
 
 // applied are the keywords whose subschemas see the same value.
@@ -92,79 +92,79 @@ var (
 
 // collect finds the anchors, and schemas with an identity of their own, in which
 // references mean something else.
-func (w *worker) collect(node any, depth int) {
+func (e *estimator) collect(node any, depth int) {
 	switch node := node.(type) {
 	case map[string]any:
 		for _, keyword := range []string{"$anchor", "$dynamicAnchor"} {
 			if name, ok := node[keyword].(string); ok {
-				w.anchors["#"+name] = node
+				e.anchors["#"+name] = node
 			}
 		}
 		for _, keyword := range []string{"$id", "id"} {
 			if _, ok := node[keyword].(string); ok && depth > 0 {
-				w.unclear = true
+				e.unclear = true
 			}
 		}
 		for _, sub := range node {
-			w.collect(sub, depth+1)
+			e.collect(sub, depth+1)
 		}
 	case []any:
 		for _, sub := range node {
-			w.collect(sub, depth+1)
+			e.collect(sub, depth+1)
 		}
 	}
 }
 
-func (w *worker) schema(node any, depth int) cost {
+func (e *estimator) schema(node any, depth int) unrolled {
 	schema, ok := node.(map[string]any)
 	if !ok {
-		return cost{size: 1}
+		return unrolled{size: 1}
 	}
-	if w.steps++; w.steps > 10*maxWork || depth > 4*maxDepth {
-		w.unclear = true
-		return cost{size: 1}
+	if e.steps++; e.steps > 10*maxSize || depth > 4*maxDepth {
+		e.unclear = true
+		return unrolled{size: 1}
 	}
-	total := cost{size: 1}
+	total := unrolled{size: 1}
 	for _, keyword := range appliedLists {
 		list, _ := schema[keyword].([]any)
 		for _, sub := range list {
-			total.add(w.schema(sub, depth+1))
+			total.add(e.schema(sub, depth+1))
 		}
 	}
 	for _, keyword := range appliedOnes {
 		if sub, ok := schema[keyword]; ok {
-			total.add(w.schema(sub, depth+1))
+			total.add(e.schema(sub, depth+1))
 		}
 	}
 	for _, keyword := range appliedMaps {
 		subs, _ := schema[keyword].(map[string]any)
 		for _, sub := range subs {
-			total.add(w.schema(sub, depth+1))
+			total.add(e.schema(sub, depth+1))
 		}
 	}
 	for _, keyword := range references {
 		if ref, ok := schema[keyword].(string); ok {
-			total.add(w.reference(ref, depth))
+			total.add(e.reference(ref, depth))
 		}
 	}
-	w.parts(schema, &total, depth)
-	w.fan = max(w.fan, total.recursive)
+	e.parts(schema, &total, depth)
+	e.branching = max(e.branching, total.recursive)
 	return total
 }
 
 // parts adds the subschemas for parts of the value. A part has one name, or one
 // place, so of several properties only the most recursive counts.
-func (w *worker) parts(schema map[string]any, total *cost, depth int) {
+func (e *estimator) parts(schema map[string]any, total *unrolled, depth int) {
 	for _, keyword := range deeperOnes {
 		if sub, ok := schema[keyword]; ok {
-			total.add(w.schema(sub, depth+1))
+			total.add(e.schema(sub, depth+1))
 		}
 	}
-	each := cost{}
+	each := unrolled{}
 	visit := func(sub any) {
-		c := w.schema(sub, depth+1)
-		each.size = min(each.size+c.size, maxWork+1)
-		each.recursive = max(each.recursive, c.recursive)
+		one := e.schema(sub, depth+1)
+		each.size = min(each.size+one.size, maxSize+1)
+		each.recursive = max(each.recursive, one.recursive)
 	}
 	if subs, ok := schema["properties"].(map[string]any); ok {
 		for _, sub := range subs {
@@ -180,25 +180,25 @@ func (w *worker) parts(schema map[string]any, total *cost, depth int) {
 	total.add(each)
 }
 
-func (w *worker) reference(ref string, depth int) cost {
-	if w.open[ref] {
-		return cost{size: 1, recursive: 1}
+func (e *estimator) reference(ref string, depth int) unrolled {
+	if e.open[ref] {
+		return unrolled{size: 1, recursive: 1}
 	}
-	if c, ok := w.costs[ref]; ok {
-		return c
+	if known, ok := e.costs[ref]; ok {
+		return known
 	}
-	target, ok := w.anchors[ref]
+	target, ok := e.anchors[ref]
 	if !ok {
-		if target, ok = resolve(w.root, ref); !ok {
-			w.unclear = true
-			return cost{size: 1}
+		if target, ok = resolve(e.root, ref); !ok {
+			e.unclear = true
+			return unrolled{size: 1}
 		}
 	}
-	w.open[ref] = true
-	c := w.schema(target, depth+1)
-	delete(w.open, ref)
-	w.costs[ref] = c
-	return c
+	e.open[ref] = true
+	found := e.schema(target, depth+1)
+	delete(e.open, ref)
+	e.costs[ref] = found
+	return found
 }
 
 // resolve follows a reference within the document.

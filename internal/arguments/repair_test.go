@@ -1,21 +1,21 @@
-package executor
+package arguments
 
 import (
 	"encoding/json"
 	"testing"
 )
 
-func TestArgumentsObject(t *testing.T) {
+func TestRead(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{``, `{}`}, {`null`, `{}`}, {` {"a":1.10} `, `{"a":1.10}`}, {`"{\"a\": 9007199254740993}"`, `{"a": 9007199254740993}`},
 		{`""`, `{}`}, {`"null"`, `{}`}, {`" {} "`, `{}`},
 	} {
-		if got, err := argumentsObject(json.RawMessage(tt.in)); err != nil || string(got) != tt.want {
+		if got, err := new(Schemas).Read(json.RawMessage(tt.in), nil, true); err != nil || string(got) != tt.want {
 			t.Errorf("%s: got %s, %v, want %s", tt.in, got, err, tt.want)
 		}
 	}
 	for _, in := range []string{`[]`, `7`, `true`, `"text"`, `"[1]"`, `"{broken"`, `{"a":}`, `"{\"a\":1}x"`, `"\"{}\""`} {
-		if got, err := argumentsObject(json.RawMessage(in)); err == nil {
+		if got, err := new(Schemas).Read(json.RawMessage(in), nil, true); err == nil {
 			t.Errorf("%s: got %s, want an error", in, got)
 		}
 	}
@@ -27,7 +27,7 @@ func TestRepairer_Kinds(t *testing.T) {
 		schema string
 		want   kinds
 	}{
-		{`{}`, anyKind}, {`true`, anyKind}, {`{"type":"integer"}`, kindOther}, {`{"type":["object","null"]}`, kindObject | kindOther},
+		{`{}`, anyKind}, {`true`, anyKind}, {`{"type":"integer"}`, kindInteger}, {`{"type":["object","null"]}`, kindObject | kindNull},
 		{`{"allOf":[{"type":"object"},{"description":"d"}]}`, kindObject},
 		{`{"allOf":[{"description":"d"},{"description":"e"}]}`, anyKind},
 		{`{"allOf":[{"type":["object","string"]},{"type":["array","object"]}]}`, kindObject},

@@ -1,14 +1,19 @@
-package executor
+package arguments
 
 import (
 	"encoding/json"
 	"errors"
+	"flag"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 )
+
+var update = flag.Bool("update", false, "write the golden file anew")
 
 // Each violation as the model gets it, by what it is of.
 func TestViolations(t *testing.T) {
@@ -49,9 +54,9 @@ func TestViolations(t *testing.T) {
 	var got txtar.Archive
 	got.Comment = []byte("What the model is told is wrong with its arguments.\n")
 	for _, tt := range tests {
-		var s schemas
+		var s Schemas
 		var invalid *ValidationError
-		if !errors.As(s.check(json.RawMessage(tt.schema), json.RawMessage(tt.arguments)), &invalid) {
+		if _, err := s.Read(json.RawMessage(tt.arguments), json.RawMessage(tt.schema), true); !errors.As(err, &invalid) {
 			t.Errorf("%s: no violation", tt.name)
 			continue
 		}
@@ -62,5 +67,17 @@ func TestViolations(t *testing.T) {
 		}
 		got.Files = append(got.Files, txtar.File{Name: tt.name, Data: []byte(invalid.Error() + "\n")})
 	}
-	golden(t, filepath.Join("testdata", "violations.txtar"), &got)
+	path := filepath.Join("testdata", "violations.txtar")
+	if *update {
+		if err := os.WriteFile(path, txtar.Format(&got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (-update writes it)", err)
+	}
+	if diff := cmp.Diff(string(want), string(txtar.Format(&got))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
 }

@@ -1,4 +1,4 @@
-package executor
+package arguments
 
 import (
 	"bytes"
@@ -8,35 +8,13 @@ import (
 	"mcpx/internal/wire"
 )
 
-// argumentsObject reads the arguments of a call: an object, a string that holds
-// one (models send objects as strings), or nothing.
-func argumentsObject(raw json.RawMessage) (json.RawMessage, error) {
-	trimmed := bytes.TrimSpace(raw)
-	if len(trimmed) > 0 && trimmed[0] == '"' {
-		var inner string
-		if err := json.Unmarshal(trimmed, &inner); err != nil {
-			return nil, &ValidationError{Violations: []string{"/: arguments is not valid JSON"}}
-		}
-		trimmed = bytes.TrimSpace([]byte(inner))
-	}
-	switch {
-	case len(trimmed) == 0, string(trimmed) == "null":
-		return json.RawMessage("{}"), nil
-	case trimmed[0] == '{' && json.Valid(trimmed):
-		return json.RawMessage(trimmed), nil
-	case trimmed[0] == '{':
-		return nil, &ValidationError{Violations: []string{"/: arguments is not valid JSON"}}
-	}
-	return nil, &ValidationError{Violations: []string{"/: arguments must be an object"}}
-}
-
 // repair unpacks arguments that are strings holding JSON where the schema wants
 // an object or an array, and no string. Everything else stays byte for byte.
 func repair(arguments, schema json.RawMessage) json.RawMessage {
 	if !suspicious(arguments) || len(schema) == 0 || len(schema) > maxSchemaBytes {
 		return arguments
 	}
-	if depth, _, _ := measure(schema); depth > maxDepth {
+	if measure(schema).depth > maxDepth {
 		return arguments
 	}
 	var root any
@@ -193,36 +171,36 @@ func (r *repairer) properties(schema any, depth int) map[string]any {
 	return all
 }
 
-// kinds are types of values, as far as repair has to tell them apart.
+// kinds are types of values.
 type kinds uint8
 
 const (
 	kindString kinds = 1 << iota
 	kindObject
 	kindArray
-	kindOther
+	kindNull
+	kindBoolean
+	kindInteger
+	kindFraction // a number that is no integer
 
-	anyKind = kindString | kindObject | kindArray | kindOther
+	anyKind = 1<<iota - 1
 )
+
+var kindNames = map[string]kinds{
+	"string": kindString, "object": kindObject, "array": kindArray,
+	"null": kindNull, "boolean": kindBoolean, "integer": kindInteger, "number": kindInteger | kindFraction,
+}
 
 // kindsOf reads the value of the keyword type; anyKind where it says nothing.
 func kindsOf(declared any) kinds {
 	switch declared := declared.(type) {
 	case string:
-		switch declared {
-		case "string":
-			return kindString
-		case "object":
-			return kindObject
-		case "array":
-			return kindArray
-		}
-		return kindOther
+		return kindNames[declared]
 	case []any:
 		var all kinds
 		for _, one := range declared {
 			if name, ok := one.(string); ok {
-				all |= kindsOf(name)
+				all |= kindNames[name]
 			}
 		}
 		return all

@@ -1,4 +1,4 @@
-package executor
+package arguments
 
 import (
 	"encoding/json"
@@ -13,9 +13,9 @@ import (
 )
 
 func checked(schema, arguments string) []string {
-	var s schemas
+	var s Schemas
 	var invalid *ValidationError
-	if err := s.check(json.RawMessage(schema), json.RawMessage(arguments)); errors.As(err, &invalid) {
+	if _, err := s.Read(json.RawMessage(arguments), json.RawMessage(schema), true); errors.As(err, &invalid) {
 		return invalid.Violations
 	}
 	return nil
@@ -145,6 +145,7 @@ func TestCheckIsBounded(t *testing.T) {
 		{"mutual recursion that doubles", `{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"x":{"$ref":"#/$defs/b"}}},"b":{"anyOf":[{"properties":{"x":{"$ref":"#/$defs/a"}}},{"properties":{"x":{"$ref":"#/$defs/a"}}},{"type":"string"}]}}}`, x100},
 		{"parts that refer back a hundredfold", `{"allOf":[` + strings.TrimSuffix(strings.Repeat(`{"$ref":"#"},`, 100), ",") + `]}`, `{"x":"{}"}`},
 		{"a type that refers back a hundredfold", `{"properties":{"x":{"$ref":"#/$defs/t"}},"$defs":{"t":{"anyOf":[` + strings.TrimSuffix(strings.Repeat(`{"$ref":"#/$defs/t"},`, 100), ",") + `]}}}`, `{"x":"{}"}`},
+		{"alternatives that double, and nothing fits", `{"$ref":"#/$defs/n","$defs":{"n":{"properties":{"x":{"anyOf":[{"$ref":"#/$defs/n"},{"$ref":"#/$defs/n"}]}},"additionalProperties":false}}}`, nested(60, `{"x":`, `{"y":1}`, `}`)},
 		{"a reference to itself", `{"$ref":"#"}`, `{}`},
 		{"a circle of references", `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, `{}`},
 		{"identities inside", `{"$ref":"#/$defs/a","$defs":{"a":{"$id":"mem:///other",` + doubling(40, `{"allOf":[{"$ref":"#/$defs/NEXT"},{"$ref":"#/$defs/NEXT"}]}`)[1:] + `}}`, `{"x":1}`},
@@ -156,6 +157,8 @@ func TestCheckIsBounded(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			began := time.Now()
 			repair(json.RawMessage(tt.arguments), json.RawMessage(tt.schema))
+			object := json.RawMessage(tt.arguments)
+			_ = new(Schemas).compiled(json.RawMessage(tt.schema)).check(object, measure(object))
 			checked(tt.schema, tt.arguments)
 			// Unbounded these take minutes, years, or the process.
 			if took := time.Since(began); took > 5*time.Second {
@@ -199,17 +202,17 @@ func TestLargeArgumentsAreChecked(t *testing.T) {
 
 // The schemas of a catalogue are compiled once, those of the next one anew.
 func TestSchemasAreKept(t *testing.T) {
-	var s schemas
+	var s Schemas
 	first := json.RawMessage(`{"required":["a"]}`)
-	if one, two := s.get(first), s.get(first); one != two {
+	if one, two := s.compiled(first), s.compiled(first); one != two {
 		t.Error("compiled twice")
 	}
 	second := json.RawMessage(`{"required":["b"]}`)
 	for range 2 {
-		if err := s.check(first, json.RawMessage(`{"a":1}`)); err != nil {
+		if _, err := s.Read(json.RawMessage(`{"a":1}`), first, true); err != nil {
 			t.Error(err)
 		}
-		if err := s.check(second, json.RawMessage(`{"a":1}`)); err == nil {
+		if _, err := s.Read(json.RawMessage(`{"a":1}`), second, true); err == nil {
 			t.Error("no violation")
 		}
 	}
@@ -264,14 +267,20 @@ func FuzzCheck(f *testing.F) {
 	f.Add(`{"$defs":{"x":{"pattern":"^(?=a)"}},"allOf":[{"$ref":"#/$defs/x"}]}`, `{"b":"[1]"}`)
 	f.Add(`{"properties":{"n":{"multipleOf":1e-300,"minimum":-0}}}`, `{"n":1e300}`)
 	f.Fuzz(func(t *testing.T, schema, arguments string) {
-		object, err := argumentsObject(json.RawMessage(arguments))
-		if err != nil {
-			return
+		read, err := new(Schemas).Read(json.RawMessage(arguments), json.RawMessage(schema), true)
+		if err == nil && !json.Valid(read) {
+			t.Fatalf("read as %q", read)
 		}
-		repaired := repair(object, json.RawMessage(schema))
-		if !json.Valid(repaired) {
-			t.Fatalf("repaired to %q", repaired)
-		}
-		checked(schema, string(repaired))
 	})
+}
+
+// Compiled schemas have a bound by size too.
+func TestSchemas_AreBounded(t *testing.T) {
+	var s Schemas
+	for range 3 * maxSchemasBytes / (1 << 20) {
+		s.slot(make(json.RawMessage, 1<<20))
+	}
+	if n := len(s.kept); n > maxSchemasBytes>>20 || s.bytes > maxSchemasBytes {
+		t.Errorf("%d schemas with %d bytes", n, s.bytes)
+	}
 }

@@ -1,0 +1,87 @@
+// Package arguments judges what a model sent as the arguments of a tool against
+// the tool's JSON Schema: unpacked, repaired, bounded, and refused in words that
+// a model can act on. Everything in it is pure.
+package arguments
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// ValidationError says why arguments do not fit a schema.
+type ValidationError struct {
+	// Violations are at most five, each "/path: what".
+	Violations []string
+	// More is how many others there are.
+	More int
+}
+
+func (e *ValidationError) Error() string {
+	text := strings.Join(e.Violations, "; ")
+	if e.More > 0 {
+		text += fmt.Sprintf("; and %d more", e.More)
+	}
+	return text
+}
+
+// Invalid is the error of one violation, "/path: what".
+func Invalid(violation string) *ValidationError {
+	return &ValidationError{Violations: []string{violation}}
+}
+
+// Read makes the arguments object of a call out of what a model sent: an object,
+// a string that holds one, or nothing. With check it must fit the schema; without,
+// its nesting alone is bounded. The only errors are [*ValidationError].
+//
+// Arguments that fit as they were sent are read once. All others take the long
+// way: they are repaired first, and the JSON Schema library has the last word.
+func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessage, error) {
+	object, err := unpack(sent)
+	if err != nil {
+		return nil, err
+	}
+	var c *compiled
+	if check {
+		c = s.compiled(schema)
+		if c.quick.fits(object) {
+			return object, nil
+		}
+	}
+	if !json.Valid(object) {
+		return nil, Invalid("/: arguments is not valid JSON")
+	}
+	object = repair(object, schema)
+	measured := measure(object)
+	if measured.depth > maxDepth {
+		// A server that reads them recursively would end, for all clients.
+		return nil, Invalid(fmt.Sprintf("/: nested deeper than %d", maxDepth))
+	}
+	if check {
+		if err := c.check(object, measured); err != nil {
+			return nil, err
+		}
+	}
+	return object, nil
+}
+
+// unpack finds the object in what was sent: models send objects as strings. What
+// it returns begins as an object, and need not be valid JSON.
+func unpack(sent json.RawMessage) (json.RawMessage, error) {
+	trimmed := bytes.TrimSpace(sent)
+	if len(trimmed) > 0 && trimmed[0] == '"' {
+		var inner string
+		if err := json.Unmarshal(trimmed, &inner); err != nil {
+			return nil, Invalid("/: arguments is not valid JSON")
+		}
+		trimmed = bytes.TrimSpace([]byte(inner))
+	}
+	switch {
+	case len(trimmed) == 0, string(trimmed) == "null":
+		return json.RawMessage("{}"), nil
+	case trimmed[0] == '{':
+		return trimmed, nil
+	}
+	return nil, Invalid("/: arguments must be an object")
+}

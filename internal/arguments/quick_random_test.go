@@ -1,0 +1,119 @@
+package arguments
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// maker makes schemas, and values that often fit them.
+type maker struct{ *rand.Rand }
+
+func (m maker) one(of ...string) string { return of[m.IntN(len(of))] }
+
+func (m maker) name() string { return m.one("a", "b", "c", "é", "x y") }
+
+// schema is one of most keywords, some of which the quick check leaves to the
+// library.
+func (m maker) schema(depth int) string {
+	if depth == 0 {
+		return m.one(`{}`, `true`, `false`, `{"type":"string"}`, `{"type":"integer"}`, `{"$ref":"#/$defs/d"}`, `{"$ref":"#"}`)
+	}
+	sub := func() string { return m.schema(depth - 1) }
+	list := func() string { return `[` + sub() + `,` + sub() + `]` }
+	number := func() string { return m.one("-1", "0", "1", "2", "0.5", "9007199254740993", "1e2") }
+	var keywords []string
+	for range 1 + m.IntN(4) {
+		keywords = append(keywords, []func() string{
+			func() string {
+				return `"type":` + m.one(`"string"`, `"integer"`, `"number"`, `"boolean"`, `"null"`, `["array","null"]`, `["integer","string"]`)
+			},
+			func() string {
+				return fmt.Sprintf(`"type":"object","properties":{"%s":%s,"%s":%s}`, m.name(), sub(), m.name(), sub())
+			},
+			func() string { return fmt.Sprintf(`"properties":{"%s":%s}`, m.name(), sub()) },
+			func() string { return fmt.Sprintf(`"required":["%s","%s"]`, m.one("a", "b"), m.one("c", "é")) },
+			func() string { return `"additionalProperties":` + m.one(`false`, `true`, sub()) },
+			func() string { return `"type":"array","items":` + sub() },
+			func() string { return fmt.Sprintf(`"minItems":%d,"maxItems":%d`, m.IntN(2), m.IntN(3)) },
+			func() string { return fmt.Sprintf(`"minLength":%d,"maxLength":%d`, m.IntN(3), m.IntN(4)) },
+			func() string { return `"enum":` + m.one(`["a","é"]`, `["a",1,null]`, `[{"a":1}]`, `[]`) },
+			func() string { return `"const":` + m.one(`"a"`, `1`, `null`) },
+			func() string { return `"minimum":` + number() },
+			func() string { return `"exclusiveMinimum":` + number() + `,"maximum":` + number() },
+			func() string { return `"exclusiveMaximum":` + number() },
+			func() string { return `"anyOf":` + list() },
+			func() string { return `"allOf":` + list() },
+			func() string { return `"$ref":"#/$defs/d"` },
+			func() string {
+				return m.one(`"multipleOf":2`, `"uniqueItems":true`, `"pattern":"^a"`, `"minProperties":1`, `"not":`+sub(), `"oneOf":`+list(),
+					`"if":`+sub()+`,"then":`+sub(), `"prefixItems":`+list(), `"contains":`+sub(), `"propertyNames":{"maxLength":1}`,
+					`"patternProperties":{"^a":`+sub()+`}`, `"dependentRequired":{"a":["b"]}`, `"format":"date"`, `"unevaluatedProperties":false`)
+			},
+		}[m.IntN(17)]())
+	}
+	return `{` + strings.Join(keywords, ",") + `}`
+}
+
+func (m maker) value(depth int) string {
+	if depth == 0 || m.IntN(3) == 0 {
+		return m.one(`"a"`, `"b"`, `"é"`, `""`, `"abc"`, `"\u0061"`, `"\ud83d\ude00"`, `"a\"b"`, `"[1]"`, `" {}"`, `0`, `1`, `-1`, `2`, `3`, `0.5`, `1.0`, `1e0`, `-0`, `9007199254740993`, `true`, `false`, `null`, `{}`, `[]`)
+	}
+	if m.IntN(3) == 0 {
+		return `[` + m.value(depth-1) + m.one("", " , "+m.value(depth-1)) + `]`
+	}
+	return m.object(depth)
+}
+
+func (m maker) object(depth int) string {
+	var members []string
+	for range m.IntN(4) {
+		members = append(members, fmt.Sprintf(`"%s":%s`, m.name(), m.value(depth-1)))
+	}
+	return `{` + strings.Join(members, m.one(",", ", ")) + `}`
+}
+
+// made holds the quick check against the library for one random schema and some
+// values.
+func made(t *testing.T, seed uint64) (fit, plain int) {
+	m := maker{rand.New(rand.NewPCG(seed, 0))}
+	schema := m.schema(3)
+	draft := m.one("2020-12/schema", "2019-09/schema", "07", "06", "04")
+	if len(draft) == 2 {
+		draft = "http://json-schema.org/draft-" + draft + "/schema#"
+	} else {
+		draft = "https://json-schema.org/draft/" + draft
+	}
+	schema = `{"$schema":"` + draft + `","$defs":{"d":` + m.schema(2) + `},` + schema[1:]
+	c := new(Schemas).compiled(json.RawMessage(schema))
+	if q := c.quick; q != nil && q.kinds != 0 {
+		plain++
+	}
+	for range 20 {
+		if agree(t, c, schema, m.object(3)) {
+			fit++
+		}
+	}
+	return fit, plain
+}
+
+// The quick check never says of anything that it fits where the library does not.
+func TestQuick_Random(t *testing.T) {
+	fit, plain := 0, 0
+	const schemas = 1500
+	for seed := range uint64(schemas) {
+		f, p := made(t, seed)
+		fit, plain = fit+f, plain+p
+	}
+	t.Logf("%d of %d schemas are plain, %d values fit", plain, schemas, fit)
+	if plain < schemas/10 || fit < schemas/2 {
+		t.Error("too few to tell anything")
+	}
+}
+
+func FuzzQuick_Random(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { made(t, seed) })
+}
