@@ -109,6 +109,9 @@ type Server struct {
 	// Framing is auto, newline or content-length.
 	Framing string
 
+	// Protocol is the era that is tried: auto, legacy or modern.
+	Protocol string
+
 	// URL and Headers are of remote servers.
 	URL     string            `json:"-"`
 	Headers map[string]string `json:"-"`
@@ -242,6 +245,7 @@ func serverDefaults(name string) Server {
 	return Server{
 		Name:           name,
 		Framing:        "auto",
+		Protocol:       "auto",
 		Enabled:        true,
 		Validate:       "strict",
 		ConnectTimeout: 30 * time.Second,

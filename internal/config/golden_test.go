@@ -135,6 +135,7 @@ func writeServer(b *strings.Builder, s *Server) {
 	line("max_concurrency", s.MaxConcurrency, s.MaxConcurrency != 0)
 	line("session", s.Session, s.Session != d.Session)
 	line("framing", s.Framing, s.Framing != d.Framing)
+	line("protocol", s.Protocol, s.Protocol != d.Protocol)
 	line("fault", s.Fault, s.Fault != "")
 	line("secrets", fmt.Sprintf("%q", s.Secrets), len(s.Secrets) > 0)
 	line("of them credentials", fmt.Sprintf("%q", s.Credentials), len(s.Secrets) > 0)

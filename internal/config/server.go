@@ -55,6 +55,9 @@ var serverKeys = map[string]func(r *serverReader, path string, n *node){
 	"framing": func(r *serverReader, path string, n *node) {
 		r.l.oneOf(path, n, &r.s.Framing, "auto", "newline", "content-length")
 	},
+	"protocol": func(r *serverReader, path string, n *node) {
+		r.l.oneOf(path, n, &r.s.Protocol, "auto", "legacy", "modern")
+	},
 
 	"confirm":     unprotected("is not built yet, so that no call of this server would be confirmed; remove it"),
 	"pin":         unprotected("is not built yet, so that changed tools would not be noticed; remove it"),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,6 @@ func TestEra(t *testing.T) {
 		{"slow, legacy", mcptest.Spec{InitDelay: 6 * probe}, false},
 		{"slow, modern only", mcptest.Spec{Era: mcptest.EraModern, InitDelay: 6 * probe}, true},
 		{"slow, both", mcptest.Spec{Era: mcptest.EraBoth, InitDelay: 6 * probe}, true},
-		{"modern, silent on initialize", mcptest.Spec{Era: mcptest.EraModern, InitDelay: 6 * probe, SilentUnknown: true}, true},
 		{"an older revision", mcptest.Spec{Version: "2024-11-05"}, false},
 		{"a revision that nobody knows", mcptest.Spec{Version: "2099-01-01"}, false},
 	}
@@ -66,6 +66,84 @@ func TestKnownLegacyIsNotProbed(t *testing.T) {
 	ready(t, Spec{Type: HTTP, URL: server.URL, Legacy: true})
 	if n := server.Count("server/discover"); n != 0 {
 		t.Errorf("%d probes", n)
+	}
+}
+
+// A pinned era is the only one that is tried, for as long as connecting may take.
+func TestProtocolIsPinned(t *testing.T) {
+	const probe = 50 * time.Millisecond
+	late := mcptest.Spec{Era: mcptest.EraModern, InitDelay: 6 * probe, SilentUnknown: true}
+	tests := []struct {
+		fake     mcptest.Spec
+		protocol string
+		modern   bool
+		unasked  string // a method that is not called
+	}{
+		{mcptest.Spec{Era: mcptest.EraBoth}, EraLegacy, false, "server/discover"},
+		{mcptest.Spec{Era: mcptest.EraBoth}, EraModern, true, "initialize"},
+		{late, EraModern, true, "initialize"},
+	}
+	for _, tt := range tests {
+		server := tt.fake.HTTP(t)
+		u := ready(t, Spec{Type: HTTP, URL: server.URL, Protocol: tt.protocol, Legacy: tt.modern, ProbeTimeout: probe})
+		if modern := u.Status().Modern; modern != tt.modern || server.Count(tt.unasked) != 0 {
+			t.Errorf("%s: modern is %t, %d %s", tt.protocol, modern, server.Count(tt.unasked), tt.unasked)
+		}
+	}
+	server := mcptest.Spec{}.HTTP(t)
+	awaitState(t, connect(t, Spec{Type: HTTP, URL: server.URL, Protocol: EraModern}), catalog.Unavailable)
+	if n := server.Count("initialize"); n != 0 {
+		t.Errorf("%d initialize", n)
+	}
+}
+
+// A server that lists the revisions it speaks is asked for the newest of them that
+// mcpx knows.
+func TestListedRevisions(t *testing.T) {
+	const refusal = `"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2025-03-26","2025-06-18","1999-01-01"]}}`
+	for _, atProbe := range []bool{true, false} {
+		t.Run(fmt.Sprintf("told to the probe %t", atProbe), func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			var asked []string
+			u := ready(t, Spec{Type: InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
+				decoder := json.NewDecoder(in)
+				for {
+					var m struct {
+						ID     json.RawMessage
+						Method string
+						Params struct{ ProtocolVersion string }
+					}
+					if err := decoder.Decode(&m); err != nil {
+						return err
+					}
+					answer := `"error":{"code":-32601,"message":"what?"}`
+					switch {
+					case m.ID == nil:
+						continue
+					case m.Method == "tools/list":
+						answer = `"result":{"tools":[]}`
+					case m.Method == "initialize" && m.Params.ProtocolVersion == "2025-06-18":
+						asked = append(asked, m.Params.ProtocolVersion)
+						answer = `"result":{"protocolVersion":"2025-06-18"}`
+					case m.Method == "initialize":
+						asked = append(asked, m.Params.ProtocolVersion)
+						answer = refusal
+					case atProbe:
+						answer = refusal
+					}
+					if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer); err != nil {
+						return err
+					}
+				}
+			}})
+			want := []string{legacyVersion, "2025-06-18"}
+			if atProbe {
+				want = want[1:]
+			}
+			if status := u.Status(); status.Protocol != "2025-06-18" || !slices.Equal(asked, want) {
+				t.Errorf("%q after %q", status.Protocol, asked)
+			}
+		})
 	}
 }
 

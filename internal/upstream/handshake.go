@@ -8,53 +8,49 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// handshake finds the era: server/discover first and, where that is refused or
-// not answered within the probe's bound, initialize. A slow starter gets both
-// and may still answer the first.
+// The values of [Spec.Protocol] that pin an era.
+const (
+	EraLegacy = "legacy"
+	EraModern = "modern"
+)
+
+// handshake agrees on an era: the modern one first, unless the server spoke the
+// legacy one when it was last seen. A server that does not answer the probe within
+// its bound may be slow to start or ignore what it does not know: it is asked to
+// initialize, and probed once more where it knows no initialize.
 func (s *session) handshake(ctx context.Context) error {
-	if s.spec.Legacy || s.spec.Type == SSE {
-		return s.initialize(ctx)
+	switch {
+	case s.spec.Protocol == EraLegacy, s.spec.Type == SSE:
+		return s.initialize(ctx, nil)
+	case s.spec.Protocol == EraModern:
+		return s.discover(ctx)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	discovered := make(chan error, 1)
-	go func() { discovered <- s.discover(ctx) }() // ends with ctx at the latest
-	timer := time.NewTimer(s.spec.ProbeTimeout)
-	defer timer.Stop()
-	select {
-	case err := <-discovered:
-		if err == nil {
-			return nil
-		}
-		if fatal(err) && !likeUnknownMethod(err) {
-			return err
-		}
-		return s.initializeAfter(ctx, err)
-	case <-timer.C:
-	}
-	initialized := make(chan error, 1)
-	go func() { initialized <- s.initialize(ctx) }()
-	var first error
-	for range 2 {
-		select {
-		case err := <-discovered:
-			if err == nil {
-				return nil
-			}
-			discovered = nil
-		case err := <-initialized:
-			if err == nil || discovered == nil || fatal(err) || ctx.Err() != nil {
-				return err
-			}
-			initialized, first = nil, err
+	probe, answered := error(nil), false
+	if !s.spec.Legacy {
+		bounded, cancel := context.WithTimeout(ctx, s.spec.ProbeTimeout)
+		probe = s.discover(bounded)
+		answered = bounded.Err() == nil
+		cancel()
+		if probe == nil || answered && fatal(probe) && !likeUnknownMethod(probe) {
+			return probe
 		}
 	}
-	return first
+	err := s.initialize(ctx, probe)
+	var rpc *RPCError
+	var revision *revisionError
+	switch {
+	case !errors.As(err, &rpc):
+		return err
+	case errors.As(probe, &revision) && len(revision.offered) > 0:
+		return probe // which says more
+	case !answered && s.discover(ctx) == nil:
+		return nil
+	}
+	return err
 }
 
 // fatal reports an error after which initialize would fare no better: nothing
@@ -88,16 +84,31 @@ func (e *revisionError) Error() string {
 	return fmt.Sprintf("the server speaks the protocol revisions %q, mcpx %q and older ones with initialize", e.offered, modernVersion)
 }
 
-// initializeAfter is initialize after the probe has failed with that error, which
-// is returned where it says more.
-func (s *session) initializeAfter(ctx context.Context, probe error) error {
-	err := s.initialize(ctx)
+// listed are the revisions that a server names where it refuses one.
+func listed(err error) []string {
 	var revision *revisionError
 	var rpc *RPCError
-	if errors.As(probe, &revision) && len(revision.offered) > 0 && errors.As(err, &rpc) {
-		return probe
+	switch {
+	case errors.As(err, &revision):
+		return revision.offered
+	case errors.As(err, &rpc) && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION:
+		var data mcp.UnsupportedProtocolVersionData
+		_ = json.Unmarshal(rpc.Data, &data) // else nothing is listed
+		return data.Supported
 	}
-	return err
+	return nil
+}
+
+// legacyOf is the newest legacy revision that a server lists where it refuses
+// another; empty if there is none that mcpx knows.
+func legacyOf(refusal error) string {
+	offered := listed(refusal)
+	for _, version := range mcp.ValidProtocolVersions {
+		if !mcp.IsModernProtocol(version) && slices.Contains(offered, version) {
+			return version
+		}
+	}
+	return ""
 }
 
 // discover is the modern handshake.
@@ -114,24 +125,36 @@ func (s *session) discover(ctx context.Context) error {
 	if !slices.Contains(g.supported, modernVersion) {
 		return &revisionError{g.supported}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.version != "" {
-		return errors.New("another era was agreed on")
-	}
-	s.modern, s.version = true, modernVersion
-	s.title, s.release, s.instructions = g.title, g.release, g.instructions
-	if l, ok := s.link.(*httpLink); ok {
-		version := modernVersion
-		l.version.Store(&version)
-	}
+	s.modern = true
+	s.agreed(modernVersion, g)
 	return nil
 }
 
-// initialize is the legacy handshake.
-func (s *session) initialize(ctx context.Context) error {
+// agreed takes over what the handshake has found.
+func (s *session) agreed(version string, g greeting) {
+	s.version = version
+	s.title, s.release, s.instructions = g.title, g.release, g.instructions
+	s.takesLevel = g.logging && !s.modern
+	if l, ok := s.link.(*httpLink); ok {
+		l.version.Store(&version)
+	}
+}
+
+// initialize is the legacy handshake, with a revision that the server has listed if
+// refusal, which may be nil, names one. A server that refuses it is asked once more
+// in the same way.
+func (s *session) initialize(ctx context.Context, refusal error) error {
+	version := cmp.Or(legacyOf(refusal), legacyVersion)
+	err := s.initializeWith(ctx, version)
+	if other := legacyOf(err); other != "" && other != version {
+		err = s.initializeWith(ctx, other)
+	}
+	return err
+}
+
+func (s *session) initializeWith(ctx context.Context, version string) error {
 	params, err := json.Marshal(map[string]any{
-		"protocolVersion": legacyVersion,
+		"protocolVersion": version,
 		"capabilities":    struct{}{},
 		"clientInfo":      s.clientInfo(),
 	})
@@ -146,19 +169,7 @@ func (s *session) initialize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	if s.version != "" {
-		s.mu.Unlock()
-		return errors.New("another era was agreed on")
-	}
-	s.version = cmp.Or(g.version, legacyVersion)
-	s.title, s.release, s.instructions = g.title, g.release, g.instructions
-	s.takesLevel = g.logging
-	s.mu.Unlock()
-	if l, ok := s.link.(*httpLink); ok {
-		version := s.version
-		l.version.Store(&version)
-	}
+	s.agreed(cmp.Or(g.version, version), g)
 	return s.initialized(ctx)
 }
 

@@ -62,7 +62,7 @@ type Spec struct {
 	ConnectTimeout time.Duration // one attempt, from start to tools/list; 0 = 30 s
 	CallTimeout    time.Duration // 0 = 5 min
 	// ProbeTimeout bounds the wait for server/discover before initialize is
-	// sent as well; 0 = 2 s.
+	// sent; 0 = 2 s.
 	ProbeTimeout time.Duration
 	// IdleTimeout ends a call without progress; progress, for which the server is
 	// asked then, renews it, but never CallTimeout. 0 = none.
@@ -76,6 +76,8 @@ type Spec struct {
 	Gate, AllGate *Gate
 	Health        Health
 
+	// Protocol pins the era: [EraLegacy] or [EraModern]. Anything else finds it out.
+	Protocol string
 	// Legacy says that the server spoke a legacy revision when it was last
 	// seen: the probe for a modern one is left out of the first attempt.
 	Legacy bool

@@ -42,7 +42,6 @@ func (u *Upstream) supervise(ctx context.Context) {
 	var t troubles
 	spec := u.spec
 	framing := spec.firstFraming()
-	era := eraGuess{known: spec.Legacy}
 	for ctx.Err() == nil {
 		began := time.Now()
 		s, err := u.connect(ctx, &spec, framing, t)
@@ -54,17 +53,16 @@ func (u *Upstream) supervise(ctx context.Context) {
 		}
 		if err != nil {
 			t.health = "" // it told of a session that was
-			if era.failed(&spec) {
-				u.spec.Logger.Debug("probing failed once more", "err", u.spec.clean(err.Error(), 300))
-				continue
-			}
+			// A process may have ended because of the probe, and one that has changed
+			// its era because there was none: the other way is tried next.
+			spec.Legacy = !spec.Legacy && spec.Type == Stdio
 			pause = min(max(2*pause, firstPause), longPause)
 			wait := u.failed(err, jitter(pause))
 			framing = spec.nextFraming(framing, time.Since(began) >= spec.ConnectTimeout)
 			u.pause(ctx, wait)
 			continue
 		}
-		era.connected(&spec, s.modern)
+		spec.Legacy = !s.modern
 		pause = 0
 		w := &watcher{u: u, s: s, troubles: t}
 		err = w.watch(ctx)
@@ -118,43 +116,6 @@ func (t troubles) publish(st *Status) {
 	if t.health != "" {
 		st.Reason = strings.TrimPrefix(t.loop+"; "+t.health, "; ")
 	}
-}
-
-// eraGuess decides whether the next attempt probes for the modern era.
-type eraGuess struct {
-	// known says that the server was seen to be legacy: that it refused a probe,
-	// or worked without one each time that it had failed with one.
-	known bool
-	// blind counts the sessions without a probe of a server that is not known.
-	blind int
-	// again is set while a server that worked without a probe is probed once more.
-	again bool
-}
-
-// failed sets spec for the attempt after one that failed. A process may have
-// ended because of the probe: the other way is tried next. again says that it is
-// to be tried at once, as it worked before.
-func (e *eraGuess) failed(spec *Spec) (again bool) {
-	again, e.again = e.again, false
-	spec.Legacy = !spec.Legacy && spec.Type == Stdio
-	return again
-}
-
-// connected sets spec for the attempt after the session that was made now. That
-// a server failed with the probe once can have had another cause, so it is asked
-// once more with the next session.
-func (e *eraGuess) connected(spec *Spec, modern bool) {
-	switch {
-	case modern:
-		*e = eraGuess{}
-	case !spec.Legacy:
-		e.known = true
-	case !e.known:
-		e.blind++
-		e.known = e.blind > 1
-	}
-	spec.Legacy = e.known
-	e.again = e.blind > 0 && !e.known
 }
 
 // restartPause is the pause after so many losses within the loop's window. A
