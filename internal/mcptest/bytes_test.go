@@ -219,18 +219,6 @@ func TestStorms(t *testing.T) {
 	})
 }
 
-func TestNotify_OnEverybodysStream(t *testing.T) {
-	NoLeaks(t)
-	c, _ := piped(t, Spec{})
-	c.call(1, "notify", `{"times":3,"method":"notifications/message","params":{"level":"info","data":"x"}}`)
-	for range 3 {
-		if r := c.next(); r.Method != "notifications/message" || string(r.Params) != `{"level":"info","data":"x"}` {
-			t.Errorf("got %s", r.raw)
-		}
-	}
-	c.answer("1")
-}
-
 func TestAsk(t *testing.T) {
 	NoLeaks(t)
 	c, _ := piped(t, Spec{})
@@ -317,16 +305,4 @@ func TestModern_Stdio(t *testing.T) {
 	}
 	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
 	WaitFor(t, "the end of the subscription", patience, func() bool { return len(log().Event(EventCancel)) == 1 })
-}
-
-func TestEraBoth_ByRequest(t *testing.T) {
-	NoLeaks(t)
-	c, _ := piped(t, Spec{Era: EraBoth})
-	if r := c.list(1, `{}`); strings.Contains(r.raw, "resultType") {
-		t.Errorf("legacy: %s", r.raw)
-	}
-	c.modern(2, "tools/list", "")
-	if r := c.answer("2"); !strings.Contains(r.raw, "resultType") {
-		t.Errorf("modern: %s", r.raw)
-	}
 }

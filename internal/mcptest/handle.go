@@ -77,9 +77,6 @@ func (h *HTTPServer) end(ses *httpSession) {
 	close(ses.gone)
 }
 
-// CutConnections resets every open connection and stays up.
-func (h *HTTPServer) CutConnections() { h.gate.closeAll() }
-
 // Restart is a crash with a new start behind it: every connection is reset and
 // every session forgotten.
 func (h *HTTPServer) Restart() {

@@ -172,7 +172,6 @@ func (h *HTTPServer) servePost(w http.ResponseWriter, r *http.Request) {
 // serveRequest runs one request and writes what it says to the response.
 func (h *HTTPServer) serveRequest(w http.ResponseWriter, r *http.Request, ses *httpSession, env envelope, fault *Fault) {
 	c := h.srv.begin(ses.session, env)
-	c.http = true
 	out := &postWriter{h: h, w: w, r: r, id: c.id, fault: fault, modern: c.modern}
 	c.note, c.reply = out.note, out.reply
 	if env.Method == "initialize" && ses.id != "" {

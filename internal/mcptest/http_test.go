@@ -81,7 +81,7 @@ func (c *webClient) wait(said <-chan string) string {
 
 func TestHTTP_GETStream(t *testing.T) {
 	NoLeaks(t)
-	h := Spec{PushOnGET: true}.HTTP(t)
+	h := Spec{}.HTTP(t)
 	c := newWebClient(t, h.URL)
 	c.handshake()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -95,23 +95,6 @@ func TestHTTP_GETStream(t *testing.T) {
 	c.wait(said)
 	if _, _, got, _ := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); !strings.Contains(got[0], `{"tools":[{"name":"new"}]}`) {
 		t.Errorf("tools: %s", got)
-	}
-	h.SetTools(DefaultTools())
-	c.wait(said)
-	answered := make(chan string)
-	go func() {
-		_, _, got, err := c.post(callMessage(2, "ask", `{}`))
-		if err != nil || len(got) != 1 {
-			got = []string{"{}"}
-		}
-		answered <- got[0]
-	}()
-	ask := decode(t, strings.TrimPrefix(c.wait(said), "message "))
-	if status, _, _, err := c.post(`{"jsonrpc":"2.0","id":` + string(ask.ID) + `,"result":{"action":"decline"}}`); status != 202 || err != nil {
-		t.Errorf("answering: %d %v", status, err)
-	}
-	if got := textOf(t, decode(t, <-answered)); got != `answered: {"action":"decline"}` {
-		t.Errorf("ask: %s", got)
 	}
 	h.KillSessions()
 	for range said { // ends with the session
@@ -432,26 +415,6 @@ func TestHTTP_ScriptOrder(t *testing.T) {
 	}
 }
 
-func TestHTTP_NoSession(t *testing.T) {
-	NoLeaks(t)
-	h := Spec{NoSession: true}.HTTP(t)
-	c := newWebClient(t, h.URL)
-	c.handshake()
-	if _, _, said, err := c.post(callMessage(1, "echo", `{"text":"hi"}`)); c.session != "" || err != nil || textOf(t, decode(t, said[0])) != "hi" {
-		t.Errorf("session %q: %q %v", c.session, said, err)
-	}
-	for _, method := range []string{"GET", "DELETE"} {
-		resp, err := c.do(context.Background(), method, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != 405 {
-			t.Errorf("%s: %d, want 405", method, resp.StatusCode)
-		}
-	}
-}
-
 func TestHTTP_TokenAndHeaders(t *testing.T) {
 	NoLeaks(t)
 	h := Spec{Token: "s3cret"}.HTTP(t)
@@ -491,13 +454,6 @@ func TestHTTP_CrashAndDown(t *testing.T) {
 	h.Up()
 	c.session = ""
 	c.handshake()
-	h.CutConnections()
-	if status, _, _, err := c.post(callMessage(3, "pid", `{}`)); err != nil && status == 0 {
-		// The client may find its idle connection broken, once.
-		if status, _, _, err = c.post(callMessage(3, "pid", `{}`)); status != 200 || err != nil {
-			t.Errorf("after CutConnections: %d %v", status, err)
-		}
-	}
 }
 
 func TestHTTP_ExitAfterCalls(t *testing.T) {
@@ -511,46 +467,5 @@ func TestHTTP_ExitAfterCalls(t *testing.T) {
 		if status, _, _, err := c.post(callMessage(2, "pid", `{}`)); status != 404 || err != nil {
 			t.Errorf("afterwards: %d %v, want 404", status, err)
 		}
-	}
-}
-
-func TestHTTP_BytesAndIDs(t *testing.T) {
-	NoLeaks(t)
-	for _, tc := range []struct {
-		spec Spec
-		want []string // ids of the answers to request 7
-	}{
-		{Spec{DuplicateAnswers: true}, []string{"7", "7"}},
-		{Spec{UnknownIDs: true}, []string{"987654321", `"nobody"`, "", "7"}},
-		{Spec{StringIDs: true}, []string{`"7"`}},
-		{Spec{Noise: true, AnswerSSE: true, BOM: true, CRLF: true}, []string{"7"}},
-		{Spec{OneByteWrites: true}, []string{"7"}},
-	} {
-		tc.spec.NoSession = true
-		h := tc.spec.HTTP(t)
-		c := newWebClient(t, h.URL)
-		status, _, said, err := c.post(callMessage(7, "pid", `{}`))
-		if err != nil || status != 200 || len(said) != len(tc.want) {
-			t.Errorf("%+v: %d %q %v", tc.spec, status, said, err)
-			continue
-		}
-		for i, s := range said {
-			if r := decode(t, s); string(r.ID) != tc.want[i] && string(r.ID) != "null" {
-				t.Errorf("answer %d: %s, want the id %s", i, s, tc.want[i])
-			}
-		}
-	}
-	h := Spec{NoSession: true, BOM: true}.HTTP(t)
-	if _, _, said, err := newWebClient(t, h.URL).post(callMessage(1, "pid", `{}`)); err != nil || !strings.HasPrefix(said[0], bom+"{") {
-		t.Errorf("BOM: %q, %v", said, err)
-	}
-	big := Spec{NoSession: true, HugeLine: 20 << 20}.HTTP(t)
-	resp, err := newWebClient(t, big.URL).do(context.Background(), http.MethodPost, callMessage(1, "big", `{}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if n, err := io.Copy(io.Discard, resp.Body); n < 20<<20 || err != nil {
-		t.Errorf("%d bytes, %v", n, err)
 	}
 }

@@ -39,8 +39,7 @@ type Proxy struct {
 	mu      sync.Mutex
 	mode    ProxyMode
 	changed chan struct{} // closed when mode changes
-	answers int64         // bytes of answers until onLimit; below 0 no limit
-	onLimit func(client, server net.Conn)
+	answers int64         // bytes of answers until it stalls; below 0 no limit
 	pairs   map[*pair]struct{}
 	closed  bool
 }
@@ -104,31 +103,18 @@ func (p *Proxy) Accepted() int { return int(p.accepted.Load()) }
 func (p *Proxy) Set(mode ProxyMode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mode, p.answers, p.onLimit = mode, -1, nil
+	p.mode, p.answers = mode, -1
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// ResetAfter lets that many more bytes of answers pass, over all connections
-// together, and then resets the connection that carries the next one; after
-// that everything passes.
-func (p *Proxy) ResetAfter(bytes int64) {
-	p.limit(bytes, func(client, _ net.Conn) { resetConn(client) })
-}
-
-// CloseAfter is ResetAfter with a proper end of the connection.
-func (p *Proxy) CloseAfter(bytes int64) {
-	p.limit(bytes, func(client, _ net.Conn) { client.Close() })
-}
-
-// StallAfter lets that many more bytes of answers pass and then stalls.
-func (p *Proxy) StallAfter(bytes int64) { p.limit(bytes, nil) }
-
-func (p *Proxy) limit(bytes int64, onLimit func(client, server net.Conn)) {
+// StallAfter lets that many more bytes of answers pass, over all connections
+// together, and then stalls.
+func (p *Proxy) StallAfter(bytes int64) {
 	p.Set(ProxyPass)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answers, p.onLimit = bytes, onLimit
+	p.answers = bytes
 }
 
 // Cut closes all open connections.
@@ -223,16 +209,8 @@ func (p *Proxy) forward(pr *pair, dst net.Conn, data []byte, answers bool) bool 
 		part := data
 		if answers && mode == ProxyPass && p.answers >= 0 {
 			if p.answers == 0 {
-				onLimit := p.onLimit
-				p.answers, p.onLimit = -1, nil
-				if onLimit == nil {
-					p.mode = ProxyStall
-				}
+				p.mode, p.answers = ProxyStall, -1
 				p.mu.Unlock()
-				if onLimit != nil {
-					onLimit(pr.client, pr.server)
-					return false
-				}
 				continue
 			}
 			part = data[:min(int64(len(data)), p.answers)]

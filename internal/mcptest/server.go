@@ -95,8 +95,6 @@ type call struct {
 	method string
 	params params
 	modern bool
-	// http says that the transport ties the call to a stream of its own.
-	http   bool
 	ctx    context.Context
 	cancel context.CancelFunc
 	// note sends what belongs to this request before its answer; reply sends
@@ -249,16 +247,13 @@ func (s *server) serve(c *call) {
 	s.send(c, a)
 }
 
-// wedged reports whether the fake has been told to answer nothing any more.
+// wedged reports whether the fake answers nothing for now.
 func (s *server) wedged() bool {
-	if s.spec.WedgeFile != "" {
-		if _, err := os.Stat(s.spec.WedgeFile); err == nil {
-			return true
-		}
+	if s.spec.WedgeFile == "" {
+		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.spec.HangAfterCalls > 0 && s.answered >= s.spec.HangAfterCalls
+	_, err := os.Stat(s.spec.WedgeFile)
+	return err == nil
 }
 
 // send writes an answer, with the faults that concern answers.

@@ -86,9 +86,6 @@ type Spec struct {
 	HangMethods []string
 	// HangTools are tools whose calls are never answered.
 	HangTools []string
-	// HangAfterCalls, where above 0, is the number of tool calls after which
-	// nothing at all is answered any more.
-	HangAfterCalls int
 	// WedgeFile: while this file exists, nothing that arrives is ever answered.
 	WedgeFile string
 	// FailMethods are methods answered with the JSON-RPC error -32603.
@@ -171,9 +168,6 @@ type Spec struct {
 	GrandchildHoldsPipes bool
 	// NeverReadStdin stops reading stdin after the first tools/list.
 	NeverReadStdin bool
-	// StopReadingAfter stops reading stdin after the first message with this
-	// method.
-	StopReadingAfter string
 	// MaxLife bounds the life of the process; 0 means 10 minutes. (A fake also
 	// ends by itself when the test process is gone.)
 	MaxLife time.Duration
@@ -189,9 +183,6 @@ type Spec struct {
 	// Forgotten is how HTTP answers to a session id that the fake does not know;
 	// the zero value is 404 with a JSON-RPC error.
 	Forgotten Refusal
-	// PushOnGET sends the requests of the fake (tool ask) on the GET stream
-	// instead of the stream of the call.
-	PushOnGET bool
 	// Token, where set, is the bearer token that every HTTP request needs.
 	Token string
 	// Endpoint is the URL that a legacy SSE fake announces, where not its own.

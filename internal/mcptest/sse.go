@@ -97,7 +97,6 @@ func accepted(w http.ResponseWriter) {
 // serveMessage runs a request beside its POST, which is over at once.
 func (h *HTTPServer) serveMessage(w http.ResponseWriter, ses *httpSession, env envelope, fault *Fault) {
 	c := h.srv.begin(ses.session, env)
-	c.http = true
 	stream := ses.current()
 	c.note = stream.event
 	c.reply = func(ms ...message) error {

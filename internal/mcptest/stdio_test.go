@@ -49,20 +49,6 @@ func TestStdio_ExitAtOnce(t *testing.T) {
 	}
 }
 
-func TestStdio_ExitAfterCalls(t *testing.T) {
-	NoLeaks(t)
-	c, cmd, _ := child(t, Spec{ExitAfterCalls: 2})
-	c.handshake()
-	for id := 1; id <= 2; id++ {
-		c.call(id, "pid", `{}`)
-		c.next()
-	}
-	<-c.done
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestStdio_FailStarts(t *testing.T) {
 	NoLeaks(t)
 	s := Spec{FailStarts: 2, ExitCode: 3}.WithFiles(t)
@@ -235,30 +221,6 @@ func TestStdio_NeverReadStdin(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	<-written
-}
-
-func TestStdio_ManyTools(t *testing.T) {
-	NoLeaks(t)
-	s := Spec{Tools: manyTools(5000)}
-	c, _, _ := child(t, s)
-	c.handshake()
-	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	if got := strings.Count(c.answer("1").raw, `"inputSchema"`); got != 5000 {
-		t.Errorf("%d tools, want 5000", got)
-	}
-}
-
-func manyTools(n int) []byte {
-	var b strings.Builder
-	b.WriteString("[")
-	for i := range n {
-		if i > 0 {
-			b.WriteString(",\n")
-		}
-		b.WriteString(`{"name":"tool_` + strings.Repeat("i", i%7) + `","description":"` + strings.Repeat("words ", 20) + `","inputSchema":{"type":"object"}}`)
-	}
-	b.WriteString("]")
-	return []byte(b.String())
 }
 
 func TestStdio_ExitOnDiscover(t *testing.T) {

@@ -27,18 +27,14 @@ func newStream(srv *server, in io.Reader, out io.Writer) *stream {
 	return st
 }
 
-// run reads until the end of the input, or until the spec says to stop reading;
-// then it returns whether the input has ended. Requests are served in
+// run reads until the end of the input, with NeverReadStdin until a tools/list;
+// it returns whether the input has ended. Requests are served in
 // goroutines of the server.
 func (st *stream) run() (eof bool) {
-	stopAfter := st.srv.spec.StopReadingAfter
-	if stopAfter == "" && st.srv.spec.NeverReadStdin {
-		stopAfter = "tools/list"
-	}
 	for {
 		raw, err := st.next()
 		if len(raw) > 0 {
-			if method := st.dispatch(raw); method != "" && method == stopAfter {
+			if method := st.dispatch(raw); method == "tools/list" && st.srv.spec.NeverReadStdin {
 				return false
 			}
 		}

@@ -264,11 +264,7 @@ func (s *server) ask(c *call) answer {
 	c.ses.mu.Lock()
 	c.ses.asked[id] = answers
 	c.ses.mu.Unlock()
-	send := c.note
-	if s.spec.PushOnGET && c.http {
-		send = c.ses.push
-	}
-	if err := send(text(`{"jsonrpc":"2.0","id":` + id + `,"method":"elicitation/create","params":` + elicitation + `}`)); err != nil {
+	if err := c.note(text(`{"jsonrpc":"2.0","id":` + id + `,"method":"elicitation/create","params":` + elicitation + `}`)); err != nil {
 		return toolError("asking: " + err.Error())
 	}
 	select {

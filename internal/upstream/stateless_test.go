@@ -1,0 +1,27 @@
+package upstream
+
+import (
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// Many HTTP servers, above all hosted ones, give no session ids. Such a server is
+// used like any other, with one handshake, and nothing is deleted at the end.
+func TestNoSessionIDs(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := mcptest.Spec{NoSession: true}.HTTP(t)
+	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	mustEcho(t, u)
+	mustEcho(t, u)
+	u.Close(0)
+	if got := server.Count("initialize"); got != 1 {
+		t.Errorf("%d handshakes", got)
+	}
+	for _, e := range server.Log().Event(mcptest.EventHTTP) {
+		if id := e.Header.Get("Mcp-Session-Id"); id != "" || strings.HasPrefix(e.Text, "DELETE ") {
+			t.Errorf("%s with the session %q", e.Text, id)
+		}
+	}
+}
