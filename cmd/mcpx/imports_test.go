@@ -30,10 +30,10 @@ var allowedImports = map[string][]string{
 	"internal/wire":    {},
 
 	"internal/arguments": {"internal/plain", "internal/wire"},
-	"internal/compress":  {"internal/tokens"},
+	"internal/compress":  {"internal/tokens", "internal/wire"},
 	"internal/describe":  {"internal/catalog", "internal/plain", "internal/schemats", "internal/tokens"},
 	"internal/policy":    {"internal/catalog"},
-	"internal/schemats":  {"internal/plain"},
+	"internal/schemats":  {"internal/plain", "internal/wire"},
 	"internal/search":    {"internal/catalog"},
 
 	"internal/upstream": {"internal/catalog", "internal/plain", "internal/proc", "internal/wire"},

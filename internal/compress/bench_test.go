@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"mcpx/internal/wire"
 )
 
 // Sizes of the benchmark documents: a small answer, a usual large one, the largest that is sensible.
 var benchSizes = []struct {
 	name  string
 	bytes int
-}{{"1KB", 1 << 10}, {"100KB", 100 << 10}, {"5MB", 5 << 20}}
+}{{"1KB", 1 << 10}, {"100KB", 100 << 10}, {"1MB", 1 << 20}, {"5MB", 5 << 20}}
 
 func benchTable(size int) string {
 	var out strings.Builder
@@ -67,7 +69,7 @@ func BenchmarkText(b *testing.B) {
 
 func BenchmarkParts(b *testing.B) {
 	for name, in := range map[string]string{"table": benchTable(100 << 10), "nested": benchNested(100 << 10)} {
-		compact, _ := minify(in)
+		compact, _ := wire.Compact(in)
 		run := func(step string, text string, f func()) {
 			b.Run(step+"/"+name, func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
@@ -77,11 +79,10 @@ func BenchmarkParts(b *testing.B) {
 				}
 			})
 		}
-		run("minify", in, func() { minify(in) })
-		run("minify compact", compact, func() { minify(compact) })
-		run("read", compact, func() { read(compact) })
+		run("Compact", in, func() { _, _ = wire.Compact(in) })
+		run("Compact compact", compact, func() { _, _ = wire.Compact(compact) })
+		run("read", in, func() { _, _, _ = read(in, true) })
 		run("Encode", in, func() { Encode([]byte(in)) })
-		run("Items", in, func() { _, _ = Items([]byte(in)) })
 		run("Shape", in, func() { Shape([]byte(in), 300) })
 		run("Equal", in, func() { Equal([]byte(in), []byte(compact)) })
 	}

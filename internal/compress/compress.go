@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mcpx/internal/tokens"
+	"mcpx/internal/wire"
 )
 
 // Options of [Text].
@@ -32,6 +33,8 @@ const (
 type Output struct {
 	Text string
 	Form Form
+	// JSON is the compact JSON of a text that is exactly one object or array; empty for any other.
+	JSON string
 }
 
 // TOON is taken where it has at most this share of the tokens of compact JSON. Tokenizers differ:
@@ -41,8 +44,8 @@ const (
 	shareDen = 100
 )
 
-// minTabled is the share, in percent, of leaves in tables under which TOON is not tried.
-const minTabled = 30
+// minInTables is the share, in percent, of leaves in tables under which TOON is not tried.
+const minInTables = 30
 
 // From this size on, JSON that loses at least this part of its bytes as white space is taken to have
 // fewer tokens without counting the received text, which would cost more than all the rest.
@@ -57,40 +60,43 @@ const (
 // need are written as the characters they stand for. The text never has more tokens than in, by the
 // estimate.
 func Text(in string, o Options) Output {
-	asReceived := Output{in, FormText}
+	out := Output{Text: in, Form: FormText}
 	start := 0
 	for start < len(in) && isBlank(in[start]) {
 		start++
 	}
 	if start == len(in) || in[start] != '{' && in[start] != '[' {
-		return asReceived
+		return out
 	}
-	compact, ok := minify(in[start:])
-	array := func() string { return compact } // what TOON is made of
+	doc, compact, ok := read(in[start:], o.TOON)
 	if ok {
 		compact = unescapeJSON(compact)
+		out.JSON = compact
 	} else {
-		lines, ok := minifyLines(in[start:])
+		lines, ok := compactLines(in[start:])
 		if !ok {
-			return asReceived
+			return out
 		}
 		compact = strings.Join(lines, "\n")
-		array = func() string { return "[" + strings.Join(lines, ",") + "]" }
+		doc, _, _ = read("["+strings.Join(lines, ",")+"]", o.TOON)
 	}
-	if o.TOON {
-		if text, ok := table(array()); ok {
+	if doc != nil {
+		if text, ok := doc.table(len(compact)); ok {
 			n := Weigh(text)
 			if n*shareDen <= Weigh(compact)*shareNum && (spacious(in, compact) || n <= Weigh(in)) {
-				return Output{text, FormTOON}
+				out.Text, out.Form = text, FormTOON
+				return out
 			}
 		}
 	}
 	// Compact JSON nearly always has fewer tokens, but ", null" can have fewer than ",null".
 	if spacious(in, compact) || Weigh(compact) < Weigh(in) {
-		return Output{compact, FormJSON}
+		out.Text, out.Form = compact, FormJSON
 	}
-	return asReceived
+	return out
 }
+
+func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
 // A text over sampleOver bytes is weighed by samples: what a megabyte costs differs from that by less
 // than 1 %, and the estimate of all of it would be half of the work.
@@ -118,21 +124,18 @@ func spacious(in, compact string) bool {
 	return compact == in || len(in) >= trustBytes && len(in)-len(compact) >= len(in)/trustPart
 }
 
-// table is the TOON text of compact JSON that is mostly tables.
-func table(compact string) (string, bool) {
-	doc, ok := read(compact)
-	if !ok {
+// table is the TOON text of a document that is mostly tables, unless that is longer than the compact
+// JSON of so many bytes by an eighth.
+func (d *document) table(compact int) (string, bool) {
+	inTables, ok := d.plan()
+	if !ok || inTables*100 < d.leaves()*minInTables || inTables == 0 {
 		return "", false
 	}
-	tabled, ok := doc.plan()
-	if !ok || tabled*100 < doc.leaves*minTabled || tabled == 0 {
-		return "", false
-	}
-	return doc.encode(len(compact) + len(compact)/8)
+	return d.encode(compact, compact+compact/8)
 }
 
-// minifyLines reads JSON Lines: at least two lines, each an object. Blank lines count for nothing.
-func minifyLines(in string) ([]string, bool) {
+// compactLines reads JSON Lines: at least two lines, each an object. Blank lines count for nothing.
+func compactLines(in string) ([]string, bool) {
 	if in[0] != '{' {
 		return nil, false
 	}
@@ -142,10 +145,10 @@ func minifyLines(in string) ([]string, bool) {
 		if line == "" {
 			continue
 		}
-		compact, ok := "", false
-		if line[0] == '{' {
-			compact, ok = minify(line)
+		if line[0] != '{' {
+			return nil, false
 		}
+		compact, ok := wire.Compact(line)
 		if !ok {
 			return nil, false
 		}

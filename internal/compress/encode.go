@@ -1,43 +1,27 @@
 package compress
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+
+	"mcpx/internal/wire"
 )
 
 // indentation of one level; the reference's default, and what its decoder expects.
 const indentation = "  "
 
-// Encode is the TOON text (version 4, comma delimiter, indent 2) of a JSON value, as the reference
-// encoder writes it except that numbers stay as they are written. It reports false where raw is no
-// JSON array or object, or TOON cannot say it faithfully: more than 64 nested containers, 256 columns
-// or 8 MB, duplicate keys, lone surrogates, invalid UTF-8, numbers beyond float64 such as 1e400.
-func Encode(raw []byte) (text string, ok bool) {
-	compact, ok := minify(string(raw))
-	if !ok || compact[0] != '{' && compact[0] != '[' {
-		return "", false
-	}
-	doc, ok := read(compact)
-	if !ok {
-		return "", false
-	}
-	if _, ok := doc.plan(); !ok {
-		return "", false
-	}
-	return doc.encode(0)
-}
-
-// encode writes the planned document. It reports false as soon as the text has more than limit
-// bytes; 0 is no limit.
-func (d *document) encode(limit int) (string, bool) {
-	e := encoder{doc: d, limit: limit, out: make([]byte, 0, len(d.json))}
-	root := &d.nodes[0]
+// encode writes the planned document, of about size bytes. It reports false as soon as the text has
+// more than limit bytes; 0 is no limit.
+func (d *document) encode(size, limit int) (string, bool) {
+	e := encoder{doc: d, limit: limit, out: make([]byte, 0, size)}
+	root := &d.Nodes[0]
 	switch {
-	case root.kind == kindArray && root.count == 0:
+	case root.Kind == wire.Array && root.Count == 0:
 		return "[]", true
-	case root.kind == kindArray:
+	case root.Kind == wire.Array:
 		e.array(0, 0)
-	case root.layout == layoutKeyed:
+	case e.doc.forms[0].layout == layoutKeyed:
 		e.table(0, 0)
 	default:
 		e.members(0, 0)
@@ -52,6 +36,17 @@ type encoder struct {
 	over  bool // limit was passed; nothing more is written
 }
 
+// put appends s. Unlike append it does not write the pointer in e.out, which costs a barrier while
+// garbage is collected.
+func (e *encoder) put(s string) {
+	n := len(e.out)
+	if n+len(s) > cap(e.out) {
+		e.out = slices.Grow(e.out, max(len(s), n))
+	}
+	e.out = e.out[:n+len(s)]
+	copy(e.out[n:], s)
+}
+
 // line begins a line, and gives up where the limit has been passed.
 func (e *encoder) line(depth int) {
 	if e.limit > 0 && len(e.out) > e.limit {
@@ -61,14 +56,14 @@ func (e *encoder) line(depth int) {
 		e.out = append(e.out, '\n')
 	}
 	for range depth {
-		e.out = append(e.out, indentation...)
+		e.put(indentation)
 	}
 }
 
 // members writes the members of object i, each from a line of its own.
 func (e *encoder) members(i int32, depth int) {
-	end := e.doc.nodes[i].next
-	for c := i + 1; c < end && !e.over; c = e.doc.nodes[c].next {
+	end := e.doc.Nodes[i].Next
+	for c := i + 1; c < end && !e.over; c = e.doc.Nodes[c].Next {
 		e.line(depth)
 		e.field(c, depth)
 	}
@@ -76,65 +71,65 @@ func (e *encoder) members(i int32, depth int) {
 
 // field writes the member c of an object; the line has begun.
 func (e *encoder) field(c int32, depth int) {
-	n := &e.doc.nodes[c]
-	e.key(n.key)
+	n := &e.doc.Nodes[c]
+	e.key(n.Key)
 	switch {
-	case n.kind == kindArray && n.count == 0:
-		e.out = append(e.out, ": []"...)
-	case n.kind == kindArray:
+	case n.Kind == wire.Array && n.Count == 0:
+		e.put(": []")
+	case n.Kind == wire.Array:
 		e.array(c, depth)
-	case n.kind == kindObject && n.layout == layoutKeyed:
+	case n.Kind == wire.Object && e.doc.forms[c].layout == layoutKeyed:
 		e.table(c, depth)
-	case n.kind == kindObject:
+	case n.Kind == wire.Object:
 		e.out = append(e.out, ':')
 		e.members(c, depth+1)
 	default:
-		e.out = append(e.out, ": "...)
+		e.put(": ")
 		e.scalar(n)
 	}
 }
 
 // array writes the header of array i and its items; the line has begun.
 func (e *encoder) array(i int32, depth int) {
-	n := &e.doc.nodes[i]
-	if n.layout == layoutTable {
+	n, layout := &e.doc.Nodes[i], e.doc.forms[i].layout
+	if layout == layoutTable {
 		e.table(i, depth)
 		return
 	}
 	e.out = append(e.out, '[')
-	e.out = strconv.AppendInt(e.out, int64(n.count), 10)
-	e.out = append(e.out, "]:"...)
-	if n.layout == layoutBlock {
-		for c := i + 1; c < n.next && !e.over; c = e.doc.nodes[c].next {
+	e.out = strconv.AppendInt(e.out, int64(n.Count), 10)
+	e.put("]:")
+	if layout == layoutBlock {
+		for c := i + 1; c < n.Next && !e.over; c = e.doc.Nodes[c].Next {
 			e.item(c, depth+1)
 		}
 		return
 	}
-	for c := i + 1; c < n.next; c++ {
+	for c := i + 1; c < n.Next; c++ {
 		if c == i+1 {
 			e.out = append(e.out, ' ')
 		} else {
 			e.out = append(e.out, ',')
 		}
-		e.scalar(&e.doc.nodes[c])
+		e.scalar(&e.doc.Nodes[c])
 	}
 }
 
 // item writes the item c of a list.
 func (e *encoder) item(c int32, depth int) {
-	n := &e.doc.nodes[c]
+	n := &e.doc.Nodes[c]
 	e.line(depth)
 	e.out = append(e.out, '-')
-	if n.kind == kindObject && n.count == 0 {
+	if n.Kind == wire.Object && n.Count == 0 {
 		return
 	}
 	e.out = append(e.out, ' ')
-	switch n.kind {
-	case kindArray:
+	switch n.Kind {
+	case wire.Array:
 		e.array(c, depth)
-	case kindObject:
+	case wire.Object:
 		// The first member stands on the line of the hyphen, the others below it.
-		for m := c + 1; m < n.next && !e.over; m = e.doc.nodes[m].next {
+		for m := c + 1; m < n.Next && !e.over; m = e.doc.Nodes[m].Next {
 			if m > c+1 {
 				e.line(depth + 1)
 			}
@@ -147,20 +142,20 @@ func (e *encoder) item(c int32, depth int) {
 
 // table writes the header and the rows of a table or a keyed table; the line has begun.
 func (e *encoder) table(i int32, depth int) {
-	n := &e.doc.nodes[i]
+	n, form := &e.doc.Nodes[i], e.doc.forms[i]
 	e.out = append(e.out, '[')
-	e.out = strconv.AppendInt(e.out, int64(n.count), 10)
-	if n.layout == layoutKeyed {
+	e.out = strconv.AppendInt(e.out, int64(n.Count), 10)
+	if form.layout == layoutKeyed {
 		e.out = append(e.out, ':')
 	}
 	e.out = append(e.out, ']')
-	e.columns(n.table, e.doc.nodes[i+1].count)
+	e.columns(form.header, e.doc.Nodes[i+1].Count)
 	e.out = append(e.out, ':')
-	for c := i + 1; c < n.next && !e.over; c = e.doc.nodes[c].next {
+	for c := i + 1; c < n.Next && !e.over; c = e.doc.Nodes[c].Next {
 		e.line(depth + 1)
-		if n.layout == layoutKeyed {
-			e.key(e.doc.nodes[c].key)
-			e.out = append(e.out, ": "...)
+		if form.layout == layoutKeyed {
+			e.key(e.doc.Nodes[c].Key)
+			e.put(": ")
 		}
 		e.row(c)
 	}
@@ -186,40 +181,40 @@ func (e *encoder) columns(f, count int32) {
 
 // row writes the cells of object i: its scalars, those of nested objects in their place.
 func (e *encoder) row(i int32) {
-	for c := i + 1; c < e.doc.nodes[i].next; c++ {
-		n := &e.doc.nodes[c]
-		if n.kind == kindObject {
+	for c := i + 1; c < e.doc.Nodes[i].Next; c++ {
+		n := &e.doc.Nodes[c]
+		if n.Kind == wire.Object {
 			continue
 		}
 		e.scalar(n)
-		if c+1 < e.doc.nodes[i].next {
+		if c+1 < e.doc.Nodes[i].Next {
 			e.out = append(e.out, ',')
 		}
 	}
 }
 
-func (e *encoder) scalar(n *node) {
-	switch n.kind {
-	case kindNull:
-		e.out = append(e.out, "null"...)
-	case kindFalse:
-		e.out = append(e.out, "false"...)
-	case kindTrue:
-		e.out = append(e.out, "true"...)
-	case kindNumber:
-		e.out = append(e.out, e.doc.str(n.text)...)
-	case kindString:
-		if s := e.doc.str(n.text); bare(s) {
-			e.out = append(e.out, s...)
+func (e *encoder) scalar(n *wire.Node) {
+	switch n.Kind {
+	case wire.Null:
+		e.put("null")
+	case wire.False:
+		e.put("false")
+	case wire.True:
+		e.put("true")
+	case wire.Number:
+		e.put(e.doc.Str(n.Text))
+	case wire.String:
+		if s := e.doc.Str(n.Text); bare(s) {
+			e.put(s)
 		} else {
 			e.quote(s)
 		}
 	}
 }
 
-func (e *encoder) key(k span) {
-	if s := e.doc.str(k); bareKey(s) {
-		e.out = append(e.out, s...)
+func (e *encoder) key(k wire.Span) {
+	if s := e.doc.Str(k); bareKey(s) {
+		e.put(s)
 	} else {
 		e.quote(s)
 	}
@@ -233,24 +228,24 @@ func (e *encoder) quote(s string) {
 		if c >= ' ' && c != '"' && c != '\\' {
 			continue
 		}
-		e.out = append(e.out, s[from:i]...)
+		e.put(s[from:i])
 		from = i + 1
 		switch c {
 		case '\n':
-			e.out = append(e.out, `\n`...)
+			e.put(`\n`)
 		case '\r':
-			e.out = append(e.out, `\r`...)
+			e.put(`\r`)
 		case '\t':
-			e.out = append(e.out, `\t`...)
+			e.put(`\t`)
 		case '"', '\\':
 			e.out = append(e.out, '\\', c)
 		default:
 			const digits = "0123456789abcdef"
-			e.out = append(e.out, `\u00`...)
+			e.put(`\u00`)
 			e.out = append(e.out, digits[c>>4], digits[c&15])
 		}
 	}
-	e.out = append(e.out, s[from:]...)
+	e.put(s[from:])
 	e.out = append(e.out, '"')
 }
 
@@ -302,6 +297,13 @@ func numeric(s string) bool {
 		}
 	}
 	return i == len(s)
+}
+
+func skipDigits(s string, i int) int {
+	for i < len(s) && '0' <= s[i] && s[i] <= '9' {
+		i++
+	}
+	return i
 }
 
 // bareKey says whether a key can stand without quotes: [A-Za-z_][A-Za-z0-9_.]*

@@ -1,10 +1,11 @@
 package compress
 
 import (
-	"math"
 	"math/big"
 	"strconv"
 	"strings"
+
+	"mcpx/internal/wire"
 )
 
 // Equal says whether two JSON texts have the same value: numbers as exact decimals (1.10 is 1.1, and
@@ -12,38 +13,40 @@ import (
 // the members of objects in any order, members of one key among themselves in their order. What is
 // not JSON equals nothing.
 func Equal(a, b []byte) bool {
-	x, ok := minify(string(a))
+	x, ok := wire.Compact(string(a))
 	if !ok {
 		return false
 	}
-	y, ok := minify(string(b))
+	y, ok := wire.Compact(string(b))
 	if !ok {
 		return false
 	}
 	if x == y {
 		return true
 	}
-	if len(x) > math.MaxInt32 || len(y) > math.MaxInt32 {
+	d, ok := wire.Read(x)
+	if !ok {
 		return false
 	}
-	return equalNodes(readAll(x), 0, readAll(y), 0)
+	e, ok := wire.Read(y)
+	return ok && equalNodes(d, 0, e, 0)
 }
 
-func equalNodes(d *document, i int32, e *document, j int32) bool {
-	m, n := &d.nodes[i], &e.nodes[j]
-	if m.kind != n.kind || m.count != n.count {
+func equalNodes(d *wire.Document, i int32, e *wire.Document, j int32) bool {
+	m, n := &d.Nodes[i], &e.Nodes[j]
+	if m.Kind != n.Kind || m.Count != n.Count {
 		return false
 	}
-	switch m.kind {
-	case kindString:
-		return d.str(m.text) == e.str(n.text)
-	case kindNumber:
-		a, b := d.str(m.text), e.str(n.text)
+	switch m.Kind {
+	case wire.String:
+		return d.Str(m.Text) == e.Str(n.Text)
+	case wire.Number:
+		a, b := d.Str(m.Text), e.Str(n.Text)
 		return a == b || decimalOf(a) == decimalOf(b)
-	case kindObject:
+	case wire.Object:
 		return equalMembers(d, i, e, j)
 	}
-	for c, k := i+1, j+1; c < m.next; c, k = d.nodes[c].next, e.nodes[k].next {
+	for c, k := i+1, j+1; c < m.Next; c, k = d.Nodes[c].Next, e.Nodes[k].Next {
 		if !equalNodes(d, c, e, k) {
 			return false
 		}
@@ -52,21 +55,21 @@ func equalNodes(d *document, i int32, e *document, j int32) bool {
 }
 
 // equalMembers compares two objects with the same number of members.
-func equalMembers(d *document, i int32, e *document, j int32) bool {
+func equalMembers(d *wire.Document, i int32, e *wire.Document, j int32) bool {
 	var byKey map[string][]int32 // made at the first member that is not where it is in the other
-	for c, k := i+1, j+1; c < d.nodes[i].next; c = d.nodes[c].next {
-		key := d.str(d.nodes[c].key)
-		if byKey == nil && e.str(e.nodes[k].key) == key {
+	for c, k := i+1, j+1; c < d.Nodes[i].Next; c = d.Nodes[c].Next {
+		key := d.Str(d.Nodes[c].Key)
+		if byKey == nil && e.Str(e.Nodes[k].Key) == key {
 			if !equalNodes(d, c, e, k) {
 				return false
 			}
-			k = e.nodes[k].next
+			k = e.Nodes[k].Next
 			continue
 		}
 		if byKey == nil {
 			byKey = map[string][]int32{}
-			for r := k; r < e.nodes[j].next; r = e.nodes[r].next {
-				k := e.str(e.nodes[r].key)
+			for r := k; r < e.Nodes[j].Next; r = e.Nodes[r].Next {
+				k := e.Str(e.Nodes[r].Key)
 				byKey[k] = append(byKey[k], r)
 			}
 		}

@@ -3,6 +3,8 @@ package compress
 import (
 	"strings"
 	"unicode"
+
+	"mcpx/internal/wire"
 )
 
 // unescapeJSON writes the escapes of compact JSON in their shortest form: \u4e2d as the character it
@@ -50,9 +52,8 @@ func shortEscape(s string) (text string, n int) {
 	default:
 		return "", 2
 	}
-	r, n, ok := escapedRune(s[2:])
-	n += 2
-	if !ok {
+	r, n, whole := wire.EscapedRune(s)
+	if !whole {
 		return "", n
 	}
 	switch r {

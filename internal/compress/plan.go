@@ -2,6 +2,8 @@ package compress
 
 import (
 	"strconv"
+
+	"mcpx/internal/wire"
 )
 
 // layout is the form of a container in TOON.
@@ -14,10 +16,16 @@ const (
 	layoutKeyed                // an object of uniform objects, one row each
 )
 
+// form is how a container is written.
+type form struct {
+	layout layout
+	header int32 // of layoutTable and layoutKeyed: the first column
+}
+
 // column is a column of a table, or a group of columns that is an object in every row. The columns
 // of one table follow each other in depth-first order.
 type column struct {
-	key    span
+	key    wire.Span
 	fields int32 // of a group: its columns at the first level; 0 is a column of scalars
 	next   int32 // index of the column after this one and all within it
 }
@@ -25,71 +33,72 @@ type column struct {
 // planner decides the layout of every container, as the reference encoder of TOON 4 does, except that
 // rows with their members in another order than the first are no table.
 type planner struct {
-	doc    *document
-	tabled int  // leaves in tables of at least two rows and in arrays of scalars
-	refuse bool // TOON cannot say this document
+	doc      *document
+	inTables int  // leaves in tables of at least two rows and in arrays of scalars
+	refuse   bool // TOON cannot say this document
 }
 
 // plan lays the document out. It reports false where TOON cannot say it.
-func (d *document) plan() (tabled int, ok bool) {
+func (d *document) plan() (inTables int, ok bool) {
+	d.forms = make([]form, len(d.Nodes))
 	p := planner{doc: d}
 	p.value(0, false)
-	return p.tabled, !p.refuse
+	return p.inTables, !p.refuse
 }
 
 // value lays out node i. Directly within a list, tables have no form.
 func (p *planner) value(i int32, listed bool) {
-	n := &p.doc.nodes[i]
+	n := &p.doc.Nodes[i]
 	if p.refuse {
 		return
 	}
-	switch n.kind {
-	case kindArray:
+	switch n.Kind {
+	case wire.Array:
 		p.array(i, n, listed)
-	case kindObject:
+	case wire.Object:
 		if p.duplicates(i) {
 			p.refuse = true
 			return
 		}
-		if !listed && n.count >= 2 && p.table(i, n) {
-			n.layout = layoutKeyed
+		if !listed && n.Count >= 2 && p.table(i, n) {
+			p.doc.forms[i].layout = layoutKeyed
 			return
 		}
-		for c := i + 1; c < n.next; c = p.doc.nodes[c].next {
+		for c := i + 1; c < n.Next; c = p.doc.Nodes[c].Next {
 			p.value(c, false)
 		}
-	case kindNumber:
+	case wire.Number:
 		p.number(n)
 	}
 }
 
-func (p *planner) array(i int32, n *node, listed bool) {
+func (p *planner) array(i int32, n *wire.Node, listed bool) {
 	if p.scalars(i, n) {
-		n.layout = layoutInline
-		p.tabled += int(n.count)
+		p.doc.forms[i].layout = layoutInline
+		p.inTables += int(n.Count)
 		return
 	}
 	if !listed && p.table(i, n) {
-		n.layout = layoutTable
+		p.doc.forms[i].layout = layoutTable
 		return
 	}
-	for c := i + 1; c < n.next; c = p.doc.nodes[c].next {
+	for c := i + 1; c < n.Next; c = p.doc.Nodes[c].Next {
 		p.value(c, true)
 	}
 }
 
 // scalars says whether the array holds scalars only, and checks them.
-func (p *planner) scalars(i int32, n *node) bool {
-	if n.next != i+1+n.count { // some item has children
+func (p *planner) scalars(i int32, n *wire.Node) bool {
+	if n.Next != i+1+n.Count { // some item has children
 		return false
 	}
-	for c := i + 1; c < n.next; c++ {
-		if p.doc.nodes[c].container() {
+	for c := i + 1; c < n.Next; c++ {
+		if p.doc.Nodes[c].Kind.Container() {
 			return false
 		}
 	}
-	for c := i + 1; c < n.next; c++ {
-		if m := &p.doc.nodes[c]; m.kind == kindNumber {
+	for c := i + 1; c < n.Next; c++ {
+		if m := &p.doc.Nodes[c]; m.Kind == wire.Number {
 			p.number(m)
 		}
 	}
@@ -97,30 +106,30 @@ func (p *planner) scalars(i int32, n *node) bool {
 }
 
 // table says whether the children of node i are the rows of a table. The first gives the columns.
-func (p *planner) table(i int32, n *node) bool {
-	first := &p.doc.nodes[i+1]
-	for c := i + 1; c < n.next; c = p.doc.nodes[c].next {
-		if m := &p.doc.nodes[c]; m.kind != kindObject || m.count != first.count {
+func (p *planner) table(i int32, n *wire.Node) bool {
+	first := &p.doc.Nodes[i+1]
+	for c := i + 1; c < n.Next; c = p.doc.Nodes[c].Next {
+		if m := &p.doc.Nodes[c]; m.Kind != wire.Object || m.Count != first.Count {
 			return false
 		}
 	}
 	start := int32(len(p.doc.columns))
-	ok := first.count > 0 && p.header(i+1, start)
+	ok := first.Count > 0 && p.header(i+1, start)
 	end := int32(len(p.doc.columns))
-	for c := first.next; ok && c < n.next; c = p.doc.nodes[c].next {
+	for c := first.Next; ok && c < n.Next; c = p.doc.Nodes[c].Next {
 		ok = p.row(c, start, end)
 	}
 	if !ok {
 		p.doc.columns = p.doc.columns[:start]
 		return false
 	}
-	n.table = start
+	p.doc.forms[i].header = start
 	leaves := p.leafColumns(start)
 	if leaves > maxColumns {
 		p.refuse = true
 	}
-	if n.count >= 2 {
-		p.tabled += int(n.count) * leaves
+	if n.Count >= 2 {
+		p.inTables += int(n.Count) * leaves
 	}
 	p.cells(i, n)
 	return true
@@ -130,30 +139,30 @@ func (p *planner) table(i int32, n *node) bool {
 // the whole table. A table that is too wide refuses the document: to go on would mean to compare
 // wide rows at every level of nesting.
 func (p *planner) header(i, start int32) bool {
-	n := &p.doc.nodes[i]
-	if n.count == 0 {
+	n := &p.doc.Nodes[i]
+	if n.Count == 0 {
 		return false
 	}
-	if int(n.count) > maxFields {
+	if int(n.Count) > maxFields {
 		p.refuse = true
 		return false
 	}
 	if p.duplicates(i) {
 		return false
 	}
-	for c := i + 1; c < n.next; c = p.doc.nodes[c].next {
-		m := &p.doc.nodes[c]
+	for c := i + 1; c < n.Next; c = p.doc.Nodes[c].Next {
+		m := &p.doc.Nodes[c]
 		at := len(p.doc.columns)
-		p.doc.columns = append(p.doc.columns, column{key: m.key})
+		p.doc.columns = append(p.doc.columns, column{key: m.Key})
 		if len(p.doc.columns)-int(start) > maxFields {
 			p.refuse = true
 			return false
 		}
-		switch m.kind {
-		case kindArray:
+		switch m.Kind {
+		case wire.Array:
 			return false
-		case kindObject:
-			p.doc.columns[at].fields = m.count
+		case wire.Object:
+			p.doc.columns[at].fields = m.Count
 			if !p.header(c, start) {
 				return false
 			}
@@ -166,29 +175,29 @@ func (p *planner) header(i, start int32) bool {
 // row says whether the object i has the columns from start to end. The order has to be the same: a
 // table would show the members in the header's, and members keep the order they came in.
 func (p *planner) row(i, start, end int32) bool {
-	n := &p.doc.nodes[i]
-	if n.kind != kindObject || n.count == 0 {
+	n := &p.doc.Nodes[i]
+	if n.Kind != wire.Object || n.Count == 0 {
 		return false
 	}
 	c := i + 1
 	for f := start; f < end; f = p.doc.columns[f].next {
-		if c == n.next {
+		if c == n.Next {
 			return false
 		}
-		m, col := &p.doc.nodes[c], &p.doc.columns[f]
-		if p.doc.str(m.key) != p.doc.str(col.key) {
+		m, col := &p.doc.Nodes[c], &p.doc.columns[f]
+		if p.doc.Str(m.Key) != p.doc.Str(col.key) {
 			return false
 		}
 		if col.fields == 0 {
-			if m.container() {
+			if m.Kind.Container() {
 				return false
 			}
 		} else if !p.row(c, f+1, col.next) {
 			return false
 		}
-		c = m.next
+		c = m.Next
 	}
-	return c == n.next
+	return c == n.Next
 }
 
 // leafColumns counts the columns from start that are no groups.
@@ -203,17 +212,17 @@ func (p *planner) leafColumns(start int32) int {
 }
 
 // cells checks the numbers of a table.
-func (p *planner) cells(i int32, n *node) {
-	for c := i + 1; c < n.next; c++ {
-		if m := &p.doc.nodes[c]; m.kind == kindNumber {
+func (p *planner) cells(i int32, n *wire.Node) {
+	for c := i + 1; c < n.Next; c++ {
+		if m := &p.doc.Nodes[c]; m.Kind == wire.Number {
 			p.number(m)
 		}
 	}
 }
 
 // number refuses what a decoder would read as a string, since it is beyond float64 (1e400).
-func (p *planner) number(n *node) {
-	s := p.doc.str(n.text)
+func (p *planner) number(n *wire.Node) {
+	s := p.doc.Str(n.Text)
 	if len(s) < 308 {
 		plain := true
 		for _, c := range []byte(s) {
@@ -233,18 +242,18 @@ func (p *planner) number(n *node) {
 
 // duplicates says whether object i has two members of one key.
 func (p *planner) duplicates(i int32) bool {
-	n := &p.doc.nodes[i]
-	if n.count > 16 {
-		seen := make(map[string]struct{}, n.count)
-		for c := i + 1; c < n.next; c = p.doc.nodes[c].next {
-			seen[p.doc.str(p.doc.nodes[c].key)] = struct{}{}
+	n := &p.doc.Nodes[i]
+	if n.Count > 16 {
+		seen := make(map[string]struct{}, n.Count)
+		for c := i + 1; c < n.Next; c = p.doc.Nodes[c].Next {
+			seen[p.doc.Str(p.doc.Nodes[c].Key)] = struct{}{}
 		}
-		return len(seen) < int(n.count)
+		return len(seen) < int(n.Count)
 	}
-	for c := i + 1; c < n.next; c = p.doc.nodes[c].next {
-		key := p.doc.str(p.doc.nodes[c].key)
-		for b := i + 1; b < c; b = p.doc.nodes[b].next {
-			if p.doc.str(p.doc.nodes[b].key) == key {
+	for c := i + 1; c < n.Next; c = p.doc.Nodes[c].Next {
+		key := p.doc.Str(p.doc.Nodes[c].Key)
+		for b := i + 1; b < c; b = p.doc.Nodes[b].Next {
+			if p.doc.Str(p.doc.Nodes[b].Key) == key {
 				return true
 			}
 		}

@@ -12,16 +12,18 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"mcpx/internal/wire"
 )
 
 // sameJSON says whether got is want with its members in their order, the numbers as they are written
 // and the strings decoded.
 func sameJSON(want, got string) bool {
-	w, ok := minify(want)
+	w, ok := wire.Compact(want)
 	if !ok {
 		return false
 	}
-	g, ok := minify(got)
+	g, ok := wire.Compact(got)
 	return ok && canonical(readAll(w), 0, asWritten) == canonical(readAll(g), 0, asWritten)
 }
 
@@ -37,31 +39,40 @@ func asFloat(number string) string {
 }
 
 // canonical writes node i as JSON with every string spelled in one way.
-func canonical(d *document, i int32, number func(string) string) string {
-	n := &d.nodes[i]
-	switch n.kind {
-	case kindNull:
+// readAll reads JSON that is valid.
+func readAll(text string) *wire.Document {
+	d, ok := wire.Read(text)
+	if !ok {
+		panic("no JSON: " + text)
+	}
+	return d
+}
+
+func canonical(d *wire.Document, i int32, number func(string) string) string {
+	n := &d.Nodes[i]
+	switch n.Kind {
+	case wire.Null:
 		return "null"
-	case kindFalse:
+	case wire.False:
 		return "false"
-	case kindTrue:
+	case wire.True:
 		return "true"
-	case kindNumber:
-		return number(d.str(n.text))
-	case kindString:
-		return marshal(d.str(n.text))
+	case wire.Number:
+		return number(d.Str(n.Text))
+	case wire.String:
+		return marshal(d.Str(n.Text))
 	}
 	var out strings.Builder
-	for c := i + 1; c < n.next; c = d.nodes[c].next {
+	for c := i + 1; c < n.Next; c = d.Nodes[c].Next {
 		if c > i+1 {
 			out.WriteByte(',')
 		}
-		if n.kind == kindObject {
-			out.WriteString(marshal(d.str(d.nodes[c].key)) + ":")
+		if n.Kind == wire.Object {
+			out.WriteString(marshal(d.Str(d.Nodes[c].Key)) + ":")
 		}
 		out.WriteString(canonical(d, c, number))
 	}
-	if n.kind == kindObject {
+	if n.Kind == wire.Object {
 		return "{" + out.String() + "}"
 	}
 	return "[" + out.String() + "]"
@@ -166,7 +177,7 @@ func TestEncode_Reference(t *testing.T) {
 	differ := map[string]int{}
 	for i, a := range askReference(t, pairs) {
 		text := pairs[i][0]
-		compact, _ := minify(text)
+		compact, _ := wire.Compact(text)
 		d := readAll(compact)
 		switch {
 		case a.Error != "":
@@ -185,21 +196,21 @@ func TestEncode_Reference(t *testing.T) {
 }
 
 // referenceDiffers names why the reference encoder may give other bytes, empty if it should not.
-func referenceDiffers(d *document) string {
-	for i := range d.nodes {
-		n := &d.nodes[i]
-		switch n.kind {
-		case kindNumber:
-			if s := d.str(n.text); s != javaScript(s) {
+func referenceDiffers(d *wire.Document) string {
+	for i := range d.Nodes {
+		n := &d.Nodes[i]
+		switch n.Kind {
+		case wire.Number:
+			if s := d.Str(n.Text); s != javaScript(s) {
 				return "number as it is written"
 			}
-		case kindObject:
-			for c := int32(i) + 1; c < n.next; c = d.nodes[c].next {
-				if key := d.str(d.nodes[c].key); key != "" && skipDigits(key, 0) == len(key) {
+		case wire.Object:
+			for c := int32(i) + 1; c < n.Next; c = d.Nodes[c].Next {
+				if key := d.Str(d.Nodes[c].Key); key != "" && skipDigits(key, 0) == len(key) {
 					return "JavaScript moves such keys to the front"
 				}
 			}
-		case kindArray:
+		case wire.Array:
 			if anotherOrder(d, int32(i)) {
 				return "rows with another order of members"
 			}
@@ -222,16 +233,16 @@ func javaScript(s string) string {
 }
 
 // anotherOrder says whether two items of array i have the same keys in another order.
-func anotherOrder(d *document, i int32) bool {
-	n := &d.nodes[i]
+func anotherOrder(d *wire.Document, i int32) bool {
+	n := &d.Nodes[i]
 	orders := map[string]string{}
-	for c := i + 1; c < n.next; c = d.nodes[c].next {
-		if d.nodes[c].kind != kindObject {
+	for c := i + 1; c < n.Next; c = d.Nodes[c].Next {
+		if d.Nodes[c].Kind != wire.Object {
 			continue
 		}
 		var keys []string
-		for m := c + 1; m < d.nodes[c].next; m = d.nodes[m].next {
-			keys = append(keys, d.str(d.nodes[m].key))
+		for m := c + 1; m < d.Nodes[c].Next; m = d.Nodes[m].Next {
+			keys = append(keys, d.Str(d.Nodes[m].Key))
 		}
 		order := strings.Join(keys, "\x00")
 		sorted := sortedJoin(keys)
@@ -314,9 +325,9 @@ func TestEncode_Refuses(t *testing.T) {
 			if ok != tt.ok {
 				t.Fatalf("Encode gives %.80q, %v; want %v", text, ok, tt.ok)
 			}
-			minified, valid := Minify([]byte(tt.json))
-			if want := json.Valid([]byte(tt.json)); valid != want || valid && !Equal(minified, []byte(tt.json)) {
-				t.Errorf("Minify gives %.80q, %v; want %v", minified, valid, want)
+			minified, valid := wire.Compact(tt.json)
+			if want := json.Valid([]byte(tt.json)); valid != want || valid && !Equal([]byte(minified), []byte(tt.json)) {
+				t.Errorf("Compact gives %.80q, %v; want %v", minified, valid, want)
 			}
 			if !ok && valid {
 				if out := Text(tt.json, Options{TOON: true}); out.Form == FormTOON {

@@ -2,11 +2,11 @@ package compress
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
 	"mcpx/internal/tokens"
+	"mcpx/internal/wire"
 )
 
 // What [Shape] looks at: enough to name what is there, little enough to be quick on any document.
@@ -24,12 +24,12 @@ const (
 // Deep levels and rear keys are left out (an ellipsis stands for them) until the text has at most
 // maxTokens by [tokens.Ceiling].
 func Shape(raw []byte, maxTokens int) string {
-	compact, ok := minify(string(raw))
-	if !ok || len(compact) > math.MaxInt32 {
+	doc, ok := wire.Read(string(raw))
+	if !ok {
 		return "not JSON"
 	}
 	root := new(shape)
-	root.add(readAll(compact), 0, shapeDepth)
+	root.add(doc, 0, shapeDepth)
 	for _, keys := range []int{200, 50, 20, 10, 5, 2} {
 		for depth := shapeDepth; depth > 0; depth-- {
 			if keys > 20 && depth < 3 {
@@ -49,7 +49,7 @@ func Shape(raw []byte, maxTokens int) string {
 
 // shape is what the values at one place have in common.
 type shape struct {
-	kinds      [kindObject + 1]bool
+	kinds      [wire.Object + 1]bool
 	keys       []string
 	fields     map[string]*field
 	objects    int
@@ -64,13 +64,13 @@ type field struct {
 }
 
 // add takes node i into the shape.
-func (s *shape) add(d *document, i int32, depth int) {
-	n := &d.nodes[i]
-	s.kinds[n.kind] = true
-	switch n.kind {
-	case kindArray:
+func (s *shape) add(d *wire.Document, i int32, depth int) {
+	n := &d.Nodes[i]
+	s.kinds[n.Kind] = true
+	switch n.Kind {
+	case wire.Array:
 		s.addItems(d, i, depth)
-	case kindObject:
+	case wire.Object:
 		s.objects++
 		if depth == 0 {
 			return
@@ -78,8 +78,8 @@ func (s *shape) add(d *document, i int32, depth int) {
 		if s.fields == nil {
 			s.fields = map[string]*field{}
 		}
-		for c := i + 1; c < n.next; c = d.nodes[c].next {
-			key := d.str(d.nodes[c].key)
+		for c := i + 1; c < n.Next; c = d.Nodes[c].Next {
+			key := d.Str(d.Nodes[c].Key)
 			f := s.fields[key]
 			if f == nil {
 				f = new(field)
@@ -92,9 +92,9 @@ func (s *shape) add(d *document, i int32, depth int) {
 	}
 }
 
-func (s *shape) addItems(d *document, i int32, depth int) {
-	n := &d.nodes[i]
-	count := int(n.count)
+func (s *shape) addItems(d *wire.Document, i int32, depth int) {
+	n := &d.Nodes[i]
+	count := int(n.Count)
 	if !s.haveArrays {
 		s.few = count
 	}
@@ -109,27 +109,27 @@ func (s *shape) addItems(d *document, i int32, depth int) {
 	c := i + 1
 	for range min(count, shapeItems) {
 		s.items.add(d, c, depth-1)
-		c = d.nodes[c].next
+		c = d.Nodes[c].Next
 	}
 }
 
 var kindNames = [...]string{
-	kindNull: "null", kindFalse: "boolean", kindTrue: "boolean", kindNumber: "number", kindString: "string",
+	wire.Null: "null", wire.False: "boolean", wire.True: "boolean", wire.Number: "number", wire.String: "string",
 }
 
 // write describes the shape down to depth levels, with at most keys keys of an object.
 func (s *shape) write(out *strings.Builder, depth, keys int) {
 	bar := ""
-	for _, k := range [...]kind{kindObject, kindArray, kindString, kindNumber, kindTrue, kindFalse, kindNull} {
-		if !s.kinds[k] || k == kindFalse && s.kinds[kindTrue] {
+	for _, k := range [...]wire.Kind{wire.Object, wire.Array, wire.String, wire.Number, wire.True, wire.False, wire.Null} {
+		if !s.kinds[k] || k == wire.False && s.kinds[wire.True] {
 			continue
 		}
 		out.WriteString(bar)
 		bar = "|"
 		switch k {
-		case kindObject:
+		case wire.Object:
 			s.writeObject(out, depth, keys)
-		case kindArray:
+		case wire.Array:
 			s.writeArray(out, depth, keys)
 		default:
 			out.WriteString(kindNames[k])

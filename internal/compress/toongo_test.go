@@ -10,37 +10,38 @@ import (
 	toon "github.com/toon-format/toon-go"
 
 	"mcpx/internal/tokens"
+	"mcpx/internal/wire"
 )
 
 // toonGoValue is what toon-go encodes for node i.
-func toonGoValue(d *document, i int32) any {
-	n := &d.nodes[i]
-	switch n.kind {
-	case kindNull:
+func toonGoValue(d *wire.Document, i int32) any {
+	n := &d.Nodes[i]
+	switch n.Kind {
+	case wire.Null:
 		return nil
-	case kindFalse, kindTrue:
-		return n.kind == kindTrue
-	case kindNumber:
-		return json.Number(d.str(n.text))
-	case kindString:
-		return d.str(n.text)
-	case kindArray:
+	case wire.False, wire.True:
+		return n.Kind == wire.True
+	case wire.Number:
+		return json.Number(d.Str(n.Text))
+	case wire.String:
+		return d.Str(n.Text)
+	case wire.Array:
 		items := []any{}
-		for c := i + 1; c < n.next; c = d.nodes[c].next {
+		for c := i + 1; c < n.Next; c = d.Nodes[c].Next {
 			items = append(items, toonGoValue(d, c))
 		}
 		return items
 	}
 	var fields []toon.Field
-	for c := i + 1; c < n.next; c = d.nodes[c].next {
-		fields = append(fields, toon.Field{Key: d.str(d.nodes[c].key), Value: toonGoValue(d, c)})
+	for c := i + 1; c < n.Next; c = d.Nodes[c].Next {
+		fields = append(fields, toon.Field{Key: d.Str(d.Nodes[c].Key), Value: toonGoValue(d, c)})
 	}
 	return toon.Object{Fields: fields}
 }
 
 // toonGoGate names why toon-go (TOON 2.0) cannot write the document faithfully, empty if it can.
 func toonGoGate(d *document) string {
-	for i := range d.nodes {
+	for i := range d.Nodes {
 		if why := toonGoNode(d, int32(i)); why != "" {
 			return why
 		}
@@ -49,19 +50,19 @@ func toonGoGate(d *document) string {
 }
 
 func toonGoNode(d *document, i int32) string {
-	n := &d.nodes[i]
-	switch n.kind {
-	case kindNumber:
-		s := d.str(n.text)
+	n := &d.Nodes[i]
+	switch n.Kind {
+	case wire.Number:
+		s := d.Str(n.Text)
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || decimalOf(s) != decimalOf(strconv.FormatFloat(f, 'f', -1, 64)) {
 			return "number beyond float64"
 		}
-	case kindString:
-		return toonGoString(d.str(n.text))
-	case kindObject:
-		for c := i + 1; c < n.next; c = d.nodes[c].next {
-			key := d.str(d.nodes[c].key)
+	case wire.String:
+		return toonGoString(d.Str(n.Text))
+	case wire.Object:
+		for c := i + 1; c < n.Next; c = d.Nodes[c].Next {
+			key := d.Str(d.Nodes[c].Key)
 			if key == "" {
 				return "empty key"
 			}
@@ -69,15 +70,15 @@ func toonGoNode(d *document, i int32) string {
 				return why
 			}
 		}
-	case kindArray:
-		for c := i + 1; c < n.next; c = d.nodes[c].next {
-			m := &d.nodes[c]
+	case wire.Array:
+		for c := i + 1; c < n.Next; c = d.Nodes[c].Next {
+			m := &d.Nodes[c]
 			switch {
-			case m.kind == kindObject && m.count == 0:
+			case m.Kind == wire.Object && m.Count == 0:
 				return "{} in a list"
-			case m.kind == kindObject && n.layout == layoutBlock && d.nodes[c+1].container():
+			case m.Kind == wire.Object && d.forms[i].layout == layoutBlock && d.Nodes[c+1].Kind.Container():
 				return "list item with a container first"
-			case m.kind == kindArray && m.count > 0 && d.nodes[c+1].kind == kindObject:
+			case m.Kind == wire.Array && m.Count > 0 && d.Nodes[c+1].Kind == wire.Object:
 				return "objects in an array in an array"
 			}
 		}
@@ -100,22 +101,22 @@ func toonGoString(s string) string {
 // toonFourOnly names the first feature of the document that TOON 2.0 writes in another way than 4, or
 // toon-go in another way than this package.
 func toonFourOnly(d *document) string {
-	for i := range d.nodes {
-		n := &d.nodes[i]
+	for i := range d.Nodes {
+		n := &d.Nodes[i]
 		switch {
-		case n.layout == layoutKeyed:
+		case d.forms[i].layout == layoutKeyed:
 			return "keyed table"
-		case n.layout == layoutTable && d.nodes[i+1].next != int32(i)+2+d.nodes[i+1].count:
+		case d.forms[i].layout == layoutTable && d.Nodes[i+1].Next != int32(i)+2+d.Nodes[i+1].Count:
 			return "group of columns"
-		case n.kind == kindArray && n.count == 0:
+		case n.Kind == wire.Array && n.Count == 0:
 			return "empty array (key[0]: in 2.0)"
-		case n.kind == kindString && leadingZero(d.str(n.text)):
+		case n.Kind == wire.String && leadingZero(d.Str(n.Text)):
 			return "string with a leading zero (quoted in 2.0)"
-		case n.kind == kindString && unicodeEdge(d.str(n.text)):
+		case n.Kind == wire.String && unicodeEdge(d.Str(n.Text)):
 			return "string with wide white space at an end (quoted in 2.0)"
-		case n.kind == kindNumber && d.str(n.text) != javaScript(d.str(n.text)):
+		case n.Kind == wire.Number && d.Str(n.Text) != javaScript(d.Str(n.Text)):
 			return "number as it is written"
-		case n.kind == kindArray && anotherOrder(d, int32(i)):
+		case n.Kind == wire.Array && anotherOrder(d.Document, int32(i)):
 			return "rows with another order of members"
 		}
 	}
@@ -131,12 +132,12 @@ func leadingZero(s string) bool { return len(s) > 1 && s[0] == '0' && '0' <= s[1
 func TestEncode_SameAsToonGo(t *testing.T) {
 	gated, other, same := map[string]int{}, map[string]int{}, 0
 	for _, doc := range documents(t) {
-		compact, ok := minify(doc.text)
+		compact, ok := wire.Compact(doc.text)
 		if !ok || compact[0] != '{' && compact[0] != '[' {
 			continue
 		}
-		d, ok := read(compact)
-		if !ok {
+		d, _, _ := read(compact, true)
+		if d == nil {
 			continue
 		}
 		if _, ok := d.plan(); !ok {
@@ -150,12 +151,12 @@ func TestEncode_SameAsToonGo(t *testing.T) {
 			other[why]++
 			continue
 		}
-		want, err := toon.MarshalString(toonGoValue(d, 0))
+		want, err := toon.MarshalString(toonGoValue(d.Document, 0))
 		if err != nil {
 			t.Errorf("%s: toon-go: %v", doc.name, err)
 			continue
 		}
-		got, _ := d.encode(0)
+		got, _ := d.encode(0, 0)
 		if got != want {
 			t.Errorf("%s: %s", doc.name, firstDifference(got, want))
 		}
@@ -176,7 +177,7 @@ func TestText_AgainstToonGo(t *testing.T) {
 		if doc.made() {
 			continue
 		}
-		text, ok := minify(doc.text)
+		text, ok := wire.Compact(doc.text)
 		if !ok {
 			continue
 		}
@@ -212,14 +213,14 @@ func firstDifference(got, want string) string {
 }
 
 func toonGoText(compact string) (string, bool) {
-	d, ok := read(compact)
-	if !ok {
+	d, _, _ := read(compact, true)
+	if d == nil {
 		return "", false
 	}
-	tabled, ok := d.plan()
-	if !ok || tabled*100 < d.leaves*minTabled || toonGoGate(d) != "" {
+	inTables, ok := d.plan()
+	if !ok || inTables*100 < d.leaves()*minInTables || toonGoGate(d) != "" {
 		return "", false
 	}
-	s, err := toon.MarshalString(toonGoValue(d, 0))
+	s, err := toon.MarshalString(toonGoValue(d.Document, 0))
 	return s, err == nil
 }

@@ -7,59 +7,25 @@ import (
 	"testing"
 
 	"mcpx/internal/tokens"
+	"mcpx/internal/wire"
 )
 
-func TestMinify(t *testing.T) {
+// TestCompact holds wire.Compact against encoding/json on all documents.
+func TestCompact(t *testing.T) {
 	for _, doc := range documents(t) {
-		got, ok := Minify([]byte(doc.text))
+		got, ok := wire.Compact(doc.text)
 		if want := json.Valid([]byte(doc.text)); ok != want {
-			t.Errorf("%s: Minify says %v, json.Valid %v", doc.name, ok, want)
+			t.Errorf("%s: Compact says %v, json.Valid %v", doc.name, ok, want)
 			continue
 		}
-		if ok && string(got) != doc.forms(t)["compact"] {
+		if ok && got != doc.forms(t)["compact"] {
 			t.Errorf("%s: got %.200q", doc.name, got)
 		}
 	}
 	for _, text := range []string{"", " ", "[1,]", "[,1]", "{,}", `{"a"}`, `{"a":}`, "01", "1.", ".5", "+1", "-", "1e", "1e+", "tru", "nul", "[1 2]",
 		"\"\n\"", `"\x"`, `"\u12"`, `"\u12g4"`, `"`, `"\`, `{"a":1`, `{"a":1]`, "[}", "]", "1 2", "{}}", "\u00a0[]", "[1]\x00", `{a:1}`, `{'a':1}`, "[NaN]"} {
-		if got, ok := Minify([]byte(text)); ok || json.Valid([]byte(text)) {
-			t.Errorf("Minify(%q) gives %q", text, got)
-		}
-	}
-	limit := strings.Repeat("[", maxNesting) + strings.Repeat("]", maxNesting)
-	if _, ok := Minify([]byte(limit)); !ok {
-		t.Errorf("Minify refuses %d levels", maxNesting)
-	}
-	if _, ok := Minify([]byte("[" + limit + "]")); ok {
-		t.Errorf("Minify accepts %d levels", maxNesting+1)
-	}
-}
-
-func TestItems(t *testing.T) {
-	tests := []struct {
-		in   string
-		want []string // nil is an error
-	}{
-		{`[]`, []string{}},
-		{` [ 1.10 , {"a": [1, 2]} , "x,]" , [ ] ] `, []string{`1.10`, `{"a": [1, 2]}`, `"x,]"`, `[ ]`}},
-		{`{"a":[1,2]}`, []string{`{"a":[1,2]}`}},
-		{"{\"a\":1}\n{\"b\":2}\n", []string{`{"a":1}`, `{"b":2}`}},
-		{`1`, []string{`1`}},
-		{`[1][2]`, []string{`[1]`, `[2]`}},
-		{``, nil},
-		{`[1,]`, nil},
-		{`{"a":1} x`, nil},
-	}
-	for _, tt := range tests {
-		got, err := Items([]byte(tt.in))
-		if (err != nil) != (tt.want == nil) || len(got) != len(tt.want) {
-			t.Errorf("Items(%q) = %q, %v; want %q", tt.in, got, err, tt.want)
-			continue
-		}
-		for i := range got {
-			if string(got[i]) != tt.want[i] {
-				t.Errorf("Items(%q)[%d] = %q, want %q", tt.in, i, got[i], tt.want[i])
-			}
+		if got, ok := wire.Compact(text); ok || json.Valid([]byte(text)) {
+			t.Errorf("Compact(%q) gives %q", text, got)
 		}
 	}
 }

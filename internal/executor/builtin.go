@@ -12,7 +12,6 @@ import (
 
 	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
-	"mcpx/internal/compress"
 	"mcpx/internal/wire"
 )
 
@@ -153,7 +152,7 @@ func (e run) read(ctx context.Context, r Request, t target, args readArguments) 
 	}
 	out := &Result{Content: []json.RawMessage{wire.TextBlock(text)}}
 	if r.Structured && h.items != nil && h.within(wanted, likelyBytes*e.limit()) && e.fits([]string{text}) {
-		if value, ok := compress.Minify([]byte(h.part(wanted))); ok && e.fits([]string{string(value)}) {
+		if value, ok := wire.Compact(h.part(wanted)); ok && e.fits([]string{value}) {
 			out.Structured = append(append([]byte(`{"result":`), value...), '}')
 		}
 	}

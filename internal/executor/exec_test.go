@@ -19,7 +19,6 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"mcpx/internal/catalog"
-	"mcpx/internal/compress"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
@@ -337,7 +336,7 @@ func TestShape(t *testing.T) {
 
 func minified(t testing.TB, text string) string {
 	t.Helper()
-	out, ok := compress.Minify([]byte(text))
+	out, ok := wire.Compact(text)
 	if !ok {
 		t.Fatal("no JSON")
 	}

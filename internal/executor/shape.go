@@ -123,6 +123,9 @@ type block struct {
 	// isText: a text block. hasText: also an embedded resource with a text, which
 	// stays as it is unless it is too long.
 	isText, hasText bool
+	// json is the compact JSON of a text block that has been compressed and is one
+	// JSON array or object.
+	json string
 }
 
 func readBlock(raw json.RawMessage) block {
@@ -258,6 +261,7 @@ func (e run) compressBlocks(blocks []block) (out []json.RawMessage, texts []stri
 			continue
 		}
 		c := compress.Text(b.text, e.textOptions())
+		blocks[i].json = c.JSON
 		if c.Text != b.text {
 			out[i] = b.withText(c.Text)
 		}
@@ -272,18 +276,18 @@ func derived(blocks []block) json.RawMessage {
 	if len(blocks) != 1 || !blocks[0].isText {
 		return nil
 	}
-	text := bytes.TrimSpace([]byte(blocks[0].text))
-	if len(text) == 0 || (text[0] != '{' && text[0] != '[') {
-		return nil
-	}
-	value, ok := compress.Minify(text)
-	if !ok {
-		return nil
+	value := blocks[0].json
+	if value == "" { // not compressed, or no JSON
+		compact, ok := wire.Compact(blocks[0].text)
+		if !ok || compact[0] != '{' && compact[0] != '[' {
+			return nil
+		}
+		value = compact
 	}
 	if value[0] == '{' {
-		return value
+		return json.RawMessage(value)
 	}
-	return append(append([]byte(`{"result":`), value...), '}')
+	return json.RawMessage(`{"result":` + value + "}")
 }
 
 // saidIn reports whether a text block says the same as structured: as JSON, or

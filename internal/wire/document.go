@@ -16,6 +16,9 @@ const (
 	Object
 )
 
+// Container reports whether a value can have others in it.
+func (k Kind) Container() bool { return k >= Array }
+
 // Document is one JSON value, read completely: members keep their order, also
 // where two have one key, numbers keep their digits, strings are decoded.
 type Document struct {
@@ -100,7 +103,8 @@ func (r *reader) document() (*Document, bool) {
 		}
 		if len(r.parents) == 0 {
 			r.doc.json, r.doc.decoded, r.doc.UTF8 = r.src, view(r.decoded), r.utf8()
-			return &r.doc, r.end()
+			d := r.doc // so that r is not on the heap, where each write to it costs more
+			return &d, r.end()
 		}
 	}
 }
@@ -111,7 +115,12 @@ func (r *reader) add(t token, key Span) {
 	if len(r.parents) > 0 {
 		r.doc.Nodes[r.parents[len(r.parents)-1]].Count++
 	}
-	n := Node{Kind: kinds[t], Next: at + 1, Key: key}
+	if int(at) == cap(r.doc.Nodes) {
+		r.grow()
+	}
+	r.doc.Nodes = r.doc.Nodes[:at+1]
+	n := &r.doc.Nodes[at]
+	n.Kind, n.Next, n.Key = kinds[t], at+1, key
 	switch t {
 	case tokenObject, tokenArray:
 		r.parents = append(r.parents, at)
@@ -121,10 +130,6 @@ func (r *reader) add(t token, key Span) {
 	case tokenString:
 		n.Text = r.span(r.pos)
 	}
-	if len(r.doc.Nodes) == cap(r.doc.Nodes) {
-		r.grow()
-	}
-	r.doc.Nodes = append(r.doc.Nodes, n)
 }
 
 var kinds = [...]Kind{
@@ -136,7 +141,7 @@ var kinds = [...]Kind{
 // began.
 func (r *reader) grow() {
 	n := len(r.doc.Nodes)
-	room := 2*n + 64
+	room := 2*n + 16
 	if n > 1000 {
 		room = n + n/8 + int(float64(n)/float64(r.pos)*float64(len(r.src)-r.pos))
 	}

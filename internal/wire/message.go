@@ -1,7 +1,7 @@
-// Package wire has JSON-RPC messages as raw bytes: their envelopes, and how
-// they are framed on a stream. It decodes no payload: params, results and ids
-// stay as they were written, so that nothing is lost on the way (design 2.1).
-// It imports nothing of mcpx; upstream and front speak through it.
+// Package wire reads and writes JSON as raw bytes: its one scanner, the envelopes
+// of JSON-RPC messages, and how messages are framed on a stream. Params, results
+// and ids stay as they were written, so that nothing is lost on the way. It
+// imports nothing of mcpx.
 package wire
 
 import (

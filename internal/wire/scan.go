@@ -27,7 +27,8 @@ func Compact(text string) (compact string, ok bool) {
 	return s.text(), true
 }
 
-// view is data as a string without a copy, for a scanner, which only reads.
+// view is data as a string without a copy. Nobody changes a message that was
+// read, and what is made here is given away.
 func view(data []byte) string { return unsafe.String(unsafe.SliceData(data), len(data)) }
 
 // token is what [scanner.next] has read. Commas and colons belong to the token
@@ -69,8 +70,9 @@ type scanner struct {
 	seen     uint64 // the bits that occur in strings; bytes that are no ASCII have their highest
 	open     []byte // '{' or '[' of each open container
 
-	compact bool            // collect the text without white space
-	kept    strings.Builder // what has been collected, up to from
+	compact bool   // collect the text without white space
+	kept    []byte // of which so many bytes are collected, all up to from
+	length  int
 	from    int
 }
 
@@ -102,21 +104,22 @@ func (s *scanner) utf8() bool {
 // text is what has been read, without white space between tokens.
 func (s *scanner) text() string {
 	rest := s.src[s.from:s.pos]
-	if s.kept.Len() == 0 {
+	if s.length == 0 {
 		return rest
 	}
-	s.kept.WriteString(rest)
-	return s.kept.String()
+	s.length += copy(s.kept[s.length:], rest)
+	return view(s.kept[:s.length])
 }
 
 var space = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
 
 // peek skips white space and returns the byte behind it, 0 at the end.
-func (s *scanner) peek() byte {
+func (s *scanner) peek() (c byte) {
 	if s.pos < len(s.src) {
-		if c := s.src[s.pos]; c > ' ' {
-			return c
-		}
+		c = s.src[s.pos]
+	}
+	if c > ' ' {
+		return c
 	}
 	return s.skipSpace()
 }
@@ -127,10 +130,10 @@ func (s *scanner) skipSpace() byte {
 		i++
 	}
 	if s.compact && i > s.pos {
-		if s.kept.Cap() == 0 && s.pos > s.from {
-			s.kept.Grow(len(s.src) - s.from)
+		if s.kept == nil && s.pos > s.from {
+			s.kept = make([]byte, len(s.src)-s.from)
 		}
-		s.kept.WriteString(s.src[s.from:s.pos])
+		s.length += copy(s.kept[s.length:], s.src[s.from:s.pos])
 		s.from = i
 	}
 	s.pos = i

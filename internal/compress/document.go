@@ -1,0 +1,51 @@
+package compress
+
+import (
+	"mcpx/internal/wire"
+)
+
+// Limits of what becomes TOON. What is beyond stays JSON.
+const (
+	maxBytes   = 8 << 20 // of compact JSON
+	maxDepth   = 64      // nested containers; TOON's indentation is quadratic in it
+	maxColumns = 256     // of a table; a reader has to count cells
+	maxFields  = 512     // of a table: columns and groups of columns
+)
+
+// document is a JSON value, and how each container in it is written.
+type document struct {
+	*wire.Document
+	forms   []form // of each node
+	columns []column
+}
+
+// read reads one JSON value. doc is nil if TOON is not wanted, or cannot say the same: the value is
+// over the limits, has invalid UTF-8 or half a surrogate pair. compact is the value without white
+// space; ok is false if text is not exactly one value.
+func read(text string, toon bool) (doc *document, compact string, ok bool) {
+	if !toon {
+		compact, ok = wire.Compact(text)
+		return nil, compact, ok
+	}
+	var d *wire.Document
+	if len(text) <= maxBytes {
+		d, compact, ok = wire.ReadCompact(text)
+	} else if compact, ok = wire.Compact(text); ok && len(compact) <= maxBytes {
+		d, ok = wire.Read(compact)
+	}
+	if d == nil || !ok || !d.UTF8 || d.Lone || d.Depth > maxDepth {
+		return nil, compact, ok
+	}
+	return &document{Document: d}, compact, true
+}
+
+// leaves counts scalars and empty containers.
+func (d *document) leaves() int {
+	n := 0
+	for i := range d.Nodes {
+		if d.Nodes[i].Count == 0 {
+			n++
+		}
+	}
+	return n
+}
