@@ -23,7 +23,6 @@ var allowedImports = map[string][]string{
 
 	"internal/catalog": {},
 	"internal/config":  {},
-	"internal/jq":      {},
 	"internal/plain":   {},
 	"internal/proc":    {},
 	"internal/tokens":  {},
@@ -36,6 +35,7 @@ var allowedImports = map[string][]string{
 	"internal/schemats":  {"internal/plain", "internal/wire"},
 	"internal/search":    {"internal/catalog"},
 
+	"internal/jq":       {"internal/proc"},
 	"internal/upstream": {"internal/catalog", "internal/plain", "internal/proc", "internal/wire"},
 	"internal/registry": {"internal/catalog", "internal/upstream"},
 	"internal/executor": {

@@ -91,7 +91,7 @@ func NewDemo(log *slog.Logger) (*App, error) {
 }
 
 func (a *App) wire(servers []registry.Server, rules policy.Rules, cache string) {
-	a.filters = jq.New(jq.Limits{})
+	a.filters = jq.New(jq.Limits{}, a.reaper)
 	options := registryOptions(a.Config, rules)
 	options.CacheDir, options.Logger = cache, a.log
 	a.Registry = registry.New(servers, options)

@@ -235,7 +235,7 @@ func eachLimit(t *testing.T, run func(t *testing.T, r *reader, g *generator)) {
 	o := &oracle{}
 	for _, limit := range limits {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
-			filters := jq.New(jq.Limits{})
+			filters := jq.New(jq.Limits{}, nil)
 			t.Cleanup(filters.Close)
 			r := &reader{assembly: inProcess(t, executor.Options{TOON: true, ResultTokens: limit, Filter: filters}), oracle: o, limit: limit}
 			run(t, r, newGenerator(uint64(limit)))
@@ -416,7 +416,7 @@ func mustEncode(t *testing.T, v any) string {
 // keys sorted and the numbers as they were written.
 func TestSelect_Identity(t *testing.T) {
 	mcptest.NoLeaks(t)
-	filters := jq.New(jq.Limits{})
+	filters := jq.New(jq.Limits{}, nil)
 	t.Cleanup(filters.Close)
 	o := &oracle{}
 	r := &reader{assembly: inProcess(t, executor.Options{TOON: true, Filter: filters}), oracle: o, limit: 1 << 30}

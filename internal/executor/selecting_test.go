@@ -14,7 +14,7 @@ import (
 
 // A filter that fails keeps the result, once; one that does not keeps nothing.
 func TestSelected_Keeps(t *testing.T) {
-	filters := jq.New(jq.Limits{})
+	filters := jq.New(jq.Limits{}, nil)
 	t.Cleanup(filters.Close)
 	for _, tt := range []struct {
 		filter string
@@ -48,7 +48,7 @@ func TestSelected_Keeps(t *testing.T) {
 // What is selected from, what is said where there is nothing, and what else of the
 // result is in the answer. The call was made: nothing may have it made again.
 func TestSelect(t *testing.T) {
-	filters := jq.New(jq.Limits{})
+	filters := jq.New(jq.Limits{}, nil)
 	t.Cleanup(filters.Close)
 	const image = `{"type":"image","data":"eA==","mimeType":"image/png"}`
 	text := func(s string) string { return `{"type":"text","text":` + string(wire.Encode(s)) + `}` }
@@ -131,7 +131,7 @@ func TestSelect_NoJSONIsKept(t *testing.T) {
 
 // What read_result selects and finds empty says so too.
 func TestReadResult_SelectsNothing(t *testing.T) {
-	filters := jq.New(jq.Limits{})
+	filters := jq.New(jq.Limits{}, nil)
 	t.Cleanup(filters.Close)
 	e := New(nil, Options{Filter: filters})
 	handle := e.store.put(e.begin().hold("[1,2]", "[1,2]", false, ""))
@@ -147,7 +147,7 @@ func TestReadResult_SelectsNothing(t *testing.T) {
 
 // Where nobody waits any more there is no fault.
 func TestSelected_Gone(t *testing.T) {
-	filters := jq.New(jq.Limits{})
+	filters := jq.New(jq.Limits{}, nil)
 	t.Cleanup(filters.Close)
 	e := New(nil, Options{Filter: filters})
 	gone, cancel := context.WithCancel(t.Context())

@@ -147,7 +147,7 @@ func TestRunner_Trim(t *testing.T) {
 	}
 	w := r.idle[0]
 	warm(t, r) // after which the worker has trimmed
-	if size := resident(w.process.Pid); size > 64<<20 {
+	if size := resident(w.process.PID()); size > 64<<20 {
 		t.Errorf("an idle worker has %d MB", size>>20)
 	}
 }

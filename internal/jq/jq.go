@@ -15,7 +15,7 @@
 // Output is counted while it is written. A worker has no environment, "/" as its
 // directory and UTC as its time zone; input, modules, debug, stderr and halt are not there.
 // It ends when its stdin closes, also while a filter spins, so that nothing is
-// left of it when the parent is killed; on Linux the kernel sees to that as well.
+// left of it when the parent is killed; the reaper of package proc sees to that as well.
 //
 // # What a filter does to JSON
 //
@@ -34,6 +34,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"mcpx/internal/proc"
 )
 
 // Limits bound a filter and the workers. A field that is zero or less has the
@@ -96,20 +98,23 @@ var ErrClosed = errors.New("jq runner is closed")
 // Runner runs filters in workers. It is safe for concurrent use.
 type Runner struct {
 	limits Limits
+	reaper *proc.Reaper
 	slots  chan struct{} // holds one element per Run under way
 	closed chan struct{} // closed by Close
 
 	mu   sync.Mutex
 	idle []*worker // guarded by mu; the last was used last
 
-	workers sync.WaitGroup // what watches the workers' processes
+	workers sync.WaitGroup // ends with the workers' processes
 }
 
-// New returns a runner. It starts nothing until the first Run.
-func New(l Limits) *Runner {
+// New returns a runner. It starts nothing until the first Run. Workers are registered
+// with the reaper, which may be nil and has to outlive the runner.
+func New(l Limits, reaper *proc.Reaper) *Runner {
 	l = l.withDefaults()
 	return &Runner{
 		limits: l,
+		reaper: reaper,
 		slots:  make(chan struct{}, l.Workers),
 		closed: make(chan struct{}),
 	}

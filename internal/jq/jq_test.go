@@ -13,9 +13,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"mcpx/internal/proc"
 )
 
 func TestMain(m *testing.M) {
+	proc.ReaperMain()
 	Main()
 	middleMain()
 	os.Exit(m.Run())
@@ -26,7 +29,7 @@ var patient = Limits{Time: time.Minute}
 
 func newRunner(t testing.TB, l Limits) *Runner {
 	t.Helper()
-	r := New(l)
+	r := New(l, nil)
 	t.Cleanup(r.Close)
 	return r
 }
@@ -227,7 +230,7 @@ func warm(t testing.TB, r *Runner) {
 }
 
 func TestRunner_Close(t *testing.T) {
-	r := New(Limits{Time: time.Hour})
+	r := New(Limits{Time: time.Hour}, nil)
 	warm(t, r)
 	w := r.idle[0]
 	spin := make(chan error)
@@ -247,7 +250,7 @@ func TestRunner_Close(t *testing.T) {
 		t.Errorf("after Close: got %v, want %v", err, ErrClosed)
 	}
 	r.Close()
-	New(Limits{}).Close()
+	New(Limits{}, nil).Close()
 }
 
 // untilTaken returns when another Run has taken w.
@@ -283,8 +286,8 @@ func TestRunner_WorkerDied(t *testing.T) {
 	r := newRunner(t, patient)
 	warm(t, r)
 	w := r.idle[0]
-	w.process.Kill()
-	<-w.done
+	w.kill()
+	<-w.process.Done()
 	warm(t, r)
 	if r.idle[0] == w {
 		t.Error("a dead worker was used")
@@ -309,14 +312,14 @@ func TestWorker_StdinClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, frame := range []string{endless, `0`} {
-		if err := writeFrame(w.stdin, []byte(frame)); err != nil {
+		if err := writeFrame(w.process.Stdin(), []byte(frame)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.stdin.Close()
-	<-w.done
-	if !w.state.Exited() || w.state.ExitCode() != exitOrphan {
-		t.Errorf("the worker ended with %v, want by itself", w.state)
+	w.process.Stdin().Close()
+	<-w.process.Done()
+	if !w.process.State().Exited() || w.process.State().ExitCode() != exitOrphan {
+		t.Errorf("the worker ended with %v, want by itself", w.process.State())
 	}
 	w.kill()
 }
@@ -329,13 +332,13 @@ func TestWorker_Overtime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, frame := range []string{endless, `0`} {
-		if err := writeFrame(w.stdin, []byte(frame)); err != nil {
+		if err := writeFrame(w.process.Stdin(), []byte(frame)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	<-w.done
-	if err := w.explain(io.EOF); w.state.ExitCode() != exitTime || outcome(err) != "time" {
-		t.Errorf("the worker ended with %v: %v", w.state, err)
+	<-w.process.Done()
+	if err := w.explain(io.EOF); w.process.State().ExitCode() != exitTime || outcome(err) != "time" {
+		t.Errorf("the worker ended with %v: %v", w.process.State(), err)
 	}
 	w.kill()
 }
@@ -357,7 +360,7 @@ func BenchmarkRunner_Warm(b *testing.B) {
 
 func BenchmarkRunner_Cold(b *testing.B) {
 	for b.Loop() {
-		r := New(patient)
+		r := New(patient, nil)
 		warm(b, r)
 		r.Close()
 	}

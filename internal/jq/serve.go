@@ -19,8 +19,9 @@ const workerVar = "MCPX_JQ_WORKER"
 
 // The codes with which a worker ends.
 const (
-	exitOrphan = 0 // stdin closed
-	exitFatal  = 2 // the runtime's: out of memory, stack overflow
+	exitOrphan = 0  // stdin closed
+	exitFatal  = 2  // the runtime's: out of memory, stack overflow
+	exitSignal = -1 // package os has this for a process that a signal killed
 	exitUsage  = 100
 	exitMemory = 101
 	exitTime   = 102

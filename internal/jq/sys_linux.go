@@ -4,19 +4,9 @@ import (
 	"bytes"
 	"os"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
-
-// executable is this program also when its file was replaced by another version.
-func executable() (string, error) { return "/proc/self/exe", nil }
-
-// sysProcAttr keeps a terminal's signals from a worker (a group of its own, in our session)
-// and ends it when we do. For the latter see startWorker.
-func sysProcAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
 
 // dataSlack is what a worker may map beyond its memory limit and what it has mapped
 // at the start: the guards that look at sizes are to be first, for they end it cleanly.
@@ -54,5 +44,3 @@ func statm(pid, field int) int64 {
 	}
 	return pages * int64(os.Getpagesize())
 }
-
-func signaled(s syscall.WaitStatus) bool { return s.Signaled() }

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"sync"
-	"syscall"
 	"time"
+
+	"mcpx/internal/proc"
 )
 
 const (
@@ -25,52 +23,27 @@ const (
 // worker is the parent's view of a worker process. Only one Run at a time uses it.
 type worker struct {
 	runner  *Runner
-	process *os.Process
-	stdin   *os.File // our ends
-	stdout  *os.File
+	process *proc.Process
 	timer   *time.Timer // ends the idleness; set when idle
-
-	done  chan struct{}    // closed when the process is reaped
-	state *os.ProcessState // how it ended; to be read after done
-
-	killOnce sync.Once
 }
 
 // startWorker starts a process and waits until it is ready. The caller has counted it
 // in r.workers.
 func startWorker(ctx context.Context, r *Runner) (*worker, error) {
-	cmd, ours, err := command(r.limits)
+	process, err := startProcess(r.limits, r.reaper)
 	if err != nil {
 		r.workers.Done()
 		return nil, fmt.Errorf("starting a jq worker: %w", err)
 	}
-	w := &worker{runner: r, stdin: ours[0], stdout: ours[1], done: make(chan struct{})}
-	started := make(chan error)
-	// It ends after the process has. See Close for who waits.
-	go func() {
+	w := &worker{runner: r, process: process}
+	go func() { // ends after the process; Runner.Close waits for it
 		defer r.workers.Done()
-		defer close(w.done)
-		// The kernel's signal at the parent's death is in truth one at the death of the thread that
-		// started the process. This thread sits in Wait as long as the process lives.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		cmd.Stdin.(*os.File).Close()
-		cmd.Stdout.(*os.File).Close()
-		w.process = cmd.Process
-		started <- err
-		if err == nil {
-			cmd.Wait() // its error is in the state
-			w.state = cmd.ProcessState
-		}
+		<-process.Done()
+		_ = process.Close(context.Background(), proc.Grace{}) // it has ended
 	}()
-	if err := <-started; err != nil {
-		w.closePipes()
-		return nil, fmt.Errorf("starting a jq worker: %w", err)
-	}
 	late := fmt.Errorf("starting a jq worker: it is not ready after %v", startLimit)
 	g := w.guard(ctx, startLimit, late, 0)
-	_, err = readFrame(w.stdout, 0)
+	_, err = readFrame(process.Stdout(), 0)
 	cause := g.end()
 	if cause == nil && err == nil {
 		return w, nil
@@ -79,60 +52,51 @@ func startWorker(ctx context.Context, r *Runner) (*worker, error) {
 	if cause != nil {
 		return nil, cause
 	}
-	<-w.done
-	return nil, fmt.Errorf("starting a jq worker: it ended with %v: %w", w.state, err)
+	<-process.Done()
+	return nil, fmt.Errorf("starting a jq worker: it ended with %s: %w", process.ExitReason(), err)
 }
 
-// command prepares the start of a worker; ours are our ends of its stdin and stdout.
-func command(l Limits) (cmd *exec.Cmd, ours [2]*os.File, err error) {
+// startProcess starts this executable as a worker.
+func startProcess(l Limits, reaper *proc.Reaper) (*proc.Process, error) {
 	if _, ok := os.LookupEnv(workerVar); ok {
 		// Without this, a test binary that forgets Main would start itself without end.
-		return nil, ours, errors.New("this process was started as one, but does not call Main")
+		return nil, errors.New("this process was started as one, but does not call Main")
 	}
-	exe, err := executable()
+	exe, err := proc.Executable()
 	if err != nil {
-		return nil, ours, err
+		return nil, err
 	}
-	inR, inW, err := os.Pipe()
-	if err != nil {
-		return nil, ours, err
+	env := []string{workerVar + "=" + l.encode()}
+	if root, ok := os.LookupEnv("SYSTEMROOT"); ok { // Windows loads its libraries from there
+		env = append(env, "SYSTEMROOT="+root)
 	}
-	outR, outW, err := os.Pipe()
-	if err != nil {
-		inR.Close()
-		inW.Close()
-		return nil, ours, err
-	}
-	cmd = &exec.Cmd{
-		Path:        exe,
-		Args:        []string{"mcpx-jq"},
-		Env:         []string{workerVar + "=" + l.encode()},
+	return proc.Start(proc.Spec{
+		Command:     exe,
+		Name:        "mcpx-jq",
+		Env:         env,
 		Dir:         filepath.VolumeName(exe) + string(filepath.Separator),
-		Stdin:       inR,
-		Stdout:      outW,
-		SysProcAttr: sysProcAttr(),
-	}
-	return cmd, [2]*os.File{inW, outR}, nil
+		StderrBytes: 1 << 10, // the runtime's last words, which nobody reads
+	}, reaper)
 }
 
 // run sends a request and returns the answer. After an error the worker is of no use.
 func (w *worker) run(ctx context.Context, filter string, input []byte) (answer, error) {
 	l := w.runner.limits
 	g := w.guard(ctx, l.Time, limitError("time", l), l.Memory)
-	err := writeFrame(w.stdin, []byte(filter))
+	err := writeFrame(w.process.Stdin(), []byte(filter))
 	if err == nil {
-		err = writeFrame(w.stdin, input)
+		err = writeFrame(w.process.Stdin(), input)
 	}
 	var data []byte
 	if err == nil {
-		data, err = readFrame(w.stdout, l.Output+maxMessage+1)
+		data, err = readFrame(w.process.Stdout(), l.Output+maxMessage+1)
 	}
 	if cause := g.end(); cause != nil {
 		return nil, cause
 	}
 	if err != nil {
 		w.kill()
-		<-w.done
+		<-w.process.Done()
 		return nil, w.explain(err)
 	}
 	return data, nil
@@ -141,41 +105,29 @@ func (w *worker) run(ctx context.Context, filter string, input []byte) (answer, 
 // explain says why a worker that nobody here killed has ended.
 func (w *worker) explain(err error) error {
 	l := w.runner.limits
-	if status, ok := w.state.Sys().(syscall.WaitStatus); ok && signaled(status) {
-		// By the kernel: it, or the runtime, found no memory.
-		return limitError("memory", l)
+	if state := w.process.State(); state != nil {
+		switch state.ExitCode() {
+		case exitTime:
+			return limitError("time", l)
+		case exitMemory, exitFatal, exitSignal: // the kernel, or the runtime, found no memory
+			return limitError("memory", l)
+		}
 	}
-	switch w.state.ExitCode() {
-	case exitTime:
-		return limitError("time", l)
-	case exitMemory, exitFatal:
-		return limitError("memory", l)
-	}
-	return fmt.Errorf("running the filter: the jq worker ended with %v: %w", w.state, err)
+	return fmt.Errorf("running the filter: the jq worker ended with %s: %w", w.process.ExitReason(), err)
 }
 
 // ended reports whether the process is no more.
 func (w *worker) ended() bool {
 	select {
-	case <-w.done:
+	case <-w.process.Done():
 		return true
 	default:
 		return false
 	}
 }
 
-// kill ends the process, soon, and releases its pipes. Reaping is not waited for.
-func (w *worker) kill() {
-	w.killOnce.Do(func() {
-		w.process.Kill()
-		w.closePipes()
-	})
-}
-
-func (w *worker) closePipes() {
-	w.stdin.Close()
-	w.stdout.Close()
-}
+// kill ends the process, soon. It does not wait.
+func (w *worker) kill() { w.process.Kill() }
 
 // guard kills a worker that goes beyond a limit. There is one during each exchange
 // with the worker.
@@ -193,7 +145,7 @@ func (w *worker) guard(ctx context.Context, limit time.Duration, late error, mem
 	go func() {
 		cause := w.watch(ctx, g.stop, limit, late, memory)
 		if cause != nil {
-			w.process.Kill() // the reads and writes of the exchange end with it
+			w.kill() // the reads and writes of the exchange end with it
 		}
 		g.cause <- cause
 	}()
@@ -222,7 +174,7 @@ func (w *worker) watch(ctx context.Context, stop chan struct{}, limit time.Durat
 		case <-timeout.C:
 			return late
 		case <-look.C:
-			if memory > 0 && resident(w.process.Pid) > memory {
+			if memory > 0 && resident(w.process.PID()) > memory {
 				return limitError("memory", w.runner.limits)
 			}
 		}

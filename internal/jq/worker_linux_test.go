@@ -2,13 +2,12 @@ package jq
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcpx/internal/proc"
 )
 
 // peak is the largest resident size that a worker had, in bytes. A worker that was
@@ -23,10 +24,10 @@ import (
 func peak(t *testing.T, w *worker, outcome string) int64 {
 	t.Helper()
 	if outcome == "time" || outcome == "memory" {
-		<-w.done
-		return w.state.SysUsage().(*syscall.Rusage).Maxrss << 10
+		<-w.process.Done()
+		return w.process.State().SysUsage().(*syscall.Rusage).Maxrss << 10
 	}
-	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(w.process.Pid), "status"))
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(w.process.PID()), "status"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,13 +47,13 @@ func middleMain() {
 	if os.Getenv(middleVar) == "" {
 		return
 	}
-	r := New(Limits{Time: time.Hour})
+	r := New(Limits{Time: time.Hour}, proc.NewReaper())
 	if _, err := r.Run(context.Background(), `.`, []byte(`0`)); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	w := r.idle[0]
-	fmt.Println(w.process.Pid)
+	fmt.Println(w.process.PID())
 	r.Run(context.Background(), os.Getenv(middleVar), []byte(`0`))
 	os.Exit(1)
 }
@@ -151,54 +152,27 @@ func spinning(t *testing.T, pid int) {
 	t.Fatal("the worker does not spin")
 }
 
-// TestWorker_StarterThreadEnds checks that a worker outlives the thread of the goroutine
-// that called for it: the kernel's signal is sent at the end of a thread.
-func TestWorker_StarterThreadEnds(t *testing.T) {
-	r := newRunner(t, patient)
-	threads := make(chan int)
-	tid := os.Getpid()
-	for tid == os.Getpid() { // the first thread of a process never ends
-		go func() {
-			runtime.LockOSThread() // and never unlocks: the thread ends with the goroutine
-			for _, w := range slices.Clone(r.idle) {
-				r.retire(w) // so that warm starts one
-			}
-			warm(t, r)
-			threads <- unix.Gettid()
-		}()
-		tid = <-threads
-	}
-	w := r.idle[0]
-	for unix.Tgkill(os.Getpid(), tid, 0) == nil {
-		warm(t, r)
-	}
-	for range 10 {
-		warm(t, r)
-	}
-	if r.idle[0] != w {
-		t.Error("the worker ended with the thread")
-	}
-}
-
 // TestWorker_Process checks what a worker has of its surroundings.
 func TestWorker_Process(t *testing.T) {
 	t.Setenv("JQ_TEST_SECRET", "sesame")
 	r := newRunner(t, patient)
 	warm(t, r)
-	pid := r.idle[0].process.Pid
+	pid := r.idle[0].process.PID()
 	proc := fmt.Sprintf("/proc/%d/", pid)
 	environ, err := os.ReadFile(proc + "environ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := workerVar + "=" + r.limits.encode() + "\x00"; string(environ) != want {
-		t.Errorf("the environment is %q, want %q", environ, want)
+	if want := workerVar + "=" + r.limits.encode() + "\x00MCPX_CHILD="; !strings.HasPrefix(string(environ), want) || bytes.Count(environ, []byte("\x00")) != 2 {
+		t.Errorf("the environment is %q, want %q and what marks a child", environ, want)
 	}
 	if dir, err := os.Readlink(proc + "cwd"); err != nil || dir != "/" {
 		t.Errorf("the directory is %q, %v, want /", dir, err)
 	}
-	if comm, _ := os.ReadFile(proc + "comm"); string(comm) != "mcpx-jq\n" {
-		t.Errorf("the name is %q", comm)
+	for file, want := range map[string]string{"comm": "mcpx-jq\n", "cmdline": "mcpx-jq\x00"} {
+		if name, _ := os.ReadFile(proc + file); string(name) != want {
+			t.Errorf("%s is %q, want %q", file, name, want)
+		}
 	}
 	if group, err := unix.Getpgid(pid); err != nil || group != pid {
 		t.Errorf("the process group is %d, %v, want %d", group, err, pid)
@@ -214,9 +188,9 @@ func TestWorker_Process(t *testing.T) {
 func TestRunner_Leaks(t *testing.T) {
 	before := descriptors(t)
 	for range 3 {
-		r := New(Limits{Time: 100 * time.Millisecond})
+		r := New(Limits{Time: 100 * time.Millisecond}, nil)
 		warm(t, r)
-		pid := r.idle[0].process.Pid
+		pid := r.idle[0].process.PID()
 		for _, filter := range []string{`"a"*2e9`, `def f: f; f`, `.`, `(`} {
 			r.Run(t.Context(), filter, []byte(`0`))
 		}

@@ -181,7 +181,7 @@ func (p *Process) reap() {
 	case err != nil:
 		p.reason = "unknown: " + err.Error()
 	default:
-		p.reason = state.String()
+		p.state, p.reason = state, state.String()
 	}
 	p.reaper.reaped(p.PID())
 	p.group.release()

@@ -40,6 +40,7 @@
 package proc
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -66,7 +67,9 @@ type Spec struct {
 	// Command is a path, or a name that is looked for in the PATH of Env. A relative
 	// path with a slash is relative to Dir.
 	Command string
-	Args    []string
+	// Name is what ps and errors call the child; empty means Command.
+	Name string
+	Args []string
 	// Env is the whole environment, KEY=VALUE; see Environment. MCPX_CHILD is added.
 	Env []string
 	// Dir is the working folder; empty means ours.
@@ -82,7 +85,7 @@ type Spec struct {
 // Process is a running or ended child. Whoever started it must Close it, also after it
 // ended by itself. All methods are safe for concurrent use.
 type Process struct {
-	name   string // the command as it was given, for errors
+	name   string // for errors
 	proc   *os.Process
 	group  *group
 	reaper *Reaper
@@ -101,21 +104,23 @@ type Process struct {
 	stuck    chan struct{} // something outlived SIGKILL; err is set
 	finished chan struct{} // done, and all descriptors are closed
 
-	err    error  // written before stuck is closed
-	reason string // written before done is closed
+	err    error            // written before stuck is closed
+	state  *os.ProcessState // written before done is closed, nil where that failed
+	reason string           // as state
 }
 
 // Start starts a child and, when r is not nil, has it registered there before it
 // returns. The error names the command and what to do about it; its cause is
 // ErrNotFound, fs.ErrNotExist or fs.ErrPermission where that is the matter.
 func Start(s Spec, r *Reaper) (*Process, error) {
+	s.Name = cmp.Or(s.Name, s.Command)
 	path, err := lookup(s)
 	if err != nil {
-		return nil, fmt.Errorf("starting %q: %w", s.Command, err)
+		return nil, fmt.Errorf("starting %q: %w", s.Name, err)
 	}
 	pipes, err := newPipes()
 	if err != nil {
-		return nil, fmt.Errorf("starting %q: %w", s.Command, err)
+		return nil, fmt.Errorf("starting %q: %w", s.Name, err)
 	}
 	mark := r.mark()
 	attr := &os.ProcAttr{
@@ -124,7 +129,7 @@ func Start(s Spec, r *Reaper) (*Process, error) {
 		Files: pipes.child(),
 		Sys:   sysProcAttr(),
 	}
-	argv := append([]string{s.Command}, s.Args...)
+	argv := append([]string{s.Name}, s.Args...)
 	var g *group
 	proc, err := r.launch(func() (*os.Process, error) {
 		proc, err := os.StartProcess(path, argv, attr)
@@ -137,10 +142,10 @@ func Start(s Spec, r *Reaper) (*Process, error) {
 	pipes.closeChild()
 	if err != nil {
 		pipes.closeParent()
-		return nil, fmt.Errorf("starting %q: %w", s.Command, err)
+		return nil, fmt.Errorf("starting %q: %w", s.Name, err)
 	}
 	p := &Process{
-		name:     s.Command,
+		name:     s.Name,
 		proc:     proc,
 		group:    g,
 		reaper:   r,
@@ -197,6 +202,16 @@ func (p *Process) ExitReason() string {
 		return p.reason
 	default:
 		return ""
+	}
+}
+
+// State is how the child ended. It is nil until Done is closed.
+func (p *Process) State() *os.ProcessState {
+	select {
+	case <-p.done:
+		return p.state
+	default:
+		return nil
 	}
 }
 
@@ -276,6 +291,15 @@ func bare(err error) error {
 		return pe.Err
 	}
 	return err
+}
+
+// Executable is the path of this program, to start it once more; on Linux also when
+// its file was replaced by another version.
+func Executable() (string, error) {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe", nil
+	}
+	return os.Executable()
 }
 
 // newToken makes a mark that nothing else on this machine carries.

@@ -1,9 +1,5 @@
 package proc
 
-import "os"
-
-func executable() (string, error) { return os.Executable() }
-
 func nameReaper() {}
 
 // DropFilePages does nothing here.

@@ -11,9 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable is this program also when its file was replaced by another version.
-func executable() (string, error) { return "/proc/self/exe", nil }
-
 // nameReaper gives the reaper a name of its own in ps; the kernel would call it "exe".
 func nameReaper() {
 	name := []byte("mcpx-reaper\x00")

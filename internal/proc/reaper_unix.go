@@ -171,7 +171,7 @@ func (r *Reaper) open() error {
 		return err
 	}
 	defer null.Close()
-	exe, err := executable()
+	exe, err := Executable()
 	if err != nil {
 		write.Close()
 		return err
