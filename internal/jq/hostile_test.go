@@ -113,7 +113,7 @@ func TestRunner_Memory(t *testing.T) {
 	for _, filter := range []string{
 		`"a"*2e9`,
 		`[range(1e9)]`,
-		`[limit(1e9; repeat(1))]`,
+		`[limit(1e9; repeat("a" * 1e5))]`,
 		`reduce range(60) as $i ("aaaaaaaaaaaaaaaa"; . + .)`,
 		`def f: 1 + f; f`,
 		`reduce range(1e9) as $i ([]; . + ["a" * 1e6])`,

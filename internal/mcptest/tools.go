@@ -39,7 +39,8 @@ const defaultTools = `[
 //   - echo {text}, and the same with other annotations: read_echo,
 //     idempotent_echo, destroy_echo. These three obey Spec.CrashFile.
 //   - add {a, b}: the JSON text {"sum":…}, exact for integers of any size
-//   - slow {ms}: answers late, or never when cancelled
+//   - slow {ms, while}: answers late, and not while that file exists; never when
+//     cancelled
 //   - fail {message}: a result with isError. rpc_error: the error -32050 with data
 //   - content {known}: ContentResult, or KnownContentResult
 //   - bare: structuredContent without content
@@ -59,6 +60,7 @@ type args struct {
 	A       json.Number     `json:"a"`
 	B       json.Number     `json:"b"`
 	MS      int             `json:"ms"`
+	While   string          `json:"while"`
 	Message string          `json:"message"`
 	Known   bool            `json:"known"`
 	Rows    *int            `json:"rows"`
@@ -124,6 +126,12 @@ func (s *server) run(c *call, name string, a args, raw json.RawMessage) answer {
 		return textResult(`{"sum":` + sum(a.A, a.B) + `}`)
 	case "slow":
 		c.pause(time.Duration(a.MS) * time.Millisecond)
+		for a.While != "" && c.ctx.Err() == nil {
+			if _, err := os.Stat(a.While); err != nil {
+				break
+			}
+			c.pause(5 * time.Millisecond)
+		}
 		return textResult(fmt.Sprintf("slept %d ms", a.MS))
 	case "fail":
 		if a.Message == "" {
