@@ -1,12 +1,13 @@
 package schemats
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"mcpx/internal/plain"
+	"mcpx/internal/wire"
 )
 
 const (
@@ -70,19 +71,16 @@ func rawTool(t Tool) string {
 // minified is raw without white space, safe behind //: characters that end a
 // line in TypeScript or cannot be seen are escaped. "" for invalid JSON.
 func minified(raw json.RawMessage) string {
-	var buf bytes.Buffer
-	if err := json.Compact(&buf, raw); err != nil {
-		return ""
+	compact, ok := wire.Compact(string(raw))
+	if !ok || strings.IndexFunc(compact, func(c rune) bool { return c >= 0x7f }) < 0 {
+		return compact
 	}
-	if bytes.IndexFunc(buf.Bytes(), func(c rune) bool { return c >= 0x7f }) < 0 {
-		return buf.String()
-	}
-	b := make([]byte, 0, buf.Len())
-	for _, c := range buf.String() {
+	b := make([]byte, 0, len(compact))
+	for _, c := range compact {
 		if plain.Invisible(c) || c == '\u2028' || c == '\u2029' {
 			b = appendEscape(b, c)
 		} else {
-			b = append(b, string(c)...)
+			b = utf8.AppendRune(b, c)
 		}
 	}
 	return string(b)
