@@ -29,6 +29,7 @@ func (v *TwoTools) exec(ctx context.Context, call Call, structured bool) (*execu
 		return fault.Result(structured), nil
 	}
 	r := executor.Request{
+		Catalogue:  v.catalogue(call.Client),
 		Arguments:  arguments,
 		Client:     call.Client,
 		Structured: structured,
@@ -40,7 +41,7 @@ func (v *TwoTools) exec(ctx context.Context, call Call, structured bool) (*execu
 	if r.Tool, fault = required("tool_name", tool); fault == nil {
 		if r.Server, fault = required("server_name", server); fault == nil {
 			r.Select, fault = optional("select", filter)
-		} else if owner := v.executor.MissingServer(r.Tool); owner != nil && r.Server == "" && len(server) == 0 {
+		} else if owner := v.executor.MissingServer(r.Catalogue, r.Tool); owner != nil && r.Server == "" && len(server) == 0 {
 			fault = owner
 		}
 	}
