@@ -220,7 +220,7 @@ func TestNearest(t *testing.T) {
 
 // TestKeysDoNotClash: no key may be in two tables.
 func TestKeysDoNotClash(t *testing.T) {
-	for key := range foreignKeys {
+	for key := range otherClientKeys {
 		if serverKeys[key] != nil || serverIgnored[key] != 0 {
 			t.Errorf("%s is in two tables of servers", key)
 		}

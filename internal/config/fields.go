@@ -221,7 +221,7 @@ func join(path, key string) string {
 
 func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
-// quote makes foreign text fit for a message: quoted, without control
+// quote makes text that is not ours fit for a message: quoted, without control
 // characters, and short.
 func quote(s string) string {
 	const most = 60

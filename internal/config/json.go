@@ -1,10 +1,11 @@
 package config
 
 import (
-	"bytes"
 	"fmt"
-	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
 )
 
 // The bounds of what is read. No real config comes near them; they keep a file
@@ -30,9 +31,8 @@ func (k kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
 }
 
-// node is one JSON value with its place. A reader of our own, because each fault
-// has to name its place, a key that is there twice has to be seen, and the
-// nesting has to be bounded before anything recurses.
+// node is one JSON value with its place: each fault names its place, and a key that
+// is there twice has to be seen.
 type node struct {
 	kind   kind
 	offset int // of the first byte, in the file
@@ -48,13 +48,6 @@ type member struct {
 	value  *node
 }
 
-// scanner reads JSON with // and /* */ comments and trailing commas.
-type scanner struct {
-	data   []byte
-	pos    int
-	values int
-}
-
 // syntaxError is where and why a text is no JSON.
 type syntaxError struct {
 	offset int
@@ -67,90 +60,71 @@ func errorAt(offset int, format string, args ...any) error {
 	return &syntaxError{offset, fmt.Sprintf(format, args...)}
 }
 
-// parseJSON reads the one value that data must be.
+// parseJSON reads the one value that data must be: JSON with // and /* */ comments
+// and trailing commas. The error is a *syntaxError.
 func parseJSON(data []byte) (*node, error) {
-	s := &scanner{data: data}
-	if err := s.space(); err != nil {
+	if err := checkBounds(data); err != nil { // hujson calls itself for each level
 		return nil, err
 	}
-	if s.pos == len(s.data) {
-		return nil, errorAt(s.pos, "the file is empty")
-	}
-	n, err := s.value(0)
+	// hujson wants the end of a line after the last comment as well.
+	value, err := hujson.Parse(append(data[:len(data):len(data)], '\n'))
 	if err != nil {
-		return nil, err
+		return nil, explain(data, err)
 	}
-	if err := s.space(); err != nil {
-		return nil, err
-	}
-	if s.pos < len(s.data) {
-		return nil, s.noEnd(n)
-	}
-	return n, nil
+	return nodeOf(value), nil
 }
 
-// glimpse is the character at pos, for an error.
-func (s *scanner) glimpse() string {
-	if s.pos >= len(s.data) {
-		return "end of file"
-	}
-	r, _ := utf8.DecodeRune(s.data[s.pos:])
-	return strconv.QuoteRune(r)
-}
-
-// space skips white space and comments.
-func (s *scanner) space() error {
-	for s.pos < len(s.data) {
-		rest := s.data[s.pos:]
-		switch {
-		case bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0:
-			s.pos++
-		case bytes.HasPrefix(rest, []byte("//")):
-			end := bytes.IndexByte(rest, '\n')
-			if end < 0 {
-				end = len(rest)
-			}
-			s.pos += end
-		case bytes.HasPrefix(rest, []byte("/*")):
-			end := bytes.Index(rest[2:], []byte("*/"))
-			if end < 0 {
-				return errorAt(s.pos, "the comment that begins here does not end; close it with */")
-			}
-			s.pos += 2 + end + 2
-		default:
-			return nil
+// checkBounds refuses what is nested too deep, or has too many values.
+func checkBounds(data []byte) error {
+	values := 0
+	for s := (scanner{data: data}); s.next(); {
+		if !s.isValue() {
+			continue
+		}
+		if len(s.open) > maxDepth {
+			return errorAt(s.at, "nested deeper than %d levels", maxDepth)
+		}
+		if values++; values > maxValues {
+			return errorAt(s.at, "more than %d values", maxValues)
 		}
 	}
 	return nil
 }
 
-func (s *scanner) value(depth int) (*node, error) {
-	if depth > maxDepth {
-		return nil, errorAt(s.pos, "nested deeper than %d levels", maxDepth)
-	}
-	if s.values++; s.values > maxValues {
-		return nil, errorAt(s.pos, "more than %d values", maxValues)
-	}
-	if s.pos >= len(s.data) {
-		return nil, errorAt(s.pos, "the file ends where a value is expected; write the value, and close what is open")
-	}
-	n := &node{offset: s.pos}
-	var err error
-	switch c := s.data[s.pos]; {
-	case c == '{':
+func nodeOf(v hujson.Value) *node {
+	n := &node{offset: v.StartOffset}
+	switch value := v.Value.(type) {
+	case *hujson.Object:
 		n.kind = objectKind
-		n.members, err = s.object(depth)
-	case c == '[':
+		for _, m := range value.Members {
+			key := m.Name.Value.(hujson.Literal) // or it would not have been read
+			n.members = append(n.members, member{key: key.String(), offset: m.Name.StartOffset, value: nodeOf(m.Value)})
+		}
+	case *hujson.Array:
 		n.kind = arrayKind
-		n.items, err = s.array(depth)
-	case c == '"':
-		n.kind = stringKind
-		n.text, err = s.str()
-	case c == '-' || c >= '0' && c <= '9':
-		n.kind = numberKind
-		n.text, err = s.number()
-	default:
-		n.kind, n.text, err = s.word()
+		for _, item := range value.Elements {
+			n.items = append(n.items, nodeOf(item))
+		}
+	case hujson.Literal:
+		switch value.Kind() {
+		case 'n':
+			return n
+		case 't', 'f':
+			n.kind = boolKind
+		case '0':
+			n.kind = numberKind
+		case '"':
+			n.kind = stringKind
+		}
+		n.text = value.String()
 	}
-	return n, err
+	return n
+}
+
+// position is the line and the column of an offset, both from 1. Columns count
+// characters, as editors do.
+func position(data []byte, offset int) (line, column int) {
+	before := string(data[:offset])
+	start := strings.LastIndexByte(before, '\n') + 1
+	return 1 + strings.Count(before, "\n"), 1 + utf8.RuneCountInString(before[start:])
 }

@@ -123,7 +123,7 @@ type loader struct {
 
 	warnings []string
 	// What means nothing, each kind told in one warning.
-	unsupported, foreign, old, unknown, strange ignored
+	unsupported, otherClients, old, unknown, strange ignored
 }
 
 func (l *loader) warn(format string, args ...any) {
@@ -141,7 +141,7 @@ func (l *loader) finish() {
 		text string
 	}{
 		{l.unsupported, "not supported yet and ignored"},
-		{l.foreign, "keys of other clients that mean nothing here, ignored"},
+		{l.otherClients, "keys of other clients that mean nothing here, ignored"},
 		{l.old, "keys of older systems that mean nothing any more, ignored"},
 		{l.unknown, "unknown keys, ignored"},
 		{l.strange, "a ${...} that names no variable stays as it is"},

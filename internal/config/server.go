@@ -167,10 +167,10 @@ func fitName(name string) string {
 	return strings.Trim(unfit.ReplaceAllString(name, "-"), "-")
 }
 
-// read takes all keys: foreign ones first, so that ours win.
+// read takes all keys: those of other clients first, so that ours win.
 func (r *serverReader) read(n *node) {
 	for _, m := range n.members {
-		if read, ok := foreignKeys[m.key]; ok && m.value.kind != nullKind {
+		if read, ok := otherClientKeys[m.key]; ok && m.value.kind != nullKind {
 			read(r, join(r.path, m.key), m.value)
 		}
 	}
@@ -183,7 +183,7 @@ func (r *serverReader) read(n *node) {
 		if key == "name" && strings.HasPrefix(r.path, oldServers+"[") {
 			return true
 		}
-		_, honoured := foreignKeys[key]
+		_, honoured := otherClientKeys[key]
 		return honoured || r.l.ignoredKey(serverIgnored, key, r.path)
 	})
 }

@@ -44,7 +44,7 @@ const noSandbox = "no sandbox is built yet, so that this server would run withou
 func (r *serverReader) sandbox(path string, n *node) {
 	rules := n.kind == objectKind && !slices.ContainsFunc(n.members, func(m member) bool { return m.key == "enabled" })
 	if rules {
-		r.l.foreign.add("sandbox", r.path)
+		r.l.otherClients.add("sandbox", r.path)
 		return
 	}
 	unprotected(noSandbox)(r, path, n)

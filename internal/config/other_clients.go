@@ -71,9 +71,9 @@ var serverIgnored = map[string]ignoredReason{
 	"endpoint":   ofOlderSystem,
 }
 
-// foreignKeys are the keys of other clients' servers that are honoured. A key of
+// otherClientKeys are the keys of other clients' servers that are honoured. A key of
 // our own for the same thing wins, wherever it stands.
-var foreignKeys = map[string]func(r *serverReader, path string, n *node){
+var otherClientKeys = map[string]func(r *serverReader, path string, n *node){
 	// Kind of connection: Copilot, Cline and others; the older systems.
 	"transport":      (*serverReader).kind,
 	"transportType":  (*serverReader).kind,
@@ -123,7 +123,7 @@ var foreignKeys = map[string]func(r *serverReader, path string, n *node){
 func (l *loader) ignoredKey(table map[string]ignoredReason, key, place string) bool {
 	switch table[key] {
 	case ofOtherClient:
-		l.foreign.add(label(key), place)
+		l.otherClients.add(label(key), place)
 	case ofOlderSystem:
 		l.old.add(label(key), place)
 	default:

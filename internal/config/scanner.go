@@ -1,0 +1,134 @@
+package config
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// What may come next in a JSON text.
+type expected byte
+
+const (
+	aValue expected = iota
+	aKey            // or the end of the object
+	aColon
+	aComma // or the end of the object or array
+	theEnd
+)
+
+// scanner goes over the tokens of a text that may be no JSON: for the bounds before
+// it is parsed, and to say what is wrong where it could not be. It never fails.
+type scanner struct {
+	data []byte
+	at   int // the token
+	end  int // behind the token
+
+	open  []int // where the objects and arrays begin that the token is in
+	last  byte  // of the token before: a bracket, a comma, a colon, 'k'ey or 'v'alue
+	after int   // behind the token before
+}
+
+// next moves to the next token; false: there is none. A string ends with its line.
+func (s *scanner) next() bool {
+	if s.end > 0 {
+		s.pass()
+	}
+	s.after, s.at = s.end, s.space(s.end)
+	if s.at == len(s.data) {
+		return false
+	}
+	s.end = s.at + 1
+	switch c := s.data[s.at]; {
+	case c == '"':
+		for s.end < len(s.data) && s.data[s.end] != '\n' {
+			c := s.data[s.end]
+			s.end++
+			if c == '"' {
+				break
+			}
+			if c == '\\' && s.end < len(s.data) {
+				s.end++
+			}
+		}
+	case isWord(c) || c == '-':
+		for s.end < len(s.data) && (isWord(s.data[s.end]) || strings.IndexByte("+-.", s.data[s.end]) >= 0) {
+			s.end++
+		}
+	case c >= utf8.RuneSelf:
+		_, size := utf8.DecodeRune(s.data[s.at:])
+		s.end = s.at + size
+	}
+	return true
+}
+
+// pass leaves the token: what it means for those after it.
+func (s *scanner) pass() {
+	switch c := s.data[s.at]; c {
+	case '{', '[':
+		s.open, s.last = append(s.open, s.at), c
+	case '}', ']':
+		s.open, s.last = s.open[:max(0, len(s.open)-1)], c
+	case ',', ':':
+		s.last = c
+	default:
+		if s.expects() == aKey {
+			s.last = 'k'
+		} else {
+			s.last = 'v'
+		}
+	}
+}
+
+// expects is what the token should be.
+func (s *scanner) expects() expected {
+	inObject := len(s.open) > 0 && s.data[s.open[len(s.open)-1]] == '{'
+	switch {
+	case s.last == 0, s.last == ':', s.last == '[', s.last == ',' && !inObject:
+		return aValue
+	case s.last == '{', s.last == ',':
+		return aKey
+	case s.last == 'k':
+		return aColon
+	case len(s.open) == 0:
+		return theEnd
+	}
+	return aComma
+}
+
+// isValue reports whether the token is a value, or the beginning of one.
+func (s *scanner) isValue() bool {
+	c := s.data[s.at]
+	return s.expects() != aKey && (c == '"' || c == '{' || c == '[' || c == '-' || isWord(c))
+}
+
+// space is the first place from pos on that has neither white space nor a comment.
+// A comment that does not end has.
+func (s *scanner) space(pos int) int {
+	for pos < len(s.data) {
+		rest := s.data[pos:]
+		switch {
+		case strings.IndexByte(" \t\r\n", rest[0]) >= 0:
+			pos++
+		case bytes.HasPrefix(rest, []byte("//")):
+			end := bytes.IndexByte(rest, '\n')
+			if end < 0 {
+				return len(s.data)
+			}
+			pos += end
+		case bytes.HasPrefix(rest, []byte("/*")):
+			end := bytes.Index(rest[2:], []byte("*/"))
+			if end < 0 {
+				return pos
+			}
+			pos += 2 + end + 2
+		default:
+			return pos
+		}
+	}
+	return pos
+}
+
+func isWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+}

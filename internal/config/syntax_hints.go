@@ -1,0 +1,241 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// What is wrong where a text is no JSON, and what to do about it. Of the text
+// itself no more than a character is shown: it may be a secret.
+
+// explain says what is wrong with a text that hujson refused with err. Of err only
+// the place counts: its words have no remedy, and show what may be a secret.
+func explain(data []byte, err error) error {
+	var line, column int
+	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scanErr != nil {
+		return errorAt(0, "it cannot be read")
+	}
+	refused := offsetOf(data, line, column)
+	s := scanner{data: data}
+	for s.next() && s.at < refused && s.end <= refused && !s.isWrong() {
+	}
+	if s.at > refused { // in a comment
+		s.at = refused
+	}
+	if s.at == len(data) {
+		return s.ended()
+	}
+	if bytes.HasPrefix(data[s.at:], []byte("/*")) {
+		return errorAt(s.at, "the comment that begins here does not end; close it with */")
+	}
+	expects := s.expects()
+	if wrong := s.brokenString(); wrong != nil && (expects == aKey || expects == aValue) {
+		return wrong
+	}
+	switch expects {
+	case aKey:
+		return s.noKey()
+	case aColon:
+		return errorAt(s.at, "a colon is missing after the key: expected ':', not %s", s.glimpse())
+	case aComma:
+		return s.noComma()
+	case theEnd:
+		return s.noEnd()
+	}
+	return s.noValue()
+}
+
+// isWrong reports whether the token is wrong alone: hujson reads on to the end of a
+// string, and reads any value as a key.
+func (s *scanner) isWrong() bool {
+	c := s.data[s.at]
+	return s.brokenString() != nil || s.expects() == aKey && c != '"' && c != '}'
+}
+
+// offsetOf finds a place that hujson names; its columns count bytes. What is behind
+// the end is the end.
+func offsetOf(data []byte, line, column int) int {
+	start := 0
+	for range line - 1 {
+		end := bytes.IndexByte(data[start:], '\n')
+		if end < 0 {
+			return len(data)
+		}
+		start += end + 1
+	}
+	return min(start+column-1, len(data))
+}
+
+// inside names what the token is in, with the line in which that begins and the
+// bracket that ends it. There is one wherever a key or a comma is expected.
+func (s *scanner) inside() (what string, line int, closing byte) {
+	start := s.open[len(s.open)-1]
+	line, _ = position(s.data, start)
+	if s.data[start] == '{' {
+		return "object", line, '}'
+	}
+	return "array", line, ']'
+}
+
+// glimpse is the character at the token, for an error.
+func (s *scanner) glimpse() string {
+	if s.at >= len(s.data) {
+		return "end of file"
+	}
+	r, _ := utf8.DecodeRune(s.data[s.at:])
+	return strconv.QuoteRune(r)
+}
+
+// ended is the error of a file that ends too early.
+func (s *scanner) ended() error {
+	switch expects := s.expects(); {
+	case s.last == 0:
+		return errorAt(s.at, "the file is empty")
+	case expects == aColon:
+		return errorAt(s.at, "a colon is missing after the key: expected ':', not %s", s.glimpse())
+	case s.last == ':':
+		return errorAt(s.at, "the file ends where a value is expected; write the value, and close what is open")
+	}
+	what, line, closing := s.inside()
+	return errorAt(s.at, "the file ends, but the %s that begins in line %d is not closed; add '%c'", what, line, closing)
+}
+
+// brokenString is what is wrong with the string at the token; nil: nothing, or it is
+// no string.
+func (s *scanner) brokenString() error {
+	if s.data[s.at] != '"' {
+		return nil
+	}
+	for i := s.at + 1; i < len(s.data); i++ {
+		switch c := s.data[i]; {
+		case c == '"':
+			return nil
+		case c == '\n' || c == '\r':
+			return errorAt(s.at, `the string that begins here does not end in its line; add the closing "`)
+		case c < 0x20:
+			return errorAt(i, "a control character in a string has to be written as \\u%04x", c)
+		case c == '\\' && i+1 == len(s.data):
+			return errorAt(i, `the string does not end; add the closing "`)
+		case c == '\\' && !isEscape(s.data[i+1:]):
+			return errorAt(i, `invalid escape (a backslash itself is written as \\)`)
+		case c == '\\':
+			i++
+		}
+	}
+	return errorAt(s.at, `the string that begins here does not end; add the closing "`)
+}
+
+// isEscape reports whether text begins with what may follow a backslash.
+func isEscape(text []byte) bool {
+	if text[0] != 'u' {
+		return strings.IndexByte(`"\/bfnrt`, text[0]) >= 0
+	}
+	if len(text) < 5 {
+		return false
+	}
+	_, err := strconv.ParseUint(string(text[1:5]), 16, 16)
+	return err == nil
+}
+
+// noKey is the error where neither a key nor the end of an object stands.
+func (s *scanner) noKey() error {
+	_, line, _ := s.inside()
+	switch c := s.data[s.at]; {
+	case c == ',':
+		return errorAt(s.at, "a comma too many; remove it")
+	case c == ']' || c == ')':
+		return errorAt(s.at, "the object that begins in line %d is not closed; expected '}', not '%c'", line, c)
+	case c == '{' || c == '[':
+		return errorAt(s.at, "a key is missing before '%c'; write \"name\": before it", c)
+	case c == '\'':
+		return errorAt(s.at, `keys need double quotes ("), not single ones`)
+	case isWord(c):
+		return errorAt(s.at, `keys need double quotes ("); put them around this one`)
+	}
+	if err := s.odd(); err != nil {
+		return err
+	}
+	return errorAt(s.at, "expected a key in double quotes or '}', not %s", s.glimpse())
+}
+
+// noValue is the error where no value stands.
+func (s *scanner) noValue() error {
+	switch c := s.data[s.at]; {
+	case c == ',' && (s.last == '[' || s.last == ','):
+		return errorAt(s.at, "a comma too many; remove it")
+	case c == ',':
+		return errorAt(s.at, "a value is missing before this comma")
+	case c == '}' || c == ']' || c == ')':
+		return errorAt(s.at, "a value is missing before '%c'", c)
+	case c == '\'':
+		return errorAt(s.at, `strings need double quotes ("), not single ones`)
+	case c == '-' && !bytes.HasPrefix(s.data[s.at:], []byte("--")) || c >= '0' && c <= '9':
+		return errorAt(s.at, "invalid number; numbers are written like 5, -5, 0.5 or 1e3")
+	case isWord(c):
+		// Not with the word: it may be a secret without its quotes.
+		return errorAt(s.at, "unknown word; only true, false and null stand without double quotes (\")")
+	}
+	if err := s.odd(); err != nil {
+		return err
+	}
+	return errorAt(s.at, "expected a value, not %s", s.glimpse())
+}
+
+// noComma is the error where neither a comma nor the end follows a member.
+func (s *scanner) noComma() error {
+	what, line, closing := s.inside()
+	c := s.data[s.at]
+	switch {
+	case c == '}' || c == ']' || c == ')':
+		return errorAt(s.at, "the %s that begins in line %d is not closed; expected '%c' before '%c'", what, line, closing, c)
+	case c == ':' && what == "array":
+		return errorAt(s.at, "an array has no keys; write { } in place of the [ ] that begin in line %d, or ',' in place of ':'", line)
+	case strings.IndexByte(`"'{[`, c) >= 0 || c == '-' || isWord(c):
+		next, _ := position(s.data, s.at)
+		return errorAt(s.after, "a comma is missing here, before what follows in line %d", next)
+	}
+	if err := s.odd(); err != nil {
+		return err
+	}
+	return errorAt(s.at, "expected ',' or '%c', not %s", closing, s.glimpse())
+}
+
+// noEnd is the error where more follows after the value that the file is.
+func (s *scanner) noEnd() error {
+	start := s.space(0)
+	c, first := s.data[s.at], s.data[start]
+	line, _ := position(s.data, start)
+	switch {
+	case first != '{' && first != '[':
+	case c == '}' || c == ']':
+		return errorAt(s.at, "'%c' closes nothing; remove it, or one like it that closes too early what begins in line %d", c, line)
+	case c == ',' || c == '"':
+		return errorAt(s.at, "unexpected '%c': what begins in line %d is closed already; remove a bracket that closes it too early", c, line)
+	}
+	if err := s.odd(); err != nil {
+		return err
+	}
+	return errorAt(s.at, "unexpected %s after the end of the value; a file holds one object", s.glimpse())
+}
+
+// odd is the error of a character that is at home in other languages.
+func (s *scanner) odd() error {
+	rest := s.data[s.at:]
+	r, _ := utf8.DecodeRune(rest)
+	switch {
+	case r == '#' || bytes.HasPrefix(rest, []byte("--")) || bytes.HasPrefix(rest, []byte("<!--")):
+		return errorAt(s.at, "comments begin with //, or stand in /* */")
+	case r == '/':
+		return errorAt(s.at, "a single '/'; comments begin with //, or stand in /* */")
+	case r == ';':
+		return errorAt(s.at, "unexpected ';'; entries are parted by commas")
+	case r == '`' || strings.ContainsRune("“”„‟«»‘’", r):
+		return errorAt(s.at, `keys and strings need straight double quotes ("), not %c`, r)
+	case r == '\u00a0' || r == '\u200b' || r == '\ufeff' || r == '\u3000' || r == '\u2028' || r == '\u2029':
+		return errorAt(s.at, "an invisible character, U+%04X; remove it", r)
+	}
+	return nil
+}
