@@ -55,7 +55,7 @@ func (p *printer) value(t *typ, place, depth int, lead string) {
 
 // block writes an object with one property a line.
 func (p *printer) block(t *typ, depth int, lead string) {
-	if len(t.props) == 0 && len(t.indexes) == 1 && p.wrapped(t, depth) || len(t.props) == 0 && len(t.indexes) == 0 && p.record(t) {
+	if len(t.props) == 0 && (t.index != nil && p.wrapped(t, depth) || t.index == nil && p.record(t)) {
 		return
 	}
 	p.write("{", lineComment(lead), "\n")
@@ -69,24 +69,24 @@ func (p *printer) block(t *typ, depth int, lead string) {
 		p.line(inner, propertyKey(q.key)+p.mark(q.optional), q.t, depth+1, "")
 		p.write("\n")
 	}
-	for _, x := range t.indexes {
-		p.write(inner, "[k: ", x.key, "]: ")
-		if !x.plain() {
+	if x := t.index; x != nil {
+		p.write(inner, "[k: string]: ")
+		if x.said() != nil {
 			p.inline(x.t, loose)
-			p.write(" // ", p.sayIndex(x), "\n")
-			continue
+			p.write(" // ", p.sayRest(x), "\n")
+		} else {
+			p.value(x.t, loose, depth+1, "")
+			p.comment(x.t)
+			p.write("\n")
 		}
-		p.value(x.t, loose, depth+1, "")
-		p.comment(x.t)
-		p.write("\n")
 	}
 	p.write(strings.Repeat(indent, depth), "}")
 }
 
 // wrapped writes a record whose values need several lines.
 func (p *printer) wrapped(t *typ, depth int) bool {
-	x := t.indexes[0]
-	if x.key != "string" || !x.plain() || t.keys != nil || named(p.resolve(x.t)) {
+	x := t.index
+	if x.said() != nil || t.keys != nil || named(p.resolve(x.t)) {
 		return false
 	}
 	p.write("Record<string, ")
@@ -169,5 +169,5 @@ func (p *printer) hasObject(t *typ, depth int) bool {
 func (p *printer) braced(t *typ) bool {
 	for t = p.resolve(t); t.kind == tArray; t = p.resolve(t.elem) {
 	}
-	return t.kind == tObject && (len(t.props) > 0 || len(t.indexes) > 1)
+	return t.kind == tObject && len(t.props) > 0
 }

@@ -150,9 +150,6 @@ func (c *converter) convert(v *value, mask types) *typ {
 	t = c.intersect(t, c.combine(v, "anyOf", mask))
 	t = c.intersect(t, c.combine(v, "oneOf", mask))
 	t = c.intersectAll(t, v.get("allOf"), mask)
-	if n := v.get("not"); n.isTrue() || n.isObject() && len(n.members) == 0 {
-		t = neverType
-	}
 	if v.get("nullable").isTrue() && t.kind != tUnknown && t.kind != tNever {
 		t = union([]*typ{t, prim("null")})
 	}
@@ -225,27 +222,18 @@ func (c *converter) ofType(v *value, name string) *typ {
 	return prim(name)
 }
 
-// reference is the type behind $ref and its older and newer sisters.
+// reference is the type behind $ref.
 func (c *converter) reference(v *value) *typ {
-	t := unknownType
-	for _, k := range [...]string{"$ref", "$dynamicRef", "$recursiveRef"} {
-		r := v.get(k)
-		if r == nil {
-			continue
-		}
-		target, hint := (*value)(nil), ""
-		if r.kind == jString {
-			target, hint = c.resolve(r.text)
-		}
-		if target == nil {
-			text, whole := appendJSON(nil, r, maxSaid)
-			c.lossy = c.lossy || !whole
-			t = c.intersect(t, unknownType.withDocs("", []note{{k + ": " + plain.Line(string(text), 0), true}}))
-			continue
-		}
-		t = c.intersect(t, c.refTo(target, hint))
+	r := v.get("$ref")
+	if r == nil {
+		return unknownType
 	}
-	return t
+	if r.kind == jString {
+		if target, hint := c.resolve(r.text); target != nil {
+			return c.refTo(target, hint)
+		}
+	}
+	return unknownType.withDocs("", []note{c.quote("$ref", r)})
 }
 
 func (c *converter) refTo(target *value, hint string) *typ {

@@ -222,8 +222,8 @@ func (c *converter) mergeObjects(a, b *typ) *typ {
 	if !c.spend(len(a.props) + len(b.props)) {
 		return c.tooLarge()
 	}
-	if a.keys != nil || b.keys != nil || hasPatterns(a) || hasPatterns(b) {
-		return c.withPatterns(a, b)
+	if a.keys != nil || b.keys != nil {
+		return both(a, b)
 	}
 	n := &typ{kind: tObject, closed: a.closed || b.closed, desc: joinText(a.desc, b.desc), notes: addNotes(a.notes, b.notes)}
 	bi := make(map[string]int, len(b.props))
@@ -249,58 +249,20 @@ func (c *converter) mergeObjects(a, b *typ) *typ {
 		}
 	}
 	if !n.closed {
-		n.indexes = c.mergeRest(a, b, n.props)
+		n.index = c.mergeRest(a, b, n.props)
 	}
 	return n
 }
 
-// withPatterns joins objects of which one has index signatures for patterns: its
-// rule for keys is applied to the other's properties, the rest stays apart.
-func (c *converter) withPatterns(a, b *typ) *typ {
-	strict := func(t, other *typ) *typ {
-		n := *t
-		n.props = nil
-		for _, p := range t.props {
-			if !other.listed(p.key) && !other.allows(p.key) {
-				if p.optional {
-					continue
-				}
-				p.t = neverType
-			}
-			n.props = append(n.props, p)
-		}
-		return &n
-	}
-	return both(strict(a, b), strict(b, a))
-}
-
-func (t *typ) listed(key string) bool {
-	for i := range t.props {
-		if t.props[i].key == key {
-			return true
-		}
-	}
-	return false
-}
-
-func hasPatterns(t *typ) bool {
-	for _, x := range t.indexes {
-		if x.key != "string" || x.keys != "" || len(x.rules) > 1 || len(x.rules) == 1 && x.rest == nil {
-			return true
-		}
-	}
-	return len(t.indexes) > 1
-}
-
 // rest is the type of keys that are not listed; nil where nothing is said.
 func (t *typ) rest() *typ {
-	if len(t.indexes) == 0 {
+	switch {
+	case t.index == nil:
 		return nil
+	case t.index.rest != nil:
+		return t.index.rest
 	}
-	if x := t.indexes[0]; x.rest != nil {
-		return x.rest
-	}
-	return t.indexes[0].t
+	return t.index.t
 }
 
 // underRest is a property that only one side lists, under the other side's rule.
@@ -320,7 +282,7 @@ func (c *converter) underRest(p prop, other *typ) prop {
 	return p
 }
 
-func (c *converter) mergeRest(a, b *typ, props []prop) []index {
+func (c *converter) mergeRest(a, b *typ, props []prop) *index {
 	x, y := a.rest(), b.rest()
 	switch {
 	case x == nil && y == nil:
@@ -330,7 +292,7 @@ func (c *converter) mergeRest(a, b *typ, props []prop) []index {
 	case y != nil:
 		x = c.intersect(x, y)
 	}
-	return []index{restIndex(x, props)}
+	return restIndex(x, props)
 }
 
 // mergeArrays intersects arrays and tuples element by element.

@@ -102,8 +102,8 @@ func countUses(t *typ) {
 		for i := range t.props {
 			countUses(t.props[i].t)
 		}
-		for i := range t.indexes {
-			countUses(t.indexes[i].t)
+		if t.index != nil {
+			countUses(t.index.t)
 		}
 		if t.keys != nil {
 			countUses(t.keys)

@@ -206,10 +206,10 @@ func (c *converter) quote(label string, v *value) note {
 	return note{label + ": " + s, true}
 }
 
-// unsaid are the keywords that have no TypeScript.
+// unsaid are the keywords that have no TypeScript, or none that says it shorter.
 var unsaid = [...]string{
-	"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies", "contains", "minContains", "maxContains",
-	"unevaluatedItems", "unevaluatedProperties", "contentSchema",
+	"$dynamicRef", "$recursiveRef", "patternProperties", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies",
+	"contains", "minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties", "contentSchema",
 }
 
 // said collects the notes of a schema that belong to no single type: what must
@@ -218,10 +218,18 @@ func (c *converter) said(v *value, t *typ) []note {
 	var out []note
 	for _, k := range unsaid {
 		m := v.get(k)
-		if m == nil || c.expressed(k, m, v, t) {
+		if m == nil {
 			continue
 		}
 		out = append(out, c.quote(k, m))
+		switch k {
+		case "$dynamicRef", "$recursiveRef":
+			c.lossy = true // where it points to is not in the quotation
+		case "patternProperties":
+			if add := v.get("additionalProperties"); add != nil && !add.isTrue() {
+				out = append(out, c.quote("additionalProperties", add))
+			}
+		}
 	}
 	// A default of null where null is allowed is the same as leaving it out.
 	if d := v.get("default"); d != nil && !(d.kind == jNull && t.nullable()) {
@@ -238,31 +246,6 @@ func (c *converter) said(v *value, t *typ) []note {
 		}
 	}
 	return out
-}
-
-// expressed reports keywords that say nothing, or what the type already says.
-func (c *converter) expressed(k string, m, v *value, t *typ) bool {
-	switch k {
-	case "unevaluatedProperties", "unevaluatedItems":
-		if m.isTrue() || m.isObject() && len(m.members) == 0 {
-			return true
-		}
-		s := t.settled()
-		if k == "unevaluatedItems" {
-			return m.isFalse() && s.kind == tTuple && s.elem == nil
-		}
-		// A type that lists its keys reads as closed.
-		return m.isFalse() && s.kind == tObject && len(s.indexes) == 0 && (len(s.props) > 0 || s.closed)
-	case "then", "else":
-		return v.get("if") == nil
-	case "not":
-		return m.isFalse() || t.kind == tNever
-	case "contains":
-		return m.isTrue()
-	case "minContains", "maxContains":
-		return v.get("contains") == nil
-	}
-	return false
 }
 
 // nameFrom makes an identifier of a hint: what is no letter or digit is dropped,

@@ -227,37 +227,33 @@ func (p *printer) tuple(t *typ, each func(*typ, int)) {
 // record writes an object without listed properties; false where it has some.
 func (p *printer) record(t *typ) bool {
 	switch {
-	case len(t.props) > 0 || len(t.indexes) > 1:
+	case len(t.props) > 0:
 		return false
 	case t.keys != nil:
 		p.write("Partial<Record<")
 		p.inline(t.keys, loose)
 		p.write(", ")
-		if len(t.indexes) == 1 {
-			p.inline(t.indexes[0].t, loose)
-			p.comment(t.indexes[0].t)
+		if t.index != nil {
+			p.inline(t.index.t, loose)
+			p.comment(t.index.t)
 		} else {
 			p.write("unknown")
 		}
 		p.write(">>")
-	case len(t.indexes) == 0 && t.closed:
+	case t.index == nil && t.closed:
 		p.write("Record<string, never>")
-	case len(t.indexes) == 0:
+	case t.index == nil:
 		p.open()
-	default:
-		x := t.indexes[0]
-		if p.plain && x.t.kind == tUnknown {
-			p.write("object")
-			return true
-		}
+	case p.plain && t.index.t.kind == tUnknown:
+		p.write("object")
+	case named(p.resolve(t.index.t)):
 		// A type argument is resolved at once, where a recursive name is not
 		// known yet: an index signature is not.
-		if x.key != "string" || named(p.resolve(x.t)) {
-			return false
-		}
+		return false
+	default:
 		p.write("Record<string, ")
-		p.inline(x.t, loose)
-		p.indexComment(x)
+		p.inline(t.index.t, loose)
+		p.indexComment(t.index)
 		p.write(">")
 	}
 	return true
@@ -288,37 +284,20 @@ func named(t *typ) bool {
 	return false
 }
 
-func (p *printer) indexComment(x index) {
-	if p.plain {
-		return
-	}
-	if x.plain() {
+func (p *printer) indexComment(x *index) {
+	switch {
+	case p.plain:
+	case x.said() != nil:
+		p.write(" /* ", blockText(p.sayRest(x)), " */")
+	default:
 		p.comment(x.t)
-		return
 	}
-	p.write(" /* ", blockText(p.sayIndex(x)), " */")
 }
 
-func (p *printer) sayIndex(x index) string {
-	var parts []string
-	if x.keys != "" {
-		parts = append(parts, x.keys)
-	}
-	if text := sentence(p.docs(x.t)); text != "" {
-		parts = append(parts, text)
-	}
-	for i, r := range x.rules {
-		if i == maxRules {
-			parts = append(parts, "…")
-			break
-		}
-		parts = append(parts, r.keys+": "+p.outline(r.t))
-	}
-	return plain.Line(strings.Join(parts, "; "), 0)
+// sayRest gives the type of keys that are not listed in a comment.
+func (p *printer) sayRest(x *index) string {
+	return plain.Line("other keys: "+p.outline(x.rest), 0)
 }
-
-// maxRules bounds the rules for keys that a comment lists.
-const maxRules = 20
 
 // outline is a short form of t for use inside a comment.
 func (p *printer) outline(t *typ) string {
@@ -355,14 +334,11 @@ func (p *printer) object(t *typ) {
 		p.inline(q.t, loose)
 		p.comment(q.t)
 	}
-	for _, x := range t.indexes {
-		if p.plain && x.t.kind == tUnknown && len(t.props) > 0 {
-			continue
-		}
-		if p.b[len(p.b)-1] != '{' {
+	if x := t.index; x != nil && !(p.plain && x.t.kind == tUnknown && len(t.props) > 0) {
+		if len(t.props) > 0 {
 			p.write("; ")
 		}
-		p.write("[k: ", x.key, "]: ")
+		p.write("[k: string]: ")
 		p.inline(x.t, loose)
 		p.indexComment(x)
 	}

@@ -126,7 +126,7 @@ func plainParams(root *value) (list []Param, ok bool) {
 	if !props.isObject() || root.str("type") != "object" {
 		return nil, false
 	}
-	for _, key := range []string{"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const", "dependentSchemas", "patternProperties"} {
+	for _, key := range []string{"$ref", "allOf", "anyOf", "oneOf", "enum", "const"} {
 		if root.get(key) != nil {
 			return nil, false
 		}

@@ -57,10 +57,12 @@ func TestDeclaration_Types(t *testing.T) {
 		{"record of named keys", `{"type":"object","propertyNames":{"enum":["a","b"]},"additionalProperties":{"type":"number"}}`, `Partial<Record<"a"|"b", number>>`},
 		{"closed and empty", `{"type":"object","additionalProperties":false}`, `Record<string, never>`},
 		{"open and empty", `{"type":"object"}`, `Record<string, unknown>`},
-		{"pattern that is a prefix", "{\"type\":\"object\",\"patternProperties\":{\"^x-\":{\"type\":\"number\"}}}", "{[k: `x-${string}`]: number}"},
-		{"pattern", `{"type":"object","patternProperties":{"^[a-z]+$":{"type":"number"}},"additionalProperties":false}`, `Record<string, number /* keys match ^[a-z]+$ */>`},
-		{"pattern beside others", `{"type":"object","properties":{"a":{"type":"string"}},"patternProperties":{"^[b-z]+$":{"type":"number"}}}`, `{a?: string; [k: string]: unknown /* keys matching ^[b-z]+$: number */}`},
-		{"not anything", `{"type":"string","not":{}}`, `never`},
+		{"patterns", `{"type":"object","properties":{"a":{"type":"object","patternProperties":{"^x-":{"type":"number"}}}}}`,
+			`{a?: Record<string, unknown> /* patternProperties: {"^x-":{"type":"number"}} */}`},
+		{"patterns beside others", `{"properties":{"o":{"properties":{"a":{"type":"string"}},"patternProperties":{"^x-":{"type":"number"}},"additionalProperties":false,"required":["a","x-1"]}}}`,
+			"{\n o?: {a: string; \"x-1\": unknown} // patternProperties: {\"^x-\":{\"type\":\"number\"}}; additionalProperties: false\n}"},
+		{"patterns in a closed allOf", `{"items":{"allOf":[{"type":"object","patternProperties":{"^x-":{}}},{"properties":{"n":{"type":"number"}},"additionalProperties":false}]}}`,
+			"// each patternProperties: {\"^x-\":{}}\ntype Args = {n?: number}[]"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -197,11 +199,50 @@ func TestListing(t *testing.T) {
 	}
 }
 
+// What has no TypeScript is quoted wherever it stands, and where the quotation would
+// not say all of it, the tool is shown with its JSON Schema.
+func TestComplete_Unsaid(t *testing.T) {
+	places := []string{
+		`{"type":"object","properties":{"p":{"type":"string"}},KEYWORD}`,
+		`{"type":"object","properties":{"p":{"type":"object","properties":{"q":{"type":"array","items":{KEYWORD}}}}}}`,
+		`{"allOf":[{"type":"object","properties":{"p":{"type":"string"}},KEYWORD},{"properties":{"r":{}}}]}`,
+		`{"anyOf":[{"type":"object","properties":{"p":{"type":"string"}},KEYWORD},{"type":"null"}]}`,
+		`{"type":"object","properties":{"p":{"$ref":"#/$defs/D"},"q":{"$ref":"#/$defs/D"}},"$defs":{"D":{"type":"object","properties":{"p":{"type":"string"}},KEYWORD}}}`,
+	}
+	for _, keyword := range []string{
+		`"$dynamicRef":"#n"`, `"$recursiveRef":"#"`, `"patternProperties":{"^x-":{"type":"number"}}`, `"not":{"required":["p"]}`, `"not":{}`,
+		`"if":{"required":["p"]}`, `"then":{"required":["r"]}`, `"else":{"required":["s"]}`, `"dependentRequired":{"p":["r"]}`,
+		`"dependentSchemas":{"p":{"required":["r"]}}`, `"dependencies":{"p":["r"]}`, `"contains":{"type":"number"}`, `"minContains":2`, `"maxContains":3`,
+		`"unevaluatedItems":false`, `"unevaluatedProperties":false`, `"contentSchema":{"type":"object"}`, `"$ref":"#/$defs/nowhere"`,
+	} {
+		name, value, _ := strings.Cut(keyword, ":")
+		for _, place := range places {
+			schema := json.RawMessage(strings.Replace(place, "KEYWORD", keyword, 1))
+			quotation := strings.Trim(name, `"`) + ": " + value
+			// Complete may show the JSON Schema instead, which has everything.
+			if text := Complete(Tool{Name: "t", Input: schema}, Options{}, nil); !strings.Contains(text, quotation) && !strings.HasSuffix(text, "// JSON Schema: "+string(schema)) {
+				t.Errorf("%s is not in %s", keyword, text)
+			}
+			if text := Declaration(schema, nil, Options{}); !strings.Contains(text, quotation) {
+				t.Errorf("%s is not in %s", keyword, text)
+			}
+		}
+	}
+}
+
 func TestComplete_Fallback(t *testing.T) {
 	long := `{"type":"object","properties":{"a":{"type":"string"}},"not":{"enum":["` + strings.Repeat("x", 300) + `\u2028"]}}`
 	got := Complete(Tool{Name: "t", Description: "d", Input: json.RawMessage(long)}, full, nil)
 	if want := "// d\nt(args) // JSON Schema: " + long; got != want {
 		t.Errorf("a keyword too long for a comment: got %s", got)
+	}
+	for _, away := range []string{
+		`{"type":"object","properties":{"a":{"$dynamicRef":"#n"}},"$defs":{"n":{"$dynamicAnchor":"n","type":"string"}}}`,
+		`{"type":"object","patternProperties":{"^x-":{"enum":["` + strings.Repeat("y", 300) + `"]}}}`,
+	} {
+		if got := Complete(Tool{Name: "t", Input: json.RawMessage(away)}, full, nil); got != "t(args) // JSON Schema: "+away {
+			t.Errorf("not all is in the quotation: got %s", got)
+		}
 	}
 	all := `{"enum":[` + strings.TrimSuffix(strings.Repeat(`"a/b",`, 3), ",") + `]}`
 	dear := func(s string) int {

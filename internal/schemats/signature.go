@@ -235,10 +235,8 @@ func (p *printer) paramList(root *def) ([]prop, bool) {
 	if root.named || t.kind != tObject || t.keys != nil {
 		return nil, false
 	}
-	for _, x := range t.indexes {
-		if !(p.plain && x.t.kind == tUnknown && len(t.props) > 0) {
-			return nil, false
-		}
+	if t.index != nil && !(p.plain && t.index.t.kind == tUnknown && len(t.props) > 0) {
+		return nil, false
 	}
 	list := make([]prop, 0, len(t.props))
 	for _, optional := range [...]bool{false, true} {

@@ -24,12 +24,10 @@ const (
 type typ struct {
 	kind kind
 	text string
-	// props, indexes and closed belong to tObject. closed: no other keys.
-	props   []prop
-	indexes []index
-	closed  bool
-	// allowed are the patterns of keys that a closed object takes all the same.
-	allowed []pattern
+	// props, index and closed belong to tObject. closed: no other keys.
+	props  []prop
+	index  *index
+	closed bool
 	// keys is the union of the allowed names of an object without props.
 	keys *typ
 	// elem is the element of an array, or the rest of a tuple (nil: none).
@@ -54,27 +52,21 @@ type prop struct {
 	optional bool
 }
 
-// index is an index signature.
+// index is the index signature of an object: the type of keys that are not listed.
 type index struct {
-	// key is "string", or a template literal such as `x-${string}`.
-	key string
-	t   *typ
-	// rest is the type of additional keys where t had to be wider; nil: t.
+	t *typ
+	// rest is their true type if t had to be wider, as every listed property must
+	// fit the signature; nil: t.
 	rest *typ
-	// keys says which keys there are, where the signature takes any.
-	keys string
-	// rules say which keys have which type, where t is unknown for all of them.
-	rules []keyRule
 }
 
-// keyRule is a rule for some keys that no signature expresses.
-type keyRule struct {
-	keys string
-	t    *typ
+// said is the type that only a comment can give, nil if the signature gives it.
+func (x *index) said() *typ {
+	if x.t.kind == tUnknown {
+		return x.rest
+	}
+	return nil
 }
-
-// plain reports whether the signature is all there is to say.
-func (x index) plain() bool { return x.keys == "" && len(x.rules) == 0 }
 
 // note is a constraint that the type does not express.
 type note struct {
@@ -170,22 +162,6 @@ func (t *typ) simple() bool { return t.kind == tPrim || t.kind == tLit }
 func (t *typ) nullable() bool {
 	for _, m := range membersOf(t) {
 		if m.kind == tPrim && m.text == "null" {
-			return true
-		}
-	}
-	return false
-}
-
-// open makes an object that is being built take any key.
-func (t *typ) open() { t.closed, t.allowed = false, nil }
-
-// allows reports whether an object can have a key that it does not list.
-func (t *typ) allows(key string) bool {
-	if !t.closed {
-		return true
-	}
-	for _, p := range t.allowed {
-		if p.covers(key) {
 			return true
 		}
 	}
@@ -303,7 +279,7 @@ func either(a, b *typ) *typ {
 	if !slices.Equal(a.notes, b.notes) {
 		n.notes = nil
 		if ta, tb := noteText(a.notes, true), noteText(b.notes, true); ta != "" && tb != "" {
-			n.notes = []note{{text: ta + " or " + tb}}
+			n.notes = []note{{ta + " or " + tb, noteText(a.notes, false)+noteText(b.notes, false) != ""}}
 		}
 	}
 	return &n

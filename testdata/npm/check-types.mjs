@@ -5,7 +5,9 @@
 //             into `interface Tools { … }` with `types` before it
 //   verdicts: for generated instances of `schema` (minimal, full, mutants), whether
 //             ajv and tsc agree that the instance fits; the structural part only:
-//             numeric and string constraints are removed, oneOf counts as anyOf.
+//             numeric and string constraints are removed, oneOf counts as anyOf, and
+//             what is quoted in a comment (patternProperties, and additionalProperties
+//             beside it) allows anything.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -56,12 +58,12 @@ function structural(s, root, typed = false) {
     out.not = {};
   }
   const sub = (v) => structural(v, root);
-  for (const k of ['$defs', 'definitions', 'properties', 'patternProperties']) {
+  for (const k of ['$defs', 'definitions', 'properties']) {
     if (isObj(s[k])) out[k] = mapValues(s[k], sub);
   }
   const hasProps = isObj(s.properties) && Object.keys(s.properties).length > 0;
-  if ('additionalProperties' in s) {
-    const typedRest = isObj(s.additionalProperties) && (hasProps || s.patternProperties || s.required);
+  if ('additionalProperties' in s && !s.patternProperties) {
+    const typedRest = isObj(s.additionalProperties) && (hasProps || s.required);
     out.additionalProperties = typedRest ? true : sub(s.additionalProperties);
   }
   if (isObj(s.propertyNames) && s.propertyNames.enum && !hasProps) out.propertyNames = { enum: s.propertyNames.enum };
