@@ -25,6 +25,9 @@ type Message struct {
 	// Valid says that the whole message is valid JSON, as [json.Valid] has it, and
 	// UTF8 that it is valid UTF-8 too. Only then its values can be passed on.
 	Valid, UTF8 bool
+	// Ambiguous says that a member is there twice, or in other letters: another
+	// reader of the same bytes may take either.
+	Ambiguous bool
 }
 
 // IsResponse reports whether the message answers a request.
@@ -35,13 +38,23 @@ func (m *Message) IsResponse() bool {
 // ErrNotObject says that the bytes are no JSON object, and so no message.
 var ErrNotObject = errors.New("not a JSON object")
 
+// envelope has the members of a message.
+var envelope = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
+
 // Parse reads the envelope of one message, and checks the whole of it in the same
 // pass. A member whose value is no valid JSON is found by its brackets and quotes:
 // with the id of such a message, its sender or its caller gets an error.
 func Parse(data []byte) (Message, error) {
 	var m Message
+	var seen uint8 // bits of the members
 	valid, err := members(data, &m.UTF8, func(key string, _, _, start, end int) bool {
 		value := data[start:end:end]
+		for bit, name := range envelope {
+			if strings.EqualFold(key, name) {
+				m.Ambiguous = m.Ambiguous || key != name || seen&(1<<bit) != 0
+				seen |= 1 << bit
+			}
+		}
 		switch key {
 		case "id":
 			if string(value) != "null" {
@@ -87,7 +100,8 @@ func Batch(data []byte) (messages []json.RawMessage, ok bool) {
 
 // Fields calls yield for each member of the JSON object in data, in order, with
 // the raw value, until yield returns false. Of white space, only that around
-// the object is tolerated after its end.
+// the object is tolerated after its end. A key that is kept must be cloned: it may
+// be a part of data.
 func Fields(data []byte, yield func(key string, value []byte) bool) error {
 	return FieldsAt(data, func(key string, start, end int) bool {
 		return yield(key, data[start:end:end])
@@ -96,7 +110,7 @@ func Fields(data []byte, yield func(key string, value []byte) bool) error {
 
 // FieldsAt is [Fields] with the place of each value in data.
 func FieldsAt(data []byte, yield func(key string, start, end int) bool) error {
-	_, err := members(data, nil, func(key string, _, _, start, end int) bool { return yield(strings.Clone(key), start, end) })
+	_, err := members(data, nil, func(key string, _, _, start, end int) bool { return yield(key, start, end) })
 	return err
 }
 
@@ -104,7 +118,7 @@ func FieldsAt(data []byte, yield func(key string, start, end int) bool) error {
 // key may have half a surrogate pair, which a Go string cannot keep.
 func Members(data []byte, yield func(key string, written, value []byte) bool) error {
 	_, err := members(data, nil, func(key string, at, after, start, end int) bool {
-		return yield(strings.Clone(key), data[at:after:after], data[start:end:end])
+		return yield(key, data[at:after:after], data[start:end:end])
 	})
 	return err
 }

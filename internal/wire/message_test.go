@@ -173,3 +173,26 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestParse_Ambiguous: what another reader could understand otherwise is found,
+// whatever members there are beside it.
+func TestParse_Ambiguous(t *testing.T) {
+	for members, want := range map[string]bool{
+		`"method":"ping"`: false,
+		`"method":"ping","params":{"METHOD":1,"id":2,"id":3},"extra":1,"extra":2`: false,
+		`"method":"ping","Method":"x"`:                                            true,
+		`"METHOD":"x","method":"ping"`:                                            true,
+		`"method":"x","method":"ping"`:                                            true,
+		`"method":"x","m\u0065thod":"ping"`:                                       true,
+		`"method":"ping","param\u017f":{}`:                                        true,
+		`"method":"ping","params":{},"params":{}`:                                 true,
+		`"method":"ping","ID":2`:                                                  true,
+		`"jsonrpc":"2.0","method":"ping"`:                                         true,
+		`"result":{},"error":null,"RESULT":{}`:                                    true,
+	} {
+		m, err := Parse([]byte(`{"jsonrpc":"2.0","id":1,` + members + `}`))
+		if err != nil || m.Ambiguous != want {
+			t.Errorf("%s: %t, %v", members, m.Ambiguous, err)
+		}
+	}
+}
