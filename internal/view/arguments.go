@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"mcpx/internal/executor"
@@ -9,38 +10,38 @@ import (
 	"mcpx/internal/wire"
 )
 
-// eachArgument calls yield for each argument of one of the two tools; yield reports
-// whether the tool has an argument of that name. Some models send the whole object
-// as a string.
-func eachArgument(tool string, raw json.RawMessage, yield func(name string, value json.RawMessage) bool) *executor.Fault {
+// readArguments returns the arguments of one of the two tools in the order of its
+// names; nil for those that are not there. Some models send the whole object as a
+// string.
+func readArguments(tool string, raw json.RawMessage, names []string) ([]json.RawMessage, *executor.Fault) {
+	args := make([]json.RawMessage, len(names))
 	if len(raw) > 0 && raw[0] == '"' {
 		if text, ok := wire.Text(raw); ok {
 			raw = json.RawMessage(text)
 		}
 	}
 	if len(raw) == 0 || string(raw) == "null" {
-		return nil
+		return args, nil
 	}
 	var fault *executor.Fault
 	err := wire.Fields(raw, func(name string, value []byte) bool {
-		if !yield(name, value) {
-			fault = unknownArgument(tool, name)
+		at := slices.Index(names, name)
+		if at < 0 {
+			fault = unknownArgument(tool, name, names)
+			return false
 		}
-		return fault == nil
+		args[at] = value
+		return true
 	})
 	if err != nil && fault == nil {
-		return misuse("/: the arguments of " + tool + " must be an object")
+		fault = misuse("/: the arguments of " + tool + " must be an object")
 	}
-	return fault
+	return args, fault
 }
 
 // unknownArgument refuses an argument that nobody would read: a tool called
 // without what was meant for it can do harm.
-func unknownArgument(tool, name string) *executor.Fault {
-	known := []string{"server_name", "tool_name", "query"}
-	if tool == ExecTool {
-		known = []string{"server_name", "tool_name", "arguments", "select"}
-	}
+func unknownArgument(tool, name string, known []string) *executor.Fault {
 	violation := "/" + plain.Line(name, 60) + ": is unknown; " + tool + " takes " + strings.Join(known, ", ")
 	if near := executor.Nearest(name, known); len(near) > 0 {
 		violation = "/" + plain.Line(name, 60) + ": is unknown; did you mean " + near[0] + "?"

@@ -105,9 +105,7 @@ func (v *TwoTools) Close() {
 func (v *TwoTools) Needed() <-chan struct{} { return v.needed }
 
 // catalogue is the catalogue as a client may see it.
-func (v *TwoTools) catalogue(client *upstream.Client) *catalog.Snapshot {
-	return v.executor.Catalogue(client)
-}
+func (v *TwoTools) catalogue(*upstream.Client) *catalog.Snapshot { return v.registry.Snapshot() }
 
 // Instructions implements [View].
 func (v *TwoTools) Instructions(client *upstream.Client) string {
