@@ -10,7 +10,6 @@ import (
 	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
-	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
@@ -19,7 +18,7 @@ import (
 // end.
 func bounded(t *testing.T, options Options) run {
 	t.Helper()
-	e := New(registry.New(nil, registry.Options{}), options)
+	e := New(nil, options)
 	t.Cleanup(func() {
 		e.store.mu.Lock()
 		defer e.store.mu.Unlock()

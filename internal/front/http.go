@@ -1,19 +1,14 @@
 package front
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
-	"github.com/mark3labs/mcp-go/server"
 
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
@@ -24,232 +19,253 @@ import (
 // structuredContent.
 const structuredHeader = "Mcpx-Structured-Content"
 
-// keepAlive is the longest silence on a stream that waits for events: what stands
-// between may end it for less.
-const keepAlive = 25 * time.Second
+// HTTP is the streamable HTTP endpoint of both eras. Who may connect, and how much
+// a client may send, is for the caller to see to (package httpd).
+func (f *Front) HTTP() http.Handler { return http.HandlerFunc(f.serveHTTP) }
 
-// HTTP is the streamable HTTP endpoint of both eras. It trusts its caller to
-// have checked Origin, size and cancellations without a session (package
-// httpd).
-//
-// mcp-go does the protocol. Calls are answered here from the raw bytes: mcp-go
-// parses each message six times, which is more work than the call, writes parts
-// of the answer anew, and mixes up what belongs to the calls of one session (see
-// callStream).
-func (f *Front) HTTP() http.Handler {
-	streamable := server.NewStreamableHTTPServer(f.server,
-		server.WithStateful(true),
-		server.WithSessionIdleTTL(sessionIdle),
-		server.WithHeartbeatInterval(keepAlive),
-		server.WithStreamableHTTPLogger(f.log),
-	)
-	f.serving.Lock()
-	f.servers = append(f.servers, streamable)
-	f.serving.Unlock()
-	return &httpFront{front: f, mcp: streamable}
-}
-
-type httpFront struct {
-	front *Front
-	mcp   http.Handler
-}
-
-// ReadBody is the body of a request that has been read and parsed already: who
-// stands before the endpoint has looked into it, and need not have it done twice.
-type ReadBody struct {
-	*bytes.Reader
-	data    []byte
-	message wire.Message
-}
-
-// NewReadBody makes a body of what was read and parsed.
-func NewReadBody(data []byte, message wire.Message) *ReadBody {
-	return &ReadBody{bytes.NewReader(data), data, message}
-}
-
-// Close implements io.Closer.
-func (*ReadBody) Close() error { return nil }
-
-// readBody returns the body of a request, parsed if it is one message.
-func readBody(r *http.Request) (*ReadBody, error) {
-	if body, ok := r.Body.(*ReadBody); ok {
-		return body, nil
-	}
-	data, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	message, err := wire.Parse(data)
-	if err != nil {
-		message = wire.Message{} // mcp-go shall say what is wrong with it
-	}
-	return NewReadBody(data, message), nil
-}
-
-// ServeHTTP implements http.Handler.
-func (h *httpFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	session := h.front.sessions.get(r.Header.Get("Mcp-Session-Id"))
+func (f *Front) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	version := r.Header.Get(mcp.HeaderProtocolVersion)
 	switch {
-	case r.Method == http.MethodGet || r.Method == http.MethodDelete:
-		if modernHeader(r) {
-			h.mcp.ServeHTTP(w, r) // refuses it
-		} else {
-			h.streamOrEnd(w, r, session)
-		}
-		return
-	case r.Method != http.MethodPost:
+	case r.Method == http.MethodPost:
+		f.post(w, r)
+	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		http.Error(w, "this endpoint has GET, POST and DELETE", http.StatusMethodNotAllowed)
-		return
-	case err != nil || media != "application/json":
-		h.mcp.ServeHTTP(w, r)
-		return
+	case mcp.IsModernProtocol(version):
+		w.Header().Set("Allow", "POST")
+		http.Error(w, r.Method+" is not part of protocol version "+mcp.ProtocolVersion20260728+", which has subscriptions/listen", http.StatusMethodNotAllowed)
+	default:
+		e := f.newExchange(w, r)
+		s, ok := e.session(nil)
+		switch {
+		case !ok:
+		case r.Method == http.MethodGet:
+			f.events(e, s)
+		default:
+			f.endSession(s)
+		}
 	}
-	body, err := readBody(r)
+}
+
+// post takes one message, or a batch.
+func (f *Front) post(w http.ResponseWriter, r *http.Request) {
+	if media := r.Header.Get("Content-Type"); media != "application/json" {
+		if media, _, err := mime.ParseMediaType(media); err != nil || media != "application/json" {
+			http.Error(w, "Content-Type must be application/json", http.StatusBadRequest)
+			return
+		}
+	}
+	data, err := readBody(r)
 	if err != nil {
 		http.Error(w, "the body could not be read", http.StatusBadRequest)
 		return
 	}
-	if session != nil {
-		session.notice(body.message)
+	e := f.newExchange(w, r)
+	if messages, ok := wire.Batch(data); ok && len(messages) > 0 {
+		f.batch(e, messages)
+		return
 	}
-	if !h.answer(w, r, session, body) {
-		r.Body = body
-		h.mcp.ServeHTTP(w, r)
-	}
-}
-
-func modernHeader(r *http.Request) bool {
-	return mcp.IsModernProtocol(r.Header.Get(mcp.HeaderProtocolVersion))
-}
-
-// answer answers what mcp-go does not do as it should: calls, subscriptions of
-// the modern era, and requests without a session. It reports false, with nothing
-// written, for everything else.
-func (h *httpFront) answer(w http.ResponseWriter, r *http.Request, session *httpSession, body *ReadBody) bool {
-	m := body.message
-	if m.Method == "" || m.Method == string(mcp.MethodInitialize) || !json.Valid(body.data) {
-		return false
-	}
-	switch m.Method {
-	case string(mcp.MethodToolsCall):
-		call, ok := readCall(m.Params)
-		if ok && m.ID != nil && h.call(w, r, session, m, call) {
-			return true
-		}
-	case string(mcp.MethodSubscriptionsListen):
-		request, ok := readListen(m.Params)
-		if ok && m.ID != nil && agrees(r, m, &request.requestMeta) {
-			stream := h.front.newCallStream(w, r)
-			stream.answerEvent(reply(m.ID, "result", h.front.listen(r.Context(), m.ID, request, stream.event, stream.comment)))
-			return true
+	m := read(data)
+	switch isModern := m.modern() || mcp.IsModernProtocol(e.version); {
+	case m.refusal != nil:
+		e.refuse(http.StatusBadRequest, m.ID, m.refusal)
+	case isModern && m.isRequest():
+		f.modernRequest(e, m)
+	case isModern && m.Method != "":
+		// The end of a connection cancels its request. There is nobody else's to cancel.
+		w.WriteHeader(http.StatusAccepted)
+	case isModern:
+		http.Error(w, "no request was sent to this client", http.StatusBadRequest)
+	case m.Method == "initialize" && m.ID != nil:
+		f.open(e, m)
+	default:
+		if s, ok := e.session(m.ID); ok {
+			f.legacyMessage(e, s, m)
 		}
 	}
-	if r.Header.Get("Mcp-Session-Id") != "" || modernHeader(r) {
-		return false
-	}
-	if meta, ok := metaOf(m.Params); ok && !meta.modern() {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = w.Write(fault(m.ID, codeRefused, "the header Mcp-Session-Id is missing; send initialize first"))
-		return true
-	}
-	return false
 }
 
-// call answers a call; it reports false, with nothing written, where mcp-go has
-// to say what is wrong with it.
-func (h *httpFront) call(w http.ResponseWriter, r *http.Request, session *httpSession, m wire.Message, call rawCall) bool {
-	c := view.Call{Client: &upstream.Client{}, Name: call.name, Arguments: call.arguments, Meta: call.trace}
-	least := call.level
-	ctx, cancel := h.front.callContext(r.Context(), session)
-	defer cancel()
+// readBody returns the body of a request. A body that is in memory is not copied.
+func readBody(r *http.Request) ([]byte, error) {
+	if body, ok := r.Body.(interface{ Bytes() []byte }); ok {
+		return body.Bytes(), nil
+	}
+	return io.ReadAll(r.Body)
+}
+
+// modernRequest answers a request of the era without sessions. Nothing tells its
+// clients apart: each request is a client of its own, so that nothing of one
+// reaches another.
+func (f *Front) modernRequest(e *exchange, m *message) {
+	err := e.refuseHeaders(m)
+	if err == nil {
+		err = m.refuseModern()
+	}
+	if err != nil {
+		e.refuse(http.StatusBadRequest, m.ID, err)
+		return
+	}
+	client := &upstream.Client{
+		ID: "request " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
+		Name: m.clientName, Version: m.version, Capabilities: m.capabilities,
+	}
+	defer f.view.Forget(client)
+	f.serve(e, &f.stateless, client.ID, &request{message: m, client: client})
+}
+
+// open answers initialize, which opens a session.
+func (f *Front) open(e *exchange, m *message) {
+	s := newSession(newSessionID())
+	r := &request{message: m, client: s.client.Load(), session: s}
+	answer := f.answer(e.r.Context(), r)
+	if answer.code == 0 {
+		e.w.Header().Set(mcp.HeaderSessionID, f.addSession(s))
+	}
+	e.answer(answer.body)
+}
+
+// legacyMessage takes a message that belongs to a session.
+func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
+	if m.isRequest() {
+		f.serve(e, &s.inflight, keyOf(m.ID), &request{message: m, client: s.client.Load(), session: s})
+		return
+	}
+	s.notice(m)
+	e.nothing()
+}
+
+// notice takes what wants no answer.
+func (s *session) notice(m *message) {
+	if row := methods[m.Method]; row.notice != nil {
+		row.notice(&s.inflight, m)
+	}
+}
+
+// batch takes messages one after another; their answers are events. Only revision
+// 2025-03-26 has batches, and every server of it must read them.
+func (f *Front) batch(e *exchange, messages []json.RawMessage) {
+	s, ok := e.session(nil)
+	if !ok {
+		return
+	}
+	e.batch = true
+	for _, data := range messages {
+		switch m := read(data); {
+		case m.refusal != nil:
+			e.answer(refuse(m.ID, m.refusal).body)
+		case m.modern() || methods[m.Method].opens:
+			e.answer(refuse(m.ID, &rpcError{code: mcp.INVALID_REQUEST, message: m.Method + " cannot be part of a batch"}).body)
+		default:
+			f.legacyMessage(e, s, m)
+		}
+	}
+	e.batch = false
+	e.nothing()
+}
+
+// serve answers a request that is one of open, under key.
+func (f *Front) serve(e *exchange, open *inflight, key string, r *request) {
+	row := methods[r.Method]
+	ctx, one := open.begin(e.r.Context(), key, row.lasts)
+	defer open.done(one)
+	r.structured = e.structured()
+	e.json = e.json && !row.lasts
+	if e.events || row.lasts {
+		r.notify, r.alive = e.notify, e.alive
+		defer e.close()
+	}
+	answer := f.answer(ctx, r)
+	e.close()
+	if !open.wanted(one) {
+		e.nothing()
+		return
+	}
+	if r.modern() {
+		e.status = statusOf(answer.code)
+	}
+	e.answer(answer.body)
+}
+
+// statusOf is the HTTP status of an error in the modern era.
+func statusOf(code int) int {
+	switch code {
+	case mcp.METHOD_NOT_FOUND:
+		return http.StatusNotFound
+	case mcp.HEADER_MISMATCH, mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, mcp.UNSUPPORTED_PROTOCOL_VERSION,
+		mcp.INVALID_REQUEST, mcp.INVALID_PARAMS, mcp.PARSE_ERROR:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+// events serves the GET stream of a session: what the server has to say beside its
+// answers.
+func (f *Front) events(e *exchange, s *session) {
+	// No request has this key. The stream keeps the session, and ends with it.
+	ctx, open := s.inflight.begin(e.r.Context(), "the stream", true)
+	defer s.inflight.done(open)
+	e.start()
+	e.flush()
+	note := notification(mcp.MethodNotificationToolsListChanged, nil)
+	follow(ctx, s.changed, func() { e.event(note) }, func() { e.event(nil) })
+}
+
+// session is the legacy session of the request, whose id, if it has one, is given.
+// ok is false where the request was refused.
+func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
+	name := e.r.Header.Get(mcp.HeaderSessionID)
+	if e.version != "" && !mcp.IsValidProtocolVersion(e.version) {
+		e.refuse(http.StatusBadRequest, id, unsupportedVersion(e.version))
+		return nil, false
+	}
+	if name == "" {
+		e.refuse(http.StatusBadRequest, id, &rpcError{code: codeRefused, message: "the header Mcp-Session-Id is missing; send initialize first"})
+		return nil, false
+	}
+	if s = e.front.sessions.get(name); s == nil {
+		e.refuse(http.StatusNotFound, id, &rpcError{code: codeRefused, message: "no such session; send initialize"})
+	}
+	return s, s != nil
+}
+
+// refuseHeaders says what the headers of a request of the modern era say otherwise
+// than its body, nil if nothing (SEP-2243, SEP-2575).
+func (e *exchange) refuseHeaders(m *message) *rpcError {
+	mismatch := func(message string) *rpcError { return &rpcError{code: mcp.HEADER_MISMATCH, message: message} }
 	switch {
-	case call.modern() && agrees(r, m, &call.requestMeta):
-		forget := h.front.stranger(c.Client, call.client)
-		defer forget()
-		c.Client.Peer = peerOf(r)
-	case session != nil && isLegacy(r, &call.requestMeta) && h.keep(session, r):
-		request := session.open.begin(m.ID, cancel)
-		defer session.open.end(request)
-		c.Client.Name, c.Client.ID, least = session.client, session.id, session.level()
-	default:
-		return false
+	case e.r.Header.Get(mcp.HeaderLastEventID) != "":
+		return mismatch("Last-Event-ID is not supported: streams cannot be resumed; send the request again with a new id")
+	case e.version == "":
+		return mismatch("the header " + mcp.HeaderProtocolVersion + " is missing")
+	case m.version == "":
+		return &rpcError{code: mcp.INVALID_PARAMS, message: "missing or invalid _meta field " + mcp.MetaKeyProtocolVersion}
+	case e.version != m.version:
+		return mismatch("the header " + mcp.HeaderProtocolVersion + " " + e.version + " does not match " + mcp.MetaKeyProtocolVersion + " " + m.version)
 	}
-	c.Structured = view.StructuredPolicy(strings.ToLower(r.Header.Get(structuredHeader)))
-	stream := h.front.newCallStream(w, r)
-	defer stream.close()
-	if stream.events {
-		stream.tell(h.front, &c, call.token, least)
+	// Of the params only the name is compared with a header.
+	var name []byte
+	if m.name != nil {
+		name = append(append([]byte(`{"name":`), m.name...), '}')
 	}
-	result, err := h.front.view.Call(ctx, c)
-	unknown, _ := errors.AsType[*view.UnknownToolError](err)
-	stream.close()
-	switch why := context.Cause(ctx); {
-	case unknown != nil:
-		if call.modern() {
-			stream.status = http.StatusBadRequest
-		}
-		stream.answer(fault(m.ID, mcp.INVALID_PARAMS, unknown.Message))
-	case err != nil && (errors.Is(why, errStopping) || errors.Is(why, errSessionEnded)):
-		stream.answer(fault(m.ID, mcp.REQUEST_INTERRUPTED, "cancelled: "+why.Error()))
-	case err != nil:
-		// Taken back, or nobody is there any more: there is nothing to say.
-		stream.nothing()
-	default:
-		stream.answer(reply(m.ID, "result", h.front.encodeResult(result, call.modern())))
+	err := mcp.ValidateStandardHeaders(e.r.Header.Get, m.version, mcp.MCPMethod(m.Method), name)
+	if err != nil {
+		return mismatch(err.Error())
 	}
-	return true
+	return nil
 }
 
-// agrees reports whether a request is one of the era without sessions, and its
-// headers say what its body says (SEP-2243, SEP-2575). mcp-go refuses the others.
-func agrees(r *http.Request, m wire.Message, meta *requestMeta) bool {
-	return meta.modern() && meta.served() &&
-		r.Header.Get(mcp.HeaderProtocolVersion) == meta.version && r.Header.Get(mcp.HeaderLastEventID) == "" &&
-		mcp.ValidateStandardHeaders(r.Header.Get, meta.version, mcp.MCPMethod(m.Method), m.Params) == nil
+// structured is what the request says of structuredContent.
+func (e *exchange) structured() view.StructuredPolicy {
+	return view.StructuredPolicy(strings.ToLower(e.r.Header.Get(structuredHeader)))
 }
 
-// isLegacy reports whether a request is one of the era with sessions, in a
-// revision that mcp-go knows.
-func isLegacy(r *http.Request, meta *requestMeta) bool {
-	version := r.Header.Get(mcp.HeaderProtocolVersion)
-	return !meta.modern() && (version == "" || (mcp.IsValidProtocolVersion(version) && !mcp.IsModernProtocol(version)))
-}
-
-// metaOf reads the _meta of params, which may both be absent.
-func metaOf(params json.RawMessage) (requestMeta, bool) {
-	var meta json.RawMessage
-	if len(params) > 0 && params[0] == '{' {
-		_ = wire.Fields(params, func(key string, value []byte) bool {
-			if key == "_meta" {
-				meta = value
-			}
-			return true
-		})
-	}
-	return readMeta(meta)
-}
-
-// stranger makes c the caller of a request of the modern era over HTTP. Nothing
-// tells its clients apart: each request is a client of its own, so that nothing
-// of one reaches another. The func it returns ends that client.
-func (f *Front) stranger(c *upstream.Client, info *mcp.Implementation) (forget func()) {
-	if info != nil {
-		c.Name = info.Name
-	}
-	c.ID = "request " + strconv.FormatInt(f.requests.Add(1), 10)
-	return func() { f.view.Forget(c) }
-}
-
-// peerOf names the program at the other end of the connection; empty where
-// something stands between that may speak for several.
-func peerOf(r *http.Request) string {
+// peer names the program at the other end of the connection; empty where something
+// stands between that may speak for several.
+func (e *exchange) peer() string {
 	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
-		if r.Header.Get(header) != "" {
+		if e.r.Header.Get(header) != "" {
 			return ""
 		}
 	}
-	return "connection " + r.RemoteAddr
+	return "connection " + e.r.RemoteAddr
 }

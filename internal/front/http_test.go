@@ -1,11 +1,13 @@
 package front
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpx/internal/mcptest"
 )
@@ -73,7 +75,7 @@ func TestHTTP_Calls(t *testing.T) {
 		{"modern, no capabilities", raw + `,` + strings.Replace(modernMeta, `,"io.modelcontextprotocol/clientCapabilities":{}`, "", 1) + `}`, modern, 400, "application/json", `"code":-32602`},
 		{"modern, resuming", raw + `,` + modernMeta + `}`, with(modern, "Last-Event-ID", "7"), 400, "application/json", `"code":-32020`},
 		{"no such tool", `{"name":"other",` + modernMeta + `}`, with(modern, "Mcp-Name", "other"), 400, "application/json", `"code":-32602`},
-		{"name in other letters", `{"Name":"inspect",` + modernMeta + `}`, with(modern, "Mcp-Name", "inspect"), 400, "application/json", `"code":-32602`},
+		{"name in other letters", `{"Name":"inspect",` + modernMeta + `}`, with(modern, "Mcp-Name", "inspect"), 400, "application/json", `"code":-32020`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -104,28 +106,136 @@ func TestHTTP_Methods(t *testing.T) {
 	}
 }
 
-// TestHTTP_KeepsSession: mcp-go, which ends idle sessions, hears of the calls
-// that it does not see; a session that it has ended is refused.
-func TestHTTP_KeepsSession(t *testing.T) {
+// TestHTTP_Idle: a session that nobody uses ends; a call and a stream use it, and
+// so does a request that has just ended.
+func TestHTTP_Idle(t *testing.T) {
 	mcptest.NoLeaks(t)
-	f, web := site(t, remote("fake", mcptest.Spec{}.HTTP(t)))
-	c := newWebClient(t, web, legacyEra)
-	session := f.sessions.get(c.session)
-	header := map[string]string{"Mcp-Session-Id": c.session, "Accept": "application/json"}
-	call := strings.TrimSpace(execLine("1", "fake", "echo", `{"text":"here"}`))
-	session.refreshed.Store(0)
-	if status, _, answer := post(t, web, call, header); status != 200 || !strings.Contains(answer, "here") || session.refreshed.Load() == 0 {
-		t.Errorf("got %d, %s; refreshed %d", status, answer, session.refreshed.Load())
-	}
-	if response, err := c.send(t.Context(), "DELETE", "", ""); err != nil {
+	fake := mcptest.Spec{}.HTTP(t)
+	f, web := site(t, remote("fake", fake))
+	busy, streams, left := newWebClient(t, web, legacyEra), newWebClient(t, web, legacyEra), newWebClient(t, web, legacyEra)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	ends := make(chan error, 1)
+	go func() { // ends with leave
+		_, err := busy.exec(ctx, "1", "slow", `{"ms":3600000}`, "")
+		ends <- err
+	}()
+	stream, err := streams.send(ctx, "GET", "", "")
+	if err != nil {
 		t.Fatal(err)
-	} else {
-		response.Body.Close()
 	}
-	f.sessions.byID.Store(c.session, session) // as if nobody had told us
-	session.refreshed.Store(0)
-	if status, _, answer := post(t, web, call, header); status != 404 {
-		t.Errorf("after the end: got %d, %s", status, answer)
+	defer stream.Body.Close()
+	mcptest.WaitFor(t, "the call", patience, func() bool { return len(fake.Log().Calls("slow")) == 1 })
+	there := func() (n int) {
+		f.sessions.each(func(*session) { n++ })
+		return n
 	}
-	f.sessions.remove(c.session)
+	f.endIdle(time.Now().Add(-time.Minute))
+	if there() != 3 {
+		t.Errorf("%d of 3 sessions are left, and all were used in this minute", there())
+	}
+	f.endIdle(time.Now())
+	if there() != 2 || f.sessions.get(left.session) != nil {
+		t.Errorf("%d sessions are left, and two are used", there())
+	}
+	if status, _, answer := post(t, web, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, map[string]string{"Mcp-Session-Id": left.session}); status != 404 || !strings.Contains(answer, `"id":1`) {
+		t.Errorf("after the end: %d, %s", status, answer)
+	}
+	leave()
+	<-ends
+	mcptest.WaitFor(t, "the end of the others", patience, func() bool {
+		f.endIdle(time.Now())
+		return there() == 0
+	})
+}
+
+// TestHTTP_IDs: an id comes back as it was written, whatever its digits; what is
+// no id cannot.
+func TestHTTP_IDs(t *testing.T) {
+	mcptest.NoLeaks(t)
+	_, web := site(t)
+	session := map[string]string{"Mcp-Session-Id": newWebClient(t, web, legacyEra).session}
+	modern := map[string]string{"Mcp-Protocol-Version": modernEra, "Mcp-Method": "server/discover"}
+	for _, id := range []string{`1`, `-1`, `0`, `9007199254740993`, `-9007199254740993`, `123456789012345678901234567890`, `1.50`, `1e3`, `"12345678901234567890"`, `"\u00e9"`} {
+		for _, message := range []struct {
+			rest   string
+			header map[string]string
+		}{{`"method":"ping"`, session}, {`"method":"tools/list"`, session}, {`"method":"server/discover","params":{` + modernMeta + `}`, modern}} {
+			status, _, answer := post(t, web, `{"jsonrpc":"2.0","id":`+id+`,`+message.rest+`}`, message.header)
+			if status != 200 || !strings.HasPrefix(answer, `{"jsonrpc":"2.0","id":`+id+`,"result":`) {
+				t.Errorf("id %s: %d %s", id, status, answer)
+			}
+		}
+	}
+	for _, id := range []string{`{}`, `[1]`, `true`} {
+		if status, media, answer := post(t, web, `{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`, session); status != 400 || !strings.HasPrefix(media, "text/plain") {
+			t.Errorf("id %s: %d %s", id, status, answer)
+		}
+	}
+}
+
+// TestHTTP_Odd: what cannot be understood, or in two ways, is refused: with the
+// request's id where that is known, else as text, as some clients wait for ever
+// after an error without an id.
+func TestHTTP_Odd(t *testing.T) {
+	mcptest.NoLeaks(t)
+	_, web := site(t)
+	session := map[string]string{"Mcp-Session-Id": newWebClient(t, web, legacyEra).session}
+	for _, body := range []string{"", "5", "nonsense", "[]", `{"jsonrpc":`, `{}`, "{\"jsonrpc\":\"2.0\",\"method\":\"x\xff\"}", `{"jsonrpc":"2.0","method":"ping","Method":"notifications/cancelled"}`} {
+		if status, media, answer := post(t, web, body, session); status != 400 || !strings.HasPrefix(media, "text/plain") {
+			t.Errorf("%q: %d %s %s", body, status, media, answer)
+		}
+	}
+	for members, code := range map[string]string{
+		`"method":"ping","Method":"notifications/cancelled"`:         "-32600",
+		`"METHOD":"notifications/cancelled","method":"ping"`:         "-32600",
+		`"method":"notifications/cancelled","method":"ping"`:         "-32600",
+		`"method":"ping","param\u017f":{}`:                           "-32600",
+		`"method":"ping","params":{},"params":{"_meta":{}}`:          "-32600",
+		`"method":"ping","ID":2`:                                     "-32600",
+		`"extra":1`:                                                  "-32600",
+		`"method":"ping","params":{"x":NaN}`:                         "-32700",
+		"\"method\":\"tools/call\",\"params\":{\"x\":\"\xff\"}":      "-32700",
+		`"method":"ping","params":[1]`:                               "-32602",
+		`"method":"tools/list","params":{"_meta":1}`:                 "-32602",
+		`"method":"tools/list","params":{"_meta":{"progressToken":1`: "-32700",
+	} {
+		status, _, answer := post(t, web, `{"id":7,`+members+`}`, session)
+		if status != 400 || !strings.HasPrefix(answer, `{"jsonrpc":"2.0","id":7,"error":{"code":`+code) {
+			t.Errorf("%s: %d %s", members, status, answer)
+		}
+	}
+	if status, _, answer := post(t, web, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"METHOD":1,"id":2},"extra":1}`, session); status != 200 {
+		t.Errorf("what is inside of params: %d %s", status, answer)
+	}
+	for header, status := range map[string]int{"": 400, "nonsense": 404} {
+		got, _, answer := post(t, web, `{"jsonrpc":"2.0","id":"a","method":"ping"}`, map[string]string{"Mcp-Session-Id": header})
+		if got != status || !strings.HasPrefix(answer, `{"jsonrpc":"2.0","id":"a","error":{"code":-32000,`) {
+			t.Errorf("session %q: %d %s", header, got, answer)
+		}
+	}
+}
+
+// TestHTTP_Batch: the requests of a batch are each answered; nothing but
+// notifications needs no answer.
+func TestHTTP_Batch(t *testing.T) {
+	mcptest.NoLeaks(t)
+	_, web := site(t, remote("fake", mcptest.Spec{}.HTTP(t)))
+	session := map[string]string{"Mcp-Session-Id": newWebClient(t, web, legacyEra).session, "Accept": "application/json, text/event-stream"}
+	call := strings.TrimSpace(execLine("2", "fake", "echo", `{"text":"here"}`))
+	status, media, answer := post(t, web, `[{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},`+
+		call+`,{"jsonrpc":"2.0","id":3,"method":"initialize"},{"jsonrpc":"2.0","id":4}]`, session)
+	got, err := messagesIn(media, strings.NewReader(answer))
+	if err != nil || status != 200 || len(got) != 4 {
+		t.Fatalf("got %d, %v: %s", status, err, answer)
+	}
+	if string(got[0].ID) != "9007199254740993" || got[1].text() != "here" || got[2].Error == nil || string(got[3].ID) != "4" || got[3].Error == nil {
+		t.Errorf("got %s", answer)
+	}
+	if status, _, answer := post(t, web, `[{"jsonrpc":"2.0","method":"notifications/initialized"}]`, session); status != 202 || answer != "" {
+		t.Errorf("notifications: %d %s", status, answer)
+	}
+	if status, _, answer := post(t, web, `[`+call+`]`, nil); status != 400 {
+		t.Errorf("without a session: %d %s", status, answer)
+	}
 }

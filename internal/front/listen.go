@@ -3,7 +3,6 @@ package front
 import (
 	"context"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -11,105 +10,49 @@ import (
 	"mcpx/internal/wire"
 )
 
-// listeners are the open subscriptions of the modern era (subscriptions/listen,
-// SEP-2575), over both transports. mcp-go knows a subscription by the id that it
-// was given, which over stdio is not the client's, and drops its result at the
-// end over HTTP. The zero value is ready.
-type listeners struct {
-	mu   sync.Mutex
-	open map[chan struct{}]struct{}
-}
+// keepAlive is the longest silence on a stream that waits for events: what stands
+// between may end it for less.
+const keepAlive = 25 * time.Second
 
-// add returns a channel that has a value when the tools have changed: one,
-// however often they have. remove must follow.
-func (l *listeners) add() chan struct{} {
-	changed := make(chan struct{}, 1)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open == nil {
-		l.open = make(map[chan struct{}]struct{})
+// listen answers subscriptions/listen (SEP-2575): it acknowledges the subscription
+// first, then announces changes, each under the subscription's id, and has its
+// result when ctx ends.
+func (f *Front) listen(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+	var p struct{ Notifications mcp.SubscriptionFilter }
+	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil {
+		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "the params of subscriptions/listen were not understood: " + err.Error()}
 	}
-	l.open[changed] = struct{}{}
-	return changed
-}
-
-func (l *listeners) remove(changed chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.open, changed)
-}
-
-func (l *listeners) tell() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for changed := range l.open {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// listenRequest is a subscriptions/listen of which the envelope was read.
-type listenRequest struct {
-	requestMeta
-	tools bool // notifications/tools/list_changed is asked for; mcpx has no other
-}
-
-// readListen reads its params; ok is false where mcp-go shall say what is wrong
-// with them.
-func readListen(params json.RawMessage) (r listenRequest, ok bool) {
-	var meta json.RawMessage
-	var filter mcp.SubscriptionFilter
-	if len(params) == 0 {
-		return r, false
-	}
-	ok = true
-	err := wire.Fields(params, func(key string, value []byte) bool {
-		switch key {
-		case "notifications":
-			ok = json.Unmarshal(value, &filter) == nil
-		case "_meta":
-			meta = value
-		}
-		return true
-	})
-	if err != nil || !ok {
-		return r, false
-	}
-	r.tools = filter.ToolsListChanged
-	r.requestMeta, ok = readMeta(meta)
-	return r, ok && r.modern() && r.served()
-}
-
-// listen serves a subscription until ctx ends: it acknowledges it first, then
-// tells of changes, each under the subscription's id; alive, which may be nil, is
-// called when nothing was sent for a while. It returns the result, for a client
-// that is still there.
-func (f *Front) listen(ctx context.Context, id json.RawMessage, r listenRequest, send func(message []byte), alive func()) json.RawMessage {
-	changed := f.listeners.add()
-	defer f.listeners.remove(changed)
+	changed := f.changes.subscribe()
+	defer f.changes.unsubscribe(changed)
 	tag := append(append([]byte(`{`), wire.Encode(mcp.MetaKeySubscriptionID)...), ':')
-	tag = append(append(tag, id...), '}')
-	granted := "{}"
-	if r.tools {
+	tag = append(append(tag, r.ID...), '}')
+	granted := "{}" // of all that can be asked for, mcpx has one kind
+	if p.Notifications.ToolsListChanged {
 		granted = `{"toolsListChanged":true}`
 	}
-	send(notification(mcp.MethodNotificationSubscriptionsAcknowledged,
-		json.RawMessage(`{"_meta":`+string(tag)+`,"notifications":`+granted+`}`)))
+	r.notify(mcp.MethodNotificationSubscriptionsAcknowledged,
+		json.RawMessage(`{"_meta":`+string(tag)+`,"notifications":`+granted+`}`))
+	if p.Notifications.ToolsListChanged {
+		note := json.RawMessage(`{"_meta":` + string(tag) + `}`)
+		follow(ctx, changed, func() { r.notify(mcp.MethodNotificationToolsListChanged, note) }, r.alive)
+	}
+	out = append(out, `{"resultType":"complete","_meta":`...)
+	return append(append(out, f.identified(tag)...), '}'), nil
+}
+
+// follow calls announce for each change until ctx ends, and alive where there was
+// none for a while.
+func follow(ctx context.Context, changed <-chan struct{}, announce, alive func()) {
 	quiet := time.NewTicker(keepAlive)
 	defer quiet.Stop()
-	for r.tools {
+	for {
 		select {
 		case <-changed:
-			send(notification(mcp.MethodNotificationToolsListChanged, json.RawMessage(`{"_meta":`+string(tag)+`}`)))
+			announce()
 		case <-quiet.C:
-			if alive != nil {
-				alive()
-			}
+			alive()
 		case <-ctx.Done():
-			r.tools = false
+			return
 		}
 	}
-	return json.RawMessage(`{"resultType":"complete","_meta":` + string(f.identified(tag)) + `}`)
 }

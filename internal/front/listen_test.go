@@ -22,7 +22,7 @@ func tagged(id string) string { return `"_meta":{"io.modelcontextprotocol/subscr
 func TestListen_Stdio(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f := connect(t, view.Options{})
-	p := dialWith(t, f, "", StdioOptions{})
+	p := dialSilent(t, f, StdioOptions{})
 	p.send(t, listenLine(`"u1"`, `{"toolsListChanged":true,"promptsListChanged":true}`)+listenLine("2", `{"toolsListChanged":true}`)+listenLine("3", `{}`)+
 		strings.Replace(listenLine("4", ""), `"notifications":,`, "", 1))
 	mcptest.WaitFor(t, "the acknowledgements", patience, func() bool { return p.with("subscriptions/acknowledged") == 4 })
@@ -31,15 +31,15 @@ func TestListen_Stdio(t *testing.T) {
 	}
 	mcptest.WaitFor(t, "the end of what asks for nothing", patience, func() bool { return len(p.answers("3")) == 1 && len(p.answers("4")) == 1 })
 	changed := func(id string) int { return p.with(`"notifications/tools/list_changed","params":{` + tagged(id)) }
-	f.listeners.tell()
+	f.changes.announce()
 	mcptest.WaitFor(t, "both to be told", patience, func() bool { return changed(`"u1"`) == 1 && changed("2") == 1 })
 	p.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"u1"}}`+"\n")
 	mcptest.WaitFor(t, "the end of the first", patience, func() bool {
-		f.listeners.mu.Lock()
-		defer f.listeners.mu.Unlock()
-		return len(f.listeners.open) == 1
+		f.changes.mu.Lock()
+		defer f.changes.mu.Unlock()
+		return len(f.changes.subscribers) == 2 // with that of the session
 	})
-	f.listeners.tell()
+	f.changes.announce()
 	mcptest.WaitFor(t, "the other to be told", patience, func() bool { return changed("2") == 2 })
 	if changed(`"u1"`) != 1 || len(p.answers(`"u1"`)) != 0 || p.with("list_changed") != 3 {
 		t.Errorf("after the cancellation: %v", p.lines)
@@ -58,7 +58,7 @@ func TestListen_Unasked(t *testing.T) {
 	p := dialSilent(t, f, StdioOptions{})
 	p.send(t, `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+modernMeta+`}}`+"\n")
 	mcptest.WaitFor(t, "discover", patience, func() bool { return len(p.answers("1")) == 1 })
-	f.server.SendNotificationToAllClients("notifications/tools/list_changed", nil)
+	f.changes.announce()
 	p.send(t, `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{`+modernMeta+`}}`+"\n")
 	mcptest.WaitFor(t, "tools/list", patience, func() bool { return len(p.answers("2")) == 1 })
 	if n := p.with("list_changed"); n != 0 {
@@ -102,7 +102,7 @@ func TestListen_HTTP(t *testing.T) {
 	if got := next(); !strings.Contains(got, "subscriptions/acknowledged") || !strings.Contains(got, tagged(`"u1"`)) {
 		t.Errorf("first %s", got)
 	}
-	f.listeners.tell()
+	f.changes.announce()
 	if got := next(); !strings.Contains(got, "notifications/tools/list_changed") || !strings.Contains(got, tagged(`"u1"`)) {
 		t.Errorf("then %s", got)
 	}

@@ -23,3 +23,6 @@ func atLeast(params json.RawMessage, least mcp.LoggingLevel) bool {
 	at := slices.Index(upstream.LogLevels, mcp.LoggingLevel(level))
 	return at < 0 || at >= slices.Index(upstream.LogLevels, least)
 }
+
+// isLevel reports whether the protocol has such a level.
+func isLevel(level mcp.LoggingLevel) bool { return slices.Contains(upstream.LogLevels, level) }

@@ -169,9 +169,17 @@ func readMessages(t *testing.T, response *http.Response) []webMessage {
 
 // messagesOf reads a response of either kind to its end.
 func messagesOf(response *http.Response) ([]webMessage, error) {
-	stream := strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream")
+	all, err := messagesIn(response.Header.Get("Content-Type"), response.Body)
+	if err != nil {
+		err = fmt.Errorf("status %s: %w", response.Status, err)
+	}
+	return all, err
+}
+
+func messagesIn(media string, body io.Reader) ([]webMessage, error) {
+	stream := strings.HasPrefix(media, "text/event-stream")
 	var all []webMessage
-	lines := bufio.NewScanner(response.Body)
+	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
 		line, data := strings.CutPrefix(lines.Text(), "data:")
@@ -180,7 +188,7 @@ func messagesOf(response *http.Response) ([]webMessage, error) {
 		}
 		var m webMessage
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			return all, fmt.Errorf("status %s: %w: %.200s", response.Status, err, line)
+			return all, fmt.Errorf("%w: %.200s", err, line)
 		}
 		all = append(all, m)
 	}
@@ -538,10 +546,7 @@ func TestSessionChurn(t *testing.T) {
 	goroutines, heap := usage()
 	churn(500)
 	after, grown := usage()
-	f.sessions.byID.Range(func(id, _ any) bool {
-		t.Errorf("session %v is kept", id)
-		return false
-	})
+	f.sessions.each(func(s *session) { t.Errorf("session %s is kept", s.client.Load().ID) })
 	if after > goroutines+10 { // connections come and go
 		t.Errorf("%d goroutines became %d", goroutines, after)
 	}

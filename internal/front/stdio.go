@@ -7,14 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
 
@@ -32,96 +31,88 @@ type StdioOptions struct {
 	MaxOpen int
 }
 
-// stdioServer is one client on a pair of pipes. mcp-go answers everything but
-// tools/call, which goes through as raw bytes; mcp-go's own stdio server drops
-// answers at the end of the input and runs five calls at a time.
-type stdioServer struct {
-	front   *Front
-	options StdioOptions
-	out     *wire.Writer
-	session *stdioSession
-
-	nextID   atomic.Int64
-	requests openRequests
-	places   chan struct{} // of requests whose answer is waited for
-	unread   atomic.Int64  // answers that wait for the client to read
-	mu       sync.Mutex
-	closing  bool           // under mu: requests are refused
-	open     sync.WaitGroup // requests whose answer is waited for at the end
-	all      sync.WaitGroup // every request, and the pump
+func (o StdioOptions) withDefaults() StdioOptions {
+	if o.MaxMessage <= 0 {
+		o.MaxMessage = 64 << 20
+	}
+	if o.Drain <= 0 {
+		o.Drain = 900 * time.Millisecond
+	}
+	if o.Grace <= 0 {
+		o.Grace = 4 * time.Second
+	}
+	if o.MaxOpen <= 0 {
+		o.MaxOpen = 10_000
+	}
+	return o
 }
 
-// Why calls are ended that were open at the end.
-var (
-	errStopping   = errors.New("mcpx is shutting down; the call may have been executed")
-	errInputEnded = errors.New("the client closed its side; the call may have been executed")
-)
+// stdioServer is one client on a pair of pipes.
+type stdioServer struct {
+	front     *Front
+	options   StdioOptions
+	out       *output
+	session   *session
+	stateless atomic.Pointer[upstream.Client] // that of the last request of the modern era
+	announces atomic.Bool                     // initialize has been answered
 
-// codeRefused is what requests get that come too late, or are too many:
-// "connection closed", as SDKs have it.
-const codeRefused = -32000
+	places chan struct{} // of requests whose answer is waited for
+	jobs   chan *job     // to a worker that has nothing to do
+	idle   atomic.Int32  // such workers
+	stop   chan struct{} // closed at the end: the workers and the pump end
+
+	mu      sync.Mutex
+	closing bool           // under mu: requests are refused
+	open    sync.WaitGroup // answers that the end waits for
+	all     sync.WaitGroup // the workers and the pump
+}
 
 // ServeStdio answers one client until in ends or ctx is done. Open answers are
 // delivered before it returns; requests that come meanwhile are refused. Only
 // whole messages are written to out. A read of in, and a write to out for a
 // client that does not read, are left behind: they end with the process.
 func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, options StdioOptions) error {
-	if options.MaxMessage <= 0 {
-		options.MaxMessage = 64 << 20
-	}
-	if options.Drain <= 0 {
-		options.Drain = 900 * time.Millisecond
-	}
-	if options.Grace <= 0 {
-		options.Grace = 4 * time.Second
-	}
-	if options.MaxOpen <= 0 {
-		options.MaxOpen = 10_000
-	}
+	options = options.withDefaults()
 	s := &stdioServer{
 		front: f, options: options,
-		out:    wire.NewWriter(out, wire.Newline),
-		places: make(chan struct{}, options.MaxOpen),
+		out:     newOutput(out),
+		session: newSession("stdio"),
+		places:  make(chan struct{}, options.MaxOpen),
+		jobs:    make(chan *job),
+		stop:    make(chan struct{}),
 	}
-	s.session = &stdioSession{
-		out:   s.out,
-		deaf:  make(chan struct{}),
-		notes: make(chan mcp.JSONRPCNotification, 256), calls: make(chan []byte, 256), queued: make(chan struct{}, 1),
-	}
-	if err := f.server.RegisterSession(ctx, s.session); err != nil {
-		return fmt.Errorf("registering the session: %w", err)
-	}
-	defer f.server.UnregisterSession(ctx, s.session.SessionID())
-	requests, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	s.all.Go(func() { s.session.pump(requests) }) // ends when cancel is called
+	s.session.client.Store(&upstream.Client{ID: "stdio", Notify: s.notify})
+	s.session.changed = f.changes.subscribe()
+	defer f.changes.unsubscribe(s.session.changed)
+	defer func() { f.view.Forget(s.session.client.Load()) }()
+	s.all.Go(s.pump) // ends with stop
 	ended := make(chan error, 1)
-	go func() { ended <- s.read(requests, in) }() // ends with in
+	go func() { ended <- s.read(context.WithoutCancel(ctx), in) }() // ends with in
 	var err error
 	select {
 	case err = <-ended:
-		s.drain(s.options.Drain, nil, func() { cancel(errInputEnded) })
-	case <-s.session.deaf:
-		err = fmt.Errorf("writing to stdout: %w", s.session.lost)
-		s.drain(0, ended, func() { cancel(errInputEnded) })
+		s.drain(options.Drain, nil, errInputEnded)
+	case <-s.out.failed:
+		err = fmt.Errorf("writing to stdout: %w", s.out.err)
+		s.drain(0, ended, errInputEnded)
 	case <-ctx.Done():
-		s.drain(s.options.Grace, ended, func() { cancel(errStopping) })
+		s.drain(options.Grace, ended, errStopping)
 	}
 	return err
 }
 
-// lastWords is how long the errors of cancelled calls may take to be written.
-const lastWords = 300 * time.Millisecond
+// lastAnswers is how long the errors of cancelled calls may take to be written.
+const lastAnswers = 300 * time.Millisecond
 
 // drain refuses what comes from now on and waits for the open answers; then it
 // cancels what is left and waits for its errors to be written. The end of the
 // input, if it is still to come, leaves no more time than options.Drain.
-func (s *stdioServer) drain(bound time.Duration, ended <-chan error, cancel func()) {
+func (s *stdioServer) drain(bound time.Duration, ended <-chan error, why error) {
 	s.mu.Lock()
 	s.closing = true
 	s.mu.Unlock()
 	answered, over := make(chan struct{}), make(chan struct{})
-	go func() { // ends with the last request, as does the other; cancel makes sure that they do
+	go func() { // ends with the last answer, as does the other; cancelling makes sure of that
 		s.open.Wait()
 		close(answered)
 	}()
@@ -138,30 +129,35 @@ func (s *stdioServer) drain(bound time.Duration, ended <-chan error, cancel func
 			timer.Reset(min(bound, s.options.Drain))
 		}
 	}
-	cancel()
+	s.session.inflight.end(false, why)
+	close(s.stop)
 	go func() {
 		s.all.Wait()
+		s.out.flush()
 		close(over)
 	}()
-	timer.Reset(lastWords)
+	timer.Reset(lastAnswers)
 	select {
 	case <-over:
 	case <-timer.C: // the client does not read
 	}
 }
 
-// read takes messages until the input ends, or behind the end of ctx.
+// read takes messages until the input ends, or the first behind the end.
 func (s *stdioServer) read(ctx context.Context, in io.Reader) error {
 	reader := wire.NewReader(in, s.options.MaxMessage, func([]byte) {
-		s.say(fault(nil, mcp.PARSE_ERROR, "not a JSON-RPC message"))
+		s.refuse(nil, &rpcError{code: mcp.PARSE_ERROR, message: "not a JSON-RPC message"})
 	})
-	for ctx.Err() == nil {
+	for {
 		data, err := reader.Read()
-		s.out.SetFraming(reader.Framing())
+		s.out.setFraming(reader.Framing())
+		select {
+		case <-s.stop:
+			return nil
+		default:
+		}
 		var large *wire.TooLargeError
 		switch {
-		case ctx.Err() != nil:
-			return nil
 		case errors.As(err, &large):
 			s.tooLarge(large)
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
@@ -172,211 +168,199 @@ func (s *stdioServer) read(ctx context.Context, in io.Reader) error {
 			s.accept(ctx, data)
 		}
 	}
-	return nil
 }
 
 // tooLarge refuses a request of which only the edges were read.
 func (s *stdioServer) tooLarge(large *wire.TooLargeError) {
 	id, _ := large.ID()
-	if !IsID(id) {
+	if !isID(id) || !wire.Valid(id) {
 		id = nil
 	}
-	s.say(fault(id, mcp.INVALID_REQUEST, large.Error()))
+	s.refuse(id, &rpcError{code: mcp.INVALID_REQUEST, message: large.Error()})
 }
 
+// accept takes one message, or a batch, whose messages are answered each by itself.
 func (s *stdioServer) accept(ctx context.Context, data []byte) {
 	if batch, ok := wire.Batch(data); ok {
 		if len(batch) == 0 {
-			s.say(fault(nil, mcp.INVALID_REQUEST, "a batch without a message"))
+			s.refuse(nil, &rpcError{code: mcp.INVALID_REQUEST, message: "a batch without a message"})
 		}
 		for _, one := range batch {
 			s.accept(ctx, one)
 		}
 		return
 	}
-	m, err := wire.Parse(data)
+	m := read(data)
 	switch {
-	case err != nil || (m.ID != nil && !json.Valid(data)):
-		if !IsID(m.ID) {
-			m.ID = nil
-		}
-		s.say(fault(m.ID, mcp.PARSE_ERROR, "invalid JSON"))
-	case m.ID != nil && !IsID(m.ID):
-		s.say(fault(nil, mcp.INVALID_REQUEST, "the id must be a string or a number"))
-	case !utf8.Valid(data):
-		// An upstream that is strict about it would die of it, for everybody.
-		if m.ID != nil {
-			s.say(fault(m.ID, mcp.PARSE_ERROR, "invalid UTF-8"))
-		}
-	case m.Method == "notifications/cancelled" && m.ID == nil:
-		s.requests.cancelled(m.Params)
-	case m.Method != "" && m.ID == nil:
-		s.front.server.HandleMessage(s.context(ctx), data)
-	case m.IsResponse():
-		// mcpx asks nothing of its clients.
-	case m.Method == "":
-		s.say(fault(m.ID, mcp.INVALID_REQUEST, "no method"))
-	default:
+	case m.refusal != nil:
+		s.refuse(m.ID, m.refusal)
+	case m.isRequest():
 		s.begin(ctx, m)
+	default:
+		s.session.notice(m)
 	}
 }
 
-// IsID reports whether an id, as written, is one: a string or a number.
-func IsID(id json.RawMessage) bool {
-	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || (id[0] >= '0' && id[0] <= '9')) && json.Valid(id)
+// refuse answers from the reader, which goes on reading meanwhile: the end of the
+// input and what takes requests back are behind it.
+func (s *stdioServer) refuse(id json.RawMessage, err *rpcError) {
+	if s.out.unread() >= maxUnread {
+		s.front.log.Debug("answer dropped, the client does not read")
+		return
+	}
+	s.mu.Lock()
+	written := func() {}
+	if !s.closing {
+		s.open.Add(1)
+		written = s.open.Done
+	}
+	s.mu.Unlock()
+	s.out.later(refuse(id, err).body, written)
 }
 
-func (s *stdioServer) context(ctx context.Context) context.Context {
-	return s.front.server.WithContext(ctx, s.session)
+// maxUnread bounds the answers that wait for a client to read. Behind it requests
+// and refusals are dropped.
+const maxUnread = 10_000
+
+// job is a request for a worker.
+type job struct {
+	*request
+	ctx    context.Context
+	open   *openRequest
+	waited bool // the end waits for the answer
 }
 
-// begin answers a request in a goroutine, which ends with the answer or with its
-// cancellation. initialize is answered in turn, so that what follows finds the
-// session ready.
-func (s *stdioServer) begin(ctx context.Context, m wire.Message) {
-	// A subscription lasts as long as the client: nobody waits for its answer, and
-	// it takes no place from those who do.
-	waited := m.Method != string(mcp.MethodSubscriptionsListen)
-	if s.unread.Load() >= maxUnread {
+// begin gives a request to a worker. initialize is answered at once, so that what
+// follows finds the session ready.
+func (s *stdioServer) begin(ctx context.Context, m *message) {
+	row := methods[m.Method]
+	if s.out.unread() >= maxUnread {
 		s.front.log.Debug("request dropped, the client does not read", "method", m.Method)
 		return
 	}
-	if waited {
+	j := &job{request: s.request(m), waited: !row.lasts} // what lasts takes no place from those who wait
+	if j.waited {
 		select {
 		case s.places <- struct{}{}:
 		default:
-			s.say(fault(m.ID, codeRefused, "too many requests are open; wait for answers"))
+			s.refuse(m.ID, &rpcError{code: codeRefused, message: "too many requests are open; wait for answers"})
 			return
 		}
 	}
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()
-		s.say(fault(m.ID, codeRefused, "mcpx is shutting down; the request was not executed"))
+		s.refuse(m.ID, &rpcError{code: codeRefused, message: "mcpx is shutting down; the request was not executed"})
 		return
 	}
-	if waited {
+	if j.waited {
 		s.open.Add(1)
 	}
-	s.all.Add(1)
+	s.all.Add(1) // a worker, at the most
 	s.mu.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	request := s.requests.begin(m.ID, cancel)
-	respond := func(answer []byte) {
-		defer s.all.Done()
-		if waited {
-			<-s.places // before the client can know of the answer, and ask for more
-			defer s.open.Done()
-		}
-		if answer != nil && s.requests.wanted(request) {
-			s.unread.Add(1)
-			s.write(answer)
-			s.unread.Add(-1)
-		}
-		s.requests.end(request)
+	j.ctx, j.open = s.session.inflight.begin(ctx, keyOf(m.ID), row.lasts)
+	if row.opens {
+		s.run(j, s.out.later)
+		s.announces.Store(s.session.client.Load().Version != "")
+		s.all.Done()
+		return
 	}
-	if m.Method == "initialize" {
-		answer, answered := s.answer(ctx, m), make(chan struct{})
-		go func() {
-			respond(answer)
-			if m, err := wire.Parse(answer); err == nil && m.Result != nil {
-				s.session.legacy.Store(true) // what it is told unasked comes behind the answer
-			}
-			close(answered)
-		}()
-		timer := time.NewTimer(lastWords)
-		defer timer.Stop()
+	select {
+	case s.jobs <- j:
+		s.all.Done()
+	default:
+		go s.work(j) // ends with stop at the latest
+	}
+}
+
+// request is a message with what this transport knows of its client.
+func (s *stdioServer) request(m *message) *request {
+	r := &request{message: m, session: s.session, notify: s.notify, alive: func() {}, client: s.session.client.Load()}
+	if !m.modern() {
+		return r
+	}
+	last := s.stateless.Load()
+	if last == nil || last.Name != m.clientName || last.Version != m.version || !bytes.Equal(last.Capabilities, m.capabilities) {
+		last = &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: s.notify}
+		s.stateless.Store(last)
+	}
+	r.client = last
+	return r
+}
+
+// maxIdle bounds the workers that wait for a request. A new one would have to grow
+// its stack first, for which a small call takes a tenth of its time.
+const maxIdle = 64
+
+// work runs a request, and others after it.
+func (s *stdioServer) work(j *job) {
+	defer s.all.Done()
+	for {
+		s.run(j, s.out.now)
+		if s.idle.Add(1) > maxIdle {
+			s.idle.Add(-1)
+			return
+		}
 		select {
-		case <-answered:
-		case <-timer.C: // it does not read
-		}
-		return
-	}
-	go func() { respond(s.answer(ctx, m)) }()
-}
-
-// maxUnread bounds the answers that wait for a client to read. Behind it requests
-// are refused, and refusals dropped.
-const maxUnread = 10_000
-
-// say writes an answer of the reader's own, which goes on reading meanwhile: the
-// end of the input and what takes requests back are behind it.
-func (s *stdioServer) say(message []byte) {
-	if s.unread.Add(1) > maxUnread {
-		s.unread.Add(-1)
-		s.front.log.Debug("answer dropped, the client does not read")
-		return
-	}
-	s.mu.Lock()
-	waited := !s.closing
-	if waited {
-		s.open.Add(1)
-	}
-	s.mu.Unlock()
-	go func() { // ends when the client has read, or with the process
-		s.write(message)
-		s.unread.Add(-1)
-		if waited {
-			s.open.Done()
-		}
-	}()
-}
-
-// answer is the whole response to a request.
-func (s *stdioServer) answer(ctx context.Context, m wire.Message) []byte {
-	switch m.Method {
-	case string(mcp.MethodToolsCall):
-		if answer, ok := s.callTool(ctx, m); ok {
-			return answer
-		}
-	case string(mcp.MethodSubscriptionsListen):
-		if request, ok := readListen(m.Params); ok {
-			return reply(m.ID, "result", s.front.listen(ctx, m.ID, request, s.write, nil))
+		case j = <-s.jobs:
+			s.idle.Add(-1)
+		case <-s.stop:
+			return
 		}
 	}
-	// mcp-go reads ids as float64: it gets one of ours, the client its own.
-	message := append([]byte(`{"jsonrpc":"2.0","id":`), strconv.FormatInt(s.nextID.Add(1), 10)...)
-	message = append(append(message, `,"method":`...), wire.Encode(m.Method)...)
-	if m.Params != nil {
-		message = append(append(message, `,"params":`...), m.Params...)
-	}
-	message = append(message, '}')
-	switch response := s.front.server.HandleMessage(s.context(ctx), message).(type) {
-	case mcp.JSONRPCResponse:
-		return reply(m.ID, "result", wire.Encode(response.Result))
-	case mcp.JSONRPCError:
-		return reply(m.ID, "error", wire.Encode(response.Error))
-	}
-	return nil
 }
 
-// reply is a response with the id as the client wrote it.
-func reply(id json.RawMessage, member string, value json.RawMessage) []byte {
-	if id == nil {
-		id = json.RawMessage("null")
+// run answers a request, unless its client has taken it back.
+func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
+	var answer []byte
+	if err := j.refuseModern(); j.modern() && err != nil {
+		answer = refuse(j.ID, err).body
+	} else {
+		answer = s.front.answer(j.ctx, j.request).body
 	}
-	out := make([]byte, 0, len(value)+len(id)+48)
-	out = append(append(out, `{"jsonrpc":"2.0","id":`...), id...)
-	out = append(append(append(out, `,"`...), member...), `":`...)
-	return append(append(out, value...), '}')
+	written := func() {}
+	if j.waited {
+		<-s.places // before the client can know of the answer, and ask for more
+		written = s.open.Done
+	}
+	if s.session.inflight.wanted(j.open) {
+		write(oneLine(answer), written)
+	} else {
+		written()
+	}
+	s.session.inflight.done(j.open)
 }
 
-func fault(id json.RawMessage, code int, message string) []byte {
-	return reply(id, "error", wire.Encode(struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	}{code, message}))
+// notify queues a notification.
+func (s *stdioServer) notify(method string, params json.RawMessage) {
+	if !s.out.note(oneLine(notification(method, params))) {
+		s.front.log.Debug("notification dropped, the client does not read", "method", method)
+	}
 }
 
-// write sends one message, after the notifications that were queued before it.
-func (s *stdioServer) write(message []byte) { s.session.write(flat(message)) }
+// pump writes what the reader and the calls have queued, and announces changes to
+// a client that has sent initialize; one of the modern era gets what it subscribes
+// to.
+func (s *stdioServer) pump() {
+	for {
+		select {
+		case <-s.out.queued:
+			s.out.flush()
+		case <-s.session.changed:
+			if s.announces.Load() {
+				s.notify(mcp.MethodNotificationToolsListChanged, nil)
+			}
+		case <-s.stop:
+			return
+		}
+	}
+}
 
-// flat is a message without line ends: over stdio they end it.
-func flat(message []byte) []byte {
-	if bytes.ContainsAny(message, "\n\r") {
-		var line bytes.Buffer
-		if json.Compact(&line, message) == nil {
-			return line.Bytes()
+// oneLine is a message without line ends: over stdio and in events they end it.
+func oneLine(message []byte) []byte {
+	if bytes.IndexByte(message, '\n') >= 0 || bytes.IndexByte(message, '\r') >= 0 {
+		if line, ok := wire.Compact(string(message)); ok {
+			return []byte(line)
 		}
 	}
 	return message

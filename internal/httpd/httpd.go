@@ -23,9 +23,10 @@ type Options struct {
 	MaxBody int64
 	// Grace bounds the wait for open requests at the end; 0 = 4 s.
 	Grace time.Duration
-	// EndCalls ends the calls that are still open then, each in an error. May be
-	// nil.
-	EndCalls func()
+	// EndStreams ends, at the beginning of the end, the requests that wait for
+	// events rather than for a result. EndCalls ends those that are still open after
+	// Grace, each in an error. Both may be nil.
+	EndStreams, EndCalls func()
 	// Ready reports whether the catalogue is loaded, and what /readyz says.
 	Ready func() (ready bool, info any)
 	// Status is what /status says; nil = no such page.
@@ -73,8 +74,15 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return listener, nil
 }
 
-// lastWords is how long the errors of ended calls may take to be written.
-const lastWords = 200 * time.Millisecond
+const (
+	// bodyTimeout bounds how long a client may take to send a request.
+	bodyTimeout = time.Minute
+	// writeTimeout bounds how long it may take to read what is no answer of the
+	// endpoint, and small answers that come soon.
+	writeTimeout = 2 * time.Minute
+	// lastAnswers is how long the errors of ended calls may take to be written.
+	lastAnswers = 200 * time.Millisecond
+)
 
 func isLoopback(host string) bool {
 	if host == "localhost" {
@@ -99,17 +107,20 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.EndStreams == nil {
+		o.EndStreams = func() {}
+	}
 	if o.EndCalls == nil {
 		o.EndCalls = func() {}
 	}
-	// Streams that wait for events would hold Shutdown up: their contexts end
-	// with streams, which is cancelled first. Calls have until Grace.
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	g := newGuard(o)
+	g := &guard{options: o, log: o.Logger}
 	server := &http.Server{
 		Handler:           g.handler(),
 		ReadHeaderTimeout: o.headerTimeout,
+		ReadTimeout:       max(bodyTimeout, o.headerTimeout), // until the guard has the body
+		WriteTimeout:      writeTimeout,                      // the endpoint extends it
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return base },
@@ -122,13 +133,13 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 		return fmt.Errorf("serving HTTP: %w", err)
 	case <-ctx.Done():
 	}
-	g.endStreams()
+	o.EndStreams() // they would hold Shutdown up
 	bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), o.Grace)
 	defer stop()
 	err := server.Shutdown(bounded)
 	if errors.Is(err, context.DeadlineExceeded) {
 		o.EndCalls()
-		last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+		last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
 		defer stop()
 		_ = server.Shutdown(last)
 		cancel()

@@ -1,0 +1,70 @@
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"mcpx/internal/wire"
+)
+
+// handshake answers, through mcp-go, what clients of both eras begin with: which
+// revisions there are, what the server can do and what it is for.
+type handshake struct {
+	version string
+
+	mu           sync.Mutex
+	instructions string
+	server       *server.MCPServer // one that gives these instructions; nil at first
+}
+
+// saying returns a server that gives these instructions.
+func (h *handshake) saying(instructions string) *server.MCPServer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.server == nil || h.instructions != instructions {
+		h.instructions = instructions
+		h.server = server.NewMCPServer("mcpx", h.version,
+			server.WithToolCapabilities(true), server.WithLogging(), server.WithInstructions(instructions))
+	}
+	return h.server
+}
+
+// greet answers a method of the handshake.
+func (f *Front) greet(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+	// mcp-go reads ids as float64, so it gets one that it cannot change.
+	message := append([]byte(`{"jsonrpc":"2.0","id":1,"method":`), wire.Encode(r.Method)...)
+	if r.Params != nil {
+		message = append(append(message, `,"params":`...), r.Params...)
+	}
+	switch answer := f.handshake.saying(f.view.Instructions(r.client)).HandleMessage(ctx, append(message, '}')).(type) {
+	case mcp.JSONRPCResponse:
+		return append(out, wire.Encode(answer.Result)...), nil
+	case mcp.JSONRPCError:
+		return nil, &rpcError{answer.Error.Code, answer.Error.Message, answer.Error.Data}
+	}
+	return nil, &rpcError{code: mcp.INTERNAL_ERROR, message: r.Method + " has no answer"}
+}
+
+// initialize answers initialize: the session has a client from then on.
+func (f *Front) initialize(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+	var p struct {
+		ProtocolVersion string
+		ClientInfo      json.RawMessage
+		Capabilities    json.RawMessage
+	}
+	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil {
+		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "the params of initialize were not understood: " + err.Error()}
+	}
+	client := *r.client
+	client.Name, client.Capabilities = nameIn(p.ClientInfo), p.Capabilities
+	client.Version = mcp.NegotiateLegacyVersion(p.ProtocolVersion)
+	out, err := f.greet(ctx, r, out)
+	if err == nil {
+		r.session.client.Store(&client)
+	}
+	return out, err
+}

@@ -1,0 +1,148 @@
+package front
+
+import (
+	"encoding/json"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
+)
+
+// message is what one pass over a JSON-RPC message of a client has found. It is
+// read where it comes in and handed down. Its slices alias the bytes that were
+// read.
+type message struct {
+	wire.Message
+	requestMeta
+	// name and arguments are members of params.
+	name, arguments json.RawMessage
+	// refusal says what is wrong with the message as JSON-RPC; nil = nothing.
+	refusal *rpcError
+}
+
+// requestMeta is what the _meta of a request says of the request itself.
+type requestMeta struct {
+	version      string           // protocol revision; empty in the legacy era
+	clientName   string           // modern era only
+	capabilities json.RawMessage  // of the client, an object; modern era only
+	token        json.RawMessage  // progressToken, nil where absent
+	level        mcp.LoggingLevel // modern era: of log messages, empty = none
+	trace        []upstream.MetaMember
+}
+
+// modern reports whether the body says that it is of the era without sessions.
+func (m *requestMeta) modern() bool { return mcp.IsModernProtocol(m.version) }
+
+// isRequest reports whether the message wants an answer.
+func (m *message) isRequest() bool { return m.Method != "" && m.ID != nil }
+
+// read reads one message.
+func read(data []byte) *message {
+	m := &message{}
+	var err error
+	m.Message, err = wire.Parse(data)
+	// What is not valid here could be understood otherwise further on, and an
+	// upstream that is strict about it would die of it, for everybody.
+	switch {
+	case err != nil || !m.Valid:
+		m.refusal = &rpcError{code: mcp.PARSE_ERROR, message: "invalid JSON"}
+	case !m.UTF8:
+		m.refusal = &rpcError{code: mcp.PARSE_ERROR, message: "invalid UTF-8"}
+	case m.Ambiguous:
+		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "a member of the message is there twice, or in other letters"}
+	case m.ID != nil && !isID(m.ID):
+		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "the id must be a string or a number"}
+	case m.Method == "" && !m.IsResponse():
+		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "no method"}
+	default:
+		m.refusal = m.readParams()
+	}
+	if !isID(m.ID) || (m.refusal != nil && !wire.Valid(m.ID)) {
+		m.ID = nil
+	}
+	return m
+}
+
+// isID reports whether a JSON value may be an id: a string or a number.
+func isID(id json.RawMessage) bool {
+	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || (id[0] >= '0' && id[0] <= '9'))
+}
+
+// readParams reads the members of params that are common to all methods, and those
+// of tools/call.
+func (m *message) readParams() *rpcError {
+	if len(m.Params) == 0 {
+		return nil
+	}
+	if m.Params[0] != '{' {
+		return &rpcError{code: mcp.INVALID_PARAMS, message: "params must be an object"}
+	}
+	var meta json.RawMessage
+	_ = wire.Fields(m.Params, func(key string, value []byte) bool {
+		switch key {
+		case "_meta":
+			meta = value
+		case "name":
+			m.name = value
+		case "arguments":
+			m.arguments = value
+		}
+		return true
+	})
+	switch {
+	case len(meta) == 0 || string(meta) == "null":
+		return nil
+	case meta[0] != '{':
+		return &rpcError{code: mcp.INVALID_PARAMS, message: "params._meta must be an object"}
+	}
+	_ = wire.Fields(meta, func(key string, value []byte) bool {
+		m.readMeta(key, value)
+		return true
+	})
+	return nil
+}
+
+func (m *requestMeta) readMeta(key string, value json.RawMessage) {
+	switch key {
+	case mcp.MetaKeyProtocolVersion:
+		m.version, _ = wire.Text(value)
+	case mcp.MetaKeyClientInfo:
+		m.clientName = nameIn(value)
+	case mcp.MetaKeyClientCapabilities:
+		if value[0] == '{' {
+			m.capabilities = value
+		}
+	case mcp.MetaKeyLogLevel:
+		if level, _ := wire.Text(value); isLevel(mcp.LoggingLevel(level)) {
+			m.level = mcp.LoggingLevel(level)
+		}
+	case "progressToken":
+		m.token = value
+	case "traceparent", "tracestate", "baggage":
+		m.trace = append(m.trace, upstream.MetaMember{Name: key, Value: value})
+	}
+}
+
+// nameIn is the name in a clientInfo.
+func nameIn(info json.RawMessage) (name string) {
+	_ = wire.Fields(info, func(key string, value []byte) bool {
+		if key == "name" {
+			name, _ = wire.Text(value)
+		}
+		return true
+	})
+	return name
+}
+
+// refuseModern says what is wrong with a request of the modern era, nil if nothing
+// (SEP-2575).
+func (m *requestMeta) refuseModern() *rpcError {
+	switch {
+	case m.capabilities == nil:
+		return &rpcError{code: mcp.INVALID_PARAMS, message: "missing or invalid _meta field " + mcp.MetaKeyClientCapabilities}
+	case !mcp.IsValidProtocolVersion(m.version):
+		return unsupportedVersion(m.version)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package front
+
+import (
+	"encoding/json"
+	"slices"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/wire"
+)
+
+// appendResult appends a tool result as JSON.
+func (f *Front) appendResult(out []byte, result *executor.Result, r *request) []byte {
+	size := len(result.Structured) + len(result.Meta) + 192
+	for _, block := range result.Content {
+		size += len(block) + 1
+	}
+	out = append(slices.Grow(out, size), `{"content":[`...)
+	for i, block := range result.Content {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if block[0] != '{' {
+			// No revision has such a block, and SDKs refuse the whole answer for it.
+			block = wire.TextBlock(string(block))
+		}
+		out = append(out, block...)
+	}
+	out = append(out, ']')
+	out = appendStructured(out, result.Structured, r.modern())
+	if result.IsError {
+		out = append(out, `,"isError":true`...)
+	}
+	return f.complete(out, r, result.Meta)
+}
+
+// appendStructured appends structuredContent as a revision allows it: before the
+// modern era objects only, and SDKs refuse a whole answer for anything else.
+func appendStructured(out []byte, value json.RawMessage, modern bool) []byte {
+	const member = `,"structuredContent":`
+	switch {
+	case len(value) == 0:
+		return out
+	case modern || value[0] == '{':
+		return append(append(out, member...), value...)
+	case string(value) == "null":
+		return out
+	}
+	return append(append(append(out, member+`{"result":`...), value...), '}')
+}
+
+// complete appends the end of a result, which has a member already. In the modern
+// era it says that it is complete, and who answers (SEP-2322, SEP-2575).
+func (f *Front) complete(out []byte, r *request, meta json.RawMessage) []byte {
+	if r.modern() {
+		out = append(out, `,"resultType":"complete"`...)
+		meta = f.identified(meta)
+	}
+	if len(meta) > 0 {
+		out = append(append(out, `,"_meta":`...), meta...)
+	}
+	return append(out, '}')
+}
+
+// identified adds mcpx as the server to a _meta that names none.
+func (f *Front) identified(meta json.RawMessage) json.RawMessage {
+	const key = "io.modelcontextprotocol/serverInfo"
+	named, members := false, 0
+	if len(meta) > 0 && meta[0] == '{' {
+		_ = wire.Fields(meta, func(name string, _ []byte) bool {
+			named = named || name == key
+			members++
+			return true
+		})
+	}
+	if named {
+		return meta
+	}
+	out := []byte{'{'}
+	if members > 0 {
+		out = append(append(out[:0], meta[:len(meta)-1]...), ',')
+	}
+	out = append(append(out, `"`+key+`":{"name":"mcpx","version":`...), wire.Encode(f.options.Version)...)
+	return append(out, '}', '}')
+}
