@@ -131,13 +131,13 @@ func (cmd *budgetCommand) servers(ctx context.Context, a *app.App) (*catalog.Sna
 	}
 	a.Registry.Start()
 	a.Registry.WaitTried(ctx)
-	return a.Registry.Snapshot(), nil, ctx.Err()
+	return a.Executor.Catalogue(nil), nil, ctx.Err()
 }
 
 // surface is what a client without limits of its own carries of mcpx, if these
 // were all the servers.
 func surface(a *app.App, snap *catalog.Snapshot) []budget.Definition {
-	own := snap == a.Registry.Snapshot()
+	own := snap == a.Executor.Catalogue(nil)
 	var list []budget.Definition
 	for _, d := range a.View.Surface("") {
 		if d.Name == view.InspectTool && !own {

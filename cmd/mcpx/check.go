@@ -41,7 +41,7 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 }
 
 func (cmd *checkCommand) print(a *app.App, s streams) error {
-	snap := a.Registry.Snapshot()
+	snap := a.Executor.Catalogue(nil)
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\nSERVER\tSTATE\tERA\tTRANSPORT\tTOOLS\tTIME\tNOTE")
 	down := 0
@@ -54,6 +54,9 @@ func (cmd *checkCommand) print(a *app.App, s streams) error {
 			if note == "" && len(status.Faults) > 0 {
 				note = fmt.Sprintf("%d tools refused: %s", len(status.Faults), status.Faults[0])
 			}
+		}
+		if note == "" {
+			note = server.Hidden
 		}
 		transport, tools := server.Transport, "-"
 		if transport == "" {

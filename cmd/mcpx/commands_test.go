@@ -159,6 +159,7 @@ func TestCheck(t *testing.T) {
 		"dying":   fake(t, mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{"cannot open the database"}}),
 		"unset":   {"command": "x", "args": []string{"${MCPX_TEST_SURELY_UNSET}"}},
 		"off":     {"command": "x", "enabled": false},
+		"locked":  {"url": mcptest.Spec{Tools: json.RawMessage(`[{"name":"write"}]`)}.HTTP(t).URL, "read_only": true},
 	}, nil)
 	out, stderr, code := h.run(t, "", "check", "--config", path)
 	if code != 1 {
@@ -177,6 +178,7 @@ func TestCheck(t *testing.T) {
 		"dying":   {"unavailable", "cannot open the database"},
 		"unset":   {"unavailable", "MCPX_TEST_SURELY_UNSET"},
 		"off":     {"disabled"},
+		"locked":  {"ready", "0", "its only tool is hidden by read_only"},
 	} {
 		for _, want := range want {
 			if !strings.Contains(rows[name], want) {
@@ -184,7 +186,7 @@ func TestCheck(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(out, "7 servers: 3 ready, 3 unavailable, 1 disabled; 54 tools") {
+	if !strings.Contains(out, "8 servers: 4 ready, 3 unavailable, 1 disabled; 54 tools") {
 		t.Errorf("no summary in:\n%s", out)
 	}
 }

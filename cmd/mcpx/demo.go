@@ -58,7 +58,7 @@ func (d *demoScreen) title(format string, args ...any) {
 
 // carried compares what a model carries in every request.
 func (d *demoScreen) carried() {
-	snap := d.app.Registry.Snapshot()
+	snap := d.app.Executor.Catalogue(nil)
 	d.title("What the model carries in every request (o200k tokens)")
 	total, servers := 0, ""
 	for i := range snap.Servers {
@@ -107,7 +107,7 @@ func (d *demoScreen) catalogue() {
 func (d *demoScreen) inspect(ctx context.Context, server, tool string) error {
 	result := d.app.View.Inspect(ctx, nil, view.Query{Server: server, Tool: tool}, false)
 	text := blockText(result)
-	s, ok := d.app.Registry.Snapshot().Server(server)
+	s, ok := d.app.Executor.Catalogue(nil).Server(server)
 	if !ok || result.IsError {
 		return fmt.Errorf("inspecting %s.%s: %s", server, tool, text)
 	}

@@ -75,7 +75,7 @@ func tell(done <-chan struct{}, w io.Writer, watched bool, waiting func() []stri
 
 // connecting are the servers whose first attempt is under way.
 func connecting(a *app.App) (names []string) {
-	for _, name := range a.Registry.Snapshot().ServerNames() {
+	for _, name := range a.Executor.Catalogue(nil).ServerNames() {
 		if status, ok := a.Registry.Status(name); ok && status.State == catalog.Connecting {
 			names = append(names, name)
 		}
@@ -86,7 +86,7 @@ func connecting(a *app.App) (names []string) {
 // outOfTime reports whether the first attempt of a server that was never seen
 // before took all of its time.
 func outOfTime(a *app.App, server config.Server, began time.Time) bool {
-	one, ok := a.Registry.Snapshot().Server(server.Name)
+	one, ok := a.Executor.Catalogue(nil).Server(server.Name)
 	return ok && !one.Known && one.State == catalog.Unavailable && time.Since(began) >= server.ConnectTimeout
 }
 

@@ -86,11 +86,11 @@ func NewDemo(log *slog.Logger) (*App, error) {
 			Spec:        upstream.Spec{Name: sample.Name, Type: upstream.InProcess, Serve: sample.Serve, Logger: log},
 		})
 	}
-	a.wire(servers, policy.Rules{}, "")
+	a.wire(servers, &policy.Rules{}, "")
 	return a, nil
 }
 
-func (a *App) wire(servers []registry.Server, rules policy.Rules, cache string) {
+func (a *App) wire(servers []registry.Server, rules *policy.Rules, cache string) {
 	a.filters = jq.New(jq.Limits{}, a.reaper)
 	options := registryOptions(a.Config, rules)
 	options.CacheDir, options.Logger = cache, a.log

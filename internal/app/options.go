@@ -14,9 +14,9 @@ import (
 // What a config says, as the parts take it.
 
 // registryOptions are those that can change at run time.
-func registryOptions(cfg *config.Config, rules policy.Rules) registry.Options {
+func registryOptions(cfg *config.Config, rules *policy.Rules) registry.Options {
 	return registry.Options{
-		Visible: rules.Visible, MaxConcurrency: cfg.MaxConcurrency,
+		Rules: rules, MaxConcurrency: cfg.MaxConcurrency,
 		Grace: max(cfg.ShutdownGrace, time.Millisecond),
 	}
 }

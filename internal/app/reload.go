@@ -127,6 +127,10 @@ func (a *App) change(from, to *config.Config) {
 	now := *to
 	now.MaxMessageBytes = a.Config.MaxMessageBytes
 	servers, rules := a.servers(&now, "")
+	// Three swaps, and calls go on between them. What a caller may do is not at
+	// stake: rules and servers are swapped by Apply alone, as one snapshot, and a
+	// call that was allowed on a server which is another now is looked up anew. The
+	// other options are limits, checks and texts; any mixture of those is harmless.
 	a.Executor.SetOptions(a.executorOptions(&now))
 	changes := a.Registry.Apply(servers, registryOptions(&now, rules))
 	a.View.SetOptions(a.viewOptions(&now))

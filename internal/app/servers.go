@@ -16,8 +16,8 @@ import (
 )
 
 // servers makes the registry's servers and the rules out of a config.
-func (a *App) servers(cfg *config.Config, only string) ([]registry.Server, policy.Rules) {
-	rules := policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools}
+func (a *App) servers(cfg *config.Config, only string) ([]registry.Server, *policy.Rules) {
+	rules := &policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools}
 	servers := make([]registry.Server, 0, len(cfg.Servers))
 	for _, s := range cfg.Servers {
 		rules.Servers[s.Name] = policy.ServerRules{Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly}

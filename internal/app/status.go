@@ -7,7 +7,7 @@ import (
 
 // ready says whether every server has a catalogue or was tried, with counts.
 func (a *App) ready() (bool, any) {
-	snap := a.Registry.Snapshot()
+	snap := a.Executor.Catalogue(nil)
 	waiting, counts := 0, make(map[catalog.State]int)
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
@@ -36,7 +36,7 @@ type serverStatus struct {
 
 // status is what /status says: servers, states, tools, calls, tokens saved.
 func (a *App) status() any {
-	snap, accounts := a.Registry.Snapshot(), a.Executor.Accounts()
+	snap, accounts := a.Executor.Catalogue(nil), a.Executor.Accounts()
 	total := executor.Account{}
 	servers := make([]serverStatus, 0, len(snap.Servers))
 	for i := range snap.Servers {

@@ -94,8 +94,17 @@ type Server struct {
 	Protocol string
 	// Known is false until a tools/list of this server was seen, live or on disk.
 	Known bool
-	// Tools are in the upstream's order. Tools that policy hides are not in it.
+	// Tried says that an earlier start of mcpx tried the server and got no list:
+	// nobody waits for its first one.
+	Tried bool
+	// Generation tells servers apart that had one name one after the other: a
+	// reload that changes what a server is gives it another one.
+	Generation uint64
+	// Tools are in the upstream's order.
 	Tools []Tool
+	// Hidden says, for people and models, why a server that has tools shows none;
+	// empty where it shows some.
+	Hidden string
 
 	index map[string]int
 }
@@ -140,8 +149,18 @@ func (s *Server) ToolNames() []string {
 type Snapshot struct {
 	// Servers are sorted by name.
 	Servers []Server
+	// Rules came with these servers, and are not applied to them yet; nil = none.
+	// One snapshot has both, so that no caller has the rules of one configuration
+	// and the servers of another.
+	Rules Rules
 
 	index map[string]int
+}
+
+// Rules say which tools exist for a caller.
+type Rules interface {
+	// HiddenBy names the setting that hides a tool; empty: none does.
+	HiddenBy(server string, tool *Tool) string
 }
 
 // NewSnapshot takes over servers, sorts them by name and indexes them.
@@ -171,6 +190,13 @@ func indexTools(tools []Tool) map[string]int {
 func (s Server) WithTools(tools []Tool) Server {
 	s.Tools = tools
 	s.index = indexTools(tools)
+	return s
+}
+
+// WithToolsOf returns a copy of s that has the tools of another, which need not be
+// indexed again.
+func (s Server) WithToolsOf(other *Server) Server {
+	s.Tools, s.index = other.Tools, other.index
 	return s
 }
 

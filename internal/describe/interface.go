@@ -74,6 +74,9 @@ func servers(snap *catalog.Snapshot, maxPurpose int) string {
 		switch {
 		case s.Known || len(s.Tools) > 0:
 			b.WriteString(", " + count(len(s.Tools)))
+			if s.Hidden != "" {
+				b.WriteString(" (" + s.Hidden + ")")
+			}
 		case s.State == catalog.Connecting:
 			b.WriteString(", tools not known yet")
 		}
@@ -123,6 +126,9 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 		return text + "; its tools are not known.", true
 	}
 	head := stateLine(s) + about(s)
+	if len(s.Tools) == 0 && s.Hidden != "" {
+		return head + plain.Line(s.Name, 0) + " has no tools here: " + s.Hidden + ".", true
+	}
 	if len(s.Tools) == 0 {
 		return head + plain.Line(s.Name, 0) + " has no tools.", true
 	}

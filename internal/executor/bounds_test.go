@@ -10,6 +10,7 @@ import (
 	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
+	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
@@ -18,7 +19,7 @@ import (
 // end.
 func bounded(t *testing.T, options Options) run {
 	t.Helper()
-	e := New(nil, options)
+	e := New(registry.New(nil, registry.Options{}), options)
 	t.Cleanup(func() {
 		e.store.mu.Lock()
 		defer e.store.mu.Unlock()

@@ -92,7 +92,7 @@ func wholeNumber(raw json.RawMessage) (n int, ok bool) {
 
 // execBuiltin runs a tool of the server mcpx.
 func (e run) execBuiltin(ctx context.Context, r Request) (*Result, error) {
-	t, err := e.find(ctx, r.Server, r.Tool)
+	t, err := e.find(ctx, &r)
 	if err == nil {
 		t.arguments, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, true)
 	}

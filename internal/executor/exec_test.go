@@ -44,10 +44,20 @@ func piped(t testing.TB, name string, fake mcptest.Spec) registry.Server {
 	}}}
 }
 
+// hiding are rules that hide what the func does not let be; nil hides nothing.
+type hiding func(server string, tool *catalog.Tool) bool
+
+func (h hiding) HiddenBy(server string, tool *catalog.Tool) string {
+	if h == nil || h(server, tool) {
+		return ""
+	}
+	return "a test"
+}
+
 // executing starts servers and waits for them.
 func executing(t testing.TB, options Options, visible func(string, *catalog.Tool) bool, servers ...registry.Server) *Executor {
 	t.Helper()
-	r := registry.New(servers, registry.Options{Visible: visible})
+	r := registry.New(servers, registry.Options{Rules: hiding(visible)})
 	r.Start()
 	t.Cleanup(func() { r.Close(0) })
 	r.WaitTried(t.Context())

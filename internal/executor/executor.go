@@ -77,13 +77,14 @@ type Options struct {
 
 // Executor runs calls. Safe for concurrent use.
 type Executor struct {
-	registry *registry.Registry
-	current  atomic.Pointer[Options]
-	log      *slog.Logger
-	schemas  arguments.Schemas
-	store    store
-	builtin  *catalog.Server
-	account  account
+	registry   *registry.Registry
+	catalogues policy.Catalogues
+	current    atomic.Pointer[Options]
+	log        *slog.Logger
+	schemas    arguments.Schemas
+	store      store
+	builtin    *catalog.Server
+	account    account
 }
 
 // New makes an executor of calls to r's servers.
@@ -116,6 +117,9 @@ func (e *Executor) begin() run { return run{e, e.current.Load()} }
 
 // Request is one call as the client sent it.
 type Request struct {
+	// Catalogue is what the caller may see, from [Executor.Catalogue]: all of the
+	// request works on this one. Nil = as it is when the call begins.
+	Catalogue    *catalog.Snapshot
 	Server, Tool string
 	// Arguments is raw JSON: an object, a string that holds one, or absent.
 	Arguments json.RawMessage
@@ -135,6 +139,17 @@ type Request struct {
 	// may be nil. It must not block. LogLevel is what the upstream is asked for.
 	OnLog    func(params json.RawMessage)
 	LogLevel string
+
+	began time.Time
+}
+
+// begun fills in what a request has when work on it begins.
+func (e *Executor) begun(r Request) Request {
+	if r.Catalogue == nil {
+		r.Catalogue = e.Catalogue(r.Client)
+	}
+	r.began = time.Now()
+	return r
 }
 
 func (r *Request) principal() string {
@@ -160,15 +175,14 @@ type Result struct {
 // Exec runs one call. It always returns a result: a failure is one with IsError.
 // The only error is ctx's, when nobody waits for the result any more.
 func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
-	return e.begin().exec(ctx, r)
+	return e.begin().exec(ctx, e.begun(r))
 }
 
 func (e run) exec(ctx context.Context, r Request) (*Result, error) {
 	if r.Server == Builtin {
 		return e.execBuiltin(ctx, r)
 	}
-	began := time.Now()
-	raw, target, err := e.call(ctx, r)
+	raw, target, err := e.call(ctx, &r)
 	var shaped *Result
 	if err == nil {
 		shaped, err = e.shape(ctx, raw, r, target)
@@ -178,23 +192,29 @@ func (e run) exec(ctx context.Context, r Request) (*Result, error) {
 	}
 	if err != nil {
 		fault := e.fault(r, target, err)
-		e.log.Debug("call failed", "server", r.Server, "tool", r.Tool, "code", fault.Code, "duration", time.Since(began))
+		e.log.Debug("call failed", "server", r.Server, "tool", r.Tool, "code", fault.Code, "duration", time.Since(r.began))
 		return fault.Result(r.Structured), nil
 	}
 	e.account.add(r.Server, shaped.received, shaped.sent)
-	e.log.Debug("call", "server", r.Server, "tool", r.Tool, "duration", time.Since(began),
+	e.log.Debug("call", "server", r.Server, "tool", r.Tool, "duration", time.Since(r.began),
 		"tokens_received", shaped.received, "tokens_sent", shaped.sent)
 	return shaped, nil
 }
 
 // Raw runs one call and returns the upstream's result as it came, or a fault.
 func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result) {
-	run := e.begin()
-	raw, target, err := run.call(ctx, r)
+	run, r := e.begin(), e.begun(r)
+	raw, target, err := run.call(ctx, &r)
 	if err != nil {
 		return nil, run.fault(r, target, err).Result(true)
 	}
 	return raw, nil
+}
+
+// Catalogue is the catalogue as a client may see it now. Whoever serves a request
+// asks for it once, and hands it down.
+func (e *Executor) Catalogue(*upstream.Client) *catalog.Snapshot {
+	return e.catalogues.Of(e.registry.Snapshot())
 }
 
 // target is what a request turned out to mean.
@@ -204,22 +224,35 @@ type target struct {
 	arguments json.RawMessage
 }
 
-// call finds, checks and calls, in this order (design 7).
-func (e run) call(ctx context.Context, r Request) (json.RawMessage, target, error) {
-	began := time.Now()
-	t, err := e.find(ctx, r.Server, r.Tool)
+// call finds, checks and calls, in this order (design 7). Where a reload has put
+// another server in the place of the one that was found, what the caller may do
+// there is another question, and all of it begins again.
+func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, error) {
+	for {
+		raw, t, err := e.attempt(ctx, r)
+		var replaced *registry.ReplacedError
+		if !errors.As(err, &replaced) {
+			return raw, t, err
+		}
+		e.options = e.current.Load()
+		e.awaitServer(ctx, r)
+	}
+}
+
+// attempt is one way through call.
+func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, error) {
+	t, err := e.find(ctx, r)
 	if err != nil {
 		return nil, t, err
 	}
-	waited := time.Since(began)
 	server := e.options.Servers[r.Server]
 	if t.arguments, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, !server.Unchecked); err != nil {
 		return nil, t, err
 	}
-	raw, err := e.registry.Call(ctx, r.Server, upstream.Call{
+	raw, err := e.registry.Call(ctx, t.server, upstream.Call{
 		Tool: r.Tool, Arguments: t.arguments, Meta: r.Meta,
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
-		Wait:       max(e.options.ExecWait-waited, time.Nanosecond), // 0 is no bound
+		Wait:       e.waitLeft(r),
 		Timeout:    server.timeout(r.Tool), Idle: server.IdleTimeout,
 		OnProgress: r.OnProgress,
 		Client:     r.Client,
@@ -229,48 +262,59 @@ func (e run) call(ctx context.Context, r Request) (json.RawMessage, target, erro
 	return raw, t, err
 }
 
-// FindServer looks a server up. One whose catalogue is not known yet is waited
-// for like by a call to it.
-func (e *Executor) FindServer(ctx context.Context, name string) (*catalog.Server, *Fault) {
-	run := e.begin()
-	s, err := run.findServer(ctx, name)
-	if err != nil {
-		return nil, run.fault(Request{Server: name}, target{}, err)
-	}
-	return s, nil
+// waitLeft is how long a request may still wait for a server.
+func (e run) waitLeft(r *Request) time.Duration {
+	return max(e.options.ExecWait-time.Since(r.began), time.Nanosecond) // 0 is no bound
 }
 
-// FindServerFor is [Executor.FindServer] for who wants one of its tools: the fault
-// of an unknown server says who has the tool.
-func (e *Executor) FindServerFor(ctx context.Context, name, tool string) (*catalog.Server, *Fault) {
-	run := e.begin()
-	s, err := run.findServer(ctx, name)
-	if err != nil {
-		return nil, run.fault(Request{Server: name}, target{}, run.withOwners(err, tool))
-	}
-	return s, nil
+// awaitServer waits for the server of a request, and gives the request the
+// catalogue as it is then. Nowhere else does a request get another catalogue than
+// the one that it came with: what it waited for is not in that one.
+func (e run) awaitServer(ctx context.Context, r *Request) {
+	bounded, cancel := context.WithTimeout(ctx, e.waitLeft(r))
+	defer cancel()
+	e.registry.WaitServer(bounded, r.Server)
+	r.Catalogue = e.Catalogue(r.Client)
 }
 
-// ToolNotFound is the fault of a tool that s does not have. It says who has it.
-func (e *Executor) ToolNotFound(s *catalog.Server, name string) *Fault {
-	missing := &notFoundError{what: "tool", server: s.Name, name: name, known: s.ToolNames(), owners: e.owners(name, s.Name)}
+// FindServer looks a server up in a catalogue of the client's. It waits for one
+// whose tools are not known yet like a call does, and returns the catalogue of
+// after that. If the client wants a certain tool, the fault of an unknown server
+// says who has that.
+func (e *Executor) FindServer(ctx context.Context, client *upstream.Client, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *Fault) {
+	run, r := e.begin(), e.begun(Request{Client: client, Catalogue: seen, Server: name, Tool: tool})
+	s, err := run.findServer(ctx, &r)
+	if err != nil {
+		return r.Catalogue, nil, run.fault(r, target{}, err)
+	}
+	return r.Catalogue, s, nil
+}
+
+// ToolNotFound is the fault of a tool that s does not have. It says who has it of
+// those that the caller sees.
+func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *Fault {
+	missing := &notFoundError{what: "tool", server: s.Name, name: name, known: s.ToolNames(), owners: e.owners(seen, name, s.Name)}
 	return missing.fault()
 }
 
-func (e run) findServer(ctx context.Context, name string) (*catalog.Server, error) {
-	if name == Builtin {
+// findServer finds the server of a request, whose catalogue is a newer one where it
+// had to be waited for.
+func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
+	if r.Server == Builtin {
 		return e.builtin, nil
 	}
-	s, ok := e.registry.Snapshot().Server(name)
+	s, ok := r.Catalogue.Server(r.Server)
 	if ok && !s.Known && s.State == catalog.Connecting {
-		bounded, cancel := context.WithTimeout(ctx, e.options.ExecWait)
-		e.registry.WaitServer(bounded, name)
-		cancel()
-		s, ok = e.registry.Snapshot().Server(name)
+		e.awaitServer(ctx, r)
+		s, ok = r.Catalogue.Server(r.Server)
 	}
 	switch {
 	case !ok:
-		return nil, &notFoundError{what: "server", name: name, known: e.registry.Snapshot().ServerNames()}
+		missing := &notFoundError{what: "server", name: r.Server, known: r.Catalogue.ServerNames()}
+		if r.Tool != "" {
+			missing.owners = e.owners(r.Catalogue, r.Tool, "")
+		}
+		return nil, missing
 	case !s.Known:
 		return nil, &upstream.UnavailableError{
 			State: s.State, Reason: s.Reason, RetryAfter: time.Duration(s.RetryAfter * float64(time.Second)),
@@ -279,14 +323,14 @@ func (e run) findServer(ctx context.Context, name string) (*catalog.Server, erro
 	return s, nil
 }
 
-func (e run) find(ctx context.Context, server, tool string) (target, error) {
-	s, err := e.findServer(ctx, server)
+func (e run) find(ctx context.Context, r *Request) (target, error) {
+	s, err := e.findServer(ctx, r)
 	if err != nil {
-		return target{}, e.withOwners(err, tool)
+		return target{}, err
 	}
-	found, ok := s.Tool(tool)
+	found, ok := s.Tool(r.Tool)
 	if !ok {
-		return target{server: s}, &notFoundError{what: "tool", server: server, name: tool, known: s.ToolNames(), owners: e.owners(tool, server)}
+		return target{server: s}, &notFoundError{what: "tool", server: s.Name, name: r.Tool, known: s.ToolNames(), owners: e.owners(r.Catalogue, r.Tool, s.Name)}
 	}
 	return target{server: s, tool: found}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
@@ -24,7 +25,7 @@ func TestFault_MayHaveRun(t *testing.T) {
 		{&upstream.TooLargeError{Limit: 9}, "the answer is over the limit of 9 bytes; ask for less, for example a page or a filter. " + may},
 		{&upstream.TooLargeError{Limit: 9, Request: true}, "the request is over the limit of 9 bytes; send less at once"},
 	} {
-		if got := New(nil, Options{}).begin().fault(Request{}, target{}, tt.err); got.Code != CodeExecution || got.Message != tt.want {
+		if got := New(registry.New(nil, registry.Options{}), Options{}).begin().fault(Request{}, target{}, tt.err); got.Code != CodeExecution || got.Message != tt.want {
 			t.Errorf("got %s: %s, want %s", got.Code, got.Message, tt.want)
 		}
 	}
@@ -48,7 +49,7 @@ func TestFault_Data(t *testing.T) {
 		{"odd text", &upstream.RPCError{NoCode: true, Message: odd},
 			`"message":"if x:\n\tgo  on","upstream":{"message":` + string(wire.Encode(odd)) + `}`},
 	} {
-		got := string(New(nil, Options{}).begin().fault(Request{}, target{}, tt.err).data())
+		got := string(New(registry.New(nil, registry.Options{}), Options{}).begin().fault(Request{}, target{}, tt.err).data())
 		if !json.Valid([]byte(got)) || !strings.Contains(got, tt.want+"}}") {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
 		}

@@ -3,6 +3,8 @@ package executor
 import (
 	"strings"
 	"testing"
+
+	"mcpx/internal/registry"
 )
 
 // BenchmarkCut_Many is the first page of a long result with very many parts:
@@ -14,7 +16,7 @@ func BenchmarkCut_Many(b *testing.B) {
 		"lines": strings.Repeat("a\n", size/2),
 	} {
 		b.Run(name, func(b *testing.B) {
-			e := New(nil, Options{ResultTokens: 4000})
+			e := New(registry.New(nil, registry.Options{}), Options{ResultTokens: 4000})
 			b.ReportAllocs()
 			for b.Loop() {
 				h := e.begin().hold(text, text, false, "")

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"mcpx/internal/registry"
 )
 
 // kept are the handles that can still be read.
@@ -98,7 +100,7 @@ func TestUnitsOf(t *testing.T) {
 
 // Of an array or a text of very many parts the pieces are its text.
 func TestHold_Many(t *testing.T) {
-	e := New(nil, Options{ResultTokens: 400})
+	e := New(registry.New(nil, registry.Options{}), Options{ResultTokens: 400})
 	for _, tt := range []struct{ name, text, noun string }{
 		{"items", "[1" + strings.Repeat(",1", maxItems-1) + "]", "items"},
 		{"too many items", "[1" + strings.Repeat(",1", maxItems) + "]", "lines"},
@@ -116,7 +118,7 @@ func TestHold_Many(t *testing.T) {
 
 // The note of what is not kept says so, and names no handle.
 func TestCut_NotKept(t *testing.T) {
-	e := New(nil, Options{ResultTokens: 400})
+	e := New(registry.New(nil, registry.Options{}), Options{ResultTokens: 400})
 	text := strings.Repeat("0123456 ", heldBytes/8+1)
 	h := e.begin().hold(text, text, false, "")
 	got := e.begin().cut(h, h.all(), e.begin().limit(), readArguments{})

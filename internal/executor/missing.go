@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,9 +36,9 @@ type owner struct{ server, tool string }
 
 func (m *notFoundError) Error() string { return fmt.Sprintf("no %s %q", m.what, m.name) }
 
-// owners are the servers but for one that have a tool of that name, else of one
+// owners are the servers that the caller sees, but for one, that have a tool of that name, else of one
 // like it but for case and separators; none where they are many.
-func (e *Executor) owners(tool, but string) []owner {
+func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	wanted := bare(tool)
 	if wanted == "" || len(tool) > maxOwned {
 		return nil
@@ -60,9 +59,8 @@ func (e *Executor) owners(tool, but string) []owner {
 			}
 		}
 	}
-	snap := e.registry.Snapshot()
-	for i := range snap.Servers {
-		look(&snap.Servers[i])
+	for i := range seen.Servers {
+		look(&seen.Servers[i])
 	}
 	look(e.builtin)
 	if len(exact) == 0 {
@@ -74,19 +72,10 @@ func (e *Executor) owners(tool, but string) []owner {
 	return exact
 }
 
-// withOwners adds to the error of an unknown server who has the tool.
-func (e *Executor) withOwners(err error, tool string) error {
-	var missing *notFoundError
-	if errors.As(err, &missing) && tool != "" {
-		missing.owners = e.owners(tool, "")
-	}
-	return err
-}
-
 // MissingServer is the fault of a call that names a tool and no server, where
 // that tool is known; else nil.
-func (e *Executor) MissingServer(tool string) *Fault {
-	owners := e.owners(tool, "")
+func (e *Executor) MissingServer(seen *catalog.Snapshot, tool string) *Fault {
+	owners := e.owners(seen, tool, "")
 	if len(owners) == 0 {
 		return nil
 	}

@@ -35,7 +35,7 @@ func TestMissingServer(t *testing.T) {
 		"":            "",
 		"read_result": "VALIDATION_ERROR: /server_name: is missing; server mcpx has read_result",
 	} {
-		fault := e.MissingServer(tool)
+		fault := e.MissingServer(e.Catalogue(nil), tool)
 		if fault == nil && want == "" {
 			continue
 		}
@@ -43,11 +43,11 @@ func TestMissingServer(t *testing.T) {
 			t.Errorf("%s: got %+v, want %s", tool, fault, want)
 		}
 	}
-	alpha, _ := e.FindServer(t.Context(), "alpha")
-	if _, fault := e.FindServerFor(t.Context(), "zzz", "only"); fault == nil || fault.Text != `SERVER_NOT_FOUND: no server "zzz". Server alpha has only.` {
+	seen, alpha, _ := e.FindServer(t.Context(), nil, e.Catalogue(nil), "alpha", "")
+	if _, _, fault := e.FindServer(t.Context(), nil, seen, "zzz", "only"); fault == nil || fault.Text != `SERVER_NOT_FOUND: no server "zzz". Server alpha has only.` {
 		t.Errorf("got %+v", fault)
 	}
-	if fault := e.ToolNotFound(alpha, "read_result"); fault.Text != `TOOL_NOT_FOUND: no tool "read_result" on server "alpha". Server mcpx has read_result.` {
+	if fault := e.ToolNotFound(seen, alpha, "read_result"); fault.Text != `TOOL_NOT_FOUND: no tool "read_result" on server "alpha". Server mcpx has read_result.` {
 		t.Errorf("got %+v", fault)
 	}
 }

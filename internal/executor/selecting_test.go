@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mcpx/internal/jq"
+	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
@@ -25,7 +26,7 @@ func TestSelected_Keeps(t *testing.T) {
 		{".a[", 1, "VALIDATION_ERROR: /select: "},
 		{".a.b", 1, "VALIDATION_ERROR: /select: "},
 	} {
-		e := New(nil, Options{Filter: filters})
+		e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
 		got, err := e.begin().selected(t.Context(), received{structured: json.RawMessage(`{"a":1}`)}, nil, Request{Select: tt.filter})
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +75,7 @@ func TestSelect(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := New(nil, Options{Filter: filters})
+			e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
 			t.Cleanup(func() {
 				if e.store.timer != nil {
 					e.store.timer.Stop()
@@ -110,7 +111,7 @@ func TestSelect(t *testing.T) {
 
 // The texts of a result without JSON can be read, all of them.
 func TestSelect_NoJSONIsKept(t *testing.T) {
-	e := New(nil, Options{})
+	e := New(registry.New(nil, registry.Options{}), Options{})
 	blocks := []block{readBlock(wire.TextBlock("one")), readBlock(wire.TextBlock("two"))}
 	out := e.begin().noJSONFault(blocks, Request{Client: &upstream.Client{Principal: "p"}}).Result(true)
 	defer e.store.timer.Stop()
@@ -133,7 +134,7 @@ func TestSelect_NoJSONIsKept(t *testing.T) {
 func TestReadResult_SelectsNothing(t *testing.T) {
 	filters := jq.New(jq.Limits{}, nil)
 	t.Cleanup(filters.Close)
-	e := New(nil, Options{Filter: filters})
+	e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
 	handle := e.store.put(e.begin().hold("[1,2]", "[1,2]", false, ""))
 	defer e.store.timer.Stop()
 	for _, more := range []string{"", `,"limit":1`, `,"grep":"x"`} {
@@ -149,7 +150,7 @@ func TestReadResult_SelectsNothing(t *testing.T) {
 func TestSelected_Gone(t *testing.T) {
 	filters := jq.New(jq.Limits{}, nil)
 	t.Cleanup(filters.Close)
-	e := New(nil, Options{Filter: filters})
+	e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	got, err := e.begin().selected(gone, received{structured: json.RawMessage(`{"a":1}`)}, nil, Request{Select: ".a["})

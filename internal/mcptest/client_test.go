@@ -132,7 +132,7 @@ type reply struct {
 	raw string
 }
 
-// next returns the next message, skipping what is none.
+// next returns the next message, skipping lines that are no messages.
 func (c *lineClient) next() reply {
 	c.t.Helper()
 	for {

@@ -46,8 +46,8 @@ const (
 	// FaultStatusAfter answers Status, Header and Body instead. It is for
 	// notifications as well, as are FaultDropAfter, FaultStallAfter and FaultEnd.
 	FaultStatusAfter FaultKind = "status after"
-	// FaultPoll sends an event with an id and ends the event stream: the answer is
-	// for who comes back with a GET and that id, Polls of which end like that too.
+	// FaultPoll sends an event with an id and ends the event stream. A GET with that
+	// id gets the answer, but the first Polls of them end in the same way.
 	FaultPoll FaultKind = "poll"
 	// FaultBreak is FaultPoll with a reset of the connection.
 	FaultBreak FaultKind = "break"

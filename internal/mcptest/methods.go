@@ -32,7 +32,7 @@ func (s *server) answer(c *call) answer {
 	case c.method == "ping" && !c.modern:
 		a = result(`{}`)
 	case c.method == "logging/setLevel" && !c.modern && !s.spec.NoLogging:
-		a = result(`{}`) // levels are not kept: notify sends what it is told to
+		a = result(`{}`) // levels are not kept: the tool notify sends at any level
 	case c.method == "server/discover" && c.modern:
 		a = s.discover(c)
 	case c.method == "subscriptions/listen" && c.modern:

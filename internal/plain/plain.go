@@ -1,4 +1,4 @@
-// Package plain makes foreign text harmless: one line, in which nothing is hidden
+// Package plain makes untrusted text harmless: one line, in which nothing is hidden
 // from a reader. It imports nothing of mcpx.
 package plain
 
@@ -10,7 +10,7 @@ import (
 
 const escape = 0x1b
 
-// Line is foreign text as one line: white space collapsed to single spaces, and
+// Line is untrusted text as one line: white space collapsed to single spaces, and
 // without control characters, ANSI escape sequences, bidi controls, zero-width
 // and tag characters, so that it can neither break out of its line nor hide
 // anything from a reader. Text longer than max runes is cut on a word and ends
@@ -63,7 +63,7 @@ func Clean(s string, max int) (text string, more bool) {
 // lineEnds makes every kind of line end the usual one.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// Lines is foreign text of several lines without what [Line] drops. White space
+// Lines is untrusted text of several lines without what [Line] drops. White space
 // stays: it is the form of tables and code.
 func Lines(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && (Invisible(r) || r == '\u2028' || r == '\u2029') }) {

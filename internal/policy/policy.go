@@ -1,5 +1,5 @@
-// Package policy says what a caller may see and do. What it hides does not
-// exist: not in the catalogue, not in inspect, not in exec.
+// Package policy makes the catalogue as a caller may see it. A tool that it hides
+// does not exist for the caller: not in texts, not in inspect, not in exec.
 package policy
 
 import (
@@ -26,23 +26,31 @@ type ServerRules struct {
 	ReadOnly bool
 }
 
-// Visible reports whether a tool exists for callers.
-func (r *Rules) Visible(server string, tool *catalog.Tool) bool {
+const readOnly = "read_only"
+
+// HiddenBy implements [catalog.Rules]: the key of the configuration that hides a
+// tool from callers.
+func (r *Rules) HiddenBy(server string, tool *catalog.Tool) string {
 	rules := r.Servers[server]
 	switch {
 	case len(rules.Allow) > 0 && !Match(rules.Allow, tool.Name):
-		return false
+		return "tools.allow"
 	case Match(rules.Deny, tool.Name):
-		return false
+		return "tools.deny"
 	case rules.ReadOnly && !tool.Hints.IsReadOnly():
-		return false
+		return readOnly
+	case Match(r.Disabled, server+"."+tool.Name):
+		return "disabled_tools"
 	}
-	return !Match(r.Disabled, server+"."+tool.Name)
+	return ""
 }
 
 // Match reports whether one of the globs matches name. A slash in the name is
 // an ordinary character.
 func Match(globs []string, name string) bool {
+	if len(globs) == 0 {
+		return false
+	}
 	flat := strings.ReplaceAll(name, "/", "\x00")
 	for _, glob := range globs {
 		if ok, err := path.Match(strings.ReplaceAll(glob, "/", "\x00"), flat); err == nil && ok {

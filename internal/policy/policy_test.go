@@ -6,7 +6,7 @@ import (
 	"mcpx/internal/catalog"
 )
 
-func TestVisible(t *testing.T) {
+func TestHiddenBy(t *testing.T) {
 	yes, no := true, false
 	readOnly := catalog.Hints{ReadOnly: &yes}
 	writes := catalog.Hints{ReadOnly: &no}
@@ -14,23 +14,23 @@ func TestVisible(t *testing.T) {
 		name  string
 		rules Rules
 		tool  catalog.Tool
-		want  bool
+		want  string
 	}{
-		{"no rules", Rules{}, catalog.Tool{Name: "x"}, true},
-		{"allowed", Rules{Servers: map[string]ServerRules{"s": {Allow: []string{"get_*"}}}}, catalog.Tool{Name: "get_file"}, true},
-		{"not allowed", Rules{Servers: map[string]ServerRules{"s": {Allow: []string{"get_*"}}}}, catalog.Tool{Name: "put_file"}, false},
-		{"deny wins", Rules{Servers: map[string]ServerRules{"s": {Allow: []string{"*"}, Deny: []string{"rm*"}}}}, catalog.Tool{Name: "rm_all"}, false},
-		{"other server's rules", Rules{Servers: map[string]ServerRules{"t": {Deny: []string{"*"}}}}, catalog.Tool{Name: "x"}, true},
-		{"read-only keeps readers", Rules{Servers: map[string]ServerRules{"s": {ReadOnly: true}}}, catalog.Tool{Name: "x", Hints: readOnly}, true},
-		{"read-only hides writers", Rules{Servers: map[string]ServerRules{"s": {ReadOnly: true}}}, catalog.Tool{Name: "x", Hints: writes}, false},
-		{"read-only hides the silent", Rules{Servers: map[string]ServerRules{"s": {ReadOnly: true}}}, catalog.Tool{Name: "x"}, false},
-		{"disabled", Rules{Disabled: []string{"s.x"}}, catalog.Tool{Name: "x"}, false},
-		{"disabled by glob", Rules{Disabled: []string{"*.delete_*"}}, catalog.Tool{Name: "delete_it"}, false},
-		{"slash is ordinary", Rules{Disabled: []string{"s.*"}}, catalog.Tool{Name: "a/b"}, false},
+		{"no rules", Rules{}, catalog.Tool{Name: "x"}, ""},
+		{"allowed", Rules{Servers: map[string]ServerRules{"s": {Allow: []string{"get_*"}}}}, catalog.Tool{Name: "get_file"}, ""},
+		{"not allowed", Rules{Servers: map[string]ServerRules{"s": {Allow: []string{"get_*"}}}}, catalog.Tool{Name: "put_file"}, "tools.allow"},
+		{"deny wins", Rules{Servers: map[string]ServerRules{"s": {Allow: []string{"*"}, Deny: []string{"rm*"}}}}, catalog.Tool{Name: "rm_all"}, "tools.deny"},
+		{"other server's rules", Rules{Servers: map[string]ServerRules{"t": {Deny: []string{"*"}}}}, catalog.Tool{Name: "x"}, ""},
+		{"read-only keeps readers", Rules{Servers: map[string]ServerRules{"s": {ReadOnly: true}}}, catalog.Tool{Name: "x", Hints: readOnly}, ""},
+		{"read-only hides writers", Rules{Servers: map[string]ServerRules{"s": {ReadOnly: true}}}, catalog.Tool{Name: "x", Hints: writes}, "read_only"},
+		{"read-only hides the silent", Rules{Servers: map[string]ServerRules{"s": {ReadOnly: true}}}, catalog.Tool{Name: "x"}, "read_only"},
+		{"disabled", Rules{Disabled: []string{"s.x"}}, catalog.Tool{Name: "x"}, "disabled_tools"},
+		{"disabled by glob", Rules{Disabled: []string{"*.delete_*"}}, catalog.Tool{Name: "delete_it"}, "disabled_tools"},
+		{"slash is ordinary", Rules{Disabled: []string{"s.*"}}, catalog.Tool{Name: "a/b"}, "disabled_tools"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.rules.Visible("s", &c.tool); got != c.want {
-				t.Errorf("got %v, want %v", got, c.want)
+			if got := c.rules.HiddenBy("s", &c.tool); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}

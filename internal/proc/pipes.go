@@ -47,6 +47,7 @@ type input struct {
 	f    *os.File
 	once sync.Once
 	err  error
+	try  trier
 }
 
 // Write writes b as a whole unless it is interrupted by Close or a deadline.

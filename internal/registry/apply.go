@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"mcpx/internal/catalog"
 	"mcpx/internal/upstream"
 )
 
@@ -15,12 +14,12 @@ type Changes struct{ Started, Stopped []string }
 
 // Apply makes the registry one of these servers: those whose definition is
 // unchanged go on undisturbed, with their open calls; the others are stopped
-// and started. Of the options, Visible, MaxConcurrency and Grace take effect.
-// What calls a server from now on calls the new one; what is open on the old one
-// may go on for Grace and ends in an error then. Where a server is a process, the
-// new one is started when the old one has ended, since that may hold a lock or a
-// port; calls wait for it as for any that is connecting. Apply does not wait.
-// After Close it does nothing.
+// and started. Of the options, Rules, MaxConcurrency and Grace take effect.
+// A call made from an older snapshot gets a [ReplacedError] where its server is
+// another now; one that is open on the old server may go on for Grace and ends in
+// an error then. Where a server is a process, the new one is started when the old
+// one has ended, since that may hold a lock or a port; calls wait for it as for any
+// that is connecting. Apply does not wait. After Close it does nothing.
 func (r *Registry) Apply(servers []Server, options Options) Changes {
 	// Only Apply replaces the entries, and one at a time does. What is being
 	// written to the cache is of the old ones, and is waited for.
@@ -49,7 +48,7 @@ func (r *Registry) Apply(servers []Server, options Options) Changes {
 			}
 		}
 		changes.Stopped = r.replaceBy(next, options.Grace)
-		r.visible = options.Visible
+		r.rules = options.Rules
 		r.all.SetLimit(options.MaxConcurrency)
 		for _, e := range fresh {
 			r.begin(e)
@@ -129,7 +128,6 @@ func (e *entry) with(server Server) *entry {
 	server.Spec.Gate.SetLimit(server.Spec.MaxConcurrency)
 	kept := *e
 	kept.server = server
-	kept.last, kept.lastTool = catalog.Server{}, nil // the filter may have changed
 	return &kept
 }
 

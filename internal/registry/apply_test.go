@@ -132,14 +132,13 @@ func TestApply_Waiting(t *testing.T) {
 		var calls sync.WaitGroup
 		began := time.Now()
 		calls.Go(func() {
-			if _, err := r.Call(context.Background(), "one", upstream.Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Wait: time.Minute, Timeout: time.Minute}); err != nil {
+			if _, err := follow(context.Background(), r, "one", upstream.Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Wait: time.Minute, Timeout: time.Minute}); err != nil {
 				t.Error(err)
 			}
 		})
 		calls.Go(func() {
-			_, err := r.Call(context.Background(), "two", upstream.Call{Tool: "echo", Wait: time.Minute})
-			var unavailable *upstream.UnavailableError
-			if !errors.As(err, &unavailable) || unavailable.Stopped {
+			_, err := follow(context.Background(), r, "two", upstream.Call{Tool: "echo", Wait: time.Minute})
+			if !errors.Is(err, errNoServer) {
 				t.Errorf("the call of a server that is gone: %v", err)
 			}
 		})

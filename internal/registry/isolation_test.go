@@ -215,7 +215,7 @@ func (v villain) call(t *testing.T, r *Registry, text string) {
 	tool, arguments, want := ask(text)
 	var ended atomic.Bool
 	began := time.Now()
-	raw, err := r.Call(context.Background(), "bad", upstream.Call{
+	raw, err := follow(context.Background(), r, "bad", upstream.Call{
 		Tool: tool, Arguments: json.RawMessage(arguments), Timeout: v.ends.limit,
 		OnProgress: func(json.RawMessage) {
 			if ended.Load() {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -41,8 +42,9 @@ type Server struct {
 type Options struct {
 	// CacheDir is where catalogues are kept; empty = nowhere.
 	CacheDir string
-	// Visible says whether policy lets a tool exist; nil = all of them.
-	Visible func(server string, tool *catalog.Tool) bool
+	// Rules go into each snapshot with the servers that they were written for. The
+	// registry itself hides nothing. Nil = none.
+	Rules catalog.Rules
 	// MaxConcurrency bounds the open calls of all servers together; 0 = no limit.
 	MaxConcurrency int
 	// Grace is how long open calls of a server that [Registry.Apply] stops may go
@@ -58,7 +60,8 @@ type Registry struct {
 	log     *slog.Logger
 	cache   *cache
 
-	snapshot atomic.Pointer[catalog.Snapshot]
+	snapshot   atomic.Pointer[catalog.Snapshot]
+	generation atomic.Uint64 // of the newest entry
 
 	all *upstream.Gate // of the calls of all servers
 
@@ -67,7 +70,7 @@ type Registry struct {
 	ended   bool // Close has begun: nothing is started any more
 	entries map[string]*entry
 	clients map[clientKey]*clientSession
-	visible func(server string, tool *catalog.Tool) bool
+	rules   catalog.Rules
 	changed chan struct{} // closed and replaced with each snapshot
 	watch   []func()
 	retired map[*upstream.Upstream]retired // stopped, not gone yet
@@ -88,15 +91,15 @@ type Registry struct {
 }
 
 // entry is one server with its upstream. Its fields are guarded by the
-// registry's lock, but for server and upstream, which never change, and saved,
-// which saving guards.
+// registry's lock, but for server, generation and upstream, which never change, and
+// saved, which saving guards.
 type entry struct {
-	server   Server
-	upstream *upstream.Upstream // nil if disabled or at fault
-	cached   *record            // from disk, until the server itself was heard
-	last     catalog.Server     // of the last snapshot, reused while unchanged
-	lastTool []catalog.Tool     // the unfiltered tools that last was made from
-	saved    *record            // what the cache file has
+	generation uint64
+	server     Server
+	upstream   *upstream.Upstream // nil if disabled or at fault
+	cached     *record            // from disk, until the server itself was heard
+	last       catalog.Server     // of the last snapshot, whose tools are reused while unchanged
+	saved      *record            // what the cache file has
 }
 
 // New makes a registry of these servers. What the cache knows of them is in the
@@ -110,7 +113,7 @@ func New(servers []Server, options Options) *Registry {
 		cache:   &cache{dir: options.CacheDir},
 		entries: make(map[string]*entry),
 		clients: make(map[clientKey]*clientSession),
-		visible: options.Visible,
+		rules:   options.Rules,
 		all:     upstream.NewGate(options.MaxConcurrency),
 		changed: make(chan struct{}),
 		retired: make(map[*upstream.Upstream]retired),
@@ -134,7 +137,7 @@ func New(servers []Server, options Options) *Registry {
 
 func (r *Registry) newEntry(server Server) *entry {
 	server.Spec.Gate, server.Spec.AllGate = upstream.NewGate(server.Spec.MaxConcurrency), r.all
-	e := &entry{server: server}
+	e := &entry{server: server, generation: r.generation.Add(1)}
 	if server.Disabled || server.Fault != "" {
 		return e
 	}
@@ -269,7 +272,9 @@ func (r *Registry) publish() {
 	for name, e := range r.entries {
 		servers = append(servers, r.describe(name, e))
 	}
-	r.snapshot.Store(catalog.NewSnapshot(servers))
+	snap := catalog.NewSnapshot(servers)
+	snap.Rules = r.rules
+	r.snapshot.Store(snap)
 	close(r.changed)
 	r.changed = make(chan struct{})
 	watch := r.watch
@@ -282,7 +287,7 @@ func (r *Registry) publish() {
 // describe makes the snapshot's view of one server. The catalogue of a server
 // that was not heard yet is that of the disk.
 func (r *Registry) describe(name string, e *entry) catalog.Server {
-	s := catalog.Server{Name: name, Description: e.server.Description, Transport: e.server.Spec.Type}
+	s := catalog.Server{Name: name, Description: e.server.Description, Transport: e.server.Spec.Type, Generation: e.generation}
 	switch {
 	case e.server.Disabled:
 		s.State = catalog.Disabled
@@ -305,40 +310,17 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 		tools = e.cached.tools
 		s.Known, s.Title, s.Version, s.Instructions = true, e.cached.Title, e.cached.Version, e.cached.Instructions
 	}
-	if e.last.Name != "" && sameTools(tools, e.lastTool) {
-		return carry(s, e.last)
+	if e.last.Name != "" && sameTools(tools, e.last.Tools) {
+		return s.WithToolsOf(&e.last)
 	}
-	s = s.WithTools(r.filter(name, tools))
-	e.last, e.lastTool = s, tools
-	return s
-}
-
-// carry gives s the tools, and their index, of the last snapshot.
-func carry(s, last catalog.Server) catalog.Server {
-	kept := last
-	kept.State, kept.Reason, kept.RetryAfter, kept.Protocol = s.State, s.Reason, s.RetryAfter, s.Protocol
-	kept.Title, kept.Version, kept.Instructions, kept.Known = s.Title, s.Version, s.Instructions, s.Known
-	kept.Description, kept.Transport = s.Description, s.Transport
-	return kept
+	e.last = s.WithTools(tools)
+	return e.last
 }
 
 // sameTools reports whether two catalogues are one slice: they are never
 // changed, so that is enough.
 func sameTools(a, b []catalog.Tool) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
-
-func (r *Registry) filter(server string, tools []catalog.Tool) []catalog.Tool {
-	if r.visible == nil {
-		return tools
-	}
-	kept := make([]catalog.Tool, 0, len(tools))
-	for i := range tools {
-		if r.visible(server, &tools[i]) {
-			kept = append(kept, tools[i])
-		}
-	}
-	return kept
 }
 
 // WaitKnown returns when every server has a catalogue or has been tried once,
@@ -366,15 +348,15 @@ func (r *Registry) WaitKnown(ctx context.Context) {
 }
 
 // WaitServer returns when a server's catalogue is known or its first attempt
-// has ended, or with ctx. Where [Registry.Apply] replaces the server meanwhile,
-// that is the new one's.
+// has ended, or with ctx; the snapshot is then as new. Where [Registry.Apply]
+// replaces the server meanwhile, that is the new one's.
 func (r *Registry) WaitServer(ctx context.Context, name string) {
 	for {
 		r.mu.Lock()
 		e := r.entries[name]
 		r.mu.Unlock()
 		if e == nil || e.upstream == nil {
-			return
+			break
 		}
 		e.upstream.Await(ctx)
 		if ctx.Err() != nil || !r.replaced(name, e) {
@@ -413,27 +395,31 @@ func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
 	return e.upstream.Status(), true
 }
 
-// Call calls a tool over the server's shared session, or over the own session of
-// call.Client.
-// Where [Registry.Apply] replaces the server before the call was sent, it goes to
-// the new one. Errors are those of [upstream.Upstream.Call].
-func (r *Registry) Call(ctx context.Context, server string, call upstream.Call) (json.RawMessage, error) {
-	for began := time.Now(); ; {
-		r.mu.Lock()
-		e := r.entries[server]
-		r.mu.Unlock()
-		result, err := r.call(ctx, e, call)
-		var unavailable *upstream.UnavailableError
-		if !errors.As(err, &unavailable) || !unavailable.Stopped || !r.replaced(server, e) {
-			return result, err
-		}
-		if call.Timeout > 0 {
-			if call.Timeout -= time.Since(began); call.Timeout <= 0 {
-				return nil, err
-			}
-			began = time.Now()
-		}
+// ReplacedError says that a call was not sent: since the snapshot that it was made
+// from, [Registry.Apply] has put another server in the place of its server, or none.
+// What a caller may do there is to be looked up anew.
+type ReplacedError struct{ Server string }
+
+func (e *ReplacedError) Error() string {
+	return fmt.Sprintf("server %q was replaced by another; the call was not sent", e.Server)
+}
+
+// Call calls a tool of a server as a snapshot has it, over the server's shared
+// session or over the own session of call.Client. Errors are a [ReplacedError] and
+// those of [upstream.Upstream.Call].
+func (r *Registry) Call(ctx context.Context, server *catalog.Server, call upstream.Call) (json.RawMessage, error) {
+	r.mu.Lock()
+	e, ended := r.entries[server.Name], r.ended
+	r.mu.Unlock()
+	if e == nil || e.generation != server.Generation && !ended {
+		return nil, &ReplacedError{server.Name}
 	}
+	result, err := r.call(ctx, e, call)
+	var unavailable *upstream.UnavailableError
+	if errors.As(err, &unavailable) && unavailable.Stopped && r.replaced(server.Name, e) {
+		return nil, &ReplacedError{server.Name}
+	}
+	return result, err
 }
 
 // replaced reports whether e is not the entry of its server any more.
@@ -446,8 +432,6 @@ func (r *Registry) replaced(server string, e *entry) bool {
 
 func (r *Registry) call(ctx context.Context, e *entry, call upstream.Call) (json.RawMessage, error) {
 	switch {
-	case e == nil:
-		return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: "the server is not configured any more"}
 	case e.server.Disabled:
 		return nil, &upstream.UnavailableError{State: catalog.Disabled, Reason: "disabled in the configuration"}
 	case e.upstream == nil:

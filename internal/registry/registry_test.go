@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -83,8 +84,26 @@ func tried(t testing.TB, r *Registry) *catalog.Snapshot {
 	return r.Snapshot()
 }
 
+// follow calls the server that has a name, and where that was replaced the one
+// that has it then, as the executor does.
+func follow(ctx context.Context, r *Registry, name string, call upstream.Call) (json.RawMessage, error) {
+	for {
+		server, ok := r.Snapshot().Server(name)
+		if !ok {
+			return nil, errNoServer
+		}
+		result, err := r.Call(ctx, server, call)
+		if replaced := (*ReplacedError)(nil); !errors.As(err, &replaced) {
+			return result, err
+		}
+		r.WaitServer(ctx, name)
+	}
+}
+
+var errNoServer = errors.New("there is no such server")
+
 func call(r *Registry, server string, client *upstream.Client, tool, arguments string) (string, error) {
-	raw, err := r.Call(context.Background(), server, upstream.Call{Client: client, Tool: tool, Arguments: json.RawMessage(arguments), Timeout: patience})
+	raw, err := follow(context.Background(), r, server, upstream.Call{Client: client, Tool: tool, Arguments: json.RawMessage(arguments), Timeout: patience})
 	if err != nil {
 		return "", err
 	}
@@ -246,25 +265,66 @@ func TestWaitKnown(t *testing.T) {
 	})
 }
 
-// What a filter hides is not there.
-func TestVisible(t *testing.T) {
+// rules hide nothing; they are only carried.
+type rules struct{ name string }
+
+func (*rules) HiddenBy(string, *catalog.Tool) string { return "all" }
+
+// A snapshot has all tools, also from disk, and the rules that came with its
+// servers: never those of another configuration.
+func TestSnapshot_Rules(t *testing.T) {
 	mcptest.NoLeaks(t)
-	options := Options{CacheDir: t.TempDir(), Visible: func(server string, tool *catalog.Tool) bool {
-		return server == "open" || tool.Hints.IsReadOnly()
-	}}
+	folder, first := t.TempDir(), &rules{"first"}
 	for range 2 { // the second time from disk
-		r := New([]Server{piped(t, "open", mcptest.Spec{}), piped(t, "strict", mcptest.Spec{})}, options)
-		r.Start()
-		snap := tried(t, r)
-		open, _ := snap.Server("open")
-		strict, _ := snap.Server("strict")
-		if len(open.Tools) != 18 || !slices.Equal(strict.ToolNames(), []string{"read_echo"}) {
-			t.Errorf("%d tools, %v", len(open.Tools), strict.ToolNames())
+		r := New([]Server{piped(t, "one", mcptest.Spec{})}, Options{CacheDir: folder, Rules: first})
+		if got := r.Snapshot().Rules; got != first {
+			t.Errorf("the first snapshot has %v", got)
 		}
-		if _, ok := strict.Tool("echo"); ok {
-			t.Error("a hidden tool is found")
+		r.Start()
+		if snap := tried(t, r); snap.Tools() != 18 || snap.Rules != first {
+			t.Errorf("%d tools, rules %v", snap.Tools(), snap.Rules)
 		}
 		r.Close(0)
+	}
+	r := start(t, Options{Rules: first}, piped(t, "one", mcptest.Spec{}))
+	defer r.Close(0)
+	before := tried(t, r)
+	second := &rules{"second"}
+	another := piped(t, "one", mcptest.Spec{})
+	another.Definition = "another"
+	r.OnChange(func() {
+		snap := r.Snapshot()
+		one, _ := snap.Server("one")
+		old, _ := before.Server("one")
+		if (one.Generation == old.Generation) != (snap.Rules == first) {
+			t.Errorf("generation %d, before %d, with rules %v", one.Generation, old.Generation, snap.Rules)
+		}
+	})
+	r.Apply([]Server{another}, Options{Rules: second})
+	if snap := tried(t, r); snap.Rules != second {
+		t.Errorf("rules %v", snap.Rules)
+	}
+}
+
+// A call made from a snapshot goes to the server that the snapshot shows, or
+// nowhere.
+func TestCall_Replaced(t *testing.T) {
+	mcptest.NoLeaks(t)
+	r := start(t, Options{}, piped(t, "one", mcptest.Spec{}), piped(t, "kept", mcptest.Spec{}))
+	defer r.Close(0)
+	before := tried(t, r)
+	another := piped(t, "one", mcptest.Spec{})
+	another.Definition = "another"
+	r.Apply([]Server{another, piped(t, "kept", mcptest.Spec{})}, Options{})
+	now := tried(t, r)
+	for _, from := range []*catalog.Snapshot{before, now} {
+		for i := range from.Servers {
+			_, err := r.Call(t.Context(), &from.Servers[i], upstream.Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Timeout: patience})
+			replaced := (*ReplacedError)(nil)
+			if want := from == before && from.Servers[i].Name == "one"; errors.As(err, &replaced) != want || (err == nil) == want {
+				t.Errorf("%s of %v: %v", from.Servers[i].Name, from == before, err)
+			}
+		}
 	}
 }
 
@@ -322,16 +382,10 @@ func TestApply(t *testing.T) {
 	}()
 	change = child(t, "change", mcptest.Spec{Instructions: "new"})
 	change.Definition = "change, another way"
-	hidden := func(_ string, tool *catalog.Tool) bool { return tool.Name == "pid" }
-	r.Apply([]Server{keep, change, child(t, "add", mcptest.Spec{})}, Options{Visible: hidden})
+	r.Apply([]Server{keep, change, child(t, "add", mcptest.Spec{})}, Options{})
 	snap := tried(t, r)
 	if !slices.Equal(snap.ServerNames(), []string{"add", "change", "keep"}) {
 		t.Errorf("servers %v", snap.ServerNames())
-	}
-	for i := range snap.Servers {
-		if s := &snap.Servers[i]; !slices.Equal(s.ToolNames(), []string{"pid"}) {
-			t.Errorf("%s: the new filter lets %v be", s.Name, s.ToolNames())
-		}
 	}
 	if got := pid("keep"); got != before["keep"] {
 		t.Errorf("an unchanged server went from process %s to %s", before["keep"], got)

@@ -240,7 +240,7 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 		}
 		return &HTTPError{Status: status.code, Reason: reason, RetryAfter: status.retryAfter}, false
 	}
-	if _, ok := s.link.(*stdioLink); ok {
+	if s.link.traits().oneStream {
 		return u.lostError(err, sent), false
 	}
 	// Over HTTP each request has a connection of its own, and the session lives
@@ -250,8 +250,7 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 		signal(u.doubts)
 		return &UnavailableError{State: catalog.Unavailable, Reason: u.spec.clean(unwrapNotSent(err).Error(), 300)}, false
 	}
-	_, plain := s.link.(*httpLink)
-	return u.lostError(err, sent), plain
+	return u.lostError(err, sent), s.link.traits().connectionPerRequest
 }
 
 func (u *Upstream) lostError(err error, sent bool) error {

@@ -90,15 +90,13 @@ func (s *session) beforeListing(ctx context.Context) {
 // listen asks for list_changed on transports that need asking, and for what else
 // a server sends by itself. It returns at once; close ends it.
 func (s *session) listen() {
-	l, overHTTP := s.link.(*httpLink)
-	_, overSSE := s.link.(*sseLink)
 	switch {
-	case s.modern && !overSSE && !s.spec.NoCatalogue:
-		s.changes.streams.Go(s.subscribe)
-	case overHTTP && !s.modern:
-		l.listen(s.changes.opened, s.changes.over)
-	default:
+	case !s.modern:
+		s.link.listen(s.changes.opened, s.changes.over)
+	case s.spec.NoCatalogue:
 		s.changes.over()
+	default:
+		s.changes.streams.Go(s.subscribe)
 	}
 }
 

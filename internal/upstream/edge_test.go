@@ -37,6 +37,8 @@ func (s *stub) notify(_ context.Context, message []byte) error {
 
 func (s *stub) close() {}
 
+func (s *stub) traits() traits { return traits{oneStream: true} }
+
 var _ link = (*stub)(nil)
 
 // What was answered counts, also if the caller leaves at the same moment.
@@ -45,41 +47,60 @@ func TestAnswerAndCancellationTogether(t *testing.T) {
 	cancel()
 	for id := range int64(100) {
 		m := newMux()
-		ch, err := m.register(request{id: id})
+		p, _, err := m.register(request{id: id})
 		if err != nil {
 			t.Fatal(err)
 		}
 		m.resolve(id, answer{message: wire.Message{Result: json.RawMessage(`{}`)}})
-		if _, err := m.wait(ctx, id, ch); err != nil {
+		if _, err := m.wait(ctx, p); err != nil {
 			t.Fatalf("an answer and a cancellation: got %v", err)
 		}
 	}
 	m := newMux()
-	ch, err := m.register(request{id: 1})
+	p, _, err := m.register(request{id: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.wait(ctx, 1, ch); !errors.Is(err, context.Canceled) || len(m.pending) != 0 {
+	if _, err := m.wait(ctx, p); !errors.Is(err, context.Canceled) || len(m.pending) != 0 {
 		t.Errorf("no answer: got %v, %d are waited for", err, len(m.pending))
 	}
 }
 
-// A server may answer and end before its caller has noticed that the request was
-// written.
+// scriptedConn is a Conn whose server is the test.
+type scriptedConn struct {
+	said    chan []byte // what Read returns; closed at the end of the stream
+	written func(messages [][]byte) error
+	once    sync.Once
+}
+
+func (c *scriptedConn) Read() ([]byte, error) {
+	if data, ok := <-c.said; ok {
+		return data, nil
+	}
+	return nil, io.EOF
+}
+
+func (c *scriptedConn) Write(messages ...[]byte) error { return c.written(messages) }
+
+func (c *scriptedConn) Close() error {
+	c.once.Do(func() { close(c.said) })
+	return nil
+}
+
+// A server may answer and end before the write of the request has returned.
 func TestAnswerBeforeTheWriteIsOver(t *testing.T) {
 	mcptest.NoLeaks(t)
 	spec := Spec{}.withDefaults()
 	over := make(chan struct{})
-	var l *stdioLink
-	l = newStdioLink(&spec, writerFunc(func(p []byte) (int, error) {
-		l.deliver([]byte(`{"jsonrpc":"2.0","id":7,"result":{"last":"words"}}`), func(wire.Message, int64) {})
-		l.fail(errors.New("the server ended"))
+	conn := &scriptedConn{said: make(chan []byte, 1)}
+	l := newStreamLink(&spec, func(wire.Message, int64) {})
+	conn.written = func([][]byte) error {
+		conn.said <- []byte(`{"jsonrpc":"2.0","id":7,"result":{"last":"words"}}`)
+		_ = conn.Close()
 		<-over
-		return len(p), nil
-	}), wire.Newline, func(wire.Message, int64) {})
-	l.stop = func() {}
-	l.loops.Add(1)
-	go l.write() // ends with the link
+		return nil
+	}
+	l.start(conn, nil)
 	message, err := l.request(context.Background(), request{id: 7, message: []byte("{}")})
 	if err != nil || string(message.Result) != `{"last":"words"}` {
 		t.Errorf("got %s, %v", message.Result, err)

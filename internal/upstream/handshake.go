@@ -24,7 +24,7 @@ const (
 // initialize, and probed once more where it knows no initialize.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
-	case s.spec.Protocol == EraLegacy, s.spec.Type == SSE:
+	case s.spec.Protocol == EraLegacy, s.link.traits().legacyOnly:
 		return s.initialize(ctx, nil)
 	case s.spec.Protocol == EraModern:
 		return s.discover(ctx)
@@ -135,9 +135,7 @@ func (s *session) agreed(version string, g greeting) {
 	s.version = version
 	s.title, s.release, s.instructions = g.title, g.release, g.instructions
 	s.takesLevel = g.logging && !s.modern
-	if l, ok := s.link.(*httpLink); ok {
-		l.version.Store(&version)
-	}
+	s.link.agreed(version)
 }
 
 // initialize is the legacy handshake, with a revision that the server has listed if
@@ -178,17 +176,13 @@ func (s *session) initializeWith(ctx context.Context, version string) error {
 // session is a reason to give up.
 func (s *session) initialized(ctx context.Context) error {
 	message := []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	if l, ok := s.link.(*stdioLink); ok {
-		return l.notify(ctx, message)
-	}
 	bounded, cancel := context.WithTimeout(ctx, s.spec.ProbeTimeout)
 	defer cancel()
 	err := s.link.notify(bounded, message)
 	if err == nil {
 		return nil
 	}
-	var status *statusError
-	if l, ok := s.link.(*httpLink); ok && l.session.Load() != nil && errors.As(err, &status) && status.code == http.StatusNotFound {
+	if errors.Is(err, errGone) {
 		return err
 	}
 	select {

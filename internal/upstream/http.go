@@ -74,6 +74,14 @@ func newHTTPClient(spec *Spec) *http.Client {
 	}}
 }
 
+func dialHTTP(_ context.Context, spec *Spec, _ wire.Framing, in incoming) (link, error) {
+	return newHTTPLink(spec, in), nil
+}
+
+func (l *httpLink) traits() traits { return traits{connectionPerRequest: true, headers: true} }
+
+func (l *httpLink) agreed(version string) { l.version.Store(&version) }
+
 func newHTTPLink(spec *Spec, in incoming) *httpLink {
 	l := &httpLink{pulse: &pulse{began: time.Now()}, spec: spec, in: in, url: spec.URL, client: newHTTPClient(spec), ended: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -203,7 +211,10 @@ func (l *httpLink) notify(ctx context.Context, message []byte) error {
 	if err != nil {
 		return l.explain(err)
 	}
-	return l.dismiss(resp, cancel)
+	if err = l.dismiss(resp, cancel); resp.StatusCode == http.StatusNotFound && l.session.Load() != nil {
+		err = fmt.Errorf("%w: %w", errGone, err)
+	}
+	return err
 }
 
 // dismiss ends a response whose body says nothing, or why it is an error. What

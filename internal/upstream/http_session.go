@@ -35,10 +35,23 @@ func refusal(message wire.Message, err error) string {
 	return ""
 }
 
+// refusesAll returns with which text a server refuses whatever belongs to a session
+// that it has forgotten; empty if it does not. It has refused r with text, which may
+// as well be that of a tool: so a ping is asked whether it fares the same and, as
+// there are servers without ping, a tools/list after it. refused asks, with an id that
+// no request has (those are above 0), and returns the text of the refusal.
+func refusesAll(r request, text string, refused func(method string, id int64) string) string {
+	switch {
+	case r.method != "ping" && refused("ping", -r.id) == "":
+		return ""
+	case r.method == string(mcp.MethodToolsList):
+		return text
+	}
+	return refused(string(mcp.MethodToolsList), -r.id-1)
+}
+
 // forgotten reports whether the server does not know the session any more, and has
-// refused r for that, with that text. As the text may as well be that of a tool, a
-// ping of the session is asked whether it fares the same, and as there are servers
-// without ping, a tools/list after it. The link ends with the session, also where r
+// refused r for that, with that text. The link ends with the session, also where r
 // was refused in other words and may have been executed.
 func (l *httpLink) forgotten(ctx context.Context, r request, text string) bool {
 	if l.session.Load() == nil || r.method == "initialize" {
@@ -50,15 +63,9 @@ func (l *httpLink) forgotten(ctx context.Context, r request, text string) bool {
 		return refusal != nil && sameWords(*refusal, text)
 	default:
 	}
-	// With ids that no request has: those are above 0.
-	if r.method != "ping" && l.refusedTo(ctx, "ping", -r.id) == "" {
+	refusal := refusesAll(r, text, func(method string, id int64) string { return l.refusedTo(ctx, method, id) })
+	if refusal == "" {
 		return false
-	}
-	refusal := text
-	if r.method != string(mcp.MethodToolsList) {
-		if refusal = l.refusedTo(ctx, string(mcp.MethodToolsList), -r.id-1); refusal == "" {
-			return false
-		}
 	}
 	l.refusal.Store(&refusal)
 	l.fail(fmt.Errorf("%w: %s", errGone, l.spec.clean(refusal, 200)))

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,7 +15,7 @@ import (
 )
 
 // link carries messages between one session and its server. Implementations:
-// stdioLink (a process, or a pipe in this process), httpLink, sseLink.
+// streamLink (everything over one [Conn]), httpLink, sseLink.
 type link interface {
 	// request sends one request and returns the response to it. Its error is
 	// ctx's, or wraps errNotSent, errGone or what broke the link.
@@ -31,6 +32,36 @@ type link interface {
 	fail(err error)
 	// close ends the link and everything it started. Idempotent.
 	close()
+
+	traits() traits
+	// agreed tells the link which revision was negotiated.
+	agreed(version string)
+	// listen opens the stream of a legacy session on which the server sends what
+	// belongs to no request, where that has to be asked for: opened is called each
+	// time that it is open, over when none is to be expected any more. It returns at
+	// once; close ends it.
+	listen(opened, over func())
+	// lastWords is why a stream has ended, in full; nil if it has not. It may wait for
+	// a process to end.
+	lastWords() error
+	// words are what the server said beside messages, for a reason; mostly empty.
+	words() string
+}
+
+// traits are what a session needs to know of the kind of its link.
+type traits struct {
+	// oneStream: all messages take one way, which breaks for all or for none.
+	oneStream bool
+	// ownsProcess: the server ends with the link, and no network is between.
+	ownsProcess bool
+	// connectionPerRequest: an answer comes on the connection of its request, and what
+	// breaks one says nothing of the others. In the modern era the end of that
+	// connection cancels the request.
+	connectionPerRequest bool
+	// headers: a modern request says in HTTP headers what it asks for.
+	headers bool
+	// legacyOnly: the transport is older than the modern era.
+	legacyOnly bool
 }
 
 // request is one request on its way.
@@ -64,7 +95,7 @@ func (p *pulse) lastHeard() time.Time { return p.began.Add(time.Duration(p.at.Lo
 type mux struct {
 	*pulse
 	mu      sync.Mutex
-	pending map[int64]pending
+	pending map[int64]*pending
 	broken  error
 	ended   chan struct{}
 	// unnoised counts the pending requests during which no noise was heard.
@@ -73,9 +104,11 @@ type mux struct {
 
 // pending is a request that waits for its response.
 type pending struct {
+	frame    frame // for a stream
+	id       int64
 	ch       chan answer
 	answered func()
-	noise    *string // the first line meanwhile that answers nothing; empty if none
+	noise    string // the first line meanwhile that answers nothing; empty if none
 }
 
 type answer struct {
@@ -84,7 +117,7 @@ type answer struct {
 }
 
 func newMux() *mux {
-	return &mux{pulse: &pulse{began: time.Now()}, pending: make(map[int64]pending), ended: make(chan struct{})}
+	return &mux{pulse: &pulse{began: time.Now()}, pending: make(map[int64]*pending), ended: make(chan struct{})}
 }
 
 func (m *mux) done() <-chan struct{} { return m.ended }
@@ -95,17 +128,25 @@ func (m *mux) cause() error {
 	return m.broken
 }
 
-// register opens a place for the response to r.
-func (m *mux) register(r request) (<-chan answer, error) {
+// What a link has nothing to say to, unless it defines these itself.
+
+func (p *pulse) agreed(string)                {}
+func (p *pulse) listen(_ func(), over func()) { over() }
+func (p *pulse) lastWords() error             { return nil }
+func (p *pulse) words() string                { return "" }
+
+// register opens a place for the response to r. crowded says that others wait for
+// theirs.
+func (m *mux) register(r request) (p *pending, crowded bool, err error) {
+	p = &pending{frame: frame{message: r.message}, id: r.id, ch: make(chan answer, 1), answered: r.answered}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
-		return nil, m.broken
+		return nil, false, fmt.Errorf("%w: %w", errNotSent, m.broken)
 	}
-	ch := make(chan answer, 1)
-	m.pending[r.id] = pending{ch, r.answered, new(string)}
+	m.pending[r.id] = p
 	m.unnoised++
-	return ch, nil
+	return p, len(m.pending) > 1, nil
 }
 
 func (m *mux) forget(id int64) {
@@ -116,20 +157,10 @@ func (m *mux) forget(id int64) {
 
 // remove takes a request out of the pending ones. The caller holds the lock.
 func (m *mux) remove(id int64) {
-	if p, ok := m.pending[id]; ok && *p.noise == "" {
+	if p, ok := m.pending[id]; ok && p.noise == "" {
 		m.unnoised--
 	}
 	delete(m.pending, id)
-}
-
-// overdue is err, the end of the wait for a request, with the noise meanwhile.
-func (m *mux) overdue(id int64, err error) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if p, ok := m.pending[id]; ok && *p.noise != "" {
-		return &noiseError{err, *p.noise}
-	}
-	return err
 }
 
 // noticed keeps a line that is no message for the open requests: one of them may
@@ -146,8 +177,8 @@ func (m *mux) noticed(clean func() string) {
 	}
 	m.unnoised = 0
 	for _, p := range m.pending {
-		if *p.noise == "" {
-			*p.noise = line
+		if p.noise == "" {
+			p.noise = line
 		}
 	}
 }
@@ -247,23 +278,26 @@ func ownID(raw json.RawMessage) (int64, bool) {
 }
 
 // wait waits for the answer that register promised.
-func (m *mux) wait(ctx context.Context, id int64, ch <-chan answer) (wire.Message, error) {
+func (m *mux) wait(ctx context.Context, p *pending) (wire.Message, error) {
 	select {
-	case a := <-ch:
+	case a := <-p.ch:
 		return a.message, a.err
 	case <-ctx.Done():
-		return m.giveUp(id, ch, m.overdue(id, ctx.Err()))
+		return m.giveUp(p, ctx.Err())
 	}
 }
 
 // giveUp ends a request for the reason err, unless it has been answered: what
 // the server has said counts, also if it says it at the same moment.
-func (m *mux) giveUp(id int64, ch <-chan answer, err error) (wire.Message, error) {
+func (m *mux) giveUp(p *pending, err error) (wire.Message, error) {
 	m.mu.Lock()
-	m.remove(id)
+	m.remove(p.id)
+	if p.noise != "" {
+		err = &noiseError{err, p.noise}
+	}
 	m.mu.Unlock()
 	select {
-	case a := <-ch:
+	case a := <-p.ch:
 		if a.err == nil {
 			return a.message, nil
 		}

@@ -52,7 +52,7 @@ func (s *session) sendNote(message []byte) {
 // cancelled tells the server to stop working on a request. Where the era says
 // that the end of the stream is the cancellation, nothing is sent.
 func (s *session) cancelled(id int64, reason string) {
-	if _, ok := s.link.(*httpLink); ok && s.modern {
+	if s.modern && s.link.traits().connectionPerRequest {
 		return
 	}
 	message := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%s}}`, id, wire.AppendQuoted(nil, reason))

@@ -99,7 +99,7 @@ func open(ctx context.Context, spec *Spec, framing wire.Framing) (*session, erro
 	var status *statusError
 	if errors.As(err, &status) && spec.Type == HTTP && (status.code == 400 || status.code == 404 || status.code == 405) {
 		// A server of 2024-11-05 refuses the POST; its stream tells.
-		if old, sseErr := dialSSE(ctx, spec, s.incoming); sseErr == nil {
+		if old, sseErr := dialSSE(ctx, spec, framing, s.incoming); sseErr == nil {
 			s.link.close()
 			s.connected(old)
 			err = s.handshake(ctx)
@@ -119,13 +119,13 @@ func open(ctx context.Context, spec *Spec, framing wire.Framing) (*session, erro
 }
 
 // close ends the session and everything it started. Cancellations that are under
-// way over HTTP may still arrive; a process needs none, it is ended.
+// way over HTTP may still arrive; a stream ends, which says enough.
 func (s *session) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	s.changes.end()
-	if _, ok := s.link.(*stdioLink); !ok {
+	if !s.link.traits().oneStream { // which sends no more once it is closed
 		timer := time.AfterFunc(notePatience, s.quit)
 		s.notes.Wait()
 		timer.Stop()
@@ -136,17 +136,10 @@ func (s *session) close() {
 	s.changes.streams.Wait()
 }
 
-// ended is err, or what a process said at its end where that is the cause.
+// ended is err, or what a server said at its end where that is the cause.
 func (s *session) ended(err error) error {
-	if l, ok := s.link.(*stdioLink); ok {
-		select {
-		case <-l.ended:
-			if last := l.lastWords(); last != nil {
-				return last
-			}
-			return l.cause()
-		default:
-		}
+	if last := s.link.lastWords(); last != nil {
+		return last
 	}
 	return err
 }
@@ -154,11 +147,7 @@ func (s *session) ended(err error) error {
 // silence says why a handshake came to no end: what the link knows, else that
 // nothing was heard.
 func (s *session) silence() error {
-	text := "no answer to initialize within " + s.spec.ConnectTimeout.String()
-	if l, ok := s.link.(*stdioLink); ok && l.tail != nil {
-		text += l.words()
-	}
-	return errors.New(text)
+	return errors.New("no answer to initialize within " + s.spec.ConnectTimeout.String() + s.link.words())
 }
 
 // connected makes l the link of the session. A server can speak, and be heard,
@@ -172,28 +161,35 @@ func (s *session) connected(l link) {
 	}
 }
 
+// dials are the ways to a server, by transport.
+var dials = map[string]func(context.Context, *Spec, wire.Framing, incoming) (link, error){
+	Stdio: dialProcess, InProcess: dialInProcess, HTTP: dialHTTP, SSE: dialSSE,
+}
+
 func (s *session) dial(ctx context.Context, framing wire.Framing) error {
-	switch s.spec.Type {
-	case Stdio:
-		l, err := startProcess(s.spec, framing, s.incoming)
-		if err != nil {
-			return err
-		}
-		s.connected(l)
-	case InProcess:
-		s.connected(startInProcess(s.spec, s.incoming))
-	case HTTP:
-		s.connected(newHTTPLink(s.spec, s.incoming))
-	case SSE:
-		l, err := dialSSE(ctx, s.spec, s.incoming)
-		if err != nil {
-			return err
-		}
-		s.connected(l)
-	default:
+	dial := dials[s.spec.Type]
+	switch {
+	case s.spec.Dial != nil:
+		dial = dialGiven
+	case dial == nil:
 		return fmt.Errorf("transport %q is not supported", s.spec.Type)
 	}
-	return nil
+	l, err := dial(ctx, s.spec, framing, s.incoming)
+	if err == nil {
+		s.connected(l)
+	}
+	return err
+}
+
+// dialGiven opens the connection that [Spec.Dial] makes.
+func dialGiven(ctx context.Context, spec *Spec, _ wire.Framing, in incoming) (link, error) {
+	conn, err := spec.Dial(ctx)
+	if err != nil {
+		return nil, errors.New(spec.clean(err.Error(), 500))
+	}
+	l := newStreamLink(spec, in)
+	l.start(conn, nil)
+	return l, nil
 }
 
 // newID is the id of the next request. Ids rise by steps that cannot be guessed:
@@ -223,7 +219,7 @@ func (s *session) modernParams(params []byte, meta ...[]byte) []byte {
 // modernHeader has the headers that 2026-07-28 asks for on HTTP (SEP-2243);
 // other links have no use for them.
 func (s *session) modernHeader(method string, params []byte) http.Header {
-	if _, ok := s.link.(*httpLink); !ok {
+	if !s.link.traits().headers {
 		return nil
 	}
 	header := http.Header{}

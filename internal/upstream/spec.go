@@ -53,6 +53,10 @@ type Spec struct {
 	URL     string
 	Headers map[string]string
 
+	// Dial, where not nil, is the way to the server in place of all that. It ends with
+	// ctx; the session closes what it returns.
+	Dial func(ctx context.Context) (Conn, error)
+
 	// Serve is an InProcess upstream: newline-delimited JSON-RPC on in and out.
 	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
 

@@ -27,12 +27,12 @@ type sseLink struct {
 }
 
 // dialSSE opens the stream and waits for the endpoint event, within ctx.
-func dialSSE(ctx context.Context, spec *Spec, in incoming) (*sseLink, error) {
+func dialSSE(ctx context.Context, spec *Spec, _ wire.Framing, in incoming) (link, error) {
 	streamCtx, cancel := context.WithCancel(context.Background())
 	l := &sseLink{mux: newMux(), http: newHTTPLink(spec, in), cancel: cancel}
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
-	fail := func(err error) (*sseLink, error) {
+	fail := func(err error) (link, error) {
 		cancel()
 		l.http.close()
 		if ctx.Err() != nil {
@@ -124,25 +124,25 @@ func (l *sseLink) pump(reader *eventReader, in incoming) error {
 }
 
 func (l *sseLink) request(ctx context.Context, r request) (wire.Message, error) {
-	ch, err := l.register(r)
+	p, _, err := l.register(r)
 	if err != nil {
-		return wire.Message{}, fmt.Errorf("%w: %w", errNotSent, err)
+		return wire.Message{}, err
 	}
 	refused, err := l.post(ctx, r)
-	if err == nil && refused.Error == nil {
-		return l.wait(ctx, r.id, ch)
-	}
-	if gone := l.forgotten(ctx, r, refused, err); gone != nil {
-		l.fail(errors.New(gone.Error())) // to the others, which may have run
-		err = gone
-	}
-	if err != nil {
+	switch {
+	case err == nil && refused.Error == nil:
+		return l.wait(ctx, p)
+	case l.forgotten(ctx, r, refused, err):
+		return l.giveUp(p, errGone)
+	case err != nil:
 		l.settle(ctx, err)
-		return l.giveUp(r.id, ch, err)
+		return l.giveUp(p, err)
 	}
 	l.forget(r.id)
 	return refused, nil
 }
+
+func (l *sseLink) traits() traits { return traits{legacyOnly: true} }
 
 // endPatience bounds the wait for the end of the stream after a POST broke.
 const endPatience = 500 * time.Millisecond
@@ -188,38 +188,37 @@ func (l *sseLink) post(parent context.Context, r request) (refused wire.Message,
 	return (&reply{link: l.http, r: r}).plain(resp)
 }
 
-// forgotten returns why the session is not known to the server any more, if the
-// refusal of r means that, else nil. As it may as well be r that is refused, by a
-// tool for its arguments, a ping is sent to see whether it fares the same.
-func (l *sseLink) forgotten(ctx context.Context, r request, refused wire.Message, err error) error {
-	if !sessionRefused(refused, err) || r.method == "initialize" {
-		return nil
+// forgotten is that of httpLink: the link ends with the session, and r was refused
+// for that if in the same words. What else is open may have been executed.
+func (l *sseLink) forgotten(ctx context.Context, r request, refused wire.Message, err error) bool {
+	text := sessionRefusal(refused, err)
+	if text == "" || r.method == "initialize" {
+		return false
 	}
-	bounded, cancel := context.WithTimeout(ctx, askPatience)
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	// An id that no request has: the answer, if one comes on the stream, is for
-	// nobody.
-	ping := request{id: -r.id, method: "ping", message: fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`, -r.id)}
-	again, pingErr := l.post(bounded, ping)
-	if !sessionRefused(again, pingErr) {
-		return nil
+	refusal := refusesAll(r, text, func(method string, id int64) string {
+		message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q}`, id, method)
+		return sessionRefusal(l.post(ctx, request{id: id, method: method, message: message}))
+	})
+	if refusal == "" {
+		return false
 	}
-	text := "the server does not know the session any more: "
-	switch {
-	case err != nil:
-		return err
-	case !sameWords(refusal(refused, nil), refusal(again, pingErr)):
-		return errors.New(text + rpcError(refused.Error).Error()) // r was refused for itself, and may have run
-	}
-	return &statusError{code: http.StatusNotFound, text: text + rpcError(refused.Error).Error()}
+	l.fail(errors.New("the server does not know the session any more: " + l.http.spec.clean(refusal, 200)))
+	return sameWords(refusal, text)
 }
 
-// sessionRefused reports a refusal that can mean that the session is unknown:
-// 404, or a text that says so.
-func sessionRefused(refused wire.Message, err error) bool {
+// sessionRefusal is the text of a refusal that can mean that the session is unknown:
+// a 404, or a text that says so; else it is empty.
+func sessionRefusal(refused wire.Message, err error) string {
 	var status *statusError
-	return errors.As(err, &status) && (status.code == http.StatusNotFound || status.refused() && refusal(refused, err) != "") ||
-		err == nil && refused.Error != nil && refusal(refused, nil) != ""
+	if errors.As(err, &status) && status.code == http.StatusNotFound {
+		return status.text
+	}
+	if errors.As(err, &status) && status.refused() || err == nil && refused.Error != nil {
+		return refusal(refused, err)
+	}
+	return ""
 }
 
 func (l *sseLink) notify(ctx context.Context, message []byte) error {

@@ -76,7 +76,9 @@ func TestSSESessionRefused(t *testing.T) {
 			mcptest.NoLeaks(t)
 			server := mcptest.Spec{}.SSE(t)
 			u := ready(t, Spec{Type: SSE, URL: server.URL})
-			server.Script(fault.On("tools/call").Always(), fault.On("ping").Always())
+			list, again := fault.On("tools/list"), fault.On("tools/list")
+			again.Skip = 1 // the fresh session's own
+			server.Script(fault.On("tools/call").Always(), fault.On("ping").Always(), list, again)
 			_, err := u.Call(context.Background(), Call{Tool: "read_echo", Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: true, Timeout: patience})
 			var lost *LostError
 			if !errors.As(err, &lost) || lost.MayHaveRun || !strings.Contains(strings.ToLower(err.Error()), map[bool]string{true: "who?", false: "session"}[name == "404"]) {

@@ -91,7 +91,7 @@ func (s *session) toolsPage(ctx context.Context, cursor json.RawMessage) (json.R
 // mirrorHeaders finds the tools that want arguments in HTTP headers, and
 // refuses those that ask for it wrongly (SEP-2243: only that one is dropped).
 func (s *session) mirrorHeaders(tools []catalog.Tool) (kept []catalog.Tool, faults []string) {
-	if _, ok := s.link.(*httpLink); !ok || !s.modern {
+	if !s.modern || !s.link.traits().headers {
 		return tools, nil
 	}
 	kept, mirrored, faults := headerTools(tools)

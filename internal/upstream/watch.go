@@ -145,7 +145,7 @@ func (w *watcher) working() bool {
 	if !busy {
 		return false
 	}
-	if _, ok := w.s.link.(*stdioLink); ok {
+	if w.s.link.traits().ownsProcess {
 		return time.Since(w.s.link.lastHeard()) < longest+w.u.spec.Health.Interval
 	}
 	return w.failures < busyPatience*w.u.spec.Health.Threshold

@@ -15,6 +15,7 @@ func (v *TwoTools) exec(ctx context.Context, call Call, structured bool) (*execu
 		return fault.Result(structured), nil
 	}
 	r := executor.Request{
+		Catalogue:  v.catalogue(call.Client),
 		Arguments:  args[2],
 		Client:     call.Client,
 		Structured: structured,
@@ -26,7 +27,7 @@ func (v *TwoTools) exec(ctx context.Context, call Call, structured bool) (*execu
 	if r.Tool, fault = required("tool_name", args[1]); fault == nil {
 		if r.Server, fault = required("server_name", args[0]); fault == nil {
 			r.Select, fault = optional("select", args[3])
-		} else if owner := v.executor.MissingServer(r.Tool); owner != nil && r.Server == "" && len(args[0]) == 0 {
+		} else if owner := v.executor.MissingServer(r.Catalogue, r.Tool); owner != nil && r.Server == "" && len(args[0]) == 0 {
 			fault = owner
 		}
 	}

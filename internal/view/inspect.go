@@ -40,27 +40,27 @@ type Query struct {
 // Inspect answers a query (design 6). A server that is connecting for the first
 // time is waited for like by exec.
 func (v *TwoTools) Inspect(ctx context.Context, client *upstream.Client, q Query, structured bool) *executor.Result {
+	snap := v.catalogue(client)
 	if q.Server == "" {
 		if q.Tool != "" {
-			if fault := v.executor.MissingServer(q.Tool); fault != nil {
+			if fault := v.executor.MissingServer(snap, q.Tool); fault != nil {
 				return fault.Result(structured)
 			}
 			return misuse("/server_name: is missing; tool_name needs it").Result(structured)
 		}
-		snap := v.catalogue(client)
 		if q.Text != "" {
 			return v.matches(snap, q, structured)
 		}
 		return result(describe.Servers(snap), serversData(snap), structured)
 	}
-	s, fault := v.executor.FindServerFor(ctx, q.Server, q.Tool)
+	snap, s, fault := v.executor.FindServer(ctx, client, snap, q.Server, q.Tool)
 	switch {
 	case fault != nil:
 		return fault.Result(structured)
 	case q.Tool != "":
-		return v.single(s, q.Tool, structured)
+		return v.single(snap, s, q.Tool, structured)
 	case q.Text != "":
-		return v.matches(v.catalogue(client), q, structured)
+		return v.matches(snap, q, structured)
 	}
 	text, complete := describe.Server(s, v.describeOptions())
 	return result(text, serverData(s, complete), structured)
@@ -72,7 +72,7 @@ func (v *TwoTools) describeOptions() describe.Options {
 
 // single describes one tool, or several named with commas. A tool whose own
 // name has the comma wins.
-func (v *TwoTools) single(s *catalog.Server, name string, structured bool) *executor.Result {
+func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *executor.Result {
 	if tool, ok := s.Tool(name); ok {
 		return result(describe.Tool(s, tool, v.describeOptions()), toolsData(s, []*catalog.Tool{tool}), structured)
 	}
@@ -83,12 +83,12 @@ func (v *TwoTools) single(s *catalog.Server, name string, structured bool) *exec
 		}
 		tool, ok := s.Tool(one)
 		if !ok {
-			return v.executor.ToolNotFound(s, one).Result(structured)
+			return v.executor.ToolNotFound(snap, s, one).Result(structured)
 		}
 		tools = append(tools, tool)
 	}
 	if len(tools) == 0 {
-		return v.executor.ToolNotFound(s, name).Result(structured)
+		return v.executor.ToolNotFound(snap, s, name).Result(structured)
 	}
 	return result(describe.Tools(s, tools, v.describeOptions()), toolsData(s, tools), structured)
 }

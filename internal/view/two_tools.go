@@ -105,7 +105,9 @@ func (v *TwoTools) Close() {
 func (v *TwoTools) Needed() <-chan struct{} { return v.needed }
 
 // catalogue is the catalogue as a client may see it.
-func (v *TwoTools) catalogue(*upstream.Client) *catalog.Snapshot { return v.registry.Snapshot() }
+func (v *TwoTools) catalogue(client *upstream.Client) *catalog.Snapshot {
+	return v.executor.Catalogue(client)
+}
 
 // Instructions implements [View].
 func (v *TwoTools) Instructions(client *upstream.Client) string {

@@ -241,11 +241,15 @@ func (r *Reader) grow(length int64) ([]byte, error) {
 	}
 }
 
-// Writer writes whole messages to a stream. It is safe for concurrent use.
+// Writer writes whole messages to a stream. It is safe for concurrent use, but for
+// TryWrite.
 type Writer struct {
 	mu      sync.Mutex
 	w       io.Writer
 	framing atomic.Int32
+	frames  []byte   // room for those of one write
+	list    [][]byte // room for the parts
+	parts   [][]byte // what is still to be written
 }
 
 // NewWriter returns a writer to w.
@@ -259,23 +263,83 @@ func NewWriter(w io.Writer, framing Framing) *Writer {
 func (w *Writer) SetFraming(f Framing) { w.framing.Store(int32(f)) }
 
 // Write writes messages, which have no newline in them (JSON as encoding/json
-// compacts it), in a single call to the underlying writer.
+// compacts it), in a single call to the underlying writer unless they are large.
 func (w *Writer) Write(messages ...[]byte) error {
-	size := 0
-	for _, message := range messages {
-		size += len(message) + 40
-	}
-	frames := make([]byte, 0, size)
-	for _, message := range messages {
-		if Framing(w.framing.Load()) == ContentLength {
-			frames = fmt.Appendf(frames, "Content-Length: %d\r\n\r\n", len(message))
-			frames = append(frames, message...)
-		} else {
-			frames = append(append(frames, message...), '\n')
-		}
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, err := w.w.Write(frames)
-	return err
+	if err := w.flush(); err != nil {
+		return err
+	}
+	w.frame(messages)
+	return w.flush()
+}
+
+// TryWrite writes messages as far as the underlying writer takes them at once, for
+// which that has a method TryWrite(p []byte) (n int); another takes nothing. It
+// reports whether that was all; the next Write begins with the rest, which has the
+// messages themselves in it. It must not be called before that Write.
+func (w *Writer) TryWrite(messages ...[]byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.frame(messages)
+	try, ok := w.w.(interface{ TryWrite(p []byte) int })
+	for ok && len(w.parts) > 0 {
+		n := try.TryWrite(w.parts[0])
+		if n < len(w.parts[0]) {
+			w.parts[0] = w.parts[0][n:]
+			break
+		}
+		w.parts = w.parts[1:]
+	}
+	return len(w.parts) == 0
+}
+
+// largeMessage is the length from which a message is written from where it is; keptFrames
+// the most room that is kept between two writes.
+const (
+	largeMessage = 64 << 10
+	keptFrames   = 128 << 10
+)
+
+// frame makes the messages the parts that are written next. There are none before.
+func (w *Writer) frame(messages [][]byte) {
+	headers := Framing(w.framing.Load()) == ContentLength
+	frames, parts := w.frames[:0], w.list[:0]
+	start := 0 // of what is in frames and not in parts
+	for _, message := range messages {
+		if headers {
+			frames = append(strconv.AppendInt(append(frames, "Content-Length: "...), int64(len(message)), 10), "\r\n\r\n"...)
+		}
+		if len(message) < largeMessage {
+			frames = append(frames, message...)
+		} else {
+			if start < len(frames) {
+				parts = append(parts, frames[start:])
+			}
+			parts = append(parts, message)
+			start = len(frames)
+		}
+		if !headers {
+			frames = append(frames, '\n')
+		}
+	}
+	if start < len(frames) {
+		parts = append(parts, frames[start:])
+	}
+	w.parts, w.list, w.frames = parts, parts, nil
+	if cap(frames) <= keptFrames {
+		w.frames = frames
+	}
+}
+
+func (w *Writer) flush() error {
+	parts := w.parts
+	w.parts = nil
+	defer clear(parts)
+	for _, part := range parts {
+		if _, err := w.w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
 }

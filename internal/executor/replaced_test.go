@@ -1,0 +1,109 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+)
+
+// silent is a server that does not answer.
+func silent(name string) registry.Server {
+	s := registry.Server{}
+	s.Spec.Name, s.Spec.Type = name, "in-process"
+	s.Spec.Serve = func(ctx context.Context, in io.Reader, _ io.Writer) error {
+		_, err := io.Copy(io.Discard, in)
+		return errors.Join(err, ctx.Err())
+	}
+	return s
+}
+
+// A call that waits while another server takes the place of its own is judged by
+// what the client may do there: not by the old rules, nor by the old schema.
+func TestExec_RightsOfTheServerThatAnswers(t *testing.T) {
+	tools := json.RawMessage(`[{"name":"look"},{"name":"drop","inputSchema":{"type":"object"}}]`)
+	strict := json.RawMessage(`[{"name":"look"},{"name":"drop","inputSchema":{"type":"object","required":["really"]}}]`)
+	for _, tt := range []struct {
+		name  string
+		known bool // the old server's tools are on disk
+		rules catalog.Rules
+		tools json.RawMessage
+		want  string
+	}{
+		{"allowed", false, nil, tools, `{}`},
+		{"hidden there", false, hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "drop" }), tools, CodeToolNotFound},
+		{"known, and hidden there", true, hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "drop" }), tools, CodeToolNotFound},
+		{"known, and another schema there", true, nil, strict, CodeValidation},
+		{"known, and allowed", true, nil, tools, `{}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			synctest.Test(t, func(t *testing.T) {
+				folder := t.TempDir()
+				if tt.known {
+					before := piped(t, "one", mcptest.Spec{Tools: tools})
+					before.Key = registry.Key("old")
+					r := registry.New([]registry.Server{before}, registry.Options{CacheDir: folder})
+					r.Start()
+					r.WaitTried(t.Context())
+					r.Close(0)
+				}
+				old := silent("one")
+				old.Key = registry.Key("old")
+				r := registry.New([]registry.Server{old}, registry.Options{CacheDir: folder})
+				r.Start()
+				e := New(r, Options{ExecWait: time.Minute})
+				seen := e.Catalogue(nil)
+				if s, _ := seen.Server("one"); s.Known != tt.known {
+					t.Fatalf("known: %v", s.Known)
+				}
+				done := make(chan string, 1)
+				go func() { // ends with the call
+					result, err := e.Exec(context.Background(), Request{Catalogue: seen, Server: "one", Tool: "drop", Arguments: json.RawMessage(`{}`)})
+					if err != nil {
+						done <- err.Error()
+						return
+					}
+					done <- readBlock(result.Content[0]).text
+				}()
+				synctest.Wait()
+				next := piped(t, "one", mcptest.Spec{Tools: tt.tools})
+				next.Definition = "another"
+				r.Apply([]registry.Server{next}, registry.Options{CacheDir: folder, Rules: tt.rules})
+				if got := <-done; !strings.HasPrefix(got, tt.want) {
+					t.Errorf("got %s, want %s", got, tt.want)
+				}
+				r.Close(0)
+			})
+		})
+	}
+}
+
+// A server that a reload takes away is unknown to the call that waits for it.
+func TestExec_ServerGone(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := registry.New([]registry.Server{silent("one")}, registry.Options{})
+		r.Start()
+		e := New(r, Options{ExecWait: time.Minute})
+		done := make(chan string, 1)
+		go func() { // ends with the call
+			result, _ := e.Exec(context.Background(), Request{Server: "one", Tool: "t"})
+			done <- readBlock(result.Content[0]).text
+		}()
+		synctest.Wait()
+		r.Apply(nil, registry.Options{})
+		if got := <-done; !strings.HasPrefix(got, CodeServerNotFound) {
+			t.Errorf("got %s", got)
+		}
+		r.Close(0)
+	})
+}

@@ -1,0 +1,86 @@
+package policy
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"mcpx/internal/catalog"
+)
+
+// Catalogues makes the catalogue that callers may see of the registry's snapshots.
+// The zero value is ready for use. Safe for concurrent use.
+//
+// The same snapshot gives the same catalogue, and a server whose tools and rules
+// are unchanged keeps its list of tools: identity is equality here too, so that
+// texts that were made of one are known to be good for the next.
+type Catalogues struct {
+	mu   sync.Mutex
+	from *catalog.Snapshot // of the last call
+	made *catalog.Snapshot
+}
+
+// Of is what a caller may see of a snapshot: all of it, but for the tools that its
+// rules hide.
+func (c *Catalogues) Of(snap *catalog.Snapshot) *catalog.Snapshot {
+	if snap.Rules == nil {
+		return snap
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if snap == c.from {
+		return c.made
+	}
+	same := c.from != nil && reflect.DeepEqual(snap.Rules, c.from.Rules)
+	servers := make([]catalog.Server, len(snap.Servers))
+	for i := range snap.Servers {
+		servers[i] = c.server(&snap.Servers[i], snap.Rules, same)
+	}
+	c.from, c.made = snap, catalog.NewSnapshot(servers)
+	return c.made
+}
+
+// server is what is left of a server. With the same rules as in the last call it
+// takes the list made then, if the tools are the same too.
+func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, same bool) catalog.Server {
+	if same {
+		was, known := c.from.Server(s.Name)
+		if known && len(was.Tools) == len(s.Tools) && (len(s.Tools) == 0 || &was.Tools[0] == &s.Tools[0]) {
+			made, _ := c.made.Server(s.Name)
+			kept := s.WithToolsOf(made)
+			kept.Hidden = made.Hidden
+			return kept
+		}
+	}
+	var by []string
+	kept := make([]catalog.Tool, 0, len(s.Tools))
+	for i := range s.Tools {
+		if setting := rules.HiddenBy(s.Name, &s.Tools[i]); setting == "" {
+			kept = append(kept, s.Tools[i])
+		} else if !slices.Contains(by, setting) {
+			by = append(by, setting)
+		}
+	}
+	if len(by) == 0 {
+		return *s
+	}
+	visible := s.WithTools(kept)
+	if len(kept) == 0 {
+		visible.Hidden = hidden(len(s.Tools), by)
+	}
+	return visible
+}
+
+// hidden says that no tool is left.
+func hidden(tools int, by []string) string {
+	text := fmt.Sprintf("its %d tools are all hidden by %s", tools, strings.Join(by, ", "))
+	if tools == 1 {
+		text = "its only tool is hidden by " + by[0]
+	}
+	if slices.Contains(by, readOnly) {
+		text += " (a tool counts as read-only if it declares readOnlyHint)"
+	}
+	return text
+}

@@ -1,0 +1,118 @@
+package policy
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"mcpx/internal/catalog"
+)
+
+func snapshot(rules catalog.Rules, servers ...catalog.Server) *catalog.Snapshot {
+	snap := catalog.NewSnapshot(slices.Clone(servers))
+	snap.Rules = rules
+	return snap
+}
+
+func server(name string, tools ...string) catalog.Server {
+	list := make([]catalog.Tool, len(tools))
+	for i, tool := range tools {
+		list[i].Name = tool
+	}
+	return catalog.Server{Name: name, Known: true, State: catalog.Ready}.WithTools(list)
+}
+
+func of(t *testing.T, snap *catalog.Snapshot, name string) *catalog.Server {
+	t.Helper()
+	s, ok := snap.Server(name)
+	if !ok {
+		t.Fatalf("%s is not there", name)
+	}
+	return s
+}
+
+func oneList(a, b *catalog.Server) bool {
+	return len(a.Tools) == len(b.Tools) && len(a.Tools) > 0 && &a.Tools[0] == &b.Tools[0]
+}
+
+// A catalogue is made once of a snapshot, and what has not changed in the next one
+// is the same list of tools.
+func TestCatalogues_Identity(t *testing.T) {
+	some, other, free := server("some", "get_a", "put_a"), server("other", "get_b", "put_b"), server("free", "x")
+	denies := func() *Rules {
+		return &Rules{Servers: map[string]ServerRules{"some": {Deny: []string{"put_*"}}, "other": {Deny: []string{"put_*"}}}}
+	}
+	var c Catalogues
+	first := snapshot(denies(), some, other, free)
+	before := c.Of(first)
+	if c.Of(first) != before {
+		t.Error("one snapshot has two catalogues")
+	}
+	if got := of(t, before, "some").ToolNames(); !slices.Equal(got, []string{"get_a"}) {
+		t.Errorf("some has %v", got)
+	}
+	if _, ok := of(t, before, "some").Tool("put_a"); ok {
+		t.Error("a hidden tool is found")
+	}
+	if !oneList(of(t, before, "free"), &free) {
+		t.Error("a list without hidden tools was copied")
+	}
+
+	// A state, and another catalogue of another server; the rules were read again.
+	some.State = catalog.Unavailable
+	after := c.Of(snapshot(denies(), some, server("other", "get_b", "put_b"), free))
+	if s := of(t, after, "some"); s.State != catalog.Unavailable || !oneList(s, of(t, before, "some")) || oneList(of(t, after, "other"), of(t, before, "other")) {
+		t.Errorf("some: %+v", s)
+	}
+	if s := of(t, after, "some"); s != nil {
+		if _, ok := s.Tool("get_a"); !ok {
+			t.Error("a kept list has no index")
+		}
+	}
+
+	// Other rules.
+	none := c.Of(snapshot(&Rules{Disabled: []string{"*"}}, some, other, free))
+	if none.Tools() != 0 {
+		t.Errorf("%d tools are left", none.Tools())
+	}
+	if bare := snapshot(nil, some); c.Of(bare) != bare {
+		t.Error("without rules there is another catalogue")
+	}
+}
+
+// A server that loses all its tools says by which setting, and no other does.
+func TestCatalogues_Hidden(t *testing.T) {
+	rules := &Rules{Servers: map[string]ServerRules{
+		"all": {ReadOnly: true}, "one": {Deny: []string{"*"}}, "two": {Allow: []string{"x"}, ReadOnly: true}, "some": {Deny: []string{"a"}},
+	}}
+	var c Catalogues
+	servers := []catalog.Server{server("all", "a", "b"), server("one", "a"), server("two", "a", "x"), server("some", "a", "b"), server("empty")}
+	for range 2 { // the second time from the first
+		snap := c.Of(snapshot(rules, servers...))
+		for name, want := range map[string]string{
+			"all":  "its 2 tools are all hidden by read_only (a tool counts as read-only if it declares readOnlyHint)",
+			"one":  "its only tool is hidden by tools.deny",
+			"two":  "its 2 tools are all hidden by tools.allow, read_only (a tool counts as read-only if it declares readOnlyHint)",
+			"some": "", "empty": "",
+		} {
+			if got := of(t, snap, name).Hidden; got != want {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		}
+	}
+}
+
+// Requests that come at once see one catalogue.
+func TestCatalogues_AtOnce(t *testing.T) {
+	var c Catalogues
+	snap := snapshot(&Rules{Disabled: []string{"s.a"}}, server("s", "a", "b"))
+	var all sync.WaitGroup
+	seen := make([]*catalog.Snapshot, 20)
+	for i := range seen {
+		all.Go(func() { seen[i] = c.Of(snap) })
+	}
+	all.Wait()
+	if slices.ContainsFunc(seen, func(s *catalog.Snapshot) bool { return s != seen[0] }) {
+		t.Error("they see several")
+	}
+}

@@ -1,0 +1,178 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpx/internal/wire"
+)
+
+// streamLink speaks over one Conn. A reader and a writer goroutine run until close,
+// which waits for both.
+type streamLink struct {
+	*mux
+	spec *Spec
+	in   incoming
+	conn Conn
+	out  *outbox
+	own  *ownServer // nil where the server is somebody else's
+
+	noise  atomic.Pointer[string]
+	spoke  atomic.Bool // a message came
+	broken error       // what ended the reader; valid once gone is closed
+	gone   chan struct{}
+
+	closing   chan struct{}
+	closeOnce sync.Once
+	loops     sync.WaitGroup
+}
+
+// ownServer is what is known of a server that the link has started.
+type ownServer struct {
+	// failure says why the server is gone; it waits for the last words of a process,
+	// at most so long.
+	failure func(err error, patience time.Duration) string
+	// stderr is the end of it, for a reason.
+	stderr func() string
+	// understood is called for each message that came. May be nil.
+	understood func()
+}
+
+const (
+	// callPatience is how long open calls wait until it is known how the process
+	// ended, exitPatience how long the supervisor waits for it.
+	callPatience = 20 * time.Millisecond
+	exitPatience = 500 * time.Millisecond
+)
+
+func newStreamLink(spec *Spec, in incoming) *streamLink {
+	return &streamLink{mux: newMux(), spec: spec, in: in, closing: make(chan struct{}), gone: make(chan struct{})}
+}
+
+// start begins to speak over conn, which the link closes.
+func (l *streamLink) start(conn Conn, own *ownServer) {
+	l.conn, l.out, l.own = conn, newOutbox(conn), own
+	l.loops.Go(l.read)  // ends with the stream
+	l.loops.Go(l.write) // ends when the stream breaks or the link is closed
+}
+
+func (l *streamLink) traits() traits {
+	return traits{oneStream: true, ownsProcess: l.own != nil}
+}
+
+func (l *streamLink) read() {
+	for {
+		data, err := l.conn.Read()
+		var large *wire.TooLargeError
+		if errors.As(err, &large) {
+			l.spec.Logger.Warn("message over the limit skipped", "limit", large.Limit)
+			if !l.resolveLarge(large) {
+				l.noisy(large.Head)
+			}
+			continue
+		}
+		if err != nil {
+			// Whoever waits for an answer hears of it at once.
+			l.broken = err
+			close(l.gone)
+			l.fail(l.failure(err, callPatience))
+			return
+		}
+		if !l.deliver(data, l.in) {
+			l.noisy(data)
+			continue
+		}
+		l.spoke.Store(true)
+		if l.own != nil && l.own.understood != nil {
+			l.own.understood()
+		}
+	}
+}
+
+// noisy takes what is no message: the first of it is kept.
+func (l *streamLink) noisy(line []byte) {
+	l.noticed(func() string { return l.spec.clean(string(line), shownRunes) })
+	if l.noise.Load() == nil {
+		first := l.spec.clean(string(line), 200)
+		l.noise.Store(&first) // the only writer is the reader
+		l.spec.Logger.Warn("stdout has lines that are no message; they are skipped", "first", first)
+	}
+}
+
+func (l *streamLink) write() {
+	if err := l.out.write(l.closing); err != nil {
+		// The reader mostly knows more, and is about to say it.
+		l.fail(l.failure(fmt.Errorf("writing: %w", err), exitPatience))
+	}
+}
+
+// failure says why the stream broke.
+func (l *streamLink) failure(err error, patience time.Duration) error {
+	if l.own == nil {
+		return fmt.Errorf("the connection broke: %w", err)
+	}
+	return errors.New(l.own.failure(err, patience) + l.words())
+}
+
+func (l *streamLink) request(ctx context.Context, r request) (wire.Message, error) {
+	p, crowded, err := l.register(r)
+	if err != nil {
+		return wire.Message{}, err
+	}
+	l.out.add(&p.frame, crowded)
+	message, err := l.wait(ctx, p)
+	if err != nil && l.out.takeBack(&p.frame) {
+		err = fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	return message, err
+}
+
+// notify queues a message, and does not wait until it is written.
+func (l *streamLink) notify(_ context.Context, message []byte) error {
+	if err := l.cause(); err != nil {
+		return fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	if !l.out.addNote(message) {
+		return errNotSent
+	}
+	return nil
+}
+
+// lastWords waits longer for the end of a process than a call can.
+func (l *streamLink) lastWords() error {
+	select {
+	case <-l.gone:
+		return l.failure(l.broken, exitPatience)
+	default:
+		return l.cause()
+	}
+}
+
+// words are the first line of stdout, if that had no message at all, and the end of
+// stderr. They are bounded so that a reason with them is not cut.
+func (l *streamLink) words() string {
+	if l.own == nil || l.own.stderr == nil {
+		return ""
+	}
+	text := ""
+	if noise := l.noise.Load(); noise != nil && !l.spoke.Load() {
+		text = "; stdout has text instead of messages: " + *noise
+	}
+	if tail := l.spec.cleanEnd(lastLines(l.own.stderr(), 5), 500); tail != "" {
+		text += "; stderr: " + tail
+	}
+	return text
+}
+
+func (l *streamLink) close() {
+	l.closeOnce.Do(func() {
+		close(l.closing)
+		l.fail(errors.New("closed"))
+		_ = l.conn.Close()
+	})
+	l.loops.Wait()
+}

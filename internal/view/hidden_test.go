@@ -1,0 +1,102 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/policy"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+// TestHiddenTools: a tool that is hidden does not exist for a client, in whatever
+// way it asks.
+func TestHiddenTools(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const word = "zeppelin"
+	fake := func(tools string) *mcptest.HTTPServer { return mcptest.Spec{Tools: json.RawMessage(tools)}.HTTP(t) }
+	books := remote("books", fake(`[{"name":"find_book","description":"Finds a book."},
+		{"name":"`+word+`_delete","title":"`+word+`","description":"Deletes with the `+word+`.","inputSchema":{"type":"object","required":["`+word+`_id"]}}]`))
+	locked := remote("locked", fake(`[{"name":"`+word+`_write"}]`))
+	rules := &policy.Rules{
+		Servers:  map[string]policy.ServerRules{"locked": {ReadOnly: true}},
+		Disabled: []string{"books." + word + "*"},
+	}
+	r := registry.New([]registry.Server{books, locked}, registry.Options{Rules: rules})
+	e := executor.New(r, executor.Options{TOON: true, TypeScript: true, ExecWait: patience})
+	v := NewTwoTools(r, e, Options{})
+	r.Start()
+	defer func() {
+		v.Close()
+		r.Close(time.Second)
+	}()
+	r.WaitTried(t.Context())
+
+	client := &upstream.Client{ID: "c", Name: "some-agent"}
+	ask := func(tool, arguments string) string {
+		result, err := v.Call(t.Context(), Call{Client: client, Name: tool, Arguments: json.RawMessage(arguments), Structured: StructuredAlways})
+		if err != nil {
+			t.Fatalf("%s %s: %v", tool, arguments, err)
+		}
+		said := string(result.Structured)
+		for _, block := range result.Content {
+			said += "\n" + string(block)
+		}
+		return said
+	}
+	_, unknown := v.Call(t.Context(), Call{Client: client, Name: word + "_delete"})
+	if notOurs := (*UnknownToolError)(nil); !errors.As(unknown, &notOurs) {
+		t.Fatalf("its name as a tool of mcpx: %v", unknown)
+	}
+	// Each with a word that shows that the way was gone; the name that the client
+	// gave itself comes back.
+	for name, way := range map[string]struct{ said, want string }{
+		"tools/list":            {string(v.Tools(t.Context(), client)), "find_book"},
+		"instructions":          {v.Instructions(client), "books"},
+		"the description":       {v.Description(), "find_book"},
+		"all servers":           {ask("inspect", `{}`), "books"},
+		"its server":            {ask("inspect", `{"server_name":"books"}`), "find_book"},
+		"a query":               {ask("inspect", `{"query":"book `+word+`"}`), "find_book"},
+		"a query of its words":  {strings.ReplaceAll(ask("inspect", `{"query":"`+word+` delete"}`), `\"`+word+" delete", ""), "No tool matches"},
+		"the tool":              {strings.ReplaceAll(ask("inspect", `{"server_name":"books","tool_name":"`+word+`_delete"}`), `\"`+word+`_delete\"`, ""), "TOOL_NOT_FOUND"},
+		"a call":                {strings.ReplaceAll(ask("exec", `{"server_name":"books","tool_name":"`+word+`_delete"}`), `\"`+word+`_delete\"`, ""), "TOOL_NOT_FOUND"},
+		"a call of one near it": {ask("exec", `{"server_name":"books","tool_name":"zepelin_delete"}`), "TOOL_NOT_FOUND"},
+		"of another server":     {ask("exec", `{"server_name":"locked","tool_name":"zepelin_delete"}`), "TOOL_NOT_FOUND"},
+		"without a server":      {ask("exec", `{"tool_name":"zeppelinDelete"}`), "is missing"},
+		"inspected without one": {ask("inspect", `{"tool_name":"zeppelinDelete"}`), "is missing"},
+		"as a tool of mcpx":     {strings.ReplaceAll(unknown.Error(), `"`+word+`_delete"`, ""), "only inspect and exec"},
+	} {
+		if strings.Contains(strings.ToLower(way.said), word) && !strings.Contains(way.said, "zeppelinDelete") || strings.Contains(way.said, word+"_") || !strings.Contains(way.said, way.want) {
+			t.Errorf("%s: want %q, and no %s in %s", name, way.want, word, way.said)
+		}
+	}
+	if raw, fault := e.Raw(context.Background(), executor.Request{Server: "books", Tool: word + "_delete"}); raw != nil || fault == nil {
+		t.Errorf("raw: %s", raw)
+	}
+	if accounts := e.Accounts(); len(accounts) != 0 {
+		t.Errorf("the account has %v", accounts)
+	}
+	// A server without any tool left says why.
+	for _, arguments := range []string{`{}`, `{"server_name":"locked"}`} {
+		if said := ask("inspect", arguments); !strings.Contains(said, "its only tool is hidden by read_only") {
+			t.Errorf("inspect %s: %s", arguments, said)
+		}
+	}
+}
+
+// TestInspect_QueryWaits: a query to a server whose tools are not known yet is
+// answered from the catalogue in which they are.
+func TestInspect_QueryWaits(t *testing.T) {
+	mcptest.NoLeaks(t)
+	v, _ := started(t, Options{}, remote("slow", mcptest.Spec{ListDelay: 200 * time.Millisecond}.HTTP(t)))
+	result, err := v.Call(t.Context(), Call{Name: "inspect", Arguments: json.RawMessage(`{"server_name":"slow","query":"echo"}`)})
+	if err != nil || !strings.Contains(string(result.Content[0]), "echo(") {
+		t.Errorf("got %s, %v", result.Content, err)
+	}
+}
