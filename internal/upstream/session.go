@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -233,10 +232,12 @@ func (s *session) modernHeader(method string, params []byte) http.Header {
 // do sends a request and returns the raw result. A JSON-RPC error comes as a
 // *RPCError.
 func (s *session) do(ctx context.Context, method string, params []byte, header http.Header) (json.RawMessage, error) {
-	return s.doID(ctx, s.newID(), method, params, header)
+	answer, err := s.doID(ctx, s.newID(), method, params, header)
+	return answer.Result, err
 }
 
-func (s *session) doID(ctx context.Context, id int64, method string, params []byte, header http.Header) (json.RawMessage, error) {
+// doID returns an answer that is valid UTF-8 and has a result.
+func (s *session) doID(ctx context.Context, id int64, method string, params []byte, header http.Header) (wire.Message, error) {
 	message := make([]byte, 0, len(params)+64+len(method))
 	message = append(message, `{"jsonrpc":"2.0","id":`...)
 	message = strconv.AppendInt(message, id, 10)
@@ -248,27 +249,23 @@ func (s *session) doID(ctx context.Context, id int64, method string, params []by
 	}
 	message = append(message, '}')
 	if int64(len(message)) > s.spec.MaxMessage {
-		return nil, fmt.Errorf("%w: %w", errNotSent, &TooLargeError{Limit: s.spec.MaxMessage, Request: true})
+		return wire.Message{}, fmt.Errorf("%w: %w", errNotSent, &TooLargeError{Limit: s.spec.MaxMessage, Request: true})
 	}
 	answer, err := s.link.request(ctx, request{
 		id: id, method: method, message: message, header: header, answered: func() { s.unhear(id, false) },
 	})
 	if err != nil {
-		return nil, err
+		return wire.Message{}, err
 	}
-	if answer.Error != nil {
-		return nil, rpcError(validText(answer.Error))
+	if !answer.UTF8 {
+		// JSON decoders let it pass, and our clients need not.
+		answer.Result = bytes.ToValidUTF8(answer.Result, []byte("\ufffd"))
+		answer.Error = bytes.ToValidUTF8(answer.Error, []byte("\ufffd"))
 	}
-	return validText(answer.Result), nil
-}
-
-// validText replaces what is no UTF-8: JSON decoders let it pass, and our
-// clients need not.
-func validText(raw json.RawMessage) json.RawMessage {
-	if utf8.Valid(raw) {
-		return raw
+	if len(answer.Error) > 0 {
+		return wire.Message{}, rpcError(answer.Error)
 	}
-	return bytes.ToValidUTF8(raw, []byte("\ufffd"))
+	return answer, nil
 }
 
 // methodNotFound is the code of an unknown method.

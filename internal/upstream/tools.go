@@ -148,7 +148,7 @@ func (s *session) call(ctx context.Context, c Call) (json.RawMessage, error) {
 	}
 	s.tellLevel(ctx, c)
 	defer s.hear(id, c)()
-	result, err := s.doID(ctx, id, "tools/call", params, header)
+	answer, err := s.doID(ctx, id, "tools/call", params, header)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, errNotSent) {
 			s.cancelled(id, context.Cause(ctx).Error())
@@ -160,10 +160,11 @@ func (s *session) call(ctx context.Context, c Call) (json.RawMessage, error) {
 		}
 		return nil, err
 	}
-	if !json.Valid(result) {
-		return nil, &AnswerError{Reason: "the result is not valid JSON: " + s.spec.clean(string(result[:min(len(result), cleanBytes)]), shownRunes)}
+	if !answer.Valid && !json.Valid(answer.Result) {
+		start := answer.Result[:min(len(answer.Result), cleanBytes)]
+		return nil, &AnswerError{Reason: "the result is not valid JSON: " + s.spec.clean(string(start), shownRunes)}
 	}
-	return result, nil
+	return answer.Result, nil
 }
 
 func (s *session) callParams(id int64, c Call) ([]byte, http.Header, error) {
