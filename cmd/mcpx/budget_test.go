@@ -99,7 +99,7 @@ func TestBudget_ResultsAlone(t *testing.T) {
 	}
 }
 
-// TestBudget_Config: servers are connected, and what is down is said.
+// TestBudget_Config: servers are connected, and the report names those that are down.
 func TestBudget_Config(t *testing.T) {
 	h := newHome(t)
 	const tool = `{"name":"add","description":"Add two numbers.","inputSchema":{"type":"object"}}`

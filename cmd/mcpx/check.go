@@ -15,7 +15,7 @@ import (
 
 type checkCommand struct{}
 
-// Run connects to every server once, prints what came of it, and keeps the
+// Run connects to every server once, prints the outcome, and keeps the
 // catalogues on disk.
 func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	cfg, err := c.loadConfig(s)
@@ -29,7 +29,7 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	a.Registry.Start()
 	defer a.Close()
-	slow := tryAll(a, ctx, s)
+	slow := tryAll(ctx, a, s)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -50,8 +50,8 @@ func reloading(ctx context.Context, a *app.App, hangUp func(), watch bool, s str
 	}
 }
 
-// terminalGone reports whether there is no terminal any more: then SIGHUP means
-// what it meant at first.
+// terminalGone reports whether there is no terminal any more: then SIGHUP has its
+// old meaning, to end.
 func terminalGone() bool {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err == nil {

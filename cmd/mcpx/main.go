@@ -55,8 +55,7 @@ func (l *level) UnmarshalText(text []byte) error {
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
-	// terminal says that in is one: then a person sits there. watched says so of
-	// err.
+	// terminal: in is a terminal, so a person sits there. watched: err is one.
 	terminal, watched bool
 	getenv            func(string) (string, bool)
 }
@@ -82,7 +81,7 @@ func main() {
 }
 
 // forgetEmptyVariables makes an MCPX_ variable that is set to nothing one that is
-// not set: that is what compose files and ${X:-} make of it.
+// not set: compose files and ${X:-} produce such variables.
 func forgetEmptyVariables() {
 	for _, pair := range os.Environ() {
 		if name, value, _ := strings.Cut(pair, "="); value == "" && strings.HasPrefix(name, "MCPX_") {
@@ -92,7 +91,7 @@ func forgetEmptyVariables() {
 }
 
 // interruptible ends its context with the first signal to end, and the process
-// with the second. What mcpx started is killed by its reaper then.
+// with the second. The reaper kills the children of mcpx then.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -165,7 +164,7 @@ func (w *checkedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// report prints an error for the one who must act, and says the exit code.
+// report prints an error, with a hint where it has one, and returns the exit code.
 func report(w io.Writer, err error) int {
 	var failed *failure
 	if err == nil {
@@ -194,7 +193,7 @@ func report(w io.Writer, err error) int {
 	return exitFailed
 }
 
-// failure ends the program with a code; what there is to say has been said.
+// failure ends the program with a code; its message has been printed already.
 type failure struct{ code int }
 
 func (f *failure) Error() string { return fmt.Sprintf("exit code %d", f.code) }

@@ -79,8 +79,8 @@ func TestExec_Select(t *testing.T) {
 	}
 }
 
-// TestTell: who watches is told at once, others after a while, and only what is
-// new.
+// TestTell: the names appear at once for somebody who watches, else after a while,
+// and only when they have changed.
 func TestTell(t *testing.T) {
 	for _, test := range []struct {
 		watched bool

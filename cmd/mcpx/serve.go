@@ -103,8 +103,8 @@ func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop fu
 	}, nil
 }
 
-// ended reports what ended serving, through the log: a stderr that nobody reads
-// would hold up the end.
+// ended logs the error that ended serving. It does not print it: a stderr that
+// nobody reads would hold up the end.
 func ended(log *slog.Logger, over string, err error) error {
 	if err == nil {
 		return nil

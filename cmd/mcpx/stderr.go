@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// stderrBytes bounds what waits for who reads stderr.
+	// stderrBytes bounds the lines that wait until somebody reads stderr.
 	stderrBytes = 1 << 20
 	// lastLines is how long the last of it may take at the end.
 	lastLines = 200 * time.Millisecond
 )
 
 // droppingWriter is a stderr that may be read slowly, or not at all: many clients
-// open a pipe for it and never look. What does not fit is dropped and counted;
-// who logs never waits.
+// open a pipe for it and never look. Lines that do not fit are dropped and counted;
+// logging never waits.
 type droppingWriter struct {
 	w     io.Writer
 	ended chan struct{} // closed when all that was queued is written
@@ -77,8 +77,8 @@ func (d *droppingWriter) run() {
 	}
 }
 
-// close writes what is queued, as far as it is read soon. What is written
-// afterwards is dropped.
+// close writes the queued lines, as far as somebody reads them soon. It drops later
+// ones.
 func (d *droppingWriter) close() {
 	d.mu.Lock()
 	d.closed = true

@@ -60,8 +60,8 @@ func TestServe_Stderr(t *testing.T) {
 	}
 }
 
-// TestServe_HTTPEnds: what ends serving over HTTP is told in the log, which waits
-// for nobody.
+// TestServe_HTTPEnds: the error that ends serving over HTTP goes to the log, which
+// waits for nobody.
 func TestServe_HTTPEnds(t *testing.T) {
 	mcptest.NoLeaks(t)
 	read, write := io.Pipe() // takes nothing until it is read

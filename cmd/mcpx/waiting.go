@@ -14,13 +14,13 @@ import (
 	"mcpx/internal/config"
 )
 
-// tellEvery is the time between two looks at what is still waited for.
+// tellEvery is the time between two looks at the servers that are still waited for.
 const tellEvery = 2 * time.Second
 
 // tryAll returns when every server has been tried, or with ctx. Meanwhile it says
 // on stderr which it waits for. slow are the servers that took all of their time
 // where a first run downloads the program.
-func tryAll(a *app.App, ctx context.Context, s streams) (slow []string) {
+func tryAll(ctx context.Context, a *app.App, s streams) (slow []string) {
 	began := time.Now()
 	var mu sync.Mutex
 	var tries sync.WaitGroup // ends with the attempts, or with ctx
@@ -48,8 +48,8 @@ func tryAll(a *app.App, ctx context.Context, s streams) (slow []string) {
 	return slow
 }
 
-// tell writes what waiting returns, where that has changed, until done is closed:
-// at once where somebody watches, else only if it takes a while.
+// tell writes the names that waiting returns, whenever they have changed, until done
+// is closed: at once where somebody watches, else only if it takes a while.
 func tell(done <-chan struct{}, w io.Writer, watched bool, waiting func() []string) {
 	ticker := time.NewTicker(tellEvery)
 	defer ticker.Stop()
@@ -90,7 +90,7 @@ func outOfTime(a *app.App, server config.Server, began time.Time) bool {
 	return ok && !one.Known && one.State == catalog.Unavailable && time.Since(began) >= server.ConnectTimeout
 }
 
-// hintDownload says what to do about a server whose download did not end in time,
+// hintDownload prints a remedy for a server whose download did not end in time,
 // after a command that has waited for it alone since began.
 func hintDownload(a *app.App, w io.Writer, name string, began time.Time) {
 	for _, server := range a.Config.Servers {

@@ -140,7 +140,7 @@ func cacheDir() string {
 	return filepath.Join(folder, "mcpx", "catalogue")
 }
 
-// LogWarnings logs what a config file has that does nothing, or is odd.
+// LogWarnings logs the warnings of a config, and the faults of its servers.
 func (a *App) LogWarnings(cfg *config.Config) {
 	for _, warning := range cfg.Warnings {
 		a.log.Warn("config", "warning", warning)

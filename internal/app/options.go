@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// What a config says, as the parts take it.
+// The settings of a config in the form of each part.
 
 // registryOptions are those that can change at run time.
 func registryOptions(cfg *config.Config, rules *policy.Rules) registry.Options {

@@ -52,7 +52,7 @@ type reloader struct {
 func (r *reloader) run(ctx context.Context, asked <-chan struct{}, watch bool) {
 	var ticks <-chan time.Time
 	if watch {
-		r.seen = fingerprint{size: -1} // the first look tells what changed since the start
+		r.seen = fingerprint{size: -1} // so that the first look notices a change since the start
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()
 		ticks = ticker.C
@@ -74,15 +74,15 @@ func (r *reloader) run(ctx context.Context, asked <-chan struct{}, watch bool) {
 	}
 }
 
-// reload puts the file in force, or says why it cannot be. A file that is empty,
-// broken or gone for a moment only is waited for. One that says what is in force
-// is put in force only where that was asked for: what it refers to may have
+// reload puts the file in force, or logs why that is impossible. It waits a moment
+// for a file that is empty, broken or gone. A file that equals the config in force
+// counts only after a request: variables and files that it refers to may have
 // changed.
 func (r *reloader) reload(ctx context.Context, asked bool) {
 	patience := time.NewTimer(settleTime)
 	defer patience.Stop()
 	for {
-		r.seen = lookAt(r.path, fingerprint{}) // before it is read: what comes later is another change
+		r.seen = lookAt(r.path, fingerprint{}) // before it is read: a later write is another change
 		cfg, err := r.load()
 		if err == nil {
 			if asked || !reflect.DeepEqual(r.current, cfg) {
@@ -105,7 +105,7 @@ func (r *reloader) reload(ctx context.Context, asked bool) {
 	}
 }
 
-// refused says what is wrong with a file, each fault with its place.
+// refused logs the faults of a file, each with its place.
 func (r *reloader) refused(err error) {
 	const message = "config refused, the one before stays in force"
 	var faults *config.Faults
@@ -156,8 +156,8 @@ func nextStart(at, to *config.Config) (keys []string) {
 	return keys
 }
 
-// fingerprint tells two states of a file apart. That of a file that cannot be
-// read is zero.
+// fingerprint distinguishes two states of a file. It is zero for a file that cannot
+// be read.
 type fingerprint struct {
 	modified time.Time
 	size     int64

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestFingerprint: a file is told apart by what is in it, also where its time and
-// size say nothing.
+// TestFingerprint: the content of a file counts, also where its time and size are
+// the same.
 func TestFingerprint(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	put := func(content string, age time.Duration) {

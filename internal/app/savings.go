@@ -9,7 +9,8 @@ import (
 	"mcpx/internal/executor"
 )
 
-// Savings is what results have cost and saved on this machine, over all runs.
+// Savings counts the tokens of results on this machine, received and sent, over all
+// runs.
 type Savings struct {
 	Since time.Time `json:"since"`
 	executor.Account

@@ -41,7 +41,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// grace leaves, of shutdown_grace, what closing the upstreams takes.
+// grace is shutdown_grace without the time that closing the upstreams takes.
 func (a *App) grace() time.Duration {
 	return max(a.Config.ShutdownGrace-2*closeWithin, 100*time.Millisecond)
 }

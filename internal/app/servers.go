@@ -73,8 +73,8 @@ func definition(cfg *config.Config, s config.Server) string {
 	return registry.Key(string(text))
 }
 
-// cacheKey names the catalogue of a server on disk, by what decides which tools it
-// has. Credentials are left out: they are rotated, and the next start would know
+// cacheKey names the catalogue of a server on disk, by the settings that decide
+// which tools it has. Credentials are left out: they are rotated, and the next start would know
 // nothing each time. So two config files that differ in a credential alone share
 // one catalogue, and may see other tools. That lasts until the server itself is
 // heard, moments after the start, when the catalogue is kept anew; within one file

@@ -34,7 +34,7 @@ type serverStatus struct {
 	Results    *executor.Account `json:"results,omitempty"`
 }
 
-// status is what /status says: servers, states, tools, calls, tokens saved.
+// status is the content of /status: servers, states, tools, calls, tokens saved.
 func (a *App) status() any {
 	snap, accounts := a.Executor.Catalogue(nil), a.Executor.Accounts()
 	total := executor.Account{}

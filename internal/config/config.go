@@ -1,5 +1,5 @@
 // Package config reads the config file: the servers that people already have in
-// the files of their MCP clients, and what mcpx itself can be told.
+// the files of their MCP clients, and the settings of mcpx itself.
 //
 // There are two kinds of faults. A fault of structure (a wrong type, an unknown
 // value, a key that is nearly one of ours) makes the whole file unusable, and
@@ -92,7 +92,7 @@ const (
 )
 
 // Server is one upstream server. Values are expanded: no ${VAR} is left in them.
-// What may hold secrets is left out when a Server is printed, logged or encoded.
+// Printing, logging or encoding a Server leaves out the fields that may hold secrets.
 type Server struct {
 	// Name has letters, digits, '.', '_' and '-' only.
 	Name string

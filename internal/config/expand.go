@@ -22,7 +22,7 @@ var editorOnly = []string{"workspaceFolder", "workspaceFolderBasename", "file", 
 
 // expand replaces ${VAR} and ${VAR:-default} (the default also for an empty
 // variable, as in a shell), and VS Code's ${env:VAR}. A reference ends at the
-// first brace. Other text stays, a lone $ too. What cannot be had is a fault of
+// first brace. Other text stays, a lone $ too. A reference without a value is a fault of
 // this server.
 func (r *serverReader) expand(path string, offset int, s string) string {
 	var b strings.Builder

@@ -47,7 +47,7 @@ func Find(flag string, getenv func(string) (string, bool), stdinTTY bool, userCo
 	return "", missing
 }
 
-// found is nil when there is something at path. What it is, loading will tell.
+// found is nil when there is something at path. Loading reports anything that is not a file.
 func found(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return notFound(path)

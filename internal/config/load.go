@@ -122,7 +122,7 @@ type loader struct {
 	defined map[string]string
 
 	warnings []string
-	// What means nothing, each kind told in one warning.
+	// Keys without effect; one warning for each kind.
 	unsupported, otherClients, old, unknown, strange ignored
 }
 

@@ -16,7 +16,7 @@ const (
 
 // rootIgnored are keys of the root that are known and mean nothing here.
 var rootIgnored = map[string]ignoredReason{
-	// VS Code. What ${input:x} would have asked for is a fault where it is used.
+	// VS Code. A ${input:x} is a fault where it is used.
 	"inputs":  ofOtherClient,
 	"gallery": ofOtherClient,
 	"dev":     ofOtherClient,

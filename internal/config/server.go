@@ -119,7 +119,7 @@ func (l *loader) servers(key, path string, n *node) {
 	}
 }
 
-// server reads one entry. Faults of the name are told at offset.
+// server reads one entry. Faults of the name get this offset.
 func (l *loader) server(name, path string, offset int, n *node) {
 	if !l.is(objectKind, path, n) {
 		return
@@ -133,7 +133,7 @@ func (l *loader) server(name, path string, offset int, n *node) {
 	switch before, twice := l.defined[name]; {
 	case !twice:
 		l.serverName(name, path, offset)
-	case before != path: // else the key is there twice, which is told already
+	case before != path: // else the key is there twice, which is a fault already
 		l.fault(path, offset, "%s is defined already, by %s", quote(name), before)
 	}
 	r.finish(n)

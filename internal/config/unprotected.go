@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Keys that promise safety and whose part of mcpx does not exist yet. Whoever sets
-// one relies on it, so it is never ignored: a global key is a fault of the file, and
+// Keys that promise safety and whose part of mcpx does not exist yet. A user
+// who sets one relies on it, so it is never ignored: a global key is a fault of the file, and
 // a key of a server makes that server unavailable.
 
 // unprotected refuses a global key of this kind, unless it is turned off.

@@ -144,7 +144,7 @@ func (r *Runner) Run(ctx context.Context, filter string, input []byte) ([]json.R
 	case <-r.closed:
 		return nil, ErrClosed
 	}
-	w, err := r.take(ctx)
+	w, err := r.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -153,12 +153,12 @@ func (r *Runner) Run(ctx context.Context, filter string, input []byte) ([]json.R
 		w.kill()
 		return nil, err
 	}
-	r.give(w)
+	r.release(w)
 	return answer.parse(r.limits)
 }
 
-// take returns a warm worker if there is one, else a new one.
-func (r *Runner) take(ctx context.Context) (*worker, error) {
+// acquire returns a warm worker if there is one, else a new one.
+func (r *Runner) acquire(ctx context.Context) (*worker, error) {
 	r.mu.Lock()
 	for len(r.idle) > 0 {
 		w := r.idle[len(r.idle)-1]
@@ -180,8 +180,8 @@ func (r *Runner) take(ctx context.Context) (*worker, error) {
 	return startWorker(ctx, r)
 }
 
-// give keeps a worker for the next Run, for a while.
-func (r *Runner) give(w *worker) {
+// release keeps a worker for the next Run, for a while.
+func (r *Runner) release(w *worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.isClosed() {

@@ -307,7 +307,7 @@ func TestRunner_NoMain(t *testing.T) {
 // TestWorker_StdinClosed checks that a worker ends with its stdin while a filter spins.
 func TestWorker_StdinClosed(t *testing.T) {
 	r := newRunner(t, Limits{Time: time.Hour})
-	w, err := r.take(t.Context())
+	w, err := r.acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ func TestWorker_StdinClosed(t *testing.T) {
 // TestWorker_Overtime checks that a worker whose parent does not watch ends itself.
 func TestWorker_Overtime(t *testing.T) {
 	r := newRunner(t, Limits{Time: time.Millisecond})
-	w, err := r.take(t.Context())
+	w, err := r.acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

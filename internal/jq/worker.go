@@ -136,9 +136,9 @@ type guard struct {
 	cause chan error
 }
 
-// guard starts to watch; end must be called. What kills the worker is the end of ctx,
-// Close of the runner, the passing of limit, and a resident size over memory unless
-// that is 0.
+// guard starts to watch; the caller must call end. These kill the worker: the end of
+// ctx, Close of the runner, the passing of limit, and a resident size over memory
+// unless that is 0.
 func (w *worker) guard(ctx context.Context, limit time.Duration, late error, memory int64) *guard {
 	g := &guard{stop: make(chan struct{}), cause: make(chan error, 1)}
 	// It ends at end, which waits for it.
