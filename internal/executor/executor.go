@@ -249,8 +249,8 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	if t.arguments, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, !server.Unchecked); err != nil {
 		return nil, t, err
 	}
-	raw, err := e.registry.Call(ctx, t.server, upstream.Call{
-		Tool: r.Tool, Arguments: t.arguments, Meta: r.Meta,
+	raw, err := e.registry.Call(ctx, t.server, upstream.Request{
+		Method: "tools/call", Params: upstream.ToolParams(r.Tool, t.arguments), Meta: r.Meta,
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
 		Wait:       e.waitLeft(r),
 		Timeout:    server.timeout(r.Tool), Idle: server.IdleTimeout,

@@ -132,12 +132,12 @@ func TestApply_Waiting(t *testing.T) {
 		var calls sync.WaitGroup
 		began := time.Now()
 		calls.Go(func() {
-			if _, err := follow(context.Background(), r, "one", upstream.Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Wait: time.Minute, Timeout: time.Minute}); err != nil {
+			if _, err := follow(context.Background(), r, "one", upstream.Request{Method: "tools/call", Params: upstream.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Wait: time.Minute, Timeout: time.Minute}); err != nil {
 				t.Error(err)
 			}
 		})
 		calls.Go(func() {
-			_, err := follow(context.Background(), r, "two", upstream.Call{Tool: "echo", Wait: time.Minute})
+			_, err := follow(context.Background(), r, "two", upstream.Request{Method: "tools/call", Params: upstream.ToolParams("echo", nil), Wait: time.Minute})
 			if !errors.Is(err, errNoServer) {
 				t.Errorf("the call of a server that is gone: %v", err)
 			}

@@ -215,8 +215,8 @@ func (v villain) call(t *testing.T, r *Registry, text string) {
 	tool, arguments, want := ask(text)
 	var ended atomic.Bool
 	began := time.Now()
-	raw, err := follow(context.Background(), r, "bad", upstream.Call{
-		Tool: tool, Arguments: json.RawMessage(arguments), Timeout: v.ends.limit,
+	raw, err := follow(context.Background(), r, "bad", upstream.Request{
+		Method: "tools/call", Params: upstream.ToolParams(tool, json.RawMessage(arguments)), Timeout: v.ends.limit,
 		OnProgress: func(json.RawMessage) {
 			if ended.Load() {
 				t.Errorf("%s: progress after the answer", text)

@@ -405,16 +405,16 @@ func (e *ReplacedError) Error() string {
 }
 
 // Call calls a tool of a server as a snapshot has it, over the server's shared
-// session or over the own session of call.Client. Errors are a [ReplacedError] and
+// session or over the own session of request.Client. Errors are a [ReplacedError] and
 // those of [upstream.Upstream.Call].
-func (r *Registry) Call(ctx context.Context, server *catalog.Server, call upstream.Call) (json.RawMessage, error) {
+func (r *Registry) Call(ctx context.Context, server *catalog.Server, request upstream.Request) (json.RawMessage, error) {
 	r.mu.Lock()
 	e, ended := r.entries[server.Name], r.ended
 	r.mu.Unlock()
 	if e == nil || e.generation != server.Generation && !ended {
 		return nil, &ReplacedError{server.Name}
 	}
-	result, err := r.call(ctx, e, call)
+	result, err := r.call(ctx, e, request)
 	var unavailable *upstream.UnavailableError
 	if errors.As(err, &unavailable) && unavailable.Stopped && r.replaced(server.Name, e) {
 		return nil, &ReplacedError{server.Name}
@@ -430,7 +430,7 @@ func (r *Registry) replaced(server string, e *entry) bool {
 	return !r.ended && (now == nil || now.upstream != e.upstream)
 }
 
-func (r *Registry) call(ctx context.Context, e *entry, call upstream.Call) (json.RawMessage, error) {
+func (r *Registry) call(ctx context.Context, e *entry, request upstream.Request) (json.RawMessage, error) {
 	switch {
 	case e.server.Disabled:
 		return nil, &upstream.UnavailableError{State: catalog.Disabled, Reason: "disabled in the configuration"}
@@ -438,13 +438,13 @@ func (r *Registry) call(ctx context.Context, e *entry, call upstream.Call) (json
 		return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: e.server.Fault}
 	case ctx.Err() != nil:
 		return nil, ctx.Err() // a client that is gone gets no session any more
-	case e.server.PerClient && call.Client != nil && call.Client.ID != "":
-		u, release := r.clientUpstream(e, call.Client)
+	case e.server.PerClient && request.Client != nil && request.Client.ID != "":
+		u, release := r.clientUpstream(e, request.Client)
 		if u == nil {
 			return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
 		}
 		defer release()
-		return u.Call(ctx, call)
+		return u.Call(ctx, request)
 	}
-	return e.upstream.Call(ctx, call)
+	return e.upstream.Call(ctx, request)
 }

@@ -86,13 +86,13 @@ func tried(t testing.TB, r *Registry) *catalog.Snapshot {
 
 // follow calls the server that has a name, and where that was replaced the one
 // that has it then, as the executor does.
-func follow(ctx context.Context, r *Registry, name string, call upstream.Call) (json.RawMessage, error) {
+func follow(ctx context.Context, r *Registry, name string, request upstream.Request) (json.RawMessage, error) {
 	for {
 		server, ok := r.Snapshot().Server(name)
 		if !ok {
 			return nil, errNoServer
 		}
-		result, err := r.Call(ctx, server, call)
+		result, err := r.Call(ctx, server, request)
 		if replaced := (*ReplacedError)(nil); !errors.As(err, &replaced) {
 			return result, err
 		}
@@ -103,7 +103,7 @@ func follow(ctx context.Context, r *Registry, name string, call upstream.Call) (
 var errNoServer = errors.New("there is no such server")
 
 func call(r *Registry, server string, client *upstream.Client, tool, arguments string) (string, error) {
-	raw, err := follow(context.Background(), r, server, upstream.Call{Client: client, Tool: tool, Arguments: json.RawMessage(arguments), Timeout: patience})
+	raw, err := follow(context.Background(), r, server, upstream.Request{Method: "tools/call", Params: upstream.ToolParams(tool, json.RawMessage(arguments)), Client: client, Timeout: patience})
 	if err != nil {
 		return "", err
 	}
@@ -319,7 +319,7 @@ func TestCall_Replaced(t *testing.T) {
 	now := tried(t, r)
 	for _, from := range []*catalog.Snapshot{before, now} {
 		for i := range from.Servers {
-			_, err := r.Call(t.Context(), &from.Servers[i], upstream.Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Timeout: patience})
+			_, err := r.Call(t.Context(), &from.Servers[i], upstream.Request{Method: "tools/call", Params: upstream.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})
 			replaced := (*ReplacedError)(nil)
 			if want := from == before && from.Servers[i].Name == "one"; errors.As(err, &replaced) != want || (err == nil) == want {
 				t.Errorf("%s of %v: %v", from.Servers[i].Name, from == before, err)

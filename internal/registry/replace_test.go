@@ -147,7 +147,7 @@ func TestPerClient_Gone(t *testing.T) {
 		tried(t, r)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := follow(ctx, r, "one", upstream.Call{Tool: "echo", Client: &upstream.Client{ID: "a"}}); !errors.Is(err, context.Canceled) {
+		if _, err := follow(ctx, r, "one", upstream.Request{Method: "tools/call", Params: upstream.ToolParams("echo", nil), Client: &upstream.Client{ID: "a"}}); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 		synctest.Wait()

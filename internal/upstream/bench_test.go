@@ -26,9 +26,8 @@ func BenchmarkCall(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			call := Call{Tool: "echo", Arguments: arguments}
 			one := func(b *testing.B, u *Upstream) {
-				if _, err := u.Call(context.Background(), call); err != nil {
+				if _, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", arguments)}); err != nil {
 					b.Error(err)
 				}
 			}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,22 +13,22 @@ import (
 // errIdle ends a call whose progress stopped.
 var errIdle = errors.New("no progress")
 
-// Call calls a tool and returns the raw result. It ends within the call's
-// timeout, whatever the upstream does. Errors: *RPCError, *UnavailableError,
-// *LostError, *HTTPError, *TimeoutError, *TooLargeError, *BusyError, *AnswerError,
-// or ctx's own.
-func (u *Upstream) Call(ctx context.Context, c Call) (json.RawMessage, error) {
-	timeout := u.spec.timeout(c)
+// Call sends a request and returns the raw result, which is valid JSON in valid
+// UTF-8. It ends within the request's timeout, whatever the upstream does. Errors:
+// *RPCError, *UnavailableError, *LostError, *HTTPError, *TimeoutError,
+// *TooLargeError, *BusyError, *AnswerError, or ctx's own.
+func (u *Upstream) Call(ctx context.Context, r Request) (json.RawMessage, error) {
+	timeout := cmp.Or(max(r.Timeout, 0), u.spec.CallTimeout)
 	parent := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, &TimeoutError{After: timeout})
 	defer cancel()
-	if err := u.take(); err != nil {
+	if err := u.begin(); err != nil {
 		return nil, err
 	}
-	defer u.done()
+	defer u.finished()
 
-	waits := waits{limited: c.Wait > 0, left: c.Wait}
-	result, err := u.attempts(ctx, c, &waits)
+	waits := waits{limited: r.Wait > 0, left: r.Wait}
+	result, err := u.attempts(ctx, &r, &waits)
 	var timedOut *TimeoutError
 	switch {
 	case err == nil:
@@ -39,13 +40,6 @@ func (u *Upstream) Call(ctx context.Context, c Call) (json.RawMessage, error) {
 		return nil, &TimeoutError{After: timeout, Queued: waits.queued, Noise: noiseOf(err)}
 	}
 	return nil, err
-}
-
-// waits are how a call waits before it is sent, in all its attempts together.
-type waits struct {
-	limited bool
-	left    time.Duration // of the wait for a session, where it is limited
-	queued  time.Duration // for a place among the concurrent calls
 }
 
 // noiseError ends a request during which a server wrote what is no message.
@@ -71,32 +65,29 @@ func isUnavailable(err error) bool {
 	return errors.As(err, &unavailable) || errors.As(err, &busy)
 }
 
-// send sends the call on s. Where there is an idle timeout, the server is asked
+// sendOn sends the request on s. Where there is an idle timeout, the server is asked
 // for progress whether or not the caller wants to hear of it: without it, a call
 // that goes on well would look like one that hangs.
-func (u *Upstream) send(ctx context.Context, s *session, c Call) (json.RawMessage, error) {
-	d := u.spec.IdleTimeout
-	if c.Idle > 0 {
-		d = c.Idle
-	}
-	if d <= 0 {
-		return s.call(ctx, c)
+func (u *Upstream) sendOn(ctx context.Context, s *session, r *Request) (json.RawMessage, error) {
+	idle := cmp.Or(max(r.Idle, 0), u.spec.IdleTimeout)
+	if idle <= 0 {
+		return s.call(ctx, r)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errIdle)
-	timer := time.AfterFunc(d, func() { cancel(&TimeoutError{After: d, Idle: true}) })
+	timer := time.AfterFunc(idle, func() { cancel(&TimeoutError{After: idle, Idle: true}) })
 	defer timer.Stop()
-	forward := c.OnProgress
-	c.OnProgress = func(params json.RawMessage) {
-		timer.Reset(d)
-		if forward != nil {
-			forward(params)
+	watched := *r
+	watched.OnProgress = func(params json.RawMessage) {
+		timer.Reset(idle)
+		if r.OnProgress != nil {
+			r.OnProgress(params)
 		}
 	}
-	result, err := s.call(ctx, c)
-	var idle *TimeoutError
-	if err != nil && errors.As(context.Cause(ctx), &idle) && idle.Idle {
-		return nil, &TimeoutError{After: d, Idle: true, Noise: noiseOf(err)}
+	result, err := s.call(ctx, &watched)
+	var stopped *TimeoutError
+	if err != nil && errors.As(context.Cause(ctx), &stopped) && stopped.Idle {
+		return nil, &TimeoutError{After: idle, Idle: true, Noise: noiseOf(err)}
 	}
 	return result, err
 }
@@ -106,18 +97,18 @@ func (u *Upstream) send(ctx context.Context, s *session, c Call) (json.RawMessag
 // forgotten.
 const maxAttempts = 3
 
-// attempts sends the call, and again after a loss where that can do no harm: one
-// that surely was not executed, or, once, one of a tool that may be repeated.
-func (u *Upstream) attempts(ctx context.Context, c Call, w *waits) (json.RawMessage, error) {
+// attempts sends the request, and again after a loss where that can do no harm: one
+// that surely was not executed, or, once, one that may be repeated.
+func (u *Upstream) attempts(ctx context.Context, r *Request, w *waits) (json.RawMessage, error) {
 	var last *LostError // of an attempt that may have been executed
-	forgotten := false  // a session ended as the server refused the call
+	forgotten := false  // a session ended as the server refused the request
 	for attempt := 1; ; attempt++ {
-		s, release, err := u.enter(ctx, w)
+		s, err := u.enter(ctx, w)
 		if err != nil {
 			return nil, last.over(err)
 		}
-		result, err := u.send(ctx, s, c)
-		release()
+		result, err := u.sendOn(ctx, s, r)
+		u.leave()
 		var idle *TimeoutError
 		if err == nil || ctx.Err() != nil || errors.As(err, &idle) {
 			return result, err
@@ -131,7 +122,7 @@ func (u *Upstream) attempts(ctx context.Context, c Call, w *waits) (json.RawMess
 		if !errors.As(err, &lost) {
 			return nil, last.over(err)
 		}
-		again := fresh && attempt < maxAttempts && (!lost.MayHaveRun || (c.Repeatable && last == nil))
+		again := fresh && attempt < maxAttempts && (!lost.MayHaveRun || (r.Repeatable && last == nil))
 		if lost.MayHaveRun = lost.MayHaveRun || last != nil; !again {
 			return nil, lost
 		}
@@ -141,69 +132,15 @@ func (u *Upstream) attempts(ctx context.Context, c Call, w *waits) (json.RawMess
 	}
 }
 
-// over is the error of a call that was lost, and then failed with err: err, unless
-// that says that nothing was executed. One that was stopped says so itself, as its
-// call can go to another. A nil e was not lost.
+// over picks the error to report when a request that may have run failed again with
+// err: err, unless err says that nothing was executed. A request to an upstream that
+// was stopped reports that, as its caller can go to another. A nil e was not lost.
 func (e *LostError) over(err error) error {
 	var unavailable *UnavailableError
 	if e == nil || !isUnavailable(err) || errors.As(err, &unavailable) && unavailable.Stopped {
 		return err
 	}
 	return e
-}
-
-// enter waits for a session, and then for a place among the concurrent calls: who
-// waits for one server must not take the places of the others. release gives the
-// place back.
-func (u *Upstream) enter(ctx context.Context, w *waits) (s *session, release func(), err error) {
-	for {
-		if err = u.wait(ctx, w); err != nil {
-			return nil, nil, err
-		}
-		began := time.Now()
-		release, err = u.place(ctx)
-		if w.queued += time.Since(began); err != nil {
-			return nil, nil, err
-		}
-		if s = u.current(); s != nil {
-			return s, release, nil
-		}
-		release() // it was lost in the meantime
-	}
-}
-
-// place waits for a place among the concurrent calls of this upstream, then
-// among those of all.
-func (u *Upstream) place(ctx context.Context) (release func(), err error) {
-	if err := u.spec.Gate.enter(ctx); err != nil {
-		return nil, err
-	}
-	if err := u.spec.AllGate.enter(ctx); err != nil {
-		u.spec.Gate.leave()
-		var busy *BusyError
-		if errors.As(err, &busy) {
-			busy.All = true
-		}
-		return nil, err
-	}
-	return func() {
-		u.spec.AllGate.leave()
-		u.spec.Gate.leave()
-	}, nil
-}
-
-// wait waits for a session. Where nothing is left of the time for that, one that
-// is open is still found.
-func (u *Upstream) wait(ctx context.Context, w *waits) error {
-	if w.limited {
-		began := time.Now()
-		defer func() { w.left -= time.Since(began) }()
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, w.left)
-		defer cancel()
-	}
-	_, err := u.acquire(ctx)
-	return err
 }
 
 // afterFailure turns what a link says into an error for the caller. fresh says

@@ -2,7 +2,7 @@ package upstream
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -108,7 +108,8 @@ func (s *session) subscribe() {
 	pause := time.Second
 	for {
 		began := time.Now()
-		_, err := s.link.request(s.changes.ctx, s.subscription())
+		_, err := s.do(s.changes.ctx, string(mcp.MethodSubscriptionsListen), json.RawMessage(`{"notifications":{"toolsListChanged":true}}`))
+		err = unlessRPC(err)
 		// An answer that no acknowledgement came before is a refusal as well.
 		refused := err == nil || !passing(err)
 		select {
@@ -127,12 +128,4 @@ func (s *session) subscribe() {
 		}
 		pause = min(2*pause, time.Minute)
 	}
-}
-
-// subscription is the request of a subscription, with an id of its own.
-func (s *session) subscription() request {
-	id, method := s.newID(), string(mcp.MethodSubscriptionsListen)
-	params := s.modernParams([]byte(`"notifications":{"toolsListChanged":true}`))
-	message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)
-	return request{id: id, method: method, message: message, header: s.modernHeader(method, params)}
 }

@@ -191,7 +191,7 @@ func TestPinnedLines(t *testing.T) {
 			return out.Write(p)
 		}))
 	}})
-	if got, err := textOf(u.Call(context.Background(), Call{Tool: "echo", Timeout: 5 * time.Second})); err != nil || got != "here" {
+	if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Timeout: 5 * time.Second})); err != nil || got != "here" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
@@ -289,7 +289,7 @@ func TestCallOfUnavailable(t *testing.T) {
 	u := connect(t, Spec{Type: Stdio, Command: "no-such-program"})
 	awaitState(t, u, catalog.Unavailable)
 	began := time.Now()
-	_, err := u.Call(context.Background(), Call{Tool: "echo", Wait: patience})
+	_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Wait: patience})
 	unavailable, ok := err.(*UnavailableError)
 	if !ok || unavailable.State != catalog.Unavailable || !strings.Contains(unavailable.Reason, "not found in PATH") {
 		t.Errorf("got %v", err)
@@ -303,11 +303,11 @@ func TestCallOfUnavailable(t *testing.T) {
 func TestCallWhileConnecting(t *testing.T) {
 	mcptest.NoLeaks(t)
 	u := connect(t, stdio(t, mcptest.Spec{InitDelay: 400 * time.Millisecond}))
-	_, err := u.Call(context.Background(), Call{Tool: "echo", Wait: time.Millisecond})
+	_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Wait: time.Millisecond})
 	if unavailable, ok := err.(*UnavailableError); !ok || unavailable.State != catalog.Connecting {
 		t.Errorf("got %v", err)
 	}
-	if got, err := textOf(u.Call(context.Background(), Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Wait: patience})); err != nil || got != "x" {
+	if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Wait: patience})); err != nil || got != "x" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
@@ -517,7 +517,7 @@ func TestOddErrors(t *testing.T) {
 		u := ready(t, Spec{Type: InProcess, Serve: scripted(map[string]string{
 			"initialize": `"result":{"protocolVersion":"2025-06-18"}`, "tools/list": `"result":{}`, "tools/call": tt.answer,
 		})})
-		_, err := u.Call(context.Background(), Call{Tool: "x", Timeout: patience})
+		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("x", nil), Timeout: patience})
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%s: got %v, want %s", tt.answer, err, tt.want)
 			continue

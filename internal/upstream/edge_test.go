@@ -147,7 +147,7 @@ func TestLossIsOneChange(t *testing.T) {
 	cancel()
 	for open := true; open; {
 		var unavailable *UnavailableError
-		if _, err := u.acquire(ctx); errors.As(err, &unavailable) && unavailable.State != catalog.Connecting {
+		if err := u.awaitSession(ctx, &waits{}); errors.As(err, &unavailable) && unavailable.State != catalog.Connecting {
 			t.Errorf("got %v", err)
 			break
 		}
@@ -180,7 +180,7 @@ func TestRetryTakesNoPlace(t *testing.T) {
 		var calls sync.WaitGroup
 		began := time.Now()
 		calls.Go(func() {
-			_, err := a.Call(context.Background(), Call{Tool: "crash", Repeatable: true, Wait: 20 * time.Second})
+			_, err := a.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("crash", nil), Repeatable: true, Wait: 20 * time.Second})
 			var lost *LostError
 			if !errors.As(err, &lost) || !lost.MayHaveRun || time.Since(began) != 20*time.Second {
 				t.Errorf("got %v after %v", err, time.Since(began))
@@ -289,7 +289,7 @@ func TestRepeatableCallOfStopped(t *testing.T) {
 		u := connect(t, spec)
 		var calls sync.WaitGroup
 		calls.Go(func() {
-			_, err := u.Call(context.Background(), Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":60000}`), Repeatable: true})
+			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":60000}`)), Repeatable: true})
 			var unavailable *UnavailableError
 			if !errors.As(err, &unavailable) || !unavailable.Stopped {
 				t.Errorf("got %v", err)

@@ -43,7 +43,7 @@ func TestSessionForgottenInDisguise(t *testing.T) {
 			var calls sync.WaitGroup
 			for range 20 {
 				calls.Go(func() {
-					got, err := textOf(u.Call(context.Background(), Call{Tool: "destroy_echo", Arguments: json.RawMessage(`{"text":"x"}`), Timeout: patience}))
+					got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience}))
 					if err != nil || got != "x" {
 						t.Errorf("got %q, %v", got, err)
 					}

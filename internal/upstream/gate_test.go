@@ -112,7 +112,7 @@ func TestGateOfAll(t *testing.T) {
 		})
 		synctest.Wait()
 		began := time.Now()
-		_, err := b.Call(context.Background(), Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Timeout: 3 * time.Second})
+		_, err := b.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Timeout: 3 * time.Second})
 		var busy *BusyError
 		if !errors.As(err, &busy) || !busy.All || busy.Open != 1 || time.Since(began) != 3*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
@@ -159,7 +159,7 @@ func TestStop(t *testing.T) {
 		refused := func(when string) {
 			t.Helper()
 			began := time.Now()
-			_, err := u.Call(context.Background(), Call{Tool: "echo", Wait: time.Minute})
+			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Wait: time.Minute})
 			var unavailable *UnavailableError
 			if !errors.As(err, &unavailable) || !unavailable.Stopped || time.Since(began) != 0 {
 				t.Errorf("a call %s: %v after %v", when, err, time.Since(began))
@@ -180,7 +180,7 @@ func TestStopWhileConnecting(t *testing.T) {
 		var calls sync.WaitGroup
 		began := time.Now()
 		calls.Go(func() {
-			_, err := u.Call(context.Background(), Call{Tool: "echo", Wait: time.Minute})
+			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Wait: time.Minute})
 			var unavailable *UnavailableError
 			if !errors.As(err, &unavailable) || !unavailable.Stopped {
 				t.Errorf("got %v", err)
@@ -207,7 +207,7 @@ func TestIdleAsksForProgress(t *testing.T) {
 			fails bool
 		}{{0, false}, {5 * time.Second, false}, {2 * time.Second, true}} {
 			before := len(all.all().Calls("progress"))
-			_, err := u.Call(context.Background(), Call{Tool: "progress", Arguments: json.RawMessage(`{"steps":10,"ms":3000}`), Idle: test.idle})
+			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("progress", json.RawMessage(`{"steps":10,"ms":3000}`)), Idle: test.idle})
 			var timeout *TimeoutError
 			if errors.As(err, &timeout) != test.fails || (err != nil) != test.fails {
 				t.Errorf("idle %v: %v", test.idle, err)

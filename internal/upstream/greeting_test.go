@@ -156,7 +156,7 @@ func TestPartAfterRestart(t *testing.T) {
 		}})
 		pause(time.Second)
 		broken.Store(1)
-		if _, err := u.Call(context.Background(), Call{Tool: "a"}); err == nil {
+		if _, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("a", nil)}); err == nil {
 			t.Error("a call that ends the server is answered")
 		}
 		pause(time.Hour)

@@ -113,8 +113,7 @@ func legacyOf(refusal error) string {
 
 // discover is the modern handshake.
 func (s *session) discover(ctx context.Context) error {
-	params := s.modernParams(nil)
-	message, err := s.do(ctx, string(mcp.MethodServerDiscover), params, s.modernHeader(string(mcp.MethodServerDiscover), params))
+	message, err := s.doAs(ctx, string(mcp.MethodServerDiscover), nil, true)
 	if err != nil {
 		return err
 	}
@@ -159,7 +158,7 @@ func (s *session) initializeWith(ctx context.Context, version string) error {
 	if err != nil {
 		return err
 	}
-	message, err := s.do(ctx, "initialize", params, nil)
+	message, err := s.doAs(ctx, "initialize", params, false)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"math"
 	"sync"
@@ -12,8 +13,7 @@ import (
 // while it is under way.
 type hearer struct {
 	progress, log func(params json.RawMessage) // nil where nobody listens
-	client        string
-	timeout       time.Duration // of the call
+	timeout       time.Duration                // of the call
 
 	mu     sync.Mutex
 	closed bool
@@ -27,14 +27,14 @@ func (h *hearer) take(f func(json.RawMessage), params json.RawMessage) {
 	}
 }
 
-// hear registers a call for its time; the func it returns ends that: nothing is
-// called any more, nor still running, when it returns.
-func (s *session) hear(id int64, c Call) func() {
+// hear registers an open request; when unhear returns, nothing is called any more, nor
+// still running.
+func (s *session) hear(id int64, r *Request) {
+	h := &hearer{progress: r.OnProgress, log: r.OnLog, timeout: cmp.Or(max(r.Timeout, 0), s.spec.CallTimeout)}
 	s.mu.Lock()
-	s.hearers[id] = &hearer{progress: c.OnProgress, log: c.OnLog, client: c.Client.peer(), timeout: s.spec.timeout(c)}
-	s.sole.begin(c.Client.peer())
-	s.mu.Unlock()
-	return func() { s.unhear(id, false) }
+	defer s.mu.Unlock()
+	s.hearers[id] = h
+	s.sole.begin(r.Client.peer())
 }
 
 // busy reports whether calls are under way, and the longest of their timeouts.

@@ -19,12 +19,12 @@ var LogLevels = []mcp.LoggingLevel{
 // level, so that it says nothing less from the beginning.
 const levelPatience = 500 * time.Millisecond
 
-// logLevel is the level that a server is asked for with the call, empty where
+// logLevel is the level that a server is asked for with the request, empty where
 // nobody wants to hear of it.
-func (c *Call) logLevel() mcp.LoggingLevel {
-	level := mcp.LoggingLevel(c.LogLevel)
+func (r *Request) logLevel() mcp.LoggingLevel {
+	level := mcp.LoggingLevel(r.LogLevel)
 	switch {
-	case c.OnLog == nil:
+	case r.OnLog == nil:
 		return ""
 	case !slices.Contains(LogLevels, level):
 		return mcp.LoggingLevelDebug
@@ -32,11 +32,11 @@ func (c *Call) logLevel() mcp.LoggingLevel {
 	return level
 }
 
-// tellLevel tells a legacy server the log level that the call wants, unless it
+// tellLevel tells a legacy server the log level that the request wants, unless it
 // was told that or less already: it has one level for the whole session, which
 // therefore only falls. (In the modern era each call says its own.)
-func (s *session) tellLevel(ctx context.Context, c Call) {
-	least := c.logLevel()
+func (s *session) tellLevel(ctx context.Context, r *Request) {
+	least := r.logLevel()
 	at := slices.Index(LogLevels, least)
 	s.mu.Lock()
 	if at < 0 || !s.takesLevel || at >= s.told || s.closed {
@@ -49,7 +49,7 @@ func (s *session) tellLevel(ctx context.Context, c Call) {
 		defer close(answered)
 		ctx, cancel := context.WithTimeout(s.noteCtx, noteTime)
 		defer cancel()
-		if _, err := s.do(ctx, string(mcp.MethodSetLogLevel), fmt.Appendf(nil, `{"level":%q}`, least), nil); err != nil {
+		if _, err := s.do(ctx, string(mcp.MethodSetLogLevel), fmt.Appendf(nil, `{"level":%q}`, least)); err != nil {
 			s.spec.Logger.Debug("setting the log level", "err", s.spec.clean(err.Error(), 300))
 		}
 	})

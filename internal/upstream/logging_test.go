@@ -38,8 +38,8 @@ func (h *heardLogs) all() []string {
 }
 
 // call is a call of a client that hears logs.
-func (h *heardLogs) call(client, tool, arguments string) Call {
-	return Call{Tool: tool, Arguments: json.RawMessage(arguments), Client: &Client{ID: client}, OnLog: h.add}
+func (h *heardLogs) call(client, tool, arguments string) Request {
+	return Request{Method: "tools/call", Params: ToolParams(tool, json.RawMessage(arguments)), Client: &Client{ID: client}, OnLog: h.add}
 }
 
 // sendLogs are the arguments of notify for so many log messages, on the stream of
@@ -49,7 +49,7 @@ func sendLogs(data string, times int, mine bool) string {
 }
 
 // hold begins a call that does not end before the test.
-func hold(t testing.TB, u *Upstream, c Call, executed func() int) {
+func hold(t testing.TB, u *Upstream, c Request, executed func() int) {
 	t.Helper()
 	before := executed()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -107,7 +107,7 @@ func TestLogsOnTheStreamOfAll(t *testing.T) {
 		hold(t, u, a.call("a", "held", `{}`), func() int { return len(log().Calls("held")) })
 		quiet := func(client, tool, arguments string) {
 			t.Helper()
-			if _, err := u.Call(context.Background(), Call{Tool: tool, Arguments: json.RawMessage(arguments), Client: &Client{ID: client}}); err != nil {
+			if _, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams(tool, json.RawMessage(arguments)), Client: &Client{ID: client}}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -187,7 +187,7 @@ func levelsTold(t testing.TB, log mcptest.Log, modern bool) (told []string) {
 // A server is told what its logs are wanted for: a modern one with each call, a
 // legacy one before the first call that wants more than it knows of.
 func TestLogLevel(t *testing.T) {
-	wanted := []Call{
+	wanted := []Request{
 		{}, {OnLog: func(json.RawMessage) {}, LogLevel: "warning"}, {OnLog: func(json.RawMessage) {}, LogLevel: "error"},
 		{OnLog: func(json.RawMessage) {}}, {OnLog: func(json.RawMessage) {}, LogLevel: "loud"}, {LogLevel: "info"},
 	}
@@ -213,7 +213,7 @@ func TestLogLevel(t *testing.T) {
 				u := ready(t, spec)
 				began := time.Now()
 				for _, c := range wanted {
-					c.Tool, c.Arguments = "echo", json.RawMessage(`{"text":"x"}`)
+					c.Method, c.Params = "tools/call", ToolParams("echo", json.RawMessage(`{"text":"x"}`))
 					if _, err := u.Call(context.Background(), c); err != nil {
 						t.Error(err)
 					}
@@ -284,7 +284,7 @@ func TestLogsAfterAnAbandonedCall(t *testing.T) {
 			spec, _ := inProcess(t, mcptest.Spec{HangTools: []string{"held"}})
 			u := ready(t, spec)
 			if abandoned {
-				_, _ = u.Call(context.Background(), Call{Tool: "held", Client: &Client{ID: "a"}, Timeout: time.Second})
+				_, _ = u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("held", nil), Client: &Client{ID: "a"}, Timeout: time.Second})
 			}
 			pause(100 * lateLogs)
 			var b heardLogs

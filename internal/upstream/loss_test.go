@@ -29,12 +29,12 @@ func TestCrash(t *testing.T) {
 		ends := make(chan end, 10)
 		for range cap(ends) {
 			go func() {
-				_, err := u.Call(context.Background(), Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":30000}`), Timeout: patience})
+				_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":30000}`)), Timeout: patience})
 				ends <- end{err, time.Now()}
 			}()
 		}
 		mcptest.WaitFor(t, "the calls", patience, func() bool { return len(log().Calls("slow")) == cap(ends) })
-		_, err := u.Call(context.Background(), Call{Tool: "crash", Timeout: patience})
+		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("crash", nil), Timeout: patience})
 		var lost *LostError
 		if !errors.As(err, &lost) || !lost.MayHaveRun {
 			t.Errorf("crash: got %v", err)
@@ -50,7 +50,7 @@ func TestCrash(t *testing.T) {
 				t.Errorf("an open call ended %v after the crash", e.at.Sub(crashed[0].Time))
 			}
 		}
-		if got, err := textOf(u.Call(context.Background(), Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"again"}`), Wait: patience})); err != nil || got != "again" {
+		if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"again"}`)), Wait: patience})); err != nil || got != "again" {
 			t.Errorf("the next call: got %q, %v", got, err)
 		}
 		if v.name == "stdio legacy" && u.Status().Restarts != 1 {
@@ -103,7 +103,7 @@ func TestResend(t *testing.T) {
 			if err := os.WriteFile(file, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got, err := textOf(u.Call(context.Background(), Call{Tool: tt.tool, Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: tt.repeatable, Timeout: patience}))
+			got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams(tt.tool, json.RawMessage(`{"text":"x"}`)), Repeatable: tt.repeatable, Timeout: patience}))
 			executed := len(log().Calls(tt.tool))
 			var lost *LostError
 			switch {
@@ -128,7 +128,7 @@ func TestSessionForgotten(t *testing.T) {
 		for i := range 20 {
 			calls.Go(func() {
 				want := fmt.Sprintf("%d/%d", round, i)
-				got, err := textOf(u.Call(context.Background(), Call{Tool: "destroy_echo", Arguments: json.RawMessage(`{"text":"` + want + `"}`), Timeout: patience}))
+				got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("destroy_echo", json.RawMessage(`{"text":"`+want+`"}`)), Timeout: patience}))
 				if err != nil || got != want {
 					t.Errorf("got %q, %v, want %q", got, err, want)
 				}
@@ -147,7 +147,7 @@ func TestSSESessionForgotten(t *testing.T) {
 	server := mcptest.Spec{}.SSE(t)
 	u := ready(t, Spec{Type: SSE, URL: server.URL})
 	server.KillSessions()
-	if got, err := textOf(u.Call(context.Background(), Call{Tool: "destroy_echo", Arguments: json.RawMessage(`{"text":"x"}`), Timeout: patience})); err != nil || got != "x" {
+	if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})); err != nil || got != "x" {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if n := len(server.Log().Calls("destroy_echo")); n != 1 {
@@ -227,7 +227,7 @@ func TestHTTPFaults(t *testing.T) {
 				}
 				call := func(tool string, repeatable bool) error {
 					server.Script(tt.fault.On("tools/call"))
-					_, err := textOf(u.Call(context.Background(), Call{Tool: tool, Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: repeatable, Timeout: limit}))
+					_, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams(tool, json.RawMessage(`{"text":"x"}`)), Repeatable: repeatable, Timeout: limit}))
 					server.Heal()
 					return err
 				}
@@ -270,7 +270,7 @@ func neighbour(t *testing.T, u *Upstream, server *mcptest.HTTPServer) (ended cha
 	ended, over := make(chan error, 1), make(chan struct{})
 	go func() { // ends with stop
 		defer close(over)
-		_, err := u.Call(ctx, Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":600000}`), Timeout: patience})
+		_, err := u.Call(ctx, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience})
 		ended <- err
 	}()
 	mcptest.WaitFor(t, "the other call", patience, func() bool { return len(server.Log().Calls("slow")) == 1 })
@@ -286,7 +286,7 @@ func TestLostMoreThanOnce(t *testing.T) {
 	gone := mcptest.LostSession().On("tools/call")
 	gone.Times = maxAttempts
 	server.Script(mcptest.DropAfter().On("tools/call"), gone)
-	_, err := u.Call(context.Background(), Call{Tool: "read_echo", Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: true, Timeout: patience})
+	_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
 	var lost *LostError
 	if !errors.As(err, &lost) || !lost.MayHaveRun {
 		t.Errorf("got %#v", err)
@@ -296,7 +296,7 @@ func TestLostMoreThanOnce(t *testing.T) {
 	}
 	server.Heal()
 	server.Script(mcptest.DropAfter().On("tools/call"), mcptest.TooMany(time.Second).On("tools/call"))
-	_, err = u.Call(context.Background(), Call{Tool: "read_echo", Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: true, Timeout: patience})
+	_, err = u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
 	if !errors.As(err, &lost) || !lost.MayHaveRun {
 		t.Errorf("refused when it was repeated: got %#v", err)
 	}
@@ -311,7 +311,7 @@ func TestResendOnce(t *testing.T) {
 	dropped := mcptest.DropAfter().On("tools/call")
 	dropped.Times = 2
 	server.Script(dropped)
-	_, err := u.Call(context.Background(), Call{Tool: "read_echo", Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: true, Timeout: patience})
+	_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
 	var lost *LostError
 	if !errors.As(err, &lost) || !lost.MayHaveRun {
 		t.Errorf("got %#v", err)
@@ -342,7 +342,7 @@ func TestSSEFaults(t *testing.T) {
 			server := mcptest.Spec{}.SSE(t)
 			u := ready(t, Spec{Type: SSE, URL: server.URL})
 			server.Script(fault.On("tools/call"))
-			_, err := u.Call(context.Background(), Call{Tool: "destroy_echo", Arguments: json.RawMessage(`{"text":"x"}`), Timeout: patience})
+			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})
 			var lost *LostError
 			if !errors.As(err, &lost) || !lost.MayHaveRun {
 				t.Errorf("got %v", err)
@@ -379,7 +379,7 @@ func TestHalfOpen(t *testing.T) {
 	u := ready(t, Spec{Type: HTTP, URL: proxy.URL(server.URL), Health: Health{Interval: 50 * time.Millisecond, Timeout: 50 * time.Millisecond, Threshold: 3}, ConnectTimeout: 300 * time.Millisecond})
 	ended := make(chan error, 1)
 	go func() {
-		_, err := u.Call(context.Background(), Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":30000}`), Timeout: patience})
+		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":30000}`)), Timeout: patience})
 		ended <- err
 	}()
 	mcptest.WaitFor(t, "the call", patience, func() bool { return len(server.Log().Calls("slow")) == 1 })
@@ -445,7 +445,7 @@ func TestCrashUnderGrandchild(t *testing.T) {
 	fake := mcptest.Spec{ForkGrandchild: true, GrandchildHoldsPipes: true}.WithFiles(t)
 	u := ready(t, stdio(t, fake))
 	began := time.Now()
-	_, err := u.Call(context.Background(), Call{Tool: "crash", Timeout: patience})
+	_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("crash", nil), Timeout: patience})
 	var lost *LostError
 	if !errors.As(err, &lost) || time.Since(began) > 5*time.Second {
 		t.Errorf("got %v after %v", err, time.Since(began))

@@ -117,7 +117,7 @@ func awaitState(t testing.TB, u *Upstream, state catalog.State) Status {
 
 // text calls a tool and returns the text of its first block.
 func text(u *Upstream, tool, arguments string) (string, error) {
-	return textOf(u.Call(context.Background(), Call{Tool: tool, Arguments: json.RawMessage(arguments)}))
+	return textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams(tool, json.RawMessage(arguments))}))
 }
 
 func textOf(raw json.RawMessage, err error) (string, error) {

@@ -158,7 +158,7 @@ func TestOddAnswersToCalls(t *testing.T) {
 		u := ready(t, Spec{Type: HTTP, URL: server.URL})
 		for _, tt := range tests {
 			server.Script(tt.fault.On("tools/call"))
-			got, err := textOf(u.Call(context.Background(), Call{Tool: "destroy_echo", Timeout: patience}))
+			got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("destroy_echo", nil), Timeout: patience}))
 			var ok bool
 			switch tt.err.(type) {
 			case nil:
@@ -400,7 +400,7 @@ func TestNamelessErrorOnStdio(t *testing.T) {
 			t.Fatalf("%s: %s, %d tools", status.State, status.Reason, len(status.Tools))
 		}
 		began := time.Now()
-		_, err := u.Call(context.Background(), Call{Tool: "echo", Timeout: time.Minute})
+		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Timeout: time.Minute})
 		var timeout *TimeoutError
 		if took := time.Since(began); !errors.As(err, &timeout) || took != time.Minute || !strings.Contains(timeout.Noise, "not tools/call") {
 			t.Errorf("got %#v after %v", err, took)
@@ -449,7 +449,7 @@ func TestLogLineWithAnError(t *testing.T) {
 				}
 			}})
 			pause(10 * time.Second)
-			if got, err := textOf(u.Call(context.Background(), Call{Tool: "echo"})); err != nil || got != "done" {
+			if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil)})); err != nil || got != "done" {
 				t.Errorf("%s: got %q, %v", line, got, err)
 			}
 		})
@@ -463,7 +463,7 @@ func TestLargeNoteBeforeTheAnswer(t *testing.T) {
 	u := ready(t, Spec{Type: HTTP, URL: server.URL, MaxMessage: 64 << 10})
 	note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 100<<10) + `"}}`
 	server.Script(says(200, "text/event-stream", "data: "+note+"\n\n"+`data: {"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"here"}]}}`+"\n\n").On("tools/call"))
-	if got, err := textOf(u.Call(context.Background(), Call{Tool: "echo"})); err != nil || got != "here" {
+	if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil)})); err != nil || got != "here" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

@@ -17,7 +17,7 @@ func TestWaitIsForTheWholeCall(t *testing.T) {
 		spec.Legacy = true
 		u := connect(t, spec)
 		began := time.Now()
-		_, err := u.Call(context.Background(), Call{Tool: "crash", Arguments: json.RawMessage(`{}`), Repeatable: true, Wait: 10 * time.Second})
+		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("crash", json.RawMessage(`{}`)), Repeatable: true, Wait: 10 * time.Second})
 		var lost *LostError
 		if !errors.As(err, &lost) || !lost.MayHaveRun {
 			t.Errorf("got %v", err)

@@ -33,7 +33,7 @@ func TestResume(t *testing.T) {
 		server := mcptest.Spec{}.HTTP(t)
 		u := ready(t, Spec{Type: HTTP, URL: server.URL})
 		server.Script(fault.On("tools/call"), mcptest.BadGateway().On("GET"))
-		got, err := textOf(u.Call(context.Background(), Call{Tool: "read_echo", Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: true, Timeout: patience}))
+		got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience}))
 		if err != nil || got != "x" {
 			t.Errorf("%s: got %q, %v", fault.Kind, got, err)
 		}
@@ -75,7 +75,7 @@ func TestResumeRefused(t *testing.T) {
 			if tt.name == "never answered" {
 				limit = 500 * time.Millisecond
 			}
-			_, err := u.Call(context.Background(), Call{Tool: "destroy_echo", Arguments: json.RawMessage(`{"text":"x"}`), Timeout: limit})
+			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: limit})
 			if !tt.want(err) {
 				t.Errorf("got %#v", err)
 			}

@@ -1,14 +1,11 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -197,75 +194,6 @@ func (s *session) newID() int64 { return s.nextID.Add(2 + rand.Int64N(1<<16)) }
 
 func (s *session) clientInfo() map[string]string {
 	return map[string]string{"name": s.spec.ClientName, "version": s.spec.ClientVersion}
-}
-
-// modernParams adds the protocol's members to the _meta of params, which is the
-// inside of a JSON object or empty; meta are further members of _meta.
-func (s *session) modernParams(params []byte, meta ...[]byte) []byte {
-	out := make([]byte, 0, len(params)+len(s.preamble)+64)
-	out = append(out, '{')
-	out = append(out, params...)
-	if len(params) > 0 {
-		out = append(out, ',')
-	}
-	out = append(append(out, `"_meta":{`...), s.preamble...)
-	for _, member := range meta {
-		out = append(append(out, ','), member...)
-	}
-	return append(out, '}', '}')
-}
-
-// modernHeader has the headers that 2026-07-28 asks for on HTTP (SEP-2243);
-// other links have no use for them.
-func (s *session) modernHeader(method string, params []byte) http.Header {
-	if !s.link.traits().headers {
-		return nil
-	}
-	header := http.Header{}
-	for name, value := range mcp.StandardHeaders(modernVersion, mcp.MCPMethod(method), params) {
-		header.Set(name, value)
-	}
-	header.Set("Mcp-Protocol-Version", modernVersion)
-	return header
-}
-
-// do sends a request and returns the raw result. A JSON-RPC error comes as a
-// *RPCError.
-func (s *session) do(ctx context.Context, method string, params []byte, header http.Header) (json.RawMessage, error) {
-	answer, err := s.doID(ctx, s.newID(), method, params, header)
-	return answer.Result, err
-}
-
-// doID returns an answer that is valid UTF-8 and has a result.
-func (s *session) doID(ctx context.Context, id int64, method string, params []byte, header http.Header) (wire.Message, error) {
-	message := make([]byte, 0, len(params)+64+len(method))
-	message = append(message, `{"jsonrpc":"2.0","id":`...)
-	message = strconv.AppendInt(message, id, 10)
-	message = append(message, `,"method":"`...)
-	message = append(message, method...)
-	message = append(message, '"')
-	if params != nil {
-		message = append(append(message, `,"params":`...), params...)
-	}
-	message = append(message, '}')
-	if int64(len(message)) > s.spec.MaxMessage {
-		return wire.Message{}, fmt.Errorf("%w: %w", errNotSent, &TooLargeError{Limit: s.spec.MaxMessage, Request: true})
-	}
-	answer, err := s.link.request(ctx, request{
-		id: id, method: method, message: message, header: header, answered: func() { s.unhear(id, false) },
-	})
-	if err != nil {
-		return wire.Message{}, err
-	}
-	if !answer.UTF8 {
-		// JSON decoders let it pass, and our clients need not.
-		answer.Result = bytes.ToValidUTF8(answer.Result, []byte("\ufffd"))
-		answer.Error = bytes.ToValidUTF8(answer.Error, []byte("\ufffd"))
-	}
-	if len(answer.Error) > 0 {
-		return wire.Message{}, rpcError(answer.Error)
-	}
-	return answer, nil
 }
 
 // methodNotFound is the code of an unknown method.

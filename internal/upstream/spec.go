@@ -166,14 +166,6 @@ func (s Spec) withDefaults() Spec {
 	return s
 }
 
-// timeout is that of a call.
-func (s *Spec) timeout(c Call) time.Duration {
-	if c.Timeout > 0 {
-		return c.Timeout
-	}
-	return s.CallTimeout
-}
-
 // grace is how a child is ended.
 func (s *Spec) grace() proc.Grace {
 	within := time.Duration(s.closeWithin.Load())

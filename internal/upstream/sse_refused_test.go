@@ -48,7 +48,7 @@ func TestSSECallRefused(t *testing.T) {
 			mcptest.NoLeaks(t)
 			server := mcptest.Spec{HangTools: []string{"held"}}.SSE(t)
 			u := ready(t, Spec{Type: SSE, URL: server.URL})
-			hold(t, u, Call{Tool: "held"}, func() int { return len(server.Log().Calls("held")) })
+			hold(t, u, Request{Method: "tools/call", Params: ToolParams("held", nil)}, func() int { return len(server.Log().Calls("held")) })
 			server.Script(tt.fault)
 			_, err := text(u, "echo", `{"text":"x"}`)
 			if err == nil || !tt.is(err) || !strings.Contains(err.Error(), tt.want) {
@@ -79,7 +79,7 @@ func TestSSESessionRefused(t *testing.T) {
 			list, again := fault.On("tools/list"), fault.On("tools/list")
 			again.Skip = 1 // the fresh session's own
 			server.Script(fault.On("tools/call").Always(), fault.On("ping").Always(), list, again)
-			_, err := u.Call(context.Background(), Call{Tool: "read_echo", Arguments: json.RawMessage(`{"text":"x"}`), Repeatable: true, Timeout: patience})
+			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
 			var lost *LostError
 			if !errors.As(err, &lost) || lost.MayHaveRun || !strings.Contains(strings.ToLower(err.Error()), map[bool]string{true: "who?", false: "session"}[name == "404"]) {
 				t.Errorf("got %v", err)
@@ -88,7 +88,7 @@ func TestSSESessionRefused(t *testing.T) {
 				t.Errorf("%d calls were sent, want 2", n)
 			}
 			server.Heal()
-			if got, err := textOf(u.Call(context.Background(), Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Timeout: patience})); err != nil || got != "x" {
+			if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})); err != nil || got != "x" {
 				t.Errorf("got %q, %v", got, err)
 			}
 			if n := streamsOpened(server.Log()); n != 3 {

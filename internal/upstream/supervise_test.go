@@ -214,7 +214,7 @@ func TestHealth(t *testing.T) {
 				}
 				open := make(chan error, 1)
 				go func() {
-					_, err := u.Call(context.Background(), Call{Tool: "echo"})
+					_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil)})
 					open <- err
 				}()
 				pause(36 * time.Second)
@@ -235,7 +235,7 @@ func TestHealth(t *testing.T) {
 				ends := make(chan error, 2)
 				for range 2 {
 					go func() {
-						_, err := u.Call(context.Background(), Call{Tool: "echo"})
+						_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil)})
 						ends <- err
 					}()
 					pause(4 * time.Minute)
@@ -289,7 +289,7 @@ func TestIdleTimeout(t *testing.T) {
 		u := connect(t, spec)
 		call := func(tool, arguments string, limit time.Duration) (time.Duration, error) {
 			began := time.Now()
-			_, err := u.Call(context.Background(), Call{Tool: tool, Arguments: json.RawMessage(arguments), Timeout: limit, OnProgress: func(json.RawMessage) {}})
+			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams(tool, json.RawMessage(arguments)), Timeout: limit, OnProgress: func(json.RawMessage) {}})
 			return time.Since(began), err
 		}
 		if took, err := call("progress", `{"steps":20,"ms":4000}`, 5*time.Minute); err != nil || took < 80*time.Second {

@@ -298,7 +298,7 @@ func TestEraAfterDeath(t *testing.T) {
 					break
 				}
 				// A fifth loss within a minute would be a crash loop.
-				_, _ = u.Call(context.Background(), Call{Tool: "crash", Timeout: patience})
+				_, _ = u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("crash", nil), Timeout: patience})
 				mcptest.WaitFor(t, "the loss", patience, func() bool { return u.Status().Restarts == i+1 })
 			}
 			probes := 0
@@ -332,7 +332,7 @@ func TestHealthWhileWorking(t *testing.T) {
 				return oneAtATime(in, out, 50*time.Minute, progress)
 			}})
 			synctest.Wait()
-			if got, err := textOf(u.Call(context.Background(), Call{Tool: "work"})); err != nil || got != "done" {
+			if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("work", nil)})); err != nil || got != "done" {
 				t.Errorf("progress each %v: got %q, %v", progress, got, err)
 			}
 			pause(5 * time.Minute)

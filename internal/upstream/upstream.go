@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 
@@ -107,26 +106,6 @@ func (u *Upstream) refuse() {
 	u.changed = make(chan struct{})
 }
 
-// take counts a call, unless the upstream is stopped.
-func (u *Upstream) take() error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.stopped {
-		return &UnavailableError{State: catalog.Unavailable, Reason: errStopped.Error(), Stopped: true}
-	}
-	u.open++
-	return nil
-}
-
-func (u *Upstream) done() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.open--
-	if u.stopped && u.open == 0 {
-		close(u.idle)
-	}
-}
-
 // Close ends the session and everything it started, and waits for that: within
 // that time if it is not 0, the rest is killed. Open calls fail. Without a Start
 // there is no session to end.
@@ -183,90 +162,10 @@ func (u *Upstream) Await(ctx context.Context) {
 	}
 }
 
-// acquire returns the open session. While a first attempt or a fresh session is
-// under way it waits, at most until ctx ends; after a failed attempt it says so
-// at once.
-func (u *Upstream) acquire(ctx context.Context) (*session, error) {
-	for {
-		u.mu.Lock()
-		s, status, changed, stopped := u.session, u.status, u.changed, u.stopped
-		u.mu.Unlock()
-		if stopped {
-			return nil, &UnavailableError{State: catalog.Unavailable, Reason: errStopped.Error(), Stopped: true}
-		}
-		if s != nil {
-			select {
-			case <-s.link.done():
-				// Lost, and the supervisor is about to see it.
-				status.State, status.Reason = catalog.Connecting, u.spec.clean(s.link.cause().Error(), 300)
-			default:
-				return s, nil
-			}
-		} else if status.State != catalog.Connecting && status.State != catalog.Degraded {
-			return nil, unavailable(status)
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, unavailable(status)
-		}
-	}
-}
-
-// current returns the open session; nil if there is none, or no call is taken.
-func (u *Upstream) current() *session {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.stopped || u.session == nil {
-		return nil
-	}
-	select {
-	case <-u.session.link.done():
-		return nil
-	default:
-		return u.session
-	}
-}
-
 func unavailable(status Status) error {
 	e := &UnavailableError{State: status.State, Reason: status.Reason}
 	if !status.RetryAfter.IsZero() {
 		e.RetryAfter = max(0, time.Until(status.RetryAfter))
 	}
 	return e
-}
-
-// Call is one tools/call.
-type Call struct {
-	Tool string
-	// Arguments is a JSON object, sent as it is; nil = {}.
-	Arguments json.RawMessage
-	// Meta are further members of _meta.
-	Meta []MetaMember
-	// Repeatable says that the tool is declared idempotent or read-only: after a
-	// loss the call is sent once more.
-	Repeatable bool
-	// Wait bounds the wait for a session; 0 = no wait beyond the call's time.
-	Wait time.Duration
-	// Timeout and Idle replace the Spec's CallTimeout and IdleTimeout; 0 = the
-	// Spec's.
-	Timeout, Idle time.Duration
-	// OnProgress gets the params of each progress notification, from the reader:
-	// it must not block. May be nil.
-	OnProgress func(params json.RawMessage)
-	// Client is who calls; may be nil.
-	Client *Client
-	// OnLog gets the params of log messages, from the reader, as OnProgress. Those
-	// that a server does not send on the stream of a call come only if no other
-	// client has lately used the session. May be nil.
-	OnLog func(params json.RawMessage)
-	// LogLevel is what the server is asked for where OnLog is not nil; less severe
-	// messages may come all the same. Empty or unknown: debug.
-	LogLevel string
-}
-
-// MetaMember is one member of _meta.
-type MetaMember struct {
-	Name  string
-	Value any
 }

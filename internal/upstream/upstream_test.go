@@ -33,11 +33,11 @@ func TestCall(t *testing.T) {
 		if got, err := text(u, "add", `{"a":9007199254740993,"b":1}`); err != nil || got != `{"sum":9007199254740994}` {
 			t.Errorf("add: got %q, %v", got, err)
 		}
-		raw, err := u.Call(context.Background(), Call{Tool: "content"})
+		raw, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("content", nil)})
 		if got := strings.Replace(string(raw), `"resultType":"complete",`, "", 1); err != nil || got != mcptest.ContentResult {
 			t.Errorf("content: got %s, %v", got, err)
 		}
-		_, err = u.Call(context.Background(), Call{Tool: "rpc_error"})
+		_, err = u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("rpc_error", nil)})
 		var rpc *RPCError
 		if !errors.As(err, &rpc) || rpc.Code != -32050 || rpc.Message != "told to fail" || string(rpc.Data) != `{"reason":"test","limit":9007199254740993}` {
 			t.Errorf("rpc_error: got %#v", err)
@@ -108,7 +108,7 @@ func TestNoiseIsLoggedOnce(t *testing.T) {
 
 func TestInvalidUTF8(t *testing.T) {
 	eachVariant(t, mcptest.Spec{InvalidUTF8: true}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
-		raw, err := ready(t, spec).Call(context.Background(), Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
+		raw, err := ready(t, spec).Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"x"}`))})
 		if err != nil || !strings.Contains(string(raw), "\"text\":\"\ufffdx\"") {
 			t.Errorf("got %q, %v", raw, err)
 		}
@@ -120,7 +120,7 @@ func TestTruncatedAnswers(t *testing.T) {
 	eachVariant(t, mcptest.Spec{TruncateAnswers: true}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
 		spec.CallTimeout = 300 * time.Millisecond
 		u := ready(t, spec)
-		_, err := u.Call(context.Background(), Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
+		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"x"}`))})
 		var timeout *TimeoutError
 		var answer *AnswerError
 		var lost *LostError
@@ -167,7 +167,7 @@ func TestAnswerOverLimit(t *testing.T) {
 			})
 		}
 		for _, size := range []int{128 << 10, 300 << 10, 5 << 20} {
-			_, err := u.Call(context.Background(), Call{Tool: "big", Arguments: json.RawMessage(fmt.Sprintf(`{"bytes":%d}`, size)), Timeout: patience})
+			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("big", json.RawMessage(fmt.Sprintf(`{"bytes":%d}`, size))), Timeout: patience})
 			var large *TooLargeError
 			if !errors.As(err, &large) || large.Request || large.Limit != 128<<10 {
 				t.Errorf("%d bytes: got %v", size, err)
@@ -176,7 +176,7 @@ func TestAnswerOverLimit(t *testing.T) {
 		if got, err := text(u, "big", `{"bytes":120000}`); err != nil || len(got) != 120000 {
 			t.Errorf("below the limit: got %d bytes, %v", len(got), err)
 		}
-		_, err := u.Call(context.Background(), Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"` + strings.Repeat("x", 128<<10) + `"}`)})
+		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"`+strings.Repeat("x", 128<<10)+`"}`))})
 		var large *TooLargeError
 		if !errors.As(err, &large) || !large.Request {
 			t.Errorf("a request over the limit: got %v", err)
@@ -205,7 +205,7 @@ func TestCancel(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := u.Call(ctx, Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":30000}`)})
+			_, err := u.Call(ctx, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":30000}`))})
 			ended <- err
 		}()
 		// One that stays open: a cancellation neither waits for it nor ends it.
@@ -213,7 +213,7 @@ func TestCancel(t *testing.T) {
 		defer leave()
 		stayed := make(chan error, 1)
 		go func() { // ends with leave
-			_, err := u.Call(stay, Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":30000}`)})
+			_, err := u.Call(stay, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":30000}`))})
 			stayed <- err
 		}()
 		mcptest.WaitFor(t, "the calls", patience, func() bool { return len(log().Calls("slow")) == 2 })
@@ -247,7 +247,7 @@ func TestTimeout(t *testing.T) {
 	eachVariant(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
 		u := ready(t, spec)
 		began := time.Now()
-		_, err := u.Call(context.Background(), Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":30000}`), Timeout: 250 * time.Millisecond})
+		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":30000}`)), Timeout: 250 * time.Millisecond})
 		var timeout *TimeoutError
 		if !errors.As(err, &timeout) || timeout.After != 250*time.Millisecond || timeout.Idle {
 			t.Errorf("got %#v", err)
@@ -270,7 +270,7 @@ func TestProgress(t *testing.T) {
 				var mu sync.Mutex
 				var got []string
 				over := false
-				_, err := u.Call(context.Background(), Call{Tool: "progress", Arguments: json.RawMessage(`{"steps":50}`), OnProgress: func(params json.RawMessage) {
+				_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("progress", json.RawMessage(`{"steps":50}`)), OnProgress: func(params json.RawMessage) {
 					var p struct{ Progress json.Number }
 					_ = json.Unmarshal(params, &p)
 					mu.Lock()
@@ -309,7 +309,7 @@ func TestCloseDuringCalls(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 5 {
 			calls.Go(func() {
-				_, err := u.Call(context.Background(), Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":30000}`), Timeout: patience, Wait: time.Second})
+				_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":30000}`)), Timeout: patience, Wait: time.Second})
 				var lost *LostError
 				if !errors.As(err, &lost) || !lost.MayHaveRun {
 					t.Errorf("got %v", err)
@@ -319,7 +319,7 @@ func TestCloseDuringCalls(t *testing.T) {
 		mcptest.WaitFor(t, "the calls", patience, func() bool { return len(log().Calls("slow")) == 5 })
 		u.Close(0)
 		calls.Wait()
-		if _, err := u.Call(context.Background(), Call{Tool: "echo", Wait: time.Millisecond}); err == nil {
+		if _, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Wait: time.Millisecond}); err == nil {
 			t.Error("a call after Close has a result")
 		}
 	})
@@ -360,10 +360,12 @@ func TestConcurrencyLimit(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	for range 3 {
-		calls.Go(func() { _, _ = u.Call(ctx, Call{Tool: "slow", Arguments: json.RawMessage(`{"ms":30000}`)}) })
+		calls.Go(func() {
+			_, _ = u.Call(ctx, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":30000}`))})
+		})
 	}
 	mcptest.WaitFor(t, "three calls", patience, func() bool { return len(all.all().Calls("slow")) == 15 })
-	_, err := u.Call(context.Background(), Call{Tool: "echo", Timeout: 50 * time.Millisecond})
+	_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Timeout: 50 * time.Millisecond})
 	var busy *BusyError
 	if !errors.As(err, &busy) || busy.Open != 3 {
 		t.Errorf("a fourth call: got %v", err)
@@ -383,7 +385,7 @@ func TestServerThatNeverReads(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 80 { // more than there is room for in the pipe and the queue
 		calls.Go(func() {
-			_, err := u.Call(context.Background(), Call{Tool: "echo", Arguments: long, Timeout: 500 * time.Millisecond})
+			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", long), Timeout: 500 * time.Millisecond})
 			var timeout *TimeoutError
 			if !errors.As(err, &timeout) {
 				t.Errorf("got %v", err)

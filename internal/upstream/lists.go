@@ -11,7 +11,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/catalog"
-	"mcpx/internal/wire"
 )
 
 const (
@@ -77,15 +76,11 @@ func (s *session) readPage(ctx context.Context, cursor json.RawMessage) (catalog
 }
 
 func (s *session) toolsPage(ctx context.Context, cursor json.RawMessage) (json.RawMessage, error) {
-	var inner []byte
+	params := []byte("{}")
 	if cursor != nil {
-		inner = append([]byte(`"cursor":`), cursor...)
+		params = append(append([]byte(`{"cursor":`), cursor...), '}')
 	}
-	if s.modern {
-		params := s.modernParams(inner)
-		return s.do(ctx, "tools/list", params, s.modernHeader("tools/list", params))
-	}
-	return s.do(ctx, "tools/list", append(append([]byte{'{'}, inner...), '}'), nil)
+	return s.do(ctx, "tools/list", params)
 }
 
 // mirrorHeaders finds the tools that want arguments in HTTP headers, and
@@ -138,101 +133,14 @@ func (s *session) headerTool(name string) *mcp.Tool {
 	return s.headerTools[name]
 }
 
-// call sends tools/call and returns the raw result, which is valid JSON and
-// valid UTF-8. If ctx ends first, the server is told.
-func (s *session) call(ctx context.Context, c Call) (json.RawMessage, error) {
-	id := s.newID()
-	params, header, err := s.callParams(id, c)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNotSent, err)
-	}
-	s.tellLevel(ctx, c)
-	defer s.hear(id, c)()
-	answer, err := s.doID(ctx, id, "tools/call", params, header)
-	if err != nil {
-		if ctx.Err() != nil && !errors.Is(err, errNotSent) {
-			s.cancelled(id, context.Cause(ctx).Error())
-			s.unhear(id, true)
-		}
-		var noise *noiseError
-		if errors.As(err, &noise) && s.shared() {
-			noise.first = "not shown, as it may be meant for another client"
-		}
-		return nil, err
-	}
-	if !answer.Valid && !json.Valid(answer.Result) {
-		start := answer.Result[:min(len(answer.Result), cleanBytes)]
-		return nil, &AnswerError{Reason: "the result is not valid JSON: " + s.spec.clean(string(start), shownRunes)}
-	}
-	return answer.Result, nil
-}
-
-func (s *session) callParams(id int64, c Call) ([]byte, http.Header, error) {
-	name := wire.AppendQuoted(nil, c.Tool)
-	arguments := []byte(c.Arguments)
-	if len(arguments) == 0 {
-		arguments = []byte("{}")
-	}
-	if bytes.ContainsAny(arguments, "\n\r") {
-		// A frame is one line.
-		var flat bytes.Buffer
-		if err := json.Compact(&flat, arguments); err != nil {
-			return nil, nil, err
-		}
-		arguments = flat.Bytes()
-	}
-	inner := make([]byte, 0, len(arguments)+len(name)+32)
-	inner = append(append(inner, `"name":`...), name...)
-	inner = append(append(inner, `,"arguments":`...), arguments...)
-	var meta [][]byte
-	if c.OnProgress != nil {
-		meta = append(meta, fmt.Appendf(nil, `"progressToken":%d`, id))
-	}
-	if level := c.logLevel(); level != "" && s.modern {
-		meta = append(meta, fmt.Appendf(nil, "%q:%q", mcp.MetaKeyLogLevel, level))
-	}
-	for _, member := range c.Meta {
-		value, err := json.Marshal(member.Value)
-		if err != nil {
-			return nil, nil, err
-		}
-		meta = append(meta, fmt.Appendf(nil, "%q:%s", member.Name, value))
-	}
-	if s.modern {
-		params := s.modernParams(inner, meta...)
-		return params, s.callHeader(c.Tool, params), nil
-	}
-	if len(meta) > 0 {
-		inner = append(append(append(inner, `,"_meta":{`...), bytes.Join(meta, []byte{','})...), '}')
-	}
-	return append(append([]byte{'{'}, inner...), '}'), nil, nil
-}
-
-func (s *session) callHeader(tool string, params []byte) http.Header {
-	header := s.modernHeader("tools/call", params)
-	if header == nil {
-		return nil
-	}
-	typed := s.headerTool(tool)
-	if typed == nil {
-		return header
-	}
-	for name, value := range mcp.GenerateParamHeaders(typed, params) {
-		header.Set(name, value)
-	}
-	return header
-}
-
 // ping asks for a sign of life: server/discover in the modern era, ping in the
 // legacy one. A JSON-RPC error is one too.
 func (s *session) ping(ctx context.Context) error {
-	var err error
+	method := "ping"
 	if s.modern {
-		params := s.modernParams(nil)
-		_, err = s.do(ctx, string(mcp.MethodServerDiscover), params, s.modernHeader(string(mcp.MethodServerDiscover), params))
-	} else {
-		_, err = s.do(ctx, "ping", nil, nil)
+		method = string(mcp.MethodServerDiscover)
 	}
+	_, err := s.do(ctx, method, nil)
 	return unlessRPC(err)
 }
 

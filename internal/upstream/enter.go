@@ -1,0 +1,128 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"mcpx/internal/catalog"
+)
+
+// waits are how a request waits before it is sent, in all its attempts together.
+type waits struct {
+	limited bool
+	left    time.Duration // of the wait for a session, where it is limited
+	queued  time.Duration // for a place among the concurrent requests
+}
+
+// begin counts a request, unless the upstream is stopped; finished ends that.
+func (u *Upstream) begin() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stopped {
+		return stoppedError()
+	}
+	u.open++
+	return nil
+}
+
+func (u *Upstream) finished() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.open--
+	if u.stopped && u.open == 0 {
+		close(u.idle)
+	}
+}
+
+func stoppedError() error {
+	return &UnavailableError{State: catalog.Unavailable, Reason: errStopped.Error(), Stopped: true}
+}
+
+// enter waits for a session, and then for a place among the concurrent requests of
+// this upstream and of all: a request that waits for a session takes no place from
+// the other upstreams. leave gives the place back.
+func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
+	for {
+		if u.current() == nil {
+			if err := u.awaitSession(ctx, w); err != nil {
+				return nil, err
+			}
+		}
+		began := time.Now()
+		err := u.spec.Gate.enter(ctx)
+		if err == nil {
+			if err = u.spec.AllGate.enter(ctx); err != nil {
+				u.spec.Gate.leave()
+				var busy *BusyError
+				if errors.As(err, &busy) {
+					busy.All = true
+				}
+			}
+		}
+		if w.queued += time.Since(began); err != nil {
+			return nil, err
+		}
+		if s := u.current(); s != nil {
+			return s, nil
+		}
+		u.leave() // the session was lost in the meantime
+	}
+}
+
+func (u *Upstream) leave() {
+	u.spec.AllGate.leave()
+	u.spec.Gate.leave()
+}
+
+// current returns the open session; nil if there is none, or the upstream is stopped.
+func (u *Upstream) current() *session {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stopped || u.session == nil {
+		return nil
+	}
+	select {
+	case <-u.session.link.done():
+		return nil
+	default:
+		return u.session
+	}
+}
+
+// awaitSession waits for a session while a first attempt or a fresh session is under
+// way, for what is left of w and until ctx ends; after a failed attempt it says so at
+// once.
+func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
+	if w.limited {
+		began := time.Now()
+		defer func() { w.left -= time.Since(began) }()
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, w.left)
+		defer cancel()
+	}
+	for {
+		u.mu.Lock()
+		s, status, changed, stopped := u.session, u.status, u.changed, u.stopped
+		u.mu.Unlock()
+		if stopped {
+			return stoppedError()
+		}
+		if s != nil {
+			select {
+			case <-s.link.done():
+				// Lost, and the supervisor is about to see it.
+				status.State, status.Reason = catalog.Connecting, u.spec.clean(s.link.cause().Error(), 300)
+			default:
+				return nil
+			}
+		} else if status.State != catalog.Connecting && status.State != catalog.Degraded {
+			return unavailable(status)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return unavailable(status)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/wire"
+)
+
+// Request is one request of any method.
+type Request struct {
+	Method string
+	// Params is a JSON object without _meta, sent as it is; nil = {}.
+	Params json.RawMessage
+	// Meta are members of _meta.
+	Meta []MetaMember
+	// Client is who asks, nil for nobody in particular.
+	Client *Client
+	// Repeatable says that the request may be executed twice, as a tool that is
+	// declared idempotent or read-only: after a loss it is sent once more.
+	Repeatable bool
+	// Wait bounds the wait for a session; 0 = no wait beyond the request's time.
+	Wait time.Duration
+	// Timeout and Idle replace the Spec's CallTimeout and IdleTimeout; 0 = the
+	// Spec's.
+	Timeout, Idle time.Duration
+	// OnProgress gets the params of each progress notification, from the reader:
+	// it must not block. May be nil.
+	OnProgress func(params json.RawMessage)
+	// OnLog, which may be nil, gets the params of log messages, as OnProgress. Those
+	// that a server does not send on the stream of a request go to the oldest one of
+	// Client, if no other client has lately used the session.
+	OnLog func(params json.RawMessage)
+	// LogLevel is what the server is asked for where OnLog is not nil; less severe
+	// messages may come all the same. Empty or unknown: debug.
+	LogLevel string
+}
+
+// MetaMember is one member of _meta.
+type MetaMember struct {
+	Name  string
+	Value any
+}
+
+// ToolParams are the params of a tools/call; arguments is a JSON object, nil = {}.
+func ToolParams(tool string, arguments json.RawMessage) json.RawMessage {
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	params := make([]byte, 0, len(arguments)+len(tool)+32)
+	params = wire.AppendQuoted(append(params, `{"name":`...), tool)
+	return append(append(append(params, `,"arguments":`...), arguments...), '}')
+}
+
+// meta is what r adds to the members of _meta, each behind a comma.
+func (r *Request) meta(id int64, modern bool) (meta []byte, err error) {
+	if r.OnProgress != nil {
+		meta = strconv.AppendInt(append(meta, `,"progressToken":`...), id, 10)
+	}
+	if level := r.logLevel(); level != "" && modern {
+		meta = fmt.Appendf(meta, ",%q:%q", mcp.MetaKeyLogLevel, level)
+	}
+	for _, member := range r.Meta {
+		value, err := json.Marshal(member.Value)
+		if err != nil {
+			return nil, fmt.Errorf("%w: _meta of the request: %w", errNotSent, err)
+		}
+		meta = append(append(wire.AppendQuoted(append(meta, ','), member.Name), ':'), value...)
+	}
+	return meta, nil
+}
+
+// call sends r and returns the raw result. If ctx ends first, the server is told.
+func (s *session) call(ctx context.Context, r *Request) (json.RawMessage, error) {
+	id := s.newID()
+	meta, err := r.meta(id, s.modern)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.encode(id, r.Method, r.Params, s.modern, meta)
+	if err != nil {
+		return nil, err
+	}
+	s.tellLevel(ctx, r)
+	s.hear(id, r)
+	defer s.unhear(id, false)
+	out.answered = func() { s.unhear(id, false) }
+	result, err := s.send(ctx, out)
+	if err == nil {
+		return result, nil
+	}
+	if ctx.Err() != nil && !errors.Is(err, errNotSent) {
+		s.cancelled(id, context.Cause(ctx).Error())
+		s.unhear(id, true)
+	}
+	var noise *noiseError
+	if errors.As(err, &noise) && s.shared() {
+		noise.first = "not shown, as it may be meant for another client"
+	}
+	return nil, err
+}
+
+// do sends a request of mcpx's own and returns the raw result.
+func (s *session) do(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	return s.doAs(ctx, method, params, s.modern)
+}
+
+// doAs is do in an era that was not agreed on yet.
+func (s *session) doAs(ctx context.Context, method string, params json.RawMessage, modern bool) (json.RawMessage, error) {
+	r, err := s.encode(s.newID(), method, params, modern, nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.send(ctx, r)
+}
+
+// send sends a request and returns the raw result, which is valid JSON and valid
+// UTF-8. A JSON-RPC error comes as a *RPCError.
+func (s *session) send(ctx context.Context, r request) (json.RawMessage, error) {
+	answer, err := s.link.request(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if !answer.UTF8 {
+		// JSON decoders let it pass, and our clients need not.
+		answer.Result = bytes.ToValidUTF8(answer.Result, []byte("\ufffd"))
+		answer.Error = bytes.ToValidUTF8(answer.Error, []byte("\ufffd"))
+	}
+	if len(answer.Error) > 0 {
+		return nil, rpcError(answer.Error)
+	}
+	if !answer.Valid && !wire.Valid(answer.Result) {
+		start := answer.Result[:min(len(answer.Result), cleanBytes)]
+		return nil, &AnswerError{Reason: "the result is not valid JSON: " + s.spec.clean(string(start), shownRunes)}
+	}
+	return answer.Result, nil
+}
+
+// encode makes a request out of params, a JSON object or nil, and meta, further
+// members of _meta, each behind a comma.
+func (s *session) encode(id int64, method string, params json.RawMessage, modern bool, meta []byte) (request, error) {
+	if bytes.IndexByte(params, '\n') >= 0 || bytes.IndexByte(params, '\r') >= 0 {
+		// A frame is one line.
+		var flat bytes.Buffer
+		if err := json.Compact(&flat, params); err != nil {
+			return request{}, fmt.Errorf("%w: %w", errNotSent, err)
+		}
+		params = flat.Bytes()
+	}
+	if modern {
+		meta = append(s.preamble[:len(s.preamble):len(s.preamble)], meta...)
+	} else if len(meta) > 0 {
+		meta = meta[1:]
+	}
+	out := make([]byte, 0, len(params)+len(meta)+len(method)+96)
+	out = strconv.AppendInt(append(out, `{"jsonrpc":"2.0","id":`...), id, 10)
+	out = wire.AppendQuoted(append(out, `,"method":`...), method)
+	start := len(out)
+	if len(params) > 0 || len(meta) > 0 {
+		out = append(out, `,"params":`...)
+		start = len(out)
+		out = appendParams(out, params, meta)
+	}
+	r := request{id: id, method: method, message: append(out, '}')}
+	if int64(len(r.message)) > s.spec.MaxMessage {
+		return request{}, fmt.Errorf("%w: %w", errNotSent, &TooLargeError{Limit: s.spec.MaxMessage, Request: true})
+	}
+	if modern && s.link.traits().headers {
+		r.header = s.header(method, out[start:])
+	}
+	return r, nil
+}
+
+// appendParams appends params with meta as its last member, where there is any.
+func appendParams(out, params, meta []byte) []byte {
+	if len(meta) == 0 {
+		return append(out, params...)
+	}
+	inner := bytes.TrimSpace(params)
+	if len(inner) >= 2 {
+		inner = bytes.TrimSpace(inner[1 : len(inner)-1])
+	}
+	out = append(append(out, '{'), inner...)
+	if len(inner) > 0 {
+		out = append(out, ',')
+	}
+	out = append(append(out, `"_meta":{`...), meta...)
+	return append(out, "}}"...)
+}
+
+// header has what 2026-07-28 asks for in the headers of HTTP (SEP-2243).
+func (s *session) header(method string, params []byte) http.Header {
+	header := http.Header{}
+	for name, value := range mcp.StandardHeaders(modernVersion, mcp.MCPMethod(method), params) {
+		header.Set(name, value)
+	}
+	header.Set("Mcp-Protocol-Version", modernVersion)
+	if method != string(mcp.MethodToolsCall) {
+		return header
+	}
+	name, _ := mcp.ExtractHeaderName(mcp.MethodToolsCall, params)
+	if tool := s.headerTool(name); tool != nil {
+		for name, value := range mcp.GenerateParamHeaders(tool, params) {
+			header.Set(name, value)
+		}
+	}
+	return header
+}
