@@ -31,6 +31,7 @@ var allowedImports = map[string][]string{
 	"internal/arguments": {"internal/plain", "internal/wire"},
 	"internal/compress":  {"internal/tokens", "internal/wire"},
 	"internal/describe":  {"internal/catalog", "internal/plain", "internal/schemats", "internal/tokens"},
+	"internal/pages":     {"internal/compress", "internal/jq", "internal/wire"},
 	"internal/policy":    {"internal/catalog"},
 	"internal/schemats":  {"internal/plain", "internal/wire"},
 	"internal/search":    {"internal/catalog"},
@@ -39,8 +40,8 @@ var allowedImports = map[string][]string{
 	"internal/upstream": {"internal/catalog", "internal/plain", "internal/proc", "internal/wire"},
 	"internal/registry": {"internal/catalog", "internal/upstream"},
 	"internal/executor": {
-		"internal/arguments", "internal/catalog", "internal/compress", "internal/describe", "internal/jq", "internal/plain", "internal/policy",
-		"internal/registry", "internal/tokens", "internal/upstream", "internal/wire",
+		"internal/arguments", "internal/catalog", "internal/compress", "internal/describe", "internal/jq", "internal/pages", "internal/plain",
+		"internal/policy", "internal/registry", "internal/tokens", "internal/upstream", "internal/wire",
 	},
 	"internal/view": {
 		"internal/catalog", "internal/describe", "internal/executor", "internal/plain", "internal/registry",

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"mcpx/internal/tokens"
+	"mcpx/internal/wire"
 )
 
 // Account says what results cost the model: as estimates of o200k tokens.
@@ -50,23 +51,23 @@ func rough(text string) int {
 }
 
 // count weighs what was received against what is sent.
-func (r *Result) count(received []block) {
+func (r *Result) count(received []wire.Block) {
 	same := len(received) == len(r.Content)
 	for i, b := range received {
 		n := 0
-		if b.hasText {
-			n = rough(b.text)
+		if b.HasText {
+			n = rough(b.Text)
 		}
 		r.received += n
-		if same && len(r.Content[i]) == len(b.raw) {
+		if same && len(r.Content[i]) == len(b.Raw) {
 			r.sent += n // untouched
 		} else if same {
-			r.sent += rough(readBlock(r.Content[i]).text)
+			r.sent += rough(wire.ReadBlock(r.Content[i]).Text)
 		}
 	}
 	if !same {
 		for _, raw := range r.Content {
-			r.sent += rough(readBlock(raw).text)
+			r.sent += rough(wire.ReadBlock(raw).Text)
 		}
 	}
 }

@@ -5,29 +5,20 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
+	"mcpx/internal/pages"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
 
-// bounded is an executor without servers, whose kept results are forgotten at the
-// end.
+// bounded is an executor without servers.
 func bounded(t *testing.T, options Options) run {
 	t.Helper()
-	e := New(registry.New(nil, registry.Options{}), options)
-	t.Cleanup(func() {
-		e.store.mu.Lock()
-		defer e.store.mu.Unlock()
-		if e.store.timer != nil {
-			e.store.timer.Stop()
-		}
-	})
-	return e.begin()
+	return New(registry.New(nil, registry.Options{}), options).begin()
 }
 
 // What an upstream says in an error is within the limit, and nothing of it lost.
@@ -51,12 +42,12 @@ func TestUpstreamFault_IsBounded(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			e := bounded(t, Options{ResultTokens: limit})
 			out := e.fault(Request{}, target{}, &tt.err).Result(true)
-			text := readBlock(out.Content[0]).text
+			text := wire.ReadBlock(out.Content[0]).Text
 			if n := compress.Weigh(text); n > limit+limit/2 || !strings.Contains(text, tt.holds) {
 				t.Errorf("%d tokens: %.300s", n, text)
 			}
-			if len(e.store.byID) != tt.kept || !strings.Contains(string(out.Structured), tt.data) || len(out.Structured) > 20*limit {
-				t.Errorf("%d are kept; %.300s", len(e.store.byID), out.Structured)
+			if e.store.Len() != tt.kept || !strings.Contains(string(out.Structured), tt.data) || len(out.Structured) > 20*limit {
+				t.Errorf("%d are kept; %.300s", e.store.Len(), out.Structured)
 			}
 		})
 	}
@@ -72,32 +63,9 @@ func TestInvalidFault_IsBounded(t *testing.T) {
 	for _, typescript := range []bool{true, false} {
 		e := bounded(t, Options{ResultTokens: 1000, TypeScript: typescript})
 		out := e.fault(Request{}, target{tool: tool}, arguments.Invalid("/a: is missing")).Result(true)
-		if text := readBlock(out.Content[0]).text; len(text) > 200 || !strings.HasPrefix(text, "VALIDATION_ERROR: /a: is missing\nExpected: what inspect says") {
+		if text := wire.ReadBlock(out.Content[0]).Text; len(text) > 200 || !strings.HasPrefix(text, "VALIDATION_ERROR: /a: is missing\nExpected: what inspect says") {
 			t.Errorf("got %.300s", text)
 		}
-	}
-}
-
-// Very many text blocks are cut in time that grows with their number.
-func TestCutBlocks_ManyBlocks(t *testing.T) {
-	e := bounded(t, Options{ResultTokens: 20_000})
-	blocks := make([]block, 100_000)
-	shaped := make([]json.RawMessage, len(blocks))
-	for i := range blocks {
-		blocks[i] = readBlock(wire.TextBlock(""))
-		shaped[i] = blocks[i].raw
-	}
-	last := len(blocks) - 1
-	blocks[last] = readBlock(wire.TextBlock(strings.Repeat("word ", 100_000)))
-	shaped[last] = blocks[last].raw
-	began := time.Now()
-	out := e.cutBlocks(blocks, shaped, false, "", e.limit())
-	// It takes a fraction of a second; counting the rest anew for each took minutes.
-	if took := time.Since(began); took > 10*time.Second || len(out) != len(blocks) {
-		t.Errorf("%d blocks after %v", len(out), took)
-	}
-	if text := readBlock(out[last]).text; !strings.Contains(text, "lines left") {
-		t.Errorf("the last: %.200s", text)
 	}
 }
 
@@ -105,31 +73,31 @@ func TestCutBlocks_ManyBlocks(t *testing.T) {
 func TestReadResult_KeepsAnItemOnce(t *testing.T) {
 	e := bounded(t, Options{ResultTokens: 500})
 	array := `["short",{"text":"` + strings.Repeat("word ", 5000) + `"},"short"]`
-	handle := e.store.put(e.hold(array, array, false, ""))
+	handle := e.pages(&Request{}).Keep(array, false)
 	var before string
 	for range 5 {
-		got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: readResult, Arguments: json.RawMessage(`{"handle":"` + handle + `","offset":1}`)})
+		got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: pages.Tool, Arguments: json.RawMessage(`{"handle":"` + handle + `","offset":1}`)})
 		if err != nil || before != "" && string(got.Content[0]) != before {
 			t.Errorf("got %s, %v, want %s", got.Content, err, before)
 		}
 		before = string(got.Content[0])
 	}
-	if len(e.store.byID) != 2 || !strings.Contains(before, "lines of this item left") {
-		t.Errorf("%d are kept; %s", len(e.store.byID), before)
+	if e.store.Len() != 2 || !strings.Contains(before, "lines of this item left") {
+		t.Errorf("%d are kept; %s", e.store.Len(), before)
 	}
 	// With another limit the item has other lines.
 	e.SetOptions(Options{ResultTokens: 300})
-	got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: readResult, Arguments: json.RawMessage(`{"handle":"` + handle + `","offset":1}`)})
-	if err != nil || len(e.store.byID) != 3 {
-		t.Errorf("%d are kept; %s, %v", len(e.store.byID), got.Content, err)
+	got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: pages.Tool, Arguments: json.RawMessage(`{"handle":"` + handle + `","offset":1}`)})
+	if err != nil || e.store.Len() != 3 {
+		t.Errorf("%d are kept; %s, %v", e.store.Len(), got.Content, err)
 	}
 }
 
 // Two filters for one result are a mistake, not a choice.
 func TestReadResult_SelectTwice(t *testing.T) {
 	e := bounded(t, Options{})
-	got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: readResult, Arguments: json.RawMessage(`{"handle":"r","select":"."}`), Select: ".a"})
-	if err != nil || !strings.HasPrefix(readBlock(got.Content[0]).text, "VALIDATION_ERROR: /select: is given twice") {
+	got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: pages.Tool, Arguments: json.RawMessage(`{"handle":"r","select":"."}`), Select: ".a"})
+	if err != nil || !strings.HasPrefix(wire.ReadBlock(got.Content[0]).Text, "VALIDATION_ERROR: /select: is given twice") {
 		t.Errorf("got %s, %v", got.Content, err)
 	}
 }
@@ -155,20 +123,20 @@ func TestShape_LongResource(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := bounded(t, Options{ResultTokens: 1000})
-			raw := json.RawMessage(`{"content":` + string(arrayOf(tt.content)) + `}`)
+			raw := json.RawMessage(`{"content":` + string(wire.Encode(tt.content)) + `}`)
 			out, err := e.shape(t.Context(), raw, Request{}, target{})
 			if err != nil || len(out.Content) != len(tt.want) {
 				t.Fatalf("got %s, %v", out.Content, err)
 			}
 			total := 0
 			for i, want := range tt.want {
-				b := readBlock(out.Content[i])
-				total += compress.Weigh(b.text)
-				if want == "" && string(b.raw) != string(tt.content[i]) || !strings.HasPrefix(b.text, want) {
-					t.Errorf("block %d: got %.300s, want %.300s", i, b.raw, tt.content[i])
+				b := wire.ReadBlock(out.Content[i])
+				total += compress.Weigh(b.Text)
+				if want == "" && string(b.Raw) != string(tt.content[i]) || !strings.HasPrefix(b.Text, want) {
+					t.Errorf("block %d: got %.300s, want %.300s", i, b.Raw, tt.content[i])
 				}
-				if !json.Valid(b.raw) {
-					t.Errorf("block %d is no JSON: %.300s", i, b.raw)
+				if !json.Valid(b.Raw) {
+					t.Errorf("block %d is no JSON: %.300s", i, b.Raw)
 				}
 			}
 			if total > 1000 {
@@ -187,7 +155,7 @@ func TestShape_LongResource(t *testing.T) {
 func TestSelect_NoFilters(t *testing.T) {
 	e := bounded(t, Options{})
 	out, err := e.shape(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`), Request{Select: ".a"}, target{})
-	if err != nil || !out.IsError || len(e.store.byID) != 1 {
+	if err != nil || !out.IsError || e.store.Len() != 1 {
 		t.Errorf("got %+v, %v", out, err)
 	}
 }

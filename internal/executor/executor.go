@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
 	"mcpx/internal/jq"
+	"mcpx/internal/pages"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
@@ -82,7 +83,7 @@ type Executor struct {
 	current    atomic.Pointer[Options]
 	log        *slog.Logger
 	schemas    arguments.Schemas
-	store      store
+	store      pages.Store
 	builtin    *catalog.Server
 	account    account
 }
@@ -370,3 +371,10 @@ var (
 )
 
 func (e run) textOptions() compress.Options { return compress.Options{TOON: e.options.TOON} }
+
+// pages writes the results of a request that are too long.
+func (e run) pages(r *Request) pages.Pages {
+	return pages.Pages{
+		Store: &e.store, Principal: r.principal(), Limit: e.options.ResultTokens, Texts: e.textOptions(), Filter: e.options.Filter,
+	}
+}

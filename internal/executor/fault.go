@@ -135,7 +135,7 @@ func (e run) invalidFault(r Request, t target, invalid *arguments.ValidationErro
 		input = describe.Input(t.tool)
 	}
 	expected := "\nExpected: " + input
-	if !e.fits([]string{f.Text, expected}) {
+	if !e.pages(&r).Fits(f.Text, expected) {
 		f.Text += "\nExpected: what inspect says of the tool"
 		return f
 	}
@@ -217,9 +217,10 @@ func statusFault(status *upstream.HTTPError) *Fault {
 // upstreamFault passes an error on. Its texts are foreign and of any length: over
 // the limit they are cut like results. As data they are what the upstream wrote.
 func (e run) upstreamFault(r Request, rpc *upstream.RPCError) *Fault {
-	f := &Fault{Code: CodeUpstream, Message: e.cutText(plain.Lines(rpc.Message), e.limit(), r)}
+	p := e.pages(&r)
+	f := &Fault{Code: CodeUpstream, Message: p.CutText(plain.Lines(rpc.Message), math.MaxInt)}
 	message := f.Message
-	if e.fits([]string{rpc.Message}) {
+	if p.Fits(rpc.Message) {
 		message = rpc.Message
 	}
 	f.Text = f.Code + ": " + f.Message
@@ -236,11 +237,11 @@ func (e run) upstreamFault(r Request, rpc *upstream.RPCError) *Fault {
 	}
 	upstreamError = append(upstreamError, field{"message", message})
 	if data := string(rpc.Data); rpc.Data != nil {
-		if e.fits([]string{data}) {
+		if p.Fits(data) {
 			upstreamError = append(upstreamError, field{"data", rpc.Data})
 		}
 		if data != "null" {
-			f.Text += "\n" + e.cutText(plain.Lines(data), min(dataTokens, e.limit()), r)
+			f.Text += "\n" + p.CutText(plain.Lines(data), dataTokens)
 		}
 	}
 	return f.With("upstream", object(upstreamError))
@@ -263,15 +264,6 @@ func numericCode(rpc *upstream.RPCError) any {
 
 // dataTokens is what an error may show of its data.
 const dataTokens = 300
-
-// cutText is as much of a text as fits into limit tokens, and how to read the rest.
-func (e run) cutText(text string, limit int, r Request) string {
-	if len(text) <= limit {
-		return text // no text has more tokens than bytes
-	}
-	h := e.hold(text, text, true, r.principal())
-	return e.cut(h, h.all(), limit, readArguments{})
-}
 
 // object marshals fields in their order.
 type object []field

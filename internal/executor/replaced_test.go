@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/wire"
 )
 
 // silent is a server that does not answer.
@@ -72,7 +73,7 @@ func TestExec_RightsOfTheServerThatAnswers(t *testing.T) {
 						done <- err.Error()
 						return
 					}
-					done <- readBlock(result.Content[0]).text
+					done <- wire.ReadBlock(result.Content[0]).Text
 				}()
 				synctest.Wait()
 				next := piped(t, "one", mcptest.Spec{Tools: tt.tools})
@@ -97,7 +98,7 @@ func TestExec_ServerGone(t *testing.T) {
 		done := make(chan string, 1)
 		go func() { // ends with the call
 			result, _ := e.Exec(context.Background(), Request{Server: "one", Tool: "t"})
-			done <- readBlock(result.Content[0]).text
+			done <- wire.ReadBlock(result.Content[0]).Text
 		}()
 		synctest.Wait()
 		r.Apply(nil, registry.Options{})

@@ -115,68 +115,6 @@ func (r *received) resultMeta() json.RawMessage {
 	return append(out, '}', '}')
 }
 
-// block is one content block with its text, if it has one.
-type block struct {
-	raw        json.RawMessage
-	start, end int // where the text stands in raw, with its quotes
-	text       string
-	// isText: a text block. hasText: also an embedded resource with a text, which
-	// stays as it is unless it is too long.
-	isText, hasText bool
-	// json is the compact JSON of a text block that has been compressed and is one
-	// JSON array or object.
-	json string
-}
-
-func readBlock(raw json.RawMessage) block {
-	b := block{raw: raw}
-	var kind []byte
-	var inner [2]int
-	_ = wire.FieldsAt(raw, func(key string, start, end int) bool {
-		switch key {
-		case "type":
-			kind = raw[start:end]
-		case "text":
-			b.start, b.end = start, end
-		case "resource":
-			inner = [2]int{start, end}
-		}
-		return true
-	})
-	switch {
-	case isString(kind, "text"):
-		b.text, b.isText = wire.WholeText(raw[b.start:b.end])
-		b.hasText = b.isText
-	case isString(kind, "resource"):
-		b.start, b.end = 0, 0
-		_ = wire.FieldsAt(raw[inner[0]:inner[1]], func(key string, start, end int) bool {
-			if key == "text" {
-				b.start, b.end = inner[0]+start, inner[0]+end
-			}
-			return true
-		})
-		b.text, b.hasText = wire.WholeText(raw[b.start:b.end])
-	}
-	return b
-}
-
-// isString reports whether a JSON value is that string.
-func isString(value []byte, text string) bool {
-	if bytes.IndexByte(value, '\\') < 0 {
-		return len(value) == len(text)+2 && value[0] == '"' && string(value[1:len(value)-1]) == text
-	}
-	decoded, ok := wire.Text(value)
-	return ok && decoded == text
-}
-
-// withText is the block with another text; everything else in it stays.
-func (b block) withText(text string) json.RawMessage {
-	out := make([]byte, 0, len(b.raw)-(b.end-b.start)+len(text)+len(text)/8+16)
-	out = append(out, b.raw[:b.start]...)
-	out = wire.AppendQuoted(out, text)
-	return append(out, b.raw[b.end:]...)
-}
-
 // shape makes the answer out of the upstream's result (design 7).
 func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target) (*Result, error) {
 	got, err := take(raw)
@@ -189,9 +127,9 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 	case "task":
 		return nil, errTask
 	}
-	blocks := make([]block, len(got.content))
+	blocks := make([]wire.Block, len(got.content))
 	for i, one := range got.content {
-		blocks[i] = readBlock(one)
+		blocks[i] = wire.ReadBlock(one)
 	}
 	if r.Select != "" && !got.isError {
 		out, err := e.selected(ctx, got, blocks, r)
@@ -205,80 +143,79 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 		out.Content = []json.RawMessage{}
 	}
 	verbatim := got.isError || e.verbatim(r, t)
-	texts := make([]string, 0, len(blocks))
+	var shown shownTexts
 	if !verbatim {
-		out.Content, texts = e.compressBlocks(blocks)
+		out.Content, shown = e.compressBlocks(blocks)
 	} else {
 		for _, b := range blocks {
-			texts = append(texts, b.text)
+			shown.texts = append(shown.texts, b.Text)
 		}
 	}
-	e.complete(out, got, blocks, texts, r, verbatim)
+	e.complete(out, got, blocks, shown, r, verbatim)
 	out.count(blocks)
 	return out, nil
 }
 
 // complete gives the answer its structuredContent, or what stands for it, and
 // cuts what is over the limit.
-func (e run) complete(out *Result, got received, blocks []block, texts []string, r Request, verbatim bool) {
-	fits := e.fits(texts)
+func (e run) complete(out *Result, got received, blocks []wire.Block, shown shownTexts, r Request, verbatim bool) {
+	p := e.pages(&r)
+	fits := p.Fits(shown.texts...)
 	if r.Structured && fits {
 		out.Structured = got.structured
 		if out.Structured == nil && !got.isError {
-			out.Structured = derived(blocks)
+			out.Structured = derived(blocks, shown.json)
 		}
 		return
 	}
 	if got.structured == nil || saidIn(blocks, got.structured) {
 		if !fits {
-			out.Content = e.cutBlocks(blocks, out.Content, verbatim, r.principal(), e.limit())
+			out.Content = p.CutBlocks(blocks, out.Content, verbatim)
 		}
 		return
 	}
 	// What only structuredContent says becomes a last text block.
 	text := compress.Text(string(got.structured), e.textOptions()).Text
-	if !e.fits(append(texts, text)) {
-		used := weighAll(texts)
-		if used > e.limit()-minRoom {
-			out.Content = e.cutBlocks(blocks, out.Content, verbatim, r.principal(), e.limit()-minRoom)
-			used = e.limit() - minRoom
-		}
-		h := e.hold(string(got.structured), text, false, r.principal())
-		text = e.cut(h, h.all(), e.limit()-used, readArguments{})
-	}
-	out.Content = append(out.Content[:len(out.Content):len(out.Content)], wire.TextBlock(text))
+	out.Content = p.Append(blocks, out.Content, shown.texts, verbatim, string(got.structured), text)
+}
+
+// shownTexts are the texts of a result as the model gets them.
+type shownTexts struct {
+	texts []string
+	// json is the compact JSON of the last text block that was compressed; empty
+	// where that is not one JSON array or object.
+	json string
 }
 
 // compressBlocks shrinks the text blocks, and returns the texts beside them.
-func (e run) compressBlocks(blocks []block) (out []json.RawMessage, texts []string) {
+func (e run) compressBlocks(blocks []wire.Block) (out []json.RawMessage, shown shownTexts) {
 	out = make([]json.RawMessage, len(blocks))
 	for i, b := range blocks {
-		out[i] = b.raw
-		if b.hasText && !b.isText {
-			texts = append(texts, b.text)
+		out[i] = b.Raw
+		if b.HasText && !b.IsText {
+			shown.texts = append(shown.texts, b.Text)
 		}
-		if !b.isText {
+		if !b.IsText {
 			continue
 		}
-		c := compress.Text(b.text, e.textOptions())
-		blocks[i].json = c.JSON
-		if c.Text != b.text {
-			out[i] = b.withText(c.Text)
+		c := compress.Text(b.Text, e.textOptions())
+		shown.json = c.JSON
+		if c.Text != b.Text {
+			out[i] = b.WithText(c.Text)
 		}
-		texts = append(texts, c.Text)
+		shown.texts = append(shown.texts, c.Text)
 	}
-	return out, texts
+	return out, shown
 }
 
 // derived is the structuredContent of a result that has none of its own: the
 // JSON of a single text block, an object as it is, an array as {"result": …}.
-func derived(blocks []block) json.RawMessage {
-	if len(blocks) != 1 || !blocks[0].isText {
+func derived(blocks []wire.Block, value string) json.RawMessage {
+	if len(blocks) != 1 || !blocks[0].IsText {
 		return nil
 	}
-	value := blocks[0].json
 	if value == "" { // not compressed, or no JSON
-		compact, ok := wire.Compact(blocks[0].text)
+		compact, ok := wire.Compact(blocks[0].Text)
 		if !ok || compact[0] != '{' && compact[0] != '[' {
 			return nil
 		}
@@ -292,16 +229,16 @@ func derived(blocks []block) json.RawMessage {
 
 // saidIn reports whether a text block says the same as structured: as JSON, or
 // as the one string in it.
-func saidIn(blocks []block, structured json.RawMessage) bool {
+func saidIn(blocks []wire.Block, structured json.RawMessage) bool {
 	only, single := onlyString(structured)
 	for _, b := range blocks {
-		if !b.isText {
+		if !b.IsText {
 			continue
 		}
-		if single && b.text == only {
+		if single && b.Text == only {
 			return true
 		}
-		text := bytes.TrimSpace([]byte(b.text))
+		text := bytes.TrimSpace([]byte(b.Text))
 		if len(text) > 0 && (text[0] == structured[0]) && compress.Equal(text, structured) {
 			return true
 		}

@@ -1,4 +1,4 @@
-package executor
+package pages
 
 import (
 	"encoding/json"
@@ -8,12 +8,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"mcpx/internal/registry"
 )
 
 // kept are the handles that can still be read.
-func kept(s *store, handles []string) (list []int) {
+func kept(s *Store, handles []string) (list []int) {
 	for i, handle := range handles {
 		if _, ok := s.get(handle, ""); ok {
 			list = append(list, i)
@@ -22,7 +20,7 @@ func kept(s *store, handles []string) (list []int) {
 	return list
 }
 
-func inMemory(s *store) int {
+func inMemory(s *Store) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.byID)
@@ -32,13 +30,13 @@ func inMemory(s *store) int {
 // longer than the bound is not kept.
 func TestStore_Bytes(t *testing.T) {
 	const mib = 1 << 20
-	s := &store{}
+	s := &Store{}
 	defer func() { s.timer.Stop() }()
 	var handles []string
 	put := func(size int, want ...int) {
 		t.Helper()
-		handle := s.put(&held{value: make(json.RawMessage, size)})
-		if (handle == "") != (size > heldBytes) {
+		handle := s.put(&result{value: make(json.RawMessage, size)})
+		if (handle == "") != (size > keptBytes) {
 			t.Errorf("%d bytes: handle %q", size, handle)
 		}
 		handles = append(handles, handle)
@@ -49,7 +47,7 @@ func TestStore_Bytes(t *testing.T) {
 		for _, h := range s.byID {
 			sum += h.size
 		}
-		if s.bytes != sum || len(s.order) != len(s.byID) || s.bytes > heldBytes {
+		if s.bytes != sum || len(s.order) != len(s.byID) || s.bytes > keptBytes {
 			t.Errorf("%d bytes in %d results, %d in order; counted %d", sum, len(s.byID), len(s.order), s.bytes)
 		}
 	}
@@ -63,10 +61,10 @@ func TestStore_Bytes(t *testing.T) {
 	put(128*mib, 7)
 	put(1, 8)
 	// Parts cost something beside their text.
-	if s.put(&held{items: make([]json.RawMessage, 6*mib)}) != "" {
+	if s.put(&result{items: make([]json.RawMessage, 6*mib)}) != "" {
 		t.Error("6 Mi items are kept")
 	}
-	handles = append(handles, s.put(&held{items: make([]json.RawMessage, 5*mib)}))
+	handles = append(handles, s.put(&result{items: make([]json.RawMessage, 5*mib)}))
 	put(8*mib-1, 8, 9, 10)
 	put(2, 10, 11)
 }
@@ -99,8 +97,8 @@ func TestUnitsOf(t *testing.T) {
 }
 
 // Of an array or a text of very many parts the pieces are its text.
-func TestHold_Many(t *testing.T) {
-	e := New(registry.New(nil, registry.Options{}), Options{ResultTokens: 400})
+func TestDivide_Many(t *testing.T) {
+	p := Pages{Store: new(Store), Limit: 400}
 	for _, tt := range []struct{ name, text, noun string }{
 		{"items", "[1" + strings.Repeat(",1", maxItems-1) + "]", "items"},
 		{"too many items", "[1" + strings.Repeat(",1", maxItems) + "]", "lines"},
@@ -108,7 +106,7 @@ func TestHold_Many(t *testing.T) {
 		{"too many lines", strings.Repeat("a\n", maxLines), "pieces"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := e.begin().hold(tt.text, tt.text, false, "")
+			h := p.divide(tt.text, tt.text, false)
 			if h.noun() != tt.noun || h.part(h.all()) != tt.text {
 				t.Errorf("held as %d %s of %d bytes, want %s of %d", h.count(), h.noun(), len(h.part(h.all())), tt.noun, len(tt.text))
 			}
@@ -118,18 +116,18 @@ func TestHold_Many(t *testing.T) {
 
 // The note of what is not kept says so, and names no handle.
 func TestCut_NotKept(t *testing.T) {
-	e := New(registry.New(nil, registry.Options{}), Options{ResultTokens: 400})
-	text := strings.Repeat("0123456 ", heldBytes/8+1)
-	h := e.begin().hold(text, text, false, "")
-	got := e.begin().cut(h, h.all(), e.begin().limit(), readArguments{})
-	if !strings.HasSuffix(got, ", the last goes on, and dropped: the result is too long to be kept; ask for less, or use select]") || len(e.store.byID) != 0 {
-		t.Errorf("%d are kept; the text ends %q", len(e.store.byID), got[max(0, len(got)-200):])
+	p := Pages{Store: new(Store), Limit: 400}
+	text := strings.Repeat("0123456 ", keptBytes/8+1)
+	h := p.divide(text, text, false)
+	got := p.cut(h, h.all(), p.limit(), ReadArguments{})
+	if !strings.HasSuffix(got, ", the last goes on, and dropped: the result is too long to be kept; ask for less, or use select]") || len(p.Store.byID) != 0 {
+		t.Errorf("%d are kept; the text ends %q", len(p.Store.byID), got[max(0, len(got)-200):])
 	}
 }
 
 // A grep that makes a list, and a range, are paged the same.
 func TestSpan(t *testing.T) {
-	h := &held{units: []string{"a\n", "b\n", "c\n", "d\n"}}
+	h := &result{units: []string{"a\n", "b\n", "c\n", "d\n"}}
 	list := span{to: 3, list: []int{0, 2, 3}}
 	for _, tt := range []struct {
 		which span
@@ -147,11 +145,11 @@ func TestSpan(t *testing.T) {
 // What is old is forgotten, also when nothing new comes.
 func TestStore_Age(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &store{}
-		a := s.put(&held{value: json.RawMessage(`[1]`)})
-		<-time.After(heldAge / 2)
-		b := s.put(&held{value: json.RawMessage(`[2]`)})
-		<-time.After(heldAge/2 - time.Second)
+		s := &Store{}
+		a := s.put(&result{value: json.RawMessage(`[1]`)})
+		<-time.After(keptAge / 2)
+		b := s.put(&result{value: json.RawMessage(`[2]`)})
+		<-time.After(keptAge/2 - time.Second)
 		if got := kept(s, []string{a, b}); len(got) != 2 {
 			t.Errorf("kept %v before their time", got)
 		}
@@ -160,15 +158,15 @@ func TestStore_Age(t *testing.T) {
 		if got := kept(s, []string{a, b}); len(got) != 1 || got[0] != 1 || inMemory(s) != 1 {
 			t.Errorf("kept %v, %d in memory", got, inMemory(s))
 		}
-		<-time.After(heldAge)
+		<-time.After(keptAge)
 		synctest.Wait()
 		s.mu.Lock()
 		if len(s.byID) != 0 || len(s.order) != 0 || s.bytes != 0 || s.timer != nil {
 			t.Errorf("%d results of %d bytes are left", len(s.byID), s.bytes)
 		}
 		s.mu.Unlock()
-		c := s.put(&held{value: json.RawMessage(`[3]`)})
-		<-time.After(heldAge)
+		c := s.put(&result{value: json.RawMessage(`[3]`)})
+		<-time.After(keptAge)
 		synctest.Wait()
 		if inMemory(s) != 0 {
 			t.Errorf("%s is still there", c)
@@ -178,28 +176,13 @@ func TestStore_Age(t *testing.T) {
 
 // A result is its principal's.
 func TestStore_Principal(t *testing.T) {
-	s := &store{}
-	handle := s.put(&held{principal: "a"})
+	s := &Store{}
+	handle := s.put(&result{principal: "a"})
 	defer s.timer.Stop()
 	if _, ok := s.get(handle, "b"); ok {
 		t.Error("another principal reads it")
 	}
 	if _, ok := s.get(handle, "a"); !ok {
 		t.Error("its own principal does not")
-	}
-}
-
-// The first glob that matches counts, then the server's time.
-func TestToolTimeout(t *testing.T) {
-	o := ServerOptions{CallTimeout: time.Minute, ToolTimeouts: []ToolTimeout{{"export_all", time.Hour}, {"export_*", 10 * time.Minute}, {"*/b", time.Second}}}
-	for tool, want := range map[string]time.Duration{
-		"export_all": time.Hour, "export_one": 10 * time.Minute, "read": time.Minute, "a/b": time.Second,
-	} {
-		if got := o.timeout(tool); got != want {
-			t.Errorf("%s: %v, want %v", tool, got, want)
-		}
-	}
-	if got := (ServerOptions{}).timeout("x"); got != 0 {
-		t.Errorf("without any: %v", got)
 	}
 }

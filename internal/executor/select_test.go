@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
 	"mcpx/internal/jq"
+	"mcpx/internal/pages"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
@@ -31,17 +33,18 @@ func TestSelected_Keeps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := readBlock(got.Content[0]).text
-		if len(e.store.byID) != tt.kept || !strings.HasPrefix(text, tt.want) || strings.Count(text, "/select: ") != tt.kept {
-			t.Errorf("%s: %d are kept, want %d: %s", tt.filter, len(e.store.byID), tt.kept, text)
+		text := wire.ReadBlock(got.Content[0]).Text
+		if e.store.Len() != tt.kept || !strings.HasPrefix(text, tt.want) || strings.Count(text, "/select: ") != tt.kept {
+			t.Errorf("%s: %d are kept, want %d: %s", tt.filter, e.store.Len(), tt.kept, text)
 		}
-		for handle := range e.store.byID {
-			if !strings.Contains(text, handle) {
-				t.Errorf("%s: the handle is not in %s", tt.filter, text)
+		if handle := regexp.MustCompile(`"handle":"(r\w+)"`).FindStringSubmatch(text); tt.kept > 0 {
+			if handle == nil {
+				t.Fatalf("%s: no handle in %s", tt.filter, text)
 			}
-		}
-		if e.store.timer != nil {
-			e.store.timer.Stop()
+			read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: pages.Tool, Arguments: json.RawMessage(`{"handle":"` + handle[1] + `"}`)})
+			if err != nil || wire.ReadBlock(read.Content[0]).Text != `{"a":1}` {
+				t.Errorf("%s: the handle gives %s, %v", tt.filter, read.Content, err)
+			}
 		}
 	}
 }
@@ -76,18 +79,13 @@ func TestSelect(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
-			t.Cleanup(func() {
-				if e.store.timer != nil {
-					e.store.timer.Stop()
-				}
-			})
 			var got received
 			if tt.structured != "" {
 				got.structured = json.RawMessage(tt.structured)
 			}
-			blocks := make([]block, len(tt.content))
+			blocks := make([]wire.Block, len(tt.content))
 			for i, raw := range tt.content {
-				blocks[i] = readBlock(json.RawMessage(raw))
+				blocks[i] = wire.ReadBlock(json.RawMessage(raw))
 			}
 			out, err := e.begin().selected(t.Context(), got, blocks, Request{Select: tt.filter, Structured: true})
 			if err != nil {
@@ -97,9 +95,9 @@ func TestSelect(t *testing.T) {
 				t.Fatalf("got %s, isError %t, want %q", out.Content, out.IsError, tt.want)
 			}
 			for i, want := range tt.want {
-				b := readBlock(out.Content[i])
-				if b.isText && (!strings.HasPrefix(b.text, want) || i > 0 && b.text != want) || !b.isText && string(b.raw) != want {
-					t.Errorf("block %d: got %s, want %s", i, b.raw, want)
+				b := wire.ReadBlock(out.Content[i])
+				if b.IsText && (!strings.HasPrefix(b.Text, want) || i > 0 && b.Text != want) || !b.IsText && string(b.Raw) != want {
+					t.Errorf("block %d: got %s, want %s", i, b.Raw, want)
 				}
 			}
 			if tt.data != "" && string(out.Structured) != tt.data {
@@ -112,9 +110,8 @@ func TestSelect(t *testing.T) {
 // The texts of a result without JSON can be read, all of them.
 func TestSelect_NoJSONIsKept(t *testing.T) {
 	e := New(registry.New(nil, registry.Options{}), Options{})
-	blocks := []block{readBlock(wire.TextBlock("one")), readBlock(wire.TextBlock("two"))}
+	blocks := []wire.Block{wire.ReadBlock(wire.TextBlock("one")), wire.ReadBlock(wire.TextBlock("two"))}
 	out := e.begin().noJSONFault(blocks, Request{Client: &upstream.Client{Principal: "p"}}).Result(true)
-	defer e.store.timer.Stop()
 	var data struct {
 		Error struct{ Handle string }
 	}
@@ -123,7 +120,7 @@ func TestSelect_NoJSONIsKept(t *testing.T) {
 	}
 	arguments := json.RawMessage(`{"handle":"` + data.Error.Handle + `"}`)
 	for principal, want := range map[string]string{"p": `two`, "q": "unknown"} {
-		read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: readResult, Arguments: arguments, Client: &upstream.Client{Principal: principal}})
+		read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: pages.Tool, Arguments: arguments, Client: &upstream.Client{Principal: principal}})
 		if err != nil || !strings.Contains(string(read.Content[0]), want) {
 			t.Errorf("%s: got %s, %v", principal, read.Content, err)
 		}
@@ -135,12 +132,11 @@ func TestReadResult_SelectsNothing(t *testing.T) {
 	filters := jq.New(jq.Limits{}, nil)
 	t.Cleanup(filters.Close)
 	e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
-	handle := e.store.put(e.begin().hold("[1,2]", "[1,2]", false, ""))
-	defer e.store.timer.Stop()
+	handle := e.begin().pages(&Request{}).Keep("[1,2]", false)
 	for _, more := range []string{"", `,"limit":1`, `,"grep":"x"`} {
 		arguments := json.RawMessage(`{"handle":"` + handle + `","select":"empty"` + more + `}`)
-		got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: readResult, Arguments: arguments})
-		if err != nil || readBlock(got.Content[0]).text != nothing {
+		got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: pages.Tool, Arguments: arguments})
+		if err != nil || wire.ReadBlock(got.Content[0]).Text != "[select gave nothing]" {
 			t.Errorf("%s: got %s, %v", arguments, got.Content, err)
 		}
 	}
@@ -154,15 +150,15 @@ func TestSelected_Gone(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	got, err := e.begin().selected(gone, received{structured: json.RawMessage(`{"a":1}`)}, nil, Request{Select: ".a["})
-	if got != nil || !errors.Is(err, context.Canceled) || len(e.store.byID) != 0 {
-		t.Errorf("got %v, %v; %d are kept", got, err, len(e.store.byID))
+	if got != nil || !errors.Is(err, context.Canceled) || e.store.Len() != 0 {
+		t.Errorf("got %v, %v; %d are kept", got, err, e.store.Len())
 	}
 }
 
 // A result that is not kept has no handle in the fault.
 func TestFilterFault_NotKept(t *testing.T) {
-	got := filterFault(errors.New("bad"), json.RawMessage(`{"a":1}`), "").Result(true)
-	text := readBlock(got.Content[0]).text
+	got := filterFault(&pages.FilterError{Err: errors.New("bad"), Value: json.RawMessage(`{"a":1}`)}).Result(true)
+	text := wire.ReadBlock(got.Content[0]).Text
 	if !strings.HasPrefix(text, "VALIDATION_ERROR: /select: bad\nThe call was made; its result is too long to be kept\nShape of the result: ") {
 		t.Errorf("got %s", text)
 	}

@@ -1,4 +1,4 @@
-package executor
+package pages
 
 import (
 	"context"
@@ -11,19 +11,19 @@ import (
 )
 
 // A grep ends with its caller, and with its time.
-func TestHeld_GrepEnds(t *testing.T) {
+func TestResult_GrepEnds(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	simple := regexp.MustCompile("no such thing")
 	// Over a megabyte this one takes half a minute.
 	hard := regexp.MustCompile(`(.{0,50}){0,20}z`)
-	many := &held{units: strings.SplitAfter(strings.Repeat("a\n", grepStep/10), "\n")}
-	long := &held{items: []json.RawMessage{[]byte(strings.Repeat("a", 1<<20)), []byte("b")}}
-	few := &held{units: []string{"a", "b"}}
+	many := &result{units: strings.SplitAfter(strings.Repeat("a\n", grepStep/10), "\n")}
+	long := &result{items: []json.RawMessage{[]byte(strings.Repeat("a", 1<<20)), []byte("b")}}
+	few := &result{units: []string{"a", "b"}}
 	for _, tt := range []struct {
 		name     string
-		h        *held
+		h        *result
 		re       *regexp.Regexp
 		ctx      context.Context
 		deadline time.Time
@@ -46,8 +46,8 @@ func TestHeld_GrepEnds(t *testing.T) {
 }
 
 // The time is asked for within one long item too.
-func TestHeld_GrepEndsWithinAnItem(t *testing.T) {
-	long := &held{items: []json.RawMessage{[]byte(strings.Repeat("a b ", 1<<18))}}
+func TestResult_GrepEndsWithinAnItem(t *testing.T) {
+	long := &result{items: []json.RawMessage{[]byte(strings.Repeat("a b ", 1<<18))}}
 	began := time.Now()
 	_, err := long.grep(newMatcher(t.Context(), regexp.MustCompile(`(.{0,50}){0,20}z`), began.Add(100*time.Millisecond)))
 	if took := time.Since(began); !errors.Is(err, errGrepTime) || took > 10*time.Second {
@@ -66,11 +66,11 @@ func TestHeld_GrepEndsWithinAnItem(t *testing.T) {
 
 // What grep matches is what the model sees, or what was received; in pieces of
 // several lines ^ and $ are those of a line.
-func TestHeld_Grep(t *testing.T) {
-	items := &held{items: []json.RawMessage{[]byte(`{"a": 1}`), []byte(`{"a":1}`), []byte(`"a\/b"`), []byte(`"é"`)}}
-	pieces := &held{units: []string{"a\nb\n", "ab\n", "b\n"}, merged: true}
+func TestResult_Grep(t *testing.T) {
+	items := &result{items: []json.RawMessage{[]byte(`{"a": 1}`), []byte(`{"a":1}`), []byte(`"a\/b"`), []byte(`"é"`)}}
+	pieces := &result{units: []string{"a\nb\n", "ab\n", "b\n"}, merged: true}
 	for _, tt := range []struct {
-		h          *held
+		h          *result
 		grep, want string
 	}{
 		{items, `"a":1`, `[{"a": 1},{"a":1}]`},
@@ -79,35 +79,35 @@ func TestHeld_Grep(t *testing.T) {
 		{items, `^"é"$`, `["é"]`},
 		{pieces, `^b$`, "a\nb\nb\n"},
 	} {
-		which, violation, err := tt.h.wanted(t.Context(), readArguments{Grep: tt.grep})
-		if got := tt.h.part(which); got != tt.want || violation != "" || err != nil {
-			t.Errorf("%s: got %q, %q, %v, want %q", tt.grep, got, violation, err, tt.want)
+		which, err := tt.h.wanted(t.Context(), ReadArguments{Grep: tt.grep})
+		if got := tt.h.part(which); got != tt.want || err != nil {
+			t.Errorf("%s: got %q, %v, want %q", tt.grep, got, err, tt.want)
 		}
 	}
 }
 
 // Whole numbers may have a point or an exponent; what is refused is said without
 // the names of Go.
-func TestTakeReadArguments(t *testing.T) {
+func TestParseArguments(t *testing.T) {
 	const offset, limit = "/offset: must be a whole number, 0 or more", "/limit: must be a whole number, 1 or more"
 	for _, tt := range []struct {
 		in        string
-		want      readArguments
+		want      ReadArguments
 		violation string
 	}{
-		{`{"handle":"r","select":".a","grep":"b"}`, readArguments{Handle: "r", Select: ".a", Grep: "b"}, ""},
-		{`{"offset":3,"limit":4}`, readArguments{Offset: 3, Limit: 4}, ""},
-		{`{"offset":1.0,"limit":1e2}`, readArguments{Offset: 1, Limit: 100}, ""},
-		{`{"offset":0.0}`, readArguments{}, ""},
-		{`{"offset":1.5}`, readArguments{}, offset},
-		{`{"offset":-1}`, readArguments{}, offset},
-		{`{"offset":1e30,"limit":9007199254740993}`, readArguments{Offset: maxNumber, Limit: maxNumber}, ""},
-		{`{"limit":1e999}`, readArguments{Limit: maxNumber}, ""},
-		{`{"offset":"1"}`, readArguments{}, offset},
-		{`{"limit":-1e999}`, readArguments{}, limit},
-		{`{"handle":7}`, readArguments{}, "/: handle, select and grep must be strings"},
+		{`{"handle":"r","select":".a","grep":"b"}`, ReadArguments{Handle: "r", Select: ".a", Grep: "b"}, ""},
+		{`{"offset":3,"limit":4}`, ReadArguments{Offset: 3, Limit: 4}, ""},
+		{`{"offset":1.0,"limit":1e2}`, ReadArguments{Offset: 1, Limit: 100}, ""},
+		{`{"offset":0.0}`, ReadArguments{}, ""},
+		{`{"offset":1.5}`, ReadArguments{}, offset},
+		{`{"offset":-1}`, ReadArguments{}, offset},
+		{`{"offset":1e30,"limit":9007199254740993}`, ReadArguments{Offset: maxNumber, Limit: maxNumber}, ""},
+		{`{"limit":1e999}`, ReadArguments{Limit: maxNumber}, ""},
+		{`{"offset":"1"}`, ReadArguments{}, offset},
+		{`{"limit":-1e999}`, ReadArguments{}, limit},
+		{`{"handle":7}`, ReadArguments{}, "/: handle, select and grep must be strings"},
 	} {
-		got, violation := takeReadArguments(json.RawMessage(tt.in))
+		got, violation := ParseArguments(json.RawMessage(tt.in))
 		if violation != tt.violation || (violation == "" && got != tt.want) {
 			t.Errorf("%s: got %+v, %q, want %+v, %q", tt.in, got, violation, tt.want, tt.violation)
 		}

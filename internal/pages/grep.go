@@ -1,4 +1,4 @@
-package executor
+package pages
 
 import (
 	"bytes"
@@ -98,7 +98,7 @@ func (r *boundedRunes) ReadRune() (rune, int, error) {
 }
 
 // grep finds the items or lines that match. Its error is ctx's, or errGrepTime.
-func (h *held) grep(m *matcher) (span, error) {
+func (h *result) grep(m *matcher) (span, error) {
 	matching := []int{}
 	for i := range h.count() {
 		matches, err := h.matches(m, i)
@@ -114,7 +114,7 @@ func (h *held) grep(m *matcher) (span, error) {
 
 // matches reports whether a line matches, or an item: as it was received or as
 // the model sees it, without white space and needless escapes.
-func (h *held) matches(m *matcher, i int) (bool, error) {
+func (h *result) matches(m *matcher, i int) (bool, error) {
 	if h.items == nil {
 		if err := m.spend(len(h.units[i])); err != nil {
 			return false, err

@@ -1,10 +1,8 @@
-package executor
+package pages
 
 import (
 	"strings"
 	"testing"
-
-	"mcpx/internal/registry"
 )
 
 // BenchmarkCut_Many is the first page of a long result with very many parts:
@@ -16,14 +14,14 @@ func BenchmarkCut_Many(b *testing.B) {
 		"lines": strings.Repeat("a\n", size/2),
 	} {
 		b.Run(name, func(b *testing.B) {
-			e := New(registry.New(nil, registry.Options{}), Options{ResultTokens: 4000})
+			p := Pages{Store: new(Store), Limit: 4000}
 			b.ReportAllocs()
 			for b.Loop() {
-				h := e.begin().hold(text, text, false, "")
-				e.begin().cut(h, h.all(), e.begin().limit(), readArguments{})
+				h := p.divide(text, text, false)
+				p.cut(h, h.all(), p.limit(), ReadArguments{})
 			}
-			b.ReportMetric(float64(e.store.bytes)/float64(len(e.store.order))/(1<<20), "MiB-kept")
-			e.store.timer.Stop()
+			b.ReportMetric(float64(p.Store.bytes)/float64(len(p.Store.order))/(1<<20), "MiB-kept")
+			p.Store.timer.Stop()
 		})
 	}
 }

@@ -1,0 +1,274 @@
+package arguments
+
+import (
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+)
+
+// fits reports whether raw is one JSON value that surely fits.
+func (q *quick) fits(raw []byte) bool {
+	if q == nil {
+		return false
+	}
+	r := quickReader{raw: raw, left: 8*len(raw) + 1000}
+	end, ok := r.value(q, r.space(0), 0)
+	return ok && r.space(end) == len(raw)
+}
+
+// quickReader reads one text. Its methods take the place where something begins
+// and return the one behind it; ok is false for all that may not fit.
+type quickReader struct {
+	raw  []byte
+	left int // bytes that may still be read: parts of anyOf read them again
+}
+
+func (r *quickReader) space(i int) int {
+	for i < len(r.raw) && (r.raw[i] == ' ' || r.raw[i] == '\n' || r.raw[i] == '\t' || r.raw[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// value reads a value; depth counts its nesting, and that of the schema's parts.
+func (r *quickReader) value(q *quick, i, depth int) (end int, ok bool) {
+	if q == nil {
+		q = &anything
+	}
+	if r.left--; i >= len(r.raw) || depth > maxDepth || r.left < 0 {
+		return 0, false
+	}
+	switch r.raw[i] {
+	case '{':
+		if q.kinds&kindObject != 0 && depth < maxDepth {
+			end, ok = r.object(q, i, depth)
+		}
+	case '[':
+		if q.kinds&kindArray != 0 && depth < maxDepth {
+			end, ok = r.array(q, i, depth)
+		}
+	case '"':
+		if q.kinds&kindString != 0 {
+			end, ok = r.text(q, i)
+		}
+	case 't':
+		end, ok = r.word(i, "true"), q.kinds&kindBoolean != 0
+	case 'f':
+		end, ok = r.word(i, "false"), q.kinds&kindBoolean != 0
+	case 'n':
+		end, ok = r.word(i, "null"), q.kinds&kindNull != 0
+	default:
+		end, ok = r.number(q, i)
+	}
+	r.left -= end - i
+	if !ok || end < 0 {
+		return 0, false
+	}
+	for _, part := range q.all {
+		if _, ok := r.value(part, i, depth+1); !ok {
+			return 0, false
+		}
+	}
+	for _, part := range q.any {
+		if _, ok := r.value(part, i, depth+1); ok {
+			return end, true
+		}
+	}
+	return end, len(q.any) == 0
+}
+
+// word is behind a keyword; -1 where there is another.
+func (r *quickReader) word(i int, word string) int {
+	if end := i + len(word); end <= len(r.raw) && string(r.raw[i:end]) == word {
+		return end
+	}
+	return -1
+}
+
+func (r *quickReader) object(q *quick, i, depth int) (end int, ok bool) {
+	seen := uint64(0)
+	if i = r.space(i + 1); i < len(r.raw) && r.raw[i] == '}' {
+		return i + 1, q.required == 0
+	}
+	for {
+		if i >= len(r.raw) || r.raw[i] != '"' {
+			return 0, false
+		}
+		keyEnd, simple, ok := r.quoted(i)
+		if !ok || !simple {
+			return 0, false
+		}
+		key := r.raw[i+1 : keyEnd-1]
+		p, known := q.properties[string(key)]
+		if !known {
+			// Of what is no ASCII, several texts can be one key.
+			if q.closed || !ascii(key) {
+				return 0, false
+			}
+			p.value = q.additional
+		}
+		seen |= p.bit
+		if i = r.space(keyEnd); i >= len(r.raw) || r.raw[i] != ':' {
+			return 0, false
+		}
+		if i, ok = r.value(p.value, r.space(i+1), depth+1); !ok {
+			return 0, false
+		}
+		if i = r.space(i); i >= len(r.raw) {
+			return 0, false
+		}
+		switch r.raw[i] {
+		case ',':
+			i = r.space(i + 1)
+		case '}':
+			return i + 1, seen&q.required == q.required
+		default:
+			return 0, false
+		}
+	}
+}
+
+func ascii(text []byte) bool {
+	for _, c := range text {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *quickReader) array(q *quick, i, depth int) (end int, ok bool) {
+	if i = r.space(i + 1); i < len(r.raw) && r.raw[i] == ']' {
+		return i + 1, q.leastItems <= 0
+	}
+	for n := 1; ; n++ {
+		if i, ok = r.value(q.items, i, depth+1); !ok {
+			return 0, false
+		}
+		if i = r.space(i); i >= len(r.raw) {
+			return 0, false
+		}
+		switch r.raw[i] {
+		case ',':
+			i = r.space(i + 1)
+		case ']':
+			return i + 1, n >= q.leastItems && (q.mostItems < 0 || n <= q.mostItems)
+		default:
+			return 0, false
+		}
+	}
+}
+
+// maxEscape is how long one character is written at most: \uXXXX\uXXXX.
+const maxEscape = 12
+
+// text reads a string. One that begins like JSON, or with white space or an
+// escape, may be for [repair].
+func (r *quickReader) text(q *quick, i int) (end int, ok bool) {
+	end, simple, ok := r.quoted(i)
+	if !ok {
+		return 0, false
+	}
+	inner := r.raw[i+1 : end-1]
+	if len(inner) > 0 {
+		switch first, _ := utf8.DecodeRune(inner); {
+		case first == '{', first == '[', first == '\\', unicode.IsSpace(first):
+			return 0, false
+		}
+	}
+	if q.literals != nil {
+		return end, simple && q.literals[string(inner)]
+	}
+	if q.leastLength <= 0 && q.mostLength < 0 {
+		return end, true
+	}
+	most := utf8.RuneCount(inner)
+	least := most
+	if !simple {
+		least = (len(inner) + maxEscape - 1) / maxEscape
+	}
+	return end, least >= q.leastLength && (q.mostLength < 0 || most <= q.mostLength)
+}
+
+// quoted reads a string of valid JSON; simple says that it has no escapes.
+func (r *quickReader) quoted(i int) (end int, simple, ok bool) {
+	simple = true
+	for i++; i < len(r.raw); i++ {
+		switch c := r.raw[i]; {
+		case c == '"':
+			return i + 1, simple, true
+		case c < ' ':
+			return 0, false, false
+		case c == '\\':
+			simple = false
+			if i++; i >= len(r.raw) {
+				return 0, false, false
+			}
+			switch r.raw[i] {
+			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			case 'u':
+				for range 4 {
+					if i++; i >= len(r.raw) || !hexDigit(r.raw[i]) {
+						return 0, false, false
+					}
+				}
+			default:
+				return 0, false, false
+			}
+		}
+	}
+	return 0, false, false
+}
+
+func hexDigit(c byte) bool {
+	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
+}
+
+// maxQuickNumber is how long a number may be: a whole one is an int64.
+const maxQuickNumber = 18
+
+// number reads a number without an exponent.
+func (r *quickReader) number(q *quick, i int) (end int, ok bool) {
+	start := i
+	if r.raw[i] == '-' {
+		i++
+	}
+	whole := i
+	i = r.digits(i)
+	if i == whole || i > whole+1 && r.raw[whole] == '0' {
+		return 0, false
+	}
+	fraction := i < len(r.raw) && r.raw[i] == '.'
+	if fraction {
+		point := i
+		if i = r.digits(point + 1); i == point+1 {
+			return 0, false
+		}
+	}
+	if i < len(r.raw) && r.raw[i]|0x20 == 'e' || i-start > maxQuickNumber {
+		return 0, false
+	}
+	if fraction {
+		if q.kinds&kindFraction == 0 {
+			return 0, false // also 1.0, which is an integer
+		}
+		if !q.bounded {
+			return i, true
+		}
+		// Rounding keeps the order, and the bounds are exact.
+		f, err := strconv.ParseFloat(string(r.raw[start:i]), 64)
+		return i, err == nil && f > q.above && f < q.below
+	}
+	if q.kinds&kindInteger == 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(r.raw[start:i]), 10, 64)
+	return i, err == nil && (!q.bounded || n >= q.least && n <= q.most)
+}
+
+func (r *quickReader) digits(i int) int {
+	for i < len(r.raw) && r.raw[i] >= '0' && r.raw[i] <= '9' {
+		i++
+	}
+	return i
+}

@@ -1,0 +1,155 @@
+package pages
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"time"
+
+	"mcpx/internal/wire"
+)
+
+// Server and Tool are what a line about the rest of a result says to call.
+const (
+	Server = "mcpx"
+	Tool   = "read_result"
+)
+
+// Schema is the JSON Schema of [ReadArguments].
+const Schema = `{"type":"object","properties":{` +
+	`"handle":{"type":"string"},` +
+	`"offset":{"type":"integer","minimum":0,"default":0,"description":"items or lines to skip"},` +
+	`"limit":{"type":"integer","minimum":1,"description":"most items or lines"},` +
+	`"select":{"type":"string","description":"jq filter on the JSON"},` +
+	`"grep":{"type":"string","description":"regular expression; only items or lines that match"}},` +
+	`"required":["handle"],"additionalProperties":false}`
+
+// ReadArguments are the arguments of read_result.
+type ReadArguments struct {
+	Handle string `json:"handle"`
+	Offset int    `json:"offset,omitempty"`
+	Limit  int    `json:"limit,omitempty"`
+	Select string `json:"select,omitempty"`
+	Grep   string `json:"grep,omitempty"`
+}
+
+// ParseArguments reads the arguments of read_result. Whole numbers may be
+// written in any way that the schema allows, as 1.0 or 1e2.
+func ParseArguments(raw json.RawMessage) (args ReadArguments, violation string) {
+	var written struct {
+		Handle, Select, Grep string
+		Offset, Limit        json.RawMessage
+	}
+	if json.Unmarshal(raw, &written) != nil {
+		return args, "/: handle, select and grep must be strings"
+	}
+	args = ReadArguments{Handle: written.Handle, Select: written.Select, Grep: written.Grep}
+	var ok bool
+	if args.Offset, ok = wholeNumber(written.Offset); !ok {
+		return args, "/offset: must be a whole number, 0 or more"
+	}
+	if args.Limit, ok = wholeNumber(written.Limit); !ok {
+		return args, "/limit: must be a whole number, 1 or more"
+	}
+	return args, ""
+}
+
+// maxNumber stands for every offset or limit above: it is over all that is kept.
+const maxNumber = 1e9
+
+// wholeNumber reads a JSON number; 0 where it is absent.
+func wholeNumber(raw json.RawMessage) (n int, ok bool) {
+	if len(raw) == 0 {
+		return 0, true
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if (err != nil && !errors.Is(err, strconv.ErrRange)) || f != math.Trunc(f) || f < 0 {
+		return 0, false
+	}
+	return int(min(f, maxNumber)), true
+}
+
+// Page is a part of a result.
+type Page struct {
+	Text string
+	// Structured is the same as {"result": …}; nil where it is no whole JSON.
+	Structured json.RawMessage
+}
+
+// RefusedError says what is wrong with the arguments of a reader, "/path: what".
+type RefusedError struct{ Violation string }
+
+func (e *RefusedError) Error() string { return e.Violation }
+
+// Read answers read_result. Its errors are ctx's, a [RefusedError] and a
+// [FilterError].
+func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
+	h, ok := p.Store.get(args.Handle, p.Principal)
+	if !ok {
+		return nil, &RefusedError{"/handle: is unknown or has expired"}
+	}
+	if args.Select != "" {
+		if h.value == nil {
+			return nil, &RefusedError{"/select: the result is not JSON; use grep, offset and limit"}
+		}
+		selected, err := p.filter(ctx, args.Select, h.value)
+		if err != nil && ctx.Err() == nil {
+			err = &FilterError{Value: h.value, Handle: args.Handle, Err: err}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if selected.empty() || args.Grep == "" && args.Offset == 0 && args.Limit == 0 {
+			return p.selected(selected), nil
+		}
+		// The note keeps the selection under a handle of its own.
+		h, args.Handle, args.Select = p.divideSelection(selected), "", ""
+	}
+	wanted, err := h.wanted(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	if wanted.len() == 0 {
+		return &Page{Text: fmt.Sprintf("[none of %d %s]", h.count(), h.noun())}, nil
+	}
+	page := &Page{Text: p.cut(h, wanted, p.limit(), args)}
+	if h.items != nil && h.within(wanted, likelyBytes*p.limit()) && p.Fits(page.Text) {
+		if value, ok := wire.Compact(h.part(wanted)); ok && p.Fits(value) {
+			page.Structured = json.RawMessage(`{"result":` + value + "}")
+		}
+	}
+	return page, nil
+}
+
+// wanted are the items or lines that were asked for. Errors are ctx's, and a
+// [RefusedError].
+func (h *result) wanted(ctx context.Context, args ReadArguments) (which span, err error) {
+	which = h.all()
+	if args.Grep != "" {
+		if len(args.Grep) > 1000 {
+			return span{}, &RefusedError{"/grep: is too long"}
+		}
+		pattern := args.Grep
+		if h.merged {
+			pattern = "(?m)" + pattern // ^ and $ are those of a line
+		}
+		re, err := regexp.Compile(pattern)
+		if err != nil {
+			return span{}, &RefusedError{"/grep: " + err.Error()}
+		}
+		if which, err = h.grep(newMatcher(ctx, re, time.Now().Add(grepTime))); errors.Is(err, errGrepTime) {
+			return span{}, &RefusedError{"/grep: took more than " + grepTime.String() + "; use a simpler expression, or select"}
+		} else if err != nil {
+			return span{}, err
+		}
+	}
+	which = which.skip(max(0, args.Offset))
+	if args.Limit > 0 {
+		which = which.first(args.Limit)
+	}
+	return which, nil
+}

@@ -1,0 +1,116 @@
+package pages
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"mcpx/internal/compress"
+)
+
+// FilterError says why a filter failed on a value, which is kept.
+type FilterError struct {
+	Value json.RawMessage
+	// Handle is where the value can be read; empty where it was too long to be kept.
+	Handle string
+	Err    error
+}
+
+func (e *FilterError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error of the filter's runner.
+func (e *FilterError) Unwrap() error { return e.Err }
+
+// Select applies a filter to a value. Its errors are ctx's and a [FilterError].
+func (p Pages) Select(ctx context.Context, filter string, value json.RawMessage) (*Page, error) {
+	s, err := p.filter(ctx, filter, value)
+	if err != nil && ctx.Err() == nil {
+		err = &FilterError{Value: value, Handle: p.Keep(string(value), false), Err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.selected(s), nil
+}
+
+// selected is the page that a selection makes: all of it, or its beginning.
+func (p Pages) selected(s *selection) *Page {
+	page := &Page{Text: compress.Text(s.text, p.Texts).Text}
+	if p.Fits(page.Text) {
+		page.Structured = append(append([]byte(`{"result":`), s.value...), '}')
+		return page
+	}
+	h := p.divideSelection(s)
+	page.Text = p.cut(h, h.all(), p.limit(), ReadArguments{})
+	return page
+}
+
+// selection is what a filter made of a result.
+type selection struct {
+	text string // one value, or JSON Lines
+	// value is the selection as one JSON value: the only output, else an array.
+	value   json.RawMessage
+	several bool
+}
+
+// filter runs a jq filter. Its error is ctx's where that has ended, else that of the
+// runner.
+func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage) (*selection, error) {
+	if p.Filter == nil {
+		return nil, errNoFilter
+	}
+	outputs, err := p.Filter.Run(ctx, filter, value)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	lines := make([][]byte, len(outputs))
+	for i, output := range outputs {
+		lines[i] = output
+	}
+	s := &selection{text: string(bytes.Join(lines, []byte{'\n'})), several: len(outputs) != 1}
+	if len(outputs) == 1 {
+		s.value = outputs[0]
+		s.text = plainText(outputs[0])
+	} else {
+		s.value = append(append([]byte{'['}, bytes.Join(lines, []byte{','})...), ']')
+	}
+	if s.empty() {
+		s.text = nothing
+	}
+	return s, nil
+}
+
+// nothing is the text of a filter without output: an empty one says less.
+const nothing = "[select gave nothing]"
+
+// empty reports whether the filter had no output.
+func (s *selection) empty() bool { return s.several && len(s.value) == len("[]") }
+
+var errNoFilter = errors.New("filters are not available here")
+
+// plainText is a value as text: a string as it reads, unless it would read as
+// another value then.
+func plainText(value json.RawMessage) string {
+	var text string
+	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &text) != nil {
+		return string(value)
+	}
+	if trimmed := strings.TrimSpace(text); trimmed == "" || json.Valid([]byte(trimmed)) {
+		return string(value)
+	}
+	return text
+}
+
+// divideSelection makes a result of a selection: of several outputs each is an
+// item.
+func (p Pages) divideSelection(s *selection) *result {
+	if s.several {
+		return p.divide(string(s.value), s.text, false)
+	}
+	return p.divide(s.text, compress.Text(s.text, p.Texts).Text, false)
+}
