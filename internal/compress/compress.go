@@ -1,9 +1,9 @@
-// Package compress writes the fewest-token text that says the same as a tool's result.
+// Package compress writes the fewest-token text with the same content as a tool's result.
 //
-// JSON is minified, and becomes TOON (Token-Oriented Object Notation, version 4) where that saves
-// another 5 %, which tables do and most else does not. Nothing is ever lost: numbers keep the digits
-// they were written with, members keep their order, strings are decoded once. What cannot be said
-// faithfully stays JSON, what is no JSON stays as it is. Everything here is pure.
+// JSON is minified, and becomes TOON (Token-Oriented Object Notation, version 4) if that saves another
+// 5 %; tables do, most other documents do not. Nothing is ever lost: numbers keep the digits they were
+// written with, members keep their order, strings are decoded once. A document that TOON cannot hold
+// faithfully stays JSON, and a text that is no JSON stays as it is. Everything here is pure.
 package compress
 
 import (

@@ -19,9 +19,9 @@ type document struct {
 	columns []column
 }
 
-// read reads one JSON value. doc is nil if TOON is not wanted, or cannot say the same: the value is
-// over the limits, has invalid UTF-8 or half a surrogate pair. compact is the value without white
-// space; ok is false if text is not exactly one value.
+// read reads one JSON value. doc is nil if the caller does not want TOON, or TOON cannot hold the value:
+// it is over the limits, has invalid UTF-8 or half a surrogate pair. compact is the value without
+// white space. ok is false if text is not exactly one value.
 func read(text string, toon bool) (doc *document, compact string, ok bool) {
 	if !toon {
 		compact, ok = wire.Compact(text)

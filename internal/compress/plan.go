@@ -35,10 +35,11 @@ type column struct {
 type planner struct {
 	doc      *document
 	inTables int  // leaves in tables of at least two rows and in arrays of scalars
-	refuse   bool // TOON cannot say this document
+	refuse   bool // TOON cannot hold this document
 }
 
-// plan lays the document out. It reports false where TOON cannot say it.
+// plan lays the document out, and counts the leaves in tables and in arrays of scalars. ok is false if
+// TOON cannot hold the document.
 func (d *document) plan() (inTables int, ok bool) {
 	d.forms = make([]form, len(d.Nodes))
 	p := planner{doc: d}

@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/wire"
 )
 
-// What [Shape] looks at: enough to name what is there, little enough to be quick on any document.
+// Limits of [Shape]: enough to name the parts of a document, few enough to be quick on any.
 const (
 	shapeDepth = 8
 	shapeItems = 5  // of each array

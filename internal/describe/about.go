@@ -13,14 +13,14 @@ import (
 const (
 	// maxAbout bounds what one server says of itself, in tokens.
 	maxAbout = 4000
-	// aboutBytes is more than any text of that many tokens has that says anything.
+	// aboutBytes is more than any real text of maxAbout tokens has.
 	aboutBytes = 16 * maxAbout
 	// maxIndent is how much of the indent of a line is kept.
 	maxIndent = 8
 )
 
-// about is the whole of what s is for, as a comment: one line where that is as
-// short as in the catalogue, else the lines that it has.
+// about is the purpose of s as a comment: one line if it is as short as in the
+// catalogue, else all of its lines.
 func about(s *catalog.Server) string {
 	p := purpose(s, maxPurpose)
 	if p == "" {

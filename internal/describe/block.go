@@ -51,7 +51,7 @@ func (s *source) block(d detail) string {
 		b.WriteString(" (" + count(n) + ", use query)")
 	case d.tools == counted:
 		b.WriteString(" (" + count(n) + ")")
-	case d.tools == some && d.first < n:
+	case d.tools == firstFew && d.first < n:
 		b.WriteString("\n    " + strings.Join(s.toolNames(d.first), ", ") + ", ... (" + count(n) + ", use query)")
 	default:
 		s.writeTools(&b, d)
@@ -108,7 +108,7 @@ func (s *source) skips(d detail) bool {
 	switch d.tools {
 	case counted:
 		return d.hint && n <= 3
-	case some:
+	case firstFew:
 		return n <= d.first
 	}
 	return false

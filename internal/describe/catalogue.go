@@ -12,10 +12,10 @@ import (
 type shape int
 
 const (
-	counted shape = iota // their number, behind the server
-	some                 // the first few names on one line, and their number
-	grouped              // all names on one line
-	listed               // a line each
+	counted  shape = iota // their number, behind the server
+	firstFew              // the first few names on one line, and their number
+	grouped               // all names on one line
+	listed                // a line each
 )
 
 // params is how much of a tool's parameters is named.
@@ -31,17 +31,18 @@ const (
 type detail struct {
 	purpose int // runes; 0 for none
 	tools   shape
-	first   int // names, for some
+	first   int // names, for firstFew
 	hint    bool
 	params  params
 	desc    int // runes of each tool's description; 0 for none
 }
 
-// ladder has the details from the poorest to the richest. Descriptions are the
-// first to be given up, then the names of optional parameters, the line per
-// tool, those of required ones (a line with a tool's name alone would say no
-// more than the name in a row), then tool names, and last what the server is for. The steps are small, since all
-// servers move up together and what the next step would have cost stays unused.
+// ladder has the details from the poorest to the richest. Descriptions are given up
+// first, then the names of optional parameters, the line per tool, the names of
+// required parameters (a line with a tool's name alone is no better than the name in
+// a row), the tool names, and last the purpose of the server. The steps are small:
+// all servers move up together, and the room that does not pay for the next step
+// stays unused.
 var ladder = []detail{
 	{},
 	{purpose: 24},
@@ -51,18 +52,18 @@ var ladder = []detail{
 	{purpose: 60},
 	{purpose: 80},
 	{purpose: 80, hint: true},
-	{purpose: 80, tools: some, first: 3},
-	{purpose: 80, tools: some, first: 5},
-	{purpose: 80, tools: some, first: 8},
-	{purpose: 80, tools: some, first: 13},
-	{purpose: 80, tools: some, first: 20},
-	{purpose: 80, tools: some, first: 32},
-	{purpose: 80, tools: some, first: 50},
-	{purpose: 80, tools: some, first: 80},
-	{purpose: 80, tools: some, first: 120},
-	{purpose: 80, tools: some, first: 180},
-	{purpose: 80, tools: some, first: 270},
-	{purpose: 80, tools: some, first: 400},
+	{purpose: 80, tools: firstFew, first: 3},
+	{purpose: 80, tools: firstFew, first: 5},
+	{purpose: 80, tools: firstFew, first: 8},
+	{purpose: 80, tools: firstFew, first: 13},
+	{purpose: 80, tools: firstFew, first: 20},
+	{purpose: 80, tools: firstFew, first: 32},
+	{purpose: 80, tools: firstFew, first: 50},
+	{purpose: 80, tools: firstFew, first: 80},
+	{purpose: 80, tools: firstFew, first: 120},
+	{purpose: 80, tools: firstFew, first: 180},
+	{purpose: 80, tools: firstFew, first: 270},
+	{purpose: 80, tools: firstFew, first: 400},
 	{purpose: 80, tools: grouped},
 	{purpose: 100, tools: grouped},
 	{purpose: 100, tools: grouped, params: requiredParams},
@@ -92,7 +93,7 @@ func catalogue(snap *catalog.Snapshot, room size) string {
 		total = total.plus(steps[i].size)
 	}
 	if !room.fits(total) {
-		return crowd(snap, room)
+		return namesOnly(snap, room)
 	}
 	steps = fill(steps, room)
 	blocks := make([]string, len(steps))
@@ -126,14 +127,14 @@ const whole = 1 << 16
 // fill raises the detail of all servers as far as room allows. Each server gets
 // the richest detail whose block is within the same share of the room, so that
 // small servers are complete while large ones keep their names. The share grows
-// in steps, not to the last token: what one server gains or loses then moves no
-// other's lines, except where it carries the sum over a step.
+// in steps, not to the last token: then a change of one server mostly leaves the
+// lines of the others as they are.
 func fill(steps []step, room size) []step {
 	for share := whole >> 12; ; share = min(share+share/24+1, whole) {
 		next := make([]step, len(steps))
 		total, done := size{}, true
 		for i := range steps {
-			next[i] = steps[i].climb(share)
+			next[i] = steps[i].upgrade(share)
 			total = total.plus(next[i].size)
 			done = done && next[i].above == nil
 		}
@@ -173,7 +174,7 @@ func makeStep(src *source, room size, level int) step {
 }
 
 // look prepares what is above s. A block that is no larger replaces the one
-// below at once; one that is larger than the whole room ends the climb.
+// below at once; one that is larger than the whole room ends the search.
 func (s *step) look() {
 	s.above = nil
 	for level := s.level + 1; level < len(ladder); level++ {
@@ -192,8 +193,8 @@ func (s *step) look() {
 	}
 }
 
-// climb is s in the richest detail that is within share of the room.
-func (s step) climb(share int) step {
+// upgrade is s in the richest detail that is within share of the room.
+func (s step) upgrade(share int) step {
 	for s.above != nil && s.above.share <= share {
 		s = *s.above
 		s.look()
@@ -201,9 +202,9 @@ func (s step) climb(share int) step {
 	return s
 }
 
-// crowd is for more servers than there is room for lines: their names with the
-// numbers of tools, else without, else as many as fit.
-func crowd(snap *catalog.Snapshot, room size) string {
+// namesOnly is the catalogue of so many servers that their lines do not fit: their
+// names with the numbers of their tools, else the names alone, as many as fit.
+func namesOnly(snap *catalog.Snapshot, room size) string {
 	const head = "  Servers: "
 	var b strings.Builder
 	for i := range snap.Servers {

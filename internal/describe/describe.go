@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Budget limits the description of the tool inspect. What is over a limit is
-// given up in the order of the table ladder; no limit is ever exceeded.
+// Budget limits the description of the tool inspect. No limit is ever exceeded; the
+// table ladder has the order in which details are given up.
 type Budget struct {
 	// Tokens is in o200k_base tokens; 0 means 2000.
 	Tokens int
@@ -34,8 +34,8 @@ const (
 
 const usage = `Inspect available MCP tools and their schemas. Before exec look the tool up: {server_name, tool_name} gives its exact TypeScript signature, {server_name} all tools of a server, {query} the best tools of all servers, {} the state of the servers.`
 
-// Features are what the config turns off of what the descriptions speak of. The
-// zero value is the default: nothing.
+// Features are the parts of mcpx that the config turns off and the descriptions must
+// not mention. The zero value turns nothing off.
 type Features struct {
 	// JSONSchema says that tools are shown as JSON Schema, not as TypeScript.
 	JSONSchema bool
@@ -176,8 +176,8 @@ func (z size) share(o size) int {
 	return int(max(part(o.tokens, z.tokens), part(o.json, z.json), part(o.chars, z.chars)))
 }
 
-// words is the longest start of text, in whole words, that fits into limit. It
-// is for budgets that not even the usage fits into.
+// words is the longest start of text, in whole words, that fits into limit: for
+// budgets too small even for the usage.
 func words(text string, limit size) string {
 	for text != "" && !limit.fits(measure(text)) {
 		text = text[:max(strings.LastIndexByte(text, ' '), 0)]

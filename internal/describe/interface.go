@@ -30,7 +30,7 @@ const (
 	// namesOver times ListingTokens is where a listing gives up types as well:
 	// no answer about one server may fill a context.
 	namesOver = 6
-	// inputDescription is what an error says of a parameter, in characters.
+	// inputDescription bounds the description of a parameter in an error, in characters.
 	inputDescription = 120
 	// maxResult bounds the type of a tool's result, in tokens: a model sees the
 	// result itself.
@@ -173,7 +173,7 @@ func listing(s *catalog.Server, o Options) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// nameListing is for servers whose signatures would fill a context.
+// nameListing is the listing of a server whose signatures would fill a context.
 func nameListing(s *catalog.Server) string {
 	src := source{server: s}
 	return "// " + count(len(s.Tools)) + `, names only. For more inspect with tool_name, several as "a,b", or with query.` + "\n" +
@@ -215,12 +215,12 @@ func Matches(ms []Match, o Options) string {
 	for _, m := range ms {
 		head := "// server_name: " + plain.Line(m.Server.Name, 0) + "\n" + stateLine(m.Server)
 		if m.Server.Name == before {
-			head = "" // it stands above
+			head = "" // the match before has the same
 		}
 		text, ok := head+tool(m.Tool, o)+"\n\n", false
-		if ok = take(&left, text); !ok {
+		if ok = spend(&left, text); !ok {
 			text = head + notComplete + signature(m.Tool, o) + "\n\n"
-			ok = take(&left, text)
+			ok = spend(&left, text)
 		}
 		if !ok {
 			names = append(names, plain.Line(m.Server.Name, 0)+": "+plain.Line(m.Tool.Name, 0))
@@ -235,8 +235,8 @@ func Matches(ms []Match, o Options) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// take subtracts what text costs from left, if there is as much.
-func take(left *int, text string) bool {
+// spend subtracts what text costs from left, if there is as much.
+func spend(left *int, text string) bool {
 	n := tokens.Estimate(text)
 	if n > *left {
 		return false
@@ -290,8 +290,8 @@ func render(t *catalog.Tool) schemats.Tool {
 	}
 }
 
-// notes are the annotations that decide whether and how to call a tool. What is
-// only a default of the specification is not said.
+// notes are the annotations that decide whether and how to call a tool, without
+// those that only repeat a default of the specification.
 func notes(h catalog.Hints) []string {
 	if h.IsReadOnly() {
 		return []string{"read-only"}

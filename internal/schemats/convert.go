@@ -181,7 +181,7 @@ func (c *converter) base(v *value, mask types) (*typ, types) {
 	for _, name := range names {
 		bit, known := typeNames[name]
 		if !known {
-			// "any" and "file" occur; what they mean is not for us to say.
+			// "any" and "file" occur; JSON Schema gives them no meaning.
 			out = append(out, unknownType.withDocs("", []note{{"type: " + plain.Line(name, 0), true}}))
 			set = allTypes
 			continue
@@ -222,7 +222,7 @@ func (c *converter) ofType(v *value, name string) *typ {
 	return prim(name)
 }
 
-// reference is the type behind $ref.
+// reference is the type that $ref points to.
 func (c *converter) reference(v *value) *typ {
 	r := v.get("$ref")
 	if r == nil {

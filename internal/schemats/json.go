@@ -85,7 +85,7 @@ func (v *value) isObject() bool {
 }
 func (v *value) isArray() bool { return v != nil && v.kind == jArray }
 
-// count reads a small non-negative integer such as minItems; -1 where there is none.
+// count reads a small non-negative integer such as minItems, -1 if the member is missing or anything else.
 func (v *value) count(key string) int {
 	m := v.get(key)
 	if m == nil || m.kind != jNumber {

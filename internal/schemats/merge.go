@@ -40,7 +40,7 @@ func (c *converter) intersect(a, b *typ) *typ {
 	return c.mergeArrays(a, b)
 }
 
-// both is `a & b` as it stands.
+// both is `a & b`, without simplification.
 func both(a, b *typ) *typ {
 	n := &typ{kind: tInter, desc: joinText(a.desc, b.desc), notes: addNotes(a.notes, b.notes)}
 	for _, t := range [...]*typ{a, b} {
@@ -254,7 +254,7 @@ func (c *converter) mergeObjects(a, b *typ) *typ {
 	return n
 }
 
-// rest is the type of keys that are not listed; nil where nothing is said.
+// rest is the type of keys that are not listed, nil if the schema gives none.
 func (t *typ) rest() *typ {
 	switch {
 	case t.index == nil:

@@ -192,7 +192,8 @@ func arrayNotes(v *value, fixed int) []note {
 	return out
 }
 
-// quote says a keyword with its JSON, as far as it is short.
+// quote is a note with a keyword and its JSON. If that is long, the note has its
+// beginning, and the schema counts as lossy.
 func (c *converter) quote(label string, v *value) note {
 	text, whole := appendJSON(nil, v, maxSaid)
 	s := plain.Line(string(text), 0)
@@ -212,8 +213,8 @@ var unsaid = [...]string{
 	"contains", "minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties", "contentSchema",
 }
 
-// said collects the notes of a schema that belong to no single type: what must
-// be quoted, then default, examples and marks.
+// said collects the notes of a schema that belong to no single type: quoted
+// keywords, then default, examples and marks.
 func (c *converter) said(v *value, t *typ) []note {
 	var out []note
 	for _, k := range unsaid {
@@ -277,8 +278,8 @@ func nameFrom(hint string) string {
 	return s
 }
 
-// saidNot drops the constraints that the description says already: a default
-// that it names, a bound that it gives. Saying them twice only costs tokens.
+// saidNot drops the constraints that the description has already, such as a
+// default or a bound: a repetition only costs tokens.
 func saidNot(notes []note, desc string) []note {
 	if desc == "" || len(notes) == 0 {
 		return notes

@@ -41,8 +41,8 @@ func (c *converter) object(v *value) *typ {
 	return t
 }
 
-// plainItems drops the description of array items that only says whose items
-// they are ("tags parameter"), as generators write it.
+// plainItems drops the description of array items if it only repeats the name of
+// the array ("tags parameter"), as generators write it.
 func plainItems(t *typ, key string) *typ {
 	if t.kind != tArray || t.elem.desc == "" {
 		return t
@@ -85,8 +85,8 @@ func unlisted(closed bool, rest *typ) *typ {
 	return unknownType
 }
 
-// propertyNames: a set of names says which keys there are, a plain string says
-// nothing, and all else is quoted.
+// propertyNames reads the keyword of that name: an enum gives the keys, a pattern
+// becomes a comment, a plain string adds nothing, and anything else is quoted.
 func (c *converter) propertyNames(v *value, t *typ) {
 	names := v.get("propertyNames")
 	if names == nil || names.isTrue() || names.isObject() && len(names.members) == 0 {
@@ -106,9 +106,9 @@ func (c *converter) propertyNames(v *value, t *typ) {
 	t.notes = append(t.notes, c.quote("keys", names))
 }
 
-// restIndex is the signature for additional properties. TypeScript wants every
-// listed property to fit the signature: where they do not, it is unknown and the
-// true type is said in a comment.
+// restIndex is the signature for additional properties. TypeScript demands that
+// every listed property fits the signature. If one does not, the signature has type
+// unknown, and a comment gives the true type.
 func restIndex(rest *typ, props []prop) *index {
 	if rest.kind == tUnknown {
 		return &index{t: rest}

@@ -94,8 +94,8 @@ func identifier(s string) bool {
 	return true
 }
 
-// propertyKey writes a property name. "__proto__" is quoted so that a reader who
-// copies it into an object literal does not set the prototype unseen.
+// propertyKey writes a property name. "__proto__" is quoted: copied into an
+// object literal without quotes, it would set the prototype.
 func propertyKey(s string) string {
 	if identifier(s) && s != "__proto__" {
 		return s

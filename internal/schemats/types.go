@@ -20,7 +20,7 @@ const (
 	tRef
 )
 
-// typ is a TypeScript type. It is shared once made: who changes one copies it.
+// typ is a TypeScript type. Once made it is shared: copy it to change it.
 type typ struct {
 	kind kind
 	text string
@@ -35,7 +35,7 @@ type typ struct {
 	// required is the number of members that a tuple must have.
 	required int
 	// lax marks a tuple whose schema gives no length: strictly every element is
-	// optional and more may follow, but as a rule all are meant.
+	// optional and more may follow, but most authors mean exactly these.
 	lax bool
 	// members are those of a tuple, union or intersection.
 	members []*typ
@@ -71,8 +71,8 @@ func (x *index) said() *typ {
 // note is a constraint that the type does not express.
 type note struct {
 	text string
-	// must marks what is said whatever the options are: a part of the schema
-	// that no TypeScript type expresses.
+	// must marks a note that is printed with any options: a part of the schema that
+	// the type does not express.
 	must bool
 }
 
@@ -248,7 +248,7 @@ func union(members []*typ) *typ {
 	return hoist(&typ{kind: tUnion, members: flat})
 }
 
-// hoist moves what is said of the only member with anything to say to the union:
+// hoist moves the notes of a member to the union if no other member has any:
 // `(string /* uuid */) | null` reads better as `string | null /* uuid */`.
 func hoist(u *typ) *typ {
 	at := -1

@@ -2,24 +2,32 @@ package tokens
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/tiktoken-go/tokenizer"
 )
 
-// encodings are the vocabularies that [CountIn] knows, the newest first.
-var encodings = []tokenizer.Encoding{
-	tokenizer.O200kBase, tokenizer.Cl100kBase, tokenizer.P50kBase, tokenizer.P50kEdit, tokenizer.R50kBase,
+// encoding is a vocabulary that is loaded when it is first needed.
+type encoding struct {
+	name string
+	load func() (tokenizer.Codec, error)
 }
 
-// codecs holds what was loaded: tokenizer.Encoding to func() (tokenizer.Codec, error).
-var codecs sync.Map
+// encodings are the vocabularies that [CountIn] knows, the newest first.
+var encodings = []encoding{
+	lazy(tokenizer.O200kBase), lazy(tokenizer.Cl100kBase), lazy(tokenizer.P50kBase), lazy(tokenizer.P50kEdit), lazy(tokenizer.R50kBase),
+}
+
+func lazy(name tokenizer.Encoding) encoding {
+	return encoding{string(name), sync.OnceValues(func() (tokenizer.Codec, error) { return tokenizer.Get(name) })}
+}
 
 // Encodings are the names that [CountIn] accepts.
 func Encodings() []string {
 	names := make([]string, len(encodings))
 	for i, e := range encodings {
-		names[i] = string(e)
+		names[i] = e.name
 	}
 	return names
 }
@@ -35,27 +43,18 @@ func Count(s string) int {
 }
 
 // CountIn is the exact number of tokens of s in a named encoding, see [Encodings].
-func CountIn(encoding, s string) (int, error) {
-	known := false
-	for _, e := range encodings {
-		known = known || string(e) == encoding
+func CountIn(name, s string) (int, error) {
+	i := slices.IndexFunc(encodings, func(e encoding) bool { return e.name == name })
+	if i < 0 {
+		return 0, fmt.Errorf("unknown encoding %q", name)
 	}
-	if !known {
-		return 0, fmt.Errorf("unknown encoding %q", encoding)
-	}
-	load, ok := codecs.Load(encoding)
-	if !ok {
-		load, _ = codecs.LoadOrStore(encoding, sync.OnceValues(func() (tokenizer.Codec, error) {
-			return tokenizer.Get(tokenizer.Encoding(encoding))
-		}))
-	}
-	codec, err := load.(func() (tokenizer.Codec, error))()
+	codec, err := encodings[i].load()
 	if err != nil {
-		return 0, fmt.Errorf("loading encoding %s: %w", encoding, err)
+		return 0, fmt.Errorf("loading encoding %s: %w", name, err)
 	}
 	n, err := codec.Count(s)
 	if err != nil {
-		return 0, fmt.Errorf("counting in %s: %w", encoding, err)
+		return 0, fmt.Errorf("counting in %s: %w", name, err)
 	}
 	return n, nil
 }

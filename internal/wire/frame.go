@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 )
 
-// Framing is how messages are told apart on a stream.
+// Framing is how a stream separates its messages.
 type Framing int32
 
 // The framings of MCP over stdio.
@@ -57,9 +57,9 @@ type Reader struct {
 	noise   func(line []byte)
 }
 
-// NewReader returns a reader of r. A message over limit bytes costs a
-// [TooLargeError]; noise, which may be nil, is told of each line that is no
-// message (the slice is valid during the call only).
+// NewReader returns a reader of r. A message over limit bytes gives a
+// [TooLargeError]. The reader calls noise, which may be nil, with each line that is
+// no message; the slice is valid during the call only.
 func NewReader(r io.Reader, limit int64, noise func(line []byte)) *Reader {
 	if noise == nil {
 		noise = func([]byte) {}
@@ -67,8 +67,8 @@ func NewReader(r io.Reader, limit int64, noise func(line []byte)) *Reader {
 	return &Reader{r: bufio.NewReaderSize(r, 16<<10), limit: limit, noise: noise}
 }
 
-// Pin makes f the only framing that is read: what looks like the other is
-// noise. Call before the first Read.
+// Pin makes f the only framing that is read; a message in the other one is noise.
+// Call it before the first Read.
 func (r *Reader) Pin(f Framing) {
 	r.pinned = true
 	r.framing.Store(int32(f))
@@ -83,7 +83,7 @@ func (r *Reader) Framing() Framing { return Framing(r.framing.Load()) }
 // Read returns the next message, which the caller owns. Blank lines, a byte
 // order mark and lines that are no JSON object or array are passed over. A last
 // line without its newline counts. The error is io.EOF at the end of the
-// stream, or a *[TooLargeError], after which Read may be called again.
+// stream, or a *[TooLargeError]; after the latter, Read may be called again.
 func (r *Reader) Read() ([]byte, error) {
 	limit := r.limit
 	if !r.reads(Newline) {
@@ -122,8 +122,8 @@ func (r *Reader) Read() ([]byte, error) {
 	}
 }
 
-// line reads up to and including a newline. What is over the limit is read and
-// thrown away.
+// line reads up to and including a newline. It reads a line over the limit to its
+// end, and drops it.
 func (r *Reader) line(limit int64) ([]byte, error) {
 	var line []byte
 	for {
@@ -168,9 +168,9 @@ func isHeader(line []byte) bool {
 	return ok && (bytes.EqualFold(name, []byte("Content-Length")) || bytes.EqualFold(name, []byte("Content-Type")))
 }
 
-// headers reads the header lines that follow first, up to the empty one. What
-// begins like a message is none of them: first was noise then, and costs nothing
-// but itself.
+// headers reads the header lines that follow first, up to the empty one. ok is
+// false if a line begins like a message instead: then first was noise, and the
+// message is left for the next read.
 func (r *Reader) headers(first []byte) (length int64, ok bool) {
 	length = -1
 	line := first
@@ -220,8 +220,8 @@ func (r *Reader) body(length int64) ([]byte, error) {
 	return nil, large
 }
 
-// grow reads length bytes. The room for them follows what has arrived, as a
-// length alone costs its sender nothing.
+// grow reads length bytes. It makes room as they arrive, since a sender can claim
+// any length at no cost.
 func (r *Reader) grow(length int64) ([]byte, error) {
 	body := make([]byte, 0, min(length, firstBody))
 	for {

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 )
 
-// ID is the id of the message as written, as far as its edges show it; nil if
-// not. Members of that name deeper down do not count: before the large member
-// the object is whole up to there, behind it only flat members and the end may
-// follow. request reports whether a method was seen, which is before the id or
-// not at all where many write it.
+// ID is the id of the message as written, nil if its first and last bytes do not
+// show it. Members of that name deeper down do not count: in the first bytes the
+// members of the message itself are read, and in the last ones only flat members may
+// stand between the id and the end. request reports whether the first bytes have a
+// method.
 func (e *TooLargeError) ID() (id json.RawMessage, request bool) {
 	read := func(text []byte) error {
 		return Fields(text, func(key string, value []byte) bool {

@@ -41,9 +41,9 @@ var ErrNotObject = errors.New("not a JSON object")
 // envelope has the members of a message.
 var envelope = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
 
-// Parse reads the envelope of one message, and checks the whole of it in the same
-// pass. A member whose value is no valid JSON is found by its brackets and quotes:
-// with the id of such a message, its sender or its caller gets an error.
+// Parse reads the envelope of one message, and checks the whole message in the same
+// pass. If the value of a member is no valid JSON, Parse finds its end by brackets
+// and quotes, so that an error can still be sent to whoever uses the id.
 func Parse(data []byte) (Message, error) {
 	var m Message
 	var seen uint8 // bits of the members
@@ -77,13 +77,13 @@ func Parse(data []byte) (Message, error) {
 	return m, err
 }
 
-// maxBatch bounds the messages of a batch: a batch of nothing else would take
-// twenty times its size.
+// maxBatch bounds the messages of a batch: many small ones would take twenty times
+// the size of the batch.
 const maxBatch = 10_000
 
-// Batch splits a JSON-RPC batch (protocol 2025-03-26 only) into its messages, of
-// which it reads the first 10,000; ok is false if data is no array. What in it is
-// no object is no message.
+// Batch splits a JSON-RPC batch (protocol 2025-03-26 only) into its first 10,000
+// messages. It leaves out elements that are no objects. ok is false if data is no
+// array.
 func Batch(data []byte) (messages []json.RawMessage, ok bool) {
 	s := scanner{src: view(data)}
 	if s.peek() != '[' {
@@ -99,8 +99,7 @@ func Batch(data []byte) (messages []json.RawMessage, ok bool) {
 }
 
 // Fields calls yield for each member of the JSON object in data, in order, with
-// the raw value, until yield returns false. Of white space, only that around
-// the object is tolerated after its end. A key that is kept must be cloned: it may
+// the raw value, until yield returns false. Only white space may follow the object. A key that is kept must be cloned: it may
 // be a part of data.
 func Fields(data []byte, yield func(key string, value []byte) bool) error {
 	return FieldsAt(data, func(key string, start, end int) bool {

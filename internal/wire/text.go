@@ -10,15 +10,15 @@ import (
 	"unicode/utf8"
 )
 
-// Text decodes a JSON string. Half a surrogate pair has no place in a Go string,
-// and becomes U+FFFD. What is no string, or no valid UTF-8, yields ok = false.
+// Text decodes a JSON string. Half a surrogate pair becomes U+FFFD, since a Go
+// string cannot hold it. ok is false if quoted is no string, or no valid UTF-8.
 func Text(quoted []byte) (text string, ok bool) {
 	text, _, ok = decode(quoted)
 	return text, ok
 }
 
-// WholeText is [Text], but refuses a string with half a surrogate pair: only as
-// it was written it is faithful.
+// WholeText is [Text], but ok is false also for a string with half a surrogate pair:
+// decoding would lose it.
 func WholeText(quoted []byte) (text string, ok bool) {
 	text, lone, ok := decode(quoted)
 	return text, ok && !lone
