@@ -6,10 +6,40 @@ import (
 	"fmt"
 )
 
+// Kind is a kind of what servers list; its value is the member of the answer that has
+// the definitions.
+type Kind string
+
+// The kinds of MCP.
+const (
+	Tools             Kind = "tools"
+	Resources         Kind = "resources"
+	ResourceTemplates Kind = "resourceTemplates"
+	Prompts           Kind = "prompts"
+)
+
+// Method is the method that lists what is of the kind.
+func (k Kind) Method() string {
+	if k == ResourceTemplates {
+		return "resources/templates/list"
+	}
+	return string(k) + "/list"
+}
+
+// List is one page of what a server lists of a kind, or all its pages.
+type List struct {
+	// Items are the definitions as they were sent.
+	Items []json.RawMessage
+	// NextCursor is the raw cursor (a JSON string) of the next page, nil at the end.
+	NextCursor json.RawMessage
+	// Faults says what was left out, and why.
+	Faults []string
+}
+
 // Page is one decoded page of a tools/list answer.
 type Page struct {
 	Tools []Tool
-	// NextCursor is the raw cursor (a JSON string) of the next page, nil at the end.
+	// NextCursor is that of [List].
 	NextCursor json.RawMessage
 	// Faults says of each refused definition which one and why; of very many, how
 	// many more there are. A refused one costs nothing but itself.
@@ -24,52 +54,69 @@ const (
 	maxFaults = 100
 )
 
-// DecodePage reads one tools/list result. Each definition is decoded by itself,
-// and its schemas are kept as raw JSON: typed decoding of the whole list is what
-// makes one odd schema hide all tools in other gateways.
-func DecodePage(result json.RawMessage) (Page, error) {
-	var body struct {
-		Tools      json.RawMessage `json:"tools"`
-		NextCursor json.RawMessage `json:"nextCursor"`
-	}
+// ReadPage reads one answer to the method that lists kind. No definition is decoded.
+func ReadPage(kind Kind, result json.RawMessage) (List, error) {
+	var body map[string]json.RawMessage
 	if err := json.Unmarshal(result, &body); err != nil {
-		return Page{}, fmt.Errorf("reading tools/list: %w", err)
+		return List{}, fmt.Errorf("reading %s: %w", kind.Method(), err)
 	}
-	var page Page
-	if isText(body.NextCursor) && string(body.NextCursor) != `""` {
-		page.NextCursor = body.NextCursor
+	var page List
+	if cursor := body["nextCursor"]; isText(cursor) && string(cursor) != `""` {
+		page.NextCursor = cursor
 	}
-	if len(body.Tools) == 0 || string(body.Tools) == "null" {
+	items := body[string(kind)]
+	if len(items) == 0 || string(items) == "null" {
 		return page, nil
 	}
-	if body.Tools[0] != '[' {
-		return Page{}, fmt.Errorf("reading tools/list: tools is not an array")
+	if items[0] != '[' {
+		return List{}, fmt.Errorf("reading %s: %s is not an array", kind.Method(), kind)
 	}
-	definitions, refused := json.NewDecoder(bytes.NewReader(body.Tools)), 0
+	definitions := json.NewDecoder(bytes.NewReader(items))
 	_, _ = definitions.Token() // the bracket; the whole was valid above
-	for n := 1; definitions.More(); n++ {
-		if n > maxDefinitions {
-			page.Faults = append(page.Faults, fmt.Sprintf("what follows tool %d of the page is left out", maxDefinitions))
+	for definitions.More() {
+		if len(page.Items) == maxDefinitions {
+			page.Faults = append(page.Faults, fmt.Sprintf("what follows item %d of the page is left out", maxDefinitions))
 			break
 		}
-		var raw json.RawMessage
-		if err := definitions.Decode(&raw); err != nil {
-			return Page{}, fmt.Errorf("reading tools/list: %w", err)
+		var item json.RawMessage
+		if err := definitions.Decode(&item); err != nil {
+			return List{}, fmt.Errorf("reading %s: %w", kind.Method(), err)
 		}
-		tool, err := DecodeTool(raw)
+		page.Items = append(page.Items, item)
+	}
+	return page, nil
+}
+
+// DecodePage reads one tools/list result.
+func DecodePage(result json.RawMessage) (Page, error) {
+	list, err := ReadPage(Tools, result)
+	if err != nil {
+		return Page{}, err
+	}
+	tools, faults := DecodeTools(list.Items)
+	return Page{Tools: tools, NextCursor: list.NextCursor, Faults: append(faults, list.Faults...)}, nil
+}
+
+// DecodeTools decodes each definition by itself, and keeps its schemas as raw JSON:
+// typed decoding of the whole list is what makes one odd schema hide all tools in
+// other gateways.
+func DecodeTools(items []json.RawMessage) (tools []Tool, faults []string) {
+	refused := 0
+	for n, item := range items {
+		tool, err := DecodeTool(item)
 		switch {
 		case err == nil:
-			page.Tools = append(page.Tools, tool)
+			tools = append(tools, tool)
 			continue
 		case refused < maxFaults:
-			page.Faults = append(page.Faults, fmt.Sprintf("tool %d: %v", n, err))
+			faults = append(faults, fmt.Sprintf("tool %d: %v", n+1, err))
 		}
 		refused++
 	}
 	if refused > maxFaults {
-		page.Faults = append(page.Faults, fmt.Sprintf("%d more tools are refused", refused-maxFaults))
+		faults = append(faults, fmt.Sprintf("%d more tools are refused", refused-maxFaults))
 	}
-	return page, nil
+	return tools, faults
 }
 
 // DecodeTool reads one tool definition. Only a definition without a usable name

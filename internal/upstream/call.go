@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/catalog"
 )
@@ -148,7 +151,12 @@ func (e *LostError) over(err error) error {
 func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	var rpc *RPCError
 	var large *TooLargeError
-	if errors.As(err, &rpc) {
+	if errors.As(err, &rpc) && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION {
+		// It has changed its revisions since the handshake, and executed nothing: a
+		// fresh session agrees on one of them.
+		err = fmt.Errorf("%w: %s", errGone, rpc)
+		s.link.fail(err)
+	} else if rpc != nil {
 		return rpc, false
 	}
 	if errors.As(err, &large) {

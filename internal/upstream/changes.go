@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/catalog"
 )
 
 const (
@@ -24,8 +26,11 @@ const (
 // transports where that takes a stream that has to be asked for. What changes
 // after a tools/list and before such a stream is open is told to nobody.
 type changes struct {
-	// told holds one: a storm of list_changed is one refresh.
-	told chan struct{}
+	// told holds one: a storm of list_changed is one refresh. kinds are those that
+	// have changed since the last.
+	told  chan struct{}
+	mu    sync.Mutex
+	kinds map[catalog.Kind]bool
 	// missed holds one: a stream opened after a tools/list had begun.
 	missed chan struct{}
 
@@ -44,13 +49,27 @@ type changes struct {
 }
 
 func newChanges() *changes {
-	c := &changes{told: make(chan struct{}, 1), missed: make(chan struct{}, 1), settled: make(chan struct{})}
+	c := &changes{told: make(chan struct{}, 1), missed: make(chan struct{}, 1), settled: make(chan struct{}), kinds: make(map[catalog.Kind]bool)}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	return c
 }
 
-// tell asks for a refresh of the catalogue.
-func (c *changes) tell() { signal(c.told) }
+// tell asks for a refresh of what is of that kind.
+func (c *changes) tell(kind catalog.Kind) {
+	c.mu.Lock()
+	c.kinds[kind] = true
+	c.mu.Unlock()
+	signal(c.told)
+}
+
+// due returns the kinds that have changed since the last time, and forgets them.
+func (c *changes) due() map[catalog.Kind]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	due := c.kinds
+	c.kinds = make(map[catalog.Kind]bool)
+	return due
+}
 
 // opened says that a stream is open from now on.
 func (c *changes) opened() {

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http/httptest"
@@ -144,6 +145,27 @@ func TestListedRevisions(t *testing.T) {
 				t.Errorf("%q after %q", status.Protocol, asked)
 			}
 		})
+	}
+}
+
+// A server that refuses the agreed revision in the middle of a session has executed
+// nothing: the call goes over a fresh session.
+func TestRevisionRefusedLater(t *testing.T) {
+	for _, times := range []int{1, -1} {
+		mcptest.NoLeaks(t)
+		server := mcptest.Spec{Era: mcptest.EraBoth}.HTTP(t)
+		u := ready(t, Spec{Type: HTTP, URL: server.URL})
+		fault := says(400, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2025-06-18"]}}}`).On("tools/call")
+		fault.Times = times
+		server.Script(fault)
+		got, err := text(u, "destroy_echo", `{"text":"x"}`)
+		var lost *LostError
+		if times == 1 && (err != nil || got != "x") || times < 0 && (!errors.As(err, &lost) || lost.MayHaveRun || !strings.Contains(err.Error(), "Unsupported")) {
+			t.Errorf("%d times: got %q, %v", times, got, err)
+		}
+		if n := len(server.Log().Calls("destroy_echo")); n != max(times, 0) {
+			t.Errorf("%d times: executed %d times", times, n)
+		}
 	}
 }
 

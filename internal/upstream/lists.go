@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -14,73 +15,78 @@ import (
 )
 
 const (
-	// maxPages and maxTools bound the catalogue of one server.
+	// maxPages and maxItems bound what is read of one kind.
 	maxPages = 1000
-	maxTools = 20000
+	maxItems = 20000
 )
 
-// listTools reads the whole catalogue: every page, no page twice. Where a later
-// page cannot be read, what came before is kept, and s.missing is why; but a whole
-// catalogue is not given up for a part.
-func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults []string, err error) {
-	s.missing = nil
+// list reads all that the server lists of a kind: every page, no page twice. A server
+// that does not know the method lists nothing. Where a later page cannot be read, what
+// came before is kept, and missing is why; but where whole is set nothing less than
+// all is of use.
+func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all catalog.List, missing, err error) {
+	method := kind.Method()
 	seen := make(map[string]bool)
+	fault := func(format string, args ...any) {
+		all.Faults = append(all.Faults, fmt.Sprintf(format, args...))
+	}
 	var cursor json.RawMessage
-	for page := 0; ; page++ {
-		decoded, err := s.readPage(ctx, cursor)
+	for n := 1; ; n++ {
+		page, err := s.page(ctx, kind, cursor)
 		var rpc *RPCError
-		if errors.As(err, &rpc) && rpc.Code == mcp.METHOD_NOT_FOUND && page == 0 {
-			return nil, nil, nil
-		}
-		if err != nil {
-			if page == 0 || s.whole || ctx.Err() != nil || s.link.cause() != nil {
-				return nil, nil, fmt.Errorf("listing tools: %w", err)
-			}
-			s.missing = err
-			faults = append(faults, fmt.Sprintf("page %d of tools/list cannot be read, what came before is kept: %s", page+1, s.spec.clean(unwrapNotSent(err).Error(), 300)))
-			break
-		}
-		tools = append(tools, decoded.Tools...)
-		faults = append(faults, decoded.Faults...)
-		cursor = decoded.NextCursor
 		switch {
-		case cursor == nil:
-		case seen[string(cursor)]:
-			faults = append(faults, "tools/list repeats a cursor; what was read until then is kept")
-			cursor = nil
-		case page+1 >= maxPages || len(tools) >= maxTools:
-			faults = append(faults, fmt.Sprintf("tools/list does not end; the first %d tools are kept", min(len(tools), maxTools)))
-			cursor = nil
+		case errors.As(err, &rpc) && rpc.Code == mcp.METHOD_NOT_FOUND && n == 1:
+			return all, nil, nil
+		case err != nil && (n == 1 || whole || ctx.Err() != nil || s.link.cause() != nil):
+			return all, nil, fmt.Errorf("listing %s: %w", kind, err)
+		case err != nil:
+			fault("page %d of %s cannot be read, what came before is kept: %s", n, method, s.spec.clean(unwrapNotSent(err).Error(), 300))
+			return all, err, nil
 		}
-		if cursor == nil {
-			break
+		all.Items = append(all.Items, page.Items...)
+		all.Faults = append(all.Faults, page.Faults...)
+		switch cursor = page.NextCursor; {
+		case cursor == nil:
+			return all, nil, nil
+		case seen[string(cursor)]:
+			fault("%s repeats a cursor; what was read until then is kept", method)
+			return all, nil, nil
+		case n >= maxPages || len(all.Items) >= maxItems:
+			all.Items = all.Items[:min(len(all.Items), maxItems)]
+			fault("%s does not end; the first %d %s are kept", method, len(all.Items), kind)
+			return all, nil, nil
 		}
 		seen[string(cursor)] = true
 	}
-	tools = tools[:min(len(tools), maxTools)]
-	tools, twice := catalog.Unique(tools)
-	faults = append(faults, twice...)
-	tools, bad := s.mirrorHeaders(tools)
-	return tools, append(faults, bad...), nil
 }
 
-func (s *session) readPage(ctx context.Context, cursor json.RawMessage) (catalog.Page, error) {
-	result, err := s.toolsPage(ctx, cursor)
-	if err != nil {
-		return catalog.Page{}, err
-	}
-	if len(result) == 0 || result[0] != '{' && string(result) != "null" {
-		return catalog.Page{}, errors.New("reading tools/list: the result is not an object")
-	}
-	return catalog.DecodePage(result)
-}
-
-func (s *session) toolsPage(ctx context.Context, cursor json.RawMessage) (json.RawMessage, error) {
+// page reads one page of a list: the first where cursor is nil.
+func (s *session) page(ctx context.Context, kind catalog.Kind, cursor json.RawMessage) (catalog.List, error) {
 	params := []byte("{}")
 	if cursor != nil {
 		params = append(append([]byte(`{"cursor":`), cursor...), '}')
 	}
-	return s.do(ctx, "tools/list", params)
+	result, err := s.do(ctx, kind.Method(), params)
+	if err != nil {
+		return catalog.List{}, err
+	}
+	if len(result) == 0 || result[0] != '{' && string(result) != "null" {
+		return catalog.List{}, fmt.Errorf("reading %s: the result is not an object", kind.Method())
+	}
+	return catalog.ReadPage(kind, result)
+}
+
+// listTools reads the catalogue. s.missing is why it is a part only; once the whole
+// was taken, a part is an error.
+func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults []string, err error) {
+	all, missing, err := s.list(ctx, catalog.Tools, s.whole)
+	if s.missing = missing; err != nil {
+		return nil, nil, err
+	}
+	tools, faults = catalog.DecodeTools(all.Items)
+	tools, twice := catalog.Unique(tools)
+	tools, bad := s.mirrorHeaders(tools)
+	return tools, slices.Concat(all.Faults, faults, twice, bad), nil
 }
 
 // mirrorHeaders finds the tools that want arguments in HTTP headers, and
@@ -146,7 +152,7 @@ func (s *session) ping(ctx context.Context) error {
 
 // pingTools asks for a sign of life by way of the tools.
 func (s *session) pingTools(ctx context.Context) error {
-	_, err := s.toolsPage(ctx, nil)
+	_, err := s.do(ctx, catalog.Tools.Method(), json.RawMessage("{}"))
 	return unlessRPC(err)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/wire"
 )
 
@@ -70,7 +71,7 @@ func (s *session) incoming(m wire.Message, of int64) {
 	case m.Method == "notifications/message":
 		s.logged(m.Params, of)
 	case m.Method == "notifications/tools/list_changed":
-		s.changes.tell()
+		s.changes.tell(catalog.Tools)
 	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:
 		if grants(m.Params) {
 			s.changes.opened()

@@ -128,10 +128,7 @@ func (u *Upstream) Status() Status {
 
 // Retry ends a wait for the next attempt, if there is one.
 func (u *Upstream) Retry() {
-	select {
-	case u.kick <- struct{}{}:
-	default:
-	}
+	signal(u.kick)
 }
 
 // update changes the status, and the session with it, under the lock, then tells

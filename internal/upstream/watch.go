@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"mcpx/internal/catalog"
 )
 
 // watcher watches over one open session, in the supervising goroutine.
@@ -53,9 +55,9 @@ func (w *watcher) watch(ctx context.Context) error {
 			again.Reset(max(0, missedPause-time.Since(w.reread)))
 		case <-again.C:
 			w.reread = time.Now()
-			s.changes.tell()
+			s.changes.tell(catalog.Tools)
 		case <-s.relistAgain.C:
-			s.changes.tell()
+			s.changes.tell(catalog.Tools)
 		case <-calm:
 			w.loop = ""
 			u.update(w.publish)
@@ -228,7 +230,7 @@ func (s *session) taken() {
 	}
 }
 
-// relist refreshes the catalogue after list_changed. Notifications that come
+// relist refreshes what has changed after list_changed. Notifications that come
 // while it gathers or reads are one refresh more, at most one a second: what a
 // storm costs is bounded. A failed refresh keeps the old catalogue.
 func (u *Upstream) relist(ctx context.Context, s *session) {
@@ -240,6 +242,19 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 	default:
 	}
 	began := time.Now()
+	if s.changes.due()[catalog.Tools] {
+		u.relistTools(ctx, s)
+	}
+	timer := time.NewTimer(max(0, relistPause-time.Since(began)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.link.done():
+	case <-ctx.Done():
+	}
+}
+
+func (u *Upstream) relistTools(ctx context.Context, s *session) {
 	bounded, cancel := context.WithTimeout(ctx, u.spec.ConnectTimeout)
 	tools, faults, err := s.listTools(bounded)
 	cancel()
@@ -251,15 +266,8 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 		}
 		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.clean(err.Error(), 300))
 		s.relistAgain.Reset(relistRetry)
-	} else {
-		s.taken()
-		u.update(func(st *Status) { u.adopt(st, s, tools, faults) })
+		return
 	}
-	timer := time.NewTimer(max(0, relistPause-time.Since(began)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.link.done():
-	case <-ctx.Done():
-	}
+	s.taken()
+	u.update(func(st *Status) { u.adopt(st, s, tools, faults) })
 }
