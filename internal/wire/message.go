@@ -126,8 +126,7 @@ func Members(data []byte, yield func(key string, written, value []byte) bool) er
 // JSON, and *utf8, if it is not nil, that it is valid UTF-8; both only without
 // an error, and if yield never returned false.
 func members(data []byte, utf8 *bool, yield func(key string, at, after, start, end int) bool) (valid bool, err error) {
-	var open [32]byte
-	s := scanner{src: view(data), open: open[:0]}
+	s := scanner{src: view(data)}
 	if s.begin() != tokenObject {
 		return false, ErrNotObject
 	}
@@ -167,8 +166,7 @@ func members(data []byte, utf8 *bool, yield func(key string, at, after, start, e
 // Elements calls yield for each element of the JSON array in data, in order,
 // with the raw value, until yield returns false.
 func Elements(data []byte, yield func(value []byte) bool) error {
-	var open [32]byte
-	s := scanner{src: view(data), open: open[:0]}
+	s := scanner{src: view(data)}
 	if s.begin() != tokenArray {
 		return errors.New("not a JSON array")
 	}
@@ -201,11 +199,11 @@ func syntaxError(at int) error {
 // skip reads the value at pos. If it is no valid JSON (strict is false), its end
 // is where its quotes and brackets say; ok is false if they do not.
 func (s *scanner) skip() (strict, ok bool) {
-	start, depth := s.pos, len(s.open)
+	start, depth := s.pos, s.open.depth
 	if s.value() {
 		return true, true
 	}
-	s.open, s.expected = s.open[:depth], expectAfter
+	s.open.depth, s.expected = depth, expectAfter
 	s.seen = highBits // not all strings have been looked at
 	s.pos, ok = looseEnd(s.src, start)
 	return false, ok

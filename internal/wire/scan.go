@@ -68,7 +68,7 @@ type scanner struct {
 	expected expected
 	escaped  bool   // the last string or key has a backslash
 	seen     uint64 // the bits that occur in strings; bytes that are no ASCII have their highest
-	open     []byte // '{' or '[' of each open container
+	open     brackets
 
 	compact bool   // collect the text without white space
 	kept    []byte // of which so many bytes are collected, all up to from
@@ -76,11 +76,36 @@ type scanner struct {
 	from    int
 }
 
+// brackets are the '{' or '[' of the open containers. The first ones are in place: a
+// slice of them would put every scanner on the heap.
+type brackets struct {
+	depth int
+	first [32]byte
+	more  []byte
+}
+
+func (b *brackets) push(c byte) {
+	if b.depth < len(b.first) {
+		b.first[b.depth] = c
+	} else {
+		b.more = append(b.more[:b.depth-len(b.first)], c)
+	}
+	b.depth++
+}
+
+// last is the innermost bracket; there must be one.
+func (b *brackets) last() byte {
+	if i := b.depth - 1; i < len(b.first) {
+		return b.first[i]
+	}
+	return b.more[b.depth-1-len(b.first)]
+}
+
 // value reads one whole value.
 func (s *scanner) value() bool {
-	depth := len(s.open)
+	depth := s.open.depth
 	t := s.begin()
-	for t != tokenBad && len(s.open) > depth {
+	for t != tokenBad && s.open.depth > depth {
 		t = s.next()
 	}
 	return t != tokenBad
@@ -157,9 +182,9 @@ func (s *scanner) advance() token {
 	if s.expected == expectValue {
 		return tokenValue
 	}
-	c, open := s.peek(), s.open[len(s.open)-1]
+	c, open := s.peek(), s.open.last()
 	if c == open+2 { // '}' is '{'+2, ']' is '['+2
-		s.open = s.open[:len(s.open)-1]
+		s.open.depth--
 		s.pos++
 		s.expected = expectAfter
 		return tokenClose
@@ -203,10 +228,10 @@ func (s *scanner) begin() token {
 }
 
 func (s *scanner) opening(c byte) token {
-	if len(s.open) == maxNesting {
+	if s.open.depth == maxNesting {
 		return tokenBad
 	}
-	s.open = append(s.open, c)
+	s.open.push(c)
 	s.pos++
 	s.expected = expectFirst
 	if c == '{' {

@@ -1,0 +1,124 @@
+package front
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+	"mcpx/internal/view"
+)
+
+// BenchmarkCall is the way of one small call through all of mcpx: from the bytes of
+// a client to the pipe of a child process and back. Its time has that of the child
+// in it, its allocations are mcpx's alone; over HTTP those of net/http are not.
+func BenchmarkCall(b *testing.B) {
+	command, args, env := mcptest.Spec{}.Stdio(b)
+	spec := upstream.Spec{Name: "fake", Type: upstream.Stdio, Command: command, Args: args}
+	for variable, value := range env {
+		spec.Env = append(spec.Env, variable+"="+value)
+	}
+	r := registry.New([]registry.Server{{Spec: spec}}, registry.Options{})
+	two := view.NewTwoTools(r, executor.New(r, executor.Options{TOON: true, TypeScript: true}), view.Options{})
+	f := New(two, Options{Version: "1"})
+	r.Start()
+	b.Cleanup(func() {
+		f.Close()
+		two.Close()
+		r.Close(time.Second)
+	})
+	r.WaitTried(context.Background())
+	legacy := strings.TrimSpace(execLine("1", "fake", "echo", `{"text":"hello"}`))
+	calls := map[string]string{legacyEra: legacy, modernEra: strings.Replace(legacy, `"params":{`, `"params":{`+modernMeta+`,`, 1)}
+	for _, era := range []string{legacyEra, modernEra} {
+		b.Run("stdio/"+era, func(b *testing.B) { benchmarkStdio(b, f, calls[era]) })
+		b.Run("http/"+era, func(b *testing.B) { benchmarkHTTP(b, f, era, calls[era]) })
+	}
+}
+
+func benchmarkStdio(b *testing.B, f *Front, call string) {
+	inRead, inWrite := io.Pipe()
+	outRead, outWrite := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- f.ServeStdio(context.Background(), inRead, outWrite, StdioOptions{}) }() // ends with the input
+	lines := bufio.NewReaderSize(outRead, 1<<16)
+	one := func(message string) {
+		if _, err := io.WriteString(inWrite, message); err != nil {
+			b.Fatal(err)
+		}
+		if line, err := lines.ReadSlice('\n'); err != nil || strings.Contains(string(line[:30]), "error") {
+			b.Fatalf("%s, %v", line, err)
+		}
+	}
+	one(strings.SplitAfter(hello("bench"), "\n")[0])
+	call += "\n"
+	b.ReportAllocs()
+	for b.Loop() {
+		one(call)
+	}
+	inWrite.Close()
+	if err := <-served; err != nil {
+		b.Error(err)
+	}
+}
+
+// discarded is a response of which only the status is read.
+type discarded struct {
+	header http.Header
+	status int
+}
+
+// Header implements http.ResponseWriter.
+func (d *discarded) Header() http.Header { return d.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (d *discarded) WriteHeader(status int) { d.status = status }
+
+// Write implements http.ResponseWriter.
+func (*discarded) Write(p []byte) (int, error) { return len(p), nil }
+
+// body is a body in memory, as httpd hands it on.
+type body struct{ data []byte }
+
+// Read implements io.Reader.
+func (*body) Read([]byte) (int, error) { return 0, io.EOF }
+
+// Close implements io.Closer.
+func (*body) Close() error { return nil }
+
+// Bytes is the whole of it.
+func (r *body) Bytes() []byte { return r.data }
+
+func benchmarkHTTP(b *testing.B, f *Front, era, call string) {
+	header := http.Header{
+		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+		"Mcp-Protocol-Version": {era}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"exec"},
+	}
+	if era == legacyEra {
+		s := newSession(newSessionID())
+		header.Set("Mcp-Session-Id", f.addSession(s))
+		defer f.endSession(s)
+	}
+	// As net/http has it: a context that ends with the connection, and a server.
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), http.ServerContextKey, &http.Server{WriteTimeout: time.Minute}))
+	defer cancel()
+	request := (&http.Request{Method: "POST", Header: header, RemoteAddr: "127.0.0.1:1"}).WithContext(ctx)
+	request.Body = &body{[]byte(call)}
+	endpoint := f.HTTP()
+	w := &discarded{header: make(http.Header)}
+	b.ReportAllocs()
+	for b.Loop() {
+		w.status = 200
+		endpoint.ServeHTTP(w, request)
+		if w.status != 200 {
+			b.Fatal(w.status)
+		}
+	}
+}
