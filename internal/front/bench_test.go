@@ -107,7 +107,7 @@ func benchmarkHTTP(b *testing.B, f *Front, era, call string) {
 		defer f.endSession(s)
 	}
 	// As net/http has it: a context that ends with the connection, and a server.
-	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), http.ServerContextKey, &http.Server{WriteTimeout: time.Minute}))
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), http.ServerContextKey, &http.Server{WriteTimeout: 2 * time.Minute}))
 	defer cancel()
 	request := (&http.Request{Method: "POST", Header: header, RemoteAddr: "127.0.0.1:1"}).WithContext(ctx)
 	request.Body = &body{[]byte(call)}

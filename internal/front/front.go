@@ -4,6 +4,7 @@
 package front
 
 import (
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync"
@@ -34,6 +35,7 @@ type Options struct {
 type Front struct {
 	view      view.View
 	options   Options
+	identity  json.RawMessage // what names mcpx in a _meta
 	log       *slog.Logger
 	handshake handshake
 	changes   changes
@@ -57,7 +59,7 @@ func New(v view.View, options Options) *Front {
 	if options.writeWithin <= 0 {
 		options.writeWithin = 2 * time.Minute
 	}
-	f := &Front{view: v, options: options, log: options.Logger, stop: make(chan struct{})}
+	f := &Front{view: v, options: options, log: options.Logger, identity: identity(options.Version), stop: make(chan struct{})}
 	f.handshake.version = options.Version
 	v.OnChange(f.changes.announce)
 	f.loops.Go(f.sweep) // ends with Close

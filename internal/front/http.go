@@ -171,7 +171,7 @@ func (f *Front) serve(e *exchange, open *inflight, key string, r *request) {
 	r.structured = e.structured()
 	e.json = e.json && !row.lasts
 	if e.events || row.lasts {
-		r.notify, r.alive = e.notify, e.alive
+		r.out = e
 		defer e.close()
 	}
 	answer := f.answer(ctx, r)

@@ -52,14 +52,14 @@ func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	return e
 }
 
-// notify queues a notification. It does not block; what finds no room is lost.
+// notify implements outlet.
 func (e *exchange) notify(method string, params json.RawMessage) {
 	if !e.queue(oneLine(notification(method, params))) {
 		e.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }
 
-// alive shows that the stream is alive.
+// alive implements outlet.
 func (e *exchange) alive() { e.queue(nil) }
 
 // queue reports false where there is no room, or the answer is on its way.
@@ -140,6 +140,8 @@ func (e *exchange) put(data []byte) {
 
 func (e *exchange) flush() { _ = http.NewResponseController(e.w).Flush() }
 
+var jsonMedia = []string{"application/json"}
+
 // answer writes the response to a request, after close.
 func (e *exchange) answer(message []byte) {
 	if e.opened || !e.json || e.batch {
@@ -147,8 +149,8 @@ func (e *exchange) answer(message []byte) {
 		return
 	}
 	header := e.w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(len(message)))
+	header["Content-Type"] = jsonMedia
+	header["Content-Length"] = []string{strconv.Itoa(len(message))}
 	if e.status != 0 {
 		e.w.WriteHeader(e.status)
 	}

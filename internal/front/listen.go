@@ -30,11 +30,11 @@ func (f *Front) listen(ctx context.Context, r *request, out []byte) ([]byte, *rp
 	if p.Notifications.ToolsListChanged {
 		granted = `{"toolsListChanged":true}`
 	}
-	r.notify(mcp.MethodNotificationSubscriptionsAcknowledged,
+	r.out.notify(mcp.MethodNotificationSubscriptionsAcknowledged,
 		json.RawMessage(`{"_meta":`+string(tag)+`,"notifications":`+granted+`}`))
 	if p.Notifications.ToolsListChanged {
 		note := json.RawMessage(`{"_meta":` + string(tag) + `}`)
-		follow(ctx, changed, func() { r.notify(mcp.MethodNotificationToolsListChanged, note) }, r.alive)
+		follow(ctx, changed, func() { r.out.notify(mcp.MethodNotificationToolsListChanged, note) }, r.out.alive)
 	}
 	out = append(out, `{"resultType":"complete","_meta":`...)
 	return append(append(out, f.identified(tag)...), '}'), nil

@@ -53,13 +53,17 @@ type request struct {
 	session *session // nil in the modern era over HTTP
 	// structured is what the request says of structuredContent beside its body.
 	structured view.StructuredPolicy
-	// notify sends a notification that belongs to the request, before its answer.
-	// It does not block: a client that does not read loses it. Nil where the client
-	// takes none.
-	notify func(method string, params json.RawMessage)
-	// alive shows what stands between that the connection is in use. Nil like
-	// notify.
-	alive func()
+	// out takes what comes before the answer; nil where the client takes nothing.
+	out outlet
+}
+
+// outlet takes what belongs to a request and comes before its answer.
+type outlet interface {
+	// notify sends a notification. It does not block: a client that does not read
+	// loses it.
+	notify(method string, params json.RawMessage)
+	// alive shows what stands between that the connection is in use.
+	alive()
 }
 
 // response is the answer to a request.
@@ -178,14 +182,14 @@ func (f *Front) callTool(ctx context.Context, r *request, out []byte) ([]byte, *
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "params.name must be the name of a tool"}
 	}
 	call := view.Call{Client: r.client, Name: name, Arguments: r.arguments, Structured: r.structured, Meta: r.trace}
-	if r.notify != nil && r.token != nil {
-		call.OnProgress = func(params json.RawMessage) { r.notify("notifications/progress", withToken(params, r.token)) }
+	if r.out != nil && r.token != nil {
+		call.OnProgress = func(params json.RawMessage) { r.out.notify("notifications/progress", withToken(params, r.token)) }
 	}
-	if least := r.least(); r.notify != nil && least != "" {
+	if least := r.least(); r.out != nil && least != "" {
 		call.LogLevel = string(least)
 		call.OnLog = func(params json.RawMessage) {
 			if atLeast(params, least) {
-				r.notify("notifications/message", params)
+				r.out.notify("notifications/message", params)
 			}
 		}
 	}

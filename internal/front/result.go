@@ -61,24 +61,30 @@ func (f *Front) complete(out []byte, r *request, meta json.RawMessage) []byte {
 	return append(out, '}')
 }
 
+// metaServer is the member of a _meta that names the server.
+const metaServer = "io.modelcontextprotocol/serverInfo"
+
+// identity is a _meta that names mcpx as the server.
+func identity(version string) json.RawMessage {
+	return json.RawMessage(`{"` + metaServer + `":{"name":"mcpx","version":` + string(wire.Encode(version)) + `}}`)
+}
+
 // identified adds mcpx as the server to a _meta that names none.
 func (f *Front) identified(meta json.RawMessage) json.RawMessage {
-	const key = "io.modelcontextprotocol/serverInfo"
 	named, members := false, 0
 	if len(meta) > 0 && meta[0] == '{' {
 		_ = wire.Fields(meta, func(name string, _ []byte) bool {
-			named = named || name == key
+			named = named || name == metaServer
 			members++
 			return true
 		})
 	}
-	if named {
+	switch {
+	case named:
 		return meta
+	case members == 0:
+		return f.identity
 	}
-	out := []byte{'{'}
-	if members > 0 {
-		out = append(append(out[:0], meta[:len(meta)-1]...), ',')
-	}
-	out = append(append(out, `"`+key+`":{"name":"mcpx","version":`...), wire.Encode(f.options.Version)...)
-	return append(out, '}', '}')
+	out := append(slices.Clone(meta[:len(meta)-1]), ',')
+	return append(out, f.identity[1:]...)
 }

@@ -275,7 +275,7 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 
 // request is a message with what this transport knows of its client.
 func (s *stdioServer) request(m *message) *request {
-	r := &request{message: m, session: s.session, notify: s.notify, alive: func() {}, client: s.session.client.Load()}
+	r := &request{message: m, session: s.session, out: s, client: s.session.client.Load()}
 	if !m.modern() {
 		return r
 	}
@@ -331,12 +331,15 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 	s.session.inflight.done(j.open)
 }
 
-// notify queues a notification.
+// notify implements outlet.
 func (s *stdioServer) notify(method string, params json.RawMessage) {
 	if !s.out.note(oneLine(notification(method, params))) {
 		s.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }
+
+// alive implements outlet: nothing stands between.
+func (*stdioServer) alive() {}
 
 // pump writes what the reader and the calls have queued, and announces changes to
 // a client that has sent initialize; one of the modern era gets what it subscribes

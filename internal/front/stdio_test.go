@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"mcpx/internal/mcptest"
-	"mcpx/internal/registry"
 	"mcpx/internal/view"
 )
 
@@ -165,24 +164,4 @@ func TestStdio_Deaf(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestStdio_Panic: what panics in a call costs that call only.
-func TestStdio_Panic(t *testing.T) {
-	mcptest.NoLeaks(t)
-	r := registry.New(nil, registry.Options{})
-	two := view.NewTwoTools(r, nil, view.Options{}) // whose executor panics
-	f := New(two, Options{})
-	t.Cleanup(func() {
-		f.Close()
-		two.Close()
-		r.Close(0)
-	})
-	p := dial(t, shown{Front: f}, "test")
-	p.send(t, execLine("1", "fake", "echo", `{}`))
-	mcptest.WaitFor(t, "an answer", patience, func() bool { return len(p.answers("1")) == 1 })
-	if got := p.answers("1")[0]; !strings.Contains(got, "EXECUTION_ERROR: internal error of mcpx") {
-		t.Errorf("got %s", got)
-	}
-	p.request(t, "2", "ping")
 }
