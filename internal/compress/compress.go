@@ -111,12 +111,7 @@ func Weigh(text string) int {
 	if len(text) <= sampleOver {
 		return tokens.Estimate(text)
 	}
-	stride := len(text) / samples
-	n := 0
-	for i := range samples {
-		n += tokens.Estimate(text[i*stride : i*stride+sampleBytes])
-	}
-	return n * len(text) / (samples * sampleBytes)
+	return tokens.Sample(text, samples, sampleBytes)
 }
 
 // spacious says that a received text has, without counting, no fewer tokens than its compact JSON.

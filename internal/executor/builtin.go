@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
@@ -30,14 +29,14 @@ func builtin() *catalog.Server {
 	return &server
 }
 
-// execBuiltin runs a tool of the server mcpx.
-func (e run) execBuiltin(ctx context.Context, r Request) (*Result, error) {
-	t, err := e.find(ctx, &r)
+// readResult runs the tool of the server mcpx.
+func (e run) readResult(ctx context.Context, r *Request) (*Result, target, error) {
+	t, err := e.find(ctx, r)
 	if err == nil {
 		t.arguments, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, true)
 	}
 	if err != nil {
-		return e.fault(r, t, err).Result(r.Structured), nil
+		return nil, t, err
 	}
 	args, violation := pages.ParseArguments(t.arguments)
 	switch {
@@ -48,18 +47,11 @@ func (e run) execBuiltin(ctx context.Context, r Request) (*Result, error) {
 		violation = "/select: is given twice"
 	}
 	if violation != "" {
-		return e.fault(r, t, arguments.Invalid(violation)).Result(r.Structured), nil
+		return nil, t, arguments.Invalid(violation)
 	}
-	page, err := e.pages(&r).Read(ctx, args)
-	var refused *pages.RefusedError
-	var failed *pages.FilterError
-	switch {
-	case errors.As(err, &refused):
-		return e.fault(r, t, arguments.Invalid(refused.Violation)).Result(r.Structured), nil
-	case errors.As(err, &failed):
-		return filterFault(failed).Result(r.Structured), nil
-	case err != nil:
-		return nil, err
+	page, err := e.pages(r).Read(ctx, args)
+	if err != nil {
+		return nil, t, err
 	}
-	return onPage(page, r.Structured), nil
+	return onPage(page, r.Structured), t, nil
 }

@@ -3,7 +3,7 @@
 package executor
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,73 +14,17 @@ import (
 	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
-	"mcpx/internal/jq"
 	"mcpx/internal/pages"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 )
 
-// DefaultVerbatim are the tools whose results are files: they stay as they
-// are, since what is read will be edited (design 7).
-var DefaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
-
-// ServerOptions are what the configuration says about calls to one server.
-type ServerOptions struct {
-	// Unchecked leaves out the validation of arguments (validate: off).
-	Unchecked bool
-	// Verbatim are globs of tools whose results stay as they are; nil =
-	// [DefaultVerbatim].
-	Verbatim []string
-	// CallTimeout bounds one call, ToolTimeouts do so for single tools, the first
-	// that matches counts; 0 = the upstream's.
-	CallTimeout  time.Duration
-	ToolTimeouts []ToolTimeout
-	// IdleTimeout ends a call without progress; 0 = none.
-	IdleTimeout time.Duration
-}
-
-// ToolTimeout bounds the calls of the tools whose names match.
-type ToolTimeout struct {
-	Glob    string
-	Timeout time.Duration
-}
-
-// timeout is that of one tool; 0 = the upstream's.
-func (o ServerOptions) timeout(tool string) time.Duration {
-	for _, one := range o.ToolTimeouts {
-		if policy.Match([]string{one.Glob}, tool) {
-			return one.Timeout
-		}
-	}
-	return o.CallTimeout
-}
-
-// Options are what an executor needs beside the registry. All may be zero.
-type Options struct {
-	// Servers has the options of single servers, by name.
-	Servers map[string]ServerOptions
-	// ExecWait bounds the wait for a server that is connecting; 0 = 20 s.
-	ExecWait time.Duration
-	// TOON allows tables to become TOON; without it JSON is minified only.
-	TOON bool
-	// ResultTokens is the longest text of a result; the rest is kept and read by
-	// handle. 0 = no limit.
-	ResultTokens int
-	// Filter runs the filters of select.
-	Filter *jq.Runner
-	// TypeScript writes the interface of a tool for VALIDATION_ERROR; without
-	// it the JSON Schema is shown.
-	TypeScript bool
-	// Logger may be nil (discard).
-	Logger *slog.Logger
-}
-
 // Executor runs calls. Safe for concurrent use.
 type Executor struct {
 	registry   *registry.Registry
 	catalogues policy.Catalogues
-	current    atomic.Pointer[Options]
+	current    atomic.Pointer[settings]
 	log        *slog.Logger
 	schemas    arguments.Schemas
 	store      pages.Store
@@ -104,14 +48,14 @@ func (e *Executor) SetOptions(options Options) {
 	if options.ExecWait <= 0 {
 		options.ExecWait = 20 * time.Second
 	}
-	e.current.Store(&options)
+	e.current.Store(&settings{Options: options})
 }
 
 // run is one call, or one question about the catalogue: the executor with the
 // options of when it began.
 type run struct {
 	*Executor
-	options *Options
+	options *settings
 }
 
 func (e *Executor) begin() run { return run{e, e.current.Load()} }
@@ -170,36 +114,47 @@ type Result struct {
 	Meta    json.RawMessage
 	IsError bool
 
-	received, sent int // for the account, in tokens
+	code           string // of the failure that this is
+	received, sent int    // tokens of the upstream's texts, and of these
 }
 
 // Exec runs one call. It always returns a result: a failure is one with IsError.
 // The only error is ctx's, when nobody waits for the result any more.
 func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
-	return e.begin().exec(ctx, e.begun(r))
-}
-
-func (e run) exec(ctx context.Context, r Request) (*Result, error) {
-	if r.Server == Builtin {
-		return e.execBuiltin(ctx, r)
-	}
-	raw, target, err := e.call(ctx, &r)
-	var shaped *Result
-	if err == nil {
-		shaped, err = e.shape(ctx, raw, r, target)
+	r = e.begun(r)
+	record := Record{Principal: r.principal(), Server: r.Server, Tool: r.Tool}
+	result, answered := e.begin().exec(ctx, &r)
+	record.Answered, record.Outcome = answered, cmp.Or(result.code, outcomeResult)
+	if result.IsError && result.code == "" {
+		record.Outcome = outcomeToolError
 	}
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		result, record.Answered, record.Outcome = nil, false, outcomeCancelled
+	} else {
+		record.Received, record.Sent = result.received, result.sent
+	}
+	record.Duration = time.Since(r.began)
+	e.observe(ctx, record)
+	return result, ctx.Err()
+}
+
+// exec runs one call; answered says that the result comes of an upstream's. It is
+// of no use when ctx has ended.
+func (e run) exec(ctx context.Context, r *Request) (result *Result, answered bool) {
+	var t target
+	var err error
+	if r.Server == Builtin {
+		result, t, err = e.readResult(ctx, r)
+	} else {
+		var raw json.RawMessage
+		if raw, t, err = e.call(ctx, r); err == nil {
+			result, err = e.shape(ctx, raw, *r, t)
+		}
 	}
 	if err != nil {
-		fault := e.fault(r, target, err)
-		e.log.Debug("call failed", "server", r.Server, "tool", r.Tool, "code", fault.Code, "duration", time.Since(r.began))
-		return fault.Result(r.Structured), nil
+		return e.fault(*r, t, err).Result(r.Structured), false
 	}
-	e.account.add(r.Server, shaped.received, shaped.sent)
-	e.log.Debug("call", "server", r.Server, "tool", r.Tool, "duration", time.Since(r.began),
-		"tokens_received", shaped.received, "tokens_sent", shaped.sent)
-	return shaped, nil
+	return result, r.Server != Builtin
 }
 
 // Raw runs one call and returns the upstream's result as it came, or a fault.
@@ -223,6 +178,7 @@ type target struct {
 	server    *catalog.Server
 	tool      *catalog.Tool
 	arguments json.RawMessage
+	settings  toolSettings
 }
 
 // call finds, checks and calls, in this order (design 7). Where a reload has put
@@ -246,15 +202,15 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	if err != nil {
 		return nil, t, err
 	}
-	server := e.options.Servers[r.Server]
-	if t.arguments, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, !server.Unchecked); err != nil {
+	t.settings = e.options.tool(r.Server, r.Tool)
+	if t.arguments, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, !t.settings.unchecked); err != nil {
 		return nil, t, err
 	}
 	raw, err := e.registry.Call(ctx, t.server, upstream.Request{
 		Method: "tools/call", Params: upstream.ToolParams(r.Tool, t.arguments), Meta: r.Meta,
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
 		Wait:       e.waitLeft(r),
-		Timeout:    server.timeout(r.Tool), Idle: server.IdleTimeout,
+		Timeout:    t.settings.timeout, Idle: t.settings.idle,
 		OnProgress: r.OnProgress,
 		Client:     r.Client,
 		OnLog:      r.OnLog,
@@ -334,33 +290,6 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 		return target{server: s}, &notFoundError{what: "tool", server: s.Name, name: r.Tool, known: s.ToolNames(), owners: e.owners(r.Catalogue, r.Tool, s.Name)}
 	}
 	return target{server: s, tool: found}, nil
-}
-
-// verbatim reports whether the result of this call stays as it is: the tool
-// hands out files, or an argument names one that is JSON itself.
-func (e run) verbatim(r Request, t target) bool {
-	globs := e.options.Servers[r.Server].Verbatim
-	if globs == nil {
-		globs = DefaultVerbatim
-	}
-	return policy.Match(globs, r.Tool) || namesJSONFile(t.arguments)
-}
-
-// jsonFiles are the endings of files that people edit as JSON, each with the
-// quote that ends the string.
-var jsonFiles = [][]byte{
-	[]byte(`.json"`), []byte(`.jsonc"`), []byte(`.ipynb"`), []byte(`.geojson"`), []byte(`.lock"`),
-}
-
-// namesJSONFile reports whether any string among the arguments ends like the
-// name of a JSON file.
-func namesJSONFile(arguments json.RawMessage) bool {
-	for _, ending := range jsonFiles {
-		if bytes.Contains(arguments, ending) {
-			return true
-		}
-	}
-	return false
 }
 
 // Answers of an upstream that are no result of a tool.

@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
 	"mcpx/internal/describe"
+	"mcpx/internal/pages"
 	"mcpx/internal/plain"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
@@ -55,7 +56,7 @@ func (f *Fault) Result(structured bool) *Result {
 	if text == "" {
 		text = f.Code + ": " + f.Message
 	}
-	result := &Result{IsError: true, Content: []json.RawMessage{wire.TextBlock(text)}}
+	result := &Result{IsError: true, code: f.Code, Content: []json.RawMessage{wire.TextBlock(text)}, sent: roughly(text)}
 	if structured {
 		result.Structured = f.data()
 	}
@@ -91,8 +92,14 @@ func (e run) fault(r Request, t target, err error) *Fault {
 		odd         *upstream.AnswerError
 		busy        *upstream.BusyError
 		status      *upstream.HTTPError
+		refused     *pages.RefusedError
+		failed      *pages.FilterError
 	)
 	switch {
+	case errors.As(err, &refused):
+		return e.invalidFault(r, t, arguments.Invalid(refused.Violation))
+	case errors.As(err, &failed):
+		return filterFault(failed)
 	case errors.As(err, &missing):
 		return missing.fault()
 	case errors.As(err, &invalid):

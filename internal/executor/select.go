@@ -79,27 +79,29 @@ func (e run) selected(ctx context.Context, got received, blocks []wire.Block, r 
 	if value == nil {
 		out := e.noJSONFault(blocks, r).Result(r.Structured)
 		out.Content = append(out.Content, others...)
+		out.received = roughly(textsOf(blocks)...)
 		return out, nil
 	}
 	page, err := e.pages(&r).Select(ctx, r.Select, value)
 	var failed *pages.FilterError
+	var out *Result
 	switch {
 	case errors.As(err, &failed):
-		out := filterFault(failed).Result(r.Structured)
-		out.Content = e.beside(out.Content[0], others, r)
-		return out, nil
+		out = filterFault(failed).Result(r.Structured)
 	case err != nil:
 		return nil, err
+	default:
+		out = onPage(page, r.Structured)
+		out.Meta = got.resultMeta()
 	}
-	out := onPage(page, r.Structured)
-	out.Content = e.beside(out.Content[0], others, r)
-	out.Meta = got.resultMeta()
+	out.received = roughly(textsOf(blocks)...)
+	e.beside(out, others, r)
 	return out, nil
 }
 
 // onPage is the result that a page makes.
 func onPage(page *pages.Page, structured bool) *Result {
-	out := &Result{Content: []json.RawMessage{wire.TextBlock(page.Text)}}
+	out := &Result{Content: []json.RawMessage{wire.TextBlock(page.Text)}, sent: roughly(page.Text)}
 	if structured {
 		out.Structured = page.Structured
 	}
@@ -118,20 +120,21 @@ func textBlocks(blocks []wire.Block) (texts []json.RawMessage) {
 
 // beside puts the blocks that a filter did not concern behind what it made, or
 // why it failed; the texts within the limit together.
-func (e run) beside(first json.RawMessage, others []json.RawMessage, r Request) []json.RawMessage {
-	content := append([]json.RawMessage{first}, others...)
+func (e run) beside(out *Result, others []json.RawMessage, r Request) {
 	if len(others) == 0 {
-		return content
+		return
 	}
-	blocks, texts := make([]wire.Block, len(content)), []string(nil)
-	for i, raw := range content {
+	out.Content = append(out.Content, others...)
+	blocks := make([]wire.Block, len(out.Content))
+	for i, raw := range out.Content {
 		blocks[i] = wire.ReadBlock(raw)
-		texts = append(texts, blocks[i].Text)
 	}
-	if e.pages(&r).Fits(texts...) {
-		return content
+	shown := pages.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: true}
+	if e.pages(&r).Fits(shown.Texts...) {
+		out.sent += roughly(shown.Texts[1:]...)
+		return
 	}
-	return e.pages(&r).CutBlocks(blocks, content, true)
+	out.Content, out.sent = e.pages(&r).CutBlocks(shown)
 }
 
 // onlyJSON is the JSON of a single text block, nil where there is none.

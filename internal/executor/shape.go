@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"mcpx/internal/compress"
+	"mcpx/internal/pages"
 	"mcpx/internal/plain"
 	"mcpx/internal/wire"
 )
@@ -132,80 +133,80 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 		blocks[i] = wire.ReadBlock(one)
 	}
 	if r.Select != "" && !got.isError {
-		out, err := e.selected(ctx, got, blocks, r)
-		if err == nil {
-			out.count(blocks)
-		}
-		return out, err
+		return e.selected(ctx, got, blocks, r)
 	}
 	out := &Result{Content: got.content, IsError: got.isError, Meta: got.resultMeta()}
 	if out.Content == nil {
 		out.Content = []json.RawMessage{}
 	}
-	verbatim := got.isError || e.verbatim(r, t)
-	var shown shownTexts
-	if !verbatim {
-		out.Content, shown = e.compressBlocks(blocks)
-	} else {
-		for _, b := range blocks {
-			shown.texts = append(shown.texts, b.Text)
-		}
+	shown := pages.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: got.isError || t.settings.verbatim || namesJSONFile(t.arguments)}
+	out.received = roughly(shown.Texts...)
+	out.sent = out.received
+	compact := ""
+	if !shown.Verbatim {
+		compact = e.compressBlocks(out, &shown)
 	}
-	e.complete(out, got, blocks, shown, r, verbatim)
-	out.count(blocks)
+	e.complete(out, got, shown, compact, r)
 	return out, nil
 }
 
+// textsOf are the texts of blocks, each empty where a block has none.
+func textsOf(blocks []wire.Block) []string {
+	texts := make([]string, len(blocks))
+	for i := range blocks {
+		if blocks[i].HasText {
+			texts[i] = blocks[i].Text
+		}
+	}
+	return texts
+}
+
 // complete gives the answer its structuredContent, or what stands for it, and
-// cuts what is over the limit.
-func (e run) complete(out *Result, got received, blocks []wire.Block, shown shownTexts, r Request, verbatim bool) {
+// cuts what is over the limit. compact is the compact JSON of its only text.
+func (e run) complete(out *Result, got received, shown pages.Shown, compact string, r Request) {
 	p := e.pages(&r)
-	fits := p.Fits(shown.texts...)
+	fits := p.Fits(shown.Texts...)
 	if r.Structured && fits {
 		out.Structured = got.structured
 		if out.Structured == nil && !got.isError {
-			out.Structured = derived(blocks, shown.json)
+			out.Structured = derived(shown.Received, compact)
 		}
 		return
 	}
-	if got.structured == nil || saidIn(blocks, got.structured) {
+	if got.structured == nil || saidIn(shown.Received, got.structured) {
 		if !fits {
-			out.Content = p.CutBlocks(blocks, out.Content, verbatim)
+			out.Content, out.sent = p.CutBlocks(shown)
 		}
 		return
 	}
 	// What only structuredContent says becomes a last text block.
 	text := compress.Text(string(got.structured), e.textOptions()).Text
-	out.Content = p.Append(blocks, out.Content, shown.texts, verbatim, string(got.structured), text)
+	content, cut := p.Append(shown, string(got.structured), text)
+	if out.Content = content; cut > 0 {
+		out.sent = cut
+	} else {
+		out.sent += roughly(text)
+	}
 }
 
-// shownTexts are the texts of a result as the model gets them.
-type shownTexts struct {
-	texts []string
-	// json is the compact JSON of the last text block that was compressed; empty
-	// where that is not one JSON array or object.
-	json string
-}
-
-// compressBlocks shrinks the text blocks, and returns the texts beside them.
-func (e run) compressBlocks(blocks []wire.Block) (out []json.RawMessage, shown shownTexts) {
-	out = make([]json.RawMessage, len(blocks))
-	for i, b := range blocks {
-		out[i] = b.Raw
-		if b.HasText && !b.IsText {
-			shown.texts = append(shown.texts, b.Text)
-		}
+// compressBlocks shrinks the text blocks. Of one that is a JSON array or object it
+// returns the compact JSON; of several, that of the last.
+func (e run) compressBlocks(out *Result, shown *pages.Shown) (compact string) {
+	shown.Content = make([]json.RawMessage, len(shown.Received))
+	for i, b := range shown.Received {
+		shown.Content[i] = b.Raw
 		if !b.IsText {
 			continue
 		}
 		c := compress.Text(b.Text, e.textOptions())
-		shown.json = c.JSON
+		compact = c.JSON
 		if c.Text != b.Text {
-			out[i] = b.WithText(c.Text)
+			shown.Content[i], shown.Texts[i] = b.WithText(c.Text), c.Text
+			out.sent += roughly(c.Text) - roughly(b.Text)
 		}
-		shown.texts = append(shown.texts, c.Text)
 	}
-	return out, shown
+	out.Content = shown.Content
+	return compact
 }
 
 // derived is the structuredContent of a result that has none of its own: the

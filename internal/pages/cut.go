@@ -114,64 +114,78 @@ func (p Pages) KeepBlocks(blocks []json.RawMessage) (handle string) {
 	return p.Store.put(p.divideBlocks(blocks, true))
 }
 
-// Append puts a text behind the blocks of a result whose texts, as they are shown,
-// are texts. Where all of them do not fit, the blocks are cut first, so that the
-// new text has room for its beginning. whole is what is kept of it.
-func (p Pages) Append(received []wire.Block, shaped []json.RawMessage, texts []string, verbatim bool, whole, text string) []json.RawMessage {
-	if !p.Fits(append(texts, text)...) {
-		used := weigh(texts)
+// Shown is a result on its way to the model.
+type Shown struct {
+	// Received are the blocks as the upstream sent them.
+	Received []wire.Block
+	// Content are the same blocks as they are shown, Texts the texts of them, each
+	// empty where a block has none.
+	Content []json.RawMessage
+	Texts   []string
+	// Verbatim texts stay as they are also in parts.
+	Verbatim bool
+}
+
+// Append puts a text behind the blocks of a result. Where all of them do not fit,
+// the blocks are cut first, so that the new text has room for its beginning. whole
+// is what is kept of it. tokens is what a result that was cut costs; 0 where
+// nothing was.
+func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, tokens int) {
+	content = s.Content
+	if !p.Fits(append(s.Texts, text)...) {
+		used := weigh(s.Texts)
 		if used > p.limit()-minRoom {
 			used = p.limit() - minRoom
-			shaped = p.cutBlocks(received, shaped, verbatim, used)
+			content, _ = p.cutBlocks(s, used)
 		}
 		text = p.Cut(whole, text, false, p.limit()-used)
+		tokens = used + compress.Weigh(text)
 	}
-	return append(shaped[:len(shaped):len(shaped)], wire.TextBlock(text))
+	return append(content[:len(content):len(content)], wire.TextBlock(text)), tokens
 }
 
-// CutBlocks shortens the texts of a result to the limit. received are the blocks
-// as the upstream sent them.
-func (p Pages) CutBlocks(received []wire.Block, shaped []json.RawMessage, verbatim bool) []json.RawMessage {
-	return p.cutBlocks(received, shaped, verbatim, p.limit())
+// CutBlocks shortens the texts of a result to the limit, and says what they cost
+// then.
+func (p Pages) CutBlocks(s Shown) (content []json.RawMessage, tokens int) {
+	return p.cutBlocks(s, p.limit())
 }
 
-// cutBlocks shortens the texts of a result to room tokens: those that fit
-// stay, the first that does not is cut, with a line that says how to read the
-// rest. Behind it there is hardly room: the texts that follow become one
-// line, under which they stand as the items of one array. received are the
-// blocks as the upstream sent them.
-func (p Pages) cutBlocks(received []wire.Block, shaped []json.RawMessage, verbatim bool, room int) []json.RawMessage {
-	out := make([]json.RawMessage, 0, len(shaped))
-	left := 0 // texts, from here
-	for _, b := range received {
+// cutBlocks shortens the texts of a result to limit tokens. Those that fit stay.
+// The first that does not is cut, with a line that says how to read the rest.
+// Behind it there is hardly room: the texts that follow become one line, under
+// which they stand as the items of one array.
+func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens int) {
+	out := make([]json.RawMessage, 0, len(s.Content))
+	left, room := 0, limit // left are the texts from here on
+	for _, b := range s.Received {
 		if b.HasText {
 			left++
 		}
 	}
 	first := true
-	for i, raw := range shaped {
-		if !received[i].HasText {
-			out = append(out, raw)
+	for i, b := range s.Received {
+		if !b.HasText {
+			out = append(out, s.Content[i])
 			continue
 		}
-		now, own := wire.ReadBlock(raw), room
+		raw, own := s.Content[i], room
 		if left > 1 {
 			own -= noteTokens
 		}
-		cost := compress.Weigh(now.Text)
+		cost := compress.Weigh(s.Texts[i])
 		if cost > own && own < minRoom && !first {
-			return p.collapse(out, received[i:], verbatim)
+			return p.collapse(out, s.Received[i:], s.Verbatim), limit - room + noteTokens
 		}
 		if cost > own {
-			text := p.Cut(received[i].Text, now.Text, verbatim || !received[i].IsText, max(own, minRoom))
-			raw, cost = now.WithText(text), compress.Weigh(text)
+			text := p.Cut(b.Text, s.Texts[i], s.Verbatim || !b.IsText, max(own, minRoom))
+			raw, cost = b.WithText(text), compress.Weigh(text)
 		}
 		first = false
 		room -= cost
 		left--
 		out = append(out, raw)
 	}
-	return out
+	return out, limit - room
 }
 
 // collapse ends out with one line for all the texts that are left.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/compress"
 	"mcpx/internal/wire"
 )
 
@@ -22,12 +23,16 @@ func TestCutBlocks_ManyBlocks(t *testing.T) {
 	blocks[last] = wire.ReadBlock(wire.TextBlock(strings.Repeat("word ", 100_000)))
 	shaped[last] = blocks[last].Raw
 	began := time.Now()
-	out := p.CutBlocks(blocks, shaped, false)
+	texts := make([]string, len(blocks))
+	texts[last] = blocks[last].Text
+	out, tokens := p.CutBlocks(Shown{Received: blocks, Content: shaped, Texts: texts})
 	// It takes a fraction of a second; counting the rest anew for each took minutes.
 	if took := time.Since(began); took > 10*time.Second || len(out) != len(blocks) {
 		t.Errorf("%d blocks after %v", len(out), took)
 	}
 	if text := wire.ReadBlock(out[last]).Text; !strings.Contains(text, "lines left") {
 		t.Errorf("the last: %.200s", text)
+	} else if n := compress.Weigh(text); n != tokens {
+		t.Errorf("%d tokens, said to be %d", n, tokens)
 	}
 }

@@ -25,6 +25,18 @@ func Estimate(s string) int {
 	return n
 }
 
+// Sample is [Estimate], of a text that is longer than n pieces of that size by n such pieces of it.
+func Sample(s string, n, size int) int {
+	if len(s) <= n*size {
+		return Estimate(s)
+	}
+	sum, stride := 0, len(s)/n
+	for i := range n {
+		sum += Estimate(s[i*stride : i*stride+size])
+	}
+	return sum * len(s) / (n * size)
+}
+
 // Ceiling is an estimate for budgets that must hold in real tokens: [Estimate] and half a percent, so
 // that the rare text which the table takes for a token does not make it low.
 func Ceiling(s string) int {

@@ -1,0 +1,50 @@
+package executor
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// The first glob that matches counts, then the server's time.
+func TestToolTimeout(t *testing.T) {
+	o := ServerOptions{CallTimeout: time.Minute, ToolTimeouts: []ToolTimeout{{"export_all", time.Hour}, {"export_*", 10 * time.Minute}, {"*/b", time.Second}}}
+	for tool, want := range map[string]time.Duration{
+		"export_all": time.Hour, "export_one": 10 * time.Minute, "read": time.Minute, "a/b": time.Second,
+	} {
+		s := settings{Options: Options{Servers: map[string]ServerOptions{"s": o}}}
+		for range 2 { // the second time from what is kept
+			if got := s.tool("s", tool).timeout; got != want {
+				t.Errorf("%s: %v, want %v", tool, got, want)
+			}
+		}
+	}
+	if got := new(settings).tool("s", "x").timeout; got != 0 {
+		t.Errorf("without any: %v", got)
+	}
+}
+
+// What is kept of one server's tool is not another's.
+func TestSettings_Verbatim(t *testing.T) {
+	s := settings{Options: Options{Servers: map[string]ServerOptions{"none": {Verbatim: []string{}}, "own": {Verbatim: []string{"get_*"}, Unchecked: true, IdleTimeout: time.Second}}}}
+	for range 2 {
+		for _, tt := range []struct {
+			server, tool string
+			want         toolSettings
+		}{
+			{"default", "read_text_file", toolSettings{verbatim: true}}, {"default", "get_x", toolSettings{}},
+			{"none", "read_text_file", toolSettings{}},
+			{"own", "get_x", toolSettings{verbatim: true, unchecked: true, idle: time.Second}}, {"own", "read_text_file", toolSettings{unchecked: true, idle: time.Second}},
+		} {
+			if got := s.tool(tt.server, tt.tool); got != tt.want {
+				t.Errorf("%s.%s: %+v, want %+v", tt.server, tt.tool, got, tt.want)
+			}
+		}
+	}
+	for i := range maxToolSettings + 10 {
+		s.tool("many", fmt.Sprint(i))
+	}
+	if len(s.tools) > maxToolSettings {
+		t.Errorf("%d are kept", len(s.tools))
+	}
+}
