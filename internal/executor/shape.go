@@ -14,7 +14,7 @@ import (
 
 // received is an upstream's result, taken apart but not decoded.
 type received struct {
-	content    []json.RawMessage
+	blocks     []wire.Block
 	structured json.RawMessage
 	meta       json.RawMessage
 	isError    bool
@@ -59,20 +59,19 @@ func take(raw json.RawMessage) (received, error) {
 		}
 		return true
 	})
+	ok := err == nil
 	switch {
-	case content == nil:
+	case !ok || content == nil:
 	case content[0] == '"':
 		// Servers leave out the list, and the block around a text.
-		r.content = []json.RawMessage{append(append([]byte(`{"type":"text","text":`), content...), '}')}
+		block := append(append([]byte(`{"type":"text","text":`), content...), '}')
+		r.blocks = []wire.Block{wire.ReadBlock(block)}
 	case content[0] == '{':
-		r.content = []json.RawMessage{content}
-	case err == nil:
-		err = wire.Elements(content, func(value []byte) bool {
-			r.content = append(r.content, value)
-			return true
-		})
+		r.blocks = []wire.Block{wire.ReadBlock(content)}
+	default:
+		r.blocks, ok = wire.ReadBlocks(content)
 	}
-	if err != nil {
+	if !ok {
 		return r, fmt.Errorf("%w: %s", errNoResult, glimpse(raw))
 	}
 	return r, nil
@@ -128,16 +127,13 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 	case "task":
 		return nil, errTask
 	}
-	blocks := make([]wire.Block, len(got.content))
-	for i, one := range got.content {
-		blocks[i] = wire.ReadBlock(one)
-	}
+	blocks := got.blocks
 	if r.Select != "" && !got.isError {
 		return e.selected(ctx, got, blocks, r)
 	}
-	out := &Result{Content: got.content, IsError: got.isError, Meta: got.resultMeta()}
-	if out.Content == nil {
-		out.Content = []json.RawMessage{}
+	out := &Result{Content: make([]json.RawMessage, len(blocks)), IsError: got.isError, Meta: got.resultMeta()}
+	for i := range blocks {
+		out.Content[i] = blocks[i].Raw
 	}
 	shown := pages.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: got.isError || t.settings.verbatim || namesJSONFile(t.arguments)}
 	out.received = roughly(shown.Texts...)

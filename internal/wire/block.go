@@ -18,35 +18,85 @@ type Block struct {
 
 // ReadBlock reads a content block. One that is odd has no text.
 func ReadBlock(raw json.RawMessage) Block {
-	b := Block{Raw: raw}
-	var kind []byte
-	var inner [2]int
-	_ = FieldsAt(raw, func(key string, start, end int) bool {
-		switch key {
-		case "type":
-			kind = raw[start:end]
-		case "text":
-			b.start, b.end = start, end
-		case "resource":
-			inner = [2]int{start, end}
-		}
-		return true
-	})
-	switch {
-	case isString(kind, "text"):
-		b.Text, b.IsText = WholeText(raw[b.start:b.end])
-		b.HasText = b.IsText
-	case isString(kind, "resource"):
-		b.start, b.end = 0, 0
-		_ = FieldsAt(raw[inner[0]:inner[1]], func(key string, start, end int) bool {
-			if key == "text" {
-				b.start, b.end = inner[0]+start, inner[0]+end
-			}
-			return true
-		})
-		b.Text, b.HasText = WholeText(raw[b.start:b.end])
+	s := scanner{src: view(raw)}
+	b, ok := s.block(raw)
+	if !ok || !s.end() {
+		return Block{Raw: raw}
 	}
 	return b
+}
+
+// ReadBlocks reads an array of content blocks in one pass. ok is false if content is
+// no valid array.
+func ReadBlocks(content json.RawMessage) (blocks []Block, ok bool) {
+	s := scanner{src: view(content)}
+	if s.begin() != tokenArray {
+		return nil, false
+	}
+	for {
+		switch s.advance() {
+		case tokenClose:
+			return blocks, s.end()
+		case tokenValue:
+		default:
+			return nil, false
+		}
+		b, ok := s.block(content)
+		if !ok {
+			return nil, false
+		}
+		blocks = append(blocks, b)
+	}
+}
+
+// block reads the value at pos as a content block. data is the text of s.
+func (s *scanner) block(data []byte) (b Block, ok bool) {
+	var kind, text, embedded place
+	s.peek()
+	start := s.pos
+	ok = s.object(func(key string) bool {
+		switch key {
+		case "type":
+			return s.placed(&kind)
+		case "text":
+			return s.placed(&text)
+		case "resource":
+			embedded = place{}
+			return s.object(func(key string) bool {
+				if key == "text" {
+					return s.placed(&embedded)
+				}
+				return s.value()
+			})
+		}
+		return s.value()
+	})
+	if !ok {
+		return b, false
+	}
+	b.Raw = data[start:s.pos:s.pos]
+	switch {
+	case isString(data[kind.start:kind.end], "text"):
+		b.Text, b.IsText = WholeText(data[text.start:text.end])
+		b.HasText = b.IsText
+	case isString(data[kind.start:kind.end], "resource"):
+		text = embedded
+		b.Text, b.HasText = WholeText(data[text.start:text.end])
+	}
+	b.start, b.end = text.start-start, text.end-start
+	return b, true
+}
+
+// place is where a value stands.
+type place struct{ start, end int }
+
+// placed is [scanner.value], and says where the value stands.
+func (s *scanner) placed(p *place) bool {
+	s.peek()
+	p.start = s.pos
+	ok := s.value()
+	p.end = s.pos
+	return ok
 }
 
 // WithText is the block with another text; everything else in it stays.

@@ -146,10 +146,7 @@ func members(data []byte, utf8 *bool, yield func(key string, at, after, start, e
 			return false, syntaxError(s.pos)
 		}
 		at, after := s.start, s.after
-		key := s.src[at+1 : after-1]
-		if s.escaped {
-			key, _ = Text(data[at:after])
-		}
+		key := s.lastKey()
 		s.peek()
 		start := s.pos
 		strict, ok := s.skip()

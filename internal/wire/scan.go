@@ -104,11 +104,46 @@ func (b *brackets) last() byte {
 // value reads one whole value.
 func (s *scanner) value() bool {
 	depth := s.open.depth
-	t := s.begin()
+	return s.finish(s.begin(), depth)
+}
+
+// finish reads the rest of a value whose first token is t and which stands in depth
+// containers.
+func (s *scanner) finish(t token, depth int) bool {
 	for t != tokenBad && s.open.depth > depth {
 		t = s.next()
 	}
 	return t != tokenBad
+}
+
+// object reads one whole value. If that is an object, it calls member behind each
+// key; member must read the value. A key may be a part of src.
+func (s *scanner) object(member func(key string) bool) bool {
+	depth := s.open.depth
+	if t := s.begin(); t != tokenObject {
+		return s.finish(t, depth)
+	}
+	for {
+		switch s.advance() {
+		case tokenClose:
+			return true
+		case tokenKey:
+			if !member(s.lastKey()) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+}
+
+// lastKey is the key that was read last. It may be a part of src.
+func (s *scanner) lastKey() string {
+	if s.escaped {
+		key, _, _ := decode(s.src[s.start:s.after])
+		return key
+	}
+	return s.src[s.start+1 : s.after-1]
 }
 
 // end reports whether nothing but white space follows.
@@ -305,31 +340,19 @@ func (s *scanner) str() bool {
 			return false
 		case c == '\\':
 			s.escaped = true
-			n := escapeLength(src[i:])
-			if n == 0 {
+			if i+1 < len(src) && unescaped[src[i+1]] != 0 {
+				i += 2
+				continue
+			}
+			if _, ok := hex4(src[i:]); !ok {
 				return false
 			}
-			i += n
+			i += 6
 		default: // one of the last seven bytes
 			s.seen |= uint64(c)
 			i++
 		}
 	}
-}
-
-// escapeLength is the length of the escape that text begins with, 0 if JSON has
-// none like it.
-func escapeLength(text string) int {
-	if len(text) < 2 {
-		return 0
-	}
-	if unescaped[text[1]] != 0 {
-		return 2
-	}
-	if _, ok := hex4(text); !ok {
-		return 0
-	}
-	return 6
 }
 
 // number reads the number at pos.

@@ -13,22 +13,22 @@ import (
 // Text decodes a JSON string. Half a surrogate pair becomes U+FFFD, since a Go
 // string cannot hold it. ok is false if quoted is no string, or no valid UTF-8.
 func Text(quoted []byte) (text string, ok bool) {
-	text, _, ok = decode(quoted)
+	text, _, ok = decode(view(quoted))
 	return text, ok
 }
 
 // WholeText is [Text], but ok is false also for a string with half a surrogate pair:
 // decoding would lose it.
 func WholeText(quoted []byte) (text string, ok bool) {
-	text, lone, ok := decode(quoted)
+	text, lone, ok := decode(view(quoted))
 	return text, ok && !lone
 }
 
-func decode(quoted []byte) (text string, lone, ok bool) {
+func decode(quoted string) (text string, lone, ok bool) {
 	if len(quoted) < 2 || quoted[0] != '"' || quoted[len(quoted)-1] != '"' {
 		return "", false, false
 	}
-	inner := view(quoted[1 : len(quoted)-1])
+	inner := quoted[1 : len(quoted)-1]
 	if strings.IndexByte(inner, '\\') < 0 {
 		return strings.Clone(inner), false, utf8.ValidString(inner)
 	}
