@@ -12,8 +12,13 @@ import (
 	"mcpx/internal/catalog"
 )
 
-// cacheFormat changes when older files cannot be read any more.
-const cacheFormat = 1
+const (
+	// cacheFormat changes when older files cannot be read any more.
+	cacheFormat = 1
+	// triedFormat is that of a file without a catalogue: the server was tried and
+	// gave none. An mcpx that knows cacheFormat alone takes the file for absent.
+	triedFormat = 2
+)
 
 // cache keeps the last good catalogue of each server in a folder, one file a
 // server. A file that cannot be read counts as absent.
@@ -30,12 +35,13 @@ type record struct {
 	Definitions  []json.RawMessage `json:"tools"`
 
 	tools []catalog.Tool
+	tried bool // nothing else is known: no attempt has given a catalogue
 }
 
 // says reports whether two records of one server are the same. Catalogues that
 // are equal are one slice (see [upstream.Status]).
 func (r *record) says(other *record) bool {
-	return r.Protocol == other.Protocol && r.Modern == other.Modern && r.Title == other.Title &&
+	return r.tried == other.tried && r.Protocol == other.Protocol && r.Modern == other.Modern && r.Title == other.Title &&
 		r.Version == other.Version && r.Instructions == other.Instructions && sameTools(r.tools, other.tools)
 }
 
@@ -60,9 +66,10 @@ func (c *cache) load(key string) *record {
 		return nil
 	}
 	var rec record
-	if json.Unmarshal(data, &rec) != nil || rec.Format != cacheFormat {
+	if json.Unmarshal(data, &rec) != nil || rec.Format != cacheFormat && rec.Format != triedFormat {
 		return nil
 	}
+	rec.tried = rec.Format == triedFormat
 	for _, raw := range rec.Definitions {
 		tool, err := catalog.DecodeTool(raw)
 		if err != nil {
@@ -81,6 +88,9 @@ func (c *cache) save(key string, rec *record) error {
 		return nil
 	}
 	rec.Format = cacheFormat
+	if rec.tried {
+		rec.Format = triedFormat
+	}
 	rec.Definitions = make([]json.RawMessage, len(rec.tools))
 	for i := range rec.tools {
 		rec.Definitions[i] = rec.tools[i].Raw

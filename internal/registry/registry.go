@@ -91,10 +91,11 @@ type Registry struct {
 }
 
 // entry is one server with its upstream. Its fields are guarded by the
-// registry's lock, but for server, generation and upstream, which never change, and
+// registry's lock, but for server, generation, onDisk and upstream, which never change, and
 // saved, which saving guards.
 type entry struct {
 	generation uint64
+	onDisk     bool // the cache had something when the entry was made
 	server     Server
 	upstream   *upstream.Upstream // nil if disabled or at fault
 	cached     *record            // from disk, until the server itself was heard
@@ -143,6 +144,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	}
 	spec := server.Spec
 	if e.cached = r.cache.load(server.Key); e.cached != nil {
+		e.onDisk = true
 		spec.Legacy = !e.cached.Modern && e.cached.Protocol != ""
 	}
 	spec.OnChange = r.touch
@@ -306,7 +308,11 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	if status.Known {
 		e.cached = nil // it has been heard itself
 	}
-	if !status.Known && e.cached != nil {
+	switch {
+	case status.Known || e.cached == nil:
+	case e.cached.tried:
+		s.Tried = true
+	default:
 		tools = e.cached.tools
 		s.Known, s.Title, s.Version, s.Instructions = true, e.cached.Title, e.cached.Version, e.cached.Instructions
 	}
@@ -323,8 +329,8 @@ func sameTools(a, b []catalog.Tool) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// WaitKnown returns when every server has a catalogue or has been tried once,
-// or with ctx.
+// WaitKnown returns when every server has a catalogue or has been tried once, now
+// or at an earlier start, or with ctx.
 func (r *Registry) WaitKnown(ctx context.Context) {
 	for {
 		r.mu.Lock()
@@ -334,7 +340,7 @@ func (r *Registry) WaitKnown(ctx context.Context) {
 		snap := r.Snapshot() // one: Apply can make a shorter one meanwhile
 		for i := range snap.Servers {
 			s := &snap.Servers[i]
-			waiting = waiting || (!s.Known && s.State == catalog.Connecting)
+			waiting = waiting || (!s.Known && !s.Tried && s.State == catalog.Connecting)
 		}
 		if !waiting {
 			return

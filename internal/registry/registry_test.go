@@ -158,7 +158,7 @@ func TestCache(t *testing.T) {
 	before.Close(0)
 
 	files, err := os.ReadDir(options.CacheDir)
-	if err != nil || len(files) != 2 {
+	if err != nil || len(files) != 3 { // of the third that it was tried
 		t.Errorf("%d files, %v", len(files), err)
 	}
 	for _, file := range files {
@@ -262,6 +262,21 @@ func TestWaitKnown(t *testing.T) {
 		if took := wait(5*time.Second, never("new"), slow); took != 5*time.Second {
 			t.Errorf("for one that never answers: waited %v", took)
 		}
+		if took := wait(5*time.Second, never("new")); took != 0 {
+			t.Errorf("for one that has never answered before: waited %v", took)
+		}
+		late := piped(t, "new", mcptest.Spec{InitDelay: time.Second})
+		r := New([]Server{late}, options)
+		r.Start()
+		r.WaitTried(context.Background())
+		r.Close(0)
+		again := New([]Server{never("new"), never("cached")}, options)
+		for _, name := range []string{"new", "cached"} { // one answered later, one before
+			if s, _ := again.Snapshot().Server(name); !s.Known || s.Tried || len(s.Tools) == 0 {
+				t.Errorf("%s: known %v, tried %v, %d tools", name, s.Known, s.Tried, len(s.Tools))
+			}
+		}
+		again.Close(0)
 	})
 }
 

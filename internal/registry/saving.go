@@ -1,21 +1,23 @@
 package registry
 
+import "mcpx/internal/catalog"
+
 // saver writes what the snapshots left to save; it ends with Close, after a last
 // look.
 func (r *Registry) saver() {
 	for {
 		select {
 		case <-r.unsaved:
-			r.save()
+			r.save(false)
 		case <-r.stop:
-			r.save()
+			r.save(true)
 			return
 		}
 	}
 }
 
-// save keeps the catalogues on disk that have changed.
-func (r *Registry) save() {
+// save keeps the catalogues on disk that have changed; last says that mcpx ends.
+func (r *Registry) save(last bool) {
 	r.saving.Lock()
 	defer r.saving.Unlock()
 	r.mu.Lock()
@@ -27,18 +29,21 @@ func (r *Registry) save() {
 	}
 	r.mu.Unlock()
 	for _, e := range all {
-		r.saveOne(e)
+		r.saveOne(e, last)
 	}
 }
 
-func (r *Registry) saveOne(e *entry) {
+// saveOne keeps the catalogue of a server. Where it has none, the disk keeps that it
+// was tried: no later start waits for its first list.
+func (r *Registry) saveOne(e *entry, last bool) {
 	status := e.upstream.Status()
 	rec := &record{
 		Protocol: status.Protocol, Modern: status.Modern,
 		Title: status.Title, Version: status.Version, Instructions: status.Instructions,
-		tools: status.Tools,
+		tools: status.Tools, tried: !status.Known,
 	}
-	if !status.Known || (e.saved != nil && e.saved.says(rec)) {
+	trying := status.State == catalog.Connecting && !last
+	if rec.tried && (e.onDisk || trying || e.saved != nil) || (e.saved != nil && e.saved.says(rec)) {
 		return
 	}
 	e.saved = rec
