@@ -20,6 +20,7 @@ import (
 // stub is a link that answers nothing and notes what it is to say.
 type stub struct {
 	*mux
+	in   incoming
 	said chan string
 }
 
@@ -34,6 +35,8 @@ func (s *stub) notify(_ context.Context, message []byte) error {
 	s.said <- string(message)
 	return nil
 }
+
+func (s *stub) start(in incoming) { s.in = in }
 
 func (s *stub) close() {}
 
@@ -93,14 +96,14 @@ func TestAnswerBeforeTheWriteIsOver(t *testing.T) {
 	spec := Spec{}.withDefaults()
 	over := make(chan struct{})
 	conn := &scriptedConn{said: make(chan []byte, 1)}
-	l := newStreamLink(&spec, func(wire.Message, int64) {})
+	l := newStreamLink(&spec).over(conn, nil)
 	conn.written = func([][]byte) error {
 		conn.said <- []byte(`{"jsonrpc":"2.0","id":7,"result":{"last":"words"}}`)
 		_ = conn.Close()
 		<-over
 		return nil
 	}
-	l.start(conn, nil)
+	l.start(func(wire.Message, int64) {})
 	message, err := l.request(context.Background(), request{id: 7, message: []byte("{}")})
 	if err != nil || string(message.Result) != `{"last":"words"}` {
 		t.Errorf("got %s, %v", message.Result, err)
@@ -109,23 +112,19 @@ func TestAnswerBeforeTheWriteIsOver(t *testing.T) {
 	l.close()
 }
 
-// A server may ask before there is a link to answer on, and is answered then.
-// An id of any length is no reason to send as much back.
-func TestRequestBeforeLink(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		spec := Spec{}.withDefaults()
-		s := newSession(&spec)
-		s.incoming(wire.Message{ID: json.RawMessage(`"p"`), Method: "ping"}, 0)
-		s.incoming(wire.Message{ID: json.RawMessage(`"` + strings.Repeat("x", maxID) + `"`), Method: "ping"}, 0)
-		synctest.Wait()
-		l := newStub()
-		s.connected(l)
-		synctest.Wait()
-		if got := <-l.said; got != `{"jsonrpc":"2.0","id":"p","result":{}}` || len(l.said) != 0 {
-			t.Errorf("got %s, and %d more", got, len(l.said))
-		}
-		s.close()
-	})
+// A server may ask before anything else, and is answered. An id of any length is no
+// reason to send as much back.
+func TestRequestsOfTheServer(t *testing.T) {
+	spec := Spec{}.withDefaults()
+	s := newSession(&spec)
+	l := newStub()
+	s.connected(l)
+	l.in(wire.Message{ID: json.RawMessage(`"p"`), Method: "ping"}, 0)
+	l.in(wire.Message{ID: json.RawMessage(`"` + strings.Repeat("x", maxID) + `"`), Method: "ping"}, 0)
+	if got := <-l.said; got != `{"jsonrpc":"2.0","id":"p","result":{}}` || len(l.said) != 0 {
+		t.Errorf("got %s, and %d more", got, len(l.said))
+	}
+	s.close()
 }
 
 // At no moment of a loss does a caller hear that there is no session though the

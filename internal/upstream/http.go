@@ -74,16 +74,18 @@ func newHTTPClient(spec *Spec) *http.Client {
 	}}
 }
 
-func dialHTTP(_ context.Context, spec *Spec, _ wire.Framing, in incoming) (link, error) {
-	return newHTTPLink(spec, in), nil
+func dialHTTP(_ context.Context, spec *Spec, _ wire.Framing) (link, error) {
+	return newHTTPLink(spec), nil
 }
 
 func (l *httpLink) traits() traits { return traits{connectionPerRequest: true, headers: true} }
 
 func (l *httpLink) agreed(version string) { l.version.Store(&version) }
 
-func newHTTPLink(spec *Spec, in incoming) *httpLink {
-	l := &httpLink{pulse: &pulse{began: time.Now()}, spec: spec, in: in, url: spec.URL, client: newHTTPClient(spec), ended: make(chan struct{})}
+func (l *httpLink) start(in incoming) { l.in = in }
+
+func newHTTPLink(spec *Spec) *httpLink {
+	l := &httpLink{pulse: &pulse{began: time.Now()}, spec: spec, url: spec.URL, client: newHTTPClient(spec), ended: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.calls, l.drop = context.WithCancel(context.Background())
 	return l
@@ -179,7 +181,7 @@ func (l *httpLink) request(parent context.Context, r request) (wire.Message, err
 		return wire.Message{}, err
 	}
 	defer resp.Body.Close()
-	message, err := (&reply{link: l, r: r, giveUp: cancel}).read(ctx, resp)
+	message, err := (&response{link: l, r: r, giveUp: cancel}).read(ctx, resp)
 	if text := refusal(message, err); text != "" && l.forgotten(parent, r, text) {
 		return wire.Message{}, errGone
 	}

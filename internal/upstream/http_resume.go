@@ -20,14 +20,14 @@ const (
 // resumable reports whether the answer may come on another stream: a server may
 // end one behind an event with an id, and holds the rest ready for a GET
 // (2025-11-25, SEP-1699). The modern era has no such thing.
-func (a *reply) resumable(reader *eventReader, err error) bool {
+func (a *response) resumable(reader *eventReader, err error) bool {
 	var large *TooLargeError
 	return reader.lastID != "" && a.r.header == nil && a.r.method != "initialize" && !errors.As(err, &large)
 }
 
 // resume goes on behind the last event of a stream that ended with cause, for as
 // long as ctx lasts. A server that does not offer that leaves it at cause.
-func (a *reply) resume(ctx context.Context, last *eventReader, cause error) (wire.Message, error) {
+func (a *response) resume(ctx context.Context, last *eventReader, cause error) (wire.Message, error) {
 	a.resumed = true
 	idle, failures := 0, 0 // attempts in a row that brought nothing, that reached nothing
 	for sleep(ctx, resumePause(last.retry, idle)) {

@@ -17,6 +17,8 @@ import (
 // link carries messages between one session and its server. Implementations:
 // streamLink (everything over one [Conn]), httpLink, sseLink.
 type link interface {
+	// start lets the server speak. It is called once, before anything else.
+	start(in incoming)
 	// request sends one request and returns the response to it. Its error is
 	// ctx's, or wraps errNotSent, errGone or what broke the link.
 	request(ctx context.Context, r request) (wire.Message, error)

@@ -305,7 +305,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-func response(status int, media, body string) *http.Response {
+func httpResponse(status int, media, body string) *http.Response {
 	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {media}}, Body: io.NopCloser(bytes.NewReader([]byte(body)))}
 }
 
@@ -320,12 +320,12 @@ func legacyRPC(call func(id json.RawMessage, r *http.Request) *http.Response) ro
 		case method == "tools/call":
 			return call(id, r)
 		case answers[method] != "":
-			return response(200, "application/json", `{"jsonrpc":"2.0","id":`+string(id)+`,"result":`+answers[method]+`}`)
+			return httpResponse(200, "application/json", `{"jsonrpc":"2.0","id":`+string(id)+`,"result":`+answers[method]+`}`)
 		case method == "notifications/initialized":
 			<-r.Context().Done() // and no answer at all
 			return nil
 		}
-		return response(405, "", "")
+		return httpResponse(405, "", "")
 	}
 }
 
@@ -334,7 +334,7 @@ func legacyRPC(call func(id json.RawMessage, r *http.Request) *http.Response) ro
 func TestNamelessErrorOnOpenStream(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		u := connect(t, Spec{Type: HTTP, URL: "http://nowhere.example/mcp", Transport: legacyRPC(func(_ json.RawMessage, r *http.Request) *http.Response {
-			resp := response(200, "text/event-stream", "")
+			resp := httpResponse(200, "text/event-stream", "")
 			stream, w := io.Pipe()
 			context.AfterFunc(r.Context(), func() { _ = w.CloseWithError(context.Canceled) })
 			go func() { // ends when it is read, or with the request

@@ -90,16 +90,16 @@ func (s *session) call(ctx context.Context, r *Request) (json.RawMessage, error)
 		return nil, err
 	}
 	s.tellLevel(ctx, r)
-	s.hear(id, r)
-	defer s.unhear(id, false)
-	out.answered = func() { s.unhear(id, false) }
+	s.listenFor(id, r)
+	defer s.unlisten(id, false)
+	out.answered = func() { s.unlisten(id, false) }
 	result, err := s.send(ctx, out)
 	if err == nil {
 		return result, nil
 	}
 	if ctx.Err() != nil && !errors.Is(err, errNotSent) {
 		s.cancelled(id, context.Cause(ctx).Error())
-		s.unhear(id, true)
+		s.unlisten(id, true)
 	}
 	var noise *noiseError
 	if errors.As(err, &noise) && s.shared() {

@@ -27,10 +27,7 @@ const (
 // session is one negotiated conversation over a link.
 type session struct {
 	spec *Spec
-	// link is set under mu; dialled is closed then. What comes before, from the
-	// link's own reader, waits for it.
-	link    link
-	dialled chan struct{}
+	link link // set before it is started, under mu
 
 	modern       bool
 	version      string
@@ -47,10 +44,10 @@ type session struct {
 	missing error
 	whole   bool
 
-	mu      sync.Mutex
-	hearers map[int64]*hearer // open calls, by request id
-	closed  bool
-	sole    sole
+	mu        sync.Mutex
+	listeners map[int64]*listener // open calls, by request id
+	closed    bool
+	sole      sole
 	// takesLevel says that a legacy server can be told a log level, told is the
 	// index of the last one; that of none is behind all.
 	takesLevel bool
@@ -61,8 +58,7 @@ type session struct {
 	headerTools map[string]*mcp.Tool
 	headersOf   []catalog.Tool
 
-	replies  [][]byte // under mu: answers to requests of the server that wait
-	repliers int      // under mu: goroutines that send them
+	noting int // under mu: messages without an answer that goroutines send
 	// notes are the messages without an answer that are under way; quit ends them.
 	notes   sync.WaitGroup
 	noteCtx context.Context
@@ -72,10 +68,9 @@ type session struct {
 func newSession(spec *Spec) *session {
 	s := &session{
 		spec:        spec,
-		dialled:     make(chan struct{}),
 		changes:     newChanges(),
 		relistAgain: time.NewTimer(relistRetry),
-		hearers:     make(map[int64]*hearer),
+		listeners:   make(map[int64]*listener),
 		told:        len(LogLevels),
 	}
 	s.relistAgain.Stop()
@@ -95,7 +90,7 @@ func open(ctx context.Context, spec *Spec, framing wire.Framing) (*session, erro
 	var status *statusError
 	if errors.As(err, &status) && spec.Type == HTTP && (status.code == 400 || status.code == 404 || status.code == 405) {
 		// A server of 2024-11-05 refuses the POST; its stream tells.
-		if old, sseErr := dialSSE(ctx, spec, framing, s.incoming); sseErr == nil {
+		if old, sseErr := dialSSE(ctx, spec, framing); sseErr == nil {
 			s.link.close()
 			s.connected(old)
 			err = s.handshake(ctx)
@@ -146,19 +141,16 @@ func (s *session) silence() error {
 	return errors.New("no answer to initialize within " + s.spec.ConnectTimeout.String() + s.link.words())
 }
 
-// connected makes l the link of the session. A server can speak, and be heard,
-// before that.
+// connected makes l the link of the session, and lets the server speak.
 func (s *session) connected(l link) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	first := s.link == nil
-	if s.link = l; first {
-		close(s.dialled)
-	}
+	s.link = l
+	s.mu.Unlock()
+	l.start(s.incoming)
 }
 
 // dials are the ways to a server, by transport.
-var dials = map[string]func(context.Context, *Spec, wire.Framing, incoming) (link, error){
+var dials = map[string]func(context.Context, *Spec, wire.Framing) (link, error){
 	Stdio: dialProcess, InProcess: dialInProcess, HTTP: dialHTTP, SSE: dialSSE,
 }
 
@@ -170,7 +162,7 @@ func (s *session) dial(ctx context.Context, framing wire.Framing) error {
 	case dial == nil:
 		return fmt.Errorf("transport %q is not supported", s.spec.Type)
 	}
-	l, err := dial(ctx, s.spec, framing, s.incoming)
+	l, err := dial(ctx, s.spec, framing)
 	if err == nil {
 		s.connected(l)
 	}
@@ -178,14 +170,12 @@ func (s *session) dial(ctx context.Context, framing wire.Framing) error {
 }
 
 // dialGiven opens the connection that [Spec.Dial] makes.
-func dialGiven(ctx context.Context, spec *Spec, _ wire.Framing, in incoming) (link, error) {
+func dialGiven(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
 	conn, err := spec.Dial(ctx)
 	if err != nil {
 		return nil, errors.New(spec.clean(err.Error(), 500))
 	}
-	l := newStreamLink(spec, in)
-	l.start(conn, nil)
-	return l, nil
+	return newStreamLink(spec).over(conn, nil), nil
 }
 
 // newID is the id of the next request. Ids rise by steps that cannot be guessed:

@@ -21,15 +21,17 @@ type sseLink struct {
 	*mux
 	http     *httpLink // for its client and its headers
 	endpoint string
+	stream   io.ReadCloser
+	events   *eventReader // of stream
 	cancel   context.CancelFunc
 	reading  sync.WaitGroup
 	once     sync.Once
 }
 
 // dialSSE opens the stream and waits for the endpoint event, within ctx.
-func dialSSE(ctx context.Context, spec *Spec, _ wire.Framing, in incoming) (link, error) {
+func dialSSE(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
 	streamCtx, cancel := context.WithCancel(context.Background())
-	l := &sseLink{mux: newMux(), http: newHTTPLink(spec, in), cancel: cancel}
+	l := &sseLink{mux: newMux(), http: newHTTPLink(spec), cancel: cancel}
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
 	fail := func(err error) (link, error) {
@@ -58,17 +60,20 @@ func dialSSE(ctx context.Context, spec *Spec, _ wire.Framing, in incoming) (link
 		}
 		return fail(l.http.statusError(resp))
 	}
-	reader := newEventReader(resp.Body, spec.MaxMessage)
-	if l.endpoint, err = endpointOf(reader, spec.URL); err != nil {
+	l.stream, l.events = resp.Body, newEventReader(resp.Body, spec.MaxMessage)
+	if l.endpoint, err = endpointOf(l.events, spec.URL); err != nil {
 		resp.Body.Close()
 		return fail(err)
 	}
-	l.reading.Add(1)
-	// Ends with the stream; close cancels it and waits.
-	go func() {
-		defer l.reading.Done()
-		defer resp.Body.Close()
-		err := l.pump(reader, in)
+	return l, nil
+}
+
+// start reads the stream, until it ends; close cancels it and waits.
+func (l *sseLink) start(in incoming) {
+	l.http.start(in)
+	l.reading.Go(func() {
+		defer l.stream.Close()
+		err := l.pump(in)
 		if !errors.Is(err, io.EOF) {
 			err = fmt.Errorf("the event stream broke: %w", l.http.explain(err))
 		} else {
@@ -76,8 +81,7 @@ func dialSSE(ctx context.Context, spec *Spec, _ wire.Framing, in incoming) (link
 		}
 		l.fail(err)
 		l.http.fail(errGone) // POSTs under way hear from the server whether they came too late
-	}()
-	return l, nil
+	})
 }
 
 // endpointOf reads the first event, which names the address for POSTs. It must
@@ -106,9 +110,9 @@ func endpointOf(reader *eventReader, base string) (string, error) {
 	}
 }
 
-func (l *sseLink) pump(reader *eventReader, in incoming) error {
+func (l *sseLink) pump(in incoming) error {
 	for {
-		ev, err := reader.next()
+		ev, err := l.events.next()
 		var large *wire.TooLargeError
 		if errors.As(err, &large) {
 			l.resolveLarge(large)
@@ -185,7 +189,7 @@ func (l *sseLink) post(parent context.Context, r request) (refused wire.Message,
 	}
 	defer resp.Body.Close()
 	defer time.AfterFunc(refusalPatience, cancel).Stop()
-	return (&reply{link: l.http, r: r}).plain(resp)
+	return (&response{link: l.http, r: r}).plain(resp)
 }
 
 // forgotten is that of httpLink: the link ends with the session, and r was refused

@@ -42,7 +42,7 @@ func (p *pipe) Close() error {
 }
 
 // dialProcess starts the child of a stdio upstream.
-func dialProcess(_ context.Context, spec *Spec, framing wire.Framing, in incoming) (link, error) {
+func dialProcess(_ context.Context, spec *Spec, framing wire.Framing) (link, error) {
 	process, err := proc.Start(proc.Spec{
 		Command: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Cwd,
 		OnStderr: func(line string) { spec.Logger.Debug("stderr", "line", spec.clean(line, 500)) },
@@ -55,15 +55,14 @@ func dialProcess(_ context.Context, spec *Spec, framing wire.Framing, in incomin
 		return nil, errors.New(reason)
 	}
 	spec.Logger.Debug("process started", "pid", process.PID())
-	l := newStreamLink(spec, in)
+	l := newStreamLink(spec)
 	p := newPipe(l, framing, process.Stdout(), process.Stdin())
 	p.end = func() { _ = process.Close(context.Background(), spec.grace()) }
-	l.start(p, &ownServer{
+	return l.over(p, &ownServer{
 		failure:    func(err error, patience time.Duration) string { return exitReason(process, err, patience) },
 		stderr:     process.StderrTail,
 		understood: func() { spec.heard.set(p.Framing()) },
-	})
-	return l, nil
+	}), nil
 }
 
 // exitReason says why a child is gone.
@@ -107,7 +106,7 @@ func lastLines(text string, n int) string {
 }
 
 // dialInProcess starts a server of this process.
-func dialInProcess(_ context.Context, spec *Spec, _ wire.Framing, in incoming) (link, error) {
+func dialInProcess(_ context.Context, spec *Spec, _ wire.Framing) (link, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	serverIn, toServer := io.Pipe()
 	fromServer, serverOut := io.Pipe()
@@ -122,7 +121,7 @@ func dialInProcess(_ context.Context, spec *Spec, _ wire.Framing, in incoming) (
 		_ = serverOut.CloseWithError(err)
 		_ = serverIn.CloseWithError(err)
 	}()
-	l := newStreamLink(spec, in)
+	l := newStreamLink(spec)
 	p := newPipe(l, wire.Newline, fromServer, toServer)
 	p.end = func() {
 		cancel()
@@ -140,6 +139,5 @@ func dialInProcess(_ context.Context, spec *Spec, _ wire.Framing, in incoming) (
 		}
 		return "the server ended: " + seen.Error()
 	}
-	l.start(p, &ownServer{failure: failure})
-	return l, nil
+	return l.over(p, &ownServer{failure: failure}), nil
 }

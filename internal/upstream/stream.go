@@ -49,13 +49,18 @@ const (
 	exitPatience = 500 * time.Millisecond
 )
 
-func newStreamLink(spec *Spec, in incoming) *streamLink {
-	return &streamLink{mux: newMux(), spec: spec, in: in, closing: make(chan struct{}), gone: make(chan struct{})}
+func newStreamLink(spec *Spec) *streamLink {
+	return &streamLink{mux: newMux(), spec: spec, closing: make(chan struct{}), gone: make(chan struct{})}
 }
 
-// start begins to speak over conn, which the link closes.
-func (l *streamLink) start(conn Conn, own *ownServer) {
+// over gives the link its conn, which it closes.
+func (l *streamLink) over(conn Conn, own *ownServer) *streamLink {
 	l.conn, l.out, l.own = conn, newOutbox(conn), own
+	return l
+}
+
+func (l *streamLink) start(in incoming) {
+	l.in = in
 	l.loops.Go(l.read)  // ends with the stream
 	l.loops.Go(l.write) // ends when the stream breaks or the link is closed
 }

@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/wire"
 )
 
-// reply reads what a server says to one POST.
-type reply struct {
+// response reads what a server says to one POST.
+type response struct {
 	link *httpLink
 	r    request
 	// giveUp ends the request.
@@ -42,7 +42,7 @@ func mediaType(resp *http.Response) string {
 
 // read returns the response to the request. ctx bounds what goes on with a
 // stream that ended.
-func (a *reply) read(ctx context.Context, resp *http.Response) (wire.Message, error) {
+func (a *response) read(ctx context.Context, resp *http.Response) (wire.Message, error) {
 	media := mediaType(resp)
 	switch {
 	case resp.StatusCode == http.StatusNotFound && a.link.session.Load() != nil:
@@ -57,7 +57,7 @@ func (a *reply) read(ctx context.Context, resp *http.Response) (wire.Message, er
 
 // notFound reads a 404: it ends the session, unless it says that there is no
 // such method, or answers the request by its id, which was read then.
-func (a *reply) notFound(resp *http.Response) (wire.Message, error) {
+func (a *response) notFound(resp *http.Response) (wire.Message, error) {
 	if mediaType(resp) == "application/json" {
 		message, err := a.plain(resp)
 		id, ours := ownID(message.ID)
@@ -73,7 +73,7 @@ func (a *reply) notFound(resp *http.Response) (wire.Message, error) {
 
 // plain reads an answer that is one JSON body, whatever its content type is.
 // With an error status only a JSON-RPC error counts as one.
-func (a *reply) plain(resp *http.Response) (wire.Message, error) {
+func (a *response) plain(resp *http.Response) (wire.Message, error) {
 	limit := a.link.spec.MaxMessage
 	failed, media := resp.StatusCode >= 300, mediaType(resp)
 	if failed && media != "application/json" {
@@ -116,7 +116,7 @@ func meantForUs(status int, raw json.RawMessage) bool {
 }
 
 // noAnswer says why the body of a successful answer is none.
-func (a *reply) noAnswer(resp *http.Response, body []byte) error {
+func (a *response) noAnswer(resp *http.Response, body []byte) error {
 	reason := "the answer is no JSON-RPC response to the request"
 	if resp.StatusCode != http.StatusOK {
 		reason = "the server answered " + resp.Status + " and no JSON-RPC response to the request"
@@ -138,13 +138,13 @@ func (a *reply) noAnswer(resp *http.Response, body []byte) error {
 	return &AnswerError{Reason: reason}
 }
 
-func (a *reply) noMCP(resp *http.Response) error {
+func (a *response) noMCP(resp *http.Response) error {
 	return &AnswerError{Reason: fmt.Sprintf("the server answered %s with content type %q, which is not MCP; is the URL right?", resp.Status, a.link.spec.clean(mediaType(resp), 80))}
 }
 
 // take looks for the answer in data, a message or a batch of them (2025-03-26),
 // and passes on what the server says on its own.
-func (a *reply) take(data []byte) (answer wire.Message, found bool) {
+func (a *response) take(data []byte) (answer wire.Message, found bool) {
 	if batch, ok := wire.Batch(data); ok {
 		for _, one := range batch {
 			if message, ok := a.take(one); ok {
@@ -186,7 +186,7 @@ func (a *reply) take(data []byte) (answer wire.Message, found bool) {
 
 // streamed reads the events of one response until the answer. What comes before
 // it is for in; what comes after is not waited for.
-func (a *reply) streamed(ctx context.Context, resp *http.Response) (wire.Message, error) {
+func (a *response) streamed(ctx context.Context, resp *http.Response) (wire.Message, error) {
 	reader := newEventReader(resp.Body, a.link.spec.MaxMessage)
 	answer, err := a.events(reader)
 	if err == nil || !a.resumable(reader, err) {
@@ -197,7 +197,7 @@ func (a *reply) streamed(ctx context.Context, resp *http.Response) (wire.Message
 }
 
 // events reads one stream until the answer or its end.
-func (a *reply) events(reader *eventReader) (wire.Message, error) {
+func (a *response) events(reader *eventReader) (wire.Message, error) {
 	var timer *time.Timer
 	for {
 		ev, err := reader.next()

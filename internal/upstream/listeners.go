@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// hearer is an open call: where progress and log messages of the server go
+// listener is an open call: where progress and log messages of the server go
 // while it is under way.
-type hearer struct {
+type listener struct {
 	progress, log func(params json.RawMessage) // nil where nobody listens
 	timeout       time.Duration                // of the call
 
@@ -19,7 +19,7 @@ type hearer struct {
 	closed bool
 }
 
-func (h *hearer) take(f func(json.RawMessage), params json.RawMessage) {
+func (h *listener) tell(f func(json.RawMessage), params json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.closed && f != nil {
@@ -27,13 +27,13 @@ func (h *hearer) take(f func(json.RawMessage), params json.RawMessage) {
 	}
 }
 
-// hear registers an open request; when unhear returns, nothing is called any more, nor
+// listenFor registers an open request; when unlisten returns, nothing is called any more, nor
 // still running.
-func (s *session) hear(id int64, r *Request) {
-	h := &hearer{progress: r.OnProgress, log: r.OnLog, timeout: cmp.Or(max(r.Timeout, 0), s.spec.CallTimeout)}
+func (s *session) listenFor(id int64, r *Request) {
+	h := &listener{progress: r.OnProgress, log: r.OnLog, timeout: cmp.Or(max(r.Timeout, 0), s.spec.CallTimeout)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hearers[id] = h
+	s.listeners[id] = h
 	s.sole.begin(r.Client.peer())
 }
 
@@ -41,18 +41,18 @@ func (s *session) hear(id int64, r *Request) {
 func (s *session) busy() (busy bool, longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range s.hearers {
+	for _, h := range s.listeners {
 		longest = max(longest, h.timeout)
 	}
-	return len(s.hearers) > 0, longest
+	return len(s.listeners) > 0, longest
 }
 
-// unhear ends the hearing of a call, once. abandoned says that the server may still
+// unlisten ends the hearing of a call, once. abandoned says that the server may still
 // work on it.
-func (s *session) unhear(id int64, abandoned bool) {
+func (s *session) unlisten(id int64, abandoned bool) {
 	s.mu.Lock()
-	h := s.hearers[id]
-	delete(s.hearers, id)
+	h := s.listeners[id]
+	delete(s.listeners, id)
 	if h != nil {
 		s.sole.end(abandoned)
 	}
@@ -77,10 +77,10 @@ func (s *session) progressed(params json.RawMessage) {
 		return
 	}
 	s.mu.Lock()
-	h := s.hearers[id]
+	h := s.listeners[id]
 	s.mu.Unlock()
 	if h != nil {
-		h.take(h.progress, params)
+		h.tell(h.progress, params)
 	}
 }
 
@@ -133,22 +133,22 @@ func (s *session) logged(params json.RawMessage, of int64) {
 		return
 	}
 	s.mu.Lock()
-	h := s.hearers[of]
+	h := s.listeners[of]
 	if of <= 0 && !s.sole.shared {
 		h = s.oldest()
 	}
 	s.mu.Unlock()
 	if h != nil {
-		h.take(h.log, params)
+		h.tell(h.log, params)
 	}
 }
 
 // oldest is the open call that began first, nil if there is none. The caller holds
 // the lock.
-func (s *session) oldest() *hearer {
+func (s *session) oldest() *listener {
 	first := int64(math.MaxInt64)
-	for id := range s.hearers {
+	for id := range s.listeners {
 		first = min(first, id)
 	}
-	return s.hearers[first]
+	return s.listeners[first]
 }

@@ -102,7 +102,7 @@ func (l *httpLink) refusedTo(ctx context.Context, method string, id int64) strin
 		return ""
 	}
 	defer resp.Body.Close()
-	answer, err := (&reply{link: l, r: request{id: id, method: method}, giveUp: cancel, asking: true}).read(ctx, resp)
+	answer, err := (&response{link: l, r: request{id: id, method: method}, giveUp: cancel, asking: true}).read(ctx, resp)
 	if errors.Is(err, errGone) {
 		return err.Error()
 	}

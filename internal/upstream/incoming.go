@@ -1,0 +1,55 @@
+package upstream
+
+import (
+	"encoding/json"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/wire"
+)
+
+// incoming takes what the server sends on its own, see the type incoming. It runs
+// in a reader.
+func (s *session) incoming(m wire.Message, of int64) {
+	switch {
+	case m.ID != nil:
+		s.reply(m)
+	case m.Method == "notifications/progress":
+		s.progressed(m.Params)
+	case m.Method == "notifications/message":
+		s.logged(m.Params, of)
+	case m.Method == "notifications/tools/list_changed":
+		s.changes.tell(catalog.Tools)
+	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:
+		if grants(m.Params) {
+			s.changes.opened()
+		} else {
+			s.changes.over()
+		}
+	}
+}
+
+// grants reports whether a subscription that is acknowledged with these params
+// tells of changes. What does not say what it grants is taken to grant it.
+func grants(params json.RawMessage) bool {
+	var p struct {
+		Notifications *mcp.SubscriptionFilter `json:"notifications"`
+	}
+	return json.Unmarshal(params, &p) != nil || p.Notifications == nil || p.Notifications.ToolsListChanged
+}
+
+// maxID bounds the ids of a server's requests, which are sent back to it.
+const maxID = 1 << 10
+
+// reply answers a request of the server: ping, else that mcpx does not do it.
+func (s *session) reply(m wire.Message) {
+	if len(m.ID) > maxID {
+		return
+	}
+	body := `"error":{"code":-32601,"message":"method not found"}`
+	if m.Method == "ping" {
+		body = `"result":{}`
+	}
+	s.note([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + body + `}`))
+}
