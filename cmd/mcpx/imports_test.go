@@ -22,7 +22,7 @@ var allowedImports = map[string][]string{
 	},
 
 	"internal/catalog": {},
-	"internal/config":  {},
+	"internal/config":  {"internal/plain"},
 	"internal/plain":   {},
 	"internal/proc":    {},
 	"internal/tokens":  {},

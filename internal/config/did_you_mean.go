@@ -1,6 +1,6 @@
 package config
 
-import "strings"
+import "mcpx/internal/plain"
 
 // aliases are what people write for our keys that no distance finds.
 var aliases = map[string]string{
@@ -22,19 +22,14 @@ func nearest(key string, own []string) string {
 	if len(key) > 64 {
 		return ""
 	}
-	plain := squash(key)
-	alias := aliases[plain]
-	allowed := allowedSlips(plain)
+	bare := plain.Bare(key)
+	alias, allowed := aliases[bare], allowedSlips(bare)
 	best, bestDistance := "", allowed+1
 	for _, candidate := range own {
-		if candidate == alias || squash(candidate) == plain {
+		if candidate == alias || plain.Bare(candidate) == bare {
 			return candidate
 		}
-		other := squash(candidate)
-		if max(len(plain)-len(other), len(other)-len(plain)) > allowed {
-			continue
-		}
-		if d := distance(plain, other); d < bestDistance {
+		if d := plain.Distance(bare, plain.Bare(candidate), allowed); d < bestDistance {
 			best, bestDistance = candidate, d
 		}
 	}
@@ -50,35 +45,4 @@ func allowedSlips(key string) int {
 		return 1
 	}
 	return 2
-}
-
-func squash(key string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(key))
-}
-
-// distance counts the letters to add, drop, change or swap with a neighbour
-// (optimal string alignment).
-func distance(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			change := 1
-			if a[i-1] == b[j-1] {
-				change = 0
-			}
-			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d = min(d, rows[i-2][j-2]+1)
-			}
-			rows[i][j] = d
-		}
-	}
-	return rows[len(a)][len(b)]
 }

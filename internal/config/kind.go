@@ -3,6 +3,8 @@ package config
 import (
 	"net/url"
 	"strings"
+
+	"mcpx/internal/plain"
 )
 
 // kinds are the names of transports that are in use, without separators and in
@@ -29,7 +31,7 @@ func (r *serverReader) kind(path string, n *node) {
 	if !r.l.is(stringKind, path, n) {
 		return
 	}
-	known, ok := kinds[squash(n.text)]
+	known, ok := kinds[plain.Bare(n.text)]
 	r.s.Type, r.unknownType = known, place{}
 	if !ok {
 		r.unknownType = place{path, n.offset}

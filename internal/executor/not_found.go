@@ -39,7 +39,7 @@ func (m *notFoundError) Error() string { return fmt.Sprintf("no %s %q", m.what, 
 // owners are the servers that the caller sees, but for one, that have a tool of that name, else of one
 // like it but for case and separators; none where they are many.
 func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
-	wanted := bare(tool)
+	wanted := plain.Bare(tool)
 	if wanted == "" || len(tool) > maxOwned {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 			return
 		}
 		for i := range s.Tools {
-			if name := s.Tools[i].Name; len(name) >= len(wanted) && len(name) <= maxOwned && bare(name) == wanted {
+			if name := s.Tools[i].Name; len(name) >= len(wanted) && len(name) <= maxOwned && plain.Bare(name) == wanted {
 				like = append(like, owner{s.Name, name})
 				return
 			}
@@ -101,7 +101,7 @@ func serversOf(owners []owner) []string {
 }
 
 func (m *notFoundError) fault() *Fault {
-	near := Nearest(m.name, m.known)
+	near := plain.Nearest(m.name, m.known)
 	name := plain.Line(m.name, maxName)
 	f := &Fault{Code: CodeServerNotFound, Message: fmt.Sprintf("no server %q", name)}
 	key, more := "available_servers", "inspect without arguments lists them"

@@ -1,5 +1,6 @@
 // Package plain makes untrusted text harmless: one line, in which nothing is hidden
-// from a reader. It imports nothing of mcpx.
+// from a reader. And it finds the name that was meant by a wrong one. It imports
+// nothing of mcpx.
 package plain
 
 import (

@@ -43,7 +43,7 @@ func readArguments(tool string, raw json.RawMessage, names []string) ([]json.Raw
 // without what was meant for it can do harm.
 func unknownArgument(tool, name string, known []string) *executor.Fault {
 	violation := "/" + plain.Line(name, 60) + ": is unknown; " + tool + " takes " + strings.Join(known, ", ")
-	if near := executor.Nearest(name, known); len(near) > 0 {
+	if near := plain.Nearest(name, known); len(near) > 0 {
 		violation = "/" + plain.Line(name, 60) + ": is unknown; did you mean " + near[0] + "?"
 	}
 	return misuse(violation)

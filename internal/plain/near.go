@@ -1,4 +1,4 @@
-package executor
+package plain
 
 import (
 	"slices"
@@ -14,18 +14,18 @@ func Nearest(name string, known []string) []string {
 		name string
 		cost int
 	}
-	wanted := bare(name)
+	wanted := Bare(name)
 	if wanted == "" || len(wanted) > 200 {
 		return nil
 	}
 	var near []scored
 	for _, candidate := range known {
-		have := bare(candidate)
+		have := Bare(candidate)
 		if len(have) > 200 {
 			continue
 		}
 		limit := max(1, len(wanted)/3)
-		switch cost := distance(wanted, have, limit); {
+		switch cost := Distance(wanted, have, limit); {
 		case have == wanted:
 			near = append(near, scored{candidate, 0})
 		case cost <= limit:
@@ -47,8 +47,8 @@ func Nearest(name string, known []string) []string {
 	return names
 }
 
-// bare is a name without case and separators.
-func bare(name string) string {
+// Bare is a name without case and separators.
+func Bare(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch r {
 		case '_', '-', '.', ' ', '/', ':':
@@ -70,9 +70,9 @@ func sameWords(a, b string) bool {
 	return words(a) == words(b)
 }
 
-// distance is the edit distance of two strings in bytes, with swaps of
-// neighbours; beyond limit any number over it is returned.
-func distance(a, b string, limit int) int {
+// Distance is the edit distance of two strings in bytes, with swaps of neighbours;
+// beyond limit, or for a b of over 200 bytes, it is any number over limit.
+func Distance(a, b string, limit int) int {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit || len(b) > 200 {
 		return limit + 1
 	}

@@ -1,4 +1,4 @@
-package executor
+package plain
 
 import (
 	"slices"
@@ -44,11 +44,11 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "", 0}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "abd", 1}, {"abc", "ab", 1}, {"abc", "xabc", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3}} {
-		if got := distance(tt.a, tt.b, 10); got != tt.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
+		if got := Distance(tt.a, tt.b, 10); got != tt.want {
+			t.Errorf("Distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
 		}
 	}
-	if got := distance("a", strings.Repeat("b", 300), 1000); got <= 1000 {
+	if got := Distance("a", strings.Repeat("b", 300), 1000); got <= 1000 {
 		t.Errorf("a long name: %d", got)
 	}
 }
