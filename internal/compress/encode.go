@@ -204,7 +204,7 @@ func (e *encoder) scalar(n *wire.Node) {
 	case wire.Number:
 		e.put(e.doc.Str(n.Text))
 	case wire.String:
-		if s := e.doc.Str(n.Text); bare(s) {
+		if s := e.doc.Str(n.Text); unquoted(s) {
 			e.put(s)
 		} else {
 			e.quote(s)
@@ -213,7 +213,7 @@ func (e *encoder) scalar(n *wire.Node) {
 }
 
 func (e *encoder) key(k wire.Span) {
-	if s := e.doc.Str(k); bareKey(s) {
+	if s := e.doc.Str(k); unquotedKey(s) {
 		e.put(s)
 	} else {
 		e.quote(s)
@@ -249,9 +249,9 @@ func (e *encoder) quote(s string) {
 	e.out = append(e.out, '"')
 }
 
-// bare says whether a string can stand without quotes: it is not read as anything else, and has
+// unquoted says whether a string can stand without quotes: it is not read as anything else, and has
 // nothing that ends a cell, a key or a header.
-func bare(s string) bool {
+func unquoted(s string) bool {
 	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || s[0] == '-' || s[0] == '#' ||
 		s == "true" || s == "false" || s == "null" {
 		return false
@@ -260,15 +260,15 @@ func bare(s string) bool {
 		return false
 	}
 	for i := range len(s) {
-		switch c := s[i]; {
-		case c < ' ':
-			return false
-		case c == '"', c == '\\', c == ':', c == ',', c == '[', c == ']', c == '{', c == '}':
+		if c := s[i]; c < ' ' || syntax[c] {
 			return false
 		}
 	}
 	return true
 }
+
+// syntax has the characters that mean something in TOON.
+var syntax = [256]bool{'"': true, '\\': true, ':': true, ',': true, '[': true, ']': true, '{': true, '}': true}
 
 // numeric says whether s looks like a number: [+-]?\d+(\.\d+)?([eE][+-]?\d+)?
 func numeric(s string) bool {
@@ -306,8 +306,8 @@ func skipDigits(s string, i int) int {
 	return i
 }
 
-// bareKey says whether a key can stand without quotes: [A-Za-z_][A-Za-z0-9_.]*
-func bareKey(s string) bool {
+// unquotedKey says whether a key can stand without quotes: [A-Za-z_][A-Za-z0-9_.]*
+func unquotedKey(s string) bool {
 	for i := range len(s) {
 		c := s[i]
 		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_'

@@ -183,7 +183,7 @@ func (s *shape) writeArray(out *strings.Builder, depth, keys int) {
 
 // writeKey quotes what jq would not take after a dot.
 func writeKey(out *strings.Builder, key string) {
-	if bareKey(key) && !strings.Contains(key, ".") && len(key) <= shapeKey {
+	if unquotedKey(key) && !strings.Contains(key, ".") && len(key) <= shapeKey {
 		out.WriteString(key)
 		return
 	}

@@ -47,7 +47,7 @@ func both(a, b *typ) *typ {
 		if t.kind == tInter {
 			n.members = append(n.members, t.members...)
 		} else {
-			n.members = append(n.members, t.bare())
+			n.members = append(n.members, t.withoutDocs())
 		}
 	}
 	if len(n.members) > 64 {

@@ -278,9 +278,9 @@ func nameFrom(hint string) string {
 	return s
 }
 
-// saidNot drops the constraints that the description has already, such as a
+// notRepeated drops the constraints that the description has already, such as a
 // default or a bound: a repetition only costs tokens.
-func saidNot(notes []note, desc string) []note {
+func notRepeated(notes []note, desc string) []note {
 	if desc == "" || len(notes) == 0 {
 		return notes
 	}

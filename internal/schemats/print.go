@@ -78,7 +78,7 @@ func (p *printer) docs(t *typ) (desc, notes string) {
 		}
 		desc = plain.Cut(t.desc, limit, false)
 	}
-	notes = noteText(saidNot(t.notes, desc), p.o.Constraints)
+	notes = noteText(notRepeated(t.notes, desc), p.o.Constraints)
 	if t.kind == tTuple && t.lax && len(t.members) > 0 && p.o.Constraints {
 		notes = sentence(notes, "usually "+p.outline(t))
 	}
@@ -243,7 +243,7 @@ func (p *printer) record(t *typ) bool {
 	case t.index == nil && t.closed:
 		p.write("Record<string, never>")
 	case t.index == nil:
-		p.open()
+		p.openObject()
 	case p.plain && t.index.t.kind == tUnknown:
 		p.write("object")
 	case named(p.resolve(t.index.t)):
@@ -259,7 +259,7 @@ func (p *printer) record(t *typ) bool {
 	return true
 }
 
-func (p *printer) open() {
+func (p *printer) openObject() {
 	if p.plain {
 		p.write("object")
 		return

@@ -113,7 +113,7 @@ func (t *typ) withDocs(desc string, notes []note) *typ {
 	return &n
 }
 
-func (t *typ) bare() *typ {
+func (t *typ) withoutDocs() *typ {
 	if t.desc == "" && len(t.notes) == 0 {
 		return t
 	}
@@ -266,7 +266,7 @@ func hoist(u *typ) *typ {
 	}
 	if at >= 0 {
 		u.desc, u.notes = u.members[at].desc, u.members[at].notes
-		u.members[at] = u.members[at].bare()
+		u.members[at] = u.members[at].withoutDocs()
 	}
 	return u
 }
