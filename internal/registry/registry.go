@@ -71,7 +71,6 @@ type Registry struct {
 	entries map[string]*entry
 	clients map[clientKey]*clientSession
 	rules   catalog.Rules
-	changed chan struct{} // closed and replaced with each snapshot
 	watch   []func()
 	retired map[*upstream.Upstream]retired // stopped, not gone yet
 
@@ -116,7 +115,6 @@ func New(servers []Server, options Options) *Registry {
 		clients: make(map[clientKey]*clientSession),
 		rules:   options.Rules,
 		all:     upstream.NewGate(options.MaxConcurrency),
-		changed: make(chan struct{}),
 		retired: make(map[*upstream.Upstream]retired),
 		dirty:   make(chan struct{}, 1),
 		unsaved: make(chan struct{}, 1),
@@ -239,9 +237,13 @@ func (r *Registry) OnChange(f func()) {
 }
 
 // touch asks for a new snapshot.
-func (r *Registry) touch() {
+func (r *Registry) touch() { signal(r.dirty) }
+
+// signal tells the one reader of a channel that holds one signal: several before it
+// reads are one.
+func signal(c chan<- struct{}) {
 	select {
-	case r.dirty <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -255,10 +257,7 @@ func (r *Registry) publisher() {
 		select {
 		case <-r.dirty:
 			r.publish()
-			select {
-			case r.unsaved <- struct{}{}:
-			default:
-			}
+			signal(r.unsaved)
 		case <-r.stop:
 			return
 		}
@@ -277,8 +276,6 @@ func (r *Registry) publish() {
 	snap := catalog.NewSnapshot(servers)
 	snap.Rules = r.rules
 	r.snapshot.Store(snap)
-	close(r.changed)
-	r.changed = make(chan struct{})
 	watch := r.watch
 	r.mu.Unlock()
 	for _, f := range watch {
@@ -332,61 +329,53 @@ func sameTools(a, b []catalog.Tool) bool {
 // WaitKnown returns when every server has a catalogue or has been tried once, now
 // or at an earlier start, or with ctx.
 func (r *Registry) WaitKnown(ctx context.Context) {
-	for {
-		r.mu.Lock()
-		changed := r.changed
-		r.mu.Unlock()
-		waiting := false
-		snap := r.Snapshot() // one: Apply can make a shorter one meanwhile
-		for i := range snap.Servers {
-			s := &snap.Servers[i]
-			waiting = waiting || (!s.Known && !s.Tried && s.State == catalog.Connecting)
-		}
-		if !waiting {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
+	r.waitFor(ctx, func(s *catalog.Server) bool { return !s.Known && !s.Tried && s.State == catalog.Connecting })
 }
 
 // WaitServer returns when a server's catalogue is known or its first attempt
 // has ended, or with ctx; the snapshot is then as new. Where [Registry.Apply]
 // replaces the server meanwhile, that is the new one's.
 func (r *Registry) WaitServer(ctx context.Context, name string) {
-	for {
-		r.mu.Lock()
-		e := r.entries[name]
-		r.mu.Unlock()
-		if e == nil || e.upstream == nil {
-			break
-		}
-		e.upstream.Await(ctx)
-		if ctx.Err() != nil || !r.replaced(name, e) {
-			break
-		}
-	}
+	r.await(ctx, name)
 	r.publish()
 }
 
 // WaitTried returns when no server's first attempt is under way, or with ctx.
 func (r *Registry) WaitTried(ctx context.Context) {
-	r.mu.Lock()
-	var all []*upstream.Upstream
-	for _, e := range r.entries {
-		if e.upstream != nil {
-			all = append(all, e.upstream)
+	r.waitFor(ctx, func(*catalog.Server) bool { return true })
+}
+
+// waitFor waits for the first attempts of some servers. The snapshot may lag
+// behind what was waited for, and is made anew.
+func (r *Registry) waitFor(ctx context.Context, which func(*catalog.Server) bool) {
+	waited := false
+	snap := r.Snapshot()
+	for i := range snap.Servers {
+		if which(&snap.Servers[i]) {
+			r.await(ctx, snap.Servers[i].Name)
+			waited = true
 		}
 	}
-	r.mu.Unlock()
-	for _, u := range all {
-		u.Await(ctx)
+	if waited {
+		r.publish()
 	}
-	// The snapshot may lag behind what was waited for.
-	r.publish()
+}
+
+// await returns when a server's catalogue is known or its first attempt has ended,
+// or with ctx; of one that is replaced meanwhile, that of the new one.
+func (r *Registry) await(ctx context.Context, name string) {
+	for {
+		r.mu.Lock()
+		e := r.entries[name]
+		r.mu.Unlock()
+		if e == nil || e.upstream == nil {
+			return
+		}
+		e.upstream.Await(ctx)
+		if ctx.Err() != nil || !r.replaced(name, e) {
+			return
+		}
+	}
 }
 
 // Status is the upstream's own view of a server; ok is false for one that is
