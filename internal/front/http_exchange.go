@@ -131,11 +131,17 @@ func (e *exchange) event(message []byte) {
 // connection would hold the answer for ever. What is written to one that is gone
 // is lost, and nobody could be told.
 func (e *exchange) put(data []byte) {
+	e.extend()
+	_, _ = e.w.Write(data)
+}
+
+// extend gives the client time to read what is written next, where not enough of it
+// is left.
+func (e *exchange) extend() {
 	if now := time.Now(); e.writable.Sub(now) < e.front.options.writeWithin/2 {
 		e.writable = now.Add(e.front.options.writeWithin)
 		_ = http.NewResponseController(e.w).SetWriteDeadline(e.writable)
 	}
-	_, _ = e.w.Write(data)
 }
 
 func (e *exchange) flush() { _ = http.NewResponseController(e.w).Flush() }
@@ -161,6 +167,7 @@ func (e *exchange) answer(message []byte) {
 // a request that the client took back.
 func (e *exchange) nothing() {
 	if !e.opened && !e.batch {
+		e.extend()
 		e.w.WriteHeader(http.StatusAccepted)
 	}
 }

@@ -208,6 +208,10 @@ func TestHTTP_Odd(t *testing.T) {
 	if status, _, answer := post(t, web, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"METHOD":1,"id":2},"extra":1}`, session); status != 200 {
 		t.Errorf("what is inside of params: %d %s", status, answer)
 	}
+	if status, _, answer := post(t, web, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,`+modernMeta+`}}`,
+		map[string]string{"Mcp-Protocol-Version": modernEra, "Mcp-Method": "notifications/cancelled"}); status != 202 || answer != "" {
+		t.Errorf("a notification of the modern era: %d %s", status, answer)
+	}
 	for header, status := range map[string]int{"": 400, "nonsense": 404} {
 		got, _, answer := post(t, web, `{"jsonrpc":"2.0","id":"a","method":"ping"}`, map[string]string{"Mcp-Session-Id": header})
 		if got != status || !strings.HasPrefix(answer, `{"jsonrpc":"2.0","id":"a","error":{"code":-32000,`) {

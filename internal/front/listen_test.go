@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
@@ -156,4 +158,44 @@ func TestSessions(t *testing.T) {
 	lines := bufio.NewScanner(stream.Body)
 	for lines.Scan() { // it ends
 	}
+}
+
+// TestListen_Legacy: the stream of a session announces changes, that of before it
+// was opened too, and those of another session are its own.
+func TestListen_Legacy(t *testing.T) {
+	mcptest.NoLeaks(t)
+	f, web := site(t)
+	one, other := newWebClient(t, web, legacyEra), newWebClient(t, web, legacyEra)
+	f.changes.announce()
+	for _, c := range []*webClient{one, other} {
+		stream, err := c.send(t.Context(), "GET", "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stream.Body.Close()
+		lines := bufio.NewScanner(stream.Body)
+		for range 2 {
+			for lines.Scan() && lines.Text() != `data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` {
+			}
+			if lines.Err() != nil {
+				t.Fatal(lines.Err())
+			}
+			f.changes.announce()
+		}
+	}
+}
+
+// TestFollow: a stream without changes shows that it is alive, until it ends.
+func TestFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*keepAlive+time.Second)
+		defer cancel()
+		announced, alive := 0, 0
+		changed := make(chan struct{}, 1)
+		changed <- struct{}{}
+		follow(ctx, changed, func() { announced++ }, func() { alive++ })
+		if announced != 1 || alive != 3 {
+			t.Errorf("announced %d times, alive %d times", announced, alive)
+		}
+	})
 }

@@ -546,6 +546,9 @@ func TestSessionChurn(t *testing.T) {
 	goroutines, heap := usage()
 	churn(500)
 	after, grown := usage()
+	if n := len(f.changes.subscribers); n != 0 {
+		t.Errorf("%d sessions still hear of changes", n)
+	}
 	f.sessions.each(func(s *session) { t.Errorf("session %s is kept", s.client.Load().ID) })
 	if after > goroutines+10 { // connections come and go
 		t.Errorf("%d goroutines became %d", goroutines, after)

@@ -142,6 +142,9 @@ func TestStdio_Deaf(t *testing.T) {
 			go func() { // ends with the input, or with the output
 				served <- f.ServeStdio(context.Background(), inRead, out, StdioOptions{Drain: 20 * time.Millisecond})
 			}()
+			if _, err := io.WriteString(inWrite, hello("test")); err != nil {
+				t.Fatal(err)
+			}
 			for range maxUnread + 10 {
 				if _, err := io.WriteString(inWrite, "garbage\n"); err != nil {
 					t.Fatal(err)

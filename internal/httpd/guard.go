@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"runtime/debug"
 	"strings"
-	"time"
 )
 
 // guard checks what comes before the endpoint sees it.
@@ -105,8 +104,6 @@ func (g *guard) mcp(w http.ResponseWriter, r *http.Request) {
 		}
 		r.Body = body
 	}
-	// What bounds the body must not bound the call.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	g.options.Endpoint.ServeHTTP(w, r)
 }
 

@@ -34,7 +34,11 @@ type Options struct {
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 
-	headerTimeout time.Duration // for the header of a request; 0 = 10 s
+	// headerTimeout bounds how long a client may take to send the header of a
+	// request, 0 = 10 s, and bodyTimeout the whole of it, 0 = 1 min. writeTimeout
+	// bounds how long it may take to read what the endpoint does not bound itself;
+	// 0 = 2 min.
+	headerTimeout, bodyTimeout, writeTimeout time.Duration
 }
 
 // BindError is an address that is refused because it is not safe to serve.
@@ -74,15 +78,8 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return listener, nil
 }
 
-const (
-	// bodyTimeout bounds how long a client may take to send a request.
-	bodyTimeout = time.Minute
-	// writeTimeout bounds how long it may take to read what is no answer of the
-	// endpoint, and small answers that come soon.
-	writeTimeout = 2 * time.Minute
-	// lastAnswers is how long the errors of ended calls may take to be written.
-	lastAnswers = 200 * time.Millisecond
-)
+// lastAnswers is how long the errors of ended calls may take to be written.
+const lastAnswers = 200 * time.Millisecond
 
 func isLoopback(host string) bool {
 	if host == "localhost" {
@@ -104,6 +101,12 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	if o.headerTimeout <= 0 {
 		o.headerTimeout = 10 * time.Second
 	}
+	if o.bodyTimeout <= 0 {
+		o.bodyTimeout = time.Minute
+	}
+	if o.writeTimeout <= 0 {
+		o.writeTimeout = 2 * time.Minute
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -119,8 +122,8 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	server := &http.Server{
 		Handler:           g.handler(),
 		ReadHeaderTimeout: o.headerTimeout,
-		ReadTimeout:       max(bodyTimeout, o.headerTimeout), // until the guard has the body
-		WriteTimeout:      writeTimeout,                      // the endpoint extends it
+		ReadTimeout:       max(o.bodyTimeout, o.headerTimeout), // net/http takes it back behind the body
+		WriteTimeout:      o.writeTimeout,                      // the endpoint extends it
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return base },

@@ -306,6 +306,11 @@ func TestServe_Health(t *testing.T) {
 // whole serves a front with one fake upstream.
 func whole(t *testing.T, grace time.Duration) (*site, *mcptest.HTTPServer) {
 	t.Helper()
+	return wholeWith(t, Options{Grace: grace})
+}
+
+func wholeWith(t *testing.T, o Options) (*site, *mcptest.HTTPServer) {
+	t.Helper()
 	fake := mcptest.Spec{}.HTTP(t)
 	r := registry.New([]registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: fake.URL}}}, registry.Options{})
 	two := view.NewTwoTools(r, executor.New(r, executor.Options{}), view.Options{})
@@ -316,7 +321,8 @@ func whole(t *testing.T, grace time.Duration) (*site, *mcptest.HTTPServer) {
 		two.Close()
 		r.Close(time.Second)
 	})
-	return serve(t, Options{Endpoint: f.HTTP(), EndStreams: f.EndStreams, EndCalls: f.EndCalls, Grace: grace}), fake
+	o.Endpoint, o.EndStreams, o.EndCalls = f.HTTP(), f.EndStreams, f.EndCalls
+	return serve(t, o), fake
 }
 
 // caller is one client of a site.

@@ -57,3 +57,36 @@ func TestServe_SlowBodies(t *testing.T) {
 		t.Errorf("got %q, %v", answer, err)
 	}
 }
+
+// TestServe_BodyTimeout: a body that does not come is given up. A call, and a stream
+// of events, may take many times as long.
+func TestServe_BodyTimeout(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const limit = 30 * time.Millisecond
+	s := serve(t, Options{headerTimeout: limit, bodyTimeout: limit, Endpoint: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(8 * limit):
+			io.WriteString(w, "done")
+		case <-r.Context().Done():
+		}
+	})})
+	for _, method := range []string{"POST", "GET"} {
+		if status, body := s.do(t, method, "/mcp", ping); status != 200 || body != "done" {
+			t.Errorf("%s: %d %s", method, status, body)
+		}
+	}
+	if status := s.raw(t, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"); status != 400 {
+		t.Errorf("half a body: %d", status)
+	}
+}
+
+// TestServe_LongCall: an answer reaches its client however long the call took.
+func TestServe_LongCall(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s, _ := wholeWith(t, Options{writeTimeout: 30 * time.Millisecond})
+	for _, c := range []*caller{s.legacy(t), s.modern()} {
+		if status, body := c.post(t, slow(1, 300)); status != 200 || !strings.Contains(body, "slept 300 ms") {
+			t.Errorf("%s: %d %s", c.version, status, body)
+		}
+	}
+}

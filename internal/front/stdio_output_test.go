@@ -1,0 +1,67 @@
+package front
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// gatedOutput lets writes through one by one.
+type gatedOutput struct {
+	began, let chan struct{}
+	writes     []string
+	err        error
+}
+
+func (g *gatedOutput) Write(p []byte) (int, error) {
+	g.began <- struct{}{}
+	<-g.let
+	g.writes = append(g.writes, string(p))
+	return len(p), g.err
+}
+
+// TestOutput: what is queued while a message is written goes out together, in its
+// order, and nobody but the one that writes waits.
+func TestOutput(t *testing.T) {
+	out := &gatedOutput{began: make(chan struct{}, 9), let: make(chan struct{}, 9)}
+	o := newOutput(out)
+	var written []string
+	say := func(text string) (message []byte, done func()) {
+		return []byte(text), func() { written = append(written, text) }
+	}
+	ended := make(chan struct{})
+	go func() { // ends with let
+		defer close(ended)
+		o.now(say("one"))
+	}()
+	<-out.began
+	o.now(say("two"))
+	if !o.note([]byte("note")) {
+		t.Error("no room for a note")
+	}
+	o.later(say("three"))
+	if o.note(make([]byte, maxNotes)) {
+		t.Error("room for more than there is")
+	}
+	if n := o.unread(); n != 3 {
+		t.Errorf("%d answers are unread", n)
+	}
+	out.let <- struct{}{}
+	out.let <- struct{}{}
+	<-ended
+	if got := strings.Join(out.writes, "|"); got != "one\n|two\nnote\nthree\n" {
+		t.Errorf("wrote %q", got)
+	}
+	if got := strings.Join(written, " "); got != "one two three" || o.unread() != 0 {
+		t.Errorf("written %s, %d unread", got, o.unread())
+	}
+	out.err = errors.New("gone")
+	for range 2 {
+		out.let <- struct{}{}
+		o.now(say("lost"))
+	}
+	<-o.failed
+	if len(out.writes) != 3 || len(written) != 5 {
+		t.Errorf("after the end: wrote %q, written %q", out.writes, written)
+	}
+}
