@@ -68,8 +68,8 @@ type Request struct {
 	Server, Tool string
 	// Arguments is raw JSON: an object, a string that holds one, or absent.
 	Arguments json.RawMessage
-	// Client is who asks: results that are kept belong to its principal. Nil:
-	// nobody in particular, and to this process.
+	// Client sent the call. Results that are kept belong to its principal, without a
+	// client to this process.
 	Client *upstream.Client
 	// Select is a jq filter on the result's JSON, empty = none.
 	Select string
@@ -187,9 +187,12 @@ type target struct {
 func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, error) {
 	for {
 		raw, t, err := e.attempt(ctx, r)
+		if err == nil {
+			return raw, t, nil
+		}
 		var replaced *registry.ReplacedError
 		if !errors.As(err, &replaced) {
-			return raw, t, err
+			return nil, t, err
 		}
 		e.options = e.current.Load()
 		e.awaitServer(ctx, r)
@@ -237,7 +240,7 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 // FindServer looks a server up in a catalogue of the client's. It waits for one
 // whose tools are not known yet like a call does, and returns the catalogue of
 // after that. If the client wants a certain tool, the fault of an unknown server
-// says who has that.
+// names the servers that have it.
 func (e *Executor) FindServer(ctx context.Context, client *upstream.Client, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *Fault) {
 	run, r := e.begin(), e.begun(Request{Client: client, Catalogue: seen, Server: name, Tool: tool})
 	s, err := run.findServer(ctx, &r)
@@ -247,8 +250,8 @@ func (e *Executor) FindServer(ctx context.Context, client *upstream.Client, seen
 	return r.Catalogue, s, nil
 }
 
-// ToolNotFound is the fault of a tool that s does not have. It says who has it of
-// those that the caller sees.
+// ToolNotFound is the fault of a tool that s does not have. It names the servers in
+// the caller's catalogue that have it.
 func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *Fault {
 	missing := &notFoundError{what: "tool", server: s.Name, name: name, known: s.ToolNames(), owners: e.owners(seen, name, s.Name)}
 	return missing.fault()

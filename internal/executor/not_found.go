@@ -84,7 +84,7 @@ func (e *Executor) MissingServer(seen *catalog.Snapshot, tool string) *Fault {
 	return f.With("violations", []string{violation}).With("did_you_mean", serversOf(owners))
 }
 
-// haveIt says who has a tool.
+// haveIt names the servers that have a tool.
 func haveIt(owners []owner) string {
 	if len(owners) == 1 {
 		return "server " + owners[0].server + " has " + owners[0].tool

@@ -13,7 +13,8 @@ import (
 	"mcpx/internal/wire"
 )
 
-// shapeTokens bounds what a failed filter is told of the result.
+// shapeTokens bounds how much of the result's shape the model sees after a filter
+// failed.
 const shapeTokens = 300
 
 // filterFault says why a filter failed, with the shape of the value and the handle

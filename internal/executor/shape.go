@@ -175,7 +175,7 @@ func (e run) complete(out *Result, got received, shown pages.Shown, compact stri
 		}
 		return
 	}
-	// What only structuredContent says becomes a last text block.
+	// No text block says the same as structuredContent: it becomes the last one.
 	text := compress.Text(string(got.structured), e.textOptions()).Text
 	content, cut := p.Append(shown, string(got.structured), text)
 	if out.Content = content; cut > 0 {
@@ -185,12 +185,10 @@ func (e run) complete(out *Result, got received, shown pages.Shown, compact stri
 	}
 }
 
-// compressBlocks shrinks the text blocks. Of one that is a JSON array or object it
+// compressBlocks shrinks the text blocks in their places. Of one that is a JSON array or object it
 // returns the compact JSON; of several, that of the last.
 func (e run) compressBlocks(out *Result, shown *pages.Shown) (compact string) {
-	shown.Content = make([]json.RawMessage, len(shown.Received))
 	for i, b := range shown.Received {
-		shown.Content[i] = b.Raw
 		if !b.IsText {
 			continue
 		}
@@ -201,7 +199,6 @@ func (e run) compressBlocks(out *Result, shown *pages.Shown) (compact string) {
 			out.sent += roughly(c.Text) - roughly(b.Text)
 		}
 	}
-	out.Content = shown.Content
 	return compact
 }
 

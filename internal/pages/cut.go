@@ -308,7 +308,7 @@ func (p Pages) render(h *result, which span) string {
 // not.
 func (p Pages) fill(h *result, wanted span, limit int) (text string, shown int) {
 	few, many := 0, wanted.len()+1 // that many fit, and do not
-	// What a token takes is guessed at first by bytes, then by the last try.
+	// The size of a token is guessed by bytes at first, then by the last try.
 	size := 0
 	for few < wanted.len() && size < 3*limit {
 		size += h.length(wanted.at(few))

@@ -19,7 +19,7 @@ const (
 	// longer one is several, parted between two words.
 	pieceBytes = 4 << 10
 	// maxItems and maxLines bound what is kept apart, as each costs sliceBytes.
-	// What has more is kept in pieces of its text.
+	// A result of more parts is kept in pieces of its text.
 	maxItems = 200_000
 	maxLines = 1_000_000
 )
@@ -90,8 +90,8 @@ func (s *Store) put(h *result) string {
 	return handle
 }
 
-// putItem is put for an item of h, which is kept once: who reads an item again and
-// again must not push out what others keep.
+// putItem is put for an item of h. An item is kept once, however often it is read:
+// one reader must not push out the results of others.
 func (s *Store) putItem(h *result, i int, item *result) string {
 	s.mu.Lock()
 	handle := h.opened[i]

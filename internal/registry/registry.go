@@ -392,7 +392,7 @@ func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
 
 // ReplacedError says that a call was not sent: since the snapshot that it was made
 // from, [Registry.Apply] has put another server in the place of its server, or none.
-// What a caller may do there is to be looked up anew.
+// The caller has to look up anew what it may do there.
 type ReplacedError struct{ Server string }
 
 func (e *ReplacedError) Error() string {
@@ -410,11 +410,14 @@ func (r *Registry) Call(ctx context.Context, server *catalog.Server, request ups
 		return nil, &ReplacedError{server.Name}
 	}
 	result, err := r.call(ctx, e, request)
+	if err == nil {
+		return result, nil
+	}
 	var unavailable *upstream.UnavailableError
 	if errors.As(err, &unavailable) && unavailable.Stopped && r.replaced(server.Name, e) {
 		return nil, &ReplacedError{server.Name}
 	}
-	return result, err
+	return nil, err
 }
 
 // replaced reports whether e is not the entry of its server any more.
