@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-
-	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // Client is who sends a request: one connection of one program or, where the
@@ -36,9 +34,6 @@ type Client struct {
 	// Nil where the transport cannot.
 	Ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 }
-
-// Modern reports whether the client speaks a revision of the era without sessions.
-func (c *Client) Modern() bool { return c != nil && mcp.IsModernProtocol(c.Version) }
 
 // peer is the same for requests that surely come from one program.
 func (c *Client) peer() string {
