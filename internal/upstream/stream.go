@@ -72,15 +72,15 @@ func (l *streamLink) traits() traits {
 func (l *streamLink) read() {
 	for {
 		data, err := l.conn.Read()
-		var large *wire.TooLargeError
-		if errors.As(err, &large) {
-			l.spec.Logger.Warn("message over the limit skipped", "limit", large.Limit)
-			if !l.resolveLarge(large) {
-				l.noisy(large.Head)
-			}
-			continue
-		}
 		if err != nil {
+			var large *wire.TooLargeError
+			if errors.As(err, &large) {
+				l.spec.Logger.Warn("message over the limit skipped", "limit", large.Limit)
+				if !l.resolveLarge(large) {
+					l.noisy(large.Head)
+				}
+				continue
+			}
 			// Whoever waits for an answer hears of it at once.
 			l.broken = err
 			close(l.gone)
