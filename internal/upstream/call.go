@@ -159,7 +159,11 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 		// It has changed its revisions since the handshake, and executed nothing: a
 		// fresh session agrees on one of them.
 		err = fmt.Errorf("%w: %s", errGone, rpc)
-		s.link.fail(err)
+		cause := err
+		if !s.link.traits().connectionPerRequest {
+			cause = errors.New(err.Error()) // other requests end with it, and may have run
+		}
+		s.link.fail(cause)
 	} else if rpc != nil {
 		return rpc, false
 	}

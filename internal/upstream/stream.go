@@ -81,7 +81,7 @@ func (l *streamLink) read() {
 				}
 				continue
 			}
-			// Whoever waits for an answer hears of it at once.
+			// Requests that wait for an answer end at once.
 			l.broken = err
 			close(l.gone)
 			l.fail(l.failure(err, callPatience))
