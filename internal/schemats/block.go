@@ -55,10 +55,13 @@ func (p *printer) value(t *typ, place, depth int, lead string) {
 
 // block writes an object with one property a line.
 func (p *printer) block(t *typ, depth int, lead string) {
-	if len(t.props) == 0 && (t.index != nil && p.wrapped(t, depth) || t.index == nil && p.record(t)) {
+	if p.record(t, func(m *typ) { p.value(m, loose, depth, ""); p.comment(m) }) {
 		return
 	}
-	p.write("{", lineComment(lead), "\n")
+	if lead != "" {
+		lead = " // " + lead
+	}
+	p.write("{", lead, "\n")
 	inner := strings.Repeat(indent, depth+1)
 	for i := range t.props {
 		if p.over {
@@ -69,38 +72,13 @@ func (p *printer) block(t *typ, depth int, lead string) {
 		p.line(inner, propertyKey(q.key)+p.mark(q.optional), q.t, depth+1, "")
 		p.write("\n")
 	}
-	if x := t.index; x != nil {
+	if t.rest != nil {
 		p.write(inner, "[k: string]: ")
-		if x.said() != nil {
-			p.inline(x.t, loose)
-			p.write(" // ", p.sayRest(x), "\n")
-		} else {
-			p.value(x.t, loose, depth+1, "")
-			p.comment(x.t)
-			p.write("\n")
-		}
+		p.value(t.rest, loose, depth+1, "")
+		p.comment(t.rest)
+		p.write("\n")
 	}
 	p.write(strings.Repeat(indent, depth), "}")
-}
-
-// wrapped writes a record whose values need several lines.
-func (p *printer) wrapped(t *typ, depth int) bool {
-	x := t.index
-	if x.said() != nil || t.keys != nil || named(p.resolve(x.t)) {
-		return false
-	}
-	p.write("Record<string, ")
-	p.value(x.t, loose, depth, "")
-	p.comment(x.t)
-	p.write(">")
-	return true
-}
-
-func lineComment(text string) string {
-	if text == "" {
-		return ""
-	}
-	return " // " + text
 }
 
 // line writes `key: type<end> // docs`. Where the type takes several lines, the
@@ -170,4 +148,19 @@ func (p *printer) braced(t *typ) bool {
 	for t = p.resolve(t); t.kind == tArray; t = p.resolve(t.elem) {
 	}
 	return t.kind == tObject && len(t.props) > 0
+}
+
+// whole writes t with its docs, for a place that has no line of its own.
+func (p *printer) whole(t *typ, room int) {
+	if !p.multiline(t, room) {
+		p.inline(t, loose)
+		p.comment(t)
+		return
+	}
+	text := sentence(p.docs(t))
+	if !p.braced(t) && text != "" {
+		p.write("/* ", blockText(text), " */ ")
+		text = ""
+	}
+	p.value(t, loose, 0, text)
 }

@@ -2,6 +2,7 @@ package schemats
 
 import (
 	"encoding/json"
+	"strings"
 
 	"mcpx/internal/plain"
 )
@@ -20,7 +21,7 @@ const (
 // converter turns the JSON of one schema document into types. Every part is
 // converted once: what several $ref share is a def.
 type converter struct {
-	resolver
+	root  *value
 	defs  map[*value]*def
 	order []*def
 	depth int
@@ -128,8 +129,6 @@ func (c *converter) convert(v *value, mask types) *typ {
 		return unknownType
 	case v.isFalse():
 		return neverType
-	case v.kind == jDeep:
-		return c.tooDeep()
 	case v.kind != jObject:
 		return unknownType.withDocs("", []note{{"invalid schema", true}})
 	case len(v.members) == 0:
@@ -233,6 +232,8 @@ func (c *converter) reference(v *value) *typ {
 			return c.refTo(target, hint)
 		}
 	}
+	// The quotation does not have the part that an $anchor or $id may name.
+	c.lossy = c.lossy || r.kind == jString && !strings.HasPrefix(r.text, "#/")
 	return unknownType.withDocs("", []note{c.quote("$ref", r)})
 }
 
@@ -301,8 +302,6 @@ func (c *converter) literal(v *value, depth int) *typ {
 			t.props = append(t.props, prop{key: m.key, t: c.literal(m.val, depth+1)})
 		}
 		return t
-	case jDeep:
-		return c.tooDeep()
 	}
 	return &typ{kind: tLit, text: v.text}
 }

@@ -34,6 +34,11 @@ var edgeSchemas = []string{
 	`{"type":"object","properties":{"x-a":{"type":["string","number"]}},"patternProperties":{"^x-":{"type":"string"},"^x-.*":{"minLength":1},"-y$":{"type":"number"}}}`,
 	`{"allOf":[{"type":"object","patternProperties":{"^x-":{"type":"string"}},"additionalProperties":false},{"properties":{"x-1":{"type":"string"},"n":{"type":"number"}}}]}`,
 	`{"allOf":[{"type":"object","additionalProperties":{"type":"string"}},{"properties":{"a":{"type":["string","number"]}},"additionalProperties":{"type":["string","null"]}}]}`,
+	`{"allOf":[{"properties":{"a":{}},"additionalProperties":false},{"anyOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"b":{}}}]}]}`,
+	`{"allOf":[{"anyOf":[{"properties":{"a":{"type":"string"}},"type":"object"},{"type":"null"}]},{"anyOf":[{"properties":{"b":{"type":"number"}},"type":"object"},{"type":"null"}]}]}`,
+	`{"allOf":[{"items":{"type":["string","null"]}},{"items":{"type":["string","number"]}}],"type":"array"}`,
+	`{"type":["string","object"],"properties":{"a":{"type":"string"}},"anyOf":[{"required":["a"]},{"minLength":1}]}`,
+	`{"allOf":[{"type":"object","additionalProperties":{"type":"string"}},{"properties":{"a":{"const":"x"}}}]}`,
 	// Words that are no reserved words: they must do as parameter names.
 	`{"type":"object","properties":{"type":{},"of":{},"get":{},"set":{},"async":{},"declare":{},"abstract":{},"any":{},"string":{},"number":{},"boolean":{},"object":{},"symbol":{},"namespace":{},"module":{},"as":{},"is":{},"keyof":{},"infer":{},"unique":{},"global":{},"require":{},"from":{},"unknown":{},"never":{},"asserts":{},"accessor":{},"bigint":{},"constructor":{},"satisfies":{},"using":{},"out":{},"defer":{},"target":{},"new_":{},"$a":{},"_b":{}}}`,
 	`{"type":"object","properties":{"readonly":{},"public":{},"this":{},"static":{},"let":{}}}`,

@@ -8,8 +8,7 @@ import (
 	"mcpx/internal/wire"
 )
 
-// Limits of what is read. Real schemas nest fewer than 20 levels of JSON; what is
-// deeper becomes unknown.
+// Limits of what is read. Real schemas nest fewer than 20 levels of JSON.
 const (
 	maxJSONDepth = 300
 	maxJSONBytes = 16 << 20
@@ -24,14 +23,12 @@ const (
 	jString
 	jArray
 	jObject
-	// jDeep is an array or object below maxJSONDepth.
-	jDeep
 )
 
 // value is one JSON value, with keys in their order and numbers as written.
 type value struct {
 	kind jsonKind
-	// text is the decoded string, or the literal of a number or boolean.
+	// text is the decoded string, or the literal of a number, boolean or null.
 	text    string
 	items   []*value
 	members []member
@@ -107,8 +104,11 @@ func readJSON(src []byte) (*value, error) {
 	if !ok {
 		return nil, errors.New("invalid JSON")
 	}
+	if d.Depth > maxJSONDepth {
+		return nil, errors.New("nested too deeply")
+	}
 	t := tree{d: d, values: make([]value, len(d.Nodes))}
-	return t.value(0, 0), nil
+	return t.value(0), nil
 }
 
 // tree makes values of the nodes of a document.
@@ -117,9 +117,11 @@ type tree struct {
 	values []value
 }
 
-func (t *tree) value(i int32, depth int) *value {
+func (t *tree) value(i int32) *value {
 	n, v := &t.d.Nodes[i], &t.values[i]
 	switch n.Kind {
+	case wire.Null:
+		v.text = "null"
 	case wire.True, wire.False:
 		v.kind, v.text = jBool, strconv.FormatBool(n.Kind == wire.True)
 	case wire.Number:
@@ -127,24 +129,20 @@ func (t *tree) value(i int32, depth int) *value {
 	case wire.String:
 		v.kind, v.text = jString, t.str(n.Text)
 	case wire.Array, wire.Object:
-		t.children(v, i, depth)
+		t.children(v, i)
 	}
 	return v
 }
 
-func (t *tree) children(v *value, i int32, depth int) {
+func (t *tree) children(v *value, i int32) {
 	n := &t.d.Nodes[i]
-	if depth == maxJSONDepth {
-		v.kind = jDeep
-		return
-	}
 	if v.kind = jArray; n.Kind == wire.Object {
 		v.kind, v.members = jObject, make([]member, 0, n.Count)
 	} else {
 		v.items = make([]*value, 0, n.Count)
 	}
 	for c := i + 1; c < n.Next; c = t.d.Nodes[c].Next {
-		child := t.value(c, depth+1)
+		child := t.value(c)
 		if v.kind == jObject {
 			v.put(t.str(t.d.Nodes[c].Key), child)
 		} else {
@@ -181,48 +179,33 @@ func (v *value) put(key string, val *value) {
 }
 
 // appendJSON writes v minified, for a comment: non-printing characters escaped,
-// and cut off after max bytes (the second result is false then).
-func appendJSON(b []byte, v *value, max int) ([]byte, bool) {
+// and not much more than max bytes of it.
+func appendJSON(b []byte, v *value, max int) []byte {
+	if len(b) > max {
+		return b
+	}
 	switch v.kind {
-	case jNull, jBool, jNumber:
-		b = append(b, v.literal()...)
 	case jString:
-		b = appendQuoted(b, v.text)
+		return appendQuoted(b, v.text)
 	case jArray:
 		b = append(b, '[')
 		for i, item := range v.items {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			var ok bool
-			if b, ok = appendJSON(b, item, max); !ok {
-				return b, false
-			}
+			b = appendJSON(b, item, max)
 		}
-		b = append(b, ']')
+		return append(b, ']')
 	case jObject:
 		b = append(b, '{')
 		for i, m := range v.members {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendQuoted(b, m.key)
-			b = append(b, ':')
-			var ok bool
-			if b, ok = appendJSON(b, m.val, max); !ok {
-				return b, false
-			}
+			b = append(appendQuoted(b, m.key), ':')
+			b = appendJSON(b, m.val, max)
 		}
-		b = append(b, '}')
-	case jDeep:
-		return b, false
+		return append(b, '}')
 	}
-	return b, len(b) <= max
-}
-
-func (v *value) literal() string {
-	if v.kind == jNull {
-		return "null"
-	}
-	return v.text
+	return append(b, v.text...)
 }

@@ -1,6 +1,9 @@
 package schemats
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // reservedTypes cannot be the name of a definition: keyword types, names that
 // the text itself uses, and words that a type statement may not define.
@@ -20,16 +23,8 @@ var reservedParams = wordSet(`break case catch class const continue debugger def
 
 func wordSet(words string) map[string]bool {
 	set := map[string]bool{}
-	start := -1
-	for i := 0; i <= len(words); i++ {
-		if i == len(words) || words[i] <= ' ' {
-			if start >= 0 {
-				set[words[start:i]] = true
-			}
-			start = -1
-		} else if start < 0 {
-			start = i
-		}
+	for _, w := range strings.Fields(words) {
+		set[w] = true
 	}
 	return set
 }
@@ -102,8 +97,8 @@ func countUses(t *typ) {
 		for i := range t.props {
 			countUses(t.props[i].t)
 		}
-		if t.index != nil {
-			countUses(t.index.t)
+		if t.rest != nil {
+			countUses(t.rest)
 		}
 		if t.keys != nil {
 			countUses(t.keys)

@@ -195,16 +195,10 @@ func arrayNotes(v *value, fixed int) []note {
 // quote is a note with a keyword and its JSON. If that is long, the note has its
 // beginning, and the schema counts as lossy.
 func (c *converter) quote(label string, v *value) note {
-	text, whole := appendJSON(nil, v, maxSaid)
-	s := plain.Line(string(text), 0)
-	if !whole {
-		c.lossy = true
-		s = plain.Cut(s, maxSaid, false)
-		if !strings.HasSuffix(s, "...") {
-			s += "..."
-		}
-	}
-	return note{label + ": " + s, true}
+	text := string(appendJSON(nil, v, maxSaid))
+	long := len(text) > maxSaid
+	c.lossy = c.lossy || long || strings.Contains(text, `"$ref":`) // what it refers to stands elsewhere
+	return note{label + ": " + plain.Cut(plain.Line(text, 0), maxSaid, long), true}
 }
 
 // unsaid are the keywords that have no TypeScript, or none that says it shorter.
@@ -234,12 +228,10 @@ func (c *converter) said(v *value, t *typ) []note {
 	}
 	// A default of null where null is allowed is the same as leaving it out.
 	if d := v.get("default"); d != nil && !(d.kind == jNull && t.nullable()) {
-		text, _ := appendJSON(nil, d, maxSaid)
-		out = append(out, note{text: "default " + plain.Line(string(text), maxSaid)})
+		out = append(out, note{text: "default " + plain.Line(string(appendJSON(nil, d, maxSaid)), maxSaid)})
 	}
 	if e := v.get("examples"); e.isArray() && len(e.items) > 0 {
-		text, _ := appendJSON(nil, e.items[0], 120)
-		out = append(out, note{text: "e.g. " + plain.Line(string(text), 120)})
+		out = append(out, note{text: "e.g. " + plain.Line(string(appendJSON(nil, e.items[0], 120)), 120)})
 	}
 	for _, k := range [...]string{"deprecated", "readOnly", "writeOnly"} {
 		if v.get(k).isTrue() {

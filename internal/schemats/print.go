@@ -224,8 +224,9 @@ func (p *printer) tuple(t *typ, each func(*typ, int)) {
 	p.write("]")
 }
 
-// record writes an object without listed properties; false where it has some.
-func (p *printer) record(t *typ) bool {
+// record writes an object without listed properties, the type of its values
+// with each; false where it has some.
+func (p *printer) record(t *typ, each func(*typ)) bool {
 	switch {
 	case len(t.props) > 0:
 		return false
@@ -233,38 +234,28 @@ func (p *printer) record(t *typ) bool {
 		p.write("Partial<Record<")
 		p.inline(t.keys, loose)
 		p.write(", ")
-		if t.index != nil {
-			p.inline(t.index.t, loose)
-			p.comment(t.index.t)
-		} else {
-			p.write("unknown")
+		if t.rest == nil {
+			p.write("unknown>>")
+			return true
 		}
+		each(t.rest)
 		p.write(">>")
-	case t.index == nil && t.closed:
+	case t.rest == nil && t.closed:
 		p.write("Record<string, never>")
-	case t.index == nil:
-		p.openObject()
-	case p.plain && t.index.t.kind == tUnknown:
+	case p.plain && (t.rest == nil || t.rest.kind == tUnknown):
 		p.write("object")
-	case named(p.resolve(t.index.t)):
+	case t.rest == nil:
+		p.write("Record<string, unknown>")
+	case named(p.resolve(t.rest)):
 		// A type argument is resolved at once, where a recursive name is not
 		// known yet: an index signature is not.
 		return false
 	default:
 		p.write("Record<string, ")
-		p.inline(t.index.t, loose)
-		p.indexComment(t.index)
+		each(t.rest)
 		p.write(">")
 	}
 	return true
-}
-
-func (p *printer) openObject() {
-	if p.plain {
-		p.write("object")
-		return
-	}
-	p.write("Record<string, unknown>")
 }
 
 // named reports whether t reaches a type's name without an object between.
@@ -284,21 +275,6 @@ func named(t *typ) bool {
 	return false
 }
 
-func (p *printer) indexComment(x *index) {
-	switch {
-	case p.plain:
-	case x.said() != nil:
-		p.write(" /* ", blockText(p.sayRest(x)), " */")
-	default:
-		p.comment(x.t)
-	}
-}
-
-// sayRest gives the type of keys that are not listed in a comment.
-func (p *printer) sayRest(x *index) string {
-	return plain.Line("other keys: "+p.outline(x.rest), 0)
-}
-
 // outline is a short form of t for use inside a comment.
 func (p *printer) outline(t *typ) string {
 	q := &printer{plain: true, levels: 3, listed: maxListed, limit: 400}
@@ -316,7 +292,8 @@ func (p *printer) object(t *typ) {
 		p.write("object")
 		return
 	}
-	if p.record(t) {
+	each := func(m *typ) { p.inline(m, loose); p.comment(m) }
+	if p.record(t, each) {
 		return
 	}
 	p.levels--
@@ -331,16 +308,14 @@ func (p *printer) object(t *typ) {
 		}
 		q := &t.props[i]
 		p.write(propertyKey(q.key), p.mark(q.optional))
-		p.inline(q.t, loose)
-		p.comment(q.t)
+		each(q.t)
 	}
-	if x := t.index; x != nil && !(p.plain && x.t.kind == tUnknown && len(t.props) > 0) {
+	if t.rest != nil && !(p.plain && len(t.props) > 0) {
 		if len(t.props) > 0 {
 			p.write("; ")
 		}
 		p.write("[k: string]: ")
-		p.inline(x.t, loose)
-		p.indexComment(x)
+		each(t.rest)
 	}
 	p.write("}")
 	p.levels++

@@ -34,8 +34,13 @@ func (c *converter) object(v *value) *typ {
 		}
 	}
 	c.propertyNames(v, t)
-	if rest != nil && !t.closed {
-		t.index = restIndex(rest, t.props)
+	switch {
+	case rest == nil || t.closed:
+	case rest.kind == tUnknown || len(t.props) == 0:
+		t.rest = rest
+	default:
+		t.rest = unknownType
+		t.notes = append(t.notes, c.quote("additionalProperties", add))
 	}
 	t.notes = addNotes(t.notes, objectNotes(v))
 	return t
@@ -104,44 +109,6 @@ func (c *converter) propertyNames(v *value, t *typ) {
 		return
 	}
 	t.notes = append(t.notes, c.quote("keys", names))
-}
-
-// restIndex is the signature for additional properties. TypeScript demands that
-// every listed property fits the signature. If one does not, the signature has type
-// unknown, and a comment gives the true type.
-func restIndex(rest *typ, props []prop) *index {
-	if rest.kind == tUnknown {
-		return &index{t: rest}
-	}
-	optional := false
-	for _, p := range props {
-		if !within(p.t, rest) {
-			return &index{t: unknownType, rest: rest}
-		}
-		optional = optional || p.optional
-	}
-	if optional {
-		return &index{t: union([]*typ{rest, undefinedType}), rest: rest}
-	}
-	return &index{t: rest}
-}
-
-// within reports whether a is surely assignable to b.
-func within(a, b *typ) bool {
-	if a == b || b.kind == tUnknown || a.kind == tNever {
-		return true
-	}
-	keys := map[string]bool{}
-	for _, m := range membersOf(b) {
-		keys[m.key()] = true
-	}
-	for _, m := range membersOf(a) {
-		k := m.key()
-		if k == "" || !keys[k] && !(m.kind == tLit && keys[literalOf(m.text)]) {
-			return false
-		}
-	}
-	return true
 }
 
 // array is an array, or a tuple where single elements have schemas of their own

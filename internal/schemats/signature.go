@@ -204,17 +204,10 @@ func (s *schema) brief(most int, estimate func(string) int) string {
 	for i := 0; i < 100 && root.kind == tRef; i++ { // also where it refers to itself
 		root = root.def.body
 	}
-	for _, levels := range [...]int{8, 6, 5, 4, 3, 2, 1} {
-		p := &printer{plain: true, levels: levels, listed: 6, limit: 16 * most}
+	for _, step := range [...]struct{ levels, part int }{{8, 1}, {6, 1}, {5, 1}, {4, 1}, {3, 1}, {2, 1}, {1, 1}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {1, 64}} {
+		p := &printer{plain: true, levels: step.levels, listed: 6, limit: 16 * most / step.part}
 		p.inline(root, loose)
-		if text := string(p.b) + shortened; !p.over && estimate(text) <= most {
-			return text
-		}
-	}
-	for limit := 4 * most; limit > 1; limit /= 2 {
-		p := &printer{plain: true, levels: 1, listed: 6, limit: limit}
-		p.inline(root, loose)
-		if text := string(p.b) + shortened; estimate(text) <= most {
+		if text := string(p.b) + shortened; (!p.over || step.part > 1) && estimate(text) <= most {
 			return text
 		}
 	}
@@ -235,7 +228,7 @@ func (p *printer) paramList(root *def) ([]prop, bool) {
 	if root.named || t.kind != tObject || t.keys != nil {
 		return nil, false
 	}
-	if t.index != nil && !(p.plain && t.index.t.kind == tUnknown && len(t.props) > 0) {
+	if t.rest != nil && !(p.plain && len(t.props) > 0) {
 		return nil, false
 	}
 	list := make([]prop, 0, len(t.props))
@@ -261,17 +254,7 @@ func (p *printer) params(root *def, list []prop, form bool) {
 			t = &typ{kind: tRef, def: root}
 		}
 		p.write("(args: ")
-		if p.multiline(t, lineWidth-(len(p.b)-at)) {
-			text := sentence(p.docs(t))
-			if !p.braced(t) && text != "" {
-				p.write("/* ", blockText(text), " */ ")
-				text = ""
-			}
-			p.value(t, loose, 0, text)
-		} else {
-			p.inline(t, loose)
-			p.comment(t)
-		}
+		p.whole(t, lineWidth-(len(p.b)-at))
 		p.write(")")
 		return
 	}
@@ -332,17 +315,7 @@ func (p *printer) result(out *schema) {
 		return
 	}
 	p.write(": ")
-	if p.multiline(t, lineWidth) {
-		text := sentence(p.docs(t))
-		if !p.braced(t) && text != "" {
-			p.write("/* ", blockText(text), " */ ")
-			text = ""
-		}
-		p.value(t, loose, 0, text)
-		return
-	}
-	p.inline(t, loose)
-	p.comment(t)
+	p.whole(t, lineWidth)
 }
 
 // Listing is one line for a list of many tools: types only, no constraints, and

@@ -7,7 +7,7 @@ type kind uint8
 const (
 	tUnknown kind = iota
 	tNever
-	// tPrim is a keyword type: text is string, number, boolean, null or undefined.
+	// tPrim is a keyword type: text is string, number, boolean or null.
 	tPrim
 	// tLit is a literal: text is how it is printed.
 	tLit
@@ -24,9 +24,12 @@ const (
 type typ struct {
 	kind kind
 	text string
-	// props, index and closed belong to tObject. closed: no other keys.
+	// props, rest and closed belong to tObject. rest is the type of the keys that
+	// are not listed, nil where the schema does not mention them, and unknown
+	// beside props: TypeScript demands that every listed property fits it. closed:
+	// there are no other keys.
 	props  []prop
-	index  *index
+	rest   *typ
 	closed bool
 	// keys is the union of the allowed names of an object without props.
 	keys *typ
@@ -50,22 +53,6 @@ type prop struct {
 	key      string
 	t        *typ
 	optional bool
-}
-
-// index is the index signature of an object: the type of keys that are not listed.
-type index struct {
-	t *typ
-	// rest is their true type if t had to be wider, as every listed property must
-	// fit the signature; nil: t.
-	rest *typ
-}
-
-// said is the type that only a comment can give, nil if the signature gives it.
-func (x *index) said() *typ {
-	if x.t.kind == tUnknown {
-		return x.rest
-	}
-	return nil
 }
 
 // note is a constraint that the type does not express.
@@ -93,9 +80,8 @@ type def struct {
 }
 
 var (
-	unknownType   = &typ{kind: tUnknown}
-	neverType     = &typ{kind: tNever}
-	undefinedType = &typ{kind: tPrim, text: "undefined"}
+	unknownType = &typ{kind: tUnknown}
+	neverType   = &typ{kind: tNever}
 )
 
 func prim(text string, notes ...note) *typ {

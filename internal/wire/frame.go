@@ -92,9 +92,9 @@ func (r *Reader) Read() ([]byte, error) {
 	for {
 		line, err := r.line(limit)
 		text := bytes.TrimSpace(bytes.TrimPrefix(line, []byte(bom)))
-		large, _ := err.(*TooLargeError)
+		var large *TooLargeError
 		switch {
-		case large != nil && r.reads(Newline):
+		case errors.As(err, &large) && r.reads(Newline):
 			return nil, err
 		case large != nil:
 			r.noise(large.Head)

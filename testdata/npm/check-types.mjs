@@ -7,7 +7,7 @@
 //             ajv and tsc agree that the instance fits; the structural part only:
 //             numeric and string constraints are removed, oneOf counts as anyOf, and
 //             what is quoted in a comment (patternProperties, and additionalProperties
-//             beside it) allows anything.
+//             beside it; a $ref that is no JSON pointer) allows anything.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -28,7 +28,6 @@ const mapValues = (o, f) => Object.fromEntries(Object.entries(o).map(([k, v]) =>
 
 function resolve(root, ref) {
   if (ref === '#') return root;
-  if (ref.startsWith('#') && ref[1] !== '/') return anchored(root, ref.slice(1));
   if (!ref.startsWith('#/')) return undefined;
   let v = root;
   for (const seg of decodeURIComponent(ref.slice(2)).split('/')) {
@@ -37,22 +36,12 @@ function resolve(root, ref) {
   return v;
 }
 
-function anchored(s, name) {
-  if (s === null || typeof s !== 'object') return undefined;
-  if (s.$anchor === name) return s;
-  for (const v of Object.values(s)) {
-    const found = anchored(v, name);
-    if (found) return found;
-  }
-  return undefined;
-}
-
 // typed: a schema around this one has given the type already.
 function structural(s, root, typed = false) {
   if (s === true || s === false) return s;
   if (!isObj(s)) return true;
   const out = {};
-  for (const k of ['type', 'enum', 'const', 'required', '$anchor']) if (k in s) out[k] = s[k];
+  for (const k of ['type', 'enum', 'const', 'required']) if (k in s) out[k] = s[k];
   if (out.enum && out.enum.length === 0) {
     delete out.enum;
     out.not = {};
