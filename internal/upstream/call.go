@@ -32,11 +32,12 @@ func (u *Upstream) Call(ctx context.Context, r Request) (json.RawMessage, error)
 
 	waits := waits{limited: r.Wait > 0, left: r.Wait}
 	result, err := u.attempts(ctx, &r, &waits)
-	var timedOut *TimeoutError
-	switch {
-	case err == nil:
+	if err == nil {
 		u.succeeded()
 		return result, nil
+	}
+	var timedOut *TimeoutError
+	switch {
 	case parent.Err() != nil:
 		return nil, parent.Err()
 	case ctx.Err() != nil && errors.As(context.Cause(ctx), &timedOut) && !isUnavailable(err):
@@ -80,11 +81,11 @@ func (u *Upstream) sendOn(ctx context.Context, s *session, r *Request) (json.Raw
 	defer cancel(errIdle)
 	timer := time.AfterFunc(idle, func() { cancel(&TimeoutError{After: idle, Idle: true}) })
 	defer timer.Stop()
-	watched := *r
+	watched, forward := *r, r.OnProgress
 	watched.OnProgress = func(params json.RawMessage) {
 		timer.Reset(idle)
-		if r.OnProgress != nil {
-			r.OnProgress(params)
+		if forward != nil {
+			forward(params)
 		}
 	}
 	result, err := s.call(ctx, &watched)
@@ -112,9 +113,12 @@ func (u *Upstream) attempts(ctx context.Context, r *Request, w *waits) (json.Raw
 		}
 		result, err := u.sendOn(ctx, s, r)
 		u.leave()
+		if err == nil {
+			return result, nil
+		}
 		var idle *TimeoutError
-		if err == nil || ctx.Err() != nil || errors.As(err, &idle) {
-			return result, err
+		if ctx.Err() != nil || errors.As(err, &idle) {
+			return nil, err
 		}
 		var status *statusError
 		refused := errors.Is(err, errGone) || errors.As(err, &status)
@@ -155,7 +159,11 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 		// It has changed its revisions since the handshake, and executed nothing: a
 		// fresh session agrees on one of them.
 		err = fmt.Errorf("%w: %s", errGone, rpc)
-		s.link.fail(err)
+		cause := err
+		if !s.link.traits().connectionPerRequest {
+			cause = errors.New(err.Error()) // other requests end with it, and may have run
+		}
+		s.link.fail(cause)
 	} else if rpc != nil {
 		return rpc, false
 	}

@@ -23,8 +23,9 @@ const (
 )
 
 // changes is how a session hears that the tools of its server have changed, on
-// transports where that takes a stream that has to be asked for. What changes
-// after a tools/list and before such a stream is open is told to nobody.
+// transports where that takes a stream that has to be asked for. A server
+// announces to nobody what changes after a tools/list and before such a stream is
+// open.
 type changes struct {
 	// told holds one: a storm of list_changed is one refresh. kinds are those that
 	// have changed since the last.

@@ -184,3 +184,56 @@ func TestOutboxBroken(t *testing.T) {
 		t.Error("written after the end")
 	}
 }
+
+// A request that nobody has begun to write was not sent, whatever ends the wait for
+// it; one that is being written may have been.
+func TestRequestNotSent(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		mcptest.NoLeaks(t)
+		spec := Spec{}.withDefaults()
+		writing, free := make(chan struct{}), make(chan struct{})
+		conn := &scriptedConn{said: make(chan []byte)}
+		conn.written = func([][]byte) error {
+			close(writing)
+			<-free
+			return io.ErrClosedPipe
+		}
+		l := newStreamLink(&spec).over(conn, nil)
+		l.start(func(wire.Message, int64) {})
+		ctx, cancel := context.WithCancel(context.Background())
+		ends := make(chan error, 2)
+		send := func(id int64) {
+			_, err := l.request(ctx, request{id: id, message: []byte("{}")})
+			ends <- err
+		}
+		go send(1)
+		<-writing
+		go send(2)
+		mcptest.WaitFor(t, "the second request", patience, func() bool {
+			l.out.mu.Lock()
+			defer l.out.mu.Unlock()
+			return len(l.out.waiting) == 1
+		})
+		if lost {
+			_ = conn.Close()
+		} else {
+			cancel()
+		}
+		unsent := 0
+		for range 2 {
+			err := <-ends
+			if errors.Is(err, errNotSent) {
+				unsent++
+			}
+			if err == nil || !lost && !errors.Is(err, context.Canceled) {
+				t.Errorf("lost %v: got %v", lost, err)
+			}
+		}
+		if unsent != 1 {
+			t.Errorf("lost %v: %d requests were not sent, want 1", lost, unsent)
+		}
+		close(free)
+		cancel()
+		l.close()
+	}
+}

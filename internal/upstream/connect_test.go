@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,6 +167,52 @@ func TestRevisionRefusedLater(t *testing.T) {
 		if n := len(server.Log().Calls("destroy_echo")); n != max(times, 0) {
 			t.Errorf("%d times: executed %d times", times, n)
 		}
+	}
+}
+
+// The other calls that are open on such a session may have been executed: they are not
+// repeated.
+func TestRevisionRefusedBesideACall(t *testing.T) {
+	mcptest.NoLeaks(t)
+	var executed atomic.Int32
+	u := ready(t, Spec{Type: InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
+		decoder := json.NewDecoder(in)
+		for {
+			var m struct {
+				ID     json.RawMessage
+				Method string
+				Params struct{ Name string }
+			}
+			if err := decoder.Decode(&m); err != nil {
+				return err
+			}
+			answer := map[string]string{
+				"server/discover": `"result":{"supportedVersions":["` + modernVersion + `"]}`,
+				"tools/list":      `"result":{"tools":[]}`,
+				"tools/call":      `"error":{"code":-32022,"message":"Unsupported protocol version"}`,
+			}[m.Method]
+			if m.Params.Name == "held" {
+				executed.Add(1)
+				continue
+			}
+			if answer == "" {
+				continue
+			}
+			if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer); err != nil {
+				return err
+			}
+		}
+	}})
+	held := make(chan error, 1)
+	go func() {
+		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("held", nil), Timeout: patience})
+		held <- err
+	}()
+	mcptest.WaitFor(t, "the held call", patience, func() bool { return executed.Load() == 1 })
+	_, _ = u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("refused", nil), Timeout: patience})
+	var lost *LostError
+	if err := <-held; !errors.As(err, &lost) || !lost.MayHaveRun || executed.Load() != 1 {
+		t.Errorf("got %#v, executed %d times", err, executed.Load())
 	}
 }
 

@@ -27,7 +27,7 @@ func (g *Gate) SetLimit(limit int) {
 	g.admit()
 }
 
-// admit lets in who waits, as far as there is room. The caller holds the lock.
+// admit lets in the calls that wait, as far as there is room. The caller holds the lock.
 func (g *Gate) admit() {
 	for g.limit <= 0 || g.open < g.limit {
 		first := g.queue.Front()

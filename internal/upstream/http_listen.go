@@ -26,7 +26,7 @@ func (l *httpLink) listen(opened, ended func()) {
 				opened()
 				last, err = l.pump(resp, last)
 			case errors.Is(err, errGone), !passing(err) && !worked:
-				// What worked once is refused for a reason that can pass.
+				// A stream that worked once is refused for a reason that can pass.
 				return
 			case !passing(err):
 				last.lastID = "" // it may be refused for that

@@ -11,7 +11,7 @@ import (
 // statusLimit is how much is read of a body that explains an error status.
 const statusLimit = 8 << 10
 
-// hintRunes is how much of it is told.
+// hintRunes is how much of it goes into a text.
 const hintRunes = 200
 
 // statusError describes an answer with an error status.
@@ -78,8 +78,8 @@ func passing(err error) bool {
 	return status.code >= 500 && status.code != http.StatusNotImplemented
 }
 
-// The longest waits that a server can ask for: of what is told to a caller, and
-// of what mcpx does by itself.
+// The longest waits that a server can ask for: of callers, who read them in an error,
+// and of mcpx itself.
 const (
 	maxRetryAfter = 24 * time.Hour
 	maxOwnWait    = 10 * time.Minute

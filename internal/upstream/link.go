@@ -130,7 +130,7 @@ func (m *mux) cause() error {
 	return m.broken
 }
 
-// What a link has nothing to say to, unless it defines these itself.
+// Defaults, for links that have no use for these.
 
 func (p *pulse) agreed(string)                {}
 func (p *pulse) listen(_ func(), over func()) { over() }
@@ -221,7 +221,7 @@ func (m *mux) fail(err error) {
 	open := m.pending
 	m.pending = nil
 	m.mu.Unlock()
-	close(m.ended) // first: who hears of it may look at once for a fresh session
+	close(m.ended) // first: a caller that gets the error may look at once for a fresh session
 	for _, p := range open {
 		p.ch <- answer{err: err}
 	}

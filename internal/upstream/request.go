@@ -22,7 +22,7 @@ type Request struct {
 	Params json.RawMessage
 	// Meta are members of _meta.
 	Meta []MetaMember
-	// Client is who asks, nil for nobody in particular.
+	// Client sends the request; nil for nobody in particular.
 	Client *Client
 	// Repeatable says that the request may be executed twice, as a tool that is
 	// declared idempotent or read-only: after a loss it is sent once more.
@@ -78,7 +78,7 @@ func (r *Request) meta(id int64, modern bool) (meta []byte, err error) {
 	return meta, nil
 }
 
-// call sends r and returns the raw result. If ctx ends first, the server is told.
+// call sends r and returns the raw result. If ctx ends first, it tells the server.
 func (s *session) call(ctx context.Context, r *Request) (json.RawMessage, error) {
 	id := s.newID()
 	meta, err := r.meta(id, s.modern)

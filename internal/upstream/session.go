@@ -39,8 +39,9 @@ type session struct {
 	nextID      atomic.Int64
 	changes     *changes
 	relistAgain *time.Timer // after a refresh that failed, or left pages out
-	// missing is why the last tools/list was not read to its end, nil if it was;
-	// whole says that the catalogue that was taken was. The supervising goroutine's.
+	// missing is why the last tools/list was not read to its end, nil if it was. whole:
+	// the catalogue that was taken over was read to its end. Both belong to the
+	// supervising goroutine.
 	missing error
 	whole   bool
 
@@ -48,8 +49,8 @@ type session struct {
 	listeners map[int64]*listener // open calls, by request id
 	closed    bool
 	sole      sole
-	// takesLevel says that a legacy server can be told a log level, told is the
-	// index of the last one; that of none is behind all.
+	// takesLevel: mcpx can set the log level of a legacy server. told is the index of
+	// the last one that it set; that of none is behind all.
 	takesLevel bool
 	told       int
 	// headerTools are the tools whose arguments are mirrored into HTTP headers

@@ -186,7 +186,7 @@ func spellings(secrets []string) []string {
 		all = append(all, secret, url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1:len(quoted)-1]))
 		if lines := strings.Split(secret, "\n"); len(lines) > 1 {
 			for _, line := range lines {
-				// What is as short can be a word of any text.
+				// A shorter line can be a word of any text.
 				if line = strings.TrimSpace(line); len(line) >= 2*shortSecret {
 					all = append(all, line)
 				}
@@ -201,7 +201,7 @@ func spellings(secrets []string) []string {
 // cleanBytes bounds the text that is looked at for a reason or a log.
 const cleanBytes = 64 << 10
 
-// shownRunes is how much is told of an answer that is of no use.
+// shownRunes is how much of a useless answer goes into a text.
 const shownRunes = 100
 
 // clean makes foreign text fit for a reason or a log: secrets struck out, one

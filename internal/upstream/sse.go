@@ -152,7 +152,7 @@ func (l *sseLink) traits() traits { return traits{legacyOnly: true} }
 const endPatience = 500 * time.Millisecond
 
 // settle waits, after a POST that broke, for the end of the stream, if it comes: the
-// server has mostly gone, and who repeats the call at once must not meet the same
+// server has mostly gone, and a call that is repeated at once must not meet the same
 // session.
 func (l *sseLink) settle(ctx context.Context, err error) {
 	var status *statusError

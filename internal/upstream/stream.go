@@ -72,16 +72,16 @@ func (l *streamLink) traits() traits {
 func (l *streamLink) read() {
 	for {
 		data, err := l.conn.Read()
-		var large *wire.TooLargeError
-		if errors.As(err, &large) {
-			l.spec.Logger.Warn("message over the limit skipped", "limit", large.Limit)
-			if !l.resolveLarge(large) {
-				l.noisy(large.Head)
-			}
-			continue
-		}
 		if err != nil {
-			// Whoever waits for an answer hears of it at once.
+			var large *wire.TooLargeError
+			if errors.As(err, &large) {
+				l.spec.Logger.Warn("message over the limit skipped", "limit", large.Limit)
+				if !l.resolveLarge(large) {
+					l.noisy(large.Head)
+				}
+				continue
+			}
+			// Requests that wait for an answer end at once.
 			l.broken = err
 			close(l.gone)
 			l.fail(l.failure(err, callPatience))

@@ -102,6 +102,11 @@ func (u *Upstream) refuse() {
 	if u.open == 0 {
 		close(u.idle)
 	}
+	u.wake()
+}
+
+// wake ends all waits for a change. The caller holds the lock.
+func (u *Upstream) wake() {
 	close(u.changed)
 	u.changed = make(chan struct{})
 }
@@ -127,17 +132,14 @@ func (u *Upstream) Status() Status {
 }
 
 // Retry ends a wait for the next attempt, if there is one.
-func (u *Upstream) Retry() {
-	signal(u.kick)
-}
+func (u *Upstream) Retry() { signal(u.kick) }
 
-// update changes the status, and the session with it, under the lock, then tells
-// who waits.
+// update changes the status, and the session with it, under the lock, then ends
+// all waits for a change.
 func (u *Upstream) update(change func(*Status)) {
 	u.mu.Lock()
 	change(&u.status)
-	close(u.changed)
-	u.changed = make(chan struct{})
+	u.wake()
 	u.mu.Unlock()
 	u.spec.OnChange()
 }

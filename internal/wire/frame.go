@@ -92,9 +92,9 @@ func (r *Reader) Read() ([]byte, error) {
 	for {
 		line, err := r.line(limit)
 		text := bytes.TrimSpace(bytes.TrimPrefix(line, []byte(bom)))
-		var large *TooLargeError
+		large, _ := err.(*TooLargeError)
 		switch {
-		case errors.As(err, &large) && r.reads(Newline):
+		case large != nil && r.reads(Newline):
 			return nil, err
 		case large != nil:
 			r.noise(large.Head)
