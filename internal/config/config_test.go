@@ -205,7 +205,7 @@ func TestExpand(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	own := sortedKeys(serverKeys)
+	own := sortedKeys(emptyReader().keys())
 	for key, want := range map[string]string{
 		"comand": "command", "commnad": "command", "COMMAND": "command", "cmd": "command",
 		"arg": "args", "enviroment": "", "environment": "env", "header": "headers", "uri": "url",
@@ -218,20 +218,27 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+// emptyReader is a reader that has read nothing, for its tables.
+func emptyReader() *serverReader {
+	return &serverReader{l: &loader{cfg: defaults("")}}
+}
+
 // TestKeysDoNotClash: no key may be in two tables.
 func TestKeysDoNotClash(t *testing.T) {
-	for key := range otherClientKeys {
-		if serverKeys[key] != nil || serverIgnored[key] != 0 {
+	r := emptyReader()
+	own, root := r.keys(), r.l.keys()
+	for _, key := range slices.Concat(sortedKeys(r.otherClientKeys()), serverOfOtherClients, serverOfOlderSystems) {
+		if own[key] != nil {
 			t.Errorf("%s is in two tables of servers", key)
 		}
 	}
-	for key := range serverIgnored {
-		if serverKeys[key] != nil {
+	for _, key := range slices.Concat(serverOfOtherClients, serverOfOlderSystems) {
+		if r.otherClientKeys()[key] != nil {
 			t.Errorf("%s is in two tables of servers", key)
 		}
 	}
-	for key := range rootIgnored {
-		if globals[key] != nil {
+	for _, key := range slices.Concat(rootOfOtherClients, rootOfOlderSystems) {
+		if root[key] != nil {
 			t.Errorf("%s is in two tables of the root", key)
 		}
 	}

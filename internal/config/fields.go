@@ -14,6 +14,9 @@ import (
 // maxDuration keeps arithmetic on deadlines far from overflow.
 const maxDuration = 366 * 24 * time.Hour
 
+// reader reads the value of one key, which stands at path.
+type reader func(path string, n *node)
+
 // fault notes a fault of structure.
 func (l *loader) fault(path string, offset int, format string, args ...any) {
 	l.faults = append(l.faults, Fault{Path: path, Text: fmt.Sprintf(format, args...), offset: offset})
@@ -27,64 +30,75 @@ func (l *loader) is(want kind, path string, n *node) bool {
 	return n.kind == want
 }
 
-func (l *loader) boolean(path string, n *node, into *bool) {
-	if n.kind != boolKind {
-		l.fault(path, n.offset, "must be true or false, not %s", n.kind)
-		return
+func (l *loader) boolean(into *bool) reader {
+	return func(path string, n *node) {
+		if n.kind != boolKind {
+			l.fault(path, n.offset, "must be true or false, not %s", n.kind)
+			return
+		}
+		*into = n.text == "true"
 	}
-	*into = n.text == "true"
 }
 
-func (l *loader) str(path string, n *node, into *string) {
-	if l.is(stringKind, path, n) {
-		*into = n.text
+func (l *loader) str(into *string) reader {
+	return func(path string, n *node) {
+		if l.is(stringKind, path, n) {
+			*into = n.text
+		}
 	}
 }
 
 // oneOf reads a word out of a fixed list.
-func (l *loader) oneOf(path string, n *node, into *string, words ...string) {
-	if n.kind == stringKind && slices.Contains(words, n.text) {
-		*into = n.text
-		return
-	}
-	last := len(words) - 1
-	l.fault(path, n.offset, "must be %s or %s", strings.Join(words[:last], ", "), words[last])
-}
-
-// whole reads a whole number that is at least min.
-func (l *loader) whole(path string, n *node, min int64, into *int64) {
-	if n.kind != numberKind {
-		l.fault(path, n.offset, "must be a whole number, not %s", n.kind)
-		return
-	}
-	v, err := strconv.ParseFloat(n.text, 64)
-	switch {
-	case err != nil || math.Abs(v) > 1<<53:
-		l.fault(path, n.offset, "is too large")
-	case v != math.Trunc(v):
-		l.fault(path, n.offset, "must be a whole number")
-	case v < 0:
-		l.fault(path, n.offset, "must not be negative")
-	case int64(v) < min:
-		l.fault(path, n.offset, "must be at least %d", min)
-	default:
-		*into = int64(v)
+func (l *loader) oneOf(into *string, words ...string) reader {
+	return func(path string, n *node) {
+		if n.kind == stringKind && slices.Contains(words, n.text) {
+			*into = n.text
+			return
+		}
+		last := len(words) - 1
+		l.fault(path, n.offset, "must be %s or %s", strings.Join(words[:last], ", "), words[last])
 	}
 }
 
-// count is whole for what is counted in an int. The bound keeps it one on 32 bits.
-func (l *loader) count(path string, n *node, min int64, into *int) {
-	v := int64(*into)
-	l.whole(path, n, min, &v)
-	if v > math.MaxInt32 {
-		l.fault(path, n.offset, "is too large")
-		return
+// whole reads a whole number from least to most.
+func whole[T int | int64](l *loader, into *T, least, most int64) reader {
+	return func(path string, n *node) {
+		if n.kind != numberKind {
+			l.fault(path, n.offset, "must be a whole number, not %s", n.kind)
+			return
+		}
+		v, err := strconv.ParseFloat(n.text, 64)
+		switch {
+		case err != nil || math.Abs(v) > 1<<53:
+			l.fault(path, n.offset, "is too large")
+		case v != math.Trunc(v):
+			l.fault(path, n.offset, "must be a whole number")
+		case v < 0:
+			l.fault(path, n.offset, "must not be negative")
+		case int64(v) < least:
+			l.fault(path, n.offset, "must be at least %d", least)
+		case int64(v) > most:
+			l.fault(path, n.offset, "is too large")
+		default:
+			*into = T(v)
+		}
 	}
-	*into = int(v)
 }
 
-// duration reads a number of units (of seconds, where our own keys are read) or
-// a string such as "1m30s".
+// count reads what is counted in an int, also one of 32 bits.
+func (l *loader) count(into *int, least int64) reader { return whole(l, into, least, math.MaxInt32) }
+
+// timeout reads a time of more than 0, in seconds.
+func (l *loader) timeout(into *time.Duration) reader {
+	return func(path string, n *node) { l.duration(path, n, time.Second, false, into) }
+}
+
+// wait reads a time in seconds; 0 is no wait, or no limit.
+func (l *loader) wait(into *time.Duration) reader {
+	return func(path string, n *node) { l.duration(path, n, time.Second, true, into) }
+}
+
+// duration reads a number of units or a string such as "1m30s".
 func (l *loader) duration(path string, n *node, unit time.Duration, zero bool, into *time.Duration) {
 	var d time.Duration
 	switch n.kind {
@@ -134,15 +148,17 @@ func (l *loader) strings(path string, n *node) ([]string, bool) {
 }
 
 // globs reads an array of patterns with *, ? and [...].
-func (l *loader) globs(path string, n *node, into *[]string) {
-	list, ok := l.strings(path, n)
-	for i, item := range n.items {
-		if item.kind == stringKind && !l.glob(index(path, i), item.offset, item.text) {
-			ok = false
+func (l *loader) globs(into *[]string) reader {
+	return func(path string, n *node) {
+		list, ok := l.strings(path, n)
+		for i, item := range n.items {
+			if item.kind == stringKind && !l.glob(index(path, i), item.offset, item.text) {
+				ok = false
+			}
 		}
-	}
-	if ok {
-		*into = list
+		if ok {
+			*into = list
+		}
 	}
 }
 
@@ -158,18 +174,22 @@ func (l *loader) glob(at string, offset int, glob string) bool {
 	return true
 }
 
-// members walks an object whose keys are all known to one of the two tables of a
-// level; it calls field for each that is known. A null is like a key left out.
-func (l *loader) members(path string, n *node, own []string, field func(key, at string, m member) bool) {
+// members reads an object. keys are ours; foreign, which may be nil, reports whether
+// it knows another one. A null is like a key left out.
+func (l *loader) members(path string, n *node, keys map[string]reader, foreign func(at string, m member) bool) {
 	for _, m := range n.members {
+		at := join(path, m.key)
 		if m.value.kind == nullKind {
 			continue
 		}
-		at := join(path, m.key)
-		if field(m.key, at, m) || isComment(m.key) {
+		if read := keys[m.key]; read != nil {
+			read(at, m.value)
 			continue
 		}
-		if near := nearest(m.key, own); near != "" {
+		if foreign != nil && foreign(at, m) || isComment(m.key) {
+			continue
+		}
+		if near := nearest(m.key, sortedKeys(keys)); near != "" {
 			l.fault(at, m.offset, "unknown key %s, did you mean %q?", quote(m.key), near)
 			continue
 		}

@@ -1,57 +1,56 @@
 package config
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
-	"time"
 )
 
-// globals are the keys of the root that mcpx knows, but for the servers.
-var globals = map[string]func(l *loader, path string, n *node){
-	"schema_compression_enabled": func(l *loader, path string, n *node) { l.boolean(path, n, &l.cfg.SchemaCompression) },
-	"toon_compression_enabled":   func(l *loader, path string, n *node) { l.boolean(path, n, &l.cfg.ToonCompression) },
-	"max_description_len":        func(l *loader, path string, n *node) { l.count(path, n, 0, &l.cfg.MaxDescriptionLen) },
-	"structured_content":         func(l *loader, path string, n *node) { l.structured(path, n, &l.cfg.StructuredContent) },
-	"catalogue_token_budget":     func(l *loader, path string, n *node) { l.count(path, n, 1, &l.cfg.CatalogueTokenBudget) },
-	"catalogue_char_limit":       func(l *loader, path string, n *node) { l.count(path, n, 0, &l.cfg.CatalogueCharLimit) },
-	"result_token_limit":         func(l *loader, path string, n *node) { l.count(path, n, 0, &l.cfg.ResultTokenLimit) },
-	"max_message_bytes":          func(l *loader, path string, n *node) { l.whole(path, n, 1024, &l.cfg.MaxMessageBytes) },
-	"max_concurrency":            func(l *loader, path string, n *node) { l.count(path, n, 0, &l.cfg.MaxConcurrency) },
-	"startup_wait":               func(l *loader, path string, n *node) { l.duration(path, n, time.Second, true, &l.cfg.StartupWait) },
-	"exec_wait":                  func(l *loader, path string, n *node) { l.duration(path, n, time.Second, true, &l.cfg.ExecWait) },
-	"shutdown_grace":             func(l *loader, path string, n *node) { l.duration(path, n, time.Second, true, &l.cfg.ShutdownGrace) },
-	"disabled_tools":             (*loader).disabledTools,
-	"clients":                    (*loader).clients,
-	"health_check_enabled":       func(l *loader, path string, n *node) { l.boolean(path, n, &l.cfg.HealthCheck.Enabled) },
-	"health_check_interval": func(l *loader, path string, n *node) {
-		l.duration(path, n, time.Second, false, &l.cfg.HealthCheck.Interval)
-	},
-	"health_check_timeout": func(l *loader, path string, n *node) {
-		l.duration(path, n, time.Second, false, &l.cfg.HealthCheck.Timeout)
-	},
-	"health_check_failure_threshold": func(l *loader, path string, n *node) {
-		l.count(path, n, 1, &l.cfg.HealthCheck.FailureThreshold)
-	},
-	"log_level":  (*loader).logLevel,
-	"log_format": func(l *loader, path string, n *node) { l.oneOf(path, n, &l.cfg.LogFormat, "text", "json") },
+// keys are the keys of the root that mcpx knows, but for the servers.
+func (l *loader) keys() map[string]reader {
+	c := l.cfg
+	return map[string]reader{
+		"schema_compression_enabled":     l.boolean(&c.SchemaCompression),
+		"toon_compression_enabled":       l.boolean(&c.ToonCompression),
+		"max_description_len":            l.count(&c.MaxDescriptionLen, 0),
+		"structured_content":             l.structured(&c.StructuredContent),
+		"include_structured_content":     l.includeStructured, // the older name
+		"catalogue_token_budget":         l.count(&c.CatalogueTokenBudget, 1),
+		"catalogue_char_limit":           l.count(&c.CatalogueCharLimit, 0),
+		"result_token_limit":             l.count(&c.ResultTokenLimit, 0),
+		"max_message_bytes":              whole(l, &c.MaxMessageBytes, 1024, math.MaxInt64),
+		"max_concurrency":                l.count(&c.MaxConcurrency, 0),
+		"startup_wait":                   l.wait(&c.StartupWait),
+		"exec_wait":                      l.wait(&c.ExecWait),
+		"shutdown_grace":                 l.wait(&c.ShutdownGrace),
+		"disabled_tools":                 l.disabledTools,
+		"clients":                        l.clients,
+		"health_check_enabled":           l.boolean(&c.HealthCheck.Enabled),
+		"health_check_interval":          l.timeout(&c.HealthCheck.Interval),
+		"health_check_timeout":           l.timeout(&c.HealthCheck.Timeout),
+		"health_check_failure_threshold": l.count(&c.HealthCheck.FailureThreshold, 1),
+		"log_level":                      l.logLevel,
+		"log_format":                     l.oneOf(&c.LogFormat, "text", "json"),
 
-	"view":      (*loader).later,
-	"groups":    (*loader).later,
-	"separator": (*loader).later,
-	"sse":       (*loader).later,
-	"resources": (*loader).later,
-	"prompts":   (*loader).later,
+		"view":      l.later,
+		"groups":    l.later,
+		"separator": l.later,
+		"sse":       l.later,
+		"resources": l.later,
+		"prompts":   l.later,
 
-	"confirm": (*loader).confirm,
-	"pin":     (*loader).unprotected,
-	"auth":    (*loader).unprotected,
-	"limits":  (*loader).unprotected,
-	"audit":   (*loader).unprotected,
-	"tls":     (*loader).unprotected,
-	// The older systems.
-	"auth_token":            (*loader).unprotected,
-	"rate_limit_per_minute": (*loader).unprotected,
+		"confirm": l.confirm,
+		"pin":     l.unprotected,
+		"auth":    l.unprotected,
+		"limits":  l.unprotected,
+		"audit":   l.unprotected,
+		"tls":     l.unprotected,
+		// The older systems.
+		"auth_token":            l.unprotected,
+		"rate_limit_per_minute": l.unprotected,
+	}
 }
 
 // The keys that hold servers: of Claude and Cursor, of VS Code, of the older mcpx.
@@ -61,36 +60,25 @@ const (
 	oldServers    = "mcp_servers"
 )
 
-// includeStructured is the older name of structured_content.
-const includeStructured = "include_structured_content"
-
 func (l *loader) root(n *node) {
 	if n.kind != objectKind {
 		l.fault("the file", n.offset, "must hold an object, not %s", n.kind)
 		return
 	}
 	l.duplicates("", n)
-	own := append(sortedKeys(globals), claudeServers, codeServers, oldServers, includeStructured)
-	servers := false
-	l.members("", n, own, func(key, at string, m member) bool {
-		switch key {
-		case claudeServers, codeServers, oldServers:
+	keys, servers := l.keys(), false
+	for _, key := range []string{claudeServers, codeServers, oldServers} {
+		keys[key] = func(path string, n *node) {
 			servers = true
-			l.servers(key, at, m.value)
-			return true
-		case includeStructured:
-			l.includeStructured(at, m.value)
-			return true
+			l.servers(path, n)
 		}
-		if read, ok := globals[key]; ok {
-			read(l, at, m.value)
-			return true
-		}
+	}
+	l.members("", n, keys, func(at string, m member) bool {
 		if looksLikeServer(m.value) {
 			l.fault(at, m.offset, "looks like a server; servers belong in %q", claudeServers)
 			return true
 		}
-		return l.ignoredKey(rootIgnored, key, "")
+		return l.ignoredKey(rootOfOtherClients, rootOfOlderSystems, m.key, "")
 	})
 	// A file with other faults says enough; one that is only empty of servers is
 	// most likely the wrong file.
@@ -106,14 +94,12 @@ func looksLikeServer(n *node) bool {
 }
 
 // structured reads auto, always or never.
-func (l *loader) structured(path string, n *node, into *string) {
-	l.oneOf(path, n, into, "auto", "always", "never")
-}
+func (l *loader) structured(into *string) reader { return l.oneOf(into, "auto", "always", "never") }
 
 func (l *loader) includeStructured(path string, n *node) {
 	var always bool
 	faults := len(l.faults)
-	l.boolean(path, n, &always)
+	l.boolean(&always)(path, n)
 	if len(l.faults) > faults {
 		return
 	}
@@ -125,7 +111,7 @@ func (l *loader) includeStructured(path string, n *node) {
 
 // disabledTools reads globs of SERVER.TOOL.
 func (l *loader) disabledTools(path string, n *node) {
-	l.globs(path, n, &l.cfg.DisabledTools)
+	l.globs(&l.cfg.DisabledTools)(path, n)
 	for i, item := range n.items {
 		if item.kind == stringKind && item.text != "" && !strings.ContainsAny(item.text, ".*") {
 			l.fault(index(path, i), item.offset, `must be "SERVER.TOOL", not %s`, quote(item.text))
@@ -137,28 +123,20 @@ func (l *loader) clients(path string, n *node) {
 	if !l.is(objectKind, path, n) {
 		return
 	}
-	own := []string{"structured_content", "description_chars"}
 	for _, m := range n.members {
 		at := join(path, m.key)
 		if !l.glob(at, m.offset, m.key) || !l.is(objectKind, at, m.value) {
 			continue
 		}
 		rule := ClientRule{Glob: m.key}
-		l.members(at, m.value, own, func(key, at string, m member) bool {
-			switch key {
-			case "structured_content":
-				l.structured(at, m.value, &rule.StructuredContent)
-			case "description_chars":
-				rule.DescriptionChars = NoLimit // where it says 0, as of the other limits
+		l.members(at, m.value, map[string]reader{
+			"structured_content": l.structured(&rule.StructuredContent),
+			"description_chars": func(path string, n *node) {
 				limit := 0
-				if l.count(at, m.value, 0, &limit); limit > 0 {
-					rule.DescriptionChars = limit
-				}
-			default:
-				return false
-			}
-			return true
-		})
+				l.count(&limit, 0)(path, n)
+				rule.DescriptionChars = cmp.Or(limit, NoLimit) // 0 is no limit, as of the others
+			},
+		}, nil)
 		l.cfg.Clients = append(l.cfg.Clients, rule)
 	}
 }
@@ -170,7 +148,7 @@ func (l *loader) later(path string, _ *node) { l.unsupported.add(path, "") }
 func (l *loader) logLevel(path string, n *node) {
 	level := *n
 	level.text = strings.ToLower(n.text)
-	l.oneOf(path, &level, &l.cfg.LogLevel, "debug", "info", "warn", "error")
+	l.oneOf(&l.cfg.LogLevel, "debug", "info", "warn", "error")(path, &level)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

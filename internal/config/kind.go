@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"mcpx/internal/plain"
@@ -100,12 +101,7 @@ func (r *serverReader) need(key string, at place, value string, n *node) bool {
 
 // failedAt reports whether a fault of this place is noted already.
 func (r *serverReader) failedAt(path string) bool {
-	for _, f := range r.faults {
-		if f.Path == path {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.faults, func(f Fault) bool { return f.Path == path })
 }
 
 // checkURL looks at the URL after expansion. Its faults do not show it, since a

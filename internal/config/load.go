@@ -54,8 +54,7 @@ func readRegular(path string, most int64) ([]byte, error) {
 
 // withoutPath drops the path from an error of package os; the caller names it.
 func withoutPath(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err
 	}
 	return err
@@ -106,8 +105,7 @@ func decode(path string, data []byte) (*node, error) {
 		i += size
 	}
 	root, err := parseJSON(data)
-	var at *syntaxError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*syntaxError](err); ok {
 		return nil, syntax(at.offset, at.text)
 	}
 	return root, err

@@ -2,134 +2,94 @@ package config
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
-// ignoredReason is why a known key means nothing to mcpx.
-type ignoredReason byte
-
-const (
-	ofOtherClient ignoredReason = iota + 1
-	ofOlderSystem
+// Keys that are known and mean nothing here: those of the root and those of a server,
+// of other clients and of older systems.
+var (
+	rootOfOtherClients = []string{
+		"inputs", "gallery", "dev", "version", // VS Code; a ${input:x} is a fault where it is used
+		"globalShortcut", "preferences", "isUsingBuiltInNodeForMcp", // Claude Desktop
+		"mcp", // Gemini CLI
+	}
+	rootOfOlderSystems = []string{
+		"toon_compression_min_size", "enable_aggregation", "response_timeout", "structured_logging",
+		"healthcheck_interval", "healthcheck_timeout",
+	}
+	serverOfOtherClients = []string{
+		// Approval in the client: Roo Code, Cline, Kiro; Gemini CLI; Codex.
+		"alwaysAllow", "autoApprove", "trust", "default_tools_approval_mode",
+		"gallery", "dev", "version", // VS Code
+		// OAuth of the client: Claude Code, VS Code, Cursor, Codex, Gemini CLI.
+		"auth", "scopes", "oauth_resource", "authProviderType", "headersHelper",
+		// Loading and watching: Claude Code, Codex, Roo Code, Warp, Gemini CLI.
+		"alwaysLoad", "required", "supports_parallel_tool_calls", "watchPaths", "start_on_launch", "extensionName",
+		"name", "icon", "metadata", "tags", // for people
+	}
+	serverOfOlderSystems = []string{"auto_start", "port", "endpoint"}
 )
 
-// rootIgnored are keys of the root that are known and mean nothing here.
-var rootIgnored = map[string]ignoredReason{
-	// VS Code. A ${input:x} is a fault where it is used.
-	"inputs":  ofOtherClient,
-	"gallery": ofOtherClient,
-	"dev":     ofOtherClient,
-	"version": ofOtherClient,
-	// Claude Desktop.
-	"globalShortcut":           ofOtherClient,
-	"preferences":              ofOtherClient,
-	"isUsingBuiltInNodeForMcp": ofOtherClient,
-	// Gemini CLI.
-	"mcp": ofOtherClient,
-
-	"toon_compression_min_size": ofOlderSystem,
-	"enable_aggregation":        ofOlderSystem,
-	"response_timeout":          ofOlderSystem,
-	"structured_logging":        ofOlderSystem,
-	"healthcheck_interval":      ofOlderSystem,
-	"healthcheck_timeout":       ofOlderSystem,
-}
-
-// serverIgnored are keys of a server that are known and mean nothing here.
-var serverIgnored = map[string]ignoredReason{
-	// Approval in the client: Roo Code, Cline, Kiro; Gemini CLI; Codex.
-	"alwaysAllow":                 ofOtherClient,
-	"autoApprove":                 ofOtherClient,
-	"trust":                       ofOtherClient,
-	"default_tools_approval_mode": ofOtherClient,
-	// VS Code.
-	"gallery": ofOtherClient,
-	"dev":     ofOtherClient,
-	"version": ofOtherClient,
-	// OAuth of the client: Claude Code, VS Code, Cursor, Codex, Gemini CLI.
-	"auth":             ofOtherClient,
-	"scopes":           ofOtherClient,
-	"oauth_resource":   ofOtherClient,
-	"authProviderType": ofOtherClient,
-	"headersHelper":    ofOtherClient,
-	// Loading and watching: Claude Code, Codex, Roo Code, Warp, Gemini CLI.
-	"alwaysLoad":                   ofOtherClient,
-	"required":                     ofOtherClient,
-	"supports_parallel_tool_calls": ofOtherClient,
-	"watchPaths":                   ofOtherClient,
-	"start_on_launch":              ofOtherClient,
-	"extensionName":                ofOtherClient,
-	// For people.
-	"name":     ofOtherClient,
-	"icon":     ofOtherClient,
-	"metadata": ofOtherClient,
-	"tags":     ofOtherClient,
-
-	"auto_start": ofOlderSystem,
-	"port":       ofOlderSystem,
-	"endpoint":   ofOlderSystem,
-}
-
-// otherClientKeys are the keys of other clients' servers that are honoured. A key of
-// our own for the same thing wins, wherever it stands.
-var otherClientKeys = map[string]func(r *serverReader, path string, n *node){
-	// Kind of connection: Copilot, Cline and others; the older systems.
-	"transport":      (*serverReader).kind,
-	"transportType":  (*serverReader).kind,
-	"transport_type": (*serverReader).kind,
-	// Gemini CLI, Windsurf.
-	"httpUrl": func(r *serverReader, path string, n *node) {
-		r.url(path, n)
-		r.httpURL = true
-	},
-	"serverUrl": (*serverReader).url,
-	// Roo Code, Cline, Claude Desktop and others.
-	"disabled": func(r *serverReader, path string, n *node) { r.l.boolean(path, n, &r.disabled) },
-	"timeout":  (*serverReader).timeout,
-	// VS Code.
-	"envFile": (*serverReader).envFile,
-	// Gemini CLI, Codex, Roo Code and Kiro.
-	"includeTools":   (*serverReader).allow,
-	"enabled_tools":  (*serverReader).allow,
-	"excludeTools":   func(r *serverReader, path string, n *node) { r.l.globs(path, n, &r.s.Tools.Deny) },
-	"disabled_tools": func(r *serverReader, path string, n *node) { r.l.globs(path, n, &r.s.Tools.Deny) },
-	"disabledTools":  func(r *serverReader, path string, n *node) { r.l.globs(path, n, &r.s.Tools.Deny) },
-	// Codex.
-	"http_headers":         (*serverReader).headers,
-	"env_http_headers":     (*serverReader).envHeaders,
-	"bearer_token_env_var": (*serverReader).bearer,
-	"env_vars":             (*serverReader).envVars,
-	"startup_timeout_sec": func(r *serverReader, path string, n *node) {
-		r.l.duration(path, n, time.Second, false, &r.s.ConnectTimeout)
-	},
-	"startup_timeout_ms": func(r *serverReader, path string, n *node) {
-		r.l.duration(path, n, time.Millisecond, false, &r.s.ConnectTimeout)
-	},
-	"tool_timeout_sec": func(r *serverReader, path string, n *node) {
-		r.l.duration(path, n, time.Second, false, &r.s.CallTimeout)
-	},
-	// VS Code and others.
-	"sandboxEnabled": unprotected(noSandbox),
-	"sandbox":        (*serverReader).sandbox,
-	// Warp.
-	"working_directory": func(r *serverReader, path string, n *node) { r.string(path, n, &r.s.Cwd) },
-	// The older systems.
-	"exposed_tools": unprotected(`is not built yet; write "tools": {"allow": [...]} in its place`),
-	"instructions":  func(r *serverReader, path string, n *node) { r.l.str(path, n, &r.s.Description) },
-}
-
-// ignoredKey notes a key that is known and ignored; false if it is not in table.
-func (l *loader) ignoredKey(table map[string]ignoredReason, key, place string) bool {
-	switch table[key] {
-	case ofOtherClient:
+// ignoredKey notes a key that is known and ignored; false if it is in neither list.
+func (l *loader) ignoredKey(ofOtherClients, ofOlderSystems []string, key, place string) bool {
+	switch {
+	case slices.Contains(ofOtherClients, key):
 		l.otherClients.add(label(key), place)
-	case ofOlderSystem:
+	case slices.Contains(ofOlderSystems, key):
 		l.old.add(label(key), place)
 	default:
 		return false
 	}
 	return true
+}
+
+// otherClientKeys are the keys of other clients' servers that are honoured. A key of
+// our own for the same thing wins, wherever it stands.
+func (r *serverReader) otherClientKeys() map[string]reader {
+	l, s := r.l, &r.s
+	return map[string]reader{
+		// Kind of connection: Copilot, Cline and others; the older systems.
+		"transport":      r.kind,
+		"transportType":  r.kind,
+		"transport_type": r.kind,
+		// Gemini CLI, Windsurf.
+		"httpUrl": func(path string, n *node) {
+			r.url(path, n)
+			r.httpURL = true
+		},
+		"serverUrl": r.url,
+		// Roo Code, Cline, Claude Desktop and others.
+		"disabled": l.boolean(&r.disabled),
+		"timeout":  r.timeout,
+		// VS Code.
+		"envFile": r.envFile,
+		// Gemini CLI, Codex, Roo Code and Kiro.
+		"includeTools":   r.allow,
+		"enabled_tools":  r.allow,
+		"excludeTools":   l.globs(&s.Tools.Deny),
+		"disabled_tools": l.globs(&s.Tools.Deny),
+		"disabledTools":  l.globs(&s.Tools.Deny),
+		// Codex.
+		"http_headers":         r.headers,
+		"env_http_headers":     r.envHeaders,
+		"bearer_token_env_var": r.bearer,
+		"env_vars":             r.envVars,
+		"startup_timeout_sec":  l.timeout(&s.ConnectTimeout),
+		"startup_timeout_ms": func(path string, n *node) {
+			l.duration(path, n, time.Millisecond, false, &s.ConnectTimeout)
+		},
+		"tool_timeout_sec": l.timeout(&s.CallTimeout),
+		// VS Code and others.
+		"sandboxEnabled": r.unprotected(noSandbox),
+		"sandbox":        r.sandbox,
+		// Warp.
+		"working_directory": r.string(&s.Cwd),
+		// The older systems.
+		"exposed_tools": r.unprotected(`is not built yet; write "tools": {"allow": [...]} in its place`),
+		"instructions":  l.str(&s.Description),
+	}
 }
 
 // timeout is in seconds for Cline and Roo Code (at most an hour), and in
@@ -187,7 +147,7 @@ func (r *serverReader) envVars(path string, n *node) {
 // looked for beside the config file.
 func (r *serverReader) envFile(path string, n *node) {
 	var name string
-	r.string(path, n, &name)
+	r.string(&name)(path, n)
 	if name == "" || r.failedAt(path) {
 		return
 	}

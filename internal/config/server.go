@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // reserved is the name of the server that is built in.
@@ -18,51 +17,38 @@ const maxNameLen = 64
 
 var serverName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
-// serverKeys are the keys of a server that are our own.
-var serverKeys = map[string]func(r *serverReader, path string, n *node){
-	"type":    (*serverReader).kind,
-	"command": (*serverReader).command,
-	"args":    (*serverReader).args,
-	"env":     (*serverReader).env,
-	"cwd":     func(r *serverReader, path string, n *node) { r.string(path, n, &r.s.Cwd) },
-	"url":     (*serverReader).url,
-	"headers": (*serverReader).headers,
-	"enabled": func(r *serverReader, path string, n *node) { r.l.boolean(path, n, &r.s.Enabled) },
-	"description": func(r *serverReader, path string, n *node) {
-		r.l.str(path, n, &r.s.Description)
-	},
-	"tools":     (*serverReader).tools,
-	"read_only": func(r *serverReader, path string, n *node) { r.l.boolean(path, n, &r.s.ReadOnly) },
-	"validate":  func(r *serverReader, path string, n *node) { r.l.oneOf(path, n, &r.s.Validate, "strict", "off") },
-	"verbatim":  func(r *serverReader, path string, n *node) { r.l.globs(path, n, &r.s.Verbatim) },
-	"connect_timeout": func(r *serverReader, path string, n *node) {
-		r.l.duration(path, n, time.Second, false, &r.s.ConnectTimeout)
-	},
-	"call_timeout": func(r *serverReader, path string, n *node) {
-		r.l.duration(path, n, time.Second, false, &r.s.CallTimeout)
-	},
-	"idle_timeout": func(r *serverReader, path string, n *node) {
-		r.l.duration(path, n, time.Second, true, &r.s.IdleTimeout)
-	},
-	"tool_timeouts": (*serverReader).toolTimeouts,
-	"session_idle": func(r *serverReader, path string, n *node) {
-		r.l.duration(path, n, time.Second, false, &r.s.SessionIdle)
-	},
-	"max_concurrency": func(r *serverReader, path string, n *node) { r.l.count(path, n, 0, &r.s.MaxConcurrency) },
-	"session": func(r *serverReader, path string, n *node) {
-		r.l.oneOf(path, n, &r.s.Session, "shared", "per_client")
-	},
-	"framing": func(r *serverReader, path string, n *node) {
-		r.l.oneOf(path, n, &r.s.Framing, "auto", "newline", "content-length")
-	},
-	"protocol": func(r *serverReader, path string, n *node) {
-		r.l.oneOf(path, n, &r.s.Protocol, "auto", "legacy", "modern")
-	},
+// keys are the keys of a server that are our own.
+func (r *serverReader) keys() map[string]reader {
+	l, s := r.l, &r.s
+	return map[string]reader{
+		"type":            r.kind,
+		"command":         r.command,
+		"args":            r.args,
+		"env":             r.env,
+		"cwd":             r.string(&s.Cwd),
+		"url":             r.url,
+		"headers":         r.headers,
+		"enabled":         l.boolean(&s.Enabled),
+		"description":     l.str(&s.Description),
+		"tools":           r.tools,
+		"read_only":       l.boolean(&s.ReadOnly),
+		"validate":        l.oneOf(&s.Validate, "strict", "off"),
+		"verbatim":        l.globs(&s.Verbatim),
+		"connect_timeout": l.timeout(&s.ConnectTimeout),
+		"call_timeout":    l.timeout(&s.CallTimeout),
+		"idle_timeout":    l.wait(&s.IdleTimeout),
+		"tool_timeouts":   r.toolTimeouts,
+		"session_idle":    l.timeout(&s.SessionIdle),
+		"max_concurrency": l.count(&s.MaxConcurrency, 0),
+		"session":         l.oneOf(&s.Session, "shared", "per_client"),
+		"framing":         l.oneOf(&s.Framing, "auto", "newline", "content-length"),
+		"protocol":        l.oneOf(&s.Protocol, "auto", "legacy", "modern"),
 
-	"confirm":     unprotected("is not built yet, so that no call of this server would be confirmed; remove it"),
-	"pin":         unprotected("is not built yet, so that changed tools would not be noticed; remove it"),
-	"oauth":       unprotected("logins are not built yet; remove it, and put a token into headers where the server wants one"),
-	"credentials": unprotected("is not built yet; remove it, and put what the server wants into headers or env"),
+		"confirm":     r.unprotected("is not built yet, so that no call of this server would be confirmed; remove it"),
+		"pin":         r.unprotected("is not built yet, so that changed tools would not be noticed; remove it"),
+		"oauth":       r.unprotected("logins are not built yet; remove it, and put a token into headers where the server wants one"),
+		"credentials": r.unprotected("is not built yet; remove it, and put what the server wants into headers or env"),
+	}
 }
 
 // serverReader is the state of reading one server.
@@ -90,14 +76,15 @@ func (r *serverReader) fail(path string, offset int, format string, args ...any)
 	r.faults = append(r.faults, Fault{Path: path, Text: fmt.Sprintf(format, args...), offset: offset})
 }
 
-// servers reads one of the keys that hold servers.
-func (l *loader) servers(key, path string, n *node) {
+// servers reads one of the keys that hold servers. They are at the root, where the path
+// is the key.
+func (l *loader) servers(path string, n *node) {
 	switch {
 	case n.kind == objectKind:
 		for _, m := range n.members {
 			l.server(m.key, join(path, m.key), m.offset, m.value)
 		}
-	case n.kind == arrayKind && key == oldServers:
+	case n.kind == arrayKind && path == oldServers:
 		for i, item := range n.items {
 			at := index(path, i)
 			if !l.is(objectKind, at, item) {
@@ -112,7 +99,7 @@ func (l *loader) servers(key, path string, n *node) {
 			}
 			l.server(name, at, offset, item)
 		}
-	case key == oldServers:
+	case path == oldServers:
 		l.fault(path, n.offset, "must be an array or an object of servers, not %s", n.kind)
 	default:
 		l.is(objectKind, path, n)
@@ -169,34 +156,29 @@ func fitName(name string) string {
 
 // read takes all keys: those of other clients first, so that ours win.
 func (r *serverReader) read(n *node) {
+	others := r.otherClientKeys()
 	for _, m := range n.members {
-		if read, ok := otherClientKeys[m.key]; ok && m.value.kind != nullKind {
-			read(r, join(r.path, m.key), m.value)
+		if read := others[m.key]; read != nil && m.value.kind != nullKind {
+			read(join(r.path, m.key), m.value)
 		}
 	}
-	own := sortedKeys(serverKeys)
-	r.l.members(r.path, n, own, func(key, at string, m member) bool {
-		if read, ok := serverKeys[key]; ok {
-			read(r, at, m.value)
-			return true
-		}
-		if key == "name" && strings.HasPrefix(r.path, oldServers+"[") {
-			return true
-		}
-		_, honoured := otherClientKeys[key]
-		return honoured || r.l.ignoredKey(serverIgnored, key, r.path)
+	r.l.members(r.path, n, r.keys(), func(_ string, m member) bool {
+		named := m.key == "name" && strings.HasPrefix(r.path, oldServers+"[")
+		return named || others[m.key] != nil || r.l.ignoredKey(serverOfOtherClients, serverOfOlderSystems, m.key, r.path)
 	})
 }
 
 // string reads a string with variables.
-func (r *serverReader) string(path string, n *node, into *string) {
-	if r.l.is(stringKind, path, n) {
-		*into = r.expand(path, n.offset, n.text)
+func (r *serverReader) string(into *string) reader {
+	return func(path string, n *node) {
+		if r.l.is(stringKind, path, n) {
+			*into = r.expand(path, n.offset, n.text)
+		}
 	}
 }
 
 func (r *serverReader) command(path string, n *node) {
-	r.string(path, n, &r.s.Command)
+	r.string(&r.s.Command)(path, n)
 	r.commandAt = place{path, n.offset}
 }
 
@@ -279,7 +261,7 @@ func (r *serverReader) header(path string, offset int, name, value string) {
 }
 
 func (r *serverReader) url(path string, n *node) {
-	r.string(path, n, &r.s.URL)
+	r.string(&r.s.URL)(path, n)
 	r.urlSecrets(r.s.URL)
 	r.urlAt, r.httpURL = place{path, n.offset}, false
 }
@@ -290,20 +272,9 @@ func (r *serverReader) tools(path string, n *node) {
 		r.allow(path, n)
 		return
 	}
-	if !r.l.is(objectKind, path, n) {
-		return
+	if r.l.is(objectKind, path, n) {
+		r.l.members(path, n, map[string]reader{"allow": r.allow, "deny": r.l.globs(&r.s.Tools.Deny)}, nil)
 	}
-	r.l.members(path, n, []string{"allow", "deny"}, func(key, at string, m member) bool {
-		switch key {
-		case "allow":
-			r.allow(at, m.value)
-		case "deny":
-			r.l.globs(at, m.value, &r.s.Tools.Deny)
-		default:
-			return false
-		}
-		return true
-	})
 }
 
 // allow reads the globs of the tools that exist. An empty list could be meant
@@ -313,7 +284,7 @@ func (r *serverReader) allow(path string, n *node) {
 		r.l.fault(path, n.offset, "must not be empty; without it all tools are allowed")
 		return
 	}
-	r.l.globs(path, n, &r.s.Tools.Allow)
+	r.l.globs(&r.s.Tools.Allow)(path, n)
 }
 
 // toolTimeouts reads durations by globs of tool names, in the order of the file.
@@ -328,7 +299,7 @@ func (r *serverReader) toolTimeouts(path string, n *node) {
 			continue
 		}
 		one := ToolTimeout{Glob: m.key}
-		r.l.duration(at, m.value, time.Second, false, &one.Timeout)
+		r.l.timeout(&one.Timeout)(at, m.value)
 		r.s.ToolTimeouts = append(r.s.ToolTimeouts, one)
 	}
 }

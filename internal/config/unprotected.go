@@ -20,7 +20,7 @@ func (l *loader) unprotected(path string, n *node) {
 func (l *loader) confirm(path string, n *node) {
 	word := "off"
 	if !n.off() {
-		l.oneOf(path, n, &word, "off", "destructive", "all")
+		l.oneOf(&word, "off", "destructive", "all")(path, n)
 	}
 	if word != "off" {
 		l.fault(path, n.offset, `is not built yet, so that no call would be confirmed; remove it, or set it to "off"`)
@@ -29,8 +29,8 @@ func (l *loader) confirm(path string, n *node) {
 
 // unprotected refuses a server with a key of this kind, unless it is turned off.
 // text says what is missing, and what to do.
-func unprotected(text string) func(r *serverReader, path string, n *node) {
-	return func(r *serverReader, path string, n *node) {
+func (r *serverReader) unprotected(text string) reader {
+	return func(path string, n *node) {
 		if !n.off() {
 			r.fail(path, n.offset, "%s", text)
 		}
@@ -47,7 +47,7 @@ func (r *serverReader) sandbox(path string, n *node) {
 		r.l.otherClients.add("sandbox", r.path)
 		return
 	}
-	unprotected(noSandbox)(r, path, n)
+	r.unprotected(noSandbox)(path, n)
 }
 
 // off reports whether a value turns off what its key stands for: null, false, 0,
