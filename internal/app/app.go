@@ -97,7 +97,7 @@ func (a *App) wire(servers []registry.Server, rules *policy.Rules, cache string)
 	a.Registry = registry.New(servers, options)
 	a.Executor = executor.New(a.Registry, a.executorOptions(a.Config))
 	a.View = view.NewTwoTools(a.Registry, a.Executor, a.viewOptions(a.Config))
-	a.Front = front.New(a.View, front.Options{Version: Version(), Logger: a.log})
+	a.Front = front.New(a.View, front.Options{Version: Version(), MaxMessage: a.Config.MaxMessageBytes, Logger: a.log})
 }
 
 // start connects all servers, in the background: with the first need of one,

@@ -28,7 +28,6 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	a.start()
 	err := httpd.Serve(ctx, listener, httpd.Options{
 		Endpoint:   a.Front.HTTP(),
-		MaxBody:    a.Config.MaxMessageBytes,
 		Grace:      a.grace(),
 		EndStreams: a.Front.EndStreams,
 		EndCalls:   a.Front.EndCalls,

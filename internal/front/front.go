@@ -4,6 +4,7 @@
 package front
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -23,6 +24,8 @@ type Options struct {
 	// SessionIdle ends a legacy session over HTTP that was not used for so long;
 	// 0 = 30 min.
 	SessionIdle time.Duration
+	// MaxMessage bounds the body of a request over HTTP, in bytes; 0 = 64 MiB.
+	MaxMessage int64
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 
@@ -53,12 +56,9 @@ func New(v view.View, options Options) *Front {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	if options.SessionIdle <= 0 {
-		options.SessionIdle = 30 * time.Minute
-	}
-	if options.writeWithin <= 0 {
-		options.writeWithin = 2 * time.Minute
-	}
+	options.SessionIdle = cmp.Or(options.SessionIdle, 30*time.Minute)
+	options.MaxMessage = cmp.Or(options.MaxMessage, 64<<20)
+	options.writeWithin = cmp.Or(options.writeWithin, 2*time.Minute)
 	f := &Front{view: v, options: options, log: options.Logger, identity: identity(options.Version), stop: make(chan struct{})}
 	f.handshake.version = options.Version
 	v.OnChange(f.changes.announce)

@@ -2,6 +2,7 @@ package front
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -19,8 +20,8 @@ import (
 // structuredContent.
 const structuredHeader = "Mcpx-Structured-Content"
 
-// HTTP is the streamable HTTP endpoint of both eras. Who may connect, and how much
-// a client may send, is for the caller to see to (package httpd).
+// HTTP is the streamable HTTP endpoint of both eras. Who may connect, and how long a
+// client may take, is for the caller to see to (package httpd).
 func (f *Front) HTTP() http.Handler { return http.HandlerFunc(f.serveHTTP) }
 
 func (f *Front) serveHTTP(w http.ResponseWriter, r *http.Request) {
@@ -55,9 +56,8 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	data, err := readBody(r)
-	if err != nil {
-		http.Error(w, "the body could not be read", http.StatusBadRequest)
+	data, ok := f.readBody(w, r)
+	if !ok {
 		return
 	}
 	e := f.newExchange(w, r)
@@ -85,12 +85,26 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readBody returns the body of a request. A body that is in memory is not copied.
-func readBody(r *http.Request) ([]byte, error) {
-	if body, ok := r.Body.(interface{ Bytes() []byte }); ok {
-		return body.Bytes(), nil
+// readBody reads the body of a request. A fault of it is answered as text: the id of
+// the request, which a JSON-RPC error would need, is not known.
+func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
+	var err error
+	switch most := f.options.MaxMessage; {
+	case r.ContentLength > most:
+		w.Header().Set("Connection", "close")
+		err = &http.MaxBytesError{Limit: most}
+	case r.ContentLength >= 0 && r.ContentLength <= 1<<20: // more is believed when it comes
+		data = make([]byte, r.ContentLength)
+		_, err = io.ReadFull(r.Body, data)
+	default:
+		data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	}
-	return io.ReadAll(r.Body)
+	if large, _ := errors.AsType[*http.MaxBytesError](err); large != nil {
+		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
+	} else if err != nil {
+		http.Error(w, "the body could not be read", http.StatusBadRequest)
+	}
+	return data, err == nil
 }
 
 // modernRequest answers a request of the era without sessions. Nothing tells its

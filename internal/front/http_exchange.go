@@ -148,6 +148,10 @@ func (e *exchange) flush() { _ = http.NewResponseController(e.w).Flush() }
 
 var jsonMedia = []string{"application/json"}
 
+// ownLength is the size of a short answer, of which net/http finds out the length
+// for less.
+const ownLength = 2048
+
 // answer writes the response to a request, after close.
 func (e *exchange) answer(message []byte) {
 	if e.opened || !e.json || e.batch {
@@ -156,7 +160,9 @@ func (e *exchange) answer(message []byte) {
 	}
 	header := e.w.Header()
 	header["Content-Type"] = jsonMedia
-	header["Content-Length"] = []string{strconv.Itoa(len(message))}
+	if len(message) > ownLength {
+		header["Content-Length"] = []string{strconv.Itoa(len(message))}
+	}
 	if e.status != 0 {
 		e.w.WriteHeader(e.status)
 	}

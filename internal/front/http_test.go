@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/view"
 )
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
@@ -35,6 +37,52 @@ func post(t *testing.T, web *httptest.Server, body string, header map[string]str
 		t.Fatal(err)
 	}
 	return response.StatusCode, response.Header.Get("Content-Type"), strings.TrimSpace(string(data))
+}
+
+// TestHTTP_Body: a body may be as long as the limit says, whether or not its length is
+// known before. What is wrong with it is said as text.
+func TestHTTP_Body(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const limit = 1<<20 + 5000 // beyond what is believed without having come
+	web := httptest.NewServer(connectWith(t, Options{MaxMessage: limit}, view.Options{}).HTTP())
+	t.Cleanup(web.Close)
+	message := func(size int) string {
+		frame := `{"jsonrpc":"2.0","id":1,"method":"x","params":{"x":""}}`
+		return strings.Replace(frame, `""`, `"`+strings.Repeat("x", size-len(frame))+`"`, 1)
+	}
+	for _, test := range []struct {
+		name string
+		body io.Reader
+		want int
+	}{
+		{"small", strings.NewReader(message(100)), 400}, // as there is no session
+		{"at the limit", strings.NewReader(message(limit)), 400},
+		{"over it", strings.NewReader(message(limit + 1)), 413},
+		{"chunked, at the limit", io.MultiReader(strings.NewReader(message(limit))), 400},
+		{"chunked, over it", io.MultiReader(strings.NewReader(message(limit + 1))), 413},
+	} {
+		response, err := http.Post(web.URL, "application/json", test.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		read := strings.Contains(string(answer), "Mcp-Session-Id is missing")
+		if response.StatusCode != test.want || read != (test.want == 400) || strings.Contains(string(answer), `"error"`) != read {
+			t.Errorf("%s: %s %s", test.name, response.Status, answer)
+		}
+	}
+	// A claim alone is enough: nothing of the body is waited for.
+	connection, err := net.Dial("tcp", web.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	connection.SetDeadline(time.Now().Add(patience))
+	io.WriteString(connection, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 999999999999\r\n\r\n")
+	if answer, err := io.ReadAll(connection); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 413") {
+		t.Errorf("a claimed length: %v, %s", err, answer)
+	}
 }
 
 // TestHTTP_Calls: a call is answered whole, however odd its request is; one whose

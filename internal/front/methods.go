@@ -124,7 +124,7 @@ func responseHead(id json.RawMessage, member string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	out := append(make([]byte, 0, len(id)+256), `{"jsonrpc":"2.0","id":`...)
+	out := append(make([]byte, 0, len(id)+640), `{"jsonrpc":"2.0","id":`...) // a small answer fits
 	out = append(append(out, id...), `,"`...)
 	return append(append(out, member...), `":`...)
 }

@@ -2,6 +2,7 @@ package front
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,18 +33,10 @@ type StdioOptions struct {
 }
 
 func (o StdioOptions) withDefaults() StdioOptions {
-	if o.MaxMessage <= 0 {
-		o.MaxMessage = 64 << 20
-	}
-	if o.Drain <= 0 {
-		o.Drain = 900 * time.Millisecond
-	}
-	if o.Grace <= 0 {
-		o.Grace = 4 * time.Second
-	}
-	if o.MaxOpen <= 0 {
-		o.MaxOpen = 10_000
-	}
+	o.MaxMessage = cmp.Or(o.MaxMessage, 64<<20)
+	o.Drain = cmp.Or(o.Drain, 900*time.Millisecond)
+	o.Grace = cmp.Or(o.Grace, 4*time.Second)
+	o.MaxOpen = cmp.Or(o.MaxOpen, 10_000)
 	return o
 }
 

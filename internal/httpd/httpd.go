@@ -1,8 +1,9 @@
-// Package httpd is what stands around front on HTTP: who may connect, how much
-// they may send, and whether the process is well.
+// Package httpd is what stands around front on HTTP: who may connect, how long they
+// may take, and whether the process is well.
 package httpd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,8 +20,6 @@ import (
 type Options struct {
 	// Endpoint answers MCP at /mcp.
 	Endpoint http.Handler
-	// MaxBody bounds a request's body, in bytes; 0 = 64 MiB.
-	MaxBody int64
 	// Grace bounds the wait for open requests at the end; 0 = 4 s.
 	Grace time.Duration
 	// EndStreams ends, at the beginning of the end, the requests that wait for
@@ -81,32 +80,13 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 // lastAnswers is how long the errors of ended calls may take to be written.
 const lastAnswers = 200 * time.Millisecond
 
-func isLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}
-
 // Serve answers on the listener until ctx ends, then lets open requests finish
 // for at most Options.Grace.
 func Serve(ctx context.Context, listener net.Listener, o Options) error {
-	if o.MaxBody <= 0 {
-		o.MaxBody = 64 << 20
-	}
-	if o.Grace <= 0 {
-		o.Grace = 4 * time.Second
-	}
-	if o.headerTimeout <= 0 {
-		o.headerTimeout = 10 * time.Second
-	}
-	if o.bodyTimeout <= 0 {
-		o.bodyTimeout = time.Minute
-	}
-	if o.writeTimeout <= 0 {
-		o.writeTimeout = 2 * time.Minute
-	}
+	o.Grace = cmp.Or(o.Grace, 4*time.Second)
+	o.headerTimeout = cmp.Or(o.headerTimeout, 10*time.Second)
+	o.bodyTimeout = cmp.Or(o.bodyTimeout, time.Minute)
+	o.writeTimeout = cmp.Or(o.writeTimeout, 2*time.Minute)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -118,9 +98,8 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	}
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	g := &guard{options: o, log: o.Logger}
 	server := &http.Server{
-		Handler:           g.handler(),
+		Handler:           &guard{o.pages(), o.Logger},
 		ReadHeaderTimeout: o.headerTimeout,
 		ReadTimeout:       max(o.bodyTimeout, o.headerTimeout), // net/http takes it back behind the body
 		WriteTimeout:      o.writeTimeout,                      // the endpoint extends it
@@ -150,6 +129,32 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	}
 	<-served
 	return err
+}
+
+// pages are the endpoint and what says how the process is.
+func (o *Options) pages() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", o.Endpoint)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		ready, info := true, any(map[string]string{"status": "ok"})
+		if o.Ready != nil {
+			ready, info = o.Ready()
+		}
+		status := http.StatusOK
+		if !ready {
+			status = http.StatusServiceUnavailable
+		}
+		writeJSON(w, status, info)
+	})
+	if o.Status != nil {
+		mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+			writeJSON(w, http.StatusOK, o.Status())
+		})
+	}
+	return mux
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

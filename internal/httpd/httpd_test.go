@@ -152,38 +152,6 @@ func TestServe_OriginAndHost(t *testing.T) {
 	}
 }
 
-func TestServe_Body(t *testing.T) {
-	mcptest.NoLeaks(t)
-	const limit = 1 << 20
-	s := serve(t, Options{Endpoint: echoes, MaxBody: limit})
-	message := func(size int) string {
-		frame := `{"jsonrpc":"2.0","id":1,"method":"x","params":{"x":""}}`
-		return strings.Replace(frame, `""`, `"`+strings.Repeat("x", size-len(frame))+`"`, 1)
-	}
-	if got, body := s.do(t, "POST", "/mcp", message(limit)); got != 200 || len(body) != limit {
-		t.Errorf("at the limit: %d, %d bytes", got, len(body))
-	}
-	if got, body := s.do(t, "POST", "/mcp", message(limit+1)); got != 413 || strings.Contains(body, `"error"`) {
-		t.Errorf("with Content-Length: %d %s", got, body)
-	}
-	// A claim alone is enough: nothing of the body is waited for.
-	if got := s.raw(t, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 999999999999\r\n\r\n"); got != 413 {
-		t.Errorf("a claimed length: %d", got)
-	}
-	request, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/mcp", io.MultiReader(strings.NewReader(message(limit)), strings.NewReader(" ")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	if response.StatusCode != 413 {
-		t.Errorf("chunked: %d", response.StatusCode)
-	}
-}
-
 // raw writes bytes to a connection of its own and returns the answer's status.
 func (s *site) raw(t *testing.T, bytes string) int {
 	t.Helper()

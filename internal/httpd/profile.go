@@ -21,7 +21,7 @@ func ServeProfiles(ctx context.Context, listener net.Listener, log *slog.Logger)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	server := &http.Server{
-		Handler:           (&guard{log: log}).local(mux),
+		Handler:           &guard{mux, log},
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}

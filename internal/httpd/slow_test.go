@@ -75,6 +75,7 @@ func TestServe_BodyTimeout(t *testing.T) {
 			t.Errorf("%s: %d %s", method, status, body)
 		}
 	}
+	s, _ = wholeWith(t, Options{headerTimeout: limit, bodyTimeout: limit})
 	if status := s.raw(t, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"); status != 400 {
 		t.Errorf("half a body: %d", status)
 	}

@@ -1,0 +1,199 @@
+package httpd
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/front"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+	"mcpx/internal/view"
+)
+
+// served serves an endpoint until the benchmark ends, and returns its address. A nil
+// one is that of all of mcpx, with one upstream in a process of its own.
+func served(b testing.TB, endpoint http.Handler) string {
+	o := Options{Endpoint: endpoint}
+	if endpoint == nil {
+		command, args, env := mcptest.Spec{}.Stdio(b)
+		spec := upstream.Spec{Name: "fake", Type: upstream.Stdio, Command: command, Args: args}
+		for variable, value := range env {
+			spec.Env = append(spec.Env, variable+"="+value)
+		}
+		r := registry.New([]registry.Server{{Spec: spec}}, registry.Options{})
+		two := view.NewTwoTools(r, executor.New(r, executor.Options{TOON: true, TypeScript: true}), view.Options{})
+		f := front.New(two, front.Options{Version: "1"})
+		r.Start()
+		b.Cleanup(func() {
+			f.Close()
+			two.Close()
+			r.Close(time.Second)
+		})
+		r.WaitTried(context.Background())
+		o.Endpoint = f.HTTP()
+	}
+	listener, err := Listen(context.Background(), "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(ctx, listener, o) }() // ends with cancel
+	b.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+// rawClient is a connection on which a request costs no allocation.
+type rawClient struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func rawConnect(b testing.TB, addr string) *rawClient {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { conn.Close() })
+	return &rawClient{conn, bufio.NewReaderSize(conn, 4<<10)}
+}
+
+func rawRequest(body string, headers ...string) []byte {
+	headers = append(headers, "Host: localhost", "Content-Type: application/json", "Accept: application/json, text/event-stream")
+	return fmt.Appendf(nil, "POST /mcp HTTP/1.1\r\n%s\r\nContent-Length: %d\r\n\r\n%s", strings.Join(headers, "\r\n"), len(body), body)
+}
+
+var lengthHeader = []byte("Content-Length: ")
+
+// do sends a request and reads over the answer, which must be a good one. It returns
+// the id of the session, where the answer has one and the caller wants it.
+func (c *rawClient) do(b testing.TB, request []byte, wantSession bool) (session string) {
+	if _, err := c.Write(request); err != nil {
+		b.Fatal(err)
+	}
+	length := 0
+	for first := true; ; first = false {
+		line, err := c.in.ReadSlice('\n')
+		switch {
+		case err != nil || first && !bytes.HasPrefix(line, []byte("HTTP/1.1 200")):
+			b.Fatalf("%s, %v", line, err)
+		case len(line) == 2:
+			if answer, err := c.in.Peek(min(length, 60)); err != nil || bytes.Contains(answer, []byte(`"error"`)) {
+				b.Fatalf("%s, %v", answer, err)
+			}
+			_, _ = c.in.Discard(length)
+			return session
+		case bytes.HasPrefix(line, lengthHeader):
+			for _, digit := range line[len(lengthHeader) : len(line)-2] {
+				length = 10*length + int(digit-'0')
+			}
+		case wantSession && bytes.HasPrefix(line, []byte("Mcp-Session-Id: ")):
+			session = strings.TrimSpace(string(line[len("Mcp-Session-Id: "):]))
+		}
+	}
+}
+
+// open opens a session and returns its header.
+func (c *rawClient) open(b testing.TB) string {
+	return "Mcp-Session-Id: " + c.do(b, rawRequest(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`), true)
+}
+
+const (
+	echoStart = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`
+	echoRest  = `"name":"exec","arguments":{"server_name":"fake","tool_name":"echo","arguments":{"text":"hello"}}}}`
+)
+
+// empty does of the work of an endpoint what nobody can leave out.
+func empty(w http.ResponseWriter, r *http.Request) {
+	body := make([]byte, r.ContentLength)
+	_, _ = io.ReadFull(r.Body, body)
+	w.Header()["Content-Type"] = []string{"application/json"}
+	_, _ = w.Write(body)
+}
+
+// smallCalls are the clients that make a small call, and the endpoint that does
+// nothing beside the one that does all.
+func smallCalls(b testing.TB) map[string]func() {
+	call := func(addr string, header func(*rawClient) string, body string) func() {
+		c := rawConnect(b, addr)
+		request := rawRequest(body, header(c))
+		return func() { c.do(b, request, false) }
+	}
+	plain := func(*rawClient) string { return "Mcp-Protocol-Version: 2025-06-18" }
+	whole := served(b, nil)
+	return map[string]func(){
+		"empty":  call(served(b, http.HandlerFunc(empty)), plain, echoStart+echoRest),
+		"legacy": call(whole, func(c *rawClient) string { return c.open(b) }, echoStart+echoRest),
+		"modern": call(whole, func(*rawClient) string {
+			return "Mcp-Protocol-Version: " + modernVersion + "\r\nMcp-Method: tools/call\r\nMcp-Name: exec"
+		}, echoStart+meta+","+echoRest),
+	}
+}
+
+// BenchmarkSmallCall is one small call from the socket of a client to the pipe of a
+// child process and back, beside an endpoint that does nothing. Its allocations are
+// those of the server, net/http's among them; those of the child are not.
+func BenchmarkSmallCall(b *testing.B) {
+	calls := smallCalls(b)
+	for _, name := range []string{"empty", "legacy", "modern"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				calls[name]()
+			}
+		})
+	}
+}
+
+// TestSmallCall_Allocations holds what a small call may allocate beside net/http.
+func TestSmallCall_Allocations(t *testing.T) {
+	calls := smallCalls(t)
+	least := testing.AllocsPerRun(200, calls["empty"])
+	for name, most := range map[string]float64{"legacy": 50, "modern": 70} {
+		if n := testing.AllocsPerRun(200, calls[name]) - least; n > most {
+			t.Errorf("%s: %v allocations more than an empty handler's %v, want at most %v", name, n, least, most)
+		}
+	}
+}
+
+// BenchmarkIdleSession opens sessions, each on a connection of its own, and reports
+// what one keeps once its first call has been answered: in the heap and in stacks,
+// without the client's half of the connection.
+func BenchmarkIdleSession(b *testing.B) {
+	addr := served(b, nil)
+	clients := make([]*rawClient, 0, b.N)
+	before := kept()
+	for b.Loop() {
+		c := rawConnect(b, addr)
+		c.do(b, rawRequest(echoStart+echoRest, c.open(b)), false)
+		c.in = nil
+		clients = append(clients, c)
+	}
+	b.ReportMetric(float64(kept()-before)/float64(len(clients)), "B/session")
+	runtime.KeepAlive(clients)
+}
+
+// kept is the memory in use after a collection.
+func kept() uint64 {
+	runtime.GC()
+	runtime.GC() // of what pools let go in the first
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
