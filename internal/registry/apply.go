@@ -79,11 +79,8 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 			what = retired{name: name, definition: old.server.Definition}
 		}
 		r.retire(old.upstream, what, grace)
-		for key, c := range r.clients {
-			if key.server == name {
-				r.retire(c.upstream, what, grace)
-				delete(r.clients, key)
-			}
+		for client := range r.clients {
+			r.endSessions(client, what, grace, func(server string, _ *clientSession) bool { return server == name })
 		}
 	}
 	r.entries = next

@@ -7,8 +7,6 @@ import (
 	"mcpx/internal/upstream"
 )
 
-type clientKey struct{ server, client string }
-
 // clientSession is a session that belongs to one client. Guarded by the
 // registry's lock.
 type clientSession struct {
@@ -21,11 +19,11 @@ type clientSession struct {
 // with the first call. release ends the use. u is nil after Close, and where e is
 // not the server's entry any more.
 func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstream.Upstream, release func()) {
-	key := clientKey{e.server.Spec.Name, client.ID}
+	name := e.server.Spec.Name
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.clients[key]
-	if now := r.entries[key.server]; r.ended || now == nil || now.upstream != e.upstream {
+	c := r.clients[client.ID][name]
+	if now := r.entries[name]; r.ended || now == nil || now.upstream != e.upstream {
 		return nil, nil
 	}
 	if c == nil {
@@ -41,7 +39,10 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstrea
 		}
 		c = &clientSession{upstream: upstream.New(spec)}
 		c.upstream.Start()
-		r.clients[key] = c
+		if r.clients[client.ID] == nil {
+			r.clients[client.ID] = make(map[string]*clientSession)
+		}
+		r.clients[client.ID][name] = c
 	}
 	c.open++
 	return c.upstream, func() {
@@ -55,21 +56,26 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstrea
 // ForgetClient begins to end the sessions that belong to a client that is gone;
 // Close waits for them.
 func (r *Registry) ForgetClient(id string) {
-	r.endClients(func(key clientKey, _ *clientSession) bool { return key.client == id })
-}
-
-// endClients begins to end sessions of clients. Close waits for them too.
-func (r *Registry) endClients(which func(clientKey, *clientSession) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.endSessions(id, retired{}, 0, func(string, *clientSession) bool { return true })
+}
+
+// endSessions begins to end sessions of a client, with grace for their open calls.
+// The caller holds the lock.
+func (r *Registry) endSessions(client string, what retired, grace time.Duration, which func(server string, c *clientSession) bool) {
 	if r.ended {
 		return // Close has them
 	}
-	for key, c := range r.clients {
-		if which(key, c) {
-			delete(r.clients, key)
-			r.retire(c.upstream, retired{}, 0)
+	sessions := r.clients[client]
+	for server, c := range sessions {
+		if which(server, c) {
+			delete(sessions, server)
+			r.retire(c.upstream, what, grace)
 		}
+	}
+	if len(sessions) == 0 {
+		delete(r.clients, client)
 	}
 }
 
@@ -78,9 +84,9 @@ const defaultIdle = 5 * time.Minute
 
 // idle reports whether a session was not used for as long as its server says now.
 // The caller holds the lock.
-func (r *Registry) idle(key clientKey, c *clientSession) bool {
+func (r *Registry) idle(server string, c *clientSession) bool {
 	most := defaultIdle
-	if e := r.entries[key.server]; e != nil && e.server.SessionIdle > 0 {
+	if e := r.entries[server]; e != nil && e.server.SessionIdle > 0 {
 		most = e.server.SessionIdle
 	}
 	return c.open == 0 && time.Since(c.used) >= most
@@ -95,7 +101,11 @@ func (r *Registry) sweepClients() {
 	for {
 		select {
 		case <-ticker.C:
-			r.endClients(r.idle)
+			r.mu.Lock()
+			for client := range r.clients {
+				r.endSessions(client, retired{}, 0, r.idle)
+			}
+			r.mu.Unlock()
 		case <-r.stop:
 			return
 		}

@@ -69,7 +69,7 @@ type Registry struct {
 	started bool
 	ended   bool // Close has begun: nothing is started any more
 	entries map[string]*entry
-	clients map[clientKey]*clientSession
+	clients map[string]map[string]*clientSession // by client and server
 	rules   catalog.Rules
 	watch   []func()
 	retired map[*upstream.Upstream]retired // stopped, not gone yet
@@ -112,7 +112,7 @@ func New(servers []Server, options Options) *Registry {
 		options: options, log: options.Logger,
 		cache:   &cache{dir: options.CacheDir},
 		entries: make(map[string]*entry),
-		clients: make(map[clientKey]*clientSession),
+		clients: make(map[string]map[string]*clientSession),
 		rules:   options.Rules,
 		all:     upstream.NewGate(options.MaxConcurrency),
 		retired: make(map[*upstream.Upstream]retired),
@@ -190,8 +190,10 @@ func (r *Registry) Close(within time.Duration) {
 				all = append(all, e.upstream)
 			}
 		}
-		for _, c := range r.clients {
-			all = append(all, c.upstream)
+		for _, sessions := range r.clients {
+			for _, c := range sessions {
+				all = append(all, c.upstream)
+			}
 		}
 		for u := range r.retired {
 			all = append(all, u)
