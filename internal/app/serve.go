@@ -27,13 +27,11 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	a.start()
 	err := httpd.Serve(ctx, listener, httpd.Options{
-		Endpoint:   a.Front.HTTP(),
-		Grace:      a.grace(),
-		EndStreams: a.Front.EndStreams,
-		EndCalls:   a.Front.EndCalls,
-		Ready:      a.ready,
-		Status:     a.status,
-		Logger:     a.log,
+		Endpoint: a.Front,
+		Grace:    a.grace(),
+		Ready:    a.ready,
+		Status:   a.status,
+		Logger:   a.log,
 	})
 	a.Close()
 	a.saveSavings()

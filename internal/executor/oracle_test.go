@@ -258,7 +258,7 @@ var ways = []struct {
 		return openHTTP(t, f, `,"_meta":{"progressToken":"p"}`)
 	}},
 	{"http modern", "", true, func(t *testing.T, f *front.Front) caller {
-		server := httptest.NewServer(f.HTTP())
+		server := httptest.NewServer(f)
 		t.Cleanup(server.Close)
 		return func(want bool, id int, params string) []byte {
 			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s,%s}}`, id, params, modernMeta(want))
@@ -323,7 +323,7 @@ func openStdio(t *testing.T, f *front.Front, name string) caller {
 // openHTTP is a legacy client; more is added to the params of each call.
 func openHTTP(t *testing.T, f *front.Front, more string) caller {
 	t.Helper()
-	server := httptest.NewServer(f.HTTP())
+	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
 	header, _ := post(t, server, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`, nil)
 	session := header.Get("Mcp-Session-Id")

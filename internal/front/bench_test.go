@@ -100,7 +100,7 @@ func benchmarkHTTP(b *testing.B, f *Front, era, call string) {
 	request := (&http.Request{Method: "POST", Header: header, RemoteAddr: "127.0.0.1:1"}).WithContext(ctx)
 	body := strings.NewReader(call)
 	request.Body, request.ContentLength = io.NopCloser(body), body.Size()
-	endpoint := f.HTTP()
+	endpoint := f
 	w := &discarded{header: make(http.Header)}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -20,11 +20,9 @@ import (
 // structuredContent.
 const structuredHeader = "Mcpx-Structured-Content"
 
-// HTTP is the streamable HTTP endpoint of both eras. Who may connect, and how long a
-// client may take, is for the caller to see to (package httpd).
-func (f *Front) HTTP() http.Handler { return http.HandlerFunc(f.serveHTTP) }
-
-func (f *Front) serveHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP is the streamable HTTP endpoint of both eras. Who may connect, and how
+// long a client may take, is for the caller to see to (package httpd).
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	version := r.Header.Get(mcp.HeaderProtocolVersion)
 	switch {
 	case r.Method == http.MethodPost:

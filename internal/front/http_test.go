@@ -44,7 +44,7 @@ func post(t *testing.T, web *httptest.Server, body string, header map[string]str
 func TestHTTP_Body(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const limit = 1<<20 + 5000 // beyond what is believed without having come
-	web := httptest.NewServer(connectWith(t, Options{MaxMessage: limit}, view.Options{}).HTTP())
+	web := httptest.NewServer(connectWith(t, Options{MaxMessage: limit}, view.Options{}))
 	t.Cleanup(web.Close)
 	message := func(size int) string {
 		frame := `{"jsonrpc":"2.0","id":1,"method":"x","params":{"x":""}}`

@@ -31,7 +31,7 @@ const (
 func site(t *testing.T, servers ...registry.Server) (shown, *httptest.Server) {
 	t.Helper()
 	f := connect(t, view.Options{}, servers...)
-	web := httptest.NewUnstartedServer(f.HTTP())
+	web := httptest.NewUnstartedServer(f)
 	// Little fits in between, so a client that does not read is noticed soon.
 	web.Config.ConnContext = func(ctx context.Context, connection net.Conn) context.Context {
 		_ = connection.(*net.TCPConn).SetWriteBuffer(4 << 10)
@@ -401,7 +401,7 @@ func TestSlowClient(t *testing.T) {
 func TestDeafClient(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f := connectWith(t, Options{writeWithin: 50 * time.Millisecond}, view.Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
-	endpoint, ended := f.HTTP(), make(chan struct{}, 10)
+	endpoint, ended := f, make(chan struct{}, 10)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		endpoint.ServeHTTP(w, r)
 		ended <- struct{}{}

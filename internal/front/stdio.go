@@ -46,8 +46,7 @@ type stdioServer struct {
 	options   StdioOptions
 	out       *output
 	session   *session
-	stateless atomic.Pointer[upstream.Client] // that of the last request of the modern era
-	announces atomic.Bool                     // initialize has been answered
+	announces atomic.Bool // initialize has been answered
 
 	places chan struct{} // of requests whose answer is waited for
 	jobs   chan *job     // to a worker that has nothing to do
@@ -269,15 +268,9 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 // request is a message with what this transport knows of its client.
 func (s *stdioServer) request(m *message) *request {
 	r := &request{message: m, session: s.session, out: s, client: s.session.client.Load()}
-	if !m.modern() {
-		return r
+	if m.modern() {
+		r.client = &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: s.notify}
 	}
-	last := s.stateless.Load()
-	if last == nil || last.Name != m.clientName || last.Version != m.version || !bytes.Equal(last.Capabilities, m.capabilities) {
-		last = &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: s.notify}
-		s.stateless.Store(last)
-	}
-	r.client = last
 	return r
 }
 

@@ -15,17 +15,21 @@ import (
 	"time"
 )
 
-// Options are what a server needs beside its endpoint. All but Endpoint may be
-// zero.
+// Endpoint answers MCP at /mcp.
+type Endpoint interface {
+	http.Handler
+	// EndStreams ends, at the beginning of the end, the requests that wait for
+	// events rather than for a result.
+	EndStreams()
+	// EndCalls ends those that are still open after Options.Grace, each in an error.
+	EndCalls()
+}
+
+// Options are what a server needs. All but Endpoint may be zero.
 type Options struct {
-	// Endpoint answers MCP at /mcp.
-	Endpoint http.Handler
+	Endpoint Endpoint
 	// Grace bounds the wait for open requests at the end; 0 = 4 s.
 	Grace time.Duration
-	// EndStreams ends, at the beginning of the end, the requests that wait for
-	// events rather than for a result. EndCalls ends those that are still open after
-	// Grace, each in an error. Both may be nil.
-	EndStreams, EndCalls func()
 	// Ready reports whether the catalogue is loaded, and what /readyz says.
 	Ready func() (ready bool, info any)
 	// Status is what /status says; nil = no such page.
@@ -90,12 +94,6 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.EndStreams == nil {
-		o.EndStreams = func() {}
-	}
-	if o.EndCalls == nil {
-		o.EndCalls = func() {}
-	}
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	server := &http.Server{
@@ -115,12 +113,12 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 		return fmt.Errorf("serving HTTP: %w", err)
 	case <-ctx.Done():
 	}
-	o.EndStreams() // they would hold Shutdown up
+	o.Endpoint.EndStreams() // they would hold Shutdown up
 	bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), o.Grace)
 	defer stop()
 	err := server.Shutdown(bounded)
 	if errors.Is(err, context.DeadlineExceeded) {
-		o.EndCalls()
+		o.Endpoint.EndCalls()
 		last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
 		defer stop()
 		_ = server.Shutdown(last)

@@ -68,10 +68,20 @@ func serve(t *testing.T, o Options) *site {
 	return s
 }
 
+// stub is an endpoint without anything that has to be ended.
+type stub func(http.ResponseWriter, *http.Request)
+
+// ServeHTTP implements http.Handler.
+func (s stub) ServeHTTP(w http.ResponseWriter, r *http.Request) { s(w, r) }
+
+// EndStreams implements Endpoint.
+func (stub) EndStreams() {}
+
+// EndCalls implements Endpoint.
+func (stub) EndCalls() {}
+
 // echoes is an endpoint that answers with the body that it got.
-var echoes = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-	io.Copy(w, r.Body)
-})
+var echoes = stub(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) })
 
 // do makes a request with these headers, "Name: value". Where there is no whole
 // answer the status is 0, and the answer says why.
@@ -228,7 +238,7 @@ func TestServe_Panic(t *testing.T) {
 	var mu sync.Mutex
 	var log strings.Builder
 	s := serve(t, Options{
-		Endpoint: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret of the handler") }),
+		Endpoint: stub(func(http.ResponseWriter, *http.Request) { panic("secret of the handler") }),
 		Logger:   slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return log.Write(p) }), nil)),
 	})
 	status, body := s.do(t, "POST", "/mcp", ping)
@@ -289,7 +299,7 @@ func wholeWith(t *testing.T, o Options) (*site, *mcptest.HTTPServer) {
 		two.Close()
 		r.Close(time.Second)
 	})
-	o.Endpoint, o.EndStreams, o.EndCalls = f.HTTP(), f.EndStreams, f.EndCalls
+	o.Endpoint = f
 	return serve(t, o), fake
 }
 

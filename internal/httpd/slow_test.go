@@ -18,7 +18,7 @@ import (
 func TestServe_SlowBodies(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const limit = 30 * time.Millisecond
-	s := serve(t, Options{headerTimeout: limit, Endpoint: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, Options{headerTimeout: limit, Endpoint: stub(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Errorf("reading the body: %v", err)
@@ -63,7 +63,7 @@ func TestServe_SlowBodies(t *testing.T) {
 func TestServe_BodyTimeout(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const limit = 30 * time.Millisecond
-	s := serve(t, Options{headerTimeout: limit, bodyTimeout: limit, Endpoint: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, Options{headerTimeout: limit, bodyTimeout: limit, Endpoint: stub(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(8 * limit):
 			io.WriteString(w, "done")

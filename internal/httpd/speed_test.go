@@ -23,7 +23,7 @@ import (
 
 // served serves an endpoint until the benchmark ends, and returns its address. A nil
 // one is that of all of mcpx, with one upstream in a process of its own.
-func served(b testing.TB, endpoint http.Handler) string {
+func served(b testing.TB, endpoint Endpoint) string {
 	o := Options{Endpoint: endpoint}
 	if endpoint == nil {
 		command, args, env := mcptest.Spec{}.Stdio(b)
@@ -41,7 +41,7 @@ func served(b testing.TB, endpoint http.Handler) string {
 			r.Close(time.Second)
 		})
 		r.WaitTried(context.Background())
-		o.Endpoint = f.HTTP()
+		o.Endpoint = f
 	}
 	listener, err := Listen(context.Background(), "127.0.0.1:0")
 	if err != nil {
@@ -138,7 +138,7 @@ func smallCalls(b testing.TB) map[string]func() {
 	plain := func(*rawClient) string { return "Mcp-Protocol-Version: 2025-06-18" }
 	whole := served(b, nil)
 	return map[string]func(){
-		"empty":  call(served(b, http.HandlerFunc(empty)), plain, echoStart+echoRest),
+		"empty":  call(served(b, stub(empty)), plain, echoStart+echoRest),
 		"legacy": call(whole, func(c *rawClient) string { return c.open(b) }, echoStart+echoRest),
 		"modern": call(whole, func(*rawClient) string {
 			return "Mcp-Protocol-Version: " + modernVersion + "\r\nMcp-Method: tools/call\r\nMcp-Name: exec"

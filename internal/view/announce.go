@@ -1,9 +1,6 @@
 package view
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // announceAfter gathers the changes of a moment into one announcement: each costs
 // a client its prompt cache. While servers are starting more is about to come, and
@@ -16,26 +13,8 @@ const (
 	announceMost = 12
 )
 
-// listeners are the funcs of [View.OnChange]. The zero value is ready.
-type listeners struct {
-	mu    sync.Mutex
-	funcs []func()
-}
-
 // OnChange implements [View].
-func (v *TwoTools) OnChange(changed func()) {
-	v.listeners.mu.Lock()
-	defer v.listeners.mu.Unlock()
-	v.listeners.funcs = append(v.listeners.funcs, changed)
-}
-
-func (l *listeners) call() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, f := range l.funcs {
-		f()
-	}
-}
+func (v *TwoTools) OnChange(changed func()) { v.changed.Store(&changed) }
 
 // lookAgain makes announce compare the texts.
 func (v *TwoTools) lookAgain() {
@@ -45,7 +24,7 @@ func (v *TwoTools) lookAgain() {
 	}
 }
 
-// announce calls the listeners when the texts of the tools have changed. A change
+// announce calls the func of OnChange when the texts of the tools have changed. A change
 // of state alone changes no text. It ends with Close.
 func (v *TwoTools) announce() {
 	firstSnap, firstShown := v.catalogue(nil), v.current.Load().profile("").shown
@@ -79,7 +58,9 @@ func (v *TwoTools) announce() {
 		last, lastHints, lastFeatures = text, flags, shown.features
 		sent = append(sent, time.Now())
 		sent = sent[max(0, len(sent)-announceMost):]
-		v.listeners.call()
+		if changed := v.changed.Load(); changed != nil {
+			(*changed)()
+		}
 	}
 }
 

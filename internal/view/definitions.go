@@ -39,13 +39,18 @@ type Definition struct {
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
+// definitions are the two tools, with this description of inspect.
+func definitions(inspect string, features describe.Features) []Definition {
+	return []Definition{
+		{InspectTool, inspect, json.RawMessage(inspectSchema)},
+		{ExecTool, describe.Exec(features), json.RawMessage(execSchema)},
+	}
+}
+
 // Surface is what the model of a client of that name carries of mcpx.
 func (v *TwoTools) Surface(client string) []Definition {
 	shown := v.current.Load().profile(client).shown
-	return []Definition{
-		{InspectTool, v.texts.inspect(v.catalogue(nil), shown), json.RawMessage(inspectSchema)},
-		{ExecTool, describe.Exec(shown.features), json.RawMessage(execSchema)},
-	}
+	return definitions(v.texts.inspect(v.catalogue(nil), shown), shown.features)
 }
 
 // encodeTools is the two tools as tools/list has them.
@@ -55,9 +60,10 @@ func encodeTools(snap *catalog.Snapshot, inspect string, features describe.Featu
 		Annotations hints           `json:"annotations"`
 		Meta        json.RawMessage `json:"_meta"`
 	}
+	two := definitions(inspect, features)
 	return wire.Encode([]tool{
-		{Definition{InspectTool, inspect, json.RawMessage(inspectSchema)}, hints{ReadOnly: true, Idempotent: true}, json.RawMessage(toolMeta)},
-		{Definition{ExecTool, describe.Exec(features), json.RawMessage(execSchema)}, hintsOf(snap), json.RawMessage(toolMeta)},
+		{two[0], hints{ReadOnly: true, Idempotent: true}, json.RawMessage(toolMeta)},
+		{two[1], hintsOf(snap), json.RawMessage(toolMeta)},
 	})
 }
 

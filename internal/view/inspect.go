@@ -187,11 +187,14 @@ func fullData(server string, t *catalog.Tool) toolData {
 	return toolData{server, t.Name, t.Description, t.InputSchema, t.OutputSchema, t.Annotations, describe.Declaration(t)}
 }
 
+// listing is tools as data. Server is empty where each tool names its own.
+type listing struct {
+	Server string     `json:"server,omitempty"`
+	Tools  []toolData `json:"tools"`
+}
+
 func toolsData(s *catalog.Server, tools []*catalog.Tool) json.RawMessage {
-	data := struct {
-		Server string     `json:"server"`
-		Tools  []toolData `json:"tools"`
-	}{Server: s.Name, Tools: []toolData{}}
+	data := listing{s.Name, []toolData{}}
 	for _, t := range tools {
 		data.Tools = append(data.Tools, fullData("", t))
 	}
@@ -200,27 +203,19 @@ func toolsData(s *catalog.Server, tools []*catalog.Tool) json.RawMessage {
 
 // serverData has names and descriptions only, where the text is a listing.
 func serverData(s *catalog.Server, complete bool) json.RawMessage {
-	tools := make([]*catalog.Tool, len(s.Tools))
+	data := listing{s.Name, []toolData{}}
 	for i := range s.Tools {
-		tools[i] = &s.Tools[i]
-	}
-	if complete {
-		return toolsData(s, tools)
-	}
-	data := struct {
-		Server string     `json:"server"`
-		Tools  []toolData `json:"tools"`
-	}{Server: s.Name, Tools: []toolData{}}
-	for _, t := range tools {
-		data.Tools = append(data.Tools, toolData{Name: t.Name, Description: t.Description})
+		one := toolData{Name: s.Tools[i].Name, Description: s.Tools[i].Description}
+		if complete {
+			one = fullData("", &s.Tools[i])
+		}
+		data.Tools = append(data.Tools, one)
 	}
 	return wire.Encode(data)
 }
 
 func matchesData(found []describe.Match) json.RawMessage {
-	data := struct {
-		Tools []toolData `json:"tools"`
-	}{Tools: []toolData{}}
+	data := listing{Tools: []toolData{}}
 	for _, m := range found {
 		data.Tools = append(data.Tools, fullData(m.Server.Name, m.Tool))
 	}

@@ -53,11 +53,11 @@ type TwoTools struct {
 	texts    texts
 	began    time.Time
 
-	needed    chan struct{} // closed by need
-	need      func()        // the upstreams are needed, or starting them delays nobody any more
-	look      chan struct{} // holds one: the texts may have changed
-	newRules  atomic.Bool   // the rules for clients have changed since the last announcement
-	listeners listeners
+	needed   chan struct{}          // closed by need
+	need     func()                 // the upstreams are needed, or starting them delays nobody any more
+	look     chan struct{}          // holds one: the texts may have changed
+	newRules atomic.Bool            // the rules for clients have changed since the last announcement
+	changed  atomic.Pointer[func()] // of OnChange, nil before
 
 	stop     chan struct{}
 	stopOnce sync.Once

@@ -21,8 +21,8 @@ type View interface {
 	// Call runs a tool. A tool that fails is a result. The error is that of ctx, or
 	// an [UnknownToolError].
 	Call(ctx context.Context, call Call) (*executor.Result, error)
-	// OnChange registers a func that is called, from a goroutine of the view, when
-	// the clients should list the tools again. It must not block.
+	// OnChange sets the func that is called, from a goroutine of the view, when the
+	// clients should list the tools again. It must not block.
 	OnChange(changed func())
 	// Forget ends what is kept for a client that is gone.
 	Forget(client *upstream.Client)
