@@ -36,11 +36,11 @@ func (u *Upstream) Call(ctx context.Context, r Request) (json.RawMessage, error)
 		u.succeeded()
 		return result, nil
 	}
-	var timedOut *TimeoutError
+	_, timedOut := errors.AsType[*TimeoutError](context.Cause(ctx))
 	switch {
 	case parent.Err() != nil:
 		return nil, parent.Err()
-	case ctx.Err() != nil && errors.As(context.Cause(ctx), &timedOut) && !isUnavailable(err):
+	case timedOut && !isUnavailable(err):
 		return nil, &TimeoutError{After: timeout, Queued: waits.queued, Noise: noiseOf(err)}
 	}
 	return nil, err
@@ -56,17 +56,16 @@ func (e *noiseError) Error() string { return e.err.Error() }
 func (e *noiseError) Unwrap() error { return e.err }
 
 func noiseOf(err error) string {
-	var noise *noiseError
-	if errors.As(err, &noise) {
+	if noise, ok := errors.AsType[*noiseError](err); ok {
 		return noise.first
 	}
 	return ""
 }
 
 func isUnavailable(err error) bool {
-	var unavailable *UnavailableError
-	var busy *BusyError
-	return errors.As(err, &unavailable) || errors.As(err, &busy)
+	_, unavailable := errors.AsType[*UnavailableError](err)
+	_, busy := errors.AsType[*BusyError](err)
+	return unavailable || busy
 }
 
 // sendOn sends the request on s. Where there is an idle timeout, the server is asked
@@ -89,11 +88,13 @@ func (u *Upstream) sendOn(ctx context.Context, s *session, r *Request) (json.Raw
 		}
 	}
 	result, err := s.call(ctx, &watched)
-	var stopped *TimeoutError
-	if err != nil && errors.As(context.Cause(ctx), &stopped) && stopped.Idle {
-		return nil, &TimeoutError{After: idle, Idle: true, Noise: noiseOf(err)}
+	if err == nil {
+		return result, nil
 	}
-	return result, err
+	if stopped, ok := errors.AsType[*TimeoutError](context.Cause(ctx)); ok && stopped.Idle {
+		err = &TimeoutError{After: idle, Idle: true, Noise: noiseOf(err)}
+	}
+	return nil, err
 }
 
 // maxAttempts bounds how often a call is sent. One of a tool that may be
@@ -116,17 +117,16 @@ func (u *Upstream) attempts(ctx context.Context, r *Request, w *waits) (json.Raw
 		if err == nil {
 			return result, nil
 		}
-		var idle *TimeoutError
-		if ctx.Err() != nil || errors.As(err, &idle) {
+		if _, idle := errors.AsType[*TimeoutError](err); idle || ctx.Err() != nil {
 			return nil, err
 		}
-		var status *statusError
-		refused := errors.Is(err, errGone) || errors.As(err, &status)
+		_, status := errors.AsType[*statusError](err)
+		refused := status || errors.Is(err, errGone)
 		err, fresh := u.afterFailure(s, err)
 		fresh = fresh && !(refused && forgotten)
 		forgotten = forgotten || refused
-		var lost *LostError
-		if !errors.As(err, &lost) {
+		lost, ok := errors.AsType[*LostError](err)
+		if !ok {
 			return nil, last.over(err)
 		}
 		again := fresh && attempt < maxAttempts && (!lost.MayHaveRun || (r.Repeatable && last == nil))
@@ -143,8 +143,8 @@ func (u *Upstream) attempts(ctx context.Context, r *Request, w *waits) (json.Raw
 // err: err, unless err says that nothing was executed. A request to an upstream that
 // was stopped reports that, as its caller can go to another. A nil e was not lost.
 func (e *LostError) over(err error) error {
-	var unavailable *UnavailableError
-	if e == nil || !isUnavailable(err) || errors.As(err, &unavailable) && unavailable.Stopped {
+	unavailable, ok := errors.AsType[*UnavailableError](err)
+	if e == nil || !isUnavailable(err) || ok && unavailable.Stopped {
 		return err
 	}
 	return e
@@ -153,9 +153,8 @@ func (e *LostError) over(err error) error {
 // afterFailure turns what a link says into an error for the caller. fresh says
 // that a fresh session may come at once.
 func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
-	var rpc *RPCError
-	var large *TooLargeError
-	if errors.As(err, &rpc) && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION {
+	rpc, isRPC := errors.AsType[*RPCError](err)
+	if isRPC && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION {
 		// It has changed its revisions since the handshake, and executed nothing: a
 		// fresh session agrees on one of them.
 		err = fmt.Errorf("%w: %s", errGone, rpc)
@@ -164,26 +163,20 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 			cause = errors.New(err.Error()) // other requests end with it, and may have run
 		}
 		s.link.fail(cause)
-	} else if rpc != nil {
+	} else if isRPC {
 		return rpc, false
 	}
-	if errors.As(err, &large) {
+	if large, ok := errors.AsType[*TooLargeError](err); ok {
 		return large, false
 	}
-	var answer *AnswerError
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*AnswerError](err); ok {
 		return answer, false
 	}
-	var status *statusError
-	refused := errors.As(err, &status) && status.refused()
+	status, _ := errors.AsType[*statusError](err)
+	refused := status != nil && status.refused()
 	sent := !errors.Is(err, errNotSent) && !errors.Is(err, errGone) && !refused
-	select {
-	case <-s.link.done():
-		if cause := s.link.cause(); cause != nil {
-			err = cause
-		}
-		return u.lostError(err, sent), true
-	default:
+	if cause := s.link.cause(); cause != nil {
+		return u.lostError(cause, sent), true
 	}
 	// An answer with an error status is an answer, over both transports of HTTP.
 	if status != nil {

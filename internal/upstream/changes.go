@@ -96,14 +96,7 @@ func signal(ch chan struct{}) {
 // that is being opened, so that nothing falls between the two; a stream that
 // takes longer costs a second list.
 func (s *session) beforeListing(ctx context.Context) {
-	timer := time.NewTimer(streamPatience)
-	defer timer.Stop()
-	select {
-	case <-s.changes.settled:
-	case <-s.link.done():
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	waitFor(ctx, streamPatience, s.changes.settled, s.link.done())
 	s.changes.listing.Store(true)
 }
 
@@ -132,12 +125,7 @@ func (s *session) subscribe() {
 		err = unlessRPC(err)
 		// An answer that no acknowledgement came before is a refusal as well.
 		refused := err == nil || !passing(err)
-		select {
-		case <-s.link.done():
-			return
-		default:
-		}
-		if refused && !s.changes.worked.Load() { // else what refuses it now can pass
+		if s.link.cause() != nil || refused && !s.changes.worked.Load() { // else what refuses it now can pass
 			return
 		}
 		if time.Since(began) > time.Minute {

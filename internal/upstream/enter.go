@@ -54,8 +54,7 @@ func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 		if err == nil {
 			if err = u.spec.AllGate.enter(ctx); err != nil {
 				u.spec.Gate.leave()
-				var busy *BusyError
-				if errors.As(err, &busy) {
+				if busy, ok := errors.AsType[*BusyError](err); ok {
 					busy.All = true
 				}
 			}
@@ -79,15 +78,10 @@ func (u *Upstream) leave() {
 func (u *Upstream) current() *session {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.stopped || u.session == nil {
+	if u.stopped || u.session == nil || u.session.link.cause() != nil {
 		return nil
 	}
-	select {
-	case <-u.session.link.done():
-		return nil
-	default:
-		return u.session
-	}
+	return u.session
 }
 
 // awaitSession waits for a session while a first attempt or a fresh session is under
@@ -105,18 +99,14 @@ func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 		u.mu.Lock()
 		s, status, changed, stopped := u.session, u.status, u.changed, u.stopped
 		u.mu.Unlock()
-		if stopped {
+		switch {
+		case stopped:
 			return stoppedError()
-		}
-		if s != nil {
-			select {
-			case <-s.link.done():
-				// Lost, and the supervisor is about to see it.
-				status.State, status.Reason = catalog.Connecting, u.spec.clean(s.link.cause().Error(), 300)
-			default:
-				return nil
-			}
-		} else if status.State != catalog.Connecting && status.State != catalog.Degraded {
+		case s != nil && s.link.cause() == nil:
+			return nil
+		case s != nil: // lost, and the supervisor is about to see it
+			status.State, status.Reason = catalog.Connecting, u.spec.clean(s.link.cause().Error(), 300)
+		case status.State != catalog.Connecting && status.State != catalog.Degraded:
 			return unavailable(status)
 		}
 		select {

@@ -40,14 +40,13 @@ func (s *session) handshake(ctx context.Context) error {
 		}
 	}
 	err := s.initialize(ctx, probe)
-	var rpc *RPCError
-	var revision *revisionError
-	switch {
-	case !errors.As(err, &rpc):
+	if _, refused := errors.AsType[*RPCError](err); !refused {
 		return err
-	case errors.As(probe, &revision) && len(revision.offered) > 0:
+	}
+	if revision, ok := errors.AsType[*revisionError](probe); ok && len(revision.offered) > 0 {
 		return probe // which says more
-	case !answered && s.discover(ctx) == nil:
+	}
+	if !answered && s.discover(ctx) == nil {
 		return nil
 	}
 	return err
@@ -56,12 +55,10 @@ func (s *session) handshake(ctx context.Context) error {
 // fatal reports an error after which initialize would fare no better: nothing
 // was reached, or the link broke.
 func fatal(err error) bool {
-	var rpc *RPCError
-	var status *statusError
-	if errors.As(err, &rpc) {
+	if _, answered := errors.AsType[*RPCError](err); answered {
 		return false
 	}
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.code == http.StatusUnauthorized || status.code == http.StatusForbidden ||
 			status.code == http.StatusTooManyRequests || status.code >= 500 || (status.code >= 300 && status.code < 400)
 	}
@@ -71,8 +68,8 @@ func fatal(err error) bool {
 // likeUnknownMethod reports an answer that servers give to a method which they
 // do not know, beside those that say so.
 func likeUnknownMethod(err error) bool {
-	var status *statusError
-	return errors.As(err, &status) && (status.code >= 500 || status.code == http.StatusForbidden ||
+	status, ok := errors.AsType[*statusError](err)
+	return ok && (status.code >= 500 || status.code == http.StatusForbidden ||
 		status.code == http.StatusUnauthorized && !status.challenged)
 }
 
@@ -86,12 +83,10 @@ func (e *revisionError) Error() string {
 
 // listed are the revisions that a server names where it refuses one.
 func listed(err error) []string {
-	var revision *revisionError
-	var rpc *RPCError
-	switch {
-	case errors.As(err, &revision):
+	if revision, ok := errors.AsType[*revisionError](err); ok {
 		return revision.offered
-	case errors.As(err, &rpc) && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION:
+	}
+	if rpc, ok := errors.AsType[*RPCError](err); ok && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION {
 		var data mcp.UnsupportedProtocolVersionData
 		_ = json.Unmarshal(rpc.Data, &data) // else nothing is listed
 		return data.Supported
@@ -178,18 +173,11 @@ func (s *session) initialized(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, s.spec.ProbeTimeout)
 	defer cancel()
 	err := s.link.notify(bounded, message)
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, errGone) {
+	switch {
+	case err == nil || errors.Is(err, errGone) || s.link.cause() != nil:
 		return err
-	}
-	select {
-	case <-s.link.done():
-		return err
-	case <-ctx.Done():
+	case ctx.Err() != nil:
 		return ctx.Err()
-	default:
 	}
 	s.spec.Logger.Warn("the server does not accept notifications/initialized", "err", s.spec.clean(err.Error(), 300))
 	return nil

@@ -22,7 +22,7 @@ import (
 // as server-sent events. It has no connection of its own to lose; it is done
 // when the server forgets the session (404), or when it is closed.
 type httpLink struct {
-	*pulse
+	*life
 	spec   *Spec
 	in     incoming
 	url    string
@@ -37,9 +37,6 @@ type httpLink struct {
 	calls     context.Context // ends when open calls are given up
 	drop      context.CancelFunc
 	streams   sync.WaitGroup
-	ended     chan struct{}
-	endOnce   sync.Once
-	endCause  atomic.Pointer[error]
 	closeOnce sync.Once
 }
 
@@ -85,33 +82,21 @@ func (l *httpLink) agreed(version string) { l.version.Store(&version) }
 func (l *httpLink) start(in incoming) { l.in = in }
 
 func newHTTPLink(spec *Spec) *httpLink {
-	l := &httpLink{pulse: &pulse{began: time.Now()}, spec: spec, url: spec.URL, client: newHTTPClient(spec), ended: make(chan struct{})}
+	l := &httpLink{life: newLife(), spec: spec, url: spec.URL, client: newHTTPClient(spec)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.calls, l.drop = context.WithCancel(context.Background())
 	return l
 }
 
-func (l *httpLink) done() <-chan struct{} { return l.ended }
-
-func (l *httpLink) cause() error {
-	if err := l.endCause.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
 func (l *httpLink) fail(err error) {
-	l.endOnce.Do(func() {
-		l.endCause.Store(&err)
-		close(l.ended)
-		if errors.Is(err, errGone) {
-			// The other open calls hear the same from the server, and then know
-			// that they were not executed.
-			time.AfterFunc(goneGrace, l.drop)
-			return
-		}
+	switch first := l.end(err); {
+	case first && errors.Is(err, errGone):
+		// The other open calls hear the same from the server, and then know
+		// that they were not executed.
+		time.AfterFunc(goneGrace, l.drop)
+	case first:
 		l.drop()
-	})
+	}
 }
 
 // bound is ctx, ended with the link as well.
@@ -196,8 +181,7 @@ func (l *httpLink) request(parent context.Context, r request) (wire.Message, err
 
 // explain shortens what net/http says to what the reader can act on.
 func (l *httpLink) explain(err error) error {
-	var outer *url.Error
-	if errors.As(err, &outer) {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
 	}
 	return errors.New(l.spec.clean(err.Error(), 300))

@@ -17,13 +17,13 @@ import (
 // the session; empty if it cannot. A server should say so with 404; many say 400
 // or 401, or answer with a JSON-RPC error.
 func refusal(message wire.Message, err error) string {
-	var status *statusError
-	var answer *AnswerError
+	status, isStatus := errors.AsType[*statusError](err)
+	answer, isAnswer := errors.AsType[*AnswerError](err)
 	text := ""
 	switch {
-	case errors.As(err, &status):
+	case isStatus:
 		text = status.hint
-	case errors.As(err, &answer):
+	case isAnswer:
 		text = answer.Reason
 	case err == nil && message.Error != nil && rpcCode(message.Error) != methodNotFound:
 		text = string(message.Error[:min(len(message.Error), 600)])
@@ -57,11 +57,9 @@ func (l *httpLink) forgotten(ctx context.Context, r request, text string) bool {
 	if l.session.Load() == nil || r.method == "initialize" {
 		return false
 	}
-	select {
-	case <-l.ended:
+	if l.cause() != nil {
 		refusal := l.refusal.Load()
 		return refusal != nil && sameWords(*refusal, text)
-	default:
 	}
 	refusal := refusesAll(r, text, func(method string, id int64) string { return l.refusedTo(ctx, method, id) })
 	if refusal == "" {

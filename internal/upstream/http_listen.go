@@ -84,25 +84,31 @@ func (l *httpLink) pump(resp *http.Response, last *eventReader) (*eventReader, e
 	nobody := &response{link: l, r: request{id: -1}} // whose answer does not come here
 	for {
 		ev, err := reader.next()
-		var large *wire.TooLargeError
-		switch {
-		case errors.As(err, &large):
-		case err != nil:
-			return reader, err
-		default:
-			nobody.take(ev.data)
+		if _, large := errors.AsType[*wire.TooLargeError](err); large {
+			continue
 		}
+		if err != nil {
+			return reader, err
+		}
+		nobody.take(ev.data)
 	}
 }
 
 // sleep waits, and reports false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
+	waitFor(ctx, d, nil, nil)
+	return ctx.Err() == nil
+}
+
+// waitFor waits until one of the channels is closed, which a nil one never is, but
+// not beyond d or the end of ctx.
+func waitFor(ctx context.Context, d time.Duration, one, other <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
+	case <-one:
+	case <-other:
 	case <-timer.C:
-		return true
 	case <-ctx.Done():
-		return false
 	}
 }

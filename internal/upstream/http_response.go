@@ -201,15 +201,14 @@ func (a *response) events(reader *eventReader) (wire.Message, error) {
 	var timer *time.Timer
 	for {
 		ev, err := reader.next()
-		var large *wire.TooLargeError
-		switch {
-		case errors.As(err, &large):
-			if raw, asks := large.ID(); asks {
-				continue // what the server says on its own
-			} else if id, ours := ownID(raw); ours && id != a.r.id {
-				continue
+		if large, ok := errors.AsType[*wire.TooLargeError](err); ok {
+			raw, asks := large.ID()
+			if id, ours := ownID(raw); asks || ours && id != a.r.id {
+				continue // what the server says on its own, or to others
 			}
 			return wire.Message{}, &TooLargeError{Limit: large.Limit}
+		}
+		switch {
 		case err != nil && a.nameless != nil:
 			return *a.nameless, nil
 		case errors.Is(err, io.EOF):

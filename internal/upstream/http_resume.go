@@ -21,8 +21,8 @@ const (
 // end one behind an event with an id, and holds the rest ready for a GET
 // (2025-11-25, SEP-1699). The modern era has no such thing.
 func (a *response) resumable(reader *eventReader, err error) bool {
-	var large *TooLargeError
-	return reader.lastID != "" && a.r.header == nil && a.r.method != "initialize" && !errors.As(err, &large)
+	_, large := errors.AsType[*TooLargeError](err)
+	return reader.lastID != "" && a.r.header == nil && a.r.method != "initialize" && !large
 }
 
 // resume goes on behind the last event of a stream that ended with cause, for as

@@ -67,8 +67,8 @@ func (e *statusError) refused() bool {
 // passing reports an error that says nothing of whether a server offers a
 // stream: it may a moment later.
 func passing(err error) bool {
-	var status *statusError
-	if !errors.As(err, &status) {
+	status, ok := errors.AsType[*statusError](err)
+	if !ok {
 		return true
 	}
 	switch status.code {
@@ -101,9 +101,8 @@ func parseRetryAfter(value string) time.Duration {
 // retryAfterOf is how long mcpx waits before it tries again after err, where a
 // server asked for that.
 func retryAfterOf(err error) time.Duration {
-	var status *statusError
-	if !errors.As(err, &status) {
-		return 0
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return min(status.retryAfter, maxOwnWait)
 	}
-	return min(status.retryAfter, maxOwnWait)
+	return 0
 }

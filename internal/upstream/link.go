@@ -27,7 +27,7 @@ type link interface {
 	// lastHeard is when the server said something, whatever it was; if nothing,
 	// when the link was made.
 	lastHeard() time.Time
-	// done is closed when the link is of no more use; cause says why.
+	// done is closed when the link is of no more use; cause says why, and is nil before.
 	done() <-chan struct{}
 	cause() error
 	// fail makes the link of no more use, for that reason, if it was of any.
@@ -83,23 +83,51 @@ type request struct {
 // It is called from a reader and must not block.
 type incoming func(m wire.Message, of int64)
 
-// pulse is when a server was last heard. Safe for concurrent use.
-type pulse struct {
+// life is the part that is the same in all links: when the server was last heard, and
+// the end of the link. Safe for concurrent use.
+type life struct {
 	began time.Time
-	at    atomic.Int64 // nanoseconds since began
+	heard atomic.Int64 // nanoseconds since began
+	ended chan struct{}
+	why   atomic.Pointer[error] // set before ended is closed
 }
 
-func (p *pulse) beat() { p.at.Store(int64(time.Since(p.began))) }
+func newLife() *life { return &life{began: time.Now(), ended: make(chan struct{})} }
 
-func (p *pulse) lastHeard() time.Time { return p.began.Add(time.Duration(p.at.Load())) }
+func (l *life) beat() { l.heard.Store(int64(time.Since(l.began))) }
+
+func (l *life) lastHeard() time.Time { return l.began.Add(time.Duration(l.heard.Load())) }
+
+// end ends the link for that reason, and reports whether it was of use until then.
+func (l *life) end(err error) bool {
+	first := l.why.CompareAndSwap(nil, &err)
+	if first {
+		close(l.ended)
+	}
+	return first
+}
+
+func (l *life) done() <-chan struct{} { return l.ended }
+
+func (l *life) cause() error {
+	if err := l.why.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Defaults, for links that have no use for these.
+
+func (l *life) agreed(string)                {}
+func (l *life) listen(_ func(), over func()) { over() }
+func (l *life) lastWords() error             { return nil }
+func (l *life) words() string                { return "" }
 
 // mux matches the responses of a two-way stream to their requests.
 type mux struct {
-	*pulse
+	*life
 	mu      sync.Mutex
 	pending map[int64]*pending
-	broken  error
-	ended   chan struct{}
 	// unnoised counts the pending requests during which no noise was heard.
 	unnoised int
 }
@@ -119,23 +147,8 @@ type answer struct {
 }
 
 func newMux() *mux {
-	return &mux{pulse: &pulse{began: time.Now()}, pending: make(map[int64]*pending), ended: make(chan struct{})}
+	return &mux{life: newLife(), pending: make(map[int64]*pending)}
 }
-
-func (m *mux) done() <-chan struct{} { return m.ended }
-
-func (m *mux) cause() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.broken
-}
-
-// Defaults, for links that have no use for these.
-
-func (p *pulse) agreed(string)                {}
-func (p *pulse) listen(_ func(), over func()) { over() }
-func (p *pulse) lastWords() error             { return nil }
-func (p *pulse) words() string                { return "" }
 
 // register opens a place for the response to r. crowded says that others wait for
 // theirs.
@@ -143,8 +156,8 @@ func (m *mux) register(r request) (p *pending, crowded bool, err error) {
 	p = &pending{frame: frame{message: r.message}, id: r.id, ch: make(chan answer, 1), answered: r.answered}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.broken != nil {
-		return nil, false, fmt.Errorf("%w: %w", errNotSent, m.broken)
+	if err := m.cause(); err != nil {
+		return nil, false, fmt.Errorf("%w: %w", errNotSent, err)
 	}
 	m.pending[r.id] = p
 	m.unnoised++
@@ -212,16 +225,13 @@ func (m *mux) resolveLarge(large *wire.TooLargeError) bool {
 
 // fail ends the mux: every open request and every later one gets err.
 func (m *mux) fail(err error) {
-	m.mu.Lock()
-	if m.broken != nil {
-		m.mu.Unlock()
+	if !m.end(err) { // first: a caller that gets the error may look at once for a fresh session
 		return
 	}
-	m.broken = err
+	m.mu.Lock()
 	open := m.pending
 	m.pending = nil
 	m.mu.Unlock()
-	close(m.ended) // first: a caller that gets the error may look at once for a fresh session
 	for _, p := range open {
 		p.ch <- answer{err: err}
 	}

@@ -33,9 +33,9 @@ func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all 
 	var cursor json.RawMessage
 	for n := 1; ; n++ {
 		page, err := s.page(ctx, kind, cursor)
-		var rpc *RPCError
+		rpc, isRPC := errors.AsType[*RPCError](err)
 		switch {
-		case errors.As(err, &rpc) && rpc.Code == mcp.METHOD_NOT_FOUND && n == 1:
+		case isRPC && rpc.Code == mcp.METHOD_NOT_FOUND && n == 1:
 			return all, nil, nil
 		case err != nil && (n == 1 || whole || ctx.Err() != nil || s.link.cause() != nil):
 			return all, nil, fmt.Errorf("listing %s: %w", kind, err)
@@ -158,8 +158,7 @@ func (s *session) pingTools(ctx context.Context) error {
 
 // unlessRPC is err, but nil for a JSON-RPC error: that is an answer.
 func unlessRPC(err error) error {
-	var rpc *RPCError
-	if errors.As(err, &rpc) {
+	if _, answered := errors.AsType[*RPCError](err); answered {
 		return nil
 	}
 	return err
@@ -167,13 +166,9 @@ func unlessRPC(err error) error {
 
 // pingUnknown reports an answer that can mean that the server does not know ping.
 func pingUnknown(err error) bool {
-	var status *statusError
-	var answer *AnswerError
-	switch {
-	case errors.As(err, &answer):
-		return true
-	case errors.As(err, &status):
+	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.code >= 400 && status.code <= http.StatusNotImplemented && status.code != http.StatusTooManyRequests
 	}
-	return false
+	_, odd := errors.AsType[*AnswerError](err)
+	return odd
 }

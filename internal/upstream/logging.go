@@ -54,11 +54,5 @@ func (s *session) tellLevel(ctx context.Context, r *Request) {
 		}
 	})
 	s.mu.Unlock()
-	timer := time.NewTimer(levelPatience)
-	defer timer.Stop()
-	select {
-	case <-answered:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	waitFor(ctx, levelPatience, answered, nil)
 }

@@ -303,7 +303,7 @@ func TestLogsAfterAnAbandonedCall(t *testing.T) {
 func TestLogsOnAResumedStream(t *testing.T) {
 	for _, resumed := range []bool{false, true} {
 		of := int64(-1)
-		l := &httpLink{pulse: &pulse{}, in: func(_ wire.Message, call int64) { of = call }}
+		l := &httpLink{life: newLife(), in: func(_ wire.Message, call int64) { of = call }}
 		a := &response{link: l, r: request{id: 7}, resumed: resumed}
 		a.take([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`))
 		if want := map[bool]int64{false: 7, true: 0}[resumed]; of != want {

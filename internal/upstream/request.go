@@ -101,8 +101,7 @@ func (s *session) call(ctx context.Context, r *Request) (json.RawMessage, error)
 		s.cancelled(id, context.Cause(ctx).Error())
 		s.unlisten(id, true)
 	}
-	var noise *noiseError
-	if errors.As(err, &noise) && s.shared() {
+	if noise, ok := errors.AsType[*noiseError](err); ok && s.shared() {
 		noise.first = "not shown, as it may be meant for another client"
 	}
 	return nil, err

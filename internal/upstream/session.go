@@ -88,8 +88,7 @@ func open(ctx context.Context, spec *Spec, framing wire.Framing) (*session, erro
 		return nil, err
 	}
 	err := s.handshake(ctx)
-	var status *statusError
-	if errors.As(err, &status) && spec.Type == HTTP && (status.code == 400 || status.code == 404 || status.code == 405) {
+	if status, ok := errors.AsType[*statusError](err); ok && spec.Type == HTTP && (status.code == 400 || status.code == 404 || status.code == 405) {
 		// A server of 2024-11-05 refuses the POST; its stream tells.
 		if old, sseErr := dialSSE(ctx, spec, framing); sseErr == nil {
 			s.link.close()
@@ -100,10 +99,9 @@ func open(ctx context.Context, spec *Spec, framing wire.Framing) (*session, erro
 	if err == nil {
 		return s, nil
 	}
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		err = s.silence()
-	default:
+	} else {
 		err = s.ended(err)
 	}
 	s.close()
@@ -192,14 +190,13 @@ const methodNotFound = mcp.METHOD_NOT_FOUND
 
 // rpcCode reads the code of an error, 0 where there is none.
 func rpcCode(raw json.RawMessage) int64 {
-	var rpc *RPCError
-	if raw != nil && errors.As(rpcError(raw), &rpc) {
-		return rpc.Code
+	if raw == nil {
+		return 0
 	}
-	return 0
+	return rpcError(raw).Code
 }
 
-func rpcError(raw json.RawMessage) error {
+func rpcError(raw json.RawMessage) *RPCError {
 	var e struct {
 		Code, Message, Data json.RawMessage
 	}

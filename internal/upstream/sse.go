@@ -113,8 +113,7 @@ func endpointOf(reader *eventReader, base string) (string, error) {
 func (l *sseLink) pump(in incoming) error {
 	for {
 		ev, err := l.events.next()
-		var large *wire.TooLargeError
-		if errors.As(err, &large) {
+		if large, ok := errors.AsType[*wire.TooLargeError](err); ok {
 			l.resolveLarge(large)
 			continue
 		}
@@ -155,16 +154,8 @@ const endPatience = 500 * time.Millisecond
 // server has mostly gone, and a call that is repeated at once must not meet the same
 // session.
 func (l *sseLink) settle(ctx context.Context, err error) {
-	var status *statusError
-	if errors.As(err, &status) || errors.Is(err, errNotSent) {
-		return
-	}
-	timer := time.NewTimer(endPatience)
-	defer timer.Stop()
-	select {
-	case <-l.done():
-	case <-timer.C:
-	case <-ctx.Done():
+	if _, refused := errors.AsType[*statusError](err); !refused && !errors.Is(err, errNotSent) {
+		waitFor(ctx, endPatience, l.done(), nil)
 	}
 }
 
@@ -215,11 +206,11 @@ func (l *sseLink) forgotten(ctx context.Context, r request, refused wire.Message
 // sessionRefusal is the text of a refusal that can mean that the session is unknown:
 // a 404, or a text that says so; else it is empty.
 func sessionRefusal(refused wire.Message, err error) string {
-	var status *statusError
-	if errors.As(err, &status) && status.code == http.StatusNotFound {
+	status, ok := errors.AsType[*statusError](err)
+	if ok && status.code == http.StatusNotFound {
 		return status.text
 	}
-	if errors.As(err, &status) && status.refused() || err == nil && refused.Error != nil {
+	if ok && status.refused() || err == nil && refused.Error != nil {
 		return refusal(refused, err)
 	}
 	return ""

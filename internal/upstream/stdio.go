@@ -69,40 +69,21 @@ func dialProcess(_ context.Context, spec *Spec, framing wire.Framing) (link, err
 func exitReason(process *proc.Process, err error, patience time.Duration) string {
 	// The end of stdout and the end of the process come close together, in
 	// either order.
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-process.Done():
-	case <-timer.C:
-	}
+	waitFor(context.Background(), patience, process.Done(), nil)
 	what := process.ExitReason()
 	switch {
 	case what != "":
-		what = "the process ended: " + what
+		return "the process ended: " + what
 	case errors.Is(err, io.EOF):
-		what = "the process closed its stdout"
-	default:
-		what = err.Error()
+		return "the process closed its stdout"
 	}
-	return what
+	return err.Error()
 }
 
 // lastLines returns the last n lines of text.
 func lastLines(text string, n int) string {
-	end := len(text)
-	for end > 0 && text[end-1] == '\n' {
-		end--
-	}
-	at := end
-	for at > 0 {
-		if text[at-1] == '\n' {
-			if n--; n == 0 {
-				break
-			}
-		}
-		at--
-	}
-	return text[at:end]
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
 // dialInProcess starts a server of this process.
@@ -130,12 +111,11 @@ func dialInProcess(_ context.Context, spec *Spec, _ wire.Framing) (link, error) 
 		<-ended
 	}
 	failure := func(seen error, patience time.Duration) string {
-		timer := time.NewTimer(patience)
-		defer timer.Stop()
+		waitFor(context.Background(), patience, ended, nil)
 		select {
 		case <-ended:
 			seen = err
-		case <-timer.C:
+		default:
 		}
 		return "the server ended: " + seen.Error()
 	}

@@ -73,8 +73,7 @@ func (l *streamLink) read() {
 	for {
 		data, err := l.conn.Read()
 		if err != nil {
-			var large *wire.TooLargeError
-			if errors.As(err, &large) {
+			if large, ok := errors.AsType[*wire.TooLargeError](err); ok {
 				l.spec.Logger.Warn("message over the limit skipped", "limit", large.Limit)
 				if !l.resolveLarge(large) {
 					l.noisy(large.Head)

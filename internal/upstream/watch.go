@@ -95,10 +95,8 @@ func (w *watcher) check(ctx context.Context) error {
 		}
 		return nil
 	}
-	select {
-	case <-w.s.link.done():
+	if w.s.link.cause() != nil {
 		return nil // which says why
-	default:
 	}
 	w.failures++
 	w.health = u.spec.clean("health check failed: "+err.Error(), 300)
@@ -245,13 +243,7 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 	if s.changes.due()[catalog.Tools] {
 		u.relistTools(ctx, s)
 	}
-	timer := time.NewTimer(max(0, relistPause-time.Since(began)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.link.done():
-	case <-ctx.Done():
-	}
+	waitFor(ctx, max(0, relistPause-time.Since(began)), s.link.done(), nil)
 }
 
 func (u *Upstream) relistTools(ctx context.Context, s *session) {
@@ -259,10 +251,8 @@ func (u *Upstream) relistTools(ctx context.Context, s *session) {
 	tools, faults, err := s.listTools(bounded)
 	cancel()
 	if err != nil {
-		select {
-		case <-s.link.done():
+		if s.link.cause() != nil {
 			return
-		default:
 		}
 		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.clean(err.Error(), 300))
 		s.relistAgain.Reset(relistRetry)
