@@ -55,6 +55,8 @@ type Config struct {
 	HealthCheck HealthCheck
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel, LogFormat string
+	// LogFile gets the log too, beside stderr; empty: nowhere else.
+	LogFile string
 
 	// Warnings are for the log: what was ignored or skipped, and where. They hold
 	// no values.

@@ -69,7 +69,7 @@ func TestLoadErrors(t *testing.T) {
 	missing := filepath.Join(dir, "missing.json")
 	for path, want := range map[string]string{
 		missing: "config file not found: " + missing,
-		dir:     "reading config " + dir + ": is not a regular file",
+		dir:     "reading config " + dir + ": is a folder, not a file",
 		large:   "reading config " + large + ": is larger than 8 MiB",
 	} {
 		_, err := Load(path, Options{})
@@ -101,7 +101,7 @@ func TestEnvFileIsRead(t *testing.T) {
 	if env["KEY"] != "v a l" || env["OTHER"] != "${X}" || len(env) != 2 {
 		t.Errorf("env %q", env)
 	}
-	if got, want := c.Servers[1].Fault, "mcpServers.b.envFile: cannot be read: is not a regular file"; got != want {
+	if got, want := c.Servers[1].Fault, "mcpServers.b.envFile: cannot be read: is a folder, not a file"; got != want {
 		t.Errorf("fault %q, want %q", got, want)
 	}
 	if runtime.GOOS != "windows" && strings.Contains(c.Servers[1].Fault, dir) {

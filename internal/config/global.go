@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -31,6 +32,7 @@ func (l *loader) keys() map[string]reader {
 		"health_check_interval":          l.timeout(&c.HealthCheck.Interval),
 		"health_check_timeout":           l.timeout(&c.HealthCheck.Timeout),
 		"health_check_failure_threshold": l.count(&c.HealthCheck.FailureThreshold, 1),
+		"log_file":                       l.logFile,
 		"log_level":                      l.logLevel,
 		"log_format":                     l.oneOf(&c.LogFormat, "text", "json"),
 
@@ -73,7 +75,18 @@ func (l *loader) root(n *node) {
 			l.servers(path, n)
 		}
 	}
+	settings := editorServers(n)
+	if settings != nil { // whose other keys are none of ours, however near they are
+		keys[settings.key] = func(path string, _ *node) {
+			servers = true
+			l.servers(strings.TrimSuffix(path+"."+settings.inner, "."), settings.servers)
+		}
+	}
 	l.members("", n, keys, func(at string, m member) bool {
+		if settings != nil {
+			l.otherClients.add(label(m.key), "")
+			return true
+		}
 		if looksLikeServer(m.value) {
 			l.fault(at, m.offset, "looks like a server; servers belong in %q", claudeServers)
 			return true
@@ -143,6 +156,22 @@ func (l *loader) clients(path string, n *node) {
 
 // later notes a key of a part of mcpx that does not exist yet.
 func (l *loader) later(path string, _ *node) { l.unsupported.add(path, "") }
+
+// logFile reads a file name; ~/ is the home folder, a relative name lies beside the
+// config.
+func (l *loader) logFile(path string, n *node) {
+	if !l.is(stringKind, path, n) || n.text == "" {
+		return
+	}
+	name := n.text
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		name = filepath.Join((&serverReader{l: l}).home(), rest)
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(filepath.Dir(l.cfg.Path), name)
+	}
+	l.cfg.LogFile = name
+}
 
 // logLevel reads a level; the case of its letters does not matter.
 func (l *loader) logLevel(path string, n *node) {

@@ -74,6 +74,15 @@ func parseJSON(data []byte) (*node, error) {
 	return nodeOf(value), nil
 }
 
+// StandardJSON is data without the comments and trailing commas that the config may
+// have too. name stands before the place of a fault, in a [SyntaxError].
+func StandardJSON(name string, data []byte) ([]byte, error) {
+	if _, err := decode(name, data); err != nil {
+		return nil, err
+	}
+	return hujson.Standardize(append(data[:len(data):len(data)], '\n'))
+}
+
 // checkBounds refuses what is nested too deep, or has too many values.
 func checkBounds(data []byte) error {
 	values := 0

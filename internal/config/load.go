@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -23,9 +24,24 @@ func Load(path string, o Options) (*Config, error) {
 		return nil, notFound(path)
 	}
 	if err != nil {
-		return nil, &Error{Text: "reading config " + path, Err: err}
+		return nil, &Error{Text: "reading config " + path, Err: err, Advice: inFolder(path)}
 	}
 	return Parse(path, data, o)
+}
+
+// inFolder says which file in a folder may be meant.
+func inFolder(path string) string {
+	for _, name := range []string{"config.json", "mcp.json", ".mcp.json", "claude_desktop_config.json", "settings.json"} {
+		if file := filepath.Join(path, name); exists(file) {
+			return "did you mean " + file + "?"
+		}
+	}
+	return ""
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // readRegular reads a file, but no pipe or device, which may never end.
@@ -34,7 +50,10 @@ func readRegular(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, withoutPath(err)
 	}
-	if !info.Mode().IsRegular() {
+	switch {
+	case info.IsDir():
+		return nil, errors.New("is a folder, not a file")
+	case !info.Mode().IsRegular():
 		return nil, errors.New("is not a regular file")
 	}
 	f, err := os.Open(path)
@@ -130,6 +149,8 @@ func (l *loader) warn(format string, args ...any) {
 
 // finish sorts the servers and turns what was ignored into warnings.
 func (l *loader) finish() {
+	l.safeNames()
+	l.similarNames()
 	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 	if len(l.cfg.Servers) == 0 {
 		l.warn("no servers are defined")

@@ -27,7 +27,7 @@ var (
 		"auth", "scopes", "oauth_resource", "authProviderType", "headersHelper",
 		// Loading and watching: Claude Code, Codex, Roo Code, Warp, Gemini CLI.
 		"alwaysLoad", "required", "supports_parallel_tool_calls", "watchPaths", "start_on_launch", "extensionName",
-		"name", "icon", "metadata", "tags", // for people
+		"name", "icon", "metadata", "settings", "tags", // for people
 	}
 	serverOfOlderSystems = []string{"auto_start", "port", "endpoint"}
 )
@@ -65,6 +65,8 @@ func (r *serverReader) otherClientKeys() map[string]reader {
 		"timeout":  r.timeout,
 		// VS Code.
 		"envFile": r.envFile,
+		// Zed.
+		"source": r.source,
 		// Gemini CLI, Codex, Roo Code and Kiro.
 		"includeTools":   r.allow,
 		"enabled_tools":  r.allow,

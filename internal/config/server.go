@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // reserved is the name of the server that is built in.
@@ -67,6 +68,8 @@ type serverReader struct {
 	typeText string
 	// httpURL: the key of the URL says that it is streamable HTTP.
 	httpURL bool
+	// commandArgs are those in the command.
+	commandArgs []string
 	// fileEnv is what comes in under env, in the order of the file.
 	fileEnv [][2]string
 }
@@ -136,22 +139,9 @@ func (l *loader) serverName(name, path string, offset int) {
 	switch {
 	case strings.EqualFold(name, reserved):
 		l.fault(path, offset, "the name %q is reserved", reserved)
-	case len(name) > maxNameLen:
+	case utf8.RuneCountInString(name) > maxNameLen:
 		l.fault(path, offset, "the name must not be longer than %d characters", maxNameLen)
-	case !serverName.MatchString(name):
-		text := "a name has only letters (a-z), digits, '.', '_' and '-'"
-		if fit := fitName(name); fit != "" {
-			text += fmt.Sprintf(", try %q", fit)
-		}
-		l.fault(path, offset, "%s", text)
 	}
-}
-
-var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
-
-// fitName is a name that would do, or empty.
-func fitName(name string) string {
-	return strings.Trim(unfit.ReplaceAllString(name, "-"), "-")
 }
 
 // read takes all keys: those of other clients first, so that ours win.
@@ -178,8 +168,12 @@ func (r *serverReader) string(into *string) reader {
 }
 
 func (r *serverReader) command(path string, n *node) {
-	r.string(&r.s.Command)(path, n)
 	r.commandAt = place{path, n.offset}
+	if n.kind == objectKind {
+		r.zedCommand(path, n)
+		return
+	}
+	r.string(&r.s.Command)(path, n)
 }
 
 func (r *serverReader) args(path string, n *node) {
@@ -347,6 +341,9 @@ func (r *serverReader) finish(n *node) {
 		}
 	}
 	r.infer(n)
+	r.splitCommand()
+	r.s.Args = append(r.commandArgs, r.s.Args...)
+	r.needPackage()
 	r.s.Enabled = r.s.Enabled && !r.disabled
 	r.s.Secrets = sortedKeys(r.secrets)
 	slices.SortStableFunc(r.s.Secrets, func(a, b string) int { return len(b) - len(a) })

@@ -1,0 +1,129 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// parsed is a config without faults, and its servers by name.
+func parsed(t *testing.T, text string) (*Config, map[string]Server) {
+	t.Helper()
+	cfg, err := Parse("c.json", []byte(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]Server)
+	for _, s := range cfg.Servers {
+		all[s.Name] = s
+	}
+	return cfg, all
+}
+
+// TestSafeNames: names that clients allow are served under others, and what hides
+// their tools goes on hiding them.
+func TestSafeNames(t *testing.T) {
+	cfg, all := parsed(t, `{"mcpServers": {"my server #1": {"command": "a"}, "my_server__1": {"command": "b"}, "Сервер": {"command": "c"}, "mcpх": {"command": "d"}},
+		"disabled_tools": ["my server #1.delete_*", "my_server__1.x"]}`)
+	for name, command := range map[string]string{"my_server__1": "b", "my_server__1_2": "a", "______": "c", "mcp_": "d"} {
+		if all[name].Command != command {
+			t.Errorf("%s is %q, want %q", name, all[name].Command, command)
+		}
+	}
+	if want := []string{"my_server__1_2.delete_*", "my_server__1.x"}; !slices.Equal(cfg.DisabledTools, want) {
+		t.Errorf("disabled: %q", cfg.DisabledTools)
+	}
+	if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], `"my server #1" as my_server__1_2`) || !strings.Contains(cfg.Warnings[0], "as ______") {
+		t.Errorf("warnings: %q", cfg.Warnings)
+	}
+	cfg, _ = parsed(t, `{"mcpServers": {"time": {"command": "a"}, "Time": {"command": "b"}}}`)
+	if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], `"time" and "Time" differ in case alone`) {
+		t.Errorf("warnings: %q", cfg.Warnings)
+	}
+}
+
+func TestCommand_HoldsArguments(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "a folder")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.ToSlash(filepath.Join(folder, "server"))
+	if err := os.WriteFile(program, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		entry, command string
+		args           []string
+		warned         bool
+	}{
+		{`"command": "npx -y pkg", "args": ["x"]`, "npx", []string{"-y", "pkg", "x"}, true},
+		{`"command": "sh -c 'exec a b'"`, "sh", []string{"-c", "exec a b"}, true},
+		{`"command": " npx ", "args": ["x"]`, " npx ", []string{"x"}, false},
+		{`"command": "` + program + `"`, program, nil, false},
+		{`"command": "/no/such folder/server"`, "/no/such folder/server", nil, false},
+		{`"command": {"path": "npx", "args": ["x"], "env": {"A": "1"}}`, "npx", []string{"x"}, false},
+	} {
+		cfg, all := parsed(t, `{"mcpServers": {"a": {`+test.entry+`}}}`)
+		if a := all["a"]; a.Command != test.command || !slices.Equal(a.Args, test.args) || a.Fault != "" || (len(cfg.Warnings) > 0) != test.warned {
+			t.Errorf("%s: %q %q, fault %q, warnings %q", test.entry, a.Command, a.Args, a.Fault, cfg.Warnings)
+		}
+	}
+	// What looks secret in there is struck out too.
+	if _, all := parsed(t, `{"mcpServers": {"a": {"command": "x --token=abcdefgh"}}}`); !slices.Contains(all["a"].Secrets, "abcdefgh") {
+		t.Errorf("secrets: %q", all["a"].Secrets)
+	}
+	for _, runner := range []string{"npx", "/usr/bin/uvx", "bunx"} {
+		if _, all := parsed(t, `{"mcpServers": {"a": {"command": "`+runner+`"}}}`); !strings.Contains(all["a"].Fault, "needs the name of a package") {
+			t.Errorf("%s alone: fault %q", runner, all["a"].Fault)
+		}
+	}
+}
+
+// TestEditors: the settings of VS Code and Zed, whose other keys are theirs.
+func TestEditors(t *testing.T) {
+	for _, text := range []string{
+		`{"mcp": {"inputs": [], "servers": {"a": {"command": "x"}}}, "editor.fontSize": 12, "server": {"command": "no"}}`,
+		`{"context_servers": {"a": {"source": "custom", "command": "x", "enabled": true}}, "log_levels": 5, "theme": "x"}`,
+	} {
+		cfg, all := parsed(t, text)
+		if len(all) != 1 || all["a"].Command != "x" || !all["a"].Enabled {
+			t.Errorf("%s: %+v, %q", text, all, cfg.Warnings)
+		}
+		if len(cfg.Warnings) != 1 || !strings.HasPrefix(cfg.Warnings[0], "keys of other clients") {
+			t.Errorf("%s: warnings %q", text, cfg.Warnings)
+		}
+	}
+	if _, all := parsed(t, `{"context_servers": {"a": {"source": "extension", "settings": {}}}}`); !strings.Contains(all["a"].Fault, "only Zed can start") {
+		t.Errorf("fault %q", all["a"].Fault)
+	}
+	// Gemini's key of that name holds no servers.
+	cfg, _ := parsed(t, `{"mcp": {"allowed": ["a"]}, "mcpServers": {"a": {"command": "x"}}}`)
+	if len(cfg.Servers) != 1 {
+		t.Errorf("%d servers", len(cfg.Servers))
+	}
+}
+
+func TestStandardJSON(t *testing.T) {
+	got, err := StandardJSON("arguments", []byte("{\"a\": [1.10, 2,], // note\n}"))
+	if text := strings.Join(strings.Fields(string(got)), ""); err != nil || text != `{"a":[1.10,2]}` {
+		t.Errorf("%s, %v", text, err)
+	}
+	if _, err := StandardJSON("arguments", []byte(`{timezone: UTC}`)); err == nil || err.Error() != `arguments:1:2: invalid JSON: keys need double quotes ("); put them around this one` {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLoad_Folder(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "config.json")
+	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(folder, Options{})
+	hinted, ok := err.(*Error)
+	if !ok || !strings.Contains(err.Error(), "is a folder") || hinted.Hint() != "did you mean "+file+"?" {
+		t.Errorf("got %v, %+v", err, hinted)
+	}
+}
