@@ -41,7 +41,10 @@ func (l *httpLink) statusText(resp *http.Response, body []byte) error {
 	case e.hint != "":
 		e.text += ": " + e.hint
 	}
-	if e.code == http.StatusUnauthorized || e.code == http.StatusForbidden {
+	switch {
+	case e.code == http.StatusUnauthorized && strings.Contains(resp.Header.Get("Www-Authenticate"), "resource_metadata"):
+		e.text += "; it wants a login in a browser, which mcpx has none for yet: put a token into headers, or use the command npx with the args -y mcp-remote URL"
+	case e.code == http.StatusUnauthorized || e.code == http.StatusForbidden:
 		e.text += "; check the headers (token) of this server"
 	}
 	return e

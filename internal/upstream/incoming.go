@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -13,6 +14,8 @@ import (
 // in a reader.
 func (s *session) incoming(m wire.Message, of int64) {
 	switch {
+	case m.ID != nil && (m.Method == "initialize" || m.Method == string(mcp.MethodServerDiscover)):
+		s.link.fail(errEcho) // what only clients ask
 	case m.ID != nil:
 		s.reply(m)
 	case m.Method == "notifications/progress":
@@ -29,6 +32,8 @@ func (s *session) incoming(m wire.Message, of int64) {
 		}
 	}
 }
+
+var errEcho = errors.New("the program answers with what mcpx asks it, as cat does; it is no MCP server")
 
 // grants reports whether a subscription that is acknowledged with these params
 // tells of changes. What does not say what it grants is taken to grant it.

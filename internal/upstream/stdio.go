@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -48,11 +49,11 @@ func dialProcess(_ context.Context, spec *Spec, framing wire.Framing) (link, err
 		OnStderr: func(line string) { spec.Logger.Debug("stderr", "line", spec.clean(line, 500)) },
 	}, spec.Reaper)
 	if err != nil {
-		reason := spec.clean(err.Error(), 500)
-		if errors.Is(err, proc.ErrNotFound) && strings.Contains(spec.Command, " ") {
-			reason += "; what follows the program belongs in args"
+		reason := err.Error()
+		if errors.Is(err, proc.ErrNotFound) {
+			reason += notFoundAdvice(spec)
 		}
-		return nil, errors.New(reason)
+		return nil, errors.New(spec.clean(reason, 500))
 	}
 	spec.Logger.Debug("process started", "pid", process.PID())
 	l := newStreamLink(spec)
@@ -63,6 +64,30 @@ func dialProcess(_ context.Context, spec *Spec, framing wire.Framing) (link, err
 		stderr:     process.StderrTail,
 		understood: func() { spec.heard.set(p.Framing()) },
 	}), nil
+}
+
+// programsOf are what brings the programs that servers are mostly started with.
+var programsOf = map[string]string{
+	"npx": "Node.js (https://nodejs.org)", "npm": "Node.js (https://nodejs.org)", "node": "Node.js (https://nodejs.org)",
+	"uvx": "uv (https://docs.astral.sh/uv)", "uv": "uv (https://docs.astral.sh/uv)",
+	"bunx": "Bun (https://bun.sh)", "bun": "Bun (https://bun.sh)", "deno": "Deno (https://deno.com)",
+	"pipx": "pipx (https://pipx.pypa.io)", "docker": "Docker (https://docs.docker.com)",
+}
+
+// notFoundAdvice says what to do about a program that is in no folder of the PATH,
+// and which PATH that is: desktop clients have a shorter one than shells.
+func notFoundAdvice(spec *Spec) string {
+	advice := "; install it"
+	if from := programsOf[spec.Command]; from != "" {
+		advice = "; it comes with " + from
+	}
+	path := ""
+	for _, pair := range spec.Env {
+		if value, ok := strings.CutPrefix(pair, "PATH="); ok {
+			path = value
+		}
+	}
+	return advice + ", or write the full path of it as command; PATH is " + cmp.Or(path, "not set")
 }
 
 // exitReason says why a child is gone.

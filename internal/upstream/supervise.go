@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -64,6 +65,9 @@ func (u *Upstream) supervise(ctx context.Context) {
 		}
 		spec.Legacy = !s.modern
 		pause = 0
+		if t.loop == "" {
+			u.warned = ""
+		}
 		w := &watcher{u: u, s: s, troubles: t}
 		err = w.watch(ctx)
 		if ctx.Err() != nil {
@@ -230,18 +234,38 @@ func (st *Status) list(tools []catalog.Tool, faults []string) {
 func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	wait = max(wait, retryAfterOf(err))
 	reason := u.spec.clean(unwrapNotSent(err).Error(), 900)
-	u.spec.Logger.Warn("connecting failed", "err", reason, "retry_in", wait.Round(time.Millisecond))
+	u.spec.Logger.Log(context.Background(), u.news(reason), "connecting failed", "err", reason, "retry_in", wait.Round(time.Millisecond))
 	u.update(func(st *Status) {
 		st.State, st.Reason, st.RetryAfter = catalog.Unavailable, reason, time.Now().Add(wait)
 	})
 	return wait
 }
 
+// news is the level at which a failure is logged: one that lasts is a warning once,
+// until a session holds. What only counts or dates in it makes it no other one.
+func (u *Upstream) news(reason string) slog.Level {
+	reason = strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, reason)
+	if reason == u.warned {
+		return slog.LevelDebug
+	}
+	u.warned = reason
+	return slog.LevelWarn
+}
+
 // lost publishes the end of a session. The state is connecting: whoever calls
 // now waits for the fresh session. A server in trouble is degraded, and says so.
 func (u *Upstream) lost(err error, t troubles, wait time.Duration) {
 	reason := u.spec.clean(err.Error(), 900)
-	u.spec.Logger.Warn("session lost", "err", reason, "crash_loop", t.loop != "")
+	level := slog.LevelWarn
+	if t.loop != "" {
+		level = u.news(reason)
+	}
+	u.spec.Logger.Log(context.Background(), level, "session lost", "err", reason, "crash_loop", t.loop != "")
 	u.update(func(st *Status) {
 		u.session = nil
 		st.Restarts++

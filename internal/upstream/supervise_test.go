@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -62,6 +63,35 @@ func TestBackoff(t *testing.T) {
 		status := u.Status()
 		if status.State != catalog.Unavailable || status.Reason != "the server ended: out of order" || status.RetryAfter.IsZero() {
 			t.Errorf("status: %+v", status)
+		}
+	})
+}
+
+// A failure that lasts is one warning, whatever it counts; another one is another,
+// and so is the same one after a session.
+func TestLastingFailure_Log(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, _ := inProcess(t, mcptest.Spec{})
+		serve, attempts := spec.Serve, 0
+		var why func(attempt int) string
+		spec.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
+			attempts++
+			if text := why(attempts); text != "" {
+				return errors.New(text)
+			}
+			return serve(ctx, in, out)
+		}
+		why = func(attempt int) string {
+			if attempt < 8 {
+				return fmt.Sprintf("not yet, attempt %d", attempt)
+			}
+			return fmt.Sprintf("out of order %d", attempt)
+		}
+		log := logged(&spec)
+		connect(t, spec)
+		pause(time.Hour)
+		if n := strings.Count(log.String(), "level=WARN"); n != 2 || attempts < 20 {
+			t.Errorf("%d warnings of %d attempts:\n%s", n, attempts, log.String())
 		}
 	})
 }

@@ -45,6 +45,7 @@ type Upstream struct {
 	changed chan struct{} // closed and replaced at each change of status or session
 	succeed time.Time     // the last success of any call
 	whole   bool          // the catalogue of status was read to its end
+	warned  string        // the failure that was logged last; of the supervising goroutine
 
 	stopped bool          // under mu: no call is taken any more
 	open    int           // under mu: calls that were taken
