@@ -31,6 +31,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Grace:    a.grace(),
 		Ready:    a.ready,
 		Status:   a.status,
+		Version:  Version(),
 		Logger:   a.log,
 	})
 	a.Close()

@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -34,6 +36,8 @@ type Options struct {
 	Ready func() (ready bool, info any)
 	// Status is what /status says; nil = no such page.
 	Status func() any
+	// Version is the mcpx that the page at / names.
+	Version string
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 
@@ -56,6 +60,34 @@ func (e *BindError) Hint() string {
 	return "bind to loopback, for example 127.0.0.1:8080"
 }
 
+// ListenError is an address that cannot be had, mostly because another program has
+// it.
+type ListenError struct {
+	Addr string
+	Err  error
+}
+
+func (e *ListenError) Error() string {
+	var system *os.SyscallError
+	if errors.As(e.Err, &system) {
+		return fmt.Sprintf("listening on %s: %v", e.Addr, system.Err)
+	}
+	return fmt.Sprintf("listening on %s: %v", e.Addr, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ListenError) Unwrap() error { return e.Err }
+
+// Hint says what to do about it.
+func (e *ListenError) Hint() string {
+	host, port, err := net.SplitHostPort(e.Addr)
+	if number, notNumber := strconv.Atoi(port); err == nil && notNumber == nil {
+		return fmt.Sprintf("take another port, such as %s; or another mcpx is there already: http://%s/ says so",
+			net.JoinHostPort(host, strconv.Itoa(number%65535+1)), e.Addr)
+	}
+	return "take another port"
+}
+
 // Listen opens the address; a port alone is one of 127.0.0.1. Anything but
 // loopback is refused.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
@@ -72,7 +104,7 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return nil, fmt.Errorf("listening: %w", err)
+		return nil, &ListenError{Addr: net.JoinHostPort(host, port), Err: err}
 	}
 	if tcp, ok := listener.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
 		listener.Close()
@@ -133,6 +165,7 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 func (o *Options) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", o.Endpoint)
+	mux.HandleFunc("GET /{$}", o.start)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
@@ -153,6 +186,26 @@ func (o *Options) pages() http.Handler {
 		})
 	}
 	return mux
+}
+
+// start says to people in a browser what they have found. It shows nothing of the
+// configuration.
+func (o *Options) start(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	fmt.Fprintf(w, `This is mcpx %[1]s: one MCP server in front of many.
+
+It is for MCP clients. Give yours this address:
+
+    http://%[2]s/mcp
+
+For a look with a terminal:
+
+    claude mcp add --transport http mcpx http://%[2]s/mcp
+    curl http://%[2]s/status      servers, tools, tokens saved
+    curl http://%[2]s/readyz      whether every server has been tried
+    curl http://%[2]s/healthz     whether mcpx is up
+`, o.Version, r.Host) // which is a name of this machine
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

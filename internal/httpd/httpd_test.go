@@ -257,6 +257,19 @@ type writerFunc func([]byte) (int, error)
 // Write implements io.Writer.
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
+// TestServe_Page: who comes with a browser is told what this is, and where clients
+// have to go.
+func TestServe_Page(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s := serve(t, Options{Endpoint: echoes, Version: "1.2.3"})
+	if status, body := s.do(t, "GET", "/", ""); status != 200 || !strings.Contains(body, "mcpx 1.2.3") || !strings.Contains(body, s.url+"/mcp\n") {
+		t.Errorf("%d: %s", status, body)
+	}
+	if status, body := s.do(t, "GET", "/", "", "Origin: https://example.com"); status != 403 || strings.Contains(body, "mcpx") {
+		t.Errorf("from elsewhere: %d: %s", status, body)
+	}
+}
+
 func TestServe_Health(t *testing.T) {
 	mcptest.NoLeaks(t)
 	ready := false
@@ -271,7 +284,7 @@ func TestServe_Health(t *testing.T) {
 	if status, body := s.do(t, "GET", "/readyz", ""); status != 200 || !strings.Contains(body, `"tools":7`) {
 		t.Errorf("/readyz after: %d %s", status, body)
 	}
-	for _, path := range []string{"/", "/status", "/metrics", "/mcp/x", "/debug/pprof/"} {
+	for _, path := range []string{"/x", "/status", "/metrics", "/mcp/x", "/debug/pprof/"} {
 		if status, _ := s.do(t, "GET", path, ""); status != 404 {
 			t.Errorf("%s: %d", path, status)
 		}
