@@ -24,8 +24,15 @@ type budgetCommand struct {
 	Exclude  []string `help:"Leave out results of these classes." placeholder:"CLASS"`
 	Encoding string   `help:"The vocabulary to count with, such as cl100k_base." default:"o200k_base" placeholder:"NAME"`
 	Price    float64  `help:"Dollars per million input tokens." default:"3" placeholder:"DOLLARS"`
+	All      bool     `help:"Print everything, also where it is longer than the screen."`
 	JSON     bool     `name:"json" help:"Print the figures as JSON."`
 	SVG      string   `name:"svg" help:"Write a bar chart to this file as well." placeholder:"FILE" type:"path"`
+}
+
+// Help has the examples.
+func (cmd *budgetCommand) Help() string {
+	return examples("mcpx budget", "mcpx budget --demo", "mcpx budget --config ~/.cursor/mcp.json --json",
+		"mcpx budget --tools tools/ --results results/ --svg budget.svg")
 }
 
 // Validate makes a bad value an error of usage.
@@ -56,7 +63,7 @@ func (cmd *budgetCommand) Run(ctx context.Context, c *cli, s streams) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(report)
 	}
-	return budget.WriteTable(s.out, report)
+	return budget.WriteTable(s.out, report, s.screen, cmd.All)
 }
 
 // measure measures what the flags name: tool definitions, results or both.
@@ -117,7 +124,7 @@ func (cmd *budgetCommand) assemble(c *cli, s streams) (*app.App, error) {
 	if err != nil {
 		return nil, err
 	}
-	return app.New(cfg, c.logger(s, cfg, true), ""), nil
+	return app.New(cfg, c.logger(s, cfg, true)), nil
 }
 
 // servers are those to be measured: recorded, or connected once.

@@ -1,19 +1,34 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"mcpx/internal/app"
 	"mcpx/internal/catalog"
+	"mcpx/internal/config"
 	"mcpx/internal/plain"
+	"mcpx/internal/screen"
 )
 
-type checkCommand struct{}
+type checkCommand struct {
+	Names   []string      `arg:"" optional:"" name:"server" help:"Try only these servers. SERVER.TOOL also says whether a model sees the tool, and why not."`
+	JSON    bool          `name:"json" help:"Print the outcome as JSON."`
+	Timeout time.Duration `help:"Wait no longer than this, such as 90s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
+}
+
+// Help has the examples.
+func (cmd *checkCommand) Help() string {
+	return "Exits with 1 where a server is down or a tool that was asked for is not visible.\n\n" + examples(
+		"mcpx check", "mcpx check github filesystem", "mcpx check github.create_issue", "mcpx check --json --timeout 90s")
+}
 
 // Run connects to every server once, prints the outcome, and keeps the
 // catalogues on disk.
@@ -22,91 +37,263 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	a := app.New(cfg, c.logger(s, cfg, true), "")
-	fmt.Fprintf(s.out, "config  %s\n", cfg.Path)
-	for _, warning := range cfg.Warnings {
-		fmt.Fprintf(s.out, "warning %s\n", warning)
+	servers, tools, err := cmd.asked(cfg)
+	if err != nil {
+		return err
+	}
+	a := app.New(cfg, c.logger(s, cfg, true), servers...)
+	if !cmd.JSON {
+		printHead(cfg, s)
 	}
 	a.Registry.Start()
 	defer a.Close()
-	slow := tryAll(ctx, a, s)
+	slow := cmd.wait(ctx, a, s)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	err = cmd.print(a, s)
-	for _, name := range slow {
-		sayDownload(s.err, name)
+	outcome := checked(a, servers, tools)
+	if cmd.JSON {
+		encoder := json.NewEncoder(s.out)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(outcome)
+	} else {
+		outcome.print(s)
+		for _, name := range slow {
+			sayDownload(s.err, name)
+		}
+	}
+	if err == nil && !outcome.OK {
+		return &failure{exitFailed}
 	}
 	return err
 }
 
-func (cmd *checkCommand) print(a *app.App, s streams) error {
-	snap := a.Executor.Catalogue(nil)
-	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\nSERVER\tSTATE\tERA\tTRANSPORT\tTOOLS\tTIME\tNOTE")
-	down := 0
-	for i := range snap.Servers {
-		server := &snap.Servers[i]
-		era, took, note := "-", "-", server.Reason
-		if status, ok := a.Registry.Status(server.Name); ok && status.Protocol != "" {
-			era = status.Protocol
-			took = status.Took.Round(time.Millisecond).String()
-			if note == "" && len(status.Faults) > 0 {
-				note = fmt.Sprintf("%d tools refused: %s", len(status.Faults), status.Faults[0])
-			}
-		}
-		if note == "" {
-			note = server.Hidden
-		}
-		transport, tools := server.Transport, "-"
-		if transport == "" {
-			transport = "-"
-		}
-		if server.Known {
-			tools = strconv.Itoa(len(server.Tools))
-		}
-		if server.State != catalog.Ready && server.State != catalog.Disabled {
-			down++
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", server.Name, server.State, era, transport, tools, took, plain.Line(note, 400))
+// wait returns when every server has been tried, or after --timeout.
+func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) (slow []string) {
+	if cmd.Timeout > 0 {
+		bounded, cancel := context.WithTimeout(ctx, cmd.Timeout)
+		defer cancel()
+		ctx = bounded
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	if len(snap.Servers) == 0 {
-		fmt.Fprintln(s.out, "\nno servers are configured")
-		return nil
-	}
-	fmt.Fprintf(s.out, "\n%s: %s; %s\n", count(len(snap.Servers), "server"), states(snap), count(snap.Tools(), "tool"))
-	if saved := app.LoadSavings(); saved.Calls > 0 {
-		fmt.Fprintf(s.out, "results since %s: %d calls, about %d tokens received, %d sent\n",
-			saved.Since.Format(time.DateOnly), saved.Calls, saved.Received, saved.Sent)
-	}
-	if down > 0 {
-		return &failure{exitFailed}
-	}
-	return nil
+	return tryAll(ctx, a, s)
 }
 
-// count is a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
+// asked sorts out what was named: servers, and tools of them. A server's name may
+// have dots itself.
+func (cmd *checkCommand) asked(cfg *config.Config) (servers []string, tools []checkedTool, err error) {
+	var all []string
+	for _, server := range cfg.Servers {
+		all = append(all, server.Name)
 	}
-	return strconv.Itoa(n) + " " + thing + "s"
+	for _, name := range cmd.Names {
+		server, tool := name, ""
+		for dot := strings.LastIndexByte(name, '.'); dot > 0 && !slices.Contains(all, server); dot = strings.LastIndexByte(name[:dot], '.') {
+			server, tool = name[:dot], name[dot+1:]
+		}
+		if !slices.Contains(all, server) {
+			return nil, nil, noSuchServer(name, all)
+		}
+		if !slices.Contains(servers, server) {
+			servers = append(servers, server)
+		}
+		if tool != "" {
+			tools = append(tools, checkedTool{Server: server, Tool: tool})
+		}
+	}
+	return servers, tools, nil
 }
 
-// states counts servers by state, for people.
-func states(snap *catalog.Snapshot) string {
-	counts := make(map[catalog.State]int)
-	for i := range snap.Servers {
-		counts[snap.Servers[i].State]++
+func noSuchServer(name string, all []string) error {
+	text := fmt.Sprintf("the config has no server %q", name)
+	near := plain.Nearest(name, all)
+	if server, _, ok := strings.Cut(name, "."); ok && len(near) == 0 {
+		near = plain.Nearest(server, all)
 	}
+	switch {
+	case len(near) > 0:
+		text += "; did you mean " + near[0] + "?"
+	case len(all) > 0:
+		text += "; it has " + strings.Join(all, ", ")
+	}
+	return errors.New(text)
+}
+
+// outcome is what check found out, and what it prints with --json.
+type outcome struct {
+	OK       bool            `json:"ok"`
+	Config   string          `json:"config"`
+	Warnings []string        `json:"warnings,omitempty"`
+	Servers  []checkedServer `json:"servers"`
+	Tools    []checkedTool   `json:"tools,omitempty"`
+	Savings  *app.Savings    `json:"results,omitempty"`
+}
+
+type checkedServer struct {
+	Name      string        `json:"name"`
+	State     catalog.State `json:"state"`
+	Protocol  string        `json:"protocol,omitempty"`
+	Transport string        `json:"transport,omitempty"`
+	Tools     *int          `json:"tools,omitempty"`
+	Seconds   float64       `json:"seconds,omitempty"`
+	Notes     []string      `json:"notes,omitempty"`
+}
+
+type checkedTool struct {
+	Server  string `json:"server"`
+	Tool    string `json:"tool"`
+	Visible bool   `json:"visible"`
+	Why     string `json:"why"`
+}
+
+// checked looks at these servers, without any at all, and at these tools.
+func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
+	cfg, full, seen := a.Config, a.Registry.Snapshot(), a.Executor.Catalogue(nil)
+	unmatched := app.Unmatched(cfg, full)
+	o := &outcome{OK: true, Config: cfg.Path, Warnings: cfg.Warnings, Tools: tools}
+	if len(servers) == 0 {
+		o.Warnings = append(slices.Clone(o.Warnings), unmatched[""]...)
+	}
+	for i := range seen.Servers {
+		server := &seen.Servers[i]
+		if len(servers) > 0 && !slices.Contains(servers, server.Name) {
+			continue
+		}
+		one := checkServer(a, server)
+		one.Notes = append(one.Notes, unmatched[server.Name]...)
+		o.OK = o.OK && (server.State == catalog.Ready || server.State == catalog.Disabled)
+		o.Servers = append(o.Servers, one)
+	}
+	for i := range o.Tools {
+		one := &o.Tools[i]
+		server, _ := full.Server(one.Server)
+		status, _ := a.Registry.Status(one.Server)
+		why := app.Explain(cfg, server, status.Faults, one.Tool)
+		one.Visible, one.Why = why.Visible, why.Why
+		o.OK = o.OK && one.Visible
+	}
+	if saved := app.LoadSavings(cfg.Path); saved.Calls > 0 {
+		o.Savings = &saved
+	}
+	return o
+}
+
+func checkServer(a *app.App, server *catalog.Server) checkedServer {
+	one := checkedServer{Name: server.Name, State: server.State, Transport: server.Transport}
+	if server.Known {
+		n := len(server.Tools)
+		one.Tools = &n
+	}
+	note := func(text string) {
+		if text = plain.Line(text, 1000); text != "" {
+			one.Notes = append(one.Notes, text)
+		}
+	}
+	status, ok := a.Registry.Status(server.Name)
+	if ok && status.Protocol != "" {
+		one.Protocol, one.Seconds = status.Protocol, status.Took.Round(time.Millisecond).Seconds()
+	}
+	if server.State == catalog.Connecting {
+		note(cmp.Or(server.Reason, "no answer yet"))
+	} else {
+		note(server.Reason)
+	}
+	note(server.Hidden)
+	if n := len(status.Faults); n > 0 {
+		note(screen.Count(n, "tool") + " refused: " + strings.Join(status.Faults[:min(n, 3)], "; "))
+	}
+	return one
+}
+
+// printHead prints what is known before a server is tried.
+func printHead(cfg *config.Config, s streams) {
+	fmt.Fprint(s.out, s.screen.Hang(s.screen.Dim("config    "), cfg.Path))
+	for _, warning := range cfg.Warnings {
+		fmt.Fprint(s.out, s.screen.Hang(s.screen.Yellow("warning   "), warning))
+	}
+}
+
+func (o *outcome) print(s streams) {
+	sc := s.screen
+	for _, warning := range o.Warnings {
+		if strings.HasPrefix(warning, "disabled_tools: ") { // known only now
+			fmt.Fprint(s.out, sc.Hang(sc.Yellow("warning   "), warning))
+		}
+	}
+	if len(o.Servers) == 0 {
+		fmt.Fprint(s.out, "\nno servers are configured\n\n",
+			"add one:    mcpx add files -- npx -y @modelcontextprotocol/server-filesystem .\n",
+			"or take those of your MCP clients:    mcpx init\n")
+		return
+	}
+	rows := []screen.Row{{Cells: []string{"SERVER", "STATE", "ERA", "TRANSPORT", "TOOLS", "TIME"}}}
+	tools := 0
+	for _, one := range o.Servers {
+		count, took := "-", "-"
+		if one.Tools != nil {
+			count = strconv.Itoa(*one.Tools)
+			tools += *one.Tools
+		}
+		if one.Protocol != "" {
+			took = seconds(one.Seconds)
+		}
+		rows = append(rows, screen.Row{
+			Cells: []string{one.Name, stateOn(sc, one.State), cmp.Or(one.Protocol, "-"), cmp.Or(one.Transport, "-"), count, took},
+			Notes: one.Notes,
+		})
+	}
+	fmt.Fprint(s.out, "\n", sc.Table(4, rows))
+	if len(o.Tools) > 0 {
+		fmt.Fprintln(s.out)
+	}
+	for _, one := range o.Tools {
+		name := sc.Red(one.Server + "." + one.Tool)
+		if one.Visible {
+			name = sc.Green(one.Server + "." + one.Tool)
+		}
+		fmt.Fprint(s.out, sc.Hang(name+"  ", one.Why))
+	}
+	fmt.Fprint(s.out, "\n", sc.Hang("", fmt.Sprintf("%s: %s; %s", screen.Count(len(o.Servers), "server"), o.states(sc), screen.Count(tools, "tool"))))
+	if saved := o.Savings; saved != nil {
+		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("results since %s: %s, about %s tokens received, %s sent (%s)",
+			saved.Since.Format(time.DateOnly), screen.Count(int(saved.Calls), "call"), screen.Number(int(saved.Received)), screen.Number(int(saved.Sent)),
+			sc.Green(screen.Change(int(saved.Received), int(saved.Sent))))))
+	}
+}
+
+// stateOn is a state in its colour.
+func stateOn(sc screen.Screen, state catalog.State) string {
+	switch text := string(state); state {
+	case catalog.Ready:
+		return sc.Green(text)
+	case catalog.Unavailable:
+		return sc.Red(text)
+	case catalog.Disabled:
+		return sc.Dim(text)
+	default:
+		return sc.Yellow(text)
+	}
+}
+
+// seconds is how every time is written.
+func seconds(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) + " s" }
+
+// states counts servers by state.
+func (o *outcome) states(sc screen.Screen) string {
 	var parts []string
 	for _, state := range []catalog.State{catalog.Ready, catalog.Degraded, catalog.Connecting, catalog.Unavailable, catalog.Disabled} {
-		if counts[state] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[state], state))
+		n := 0
+		for _, one := range o.Servers {
+			if one.State == state {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, strconv.Itoa(n)+" "+stateOn(sc, state))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
+
+// count is a number of things.
+func count(n int, thing string) string { return screen.Count(n, thing) }

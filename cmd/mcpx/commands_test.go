@@ -37,8 +37,11 @@ func TestDemo_Screen(t *testing.T) {
 	if !utf8.ValidString(out) {
 		t.Error("not UTF-8")
 	}
+	if n := strings.Count(out, "\n"); n > 30 {
+		t.Errorf("%d lines are more than one screen", n)
+	}
 	for i, line := range strings.Split(out, "\n") {
-		if n := utf8.RuneCountInString(line); n > width {
+		if n := utf8.RuneCountInString(line); n > 80 {
 			t.Errorf("line %d has %d columns: %s", i+1, n, line)
 		}
 		if strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
@@ -47,16 +50,27 @@ func TestDemo_Screen(t *testing.T) {
 	}
 	at := 0
 	for _, want := range []string{
-		"What the model carries in every request", "connected directly", "through mcpx, 2 tools", "saved",
-		"The description of inspect", "Inspect available MCP tools and their schemas.", "Available tools:", "Server: cities",
-		"Server: weather", "inspect cities.search_cities", "exec cities.search_cities", "what the server sent", "what the model gets",
-		"mcpx check",
+		"5 servers with 30 tools", "connected directly", "mcpx: two tools", "exec notes.list_notes", "[3]{id,", "exec tasks.list_tasks select",
+		"exec cities.city_distance", "VALIDATION_ERROR: /dest: is unknown", "to: string", "exec cities.city_distance", "396.3", "mcpx init",
 	} {
 		next := strings.Index(out[at:], want)
 		if next < 0 {
 			t.Fatalf("no %q after column %d of the output:\n%s", want, at, out)
 		}
 		at += next
+	}
+}
+
+// TestDemo_All: the whole texts.
+func TestDemo_All(t *testing.T) {
+	out, stderr, code := newHome(t).run(t, "", "demo", "--all")
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit %d, stderr %q", code, stderr)
+	}
+	for _, want := range []string{"The description of inspect", "Available tools:", "Server: weather", "inspect cities.search_cities", "offset?: number"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
 	}
 }
 
@@ -165,10 +179,14 @@ func TestCheck(t *testing.T) {
 	if code != 1 {
 		t.Errorf("exit %d, want 1; stderr %q", code, stderr)
 	}
-	rows := make(map[string]string)
+	rows, last := make(map[string]string), ""
 	for _, line := range strings.Split(out, "\n") {
 		name, rest, _ := strings.Cut(line, " ")
-		rows[name] = rest
+		if name == "" { // a note
+			name = last
+		}
+		rows[name] += " " + strings.TrimSpace(rest)
+		last = name
 	}
 	for name, want := range map[string][]string{
 		"good":    {"ready", mcptest.LegacyVersion, "stdio", "18"},
@@ -226,7 +244,7 @@ func TestExec_Command(t *testing.T) {
 			}
 		})
 	}
-	if _, stderr, code := h.run(t, "{", "--config", path, "exec", "fake", "echo", "-"); code != 1 || !strings.Contains(stderr, "not valid JSON") {
+	if _, stderr, code := h.run(t, "{", "--config", path, "exec", "fake", "echo", "-"); code != 1 || !strings.Contains(stderr, "invalid JSON: the file ends") {
 		t.Errorf("broken arguments: exit %d, stderr %q", code, stderr)
 	}
 }

@@ -8,18 +8,23 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"mcpx/internal/app"
 	"mcpx/internal/executor"
+	"mcpx/internal/screen"
 	"mcpx/internal/tokens"
 	"mcpx/internal/view"
 )
 
-// width is the terminal that the demo is laid out for, in columns.
-const width = 100
+type demoCommand struct {
+	All bool `help:"Print the whole texts, which take several screens."`
+}
 
-type demoCommand struct{}
+// Help has the examples.
+func (cmd *demoCommand) Help() string {
+	return "The sample servers run inside mcpx: there is nothing to install. mcpx serve --demo serves them to a client.\n\n" +
+		examples("mcpx demo", "mcpx demo --all | less", "mcpx budget --demo")
+}
 
 // Run shows what a model sees of the sample servers, and what that costs.
 func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
@@ -32,51 +37,65 @@ func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
 	bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	a.Registry.WaitTried(bounded)
-	d := demoScreen{w: s.out, app: a}
+	d := demoScreen{Screen: s.screen, w: s.out, app: a, all: cmd.All}
 	d.carried()
-	d.catalogue()
-	if err := d.inspect(ctx, "cities", "search_cities"); err != nil {
+	if d.all {
+		description := a.View.Description()
+		d.title("The description of inspect: %s tokens", screen.Number(tokens.Count(description)))
+		d.text(description)
+		if err := d.lookUp(ctx, "cities", "search_cities"); err != nil {
+			return err
+		}
+	}
+	if err := d.calls(ctx); err != nil {
 		return err
 	}
-	if err := d.exec(ctx, "cities", "search_cities", `{"country":"JP","limit":8}`); err != nil {
-		return err
-	}
-	fmt.Fprintln(s.out, "\nNext: mcpx check with your own config (see config.example.json), or connect a client (README.md).")
+	fmt.Fprint(d.w, "\n", d.Hang(d.Bold("Next: "), "mcpx init, for the servers of your MCP clients; mcpx demo --all says more"))
 	return nil
 }
 
-// demoScreen writes the parts of the demo.
+// demoScreen writes the parts of the demo: on one screen of 80 columns and 24 rows,
+// unless all is set.
 type demoScreen struct {
+	screen.Screen
 	w   io.Writer
 	app *app.App
+	all bool
 }
 
+// title has an empty line before it where there is room.
 func (d *demoScreen) title(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	fmt.Fprintf(d.w, "\n== %s %s\n\n", text, strings.Repeat("=", max(0, width-4-utf8.RuneCountInString(text))))
+	if d.all || d.Height() == 0 || d.Height() > 28 {
+		fmt.Fprintln(d.w)
+	}
+	fmt.Fprint(d.w, d.Hang("", d.Bold(fmt.Sprintf(format, args...))))
+}
+
+// text prints a text for the model.
+func (d *demoScreen) text(text string) {
+	for line := range strings.Lines(text) {
+		fmt.Fprint(d.w, d.Wrap(2, strings.TrimSuffix(line, "\n")))
+	}
 }
 
 // carried compares what a model carries in every request.
 func (d *demoScreen) carried() {
 	snap := d.app.Executor.Catalogue(nil)
-	d.title("What the model carries in every request (o200k tokens)")
-	total, servers := 0, ""
+	total := 0
 	for i := range snap.Servers {
-		s := &snap.Servers[i]
-		n := 0
-		for j := range s.Tools {
-			n += tokens.Count(string(definition(s.Tools[j].Name, s.Tools[j].Description, s.Tools[j].InputSchema)))
+		for j := range snap.Servers[i].Tools {
+			tool := &snap.Servers[i].Tools[j]
+			total += tokens.Count(string(definition(tool.Name, tool.Description, tool.InputSchema)))
 		}
-		total += n
-		servers += fmt.Sprintf("    %-12s %3d tools %8d\n", s.Name, len(s.Tools), n)
 	}
 	mine := 0
 	for _, def := range d.app.View.Surface("") {
 		mine += tokens.Count(string(definition(def.Name, def.Description, def.InputSchema)))
 	}
-	fmt.Fprintf(d.w, "  %-28s %8d  %s\n%s", "connected directly", total, bar(total, total), servers)
-	fmt.Fprintf(d.w, "  %-28s %8d  %s\n", "through mcpx, 2 tools", mine, bar(mine, total))
-	fmt.Fprintf(d.w, "  %-28s %7.0f%%\n", "saved", 100*(1-float64(mine)/float64(total)))
+	fmt.Fprint(d.w, d.Hang("", d.Bold(fmt.Sprintf("%s with %s: the tokens that every request carries", count(len(snap.Servers), "server"), count(snap.Tools(), "tool")))))
+	columns := d.Width() - 38
+	fmt.Fprintf(d.w, "  connected directly  %6s  %s\n", screen.Number(total), d.Yellow(d.Bar(total, total, columns)))
+	fmt.Fprintf(d.w, "  mcpx: two tools     %6s  %s %s\n", screen.Number(mine), d.Green(d.Bar(mine, total, columns)), d.Bold(screen.Change(total, mine)))
 }
 
 // definition is a tool as it stands in a model request.
@@ -91,88 +110,69 @@ func definition(name, description string, schema json.RawMessage) []byte {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-func bar(n, of int) string {
-	const columns = 56
-	return strings.Repeat("#", max(1, n*columns/max(1, of)))
-}
-
-func (d *demoScreen) catalogue() {
-	text := d.app.View.Description()
-	d.title("The description of inspect: %d tokens", tokens.Count(text))
-	for _, line := range strings.Split(text, "\n") {
-		fmt.Fprintln(d.w, clip("  "+line, width))
-	}
-}
-
-func (d *demoScreen) inspect(ctx context.Context, server, tool string) error {
-	result := d.app.View.Inspect(ctx, nil, view.Query{Server: server, Tool: tool}, false)
-	text := blockText(result)
+// lookUp shows what inspect says of one tool.
+func (d *demoScreen) lookUp(ctx context.Context, server, tool string) error {
+	looked := d.app.View.Inspect(ctx, nil, view.Query{Server: server, Tool: tool}, false)
 	s, ok := d.app.Executor.Catalogue(nil).Server(server)
-	if !ok || result.IsError {
-		return fmt.Errorf("inspecting %s.%s: %s", server, tool, text)
+	if !ok || looked.IsError {
+		return fmt.Errorf("inspecting %s.%s: %s", server, tool, blockText(looked))
 	}
 	t, _ := s.Tool(tool)
 	d.title("inspect %s.%s: %d tokens, as JSON Schema %d", server, tool,
-		tokens.Count(text), tokens.Count(string(definition(t.Name, t.Description, t.InputSchema))))
-	for _, line := range strings.Split(text, "\n") {
-		fmt.Fprintln(d.w, clip("  "+line, width))
+		tokens.Count(blockText(looked)), tokens.Count(string(definition(t.Name, t.Description, t.InputSchema))))
+	d.text(blockText(looked))
+	return nil
+}
+
+// calls shows a table, a selection, and an error that says how to do better.
+func (d *demoScreen) calls(ctx context.Context) error {
+	for _, call := range []struct {
+		executor.Request
+		compared bool
+	}{
+		{executor.Request{Server: "notes", Tool: "list_notes", Arguments: json.RawMessage(`{"limit":3}`)}, true},
+		{executor.Request{Server: "tasks", Tool: "list_tasks", Select: ".tasks[:3][]|{number,title}"}, true},
+		{executor.Request{Server: "cities", Tool: "city_distance", Arguments: json.RawMessage(`{"from":"Tokyo","dest":"Osaka"}`)}, false},
+		{executor.Request{Server: "cities", Tool: "city_distance", Arguments: json.RawMessage(`{"from":"Tokyo","to":"Osaka"}`), Select: ".distance_km"}, false},
+	} {
+		result, err := d.app.Executor.Exec(ctx, call.Request)
+		if err != nil {
+			return err
+		}
+		head := fmt.Sprintf("exec %s.%s", call.Server, call.Tool)
+		if call.Arguments != nil {
+			head += " " + string(call.Arguments)
+		}
+		if call.Select != "" {
+			head += fmt.Sprintf(" select %q", call.Select)
+		}
+		if call.compared {
+			sent, err := d.sent(ctx, call.Request)
+			if err != nil {
+				return err
+			}
+			from, to := tokens.Count(sent), tokens.Count(blockText(result))
+			head += fmt.Sprintf(": %s of %s tokens", screen.Number(to), screen.Number(from))
+		}
+		d.title("%s", head)
+		d.text(blockText(result))
 	}
 	return nil
 }
 
-// exec shows one call with the server's JSON beside what the model gets.
-func (d *demoScreen) exec(ctx context.Context, server, tool, arguments string) error {
-	request := executor.Request{Server: server, Tool: tool, Arguments: json.RawMessage(arguments)}
+// sent is the text that the server itself sends.
+func (d *demoScreen) sent(ctx context.Context, request executor.Request) (string, error) {
 	raw, fault := d.app.Executor.Raw(ctx, request)
 	if fault != nil {
-		return fmt.Errorf("calling %s.%s: %s", server, tool, blockText(fault))
+		return "", fmt.Errorf("calling %s.%s: %s", request.Server, request.Tool, blockText(fault))
 	}
 	var direct struct {
 		Content []json.RawMessage `json:"content"`
 	}
 	if err := json.Unmarshal(raw, &direct); err != nil {
-		return fmt.Errorf("reading the result: %w", err)
+		return "", fmt.Errorf("reading the result: %w", err)
 	}
-	before := blockText(&executor.Result{Content: direct.Content})
-	shaped, err := d.app.Executor.Exec(ctx, request)
-	if err != nil {
-		return err
-	}
-	after := blockText(shaped)
-	from, to := tokens.Count(before), tokens.Count(after)
-	d.title("exec %s.%s %s: %d tokens, from %d (%.0f%% saved)", server, tool, arguments, to, from, 100*(1-float64(to)/float64(from)))
-	d.columns("what the server sent", before, "what the model gets", after)
-	return nil
-}
-
-// columns prints two texts side by side, the first lines of each.
-func (d *demoScreen) columns(leftTitle, left, rightTitle, right string) {
-	const rows, leftWidth = 18, 38
-	l, r := strings.Split(left, "\n"), strings.Split(right, "\n")
-	cell := func(lines []string, i int) string {
-		switch {
-		case i < len(lines) && (i < rows-1 || len(lines) <= rows):
-			return lines[i]
-		case i == rows-1 && len(lines) > rows:
-			return fmt.Sprintf("... %d more lines", len(lines)-rows+1)
-		}
-		return ""
-	}
-	fmt.Fprintf(d.w, "  %-*s | %s\n  %s-+-%s\n", leftWidth, leftTitle, rightTitle, strings.Repeat("-", leftWidth), strings.Repeat("-", width-leftWidth-5))
-	for i := range min(rows, max(len(l), len(r))) {
-		a := clip(cell(l, i), leftWidth)
-		pad := strings.Repeat(" ", max(0, leftWidth-utf8.RuneCountInString(a)))
-		fmt.Fprintln(d.w, strings.TrimRight(fmt.Sprintf("  %s%s | %s", a, pad, clip(cell(r, i), width-leftWidth-5)), " "))
-	}
-}
-
-// clip cuts a line to columns.
-func clip(line string, columns int) string {
-	line = strings.ReplaceAll(line, "\t", "  ")
-	if utf8.RuneCountInString(line) <= columns {
-		return line
-	}
-	return string([]rune(line)[:columns-3]) + "..."
+	return blockText(&executor.Result{Content: direct.Content}), nil
 }
 
 // blockText is the text of the first text block.

@@ -12,24 +12,27 @@ import (
 )
 
 type execCommand struct {
-	Server    string `arg:"" help:"The server."`
-	Tool      string `arg:"" help:"The tool."`
-	Arguments string `arg:"" optional:"" name:"json" help:"The arguments as a JSON object; - reads them from stdin."`
-	Select    string `help:"A jq filter for the result." placeholder:"FILTER"`
-	Raw       bool   `name:"json" help:"Print the raw result instead of the text; with --select, what it selects as JSON."`
+	Server    string   `arg:"" help:"The server."`
+	Tool      string   `arg:"" help:"The tool."`
+	Arguments []string `arg:"" optional:"" sep:"none" help:"The arguments: KEY=VALUE, or one JSON object; - reads it from stdin."`
+	Select    string   `help:"A jq filter for the result." placeholder:"FILTER"`
+	Raw       bool     `name:"json" help:"Print the raw result instead of the text; with --select, what it selects as JSON."`
+}
+
+// Help has the examples.
+func (cmd *execCommand) Help() string {
+	return "A VALUE is what the tool's schema says: a string, else JSON, such as 5, true or [1,2].\n\n" + examples(
+		"mcpx exec time get_current_time timezone=Europe/Rome",
+		`mcpx exec time get_current_time '{"timezone": "Europe/Rome"}'`,
+		`mcpx exec files list_directory path=/tmp --select '.[].name'`,
+		"echo '{\"path\": \"/tmp\"}' | mcpx exec files list_directory -")
 }
 
 // Run prints what the model would get from exec, however long it is.
 func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
-	arguments := []byte(cmd.Arguments)
-	if cmd.Arguments == "-" {
-		var err error
-		if arguments, err = io.ReadAll(io.LimitReader(s.in, 64<<20)); err != nil {
-			return fmt.Errorf("reading the arguments: %w", err)
-		}
-	}
-	if len(arguments) > 0 && !json.Valid(arguments) {
-		return fmt.Errorf("the arguments are not valid JSON: %.80q", arguments)
+	arguments, pairs, err := cmd.arguments(s)
+	if err != nil {
+		return err
 	}
 	cfg, err := c.loadConfig(s)
 	if err != nil {
@@ -40,6 +43,10 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	a.Registry.Start()
 	defer a.Close()
 	defer func() { hintDownload(a, s.err, cmd.Server, began) }()
+	if pairs != nil {
+		a.Registry.WaitServer(ctx, cmd.Server)
+		arguments = object(pairs, propertyTypes(a, cmd.Server, cmd.Tool))
+	}
 	request := executor.Request{Server: cmd.Server, Tool: cmd.Tool, Arguments: arguments}
 	if cmd.Raw && cmd.Select == "" {
 		return cmd.raw(ctx, a, request, s.out)

@@ -13,18 +13,19 @@ import (
 var allowedImports = map[string][]string{
 	"cmd/mcpx": {
 		"internal/app", "internal/budget", "internal/catalog", "internal/compress", "internal/config", "internal/describe",
-		"internal/executor", "internal/front", "internal/httpd", "internal/jq", "internal/plain", "internal/proc", "internal/tokens",
-		"internal/view",
+		"internal/executor", "internal/front", "internal/httpd", "internal/jq", "internal/plain", "internal/proc", "internal/screen",
+		"internal/tokens", "internal/view",
 	},
 	"internal/app": {
 		"internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd",
-		"internal/jq", "internal/policy", "internal/proc", "internal/registry", "internal/upstream", "internal/view",
+		"internal/jq", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/upstream", "internal/view",
 	},
 
 	"internal/catalog": {},
 	"internal/config":  {"internal/plain"},
 	"internal/plain":   {},
 	"internal/proc":    {},
+	"internal/screen":  {},
 	"internal/tokens":  {},
 	"internal/wire":    {},
 
@@ -50,7 +51,7 @@ var allowedImports = map[string][]string{
 	"internal/front": {"internal/executor", "internal/upstream", "internal/view", "internal/wire"},
 	"internal/httpd": {"internal/front", "internal/wire"},
 
-	"internal/budget":  {"internal/catalog", "internal/compress", "internal/describe", "internal/plain", "internal/tokens"},
+	"internal/budget":  {"internal/catalog", "internal/compress", "internal/describe", "internal/plain", "internal/screen", "internal/tokens"},
 	"internal/demo":    {},
 	"internal/mcptest": {},
 }
@@ -58,6 +59,7 @@ var allowedImports = map[string][]string{
 // allowedModules says who may import what is not ours, by the longest prefix of
 // the import path. Test files are free to use any of it.
 var allowedModules = map[string][]string{
+	"github.com/charmbracelet/x/ansi":       {"internal/screen"},
 	"github.com/alecthomas/kong":            {"cmd/mcpx"},
 	"github.com/dlclark/regexp2":            {"internal/arguments"},
 	"github.com/itchyny/gojq":               {"internal/demo", "internal/jq"},
@@ -68,7 +70,9 @@ var allowedModules = map[string][]string{
 	"github.com/tailscale/hujson":           {"internal/config"},
 	"github.com/tiktoken-go/tokenizer":      {"internal/tokens"},
 	"github.com/toon-format/toon-go":        {"internal/compress"},
-	"golang.org/x/sys":                      {"internal/jq", "internal/proc"},
+	"golang.org/x/sys":                      {"internal/jq", "internal/proc", "internal/screen"},
+	"golang.org/x/term":                     {"internal/screen"},
+	"gopkg.in/natefinch/lumberjack.v2":      {"cmd/mcpx"},
 	"golang.org/x/text":                     {"internal/arguments", "internal/search"},
 }
 

@@ -20,6 +20,11 @@ type inspectCommand struct {
 	JSON   bool   `name:"json" help:"Print structuredContent instead of the text."`
 }
 
+// Help has the examples.
+func (cmd *inspectCommand) Help() string {
+	return examples("mcpx inspect", "mcpx inspect github", "mcpx inspect github create_issue", "mcpx inspect --query 'read a file'")
+}
+
 // Run prints what the model would get from inspect.
 func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	switch {

@@ -19,6 +19,7 @@ import (
 	"mcpx/internal/config"
 	"mcpx/internal/jq"
 	"mcpx/internal/proc"
+	"mcpx/internal/screen"
 )
 
 // The exit codes (design 5). Usage errors have kong's own, 80.
@@ -33,13 +34,19 @@ type cli struct {
 	Config   string `help:"The config file." placeholder:"FILE" type:"path"`
 	LogLevel level  `help:"debug, info, warn or error; overrides the config." placeholder:"LEVEL" enum:",debug,info,warn,error" default:""`
 
+	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
+
 	Serve   serveCommand   `cmd:"" default:"withargs" help:"Serve over stdio, or over HTTP with --http."`
 	Demo    demoCommand    `cmd:"" help:"Show the whole thing, with no config and no network."`
 	Inspect inspectCommand `cmd:"" help:"Print what the model would get from inspect."`
 	Exec    execCommand    `cmd:"" help:"Print what the model would get from exec."`
 	Budget  budgetCommand  `cmd:"" help:"Measure tokens: a config, or recorded tools and results, direct against mcpx."`
 	Check   checkCommand   `cmd:"" help:"Check the config and every upstream."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Version versionCommand `cmd:"" help:"Print the version, and what this binary is made of."`
+
+	Help       helpCommand       `cmd:"" help:"Print what a command does, with examples."`
+	Completion completionCommand `cmd:"" help:"Print the script that completes commands, servers and tools in your shell."`
+	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
 }
 
 // level is the name of a level; the case of its letters does not matter.
@@ -55,9 +62,10 @@ func (l *level) UnmarshalText(text []byte) error {
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
-	// terminal: in is a terminal, so a person sits there. watched: err is one.
-	terminal, watched bool
-	getenv            func(string) (string, bool)
+	terminal bool // in is a terminal, so a person sits there
+	// screen is what out is printed on, watched what err is.
+	screen, watched screen.Screen
+	getenv          func(string) (string, bool)
 }
 
 func main() {
@@ -73,7 +81,8 @@ func main() {
 	ctx, stop := interruptible()
 	code := run(ctx, os.Args[1:], streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		terminal: proc.IsTerminal(os.Stdin), watched: proc.IsTerminal(os.Stderr),
+		terminal: screen.IsTerminal(os.Stdin),
+		screen:   screen.Of(os.Stdout, os.LookupEnv), watched: screen.Of(os.Stderr, os.LookupEnv),
 		getenv: os.LookupEnv,
 	})
 	stop()
@@ -116,11 +125,12 @@ func run(ctx context.Context, args []string, s streams) int {
 	s.out = out
 	parser, err := kong.New(&c,
 		kong.Name("mcpx"),
-		kong.Description("One MCP server in front of many: the agent sees two tools, inspect and exec."),
+		kong.Description("One MCP server in front of many: the agent sees two tools, inspect and exec.\n\n"+
+			examples("mcpx demo", "mcpx check --config ~/.cursor/mcp.json", "mcpx exec time get_current_time timezone=UTC", "mcpx help exec")),
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.DefaultEnvars("MCPX"),
-		kong.UsageOnError(),
+		kong.Vars{"version": versionText()},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(s),
 	)
@@ -134,7 +144,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	}
 	if err != nil {
 		fmt.Fprintln(s.err, "mcpx: error:", err)
-		fmt.Fprintln(s.err, "mcpx: hint: mcpx --help lists the commands and flags")
+		fmt.Fprintln(s.err, "mcpx: hint:", usageHint(parser, args))
 		return exitUsage
 	}
 	err = parsed.Run(&c)

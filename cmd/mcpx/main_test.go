@@ -13,7 +13,9 @@ import (
 	"sync"
 	"testing"
 
+	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/proc"
 )
 
 // built is the real binary, made once in a folder that TestMain removes.
@@ -26,6 +28,8 @@ var built struct {
 
 func TestMain(m *testing.M) {
 	mcptest.Main()
+	proc.ReaperMain()
+	jq.Main()
 	dir, err := os.MkdirTemp("", "mcpx-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "making a folder for the binary:", err)

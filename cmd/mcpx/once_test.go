@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"mcpx/internal/mcptest"
@@ -79,39 +77,6 @@ func TestExec_Select(t *testing.T) {
 	}
 }
 
-// TestTell: the names appear at once for somebody who watches, else after a while,
-// and only when they have changed.
-func TestTell(t *testing.T) {
-	for _, test := range []struct {
-		watched bool
-		want    string
-	}{
-		{true, "mcpx: waiting for a, b\nmcpx: waiting for b\n"},
-		{false, "mcpx: waiting for b\n"},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			began, done := time.Now(), make(chan struct{})
-			time.AfterFunc(9*time.Second, func() { close(done) })
-			var out bytes.Buffer
-			tell(done, &out, test.watched, func() []string {
-				switch took := time.Since(began); {
-				case took < time.Second:
-					return []string{"a", "b"}
-				case took < 5*time.Second:
-					return []string{"b"}
-				}
-				return nil
-			})
-			if out.String() != test.want {
-				t.Errorf("watched %t: got %q, want %q", test.watched, out.String(), test.want)
-			}
-			if took := time.Since(began); took != 9*time.Second {
-				t.Errorf("returned after %v", took)
-			}
-		})
-	}
-}
-
 // TestCheck_Slow: a check that takes a while says whom it waits for, and what to
 // do where a download did not end in time.
 func TestCheck_Slow(t *testing.T) {
@@ -135,7 +100,7 @@ func TestCheck_Slow(t *testing.T) {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 	const hint = "mcpx: hint: packaged: its first run downloads the program, which can take longer than connect_timeout; run its command once by hand, or raise connect_timeout\n"
-	if told, ok := strings.CutSuffix(stderr, hint); !ok || !strings.HasPrefix(told, "mcpx: waiting for ") || !strings.Contains(told, "packaged") || strings.Contains(told, "hint") {
+	if told, ok := strings.CutSuffix(stderr, hint); !ok || !strings.HasPrefix(told, "mcpx: waiting for packaged\n") || strings.Contains(told, "hint") {
 		t.Errorf("stderr:\n%s", stderr)
 	}
 	npx["connect_timeout"] = 0.3

@@ -145,8 +145,8 @@ func TestReload_Faulty(t *testing.T) {
 		name, content string
 		want          []string
 	}{
-		{"faults", `{"mcpServers":{"keep":{"comand":"x"},"b c":{"command":"x"}},"startup_wait":"soon"}`,
-			[]string{"mcpServers.keep.comand", `mcpServers[\"b c\"]`, "startup_wait: must be"}},
+		{"faults", `{"mcpServers":{"keep":{"comand":"x"},"mcpx":{"command":"x"}},"startup_wait":"soon"}`,
+			[]string{"mcpServers.keep.comand", "mcpServers.mcpx: the name", "startup_wait: must be"}},
 		{"not JSON", "{\n\"mcpServers\": nonsense}", []string{"mcpx.json:2:"}},
 		{"empty", "", []string{"mcpx.json:1:1"}},
 		{"gone", "gone", []string{"config file not found"}},

@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
+
+	"gopkg.in/natefinch/lumberjack.v2"
 
 	"mcpx/internal/app"
 	"mcpx/internal/httpd"
@@ -19,16 +22,23 @@ type serveCommand struct {
 	Pprof string `help:"Serve profiles of mcpx itself (/debug/pprof/) at this address, on loopback only." placeholder:"ADDR"`
 }
 
+// Help has the examples.
+func (cmd *serveCommand) Help() string {
+	return "Without a command mcpx serves: this is what MCP clients start.\n\n" +
+		examples("mcpx --config ~/mcp.json", "mcpx serve --http 127.0.0.1:8080", "mcpx serve --demo --http 8080", "mcpx serve --watch")
+}
+
 // Run serves until the input ends or a signal comes.
 func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	defer surviveBrokenPipes()()
 	stderr := newDroppingWriter(s.err)
 	defer stderr.close()
 	s.err = stderr
-	a, log, err := cmd.assemble(c, s)
+	a, log, closeLog, err := cmd.assemble(c, s)
 	if err != nil {
 		return err
 	}
+	defer closeLog()
 	a.LogWarnings(a.Config)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -57,18 +67,44 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return ended(log, "stdio", a.ServeStdio(ctx, s.in, s.out))
 }
 
-func (cmd *serveCommand) assemble(c *cli, s streams) (*app.App, *slog.Logger, error) {
+func (cmd *serveCommand) assemble(c *cli, s streams) (a *app.App, log *slog.Logger, closeLog func(), err error) {
 	if cmd.Demo {
-		log := c.demoLogger(s, "warn")
-		a, err := app.NewDemo(log)
-		return a, log, err
+		log = c.demoLogger(s, "warn")
+		a, err = app.NewDemo(log)
+		return a, log, func() {}, err
 	}
 	cfg, err := c.loadConfig(s)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	log := c.logger(s, cfg, false)
-	return app.New(cfg, log, ""), log, nil
+	s.err, closeLog = logTo(cfg.LogFile, s.err)
+	log = c.logger(s, cfg, false)
+	return app.New(cfg, log), log, closeLog, nil
+}
+
+// The log file is renamed when it is so large, and so many old ones are kept.
+const (
+	logMegabytes = 10
+	oldLogs      = 3
+)
+
+// logTo is a log that is written to a file too, which is renamed when it is large:
+// many clients show nobody what mcpx writes to stderr. A file that cannot be written is said
+// there, once. close ends it.
+func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
+	if file == "" {
+		return stderr, func() {}
+	}
+	rotated := &lumberjack.Logger{Filename: file, MaxSize: logMegabytes, MaxBackups: oldLogs}
+	if _, err := rotated.Write(nil); err != nil { // it makes the folder and the file
+		fmt.Fprintln(stderr, "mcpx: warning: log_file:", err)
+		return stderr, func() {}
+	}
+	queued := newDroppingWriter(rotated) // a disk that hangs holds nothing up
+	return io.MultiWriter(stderr, queued), func() {
+		queued.close()
+		_ = rotated.Close()
+	}
 }
 
 func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app.App, log *slog.Logger, s streams, listener net.Listener) error {

@@ -69,7 +69,7 @@ func (d *droppingWriter) run() {
 		out, dropped := d.queue, d.dropped
 		d.queue, d.dropped = nil, 0
 		if dropped > 0 {
-			out = fmt.Appendf(out, "mcpx: %d lines are left out here: stderr was not read\n", dropped)
+			out = fmt.Appendf(out, "mcpx: %d lines are left out here: they were not taken in time\n", dropped)
 		}
 		d.mu.Unlock()
 		_, _ = d.w.Write(out) // nobody could be told

@@ -12,11 +12,19 @@ import (
 
 type versionCommand struct{}
 
+// Help has the examples.
+func (cmd *versionCommand) Help() string { return examples("mcpx version", "mcpx --version") }
+
 // Run prints what this binary is made of.
 func (cmd *versionCommand) Run(s streams) error {
-	fmt.Fprintf(s.out, "mcpx %s\ncommit %s\n%s %s/%s\nprotocols %s\n",
-		app.Version(), commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(front.Protocols(), " "))
+	fmt.Fprintln(s.out, versionText())
 	return nil
+}
+
+// versionText says what this binary is made of.
+func versionText() string {
+	return fmt.Sprintf("mcpx %s\ncommit %s\n%s %s/%s\nprotocols %s",
+		app.Version(), commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(front.Protocols(), " "))
 }
 
 func commit() string {

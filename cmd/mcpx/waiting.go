@@ -14,11 +14,8 @@ import (
 	"mcpx/internal/config"
 )
 
-// tellEvery is the time between two looks at the servers that are still waited for.
-const tellEvery = 2 * time.Second
-
-// tryAll returns when every server has been tried, or with ctx. Meanwhile it says
-// on stderr which it waits for. slow are the servers that took all of their time
+// tryAll returns when every server has been tried, or with ctx. Meanwhile it shows
+// on stderr how that goes. slow are the servers that took all of their time
 // where a first run downloads the program.
 func tryAll(ctx context.Context, a *app.App, s streams) (slow []string) {
 	began := time.Now()
@@ -42,45 +39,11 @@ func tryAll(ctx context.Context, a *app.App, s streams) (slow []string) {
 		defer close(tried)
 		a.Registry.WaitTried(ctx)
 	}()
-	tell(tried, s.err, s.watched, func() []string { return connecting(a) })
+	show := &progress{w: s.err, s: s.watched, look: func() []attempt { return attempts(a) }}
+	show.show(tried)
 	tries.Wait()
 	slices.Sort(slow)
 	return slow
-}
-
-// tell writes the names that waiting returns, whenever they have changed, until done
-// is closed: at once where somebody watches, else only if it takes a while.
-func tell(done <-chan struct{}, w io.Writer, watched bool, waiting func() []string) {
-	ticker := time.NewTicker(tellEvery)
-	defer ticker.Stop()
-	told := ""
-	say := func() {
-		if now := strings.Join(waiting(), ", "); now != told && now != "" {
-			told = now
-			fmt.Fprintln(w, "mcpx: waiting for", now)
-		}
-	}
-	if watched {
-		say()
-	}
-	for {
-		select {
-		case <-done:
-			return
-		case <-ticker.C:
-			say()
-		}
-	}
-}
-
-// connecting are the servers whose first attempt is under way.
-func connecting(a *app.App) (names []string) {
-	for _, name := range a.Executor.Catalogue(nil).ServerNames() {
-		if status, ok := a.Registry.Status(name); ok && status.State == catalog.Connecting {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // outOfTime reports whether the first attempt of a server that was never seen

@@ -48,9 +48,9 @@ type App struct {
 	loops        sync.WaitGroup
 }
 
-// New wires an App from a config. only, if not empty, names the one server that
-// is to be connected; the others are left alone.
-func New(cfg *config.Config, log *slog.Logger, only string) *App {
+// New wires an App from a config. only, if not empty, names the servers that
+// are to be connected; the others are left alone.
+func New(cfg *config.Config, log *slog.Logger, only ...string) *App {
 	a := &App{Config: cfg, log: log, reaper: proc.NewReaper()}
 	servers, rules := a.servers(cfg, only)
 	a.wire(servers, rules, cacheDir())
@@ -67,6 +67,9 @@ func NewOnce(cfg *config.Config, log *slog.Logger, only string) *App {
 		if only == "" || s.Name == only {
 			once.ExecWait = max(once.ExecWait, s.ConnectTimeout+time.Second)
 		}
+	}
+	if only == "" {
+		return New(&once, log)
 	}
 	return New(&once, log, only)
 }

@@ -126,7 +126,7 @@ func (a *App) change(from, to *config.Config) {
 	}
 	now := *to
 	now.MaxMessageBytes = a.Config.MaxMessageBytes
-	servers, rules := a.servers(&now, "")
+	servers, rules := a.servers(&now, nil)
 	// Three swaps, and calls go on between them. What a caller may do is not at
 	// stake: rules and servers are swapped by Apply alone, as one snapshot, and a
 	// call that was allowed on a server which is another now is looked up anew. The
@@ -147,6 +147,7 @@ func nextStart(at, to *config.Config) (keys []string) {
 		{"max_message_bytes", at.MaxMessageBytes != to.MaxMessageBytes},
 		{"shutdown_grace", at.ShutdownGrace != to.ShutdownGrace},
 		{"log_level", at.LogLevel != to.LogLevel},
+		{"log_file", at.LogFile != to.LogFile},
 		{"log_format", at.LogFormat != to.LogFormat},
 	} {
 		if one.changed {

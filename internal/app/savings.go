@@ -7,26 +7,31 @@ import (
 	"time"
 
 	"mcpx/internal/executor"
+	"mcpx/internal/registry"
 )
 
-// Savings counts the tokens of results on this machine, received and sent, over all
-// runs.
+// Savings counts the tokens of results, received and sent, over all runs with one
+// config file.
 type Savings struct {
 	Since time.Time `json:"since"`
 	executor.Account
 }
 
-func savingsPath() string {
+// savingsPath is the account of a config file.
+func savingsPath(config string) string {
+	if absolute, err := filepath.Abs(config); err == nil {
+		config = absolute
+	}
 	if dir := cacheDir(); dir != "" {
-		return filepath.Join(filepath.Dir(dir), "savings.json")
+		return filepath.Join(filepath.Dir(dir), "savings", registry.Key(config)+".json")
 	}
 	return ""
 }
 
-// LoadSavings reads the account; a missing or broken file is an empty one.
-func LoadSavings() Savings {
+// LoadSavings reads the account of a config file; a missing or broken one is empty.
+func LoadSavings(config string) Savings {
 	var s Savings
-	data, err := os.ReadFile(savingsPath())
+	data, err := os.ReadFile(savingsPath(config))
 	if err != nil || json.Unmarshal(data, &s) != nil {
 		return Savings{}
 	}
@@ -36,7 +41,7 @@ func LoadSavings() Savings {
 // saveSavings adds this run to the account. Runs that end at the same moment can
 // lose each other's addition: it is an estimate for people, not a bill.
 func (a *App) saveSavings() {
-	path := savingsPath()
+	path := savingsPath(a.Config.Path)
 	run := executor.Account{}
 	for _, one := range a.Executor.Accounts() {
 		run.Calls += one.Calls
@@ -46,7 +51,7 @@ func (a *App) saveSavings() {
 	if run.Calls == 0 || path == "" {
 		return
 	}
-	s := LoadSavings()
+	s := LoadSavings(a.Config.Path)
 	if s.Since.IsZero() {
 		s.Since = time.Now().UTC().Truncate(time.Second)
 	}

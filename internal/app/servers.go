@@ -16,18 +16,25 @@ import (
 )
 
 // servers makes the registry's servers and the rules out of a config.
-func (a *App) servers(cfg *config.Config, only string) ([]registry.Server, *policy.Rules) {
-	rules := &policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools}
+func (a *App) servers(cfg *config.Config, only []string) ([]registry.Server, *policy.Rules) {
 	servers := make([]registry.Server, 0, len(cfg.Servers))
 	for _, s := range cfg.Servers {
-		rules.Servers[s.Name] = policy.ServerRules{Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly}
 		server := a.server(cfg, s)
-		if only != "" && s.Name != only {
+		if len(only) > 0 && !slices.Contains(only, s.Name) {
 			server.Disabled = true
 		}
 		servers = append(servers, server)
 	}
-	return servers, rules
+	return servers, rulesOf(cfg)
+}
+
+// rulesOf are the filters of a config.
+func rulesOf(cfg *config.Config) *policy.Rules {
+	rules := &policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools}
+	for _, s := range cfg.Servers {
+		rules.Servers[s.Name] = policy.ServerRules{Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly}
+	}
+	return rules
 }
 
 func (a *App) server(cfg *config.Config, s config.Server) registry.Server {

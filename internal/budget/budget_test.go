@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"mcpx/internal/screen"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,9 +65,12 @@ func measured(t *testing.T) *Report {
 
 func TestGolden(t *testing.T) {
 	r := measured(t)
-	var table bytes.Buffer
-	if err := WriteTable(&table, r); err != nil {
-		t.Fatal(err)
+	table := func(s screen.Screen, all bool) []byte {
+		var out bytes.Buffer
+		if err := WriteTable(&out, r, s, all); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
 	}
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -74,7 +79,12 @@ func TestGolden(t *testing.T) {
 	const file = "testdata/golden/report.txtar"
 	got := txtar.Format(&txtar.Archive{
 		Comment: []byte("The report of testdata/tools and testdata/results.\n"),
-		Files:   []txtar.File{{Name: "table", Data: table.Bytes()}, {Name: "json", Data: append(data, '\n')}, {Name: "svg", Data: Chart(r)}},
+		Files: []txtar.File{
+			{Name: "piped", Data: table(screen.Screen{}, false)},
+			{Name: "80x24", Data: table(screen.Fixed(80, 24, false), false)}, {Name: "100x30", Data: table(screen.Fixed(100, 30, false), false)},
+			{Name: "100x30 --all", Data: table(screen.Fixed(100, 30, false), true)},
+			{Name: "json", Data: append(data, '\n')}, {Name: "svg", Data: Chart(r)},
+		},
 	})
 	if *update {
 		if err := os.WriteFile(file, got, 0o644); err != nil {
@@ -291,25 +301,46 @@ func TestWriteTable_Width(t *testing.T) {
 	t1.Direct, t1.Raw, t1.Surface, t1.BreakEven, t1.Cost.Direct = 12_345_678, 23_456_789, 22_400, 123_456, 37_037.03
 	r.Results.Classes[0].Name = long + "\x1b[31m\nforged"
 	r.Catalogue.Notes = append(r.Catalogue.Notes, strings.Repeat("word ", 60), strings.Repeat("x", 300))
-	var out bytes.Buffer
-	if err := WriteTable(&out, r); err != nil {
-		t.Fatal(err)
+	for _, width := range []int{80, 100, 120} {
+		for _, all := range []bool{false, true} {
+			var out bytes.Buffer
+			if err := WriteTable(&out, r, screen.Fixed(width, 24, false), all); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(out.String()) {
+				line = strings.TrimSuffix(line, "\n")
+				if n := utf8.RuneCountInString(line); n > width || strings.ContainsRune(line, 0x1b) {
+					t.Errorf("%d columns of %d: %q", n, width, line)
+				}
+			}
+		}
 	}
-	for line := range strings.Lines(out.String()) {
-		line = strings.TrimSuffix(line, "\n")
-		if n := utf8.RuneCountInString(line); n > Width || strings.ContainsRune(line, 0x1b) {
-			t.Errorf("%d columns: %q", n, line)
+}
+
+// TestWriteTable_OneScreen: many servers leave what counts in sight.
+func TestWriteTable_OneScreen(t *testing.T) {
+	r := measured(t)
+	r.Results, r.Catalogue.Notes = nil, nil
+	for i := range 40 {
+		r.Catalogue.Servers = append(r.Catalogue.Servers, Server{Name: fmt.Sprintf("s%d", i), Known: true, Direct: i})
+	}
+	for _, height := range []int{24, 30} {
+		var out bytes.Buffer
+		if err := WriteTable(&out, r, screen.Fixed(80, height, true), false); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(out.String(), "\n"); n >= height || n < height-4 {
+			t.Errorf("%d lines on %d rows:\n%s", n, height, out.String())
+		}
+		if !strings.Contains(out.String(), "s39") || strings.Contains(out.String(), "s0 ") || !strings.Contains(out.String(), "more") {
+			t.Errorf("not the most expensive servers:\n%s", out.String())
 		}
 	}
 }
 
 func TestFormats(t *testing.T) {
 	for _, test := range []struct{ got, want string }{
-		{number(0), "0"}, {number(999), "999"}, {number(1000), "1,000"}, {number(12345678), "12,345,678"}, {number(-1234), "-1,234"}, {number(-123), "-123"},
-		{dollars(1234.567), "1,234.57"}, {dollars(0.005), "0.01"}, {dollars(0), "0.00"},
-		{change(200, 100), "-50.0 %"}, {change(100, 110), "10.0 %"}, {change(100000, 99999), "0.0 %"}, {change(0, 5), "0 %"},
 		{breakEven(9.99), "9.9"}, {breakEven(0), "0.0"}, {breakEven(1785.3), "1,785"},
-		{clip("abcdefghijklmnop", 9), "ab...mnop"}, {clip("short", 9), "short"},
 	} {
 		if test.got != test.want {
 			t.Errorf("got %q, want %q", test.got, test.want)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"mcpx/internal/plain"
+	"mcpx/internal/screen"
 )
 
 // The layout of the chart, in pixels. The colours have about the same contrast
@@ -72,11 +73,11 @@ func summary(r *Report) string {
 	var parts []string
 	if c := r.Catalogue; c != nil {
 		parts = append(parts, fmt.Sprintf("Tool definitions of %s in every request: %s tokens connected directly, %s through mcpx.",
-			plural(len(c.Servers), "server"), number(c.Total.Direct), number(c.Total.Surface)))
+			screen.Count(len(c.Servers), "server"), screen.Number(c.Total.Direct), screen.Number(c.Total.Surface)))
 	}
 	if t := r.Results; t != nil {
 		parts = append(parts, fmt.Sprintf("%s: %s tokens received, %s minified, %s sent.",
-			plural(t.Total.Documents, "tool result"), number(t.Total.Received), number(t.Total.Minified), number(t.Total.Sent)))
+			screen.Count(t.Total.Documents, "tool result"), screen.Number(t.Total.Received), screen.Number(t.Total.Minified), screen.Number(t.Total.Sent)))
 	}
 	return strings.Join(parts, " ")
 }
@@ -90,17 +91,17 @@ func (c *chart) catalogue(r *Report) {
 	}
 	const extra = 64 // the labels here are shorter than those of results
 	for _, step := range r.Catalogue.Growth {
-		c.rowLabel(plural(step.Servers, "server"), plural(step.Tools, "tool"), 2*barHeight+2)
+		c.rowLabel(screen.Count(step.Servers, "server"), screen.Count(step.Tools, "tool"), 2*barHeight+2)
 		for _, one := range []struct {
 			colour string
 			n      int
 			note   string
 		}{
 			{directColour, step.Direct, ""},
-			{mcpxColour, step.Surface, " (" + change(step.Direct, step.Surface) + ")"},
+			{mcpxColour, step.Surface, " (" + screen.Change(step.Direct, step.Surface) + ")"},
 		} {
 			width := c.bar(one.colour, one.n, largest, barsWidth+extra, barHeight)
-			c.label(barsLeft+width+labelGap, number(one.n)+one.note)
+			c.label(barsLeft+width+labelGap, screen.Number(one.n)+one.note)
 			c.y += barHeight + 2
 		}
 		c.y += 10
@@ -130,7 +131,7 @@ func (c *chart) results(r *Report) {
 func (c *chart) class(name string, class Class) {
 	const length, gap, space = barsWidth - 40, 1, 12
 	top := c.y
-	c.rowLabel(clip(plain.Line(name, 0), maxLabel), plural(class.Documents, "result"), 28)
+	c.rowLabel(screen.ClipMiddle(plain.Line(name, 0), maxLabel), screen.Count(class.Documents, "result"), 28)
 	whole := max(class.Received, class.Minified, class.Sent, 1)
 	for _, one := range []struct {
 		colour    string
@@ -141,9 +142,9 @@ func (c *chart) class(name string, class Class) {
 	}
 	bottom := c.y
 	c.y = top
-	c.label(barsLeft+length+labelGap, number(class.Received)+" to "+number(class.Sent))
+	c.label(barsLeft+length+labelGap, screen.Number(class.Received)+" to "+screen.Number(class.Sent))
 	c.y += barHeight
-	c.label(barsLeft+length+labelGap, change(class.Received, class.Sent))
+	c.label(barsLeft+length+labelGap, screen.Change(class.Received, class.Sent))
 	c.y = bottom + space
 }
 

@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"mcpx/internal/screen"
 	"strconv"
 	"strings"
 	"testing"
@@ -80,7 +81,7 @@ func TestChart(t *testing.T) {
 			t.Errorf("unexpected %s", e.name)
 		}
 	}
-	for _, want := range []string{"connected directly", "3 servers", "4 tools", number(r.Catalogue.Total.Direct), number(r.Catalogue.Total.Surface), "table", "others", `k3 <&>"'`, "o200k_base"} {
+	for _, want := range []string{"connected directly", "3 servers", "4 tools", screen.Number(r.Catalogue.Total.Direct), screen.Number(r.Catalogue.Total.Surface), "table", "others", `k3 <&>"'`, "o200k_base"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the image", want)
 		}

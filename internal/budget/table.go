@@ -1,202 +1,184 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"mcpx/internal/plain"
+	"mcpx/internal/screen"
 )
 
-// Width is the columns that [WriteTable] stays within.
-const Width = 100
-
-// WriteTable writes r for people, as plain text.
-func WriteTable(w io.Writer, r *Report) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Tokens are %s, counted with %s.\n", r.Encoding, r.Library)
+// WriteTable writes r for people, on s: what is saved first, then server by server.
+// With all, everything; else what fits on one screen, where there is one: the
+// servers that cost the most.
+func WriteTable(w io.Writer, r *Report, s screen.Screen, all bool) error {
+	t := &table{Screen: s, all: all || s.Height() == 0}
 	if r.Catalogue != nil {
-		writeCatalogue(&b, r.Catalogue, r.Price)
+		t.catalogue(r)
 	}
 	if r.Results != nil {
-		writeResults(&b, r.Results)
+		if r.Catalogue != nil {
+			t.b.WriteByte('\n')
+		}
+		t.results(r.Results)
 	}
-	_, err := io.WriteString(w, b.String())
+	note := fmt.Sprintf("Tokens are %s, counted with %s.", r.Encoding, r.Library)
+	if !t.all {
+		note += " --all says more."
+	}
+	t.b.WriteString("\n" + t.Dim(strings.TrimSuffix(t.Wrap(0, note), "\n")) + "\n")
+	_, err := io.WriteString(w, t.b.String())
 	return err
 }
 
-func writeCatalogue(b *strings.Builder, c *Catalogue, price float64) {
-	rows := [][]string{{"SERVER", "TOOLS", "DIRECT", "RAW", "MCPX", "MEDIAN", "P95", "BREAK-EVEN", "$/1,000"}}
-	for _, s := range c.Servers {
-		rows = append(rows, serverRow(s.Name, s))
+// table is a report that is being written.
+type table struct {
+	screen.Screen
+	all bool
+	b   strings.Builder
+}
+
+func (t *table) say(format string, args ...any) {
+	t.b.WriteString(t.Hang("", fmt.Sprintf(format, args...)))
+}
+
+// What stands around the rows of servers on one screen: the head, the bars, the head
+// and the foot of the table, the legend, the last line and the prompt.
+const linesAround = 15
+
+// fewNotes is how many notes stand on one screen.
+const fewNotes = 3
+
+func (t *table) catalogue(r *Report) {
+	c, total := r.Catalogue, r.Catalogue.Total
+	t.b.WriteString(t.Bold("Tool definitions in every request") + "\n\n")
+	t.bars(total)
+	rows := []screen.Row{{Cells: t.cells("SERVER", "TOOLS", "DIRECT", "RAW", "MCPX", "MEDIAN", "P95", "BREAK-EVEN", "$/1,000")}}
+	shown, left := c.Servers, 0
+	if room := max(t.Height()-linesAround-min(len(c.Notes), fewNotes), 3); !t.all && len(shown) > room {
+		shown, left = slices.Clone(shown), len(shown)-room
+		slices.SortStableFunc(shown, func(a, b Server) int { return cmp.Compare(b.Direct, a.Direct) })
+		shown = shown[:room]
+	}
+	for _, server := range shown {
+		rows = append(rows, screen.Row{Cells: t.server(server.Name, server)})
+	}
+	if left > 0 {
+		rows = append(rows, screen.Row{Cells: t.cells(t.Dim(fmt.Sprintf("and %d more", left)), "", "", "", "", "", "", "", "")})
 	}
 	if len(c.Servers) != 1 {
-		rows = append(rows, nil, serverRow(plural(len(c.Servers), "server"), c.Total))
+		rows = append(rows, screen.Row{}, screen.Row{Cells: t.server(screen.Count(len(c.Servers), "server"), total)})
 	}
-	b.WriteByte('\n')
-	writeRows(b, rows)
-	b.WriteString("\n" + legend)
-	t := c.Total
+	t.b.WriteString("\n" + t.Table(1, rows) + "\n")
+	if !t.all {
+		t.say("DIRECT is without mcpx, MCPX with it (of one server: alone), MEDIAN and P95 are what one look-up costs, BREAK-EVEN is how many look-ups make direct cheaper.")
+		for _, note := range c.Notes[:min(len(c.Notes), fewNotes)] {
+			t.b.WriteString(screen.Clip(t.Yellow("Note: ")+plain.Line(note, 400), t.Width()) + "\n")
+		}
+		return
+	}
+	t.legend()
+	t.costs(r)
+	for _, note := range c.Notes {
+		t.b.WriteString(t.Hang(t.Yellow("Note: "), plain.Line(note, 400)))
+	}
+}
+
+// bars shows direct against mcpx.
+func (t *table) bars(total Server) {
+	columns, most := t.Width()-40, max(total.Direct, total.Surface, 1)
+	fmt.Fprintf(&t.b, "  connected directly %9s  %s\n", screen.Number(total.Direct), t.Yellow(t.Bar(total.Direct, most, columns)))
+	fmt.Fprintf(&t.b, "  through mcpx       %9s  %s %s\n", screen.Number(total.Surface), t.Green(t.Bar(total.Surface, most, columns)),
+		t.Bold(screen.Change(total.Direct, total.Surface)))
+}
+
+func (t *table) legend() {
+	for _, line := range [...][2]string{
+		{"DIRECT", "what each request carries without mcpx: minified {name, description, inputSchema}"},
+		{"RAW", "the whole definitions, with output schemas and annotations"},
+		{"MCPX", "what each request carries with mcpx; of one server: as if it were the only one"},
+		{"MEDIAN P95", "of looking up one tool, complete, with inspect"},
+		{"BREAK-EVEN", "tools that a conversation can look up before direct would have been cheaper"},
+		{"$/1,000", "what DIRECT costs in 1,000 requests"},
+	} {
+		if line[0] != "RAW" || !t.narrow() {
+			t.b.WriteString(t.Hang(screen.Pad(line[0], 12), line[1]))
+		}
+	}
+	t.b.WriteByte('\n')
+}
+
+// costs says what the totals mean in money and in look-ups.
+func (t *table) costs(r *Report) {
+	c, total := r.Catalogue, r.Catalogue.Total
 	parts := make([]string, len(c.Surface))
 	for i, part := range c.Surface {
-		parts[i] = plain.Line(part.Name, 0) + " " + number(part.Tokens)
+		parts[i] = plain.Line(part.Name, 0) + " " + screen.Number(part.Tokens)
 	}
-	b.WriteByte('\n')
-	b.WriteString(wrap(fmt.Sprintf("In every request: %s tokens direct, %s through mcpx (%s): %s.",
-		number(t.Direct), number(t.Surface), change(t.Direct, t.Surface), strings.Join(parts, ", "))))
-	b.WriteString(wrap(fmt.Sprintf("1,000 requests at $%s per million input tokens, without prompt caching: $%s direct, $%s through mcpx, $%s more where each carries one looked-up tool.",
-		strconv.FormatFloat(price, 'f', -1, 64), dollars(t.Cost.Direct), dollars(t.Cost.Surface), dollars(t.Cost.Inspect))))
-	if t.Direct > 0 && t.Raw > 0 {
+	t.say("In every request: %s tokens direct, %s through mcpx (%s): %s.",
+		screen.Number(total.Direct), screen.Number(total.Surface), screen.Change(total.Direct, total.Surface), strings.Join(parts, ", "))
+	t.say("1,000 requests at $%s per million input tokens, without prompt caching: $%s direct, $%s through mcpx, $%s more where each carries one looked-up tool.",
+		strconv.FormatFloat(r.Price, 'f', -1, 64), screen.Dollars(total.Cost.Direct), screen.Dollars(total.Cost.Surface), screen.Dollars(total.Cost.Inspect))
+	if total.Direct > 0 && total.Raw > 0 {
 		text := fmt.Sprintf("Looking up every tool once: %s tokens, %.2f of DIRECT; output types are in it: %.2f of RAW.",
-			number(t.Inspect.Sum), ratio(t.Inspect.Sum, t.Direct), ratio(t.Inspect.Sum, t.Raw))
-		if t.Surface+t.Inspect.Sum <= t.Direct {
+			screen.Number(total.Inspect.Sum), ratio(total.Inspect.Sum, total.Direct), ratio(total.Inspect.Sum, total.Raw))
+		if total.Surface+total.Inspect.Sum <= total.Direct {
 			text += " Even then mcpx carries less."
 		}
-		b.WriteString(wrap(text))
-	}
-	for _, note := range c.Notes {
-		b.WriteString(wrap("Note: " + plain.Line(note, 400)))
+		t.say("%s", text)
 	}
 }
 
-const legend = `DIRECT      what each request carries without mcpx: minified {name, description, inputSchema}
-RAW         the whole definitions, with output schemas and annotations
-MCPX        what each request carries with mcpx; of one server: as if it were the only one
-MEDIAN P95  of looking up one tool, complete, with inspect
-BREAK-EVEN  tools that a conversation can look up before direct would have been cheaper
-$/1,000     what DIRECT costs in 1,000 requests
-`
-
-func serverRow(name string, s Server) []string {
+func (t *table) server(name string, s Server) []string {
+	name = plain.Line(name, 0)
 	if !s.Known {
-		return []string{name, "-", "-", "-", "-", "-", "-", "-", "-"}
+		return t.cells(name, "-", "-", "-", "-", "-", "-", "-", "-")
 	}
-	return []string{
-		name, number(s.Tools), number(s.Direct), number(s.Raw), number(s.Surface),
-		number(s.Inspect.Median), number(s.Inspect.P95), breakEven(s.BreakEven), dollars(s.Cost.Direct),
-	}
+	return t.cells(
+		name, screen.Number(s.Tools), screen.Number(s.Direct), screen.Number(s.Raw), screen.Number(s.Surface),
+		screen.Number(s.Inspect.Median), screen.Number(s.Inspect.P95), breakEven(s.BreakEven), screen.Dollars(s.Cost.Direct),
+	)
 }
+
+// cells are those of one server. RAW has no place on 80 columns.
+func (t *table) cells(all ...string) []string {
+	if t.narrow() {
+		return slices.Delete(all, 3, 4)
+	}
+	return all
+}
+
+func (t *table) narrow() bool { return t.Width() < 100 }
 
 func breakEven(n float64) string {
 	if n >= 100 {
-		return number(int(n))
+		return screen.Number(int(n))
 	}
 	return strconv.FormatFloat(math.Floor(n*10)/10, 'f', 1, 64)
 }
 
-func writeResults(b *strings.Builder, r *Results) {
-	rows := [][]string{{"RESULTS", "COUNT", "RECEIVED", "MINIFIED", "SENT", "CHANGE", "TOON"}}
+func (t *table) results(r *Results) {
+	rows := []screen.Row{{Cells: []string{"RESULTS", "COUNT", "RECEIVED", "MINIFIED", "SENT", "CHANGE", "TOON"}}}
 	for _, c := range r.Classes {
-		rows = append(rows, classRow(c.Name, c))
+		rows = append(rows, screen.Row{Cells: classCells(c.Name, c)})
 	}
 	if len(r.Classes) != 1 {
-		rows = append(rows, nil, classRow("all", r.Total))
+		rows = append(rows, screen.Row{}, screen.Row{Cells: classCells("all", r.Total)})
 	}
-	b.WriteByte('\n')
-	writeRows(b, rows)
-	b.WriteString("\nMINIFIED is what mcpx would send without TOON; TOON is how many results became that.\n")
+	t.b.WriteString(t.Table(1, rows) + "\n")
+	t.say("MINIFIED is what mcpx would send without TOON; TOON is how many results became that.")
 }
 
-func classRow(name string, c Class) []string {
+func classCells(name string, c Class) []string {
 	return []string{
-		name, number(c.Documents), number(c.Received), number(c.Minified), number(c.Sent), change(c.Received, c.Sent), number(c.TOON),
+		plain.Line(name, 0), screen.Number(c.Documents), screen.Number(c.Received), screen.Number(c.Minified), screen.Number(c.Sent),
+		screen.Change(c.Received, c.Sent), screen.Number(c.TOON),
 	}
-}
-
-// writeRows writes a table whose first column is text and whose others are
-// figures; the text gives way so that Width holds. A nil row is a rule.
-func writeRows(b *strings.Builder, rows [][]string) {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	rest := 0
-	for _, w := range widths[1:] {
-		rest += w + 2
-	}
-	widths[0] = max(8, min(widths[0], Width-rest))
-	for _, row := range rows {
-		if row == nil {
-			b.WriteString(strings.Repeat("-", widths[0]+rest) + "\n")
-			continue
-		}
-		name := clip(plain.Line(row[0], 0), widths[0])
-		b.WriteString(name + strings.Repeat(" ", widths[0]-utf8.RuneCountInString(name)))
-		for i, cell := range row[1:] {
-			fmt.Fprintf(b, "  %*s", widths[i+1], cell)
-		}
-		b.WriteByte('\n')
-	}
-}
-
-// clip cuts a name in the middle: what tells names apart is often at the end.
-func clip(name string, columns int) string {
-	runes := []rune(name)
-	if len(runes) <= columns {
-		return name
-	}
-	head := (columns - 3) / 3
-	return string(runes[:head]) + "..." + string(runes[len(runes)-(columns-3-head):])
-}
-
-// wrap breaks a text into lines of Width.
-func wrap(text string) string {
-	var b strings.Builder
-	column := 0
-	for _, word := range strings.Fields(text) {
-		word = clip(word, Width-2)
-		n := utf8.RuneCountInString(word)
-		switch {
-		case column == 0:
-		case column+1+n > Width:
-			b.WriteString("\n  ")
-			column = 2
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += n
-	}
-	return b.String() + "\n"
-}
-
-// number writes n with commas between the thousands.
-func number(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 func ratio(a, b int) float64 { return float64(a) / float64(b) }
-
-func dollars(x float64) string {
-	cents := int(math.Round(x * 100))
-	return fmt.Sprintf("%s.%02d", number(cents/100), cents%100)
-}
-
-// change is how much more or less to is than from.
-func change(from, to int) string {
-	if from == 0 {
-		return "0 %"
-	}
-	s := strconv.FormatFloat(100*float64(to-from)/float64(from), 'f', 1, 64)
-	if s == "-0.0" {
-		s = "0.0"
-	}
-	return s + " %"
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return number(n) + " " + what + "s"
-}

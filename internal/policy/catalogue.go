@@ -79,7 +79,7 @@ func hidden(tools int, by []string) string {
 	if tools == 1 {
 		text = "its only tool is hidden by " + by[0]
 	}
-	if slices.Contains(by, readOnly) {
+	if slices.Contains(by, ByReadOnly) {
 		text += " (a tool counts as read-only if it declares readOnlyHint)"
 	}
 	return text

@@ -26,7 +26,13 @@ type ServerRules struct {
 	ReadOnly bool
 }
 
-const readOnly = "read_only"
+// The keys of the configuration that hide tools: what [Rules.HiddenBy] returns.
+const (
+	ByAllow    = "tools.allow"
+	ByDeny     = "tools.deny"
+	ByReadOnly = "read_only"
+	ByDisabled = "disabled_tools"
+)
 
 // HiddenBy implements [catalog.Rules]: the key of the configuration that hides a
 // tool from callers.
@@ -34,13 +40,13 @@ func (r *Rules) HiddenBy(server string, tool *catalog.Tool) string {
 	rules := r.Servers[server]
 	switch {
 	case len(rules.Allow) > 0 && !Match(rules.Allow, tool.Name):
-		return "tools.allow"
+		return ByAllow
 	case Match(rules.Deny, tool.Name):
-		return "tools.deny"
+		return ByDeny
 	case rules.ReadOnly && !tool.Hints.IsReadOnly():
-		return readOnly
+		return ByReadOnly
 	case Match(r.Disabled, server+"."+tool.Name):
-		return "disabled_tools"
+		return ByDisabled
 	}
 	return ""
 }

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"mcpx/internal/app"
+	"mcpx/internal/catalog"
+	"mcpx/internal/plain"
+)
+
+// The scripts ask mcpx itself what fits, so that they never grow old.
+//
+//go:embed completion
+var completionScripts embed.FS
+
+type completionCommand struct {
+	Shell string `arg:"" enum:"bash,zsh,fish,powershell" help:"bash, zsh, fish or powershell."`
+}
+
+// Help has the examples.
+func (cmd *completionCommand) Help() string {
+	return "Servers and tools are those that mcpx has seen before; nothing is started.\n\n" + examples(
+		"source <(mcpx completion bash)                         # in ~/.bashrc",
+		"source <(mcpx completion zsh)                          # in ~/.zshrc, after compinit",
+		"mcpx completion fish | source                          # in ~/.config/fish/config.fish",
+		"mcpx completion powershell | Out-String | iex          # in $PROFILE")
+}
+
+// Run prints the script.
+func (cmd *completionCommand) Run(s streams) error {
+	script, err := completionScripts.ReadFile("completion/" + cmd.Shell)
+	fmt.Fprint(s.out, string(script))
+	return err
+}
+
+// completeCommand is what the scripts call: the word to be completed behind a colon,
+// as some shells pass on no empty words, and the words before it.
+type completeCommand struct {
+	Word   string   `arg:""`
+	Before []string `arg:"" optional:"" passthrough:""`
+}
+
+// Run prints the words that fit, each with a tab and what it is. None means files.
+func (cmd *completeCommand) Run(c *cli, parsed *kong.Context, s streams) error {
+	word := strings.TrimPrefix(cmd.Word, ":")
+	if len(cmd.Before) > 0 && cmd.Before[0] == "--" {
+		cmd.Before = cmd.Before[1:]
+	}
+	l := readLine(parsed.Model.Node, cmd.Before)
+	switch {
+	case l.flag != nil:
+		for _, value := range l.flag.EnumSlice() {
+			offer(s.out, word, value, "")
+		}
+	case strings.HasPrefix(word, "-"):
+		for _, group := range l.node.AllFlags(true) {
+			for _, flag := range group {
+				offer(s.out, word, "--"+flag.Name, flag.Help)
+			}
+		}
+	case l.node == parsed.Model.Node:
+		for _, node := range l.node.Children {
+			if !node.Hidden {
+				offer(s.out, word, node.Name, node.Help)
+			}
+		}
+	default:
+		cmd.arguments(c, l, parsed.Model.Node, word, s)
+	}
+	return nil
+}
+
+func offer(w io.Writer, word, candidate, help string) {
+	if candidate != "" && strings.HasPrefix(candidate, word) {
+		fmt.Fprintf(w, "%s\t%s\n", candidate, plain.Line(help, 80))
+	}
+}
+
+// typedLine is a command line up to the word that is completed.
+type typedLine struct {
+	node       *kong.Node // the command
+	positional []string   // its arguments
+	flag       *kong.Flag // whose value is completed; nil: none
+	config     string
+}
+
+func readLine(root *kong.Node, words []string) typedLine {
+	l := typedLine{node: root}
+	for _, word := range words {
+		name, value, joined := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+		switch {
+		case l.flag != nil:
+			if l.flag.Name == "config" {
+				l.config = word
+			}
+			l.flag = nil
+		case strings.HasPrefix(word, "--"):
+			if joined && name == "config" {
+				l.config = value
+			}
+			for _, group := range l.node.AllFlags(false) {
+				for _, flag := range group {
+					if flag.Name == name && !joined && !flag.IsBool() {
+						l.flag = flag
+					}
+				}
+			}
+		case l.node == root:
+			for _, node := range root.Children {
+				if node.Name == word {
+					l.node = node
+				}
+			}
+		default:
+			l.positional = append(l.positional, word)
+		}
+	}
+	return l
+}
+
+// arguments offers what fits a command's next argument.
+func (cmd *completeCommand) arguments(c *cli, l typedLine, root *kong.Node, word string, s streams) {
+	at := len(l.positional)
+	switch name := l.node.Name; {
+	case name == "help" && at == 0:
+		for _, node := range root.Children {
+			if !node.Hidden {
+				offer(s.out, word, node.Name, node.Help)
+			}
+		}
+	case name == "completion" && at == 0:
+		for _, shell := range l.node.Positional[0].EnumSlice() {
+			offer(s.out, word, shell, "")
+		}
+	case name == "check", slices.Contains([]string{"inspect", "exec", "remove", "enable", "disable"}, name) && at == 0:
+		for server := range cmd.servers(c, l, s) {
+			offer(s.out, word, server.Name, server.Purpose())
+			if name == "check" && strings.HasPrefix(word, server.Name+".") {
+				offerTools(s.out, word, server.Name+".", server)
+			}
+		}
+	case (name == "inspect" || name == "exec") && at == 1:
+		for server := range cmd.servers(c, l, s) {
+			if server.Name == l.positional[0] {
+				offerTools(s.out, word, "", server)
+			}
+		}
+	case name == "exec":
+		for server := range cmd.servers(c, l, s) {
+			if tool, ok := server.Tool(l.positional[1]); ok && server.Name == l.positional[0] {
+				for _, property := range propertiesOf(tool.InputSchema) {
+					offer(s.out, word, property+"=", "")
+				}
+			}
+		}
+	}
+}
+
+func offerTools(w io.Writer, word, prefix string, server *catalog.Server) {
+	for i := range server.Tools {
+		offer(w, word, prefix+server.Tools[i].Name, server.Tools[i].Description)
+	}
+}
+
+// servers are those of the config, with the tools that were seen last. Nothing is
+// connected.
+func (cmd *completeCommand) servers(c *cli, l typedLine, s streams) func(func(*catalog.Server) bool) {
+	return func(yield func(*catalog.Server) bool) {
+		if l.config != "" {
+			c.Config = kong.ExpandPath(l.config)
+		}
+		s.terminal = true // only a person completes
+		cfg, err := c.loadConfig(s)
+		if err != nil {
+			return // there is nothing to offer, and no place to say so
+		}
+		a := app.New(cfg, slog.New(slog.DiscardHandler))
+		defer a.Close()
+		snap := a.Executor.Catalogue(nil)
+		for i := range snap.Servers {
+			if !yield(&snap.Servers[i]) {
+				return
+			}
+		}
+	}
+}
+
+// propertiesOf are the names of the arguments that a schema describes.
+func propertiesOf(schema json.RawMessage) []string {
+	var object struct {
+		Properties map[string]json.RawMessage
+	}
+	_ = json.Unmarshal(schema, &object) // a schema that is none has no names
+	return slices.Sorted(maps.Keys(object.Properties))
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"mcpx/internal/plain"
+)
+
+type helpCommand struct {
+	Command []string `arg:"" optional:"" help:"The command; without it, all of them are listed."`
+}
+
+// Help has the examples.
+func (cmd *helpCommand) Help() string { return examples("mcpx help", "mcpx help exec") }
+
+// Run prints what --help prints.
+func (cmd *helpCommand) Run(parsed *kong.Context) error {
+	if len(cmd.Command) == 0 { // which would be serve, the default
+		_, _ = parsed.Kong.Parse([]string{"--help"}) // an error: after the help there is no command
+		return nil
+	}
+	asked, err := kong.Trace(parsed.Kong, cmd.Command)
+	if err != nil {
+		return err
+	}
+	if asked.Error != nil || asked.Selected() == nil {
+		return &hintError{fmt.Sprintf("there is no command %q", strings.Join(cmd.Command, " ")), usageHint(parsed.Kong, cmd.Command)}
+	}
+	return asked.PrintUsage(false)
+}
+
+// examples are command lines below a help text.
+func examples(lines ...string) string {
+	return "Examples:\n\n    " + strings.Join(lines, "\n    ")
+}
+
+// usageHint says what may have been meant by a command line that is refused.
+func usageHint(parser *kong.Kong, args []string) string {
+	names := commands(parser)
+	first := ""
+	if i := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); i >= 0 {
+		first = args[i]
+	}
+	switch {
+	case slices.Contains(names, first):
+		return fmt.Sprintf("mcpx help %s says how it is called", first)
+	case first != "":
+		if near := plain.Nearest(first, names); len(near) > 0 {
+			return fmt.Sprintf("did you mean mcpx %s? mcpx help lists the commands", near[0])
+		}
+	}
+	return "mcpx help lists the commands and flags"
+}
+
+// commands are the names of the commands that are listed.
+func commands(parser *kong.Kong) (names []string) {
+	for _, node := range parser.Model.Children {
+		if !node.Hidden {
+			names = append(names, node.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"mcpx/internal/app"
+	"mcpx/internal/catalog"
+	"mcpx/internal/plain"
+	"mcpx/internal/screen"
+)
+
+const (
+	// redrawEvery is the time between two pictures of the servers that are tried.
+	redrawEvery = 100 * time.Millisecond
+	// quietFor is how long nothing is said where nobody watches.
+	quietFor = 2 * time.Second
+)
+
+// attempt is how far the first attempt of one server is.
+type attempt struct {
+	name   string
+	state  catalog.State
+	tools  int
+	reason string
+	took   time.Duration // until it was over; 0 before
+}
+
+// attempts are the servers that were to be tried, in the order of their names.
+func attempts(a *app.App) []attempt {
+	var all []attempt
+	snap := a.Registry.Snapshot()
+	for i := range snap.Servers {
+		if status, ok := a.Registry.Status(snap.Servers[i].Name); ok {
+			all = append(all, attempt{name: snap.Servers[i].Name, state: status.State, tools: len(status.Tools), reason: status.Reason})
+		}
+	}
+	return all
+}
+
+// progress shows people how the attempts go: on a terminal a line for each server,
+// which is rewritten; else, once it takes a while, a line for each that is over.
+type progress struct {
+	w     io.Writer
+	s     screen.Screen
+	look  func() []attempt
+	began time.Time
+	took  map[string]time.Duration
+	told  bool
+}
+
+// show returns when done is closed.
+func (p *progress) show(done <-chan struct{}) {
+	p.began, p.took = time.Now(), make(map[string]time.Duration)
+	every, draw := quietFor/8, p.plain
+	if live := screen.NewLive(p.w, p.s); p.s.Live() {
+		every, draw = redrawEvery, func() { live.Draw(p.picture(live.Room())) }
+		defer live.Clear()
+		draw()
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			draw()
+		}
+	}
+}
+
+// now are the attempts, with the time that each has taken.
+func (p *progress) now() (open, over []attempt) {
+	elapsed := time.Since(p.began)
+	for _, one := range p.look() {
+		if one.state == catalog.Connecting && p.took[one.name] == 0 {
+			open = append(open, one)
+			continue
+		}
+		if p.took[one.name] == 0 {
+			p.took[one.name] = elapsed
+		}
+		one.took = p.took[one.name]
+		over = append(over, one)
+	}
+	return open, over
+}
+
+// plain says after a while which servers are waited for, and then which of them is
+// over.
+func (p *progress) plain() {
+	before := make(map[string]bool)
+	for name := range p.took {
+		before[name] = true
+	}
+	open, over := p.now()
+	if time.Since(p.began) < quietFor {
+		return
+	}
+	if !p.told {
+		p.told = true
+		if len(open) > 0 {
+			fmt.Fprintln(p.w, "mcpx: waiting for", names(open))
+		}
+		return
+	}
+	for _, one := range over {
+		if !before[one.name] {
+			fmt.Fprintf(p.w, "mcpx: %s is %s after %s\n", one.name, one.state, seconds(one.took.Seconds()))
+		}
+	}
+}
+
+func names(all []attempt) string {
+	list := make([]string, len(all))
+	for i, one := range all {
+		list[i] = one.name
+	}
+	return strings.Join(list, ", ")
+}
+
+// picture is a line for each server in at most so many lines: those that are over
+// give way.
+func (p *progress) picture(room int) []string {
+	open, over := p.now()
+	room-- // for the last line
+	all := p.look()
+	shown := make(map[string]attempt)
+	for _, one := range append(open, over...) {
+		if len(shown) < room {
+			shown[one.name] = one
+		}
+	}
+	width := 0
+	for name := range shown {
+		width = max(width, len(name))
+	}
+	width = min(width, p.s.Width()/3)
+	lines := []string{}
+	for _, one := range all {
+		if one, ok := shown[one.name]; ok {
+			lines = append(lines, p.line(one, width))
+		}
+	}
+	elapsed := seconds(time.Since(p.began).Seconds())
+	return append(lines, p.s.Dim(fmt.Sprintf("  %d of %d tried, %s; Ctrl-C ends", len(over), len(all), elapsed)))
+}
+
+func (p *progress) line(one attempt, width int) string {
+	name := screen.Pad(screen.ClipMiddle(one.name, width), width)
+	switch one.took {
+	case 0:
+		return fmt.Sprintf("  %s  %s", name, p.s.Yellow("starting"))
+	default:
+		text := screen.Count(one.tools, "tool")
+		if one.state != catalog.Ready {
+			text = plain.Line(one.reason, 200)
+		}
+		return fmt.Sprintf("  %s  %s %8s  %s", name, stateOn(p.s, one.state)+strings.Repeat(" ", max(0, 11-len(one.state))), seconds(one.took.Seconds()), text)
+	}
+}

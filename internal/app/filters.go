@@ -1,0 +1,131 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/config"
+	"mcpx/internal/plain"
+	"mcpx/internal/policy"
+)
+
+// What a config's patterns do to the tools that the servers have, for people who
+// wonder where a tool is.
+
+// Filtered is a reason why a tool is not visible, or what else there is to know.
+type Filtered struct {
+	Visible bool
+	Why     string
+}
+
+// Explain says whether a model sees a tool of a server, and why not. s is as the
+// registry has it: with all tools. refused are the faults of its definitions.
+func Explain(cfg *config.Config, s *catalog.Server, refused []string, name string) Filtered {
+	tool, known := s.Tool(name)
+	switch {
+	case known:
+		return explainKnown(cfg, s.Name, tool)
+	case !s.Known:
+		return Filtered{Why: "the tools of this server are not known, as it is " + string(s.State)}
+	}
+	for _, fault := range refused {
+		if strings.Contains(fault, fmt.Sprintf("%q", name)) {
+			return Filtered{Why: "refused, its definition is broken: " + plain.Line(fault, 400)}
+		}
+	}
+	why := "the server has no tool of this name"
+	if near := plain.Nearest(name, s.ToolNames()); len(near) > 0 {
+		why += "; did you mean " + near[0] + "?"
+	}
+	return Filtered{Why: why}
+}
+
+func explainKnown(cfg *config.Config, server string, tool *catalog.Tool) Filtered {
+	setting := rulesOf(cfg).HiddenBy(server, tool)
+	of, at := cfg.Servers[slices.IndexFunc(cfg.Servers, func(s config.Server) bool { return s.Name == server })], server+"."
+	glob := func(globs []string, name string) string {
+		i := slices.IndexFunc(globs, func(glob string) bool { return policy.Match([]string{glob}, name) })
+		return fmt.Sprintf("%q", globs[i])
+	}
+	switch setting {
+	case policy.ByAllow:
+		return Filtered{Why: fmt.Sprintf("hidden: none of %stools.allow matches it (%s)", at, strings.Join(of.Tools.Allow, ", "))}
+	case policy.ByDeny:
+		return Filtered{Why: fmt.Sprintf("hidden by %stools.deny: %s", at, glob(of.Tools.Deny, tool.Name))}
+	case policy.ByReadOnly:
+		return Filtered{Why: fmt.Sprintf("hidden by %sread_only: the tool does not declare readOnlyHint", at)}
+	case policy.ByDisabled:
+		return Filtered{Why: "hidden by disabled_tools: " + glob(cfg.DisabledTools, server+"."+tool.Name)}
+	}
+	if forApps(tool.Raw) {
+		return Filtered{true, "visible, though its server means it for its own app only (_meta.ui.visibility)"}
+	}
+	return Filtered{true, "visible"}
+}
+
+// forApps reports whether a server means a tool for its own user interface and not
+// for the model (MCP Apps).
+func forApps(raw json.RawMessage) bool {
+	var tool struct {
+		Meta struct {
+			UI struct{ Visibility []string } `json:"ui"`
+		} `json:"_meta"`
+	}
+	return json.Unmarshal(raw, &tool) == nil && slices.Equal(tool.Meta.UI.Visibility, []string{"app"})
+}
+
+// Unmatched are the patterns of a config that match no tool, by server; those of
+// the whole config are under "". snap is as the registry has it: with all tools.
+// Where a server is not known nothing is said of what may match there.
+func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
+	all := make(map[string][]string)
+	for _, of := range cfg.Servers {
+		s, ok := snap.Server(of.Name)
+		if !ok || !s.Known || len(s.Tools) == 0 {
+			continue
+		}
+		names := s.ToolNames()
+		timeouts := make([]string, len(of.ToolTimeouts))
+		for i, one := range of.ToolTimeouts {
+			timeouts[i] = one.Glob
+		}
+		for _, key := range []struct {
+			name  string
+			globs []string
+		}{{"tools.allow", of.Tools.Allow}, {"tools.deny", of.Tools.Deny}, {"verbatim", of.Verbatim}, {"tool_timeouts", timeouts}} {
+			all[of.Name] = append(all[of.Name], unmatched(key.name, key.globs, names)...)
+		}
+	}
+	var names []string
+	for i := range snap.Servers {
+		for _, tool := range snap.Servers[i].ToolNames() {
+			names = append(names, snap.Servers[i].Name+"."+tool)
+		}
+	}
+	judged := slices.DeleteFunc(slices.Clone(cfg.DisabledTools), func(glob string) bool {
+		server, _, _ := strings.Cut(glob, ".")
+		return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool {
+			return !s.Known && (strings.HasPrefix(glob, s.Name+".") || policy.Match([]string{server}, s.Name))
+		})
+	})
+	all[""] = unmatched("disabled_tools", judged, names)
+	return all
+}
+
+// unmatched says of each glob that matches none of names which name it may mean.
+func unmatched(key string, globs, names []string) (all []string) {
+	for _, glob := range globs {
+		if slices.ContainsFunc(names, func(name string) bool { return policy.Match([]string{glob}, name) }) {
+			continue
+		}
+		text := fmt.Sprintf("%s: %q matches no tool", key, glob)
+		if near := plain.Nearest(strings.Trim(glob, "*?"), names); len(near) > 0 {
+			text += "; did you mean " + near[0] + "?"
+		}
+		all = append(all, text)
+	}
+	return all
+}
