@@ -49,14 +49,12 @@ type stdioServer struct {
 	announces atomic.Bool // initialize has been answered
 
 	places chan struct{} // of requests whose answer is waited for
-	jobs   chan *job     // to a worker that has nothing to do
-	idle   atomic.Int32  // such workers
-	stop   chan struct{} // closed at the end: the workers and the pump end
+	stop   chan struct{} // closed at the end, for the reader and the pump
 
 	mu      sync.Mutex
 	closing bool           // under mu: requests are refused
 	open    sync.WaitGroup // answers that the end waits for
-	all     sync.WaitGroup // the workers and the pump
+	all     sync.WaitGroup // the goroutines of requests, and the pump
 }
 
 // ServeStdio answers one client until in ends or ctx is done. Open answers are
@@ -70,7 +68,6 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 		out:     newOutput(out),
 		session: newSession("stdio"),
 		places:  make(chan struct{}, options.MaxOpen),
-		jobs:    make(chan *job),
 		stop:    make(chan struct{}),
 	}
 	s.session.client.Store(&upstream.Client{ID: "stdio", Notify: s.notify})
@@ -214,7 +211,7 @@ func (s *stdioServer) refuse(id json.RawMessage, err *rpcError) {
 // and refusals are dropped.
 const maxUnread = 10_000
 
-// job is a request for a worker.
+// job is a request under way.
 type job struct {
 	*request
 	ctx    context.Context
@@ -222,7 +219,7 @@ type job struct {
 	waited bool // the end waits for the answer
 }
 
-// begin gives a request to a worker. initialize is answered at once, so that what
+// begin answers a request in a goroutine of its own; initialize at once, so that what
 // follows finds the session ready.
 func (s *stdioServer) begin(ctx context.Context, m *message) {
 	row := methods[m.Method]
@@ -248,21 +245,15 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 	if j.waited {
 		s.open.Add(1)
 	}
-	s.all.Add(1) // a worker, at the most
-	s.mu.Unlock()
 	j.ctx, j.open = s.session.inflight.begin(ctx, keyOf(m.ID), row.lasts)
-	if row.opens {
-		s.run(j, s.out.later)
-		s.announces.Store(s.session.client.Load().Version != "")
-		s.all.Done()
+	if !row.opens {
+		s.all.Go(func() { s.run(j, s.out.now) }) // ends with the answer; drain cancels it
+		s.mu.Unlock()
 		return
 	}
-	select {
-	case s.jobs <- j:
-		s.all.Done()
-	default:
-		go s.work(j) // ends with stop at the latest
-	}
+	s.mu.Unlock()
+	s.run(j, s.out.later)
+	s.announces.Store(s.session.client.Load().Version != "")
 }
 
 // request is a message with what this transport knows of its client.
@@ -272,28 +263,6 @@ func (s *stdioServer) request(m *message) *request {
 		r.client = &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: s.notify}
 	}
 	return r
-}
-
-// maxIdle bounds the workers that wait for a request. A new one would have to grow
-// its stack first, for which a small call takes a tenth of its time.
-const maxIdle = 64
-
-// work runs a request, and others after it.
-func (s *stdioServer) work(j *job) {
-	defer s.all.Done()
-	for {
-		s.run(j, s.out.now)
-		if s.idle.Add(1) > maxIdle {
-			s.idle.Add(-1)
-			return
-		}
-		select {
-		case j = <-s.jobs:
-			s.idle.Add(-1)
-		case <-s.stop:
-			return
-		}
-	}
 }
 
 // run answers a request, unless its client has taken it back.
