@@ -40,7 +40,6 @@ type Front struct {
 	options   Options
 	identity  json.RawMessage // what names mcpx in a _meta
 	log       *slog.Logger
-	handshake handshake
 	changes   changes
 	sessions  sessions     // legacy, over HTTP
 	stateless inflight     // requests of the modern era over HTTP
@@ -60,7 +59,6 @@ func New(v view.View, options Options) *Front {
 	options.MaxMessage = cmp.Or(options.MaxMessage, 64<<20)
 	options.writeWithin = cmp.Or(options.writeWithin, 2*time.Minute)
 	f := &Front{view: v, options: options, log: options.Logger, identity: identity(options.Version), stop: make(chan struct{})}
-	f.handshake.version = options.Version
 	v.OnChange(f.changes.announce)
 	f.loops.Go(f.sweep) // ends with Close
 	return f

@@ -3,7 +3,6 @@ package front
 import (
 	"context"
 	"encoding/json"
-	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -11,36 +10,17 @@ import (
 	"mcpx/internal/wire"
 )
 
-// handshake answers, through mcp-go, what clients of both eras begin with: which
+// greet answers, through mcp-go, what clients of both eras begin with: which
 // revisions there are, what the server can do and what it is for.
-type handshake struct {
-	version string
-
-	mu           sync.Mutex
-	instructions string
-	server       *server.MCPServer // one that gives these instructions; nil at first
-}
-
-// saying returns a server that gives these instructions.
-func (h *handshake) saying(instructions string) *server.MCPServer {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.server == nil || h.instructions != instructions {
-		h.instructions = instructions
-		h.server = server.NewMCPServer("mcpx", h.version,
-			server.WithToolCapabilities(true), server.WithLogging(), server.WithInstructions(instructions))
-	}
-	return h.server
-}
-
-// greet answers a method of the handshake.
 func (f *Front) greet(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
 	// mcp-go reads ids as float64, so it gets one that it cannot change.
 	message := append([]byte(`{"jsonrpc":"2.0","id":1,"method":`), wire.Encode(r.Method)...)
 	if r.Params != nil {
 		message = append(append(message, `,"params":`...), r.Params...)
 	}
-	switch answer := f.handshake.saying(f.view.Instructions(r.client)).HandleMessage(ctx, append(message, '}')).(type) {
+	s := server.NewMCPServer("mcpx", f.options.Version,
+		server.WithToolCapabilities(true), server.WithLogging(), server.WithInstructions(f.view.Instructions(r.client)))
+	switch answer := s.HandleMessage(ctx, append(message, '}')).(type) {
 	case mcp.JSONRPCResponse:
 		return append(out, wire.Encode(answer.Result)...), nil
 	case mcp.JSONRPCError:

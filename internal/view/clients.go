@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"path"
 	"strings"
 	"sync"
@@ -56,12 +57,8 @@ type settings struct {
 const maxProfiles = 1000
 
 func newSettings(o Options) *settings {
-	if o.MaxDescription <= 0 {
-		o.MaxDescription = 300
-	}
-	if o.StartupWait <= 0 {
-		o.StartupWait = 5 * time.Second
-	}
+	o.MaxDescription = cmp.Or(o.MaxDescription, 300)
+	o.StartupWait = cmp.Or(o.StartupWait, 5*time.Second)
 	return &settings{Options: o}
 }
 
@@ -97,23 +94,10 @@ func (v *TwoTools) structured(client *upstream.Client, asked StructuredPolicy) b
 }
 
 func (s *settings) structured(client string) bool {
-	for _, rule := range s.Clients {
-		if rule.Structured != "" && rule.matches(client) {
-			if rule.Structured != StructuredAuto {
-				return rule.Structured == StructuredAlways
-			}
-			break
-		}
-	}
-	switch s.Structured {
-	case StructuredAlways:
-		return true
-	case StructuredNever:
-		return false
-	}
-	for _, rule := range knownClients {
-		if rule.matches(client) {
-			return rule.Structured != StructuredNever
+	policy := func(r ClientRule) StructuredPolicy { return r.Structured }
+	for _, says := range []StructuredPolicy{ruled(s.Clients, client, policy), s.Structured, ruled(knownClients, client, policy)} {
+		if says != "" && says != StructuredAuto {
+			return says == StructuredAlways
 		}
 	}
 	return true
@@ -122,17 +106,22 @@ func (s *settings) structured(client string) bool {
 // budget is what the description of inspect may cost for a client.
 func (s *settings) budget(client string) describe.Budget {
 	b := describe.Budget{Tokens: s.BudgetTokens, Chars: s.BudgetChars}
-	for _, rules := range [][]ClientRule{s.Clients, knownClients} {
-		for _, rule := range rules {
-			if rule.DescriptionChars > 0 && rule.matches(client) {
-				if b.Chars == 0 || rule.DescriptionChars < b.Chars {
-					b.Chars = rule.DescriptionChars
-				}
-				return b
-			}
-		}
+	chars := func(r ClientRule) int { return r.DescriptionChars }
+	if own := cmp.Or(ruled(s.Clients, client, chars), ruled(knownClients, client, chars)); own > 0 && (b.Chars == 0 || own < b.Chars) {
+		b.Chars = own
 	}
 	return b
+}
+
+// ruled is what the first of the rules that says anything of it says to a client;
+// zero where none does.
+func ruled[T comparable](rules []ClientRule, client string, of func(ClientRule) T) (says T) {
+	for _, rule := range rules {
+		if said := of(rule); said != says && rule.matches(client) {
+			return said
+		}
+	}
+	return says
 }
 
 func (r ClientRule) matches(client string) bool {
