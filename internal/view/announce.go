@@ -1,6 +1,10 @@
 package view
 
-import "time"
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+)
 
 // announceAfter gathers the changes of a moment into one announcement: each costs
 // a client its prompt cache. While servers are starting more is about to come, and
@@ -24,13 +28,11 @@ func (v *TwoTools) lookAgain() {
 	}
 }
 
-// announce calls the func of OnChange when the texts of the tools have changed. A change
-// of state alone changes no text. It ends with Close.
+// announce calls the func of OnChange when the answer to tools/list has changed. A
+// change of state alone changes no text. It ends with Close.
 func (v *TwoTools) announce() {
 	firstSnap, firstShown := v.catalogue(nil), v.current.Load().profile("").shown
-	last := ""
-	lastHints, lastFeatures := hintsOf(firstSnap), firstShown.features
-	made := false
+	var last json.RawMessage
 	var sent []time.Time // the last announceMost of them
 	for {
 		select {
@@ -46,16 +48,15 @@ func (v *TwoTools) announce() {
 				return
 			}
 		}
-		if !made {
+		if last == nil {
 			// Not before there is something to compare: the start has better to do.
-			last, made = firstShown.inspect(firstSnap), true
+			last = firstShown.list(firstSnap).tools
 		}
-		snap, shown := v.catalogue(nil), v.current.Load().profile("").shown
-		text, flags, newRules := v.texts.inspect(snap, shown), hintsOf(snap), v.newRules.Swap(false)
-		if text == last && flags == lastHints && shown.features == lastFeatures && !newRules {
+		tools := v.texts.list(v.catalogue(nil), v.current.Load().profile("").shown).tools
+		if !v.newRules.Swap(false) && bytes.Equal(tools, last) {
 			continue
 		}
-		last, lastHints, lastFeatures = text, flags, shown.features
+		last = tools
 		sent = append(sent, time.Now())
 		sent = sent[max(0, len(sent)-announceMost):]
 		if changed := v.changed.Load(); changed != nil {

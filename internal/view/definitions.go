@@ -50,7 +50,7 @@ func definitions(inspect string, features describe.Features) []Definition {
 // Surface is what the model of a client of that name carries of mcpx.
 func (v *TwoTools) Surface(client string) []Definition {
 	shown := v.current.Load().profile(client).shown
-	return definitions(v.texts.inspect(v.catalogue(nil), shown), shown.features)
+	return definitions(v.texts.list(v.catalogue(nil), shown).inspect, shown.features)
 }
 
 // encodeTools is the two tools as tools/list has them.

@@ -25,15 +25,15 @@ type shown struct {
 	features describe.Features
 }
 
-func (s shown) inspect(snap *catalog.Snapshot) string {
-	return describe.Inspect(snap, s.budget, s.features)
-}
-
-// list is the description of inspect, and the whole of tools/list once somebody
-// has asked for it.
+// list is the description of inspect, and the whole of tools/list.
 type list struct {
 	inspect string
 	tools   json.RawMessage
+}
+
+func (s shown) list(snap *catalog.Snapshot) *list {
+	inspect := describe.Inspect(snap, s.budget, s.features)
+	return &list{inspect, encodeTools(snap, inspect, s.features)}
 }
 
 // use makes the cache one of snap. The caller holds the lock. Texts and index
@@ -70,31 +70,15 @@ func sameCatalogue(a, b *catalog.Snapshot) bool {
 	return true
 }
 
-// list returns the texts for one way to show snap. The caller holds the lock.
+// list returns the texts for one way to show snap.
 func (t *texts) list(snap *catalog.Snapshot, how shown) *list {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.use(snap)
-	l := t.lists[how]
-	if l == nil {
-		l = &list{inspect: how.inspect(snap)}
-		t.lists[how] = l
+	if t.lists[how] == nil {
+		t.lists[how] = how.list(snap)
 	}
-	return l
-}
-
-func (t *texts) inspect(snap *catalog.Snapshot, how shown) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.list(snap, how).inspect
-}
-
-func (t *texts) tools(snap *catalog.Snapshot, how shown) json.RawMessage {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	l := t.list(snap, how)
-	if l.tools == nil {
-		l.tools = encodeTools(snap, l.inspect, how.features)
-	}
-	return l.tools
+	return t.lists[how]
 }
 
 func (t *texts) instructions(snap *catalog.Snapshot) string {

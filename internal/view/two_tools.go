@@ -88,7 +88,7 @@ func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *T
 func (v *TwoTools) SetOptions(options Options) {
 	before := v.current.Swap(newSettings(options))
 	if !reflect.DeepEqual(before.Clients, options.Clients) {
-		v.newRules.Store(true) // announce compares the text for a client without rules
+		v.newRules.Store(true) // announce compares the list for a client without rules
 	}
 	v.lookAgain()
 }
@@ -118,7 +118,7 @@ func (v *TwoTools) Instructions(client *upstream.Client) string {
 func (v *TwoTools) Tools(ctx context.Context, client *upstream.Client) json.RawMessage {
 	v.awaitCatalogue(ctx, client)
 	defer v.need()
-	return v.texts.tools(v.catalogue(client), v.current.Load().profile(name(client)).shown)
+	return v.texts.list(v.catalogue(client), v.current.Load().profile(name(client)).shown).tools
 }
 
 // Forget implements [View].
@@ -126,7 +126,7 @@ func (v *TwoTools) Forget(client *upstream.Client) { v.registry.ForgetClient(cli
 
 // Description is that of inspect as a client without limits of its own sees it.
 func (v *TwoTools) Description() string {
-	return v.texts.inspect(v.catalogue(nil), v.current.Load().profile("").shown)
+	return v.texts.list(v.catalogue(nil), v.current.Load().profile("").shown).inspect
 }
 
 // awaitCatalogue waits for servers that were never tried before, at most until
