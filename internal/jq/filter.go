@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -26,10 +27,6 @@ type evaluator struct {
 type compiled struct {
 	filter string
 	code   *gojq.Code
-}
-
-func newEvaluator(maxOutput int64) *evaluator {
-	return &evaluator{maxOutput: maxOutput}
 }
 
 // forget drops the compiled filters and what they hold.
@@ -112,47 +109,26 @@ func decode(input []byte) (any, error) {
 
 // describe says what is wrong with a filter.
 func describe(filter string, err error) string {
-	var parse *gojq.ParseError
-	var halt *gojq.HaltError
-	switch {
-	case errors.As(err, &parse):
-		return fmt.Sprintf("%v at character %d of the filter%s", parse, at(filter, parse), before(filter, parse))
-	case errors.As(err, &halt):
+	if parse, ok := errors.AsType[*gojq.ParseError](err); ok {
+		return describeParse(filter, parse)
+	}
+	if _, ok := errors.AsType[*gojq.HaltError](err); ok {
 		return "halt and halt_error are not available"
 	}
 	return strings.ToValidUTF8(err.Error(), "\uFFFD")
 }
 
-// at is the number of the first character of the wrong token, or after the last.
-func at(filter string, e *gojq.ParseError) int {
-	return utf8.RuneCountInString(filter[:tokenStart(filter, e)]) + 1
-}
-
-// before quotes what stands before the wrong token: a model finds it by its text
-// rather than by counting.
-func before(filter string, e *gojq.ParseError) string {
-	text := []rune(filter[:tokenStart(filter, e)])
+// describeParse counts the characters before the wrong token, and quotes the last of
+// them: a model finds the place by its text rather than by counting.
+func describeParse(filter string, err *gojq.ParseError) string {
 	const most = 24
-	if len(text) == 0 {
-		return ""
+	end := min(max(err.Offset, 0), len(filter)) // behind the token
+	before := []rune(strings.TrimSuffix(filter[:end], err.Token))
+	text := fmt.Sprintf("%v at character %d of the filter", err, len(before)+1)
+	if len(before) == 0 {
+		return text
 	}
-	if len(text) > most {
-		text = text[len(text)-most:]
-	}
-	return fmt.Sprintf(", after `%s`", string(text))
-}
-
-// tokenStart is the offset of the wrong token in bytes; the error has the one after it.
-func tokenStart(filter string, e *gojq.ParseError) int {
-	end := min(max(e.Offset, 0), len(filter))
-	return end - len(e.Token)*btoi(strings.HasSuffix(filter[:end], e.Token))
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	return fmt.Sprintf("%s, after `%s`", text, string(before[max(0, len(before)-most):]))
 }
 
 // message is an answer in words, short and on one line.
@@ -235,13 +211,8 @@ func (e *encoder) array(v []any, depth int) error {
 }
 
 func (e *encoder) object(v map[string]any, depth int) error {
-	keys := make([]string, 0, len(v))
-	for key := range v {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
 	e.buf = append(e.buf, '{')
-	for i, key := range keys {
+	for i, key := range slices.Sorted(maps.Keys(v)) {
 		if i > 0 {
 			e.buf = append(e.buf, ',')
 		}

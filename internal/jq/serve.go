@@ -89,7 +89,7 @@ func serve(limits Limits, r io.Reader, w io.Writer) {
 	if writeFrame(w, nil) != nil {
 		return
 	}
-	e := newEvaluator(limits.Output)
+	e := &evaluator{maxOutput: limits.Output}
 	used := newHeapMeter()
 	for req := range requests {
 		stop := restrain(limits, used)

@@ -42,9 +42,9 @@ func startWorker(ctx context.Context, r *Runner) (*worker, error) {
 		_ = process.Close(context.Background(), proc.Grace{}) // it has ended
 	}()
 	late := fmt.Errorf("starting a jq worker: it is not ready after %v", startLimit)
-	g := w.guard(ctx, startLimit, late, 0)
+	unguard := w.guard(ctx, startLimit, late, 0)
 	_, err = readFrame(process.Stdout(), 0)
-	cause := g.end()
+	cause := unguard()
 	if cause == nil && err == nil {
 		return w, nil
 	}
@@ -82,7 +82,7 @@ func startProcess(l Limits, reaper *proc.Reaper) (*proc.Process, error) {
 // run sends a request and returns the answer. After an error the worker is of no use.
 func (w *worker) run(ctx context.Context, filter string, input []byte) (answer, error) {
 	l := w.runner.limits
-	g := w.guard(ctx, l.Time, limitError("time", l), l.Memory)
+	unguard := w.guard(ctx, l.Time, limitError("time", l), l.Memory)
 	err := writeFrame(w.process.Stdin(), []byte(filter))
 	if err == nil {
 		err = writeFrame(w.process.Stdin(), input)
@@ -91,7 +91,7 @@ func (w *worker) run(ctx context.Context, filter string, input []byte) (answer, 
 	if err == nil {
 		data, err = readFrame(w.process.Stdout(), l.Output+maxMessage+1)
 	}
-	if cause := g.end(); cause != nil {
+	if cause := unguard(); cause != nil {
 		return nil, cause
 	}
 	if err != nil {
@@ -117,45 +117,28 @@ func (w *worker) explain(err error) error {
 }
 
 // ended reports whether the process is no more.
-func (w *worker) ended() bool {
-	select {
-	case <-w.process.Done():
-		return true
-	default:
-		return false
-	}
-}
+func (w *worker) ended() bool { return w.process.ExitReason() != "" }
 
 // kill ends the process, soon. It does not wait.
 func (w *worker) kill() { w.process.Kill() }
 
-// guard kills a worker that goes beyond a limit. There is one during each exchange
-// with the worker.
-type guard struct {
-	stop  chan struct{}
-	cause chan error
-}
-
-// guard starts to watch; the caller must call end. These kill the worker: the end of
+// guard watches the worker during an exchange with it, until the caller calls unguard,
+// which returns why the worker was killed; nil: it was not. These kill it: the end of
 // ctx, Close of the runner, the passing of limit, and a resident size over memory
 // unless that is 0.
-func (w *worker) guard(ctx context.Context, limit time.Duration, late error, memory int64) *guard {
-	g := &guard{stop: make(chan struct{}), cause: make(chan error, 1)}
-	// It ends at end, which waits for it.
-	go func() {
-		cause := w.watch(ctx, g.stop, limit, late, memory)
+func (w *worker) guard(ctx context.Context, limit time.Duration, late error, memory int64) (unguard func() error) {
+	stop, ended := make(chan struct{}), make(chan error, 1)
+	go func() { // ends with unguard, which waits for it
+		cause := w.watch(ctx, stop, limit, late, memory)
 		if cause != nil {
 			w.kill() // the reads and writes of the exchange end with it
 		}
-		g.cause <- cause
+		ended <- cause
 	}()
-	return g
-}
-
-// end stops the watch and returns why the worker was killed, nil if it was not.
-func (g *guard) end() error {
-	close(g.stop)
-	return <-g.cause
+	return func() error {
+		close(stop)
+		return <-ended
+	}
 }
 
 func (w *worker) watch(ctx context.Context, stop chan struct{}, limit time.Duration, late error, memory int64) error {

@@ -56,15 +56,9 @@ func (p *Process) Close(ctx context.Context, g Grace) error {
 	}
 	select {
 	case <-p.stuck:
-		return p.err
-	case <-p.finished:
+	case <-p.finished: // err is not written any more
 	}
-	select {
-	case <-p.stuck:
-		return p.err
-	default:
-		return nil
-	}
+	return p.err
 }
 
 // Kill sends KILL to the whole group, soon and without waiting for its end. A later
@@ -177,10 +171,9 @@ func (p *Process) kill() {
 func (p *Process) reap() {
 	p.group.reapAdopted()
 	state, err := p.proc.Wait()
-	switch {
-	case err != nil:
+	if err != nil {
 		p.reason = "unknown: " + err.Error()
-	default:
+	} else {
 		p.state, p.reason = state, state.String()
 	}
 	p.reaper.reaped(p.PID())

@@ -60,7 +60,7 @@ func (g *group) members() []member {
 }
 
 // signalMember is never needed here: all members are in the group.
-func (g *group) signalMember(member, unix.Signal) {}
+func signalMember(member, unix.Signal) {}
 
 // stillRuns leaves it to a new look, which is cheap here.
 func stillRuns(member) bool { return false }

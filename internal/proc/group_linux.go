@@ -26,8 +26,6 @@ func (g *group) members() []member {
 }
 
 // signalMember signals one process unless its number is another's by now.
-func (g *group) signalMember(m member, sig unix.Signal) { signalMember(m, sig) }
-
 func signalMember(m member, sig unix.Signal) {
 	fd, err := unix.PidfdOpen(m.pid, 0)
 	if err != nil {

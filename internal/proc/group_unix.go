@@ -46,22 +46,23 @@ func (g *group) signal(sig unix.Signal) { unix.Kill(-g.id, sig) }
 func (g *group) terminate() {
 	g.signal(unix.SIGTERM)
 	g.signal(unix.SIGCONT)
-	for _, m := range g.members() {
-		if m.group != g.id {
-			g.signalMember(m, unix.SIGTERM)
-		}
-	}
+	g.signalOthers(unix.SIGTERM)
 }
 
 // kill sends KILL to everything of the group that can be found.
 func (g *group) kill() {
 	g.signal(unix.SIGKILL)
+	g.signalOthers(unix.SIGKILL)
+	g.signal(unix.SIGKILL)
+}
+
+// signalOthers reaches what belongs to the group and is not in the process group.
+func (g *group) signalOthers(sig unix.Signal) {
 	for _, m := range g.members() {
 		if m.group != g.id {
-			g.signalMember(m, unix.SIGKILL)
+			signalMember(m, sig)
 		}
 	}
-	g.signal(unix.SIGKILL)
 }
 
 // alive reports whether anything of the group can still run. Zombies cannot. It is

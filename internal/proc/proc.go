@@ -268,27 +268,26 @@ func lookup(s Spec) (string, error) {
 func startError(s Spec, path string, err error) error {
 	if s.Dir != "" {
 		if info, statErr := os.Stat(s.Dir); statErr != nil {
-			return fmt.Errorf("working folder %s: %w", s.Dir, bare(statErr))
+			return fmt.Errorf("working folder %s: %w", s.Dir, withoutPath(statErr))
 		} else if !info.IsDir() {
 			return fmt.Errorf("working folder %s: %w", s.Dir, syscall.ENOTDIR)
 		}
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		if _, statErr := os.Stat(path); statErr == nil {
-			return fmt.Errorf("the interpreter or loader that %s names: %w", path, bare(err))
+			return fmt.Errorf("the interpreter or loader that %s names: %w", path, withoutPath(err))
 		}
 	}
 	if path != s.Command {
-		return fmt.Errorf("%s: %w", path, bare(err))
+		return fmt.Errorf("%s: %w", path, withoutPath(err))
 	}
-	return bare(err)
+	return withoutPath(err)
 }
 
-// bare is the system's error without the operation and path that os puts before it.
-func bare(err error) error {
-	var pe *os.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
+// withoutPath is the system's error without the operation and path that os puts before it.
+func withoutPath(err error) error {
+	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
+		return pathErr.Err
 	}
 	return err
 }

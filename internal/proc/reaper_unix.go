@@ -111,7 +111,7 @@ func (r *Reaper) ready() error {
 	if r.link != nil {
 		return nil
 	}
-	return r.open()
+	return r.spawn()
 }
 
 // add puts a group on the list. A reaper that does not take it is replaced once.
@@ -126,7 +126,7 @@ func (r *Reaper) add(id int) error {
 		return nil
 	}
 	r.drop()
-	return r.open()
+	return r.spawn()
 }
 
 // forget takes a group off the list. It must be called before the child is reaped. A
@@ -141,7 +141,7 @@ func (r *Reaper) forget(id int) {
 	if r.link != nil && r.link.send('-', id) != nil {
 		r.drop()
 		// An error here comes again with the next launch, which reports it.
-		_ = r.open()
+		_ = r.spawn()
 	}
 }
 
@@ -155,8 +155,8 @@ func (r *Reaper) reaped(id int) {
 	delete(r.groups, id)
 }
 
-// open starts a reaper process and gives it the list. Callers hold mu.
-func (r *Reaper) open() error {
+// spawn starts a reaper process and gives it the list. Callers hold mu.
+func (r *Reaper) spawn() error {
 	if os.Getenv(reaperVar) != "" {
 		return errors.New("this process was started as a reaper, but main does not call proc.ReaperMain")
 	}
@@ -217,7 +217,7 @@ func (r *Reaper) attend(l *link) {
 	}
 	r.drop()
 	if len(r.groups) > 0 && time.Since(l.started) > time.Second {
-		_ = r.open() // as in forget
+		_ = r.spawn() // as in forget
 	}
 }
 
