@@ -53,6 +53,9 @@ func TestSyntaxErrors(t *testing.T) {
 		{"object closed as an array", "{\"a\":\n{\"b\": 1]}", "c.json:2:8: invalid JSON: the object that begins in line 2 is not closed; expected '}' before ']'"},
 		{"object closed as an array after a comma", "{\"a\": 1, ]", "c.json:1:10: invalid JSON: the object that begins in line 1 is not closed; expected '}', not ']'"},
 		{"bracket too many", "{\n\"a\": {}}\n}", "c.json:3:1: invalid JSON: '}' closes nothing; remove it, or one like it that closes too early what begins in line 1"},
+		{"TOML", "# mine\n\n[mcp_servers.\"a b\"]\ncommand = 1\n", "c.json:1:1: invalid JSON: the file looks like TOML or INI; mcpx reads JSON (mcpx init --from FILE takes the servers of Codex's file)"},
+		{"TOML, a key first", "model = 'x'\n", "c.json:1:1: invalid JSON: the file looks like TOML or INI; mcpx reads JSON (mcpx init --from FILE takes the servers of Codex's file)"},
+		{"YAML", "mcpServers:\n  a:\n    command: x\n", "c.json:1:1: invalid JSON: the file looks like YAML; mcpx reads JSON"},
 		{"keys in an array", "[\"a\": 1]", "c.json:1:5: invalid JSON: an array has no keys; write { } in place of the [ ] that begin in line 1, or ',' in place of ':'"},
 		{"key in single quotes", "{'a': 1}", "c.json:1:2: invalid JSON: keys need double quotes (\"), not single ones"},
 		{"string in single quotes", "['a']", "c.json:1:2: invalid JSON: strings need double quotes (\"), not single ones"},
@@ -99,11 +102,11 @@ func TestStrings(t *testing.T) {
 func TestRootFaults(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{`[]`, "c.json: the file: must hold an object, not an array"},
-		{`{}`, "c.json: mcpServers: is missing; it holds the servers by name, as in the file of an MCP client"},
+		{`{}`, "c.json: mcpServers: is missing; it holds the servers by name, as in the file of an MCP client (mcpx init --from FILE reads the file of any client)"},
 		{`{"fs": {"command": "npx"}}`, `c.json: fs: looks like a server; servers belong in "mcpServers"`},
 		{`{"mcp_servers": 5}`, "c.json: mcp_servers: must be an array or an object of servers, not a number"},
 		{`{"mcpservers": {}}`, `c.json: mcpservers: unknown key "mcpservers", did you mean "mcpServers"?`},
-		{`{"servers": []}`, "c.json: servers: must be an object, not an array"},
+		{`{"mcpServers": []}`, "c.json: mcpServers: must be an object, not an array"},
 		{`{"mcpServers": {"MCPX": {"command": "x"}}}`, `c.json: mcpServers.MCPX: the name "mcpx" is reserved`},
 		{`{"mcpServers": {"` + strings.Repeat("n", 65) + `": {"command": "x"}}}`, "c.json: mcpServers." + strings.Repeat("n", 65) + ": the name must not be longer than 64 characters"},
 	} {

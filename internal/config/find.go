@@ -60,5 +60,5 @@ func notFound(path string) *Error {
 }
 
 func advice(target string) string {
-	return `run "mcpx demo" to try mcpx without a config, or copy config.example.json to ` + target
+	return `run "mcpx init" to make one from the files of your MCP clients, "mcpx demo" to try mcpx without a config, or copy config.example.json to ` + target
 }

@@ -22,7 +22,7 @@ func TestFind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const demo = `run "mcpx demo" to try mcpx without a config, or copy config.example.json to `
+	const demo = `run "mcpx init" to make one from the files of your MCP clients, "mcpx demo" to try mcpx without a config, or copy config.example.json to `
 	const local = "; ./config.json is used only from a terminal or when --config names it"
 	nowhere := filepath.Join(empty, "mcpx", "config.json")
 	for _, tt := range []struct {

@@ -87,6 +87,9 @@ func (l *loader) root(n *node) {
 			l.otherClients.add(label(m.key), "")
 			return true
 		}
+		if l.proxies(at, m) {
+			return true
+		}
 		if looksLikeServer(m.value) {
 			l.fault(at, m.offset, "looks like a server; servers belong in %q", claudeServers)
 			return true
@@ -96,7 +99,7 @@ func (l *loader) root(n *node) {
 	// A file with other faults says enough; one that is only empty of servers is
 	// most likely the wrong file.
 	if !servers && len(l.faults) == 0 {
-		l.fault(claudeServers, n.offset, "is missing; it holds the servers by name, as in the file of an MCP client")
+		l.fault(claudeServers, n.offset, "is missing; it holds the servers by name, as in the file of an MCP client (mcpx init --from FILE reads the file of any client)")
 	}
 }
 

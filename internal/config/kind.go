@@ -67,7 +67,7 @@ func (r *serverReader) infer(n *node) {
 		r.need("command", r.commandAt, r.s.Command, n)
 		return
 	}
-	r.s.Command, r.s.Args, r.s.Env, r.s.Cwd = "", nil, nil, ""
+	r.s.Command, r.s.Args, r.commandArgs, r.s.Env, r.s.Cwd = "", nil, nil, nil, ""
 	// A WebSocket server without a URL dials in.
 	if (r.s.Type != WebSocket || hasURL) && r.need("url", r.urlAt, r.s.URL, n) {
 		r.checkURL()

@@ -125,6 +125,9 @@ func decode(path string, data []byte) (*node, error) {
 	}
 	root, err := parseJSON(data)
 	if at, ok := errors.AsType[*syntaxError](err); ok {
+		if other := otherLanguage(data); other != "" {
+			return nil, syntax(0, other)
+		}
 		return nil, syntax(at.offset, at.text)
 	}
 	return root, err

@@ -29,7 +29,7 @@ var (
 		"alwaysLoad", "required", "supports_parallel_tool_calls", "watchPaths", "start_on_launch", "extensionName",
 		"name", "icon", "metadata", "settings", "tags", // for people
 	}
-	serverOfOlderSystems = []string{"auto_start", "port", "endpoint"}
+	serverOfOlderSystems = []string{"auto_start", "shutdown_grace", "port", "endpoint"}
 )
 
 // ignoredKey notes a key that is known and ignored; false if it is in neither list.
@@ -89,8 +89,10 @@ func (r *serverReader) otherClientKeys() map[string]reader {
 		// Warp.
 		"working_directory": r.string(&s.Cwd),
 		// The older systems.
-		"exposed_tools": r.unprotected(`is not built yet; write "tools": {"allow": [...]} in its place`),
-		"instructions":  l.str(&s.Description),
+		"startup_timeout": l.timeout(&s.ConnectTimeout),
+		"stdio_mode":      l.oneOf(&s.Framing, "newline", "content-length"),
+		"exposed_tools":   r.unprotected(`is not built yet; write "tools": {"allow": [...]} in its place`),
+		"instructions":    l.str(&s.Description),
 	}
 }
 

@@ -87,21 +87,8 @@ func (l *loader) servers(path string, n *node) {
 		for _, m := range n.members {
 			l.server(m.key, join(path, m.key), m.offset, m.value)
 		}
-	case n.kind == arrayKind && path == oldServers:
-		for i, item := range n.items {
-			at := index(path, i)
-			if !l.is(objectKind, at, item) {
-				continue
-			}
-			name, offset := "", item.offset
-			for _, m := range item.members {
-				if m.key == "name" {
-					name, offset = m.value.text, m.value.offset
-					l.is(stringKind, join(at, "name"), m.value)
-				}
-			}
-			l.server(name, at, offset, item)
-		}
+	case n.kind == arrayKind && (path == codeServers || path == oldServers):
+		l.serverList(path, n)
 	case path == oldServers:
 		l.fault(path, n.offset, "must be an array or an object of servers, not %s", n.kind)
 	default:
@@ -153,7 +140,7 @@ func (r *serverReader) read(n *node) {
 		}
 	}
 	r.l.members(r.path, n, r.keys(), func(_ string, m member) bool {
-		named := m.key == "name" && strings.HasPrefix(r.path, oldServers+"[")
+		named := nameInList(m.key) && strings.HasSuffix(r.path, "]")
 		return named || others[m.key] != nil || r.l.ignoredKey(serverOfOtherClients, serverOfOlderSystems, m.key, r.path)
 	})
 }
@@ -169,11 +156,14 @@ func (r *serverReader) string(into *string) reader {
 
 func (r *serverReader) command(path string, n *node) {
 	r.commandAt = place{path, n.offset}
-	if n.kind == objectKind {
+	switch n.kind {
+	case objectKind:
 		r.zedCommand(path, n)
-		return
+	case arrayKind:
+		r.commandList(path, n)
+	default:
+		r.string(&r.s.Command)(path, n)
 	}
-	r.string(&r.s.Command)(path, n)
 }
 
 func (r *serverReader) args(path string, n *node) {
