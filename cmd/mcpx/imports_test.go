@@ -14,7 +14,7 @@ var allowedImports = map[string][]string{
 	"cmd/mcpx": {
 		"internal/app", "internal/budget", "internal/catalog", "internal/compress", "internal/config", "internal/describe",
 		"internal/executor", "internal/front", "internal/httpd", "internal/jq", "internal/plain", "internal/proc", "internal/screen",
-		"internal/tokens", "internal/view",
+		"internal/setup", "internal/tokens", "internal/view",
 	},
 	"internal/app": {
 		"internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd",
@@ -54,6 +54,7 @@ var allowedImports = map[string][]string{
 	"internal/budget":  {"internal/catalog", "internal/compress", "internal/describe", "internal/plain", "internal/screen", "internal/tokens"},
 	"internal/demo":    {},
 	"internal/mcptest": {},
+	"internal/setup":   {"internal/config"},
 }
 
 // allowedModules says who may import what is not ours, by the longest prefix of
@@ -66,8 +67,10 @@ var allowedModules = map[string][]string{
 	"github.com/kljensen/snowball":          {"internal/search"},
 	"github.com/mark3labs/mcp-go/mcp":       {"internal/upstream", "internal/front", "internal/demo", "internal/mcptest"},
 	"github.com/mark3labs/mcp-go/server":    {"internal/front", "internal/demo", "internal/mcptest"},
+	"github.com/pelletier/go-toml/v2":       {"internal/setup"},
+	"github.com/rogpeppe/go-internal":       {"internal/setup"},
 	"github.com/santhosh-tekuri/jsonschema": {"internal/arguments"},
-	"github.com/tailscale/hujson":           {"internal/config"},
+	"github.com/tailscale/hujson":           {"internal/config", "internal/setup"},
 	"github.com/tiktoken-go/tokenizer":      {"internal/tokens"},
 	"github.com/toon-format/toon-go":        {"internal/compress"},
 	"golang.org/x/sys":                      {"internal/jq", "internal/proc", "internal/screen"},

@@ -1,0 +1,197 @@
+package setup
+
+import (
+	"os"
+	"slices"
+	"strings"
+)
+
+// Client is a program that has MCP servers in a config file.
+type Client struct {
+	// ID is what a user types: mcpx connect ID.
+	ID string
+	// Name is what a user reads.
+	Name string
+	// Restart is what makes the client read its file again.
+	Restart string
+
+	format format
+	// places are where the user's file may lie. The first that exists counts, else
+	// the first.
+	places func(System) []string
+	// project is the file of a project, below its folder; empty: there is none.
+	project string
+	// others are further files that hold servers, only read.
+	others func(System) []string
+}
+
+// format is how a file holds servers.
+type format struct {
+	// toml: the file is TOML, otherwise JSON with comments.
+	toml bool
+	// at are the keys that lead to the object of the servers.
+	at []string
+	// entry is how a server that is a program looks.
+	entry func(command string, args []string) object
+}
+
+func plainEntry(command string, args []string) object {
+	return object{{"command", command}, {"args", args}}
+}
+
+func typedEntry(command string, args []string) object {
+	return append(object{{"type", "stdio"}}, plainEntry(command, args)...)
+}
+
+// openCodeEntry has the program and its arguments in one list. OpenCode 2 reads
+// this form of OpenCode 1 too.
+func openCodeEntry(command string, args []string) object {
+	return object{{"type", "local"}, {"command", append([]string{command}, args...)}, {"enabled", true}}
+}
+
+var claudeFormat = format{at: []string{"mcpServers"}, entry: plainEntry}
+
+// clients are all that mcpx knows, in the order in which they are listed.
+var clients = []Client{
+	{
+		ID: "claude-desktop", Name: "Claude Desktop", Restart: "quit and start Claude Desktop",
+		format: claudeFormat,
+		places: func(s System) []string {
+			const file = "claude_desktop_config.json"
+			usual := s.join(s.appData(), "Claude", file)
+			if s.OS != "windows" {
+				return []string{usual}
+			}
+			// From the Microsoft Store, its settings are kept in a folder of the package.
+			return []string{s.join(s.env("LOCALAPPDATA", s.join(s.home(), "AppData", "Local")),
+				"Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", "Claude", file), usual}
+		},
+	},
+	{
+		ID: "claude-code", Name: "Claude Code", Restart: "start a new session, or type /mcp",
+		format: format{at: []string{"mcpServers"}, entry: typedEntry},
+		places: func(s System) []string {
+			return []string{s.join(s.env("CLAUDE_CONFIG_DIR", s.home()), ".claude.json")}
+		},
+		project: ".mcp.json",
+	},
+	{
+		ID: "cursor", Name: "Cursor", Restart: "Cursor reads the file again by itself",
+		format:  claudeFormat,
+		places:  func(s System) []string { return []string{s.join(s.home(), ".cursor", "mcp.json")} },
+		project: ".cursor/mcp.json",
+	},
+	codeClient("vscode", "VS Code", "Code"),
+	codeClient("vscode-insiders", "VS Code Insiders", "Code - Insiders"),
+	{
+		ID: "zed", Name: "Zed", Restart: "Zed reads the file again by itself",
+		format: format{at: []string{"context_servers"}, entry: plainEntry},
+		places: func(s System) []string {
+			switch s.OS {
+			case "windows":
+				return []string{s.join(s.appData(), "Zed", "settings.json")}
+			case "darwin":
+				return []string{s.join(s.home(), ".config", "zed", "settings.json")}
+			}
+			return []string{s.join(s.xdgConfig(), "zed", "settings.json")}
+		},
+		project: ".zed/settings.json",
+	},
+	{
+		ID: "codex", Name: "Codex", Restart: "start a new session",
+		format: format{toml: true, at: []string{"mcp_servers"}, entry: plainEntry},
+		places: func(s System) []string {
+			return []string{s.join(s.env("CODEX_HOME", s.join(s.home(), ".codex")), "config.toml")}
+		},
+		project: ".codex/config.toml",
+	},
+	{
+		ID: "gemini", Name: "Gemini CLI", Restart: "start a new session",
+		format: claudeFormat,
+		places: func(s System) []string {
+			return []string{s.join(s.env("GEMINI_CLI_HOME", s.home()), ".gemini", "settings.json")}
+		},
+		project: ".gemini/settings.json",
+	},
+	{
+		ID: "opencode", Name: "opencode", Restart: "start a new session",
+		format: format{at: []string{"mcp"}, entry: openCodeEntry},
+		places: func(s System) []string {
+			folder := s.join(s.xdgConfig(), "opencode")
+			return []string{s.join(folder, "opencode.json"), s.join(folder, "opencode.jsonc"), s.join(folder, "config.json")}
+		},
+		project: "opencode.json",
+	},
+	{
+		ID: "windsurf", Name: "Windsurf", Restart: "press Refresh in Windsurf's list of MCP servers",
+		format: claudeFormat,
+		places: func(s System) []string {
+			return []string{s.join(s.home(), ".codeium", "windsurf", "mcp_config.json")}
+		},
+	},
+}
+
+// codeClient is VS Code, or a sibling with another folder. Its settings.json held
+// the servers until version 1.102.
+func codeClient(id, name, folder string) Client {
+	file := func(file string) func(System) []string {
+		return func(s System) []string { return []string{s.join(s.appData(), folder, "User", file)} }
+	}
+	return Client{
+		ID: id, Name: name, Restart: name + " reads the file again by itself",
+		format: format{at: []string{"servers"}, entry: typedEntry},
+		places: file("mcp.json"), others: file("settings.json"),
+		project: ".vscode/mcp.json",
+	}
+}
+
+// Snippet is the entry of mcpx as most clients have it.
+func Snippet(command string, args []string) string {
+	text, _ := marshal(nest(plainEntry(command, args), []string{"mcpServers", serverName})) // strings can always be encoded
+	return string(text)
+}
+
+// Clients are all clients that mcpx knows.
+func Clients() []Client { return slices.Clone(clients) }
+
+// ClientByID finds a client. nearest is the ID that was probably meant, or empty.
+func ClientByID(id string) (client Client, nearest string, ok bool) {
+	for _, c := range clients {
+		if c.ID == strings.ToLower(id) {
+			return c, "", true
+		}
+	}
+	for _, c := range clients {
+		if squash(c.ID) == squash(id) || squash(c.Name) == squash(id) || strings.HasPrefix(squash(c.ID), squash(id)) {
+			return Client{}, c.ID, false
+		}
+	}
+	return Client{}, "", false
+}
+
+func squash(name string) string {
+	return strings.NewReplacer("-", "", "_", "", " ", "", ".", "").Replace(strings.ToLower(name))
+}
+
+// File is the user's file of the client: the one that is there, else the one to
+// make. Empty where the system has no home folder.
+func (c Client) File(s System) string {
+	places := c.places(s)
+	for _, place := range places {
+		if exists(place) {
+			return place
+		}
+	}
+	if c.ID == "claude-desktop" {
+		return places[len(places)-1] // the package's folder is made by its installer only
+	}
+	return places[0]
+}
+
+func exists(file string) bool {
+	if file == "" {
+		return false
+	}
+	_, err := os.Lstat(file)
+	return err == nil
+}

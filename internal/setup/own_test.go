@@ -1,0 +1,171 @@
+package setup
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const ownConfig = `// The config of mcpx.
+{
+  "mcpServers": {
+    // files
+    "fs": {
+      "command": "npx", // with Node
+      "args": ["-y", "fs"],
+    },
+    "web": {"url": "https://web.example.com/mcp"}, // remote
+    // "old": {"command": "old"},
+  },
+  "log_level": "info",
+}
+`
+
+func TestOwn(t *testing.T) {
+	for name, one := range map[string]struct {
+		before string
+		edit   func([]byte) ([]byte, error)
+		old    string
+		new    string
+	}{
+		"add": {ownConfig, func(b []byte) ([]byte, error) {
+			return AddServer(b, "git", Entry{Command: "uvx", Args: []string{"mcp-server-git"}, Env: map[string]string{"A": "<1>"}})
+		}, "\"old\"},\n", "\"old\"},\n    \"git\": {\n      \"command\": \"uvx\",\n      \"args\": [\"mcp-server-git\"],\n      \"env\": {\n        \"A\": \"<1>\"\n      }\n    },\n"},
+		"remove the first": {ownConfig, func(b []byte) ([]byte, error) { return RemoveServer(b, "fs") },
+			"\n    \"fs\": {\n      \"command\": \"npx\", // with Node\n      \"args\": [\"-y\", \"fs\"],\n    },", ""},
+		"remove the last": {ownConfig, func(b []byte) ([]byte, error) { return RemoveServer(b, "web") },
+			"    \"web\": {\"url\": \"https://web.example.com/mcp\"}, // remote\n", "     // remote\n"},
+		"disable": {ownConfig, func(b []byte) ([]byte, error) { return SetEnabled(b, "fs", false) },
+			"\"fs\"],\n", "\"fs\"],\n      \"enabled\": false,\n"},
+		"disable, one line": {ownConfig, func(b []byte) ([]byte, error) { return SetEnabled(b, "web", false) },
+			"/mcp\"}", "/mcp\", \"enabled\": false}"},
+		"enable what is not off": {ownConfig, func(b []byte) ([]byte, error) { return SetEnabled(b, "web", true) }, "", ""},
+		"enable":                 {`{"mcpServers":{"a":{"command":"a","enabled":false}}}`, func(b []byte) ([]byte, error) { return SetEnabled(b, "a", true) }, "false", "true"},
+		"enable what another client disabled": {`{"mcpServers":{"a":{"command":"a","disabled":true}}}`,
+			func(b []byte) ([]byte, error) { return SetEnabled(b, "a", true) }, "true", "false"},
+		"add to servers":                  {`{"servers": {"a": {"command": "a"}}}`, func(b []byte) ([]byte, error) { return AddServer(b, "b", Entry{URL: "https://x"}) }, `"a"}}`, `"a"}, "b": {"url":"https://x"}}`},
+		"remove in the list":              {`{"mcp_servers": [{"name": "a", "command": "a"}, {"name": "b", "command": "b"}]}`, func(b []byte) ([]byte, error) { return RemoveServer(b, "b") }, `, {"name": "b", "command": "b"}`, ""},
+		"disable in the list":             {`{"mcp_servers": [{"name": "a", "command": "a"}]}`, func(b []byte) ([]byte, error) { return SetEnabled(b, "a", false) }, `"a"}]`, `"a", "enabled": false}]`},
+		"remove the only one":             {"{\"mcpServers\": {\n  \"a\": {}\n}}", func(b []byte) ([]byte, error) { return RemoveServer(b, "a") }, "{\n  \"a\": {}\n}", "{}"},
+		"remove, a comment is left":       {"{\"mcpServers\": { // all\n  \"a\": {}\n}}", func(b []byte) ([]byte, error) { return RemoveServer(b, "a") }, "\n  \"a\": {}", ""},
+		"a line comment before the brace": {"{\"mcpServers\": {\"b\": 1, // c\n\"a\": {}}}", func(b []byte) ([]byte, error) { return RemoveServer(b, "a") }, "1, // c\n\"a\": {}", "1 // c\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := one.edit([]byte(one.before))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := strings.Replace(one.before, one.old, one.new, 1); string(got) != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+	empty, err := AddServer(nil, "a", Entry{Command: "a"})
+	if want := "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"a\"\n    }\n  }\n}\n"; err != nil || string(empty) != want {
+		t.Errorf("got %v: %s", err, empty)
+	}
+	if _, err := AddServer([]byte(ownConfig), "fs", Entry{Command: "a"}); err == nil || !strings.Contains(err.Error(), "in the config already") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := RemoveServer([]byte(ownConfig), "old"); !errors.Is(err, ErrNoServer) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := SetEnabled([]byte(ownConfig), "old", true); !errors.Is(err, ErrNoServer) {
+		t.Errorf("got %v", err)
+	}
+	if got := ServerNames([]byte(ownConfig)); !slices.Equal(got, []string{"fs", "web"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestOwn_Back: what is disabled and enabled again, or added and removed, keeps
+// every comment.
+func TestOwn_Back(t *testing.T) {
+	off, err := SetEnabled([]byte(ownConfig), "fs", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, err := SetEnabled(off, "fs", true)
+	if err != nil || string(on) != strings.Replace(string(off), "false", "true", 1) {
+		t.Errorf("got %v: %s", err, on)
+	}
+	added, err := AddServer([]byte(ownConfig), "x", Entry{Command: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := RemoveServer(added, "x"); err != nil || string(removed) != ownConfig {
+		t.Errorf("got %v: %s", err, removed)
+	}
+}
+
+// FuzzSet: an entry that is added and removed again leaves the same values, and
+// all comments; what was there before is there in the same order.
+func FuzzSet(f *testing.F) {
+	for _, seed := range []string{ownConfig, "", "{}", "// c\n", "{\"mcpServers\":{}}", "{\"mcpServers\":{\"a\":1 /*x*/ , // y\n}}", "{\"a\":[1,2,],}", "{\"mcpServers\":{\"a\":1}//c\n}", "\ufeff{}", "{\r\n\t\"a\": 1\r\n}"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		before, err := parseJSONText([]byte(text))
+		if err != nil {
+			return
+		}
+		keys := []string{"mcpServers", "mcpx"}
+		if before.value(keys...) != nil {
+			return
+		}
+		added, err := before.set(plainEntry("/bin/mcpx", nil), keys...)
+		if err != nil {
+			if v := before.value("mcpServers"); v == nil || v.Value.Kind() == '{' || v.Value.Kind() == 'n' {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		rest := string(added.data())
+		if v := before.value("mcpServers"); v == nil || v.Value.Kind() != 'n' {
+			for i := range len(text) {
+				at := strings.IndexByte(rest, text[i])
+				if at < 0 && !strings.ContainsRune(" \t\r\n", rune(text[i])) {
+					t.Fatalf("%q became %q", text, added.data())
+				}
+				rest = rest[at+1:]
+			}
+		}
+		removed, err := added.remove(keys...)
+		if err != nil {
+			t.Fatalf("%q: %v", added.data(), err)
+		}
+		if o := before.objectAt("mcpServers"); o != nil && string(raw(&removed.root)) != string(raw(&before.root)) {
+			t.Fatalf("%q became %q", text, removed.data())
+		}
+	})
+}
+
+// FuzzTOML: a table that is added leaves the text before it as it is, and one that
+// is removed again leaves the same values.
+func FuzzTOML(f *testing.F) {
+	for _, seed := range []string{"", "a = 1", "# c\r\n[mcp_servers.a]\r\ncommand = 'x' # y\r\n", "a = '''\n[mcp_servers.mcpx]\n'''\n",
+		"[[x]]\na = [\n1, # z\n]\n\n[mcp_servers]\nb.c = {d = 1}\n", "\ufeffa = 1\n"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		before, err := parseTOMLText([]byte(text))
+		if err != nil || before.table("mcp_servers")["mcpx"] != nil {
+			return
+		}
+		added, err := before.add(plainEntry("/bin/mcpx", nil), "mcp_servers", "mcpx")
+		if err != nil {
+			return // mcp_servers is no table, or one that cannot be added to
+		}
+		if !strings.HasPrefix(string(added.data()), text) {
+			t.Fatalf("%q became %q", text, added.data())
+		}
+		removed, err := added.remove("mcp_servers", "mcpx")
+		if err != nil {
+			t.Fatalf("%q: %v", added.data(), err)
+		}
+		if got, want := strings.TrimRight(string(removed.data()), "\r\n"), strings.TrimRight(text, "\r\n"); got != want {
+			t.Fatalf("%q became %q", text, removed.data())
+		}
+	})
+}
