@@ -36,13 +36,20 @@ type cli struct {
 
 	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
 
-	Serve   serveCommand   `cmd:"" default:"withargs" help:"Serve over stdio, or over HTTP with --http."`
-	Demo    demoCommand    `cmd:"" help:"Show the whole thing, with no config and no network."`
-	Inspect inspectCommand `cmd:"" help:"Print what the model would get from inspect."`
-	Exec    execCommand    `cmd:"" help:"Print what the model would get from exec."`
-	Budget  budgetCommand  `cmd:"" help:"Measure tokens: a config, or recorded tools and results, direct against mcpx."`
-	Check   checkCommand   `cmd:"" help:"Check the config and every upstream."`
-	Version versionCommand `cmd:"" help:"Print the version, and what this binary is made of."`
+	Serve      serveCommand      `cmd:"" default:"withargs" help:"Serve over stdio, or over HTTP with --http."`
+	Init       initCommand       `cmd:"" help:"Make a config of the servers that your MCP clients have, and connect the clients."`
+	Connect    connectCommand    `cmd:"" help:"Write mcpx into the config file of an MCP client."`
+	Disconnect disconnectCommand `cmd:"" help:"Undo connect."`
+	Add        addCommand        `cmd:"" help:"Add a server to the config."`
+	Remove     removeCommand     `cmd:"" help:"Remove a server from the config."`
+	Enable     enableCommand     `cmd:"" help:"Use a server of the config again."`
+	Disable    disableCommand    `cmd:"" help:"Keep a server in the config, but do not use it."`
+	Check      checkCommand      `cmd:"" help:"Check the config and every upstream."`
+	Inspect    inspectCommand    `cmd:"" help:"Print what the model would get from inspect."`
+	Exec       execCommand       `cmd:"" help:"Print what the model would get from exec."`
+	Budget     budgetCommand     `cmd:"" help:"Measure tokens: a config, or recorded tools and results, direct against mcpx."`
+	Demo       demoCommand       `cmd:"" help:"Show the whole thing, with no config and no network."`
+	Version    versionCommand    `cmd:"" help:"Print the version, and what this binary is made of."`
 
 	Help       helpCommand       `cmd:"" help:"Print what a command does, with examples."`
 	Completion completionCommand `cmd:"" help:"Print the script that completes commands, servers and tools in your shell."`

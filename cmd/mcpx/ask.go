@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"mcpx/internal/config"
+	"mcpx/internal/setup"
+)
+
+// What the commands share that edit config files: init, connect, disconnect, add,
+// remove, enable and disable.
+
+// hintError is an error with a way out.
+type hintError struct{ text, hint string }
+
+func (e *hintError) Error() string { return e.text }
+
+// Hint is what the user can do about it.
+func (e *hintError) Hint() string { return e.hint }
+
+// asker puts questions to the person at the terminal. For one goroutine.
+type asker struct {
+	s     streams
+	yes   bool
+	lines chan string
+}
+
+// ask is true for yes. Where nobody can answer it is an error that says which
+// command does it unasked.
+func (a *asker) ask(ctx context.Context, question, unasked string) (bool, error) {
+	if a.yes {
+		return true, nil
+	}
+	if !a.s.terminal {
+		return false, &hintError{"nothing was written: there is no terminal to ask at", "run: " + unasked}
+	}
+	if a.lines == nil {
+		a.lines = make(chan string)
+		go func() { // ends with the input, or with the process
+			defer close(a.lines)
+			for in := bufio.NewScanner(a.s.in); in.Scan(); {
+				a.lines <- in.Text()
+			}
+		}()
+	}
+	fmt.Fprintf(a.s.out, "%s [y/N] ", question)
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case line := <-a.lines:
+		answer := strings.ToLower(strings.TrimSpace(line))
+		return answer == "y" || answer == "yes", nil
+	}
+}
+
+// system is where the files of clients are looked for.
+func (s streams) system() (setup.System, error) {
+	dir, err := os.Getwd()
+	return setup.Here(s.getenv, dir), err
+}
+
+// reading is how entries of config files are read.
+func (s streams) reading() config.Options {
+	self, _ := os.Executable() // without it an entry that is mcpx has to have its name
+	return config.Options{Getenv: s.getenv, Executable: self}
+}
+
+// ownFolder is the folder of mcpx in the user's configuration folder.
+func ownFolder() (string, error) {
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(folder, "mcpx"), nil
+}
+
+// configFile is the config to edit: the one that the user names, else the one in
+// the user's configuration folder. ./config.json is any program's.
+func (c *cli) configFile() (string, error) {
+	if c.Config != "" {
+		return filepath.Abs(c.Config)
+	}
+	folder, err := ownFolder()
+	if err != nil {
+		return "", &hintError{"there is no user configuration folder: " + err.Error(), "name the config with --config"}
+	}
+	return filepath.Join(folder, "config.json"), nil
+}
+
+func backups() (setup.Backups, error) {
+	folder, err := ownFolder()
+	return setup.Backups{Dir: filepath.Join(folder, "backups")}, err
+}
+
+// command is how clients start this mcpx: by the name in the PATH where that is
+// the same file, as a package manager moves the file behind it at each update.
+func command() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding this executable: %w", err)
+	}
+	if strings.Contains(self, "go-build") && filepath.Base(filepath.Dir(self)) == "exe" {
+		return "", &hintError{"this mcpx is a temporary build that go run removes", "install it first: go install ./cmd/mcpx"}
+	}
+	own, err := os.Stat(self)
+	if err != nil {
+		return "", err
+	}
+	if found, err := exec.LookPath("mcpx"); err == nil {
+		if other, err := os.Stat(found); err == nil && os.SameFile(own, other) {
+			return filepath.Abs(found)
+		}
+	}
+	return self, nil
+}
+
+// editConfig changes the text of the config and writes it, if it can be loaded
+// then.
+func (c *cli) editConfig(s streams, edit func(data []byte) ([]byte, error)) (file string, err error) {
+	file, err = c.configFile()
+	if err != nil {
+		return "", err
+	}
+	before, existed, err := setup.ReadConfig(file)
+	if err != nil {
+		return file, err
+	}
+	after, err := edit(before)
+	if err == nil {
+		_, err = config.Parse(file, after, s.reading())
+	}
+	if err != nil {
+		return file, whyNot(file, before, s, err)
+	}
+	if existed && bytes.Equal(before, after) {
+		return file, nil
+	}
+	return file, setup.WriteConfig(file, after, before, existed)
+}
+
+// whyNot is why an edit of a config failed with err: the fault that the file had
+// before, with its place, or else the edit's own.
+func whyNot(file string, before []byte, s streams, err error) error {
+	if _, fault := config.Parse(file, before, s.reading()); fault != nil && !setup.Blank(before) && !errors.Is(err, setup.ErrNoServer) {
+		return fault
+	}
+	return fmt.Errorf("nothing was written: %w", err)
+}
+
+// noServer says which servers there are.
+func noServer(file, name string, data []byte) error {
+	names := setup.ServerNames(data)
+	hint := "there are no servers in it"
+	if len(names) > 0 {
+		hint = "it has " + strings.Join(names, ", ")
+	}
+	return &hintError{fmt.Sprintf("%s is not in %s", name, file), hint}
+}
+
+// table prints rows in columns.
+func table(w io.Writer, rows [][]string) {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	for _, row := range rows {
+		var b strings.Builder
+		for i, cell := range row {
+			b.WriteString("  " + cell + strings.Repeat(" ", widths[i]-len([]rune(cell))))
+		}
+		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	}
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"mcpx/internal/setup"
+)
+
+type connectCommand struct {
+	Client string `arg:"" optional:"" help:"The client; without one, all of them are listed."`
+	Yes    bool   `short:"y" help:"Write without asking."`
+	Move   bool   `help:"Take the servers that mcpx serves too out of the client's file."`
+	File   string `help:"The client's file, if it is another than the usual one, such as that of a project." placeholder:"FILE" type:"path"`
+}
+
+// Help has the examples.
+func (cmd *connectCommand) Help() string {
+	return `Shows the change of the client's file, asks, keeps a backup and writes. Comments and format of the file stay.
+"mcpx disconnect" brings the very bytes back, or, where the client has changed the file since, takes out the entry of mcpx only.
+
+Examples:
+
+    mcpx connect
+    mcpx connect cursor
+    mcpx connect claude-code --move --yes
+    mcpx connect vscode --file .vscode/mcp.json`
+}
+
+// Run connects the client.
+func (cmd *connectCommand) Run(ctx context.Context, c *cli, s streams) error {
+	sys, err := s.system()
+	if err != nil {
+		return err
+	}
+	if cmd.Client == "" {
+		return cmd.list(sys, s)
+	}
+	client, err := findClient(cmd.Client)
+	if err != nil {
+		return err
+	}
+	w := wiring{cli: c, s: s, sys: sys, asker: &asker{s: s, yes: cmd.Yes}, move: cmd.Move}
+	file := cmd.File
+	if file == "" {
+		file = client.File(sys)
+	}
+	again := "mcpx connect " + client.ID + " --yes"
+	if cmd.Move {
+		again += " --move"
+	}
+	if cmd.File != "" {
+		again += " --file " + cmd.File
+	}
+	return w.connect(ctx, client, file, again)
+}
+
+func findClient(id string) (setup.Client, error) {
+	client, nearest, ok := setup.ClientByID(id)
+	if ok {
+		return client, nil
+	}
+	var ids []string
+	for _, c := range setup.Clients() {
+		ids = append(ids, c.ID)
+	}
+	e := &hintError{fmt.Sprintf("there is no client %q", id), "the clients are " + strings.Join(ids, ", ")}
+	if nearest != "" {
+		e.text += fmt.Sprintf("; did you mean %s?", nearest)
+	}
+	return setup.Client{}, e
+}
+
+// list prints all clients, where their files lie and whether mcpx is in them.
+func (cmd *connectCommand) list(sys setup.System, s streams) error {
+	rows := [][]string{{"CLIENT", "STATE", "FILE"}}
+	for _, client := range setup.Clients() {
+		file, state := client.File(sys), "no file"
+		if _, existed, err := setup.ReadConfig(file); err != nil || existed {
+			state = clientState(client, file, s)
+		}
+		rows = append(rows, []string{client.ID, state, sys.Short(file)})
+	}
+	table(s.out, rows)
+	return nil
+}
+
+func clientState(client setup.Client, file string, s streams) string {
+	servers, err := client.Servers(file, s.reading())
+	if err != nil {
+		return "cannot be read"
+	}
+	state := count(len(servers), "server")
+	for _, one := range servers {
+		if one.Self {
+			return "connected; " + count(len(servers)-1, "other server")
+		}
+	}
+	return state
+}
+
+// wiring is what connects clients.
+type wiring struct {
+	cli   *cli
+	s     streams
+	sys   setup.System
+	asker *asker
+	move  bool
+}
+
+// connect shows the change of one client's file, asks and writes. again is the
+// command that does it unasked.
+func (w wiring) connect(ctx context.Context, client setup.Client, file, again string) error {
+	if file == "" {
+		return &hintError{"there is no home folder", "name the file of " + client.Name + " with --file"}
+	}
+	exe, err := command()
+	if err != nil {
+		return err
+	}
+	own, err := w.cli.configFile()
+	if err != nil {
+		return err
+	}
+	kept, err := backups()
+	if err != nil {
+		return err
+	}
+	served := setup.ReadFile(w.sys, own, w.s.reading())
+	if !served.Exists() {
+		fmt.Fprintf(w.s.err, "mcpx: warning: there is no config at %s yet; mcpx init makes one\n", w.sys.Short(own))
+	}
+	change, err := kept.Connect(client, file, exe, []string{"--config", own}, served.Servers, w.move, w.s.reading())
+	if err != nil {
+		return err
+	}
+	if change.Nothing() {
+		fmt.Fprintf(w.s.out, "%s is connected already, in %s\n", client.Name, w.sys.Short(file))
+		w.doubled(client, file, served.Servers)
+		return nil
+	}
+	fmt.Fprint(w.s.out, change.Diff(w.sys))
+	ok, err := w.asker.ask(ctx, "Write this to "+w.sys.Short(file)+"?", again)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		fmt.Fprintln(w.s.out, "nothing was written")
+		return nil
+	}
+	backup, err := kept.Write(change)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w.s.out, "connected %s: %s\n", client.Name, client.Restart)
+	if backup != "" {
+		fmt.Fprintf(w.s.out, "the file as it was: %s\n", w.sys.Short(backup))
+	}
+	undo := "mcpx disconnect " + client.ID
+	if file != client.File(w.sys) {
+		undo += " --file " + file
+	}
+	fmt.Fprintf(w.s.out, "undo: %s\n", undo)
+	w.doubled(client, file, served.Servers)
+	return nil
+}
+
+// doubled says which servers the client still starts itself.
+func (w wiring) doubled(client setup.Client, file string, own []setup.Found) {
+	servers, err := client.Servers(file, w.s.reading())
+	if err != nil {
+		return
+	}
+	if names := setup.Doubled(servers, own); len(names) > 0 {
+		fmt.Fprintf(w.s.out, "%s still has %s itself, beside mcpx; to take them out: mcpx connect %s --move\n",
+			client.Name, strings.Join(names, ", "), client.ID)
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+type disconnectCommand struct {
+	Client string `arg:"" help:"The client."`
+	Yes    bool   `short:"y" help:"Write without asking."`
+	File   string `help:"The client's file, if it is another than the usual one." placeholder:"FILE" type:"path"`
+}
+
+// Help has the examples.
+func (cmd *disconnectCommand) Help() string {
+	return `Brings back the client's file as it was before "mcpx connect", byte for byte. Where the file has changed since, only the entry
+of mcpx is taken out, and the servers that were moved are put back.
+
+Examples:
+
+    mcpx disconnect cursor
+    mcpx disconnect claude-code --yes`
+}
+
+// Run disconnects the client.
+func (cmd *disconnectCommand) Run(ctx context.Context, c *cli, s streams) error {
+	sys, err := s.system()
+	if err != nil {
+		return err
+	}
+	client, err := findClient(cmd.Client)
+	if err != nil {
+		return err
+	}
+	file, again := cmd.File, "mcpx disconnect "+client.ID+" --yes"
+	if file == "" {
+		file = client.File(sys)
+	} else {
+		again += " --file " + file
+	}
+	kept, err := backups()
+	if err != nil {
+		return err
+	}
+	change, err := kept.Disconnect(client, file, s.reading())
+	if err != nil {
+		return err
+	}
+	if change.Nothing() {
+		fmt.Fprintf(s.out, "mcpx is not in %s\n", sys.Short(file))
+		return nil
+	}
+	fmt.Fprint(s.out, change.Diff(sys))
+	if change.Gone {
+		fmt.Fprintln(s.out, "The file goes; mcpx had made it.")
+	}
+	ok, err := (&asker{s: s, yes: cmd.Yes}).ask(ctx, "Write this to "+sys.Short(file)+"?", again)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		fmt.Fprintln(s.out, "nothing was written")
+		return nil
+	}
+	backup, err := kept.Undo(change)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "disconnected %s: %s\n", client.Name, client.Restart)
+	if change.Exact {
+		fmt.Fprintln(s.out, "the file is what it was before, byte for byte")
+	} else {
+		fmt.Fprintf(s.out, "only mcpx was taken out of the file, as it is not what mcpx left there; as it was a moment ago: %s\n", sys.Short(backup))
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"mcpx/internal/config"
+	"mcpx/internal/setup"
+)
+
+type initCommand struct {
+	Yes     bool     `short:"y" help:"Answer every question with yes."`
+	From    []string `help:"Take the servers of this file, instead of looking for the files of clients. May be repeated." placeholder:"FILE" sep:"none" type:"path"`
+	NoCheck bool     `help:"Do not try the servers."`
+}
+
+// Help has the examples.
+func (cmd *initCommand) Help() string {
+	return `Finds the servers that your MCP clients have, writes them into the config of mcpx, tries them, and connects the clients.
+A config that is there already is kept, and gets what it does not have.
+
+Examples:
+
+    mcpx init
+    mcpx init --yes
+    mcpx init --from .mcp.json --from ~/.codex/config.toml`
+}
+
+// Run takes the user from nothing to a config and connected clients.
+func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
+	sys, err := s.system()
+	if err != nil {
+		return err
+	}
+	file, err := c.configFile()
+	if err != nil {
+		return err
+	}
+	sources, err := cmd.sources(sys, s)
+	if err != nil {
+		return err
+	}
+	before, existed, err := setup.ReadConfig(file)
+	if err != nil {
+		return err
+	}
+	var have []setup.Found
+	if existed {
+		have = setup.ReadFile(sys, file, s.reading()).Servers
+	}
+	merged, skipped := setup.Merge(sys, have, sources)
+	cmd.show(sys, s, sources, merged, skipped)
+	if len(merged) == 0 && !existed {
+		return &hintError{"no servers were found in the files of MCP clients", "add one: mcpx add NAME -- COMMAND, or mcpx add NAME URL; mcpx demo needs none"}
+	}
+	a := &asker{s: s, yes: cmd.Yes}
+	if len(merged) == 0 {
+		fmt.Fprintf(s.out, "\n%s has all of them\n", sys.Short(file))
+	} else if written, err := cmd.write(ctx, a, sys, file, before, existed, merged); err != nil || !written {
+		return err
+	}
+	here := *c
+	here.Config = file
+	if !cmd.NoCheck {
+		fmt.Fprintln(s.out)
+		// A server that is down is no reason not to connect the others.
+		var down *failure
+		if err := (&checkCommand{}).Run(ctx, &here, s); err != nil && !errors.As(err, &down) {
+			return err
+		}
+	}
+	return cmd.connect(ctx, wiring{cli: &here, s: s, sys: sys, asker: a}, sources)
+}
+
+// sources are the files to take servers from.
+func (cmd *initCommand) sources(sys setup.System, s streams) ([]setup.Source, error) {
+	if len(cmd.From) == 0 {
+		return setup.Find(sys, s.reading()), nil
+	}
+	var sources []setup.Source
+	for _, file := range cmd.From {
+		file, err := filepath.Abs(file)
+		if err != nil {
+			return nil, err
+		}
+		source := setup.ReadFile(sys, file, s.reading())
+		switch {
+		case source.Err != nil:
+			return nil, fmt.Errorf("%s: %w", file, source.Err)
+		case !source.Exists():
+			return nil, fmt.Errorf("%s: there is no such file", file)
+		}
+		sources = append(sources, source)
+	}
+	return sources, nil
+}
+
+// show prints what was found and what will become of it.
+func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source, merged []setup.Merged, skipped []setup.Skipped) {
+	var rows [][]string
+	for _, source := range sources {
+		what := count(len(source.Servers), "server")
+		if source.Err != nil {
+			what = "cannot be read: " + source.Err.Error()
+		}
+		name := source.Client
+		if name == "" {
+			name = "--from"
+		}
+		rows = append(rows, []string{name, sys.Short(source.File), what})
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(s.out, "found")
+		table(s.out, rows)
+	}
+	if len(merged) > 0 {
+		fmt.Fprintln(s.out, "\nto take")
+		rows = nil
+		for _, m := range merged {
+			runs := m.Found.Runs()
+			if !m.Found.Server.Enabled {
+				runs += " (disabled)"
+			}
+			rows = append(rows, []string{m.Name, runs, "from " + strings.Join(m.Clients, ", ")})
+		}
+		table(s.out, rows)
+		for _, m := range merged {
+			if m.Found.Needs != "" {
+				fmt.Fprintf(s.out, "  note: %s will not work yet: %s\n", m.Name, m.Found.Needs)
+			}
+		}
+	}
+	if len(skipped) > 0 {
+		fmt.Fprintln(s.out, "\nnot to take")
+		rows = nil
+		for _, one := range skipped {
+			rows = append(rows, []string{one.Name, one.Why, "in " + one.From})
+		}
+		table(s.out, rows)
+	}
+	if files := setup.FindProject(sys); len(cmd.From) == 0 && len(files) > 0 {
+		fmt.Fprintf(s.out, "\nnot read, as they belong to this folder's project: %s (mcpx init --from FILE takes one)\n", strings.Join(files, ", "))
+	}
+}
+
+// write makes the config, or adds to the one that is there, of which it keeps a
+// copy.
+func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, file string, before []byte, existed bool, merged []setup.Merged) (bool, error) {
+	s := a.s
+	var data []byte
+	var err error
+	question := fmt.Sprintf("\nWrite %s with %s?", sys.Short(file), count(len(merged), "server"))
+	if !setup.Blank(before) {
+		question = fmt.Sprintf("\nAdd %s to %s?", count(len(merged), "server"), sys.Short(file))
+		data, err = setup.AddToConfig(before, merged)
+	} else {
+		data, err = setup.NewConfig(merged)
+	}
+	if err == nil {
+		_, err = config.Parse(file, data, s.reading())
+	}
+	if err != nil {
+		return false, whyNot(file, before, s, err)
+	}
+	unasked := "mcpx init --yes"
+	for _, from := range cmd.From {
+		unasked += " --from " + from
+	}
+	if ok, err := a.ask(ctx, question, unasked); err != nil || !ok {
+		if err == nil {
+			fmt.Fprintln(s.out, "nothing was written")
+		}
+		return false, err
+	}
+	if existed {
+		kept, err := backups()
+		if err != nil {
+			return false, err
+		}
+		backup, err := kept.Keep("config", file, before)
+		if err != nil {
+			return false, err
+		}
+		fmt.Fprintf(s.out, "the config as it was: %s\n", sys.Short(backup))
+	}
+	if err := setup.WriteConfig(file, data, before, existed); err != nil {
+		return false, err
+	}
+	fmt.Fprintf(s.out, "wrote %s\n", sys.Short(file))
+	if n := setup.Secrets(merged); n > 0 {
+		fmt.Fprintf(s.out, "%s came with a token or password, copied as it is; only you can read the file. \"${NAME}\" in its place takes it from the environment\n", count(n, "server"))
+	}
+	return true, nil
+}
+
+// connect puts mcpx into the files of the clients that were found, or says how.
+func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.Source) error {
+	done := map[string]bool{}
+	var commands []string
+	for _, source := range sources {
+		if source.ID == "" || source.Err != nil || done[source.ID] {
+			continue
+		}
+		done[source.ID] = true
+		client, err := findClient(source.ID)
+		if err != nil {
+			return err
+		}
+		if !w.asker.yes && !w.s.terminal {
+			commands = append(commands, "mcpx connect "+client.ID)
+			continue
+		}
+		fmt.Fprintf(w.s.out, "\n%s\n", client.Name)
+		if err := w.connect(ctx, client, client.File(w.sys), ""); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			fmt.Fprintf(w.s.err, "mcpx: warning: %s is not connected: %v\n", client.Name, err)
+		}
+	}
+	exe, err := command()
+	if err != nil {
+		return err
+	}
+	if len(done) > 0 && len(commands) == 0 {
+		fmt.Fprintln(w.s.out, "\nother clients: mcpx connect")
+		return nil
+	}
+	commands = append(commands, "mcpx connect", setup.Snippet(exe, []string{"--config", w.cli.Config}))
+	fmt.Fprintf(w.s.out, "\nnow connect a client, or give it the entry by hand, as most of them have it:\n    %s\n", strings.Join(commands, "\n    "))
+	return nil
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// own is the config in the user's configuration folder.
+func (h *home) own() string {
+	if runtime.GOOS == "darwin" {
+		return filepath.Join(h.dir, "Library", "Application Support", "mcpx", "config.json")
+	}
+	return filepath.Join(h.dir, "config", "mcpx", "config.json")
+}
+
+// must runs mcpx, which must exit with code, and returns what it printed.
+func (h *home) must(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	out, stderr, got := h.run(t, "", args...)
+	if got != code {
+		t.Fatalf("mcpx %q: exit %d\n%s%s", args, got, out, stderr)
+	}
+	return out + stderr
+}
+
+func hasAll(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in\n%s", part, text)
+		}
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// fakeEntry is the JSON of a fake upstream's entry.
+func fakeEntry(t *testing.T) string {
+	t.Helper()
+	h := newHome(t)
+	text := readFile(t, h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil))
+	_, text, _ = strings.Cut(text, `"fake":`)
+	return text[:strings.LastIndex(text[:strings.LastIndex(text, "}")], "}")]
+}
+
+// TestInit_Unasked: from the files of clients to connected clients, without a
+// question; then all of it back.
+func TestInit_Unasked(t *testing.T) {
+	h := newHome(t)
+	cursor := "{\n  // mine\n  \"mcpServers\": {\n    \"fake\": " + fakeEntry(t) + ",\n  },\n}\n"
+	codex := "model = \"gpt-5\" # fast\n\n[mcp_servers.down]\ncommand = \"no-such-program-here\"\nenv = {DOWN_TOKEN = \"hidden-from-the-screen\"}\n"
+	cursorFile, codexFile := h.write(t, ".cursor/mcp.json", cursor), h.write(t, ".codex/config.toml", codex)
+
+	// Nobody is there to ask.
+	out := h.must(t, exitFailed, "init")
+	hasAll(t, out, "fake", "from Cursor", "from Codex", "nothing was written", "mcpx init --yes")
+	if _, err := os.Stat(h.own()); err == nil {
+		t.Fatal("a config was written")
+	}
+
+	out = h.must(t, 0, "init", "--yes")
+	hasAll(t, out, "SERVER", "ready", "unavailable", "1 server came with a token", "connected Cursor", "connected Codex",
+		"Cursor still has fake itself", "mcpx connect cursor --move")
+	if strings.Contains(out, "hidden-from-the-screen") {
+		t.Errorf("a secret is on the screen:\n%s", out)
+	}
+	hasAll(t, readFile(t, h.own()), "// from Cursor", "hidden-from-the-screen")
+	if info, err := os.Stat(h.own()); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v", info.Mode(), err)
+	}
+	hasAll(t, readFile(t, cursorFile), "// mine", `"mcpx": {`, "--config")
+	hasAll(t, readFile(t, codexFile), "# fast", "[mcp_servers.mcpx]")
+	hasAll(t, h.must(t, 0, "connect"), "cursor", "connected; 1 other server", "no file")
+
+	// Again, there is nothing to do.
+	hasAll(t, h.must(t, 0, "init", "--yes", "--no-check"), "is in the config already", "has all of them", "Cursor is connected already")
+
+	h.must(t, 0, "connect", "cursor", "--move", "--yes")
+	if got := readFile(t, cursorFile); strings.Contains(got, `"fake"`) {
+		t.Errorf("got %s", got)
+	}
+	hasAll(t, h.must(t, 0, "disconnect", "cursor", "--yes"), "byte for byte")
+	hasAll(t, h.must(t, 0, "disconnect", "codex", "--yes"), "byte for byte")
+	if got := readFile(t, cursorFile); got != cursor {
+		t.Errorf("got %q, want %q", got, cursor)
+	}
+	if got := readFile(t, codexFile); got != codex {
+		t.Errorf("got %q, want %q", got, codex)
+	}
+	hasAll(t, h.must(t, 0, "disconnect", "codex", "--yes"), "mcpx is not in")
+}
+
+// TestInit_Existing: a config that is there is added to, and a copy is kept.
+func TestInit_Existing(t *testing.T) {
+	h := newHome(t)
+	before := "{\n  // mine\n  \"mcpServers\": {},\n}\n"
+	file := h.write(t, "mine.json", before)
+	from := h.write(t, "theirs.json", `{"context_servers": {"theirs": {"command": "no-such-program"}}}`)
+	out := h.must(t, 0, "init", "--config", file, "--from", from, "--yes", "--no-check")
+	hasAll(t, out, "the config as it was", "wrote ~/mine.json", "mcpx connect")
+	hasAll(t, readFile(t, file), "// mine", "theirs", "no-such-program")
+	copies, err := filepath.Glob(filepath.Join(filepath.Dir(h.own()), "backups", "config-*"))
+	if err != nil || len(copies) != 1 || readFile(t, copies[0]) != before {
+		t.Errorf("got %v, %v", copies, err)
+	}
+	hasAll(t, h.must(t, exitFailed, "init", "--from", "nowhere.json"), "there is no such file")
+	hasAll(t, h.must(t, exitFailed, "init"), "no servers were found", "mcpx add")
+	hasAll(t, h.must(t, exitConfig, "init", "--yes", "--config", h.write(t, "bad.json", `{"mcpServers": {"x": {"comand": "y"}}}`)), `did you mean "command"?`)
+}
+
+// TestConnect_Asked: a person at the terminal is asked, once for each file.
+func TestConnect_Asked(t *testing.T) {
+	h := newHome(t)
+	for _, pair := range h.env() {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value)
+	}
+	file := h.write(t, ".cursor/mcp.json", "{}\n")
+	h.write(t, ".codex/config.toml", "")
+	say := func(answers string, args ...string) (string, int) {
+		var out lockedBuffer
+		code := run(context.Background(), args, streams{in: strings.NewReader(answers), out: &out, err: &out, terminal: true, getenv: os.LookupEnv})
+		return out.String(), code
+	}
+	out, code := say("\n", "connect", "cursor")
+	hasAll(t, out, "+    \"mcpx\": {", "Write this to ~/.cursor/mcp.json? [y/N]", "there is no config at")
+	if code != 0 || readFile(t, file) != "{}\n" {
+		t.Errorf("exit %d, %s", code, readFile(t, file))
+	}
+	out, code = say("y\n", "connect", "cursor")
+	hasAll(t, out, "connected Cursor", "undo: mcpx disconnect cursor")
+	if code != 0 || !strings.Contains(readFile(t, file), "mcpx") {
+		t.Errorf("exit %d, %s", code, readFile(t, file))
+	}
+	// The config, then Codex; Cursor is connected.
+	from := h.write(t, "from.json", `{"mcpServers": {"a": {"command": "a"}}}`)
+	h.write(t, ".cursor/mcp.json", strings.Replace(readFile(t, file), "{\n", "{\n    \"mcpServers_\": 1,\n", 1))
+	out, code = say("yes\n", "init", "--no-check", "--from", from)
+	hasAll(t, out, "Write ~", "wrote ~", "now connect a client", "mcpx connect")
+	if code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	out, code = say("n\nn\n", "init", "--no-check")
+	hasAll(t, out, "has all of them", "Codex", "Write this to ~/.codex/config.toml? [y/N]")
+	if code != 0 || readFile(t, filepath.Join(h.dir, ".codex/config.toml")) != "" {
+		t.Errorf("exit %d", code)
+	}
+	out, code = say("", "connect", "cursr")
+	hasAll(t, out, `there is no client "cursr"`, "cursor, vscode")
+	if code != exitFailed {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// TestAdd: a config from nothing, by commands alone.
+func TestAdd(t *testing.T) {
+	h := newHome(t)
+	hasAll(t, h.must(t, 0, "add", "files", "--env", "A=b=c", "--env", "D=${HOME}", "--", "npx", "-y", "fs", "--flag"), "added files to "+h.own())
+	h.must(t, 0, "add", "github", "https://api.example.com/mcp", "--header", "Authorization=Bearer ${TOKEN:-}", "--header", "X-A: b: c")
+	want := `{
+  "mcpServers": {
+    "files": {
+      "command": "npx",
+      "args": ["-y", "fs", "--flag"],
+      "env": {
+        "A": "b=c",
+        "D": "${HOME}"
+      }
+    },
+    "github": {
+      "url": "https://api.example.com/mcp",
+      "headers": {
+        "Authorization": "Bearer ${TOKEN:-}",
+        "X-A": "b: c"
+      }
+    }
+  }
+}
+`
+	if got := readFile(t, h.own()); got != want {
+		t.Errorf("got\n%s", got)
+	}
+	if info, err := os.Stat(h.own()); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v", info.Mode(), err)
+	}
+	hasAll(t, h.must(t, 0, "disable", "github"), "github is disabled in")
+	hasAll(t, h.must(t, 0, "disable", "github"), "disabled already")
+	hasAll(t, readFile(t, h.own()), `"enabled": false`)
+	h.must(t, 0, "enable", "github")
+	h.must(t, 0, "remove", "github")
+	if got := readFile(t, h.own()); strings.Contains(got, "github") || !strings.Contains(got, "files") {
+		t.Errorf("got\n%s", got)
+	}
+	for _, one := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{exitFailed, "is in the config already", []string{"add", "files", "--", "x"}},
+		{exitFailed, "it has files", []string{"remove", "nothing"}},
+		{exitFailed, "it has files", []string{"enable", "nothing"}},
+		{exitFailed, "mcpx add x -- npx -y pkg", []string{"add", "x", "npx -y pkg"}},
+		{exitFailed, "--header is for a remote server", []string{"add", "x", "--header", "A=b", "--", "y"}},
+		{exitFailed, "--env is for a program", []string{"add", "x", "--env", "A=b", "https://x.example.com"}},
+		{exitFailed, "--env needs KEY=VALUE", []string{"add", "x", "--env", "hidden", "--", "y"}},
+		{exitConfig, "reserved", []string{"add", "mcpx", "--", "y"}},
+	} {
+		out := h.must(t, one.code, one.args...)
+		hasAll(t, out, one.want)
+		if strings.Contains(out, "hidden") {
+			t.Errorf("a value is on the screen: %s", out)
+		}
+	}
+	if got := readFile(t, h.own()); strings.Count(got, "command") != 1 {
+		t.Errorf("got\n%s", got)
+	}
+
+	// A config with a fault is not made worse, and the fault is told.
+	bad := h.write(t, "bad.json", "{\n  \"mcpServers\": {\"a\": {\"comand\": \"x\"}},\n}\n")
+	hasAll(t, h.must(t, exitConfig, "add", "b", "--config", bad, "--", "y"), `did you mean "command"?`)
+	broken := h.write(t, "broken.json", "{\n  \"mcpServers\" {}\n}\n")
+	hasAll(t, h.must(t, exitConfig, "add", "b", "--config", broken, "--", "y"), "broken.json:2:")
+	empty := h.write(t, "empty.json", "// nothing yet\n")
+	h.must(t, 0, "add", "b", "--config", empty, "--", "y")
+	hasAll(t, readFile(t, empty), "// nothing yet\n{", `"b"`)
+}
+
+func TestSetup_Help(t *testing.T) {
+	h := newHome(t)
+	for _, name := range []string{"init", "connect", "disconnect", "add", "remove", "enable", "disable"} {
+		hasAll(t, h.must(t, 0, name, "--help"), "Examples:\n", "    mcpx "+name)
+	}
+}
