@@ -19,11 +19,11 @@ type addCommand struct {
 func (cmd *addCommand) Help() string {
 	return `Comments and order of the config stay. The config is made if there is none, readable by you only.
 
-Examples:
-
-    mcpx add files -- npx -y @modelcontextprotocol/server-filesystem ~/Documents
-    mcpx add notes --env 'NOTES_TOKEN=${NOTES_TOKEN}' -- uvx notes-mcp
-    mcpx add github https://api.githubcopilot.com/mcp/ --header 'Authorization=Bearer ${GITHUB_TOKEN}'`
+` + examples(
+		"mcpx add files -- npx -y @modelcontextprotocol/server-filesystem ~/Documents",
+		"mcpx add notes --env 'NOTES_TOKEN=${NOTES_TOKEN}' -- uvx notes-mcp",
+		"mcpx add github https://api.githubcopilot.com/mcp/ --header 'Authorization=Bearer ${GITHUB_TOKEN}'",
+	)
 }
 
 // Run adds the server.

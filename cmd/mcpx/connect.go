@@ -20,12 +20,12 @@ func (cmd *connectCommand) Help() string {
 	return `Shows the change of the client's file, asks, keeps a backup and writes. Comments and format of the file stay.
 "mcpx disconnect" brings the very bytes back, or, where the client has changed the file since, takes out the entry of mcpx only.
 
-Examples:
-
-    mcpx connect
-    mcpx connect cursor
-    mcpx connect claude-code --move --yes
-    mcpx connect vscode --file .vscode/mcp.json`
+` + examples(
+		"mcpx connect",
+		"mcpx connect cursor",
+		"mcpx connect claude-code --move --yes",
+		"mcpx connect vscode --file .vscode/mcp.json",
+	)
 }
 
 // Run connects the client.

@@ -8,10 +8,7 @@ type disableCommand struct {
 func (cmd *disableCommand) Help() string {
 	return `The entry stays as it is, with "enabled": false.
 
-Examples:
-
-    mcpx disable notes
-    mcpx enable notes`
+` + examples("mcpx disable notes", "mcpx enable notes")
 }
 
 // Run disables the server.

@@ -16,10 +16,7 @@ func (cmd *disconnectCommand) Help() string {
 	return `Brings back the client's file as it was before "mcpx connect", byte for byte. Where the file has changed since, only the entry
 of mcpx is taken out, and the servers that were moved are put back.
 
-Examples:
-
-    mcpx disconnect cursor
-    mcpx disconnect claude-code --yes`
+` + examples("mcpx disconnect cursor", "mcpx disconnect claude-code --yes")
 }
 
 // Run disconnects the client.

@@ -13,9 +13,7 @@ type enableCommand struct {
 
 // Help has the examples.
 func (cmd *enableCommand) Help() string {
-	return `Examples:
-
-    mcpx enable notes`
+	return examples("mcpx enable notes")
 }
 
 // Run enables the server.

@@ -22,11 +22,7 @@ func (cmd *initCommand) Help() string {
 	return `Finds the servers that your MCP clients have, writes them into the config of mcpx, tries them, and connects the clients.
 A config that is there already is kept, and gets what it does not have.
 
-Examples:
-
-    mcpx init
-    mcpx init --yes
-    mcpx init --from .mcp.json --from ~/.codex/config.toml`
+` + examples("mcpx init", "mcpx init --yes", "mcpx init --from .mcp.json --from ~/.codex/config.toml")
 }
 
 // Run takes the user from nothing to a config and connected clients.

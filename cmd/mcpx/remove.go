@@ -15,10 +15,7 @@ type removeCommand struct {
 func (cmd *removeCommand) Help() string {
 	return `The comments around the entry stay. To keep a server but not use it, disable it.
 
-Examples:
-
-    mcpx remove notes
-    mcpx disable notes`
+` + examples("mcpx remove notes", "mcpx disable notes")
 }
 
 // Run removes the server.

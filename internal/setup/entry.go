@@ -66,7 +66,7 @@ type translator struct {
 // that are off, logins and looks.
 var meaningless = []string{
 	"alwaysAllow", "autoApprove", "trust", "default_tools_approval_mode", "gallery", "dev", "version", "name", "id",
-	"icon", "metadata", "tags", "settings", "source", "alwaysLoad", "required", "supports_parallel_tool_calls",
+	"icon", "metadata", "tags", "settings", "alwaysLoad", "required", "supports_parallel_tool_calls",
 	"watchPaths", "start_on_launch", "extensionName", "scopes", "oauth_resource", "authProviderType", "headersHelper",
 	"port", "endpoint", "auto_start",
 }
