@@ -10,11 +10,11 @@ import (
 	"mcpx/internal/wire"
 )
 
-// inflight is the requests of one client that are open, by key. Requests with one
-// key are all answered, and all cancelled by it. The zero value is ready.
+// inflight is the requests of one client that are open. Those with one key are all
+// answered, and all cancelled by it. The zero value is ready.
 type inflight struct {
 	mu     sync.Mutex
-	byKey  map[string]*openRequest
+	open   map[*openRequest]struct{}
 	idle   time.Time // when the last one ended; zero before that
 	ended  error     // why no request is begun any more; nil = they are
 	ending error     // the same for requests that last
@@ -25,8 +25,7 @@ type openRequest struct {
 	key       string
 	cancel    context.CancelCauseFunc
 	lasts     bool
-	cancelled bool         // by the client; under the lock
-	next      *openRequest // with the same key; under the lock
+	cancelled bool // by the client; under the lock
 }
 
 // begin puts a request in, whose context is one of ctx; done must follow. Where no
@@ -36,11 +35,10 @@ func (o *inflight) begin(ctx context.Context, key string, lasts bool) (context.C
 	r := &openRequest{key: key, cancel: cancel, lasts: lasts}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.byKey == nil {
-		o.byKey = make(map[string]*openRequest)
+	if o.open == nil {
+		o.open = make(map[*openRequest]struct{})
 	}
-	r.next = o.byKey[key]
-	o.byKey[key] = r
+	o.open[r] = struct{}{}
 	if why := o.ended; why != nil {
 		cancel(why)
 	} else if lasts && o.ending != nil {
@@ -52,16 +50,7 @@ func (o *inflight) begin(ctx context.Context, key string, lasts bool) (context.C
 // done takes a request out and releases its context.
 func (o *inflight) done(r *openRequest) {
 	o.mu.Lock()
-	if first := o.byKey[r.key]; first != r {
-		for first.next != r {
-			first = first.next
-		}
-		first.next = r.next
-	} else if r.next != nil {
-		o.byKey[r.key] = r.next
-	} else {
-		delete(o.byKey, r.key)
-	}
+	delete(o.open, r)
 	o.idle = time.Now()
 	o.mu.Unlock()
 	r.cancel(nil)
@@ -82,11 +71,14 @@ func (o *inflight) cancelled(m *message) {
 	if json.Unmarshal(orEmpty(m.Params), &p) != nil {
 		return
 	}
+	key := keyOf(p.ID)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for r := o.byKey[keyOf(p.ID)]; r != nil; r = r.next {
-		r.cancelled = true
-		r.cancel(nil)
+	for r := range o.open {
+		if r.key == key {
+			r.cancelled = true
+			r.cancel(nil)
+		}
 	}
 }
 
@@ -98,11 +90,9 @@ func (o *inflight) end(lastingOnly bool, why error) {
 	if !lastingOnly {
 		o.ended = why
 	}
-	for _, r := range o.byKey {
-		for ; r != nil; r = r.next {
-			if r.lasts || !lastingOnly {
-				r.cancel(why)
-			}
+	for r := range o.open {
+		if r.lasts || !lastingOnly {
+			r.cancel(why)
 		}
 	}
 }
@@ -111,7 +101,7 @@ func (o *inflight) end(lastingOnly bool, why error) {
 func (o *inflight) idleSince(then time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.byKey) == 0 && o.idle.Before(then)
+	return len(o.open) == 0 && o.idle.Before(then)
 }
 
 // keyOf is the same for all ways to write an id: a string may be escaped.

@@ -27,19 +27,18 @@ type Endpoint interface {
 	EndCalls()
 }
 
-// Options are what a server needs. All but Endpoint may be zero.
+// Options are what a server needs. Times may be zero.
 type Options struct {
 	Endpoint Endpoint
 	// Grace bounds the wait for open requests at the end; 0 = 4 s.
 	Grace time.Duration
 	// Ready reports whether the catalogue is loaded, and what /readyz says.
 	Ready func() (ready bool, info any)
-	// Status is what /status says; nil = no such page.
+	// Status is what /status says.
 	Status func() any
 	// Version is the mcpx that the page at / names.
 	Version string
-	// Logger may be nil (discard).
-	Logger *slog.Logger
+	Logger  *slog.Logger
 
 	// headerTimeout bounds how long a client may take to send the header of a
 	// request, 0 = 10 s, and bodyTimeout the whole of it, 0 = 1 min. writeTimeout
@@ -123,9 +122,6 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	o.headerTimeout = cmp.Or(o.headerTimeout, 10*time.Second)
 	o.bodyTimeout = cmp.Or(o.bodyTimeout, time.Minute)
 	o.writeTimeout = cmp.Or(o.writeTimeout, 2*time.Minute)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	server := &http.Server{
@@ -170,21 +166,16 @@ func (o *Options) pages() http.Handler {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		ready, info := true, any(map[string]string{"status": "ok"})
-		if o.Ready != nil {
-			ready, info = o.Ready()
-		}
+		ready, info := o.Ready()
 		status := http.StatusOK
 		if !ready {
 			status = http.StatusServiceUnavailable
 		}
 		writeJSON(w, status, info)
 	})
-	if o.Status != nil {
-		mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-			writeJSON(w, http.StatusOK, o.Status())
-		})
-	}
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, o.Status())
+	})
 	return mux
 }
 

@@ -49,6 +49,12 @@ func serve(t *testing.T, o Options) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if o.Ready == nil {
+		o.Ready = func() (bool, any) { return true, nil }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &site{
 		addr: listener.Addr().String(), url: "http://" + listener.Addr().String(),
@@ -273,7 +279,7 @@ func TestServe_Page(t *testing.T) {
 func TestServe_Health(t *testing.T) {
 	mcptest.NoLeaks(t)
 	ready := false
-	s := serve(t, Options{Endpoint: echoes, Ready: func() (bool, any) { return ready, map[string]int{"tools": 7} }})
+	s := serve(t, Options{Endpoint: echoes, Ready: func() (bool, any) { return ready, map[string]int{"tools": 7} }, Status: func() any { return "up" }})
 	if status, body := s.do(t, "GET", "/healthz", ""); status != 200 || !strings.Contains(body, "ok") {
 		t.Errorf("/healthz: %d %s", status, body)
 	}
@@ -284,7 +290,10 @@ func TestServe_Health(t *testing.T) {
 	if status, body := s.do(t, "GET", "/readyz", ""); status != 200 || !strings.Contains(body, `"tools":7`) {
 		t.Errorf("/readyz after: %d %s", status, body)
 	}
-	for _, path := range []string{"/x", "/status", "/metrics", "/mcp/x", "/debug/pprof/"} {
+	if status, body := s.do(t, "GET", "/status", ""); status != 200 || !strings.Contains(body, "up") {
+		t.Errorf("/status: %d %s", status, body)
+	}
+	for _, path := range []string{"/x", "/metrics", "/mcp/x", "/debug/pprof/"} {
 		if status, _ := s.do(t, "GET", path, ""); status != 404 {
 			t.Errorf("%s: %d", path, status)
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"runtime"
@@ -24,7 +25,7 @@ import (
 // served serves an endpoint until the benchmark ends, and returns its address. A nil
 // one is that of all of mcpx, with one upstream in a process of its own.
 func served(b testing.TB, endpoint Endpoint) string {
-	o := Options{Endpoint: endpoint}
+	o := Options{Endpoint: endpoint, Logger: slog.New(slog.DiscardHandler)}
 	if endpoint == nil {
 		command, args, env := mcptest.Spec{}.Stdio(b)
 		spec := upstream.Spec{Name: "fake", Type: upstream.Stdio, Command: command, Args: args}
