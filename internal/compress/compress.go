@@ -3,7 +3,8 @@
 // JSON is minified, and becomes TOON (Token-Oriented Object Notation, version 4) if that saves another
 // 5 %; tables do, most other documents do not. Nothing is ever lost: numbers keep the digits they were
 // written with, members keep their order, strings are decoded once. A document that TOON cannot hold
-// faithfully stays JSON, and a text that is no JSON stays as it is. Everything here is pure.
+// faithfully stays JSON, and a text that is neither JSON nor a Python literal of the same value stays
+// as it is. Everything here is pure.
 package compress
 
 import (
@@ -56,7 +57,7 @@ const (
 
 // Text makes the fewest-token faithful text of one text block. One complete JSON object or array
 // becomes compact JSON or TOON; JSON Lines (two lines or more, all of them objects) become TOON as an
-// array, or compact lines; everything else is returned byte for byte. Escapes that JSON does not
+// array, or compact lines; a list or dict as Python prints it becomes TOON; everything else is returned byte for byte. Escapes that JSON does not
 // need are written as the characters they stand for. The text never has more tokens than in, by the
 // estimate.
 func Text(in string, o Options) Output {
@@ -69,6 +70,11 @@ func Text(in string, o Options) Output {
 		return out
 	}
 	doc, compact, ok := read(in[start:], o.TOON)
+	if !ok && o.TOON {
+		if literal, isLiteral := fromPython(in[start:]); isLiteral {
+			return literalTable(in, literal)
+		}
+	}
 	if ok {
 		compact = unescapeJSON(compact)
 		out.JSON = compact
@@ -94,6 +100,17 @@ func Text(in string, o Options) Output {
 		out.Text, out.Form = compact, FormJSON
 	}
 	return out
+}
+
+// literalTable is in, a Python literal with this JSON, as TOON where that saves as much as TOON has to. A
+// literal that is no table stays as it is: what JSON saves on it is not worth another language.
+func literalTable(in, literal string) Output {
+	if doc, compact, _ := read(literal, true); doc != nil {
+		if text, ok := doc.table(len(compact)); ok && Weigh(text)*shareDen <= min(Weigh(compact), Weigh(in))*shareNum {
+			return Output{Text: text, Form: FormTOON}
+		}
+	}
+	return Output{Text: in, Form: FormText}
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }

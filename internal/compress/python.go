@@ -1,0 +1,229 @@
+package compress
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"mcpx/internal/wire"
+)
+
+// Value is the JSON of a text that is exactly one JSON value, or one list or dict as
+// Python prints it.
+func Value(text string) (value json.RawMessage, ok bool) {
+	text = strings.TrimSpace(text)
+	if wire.Valid([]byte(text)) {
+		return json.RawMessage(text), true
+	}
+	if literal, ok := fromPython(text); ok {
+		return json.RawMessage(literal), true
+	}
+	return nil, false
+}
+
+// maxNesting bounds the containers in a Python literal, as its reader recurses.
+const maxNesting = 100
+
+// fromPython writes a list or dict as Python's repr and pprint print it as compact
+// JSON of the same value: many Python servers send str(rows). Integers and floats
+// keep their literals, strings their escapes. A tuple becomes an array, as Python's
+// own json makes it. It refuses whatever else has no exact JSON: sets, bytes, inf
+// and nan, calls such as datetime(…), keys that are no strings, two equal keys,
+// halves of surrogate pairs; and whatever repr does not print, such as comments, a
+// comma before the bracket, other prefixes and escapes, and adjacent strings.
+func fromPython(text string) (compact string, ok bool) {
+	if text == "" || text[0] != '[' && text[0] != '{' {
+		return "", false
+	}
+	p := python{src: text} // most texts end here soon: no room is made for all of it
+	if !p.value(maxNesting) || p.peek() != 0 || p.pos < len(text) || !utf8.Valid(p.out) {
+		return "", false
+	}
+	return string(p.out), true
+}
+
+// python reads a literal and writes JSON.
+type python struct {
+	src string
+	pos int
+	out []byte
+}
+
+// peek skips white space and returns the byte behind it; 0 at the end.
+func (p *python) peek() byte {
+	for p.pos < len(p.src) && isBlank(p.src[p.pos]) {
+		p.pos++
+	}
+	if p.pos == len(p.src) {
+		return 0
+	}
+	return p.src[p.pos]
+}
+
+// take skips white space and one byte, if that is c.
+func (p *python) take(c byte) bool {
+	if p.peek() != c {
+		return false
+	}
+	p.pos++
+	return true
+}
+
+// value writes the next value, which has at most so many levels of containers.
+func (p *python) value(levels int) bool {
+	switch c := p.peek(); {
+	case levels == 0:
+		return false
+	case c == '[' || c == '(':
+		return p.list(c, levels-1)
+	case c == '{':
+		return p.dict(levels - 1)
+	case c == '\'' || c == '"':
+		return p.str(c)
+	case c == '-' || '0' <= c && c <= '9':
+		return p.number()
+	}
+	for _, word := range [...]struct{ python, json string }{{"None", "null"}, {"True", "true"}, {"False", "false"}} {
+		if strings.HasPrefix(p.src[p.pos:], word.python) {
+			p.pos += len(word.python)
+			p.out = append(p.out, word.json...)
+			return true
+		}
+	}
+	return false
+}
+
+// list writes a list or a tuple. Only a tuple of one item has a comma behind its
+// last; without it the brackets are no tuple's.
+func (p *python) list(open byte, levels int) bool {
+	end := byte(']')
+	if open == '(' {
+		end = ')'
+	}
+	p.pos++
+	p.out = append(p.out, '[')
+	for n := 0; !p.take(end); n++ {
+		if n > 0 {
+			if !p.take(',') {
+				return false
+			}
+			if n == 1 && open == '(' && p.take(end) {
+				break
+			}
+			p.out = append(p.out, ',')
+		}
+		if !p.value(levels) || n == 0 && open == '(' && p.peek() != ',' {
+			return false
+		}
+	}
+	p.out = append(p.out, ']')
+	return true
+}
+
+func (p *python) dict(levels int) bool {
+	seen := map[string]bool{}
+	p.pos++
+	p.out = append(p.out, '{')
+	for !p.take('}') {
+		if len(seen) > 0 {
+			if !p.take(',') {
+				return false
+			}
+			p.out = append(p.out, ',')
+		}
+		quote, at := p.peek(), len(p.out)
+		if quote != '\'' && quote != '"' || !p.str(quote) {
+			return false
+		}
+		key, ok := wire.Text(p.out[at:])
+		if !ok || seen[key] || !p.take(':') {
+			return false
+		}
+		seen[key] = true
+		p.out = append(p.out, ':')
+		if !p.value(levels) {
+			return false
+		}
+	}
+	p.out = append(p.out, '}')
+	return true
+}
+
+// number writes a number in the words of JSON, which are those of repr.
+func (p *python) number() bool {
+	rest := p.src[p.pos:]
+	end := len(rest) - len(strings.TrimLeft(rest, "+-.eE0123456789"))
+	if !wire.Valid([]byte(rest[:end])) {
+		return false
+	}
+	p.pos += end
+	p.out = append(p.out, rest[:end]...)
+	return true
+}
+
+// str writes the string that begins with quote, and its escapes as those of JSON.
+func (p *python) str(quote byte) bool {
+	p.out = append(p.out, '"')
+	for p.pos++; p.pos < len(p.src); p.pos++ {
+		switch c := p.src[p.pos]; {
+		case c == quote:
+			p.pos++
+			p.out = append(p.out, '"')
+			return true
+		case c < ' ':
+			return false
+		case c == '"':
+			p.out = append(p.out, `\"`...)
+		case c == '\\':
+			if !p.escape() {
+				return false
+			}
+		default:
+			p.out = append(p.out, c)
+		}
+	}
+	return false
+}
+
+// escape writes the escape that begins here, and ends at its last byte.
+func (p *python) escape() bool {
+	p.pos++
+	if p.pos == len(p.src) {
+		return false
+	}
+	digits := 0
+	switch c := p.src[p.pos]; c {
+	case '\'':
+		p.out = append(p.out, c)
+	case '"', '\\', 'n', 'r', 't':
+		p.out = append(p.out, '\\', c)
+	case 'x':
+		digits = 2
+	case 'u':
+		digits = 4
+	case 'U':
+		digits = 8
+	default:
+		return false
+	}
+	if digits == 0 {
+		return true
+	}
+	if len(p.src)-p.pos <= digits {
+		return false
+	}
+	code, err := strconv.ParseUint(p.src[p.pos+1:p.pos+1+digits], 16, 32)
+	if err != nil || !utf8.ValidRune(rune(code)) {
+		return false
+	}
+	p.pos += digits
+	if high, low := utf16.EncodeRune(rune(code)); high != utf8.RuneError {
+		p.out = fmt.Appendf(p.out, `\u%04x\u%04x`, high, low)
+	} else {
+		p.out = fmt.Appendf(p.out, `\u%04x`, code)
+	}
+	return true
+}
