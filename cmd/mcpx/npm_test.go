@@ -211,3 +211,27 @@ func TestNPM_Catalogue(t *testing.T) {
 		}
 	})
 }
+
+// TestNPM_Select: of a real server that wraps its texts a filter sees what the model
+// saw, and nothing comes back but the selection.
+func TestNPM_Select(t *testing.T) {
+	p, h := findPeers(t), newHome(t)
+	servers, folder := p.real(t, h)
+	config := h.config(t, map[string]server{"filesystem": servers["filesystem"]}, patient)
+	for _, test := range []struct{ tool, file, filter, want string }{
+		{"read_text_file", "deep/other.txt", `.content | split("\n") | map(select(test("longer"))) | length`, "200"},
+		{"list_directory", "deep", `.content | split("\n") | length`, "2"},
+		{"directory_tree", "deep", `map(.name) | join(",")`, "er,other.txt"},
+		{"read_text_file", "data.json", ".n", "9007199254740993"},
+		{"list_directory", "deep", ".names", "null\n[shape of the result: {content: string}]"},
+	} {
+		arguments, err := json.Marshal(map[string]string{"path": filepath.Join(folder, test.file)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, stderr, code := h.run(t, "", "--config", config, "exec", "filesystem", test.tool, string(arguments), "--select", test.filter)
+		if out != test.want+"\n" || code != 0 {
+			t.Errorf("%s %s: exit %d, %.300q, want %q; %s", test.tool, test.filter, code, out, test.want, stderr)
+		}
+	}
+}

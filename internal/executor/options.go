@@ -107,16 +107,16 @@ func (s *settings) tool(server, tool string) toolSettings {
 // maxToolSettings bounds what is kept: a server may change its tools all the time.
 const maxToolSettings = 20_000
 
-// jsonFiles are the endings of files that people edit as JSON, each with the
-// quote that ends the string.
-var jsonFiles = [][]byte{
-	[]byte(`.json"`), []byte(`.jsonc"`), []byte(`.ipynb"`), []byte(`.geojson"`), []byte(`.lock"`),
+// editedFiles are the endings of files that people edit as JSON, or as Python
+// literals, each with the quote that ends the string.
+var editedFiles = [][]byte{
+	[]byte(`.py"`), []byte(`.json"`), []byte(`.jsonc"`), []byte(`.ipynb"`), []byte(`.geojson"`), []byte(`.lock"`),
 }
 
-// namesJSONFile reports whether any string among the arguments ends like the
-// name of a JSON file.
-func namesJSONFile(arguments json.RawMessage) bool {
-	for _, ending := range jsonFiles {
+// namesEditedFile reports whether any string among the arguments ends like the
+// name of such a file.
+func namesEditedFile(arguments json.RawMessage) bool {
+	for _, ending := range editedFiles {
 		if bytes.Contains(arguments, ending) {
 			return true
 		}

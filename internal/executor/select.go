@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"mcpx/internal/compress"
@@ -12,10 +13,6 @@ import (
 	"mcpx/internal/pages"
 	"mcpx/internal/wire"
 )
-
-// shapeTokens bounds how much of the result's shape the model sees after a filter
-// failed.
-const shapeTokens = 300
 
 // filterFault says why a filter failed, with the shape of the value and the handle
 // to try again on.
@@ -30,7 +27,7 @@ func filterFault(failed *pages.FilterError) *Fault {
 		what = broken.Message
 	}
 	violation := "/select: " + what
-	shape := compress.Shape(failed.Value, shapeTokens)
+	shape := pages.Shape(failed.Value)
 	f := &Fault{Code: CodeValidation, Message: violation}
 	f.With("violations", []string{violation})
 	f.Text = f.Code + ": " + violation + f.kept(pages.ReadArguments{Handle: failed.Handle, Select: "..."}) + "\nShape of the result: " + shape
@@ -47,39 +44,98 @@ func (f *Fault) kept(next pages.ReadArguments) string {
 	return fmt.Sprintf("\nThe call was made; its result is kept: exec %s %s %s", pages.Server, pages.Tool, wire.Encode(next))
 }
 
-// noJSONFault says that there is nothing to select from. The texts are kept, of
-// several each as an item.
+// noJSONFault says that there is nothing to select from, and what works instead. The
+// texts are kept, of several each as an item.
 func (e run) noJSONFault(blocks []wire.Block, r Request) *Fault {
 	f := &Fault{Code: CodeValidation, Message: "/select: the result has no JSON"}
 	f.With("violations", []string{f.Message})
 	f.Text = f.Code + ": " + f.Message
 	texts := textBlocks(blocks)
-	switch len(texts) {
-	case 0:
+	if len(texts) == 0 {
 		f.Text += "\nThe call was made"
-	case 1:
-		f.Text += f.kept(pages.ReadArguments{Handle: e.pages(&r).Keep(wire.ReadBlock(texts[0]).Text, true)})
-	default:
-		f.Text += f.kept(pages.ReadArguments{Handle: e.pages(&r).KeepBlocks(texts)})
+		return f
+	}
+	next, parts := pages.ReadArguments{Grep: "..."}, "lines"
+	if len(texts) == 1 {
+		next.Handle = e.pages(&r).Keep(wire.ReadBlock(texts[0]).Text, true)
+	} else {
+		next.Handle, parts = e.pages(&r).KeepBlocks(texts), "text blocks"
+	}
+	f.Text += f.kept(next)
+	if next.Handle != "" {
+		f.Text += "\ngrep is a regular expression; offset and limit count " + parts
 	}
 	return f
 }
 
-// selected applies the filter of a request to the upstream's result.
-func (e run) selected(ctx context.Context, got received, blocks []wire.Block, r Request) (*Result, error) {
-	value := got.structured
-	if value == nil || string(value) == "null" && len(textBlocks(blocks)) > 0 {
-		value = onlyJSON(blocks)
+// selectable is the JSON that a filter sees, nil where there is none: the JSON that
+// the model sees.
+//
+// It is structuredContent; but where that is only a string that holds an array or an
+// object, by itself or as the one member of an object around a text block, it is that
+// array or object. So {"content":"[1]"} beside the text [1] is filtered as [1]. A
+// wrapper around prose stays: .content is how to get at its text.
+//
+// Without structuredContent it is the JSON of a single text block. Strings and text
+// blocks may have their JSON as Python prints it.
+func selectable(structured json.RawMessage, blocks []wire.Block) json.RawMessage {
+	if structured == nil || string(structured) == "null" && len(textBlocks(blocks)) > 0 {
+		return onlyJSON(blocks)
 	}
-	var others []json.RawMessage // that the filter does not concern
+	only, single := onlyString(structured)
+	if single && (structured[0] == '"' || slices.ContainsFunc(blocks, func(b wire.Block) bool { return b.IsText && b.Text == only })) {
+		if value, ok := compress.Value(only); ok && (value[0] == '{' || value[0] == '[') {
+			return value
+		}
+	}
+	return structured
+}
+
+// unsaid are the blocks that go with a selection: those that a filter does not
+// concern. A text that is JSON, or a string in structuredContent, is not one.
+func unsaid(structured json.RawMessage, blocks []wire.Block) (others []json.RawMessage) {
+	var said map[string]bool // made at the first text that is no JSON
 	for _, b := range blocks {
-		if !b.IsText || value != nil && !json.Valid([]byte(b.Text)) {
+		if !b.IsText {
+			others = append(others, b.Raw)
+			continue
+		}
+		if _, ok := compress.Value(b.Text); ok {
+			continue
+		}
+		if said == nil {
+			said = stringsIn(structured)
+		}
+		if !said[strings.TrimSpace(b.Text)] {
 			others = append(others, b.Raw)
 		}
 	}
+	return others
+}
+
+// stringsIn are the strings in a value, without the spaces around them.
+func stringsIn(value json.RawMessage) map[string]bool {
+	found := map[string]bool{}
+	if doc, ok := wire.Read(string(value)); ok {
+		for _, n := range doc.Nodes {
+			if n.Kind == wire.String {
+				found[strings.TrimSpace(doc.Str(n.Text))] = true
+			}
+		}
+	}
+	return found
+}
+
+// selected applies the filter of a request to the upstream's result.
+func (e run) selected(ctx context.Context, got received, blocks []wire.Block, r Request) (*Result, error) {
+	value := selectable(got.structured, blocks)
 	if value == nil {
 		out := e.noJSONFault(blocks, r).Result(r.Structured)
-		out.Content = append(out.Content, others...)
+		for _, b := range blocks {
+			if !b.IsText {
+				out.Content = append(out.Content, b.Raw)
+			}
+		}
 		out.received = roughly(textsOf(blocks)...)
 		return out, nil
 	}
@@ -96,7 +152,7 @@ func (e run) selected(ctx context.Context, got received, blocks []wire.Block, r 
 		out.Meta = got.resultMeta()
 	}
 	out.received = roughly(textsOf(blocks)...)
-	e.beside(out, others, r)
+	e.beside(out, unsaid(got.structured, blocks), r)
 	return out, nil
 }
 
@@ -140,19 +196,17 @@ func (e run) beside(out *Result, others []json.RawMessage, r Request) {
 
 // onlyJSON is the JSON of a single text block, nil where there is none.
 func onlyJSON(blocks []wire.Block) json.RawMessage {
-	var found json.RawMessage
+	var text string
 	texts := 0
 	for _, b := range blocks {
-		if !b.IsText {
-			continue
-		}
-		texts++
-		if text := strings.TrimSpace(b.Text); texts == 1 && json.Valid([]byte(text)) {
-			found = json.RawMessage(text)
+		if b.IsText {
+			text = b.Text
+			texts++
 		}
 	}
 	if texts != 1 {
 		return nil
 	}
-	return found
+	value, _ := compress.Value(text)
+	return value
 }

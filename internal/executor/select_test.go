@@ -56,6 +56,9 @@ func TestSelect(t *testing.T) {
 	t.Cleanup(filters.Close)
 	const image = `{"type":"image","data":"eA==","mimeType":"image/png"}`
 	text := func(s string) string { return `{"type":"text","text":` + string(wire.Encode(s)) + `}` }
+	wrapped := func(key, s string) string { return `{"` + key + `":` + string(wire.Encode(s)) + `}` }
+	const tree = "[\n  {\n    \"name\": \"a\",\n    \"type\": \"file\"\n  },\n  {\n    \"name\": \"b\",\n    \"type\": \"directory\",\n    \"children\": []\n  }\n]"
+	const query = `{"success": true, "columns": ["a"], "rows": [[0], [1]]}`
 	tests := []struct {
 		name, structured string
 		content          []string
@@ -68,12 +71,34 @@ func TestSelect(t *testing.T) {
 		{"it is null, with prose", "null", []string{text("Done.")}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec mcpx read_result {"}, ""},
 		{"it is null, with two texts", "null", []string{text(`{"a":2}`), text(`{"a":3}`)}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec mcpx read_result {"}, ""},
 		{"it is null, with nothing", "null", nil, ".a", []string{"null"}, `{"result":null}`},
-		{"no output", `{"a":[]}`, nil, ".a[]", []string{"[select gave nothing]"}, `{"result":[]}`},
-		{"no output, and an image", `{"a":[]}`, []string{image}, "empty", []string{"[select gave nothing]", image}, `{"result":[]}`},
+		{"no output", `{"a":[]}`, nil, ".a[]", []string{"[select gave nothing]\n[shape of the result: {a: []}]"}, `{"result":[]}`},
+		{"no output, and an image", `{"a":[]}`, []string{image}, "empty", []string{"[select gave nothing]\n[shape of the result: {a: []}]", image}, `{"result":[]}`},
+		{"null", `{"a":1}`, nil, ".b", []string{"null\n[shape of the result: {a: number}]"}, `{"result":null}`},
+		{"several nulls", `[{"a":1},{"a":2}]`, nil, ".[].b", []string{"null\nnull\n[shape of the result: [2 of {a: number}]]"}, `{"result":[null,null]}`},
+		{"null beside a value", `[{"a":1},{"b":2}]`, nil, ".[].b", []string{"null\n2"}, `{"result":[null,2]}`},
+		{"null in a value", `{"a":null}`, nil, ".", []string{`{"a":null}`}, `{"result":{"a":null}}`},
 		{"an empty array is an output", `{"a":[]}`, nil, ".a", []string{"[]"}, `{"result":[]}`},
 		{"an empty text is an output", `{"a":""}`, nil, ".a", []string{`""`}, `{"result":""}`},
 		{"only an image", "", []string{image}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made", image}, ""},
 		{"prose and an image", "", []string{text("Done."), image}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec mcpx read_result {", image}, ""},
+		// As npm's filesystem server answers list_directory and directory_tree.
+		{"a wrapped listing", wrapped("content", "[FILE] a\n[DIR] b"), []string{text("[FILE] a\n[DIR] b")}, `.content|split("\n")|length`, []string{"2"}, `{"result":2}`},
+		{"a wrapped tree", wrapped("content", tree), []string{text(tree)}, ".[].name", []string{"\"a\"\n\"b\""}, `{"result":["a","b"]}`},
+		// As PyPI's mcp-server-motherduck answers execute_query.
+		{"a wrapped answer", wrapped("result", query), []string{text(query)}, ".rows", []string{"[[0],[1]]"}, `{"result":[[0],[1]]}`},
+		{"a wrapped scalar stays", wrapped("result", "5"), []string{text("5")}, ".result", []string{`"5"`}, `{"result":"5"}`},
+		{"a wrapper around another text stays", wrapped("result", "[1]"), []string{text("[2]")}, ".result", []string{`"[1]"`}, `{"result":"[1]"}`},
+		{"a wrapper that is shown stays", wrapped("result", "[1]"), nil, ".result", []string{`"[1]"`}, `{"result":"[1]"}`},
+		{"two members are no wrapper", `{"result":"[1]","n":1}`, []string{text("[1]")}, ".n", []string{"1"}, `{"result":1}`},
+		{"one string of JSON", `"{\"a\":1}"`, nil, ".a", []string{"1"}, `{"result":1}`},
+		{"one string of prose", `"Done."`, []string{text("Done.")}, ".", []string{"Done."}, `{"result":"Done."}`},
+		{"a text that is in it", `{"stdout":"Done.\n","code":0}`, []string{text("Done.")}, ".code", []string{"0"}, `{"result":0}`},
+		{"a text that is not in it", `{"stdout":"Done.","code":0}`, []string{text("Done."), text("Not done.")}, ".code", []string{"0", "Not done."}, `{"result":0}`},
+		// As PyPI's mcp-server-sqlite answers read_query.
+		{"Python", "", []string{text(`[{'id': 1, 'name': "it's", 'b': None}]`)}, ".[0].name", []string{"it's"}, `{"result":"it's"}`},
+		{"Python in a wrapper", wrapped("result", "[{'a': 1}]"), []string{text("[{'a': 1}]")}, ".[].a", []string{"1"}, `{"result":1}`},
+		{"Python that repeats it", `{"result":[{"a":1}]}`, []string{text("[{'a': 1}]")}, ".result[].a", []string{"1"}, `{"result":1}`},
+		{"Python without exact JSON", "", []string{text("[{1, 2}]")}, ".[0]", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec mcpx read_result {"}, ""},
 		{"a filter that fails, prose and an image", `{"a":1}`, []string{text("Done."), image}, ".a.b", []string{"VALIDATION_ERROR: /select: ", "Done.", image}, ""},
 	}
 	for _, tt := range tests {
@@ -136,7 +161,7 @@ func TestReadResult_SelectsNothing(t *testing.T) {
 	for _, more := range []string{"", `,"limit":1`, `,"grep":"x"`} {
 		arguments := json.RawMessage(`{"handle":"` + handle + `","select":"empty"` + more + `}`)
 		got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: pages.Tool, Arguments: arguments})
-		if err != nil || wire.ReadBlock(got.Content[0]).Text != "[select gave nothing]" {
+		if err != nil || wire.ReadBlock(got.Content[0]).Text != "[select gave nothing]\n[shape of the result: [2 of number]]" {
 			t.Errorf("%s: got %s, %v", arguments, got.Content, err)
 		}
 	}

@@ -135,7 +135,7 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 	for i := range blocks {
 		out.Content[i] = blocks[i].Raw
 	}
-	shown := pages.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: got.isError || t.settings.verbatim || namesJSONFile(t.arguments)}
+	shown := pages.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: got.isError || t.settings.verbatim || namesEditedFile(t.arguments)}
 	out.received = roughly(shown.Texts...)
 	out.sent = out.received
 	compact := ""

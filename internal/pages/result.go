@@ -3,6 +3,8 @@ package pages
 import (
 	"encoding/json"
 	"strings"
+
+	"mcpx/internal/compress"
 )
 
 // divide makes a result of a text. The parts of an array are its items. Those of
@@ -10,13 +12,10 @@ import (
 // model gets it, which for a table in an object are its rows.
 func (p Pages) divide(text, shown string, verbatim bool) *result {
 	h := &result{principal: p.Principal, verbatim: verbatim}
-	trimmed := strings.TrimSpace(text)
-	if len(trimmed) > 0 && (trimmed[0] == '[' || trimmed[0] == '{') {
-		if value := json.RawMessage(trimmed); json.Valid(value) {
-			h.value = value
-		}
+	if value, ok := compress.Value(text); ok && (value[0] == '[' || value[0] == '{') {
+		h.value = value
 	}
-	if h.value != nil && trimmed[0] == '[' && !verbatim {
+	if h.value != nil && h.value[0] == '[' && !verbatim {
 		if items, ok := arrayItems(h.value, maxItems); ok && len(items) > 1 {
 			h.items = items
 			return h

@@ -32,12 +32,17 @@ func (p Pages) Select(ctx context.Context, filter string, value json.RawMessage)
 	if err != nil {
 		return nil, err
 	}
-	return p.selected(s), nil
+	return p.selected(s, value), nil
 }
 
-// selected is the page that a selection makes: all of it, or its beginning.
-func (p Pages) selected(s *selection) *Page {
+// selected is the page that a selection from value makes: all of it, or its
+// beginning. One that has nothing but null in it says the shape of value: most
+// likely the filter asked for a key that is not there.
+func (p Pages) selected(s *selection, value json.RawMessage) *Page {
 	page := &Page{Text: compress.Text(s.text, p.Texts).Text}
+	if s.nulls && string(value) != "null" {
+		page.Text = withLine(page.Text, "[shape of the result: "+Shape(value)+"]")
+	}
 	if p.Fits(page.Text) {
 		page.Structured = append(append([]byte(`{"result":`), s.value...), '}')
 		return page
@@ -47,12 +52,19 @@ func (p Pages) selected(s *selection) *Page {
 	return page
 }
 
+// Shape is the shape of a value, for a reader whose filter did not fit.
+func Shape(value json.RawMessage) string { return compress.Shape(value, shapeTokens) }
+
+const shapeTokens = 300
+
 // selection is what a filter made of a result.
 type selection struct {
 	text string // one value, or JSON Lines
 	// value is the selection as one JSON value: the only output, else an array.
 	value   json.RawMessage
 	several bool
+	// nulls says that all outputs are null, or that there are none.
+	nulls bool
 }
 
 // filter runs a jq filter. Its error is ctx's where that has ended, else that of the
@@ -68,11 +80,12 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 	if err != nil {
 		return nil, err
 	}
-	lines := make([][]byte, len(outputs))
+	lines, nulls := make([][]byte, len(outputs)), true
 	for i, output := range outputs {
 		lines[i] = output
+		nulls = nulls && string(output) == "null"
 	}
-	s := &selection{text: string(bytes.Join(lines, []byte{'\n'})), several: len(outputs) != 1}
+	s := &selection{text: string(bytes.Join(lines, []byte{'\n'})), several: len(outputs) != 1, nulls: nulls}
 	if len(outputs) == 1 {
 		s.value = outputs[0]
 		s.text = plainText(outputs[0])
