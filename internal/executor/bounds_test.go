@@ -37,7 +37,7 @@ func TestUpstreamFault_IsBounded(t *testing.T) {
 		{"null", upstream.RPCError{Code: 1, Message: "No.", Data: json.RawMessage(`null`)}, 0, `"data":null`, "UPSTREAM_ERROR: No. (code 1)"},
 		{"a long message", upstream.RPCError{Code: 1, Message: long}, 1, `"upstream_code":1`, "UPSTREAM_ERROR: It is broken. It is broken."},
 		{"data", upstream.RPCError{Code: 1, Message: "No.", Data: json.RawMessage(`["row","row"]`)}, 0, `"data":["row","row"]`, "UPSTREAM_ERROR: No. (code 1)\n[\"row"},
-		{"long data", upstream.RPCError{Code: 1, Message: "No.", Data: rows}, 1, `"upstream_code":1`, "lines left"},
+		{"long data", upstream.RPCError{Code: 1, Message: "No.", Data: rows}, 1, `"upstream_code":1`, "pieces left"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := bounded(t, Options{ResultTokens: limit})
@@ -82,7 +82,7 @@ func TestReadResult_KeepsAnItemOnce(t *testing.T) {
 		}
 		before = string(got.Content[0])
 	}
-	if e.store.Len() != 2 || !strings.Contains(before, "lines of this item left") {
+	if e.store.Len() != 2 || !strings.Contains(before, "pieces of this item left") {
 		t.Errorf("%d are kept; %s", e.store.Len(), before)
 	}
 	// With another limit the item has other lines.

@@ -33,7 +33,10 @@ func inProcess(t *testing.T, options executor.Options) *assembly {
 }
 
 // noteLine is the line about what is left of a long result.
-var noteLine = regexp.MustCompile(`(?:^|\n)\[(\d+) of (\d+) (items|lines|text blocks|lines of this item) left(, the last goes on)?: exec mcpx read_result (\{.*\})\]$`)
+var noteLine = regexp.MustCompile(`(?:^|\n)\[(\d+) of (\d+) (items|lines|rows|pieces|text blocks|(?:lines|rows|pieces) of this item|matching (?:items|lines)) left(?:; \d+ of \d+ match)?(, the line goes on)?: exec mcpx read_result (\{.*\})\]$`)
+
+// matchLine is the line that says how much a grep found, where nothing is left.
+var matchLine = regexp.MustCompile(`(?:^|\n)\[(?:\d+ shown, )?(\d+) of (\d+) (?:items|lines) match\]$`)
 
 // note is such a line, read.
 type note struct {
@@ -48,6 +51,9 @@ func takeNote(t *testing.T, text string) (body string, n *note) {
 	t.Helper()
 	m := noteLine.FindStringSubmatchIndex(text)
 	if m == nil {
+		if m = matchLine.FindStringIndex(text); m != nil {
+			text = text[:m[0]]
+		}
 		return text, nil
 	}
 	part := func(i int) string { return text[m[2*i]:m[2*i+1]] }
@@ -55,7 +61,7 @@ func takeNote(t *testing.T, text string) (body string, n *note) {
 	fmt.Sscan(part(1), &n.left)
 	fmt.Sscan(part(2), &n.total)
 	body = text[:m[0]]
-	if m[8] < 0 && body != "" && strings.HasPrefix(text[m[0]:], "\n") && n.what != "items" {
+	if m[8] < 0 && body != "" && strings.HasPrefix(text[m[0]:], "\n") && !strings.HasSuffix(n.what, "items") {
 		body += "\n"
 	}
 	return body, n
@@ -119,7 +125,7 @@ func (r *reader) items(t *testing.T, text string, want []*node) {
 	for {
 		body, n := takeNote(t, text)
 		shown, arguments := len(want), ""
-		if n != nil && n.what != "lines of this item" {
+		if n != nil && !strings.HasSuffix(n.what, " of this item") {
 			if n.left >= len(want) && n.left > 0 && body != "" {
 				t.Fatalf("no progress: %d left of %d: %.300s", n.left, len(want), text)
 			}
@@ -128,7 +134,7 @@ func (r *reader) items(t *testing.T, text string, want []*node) {
 			body = text // the note is about the item
 		}
 		if inner, of := takeNote(t, body); of != nil {
-			if of.what != "lines of this item" || shown != 1 {
+			if !strings.HasSuffix(of.what, " of this item") || shown != 1 {
 				t.Fatalf("a note for %d items: %.300s", shown, body)
 			}
 			body = inner + r.lines(t, r.read(t, of.arguments))
@@ -147,7 +153,7 @@ func (r *reader) items(t *testing.T, text string, want []*node) {
 // same compares the text of a page with its items.
 func (r *reader) same(t *testing.T, body string, want []*node) {
 	t.Helper()
-	if len(want) == 0 && (body == "" || strings.HasPrefix(body, "[none of ")) {
+	if len(want) == 0 && (body == "" || strings.HasPrefix(body, "[none of ") || strings.HasPrefix(body, "[0 ")) {
 		return
 	}
 	all := (&node{kind: '[', kids: want}).canonical()
@@ -211,6 +217,13 @@ func longText(g *generator) string {
 	}
 	end := pick(g, "\n", "\n", "\r\n")
 	var out strings.Builder
+	if g.chance(5) {
+		rows := make([]string, 1+g.IntN(200))
+		for i := range rows {
+			rows[i] = fmt.Sprintf("{'id': %d, 'at': date(2024, 1, 1), 'body': '%s'}", i, strings.Repeat(g.plain(), g.IntN(4)))
+		}
+		out.WriteString("[" + strings.Join(rows, pick(g, ", ", ",")) + "]" + end)
+	}
 	for range g.IntN(300) {
 		switch {
 		case g.chance(8):
@@ -363,6 +376,7 @@ func TestLong_Arguments(t *testing.T) {
 			if pattern != "" {
 				args["grep"] = pattern
 			}
+			total := fmt.Sprintf("%d of %d ", len(which), len(rows))
 			if g.chance(2) {
 				offset := g.IntN(450)
 				args["offset"], which = offset, which[min(offset, len(which)):]
@@ -378,9 +392,17 @@ func TestLong_Arguments(t *testing.T) {
 			var lines []string
 			for _, i := range which {
 				value := readJSON(rows[i])
-				items, lines = append(items, value), append(lines, rows[i])
+				line := rows[i]
+				if pattern != "" {
+					line = fmt.Sprintf("%d:%s", i+1, line)
+				}
+				items, lines = append(items, value), append(lines, line)
 			}
-			r.items(t, r.read(t, mustEncode(t, args)), items)
+			first := r.read(t, mustEncode(t, args))
+			if last := first[strings.LastIndex(first, "\n")+1:]; pattern != "" && !strings.Contains(last, total) {
+				t.Fatalf("%v: no %q in %s", args, total, last)
+			}
+			r.items(t, first, items)
 			if args["select"] != nil || len(which) == 0 || which[0] == 0 {
 				continue
 			}
@@ -468,7 +490,7 @@ func TestLong_GrepAsShown(t *testing.T) {
 	handle := r.handle(t, textResult(newGenerator(1), "["+strings.Join(rows, ", ")+"]"))
 	for _, pattern := range []string{`"id":7,"path":"a/café"`, `"id": 7,\n`} {
 		got := r.read(t, mustEncode(t, map[string]any{"handle": handle, "grep": pattern}))
-		if got != `[{"id":7,"path":"a/café"}]` {
+		if got != `[{"id":7,"path":"a/café"}]`+"\n[1 of 300 items match]" {
 			t.Errorf("%s: got %s", pattern, got)
 		}
 	}

@@ -224,7 +224,7 @@ func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessa
 // to the end.
 func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments) string {
 	if h.within(wanted, likelyBytes*limit) {
-		if text := p.render(h, wanted); compress.Weigh(text) <= limit {
+		if text := withMatched(p.render(h, wanted), h, wanted); compress.Weigh(text) <= limit {
 			return text
 		}
 	}
@@ -234,21 +234,33 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments) strin
 	room := limit - noteTokens - compress.Weigh(again.Grep)
 	text, shown := p.fill(h, wanted, room)
 	if shown == 0 && limit >= p.limit() {
-		text, shown = p.openItem(h, wanted.at(0), room-noteTokens), 1
+		text, shown = p.openItem(h, wanted.first(1), room-noteTokens), 1
 	}
 	left := wanted.len() - shown
 	if left == 0 {
-		return text
+		return withMatched(text, h, wanted)
 	}
 	again.Offset += shown
 	if again.Limit > 0 {
 		again.Limit -= shown
 	}
 	what := h.noun() + " left"
-	if h.items == nil && shown > 0 && !strings.HasSuffix(text, "\n") && wanted.at(shown) == wanted.at(shown-1)+1 {
-		what += ", the last goes on"
+	switch {
+	case wanted.list != nil:
+		what = fmt.Sprintf("matching %s left; %d of %d match", h.noun(), len(wanted.list), h.count())
+	case h.items == nil && shown > 0 && !strings.HasSuffix(text, "\n"):
+		what += ", the line goes on"
 	}
 	return withLine(text, note(left, wanted.len(), what, again))
+}
+
+// withMatched is the text of all that was wanted, with a line that says how much a grep
+// found.
+func withMatched(text string, h *result, wanted span) string {
+	if wanted.list == nil {
+		return text
+	}
+	return withLine(text, h.matched(wanted))
 }
 
 // likelyBytes is what a token stands for at most in a text that is tried as a
@@ -273,10 +285,11 @@ func withLine(text, line string) string {
 
 // openItem shows the first lines of an item that is too long for the limit, in an
 // array as items always are, and keeps the rest under a handle of its own.
-func (p Pages) openItem(h *result, i, room int) string {
+func (p Pages) openItem(h *result, one span, room int) string {
 	if h.items == nil {
-		return h.units[i]
+		return h.part(one)
 	}
+	i := one.at(0)
 	item := string(arrayOf(h.items[i : i+1]))
 	inner := p.divide(item, item, true)
 	lines := inner.all()
@@ -287,9 +300,9 @@ func (p Pages) openItem(h *result, i, room int) string {
 	if shown == lines.len() {
 		return text
 	}
-	what := "lines of this item left"
+	what := inner.noun() + " of this item left"
 	if !strings.HasSuffix(text, "\n") {
-		what += ", the last goes on"
+		what += ", the line goes on"
 	}
 	return withLine(text, note(lines.len()-shown, lines.len(), what, ReadArguments{Handle: p.Store.putItem(h, i, inner), Offset: shown}))
 }

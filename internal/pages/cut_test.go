@@ -30,7 +30,7 @@ func TestCutBlocks_ManyBlocks(t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second || len(out) != len(blocks) {
 		t.Errorf("%d blocks after %v", len(out), took)
 	}
-	if text := wire.ReadBlock(out[last]).Text; !strings.Contains(text, "lines left") {
+	if text := wire.ReadBlock(out[last]).Text; !strings.Contains(text, "pieces left") {
 		t.Errorf("the last: %.200s", text)
 	} else if n := compress.Weigh(text); n != tokens {
 		t.Errorf("%d tokens, said to be %d", n, tokens)

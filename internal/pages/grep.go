@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -119,7 +120,8 @@ func (h *result) matches(m *matcher, i int) (bool, error) {
 		if err := m.spend(len(h.units[i])); err != nil {
 			return false, err
 		}
-		return m.re.MatchString(h.units[i]), nil
+		// Without its end, which is no part of a line for $.
+		return m.re.MatchString(strings.TrimSuffix(strings.TrimSuffix(h.units[i], "\n"), "\r")), nil
 	}
 	matches, err := m.match(h.items[i])
 	if matches || err != nil {

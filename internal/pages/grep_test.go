@@ -68,7 +68,8 @@ func TestResult_GrepEndsWithinAnItem(t *testing.T) {
 // several lines ^ and $ are those of a line.
 func TestResult_Grep(t *testing.T) {
 	items := &result{items: []json.RawMessage{[]byte(`{"a": 1}`), []byte(`{"a":1}`), []byte(`"a\/b"`), []byte(`"é"`)}}
-	pieces := &result{units: []string{"a\nb\n", "ab\n", "b\n"}, merged: true}
+	pieces := &result{units: []string{"a\nb\n", "ab\n", "b\n"}, kind: pieces}
+	several := &result{units: []string{"a\r\n", "ab\n", "\n", "b"}}
 	for _, tt := range []struct {
 		h          *result
 		grep, want string
@@ -77,7 +78,10 @@ func TestResult_Grep(t *testing.T) {
 		{items, `"a": 1`, `[{"a": 1}]`},
 		{items, `a/b`, `["a\/b"]`},
 		{items, `^"é"$`, `["é"]`},
-		{pieces, `^b$`, "a\nb\nb\n"},
+		{pieces, `^b$`, "1:a\nb\n3:b\n"},
+		{several, `^a$`, "1:a\r\n"},
+		{several, `b$`, "2:ab\n4:b"},
+		{several, `^$`, "3:\n"},
 	} {
 		which, err := tt.h.wanted(t.Context(), ReadArguments{Grep: tt.grep})
 		if got := tt.h.part(which); got != tt.want || err != nil {

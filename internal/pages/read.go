@@ -113,7 +113,11 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	if wanted.len() == 0 {
+	switch {
+	case wanted.len() > 0:
+	case wanted.list != nil:
+		return &Page{Text: h.matched(wanted)}, nil
+	default:
 		return &Page{Text: fmt.Sprintf("[none of %d %s]", h.count(), h.noun())}, nil
 	}
 	page := &Page{Text: p.cut(h, wanted, p.limit(), args)}
@@ -134,7 +138,7 @@ func (h *result) wanted(ctx context.Context, args ReadArguments) (which span, er
 			return span{}, &RefusedError{"/grep: is too long"}
 		}
 		pattern := args.Grep
-		if h.merged {
+		if h.kind == pieces {
 			pattern = "(?m)" + pattern // ^ and $ are those of a line
 		}
 		re, err := regexp.Compile(pattern)

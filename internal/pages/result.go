@@ -2,6 +2,8 @@ package pages
 
 import (
 	"encoding/json"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"mcpx/internal/compress"
@@ -22,39 +24,112 @@ func (p Pages) divide(text, shown string, verbatim bool) *result {
 		}
 	}
 	// No text has more tokens than bytes: a piece of a line always fits.
-	h.units, h.merged = unitsOf(shown, min(max(p.limit()-minRoom, 64), pieceBytes), maxLines)
+	h.units, h.kind = unitsOf(shown, min(max(p.limit()-minRoom, 64), pieceBytes), maxLines)
 	return h
 }
 
-// unitsOf parts a text into lines, and lines over longest bytes between two
-// words. Over most lines they are merged, as many as have longest bytes. Together
-// the parts are the text.
-func unitsOf(text string, longest, most int) (units []string, merged bool) {
-	lines := strings.Count(text, "\n") + 1
-	if merged = lines > most; merged {
-		lines = 0
+// unitKind says what the units of a text are.
+type unitKind uint8
+
+const (
+	// lines have their ends.
+	lines unitKind = iota
+	// rows are lines too, and the rows of a list on one long line.
+	rows
+	// pieces are parts of long lines, or several lines each.
+	pieces
+)
+
+// unitsOf parts a text into lines, lines over longest bytes at their rows, and what
+// is longer then between two words. Over most lines they are merged, as many as have
+// longest bytes. Together the parts are the text.
+func unitsOf(text string, longest, most int) (units []string, kind unitKind) {
+	count := strings.Count(text, "\n") + 1
+	if count > most {
+		return mergedLines(text, longest), pieces
 	}
-	units = make([]string, 0, lines+len(text)/longest)
-	for text != "" {
-		part := text[:min(len(text), longest)]
-		end := strings.IndexByte(part, '\n') + 1
-		if merged && len(part) < len(text) {
-			end = strings.LastIndexByte(part, '\n') + 1
-		} else if merged {
-			end = len(part)
+	units = make([]string, 0, count+len(text)/longest)
+	for line := range strings.Lines(text) {
+		if len(line) <= longest {
+			units = append(units, line)
+			continue
 		}
-		switch {
-		case end > 0:
-		case len(part) < len(text):
-			end = wordEnd(text, longest)
-		default:
-			end = len(part)
+		ends := rowEnds(line, most-count)
+		if count += len(ends); len(ends) > 0 {
+			kind = max(kind, rows)
+		}
+		at := 0
+		for _, end := range append(ends, len(line)) {
+			for end-at > longest {
+				kind = pieces
+				next := at + wordEnd(line[at:end], longest)
+				units = append(units, line[at:next])
+				at = next
+			}
+			units = append(units, line[at:end])
+			at = end
+		}
+	}
+	return units, kind
+}
+
+// mergedLines parts a text into as many lines together as have at most longest bytes.
+func mergedLines(text string, longest int) (units []string) {
+	units = make([]string, 0, 2*len(text)/longest+1)
+	for text != "" {
+		end := len(text)
+		if end > longest {
+			if end = strings.LastIndexByte(text[:longest], '\n') + 1; end == 0 {
+				end = wordEnd(text, longest)
+			}
 		}
 		units = append(units, text[:end])
 		text = text[end:]
 	}
-	return units, merged
+	return units
 }
+
+// rowEnds finds where the rows of a list end that is written on one line, in JSON or
+// anything like it: a row is a container, with a comma and another of its kind behind
+// it. Of several lists in each other it is the outermost that counts. A list of more
+// than most rows has none.
+func rowEnds(line string, most int) (ends []int) {
+	start := max(0, strings.IndexAny(line, "[{("))
+	level, outermost := 0, len(line)
+	quote := byte(0)
+	for i := start; i < len(line); i++ {
+		switch c := line[i]; {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '[' || c == '{' || c == '(':
+			level++
+		case c == ']' || c == '}' || c == ')':
+			level--
+			rest, comma := strings.CutPrefix(line[i+1:], ",")
+			rest = strings.TrimLeft(rest, " ")
+			if !comma || rest == "" || closing[rest[0]] != c || level > outermost {
+				continue
+			}
+			if level < outermost {
+				outermost, ends = level, ends[:0]
+			}
+			if len(ends) == most {
+				return nil
+			}
+			ends = append(ends, len(line)-len(rest))
+		}
+	}
+	return ends
+}
+
+// closing has the bracket that closes another.
+var closing = [256]byte{'[': ']', '{': '}', '(': ')'}
 
 // wordEnd finds the last place at or before limit where a word ends; without
 // one, the last where a character does.
@@ -81,13 +156,10 @@ func (h *result) count() int {
 
 // noun is what count counts.
 func (h *result) noun() string {
-	switch {
-	case h.items != nil:
+	if h.items != nil {
 		return "items"
-	case h.merged:
-		return "pieces"
 	}
-	return "lines"
+	return [...]string{lines: "lines", rows: "rows", pieces: "pieces"}[h.kind]
 }
 
 // length is the size of one item or line, in bytes.
@@ -96,6 +168,15 @@ func (h *result) length(i int) int {
 		return len(h.items[i]) + 1
 	}
 	return len(h.units[i])
+}
+
+// matched says how much a grep found, and how much of that is shown.
+func (h *result) matched(shown span) string {
+	found := fmt.Sprintf("%d of %d %s match]", len(shown.list), h.count(), h.noun())
+	if shown.len() < len(shown.list) {
+		return fmt.Sprintf("[%d shown, %s", shown.len(), found)
+	}
+	return "[" + found
 }
 
 // span is a choice of items or lines in their order: those from one to before
@@ -156,10 +237,15 @@ func (h *result) part(which span) string {
 	}
 	var out strings.Builder
 	for n := range which.len() {
-		i := which.at(n)
-		out.WriteString(h.units[i])
-		if n+1 < which.len() && which.at(n+1) != i+1 && !strings.HasSuffix(h.units[i], "\n") {
-			out.WriteByte('\n') // two pieces of long lines that do not follow each other
+		unit := h.units[which.at(n)]
+		if which.list == nil {
+			out.WriteString(unit)
+			continue
+		}
+		// What a grep found has its number, offset is that less one, and a line of its own.
+		out.WriteString(strconv.Itoa(which.at(n)+1) + ":" + unit)
+		if n+1 < which.len() && !strings.HasSuffix(unit, "\n") {
+			out.WriteByte('\n')
 		}
 	}
 	return out.String()

@@ -16,7 +16,7 @@ const (
 	keptBytes = 128 << 20
 	keptAge   = 30 * time.Minute
 	// pieceBytes is the longest line that is one unit, with a low limit less; a
-	// longer one is several, parted between two words.
+	// longer one is several, parted between two rows or two words.
 	pieceBytes = 4 << 10
 	// maxItems and maxLines bound what is kept apart, as each costs sliceBytes.
 	// A result of more parts is kept in pieces of its text.
@@ -31,11 +31,9 @@ type result struct {
 	// items are the elements of the array that value is, and lie in it; nil where
 	// the text is no array, or one of more than maxItems.
 	items []json.RawMessage
-	// units are the lines of a text, with their ends, where items is nil. A line
-	// over pieceBytes is several.
+	// units are the parts of a text, where items is nil: kind says of what kind.
 	units []string
-	// merged says that units are several lines each: there are over maxLines.
-	merged bool
+	kind  unitKind
 	// value is the JSON that select works on; nil where there is none.
 	value json.RawMessage
 	// verbatim texts stay as they are also in parts.

@@ -76,23 +76,49 @@ func TestUnitsOf(t *testing.T) {
 		name, text string
 		most       int
 		want       []string
-		merged     bool
+		kind       unitKind
 	}{
-		{"none", "", 3, []string{}, false},
-		{"lines", "a\n\nb", 3, []string{"a\n", "\n", "b"}, false},
-		{"a line that just fits", "1234567\nb\n", 3, []string{"1234567\n", "b\n"}, false},
-		{"a long line", "12345678\nb", 3, []string{"12345678", "\n", "b"}, false},
-		{"words", "1234 5678 90\n", 3, []string{"1234 ", "5678 90\n"}, false},
-		{"merged", "a\nb\nc\nd\ne\nf", 3, []string{"a\nb\nc\nd\n", "e\nf"}, true},
-		{"merged with a long line", "a\nbcdefg\n\n123456789", 3, []string{"a\n", "bcdefg\n\n", "12345678", "9"}, true},
+		{"none", "", 3, []string{}, lines},
+		{"lines", "a\n\nb", 3, []string{"a\n", "\n", "b"}, lines},
+		{"a line that just fits", "1234567\nb\n", 3, []string{"1234567\n", "b\n"}, lines},
+		{"a long line", "12345678\nb", 3, []string{"12345678", "\n", "b"}, pieces},
+		{"words", "1234 5678 90\n", 3, []string{"1234 ", "5678 90\n"}, pieces},
+		{"merged", "a\nb\nc\nd\ne\nf", 3, []string{"a\nb\nc\nd\n", "e\nf"}, pieces},
+		{"merged with a long line", "a\nbcdefg\n\n123456789", 3, []string{"a\n", "bcdefg\n\n", "12345678", "9"}, pieces},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, merged := unitsOf(tt.text, 8, tt.most)
-			if !slices.Equal(got, tt.want) || merged != tt.merged {
-				t.Errorf("got %q, %v, want %q, %v", got, merged, tt.want, tt.merged)
+			got, kind := unitsOf(tt.text, 8, tt.most)
+			if !slices.Equal(got, tt.want) || kind != tt.kind {
+				t.Errorf("got %q, %v, want %q, %v", got, kind, tt.want, tt.kind)
 			}
 		})
+	}
+}
+
+// A long line is cut where the rows of the list on it end, whatever language it is in,
+// and only what is longer then between words.
+func TestUnitsOf_Rows(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		most int
+		want []string
+		kind unitKind
+	}{
+		{"[(1, a()), (3, 4)]\nb", 9, []string{"[(1, a()), ", "(3, 4)]\n", "b"}, rows},
+		{"Rows: [{'a': x}, {'a': x}]", 9, []string{"Rows: [{'a': x}, ", "{'a': x}]"}, rows},
+		{`[{"a":"},{"},{'b':"\"},{"}]`, 9, []string{`[{"a":"},{"},`, `{'b':"\"},{"}]`}, rows},
+		{`[{"a":[[1],[2]]},{"b":1}]`, 9, []string{`[{"a":[[1],[2]]},`, `{"b":1}]`}, rows},
+		{`[{"b":1},{"a":[[1],[2]]}]`, 9, []string{`[{"b":1},`, `{"a":[[1],[2]]}]`}, rows},
+		{`{"n":[1],"r":[[1],[2],[3]]}`, 9, []string{`{"n":[1],"r":[[1],`, `[2],`, `[3]]}`}, rows},
+		{"[[1],[2],[3],[4],[5],[6],[7]]", 6, []string{"[[1],[2],[3],[4],", "[5],[6],[7]]"}, pieces},
+		{"[1,2,3,4,5,6,7,8,9,10]", 9, []string{"[1,2,3,4,5,6,7,8,", "9,10]"}, pieces},
+		{"it's (no), (list), so there", 9, []string{"it's (no), ", "(list), so there"}, rows},
+		{"]]]]]]], [[[[[[[[[[[[[[[", 9, []string{"]]]]]]], [[[[[[[[[", "[[[[[["}, pieces},
+	} {
+		if got, kind := unitsOf(tt.text, 18, tt.most); !slices.Equal(got, tt.want) || kind != tt.kind {
+			t.Errorf("%s: got %q, %v", tt.text, got, kind)
+		}
 	}
 }
 
@@ -101,7 +127,7 @@ func TestDivide_Many(t *testing.T) {
 	p := Pages{Store: new(Store), Limit: 400}
 	for _, tt := range []struct{ name, text, noun string }{
 		{"items", "[1" + strings.Repeat(",1", maxItems-1) + "]", "items"},
-		{"too many items", "[1" + strings.Repeat(",1", maxItems) + "]", "lines"},
+		{"too many items", "[1" + strings.Repeat(",1", maxItems) + "]", "pieces"},
 		{"lines", strings.Repeat("a\n", maxLines-1), "lines"},
 		{"too many lines", strings.Repeat("a\n", maxLines), "pieces"},
 	} {
@@ -120,7 +146,7 @@ func TestCut_NotKept(t *testing.T) {
 	text := strings.Repeat("0123456 ", keptBytes/8+1)
 	h := p.divide(text, text, false)
 	got := p.cut(h, h.all(), p.limit(), ReadArguments{})
-	if !strings.HasSuffix(got, ", the last goes on, and dropped: the result is too long to be kept; ask for less, or use select]") || len(p.Store.byID) != 0 {
+	if !strings.HasSuffix(got, ", the line goes on, and dropped: the result is too long to be kept; ask for less, or use select]") || len(p.Store.byID) != 0 {
 		t.Errorf("%d are kept; the text ends %q", len(p.Store.byID), got[max(0, len(got)-200):])
 	}
 }
@@ -134,7 +160,7 @@ func TestSpan(t *testing.T) {
 		want  string
 	}{
 		{h.all(), "a\nb\nc\nd\n"}, {h.all().skip(1).first(2), "b\nc\n"}, {h.all().skip(9), ""}, {h.all().first(9), "a\nb\nc\nd\n"},
-		{list, "a\nc\nd\n"}, {list.skip(1).first(1), "c\n"}, {list.skip(9), ""}, {list.skip(1).first(9), "c\nd\n"}, {span{list: []int{}}, ""},
+		{list, "1:a\n3:c\n4:d\n"}, {list.skip(1).first(1), "3:c\n"}, {list.skip(9), ""}, {list.skip(1).first(9), "3:c\n4:d\n"}, {span{list: []int{}}, ""},
 	} {
 		if got := h.part(tt.which); got != tt.want {
 			t.Errorf("%v: got %q, want %q", tt.which, got, tt.want)
