@@ -63,3 +63,30 @@ func TestComplete_MaxResult(t *testing.T) {
 		})
 	}
 }
+
+// A result that is an object around one string may be JSON where that is read.
+func TestResult_Wrapper(t *testing.T) {
+	for _, tt := range []struct{ output, want string }{
+		{`{"type":"object","properties":{"content":{"type":"string"}},"required":["content"]}`, "{content: string} | JSON"},
+		// As Python's FastMCP declares a tool that returns a str.
+		{`{"properties":{"result":{"title":"Result","type":"string"}},"required":["result"],"title":"executeOutput","type":"object","x-fastmcp-wrap-result":true}`, "{result: string} | JSON"},
+		{`{"$ref":"#/$defs/r","$defs":{"r":{"type":"object","properties":{"text":{"type":"string"}}}}}`, "{text?: string} | JSON"},
+		{`{"type":"object","properties":{"result":{"type":"array","items":{"type":"string"}}},"required":["result"]}`, "{result: string[]}"},
+		{`{"type":"object","properties":{"content":{"type":"string"},"n":{"type":"number"}},"required":["content"]}`, "{content: string; n?: number}"},
+		{`{"type":"object","properties":{"kind":{"enum":["a","b"]}},"required":["kind"]}`, `{kind: "a"|"b"}`},
+	} {
+		tool := Tool{Name: "find", Output: json.RawMessage(tt.output)}
+		if got := Listing(tool); got != "find(args?: object): "+tt.want {
+			t.Errorf("Listing: got %s, want %s", got, tt.want)
+		}
+		tight := strings.NewReplacer(": ", ":", "; ", ";")
+		if got := Complete(tool, full, nil); !strings.HasSuffix(tight.Replace(got), tight.Replace(tt.want)) {
+			t.Errorf("Complete: got %s, want %s", got, tt.want)
+		}
+	}
+	odd := Tool{Name: "find", Input: json.RawMessage(`{"type":"object","properties":{"q":{"not":{"type":"string","enum":["` + strings.Repeat("x", 300) + `"]}}}}`),
+		Output: json.RawMessage(`{"type":"object","properties":{"content":{"type":"string"}}}`)}
+	if got := Complete(odd, full, nil); !strings.Contains(got, "JSON Schema: {") || !strings.HasSuffix(got, "} | JSON") {
+		t.Errorf("as JSON Schema: got %s", got)
+	}
+}

@@ -102,7 +102,9 @@ func (t Tool) fallback(o Options, estimate func(string) int) string {
 		}
 		if o.MaxResult > 0 && estimate(out) > o.MaxResult {
 			_, s := load(nil, t.Output)
-			out = s.brief(o.MaxResult, estimate)
+			out = s.orJSON().brief(o.MaxResult, estimate)
+		} else if _, s := load(nil, t.Output); s.wraps() {
+			out += " | JSON"
 		}
 	}
 	var b strings.Builder
@@ -147,6 +149,7 @@ func renderTool(t Tool, o Options, estimate func(string) int) (text string, loss
 // parts are the header, the type statements and the signature of a tool.
 func (t Tool) parts(o Options, estimate func(string) int) (head, types, sig string, lossy bool) {
 	in, out := load(t.Input, t.Output)
+	out = out.orJSON()
 	p := &printer{o: o, limit: maxOutput, tight: true}
 	types, lossy = p.statements(in)
 	head = t.header(o)
@@ -178,6 +181,30 @@ func (t Tool) parts(o Options, estimate func(string) int) (head, types, sig stri
 		lossy = true
 	}
 	return head, types + outTypes, string(p.b) + result, lossy
+}
+
+// wraps says that the result is an object around one string. The text of the result is
+// that string, which may be JSON: that is what the model sees, and select filters.
+func (s *schema) wraps() bool {
+	if s == nil || s.root.named {
+		return false
+	}
+	t := (&printer{}).resolve(s.root.body)
+	if t.kind != tObject || len(t.props) != 1 || t.rest != nil || t.keys != nil {
+		return false
+	}
+	inner := t.props[0].t
+	return inner.kind == tPrim && inner.text == "string"
+}
+
+// orJSON is s, or, of one that wraps a string, s and JSON as its alternative. s may be nil.
+func (s *schema) orJSON() *schema {
+	if !s.wraps() {
+		return s
+	}
+	root := *s.root
+	root.body = &typ{kind: tUnion, members: []*typ{root.body, {kind: tPrim, text: "JSON"}}}
+	return &schema{s.converter, &root, s.named}
 }
 
 // statements are the types that s needs by name; lossy where it says more than
@@ -225,7 +252,7 @@ func joinHead(a, b string) string {
 // the arguments must be one object.
 func (p *printer) paramList(root *def) ([]prop, bool) {
 	t := p.resolve(root.body)
-	if root.named || t.kind != tObject || t.keys != nil {
+	if root.named || t.kind != tObject || t.rest != nil || t.keys != nil {
 		return nil, false
 	}
 	if t.rest != nil && !(p.plain && len(t.props) > 0) {
@@ -323,6 +350,7 @@ func (p *printer) result(out *schema) {
 // it long, inner objects are written as "object".
 func Listing(t Tool) string {
 	in, out := load(t.Input, t.Output)
+	out = out.orJSON()
 	text := ""
 	for _, step := range [...]struct{ levels, listed int }{{4, maxListed}, {2, 12}, {1, 6}, {0, 6}} {
 		p := &printer{plain: true, levels: step.levels, listed: step.listed, limit: maxListing * 4}
