@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +33,7 @@ type asker struct {
 	lines chan string
 }
 
-// ask is true for yes. Where nobody can answer it is an error that says which
+// ask is true for yes, and says so where nothing is written. Where nobody can answer it is an error that says which
 // command does it unasked.
 func (a *asker) ask(ctx context.Context, question, unasked string) (bool, error) {
 	if a.yes {
@@ -57,21 +56,41 @@ func (a *asker) ask(ctx context.Context, question, unasked string) (bool, error)
 	case <-ctx.Done():
 		return false, ctx.Err()
 	case line := <-a.lines:
-		answer := strings.ToLower(strings.TrimSpace(line))
-		return answer == "y" || answer == "yes", nil
+		if answer := strings.ToLower(strings.TrimSpace(line)); answer == "y" || answer == "yes" {
+			return true, nil
+		}
+		fmt.Fprintln(a.s.out, "nothing was written")
+		return false, nil
 	}
+}
+
+// askFor shows the change of a client's file, and asks for it. unasked is the command
+// that makes it without a question.
+func (a *asker) askFor(ctx context.Context, change setup.Change, sys setup.System, unasked string) (bool, error) {
+	for line := range strings.Lines(change.Diff(sys)) {
+		text, end := strings.TrimSuffix(line, "\n"), "\n"
+		switch {
+		case strings.HasPrefix(line, "---") || strings.HasPrefix(line, "+++"):
+			text = a.s.screen.Bold(text)
+		case line[0] == '-':
+			text = a.s.screen.Red(text)
+		case line[0] == '+':
+			text = a.s.screen.Green(text)
+		case line[0] == '@':
+			text = a.s.screen.Dim(text)
+		}
+		fmt.Fprint(a.s.out, text, end)
+	}
+	if change.Gone {
+		fmt.Fprintln(a.s.out, "The file goes; mcpx had made it.")
+	}
+	return a.ask(ctx, "Write this to "+sys.Short(change.File)+"?", unasked)
 }
 
 // system is where the files of clients are looked for.
 func (s streams) system() (setup.System, error) {
 	dir, err := os.Getwd()
 	return setup.Here(s.getenv, dir), err
-}
-
-// reading is how entries of config files are read.
-func (s streams) reading() config.Options {
-	self, _ := os.Executable() // without it an entry that is mcpx has to have its name
-	return config.Options{Getenv: s.getenv, Executable: self}
 }
 
 // ownFolder is the folder of mcpx in the user's configuration folder.
@@ -154,34 +173,4 @@ func whyNot(file string, before []byte, s streams, err error) error {
 		return fault
 	}
 	return fmt.Errorf("nothing was written: %w", err)
-}
-
-// noServer says which servers there are.
-func noServer(file, name string, data []byte) error {
-	names := setup.ServerNames(data)
-	hint := "there are no servers in it"
-	if len(names) > 0 {
-		hint = "it has " + strings.Join(names, ", ")
-	}
-	return &hintError{fmt.Sprintf("%s is not in %s", name, file), hint}
-}
-
-// table prints rows in columns.
-func table(w io.Writer, rows [][]string) {
-	var widths []int
-	for _, row := range rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], len([]rune(cell)))
-		}
-	}
-	for _, row := range rows {
-		var b strings.Builder
-		for i, cell := range row {
-			b.WriteString("  " + cell + strings.Repeat(" ", widths[i]-len([]rune(cell))))
-		}
-		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
-	}
 }

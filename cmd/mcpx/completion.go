@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/catalog"
 	"mcpx/internal/plain"
+	"mcpx/internal/setup"
 )
 
 // The scripts ask mcpx itself what fits, so that they never grow old.
@@ -136,6 +137,10 @@ func (cmd *completeCommand) arguments(c *cli, l typedLine, root *kong.Node, word
 			if !node.Hidden {
 				offer(s.out, word, node.Name, node.Help)
 			}
+		}
+	case (name == "connect" || name == "disconnect") && at == 0:
+		for _, client := range setup.Clients() {
+			offer(s.out, word, client.ID, client.Name)
 		}
 	case name == "completion" && at == 0:
 		for _, shell := range l.node.Positional[0].EnumSlice() {

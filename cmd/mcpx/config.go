@@ -21,11 +21,13 @@ func (c *cli) loadConfig(s streams) (*config.Config, error) {
 }
 
 func readConfig(path string, s streams) (*config.Config, error) {
-	self, err := os.Executable()
-	if err != nil {
-		self = ""
-	}
-	return config.Load(path, config.Options{Getenv: s.getenv, Executable: self})
+	return config.Load(path, s.reading())
+}
+
+// reading is how config files are read.
+func (s streams) reading() config.Options {
+	self, _ := os.Executable() // without it an entry that is mcpx has to have its name
+	return config.Options{Getenv: s.getenv, Executable: self}
 }
 
 // logger is the logger of a command: the flag wins over the config. level is

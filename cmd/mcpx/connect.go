@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"mcpx/internal/plain"
+	"mcpx/internal/screen"
 	"mcpx/internal/setup"
 )
 
@@ -57,32 +59,31 @@ func (cmd *connectCommand) Run(ctx context.Context, c *cli, s streams) error {
 }
 
 func findClient(id string) (setup.Client, error) {
-	client, nearest, ok := setup.ClientByID(id)
-	if ok {
-		return client, nil
-	}
 	var ids []string
 	for _, c := range setup.Clients() {
+		if strings.EqualFold(c.ID, id) {
+			return c, nil
+		}
 		ids = append(ids, c.ID)
 	}
 	e := &hintError{fmt.Sprintf("there is no client %q", id), "the clients are " + strings.Join(ids, ", ")}
-	if nearest != "" {
-		e.text += fmt.Sprintf("; did you mean %s?", nearest)
+	if near := plain.Nearest(id, ids); len(near) > 0 {
+		e.text += fmt.Sprintf("; did you mean %s?", near[0])
 	}
 	return setup.Client{}, e
 }
 
 // list prints all clients, where their files lie and whether mcpx is in them.
 func (cmd *connectCommand) list(sys setup.System, s streams) error {
-	rows := [][]string{{"CLIENT", "STATE", "FILE"}}
+	rows := []screen.Row{{Cells: []string{"CLIENT", "STATE", "FILE"}}}
 	for _, client := range setup.Clients() {
 		file, state := client.File(sys), "no file"
 		if _, existed, err := setup.ReadConfig(file); err != nil || existed {
 			state = clientState(client, file, s)
 		}
-		rows = append(rows, []string{client.ID, state, sys.Short(file)})
+		rows = append(rows, screen.Row{Cells: []string{client.ID, state, sys.Short(file)}})
 	}
-	table(s.out, rows)
+	fmt.Fprint(s.out, s.screen.Table(3, rows))
 	return nil
 }
 
@@ -140,14 +141,8 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, again st
 		w.doubled(client, file, served.Servers)
 		return nil
 	}
-	fmt.Fprint(w.s.out, change.Diff(w.sys))
-	ok, err := w.asker.ask(ctx, "Write this to "+w.sys.Short(file)+"?", again)
-	if err != nil {
+	if ok, err := w.asker.askFor(ctx, change, w.sys, again); err != nil || !ok {
 		return err
-	}
-	if !ok {
-		fmt.Fprintln(w.s.out, "nothing was written")
-		return nil
 	}
 	backup, err := kept.Write(change)
 	if err != nil {

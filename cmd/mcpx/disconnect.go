@@ -47,17 +47,8 @@ func (cmd *disconnectCommand) Run(ctx context.Context, c *cli, s streams) error 
 		fmt.Fprintf(s.out, "mcpx is not in %s\n", sys.Short(file))
 		return nil
 	}
-	fmt.Fprint(s.out, change.Diff(sys))
-	if change.Gone {
-		fmt.Fprintln(s.out, "The file goes; mcpx had made it.")
-	}
-	ok, err := (&asker{s: s, yes: cmd.Yes}).ask(ctx, "Write this to "+sys.Short(file)+"?", again)
-	if err != nil {
+	if ok, err := (&asker{s: s, yes: cmd.Yes}).askFor(ctx, change, sys, again); err != nil || !ok {
 		return err
-	}
-	if !ok {
-		fmt.Fprintln(s.out, "nothing was written")
-		return nil
 	}
 	backup, err := kept.Undo(change)
 	if err != nil {

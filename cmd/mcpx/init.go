@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"mcpx/internal/config"
+	"mcpx/internal/screen"
 	"mcpx/internal/setup"
 )
 
@@ -54,7 +56,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	a := &asker{s: s, yes: cmd.Yes}
 	if len(merged) == 0 {
-		fmt.Fprintf(s.out, "\n%s has all of them\n", sys.Short(file))
+		fmt.Fprintf(s.out, "%s has all of them\n", sys.Short(file))
 	} else if written, err := cmd.write(ctx, a, sys, file, before, existed, merged); err != nil || !written {
 		return err
 	}
@@ -96,49 +98,37 @@ func (cmd *initCommand) sources(sys setup.System, s streams) ([]setup.Source, er
 
 // show prints what was found and what will become of it.
 func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source, merged []setup.Merged, skipped []setup.Skipped) {
-	var rows [][]string
+	section := func(title string, heads []string, rows []screen.Row) {
+		if len(rows) > 0 {
+			fmt.Fprint(s.out, s.screen.Bold(title), "\n\n", s.screen.Table(len(heads), append([]screen.Row{{Cells: heads}}, rows...)), "\n")
+		}
+	}
+	var found, take, leave []screen.Row
 	for _, source := range sources {
-		what := count(len(source.Servers), "server")
+		row := screen.Row{Cells: []string{cmp.Or(source.Client, "--from"), count(len(source.Servers), "server"), sys.Short(source.File)}}
 		if source.Err != nil {
-			what = "cannot be read: " + source.Err.Error()
+			row.Cells[1], row.Notes = "-", []string{"cannot be read: " + source.Err.Error()}
 		}
-		name := source.Client
-		if name == "" {
-			name = "--from"
-		}
-		rows = append(rows, []string{name, sys.Short(source.File), what})
+		found = append(found, row)
 	}
-	if len(rows) > 0 {
-		fmt.Fprintln(s.out, "found")
-		table(s.out, rows)
-	}
-	if len(merged) > 0 {
-		fmt.Fprintln(s.out, "\nto take")
-		rows = nil
-		for _, m := range merged {
-			runs := m.Found.Runs()
-			if !m.Found.Server.Enabled {
-				runs += " (disabled)"
-			}
-			rows = append(rows, []string{m.Name, runs, "from " + strings.Join(m.Clients, ", ")})
+	for _, m := range merged {
+		row := screen.Row{Cells: []string{m.Name, m.Found.Runs(), strings.Join(m.Clients, ", ")}}
+		if !m.Found.Server.Enabled {
+			row.Notes = []string{"disabled"}
 		}
-		table(s.out, rows)
-		for _, m := range merged {
-			if m.Found.Needs != "" {
-				fmt.Fprintf(s.out, "  note: %s will not work yet: %s\n", m.Name, m.Found.Needs)
-			}
+		if m.Found.Needs != "" {
+			row.Notes = append(row.Notes, "will not work yet: "+m.Found.Needs)
 		}
+		take = append(take, row)
 	}
-	if len(skipped) > 0 {
-		fmt.Fprintln(s.out, "\nnot to take")
-		rows = nil
-		for _, one := range skipped {
-			rows = append(rows, []string{one.Name, one.Why, "in " + one.From})
-		}
-		table(s.out, rows)
+	for _, one := range skipped {
+		leave = append(leave, screen.Row{Cells: []string{one.Name, one.From}, Notes: []string{one.Why}})
 	}
+	section("found", []string{"CLIENT", "SERVERS", "FILE"}, found)
+	section("to take", []string{"SERVER", "RUNS", "FROM"}, take)
+	section("not to take", []string{"SERVER", "FROM"}, leave)
 	if files := setup.FindProject(sys); len(cmd.From) == 0 && len(files) > 0 {
-		fmt.Fprintf(s.out, "\nnot read, as they belong to this folder's project: %s (mcpx init --from FILE takes one)\n", strings.Join(files, ", "))
+		fmt.Fprintf(s.out, "not read, as they belong to this folder's project: %s (mcpx init --from FILE takes one)\n\n", strings.Join(files, ", "))
 	}
 }
 
@@ -148,9 +138,9 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, f
 	s := a.s
 	var data []byte
 	var err error
-	question := fmt.Sprintf("\nWrite %s with %s?", sys.Short(file), count(len(merged), "server"))
+	question := fmt.Sprintf("Write %s with %s?", sys.Short(file), count(len(merged), "server"))
 	if !setup.Blank(before) {
-		question = fmt.Sprintf("\nAdd %s to %s?", count(len(merged), "server"), sys.Short(file))
+		question = fmt.Sprintf("Add %s to %s?", count(len(merged), "server"), sys.Short(file))
 		data, err = setup.AddToConfig(before, merged)
 	} else {
 		data, err = setup.NewConfig(merged)
@@ -166,9 +156,6 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, f
 		unasked += " --from " + from
 	}
 	if ok, err := a.ask(ctx, question, unasked); err != nil || !ok {
-		if err == nil {
-			fmt.Fprintln(s.out, "nothing was written")
-		}
 		return false, err
 	}
 	if existed {
@@ -209,7 +196,7 @@ func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.S
 			commands = append(commands, "mcpx connect "+client.ID)
 			continue
 		}
-		fmt.Fprintf(w.s.out, "\n%s\n", client.Name)
+		fmt.Fprintf(w.s.out, "\n%s\n", w.s.screen.Bold(client.Name))
 		if err := w.connect(ctx, client, client.File(w.sys), ""); err != nil {
 			if ctx.Err() != nil {
 				return err

@@ -61,7 +61,7 @@ func TestComplete(t *testing.T) {
 		never  string
 	}{
 		{"", nil, "serve", "__complete"},
-		{"in", nil, "inspect", "exec"},
+		{"ins", nil, "inspect", "init"},
 		{"", []string{"exec"}, "fake", "echo"},
 		{"ec", []string{"exec", "fake"}, "echo", "add"},
 		{"", []string{"exec", "fake", "echo"}, "text=", "echo"},
@@ -70,6 +70,8 @@ func TestComplete(t *testing.T) {
 		{"", []string{"--log-level"}, "debug", "serve"},
 		{"z", []string{"completion"}, "zsh", "bash"},
 		{"ch", []string{"help"}, "check", "exec"},
+		{"c", []string{"connect"}, "claude-desktop", "zed"},
+		{"fa", []string{"disable"}, "fake", "other"},
 		{"", []string{"--config"}, "", "serve"},
 	} {
 		args := append([]string{"--config", path, "__complete", ":" + test.word, "--"}, test.before...)

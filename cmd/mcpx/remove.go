@@ -35,7 +35,7 @@ func (c *cli) editServer(s streams, name string, edit func(data []byte) ([]byte,
 		return edit(data)
 	})
 	if errors.Is(err, setup.ErrNoServer) {
-		err = noServer(file, name, before)
+		err = noSuchServer(name, setup.ServerNames(before))
 	}
 	return file, err
 }

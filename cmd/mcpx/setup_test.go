@@ -66,7 +66,7 @@ func TestInit_Unasked(t *testing.T) {
 
 	// Nobody is there to ask.
 	out := h.must(t, exitFailed, "init")
-	hasAll(t, out, "fake", "from Cursor", "from Codex", "nothing was written", "mcpx init --yes")
+	hasAll(t, out, "fake", "Cursor", "Codex", "to take", "nothing was written", "mcpx init --yes")
 	if _, err := os.Stat(h.own()); err == nil {
 		t.Fatal("a config was written")
 	}
@@ -159,7 +159,7 @@ func TestConnect_Asked(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	out, code = say("", "connect", "cursr")
-	hasAll(t, out, `there is no client "cursr"`, "cursor, vscode")
+	hasAll(t, out, `there is no client "cursr"; did you mean cursor?`, "cursor, vscode")
 	if code != exitFailed {
 		t.Errorf("exit %d", code)
 	}

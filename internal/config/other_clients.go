@@ -45,6 +45,11 @@ func (l *loader) ignoredKey(ofOtherClients, ofOlderSystems []string, key, place 
 	return true
 }
 
+// Ignored reports whether a key of a server is known and means nothing to mcpx.
+func Ignored(key string) bool {
+	return slices.Contains(serverOfOtherClients, key) || slices.Contains(serverOfOlderSystems, key)
+}
+
 // otherClientKeys are the keys of other clients' servers that are honoured. A key of
 // our own for the same thing wins, wherever it stands.
 func (r *serverReader) otherClientKeys() map[string]reader {

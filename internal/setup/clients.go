@@ -3,7 +3,6 @@ package setup
 import (
 	"os"
 	"slices"
-	"strings"
 )
 
 // Client is a program that has MCP servers in a config file.
@@ -153,25 +152,6 @@ func Snippet(command string, args []string) string {
 
 // Clients are all clients that mcpx knows.
 func Clients() []Client { return slices.Clone(clients) }
-
-// ClientByID finds a client. nearest is the ID that was probably meant, or empty.
-func ClientByID(id string) (client Client, nearest string, ok bool) {
-	for _, c := range clients {
-		if c.ID == strings.ToLower(id) {
-			return c, "", true
-		}
-	}
-	for _, c := range clients {
-		if squash(c.ID) == squash(id) || squash(c.Name) == squash(id) || strings.HasPrefix(squash(c.ID), squash(id)) {
-			return Client{}, c.ID, false
-		}
-	}
-	return Client{}, "", false
-}
-
-func squash(name string) string {
-	return strings.NewReplacer("-", "", "_", "", " ", "", ".", "").Replace(strings.ToLower(name))
-}
 
 // File is the user's file of the client: the one that is there, else the one to
 // make. Empty where the system has no home folder.

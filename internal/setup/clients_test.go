@@ -47,16 +47,3 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 }
-
-func TestClientByID(t *testing.T) {
-	for id, want := range map[string]string{"cursor": "cursor", "VSCode": "vscode", "claude code": "claude-code?", "claude": "claude-desktop?", "VS Code": "vscode?", "emacs": ""} {
-		c, nearest, ok := ClientByID(id)
-		got := c.ID
-		if !ok && nearest != "" {
-			got = nearest + "?"
-		}
-		if got != want {
-			t.Errorf("%s: got %s, want %s", id, got, want)
-		}
-	}
-}

@@ -52,11 +52,11 @@ func content(t *testing.T, file string) string {
 
 func client(t *testing.T, id string) Client {
 	t.Helper()
-	c, _, ok := ClientByID(id)
-	if !ok {
+	i := slices.IndexFunc(clients, func(c Client) bool { return c.ID == id })
+	if i < 0 {
 		t.Fatalf("there is no client %s", id)
 	}
-	return c
+	return clients[i]
 }
 
 // served are the servers of a config of mcpx.

@@ -77,7 +77,7 @@ func (m *Merged) join(f Found, from, client string) {
 	}
 	if f.Server.Enabled && !m.Found.Server.Enabled {
 		m.Found.Server.Enabled = true
-		m.Found.entry = m.Found.entry.without("enabled")
+		m.Found.entry = m.Found.entry.without("enabled", "disabled")
 	}
 }
 

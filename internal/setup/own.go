@@ -35,35 +35,12 @@ func (d *jsonText) serversKey() (string, error) {
 
 // Entry is a server that a user adds: a program, or a URL.
 type Entry struct {
-	Command string
-	Args    []string
-	Env     map[string]string
-	URL     string
-	Type    string
-	Headers map[string]string
-}
-
-func (e Entry) object() object {
-	var o object
-	if e.Type != "" {
-		o = append(o, field{"type", e.Type})
-	}
-	if e.Command != "" {
-		o = append(o, field{"command", e.Command})
-	}
-	if len(e.Args) > 0 {
-		o = append(o, field{"args", e.Args})
-	}
-	if len(e.Env) > 0 {
-		o = append(o, field{"env", e.Env})
-	}
-	if e.URL != "" {
-		o = append(o, field{"url", e.URL})
-	}
-	if len(e.Headers) > 0 {
-		o = append(o, field{"headers", e.Headers})
-	}
-	return o
+	Type    string            `json:"type,omitempty"`
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
 }
 
 // AddServer adds an entry to the text of a config, which may be empty.
@@ -79,72 +56,50 @@ func AddServer(data []byte, name string, e Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err = d.set(e.object(), at, name)
+	d, err = d.set(e, at, name)
 	if err != nil {
 		return nil, err
 	}
 	return d.data(), nil
 }
 
-// ownServer is where a server stands in a config: in an object, or in the older
-// array, where it has an index.
-type ownServer struct {
-	key, name string
-	index     int
-	value     *hujson.Value
+// ownEntry is an entry of a config, with the key that it is under.
+type ownEntry struct {
+	key string
+	entryAt
 }
 
-// server finds an entry of a config by its name.
-func (d *jsonText) server(name string) (ownServer, bool) {
+// entries are the servers of a config, under whatever keys.
+func (d *jsonText) entries() (all []ownEntry) {
 	for _, key := range ownKeys {
-		v := d.value(key)
-		if v == nil {
-			continue
-		}
-		switch container := v.Value.(type) {
-		case *hujson.Object:
-			if i := member(container, name); i >= 0 {
-				return ownServer{key, name, -1, &container.Members[i].Value}, true
-			}
-		case *hujson.Array:
-			for i := range container.Elements {
-				entry := fields(&container.Elements[i])
-				if entry.text("name") == name || entry.text("id") == name {
-					return ownServer{key, name, i, &container.Elements[i]}, true
-				}
+		if v := d.value(key); v != nil {
+			for _, one := range entriesIn(v) {
+				all = append(all, ownEntry{key, one})
 			}
 		}
 	}
-	return ownServer{}, false
+	return all
+}
+
+// server finds an entry of a config by its name; of several the last of its object, as
+// the readers of JSON do.
+func (d *jsonText) server(name string) (found ownEntry, ok bool) {
+	for _, one := range d.entries() {
+		if one.name == name && (!ok || one.key == found.key && !one.listed) {
+			found, ok = one, true
+		}
+	}
+	return found, ok
 }
 
 // ServerNames are the names of the servers in the text of a config.
-func ServerNames(data []byte) []string {
+func ServerNames(data []byte) (names []string) {
 	d, err := parseJSONText(data)
 	if err != nil {
 		return nil
 	}
-	var names []string
-	for _, key := range ownKeys {
-		v := d.value(key)
-		if v == nil {
-			continue
-		}
-		switch container := v.Value.(type) {
-		case *hujson.Object:
-			for _, m := range container.Members {
-				names = append(names, m.Name.Value.(hujson.Literal).String())
-			}
-		case *hujson.Array:
-			for i := range container.Elements {
-				entry := fields(&container.Elements[i])
-				if name := entry.text("name"); name != "" {
-					names = append(names, name)
-				} else if id := entry.text("id"); id != "" {
-					names = append(names, id)
-				}
-			}
-		}
+	for _, one := range d.entries() {
+		names = append(names, one.name)
 	}
 	return names
 }
@@ -160,7 +115,7 @@ func RemoveServer(data []byte, name string) ([]byte, error) {
 	if !found {
 		return nil, ErrNoServer
 	}
-	if at.index >= 0 {
+	if at.listed {
 		d, err = d.removeItem(at.index, at.key)
 	} else {
 		d, err = d.remove(at.key, name)

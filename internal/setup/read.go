@@ -1,10 +1,12 @@
 package setup
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -135,6 +137,9 @@ func tomlServers(data []byte, file, project string, o config.Options) ([]Found, 
 			}
 			entry = append(entry, field{key, json.RawMessage(value)})
 		}
+		if command := entry.get("command"); command != nil { // first, as people write it
+			entry = append(object{{"command", command}}, entry.without("command")...)
+		}
 		found = append(found, translate(name, entry, "", file, project, o))
 	}
 	return found, nil
@@ -183,29 +188,41 @@ func serversIn(value *hujson.Value, at, client, file, project string, o config.O
 	if client == "gemini" {
 		dialect = client
 	}
+	for _, one := range entriesIn(value) {
+		entry := fields(one.value)
+		if entry == nil {
+			continue // opencode has settings beside
+		}
+		if one.listed {
+			entry = entry.without("name", "id")
+		}
+		found = append(found, translate(one.name, entry, dialect, file, project, o))
+	}
+	return found
+}
+
+// entryAt is where a server stands: in an object, or in a list, at an index.
+type entryAt struct {
+	name   string
+	listed bool
+	index  int
+	value  *hujson.Value
+}
+
+// entriesIn are the entries of an object, or of a list, of servers.
+func entriesIn(value *hujson.Value) (entries []entryAt) {
 	switch v := value.Value.(type) {
 	case *hujson.Object:
 		for i, m := range v.Members {
-			name := m.Name.Value.(hujson.Literal).String()
-			entry := fields(&v.Members[i].Value)
-			if entry == nil {
-				continue // opencode has settings beside
-			}
-			found = append(found, translate(name, entry, dialect, file, project, o))
+			entries = append(entries, entryAt{m.Name.Value.(hujson.Literal).String(), false, i, &v.Members[i].Value})
 		}
 	case *hujson.Array:
 		for i := range v.Elements {
 			entry := fields(&v.Elements[i])
-			name := ""
-			for _, key := range []string{"name", "id"} {
-				if name == "" {
-					name = entry.text(key)
-				}
-			}
-			found = append(found, translate(name, entry, dialect, file, project, o))
+			entries = append(entries, entryAt{cmp.Or(entry.text("name"), entry.text("id")), true, i, &v.Elements[i]})
 		}
 	}
-	return found
+	return entries
 }
 
 // fields are the members of an object as raw JSON; nil for anything else.
@@ -224,14 +241,11 @@ func fields(v *hujson.Value) object {
 // translate makes an entry of mcpx's config of one of a client.
 func translate(name string, entry object, dialect, file, project string, o config.Options) Found {
 	f := Found{Name: name}
-	t := translator{}
-	t.entry(entry, dialect)
-	f.LeftOut = t.left
-	if t.fault != "" {
-		f.Fault = t.fault
+	f.entry, f.LeftOut = entry.ofMcpx(dialect)
+	if dialect == "context_servers" && f.entry.get("command") == nil && f.entry.get("url") == nil {
+		f.Fault = "is an extension of Zed, which alone can start it"
 		return f
 	}
-	f.entry = t.out
 	if project != "" {
 		f.entry = rewrite(f.entry, workspaceFolder, strings.ReplaceAll(strings.Trim(string(quoted(project)), `"`), "$", "$$"))
 	}
@@ -276,14 +290,11 @@ func within(name, fault string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(fault, "mcpServers."+name+".", ""), "mcpServers."+name+": ", "")
 }
 
+var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
 // SafeName is a name that mcpx's config can have.
 func SafeName(name string) string {
-	safe := strings.Map(func(c rune) rune {
-		if c < 0x80 && strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", c) {
-			return c
-		}
-		return '_'
-	}, name)
+	safe := unfit.ReplaceAllString(name, "_")
 	safe = safe[:min(len(safe), 56)]
 	switch {
 	case strings.Trim(safe, "_") == "":
