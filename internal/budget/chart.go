@@ -3,6 +3,7 @@ package budget
 import (
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -48,7 +49,7 @@ func Chart(r *Report) []byte {
 		c.results(r)
 	}
 	c.y += 20
-	c.text(0, "start", 11, "", footer(r))
+	c.text(0, 0, "start", 11, "", footer(r))
 	height := c.y + 10
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img" aria-labelledby="title desc"`+
@@ -101,7 +102,7 @@ func (c *chart) catalogue(r *Report) {
 			{mcpxColour, step.Surface, " (" + screen.Change(step.Direct, step.Surface) + ")"},
 		} {
 			width := c.bar(one.colour, one.n, largest, barsWidth+extra, barHeight)
-			c.label(barsLeft+width+labelGap, screen.Number(one.n)+one.note)
+			c.label(barsLeft+width+labelGap, 0, screen.Number(one.n)+one.note)
 			c.y += barHeight + 2
 		}
 		c.y += 10
@@ -117,7 +118,7 @@ func (c *chart) results(r *Report) {
 		for _, class := range classes[maxClasses-1:] {
 			others.add(class)
 		}
-		classes = append(append([]Class(nil), classes[:maxClasses-1]...), others)
+		classes = append(slices.Clone(classes[:maxClasses-1]), others)
 	}
 	for _, class := range classes {
 		c.class(class.Name, class)
@@ -140,12 +141,9 @@ func (c *chart) class(name string, class Class) {
 		c.bar(one.colour, one.n, whole, length, one.height)
 		c.y += one.height + gap
 	}
-	bottom := c.y
-	c.y = top
-	c.label(barsLeft+length+labelGap, screen.Number(class.Received)+" to "+screen.Number(class.Sent))
-	c.y += barHeight
-	c.label(barsLeft+length+labelGap, screen.Change(class.Received, class.Sent))
-	c.y = bottom + space
+	c.label(barsLeft+length+labelGap, top-c.y, screen.Number(class.Received)+" to "+screen.Number(class.Sent))
+	c.label(barsLeft+length+labelGap, top-c.y+barHeight, screen.Change(class.Received, class.Sent))
+	c.y += space
 }
 
 type key struct{ colour, name string }
@@ -153,12 +151,12 @@ type key struct{ colour, name string }
 // heading starts a part of the chart, with the meaning of its colours.
 func (c *chart) heading(title string, keys []key) {
 	c.y += 16
-	c.text(0, "start", 16, ` font-weight="600"`, title)
+	c.text(0, 0, "start", 16, ` font-weight="600"`, title)
 	c.y += 22
 	x := 0
 	for _, k := range keys {
 		fmt.Fprintf(&c.body, `<rect x="%d" y="%d" width="11" height="11" rx="2" fill="%s"/>`+"\n", x, c.y-10, k.colour)
-		c.text(x+17, "start", 13, "", k.name)
+		c.text(x+17, 0, "start", 13, "", k.name)
 		x += 17 + 7*utf8.RuneCountInString(k.name) + 22
 	}
 	c.y += 16
@@ -166,12 +164,8 @@ func (c *chart) heading(title string, keys []key) {
 
 // rowLabel names the row of that height which begins at c.y, in two lines.
 func (c *chart) rowLabel(first, second string, height int) {
-	y := c.y
-	c.y = y + height/2 - 2
-	c.text(barsLeft-12, "end", 13, ` font-weight="600"`, first)
-	c.y += 14
-	c.text(barsLeft-12, "end", 11, "", second)
-	c.y = y
+	c.text(barsLeft-12, height/2-2, "end", 13, ` font-weight="600"`, first)
+	c.text(barsLeft-12, height/2+12, "end", 11, "", second)
 }
 
 // bar draws n of whole, and gives how long it became. Nothing is invisible.
@@ -181,17 +175,14 @@ func (c *chart) bar(colour string, n, whole, length, height int) int {
 	return width
 }
 
-// label writes a figure beside a bar that begins at c.y.
-func (c *chart) label(x int, text string) {
-	y := c.y
-	c.y += barHeight - 3
-	c.text(x, "start", 12, "", text)
-	c.y = y
+// label writes a figure beside a bar that begins so far below c.y.
+func (c *chart) label(x, below int, text string) {
+	c.text(x, below+barHeight-3, "start", 12, "", text)
 }
 
-// text writes at the base line c.y.
-func (c *chart) text(x int, anchor string, size int, attributes, text string) {
-	fmt.Fprintf(&c.body, `<text x="%d" y="%d" font-size="%d" text-anchor="%s"%s>%s</text>`+"\n", x, c.y, size, anchor, attributes, escape(text))
+// text writes on a base line so far below c.y.
+func (c *chart) text(x, below int, anchor string, size int, attributes, text string) {
+	fmt.Fprintf(&c.body, `<text x="%d" y="%d" font-size="%d" text-anchor="%s"%s>%s</text>`+"\n", x, c.y+below, size, anchor, attributes, escape(text))
 }
 
 // escape makes a text safe inside an element; what XML cannot have becomes U+FFFD.

@@ -61,12 +61,13 @@ func readServer(file string, data []byte) (catalog.Server, []string, error) {
 	if about.Tools == nil {
 		return catalog.Server{}, nil, errors.New(`no "tools" at the top: want a result of tools/list`)
 	}
-	page, err := catalog.DecodePage(data)
+	page, err := catalog.ReadPage(catalog.Tools, data)
 	if err != nil {
 		return catalog.Server{}, nil, err
 	}
-	tools, twice := catalog.Unique(page.Tools)
-	faults := append(page.Faults, twice...)
+	tools, refused := catalog.DecodeTools(page.Items)
+	tools, twice := catalog.Unique(tools)
+	faults := slices.Concat(refused, page.Faults, twice)
 	if page.NextCursor != nil {
 		faults = append(faults, "has a nextCursor: its further pages are not counted")
 	}
@@ -99,10 +100,6 @@ func (m *Meter) Results(dir fs.FS, without []string) (*Results, error) {
 	if err != nil {
 		return nil, err
 	}
-	skip := make(map[string]bool)
-	for _, name := range without {
-		skip[name] = true
-	}
 	classes := make(map[string]*Class)
 	for _, file := range files { // sorted by name
 		extension := path.Ext(file.Name())
@@ -110,7 +107,7 @@ func (m *Meter) Results(dir fs.FS, without []string) (*Results, error) {
 			continue
 		}
 		name, _, _ := strings.Cut(strings.TrimSuffix(file.Name(), extension), "--")
-		if skip[name] {
+		if slices.Contains(without, name) {
 			continue
 		}
 		text, err := fs.ReadFile(dir, file.Name())

@@ -3,7 +3,9 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"sort"
 )
 
@@ -112,23 +114,16 @@ type Server struct {
 // Purpose is the text that says what the server is for: the config's
 // description, else the server's instructions. Foreign text, uncleaned.
 func (s *Server) Purpose() string {
-	if s.Description != "" {
-		return s.Description
-	}
-	return s.Instructions
+	return cmp.Or(s.Description, s.Instructions)
 }
 
 // Tool finds a tool by its exact name.
 func (s *Server) Tool(name string) (*Tool, bool) {
-	if s.index == nil {
-		for i := range s.Tools {
-			if s.Tools[i].Name == name {
-				return &s.Tools[i], true
-			}
-		}
-		return nil, false
-	}
 	i, ok := s.index[name]
+	if s.index == nil { // not of a snapshot
+		i = slices.IndexFunc(s.Tools, func(t Tool) bool { return t.Name == name })
+		ok = i >= 0
+	}
 	if !ok {
 		return nil, false
 	}
@@ -174,6 +169,12 @@ func NewSnapshot(servers []Server) *Snapshot {
 		}
 	}
 	return snap
+}
+
+// SameTools reports whether two catalogues are one slice. They are never changed, so
+// that is enough, and cheap.
+func SameTools(a, b []Tool) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 func indexTools(tools []Tool) map[string]int {

@@ -36,16 +36,6 @@ type List struct {
 	Faults []string
 }
 
-// Page is one decoded page of a tools/list answer.
-type Page struct {
-	Tools []Tool
-	// NextCursor is that of [List].
-	NextCursor json.RawMessage
-	// Faults says of each refused definition which one and why; of very many, how
-	// many more there are. A refused one costs nothing but itself.
-	Faults []string
-}
-
 const (
 	// maxDefinitions bounds what is read of a page: no server has as many tools,
 	// and a page of nothing else would take a hundred times its size.
@@ -87,19 +77,10 @@ func ReadPage(kind Kind, result json.RawMessage) (List, error) {
 	return page, nil
 }
 
-// DecodePage reads one tools/list result.
-func DecodePage(result json.RawMessage) (Page, error) {
-	list, err := ReadPage(Tools, result)
-	if err != nil {
-		return Page{}, err
-	}
-	tools, faults := DecodeTools(list.Items)
-	return Page{Tools: tools, NextCursor: list.NextCursor, Faults: append(faults, list.Faults...)}, nil
-}
-
 // DecodeTools decodes each definition by itself, and keeps its schemas as raw JSON:
 // typed decoding of the whole list is what makes one odd schema hide all tools in
-// other gateways.
+// other gateways. faults say of each refused definition which one and why; of very
+// many, how many more there are.
 func DecodeTools(items []json.RawMessage) (tools []Tool, faults []string) {
 	refused := 0
 	for n, item := range items {

@@ -6,8 +6,21 @@ import (
 	"testing"
 )
 
+// page is what a page of tools/list says.
+type page struct {
+	Tools      []Tool
+	NextCursor json.RawMessage
+	Faults     []string
+}
+
+func decodePage(result json.RawMessage) (page, error) {
+	list, err := ReadPage(Tools, result)
+	tools, faults := DecodeTools(list.Items)
+	return page{tools, list.NextCursor, append(faults, list.Faults...)}, err
+}
+
 func TestDecodePage(t *testing.T) {
-	page, err := DecodePage(json.RawMessage(`{"tools":[
+	page, err := decodePage(json.RawMessage(`{"tools":[
 		{"name":"good","description":"d","inputSchema":{"type":"object","properties":{"n":{"maximum":9007199254740993}}},"annotations":{"readOnlyHint":true,"idempotentHint":"yes"}},
 		{"name":7,"inputSchema":{}},
 		"text",
@@ -47,11 +60,11 @@ func TestDecodePageBounds(t *testing.T) {
 	many := func(one string, n int) json.RawMessage {
 		return json.RawMessage(`{"tools":[` + strings.Repeat(one+",", n-1) + one + `]}`)
 	}
-	page, err := DecodePage(many(`{}`, maxFaults+7))
+	page, err := decodePage(many(`{}`, maxFaults+7))
 	if err != nil || len(page.Faults) != maxFaults+1 || page.Faults[maxFaults] != "7 more tools are refused" {
 		t.Errorf("got %d faults, the last %q, %v", len(page.Faults), page.Faults[len(page.Faults)-1], err)
 	}
-	page, err = DecodePage(many(`{"name":"a"}`, maxDefinitions+1))
+	page, err = decodePage(many(`{"name":"a"}`, maxDefinitions+1))
 	if err != nil || len(page.Tools) != maxDefinitions || len(page.Faults) != 1 || !strings.Contains(page.Faults[0], "left out") {
 		t.Errorf("got %d tools, faults %q, %v", len(page.Tools), page.Faults, err)
 	}
@@ -59,12 +72,12 @@ func TestDecodePageBounds(t *testing.T) {
 
 func TestDecodePageRefuses(t *testing.T) {
 	for _, in := range []string{`[]`, `{"tools":{}}`, `{"tools":"x"}`, `nonsense`} {
-		if _, err := DecodePage(json.RawMessage(in)); err == nil {
+		if _, err := decodePage(json.RawMessage(in)); err == nil {
 			t.Errorf("DecodePage(%s): no error", in)
 		}
 	}
 	for _, in := range []string{`{}`, `{"tools":null}`, `{"tools":[],"nextCursor":null}`, `{"tools":[],"nextCursor":""}`} {
-		page, err := DecodePage(json.RawMessage(in))
+		page, err := decodePage(json.RawMessage(in))
 		if err != nil || len(page.Tools) != 0 || page.NextCursor != nil {
 			t.Errorf("DecodePage(%s) = %+v, %v; want an empty last page", in, page, err)
 		}
@@ -83,7 +96,7 @@ func FuzzDecodePage(f *testing.F) {
 	f.Add([]byte(`{"tools":[{"name":"a","annotations":{"readOnlyHint":1}},{"name":null},7]}`))
 	f.Add([]byte(`{"tools":[[[[]]]]}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		page, err := DecodePage(in)
+		page, err := decodePage(in)
 		if err != nil {
 			return
 		}

@@ -34,14 +34,15 @@ func corpus(t testing.TB) []catalog.Server {
 		if err := json.Unmarshal(data, &list); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		page, err := catalog.DecodePage(data)
+		page, err := catalog.ReadPage(catalog.Tools, data)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
+		tools, _ := catalog.DecodeTools(page.Items)
 		base := filepath.Base(name)
 		servers = append(servers, catalog.Server{
 			Name: base[:len(base)-len(".json")], Instructions: list.Instructions,
-			Known: true, State: catalog.Ready, Tools: page.Tools,
+			Known: true, State: catalog.Ready, Tools: tools,
 		})
 	}
 	return servers

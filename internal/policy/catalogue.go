@@ -47,7 +47,7 @@ func (c *Catalogues) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, same bool) catalog.Server {
 	if same {
 		was, known := c.from.Server(s.Name)
-		if known && len(was.Tools) == len(s.Tools) && (len(s.Tools) == 0 || &was.Tools[0] == &s.Tools[0]) {
+		if known && catalog.SameTools(was.Tools, s.Tools) {
 			made, _ := c.made.Server(s.Name)
 			kept := s.WithToolsOf(made)
 			kept.Hidden = made.Hidden

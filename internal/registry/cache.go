@@ -42,7 +42,7 @@ type record struct {
 // are equal are one slice (see [upstream.Status]).
 func (r *record) says(other *record) bool {
 	return r.tried == other.tried && r.Protocol == other.Protocol && r.Modern == other.Modern && r.Title == other.Title &&
-		r.Version == other.Version && r.Instructions == other.Instructions && sameTools(r.tools, other.tools)
+		r.Version == other.Version && r.Instructions == other.Instructions && catalog.SameTools(r.tools, other.tools)
 }
 
 // Key makes a cache key out of what defines a server. The parts may be secret:

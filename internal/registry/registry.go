@@ -315,17 +315,11 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 		tools = e.cached.tools
 		s.Known, s.Title, s.Version, s.Instructions = true, e.cached.Title, e.cached.Version, e.cached.Instructions
 	}
-	if e.last.Name != "" && sameTools(tools, e.last.Tools) {
+	if e.last.Name != "" && catalog.SameTools(tools, e.last.Tools) {
 		return s.WithToolsOf(&e.last)
 	}
 	e.last = s.WithTools(tools)
 	return e.last
-}
-
-// sameTools reports whether two catalogues are one slice: they are never
-// changed, so that is enough.
-func sameTools(a, b []catalog.Tool) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // WaitKnown returns when every server has a catalogue or has been tried once, now
@@ -415,8 +409,8 @@ func (r *Registry) Call(ctx context.Context, server *catalog.Server, request ups
 	if err == nil {
 		return result, nil
 	}
-	var unavailable *upstream.UnavailableError
-	if errors.As(err, &unavailable) && unavailable.Stopped && r.replaced(server.Name, e) {
+	unavailable, ok := errors.AsType[*upstream.UnavailableError](err)
+	if ok && unavailable.Stopped && r.replaced(server.Name, e) {
 		return nil, &ReplacedError{server.Name}
 	}
 	return nil, err

@@ -130,8 +130,7 @@ func (s *session) headerTool(name string) *mcp.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spec.Catalogue != nil {
-		// A catalogue that has changed is another slice.
-		if tools := s.spec.Catalogue(); len(tools) != len(s.headersOf) || len(tools) > 0 && &tools[0] != &s.headersOf[0] {
+		if tools := s.spec.Catalogue(); !catalog.SameTools(tools, s.headersOf) {
 			s.headersOf = tools
 			_, s.headerTools, _ = headerTools(tools)
 		}
