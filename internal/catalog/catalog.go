@@ -96,8 +96,8 @@ type Server struct {
 	Protocol string
 	// Known is false until a tools/list of this server was seen, live or on disk.
 	Known bool
-	// Tried says that an earlier start of mcpx tried the server and got no list:
-	// nobody waits for its first one.
+	// Tried says that an earlier start of mcpx tried the server and got no list: this
+	// start waits for none.
 	Tried bool
 	// Generation tells servers apart that had one name one after the other: a
 	// reload that changes what a server is gives it another one.

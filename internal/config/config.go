@@ -127,8 +127,8 @@ type Server struct {
 	ReadOnly bool
 	// Validate is strict or off.
 	Validate string
-	// Verbatim are globs of tool names whose results stay as they are; nil are
-	// the default globs, an empty list is none.
+	// Verbatim are globs of tool names whose results stay as they are; nil stands for
+	// the default globs, an empty list for no globs.
 	Verbatim []string
 
 	// ConnectTimeout, CallTimeout and SessionIdle are more than 0.

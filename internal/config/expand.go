@@ -55,7 +55,7 @@ func (r *serverReader) expand(path string, offset int, s string) string {
 	return b.String()
 }
 
-// resolve is the value of what stands between the braces, or why there is none.
+// resolve is the value of a reference, the text between the braces, or why it has none.
 func (r *serverReader) resolve(path, reference string) (value, why string) {
 	switch reference {
 	case "userHome":

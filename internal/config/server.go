@@ -261,8 +261,8 @@ func (r *serverReader) tools(path string, n *node) {
 	}
 }
 
-// allow reads the globs of the tools that exist. An empty list could be meant
-// both ways, so it is none.
+// allow reads the globs of the tools that exist. An empty list could mean all tools or
+// no tool, so it is a fault.
 func (r *serverReader) allow(path string, n *node) {
 	if n.kind == arrayKind && len(n.items) == 0 {
 		r.l.fault(path, n.offset, "must not be empty; without it all tools are allowed")

@@ -99,7 +99,7 @@ func serve(limits Limits, r io.Reader, w io.Writer) {
 			return
 		}
 		req, data = request{}, nil
-		// What compiled filters hold on to is in the heap too: their regular expressions.
+		// Compiled filters keep their regular expressions, which are in the heap too.
 		if used.read() > trimAbove {
 			e.forget()
 			debug.FreeOSMemory()

@@ -91,9 +91,9 @@ func (s *sweeper) stop() {
 	<-s.done
 }
 
-// reapAdopted reaps the zombies that nobody waits for: children of ours in a session
-// that is not ours, so descendants of what was started here, but not the children
-// themselves. What other packages start stays in our session and is left to them.
+// reapAdopted reaps the zombies that no other code waits for: children of ours in
+// another session, so descendants of the processes that Start started, but not those
+// processes. Children that other packages started are in our session: they reap them.
 func (r *Reaper) reapAdopted() {
 	r.starting.Lock()
 	defer r.starting.Unlock()

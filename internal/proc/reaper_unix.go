@@ -30,7 +30,7 @@ var errClosed = errors.New("the reaper is closed")
 // a pipe to us and the list of our children's groups. When the pipe closes, which no
 // kind of our end can prevent, it kills them and ends. One is enough for all children
 // of a program, whose main must call ReaperMain. It is replaced when it dies. Safe for
-// concurrent use. A nil *Reaper is none: children are started without, and survive us
+// concurrent use. With a nil *Reaper children are started without one, and survive us
 // when we are killed.
 //
 // Where orphans become our children (we are the init process of a container, or a
@@ -43,8 +43,8 @@ type Reaper struct {
 	// the sweep for adopted zombies cannot take it for one. It is locked before mu.
 	starting sync.Mutex
 
-	// mu is held during writes to the pipe too: the list and what the reaper was told
-	// must not differ, and the pipe has room.
+	// mu is held during writes to the pipe too: our list and the reaper's must not
+	// differ, and the pipe has room.
 	mu     sync.Mutex
 	groups map[int]bool // guarded by mu; false between forget and reaped
 	link   *link        // guarded by mu; nil before the first child and after Close
@@ -130,7 +130,7 @@ func (r *Reaper) add(id int) error {
 }
 
 // forget takes a group off the list. It must be called before the child is reaped. A
-// reaper that cannot be told is replaced by one that never knew the group.
+// reaper that does not read this is replaced by one that never knew the group.
 func (r *Reaper) forget(id int) {
 	if r == nil {
 		return
@@ -221,8 +221,8 @@ func (r *Reaper) attend(l *link) {
 	}
 }
 
-// drop lets go of a reaper that is dead or does not take what it is told. It must not
-// find its pipe closed while it lives: it would kill the children. Callers hold mu.
+// drop ends a reaper that is dead or does not read. It is killed before its pipe is
+// closed, as a live one would kill the children at the end of the pipe. Callers hold mu.
 func (r *Reaper) drop() {
 	if r.link != nil {
 		r.link.end()

@@ -15,8 +15,8 @@ import (
 const (
 	// cacheFormat changes when older files cannot be read any more.
 	cacheFormat = 1
-	// triedFormat is that of a file without a catalogue: the server was tried and
-	// gave none. An mcpx that knows cacheFormat alone takes the file for absent.
+	// triedFormat marks a file without a catalogue: mcpx has tried the server, and got
+	// none. An mcpx that knows cacheFormat alone takes the file for absent.
 	triedFormat = 2
 )
 

@@ -285,8 +285,8 @@ func (r *Registry) publish() {
 	}
 }
 
-// describe makes the snapshot's view of one server. The catalogue of a server
-// that was not heard yet is that of the disk.
+// describe is one server as the snapshot has it. Before a server has listed its tools,
+// its catalogue comes from the disk.
 func (r *Registry) describe(name string, e *entry) catalog.Server {
 	s := catalog.Server{Name: name, Description: e.server.Description, Transport: e.server.Spec.Type, Generation: e.generation}
 	switch {
@@ -328,9 +328,9 @@ func (r *Registry) WaitKnown(ctx context.Context) {
 	r.waitFor(ctx, func(s *catalog.Server) bool { return !s.Known && !s.Tried && s.State == catalog.Connecting })
 }
 
-// WaitServer returns when a server's catalogue is known or its first attempt
-// has ended, or with ctx; the snapshot is then as new. Where [Registry.Apply]
-// replaces the server meanwhile, that is the new one's.
+// WaitServer returns when a server's catalogue is known or its first attempt has
+// ended, or with ctx; the snapshot says so then. Where [Registry.Apply] replaces the
+// server meanwhile, it waits for the new one.
 func (r *Registry) WaitServer(ctx context.Context, name string) {
 	r.await(ctx, name)
 	r.publish()
@@ -357,8 +357,8 @@ func (r *Registry) waitFor(ctx context.Context, which func(*catalog.Server) bool
 	}
 }
 
-// await returns when a server's catalogue is known or its first attempt has ended,
-// or with ctx; of one that is replaced meanwhile, that of the new one.
+// await returns when a server's catalogue is known or its first attempt has ended, or
+// with ctx. Where Apply replaces the server meanwhile, it waits for the new one.
 func (r *Registry) await(ctx context.Context, name string) {
 	for {
 		r.mu.Lock()

@@ -110,7 +110,7 @@ func (u *Upstream) attempts(ctx context.Context, r *Request, w *waits) (json.Raw
 	for attempt := 1; ; attempt++ {
 		s, err := u.enter(ctx, w)
 		if err != nil {
-			return nil, last.over(err)
+			return nil, last.afterRetry(err)
 		}
 		result, err := u.sendOn(ctx, s, r)
 		u.leave()
@@ -127,7 +127,7 @@ func (u *Upstream) attempts(ctx context.Context, r *Request, w *waits) (json.Raw
 		forgotten = forgotten || refused
 		lost, ok := errors.AsType[*LostError](err)
 		if !ok {
-			return nil, last.over(err)
+			return nil, last.afterRetry(err)
 		}
 		again := fresh && attempt < maxAttempts && (!lost.MayHaveRun || (r.Repeatable && last == nil))
 		if lost.MayHaveRun = lost.MayHaveRun || last != nil; !again {
@@ -139,10 +139,10 @@ func (u *Upstream) attempts(ctx context.Context, r *Request, w *waits) (json.Raw
 	}
 }
 
-// over picks the error to report when a request that may have run failed again with
+// afterRetry picks the error to report when a request that may have run failed again with
 // err: err, unless err says that nothing was executed. A request to an upstream that
 // was stopped reports that, as its caller can go to another. A nil e was not lost.
-func (e *LostError) over(err error) error {
+func (e *LostError) afterRetry(err error) error {
 	unavailable, ok := errors.AsType[*UnavailableError](err)
 	if e == nil || !isUnavailable(err) || ok && unavailable.Stopped {
 		return err

@@ -14,7 +14,7 @@ import (
 
 const (
 	// streamPatience bounds how long the first tools/list waits for the stream on
-	// which changes are told.
+	// which the server announces changes.
 	streamPatience = 500 * time.Millisecond
 	// missedPause is the least time between two refreshes for what may have been
 	// missed while a stream was broken: a server that ends its streams again and
@@ -22,10 +22,9 @@ const (
 	missedPause = time.Minute
 )
 
-// changes is how a session hears that the tools of its server have changed, on
-// transports where that takes a stream that has to be asked for. A server
-// announces to nobody what changes after a tools/list and before such a stream is
-// open.
+// changes tells a session that its server has other tools now. Some transports need a
+// stream for that, which the session has to ask for: no server announces a change
+// between a tools/list and the opening of that stream.
 type changes struct {
 	// told holds one: a storm of list_changed is one refresh. kinds are those that
 	// have changed since the last.
@@ -78,11 +77,11 @@ func (c *changes) opened() {
 	if c.listing.Load() {
 		signal(c.missed)
 	}
-	c.over()
+	c.noStream()
 }
 
-// over says that no stream is to be waited for.
-func (c *changes) over() { c.settle.Do(func() { close(c.settled) }) }
+// noStream says that nothing needs to wait for a stream.
+func (c *changes) noStream() { c.settle.Do(func() { close(c.settled) }) }
 
 // signal leaves a note in ch, which holds one.
 func signal(ch chan struct{}) {
@@ -105,9 +104,9 @@ func (s *session) beforeListing(ctx context.Context) {
 func (s *session) listen() {
 	switch {
 	case !s.modern:
-		s.link.listen(s.changes.opened, s.changes.over)
+		s.link.listen(s.changes.opened, s.changes.noStream)
 	case s.spec.NoCatalogue:
-		s.changes.over()
+		s.changes.noStream()
 	default:
 		s.changes.streams.Go(s.subscribe)
 	}
@@ -117,7 +116,7 @@ func (s *session) listen() {
 // server acknowledges it by a notification. It ends with close, or when the
 // server does not offer it.
 func (s *session) subscribe() {
-	defer s.changes.over()
+	defer s.changes.noStream()
 	pause := time.Second
 	for {
 		began := time.Now()

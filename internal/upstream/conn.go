@@ -38,8 +38,8 @@ const (
 	batchBytes = 64 << 10
 	// maxRounds bounds how often one caller writes for the others in a row.
 	maxRounds = 8
-	// maxNotes is how many messages may wait before one that nobody waits for is
-	// dropped: a server that has so many open does not read.
+	// maxNotes bounds the messages in the outbox when a notification comes: a server
+	// that leaves so many unread does not read, and the notification is dropped.
 	maxNotes = 4096
 )
 
@@ -50,13 +50,13 @@ const (
 // that does not read. Safe for concurrent use.
 type outbox struct {
 	conn Conn
-	try  tryWriter // nil if conn cannot
-	left chan struct{}
+	try  tryWriter     // nil if conn cannot
+	left chan struct{} // holds one: callers have left something to write
 
 	mu      sync.Mutex
 	waiting []*frame
 	writing bool     // somebody has the right to write
-	batch   [][]byte // of that one
+	batch   [][]byte // what the writer has in hand
 }
 
 func newOutbox(conn Conn) *outbox {
@@ -83,7 +83,7 @@ func (o *outbox) add(f *frame, crowded bool) {
 		runtime.Gosched()
 	}
 	for range maxRounds {
-		messages := o.take()
+		messages := o.next()
 		if len(messages) == 0 {
 			return
 		}
@@ -94,8 +94,8 @@ func (o *outbox) add(f *frame, crowded bool) {
 	o.left <- struct{}{}
 }
 
-// addNote is add for a message that nobody waits for. It reports false where too
-// many wait already.
+// addNote is add for a notification. It reports false, and drops it, where too many
+// messages are queued already.
 func (o *outbox) addNote(message []byte) bool {
 	o.mu.Lock()
 	full := len(o.waiting) >= maxNotes
@@ -106,9 +106,9 @@ func (o *outbox) addNote(message []byte) bool {
 	return !full
 }
 
-// take returns the messages that are written next. None are left when there are
+// next returns the messages that are written next. None are left when there are
 // none: the right to write is given back then.
-func (o *outbox) take() [][]byte {
+func (o *outbox) next() [][]byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.batch)
@@ -155,7 +155,7 @@ func (o *outbox) write(closing <-chan struct{}) error {
 				return err
 			}
 		}
-		for messages := o.take(); len(messages) > 0; messages = o.take() {
+		for messages := o.next(); len(messages) > 0; messages = o.next() {
 			if err := o.conn.Write(messages...); err != nil {
 				return err
 			}

@@ -198,7 +198,7 @@ func TestRequestNotSent(t *testing.T) {
 			<-free
 			return io.ErrClosedPipe
 		}
-		l := newStreamLink(&spec).over(conn, nil)
+		l := newStreamLink(&spec).use(conn, nil)
 		l.start(func(wire.Message, int64) {})
 		ctx, cancel := context.WithCancel(context.Background())
 		ends := make(chan error, 2)

@@ -96,7 +96,7 @@ func TestAnswerBeforeTheWriteIsOver(t *testing.T) {
 	spec := Spec{}.withDefaults()
 	over := make(chan struct{})
 	conn := &scriptedConn{said: make(chan []byte, 1)}
-	l := newStreamLink(&spec).over(conn, nil)
+	l := newStreamLink(&spec).use(conn, nil)
 	conn.written = func([][]byte) error {
 		conn.said <- []byte(`{"jsonrpc":"2.0","id":7,"result":{"last":"words"}}`)
 		_ = conn.Close()

@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/catalog"
 )
 
-// waits are how a request waits before it is sent, in all its attempts together.
+// waits counts the time that a request waits before it is sent, in all its attempts.
 type waits struct {
 	limited bool
 	left    time.Duration // of the wait for a session, where it is limited
@@ -84,8 +84,8 @@ func (u *Upstream) current() *session {
 	return u.session
 }
 
-// awaitSession waits for a session while a first attempt or a fresh session is under
-// way, for what is left of w and until ctx ends; after a failed attempt it says so at
+// awaitSession waits for a session while an attempt to open one is under way, at most
+// for the rest of w and until ctx ends. After a failed attempt it returns the reason at
 // once.
 func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 	if w.limited {

@@ -18,15 +18,15 @@ type RPCError struct {
 	Message string
 	// Data is the raw data member, nil where absent.
 	Data json.RawMessage
-	// OddCode is a code that is no whole number, as it was written; Code is 0 then,
-	// as it is where NoCode is set: the error has no code.
+	// OddCode is a code that is no whole number, as the server wrote it. NoCode says
+	// that the error has no code at all. Code is 0 in both cases.
 	OddCode json.RawMessage
 	NoCode  bool
 }
 
 func (e *RPCError) Error() string { return e.Message + e.CodeNote() }
 
-// CodeNote tells the code behind a text; it is empty where there is none.
+// CodeNote is the code as it stands behind a text; empty for an error without a code.
 func (e *RPCError) CodeNote() string {
 	switch {
 	case e.NoCode:
@@ -139,7 +139,7 @@ func (e *AnswerError) Error() string { return e.Reason }
 type BusyError struct {
 	// Open is how many calls were in the way.
 	Open int
-	// All is set where the limit is that of all upstreams together.
+	// All is set where the limit is the one for all upstreams together.
 	All bool
 }
 

@@ -19,7 +19,7 @@ func (h *heard) get() (f wire.Framing, ok bool) {
 
 func (s *Spec) pinnedFraming() bool { return s.ContentLength || s.NewlineOnly }
 
-// firstFraming is that of the first attempt.
+// firstFraming is the framing of the first attempt.
 func (s *Spec) firstFraming() wire.Framing {
 	if s.ContentLength {
 		return wire.ContentLength
@@ -27,9 +27,9 @@ func (s *Spec) firstFraming() wire.Framing {
 	return wire.Newline
 }
 
-// nextFraming is that of the attempt after one that failed: the one in which the
-// server has spoken, once it has. Else headers follow an attempt in which lines
-// met with silence for the whole time, and lines follow those.
+// nextFraming is the framing of the attempt after one that failed. A server that has
+// spoken keeps its framing. For any other, headers follow an attempt in which lines
+// met with silence for the whole time, and lines follow headers.
 func (s *Spec) nextFraming(last wire.Framing, silent bool) wire.Framing {
 	spoken, ok := s.heard.get()
 	switch {

@@ -29,7 +29,7 @@ type httpLink struct {
 	client *http.Client
 
 	session atomic.Pointer[string] // Mcp-Session-Id, legacy only
-	refusal atomic.Pointer[string] // with which words the server has forgotten it
+	refusal atomic.Pointer[string] // the text of the refusal that ended the session
 	version atomic.Pointer[string] // MCP-Protocol-Version, once negotiated
 
 	ctx       context.Context // ends with close; parent of the streams that listen
@@ -106,10 +106,10 @@ func (l *httpLink) bound(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() { stop(); cancel() }
 }
 
-// over says why a request came to nothing: its caller is gone, the link ended,
-// else err. That the link ended says nothing of whether this request was
-// executed, so the cause is not passed on as an error that would.
-func (l *httpLink) over(ctx context.Context, err error) error {
+// reason says why a request came to nothing: its caller is gone, the link ended, else
+// err. The end of the link does not tell whether this request was executed, so that
+// only its text is passed on: errGone would say that it was not.
+func (l *httpLink) reason(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -159,7 +159,7 @@ func (l *httpLink) request(parent context.Context, r request) (wire.Message, err
 	defer cancel()
 	resp, sent, err := l.post(ctx, l.url, r.message, r.header)
 	if err != nil {
-		err = l.over(parent, l.explain(err))
+		err = l.reason(parent, l.explain(err))
 		if !sent {
 			return wire.Message{}, fmt.Errorf("%w: %w", errNotSent, err)
 		}
@@ -171,7 +171,7 @@ func (l *httpLink) request(parent context.Context, r request) (wire.Message, err
 		return wire.Message{}, errGone
 	}
 	if err != nil {
-		return wire.Message{}, l.over(parent, err)
+		return wire.Message{}, l.reason(parent, err)
 	}
 	if id := resp.Header.Get("Mcp-Session-Id"); id != "" && r.method == "initialize" && message.Error == nil {
 		l.session.Store(&id)
@@ -187,7 +187,7 @@ func (l *httpLink) explain(err error) error {
 	return errors.New(l.spec.clean(err.Error(), 300))
 }
 
-// bodyPatience is how long the body of an answer may take that nobody reads.
+// bodyPatience bounds the time for the body of an answer that says nothing.
 const bodyPatience = 100 * time.Millisecond
 
 func (l *httpLink) notify(ctx context.Context, message []byte) error {
@@ -203,9 +203,9 @@ func (l *httpLink) notify(ctx context.Context, message []byte) error {
 	return err
 }
 
-// dismiss ends a response whose body says nothing, or why it is an error. What
-// of it comes at once is read, as the connection can be used again then. cancel
-// ends the request.
+// dismiss ends the response to a notification; an error status is an error. It reads
+// as much of the body as comes at once, so that the connection can be used again.
+// cancel ends the request.
 func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error {
 	defer resp.Body.Close()
 	timer := time.AfterFunc(bodyPatience, cancel)

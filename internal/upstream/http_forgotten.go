@@ -35,24 +35,28 @@ func refusal(message wire.Message, err error) string {
 	return ""
 }
 
-// refusesAll returns with which text a server refuses whatever belongs to a session
-// that it has forgotten; empty if it does not. It has refused r with text, which may
-// as well be that of a tool: so a ping is asked whether it fares the same and, as
-// there are servers without ping, a tools/list after it. refused asks, with an id that
-// no request has (those are above 0), and returns the text of the refusal.
-func refusesAll(r request, text string, refused func(method string, id int64) string) string {
+// refusesAll finds out whether a server has forgotten the session, and returns the text
+// with which it refuses everything then; empty: it has not. The server has refused r
+// with text, but the text may come from a tool. So refusesAll sends a ping and, as some
+// servers have no ping, a tools/list after it; refused sends them and returns the text
+// of a refusal. Their ids are below 0, as no other request's.
+func refusesAll(r request, text string, refused func(ask request) string) string {
+	ask := func(method string, id int64) string {
+		message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q}`, id, method)
+		return refused(request{id: id, method: method, message: message})
+	}
 	switch {
-	case r.method != "ping" && refused("ping", -r.id) == "":
+	case r.method != "ping" && ask("ping", -r.id) == "":
 		return ""
 	case r.method == string(mcp.MethodToolsList):
 		return text
 	}
-	return refused(string(mcp.MethodToolsList), -r.id-1)
+	return ask(string(mcp.MethodToolsList), -r.id-1)
 }
 
-// forgotten reports whether the server does not know the session any more, and has
-// refused r for that, with that text. The link ends with the session, also where r
-// was refused in other words and may have been executed.
+// forgotten reports whether the server refused r, with that text, because it does not
+// know the session any more. The link ends with the session, also where r was refused
+// in other words and may have been executed.
 func (l *httpLink) forgotten(ctx context.Context, r request, text string) bool {
 	if l.session.Load() == nil || r.method == "initialize" {
 		return false
@@ -61,7 +65,7 @@ func (l *httpLink) forgotten(ctx context.Context, r request, text string) bool {
 		refusal := l.refusal.Load()
 		return refusal != nil && sameWords(*refusal, text)
 	}
-	refusal := refusesAll(r, text, func(method string, id int64) string { return l.refusedTo(ctx, method, id) })
+	refusal := refusesAll(r, text, func(ask request) string { return l.refusedTo(ctx, ask) })
 	if refusal == "" {
 		return false
 	}
@@ -87,20 +91,19 @@ func sameWords(a, b string) bool {
 // askPatience bounds a request that tells whether a session lives.
 const askPatience = 5 * time.Second
 
-// refusedTo sends a request without params, and returns with which text it is
-// refused for want of a session; empty if it is not.
-func (l *httpLink) refusedTo(ctx context.Context, method string, id int64) string {
+// refusedTo sends a request, and returns the text with which the server refuses it for
+// want of a session; empty if it does not.
+func (l *httpLink) refusedTo(ctx context.Context, ask request) string {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	ctx, release := l.bound(ctx)
 	defer release()
-	message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q}`, id, method)
-	resp, _, err := l.post(ctx, l.url, message, nil)
+	resp, _, err := l.post(ctx, l.url, ask.message, nil)
 	if err != nil {
 		return ""
 	}
 	defer resp.Body.Close()
-	answer, err := (&response{link: l, r: request{id: id, method: method}, giveUp: cancel, asking: true}).read(ctx, resp)
+	answer, err := (&response{link: l, r: ask, giveUp: cancel, asking: true}).read(ctx, resp)
 	if errors.Is(err, errGone) {
 		return err.Error()
 	}

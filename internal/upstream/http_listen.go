@@ -11,10 +11,10 @@ import (
 
 // listen keeps the GET stream of a legacy session open, on which a server sends
 // what belongs to no request. opened is called each time that it is. It ends with
-// close, or when the server does not offer the stream, and calls ended then.
-func (l *httpLink) listen(opened, ended func()) {
+// close, or when the server does not offer the stream, and calls none then.
+func (l *httpLink) listen(opened, none func()) {
 	l.streams.Go(func() {
-		defer ended()
+		defer none()
 		pause, worked := time.Second, false
 		last := &eventReader{retry: -1} // before the first stream
 		for l.ctx.Err() == nil {
@@ -43,21 +43,26 @@ func (l *httpLink) listen(opened, ended func()) {
 	})
 }
 
-// openStream asks for an event stream with GET, one that goes on behind the event
-// lastID if that is not empty. [passing] tells whether its error says that the
-// server offers none.
-func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Response, error) {
+// get asks for an event stream. What comes may be anything else.
+func (l *httpLink) get(ctx context.Context, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
 	if err != nil {
 		return nil, err
 	}
+	l.setHeaders(req, header)
+	req.Header.Set("Accept", "text/event-stream")
+	return l.client.Do(req)
+}
+
+// openStream asks for an event stream with GET, one that goes on behind the event
+// lastID if that is not empty. [passing] tells whether its error says that the
+// server offers none.
+func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Response, error) {
 	header := http.Header{}
 	if lastID != "" {
 		header.Set("Last-Event-Id", lastID)
 	}
-	l.setHeaders(req, header)
-	req.Header.Set("Accept", "text/event-stream")
-	resp, err := l.client.Do(req)
+	resp, err := l.get(ctx, header)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +95,7 @@ func (l *httpLink) pump(resp *http.Response, last *eventReader) (*eventReader, e
 		if err != nil {
 			return reader, err
 		}
-		nobody.take(ev.data)
+		nobody.accept(ev.data)
 	}
 }
 

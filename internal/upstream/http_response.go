@@ -20,14 +20,15 @@ type response struct {
 	r    request
 	// giveUp ends the request.
 	giveUp context.CancelFunc
-	// resumed: what comes is on another stream than the answer to the POST, which
-	// may be that of all where the server does not do as it should.
+	// resumed: the messages come on another stream than the answer to the POST. A
+	// server that does not do as it should sends there what belongs to others.
 	resumed bool
 	// asking: the request only asks whether the session lives, and ends nothing.
 	asking bool
 
-	// nameless is an error with no id, or none of mcpx: in the answer to a POST it
-	// can only mean this request. named is one with the id of another.
+	// nameless is an error without an id, or with one that mcpx never made: in the
+	// answer to a POST it can only mean this request. named is an error with the id of
+	// another request.
 	nameless, named *wire.Message
 }
 
@@ -55,8 +56,8 @@ func (a *response) read(ctx context.Context, resp *http.Response) (wire.Message,
 	return a.plain(resp)
 }
 
-// notFound reads a 404: it ends the session, unless it says that there is no
-// such method, or answers the request by its id, which was read then.
+// notFound reads a 404. It ends the session, unless its body says that there is no such
+// method, or answers the request by its id: then the server has read the request.
 func (a *response) notFound(resp *http.Response) (wire.Message, error) {
 	if mediaType(resp) == "application/json" {
 		message, err := a.plain(resp)
@@ -84,7 +85,7 @@ func (a *response) plain(resp *http.Response) (wire.Message, error) {
 		return wire.Message{}, err
 	}
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
-	answer, found := a.take(body)
+	answer, found := a.accept(body)
 	switch {
 	case found:
 	case a.nameless != nil:
@@ -115,7 +116,7 @@ func meantForUs(status int, raw json.RawMessage) bool {
 		json.Unmarshal(raw, &e) == nil && e.Code != ""
 }
 
-// noAnswer says why the body of a successful answer is none.
+// noAnswer says why the body of a successful response does not answer the request.
 func (a *response) noAnswer(resp *http.Response, body []byte) error {
 	reason := "the answer is no JSON-RPC response to the request"
 	if resp.StatusCode != http.StatusOK {
@@ -142,12 +143,12 @@ func (a *response) noMCP(resp *http.Response) error {
 	return &AnswerError{Reason: fmt.Sprintf("the server answered %s with content type %q, which is not MCP; is the URL right?", resp.Status, a.link.spec.clean(mediaType(resp), 80))}
 }
 
-// take looks for the answer in data, a message or a batch of them (2025-03-26),
+// accept looks for the answer in data, a message or a batch of them (2025-03-26),
 // and passes on what the server says on its own.
-func (a *response) take(data []byte) (answer wire.Message, found bool) {
+func (a *response) accept(data []byte) (answer wire.Message, found bool) {
 	if batch, ok := wire.Batch(data); ok {
 		for _, one := range batch {
-			if message, ok := a.take(one); ok {
+			if message, ok := a.accept(one); ok {
 				answer, found = message, true
 			}
 		}
@@ -172,7 +173,7 @@ func (a *response) take(data []byte) (answer wire.Message, found bool) {
 		case ours && id == a.r.id:
 			return message, true
 		case message.Error == nil:
-		case a.resumed: // it may be that of anything else
+		case a.resumed: // it may mean any other request
 		case !ours && a.nameless == nil:
 			kept := message
 			a.nameless = &kept
@@ -216,7 +217,7 @@ func (a *response) events(reader *eventReader) (wire.Message, error) {
 		case err != nil:
 			return wire.Message{}, err
 		}
-		if answer, found := a.take(ev.data); found {
+		if answer, found := a.accept(ev.data); found {
 			return answer, nil
 		}
 		if a.nameless != nil && timer == nil {

@@ -28,7 +28,7 @@ func (s *session) incoming(m wire.Message, of int64) {
 		if grants(m.Params) {
 			s.changes.opened()
 		} else {
-			s.changes.over()
+			s.changes.noStream()
 		}
 	}
 }

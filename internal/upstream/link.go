@@ -40,14 +40,14 @@ type link interface {
 	agreed(version string)
 	// listen opens the stream of a legacy session on which the server sends what
 	// belongs to no request, where that has to be asked for: opened is called each
-	// time that it is open, over when none is to be expected any more. It returns at
+	// time that it is open, none when none is to be expected any more. It returns at
 	// once; close ends it.
-	listen(opened, over func())
-	// lastWords is why a stream has ended, in full; nil if it has not. It may wait for
+	listen(opened, none func())
+	// whyEnded is why a stream has ended, in full; nil if it has not. It may wait for
 	// a process to end.
-	lastWords() error
-	// words are what the server said beside messages, for a reason; mostly empty.
-	words() string
+	whyEnded() error
+	// remarks are what the server said beside messages, for a reason; mostly empty.
+	remarks() string
 }
 
 // traits are what a session needs to know of the kind of its link.
@@ -78,9 +78,9 @@ type request struct {
 	answered func()
 }
 
-// Incoming takes what a server sends on its own: notifications and requests. of
-// is the request on whose stream it came, 0 where the stream is that of all.
-// It is called from a reader and must not block.
+// incoming takes what a server sends on its own: notifications and requests. of is the
+// request on whose stream it came, 0 where it came on a stream for all requests. A
+// reader calls it, so that it must not block.
 type incoming func(m wire.Message, of int64)
 
 // life is the part that is the same in all links: when the server was last heard, and
@@ -119,9 +119,9 @@ func (l *life) cause() error {
 // Defaults, for links that have no use for these.
 
 func (l *life) agreed(string)                {}
-func (l *life) listen(_ func(), over func()) { over() }
-func (l *life) lastWords() error             { return nil }
-func (l *life) words() string                { return "" }
+func (l *life) listen(_ func(), none func()) { none() }
+func (l *life) whyEnded() error              { return nil }
+func (l *life) remarks() string              { return "" }
 
 // mux matches the responses of a two-way stream to their requests.
 type mux struct {
@@ -178,8 +178,9 @@ func (m *mux) remove(id int64) {
 	delete(m.pending, id)
 }
 
-// noticed keeps a line that is no message for the open requests: one of them may
-// wait for just that. clean makes it fit for a text.
+// noticed notes a line that is no message with every open request that has none yet:
+// it may be what the server says in place of the answer. clean makes the line fit for
+// a text.
 func (m *mux) noticed(clean func() string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -198,8 +199,8 @@ func (m *mux) noticed(clean func() string) {
 	}
 }
 
-// resolve hands a response to its request. It reports false for an id that
-// nobody waits for: a late or a second answer, or an invented one.
+// resolve hands a response to its request. It reports false where no request waits for
+// that id: the answer is late, a second one, or invented.
 func (m *mux) resolve(id int64, a answer) bool {
 	m.mu.Lock()
 	p, ok := m.pending[id]

@@ -27,8 +27,8 @@ func (h *listener) tell(f func(json.RawMessage), params json.RawMessage) {
 	}
 }
 
-// listenFor registers an open request; when unlisten returns, nothing is called any more, nor
-// still running.
+// listenFor registers an open request. Once unlisten returns, none of its functions is
+// called or still running.
 func (s *session) listenFor(id int64, r *Request) {
 	h := &listener{progress: r.OnProgress, log: r.OnLog, timeout: cmp.Or(max(r.Timeout, 0), s.spec.CallTimeout)}
 	s.mu.Lock()
@@ -47,8 +47,8 @@ func (s *session) busy() (busy bool, longest time.Duration) {
 	return len(s.listeners) > 0, longest
 }
 
-// unlisten ends the hearing of a call, once. abandoned says that the server may still
-// work on it.
+// unlisten takes an open request off the list, once. abandoned says that the server may
+// still work on it.
 func (s *session) unlisten(id int64, abandoned bool) {
 	s.mu.Lock()
 	h := s.listeners[id]
@@ -88,9 +88,9 @@ func (s *session) progressed(params json.RawMessage) {
 // it.
 const lateLogs = 2 * time.Minute
 
-// sole tells whether what a server says without naming a call can only be meant for
-// one client: whoever calls first on a quiet session has it for itself until another
-// client calls. A session is quiet again when nothing was called for [lateLogs].
+// sole tells whether a message that names no call can only be meant for one client. The
+// first client to call on a quiet session has it for itself until another one calls. A
+// session is quiet again when nobody has called for [lateLogs].
 type sole struct {
 	client string
 	shared bool // another client has called since
@@ -124,10 +124,10 @@ func (s *session) shared() bool {
 	return s.sole.shared
 }
 
-// logged passes a log message on to the call on whose stream it came. One that came
-// elsewhere does not say which call it belongs to, which may be over: it goes to the
-// oldest open call of the session's sole client, else to nobody, as no client may
-// read what belongs to another.
+// logged passes a log message on to the call on whose stream it came. A message that
+// came elsewhere does not name its call, which may even be over: it goes to the oldest
+// open call of the session's sole client. Where there is no sole client it is dropped,
+// as no client may read another's.
 func (s *session) logged(params json.RawMessage, of int64) {
 	if !json.Valid(params) {
 		return

@@ -305,7 +305,7 @@ func TestLogsOnAResumedStream(t *testing.T) {
 		of := int64(-1)
 		l := &httpLink{life: newLife(), in: func(_ wire.Message, call int64) { of = call }}
 		a := &response{link: l, r: request{id: 7}, resumed: resumed}
-		a.take([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`))
+		a.accept([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`))
 		if want := map[bool]int64{false: 7, true: 0}[resumed]; of != want {
 			t.Errorf("resumed %v: of call %d, want %d", resumed, of, want)
 		}

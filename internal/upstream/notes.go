@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// noteTime bounds the sending of a message that nobody waits for, notePatience how
-	// long the end of a session waits for those over HTTP.
+	// noteTime bounds the sending of a message without an answer, notePatience how long
+	// the end of a session waits for those over HTTP.
 	noteTime     = 5 * time.Second
 	notePatience = 300 * time.Millisecond
 	// maxNotesOverHTTP bounds those under way at once: a server that has so many open

@@ -35,12 +35,12 @@ type Request struct {
 	// OnProgress gets the params of each progress notification, from the reader:
 	// it must not block. May be nil.
 	OnProgress func(params json.RawMessage)
-	// OnLog, which may be nil, gets the params of log messages, as OnProgress. Those
-	// that a server does not send on the stream of a request go to the oldest one of
-	// Client, if no other client has lately used the session.
+	// OnLog, which may be nil, gets the params of log messages, as OnProgress. A message
+	// that names no request goes to the oldest request of Client, if no other client has
+	// used the session lately.
 	OnLog func(params json.RawMessage)
-	// LogLevel is what the server is asked for where OnLog is not nil; less severe
-	// messages may come all the same. Empty or unknown: debug.
+	// LogLevel is the level that mcpx asks the server for where OnLog is not nil; less
+	// severe messages may come all the same. Empty or unknown: debug.
 	LogLevel string
 }
 
@@ -78,7 +78,7 @@ func (r *Request) meta(id int64, modern bool) (meta []byte, err error) {
 	return meta, nil
 }
 
-// call sends r and returns the raw result. If ctx ends first, it tells the server.
+// call sends r and returns the raw result. If ctx ends first, it cancels r at the server.
 func (s *session) call(ctx context.Context, r *Request) (json.RawMessage, error) {
 	id := s.newID()
 	meta, err := r.meta(id, s.modern)

@@ -49,13 +49,13 @@ type session struct {
 	listeners map[int64]*listener // open calls, by request id
 	closed    bool
 	sole      sole
-	// takesLevel: mcpx can set the log level of a legacy server. told is the index of
-	// the last one that it set; that of none is behind all.
+	// takesLevel: mcpx can set the log level of a legacy server. told is the index in
+	// LogLevels of the last one that it set; the length of LogLevels before the first.
 	takesLevel bool
 	told       int
 	// headerTools are the tools whose arguments are mirrored into HTTP headers
-	// (SEP-2243), modern HTTP only; headersOf is the catalogue that they were found
-	// in, where it is that of [Spec.Catalogue].
+	// (SEP-2243), modern HTTP only; headersOf is the catalogue of [Spec.Catalogue] that
+	// they were found in.
 	headerTools map[string]*mcp.Tool
 	headersOf   []catalog.Tool
 
@@ -126,9 +126,9 @@ func (s *session) close() {
 	s.changes.streams.Wait()
 }
 
-// ended is err, or what a server said at its end where that is the cause.
+// ended is why the stream of the session has ended, else err.
 func (s *session) ended(err error) error {
-	if last := s.link.lastWords(); last != nil {
+	if last := s.link.whyEnded(); last != nil {
 		return last
 	}
 	return err
@@ -137,7 +137,7 @@ func (s *session) ended(err error) error {
 // silence says why a handshake came to no end: what the link knows, else that
 // nothing was heard.
 func (s *session) silence() error {
-	return errors.New("no answer to initialize within " + s.spec.ConnectTimeout.String() + s.link.words())
+	return errors.New("no answer to initialize within " + s.spec.ConnectTimeout.String() + s.link.remarks())
 }
 
 // connected makes l the link of the session, and lets the server speak.
@@ -174,7 +174,7 @@ func dialGiven(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
 	if err != nil {
 		return nil, errors.New(spec.clean(err.Error(), 500))
 	}
-	return newStreamLink(spec).over(conn, nil), nil
+	return newStreamLink(spec).use(conn, nil), nil
 }
 
 // newID is the id of the next request. Ids rise by steps that cannot be guessed:

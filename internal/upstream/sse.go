@@ -42,26 +42,20 @@ func dialSSE(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
 		}
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(streamCtx, http.MethodGet, spec.URL, nil)
-	if err != nil {
-		return fail(err)
-	}
-	l.http.setHeaders(req, nil)
-	req.Header.Set("Accept", "text/event-stream")
-	resp, err := l.http.client.Do(req)
+	resp, err := l.http.get(streamCtx, nil)
 	if err != nil {
 		return fail(l.http.explain(err))
 	}
-	media := mediaType(resp)
-	if resp.StatusCode != http.StatusOK || media != "text/event-stream" {
-		defer resp.Body.Close()
-		if resp.StatusCode == http.StatusOK {
-			return fail(fmt.Errorf("the server answered with content type %q, not with an event stream", spec.clean(media, 80)))
-		}
-		return fail(l.http.statusError(resp))
-	}
 	l.stream, l.events = resp.Body, newEventReader(resp.Body, spec.MaxMessage)
-	if l.endpoint, err = endpointOf(l.events, spec.URL); err != nil {
+	switch media := mediaType(resp); {
+	case resp.StatusCode != http.StatusOK:
+		err = l.http.statusError(resp)
+	case media != "text/event-stream":
+		err = fmt.Errorf("the server answered with content type %q, not with an event stream", spec.clean(media, 80))
+	default:
+		l.endpoint, err = endpointOf(l.events, spec.URL)
+	}
+	if err != nil {
 		resp.Body.Close()
 		return fail(err)
 	}
@@ -73,13 +67,11 @@ func (l *sseLink) start(in incoming) {
 	l.http.start(in)
 	l.reading.Go(func() {
 		defer l.stream.Close()
-		err := l.pump(in)
-		if !errors.Is(err, io.EOF) {
-			err = fmt.Errorf("the event stream broke: %w", l.http.explain(err))
+		if err := l.pump(in); errors.Is(err, io.EOF) {
+			l.fail(errors.New("the event stream ended"))
 		} else {
-			err = errors.New("the event stream ended")
+			l.fail(fmt.Errorf("the event stream broke: %w", l.http.explain(err)))
 		}
-		l.fail(err)
 		l.http.fail(errGone) // POSTs under way hear from the server whether they came too late
 	})
 }
@@ -169,7 +161,7 @@ func (l *sseLink) post(parent context.Context, r request) (refused wire.Message,
 	defer cancel()
 	resp, sent, err := l.http.post(ctx, l.endpoint, r.message, nil)
 	if err != nil {
-		err = l.http.over(parent, l.http.explain(err))
+		err = l.http.reason(parent, l.http.explain(err))
 		if !sent {
 			err = fmt.Errorf("%w: %w", errNotSent, err)
 		}
@@ -183,8 +175,8 @@ func (l *sseLink) post(parent context.Context, r request) (refused wire.Message,
 	return (&response{link: l.http, r: r}).plain(resp)
 }
 
-// forgotten is that of httpLink: the link ends with the session, and r was refused
-// for that if in the same words. What else is open may have been executed.
+// forgotten is the same as in httpLink: the link ends with the session, and the server
+// refused r for that if it used the same words. Other open requests may have run.
 func (l *sseLink) forgotten(ctx context.Context, r request, refused wire.Message, err error) bool {
 	text := sessionRefusal(refused, err)
 	if text == "" || r.method == "initialize" {
@@ -192,10 +184,7 @@ func (l *sseLink) forgotten(ctx context.Context, r request, refused wire.Message
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	refusal := refusesAll(r, text, func(method string, id int64) string {
-		message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q}`, id, method)
-		return sessionRefusal(l.post(ctx, request{id: id, method: method, message: message}))
-	})
+	refusal := refusesAll(r, text, func(ask request) string { return sessionRefusal(l.post(ctx, ask)) })
 	if refusal == "" {
 		return false
 	}

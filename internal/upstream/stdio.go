@@ -59,7 +59,7 @@ func dialProcess(_ context.Context, spec *Spec, framing wire.Framing) (link, err
 	l := newStreamLink(spec)
 	p := newPipe(l, framing, process.Stdout(), process.Stdin())
 	p.end = func() { _ = process.Close(context.Background(), spec.grace()) }
-	return l.over(p, &ownServer{
+	return l.use(p, &ownServer{
 		failure:    func(err error, patience time.Duration) string { return exitReason(process, err, patience) },
 		stderr:     process.StderrTail,
 		understood: func() { spec.heard.set(p.Framing()) },
@@ -144,5 +144,5 @@ func dialInProcess(_ context.Context, spec *Spec, _ wire.Framing) (link, error) 
 		}
 		return "the server ended: " + seen.Error()
 	}
-	return l.over(p, &ownServer{failure: failure}), nil
+	return l.use(p, &ownServer{failure: failure}), nil
 }

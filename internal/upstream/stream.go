@@ -53,8 +53,8 @@ func newStreamLink(spec *Spec) *streamLink {
 	return &streamLink{mux: newMux(), spec: spec, closing: make(chan struct{}), gone: make(chan struct{})}
 }
 
-// over gives the link its conn, which it closes.
-func (l *streamLink) over(conn Conn, own *ownServer) *streamLink {
+// use gives the link its conn, which it closes.
+func (l *streamLink) use(conn Conn, own *ownServer) *streamLink {
 	l.conn, l.out, l.own = conn, newOutbox(conn), own
 	return l
 }
@@ -119,7 +119,7 @@ func (l *streamLink) failure(err error, patience time.Duration) error {
 	if l.own == nil {
 		return fmt.Errorf("the connection broke: %w", err)
 	}
-	return errors.New(l.own.failure(err, patience) + l.words())
+	return errors.New(l.own.failure(err, patience) + l.remarks())
 }
 
 func (l *streamLink) request(ctx context.Context, r request) (wire.Message, error) {
@@ -146,8 +146,8 @@ func (l *streamLink) notify(_ context.Context, message []byte) error {
 	return nil
 }
 
-// lastWords waits longer for the end of a process than a call can.
-func (l *streamLink) lastWords() error {
+// whyEnded waits longer for the end of a process than a call can.
+func (l *streamLink) whyEnded() error {
 	select {
 	case <-l.gone:
 		return l.failure(l.broken, exitPatience)
@@ -156,9 +156,9 @@ func (l *streamLink) lastWords() error {
 	}
 }
 
-// words are the first line of stdout, if that had no message at all, and the end of
+// remarks are the first line of stdout, if that had no message at all, and the end of
 // stderr. They are bounded so that a reason with them is not cut.
-func (l *streamLink) words() string {
+func (l *streamLink) remarks() string {
 	if l.own == nil || l.own.stderr == nil {
 		return ""
 	}
