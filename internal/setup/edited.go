@@ -1,12 +1,39 @@
 package setup
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
 
 	"mcpx/internal/config"
 )
+
+const byteOrderMark = "\xEF\xBB\xBF"
+
+// fileText is the text of a file that is edited.
+type fileText struct {
+	text []byte // without the byte order mark
+	mark string // the byte order mark, or nothing
+}
+
+func textOf(data []byte) fileText {
+	if rest, ok := bytes.CutPrefix(data, []byte(byteOrderMark)); ok {
+		return fileText{rest, byteOrderMark}
+	}
+	return fileText{text: data}
+}
+
+// data is the whole file.
+func (t fileText) data() []byte { return append([]byte(t.mark), t.text...) }
+
+// eol is how its lines end.
+func (t fileText) eol() string {
+	if bytes.Contains(t.text, []byte("\r\n")) {
+		return "\r\n"
+	}
+	return "\n"
+}
 
 // edited is a client's file, as JSON or TOML.
 type edited struct {

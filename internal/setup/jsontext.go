@@ -12,8 +12,6 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-const byteOrderMark = "\xEF\xBB\xBF"
-
 // object is a JSON object with an order.
 type object []field
 
@@ -57,19 +55,15 @@ func quoted(s string) []byte {
 // jsonText is the text of a JSON file with comments and trailing commas, and
 // where its values lie in it.
 type jsonText struct {
-	text []byte // without the byte order mark
-	mark string // the byte order mark, or nothing
+	fileText
 	root hujson.Value
 	// blank: there is no value in the file, at most comments.
 	blank bool
 }
 
 func parseJSONText(data []byte) (*jsonText, error) {
-	d := &jsonText{}
-	if rest, ok := bytes.CutPrefix(data, []byte(byteOrderMark)); ok {
-		d.mark, data = byteOrderMark, rest
-	}
-	d.text = data
+	d := &jsonText{fileText: textOf(data)}
+	data = d.text
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
 		return nil, errors.New("the file is not UTF-8")
 	}
@@ -89,16 +83,6 @@ func parseJSONText(data []byte) (*jsonText, error) {
 	}
 	d.root = root
 	return d, nil
-}
-
-// data is the whole file.
-func (d *jsonText) data() []byte { return append([]byte(d.mark), d.text...) }
-
-func (d *jsonText) eol() string {
-	if bytes.Contains(d.text, []byte("\r\n")) {
-		return "\r\n"
-	}
-	return "\n"
 }
 
 // member is the index of the member of that name, the last one if there are

@@ -13,8 +13,7 @@ import (
 
 // tomlText is the text of a TOML file, and where its expressions lie in it.
 type tomlText struct {
-	text  []byte
-	mark  string // the byte order mark, or nothing
+	fileText
 	all   map[string]any
 	lines []expression
 }
@@ -28,11 +27,8 @@ type expression struct {
 }
 
 func parseTOMLText(data []byte) (*tomlText, error) {
-	d := &tomlText{}
-	if rest, ok := bytes.CutPrefix(data, []byte(byteOrderMark)); ok {
-		d.mark, data = byteOrderMark, rest
-	}
-	d.text = data
+	d := &tomlText{fileText: textOf(data)}
+	data = d.text
 	if err := toml.Unmarshal(data, &d.all); err != nil {
 		var at *toml.DecodeError
 		if errors.As(err, &at) {
@@ -72,15 +68,6 @@ func parseTOMLText(data []byte) (*tomlText, error) {
 
 func (d *tomlText) lineStart(offset int) int {
 	return bytes.LastIndexByte(d.text[:offset], '\n') + 1
-}
-
-func (d *tomlText) data() []byte { return append([]byte(d.mark), d.text...) }
-
-func (d *tomlText) eol() string {
-	if bytes.Contains(d.text, []byte("\r\n")) {
-		return "\r\n"
-	}
-	return "\n"
 }
 
 // table is the table at the end of these keys, nil if there is none.
