@@ -115,9 +115,9 @@ func isVerb(w string) bool {
 
 var (
 	// sequels begin a clause wherever they stand.
-	sequels = wordSet("then afterwards finally lastly next subsequently luego despues entonces finalmente danach anschliessend dann schliesslich puis ensuite enfin depois затем потом после наконец ثم بعد")
+	sequels = wordSet("then afterwards finally lastly next subsequently затем потом после наконец ثم بعد")
 	// joiners begin one when a verb follows.
-	joiners = wordSet("and also plus und et y e и а و as")
+	joiners = wordSet("and also plus as и а و")
 	// openers begin one after a comma.
 	openers = wordSet("i we you please what how which where who when can could is are also including")
 )

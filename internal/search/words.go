@@ -32,10 +32,6 @@ use used using want was we were what when where which who whom whose why will wi
 just like let lets about above after again am because before being below between both but down during each few further
 he her here hers him his more most no nor not off once only other out over own same she such too under until up very
 via per may might must shall upon within without help give tell thanks thank hi hello know t s d ll re ve m
-de la el los las un una unos y en con por para que del al se su mi lo
-der die das den dem ein eine einen und oder fur mit von zu im bitte mir ich du
-le les des du et pour avec dans sur au aux je moi
-o os um uma e da dos em com na meu
 и в на с по для из к о от что это мне пожалуйста все`)
 
 // weakStems are words that say how something shall be done, not what. They are
