@@ -24,7 +24,7 @@ type builder struct {
 }
 
 func newBuilder(tools int) *builder {
-	x := &Index{vocab: make(map[string]uint32, 6*tools), bigrams: make(map[uint64]uint32, 6*tools)}
+	x := &Index{vocab: make(map[string]uint32, 6*tools)}
 	x.tools = make([]toolRef, 0, tools)
 	b := &builder{x: x, terms: terms{x: x, cache: make(map[string]entry, 6*tools)}}
 	b.tool.events = make([]event, 0, eventsPerTool*tools)
@@ -35,13 +35,13 @@ func (b *builder) addServer(s *catalog.Server) {
 	at := uint32(len(b.x.servers))
 	ref := serverRef{name: s.Name, from: uint32(len(b.x.tools))}
 	lead, rest := splitLead(s.Purpose())
-	b.add(&b.srv, inServerName, s.Name, true)
-	b.add(&b.srv, inServerName, s.Title, true)
-	b.add(&b.srv, inPurpose, lead, true)
-	b.add(&b.srv, inPurposeText, rest, false)
+	b.add(&b.srv, inServerName, s.Name)
+	b.add(&b.srv, inServerName, s.Title)
+	b.add(&b.srv, inPurpose, lead)
+	b.add(&b.srv, inPurposeText, rest)
 	for i := range s.Tools {
 		b.addTool(&s.Tools[i], at)
-		b.add(&b.srv, inToolNames, s.Tools[i].Name, false)
+		b.add(&b.srv, inToolNames, s.Tools[i].Name)
 	}
 	b.srv.docs++
 	ref.to = uint32(len(b.x.tools))
@@ -51,26 +51,25 @@ func (b *builder) addServer(s *catalog.Server) {
 func (b *builder) addTool(t *catalog.Tool, server uint32) {
 	lead, rest := splitLead(t.Description)
 	b.x.tools = append(b.x.tools, toolRef{name: t.Name, server: server, deprecated: isDeprecated(t, lead)})
-	b.add(&b.tool, inName, t.Name, true)
-	b.add(&b.tool, inTitle, t.Title, true)
-	b.add(&b.tool, inLead, lead, true)
-	b.add(&b.tool, inText, rest, false)
+	b.add(&b.tool, inName, t.Name)
+	b.add(&b.tool, inTitle, t.Title)
+	b.add(&b.tool, inLead, lead)
+	b.add(&b.tool, inText, rest)
 	if len(t.InputSchema) <= maxSchema {
 		readSchema(t.InputSchema,
-			func(name string) { b.add(&b.tool, inParam, name, false) },
-			func(text string) { b.add(&b.tool, inParamText, text, false) })
+			func(name string) { b.add(&b.tool, inParam, name) },
+			func(text string) { b.add(&b.tool, inParamText, text) })
 	}
 	b.tool.docs++
 }
 
-// add puts the words of text into a field of the document that c is at; with
-// pairs, also its neighbouring words.
-func (b *builder) add(c *corpus, f field, text string, pairs bool) {
+// add puts the words of text into a field of the document that c is at.
+func (b *builder) add(c *corpus, f field, text string) {
 	if text == "" {
 		return
 	}
 	text = text[:min(len(text), maxText)]
-	p := placer{b: b, c: c, field: f, pairs: pairs}
+	p := placer{b: b, c: c, field: f}
 	scan(text, p.word)
 	c.grow(f, p.words)
 }
@@ -80,12 +79,9 @@ type placer struct {
 	b     *builder
 	c     *corpus
 	field field
-	pairs bool
 	words uint32
-	// last is the word before; solid is false at the start and after a break.
-	last     uint32
-	lastText string
-	solid    bool
+	// last is the word before, empty at the start and after a run without spaces.
+	last string
 }
 
 func (p *placer) word(w word) {
@@ -113,19 +109,19 @@ func (p *placer) piece(text string, c script) {
 	for _, id := range e.foreign {
 		p.c.events = append(p.c.events, event{p.c.docs, id, inOtherWords})
 	}
-	if !e.solid {
-		p.solid = false
+	if c == dense {
+		p.last = ""
 		return
 	}
 	p.put(e.own)
-	if p.pairs && p.solid {
-		p.put(p.b.terms.pair(p.last, e.own))
-		if p.field == inName && c == latin { // cash_flow is cashflow too
-			p.put(p.b.terms.of(p.lastText+text, c).own)
-		}
+	if names[p.field] && p.last != "" && c == latin { // cash_flow is cashflow too
+		p.put(p.b.terms.of(p.last+text, c).own)
 	}
-	p.last, p.lastText, p.solid = e.own, text, true
+	p.last = text
 }
+
+// names are the fields in which two neighbours are also one word.
+var names = [fields]bool{inName: true, inTitle: true, inServerName: true}
 
 func (p *placer) put(term uint32) {
 	p.c.events = append(p.c.events, event{p.c.docs, term, p.field})

@@ -73,20 +73,17 @@ func denseBreak(s string) bool {
 
 var denseConnectives = []string{"然后", "接着", "随后", "最后", "并且", "并将", "并把", "之后", "以及", "再把", "再将", "然後", "接著", "最後", "それから", "そして", "次に", "てから", "그리고", "그런 다음", "다음에"}
 
-// startsClause reports whether a need begins at words[i].
+// startsClause reports whether a need begins at words[i]: at a word such as
+// "then", and at a verb after "and" or a comma.
 func startsClause(words []string, i int) bool {
 	w := bare(words[i])
-	if sequels[w] {
+	switch {
+	case sequels[w]:
 		return true
+	case joiners[w]:
+		return i+1 < len(words) && (isVerb(bare(words[i+1])) || sequels[bare(words[i+1])])
 	}
-	comma := strings.HasSuffix(words[i-1], ",")
-	if joiners[w] {
-		return i+1 < len(words) && (isVerb(bare(words[i+1])) || sequels[bare(words[i+1])] || comma && openers[bare(words[i+1])])
-	}
-	if joiners[bare(words[i-1])] {
-		return false
-	}
-	return comma && (isVerb(w) || openers[w])
+	return strings.HasSuffix(words[i-1], ",") && isVerb(w)
 }
 
 // bare is a word without punctuation, folded.
@@ -105,7 +102,7 @@ func isVerb(w string) bool {
 	if verbs()[st] && !strings.HasSuffix(w, "ing") && !strings.HasSuffix(w, "ion") && !strings.HasSuffix(w, "ions") {
 		return true
 	}
-	for _, e := range translate(w, st, c) {
+	for _, e := range translate(st, c) {
 		if verbs()[e] {
 			return true
 		}
@@ -117,7 +114,5 @@ var (
 	// sequels begin a clause wherever they stand.
 	sequels = wordSet("then afterwards finally lastly next subsequently затем потом после наконец ثم بعد")
 	// joiners begin one when a verb follows.
-	joiners = wordSet("and also plus as и а و")
-	// openers begin one after a comma.
-	openers = wordSet("i we you please what how which where who when can could is are also including")
+	joiners = wordSet("and also plus и а و")
 )

@@ -1,11 +1,9 @@
 package search
 
-// foreign gives the words of other languages for the English words (several are
-// separated by commas, a_b is two neighbours) that tools use: Chinese, Japanese,
-// Korean, Russian, Spanish, German, French, Portuguese, Arabic. Scripts without
-// spaces match inside a run, the longest first; Russian and Arabic by the stem;
-// Latin words whole, without accents, or without an English ending. Words that
-// English spells the same with another meaning are left out.
+// foreign gives the words of Chinese, Japanese, Korean, Russian and Arabic for the
+// English words that tools use (several are separated by commas, a_b is two
+// neighbours). Scripts without spaces match inside a run, the longest first;
+// Russian and Arabic by the stem.
 var foreign = []struct{ english, words string }{
 	// acts
 	{"read", "读取 阅读 讀取 閱讀 読む 読み込 読み取 読ん 読み 읽 прочитать читать чтение прочитай прочти قراءة اقرأ"},

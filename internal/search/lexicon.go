@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// synonym is a stem that stands for another one, or two stems with a space between.
+// synonym is a stem that stands for another one.
 type synonym struct {
 	stem   string
 	weight float32
@@ -51,16 +51,12 @@ var thesaurus = sync.OnceValue(func() map[string][]synonym {
 	return m
 })
 
-// stems are the stems of the English words of a line; a_b is two stems with a
-// space between.
+// stems are the stems of the English words of a line; a_b is two neighbours,
+// written together.
 func stems(line string) []string {
 	ws := strings.Fields(line)
 	for i, w := range ws {
-		a, b, two := strings.Cut(w, "_")
-		ws[i] = stem(a, latin)
-		if two {
-			ws[i] += " " + stem(b, latin)
-		}
+		ws[i] = stem(strings.ReplaceAll(w, "_", ""), latin)
 	}
 	return ws
 }
@@ -99,21 +95,13 @@ var lexicon = sync.OnceValue(func() *dictionary {
 	return d
 })
 
-// translate gives the English stems that a word of another language with spaces
-// may stand for; one with a space is two neighbouring words. st is the stem of
-// text.
-func translate(text, st string, c script) []string {
-	d := lexicon()
-	switch c {
-	case latin:
-		if e, ok := d.english[text]; ok {
-			return e
-		}
-		return d.english[st]
-	case cyrillic, arabic:
-		return d.english[st]
+// translate gives the English stems that a Russian or Arabic word may stand for;
+// st is its stem.
+func translate(st string, c script) []string {
+	if c != cyrillic && c != arabic {
+		return nil
 	}
-	return nil
+	return lexicon().english[st]
 }
 
 // found is a known word in a run without spaces, at bytes from..to of it.

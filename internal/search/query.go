@@ -124,8 +124,8 @@ type reader struct {
 	x     *Index
 	need  need
 	files []need
-	// lastStem and lastText are the word before, empty at the start and after a break.
-	lastStem, lastText string
+	// last is the word before, empty at the start and after a break.
+	last string
 	// writing is set while the last act that concerns a file puts something
 	// into one.
 	writing bool
@@ -165,9 +165,9 @@ func splitDense(field string) []string {
 // mention adds what is known by its form. A file is a need of its own: to read
 // it, or to write it.
 func (r *reader) mention(m mention) {
-	r.lastStem = ""
+	r.last = ""
 	scan(m.text, r.word)
-	r.lastStem = ""
+	r.last = ""
 	kinds := stems(m.words)
 	for _, st := range kinds {
 		r.need.put(st, r.x.expand(st, mentionWeight))
@@ -188,14 +188,14 @@ func (r *reader) mention(m mention) {
 		}
 		f.put(st, r.x.expand(st, weight))
 	}
-	f.put(act+" "+kinds[0], r.x.pair(act, act, kinds[0], kinds[0]))
+	f.put(act+" "+kinds[0], r.x.pair(act, kinds[0]))
 	r.files = append(r.files, f)
 }
 
 // word adds a word of any script.
 func (r *reader) word(w word) {
 	if w.script == dense {
-		r.lastStem = ""
+		r.last = ""
 		r.dense(w)
 		return
 	}
@@ -206,12 +206,12 @@ func (r *reader) word(w word) {
 		}
 		return
 	}
-	english := translate(w.text, st, w.script)
+	english := translate(st, w.script)
 	if len(english) == 0 {
 		r.plain(w.text, st)
 		return
 	}
-	r.lastStem = ""
+	r.last = ""
 	r.senses(w.text, append([]string{st}, english...))
 }
 
@@ -258,10 +258,10 @@ func (r *reader) plain(text, st string) {
 		weight = verbWeight
 	}
 	r.need.put(st, r.x.expand(st, weight))
-	if r.lastStem != "" {
-		r.need.put(r.lastStem+" "+st, r.x.pair(r.lastStem, r.lastText, st, text))
+	if r.last != "" {
+		r.need.put(r.last+" "+st, r.x.pair(r.last, text))
 	}
-	r.lastStem, r.lastText = st, text
+	r.last = text
 }
 
 // dense adds the words that are known in a run without spaces, its characters
@@ -291,7 +291,7 @@ func (r *reader) dense(w word) {
 // expand gives the terms that stand for a stem, itself first.
 func (x *Index) expand(st string, weight float32) group {
 	g := group{weight: weight}
-	if id, ok := x.term(st); ok {
+	if id, ok := x.vocab[st]; ok {
 		g.alts = append(g.alts, alt{id, 1})
 	}
 	g.alts = x.appendSynonyms(g.alts, st)
@@ -300,7 +300,7 @@ func (x *Index) expand(st string, weight float32) group {
 
 func (x *Index) appendSynonyms(alts []alt, st string) []alt {
 	for _, s := range thesaurus()[st] {
-		if id, ok := x.term(s.stem); ok {
+		if id, ok := x.vocab[s.stem]; ok {
 			alts = append(alts, alt{id, s.weight})
 		}
 	}
@@ -309,37 +309,6 @@ func (x *Index) appendSynonyms(alts []alt, st string) []alt {
 
 // pair gives the terms of two neighbouring words: as neighbours, written
 // together, or by another name.
-func (x *Index) pair(a, aText, b, bText string) group {
-	g := group{weight: pairWeight}
-	if id, ok := x.term(a + " " + b); ok {
-		g.alts = append(g.alts, alt{id, 1})
-	}
-	n := len(g.alts)
-	if id, ok := x.vocab[stem(aText+bText, latin)]; ok {
-		g.alts = append(g.alts, alt{id, 1})
-	}
-	g.alts = x.appendSynonyms(g.alts, a+" "+b)
-	if len(g.alts) > n {
-		g.weight = 1
-	}
-	return g
-}
-
-// term finds the term of a stem, or of two stems with a space between.
-func (x *Index) term(s string) (uint32, bool) {
-	a, b, two := strings.Cut(s, " ")
-	if !two {
-		id, ok := x.vocab[s]
-		return id, ok
-	}
-	ia, ok := x.vocab[a]
-	if !ok {
-		return 0, false
-	}
-	ib, ok := x.vocab[b]
-	if !ok {
-		return 0, false
-	}
-	id, ok := x.bigrams[uint64(ia)<<32|uint64(ib)]
-	return id, ok
+func (x *Index) pair(a, b string) group {
+	return x.expand(stem(a+b, latin), pairWeight)
 }

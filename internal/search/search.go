@@ -33,10 +33,8 @@ type Index struct {
 	servers []serverRef
 	// tool and srv have the words of tools and of servers.
 	tool, srv postings
-	// vocab has the number of each term that is one stem; bigrams those of two
-	// neighbouring words in a name or first sentence, by the numbers of the two.
-	vocab   map[string]uint32
-	bigrams map[uint64]uint32
+	// vocab has the number of each term, a stem.
+	vocab map[string]uint32
 }
 
 // toolRef says which tool a document number stands for.

@@ -16,8 +16,7 @@ type terms struct {
 // entry is what a word of a document stands for.
 type entry struct {
 	// own is the term of the word itself; only a run without spaces has none.
-	own   uint32
-	solid bool
+	own uint32
 	// more are the terms of the characters of a run without spaces.
 	more []uint32
 	// foreign are the English terms of a word of another language.
@@ -26,28 +25,13 @@ type entry struct {
 	harm bool
 }
 
-// id gives a stem its number, or two stems with a space between.
+// id gives a stem its number.
 func (t *terms) id(stem string) uint32 {
-	if a, b, two := strings.Cut(stem, " "); two {
-		return t.pair(t.id(a), t.id(b))
-	}
 	if id, ok := t.x.vocab[stem]; ok {
 		return id
 	}
 	id := t.n
 	t.x.vocab[strings.Clone(stem)] = id // a stem is often a piece of a whole description
-	t.n++
-	return id
-}
-
-// pair gives two neighbouring words their number.
-func (t *terms) pair(a, b uint32) uint32 {
-	key := uint64(a)<<32 | uint64(b)
-	if id, ok := t.x.bigrams[key]; ok {
-		return id
-	}
-	id := t.n
-	t.x.bigrams[key] = id
 	t.n++
 	return id
 }
@@ -67,8 +51,8 @@ func (t *terms) of(text string, c script) entry {
 		}
 	} else {
 		st := stem(text, c)
-		e.own, e.solid, e.harm = t.id(st), true, harmful()[st]
-		for _, st := range translate(text, st, c) {
+		e.own, e.harm = t.id(st), harmful()[st]
+		for _, st := range translate(st, c) {
 			e.foreign = append(e.foreign, t.id(st))
 		}
 	}

@@ -130,9 +130,6 @@ func TestTranslate(t *testing.T) {
 		{"天気予報", dense, "weather forecast"},
 		{"파일", dense, "file"},
 		{"файлов", cyrillic, "file"},
-		{"archivos", latin, "file"},
-		{"loschen", latin, "delet"},
-		{"supprimer", latin, "delet"},
 		{"read", latin, ""},
 		{"红绿", dense, ""},
 	}
@@ -142,23 +139,11 @@ func TestTranslate(t *testing.T) {
 			for _, f := range translateRun(tt.in) {
 				words = append(words, f.english[0])
 			}
-		} else if e := translate(tt.in, stem(tt.in, tt.script), tt.script); e != nil {
+		} else if e := translate(stem(tt.in, tt.script), tt.script); e != nil {
 			words = e[:1]
 		}
 		if got := strings.Join(words, " "); got != tt.want {
 			t.Errorf("translate(%q) = %q, want %q", tt.in, got, tt.want)
-		}
-	}
-}
-
-// TestForeign_NoEnglish holds the table of other languages to words that are no
-// English words of another meaning.
-func TestForeign_NoEnglish(t *testing.T) {
-	for _, w := range strings.Fields("read write red pays plane lies hole mover resume journal devise pasta depot file list get die not art son main pour chat fin gift rat mode") {
-		for _, e := range lexicon().english[w] {
-			if e != stem(w, latin) {
-				t.Errorf("%q is taken for %q", w, e)
-			}
 		}
 	}
 }
@@ -175,7 +160,6 @@ func TestSplitClauses(t *testing.T) {
 		{"version 1.2 of the API", []string{"version 1.2 of the API"}},
 		{"读取文件，然后发送邮件", []string{"读取文件", "，", "然后发送邮件"}},
 		{"прочитай файл и отправь письмо", []string{"прочитай файл", "и отправь письмо"}},
-		{"lee el archivo y luego borra la carpeta", []string{"lee el archivo", "y luego borra la carpeta"}},
 		{"", nil},
 	}
 	for _, tt := range tests {
