@@ -21,12 +21,16 @@ type builder struct {
 	terms terms
 	// tool and srv are the words of tools and of servers, in their order.
 	tool, srv corpus
+	// last is the last tool seen with a name, text and schema.
+	last map[[3]string]uint32
+	// act is the first act in the name of the tool at hand.
+	act act
 }
 
 func newBuilder(tools int) *builder {
 	x := &Index{vocab: make(map[string]uint32, 6*tools)}
 	x.tools = make([]toolRef, 0, tools)
-	b := &builder{x: x, terms: terms{x: x, cache: make(map[string]entry, 6*tools)}}
+	b := &builder{x: x, last: make(map[[3]string]uint32, tools), terms: terms{x: x, cache: make(map[string]entry, 6*tools)}}
 	b.tool.events = make([]event, 0, eventsPerTool*tools)
 	return b
 }
@@ -50,8 +54,20 @@ func (b *builder) addServer(s *catalog.Server) {
 
 func (b *builder) addTool(t *catalog.Tool, server uint32) {
 	lead, rest := splitLead(t.Description)
-	b.x.tools = append(b.x.tools, toolRef{name: t.Name, server: server, deprecated: isDeprecated(t, lead)})
+	at, same := b.tool.docs, b.tool.docs
+	key := [3]string{t.Name, t.Description, string(t.InputSchema)}
+	if last, twice := b.last[key]; twice {
+		same = b.x.tools[last].same
+		b.x.tools[last].next = at
+	}
+	b.last[key] = at
+	b.x.tools = append(b.x.tools, toolRef{name: t.Name, server: server, same: same, next: at, deprecated: isDeprecated(t, lead)})
+	b.act = unknown
 	b.add(&b.tool, inName, t.Name)
+	b.x.tools[at].changes = b.act == changes
+	if said := t.Hints.ReadOnly; said != nil {
+		b.x.tools[at].changes = !*said
+	}
 	b.add(&b.tool, inTitle, t.Title)
 	b.add(&b.tool, inLead, lead)
 	b.add(&b.tool, inText, rest)
@@ -100,8 +116,11 @@ func (p *placer) word(w word) {
 func (p *placer) piece(text string, c script) {
 	e := p.b.terms.of(text, c)
 	p.words++
-	if e.harm && p.field == inName {
-		p.b.x.tools[len(p.b.x.tools)-1].harm = true
+	if p.field == inName {
+		p.b.act = p.b.act.or(e.act)
+		if e.harm {
+			p.b.x.tools[len(p.b.x.tools)-1].harm = true
+		}
 	}
 	for _, id := range e.more {
 		p.put(id)

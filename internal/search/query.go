@@ -1,6 +1,7 @@
 package search
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -23,6 +24,7 @@ const (
 	weakWeight    = 0.5
 	mentionWeight = 0.3
 	numberWeight  = 0.4
+	quotedShare   = 0.4
 	// of characters of a script without spaces: two neighbours, two inside a
 	// word that the lexicon knows, one
 	gramWeight      = 0.6
@@ -47,10 +49,40 @@ type alt struct {
 type need struct {
 	keys   []string
 	groups []group
+	// act is the first act that it names.
+	act act
 	// harm is set where the need asks for something to be removed or stopped.
 	harm bool
 	// deprecated is set where the query speaks of what is deprecated.
 	deprecated bool
+}
+
+// act is whether something is about what there is, or about changing it.
+type act uint8
+
+const (
+	unknown act = iota
+	asks
+	changes
+)
+
+// actOf gives the act that a stem names.
+func actOf(st string) act {
+	switch {
+	case changing()[st]:
+		return changes
+	case asking()[st]:
+		return asks
+	}
+	return unknown
+}
+
+// or is a, or b where a is not known.
+func (a act) or(b act) act {
+	if a == unknown {
+		return b
+	}
+	return a
 }
 
 // put adds a group once; of two with the same key the heavier one counts.
@@ -86,6 +118,9 @@ func (x *Index) analyse(query string) (whole need, parts []need) {
 			}
 			whole.harm = whole.harm || p.harm
 			if len(p.groups) > 0 {
+				if whole.act != changes && p.act != unknown {
+					whole.act = p.act
+				}
 				parts = append(parts, p)
 			}
 		}
@@ -129,12 +164,31 @@ type reader struct {
 	// writing is set while the last act that concerns a file puts something
 	// into one.
 	writing bool
+	// share is what the words of the piece at hand count.
+	share float32
 	// into is set after a word such as "to" that comes before what is written.
 	into bool
 }
 
+// quoted is a value that a query gives: it seldom names a tool.
+var quoted = regexp.MustCompile("\"[^\"]+\"|“[^”]+”|«[^»]+»|`[^`]+`|\\B'[^']+'\\B")
+
 // clause reads one clause.
 func (r *reader) clause(c string) {
+	from := 0
+	for _, q := range quoted.FindAllStringIndex(c, -1) {
+		r.share = 1
+		r.read(c[from:q[0]])
+		r.share = quotedShare
+		r.read(c[q[0]:q[1]])
+		from = q[1]
+	}
+	r.share = 1
+	r.read(c[from:])
+}
+
+// read reads a piece of a clause.
+func (r *reader) read(c string) {
 	for field := range strings.FieldsSeq(c) {
 		for _, w := range splitDense(field) {
 			if m, ok := recognise(w); ok {
@@ -179,7 +233,7 @@ func (r *reader) mention(m mention) {
 	if r.writing || r.into {
 		act = "write"
 	}
-	var f need
+	f := need{act: actOf(act)}
 	f.put(act, r.x.expand(act, 1))
 	for i, st := range kinds {
 		weight := float32(1)
@@ -188,7 +242,7 @@ func (r *reader) mention(m mention) {
 		}
 		f.put(st, r.x.expand(st, weight))
 	}
-	f.put(act+" "+kinds[0], r.x.pair(act, kinds[0]))
+	f.put(act+" "+kinds[0], r.x.expand(stem(act+kinds[0], latin), pairWeight))
 	r.files = append(r.files, f)
 }
 
@@ -237,6 +291,7 @@ func (r *reader) note(st string) {
 		r.writing = false
 	}
 	r.need.harm = r.need.harm || harmful()[st]
+	r.need.act = r.need.act.or(actOf(st))
 }
 
 // plain adds a word of a script with spaces, and the pair it makes with the
@@ -257,9 +312,9 @@ func (r *reader) plain(text, st string) {
 	case verbs()[st]:
 		weight = verbWeight
 	}
-	r.need.put(st, r.x.expand(st, weight))
+	r.need.put(st, r.x.expand(st, weight*r.share))
 	if r.last != "" {
-		r.need.put(r.last+" "+st, r.x.pair(r.last, text))
+		r.need.put(r.last+" "+st, r.x.expand(stem(r.last+text, latin), pairWeight*r.share))
 	}
 	r.last = text
 }
@@ -305,10 +360,4 @@ func (x *Index) appendSynonyms(alts []alt, st string) []alt {
 		}
 	}
 	return alts
-}
-
-// pair gives the terms of two neighbouring words: as neighbours, written
-// together, or by another name.
-func (x *Index) pair(a, b string) group {
-	return x.expand(stem(a+b, latin), pairWeight)
 }

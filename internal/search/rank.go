@@ -19,10 +19,12 @@ const (
 	serverShare = 0.3
 	// harmFactor lowers tools that remove or stop something, unasked.
 	harmFactor = 0.75
+	// changeFactor lowers tools that change something where a need asks.
+	changeFactor = 0.5
 	// deprecatedFactor lowers tools that say that they are deprecated, unasked.
 	deprecatedFactor = 0.3
 	// served is what a part still counts after a hit that fits it wholly.
-	served = 0.9
+	served = 0.6
 )
 
 // scored is a document and its score.
@@ -113,6 +115,9 @@ func (r *ranking) score(n *need) ([]float32, float32) {
 	s := r.tools[r.from:r.to]
 	for i := range s {
 		t := &r.x.tools[r.from+uint32(i)]
+		if t.changes && n.act == asks {
+			s[i] *= changeFactor
+		}
 		if t.harm && !n.harm {
 			s[i] *= harmFactor
 		}
@@ -219,7 +224,8 @@ func (m *merge) pick() []scored {
 }
 
 // candidates are the tools that any word finds, numbered from the start of the
-// range, best first, no more than can matter.
+// range, best first, no more than can matter. Of the same tool on several servers
+// the best is one.
 func (m *merge) candidates(left []float32) []scored {
 	var list []scored
 	for i := range m.whole {
@@ -232,6 +238,13 @@ func (m *merge) candidates(left []float32) []scored {
 			return c
 		}
 		return cmp.Compare(a.doc, b.doc)
+	})
+	seen := make(map[uint32]bool, len(list))
+	list = slices.DeleteFunc(list, func(c scored) bool {
+		same := m.r.x.tools[m.r.from+c.doc].same
+		twice := seen[same]
+		seen[same] = true
+		return twice
 	})
 	return list[:min(len(list), 4*m.limit+60)]
 }

@@ -12,6 +12,9 @@ type Hit struct {
 	// Score orders the hits of one query: the first has 1, the others less or
 	// as much. It means nothing between queries.
 	Score float64
+	// Also are the other servers that have the very same tool, in the
+	// catalogue's order.
+	Also []string
 }
 
 // Options narrow a search.
@@ -43,8 +46,14 @@ type toolRef struct {
 	server uint32
 	// harm is set for a tool that removes or stops something, by its name.
 	harm bool
+	// changes is set for a tool that changes something, by its annotations or
+	// else by its name.
+	changes bool
 	// deprecated is set for a tool whose definition says that it is.
 	deprecated bool
+	// same is the number of the first tool with this name, text and schema, and
+	// next that of the next one, itself where there is none.
+	same, next uint32
 }
 
 // serverRef is a server and the range of its documents.
@@ -92,6 +101,14 @@ func (x *Index) Search(query string, o Options) []Hit {
 	for i, r := range ranked {
 		t := &x.tools[r.doc]
 		hits[i] = Hit{Server: x.servers[t.server].name, Tool: t.name, Score: r.score}
+		for d := t.same; ; d = x.tools[d].next {
+			if other := x.tools[d].server; other != t.server && from <= d && d < to {
+				hits[i].Also = append(hits[i].Also, x.servers[other].name)
+			}
+			if x.tools[d].next == d {
+				break
+			}
+		}
 	}
 	return hits
 }

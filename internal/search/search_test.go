@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -176,6 +177,59 @@ func TestSearch_HarmfulToolsNeedAnAct(t *testing.T) {
 	}
 }
 
+func TestSearch_NeedsThatAsk(t *testing.T) {
+	yes, no := true, false
+	board := func(reads, creates *bool) *Index {
+		list, add := tool("card_index", "Cards of the board.", "board"), tool("create_card", "Create cards of the board.", "board")
+		list.Hints.ReadOnly, add.Hints.ReadOnly = reads, creates
+		return New(catalog.NewSnapshot([]catalog.Server{{Name: "board", Tools: []catalog.Tool{list, add}}}))
+	}
+	tests := []struct {
+		query string
+		x     *Index
+		want  string
+	}{
+		{"what new cards are on the board?", board(nil, nil), "card_index"},
+		{"show new cards of the board", board(nil, nil), "card_index"},
+		{"create a card and show the board", board(nil, nil), "create_card"},
+		{"new card", board(nil, nil), "create_card"},
+		// an annotation counts more than a name
+		{"show new cards of the board", board(&no, &yes), "create_card"},
+	}
+	for _, tt := range tests {
+		if got := first(tt.x.Search(tt.query, Options{}), 1)[0]; got != tt.want {
+			t.Errorf("%s: got %s first, want %s", tt.query, got, tt.want)
+		}
+	}
+}
+
+func TestSearch_QuotedValuesWeighLess(t *testing.T) {
+	x := New(sample())
+	for _, q := range []string{`post a message "merge pull request" to a channel`, "post a message 'merge pull request' to a channel", "post a message “merge pull request” to a channel"} {
+		if got := first(x.Search(q, Options{}), 1)[0]; got != "slack_post_message" {
+			t.Errorf("%s: got %s first, want slack_post_message", q, got)
+		}
+	}
+}
+
+func TestSearch_SameToolOnce(t *testing.T) {
+	read := tool("read_page", "Read a page.", "url")
+	other := tool("read_page", "Read a page of a book.", "url")
+	x := New(catalog.NewSnapshot([]catalog.Server{
+		{Name: "a", Tools: []catalog.Tool{read}},
+		{Name: "b", Tools: []catalog.Tool{other, read}},
+		{Name: "c", Instructions: "Pages to read.", Tools: []catalog.Tool{read}},
+	}))
+	hits := x.Search("read a page", Options{})
+	if len(hits) != 2 || hits[0].Server != "c" || !slices.Equal(hits[0].Also, []string{"a", "b"}) || hits[1].Server != "b" || hits[1].Also != nil {
+		t.Errorf("got %v, want the tool of c, also on a and b, then the other one of b", hits)
+	}
+	hits = x.Search("read a page", Options{Server: "a"})
+	if len(hits) != 1 || hits[0].Server != "a" || hits[0].Also != nil {
+		t.Errorf("server a: got %v", hits)
+	}
+}
+
 func TestSearch_Options(t *testing.T) {
 	x := New(sample())
 	for _, h := range x.Search("read", Options{Server: "excel"}) {
@@ -207,16 +261,16 @@ func TestSearch_ScoresFall(t *testing.T) {
 	if len(hits) < 5 || hits[0].Score != 1 {
 		t.Fatalf("got %v, want several hits, the first with score 1", hits)
 	}
-	seen := map[Hit]bool{}
+	seen := map[toolID]bool{}
 	for i, h := range hits {
 		if h.Score <= 0 || i > 0 && h.Score > hits[i-1].Score {
 			t.Errorf("hit %d has score %v after %v", i, h.Score, hits[max(i-1, 0)].Score)
 		}
-		h.Score = 0
-		if seen[h] {
-			t.Errorf("%v twice", h)
+		id := toolID{h.Server, h.Tool}
+		if seen[id] {
+			t.Errorf("%v twice", id)
 		}
-		seen[h] = true
+		seen[id] = true
 	}
 }
 

@@ -23,6 +23,7 @@ type entry struct {
 	foreign []uint32
 	// harm is set for an act that removes or stops something.
 	harm bool
+	act  act
 }
 
 // id gives a stem its number.
@@ -51,7 +52,7 @@ func (t *terms) of(text string, c script) entry {
 		}
 	} else {
 		st := stem(text, c)
-		e.own, e.harm = t.id(st), harmful()[st]
+		e.own, e.harm, e.act = t.id(st), harmful()[st], actOf(st)
 		for _, st := range translate(st, c) {
 			e.foreign = append(e.foreign, t.id(st))
 		}

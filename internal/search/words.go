@@ -55,6 +55,15 @@ way week whole wide wonder work working world worth year yet`)
 // harmful are acts that a tool is hardly wanted for unless the query names one.
 var harmful = stemSet("delete remove drop erase destroy purge wipe kill terminate revoke disable deactivate suspend uninstall unlink cancel")
 
+// asking and changing are acts of which the first in a need, or in the name of a
+// tool, says whether it is about what there is or about changing it.
+var (
+	asking   = stemSet("list show get find search read view display fetch retrieve lookup query browse check describe count compare what which who where when many much")
+	changing = stemSet(`create add insert write edit update modify change set put patch append send post publish submit reply upload save move rename
+copy merge fork assign close cancel approve reject enable disable start stop restart install deploy buy book pay invite transfer restore grant
+delete remove drop erase destroy purge wipe clear kill terminate revoke deactivate suspend uninstall unlink`)
+)
+
 // writes and reads are words before the name of a file that say whether it is
 // to be written or read.
 var (
