@@ -1,6 +1,7 @@
 package search
 
 import (
+	"hash/maphash"
 	"strings"
 
 	"mcpx/internal/catalog"
@@ -22,15 +23,20 @@ type builder struct {
 	// tool and srv are the words of tools and of servers, in their order.
 	tool, srv corpus
 	// last is the last tool seen with a name, text and schema.
-	last map[[3]string]uint32
-	// act is the first act in the name of the tool at hand.
-	act act
+	last map[definition]uint32
+	seed maphash.Seed
+}
+
+// definition is what makes two tools the same: the schema by its hash.
+type definition struct {
+	name, description string
+	schema            uint64
 }
 
 func newBuilder(tools int) *builder {
 	x := &Index{vocab: make(map[string]uint32, 6*tools)}
 	x.tools = make([]toolRef, 0, tools)
-	b := &builder{x: x, last: make(map[[3]string]uint32, tools), terms: terms{x: x, cache: make(map[string]entry, 6*tools)}}
+	b := &builder{x: x, last: make(map[definition]uint32, tools), seed: maphash.MakeSeed(), terms: terms{x: x, cache: make(map[string]entry, 6*tools)}}
 	b.tool.events = make([]event, 0, eventsPerTool*tools)
 	return b
 }
@@ -38,11 +44,10 @@ func newBuilder(tools int) *builder {
 func (b *builder) addServer(s *catalog.Server) {
 	at := uint32(len(b.x.servers))
 	ref := serverRef{name: s.Name, from: uint32(len(b.x.tools))}
-	lead, rest := splitLead(s.Purpose())
+	lead, _ := splitLead(s.Purpose())
 	b.add(&b.srv, inServerName, s.Name)
 	b.add(&b.srv, inServerName, s.Title)
 	b.add(&b.srv, inPurpose, lead)
-	b.add(&b.srv, inPurposeText, rest)
 	for i := range s.Tools {
 		b.addTool(&s.Tools[i], at)
 		b.add(&b.srv, inToolNames, s.Tools[i].Name)
@@ -55,18 +60,18 @@ func (b *builder) addServer(s *catalog.Server) {
 func (b *builder) addTool(t *catalog.Tool, server uint32) {
 	lead, rest := splitLead(t.Description)
 	at, same := b.tool.docs, b.tool.docs
-	key := [3]string{t.Name, t.Description, string(t.InputSchema)}
+	key := definition{t.Name, t.Description, maphash.Bytes(b.seed, t.InputSchema)}
 	if last, twice := b.last[key]; twice {
 		same = b.x.tools[last].same
 		b.x.tools[last].next = at
 	}
 	b.last[key] = at
 	b.x.tools = append(b.x.tools, toolRef{name: t.Name, server: server, same: same, next: at, deprecated: isDeprecated(t, lead)})
-	b.act = unknown
 	b.add(&b.tool, inName, t.Name)
-	b.x.tools[at].changes = b.act == changes
-	if said := t.Hints.ReadOnly; said != nil {
-		b.x.tools[at].changes = !*said
+	if said := t.Hints.ReadOnly; said != nil && *said {
+		b.x.tools[at].act = asks
+	} else if said != nil {
+		b.x.tools[at].act = max(b.x.tools[at].act, changes)
 	}
 	b.add(&b.tool, inTitle, t.Title)
 	b.add(&b.tool, inLead, lead)
@@ -117,10 +122,8 @@ func (p *placer) piece(text string, c script) {
 	e := p.b.terms.of(text, c)
 	p.words++
 	if p.field == inName {
-		p.b.act = p.b.act.or(e.act)
-		if e.harm {
-			p.b.x.tools[len(p.b.x.tools)-1].harm = true
-		}
+		t := &p.b.x.tools[len(p.b.x.tools)-1]
+		t.act = t.act.then(e.act)
 	}
 	for _, id := range e.more {
 		p.put(id)
@@ -133,6 +136,7 @@ func (p *placer) piece(text string, c script) {
 		return
 	}
 	p.put(e.own)
+	p.b.terms.texts[e.own] = text
 	if names[p.field] && p.last != "" && c == latin { // cash_flow is cashflow too
 		p.put(p.b.terms.of(p.last+text, c).own)
 	}
@@ -148,8 +152,9 @@ func (p *placer) put(term uint32) {
 
 // finish turns the words into inverted lists.
 func (b *builder) finish() *Index {
-	b.x.tool = b.tool.invert(b.terms.n)
-	b.x.srv = b.srv.invert(b.terms.n)
+	b.x.tool = b.tool.invert(uint32(len(b.terms.texts)))
+	b.x.srv = b.srv.invert(uint32(len(b.terms.texts)))
+	b.x.addVectors(b.terms.texts)
 	return b.x
 }
 

@@ -1,20 +1,26 @@
 package search
 
 import (
+	"regexp"
 	"strings"
-	"unicode/utf8"
 )
 
 // minClause is the number of words below which a clause is joined to its
 // neighbour: too few to say what is needed.
 const minClause = 2
 
+// sentenceEnd is where a sentence ends. A full stop counts only before white space,
+// so that file names and numbers stay whole. The words are connectives of scripts
+// without spaces.
+var sentenceEnd = regexp.MustCompile(`[.!?:]\s|[\n;。；！？，؛؟।]|` +
+	`然后|接着|随后|最后|并且|并将|并把|之后|以及|再把|再将|然後|接著|最後|それから|そして|次に|てから|그리고|그런 다음|다음에`)
+
 // splitClauses cuts a query where one need ends and the next begins: at the end
 // of a sentence, at words such as "then", and at a comma or an "and" that a verb
 // follows. A list of nouns stays together.
 func splitClauses(query string) []string {
 	var out []string
-	for sentence := range sentences(query) {
+	for _, sentence := range sentenceEnd.Split(query, -1) {
 		words := strings.Fields(sentence)
 		from := 0
 		for i := 1; i < len(words); i++ {
@@ -29,49 +35,6 @@ func splitClauses(query string) []string {
 	}
 	return out
 }
-
-// sentences yields the sentences of s. A full stop counts only before white
-// space, so that file names and numbers stay whole.
-func sentences(s string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		from := 0
-		for i := 0; i < len(s); {
-			r, n := decode(s[i:])
-			end := false
-			switch r {
-			case '\n', ';', '。', '；', '！', '？', '，', '؛', '؟', '।':
-				end = true
-			case '.', '!', '?', ':':
-				end = i+1 < len(s) && (s[i+1] == ' ' || s[i+1] == '\n' || s[i+1] == '\t')
-			default:
-				end = denseBreak(s[i:])
-			}
-			if end {
-				if !yield(s[from:i]) {
-					return
-				}
-				from = i
-			}
-			i += n
-		}
-		yield(s[from:])
-	}
-}
-
-// denseBreak reports whether s begins with a connective of a script without spaces.
-func denseBreak(s string) bool {
-	if s[0] < utf8.RuneSelf {
-		return false
-	}
-	for _, c := range denseConnectives {
-		if strings.HasPrefix(s, c) {
-			return true
-		}
-	}
-	return false
-}
-
-var denseConnectives = []string{"然后", "接着", "随后", "最后", "并且", "并将", "并把", "之后", "以及", "再把", "再将", "然後", "接著", "最後", "それから", "そして", "次に", "てから", "그리고", "그런 다음", "다음에"}
 
 // startsClause reports whether a need begins at words[i]: at a word such as
 // "then", and at a verb after "and" or a comma.
@@ -99,7 +62,7 @@ func isVerb(w string) bool {
 	r, _ := decode(w)
 	c := scriptOf(r)
 	st := stem(w, c)
-	if verbs()[st] && !strings.HasSuffix(w, "ing") && !strings.HasSuffix(w, "ion") && !strings.HasSuffix(w, "ions") {
+	if verbs()[st] {
 		return true
 	}
 	for _, e := range translate(st, c) {

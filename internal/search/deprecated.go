@@ -1,8 +1,6 @@
 package search
 
 import (
-	"bytes"
-	"encoding/json"
 	"regexp"
 	"strings"
 
@@ -23,26 +21,10 @@ var (
 func isDeprecated(t *catalog.Tool, lead string) bool {
 	description := t.Description[:min(len(t.Description), maxText)]
 	switch {
-	case bracketed.MatchString(t.Title[:min(len(t.Title), maxLead)]), bytes.Contains(t.Annotations, []byte("eprecated")) && annotated(t.Annotations):
+	case bracketed.MatchString(t.Title[:min(len(t.Title), maxLead)]):
 		return true
 	case !strings.Contains(description, "eprecated") && !strings.Contains(description, "EPRECATED"):
 		return false
 	}
 	return bracketed.MatchString(lead) || sentence.MatchString(description)
-}
-
-// annotated reports whether annotations have a member for it that says yes.
-func annotated(annotations json.RawMessage) bool {
-	var members struct {
-		Deprecated, DeprecatedHint any
-		Title                      string
-	}
-	if json.Unmarshal(annotations, &members) != nil {
-		return false
-	}
-	says := func(v any) bool {
-		text, _ := v.(string)
-		return v == true || text != ""
-	}
-	return says(members.Deprecated) || says(members.DeprecatedHint) || bracketed.MatchString(members.Title)
 }

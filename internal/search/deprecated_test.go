@@ -1,7 +1,6 @@
 package search
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
 
@@ -10,42 +9,37 @@ import (
 
 func TestIsDeprecated(t *testing.T) {
 	tests := []struct {
-		title, description, annotations string
-		want                            bool
+		title, description string
+		want               bool
 	}{
-		{"Read File (Deprecated)", "Read a file.", "", true},
-		{"[DEPRECATED] Read File", "", "", true},
-		{"deprecated: Read File", "", "", true},
-		{"", "DEPRECATED: use read_text_file instead.", "", true},
-		{"", "Read a file. DEPRECATED: Use read_text_file instead.", "", true},
-		{"", "**DEPRECATED** Read a file", "", true},
-		{"", "[Deprecated] Read a file", "", true},
-		{"", "(deprecated) Read a file", "", true},
-		{"", "Deprecated, use read_text_file", "", true},
-		{"", "Deprecated since 2.0. Read a file", "", true},
-		{"", "Deprecated - read a file", "", true},
-		{"", "\u26a0\ufe0f Deprecated: read a file", "", true},
-		{"", "List contacts by group and status.\n\n**Deprecated.** This endpoint cannot target a profile.", "", true},
-		{"", "Delete a group.\n\n.. deprecated::\n    This tool exists for old clients.", "", true},
-		{"", "Reads a file. This tool is deprecated in favour of another.", "", true},
-		{"", "Read a file", `{"deprecated":true}`, true},
-		{"", "Read a file", `{"deprecatedHint":"use read_text_file"}`, true},
-		{"", "Read a file", `{"title":"Read (deprecated)"}`, true},
+		{"Read File (Deprecated)", "Read a file.", true},
+		{"[DEPRECATED] Read File", "", true},
+		{"deprecated: Read File", "", true},
+		{"", "DEPRECATED: use read_text_file instead.", true},
+		{"", "Read a file. DEPRECATED: Use read_text_file instead.", true},
+		{"", "**DEPRECATED** Read a file", true},
+		{"", "[Deprecated] Read a file", true},
+		{"", "(deprecated) Read a file", true},
+		{"", "Deprecated, use read_text_file", true},
+		{"", "Deprecated since 2.0. Read a file", true},
+		{"", "Deprecated - read a file", true},
+		{"", "\u26a0\ufe0f Deprecated: read a file", true},
+		{"", "List contacts by group and status.\n\n**Deprecated.** This endpoint cannot target a profile.", true},
+		{"", "Delete a group.\n\n.. deprecated::\n    This tool exists for old clients.", true},
+		{"", "Reads a file. This tool is deprecated in favour of another.", true},
 
-		{"", "Read a file", `{"deprecated":false,"title":"Read"}`, false},
-		{"", "Read a file", `{"deprecated":""}`, false},
-		{"Deprecated APIs", "List deprecated APIs", "", false},
-		{"", "Check if packages are deprecated", "", false},
-		{"", "Deprecated packages are listed with their versions.", "", false},
-		{"", "Lists packages.\n\nArgs:\n    deprecated: also list old ones\n    id (deprecated): no more used", "", false},
-		{"", "Updates a model. The field x is deprecated.", "", false},
-		{"", "Undeprecated. Read a file", "", false},
+		{"Deprecated APIs", "List deprecated APIs", false},
+		{"", "Check if packages are deprecated", false},
+		{"", "Deprecated packages are listed with their versions.", false},
+		{"", "Lists packages.\n\nArgs:\n    deprecated: also list old ones\n    id (deprecated): no more used", false},
+		{"", "Updates a model. The field x is deprecated.", false},
+		{"", "Undeprecated. Read a file", false},
 	}
 	for _, tt := range tests {
 		lead, _ := splitLead(tt.description)
-		tool := &catalog.Tool{Title: tt.title, Description: tt.description, Annotations: json.RawMessage(tt.annotations)}
+		tool := &catalog.Tool{Title: tt.title, Description: tt.description}
 		if got := isDeprecated(tool, lead); got != tt.want {
-			t.Errorf("%q, %q, %s: got %t", tt.title, tt.description, tt.annotations, got)
+			t.Errorf("%q, %q: got %t", tt.title, tt.description, got)
 		}
 	}
 }

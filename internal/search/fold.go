@@ -68,7 +68,7 @@ func foldRune(b *strings.Builder, r rune) {
 func stem(text string, c script) string {
 	switch c {
 	case latin:
-		if len(text) < 3 || !isASCII(text) || !mayHaveEnding(text) {
+		if len(text) < 3 || !isASCII(text) {
 			return text
 		}
 		if n := len(text) - 1; text[n] == 's' && text[n-1] != 's' && !strings.ContainsAny(text, "aeiouy") {
@@ -83,33 +83,6 @@ func stem(text string, c script) string {
 		}
 	}
 	return text
-}
-
-// mayHaveEnding reports whether the English stemmer could change text, by its
-// last letters. It saves a third of the calls, which take a good part of the
-// time of making an index.
-func mayHaveEnding(text string) bool {
-	switch text[len(text)-1] {
-	case 's', 'e', 'y', 'i':
-		return true
-	case 'd':
-		return strings.HasSuffix(text, "ed")
-	case 'g':
-		return strings.HasSuffix(text, "ing")
-	case 'l':
-		return strings.HasSuffix(text, "al") || strings.HasSuffix(text, "ll") || strings.HasSuffix(text, "ful")
-	case 'r':
-		return strings.HasSuffix(text, "er") || strings.HasSuffix(text, "ator")
-	case 'n':
-		return strings.HasSuffix(text, "ion")
-	case 'c':
-		return strings.HasSuffix(text, "ic")
-	case 't':
-		return strings.HasSuffix(text, "nt")
-	case 'm':
-		return strings.HasSuffix(text, "ism")
-	}
-	return false
 }
 
 func isASCII(s string) bool {

@@ -7,46 +7,26 @@ import (
 	"unicode/utf8"
 )
 
-// synonym is a stem that stands for another one.
-type synonym struct {
-	stem   string
-	weight float32
-}
-
-// thesaurus gives the synonyms of a stem. It is made at the first use: a
+// thesaurus gives the stems that stand for a stem. It is made at the first use: a
 // process that never searches does not pay for it.
-var thesaurus = sync.OnceValue(func() map[string][]synonym {
-	m := map[string][]synonym{}
-	put := func(from, to string, weight float32) {
-		if from == to {
-			return
-		}
-		list := m[from]
-		at := slices.IndexFunc(list, func(s synonym) bool { return s.stem == to })
-		if at >= 0 {
-			list[at].weight = max(list[at].weight, weight)
-			return
-		}
-		m[from] = append(list, synonym{to, weight})
-	}
-	for _, table := range [][]string{acts, things} {
-		for _, line := range table {
-			group := stems(line)
-			for _, a := range group {
-				for _, b := range group {
-					put(a, b, synonymWeight)
+var thesaurus = sync.OnceValue(func() map[string][]string {
+	m := map[string][]string{}
+	put := func(from, to []string) {
+		for _, f := range from {
+			for _, t := range to {
+				if f != t && !slices.Contains(m[f], t) {
+					m[f] = append(m[f], t)
 				}
 			}
 		}
 	}
+	for _, line := range slices.Concat(acts, things) {
+		group := stems(line)
+		put(group, group)
+	}
 	for _, line := range related {
 		core, words, _ := strings.Cut(line, "|")
-		targets := stems(core)
-		for _, w := range stems(words) {
-			for _, t := range targets {
-				put(w, t, relatedWeight)
-			}
-		}
+		put(stems(words), stems(core))
 	}
 	return m
 })

@@ -14,8 +14,7 @@ const (
 	inParamText
 	inOtherWords // English for words of another language, wherever they stand
 	inServerName
-	inPurpose     // the first sentence of a server's purpose
-	inPurposeText // the rest of it
+	inPurpose // the first sentence of a server's purpose
 	inToolNames
 	fields
 )
@@ -23,17 +22,16 @@ const (
 // fieldWeight says what a word counts in a field, and how much less in a field
 // longer than the mean (b of BM25F).
 var fieldWeight = [fields]struct{ weight, b float32 }{
-	inName:        {3.0, 0.5},
-	inTitle:       {1.5, 0.5},
-	inLead:        {1.4, 0.5},
-	inText:        {0.5, 0.6},
-	inParam:       {0.7, 0.6},
-	inParamText:   {0.25, 0.6},
-	inOtherWords:  {1.2, 0},
-	inServerName:  {3.0, 0.4},
-	inPurpose:     {1.2, 0.5},
-	inPurposeText: {0.3, 0.6},
-	inToolNames:   {1.0, 0.8},
+	inName:       {3.0, 0.5},
+	inTitle:      {1.5, 0.5},
+	inLead:       {1.4, 0.5},
+	inText:       {0.25, 0.6},
+	inParam:      {0.7, 0.6},
+	inParamText:  {0.25, 0.6},
+	inOtherWords: {1.2, 0},
+	inServerName: {3.0, 0.4},
+	inPurpose:    {1.2, 0.5},
+	inToolNames:  {1.0, 0.8},
 }
 
 // saturation is k1 of BM25: how soon more of the same word adds no more.

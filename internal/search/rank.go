@@ -1,30 +1,27 @@
 package search
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
 
-// The constants of ranking. They lie on plateaus: between half and twice their
-// value, recall on the half of the public tasks that they were chosen on changes
-// by about 0.01.
+// The constants of ranking. Between three quarters and four thirds of each, recall
+// on the public tasks changes by 0.02 at most.
 const (
-	// wholeShare and partShare weigh the whole query against its best part.
-	wholeShare, partShare = 1, 0.7
-	// partTrust is how much less a part counts that nothing fits as well as the
-	// best one.
-	partTrust = 0.8
 	// serverShare is what a server that fits the query adds to each of its tools.
 	serverShare = 0.3
-	// harmFactor lowers tools that remove or stop something, unasked.
-	harmFactor = 0.75
+	// nearShare is what nearness of meaning counts, and words the rest.
+	nearShare = 0.35
+	// removeFactor lowers tools that remove or stop something, unasked.
+	removeFactor = 0.75
 	// changeFactor lowers tools that change something where a need asks.
 	changeFactor = 0.5
 	// deprecatedFactor lowers tools that say that they are deprecated, unasked.
 	deprecatedFactor = 0.3
 	// served is what a part still counts after a hit that fits it wholly.
-	served = 0.6
+	served = 0.5
+	// least is the share of the first hit's score below which nothing is a hit.
+	least = 0.1
 )
 
 // scored is a document and its score.
@@ -81,170 +78,135 @@ func (p *postings) addTo(scores, best []float32, groups []group) {
 	}
 }
 
-// ranking is the room that one search works in.
+// ranking is the room that one search works in: tools from..to, and one number for
+// each document, zero between uses.
 type ranking struct {
 	x        *Index
 	from, to uint32
-	tools    []float32
-	servers  []float32
 	best     []float32
 }
 
-func newRanking(x *Index, from, to uint32) *ranking {
-	n := max(len(x.tools), len(x.servers))
-	return &ranking{x: x, from: from, to: to, tools: make([]float32, len(x.tools)),
-		servers: make([]float32, len(x.servers)), best: make([]float32, n)}
-}
-
-// score gives what one need gives to each tool in range, and the best of that.
-// The slice is overwritten by the next call.
-func (r *ranking) score(n *need) ([]float32, float32) {
-	clear(r.tools)
-	clear(r.servers)
-	r.x.tool.addTo(r.tools, r.best, n.groups)
-	r.x.srv.addTo(r.servers, r.best, n.groups)
-	for i := range r.x.servers {
-		add := serverShare * r.servers[i]
-		if add == 0 {
-			continue
-		}
-		for d := r.x.servers[i].from; d < r.x.servers[i].to; d++ {
-			r.tools[d] += add
-		}
-	}
-	s := r.tools[r.from:r.to]
+// score gives how well each tool in range fits one need, 1 for the best, and what
+// words give to that which they fit best: with 0 nothing fits.
+func (r *ranking) score(n *need) (s []float32, fit float32) {
+	x := r.x
+	tools, servers := make([]float32, len(x.tools)), make([]float32, len(x.servers))
+	x.tool.addTo(tools, r.best, n.groups)
+	x.srv.addTo(servers, r.best, n.groups)
+	s = tools[r.from:r.to]
 	for i := range s {
-		t := &r.x.tools[r.from+uint32(i)]
-		if t.changes && n.act == asks {
-			s[i] *= changeFactor
-		}
-		if t.harm && !n.harm {
-			s[i] *= harmFactor
-		}
-		if t.deprecated && !n.deprecated {
-			s[i] *= deprecatedFactor
-		}
+		s[i] += serverShare * servers[x.tools[int(r.from)+i].server]
 	}
-	return s, slices.Max(s)
+	if fit = slices.Max(s); fit == 0 {
+		return s, 0
+	}
+	near, nearest := r.near(n)
+	for i := range s {
+		s[i] /= fit
+		if nearest > 0 {
+			s[i] = (1-nearShare)*s[i] + nearShare*near[i]/nearest
+		}
+		s[i] *= x.tools[int(r.from)+i].factor(n)
+	}
+	scale(s, 1/slices.Max(s))
+	return s, fit
 }
 
-// fuse ranks the tools in range by the whole query and by its parts. The list
-// is at most limit long, its best score 1.
+// factor is less than 1 for a tool that n hardly wants, by what the tool does.
+func (t *toolRef) factor(n *need) float32 {
+	f := float32(1)
+	if t.act >= changes && n.act == asks {
+		f = changeFactor
+	} else if t.act == removes && n.act != removes {
+		f = removeFactor
+	}
+	if t.deprecated && !n.deprecated {
+		f *= deprecatedFactor
+	}
+	return f
+}
+
+// near gives how near each tool in range is to what n is about, 0 for what is no
+// nearer than the centre of all, and the most of that: 0 where vectors say nothing.
+func (r *ranking) near(n *need) (near []float32, nearest float32) {
+	about := n.about
+	if n.other || about == (vector{}) {
+		return nil, 0
+	}
+	about.seenFrom(&r.x.centre)
+	near = make([]float32, r.to-r.from)
+	for i := range near {
+		near[i] = max(0, about.dot(&r.x.vectors[int(r.from)+i]))
+	}
+	return near, slices.Max(near)
+}
+
+// fuse ranks the tools in range by the whole query and by its parts. It takes the
+// best tool, again and again, the same tool of several servers once. A part that has
+// got a tool counts less from then on, so that each need gets its own. The list is
+// at most limit long, its best score 1.
 func (r *ranking) fuse(whole *need, parts []need, limit int) []scored {
-	s, top := r.score(whole)
-	if top == 0 {
+	base, fit := r.score(whole)
+	if fit == 0 {
 		return nil
 	}
-	m := merge{r: r, limit: limit, whole: make([]float32, len(s))}
-	for i, v := range s {
-		m.whole[i] = v / top
+	fits := r.scoreParts(parts)
+	taken := map[uint32]bool{}
+	var list []scored
+	for len(list) < limit {
+		best, at := float32(0), 0
+		for i, v := range base {
+			_, most := fittest(fits, i)
+			if v += most; v > best && !taken[r.x.tools[int(r.from)+i].same] {
+				best, at = v, i
+			}
+		}
+		if best == 0 || len(list) > 0 && float64(best) < least*list[0].score {
+			break
+		}
+		doc := r.from + uint32(at)
+		taken[r.x.tools[doc].same] = true
+		list = append(list, scored{doc, float64(best)})
+		if part, most := fittest(fits, at); most > 0 {
+			scale(fits[part], 1-(1-served)*most)
+		}
 	}
-	if len(parts) > 1 {
-		m.addParts(parts)
-	}
-	list := m.pick()
 	for i := len(list) - 1; i >= 0; i-- {
 		list[i].score /= list[0].score
 	}
 	return list
 }
 
-// merge is a choice of the best tools under several rankings.
-type merge struct {
-	r     *ranking
-	limit int
-	// whole and each of parts have for every tool in range its share of the
-	// best score, for the whole query and for a part. Parts that nothing fits
-	// well are lower altogether.
-	whole []float32
-	parts [][]float32
-}
-
-// addParts scores the parts.
-func (m *merge) addParts(parts []need) {
-	tops := make([]float32, len(parts))
+// scoreParts scores each part, those lower altogether that nothing fits well. One
+// part alone is the whole.
+func (r *ranking) scoreParts(parts []need) [][]float32 {
+	if len(parts) < 2 {
+		return nil
+	}
+	scores, fits := make([][]float32, len(parts)), make([]float32, len(parts))
 	for i := range parts {
-		s, top := m.r.score(&parts[i])
-		m.parts = append(m.parts, slices.Clone(s))
-		tops[i] = top
+		scores[i], fits[i] = r.score(&parts[i])
 	}
-	best := slices.Max(tops)
-	for i, top := range tops {
-		if top == 0 {
-			clear(m.parts[i])
-			continue
-		}
-		share := (1 - partTrust + partTrust*top/best) / top
-		for d := range m.parts[i] {
-			m.parts[i][d] *= share
+	if best := slices.Max(fits); best > 0 {
+		for i := range scores {
+			scale(scores[i], fits[i]/best)
 		}
 	}
+	return scores
 }
 
-// value is what the tool at i counts when the parts still weigh left, and the
-// part that it fits best.
-func (m *merge) value(i int, left []float32) (value float32, part int) {
-	part = -1
-	var best float32
-	for p, s := range m.parts {
-		if v := left[p] * s[i]; v > best {
-			best, part = v, p
+// fittest gives which of scores is the greatest at i, and that one.
+func fittest(scores [][]float32, i int) (at int, most float32) {
+	for p := range scores {
+		if scores[p][i] > most {
+			at, most = p, scores[p][i]
 		}
 	}
-	return wholeShare*m.whole[i] + partShare*best, part
+	return at, most
 }
 
-// pick takes the best tool, again and again. A part that has got a tool counts
-// less from then on, so that each need gets its own.
-func (m *merge) pick() []scored {
-	left := make([]float32, len(m.parts))
-	for p := range left {
-		left[p] = 1
+func scale(s []float32, by float32) {
+	for i := range s {
+		s[i] *= by
 	}
-	rest := m.candidates(left)
-	var list []scored
-	last := math.Inf(1)
-	for len(list) < m.limit && len(rest) > 0 {
-		at, top := 0, float32(-1)
-		for j, c := range rest {
-			v, _ := m.value(int(c.doc), left)
-			if v > top {
-				at, top = j, v
-			}
-		}
-		c := rest[at]
-		rest = slices.Delete(rest, at, at+1)
-		if _, p := m.value(int(c.doc), left); p >= 0 {
-			left[p] *= 1 - (1-served)*min(1, m.parts[p][c.doc])
-		}
-		last = min(last, float64(top))
-		list = append(list, scored{m.r.from + c.doc, last})
-	}
-	return list
-}
-
-// candidates are the tools that any word finds, numbered from the start of the
-// range, best first, no more than can matter. Of the same tool on several servers
-// the best is one.
-func (m *merge) candidates(left []float32) []scored {
-	var list []scored
-	for i := range m.whole {
-		if v, _ := m.value(i, left); v > 0 {
-			list = append(list, scored{uint32(i), float64(v)})
-		}
-	}
-	slices.SortFunc(list, func(a, b scored) int {
-		if c := cmp.Compare(b.score, a.score); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.doc, b.doc)
-	})
-	seen := make(map[uint32]bool, len(list))
-	list = slices.DeleteFunc(list, func(c scored) bool {
-		same := m.r.x.tools[m.r.from+c.doc].same
-		twice := seen[same]
-		seen[same] = true
-		return twice
-	})
-	return list[:min(len(list), 4*m.limit+60)]
 }

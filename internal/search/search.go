@@ -1,6 +1,6 @@
-// Package search ranks the tools of a catalogue by what a query asks for. It is
-// lexical: words, stems, synonyms, a small lexicon of other languages, and
-// several needs in one query. It uses no network and no model.
+// Package search ranks the tools of a catalogue by what a query asks for: by words,
+// stems and synonyms, a small lexicon of other scripts, a table of word vectors, and
+// several needs in one query. It uses no network, and runs no model.
 package search
 
 import "mcpx/internal/catalog"
@@ -38,17 +38,17 @@ type Index struct {
 	tool, srv postings
 	// vocab has the number of each term, a stem.
 	vocab map[string]uint32
+	// vectors say what each tool is about, seen from the centre of all.
+	vectors []vector
+	centre  vector
 }
 
 // toolRef says which tool a document number stands for.
 type toolRef struct {
 	name   string
 	server uint32
-	// harm is set for a tool that removes or stops something, by its name.
-	harm bool
-	// changes is set for a tool that changes something, by its annotations or
-	// else by its name.
-	changes bool
+	// act is what the tool does, by its annotations or else by its name.
+	act act
 	// deprecated is set for a tool whose definition says that it is.
 	deprecated bool
 	// same is the number of the first tool with this name, text and schema, and
@@ -93,7 +93,8 @@ func (x *Index) Search(query string, o Options) []Hit {
 		return nil
 	}
 	whole, parts := x.analyse(query)
-	ranked := newRanking(x, from, to).fuse(&whole, parts, limit)
+	r := ranking{x: x, from: from, to: to, best: make([]float32, max(len(x.tools), len(x.servers)))}
+	ranked := r.fuse(&whole, parts, limit)
 	if len(ranked) == 0 {
 		return nil
 	}

@@ -165,12 +165,12 @@ func TestSearch_SeveralNeeds(t *testing.T) {
 }
 
 func TestSearch_HarmfulToolsNeedAnAct(t *testing.T) {
-	x := New(catalog.NewSnapshot([]catalog.Server{{Name: "crm", Tools: []catalog.Tool{
-		tool("delete_customer", "Delete customer.", "id"),
-		tool("update_customer", "Update customer.", "id"),
-	}}}))
-	if got := first(x.Search("customer", Options{}), 1)[0]; got != "update_customer" {
-		t.Errorf("customer: got %s first, want update_customer", got)
+	x := New(catalog.NewSnapshot(append(sample().Servers, catalog.Server{Name: "crm", Tools: []catalog.Tool{
+		tool("delete_customer", "Delete a customer.", "id"),
+		tool("customer_update", "Change what is known of a person who buys, such as the address.", "id"),
+	}})))
+	if got := first(x.Search("customer", Options{}), 1)[0]; got != "customer_update" {
+		t.Errorf("customer: got %s first, want customer_update", got)
 	}
 	if got := first(x.Search("remove the customer", Options{}), 1)[0]; got != "delete_customer" {
 		t.Errorf("remove the customer: got %s first, want delete_customer", got)
@@ -182,7 +182,7 @@ func TestSearch_NeedsThatAsk(t *testing.T) {
 	board := func(reads, creates *bool) *Index {
 		list, add := tool("card_index", "Cards of the board.", "board"), tool("create_card", "Create cards of the board.", "board")
 		list.Hints.ReadOnly, add.Hints.ReadOnly = reads, creates
-		return New(catalog.NewSnapshot([]catalog.Server{{Name: "board", Tools: []catalog.Tool{list, add}}}))
+		return New(catalog.NewSnapshot(append(sample().Servers, catalog.Server{Name: "board", Tools: []catalog.Tool{list, add}})))
 	}
 	tests := []struct {
 		query string
@@ -215,12 +215,12 @@ func TestSearch_QuotedValuesWeighLess(t *testing.T) {
 func TestSearch_SameToolOnce(t *testing.T) {
 	read := tool("read_page", "Read a page.", "url")
 	other := tool("read_page", "Read a page of a book.", "url")
-	x := New(catalog.NewSnapshot([]catalog.Server{
-		{Name: "a", Tools: []catalog.Tool{read}},
-		{Name: "b", Tools: []catalog.Tool{other, read}},
-		{Name: "c", Instructions: "Pages to read.", Tools: []catalog.Tool{read}},
-	}))
-	hits := x.Search("read a page", Options{})
+	x := New(catalog.NewSnapshot(append(sample().Servers,
+		catalog.Server{Name: "a", Tools: []catalog.Tool{read}},
+		catalog.Server{Name: "b", Tools: []catalog.Tool{other, read}},
+		catalog.Server{Name: "c", Instructions: "Pages to read.", Tools: []catalog.Tool{read}},
+	)))
+	hits := x.Search("read a page", Options{Limit: 2})
 	if len(hits) != 2 || hits[0].Server != "c" || !slices.Equal(hits[0].Also, []string{"a", "b"}) || hits[1].Server != "b" || hits[1].Also != nil {
 		t.Errorf("got %v, want the tool of c, also on a and b, then the other one of b", hits)
 	}
@@ -257,13 +257,13 @@ func TestSearch_Options(t *testing.T) {
 }
 
 func TestSearch_ScoresFall(t *testing.T) {
-	hits := New(sample()).Search("read the file and draw a chart", Options{Limit: 100})
+	hits := New(sample()).Search("weather in Paris and a chart", Options{Limit: 100})
 	if len(hits) < 5 || hits[0].Score != 1 {
 		t.Fatalf("got %v, want several hits, the first with score 1", hits)
 	}
 	seen := map[toolID]bool{}
 	for i, h := range hits {
-		if h.Score <= 0 || i > 0 && h.Score > hits[i-1].Score {
+		if h.Score < 0.1 || i > 0 && h.Score > hits[i-1].Score {
 			t.Errorf("hit %d has score %v after %v", i, h.Score, hits[max(i-1, 0)].Score)
 		}
 		id := toolID{h.Server, h.Tool}

@@ -8,9 +8,10 @@ import (
 // terms gives words their numbers while the index is built.
 type terms struct {
 	x *Index
-	n uint32
 	// cache keeps what is known of words already seen, by text.
 	cache map[string]entry
+	// texts has for each term a word that it is the stem of.
+	texts []string
 }
 
 // entry is what a word of a document stands for.
@@ -21,9 +22,8 @@ type entry struct {
 	more []uint32
 	// foreign are the English terms of a word of another language.
 	foreign []uint32
-	// harm is set for an act that removes or stops something.
-	harm bool
-	act  act
+	// act is what it does.
+	act act
 }
 
 // id gives a stem its number.
@@ -31,9 +31,9 @@ func (t *terms) id(stem string) uint32 {
 	if id, ok := t.x.vocab[stem]; ok {
 		return id
 	}
-	id := t.n
+	id := uint32(len(t.texts))
 	t.x.vocab[strings.Clone(stem)] = id // a stem is often a piece of a whole description
-	t.n++
+	t.texts = append(t.texts, "")
 	return id
 }
 
@@ -52,7 +52,7 @@ func (t *terms) of(text string, c script) entry {
 		}
 	} else {
 		st := stem(text, c)
-		e.own, e.harm, e.act = t.id(st), harmful()[st], actOf(st)
+		e.own, e.act = t.id(st), actOf(st)
 		for _, st := range translate(st, c) {
 			e.foreign = append(e.foreign, t.id(st))
 		}

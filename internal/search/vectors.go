@@ -1,0 +1,139 @@
+package search
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"math"
+	"strings"
+	"sync"
+)
+
+// The table of word vectors that tools/embed makes: for every piece of the
+// vocabulary, in its order, a step of two bytes, and after all steps 128 numbers
+// of four bits, each 8 more than it counts in steps.
+var (
+	//go:embed vectors.bin
+	vectorTable string
+	//go:embed vocabulary.txt
+	vocabulary string
+)
+
+// dimensions is the length of a vector.
+const dimensions = 128
+
+type vector [dimensions]float32
+
+// pieces numbers the vocabulary. It is made at the first use.
+var pieces = sync.OnceValue(func() map[string]uint16 {
+	m := make(map[string]uint16, 28000)
+	for p := range strings.FieldsSeq(vocabulary) {
+		m[p] = uint16(len(m))
+	}
+	return m
+})
+
+// piecesOf cuts a folded word into the longest pieces that are known. A word with
+// a piece that is not known has none.
+func piecesOf(word string) []uint16 {
+	known := pieces()
+	var out []uint16
+	for rest, prefix := word, ""; rest != ""; prefix = "##" {
+		end := len(rest)
+		for ; end > 0; end-- {
+			if id, ok := known[prefix+rest[:end]]; ok {
+				out = append(out, id)
+				break
+			}
+		}
+		if end == 0 {
+			return nil
+		}
+		rest = rest[end:]
+	}
+	return out
+}
+
+// add adds a piece, weight times.
+func (v *vector) add(piece uint16, weight float32) {
+	n := len(vectorTable) / (2 + dimensions/2)
+	at := 2 * int(piece)
+	step := weight * float32(binary.LittleEndian.Uint16([]byte(vectorTable[at:at+2])))
+	row := vectorTable[2*n+int(piece)*dimensions/2:][:dimensions/2]
+	for i := range len(row) {
+		v[2*i] += step * float32(int8(row[i]&15)-8)
+		v[2*i+1] += step * float32(int8(row[i]>>4)-8)
+	}
+}
+
+// word adds the pieces of a folded word.
+func (v *vector) word(text string, weight float32) {
+	for _, p := range piecesOf(text) {
+		v.add(p, weight)
+	}
+}
+
+// plus adds w, share times.
+func (v *vector) plus(w *vector, share float32) {
+	for i := range v {
+		v[i] += share * w[i]
+	}
+}
+
+// dot is the scalar product, in four sums that do not wait for each other.
+func (v *vector) dot(w *vector) float32 {
+	var a, b, c, d float32
+	for i := 0; i < dimensions; i += 4 {
+		a += v[i] * w[i]
+		b += v[i+1] * w[i+1]
+		c += v[i+2] * w[i+2]
+		d += v[i+3] * w[i+3]
+	}
+	return a + b + c + d
+}
+
+// seenFrom makes v the direction of v, one long, as it is seen from centre: what
+// all have in common says nothing. A zero stays zero.
+func (v *vector) seenFrom(centre *vector) {
+	v.unit()
+	v.plus(centre, -1)
+	v.unit()
+}
+
+func (v *vector) unit() {
+	if n := v.dot(v); n > 0 {
+		scale(v[:], 1/float32(math.Sqrt(float64(n))))
+	}
+}
+
+// vectors gives one vector a document: its words, by what they count in it. texts
+// has the words of the terms, and nothing for a term that is no word.
+func (p *postings) vectors(texts []string) []vector {
+	out := make([]vector, p.docs)
+	for t, text := range texts {
+		var v vector
+		v.word(text, 1)
+		list := p.of(uint32(t))
+		weight := idf(p.docs, float32(len(list)))
+		for _, e := range list {
+			out[e.doc].plus(&v, weight*e.impact)
+		}
+	}
+	return out
+}
+
+// addVectors gives each tool a vector: of its own words and of its server's.
+func (x *Index) addVectors(texts []string) {
+	x.vectors = x.tool.vectors(texts)
+	for i, s := range x.srv.vectors(texts) {
+		for d := x.servers[i].from; d < x.servers[i].to; d++ {
+			x.vectors[d].plus(&s, serverShare)
+		}
+	}
+	for i := range x.vectors {
+		x.vectors[i].unit()
+		x.centre.plus(&x.vectors[i], 1/float32(len(x.vectors)))
+	}
+	for i := range x.vectors {
+		x.vectors[i].seenFrom(&x.centre)
+	}
+}
