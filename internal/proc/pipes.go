@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"time"
 )
 
 // pipes are the three pipes of a child; [0] is the end to read from.
@@ -50,11 +49,8 @@ type input struct {
 	try  trier
 }
 
-// Write writes b as a whole unless it is interrupted by Close or a deadline.
+// Write writes b as a whole unless Close interrupts it.
 func (i *input) Write(b []byte) (int, error) { return i.f.Write(b) }
-
-// SetWriteDeadline bounds the Write under way and those to come.
-func (i *input) SetWriteDeadline(t time.Time) error { return i.f.SetWriteDeadline(t) }
 
 // Close gives the child its EOF and frees a stuck Write. Calls after the first return
 // what that did.

@@ -41,7 +41,6 @@ package proc
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -178,9 +177,8 @@ func (p *Process) run(stderr *output, onLine func(string)) {
 	go p.supervise(stderr, drained)
 }
 
-// Stdin is our end of the child's standard input. Close of it, or (not on Windows) a
-// deadline set through its method SetWriteDeadline(time.Time) error, frees a writer
-// whose child never reads.
+// Stdin is our end of the child's standard input. Close of it frees a writer whose child
+// never reads.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 
 // Stdout is our end of the child's standard output. It reads io.EOF when the child
@@ -300,9 +298,6 @@ func Executable() (string, error) {
 	}
 	return os.Executable()
 }
-
-// newToken makes a mark that nothing else on this machine carries.
-func newToken() string { return rand.Text() }
 
 // stopwatch returns a channel that is closed after d, and what releases it early.
 func stopwatch(d time.Duration) (<-chan struct{}, func() bool) {

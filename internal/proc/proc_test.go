@@ -343,16 +343,6 @@ func TestStdin_StuckWriter(t *testing.T) {
 			}
 		})
 	}
-	t.Run("deadline", func(t *testing.T) {
-		p := start(t, "deaf", nil)
-		d := p.Stdin().(interface{ SetWriteDeadline(time.Time) error })
-		if err := d.SetWriteDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.Stdin().Write(big); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("got %v, want a missed deadline", err)
-		}
-	})
 }
 
 // descriptors counts this process's open descriptors.

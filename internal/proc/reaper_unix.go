@@ -3,6 +3,7 @@
 package proc
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -36,7 +37,7 @@ var errClosed = errors.New("the reaper is closed")
 // Where orphans become our children (we are the init process of a container, or a
 // subreaper), it also sees to it that their zombies are reaped.
 type Reaper struct {
-	token string
+	token string // nothing else on this machine carries it
 	seq   atomic.Uint64
 
 	// starting is held from before a process is forked until it is on the list, so that
@@ -62,14 +63,14 @@ type link struct {
 
 // NewReaper returns a reaper whose process is started with the first child.
 func NewReaper() *Reaper {
-	return &Reaper{token: newToken(), groups: make(map[int]bool)}
+	return &Reaper{token: rand.Text(), groups: make(map[int]bool)}
 }
 
 // mark is the value of markVar for the next child. The dot at its end keeps child 1
 // from being the beginning of child 12.
 func (r *Reaper) mark() string {
 	if r == nil {
-		return newToken() + "."
+		return rand.Text() + "."
 	}
 	return r.token + "." + strconv.FormatUint(r.seq.Add(1), 10) + "."
 }

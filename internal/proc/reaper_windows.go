@@ -1,6 +1,9 @@
 package proc
 
-import "os"
+import (
+	"crypto/rand"
+	"os"
+)
 
 // reaperVar makes a process the reaper, on other systems.
 const reaperVar = "MCPX_REAPER"
@@ -17,7 +20,7 @@ func (r *Reaper) Close() error { return nil }
 // ReaperMain does nothing on Windows.
 func ReaperMain() {}
 
-func (r *Reaper) mark() string { return newToken() + "." }
+func (r *Reaper) mark() string { return rand.Text() + "." }
 
 func (r *Reaper) launch(start func() (*os.Process, error)) (*os.Process, error) { return start() }
 

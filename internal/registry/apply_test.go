@@ -107,6 +107,7 @@ func TestApply_OpenCalls(t *testing.T) {
 				t.Errorf("a new call of %q: %v after %v", client, err, time.Since(began))
 			}
 		}
+		synctest.Wait() // the new session that belongs to no client starts beside these calls
 		// The old session without calls is gone; the new one of nobody reads the catalogue.
 		if before.Load() != 2 || after.Load() != 3 {
 			t.Errorf("%d old sessions and %d new ones, want 2 and 3", before.Load(), after.Load())

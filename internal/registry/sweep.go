@@ -15,10 +15,8 @@ const (
 	unusedAfter = 30 * 24 * time.Hour
 	// touchAfter is how exactly the time of a file says when it was used.
 	touchAfter = 24 * time.Hour
-	// mostSwept bounds how many files of the folder one start looks at, sweepBatch
-	// how many at once.
-	mostSwept  = 10_000
-	sweepBatch = 100
+	// mostSwept bounds how many files of the folder one start looks at.
+	mostSwept = 10_000
 )
 
 // cacheFile are the names that the cache gives to files: of catalogues, and of
@@ -45,21 +43,16 @@ func (c *cache) sweep(ours map[string]bool, stop <-chan struct{}) (deleted int) 
 		return 0
 	}
 	defer folder.Close()
-	for looked := 0; looked < mostSwept; looked += sweepBatch {
-		batch, err := folder.ReadDir(sweepBatch)
-		for _, file := range batch {
-			select {
-			case <-stop:
-				return deleted
-			default:
-			}
-			key, _, _ := strings.Cut(file.Name(), ".")
-			if !ours[key] && c.unused(file) && os.Remove(filepath.Join(c.dir, file.Name())) == nil {
-				deleted++
-			}
-		}
-		if err != nil {
+	files, _ := folder.ReadDir(mostSwept) // as many as can be read
+	for _, file := range files {
+		select {
+		case <-stop:
 			return deleted
+		default:
+		}
+		key, _, _ := strings.Cut(file.Name(), ".")
+		if !ours[key] && c.unused(file) && os.Remove(filepath.Join(c.dir, file.Name())) == nil {
+			deleted++
 		}
 	}
 	return deleted

@@ -117,22 +117,13 @@ func (s *session) listen() {
 // server does not offer it.
 func (s *session) subscribe() {
 	defer s.changes.noStream()
-	pause := time.Second
-	for {
-		began := time.Now()
+	persist(s.changes.ctx, func() (wait time.Duration, again bool) {
 		_, err := s.do(s.changes.ctx, string(mcp.MethodSubscriptionsListen), json.RawMessage(`{"notifications":{"toolsListChanged":true}}`))
 		err = unlessRPC(err)
 		// An answer that no acknowledgement came before is a refusal as well.
 		refused := err == nil || !passing(err)
-		if s.link.cause() != nil || refused && !s.changes.worked.Load() { // else what refuses it now can pass
-			return
-		}
-		if time.Since(began) > time.Minute {
-			pause = time.Second
-		}
-		if !sleep(s.changes.ctx, max(pause, retryAfterOf(err))) {
-			return
-		}
-		pause = min(2*pause, time.Minute)
-	}
+		// Where a stream worked once, the reason for a refusal can pass.
+		again = s.link.cause() == nil && (!refused || s.changes.worked.Load())
+		return retryAfterOf(err), again
+	})
 }

@@ -15,10 +15,9 @@ import (
 func (l *httpLink) listen(opened, none func()) {
 	l.streams.Go(func() {
 		defer none()
-		pause, worked := time.Second, false
+		worked := false
 		last := &eventReader{retry: -1} // before the first stream
-		for l.ctx.Err() == nil {
-			began := time.Now()
+		persist(l.ctx, func() (wait time.Duration, again bool) {
 			resp, err := l.openStream(l.ctx, last.lastID)
 			switch {
 			case err == nil:
@@ -27,20 +26,30 @@ func (l *httpLink) listen(opened, none func()) {
 				last, err = l.pump(resp, last)
 			case errors.Is(err, errGone), !passing(err) && !worked:
 				// A stream that worked once is refused for a reason that can pass.
-				return
+				return 0, false
 			case !passing(err):
 				last.lastID = "" // it may be refused for that
 			}
-			if time.Since(began) > time.Minute {
-				pause = time.Second
-			}
 			l.spec.Logger.Debug("listening stream ended", "err", err)
-			if !sleep(l.ctx, max(pause, min(last.retry, maxOwnWait), retryAfterOf(err))) {
-				return
-			}
-			pause = min(2*pause, time.Minute)
-		}
+			return max(min(last.retry, maxOwnWait), retryAfterOf(err)), true
+		})
 	})
+}
+
+// persist tries again and again, until try says that this is of no use, or ctx ends.
+// The pauses between grow, but for one after a try that lasted over a minute, and are
+// at least as long as try wants.
+func persist(ctx context.Context, try func() (wait time.Duration, again bool)) {
+	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
+		began := time.Now()
+		wait, again := try()
+		if time.Since(began) > time.Minute {
+			pause = time.Second
+		}
+		if !again || !sleep(ctx, max(pause, wait)) {
+			return
+		}
+	}
 }
 
 // get asks for an event stream. What comes may be anything else.
