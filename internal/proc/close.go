@@ -95,11 +95,11 @@ func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 	p.reaper.forget(p.PID())
 	p.reap()
 
-	cut, stop := stopwatch(outputGrace)
-	defer stop()
+	cut, cancel := context.WithTimeout(context.Background(), outputGrace)
+	defer cancel()
 	select {
 	case <-drained:
-	case <-cut:
+	case <-cut.Done():
 		stderr.end()
 		<-drained
 	}
@@ -107,7 +107,7 @@ func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 	if !p.stdout.exhausted() {
 		select {
 		case <-p.stdout.ended:
-		case <-cut:
+		case <-cut.Done():
 		}
 	}
 	p.stdout.end()
@@ -117,8 +117,7 @@ func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 // gone waits until the child has ended and nothing of its group lives. It gives up
 // after d, or when somebody lost patience.
 func (p *Process) gone(d time.Duration) bool {
-	limit, stop := stopwatch(d)
-	defer stop()
+	limit := time.After(d)
 	select {
 	case <-p.exited:
 	default:
@@ -145,8 +144,7 @@ func (p *Process) gone(d time.Duration) bool {
 // kill sends KILL until nothing of the group lives. One round is not enough where a
 // process forks while it is being looked for.
 func (p *Process) kill() {
-	limit, stop := stopwatch(killPatience)
-	defer stop()
+	limit := time.After(killPatience)
 	for pause := pollFirst; ; pause = min(2*pause, pollMost) {
 		p.group.kill()
 		select {

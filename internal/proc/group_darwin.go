@@ -1,6 +1,8 @@
 package proc
 
 import (
+	"time"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -30,9 +32,7 @@ func (g *group) watch() {
 // pollExit stands in for watch when there are no descriptors left for a queue.
 func (g *group) pollExit() {
 	for {
-		limit, stop := stopwatch(pollMost)
-		<-limit
-		stop()
+		<-time.After(pollMost)
 		for _, m := range g.members() {
 			if m.pid == g.id && m.state == zombie {
 				return

@@ -51,7 +51,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // markVar is the variable that marks a child and all that inherit from it. Its value is
@@ -297,11 +296,4 @@ func Executable() (string, error) {
 		return "/proc/self/exe", nil
 	}
 	return os.Executable()
-}
-
-// stopwatch returns a channel that is closed after d, and what releases it early.
-func stopwatch(d time.Duration) (<-chan struct{}, func() bool) {
-	c := make(chan struct{})
-	t := time.AfterFunc(d, func() { close(c) })
-	return c, t.Stop
 }

@@ -262,12 +262,10 @@ func (r *Reaper) Close() error {
 		return nil
 	}
 	l.pipe.Close()
-	late, stop := stopwatch(closePatience)
-	defer stop()
 	select {
 	case <-l.done:
 		return nil
-	case <-late:
+	case <-time.After(closePatience):
 		l.proc.Kill()
 		<-l.done
 		return fmt.Errorf("ending the reaper: still there %v after its pipe was closed", closePatience)
