@@ -246,11 +246,7 @@ func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 func quote(s string) string {
 	const most = 60
 	if len(s) > most {
-		cut := most
-		for cut > 0 && s[cut]&0xC0 == 0x80 {
-			cut--
-		}
-		s = s[:cut] + "..."
+		s = strings.ToValidUTF8(s[:most], "") + "..." // without half a character
 	}
 	return strconv.Quote(s)
 }
