@@ -161,22 +161,20 @@ func (r *Reaper) spawn() error {
 	if os.Getenv(reaperVar) != "" {
 		return errors.New("this process was started as a reaper, but main does not call proc.ReaperMain")
 	}
+	exe, err := Executable()
+	if err != nil {
+		return err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
 	read, write, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer read.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		write.Close()
-		return err
-	}
-	defer null.Close()
-	exe, err := Executable()
-	if err != nil {
-		write.Close()
-		return err
-	}
 	proc, err := os.StartProcess(exe, []string{"mcpx-reaper"}, &os.ProcAttr{
 		Dir: "/",
 		// One thread and a tight heap, before the runtime has chosen otherwise.
