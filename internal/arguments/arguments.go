@@ -31,39 +31,58 @@ func Invalid(violation string) *ValidationError {
 	return &ValidationError{Violations: []string{violation}}
 }
 
+// Notes are what a caller may want to know about arguments that were accepted.
+type Notes struct {
+	// Converted are the places (JSON pointers) of strings that were read as numbers
+	// and booleans, LeftOut those of nulls for properties that allow none.
+	Converted, LeftOut []string
+	// Unknown are arguments that the schema lets pass, but does not describe.
+	Unknown []Unknown
+}
+
 // Read makes the arguments object of a call out of what a model sent: an object,
 // a string that holds one, or nothing. With check it must fit the schema; without,
 // its nesting alone is bounded. The only errors are [*ValidationError].
 //
 // Arguments that fit as they were sent are read once. All others take the long
-// way: they are repaired first, and the JSON Schema library has the last word.
-func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessage, error) {
+// way: they are repaired first, the JSON Schema library has the last word, and
+// what it refuses is mended if its meaning is clear.
+func (s *Schemas) Read(sent, schema json.RawMessage, check bool) (json.RawMessage, Notes, error) {
 	object, err := unpack(sent)
 	if err != nil {
-		return nil, err
+		return nil, Notes{}, err
 	}
 	var c *compiled
 	if check {
 		c = s.compiled(schema)
-		if c.quick.fits(object) {
-			return object, nil
+		if fits, strange := c.quick.fits(object); fits && strange {
+			return object, Notes{Unknown: c.unknown(object)}, nil
+		} else if fits {
+			return object, Notes{}, nil
 		}
 	}
 	if !json.Valid(object) {
-		return nil, Invalid("/: arguments is not valid JSON")
+		return nil, Notes{}, Invalid("/: arguments is not valid JSON")
 	}
 	object = repair(object, schema)
 	measured := measure(object)
 	if measured.depth > maxDepth {
 		// A server that reads them recursively would end, for all clients.
-		return nil, Invalid(fmt.Sprintf("/: nested deeper than %d", maxDepth))
+		return nil, Notes{}, Invalid(fmt.Sprintf("/: nested deeper than %d", maxDepth))
 	}
-	if check {
-		if err := c.check(object, measured); err != nil {
-			return nil, err
-		}
+	if !check || !c.checks(measured) {
+		return object, Notes{}, nil
 	}
-	return object, nil
+	var notes Notes
+	value, failure := c.validate(object)
+	if failure != nil {
+		object, notes, failure = c.mend(object, value, failure)
+	}
+	notes.Unknown = c.unknown(object)
+	if failure != nil {
+		return nil, Notes{}, violations(failure, c.schema, value, notes.Unknown)
+	}
+	return object, notes, nil
 }
 
 // unpack finds the object in what was sent: models send objects as strings. What

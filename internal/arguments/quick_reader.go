@@ -6,21 +6,23 @@ import (
 	"unicode/utf8"
 )
 
-// fits reports whether raw is one JSON value that surely fits.
-func (q *quick) fits(raw []byte) bool {
+// fits reports whether raw is one JSON value that surely fits; strange, whether
+// some object has a member that is not among the properties of its schema.
+func (q *quick) fits(raw []byte) (fits, strange bool) {
 	if q == nil {
-		return false
+		return false, false
 	}
 	r := quickReader{raw: raw, left: 8*len(raw) + 1000}
 	end, ok := r.value(q, r.space(0), 0)
-	return ok && r.space(end) == len(raw)
+	return ok && r.space(end) == len(raw), r.strange
 }
 
 // quickReader reads one text. Its methods take the place where something begins
 // and return the one behind it; ok is false for all that may not fit.
 type quickReader struct {
-	raw  []byte
-	left int // bytes that may still be read: parts of anyOf read them again
+	raw     []byte
+	strange bool
+	left    int // bytes that may still be read: parts of anyOf read them again
 }
 
 func (r *quickReader) space(i int) int {
@@ -106,6 +108,7 @@ func (r *quickReader) object(q *quick, i, depth int) (end int, ok bool) {
 				return 0, false
 			}
 			p.value = q.additional
+			r.strange = r.strange || len(q.properties) > 0
 		}
 		seen |= p.bit
 		if i = r.space(keyEnd); i >= len(r.raw) || r.raw[i] != ':' {

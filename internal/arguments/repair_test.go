@@ -10,12 +10,12 @@ func TestRead(t *testing.T) {
 		{``, `{}`}, {`null`, `{}`}, {` {"a":1.10} `, `{"a":1.10}`}, {`"{\"a\": 9007199254740993}"`, `{"a": 9007199254740993}`},
 		{`""`, `{}`}, {`"null"`, `{}`}, {`" {} "`, `{}`},
 	} {
-		if got, err := new(Schemas).Read(json.RawMessage(tt.in), nil, true); err != nil || string(got) != tt.want {
+		if got, _, err := new(Schemas).Read(json.RawMessage(tt.in), nil, true); err != nil || string(got) != tt.want {
 			t.Errorf("%s: got %s, %v, want %s", tt.in, got, err, tt.want)
 		}
 	}
 	for _, in := range []string{`[]`, `7`, `true`, `"text"`, `"[1]"`, `"{broken"`, `{"a":}`, `"{\"a\":1}x"`, `"\"{}\""`} {
-		if got, err := new(Schemas).Read(json.RawMessage(in), nil, true); err == nil {
+		if got, _, err := new(Schemas).Read(json.RawMessage(in), nil, true); err == nil {
 			t.Errorf("%s: got %s, want an error", in, got)
 		}
 	}

@@ -70,35 +70,26 @@ func (s *Schemas) slot(raw json.RawMessage) *compiled {
 	return c
 }
 
-// check validates an object against the schema.
-func (c *compiled) check(object json.RawMessage, m measured) error {
-	if c.schema == nil || m.digits > maxDigits || !c.cost.allows(m.depth, m.values) {
-		return nil
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(object))
-	if err != nil {
-		return Invalid("/: " + err.Error())
-	}
-	return validate(c.schema, value)
+// checks reports whether an object is held against the schema.
+func (c *compiled) checks(m measured) bool {
+	return c.schema != nil && m.digits <= maxDigits && c.cost.allows(m.depth, m.values)
 }
 
-// validate recovers: the library panics on some numbers and schemas, and then
+// validate says what is wrong with an object, nil if nothing is, and what it is
+// decoded. It recovers: the library panics on some numbers and schemas, and then
 // nothing was checked.
-func validate(schema *jsonschema.Schema, value any) (err error) {
+func (c *compiled) validate(object json.RawMessage) (value any, failure *jsonschema.ValidationError) {
 	defer func() {
 		if recover() != nil {
-			err = nil
+			failure = nil
 		}
 	}()
-	failure := schema.Validate(value)
-	if failure == nil {
-		return nil
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(object))
+	if err != nil {
+		return nil, nil // it was read before, and is valid
 	}
-	invalid, ok := failure.(*jsonschema.ValidationError)
-	if !ok {
-		return nil
-	}
-	return violations(invalid)
+	failure, _ = c.schema.Validate(value).(*jsonschema.ValidationError)
+	return value, failure
 }
 
 // compile returns nil for a schema that is not to be evaluated.
@@ -129,6 +120,7 @@ func compile(raw json.RawMessage) (schema *jsonschema.Schema, estimated cost) {
 	if schema, err = compiler.Compile(name); err != nil {
 		return nil, cost{}
 	}
+	relax(schema)
 	return schema, estimated
 }
 

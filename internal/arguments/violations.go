@@ -24,10 +24,17 @@ const (
 )
 
 // violations says what is wrong by the leaves of a validation error, sorted: the
-// library finds them in another order each time.
-func violations(e *jsonschema.ValidationError) *ValidationError {
-	l := leaves{seen: make(map[string]bool), types: make(map[string]*kind.Type)}
+// library finds them in another order each time. With them go arguments that the
+// schema lets pass but does not describe: one may be what is missing.
+func violations(e *jsonschema.ValidationError, schema *jsonschema.Schema, value any, strange []Unknown) *ValidationError {
+	l := leaves{schema: schema, value: value, seen: make(map[string]bool), types: make(map[string]*kind.Type)}
 	l.walk(e, nil)
+	for _, u := range strange {
+		place := pointer([]string{u.Name})
+		if !slices.ContainsFunc(l.list, func(text string) bool { return strings.HasPrefix(text, place+": ") }) {
+			l.put(place, isUnknown(u.Near))
+		}
+	}
 	for place, t := range l.types {
 		slices.Sort(t.Want)
 		l.put(place, "must be "+strings.Join(slices.Compact(t.Want), " or ")+", not "+t.Got)
@@ -39,8 +46,10 @@ func violations(e *jsonschema.ValidationError) *ValidationError {
 
 // leaves gathers violations.
 type leaves struct {
-	list []string
-	seen map[string]bool
+	schema *jsonschema.Schema // the whole
+	value  any                // the arguments
+	list   []string
+	seen   map[string]bool
 	// types are the types that a place may have: alternatives are one violation.
 	types map[string]*kind.Type
 }
@@ -64,6 +73,16 @@ func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
 		l.put(pointer(name), "the name "+what(e.ErrorKind))
 		return
 	}
+	if k, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
+		known := namesAt(l.schema, e.SchemaURL)
+		value, _ := at(l.value, e.InstanceLocation)
+		given, _ := value.(map[string]any) // it is an object
+		known = slices.DeleteFunc(known, func(name string) bool { _, ok := given[name]; return ok })
+		for _, name := range k.Properties {
+			l.put(pointer(member(e.InstanceLocation, name)), isUnknown(nearest(name, known)))
+		}
+		return
+	}
 	l.leaf(e.InstanceLocation, e.ErrorKind)
 }
 
@@ -76,8 +95,6 @@ func (l *leaves) leaf(at []string, k jsonschema.ErrorKind) {
 		l.each(at, k.Missing, "is missing ("+k.Prop+" needs it)")
 	case *kind.DependentRequired:
 		l.each(at, k.Missing, "is missing ("+k.Prop+" needs it)")
-	case *kind.AdditionalProperties:
-		l.each(at, k.Properties, "is unknown")
 	case *kind.Type:
 		place := pointer(at)
 		if l.types[place] == nil {

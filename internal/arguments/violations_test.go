@@ -56,7 +56,7 @@ func TestViolations(t *testing.T) {
 	for _, tt := range tests {
 		var s Schemas
 		var invalid *ValidationError
-		if _, err := s.Read(json.RawMessage(tt.arguments), json.RawMessage(tt.schema), true); !errors.As(err, &invalid) {
+		if _, _, err := s.Read(json.RawMessage(tt.arguments), json.RawMessage(tt.schema), true); !errors.As(err, &invalid) {
 			t.Errorf("%s: no violation", tt.name)
 			continue
 		}

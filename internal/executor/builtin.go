@@ -33,7 +33,7 @@ func builtin() *catalog.Server {
 func (e run) readResult(ctx context.Context, r *Request) (*Result, target, error) {
 	t, err := e.find(ctx, r)
 	if err == nil {
-		t.arguments, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, true)
+		t.arguments, t.notes, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, true)
 	}
 	if err != nil {
 		return nil, t, err

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
@@ -379,6 +380,35 @@ func TestArguments(t *testing.T) {
 		if got := textOf(t, result.Content[0]); got != tt.want && !(strings.HasPrefix(got, tt.want) && result.IsError) {
 			t.Errorf("%s.%s(%s): got %s, want %s", tt.server, tt.tool, tt.arguments, got, tt.want)
 		}
+	}
+}
+
+// The tool gets what was meant, the result says in _meta what was changed, and a
+// text of its own names an argument that the tool does not declare.
+func TestArguments_Notes(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e := executing(t, Options{}, nil, piped(t, "git", mcptest.Spec{
+		Tools: json.RawMessage(`[{"name":"log","inputSchema":{"type":"object","properties":{"path":{"type":"string"},"max_count":{"type":"integer"}}}}]`),
+	}))
+	for _, tt := range []struct{ arguments, got, meta, note string }{
+		{`{"path":"5","max_count":5}`, `{"path":"5","max_count":5}`, ``, ``},
+		{`{"path":null,"max_count":"5"}`, `{"max_count":5}`, `{"mcpx/arguments":{"converted":["/max_count"],"left_out":["/path"]}}`, ``},
+		{`{"max_cuont":5}`, `{"max_cuont":5}`, ``, `mcpx: log declares no argument max_cuont; did you mean max_count?`},
+		{`{"n":5}`, `{"n":5}`, ``, `mcpx: log declares no argument n, only max_count, path`},
+	} {
+		r := exec(t, e, Request{Server: "git", Tool: "log", Arguments: json.RawMessage(tt.arguments)})
+		note := ""
+		if len(r.Content) > 1 {
+			note = textOf(t, r.Content[1])
+		}
+		if got := textOf(t, r.Content[0]); r.IsError || got != tt.got || note != tt.note || string(r.Meta) != tt.meta {
+			t.Errorf("%s: got %s, _meta %s, note %q", tt.arguments, got, r.Meta, note)
+		}
+	}
+	kept := &Result{Meta: json.RawMessage(`{"a":1 }`)}
+	kept.annotate("log", arguments.Notes{LeftOut: []string{"/x"}})
+	if want := `{"a":1,"mcpx/arguments":{"left_out":["/x"]}}`; string(kept.Meta) != want {
+		t.Errorf("_meta of the upstream: got %s, want %s", kept.Meta, want)
 	}
 }
 

@@ -154,6 +154,7 @@ func (e run) exec(ctx context.Context, r *Request) (result *Result, answered boo
 	if err != nil {
 		return e.fault(*r, t, err).Result(r.Structured), false
 	}
+	result.annotate(r.Tool, t.notes)
 	return result, r.Server != Builtin
 }
 
@@ -178,6 +179,7 @@ type target struct {
 	server    *catalog.Server
 	tool      *catalog.Tool
 	arguments json.RawMessage
+	notes     arguments.Notes // on how they were read
 	settings  toolSettings
 }
 
@@ -206,7 +208,7 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		return nil, t, err
 	}
 	t.settings = e.options.tool(r.Server, r.Tool)
-	if t.arguments, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, !t.settings.unchecked); err != nil {
+	if t.arguments, t.notes, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, !t.settings.unchecked); err != nil {
 		return nil, t, err
 	}
 	raw, err := e.registry.Call(ctx, t.server, upstream.Request{

@@ -105,14 +105,19 @@ func (r *received) resultMeta() json.RawMessage {
 	if len(r.others) == 0 {
 		return r.meta
 	}
-	out := make([]byte, 0, len(r.meta)+len(r.others)+24)
-	if before := bytes.TrimSpace(bytes.TrimSuffix(r.meta, []byte{'}'})); len(before) > 1 {
+	return withMember(r.meta, "mcpx/result", append(append([]byte{'{'}, r.others...), '}'))
+}
+
+// withMember is a _meta object, which may be nil, with one more member.
+func withMember(meta json.RawMessage, key string, value []byte) json.RawMessage {
+	out := make([]byte, 0, len(meta)+len(key)+len(value)+5)
+	if before := bytes.TrimSpace(bytes.TrimSuffix(meta, []byte{'}'})); len(before) > 1 {
 		out = append(append(out, before...), ',')
 	} else {
 		out = append(out, '{')
 	}
-	out = append(append(out, `"mcpx/result":{`...), r.others...)
-	return append(out, '}', '}')
+	out = append(append(append(out, '"'), key...), '"', ':')
+	return append(append(out, value...), '}')
 }
 
 // shape makes the answer out of the upstream's result (design 7).

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -10,11 +11,16 @@ import (
 	"mcpx/internal/wire"
 )
 
+// otherNames are names that models and frameworks use for the arguments of the two
+// tools.
+var otherNames = map[string]string{"server": "server_name", "tool": "tool_name", "args": "arguments"}
+
 // readArguments returns the arguments of one of the two tools in the order of its
 // names; nil for those that are not there. Some models send the whole object as a
 // string.
 func readArguments(tool string, raw json.RawMessage, names []string) ([]json.RawMessage, *executor.Fault) {
 	args := make([]json.RawMessage, len(names))
+	by := make([]string, len(names)) // the names that they were given by
 	if len(raw) > 0 && raw[0] == '"' {
 		if text, ok := wire.Text(raw); ok {
 			raw = json.RawMessage(text)
@@ -27,11 +33,17 @@ func readArguments(tool string, raw json.RawMessage, names []string) ([]json.Raw
 	err := wire.Fields(raw, func(name string, value []byte) bool {
 		at := slices.Index(names, name)
 		if at < 0 {
-			fault = unknownArgument(tool, name, names)
-			return false
+			at = slices.Index(names, otherNames[name])
 		}
-		args[at] = value
-		return true
+		switch {
+		case at < 0:
+			fault = unknownArgument(tool, name, names)
+		case by[at] == "" || by[at] == name || string(args[at]) == "null":
+			args[at], by[at] = value, name
+		case string(value) != "null" && !bytes.Equal(value, args[at]):
+			fault = misuse("/" + name + ": is given as " + by[at] + " as well, with another value; " + names[at] + " alone is enough")
+		}
+		return fault == nil
 	})
 	if err != nil && fault == nil {
 		fault = misuse("/: the arguments of " + tool + " must be an object")

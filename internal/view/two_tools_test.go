@@ -191,6 +191,11 @@ func TestTwoTools_Arguments(t *testing.T) {
 		{"a number", InspectTool, `{"query":5}`, "/query: must be a string"},
 		{"no server", ExecTool, `{"tool_name":"echo"}`, "/server_name: is missing"},
 		{"no tool", ExecTool, `{"server_name":"fake"}`, "/tool_name: is missing"},
+		{"other names", ExecTool, `{"server":"fake","tool":"echo","args":{"text":"hi"}}`, `"text":"hi"`},
+		{"other names of inspect", InspectTool, `{"server":"fake","tool":"echo"}`, "What to answer."},
+		{"both names", ExecTool, `{"server":"fake","server_name":"fake","tool":null,"tool_name":"echo","args":{"text":"hi"},"arguments":null}`, `"text":"hi"`},
+		{"both names with two values", ExecTool, `{"server":"fake","server_name":"other","tool":"echo"}`, "/server_name: is given as server as well"},
+		{"an unknown name", ExecTool, `{"server":"fake","tool":"echo","argumants":{}}`, "/argumants: is unknown; did you mean arguments?"},
 		{"exec in a string", ExecTool, `"{\"server_name\":\"fake\",\"tool_name\":\"echo\",\"arguments\":{\"text\":\"hi\"}}"`, `"text":"hi"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,0 +1,125 @@
+package arguments
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// gitLog is what mcp-server-git declares, screenshot what the Playwright server does.
+const (
+	gitLog = `{"properties":{"repo_path":{"title":"Repo Path","type":"string"},"max_count":{"default":10,"title":"Max Count","type":"integer"},
+		"start_timestamp":{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}},"required":["repo_path"],"title":"GitLog","type":"object"}`
+	screenshot = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"element":{"type":"string"},
+		"type":{"default":"png","type":"string","enum":["png","jpeg"]},"scale":{"default":"css","type":"string","enum":["css","device"]},
+		"fullPage":{"type":"boolean"}},"required":["type","scale"],"additionalProperties":false}`
+)
+
+// What is valid but for its form is accepted: as it was sent where that fits, else
+// with the fewest changes, all of which are said.
+func TestMend(t *testing.T) {
+	property := func(schema string) string { return `{"properties":{"x":` + schema + `}}` }
+	tests := []struct {
+		name, schema, sent, want string
+		converted, leftOut       []string
+	}{
+		{"defaults need not be sent", screenshot, `{}`, `{}`, nil, nil},
+		{"nor those of a reference", `{"properties":{"x":{"$ref":"#/$defs/d"}},"required":["x"],"$defs":{"d":{"default":1}}}`, `{}`, `{}`, nil, nil},
+		{"nor those in a list", `{"properties":{"l":{"items":{"properties":{"x":{"default":1}},"required":["x"]}}}}`, `{"l":[{}]}`, `{"l":[{}]}`, nil, nil},
+		{"nor those of an alternative", `{"oneOf":[{"properties":{"k":{"const":"a"},"x":{"default":1}},"required":["k","x"]},{"properties":{"k":{"const":"b"}},"required":["k"]}]}`, `{"k":"a"}`, `{"k":"a"}`, nil, nil},
+		{"nor do they make two fit", `{"oneOf":[{"properties":{"x":{"default":1}},"required":["x"]},{"required":["y"]}]}`, `{"y":1}`, `{"y":1}`, nil, nil},
+		{"nor do they fit what is excluded", `{"not":{"properties":{"x":{"default":1}},"required":["x"]}}`, `{}`, `{}`, nil, nil},
+		{"nor what is excluded by reference", `{"properties":{"y":{"$ref":"#/$defs/d"}},"not":{"$ref":"#/$defs/d"},"$defs":{"d":{"properties":{"x":{"default":1}},"required":["x"]}}}`, `{}`, `{}`, nil, nil},
+		{"a number", gitLog, `{"repo_path":"/r","max_count":"5"}`, `{"repo_path":"/r","max_count":5}`, []string{"/max_count"}, nil},
+		{"as many digits as were written", property(`{"type":"number"}`), `{"x":"-90071992547409931.10"}`, `{"x":-90071992547409931.10}`, []string{"/x"}, nil},
+		{"a boolean", screenshot, `{"fullPage":"true"}`, `{"fullPage":true}`, []string{"/fullPage"}, nil},
+		{"one of several types", property(`{"anyOf":[{"type":"integer"},{"type":"boolean"},{"type":"null"}]}`), `{"x":"false"}`, `{"x":false}`, []string{"/x"}, nil},
+		{"of an enumeration", property(`{"enum":[1,2,5]}`), `{"x":"5"}`, `{"x":5}`, []string{"/x"}, nil},
+		{"deeper", `{"properties":{"l":{"items":{"properties":{"a/b":{"type":"integer"}}}}}}`, `{ "k":1.10, "l" : [{"a/b":1},{"a/b":"2","c":"3"}]}`, `{"k":1.10,"l":[{"a/b":1},{"a/b":2,"c":"3"}]}`, []string{"/l/1/a~1b"}, nil},
+		{"in a list", property(`{"items":{"type":"number"}}`), `{"x":["1",2,"3.5"]}`, `{"x":[1,2,3.5]}`, []string{"/x/0", "/x/2"}, nil},
+		{"in a string", property(`{"items":{"type":"number"}}`), `{"x":"[\"1\"]"}`, `{"x":[1]}`, []string{"/x/0"}, nil},
+		{"of the alternative that fits", `{"anyOf":[{"properties":{"k":{"const":"a"},"v":{"type":"integer"}}},{"properties":{"k":{"const":"b"},"v":{"type":"string"},"n":{"type":"integer"}}}]}`, `{"k":"b","v":"5","n":"3"}`, `{"k":"b","v":"5","n":3}`, []string{"/n"}, nil},
+		{"a string fits too", property(`{"type":["integer","string"]}`), `{"x":"5"}`, `{"x":"5"}`, nil, nil},
+		{"null", screenshot, `{"element":null,"fullPage":null}`, `{}`, nil, []string{"/element", "/fullPage"}},
+		{"null for a default", screenshot, `{"scale":null}`, `{}`, nil, []string{"/scale"}},
+		{"null deeper", property(`{"properties":{"y":{"$ref":"#/$defs/d"}},"required":[]}`)[:len(property(`{"properties":{"y":{"$ref":"#/$defs/d"}},"required":[]}`))-1] + `,"$defs":{"d":{"enum":["a"]}}}`, `{"x":{"y":null,"z":null}}`, `{"x":{"z":null}}`, nil, []string{"/x/y"}},
+		{"null that is allowed", gitLog, `{"repo_path":"/r","start_timestamp":null}`, `{"repo_path":"/r","start_timestamp":null}`, nil, nil},
+		{"both", gitLog, `{"repo_path":"/r","max_count":null,"start_timestamp":"5"}`, `{"repo_path":"/r","start_timestamp":"5"}`, nil, []string{"/max_count"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, notes, err := new(Schemas).Read(json.RawMessage(tt.sent), json.RawMessage(tt.schema), true)
+			if err != nil || string(got) != tt.want {
+				t.Fatalf("got %s, %v, want %s", got, err, tt.want)
+			}
+			if !slices.Equal(notes.Converted, tt.converted) || !slices.Equal(notes.LeftOut, tt.leftOut) {
+				t.Errorf("got %+v", notes)
+			}
+			if got, _, err := new(Schemas).Read(json.RawMessage(tt.sent), json.RawMessage(tt.schema), false); err != nil || tt.converted == nil && tt.leftOut == nil && string(got) != tt.want {
+				t.Errorf("unchecked: got %s, %v", got, err)
+			}
+		})
+	}
+}
+
+// What is not surely meant is refused, for what is wrong with it once the rest is
+// mended.
+func TestMend_Refused(t *testing.T) {
+	property := func(schema string) string { return `{"properties":{"x":` + schema + `}}` }
+	for _, tt := range []struct{ schema, sent, want string }{
+		{gitLog, `{"repo_path":null,"max_count":"5"}`, "/repo_path: must be string, not null"},
+		{gitLog, `{"repo_path":"/r","max_count":"5.5"}`, "/max_count: must be integer, not string"},
+		{gitLog, `{"repo_path":"/r","max_count":"five"}`, "/max_count: must be integer, not string"},
+		{gitLog, `{"repo_path":"/r","max_count":" 5"}`, "/max_count: must be integer, not string"},
+		{gitLog, `{"repo_path":5}`, "/repo_path: must be string, not number"},
+		{property(`{"type":"integer","maximum":3}`), `{"x":"5"}`, "/x: must be <=3"},
+		{property(`{"type":"boolean"}`), `{"x":"1"}`, "/x: must be boolean, not string"},
+		{property(`{"type":"boolean"}`), `{"x":"True"}`, "/x: must be boolean, not string"},
+		{property(`{"anyOf":[{"type":"integer"},{"enum":["auto"]}]}`), `{"x":"5"}`, `/x: must be "auto"; /x: must be integer, not string`},
+		{property(`{"items":{"type":"string"}}`), `{"x":[null]}`, "/x/0: must be string, not null"},
+		{property(`{"type":"number"}`), `{"x":"1e5"}`, "/x: must be number, not string"},
+		{property(`{"type":"number"}`), `{"x":"` + strings.Repeat("9", 65) + `"}`, "/x: must be number, not string"},
+	} {
+		_, _, err := new(Schemas).Read(json.RawMessage(tt.sent), json.RawMessage(tt.schema), true)
+		var invalid *ValidationError
+		if !errors.As(err, &invalid) || invalid.Error() != tt.want {
+			t.Errorf("%s: got %v, want %s", tt.sent, err, tt.want)
+		}
+	}
+}
+
+// An argument that the schema does not describe is named with the one that may be
+// meant, whether it is refused or passes.
+func TestUnknown(t *testing.T) {
+	const file = `{"properties":{"path":{"type":"string"},"head":{"type":"number"}},"required":["path"]`
+	for _, tt := range []struct{ schema, sent, refused, noted string }{
+		{file + `,"additionalProperties":false}`, `{"filepath":"a"}`, "/filepath: is unknown; did you mean path?; /path: is missing", ""},
+		{file + `}`, `{"filepath":"a"}`, "/filepath: is unknown; did you mean path?; /path: is missing", ""},
+		{file + `}`, `{"path":"a","haed":1}`, "", "no argument haed; did you mean head?"},
+		{file + `}`, `{"path":"a","zzz":1}`, "", "no argument zzz, only head"},
+		{file + `}`, `{"path":"a","head":1,"zzz":1}`, "", "no argument zzz"},
+		{file + `}`, `{"path":"a","format":"x"}`, "", "no argument format, only head"},
+		{file + `,"additionalProperties":true}`, `{"path":"a","zzz":1}`, "", ""},
+		{file + `,"additionalProperties":true}`, `{"path":"a","haed":1}`, "", "no argument haed; did you mean head?"},
+		{file + `,"additionalProperties":{"type":"string"}}`, `{"path":"a","haed":"x"}`, "", ""},
+		{file + `,"patternProperties":{"^h":{}}}`, `{"path":"a","haed":"x"}`, "", ""},
+		{file + `,"allOf":[{"properties":{"tail":{}}}]}`, `{"path":"a","tail":1}`, "", ""},
+		{`{"properties":{"o":` + file + `,"additionalProperties":false}}}`, `{"o":{"path":"x","haed":1}}`, "/o/haed: is unknown; did you mean head?", ""},
+		{`{}`, `{"a":1}`, "", ""},
+	} {
+		_, notes, err := new(Schemas).Read(json.RawMessage(tt.sent), json.RawMessage(tt.schema), true)
+		refused := ""
+		if err != nil {
+			refused = err.Error()
+		}
+		var noted []string
+		for _, u := range notes.Unknown {
+			noted = append(noted, u.String())
+		}
+		if refused != tt.refused || strings.Join(noted, "; ") != tt.noted {
+			t.Errorf("%s for %s: got %q, %q", tt.sent, tt.schema, refused, noted)
+		}
+	}
+}

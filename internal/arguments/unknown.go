@@ -1,0 +1,133 @@
+package arguments
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"mcpx/internal/plain"
+	"mcpx/internal/wire"
+)
+
+const (
+	maxUnknown     = 3  // arguments that are named
+	maxUnknownName = 60 // runes of the name of one
+	maxKnownNames  = 8  // that are listed where none is near
+)
+
+// Unknown is an argument that the schema does not describe.
+type Unknown struct {
+	Name string
+	// Near is the described one that may be meant, empty without one; Known are some
+	// of those that the schema describes.
+	Near  string
+	Known []string
+}
+
+// isUnknown is the violation of an argument that is not described.
+func isUnknown(near string) string {
+	if near == "" {
+		return "is unknown"
+	}
+	return "is unknown; did you mean " + near + "?"
+}
+
+// unknown finds the arguments that a schema lets pass but does not describe. A
+// schema that says what others may be like describes them all.
+func (c *compiled) unknown(object json.RawMessage) []Unknown {
+	if c.schema == nil {
+		return nil
+	}
+	d := described{names: make(map[string]bool), seen: make(map[*jsonschema.Schema]bool)}
+	d.add(c.schema)
+	if d.others || len(d.names) == 0 {
+		return nil
+	}
+	var strange []string
+	known := maps.Clone(d.names)
+	_ = wire.Fields(object, func(name string, _ []byte) bool { // it was read before
+		delete(known, name) // it is not the one that was meant by another
+		if !d.names[name] && len(strange) < maxUnknown && !slices.Contains(strange, name) {
+			strange = append(strange, name)
+		}
+		return true
+	})
+	missing := slices.Sorted(maps.Keys(known))
+	var all []Unknown
+	for _, name := range strange {
+		near := nearest(name, missing)
+		if near == "" && d.welcome {
+			continue
+		}
+		all = append(all, Unknown{Name: plain.Line(name, maxUnknownName), Near: near, Known: shown(missing)})
+	}
+	return all
+}
+
+// nearest is the name that may be meant by another; empty if there is none.
+func nearest(name string, known []string) string {
+	if near := plain.Nearest(name, known); len(near) > 0 {
+		return plain.Line(near[0], maxUnknownName)
+	}
+	return ""
+}
+
+// shown are the first of some names.
+func shown(names []string) []string {
+	list := make([]string, 0, maxKnownNames)
+	for _, name := range names[:min(len(names), maxKnownNames)] {
+		list = append(list, plain.Line(name, maxUnknownName))
+	}
+	return list
+}
+
+// described are the properties that a schema and its parts describe of one object.
+type described struct {
+	names   map[string]bool
+	seen    map[*jsonschema.Schema]bool
+	welcome bool // others are allowed in so many words
+	others  bool // others are described as well
+}
+
+func (d *described) add(s *jsonschema.Schema) {
+	if s == nil || d.seen[s] {
+		return
+	}
+	d.seen[s] = true
+	_, schema := s.AdditionalProperties.(*jsonschema.Schema)
+	d.others = d.others || schema || len(s.PatternProperties) > 0 || s.UnevaluatedProperties != nil && s.UnevaluatedProperties.Bool == nil ||
+		s.RecursiveRef != nil || s.DynamicRef != nil
+	d.welcome = d.welcome || s.AdditionalProperties == true
+	for name := range s.Properties {
+		d.names[name] = true
+	}
+	for _, part := range append(sameValue(s), s.If) {
+		d.add(part)
+	}
+}
+
+// namesAt are the properties that the schema at a location describes.
+func namesAt(root *jsonschema.Schema, location string) []string {
+	all := make(schemaSet)
+	all.add(root)
+	for s := range all {
+		if s.Location == location {
+			return slices.Sorted(maps.Keys(s.Properties))
+		}
+	}
+	return nil
+}
+
+// String is what the model reads of arguments that the tool may not have read.
+func (u Unknown) String() string {
+	switch {
+	case u.Near != "":
+		return "no argument " + u.Name + "; did you mean " + u.Near + "?"
+	case len(u.Known) == 0:
+		return "no argument " + u.Name
+	}
+	return "no argument " + u.Name + ", only " + strings.Join(u.Known, ", ")
+}

@@ -1,0 +1,31 @@
+package executor
+
+import (
+	"strings"
+
+	"mcpx/internal/arguments"
+	"mcpx/internal/plain"
+	"mcpx/internal/wire"
+)
+
+// annotate says with a result how the arguments were read. What was changed stands
+// in _meta; an argument that the tool may never have looked at, in a text of its
+// own: models do not see _meta.
+func (r *Result) annotate(tool string, notes arguments.Notes) {
+	if len(notes.Converted)+len(notes.LeftOut) > 0 {
+		r.Meta = withMember(r.Meta, "mcpx/arguments", wire.Encode(struct {
+			Converted []string `json:"converted,omitempty"`
+			LeftOut   []string `json:"left_out,omitempty"`
+		}{notes.Converted, notes.LeftOut}))
+	}
+	if len(notes.Unknown) == 0 {
+		return
+	}
+	unknown := make([]string, len(notes.Unknown))
+	for i, u := range notes.Unknown {
+		unknown[i] = u.String()
+	}
+	text := "mcpx: " + plain.Line(tool, 60) + " declares " + strings.Join(unknown, "; ")
+	r.Content = append(r.Content, wire.TextBlock(text))
+	r.sent += roughly(text)
+}
