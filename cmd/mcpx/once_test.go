@@ -128,3 +128,17 @@ func TestCheck_Secrets(t *testing.T) {
 		}
 	}
 }
+
+// TestCheck_SameReason: why a server is not there is one sentence, the cause first,
+// whoever tells it.
+func TestCheck_SameReason(t *testing.T) {
+	h := newHome(t)
+	lines := []string{"npm warn Unknown user config \"nodedir\".", "Error: unable to create a provider: " + strings.Repeat("long ", 30) + "end", "Usage:", "  server [flags]", "", "Flags:", "  --log-level string   the level"}
+	path := h.config(t, map[string]server{"dying": fake(t, mcptest.Spec{ExitAtOnce: true, ExitCode: 1, StderrLines: lines})}, nil)
+	want := lines[1] + " (the process ended: exit status 1)"
+	for _, args := range [][]string{{"check"}, {"inspect", "dying"}, {"exec", "dying", "echo"}} {
+		if out, _, _ := h.run(t, "", append([]string{"--config", path}, args...)...); !strings.Contains(strings.Join(strings.Fields(out), " "), want) || strings.Contains(out, "npm warn") {
+			t.Errorf("%q:\n%s", args, out)
+		}
+	}
+}

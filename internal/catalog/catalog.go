@@ -73,6 +73,10 @@ func (h Hints) IsIdempotent() bool { return h.Idempotent != nil && *h.Idempotent
 // default of the specification).
 func (h Hints) IsOpenWorld() bool { return h.OpenWorld == nil || *h.OpenWorld }
 
+// MaxReason bounds the reason for a server's state, in runes. Whoever tells it tells
+// all of it.
+const MaxReason = 500
+
 // Server is what is known about one upstream server at one moment.
 type Server struct {
 	Name string

@@ -35,7 +35,6 @@ const (
 	// maxResult bounds the type of a tool's result, in tokens: a model sees the
 	// result itself.
 	maxResult = 400
-	maxReason = 300
 
 	notComplete = "// not complete\n"
 )
@@ -93,7 +92,7 @@ func state(s *catalog.Server) string {
 		return string(catalog.Ready)
 	}
 	text := string(s.State)
-	if r := plain.Line(s.Reason, maxReason); r != "" {
+	if r := plain.Line(s.Reason, catalog.MaxReason); r != "" {
 		text += " (" + r + ")"
 	}
 	if s.RetryAfter > 0 {

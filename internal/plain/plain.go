@@ -1,6 +1,6 @@
 // Package plain makes untrusted text harmless: one line, in which nothing is hidden
-// from a reader. And it finds the name that was meant by a wrong one. It imports
-// nothing of mcpx.
+// from a reader. And it finds what matters in it: the name that was meant by a wrong
+// one, and why a program ended in what it wrote. It imports nothing of mcpx.
 package plain
 
 import (

@@ -180,7 +180,7 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	}
 	// An answer with an error status is an answer, over both transports of HTTP.
 	if status != nil {
-		reason := u.spec.clean(status.text, 600)
+		reason := u.spec.reason(status)
 		if refused {
 			return &UnavailableError{State: catalog.Unavailable, Reason: reason, RetryAfter: status.retryAfter}, false
 		}
@@ -194,13 +194,13 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	// come elsewhere: what broke says nothing of it.
 	if !sent {
 		signal(u.doubts)
-		return &UnavailableError{State: catalog.Unavailable, Reason: u.spec.clean(unwrapNotSent(err).Error(), 300)}, false
+		return &UnavailableError{State: catalog.Unavailable, Reason: u.spec.reason(err)}, false
 	}
 	return u.lostError(err, sent), s.link.traits().connectionPerRequest
 }
 
 func (u *Upstream) lostError(err error, sent bool) error {
-	return &LostError{Reason: u.spec.clean(unwrapNotSent(err).Error(), 600), MayHaveRun: sent, CrashLoop: u.Status().CrashLoop}
+	return &LostError{Reason: u.spec.reason(err), MayHaveRun: sent, CrashLoop: u.Status().CrashLoop}
 }
 
 // unwrapNotSent leaves out the mark, which is no text for a reader.

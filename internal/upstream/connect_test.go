@@ -267,6 +267,10 @@ func TestPinnedLines(t *testing.T) {
 	}
 }
 
+// wantsLogin is how a server that has logins refuses.
+var wantsLogin = mcptest.Fault{Kind: mcptest.FaultStatus, Status: 401, Header: map[string]string{
+	"WWW-Authenticate": `Bearer error="invalid_token", resource_metadata="https://example.com/.well-known/oauth-protected-resource"`}}
+
 // Why a server cannot be used is said so that a person can mend it, and without
 // the secrets of the configuration.
 func TestReasons(t *testing.T) {
@@ -298,7 +302,15 @@ func TestReasons(t *testing.T) {
 		}, []string{"401 Unauthorized", "wants a login in a browser", "mcp-remote"}},
 		{"missing binary", func(*testing.T) Spec { return Spec{Type: Stdio, Command: "no-such-program-" + secret} }, []string{`starting "no-such-program-[secret]"`, "not found in PATH"}},
 		{"no such file", func(t *testing.T) Spec { return Spec{Type: Stdio, Command: t.TempDir() + "/gone"} }, []string{"/gone", "no such file"}},
-		{"exits at once", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{"one", "two", "Error: bad token " + secret, "\x1b[31mfour\x1b[0m"}}), []string{"exit status 3", "Error: bad token [secret]", "four"}},
+		{"exits at once", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{"one", "two", "Error: bad token " + secret, "\x1b[31mfour\x1b[0m"}}), []string{"Error: bad token [secret] (the process ended: exit status 3)"}},
+		{"exits at once with its help", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 1, StderrLines: []string{"npm warn deprecated x", "Error: no current-context is set", "Usage:", "  server [flags]", "Flags:", "  --help   help", ""}}), []string{"Error: no current-context is set (the process ended: exit status 1)"}},
+		{"exits at once, nothing called an error", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 1, StderrLines: []string{"npm warn deprecated x", "one", "\x1b[31mtwo\x1b[0m"}}), []string{"the process ended: exit status 1; stderr: one two"}},
+		{"login", func(t *testing.T) Spec { return web(t, wantsLogin.Always()) }, []string{"the server wants a login, which mcpx cannot do yet; put a token into headers, or use the command npx mcp-remote http://127.0.0.1:", "/mcp (the server answered 401 Unauthorized"}},
+		{"login, with a token", func(t *testing.T) Spec {
+			spec := web(t, wantsLogin.Always())
+			spec.Headers = map[string]string{"authorization": "Bearer " + secret}
+			return spec
+		}, []string{"the server refuses the token in headers; renew it, or "}},
 		{"exits at once, silently", child(mcptest.Spec{ExitAtOnce: true}), []string{"the process ended: exit status 0"}},
 		{"exits at initialize", child(mcptest.Spec{ExitOnDiscover: true, ExitCode: 2, StderrLines: []string{"what was that"}}), []string{"exit status 2", "what was that"}},
 		{"never initializes", child(mcptest.Spec{NeverInit: true, StderrLines: []string{"waiting for " + secret}}), []string{"no answer to initialize within 300ms", "waiting for [secret]"}},

@@ -105,7 +105,7 @@ func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 		case s != nil && s.link.cause() == nil:
 			return nil
 		case s != nil: // lost, and the supervisor is about to see it
-			status.State, status.Reason = catalog.Connecting, u.spec.clean(s.link.cause().Error(), 300)
+			status.State, status.Reason = catalog.Connecting, u.spec.reason(s.link.cause())
 		case status.State != catalog.Connecting && status.State != catalog.Degraded:
 			return unavailable(status)
 		}

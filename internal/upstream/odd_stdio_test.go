@@ -107,8 +107,8 @@ func TestLastWords(t *testing.T) {
 		fake  mcptest.Spec
 		parts []string
 	}{
-		{"long line before", mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{long, "FATAL: API key is missing"}}, []string{"exit status 3; stderr: ...", "FATAL: API key is missing"}},
-		{"long lines", mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{long, long + "panic: missing token"}}, []string{"exit status 3", "panic: missing token"}},
+		{"long line before", mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{long, "FATAL: API key is missing"}}, []string{"FATAL: API key is missing (the process ended: exit status 3)"}},
+		{"long lines", mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{long, long + "panic: missing token"}}, []string{"exit status 3; stderr: ...", "panic: missing token"}},
 		{"silent", mcptest.Spec{NeverInit: true, StderrLines: []string{long, "waiting for a login"}}, []string{"no answer to initialize", "waiting for a login"}},
 	}
 	for _, tt := range tests {

@@ -211,6 +211,12 @@ func (s *Spec) clean(text string, limit int) string {
 	return plain.Line(s.struck(text), limit) // again: what was hidden in a secret is gone
 }
 
+// reason is why a server is not there, as everybody tells it: SERVER_UNAVAILABLE,
+// inspect and check.
+func (s *Spec) reason(err error) string {
+	return s.clean(unwrapNotSent(err).Error(), catalog.MaxReason)
+}
+
 // cleanEnd is clean for text of which the end says most: that is kept.
 func (s *Spec) cleanEnd(text string, limit int) string {
 	text = s.struck(plain.Line(s.struck(text[max(0, len(text)-cleanBytes):]), 0))

@@ -105,12 +105,6 @@ func exitReason(process *proc.Process, err error, patience time.Duration) string
 	return err.Error()
 }
 
-// lastLines returns the last n lines of text.
-func lastLines(text string, n int) string {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
 // dialInProcess starts a server of this process.
 func dialInProcess(_ context.Context, spec *Spec, _ wire.Framing) (link, error) {
 	ctx, cancel := context.WithCancel(context.Background())

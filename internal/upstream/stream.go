@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpx/internal/plain"
 	"mcpx/internal/wire"
 )
 
@@ -119,7 +120,7 @@ func (l *streamLink) failure(err error, patience time.Duration) error {
 	if l.own == nil {
 		return fmt.Errorf("the connection broke: %w", err)
 	}
-	return errors.New(l.own.failure(err, patience) + l.remarks())
+	return errors.New(l.causeOf(l.own.failure(err, patience)))
 }
 
 func (l *streamLink) request(ctx context.Context, r request) (wire.Message, error) {
@@ -156,20 +157,48 @@ func (l *streamLink) whyEnded() error {
 	}
 }
 
-// remarks are the first line of stdout, if that had no message at all, and the end of
-// stderr. They are bounded so that a reason with them is not cut.
+// causeOf says why an event came: the line of stderr that tells is the first that a
+// reader sees of it.
+func (l *streamLink) causeOf(event string) string {
+	if l.own.stderr != nil {
+		if cause := l.spec.clean(plain.Cause(l.spec.struck(l.own.stderr())), stderrRunes); cause != "" {
+			return cause + " (" + event + l.noiseNote() + ")"
+		}
+	}
+	return event + l.remarks()
+}
+
+// stderrRunes and noiseRunes bound what is quoted of a server, so that a reason is
+// not cut.
+const (
+	stderrRunes = 300
+	noiseRunes  = 120
+)
+
+// remarks are the first line of stdout, if that had no message at all, and what stderr
+// says, else the end of it.
 func (l *streamLink) remarks() string {
 	if l.own == nil || l.own.stderr == nil {
 		return ""
 	}
-	text := ""
-	if noise := l.noise.Load(); noise != nil && !l.spoke.Load() {
-		text = "; stdout has text instead of messages: " + *noise
+	text := l.noiseNote()
+	stderr := l.spec.struck(l.own.stderr())
+	said := l.spec.clean(plain.Cause(stderr), stderrRunes)
+	if said == "" {
+		said = l.spec.cleanEnd(plain.Ending(stderr, 5), stderrRunes)
 	}
-	if tail := l.spec.cleanEnd(lastLines(l.own.stderr(), 5), 500); tail != "" {
-		text += "; stderr: " + tail
+	if said != "" {
+		text += "; stderr: " + said
 	}
 	return text
+}
+
+// noiseNote has the first line of a stdout without any message.
+func (l *streamLink) noiseNote() string {
+	if noise := l.noise.Load(); noise != nil && !l.spoke.Load() {
+		return "; stdout has text instead of messages: " + plain.Line(*noise, noiseRunes)
+	}
+	return ""
 }
 
 func (l *streamLink) close() {

@@ -85,7 +85,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 		now := time.Now()
 		losses = append(recent(losses, now), now)
 		t = w.troubles
-		t.lost(len(losses), u.spec.clean(err.Error(), 800))
+		t.lost(len(losses), u.spec.reason(err))
 		wait := restartPause(len(losses), t.loop != "")
 		u.lost(err, t, wait)
 		s.close()
@@ -233,7 +233,7 @@ func (st *Status) list(tools []catalog.Tool, faults []string) {
 // failed publishes a failed attempt and returns the wait until the next.
 func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	wait = max(wait, retryAfterOf(err))
-	reason := u.spec.clean(unwrapNotSent(err).Error(), 900)
+	reason := u.spec.reason(err)
 	u.spec.Logger.Log(context.Background(), u.news(reason), "connecting failed", "err", reason, "retry_in", wait.Round(time.Millisecond))
 	u.update(func(st *Status) {
 		st.State, st.Reason, st.RetryAfter = catalog.Unavailable, reason, time.Now().Add(wait)
@@ -260,7 +260,7 @@ func (u *Upstream) news(reason string) slog.Level {
 // lost publishes the end of a session. The state is connecting: whoever calls
 // now waits for the fresh session. A server in trouble is degraded, and says so.
 func (u *Upstream) lost(err error, t troubles, wait time.Duration) {
-	reason := u.spec.clean(err.Error(), 900)
+	reason := u.spec.reason(err)
 	level := slog.LevelWarn
 	if t.loop != "" {
 		level = u.news(reason)
