@@ -115,7 +115,11 @@ func TestServe_MalformedSchemas(t *testing.T) {
 			if !strings.Contains(tools[0].Description, name) {
 				t.Errorf("%s is not in the description:\n%s", name, tools[0].Description)
 			}
-			if r := c.exec(t, "bad", name, `{"coin":"BTC"}`); name != "lookup" && (r.IsError || r.text(t) != `{"coin":"BTC"}`) {
+			r := c.exec(t, "bad", name, `{"coin":"BTC"}`)
+			if name == "enum" && len(r.Content) == 2 { // which says that it has no argument coin
+				r.Content = r.Content[:1]
+			}
+			if name != "lookup" && (r.IsError || r.text(t) != `{"coin":"BTC"}`) {
 				t.Errorf("%s: got %s", name, r.Content)
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -292,14 +291,6 @@ func TestReasons(t *testing.T) {
 			return Spec{Type: Stdio, Command: "cat", Env: []string{"PATH=" + os.Getenv("PATH")}}
 		}, []string{"as cat does; it is no MCP server"}},
 		{"missing uvx", func(*testing.T) Spec { return Spec{Type: Stdio, Command: "uvx", Env: []string{"PATH=/no/such/folder"}} }, []string{"not found in PATH; it comes with uv (https://", "PATH is /no/such/folder"}},
-		{"login", func(t *testing.T) Spec {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="https://example.com/.well-known/oauth-protected-resource"`)
-				w.WriteHeader(http.StatusUnauthorized)
-			}))
-			t.Cleanup(server.Close)
-			return Spec{Type: HTTP, URL: server.URL}
-		}, []string{"401 Unauthorized", "wants a login in a browser", "mcp-remote"}},
 		{"missing binary", func(*testing.T) Spec { return Spec{Type: Stdio, Command: "no-such-program-" + secret} }, []string{`starting "no-such-program-[secret]"`, "not found in PATH"}},
 		{"no such file", func(t *testing.T) Spec { return Spec{Type: Stdio, Command: t.TempDir() + "/gone"} }, []string{"/gone", "no such file"}},
 		{"exits at once", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{"one", "two", "Error: bad token " + secret, "\x1b[31mfour\x1b[0m"}}), []string{"Error: bad token [secret] (the process ended: exit status 3)"}},
