@@ -55,14 +55,14 @@ func (c *compiled) unknown(object json.RawMessage) []Unknown {
 		}
 		return true
 	})
-	missing := slices.Sorted(maps.Keys(known))
+	missing, every := slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(d.names))
 	var all []Unknown
 	for _, name := range strange {
 		near := nearest(name, missing)
 		if near == "" && d.welcome {
 			continue
 		}
-		all = append(all, Unknown{Name: plain.Line(name, maxUnknownName), Near: near, Known: shown(missing)})
+		all = append(all, Unknown{Name: plain.Line(name, maxUnknownName), Near: near, Known: shown(every)})
 	}
 	return all
 }
@@ -80,6 +80,9 @@ func shown(names []string) []string {
 	list := make([]string, 0, maxKnownNames)
 	for _, name := range names[:min(len(names), maxKnownNames)] {
 		list = append(list, plain.Line(name, maxUnknownName))
+	}
+	if len(names) > maxKnownNames {
+		list = append(list, "...")
 	}
 	return list
 }
@@ -123,11 +126,8 @@ func namesAt(root *jsonschema.Schema, location string) []string {
 
 // String is what the model reads of arguments that the tool may not have read.
 func (u Unknown) String() string {
-	switch {
-	case u.Near != "":
+	if u.Near != "" {
 		return "no argument " + u.Name + "; did you mean " + u.Near + "?"
-	case len(u.Known) == 0:
-		return "no argument " + u.Name
 	}
 	return "no argument " + u.Name + ", only " + strings.Join(u.Known, ", ")
 }
