@@ -2,15 +2,15 @@ package front
 
 import "sync"
 
-// changes passes on that the tools have changed, to legacy sessions and to
-// subscriptions of the modern era alike. The zero value is ready.
+// changes tells its subscribers that the tools have changed. Legacy sessions and
+// subscriptions of the modern era subscribe alike. The zero value is ready.
 type changes struct {
 	mu          sync.Mutex
 	subscribers map[chan struct{}]struct{}
 }
 
-// subscribe returns a channel that has a value when the tools have changed: one,
-// however often they have. unsubscribe must follow.
+// subscribe returns a channel that holds one value when the tools have changed,
+// however often they did. The caller must unsubscribe.
 func (c *changes) subscribe() chan struct{} {
 	changed := make(chan struct{}, 1)
 	c.mu.Lock()

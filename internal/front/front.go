@@ -1,6 +1,6 @@
 // Package front is the MCP server that clients see. It has both protocol eras over
-// stdio and HTTP, their sessions, and one table of methods; what the clients are
-// shown and may call is the business of its view.
+// stdio and HTTP, their sessions, and one table of methods. Its view decides which
+// tools the clients see and may call.
 package front
 
 import (
@@ -19,18 +19,18 @@ import (
 
 // Options are what a front needs beside its view. The zero value is fine.
 type Options struct {
-	// Version is that of mcpx, as clients see it.
+	// Version is the version of mcpx in the answers.
 	Version string
-	// SessionIdle ends a legacy session over HTTP that was not used for so long;
-	// 0 = 30 min.
+	// SessionIdle is how long a legacy session over HTTP may go unused before it
+	// ends; 0 = 30 min.
 	SessionIdle time.Duration
 	// MaxMessage bounds the body of a request over HTTP, in bytes; 0 = 64 MiB.
 	MaxMessage int64
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 
-	// writeWithin bounds one write to a client over HTTP; 0 = 2 min: 64 MiB at
-	// half a megabyte a second.
+	// writeWithin bounds one write to a client over HTTP; 0 = 2 min, which is
+	// 64 MiB at half a megabyte a second.
 	writeWithin time.Duration
 }
 
@@ -38,19 +38,19 @@ type Options struct {
 type Front struct {
 	view      view.View
 	options   Options
-	identity  json.RawMessage // what names mcpx in a _meta
+	identity  json.RawMessage // the _meta that names mcpx
 	log       *slog.Logger
 	changes   changes
 	sessions  sessions     // legacy, over HTTP
 	stateless inflight     // requests of the modern era over HTTP
-	requests  atomic.Int64 // counts them
+	requests  atomic.Int64 // modern ones over HTTP so far
 
 	stop     chan struct{}
 	stopOnce sync.Once
 	loops    sync.WaitGroup
 }
 
-// New makes a front that shows v.
+// New makes a front of the view v.
 func New(v view.View, options Options) *Front {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
@@ -67,20 +67,20 @@ func New(v view.View, options Options) *Front {
 // Protocols are the revisions that clients may speak, newest first.
 func Protocols() []string { return mcp.ValidProtocolVersions }
 
-// Why requests are ended before their answer.
+// The reasons why a request ends before its answer.
 var (
 	errStopping     = errors.New("mcpx is shutting down; the call may have been executed")
 	errInputEnded   = errors.New("the client closed its side; the call may have been executed")
 	errSessionEnded = errors.New("the session was ended; the call may have been executed")
 )
 
-// EndStreams ends the requests over HTTP that wait for events and not for a
-// result, and those to come: the server does not wait for them at its end.
+// EndStreams ends the requests over HTTP that wait for events rather than a result,
+// and refuses new ones. A server that shuts down does not wait for them.
 func (f *Front) EndStreams() { f.end(true) }
 
-// EndCalls ends all open requests over HTTP, each in an error, and those to come.
-// It is for the end of the server, after it has waited for them: the end of their
-// connections would leave them without an answer.
+// EndCalls ends all open requests over HTTP, each with an error, and refuses new
+// ones. A server that shuts down calls it after its grace: closing the connections
+// instead would leave the clients without an answer.
 func (f *Front) EndCalls() { f.end(false) }
 
 func (f *Front) end(lastingOnly bool) {
@@ -88,14 +88,14 @@ func (f *Front) end(lastingOnly bool) {
 	f.sessions.each(func(s *session) { s.inflight.end(lastingOnly, errStopping) })
 }
 
-// Close ends the open requests over HTTP, and what New started.
+// Close ends the open requests over HTTP and the goroutine that New started.
 func (f *Front) Close() {
 	f.EndCalls()
 	f.stopOnce.Do(func() { close(f.stop) })
 	f.loops.Wait()
 }
 
-// sweep ends the sessions that nobody uses; it ends with Close.
+// sweep ends idle sessions until Close.
 func (f *Front) sweep() {
 	ticker := time.NewTicker(max(f.options.SessionIdle/30, time.Second))
 	defer ticker.Stop()
@@ -109,7 +109,7 @@ func (f *Front) sweep() {
 	}
 }
 
-// endIdle ends the sessions that were last used before that.
+// endIdle ends the sessions whose last use was before the given time.
 func (f *Front) endIdle(before time.Time) {
 	f.sessions.each(func(s *session) {
 		if s.inflight.idleSince(before) {

@@ -10,10 +10,10 @@ import (
 	"mcpx/internal/wire"
 )
 
-// greet answers, through mcp-go, what clients of both eras begin with: which
-// revisions there are, what the server can do and what it is for.
+// greet lets mcp-go answer the handshake of either era: the revisions, the
+// capabilities of the server and its instructions. It answers ping too.
 func (f *Front) greet(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
-	// mcp-go reads ids as float64, so it gets one that it cannot change.
+	// mcp-go reads ids as float64 and would change a large one: it gets id 1.
 	message := append([]byte(`{"jsonrpc":"2.0","id":1,"method":`), wire.Encode(r.Method)...)
 	if r.Params != nil {
 		message = append(append(message, `,"params":`...), r.Params...)
@@ -29,7 +29,7 @@ func (f *Front) greet(ctx context.Context, r *request, out []byte) ([]byte, *rpc
 	return nil, &rpcError{code: mcp.INTERNAL_ERROR, message: r.Method + " has no answer"}
 }
 
-// initialize answers initialize: the session has a client from then on.
+// initialize answers initialize and stores the client in its session.
 func (f *Front) initialize(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
 	var p struct {
 		ProtocolVersion string

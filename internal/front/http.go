@@ -16,12 +16,11 @@ import (
 	"mcpx/internal/wire"
 )
 
-// structuredHeader lets an HTTP client say for itself whether it wants
-// structuredContent.
+// structuredHeader lets an HTTP client choose whether it gets structuredContent.
 const structuredHeader = "Mcpx-Structured-Content"
 
-// ServeHTTP is the streamable HTTP endpoint of both eras. Who may connect, and how
-// long a client may take, is for the caller to see to (package httpd).
+// ServeHTTP is the streamable HTTP endpoint of both eras. The caller decides who may
+// connect and how long a client may take (package httpd).
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	version := r.Header.Get(mcp.HeaderProtocolVersion)
 	switch {
@@ -46,7 +45,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// post takes one message, or a batch.
+// post answers one message or a batch.
 func (f *Front) post(w http.ResponseWriter, r *http.Request) {
 	if media := r.Header.Get("Content-Type"); media != "application/json" {
 		if media, _, err := mime.ParseMediaType(media); err != nil || media != "application/json" {
@@ -63,19 +62,20 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request) {
 		f.batch(e, messages)
 		return
 	}
-	m := read(data)
+	m := readMessage(data)
 	switch isModern := m.modern() || mcp.IsModernProtocol(e.version); {
 	case m.refusal != nil:
 		e.refuse(http.StatusBadRequest, m.ID, m.refusal)
 	case isModern && m.isRequest():
 		f.modernRequest(e, m)
 	case isModern && m.Method != "":
-		// The end of a connection cancels its request. There is nobody else's to cancel.
+		// A notification, and none has an effect here: a modern client cancels a
+		// request by closing its connection.
 		w.WriteHeader(http.StatusAccepted)
 	case isModern:
 		http.Error(w, "no request was sent to this client", http.StatusBadRequest)
 	case m.Method == "initialize" && m.ID != nil:
-		f.open(e, m)
+		f.openSession(e, m)
 	default:
 		if s, ok := e.session(m.ID); ok {
 			f.legacyMessage(e, s, m)
@@ -83,15 +83,15 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readBody reads the body of a request. A fault of it is answered as text: the id of
-// the request, which a JSON-RPC error would need, is not known.
+// readBody reads the body of a request. It answers an unreadable body with plain
+// text: a JSON-RPC error needs the id of the request, which is unknown.
 func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
 	var err error
 	switch most := f.options.MaxMessage; {
 	case r.ContentLength > most:
 		w.Header().Set("Connection", "close")
 		err = &http.MaxBytesError{Limit: most}
-	case r.ContentLength >= 0 && r.ContentLength <= 1<<20: // more is believed when it comes
+	case r.ContentLength >= 0 && r.ContentLength <= 1<<20: // a larger claim gets no buffer in advance
 		data = make([]byte, r.ContentLength)
 		_, err = io.ReadFull(r.Body, data)
 	default:
@@ -105,9 +105,9 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 	return data, err == nil
 }
 
-// modernRequest answers a request of the era without sessions. Nothing tells its
-// clients apart: each request is a client of its own, so that nothing of one
-// reaches another.
+// modernRequest answers a request of the modern era, which has no sessions. Clients
+// cannot be told apart there, so each request counts as a client of its own and no
+// client gets anything that belongs to another.
 func (f *Front) modernRequest(e *exchange, m *message) {
 	err := e.refuseHeaders(m)
 	if err == nil {
@@ -125,8 +125,8 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 	f.serve(e, &f.stateless, client.ID, &request{message: m, client: client})
 }
 
-// open answers initialize, which opens a session.
-func (f *Front) open(e *exchange, m *message) {
+// openSession answers initialize. The session exists if it succeeds.
+func (f *Front) openSession(e *exchange, m *message) {
 	s := newSession(newSessionID())
 	r := &request{message: m, client: s.client.Load(), session: s}
 	answer := f.answer(e.r.Context(), r)
@@ -136,25 +136,25 @@ func (f *Front) open(e *exchange, m *message) {
 	e.answer(answer.body)
 }
 
-// legacyMessage takes a message that belongs to a session.
+// legacyMessage answers a request of a session, or acts on its notification.
 func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 	if m.isRequest() {
 		f.serve(e, &s.inflight, keyOf(m.ID), &request{message: m, client: s.client.Load(), session: s})
 		return
 	}
 	s.notice(m)
-	e.nothing()
+	e.accepted()
 }
 
-// notice takes what wants no answer.
+// notice acts on a notification; it ignores unknown ones and responses.
 func (s *session) notice(m *message) {
 	if row := methods[m.Method]; row.notice != nil {
 		row.notice(&s.inflight, m)
 	}
 }
 
-// batch takes messages one after another; their answers are events. Only revision
-// 2025-03-26 has batches, and every server of it must read them.
+// batch answers messages one after another, each answer as an event. Only revision
+// 2025-03-26 has batches, and requires servers to read them.
 func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 	s, ok := e.session(nil)
 	if !ok {
@@ -162,7 +162,7 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 	}
 	e.batch = true
 	for _, data := range messages {
-		switch m := read(data); {
+		switch m := readMessage(data); {
 		case m.refusal != nil:
 			e.answer(refuse(m.ID, m.refusal).body)
 		case m.modern() || methods[m.Method].opens:
@@ -172,14 +172,14 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 		}
 	}
 	e.batch = false
-	e.nothing()
+	e.accepted()
 }
 
-// serve answers a request that is one of open, under key.
-func (f *Front) serve(e *exchange, open *inflight, key string, r *request) {
+// serve answers a request, which can be cancelled by its key in requests meanwhile.
+func (f *Front) serve(e *exchange, requests *inflight, key string, r *request) {
 	row := methods[r.Method]
-	ctx, one := open.begin(e.r.Context(), key, row.lasts)
-	defer open.done(one)
+	ctx, open := requests.begin(e.r.Context(), key, row.lasts)
+	defer requests.done(open)
 	r.structured = e.structured()
 	e.json = e.json && !row.lasts
 	if e.events || row.lasts {
@@ -188,8 +188,8 @@ func (f *Front) serve(e *exchange, open *inflight, key string, r *request) {
 	}
 	answer := f.answer(ctx, r)
 	e.close()
-	if !open.wanted(one) {
-		e.nothing()
+	if !requests.wanted(open) {
+		e.accepted()
 		return
 	}
 	if r.modern() {
@@ -210,20 +210,20 @@ func statusOf(code int) int {
 	return http.StatusOK
 }
 
-// events serves the GET stream of a session: what the server has to say beside its
-// answers.
+// events serves the GET stream of a session, which announces changes of the tools.
 func (f *Front) events(e *exchange, s *session) {
-	// No request has this key. The stream keeps the session, and ends with it.
+	// No id of a request equals this key. An open stream keeps its session from
+	// being idle, and ends with it.
 	ctx, open := s.inflight.begin(e.r.Context(), "the stream", true)
 	defer s.inflight.done(open)
 	e.start()
 	e.flush()
-	note := notification(mcp.MethodNotificationToolsListChanged, nil)
-	follow(ctx, s.changed, func() { e.event(note) }, func() { e.event(nil) })
+	message := notification(mcp.MethodNotificationToolsListChanged, nil)
+	follow(ctx, s.changed, func() { e.event(message) }, func() { e.event(nil) })
 }
 
-// session is the legacy session of the request, whose id, if it has one, is given.
-// ok is false where the request was refused.
+// session finds the legacy session that the request names in its header. ok is false
+// if there is none: then session has refused the request, under id if it has one.
 func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	name := e.r.Header.Get(mcp.HeaderSessionID)
 	if e.version != "" && !mcp.IsValidProtocolVersion(e.version) {
@@ -240,8 +240,8 @@ func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 	return s, s != nil
 }
 
-// refuseHeaders says what the headers of a request of the modern era say otherwise
-// than its body, nil if nothing (SEP-2243, SEP-2575).
+// refuseHeaders is the error of a modern request whose headers contradict its body,
+// or nil (SEP-2243, SEP-2575).
 func (e *exchange) refuseHeaders(m *message) *rpcError {
 	mismatch := func(message string) *rpcError { return &rpcError{code: mcp.HEADER_MISMATCH, message: message} }
 	switch {
@@ -266,13 +266,13 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 	return nil
 }
 
-// structured is what the request says of structuredContent.
+// structured is the wish for structuredContent in the header of the request.
 func (e *exchange) structured() view.StructuredPolicy {
 	return view.StructuredPolicy(strings.ToLower(e.r.Header.Get(structuredHeader)))
 }
 
-// peer names the program at the other end of the connection; empty where something
-// stands between that may speak for several.
+// peer names the program at the other end of the connection. It is empty behind a
+// proxy, which may speak for several programs.
 func (e *exchange) peer() string {
 	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
 		if e.r.Header.Get(header) != "" {

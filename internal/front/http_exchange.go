@@ -11,9 +11,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// exchange is a request over HTTP and its response: notifications and then the
-// answer as an event stream, or the answer alone as JSON where no notification
-// came.
+// exchange is one HTTP request and its response. The response is the answer alone as
+// JSON or, with notifications before the answer, an event stream.
 type exchange struct {
 	front   *Front
 	w       http.ResponseWriter
@@ -21,23 +20,23 @@ type exchange struct {
 	version string // in the header
 	events  bool   // the client reads event streams
 	json    bool   // the client reads JSON
-	batch   bool   // more messages are to come
+	batch   bool   // answers of a batch are written, as events
 	status  int    // of an answer as JSON; 0 = 200
 
-	writable time.Time // until when what is written must be read; zero = not set yet
+	writable time.Time // the write deadline of the connection; zero = not set yet
 
-	mu     sync.Mutex
-	notes  chan []byte   // nil before the first; nil in it = alive
-	ended  chan struct{} // closed when the writer of notes has ended; nil like notes
-	closed bool
-	opened bool // the header says event stream; the writer's until it has ended
+	mu        sync.Mutex
+	queued    chan []byte   // nil before the first; nil in it = alive
+	ended     chan struct{} // closed when the writer of queued has ended; nil like queued
+	closed    bool
+	streaming bool // an event stream has begun; owned by the writer until it has ended
 }
 
-// noteQueue bounds the notifications that wait for a client that reads slowly.
-const noteQueue = 256
+// maxQueued bounds the notifications of one response that the client has yet to read.
+const maxQueued = 256
 
-// newExchange looks into the request for what the client reads: JSON, if it does
-// not say.
+// newExchange takes from the request what the client accepts; without an Accept
+// header that is JSON.
 func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	e := &exchange{front: f, w: w, r: r, version: r.Header.Get(mcp.HeaderProtocolVersion)}
 	for _, accept := range r.Header["Accept"] {
@@ -62,39 +61,40 @@ func (e *exchange) notify(method string, params json.RawMessage) {
 // alive implements outlet.
 func (e *exchange) alive() { e.queue(nil) }
 
-// queue reports false where there is no room, or the answer is on its way.
-func (e *exchange) queue(note []byte) bool {
+// queue queues an event, nil for alive. It reports false if the queue is full or the
+// answer has begun.
+func (e *exchange) queue(message []byte) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return false
 	}
-	if e.notes == nil {
-		e.notes, e.ended = make(chan []byte, noteQueue), make(chan struct{})
-		go e.write() // ends with close, which waits for it
+	if e.queued == nil {
+		e.queued, e.ended = make(chan []byte, maxQueued), make(chan struct{})
+		go e.writeQueued() // ends with close, which waits for it
 	}
 	select {
-	case e.notes <- note:
+	case e.queued <- message:
 		return true
 	default:
 		return false
 	}
 }
 
-func (e *exchange) write() {
+func (e *exchange) writeQueued() {
 	defer close(e.ended)
-	for note := range e.notes {
-		e.event(note)
+	for message := range e.queued {
+		e.event(message)
 	}
 }
 
-// close writes what is queued and waits for that. Idempotent.
+// close refuses further events and waits until the queue is written. Idempotent.
 func (e *exchange) close() {
 	e.mu.Lock()
-	first := !e.closed && e.notes != nil
+	first := !e.closed && e.queued != nil
 	e.closed = true
 	if first {
-		close(e.notes)
+		close(e.queued)
 	}
 	e.mu.Unlock()
 	if e.ended != nil {
@@ -104,7 +104,7 @@ func (e *exchange) close() {
 
 // start begins an event stream.
 func (e *exchange) start() {
-	e.opened = true
+	e.streaming = true
 	header := e.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-cache")
@@ -112,31 +112,30 @@ func (e *exchange) start() {
 	e.w.WriteHeader(http.StatusOK)
 }
 
-// event writes one message, or without one a comment that shows that the stream is
-// alive. To a client that is gone it does nothing.
+// event writes a message as an event; nil writes a comment that keeps the stream
+// alive.
 func (e *exchange) event(message []byte) {
-	if !e.opened {
+	if !e.streaming {
 		e.start()
 	}
 	if message == nil {
-		e.put([]byte(": alive\n\n"))
+		e.write([]byte(": alive\n\n"))
 	} else {
 		out := append(make([]byte, 0, len(message)+24), "event: message\ndata: "...)
-		e.put(append(append(out, message...), "\n\n"...))
+		e.write(append(append(out, message...), "\n\n"...))
 	}
 	e.flush()
 }
 
-// put writes. A client that does not read is given up after a while: its
-// connection would hold the answer for ever. What is written to one that is gone
-// is lost, and nobody could be told.
-func (e *exchange) put(data []byte) {
+// write writes to the client, which must read within a deadline: else a client that
+// does not read would hold the answer for ever. It ignores errors: the client is
+// gone, and nobody else wants the data.
+func (e *exchange) write(data []byte) {
 	e.extend()
 	_, _ = e.w.Write(data)
 }
 
-// extend gives the client time to read what is written next, where not enough of it
-// is left.
+// extend moves the write deadline, unless more than half of writeWithin is left.
 func (e *exchange) extend() {
 	if now := time.Now(); e.writable.Sub(now) < e.front.options.writeWithin/2 {
 		e.writable = now.Add(e.front.options.writeWithin)
@@ -148,13 +147,13 @@ func (e *exchange) flush() { _ = http.NewResponseController(e.w).Flush() }
 
 var jsonMedia = []string{"application/json"}
 
-// ownLength is the size of a short answer, of which net/http finds out the length
-// for less.
+// ownLength is the size above which an answer sets Content-Length itself. For a
+// shorter one net/http does so at less cost.
 const ownLength = 2048
 
 // answer writes the response to a request, after close.
 func (e *exchange) answer(message []byte) {
-	if e.opened || !e.json || e.batch {
+	if e.streaming || !e.json || e.batch {
 		e.event(oneLine(message))
 		return
 	}
@@ -166,21 +165,20 @@ func (e *exchange) answer(message []byte) {
 	if e.status != 0 {
 		e.w.WriteHeader(e.status)
 	}
-	e.put(message)
+	e.write(message)
 }
 
-// nothing ends the response where there is nothing to say: to a notification, or to
-// a request that the client took back.
-func (e *exchange) nothing() {
-	if !e.opened && !e.batch {
+// accepted ends the response without an answer: to a notification, or to a request
+// that the client cancelled.
+func (e *exchange) accepted() {
+	if !e.streaming && !e.batch {
 		e.extend()
 		e.w.WriteHeader(http.StatusAccepted)
 	}
 }
 
-// refuse answers with a status: as a JSON-RPC error where the id of the request is
-// known, and as text where it is not, since some clients wait for ever after an
-// error whose id is null.
+// refuse answers with a status and a JSON-RPC error. Without an id it sends plain
+// text instead: some clients wait for ever after an error whose id is null.
 func (e *exchange) refuse(status int, id json.RawMessage, err *rpcError) {
 	if id == nil {
 		http.Error(e.w, err.message, status)

@@ -10,13 +10,13 @@ import (
 	"mcpx/internal/wire"
 )
 
-// inflight is the requests of one client that are open. Those with one key are all
-// answered, and all cancelled by it. The zero value is ready.
+// inflight has the open requests of one client. Several may have the same key: a
+// cancellation cancels all of them. The zero value is ready.
 type inflight struct {
 	mu     sync.Mutex
 	open   map[*openRequest]struct{}
-	idle   time.Time // when the last one ended; zero before that
-	ended  error     // why no request is begun any more; nil = they are
+	idle   time.Time // when the last request ended; zero before that
+	ended  error     // cancels every new request; nil = requests may begin
 	ending error     // the same for requests that last
 }
 
@@ -28,8 +28,8 @@ type openRequest struct {
 	cancelled bool // by the client; under the lock
 }
 
-// begin puts a request in, whose context is one of ctx; done must follow. Where no
-// more requests are begun it is cancelled from the first.
+// begin adds a request and returns its context, derived from ctx. The caller must
+// call done. After end the context is cancelled from the first.
 func (o *inflight) begin(ctx context.Context, key string, lasts bool) (context.Context, *openRequest) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := &openRequest{key: key, cancel: cancel, lasts: lasts}
@@ -47,7 +47,7 @@ func (o *inflight) begin(ctx context.Context, key string, lasts bool) (context.C
 	return ctx, r
 }
 
-// done takes a request out and releases its context.
+// done removes a request and releases its context.
 func (o *inflight) done(r *openRequest) {
 	o.mu.Lock()
 	delete(o.open, r)
@@ -56,14 +56,14 @@ func (o *inflight) done(r *openRequest) {
 	r.cancel(nil)
 }
 
-// wanted reports whether the client still waits for the answer.
+// wanted reports whether the client has not cancelled the request.
 func (o *inflight) wanted(r *openRequest) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !r.cancelled
 }
 
-// cancelled takes a notifications/cancelled.
+// cancelled acts on notifications/cancelled.
 func (o *inflight) cancelled(m *message) {
 	var p struct {
 		ID json.RawMessage `json:"requestId"`
@@ -82,7 +82,8 @@ func (o *inflight) cancelled(m *message) {
 	}
 }
 
-// end cancels the open requests, or only those that last, and those to come.
+// end cancels the open requests and all later ones; with lastingOnly, only those
+// that last.
 func (o *inflight) end(lastingOnly bool, why error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -97,14 +98,14 @@ func (o *inflight) end(lastingOnly bool, why error) {
 	}
 }
 
-// idleSince reports whether no request is open, and none was since then.
+// idleSince reports whether no request has been open since then.
 func (o *inflight) idleSince(then time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.open) == 0 && o.idle.Before(then)
 }
 
-// keyOf is the same for all ways to write an id: a string may be escaped.
+// keyOf is an id as a key. Strings that differ only in their escapes have one key.
 func keyOf(id json.RawMessage) string {
 	written := string(id)
 	if !strings.Contains(written, `\`) {

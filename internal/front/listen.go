@@ -10,13 +10,13 @@ import (
 	"mcpx/internal/wire"
 )
 
-// keepAlive is the longest silence on a stream that waits for events: what stands
-// between may end it for less.
+// keepAlive is the longest silence on a stream that waits for events: proxies close
+// connections that are silent for longer.
 const keepAlive = 25 * time.Second
 
-// listen answers subscriptions/listen (SEP-2575): it acknowledges the subscription
-// first, then announces changes, each under the subscription's id, and has its
-// result when ctx ends.
+// listen answers subscriptions/listen (SEP-2575). It acknowledges the subscription,
+// announces changes under the subscription's id, and returns the result when ctx
+// ends.
 func (f *Front) listen(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
 	var p struct{ Notifications mcp.SubscriptionFilter }
 	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil {
@@ -26,22 +26,21 @@ func (f *Front) listen(ctx context.Context, r *request, out []byte) ([]byte, *rp
 	defer f.changes.unsubscribe(changed)
 	tag := append(append([]byte(`{`), wire.Encode(mcp.MetaKeySubscriptionID)...), ':')
 	tag = append(append(tag, r.ID...), '}')
-	granted := "{}" // of all that can be asked for, mcpx has one kind
+	granted := "{}" // mcpx has one kind of all that clients can ask for
 	if p.Notifications.ToolsListChanged {
 		granted = `{"toolsListChanged":true}`
 	}
 	r.out.notify(mcp.MethodNotificationSubscriptionsAcknowledged,
 		json.RawMessage(`{"_meta":`+string(tag)+`,"notifications":`+granted+`}`))
 	if p.Notifications.ToolsListChanged {
-		note := json.RawMessage(`{"_meta":` + string(tag) + `}`)
-		follow(ctx, changed, func() { r.out.notify(mcp.MethodNotificationToolsListChanged, note) }, r.out.alive)
+		params := json.RawMessage(`{"_meta":` + string(tag) + `}`)
+		follow(ctx, changed, func() { r.out.notify(mcp.MethodNotificationToolsListChanged, params) }, r.out.alive)
 	}
 	out = append(out, `{"resultType":"complete","_meta":`...)
 	return append(append(out, f.identified(tag)...), '}'), nil
 }
 
-// follow calls announce for each change until ctx ends, and alive where there was
-// none for a while.
+// follow calls announce for each change until ctx ends, and alive at intervals.
 func follow(ctx context.Context, changed <-chan struct{}, announce, alive func()) {
 	quiet := time.NewTicker(keepAlive)
 	defer quiet.Stop()

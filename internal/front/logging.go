@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/wire"
 )
 
-// atLeast reports whether the log message params is as severe as least. One
-// whose level is unknown passes.
+// atLeast reports whether a log message with these params is as severe as least. An
+// unknown level passes.
 func atLeast(params json.RawMessage, least mcp.LoggingLevel) bool {
 	level := ""
 	_ = wire.Fields(params, func(name string, value []byte) bool {

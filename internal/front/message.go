@@ -9,41 +9,40 @@ import (
 	"mcpx/internal/wire"
 )
 
-// message is what one pass over a JSON-RPC message of a client has found. It is
-// read where it comes in and handed down. Its slices alias the bytes that were
-// read.
+// message is a JSON-RPC message of a client. The transport reads it once and hands it
+// down. Its slices alias the bytes that were read.
 type message struct {
 	wire.Message
 	requestMeta
 	// name and arguments are members of params.
 	name, arguments json.RawMessage
-	// refusal says what is wrong with the message as JSON-RPC; nil = nothing.
+	// refusal is the error of a message that is not valid JSON-RPC, or nil.
 	refusal *rpcError
 }
 
-// requestMeta is what the _meta of a request says of the request itself.
+// requestMeta has the members of _meta that concern mcpx.
 type requestMeta struct {
 	version      string           // protocol revision; empty in the legacy era
 	clientName   string           // modern era only
 	capabilities json.RawMessage  // of the client, an object; modern era only
 	token        json.RawMessage  // progressToken, nil where absent
-	level        mcp.LoggingLevel // modern era: of log messages, empty = none
+	level        mcp.LoggingLevel // modern era: least severe log message wanted, empty = none
 	trace        []upstream.MetaMember
 }
 
-// modern reports whether the body says that it is of the era without sessions.
+// modern reports whether the body names a revision of the modern era.
 func (m *requestMeta) modern() bool { return mcp.IsModernProtocol(m.version) }
 
 // isRequest reports whether the message wants an answer.
 func (m *message) isRequest() bool { return m.Method != "" && m.ID != nil }
 
-// read reads one message.
-func read(data []byte) *message {
+// readMessage reads one message.
+func readMessage(data []byte) *message {
 	m := &message{}
 	var err error
 	m.Message, err = wire.Parse(data)
-	// What is not valid here could be understood otherwise further on, and an
-	// upstream that is strict about it would die of it, for everybody.
+	// Two parsers can understand invalid input differently. And a strict upstream
+	// would end its session over it, with the calls of all clients.
 	switch {
 	case err != nil || !m.Valid:
 		m.refusal = &rpcError{code: mcp.PARSE_ERROR, message: "invalid JSON"}
@@ -64,13 +63,12 @@ func read(data []byte) *message {
 	return m
 }
 
-// isID reports whether a JSON value may be an id: a string or a number.
+// isID reports whether a JSON value is a string or a number.
 func isID(id json.RawMessage) bool {
 	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || (id[0] >= '0' && id[0] <= '9'))
 }
 
-// readParams reads the members of params that are common to all methods, and those
-// of tools/call.
+// readParams reads _meta, which all methods have, and the members of tools/call.
 func (m *message) readParams() *rpcError {
 	if len(m.Params) == 0 {
 		return nil
@@ -135,8 +133,7 @@ func nameIn(info json.RawMessage) (name string) {
 	return name
 }
 
-// refuseModern says what is wrong with a request of the modern era, nil if nothing
-// (SEP-2575).
+// refuseModern is the error of a modern request with a bad _meta, or nil (SEP-2575).
 func (m *requestMeta) refuseModern() *rpcError {
 	switch {
 	case m.capabilities == nil:

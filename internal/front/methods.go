@@ -12,18 +12,18 @@ import (
 	"mcpx/internal/wire"
 )
 
-// method is a row of the table of methods. A method of requests has answer, one
-// of notifications has notice.
+// method is a row of the table of methods: of requests with answer, of notifications
+// with notice.
 type method struct {
 	eras era
 	// answer appends the result to out.
 	answer func(f *Front, ctx context.Context, r *request, out []byte) ([]byte, *rpcError)
 	notice func(o *inflight, m *message)
-	// opens says that the request opens the session that all others of the legacy
-	// era need. Over stdio what follows it waits for its answer.
+	// opens marks the request that opens a legacy session. Over stdio all later
+	// messages wait for its answer.
 	opens bool
-	// lasts says that the answer comes when the client, or the server, ends the
-	// request, so that nothing waits for it; notifications come before.
+	// lasts marks a request that sends notifications until the client or the server
+	// ends it. A shutdown does not wait for its answer.
 	lasts bool
 }
 
@@ -46,34 +46,33 @@ var methods = map[string]method{
 	"notifications/cancelled": {eras: legacy | modern, notice: (*inflight).cancelled},
 }
 
-// request is a message that wants an answer, with what its transport knows.
+// request is a message that wants an answer, with what its transport adds.
 type request struct {
 	*message
 	client  *upstream.Client
 	session *session // nil in the modern era over HTTP
-	// structured is what the request says of structuredContent beside its body.
+	// structured is the wish for structuredContent in the HTTP header.
 	structured view.StructuredPolicy
-	// out takes what comes before the answer; nil where the client takes nothing.
+	// out sends notifications before the answer; nil if the client accepts none.
 	out outlet
 }
 
-// outlet takes what belongs to a request and comes before its answer.
+// outlet sends notifications that belong to a request, before its answer.
 type outlet interface {
-	// notify sends a notification. It does not block: a client that does not read
-	// loses it.
+	// notify sends a notification. It does not block: if the client does not read,
+	// the notification is dropped.
 	notify(method string, params json.RawMessage)
-	// alive shows what stands between that the connection is in use.
+	// alive shows proxies that the connection is in use.
 	alive()
 }
 
 // response is the answer to a request.
 type response struct {
 	body []byte
-	code int // of its error; 0 = it has a result
+	code int // of the error; 0 = a result
 }
 
-// answer runs the method of a request. The response has the id as the client
-// wrote it.
+// answer runs the method of a request.
 func (f *Front) answer(ctx context.Context, r *request) response {
 	row := methods[r.Method]
 	switch {
@@ -105,11 +104,11 @@ type rpcError struct {
 	data    any
 }
 
-// codeRefused is that of requests which come too late, too early, or are too many:
-// "connection closed", as SDKs have it.
+// codeRefused is the code for requests that come too late, too early, or are too
+// many. SDKs call it "connection closed".
 const codeRefused = -32000
 
-// refuse is the response with an error. The id is null where there is none.
+// refuse is a response with an error. Without an id it says null.
 func refuse(id json.RawMessage, err *rpcError) response {
 	out := append(responseHead(id, "error"), wire.Encode(struct {
 		Code    int    `json:"code"`
@@ -119,7 +118,7 @@ func refuse(id json.RawMessage, err *rpcError) response {
 	return response{append(out, '}'), err.code}
 }
 
-// responseHead is a response up to the value of its member.
+// responseHead is a response up to the value of result or error.
 func responseHead(id json.RawMessage, member string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
@@ -131,11 +130,11 @@ func responseHead(id json.RawMessage, member string) []byte {
 
 // notification is a JSON-RPC notification. params may be nil.
 func notification(method string, params json.RawMessage) []byte {
-	note := append([]byte(`{"jsonrpc":"2.0","method":`), wire.Encode(method)...)
+	out := append([]byte(`{"jsonrpc":"2.0","method":`), wire.Encode(method)...)
 	if params != nil {
-		note = append(append(note, `,"params":`...), params...)
+		out = append(append(out, `,"params":`...), params...)
 	}
-	return append(note, '}')
+	return append(out, '}')
 }
 
 func unsupportedVersion(version string) *rpcError {
@@ -144,7 +143,6 @@ func unsupportedVersion(version string) *rpcError {
 	return &rpcError{details.Code, details.Message, details.Data}
 }
 
-// listTools answers tools/list.
 func (f *Front) listTools(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
 	var p struct{ Cursor *string }
 	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil || p.Cursor != nil {
@@ -158,7 +156,6 @@ func (f *Front) listTools(ctx context.Context, r *request, out []byte) ([]byte, 
 	return f.complete(out, r, nil), nil
 }
 
-// setLevel answers logging/setLevel.
 func (f *Front) setLevel(_ context.Context, r *request, out []byte) ([]byte, *rpcError) {
 	var p struct{ Level mcp.LoggingLevel }
 	if json.Unmarshal(orEmpty(r.Params), &p) != nil || !isLevel(p.Level) {
@@ -175,7 +172,6 @@ func orEmpty(params json.RawMessage) json.RawMessage {
 	return params
 }
 
-// callTool answers tools/call.
 func (f *Front) callTool(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
 	name, ok := wire.Text(r.name)
 	if !ok || name == "" {
@@ -203,8 +199,8 @@ func (f *Front) callTool(ctx context.Context, r *request, out []byte) ([]byte, *
 	return f.appendResult(out, result, r), nil
 }
 
-// least is the least severe level of the log messages that the client wants with a
-// request, empty where it wants none.
+// least is the least severe level of log messages that the client wants with this
+// request; empty = none.
 func (r *request) least() mcp.LoggingLevel {
 	if r.modern() || r.session == nil {
 		return r.level
@@ -213,7 +209,7 @@ func (r *request) least() mcp.LoggingLevel {
 	return level
 }
 
-// withToken are the params of a progress notification under another token.
+// withToken replaces the token in the params of a progress notification.
 func withToken(params, token json.RawMessage) json.RawMessage {
 	out := append([]byte(`{"progressToken":`), token...)
 	_ = wire.Members(params, func(name string, written, value []byte) bool {

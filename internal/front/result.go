@@ -20,7 +20,7 @@ func (f *Front) appendResult(out []byte, result *executor.Result, r *request) []
 			out = append(out, ',')
 		}
 		if block[0] != '{' {
-			// No revision has such a block, and SDKs refuse the whole answer for it.
+			// SDKs refuse the whole answer if a block is not an object.
 			block = wire.TextBlock(string(block))
 		}
 		out = append(out, block...)
@@ -33,8 +33,8 @@ func (f *Front) appendResult(out []byte, result *executor.Result, r *request) []
 	return f.complete(out, r, result.Meta)
 }
 
-// appendStructured appends structuredContent as a revision allows it: before the
-// modern era objects only, and SDKs refuse a whole answer for anything else.
+// appendStructured appends structuredContent. Before the modern era it must be an
+// object, and SDKs refuse the whole answer otherwise: other values are wrapped.
 func appendStructured(out []byte, value json.RawMessage, modern bool) []byte {
 	const member = `,"structuredContent":`
 	switch {
@@ -48,8 +48,8 @@ func appendStructured(out []byte, value json.RawMessage, modern bool) []byte {
 	return append(append(append(out, member+`{"result":`...), value...), '}')
 }
 
-// complete appends the end of a result, which has a member already. In the modern
-// era it says that it is complete, and who answers (SEP-2322, SEP-2575).
+// complete appends the end of a result that has a member already. The modern era also
+// requires resultType and the name of the server (SEP-2322, SEP-2575).
 func (f *Front) complete(out []byte, r *request, meta json.RawMessage) []byte {
 	if r.modern() {
 		out = append(out, `,"resultType":"complete"`...)
@@ -69,7 +69,7 @@ func identity(version string) json.RawMessage {
 	return json.RawMessage(`{"` + metaServer + `":{"name":"mcpx","version":` + string(wire.Encode(version)) + `}}`)
 }
 
-// identified adds mcpx as the server to a _meta that names none.
+// identified adds mcpx as the server to a _meta, unless that names a server.
 func (f *Front) identified(meta json.RawMessage) json.RawMessage {
 	named, members := false, 0
 	if len(meta) > 0 && meta[0] == '{' {

@@ -9,13 +9,13 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// session is what a legacy client opens with initialize. Over stdio it is there
-// from the first, as the process has one client.
+// session is the session of a legacy client, which opens it with initialize. Over
+// stdio it exists from the start, as the process has one client.
 type session struct {
-	client   atomic.Pointer[upstream.Client] // of which only ID is set before initialize
-	level    atomic.Value                    // mcp.LoggingLevel that was asked for; unset = none
+	client   atomic.Pointer[upstream.Client] // before initialize it has only an ID
+	level    atomic.Value                    // mcp.LoggingLevel that the client has set; unset = no log messages
 	inflight inflight
-	changed  chan struct{} // of changes, from initialize on
+	changed  chan struct{} // from changes.subscribe, after initialize
 }
 
 func newSession(id string) *session {
@@ -37,7 +37,7 @@ func (s *sessions) get(id string) *session {
 	return s.byID[id]
 }
 
-// each calls f for every session, without the lock.
+// each calls f for every session. It does not hold the lock meanwhile.
 func (s *sessions) each(f func(*session)) {
 	s.mu.RLock()
 	all := make([]*session, 0, len(s.byID))
@@ -50,7 +50,7 @@ func (s *sessions) each(f func(*session)) {
 	}
 }
 
-// addSession puts a session that was initialized into the table and returns its id.
+// addSession adds an initialized session and returns its id.
 func (f *Front) addSession(s *session) string {
 	s.changed = f.changes.subscribe()
 	id := s.client.Load().ID
@@ -63,7 +63,7 @@ func (f *Front) addSession(s *session) string {
 	return id
 }
 
-// endSession ends a session with all that is open in it.
+// endSession ends a session and its open requests.
 func (f *Front) endSession(s *session) {
 	client := s.client.Load()
 	f.sessions.mu.Lock()

@@ -22,13 +22,13 @@ import (
 type StdioOptions struct {
 	// MaxMessage is in bytes; 0 = 64 MiB.
 	MaxMessage int64
-	// Drain bounds the wait for open answers after the end of the input; then
-	// they are cancelled. 0 = 900 ms: clients kill after 2 s.
+	// Drain bounds the wait for open requests after the end of the input; then
+	// they are cancelled. 0 = 900 ms, as clients kill a server after 2 s.
 	Drain time.Duration
-	// Grace is the same after the end of the context (a signal); 0 = 4 s.
+	// Grace is the same bound after the end of the context (a signal); 0 = 4 s.
 	Grace time.Duration
-	// MaxOpen bounds the requests under way; those beyond it are refused, so that
-	// what takes requests back is always read. 0 = 10,000.
+	// MaxOpen bounds the open requests. Further ones are refused rather than
+	// delayed, so that the reader always gets to cancellations. 0 = 10,000.
 	MaxOpen int
 }
 
@@ -48,19 +48,19 @@ type stdioServer struct {
 	session   *session
 	announces atomic.Bool // initialize has been answered
 
-	places chan struct{} // of requests whose answer is waited for
-	stop   chan struct{} // closed at the end, for the reader and the pump
+	places chan struct{} // one for each open request that does not last
+	stop   chan struct{} // closed by drain; ends the reader and the pump
 
-	mu      sync.Mutex
-	closing bool           // under mu: requests are refused
-	open    sync.WaitGroup // answers that the end waits for
-	all     sync.WaitGroup // the goroutines of requests, and the pump
+	mu         sync.Mutex
+	closing    bool           // under mu: requests are refused
+	unanswered sync.WaitGroup // answers that drain waits for
+	all        sync.WaitGroup // the goroutines of requests, and the pump
 }
 
-// ServeStdio answers one client until in ends or ctx is done. Open answers are
-// delivered before it returns; requests that come meanwhile are refused. Only
-// whole messages are written to out. A read of in, and a write to out for a
-// client that does not read, are left behind: they end with the process.
+// ServeStdio answers one client until in ends or ctx is done. Before it returns it
+// answers the open requests and refuses new ones. It writes only whole messages. A
+// read of in, and a write to a client that does not read, may outlive it: they end
+// with the process.
 func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, options StdioOptions) error {
 	options = options.withDefaults()
 	s := &stdioServer{
@@ -76,7 +76,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	defer func() { f.view.Forget(s.session.client.Load()) }()
 	s.all.Go(s.pump) // ends with stop
 	ended := make(chan error, 1)
-	go func() { ended <- s.read(context.WithoutCancel(ctx), in) }() // ends with in
+	go func() { ended <- s.readAll(context.WithoutCancel(ctx), in) }() // ends with in
 	var err error
 	select {
 	case err = <-ended:
@@ -90,19 +90,19 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	return err
 }
 
-// lastAnswers is how long the errors of cancelled calls may take to be written.
+// lastAnswers bounds the time to write the errors of cancelled calls.
 const lastAnswers = 300 * time.Millisecond
 
-// drain refuses what comes from now on and waits for the open answers; then it
-// cancels what is left and waits for its errors to be written. The end of the
-// input, if it is still to come, leaves no more time than options.Drain.
+// drain refuses new requests and waits for the open ones, for at most bound. Then it
+// cancels the rest and waits until their errors are written. If the input ends
+// meanwhile, the open requests have at most options.Drain from then on.
 func (s *stdioServer) drain(bound time.Duration, ended <-chan error, why error) {
 	s.mu.Lock()
 	s.closing = true
 	s.mu.Unlock()
 	answered, over := make(chan struct{}), make(chan struct{})
-	go func() { // ends with the last answer, as does the other; cancelling makes sure of that
-		s.open.Wait()
+	go func() { // ends with the last answer, which end below hastens, as does the other
+		s.unanswered.Wait()
 		close(answered)
 	}()
 	timer := time.NewTimer(bound)
@@ -132,8 +132,9 @@ func (s *stdioServer) drain(bound time.Duration, ended <-chan error, why error) 
 	}
 }
 
-// read takes messages until the input ends, or the first behind the end.
-func (s *stdioServer) read(ctx context.Context, in io.Reader) error {
+// readAll reads messages until the input ends. After drain it returns with the next
+// message.
+func (s *stdioServer) readAll(ctx context.Context, in io.Reader) error {
 	reader := wire.NewReader(in, s.options.MaxMessage, func([]byte) {
 		s.refuse(nil, &rpcError{code: mcp.PARSE_ERROR, message: "not a JSON-RPC message"})
 	})
@@ -159,7 +160,8 @@ func (s *stdioServer) read(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// tooLarge refuses a request of which only the edges were read.
+// tooLarge refuses a message beyond the limit. The reader kept its edges, which may
+// have the id.
 func (s *stdioServer) tooLarge(large *wire.TooLargeError) {
 	id, _ := large.ID()
 	if !isID(id) || !wire.Valid(id) {
@@ -168,7 +170,7 @@ func (s *stdioServer) tooLarge(large *wire.TooLargeError) {
 	s.refuse(id, &rpcError{code: mcp.INVALID_REQUEST, message: large.Error()})
 }
 
-// accept takes one message, or a batch, whose messages are answered each by itself.
+// accept handles one message, or the messages of a batch, each with its own answer.
 func (s *stdioServer) accept(ctx context.Context, data []byte) {
 	if batch, ok := wire.Batch(data); ok {
 		if len(batch) == 0 {
@@ -179,7 +181,7 @@ func (s *stdioServer) accept(ctx context.Context, data []byte) {
 		}
 		return
 	}
-	m := read(data)
+	m := readMessage(data)
 	switch {
 	case m.refusal != nil:
 		s.refuse(m.ID, m.refusal)
@@ -190,8 +192,8 @@ func (s *stdioServer) accept(ctx context.Context, data []byte) {
 	}
 }
 
-// refuse answers from the reader, which goes on reading meanwhile: the end of the
-// input and what takes requests back are behind it.
+// refuse queues an error. It does not block the reader, which must get to the
+// cancellations and the end of the input.
 func (s *stdioServer) refuse(id json.RawMessage, err *rpcError) {
 	if s.out.unread() >= maxUnread {
 		s.front.log.Debug("answer dropped, the client does not read")
@@ -200,35 +202,35 @@ func (s *stdioServer) refuse(id json.RawMessage, err *rpcError) {
 	s.mu.Lock()
 	written := func() {}
 	if !s.closing {
-		s.open.Add(1)
-		written = s.open.Done
+		s.unanswered.Add(1)
+		written = s.unanswered.Done
 	}
 	s.mu.Unlock()
 	s.out.later(refuse(id, err).body, written)
 }
 
-// maxUnread bounds the answers that wait for a client to read. Behind it requests
+// maxUnread bounds the answers that the client has yet to read. Beyond it requests
 // and refusals are dropped.
 const maxUnread = 10_000
 
 // job is a request under way.
 type job struct {
 	*request
-	ctx    context.Context
-	open   *openRequest
-	waited bool // the end waits for the answer
+	ctx     context.Context
+	open    *openRequest
+	awaited bool // drain waits for the answer
 }
 
-// begin answers a request in a goroutine of its own; initialize at once, so that what
-// follows finds the session ready.
+// begin answers a request in a goroutine of its own. It answers initialize itself, so
+// that later messages find the session ready.
 func (s *stdioServer) begin(ctx context.Context, m *message) {
 	row := methods[m.Method]
 	if s.out.unread() >= maxUnread {
 		s.front.log.Debug("request dropped, the client does not read", "method", m.Method)
 		return
 	}
-	j := &job{request: s.request(m), waited: !row.lasts} // what lasts takes no place from those who wait
-	if j.waited {
+	j := &job{request: s.request(m), awaited: !row.lasts} // a lasting request takes no place
+	if j.awaited {
 		select {
 		case s.places <- struct{}{}:
 		default:
@@ -242,8 +244,8 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 		s.refuse(m.ID, &rpcError{code: codeRefused, message: "mcpx is shutting down; the request was not executed"})
 		return
 	}
-	if j.waited {
-		s.open.Add(1)
+	if j.awaited {
+		s.unanswered.Add(1)
 	}
 	j.ctx, j.open = s.session.inflight.begin(ctx, keyOf(m.ID), row.lasts)
 	if !row.opens {
@@ -256,7 +258,7 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 	s.announces.Store(s.session.client.Load().Version != "")
 }
 
-// request is a message with what this transport knows of its client.
+// request adds to a message the session and the client of this transport.
 func (s *stdioServer) request(m *message) *request {
 	r := &request{message: m, session: s.session, out: s, client: s.session.client.Load()}
 	if m.modern() {
@@ -265,7 +267,7 @@ func (s *stdioServer) request(m *message) *request {
 	return r
 }
 
-// run answers a request, unless its client has taken it back.
+// run answers a request. It drops the answer if the client has cancelled it.
 func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 	var answer []byte
 	if err := j.refuseModern(); j.modern() && err != nil {
@@ -274,9 +276,9 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 		answer = s.front.answer(j.ctx, j.request).body
 	}
 	written := func() {}
-	if j.waited {
-		<-s.places // before the client can know of the answer, and ask for more
-		written = s.open.Done
+	if j.awaited {
+		<-s.places // before the write: the client may send the next request after it
+		written = s.unanswered.Done
 	}
 	if s.session.inflight.wanted(j.open) {
 		write(oneLine(answer), written)
@@ -288,17 +290,16 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 
 // notify implements outlet.
 func (s *stdioServer) notify(method string, params json.RawMessage) {
-	if !s.out.note(oneLine(notification(method, params))) {
+	if !s.out.notify(oneLine(notification(method, params))) {
 		s.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
 }
 
-// alive implements outlet: nothing stands between.
+// alive implements outlet: pipes need nothing.
 func (*stdioServer) alive() {}
 
-// pump writes what the reader and the calls have queued, and announces changes to
-// a client that has sent initialize; one of the modern era gets what it subscribes
-// to.
+// pump writes what the reader and the calls have queued. It announces changes to a
+// client that has sent initialize; a modern client subscribes instead (listen).
 func (s *stdioServer) pump() {
 	for {
 		select {
@@ -314,7 +315,7 @@ func (s *stdioServer) pump() {
 	}
 }
 
-// oneLine is a message without line ends: over stdio and in events they end it.
+// oneLine is a message without line ends, which would end it over stdio and in events.
 func oneLine(message []byte) []byte {
 	if bytes.IndexByte(message, '\n') >= 0 || bytes.IndexByte(message, '\r') >= 0 {
 		if line, ok := wire.Compact(string(message)); ok {

@@ -7,21 +7,21 @@ import (
 	"mcpx/internal/wire"
 )
 
-// output writes messages to one client in the order in which they were queued:
-// what belongs to a request never comes after its answer. Messages that are queued
-// while one is written go out together.
+// output writes messages to one client in the order in which they were queued: the
+// notifications of a request never come after its answer. Messages that are queued
+// during a write go out together in the next one.
 type output struct {
 	w      *wire.Writer
-	failed chan struct{} // closed when a write has failed, after err is set
+	failed chan struct{} // closed after a write has failed and err is set
 	err    error
-	queued chan struct{} // holds one: somebody has to flush
+	queued chan struct{} // holds one signal: the pump must flush
 
 	mu      sync.Mutex
 	queue   []outgoing
-	spare   []outgoing // what the queue was before
-	notes   int        // bytes of notifications in the queue
-	answers int        // that were not written yet
-	writing bool       // somebody flushes
+	spare   []outgoing // the array of the queue before, for reuse
+	pending int        // bytes of notifications in the queue
+	answers int        // in the queue or being written
+	writing bool       // a flush is under way
 }
 
 // outgoing is a queued message. written is nil for a notification.
@@ -30,8 +30,8 @@ type outgoing struct {
 	written func()
 }
 
-// maxNotes bounds the notifications that wait for a client to read, in bytes.
-const maxNotes = 1 << 20
+// maxPending bounds the notifications in the queue, in bytes.
+const maxPending = 1 << 20
 
 func newOutput(w io.Writer) *output {
 	return &output{w: wire.NewWriter(w, wire.Newline), failed: make(chan struct{}), queued: make(chan struct{}, 1)}
@@ -39,21 +39,21 @@ func newOutput(w io.Writer) *output {
 
 func (o *output) setFraming(framing wire.Framing) { o.w.SetFraming(framing) }
 
-// unread is the number of answers that the client has not read.
+// unread is the number of answers that wait for the client to read.
 func (o *output) unread() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.answers
 }
 
-// now writes an answer, behind what is queued; where somebody writes already, it is
-// left to them. written is called when it has been written, or never will be.
+// now queues an answer and writes the queue, unless another goroutine does already.
+// It calls written when the answer is written, or when the output has failed.
 func (o *output) now(message []byte, written func()) {
 	o.add(outgoing{message, written})
 	o.flush()
 }
 
-// later is now for those who must not wait: whoever gets queued flushes.
+// later is now without the write: the pump writes. It does not block.
 func (o *output) later(message []byte, written func()) {
 	o.add(outgoing{message, written})
 	o.wake()
@@ -66,13 +66,13 @@ func (o *output) add(one outgoing) {
 	o.queue = append(o.queue, one)
 }
 
-// note queues a notification. It does not block; it reports false where there is
-// no room.
-func (o *output) note(message []byte) bool {
+// notify queues a notification. It does not block; it reports false if the queue is
+// full.
+func (o *output) notify(message []byte) bool {
 	o.mu.Lock()
-	room := o.notes+len(message) <= maxNotes
+	room := o.pending+len(message) <= maxPending
 	if room {
-		o.notes += len(message)
+		o.pending += len(message)
 		o.queue = append(o.queue, outgoing{message: message})
 	}
 	o.mu.Unlock()
@@ -87,7 +87,7 @@ func (o *output) wake() {
 	}
 }
 
-// flush writes what is queued, unless somebody does already.
+// flush writes the queue, unless another flush is under way.
 func (o *output) flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -97,7 +97,7 @@ func (o *output) flush() {
 	o.writing = true
 	for len(o.queue) > 0 {
 		batch := o.queue
-		o.queue, o.spare, o.notes = o.spare[:0], nil, 0
+		o.queue, o.spare, o.pending = o.spare[:0], nil, 0
 		o.mu.Unlock()
 		o.write(batch)
 		o.mu.Lock()
@@ -112,7 +112,7 @@ func (o *output) flush() {
 	o.writing = false
 }
 
-// write writes messages in one piece. A write that fails is the last one.
+// write writes messages in one piece. After a failed write it writes no more.
 func (o *output) write(batch []outgoing) {
 	if o.err == nil {
 		messages := make([][]byte, len(batch))

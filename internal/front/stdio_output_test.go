@@ -36,11 +36,11 @@ func TestOutput(t *testing.T) {
 	}()
 	<-out.began
 	o.now(say("two"))
-	if !o.note([]byte("note")) {
+	if !o.notify([]byte("note")) {
 		t.Error("no room for a note")
 	}
 	o.later(say("three"))
-	if o.note(make([]byte, maxNotes)) {
+	if o.notify(make([]byte, maxPending)) {
 		t.Error("room for more than there is")
 	}
 	if n := o.unread(); n != 3 {
