@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// guard lets in only what names this machine: a page in a browser that was led here
-// by DNS names another host, and every page sends its origin. A panic of next is
-// answered with 500 instead of the end of the connection.
+// guard lets in only requests whose Host and Origin are this machine. It protects
+// from pages in a browser: every page sends its origin, and a page that reaches mcpx
+// by DNS rebinding sends another host. guard answers a panic of next with 500; net/http
+// would close the connection.
 type guard struct {
 	next http.Handler
 	log  *slog.Logger
@@ -48,7 +49,7 @@ func localHost(host string) bool {
 }
 
 func isLoopback(host string) bool {
-	return host == "localhost" || net.ParseIP(host).IsLoopback() // which says no of nil
+	return host == "localhost" || net.ParseIP(host).IsLoopback() // false if host is no address
 }
 
 func localOrigins(origins []string) bool {

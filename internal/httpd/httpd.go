@@ -1,5 +1,5 @@
-// Package httpd is what stands around front on HTTP: who may connect, how long they
-// may take, and whether the process is well.
+// Package httpd is the HTTP server around front: it decides who may connect and how
+// long a client may take, and shows the state of the process.
 package httpd
 
 import (
@@ -20,47 +20,48 @@ import (
 // Endpoint answers MCP at /mcp.
 type Endpoint interface {
 	http.Handler
-	// EndStreams ends, at the beginning of the end, the requests that wait for
-	// events rather than for a result.
+	// EndStreams ends the requests that wait for events rather than a result. Serve
+	// calls it when the shutdown begins.
 	EndStreams()
-	// EndCalls ends those that are still open after Options.Grace, each in an error.
+	// EndCalls ends all other open requests, each with an error. Serve calls it after
+	// Options.Grace.
 	EndCalls()
 }
 
-// Options are what a server needs. Times may be zero.
+// Options are the settings of a server. Times may be zero.
 type Options struct {
 	Endpoint Endpoint
-	// Grace bounds the wait for open requests at the end; 0 = 4 s.
+	// Grace bounds the wait for open requests in the shutdown; 0 = 4 s.
 	Grace time.Duration
-	// Ready reports whether the catalogue is loaded, and what /readyz says.
+	// Ready reports whether the catalogue is loaded, with the content of /readyz.
 	Ready func() (ready bool, info any)
-	// Status is what /status says.
+	// Status is the content of /status.
 	Status func() any
-	// Version is the mcpx that the page at / names.
+	// Version is the version of mcpx on the page at /.
 	Version string
 	Logger  *slog.Logger
 
 	// headerTimeout bounds how long a client may take to send the header of a
-	// request, 0 = 10 s, and bodyTimeout the whole of it, 0 = 1 min. writeTimeout
-	// bounds how long it may take to read what the endpoint does not bound itself;
-	// 0 = 2 min.
+	// request, 0 = 10 s, and bodyTimeout the whole request, 0 = 1 min. writeTimeout
+	// bounds how long it may take to read the response, 0 = 2 min; the endpoint
+	// extends it for streams.
 	headerTimeout, bodyTimeout, writeTimeout time.Duration
 }
 
-// BindError is an address that is refused because it is not safe to serve.
+// BindError is the refusal of an address that is not safe to serve.
 type BindError struct{ Addr string }
 
 func (e *BindError) Error() string {
 	return fmt.Sprintf("refusing to listen on %s: it is reachable from other machines, and there is no authentication", e.Addr)
 }
 
-// Hint says what to do instead.
+// Hint is advice for the user.
 func (e *BindError) Hint() string {
 	return "bind to loopback, for example 127.0.0.1:8080"
 }
 
-// ListenError is an address that cannot be had, mostly because another program has
-// it.
+// ListenError is an address that the system refuses, mostly because another program
+// listens there.
 type ListenError struct {
 	Addr string
 	Err  error
@@ -77,7 +78,7 @@ func (e *ListenError) Error() string {
 // Unwrap returns the cause.
 func (e *ListenError) Unwrap() error { return e.Err }
 
-// Hint says what to do about it.
+// Hint is advice for the user.
 func (e *ListenError) Hint() string {
 	host, port, err := net.SplitHostPort(e.Addr)
 	if number, notNumber := strconv.Atoi(port); err == nil && notNumber == nil {
@@ -87,8 +88,8 @@ func (e *ListenError) Hint() string {
 	return "take another port"
 }
 
-// Listen opens the address; a port alone is one of 127.0.0.1. Anything but
-// loopback is refused.
+// Listen listens on an address, or on a port of 127.0.0.1. It refuses anything but
+// loopback.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	if addr != "" && strings.Trim(addr, "0123456789") == "" {
 		addr = net.JoinHostPort("127.0.0.1", addr)
@@ -112,7 +113,7 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return listener, nil
 }
 
-// lastAnswers is how long the errors of ended calls may take to be written.
+// lastAnswers bounds the time to write the errors of ended calls.
 const lastAnswers = 200 * time.Millisecond
 
 // Serve answers on the listener until ctx ends, then lets open requests finish
@@ -127,7 +128,7 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	server := &http.Server{
 		Handler:           &guard{o.pages(), o.Logger},
 		ReadHeaderTimeout: o.headerTimeout,
-		ReadTimeout:       max(o.bodyTimeout, o.headerTimeout), // net/http takes it back behind the body
+		ReadTimeout:       max(o.bodyTimeout, o.headerTimeout), // net/http lifts it after the body
 		WriteTimeout:      o.writeTimeout,                      // the endpoint extends it
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -141,7 +142,7 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 		return fmt.Errorf("serving HTTP: %w", err)
 	case <-ctx.Done():
 	}
-	o.Endpoint.EndStreams() // they would hold Shutdown up
+	o.Endpoint.EndStreams() // Shutdown would wait for them
 	bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), o.Grace)
 	defer stop()
 	err := server.Shutdown(bounded)
@@ -157,7 +158,7 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	return err
 }
 
-// pages are the endpoint and what says how the process is.
+// pages routes the endpoint and the pages about the process.
 func (o *Options) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", o.Endpoint)
@@ -179,7 +180,7 @@ func (o *Options) pages() http.Handler {
 	return mux
 }
 
-// start says to people in a browser what they have found. It shows nothing of the
+// start is the page for people with a browser. It reveals nothing of the
 // configuration.
 func (o *Options) start(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -196,7 +197,7 @@ For a look with a terminal:
     curl http://%[2]s/status      servers, tools, tokens saved
     curl http://%[2]s/readyz      whether every server has been tried
     curl http://%[2]s/healthz     whether mcpx is up
-`, o.Version, r.Host) // which is a name of this machine
+`, o.Version, r.Host) // guard has checked Host
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// ServeProfiles answers with the profiles of this process at /debug/pprof/ on the
-// listener, which is theirs alone, until ctx ends. It does not wait for a profile
-// that is being taken then.
+// ServeProfiles serves the profiles of this process at /debug/pprof/, and nothing
+// else, on the listener until ctx ends. It does not wait for an unfinished profile.
 func ServeProfiles(ctx context.Context, listener net.Listener, log *slog.Logger) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // and the profiles that it lists
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // also serves the profiles that it lists
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
