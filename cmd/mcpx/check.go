@@ -64,7 +64,7 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 		}
 	}
 	if err == nil && !outcome.OK {
-		return &failure{exitFailed}
+		return &exitError{exitFailed}
 	}
 	return err
 }

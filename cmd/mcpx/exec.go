@@ -63,7 +63,7 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 }
 
 // selection is the result of a filter as a command prints it: the value alone,
-// or a fault without the handle, which nobody can use after the command.
+// or a failure without the handle, which nobody can use after the command.
 func selection(r *executor.Result) *executor.Result {
 	var data struct {
 		Result json.RawMessage
@@ -82,27 +82,27 @@ func selection(r *executor.Result) *executor.Result {
 	if data.Error.Handle == "" {
 		return r
 	}
-	fault := &executor.Fault{Code: data.Error.Code, Message: data.Error.Message}
-	fault.Text = fault.Code + ": " + fault.Message + "\nThe call was made; without --select its whole result is printed"
+	failure := &executor.Failure{Code: data.Error.Code, Message: data.Error.Message}
+	failure.Text = failure.Code + ": " + failure.Message + "\nThe call was made; without --select its whole result is printed"
 	if data.Error.Shape != "" {
-		fault.Text += "\nShape of the result: " + data.Error.Shape
-		fault.With("shape", data.Error.Shape)
+		failure.Text += "\nShape of the result: " + data.Error.Shape
+		failure.With("shape", data.Error.Shape)
 	}
-	return fault.Result(true)
+	return failure.Result(true)
 }
 
 // raw prints the upstream's result as it came.
 func (cmd *execCommand) raw(ctx context.Context, a *app.App, request executor.Request, w io.Writer) error {
-	raw, fault := a.Executor.Raw(ctx, request)
-	if fault != nil {
-		return printResult(w, fault, true)
+	raw, failure := a.Executor.Raw(ctx, request)
+	if failure != nil {
+		return printResult(w, failure, true)
 	}
 	fmt.Fprintln(w, string(raw))
 	var result struct {
 		IsError bool `json:"isError"`
 	}
 	if json.Unmarshal(raw, &result) == nil && result.IsError {
-		return &failure{exitFailed}
+		return &exitError{exitFailed}
 	}
 	return nil
 }

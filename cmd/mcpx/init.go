@@ -65,7 +65,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if !cmd.NoCheck {
 		fmt.Fprintln(s.out)
 		// A server that is down is no reason not to connect the others.
-		var down *failure
+		var down *exitError
 		if err := (&checkCommand{}).Run(ctx, &here, s); err != nil && !errors.As(err, &down) {
 			return err
 		}

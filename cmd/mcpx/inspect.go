@@ -80,7 +80,7 @@ func printResult(w io.Writer, r *executor.Result, raw bool) error {
 		}
 	}
 	if r.IsError {
-		return &failure{exitFailed}
+		return &exitError{exitFailed}
 	}
 	return nil
 }

@@ -183,7 +183,7 @@ func (w *checkedWriter) Write(p []byte) (int, error) {
 
 // report prints an error, with a hint where it has one, and returns the exit code.
 func report(w io.Writer, err error) int {
-	var failed *failure
+	var failed *exitError
 	if err == nil {
 		return exitOK
 	}
@@ -210,10 +210,10 @@ func report(w io.Writer, err error) int {
 	return exitFailed
 }
 
-// failure ends the program with a code; its message has been printed already.
-type failure struct{ code int }
+// exitError ends the program with a code; its message has been printed already.
+type exitError struct{ code int }
 
-func (f *failure) Error() string { return fmt.Sprintf("exit code %d", f.code) }
+func (f *exitError) Error() string { return fmt.Sprintf("exit code %d", f.code) }
 
 // newLogger logs to w, never to stdout.
 func newLogger(w io.Writer, level, format string) *slog.Logger {

@@ -146,5 +146,5 @@ func ended(log *slog.Logger, over string, err error) error {
 		return nil
 	}
 	log.Error("serving over "+over+" ended", "err", err)
-	return &failure{exitFailed}
+	return &exitError{exitFailed}
 }

@@ -41,7 +41,7 @@ func TestUpstreamFault_IsBounded(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := bounded(t, Options{ResultTokens: limit})
-			out := e.fault(Request{}, target{}, &tt.err).Result(true)
+			out := e.failure(Request{}, target{}, &tt.err).Result(true)
 			text := wire.ReadBlock(out.Content[0]).Text
 			if n := compress.Weigh(text); n > limit+limit/2 || !strings.Contains(text, tt.holds) {
 				t.Errorf("%d tokens: %.300s", n, text)
@@ -62,7 +62,7 @@ func TestInvalidFault_IsBounded(t *testing.T) {
 	tool := &catalog.Tool{Name: "t", InputSchema: json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)}
 	for _, typescript := range []bool{true, false} {
 		e := bounded(t, Options{ResultTokens: 1000, TypeScript: typescript})
-		out := e.fault(Request{}, target{tool: tool}, arguments.Invalid("/a: is missing")).Result(true)
+		out := e.failure(Request{}, target{tool: tool}, arguments.Invalid("/a: is missing")).Result(true)
 		if text := wire.ReadBlock(out.Content[0]).Text; len(text) > 200 || !strings.HasPrefix(text, "VALIDATION_ERROR: /a: is missing\nExpected: what inspect says") {
 			t.Errorf("got %.300s", text)
 		}

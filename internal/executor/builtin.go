@@ -9,11 +9,11 @@ import (
 	"mcpx/internal/pages"
 )
 
-// Builtin is the name of the server that mcpx itself is.
+// Builtin is the name of the server inside mcpx.
 const Builtin = pages.Server
 
-// builtin describes the server mcpx. It is not in the catalogue: the line under
-// a cut result says how to call it.
+// builtin describes the server mcpx. It is not in the catalogue: models learn of it
+// from the last line of a cut result.
 func builtin() *catalog.Server {
 	yes, no := true, false
 	server := catalog.Server{
@@ -29,7 +29,7 @@ func builtin() *catalog.Server {
 	return &server
 }
 
-// readResult runs the tool of the server mcpx.
+// readResult runs the one tool of the server mcpx.
 func (e run) readResult(ctx context.Context, r *Request) (*Result, target, error) {
 	t, err := e.find(ctx, r)
 	if err == nil {

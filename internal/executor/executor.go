@@ -1,5 +1,5 @@
-// Package executor is one call: find the tool, check the arguments, call it
-// over the session that is open, and shape the result.
+// Package executor runs calls: it finds the tool, checks the arguments, calls the
+// upstream and shapes the result.
 package executor
 
 import (
@@ -42,8 +42,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	return e
 }
 
-// SetOptions replaces the options, but for the logger. Calls that are under way
-// keep theirs.
+// SetOptions replaces the options, except the logger. Open calls keep theirs.
 func (e *Executor) SetOptions(options Options) {
 	if options.ExecWait <= 0 {
 		options.ExecWait = 20 * time.Second
@@ -51,8 +50,8 @@ func (e *Executor) SetOptions(options Options) {
 	e.current.Store(&settings{Options: options})
 }
 
-// run is one call, or one question about the catalogue: the executor with the
-// options of when it began.
+// run is the executor during one call or one question about the catalogue. It keeps
+// the options of its beginning.
 type run struct {
 	*Executor
 	options *settings
@@ -62,34 +61,32 @@ func (e *Executor) begin() run { return run{e, e.current.Load()} }
 
 // Request is one call as the client sent it.
 type Request struct {
-	// Catalogue is what the caller may see, from [Executor.Catalogue]: all of the
-	// request works on this one. Nil = as it is when the call begins.
+	// Catalogue is the catalogue as the caller may see it, from [Executor.Catalogue].
+	// The whole request works on it. Nil = the catalogue when the call begins.
 	Catalogue    *catalog.Snapshot
 	Server, Tool string
 	// Arguments is raw JSON: an object, a string that holds one, or absent.
 	Arguments json.RawMessage
-	// Client sent the call. Results that are kept belong to its principal, without a
-	// client to this process.
+	// Client sent the call. Kept results belong to its principal, or to this process
+	// if Client is nil.
 	Client *upstream.Client
 	// Select is a jq filter on the result's JSON, empty = none.
 	Select string
-	// Structured says that the client gets structuredContent (design 7); else
-	// what only it says becomes a text block.
+	// Structured means that the client gets structuredContent (design 7). Otherwise
+	// structuredContent becomes a text block, unless a block says the same.
 	Structured bool
 	Meta       []upstream.MetaMember
-	// OnProgress gets the params of the upstream's progress; may be nil. It must
-	// not block.
-	OnProgress func(params json.RawMessage)
-	// OnLog gets the params of log messages that the upstream sends meanwhile;
-	// may be nil. It must not block. LogLevel is what the upstream is asked for.
-	OnLog    func(params json.RawMessage)
-	LogLevel string
+	// OnProgress and OnLog get the params of progress and log messages that the
+	// upstream sends meanwhile. They may be nil, and must not block. LogLevel is the
+	// least severe level that the upstream should send.
+	OnProgress, OnLog func(params json.RawMessage)
+	LogLevel          string
 
 	began time.Time
 }
 
-// begun fills in what a request has when work on it begins.
-func (e *Executor) begun(r Request) Request {
+// started returns a request with its catalogue and the time of its beginning.
+func (e *Executor) started(r Request) Request {
 	if r.Catalogue == nil {
 		r.Catalogue = e.Catalogue(r.Client)
 	}
@@ -108,20 +105,20 @@ func (r *Request) principal() string {
 type Result struct {
 	// Content are the blocks in order.
 	Content []json.RawMessage
-	// Structured is nil where the answer has no structuredContent.
+	// Structured is nil if there is no structuredContent.
 	Structured json.RawMessage
-	// Meta is the raw _meta object, nil where absent.
+	// Meta is the _meta object, nil if absent.
 	Meta    json.RawMessage
 	IsError bool
 
-	code           string // of the failure that this is
-	received, sent int    // tokens of the upstream's texts, and of these
+	code           string // of a failure; empty for the result of a tool
+	received, sent int    // tokens of the upstream's texts, and of the texts here
 }
 
-// Exec runs one call. It always returns a result: a failure is one with IsError.
-// The only error is ctx's, when nobody waits for the result any more.
+// Exec runs one call. A failure is a result with IsError. The only error is that of
+// ctx: then there is no result.
 func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
-	r = e.begun(r)
+	r = e.started(r)
 	record := Record{Principal: r.principal(), Server: r.Server, Tool: r.Tool}
 	result, answered := e.begin().exec(ctx, &r)
 	record.Answered, record.Outcome = answered, cmp.Or(result.code, outcomeResult)
@@ -138,8 +135,8 @@ func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
 	return result, ctx.Err()
 }
 
-// exec runs one call; answered says that the result comes of an upstream's. It is
-// of no use when ctx has ended.
+// exec runs one call. answered reports whether an upstream sent a result. If ctx has
+// ended, the result has no meaning.
 func (e run) exec(ctx context.Context, r *Request) (result *Result, answered bool) {
 	var t target
 	var err error
@@ -152,29 +149,29 @@ func (e run) exec(ctx context.Context, r *Request) (result *Result, answered boo
 		}
 	}
 	if err != nil {
-		return e.fault(*r, t, err).Result(r.Structured), false
+		return e.failure(*r, t, err).Result(r.Structured), false
 	}
 	result.annotate(r.Tool, t.notes)
 	return result, r.Server != Builtin
 }
 
-// Raw runs one call and returns the upstream's result as it came, or a fault.
+// Raw runs one call and returns the upstream's result unchanged, or a failure.
 func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result) {
-	run, r := e.begin(), e.begun(r)
+	run, r := e.begin(), e.started(r)
 	raw, target, err := run.call(ctx, &r)
 	if err != nil {
-		return nil, run.fault(r, target, err).Result(true)
+		return nil, run.failure(r, target, err).Result(true)
 	}
 	return raw, nil
 }
 
-// Catalogue is the catalogue as a client may see it now. Whoever serves a request
-// asks for it once, and hands it down.
+// Catalogue is the catalogue as a client may see it now. A request takes it once, at
+// its beginning, and hands it down.
 func (e *Executor) Catalogue(*upstream.Client) *catalog.Snapshot {
 	return e.catalogues.Of(e.registry.Snapshot())
 }
 
-// target is what a request turned out to mean.
+// target is the tool that a request names, with its checked arguments.
 type target struct {
 	server    *catalog.Server
 	tool      *catalog.Tool
@@ -183,9 +180,9 @@ type target struct {
 	settings  toolSettings
 }
 
-// call finds, checks and calls, in this order (design 7). Where a reload has put
-// another server in the place of the one that was found, what the caller may do
-// there is another question, and all of it begins again.
+// call finds the tool, checks the arguments and calls, in this order (design 7). If a
+// reload has replaced the server meanwhile, it begins anew: the caller may have other
+// rights there.
 func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, error) {
 	for {
 		raw, t, err := e.attempt(ctx, r)
@@ -201,7 +198,7 @@ func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, err
 	}
 }
 
-// attempt is one way through call.
+// attempt is one attempt of call.
 func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, error) {
 	t, err := e.find(ctx, r)
 	if err != nil {
@@ -226,12 +223,12 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 
 // waitLeft is how long a request may still wait for a server.
 func (e run) waitLeft(r *Request) time.Duration {
-	return max(e.options.ExecWait-time.Since(r.began), time.Nanosecond) // 0 is no bound
+	return max(e.options.ExecWait-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
 }
 
-// awaitServer waits for the server of a request, and gives the request the
-// catalogue as it is then. Nowhere else does a request get another catalogue than
-// the one that it came with: what it waited for is not in that one.
+// awaitServer waits for the server of a request, then replaces the catalogue of the
+// request by a newer one: the old one lacks the tools that it has waited for. No
+// other code replaces the catalogue of a request.
 func (e run) awaitServer(ctx context.Context, r *Request) {
 	bounded, cancel := context.WithTimeout(ctx, e.waitLeft(r))
 	defer cancel()
@@ -239,28 +236,27 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 	r.Catalogue = e.Catalogue(r.Client)
 }
 
-// FindServer looks a server up in a catalogue of the client's. It waits for one
-// whose tools are not known yet like a call does, and returns the catalogue of
-// after that. If the client wants a certain tool, the fault of an unknown server
-// names the servers that have it.
-func (e *Executor) FindServer(ctx context.Context, client *upstream.Client, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *Fault) {
-	run, r := e.begin(), e.begun(Request{Client: client, Catalogue: seen, Server: name, Tool: tool})
+// FindServer finds a server in a catalogue of the client. Like a call it waits for a
+// server whose tools are not known yet, and returns the catalogue after that. If
+// there is no such server, the failure names the servers that have the tool.
+func (e *Executor) FindServer(ctx context.Context, client *upstream.Client, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *Failure) {
+	run, r := e.begin(), e.started(Request{Client: client, Catalogue: seen, Server: name, Tool: tool})
 	s, err := run.findServer(ctx, &r)
 	if err != nil {
-		return r.Catalogue, nil, run.fault(r, target{}, err)
+		return r.Catalogue, nil, run.failure(r, target{}, err)
 	}
 	return r.Catalogue, s, nil
 }
 
-// ToolNotFound is the fault of a tool that s does not have. It names the servers in
-// the caller's catalogue that have it.
-func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *Fault {
+// ToolNotFound is the failure for a tool that s does not have. It names the servers
+// that have it.
+func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *Failure {
 	missing := &notFoundError{what: "tool", server: s.Name, name: name, known: s.ToolNames(), owners: e.owners(seen, name, s.Name)}
-	return missing.fault()
+	return missing.failure()
 }
 
-// findServer finds the server of a request, whose catalogue is a newer one where it
-// had to be waited for.
+// findServer finds the server of a request. It may wait, and replace the catalogue of
+// the request (awaitServer).
 func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
 	if r.Server == Builtin {
 		return e.builtin, nil
@@ -297,7 +293,7 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 	return target{server: s, tool: found}, nil
 }
 
-// Answers of an upstream that are no result of a tool.
+// Results of an upstream that are not the result of a tool.
 var (
 	errNoResult      = errors.New("the upstream's answer is no tool result")
 	errInputRequired = errors.New("the tool asks for input (elicitation), which is not passed on yet")
@@ -306,7 +302,7 @@ var (
 
 func (e run) textOptions() compress.Options { return compress.Options{TOON: e.options.TOON} }
 
-// pages writes the results of a request that are too long.
+// pages cuts the results of a request that are too long.
 func (e run) pages(r *Request) pages.Pages {
 	return pages.Pages{
 		Store: &e.store, Principal: r.principal(), Limit: e.options.ResultTokens, Texts: e.textOptions(), Filter: e.options.Filter,

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// maxListed bounds the names in an error, maxListedBytes what they have
-	// together: they are foreign text.
+	// maxListed bounds the number of names in an error, maxListedBytes their length
+	// together: upstreams choose the names.
 	maxListed      = 50
 	maxListedBytes = 4000
-	// maxName is the length of the name that was not found, in runes.
+	// maxName bounds the name that was not found, in runes.
 	maxName = 100
-	// maxOwners is how many servers may have a tool for an error to name them,
-	// maxOwned the length of its name, in bytes.
+	// An error names the servers that have a tool if those are at most maxOwners, and
+	// the name of the tool is at most maxOwned bytes.
 	maxOwners = 3
 	maxOwned  = 200
 )
@@ -26,8 +26,8 @@ const (
 type notFoundError struct {
 	what, server, name string
 	known              []string
-	// owners have the tool that was wanted, or one whose name differs only in
-	// case and separators.
+	// owners are the servers that have the wanted tool, or one whose name differs
+	// only in case and separators.
 	owners []owner
 }
 
@@ -36,8 +36,8 @@ type owner struct{ server, tool string }
 
 func (m *notFoundError) Error() string { return fmt.Sprintf("no %s %q", m.what, m.name) }
 
-// owners are the servers that the caller sees, but for one, that have a tool of that name, else of one
-// like it but for case and separators; none where they are many.
+// owners are the servers in seen, except one, that have a tool of that name, else
+// those whose tool differs only in case and separators; none if they are many.
 func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	wanted := plain.Bare(tool)
 	if wanted == "" || len(tool) > maxOwned {
@@ -72,16 +72,15 @@ func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	return exact
 }
 
-// MissingServer is the fault of a call that names a tool and no server, where
-// that tool is known; else nil.
-func (e *Executor) MissingServer(seen *catalog.Snapshot, tool string) *Fault {
+// MissingServer is the failure of a call with a tool and no server, or nil if no
+// server has the tool.
+func (e *Executor) MissingServer(seen *catalog.Snapshot, tool string) *Failure {
 	owners := e.owners(seen, tool, "")
 	if len(owners) == 0 {
 		return nil
 	}
 	violation := plain.Line("/server_name: is missing; "+haveIt(owners), 0)
-	f := &Fault{Code: CodeValidation, Message: violation}
-	return f.With("violations", []string{violation}).With("did_you_mean", serversOf(owners))
+	return Invalid(violation).With("did_you_mean", serversOf(owners))
 }
 
 // haveIt names the servers that have a tool.
@@ -100,10 +99,10 @@ func serversOf(owners []owner) []string {
 	return names
 }
 
-func (m *notFoundError) fault() *Fault {
+func (m *notFoundError) failure() *Failure {
 	near := plain.Nearest(m.name, m.known)
 	name := plain.Line(m.name, maxName)
-	f := &Fault{Code: CodeServerNotFound, Message: fmt.Sprintf("no server %q", name)}
+	f := &Failure{Code: CodeServerNotFound, Message: fmt.Sprintf("no server %q", name)}
 	key, more := "available_servers", "inspect without arguments lists them"
 	meant, owners := near, m.owners
 	if m.what == "tool" {
@@ -125,7 +124,7 @@ func (m *notFoundError) fault() *Fault {
 	switch {
 	case len(owners) > 0:
 		what := haveIt(owners)
-		text += " " + strings.ToUpper(what[:1]) + what[1:] + "." // that is enough names
+		text += " " + strings.ToUpper(what[:1]) + what[1:] + "." // and no list of other names
 	case len(m.known) == 0:
 		text += " There are none."
 	case len(m.known) > len(known):
@@ -144,7 +143,7 @@ func (m *notFoundError) fault() *Fault {
 	return f
 }
 
-// listed are the known names that an error lists.
+// listed are the first known names, within the bounds.
 func (m *notFoundError) listed() []string {
 	known := []string{}
 	size := 0

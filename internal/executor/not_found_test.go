@@ -35,31 +35,31 @@ func TestMissingServer(t *testing.T) {
 		"":            "",
 		"read_result": "VALIDATION_ERROR: /server_name: is missing; server mcpx has read_result",
 	} {
-		fault := e.MissingServer(e.Catalogue(nil), tool)
-		if fault == nil && want == "" {
+		failure := e.MissingServer(e.Catalogue(nil), tool)
+		if failure == nil && want == "" {
 			continue
 		}
-		if fault == nil || textOf(t, fault.Result(true).Content[0]) != want {
-			t.Errorf("%s: got %+v, want %s", tool, fault, want)
+		if failure == nil || textOf(t, failure.Result(true).Content[0]) != want {
+			t.Errorf("%s: got %+v, want %s", tool, failure, want)
 		}
 	}
 	seen, alpha, _ := e.FindServer(t.Context(), nil, e.Catalogue(nil), "alpha", "")
-	if _, _, fault := e.FindServer(t.Context(), nil, seen, "zzz", "only"); fault == nil || fault.Text != `SERVER_NOT_FOUND: no server "zzz". Server alpha has only.` {
-		t.Errorf("got %+v", fault)
+	if _, _, failure := e.FindServer(t.Context(), nil, seen, "zzz", "only"); failure == nil || failure.Text != `SERVER_NOT_FOUND: no server "zzz". Server alpha has only.` {
+		t.Errorf("got %+v", failure)
 	}
-	if fault := e.ToolNotFound(seen, alpha, "read_result"); fault.Text != `TOOL_NOT_FOUND: no tool "read_result" on server "alpha". Server mcpx has read_result.` {
-		t.Errorf("got %+v", fault)
+	if failure := e.ToolNotFound(seen, alpha, "read_result"); failure.Text != `TOOL_NOT_FOUND: no tool "read_result" on server "alpha". Server mcpx has read_result.` {
+		t.Errorf("got %+v", failure)
 	}
 }
 
 // Names are foreign text: few long ones are listed.
 func TestNotFound_LongNames(t *testing.T) {
 	known := []string{"short", strings.Repeat("x", maxListedBytes), strings.Repeat("y", 1<<20)}
-	f := (&notFoundError{what: "tool", server: "s", name: "z", known: known}).fault()
+	f := (&notFoundError{what: "tool", server: "s", name: "z", known: known}).failure()
 	if len(f.Text) > 300 || !strings.Contains(f.Text, "Available: short and 2 more") {
 		t.Errorf("got %.400s", f.Text)
 	}
-	if f = (&notFoundError{what: "tool", server: "s", name: "xxx", known: known}).fault(); len(f.Text) > 300 {
+	if f = (&notFoundError{what: "tool", server: "s", name: "xxx", known: known}).failure(); len(f.Text) > 300 {
 		t.Errorf("got %d bytes: %.400s", len(f.Text), f.Text)
 	}
 }

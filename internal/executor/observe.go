@@ -10,10 +10,10 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// The outcomes of a call beside the codes of its failures.
+// The outcomes of a call, beside the codes of failures.
 const (
 	outcomeResult    = "RESULT"
-	outcomeToolError = "TOOL_ERROR" // a result that the tool calls an error
+	outcomeToolError = "TOOL_ERROR" // a result with isError
 	outcomeCancelled = "CANCELLED"
 )
 
@@ -22,16 +22,16 @@ type Record struct {
 	Principal, Server, Tool string
 	// Outcome is RESULT, TOOL_ERROR, CANCELLED, or the code of a failure.
 	Outcome string
-	// Answered says that an upstream answered the call with a result.
+	// Answered means that an upstream answered with a result.
 	Answered bool
 	Duration time.Duration
-	// Received and Sent are what the upstream's texts would have cost the model as
-	// they came, and what the answer does: estimates of o200k tokens.
+	// Received are the tokens of the upstream's texts, Sent those of the answer:
+	// estimates of o200k tokens.
 	Received, Sent int
 }
 
-// observe hears of every call when it ends, once. Whatever counts, logs or audits
-// calls hears of them here.
+// observe gets every call once, when it ends. It is the one place that counts and
+// logs calls.
 func (e *Executor) observe(ctx context.Context, r Record) {
 	if r.Answered {
 		e.account.add(r)
@@ -43,16 +43,23 @@ func (e *Executor) observe(ctx context.Context, r Record) {
 	}
 }
 
-// Account says what results cost the model: as estimates of o200k tokens.
+// Account sums up the tokens of results: estimates of o200k tokens.
 type Account struct {
 	Calls int64 `json:"calls"`
-	// Received is what the upstreams' content would have cost as it came.
+	// Received are the tokens of the upstreams' texts.
 	Received int64 `json:"tokens_received"`
-	// Sent is what was sent instead.
+	// Sent are the tokens of the answers.
 	Sent int64 `json:"tokens_sent"`
 }
 
-// account sums up by server. Safe for concurrent use.
+// Add adds another account.
+func (a *Account) Add(other Account) {
+	a.Calls += other.Calls
+	a.Received += other.Received
+	a.Sent += other.Sent
+}
+
+// account has one Account for each server. Safe for concurrent use.
 type account struct {
 	mu       sync.Mutex
 	byServer map[string]Account
@@ -66,9 +73,7 @@ func (a *account) add(r Record) {
 		a.byServer = make(map[string]Account)
 	}
 	sum := a.byServer[r.Server]
-	sum.Calls++
-	sum.Received += int64(r.Received)
-	sum.Sent += int64(r.Sent)
+	sum.Add(Account{1, int64(r.Received), int64(r.Sent)})
 	a.byServer[r.Server] = sum
 }
 
@@ -79,8 +84,8 @@ func (e *Executor) Accounts() map[string]Account {
 	return maps.Clone(e.account.byServer)
 }
 
-// roughly estimates tokens for the account: of a long text by a few samples, as
-// nothing is decided by it.
+// roughly estimates tokens for the account. It weighs long texts by a few samples:
+// no decision depends on it.
 func roughly(texts ...string) int {
 	n := 0
 	for _, text := range texts {

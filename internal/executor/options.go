@@ -11,19 +11,19 @@ import (
 	"mcpx/internal/policy"
 )
 
-// DefaultVerbatim are the tools whose results are files: they stay as they
-// are, since what is read will be edited (design 7).
+// DefaultVerbatim are globs of tools that read files. Their results stay unchanged,
+// since the model may edit the file (design 7).
 var DefaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
 
-// ServerOptions are what the configuration says about calls to one server.
+// ServerOptions are the settings of calls to one server.
 type ServerOptions struct {
-	// Unchecked leaves out the validation of arguments (validate: off).
+	// Unchecked turns off the validation of arguments (validate: off).
 	Unchecked bool
-	// Verbatim are globs of tools whose results stay as they are; nil =
+	// Verbatim are globs of tools whose results stay unchanged; nil =
 	// [DefaultVerbatim].
 	Verbatim []string
-	// CallTimeout bounds one call, ToolTimeouts do so for single tools, the first
-	// that matches counts; 0 = the upstream's.
+	// CallTimeout bounds one call. For single tools the first match in ToolTimeouts
+	// overrides it. 0 = the upstream's.
 	CallTimeout  time.Duration
 	ToolTimeouts []ToolTimeout
 	// IdleTimeout ends a call without progress; 0 = none.
@@ -36,32 +36,31 @@ type ToolTimeout struct {
 	Timeout time.Duration
 }
 
-// Options are what an executor needs beside the registry. All may be zero.
+// Options are the settings of an executor. All may be zero.
 type Options struct {
 	// Servers has the options of single servers, by name.
 	Servers map[string]ServerOptions
 	// ExecWait bounds the wait for a server that is connecting; 0 = 20 s.
 	ExecWait time.Duration
-	// TOON allows tables to become TOON; without it JSON is minified only.
+	// TOON allows tables to become TOON; without it JSON is only minified.
 	TOON bool
-	// ResultTokens is the longest text of a result; the rest is kept and read by
-	// handle. 0 = no limit.
+	// ResultTokens bounds the text of a result; read_result reads the rest. 0 = no
+	// limit.
 	ResultTokens int
 	// Filter runs the filters of select.
 	Filter *jq.Runner
-	// TypeScript writes the interface of a tool for VALIDATION_ERROR; without
-	// it the JSON Schema is shown.
+	// TypeScript shows a tool in VALIDATION_ERROR as TypeScript, not as JSON Schema.
 	TypeScript bool
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 }
 
-// settings are options with what they say about single tools, looked up once.
+// settings are the options, with a cache of the settings of single tools.
 type settings struct {
 	Options
 
 	mu    sync.RWMutex
-	tools map[toolName]toolSettings // of tools that exist
+	tools map[toolName]toolSettings // at most maxToolSettings
 }
 
 type toolName struct{ server, tool string }
@@ -72,7 +71,7 @@ type toolSettings struct {
 	timeout, idle       time.Duration // 0 = the upstream's, none
 }
 
-// tool returns the settings of a tool that exists.
+// tool returns the settings of a tool, which must exist: it caches them.
 func (s *settings) tool(server, tool string) toolSettings {
 	name := toolName{server, tool}
 	s.mu.RLock()
@@ -104,17 +103,16 @@ func (s *settings) tool(server, tool string) toolSettings {
 	return found
 }
 
-// maxToolSettings bounds what is kept: a server may change its tools all the time.
+// maxToolSettings bounds the cache: a server may change its tools all the time.
 const maxToolSettings = 20_000
 
-// editedFiles are the endings of files that people edit as JSON, or as Python
-// literals, each with the quote that ends the string.
+// editedFiles are endings of the names of JSON and Python files, with the quote that
+// ends the string. A model may edit such a file, and must see it unchanged.
 var editedFiles = [][]byte{
 	[]byte(`.py"`), []byte(`.json"`), []byte(`.jsonc"`), []byte(`.ipynb"`), []byte(`.geojson"`), []byte(`.lock"`),
 }
 
-// namesEditedFile reports whether any string among the arguments ends like the
-// name of such a file.
+// namesEditedFile reports whether some string in the arguments names such a file.
 func namesEditedFile(arguments json.RawMessage) bool {
 	for _, ending := range editedFiles {
 		if bytes.Contains(arguments, ending) {

@@ -14,29 +14,27 @@ import (
 	"mcpx/internal/wire"
 )
 
-// filterFault says why a filter failed, with the shape of the value and the handle
-// to try again on.
-func filterFault(failed *pages.FilterError) *Fault {
+// filterFailure is a filter that failed on the result. It shows the shape of the
+// result, and its handle for another filter.
+func filterFailure(failed *pages.FilterError) *Failure {
 	var limit *jq.LimitError
 	var broken *jq.FilterError
-	what := failed.Error()
+	reason := failed.Error()
 	switch {
 	case errors.As(failed, &limit):
-		what = "the filter went over its limit of " + limit.What
+		reason = "the filter went over its limit of " + limit.What
 	case errors.As(failed, &broken):
-		what = broken.Message
+		reason = broken.Message
 	}
-	violation := "/select: " + what
 	shape := pages.Shape(failed.Value)
-	f := &Fault{Code: CodeValidation, Message: violation}
-	f.With("violations", []string{violation})
-	f.Text = f.Code + ": " + violation + f.kept(pages.ReadArguments{Handle: failed.Handle, Select: "..."}) + "\nShape of the result: " + shape
+	f := Invalid("/select: " + reason)
+	f.Text = f.text() + f.kept(pages.ReadArguments{Handle: failed.Handle, Select: "..."}) + "\nShape of the result: " + shape
 	return f.With("shape", shape)
 }
 
-// kept says, of a call that was made, how to read its result: it must not be made
-// again for that. Without a handle the result is gone.
-func (f *Fault) kept(next pages.ReadArguments) string {
+// kept is a line for a model whose filter failed: the call was made and must not be
+// repeated, and next reads its result. Without a handle the result is lost.
+func (f *Failure) kept(next pages.ReadArguments) string {
 	if next.Handle == "" {
 		return "\nThe call was made; its result is too long to be kept"
 	}
@@ -44,12 +42,11 @@ func (f *Fault) kept(next pages.ReadArguments) string {
 	return fmt.Sprintf("\nThe call was made; its result is kept: exec %s %s %s", pages.Server, pages.Tool, wire.Encode(next))
 }
 
-// noJSONFault says that there is nothing to select from, and what works instead. The
-// texts are kept, of several each as an item.
-func (e run) noJSONFault(blocks []wire.Block, r Request) *Fault {
-	f := &Fault{Code: CodeValidation, Message: "/select: the result has no JSON"}
-	f.With("violations", []string{f.Message})
-	f.Text = f.Code + ": " + f.Message
+// noJSONFailure is a filter on a result without JSON. It keeps the texts, several as
+// items, and shows how to read them with grep.
+func (e run) noJSONFailure(blocks []wire.Block, r Request) *Failure {
+	f := Invalid("/select: the result has no JSON")
+	f.Text = f.text()
 	texts := textBlocks(blocks)
 	if len(texts) == 0 {
 		f.Text += "\nThe call was made"
@@ -68,16 +65,15 @@ func (e run) noJSONFault(blocks []wire.Block, r Request) *Fault {
 	return f
 }
 
-// selectable is the JSON that a filter sees, nil where there is none: the JSON that
-// the model sees.
+// selectable is the JSON for a filter, the same that the model sees; nil if there is
+// none.
 //
-// It is structuredContent; but where that is only a string that holds an array or an
-// object, by itself or as the one member of an object around a text block, it is that
-// array or object. So {"content":"[1]"} beside the text [1] is filtered as [1]. A
-// wrapper around prose stays: .content is how to get at its text.
+// It is structuredContent, unless that only wraps a string with an array or object:
+// then it is that array or object. So {"content":"[1]"} with the text block [1] is
+// filtered as [1]. A wrapper around prose stays, and .content selects the text.
 //
-// Without structuredContent it is the JSON of a single text block. Strings and text
-// blocks may have their JSON as Python prints it.
+// Without structuredContent it is the JSON of a single text block. Instead of JSON a
+// string or text block may have a literal as Python prints it.
 func selectable(structured json.RawMessage, blocks []wire.Block) json.RawMessage {
 	if structured == nil || string(structured) == "null" && len(textBlocks(blocks)) > 0 {
 		return onlyJSON(blocks)
@@ -91,10 +87,10 @@ func selectable(structured json.RawMessage, blocks []wire.Block) json.RawMessage
 	return structured
 }
 
-// unsaid are the blocks that go with a selection: those that a filter does not
-// concern. A text that is JSON, or a string in structuredContent, is not one.
-func unsaid(structured json.RawMessage, blocks []wire.Block) (others []json.RawMessage) {
-	var said map[string]bool // made at the first text that is no JSON
+// unfiltered are the blocks that the answer to a filter has beside the selection. It
+// leaves out texts that are JSON or strings in structuredContent.
+func unfiltered(structured json.RawMessage, blocks []wire.Block) (others []json.RawMessage) {
+	var said map[string]bool // made at the first text that is not JSON
 	for _, b := range blocks {
 		if !b.IsText {
 			others = append(others, b.Raw)
@@ -113,7 +109,7 @@ func unsaid(structured json.RawMessage, blocks []wire.Block) (others []json.RawM
 	return others
 }
 
-// stringsIn are the strings in a value, without the spaces around them.
+// stringsIn are the strings in a value, trimmed.
 func stringsIn(value json.RawMessage) map[string]bool {
 	found := map[string]bool{}
 	if doc, ok := wire.Read(string(value)); ok {
@@ -126,11 +122,11 @@ func stringsIn(value json.RawMessage) map[string]bool {
 	return found
 }
 
-// selected applies the filter of a request to the upstream's result.
-func (e run) selected(ctx context.Context, got received, blocks []wire.Block, r Request) (*Result, error) {
+// selected is the upstream's result after the filter of the request.
+func (e run) selected(ctx context.Context, got upstreamResult, blocks []wire.Block, r Request) (*Result, error) {
 	value := selectable(got.structured, blocks)
 	if value == nil {
-		out := e.noJSONFault(blocks, r).Result(r.Structured)
+		out := e.noJSONFailure(blocks, r).Result(r.Structured)
 		for _, b := range blocks {
 			if !b.IsText {
 				out.Content = append(out.Content, b.Raw)
@@ -144,7 +140,7 @@ func (e run) selected(ctx context.Context, got received, blocks []wire.Block, r 
 	var out *Result
 	switch {
 	case errors.As(err, &failed):
-		out = filterFault(failed).Result(r.Structured)
+		out = filterFailure(failed).Result(r.Structured)
 	case err != nil:
 		return nil, err
 	default:
@@ -152,11 +148,11 @@ func (e run) selected(ctx context.Context, got received, blocks []wire.Block, r 
 		out.Meta = got.resultMeta()
 	}
 	out.received = roughly(textsOf(blocks)...)
-	e.beside(out, unsaid(got.structured, blocks), r)
+	e.appendBlocks(out, unfiltered(got.structured, blocks), r)
 	return out, nil
 }
 
-// onPage is the result that a page makes.
+// onPage is a page as a result.
 func onPage(page *pages.Page, structured bool) *Result {
 	out := &Result{Content: []json.RawMessage{wire.TextBlock(page.Text)}, sent: roughly(page.Text)}
 	if structured {
@@ -175,9 +171,9 @@ func textBlocks(blocks []wire.Block) (texts []json.RawMessage) {
 	return texts
 }
 
-// beside puts the blocks that a filter did not concern behind what it made, or
-// why it failed; the texts within the limit together.
-func (e run) beside(out *Result, others []json.RawMessage, r Request) {
+// appendBlocks appends blocks to the selection, or to the failure of the filter, and
+// cuts the texts to the limit together.
+func (e run) appendBlocks(out *Result, others []json.RawMessage, r Request) {
 	if len(others) == 0 {
 		return
 	}
@@ -194,7 +190,7 @@ func (e run) beside(out *Result, others []json.RawMessage, r Request) {
 	out.Content, out.sent = e.pages(&r).CutBlocks(shown)
 }
 
-// onlyJSON is the JSON of a single text block, nil where there is none.
+// onlyJSON is the JSON of the only text block, or nil.
 func onlyJSON(blocks []wire.Block) json.RawMessage {
 	var text string
 	texts := 0

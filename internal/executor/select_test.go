@@ -29,7 +29,7 @@ func TestSelected_Keeps(t *testing.T) {
 		{".a.b", 1, "VALIDATION_ERROR: /select: "},
 	} {
 		e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
-		got, err := e.begin().selected(t.Context(), received{structured: json.RawMessage(`{"a":1}`)}, nil, Request{Select: tt.filter})
+		got, err := e.begin().selected(t.Context(), upstreamResult{structured: json.RawMessage(`{"a":1}`)}, nil, Request{Select: tt.filter})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestSelect(t *testing.T) {
 		content          []string
 		filter           string
 		want             []string // the texts, or the blocks that are none, up to a handle
-		data             string   // structuredContent, "" for a fault
+		data             string   // structuredContent, "" for a failure
 	}{
 		{"structuredContent", `{"a":1}`, []string{text(`{"a":2}`)}, ".a", []string{"1"}, `{"result":1}`},
 		{"structuredContent is null", "null", []string{text(`{"a":2}`)}, ".a", []string{"2"}, `{"result":2}`},
@@ -104,7 +104,7 @@ func TestSelect(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
-			var got received
+			var got upstreamResult
 			if tt.structured != "" {
 				got.structured = json.RawMessage(tt.structured)
 			}
@@ -136,7 +136,7 @@ func TestSelect(t *testing.T) {
 func TestSelect_NoJSONIsKept(t *testing.T) {
 	e := New(registry.New(nil, registry.Options{}), Options{})
 	blocks := []wire.Block{wire.ReadBlock(wire.TextBlock("one")), wire.ReadBlock(wire.TextBlock("two"))}
-	out := e.begin().noJSONFault(blocks, Request{Client: &upstream.Client{Principal: "p"}}).Result(true)
+	out := e.begin().noJSONFailure(blocks, Request{Client: &upstream.Client{Principal: "p"}}).Result(true)
 	var data struct {
 		Error struct{ Handle string }
 	}
@@ -167,22 +167,22 @@ func TestReadResult_SelectsNothing(t *testing.T) {
 	}
 }
 
-// Where nobody waits any more there is no fault.
+// After the end of ctx there is no failure.
 func TestSelected_Gone(t *testing.T) {
 	filters := jq.New(jq.Limits{}, nil)
 	t.Cleanup(filters.Close)
 	e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	got, err := e.begin().selected(gone, received{structured: json.RawMessage(`{"a":1}`)}, nil, Request{Select: ".a["})
+	got, err := e.begin().selected(gone, upstreamResult{structured: json.RawMessage(`{"a":1}`)}, nil, Request{Select: ".a["})
 	if got != nil || !errors.Is(err, context.Canceled) || e.store.Len() != 0 {
 		t.Errorf("got %v, %v; %d are kept", got, err, e.store.Len())
 	}
 }
 
-// A result that is not kept has no handle in the fault.
+// A result that is not kept has no handle in the failure.
 func TestFilterFault_NotKept(t *testing.T) {
-	got := filterFault(&pages.FilterError{Err: errors.New("bad"), Value: json.RawMessage(`{"a":1}`)}).Result(true)
+	got := filterFailure(&pages.FilterError{Err: errors.New("bad"), Value: json.RawMessage(`{"a":1}`)}).Result(true)
 	text := wire.ReadBlock(got.Content[0]).Text
 	if !strings.HasPrefix(text, "VALIDATION_ERROR: /select: bad\nThe call was made; its result is too long to be kept\nShape of the result: ") {
 		t.Errorf("got %s", text)

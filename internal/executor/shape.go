@@ -12,29 +12,29 @@ import (
 	"mcpx/internal/wire"
 )
 
-// received is an upstream's result, taken apart but not decoded.
-type received struct {
+// upstreamResult is an upstream's result, split into its members but not decoded.
+type upstreamResult struct {
 	blocks     []wire.Block
 	structured json.RawMessage
 	meta       json.RawMessage
 	isError    bool
 	resultType string
-	// others are the members that have no place in a tool result as mcp-go emits
-	// it, as they were written: "key":value,"key":value.
+	// others are the members that a tool result does not have, as the upstream wrote
+	// them: "key":value,"key":value.
 	others []byte
 }
 
-// keep adds a member to the others.
-func (r *received) keep(written, value []byte) {
+// addOther adds a member to others.
+func (r *upstreamResult) addOther(written, value []byte) {
 	if len(r.others) > 0 {
 		r.others = append(r.others, ',')
 	}
 	r.others = append(append(append(r.others, written...), ':'), value...)
 }
 
-// take reads a raw result. A member of the wrong kind is kept among the others.
-func take(raw json.RawMessage) (received, error) {
-	var r received
+// readUpstream splits a raw result. A member of the wrong type goes to others.
+func readUpstream(raw json.RawMessage) (upstreamResult, error) {
+	var r upstreamResult
 	var content []byte
 	err := wire.Members(raw, func(key string, written, value []byte) bool {
 		null := string(value) == "null"
@@ -50,12 +50,12 @@ func take(raw json.RawMessage) (received, error) {
 		case key == "resultType" && value[0] == '"':
 			r.resultType, _ = wire.Text(value)
 			if !knownResultTypes[r.resultType] {
-				r.keep(written, value)
+				r.addOther(written, value)
 			}
 		case null && (key == "content" || key == "_meta" || key == "isError"):
-			// As good as absent.
+			// The same as absent.
 		default:
-			r.keep(written, value)
+			r.addOther(written, value)
 		}
 		return true
 	})
@@ -63,7 +63,7 @@ func take(raw json.RawMessage) (received, error) {
 	switch {
 	case !ok || content == nil:
 	case content[0] == '"':
-		// Servers leave out the list, and the block around a text.
+		// Some servers send a single text or block instead of the list.
 		block := append(append([]byte(`{"type":"text","text":`), content...), '}')
 		r.blocks = []wire.Block{wire.ReadBlock(block)}
 	case content[0] == '{':
@@ -77,7 +77,7 @@ func take(raw json.RawMessage) (received, error) {
 	return r, nil
 }
 
-// isBlock reports whether a value is a content block by itself.
+// isBlock reports whether a value is a content block.
 func isBlock(value []byte) bool {
 	kind := false
 	if value[0] == '{' {
@@ -89,19 +89,19 @@ func isBlock(value []byte) bool {
 	return kind
 }
 
-// glimpse is the beginning of an answer that is of no use, on one line.
+// glimpse is the beginning of an unusable answer, on one line.
 func glimpse(raw []byte) string {
 	return plain.Line(string(raw[:min(len(raw), 8*glimpseRunes)]), glimpseRunes)
 }
 
 const glimpseRunes = 100
 
-// knownResultTypes say nothing to a client that the answer does not say itself.
+// knownResultTypes are handled here; a client gets other types in _meta.
 var knownResultTypes = map[string]bool{"complete": true, "input_required": true, "task": true}
 
-// resultMeta is the _meta of the answer: the upstream's, and under mcpx/result
-// what else the upstream's result has.
-func (r *received) resultMeta() json.RawMessage {
+// resultMeta is the _meta of the answer: that of the upstream's result, with the
+// other members under mcpx/result.
+func (r *upstreamResult) resultMeta() json.RawMessage {
 	if len(r.others) == 0 {
 		return r.meta
 	}
@@ -120,9 +120,9 @@ func withMember(meta json.RawMessage, key string, value []byte) json.RawMessage 
 	return append(append(out, value...), '}')
 }
 
-// shape makes the answer out of the upstream's result (design 7).
+// shape turns the upstream's result into the answer (design 7).
 func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target) (*Result, error) {
-	got, err := take(raw)
+	got, err := readUpstream(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 	return out, nil
 }
 
-// textsOf are the texts of blocks, each empty where a block has none.
+// textsOf are the texts of blocks, empty for a block without text.
 func textsOf(blocks []wire.Block) []string {
 	texts := make([]string, len(blocks))
 	for i := range blocks {
@@ -162,9 +162,9 @@ func textsOf(blocks []wire.Block) []string {
 	return texts
 }
 
-// complete gives the answer its structuredContent, or what stands for it, and
-// cuts what is over the limit. compact is the compact JSON of its only text.
-func (e run) complete(out *Result, got received, shown pages.Shown, compact string, r Request) {
+// complete adds structuredContent to the answer, or a text block instead of it, and
+// cuts the texts to the limit. compact is the compact JSON of the only text.
+func (e run) complete(out *Result, got upstreamResult, shown pages.Shown, compact string, r Request) {
 	p := e.pages(&r)
 	fits := p.Fits(shown.Texts...)
 	if r.Structured && fits {
@@ -180,7 +180,7 @@ func (e run) complete(out *Result, got received, shown pages.Shown, compact stri
 		}
 		return
 	}
-	// No text block says the same as structuredContent: it becomes the last one.
+	// No text block says the same as structuredContent: append it as a text block.
 	text := compress.Text(string(got.structured), e.textOptions()).Text
 	content, cut := p.Append(shown, string(got.structured), text)
 	if out.Content = content; cut > 0 {
@@ -190,8 +190,8 @@ func (e run) complete(out *Result, got received, shown pages.Shown, compact stri
 	}
 }
 
-// compressBlocks shrinks the text blocks in their places. Of one that is a JSON array or object it
-// returns the compact JSON; of several, that of the last.
+// compressBlocks compresses the text blocks. It returns the compact JSON of the last
+// one, empty if that is no JSON array or object.
 func (e run) compressBlocks(out *Result, shown *pages.Shown) (compact string) {
 	for i, b := range shown.Received {
 		if !b.IsText {
@@ -207,13 +207,13 @@ func (e run) compressBlocks(out *Result, shown *pages.Shown) (compact string) {
 	return compact
 }
 
-// derived is the structuredContent of a result that has none of its own: the
-// JSON of a single text block, an object as it is, an array as {"result": …}.
+// derived is the structuredContent for a result without it: the JSON of a single
+// text block. An array becomes {"result": …}.
 func derived(blocks []wire.Block, value string) json.RawMessage {
 	if len(blocks) != 1 || !blocks[0].IsText {
 		return nil
 	}
-	if value == "" { // not compressed, or no JSON
+	if value == "" { // not compressed, or not JSON
 		compact, ok := wire.Compact(blocks[0].Text)
 		if !ok || compact[0] != '{' && compact[0] != '[' {
 			return nil
@@ -226,8 +226,8 @@ func derived(blocks []wire.Block, value string) json.RawMessage {
 	return json.RawMessage(`{"result":` + value + "}")
 }
 
-// saidIn reports whether a text block says the same as structured: as JSON, or
-// as the one string in it.
+// saidIn reports whether a text block is the same as structured: equal JSON, or the
+// only string in it.
 func saidIn(blocks []wire.Block, structured json.RawMessage) bool {
 	only, single := onlyString(structured)
 	for _, b := range blocks {
@@ -245,8 +245,8 @@ func saidIn(blocks []wire.Block, structured json.RawMessage) bool {
 	return false
 }
 
-// onlyString returns the string in a value that is a string, or an object with
-// a string as its only member.
+// onlyString returns the string of a value that is a string, or an object whose only
+// member is one.
 func onlyString(value json.RawMessage) (string, bool) {
 	members := 0
 	inner := value

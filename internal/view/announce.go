@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// announceAfter gathers the changes of a moment into one announcement: each costs
-// a client its prompt cache. While servers are starting more is about to come, and
-// the moment lasts for up to announceStarts of them.
+// announceAfter is a pause that gathers changes into one announcement: each
+// announcement costs a client its prompt cache. While servers are starting, more
+// changes will follow, and up to announceStarts pauses become one.
 const (
 	announceAfter  = 150 * time.Millisecond
 	announceStarts = 10
-	// announceMost bounds the announcements of a minute: a catalogue that is never
-	// the same twice, with the time in a description, is not announced each second.
+	// announceMost bounds the announcements of a minute: some catalogues change all
+	// the time, for example with the time of day in a description.
 	announceMost = 12
 )
 
 // OnChange implements [View].
 func (v *TwoTools) OnChange(changed func()) { v.changed.Store(&changed) }
 
-// lookAgain makes announce compare the texts.
+// lookAgain makes the goroutine announce compare the texts.
 func (v *TwoTools) lookAgain() {
 	select {
 	case v.look <- struct{}{}:
@@ -28,12 +28,12 @@ func (v *TwoTools) lookAgain() {
 	}
 }
 
-// announce calls the func of OnChange when the answer to tools/list has changed. A
-// change of state alone changes no text. It ends with Close.
+// announce calls the func of OnChange when the answer to tools/list has changed. The
+// answer does not depend on the state of the servers. It ends with Close.
 func (v *TwoTools) announce() {
 	firstSnap, firstShown := v.catalogue(nil), v.current.Load().profile("").shown
 	var last json.RawMessage
-	var sent []time.Time // the last announceMost of them
+	var sent []time.Time // of the last announceMost announcements
 	for {
 		select {
 		case <-v.look:
@@ -49,7 +49,7 @@ func (v *TwoTools) announce() {
 			}
 		}
 		if last == nil {
-			// Not before there is something to compare: the start has better to do.
+			// Made at the first comparison, to keep the start of mcpx fast.
 			last = firstShown.list(firstSnap).tools
 		}
 		tools := v.texts.list(v.catalogue(nil), v.current.Load().profile("").shown).tools
@@ -65,7 +65,7 @@ func (v *TwoTools) announce() {
 	}
 }
 
-// pause waits; it reports false if the view is closed meanwhile.
+// pause waits for d. It reports false if the view is closed meanwhile.
 func (v *TwoTools) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -15,10 +15,9 @@ import (
 // tools.
 var otherNames = map[string]string{"server": "server_name", "tool": "tool_name", "args": "arguments"}
 
-// readArguments returns the arguments of one of the two tools in the order of its
-// names; nil for those that are not there. Some models send the whole object as a
-// string.
-func readArguments(tool string, raw json.RawMessage, names []string) ([]json.RawMessage, *executor.Fault) {
+// readArguments returns the arguments of one of the two tools in the order of names,
+// nil for absent ones. Some models send the whole object as a string.
+func readArguments(tool string, raw json.RawMessage, names []string) ([]json.RawMessage, *executor.Failure) {
 	args := make([]json.RawMessage, len(names))
 	by := make([]string, len(names)) // the names that they were given by
 	if len(raw) > 0 && raw[0] == '"' {
@@ -29,7 +28,7 @@ func readArguments(tool string, raw json.RawMessage, names []string) ([]json.Raw
 	if len(raw) == 0 || string(raw) == "null" {
 		return args, nil
 	}
-	var fault *executor.Fault
+	var failure *executor.Failure
 	err := wire.Fields(raw, func(name string, value []byte) bool {
 		at := slices.Index(names, name)
 		if at < 0 {
@@ -37,51 +36,46 @@ func readArguments(tool string, raw json.RawMessage, names []string) ([]json.Raw
 		}
 		switch {
 		case at < 0:
-			fault = unknownArgument(tool, name, names)
+			failure = unknownArgument(tool, name, names)
 		case by[at] == "" || by[at] == name || string(args[at]) == "null":
 			args[at], by[at] = value, name
 		case string(value) != "null" && !bytes.Equal(value, args[at]):
-			fault = misuse("/" + name + ": is given as " + by[at] + " as well, with another value; " + names[at] + " alone is enough")
+			failure = executor.Invalid("/" + name + ": is given as " + by[at] + " as well, with another value; " + names[at] + " alone is enough")
 		}
-		return fault == nil
+		return failure == nil
 	})
-	if err != nil && fault == nil {
-		fault = misuse("/: the arguments of " + tool + " must be an object")
+	if err != nil && failure == nil {
+		failure = executor.Invalid("/: the arguments of " + tool + " must be an object")
 	}
-	return args, fault
+	return args, failure
 }
 
-// unknownArgument refuses an argument that nobody would read: a tool called
-// without what was meant for it can do harm.
-func unknownArgument(tool, name string, known []string) *executor.Fault {
+// unknownArgument refuses an argument under a wrong name. A call without it could do
+// harm.
+func unknownArgument(tool, name string, known []string) *executor.Failure {
 	violation := "/" + plain.Line(name, 60) + ": is unknown; " + tool + " takes " + strings.Join(known, ", ")
 	if near := plain.Nearest(name, known); len(near) > 0 {
 		violation = "/" + plain.Line(name, 60) + ": is unknown; did you mean " + near[0] + "?"
 	}
-	return misuse(violation)
+	return executor.Invalid(violation)
 }
 
-// misuse is a fault of the call of inspect or exec itself.
-func misuse(violation string) *executor.Fault {
-	return (&executor.Fault{Code: executor.CodeValidation, Message: violation}).With("violations", []string{violation})
-}
-
-// optional reads an argument that may be a string or absent.
-func optional(name string, raw json.RawMessage) (string, *executor.Fault) {
+// optional reads a string that may be absent.
+func optional(name string, raw json.RawMessage) (string, *executor.Failure) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil
 	}
 	text, ok := wire.Text(raw)
 	if !ok {
-		return "", misuse("/" + name + ": must be a string")
+		return "", executor.Invalid("/" + name + ": must be a string")
 	}
 	return text, nil
 }
 
-func required(name string, raw json.RawMessage) (string, *executor.Fault) {
-	text, fault := optional(name, raw)
-	if fault == nil && text == "" {
-		return "", misuse("/" + name + ": is missing; exec takes server_name, tool_name and arguments")
+func required(name string, raw json.RawMessage) (string, *executor.Failure) {
+	text, failure := optional(name, raw)
+	if failure == nil && text == "" {
+		return "", executor.Invalid("/" + name + ": is missing; exec takes server_name, tool_name and arguments")
 	}
-	return text, fault
+	return text, failure
 }

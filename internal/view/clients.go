@@ -12,30 +12,30 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// StructuredPolicy says who gets structuredContent.
+// StructuredPolicy decides which clients get structuredContent.
 type StructuredPolicy string
 
-// The policies. Auto leaves it out for the clients in the table below.
+// The policies. Auto leaves structuredContent out for the clients in knownClients.
 const (
 	StructuredAuto   StructuredPolicy = "auto"
 	StructuredAlways StructuredPolicy = "always"
 	StructuredNever  StructuredPolicy = "never"
 )
 
-// ClientRule overrides what is known about a client.
+// ClientRule overrides the table knownClients for some clients.
 type ClientRule struct {
 	// Name is a glob of clientInfo.name; case does not matter.
 	Name string
-	// Structured is empty where the rule says nothing of it.
+	// Structured is empty if the rule does not concern it.
 	Structured StructuredPolicy
-	// DescriptionChars bounds a tool's description, in UTF-16 units; 0 = says
-	// nothing.
+	// DescriptionChars bounds a tool's description, in UTF-16 units; 0 if the rule
+	// does not concern it.
 	DescriptionChars int
 }
 
-// knownClients are the clients that give the model structuredContent instead of
-// the text, or both: there it would undo all compression, and drop images.
-// Claude Code also cuts descriptions at 2,048 characters without a word.
+// knownClients are clients that give the model structuredContent instead of the
+// text, or both. With them structuredContent would undo all compression, and drop
+// images. Claude Code also cuts descriptions at 2,048 characters without notice.
 // Evidence: anthropics/claude-code#79944, #41593; opencode PR#32074;
 // github/copilot-cli#3258, #4515; vscode#290063.
 var knownClients = []ClientRule{
@@ -46,14 +46,14 @@ var knownClients = []ClientRule{
 	{Name: "*copilot*", Structured: StructuredNever},
 }
 
-// settings are the options with what they say of single clients.
+// settings are the options, with a cache of the profiles of clients.
 type settings struct {
 	Options
 	profiles sync.Map // name -> profile; maxProfiles of them at most
 	kept     atomic.Int32
 }
 
-// maxProfiles bounds the profiles that are kept: names are the clients' own.
+// maxProfiles bounds the cache: clients can invent names.
 const maxProfiles = 1000
 
 func newSettings(o Options) *settings {
@@ -62,14 +62,14 @@ func newSettings(o Options) *settings {
 	return &settings{Options: o}
 }
 
-// profile is what rules and table say of one client.
+// profile is what the rules and knownClients make of one client.
 type profile struct {
 	structured bool
 	shown      shown
 }
 
-// profile returns that of clients of a name. Matching all globs costs more than
-// the rest of a small call, so it is done once for each name.
+// profile is the profile of the clients of a name. It matches the globs once for each
+// name, as that costs more than the rest of a small call.
 func (s *settings) profile(name string) profile {
 	if found, ok := s.profiles.Load(name); ok {
 		return found.(profile)
@@ -81,8 +81,8 @@ func (s *settings) profile(name string) profile {
 	return p
 }
 
-// structured reports whether a client gets structuredContent. A request can say
-// for itself that it wants it, or does not.
+// structured reports whether a client gets structuredContent. The request itself
+// (asked) can override the policy.
 func (v *TwoTools) structured(client *upstream.Client, asked StructuredPolicy) bool {
 	switch asked {
 	case StructuredAlways:
@@ -95,33 +95,32 @@ func (v *TwoTools) structured(client *upstream.Client, asked StructuredPolicy) b
 
 func (s *settings) structured(client string) bool {
 	policy := func(r ClientRule) StructuredPolicy { return r.Structured }
-	for _, says := range []StructuredPolicy{ruled(s.Clients, client, policy), s.Structured, ruled(knownClients, client, policy)} {
-		if says != "" && says != StructuredAuto {
-			return says == StructuredAlways
+	for _, p := range []StructuredPolicy{firstRule(s.Clients, client, policy), s.Structured, firstRule(knownClients, client, policy)} {
+		if p != "" && p != StructuredAuto {
+			return p == StructuredAlways
 		}
 	}
 	return true
 }
 
-// budget is what the description of inspect may cost for a client.
+// budget bounds the description of inspect for a client.
 func (s *settings) budget(client string) describe.Budget {
 	b := describe.Budget{Tokens: s.BudgetTokens, Chars: s.BudgetChars}
 	chars := func(r ClientRule) int { return r.DescriptionChars }
-	if own := cmp.Or(ruled(s.Clients, client, chars), ruled(knownClients, client, chars)); own > 0 && (b.Chars == 0 || own < b.Chars) {
+	if own := cmp.Or(firstRule(s.Clients, client, chars), firstRule(knownClients, client, chars)); own > 0 && (b.Chars == 0 || own < b.Chars) {
 		b.Chars = own
 	}
 	return b
 }
 
-// ruled is what the first of the rules that says anything of it says to a client;
-// zero where none does.
-func ruled[T comparable](rules []ClientRule, client string, of func(ClientRule) T) (says T) {
+// firstRule is a setting of the first rule that matches a client and has it, or zero.
+func firstRule[T comparable](rules []ClientRule, client string, setting func(ClientRule) T) (zero T) {
 	for _, rule := range rules {
-		if said := of(rule); said != says && rule.matches(client) {
-			return said
+		if value := setting(rule); value != zero && rule.matches(client) {
+			return value
 		}
 	}
-	return says
+	return zero
 }
 
 func (r ClientRule) matches(client string) bool {

@@ -14,8 +14,8 @@ const (
 	ExecTool    = "exec"
 )
 
-// The schemas of the two tools. They are part of every model request: what the
-// description says is not said again.
+// The schemas of the two tools. They are part of every model request, so they do not
+// repeat the descriptions of the tools.
 const (
 	inspectSchema = `{"type":"object","properties":{` +
 		`"server_name":{"type":"string"},` +
@@ -32,14 +32,14 @@ const (
 	toolMeta = `{"anthropic/alwaysLoad":true,"anthropic/maxResultSizeChars":500000}`
 )
 
-// Definition is what a model carries of one tool in every request.
+// Definition is the part of a tool that is in every model request.
 type Definition struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// definitions are the two tools, with this description of inspect.
+// definitions are the two tools; inspect is the description of inspect.
 func definitions(inspect string, features describe.Features) []Definition {
 	return []Definition{
 		{InspectTool, inspect, json.RawMessage(inspectSchema)},
@@ -47,7 +47,7 @@ func definitions(inspect string, features describe.Features) []Definition {
 	}
 }
 
-// Surface is what the model of a client of that name carries of mcpx.
+// Surface is the part of mcpx in every model request of a client of that name.
 func (v *TwoTools) Surface(client string) []Definition {
 	shown := v.current.Load().profile(client).shown
 	return definitions(v.texts.list(v.catalogue(nil), shown).inspect, shown.features)
@@ -67,8 +67,8 @@ func encodeTools(snap *catalog.Snapshot, inspect string, features describe.Featu
 	})
 }
 
-// hints are the annotations that exec can truthfully carry: what all exposed
-// tools have in common.
+// hints are the annotations of exec: those that are true of all tools that it can
+// call.
 type hints struct {
 	ReadOnly    bool `json:"readOnlyHint"`
 	Destructive bool `json:"destructiveHint"`

@@ -10,9 +10,9 @@ var execArguments = []string{"server_name", "tool_name", "arguments", "select"}
 
 // exec calls a tool of the catalogue. The error is that of ctx.
 func (v *TwoTools) exec(ctx context.Context, call Call, structured bool) (*executor.Result, error) {
-	args, fault := readArguments(ExecTool, call.Arguments, execArguments)
-	if fault != nil {
-		return fault.Result(structured), nil
+	args, failure := readArguments(ExecTool, call.Arguments, execArguments)
+	if failure != nil {
+		return failure.Result(structured), nil
 	}
 	r := executor.Request{
 		Catalogue:  v.catalogue(call.Client),
@@ -24,15 +24,15 @@ func (v *TwoTools) exec(ctx context.Context, call Call, structured bool) (*execu
 		OnLog:      call.OnLog,
 		LogLevel:   call.LogLevel,
 	}
-	if r.Tool, fault = required("tool_name", args[1]); fault == nil {
-		if r.Server, fault = required("server_name", args[0]); fault == nil {
-			r.Select, fault = optional("select", args[3])
+	if r.Tool, failure = required("tool_name", args[1]); failure == nil {
+		if r.Server, failure = required("server_name", args[0]); failure == nil {
+			r.Select, failure = optional("select", args[3])
 		} else if owner := v.executor.MissingServer(r.Catalogue, r.Tool); owner != nil && r.Server == "" && len(args[0]) == 0 {
-			fault = owner
+			failure = owner
 		}
 	}
-	if fault != nil {
-		return fault.Result(structured), nil
+	if failure != nil {
+		return failure.Result(structured), nil
 	}
 	return v.executor.Exec(ctx, r)
 }

@@ -76,7 +76,7 @@ func TestHiddenTools(t *testing.T) {
 			t.Errorf("%s: want %q, and no %s in %s", name, way.want, word, way.said)
 		}
 	}
-	if raw, fault := e.Raw(context.Background(), executor.Request{Server: "books", Tool: word + "_delete"}); raw != nil || fault == nil {
+	if raw, failure := e.Raw(context.Background(), executor.Request{Server: "books", Tool: word + "_delete"}); raw != nil || failure == nil {
 		t.Errorf("raw: %s", raw)
 	}
 	if accounts := e.Accounts(); len(accounts) != 0 {

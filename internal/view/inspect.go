@@ -19,44 +19,44 @@ var inspectArguments = []string{"server_name", "tool_name", "query"}
 
 // inspect answers a call of inspect.
 func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *executor.Result {
-	args, fault := readArguments(InspectTool, call.Arguments, inspectArguments)
+	args, failure := readArguments(InspectTool, call.Arguments, inspectArguments)
 	var q Query
 	for i, text := range []*string{&q.Server, &q.Tool, &q.Text} {
-		if fault == nil {
-			*text, fault = optional(inspectArguments[i], args[i])
+		if failure == nil {
+			*text, failure = optional(inspectArguments[i], args[i])
 		}
 	}
-	if fault != nil {
-		return fault.Result(structured)
+	if failure != nil {
+		return failure.Result(structured)
 	}
 	return v.Inspect(ctx, call.Client, q, structured)
 }
 
-// Query is what inspect is asked for. All of it may be empty.
+// Query has the arguments of inspect. All may be empty.
 type Query struct {
 	Server, Tool, Text string
 }
 
-// Inspect answers a query (design 6). A server that is connecting for the first
-// time is waited for like by exec.
+// Inspect answers a query (design 6). Like exec it waits for a server that is
+// connecting for the first time.
 func (v *TwoTools) Inspect(ctx context.Context, client *upstream.Client, q Query, structured bool) *executor.Result {
 	snap := v.catalogue(client)
 	if q.Server == "" {
 		if q.Tool != "" {
-			if fault := v.executor.MissingServer(snap, q.Tool); fault != nil {
-				return fault.Result(structured)
+			if failure := v.executor.MissingServer(snap, q.Tool); failure != nil {
+				return failure.Result(structured)
 			}
-			return misuse("/server_name: is missing; tool_name needs it").Result(structured)
+			return executor.Invalid("/server_name: is missing; tool_name needs it").Result(structured)
 		}
 		if q.Text != "" {
 			return v.matches(snap, q, structured)
 		}
 		return result(describe.Servers(snap), serversData(snap), structured)
 	}
-	snap, s, fault := v.executor.FindServer(ctx, client, snap, q.Server, q.Tool)
+	snap, s, failure := v.executor.FindServer(ctx, client, snap, q.Server, q.Tool)
 	switch {
-	case fault != nil:
-		return fault.Result(structured)
+	case failure != nil:
+		return failure.Result(structured)
 	case q.Tool != "":
 		return v.single(snap, s, q.Tool, structured)
 	case q.Text != "":
@@ -70,8 +70,8 @@ func (v *TwoTools) describeOptions() describe.Options {
 	return describe.Options{TypeScript: !v.current.Load().JSONSchema, MaxDescription: v.current.Load().MaxDescription, ListingTokens: 3000}
 }
 
-// single describes one tool, or several named with commas. A tool whose own
-// name has the comma wins.
+// single describes one tool, or several whose names are joined by commas. A tool with
+// commas in its name wins.
 func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *executor.Result {
 	if tool, ok := s.Tool(name); ok {
 		return result(describe.Tool(s, tool, v.describeOptions()), toolsData(s, []*catalog.Tool{tool}), structured)
@@ -93,18 +93,18 @@ func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string
 	return result(describe.Tools(s, tools, v.describeOptions()), toolsData(s, tools), structured)
 }
 
-// queryLimit is how many tools a query gives at most.
+// queryLimit bounds the tools in the answer to a query.
 const queryLimit = 10
 
-// Behind the first queryLeast hits, those under queryShare of the best score are
-// left out: they would cost more than they are worth.
+// After queryLeast hits the answer leaves out those under queryShare of the best
+// score: they would cost more than they are worth.
 const (
 	queryLeast = 4
 	queryShare = 0.3
 )
 
-// unsearched names the servers whose tools are not known, so that a miss is not
-// taken for an answer.
+// unsearched names the servers whose tools are not known yet: they may have the tool
+// that a query does not find.
 func unsearched(snap *catalog.Snapshot, only string) string {
 	var names []string
 	for i := range snap.Servers {
@@ -145,7 +145,7 @@ func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *ex
 	return result(describe.Matches(found, v.describeOptions())+unsearched(snap, q.Server), matchesData(found), structured)
 }
 
-// result is a text with its data; the text is complete by itself.
+// result is a tool result with a text, and the same as data in structuredContent.
 func result(text string, data json.RawMessage, structured bool) *executor.Result {
 	r := &executor.Result{Content: []json.RawMessage{wire.TextBlock(text)}}
 	if structured {
@@ -172,7 +172,7 @@ func serversData(snap *catalog.Snapshot) json.RawMessage {
 	return wire.Encode(data)
 }
 
-// toolData is one tool as data: the schemas as the upstream sent them.
+// toolData is one tool as data, with the schemas as the upstream sent them.
 type toolData struct {
 	Server       string          `json:"server,omitempty"`
 	Name         string          `json:"name"`
@@ -187,7 +187,7 @@ func fullData(server string, t *catalog.Tool) toolData {
 	return toolData{server, t.Name, t.Description, t.InputSchema, t.OutputSchema, t.Annotations, describe.Declaration(t)}
 }
 
-// listing is tools as data. Server is empty where each tool names its own.
+// listing is several tools as data. Server is empty if each tool names its own.
 type listing struct {
 	Server string     `json:"server,omitempty"`
 	Tools  []toolData `json:"tools"`
@@ -201,7 +201,7 @@ func toolsData(s *catalog.Server, tools []*catalog.Tool) json.RawMessage {
 	return wire.Encode(data)
 }
 
-// serverData has names and descriptions only, where the text is a listing.
+// serverData has only names and descriptions if the text is not complete.
 func serverData(s *catalog.Server, complete bool) json.RawMessage {
 	data := listing{s.Name, []toolData{}}
 	for i := range s.Tools {

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/search"
 )
 
-// texts keeps what was written for the newest catalogue: making it costs
-// milliseconds for thousands of tools, and clients ask for it often.
+// texts caches the texts and the search index of the newest catalogue. Making them
+// takes milliseconds for thousands of tools, and clients ask often.
 type texts struct {
 	mu    sync.Mutex
 	snap  *catalog.Snapshot
@@ -19,13 +19,14 @@ type texts struct {
 	index *search.Index
 }
 
-// shown is what the description of inspect depends on beside the catalogue.
+// shown has the settings that the description of inspect depends on, beside the
+// catalogue.
 type shown struct {
 	budget   describe.Budget
 	features describe.Features
 }
 
-// list is the description of inspect, and the whole of tools/list.
+// list is the description of inspect, and the tools of the answer to tools/list.
 type list struct {
 	inspect string
 	tools   json.RawMessage
@@ -36,9 +37,8 @@ func (s shown) list(snap *catalog.Snapshot) *list {
 	return &list{inspect, encodeTools(snap, inspect, s.features)}
 }
 
-// use makes the cache one of snap. The caller holds the lock. Texts and index
-// depend on the catalogue alone: a snapshot in which only states have changed
-// keeps them.
+// use makes snap the snapshot of the cache, and empties the cache unless only states
+// of servers have changed. The caller holds the lock.
 func (t *texts) use(snap *catalog.Snapshot) {
 	if t.snap == nil || !sameCatalogue(t.snap, snap) {
 		t.lists, t.intro, t.index = make(map[shown]*list), "", nil
@@ -47,7 +47,7 @@ func (t *texts) use(snap *catalog.Snapshot) {
 }
 
 // sameCatalogue reports whether two snapshots have the same servers and tools.
-// Lists of tools are never changed, so that one slice is one list.
+// Nobody changes a list of tools: the same slice is the same list.
 func sameCatalogue(a, b *catalog.Snapshot) bool {
 	if a == b {
 		return true
@@ -70,7 +70,7 @@ func sameCatalogue(a, b *catalog.Snapshot) bool {
 	return true
 }
 
-// list returns the texts for one way to show snap.
+// list returns the texts for snap with some settings.
 func (t *texts) list(snap *catalog.Snapshot, how shown) *list {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"mcpx/internal/wire"
 )
 
-// Options say how the two tools are shown. The zero value is the design's default.
+// Options are the settings of the two tools. The zero value is the design's default.
 type Options struct {
 	// BudgetTokens bounds the description of inspect, in o200k tokens; 0 = 2000.
 	BudgetTokens int
@@ -30,14 +30,14 @@ type Options struct {
 	MaxDescription int
 	// JSONSchema shows schemas as minified JSON instead of TypeScript.
 	JSONSchema bool
-	// NoTOON says that no result is TOON.
+	// NoTOON means that no result is TOON.
 	NoTOON bool
 	// Structured is the policy for structuredContent.
 	Structured StructuredPolicy
 	// Clients overrides the policy for clients by name, in order.
 	Clients []ClientRule
-	// StartupWait bounds how long tools/list waits, counted from New, for
-	// servers that were never tried; 0 = 5 s.
+	// StartupWait bounds how long tools/list waits, from NewTwoTools on, for servers
+	// that mcpx has never tried; 0 = 5 s.
 	StartupWait time.Duration
 	// Logger may be nil (discard).
 	Logger *slog.Logger
@@ -54,10 +54,10 @@ type TwoTools struct {
 	began    time.Time
 
 	needed   chan struct{}          // closed by need
-	need     func()                 // the upstreams are needed, or starting them delays nobody any more
-	look     chan struct{}          // holds one: the texts may have changed
+	need     func()                 // closes needed, once
+	look     chan struct{}          // holds one signal: the texts may have changed
 	newRules atomic.Bool            // the rules for clients have changed since the last announcement
-	changed  atomic.Pointer[func()] // of OnChange, nil before
+	changed  atomic.Pointer[func()] // from OnChange, nil before
 
 	stop     chan struct{}
 	stopOnce sync.Once
@@ -66,8 +66,8 @@ type TwoTools struct {
 
 var _ View = (*TwoTools)(nil)
 
-// NewTwoTools makes a view of r, which calls through e. Call it before r is
-// started.
+// NewTwoTools makes a view that shows the catalogue of r and calls through e. Call it
+// before r.Start.
 func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *TwoTools {
 	v := &TwoTools{
 		registry: r, executor: e, log: options.Logger, began: time.Now(),
@@ -83,12 +83,12 @@ func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *T
 	return v
 }
 
-// SetOptions replaces the options, but for the logger. It announces a change where
+// SetOptions replaces the options, except the logger. It announces a change if
 // clients see one.
 func (v *TwoTools) SetOptions(options Options) {
 	before := v.current.Swap(newSettings(options))
 	if !reflect.DeepEqual(before.Clients, options.Clients) {
-		v.newRules.Store(true) // announce compares the list for a client without rules
+		v.newRules.Store(true) // announce compares only the list for a client without rules
 	}
 	v.lookAgain()
 }
@@ -99,9 +99,9 @@ func (v *TwoTools) Close() {
 	v.loops.Wait()
 }
 
-// Needed is closed when the upstreams are needed for the first time, or when the
-// first list of tools has been answered from what is known: starting many
-// processes before that would only delay the first answers.
+// Needed returns a channel that is closed with the first call that needs an upstream,
+// or after the first answer to tools/list. Starting many processes before that would
+// delay the first answers.
 func (v *TwoTools) Needed() <-chan struct{} { return v.needed }
 
 // catalogue is the catalogue as a client may see it.
@@ -124,12 +124,12 @@ func (v *TwoTools) Tools(ctx context.Context, client *upstream.Client) json.RawM
 // Forget implements [View].
 func (v *TwoTools) Forget(client *upstream.Client) { v.registry.ForgetClient(client.ID) }
 
-// Description is that of inspect as a client without limits of its own sees it.
+// Description is the description of inspect for a client without limits of its own.
 func (v *TwoTools) Description() string {
 	return v.texts.list(v.catalogue(nil), v.current.Load().profile("").shown).inspect
 }
 
-// awaitCatalogue waits for servers that were never tried before, at most until
+// awaitCatalogue waits for servers that mcpx has never tried, at most until
 // StartupWait after the start.
 func (v *TwoTools) awaitCatalogue(ctx context.Context, client *upstream.Client) {
 	if starting(v.catalogue(client)) {
@@ -140,19 +140,19 @@ func (v *TwoTools) awaitCatalogue(ctx context.Context, client *upstream.Client) 
 	v.registry.WaitKnown(ctx)
 }
 
-// starting reports whether the first list of a server is still to come.
+// starting reports whether some server has yet to send its first list.
 func starting(snap *catalog.Snapshot) bool {
 	return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool { return !s.Known && s.State == catalog.Connecting })
 }
 
-// Call implements [View]. A panic costs this call only.
+// Call implements [View]. A panic becomes the failure of this call.
 func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result, err error) {
 	structured := v.structured(call.Client, call.Structured)
 	defer func() {
 		if what := recover(); what != nil {
 			v.log.Error("panic in a call", "tool", call.Name, "panic", what, "stack", string(debug.Stack()))
-			fault := &executor.Fault{Code: executor.CodeExecution, Message: "internal error of mcpx; its log says more. The call may have been executed"}
-			result, err = fault.Result(structured), nil
+			failure := &executor.Failure{Code: executor.CodeExecution, Message: "internal error of mcpx; its log says more. The call may have been executed"}
+			result, err = failure.Result(structured), nil
 		}
 	}()
 	v.need()
@@ -165,8 +165,8 @@ func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result
 	return nil, v.unknownTool(call)
 }
 
-// unknownTool says how a tool of the catalogue is called: models take the names in
-// the catalogue for tools of their own.
+// unknownTool is the error for another name than inspect and exec. Models call the
+// tools in the catalogue directly: for those it shows the call of exec.
 func (v *TwoTools) unknownTool(call Call) error {
 	text := "there is no tool " + strconv.Quote(plain.Line(call.Name, 60)) + " here, only inspect and exec"
 	snap := v.catalogue(call.Client)

@@ -30,11 +30,11 @@ const (
 	CodeExecution         = "EXECUTION_ERROR"
 )
 
-// Fault is a failure as the model gets it: a short text that says what to
-// change, and the same as data.
-type Fault struct {
+// Failure is a failed call as the model gets it: a short text with what to change,
+// and the same as data.
+type Failure struct {
 	Code, Message string
-	// Text is what the model reads; empty = Code: Message.
+	// Text is the text for the model; empty = Code: Message.
 	Text   string
 	fields []field
 }
@@ -44,18 +44,28 @@ type field struct {
 	value any
 }
 
-// With adds a member to the structured form.
-func (f *Fault) With(name string, value any) *Fault {
+// Invalid is the failure of a call with one violation of the form "/path: reason".
+func Invalid(violation string) *Failure {
+	return (&Failure{Code: CodeValidation, Message: violation}).With("violations", []string{violation})
+}
+
+// With adds a member to the data.
+func (f *Failure) With(name string, value any) *Failure {
 	f.fields = append(f.fields, field{name, value})
 	return f
 }
 
-// Result is the fault as a tool result.
-func (f *Fault) Result(structured bool) *Result {
-	text := f.Text
-	if text == "" {
-		text = f.Code + ": " + f.Message
+// text is the text for the model.
+func (f *Failure) text() string {
+	if f.Text != "" {
+		return f.Text
 	}
+	return f.Code + ": " + f.Message
+}
+
+// Result is the failure as a tool result.
+func (f *Failure) Result(structured bool) *Result {
+	text := f.text()
 	result := &Result{IsError: true, code: f.Code, Content: []json.RawMessage{wire.TextBlock(text)}, sent: roughly(text)}
 	if structured {
 		result.Structured = f.data()
@@ -63,24 +73,13 @@ func (f *Fault) Result(structured bool) *Result {
 	return result
 }
 
-func (f *Fault) data() json.RawMessage {
-	var out bytes.Buffer
-	out.WriteString(`{"error":{"code":`)
-	out.Write(wire.Encode(f.Code))
-	out.WriteString(`,"message":`)
-	out.Write(wire.Encode(f.Message))
-	for _, extra := range f.fields {
-		out.WriteByte(',')
-		out.Write(wire.Encode(extra.name))
-		out.WriteByte(':')
-		out.Write(wire.Encode(extra.value))
-	}
-	out.WriteString("}}")
-	return out.Bytes()
+func (f *Failure) data() json.RawMessage {
+	members := append(object{{"code", f.Code}, {"message", f.Message}}, f.fields...)
+	return wire.Encode(object{{"error", members}})
 }
 
-// fault says what err means to the model.
-func (e run) fault(r Request, t target, err error) *Fault {
+// failure turns an error into a failure.
+func (e run) failure(r Request, t target, err error) *Failure {
 	var (
 		missing     *notFoundError
 		invalid     *arguments.ValidationError
@@ -97,41 +96,41 @@ func (e run) fault(r Request, t target, err error) *Fault {
 	)
 	switch {
 	case errors.As(err, &refused):
-		return e.invalidFault(r, t, arguments.Invalid(refused.Violation))
+		return e.invalidFailure(r, t, arguments.Invalid(refused.Violation))
 	case errors.As(err, &failed):
-		return filterFault(failed)
+		return filterFailure(failed)
 	case errors.As(err, &missing):
-		return missing.fault()
+		return missing.failure()
 	case errors.As(err, &invalid):
-		return e.invalidFault(r, t, invalid)
+		return e.invalidFailure(r, t, invalid)
 	case errors.As(err, &unavailable):
-		return unavailableFault(r.Server, unavailable)
+		return unavailableFailure(r.Server, unavailable)
 	case errors.As(err, &timeout):
-		return timeoutFault(r, timeout)
+		return timeoutFailure(r, timeout)
 	case errors.As(err, &lost):
-		return lostFault(r, lost)
+		return lostFailure(r, lost)
 	case errors.As(err, &rpc):
-		return e.upstreamFault(r, rpc)
+		return e.upstreamFailure(r, rpc)
 	case errors.As(err, &status):
-		return statusFault(status)
+		return statusFailure(status)
 	case errors.As(err, &large) && large.Request:
-		return &Fault{Code: CodeExecution, Message: large.Error() + "; send less at once"}
+		return &Failure{Code: CodeExecution, Message: large.Error() + "; send less at once"}
 	case errors.As(err, &large):
-		return &Fault{Code: CodeExecution, Message: large.Error() + "; ask for less, for example a page or a filter. " + mayHaveRun}
+		return &Failure{Code: CodeExecution, Message: large.Error() + "; ask for less, for example a page or a filter. " + mayHaveRun}
 	case errors.As(err, &odd), errors.Is(err, errNoResult), errors.Is(err, errTask):
 		what := err.Error()
 		if !strings.HasSuffix(what, "?") {
 			what += "."
 		}
-		return &Fault{Code: CodeExecution, Message: what + " " + mayHaveRun}
+		return &Failure{Code: CodeExecution, Message: what + " " + mayHaveRun}
 	case errors.As(err, &busy):
-		return busyFault(r.Server, busy)
+		return busyFailure(r.Server, busy)
 	}
-	return &Fault{Code: CodeExecution, Message: err.Error()}
+	return &Failure{Code: CodeExecution, Message: err.Error()}
 }
 
-func (e run) invalidFault(r Request, t target, invalid *arguments.ValidationError) *Fault {
-	f := &Fault{Code: CodeValidation, Message: fmt.Sprintf("invalid arguments for %s.%s: %s", r.Server, r.Tool, invalid)}
+func (e run) invalidFailure(r Request, t target, invalid *arguments.ValidationError) *Failure {
+	f := &Failure{Code: CodeValidation, Message: fmt.Sprintf("invalid arguments for %s.%s: %s", r.Server, r.Tool, invalid)}
 	f.With("violations", invalid.Violations)
 	f.Text = f.Code + ": " + invalid.Error()
 	if t.tool == nil {
@@ -150,7 +149,7 @@ func (e run) invalidFault(r Request, t target, invalid *arguments.ValidationErro
 	return f.With("typescript", describe.Input(t.tool))
 }
 
-func unavailableFault(server string, u *upstream.UnavailableError) *Fault {
+func unavailableFailure(server string, u *upstream.UnavailableError) *Failure {
 	text := fmt.Sprintf("server %q is %s", server, u.State)
 	if u.Reason != "" {
 		text += ": " + u.Reason
@@ -162,26 +161,26 @@ func unavailableFault(server string, u *upstream.UnavailableError) *Fault {
 	case retry > 0:
 		text += fmt.Sprintf(". Next attempt in %d s", retry)
 	}
-	f := (&Fault{Code: CodeServerUnavailable, Message: text}).With("state", string(u.State)).With("reason", u.Reason)
+	f := (&Failure{Code: CodeServerUnavailable, Message: text}).With("state", string(u.State)).With("reason", u.Reason)
 	return f.With("retry_after", retry)
 }
 
-// busyFault has the form of the other reasons why a server is not available.
-func busyFault(server string, busy *upstream.BusyError) *Fault {
-	f := &Fault{Code: CodeServerUnavailable, Message: fmt.Sprintf("server %q is %s; the call was not made", server, busy)}
+// busyFailure is a server that is ready and has no room for the call.
+func busyFailure(server string, busy *upstream.BusyError) *Failure {
+	f := &Failure{Code: CodeServerUnavailable, Message: fmt.Sprintf("server %q is %s; the call was not made", server, busy)}
 	if busy.All {
 		f.Message = fmt.Sprintf("mcpx is %s; the call was not made", busy)
 	}
 	return f.With("state", string(catalog.Ready)).With("reason", busy.Error()).With("retry_after", 1)
 }
 
-func timeoutFault(r Request, timeout *upstream.TimeoutError) *Fault {
+func timeoutFailure(r Request, timeout *upstream.TimeoutError) *Failure {
 	seconds := timeout.After.Round(time.Millisecond).Seconds()
 	what := "no answer from"
 	if timeout.Idle {
 		what = "no progress from"
 	}
-	f := &Fault{Code: CodeTimeout, Message: fmt.Sprintf("%s %s.%s within %g s", what, r.Server, r.Tool, seconds)}
+	f := &Failure{Code: CodeTimeout, Message: fmt.Sprintf("%s %s.%s within %g s", what, r.Server, r.Tool, seconds)}
 	if queued := timeout.Queued.Round(100 * time.Millisecond); queued > 0 {
 		f.Message += fmt.Sprintf(", of which the call waited %g s for a place among the concurrent calls", queued.Seconds())
 		f.With("queued_seconds", queued.Seconds())
@@ -196,10 +195,10 @@ func timeoutFault(r Request, timeout *upstream.TimeoutError) *Fault {
 	return f.With("seconds", seconds)
 }
 
-// mayHaveRun warns of a call that did something although its answer is of no use.
+// mayHaveRun warns that a failed call may have had its effect.
 const mayHaveRun = "The call may have been executed; check before you repeat it"
 
-func lostFault(r Request, lost *upstream.LostError) *Fault {
+func lostFailure(r Request, lost *upstream.LostError) *Failure {
 	may := "The call was not executed; it can be repeated"
 	if lost.MayHaveRun {
 		may = mayHaveRun
@@ -207,13 +206,13 @@ func lostFault(r Request, lost *upstream.LostError) *Fault {
 	if lost.CrashLoop {
 		may = "The server is in a crash loop: it is lost again and again. " + may
 	}
-	f := &Fault{Code: CodeConnectionLost, Message: fmt.Sprintf("the session with %q broke: %s. %s", r.Server, lost.Reason, may)}
+	f := &Failure{Code: CodeConnectionLost, Message: fmt.Sprintf("the session with %q broke: %s. %s", r.Server, lost.Reason, may)}
 	return f.With("may_have_been_executed", lost.MayHaveRun).With("reason", lost.Reason)
 }
 
-// statusFault is an HTTP error status in the place of an answer.
-func statusFault(status *upstream.HTTPError) *Fault {
-	f := &Fault{Code: CodeUpstream, Message: status.Reason + ". " + mayHaveRun}
+// statusFailure is an HTTP error status instead of an answer.
+func statusFailure(status *upstream.HTTPError) *Failure {
+	f := &Failure{Code: CodeUpstream, Message: status.Reason + ". " + mayHaveRun}
 	f.With("may_have_been_executed", true).With("status", status.Status)
 	if retry := int(math.Ceil(status.RetryAfter.Seconds())); retry > 0 {
 		f.With("retry_after", retry)
@@ -221,11 +220,11 @@ func statusFault(status *upstream.HTTPError) *Fault {
 	return f
 }
 
-// upstreamFault passes an error on. Its texts are foreign and of any length: over
-// the limit they are cut like results. As data they are what the upstream wrote.
-func (e run) upstreamFault(r Request, rpc *upstream.RPCError) *Fault {
+// upstreamFailure passes on a JSON-RPC error. It cleans and cuts the texts for the
+// model; the data has them as the upstream wrote them.
+func (e run) upstreamFailure(r Request, rpc *upstream.RPCError) *Failure {
 	p := e.pages(&r)
-	f := &Fault{Code: CodeUpstream, Message: p.CutText(plain.Lines(rpc.Message), math.MaxInt)}
+	f := &Failure{Code: CodeUpstream, Message: p.CutText(plain.Lines(rpc.Message), math.MaxInt)}
 	message := f.Message
 	if p.Fits(rpc.Message) {
 		message = rpc.Message
@@ -240,7 +239,7 @@ func (e run) upstreamFault(r Request, rpc *upstream.RPCError) *Fault {
 		f.With("upstream_code", code)
 		upstreamError = append(upstreamError, field{"code", code})
 	} else if note != "" {
-		f.Message += " " + note // no member has it
+		f.Message += " " + note // no other member has it
 	}
 	upstreamError = append(upstreamError, field{"message", message})
 	if data := string(rpc.Data); rpc.Data != nil {
@@ -254,7 +253,7 @@ func (e run) upstreamFault(r Request, rpc *upstream.RPCError) *Fault {
 	return f.With("upstream", object(upstreamError))
 }
 
-// numericCode is the code of an error; nil where it has none that is a number.
+// numericCode is the code of an error, or nil if that is absent or no number.
 func numericCode(rpc *upstream.RPCError) any {
 	switch {
 	case rpc.NoCode:
@@ -269,10 +268,10 @@ func numericCode(rpc *upstream.RPCError) any {
 	return rpc.OddCode
 }
 
-// dataTokens is what an error may show of its data.
+// dataTokens bounds the data of an error in the text.
 const dataTokens = 300
 
-// object marshals fields in their order.
+// object is a JSON object with its members in order.
 type object []field
 
 // MarshalJSON implements json.Marshaler.

@@ -13,7 +13,7 @@ import (
 
 // An answer that is of no use does not mean that nothing was done; a request that
 // was not sent does.
-func TestFault_MayHaveRun(t *testing.T) {
+func TestFailure_MayHaveRun(t *testing.T) {
 	const may = "The call may have been executed; check before you repeat it"
 	for _, tt := range []struct {
 		err  error
@@ -25,7 +25,7 @@ func TestFault_MayHaveRun(t *testing.T) {
 		{&upstream.TooLargeError{Limit: 9}, "the answer is over the limit of 9 bytes; ask for less, for example a page or a filter. " + may},
 		{&upstream.TooLargeError{Limit: 9, Request: true}, "the request is over the limit of 9 bytes; send less at once"},
 	} {
-		if got := New(registry.New(nil, registry.Options{}), Options{}).begin().fault(Request{}, target{}, tt.err); got.Code != CodeExecution || got.Message != tt.want {
+		if got := New(registry.New(nil, registry.Options{}), Options{}).begin().failure(Request{}, target{}, tt.err); got.Code != CodeExecution || got.Message != tt.want {
 			t.Errorf("got %s: %s, want %s", got.Code, got.Message, tt.want)
 		}
 	}
@@ -33,7 +33,7 @@ func TestFault_MayHaveRun(t *testing.T) {
 
 // The data of a fault has the members of its code, in their types, and what the
 // upstream wrote as it wrote it.
-func TestFault_Data(t *testing.T) {
+func TestFailure_Data(t *testing.T) {
 	odd := "if x:\r\n\tgo  on\u200b"
 	for _, tt := range []struct {
 		name string
@@ -49,7 +49,7 @@ func TestFault_Data(t *testing.T) {
 		{"odd text", &upstream.RPCError{NoCode: true, Message: odd},
 			`"message":"if x:\n\tgo  on","upstream":{"message":` + string(wire.Encode(odd)) + `}`},
 	} {
-		got := string(New(registry.New(nil, registry.Options{}), Options{}).begin().fault(Request{}, target{}, tt.err).data())
+		got := string(New(registry.New(nil, registry.Options{}), Options{}).begin().failure(Request{}, target{}, tt.err).data())
 		if !json.Valid([]byte(got)) || !strings.Contains(got, tt.want+"}}") {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
 		}
