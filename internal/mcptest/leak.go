@@ -1,11 +1,14 @@
 package mcptest
 
 import (
+	"flag"
 	"fmt"
 	"net/http"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -21,21 +24,102 @@ const leakWait = 5 * time.Second
 // that do not are killed, so that the next test starts clean.
 //
 // Call it first in the test: cleanups run last in, first out. It looks at the
-// whole process, so it is not for parallel tests. Idle connections of
-// http.DefaultClient are closed before it looks.
+// whole process, so tests that run at the same time are checked as one: by the
+// last of them to end. A parallel test calls Parallel instead. Idle connections
+// of http.DefaultClient are closed before it looks.
 func NoLeaks(t testing.TB) {
 	t.Helper()
 	noLeaks(t, leakWait)
 }
 
+// Parallel is t.Parallel and NoLeaks. Each parallel test of a package that has
+// leak checks calls it: another one would be taken for a leak of theirs.
+func Parallel(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	noLeaks(t, leakWait)
+}
+
+// AtOnce sets how many parallel tests run at the same time, for packages whose
+// tests wait for processes and timers more than they compute: the default is the
+// number of processors. -parallel overrules it. Call it in TestMain.
+func AtOnce(tests int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		// Fails only for a flag that does not exist, or a value that is no number.
+		_ = flag.Set("test.parallel", strconv.Itoa(max(tests, runtime.GOMAXPROCS(0))))
+	}
+}
+
 func noLeaks(t testing.TB, limit time.Duration) {
 	t.Helper()
-	before := takeCensus()
+	running.enter()
 	t.Cleanup(func() {
-		if faults := settle(before, limit); len(faults) > 0 {
-			t.Errorf("left behind:\n%s", strings.Join(faults, "\n"))
+		if faults := running.leave(limit); len(faults) > 0 {
+			t.Errorf("left behind, by this test or one that ran at the same time:\n%s", strings.Join(faults, "\n"))
 		}
 	})
+}
+
+// running is one for the process, as are the things that it counts.
+var running group
+
+// group is the tests that run at the same time. A goroutine does not tell which of
+// them started it.
+type group struct {
+	mu       sync.Mutex
+	tests    int    // that have not ended
+	settling int    // that have ended and wait for leftovers to go away
+	before   census // from when both were 0
+}
+
+func (g *group) enter() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.tests+g.settling == 0 {
+		g.before = takeCensus()
+	}
+	g.tests++
+}
+
+// leave ends one test. If it was the last that ran, leave waits until nothing exists
+// that did not before the first, and returns what still does at the deadline. Should
+// another test begin meanwhile, the check is left to that one.
+func (g *group) leave(limit time.Duration) []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.tests--
+	g.settling++
+	defer func() { g.settling-- }()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for late := false; g.tests == 0; {
+		http.DefaultClient.CloseIdleConnections()
+		now := takeCensus()
+		faults := slices.Concat(
+			surplus("process", g.before.processes, now.processes),
+			surplus("goroutine", g.before.goroutines, now.goroutines),
+			surplus("file descriptor", g.before.files, now.files))
+		if len(faults) == 0 {
+			return nil
+		}
+		if late {
+			killAll(g.before.processes, now.processes)
+			return faults
+		}
+		g.mu.Unlock()
+		select {
+		case <-ticker.C:
+		case <-deadline.C:
+			late = true
+		}
+		g.mu.Lock()
+	}
+	return nil
 }
 
 // census is what exists at one moment. Each map goes from an identity to a
@@ -46,32 +130,6 @@ type census struct {
 
 func takeCensus() census {
 	return census{goroutines: goroutines(), processes: processes(), files: openFiles()}
-}
-
-// settle waits until nothing exists that did not before, and returns what still
-// does at the deadline.
-func settle(before census, limit time.Duration) []string {
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		http.DefaultClient.CloseIdleConnections()
-		now := takeCensus()
-		faults := slices.Concat(
-			surplus("process", before.processes, now.processes),
-			surplus("goroutine", before.goroutines, now.goroutines),
-			surplus("file descriptor", before.files, now.files))
-		if len(faults) == 0 {
-			return nil
-		}
-		select {
-		case <-ticker.C:
-		case <-deadline.C:
-			killAll(before.processes, now.processes)
-			return faults
-		}
-	}
 }
 
 // surplus describes what is in now and not in before.

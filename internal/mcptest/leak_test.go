@@ -27,6 +27,11 @@ func (f *fakeTB) Fatalf(format string, a ...any) {
 	panic(f)
 }
 
+// settle ends the only test of a group that began with before.
+func settle(before census, limit time.Duration) []string {
+	return (&group{tests: 1, before: before}).leave(limit)
+}
+
 func TestSettle_Goroutine(t *testing.T) {
 	before := takeCensus()
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -129,6 +134,41 @@ func TestNoLeaks_FailsTheTest(t *testing.T) {
 			close(quit)
 		}
 		<-done
+	}
+}
+
+// TestGroup: of tests that overlap the last one is told of what any of them left,
+// also when it began while an earlier one waited for that to go away.
+func TestGroup(t *testing.T) {
+	const limit = 30 * time.Millisecond
+	quit, done := make(chan struct{}), make(chan struct{})
+	leak := func() { defer close(done); <-quit }
+	var g group
+	g.enter()
+	g.enter()
+	go leak()
+	if got := g.leave(limit); len(got) > 0 {
+		t.Errorf("told before the last has ended: %q", got)
+	}
+	settled := make(chan []string)
+	go func() { settled <- g.leave(patience) }()
+	WaitFor(t, "the check", patience, func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.tests == 0
+	})
+	g.enter()
+	if got := <-settled; len(got) > 0 {
+		t.Errorf("told while another runs: %q", got)
+	}
+	if got := g.leave(limit); !strings.Contains(strings.Join(got, "\n"), "TestGroup") {
+		t.Errorf("got %q", got)
+	}
+	close(quit)
+	<-done
+	g.enter()
+	if got := g.leave(patience); len(got) > 0 {
+		t.Errorf("the next tests: %q", got)
 	}
 }
 
