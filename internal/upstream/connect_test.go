@@ -40,7 +40,7 @@ func TestEra(t *testing.T) {
 	for _, tt := range tests {
 		for _, transport := range []string{Stdio, HTTP} {
 			t.Run(tt.name+"/"+transport, func(t *testing.T) {
-				mcptest.NoLeaks(t)
+				mcptest.Parallel(t)
 				var spec Spec
 				if transport == Stdio {
 					spec = stdio(t, tt.fake)
@@ -174,7 +174,7 @@ func TestRevisionRefusedLater(t *testing.T) {
 // The other calls that are open on such a session may have been executed: they are not
 // repeated.
 func TestRevisionRefusedBesideACall(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	var executed atomic.Int32
 	u := ready(t, Spec{Type: InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
 		decoder := json.NewDecoder(in)
@@ -231,7 +231,7 @@ func TestFraming(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			mcptest.NoLeaks(t)
+			mcptest.Parallel(t)
 			fake := tt.fake.WithFiles(t)
 			spec := stdio(t, fake)
 			tt.set(&spec)

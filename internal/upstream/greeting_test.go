@@ -71,6 +71,7 @@ func TestReasonsHaveNoTypes(t *testing.T) {
 
 // What was read of a catalogue is kept if a later page is refused, and said so.
 func TestLaterPageFails(t *testing.T) {
+	mcptest.Parallel(t)
 	refused := mcptest.Fault{Kind: mcptest.FaultStatus, Status: 200, Header: map[string]string{"Content-Type": "application/json"},
 		Body: `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32602,"message":"bad cursor"}}`, Skip: 1}
 	broken := mcptest.Fault{Kind: mcptest.FaultStatus, Status: 500, Body: "database down", Skip: 1}
@@ -81,7 +82,7 @@ func TestLaterPageFails(t *testing.T) {
 		want  string
 	}{"refused": {refused, "bad cursor"}, "broken": {broken, "database down"}, "odd": {odd, "the result is not an object"}} {
 		t.Run(name, func(t *testing.T) {
-			mcptest.NoLeaks(t)
+			mcptest.Parallel(t)
 			server := mcptest.Spec{Pages: 2}.HTTP(t)
 			server.Script(tt.fault.On("tools/list"))
 			var h history

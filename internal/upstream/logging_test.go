@@ -203,7 +203,7 @@ func TestLogLevel(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			eachVariant(t, tt.fake, func(t *testing.T, v variant, spec Spec, log func() mcptest.Log) {
+			variantsAtOnce(t, tt.fake, func(t *testing.T, v variant, spec Spec, log func() mcptest.Log) {
 				want := tt.legacy
 				if v.modern {
 					if want = tt.modern; want == nil {

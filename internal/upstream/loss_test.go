@@ -95,31 +95,35 @@ func TestResend(t *testing.T) {
 		tool       string
 		repeatable bool
 	}{{"read_echo", true}, {"idempotent_echo", true}, {"destroy_echo", false}}
-	file := filepath.Join(t.TempDir(), "crash")
-	eachVariant(t, mcptest.Spec{CrashFile: file}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
-		u := ready(t, spec)
-		for _, tt := range tests {
-			// While this file is there, the next call ends the server.
-			if err := os.WriteFile(file, nil, 0o600); err != nil {
-				t.Fatal(err)
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			mcptest.Parallel(t)
+			file := filepath.Join(t.TempDir(), "crash")
+			spec, log := v.start(t, mcptest.Spec{CrashFile: file})
+			u := ready(t, spec)
+			for _, tt := range tests {
+				// While this file is there, the next call ends the server.
+				if err := os.WriteFile(file, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams(tt.tool, json.RawMessage(`{"text":"x"}`)), Repeatable: tt.repeatable, Timeout: patience}))
+				executed := len(log().Calls(tt.tool))
+				var lost *LostError
+				switch {
+				case tt.repeatable && (err != nil || got != "x" || executed != 2):
+					t.Errorf("%s: got %q, %v, executed %d times", tt.tool, got, err, executed)
+				case !tt.repeatable && (!errors.As(err, &lost) || !lost.MayHaveRun || executed != 1):
+					t.Errorf("%s: got %v, executed %d times", tt.tool, err, executed)
+				}
 			}
-			got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams(tt.tool, json.RawMessage(`{"text":"x"}`)), Repeatable: tt.repeatable, Timeout: patience}))
-			executed := len(log().Calls(tt.tool))
-			var lost *LostError
-			switch {
-			case tt.repeatable && (err != nil || got != "x" || executed != 2):
-				t.Errorf("%s: got %q, %v, executed %d times", tt.tool, got, err, executed)
-			case !tt.repeatable && (!errors.As(err, &lost) || !lost.MayHaveRun || executed != 1):
-				t.Errorf("%s: got %v, executed %d times", tt.tool, err, executed)
-			}
-		}
-	})
+		})
+	}
 }
 
 // The server forgets the session: a fresh one is opened, and each call that got
 // 404 is made again, once.
 func TestSessionForgotten(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	server := mcptest.Spec{}.HTTP(t)
 	u := ready(t, Spec{Type: HTTP, URL: server.URL})
 	for round := range 3 {
@@ -214,7 +218,7 @@ func TestHTTPFaults(t *testing.T) {
 				if modern && tt.fault.Kind == mcptest.FaultLostSession {
 					t.Skip("the modern era has no sessions")
 				}
-				mcptest.NoLeaks(t)
+				mcptest.Parallel(t)
 				fake := mcptest.Spec{}
 				if modern {
 					fake.Era = mcptest.EraModern
@@ -412,7 +416,7 @@ func TestCloseStubbornChildren(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			mcptest.NoLeaks(t)
+			mcptest.Parallel(t)
 			reaper := proc.NewReaper()
 			defer func() {
 				if err := reaper.Close(); err != nil {
@@ -441,7 +445,7 @@ func TestCloseStubbornChildren(t *testing.T) {
 
 // A child that crashes and leaves a grandchild with its pipes is found out soon.
 func TestCrashUnderGrandchild(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	fake := mcptest.Spec{ForkGrandchild: true, GrandchildHoldsPipes: true}.WithFiles(t)
 	u := ready(t, stdio(t, fake))
 	began := time.Now()

@@ -21,6 +21,7 @@ import (
 func TestMain(m *testing.M) {
 	proc.ReaperMain()
 	mcptest.Main()
+	mcptest.AtOnce(8)
 	os.Exit(m.Run())
 }
 
@@ -229,6 +230,19 @@ func eachVariant(t *testing.T, fake mcptest.Spec, run func(t *testing.T, v varia
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			mcptest.NoLeaks(t)
+			spec, log := v.start(t, fake)
+			run(t, v, spec, log)
+		})
+	}
+}
+
+// variantsAtOnce is eachVariant for tests that wait: the variants run at the same
+// time. They begin when the function that calls it returns.
+func variantsAtOnce(t *testing.T, fake mcptest.Spec, run func(t *testing.T, v variant, spec Spec, log func() mcptest.Log)) {
+	t.Helper()
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			mcptest.Parallel(t)
 			spec, log := v.start(t, fake)
 			run(t, v, spec, log)
 		})

@@ -205,8 +205,8 @@ func TestBatchOnListeningStream(t *testing.T) {
 
 // A redirect on the host and compression are no trouble.
 func TestRedirectAndCompression(t *testing.T) {
+	mcptest.Parallel(t)
 	for _, status := range []int{http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
-		mcptest.NoLeaks(t)
 		server := mcptest.Spec{AnswerSSE: status == http.StatusPermanentRedirect}.HTTP(t)
 		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/mcp/" {

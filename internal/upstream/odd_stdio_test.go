@@ -46,6 +46,7 @@ done`
 
 // One slow start makes nobody a server that is framed by headers.
 func TestFramingAfterSlowStart(t *testing.T) {
+	mcptest.Parallel(t)
 	tests := []struct {
 		name, body string
 		starts     int
@@ -57,7 +58,7 @@ func TestFramingAfterSlowStart(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			mcptest.NoLeaks(t)
+			mcptest.Parallel(t)
 			spec, starts := awkward(t, tt.body)
 			ready(t, spec)
 			if n := starts(); n < tt.starts { // more where the machine is slow

@@ -24,12 +24,12 @@ func resumed(server *mcptest.HTTPServer) (n int) {
 // A server may end the stream of an answer behind an event with an id: the rest
 // comes on a GET, and nothing is executed twice.
 func TestResume(t *testing.T) {
+	mcptest.Parallel(t)
 	for _, fault := range []mcptest.Fault{
 		{Kind: mcptest.FaultPoll},
 		{Kind: mcptest.FaultPoll, Polls: 3},
 		{Kind: mcptest.FaultBreak, Polls: 1},
 	} {
-		mcptest.NoLeaks(t)
 		server := mcptest.Spec{}.HTTP(t)
 		u := ready(t, Spec{Type: HTTP, URL: server.URL})
 		server.Script(fault.On("tools/call"), mcptest.BadGateway().On("GET"))
@@ -64,7 +64,7 @@ func TestResumeRefused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			mcptest.NoLeaks(t)
+			mcptest.Parallel(t)
 			server := tt.fake.HTTP(t)
 			u := ready(t, Spec{Type: HTTP, URL: server.URL})
 			if tt.get.Kind != "" {

@@ -73,7 +73,7 @@ func TestSSESessionRefused(t *testing.T) {
 		"JSON-RPC": refuse("", 400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID provided"}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			mcptest.NoLeaks(t)
+			mcptest.Parallel(t)
 			server := mcptest.Spec{}.SSE(t)
 			u := ready(t, Spec{Type: SSE, URL: server.URL})
 			list, again := fault.On("tools/list"), fault.On("tools/list")

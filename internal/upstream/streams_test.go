@@ -100,7 +100,7 @@ func TestQuietStream(t *testing.T) {
 // A server that refuses the listening stream is asked for it once, and nothing
 // else is done about it: no list is read again, the session goes on.
 func TestNoListeningStream(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	server := mcptest.Spec{NoGET: true}.HTTP(t)
 	u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond}})
 	// For longer than the pause after which a stream that was lost is opened again.

@@ -271,6 +271,7 @@ func TestRetryWhileReady(t *testing.T) {
 // on in the era in which it last worked: a server of both loses nothing but the level
 // of each call's logs, and one that dies of a probe is not ended again.
 func TestEraAfterDeath(t *testing.T) {
+	mcptest.Parallel(t)
 	tests := []struct {
 		name   string
 		fake   mcptest.Spec
@@ -284,7 +285,7 @@ func TestEraAfterDeath(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			mcptest.NoLeaks(t)
+			mcptest.Parallel(t)
 			fake := tt.fake.WithFiles(t)
 			var h history
 			u := h.start(t, stdio(t, fake), nil)

@@ -117,7 +117,7 @@ func TestInvalidUTF8(t *testing.T) {
 
 // An answer that is cut off fails its call, in time, and nothing else.
 func TestTruncatedAnswers(t *testing.T) {
-	eachVariant(t, mcptest.Spec{TruncateAnswers: true}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
+	variantsAtOnce(t, mcptest.Spec{TruncateAnswers: true}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
 		spec.CallTimeout = 300 * time.Millisecond
 		u := ready(t, spec)
 		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"x"}`))})
@@ -134,7 +134,7 @@ func TestTruncatedAnswers(t *testing.T) {
 }
 
 func TestMultiplexing(t *testing.T) {
-	eachVariant(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
+	variantsAtOnce(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
 		u := ready(t, spec)
 		began := time.Now()
 		var calls sync.WaitGroup
@@ -155,7 +155,7 @@ func TestMultiplexing(t *testing.T) {
 
 // Only the call whose answer is over the limit fails.
 func TestAnswerOverLimit(t *testing.T) {
-	eachVariant(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
+	variantsAtOnce(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
 		spec.MaxMessage = 128 << 10
 		u := ready(t, spec)
 		var calls sync.WaitGroup
@@ -244,7 +244,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	eachVariant(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
+	variantsAtOnce(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
 		u := ready(t, spec)
 		began := time.Now()
 		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":30000}`)), Timeout: 250 * time.Millisecond})
@@ -377,7 +377,7 @@ func TestConcurrencyLimit(t *testing.T) {
 
 // A server that stops reading holds up its own calls only, and these end in time.
 func TestServerThatNeverReads(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	other := ready(t, stdio(t, mcptest.Spec{}))
 	u := ready(t, stdio(t, mcptest.Spec{NeverReadStdin: true}))
 	long := json.RawMessage(`{"text":"` + strings.Repeat("x", 100<<10) + `"}`)
