@@ -10,11 +10,11 @@ import (
 	"mcpx/internal/wire"
 )
 
-// noteTokens is what the line about the rest may cost, without a grep.
-const noteTokens = 80
+// restTokens bounds the line about the rest, without a grep.
+const restTokens = 80
 
-// arrayItems are the elements of a JSON array, where there are at most that
-// many. They are counted first: a slice that grows takes several times as much.
+// arrayItems are the elements of a JSON array of at most that many. It counts them
+// first: a growing slice would take several times the memory.
 func arrayItems(value json.RawMessage, most int) (items []json.RawMessage, ok bool) {
 	n := 0
 	err := wire.Elements(value, func([]byte) bool {
@@ -48,16 +48,16 @@ func arrayOf(items []json.RawMessage) json.RawMessage {
 	return append(out, ']')
 }
 
-// Pages writes results for one call: within its limit, and kept for its principal.
+// Pages cuts the results of one call to its limit, and keeps them for its principal.
 type Pages struct {
 	Store *Store
-	// Principal is whose the kept results are; nobody else can read them.
+	// Principal owns the kept results; no other can read them.
 	Principal string
-	// Limit is what the texts of one answer may have together, in tokens; 0 = all.
+	// Limit bounds the texts of one answer together, in tokens; 0 = no limit.
 	Limit int
-	// Texts say how the texts of an answer are written.
+	// Texts are the options for writing texts.
 	Texts compress.Options
-	// Filter runs the filters of select; nil = there are none.
+	// Filter runs the filters of select; nil refuses them.
 	Filter *jq.Runner
 }
 
@@ -68,8 +68,8 @@ func (p Pages) limit() int {
 	return p.Limit
 }
 
-// Fits reports whether texts are within the limit together. No text has more
-// tokens than bytes, which settles most results without an estimate.
+// Fits reports whether texts are within the limit together. Most results need no
+// estimate, as no text has more tokens than bytes.
 func (p Pages) Fits(texts ...string) bool {
 	if p.Limit <= 0 {
 		return true
@@ -89,14 +89,14 @@ func weigh(texts []string) int {
 	return n
 }
 
-// Cut is as much of a text as fits into room tokens, and a line that says how to
-// read the rest of it. shown is the text as the model gets it.
+// Cut is as much of a text as fits into room tokens, with a line that says how to
+// read the rest. text is kept, and shown is text as the model gets it.
 func (p Pages) Cut(text, shown string, verbatim bool, room int) string {
 	h := p.divide(text, shown, verbatim)
 	return p.cut(h, h.all(), room, ReadArguments{})
 }
 
-// CutText is [Pages.Cut] of a text that stays as it is; room is at most the limit.
+// CutText is [Pages.Cut] of a text that is not compressed; room is at most the limit.
 func (p Pages) CutText(text string, room int) string {
 	if room = min(room, p.limit()); len(text) <= room {
 		return text // no text has more tokens than bytes
@@ -104,32 +104,31 @@ func (p Pages) CutText(text string, room int) string {
 	return p.Cut(text, text, true, room)
 }
 
-// Keep keeps a text and returns its handle; empty where it is too long for that.
+// Keep keeps a text and returns its handle; empty if it is too long.
 func (p Pages) Keep(text string, verbatim bool) (handle string) {
-	return p.Store.put(p.divide(text, text, verbatim))
+	return p.Store.add(p.divide(text, text, verbatim))
 }
 
 // KeepBlocks keeps several blocks, each as an item.
 func (p Pages) KeepBlocks(blocks []json.RawMessage) (handle string) {
-	return p.Store.put(p.divideBlocks(blocks, true))
+	return p.Store.add(p.divideBlocks(blocks, true))
 }
 
 // Shown is a result on its way to the model.
 type Shown struct {
 	// Received are the blocks as the upstream sent them.
 	Received []wire.Block
-	// Content are the same blocks as they are shown, Texts the texts of them, each
-	// empty where a block has none.
+	// Content are the same blocks as the model gets them, Texts their texts, empty for
+	// a block without text.
 	Content []json.RawMessage
 	Texts   []string
-	// Verbatim texts stay as they are also in parts.
+	// Verbatim means that parts are not compressed.
 	Verbatim bool
 }
 
-// Append puts a text behind the blocks of a result. Where all of them do not fit,
-// the blocks are cut first, so that the new text has room for its beginning. whole
-// is what is kept of it. tokens is what a result that was cut costs; 0 where
-// nothing was.
+// Append appends a text to the blocks of a result. If they do not fit together, it
+// cuts the blocks first, so that the new text has room for its beginning, and keeps
+// whole instead of the text. tokens are the tokens of a result that was cut, else 0.
 func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, tokens int) {
 	content = s.Content
 	if !p.Fits(append(s.Texts, text)...) {
@@ -144,19 +143,18 @@ func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, t
 	return append(content[:len(content):len(content)], wire.TextBlock(text)), tokens
 }
 
-// CutBlocks shortens the texts of a result to the limit, and says what they cost
-// then.
+// CutBlocks cuts the texts of a result to the limit, and returns their tokens.
 func (p Pages) CutBlocks(s Shown) (content []json.RawMessage, tokens int) {
 	return p.cutBlocks(s, p.limit())
 }
 
-// cutBlocks shortens the texts of a result to limit tokens. Those that fit stay.
-// The first that does not is cut, with a line that says how to read the rest.
-// Behind it there is hardly room: the texts that follow become one line, under
-// which they stand as the items of one array.
+// cutBlocks cuts the texts of a result to limit tokens. It keeps the texts that fit,
+// and cuts the first that does not, with a line that says how to read the rest. There
+// is hardly room after that: one more line stands for all other texts, which are kept
+// as the items of one array.
 func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens int) {
 	out := make([]json.RawMessage, 0, len(s.Content))
-	left, room := 0, limit // left are the texts from here on
+	left, room := 0, limit // left is the number of texts from here on
 	for _, b := range s.Received {
 		if b.HasText {
 			left++
@@ -170,11 +168,11 @@ func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens 
 		}
 		raw, own := s.Content[i], room
 		if left > 1 {
-			own -= noteTokens
+			own -= restTokens
 		}
 		cost := compress.Weigh(s.Texts[i])
 		if cost > own && own < minRoom && !first {
-			return p.collapse(out, s.Received[i:], s.Verbatim), limit - room + noteTokens
+			return p.collapse(out, s.Received[i:], s.Verbatim), limit - room + restTokens
 		}
 		if cost > own {
 			text := p.Cut(b.Text, s.Texts[i], s.Verbatim || !b.IsText, max(own, minRoom))
@@ -188,25 +186,25 @@ func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens 
 	return out, limit - room
 }
 
-// collapse ends out with one line for all the texts that are left.
+// collapse appends to out one line for all texts that are left.
 func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool) []json.RawMessage {
 	texts := rawBlocks(left, func(b wire.Block) bool { return b.HasText })
-	handle := p.Store.put(p.divideBlocks(texts, verbatim))
-	out = append(out, wire.TextBlock(note(len(texts), len(texts), "text blocks left", ReadArguments{Handle: handle})))
+	handle := p.Store.add(p.divideBlocks(texts, verbatim))
+	out = append(out, wire.TextBlock(restLine(len(texts), len(texts), "text blocks left", ReadArguments{Handle: handle})))
 	return append(out, rawBlocks(left, func(b wire.Block) bool { return !b.HasText })...)
 }
 
-// divideBlocks makes a result of several blocks: each is an item.
+// divideBlocks makes a result whose items are blocks.
 func (p Pages) divideBlocks(blocks []json.RawMessage, verbatim bool) *result {
 	h := &result{principal: p.Principal, value: arrayOf(blocks), verbatim: verbatim}
 	h.items, _ = arrayItems(h.value, len(blocks))
 	return h
 }
 
-// minRoom is where a cut text is not worth its line any more.
-const minRoom = 2 * noteTokens
+// minRoom is the least room that is worth a cut text with its line.
+const minRoom = 2 * restTokens
 
-// rawBlocks are some of the blocks, as they were received.
+// rawBlocks are some of the blocks, as the upstream sent them.
 func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessage {
 	var out []json.RawMessage
 	for _, b := range blocks {
@@ -217,11 +215,10 @@ func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessa
 	return out
 }
 
-// cut is as much of the wanted items or lines as fits into limit tokens, and a
-// line about the rest. again repeats, in that line, what the reader asked for;
-// without a handle in it, h is kept under a new one. With the whole limit at
-// least a part of one item or line is in it, so that a reader who goes on comes
-// to the end.
+// cut is as much of the wanted items or lines as fits into limit tokens, with a line
+// about the rest. That line has the arguments again, for the next part; without a
+// handle in them cut keeps h under a new one. If limit is the whole limit, the text has
+// at least a part of one item or line, so that a reader always gets to the end.
 func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments) string {
 	if h.within(wanted, likelyBytes*limit) {
 		if text := withMatched(p.render(h, wanted), h, wanted); compress.Weigh(text) <= limit {
@@ -229,12 +226,12 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments) strin
 		}
 	}
 	if again.Handle == "" {
-		again.Handle = p.Store.put(h)
+		again.Handle = p.Store.add(h)
 	}
-	room := limit - noteTokens - compress.Weigh(again.Grep)
+	room := limit - restTokens - compress.Weigh(again.Grep)
 	text, shown := p.fill(h, wanted, room)
 	if shown == 0 && limit >= p.limit() {
-		text, shown = p.openItem(h, wanted.first(1), room-noteTokens), 1
+		text, shown = p.beginItem(h, wanted.first(1), room-restTokens), 1
 	}
 	left := wanted.len() - shown
 	if left == 0 {
@@ -251,11 +248,11 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments) strin
 	case h.items == nil && shown > 0 && !strings.HasSuffix(text, "\n"):
 		what += ", the line goes on"
 	}
-	return withLine(text, note(left, wanted.len(), what, again))
+	return withLine(text, restLine(left, wanted.len(), what, again))
 }
 
-// withMatched is the text of all that was wanted, with a line that says how much a grep
-// found.
+// withMatched adds to the text of all wanted parts the count of the grep, if there was
+// one.
 func withMatched(text string, h *result, wanted span) string {
 	if wanted.list == nil {
 		return text
@@ -263,12 +260,12 @@ func withMatched(text string, h *result, wanted span) string {
 	return withLine(text, h.matched(wanted))
 }
 
-// likelyBytes is what a token stands for at most in a text that is tried as a
-// whole; of a longer one the beginning is enough to look at.
+// likelyBytes bounds the bytes of a token. cut does not try a text as a whole that has
+// more bytes for its limit.
 const likelyBytes = 16
 
-// note is the line about what is left. Without a handle that is not kept.
-func note(left, total int, what string, next ReadArguments) string {
+// restLine is the line about the rest. Without a handle the rest is lost.
+func restLine(left, total int, what string, next ReadArguments) string {
 	if next.Handle == "" {
 		return fmt.Sprintf("[%d of %d %s, and dropped: the result is too long to be kept; ask for less, or use select]", left, total, what)
 	}
@@ -283,9 +280,9 @@ func withLine(text, line string) string {
 	return text + line
 }
 
-// openItem shows the first lines of an item that is too long for the limit, in an
-// array as items always are, and keeps the rest under a handle of its own.
-func (p Pages) openItem(h *result, one span, room int) string {
+// beginItem is the beginning of an item that is too long for the limit, as an array of
+// one. It keeps the item under a handle of its own.
+func (p Pages) beginItem(h *result, one span, room int) string {
 	if h.items == nil {
 		return h.part(one)
 	}
@@ -304,7 +301,7 @@ func (p Pages) openItem(h *result, one span, room int) string {
 	if !strings.HasSuffix(text, "\n") {
 		what += ", the line goes on"
 	}
-	return withLine(text, note(lines.len()-shown, lines.len(), what, ReadArguments{Handle: p.Store.putItem(h, i, inner), Offset: shown}))
+	return withLine(text, restLine(lines.len()-shown, lines.len(), what, ReadArguments{Handle: p.Store.addItem(h, i, inner), Offset: shown}))
 }
 
 // render is the text of some items or lines.
@@ -316,12 +313,12 @@ func (p Pages) render(h *result, which span) string {
 	return compress.Text(part, p.Texts).Text
 }
 
-// fill takes wanted items or lines from the front until limit tokens are nearly
-// full; all of them together do not fit. shown is 0 where the first alone does
-// not.
+// fill is the text of the first wanted items or lines, as many as fit into limit
+// tokens, nearly; shown is their number. All together do not fit. shown is 0 if the
+// first alone does not fit.
 func (p Pages) fill(h *result, wanted span, limit int) (text string, shown int) {
-	few, many := 0, wanted.len()+1 // that many fit, and do not
-	// The size of a token is guessed by bytes at first, then by the last try.
+	few, many := 0, wanted.len()+1 // few fit, many do not
+	// The first guess is three bytes a token, the later ones go by the last try.
 	size := 0
 	for few < wanted.len() && size < 3*limit {
 		size += h.length(wanted.at(few))

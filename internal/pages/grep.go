@@ -18,12 +18,12 @@ const (
 	// grepTime bounds one grep.
 	grepTime = 2 * time.Second
 	// The work of a match is at most the states of the expression times the bytes
-	// of the text, about 10 ns each. After grepStep of it the time is asked for; a
-	// text that may take more than grepWhole is read character by character, so
-	// that the time is asked for within it.
+	// of the text, about 10 ns each. After grepStep of work the matcher looks at the
+	// clock. A text of more work than grepWhole goes character by character into the
+	// match, with looks at the clock on the way.
 	grepStep  = 10_000_000
 	grepWhole = 100_000_000
-	// grepRunes is how many characters are read between two questions.
+	// grepRunes is the number of characters between two looks at the clock.
 	grepRunes = 1000
 )
 
@@ -33,8 +33,8 @@ var errGrepTime = errors.New("the grep took too long")
 type matcher struct {
 	re     *regexp.Regexp
 	states int64
-	over   func() error // asks for the time
-	work   int64        // since the time was asked for
+	over   func() error // the reason to stop; nil = go on
+	work   int64        // since the last look at the clock
 }
 
 func newMatcher(ctx context.Context, re *regexp.Regexp, deadline time.Time) *matcher {
@@ -56,7 +56,7 @@ func newMatcher(ctx context.Context, re *regexp.Regexp, deadline time.Time) *mat
 	return m
 }
 
-// spend counts work that is about to be done.
+// spend counts the work of a text of that size before the match.
 func (m *matcher) spend(size int) error {
 	if m.work += m.states * int64(size+1); m.work < grepStep {
 		return nil
@@ -77,7 +77,7 @@ func (m *matcher) match(text []byte) (bool, error) {
 	return matched, r.err
 }
 
-// boundedRunes reads a text as long as there is time.
+// boundedRunes reads a text until the time is over.
 type boundedRunes struct {
 	text []byte
 	m    *matcher
@@ -113,14 +113,14 @@ func (h *result) grep(m *matcher) (span, error) {
 	return span{to: len(matching), list: matching}, nil
 }
 
-// matches reports whether a line matches, or an item: as it was received or as
-// the model sees it, without white space and needless escapes.
+// matches reports whether a line or item matches. An item matches as the upstream sent
+// it, or as the model sees it: without white space and needless escapes.
 func (h *result) matches(m *matcher, i int) (bool, error) {
 	if h.items == nil {
 		if err := m.spend(len(h.units[i])); err != nil {
 			return false, err
 		}
-		// Without its end, which is no part of a line for $.
+		// Without the line end, so that $ is the end of the line.
 		return m.re.MatchString(strings.TrimSuffix(strings.TrimSuffix(h.units[i], "\n"), "\r")), nil
 	}
 	matches, err := m.match(h.items[i])

@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/wire"
 )
 
-// Server and Tool are what a line about the rest of a result says to call.
+// Server and Tool name the tool that reads the rest of a result.
 const (
 	Server = "mcpx"
 	Tool   = "read_result"
@@ -37,8 +37,8 @@ type ReadArguments struct {
 	Grep   string `json:"grep,omitempty"`
 }
 
-// ParseArguments reads the arguments of read_result. Whole numbers may be
-// written in any way that the schema allows, as 1.0 or 1e2.
+// ParseArguments reads the arguments of read_result. The schema allows whole numbers
+// such as 1.0 and 1e2.
 func ParseArguments(raw json.RawMessage) (args ReadArguments, violation string) {
 	var written struct {
 		Handle, Select, Grep string
@@ -58,10 +58,10 @@ func ParseArguments(raw json.RawMessage) (args ReadArguments, violation string) 
 	return args, ""
 }
 
-// maxNumber stands for every offset or limit above: it is over all that is kept.
+// maxNumber replaces every larger offset or limit: no result has so many parts.
 const maxNumber = 1e9
 
-// wholeNumber reads a JSON number; 0 where it is absent.
+// wholeNumber reads a JSON number, 0 if absent.
 func wholeNumber(raw json.RawMessage) (n int, ok bool) {
 	if len(raw) == 0 {
 		return 0, true
@@ -76,11 +76,11 @@ func wholeNumber(raw json.RawMessage) (n int, ok bool) {
 // Page is a part of a result.
 type Page struct {
 	Text string
-	// Structured is the same as {"result": …}; nil where it is no whole JSON.
+	// Structured is the same as {"result": …}; nil if the text is not all of a value.
 	Structured json.RawMessage
 }
 
-// RefusedError says what is wrong with the arguments of a reader, "/path: what".
+// RefusedError is a violation in the arguments of read_result: "/path: reason".
 type RefusedError struct{ Violation string }
 
 func (e *RefusedError) Error() string { return e.Violation }
@@ -106,7 +106,7 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 		if selected.empty() || args.Grep == "" && args.Offset == 0 && args.Limit == 0 {
 			return p.selected(selected, h.value), nil
 		}
-		// The note keeps the selection under a handle of its own.
+		// cut keeps the selection under a handle of its own.
 		h, args.Handle, args.Select = p.divideSelection(selected), "", ""
 	}
 	wanted, err := h.wanted(ctx, args)
@@ -129,7 +129,7 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	return page, nil
 }
 
-// wanted are the items or lines that were asked for. Errors are ctx's, and a
+// wanted are the items or lines that the arguments select. Errors are ctx's, and a
 // [RefusedError].
 func (h *result) wanted(ctx context.Context, args ReadArguments) (which span, err error) {
 	which = h.all()

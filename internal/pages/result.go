@@ -9,9 +9,9 @@ import (
 	"mcpx/internal/compress"
 )
 
-// divide makes a result of a text. The parts of an array are its items. Those of
-// anything else, and of an array of very many, are the lines of the text as the
-// model gets it, which for a table in an object are its rows.
+// divide makes a result of a text. The parts of an array are its items. The parts of
+// any other text, and of a very long array, are the lines of the text as the model gets
+// it.
 func (p Pages) divide(text, shown string, verbatim bool) *result {
 	h := &result{principal: p.Principal, verbatim: verbatim}
 	if value, ok := compress.Value(text); ok && (value[0] == '[' || value[0] == '{') {
@@ -28,21 +28,21 @@ func (p Pages) divide(text, shown string, verbatim bool) *result {
 	return h
 }
 
-// unitKind says what the units of a text are.
+// unitKind is the kind of the units of a text.
 type unitKind uint8
 
 const (
-	// lines have their ends.
+	// lines include their line ends.
 	lines unitKind = iota
-	// rows are lines too, and the rows of a list on one long line.
+	// rows are lines, or rows of a list on one long line.
 	rows
-	// pieces are parts of long lines, or several lines each.
+	// pieces are parts of lines, or several lines.
 	pieces
 )
 
-// unitsOf parts a text into lines, lines over longest bytes at their rows, and what
-// is longer then between two words. Over most lines they are merged, as many as have
-// longest bytes. Together the parts are the text.
+// unitsOf splits a text into lines. It splits lines over longest bytes into rows, and
+// longer rows between two words. If there are over most lines, it merges lines up to
+// longest bytes. The units together are the text.
 func unitsOf(text string, longest, most int) (units []string, kind unitKind) {
 	count := strings.Count(text, "\n") + 1
 	if count > most {
@@ -73,7 +73,7 @@ func unitsOf(text string, longest, most int) (units []string, kind unitKind) {
 	return units, kind
 }
 
-// mergedLines parts a text into as many lines together as have at most longest bytes.
+// mergedLines splits a text into units of several lines, up to longest bytes.
 func mergedLines(text string, longest int) (units []string) {
 	units = make([]string, 0, 2*len(text)/longest+1)
 	for text != "" {
@@ -89,10 +89,10 @@ func mergedLines(text string, longest int) (units []string) {
 	return units
 }
 
-// rowEnds finds where the rows of a list end that is written on one line, in JSON or
-// anything like it: a row is a container, with a comma and another of its kind behind
-// it. Of several lists in each other it is the outermost that counts. A list of more
-// than most rows has none.
+// rowEnds finds the ends of the rows of a list on one line, in JSON or a similar
+// language. A row is a container that a comma and another container of its kind follow.
+// If lists are nested, only the rows of the outermost count. A list of more than most
+// rows has none.
 func rowEnds(line string, most int) (ends []int) {
 	start := max(0, strings.IndexAny(line, "[{("))
 	level, outermost := 0, len(line)
@@ -128,11 +128,11 @@ func rowEnds(line string, most int) (ends []int) {
 	return ends
 }
 
-// closing has the bracket that closes another.
+// closing has the closing bracket of each opening one.
 var closing = [256]byte{'[': ']', '{': '}', '(': ')'}
 
-// wordEnd finds the last place at or before limit where a word ends; without
-// one, the last where a character does.
+// wordEnd is the last end of a word at or before limit, or the last end of a character
+// if there is none.
 func wordEnd(line string, limit int) int {
 	if at := strings.LastIndexAny(line[limit/2:limit], " \t"); at >= 0 {
 		return limit/2 + at + 1
@@ -170,7 +170,7 @@ func (h *result) length(i int) int {
 	return len(h.units[i])
 }
 
-// matched says how much a grep found, and how much of that is shown.
+// matched is the line with the count of a grep, and how many of the matches are shown.
 func (h *result) matched(shown span) string {
 	found := fmt.Sprintf("%d of %d %s match]", len(shown.list), h.count(), h.noun())
 	if shown.len() < len(shown.list) {
@@ -179,12 +179,12 @@ func (h *result) matched(shown span) string {
 	return "[" + found
 }
 
-// span is a choice of items or lines in their order: those from one to before
-// another, or of a list where a grep made one.
+// span selects items or lines in their order: a range of all, or of the matches of a
+// grep.
 type span struct {
 	from, to int
-	// list has the numbers of the items or lines, from and to count in it; nil =
-	// all.
+	// list has the numbers of the matches, and from and to are indexes in it; nil means
+	// that from and to are numbers themselves.
 	list []int
 }
 
@@ -242,7 +242,7 @@ func (h *result) part(which span) string {
 			out.WriteString(unit)
 			continue
 		}
-		// What a grep found has its number, offset is that less one, and a line of its own.
+		// A match has a line of its own with its number, which is offset+1.
 		out.WriteString(strconv.Itoa(which.at(n)+1) + ":" + unit)
 		if n+1 < which.len() && !strings.HasSuffix(unit, "\n") {
 			out.WriteByte('\n')

@@ -10,10 +10,10 @@ import (
 	"mcpx/internal/compress"
 )
 
-// FilterError says why a filter failed on a value, which is kept.
+// FilterError is a filter that failed on a value. The value is kept.
 type FilterError struct {
 	Value json.RawMessage
-	// Handle is where the value can be read; empty where it was too long to be kept.
+	// Handle is the handle of the value; empty if it was too long to be kept.
 	Handle string
 	Err    error
 }
@@ -35,9 +35,8 @@ func (p Pages) Select(ctx context.Context, filter string, value json.RawMessage)
 	return p.selected(s, value), nil
 }
 
-// selected is the page that a selection from value makes: all of it, or its
-// beginning. One that has nothing but null in it says the shape of value: most
-// likely the filter asked for a key that is not there.
+// selected is the page of a selection from value, whole or cut. If all outputs are null
+// it adds the shape of value: most likely the filter asked for a key that is absent.
 func (p Pages) selected(s *selection, value json.RawMessage) *Page {
 	page := &Page{Text: compress.Text(s.text, p.Texts).Text}
 	if s.nulls && string(value) != "null" {
@@ -52,23 +51,22 @@ func (p Pages) selected(s *selection, value json.RawMessage) *Page {
 	return page
 }
 
-// Shape is the shape of a value, for a reader whose filter did not fit.
+// Shape is the shape of a value, for the author of a filter that did not fit it.
 func Shape(value json.RawMessage) string { return compress.Shape(value, shapeTokens) }
 
 const shapeTokens = 300
 
-// selection is what a filter made of a result.
+// selection is the output of a filter.
 type selection struct {
 	text string // one value, or JSON Lines
-	// value is the selection as one JSON value: the only output, else an array.
+	// value is the only output, else an array of the outputs.
 	value   json.RawMessage
 	several bool
-	// nulls says that all outputs are null, or that there are none.
+	// nulls means that all outputs are null, or that there are none.
 	nulls bool
 }
 
-// filter runs a jq filter. Its error is ctx's where that has ended, else that of the
-// runner.
+// filter runs a jq filter. Its error is that of ctx, or of the runner.
 func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage) (*selection, error) {
 	if p.Filter == nil {
 		return nil, errNoFilter
@@ -98,7 +96,7 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 	return s, nil
 }
 
-// nothing is the text of a filter without output: an empty one says less.
+// nothing is the text of a filter without output.
 const nothing = "[select gave nothing]"
 
 // empty reports whether the filter had no output.
@@ -106,8 +104,8 @@ func (s *selection) empty() bool { return s.several && len(s.value) == len("[]")
 
 var errNoFilter = errors.New("filters are not available here")
 
-// plainText is a value as text: a string as it reads, unless it would read as
-// another value then.
+// plainText is a value as text: a string without quotes, unless it would look like
+// another JSON value.
 func plainText(value json.RawMessage) string {
 	var text string
 	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &text) != nil {

@@ -1,5 +1,5 @@
-// Package pages is about results that are too long: they are kept, cut, searched
-// and read on.
+// Package pages handles results that are too long: it keeps them, cuts them, searches
+// them, and reads further parts.
 package pages
 
 import (
@@ -11,57 +11,57 @@ import (
 )
 
 const (
-	// keptBytes and keptAge bound what is kept of long results. One that is longer
-	// alone is not kept.
+	// keptBytes and keptAge bound the kept results together. A result over keptBytes
+	// is not kept.
 	keptBytes = 128 << 20
 	keptAge   = 30 * time.Minute
-	// pieceBytes is the longest line that is one unit, with a low limit less; a
-	// longer one is several, parted between two rows or two words.
+	// pieceBytes bounds a unit of text; a low limit of tokens lowers it. A longer line
+	// is split between two rows or two words.
 	pieceBytes = 4 << 10
-	// maxItems and maxLines bound what is kept apart, as each costs sliceBytes.
-	// A result of more parts is kept in pieces of its text.
+	// maxItems and maxLines bound the parts of a result, as each costs sliceBytes. A
+	// result with more is kept in pieces of its text.
 	maxItems = 200_000
 	maxLines = 1_000_000
 )
 
-// result is one result that did not fit, whole.
+// result is one whole result that is too long.
 type result struct {
-	// principal is whose it is; nobody else can read it.
+	// principal owns the result; no other can read it.
 	principal string
-	// items are the elements of the array that value is, and lie in it; nil where
-	// the text is no array, or one of more than maxItems.
+	// items are the elements of the array value, as parts of it; nil if value is no
+	// array, or has more than maxItems.
 	items []json.RawMessage
-	// units are the parts of a text, where items is nil: kind says of what kind.
+	// units are the parts of the text, of some kind, if items is nil.
 	units []string
 	kind  unitKind
-	// value is the JSON that select works on; nil where there is none.
+	// value is the JSON for select; nil if there is none.
 	value json.RawMessage
-	// verbatim texts stay as they are also in parts.
+	// verbatim means that parts are not compressed.
 	verbatim bool
 
 	size  int
 	since time.Time
-	// opened are the handles of items that are kept by themselves. It is guarded by
-	// the store's lock.
-	opened map[int]string
+	// itemHandles are the handles of items that are kept as results of their own.
+	// The lock of the store guards them.
+	itemHandles map[int]string
 }
 
-// Store keeps long results for read_result: so many bytes in all, so long each.
-// The zero value is ready for use. Safe for concurrent use.
+// Store keeps long results for read_result, within keptBytes and keptAge. The zero
+// value is ready for use. Safe for concurrent use.
 type Store struct {
 	mu    sync.Mutex
 	byID  map[string]*result
 	order []string // oldest first
 	bytes int
-	timer *time.Timer // to drop what is too old; nil before the first
+	timer *time.Timer // of expire; nil if nothing is kept
 }
 
 // sliceBytes is what an item or a line costs beside its text.
 const sliceBytes = 24
 
-// put keeps h and returns its handle, which cannot be guessed; empty where h is
-// over keptBytes alone. The oldest results make room.
-func (s *Store) put(h *result) string {
+// add keeps h and returns its handle, which nobody can guess; empty if h is over
+// keptBytes. It drops the oldest results to make room.
+func (s *Store) add(h *result) string {
 	h.size = len(h.value) + (len(h.items)+len(h.units))*sliceBytes
 	for _, unit := range h.units {
 		h.size += len(unit)
@@ -88,36 +88,36 @@ func (s *Store) put(h *result) string {
 	return handle
 }
 
-// putItem is put for an item of h. An item is kept once, however often it is read:
+// addItem keeps an item of h as a result of its own, once, however often it is read:
 // one reader must not push out the results of others.
-func (s *Store) putItem(h *result, i int, item *result) string {
+func (s *Store) addItem(h *result, i int, item *result) string {
 	s.mu.Lock()
-	handle := h.opened[i]
+	handle := h.itemHandles[i]
 	kept, ok := s.byID[handle]
-	// After a change of the limit its lines would be others.
+	// After a change of the limit the item has other lines.
 	again := ok && kept.count() == item.count() && time.Since(kept.since) < keptAge/2
 	s.mu.Unlock()
 	if again {
 		return handle
 	}
-	handle = s.put(item)
+	handle = s.add(item)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h.opened == nil {
-		h.opened = make(map[int]string)
+	if h.itemHandles == nil {
+		h.itemHandles = make(map[int]string)
 	}
-	h.opened[i] = handle
+	h.itemHandles[i] = handle
 	return handle
 }
 
-// Len is how many results are kept.
+// Len is the number of kept results.
 func (s *Store) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.byID)
 }
 
-// dropOldest forgets one result. The caller holds the lock.
+// dropOldest drops one result. The caller holds the lock.
 func (s *Store) dropOldest() {
 	oldest := s.order[0]
 	s.order = s.order[1:]
@@ -125,8 +125,8 @@ func (s *Store) dropOldest() {
 	delete(s.byID, oldest)
 }
 
-// expire forgets the results that are too old; the next is when the oldest of
-// the others is.
+// expire drops the results that are too old, and sets the timer for the oldest of
+// the others.
 func (s *Store) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *Store) expire() {
 	s.timer = nil
 }
 
-// get finds a result of principal's by its handle.
+// get finds a result of a principal by its handle.
 func (s *Store) get(handle, principal string) (*result, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,7 @@ func TestStore_Bytes(t *testing.T) {
 	var handles []string
 	put := func(size int, want ...int) {
 		t.Helper()
-		handle := s.put(&result{value: make(json.RawMessage, size)})
+		handle := s.add(&result{value: make(json.RawMessage, size)})
 		if (handle == "") != (size > keptBytes) {
 			t.Errorf("%d bytes: handle %q", size, handle)
 		}
@@ -61,10 +61,10 @@ func TestStore_Bytes(t *testing.T) {
 	put(128*mib, 7)
 	put(1, 8)
 	// Parts cost something beside their text.
-	if s.put(&result{items: make([]json.RawMessage, 6*mib)}) != "" {
+	if s.add(&result{items: make([]json.RawMessage, 6*mib)}) != "" {
 		t.Error("6 Mi items are kept")
 	}
-	handles = append(handles, s.put(&result{items: make([]json.RawMessage, 5*mib)}))
+	handles = append(handles, s.add(&result{items: make([]json.RawMessage, 5*mib)}))
 	put(8*mib-1, 8, 9, 10)
 	put(2, 10, 11)
 }
@@ -172,9 +172,9 @@ func TestSpan(t *testing.T) {
 func TestStore_Age(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Store{}
-		a := s.put(&result{value: json.RawMessage(`[1]`)})
+		a := s.add(&result{value: json.RawMessage(`[1]`)})
 		<-time.After(keptAge / 2)
-		b := s.put(&result{value: json.RawMessage(`[2]`)})
+		b := s.add(&result{value: json.RawMessage(`[2]`)})
 		<-time.After(keptAge/2 - time.Second)
 		if got := kept(s, []string{a, b}); len(got) != 2 {
 			t.Errorf("kept %v before their time", got)
@@ -191,7 +191,7 @@ func TestStore_Age(t *testing.T) {
 			t.Errorf("%d results of %d bytes are left", len(s.byID), s.bytes)
 		}
 		s.mu.Unlock()
-		c := s.put(&result{value: json.RawMessage(`[3]`)})
+		c := s.add(&result{value: json.RawMessage(`[3]`)})
 		<-time.After(keptAge)
 		synctest.Wait()
 		if inMemory(s) != 0 {
@@ -203,7 +203,7 @@ func TestStore_Age(t *testing.T) {
 // A result is its principal's.
 func TestStore_Principal(t *testing.T) {
 	s := &Store{}
-	handle := s.put(&result{principal: "a"})
+	handle := s.add(&result{principal: "a"})
 	defer s.timer.Stop()
 	if _, ok := s.get(handle, "b"); ok {
 		t.Error("another principal reads it")
