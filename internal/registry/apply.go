@@ -12,17 +12,19 @@ import (
 // stopped, sorted. One that changed is in both.
 type Changes struct{ Started, Stopped []string }
 
-// Apply makes the registry one of these servers: those whose definition is
-// unchanged go on undisturbed, with their open calls; the others are stopped
-// and started. Of the options, Rules, MaxConcurrency and Grace take effect.
-// A call made from an older snapshot gets a [ReplacedError] where its server is
-// another now; one that is open on the old server may go on for Grace and ends in
-// an error then. Where a server is a process, the new one is started when the old
-// one has ended, since that may hold a lock or a port; calls wait for it as for any
-// that is connecting. Apply does not wait. After Close it does nothing.
+// Apply replaces the servers of the registry. A server whose definition is unchanged
+// goes on undisturbed, with its open calls; Apply stops and starts the others. Of the
+// options, Rules, MaxConcurrency and Grace take effect.
+//
+// A new call from an older snapshot gets a [ReplacedError] if its server was replaced.
+// An open call on the old server may go on for Grace, then it ends with an error. A new
+// process starts after the old one has ended, which may hold a lock or a port; calls
+// wait for it as for any server that is connecting.
+//
+// Apply does not wait. After Close it does nothing.
 func (r *Registry) Apply(servers []Server, options Options) Changes {
-	// Only Apply replaces the entries, and one at a time does. What is being
-	// written to the cache is of the old ones, and is waited for.
+	// Only Apply replaces the entries, and only one Apply at a time. It waits for the
+	// saver, which writes catalogues of the old entries.
 	r.saving.Lock()
 	r.mu.Lock()
 	before := r.entries
@@ -49,9 +51,9 @@ func (r *Registry) Apply(servers []Server, options Options) Changes {
 		}
 		changes.Stopped = r.replaceBy(next, options.Grace)
 		r.rules = options.Rules
-		r.all.SetLimit(options.MaxConcurrency)
+		r.allCalls.SetLimit(options.MaxConcurrency)
 		for _, e := range fresh {
-			r.begin(e)
+			r.startAfter(e)
 		}
 	}
 	r.mu.Unlock()
@@ -62,9 +64,9 @@ func (r *Registry) Apply(servers []Server, options Options) Changes {
 	return changes
 }
 
-// replaceBy puts next in the place of the entries, and retires the upstreams that
-// are not in it, with the sessions of clients on them. It returns the names of
-// their servers. The caller holds the lock.
+// replaceBy replaces the entries by next. It retires the upstreams that are not in
+// next, with the sessions of clients on them, and returns the names of their servers.
+// The caller holds the lock.
 func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names []string) {
 	if grace <= 0 {
 		grace = defaultGrace
@@ -74,31 +76,31 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 			continue
 		}
 		names = append(names, name)
-		var what retired
+		var end retired
 		if old.server.Spec.Type == upstream.Stdio && !old.server.PerClient {
-			what = retired{name: name, definition: old.server.Definition}
+			end = retired{name: name, definition: old.server.Definition}
 		}
-		r.retire(old.upstream, what, grace)
+		r.retire(old.upstream, end, grace)
 		for client := range r.clients {
-			r.endSessions(client, what, grace, func(server string, _ *clientSession) bool { return server == name })
+			r.endSessions(client, end, grace, func(server string, _ *clientSession) bool { return server == name })
 		}
 	}
 	r.entries = next
 	return names
 }
 
-// begin starts a new server. One that is a process waits for the end of those
-// before it, under its name or, where it was renamed, with its definition; the
-// others do not wait for that, nor does anything for a process of which each client
-// has one: several live side by side anyway. The caller holds the lock.
-func (r *Registry) begin(e *entry) {
+// startAfter starts e once the processes that it replaces have ended: those with the
+// same name or, if it was renamed, the same definition. Servers of other transports
+// start at once. Nothing waits for the processes of single clients (PerClient): several
+// of them run side by side anyway. The caller holds the lock.
+func (r *Registry) startAfter(e *entry) {
 	if !r.started {
 		return // Start does it
 	}
 	name := e.server.Spec.Name
 	var before []<-chan struct{}
 	for _, old := range r.retired {
-		if e.server.Spec.Type == upstream.Stdio && old.before(name, e.server.Definition) {
+		if e.server.Spec.Type == upstream.Stdio && old.precedes(name, e.server.Definition) {
 			before = append(before, old.ended)
 		}
 	}
@@ -106,7 +108,7 @@ func (r *Registry) begin(e *entry) {
 		e.upstream.Start()
 		return
 	}
-	r.retiring.Go(func() { // ends with them, which is soon after their grace
+	r.retiring.Go(func() { // ends with those processes, soon after their grace
 		for _, ended := range before {
 			<-ended
 		}
@@ -118,8 +120,8 @@ func (r *Registry) begin(e *entry) {
 	})
 }
 
-// with is the entry of a server whose definition is unchanged: the same
-// upstream, under what else the configuration says of it now.
+// with is the entry with the new settings of a server whose definition is unchanged. It
+// keeps the upstream.
 func (e *entry) with(server Server) *entry {
 	server.Spec.Gate, server.Spec.AllGate = e.server.Spec.Gate, e.server.Spec.AllGate
 	server.Spec.Gate.SetLimit(server.Spec.MaxConcurrency)
@@ -129,33 +131,32 @@ func (e *entry) with(server Server) *entry {
 }
 
 const (
-	// defaultGrace is how long open calls of a stopped server may go on.
+	// defaultGrace is the Grace of options without one.
 	defaultGrace = 5 * time.Second
-	// retireWithin bounds the end of a stopped server after that: Close waits for
-	// it, also at the end of mcpx.
+	// retireWithin bounds the end of a stopped server after its grace. The end of mcpx
+	// waits for it too.
 	retireWithin = time.Second
 )
 
-// retired is an upstream on its way to its end. The name and definition of its
-// server are empty where nobody waits for that.
+// retired is an upstream that is ending. Name and definition of its server are empty if
+// no new server has to wait for the end.
 type retired struct {
 	name, definition string
 	ended            <-chan struct{}
 }
 
-// before reports whether it has the place of a server with this name, or with
-// this definition under another one.
-func (o retired) before(name, definition string) bool {
+// precedes reports whether a server with this name or definition replaces it.
+func (o retired) precedes(name, definition string) bool {
 	return o.name != "" && (o.name == name || definition != "" && o.definition == definition)
 }
 
-// retire ends an upstream: now for further calls, and after grace for open ones.
-// The caller holds the lock, and has looked that Close has not begun. Close ends
-// the open calls at once, and waits.
-func (r *Registry) retire(u *upstream.Upstream, what retired, grace time.Duration) {
+// retire ends an upstream: at once for new calls, after grace for open ones. The caller
+// holds the lock and has checked that Close has not begun. Close does not wait for the
+// grace, but for the end of the upstream.
+func (r *Registry) retire(u *upstream.Upstream, end retired, grace time.Duration) {
 	ended := make(chan struct{})
-	what.ended = ended
-	r.retired[u] = what
+	end.ended = ended
+	r.retired[u] = end
 	r.retiring.Go(func() { // ends soon after grace
 		defer close(ended)
 		ctx, cancel := context.WithTimeout(context.Background(), grace)

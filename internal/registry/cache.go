@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// cacheFormat changes when older files cannot be read any more.
+	// cacheFormat changes when mcpx can no longer read older files.
 	cacheFormat = 1
-	// triedFormat marks a file without a catalogue: mcpx has tried the server, and got
-	// none. An mcpx that knows cacheFormat alone takes the file for absent.
+	// triedFormat marks a file without a catalogue: mcpx has tried the server and got
+	// none. To an mcpx that knows only cacheFormat the file is absent.
 	triedFormat = 2
 )
 
@@ -24,7 +24,7 @@ const (
 // server. A file that cannot be read counts as absent.
 type cache struct{ dir string }
 
-// record is what is kept of a server.
+// record is the content of the file of a server.
 type record struct {
 	Format       int               `json:"format"`
 	Protocol     string            `json:"protocol"`
@@ -35,18 +35,17 @@ type record struct {
 	Definitions  []json.RawMessage `json:"tools"`
 
 	tools []catalog.Tool
-	tried bool // nothing else is known: no attempt has given a catalogue
+	tried bool // mcpx has tried the server and got no catalogue
 }
 
-// says reports whether two records of one server are the same. Catalogues that
+// equal reports whether two records of one server are the same. Catalogues that
 // are equal are one slice (see [upstream.Status]).
-func (r *record) says(other *record) bool {
+func (r *record) equal(other *record) bool {
 	return r.tried == other.tried && r.Protocol == other.Protocol && r.Modern == other.Modern && r.Title == other.Title &&
 		r.Version == other.Version && r.Instructions == other.Instructions && catalog.SameTools(r.tools, other.tools)
 }
 
-// Key makes a cache key out of what defines a server. The parts may be secret:
-// only their digest is used.
+// Key is a digest of the settings of a server. It does not reveal them.
 func Key(parts ...string) string {
 	digest := sha256.New()
 	for _, part := range parts {
@@ -97,7 +96,7 @@ func (c *cache) save(key string, rec *record) error {
 	}
 	var data bytes.Buffer
 	encoder := json.NewEncoder(&data)
-	encoder.SetEscapeHTML(false) // the definitions stay as they were sent
+	encoder.SetEscapeHTML(false) // keep the definitions as the server sent them
 	if err := encoder.Encode(rec); err != nil {
 		return err
 	}

@@ -15,9 +15,9 @@ type clientSession struct {
 	used     time.Time
 }
 
-// clientUpstream returns the client's own session with a server, opening it
-// with the first call. release ends the use. u is nil after Close, and where e is
-// not the server's entry any more.
+// clientUpstream returns the client's own session with a server. The first call opens
+// it. The caller must call release after use. u is nil after Close, and if e was
+// replaced.
 func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstream.Upstream, release func()) {
 	name := e.server.Spec.Name
 	r.mu.Lock()
@@ -53,25 +53,25 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstrea
 	}
 }
 
-// ForgetClient begins to end the sessions that belong to a client that is gone;
-// Close waits for them.
+// ForgetClient ends the sessions of a client that is gone. It does not wait; Close
+// does.
 func (r *Registry) ForgetClient(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endSessions(id, retired{}, 0, func(string, *clientSession) bool { return true })
 }
 
-// endSessions begins to end sessions of a client, with grace for their open calls.
-// The caller holds the lock.
-func (r *Registry) endSessions(client string, what retired, grace time.Duration, which func(server string, c *clientSession) bool) {
+// endSessions retires the sessions of a client that which selects, with grace for their
+// open calls. The caller holds the lock.
+func (r *Registry) endSessions(client string, end retired, grace time.Duration, which func(server string, c *clientSession) bool) {
 	if r.ended {
-		return // Close has them
+		return // Close ends them
 	}
 	sessions := r.clients[client]
 	for server, c := range sessions {
 		if which(server, c) {
 			delete(sessions, server)
-			r.retire(c.upstream, what, grace)
+			r.retire(c.upstream, end, grace)
 		}
 	}
 	if len(sessions) == 0 {
@@ -82,7 +82,7 @@ func (r *Registry) endSessions(client string, what retired, grace time.Duration,
 // defaultIdle is the SessionIdle of servers that have none.
 const defaultIdle = 5 * time.Minute
 
-// idle reports whether a session was not used for as long as its server says now.
+// idle reports whether a session was unused for the SessionIdle of its server.
 // The caller holds the lock.
 func (r *Registry) idle(server string, c *clientSession) bool {
 	most := defaultIdle
@@ -92,8 +92,7 @@ func (r *Registry) idle(server string, c *clientSession) bool {
 	return c.open == 0 && time.Since(c.used) >= most
 }
 
-// sweepClients ends the sessions that nobody used for their idle time; it ends
-// with Close.
+// sweepClients ends idle sessions until Close.
 func (r *Registry) sweepClients() {
 	defer r.loops.Done()
 	ticker := time.NewTicker(5 * time.Second)

@@ -1,5 +1,5 @@
-// Package registry is all upstreams together: the current snapshot, the
-// catalogue kept on disk, and the events when either changes.
+// Package registry owns all upstreams: it makes the snapshots of their catalogues,
+// keeps the catalogues on disk, and tells listeners about changes.
 package registry
 
 import (
@@ -19,36 +19,36 @@ import (
 // Server is one configured server.
 type Server struct {
 	Spec upstream.Spec
-	// Definition identifies the configuration as a whole: a server whose
-	// definition is unchanged is left alone by [Registry.Apply].
+	// Definition identifies the settings that a running server cannot change.
+	// [Registry.Apply] restarts a server whose definition has changed.
 	Definition string
-	// Key identifies what decides which tools the server has; it names the
-	// server's file in the cache. Empty = not kept on disk.
+	// Key names the server's file in the cache, by the settings that decide which
+	// tools the server has. Empty = not kept on disk.
 	Key string
 	// Description replaces the server's instructions in texts for the model.
 	Description string
-	// Disabled servers are named and never connected.
+	// Disabled servers are in the snapshot, and never connected.
 	Disabled bool
-	// Fault is what is wrong with the configuration: the server is unavailable
-	// for that reason.
+	// Fault is an error in the configuration: the server is unavailable for that
+	// reason.
 	Fault string
-	// PerClient gives each client a session of its own, closed when it was idle
-	// for SessionIdle (0 = 5 min).
+	// PerClient gives each client a session of its own, which ends after SessionIdle
+	// without a call (0 = 5 min).
 	PerClient   bool
 	SessionIdle time.Duration
 }
 
-// Options are what a registry needs beside its servers. All may be zero.
+// Options are the settings of a registry. All may be zero.
 type Options struct {
-	// CacheDir is where catalogues are kept; empty = nowhere.
+	// CacheDir is the folder of kept catalogues; empty = catalogues are not kept.
 	CacheDir string
-	// Rules go into each snapshot with the servers that they were written for. The
-	// registry itself hides nothing. Nil = none.
+	// Rules go into each snapshot, together with the servers of the same config. The
+	// registry itself hides nothing. Nil = no rules.
 	Rules catalog.Rules
 	// MaxConcurrency bounds the open calls of all servers together; 0 = no limit.
 	MaxConcurrency int
-	// Grace is how long open calls of a server that [Registry.Apply] stops may go
-	// on; 0 = 5 s.
+	// Grace is how long open calls may go on when [Registry.Apply] stops their server;
+	// 0 = 5 s.
 	Grace time.Duration
 	// Logger may be nil (discard).
 	Logger *slog.Logger
@@ -63,64 +63,63 @@ type Registry struct {
 	snapshot   atomic.Pointer[catalog.Snapshot]
 	generation atomic.Uint64 // of the newest entry
 
-	all *upstream.Gate // of the calls of all servers
+	allCalls *upstream.Gate // bounds the calls of all servers together
 
-	mu      sync.Mutex
-	started bool
-	ended   bool // Close has begun: nothing is started any more
-	entries map[string]*entry
-	clients map[string]map[string]*clientSession // by client and server
-	rules   catalog.Rules
-	watch   []func()
-	retired map[*upstream.Upstream]retired // stopped, not gone yet
+	mu        sync.Mutex
+	started   bool
+	ended     bool // Close has begun: no upstream starts
+	entries   map[string]*entry
+	clients   map[string]map[string]*clientSession // by client and server
+	rules     catalog.Rules
+	listeners []func()
+	retired   map[*upstream.Upstream]retired // stopped, not ended yet
 
-	retiring sync.WaitGroup // goroutines are added under mu, and before ended
+	retiring sync.WaitGroup // its goroutines start under mu, unless ended
 
-	// Both are taken before mu. No call and no snapshot waits for saving: the disk
-	// may be slow.
-	saving     sync.Mutex // one file is written at a time, and not while Apply is at work
-	publishing sync.Mutex // one snapshot is made at a time
+	// Lock both before mu. Calls and snapshots never wait for saving, as the disk may
+	// be slow.
+	saving     sync.Mutex // held to write a file, and by Apply
+	publishing sync.Mutex // held to make a snapshot
 
-	dirty   chan struct{} // holds one: many changes are one snapshot
-	unsaved chan struct{} // holds one: many snapshots are one look at what to save
+	dirty   chan struct{} // holds one signal: publish
+	unsaved chan struct{} // holds one signal: save
 	stop    chan struct{}
 	closed  sync.Once
-	loops   sync.WaitGroup // none of them waits for the disk
-	disk    sync.WaitGroup // what does
+	loops   sync.WaitGroup // goroutines that never wait for the disk
+	disk    sync.WaitGroup // goroutines that use the disk
 }
 
-// entry is one server with its upstream. Its fields are guarded by the
-// registry's lock, but for server, generation, onDisk and upstream, which never change, and
-// saved, which saving guards.
+// entry is one server with its upstream. The fields generation, onDisk, server and
+// upstream never change; saving guards saved, and the registry's lock the others.
 type entry struct {
 	generation uint64
-	onDisk     bool // the cache had something when the entry was made
+	onDisk     bool // the cache had a file when the entry was made
 	server     Server
 	upstream   *upstream.Upstream // nil if disabled or at fault
-	cached     *record            // from disk, until the server itself was heard
-	last       catalog.Server     // of the last snapshot, whose tools are reused while unchanged
-	saved      *record            // what the cache file has
+	cached     *record            // from disk, until the server has answered
+	last       catalog.Server     // in the last snapshot; its tools are reused while unchanged
+	saved      *record            // the content of the cache file
 }
 
-// New makes a registry of these servers. What the cache knows of them is in the
-// first snapshot. [Registry.Start] connects.
+// New makes a registry of these servers. The first snapshot has the catalogues from
+// disk. [Registry.Start] connects the servers.
 func New(servers []Server, options Options) *Registry {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
 	r := &Registry{
 		options: options, log: options.Logger,
-		cache:   &cache{dir: options.CacheDir},
-		entries: make(map[string]*entry),
-		clients: make(map[string]map[string]*clientSession),
-		rules:   options.Rules,
-		all:     upstream.NewGate(options.MaxConcurrency),
-		retired: make(map[*upstream.Upstream]retired),
-		dirty:   make(chan struct{}, 1),
-		unsaved: make(chan struct{}, 1),
-		stop:    make(chan struct{}),
+		cache:    &cache{dir: options.CacheDir},
+		entries:  make(map[string]*entry),
+		clients:  make(map[string]map[string]*clientSession),
+		rules:    options.Rules,
+		allCalls: upstream.NewGate(options.MaxConcurrency),
+		retired:  make(map[*upstream.Upstream]retired),
+		dirty:    make(chan struct{}, 1),
+		unsaved:  make(chan struct{}, 1),
+		stop:     make(chan struct{}),
 	}
-	// All files at once: the first answers wait for this.
+	// In parallel, as the first answers wait for this.
 	entries := make([]*entry, len(servers))
 	var loading sync.WaitGroup
 	for i, server := range servers {
@@ -135,7 +134,7 @@ func New(servers []Server, options Options) *Registry {
 }
 
 func (r *Registry) newEntry(server Server) *entry {
-	server.Spec.Gate, server.Spec.AllGate = upstream.NewGate(server.Spec.MaxConcurrency), r.all
+	server.Spec.Gate, server.Spec.AllGate = upstream.NewGate(server.Spec.MaxConcurrency), r.allCalls
 	e := &entry{server: server, generation: r.generation.Add(1)}
 	if server.Disabled || server.Fault != "" {
 		return e
@@ -145,7 +144,7 @@ func (r *Registry) newEntry(server Server) *entry {
 		e.onDisk = true
 		spec.Legacy = !e.cached.Modern && e.cached.Protocol != ""
 	}
-	spec.OnChange = r.touch
+	spec.OnChange = r.changed
 	e.upstream = upstream.New(spec)
 	return e
 }
@@ -159,9 +158,9 @@ func (r *Registry) Start() {
 		return
 	}
 	r.started = true
-	ours := make(map[string]bool)
+	used := make(map[string]bool)
 	for _, e := range r.entries {
-		ours[e.server.Key] = true
+		used[e.server.Key] = true
 		if e.upstream != nil {
 			e.upstream.Start()
 		}
@@ -170,16 +169,16 @@ func (r *Registry) Start() {
 	go r.publisher()
 	go r.sweepClients()
 	r.disk.Go(r.saver)
-	r.disk.Go(func() { // ends with the folder, or with Close
-		if n := r.cache.sweep(ours, r.stop); n > 0 {
+	r.disk.Go(func() { // ends after all files, or with Close
+		if n := r.cache.sweep(used, r.stop); n > 0 {
 			r.log.Debug("deleted catalogues that nobody uses", "count", n)
 		}
 	})
 }
 
-// Close ends all sessions at once and waits for them, within that time if it is
-// not 0. What changed last is written to the cache meanwhile; within bounds that
-// too, so that a disk which hangs keeps no process from its end.
+// Close ends all sessions at once and waits for them; if within is not 0, no longer
+// than that. Meanwhile the saver writes the last changes to the cache, within the same
+// bound, so that mcpx can end although the disk hangs.
 func (r *Registry) Close(within time.Duration) {
 	r.closed.Do(func() {
 		r.mu.Lock()
@@ -201,7 +200,7 @@ func (r *Registry) Close(within time.Duration) {
 		r.mu.Unlock()
 		close(r.stop)
 		saved := make(chan struct{})
-		go func() { // ends with what is being written; on a disk that hangs, with the process
+		go func() { // ends with the last write; if the disk hangs, with the process
 			r.disk.Wait()
 			close(saved)
 		}()
@@ -227,7 +226,7 @@ func closeAll(all []*upstream.Upstream, within time.Duration) {
 	wait.Wait()
 }
 
-// Snapshot is what is known now.
+// Snapshot is the newest snapshot.
 func (r *Registry) Snapshot() *catalog.Snapshot { return r.snapshot.Load() }
 
 // OnChange registers f to be called after each new snapshot, from the
@@ -235,14 +234,14 @@ func (r *Registry) Snapshot() *catalog.Snapshot { return r.snapshot.Load() }
 func (r *Registry) OnChange(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.watch = append(r.watch, f)
+	r.listeners = append(r.listeners, f)
 }
 
-// touch asks for a new snapshot.
-func (r *Registry) touch() { signal(r.dirty) }
+// changed asks for a new snapshot.
+func (r *Registry) changed() { signal(r.dirty) }
 
-// signal tells the one reader of a channel that holds one signal: several before it
-// reads are one.
+// signal sends to a channel that holds one signal. It does nothing if the channel is
+// full: the reader has yet to see an earlier signal.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -250,9 +249,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// publisher makes the snapshots; it ends with Close. What happens meanwhile is
-// in the next one, so a storm of changes is as many snapshots as there is time
-// for, not more.
+// publisher makes the snapshots until Close. Changes during one snapshot go into the
+// next one together.
 func (r *Registry) publisher() {
 	defer r.loops.Done()
 	for {
@@ -266,7 +264,7 @@ func (r *Registry) publisher() {
 	}
 }
 
-// publish makes a snapshot of the present state, swaps it in, and tells.
+// publish makes a snapshot of the present state, and calls the listeners.
 func (r *Registry) publish() {
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
@@ -278,15 +276,15 @@ func (r *Registry) publish() {
 	snap := catalog.NewSnapshot(servers)
 	snap.Rules = r.rules
 	r.snapshot.Store(snap)
-	watch := r.watch
+	listeners := r.listeners
 	r.mu.Unlock()
-	for _, f := range watch {
+	for _, f := range listeners {
 		f()
 	}
 }
 
-// describe is one server as the snapshot has it. Before a server has listed its tools,
-// its catalogue comes from the disk.
+// describe is one server for the snapshot. Before the server has listed its tools, the
+// catalogue comes from the disk.
 func (r *Registry) describe(name string, e *entry) catalog.Server {
 	s := catalog.Server{Name: name, Description: e.server.Description, Transport: e.server.Spec.Type, Generation: e.generation}
 	switch {
@@ -305,7 +303,7 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 		s.RetryAfter = max(0, time.Until(status.RetryAfter).Seconds())
 	}
 	if status.Known {
-		e.cached = nil // it has been heard itself
+		e.cached = nil // the server has answered
 	}
 	switch {
 	case status.Known || e.cached == nil:
@@ -322,27 +320,27 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	return e.last
 }
 
-// WaitKnown returns when every server has a catalogue or has been tried once, now
-// or at an earlier start, or with ctx.
+// WaitKnown waits until every server has a catalogue or has been tried once, now or
+// at an earlier start, or until ctx ends.
 func (r *Registry) WaitKnown(ctx context.Context) {
 	r.waitFor(ctx, func(s *catalog.Server) bool { return !s.Known && !s.Tried && s.State == catalog.Connecting })
 }
 
-// WaitServer returns when a server's catalogue is known or its first attempt has
-// ended, or with ctx; the snapshot says so then. Where [Registry.Apply] replaces the
-// server meanwhile, it waits for the new one.
+// WaitServer waits until a server's catalogue is known or its first attempt has ended,
+// or until ctx ends. The snapshot is up to date then. If [Registry.Apply] replaces the
+// server meanwhile, WaitServer waits for the new one.
 func (r *Registry) WaitServer(ctx context.Context, name string) {
 	r.await(ctx, name)
 	r.publish()
 }
 
-// WaitTried returns when no server's first attempt is under way, or with ctx.
+// WaitTried waits until the first attempt of every server has ended, or until ctx ends.
 func (r *Registry) WaitTried(ctx context.Context) {
 	r.waitFor(ctx, func(*catalog.Server) bool { return true })
 }
 
-// waitFor waits for the first attempts of some servers. The snapshot may lag
-// behind what was waited for, and is made anew.
+// waitFor waits for the first attempts of some servers. It makes a new snapshot, as the
+// publisher may lag behind.
 func (r *Registry) waitFor(ctx context.Context, which func(*catalog.Server) bool) {
 	waited := false
 	snap := r.Snapshot()
@@ -357,8 +355,7 @@ func (r *Registry) waitFor(ctx context.Context, which func(*catalog.Server) bool
 	}
 }
 
-// await returns when a server's catalogue is known or its first attempt has ended, or
-// with ctx. Where Apply replaces the server meanwhile, it waits for the new one.
+// await is [Registry.WaitServer] without the new snapshot.
 func (r *Registry) await(ctx context.Context, name string) {
 	for {
 		r.mu.Lock()
@@ -374,8 +371,8 @@ func (r *Registry) await(ctx context.Context, name string) {
 	}
 }
 
-// Status is the upstream's own view of a server; ok is false for one that is
-// unknown, disabled or at fault.
+// Status is the status of a server's upstream. ok is false for a server that is unknown,
+// disabled or at fault.
 func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
 	r.mu.Lock()
 	e := r.entries[name]
@@ -386,18 +383,18 @@ func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
 	return e.upstream.Status(), true
 }
 
-// ReplacedError says that a call was not sent: since the snapshot that it was made
-// from, [Registry.Apply] has put another server in the place of its server, or none.
-// The caller has to look up anew what it may do there.
+// ReplacedError is the error of a call that was not sent, because [Registry.Apply] has
+// replaced or removed its server since the caller's snapshot. The caller must find its
+// rights in a new snapshot.
 type ReplacedError struct{ Server string }
 
 func (e *ReplacedError) Error() string {
 	return fmt.Sprintf("server %q was replaced by another; the call was not sent", e.Server)
 }
 
-// Call calls a tool of a server as a snapshot has it, over the server's shared
-// session or over the own session of request.Client. Errors are a [ReplacedError] and
-// those of [upstream.Upstream.Call].
+// Call calls a tool of a server from a snapshot, over the server's shared session or
+// over the session of request.Client. Errors are a [ReplacedError] and those of
+// [upstream.Upstream.Call].
 func (r *Registry) Call(ctx context.Context, server *catalog.Server, request upstream.Request) (json.RawMessage, error) {
 	r.mu.Lock()
 	e, ended := r.entries[server.Name], r.ended
@@ -416,7 +413,7 @@ func (r *Registry) Call(ctx context.Context, server *catalog.Server, request ups
 	return nil, err
 }
 
-// replaced reports whether e is not the entry of its server any more.
+// replaced reports whether e is no longer the entry of its server.
 func (r *Registry) replaced(server string, e *entry) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -431,7 +428,7 @@ func (r *Registry) call(ctx context.Context, e *entry, request upstream.Request)
 	case e.upstream == nil:
 		return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: e.server.Fault}
 	case ctx.Err() != nil:
-		return nil, ctx.Err() // a client that is gone gets no session any more
+		return nil, ctx.Err() // open no session for a client that is gone
 	case e.server.PerClient && request.Client != nil && request.Client.ID != "":
 		u, release := r.clientUpstream(e, request.Client)
 		if u == nil {

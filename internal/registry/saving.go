@@ -2,8 +2,7 @@ package registry
 
 import "mcpx/internal/catalog"
 
-// saver writes what the snapshots left to save; it ends with Close, after a last
-// look.
+// saver saves changed catalogues until Close, and then once more.
 func (r *Registry) saver() {
 	for {
 		select {
@@ -16,7 +15,7 @@ func (r *Registry) saver() {
 	}
 }
 
-// save keeps the catalogues on disk that have changed; last says that mcpx ends.
+// save writes the changed catalogues to disk; last means that mcpx is ending.
 func (r *Registry) save(last bool) {
 	r.saving.Lock()
 	defer r.saving.Unlock()
@@ -33,8 +32,8 @@ func (r *Registry) save(last bool) {
 	}
 }
 
-// saveOne keeps the catalogue of a server. Where it has none, the disk keeps that it
-// was tried: no later start waits for its first list.
+// saveOne writes the catalogue of a server. If there is none, it writes that mcpx has
+// tried the server: later starts do not wait for its first list.
 func (r *Registry) saveOne(e *entry, last bool) {
 	status := e.upstream.Status()
 	rec := &record{
@@ -43,7 +42,7 @@ func (r *Registry) saveOne(e *entry, last bool) {
 		tools: status.Tools, tried: !status.Known,
 	}
 	trying := status.State == catalog.Connecting && !last
-	if rec.tried && (e.onDisk || trying || e.saved != nil) || (e.saved != nil && e.saved.says(rec)) {
+	if rec.tried && (e.onDisk || trying || e.saved != nil) || (e.saved != nil && e.saved.equal(rec)) {
 		return
 	}
 	e.saved = rec

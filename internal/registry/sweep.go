@@ -11,30 +11,30 @@ import (
 )
 
 const (
-	// unusedAfter is how long a catalogue is kept that no start has read or written.
+	// unusedAfter is how long sweep keeps a catalogue after its last use.
 	unusedAfter = 30 * 24 * time.Hour
-	// touchAfter is how exactly the time of a file says when it was used.
+	// touchAfter is the precision of the last use, which is the time of the file.
 	touchAfter = 24 * time.Hour
-	// mostSwept bounds how many files of the folder one start looks at.
+	// mostSwept bounds the files that one start looks at.
 	mostSwept = 10_000
 )
 
-// cacheFile are the names that the cache gives to files: of catalogues, and of
-// those that were being written when mcpx was killed.
+// cacheFile matches the names of catalogues, and of unfinished ones that a killed mcpx
+// has left.
 var cacheFile = regexp.MustCompile(`^[0-9a-f]{32}\.(?:json|[0-9]+\.tmp)$`)
 
-// touch notes that a catalogue was used.
+// touch updates the time of the file of a catalogue.
 func (c *cache) touch(key string) {
 	now := time.Now()
 	if info, err := os.Stat(c.path(key)); err == nil && now.Sub(info.ModTime()) > touchAfter {
-		_ = os.Chtimes(c.path(key), now, now) // a folder that is read-only is not swept either
+		_ = os.Chtimes(c.path(key), now, now) // fails in a read-only folder, which sweep cannot change either
 	}
 }
 
-// sweep deletes the catalogues that were not used for long, but for those of ours,
-// and returns how many. What the cache did not write stays. It ends early with
-// stop.
-func (c *cache) sweep(ours map[string]bool, stop <-chan struct{}) (deleted int) {
+// sweep deletes the catalogues that were not used for long, except those in use, and
+// returns their number. It leaves alone files that the cache did not write. It ends
+// early with stop.
+func (c *cache) sweep(used map[string]bool, stop <-chan struct{}) (deleted int) {
 	if c.dir == "" {
 		return 0
 	}
@@ -43,7 +43,7 @@ func (c *cache) sweep(ours map[string]bool, stop <-chan struct{}) (deleted int) 
 		return 0
 	}
 	defer folder.Close()
-	files, _ := folder.ReadDir(mostSwept) // as many as can be read
+	files, _ := folder.ReadDir(mostSwept) // as many as the system returns
 	for _, file := range files {
 		select {
 		case <-stop:
@@ -51,14 +51,14 @@ func (c *cache) sweep(ours map[string]bool, stop <-chan struct{}) (deleted int) 
 		default:
 		}
 		key, _, _ := strings.Cut(file.Name(), ".")
-		if !ours[key] && c.unused(file) && os.Remove(filepath.Join(c.dir, file.Name())) == nil {
+		if !used[key] && c.unused(file) && os.Remove(filepath.Join(c.dir, file.Name())) == nil {
 			deleted++
 		}
 	}
 	return deleted
 }
 
-// unused reports whether a file is of the cache and was not used for long.
+// unused reports whether a file belongs to the cache and was not used for long.
 func (c *cache) unused(file os.DirEntry) bool {
 	if !cacheFile.MatchString(file.Name()) || !file.Type().IsRegular() {
 		return false
@@ -77,6 +77,5 @@ func (c *cache) unused(file os.DirEntry) bool {
 	return (err == nil || err == io.EOF || err == io.ErrUnexpectedEOF) && bytes.HasPrefix([]byte(recordHead), head[:n])
 }
 
-// recordHead is how a file of the cache begins; one that was being written may
-// have less.
+// recordHead is the beginning of a file of the cache; an unfinished file may have less.
 const recordHead = `{"format":`
