@@ -1,5 +1,5 @@
-// Package app makes a running mcpx of a config: it wires the parts together, puts
-// another config in force while they run, and says how they are.
+// Package app makes a running mcpx from a config: it wires the parts, applies a
+// changed config while they run, and reports their state.
 package app
 
 import (
@@ -23,16 +23,15 @@ import (
 )
 
 const (
-	// startAfter is how long the upstreams wait for the client's first questions,
-	// which are answered from the disk: starting ten processes at once would take
-	// the processor away from them.
+	// startAfter delays the start of the upstreams. mcpx answers the client's first
+	// requests from the disk, and ten starting processes would slow that down.
 	startAfter = 150 * time.Millisecond
-	// closeWithin bounds the end of all upstreams when mcpx itself ends: clients
-	// kill it 2 s after they closed its stdin.
+	// closeWithin bounds the time to close all upstreams at the end of mcpx: clients
+	// kill it 2 s after they have closed its stdin.
 	closeWithin = 500 * time.Millisecond
 )
 
-// App is the parts of one mcpx. Whoever makes one closes it.
+// App has the parts of one mcpx. The caller of New, NewOnce or NewDemo closes it.
 type App struct {
 	Config   *config.Config // as it was at the start
 	Registry *registry.Registry
@@ -48,8 +47,8 @@ type App struct {
 	loops        sync.WaitGroup
 }
 
-// New wires an App from a config. only, if not empty, names the servers that
-// are to be connected; the others are left alone.
+// New wires an App from a config. If only is not empty, all servers but those are
+// disabled.
 func New(cfg *config.Config, log *slog.Logger, only ...string) *App {
 	a := &App{Config: cfg, log: log, reaper: proc.NewReaper()}
 	servers, rules := a.servers(cfg, only)
@@ -57,9 +56,9 @@ func New(cfg *config.Config, log *slog.Logger, only ...string) *App {
 	return a
 }
 
-// NewOnce wires an App for one command. Its servers have only just been started,
-// so a call waits for the end of a first attempt, whatever exec_wait says. And
-// nothing is cut, since no handle outlives the command.
+// NewOnce wires an App for one command. A call waits until the first attempt to connect
+// ends, even beyond exec_wait, as the command has just started the server. Results are
+// never cut, as no handle outlives the command.
 func NewOnce(cfg *config.Config, log *slog.Logger, only string) *App {
 	once := *cfg
 	once.ResultTokenLimit = 0
@@ -80,7 +79,7 @@ func NewDemo(log *slog.Logger) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Warnings = nil // that no servers are defined is meant here
+	cfg.Warnings = nil // the warning that no servers are defined
 	a := &App{Config: cfg, log: log, reaper: proc.NewReaper()}
 	var servers []registry.Server
 	for _, sample := range demo.Servers() {
@@ -103,8 +102,8 @@ func (a *App) wire(servers []registry.Server, rules *policy.Rules, cache string)
 	a.Front = front.New(a.View, front.Options{Version: Version(), MaxMessage: a.Config.MaxMessageBytes, Logger: a.log})
 }
 
-// start connects all servers, in the background: with the first need of one,
-// and soon in any case. It ends with Close.
+// start connects all servers in the background: when a request needs one, or after
+// startAfter. Its goroutine ends with Close.
 func (a *App) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopStarting = cancel
@@ -122,7 +121,7 @@ func (a *App) start() {
 	})
 }
 
-// Close ends all sessions, and then the reaper, which has nothing left to do.
+// Close ends all sessions, and then the reaper.
 func (a *App) Close() {
 	if a.stopStarting != nil {
 		a.stopStarting()

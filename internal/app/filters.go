@@ -12,17 +12,14 @@ import (
 	"mcpx/internal/policy"
 )
 
-// What a config's patterns do to the tools that the servers have, for people who
-// wonder where a tool is.
-
-// Filtered is a reason why a tool is not visible, or what else there is to know.
+// Filtered is whether a config lets a model see a tool, with the reason for people.
 type Filtered struct {
 	Visible bool
 	Why     string
 }
 
-// Explain says whether a model sees a tool of a server, and why not. s is as the
-// registry has it: with all tools. refused are the faults of its definitions.
+// Explain finds out whether a model sees a tool of a server, and why not. s comes from
+// the registry, with all tools. refused are the faults of its tool definitions.
 func Explain(cfg *config.Config, s *catalog.Server, refused []string, name string) Filtered {
 	tool, known := s.Tool(name)
 	switch {
@@ -66,7 +63,7 @@ func explainKnown(cfg *config.Config, server string, tool *catalog.Tool) Filtere
 	return Filtered{true, "visible"}
 }
 
-// forApps reports whether a server means a tool for its own user interface and not
+// forApps reports whether a tool is for the server's own user interface only, and not
 // for the model (MCP Apps).
 func forApps(raw json.RawMessage) bool {
 	var tool struct {
@@ -78,8 +75,8 @@ func forApps(raw json.RawMessage) bool {
 }
 
 // Unmatched are the patterns of a config that match no tool, by server; those of
-// the whole config are under "". snap is as the registry has it: with all tools.
-// Where a server is not known nothing is said of what may match there.
+// the whole config are under "". snap comes from the registry, with all tools. It
+// leaves out patterns that may match tools of a server whose tools are not known.
 func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	all := make(map[string][]string)
 	for _, of := range cfg.Servers {
@@ -105,17 +102,17 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 			names = append(names, snap.Servers[i].Name+"."+tool)
 		}
 	}
-	judged := slices.DeleteFunc(slices.Clone(cfg.DisabledTools), func(glob string) bool {
+	certain := slices.DeleteFunc(slices.Clone(cfg.DisabledTools), func(glob string) bool {
 		server, _, _ := strings.Cut(glob, ".")
 		return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool {
 			return !s.Known && (strings.HasPrefix(glob, s.Name+".") || policy.Match([]string{server}, s.Name))
 		})
 	})
-	all[""] = unmatched("disabled_tools", judged, names)
+	all[""] = unmatched("disabled_tools", certain, names)
 	return all
 }
 
-// unmatched says of each glob that matches none of names which name it may mean.
+// unmatched has a text for each glob that matches none of names, with a likely name.
 func unmatched(key string, globs, names []string) (all []string) {
 	for _, glob := range globs {
 		if slices.ContainsFunc(names, func(name string) bool { return policy.Match([]string{glob}, name) }) {

@@ -11,9 +11,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// The settings of a config in the form of each part.
-
-// registryOptions are those that can change at run time.
+// registryOptions are the options of the registry that can change at run time.
 func registryOptions(cfg *config.Config, rules *policy.Rules) registry.Options {
 	return registry.Options{
 		Rules: rules, MaxConcurrency: cfg.MaxConcurrency,
@@ -68,12 +66,12 @@ func clientRules(cfg *config.Config) []view.ClientRule {
 	return rules
 }
 
-// wait is a wait of the config. A zero there is no wait; the parts take theirs
-// for the default.
+// wait converts a wait of the config, where 0 means no wait. In options 0 means the
+// default.
 func wait(d time.Duration) time.Duration { return max(d, 1) }
 
-// MaxDescription is max_description_len as the parts take it. A zero there is no limit; the parts take
-// theirs for the default.
+// MaxDescription converts max_description_len, where 0 means no limit. In options 0
+// means the default.
 func MaxDescription(cfg *config.Config) int {
 	if cfg.MaxDescriptionLen == 0 {
 		return math.MaxInt32

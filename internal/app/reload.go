@@ -16,21 +16,20 @@ import (
 const (
 	// watchEvery is the time between two looks at the config file.
 	watchEvery = time.Second
-	// A file that cannot be used is looked at again for settleTime: an editor may
-	// be about to write it.
+	// The reloader tries an unusable file again for settleTime: an editor may be
+	// writing it.
 	settleTime  = time.Second
 	settleEvery = 50 * time.Millisecond
-	// youngFile is how long after its time of modification a file can change once
-	// more without another time: some file systems count in seconds.
+	// youngFile is how long after its time of modification a file can change again
+	// with the same time: some file systems count in seconds.
 	youngFile = 3 * time.Second
-	// mostLooked is how much of a file is read to tell whether it changed; no
-	// config is as long.
+	// mostLooked bounds the bytes in a fingerprint; no config is as long.
 	mostLooked = 64 << 20
 )
 
-// Follow puts the config file in force again after each asked and, with watch,
-// when it changes, until ctx ends. A file that cannot be used is refused in the
-// log, and what is in force stays.
+// Follow applies the config file after each value from asked and, with watch, when the
+// file changes, until ctx ends. It logs why it refuses a file, and then the config
+// before stays in force.
 func (a *App) Follow(ctx context.Context, load func() (*config.Config, error), asked <-chan struct{}, watch bool) {
 	r := &reloader{path: a.Config.Path, current: a.Config, log: a.log, load: load, change: a.change}
 	r.run(ctx, asked, watch)
@@ -47,8 +46,7 @@ type reloader struct {
 	seen    fingerprint    // of the file when it was last loaded or refused
 }
 
-// run loads the file after each asked, and with watch when it changes, until ctx
-// ends.
+// run is [App.Follow].
 func (r *reloader) run(ctx context.Context, asked <-chan struct{}, watch bool) {
 	var ticks <-chan time.Time
 	if watch {
@@ -74,15 +72,14 @@ func (r *reloader) run(ctx context.Context, asked <-chan struct{}, watch bool) {
 	}
 }
 
-// reload puts the file in force, or logs why that is impossible. It waits a moment
-// for a file that is empty, broken or gone. A file that equals the config in force
-// counts only after a request: variables and files that it refers to may have
-// changed.
+// reload applies the file, or logs why it refuses it. It waits a moment for a file that
+// is empty, broken or gone. It applies a file that equals the config in force only if
+// asked: variables and files that the config refers to may have changed.
 func (r *reloader) reload(ctx context.Context, asked bool) {
 	patience := time.NewTimer(settleTime)
 	defer patience.Stop()
 	for {
-		r.seen = lookAt(r.path, fingerprint{}) // before it is read: a later write is another change
+		r.seen = lookAt(r.path, fingerprint{}) // before the load: a later write is another change
 		cfg, err := r.load()
 		if err == nil {
 			if asked || !reflect.DeepEqual(r.current, cfg) {
@@ -98,15 +95,15 @@ func (r *reloader) reload(ctx context.Context, asked bool) {
 			return
 		case <-patience.C:
 			pause.Stop()
-			r.refused(err)
+			r.logRefusal(err)
 			return
 		case <-pause.C:
 		}
 	}
 }
 
-// refused logs the faults of a file, each with its place.
-func (r *reloader) refused(err error) {
+// logRefusal logs the faults of a file, each with its place.
+func (r *reloader) logRefusal(err error) {
 	const message = "config refused, the one before stays in force"
 	var faults *config.Faults
 	if !errors.As(err, &faults) {
@@ -118,7 +115,7 @@ func (r *reloader) refused(err error) {
 	}
 }
 
-// change puts another config in force, as far as that is possible at run time.
+// change applies another config, as far as that is possible at run time.
 func (a *App) change(from, to *config.Config) {
 	a.LogWarnings(to)
 	if later := nextStart(a.Config, to); len(later) > 0 {
@@ -127,10 +124,10 @@ func (a *App) change(from, to *config.Config) {
 	now := *to
 	now.MaxMessageBytes = a.Config.MaxMessageBytes
 	servers, rules := a.servers(&now, nil)
-	// Three swaps, and calls go on between them. What a caller may do is not at
-	// stake: rules and servers are swapped by Apply alone, as one snapshot, and a
-	// call that was allowed on a server which is another now is looked up anew. The
-	// other options are limits, checks and texts; any mixture of those is harmless.
+	// These are three swaps, with calls between them. The rights of callers stay
+	// correct: Apply swaps rules and servers together, as one snapshot, and a call on a
+	// replaced server looks it up anew. The other options are limits, checks and texts,
+	// and any mixture of old and new ones is harmless.
 	a.Executor.SetOptions(a.executorOptions(&now))
 	changes := a.Registry.Apply(servers, registryOptions(&now, rules))
 	a.View.SetOptions(a.viewOptions(&now))
@@ -138,7 +135,7 @@ func (a *App) change(from, to *config.Config) {
 		"started", changes.Started, "stopped", changes.Stopped)
 }
 
-// nextStart are the keys whose change waits for the next start.
+// nextStart are the changed keys that take effect at the next start.
 func nextStart(at, to *config.Config) (keys []string) {
 	for _, one := range []struct {
 		key     string
@@ -157,14 +154,13 @@ func nextStart(at, to *config.Config) (keys []string) {
 	return keys
 }
 
-// fingerprint distinguishes two states of a file. It is zero for a file that cannot
-// be read.
+// fingerprint identifies a state of a file. It is zero for an unreadable file.
 type fingerprint struct {
 	modified time.Time
 	size     int64
 	digest   [sha256.Size]byte
-	// settled says that the file was not young when it was read: with the same
-	// time and size it is the same file.
+	// settled means that the file was not young when it was read: as long as time and
+	// size are the same, so is the content.
 	settled bool
 }
 
@@ -172,8 +168,8 @@ func (f fingerprint) same(other fingerprint) bool {
 	return f.size == other.size && f.digest == other.digest
 }
 
-// lookAt reads the fingerprint of a file. It reads the file only where time and
-// size do not settle that it is as it was.
+// lookAt takes the fingerprint of a file. It does not read the file if was, the last
+// fingerprint, is settled and time and size are the same.
 func lookAt(path string, was fingerprint) fingerprint {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {

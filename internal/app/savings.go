@@ -17,7 +17,7 @@ type Savings struct {
 	executor.Account
 }
 
-// savingsPath is the account of a config file.
+// savingsPath is the file with the account of a config file.
 func savingsPath(config string) string {
 	if absolute, err := filepath.Abs(config); err == nil {
 		config = absolute
@@ -28,7 +28,7 @@ func savingsPath(config string) string {
 	return ""
 }
 
-// LoadSavings reads the account of a config file; a missing or broken one is empty.
+// LoadSavings reads the account of a config file; it is empty if missing or broken.
 func LoadSavings(config string) Savings {
 	var s Savings
 	data, err := os.ReadFile(savingsPath(config))
@@ -44,9 +44,7 @@ func (a *App) saveSavings() {
 	path := savingsPath(a.Config.Path)
 	run := executor.Account{}
 	for _, one := range a.Executor.Accounts() {
-		run.Calls += one.Calls
-		run.Received += one.Received
-		run.Sent += one.Sent
+		run.Add(one)
 	}
 	if run.Calls == 0 || path == "" {
 		return
@@ -55,9 +53,7 @@ func (a *App) saveSavings() {
 	if s.Since.IsZero() {
 		s.Since = time.Now().UTC().Truncate(time.Second)
 	}
-	s.Calls += run.Calls
-	s.Received += run.Received
-	s.Sent += run.Sent
+	s.Add(run)
 	data, err := json.Marshal(s)
 	if err != nil || os.MkdirAll(filepath.Dir(path), 0o700) != nil {
 		return

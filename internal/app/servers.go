@@ -54,19 +54,19 @@ func (a *App) server(cfg *config.Config, s config.Server) registry.Server {
 	return out
 }
 
-// liveFields are the fields of a config.Server whose change takes effect while the
-// server runs. A change of any other stops it and starts it anew.
+// liveFields are the fields of a config.Server that can change while the server runs.
+// A change of any other field stops the server and starts it anew.
 var liveFields = []string{
 	"Description", "Tools", "ReadOnly", "Validate", "Verbatim",
 	"CallTimeout", "IdleTimeout", "ToolTimeouts", "MaxConcurrency", "SessionIdle",
-	// Name: a server of another name is another one in any case. But its process
-	// waits for the end of the one that had the old name, and is known by this.
+	// Name: a renamed server is a new entry in any case. Its process must wait for the
+	// end of the old one, which the registry finds by the same definition.
 	"Name",
-	// Credentials: some of the Secrets. They change a name on disk.
+	// Credentials: they are among the Secrets, and decide only a file name on disk.
 	"Credentials",
 }
 
-// definition stands for all that a running server cannot change.
+// definition identifies the settings that a running server cannot change.
 func definition(cfg *config.Config, s config.Server) string {
 	parts := []any{cfg.HealthCheck, cfg.MaxMessageBytes}
 	fields := reflect.ValueOf(s)
@@ -80,12 +80,11 @@ func definition(cfg *config.Config, s config.Server) string {
 	return registry.Key(string(text))
 }
 
-// cacheKey names the catalogue of a server on disk, by the settings that decide
-// which tools it has. Credentials are left out: they are rotated, and the next start would know
-// nothing each time. So two config files that differ in a credential alone share
-// one catalogue, and may see other tools. That lasts until the server itself is
-// heard, moments after the start, when the catalogue is kept anew; within one file
-// the name tells two accounts of one server apart.
+// cacheKey names the catalogue of a server on disk, by the settings that decide which
+// tools the server has. It leaves out credentials: after each rotation of a token the
+// next start would know no tools. So two config files that differ only in a credential
+// share a catalogue, and may show each other's tools until the server has answered,
+// moments after the start. Within one file the name separates two accounts of a server.
 func cacheKey(s config.Server) string {
 	parts := append([]string{s.Name, s.Type, s.Command, s.Cwd, s.URL}, s.Args...)
 	parts = append(append(parts, pairs(s.Env)...), pairs(s.Headers)...)

@@ -5,7 +5,7 @@ import (
 	"mcpx/internal/executor"
 )
 
-// ready says whether every server has a catalogue or was tried, with counts.
+// ready reports whether every server has a catalogue or was tried, with counts.
 func (a *App) ready() (bool, any) {
 	snap := a.Executor.Catalogue(nil)
 	waiting, counts := 0, make(map[catalog.State]int)
@@ -50,9 +50,7 @@ func (a *App) status() any {
 		}
 		if account, ok := accounts[s.Name]; ok {
 			one.Results = &account
-			total.Calls += account.Calls
-			total.Received += account.Received
-			total.Sent += account.Sent
+			total.Add(account)
 		}
 		servers = append(servers, one)
 	}
