@@ -7,16 +7,16 @@ import (
 
 // Block is one content block of a tool result with its text, if it has one.
 type Block struct {
-	// Raw is the block as it was written.
+	// Raw is the block as the upstream wrote it.
 	Raw  json.RawMessage
 	Text string
-	// IsText: a text block. HasText: also an embedded resource with a text.
+	// IsText means a text block. HasText also means an embedded resource with a text.
 	IsText, HasText bool
 
-	start, end int // where the text stands in Raw, with its quotes
+	start, end int // of the text in Raw, with its quotes
 }
 
-// ReadBlock reads a content block. One that is odd has no text.
+// ReadBlock reads a content block. A malformed one has no text.
 func ReadBlock(raw json.RawMessage) Block {
 	s := scanner{src: view(raw)}
 	b, ok := s.block(raw)
@@ -87,10 +87,10 @@ func (s *scanner) block(data []byte) (b Block, ok bool) {
 	return b, true
 }
 
-// place is where a value stands.
+// place is the position of a value.
 type place struct{ start, end int }
 
-// placed is [scanner.value], and says where the value stands.
+// placed is [scanner.value], and sets p to the position of the value.
 func (s *scanner) placed(p *place) bool {
 	s.peek()
 	p.start = s.pos

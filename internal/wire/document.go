@@ -19,17 +19,17 @@ const (
 // Container reports whether a value can have others in it.
 func (k Kind) Container() bool { return k >= Array }
 
-// Document is one JSON value, read completely: members keep their order, also
-// where two have one key, numbers keep their digits, strings are decoded.
+// Document is one JSON value, read completely. Members keep their order, even if two
+// have the same key; numbers keep their digits; strings are decoded.
 type Document struct {
 	// Nodes has the values in the order of the text. The children of Nodes[i]
-	// begin at i+1; what follows Nodes[i] and all within it is at Nodes[i].Next.
+	// begin at i+1. Nodes[i].Next is the index after Nodes[i] and all within it.
 	Nodes []Node
 	// Depth is the number of containers around the innermost value.
 	Depth int
-	// Lone says that some string or key has half a surrogate pair.
+	// Lone means that some string or key has half a surrogate pair.
 	Lone bool
-	// UTF8 says that the text is valid UTF-8.
+	// UTF8 means that the text is valid UTF-8.
 	UTF8 bool
 
 	json, decoded string
@@ -103,7 +103,7 @@ func (r *reader) document() (*Document, bool) {
 		}
 		if len(r.parents) == 0 {
 			r.doc.json, r.doc.decoded, r.doc.UTF8 = r.src, view(r.decoded), r.utf8()
-			d := r.doc // so that r is not on the heap, where each write to it costs more
+			d := r.doc // a copy keeps r off the heap, where each write costs more
 			return &d, r.end()
 		}
 	}
@@ -137,8 +137,8 @@ var kinds = [...]Kind{
 	tokenTrue: True, tokenFalse: False, tokenNull: Null,
 }
 
-// grow makes room for as many nodes as the text will have if it goes on as it
-// began.
+// grow makes room for the number of nodes that the text has if its rest is like its
+// beginning.
 func (r *reader) grow() {
 	n := len(r.doc.Nodes)
 	room := 2*n + 16

@@ -18,19 +18,19 @@ type Framing int32
 
 // The framings of MCP over stdio.
 const (
-	// Newline: one message a line (the specification's).
+	// Newline is one message a line, the framing of the specification.
 	Newline Framing = iota
-	// ContentLength: header lines, an empty line, then so many bytes (that of
-	// the Language Server Protocol; older MCP systems use it).
+	// ContentLength is header lines, an empty line, and a body of that length: the
+	// framing of the Language Server Protocol, which older MCP systems use.
 	ContentLength
 )
 
-// TooLargeError is a message over the limit. The stream goes on behind it.
+// TooLargeError is a message over the limit. Read can go on with the next one.
 type TooLargeError struct {
 	// Limit is in bytes.
 	Limit int64
-	// Head and Tail are the first and the last bytes of the message, at most
-	// 4 KiB each, from which the id can mostly be read.
+	// Head and Tail are the first and the last bytes of the message, at most 4 KiB
+	// each. They mostly contain the id.
 	Head, Tail []byte
 }
 
@@ -41,13 +41,13 @@ func (e *TooLargeError) Error() string {
 const (
 	edge       = 4 << 10
 	maxHeaders = 16 << 10
-	// firstBody is the room that a body gets before a byte of it came.
+	// firstBody bounds the buffer for a body before its first byte has come.
 	firstBody = 64 << 10
 	bom       = "\xef\xbb\xbf"
 )
 
-// Reader reads messages from a stream, whichever framing each one has unless
-// that is pinned. It is for one goroutine.
+// Reader reads messages from a stream. Each may have either framing, unless one is
+// pinned. It is for one goroutine.
 type Reader struct {
 	r     *bufio.Reader
 	limit int64
@@ -57,9 +57,9 @@ type Reader struct {
 	noise   func(line []byte)
 }
 
-// NewReader returns a reader of r. A message over limit bytes gives a
-// [TooLargeError]. The reader calls noise, which may be nil, with each line that is
-// no message; the slice is valid during the call only.
+// NewReader returns a reader of r. A message over limit bytes is a [TooLargeError]. The
+// reader calls noise, which may be nil, with each line that is no message. The slice is
+// valid only during the call.
 func NewReader(r io.Reader, limit int64, noise func(line []byte)) *Reader {
 	if noise == nil {
 		noise = func([]byte) {}
@@ -67,23 +67,23 @@ func NewReader(r io.Reader, limit int64, noise func(line []byte)) *Reader {
 	return &Reader{r: bufio.NewReaderSize(r, 16<<10), limit: limit, noise: noise}
 }
 
-// Pin makes f the only framing that is read; a message in the other one is noise.
-// Call it before the first Read.
+// Pin makes f the only framing; a message in the other one is noise. Call it before the
+// first Read.
 func (r *Reader) Pin(f Framing) {
 	r.pinned = true
 	r.framing.Store(int32(f))
 }
 
-// reads reports whether messages in framing f are read.
+// reads reports whether the reader accepts framing f.
 func (r *Reader) reads(f Framing) bool { return !r.pinned || r.Framing() == f }
 
 // Framing is the framing of the last message that was read, or the pinned one.
 func (r *Reader) Framing() Framing { return Framing(r.framing.Load()) }
 
-// Read returns the next message, which the caller owns. Blank lines, a byte
-// order mark and lines that are no JSON object or array are passed over. A last
-// line without its newline counts. The error is io.EOF at the end of the
-// stream, or a *[TooLargeError]; after the latter, Read may be called again.
+// Read returns the next message, which the caller owns. It skips blank lines, a byte
+// order mark, and lines that are no JSON object or array. The last line needs no
+// newline. At the end of the stream the error is io.EOF. After a *[TooLargeError] the
+// caller may call Read again.
 func (r *Reader) Read() ([]byte, error) {
 	limit := r.limit
 	if !r.reads(Newline) {
@@ -122,8 +122,8 @@ func (r *Reader) Read() ([]byte, error) {
 	}
 }
 
-// line reads up to and including a newline. It reads a line over the limit to its
-// end, and drops it.
+// line reads up to and including a newline. A line over the limit is read to its end
+// and dropped.
 func (r *Reader) line(limit int64) ([]byte, error) {
 	var line []byte
 	for {
@@ -241,15 +241,15 @@ func (r *Reader) grow(length int64) ([]byte, error) {
 	}
 }
 
-// Writer writes whole messages to a stream. It is safe for concurrent use, but for
+// Writer writes whole messages to a stream. It is safe for concurrent use, except
 // TryWrite.
 type Writer struct {
 	mu      sync.Mutex
 	w       io.Writer
 	framing atomic.Int32
-	frames  []byte   // room for those of one write
-	list    [][]byte // room for the parts
-	parts   [][]byte // what is still to be written
+	frames  []byte   // buffer of the frames of one write
+	list    [][]byte // buffer of parts
+	parts   [][]byte // still to be written
 }
 
 // NewWriter returns a writer to w.
@@ -259,11 +259,11 @@ func NewWriter(w io.Writer, framing Framing) *Writer {
 	return writer
 }
 
-// SetFraming changes how the messages to come are framed.
+// SetFraming changes the framing of later messages.
 func (w *Writer) SetFraming(f Framing) { w.framing.Store(int32(f)) }
 
-// Write writes messages, which have no newline in them (JSON as encoding/json
-// compacts it), in a single call to the underlying writer unless they are large.
+// Write writes messages, which must not contain newlines. It calls the underlying
+// writer once, unless messages are large.
 func (w *Writer) Write(messages ...[]byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -274,10 +274,11 @@ func (w *Writer) Write(messages ...[]byte) error {
 	return w.flush()
 }
 
-// TryWrite writes messages as far as the underlying writer takes them at once, for
-// which that has a method TryWrite(p []byte) (n int); another takes nothing. It
-// reports whether that was all; the next Write begins with the rest, which has the
-// messages themselves in it. It must not be called before that Write.
+// TryWrite writes as much of the messages as the underlying writer accepts without
+// blocking. That writer needs a method TryWrite(p []byte) (n int), else it accepts
+// nothing. TryWrite reports whether all was written. The next Write begins with the
+// rest, which still refers to the messages. Until then the caller must not call
+// TryWrite again.
 func (w *Writer) TryWrite(messages ...[]byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -294,14 +295,14 @@ func (w *Writer) TryWrite(messages ...[]byte) bool {
 	return len(w.parts) == 0
 }
 
-// largeMessage is the length from which a message is written from where it is; keptFrames
-// the most room that is kept between two writes.
+// A message of largeMessage bytes or more is not copied into a frame. keptFrames bounds
+// the buffer that is kept between two writes.
 const (
 	largeMessage = 64 << 10
 	keptFrames   = 128 << 10
 )
 
-// frame makes the messages the parts that are written next. There are none before.
+// frame makes parts of the messages. There must be no other parts.
 func (w *Writer) frame(messages [][]byte) {
 	headers := Framing(w.framing.Load()) == ContentLength
 	frames, parts := w.frames[:0], w.list[:0]

@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 )
 
-// ID is the id of the message as written, nil if its first and last bytes do not
-// show it. Members of that name deeper down do not count: in the first bytes the
-// members of the message itself are read, and in the last ones only flat members may
-// stand between the id and the end. request reports whether the first bytes have a
+// ID is the id of the message as written, or nil if it is in neither Head nor Tail. It
+// ignores ids in nested objects: from Head it reads only members of the message itself,
+// and in Tail no nested value may follow the id. request reports whether Head has a
 // method.
 func (e *TooLargeError) ID() (id json.RawMessage, request bool) {
 	read := func(text []byte) error {

@@ -1,7 +1,7 @@
-// Package wire reads and writes JSON as raw bytes: its one scanner, the envelopes
-// of JSON-RPC messages, and how messages are framed on a stream. Params, results
-// and ids stay as they were written, so that nothing is lost on the way. It
-// imports nothing of mcpx.
+// Package wire reads and writes JSON as raw bytes. It has the scanner of mcpx, the
+// envelopes of JSON-RPC messages, and their framing on a stream. Params, results and
+// ids stay as they were written, so that nothing is lost on the way. It imports no
+// other package of mcpx.
 package wire
 
 import (
@@ -19,14 +19,14 @@ type Message struct {
 	// Method is empty for a response.
 	Method string
 	Params json.RawMessage
-	// Result and Error are nil where absent.
+	// Result and Error are nil if absent.
 	Result json.RawMessage
 	Error  json.RawMessage
-	// Valid says that the whole message is valid JSON, as [json.Valid] has it, and
-	// UTF8 that it is valid UTF-8 too. Only then its values can be passed on.
+	// Valid means that the whole message is valid JSON, by the rules of [json.Valid],
+	// and UTF8 that it is valid UTF-8. mcpx may pass on its values only if it is both.
 	Valid, UTF8 bool
-	// Ambiguous says that a member is there twice, or in other letters: another
-	// reader of the same bytes may take either.
+	// Ambiguous means that the message has a member twice, or with other upper and
+	// lower case: two readers of the same bytes may understand it differently.
 	Ambiguous bool
 }
 
@@ -35,7 +35,7 @@ func (m *Message) IsResponse() bool {
 	return m.Method == "" && (m.Result != nil || m.Error != nil)
 }
 
-// ErrNotObject says that the bytes are no JSON object, and so no message.
+// ErrNotObject is the error of bytes that are no JSON object, and so no message.
 var ErrNotObject = errors.New("not a JSON object")
 
 // envelope has the members of a message.
@@ -43,7 +43,7 @@ var envelope = [...]string{"jsonrpc", "id", "method", "params", "result", "error
 
 // Parse reads the envelope of one message, and checks the whole message in the same
 // pass. If the value of a member is no valid JSON, Parse finds its end by brackets
-// and quotes, so that an error can still be sent to whoever uses the id.
+// and quotes, so that the id is known for an error answer.
 func Parse(data []byte) (Message, error) {
 	var m Message
 	var seen uint8 // bits of the members
@@ -78,7 +78,7 @@ func Parse(data []byte) (Message, error) {
 }
 
 // maxBatch bounds the messages of a batch: many small ones would take twenty times
-// the size of the batch.
+// the memory of the batch.
 const maxBatch = 10_000
 
 // Batch splits a JSON-RPC batch (protocol 2025-03-26 only) into its first 10,000
@@ -99,22 +99,22 @@ func Batch(data []byte) (messages []json.RawMessage, ok bool) {
 }
 
 // Fields calls yield for each member of the JSON object in data, in order, with
-// the raw value, until yield returns false. Only white space may follow the object. A key that is kept must be cloned: it may
-// be a part of data.
+// the raw value, until yield returns false. Only white space may follow the object. The
+// key may be a part of data: a caller that keeps it must clone it.
 func Fields(data []byte, yield func(key string, value []byte) bool) error {
 	return FieldsAt(data, func(key string, start, end int) bool {
 		return yield(key, data[start:end:end])
 	})
 }
 
-// FieldsAt is [Fields] with the place of each value in data.
+// FieldsAt is [Fields] with the position of each value in data.
 func FieldsAt(data []byte, yield func(key string, start, end int) bool) error {
 	_, err := members(data, nil, func(key string, _, _, start, end int) bool { return yield(key, start, end) })
 	return err
 }
 
-// Members is [Fields] with each key also as it was written, quotes included: a
-// key may have half a surrogate pair, which a Go string cannot keep.
+// Members is [Fields] with each key also as written, with its quotes: a Go string
+// cannot hold a key with half a surrogate pair.
 func Members(data []byte, yield func(key string, written, value []byte) bool) error {
 	_, err := members(data, nil, func(key string, at, after, start, end int) bool {
 		return yield(key, data[at:after:after], data[start:end:end])
@@ -122,9 +122,9 @@ func Members(data []byte, yield func(key string, written, value []byte) bool) er
 	return err
 }
 
-// members reads the members of an object. A key may be a part of data. valid says that all of data is valid
-// JSON, and *utf8, if it is not nil, that it is valid UTF-8; both only without
-// an error, and if yield never returned false.
+// members reads the members of an object. A key may be a part of data. valid reports
+// whether all of data is valid JSON; *utf8, unless nil, is set if it is valid UTF-8.
+// Both have a meaning only if there is no error and yield never returned false.
 func members(data []byte, utf8 *bool, yield func(key string, at, after, start, end int) bool) (valid bool, err error) {
 	s := scanner{src: view(data)}
 	if s.begin() != tokenObject {
@@ -193,15 +193,15 @@ func syntaxError(at int) error {
 	return fmt.Errorf("invalid JSON at byte %d", at)
 }
 
-// skip reads the value at pos. If it is no valid JSON (strict is false), its end
-// is where its quotes and brackets say; ok is false if they do not.
+// skip reads the value at pos. If it is not valid JSON, strict is false, and skip finds
+// the end by quotes and brackets; ok is false if it cannot.
 func (s *scanner) skip() (strict, ok bool) {
 	start, depth := s.pos, s.open.depth
 	if s.value() {
 		return true, true
 	}
 	s.open.depth, s.expected = depth, expectAfter
-	s.seen = highBits // not all strings have been looked at
+	s.seen = highBits // no pass over all strings: check the UTF-8 of all
 	s.pos, ok = looseEnd(s.src, start)
 	return false, ok
 }

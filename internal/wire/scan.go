@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// maxNesting is how deep values may be nested, the same as for encoding/json.
+// maxNesting bounds the nesting of values, like encoding/json.
 const maxNesting = 10_000
 
 // Valid reports whether data is exactly one JSON value, in valid UTF-8.
@@ -27,17 +27,17 @@ func Compact(text string) (compact string, ok bool) {
 	return s.text(), true
 }
 
-// view is data as a string without a copy. Nobody changes a message that was
-// read, and what is made here is given away.
+// view is data as a string without a copy. It is safe as no code changes a message after
+// reading it, or keeps a buffer that it has returned.
 func view(data []byte) string { return unsafe.String(unsafe.SliceData(data), len(data)) }
 
-// token is what [scanner.next] has read. Commas and colons belong to the token
-// that they stand beside.
+// token is the kind of a token of JSON. Commas and colons belong to the token beside
+// them.
 type token byte
 
 const (
-	tokenBad   token = iota // no JSON
-	tokenValue              // nothing has been read: a value begins here
+	tokenBad   token = iota // invalid JSON
+	tokenValue              // from advance only: a value begins at pos
 	tokenObject
 	tokenArray
 	tokenClose
@@ -49,7 +49,7 @@ const (
 	tokenNull
 )
 
-// expected is what the grammar allows next.
+// expected is the next element in the grammar.
 type expected byte
 
 const (
@@ -63,21 +63,21 @@ const (
 type scanner struct {
 	src      string
 	start    int // of the last token
-	pos      int // behind what has been read
-	after    int // behind the last key; pos is behind its colon
+	pos      int // of the next byte
+	after    int // end of the last key; pos is after its colon
 	expected expected
 	escaped  bool   // the last string or key has a backslash
-	seen     uint64 // the bits that occur in strings; bytes that are no ASCII have their highest
+	seen     uint64 // all bytes of strings, or-ed: the highest bit of a byte means not ASCII
 	open     brackets
 
 	compact bool   // collect the text without white space
-	kept    []byte // of which so many bytes are collected, all up to from
+	kept    []byte // the compact text of src[:from], of length bytes
 	length  int
 	from    int
 }
 
-// brackets are the '{' or '[' of the open containers. The first ones are in place: a
-// slice of them would put every scanner on the heap.
+// brackets are the '{' or '[' of the open containers. The first ones are in an array: a
+// slice would put every scanner on the heap.
 type brackets struct {
 	depth int
 	first [32]byte
@@ -107,8 +107,7 @@ func (s *scanner) value() bool {
 	return s.finish(s.begin(), depth)
 }
 
-// finish reads the rest of a value whose first token is t and which stands in depth
-// containers.
+// finish reads the rest of a value whose first token is t, in depth containers.
 func (s *scanner) finish(t token, depth int) bool {
 	for t != tokenBad && s.open.depth > depth {
 		t = s.next()
@@ -116,8 +115,8 @@ func (s *scanner) finish(t token, depth int) bool {
 	return t != tokenBad
 }
 
-// object reads one whole value. If that is an object, it calls member behind each
-// key; member must read the value. A key may be a part of src.
+// object reads one whole value. If that is an object, it calls member after each key;
+// member must read the value. The key may be a part of src.
 func (s *scanner) object(member func(key string) bool) bool {
 	depth := s.open.depth
 	if t := s.begin(); t != tokenObject {
@@ -137,7 +136,7 @@ func (s *scanner) object(member func(key string) bool) bool {
 	}
 }
 
-// lastKey is the key that was read last. It may be a part of src.
+// lastKey is the last key. It may be a part of src.
 func (s *scanner) lastKey() string {
 	if s.escaped {
 		key, _, _ := decode(s.src[s.start:s.after])
@@ -155,13 +154,13 @@ func (s *scanner) end() bool {
 	return i == len(s.src)
 }
 
-// utf8 reports whether the text is valid UTF-8, after all of it has been read:
-// outside of strings the grammar allows ASCII only.
+// utf8 reports whether the text is valid UTF-8. Call it after reading all of the text.
+// Outside of strings the grammar allows only ASCII.
 func (s *scanner) utf8() bool {
 	return s.seen&highBits == 0 || utf8.ValidString(s.src)
 }
 
-// text is what has been read, without white space between tokens.
+// text is the text up to pos, without white space between tokens.
 func (s *scanner) text() string {
 	rest := s.src[s.from:s.pos]
 	if s.length == 0 {
@@ -173,7 +172,7 @@ func (s *scanner) text() string {
 
 var space = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
 
-// peek skips white space and returns the byte behind it, 0 at the end.
+// peek skips white space and returns the byte after it, 0 at the end.
 func (s *scanner) peek() (c byte) {
 	if s.pos < len(s.src) {
 		c = s.src[s.pos]
@@ -310,7 +309,7 @@ func word8(src string, i int) uint64 {
 }
 
 // special marks the high bit of each byte of w that is a control character, a
-// quote or a backslash. The lowest mark is exact, those above it may not be.
+// quote or a backslash. The lowest mark is exact; higher ones may be wrong.
 func special(w uint64) uint64 {
 	return ((w - eachByte*' ') | ((w ^ eachByte*'"') - eachByte) | ((w ^ eachByte*'\\') - eachByte)) &^ w & highBits
 }

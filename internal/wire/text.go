@@ -42,11 +42,11 @@ func decode(quoted string) (text string, lone, ok bool) {
 	return view(out), lone, utf8.Valid(out) && (!lone || utf8.ValidString(inner))
 }
 
-// unescape appends what the inside of a JSON string stands for. Half a surrogate
+// unescape appends the decoded inside of a JSON string. Half a surrogate
 // pair (lone) becomes the three bytes that UTF-8 would have for it. ok is false
 // if inner has an escape, or a byte, that JSON does not allow there.
 func unescape(out []byte, inner string) (text []byte, lone, ok bool) {
-	// No escape is shorter than its character, and whole words may be written.
+	// No escape is shorter than its character; 8 more bytes, as it writes whole words.
 	out = slices.Grow(out, len(inner)+8)
 	n := len(out)
 	out = out[:cap(out)]
@@ -88,9 +88,9 @@ func unescape(out []byte, inner string) (text []byte, lone, ok bool) {
 	return out[:n], lone, true
 }
 
-// EscapedRune is the character of the \u escape that text, which is valid,
-// begins with, and the length of the escape: 6, or 12 for a surrogate pair. For
-// half a pair r is that half, and whole is false.
+// EscapedRune decodes the valid \u escape at the beginning of text. n is the length of
+// the escape: 6, or 12 for a surrogate pair. For half a pair r is that half, and whole
+// is false.
 func EscapedRune(text string) (r rune, n int, whole bool) {
 	r, _ = hex4(text)
 	if !utf16.IsSurrogate(r) {
@@ -104,7 +104,7 @@ func EscapedRune(text string) (r rune, n int, whole bool) {
 	return r, 6, false
 }
 
-// hex4 reads the \u escape that text begins with.
+// hex4 reads the \u escape at the beginning of text.
 func hex4(text string) (r rune, ok bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false
@@ -123,15 +123,14 @@ func hex4(text string) (r rune, ok bool) {
 	return r, true
 }
 
-// unescaped has what stands for a byte after a backslash; 0 = no single byte.
+// unescaped is the byte that a backslash and another byte stand for; 0 = none.
 var unescaped = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }
 
-// AppendQuoted appends text as a JSON string. Only what must be escaped is:
-// <, > and & stay, as each escape costs a model several tokens. Invalid UTF-8
-// becomes U+FFFD; U+2028 and U+2029 are escaped, since some readers take JSON
-// for JavaScript.
+// AppendQuoted appends text as a JSON string. It escapes only what it must: <, > and &
+// stay, as each escape costs a model several tokens. Invalid UTF-8 becomes U+FFFD.
+// U+2028 and U+2029 are escaped, since some readers treat JSON as JavaScript.
 func AppendQuoted(out []byte, text string) []byte {
 	out = append(slices.Grow(out, len(text)+len(text)/8+16), '"')
 	for i := 0; i < len(text); {
@@ -162,8 +161,8 @@ func AppendQuoted(out []byte, text string) []byte {
 	return append(out, '"')
 }
 
-// runes is the length of the characters at the beginning of text that are no
-// ASCII and stand in JSON as they are.
+// runes is the length of the characters at the beginning of text that are not ASCII
+// and need no escape.
 func runes(text string) int {
 	n := 0
 	for n < len(text) && text[n] >= utf8.RuneSelf {
@@ -176,7 +175,7 @@ func runes(text string) int {
 	return n
 }
 
-// appendRune appends a first character of text that [runes] stops at.
+// appendRune appends the first character of text, at which runes stopped.
 func appendRune(out []byte, text string) (_ []byte, size int) {
 	r, size := utf8.DecodeRuneInString(text)
 	if r == utf8.RuneError {
@@ -187,7 +186,7 @@ func appendRune(out []byte, text string) (_ []byte, size int) {
 
 const hexDigits = "0123456789abcdef"
 
-// appendByte appends one ASCII character as a JSON string has it.
+// appendByte appends one ASCII character to a JSON string.
 func appendByte(out []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Encode is the JSON of v without the escaping of <, > and &, which costs tokens;
-// null where v has none.
+// Encode is the JSON of v, without escapes of <, > and &, which cost tokens. It is null
+// if v has no JSON.
 func Encode(v any) json.RawMessage {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
