@@ -1,10 +1,9 @@
 // Package compress writes the fewest-token text with the same content as a tool's result.
 //
 // JSON is minified, and becomes TOON (Token-Oriented Object Notation, version 4) if that saves another
-// 5 %; tables do, most other documents do not. Nothing is ever lost: numbers keep the digits they were
-// written with, members keep their order, strings are decoded once. A document that TOON cannot hold
-// faithfully stays JSON, and a text that is neither JSON nor a Python literal of the same value stays
-// as it is. Everything here is pure.
+// 5 %: tables do, most other documents do not. Nothing is ever lost: numbers keep their digits, members
+// keep their order, strings are decoded once. A document that TOON cannot hold faithfully stays JSON. A
+// text that is neither JSON nor a Python literal stays unchanged. Everything here is pure.
 package compress
 
 import (
@@ -16,7 +15,7 @@ import (
 
 // Options of [Text].
 type Options struct {
-	// TOON allows TOON; without it JSON is minified only.
+	// TOON allows TOON; without it JSON is only minified.
 	TOON bool
 }
 
@@ -25,7 +24,7 @@ type Form string
 
 // The forms of [Output].
 const (
-	FormText Form = "text" // as it was received
+	FormText Form = "text" // unchanged
 	FormJSON Form = "json" // compact JSON, or compact JSON Lines
 	FormTOON Form = "toon"
 )
@@ -34,22 +33,22 @@ const (
 type Output struct {
 	Text string
 	Form Form
-	// JSON is the compact JSON of a text that is exactly one object or array; empty for any other.
+	// JSON is the compact JSON of a text that is exactly one object or array, else empty.
 	JSON string
 }
 
-// TOON is taken where it has at most this share of the tokens of compact JSON. Tokenizers differ:
-// with 5 % to spare the choice holds for others than o200k_base.
+// A text becomes TOON if that has at most this share of the tokens of compact JSON. The margin of 5 %
+// keeps the choice right for other tokenizers than o200k_base.
 const (
 	shareNum = 95
 	shareDen = 100
 )
 
-// minInTables is the share, in percent, of leaves in tables under which TOON is not tried.
+// minInTables is the least share of leaves in tables, in percent, for which TOON is tried.
 const minInTables = 30
 
-// From this size on, JSON that loses at least this part of its bytes as white space is taken to have
-// fewer tokens without counting the received text, which would cost more than all the rest.
+// If a text of at least trustBytes loses a trustPart-th of its bytes as white space, its compact JSON
+// surely has fewer tokens. Then its own tokens are not counted, which would be most of the work.
 const (
 	trustBytes = 64 << 10
 	trustPart  = 5
@@ -57,9 +56,8 @@ const (
 
 // Text makes the fewest-token faithful text of one text block. One complete JSON object or array
 // becomes compact JSON or TOON; JSON Lines (two lines or more, all of them objects) become TOON as an
-// array, or compact lines; a list or dict as Python prints it becomes TOON; everything else is returned byte for byte. Escapes that JSON does not
-// need are written as the characters they stand for. The text never has more tokens than in, by the
-// estimate.
+// array, or compact lines; a list or dict as Python prints it becomes TOON. Any other text is returned
+// unchanged. JSON loses its needless escapes. By the estimate the text never has more tokens than in.
 func Text(in string, o Options) Output {
 	out := Output{Text: in, Form: FormText}
 	start := 0
@@ -102,8 +100,8 @@ func Text(in string, o Options) Output {
 	return out
 }
 
-// literalTable is in, a Python literal with this JSON, as TOON where that saves as much as TOON has to. A
-// literal that is no table stays as it is: what JSON saves on it is not worth another language.
+// literalTable writes the Python literal in, whose JSON is literal, as TOON if that saves enough. Other
+// literals stay unchanged: JSON saves too little on them to be worth another language.
 func literalTable(in, literal string) Output {
 	if doc, compact, _ := read(literal, true); doc != nil {
 		if text, ok := doc.table(len(compact)); ok && Weigh(text)*shareDen <= min(Weigh(compact), Weigh(in))*shareNum {
@@ -115,8 +113,8 @@ func literalTable(in, literal string) Output {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-// A text over sampleOver bytes is weighed by samples: what a megabyte costs differs from that by less
-// than 1 %, and the estimate of all of it would be half of the work.
+// Weigh uses samples for a text over sampleOver bytes. For a megabyte they differ from the estimate of
+// the whole by less than 1 %, and that estimate would be half of the work.
 const (
 	sampleOver  = 128 << 10
 	samples     = 24
@@ -131,13 +129,13 @@ func Weigh(text string) int {
 	return tokens.Sample(text, samples, sampleBytes)
 }
 
-// spacious says that a received text has, without counting, no fewer tokens than its compact JSON.
+// spacious reports whether a text surely has no fewer tokens than its compact JSON.
 func spacious(in, compact string) bool {
 	return compact == in || len(in) >= trustBytes && len(in)-len(compact) >= len(in)/trustPart
 }
 
-// table is the TOON text of a document that is mostly tables, unless that is longer than the compact
-// JSON of so many bytes by an eighth.
+// table is the TOON text of a document that is mostly tables. It gives up if that is longer by an eighth
+// than the compact JSON, which has compact bytes.
 func (d *document) table(compact int) (string, bool) {
 	inTables, ok := d.plan()
 	if !ok || inTables*100 < d.leaves()*minInTables || inTables == 0 {
@@ -146,7 +144,7 @@ func (d *document) table(compact int) (string, bool) {
 	return d.encode(compact, compact+compact/8)
 }
 
-// compactLines reads JSON Lines: at least two lines, each an object. Blank lines count for nothing.
+// compactLines reads JSON Lines: at least two lines, each an object. It ignores blank lines.
 func compactLines(in string) ([]string, bool) {
 	if in[0] != '{' {
 		return nil, false

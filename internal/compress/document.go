@@ -4,7 +4,7 @@ import (
 	"mcpx/internal/wire"
 )
 
-// Limits of what becomes TOON. What is beyond stays JSON.
+// A document over one of these limits stays JSON.
 const (
 	maxBytes   = 8 << 20 // of compact JSON
 	maxDepth   = 64      // nested containers; TOON's indentation is quadratic in it
@@ -12,7 +12,7 @@ const (
 	maxFields  = 512     // of a table: columns and groups of columns
 )
 
-// document is a JSON value, and how each container in it is written.
+// document is a JSON value, with the form of each container in it.
 type document struct {
 	*wire.Document
 	forms   []form // of each node

@@ -11,8 +11,8 @@ import (
 // indentation of one level; the reference's default, and what its decoder expects.
 const indentation = "  "
 
-// encode writes the planned document, of about size bytes. It reports false as soon as the text has
-// more than limit bytes; 0 is no limit.
+// encode writes the planned document, of about size bytes. It gives up and reports false as soon as the
+// text has more than limit bytes; 0 = no limit.
 func (d *document) encode(size, limit int) (string, bool) {
 	e := encoder{doc: d, limit: limit, out: make([]byte, 0, size)}
 	root := &d.Nodes[0]
@@ -36,9 +36,9 @@ type encoder struct {
 	over  bool // limit was passed; nothing more is written
 }
 
-// put appends s. Unlike append it does not write the pointer in e.out, which costs a barrier while
-// garbage is collected.
-func (e *encoder) put(s string) {
+// text appends s. Unlike append it does not write the pointer in e.out, which costs a write barrier
+// during a garbage collection.
+func (e *encoder) text(s string) {
 	n := len(e.out)
 	if n+len(s) > cap(e.out) {
 		e.out = slices.Grow(e.out, max(len(s), n))
@@ -47,7 +47,7 @@ func (e *encoder) put(s string) {
 	copy(e.out[n:], s)
 }
 
-// line begins a line, and gives up where the limit has been passed.
+// line begins a line, and sets over if the limit is passed.
 func (e *encoder) line(depth int) {
 	if e.limit > 0 && len(e.out) > e.limit {
 		e.over = true
@@ -56,11 +56,11 @@ func (e *encoder) line(depth int) {
 		e.out = append(e.out, '\n')
 	}
 	for range depth {
-		e.put(indentation)
+		e.text(indentation)
 	}
 }
 
-// members writes the members of object i, each from a line of its own.
+// members writes the members of object i, each on new lines.
 func (e *encoder) members(i int32, depth int) {
 	end := e.doc.Nodes[i].Next
 	for c := i + 1; c < end && !e.over; c = e.doc.Nodes[c].Next {
@@ -75,7 +75,7 @@ func (e *encoder) field(c int32, depth int) {
 	e.key(n.Key)
 	switch {
 	case n.Kind == wire.Array && n.Count == 0:
-		e.put(": []")
+		e.text(": []")
 	case n.Kind == wire.Array:
 		e.array(c, depth)
 	case n.Kind == wire.Object && e.doc.forms[c].layout == layoutKeyed:
@@ -84,7 +84,7 @@ func (e *encoder) field(c int32, depth int) {
 		e.out = append(e.out, ':')
 		e.members(c, depth+1)
 	default:
-		e.put(": ")
+		e.text(": ")
 		e.scalar(n)
 	}
 }
@@ -98,7 +98,7 @@ func (e *encoder) array(i int32, depth int) {
 	}
 	e.out = append(e.out, '[')
 	e.out = strconv.AppendInt(e.out, int64(n.Count), 10)
-	e.put("]:")
+	e.text("]:")
 	if layout == layoutBlock {
 		for c := i + 1; c < n.Next && !e.over; c = e.doc.Nodes[c].Next {
 			e.item(c, depth+1)
@@ -155,13 +155,13 @@ func (e *encoder) table(i int32, depth int) {
 		e.line(depth + 1)
 		if form.layout == layoutKeyed {
 			e.key(e.doc.Nodes[c].Key)
-			e.put(": ")
+			e.text(": ")
 		}
 		e.row(c)
 	}
 }
 
-// columns writes count columns from f, with their groups.
+// columns writes count columns from column f, with their groups.
 func (e *encoder) columns(f, count int32) {
 	for i := range count {
 		if i == 0 {
@@ -179,7 +179,7 @@ func (e *encoder) columns(f, count int32) {
 	e.out = append(e.out, '}')
 }
 
-// row writes the cells of object i: its scalars, those of nested objects in their place.
+// row writes the cells of object i: its scalars, and those of nested objects.
 func (e *encoder) row(i int32) {
 	for c := i + 1; c < e.doc.Nodes[i].Next; c++ {
 		n := &e.doc.Nodes[c]
@@ -196,16 +196,16 @@ func (e *encoder) row(i int32) {
 func (e *encoder) scalar(n *wire.Node) {
 	switch n.Kind {
 	case wire.Null:
-		e.put("null")
+		e.text("null")
 	case wire.False:
-		e.put("false")
+		e.text("false")
 	case wire.True:
-		e.put("true")
+		e.text("true")
 	case wire.Number:
-		e.put(e.doc.Str(n.Text))
+		e.text(e.doc.Str(n.Text))
 	case wire.String:
 		if s := e.doc.Str(n.Text); unquoted(s) {
-			e.put(s)
+			e.text(s)
 		} else {
 			e.quote(s)
 		}
@@ -214,7 +214,7 @@ func (e *encoder) scalar(n *wire.Node) {
 
 func (e *encoder) key(k wire.Span) {
 	if s := e.doc.Str(k); unquotedKey(s) {
-		e.put(s)
+		e.text(s)
 	} else {
 		e.quote(s)
 	}
@@ -228,29 +228,29 @@ func (e *encoder) quote(s string) {
 		if c >= ' ' && c != '"' && c != '\\' {
 			continue
 		}
-		e.put(s[from:i])
+		e.text(s[from:i])
 		from = i + 1
 		switch c {
 		case '\n':
-			e.put(`\n`)
+			e.text(`\n`)
 		case '\r':
-			e.put(`\r`)
+			e.text(`\r`)
 		case '\t':
-			e.put(`\t`)
+			e.text(`\t`)
 		case '"', '\\':
 			e.out = append(e.out, '\\', c)
 		default:
 			const digits = "0123456789abcdef"
-			e.put(`\u00`)
+			e.text(`\u00`)
 			e.out = append(e.out, digits[c>>4], digits[c&15])
 		}
 	}
-	e.put(s[from:])
+	e.text(s[from:])
 	e.out = append(e.out, '"')
 }
 
-// unquoted says whether a string can stand without quotes: it is not read as anything else, and has
-// nothing that ends a cell, a key or a header.
+// unquoted reports whether a string needs no quotes: a reader takes it for a string, and it has no
+// character that ends a cell, a key or a header.
 func unquoted(s string) bool {
 	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || s[0] == '-' || s[0] == '#' ||
 		s == "true" || s == "false" || s == "null" {
@@ -267,10 +267,10 @@ func unquoted(s string) bool {
 	return true
 }
 
-// syntax has the characters that mean something in TOON.
+// syntax has the characters with a meaning in TOON.
 var syntax = [256]bool{'"': true, '\\': true, ':': true, ',': true, '[': true, ']': true, '{': true, '}': true}
 
-// numeric says whether s looks like a number: [+-]?\d+(\.\d+)?([eE][+-]?\d+)?
+// numeric reports whether s looks like a number: [+-]?\d+(\.\d+)?([eE][+-]?\d+)?
 func numeric(s string) bool {
 	i := 0
 	if s[0] == '+' || s[0] == '-' {
@@ -306,7 +306,7 @@ func skipDigits(s string, i int) int {
 	return i
 }
 
-// unquotedKey says whether a key can stand without quotes: [A-Za-z_][A-Za-z0-9_.]*
+// unquotedKey reports whether a key needs no quotes: [A-Za-z_][A-Za-z0-9_.]*
 func unquotedKey(s string) bool {
 	for i := range len(s) {
 		c := s[i]

@@ -8,10 +8,10 @@ import (
 	"mcpx/internal/wire"
 )
 
-// Equal says whether two JSON texts have the same value: numbers as exact decimals (1.10 is 1.1, and
-// 9007199254740993 is not 9007199254740992), strings decoded (a lone surrogate equals itself only),
-// the members of objects in any order, members of one key among themselves in their order. What is
-// not JSON equals nothing.
+// Equal reports whether two JSON texts have the same value. Numbers are exact decimals: 1.10 equals 1.1,
+// and 9007199254740993 does not equal 9007199254740992. Strings are decoded; a lone surrogate equals only
+// itself. Members may be in any order, but members of the same key are compared in their order. A text
+// that is not JSON equals nothing.
 func Equal(a, b []byte) bool {
 	x, ok := wire.Compact(string(a))
 	if !ok {
@@ -56,7 +56,7 @@ func equalNodes(d *wire.Document, i int32, e *wire.Document, j int32) bool {
 
 // equalMembers compares two objects with the same number of members.
 func equalMembers(d *wire.Document, i int32, e *wire.Document, j int32) bool {
-	var byKey map[string][]int32 // made at the first member that is not where it is in the other
+	var byKey map[string][]int32 // made at the first member in another position
 	for c, k := i+1, j+1; c < d.Nodes[i].Next; c = d.Nodes[c].Next {
 		key := d.Str(d.Nodes[c].Key)
 		if byKey == nil && e.Str(e.Nodes[k].Key) == key {
@@ -82,8 +82,8 @@ func equalMembers(d *wire.Document, i int32, e *wire.Document, j int32) bool {
 	return true
 }
 
-// decimal is an exact number, 0.digits times ten to the exponent, in the one form that each number
-// has. The exponent stays text: 1e999999999 must not become a billion digits.
+// decimal is the unique form of an exact number: 0.digits times ten to the exponent. The exponent stays
+// text: 1e999999999 must not become a billion digits.
 type decimal struct {
 	negative bool
 	digits   string // no zero at either end; empty for zero

@@ -7,17 +7,17 @@ import (
 	"mcpx/internal/wire"
 )
 
-// unescapeJSON writes the escapes of compact JSON in their shortest form: \u4e2d as the character it
-// is, \/ as /, \u000a as \n. Python's json.dumps escapes all that is not ASCII, Go's json.Marshal
-// <, > and &, at two to six tokens a character. The value stays the same. Control and format
-// characters (zero-width, bidi), lone surrogates, quotes and backslashes stay escaped.
+// unescapeJSON writes the escapes of compact JSON in their shortest form: \u4e2d as its character, \/ as
+// /, \u000a as \n. Python's json.dumps escapes all characters but ASCII, Go's json.Marshal escapes <, >
+// and &, and each escape costs two to six tokens. The value stays the same. Control and format characters
+// (zero-width, bidi), lone surrogates, quotes and backslashes stay escaped.
 func unescapeJSON(compact string) string {
 	i := strings.IndexByte(compact, '\\')
 	if i < 0 {
 		return compact
 	}
 	var out strings.Builder
-	from := 0 // start of what is not in out yet
+	from := 0 // start of the part that is not in out yet
 	for i < len(compact) {
 		text, n := shortEscape(compact[i:])
 		if text != "" {
@@ -42,8 +42,8 @@ func unescapeJSON(compact string) string {
 	return out.String()
 }
 
-// shortEscape gives the shorter text for the escape that s starts with, empty where it stays, and
-// the length of the escape.
+// shortEscape is the shorter text for the escape at the start of s, empty if there is none, and the
+// length of the escape.
 func shortEscape(s string) (text string, n int) {
 	switch s[1] {
 	case '/':

@@ -10,13 +10,13 @@ import (
 type layout uint8
 
 const (
-	layoutBlock  layout = iota // one line or block a member or item
+	layoutBlock  layout = iota // each member or item on one or more lines
 	layoutInline               // an array of scalars on one line
 	layoutTable                // an array of uniform objects, one row each
 	layoutKeyed                // an object of uniform objects, one row each
 )
 
-// form is how a container is written.
+// form is the layout of a container, with its columns.
 type form struct {
 	layout layout
 	header int32 // of layoutTable and layoutKeyed: the first column
@@ -27,19 +27,19 @@ type form struct {
 type column struct {
 	key    wire.Span
 	fields int32 // of a group: its columns at the first level; 0 is a column of scalars
-	next   int32 // index of the column after this one and all within it
+	next   int32 // the column after this one and all within it
 }
 
-// planner decides the layout of every container, as the reference encoder of TOON 4 does, except that
-// rows with their members in another order than the first are no table.
+// planner chooses the layout of every container like the reference encoder of TOON 4, with one exception:
+// rows with members in different orders are no table.
 type planner struct {
 	doc      *document
 	inTables int  // leaves in tables of at least two rows and in arrays of scalars
 	refuse   bool // TOON cannot hold this document
 }
 
-// plan lays the document out, and counts the leaves in tables and in arrays of scalars. ok is false if
-// TOON cannot hold the document.
+// plan chooses the layouts, and counts the leaves in tables and in arrays of scalars. ok is false if TOON
+// cannot hold the document.
 func (d *document) plan() (inTables int, ok bool) {
 	d.forms = make([]form, len(d.Nodes))
 	p := planner{doc: d}
@@ -47,7 +47,7 @@ func (d *document) plan() (inTables int, ok bool) {
 	return p.inTables, !p.refuse
 }
 
-// value lays out node i. Directly within a list, tables have no form.
+// value chooses the layouts in node i. TOON has no table directly within a list.
 func (p *planner) value(i int32, listed bool) {
 	n := &p.doc.Nodes[i]
 	if p.refuse {
@@ -88,7 +88,7 @@ func (p *planner) array(i int32, n *wire.Node, listed bool) {
 	}
 }
 
-// scalars says whether the array holds scalars only, and checks them.
+// scalars reports whether the array holds only scalars, and checks them.
 func (p *planner) scalars(i int32, n *wire.Node) bool {
 	if n.Next != i+1+n.Count { // some item has children
 		return false
@@ -106,7 +106,7 @@ func (p *planner) scalars(i int32, n *wire.Node) bool {
 	return true
 }
 
-// table says whether the children of node i are the rows of a table. The first gives the columns.
+// table reports whether the children of node i are rows of a table. The first has the columns.
 func (p *planner) table(i int32, n *wire.Node) bool {
 	first := &p.doc.Nodes[i+1]
 	for c := i + 1; c < n.Next; c = p.doc.Nodes[c].Next {
@@ -137,8 +137,8 @@ func (p *planner) table(i int32, n *wire.Node) bool {
 }
 
 // header appends the columns of the table whose first row is node i; start is the first column of
-// the whole table. A table that is too wide refuses the document: to go on would mean to compare
-// wide rows at every level of nesting.
+// the whole table. It refuses the whole document if a table is too wide: otherwise the planner would
+// compare wide rows at every level of nesting.
 func (p *planner) header(i, start int32) bool {
 	n := &p.doc.Nodes[i]
 	if n.Count == 0 {
@@ -173,8 +173,8 @@ func (p *planner) header(i, start int32) bool {
 	return true
 }
 
-// row says whether the object i has the columns from start to end. The order has to be the same: a
-// table would show the members in the header's, and members keep the order they came in.
+// row reports whether the object i has the columns from start to end, in the same order: a table shows
+// members in the order of its header, and compression must keep the order of members.
 func (p *planner) row(i, start, end int32) bool {
 	n := &p.doc.Nodes[i]
 	if n.Kind != wire.Object || n.Count == 0 {
@@ -201,7 +201,7 @@ func (p *planner) row(i, start, end int32) bool {
 	return c == n.Next
 }
 
-// leafColumns counts the columns from start that are no groups.
+// leafColumns counts the columns from start, without groups.
 func (p *planner) leafColumns(start int32) int {
 	n := 0
 	for _, c := range p.doc.columns[start:] {
@@ -221,7 +221,7 @@ func (p *planner) cells(i int32, n *wire.Node) {
 	}
 }
 
-// number refuses what a decoder would read as a string, since it is beyond float64 (1e400).
+// number refuses a number beyond float64, such as 1e400: TOON decoders read it as a string.
 func (p *planner) number(n *wire.Node) {
 	s := p.doc.Str(n.Text)
 	if len(s) < 308 {
@@ -241,7 +241,7 @@ func (p *planner) number(n *wire.Node) {
 	}
 }
 
-// duplicates says whether object i has two members of one key.
+// duplicates reports whether object i has two members with the same key.
 func (p *planner) duplicates(i int32) bool {
 	n := &p.doc.Nodes[i]
 	if n.Count > 16 {

@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/wire"
 )
 
-// Value is the JSON of a text that is exactly one JSON value, or one list or dict as
-// Python prints it.
+// Value is the JSON of a text that is exactly one JSON value, or a list or dict as Python
+// prints it.
 func Value(text string) (value json.RawMessage, ok bool) {
 	text = strings.TrimSpace(text)
 	if wire.Valid([]byte(text)) {
@@ -27,18 +27,18 @@ func Value(text string) (value json.RawMessage, ok bool) {
 // maxNesting bounds the containers in a Python literal, as its reader recurses.
 const maxNesting = 100
 
-// fromPython writes a list or dict as Python's repr and pprint print it as compact
-// JSON of the same value: many Python servers send str(rows). Integers and floats
-// keep their literals, strings their escapes. A tuple becomes an array, as Python's
-// own json makes it. It refuses whatever else has no exact JSON: sets, bytes, inf
-// and nan, calls such as datetime(…), keys that are no strings, two equal keys,
-// halves of surrogate pairs; and whatever repr does not print, such as comments, a
-// comma before the bracket, other prefixes and escapes, and adjacent strings.
+// fromPython converts a list or dict, as Python's repr and pprint print it, to compact
+// JSON of the same value: many Python servers send str(rows). Numbers keep their digits
+// and strings their escapes. A tuple becomes an array, as in Python's json. fromPython
+// refuses all that has no exact JSON: sets, bytes, inf and nan, calls such as
+// datetime(…), keys that are not strings, equal keys, lone surrogates. It also refuses
+// all that repr does not print: comments, trailing commas, other prefixes and escapes,
+// adjacent strings.
 func fromPython(text string) (compact string, ok bool) {
 	if text == "" || text[0] != '[' && text[0] != '{' {
 		return "", false
 	}
-	p := python{src: text} // most texts end here soon: no room is made for all of it
+	p := python{src: text} // no large buffer in advance: most texts fail early
 	if !p.value(maxNesting) || p.peek() != 0 || p.pos < len(text) || !utf8.Valid(p.out) {
 		return "", false
 	}
@@ -52,7 +52,7 @@ type python struct {
 	out []byte
 }
 
-// peek skips white space and returns the byte behind it; 0 at the end.
+// peek skips white space and returns the byte after it, 0 at the end.
 func (p *python) peek() byte {
 	for p.pos < len(p.src) && isBlank(p.src[p.pos]) {
 		p.pos++
@@ -63,8 +63,8 @@ func (p *python) peek() byte {
 	return p.src[p.pos]
 }
 
-// take skips white space and one byte, if that is c.
-func (p *python) take(c byte) bool {
+// accept skips white space and the byte after it, if that is c.
+func (p *python) accept(c byte) bool {
 	if p.peek() != c {
 		return false
 	}
@@ -72,7 +72,7 @@ func (p *python) take(c byte) bool {
 	return true
 }
 
-// value writes the next value, which has at most so many levels of containers.
+// value writes the next value. It may have at most levels of nested containers.
 func (p *python) value(levels int) bool {
 	switch c := p.peek(); {
 	case levels == 0:
@@ -96,8 +96,8 @@ func (p *python) value(levels int) bool {
 	return false
 }
 
-// list writes a list or a tuple. Only a tuple of one item has a comma behind its
-// last; without it the brackets are no tuple's.
+// list writes a list or a tuple. Only a tuple of one item has a comma after its last
+// item, and must have it.
 func (p *python) list(open byte, levels int) bool {
 	end := byte(']')
 	if open == '(' {
@@ -105,12 +105,12 @@ func (p *python) list(open byte, levels int) bool {
 	}
 	p.pos++
 	p.out = append(p.out, '[')
-	for n := 0; !p.take(end); n++ {
+	for n := 0; !p.accept(end); n++ {
 		if n > 0 {
-			if !p.take(',') {
+			if !p.accept(',') {
 				return false
 			}
-			if n == 1 && open == '(' && p.take(end) {
+			if n == 1 && open == '(' && p.accept(end) {
 				break
 			}
 			p.out = append(p.out, ',')
@@ -127,9 +127,9 @@ func (p *python) dict(levels int) bool {
 	seen := map[string]bool{}
 	p.pos++
 	p.out = append(p.out, '{')
-	for !p.take('}') {
+	for !p.accept('}') {
 		if len(seen) > 0 {
-			if !p.take(',') {
+			if !p.accept(',') {
 				return false
 			}
 			p.out = append(p.out, ',')
@@ -139,7 +139,7 @@ func (p *python) dict(levels int) bool {
 			return false
 		}
 		key, ok := wire.Text(p.out[at:])
-		if !ok || seen[key] || !p.take(':') {
+		if !ok || seen[key] || !p.accept(':') {
 			return false
 		}
 		seen[key] = true
@@ -152,7 +152,7 @@ func (p *python) dict(levels int) bool {
 	return true
 }
 
-// number writes a number in the words of JSON, which are those of repr.
+// number writes a number: repr and JSON write it alike.
 func (p *python) number() bool {
 	rest := p.src[p.pos:]
 	end := len(rest) - len(strings.TrimLeft(rest, "+-.eE0123456789"))
@@ -164,7 +164,7 @@ func (p *python) number() bool {
 	return true
 }
 
-// str writes the string that begins with quote, and its escapes as those of JSON.
+// str writes the string that begins with quote, with escapes of JSON.
 func (p *python) str(quote byte) bool {
 	p.out = append(p.out, '"')
 	for p.pos++; p.pos < len(p.src); p.pos++ {
@@ -188,7 +188,7 @@ func (p *python) str(quote byte) bool {
 	return false
 }
 
-// escape writes the escape that begins here, and ends at its last byte.
+// escape writes the escape at pos, and leaves pos at its last byte.
 func (p *python) escape() bool {
 	p.pos++
 	if p.pos == len(p.src) {

@@ -20,9 +20,8 @@ const (
 //
 //	{total: number, items: [20 of {id: number, name?: string, owner: {login: string}|null}]}
 //
-// An array is described by its first items; a key with a question mark is missing in some of them.
-// Deep levels and rear keys are left out (an ellipsis stands for them) until the text has at most
-// maxTokens by [tokens.Ceiling].
+// Only the first items of an array count. A key with a question mark is missing in some of them. An
+// ellipsis replaces deep levels and last keys until the text has at most maxTokens by [tokens.Ceiling].
 func Shape(raw []byte, maxTokens int) string {
 	doc, ok := wire.Read(string(raw))
 	if !ok {
@@ -33,7 +32,7 @@ func Shape(raw []byte, maxTokens int) string {
 	for _, keys := range []int{200, 50, 20, 10, 5, 2} {
 		for depth := shapeDepth; depth > 0; depth-- {
 			if keys > 20 && depth < 3 {
-				break // fewer keys say more than one level
+				break // fewer keys on more levels are better
 			}
 			var out strings.Builder
 			root.write(&out, depth, keys)
@@ -47,23 +46,23 @@ func Shape(raw []byte, maxTokens int) string {
 	return out.String()
 }
 
-// shape is what the values at one place have in common.
+// shape sums up the values at one place in a document.
 type shape struct {
 	kinds      [wire.Object + 1]bool
 	keys       []string
 	fields     map[string]*field
 	objects    int
 	items      *shape
-	few, many  int // items of the arrays
+	few, many  int // least and most items of the arrays
 	haveArrays bool
 }
 
 type field struct {
 	shape
-	seen int // objects that have it
+	seen int // number of objects that have it
 }
 
-// add takes node i into the shape.
+// add adds node i to the shape.
 func (s *shape) add(d *wire.Document, i int32, depth int) {
 	n := &d.Nodes[i]
 	s.kinds[n.Kind] = true
@@ -117,7 +116,7 @@ var kindNames = [...]string{
 	wire.Null: "null", wire.False: "boolean", wire.True: "boolean", wire.Number: "number", wire.String: "string",
 }
 
-// write describes the shape down to depth levels, with at most keys keys of an object.
+// write writes the shape, down to depth levels and with at most keys keys of an object.
 func (s *shape) write(out *strings.Builder, depth, keys int) {
 	bar := ""
 	for _, k := range [...]wire.Kind{wire.Object, wire.Array, wire.String, wire.Number, wire.True, wire.False, wire.Null} {
@@ -181,7 +180,7 @@ func (s *shape) writeArray(out *strings.Builder, depth, keys int) {
 	out.WriteByte(']')
 }
 
-// writeKey quotes what jq would not take after a dot.
+// writeKey quotes a key that jq does not accept after a dot.
 func writeKey(out *strings.Builder, key string) {
 	if unquotedKey(key) && !strings.Contains(key, ".") && len(key) <= shapeKey {
 		out.WriteString(key)
