@@ -47,7 +47,7 @@ func checkGone(t *testing.T, specs ...mcptest.Spec) {
 // TestStdio_EOF: open answers are delivered, calls that never end are not waited
 // for, and everything is gone before a client would kill.
 func TestStdio_EOF(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	h := newHome(t)
 	quiet, hard := mcptest.Spec{}.WithFiles(t), stubborn(t)
 	config := h.config(t, map[string]server{"quiet": fake(t, quiet), "hard": fake(t, hard)}, nil)
@@ -100,10 +100,11 @@ func TestSignal_Ends(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no signals on Windows")
 	}
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	for _, over := range []string{"stdio", "http"} {
 		for _, signal := range []string{"TERM", "KILL"} {
 			t.Run(over+" "+signal, func(t *testing.T) {
+				mcptest.Parallel(t)
 				h := newHome(t)
 				quiet, hard := mcptest.Spec{ForkGrandchild: true}.WithFiles(t), stubborn(t)
 				config := h.config(t, map[string]server{"quiet": fake(t, quiet), "hard": fake(t, hard)}, nil)
@@ -280,6 +281,7 @@ func TestStdio_Noise(t *testing.T) {
 // TestParallel: many calls at once, each with its own answer, as fast as the
 // slowest.
 func TestParallel(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	config := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{}), "remote": {"url": mcptest.Spec{}.HTTP(t).URL}}, nil)
 	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {

@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 	mcptest.Main()
 	proc.ReaperMain()
 	jq.Main()
+	mcptest.AtOnce(6)
 	dir, err := os.MkdirTemp("", "mcpx-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "making a folder for the binary:", err)

@@ -39,6 +39,7 @@ func TestExec_Whole(t *testing.T) {
 // TestExec_Patient: the servers of one command are always connecting; its call
 // waits for them, whatever exec_wait says.
 func TestExec_Patient(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{InitDelay: time.Second})}, map[string]any{"exec_wait": 0})
 	if out, stderr, code := h.run(t, "", "--config", path, "exec", "fake", "echo", `{"text":"x"}`); code != 0 || out != "x\n" {
@@ -83,7 +84,7 @@ func TestCheck_Slow(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a script of a shell")
 	}
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	h := newHome(t)
 	npx := fake(t, mcptest.Spec{NeverInit: true})
 	script := h.write(t, "bin/npx", "#!/bin/sh\nexec '"+npx["command"].(string)+"' \"$@\"\n")

@@ -74,9 +74,10 @@ func callExec(t *testing.T, c *client, server, tool, arguments string) string {
 // TestReload: what changed is stopped and started, nothing else; clients keep
 // their sessions and hear of it.
 func TestReload(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	for _, over := range []string{"stdio", "http"} {
 		t.Run(over, func(t *testing.T) {
+			mcptest.Parallel(t)
 			h := newHome(t)
 			kept := mcptest.Spec{}.WithFiles(t)
 			servers := map[string]server{"keep": fake(t, kept), "change": fake(t, mcptest.Spec{}), "drop": fake(t, mcptest.Spec{})}
@@ -136,6 +137,7 @@ func TestReload(t *testing.T) {
 // TestReload_Faulty: a file with faults is refused, each is told with its place,
 // and all goes on as before; so it does when the file is gone or empty.
 func TestReload_Faulty(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	servers := map[string]server{"keep": fake(t, mcptest.Spec{})}
 	config := h.config(t, servers, nil)
@@ -190,6 +192,7 @@ func TestReload_Faulty(t *testing.T) {
 
 // TestReload_Watch: the ways in which editors write a file.
 func TestReload_Watch(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	servers := map[string]server{"keep": fake(t, mcptest.Spec{})}
 	config := h.config(t, servers, nil)
@@ -259,7 +262,7 @@ func TestReload_Watch(t *testing.T) {
 // TestReload_OpenCalls: calls that are open on a server which changes end within
 // the grace, in a result or an error; what comes meanwhile goes to the new one.
 func TestReload_OpenCalls(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	h := newHome(t)
 	first := mcptest.Spec{}.WithFiles(t)
 	config := h.config(t, map[string]server{"fake": fake(t, first)}, map[string]any{"shutdown_grace": 1})

@@ -433,6 +433,7 @@ func (p *httpPeer) abort(t *testing.T, raw string, begun func() bool) {
 // TestServe_ListChanged: a change of an upstream's tools is announced, and only
 // such a change.
 func TestServe_ListChanged(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	upstream := mcptest.Spec{}.HTTP(t)
 	config := h.config(t, map[string]server{"fake": {"url": upstream.URL}}, nil)

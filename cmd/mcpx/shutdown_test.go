@@ -25,10 +25,11 @@ func openCalls(t *testing.T, c *client, spec mcptest.Spec, ms string) (short, en
 // TestShutdown: TERM stops taking; open calls may end for the grace, the rest get
 // an error; then all is gone.
 func TestShutdown(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	for _, over := range []string{"stdio", "http"} {
 		for _, era := range []string{legacy, modern} {
 			t.Run(over+" "+era, func(t *testing.T) {
+				mcptest.Parallel(t)
 				h := newHome(t)
 				spec := mcptest.Spec{ForkGrandchild: true}.WithFiles(t)
 				config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 3})
@@ -103,6 +104,7 @@ func refusedConnection(t *testing.T, endpoint string) {
 // TestShutdown_OpenConnection: a request over a connection that was there before
 // the signal is refused too.
 func TestShutdown_OpenConnection(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	spec := mcptest.Spec{}.WithFiles(t)
 	config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 4})
@@ -141,6 +143,7 @@ func TestShutdown_OpenConnection(t *testing.T) {
 // TestShutdown_EOFDuringGrace: a client that goes away while mcpx waits for its
 // calls is not waited for.
 func TestShutdown_EOFDuringGrace(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	spec := mcptest.Spec{}.WithFiles(t)
 	config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 60})
@@ -194,9 +197,10 @@ func TestShutdown_Twice(t *testing.T) {
 // TestShutdown_ClientDoesNotRead: a client that reads nothing cannot keep mcpx
 // from its end.
 func TestShutdown_ClientDoesNotRead(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	for _, how := range []string{"TERM", "EOF"} {
 		t.Run(how, func(t *testing.T) {
+			mcptest.Parallel(t)
 			h := newHome(t)
 			spec := mcptest.Spec{}.WithFiles(t)
 			config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 2, "result_token_limit": 0})
