@@ -23,6 +23,7 @@ const patience = 20 * time.Second
 
 func TestMain(m *testing.M) {
 	mcptest.Main()
+	mcptest.AtOnce(6)
 	os.Exit(m.Run())
 }
 
@@ -185,7 +186,7 @@ func TestFront_StartupWait(t *testing.T) {
 // TestFront_ListChanged: clients hear of a change of the texts, and of nothing
 // else.
 func TestFront_ListChanged(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	fake := mcptest.Spec{}.HTTP(t)
 	f := connect(t, view.Options{}, remote("fake", fake))
 	f.registry.WaitTried(t.Context())

@@ -223,7 +223,7 @@ func crowd(t *testing.T, web *httptest.Server, n int) []*webClient {
 // the same time each get their own answer and their own progress, over one
 // session to the upstream.
 func TestManyClients(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	fake := mcptest.Spec{}.HTTP(t)
 	_, web := site(t, remote("fake", fake))
 	var all sync.WaitGroup
@@ -296,7 +296,7 @@ func checkSteps(t *testing.T, what string, got []webMessage, id string, steps in
 func TestManyClients_Cancel(t *testing.T) {
 	for _, token := range []string{"", `"same"`} {
 		t.Run("token "+token, func(t *testing.T) {
-			mcptest.NoLeaks(t)
+			mcptest.Parallel(t)
 			fake := mcptest.Spec{}.HTTP(t)
 			_, web := site(t, remote("fake", fake))
 			clients := crowd(t, web, 16)
@@ -474,7 +474,7 @@ func TestForeignSession(t *testing.T) {
 // TestBrokenStreams: a client whose streams break, that of a call and that of its
 // session, keeps the session and its other calls.
 func TestBrokenStreams(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	fake := mcptest.Spec{}.HTTP(t)
 	_, web := site(t, remote("fake", fake))
 	c := newWebClient(t, web, legacyEra)

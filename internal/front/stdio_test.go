@@ -87,7 +87,7 @@ func TestStdio_SameID(t *testing.T) {
 // TestStdio_TooMany: requests over the bound are refused; the others can still be
 // taken back, and the end of the input is seen.
 func TestStdio_TooMany(t *testing.T) {
-	mcptest.NoLeaks(t)
+	mcptest.Parallel(t)
 	fake := mcptest.Spec{}.HTTP(t)
 	f := connect(t, view.Options{}, remote("fake", fake))
 	p := dialWith(t, f, "test", StdioOptions{MaxOpen: 2})

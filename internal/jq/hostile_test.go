@@ -70,9 +70,10 @@ func outcome(err error) string {
 }
 
 func TestRunner_Hostile(t *testing.T) {
-	r := newRunner(t, Limits{Time: 250 * time.Millisecond})
 	for _, tt := range hostile {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRunner(t, Limits{Time: 250 * time.Millisecond})
 			warm(t, r)
 			w := r.idle[0]
 			start := time.Now()
@@ -109,7 +110,6 @@ func checkOutcome(t *testing.T, want, got string, err error) {
 // TestRunner_Memory has the time to get at the memory: whichever way a filter grows,
 // a guard is there before the machine notices.
 func TestRunner_Memory(t *testing.T) {
-	r := newRunner(t, patient)
 	for _, filter := range []string{
 		`"a"*2e9`,
 		`[range(1e9)]`,
@@ -121,6 +121,8 @@ func TestRunner_Memory(t *testing.T) {
 		`reduce range(1e6) as $i (0; [.]) | tojson`, // the stack
 	} {
 		t.Run(filter, func(t *testing.T) {
+			t.Parallel()
+			r := newRunner(t, patient)
 			warm(t, r)
 			w := r.idle[0]
 			_, err := r.Run(t.Context(), filter, []byte(`[]`))
