@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -155,10 +156,10 @@ func TestStdio_IDs(t *testing.T) {
 			`"method":"tools/call","params":{"name":"exec","arguments":` + execArgs("fake", "echo", `{"text":"x"}`) + `}`,
 			`"method":"tools/call","params":{"name":"nonsense"}`,
 		} {
-			before := len(p.raw())
+			before := len(p.answers())
 			p.send(t, `{"jsonrpc":"2.0","id":`+id+`,`+method+`}`)
-			mcptest.WaitFor(t, "an answer", patience, func() bool { return len(p.raw()) > before })
-			if got := string(p.raw()[before].ID); got != id {
+			mcptest.WaitFor(t, "an answer", patience, func() bool { return len(p.answers()) > before })
+			if got := string(p.answers()[before].ID); got != id {
 				t.Errorf("%s: id %s came back as %s", method, id, got)
 			}
 		}
@@ -177,11 +178,11 @@ func TestStdio_IDs(t *testing.T) {
 	p.mu.Unlock()
 }
 
-// raw is every message so far, in order.
-func (b *inbox) raw() []message {
+// answers are all responses so far, in order. mcpx may announce changes between them.
+func (b *inbox) answers() []message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.all
+	return slices.DeleteFunc(slices.Clone(b.all), func(m message) bool { return m.Method != "" })
 }
 
 // TestStdio_Garbage: what is no request gets an error or nothing, and the next
