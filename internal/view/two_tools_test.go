@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -116,7 +117,11 @@ func golden(t *testing.T, path string, got []byte) {
 // times a minute, and no more.
 func TestTwoTools_Restless(t *testing.T) {
 	mcptest.NoLeaks(t)
-	v, r := started(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	synctest.Test(t, testRestless)
+}
+
+func testRestless(t *testing.T) {
+	v, r := started(t, Options{})
 	r.WaitTried(t.Context())
 	var announced atomic.Int32
 	v.OnChange(func() { announced.Add(1) })
