@@ -58,11 +58,13 @@ func (p *printer) block(t *typ, depth int, lead string) {
 	if p.record(t, func(m *typ) { p.value(m, loose, depth, ""); p.comment(m) }) {
 		return
 	}
+	p.write("{")
 	if lead != "" {
-		lead = " // " + lead
+		p.write(" ", comment(lead))
 	}
-	p.write("{", lead, "\n")
-	inner := strings.Repeat(indent, depth+1)
+	p.write("\n")
+	// The braces show how deep a line is: more spaces would only cost.
+	inner := indent
 	for i := range t.props {
 		if p.over {
 			p.write(inner, "// cut: ", strconv.Itoa(len(t.props)-i), " more\n")
@@ -78,13 +80,13 @@ func (p *printer) block(t *typ, depth int, lead string) {
 		p.comment(t.rest)
 		p.write("\n")
 	}
-	p.write(strings.Repeat(indent, depth), "}")
+	p.write(strings.Repeat(indent, min(depth, 1)), "}")
 }
 
 // line writes `key: type<end> // docs`. Where the type takes several lines, the
 // docs stand behind its first brace, or on a line before.
 func (p *printer) line(inner, key string, t *typ, depth int, end string) {
-	text := sentence(p.docs(t))
+	text := p.above(key, sentence(p.docs(t)))
 	at := len(p.b)
 	p.write(inner, key)
 	room := lineWidth - (len(p.b) - at) - len(end)
@@ -95,7 +97,7 @@ func (p *printer) line(inner, key string, t *typ, depth int, end string) {
 			if end == "" || !p.tight {
 				p.write(" ")
 			}
-			p.write("// ", text)
+			p.write(comment(text))
 		}
 		return
 	}
@@ -106,10 +108,29 @@ func (p *printer) line(inner, key string, t *typ, depth int, end string) {
 	}
 	if text != "" {
 		p.b = p.b[:at]
-		p.write(inner, "// ", text, "\n", inner, key)
+		p.write(inner, comment(text), "\n", inner, key)
 	}
 	p.value(t, loose, depth, "")
 	p.write(end)
+}
+
+// above is text, or where the same docs stand above: at the property of the same
+// name that came last, or at another.
+func (p *printer) above(key, text string) string {
+	if p.said == nil || text == "" {
+		return text
+	}
+	key = strings.TrimRight(key, ":? ")
+	other := p.said.key[text]
+	known := other != "" && p.said.docs[other] == text
+	p.said.docs[key], p.said.key[text] = text, key
+	switch {
+	case known && other == key && len(text) > len("as above"):
+		return "as above"
+	case known && len(text) > len(other)+8:
+		return "as " + other
+	}
+	return p.said.linked(text)
 }
 
 // multiline reports whether t has an object that must be written as a block.

@@ -48,6 +48,9 @@ func convertSchema(raw json.RawMessage, rootName string) (*converter, *def) {
 	root.body = c.convert(v, allTypes)
 	root.done = true
 	breakCycles(c.order)
+	for _, d := range c.order {
+		d.named = d.recursive
+	}
 	return c, root
 }
 

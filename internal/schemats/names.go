@@ -29,33 +29,9 @@ func wordSet(words string) map[string]bool {
 	return set
 }
 
-// maxInPlace is the length of a type that is written in place although several
-// references share it.
+// maxInPlace is the length of a type that is written in place although it stands
+// there several times.
 const maxInPlace = 40
-
-// nameDefs decides which definitions are type statements (recursive ones, and
-// those that are used several times and are not short), and gives them names
-// that differ. used collects the names over several documents.
-func nameDefs(root *def, order []*def, used map[string]bool) []*def {
-	countUses(root.body)
-	var out []*def
-	for _, d := range order {
-		if d.uses == 0 {
-			continue
-		}
-		d.named = d == root || d.recursive || d.uses > 1 && !short(d.body)
-		if !d.named {
-			continue
-		}
-		if d == root {
-			d.name = d.hint
-		} else {
-			d.name = freeName(nameFrom(d.hint), used)
-		}
-		out = append(out, d)
-	}
-	return out
-}
 
 func freeName(name string, used map[string]bool) string {
 	base := name
@@ -67,41 +43,4 @@ func freeName(name string, used map[string]bool) string {
 	}
 	used[name] = true
 	return name
-}
-
-func short(t *typ) bool {
-	p := &printer{limit: maxInPlace, trial: true, o: Options{Descriptions: true, Constraints: true}}
-	p.inline(t, loose)
-	p.comment(t)
-	return !p.over
-}
-
-// countUses counts the references that can be reached from t.
-func countUses(t *typ) {
-	switch t.kind {
-	case tRef:
-		t.def.uses++
-		if t.def.uses == 1 {
-			countUses(t.def.body)
-		}
-	case tArray:
-		countUses(t.elem)
-	case tUnion, tInter, tTuple:
-		for _, m := range t.members {
-			countUses(m)
-		}
-		if t.elem != nil {
-			countUses(t.elem)
-		}
-	case tObject:
-		for i := range t.props {
-			countUses(t.props[i].t)
-		}
-		if t.rest != nil {
-			countUses(t.rest)
-		}
-		if t.keys != nil {
-			countUses(t.keys)
-		}
-	}
 }

@@ -10,7 +10,7 @@ import (
 // description is the text that a schema gives of itself: its description, else a
 // title that says more than a name does. Uncut.
 func description(v *value) string {
-	if d := plain.Line(v.str("description"), 0); d != "" {
+	if d := prose(v.str("description")); d != "" {
 		return d
 	}
 	if t := plain.Line(v.str("title"), 0); strings.Contains(t, " ") && len(t) > 24 {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -19,6 +20,11 @@ type oracleCase struct {
 	Declaration string          `json:"declaration,omitempty"`
 	Types       string          `json:"types,omitempty"`
 	Member      string          `json:"member,omitempty"`
+	// Args and Result are what Types and Member stand for, under the marks.
+	Args   json.RawMessage `json:"args,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Open   string          `json:"open,omitempty"`
+	Null   string          `json:"null,omitempty"`
 }
 
 type oracleReport struct {
@@ -45,7 +51,8 @@ func requireNPM(t *testing.T) string {
 	return ""
 }
 
-func runOracle(t *testing.T, dir string, cases []oracleCase) oracleReport {
+// runOracle judges at most that many instances of each schema.
+func runOracle(t *testing.T, dir string, most int, cases []oracleCase) oracleReport {
 	t.Helper()
 	input, err := json.Marshal(map[string]any{"cases": cases})
 	if err != nil {
@@ -55,7 +62,7 @@ func runOracle(t *testing.T, dir string, cases []oracleCase) oracleReport {
 	if err := os.WriteFile(file, input, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("node", "--max-old-space-size=4096", "check-types.mjs", file)
+	cmd := exec.Command("node", "--max-old-space-size=4096", "check-types.mjs", file, strconv.Itoa(most))
 	cmd.Dir = dir
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -78,6 +85,20 @@ func draftOf(schema json.RawMessage) string {
 	return ""
 }
 
+// oracle gives the marks as the oracle reads them.
+func (m marks) oracle() (open, null string) {
+	word := func(inside, all marks) string {
+		switch {
+		case m&all != 0:
+			return "all"
+		case m&inside != 0:
+			return "inside"
+		}
+		return ""
+	}
+	return word(openInside, openAll), word(nullInside, nullAll)
+}
+
 // schemaCase is a declaration with instances to judge.
 func schemaCase(id string, schema json.RawMessage) oracleCase {
 	return oracleCase{ID: id, Schema: schema, Draft: draftOf(schema), Declaration: Declaration(schema, nil, full)}
@@ -97,13 +118,19 @@ func toolCases(id string, x Tool) []oracleCase {
 	for _, most := range []int{0, 100, 20} {
 		o := full
 		o.MaxResult = most
-		_, types, _, _ := x.parts(o, func(s string) int { return len(s) })
+		a, list := newAnswer([]Tool{x}, o, nil)
+		_, types, _, _ := a.parts(&list[0])
 		text := Complete(x, o, nil)
 		member, ok := strings.CutPrefix(text, types)
 		if !ok {
 			member, types = text, ""
 		}
-		out = append(out, oracleCase{ID: fmt.Sprintf("%s complete %d", id, most), Types: types, Member: member})
+		c := oracleCase{ID: fmt.Sprintf("%s complete %d", id, most), Types: types, Member: member}
+		if most == 0 {
+			c.Draft, c.Args, c.Result = draftOf(append(slices.Clone(x.Input), x.Output...)), x.Input, x.Output
+			c.Open, c.Null = list[0].marks.oracle()
+		}
+		out = append(out, c)
 	}
 	return append(out,
 		oracleCase{ID: id + " listing", Member: Listing(x)},
@@ -117,6 +144,7 @@ func toolCases(id string, x Tool) []oracleCase {
 func TestTypeScriptOracle(t *testing.T) {
 	dir := requireNPM(t)
 	tools := loadTools(t, "testdata/tools")
+	tools = append(tools, loadTools(t, "testdata/openapi")...)
 	if c := os.Getenv("MCPX_CORPUS"); c != "" {
 		tools = append(tools, loadTools(t, filepath.Join(c, "tools"))...)
 	}
@@ -130,7 +158,7 @@ func TestTypeScriptOracle(t *testing.T) {
 	for i, s := range fuzzSchemas(300) {
 		cases = append(cases, toolCases(fmt.Sprintf("fuzz %d", i), Tool{Name: "fuzz", Input: s})...)
 	}
-	r := runOracle(t, dir, cases)
+	r := runOracle(t, dir, 12, cases)
 	t.Logf("%d cases, %d members, %d instances (%d valid, %d invalid), %d disagree, %d with unlisted keys left out, %d schemas not compiled by ajv",
 		r.Cases, r.Members, r.Checked, r.Valid, r.Invalid, r.Disagreements, r.Skipped, len(r.Uncompiled))
 	for _, e := range r.Errors {
@@ -155,14 +183,21 @@ func TestTypeScriptOracle(t *testing.T) {
 func TestTypeScriptOracle_Controls(t *testing.T) {
 	dir := requireNPM(t)
 	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`)
-	r := runOracle(t, dir, []oracleCase{
+	r := runOracle(t, dir, 60, []oracleCase{
 		{ID: "wide", Schema: schema, Declaration: "type Args = {a?: unknown};"},
 		{ID: "narrow", Schema: schema, Declaration: "type Args = {a: number};"},
+		{ID: "member", Args: schema, Member: "f(a: number)"},
+		{ID: "result", Result: schema, Member: "f(): {a: number}"},
+		{ID: "named", Args: schema, Types: "type T = number;", Member: "f(a: T)"},
+		{ID: "null", Args: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"string"},"d":{"type":"string"},"e":{"type":"string"}}}`),
+			Member: "f(a?: string, b?: string, c?: string, d?: string, e?: string)", Null: "all"},
+		{ID: "not null", Args: json.RawMessage(`{"type":"object","properties":{"a":{"type":["string","null"]}}}`), Member: "f(a?: string)"},
+		{ID: "open", Args: json.RawMessage(`{"type":"object","properties":{"p":{}},"additionalProperties":false}`), Member: "f(p?: unknown)", Open: "all"},
 		{ID: "syntax", Member: "get-sum(a: string)"},
 		{ID: "circular", Declaration: "type A = A | string;\ntype Args = A;"},
 		{ID: "index", Declaration: "type Args = {a?: string; [k: string]: number};"},
 	})
-	for _, id := range []string{"wide", "narrow"} {
+	for _, id := range []string{"wide", "narrow", "member", "result", "named", "null", "not null", "open"} {
 		if !slices.ContainsFunc(r.Disagree, func(s string) bool { return strings.HasPrefix(s, id+":") }) {
 			t.Errorf("%s: not found out", id)
 		}

@@ -3,6 +3,7 @@ package schemats
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"mcpx/internal/plain"
 )
@@ -38,6 +39,10 @@ type printer struct {
 	// long enums as their type (listings).
 	plain  bool
 	levels int
+	// said is what stands above in the same text; nil: nothing is left out for it.
+	said *said
+	// cut: a description was cut.
+	cut bool
 	// tight leaves out spaces that cost tokens; for texts of several lines.
 	tight bool
 	// listed is the number of enum values that a listing spells out.
@@ -72,11 +77,7 @@ func (p *printer) resolve(t *typ) *typ {
 func (p *printer) docs(t *typ) (desc, notes string) {
 	t = p.resolve(t)
 	if p.o.Descriptions {
-		limit := p.o.MaxDescription
-		if limit <= 0 || limit > maxText {
-			limit = maxText
-		}
-		desc = plain.Cut(t.desc, limit, false)
+		desc = p.cutText(t.desc)
 	}
 	notes = noteText(notRepeated(t.notes, desc), p.o.Constraints)
 	if t.kind == tTuple && t.lax && len(t.members) > 0 && p.o.Constraints {
@@ -84,9 +85,6 @@ func (p *printer) docs(t *typ) (desc, notes string) {
 	}
 	if t.kind == tArray {
 		d, n := p.docs(t.elem)
-		if p.resolve(t.elem).kind == tRef {
-			d, n = "", ""
-		}
 		if d != "" && d != desc {
 			desc = joinText(desc, "each: "+d)
 		}
@@ -100,15 +98,41 @@ func (p *printer) docs(t *typ) (desc, notes string) {
 	return desc, notes
 }
 
+// cutText is desc, or its beginning and how much is missing.
+func (p *printer) cutText(desc string) string {
+	most := maxText
+	if m := p.o.MaxDescription; m > 0 && m < most {
+		most = m
+	}
+	short := plain.Cut(desc, most, false)
+	if short == desc {
+		return desc
+	}
+	p.cut = true
+	missing := utf8.RuneCountInString(desc) - utf8.RuneCountInString(short) + len("...")
+	return short + " [+" + strconv.Itoa(missing) + "]"
+}
+
 func sentence(desc, notes string) string {
 	if desc == "" || notes == "" {
 		return desc + notes
+	}
+	if strings.Contains(desc, "\n") {
+		return desc + "\n" + notes // not part of the last item of a list
 	}
 	switch desc[len(desc)-1] {
 	case '.', '!', '?', ':':
 		return desc + " " + notes
 	}
 	return desc + "; " + notes
+}
+
+// comment is text as a comment that ends its line.
+func comment(text string) string {
+	if strings.Contains(text, "\n") {
+		return "/* " + blockText(text) + " */"
+	}
+	return "// " + text
 }
 
 // comment writes the docs of t behind it, as a block comment.

@@ -7,17 +7,23 @@ import (
 	"testing"
 )
 
-// nestedResult is an output schema with that many properties at each of levels.
+// nestedResult is an output schema with that many properties at each of levels,
+// no two alike.
 func nestedResult(properties, levels int, extra string) json.RawMessage {
-	inner := `{"type":"string","description":"A leaf."}`
-	for level := range levels {
+	leaves := 0
+	var object func(level int) string
+	object = func(level int) string {
+		if level < 0 {
+			leaves++
+			return fmt.Sprintf(`{"type":"string","description":"A leaf. (%d)"}`, leaves)
+		}
 		var list []string
 		for i := range properties {
-			list = append(list, fmt.Sprintf(`"l%d_%d":%s`, level, i, inner))
+			list = append(list, fmt.Sprintf(`"l%d_%d":%s`, level, i, object(level-1)))
 		}
-		inner = `{"type":"object","description":"A level.","properties":{` + strings.Join(list, ",") + `}` + extra + `}`
+		return `{"type":"object","description":"A level.","properties":{` + strings.Join(list, ",") + `}` + extra + `}`
 	}
-	return json.RawMessage(inner)
+	return json.RawMessage(object(levels - 1))
 }
 
 // A result type over the bound is its top levels, whatever its schema has; the

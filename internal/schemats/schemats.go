@@ -44,21 +44,16 @@ type Tool struct {
 // schema is one converted document.
 type schema struct {
 	*converter
-	root  *def
-	named []*def
+	root *def
 }
 
-// load converts and names the schemas of a tool; a nil one gives nil.
-func load(input, output json.RawMessage) (in, out *schema) {
-	used := map[string]bool{}
-	one := func(raw json.RawMessage, name string) *schema {
-		if raw == nil {
-			return nil
-		}
-		c, root := convertSchema(raw, name)
-		return &schema{c, root, nameDefs(root, c.order, used)}
+// load converts a schema; nil gives nil.
+func load(raw json.RawMessage, name string) *schema {
+	if raw == nil {
+		return nil
 	}
-	return one(input, "Args"), one(output, "Result")
+	c, root := convertSchema(raw, name)
+	return &schema{c, root}
 }
 
 // Declaration is a piece of valid TypeScript: the named types that are needed
@@ -66,22 +61,24 @@ func load(input, output json.RawMessage) (in, out *schema) {
 // then `type Args = …;` for the input and, where output is not nil,
 // `type Result = …;`.
 func Declaration(input, output json.RawMessage, o Options) string {
-	in, out := load(input, output)
+	in, out := load(input, "Args"), load(output, "Result")
 	if in == nil {
 		in = &schema{root: &def{hint: "Args", body: unknownType}}
 	}
+	names := newSharing()
+	names.add(in, true)
+	names.add(out, false)
+	names.name()
 	p := &printer{o: o, limit: maxOutput}
+	printed := map[*def]bool{}
 	for _, s := range [...]*schema{in, out} {
 		if s == nil {
 			continue
 		}
 		p.limit = len(p.b) + maxOutput
 		p.over = false
-		for _, d := range s.named {
-			if d != s.root {
-				p.statement(d.name, d.body)
-			}
-		}
+		printed[s.root] = true
+		p.statements(s, printed)
 		p.statement(s.root.hint, s.root.body)
 	}
 	return strings.TrimSuffix(string(p.b), "\n")
@@ -90,7 +87,7 @@ func Declaration(input, output json.RawMessage, o Options) string {
 // statement writes `type name = …;` with the docs of t before it.
 func (p *printer) statement(name string, t *typ) {
 	if text := sentence(p.docs(t)); text != "" {
-		p.write("// ", text, "\n")
+		p.write(comment(text), "\n")
 	}
 	p.write("type ", name, " = ")
 	p.value(t, loose, 0, "")

@@ -80,7 +80,22 @@ func TestDeclaration_Types(t *testing.T) {
 
 func TestDeclaration_NamedTypes(t *testing.T) {
 	object := `{"type":"object","properties":{"longpropertyname":{"type":"string"},"another":{"type":"number"},"x":{"type":"null"}}}`
+	other := func(n int) string { return strings.Replace(object, `"x"`, fmt.Sprintf(`"x%d"`, n), 1) }
 	tests := []struct{ name, schema, want string }{
+		{"alike, in place", `{"properties":{"from":` + object + `,"to":{"type":"array","items":` + object + `}}}`,
+			"type From = OBJ;\ntype Args = {from?: From; to?: From[]};"},
+		{"alike by reference and in place", `{"properties":{"from":` + object + `,"to":{"$ref":"#/$defs/Address"}},"$defs":{"Address":` + object + `}}`,
+			"type From = OBJ;\ntype Args = {from?: From; to?: From};"},
+		{"alike but for the docs of the place", `{"properties":{"a":` + strings.Replace(object, "{", `{"description":"One.",`, 1) + `,"b":` + object + `}}`,
+			"type A = OBJ;\ntype Args = {\n a?: A // One.\n b?: A\n};"},
+		{"alike with their docs", `{"properties":{"a":` + strings.Replace(object, "{", `{"description":"One.",`, 1) + `,"b":` + strings.Replace(object, "{", `{"description":"One.",`, 1) + `}}`,
+			"// One.\ntype A = OBJ;\ntype Args = {a?: A; b?: A};"},
+		{"alike but for what is inside", `{"properties":{"a":` + object + `,"b":` + strings.Replace(object, `"string"`, `"string","description":"Two."`, 1) + `}}`,
+			"type Args = {\n a?: OBJ\n b?: {\n longpropertyname?: string // Two.\n another?: number\n x?: null\n }\n};"},
+		{"a long enum", `{"properties":{"a":{"enum":["alphabetical","chronological","relevance"]},"b":{"enum":["alphabetical","chronological","relevance"]},"c":{"enum":["x","y"]},"d":{"enum":["x","y"]}}}`,
+			"type A = \"alphabetical\"|\"chronological\"|\"relevance\";\ntype Args = {a?: A; b?: A; c?: \"x\"|\"y\"; d?: \"x\"|\"y\"};"},
+		{"a reference with a text of its own in an array", `{"properties":{"a":{"type":"array","items":{"$ref":"#/$defs/N","description":"Its own."}},"b":{"$ref":"#/$defs/N"}},"$defs":{"N":` + object + `}}`,
+			"type N = OBJ;\ntype Args = {\n a?: N[] // each: Its own.\n b?: N\n};"},
 		{"recursive", `{"properties":{"n":{"$ref":"#/$defs/Node"}},"$defs":{"Node":{"properties":{"kids":{"type":"array","items":{"$ref":"#/$defs/Node"}}}},"Unused":{"type":"string"}}}`,
 			"type Node = {kids?: Node[]};\ntype Args = {n?: Node};"},
 		{"pure cycle", `{"$ref":"#/$defs/A","$defs":{"A":{"$ref":"#/$defs/A"}}}`,
@@ -89,12 +104,15 @@ func TestDeclaration_NamedTypes(t *testing.T) {
 			"// circular $ref\ntype A = string;\ntype Args = A;"},
 		{"one identifier, reserved names", `{"properties":{"a":{"$ref":"#/$defs/my-type"},"b":{"$ref":"#/$defs/my_type"},"c":{"$ref":"#/$defs/String"},"d":{"$ref":"#/$defs/Args"},
 			"e":{"type":"array","prefixItems":[{"$ref":"#/$defs/my-type"},{"$ref":"#/$defs/my_type"},{"$ref":"#/$defs/String"},{"$ref":"#/$defs/Args"}],"minItems":4,"maxItems":4}},
-			"$defs":{"my-type":` + object + `,"my_type":` + object + `,"String":` + object + `,"Args":` + object + `}}`,
-			"type my_type = OBJ;\ntype my_type_ = OBJ;\ntype String_ = OBJ;\ntype Args_ = OBJ;\ntype Args = {a?: my_type; b?: my_type_; c?: String_; d?: Args_; e?: [my_type, my_type_, String_, Args_]};"},
+			"$defs":{"my-type":` + object + `,"my_type":` + other(1) + `,"String":` + other(2) + `,"Args":` + other(3) + `}}`,
+			"type my_type = OBJ;\ntype my_type_ = OBJ1;\ntype String_ = OBJ2;\ntype Args_ = OBJ3;\ntype Args = {a?: my_type; b?: my_type_; c?: String_; d?: Args_; e?: [my_type, my_type_, String_, Args_]};"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			want := strings.ReplaceAll(tt.want, "OBJ", "{longpropertyname?: string; another?: number; x?: null}")
+			want := tt.want
+			for _, n := range []string{"1", "2", "3", ""} {
+				want = strings.ReplaceAll(want, "OBJ"+n, "{longpropertyname?: string; another?: number; x"+n+"?: null}")
+			}
 			if got := Declaration(json.RawMessage(tt.schema), nil, full); got != want {
 				t.Errorf("\n got %s\nwant %s", got, want)
 			}
@@ -144,7 +162,7 @@ func TestDeclaration_Comments(t *testing.T) {
 	})
 	t.Run("cut", func(t *testing.T) {
 		got := Declaration(json.RawMessage(`{"properties":{"a":{"description":"one two three four five"}}}`), nil, Options{Descriptions: true, MaxDescription: 16})
-		if want := "type Args = {\n a?: unknown // one two three...\n};"; got != want {
+		if want := "type Args = {\n a?: unknown // one two three... [+10]\n};"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})

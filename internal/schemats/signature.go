@@ -27,22 +27,8 @@ const (
 // out smaller than the minified {name, description, inputSchema, outputSchema},
 // or cannot express the schema, the schema itself is given.
 func Complete(t Tool, o Options, estimate func(string) int) string {
-	if estimate == nil {
-		estimate = func(s string) int { return len(s) }
-	}
-	text, lossy := renderTool(t, o, estimate)
-	raw := rawTool(t)
-	if len(raw) > maxOutput {
-		return text
-	}
-	fallback := t.fallback(o, estimate)
-	if fallback == "" || !lossy && estimate(text) <= estimate(raw)*94/100 {
-		return text
-	}
-	if lossy || estimate(fallback) < estimate(text) {
-		return fallback
-	}
-	return text
+	texts, _ := All([]Tool{t}, o, estimate)
+	return texts[0]
 }
 
 // rawTool is what a client would have got without mcpx.
@@ -101,86 +87,32 @@ func (t Tool) fallback(o Options, estimate func(string) int) string {
 			return ""
 		}
 		if o.MaxResult > 0 && estimate(out) > o.MaxResult {
-			_, s := load(nil, t.Output)
-			out = s.orJSON().brief(o.MaxResult, estimate)
-		} else if _, s := load(nil, t.Output); s.wraps() {
+			out = load(t.Output, "Result").orJSON().brief(o.MaxResult, estimate)
+		} else if load(t.Output, "Result").wraps() {
 			out += " | JSON"
 		}
 	}
-	var b strings.Builder
-	if text := t.header(o); text != "" {
-		b.WriteString("// " + text + "\n")
-	}
-	b.WriteString(propertyKey(t.Name) + "(args) // JSON Schema: " + in)
+	text := propertyKey(t.Name) + "(args) // JSON Schema: " + in
 	if out != "" {
-		b.WriteString("\n// result: " + out)
+		text += "\n// result: " + out
 	}
-	return b.String()
-}
-
-// header is the description with the notes in brackets.
-func (t Tool) header(o Options) string {
-	text := ""
-	if o.Descriptions {
-		text = plain.Line(t.Description, maxDescription)
-	}
-	if len(t.Notes) > 0 {
-		if text != "" {
-			text += " "
-		}
-		text += "[" + plain.Line(strings.Join(t.Notes, ", "), 0) + "]"
+	if head := t.header(o, 0); head != "" {
+		text = comment(head) + "\n" + text
 	}
 	return text
 }
 
-// renderTool is the TypeScript of Complete; lossy where the schema itself says
-// more.
-func renderTool(t Tool, o Options, estimate func(string) int) (text string, lossy bool) {
-	head, types, sig, lossy := t.parts(o, estimate)
-	switch {
-	case head == "":
-		return types + sig, lossy
-	case !strings.Contains(sig, "\n") && len(sig)+len(head)+4 <= lineWidth:
-		return types + sig + " // " + head, lossy
+// header is the description with the notes in brackets before it.
+func (t Tool) header(o Options, m marks) string {
+	text := ""
+	if o.Descriptions {
+		text = plain.Cut(prose(t.Description), maxDescription, false)
 	}
-	return types + "// " + head + "\n" + sig, lossy
-}
-
-// parts are the header, the type statements and the signature of a tool.
-func (t Tool) parts(o Options, estimate func(string) int) (head, types, sig string, lossy bool) {
-	in, out := load(t.Input, t.Output)
-	out = out.orJSON()
-	p := &printer{o: o, limit: maxOutput, tight: true}
-	types, lossy = p.statements(in)
-	head = t.header(o)
-	p.write(propertyKey(t.Name))
-	if in == nil {
-		p.write("(args?: object)")
-	} else {
-		list, form := p.paramList(in.root)
-		if form {
-			desc, notes := p.docs(in.root.body)
-			if desc == plain.Line(t.Description, 0) {
-				desc = ""
-			}
-			head = joinHead(head, sentence(desc, notes))
-		}
-		p.params(in.root, list, form)
+	notes := append(m.notes(), t.Notes...)
+	if len(notes) == 0 {
+		return text
 	}
-	lossy = lossy || p.over
-	// A result that is too long must not cut the parameters.
-	q := &printer{o: o, limit: maxOutput, tight: true}
-	outTypes, outLossy := q.statements(out)
-	q.tight = p.tight
-	q.result(out)
-	result := string(q.b)
-	switch {
-	case o.MaxResult > 0 && result != "" && estimate(outTypes+result) > o.MaxResult:
-		outTypes, result = "", ": "+out.brief(o.MaxResult, estimate)
-	case outLossy, q.over:
-		lossy = true
-	}
-	return head, types + outTypes, string(p.b) + result, lossy
+	return strings.TrimRight("["+plain.Line(strings.Join(notes, ", "), 0)+"] "+text, " ")
 }
 
 // wraps says that the result is an object around one string. The text of the result is
@@ -204,21 +136,7 @@ func (s *schema) orJSON() *schema {
 	}
 	root := *s.root
 	root.body = &typ{kind: tUnion, members: []*typ{root.body, {kind: tPrim, text: "JSON"}}}
-	return &schema{s.converter, &root, s.named}
-}
-
-// statements are the types that s needs by name; lossy where it says more than
-// its types. s may be nil.
-func (p *printer) statements(s *schema) (text string, lossy bool) {
-	if s == nil {
-		return "", false
-	}
-	for _, d := range s.named {
-		p.statement(d.name, d.body)
-	}
-	text = string(p.b)
-	p.b = nil
-	return text, s.lossy
+	return &schema{s.converter, &root}
 }
 
 // shortened says that a type is not all there is.
@@ -252,7 +170,7 @@ func joinHead(a, b string) string {
 // the arguments must be one object.
 func (p *printer) paramList(root *def) ([]prop, bool) {
 	t := p.resolve(root.body)
-	if root.named || t.kind != tObject || t.rest != nil || t.keys != nil {
+	if root.named || t.kind != tObject || t.keys != nil {
 		return nil, false
 	}
 	if t.rest != nil && !(p.plain && len(t.props) > 0) {
@@ -349,8 +267,7 @@ func (p *printer) result(out *schema) {
 // the first sentence of the description. Nothing is named; where nesting makes
 // it long, inner objects are written as "object".
 func Listing(t Tool) string {
-	in, out := load(t.Input, t.Output)
-	out = out.orJSON()
+	in, out := load(t.Input, "Args"), load(t.Output, "Result").orJSON()
 	text := ""
 	for _, step := range [...]struct{ levels, listed int }{{4, maxListed}, {2, 12}, {1, 6}, {0, 6}} {
 		p := &printer{plain: true, levels: step.levels, listed: step.listed, limit: maxListing * 4}

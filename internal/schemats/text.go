@@ -43,6 +43,89 @@ func sentenceEnd(s string, i int) bool {
 	return true
 }
 
+// minRepeat is the length of a sentence that a description says only once.
+const minRepeat = 40
+
+// prose is a description, cleaned: one line, or its own lines where some of them
+// are a list, a table or code. What it says twice word by word it says once.
+func prose(s string) string {
+	s = s[:min(len(s), 8*maxDescription)]
+	list := false
+	var lines []string
+	for line := range strings.Lines(plain.Lines(s)) {
+		text := plain.Line(line, 0)
+		if text == "" {
+			continue
+		}
+		if i := strings.IndexFunc(line, func(r rune) bool { return r != ' ' && r != '\t' }); len(lines) > 0 {
+			text = line[:i] + text
+		}
+		list = list || listItem(text)
+		lines = append(lines, text)
+	}
+	if !list {
+		return once(plain.Line(s, 0))
+	}
+	least := ""
+	for i, line := range lines[1:] {
+		space := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		if i == 0 || len(space) < len(least) {
+			least = space
+		}
+	}
+	for i, line := range lines {
+		lines[i] = once(strings.TrimPrefix(line, least))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// listItem reports whether a line only reads as a line of its own.
+func listItem(line string) bool {
+	line = strings.TrimLeft(line, " \t")
+	mark := strings.TrimLeft(line, "0123456789")
+	if len(mark) < len(line) {
+		return strings.HasPrefix(mark, ". ") || strings.HasPrefix(mark, ") ")
+	}
+	for _, m := range [...]string{"- ", "* ", "+ ", "• ", "|", "```", "# ", "## ", "### "} {
+		if strings.HasPrefix(line, m) {
+			return true
+		}
+	}
+	return false
+}
+
+// once drops the sentences of a line that stand in it before.
+func once(s string) string {
+	if len(s) < 2*minRepeat {
+		return s
+	}
+	seen := map[string]bool{}
+	return without(s, func(sentence string) bool {
+		again := seen[sentence]
+		seen[sentence] = true
+		return again
+	})
+}
+
+// without is s without the sentences of some length that drop reports.
+func without(s string, drop func(sentence string) bool) string {
+	var b strings.Builder
+	for from := 0; from < len(s); {
+		end := len(s)
+		for i := from + 1; i < len(s); i++ {
+			if s[i] == '\n' || (s[i] == '.' || s[i] == '!' || s[i] == '?') && sentenceEnd(s, i) {
+				end = i + 1
+				break
+			}
+		}
+		if text := strings.TrimSpace(s[from:end]); len(text) < minRepeat || !drop(text) {
+			b.WriteString(s[from:end])
+		}
+		from = end
+	}
+	return strings.TrimSpace(b.String())
+}
+
 const hexDigits = "0123456789abcdef"
 
 // appendQuoted writes a string literal that is valid JSON and valid TypeScript

@@ -74,8 +74,8 @@ type def struct {
 	done      bool
 	recursive bool
 	state     uint8
-	uses      int
-	// named: printed as a type statement of its own. Else in place.
+	// named: printed as a type statement of its own, as recursive ones must be.
+	// Else in place.
 	named bool
 }
 
@@ -178,7 +178,8 @@ func (t *typ) key() string {
 	return ""
 }
 
-// union joins types: nested unions flattened, equal members once, never dropped.
+// union joins types: nested unions flattened, equal members once, never dropped. A
+// value beside its own type stays: the schema has a reason to name it.
 func union(members []*typ) *typ {
 	var flat []*typ
 	seen := make(map[string]int, len(members))
@@ -215,16 +216,6 @@ func union(members []*typ) *typ {
 	if i, ok := seen["unknown"]; ok {
 		return flat[i]
 	}
-	flat = slices.DeleteFunc(flat, func(t *typ) bool {
-		if t.kind != tLit {
-			return false
-		}
-		i, wide := seen[literalOf(t.text)]
-		if wide && t.desc != "" {
-			flat[i] = flat[i].withDocs("", []note{{text: t.text + ": " + t.desc}})
-		}
-		return wide && len(flat[i].notes) == 0
-	})
 	switch len(flat) {
 	case 0:
 		return neverType

@@ -1,6 +1,8 @@
 // Checks TypeScript renderings of JSON Schemas, mechanically. Reads a JSON file
-//   {"cases": [{"id", "schema"?, "draft"?, "declaration"?, "types"?, "member"?}]}
-// and writes one JSON object to stdout:
+//   {"cases": [{"id", "schema"?, "draft"?, "declaration"?, "types"?, "member"?, "args"?, "result"?, "open"?, "null"?}]}
+// args and result are the schemas that member and types stand for; open and null
+// ("inside" or "all") are what the header of the tool says of all its objects and of
+// all optional properties. Writes one JSON object to stdout:
 //   syntax:   parse and declaration errors of `declaration`, and of `member` put
 //             into `interface Tools { … }` with `types` before it
 //   verdicts: for generated instances of `schema` (minimal, full, mutants), whether
@@ -279,7 +281,54 @@ const put = (text, what) => {
   }
 };
 
-function judge(c) {
+// expand writes what a header says of the whole tool back into the types: an index
+// signature in every object, null at every optional property. The last statement is
+// the root; marks "inside" leave its own object out.
+function expand(text, open, nullable) {
+  if (!open && !nullable) return text;
+  const source = ts.createSourceFile('x.ts', text, options.target, true);
+  const edits = [];
+  const root = source.statements.at(-1).type;
+  const visit = (node) => {
+    const inside = node !== root && node.parent !== root;
+    if (ts.isTypeLiteralNode(node) && node.members.length && !node.members.some(ts.isIndexSignatureDeclaration)) {
+      if (open === 'all' || (open && node !== root)) edits.push([node.getStart() + 1, '[k: string]: unknown;']);
+    }
+    if (ts.isPropertySignature(node) && node.questionToken && (nullable === 'all' || (nullable && inside))) {
+      edits.push([node.type.getStart(), '('], [node.type.getEnd(), ') | null']);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return edits.sort((a, b) => b[0] - a[0]).reduce((s, [at, t]) => s.slice(0, at) + t + s.slice(at), text);
+}
+
+// whole puts the instances of the schemas of one tool against its text as printed.
+function whole(c, i) {
+  const source = ts.createSourceFile('m.ts', `interface Tools {\n${c.member}\n}`, options.target, true);
+  const method = source.statements[0].members[0];
+  if (!method || !ts.isMethodSignature(method)) return;
+  const list = method.parameters.map((p) => ({ name: p.name.getText(), optional: !!p.questionToken, type: p.type?.getText() }));
+  if (list.some((p) => p.type === undefined)) return; // the JSON Schema itself is shown
+  const sides = [];
+  if (c.args && list.length) { // () says nothing that a type could
+    const alone = list.length === 1 && list[0].name === 'args' && !(c.args.properties && 'args' in c.args.properties);
+    const args = alone ? list[0].type : '{' + list.map((p) => `${p.name}${p.optional ? '?' : ''}: ${p.type}`).join('\n;') + '}';
+    sides.push(['a', c.args, args]);
+  }
+  if (c.result && method.type) sides.push(['r', c.result, method.type.getText()]);
+  for (const [side, schema, type] of sides) {
+    // A result has no object of its own that the marks leave out.
+    const open = side === 'r' && c.open ? 'all' : c.open;
+    const nullable = side === 'r' && c.null ? 'all' : c.null;
+    put(`namespace w${i}${side} {`, { id: c.id, where: 'whole' });
+    put(expand(`${c.types ?? ''}\ntype Whole = ${type};`, open, nullable), { id: c.id, where: 'whole' });
+    judge({ ...c, schema }, 'Whole');
+    put('}', { id: c.id, where: 'whole' });
+  }
+}
+
+function judge(c, type = 'Args') {
   const Ajv = c.draft === '07' ? Ajv07 : Ajv2020;
   const ajv = new Ajv({ strict: false, validateFormats: false, logger: false });
   let validate;
@@ -292,7 +341,7 @@ function judge(c) {
   instances(c.schema, most).forEach((v, i) => {
     let ok;
     try { ok = validate(v); } catch { return; }
-    put(`const c${i}: Args = ${literal(v)};`, { id: c.id, instance: JSON.stringify(v), ajv: ok });
+    put(`const c${i}: ${type} = ${literal(v)};`, { id: c.id, instance: JSON.stringify(v), ajv: ok });
   });
 }
 
@@ -306,6 +355,7 @@ cases.forEach((c, i) => {
   if (c.member !== undefined) {
     report.members++;
     put(`namespace m${i} {\n${c.types ?? ''}\ninterface Tools {\n${c.member}\n}\n}`, { id: c.id, where: 'member' });
+    if (c.args || c.result) whole(c, i);
   }
 });
 

@@ -1,0 +1,135 @@
+package schemats
+
+// marks are what holds for a whole tool and is said once, in its header.
+type marks uint8
+
+const (
+	// openInside: every object inside the arguments and the result is open.
+	openInside marks = 1 << iota
+	// openAll: so are the arguments themselves.
+	openAll
+	// nullInside: every optional property of the objects inside may be null.
+	nullInside
+	// nullAll: so may every optional argument.
+	nullAll
+)
+
+func (m marks) notes() []string {
+	var out []string
+	switch {
+	case m&openAll != 0:
+		out = append(out, "objects take other keys too")
+	case m&openInside != 0:
+		out = append(out, "objects inside take other keys too")
+	}
+	switch {
+	case m&nullAll != 0:
+		out = append(out, "optional ones may be null")
+	case m&nullInside != 0:
+		out = append(out, "optional ones inside objects may be null")
+	}
+	return out
+}
+
+// mark finds what holds for all of a tool, and takes it out of the types.
+func mark(in, out *schema) marks {
+	var all []*typ
+	seen := map[*typ]bool{}
+	var collect func(t *typ)
+	collect = func(t *typ) {
+		if seen[t] {
+			return
+		}
+		seen[t] = true
+		if t.kind == tRef {
+			collect(t.def.body)
+			return
+		}
+		if t.kind == tObject && len(t.props) > 0 {
+			all = append(all, t)
+		}
+		t.parts(func(part *typ, _ string) { collect(part) })
+	}
+	var root *typ
+	if in != nil {
+		root = in.root.body.body()
+		collect(root)
+	}
+	if out != nil {
+		collect(out.root.body)
+	}
+	m := openMark(all, root) | nullMark(all, root)
+	for _, t := range all {
+		if m&openAll != 0 || m&openInside != 0 && t != root {
+			t.rest = nil
+		}
+	}
+	for _, t := range all { // after all of the first: this makes copies
+		for i := range t.props {
+			if q := &t.props[i]; q.optional && (m&nullAll != 0 || m&nullInside != 0 && t != root) {
+				q.t = q.t.withoutNull()
+			}
+		}
+	}
+	return m
+}
+
+func openMark(all []*typ, root *typ) marks {
+	open, inside := 0, 0
+	for _, t := range all {
+		if t.rest != nil {
+			open++
+		}
+		if t != root {
+			inside++
+		}
+	}
+	switch {
+	case open == len(all) && open > 0 && root != nil && root.rest != nil:
+		return openAll
+	case open == inside && open > 1 && (root == nil || root.rest == nil):
+		return openInside
+	}
+	return 0
+}
+
+func nullMark(all []*typ, root *typ) marks {
+	const least = 4
+	var optional, nullable [2]int // of the objects inside, of all
+	for _, t := range all {
+		for i := range t.props {
+			if !t.props[i].optional {
+				continue
+			}
+			is := int(bit(t.props[i].t.body().nullable()))
+			optional[1]++
+			nullable[1] += is
+			if t != root {
+				optional[0]++
+				nullable[0] += is
+			}
+		}
+	}
+	switch {
+	case nullable[1] >= least && nullable[1] == optional[1]:
+		return nullAll
+	case nullable[0] >= least && nullable[0] == optional[0]:
+		return nullInside
+	}
+	return 0
+}
+
+// withoutNull is t without the variant null.
+func (t *typ) withoutNull() *typ {
+	t = t.settled()
+	var members []*typ
+	for _, m := range membersOf(t) {
+		if m.kind != tPrim || m.text != "null" {
+			members = append(members, m)
+		}
+	}
+	if t.kind != tUnion || len(members) == 0 {
+		return t
+	}
+	return union(members).withDocs(t.desc, t.notes)
+}
