@@ -339,10 +339,12 @@ func TestFeatures(t *testing.T) {
 
 // The result of a tool costs a bounded number of tokens, its parameters are whole.
 func TestTool_LongResult(t *testing.T) {
-	leaf := `{"type":"string","description":"A long description of what this is, which nobody needs before the call."}`
+	leaf := func(i int) string {
+		return fmt.Sprintf(`{"type":"string","description":"A long description of what %d is, which nobody needs before the call."}`, i)
+	}
 	var properties []string
 	for i := range 60 {
-		properties = append(properties, fmt.Sprintf(`"field_%d":{"type":"object","properties":{"a":%s,"b":%s}}`, i, leaf, leaf))
+		properties = append(properties, fmt.Sprintf(`"field_%d":{"type":"object","properties":{"a":%s,"b":%s}}`, i, leaf(2*i), leaf(2*i+1)))
 	}
 	object := json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)
 	s := &catalog.Server{Name: "s", Known: true}

@@ -17,7 +17,8 @@ import (
 type Options struct {
 	// TypeScript is false for minified JSON Schema.
 	TypeScript bool
-	// MaxDescription cuts the descriptions of parameters, in characters; 0 means 300.
+	// MaxDescription cuts the descriptions of parameters where several tools are
+	// shown complete, in characters; 0 means 300.
 	MaxDescription int
 	// ListingTokens bounds what is written completely when several tools are
 	// asked for at once; 0 means 3000.
@@ -27,16 +28,13 @@ type Options struct {
 const (
 	defaultMaxDescription = 300
 	defaultListingTokens  = 3000
-	// namesOver times ListingTokens is where a listing gives up types as well:
-	// no answer about one server may fill a context.
-	namesOver = 6
 	// inputDescription bounds the description of a parameter in an error, in characters.
 	inputDescription = 120
 	// maxResult bounds the type of a tool's result, in tokens: a model sees the
 	// result itself.
 	maxResult = 400
 
-	notComplete = "// not complete\n"
+	notComplete = "// types only, inspect it before exec\n"
 )
 
 func (o Options) withDefaults() Options {
@@ -131,68 +129,23 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	if len(s.Tools) == 0 {
 		return head + plain.Line(s.Name, 0) + " has no tools.", true
 	}
-	list, ok := all(s.Tools, o)
-	if ok {
+	if list, ok := all(s.Tools, o); ok {
 		return head + list, true
 	}
-	return head + listing(s, o), false
-}
-
-// all is every tool complete, unless that is over the limit.
-func all(ts []catalog.Tool, o Options) (string, bool) {
-	var b strings.Builder
-	total := 0
-	for i := range ts {
-		if i > 0 {
-			b.WriteString("\n\n")
-		}
-		text := tool(&ts[i], o)
-		total += tokens.Estimate(text) + 1
-		if total > o.ListingTokens {
-			return "", false
-		}
-		b.WriteString(text)
-	}
-	return b.String(), true
-}
-
-// listing is a line for each tool of s, and what to ask for next.
-func listing(s *catalog.Server, o Options) string {
-	var b strings.Builder
-	b.WriteString(`// Not complete. For that inspect with tool_name, several as "a,b".` + "\n")
-	total := 0
-	for i := range s.Tools {
-		line := signature(&s.Tools[i], o) + "\n"
-		total += tokens.Estimate(line)
-		if total > namesOver*o.ListingTokens {
-			return nameListing(s)
-		}
-		b.WriteString(line)
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// nameListing is the listing of a server whose signatures would fill a context.
-func nameListing(s *catalog.Server) string {
-	src := source{server: s}
-	return "// " + count(len(s.Tools)) + `, names only. For more inspect with tool_name, several as "a,b", or with query.` + "\n" +
-		strings.Join(src.toolNames(len(s.Tools)), ", ")
+	return head + listing(s, o, listingOver*o.ListingTokens-tokens.Estimate(head)), false
 }
 
 // Tool is the answer to inspect with the names of a server and a tool: that
 // tool, complete.
 func Tool(s *catalog.Server, t *catalog.Tool, o Options) string {
-	return stateLine(s) + tool(t, o.withDefaults())
+	texts, _ := definitions([]*catalog.Tool{t}, o.withDefaults())
+	return stateLine(s) + texts[0]
 }
 
-// Tools is [Tool] for several.
+// Tools is [Tool] for several. What stands above in the text is not repeated.
 func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
-	o = o.withDefaults()
-	texts := make([]string, len(ts))
-	for i, t := range ts {
-		texts[i] = tool(t, o)
-	}
-	return stateLine(s) + strings.Join(texts, "\n\n")
+	texts, legend := definitions(ts, o.withDefaults())
+	return stateLine(s) + legend + strings.Join(texts, "\n\n")
 }
 
 // Match is a tool that a query found, and its server.
@@ -208,30 +161,46 @@ func Matches(ms []Match, o Options) string {
 		return "No tool matches. Try other words, or inspect with a server_name."
 	}
 	o = o.withDefaults()
-	var b strings.Builder
-	var names []string
-	left, before := o.ListingTokens, ""
-	for _, m := range ms {
-		head := "// server_name: " + plain.Line(m.Server.Name, 0) + "\n" + stateLine(m.Server)
-		if m.Server.Name == before {
-			head = "" // the match before has the same
-		}
-		text, ok := head+tool(m.Tool, o)+"\n\n", false
-		if ok = spend(&left, text); !ok {
-			text = head + notComplete + signature(m.Tool, o) + "\n\n"
-			ok = spend(&left, text)
-		}
-		if !ok {
-			names = append(names, plain.Line(m.Server.Name, 0)+": "+plain.Line(m.Tool.Name, 0))
+	texts, names := make([]string, len(ms)), []string(nil)
+	var whole []*catalog.Tool
+	var at []int
+	left := o.ListingTokens
+	for i, m := range ms {
+		one, _ := definitions([]*catalog.Tool{m.Tool}, o)
+		if spend(&left, one[0]+serverLine(m)) {
+			whole, at = append(whole, m.Tool), append(at, i)
 			continue
 		}
-		before = m.Server.Name
-		b.WriteString(text)
+		if texts[i] = notComplete + signature(m.Tool, o); !spend(&left, texts[i]+serverLine(m)) {
+			texts[i] = ""
+			names = append(names, plain.Line(m.Server.Name, 0)+": "+plain.Line(m.Tool.Name, 0))
+		}
+	}
+	together, legend := definitions(whole, o)
+	for i, text := range together {
+		texts[at[i]] = text
+	}
+	var b strings.Builder
+	b.WriteString(legend)
+	before := ""
+	for i, m := range ms {
+		if texts[i] == "" {
+			continue
+		}
+		if m.Server.Name != before {
+			b.WriteString(serverLine(m))
+			before = m.Server.Name
+		}
+		b.WriteString(texts[i] + "\n\n")
 	}
 	if len(names) > 0 {
 		b.WriteString("// also, as server_name: tool_name\n" + strings.Join(names, "\n"))
 	}
 	return strings.TrimRight(b.String(), "\n")
+}
+
+func serverLine(m Match) string {
+	return "// server_name: " + plain.Line(m.Server.Name, 0) + "\n" + stateLine(m.Server)
 }
 
 // spend subtracts what text costs from left, if there is as much.
@@ -257,14 +226,31 @@ func Declaration(t *catalog.Tool) string {
 	return schemats.Declaration(t.InputSchema, t.OutputSchema, schemats.Options{Descriptions: true, Constraints: true})
 }
 
-// tool is one tool complete, with o's defaults filled in.
-func tool(t *catalog.Tool, o Options) string {
+// cutLegend explains the mark of a description that is cut.
+const cutLegend = "// [+N]: N more characters, all with that tool_name alone\n"
+
+// definitions is every tool complete, for one text, and a line that belongs above
+// them if descriptions are cut. Those of a single tool never are.
+func definitions(ts []*catalog.Tool, o Options) (texts []string, legend string) {
 	if !o.TypeScript {
-		return definition(t)
+		for _, t := range ts {
+			texts = append(texts, definition(t))
+		}
+		return texts, ""
 	}
-	return schemats.Complete(render(t), schemats.Options{
-		Descriptions: true, Constraints: true, MaxDescription: o.MaxDescription, MaxResult: maxResult,
-	}, tokens.Estimate)
+	so := schemats.Options{Descriptions: true, Constraints: true, MaxResult: maxResult}
+	if len(ts) > 1 {
+		so.MaxDescription = o.MaxDescription
+	}
+	list := make([]schemats.Tool, len(ts))
+	for i, t := range ts {
+		list[i] = render(t)
+	}
+	texts, cut := schemats.All(list, so, tokens.Estimate)
+	if cut {
+		legend = cutLegend
+	}
+	return texts, legend
 }
 
 // signature is one tool in a line: its types, or for configs without schema

@@ -1,0 +1,123 @@
+package describe
+
+import (
+	"strings"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/plain"
+	"mcpx/internal/schemats"
+	"mcpx/internal/tokens"
+)
+
+const (
+	// listingOver times ListingTokens bounds the answer about one server: 6,000
+	// tokens by default. Only names are never left out.
+	listingOver = 2
+	// bytesPerToken is how many bytes of its definition a token of a complete tool
+	// stands for at most.
+	bytesPerToken = 40
+)
+
+// all is every tool complete, unless that is over the limit.
+func all(ts []catalog.Tool, o Options) (string, bool) {
+	list := make([]*catalog.Tool, len(ts))
+	bytes := 0
+	for i := range ts {
+		list[i] = &ts[i]
+		bytes += len(ts[i].Description) + len(ts[i].InputSchema)
+	}
+	if bytes > bytesPerToken*o.ListingTokens {
+		return "", false
+	}
+	texts, legend := definitions(list, o)
+	text := legend + strings.Join(texts, "\n\n")
+	return text, tokens.Estimate(text) <= o.ListingTokens
+}
+
+// listing is every tool of s in at most that many tokens, in as much detail as
+// there is room for, and how to get the rest.
+func listing(s *catalog.Server, o Options, most int) string {
+	const more = ` inspect with tool_name, several as "a,b"`
+	lines := func(head string, line func(t *catalog.Tool) string) (string, bool) {
+		var b strings.Builder
+		b.WriteString("// " + head + "\n")
+		left := most - tokens.Estimate(b.String())
+		for i := range s.Tools {
+			text := line(&s.Tools[i]) + "\n"
+			if !spend(&left, text) {
+				return "", false
+			}
+			b.WriteString(text)
+		}
+		return strings.TrimSuffix(b.String(), "\n"), true
+	}
+	head := "Types only"
+	if !o.TypeScript {
+		head = "Not complete"
+	}
+	if text, ok := lines(head+". Before exec"+more+".", func(t *catalog.Tool) string { return signature(t, o) }); ok {
+		return text
+	}
+	if text, ok := lines("Parameter names only. Before exec"+more+", or with query.", paramNames); ok {
+		return text
+	}
+	names := (&source{server: s}).toolNames(len(s.Tools))
+	head = "// " + count(len(s.Tools)) + ", names only"
+	flat := head + ". For more" + more + ", or with query.\n" + strings.Join(names, ", ")
+	grouped := head + ": a_{b, c} is a_b and a_c. For more" + more + ", or with query.\n" + byPrefix(names)
+	if n := tokens.Estimate(flat); n <= most || n <= tokens.Estimate(grouped) {
+		return flat
+	}
+	return grouped
+}
+
+// paramNames is a tool in a line, with the names of its parameters.
+func paramNames(t *catalog.Tool) string {
+	var b strings.Builder
+	b.WriteString(plain.Line(t.Name, 0))
+	writeParams(&b, schemats.Params(t.InputSchema), allParams)
+	return b.String()
+}
+
+const separators = "_-./:"
+
+// byPrefix is a list of names in which those with the same first word stand
+// together: `browser_{click, type}, search`.
+func byPrefix(names []string) string {
+	word := func(name string) string {
+		return name[:strings.IndexAny(name[:max(len(name)-1, 0)], separators)+1]
+	}
+	groups := map[string][]string{}
+	for _, name := range names {
+		groups[word(name)] = append(groups[word(name)], name)
+	}
+	var list []string
+	for _, name := range names {
+		w := word(name)
+		group := groups[w]
+		switch {
+		case w == "" || len(group) == 1:
+			list = append(list, name)
+		case group[0] == name:
+			prefix := commonPrefix(group)
+			rests := make([]string, len(group))
+			for i := range group {
+				rests[i] = group[i][len(prefix):]
+			}
+			list = append(list, prefix+"{"+strings.Join(rests, ", ")+"}")
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// commonPrefix is what all names begin with, up to a separator, and less than
+// any of them.
+func commonPrefix(names []string) string {
+	prefix := names[0]
+	for _, name := range names {
+		for !strings.HasPrefix(name[:len(name)-1], prefix) {
+			prefix = prefix[:len(prefix)-1]
+		}
+	}
+	return prefix[:strings.LastIndexAny(prefix, separators)+1]
+}
