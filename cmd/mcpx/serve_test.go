@@ -197,7 +197,7 @@ func testInspect(t *testing.T, c *client) {
 		{`{"server_name":"alpha"}`, "idempotent_echo(", `"server":"alpha"`},
 		{`{"server_name":"beta","tool_name":"echo"}`, "What to answer.", `"inputSchema":{"type":"object","properties":{"text":{"type":"string"`},
 		{`{"server_name":"alpha","tool_name":"echo, add"}`, "add(", `"name":"add"`},
-		{`{"query":"add two numbers"}`, "add(", `"server":"alpha"`},
+		{`{"query":"add two numbers"}`, "// also on alpha", `"server":"beta"`},
 		{`{"query":"add two numbers","server_name":"beta"}`, "add(", `"server":"beta"`},
 		{`"{\"server_name\":\"alpha\"}"`, "echo(", `"server":"alpha"`},
 	} {

@@ -156,7 +156,7 @@ func answer(t *testing.T, snap *catalog.Snapshot, ask string) string {
 			name, tool, _ := strings.Cut(full, ".")
 			if s, ok := snap.Server(name); ok {
 				if found, ok := s.Tool(tool); ok {
-					matches = append(matches, Match{s, found})
+					matches = append(matches, Match{Server: s, Tool: found})
 				}
 			}
 		}

@@ -152,6 +152,8 @@ func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 type Match struct {
 	Server *catalog.Server
 	Tool   *catalog.Tool
+	// Also are the other servers that have the very same tool.
+	Also []string
 }
 
 // Matches is the answer to a query, best first: tools complete, as long as
@@ -191,7 +193,11 @@ func Matches(ms []Match, o Options) string {
 			b.WriteString(serverLine(m))
 			before = m.Server.Name
 		}
-		b.WriteString(texts[i] + "\n\n")
+		b.WriteString(texts[i] + "\n")
+		if len(m.Also) > 0 {
+			b.WriteString("// also on " + plain.Line(strings.Join(m.Also, ", "), 0) + "\n")
+		}
+		b.WriteByte('\n')
 	}
 	if len(names) > 0 {
 		b.WriteString("// also, as server_name: tool_name\n" + strings.Join(names, "\n"))

@@ -135,7 +135,7 @@ func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *ex
 			continue
 		}
 		if tool, ok := s.Tool(hit.Tool); ok {
-			found = append(found, describe.Match{Server: s, Tool: tool})
+			found = append(found, describe.Match{Server: s, Tool: tool, Also: hit.Also})
 		}
 	}
 	if len(found) == 0 {
@@ -181,10 +181,15 @@ type toolData struct {
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 	Annotations  json.RawMessage `json:"annotations,omitempty"`
 	TypeScript   string          `json:"typescript,omitempty"`
+	// AlsoOn are other servers that have the very same tool.
+	AlsoOn []string `json:"also_on,omitempty"`
 }
 
 func fullData(server string, t *catalog.Tool) toolData {
-	return toolData{server, t.Name, t.Description, t.InputSchema, t.OutputSchema, t.Annotations, describe.Declaration(t)}
+	return toolData{
+		Server: server, Name: t.Name, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
+		Annotations: t.Annotations, TypeScript: describe.Declaration(t),
+	}
 }
 
 // listing is several tools as data. Server is empty if each tool names its own.
@@ -217,7 +222,9 @@ func serverData(s *catalog.Server, complete bool) json.RawMessage {
 func matchesData(found []describe.Match) json.RawMessage {
 	data := listing{Tools: []toolData{}}
 	for _, m := range found {
-		data.Tools = append(data.Tools, fullData(m.Server.Name, m.Tool))
+		one := fullData(m.Server.Name, m.Tool)
+		one.AlsoOn = m.Also
+		data.Tools = append(data.Tools, one)
 	}
 	return wire.Encode(data)
 }
