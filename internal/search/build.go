@@ -7,27 +7,27 @@ import (
 	"mcpx/internal/catalog"
 )
 
-// The most bytes read of one field, and of one tool's schema.
+// The bounds in bytes of one field, and of one tool's schema.
 const (
 	maxText   = 8 << 10
 	maxSchema = 256 << 10
 )
 
-// eventsPerTool is what most tools stay below, for sizing.
+// eventsPerTool is the first capacity; most tools have fewer events.
 const eventsPerTool = 80
 
 // builder fills an index, server by server.
 type builder struct {
 	x     *Index
 	terms terms
-	// tool and srv are the words of tools and of servers, in their order.
+	// tool and srv have the words of tools and of servers.
 	tool, srv corpus
-	// last is the last tool seen with a name, text and schema.
+	// last is the last tool so far with the same definition.
 	last map[definition]uint32
 	seed maphash.Seed
 }
 
-// definition is what makes two tools the same: the schema by its hash.
+// definition identifies a tool: equal definitions are the same tool. schema is a hash.
 type definition struct {
 	name, description string
 	schema            uint64
@@ -84,7 +84,7 @@ func (b *builder) addTool(t *catalog.Tool, server uint32) {
 	b.tool.docs++
 }
 
-// add puts the words of text into a field of the document that c is at.
+// add adds the words of text to a field of the current document of c.
 func (b *builder) add(c *corpus, f field, text string) {
 	if text == "" {
 		return
@@ -95,13 +95,13 @@ func (b *builder) add(c *corpus, f field, text string) {
 	c.grow(f, p.words)
 }
 
-// placer puts the words of one text into one field.
+// placer adds the words of one text to one field.
 type placer struct {
 	b     *builder
 	c     *corpus
 	field field
 	words uint32
-	// last is the word before, empty at the start and after a run without spaces.
+	// last is the previous word, empty at the start and after a run without spaces.
 	last string
 }
 
@@ -110,14 +110,14 @@ func (p *placer) word(w word) {
 		p.piece(w.text, w.script)
 		return
 	}
-	// An identifier is its parts one after the other, and itself.
+	// An identifier counts as its parts, one after the other, and as a whole.
 	for _, t := range w.parts {
 		p.piece(t, w.script)
 	}
-	p.put(p.b.terms.of(w.text, w.script).own)
+	p.addTerm(p.b.terms.of(w.text, w.script).own)
 }
 
-// piece puts a word that is in one piece.
+// piece adds a word without parts.
 func (p *placer) piece(text string, c script) {
 	e := p.b.terms.of(text, c)
 	p.words++
@@ -126,27 +126,27 @@ func (p *placer) piece(text string, c script) {
 		t.act = t.act.then(e.act)
 	}
 	for _, id := range e.more {
-		p.put(id)
+		p.addTerm(id)
 	}
-	for _, id := range e.foreign {
+	for _, id := range e.english {
 		p.c.events = append(p.c.events, event{p.c.docs, id, inOtherWords})
 	}
 	if c == dense {
 		p.last = ""
 		return
 	}
-	p.put(e.own)
+	p.addTerm(e.own)
 	p.b.terms.texts[e.own] = text
-	if names[p.field] && p.last != "" && c == latin { // cash_flow is cashflow too
-		p.put(p.b.terms.of(p.last+text, c).own)
+	if names[p.field] && p.last != "" && c == latin { // cash_flow also counts as cashflow
+		p.addTerm(p.b.terms.of(p.last+text, c).own)
 	}
 	p.last = text
 }
 
-// names are the fields in which two neighbours are also one word.
+// names are the fields in which two neighbouring words also count as one word.
 var names = [fields]bool{inName: true, inTitle: true, inServerName: true}
 
-func (p *placer) put(term uint32) {
+func (p *placer) addTerm(term uint32) {
 	p.c.events = append(p.c.events, event{p.c.docs, term, p.field})
 }
 

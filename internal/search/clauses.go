@@ -5,19 +5,18 @@ import (
 	"strings"
 )
 
-// minClause is the number of words below which a clause is joined to its
-// neighbour: too few to say what is needed.
+// minClause is the least number of words of a clause. A shorter one is joined to its
+// neighbour.
 const minClause = 2
 
-// sentenceEnd is where a sentence ends. A full stop counts only before white space,
-// so that file names and numbers stay whole. The words are connectives of scripts
-// without spaces.
+// sentenceEnd matches the end of a sentence. A full stop needs white space after it, so
+// that file names and numbers stay whole. The words are connectives of scripts without
+// spaces.
 var sentenceEnd = regexp.MustCompile(`[.!?:]\s|[\n;。；！？，؛؟।]|` +
 	`然后|接着|随后|最后|并且|并将|并把|之后|以及|再把|再将|然後|接著|最後|それから|そして|次に|てから|그리고|그런 다음|다음에`)
 
-// splitClauses cuts a query where one need ends and the next begins: at the end
-// of a sentence, at words such as "then", and at a comma or an "and" that a verb
-// follows. A list of nouns stays together.
+// splitClauses splits a query into needs: at the end of a sentence, at words such as
+// "then", and at a comma or an "and" before a verb. A list of nouns stays together.
 func splitClauses(query string) []string {
 	var out []string
 	for _, sentence := range sentenceEnd.Split(query, -1) {
@@ -39,22 +38,22 @@ func splitClauses(query string) []string {
 // startsClause reports whether a need begins at words[i]: at a word such as
 // "then", and at a verb after "and" or a comma.
 func startsClause(words []string, i int) bool {
-	w := bare(words[i])
+	w := folded(words[i])
 	switch {
 	case sequels[w]:
 		return true
 	case joiners[w]:
-		return i+1 < len(words) && (isVerb(bare(words[i+1])) || sequels[bare(words[i+1])])
+		return i+1 < len(words) && (isVerb(folded(words[i+1])) || sequels[folded(words[i+1])])
 	}
 	return strings.HasSuffix(words[i-1], ",") && isVerb(w)
 }
 
-// bare is a word without punctuation, folded.
-func bare(w string) string {
+// folded is a word in lower case, without accents and punctuation.
+func folded(w string) string {
 	return fold(strings.Trim(w, ".,;:!?\"'()[]{}`“”‘’«»"))
 }
 
-// isVerb reports whether w, in any of the known languages, is an act.
+// isVerb reports whether w is an act in any of the known languages.
 func isVerb(w string) bool {
 	if w == "" {
 		return false
@@ -76,6 +75,6 @@ func isVerb(w string) bool {
 var (
 	// sequels begin a clause wherever they stand.
 	sequels = wordSet("then afterwards finally lastly next subsequently затем потом после наконец ثم بعد")
-	// joiners begin one when a verb follows.
+	// joiners begin a clause before a verb.
 	joiners = wordSet("and also plus и а و")
 )

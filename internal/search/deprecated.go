@@ -8,16 +8,16 @@ import (
 )
 
 var (
-	// bracketed is the mark in a title or a first sentence: "Read File (Deprecated)".
+	// bracketed matches a mark in a title or a first sentence: "Read File (Deprecated)".
 	bracketed = regexp.MustCompile(`(?i)[(\[]\W*deprecated\W*[)\]]|^\W*deprecated(?:\W*$|\s*[:.!–—]|\s+-\s)`)
-	// sentence is the mark in a description, as a sentence or the start of one. A
-	// capital is asked for: "deprecated: also list old ones" is a parameter's.
+	// sentence matches a mark in a description, as a sentence or the start of one. It
+	// needs a capital: "deprecated: also list old ones" describes a parameter.
 	sentence = regexp.MustCompile(`(?:^\W*|[\n.!?)\]*_>]\W*)(?:DEPRECATED\b|Deprecated(?:\W*$|[*_]|\s*[:.!–—]|\s+-\s|,? use\b| since\b| in fav| as of\b))` +
 		`|\.\. deprecated::|(?i:\bthis (?:tool|function|method|endpoint|operation|command|api) (?:is|has been) (?:now )?deprecated\b)`)
 )
 
-// isDeprecated reports whether a tool says of itself that it is deprecated; that
-// it is about what is deprecated does not count. lead is its first sentence.
+// isDeprecated reports whether the definition of a tool marks the tool as deprecated.
+// Other uses of the word do not count. lead is the first sentence of the description.
 func isDeprecated(t *catalog.Tool, lead string) bool {
 	description := t.Description[:min(len(t.Description), maxText)]
 	switch {

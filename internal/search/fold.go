@@ -8,7 +8,7 @@ import (
 	"github.com/kljensen/snowball/russian"
 )
 
-// foldTable has the plain letters and their accented forms, in lower case.
+// foldTable has plain letters with their accented forms, in lower case.
 var foldTable = []struct{ plain, accented string }{
 	{"a", "àáâãäåāăąǎǟǡǻȁȃȧḁạảấầẩẫậắằẳẵặ"}, {"b", "ḃḅḇ"}, {"c", "çćĉċčḉ"}, {"d", "ďḋḍḏḑḓđð"},
 	{"e", "èéêëēĕėęěȅȇȩḕḗḙḛḝẹẻẽếềểễệ"}, {"f", "ḟ"}, {"g", "ĝğġģǧǵḡ"}, {"h", "ĥȟḣḥḧḩḫẖħ"},
@@ -20,7 +20,7 @@ var foldTable = []struct{ plain, accented string }{
 	{"е", "ё"}, {"ا", "أإآٱ"}, {"ي", "ى"}, {"ه", "ة"}, {"ک", "ك"}, {"و", "ؤ"},
 }
 
-// plainOf is foldTable turned round.
+// plainOf has the plain letter of each accented one.
 var plainOf = func() map[rune]string {
 	m := make(map[rune]string, 400)
 	for _, f := range foldTable {
@@ -31,9 +31,8 @@ var plainOf = func() map[rune]string {
 	return m
 }()
 
-// foldRune appends r in lower case without its accent. Combining marks of the
-// scripts that use them as accents or optional vowels are dropped; where they
-// are letters (Devanagari, Thai) they stay.
+// foldRune appends r in lower case without its accent. It drops combining marks that
+// are accents or optional vowels, and keeps those that are letters (Devanagari, Thai).
 func foldRune(b *strings.Builder, r rune) {
 	switch {
 	case r < 0x80:

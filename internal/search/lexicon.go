@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// thesaurus gives the stems that stand for a stem. It is made at the first use: a
-// process that never searches does not pay for it.
+// thesaurus has the synonyms of each stem. It is made at the first use: a process that
+// never searches does not pay for it.
 var thesaurus = sync.OnceValue(func() map[string][]string {
 	m := map[string][]string{}
 	put := func(from, to []string) {
@@ -31,8 +31,7 @@ var thesaurus = sync.OnceValue(func() map[string][]string {
 	return m
 })
 
-// stems are the stems of the English words of a line; a_b is two neighbours,
-// written together.
+// stems are the stems of the English words of a line. a_b is two neighbours, joined.
 func stems(line string) []string {
 	ws := strings.Fields(line)
 	for i, w := range ws {
@@ -41,10 +40,10 @@ func stems(line string) []string {
 	return ws
 }
 
-// dictionary is the table foreign by its words.
+// dictionary is the table translations by its words.
 type dictionary struct {
-	// english has the English stems that a word may stand for. The key is
-	// folded, and stemmed where its script has a stemmer.
+	// english has the English stems of a word. The key is folded, and in Cyrillic and
+	// Arabic a stem.
 	english map[string][]string
 	// longest is the length in bytes of the longest word without spaces.
 	longest int
@@ -53,7 +52,7 @@ type dictionary struct {
 // lexicon is made at the first use.
 var lexicon = sync.OnceValue(func() *dictionary {
 	d := &dictionary{english: make(map[string][]string, 3000)}
-	for _, f := range foreign {
+	for _, f := range translations {
 		english := stems(strings.ReplaceAll(f.english, ",", " "))
 		for w := range strings.FieldsSeq(f.words) {
 			scan(w, func(w word) {
@@ -75,8 +74,7 @@ var lexicon = sync.OnceValue(func() *dictionary {
 	return d
 })
 
-// translate gives the English stems that a Russian or Arabic word may stand for;
-// st is its stem.
+// translate gives the English stems for the stem of a Russian or Arabic word.
 func translate(st string, c script) []string {
 	if c != cyrillic && c != arabic {
 		return nil
@@ -87,7 +85,7 @@ func translate(st string, c script) []string {
 // found is a known word in a run without spaces, at bytes from..to of it.
 type found struct {
 	from, to int
-	// english are the stems that it may stand for.
+	// english are its English stems.
 	english []string
 }
 

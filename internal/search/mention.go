@@ -2,18 +2,18 @@ package search
 
 import "strings"
 
-// mention is something in a query that is recognised by its form: a path, a web
-// address, an e-mail address.
+// mention is a path, web address, e-mail address or sum in a query, recognised by its
+// form.
 type mention struct {
-	// words say what kind of thing it is, English.
+	// words are English words for the kind of thing.
 	words string
-	// text keeps the words in it that may name a thing, such as the host's.
+	// text has the words in it that may name a thing, such as those of the host.
 	text string
 	// path is set for files and folders.
 	path bool
 }
 
-// formats gives for the endings of file names what such a file is called.
+// formats has English words for files, by the endings of their names.
 var formats = func() map[string]string {
 	m := map[string]string{}
 	for _, f := range []struct{ endings, words string }{
@@ -42,13 +42,13 @@ var formats = func() map[string]string {
 	return m
 }()
 
-// topDomains are the endings by which a bare host name is recognised.
+// topDomains are the endings of a host name without a scheme.
 var topDomains = wordSet("com org net io dev ai edu gov co cn de uk fr jp ru br app tv eu ca au nl")
 
-// libraries are names that look like files: Node.js, Vue.js.
+// libraries are names that look like file names: Node.js, Vue.js.
 var libraries = wordSet("node next nuxt vue react angular express three d3 chart socket ember backbone p5 alpine solid discord anime moment plotly")
 
-// recognise says what a word of a query is by its form.
+// recognise finds a mention in a word of a query.
 func recognise(w string) (mention, bool) {
 	w = strings.Trim(w, ".,;!?\"'()[]{}<>`“”‘’«»，。、；：！？（）「」")
 	if scheme, rest, ok := strings.Cut(w, "://"); ok && len(scheme) > 1 && len(scheme) < 12 {
@@ -85,7 +85,7 @@ func recognise(w string) (mention, bool) {
 	return mention{}, false
 }
 
-// isSum reports whether w is a percentage or looks like a piece of arithmetic: 15%, 3*4, 2^10.
+// isSum reports whether w looks like arithmetic or a percentage: 3*4, 2^10, 15%.
 func isSum(w string) bool {
 	if w == "" || strings.Trim(w, "0123456789.,+*^=%()xX×÷-") != "" {
 		return false
@@ -109,7 +109,7 @@ func ending(name string) string {
 	return strings.ToLower(name[i+1:])
 }
 
-// hostWords drops what says nothing from a host name.
+// hostWords is a host name without www and the top-level domain.
 func hostWords(host string) string {
 	labels := strings.Split(strings.ToLower(host), ".")
 	if len(labels) > 1 {

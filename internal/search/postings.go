@@ -2,7 +2,7 @@ package search
 
 import "slices"
 
-// field is a part of a tool or a server that words come from.
+// field is a part of a tool or server, as a source of words.
 type field uint8
 
 const (
@@ -12,15 +12,15 @@ const (
 	inText // the rest of the description
 	inParam
 	inParamText
-	inOtherWords // English for words of another language, wherever they stand
+	inOtherWords // translations of words in any field
 	inServerName
 	inPurpose // the first sentence of a server's purpose
 	inToolNames
 	fields
 )
 
-// fieldWeight says what a word counts in a field, and how much less in a field
-// longer than the mean (b of BM25F).
+// fieldWeight has the weight of a word in each field, and the effect of a field's length
+// (b of BM25F).
 var fieldWeight = [fields]struct{ weight, b float32 }{
 	inName:       {3.0, 0.5},
 	inTitle:      {1.5, 0.5},
@@ -34,7 +34,7 @@ var fieldWeight = [fields]struct{ weight, b float32 }{
 	inToolNames:  {1.0, 0.8},
 }
 
-// saturation is k1 of BM25: how soon more of the same word adds no more.
+// saturation is k1 of BM25: it limits the effect of repeated words.
 const saturation = 1.2
 
 // postings are the inverted lists: term t has list[start[t]:start[t+1]].
@@ -44,7 +44,7 @@ type postings struct {
 	docs  int
 }
 
-// posting is what a term counts in a document, already saturated: in (0, 1).
+// posting has the weight of a term in a document, already saturated: in (0, 1).
 type posting struct {
 	doc    uint32
 	impact float32
@@ -54,7 +54,7 @@ func (p *postings) of(term uint32) []posting {
 	return p.list[p.start[term]:p.start[term+1]]
 }
 
-// event is a term seen in a field of a document.
+// event is an occurrence of a term in a field of a document.
 type event struct {
 	doc, term uint32
 	field     field
@@ -68,7 +68,7 @@ type corpus struct {
 	docs   uint32
 }
 
-// grow adds n words to the length of a field of the document at hand.
+// grow adds n words to the length of a field of the current document.
 func (c *corpus) grow(f field, n uint32) {
 	for uint32(len(c.length[f])) <= c.docs {
 		c.length[f] = append(c.length[f], 0)
@@ -108,11 +108,11 @@ func (c *corpus) invert(terms uint32) postings {
 		}
 	}
 	p.start[terms] = uint32(len(p.list))
-	p.list = slices.Clone(p.list) // to size
+	p.list = slices.Clone(p.list) // drops spare capacity
 	return p
 }
 
-// stretch is how much less a word counts in a field because of its length.
+// stretch divides the weight of a word in a field, by the length of the field.
 func (c *corpus) stretch(f field, doc uint32, mean float32) float32 {
 	b := fieldWeight[f].b
 	if b == 0 {

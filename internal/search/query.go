@@ -7,58 +7,56 @@ import (
 	"unicode/utf8"
 )
 
-// What is read of a query at most, so that a hostile one costs no more than a
-// long one.
+// The bounds of a query, so that a hostile one costs no more than a long one.
 const (
 	maxQuery  = 4 << 10 // bytes
 	maxNeeds  = 16      // parts that are ranked by themselves
 	maxGroups = 160     // words of one need
 )
 
-// The weights of what is less than a word of the query itself. Between three
-// quarters and four thirds of each, recall on the public tasks changes by 0.02 at
-// most.
+// Weights relative to a word of the query itself. If one of them changes to three
+// quarters or four thirds, recall on the public tasks changes by 0.02 at most.
 const (
-	// standIn is what a synonym counts.
+	// standIn is the weight of a synonym.
 	standIn = 0.3
-	// half is what a number, a quoted value, two neighbours written together and
-	// the kind of what is named count.
+	// half is the weight of a number, a quoted value, two neighbours joined, and the
+	// kind of a mention.
 	half = 0.5
-	// of characters of a script without spaces: two neighbours, two inside a
-	// word that the lexicon knows, one
+	// These are the weights of characters of a script without spaces: two neighbours,
+	// two inside a word of the lexicon, and one.
 	gramWeight      = 0.6
 	knownGramWeight = 0.3
 	charWeight      = 0.15
 )
 
-// group is one word of a query with everything that may stand for it. A
-// document scores the best of its terms, once.
+// group is one word of a query with its synonyms and translations. Only the best of
+// these terms counts for a document.
 type group struct {
 	alts   []alt
 	weight float32
 }
 
-// alt is a term that stands for a word, and how well.
+// alt is one term of a group, with its weight.
 type alt struct {
 	term   uint32
 	weight float32
 }
 
-// need is one thing that a query asks for: groups, each once, by key.
+// need is one request in a query: groups with different keys.
 type need struct {
 	keys   []string
 	groups []group
-	// act is the act that it names.
+	// act is the act that the words name.
 	act act
-	// about says in numbers what it is about.
+	// about is the sum of the vectors of the words.
 	about vector
-	// other is set where words are of a script that vectors do not know.
+	// other means that some words are in a script without vectors.
 	other bool
-	// deprecated is set where the query speaks of what is deprecated.
+	// deprecated means that the query mentions deprecation.
 	deprecated bool
 }
 
-// act is what a need or a tool does to what there is.
+// act is the effect of a need or a tool on existing things.
 type act uint8
 
 const (
@@ -81,8 +79,8 @@ func actOf(st string) act {
 	return unknown
 }
 
-// then is the act of what does a and then b: the first says it, but for one that
-// removes something.
+// then is the act of a followed by b: the first known act, unless the second removes
+// something.
 func (a act) then(b act) act {
 	if a == unknown || b == removes {
 		return b
@@ -90,8 +88,8 @@ func (a act) then(b act) act {
 	return a
 }
 
-// put adds a group once; of two with the same key the heavier one counts.
-func (n *need) put(key string, g group) {
+// add adds a group. Of two groups with the same key only the heavier weight counts.
+func (n *need) add(key string, g group) {
 	if len(g.alts) == 0 {
 		return
 	}
@@ -105,8 +103,8 @@ func (n *need) put(key string, g group) {
 	}
 }
 
-// analyse reads a query: the whole of it as one need, and its clauses and the
-// files that it names as parts.
+// analyse reads a query: all of it as one need, and as parts its clauses and the files
+// that it names.
 func (x *Index) analyse(query string) (whole need, parts []need) {
 	if len(query) > maxQuery {
 		query = query[:maxQuery]
@@ -119,7 +117,7 @@ func (x *Index) analyse(query string) (whole need, parts []need) {
 		r.clause(c)
 		for _, p := range append([]need{r.need}, r.files...) {
 			for i, key := range p.keys {
-				whole.put(key, p.groups[i])
+				whole.add(key, p.groups[i])
 			}
 			whole.other = whole.other || p.other
 			whole.about.plus(&p.about, 1)
@@ -141,17 +139,17 @@ type reader struct {
 	x     *Index
 	need  need
 	files []need
-	// last is the word before, empty at the start and after a break.
+	// last is the previous word, empty at the start and after a break.
 	last string
-	// writing is set after an act that puts something into a file.
+	// writing is set after an act that writes a file.
 	writing bool
-	// share is what the words of the piece at hand count.
+	// share is the weight of the words in the current piece.
 	share float32
-	// into is set after a word such as "to" that comes before what is written.
+	// into is set directly after "to" or "into": a file there is written.
 	into bool
 }
 
-// quoted is a value that a query gives: it seldom names a tool.
+// quoted matches a quoted value, which seldom names a tool.
 var quoted = regexp.MustCompile("\"[^\"]+\"|“[^”]+”|«[^»]+»|`[^`]+`|\\B'[^']+'\\B")
 
 // clause reads one clause.
@@ -181,8 +179,8 @@ func (r *reader) read(c string) {
 	}
 }
 
-// splitDense cuts a field where a script without spaces meets ASCII, so that a
-// path or an address in a Chinese sentence stands alone.
+// splitDense splits a field between a script without spaces and ASCII, so that a path or
+// an address in a Chinese sentence stands alone.
 func splitDense(field string) []string {
 	var out []string
 	from, was := 0, false
@@ -197,15 +195,14 @@ func splitDense(field string) []string {
 	return append(out, field[from:])
 }
 
-// mention adds what is known by its form. A file is a need of its own: to read
-// it, or to write it.
+// mention adds a mention. A file is also a need of its own: to read it, or to write it.
 func (r *reader) mention(m mention) {
 	r.last = ""
 	scan(m.text, r.word)
 	r.last = ""
 	kinds := stems(m.words)
 	for _, st := range kinds {
-		r.need.put(st, r.x.expand(st, half))
+		r.need.add(st, r.x.expand(st, half))
 	}
 	if !m.path {
 		return
@@ -215,7 +212,7 @@ func (r *reader) mention(m mention) {
 		act = "write"
 	}
 	f := need{act: actOf(act)}
-	f.put(act, r.x.expand(act, 1))
+	f.add(act, r.x.expand(act, 1))
 	for w := range strings.FieldsSeq(act + " " + m.words) {
 		f.about.word(w, 1)
 	}
@@ -224,9 +221,9 @@ func (r *reader) mention(m mention) {
 		if i > 0 {
 			weight = half
 		}
-		f.put(st, r.x.expand(st, weight))
+		f.add(st, r.x.expand(st, weight))
 	}
-	f.put(act+" "+kinds[0], r.x.expand(stem(act+kinds[0], latin), half))
+	f.add(act+" "+kinds[0], r.x.expand(stem(act+kinds[0], latin), half))
 	r.files = append(r.files, f)
 }
 
@@ -254,26 +251,25 @@ func (r *reader) word(w word) {
 	r.senses(w.text, append([]string{st}, english...))
 }
 
-// senses adds a word that may stand for any of several stems.
+// senses adds a word with several possible stems.
 func (r *reader) senses(key string, stems []string) {
 	g := group{weight: 1}
 	for _, st := range stems {
-		r.note(st)
+		r.noteAct(st)
 		g.alts = append(g.alts, r.x.expand(st, 1).alts...)
 	}
-	r.need.put(key, g)
+	r.need.add(key, g)
 }
 
-// note takes in what a word says about what is done, and with files.
-func (r *reader) note(st string) {
+// noteAct updates the act of the need, and whether a file is written, by one stem.
+func (r *reader) noteAct(st string) {
 	r.writing = r.writing || writing()[st]
 	r.need.act = r.need.act.then(actOf(st))
 }
 
-// plain adds a word of a script with spaces, and the pair it makes with the
-// word before.
+// plain adds a word of a script with spaces, and its pair with the previous word.
 func (r *reader) plain(text, st string) {
-	r.note(st)
+	r.noteAct(st)
 	if stopWords[text] {
 		r.into = text == "to" || text == "into"
 		return
@@ -284,16 +280,15 @@ func (r *reader) plain(text, st string) {
 		weight *= half
 	}
 	r.need.about.word(text, weight)
-	r.need.put(st, r.x.expand(st, weight))
+	r.need.add(st, r.x.expand(st, weight))
 	if r.last != "" {
-		r.need.put(r.last+" "+st, r.x.expand(stem(r.last+text, latin), half*r.share))
+		r.need.add(r.last+" "+st, r.x.expand(stem(r.last+text, latin), half*r.share))
 	}
 	r.last = text
 }
 
-// dense adds the words that are known in a run without spaces, its characters
-// and its pairs of characters. A pair inside a known word says less: the word
-// has been added.
+// dense adds the known words in a run without spaces, its characters, and its pairs of
+// characters. A pair inside a known word weighs less, as the word counts too.
 func (r *reader) dense(w word) {
 	known := translateRun(w.text)
 	for _, f := range known {
@@ -310,12 +305,12 @@ func (r *reader) dense(w word) {
 			weight = knownGramWeight
 		}
 		if id, ok := r.x.vocab[gram]; ok {
-			r.need.put(gram, group{alts: []alt{{id, 1}}, weight: weight})
+			r.need.add(gram, group{alts: []alt{{id, 1}}, weight: weight})
 		}
 	})
 }
 
-// expand gives the terms that stand for a stem, itself first.
+// expand is the group of a stem: its own term first, then its synonyms.
 func (x *Index) expand(st string, weight float32) group {
 	g := group{weight: weight}
 	if id, ok := x.vocab[st]; ok {

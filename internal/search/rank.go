@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// The constants of ranking. Between three quarters and four thirds of each, recall
-// on the public tasks changes by 0.02 at most.
+// The constants of ranking. If one of them changes to three quarters or four thirds,
+// recall on the public tasks changes by 0.02 at most.
 const (
-	// serverShare is what a server that fits the query adds to each of its tools.
+	// serverShare is the weight of the score of a server in the scores of its tools.
 	serverShare = 0.3
-	// nearShare is what nearness of meaning counts, and words the rest.
+	// nearShare is the weight of the vectors; words have the rest.
 	nearShare = 0.35
-	// removeFactor lowers tools that remove or stop something, unasked.
+	// removeFactor lowers tools that remove or stop something, unless the need does.
 	removeFactor = 0.75
-	// changeFactor lowers tools that change something where a need asks.
+	// changeFactor lowers tools that change something, for a need that only asks.
 	changeFactor = 0.5
-	// deprecatedFactor lowers tools that say that they are deprecated, unasked.
+	// deprecatedFactor lowers deprecated tools, unless the query mentions deprecation.
 	deprecatedFactor = 0.3
-	// served is what a part still counts after a hit that fits it wholly.
+	// served is the weight of a part after a hit that fits it best.
 	served = 0.5
-	// least is the share of the first hit's score below which nothing is a hit.
+	// least is the least score of a hit, relative to the first hit.
 	least = 0.1
 )
 
@@ -30,13 +30,13 @@ type scored struct {
 	score float64
 }
 
-// idf is how much a word says that df of n documents have.
+// idf is the weight of a word that df of n documents have.
 func idf(n int, df float32) float32 {
 	d := min(float64(df), float64(n))
 	return float32(math.Log(1 + (float64(n)-d+0.5)/(d+0.5)))
 }
 
-// mass is what a document gets at most for g.
+// mass is the most that g can add to the score of a document.
 func (p *postings) mass(g group) float32 {
 	df := float32(0)
 	for _, a := range g.alts {
@@ -48,8 +48,8 @@ func (p *postings) mass(g group) float32 {
 	return g.weight * idf(p.docs, df)
 }
 
-// addTo adds what groups give to the score of every document. best is room for
-// one number a document, all zero before and after.
+// addTo adds the groups to the scores of the documents. best is a buffer with a number
+// for each document, all zero before and after.
 func (p *postings) addTo(scores, best []float32, groups []group) {
 	var touched []uint32
 	for _, g := range groups {
@@ -78,16 +78,15 @@ func (p *postings) addTo(scores, best []float32, groups []group) {
 	}
 }
 
-// ranking is the room that one search works in: tools from..to, and one number for
-// each document, zero between uses.
+// ranking is one search among the tools from..to. best is the buffer for addTo.
 type ranking struct {
 	x        *Index
 	from, to uint32
 	best     []float32
 }
 
-// score gives how well each tool in range fits one need, 1 for the best, and what
-// words give to that which they fit best: with 0 nothing fits.
+// score is how well each tool in range fits one need; the best has 1. fit is the highest
+// score of the words alone; 0 means that no tool has any of the words.
 func (r *ranking) score(n *need) (s []float32, fit float32) {
 	x := r.x
 	tools, servers := make([]float32, len(x.tools)), make([]float32, len(x.servers))
@@ -112,7 +111,7 @@ func (r *ranking) score(n *need) (s []float32, fit float32) {
 	return s, fit
 }
 
-// factor is less than 1 for a tool that n hardly wants, by what the tool does.
+// factor is less than 1 for a tool whose act hardly fits n.
 func (t *toolRef) factor(n *need) float32 {
 	f := float32(1)
 	if t.act >= changes && n.act == asks {
@@ -126,8 +125,9 @@ func (t *toolRef) factor(n *need) float32 {
 	return f
 }
 
-// near gives how near each tool in range is to what n is about, 0 for what is no
-// nearer than the centre of all, and the most of that: 0 where vectors say nothing.
+// near compares the vector of each tool in range with that of n. A tool that is no nearer
+// than the centre of all tools has 0. nearest is the greatest value; it is 0 if n has no
+// vector.
 func (r *ranking) near(n *need) (near []float32, nearest float32) {
 	about := n.about
 	if n.other || about == (vector{}) {
@@ -141,10 +141,10 @@ func (r *ranking) near(n *need) (near []float32, nearest float32) {
 	return near, slices.Max(near)
 }
 
-// fuse ranks the tools in range by the whole query and by its parts. It takes the
-// best tool, again and again, the same tool of several servers once. A part that has
-// got a tool counts less from then on, so that each need gets its own. The list is
-// at most limit long, its best score 1.
+// fuse ranks the tools in range by the whole query and by its parts. It picks the best
+// tool again and again; of the same tool on several servers it picks one. Each pick
+// lowers the weight of the part that it fits best, so that each need gets a tool. The
+// list has at most limit tools, and its best score is 1.
 func (r *ranking) fuse(whole *need, parts []need, limit int) []scored {
 	base, fit := r.score(whole)
 	if fit == 0 {
@@ -177,8 +177,8 @@ func (r *ranking) fuse(whole *need, parts []need, limit int) []scored {
 	return list
 }
 
-// scoreParts scores each part, those lower altogether that nothing fits well. One
-// part alone is the whole.
+// scoreParts scores each part, and lowers the scores of a part that no tool fits well. It
+// returns nil if there is only one part, which is the whole.
 func (r *ranking) scoreParts(parts []need) [][]float32 {
 	if len(parts) < 2 {
 		return nil
@@ -195,7 +195,7 @@ func (r *ranking) scoreParts(parts []need) [][]float32 {
 	return scores
 }
 
-// fittest gives which of scores is the greatest at i, and that one.
+// fittest is the part with the greatest score at i, and that score.
 func fittest(scores [][]float32, i int) (at int, most float32) {
 	for p := range scores {
 		if scores[p][i] > most {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// script says how the letters of a word are treated.
+// script is a group of letters with their own rules.
 type script uint8
 
 const (
@@ -21,13 +21,12 @@ const (
 type word struct {
 	text   string
 	script script
-	// parts are the pieces of an identifier or of a name such as GitHub, nil
-	// where the word is in one piece.
+	// parts are the pieces of an identifier or of a name such as GitHub, nil if the
+	// word is one piece.
 	parts []string
 }
 
-// maxWord is the number of bytes after which a word is cut: longer ones are
-// encoded data, not language.
+// maxWord bounds a word, in bytes: longer ones are encoded data, not language.
 const maxWord = 48
 
 // scan calls emit for every word of s. Identifiers in snake_case and kebab-case
@@ -64,8 +63,8 @@ func scan(s string, emit func(w word)) {
 	}
 }
 
-// asciiWord returns the end of the word at s[i] if that is nothing but small
-// letters, as most words are, else i.
+// asciiWord returns the end of the word at s[i] if it has only small ASCII letters, as
+// most words do, else i.
 func asciiWord(s string, i int) int {
 	end := i
 	for end < len(s) && 'a' <= s[end] && s[end] <= 'z' {
@@ -118,7 +117,7 @@ func mayHaveParts(run string) bool {
 	return false
 }
 
-// cut shortens s to maxWord bytes at most, on a character.
+// cut shortens s to at most maxWord bytes, in whole characters.
 func cut(s string) string {
 	if len(s) <= maxWord {
 		return s
@@ -130,7 +129,7 @@ func cut(s string) string {
 	return s[:n]
 }
 
-// decode is utf8.DecodeRuneInString with a short way for ASCII.
+// decode is utf8.DecodeRuneInString, faster for ASCII.
 func decode(s string) (rune, int) {
 	if s[0] < utf8.RuneSelf {
 		return rune(s[0]), 1
@@ -170,7 +169,7 @@ func scriptOf(r rune) script {
 	return latin
 }
 
-// splitCase cuts run where its case changes (camelCase, HTTPServer) and between
+// splitCase splits run where its case changes (camelCase, HTTPServer) and between
 // digits and three letters or more (python3). A plural acronym (PRs, URLs) stays
 // whole, and so does mp3.
 func splitCase(run string) []string {
@@ -207,7 +206,7 @@ func isPluralAcronym(rs []rune, i int) bool {
 	return rs[i] == 's' && (i+1 == len(rs) || !unicode.IsLower(rs[i+1]))
 }
 
-// fold lowers s and takes its accents off. Full-width forms become plain ones.
+// fold is s in lower case without accents. Full-width forms become plain ones.
 func fold(s string) string {
 	plain := true
 	for i := 0; i < len(s); i++ {

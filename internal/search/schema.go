@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// maxSchemaDepth is how deep nested parameters are read for their names.
+// maxSchemaDepth bounds the nesting of the parameters that search reads.
 const maxSchemaDepth = 4
 
-// schemaNode is what search reads of a JSON Schema. Where a key has another
-// type than here (a schema that is true, a tuple), encoding/json leaves it out
-// and reads on.
+// schemaNode has the parts of a JSON Schema that search reads. If a key has another type
+// than here (a schema that is true, a tuple), encoding/json skips it.
 type schemaNode struct {
 	Description string                 `json:"description"`
 	Properties  map[string]*schemaNode `json:"properties"`
@@ -20,14 +19,14 @@ type schemaNode struct {
 }
 
 // readSchema calls param for every parameter name and text for every
-// description and value in schema, sorted by name. What does not parse is passed
-// over: a tool with a broken schema can still be found by its name.
+// description and value in schema, sorted by name. It skips parts that do not parse: a
+// query can still find a tool with a broken schema by its name.
 func readSchema(schema json.RawMessage, param, text func(string)) {
 	if len(schema) == 0 {
 		return
 	}
 	var n schemaNode
-	// The error says no more than that something is missing in n.
+	// An error means only that n lacks some part.
 	_ = json.Unmarshal(schema, &n)
 	n.Description = "" // mostly the name of a generated class
 	n.read(0, param, text)

@@ -1,6 +1,6 @@
-// Package search ranks the tools of a catalogue by what a query asks for: by words,
-// stems and synonyms, a small lexicon of other scripts, a table of word vectors, and
-// several needs in one query. It uses no network, and runs no model.
+// Package search ranks the tools of a catalogue for a query: by words, stems and
+// synonyms, by a small lexicon of other scripts and by word vectors. A query may have
+// several needs. Search uses no network and runs no model.
 package search
 
 import "mcpx/internal/catalog"
@@ -9,8 +9,8 @@ import "mcpx/internal/catalog"
 type Hit struct {
 	// Server and Tool are the names as the catalogue has them.
 	Server, Tool string
-	// Score orders the hits of one query: the first has 1, the others less or
-	// as much. It means nothing between queries.
+	// Score orders the hits of one query, from 1 downwards. Scores of different queries
+	// cannot be compared.
 	Score float64
 	// Also are the other servers that have the very same tool, in the
 	// catalogue's order.
@@ -19,13 +19,13 @@ type Hit struct {
 
 // Options narrow a search.
 type Options struct {
-	// Server keeps to the tools of this server; empty means all.
+	// Server limits the search to one server; empty means all.
 	Server string
-	// Limit is the most hits returned; 0 means 10.
+	// Limit bounds the number of hits; 0 means 10.
 	Limit int
 }
 
-// defaultLimit is the number of hits where the caller gives none.
+// defaultLimit is the limit of options without one.
 const defaultLimit = 10
 
 // Index finds tools in one snapshot. It is immutable and safe for concurrent
@@ -38,21 +38,21 @@ type Index struct {
 	tool, srv postings
 	// vocab has the number of each term, a stem.
 	vocab map[string]uint32
-	// vectors say what each tool is about, seen from the centre of all.
+	// vectors are the directions of the tools, seen from their centre.
 	vectors []vector
 	centre  vector
 }
 
-// toolRef says which tool a document number stands for.
+// toolRef is a tool; its index is the number of its document.
 type toolRef struct {
 	name   string
 	server uint32
-	// act is what the tool does, by its annotations or else by its name.
+	// act is the act of the tool, by its annotations or else by its name.
 	act act
-	// deprecated is set for a tool whose definition says that it is.
+	// deprecated means that the definition of the tool says so.
 	deprecated bool
-	// same is the number of the first tool with this name, text and schema, and
-	// next that of the next one, itself where there is none.
+	// same is the number of the first tool with the same definition, and next the
+	// number of the next one, or its own if there is none.
 	same, next uint32
 }
 

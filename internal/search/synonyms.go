@@ -1,10 +1,9 @@
 package search
 
-// acts are groups of verbs that name the same act in the names and
-// descriptions of tools: each word of a group finds the others. A word may be
-// in several groups. turn_on stands for two neighbouring words. A clause of a
-// query begins at one of them. All tables here are general knowledge of English
-// and of tools; no line is there for a single task.
+// acts are groups of verbs for the same act in the names and descriptions of tools: each
+// word of a group finds the others. A word may be in several groups, and turn_on is two
+// neighbouring words. A clause of a query can begin at one of these verbs. All tables
+// here are general knowledge of English and of tools; no line serves a single task.
 var acts = []string{
 	"create add new make insert",
 	"create generate build produce construct compose",
@@ -238,9 +237,9 @@ var things = []string{
 	"school university college",
 }
 
-// related words say what a need is about without naming it: the words after
-// the bar find the words before it, and not the other way round. A line is one
-// field of life or work; the words before the bar are those that its tools use.
+// related has words that hint at a tool without its name: the words after the bar find
+// the words before it, and not the other way round. A line is one field of life or work,
+// with the words of its tools before the bar.
 var related = []string{
 	// the world
 	"weather forecast | rain raining rainy snow snowing sunny sunshine cloud cloudy wind windy humid humidity storm thunderstorm umbrella celsius fahrenheit typhoon hurricane precipitation degrees",

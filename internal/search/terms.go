@@ -5,28 +5,28 @@ import (
 	"unicode/utf8"
 )
 
-// terms gives words their numbers while the index is built.
+// terms numbers the stems while the index is built.
 type terms struct {
 	x *Index
-	// cache keeps what is known of words already seen, by text.
+	// cache has the entries of earlier words, by text.
 	cache map[string]entry
-	// texts has for each term a word that it is the stem of.
+	// texts has for each term a word with that stem.
 	texts []string
 }
 
-// entry is what a word of a document stands for.
+// entry has the terms of a word of a document.
 type entry struct {
-	// own is the term of the word itself; only a run without spaces has none.
+	// own is the term of the word itself; a run without spaces has none.
 	own uint32
 	// more are the terms of the characters of a run without spaces.
 	more []uint32
 	// foreign are the English terms of a word of another language.
-	foreign []uint32
-	// act is what it does.
+	english []uint32
+	// act is the act that the word names.
 	act act
 }
 
-// id gives a stem its number.
+// id is the number of a stem, a new one at its first occurrence.
 func (t *terms) id(stem string) uint32 {
 	if id, ok := t.x.vocab[stem]; ok {
 		return id
@@ -37,7 +37,7 @@ func (t *terms) id(stem string) uint32 {
 	return id
 }
 
-// of gives the terms of a word of a document, taken as one piece.
+// of is the entry of a word, as one piece.
 func (t *terms) of(text string, c script) entry {
 	if e, ok := t.cache[text]; ok {
 		return e
@@ -47,22 +47,22 @@ func (t *terms) of(text string, c script) entry {
 		grams(text, func(_ int, g string) { e.more = append(e.more, t.id(g)) })
 		for _, f := range translateRun(text) {
 			for _, st := range f.english {
-				e.foreign = append(e.foreign, t.id(st))
+				e.english = append(e.english, t.id(st))
 			}
 		}
 	} else {
 		st := stem(text, c)
 		e.own, e.act = t.id(st), actOf(st)
 		for _, st := range translate(st, c) {
-			e.foreign = append(e.foreign, t.id(st))
+			e.english = append(e.english, t.id(st))
 		}
 	}
 	t.cache[text] = e
 	return e
 }
 
-// grams calls emit for the characters of a run without spaces, and for each
-// two neighbours, with their place in it.
+// grams calls emit for each character of a run without spaces, and for each two
+// neighbours, with their position.
 func grams(run string, emit func(at int, gram string)) {
 	prev := -1
 	for i, r := range run {

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// The table of word vectors that tools/embed makes: for every piece of the
-// vocabulary, in its order, a step of two bytes, and after all steps 128 numbers
-// of four bits, each 8 more than it counts in steps.
+// The table of word vectors that tools/embed makes, for every piece of the vocabulary in
+// order. First come the steps, two bytes for each piece. Then come 128 numbers of four
+// bits for each piece; a number n stands for n-8 steps.
 var (
 	//go:embed vectors.bin
 	vectorTable string
@@ -32,8 +32,8 @@ var pieces = sync.OnceValue(func() map[string]uint16 {
 	return m
 })
 
-// piecesOf cuts a folded word into the longest pieces that are known. A word with
-// a piece that is not known has none.
+// piecesOf splits a folded word into the longest known pieces. It returns none if a part
+// of the word is unknown.
 func piecesOf(word string) []uint16 {
 	known := pieces()
 	var out []uint16
@@ -79,7 +79,7 @@ func (v *vector) plus(w *vector, share float32) {
 	}
 }
 
-// dot is the scalar product, in four sums that do not wait for each other.
+// dot is the scalar product. It has four independent sums, which is faster.
 func (v *vector) dot(w *vector) float32 {
 	var a, b, c, d float32
 	for i := 0; i < dimensions; i += 4 {
@@ -91,8 +91,8 @@ func (v *vector) dot(w *vector) float32 {
 	return a + b + c + d
 }
 
-// seenFrom makes v the direction of v, one long, as it is seen from centre: what
-// all have in common says nothing. A zero stays zero.
+// seenFrom makes v the unit vector of its direction from centre: the common direction of
+// all tools does not distinguish them. A zero vector stays zero.
 func (v *vector) seenFrom(centre *vector) {
 	v.unit()
 	v.plus(centre, -1)
@@ -105,8 +105,8 @@ func (v *vector) unit() {
 	}
 }
 
-// vectors gives one vector a document: its words, by what they count in it. texts
-// has the words of the terms, and nothing for a term that is no word.
+// vectors is a vector for each document: the sum of its words by their weights. texts
+// has the words of the terms, empty for a term that is not a word.
 func (p *postings) vectors(texts []string) []vector {
 	out := make([]vector, p.docs)
 	for t, text := range texts {
@@ -121,7 +121,7 @@ func (p *postings) vectors(texts []string) []vector {
 	return out
 }
 
-// addVectors gives each tool a vector: of its own words and of its server's.
+// addVectors makes the vectors of the tools, from their words and those of their servers.
 func (x *Index) addVectors(texts []string) {
 	x.vectors = x.tool.vectors(texts)
 	for i, s := range x.srv.vectors(texts) {

@@ -25,7 +25,7 @@ func stemSet(s string) func() map[string]bool {
 	})
 }
 
-// stopWords are words of a query that name no tool and no thing.
+// stopWords are words of a query that do not help to find a tool.
 var stopWords = wordSet(`a an and are as at be been by can could did do does doing for from had has have how i if in into is it its
 me my mine need of on or our please should so some than that the their them then there these they this those to us
 use used using want was we were what when where which who whom whose why will with would you your im ive id ill dont also any make sure
@@ -34,9 +34,8 @@ he her here hers him his more most no nor not off once only other out over own s
 via per may might must shall upon within without help give tell thanks thank hi hello know t s d ll re ve m
 и в на с по для из к о от что это мне пожалуйста все`)
 
-// The stems of acts that say whether a need, or a tool, is about what there is,
-// about changing it, or about removing or stopping it, for which a tool is hardly
-// wanted unless the query names such an act.
+// The stems of the acts: asking reads existing things, changing changes them, and
+// removing removes or stops them.
 var (
 	asking   = stemSet("list show get find search read view display fetch retrieve lookup query browse check describe count compare what which who where when many much")
 	changing = stemSet(`create add insert write edit update modify change set put patch append send post publish submit reply upload save move rename
@@ -44,7 +43,7 @@ copy merge fork assign close approve reject enable start stop restart install de
 	removing = stemSet("delete remove drop erase destroy purge wipe kill terminate revoke disable deactivate suspend uninstall unlink cancel")
 )
 
-// writing are acts that put something into a file named after them.
+// writing are acts that write the file that follows them.
 var writing = stemSet("save write export output store create generate draft make produce put record dump convert render report download plot draw build compose add append")
 
 // verbs are the stems of all acts that the tables know.

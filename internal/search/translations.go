@@ -1,10 +1,10 @@
 package search
 
-// foreign gives the words of Chinese, Japanese, Korean, Russian and Arabic for the
-// English words that tools use (several are separated by commas, a_b is two
-// neighbours). Scripts without spaces match inside a run, the longest first;
-// Russian and Arabic by the stem.
-var foreign = []struct{ english, words string }{
+// translations has the words of Chinese, Japanese, Korean, Russian and Arabic for the
+// English words that tools use. Commas separate several English words, and a_b is two
+// neighbours. Words in scripts without spaces match inside a run, the longest first;
+// those in Russian and Arabic match by their stems.
+var translations = []struct{ english, words string }{
 	// acts
 	{"read", "读取 阅读 讀取 閱讀 読む 読み込 読み取 読ん 読み 읽 прочитать читать чтение прочитай прочти قراءة اقرأ"},
 	{"write", "写入 编写 撰写 寫入 写 書き込 書く 書い 쓰기 작성 записать запиши напиши написать запись كتابة اكتب"},
