@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// maxAbout bounds what one server says of itself, in tokens.
+	// maxAbout bounds the purpose of a server, in tokens.
 	maxAbout = 4000
-	// aboutBytes is more than any real text of maxAbout tokens has.
+	// aboutBytes is longer than any real text of maxAbout tokens.
 	aboutBytes = 16 * maxAbout
-	// maxIndent is how much of the indent of a line is kept.
+	// maxIndent bounds the indent of a line.
 	maxIndent = 8
 )
 
-// about is the purpose of s as a comment: one line if it is as short as in the
+// about is the purpose of s as a comment: one line if it is short enough for the
 // catalogue, else all of its lines.
 func about(s *catalog.Server) string {
 	p := purpose(s, maxPurpose)
@@ -33,8 +33,8 @@ func about(s *catalog.Server) string {
 	return "/*\n" + strings.ReplaceAll(text, "*/", `*\/`) + "\n*/\n"
 }
 
-// lines is foreign text of several lines, each cleaned as by [Line], at most
-// that many tokens of it.
+// lines cleans a text of several lines, each like plain.Line, and cuts it to most
+// tokens.
 func lines(text string, most int) string {
 	var b strings.Builder
 	left, gap := most, false
@@ -78,8 +78,7 @@ func indent(line string) string {
 	return strings.Repeat(" ", min(n, maxIndent))
 }
 
-// within is the longest start of text, in whole words, of at most that many
-// tokens.
+// within is the longest start of text, in whole words, of at most that many tokens.
 func within(text string, most int) string {
 	fits, over := 0, len(text)+1
 	for over-fits > 1 {

@@ -9,13 +9,13 @@ import (
 	"mcpx/internal/schemats"
 )
 
-// The longest a purpose and a description become in the catalogue, in runes (design 6).
+// The bounds of a purpose and a description in the catalogue, in runes (design 6).
 const (
 	maxPurpose = 300
 	maxDesc    = 80
 )
 
-// source is one server with what its blocks need of it, cleaned when first asked for.
+// source is one server with a cache of its cleaned texts.
 type source struct {
 	server  *catalog.Server
 	purpose *string
@@ -30,7 +30,7 @@ type toolSource struct {
 	more   bool // desc is only the start
 }
 
-// block is the lines of the server in that detail, without the last line end.
+// block is the lines of the server in detail d, without the last line end.
 func (s *source) block(d detail) string {
 	var b strings.Builder
 	b.WriteString("  Server: ")
@@ -43,7 +43,7 @@ func (s *source) block(d detail) string {
 	switch {
 	case n == 0 && s.server.Known:
 		b.WriteString(" (no tools)")
-	case n == 0 && s.server.State == catalog.Disabled: // a state that only the config changes
+	case n == 0 && s.server.State == catalog.Disabled: // the only state here, as only the config changes it
 		b.WriteString(" (disabled)")
 	case n == 0:
 		b.WriteString(" (tools not known yet)")
@@ -102,7 +102,7 @@ func writeParams(b *strings.Builder, list []schemats.Param, p params) {
 	b.WriteByte(')')
 }
 
-// skips reports whether d says no more of the server than a detail next to it.
+// skips reports whether a neighbouring detail gives the same block as d, or a better one.
 func (s *source) skips(d detail) bool {
 	n := len(s.server.Tools)
 	switch d.tools {
@@ -114,8 +114,8 @@ func (s *source) skips(d detail) bool {
 	return false
 }
 
-// least is a lower bound of the tokens of the complete block: a line takes at
-// least its indent, its dash, a name and its brackets.
+// least is a lower bound of the tokens of the complete block: each line has an indent, a
+// dash, a name and brackets.
 func (s *source) least() int { return 4 * len(s.server.Tools) }
 
 func (s *source) purposeLine(max int) string {
@@ -129,10 +129,10 @@ func (s *source) purposeLine(max int) string {
 	return plain.Cut(*s.purpose, max, false)
 }
 
-// purpose is what the server is for: what the config or the server says, else
-// its title where that says more than its name.
+// purpose is the purpose of a server by its config or its own instructions, else its
+// title, unless that is the same as its name.
 func purpose(server *catalog.Server, max int) string {
-	if p := plain.Line(strings.TrimLeft(server.Purpose(), "# \r\n"), max); p != "" { // often starts with a heading
+	if p := plain.Line(strings.TrimLeft(server.Purpose(), "# \r\n"), max); p != "" { // without the mark of a heading
 		return p
 	}
 	if t := plain.Line(server.Title, max); !strings.EqualFold(t, plain.Line(server.Name, 0)) {

@@ -8,17 +8,17 @@ import (
 	"mcpx/internal/plain"
 )
 
-// shape is how the tools of one server are listed.
+// shape is the form of a list of tools.
 type shape int
 
 const (
-	counted  shape = iota // their number, behind the server
+	counted  shape = iota // their number, after the server
 	firstFew              // the first few names on one line, and their number
 	grouped               // all names on one line
-	listed                // a line each
+	listed                // a line for each
 )
 
-// params is how much of a tool's parameters is named.
+// params selects the parameters of a tool that its line names.
 type params int
 
 const (
@@ -27,7 +27,7 @@ const (
 	allParams
 )
 
-// detail is how much the catalogue says of one server.
+// detail is the amount of text about one server.
 type detail struct {
 	purpose int // runes; 0 for none
 	tools   shape
@@ -37,12 +37,11 @@ type detail struct {
 	desc    int // runes of each tool's description; 0 for none
 }
 
-// ladder has the details from the poorest to the richest. Descriptions are given up
-// first, then the names of optional parameters, the line per tool, the names of
-// required parameters (a line with a tool's name alone is no better than the name in
-// a row), the tool names, and last the purpose of the server. The steps are small:
-// all servers move up together, and the room that does not pay for the next step
-// stays unused.
+// ladder has the details from the poorest to the richest. Downwards the catalogue loses
+// first descriptions, then the names of optional parameters, the line for each tool, the
+// names of required parameters (a line with only a tool's name is no better than the
+// name in a row), the tool names, and last the purpose of the server. The steps are
+// small: all servers move up together, and room for less than a step stays unused.
 var ladder = []detail{
 	{},
 	{purpose: 24},
@@ -80,8 +79,8 @@ var ladder = []detail{
 	{purpose: 300, tools: listed, params: allParams, desc: 80},
 }
 
-// catalogue lists all servers within room, one block of lines each, or returns
-// "" when not even one name fits.
+// catalogue lists all servers within room, with a block of lines for each. It is empty
+// if not even one name fits.
 func catalogue(snap *catalog.Snapshot, room size) string {
 	if text, ok := complete(snap, room); ok {
 		return text
@@ -103,7 +102,7 @@ func catalogue(snap *catalog.Snapshot, room size) string {
 	return strings.Join(blocks, "\n")
 }
 
-// complete is the catalogue in all its detail, if that fits.
+// complete is the catalogue in full detail, if that fits.
 func complete(snap *catalog.Snapshot, room size) (string, bool) {
 	blocks := make([]string, len(snap.Servers))
 	total := size{}
@@ -121,7 +120,7 @@ func complete(snap *catalog.Snapshot, room size) (string, bool) {
 	return strings.Join(blocks, "\n"), true
 }
 
-// whole is the scale on which shares are compared: the share of a block that fills the room.
+// whole is the share of a block that fills the room.
 const whole = 1 << 16
 
 // fill raises the detail of all servers as far as room allows. Each server gets
@@ -148,7 +147,7 @@ func fill(steps []step, room size) []step {
 	}
 }
 
-// step is one server at one detail, and what it would be one detail higher.
+// step is one server in one detail, with the next step up.
 type step struct {
 	source *source
 	room   size
@@ -162,7 +161,7 @@ type step struct {
 // newStep is the server in the poorest detail.
 func newStep(server *catalog.Server, room size) step {
 	s := makeStep(&source{server: server}, room, 0)
-	s.look()
+	s.findAbove()
 	return s
 }
 
@@ -173,9 +172,9 @@ func makeStep(src *source, room size, level int) step {
 	return s
 }
 
-// look prepares what is above s. A block that is no larger replaces the one
-// below at once; one that is larger than the whole room ends the search.
-func (s *step) look() {
+// findAbove finds the next step up. If a richer block is no larger, it replaces s at
+// once. A block larger than the whole room ends the search.
+func (s *step) findAbove() {
 	s.above = nil
 	for level := s.level + 1; level < len(ladder); level++ {
 		if s.source.skips(ladder[level]) {
@@ -193,17 +192,17 @@ func (s *step) look() {
 	}
 }
 
-// upgrade is s in the richest detail that is within share of the room.
+// upgrade is the richest step within share of the room.
 func (s step) upgrade(share int) step {
 	for s.above != nil && s.above.share <= share {
 		s = *s.above
-		s.look()
+		s.findAbove()
 	}
 	return s
 }
 
-// namesOnly is the catalogue of so many servers that their lines do not fit: their
-// names with the numbers of their tools, else the names alone, as many as fit.
+// namesOnly is the catalogue of servers whose poorest blocks do not fit: their names with
+// the numbers of their tools, else as many names as fit.
 func namesOnly(snap *catalog.Snapshot, room size) string {
 	const head = "  Servers: "
 	var b strings.Builder
@@ -226,8 +225,8 @@ func namesOnly(snap *catalog.Snapshot, room size) string {
 	return ""
 }
 
-// nameList is the names of all servers, or the first that fit into room and the
-// number of the rest, or "".
+// nameList is the names of all servers, or the first that fit into room with the number
+// of the rest, or empty.
 func nameList(snap *catalog.Snapshot, room size) string {
 	names := make([]string, len(snap.Servers))
 	for i := range names {

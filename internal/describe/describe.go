@@ -1,6 +1,6 @@
-// Package describe writes the texts of inspect: the descriptions that a model
-// carries all the time, held to a budget, and the answers that it asks for. It
-// is pure: the same snapshot and options give the same bytes.
+// Package describe writes the texts of inspect: the descriptions in every model request,
+// within a budget, and the answers. It is pure: the same snapshot and options give the
+// same bytes.
 package describe
 
 import (
@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Budget limits the description of the tool inspect. No limit is ever exceeded; the
-// table ladder has the order in which details are given up.
+// Budget limits the description of the tool inspect. A description is always within both
+// limits; the table ladder has the order in which it loses details.
 type Budget struct {
 	// Tokens is in o200k_base tokens; 0 means 2000.
 	Tokens int
@@ -21,12 +21,12 @@ type Budget struct {
 
 const (
 	defaultTokens = 2000
-	// smallTokens is what ten tools or fewer may take of defaultTokens, so that
-	// the whole answer to tools/list stays within 600 (both tools and the
-	// envelope take 300); each further tool adds stepTokens, more than a tool
-	// needs, so that this binds for about twenty tools at most.
+	// smallTokens is the part of defaultTokens for ten tools or fewer, so that the
+	// whole answer to tools/list stays within 600 tokens (both tools and the envelope
+	// take 300). Each further tool adds stepTokens, which is more than a tool needs:
+	// from about twenty tools on only defaultTokens limits.
 	smallTokens, smallTools, stepTokens = 280, 10, 40
-	// instructionChars is what clients leave of server instructions, in UTF-16 units.
+	// instructionChars bounds instructions, which clients cut, in UTF-16 units.
 	instructionChars = 2000
 
 	unlimited = 1 << 30
@@ -34,12 +34,12 @@ const (
 
 const usage = `Inspect available MCP tools and their schemas. Before exec look the tool up: {server_name, tool_name} gives its exact TypeScript signature, {server_name} all tools of a server, {query} the best tools of all servers, {} the state of the servers.`
 
-// Features are the parts of mcpx that the config turns off and the descriptions must
-// not mention. The zero value turns nothing off.
+// Features are the parts of mcpx that the config turns off: the descriptions must not
+// mention them. The zero value turns nothing off.
 type Features struct {
-	// JSONSchema says that tools are shown as JSON Schema, not as TypeScript.
+	// JSONSchema means that inspect shows JSON Schema, not TypeScript.
 	JSONSchema bool
-	// NoTOON says that no result is TOON.
+	// NoTOON means that no result is TOON.
 	NoTOON bool
 }
 
@@ -53,10 +53,9 @@ func (f Features) usage() string {
 
 const catalogueHead = "\n\nAvailable tools:\n"
 
-// Inspect is the description of the tool inspect: how to use the two tools in
-// at most 400 characters, then the catalogue in as much detail as b allows. It
-// does not depend on the state of the servers, so that the same catalogue gives
-// the same bytes while servers come and go.
+// Inspect is the description of the tool inspect: the use of the two tools in at most 400
+// characters, then the catalogue in as much detail as b allows. It does not depend on
+// the state of the servers: their comings and goings do not change it.
 func Inspect(snap *catalog.Snapshot, b Budget, f Features) string {
 	limit, usage := b.limit(snap), f.usage()
 	if len(snap.Servers) == 0 {
@@ -71,18 +70,18 @@ func Inspect(snap *catalog.Snapshot, b Budget, f Features) string {
 	return words(usage, limit)
 }
 
-// limit is b with its defaults, and for a catalogue of few tools its fair part
-// of the tokens. In JSON it may take 4 % more.
+// limit is b with its defaults, and fewer tokens for a catalogue of few tools. The JSON
+// of the description may have 4 % more tokens.
 func (b Budget) limit(snap *catalog.Snapshot) size {
 	t := min(b.Tokens, unlimited)
 	if t <= 0 {
 		t = defaultTokens
 	}
-	// In steps of ten tools: one more tool must not move everybody's lines.
+	// In steps of ten tools: one more tool must not change the lines of all servers.
 	things := (max(snap.Tools(), len(snap.Servers), 1) + smallTools - 1) / smallTools * smallTools
 	part := smallTokens + stepTokens*(things-smallTools)
 	t = min(t, part*max(t, defaultTokens)/defaultTokens)
-	t -= t/200 + 1 // what tokens.Ceiling adds to the estimate
+	t -= t/200 + 1 // tokens.Ceiling adds as much to the estimate
 	c := b.Chars
 	if c <= 0 {
 		c = unlimited
@@ -106,9 +105,8 @@ func Exec(f Features) string {
 const instructionsUsage = "Two tools reach all servers behind this one. inspect says what there is: look a tool up with {server_name, tool_name} or find one with {query}. " +
 	"exec calls it: {server_name, tool_name, arguments, select?}."
 
-// Instructions are the instructions of mcpx itself: at most 400 characters on
-// how to use the two tools, then the names of the servers; at most 2,000
-// characters in all.
+// Instructions are the instructions of mcpx itself: the use of the two tools in at most
+// 400 characters, then the names of the servers; at most 2,000 characters in all.
 func Instructions(snap *catalog.Snapshot) string {
 	if len(snap.Servers) == 0 {
 		return instructionsUsage
@@ -118,15 +116,14 @@ func Instructions(snap *catalog.Snapshot) string {
 	return head + nameList(snap, room)
 }
 
-// size is a length of text: its o200k_base tokens as estimated, the same where
-// it stands in the JSON of tools/list, and its UTF-16 units. Sizes of whole
-// lines with their line ends add up exactly: no token of o200k_base crosses a
-// line end that a line with text follows.
+// size is the length of a text: its estimated o200k_base tokens, the same in the JSON of
+// tools/list, and its UTF-16 units. Sizes of whole lines with their line ends add up
+// exactly: no token of o200k_base crosses a line end before a line with text.
 type size struct{ tokens, json, chars int }
 
-// measure also counts what encoding/json adds: a token for a line end behind a
-// sign, two behind two signs (which o200k_base joins with a real line end), at
-// most one for a quote or backslash, and four for the codes of < > &.
+// measure also counts the tokens that encoding/json adds: one for a line end after a
+// punctuation mark, two after two of them (o200k_base joins those with a real line end),
+// at most one for a quote or backslash, and four for the codes of < > &.
 func measure(s string) size {
 	z := size{tokens: tokens.Estimate(s), chars: len(s)}
 	z.json = z.tokens
@@ -165,7 +162,8 @@ func (z size) fits(o size) bool {
 	return o.tokens <= z.tokens && o.json <= z.json && o.chars <= z.chars
 }
 
-// share is how much of z the size o takes, in parts of whole: of the limit that it fills most.
+// share is the part of z that o takes, where whole is all of it. Of the three limits the
+// fullest counts.
 func (z size) share(o size) int {
 	part := func(n, of int) int64 {
 		if of <= 0 {

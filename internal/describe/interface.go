@@ -13,15 +13,15 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Options say how tools are written in the answers of inspect.
+// Options are the settings of the answers of inspect.
 type Options struct {
 	// TypeScript is false for minified JSON Schema.
 	TypeScript bool
 	// MaxDescription cuts the descriptions of parameters where several tools are
 	// shown complete, in characters; 0 means 300.
 	MaxDescription int
-	// ListingTokens bounds what is written completely when several tools are
-	// asked for at once; 0 means 3000.
+	// ListingTokens bounds the complete tools in an answer about several tools; 0
+	// means 3000.
 	ListingTokens int
 }
 
@@ -30,7 +30,7 @@ const (
 	defaultListingTokens  = 3000
 	// inputDescription bounds the description of a parameter in an error, in characters.
 	inputDescription = 120
-	// maxResult bounds the type of a tool's result, in tokens: a model sees the
+	// maxResult bounds the type of a tool's result, in tokens: a model will see the
 	// result itself.
 	maxResult = 400
 
@@ -47,8 +47,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Servers is the answer to inspect without arguments: every server with its
-// state as it is now, the number of its tools and what it is for.
+// Servers is the answer to inspect without arguments: every server with its present
+// state, the number of its tools and its purpose.
 func Servers(snap *catalog.Snapshot) string {
 	if len(snap.Servers) == 0 {
 		return "No servers are configured."
@@ -99,7 +99,7 @@ func state(s *catalog.Server) string {
 	return text
 }
 
-// stateLine is a line that says what is wrong with s, or "".
+// stateLine is a line with the state of s, empty if s is ready.
 func stateLine(s *catalog.Server) string {
 	if s.State == "" || s.State == catalog.Ready {
 		return ""
@@ -107,9 +107,9 @@ func stateLine(s *catalog.Server) string {
 	return "// " + plain.Line(s.Name, 0) + " is " + state(s) + "\n"
 }
 
-// Server is the answer to inspect with a server's name: the whole of what it is
-// for and all of its tools, complete where all of them fit into o.ListingTokens,
-// else as signatures of types only. Complete reports which.
+// Server is the answer to inspect with a server's name: its whole purpose and all its
+// tools. complete reports whether the tools are complete, which they are if they fit
+// into o.ListingTokens; otherwise they are signatures.
 func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	o = o.withDefaults()
 	if len(s.Tools) == 0 && !s.Known {
@@ -135,8 +135,7 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	return head + listing(s, o, listingOver*o.ListingTokens-tokens.Estimate(head)), false
 }
 
-// Tool is the answer to inspect with the names of a server and a tool: that
-// tool, complete.
+// Tool is the answer to inspect with the names of a server and a tool.
 func Tool(s *catalog.Server, t *catalog.Tool, o Options) string {
 	texts, _ := definitions([]*catalog.Tool{t}, o.withDefaults())
 	return stateLine(s) + texts[0]
@@ -156,8 +155,8 @@ type Match struct {
 	Also []string
 }
 
-// Matches is the answer to a query, best first: tools complete, as long as
-// those fit into o.ListingTokens, then signatures, then names. Each says its server.
+// Matches is the answer to a query, best first: complete tools as long as they fit into
+// o.ListingTokens, then signatures, then names, each with its server.
 func Matches(ms []Match, o Options) string {
 	if len(ms) == 0 {
 		return "No tool matches. Try other words, or inspect with a server_name."
@@ -259,8 +258,8 @@ func definitions(ts []*catalog.Tool, o Options) (texts []string, legend string) 
 	return texts, legend
 }
 
-// signature is one tool in a line: its types, or for configs without schema
-// compression the names of its parameters.
+// signature is one tool in a line: its types, or without schema compression the names
+// of its parameters.
 func signature(t *catalog.Tool, o Options) string {
 	if o.TypeScript {
 		return schemats.Listing(render(t))
@@ -281,8 +280,8 @@ func render(t *catalog.Tool) schemats.Tool {
 	}
 }
 
-// notes are the annotations that decide whether and how to call a tool, without
-// those that only repeat a default of the specification.
+// notes are the annotations that help to decide about a call, without defaults of the
+// specification.
 func notes(h catalog.Hints) []string {
 	if h.IsReadOnly() {
 		return []string{"read-only"}
