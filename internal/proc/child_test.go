@@ -24,6 +24,22 @@ const modeVar = "PROC_TEST_MODE"
 // modes are the children of the tests. Those that print do so when they are set up.
 var modes = map[string]func(){
 	"echo": func() { io.Copy(os.Stdout, os.Stdin) },
+	// move does what each line says, and says when that is done.
+	"move": func() {
+		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+			switch in.Text() {
+			case "say":
+				fmt.Fprint(os.Stderr, "half a line")
+			case "burn":
+				burn()
+			case "fork":
+				parent(nil)
+			case "fork-setsid":
+				parent(&syscall.SysProcAttr{Setsid: true})
+			}
+			fmt.Println("done")
+		}
+	},
 	"fail": func() {
 		fmt.Fprint(os.Stderr, "loading\nerror: no token\n")
 		os.Exit(3)
@@ -119,6 +135,17 @@ func self(mode string) []string {
 		modeVar:  mode,
 		"GORACE": "atexit_sleep_ms=0", // the race detector keeps programs for a second
 	})
+}
+
+// burn uses the processor, for five ticks of the clock that counts that.
+func burn() {
+	used := func() time.Duration {
+		var u unix.Rusage
+		unix.Getrusage(unix.RUSAGE_SELF, &u)
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	for end := used() + 50*time.Millisecond; used() < end; {
+	}
 }
 
 // parent starts a grandchild that ignores TERM, and returns when it does.

@@ -167,6 +167,7 @@ func (p *Process) kill() {
 // reap takes the child's exit status, and the zombies of its group that became our
 // children because we are the init process of a container.
 func (p *Process) reap() {
+	p.stopLooking()
 	p.group.reapAdopted()
 	state, err := p.proc.Wait()
 	if err != nil {

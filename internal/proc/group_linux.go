@@ -92,9 +92,13 @@ func readMember(pid int, buf []byte) (member, bool) {
 		return n
 	}
 	start, _ := strconv.ParseUint(string(f[19]), 10, 64)
+	cpu := uint64(0)
+	for i := 11; i < 15; i++ { // utime, stime, cutime, cstime
+		cpu += uint64(num(i))
+	}
 	return member{
 		pid: pid, state: f[0][0],
-		parent: num(1), group: num(2), session: num(3), born: start,
+		parent: num(1), group: num(2), session: num(3), born: start, cpu: cpu,
 	}, true
 }
 

@@ -27,6 +27,7 @@ type member struct {
 	pid, parent, group, session int
 	state                       byte
 	born                        uint64
+	cpu                         uint64 // what it and its reaped children have used; 0 where that is not known
 }
 
 // sysProcAttr makes the child lead a session: see the package comment.
@@ -36,6 +37,15 @@ func sysProcAttr() *syscall.SysProcAttr {
 
 func newGroup(p *os.Process, mark string) (*group, error) {
 	return &group{id: p.Pid, mark: mark, born: born(p.Pid)}, nil
+}
+
+// work changes with the processes of the group, and where the system tells with the
+// processor time that they have used.
+func (g *group) work() (sum uint64) {
+	for _, m := range g.members() {
+		sum += m.cpu + uint64(m.pid)<<40
+	}
+	return sum
 }
 
 // signal reaches the process group at once, and nothing else.

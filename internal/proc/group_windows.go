@@ -124,12 +124,23 @@ type accounting struct {
 	totalTerminatedProcesses                 uint32
 }
 
-// alive reports whether the job has a process that runs.
-func (g *group) alive() bool {
-	var info accounting
+// accounts are zero where they cannot be had.
+func (g *group) accounts() (info accounting) {
 	err := windows.QueryInformationJobObject(g.job, windows.JobObjectBasicAccountingInformation,
 		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)
-	return err == nil && info.activeProcesses > 0
+	if err != nil {
+		return accounting{}
+	}
+	return info
+}
+
+// alive reports whether the job has a process that runs.
+func (g *group) alive() bool { return g.accounts().activeProcesses > 0 }
+
+// work changes with the processor time and the processes of the job.
+func (g *group) work() uint64 {
+	info := g.accounts()
+	return uint64(info.totalUserTime+info.totalKernelTime) + uint64(info.totalProcesses)<<40 + uint64(info.totalTerminatedProcesses)<<52
 }
 
 // reapAdopted: there are no zombies on Windows.

@@ -50,6 +50,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -101,6 +102,11 @@ type Process struct {
 	done     chan struct{} // the child is reaped, its stderr read
 	stuck    chan struct{} // something outlived SIGKILL; err is set
 	finished chan struct{} // done, and all descriptors are closed
+
+	looking     sync.Mutex
+	reaped      bool   // under looking: the group is not looked at any more
+	work        uint64 // under looking: what was seen last of it
+	stderrBytes atomic.Int64
 
 	err    error            // written before stuck is closed
 	state  *os.ProcessState // written before done is closed, nil where that failed
@@ -171,7 +177,7 @@ func (p *Process) run(stderr *output, onLine func(string)) {
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		drain(stderr, p.stderr, onLine, p.exited)
+		drain(stderr, p.stderr, &p.stderrBytes, onLine, p.exited)
 	}()
 	go p.supervise(stderr, drained)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 )
@@ -20,14 +21,16 @@ const (
 	drainBurst = 1 << 20
 )
 
-// drain reads a child's stderr to its end, at a bounded speed while the child lives.
-func drain(from *output, to *tail, onLine func(string), exited <-chan struct{}) {
+// drain reads a child's stderr to its end, at a bounded speed while the child lives. It
+// counts the bytes in total.
+func drain(from *output, to *tail, total *atomic.Int64, onLine func(string), exited <-chan struct{}) {
 	defer from.end()
 	buf := make([]byte, 32<<10)
 	lines := lineSplitter{emit: onLine}
 	flow := throttle{last: time.Now()}
 	for {
 		n, err := from.Read(buf)
+		total.Add(int64(n))
 		to.write(buf[:n])
 		lines.write(buf[:n])
 		if err != nil {

@@ -1,0 +1,43 @@
+//go:build linux || darwin
+
+package proc
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// What a child says, computes and starts is seen, and a child that does nothing does
+// not move.
+func TestMovement(t *testing.T) {
+	p := start(t, "move", nil)
+	for _, what := range []string{"nothing", "say", "burn", "fork", "fork-setsid"} {
+		var before Movement
+		same := 0
+		eventually(t, 20*time.Second, "the child rests", func() bool {
+			now := p.Movement()
+			if now != before {
+				before, same = now, 0
+			}
+			same++
+			return same > 20
+		})
+		fmt.Fprintln(p.Stdin(), what)
+		for line := readLine(p.Stdout()); line != "done"; line = readLine(p.Stdout()) {
+		}
+		moved := func(now Movement) bool { return now.work != before.work }
+		switch {
+		case what == "nothing", what == "burn" && runtime.GOOS == "darwin", what == "fork-setsid" && runtime.GOOS == "darwin":
+			continue
+		case what == "say":
+			moved = func(now Movement) bool { return now.stderr != before.stderr }
+		}
+		eventually(t, 20*time.Second, "it moves: "+what, func() bool { return moved(p.Movement()) })
+	}
+	closeWithin(t, p, short, slack)
+	if p.Movement() != p.Movement() {
+		t.Error("what has ended moves")
+	}
+}
