@@ -82,6 +82,10 @@ type Spec struct {
 	InitDelay, ListDelay time.Duration
 	// NeverInit and NeverList leave the handshake, or tools/list, unanswered.
 	NeverInit, NeverList bool
+	// InstallFor is how long the fake does what an installer does, before it reads
+	// anything; below 0 it never ends. Meanwhile it writes a line every InstallEvery to
+	// stdout, none where that is 0, and none after InstallStalls, where that is not 0.
+	InstallFor, InstallEvery, InstallStalls time.Duration
 	// HangMethods are methods that are never answered.
 	HangMethods []string
 	// HangTools are tools whose calls are never answered.

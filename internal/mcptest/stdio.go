@@ -1,6 +1,7 @@
 package mcptest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -144,6 +145,7 @@ func (p *process) run() int {
 	if p.spec.ExitAtOnce || starts < p.spec.FailStarts {
 		srv.leave(p.spec.ExitCode)
 	}
+	p.spec.install(context.Background(), os.Stdout)
 	st := newStream(srv, os.Stdin, os.Stdout)
 	if eof := st.run(); !eof {
 		select {}

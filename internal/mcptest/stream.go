@@ -217,6 +217,7 @@ func (s Spec) Pipe(t testing.TB) (stdin io.WriteCloser, stdout io.ReadCloser, lo
 		if s.ExitAtOnce {
 			srv.leave(s.ExitCode)
 		}
+		s.install(srv.ctx, outW)
 		if st.run() {
 			srv.rec.add(Entry{Event: EventEOF})
 		} else {
