@@ -131,8 +131,14 @@ type Server struct {
 	// the default globs, an empty list for no globs.
 	Verbatim []string
 
-	// ConnectTimeout, CallTimeout and SessionIdle are more than 0.
-	ConnectTimeout, CallTimeout, SessionIdle time.Duration
+	// ConnectTimeout is 0 where nothing sets it.
+	ConnectTimeout time.Duration
+	// CallTimeout and SessionIdle are more than 0.
+	CallTimeout, SessionIdle time.Duration
+	// Start is eager or lazy: a lazy server starts with its first call.
+	Start string
+	// StopIdle ends a server that has no calls for so long; 0 is never.
+	StopIdle time.Duration
 	// IdleTimeout ends a call that neither answers nor reports progress for so
 	// long; 0 is no such limit.
 	IdleTimeout time.Duration
@@ -243,16 +249,19 @@ func defaults(path string) *Config {
 	}
 }
 
+// unset is a duration that the file does not give, where 0 is one.
+const unset = -1
+
 func serverDefaults(name string) Server {
 	return Server{
-		Name:           name,
-		Framing:        "auto",
-		Protocol:       "auto",
-		Enabled:        true,
-		Validate:       "strict",
-		ConnectTimeout: 30 * time.Second,
-		CallTimeout:    5 * time.Minute,
-		SessionIdle:    5 * time.Minute,
-		Session:        "shared",
+		Name:        name,
+		Framing:     "auto",
+		Protocol:    "auto",
+		Enabled:     true,
+		Validate:    "strict",
+		CallTimeout: 5 * time.Minute,
+		SessionIdle: 5 * time.Minute,
+		StopIdle:    unset,
+		Session:     "shared",
 	}
 }

@@ -98,6 +98,17 @@ func (l *loader) wait(into *time.Duration) reader {
 	return func(path string, n *node) { l.duration(path, n, time.Second, true, into) }
 }
 
+// orOff is wait for a time that the word off turns off too.
+func (l *loader) orOff(into *time.Duration) reader {
+	return func(path string, n *node) {
+		if n.kind == stringKind && n.text == "off" {
+			*into = 0
+			return
+		}
+		l.wait(into)(path, n)
+	}
+}
+
 // duration reads a number of units or a string such as "1m30s".
 func (l *loader) duration(path string, n *node, unit time.Duration, zero bool, into *time.Duration) {
 	var d time.Duration

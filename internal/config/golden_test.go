@@ -128,6 +128,8 @@ func writeServer(b *strings.Builder, s *Server) {
 	line("validate", s.Validate, s.Validate != d.Validate)
 	line("verbatim", s.Verbatim, s.Verbatim != nil)
 	line("connect_timeout", s.ConnectTimeout, s.ConnectTimeout != d.ConnectTimeout)
+	line("start", s.Start, s.Start != "eager")
+	line("stop_idle", s.StopIdle, s.StopIdle != 0)
 	line("call_timeout", s.CallTimeout, s.CallTimeout != d.CallTimeout)
 	line("idle_timeout", s.IdleTimeout, s.IdleTimeout != 0)
 	line("tool_timeouts", s.ToolTimeouts, s.ToolTimeouts != nil)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -96,7 +97,7 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{o: o, cfg: defaults(path), defined: map[string]string{}}
+	l := &loader{o: o, cfg: defaults(path), defined: map[string]string{}, everyServer: Server{Start: "eager"}}
 	l.root(root)
 	if len(l.faults) > 0 {
 		sortFaults(l.faults)
@@ -141,6 +142,9 @@ type loader struct {
 	// defined says where each server name was defined.
 	defined map[string]string
 
+	// everyServer has what the root says for the servers that do not say it themselves.
+	everyServer Server
+
 	warnings []string
 	// Keys without effect; one warning for each kind.
 	unsupported, otherClients, old, unknown, strange ignored
@@ -155,6 +159,13 @@ func (l *loader) finish() {
 	l.safeNames()
 	l.similarNames()
 	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
+	for i := range l.cfg.Servers {
+		s, every := &l.cfg.Servers[i], &l.everyServer
+		s.ConnectTimeout, s.Start = cmp.Or(s.ConnectTimeout, every.ConnectTimeout), cmp.Or(s.Start, every.Start)
+		if s.StopIdle == unset {
+			s.StopIdle = every.StopIdle
+		}
+	}
 	if len(l.cfg.Servers) == 0 {
 		l.warn("no servers are defined")
 	}

@@ -36,6 +36,8 @@ func (r *serverReader) keys() map[string]reader {
 		"validate":        l.oneOf(&s.Validate, "strict", "off"),
 		"verbatim":        l.globs(&s.Verbatim),
 		"connect_timeout": l.timeout(&s.ConnectTimeout),
+		"start":           l.oneOf(&s.Start, "eager", "lazy"),
+		"stop_idle":       l.orOff(&s.StopIdle),
 		"call_timeout":    l.timeout(&s.CallTimeout),
 		"idle_timeout":    l.wait(&s.IdleTimeout),
 		"tool_timeouts":   r.toolTimeouts,
