@@ -22,6 +22,8 @@ const (
 	Degraded State = "degraded"
 	// Unavailable: the last attempt failed; another follows after a backoff.
 	Unavailable State = "unavailable"
+	// Idle: no session is open, as nobody needs one; the next call opens it.
+	Idle State = "idle"
 	// Disabled: the config says so; never connected.
 	Disabled State = "disabled"
 )

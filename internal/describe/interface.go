@@ -89,6 +89,9 @@ func state(s *catalog.Server) string {
 	if s.State == "" {
 		return string(catalog.Ready)
 	}
+	if s.State == catalog.Idle {
+		return "idle, starts with its next call"
+	}
 	text := string(s.State)
 	if r := plain.Line(s.Reason, catalog.MaxReason); r != "" {
 		text += " (" + r + ")"
@@ -101,7 +104,7 @@ func state(s *catalog.Server) string {
 
 // stateLine is a line with the state of s, empty if s is ready.
 func stateLine(s *catalog.Server) string {
-	if s.State == "" || s.State == catalog.Ready {
+	if s.State == "" || s.State == catalog.Ready || s.State == catalog.Idle {
 		return ""
 	}
 	return "// " + plain.Line(s.Name, 0) + " is " + state(s) + "\n"
