@@ -45,9 +45,12 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if !cmd.JSON {
 		printHead(cfg, s)
 	}
+	for _, server := range cfg.Servers {
+		a.Registry.Ask(server.Name)
+	}
 	a.Registry.Start()
 	defer a.Close()
-	slow := cmd.wait(ctx, a, s)
+	cmd.wait(ctx, a, s)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -59,9 +62,6 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 		err = encoder.Encode(outcome)
 	} else {
 		outcome.print(s)
-		for _, name := range slow {
-			sayDownload(s.err, name)
-		}
 	}
 	if err == nil && !outcome.OK {
 		return &exitError{exitFailed}
@@ -70,13 +70,13 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 }
 
 // wait returns when every server has been tried, or after --timeout.
-func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) (slow []string) {
+func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 	if cmd.Timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, cmd.Timeout)
 		defer cancel()
 		ctx = bounded
 	}
-	return tryAll(ctx, a, s)
+	tryAll(ctx, a, s)
 }
 
 // asked sorts out what was named: servers, and tools of them. A server's name may
@@ -161,7 +161,7 @@ func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 		}
 		one := checkServer(a, server)
 		one.Notes = append(one.Notes, unmatched[server.Name]...)
-		o.OK = o.OK && (server.State == catalog.Ready || server.State == catalog.Disabled)
+		o.OK = o.OK && (server.State == catalog.Ready || server.State == catalog.Idle || server.State == catalog.Disabled)
 		o.Servers = append(o.Servers, one)
 	}
 	for i := range o.Tools {
@@ -281,7 +281,7 @@ func seconds(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) + " s
 // states counts servers by state.
 func (o *outcome) states(sc screen.Screen) string {
 	var parts []string
-	for _, state := range []catalog.State{catalog.Ready, catalog.Degraded, catalog.Connecting, catalog.Unavailable, catalog.Disabled} {
+	for _, state := range []catalog.State{catalog.Ready, catalog.Idle, catalog.Degraded, catalog.Connecting, catalog.Unavailable, catalog.Disabled} {
 		n := 0
 		for _, one := range o.Servers {
 			if one.State == state {

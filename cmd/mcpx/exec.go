@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"time"
 
 	"mcpx/internal/app"
 	"mcpx/internal/executor"
@@ -39,10 +38,11 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return err
 	}
 	a := app.NewOnce(cfg, c.logger(s, cfg, true), cmd.Server)
-	began := time.Now()
 	a.Registry.Start()
 	defer a.Close()
-	defer func() { hintDownload(a, s.err, cmd.Server, began) }()
+	if installed(ctx, a, s); ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if pairs != nil {
 		a.Registry.WaitServer(ctx, cmd.Server)
 		arguments = object(pairs, propertyTypes(a, cmd.Server, cmd.Tool))

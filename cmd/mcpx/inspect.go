@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"mcpx/internal/app"
 	"mcpx/internal/executor"
@@ -38,17 +37,17 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return err
 	}
 	a := app.NewOnce(cfg, c.logger(s, cfg, true), cmd.Server)
-	began := time.Now()
 	a.Registry.Start()
 	defer a.Close()
-	defer func() { hintDownload(a, s.err, cmd.Server, began) }()
 	if cmd.Server == "" {
 		bounded, cancel := context.WithTimeout(ctx, cfg.StartupWait)
 		a.Registry.WaitKnown(bounded)
 		cancel()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	}
+	if installed(ctx, a, s); ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if cmd.Server == "" {
 		if cmd.Query == "" && !cmd.JSON {
 			fmt.Fprintln(s.out, a.View.Description())
 			return nil

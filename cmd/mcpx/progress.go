@@ -25,7 +25,9 @@ type attempt struct {
 	state  catalog.State
 	tools  int
 	reason string
-	took   time.Duration // until it was over; 0 before
+	// installing: reason says how far an install is.
+	installing bool
+	took       time.Duration // until it was over; 0 before
 }
 
 // attempts are the servers that were to be tried, in the order of their names.
@@ -34,7 +36,7 @@ func attempts(a *app.App) []attempt {
 	snap := a.Registry.Snapshot()
 	for i := range snap.Servers {
 		if status, ok := a.Registry.Status(snap.Servers[i].Name); ok {
-			all = append(all, attempt{name: snap.Servers[i].Name, state: status.State, tools: len(status.Tools), reason: status.Reason})
+			all = append(all, attempt{name: snap.Servers[i].Name, state: status.State, tools: len(status.Tools), reason: status.Reason, installing: status.Installing})
 		}
 	}
 	return all
@@ -118,6 +120,9 @@ func names(all []attempt) string {
 	list := make([]string, len(all))
 	for i, one := range all {
 		list[i] = one.name
+		if one.installing {
+			list[i] += " (" + one.reason + ")"
+		}
 	}
 	return strings.Join(list, ", ")
 }
@@ -153,7 +158,11 @@ func (p *progress) line(one attempt, width int) string {
 	name := screen.Pad(screen.ClipMiddle(one.name, width), width)
 	switch one.took {
 	case 0:
-		return fmt.Sprintf("  %s  %s", name, p.s.Yellow("starting"))
+		text := p.s.Yellow("starting")
+		if one.installing {
+			text += "  " + plain.Line(one.reason, 200)
+		}
+		return "  " + name + "  " + text
 	default:
 		text := screen.Count(one.tools, "tool")
 		if one.state != catalog.Ready {

@@ -62,11 +62,7 @@ func New(cfg *config.Config, log *slog.Logger, only ...string) *App {
 func NewOnce(cfg *config.Config, log *slog.Logger, only string) *App {
 	once := *cfg
 	once.ResultTokenLimit = 0
-	for _, s := range cfg.Servers {
-		if only == "" || s.Name == only {
-			once.ExecWait = max(once.ExecWait, s.ConnectTimeout+time.Second)
-		}
-	}
+	once.ExecWait = 24 * time.Hour
 	if only == "" {
 		return New(&once, log)
 	}

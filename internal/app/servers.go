@@ -105,7 +105,8 @@ func (a *App) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		URL:      s.URL, Headers: s.Headers,
 		ClientName: "mcpx", ClientVersion: Version(),
 		ConnectTimeout: s.ConnectTimeout,
-		MaxMessage:     cfg.MaxMessageBytes, MaxConcurrency: s.MaxConcurrency,
+		Lazy:           s.Start == "lazy", StopIdle: s.StopIdle,
+		MaxMessage: cfg.MaxMessageBytes, MaxConcurrency: s.MaxConcurrency,
 		Secrets: s.Secrets, Reaper: a.reaper, Logger: a.log,
 	}
 	if s.Type == config.Stdio {

@@ -28,14 +28,25 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstrea
 	}
 	if c == nil {
 		spec := e.server.Spec
-		spec.NoCatalogue = true
-		spec.Catalogue = func() []catalog.Tool { return e.upstream.Status().Tools }
+		spec.NoCatalogue, spec.Lazy, spec.StopIdle = true, false, 0
+		cached := e.cached
+		spec.Catalogue = func() []catalog.Tool {
+			if status := e.upstream.Status(); status.Known || cached == nil {
+				return status.Tools
+			}
+			return cached.tools
+		}
 		spec.OnChange = nil
 		if client.Name != "" {
 			spec.ClientName = client.Name + "-through-proxy"
 		}
-		if status := e.upstream.Status(); status.Protocol != "" {
+		status := e.upstream.Status()
+		spec.Seen = status.Known || cached != nil && !cached.tried
+		switch {
+		case status.Protocol != "":
 			spec.Legacy = !status.Modern
+		case cached != nil:
+			spec.Legacy = !cached.Modern && cached.Protocol != ""
 		}
 		c = &clientSession{upstream: upstream.New(spec)}
 		c.upstream.Start()

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,11 +66,13 @@ type Registry struct {
 	generation atomic.Uint64 // of the newest entry
 
 	allCalls *upstream.Gate // bounds the calls of all servers together
+	installs *upstream.Gate // bounds the commands that install at once
 
 	mu        sync.Mutex
 	started   bool
 	ended     bool // Close has begun: no upstream starts
 	entries   map[string]*entry
+	preferred string                               // the server that somebody waits for, until Start
 	clients   map[string]map[string]*clientSession // by client and server
 	rules     catalog.Rules
 	listeners []func()
@@ -114,6 +118,7 @@ func New(servers []Server, options Options) *Registry {
 		clients:  make(map[string]map[string]*clientSession),
 		rules:    options.Rules,
 		allCalls: upstream.NewGate(options.MaxConcurrency),
+		installs: upstream.NewGate(upstream.MostInstalls),
 		retired:  make(map[*upstream.Upstream]retired),
 		dirty:    make(chan struct{}, 1),
 		unsaved:  make(chan struct{}, 1),
@@ -135,6 +140,7 @@ func New(servers []Server, options Options) *Registry {
 
 func (r *Registry) newEntry(server Server) *entry {
 	server.Spec.Gate, server.Spec.AllGate = upstream.NewGate(server.Spec.MaxConcurrency), r.allCalls
+	server.Spec.Installs = r.installs
 	e := &entry{server: server, generation: r.generation.Add(1)}
 	if server.Disabled || server.Fault != "" {
 		return e
@@ -142,6 +148,7 @@ func (r *Registry) newEntry(server Server) *entry {
 	spec := server.Spec
 	if e.cached = r.cache.load(server.Key); e.cached != nil {
 		e.onDisk = true
+		spec.Seen = !e.cached.tried
 		spec.Legacy = !e.cached.Modern && e.cached.Protocol != ""
 	}
 	spec.OnChange = r.changed
@@ -159,9 +166,14 @@ func (r *Registry) Start() {
 	}
 	r.started = true
 	used := make(map[string]bool)
-	for _, e := range r.entries {
+	first := r.entries[r.preferred]
+	if first != nil && first.upstream != nil {
+		first.upstream.Start()
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.entries)) {
+		e := r.entries[name]
 		used[e.server.Key] = true
-		if e.upstream != nil {
+		if e.upstream != nil && e != first {
 			e.upstream.Start()
 		}
 	}
@@ -330,6 +342,7 @@ func (r *Registry) WaitKnown(ctx context.Context) {
 // or until ctx ends. The snapshot is up to date then. If [Registry.Apply] replaces the
 // server meanwhile, WaitServer waits for the new one.
 func (r *Registry) WaitServer(ctx context.Context, name string) {
+	r.Prefer(name)
 	r.await(ctx, name)
 	r.publish()
 }

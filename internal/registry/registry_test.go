@@ -44,8 +44,9 @@ func child(t testing.TB, name string, fake mcptest.Spec) Server {
 // piped is a fake in this process; it works in a bubble.
 func piped(t testing.TB, name string, fake mcptest.Spec) Server {
 	t.Helper()
-	serve := func(_ context.Context, in io.Reader, out io.Writer) error {
+	serve := func(ctx context.Context, in io.Reader, out io.Writer) error {
 		stdin, stdout, _ := fake.Pipe(t)
+		defer context.AfterFunc(ctx, func() { stdout.Close() })() // one that installs does not read its end
 		// Ends with in, which the link closes.
 		go func() {
 			_, _ = io.Copy(stdin, in)

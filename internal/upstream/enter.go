@@ -23,6 +23,7 @@ func (u *Upstream) begin() error {
 		return stoppedError()
 	}
 	u.open++
+	u.asked = true
 	return nil
 }
 
@@ -30,6 +31,9 @@ func (u *Upstream) finished() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open--
+	if u.spec.StopIdle > 0 {
+		u.used = time.Now()
+	}
 	if u.stopped && u.open == 0 {
 		close(u.idle)
 	}
@@ -106,8 +110,13 @@ func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 			return nil
 		case s != nil: // lost, and the supervisor is about to see it
 			status.State, status.Reason = catalog.Connecting, u.spec.reason(s.link.cause())
+		case status.State == catalog.Idle:
+			u.Ask()
+			continue
 		case status.State != catalog.Connecting && status.State != catalog.Degraded:
 			return unavailable(status)
+		default:
+			u.Prefer()
 		}
 		select {
 		case <-changed:

@@ -42,19 +42,41 @@ func (g *Gate) admit() {
 // enter waits for room, at most until ctx ends; leave gives it back. The error
 // says how many calls were in the way.
 func (g *Gate) enter(ctx context.Context) error {
-	g.mu.Lock()
-	if g.queue.Len() == 0 && (g.limit <= 0 || g.open < g.limit) {
-		g.open++
-		g.mu.Unlock()
+	place := g.line()
+	if place == nil {
 		return nil
 	}
-	admitted := make(chan struct{})
-	place := g.queue.PushBack(admitted)
-	g.mu.Unlock()
-	select {
-	case <-admitted:
+	return g.wait(ctx, place, nil)
+}
+
+// line gets in line. The place is nil where there is room: the caller is in. Else it
+// has to call wait.
+func (g *Gate) line() *list.Element {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.queue.Len() == 0 && (g.limit <= 0 || g.open < g.limit) {
+		g.open++
 		return nil
-	case <-ctx.Done():
+	}
+	return g.queue.PushBack(make(chan struct{}))
+}
+
+// wait waits until the place in line has become one inside, at most until ctx ends. A
+// signal on hurry, which may be nil, moves it to the front.
+func (g *Gate) wait(ctx context.Context, place *list.Element, hurry <-chan struct{}) error {
+	admitted := place.Value.(chan struct{})
+	for {
+		select {
+		case <-admitted:
+			return nil
+		case <-hurry:
+			g.mu.Lock()
+			g.queue.MoveToFront(place)
+			g.mu.Unlock()
+			continue
+		case <-ctx.Done():
+		}
+		break
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -66,6 +88,13 @@ func (g *Gate) enter(ctx context.Context) error {
 		g.queue.Remove(place)
 	}
 	return &BusyError{Open: g.open}
+}
+
+// exceed enters without a wait, over the limit where that must be.
+func (g *Gate) exceed() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open++
 }
 
 func (g *Gate) leave() {

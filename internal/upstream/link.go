@@ -27,6 +27,9 @@ type link interface {
 	// lastHeard is when the server said something, whatever it was; if nothing,
 	// when the link was made.
 	lastHeard() time.Time
+	// movement can be compared: two values that differ say that something moved on the
+	// server's side between them, be it in its processes.
+	movement() any
 	// done is closed when the link is of no more use; cause says why, and is nil before.
 	done() <-chan struct{}
 	cause() error
@@ -122,6 +125,7 @@ func (l *life) agreed(string)                {}
 func (l *life) listen(_ func(), none func()) { none() }
 func (l *life) whyEnded() error              { return nil }
 func (l *life) remarks() string              { return "" }
+func (l *life) movement() any                { return l.heard.Load() }
 
 // mux matches the responses of a two-way stream to their requests.
 type mux struct {

@@ -65,8 +65,9 @@ func (l *logs) starts() int {
 func inProcess(t testing.TB, fake mcptest.Spec) (Spec, *logs) {
 	t.Helper()
 	all := &logs{}
-	return Spec{Name: "fake", Type: InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
+	return Spec{Name: "fake", Type: InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 		stdin, stdout, log := fake.Pipe(t)
+		defer context.AfterFunc(ctx, func() { stdout.Close() })() // one that installs does not read its end
 		all.mu.Lock()
 		all.list = append(all.list, log)
 		all.mu.Unlock()

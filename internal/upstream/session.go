@@ -81,11 +81,12 @@ func newSession(spec *Spec) *session {
 	return s
 }
 
-// open starts what the spec says and negotiates a session, within ctx.
-func open(ctx context.Context, spec *Spec, framing wire.Framing) (*session, error) {
-	s := newSession(spec)
+// open starts what the spec says and negotiates a session, within ctx. After an error
+// nothing of it is left.
+func (s *session) open(ctx context.Context, framing wire.Framing) error {
+	spec := s.spec
 	if err := s.dial(ctx, framing); err != nil {
-		return nil, err
+		return err
 	}
 	err := s.handshake(ctx)
 	if status, ok := errors.AsType[*statusError](err); ok && spec.Type == HTTP && (status.code == 400 || status.code == 404 || status.code == 405) {
@@ -97,15 +98,15 @@ func open(ctx context.Context, spec *Spec, framing wire.Framing) (*session, erro
 		}
 	}
 	if err == nil {
-		return s, nil
+		return nil
 	}
 	if ctx.Err() != nil {
-		err = s.silence()
+		err = s.silence(ctx)
 	} else {
 		err = s.ended(err)
 	}
 	s.close()
-	return nil, err
+	return err
 }
 
 // close ends the session and everything it started. Cancellations that are under
@@ -136,9 +137,18 @@ func (s *session) ended(err error) error {
 
 // silence says why a handshake came to no end: what the link knows, else that
 // nothing was heard.
-func (s *session) silence() error {
-	return errors.New("no answer to initialize within " + s.spec.ConnectTimeout.String() + s.link.remarks())
+func (s *session) silence(ctx context.Context) error {
+	text := "no answer to initialize within " + s.spec.ConnectTimeout.String()
+	if late, ok := errors.AsType[*lateError](context.Cause(ctx)); ok {
+		text = late.Error()
+	}
+	return &silenceError{text + s.link.remarks()}
 }
+
+// silenceError ends an attempt in which the handshake took all of its time.
+type silenceError struct{ text string }
+
+func (e *silenceError) Error() string { return e.text }
 
 // connected makes l the link of the session, and lets the server speak.
 func (s *session) connected(l link) {

@@ -63,7 +63,9 @@ type Spec struct {
 	// ClientName and ClientVersion are the clientInfo sent to the server.
 	ClientName, ClientVersion string
 
-	ConnectTimeout time.Duration // one attempt, from start to tools/list; 0 = 30 s
+	// ConnectTimeout bounds one attempt, from start to tools/list; 0 = 30 s, and 10 min
+	// for a command that installs what it runs while it is at work.
+	ConnectTimeout time.Duration
 	CallTimeout    time.Duration // 0 = 5 min
 	// ProbeTimeout bounds the wait for server/discover before initialize is
 	// sent; 0 = 2 s.
@@ -95,6 +97,19 @@ type Spec struct {
 	// any goroutine, and must not block. May be nil.
 	Catalogue func() []catalog.Tool
 
+	// Seen says that a start with this definition has succeeded once, and that its
+	// catalogue is kept elsewhere.
+	Seen bool
+	// Lazy opens no session before it is needed. A server that was never seen is
+	// started once, for its catalogue.
+	Lazy bool
+	// StopIdle ends a session that was not used for so long, until it is needed again;
+	// 0 = never.
+	StopIdle time.Duration
+	// Installs, where not nil, bounds how many commands that install are at work at once,
+	// of all upstreams that share it.
+	Installs *Gate
+
 	// Secrets are struck out of reasons and logs.
 	Secrets []string
 	// Reaper ends the child if this process dies; may be nil.
@@ -104,7 +119,8 @@ type Spec struct {
 	// closeWithin bounds the end of a session, in nanoseconds; 0 = the defaults.
 	// One value for all copies of the spec of an upstream.
 	closeWithin *atomic.Int64
-	heard       *heard // likewise one value
+	installs    *installLimits // nil for what installs nothing
+	heard       *heard         // likewise one value
 	// OnChange is called after each change of [Upstream.Status], from the
 	// supervising goroutine. It must not block. May be nil.
 	OnChange func()
@@ -120,6 +136,12 @@ type Health struct {
 }
 
 func (s Spec) withDefaults() Spec {
+	if installs(s.Command, s.Args) {
+		s.installs = newInstallLimits(s.ConnectTimeout)
+	}
+	if s.Installs == nil {
+		s.Installs = NewGate(0)
+	}
 	if s.ConnectTimeout <= 0 {
 		s.ConnectTimeout = 30 * time.Second
 	}

@@ -62,6 +62,7 @@ func dialProcess(_ context.Context, spec *Spec, framing wire.Framing) (link, err
 	return l.use(p, &ownServer{
 		failure:    func(err error, patience time.Duration) string { return exitReason(process, err, patience) },
 		stderr:     process.StderrTail,
+		movement:   process.Movement,
 		understood: func() { spec.heard.set(p.Framing()) },
 	}), nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/plain"
+	"mcpx/internal/proc"
 	"mcpx/internal/wire"
 )
 
@@ -23,6 +24,7 @@ type streamLink struct {
 	own  *ownServer // nil where the server is somebody else's
 
 	noise  atomic.Pointer[string]
+	noises atomic.Int64
 	spoke  atomic.Bool // a message came
 	broken error       // what ended the reader; valid once gone is closed
 	gone   chan struct{}
@@ -39,6 +41,8 @@ type ownServer struct {
 	failure func(err error, patience time.Duration) string
 	// stderr is the end of it, for a reason.
 	stderr func() string
+	// movement is that of the process. May be nil.
+	movement func() proc.Movement
 	// understood is called for each message that came. May be nil.
 	understood func()
 }
@@ -100,12 +104,26 @@ func (l *streamLink) read() {
 
 // noisy takes what is no message: the first of it is kept.
 func (l *streamLink) noisy(line []byte) {
+	l.noises.Add(1)
 	l.noticed(func() string { return l.spec.clean(string(line), shownRunes) })
 	if l.noise.Load() == nil {
 		first := l.spec.clean(string(line), 200)
 		l.noise.Store(&first) // the only writer is the reader
 		l.spec.Logger.Warn("stdout has lines that are no message; they are skipped", "first", first)
 	}
+}
+
+// movement implements [link].
+func (l *streamLink) movement() any {
+	type movement struct {
+		heard, noises int64
+		process       proc.Movement
+	}
+	now := movement{heard: l.heard.Load(), noises: l.noises.Load()}
+	if l.own != nil && l.own.movement != nil {
+		now.process = l.own.movement()
+	}
+	return now
 }
 
 func (l *streamLink) write() {
@@ -120,7 +138,11 @@ func (l *streamLink) failure(err error, patience time.Duration) error {
 	if l.own == nil {
 		return fmt.Errorf("the connection broke: %w", err)
 	}
-	return errors.New(l.causeOf(l.own.failure(err, patience)))
+	why := l.causeOf(l.own.failure(err, patience)) // and after that stderr is whole
+	if l.own.stderr != nil {
+		why = npxCure(l.own.stderr()) + why
+	}
+	return errors.New(why)
 }
 
 func (l *streamLink) request(ctx context.Context, r request) (wire.Message, error) {

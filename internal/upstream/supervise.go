@@ -43,8 +43,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 	var t troubles
 	spec := u.spec
 	framing := spec.firstFraming()
-	for ctx.Err() == nil {
-		began := time.Now()
+	for u.sleep(ctx); ctx.Err() == nil; u.sleep(ctx) {
 		s, err := u.connect(ctx, &spec, framing, t)
 		if ctx.Err() != nil {
 			if s != nil {
@@ -59,38 +58,47 @@ func (u *Upstream) supervise(ctx context.Context) {
 			spec.Legacy = !spec.Legacy && spec.Type == Stdio
 			pause = min(max(2*pause, firstPause), longPause)
 			wait := u.failed(err, jitter(pause))
-			framing = spec.nextFraming(framing, time.Since(began) >= spec.ConnectTimeout)
+			_, silent := errors.AsType[*silenceError](err)
+			framing = spec.nextFraming(framing, silent)
 			u.pause(ctx, wait)
 			continue
 		}
-		spec.Legacy = !s.modern
-		pause = 0
+		spec.Legacy, pause = !s.modern, 0
 		if t.loop == "" {
 			u.warned = ""
 		}
 		w := &watcher{u: u, s: s, troubles: t}
 		err = w.watch(ctx)
 		if ctx.Err() != nil {
-			s.link.fail(errStopped)
+			err = errStopped
+		}
+		if err == errStopped || err == errUnused { // nothing was lost
+			s.link.fail(err)
 			s.close()
-			return
+			t = troubles{loop: w.loop}
+			continue
 		}
 		select { // who asked for an attempt had a session
 		case <-u.kick:
 		default:
 		}
-		// Open calls end now; to end the process can take a while.
-		s.link.fail(err)
-		err = s.ended(err)
-		now := time.Now()
-		losses = append(recent(losses, now), now)
+		losses = append(recent(losses, time.Now()), time.Now())
 		t = w.troubles
-		t.lost(len(losses), u.spec.reason(err))
-		wait := restartPause(len(losses), t.loop != "")
-		u.lost(err, t, wait)
-		s.close()
-		u.pause(ctx, wait)
+		u.pause(ctx, u.endLost(s, err, &t, len(losses)))
 	}
+}
+
+// endLost ends a session that was lost, one of so many lately, and returns the wait
+// until the next.
+func (u *Upstream) endLost(s *session, err error, t *troubles, losses int) time.Duration {
+	// Open calls end now; to end the process can take a while.
+	s.link.fail(err)
+	err = s.ended(err)
+	t.lost(losses, u.spec.reason(err))
+	wait := restartPause(losses, t.loop != "")
+	u.lost(err, *t, wait)
+	s.close()
+	return wait
 }
 
 // troubles are why a server counts as degraded though it answers; what is empty
@@ -168,13 +176,13 @@ func (u *Upstream) pause(ctx context.Context, d time.Duration) {
 // connect opens a session, reads the catalogue, and publishes both. t are the
 // troubles that are not over yet.
 func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Framing, t troubles) (*session, error) {
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(parent, spec.ConnectTimeout)
-	defer cancel()
-	s, err := open(ctx, spec, framing)
+	s, took, left, err := u.attempt(parent, spec, framing)
 	if err != nil {
 		return nil, err
 	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(parent, left)
+	defer cancel()
 	s.listen()
 	var tools []catalog.Tool
 	var faults []string
@@ -195,11 +203,13 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 	for _, fault := range faults {
 		u.spec.Logger.Warn("tool refused", "fault", u.spec.clean(fault, 300))
 	}
+	spec.Seen = true
 	u.update(func(st *Status) {
-		u.session, u.succeed = s, time.Now()
+		u.session, u.succeed, u.used = s, time.Now(), time.Now()
 		t.publish(st)
+		st.Installing = false
 		st.RetryAfter = time.Time{}
-		st.Protocol, st.Modern, st.Took = s.version, s.modern, time.Since(began)
+		st.Protocol, st.Modern, st.Took = s.version, s.modern, took+time.Since(began)
 		st.Title, st.Version, st.Instructions = s.title, s.release, s.instructions
 		if !spec.NoCatalogue {
 			u.adopt(st, s, tools, faults)
@@ -237,6 +247,7 @@ func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
 	u.spec.Logger.Log(context.Background(), u.news(reason), "connecting failed", "err", reason, "retry_in", wait.Round(time.Millisecond))
 	u.update(func(st *Status) {
 		st.State, st.Reason, st.RetryAfter = catalog.Unavailable, reason, time.Now().Add(wait)
+		st.Installing = false
 	})
 	return wait
 }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"container/list"
 	"context"
 	"sync"
 	"time"
@@ -24,6 +25,8 @@ type Status struct {
 	Tools        []catalog.Tool
 	// Known is set once a tools/list was read.
 	Known bool
+	// Installing: a command that installs is at its first start, or waits for it.
+	Installing bool
 	// Faults are what is wrong with single tools.
 	Faults []string
 	// Took is how long the last successful attempt took.
@@ -51,6 +54,12 @@ type Upstream struct {
 	open    int           // under mu: calls that were taken
 	idle    chan struct{} // closed once stopped and open is 0
 
+	asked bool          // under mu: somebody needed the upstream
+	used  time.Time     // under mu: when a call ended, or somebody asked, last
+	hurry chan struct{} // holds one: somebody waits for the first answer
+	place *list.Element // in the line of those that install, of the first attempt
+	lined bool          // place counts, also if it is nil
+
 	kick   chan struct{}      // holds one: try again now
 	doubts chan struct{}      // holds one: a call has not reached the server
 	cancel context.CancelFunc // nil before Start
@@ -63,11 +72,15 @@ func New(spec Spec) *Upstream {
 		spec:    spec.withDefaults(),
 		changed: make(chan struct{}),
 		idle:    make(chan struct{}),
+		hurry:   make(chan struct{}, 1),
 		kick:    make(chan struct{}, 1),
 		doubts:  make(chan struct{}, 1),
 		ended:   make(chan struct{}),
 	}
-	u.status = Status{State: catalog.Connecting, Transport: u.spec.Type}
+	u.status = Status{State: catalog.Connecting, Transport: u.spec.Type, Installing: u.spec.installs != nil && !u.spec.Seen}
+	if u.spec.Lazy && u.spec.Seen {
+		u.status.State = catalog.Idle
+	}
 	return u
 }
 
@@ -75,10 +88,14 @@ func New(spec Spec) *Upstream {
 func (u *Upstream) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	u.cancel = cancel
+	if u.spec.installs != nil && u.Status().State != catalog.Idle {
+		u.place, u.lined = u.spec.Installs.line(), true
+	}
 	// Ends with Close, which waits for it.
 	go func() {
 		defer close(u.ended)
 		u.supervise(ctx)
+		u.giveUpTurn(ctx)
 	}()
 }
 

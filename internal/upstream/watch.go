@@ -38,6 +38,8 @@ func (w *watcher) watch(ctx context.Context) error {
 		defer ticker.Stop()
 		health = ticker.C
 	}
+	unused := time.NewTimer(max(0, u.useLeft()))
+	defer unused.Stop()
 	defer s.relistAgain.Stop()
 	again := time.NewTimer(time.Hour) // when what was missed is read
 	again.Stop()
@@ -49,6 +51,11 @@ func (w *watcher) watch(ctx context.Context) error {
 		case <-s.link.done():
 			w.health = ""
 			return s.link.cause()
+		case <-unused.C:
+			if u.rest() {
+				return errUnused
+			}
+			unused.Reset(max(0, u.useLeft()))
 		case <-s.changes.told:
 			u.relist(ctx, s)
 		case <-s.changes.missed:

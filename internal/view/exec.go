@@ -12,6 +12,7 @@ var execArguments = []string{"server_name", "tool_name", "arguments", "select"}
 func (v *TwoTools) exec(ctx context.Context, call Call, structured bool) (*executor.Result, error) {
 	args, failure := readArguments(ExecTool, call.Arguments, execArguments)
 	if failure != nil {
+		v.need()
 		return failure.Result(structured), nil
 	}
 	r := executor.Request{
@@ -31,6 +32,7 @@ func (v *TwoTools) exec(ctx context.Context, call Call, structured bool) (*execu
 			failure = owner
 		}
 	}
+	v.needs(r.Server)
 	if failure != nil {
 		return failure.Result(structured), nil
 	}

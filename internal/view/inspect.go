@@ -26,6 +26,7 @@ func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *exe
 			*text, failure = optional(inspectArguments[i], args[i])
 		}
 	}
+	v.needs(q.Server)
 	if failure != nil {
 		return failure.Result(structured)
 	}

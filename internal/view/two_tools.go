@@ -155,14 +155,20 @@ func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result
 			result, err = failure.Result(structured), nil
 		}
 	}()
-	v.need()
 	switch call.Name {
 	case InspectTool:
 		return v.inspect(ctx, call, structured), nil
 	case ExecTool:
 		return v.exec(ctx, call, structured)
 	}
+	v.need()
 	return nil, v.unknownTool(call)
+}
+
+// needs is need for a certain server, which comes first; an empty name is none.
+func (v *TwoTools) needs(server string) {
+	v.registry.Prefer(server)
+	v.need()
 }
 
 // unknownTool is the error for another name than inspect and exec. Models call the

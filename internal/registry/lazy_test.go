@@ -1,0 +1,167 @@
+package registry
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/upstream"
+)
+
+// countStarts returns how often a server was started.
+func countStarts(server *Server) *atomic.Int32 {
+	starts, serve := new(atomic.Int32), server.Spec.Serve
+	server.Spec.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
+		starts.Add(1)
+		return serve(ctx, in, out)
+	}
+	return starts
+}
+
+// A lazy server is started once for its catalogue. At the next start of mcpx the list
+// comes from the disk, and nothing runs before the first call.
+func TestLazy(t *testing.T) {
+	for _, perClient := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			options := Options{CacheDir: t.TempDir()}
+			server := piped(t, "one", mcptest.Spec{})
+			starts := countStarts(&server)
+			server.Spec.Lazy, server.Spec.StopIdle, server.PerClient = true, time.Minute, perClient
+			first := New([]Server{server}, options)
+			first.Start()
+			first.WaitTried(t.Context())
+			<-time.After(time.Second)
+			one, _ := first.Snapshot().Server("one")
+			if one.State != catalog.Idle || !one.Known || starts.Load() != 1 {
+				t.Errorf("at first: %s, %d starts", one.State, starts.Load())
+			}
+			first.Close(0)
+
+			r := start(t, options, server)
+			<-time.After(time.Hour)
+			r.WaitTried(t.Context())
+			one, _ = r.Snapshot().Server("one")
+			if one.State != catalog.Idle || !one.Known || len(one.Tools) == 0 || one.Reason != "" || starts.Load() != 1 {
+				t.Errorf("before a call: %s %q, %d tools, %d starts", one.State, one.Reason, len(one.Tools), starts.Load())
+			}
+			client := &upstream.Client{ID: "c"}
+			if got, err := call(r, "one", client, "echo", `{"text":"x"}`); err != nil || got != "x" || starts.Load() != 2 {
+				t.Errorf("called: %q, %v, %d starts", got, err, starts.Load())
+			}
+			<-time.After(time.Hour)
+			if one, _ = r.Snapshot().Server("one"); one.State != catalog.Idle || starts.Load() != 2 {
+				t.Errorf("unused: %s, %d starts", one.State, starts.Load())
+			}
+			if !perClient {
+				r.Ask("one")
+				r.WaitTried(t.Context())
+				if one, _ = r.Snapshot().Server("one"); one.State != catalog.Ready || starts.Load() != 3 {
+					t.Errorf("asked for: %s, %d starts", one.State, starts.Load())
+				}
+			}
+		})
+	}
+}
+
+// The session of a client ends with session_idle, whatever stop_idle is.
+func TestStopIdle_PerClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := piped(t, "one", mcptest.Spec{})
+		server.Spec.StopIdle, server.SessionIdle, server.PerClient = time.Minute, 10*time.Minute, true
+		starts := countStarts(&server)
+		r := start(t, Options{}, server)
+		for range 3 {
+			if _, err := call(r, "one", &upstream.Client{ID: "c"}, "echo", `{"text":"x"}`); err != nil {
+				t.Error(err)
+			}
+			<-time.After(5 * time.Minute)
+		}
+		if one, _ := r.Snapshot().Server("one"); one.State != catalog.Idle || starts.Load() != 2 {
+			t.Errorf("%s, %d starts", one.State, starts.Load())
+		}
+	})
+}
+
+// The server that somebody waits for is the first of those that install, also where
+// that is known before the start.
+func TestPrefer(t *testing.T) {
+	for name, before := range map[string]bool{"before the start": true, "after it": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var servers []Server
+				all := make(map[string]*atomic.Int32)
+				for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+					server := piped(t, name, mcptest.Spec{InstallFor: 10 * time.Second, InstallEvery: time.Second})
+					server.Spec.Command, all[name] = "npx", countStarts(&server)
+					servers = append(servers, server)
+				}
+				r := New(servers, Options{})
+				defer r.Close(0)
+				if before {
+					r.Prefer("h")
+				}
+				r.Start()
+				synctest.Wait()
+				began := func() (n int32) {
+					for _, starts := range all {
+						n += starts.Load()
+					}
+					return n
+				}
+				if began() != 3 {
+					t.Errorf("%d began at once", began())
+				}
+				if before && all["h"].Load() != 1 {
+					t.Error("the preferred one is not among the first")
+				}
+				last := ""
+				for name, starts := range all {
+					if starts.Load() == 0 {
+						last = name
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+				defer cancel()
+				asked := time.Now()
+				r.WaitServer(ctx, last)
+				if took := time.Since(asked); took > 23*time.Second || all[last].Load() != 1 {
+					t.Errorf("%s was ready after %s", last, took)
+				}
+				r.WaitInstalled(t.Context())
+				if took := time.Since(asked); took < 30*time.Second || began() != 8 {
+					t.Errorf("all were installed after %s, %d starts", took, began())
+				}
+			})
+		})
+	}
+}
+
+// What has succeeded once is no first start any more, at the next start of mcpx too;
+// what was only tried is one.
+func TestSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		options := Options{CacheDir: t.TempDir()}
+		installing := func(want bool, fake mcptest.Spec, prepare func(*Server)) {
+			t.Helper()
+			server := piped(t, "one", fake)
+			server.Spec.Command = "npx"
+			prepare(&server)
+			r := start(t, options, server)
+			if status, _ := r.Status("one"); status.Installing != want {
+				t.Errorf("installing: %t", status.Installing)
+			}
+			<-time.After(5 * time.Second)
+			r.Close(0)
+		}
+		same := func(*Server) {}
+		installing(true, mcptest.Spec{ExitAtOnce: true}, same)
+		installing(true, mcptest.Spec{}, same)
+		installing(false, mcptest.Spec{}, same)
+		installing(true, mcptest.Spec{}, func(s *Server) { s.Key = Key("another") })
+	})
+}

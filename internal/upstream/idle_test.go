@@ -1,0 +1,144 @@
+package upstream
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+)
+
+// A lazy server that is known starts with its first call, stops when nobody uses it,
+// and starts again. Health checks do not wake it, and calls are not cut off.
+func TestLazy(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, all := inProcess(t, mcptest.Spec{})
+		spec.Lazy, spec.Seen, spec.StopIdle = true, true, time.Minute
+		spec.Health = Health{Interval: 10 * time.Second}
+		u := connect(t, spec)
+		idle := func(when string, starts int) {
+			t.Helper()
+			if status := u.Status(); status.State != catalog.Idle || status.Reason != "" || all.starts() != starts || u.session != nil || status.Restarts != 0 {
+				t.Errorf("%s: %+v, %d starts", when, status, all.starts())
+			}
+			if n := len(all.all().Event(mcptest.EventEOF)); n != starts {
+				t.Errorf("%s: %d of %d have ended", when, n, starts)
+			}
+		}
+		pause(time.Hour)
+		idle("at first", 0)
+		mustEcho(t, u)
+		pause(59 * time.Second)
+		mustEcho(t, u)
+		pause(59 * time.Second)
+		if status := u.Status(); status.State != catalog.Ready || all.starts() != 1 {
+			t.Errorf("in use: %s, %d starts", status.State, all.starts())
+		}
+		pause(2 * time.Second)
+		idle("unused", 1)
+		pause(time.Hour)
+		idle("unused for long", 1)
+		if _, err := text(u, "slow", `{"ms":240000}`); err != nil { // longer than stop_idle
+			t.Error(err)
+		}
+		if all.starts() != 2 {
+			t.Errorf("%d starts", all.starts())
+		}
+		pause(61 * time.Second)
+		idle("after a long call", 2)
+	})
+}
+
+// A lazy server that was never seen is started once, for its catalogue.
+func TestLazy_Unseen(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, all := inProcess(t, mcptest.Spec{})
+		spec.Lazy = true
+		u := connect(t, spec)
+		pause(time.Minute)
+		if status := u.Status(); status.State != catalog.Idle || !status.Known || len(status.Tools) == 0 || all.starts() != 1 {
+			t.Errorf("%s, %d tools, %d starts", status.State, len(status.Tools), all.starts())
+		}
+		if _, err := text(u, "slow", `{"ms":5000}`); err != nil {
+			t.Error(err)
+		}
+		pause(time.Hour) // without stop_idle it stays
+		if status := u.Status(); status.State != catalog.Ready || all.starts() != 2 {
+			t.Errorf("%s, %d starts", status.State, all.starts())
+		}
+	})
+}
+
+// A call that comes while a lazy server is started for its catalogue keeps it.
+func TestLazy_UnseenCalled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, all := inProcess(t, mcptest.Spec{InitDelay: time.Second, ListDelay: time.Second})
+		spec.Lazy, spec.Legacy = true, true
+		u := connect(t, spec)
+		if _, err := text(u, "slow", `{"ms":5000}`); err != nil {
+			t.Error(err)
+		}
+		if status := u.Status(); status.State != catalog.Ready || all.starts() != 1 {
+			t.Errorf("%s, %d starts", status.State, all.starts())
+		}
+	})
+}
+
+// An eager server with stop_idle starts at once, and stops.
+func TestStopIdle(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, all := inProcess(t, mcptest.Spec{})
+		spec.StopIdle = time.Minute
+		u := connect(t, spec)
+		pause(59 * time.Second)
+		if state := u.Status().State; state != catalog.Ready {
+			t.Errorf("at first: %s", state)
+		}
+		pause(2 * time.Second)
+		if state := u.Status().State; state != catalog.Idle || all.starts() != 1 {
+			t.Errorf("unused: %s, %d starts", state, all.starts())
+		}
+		mustEcho(t, u)
+	})
+}
+
+// Calls that meet the end of an idle session are answered by the next one.
+func TestStopIdle_Race(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, _ := inProcess(t, mcptest.Spec{})
+		spec.StopIdle = time.Second
+		u := connect(t, spec)
+		for range 50 {
+			pause(time.Second - time.Nanosecond)
+			answers := make(chan error, 8)
+			for i := range 8 {
+				go func() { // ends with the call
+					<-time.After(time.Duration(i))
+					_, err := textOf(u.Call(t.Context(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"x"}`))}))
+					answers <- err
+				}()
+			}
+			for range 8 {
+				if err := <-answers; err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// Who is closed while idle ends.
+func TestLazy_Closed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, all := inProcess(t, mcptest.Spec{})
+		spec.Lazy, spec.Seen = true, true
+		u := New(spec)
+		u.Start()
+		pause(time.Second)
+		u.Close(0)
+		if _, err := text(u, "echo", `{"text":"x"}`); err == nil || all.starts() != 0 {
+			t.Errorf("%v, %d starts", err, all.starts())
+		}
+	})
+}

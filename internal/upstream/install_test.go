@@ -1,0 +1,310 @@
+package upstream
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+)
+
+// installer is a fake behind a command that installs.
+func installer(t testing.TB, fake mcptest.Spec) (Spec, *logs) {
+	t.Helper()
+	spec, all := inProcess(t, fake)
+	spec.Command, spec.Args = "npx", []string{"-y", "fake"}
+	return spec, all
+}
+
+func TestInstalls(t *testing.T) {
+	for _, test := range []struct {
+		command string // and the arguments, each after a |
+		want    bool
+	}{
+		{"npx|-y|pkg", true}, {"/usr/bin/npx|pkg", true}, {`C:\Program Files\nodejs\npx.cmd|pkg`, true}, {"uvx|pkg", true}, {"bunx|pkg", true},
+		{"pnpm|dlx|pkg", true}, {"pnpm|start", false}, {"pipx|run|pkg", true}, {"pipx|list", false}, {"docker|run|-i|img", true},
+		{"docker|--context|far|run|img", true}, {"docker|exec|-i|c|srv", false}, {"go|run|./x", true}, {"go|version", false}, {"deno|run|-A|x.ts", true},
+		{"uv|run|srv", true}, {"npm|exec|pkg", true}, {"npm|start", false},
+		{"sh|-c|npx -y pkg", true}, {"bash|-lc|cd /x && exec uvx 'pkg'", true}, {"cmd|/c|npx|-y|pkg", true}, {"cmd.exe|/c|npx -y pkg", true},
+		{"env|A=b|npx|pkg", true}, {"sh|-c|echo x; docker run img", true}, {"sh|-c|./srv", false}, {"powershell|-Command|npx pkg", true},
+		{"node|npx", false}, {"python|-m|srv|run", false}, {"", false}, {"./my-npx-thing", false},
+	} {
+		words := strings.Split(test.command, "|")
+		if got := installs(words[0], words[1:]); got != test.want {
+			t.Errorf("%q: %t", test.command, got)
+		}
+	}
+}
+
+// A command that installs is left at work for as long as it moves, and it is ended
+// when it does not, or when its time has passed.
+func TestInstall_Patience(t *testing.T) {
+	const second, minute = time.Second, time.Minute
+	for name, test := range map[string]struct {
+		fake   mcptest.Spec
+		seen   bool
+		set    time.Duration
+		until  time.Duration // it is at work until then, within 4 s
+		reason string        // empty: it is ready then
+	}{
+		"slow":                   {mcptest.Spec{InstallFor: 9 * minute, InstallEvery: second}, false, 0, 9 * minute, ""},
+		"slow and silent for 2m": {mcptest.Spec{InstallFor: 110 * second}, false, 0, 110 * second, ""},
+		"never moves":            {mcptest.Spec{InstallFor: -1}, false, 0, 2 * minute, "nothing has moved for 2m0s"},
+		"stalls":                 {mcptest.Spec{InstallFor: -1, InstallEvery: second, InstallStalls: minute}, false, 0, 3 * minute, "nothing has moved for 2m0s"},
+		"for ever":               {mcptest.Spec{InstallFor: -1, InstallEvery: second}, false, 0, 10 * minute, "within 10m0s"},
+		"with a limit":           {mcptest.Spec{InstallFor: -1, InstallEvery: second}, false, 40 * second, 40 * second, "within 40s, as connect_timeout says"},
+		"with a long limit":      {mcptest.Spec{InstallFor: 19 * minute, InstallEvery: second}, false, 20 * minute, 19 * minute, ""},
+		"later, at work":         {mcptest.Spec{InstallFor: 5 * minute, InstallEvery: second}, true, 0, 5 * minute, ""},
+		"later, never moves":     {mcptest.Spec{InstallFor: -1}, true, 0, 30 * second, "nothing has moved for 30s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				spec, all := installer(t, test.fake)
+				spec.Seen, spec.ConnectTimeout = test.seen, test.set
+				u := connect(t, spec)
+				pause(test.until - second)
+				status := u.Status()
+				if status.State != catalog.Connecting || status.Installing == test.seen || all.starts() != 1 {
+					t.Errorf("before: %s, installing %t, %d starts", status.State, status.Installing, all.starts())
+				}
+				if !test.seen && !strings.Contains(status.Reason, "install") {
+					t.Errorf("before: %q", status.Reason)
+				}
+				pause(5 * second)
+				status = u.Status()
+				want := catalog.Ready
+				if test.reason != "" {
+					want = catalog.Unavailable
+				}
+				if status.State != want || status.Installing || !strings.Contains(status.Reason, test.reason) {
+					t.Errorf("after: %s, installing %t, %q", status.State, status.Installing, status.Reason)
+				}
+				if test.reason == "" && (status.Reason != "" || status.Took < test.until) {
+					t.Errorf("after: %q, took %s", status.Reason, status.Took)
+				}
+			})
+		})
+	}
+}
+
+// Three are at work at once. The next begins when one of them is ready or has not
+// moved for a while, and the one that somebody waits for begins first.
+func TestInstall_Turns(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		gate := NewGate(MostInstalls)
+		fakes := []mcptest.Spec{
+			{InstallFor: 20 * time.Second, InstallEvery: time.Second},
+			{InstallFor: 40 * time.Second, InstallEvery: time.Second},
+			{InstallFor: -1, InstallEvery: time.Second, InstallStalls: 5 * time.Second},
+			{InstallFor: time.Hour, InstallEvery: time.Second},
+			{InstallFor: time.Hour, InstallEvery: time.Second},
+			{InstallFor: time.Hour, InstallEvery: time.Second},
+		}
+		var all []*logs
+		var ups []*Upstream
+		for _, fake := range fakes {
+			spec, logs := installer(t, fake)
+			spec.Installs = gate
+			ups, all = append(ups, connect(t, spec)), append(all, logs)
+		}
+		check := func(when string, want ...int) {
+			t.Helper()
+			synctest.Wait()
+			var got []int
+			for i := range all {
+				if all[i].starts() > 0 {
+					got = append(got, i)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %v have started, want %v", when, got, want)
+			}
+		}
+		pause(12 * time.Second)
+		check("three at work", 0, 1, 2)
+		if reason := ups[5].Status().Reason; reason != "waits for the installs of others" {
+			t.Errorf("in line: %q", reason)
+		}
+		bounded, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if _, err := ups[5].Call(bounded, Request{Method: "tools/call"}); err == nil {
+			t.Error("a call of a server in line succeeded")
+		}
+		check("somebody asks", 0, 1, 2)
+		pause(6 * time.Second) // the third has not moved for 10 s and more
+		check("one has not moved", 0, 1, 2, 5)
+		pause(6 * time.Second) // 25 s: the first is ready
+		check("one is ready", 0, 1, 2, 3, 5)
+		if state := ups[2].Status().State; state != catalog.Connecting {
+			t.Errorf("the one that has not moved is %s", state)
+		}
+	})
+}
+
+// A command that moves again after a while counts again.
+func TestInstall_CountsAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		gate := NewGate(1)
+		moves := make(chan string, 1)
+		w := &installWatch{gate: gate, quiet: time.Minute, counts: true, say: func(string) {}}
+		if gate.line() != nil {
+			t.Fatal("no room")
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		last := any("")
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			w.watch(ctx, func() any {
+				select {
+				case m := <-moves:
+					last = m
+				default:
+				}
+				return last
+			}, func(time.Duration) { t.Error("ended") })
+		}()
+		free := func() bool {
+			gate.mu.Lock()
+			defer gate.mu.Unlock()
+			return gate.open == 0
+		}
+		pause(11 * time.Second)
+		if free() {
+			t.Error("it gave its place away too early")
+		}
+		pause(3 * time.Second)
+		if !free() {
+			t.Error("it keeps its place though nothing moves")
+		}
+		moves <- "again"
+		pause(3 * time.Second)
+		if free() {
+			t.Error("it moves and has no place")
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// What ends in the line leaves no place behind.
+func TestInstall_ClosedInLine(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		gate := NewGate(1)
+		var ups []*Upstream
+		for range 3 {
+			spec, _ := installer(t, mcptest.Spec{InstallFor: -1, InstallEvery: time.Second})
+			spec.Installs = gate
+			u := New(spec)
+			u.Start()
+			ups = append(ups, u)
+		}
+		pause(time.Minute)
+		for _, u := range slices.Backward(ups) {
+			u.Close(0)
+		}
+		if gate.open != 0 || gate.queue.Len() != 0 {
+			t.Errorf("%d inside, %d in line", gate.open, gate.queue.Len())
+		}
+	})
+}
+
+// So does what is closed before its first attempt.
+func TestInstall_ClosedAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		gate := NewGate(1)
+		for range 100 {
+			var ups []*Upstream
+			for range 3 {
+				spec, _ := installer(t, mcptest.Spec{})
+				spec.Installs = gate
+				u := New(spec)
+				u.Start()
+				u.cancel()
+				ups = append(ups, u)
+			}
+			for _, u := range ups {
+				u.Close(0)
+			}
+		}
+		if gate.open != 0 || gate.queue.Len() != 0 {
+			t.Errorf("%d inside, %d in line", gate.open, gate.queue.Len())
+		}
+	})
+}
+
+func TestNpxCure(t *testing.T) {
+	for stderr, want := range map[string]string{
+		"Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'zod' imported from /home/u/.npm/_npx/a3241bba59c344f5/node_modules/@x/y/dist/index.js\n    at z":                                                                                                "/home/u/.npm/_npx/a3241bba59c344f5",
+		"node:internal\nError: Cannot find module './x.js'\nRequire stack:\n- /c/_npx/0123456789abcdef/node_modules/a/b.js":                                                                                                                                 "/c/_npx/0123456789abcdef",
+		"code: 'ERR_MODULE_NOT_FOUND', url: 'file:///c d/_npx/0123456789abcdef/node_modules/a/b.js'":                                                                                                                                                        `"/c d/_npx/0123456789abcdef"`,
+		`Cannot find package 'zod' imported from C:\Users\J S\AppData\Local\npm-cache\_npx\0123456789abcdef\node_modules\x.js`:                                                                                                                              `"C:\Users\J S\AppData\Local\npm-cache\_npx\0123456789abcdef"`,
+		"npm error ENOTEMPTY: directory not empty, rename '/c/_npx/0123456789abcdef/node_modules/a' -> '/c/_npx/0123456789abcdef/node_modules/.a-x'":                                                                                                        "/c/_npx/0123456789abcdef",
+		"/c/_npx/0123456789abcdef/node_modules/e/i.js:117\n  inherits(E, Error)\n\nTypeError: inherits is not a function\n    at x (/c/_npx/0123456789abcdef/node_modules/e/i.js:117:3)\n    at Module._compile (node:internal/modules/cjs/loader:1521:14)": "/c/_npx/0123456789abcdef",
+		"Error: API_KEY is not set\n    at x (/c/_npx/0123456789abcdef/node_modules/e/i.js:117:3)\n    at Module._compile (node:internal/modules/cjs/loader:1521:14)":                                                                                       "",
+		"TypeError: x is null\n    at onMessage (/c/_npx/0123456789abcdef/node_modules/e/i.js:117:3)\n    at node:events:1":                                                                                                                                 "",
+		"Error: no token, see /c/_npx/0123456789abcdef/node_modules/a/README.md":                                                                                                                                                                            "",
+		"Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'zod' imported from /srv/own/index.js":                                                                                                                                                           "",
+		"": "",
+	} {
+		got := npxCure(stderr)
+		if want == "" && got != "" || want != "" && !strings.HasSuffix(got, " "+want+"; ") {
+			t.Errorf("%q:\n%q", stderr, got)
+		}
+	}
+}
+
+// The cure stands before what the process said.
+func TestNpxCure_Reason(t *testing.T) {
+	u := connect(t, stdio(t, mcptest.Spec{ExitAtOnce: true, ExitCode: 1, StderrLines: []string{
+		"Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'zod' imported from /c/_npx/0123456789abcdef/node_modules/y/index.js",
+		"1", "2", "3", "4", "5", "6", "7",
+	}}))
+	reason := awaitState(t, u, catalog.Unavailable).Reason
+	if !strings.HasPrefix(reason, "the cache of npx is half written, delete it: ") || !strings.Contains(reason, "/c/_npx/0123456789abcdef; Error [ERR_MODULE_NOT_FOUND]") {
+		t.Errorf("got %q", reason)
+	}
+}
+
+// After a start that has succeeded, the next ones get the time of later starts.
+func TestInstall_NextStart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, all := installer(t, mcptest.Spec{})
+		stuck, _ := installer(t, mcptest.Spec{InstallFor: -1})
+		works := spec.Serve
+		spec.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
+			if all.starts() == 0 {
+				return works(ctx, in, out)
+			}
+			return stuck.Serve(ctx, in, out)
+		}
+		u := connect(t, spec)
+		pause(time.Minute)
+		_, _ = text(u, "crash", `{}`)
+		pause(29 * time.Second)
+		if status := u.Status(); status.State != catalog.Connecting || status.Installing {
+			t.Errorf("at first: %s, installing %t", status.State, status.Installing)
+		}
+		pause(5 * time.Second)
+		if status := u.Status(); status.State != catalog.Unavailable || !strings.Contains(status.Reason, "nothing has moved for 30s") {
+			t.Errorf("then: %s, %q", status.State, status.Reason)
+		}
+	})
+}
+
+// What a process does beside messages is movement.
+func TestMovement_Process(t *testing.T) {
+	u := ready(t, stdio(t, mcptest.Spec{StderrFlood: -1}))
+	u.mu.Lock()
+	l := u.session.link.(*streamLink)
+	u.mu.Unlock()
+	before := l.own.movement()
+	mcptest.WaitFor(t, "movement", patience, func() bool { return l.own.movement() != before })
+	whole := l.movement()
+	mcptest.WaitFor(t, "movement of the link", patience, func() bool { return l.movement() != whole })
+}

@@ -1,0 +1,66 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+// The server that the first call asks for is started before the others.
+func TestCall_Prefers(t *testing.T) {
+	for _, tool := range []string{InspectTool, ExecTool} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var began []string
+			var servers []registry.Server
+			for i := range 8 {
+				name := fmt.Sprint("s", i)
+				serve := func(ctx context.Context, in io.Reader, out io.Writer) error {
+					mu.Lock()
+					began = append(began, name)
+					mu.Unlock()
+					stdin, stdout, _ := mcptest.Spec{InstallFor: time.Minute, InstallEvery: time.Second}.Pipe(t)
+					defer context.AfterFunc(ctx, func() { stdout.Close() })()
+					go func() { // ends with in
+						_, _ = io.Copy(stdin, in)
+						stdin.Close()
+					}()
+					_, err := io.Copy(out, stdout)
+					return err
+				}
+				servers = append(servers, registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Command: "npx", Serve: serve}})
+			}
+			r := registry.New(servers, registry.Options{})
+			v := NewTwoTools(r, executor.New(r, executor.Options{}), Options{})
+			defer r.Close(0)
+			defer v.Close()
+			var loops sync.WaitGroup
+			loops.Go(func() { // ends with the first call
+				<-v.Needed()
+				r.Start()
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, _ = v.Call(ctx, Call{Name: tool, Arguments: json.RawMessage(`{"server_name":"s7","tool_name":"echo"}`)})
+			loops.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			for _, name := range began {
+				if name == "s7" {
+					return
+				}
+			}
+			t.Errorf("%s: %v began first", tool, began)
+		})
+	}
+}
