@@ -65,7 +65,7 @@ func (cmd *addCommand) entry() (setup.Entry, error) {
 	return entry, err
 }
 
-// keyValues reads KEY=VALUE, and KEY: VALUE as headers are written.
+// keyValues reads KEY=VALUE, and for headers KEY: VALUE.
 func keyValues(flag string, list []string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, one := range list {
@@ -74,7 +74,7 @@ func keyValues(flag string, list []string) (map[string]string, error) {
 			at = colon
 		}
 		if at <= 0 {
-			// Without the value, which may be a secret.
+			// The error leaves out the value, which may be a secret.
 			return nil, &hintError{flag + " needs KEY=VALUE", flag + " 'KEY=VALUE'"}
 		}
 		all[strings.TrimSpace(one[:at])] = strings.TrimLeft(one[at+1:], " ")

@@ -15,26 +15,27 @@ import (
 	"mcpx/internal/setup"
 )
 
-// What the commands share that edit config files: init, connect, disconnect, add,
-// remove, enable and disable.
+// This file has the shared parts of the commands that edit config files: init, connect,
+// disconnect, add, remove, enable and disable.
 
-// hintError is an error with a way out.
+// hintError is an error with advice for the user.
 type hintError struct{ text, hint string }
 
 func (e *hintError) Error() string { return e.text }
 
-// Hint is what the user can do about it.
+// Hint is the advice.
 func (e *hintError) Hint() string { return e.hint }
 
-// asker puts questions to the person at the terminal. For one goroutine.
+// asker asks the person at the terminal. It is for one goroutine.
 type asker struct {
 	s     streams
 	yes   bool
 	lines chan string
 }
 
-// ask is true for yes, and says so where nothing is written. Where nobody can answer it is an error that says which
-// command does it unasked.
+// ask asks a question and reports whether the answer is yes; otherwise it prints that
+// nothing was written. Without a terminal it is an error with unasked, the command that
+// needs no answer.
 func (a *asker) ask(ctx context.Context, question, unasked string) (bool, error) {
 	if a.yes {
 		return true, nil
@@ -64,8 +65,8 @@ func (a *asker) ask(ctx context.Context, question, unasked string) (bool, error)
 	}
 }
 
-// askFor shows the change of a client's file, and asks for it. unasked is the command
-// that makes it without a question.
+// askFor shows the change of a client's file and asks for consent. unasked is the command
+// that makes the change without a question.
 func (a *asker) askFor(ctx context.Context, change setup.Change, sys setup.System, unasked string) (bool, error) {
 	for line := range strings.Lines(change.Diff(sys)) {
 		text, end := strings.TrimSuffix(line, "\n"), "\n"
@@ -87,7 +88,7 @@ func (a *asker) askFor(ctx context.Context, change setup.Change, sys setup.Syste
 	return a.ask(ctx, "Write this to "+sys.Short(change.File)+"?", unasked)
 }
 
-// system is where the files of clients are looked for.
+// system has the folders that may have files of clients.
 func (s streams) system() (setup.System, error) {
 	dir, err := os.Getwd()
 	return setup.Here(s.getenv, dir), err
@@ -102,8 +103,9 @@ func ownFolder() (string, error) {
 	return filepath.Join(folder, "mcpx"), nil
 }
 
-// configFile is the config to edit: the one that the user names, else the one in
-// the user's configuration folder. ./config.json is any program's.
+// configFile is the config to edit: the one that the user names, else the one in the
+// user's configuration folder. It is never ./config.json, which may belong to another
+// program.
 func (c *cli) configFile() (string, error) {
 	if c.Config != "" {
 		return filepath.Abs(c.Config)
@@ -120,8 +122,8 @@ func backups() (setup.Backups, error) {
 	return setup.Backups{Dir: filepath.Join(folder, "backups")}, err
 }
 
-// command is how clients start this mcpx: by the name in the PATH where that is
-// the same file, as a package manager moves the file behind it at each update.
+// command is the path for clients to start this mcpx. If the PATH leads to the same file,
+// it is the path there: a package manager moves the file itself at each update.
 func command() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -142,8 +144,7 @@ func command() (string, error) {
 	return self, nil
 }
 
-// editConfig changes the text of the config and writes it, if it can be loaded
-// then.
+// editConfig changes the text of the config. It writes only a config that loads.
 func (c *cli) editConfig(s streams, edit func(data []byte) ([]byte, error)) (file string, err error) {
 	file, err = c.configFile()
 	if err != nil {
@@ -166,8 +167,8 @@ func (c *cli) editConfig(s streams, edit func(data []byte) ([]byte, error)) (fil
 	return file, setup.WriteConfig(file, after, before, existed)
 }
 
-// whyNot is why an edit of a config failed with err: the fault that the file had
-// before, with its place, or else the edit's own.
+// whyNot is the error for an edit that failed with err: the fault that the file had
+// before, with its position, else err.
 func whyNot(file string, before []byte, s streams, err error) error {
 	if _, fault := config.Parse(file, before, s.reading()); fault != nil && !setup.Blank(before) && !errors.Is(err, setup.ErrNoServer) {
 		return fault

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -58,15 +59,20 @@ func (cmd *budgetCommand) Run(ctx context.Context, c *cli, s streams) error {
 		}
 	}
 	if cmd.JSON {
-		encoder := json.NewEncoder(s.out)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(report)
+		return printJSON(s.out, report)
 	}
 	return budget.WriteTable(s.out, report, s.screen, cmd.All)
 }
 
-// measure measures what the flags name: tool definitions, results or both.
+// printJSON prints a value as indented JSON.
+func printJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
+}
+
+// measure measures tool definitions, results or both, as the flags select.
 func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budget.Report, error) {
 	if cmd.Results != "" && cmd.Tools == "" && !cmd.Demo && c.Config == "" {
 		meter, err := budget.New(cmd.options(compress.Options{TOON: true}))
@@ -102,7 +108,7 @@ func (cmd *budgetCommand) options(c compress.Options) budget.Options {
 	return budget.Options{Encoding: cmd.Encoding, Price: cmd.Price, Compress: c}
 }
 
-// results puts the recorded results into report, if there are any.
+// results adds the recorded results to report, if there are any.
 func (cmd *budgetCommand) results(meter *budget.Meter, report *budget.Report) (*budget.Report, error) {
 	if cmd.Results == "" {
 		return report, nil
@@ -115,7 +121,7 @@ func (cmd *budgetCommand) results(meter *budget.Meter, report *budget.Report) (*
 	return report, nil
 }
 
-// assemble wires the app whose servers, or only whose settings, are measured.
+// assemble wires the app to measure. With --tools it provides only the settings.
 func (cmd *budgetCommand) assemble(c *cli, s streams) (*app.App, error) {
 	if cmd.Tools != "" || cmd.Demo {
 		return app.NewDemo(c.demoLogger(s, "error"))
@@ -127,7 +133,7 @@ func (cmd *budgetCommand) assemble(c *cli, s streams) (*app.App, error) {
 	return app.New(cfg, c.logger(s, cfg, true)), nil
 }
 
-// servers are those to be measured: recorded, or connected once.
+// servers are the servers to measure: recorded, or connected once.
 func (cmd *budgetCommand) servers(ctx context.Context, a *app.App) (*catalog.Snapshot, []string, error) {
 	if cmd.Tools != "" {
 		snap, notes, err := budget.ReadTools(os.DirFS(cmd.Tools))
@@ -141,8 +147,8 @@ func (cmd *budgetCommand) servers(ctx context.Context, a *app.App) (*catalog.Sna
 	return a.Executor.Catalogue(nil), nil, ctx.Err()
 }
 
-// surface is what a client without limits of its own carries of mcpx, if these
-// were all the servers.
+// surface is the part of mcpx in every request of a client without limits of its own, if
+// these were all the servers.
 func surface(a *app.App, snap *catalog.Snapshot) []budget.Definition {
 	own := snap == a.Executor.Catalogue(nil)
 	var list []budget.Definition

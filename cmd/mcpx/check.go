@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -56,10 +55,7 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	outcome := checked(a, servers, tools)
 	if cmd.JSON {
-		encoder := json.NewEncoder(s.out)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(outcome)
+		err = printJSON(s.out, outcome)
 	} else {
 		outcome.print(s)
 	}
@@ -69,7 +65,7 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return err
 }
 
-// wait returns when every server has been tried, or after --timeout.
+// wait waits until every server has been tried, or for --timeout.
 func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 	if cmd.Timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, cmd.Timeout)
@@ -79,8 +75,8 @@ func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 	tryAll(ctx, a, s)
 }
 
-// asked sorts out what was named: servers, and tools of them. A server's name may
-// have dots itself.
+// asked splits the names in the arguments into servers and tools. The name of a server
+// may have dots itself.
 func (cmd *checkCommand) asked(cfg *config.Config) (servers []string, tools []checkedTool, err error) {
 	var all []string
 	for _, server := range cfg.Servers {
@@ -119,7 +115,7 @@ func noSuchServer(name string, all []string) error {
 	return errors.New(text)
 }
 
-// outcome is what check found out, and what it prints with --json.
+// outcome is the result of check, and its output with --json.
 type outcome struct {
 	OK       bool            `json:"ok"`
 	Config   string          `json:"config"`
@@ -146,7 +142,7 @@ type checkedTool struct {
 	Why     string `json:"why"`
 }
 
-// checked looks at these servers, without any at all, and at these tools.
+// checked is the outcome for these servers and tools; no servers means all.
 func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 	cfg, full, seen := a.Config, a.Registry.Snapshot(), a.Executor.Catalogue(nil)
 	unmatched := app.Unmatched(cfg, full)
@@ -184,7 +180,7 @@ func checkServer(a *app.App, server *catalog.Server) checkedServer {
 		n := len(server.Tools)
 		one.Tools = &n
 	}
-	note := func(text string) {
+	addNote := func(text string) {
 		if text = plain.Line(text, 1000); text != "" {
 			one.Notes = append(one.Notes, text)
 		}
@@ -194,18 +190,18 @@ func checkServer(a *app.App, server *catalog.Server) checkedServer {
 		one.Protocol, one.Seconds = status.Protocol, status.Took.Round(time.Millisecond).Seconds()
 	}
 	if server.State == catalog.Connecting {
-		note(cmp.Or(server.Reason, "no answer yet"))
+		addNote(cmp.Or(server.Reason, "no answer yet"))
 	} else {
-		note(server.Reason)
+		addNote(server.Reason)
 	}
-	note(server.Hidden)
+	addNote(server.Hidden)
 	if n := len(status.Faults); n > 0 {
-		note(screen.Count(n, "tool") + " refused: " + strings.Join(status.Faults[:min(n, 3)], "; "))
+		addNote(screen.Count(n, "tool") + " refused: " + strings.Join(status.Faults[:min(n, 3)], "; "))
 	}
 	return one
 }
 
-// printHead prints what is known before a server is tried.
+// printHead prints the config and its warnings, before the servers are tried.
 func printHead(cfg *config.Config, s streams) {
 	fmt.Fprint(s.out, s.screen.Hang(s.screen.Dim("config    "), cfg.Path))
 	for _, warning := range cfg.Warnings {
@@ -216,7 +212,7 @@ func printHead(cfg *config.Config, s streams) {
 func (o *outcome) print(s streams) {
 	sc := s.screen
 	for _, warning := range o.Warnings {
-		if strings.HasPrefix(warning, "disabled_tools: ") { // known only now
+		if strings.HasPrefix(warning, "disabled_tools: ") { // the other warnings are in the head
 			fmt.Fprint(s.out, sc.Hang(sc.Yellow("warning   "), warning))
 		}
 	}
@@ -275,10 +271,10 @@ func stateOn(sc screen.Screen, state catalog.State) string {
 	}
 }
 
-// seconds is how every time is written.
+// seconds writes a time.
 func seconds(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) + " s" }
 
-// states counts servers by state.
+// states are the numbers of servers in each state.
 func (o *outcome) states(sc screen.Screen) string {
 	var parts []string
 	for _, state := range []catalog.State{catalog.Ready, catalog.Idle, catalog.Degraded, catalog.Connecting, catalog.Unavailable, catalog.Disabled} {
@@ -294,6 +290,3 @@ func (o *outcome) states(sc screen.Screen) string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-// count is a number of things.
-func count(n int, thing string) string { return screen.Count(n, thing) }

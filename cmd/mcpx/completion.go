@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/setup"
 )
 
-// The scripts ask mcpx itself what fits, so that they never grow old.
+// The scripts ask mcpx itself for candidates, so that they are always up to date.
 //
 //go:embed completion
 var completionScripts embed.FS
@@ -43,14 +43,14 @@ func (cmd *completionCommand) Run(s streams) error {
 	return err
 }
 
-// completeCommand is what the scripts call: the word to be completed behind a colon,
-// as some shells pass on no empty words, and the words before it.
+// completeCommand is the command that the scripts call. The word to complete comes after
+// a colon, since some shells drop empty words.
 type completeCommand struct {
 	Word   string   `arg:""`
 	Before []string `arg:"" optional:"" passthrough:""`
 }
 
-// Run prints the words that fit, each with a tab and what it is. None means files.
+// Run prints the candidates, each with a tab and a description. None means files.
 func (cmd *completeCommand) Run(c *cli, parsed *kong.Context, s streams) error {
 	word := strings.TrimPrefix(cmd.Word, ":")
 	if len(cmd.Before) > 0 && cmd.Before[0] == "--" {
@@ -86,11 +86,11 @@ func offer(w io.Writer, word, candidate, help string) {
 	}
 }
 
-// typedLine is a command line up to the word that is completed.
+// typedLine is a command line up to the word to complete.
 type typedLine struct {
 	node       *kong.Node // the command
 	positional []string   // its arguments
-	flag       *kong.Flag // whose value is completed; nil: none
+	flag       *kong.Flag // complete its value; nil = none
 	config     string
 }
 
@@ -128,7 +128,7 @@ func readLine(root *kong.Node, words []string) typedLine {
 	return l
 }
 
-// arguments offers what fits a command's next argument.
+// arguments offers candidates for the next argument of a command.
 func (cmd *completeCommand) arguments(c *cli, l typedLine, root *kong.Node, word string, s streams) {
 	at := len(l.positional)
 	switch name := l.node.Name; {
@@ -176,17 +176,17 @@ func offerTools(w io.Writer, word, prefix string, server *catalog.Server) {
 	}
 }
 
-// servers are those of the config, with the tools that were seen last. Nothing is
-// connected.
+// servers are the servers of the config with their tools from the cache. It does not
+// connect.
 func (cmd *completeCommand) servers(c *cli, l typedLine, s streams) func(func(*catalog.Server) bool) {
 	return func(yield func(*catalog.Server) bool) {
 		if l.config != "" {
 			c.Config = kong.ExpandPath(l.config)
 		}
-		s.terminal = true // only a person completes
+		s.terminal = true // only people complete commands
 		cfg, err := c.loadConfig(s)
 		if err != nil {
-			return // there is nothing to offer, and no place to say so
+			return // no candidates, and no place for an error
 		}
 		a := app.New(cfg, slog.New(slog.DiscardHandler))
 		defer a.Close()
@@ -199,11 +199,11 @@ func (cmd *completeCommand) servers(c *cli, l typedLine, s streams) func(func(*c
 	}
 }
 
-// propertiesOf are the names of the arguments that a schema describes.
+// propertiesOf are the names of the arguments in a schema.
 func propertiesOf(schema json.RawMessage) []string {
 	var object struct {
 		Properties map[string]json.RawMessage
 	}
-	_ = json.Unmarshal(schema, &object) // a schema that is none has no names
+	_ = json.Unmarshal(schema, &object) // an invalid schema has no names
 	return slices.Sorted(maps.Keys(object.Properties))
 }

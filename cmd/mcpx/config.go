@@ -24,14 +24,14 @@ func readConfig(path string, s streams) (*config.Config, error) {
 	return config.Load(path, s.reading())
 }
 
-// reading is how config files are read.
+// reading has the options to read config files.
 func (s streams) reading() config.Options {
-	self, _ := os.Executable() // without it an entry that is mcpx has to have its name
+	self, _ := os.Executable() // without it only its name marks an entry as mcpx itself
 	return config.Options{Getenv: s.getenv, Executable: self}
 }
 
-// logger is the logger of a command: the flag wins over the config. level is
-// for commands that are quiet unless asked.
+// logger is the logger of a command. The flag overrides the config; a quiet command logs
+// only errors unless the flag is set.
 func (c *cli) logger(s streams, cfg *config.Config, quiet bool) *slog.Logger {
 	level := cfg.LogLevel
 	if quiet {
@@ -43,8 +43,8 @@ func (c *cli) logger(s streams, cfg *config.Config, quiet bool) *slog.Logger {
 	return newLogger(s.err, level, cfg.LogFormat)
 }
 
-// demoLogger is the logger of a command that runs the sample servers: the flag
-// wins over level.
+// demoLogger is the logger of a command with the sample servers. The flag overrides
+// level.
 func (c *cli) demoLogger(s streams, level string) *slog.Logger {
 	if c.LogLevel != "" {
 		level = string(c.LogLevel)

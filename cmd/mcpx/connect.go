@@ -73,7 +73,7 @@ func findClient(id string) (setup.Client, error) {
 	return setup.Client{}, e
 }
 
-// list prints all clients, where their files lie and whether mcpx is in them.
+// list prints all clients with their files, and whether they are connected.
 func (cmd *connectCommand) list(sys setup.System, s streams) error {
 	rows := []screen.Row{{Cells: []string{"CLIENT", "STATE", "FILE"}}}
 	for _, client := range setup.Clients() {
@@ -92,16 +92,16 @@ func clientState(client setup.Client, file string, s streams) string {
 	if err != nil {
 		return "cannot be read"
 	}
-	state := count(len(servers), "server")
+	state := screen.Count(len(servers), "server")
 	for _, one := range servers {
 		if one.Self {
-			return "connected; " + count(len(servers)-1, "other server")
+			return "connected; " + screen.Count(len(servers)-1, "other server")
 		}
 	}
 	return state
 }
 
-// wiring is what connects clients.
+// wiring connects clients.
 type wiring struct {
 	cli   *cli
 	s     streams
@@ -110,8 +110,8 @@ type wiring struct {
 	move  bool
 }
 
-// connect shows the change of one client's file, asks and writes. again is the
-// command that does it unasked.
+// connect shows the change of one client's file, asks and writes. again is the command
+// that does so without a question.
 func (w wiring) connect(ctx context.Context, client setup.Client, file, again string) error {
 	if file == "" {
 		return &hintError{"there is no home folder", "name the file of " + client.Name + " with --file"}
@@ -161,7 +161,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, again st
 	return nil
 }
 
-// doubled says which servers the client still starts itself.
+// doubled prints the servers that both mcpx and the client itself start.
 func (w wiring) doubled(client setup.Client, file string, own []setup.Found) {
 	servers, err := client.Servers(file, w.s.reading())
 	if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,7 +25,7 @@ func (cmd *demoCommand) Help() string {
 		examples("mcpx demo", "mcpx demo --all | less", "mcpx budget --demo")
 }
 
-// Run shows what a model sees of the sample servers, and what that costs.
+// Run shows the view of a model on the sample servers, with its tokens.
 func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
 	a, err := app.NewDemo(c.demoLogger(s, "error"))
 	if err != nil {
@@ -54,8 +53,8 @@ func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// demoScreen writes the parts of the demo: on one screen of 80 columns and 24 rows,
-// unless all is set.
+// demoScreen prints the parts of the demo. They fit on a screen of 80 columns and 24
+// rows, unless all is set.
 type demoScreen struct {
 	screen.Screen
 	w   io.Writer
@@ -63,7 +62,7 @@ type demoScreen struct {
 	all bool
 }
 
-// title has an empty line before it where there is room.
+// title prints a title, after an empty line if there is room.
 func (d *demoScreen) title(format string, args ...any) {
 	if d.all || d.Height() == 0 || d.Height() > 28 {
 		fmt.Fprintln(d.w)
@@ -78,7 +77,7 @@ func (d *demoScreen) text(text string) {
 	}
 }
 
-// carried compares what a model carries in every request.
+// carried compares the tokens of every request with and without mcpx.
 func (d *demoScreen) carried() {
 	snap := d.app.Executor.Catalogue(nil)
 	total := 0
@@ -92,25 +91,21 @@ func (d *demoScreen) carried() {
 	for _, def := range d.app.View.Surface("") {
 		mine += tokens.Count(string(definition(def.Name, def.Description, def.InputSchema)))
 	}
-	fmt.Fprint(d.w, d.Hang("", d.Bold(fmt.Sprintf("%s with %s: the tokens that every request carries", count(len(snap.Servers), "server"), count(snap.Tools(), "tool")))))
+	fmt.Fprint(d.w, d.Hang("", d.Bold(fmt.Sprintf("%s with %s: the tokens that every request carries", screen.Count(len(snap.Servers), "server"), screen.Count(snap.Tools(), "tool")))))
 	columns := d.Width() - 38
 	fmt.Fprintf(d.w, "  connected directly  %6s  %s\n", screen.Number(total), d.Yellow(d.Bar(total, total, columns)))
 	fmt.Fprintf(d.w, "  mcpx: two tools     %6s  %s %s\n", screen.Number(mine), d.Green(d.Bar(mine, total, columns)), d.Bold(screen.Change(total, mine)))
 }
 
-// definition is a tool as it stands in a model request.
+// definition is a tool as JSON in a model request.
 func definition(name, description string, schema json.RawMessage) []byte {
 	if schema == nil {
 		schema = json.RawMessage("{}")
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(view.Definition{Name: name, Description: description, InputSchema: schema})
-	return bytes.TrimSpace(out.Bytes())
+	return encode(view.Definition{Name: name, Description: description, InputSchema: schema})
 }
 
-// lookUp shows what inspect says of one tool.
+// lookUp shows the answer of inspect about one tool.
 func (d *demoScreen) lookUp(ctx context.Context, server, tool string) error {
 	looked := d.app.View.Inspect(ctx, nil, view.Query{Server: server, Tool: tool}, false)
 	s, ok := d.app.Executor.Catalogue(nil).Server(server)
@@ -124,7 +119,7 @@ func (d *demoScreen) lookUp(ctx context.Context, server, tool string) error {
 	return nil
 }
 
-// calls shows a table, a selection, and an error that says how to do better.
+// calls shows a table, a selection, and an error with its remedy.
 func (d *demoScreen) calls(ctx context.Context) error {
 	for _, call := range []struct {
 		executor.Request
@@ -160,11 +155,11 @@ func (d *demoScreen) calls(ctx context.Context) error {
 	return nil
 }
 
-// sent is the text that the server itself sends.
+// sent is the text of the server itself.
 func (d *demoScreen) sent(ctx context.Context, request executor.Request) (string, error) {
-	raw, fault := d.app.Executor.Raw(ctx, request)
-	if fault != nil {
-		return "", fmt.Errorf("calling %s.%s: %s", request.Server, request.Tool, blockText(fault))
+	raw, failure := d.app.Executor.Raw(ctx, request)
+	if failure != nil {
+		return "", fmt.Errorf("calling %s.%s: %s", request.Server, request.Tool, blockText(failure))
 	}
 	var direct struct {
 		Content []json.RawMessage `json:"content"`

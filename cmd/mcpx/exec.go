@@ -27,7 +27,7 @@ func (cmd *execCommand) Help() string {
 		"echo '{\"path\": \"/tmp\"}' | mcpx exec files list_directory -")
 }
 
-// Run prints what the model would get from exec, however long it is.
+// Run prints the result that a model would get from exec, but never cut.
 func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	arguments, pairs, err := cmd.arguments(s)
 	if err != nil {
@@ -62,8 +62,8 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return printResult(s.out, result, cmd.Raw)
 }
 
-// selection is the result of a filter as a command prints it: the value alone,
-// or a failure without the handle, which nobody can use after the command.
+// selection is the result of a filter for the output: the value alone, or a failure
+// without its handle, which ends with the command.
 func selection(r *executor.Result) *executor.Result {
 	var data struct {
 		Result json.RawMessage
@@ -91,7 +91,7 @@ func selection(r *executor.Result) *executor.Result {
 	return failure.Result(true)
 }
 
-// raw prints the upstream's result as it came.
+// raw prints the upstream's result unchanged.
 func (cmd *execCommand) raw(ctx context.Context, a *app.App, request executor.Request, w io.Writer) error {
 	raw, failure := a.Executor.Raw(ctx, request)
 	if failure != nil {

@@ -13,11 +13,11 @@ import (
 	"mcpx/internal/config"
 )
 
-// maxArguments bounds the arguments that are read from stdin.
+// maxArguments bounds the arguments from stdin.
 const maxArguments = 64 << 20
 
-// arguments are those of the command line: an object as JSON, or else pairs of which
-// the tool's schema says what they are.
+// arguments reads the arguments of the tool: a JSON object, or pairs of a key and a
+// value whose type is in the tool's schema.
 func (cmd *execCommand) arguments(s streams) (arguments []byte, pairs [][2]string, err error) {
 	if len(cmd.Arguments) == 0 {
 		return nil, nil, nil
@@ -48,14 +48,23 @@ func (cmd *execCommand) arguments(s streams) (arguments []byte, pairs [][2]strin
 	}
 	arguments, err = config.StandardJSON("arguments", arguments)
 	var syntax *config.SyntaxError
-	if errors.As(err, &syntax) { // which is a fault of the config elsewhere
+	if errors.As(err, &syntax) { // exit 2 is for a SyntaxError of the config
 		err = &hintError{syntax.Error(), fmt.Sprintf(`KEY=VALUE needs no quotes: mcpx exec %s %s KEY=VALUE`, cmd.Server, cmd.Tool)}
 	}
 	return arguments, nil, err
 }
 
-// propertyTypes are the JSON types of a tool's arguments, as far as its schema says
-// them in the usual way.
+// encode is the JSON of a value that has one.
+func encode(v any) []byte {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(v) // cannot fail
+	return bytes.TrimSpace(out.Bytes())
+}
+
+// propertyTypes are the JSON types of a tool's arguments, if the schema has them in
+// their usual places.
 func propertyTypes(a *app.App, server, tool string) map[string][]string {
 	types := make(map[string][]string)
 	s, ok := a.Executor.Catalogue(nil).Server(server)
@@ -76,7 +85,7 @@ func propertyTypes(a *app.App, server, tool string) map[string][]string {
 	return types
 }
 
-// typesOf are the types that a schema names, also in anyOf and oneOf.
+// typesOf are the types in a schema, also in its anyOf and oneOf.
 func typesOf(schema json.RawMessage) []string {
 	var s struct {
 		Type         json.RawMessage
@@ -98,8 +107,8 @@ func typesOf(schema json.RawMessage) []string {
 	return all
 }
 
-// object makes the arguments of pairs. A value is a string where a string fits or
-// nothing is known, else the JSON that it holds.
+// object makes a JSON object of pairs. A value is a string if its type may be string or
+// is unknown, otherwise it is JSON.
 func object(pairs [][2]string, types map[string][]string) []byte {
 	members := make(map[string]json.RawMessage, len(pairs))
 	for _, pair := range pairs {
@@ -109,12 +118,8 @@ func object(pairs [][2]string, types map[string][]string) []byte {
 			members[key] = json.RawMessage(value)
 			continue
 		}
-		var text bytes.Buffer
-		encoder := json.NewEncoder(&text)
-		encoder.SetEscapeHTML(false)
-		_ = encoder.Encode(value) // a string always can be
-		members[key] = bytes.TrimSpace(text.Bytes())
+		members[key] = encode(value)
 	}
-	data, _ := json.Marshal(members) // of valid JSON
+	data, _ := json.Marshal(members) // the members are valid JSON
 	return data
 }

@@ -11,14 +11,14 @@ import (
 	"mcpx/internal/config"
 )
 
-// reloading loads the config file again after each SIGHUP and, with watch, when
-// it changes. It calls hangUp once the terminal is gone that mcpx was started
-// from. The func that it returns ends that and waits.
+// reloading applies the config file after each SIGHUP and, with watch, when it changes.
+// A SIGHUP after the end of mcpx's terminal calls hangUp instead. The func that
+// reloading returns ends its goroutines and waits for them.
 func reloading(ctx context.Context, a *app.App, hangUp func(), watch bool, s streams) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var loops sync.WaitGroup
 	hangups := make(chan os.Signal, 1)
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signal.Notify(hangups, syscall.SIGHUP)
 	}
 	asked := make(chan struct{})
@@ -50,8 +50,8 @@ func reloading(ctx context.Context, a *app.App, hangUp func(), watch bool, s str
 	}
 }
 
-// terminalGone reports whether there is no terminal any more: then SIGHUP has its
-// old meaning, to end.
+// terminalGone reports whether mcpx has no terminal: then SIGHUP has its old meaning, to
+// end.
 func terminalGone() bool {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err == nil {

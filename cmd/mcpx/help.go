@@ -19,7 +19,7 @@ func (cmd *helpCommand) Help() string { return examples("mcpx help", "mcpx help 
 
 // Run prints what --help prints.
 func (cmd *helpCommand) Run(parsed *kong.Context) error {
-	if len(cmd.Command) == 0 { // which would be serve, the default
+	if len(cmd.Command) == 0 { // an empty command would be serve, the default
 		_, _ = parsed.Kong.Parse([]string{"--help"}) // an error: after the help there is no command
 		return nil
 	}
@@ -38,7 +38,7 @@ func examples(lines ...string) string {
 	return "Examples:\n\n    " + strings.Join(lines, "\n    ")
 }
 
-// usageHint says what may have been meant by a command line that is refused.
+// usageHint is a hint for a command line that is wrong.
 func usageHint(parser *kong.Kong, args []string) string {
 	names := commands(parser)
 	first := ""
@@ -56,7 +56,7 @@ func usageHint(parser *kong.Kong, args []string) string {
 	return "mcpx help lists the commands and flags"
 }
 
-// commands are the names of the commands that are listed.
+// commands are the names of all commands that are not hidden.
 func commands(parser *kong.Kong) (names []string) {
 	for _, node := range parser.Model.Children {
 		if !node.Hidden {

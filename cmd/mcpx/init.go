@@ -64,7 +64,7 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	here.Config = file
 	if !cmd.NoCheck {
 		fmt.Fprintln(s.out)
-		// A server that is down is no reason not to connect the others.
+		// The clients get connected even if a server is down.
 		var down *exitError
 		if err := (&checkCommand{}).Run(ctx, &here, s); err != nil && !errors.As(err, &down) {
 			return err
@@ -96,7 +96,7 @@ func (cmd *initCommand) sources(sys setup.System, s streams) ([]setup.Source, er
 	return sources, nil
 }
 
-// show prints what was found and what will become of it.
+// show prints the servers that were found, and which of them init will take.
 func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source, merged []setup.Merged, skipped []setup.Skipped) {
 	section := func(title string, heads []string, rows []screen.Row) {
 		if len(rows) > 0 {
@@ -105,7 +105,7 @@ func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source
 	}
 	var found, take, leave []screen.Row
 	for _, source := range sources {
-		row := screen.Row{Cells: []string{cmp.Or(source.Client, "--from"), count(len(source.Servers), "server"), sys.Short(source.File)}}
+		row := screen.Row{Cells: []string{cmp.Or(source.Client, "--from"), screen.Count(len(source.Servers), "server"), sys.Short(source.File)}}
 		if source.Err != nil {
 			row.Cells[1], row.Notes = "-", []string{"cannot be read: " + source.Err.Error()}
 		}
@@ -132,15 +132,14 @@ func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source
 	}
 }
 
-// write makes the config, or adds to the one that is there, of which it keeps a
-// copy.
+// write makes the config, or adds to an existing one and keeps a copy of that.
 func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, file string, before []byte, existed bool, merged []setup.Merged) (bool, error) {
 	s := a.s
 	var data []byte
 	var err error
-	question := fmt.Sprintf("Write %s with %s?", sys.Short(file), count(len(merged), "server"))
+	question := fmt.Sprintf("Write %s with %s?", sys.Short(file), screen.Count(len(merged), "server"))
 	if !setup.Blank(before) {
-		question = fmt.Sprintf("Add %s to %s?", count(len(merged), "server"), sys.Short(file))
+		question = fmt.Sprintf("Add %s to %s?", screen.Count(len(merged), "server"), sys.Short(file))
 		data, err = setup.AddToConfig(before, merged)
 	} else {
 		data, err = setup.NewConfig(merged)
@@ -174,12 +173,13 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, f
 	}
 	fmt.Fprintf(s.out, "wrote %s\n", sys.Short(file))
 	if n := setup.Secrets(merged); n > 0 {
-		fmt.Fprintf(s.out, "%s came with a token or password, copied as it is; only you can read the file. \"${NAME}\" in its place takes it from the environment\n", count(n, "server"))
+		fmt.Fprintf(s.out, "%s came with a token or password, copied as it is; only you can read the file. \"${NAME}\" in its place takes it from the environment\n", screen.Count(n, "server"))
 	}
 	return true, nil
 }
 
-// connect puts mcpx into the files of the clients that were found, or says how.
+// connect writes mcpx into the files of the clients that were found, or prints the
+// commands that do so.
 func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.Source) error {
 	done := map[string]bool{}
 	var commands []string

@@ -24,7 +24,7 @@ func (cmd *inspectCommand) Help() string {
 	return examples("mcpx inspect", "mcpx inspect github", "mcpx inspect github create_issue", "mcpx inspect --query 'read a file'")
 }
 
-// Run prints what the model would get from inspect.
+// Run prints the answer that a model would get from inspect.
 func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	switch {
 	case cmd.Tool != "" && cmd.Query != "":
@@ -60,8 +60,8 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return printResult(s.out, result, cmd.JSON)
 }
 
-// printResult prints the text blocks of a result, others as JSON, or with raw
-// the structured part.
+// printResult prints the blocks of a result: texts as they are, others as JSON. With raw
+// it prints structuredContent instead.
 func printResult(w io.Writer, r *executor.Result, raw bool) error {
 	if raw && r.Structured != nil {
 		fmt.Fprintln(w, string(r.Structured))

@@ -56,7 +56,7 @@ type cli struct {
 	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
 }
 
-// level is the name of a level; the case of its letters does not matter.
+// level is the name of a log level, in any case.
 type level string
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -65,23 +65,23 @@ func (l *level) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// streams is where a command reads and writes.
+// streams are the input and outputs of a command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
-	terminal bool // in is a terminal, so a person sits there
-	// screen is what out is printed on, watched what err is.
+	terminal bool // in is a terminal, with a person
+	// screen is the screen of out, watched that of err.
 	screen, watched screen.Screen
 	getenv          func(string) (string, bool)
 }
 
 func main() {
-	// Helpers of a running mcpx are this executable too.
+	// A running mcpx starts this executable as its helpers.
 	proc.ReaperMain()
 	jq.Main()
 	if os.Getenv("GOGC") == "" {
-		// The live heap is a few megabytes: at the default the collector would run
-		// for every few of garbage.
+		// The live heap is a few megabytes: with the default setting the collector
+		// would run after each few megabytes of garbage.
 		debug.SetGCPercent(200)
 	}
 	forgetEmptyVariables()
@@ -96,8 +96,8 @@ func main() {
 	os.Exit(code)
 }
 
-// forgetEmptyVariables makes an MCPX_ variable that is set to nothing one that is
-// not set: compose files and ${X:-} produce such variables.
+// forgetEmptyVariables unsets empty MCPX_ variables: compose files and ${X:-} produce
+// them.
 func forgetEmptyVariables() {
 	for _, pair := range os.Environ() {
 		if name, value, _ := strings.Cut(pair, "="); value == "" && strings.HasPrefix(name, "MCPX_") {
@@ -106,8 +106,8 @@ func forgetEmptyVariables() {
 	}
 }
 
-// interruptible ends its context with the first signal to end, and the process
-// with the second. The reaper kills the children of mcpx then.
+// interruptible ends its context with the first signal, and the process with the second.
+// After that the reaper kills the children of mcpx.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -124,7 +124,7 @@ func interruptible() (context.Context, func()) {
 	}
 }
 
-// run is the whole program but for the process: it returns the exit code.
+// run is the whole program without its process. It returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
 	var c cli
 	exited := -1
@@ -164,9 +164,9 @@ func run(ctx context.Context, args []string, s streams) int {
 	return report(s.err, err)
 }
 
-// checkedWriter remembers that a write has failed: output that is lost must not
-// look like success. It is for one goroutine; serve, which sees to its own
-// errors, writes past it.
+// checkedWriter keeps the first error of a write: a command whose output is lost must
+// not exit with 0. It is for one goroutine. serve does without it, as it handles errors
+// of its output itself.
 type checkedWriter struct {
 	io.Writer
 	err error
@@ -181,7 +181,7 @@ func (w *checkedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// report prints an error, with a hint where it has one, and returns the exit code.
+// report prints an error with its hint, and returns the exit code.
 func report(w io.Writer, err error) int {
 	var failed *exitError
 	if err == nil {
@@ -210,7 +210,7 @@ func report(w io.Writer, err error) int {
 	return exitFailed
 }
 
-// exitError ends the program with a code; its message has been printed already.
+// exitError ends the program with a code. The command has printed the reason.
 type exitError struct{ code int }
 
 func (f *exitError) Error() string { return fmt.Sprintf("exit code %d", f.code) }

@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// redrawEvery is the time between two pictures of the servers that are tried.
+	// redrawEvery is the time between two pictures of the attempts.
 	redrawEvery = 100 * time.Millisecond
-	// quietFor is how long nothing is said where nobody watches.
+	// quietFor is how long progress prints nothing if stderr is no terminal.
 	quietFor = 2 * time.Second
 )
 
-// attempt is how far the first attempt of one server is.
+// attempt is the state of the first attempt of one server.
 type attempt struct {
 	name   string
 	state  catalog.State
 	tools  int
 	reason string
-	// installing: reason says how far an install is.
+	// installing means that reason is the progress of an install.
 	installing bool
-	took       time.Duration // until it was over; 0 before
+	took       time.Duration // 0 until it is over
 }
 
-// attempts are the servers that were to be tried, in the order of their names.
+// attempts are the attempts of all servers, in the order of their names.
 func attempts(a *app.App) []attempt {
 	var all []attempt
 	snap := a.Registry.Snapshot()
@@ -42,8 +42,8 @@ func attempts(a *app.App) []attempt {
 	return all
 }
 
-// progress shows people how the attempts go: on a terminal a line for each server,
-// which is rewritten; else, once it takes a while, a line for each that is over.
+// progress shows the attempts to people. On a terminal it redraws a line for each server.
+// Otherwise it prints, after quietFor, a line for each attempt that is over.
 type progress struct {
 	w     io.Writer
 	s     screen.Screen
@@ -53,7 +53,7 @@ type progress struct {
 	told  bool
 }
 
-// show returns when done is closed.
+// show shows the attempts until done is closed.
 func (p *progress) show(done <-chan struct{}) {
 	p.began, p.took = time.Now(), make(map[string]time.Duration)
 	every, draw := quietFor/8, p.plain
@@ -74,7 +74,7 @@ func (p *progress) show(done <-chan struct{}) {
 	}
 }
 
-// now are the attempts, with the time that each has taken.
+// now are the attempts, with their times.
 func (p *progress) now() (open, over []attempt) {
 	elapsed := time.Since(p.began)
 	for _, one := range p.look() {
@@ -91,7 +91,7 @@ func (p *progress) now() (open, over []attempt) {
 	return open, over
 }
 
-// plain says after a while which servers are waited for, and then which of them is
+// plain prints, after quietFor, the servers that mcpx waits for, and then each that is
 // over.
 func (p *progress) plain() {
 	before := make(map[string]bool)
@@ -127,8 +127,8 @@ func names(all []attempt) string {
 	return strings.Join(list, ", ")
 }
 
-// picture is a line for each server in at most so many lines: those that are over
-// give way.
+// picture has a line for each server, in at most room lines. If there are more servers,
+// it leaves out those that are over.
 func (p *progress) picture(room int) []string {
 	open, over := p.now()
 	room-- // for the last line

@@ -82,25 +82,24 @@ func (cmd *serveCommand) assemble(c *cli, s streams) (a *app.App, log *slog.Logg
 	return app.New(cfg, log), log, closeLog, nil
 }
 
-// The log file is renamed when it is so large, and so many old ones are kept.
+// The log file is renamed at logMegabytes, and oldLogs renamed ones are kept.
 const (
 	logMegabytes = 10
 	oldLogs      = 3
 )
 
-// logTo is a log that is written to a file too, which is renamed when it is large:
-// many clients show nobody what mcpx writes to stderr. A file that cannot be written is said
-// there, once. close ends it.
+// logTo writes a log to stderr and to a file, as many clients hide stderr. If the file
+// cannot be written, it warns once on stderr. close closes the file.
 func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 	if file == "" {
 		return stderr, func() {}
 	}
 	rotated := &lumberjack.Logger{Filename: file, MaxSize: logMegabytes, MaxBackups: oldLogs}
-	if _, err := rotated.Write(nil); err != nil { // it makes the folder and the file
+	if _, err := rotated.Write(nil); err != nil { // makes the folder and the file
 		fmt.Fprintln(stderr, "mcpx: warning: log_file:", err)
 		return stderr, func() {}
 	}
-	queued := newDroppingWriter(rotated) // a disk that hangs holds nothing up
+	queued := newDroppingWriter(rotated) // mcpx goes on if the disk hangs
 	return io.MultiWriter(stderr, queued), func() {
 		queued.close()
 		_ = rotated.Close()
@@ -116,7 +115,7 @@ func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app.App, log *slog.Lo
 	return ended(log, "HTTP", a.ServeHTTP(ctx, listener))
 }
 
-// profile serves profiles until the func that it returns, which waits for the end.
+// profile serves profiles until the caller calls stop, which waits for the end.
 func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop func(), err error) {
 	if cmd.Pprof == "" {
 		return func() {}, nil
@@ -139,8 +138,8 @@ func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop fu
 	}, nil
 }
 
-// ended logs the error that ended serving. It does not print it: a stderr that
-// nobody reads would hold up the end.
+// ended logs the error that ended serving. It does not print it, since a write to a
+// stderr that nobody reads would block.
 func ended(log *slog.Logger, over string, err error) error {
 	if err == nil {
 		return nil

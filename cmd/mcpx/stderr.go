@@ -11,28 +11,27 @@ import (
 )
 
 const (
-	// stderrBytes bounds the lines that wait until somebody reads stderr.
+	// stderrBytes bounds the queue of lines for stderr.
 	stderrBytes = 1 << 20
-	// lastLines is how long the last of it may take at the end.
+	// lastLines bounds the time to write the queue at the end.
 	lastLines = 200 * time.Millisecond
 )
 
-// droppingWriter is a stderr that may be read slowly, or not at all: many clients
-// open a pipe for it and never look. Lines that do not fit are dropped and counted;
-// logging never waits.
+// droppingWriter queues lines for stderr, so that logging never blocks: many clients open
+// a pipe for stderr and never read it. It drops and counts lines beyond stderrBytes.
 type droppingWriter struct {
 	w     io.Writer
-	ended chan struct{} // closed when all that was queued is written
+	ended chan struct{} // closed when run has written the queue and ended
 
 	mu      sync.Mutex
-	more    sync.Cond // something is queued, or closed is set
+	more    sync.Cond // the queue has grown, or closed is set
 	queue   []byte
 	closed  bool
 	dropped int
 }
 
-// newDroppingWriter starts a goroutine that ends with close, or, where a write
-// never returns, with the process.
+// newDroppingWriter starts a goroutine. It ends after close or, if a write never returns,
+// with the process.
 func newDroppingWriter(w io.Writer) *droppingWriter {
 	d := &droppingWriter{w: w, ended: make(chan struct{})}
 	d.more.L = &d.mu
@@ -40,7 +39,7 @@ func newDroppingWriter(w io.Writer) *droppingWriter {
 	return d
 }
 
-// Write implements io.Writer. It takes a line or leaves it.
+// Write implements io.Writer. It queues or drops a whole line.
 func (d *droppingWriter) Write(line []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,13 +71,12 @@ func (d *droppingWriter) run() {
 			out = fmt.Appendf(out, "mcpx: %d lines are left out here: they were not taken in time\n", dropped)
 		}
 		d.mu.Unlock()
-		_, _ = d.w.Write(out) // nobody could be told
+		_, _ = d.w.Write(out) // there is no place for the error
 		d.mu.Lock()
 	}
 }
 
-// close writes the queued lines, as far as somebody reads them soon. It drops later
-// ones.
+// close waits until the queue is written, at most lastLines. Later lines are dropped.
 func (d *droppingWriter) close() {
 	d.mu.Lock()
 	d.closed = true
@@ -92,10 +90,9 @@ func (d *droppingWriter) close() {
 	}
 }
 
-// surviveBrokenPipes makes a write to a stdout or stderr that nobody has open any
-// more an error, as it is elsewhere; without it the process would be killed, with
-// every call that is under way. The func it returns ends that. Children are not
-// concerned, as they would be by a signal that is ignored.
+// surviveBrokenPipes makes a write to a closed stdout or stderr an error. Otherwise
+// SIGPIPE would kill the process and its open calls. The func that it returns ends that.
+// It does not ignore the signal, since children would inherit that.
 func surviveBrokenPipes() func() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGPIPE)

@@ -15,13 +15,13 @@ type versionCommand struct{}
 // Help has the examples.
 func (cmd *versionCommand) Help() string { return examples("mcpx version", "mcpx --version") }
 
-// Run prints what this binary is made of.
+// Run prints the text.
 func (cmd *versionCommand) Run(s streams) error {
 	fmt.Fprintln(s.out, versionText())
 	return nil
 }
 
-// versionText says what this binary is made of.
+// versionText has the versions of this binary, its source and its protocols.
 func versionText() string {
 	return fmt.Sprintf("mcpx %s\ncommit %s\n%s %s/%s\nprotocols %s",
 		app.Version(), commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(front.Protocols(), " "))

@@ -7,13 +7,12 @@ import (
 	"mcpx/internal/app"
 )
 
-// tryAll returns when every server has been tried, or with ctx. Meanwhile it shows
-// on stderr how that goes.
+// tryAll waits until every server has been tried, or until ctx ends, and shows progress
+// on stderr.
 func tryAll(ctx context.Context, a *app.App, s streams) { showing(ctx, a, s, a.Registry.WaitTried) }
 
-// installed returns when no command installs what it runs for the first time, or with
-// ctx: to end one in the middle can leave a cache behind that is broken for good.
-// Meanwhile it shows on stderr how that goes.
+// installed waits until no command is installing its program, or until ctx ends, and
+// shows progress on stderr: a broken-off install can leave a broken cache behind.
 func installed(ctx context.Context, a *app.App, s streams) {
 	if slices.ContainsFunc(attempts(a), func(one attempt) bool { return one.installing }) {
 		showing(ctx, a, s, a.Registry.WaitInstalled)
@@ -22,7 +21,7 @@ func installed(ctx context.Context, a *app.App, s streams) {
 
 func showing(ctx context.Context, a *app.App, s streams, wait func(context.Context)) {
 	done := make(chan struct{})
-	go func() { // ends with wait, for which show waits
+	go func() { // ends with wait; show waits for it
 		defer close(done)
 		wait(ctx)
 	}()
