@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Version is the module's version, or devel where it was built from a checkout.
+// Version is the version of the module, or devel for a build from a checkout.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return strings.TrimPrefix(info.Main.Version, "v")

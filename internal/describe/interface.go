@@ -144,7 +144,7 @@ func Tool(s *catalog.Server, t *catalog.Tool, o Options) string {
 	return stateLine(s) + texts[0]
 }
 
-// Tools is [Tool] for several. What stands above in the text is not repeated.
+// Tools is [Tool] for several. Later tools do not repeat parts of earlier ones.
 func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	texts, legend := definitions(ts, o.withDefaults())
 	return stateLine(s) + legend + strings.Join(texts, "\n\n")
@@ -211,7 +211,7 @@ func serverLine(m Match) string {
 	return "// server_name: " + plain.Line(m.Server.Name, 0) + "\n" + stateLine(m.Server)
 }
 
-// spend subtracts what text costs from left, if there is as much.
+// spend subtracts the tokens of text from left, if there are enough.
 func spend(left *int, text string) bool {
 	n := tokens.Estimate(text)
 	if n > *left {
@@ -234,11 +234,11 @@ func Declaration(t *catalog.Tool) string {
 	return schemats.Declaration(t.InputSchema, t.OutputSchema, schemats.Options{Descriptions: true, Constraints: true})
 }
 
-// cutLegend explains the mark of a description that is cut.
+// cutLegend explains the mark of a cut description.
 const cutLegend = "// [+N]: N more characters, all with that tool_name alone\n"
 
-// definitions is every tool complete, for one text, and a line that belongs above
-// them if descriptions are cut. Those of a single tool never are.
+// definitions are complete tools for one text. If they have cut descriptions, legend is a
+// line to put above them. The descriptions of a single tool are never cut.
 func definitions(ts []*catalog.Tool, o Options) (texts []string, legend string) {
 	if !o.TypeScript {
 		for _, t := range ts {

@@ -11,14 +11,14 @@ import (
 
 const (
 	// listingOver times ListingTokens bounds the answer about one server: 6,000
-	// tokens by default. Only names are never left out.
+	// tokens by default. The names alone may exceed it.
 	listingOver = 2
-	// bytesPerToken is how many bytes of its definition a token of a complete tool
-	// stands for at most.
+	// bytesPerToken bounds the bytes of a definition for each token of the complete
+	// tool. It rules out large lists without an estimate.
 	bytesPerToken = 40
 )
 
-// all is every tool complete, unless that is over the limit.
+// all is all tools, complete, unless that is over the limit.
 func all(ts []catalog.Tool, o Options) (string, bool) {
 	list := make([]*catalog.Tool, len(ts))
 	bytes := 0
@@ -34,8 +34,8 @@ func all(ts []catalog.Tool, o Options) (string, bool) {
 	return text, tokens.Estimate(text) <= o.ListingTokens
 }
 
-// listing is every tool of s in at most that many tokens, in as much detail as
-// there is room for, and how to get the rest.
+// listing is all tools of s, with the most detail that fits into most tokens, and a hint
+// how to get more.
 func listing(s *catalog.Server, o Options, most int) string {
 	const more = ` inspect with tool_name, several as "a,b"`
 	lines := func(head string, line func(t *catalog.Tool) string) (string, bool) {
@@ -71,7 +71,7 @@ func listing(s *catalog.Server, o Options, most int) string {
 	return grouped
 }
 
-// paramNames is a tool in a line, with the names of its parameters.
+// paramNames is a line with a tool and the names of its parameters.
 func paramNames(t *catalog.Tool) string {
 	var b strings.Builder
 	b.WriteString(plain.Line(t.Name, 0))
@@ -81,8 +81,8 @@ func paramNames(t *catalog.Tool) string {
 
 const separators = "_-./:"
 
-// byPrefix is a list of names in which those with the same first word stand
-// together: `browser_{click, type}, search`.
+// byPrefix is a list of names, where names with the same first word form a group:
+// `browser_{click, type}, search`.
 func byPrefix(names []string) string {
 	word := func(name string) string {
 		return name[:strings.IndexAny(name[:max(len(name)-1, 0)], separators)+1]
@@ -110,8 +110,8 @@ func byPrefix(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// commonPrefix is what all names begin with, up to a separator, and less than
-// any of them.
+// commonPrefix is the longest common prefix of names that ends with a separator and is
+// shorter than each of them.
 func commonPrefix(names []string) string {
 	prefix := names[0]
 	for _, name := range names {

@@ -8,9 +8,9 @@ import (
 	"mcpx/internal/wire"
 )
 
-// annotate says with a result how the arguments were read. What was changed stands
-// in _meta; an argument that the tool may never have looked at, in a text of its
-// own: models do not see _meta.
+// annotate adds to a result how mcpx has read the arguments. Changed arguments go into
+// _meta. Arguments that the tool does not declare go into a text block, as models do not
+// see _meta: the tool may have ignored them.
 func (r *Result) annotate(tool string, notes arguments.Notes) {
 	if len(notes.Converted)+len(notes.LeftOut) > 0 {
 		r.Meta = withMember(r.Meta, "mcpx/arguments", wire.Encode(struct {
