@@ -17,7 +17,7 @@ type helpCommand struct {
 // Help has the examples.
 func (cmd *helpCommand) Help() string { return examples("mcpx help", "mcpx help exec") }
 
-// Run prints what --help prints.
+// Run prints the same as --help.
 func (cmd *helpCommand) Run(parsed *kong.Context) error {
 	if len(cmd.Command) == 0 { // an empty command would be serve, the default
 		_, _ = parsed.Kong.Parse([]string{"--help"}) // an error: after the help there is no command

@@ -112,7 +112,7 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	return all
 }
 
-// unmatched has a text for each glob that matches none of names, with a likely name.
+// unmatched has a text for each glob without a match in names, with a likely name.
 func unmatched(key string, globs, names []string) (all []string) {
 	for _, glob := range globs {
 		if slices.ContainsFunc(names, func(name string) bool { return policy.Match([]string{glob}, name) }) {

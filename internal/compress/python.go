@@ -30,9 +30,9 @@ const maxNesting = 100
 // fromPython converts a list or dict, as Python's repr and pprint print it, to compact
 // JSON of the same value: many Python servers send str(rows). Numbers keep their digits
 // and strings their escapes. A tuple becomes an array, as in Python's json. fromPython
-// refuses all that has no exact JSON: sets, bytes, inf and nan, calls such as
+// refuses values without exact JSON: sets, bytes, inf and nan, calls such as
 // datetime(…), keys that are not strings, equal keys, lone surrogates. It also refuses
-// all that repr does not print: comments, trailing commas, other prefixes and escapes,
+// syntax that repr never prints: comments, trailing commas, other prefixes and escapes,
 // adjacent strings.
 func fromPython(text string) (compact string, ok bool) {
 	if text == "" || text[0] != '[' && text[0] != '{' {

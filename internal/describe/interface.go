@@ -17,8 +17,8 @@ import (
 type Options struct {
 	// TypeScript is false for minified JSON Schema.
 	TypeScript bool
-	// MaxDescription cuts the descriptions of parameters where several tools are
-	// shown complete, in characters; 0 means 300.
+	// MaxDescription cuts the descriptions of parameters in a text with several
+	// complete tools, in characters; 0 means 300.
 	MaxDescription int
 	// ListingTokens bounds the complete tools in an answer about several tools; 0
 	// means 3000.

@@ -17,7 +17,7 @@ const (
 	outcomeCancelled = "CANCELLED"
 )
 
-// Record is what happened in one call.
+// Record describes one call after its end.
 type Record struct {
 	Principal, Server, Tool string
 	// Outcome is RESULT, TOOL_ERROR, CANCELLED, or the code of a failure.

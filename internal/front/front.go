@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// Options are what a front needs beside its view. The zero value is fine.
+// Options are the settings of a front. The zero value is fine.
 type Options struct {
 	// Version is the version of mcpx in the answers.
 	Version string
@@ -34,7 +34,7 @@ type Options struct {
 	writeWithin time.Duration
 }
 
-// Front answers the clients of one view. Close ends what it started.
+// Front answers the clients of one view. Close ends its goroutine.
 type Front struct {
 	view      view.View
 	options   Options

@@ -35,7 +35,7 @@ type exchange struct {
 // maxQueued bounds the notifications of one response that the client has yet to read.
 const maxQueued = 256
 
-// newExchange takes from the request what the client accepts; without an Accept
+// newExchange reads from the headers which types the client accepts; without an Accept
 // header that is JSON.
 func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	e := &exchange{front: f, w: w, r: r, version: r.Header.Get(mcp.HeaderProtocolVersion)}

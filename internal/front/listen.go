@@ -26,7 +26,7 @@ func (f *Front) listen(ctx context.Context, r *request, out []byte) ([]byte, *rp
 	defer f.changes.unsubscribe(changed)
 	tag := append(append([]byte(`{`), wire.Encode(mcp.MetaKeySubscriptionID)...), ':')
 	tag = append(append(tag, r.ID...), '}')
-	granted := "{}" // mcpx has one kind of all that clients can ask for
+	granted := "{}" // mcpx has only one of the kinds of notifications
 	if p.Notifications.ToolsListChanged {
 		granted = `{"toolsListChanged":true}`
 	}

@@ -25,7 +25,7 @@ type requestMeta struct {
 	version      string           // protocol revision; empty in the legacy era
 	clientName   string           // modern era only
 	capabilities json.RawMessage  // of the client, an object; modern era only
-	token        json.RawMessage  // progressToken, nil where absent
+	token        json.RawMessage  // progressToken, nil if absent
 	level        mcp.LoggingLevel // modern era: least severe log message wanted, empty = none
 	trace        []upstream.MetaMember
 }

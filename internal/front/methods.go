@@ -34,7 +34,7 @@ const (
 	modern
 )
 
-// methods are all that clients may send.
+// methods has every method that clients may call.
 var methods = map[string]method{
 	"initialize":              {eras: legacy, answer: (*Front).initialize, opens: true},
 	"ping":                    {eras: legacy, answer: (*Front).greet},

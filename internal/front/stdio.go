@@ -18,7 +18,7 @@ import (
 	"mcpx/internal/wire"
 )
 
-// StdioOptions bound what one client over stdio can ask for.
+// StdioOptions bound the requests of one client over stdio.
 type StdioOptions struct {
 	// MaxMessage is in bytes; 0 = 64 MiB.
 	MaxMessage int64
@@ -298,8 +298,8 @@ func (s *stdioServer) notify(method string, params json.RawMessage) {
 // alive implements outlet: pipes need nothing.
 func (*stdioServer) alive() {}
 
-// pump writes what the reader and the calls have queued. It announces changes to a
-// client that has sent initialize; a modern client subscribes instead (listen).
+// pump writes the queue of the output. It announces changes to a client that has sent
+// initialize; a modern client subscribes instead (listen).
 func (s *stdioServer) pump() {
 	for {
 		select {

@@ -154,7 +154,7 @@ func (h *result) count() int {
 	return len(h.units)
 }
 
-// noun is what count counts.
+// noun names the parts: items, lines, rows or pieces.
 func (h *result) noun() string {
 	if h.items != nil {
 		return "items"

@@ -56,7 +56,7 @@ type Store struct {
 	timer *time.Timer // of expire; nil if nothing is kept
 }
 
-// sliceBytes is what an item or a line costs beside its text.
+// sliceBytes is the memory of an item or line beside its text.
 const sliceBytes = 24
 
 // add keeps h and returns its handle, which nobody can guess; empty if h is over

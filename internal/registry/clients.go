@@ -72,8 +72,8 @@ func (r *Registry) ForgetClient(id string) {
 	r.endSessions(id, retired{}, 0, func(string, *clientSession) bool { return true })
 }
 
-// endSessions retires the sessions of a client that which selects, with grace for their
-// open calls. The caller holds the lock.
+// endSessions retires those sessions of a client for which the func which is true, with
+// grace for their open calls. The caller holds the lock.
 func (r *Registry) endSessions(client string, end retired, grace time.Duration, which func(server string, c *clientSession) bool) {
 	if r.ended {
 		return // Close ends them

@@ -32,7 +32,7 @@ var plainOf = func() map[rune]string {
 }()
 
 // foldRune appends r in lower case without its accent. It drops combining marks that
-// are accents or optional vowels, and keeps those that are letters (Devanagari, Thai).
+// are accents or optional vowels, and keeps marks that are letters (Devanagari, Thai).
 func foldRune(b *strings.Builder, r rune) {
 	switch {
 	case r < 0x80:

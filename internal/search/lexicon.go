@@ -11,7 +11,7 @@ import (
 // never searches does not pay for it.
 var thesaurus = sync.OnceValue(func() map[string][]string {
 	m := map[string][]string{}
-	put := func(from, to []string) {
+	link := func(from, to []string) {
 		for _, f := range from {
 			for _, t := range to {
 				if f != t && !slices.Contains(m[f], t) {
@@ -22,11 +22,11 @@ var thesaurus = sync.OnceValue(func() map[string][]string {
 	}
 	for _, line := range slices.Concat(acts, things) {
 		group := stems(line)
-		put(group, group)
+		link(group, group)
 	}
 	for _, line := range related {
 		core, words, _ := strings.Cut(line, "|")
-		put(stems(words), stems(core))
+		link(stems(words), stems(core))
 	}
 	return m
 })

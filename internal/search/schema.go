@@ -32,7 +32,7 @@ func readSchema(schema json.RawMessage, param, text func(string)) {
 	n.read(0, param, text)
 }
 
-// read reads n and what is in it; n may be nil.
+// read reads n and the schemas in it; n may be nil.
 func (n *schemaNode) read(depth int, param, text func(string)) {
 	if n == nil || depth > maxSchemaDepth {
 		return

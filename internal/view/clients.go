@@ -62,7 +62,7 @@ func newSettings(o Options) *settings {
 	return &settings{Options: o}
 }
 
-// profile is what the rules and knownClients make of one client.
+// profile has the settings of one client, by the rules and knownClients.
 type profile struct {
 	structured bool
 	shown      shown

@@ -67,8 +67,7 @@ func encodeTools(snap *catalog.Snapshot, inspect string, features describe.Featu
 	})
 }
 
-// hints are the annotations of exec: those that are true of all tools that it can
-// call.
+// hints are the annotations of exec. They are true of every tool that exec can call.
 type hints struct {
 	ReadOnly    bool `json:"readOnlyHint"`
 	Destructive bool `json:"destructiveHint"`

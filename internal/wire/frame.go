@@ -306,7 +306,7 @@ const (
 func (w *Writer) frame(messages [][]byte) {
 	headers := Framing(w.framing.Load()) == ContentLength
 	frames, parts := w.frames[:0], w.list[:0]
-	start := 0 // of what is in frames and not in parts
+	start := 0 // of the bytes in frames that are not in parts yet
 	for _, message := range messages {
 		if headers {
 			frames = append(strconv.AppendInt(append(frames, "Content-Length: "...), int64(len(message)), 10), "\r\n\r\n"...)
