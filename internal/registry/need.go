@@ -6,8 +6,8 @@ import (
 	"mcpx/internal/catalog"
 )
 
-// Prefer says that somebody is about to wait for a server: it starts before others. It
-// wakes none that is idle.
+// Prefer lets a server start before the others, as a caller is about to wait for it. It
+// does not start an idle server.
 func (r *Registry) Prefer(name string) {
 	r.mu.Lock()
 	r.preferred = name
@@ -18,7 +18,7 @@ func (r *Registry) Prefer(name string) {
 	}
 }
 
-// Ask says that a server is needed: one that is idle starts.
+// Ask starts a server if it is idle.
 func (r *Registry) Ask(name string) {
 	r.mu.Lock()
 	e := r.entries[name]
@@ -29,8 +29,8 @@ func (r *Registry) Ask(name string) {
 	}
 }
 
-// WaitInstalled waits until no command that installs is at its first start, or until
-// ctx ends.
+// WaitInstalled waits until no server is installing its program at its first start, or
+// until ctx ends.
 func (r *Registry) WaitInstalled(ctx context.Context) {
 	r.waitFor(ctx, func(s *catalog.Server) bool {
 		status, ok := r.Status(s.Name)

@@ -66,13 +66,13 @@ type Registry struct {
 	generation atomic.Uint64 // of the newest entry
 
 	allCalls *upstream.Gate // bounds the calls of all servers together
-	installs *upstream.Gate // bounds the commands that install at once
+	installs *upstream.Gate // bounds the commands that install at the same time
 
 	mu        sync.Mutex
 	started   bool
 	ended     bool // Close has begun: no upstream starts
 	entries   map[string]*entry
-	preferred string                               // the server that somebody waits for, until Start
+	preferred string                               // from Prefer; Start starts this server first
 	clients   map[string]map[string]*clientSession // by client and server
 	rules     catalog.Rules
 	listeners []func()

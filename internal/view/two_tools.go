@@ -165,7 +165,7 @@ func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result
 	return nil, v.unknownTool(call)
 }
 
-// needs is need for a certain server, which comes first; an empty name is none.
+// needs is need, and prefers a server unless the name is empty.
 func (v *TwoTools) needs(server string) {
 	v.registry.Prefer(server)
 	v.need()
