@@ -2,7 +2,12 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"mcpx/internal/setup"
 )
@@ -12,7 +17,7 @@ type addCommand struct {
 	Target []string `arg:"" name:"command-or-url" help:"The program and its arguments, after --; or the URL of a remote server."`
 	Env    []string `env:"-" help:"An environment variable of the program." placeholder:"KEY=VALUE" sep:"none"`
 	Header []string `env:"-" help:"A header for the remote server." placeholder:"KEY=VALUE" sep:"none"`
-	Type   string   `help:"The transport: stdio, http, sse or websocket; found out if it is not given." placeholder:"TYPE" enum:",stdio,http,sse,websocket" default:""`
+	Type   string   `help:"The transport: stdio, http or sse; found out if it is not given." placeholder:"TYPE" enum:",stdio,http,sse" default:""`
 }
 
 // Help has the examples.
@@ -27,7 +32,10 @@ func (cmd *addCommand) Help() string {
 }
 
 // Run adds the server.
-func (cmd *addCommand) Run(c *cli, s streams) error {
+func (cmd *addCommand) Run(parsed *kong.Context, c *cli, s streams) error {
+	if at := slices.Index(parsed.Args, "--"); at >= 0 && !slices.Contains(parsed.Args[:at], cmd.Name) {
+		return &usageError{hintError{"the server has no name", "write the name before --: mcpx add NAME -- " + strings.Join(parsed.Args[at+1:], " ")}}
+	}
 	entry, err := cmd.entry()
 	if err != nil {
 		return err
@@ -36,7 +44,11 @@ func (cmd *addCommand) Run(c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "added %s to %s\ntry it: mcpx check\n", cmd.Name, file)
+	try := "mcpx check"
+	if c.Config != "" {
+		try += " --config " + file
+	}
+	fmt.Fprintf(s.out, "added %s to %s\ntry it: %s\n", cmd.Name, file, try)
 	return nil
 }
 
@@ -47,6 +59,9 @@ func (cmd *addCommand) entry() (setup.Entry, error) {
 	isURL = isURL && len(cmd.Target) == 1 && !strings.ContainsAny(scheme, `/\ `)
 	var err error
 	if isURL {
+		if scheme = strings.ToLower(scheme); scheme != "http" && scheme != "https" {
+			return entry, &hintError{fmt.Sprintf("a remote server is reached over http or https, not %s", scheme), "mcpx add " + cmd.Name + " https://HOST/PATH"}
+		}
 		entry.URL = first
 		if len(cmd.Env) > 0 {
 			return entry, &hintError{"--env is for a program; a remote server has headers", "--header 'Authorization=Bearer ${TOKEN}'"}
@@ -60,9 +75,28 @@ func (cmd *addCommand) entry() (setup.Entry, error) {
 	if len(cmd.Target) == 1 && strings.Contains(first, " ") && len(strings.Fields(first)) > 1 && !strings.ContainsAny(first, `/\"'`) {
 		return entry, &hintError{"the program and its arguments are in one word", fmt.Sprintf("mcpx add %s -- %s", cmd.Name, first)}
 	}
-	entry.Command, entry.Args = first, cmd.Target[1:]
+	words := make([]string, len(cmd.Target))
+	for i, word := range cmd.Target {
+		if words[i], err = fromHere(word); err != nil {
+			return entry, err
+		}
+	}
+	entry.Command, entry.Args = words[0], words[1:]
 	entry.Env, err = keyValues("--env", cmd.Env)
 	return entry, err
+}
+
+// fromHere makes ., ./x and ../x absolute where they exist: a client starts mcpx in
+// another folder than the user's.
+func fromHere(word string) (string, error) {
+	first, _, _ := strings.Cut(filepath.ToSlash(word), "/")
+	if first != "." && first != ".." {
+		return word, nil
+	}
+	if _, err := os.Stat(word); err != nil {
+		return word, nil
+	}
+	return filepath.Abs(word)
 }
 
 // keyValues reads KEY=VALUE, and for headers KEY: VALUE.
@@ -76,6 +110,9 @@ func keyValues(flag string, list []string) (map[string]string, error) {
 		if at <= 0 {
 			// The error leaves out the value, which may be a secret.
 			return nil, &hintError{flag + " needs KEY=VALUE", flag + " 'KEY=VALUE'"}
+		}
+		if strings.ContainsAny(strings.TrimSpace(one[:at]), " \t\r\n") {
+			return nil, &hintError{flag + " needs KEY=VALUE, and a name has no spaces", flag + " 'KEY=VALUE'"} // without the name: it may hold a secret
 		}
 		all[strings.TrimSpace(one[:at])] = strings.TrimLeft(one[at+1:], " ")
 	}

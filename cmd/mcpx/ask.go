@@ -26,6 +26,10 @@ func (e *hintError) Error() string { return e.text }
 // Hint is the advice.
 func (e *hintError) Hint() string { return e.hint }
 
+// usageError is a command line that cannot be meant: it exits like those that kong
+// refuses.
+type usageError struct{ hintError }
+
 // asker asks the person at the terminal. It is for one goroutine.
 type asker struct {
 	s     streams

@@ -18,9 +18,23 @@ import (
 )
 
 type checkCommand struct {
-	Names   []string      `arg:"" optional:"" name:"server" help:"Try only these servers. SERVER.TOOL also says whether a model sees the tool, and why not."`
-	JSON    bool          `name:"json" help:"Print the outcome as JSON."`
-	Timeout time.Duration `help:"Wait no longer than this, such as 90s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
+	Names   []string `arg:"" optional:"" name:"server" help:"Try only these servers. SERVER.TOOL also says whether a model sees the tool, and why not."`
+	JSON    bool     `name:"json" help:"Print the outcome as JSON."`
+	Timeout duration `help:"Wait no longer than this, such as 90 or 1m30s; without it, as long as the servers' connect_timeout." placeholder:"DURATION"`
+}
+
+// duration is a time as the config has it: 90 are seconds, 1m30s says its units.
+type duration time.Duration
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *duration) UnmarshalText(text []byte) error {
+	all := string(text)
+	if _, err := strconv.ParseFloat(all, 64); err == nil {
+		all += "s"
+	}
+	parsed, err := time.ParseDuration(all)
+	*d = duration(parsed)
+	return err
 }
 
 // Help has the examples.
@@ -68,7 +82,7 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 // wait waits until every server has been tried, or for --timeout.
 func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 	if cmd.Timeout > 0 {
-		bounded, cancel := context.WithTimeout(ctx, cmd.Timeout)
+		bounded, cancel := context.WithTimeout(ctx, time.Duration(cmd.Timeout))
 		defer cancel()
 		ctx = bounded
 	}
@@ -218,7 +232,7 @@ func (o *outcome) print(s streams) {
 	}
 	if len(o.Servers) == 0 {
 		fmt.Fprint(s.out, "\nno servers are configured\n\n",
-			"add one:    mcpx add files -- npx -y @modelcontextprotocol/server-filesystem .\n",
+			"add one:    mcpx add memory -- npx -y @modelcontextprotocol/server-memory\n",
 			"or take those of your MCP clients:    mcpx init\n")
 		return
 	}

@@ -88,6 +88,31 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
+// TestUsageHints: a refused command line is answered with the right one.
+func TestUsageHints(t *testing.T) {
+	h := newHome(t)
+	for _, test := range []struct {
+		want string
+		args []string
+	}{
+		{"hint: mcpx --version", []string{"-v"}},
+		{"hint: mcpx --version", []string{"-V"}},
+		{"did you mean mcpx check?", []string{"list"}},
+		{"did you mean mcpx exec?", []string{"call"}},
+		{"--config: expected file value after it", []string{"--config"}},
+		{"there is no command", []string{"help", "nope"}},
+		{"--timeout", []string{"check", "--timeout", "5 apples"}},
+	} {
+		out := h.must(t, exitUsage, test.args...)
+		hasAll(t, out, test.want)
+		if strings.Contains(out, `"-h"`) || strings.Contains(out, "EOL") {
+			t.Errorf("mcpx %q: %s", test.args, out)
+		}
+	}
+	path := h.config(t, map[string]server{"off": {"command": "x", "enabled": false}}, nil)
+	h.must(t, 0, "check", "--config", path, "--timeout", "5")
+}
+
 func TestHelp(t *testing.T) {
 	out, stderr, code := newHome(t).run(t, "", "--help")
 	if code != 0 || stderr != "" {

@@ -66,7 +66,7 @@ func findClient(id string) (setup.Client, error) {
 		}
 		ids = append(ids, c.ID)
 	}
-	e := &hintError{fmt.Sprintf("there is no client %q", id), "the clients are " + strings.Join(ids, ", ")}
+	e := &usageError{hintError{fmt.Sprintf("there is no client %q", id), "the clients are " + strings.Join(ids, ", ")}}
 	if near := plain.Nearest(id, ids); len(near) > 0 {
 		e.text += fmt.Sprintf("; did you mean %s?", near[0])
 	}

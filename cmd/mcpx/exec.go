@@ -23,7 +23,7 @@ func (cmd *execCommand) Help() string {
 	return "A VALUE is what the tool's schema says: a string, else JSON, such as 5, true or [1,2].\n\n" + examples(
 		"mcpx exec time get_current_time timezone=Europe/Rome",
 		`mcpx exec time get_current_time '{"timezone": "Europe/Rome"}'`,
-		`mcpx exec files list_directory path=/tmp --select '.[].name'`,
+		"mcpx exec time get_current_time timezone=Europe/Rome --select .datetime",
 		"echo '{\"path\": \"/tmp\"}' | mcpx exec files list_directory -")
 }
 

@@ -28,7 +28,7 @@ func (cmd *helpCommand) Run(parsed *kong.Context) error {
 		return err
 	}
 	if asked.Error != nil || asked.Selected() == nil {
-		return &hintError{fmt.Sprintf("there is no command %q", strings.Join(cmd.Command, " ")), usageHint(parsed.Kong, cmd.Command)}
+		return &usageError{hintError{fmt.Sprintf("there is no command %q", strings.Join(cmd.Command, " ")), usageHint(parsed.Kong, cmd.Command)}}
 	}
 	return asked.PrintUsage(false)
 }
@@ -36,6 +36,11 @@ func (cmd *helpCommand) Run(parsed *kong.Context) error {
 // examples are command lines below a help text.
 func examples(lines ...string) string {
 	return "Examples:\n\n    " + strings.Join(lines, "\n    ")
+}
+
+// otherWords are what other programs call our commands.
+var otherWords = map[string]string{
+	"list": "check", "ls": "check", "status": "check", "test": "check", "call": "exec", "install": "add", "search": "inspect", "tools": "inspect", "uninstall": "remove", "rm": "remove",
 }
 
 // usageHint is a hint for a command line that is wrong.
@@ -46,10 +51,20 @@ func usageHint(parser *kong.Kong, args []string) string {
 		first = args[i]
 	}
 	switch {
+	case len(args) > 3 && first == "add" && !slices.Contains(args, "--") && !strings.HasPrefix(args[1]+args[2], "-"):
+		return fmt.Sprintf("put -- before %s: mcpx add %s -- %s", args[2], args[1], strings.Join(args[2:], " "))
+	case len(args) > 0 && strings.EqualFold(args[0], "-v"):
+		return "mcpx --version prints the version"
+	case first == "add" && !slices.Contains(args, "--"):
+		return "mcpx help add says how it is called; a program and its arguments stand after --"
 	case slices.Contains(names, first):
 		return fmt.Sprintf("mcpx help %s says how it is called", first)
 	case first != "":
-		if near := plain.Nearest(first, names); len(near) > 0 {
+		near := plain.Nearest(first, names)
+		if other := otherWords[first]; other != "" {
+			near = []string{other}
+		}
+		if len(near) > 0 {
 			return fmt.Sprintf("did you mean mcpx %s? mcpx help lists the commands", near[0])
 		}
 	}

@@ -150,7 +150,9 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exited
 	}
 	if err != nil {
-		fmt.Fprintln(s.err, "mcpx: error:", err)
+		text := strings.Replace(err.Error(), `, did you mean "-h"?`, "", 1) // a guess for any short flag
+		text = strings.Replace(text, `but got "EOL" (<EOL>)`, "after it", 1)
+		fmt.Fprintln(s.err, "mcpx: error:", text)
 		fmt.Fprintln(s.err, "mcpx: hint:", usageHint(parser, args))
 		return exitUsage
 	}
@@ -201,6 +203,10 @@ func report(w io.Writer, err error) int {
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) && hinted.Hint() != "" {
 		fmt.Fprintln(w, "mcpx: hint:", hinted.Hint())
+	}
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return exitUsage
 	}
 	var missing *config.Error
 	var syntax *config.SyntaxError

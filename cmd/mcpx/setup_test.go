@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -160,7 +161,7 @@ func TestConnect_Asked(t *testing.T) {
 	}
 	out, code = say("", "connect", "cursr")
 	hasAll(t, out, `there is no client "cursr"; did you mean cursor?`, "cursor, vscode")
-	if code != exitFailed {
+	if code != exitUsage {
 		t.Errorf("exit %d", code)
 	}
 }
@@ -217,6 +218,11 @@ func TestAdd(t *testing.T) {
 		{exitFailed, "--env is for a program", []string{"add", "x", "--env", "A=b", "https://x.example.com"}},
 		{exitFailed, "--env needs KEY=VALUE", []string{"add", "x", "--env", "hidden", "--", "y"}},
 		{exitConfig, "reserved", []string{"add", "mcpx", "--", "y"}},
+		{exitUsage, "mcpx add NAME -- npx foo", []string{"add", "--", "npx", "foo"}},
+		{exitUsage, "put -- before npx: mcpx add fs -- npx -y pkg", []string{"add", "fs", "npx", "-y", "pkg"}},
+		{exitUsage, "--type", []string{"add", "x", "wss://x.example.com", "--type", "websocket"}},
+		{exitFailed, "not ftp", []string{"add", "x", "ftp://x.example.com"}},
+		{exitFailed, "a name has no spaces", []string{"add", "x", "--env", "A B=hidden", "--", "y"}},
 	} {
 		out := h.must(t, one.code, one.args...)
 		hasAll(t, out, one.want)
@@ -234,8 +240,18 @@ func TestAdd(t *testing.T) {
 	broken := h.write(t, "broken.json", "{\n  \"mcpServers\" {}\n}\n")
 	hasAll(t, h.must(t, exitConfig, "add", "b", "--config", broken, "--", "y"), "broken.json:2:")
 	empty := h.write(t, "empty.json", "// nothing yet\n")
-	h.must(t, 0, "add", "b", "--config", empty, "--", "y")
-	hasAll(t, readFile(t, empty), "// nothing yet\n{", `"b"`)
+	hasAll(t, h.must(t, 0, "add", "b", "--config", empty, "--", "y", ".", "./nowhere"), "try it: mcpx check --config "+empty)
+	var written struct {
+		Servers map[string]struct{ Args []string } `json:"mcpServers"`
+	}
+	text, ok := strings.CutPrefix(readFile(t, empty), "// nothing yet\n")
+	if err := json.Unmarshal([]byte(text), &written); err != nil || !ok {
+		t.Fatalf("%v in %s", err, text)
+	}
+	// A client starts mcpx in another folder.
+	if args := written.Servers["b"].Args; len(args) != 2 || !filepath.IsAbs(args[0]) || args[1] != "./nowhere" {
+		t.Errorf("got %q", args)
+	}
 }
 
 func TestSetup_Help(t *testing.T) {

@@ -76,7 +76,11 @@ func (t *table) catalogue(r *Report) {
 	}
 	t.b.WriteString("\n" + t.Table(1, rows) + "\n")
 	if !t.all {
-		t.say("DIRECT is without mcpx, MCPX with it (of one server: alone), MEDIAN and P95 are what one look-up costs, BREAK-EVEN is how many look-ups make direct cheaper.")
+		raw := ""
+		if !t.narrow() {
+			raw = ", RAW is DIRECT with output schemas"
+		}
+		t.say("DIRECT is without mcpx, MCPX with it (of one server: alone), MEDIAN and P95 are what one look-up costs, BREAK-EVEN is how many look-ups make direct cheaper%s.", raw)
 		for _, note := range c.Notes[:min(len(c.Notes), fewNotes)] {
 			t.b.WriteString(screen.Clip(t.Yellow("Note: ")+plain.Line(note, 400), t.Width()) + "\n")
 		}
@@ -106,9 +110,7 @@ func (t *table) legend() {
 		{"BREAK-EVEN", "tools that a conversation can look up before direct would have been cheaper"},
 		{"$/1,000", "what DIRECT costs in 1,000 requests"},
 	} {
-		if line[0] != "RAW" || !t.narrow() {
-			t.b.WriteString(t.Hang(screen.Pad(line[0], 12), line[1]))
-		}
+		t.b.WriteString(t.Hang(screen.Pad(line[0], 12), line[1]))
 	}
 	t.b.WriteByte('\n')
 }

@@ -46,7 +46,7 @@ func (r *serverReader) infer(n *node) {
 	hasCommand, hasURL := r.commandAt.path != "", r.urlAt.path != ""
 	switch {
 	case r.unknownType.path != "":
-		r.fail(r.unknownType.path, r.unknownType.offset, "unknown type %s, must be stdio, http, sse or websocket", quote(r.typeText))
+		r.fail(r.unknownType.path, r.unknownType.offset, "unknown type %s, must be stdio, http or sse", quote(r.typeText))
 		return
 	case r.s.Type != "":
 	case hasCommand && hasURL:

@@ -113,7 +113,7 @@ func (s Screen) Hang(label, text string) string {
 		return label + text + "\n"
 	}
 	at := ansi.StringWidth(label)
-	lines := strings.Split(ansi.Wrap(text, max(s.Width()-at, 20), ":"), "\n")
+	lines := strings.Split(ansi.Wrap(text, max(s.Width()-at, 20), ""), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}

@@ -18,6 +18,7 @@ func TestFormats(t *testing.T) {
 		{Screen{}.Bar(1, 4, 8), "##"}, {Fixed(80, 24, true).Bar(0, 4, 8), "█"},
 		{Screen{}.Bold("x"), "x"}, {Fixed(80, 24, true).Bold("x"), "\x1b[1mx\x1b[0m"}, {Fixed(80, 24, true).Red(""), ""},
 		{Fixed(40, 24, false).Hang("note: ", "one two three four five six seven eight nine"), "note: one two three four five six seven\n      eight nine\n"},
+		{Fixed(40, 24, false).Hang("", "it is not found: see https://registry.example.com/x"), "it is not found: see\nhttps://registry.example.com/x\n"},
 		{Fixed(40, 24, false).Wrap(2, strings.Repeat("x", 45)), "  " + strings.Repeat("x", 38) + "\n  " + strings.Repeat("x", 7) + "\n"},
 	} {
 		if test.got != test.want {

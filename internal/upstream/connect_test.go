@@ -291,6 +291,10 @@ func TestReasons(t *testing.T) {
 			return Spec{Type: Stdio, Command: "cat", Env: []string{"PATH=" + os.Getenv("PATH")}}
 		}, []string{"as cat does; it is no MCP server"}},
 		{"missing uvx", func(*testing.T) Spec { return Spec{Type: Stdio, Command: "uvx", Env: []string{"PATH=/no/such/folder"}} }, []string{"not found in PATH; it comes with uv (https://", "PATH is /no/such/folder"}},
+		{"a long PATH", func(*testing.T) Spec {
+			folders := []string{"/no/1", "/no/2", "/no/3", "/no/4", "/no/5"}
+			return Spec{Type: Stdio, Command: "uvx", Env: []string{"PATH=" + strings.Join(folders, string(os.PathListSeparator))}}
+		}, []string{"/no/3 and 2 more"}},
 		{"missing binary", func(*testing.T) Spec { return Spec{Type: Stdio, Command: "no-such-program-" + secret} }, []string{`starting "no-such-program-[secret]"`, "not found in PATH"}},
 		{"no such file", func(t *testing.T) Spec { return Spec{Type: Stdio, Command: t.TempDir() + "/gone"} }, []string{"/gone", "no such file"}},
 		{"exits at once", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{"one", "two", "Error: bad token " + secret, "\x1b[31mfour\x1b[0m"}}), []string{"Error: bad token [secret] (the process ended: exit status 3)"}},

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -87,6 +89,10 @@ func notFoundAdvice(spec *Spec) string {
 		if value, ok := strings.CutPrefix(pair, "PATH="); ok {
 			path = value
 		}
+	}
+	const shown = 3
+	if folders := filepath.SplitList(path); len(folders) > shown {
+		path = fmt.Sprintf("%s and %d more", strings.Join(folders[:shown], string(filepath.ListSeparator)), len(folders)-shown)
 	}
 	return advice + ", or write the full path of it as command; PATH is " + cmp.Or(path, "not set")
 }
