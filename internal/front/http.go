@@ -169,6 +169,7 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 			e.answer(refuse(m.ID, &rpcError{code: mcp.INVALID_REQUEST, message: m.Method + " cannot be part of a batch"}).body)
 		default:
 			f.legacyMessage(e, s, m)
+			e.reopen()
 		}
 	}
 	e.batch = false

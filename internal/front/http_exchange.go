@@ -102,6 +102,13 @@ func (e *exchange) close() {
 	}
 }
 
+// reopen takes events again after close: those of the next request of a batch.
+func (e *exchange) reopen() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed, e.queued, e.ended = false, nil, nil
+}
+
 // start begins an event stream.
 func (e *exchange) start() {
 	e.streaming = true

@@ -268,6 +268,40 @@ func TestHTTP_Odd(t *testing.T) {
 	}
 }
 
+// TestHTTP_Absent: what clients send for what is absent is absent, and odd params of a
+// notification are nobody's error.
+func TestHTTP_Absent(t *testing.T) {
+	mcptest.NoLeaks(t)
+	_, web := site(t)
+	session := map[string]string{"Mcp-Session-Id": newWebClient(t, web, legacyEra).session}
+	for _, members := range []string{`"method":"ping","params":null`, `"method":"tools/list","params":null`, `"method":"tools/list","params":{"cursor":""}`, `"method":"tools/list","params":{"cursor":null}`} {
+		if status, _, answer := post(t, web, `{"jsonrpc":"2.0","id":7,`+members+`}`, session); status != 200 || !strings.Contains(answer, `"result":`) {
+			t.Errorf("%s: %d %s", members, status, answer)
+		}
+	}
+	for _, params := range []string{"null", "[1]", "5", `{"_meta":5}`} {
+		if status, _, answer := post(t, web, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":`+params+`}`, session); status != 202 || answer != "" {
+			t.Errorf("a notification with params %s: %d %s", params, status, answer)
+		}
+	}
+}
+
+// TestHTTP_BatchProgress: each request of a batch has its own notifications.
+func TestHTTP_BatchProgress(t *testing.T) {
+	mcptest.NoLeaks(t)
+	_, web := site(t, remote("fake", mcptest.Spec{}.HTTP(t)))
+	session := map[string]string{"Mcp-Session-Id": newWebClient(t, web, legacyEra).session, "Accept": "application/json, text/event-stream"}
+	call := func(id string) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"fake","tool_name":"progress","arguments":{"steps":1}},"_meta":{"progressToken":` + id + `}}}`
+	}
+	_, _, answer := post(t, web, "["+call("1")+","+call("2")+"]", session)
+	for _, id := range []string{"1", "2"} {
+		if !strings.Contains(answer, `"progressToken":`+id) {
+			t.Errorf("no progress of call %s: %s", id, answer)
+		}
+	}
+}
+
 // TestHTTP_Batch: the requests of a batch are each answered; nothing but
 // notifications needs no answer.
 func TestHTTP_Batch(t *testing.T) {

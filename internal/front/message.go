@@ -56,6 +56,10 @@ func readMessage(data []byte) *message {
 		m.refusal = &rpcError{code: mcp.INVALID_REQUEST, message: "no method"}
 	default:
 		m.refusal = m.readParams()
+		if m.refusal != nil && m.ID == nil {
+			// Nothing answers a notification, so that one with odd params has none.
+			m.refusal, m.Params = nil, nil
+		}
 	}
 	if !isID(m.ID) || (m.refusal != nil && !wire.Valid(m.ID)) {
 		m.ID = nil
@@ -70,7 +74,8 @@ func isID(id json.RawMessage) bool {
 
 // readParams reads _meta, which all methods have, and the members of tools/call.
 func (m *message) readParams() *rpcError {
-	if len(m.Params) == 0 {
+	if len(m.Params) == 0 || string(m.Params) == "null" {
+		m.Params = nil
 		return nil
 	}
 	if m.Params[0] != '{' {

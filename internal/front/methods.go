@@ -144,8 +144,8 @@ func unsupportedVersion(version string) *rpcError {
 }
 
 func (f *Front) listTools(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
-	var p struct{ Cursor *string }
-	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil || p.Cursor != nil {
+	var p struct{ Cursor string }
+	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil || p.Cursor != "" {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "there is no such cursor; the whole list is one page"}
 	}
 	tools := f.view.Tools(ctx, r.client)

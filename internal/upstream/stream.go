@@ -128,7 +128,12 @@ func (l *streamLink) movement() any {
 
 func (l *streamLink) write() {
 	if err := l.out.write(l.closing); err != nil {
-		// The reader mostly knows more, and is about to say it.
+		// The reader mostly knows more, and is about to say it: a process that is gone
+		// may have left text on stdout.
+		select {
+		case <-l.gone:
+		case <-time.After(exitPatience):
+		}
 		l.fail(l.failure(fmt.Errorf("writing: %w", err), exitPatience))
 	}
 }
