@@ -301,6 +301,9 @@ func TestInspect_Command(t *testing.T) {
 		if code != 0 || stderr != "" {
 			t.Errorf("%q: exit %d, stderr %q", test.args, code, stderr)
 		}
+		if len(test.args) > 0 && test.args[0] == "fake" && strings.Contains(out, "connecting") { // the tools are on disk after the first command
+			t.Errorf("%q does not wait for the server:\n%s", test.args, out)
+		}
 		for _, want := range test.want {
 			// How the TypeScript is laid out is not this test's business.
 			if !strings.Contains(strings.ReplaceAll(out, " ", ""), strings.ReplaceAll(want, " ", "")) {

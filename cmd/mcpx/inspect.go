@@ -39,12 +39,17 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	a := app.NewOnce(cfg, c.logger(s, cfg, true), cmd.Server)
 	a.Registry.Start()
 	defer a.Close()
-	if cmd.Server == "" {
-		bounded, cancel := context.WithTimeout(ctx, cfg.StartupWait)
-		a.Registry.WaitKnown(bounded)
-		cancel()
-	}
 	if installed(ctx, a, s); ctx.Err() != nil {
+		return ctx.Err()
+	}
+	bounded, cancel := context.WithTimeout(ctx, cfg.StartupWait)
+	if cmd.Server == "" {
+		a.Registry.WaitKnown(bounded)
+	} else { // otherwise a server whose tools are kept on disk would always be connecting
+		a.Registry.WaitServer(bounded, cmd.Server)
+	}
+	cancel()
+	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if cmd.Server == "" {
