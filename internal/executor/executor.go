@@ -269,8 +269,8 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 	switch {
 	case !ok:
 		missing := &notFoundError{what: "server", name: r.Server, known: r.Catalogue.ServerNames()}
-		if r.Tool != "" {
-			missing.owners = e.owners(r.Catalogue, r.Tool, "")
+		if missing.owners = e.owners(r.Catalogue, r.Tool, ""); missing.owners == nil {
+			missing.owners = e.dotted(r.Catalogue, r.Server)
 		}
 		return nil, missing
 	case !s.Known:

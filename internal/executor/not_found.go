@@ -37,7 +37,8 @@ type owner struct{ server, tool string }
 func (m *notFoundError) Error() string { return fmt.Sprintf("no %s %q", m.what, m.name) }
 
 // owners are the servers in seen, except one, that have a tool of that name, else
-// those whose tool differs only in case and separators; none if they are many.
+// the server that a dotted name begins with, else those whose tool differs only in case
+// and separators; none if they are many.
 func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	wanted := plain.Bare(tool)
 	if wanted == "" || len(tool) > maxOwned {
@@ -64,12 +65,37 @@ func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 	}
 	look(e.builtin)
 	if len(exact) == 0 {
-		exact = like
+		if exact = e.dotted(seen, tool); exact == nil || exact[0].server == but {
+			exact = like
+		}
 	}
 	if len(exact) > maxOwners {
 		return nil
 	}
 	return exact
+}
+
+// dotted is the server and the tool of a name such as "time.get_current_time", nil if
+// there is no such tool.
+func (e *Executor) dotted(seen *catalog.Snapshot, name string) []owner {
+	if len(name) > maxOwned {
+		return nil
+	}
+	has := func(s *catalog.Server) (tool string, ok bool) {
+		if tool, ok = strings.CutPrefix(name, s.Name+"."); ok {
+			_, ok = s.Tool(tool)
+		}
+		return tool, ok
+	}
+	for i := range seen.Servers {
+		if tool, ok := has(&seen.Servers[i]); ok {
+			return []owner{{seen.Servers[i].Name, tool}}
+		}
+	}
+	if tool, ok := has(e.builtin); ok {
+		return []owner{{e.builtin.Name, tool}}
+	}
+	return nil
 }
 
 // MissingServer is the failure of a call with a tool and no server, or nil if no
@@ -81,6 +107,17 @@ func (e *Executor) MissingServer(seen *catalog.Snapshot, tool string) *Failure {
 	}
 	violation := plain.Line("/server_name: is missing; "+haveIt(owners), 0)
 	return Invalid(violation).With("did_you_mean", serversOf(owners))
+}
+
+// MissingTool is the failure of a call with no tool and a server written as
+// "server.tool", or nil if the server is written otherwise.
+func (e *Executor) MissingTool(seen *catalog.Snapshot, server string) *Failure {
+	owners := e.dotted(seen, server)
+	if owners == nil {
+		return nil
+	}
+	violation := plain.Line("/tool_name: is missing; "+haveIt(owners), 0)
+	return Invalid(violation).With("did_you_mean", []string{owners[0].tool})
 }
 
 // haveIt names the servers that have a tool.
@@ -100,7 +137,7 @@ func serversOf(owners []owner) []string {
 }
 
 func (m *notFoundError) failure() *Failure {
-	near := plain.Nearest(m.name, m.known)
+	near := plain.Nearest(strings.TrimPrefix(m.name, m.server+"."), m.known)
 	name := plain.Line(m.name, maxName)
 	f := &Failure{Code: CodeServerNotFound, Message: fmt.Sprintf("no server %q", name)}
 	key, more := "available_servers", "inspect without arguments lists them"

@@ -31,6 +31,10 @@ func (v *TwoTools) exec(ctx context.Context, call Call, structured bool) (*execu
 		} else if owner := v.executor.MissingServer(r.Catalogue, r.Tool); owner != nil && r.Server == "" && len(args[0]) == 0 {
 			failure = owner
 		}
+	} else if server, wrong := optional("server_name", args[0]); wrong == nil && len(args[1]) == 0 {
+		if meant := v.executor.MissingTool(r.Catalogue, server); meant != nil {
+			failure = meant
+		}
 	}
 	v.needs(r.Server)
 	if failure != nil {

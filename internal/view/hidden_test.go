@@ -70,6 +70,8 @@ func TestHiddenTools(t *testing.T) {
 		"of another server":     {ask("exec", `{"server_name":"locked","tool_name":"zepelin_delete"}`), "TOOL_NOT_FOUND"},
 		"without a server":      {ask("exec", `{"tool_name":"zeppelinDelete"}`), "is missing"},
 		"inspected without one": {ask("inspect", `{"tool_name":"zeppelinDelete"}`), "is missing"},
+		"with its server":       {strings.ReplaceAll(ask("exec", `{"tool_name":"books.`+word+`_delete"}`), `\"books.`+word+`_delete\"`, ""), "is missing"},
+		"in place of a server":  {strings.ReplaceAll(ask("exec", `{"server_name":"books.`+word+`_delete"}`), `\"books.`+word+`_delete\"`, ""), "is missing"},
 		"as a tool of mcpx":     {strings.ReplaceAll(unknown.Error(), `"`+word+`_delete"`, ""), "only inspect and exec"},
 	} {
 		if strings.Contains(strings.ToLower(way.said), word) && !strings.Contains(way.said, "zeppelinDelete") || strings.Contains(way.said, word+"_") || !strings.Contains(way.said, way.want) {
