@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
+	"mcpx/internal/jq"
 	"mcpx/internal/pages"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
@@ -180,7 +181,8 @@ type target struct {
 	settings  toolSettings
 }
 
-// call finds the tool, checks the arguments and calls, in this order (design 7). If a
+// call finds the tool, checks the arguments and the syntax of the filter, and calls, in
+// this order (design 7). If a
 // reload has replaced the server meanwhile, it begins anew: the caller may have other
 // rights there.
 func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, error) {
@@ -207,6 +209,12 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	t.settings = e.options.tool(r.Server, r.Tool)
 	if t.arguments, t.notes, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, !t.settings.unchecked); err != nil {
 		return nil, t, err
+	}
+	if r.Select != "" {
+		// A call with effects must not be made for a filter that no result can satisfy.
+		if err := jq.Check(r.Select); err != nil {
+			return nil, t, err
+		}
 	}
 	raw, err := e.registry.Call(ctx, t.server, upstream.Request{
 		Method: "tools/call", Params: upstream.ToolParams(r.Tool, t.arguments), Meta: r.Meta,

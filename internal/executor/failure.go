@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
 	"mcpx/internal/describe"
+	"mcpx/internal/jq"
 	"mcpx/internal/pages"
 	"mcpx/internal/plain"
 	"mcpx/internal/upstream"
@@ -93,12 +94,15 @@ func (e run) failure(r Request, t target, err error) *Failure {
 		status      *upstream.HTTPError
 		refused     *pages.RefusedError
 		failed      *pages.FilterError
+		unparsed    *jq.FilterError
 	)
 	switch {
 	case errors.As(err, &refused):
 		return e.invalidFailure(r, t, arguments.Invalid(refused.Violation))
 	case errors.As(err, &failed):
 		return filterFailure(failed)
+	case errors.As(err, &unparsed):
+		return Invalid("/select: " + unparsed.Message)
 	case errors.As(err, &missing):
 		return missing.failure()
 	case errors.As(err, &invalid):

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mcpx/internal/jq"
+	"mcpx/internal/mcptest"
 	"mcpx/internal/pages"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
@@ -45,6 +46,39 @@ func TestSelected_Keeps(t *testing.T) {
 			if err != nil || wire.ReadBlock(read.Content[0]).Text != `{"a":1}` {
 				t.Errorf("%s: the handle gives %s, %v", tt.filter, read.Content, err)
 			}
+		}
+	}
+}
+
+// A filter that cannot be parsed is refused before the call. An empty one is none.
+func TestSelect_BeforeTheCall(t *testing.T) {
+	mcptest.NoLeaks(t)
+	filters := jq.New(jq.Limits{}, nil)
+	t.Cleanup(filters.Close)
+	spec := mcptest.Spec{}.WithFiles(t)
+	e := executing(t, Options{Filter: filters}, nil, piped(t, "fake", spec))
+	calls := 0
+	for _, tt := range []struct {
+		filter, arguments, want string
+		called                  bool
+	}{
+		{".entities[", `{"text":"[1]"}`, "VALIDATION_ERROR: /select: unexpected EOF at character 11 of the filter, after `.entities[`", false},
+		{"." + strings.Repeat(" ", 64<<10), `{"text":"[1]"}`, "VALIDATION_ERROR: /select: the filter is longer than 64 KB", false},
+		{".[", `{"text":1,"no":[`, "VALIDATION_ERROR: /: arguments is not valid JSON", false},
+		{"", `{"text":"[1]"}`, "[1]", true},
+		{".[0]", `{"text":"[1]"}`, "1", true},
+		{".a", `{"text":"[1]"}`, "VALIDATION_ERROR: /select: expected an object", true},
+	} {
+		got := exec(t, e, Request{Server: "fake", Tool: "echo", Arguments: json.RawMessage(tt.arguments), Select: tt.filter, Structured: true})
+		text := textOf(t, got.Content[0])
+		if !strings.HasPrefix(text, tt.want) || strings.Contains(text, "The call was made") != (tt.called && got.IsError) {
+			t.Errorf("%.40s: got %s, want %s", tt.filter, text, tt.want)
+		}
+		if tt.called {
+			calls++
+		}
+		if n := len(spec.Log(t).Calls("echo")); n != calls {
+			t.Errorf("%.40s: %d calls, want %d", tt.filter, n, calls)
 		}
 	}
 }

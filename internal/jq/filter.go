@@ -131,13 +131,18 @@ func describeParse(filter string, err *gojq.ParseError) string {
 	return fmt.Sprintf("%s, after `%s`", text, string(before[max(0, len(before)-most):]))
 }
 
-// message is an answer in words, short and on one line.
+// message is an answer in words.
 func message(kind byte, text string) answer {
+	return append(answer{kind}, oneLine(text)...)
+}
+
+// oneLine is a text on one line, cut to maxMessage bytes.
+func oneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage-3], "") + "..."
 	}
-	return append(answer{kind}, text...)
+	return text
 }
 
 // errOutput says that there is more output than allowed.

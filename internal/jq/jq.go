@@ -4,7 +4,8 @@
 // bounds neither time nor memory: `range(1e12)` never ends and `[range(1e9)]` wants
 // tens of gigabytes. Filters therefore run in workers: this executable, started again
 // with an environment variable that Main answers to. A worker that goes beyond a limit
-// is killed, and the next Run starts another. Between runs it stays warm.
+// is killed, and the next Run starts another. Between runs it stays warm. Only the
+// syntax of a filter may be checked in this process, by Check.
 //
 // # What holds a filter
 //
@@ -34,6 +35,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/itchyny/gojq"
 
 	"mcpx/internal/proc"
 )
@@ -78,6 +81,29 @@ type FilterError struct {
 }
 
 func (e *FilterError) Error() string { return "jq: " + e.Message }
+
+// Check parses a filter without running it. It returns a *FilterError if the filter is
+// too long or is not the syntax of jq. Other faults, such as a function that does not
+// exist, show when it runs.
+//
+// It needs no worker: the parser is not recursive, and its time and memory grow only
+// with the filter, which has at most 64 KB.
+func Check(filter string) error {
+	if err := checkLength(filter); err != nil {
+		return err
+	}
+	if _, err := gojq.Parse(filter); err != nil {
+		return &FilterError{Message: oneLine(describe(filter, err))}
+	}
+	return nil
+}
+
+func checkLength(filter string) error {
+	if len(filter) > maxFilter {
+		return &FilterError{Message: fmt.Sprintf("the filter is longer than %s", size(maxFilter))}
+	}
+	return nil
+}
 
 // LimitError says that a filter wanted more than it may have. The worker is gone
 // unless it was the output.
@@ -127,8 +153,8 @@ func New(l Limits, reaper *proc.Reaper) *Runner {
 // or that a worker could not be started. The end of ctx kills the worker, which costs
 // the next Run a start.
 func (r *Runner) Run(ctx context.Context, filter string, input []byte) ([]json.RawMessage, error) {
-	if len(filter) > maxFilter {
-		return nil, &FilterError{Message: fmt.Sprintf("the filter is longer than %s", size(maxFilter))}
+	if err := checkLength(filter); err != nil {
+		return nil, err
 	}
 	if int64(len(input)) >= r.limits.Memory {
 		return nil, limitError("memory", r.limits)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -92,6 +93,35 @@ func TestRunner_OutputsApart(t *testing.T) {
 	_ = append(got[0], "xxxxxxxxxxxx"...)
 	if lines(got) != "1\n2" {
 		t.Errorf("got %q after an append, want 1 and 2", lines(got))
+	}
+}
+
+// Check refuses what Run cannot parse, in the same words, and nothing else.
+func TestCheck(t *testing.T) {
+	r := newRunner(t, patient)
+	for _, filter := range []string{".items[}", `.a == "x`, strings.Repeat("(", maxFilter), strings.Repeat("é", maxMessage), strings.Repeat(" ", maxFilter) + "."} {
+		_, want := r.Run(t.Context(), filter, []byte(`{}`))
+		var filterErr *FilterError
+		if got := Check(filter); !errors.As(got, &filterErr) || want == nil || got.Error() != want.Error() {
+			t.Errorf("%.20s: got %v, want %v", filter, got, want)
+		}
+	}
+	for _, filter := range []string{".", `.[] | {a, "b": (.c // "é")}`, "nope(1)", `error("x")`, "range(1e12)"} {
+		if err := Check(filter); err != nil {
+			t.Errorf("%s: %v", filter, err)
+		}
+	}
+}
+
+// The stack of Check does not grow with the filter: it runs in the process that all
+// clients share.
+func TestCheck_Deep(t *testing.T) {
+	defer debug.SetMaxStack(debug.SetMaxStack(128 << 10)) // going beyond it ends the test binary
+	for _, nest := range []struct{ open, close string }{{"(", ")"}, {"[", "]"}, {"{a:", "}"}, {`"\(`, `)"`}, {".[", "]"}, {"-", ""}, {"if 1 then ", " end"}} {
+		n := (maxFilter - 1) / len(nest.open+nest.close)
+		if err := Check(strings.Repeat(nest.open, n) + "1" + strings.Repeat(nest.close, n)); err != nil {
+			t.Errorf("%s: %v", nest.open, err)
+		}
 	}
 }
 
