@@ -1,8 +1,10 @@
 package describe
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/plain"
@@ -130,15 +132,29 @@ func (s *source) purposeLine(max int) string {
 }
 
 // purpose is the purpose of a server by its config or its own instructions, else its
-// title, unless that is the same as its name.
+// title; empty if that only repeats the name.
 func purpose(server *catalog.Server, max int) string {
-	if p := plain.Line(strings.TrimLeft(server.Purpose(), "# \r\n"), max); p != "" { // without the mark of a heading
-		return p
+	p := plain.Line(strings.TrimLeft(server.Purpose(), "# \r\n"), max) // without the mark of a heading
+	if p == "" {
+		p = plain.Line(server.Title, max)
 	}
-	if t := plain.Line(server.Title, max); !strings.EqualFold(t, plain.Line(server.Name, 0)) {
-		return t
+	if repeats(p, server.Name) {
+		return ""
 	}
-	return ""
+	return p
+}
+
+// repeats reports whether a text has no word beyond those of a name and those that many
+// servers have in their titles, as "secure-filesystem-server" of filesystem.
+func repeats(text, name string) bool {
+	other := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	known := append(strings.FieldsFunc(strings.ToLower(name), other), "mcp", "server", "secure", "the")
+	for _, word := range strings.FieldsFunc(strings.ToLower(text), other) {
+		if !slices.Contains(known, word) {
+			return false
+		}
+	}
+	return true
 }
 
 // toolNames are the first n names, cleaned.

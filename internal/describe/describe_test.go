@@ -358,3 +358,24 @@ func TestTool_LongResult(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 }
+
+// TestPurpose_Repeats: a purpose that only repeats the name costs tokens and says
+// nothing.
+func TestPurpose_Repeats(t *testing.T) {
+	for _, test := range []struct{ name, title, purpose string }{
+		{"filesystem", "secure-filesystem-server", ""},
+		{"git", "mcp-git", ""},
+		{"brave-search", "The Brave Search MCP server", ""},
+		{"files", "secure-filesystem-server", "secure-filesystem-server"},
+		{"git", "Git history of this repository", "Git history of this repository"},
+		{"日本", "日本", ""},
+		{"x", "MCP Server", ""},
+	} {
+		if got := purpose(&catalog.Server{Name: test.name, Title: test.title}, maxPurpose); got != test.purpose {
+			t.Errorf("%s, %q: got %q, want %q", test.name, test.title, got, test.purpose)
+		}
+		if got := purpose(&catalog.Server{Name: test.name, Instructions: test.title}, maxPurpose); got != test.purpose {
+			t.Errorf("%s, instructions %q: got %q, want %q", test.name, test.title, got, test.purpose)
+		}
+	}
+}
