@@ -47,6 +47,15 @@ func (a *asker) ask(ctx context.Context, question, unasked string) (bool, error)
 	if !a.s.terminal {
 		return false, &hintError{"nothing was written: there is no terminal to ask at", "run: " + unasked}
 	}
+	yes, err := a.agrees(ctx, question)
+	if err == nil && !yes {
+		fmt.Fprintln(a.s.out, "nothing was written")
+	}
+	return yes, err
+}
+
+// agrees asks a question at the terminal, and reports whether the answer is yes.
+func (a *asker) agrees(ctx context.Context, question string) (bool, error) {
 	if a.lines == nil {
 		a.lines = make(chan string)
 		go func() { // ends with the input, or with the process
@@ -61,11 +70,8 @@ func (a *asker) ask(ctx context.Context, question, unasked string) (bool, error)
 	case <-ctx.Done():
 		return false, ctx.Err()
 	case line := <-a.lines:
-		if answer := strings.ToLower(strings.TrimSpace(line)); answer == "y" || answer == "yes" {
-			return true, nil
-		}
-		fmt.Fprintln(a.s.out, "nothing was written")
-		return false, nil
+		answer := strings.ToLower(strings.TrimSpace(line))
+		return answer == "y" || answer == "yes", nil
 	}
 }
 

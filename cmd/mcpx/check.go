@@ -97,11 +97,8 @@ func (cmd *checkCommand) asked(cfg *config.Config) (servers []string, tools []ch
 		all = append(all, server.Name)
 	}
 	for _, name := range cmd.Names {
-		server, tool := name, ""
-		for dot := strings.LastIndexByte(name, '.'); dot > 0 && !slices.Contains(all, server); dot = strings.LastIndexByte(name[:dot], '.') {
-			server, tool = name[:dot], name[dot+1:]
-		}
-		if !slices.Contains(all, server) {
+		server, tool := named(cfg, name)
+		if server == "" {
 			return nil, nil, noSuchServer(name, all)
 		}
 		if !slices.Contains(servers, server) {
@@ -112,6 +109,16 @@ func (cmd *checkCommand) asked(cfg *config.Config) (servers []string, tools []ch
 		}
 	}
 	return servers, tools, nil
+}
+
+// named is the server of this name, or of SERVER.TOOL the server and the tool. server is
+// empty where the config has neither.
+func named(cfg *config.Config, name string) (server, tool string) {
+	server = cfg.Served(name)
+	for dot := strings.LastIndexByte(name, '.'); dot > 0 && server == ""; dot = strings.LastIndexByte(name[:dot], '.') {
+		server, tool = cfg.Served(name[:dot]), name[dot+1:]
+	}
+	return server, tool
 }
 
 func noSuchServer(name string, all []string) error {

@@ -138,7 +138,7 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, again st
 	}
 	if change.Nothing() {
 		fmt.Fprintf(w.s.out, "%s is connected already, in %s\n", client.Name, w.sys.Short(file))
-		w.doubled(client, file, served.Servers)
+		w.warnDoubled(client, file, served.Servers)
 		return nil
 	}
 	if ok, err := w.asker.askFor(ctx, change, w.sys, again); err != nil || !ok {
@@ -157,17 +157,22 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, again st
 		undo += " --file " + file
 	}
 	fmt.Fprintf(w.s.out, "undo: %s\n", undo)
-	w.doubled(client, file, served.Servers)
+	w.warnDoubled(client, file, served.Servers)
 	return nil
 }
 
-// doubled prints the servers that both mcpx and the client itself start.
-func (w wiring) doubled(client setup.Client, file string, own []setup.Found) {
+// doubled are the servers that the client still starts itself, besides mcpx.
+func (w wiring) doubled(client setup.Client, file string, own []setup.Found) []string {
 	servers, err := client.Servers(file, w.s.reading())
 	if err != nil {
-		return
+		return nil
 	}
-	if names := setup.Doubled(servers, own); len(names) > 0 {
+	return setup.Doubled(servers, own)
+}
+
+// warnDoubled prints which servers are doubled.
+func (w wiring) warnDoubled(client setup.Client, file string, own []setup.Found) {
+	if names := w.doubled(client, file, own); len(names) > 0 {
 		fmt.Fprintf(w.s.out, "%s still has %s itself, beside mcpx; to take them out: mcpx connect %s --move\n",
 			client.Name, strings.Join(names, ", "), client.ID)
 	}

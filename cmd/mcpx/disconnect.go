@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 type disconnectCommand struct {
@@ -58,7 +59,11 @@ func (cmd *disconnectCommand) Run(ctx context.Context, c *cli, s streams) error 
 	if change.Exact {
 		fmt.Fprintln(s.out, "the file is what it was before, byte for byte")
 	} else {
-		fmt.Fprintf(s.out, "only mcpx was taken out of the file, as it is not what mcpx left there; as it was a moment ago: %s\n", sys.Short(backup))
+		back := ""
+		if len(change.Restored) > 0 {
+			back = ", and put back " + strings.Join(change.Restored, ", ")
+		}
+		fmt.Fprintf(s.out, "the file is not what mcpx left there: took out mcpx%s; the rest stays. As it was a moment ago: %s\n", back, sys.Short(backup))
 	}
 	return nil
 }

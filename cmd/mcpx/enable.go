@@ -24,7 +24,7 @@ func (cmd *enableCommand) Run(c *cli, s streams) error {
 // turn turns a server on or off in the config.
 func (c *cli) turn(s streams, name string, on bool) error {
 	same := false
-	file, err := c.editServer(s, name, func(data []byte) ([]byte, error) {
+	file, err := c.editServer(s, name, func(data []byte, name string) ([]byte, error) {
 		edited, err := setup.SetEnabled(data, name, on)
 		same = bytes.Equal(edited, data)
 		return edited, err

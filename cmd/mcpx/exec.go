@@ -3,16 +3,19 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"mcpx/internal/app"
+	"mcpx/internal/config"
 	"mcpx/internal/executor"
 )
 
 type execCommand struct {
-	Server    string   `arg:"" help:"The server."`
-	Tool      string   `arg:"" help:"The tool."`
+	Server    string   `arg:"" help:"The server, or SERVER.TOOL."`
+	Tool      string   `arg:"" optional:"" help:"The tool."`
 	Arguments []string `arg:"" optional:"" sep:"none" help:"The arguments: KEY=VALUE, or one JSON object; - reads it from stdin."`
 	Select    string   `help:"A jq filter for the result." placeholder:"FILTER"`
 	Raw       bool     `name:"json" help:"Print the raw result instead of the text; with --select, what it selects as JSON."`
@@ -27,13 +30,50 @@ func (cmd *execCommand) Help() string {
 		"echo '{\"path\": \"/tmp\"}' | mcpx exec files list_directory -")
 }
 
+// Validate makes a missing tool an error of usage.
+func (cmd *execCommand) Validate() error {
+	if cmd.Tool == "" && !strings.Contains(cmd.Server, ".") {
+		return errors.New(`expected "<tool>"`)
+	}
+	return nil
+}
+
+// resolve finds the server, also by SERVER.TOOL, where an argument or nothing follows.
+func (cmd *execCommand) resolve(cfg *config.Config) error {
+	server, tool := named(cfg, cmd.Server)
+	joined := cmd.Tool == "" || cmd.Tool == "-" || strings.ContainsAny(cmd.Tool, "={")
+	switch {
+	case server != "" && tool == "":
+		cmd.Server = server
+	case server != "" && joined:
+		if cmd.Tool != "" {
+			cmd.Arguments = append([]string{cmd.Tool}, cmd.Arguments...)
+		}
+		cmd.Server, cmd.Tool = server, tool
+	}
+	if cmd.Tool == "" && server == "" {
+		var all []string
+		for _, one := range cfg.Servers {
+			all = append(all, one.Name)
+		}
+		return noSuchServer(cmd.Server, all)
+	}
+	if cmd.Tool == "" {
+		return &usageError{hintError{"the tool is missing", "mcpx exec " + cmd.Server + " TOOL"}}
+	}
+	return nil
+}
+
 // Run prints the result that a model would get from exec, but never cut.
 func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
-	arguments, pairs, err := cmd.arguments(s)
+	cfg, err := c.loadConfig(s)
+	if err == nil {
+		err = cmd.resolve(cfg)
+	}
 	if err != nil {
 		return err
 	}
-	cfg, err := c.loadConfig(s)
+	arguments, pairs, err := cmd.arguments(s)
 	if err != nil {
 		return err
 	}

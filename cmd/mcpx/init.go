@@ -14,7 +14,8 @@ import (
 )
 
 type initCommand struct {
-	Yes     bool     `short:"y" help:"Answer every question with yes."`
+	Yes     bool     `short:"y" help:"Write without asking."`
+	Move    bool     `help:"Take the servers that mcpx serves then out of the clients' files."`
 	From    []string `help:"Take the servers of this file, instead of looking for the files of clients. May be repeated." placeholder:"FILE" sep:"none" type:"path"`
 	NoCheck bool     `help:"Do not try the servers."`
 }
@@ -24,7 +25,7 @@ func (cmd *initCommand) Help() string {
 	return `Finds the servers that your MCP clients have, writes them into the config of mcpx, tries them, and connects the clients.
 A config that is there already is kept, and gets what it does not have.
 
-` + examples("mcpx init", "mcpx init --yes", "mcpx init --from .mcp.json --from ~/.codex/config.toml")
+` + examples("mcpx init", "mcpx init --yes --move", "mcpx init --from .mcp.json --from ~/.codex/config.toml")
 }
 
 // Run takes the user from nothing to a config and connected clients.
@@ -54,9 +55,19 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if len(merged) == 0 && !existed {
 		return &hintError{"no servers were found in the files of MCP clients", "add one: mcpx add NAME -- COMMAND, or mcpx add NAME URL; mcpx demo needs none"}
 	}
+	var unread []string
+	for _, source := range sources {
+		if source.Err != nil {
+			unread = append(unread, sys.Short(source.File))
+		}
+	}
 	a := &asker{s: s, yes: cmd.Yes}
 	if len(merged) == 0 {
-		fmt.Fprintf(s.out, "%s has all of them\n", sys.Short(file))
+		all := "all of them"
+		if len(unread) > 0 {
+			all = "all that could be read"
+		}
+		fmt.Fprintf(s.out, "%s has %s\n", sys.Short(file), all)
 	} else if written, err := cmd.write(ctx, a, sys, file, before, existed, merged); err != nil || !written {
 		return err
 	}
@@ -70,7 +81,11 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 			return err
 		}
 	}
-	return cmd.connect(ctx, wiring{cli: &here, s: s, sys: sys, asker: a}, sources)
+	err = cmd.connect(ctx, wiring{cli: &here, s: s, sys: sys, asker: a, move: cmd.Move}, sources)
+	if err == nil && len(unread) > 0 {
+		err = &hintError{"cannot be read, so their servers were not taken: " + strings.Join(unread, ", "), "make them valid and run mcpx init again"}
+	}
+	return err
 }
 
 // sources are the files to take servers from.
@@ -151,6 +166,9 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, f
 		return false, whyNot(file, before, s, err)
 	}
 	unasked := "mcpx init --yes"
+	if cmd.Move {
+		unasked += " --move"
+	}
 	for _, from := range cmd.From {
 		unasked += " --from " + from
 	}
@@ -181,6 +199,7 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, f
 // connect writes mcpx into the files of the clients that were found, or prints the
 // commands that do so.
 func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.Source) error {
+	own := setup.ReadFile(w.sys, w.cli.Config, w.s.reading()).Servers
 	done := map[string]bool{}
 	var commands []string
 	for _, source := range sources {
@@ -193,10 +212,20 @@ func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.S
 			return err
 		}
 		if !w.asker.yes && !w.s.terminal {
-			commands = append(commands, "mcpx connect "+client.ID)
+			again := "mcpx connect " + client.ID
+			if cmd.Move {
+				again += " --move"
+			}
+			commands = append(commands, again)
 			continue
 		}
 		fmt.Fprintf(w.s.out, "\n%s\n", w.s.screen.Bold(client.Name))
+		w := w
+		if names := w.doubled(client, client.File(w.sys), own); !cmd.Move && !w.asker.yes && len(names) > 0 {
+			if w.move, err = w.asker.agrees(ctx, fmt.Sprintf("mcpx serves %s now. Take them out of %s?", strings.Join(names, ", "), client.Name)); err != nil {
+				return err
+			}
+		}
 		if err := w.connect(ctx, client, client.File(w.sys), ""); err != nil {
 			if ctx.Err() != nil {
 				return err

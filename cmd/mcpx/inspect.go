@@ -36,6 +36,9 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
+	if server := cfg.Served(cmd.Server); server != "" {
+		cmd.Server = server
+	}
 	a := app.NewOnce(cfg, c.logger(s, cfg, true), cmd.Server)
 	a.Registry.Start()
 	defer a.Close()

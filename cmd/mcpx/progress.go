@@ -151,7 +151,7 @@ func (p *progress) picture(room int) []string {
 		}
 	}
 	elapsed := seconds(time.Since(p.began).Seconds())
-	return append(lines, p.s.Dim(fmt.Sprintf("  %d of %d tried, %s; Ctrl-C ends", len(over), len(all), elapsed)))
+	return append(lines, p.s.Dim(fmt.Sprintf("  %d tried, %d to go, %s; Ctrl-C ends", len(over), len(open), elapsed)))
 }
 
 func (p *progress) line(one attempt, width int) string {

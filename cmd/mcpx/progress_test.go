@@ -56,7 +56,7 @@ func TestProgress_Live(t *testing.T) {
 			"  a                           ready          1.0 s  14 tools",
 			"  b-with-...t-goes-on-and-on  unavailable    5.0 s  fell over over over over...",
 			"  c                           starting",
-			"  2 of 3 tried, 9.0 s; Ctrl-C ends",
+			"  2 tried, 1 to go, 9.0 s; Ctrl-C ends",
 			"",
 		}},
 		{100, 30, nil},

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"mcpx/internal/config"
 	"mcpx/internal/setup"
 )
 
@@ -20,22 +24,36 @@ func (cmd *removeCommand) Help() string {
 
 // Run removes the server.
 func (cmd *removeCommand) Run(c *cli, s streams) error {
-	file, err := c.editServer(s, cmd.Name, func(data []byte) ([]byte, error) { return setup.RemoveServer(data, cmd.Name) })
+	file, err := c.editServer(s, cmd.Name, setup.RemoveServer)
 	if err == nil {
 		fmt.Fprintf(s.out, "removed %s from %s\n", cmd.Name, file)
 	}
 	return err
 }
 
-// editServer changes a server that must be in the config.
-func (c *cli) editServer(s streams, name string, edit func(data []byte) ([]byte, error)) (file string, err error) {
-	var before []byte
+// editServer changes a server that must be in the config, under this name in the file or
+// served under it.
+func (c *cli) editServer(s streams, name string, edit func(data []byte, name string) ([]byte, error)) (file string, err error) {
+	var names []string
 	file, err = c.editConfig(s, func(data []byte) ([]byte, error) {
-		before = data
-		return edit(data)
+		names = setup.ServerNames(data)
+		inFile := name
+		if cfg, err := config.Parse(c.Config, data, s.reading()); err == nil && !slices.Contains(names, name) {
+			for _, server := range cfg.Servers {
+				if server.Name == name {
+					inFile = cmp.Or(server.Written, name)
+				}
+			}
+		}
+		return edit(data, inFile)
 	})
-	if errors.Is(err, setup.ErrNoServer) {
-		err = noSuchServer(name, setup.ServerNames(before))
+	if !errors.Is(err, setup.ErrNoServer) {
+		return file, err
 	}
-	return file, err
+	for _, server := range names {
+		if strings.HasPrefix(name, server+".") {
+			return file, &hintError{fmt.Sprintf("%q is a tool, not a server", name), fmt.Sprintf(`the config turns tools off: "disabled_tools": [%q]`, name)}
+		}
+	}
+	return file, noSuchServer(name, names)
 }

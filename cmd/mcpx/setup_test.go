@@ -166,6 +166,69 @@ func TestConnect_Asked(t *testing.T) {
 	}
 }
 
+// TestInit_Move: --move takes the servers out of a client's file, also when the person at
+// the terminal says so; after an edit disconnect says what it put back.
+func TestInit_Move(t *testing.T) {
+	h := newHome(t)
+	for _, pair := range h.env() {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value)
+	}
+	const before = `{"mcpServers": {"a": {"command": "no-such-program"}, "b": {"command": "no-other-program"}}}`
+	file := h.write(t, ".cursor/mcp.json", before)
+	hasAll(t, h.must(t, 0, "init", "--move", "--yes", "--no-check"), "connected Cursor")
+	if got := readFile(t, file); strings.Contains(got, "no-such-program") {
+		t.Errorf("got %s", got)
+	}
+	h.write(t, ".cursor/mcp.json", strings.Replace(readFile(t, file), "{", `{"mine": 1, `, 1))
+	out := h.must(t, 0, "disconnect", "cursor", "--yes")
+	hasAll(t, out, "took out mcpx, and put back a, b; the rest stays")
+	hasAll(t, readFile(t, file), "no-such-program", `"mine": 1`)
+
+	h.write(t, ".cursor/mcp.json", before)
+	for _, test := range []struct {
+		answers string
+		moved   bool
+	}{{"n\ny\n", false}, {"y\ny\n", true}} {
+		var out lockedBuffer
+		code := run(context.Background(), []string{"init", "--no-check"}, streams{in: strings.NewReader(test.answers), out: &out, err: &out, terminal: true, getenv: os.LookupEnv})
+		hasAll(t, out.String(), "mcpx serves a, b now. Take them out of Cursor? [y/N]")
+		if got := readFile(t, file); code != 0 || strings.Contains(got, "no-such-program") == test.moved || !strings.Contains(got, "mcpx") {
+			t.Errorf("exit %d, %s", code, got)
+		}
+	}
+}
+
+// TestInit_Unread: a client's file that cannot be read is no success.
+func TestInit_Unread(t *testing.T) {
+	h := newHome(t)
+	file := h.write(t, "mine.json", `{"mcpServers": {}}`)
+	h.write(t, ".cursor/mcp.json", "{bad")
+	out := h.must(t, exitFailed, "init", "--yes", "--no-check", "--config", file)
+	hasAll(t, out, "mine.json has all that could be read", "error: cannot be read", "~/.cursor/mcp.json")
+}
+
+// TestNames: a server has the name in the file and the one that it is served under.
+func TestNames(t *testing.T) {
+	h := newHome(t)
+	file := h.write(t, "mine.json", `{"mcpServers": {"my server": `+fakeEntry(t)+`, "git": {"command": "x", "enabled": false}}}`)
+	mcpx := func(code int, args ...string) string { return h.must(t, code, append(args, "--config", file)...) }
+	hasAll(t, mcpx(0, "check", "my server"), "my_server", "1 ready")
+	hasAll(t, mcpx(0, "exec", "my server", "add", "a=1", "b=2"), `{"sum":3}`)
+	hasAll(t, mcpx(0, "exec", "my_server.add", "a=1", "b=2"), `{"sum":3}`)
+	hasAll(t, mcpx(0, "exec", "my_server.add", `{"a":1,"b":2}`), `{"sum":3}`)
+	hasAll(t, mcpx(exitFailed, "exec", "my_server.nothing"), "TOOL_NOT_FOUND")
+	hasAll(t, mcpx(exitFailed, "exec", "your_server.add"), "it has git, my_server")
+	hasAll(t, mcpx(0, "inspect", "my server"), "add(")
+	mcpx(0, "disable", "my_server")
+	hasAll(t, mcpx(0, "disable", "my server"), "disabled already")
+	hasAll(t, mcpx(exitFailed, "disable", "git.git_status"), `"disabled_tools": ["git.git_status"]`)
+	mcpx(0, "remove", "my_server")
+	if got := readFile(t, file); strings.Contains(got, "my server") {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestAdd: a config from nothing, by commands alone.
 func TestAdd(t *testing.T) {
 	h := newHome(t)

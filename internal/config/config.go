@@ -98,6 +98,8 @@ const (
 type Server struct {
 	// Name has letters, digits, '.', '_' and '-' only.
 	Name string
+	// Written is the name in the file where that is not Name.
+	Written string
 	// Type is one of the constants above; empty where a fault, or the entry of a
 	// disabled server, leaves it open.
 	Type string
@@ -187,6 +189,21 @@ type Options struct {
 	Executable string
 	// ReadFile reads an envFile; nil reads regular files of at most 1 MiB.
 	ReadFile func(path string) ([]byte, error)
+}
+
+// Served is the name that a server is served under, found by that name or by the one in
+// the file; empty where there is no such server.
+func (c *Config) Served(name string) string {
+	found := ""
+	for _, s := range c.Servers {
+		if s.Name == name {
+			return name
+		}
+		if s.Written == name && name != "" {
+			found = s.Name
+		}
+	}
+	return found
 }
 
 // ServerFaults are the faults of single servers, in the order of the servers.

@@ -26,7 +26,7 @@ func (l *loader) safeNames() {
 			continue
 		}
 		old, base := s.Name, unfit.ReplaceAllString(s.Name, "_")
-		s.Name = base
+		s.Name, s.Written = base, old
 		for n := 2; taken[strings.ToLower(s.Name)]; n++ {
 			s.Name = fmt.Sprintf("%s_%d", base, n)
 		}

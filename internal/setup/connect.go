@@ -32,6 +32,8 @@ type Change struct {
 	Gone          bool
 	// Moved are servers that are taken out, since mcpx serves them.
 	Moved []string
+	// Restored are servers that had been moved and are put back.
+	Restored []string
 	// Exact: After is what was there before mcpx was connected, byte for byte.
 	Exact bool
 
@@ -274,8 +276,14 @@ func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, er
 		}
 	}
 	if known {
+		now := e
 		if e, err = e.undo(r, backup); err != nil {
 			return fail(err)
+		}
+		for _, m := range r.Moved {
+			if !now.has(m.Server) && e.has(m.Server) {
+				change.Restored = append(change.Restored, m.Server)
+			}
 		}
 	}
 	change.After = e.data()
