@@ -37,7 +37,7 @@ func TestMovement(t *testing.T) {
 		eventually(t, 20*time.Second, "it moves: "+what, func() bool { return moved(p.Movement()) })
 	}
 	closeWithin(t, p, short, slack)
-	if p.Movement() != p.Movement() {
+	if last := p.Movement(); p.Movement() != last {
 		t.Error("what has ended moves")
 	}
 }
