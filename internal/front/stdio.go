@@ -49,12 +49,14 @@ type stdioServer struct {
 	announces atomic.Bool // initialize has been answered
 
 	places chan struct{} // one for each open request that does not last
-	stop   chan struct{} // closed by drain; ends the reader and the pump
+	jobs   chan *job     // from the reader to an idle worker
+	idle   chan struct{} // one for each idle worker
+	stop   chan struct{} // closed by drain; ends the reader, the idle workers and the pump
 
 	mu         sync.Mutex
 	closing    bool           // under mu: requests are refused
 	unanswered sync.WaitGroup // answers that drain waits for
-	all        sync.WaitGroup // the goroutines of requests, and the pump
+	all        sync.WaitGroup // the workers and the pump
 }
 
 // ServeStdio answers one client until in ends or ctx is done. Before it returns it
@@ -68,6 +70,8 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 		out:     newOutput(out),
 		session: newSession("stdio"),
 		places:  make(chan struct{}, options.MaxOpen),
+		jobs:    make(chan *job),
+		idle:    make(chan struct{}, maxIdle),
 		stop:    make(chan struct{}),
 	}
 	s.session.client.Store(&upstream.Client{ID: "stdio", Notify: s.notify})
@@ -221,8 +225,8 @@ type job struct {
 	awaited bool // drain waits for the answer
 }
 
-// begin answers a request in a goroutine of its own. It answers initialize itself, so
-// that later messages find the session ready.
+// begin gives a request to a worker. It answers initialize itself, so that later
+// messages find the session ready.
 func (s *stdioServer) begin(ctx context.Context, m *message) {
 	row := methods[m.Method]
 	if s.out.unread() >= maxUnread {
@@ -249,7 +253,11 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 	}
 	j.ctx, j.open = s.session.inflight.begin(ctx, keyOf(m.ID), row.lasts)
 	if !row.opens {
-		s.all.Go(func() { s.run(j, s.out.now) }) // ends with the answer; drain cancels it
+		select {
+		case s.jobs <- j: // to a worker that is idle
+		default:
+			s.all.Go(func() { s.work(j) }) // ends after its last answer, or with stop
+		}
 		s.mu.Unlock()
 		return
 	}
@@ -265,6 +273,28 @@ func (s *stdioServer) request(m *message) *request {
 		r.client = &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: s.notify}
 	}
 	return r
+}
+
+// maxIdle bounds the workers that wait for a request. A fresh goroutine grows its stack
+// in steps, which takes a fifth of the time of a small call.
+const maxIdle = 64
+
+// work answers a request, and then others, as long as few workers are idle.
+func (s *stdioServer) work(j *job) {
+	for {
+		s.run(j, s.out.now)
+		select {
+		case s.idle <- struct{}{}:
+		default:
+			return
+		}
+		select {
+		case j = <-s.jobs:
+			<-s.idle
+		case <-s.stop:
+			return
+		}
+	}
 }
 
 // run answers a request. It drops the answer if the client has cancelled it.
