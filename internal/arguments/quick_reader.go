@@ -162,7 +162,7 @@ func (r *quickReader) array(q *quick, i, depth int) (end int, ok bool) {
 	}
 }
 
-// maxEscape is how long one character is written at most: \uXXXX\uXXXX.
+// maxEscape is how long one character is written at most: two \u escapes.
 const maxEscape = 12
 
 // text reads a string. One that begins like JSON, or with white space or an
