@@ -45,7 +45,7 @@ var allowedImports = map[string][]string{
 		"internal/policy", "internal/registry", "internal/tokens", "internal/upstream", "internal/wire",
 	},
 	"internal/view": {
-		"internal/catalog", "internal/describe", "internal/executor", "internal/plain", "internal/registry",
+		"internal/catalog", "internal/describe", "internal/executor", "internal/plain", "internal/policy", "internal/registry",
 		"internal/search", "internal/upstream", "internal/wire",
 	},
 	"internal/front": {"internal/executor", "internal/upstream", "internal/view", "internal/wire"},

@@ -47,7 +47,7 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, cfg.StartupWait)
 	if cmd.Server == "" {
-		a.Registry.WaitKnown(bounded)
+		a.Registry.WaitKnown(bounded, nil)
 	} else { // otherwise a server whose tools are kept on disk would always be connecting
 		a.Registry.WaitServer(bounded, cmd.Server)
 	}

@@ -107,7 +107,7 @@ func (a *App) start() {
 		timer := time.NewTimer(startAfter)
 		defer timer.Stop()
 		select {
-		case <-a.View.Needed():
+		case <-a.Registry.Needed():
 		case <-timer.C:
 		case <-ctx.Done():
 			return

@@ -62,6 +62,8 @@ func (e *Executor) begin() run { return run{e, e.current.Load()} }
 
 // Request is one call as the client sent it.
 type Request struct {
+	// Part is the part of the catalogue that the caller may see; nil = all of it.
+	Part *policy.Part
 	// Catalogue is the catalogue as the caller may see it, from [Executor.Catalogue].
 	// The whole request works on it. Nil = the catalogue when the call begins.
 	Catalogue    *catalog.Snapshot
@@ -89,7 +91,7 @@ type Request struct {
 // started returns a request with its catalogue and the time of its beginning.
 func (e *Executor) started(r Request) Request {
 	if r.Catalogue == nil {
-		r.Catalogue = e.Catalogue(r.Client)
+		r.Catalogue = e.seen(&r)
 	}
 	r.began = time.Now()
 	return r
@@ -172,6 +174,9 @@ func (e *Executor) Catalogue(*upstream.Client) *catalog.Snapshot {
 	return e.catalogues.Of(e.registry.Snapshot())
 }
 
+// seen is the catalogue as the caller of a request may see it now.
+func (e *Executor) seen(r *Request) *catalog.Snapshot { return r.Part.Of(e.Catalogue(r.Client)) }
+
 // target is the tool that a request names, with its checked arguments.
 type target struct {
 	server    *catalog.Server
@@ -241,14 +246,14 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 	bounded, cancel := context.WithTimeout(ctx, e.waitLeft(r))
 	defer cancel()
 	e.registry.WaitServer(bounded, r.Server)
-	r.Catalogue = e.Catalogue(r.Client)
+	r.Catalogue = e.seen(r)
 }
 
-// FindServer finds a server in a catalogue of the client. Like a call it waits for a
+// FindServer finds a server in a catalogue of the client, which shows that part. Like a call it waits for a
 // server whose tools are not known yet, and returns the catalogue after that. If
 // there is no such server, the failure names the servers that have the tool.
-func (e *Executor) FindServer(ctx context.Context, client *upstream.Client, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *Failure) {
-	run, r := e.begin(), e.started(Request{Client: client, Catalogue: seen, Server: name, Tool: tool})
+func (e *Executor) FindServer(ctx context.Context, client *upstream.Client, part *policy.Part, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *Failure) {
+	run, r := e.begin(), e.started(Request{Client: client, Part: part, Catalogue: seen, Server: name, Tool: tool})
 	s, err := run.findServer(ctx, &r)
 	if err != nil {
 		return r.Catalogue, nil, run.failure(r, target{}, err)

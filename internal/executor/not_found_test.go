@@ -43,8 +43,8 @@ func TestMissingServer(t *testing.T) {
 			t.Errorf("%s: got %+v, want %s", tool, failure, want)
 		}
 	}
-	seen, alpha, _ := e.FindServer(t.Context(), nil, e.Catalogue(nil), "alpha", "")
-	if _, _, failure := e.FindServer(t.Context(), nil, seen, "zzz", "only"); failure == nil || failure.Text != `SERVER_NOT_FOUND: no server "zzz". Server alpha has only.` {
+	seen, alpha, _ := e.FindServer(t.Context(), nil, nil, e.Catalogue(nil), "alpha", "")
+	if _, _, failure := e.FindServer(t.Context(), nil, nil, seen, "zzz", "only"); failure == nil || failure.Text != `SERVER_NOT_FOUND: no server "zzz". Server alpha has only.` {
 		t.Errorf("got %+v", failure)
 	}
 	if failure := e.ToolNotFound(seen, alpha, "read_result"); failure.Text != `TOOL_NOT_FOUND: no tool "read_result" on server "alpha". Server mcpx has read_result.` {

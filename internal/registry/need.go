@@ -6,6 +6,14 @@ import (
 	"mcpx/internal/catalog"
 )
 
+// Need says that a request needs an upstream, or that the first list of tools was
+// answered.
+func (r *Registry) Need() { r.need() }
+
+// Needed returns a channel that is closed with the first Need. Starting many processes
+// before that would delay the first answers.
+func (r *Registry) Needed() <-chan struct{} { return r.needed }
+
 // Prefer lets a server start before the others, as a caller is about to wait for it. It
 // does not start an idle server.
 func (r *Registry) Prefer(name string) {

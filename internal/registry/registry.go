@@ -75,7 +75,7 @@ type Registry struct {
 	preferred string                               // from Prefer; Start starts this server first
 	clients   map[string]map[string]*clientSession // by client and server
 	rules     catalog.Rules
-	listeners []func()
+	listeners []*func()
 	retired   map[*upstream.Upstream]retired // stopped, not ended yet
 
 	retiring sync.WaitGroup // its goroutines start under mu, unless ended
@@ -85,6 +85,8 @@ type Registry struct {
 	saving     sync.Mutex // held to write a file, and by Apply
 	publishing sync.Mutex // held to make a snapshot
 
+	needed  chan struct{} // closed by need
+	need    func()        // closes needed, once
 	dirty   chan struct{} // holds one signal: publish
 	unsaved chan struct{} // holds one signal: save
 	stop    chan struct{}
@@ -120,10 +122,12 @@ func New(servers []Server, options Options) *Registry {
 		allCalls: upstream.NewGate(options.MaxConcurrency),
 		installs: upstream.NewGate(upstream.MostInstalls),
 		retired:  make(map[*upstream.Upstream]retired),
+		needed:   make(chan struct{}),
 		dirty:    make(chan struct{}, 1),
 		unsaved:  make(chan struct{}, 1),
 		stop:     make(chan struct{}),
 	}
+	r.need = sync.OnceFunc(func() { close(r.needed) })
 	// In parallel, as the first answers wait for this.
 	entries := make([]*entry, len(servers))
 	var loading sync.WaitGroup
@@ -241,12 +245,17 @@ func closeAll(all []*upstream.Upstream, within time.Duration) {
 // Snapshot is the newest snapshot.
 func (r *Registry) Snapshot() *catalog.Snapshot { return r.snapshot.Load() }
 
-// OnChange registers f to be called after each new snapshot, from the
-// publishing goroutine; it must not block. Call before Start.
-func (r *Registry) OnChange(f func()) {
+// OnChange registers f to be called after each new snapshot, from the publishing
+// goroutine, until the caller calls stop. f must not block.
+func (r *Registry) OnChange(f func()) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.listeners = append(r.listeners, f)
+	r.listeners = append(slices.Clone(r.listeners), &f) // publish reads the old list
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.listeners = slices.DeleteFunc(slices.Clone(r.listeners), func(other *func()) bool { return other == &f })
+	}
 }
 
 // changed asks for a new snapshot.
@@ -291,7 +300,7 @@ func (r *Registry) publish() {
 	listeners := r.listeners
 	r.mu.Unlock()
 	for _, f := range listeners {
-		f()
+		(*f)()
 	}
 }
 
@@ -332,10 +341,12 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	return e.last
 }
 
-// WaitKnown waits until every server has a catalogue or has been tried once, now or
-// at an earlier start, or until ctx ends.
-func (r *Registry) WaitKnown(ctx context.Context) {
-	r.waitFor(ctx, func(s *catalog.Server) bool { return !s.Known && !s.Tried && s.State == catalog.Connecting })
+// WaitKnown waits until every server for which the func is true, nil for all, has a
+// catalogue or has been tried once, now or at an earlier start, or until ctx ends.
+func (r *Registry) WaitKnown(ctx context.Context, which func(server string) bool) {
+	r.waitFor(ctx, func(s *catalog.Server) bool {
+		return !s.Known && !s.Tried && s.State == catalog.Connecting && (which == nil || which(s.Name))
+	})
 }
 
 // WaitServer waits until a server's catalogue is known or its first attempt has ended,

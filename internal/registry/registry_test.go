@@ -250,7 +250,7 @@ func TestWaitKnown(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), limit)
 			defer cancel()
 			began := time.Now()
-			r.WaitKnown(ctx)
+			r.WaitKnown(ctx, nil)
 			return time.Since(began)
 		}
 		if took := wait(5*time.Second, never("cached"), broken, off, faulty); took != 0 {

@@ -262,7 +262,7 @@ func TestSlowDisk(t *testing.T) {
 			close(later)
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			r.WaitKnown(ctx)
+			r.WaitKnown(ctx, nil)
 			if !known("two") {
 				t.Error("a snapshot waits for the disk")
 			}
@@ -311,7 +311,7 @@ func TestWaitKnown_FewerServers(t *testing.T) {
 		waiting.Go(func() {
 			for ctx.Err() == nil {
 				bounded, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
-				r.WaitKnown(bounded)
+				r.WaitKnown(bounded, nil)
 				cancel()
 			}
 		})

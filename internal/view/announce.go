@@ -3,6 +3,8 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,62 +19,74 @@ const (
 	announceMost = 12
 )
 
-// OnChange implements [View].
-func (v *TwoTools) OnChange(changed func()) { v.changed.Store(&changed) }
+// announcements tell the clients of a view that its list of tools has changed.
+type announcements struct {
+	look    chan struct{}          // holds one signal: the list may have changed
+	changed atomic.Pointer[func()] // from OnChange, nil before
 
-// lookAgain makes the goroutine announce compare the texts.
-func (v *TwoTools) lookAgain() {
+	stop     chan struct{}
+	stopOnce sync.Once
+	loops    sync.WaitGroup
+}
+
+// OnChange implements [View].
+func (a *announcements) OnChange(changed func()) { a.changed.Store(&changed) }
+
+// lookAgain makes the goroutine announce compare the lists.
+func (a *announcements) lookAgain() {
 	select {
-	case v.look <- struct{}{}:
+	case a.look <- struct{}{}:
 	default:
 	}
 }
 
 // announce calls the func of OnChange when the answer to tools/list has changed. The
-// answer does not depend on the state of the servers. It ends with Close.
-func (v *TwoTools) announce() {
-	firstSnap, firstShown := v.catalogue(nil), v.current.Load().profile("").shown
+// answer does not depend on the state of the servers. shown returns a func that makes
+// the present answer, and whether clients that it is not made for get another one than
+// before. starting reports that more changes will follow soon. announce ends with Close.
+func (a *announcements) announce(shown func() (list func() json.RawMessage, changed bool), starting func() bool) {
+	first, _ := shown()
 	var last json.RawMessage
 	var sent []time.Time // of the last announceMost announcements
 	for {
 		select {
-		case <-v.look:
-		case <-v.stop:
+		case <-a.look:
+		case <-a.stop:
 			return
 		}
-		if len(sent) == announceMost && !v.pause(time.Minute-time.Since(sent[0])) {
+		if len(sent) == announceMost && !a.pause(time.Minute-time.Since(sent[0])) {
 			return
 		}
-		for moments := 0; moments == 0 || (moments < announceStarts && starting(v.catalogue(nil))); moments++ {
-			if !v.pause(announceAfter) {
+		for moments := 0; moments == 0 || (moments < announceStarts && starting()); moments++ {
+			if !a.pause(announceAfter) {
 				return
 			}
 		}
 		if last == nil {
-			// Made at the first comparison, to keep the start of mcpx fast.
-			last = firstShown.list(firstSnap).tools
+			last = first() // made at the first comparison, to keep the start of mcpx fast
 		}
-		tools := v.texts.list(v.catalogue(nil), v.current.Load().profile("").shown).tools
-		if !v.newRules.Swap(false) && bytes.Equal(tools, last) {
+		list, others := shown()
+		tools := list()
+		if !others && bytes.Equal(tools, last) {
 			continue
 		}
 		last = tools
 		sent = append(sent, time.Now())
 		sent = sent[max(0, len(sent)-announceMost):]
-		if changed := v.changed.Load(); changed != nil {
+		if changed := a.changed.Load(); changed != nil {
 			(*changed)()
 		}
 	}
 }
 
 // pause waits for d. It reports false if the view is closed meanwhile.
-func (v *TwoTools) pause(d time.Duration) bool {
+func (a *announcements) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-v.stop:
+	case <-a.stop:
 		return false
 	}
 }

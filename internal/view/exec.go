@@ -12,10 +12,11 @@ var execArguments = []string{"server_name", "tool_name", "arguments", "select"}
 func (v *TwoTools) exec(ctx context.Context, call Call, structured bool) (*executor.Result, error) {
 	args, failure := readArguments(ExecTool, call.Arguments, execArguments)
 	if failure != nil {
-		v.need()
+		v.registry.Need()
 		return failure.Result(structured), nil
 	}
 	r := executor.Request{
+		Part:       v.part,
 		Catalogue:  v.catalogue(call.Client),
 		Arguments:  args[2],
 		Client:     call.Client,

@@ -46,7 +46,7 @@ func TestCall_Prefers(t *testing.T) {
 			defer v.Close()
 			var loops sync.WaitGroup
 			loops.Go(func() { // ends with the first call
-				<-v.Needed()
+				<-r.Needed()
 				r.Start()
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)

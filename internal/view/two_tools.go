@@ -5,16 +5,14 @@ import (
 	"encoding/json"
 	"log/slog"
 	"reflect"
-	"runtime/debug"
-	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/executor"
 	"mcpx/internal/plain"
+	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
@@ -22,6 +20,9 @@ import (
 
 // Options are the settings of the two tools. The zero value is the design's default.
 type Options struct {
+	// Part is the part of the catalogue that the view shows; nil = all of it. It cannot
+	// be replaced.
+	Part *policy.Part
 	// BudgetTokens bounds the description of inspect, in o200k tokens; 0 = 2000.
 	BudgetTokens int
 	// BudgetChars bounds it in UTF-16 units for every client; 0 = no bound.
@@ -43,43 +44,23 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// TwoTools shows the whole catalogue as the tools inspect and exec. Close ends
+// TwoTools shows its part of the catalogue as the tools inspect and exec. Close ends
 // its goroutine.
 type TwoTools struct {
-	registry *registry.Registry
-	executor *executor.Executor
-	log      *slog.Logger
+	base
 	current  atomic.Pointer[settings]
 	texts    texts
-	began    time.Time
-
-	needed   chan struct{}          // closed by need
-	need     func()                 // closes needed, once
-	look     chan struct{}          // holds one signal: the texts may have changed
-	newRules atomic.Bool            // the rules for clients have changed since the last announcement
-	changed  atomic.Pointer[func()] // from OnChange, nil before
-
-	stop     chan struct{}
-	stopOnce sync.Once
-	loops    sync.WaitGroup
+	newRules atomic.Bool // the rules for clients have changed since the last announcement
 }
 
 var _ View = (*TwoTools)(nil)
 
-// NewTwoTools makes a view that shows the catalogue of r and calls through e. Call it
-// before r.Start.
+// NewTwoTools makes a view of the catalogue of r that calls through e. Before r.Start
+// makes the first changes known to it.
 func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *TwoTools {
-	v := &TwoTools{
-		registry: r, executor: e, log: options.Logger, began: time.Now(),
-		needed: make(chan struct{}), look: make(chan struct{}, 1), stop: make(chan struct{}),
-	}
-	if v.log == nil {
-		v.log = slog.New(slog.DiscardHandler)
-	}
-	v.need = sync.OnceFunc(func() { close(v.needed) })
+	v := &TwoTools{base: newBase(r, e, options.Part, options.Logger)}
 	v.current.Store(newSettings(options))
-	r.OnChange(v.lookAgain)
-	v.loops.Go(v.announce) // ends with Close
+	v.follow(v.shown)
 	return v
 }
 
@@ -93,20 +74,10 @@ func (v *TwoTools) SetOptions(options Options) {
 	v.lookAgain()
 }
 
-// Close ends the goroutine of the view.
-func (v *TwoTools) Close() {
-	v.stopOnce.Do(func() { close(v.stop) })
-	v.loops.Wait()
-}
-
-// Needed returns a channel that is closed with the first call that needs an upstream,
-// or after the first answer to tools/list. Starting many processes before that would
-// delay the first answers.
-func (v *TwoTools) Needed() <-chan struct{} { return v.needed }
-
-// catalogue is the catalogue as a client may see it.
-func (v *TwoTools) catalogue(client *upstream.Client) *catalog.Snapshot {
-	return v.executor.Catalogue(client)
+// shown is the list for a client without rules.
+func (v *TwoTools) shown() (list func() json.RawMessage, changed bool) {
+	snap, how := v.catalogue(nil), v.current.Load().profile("").shown
+	return func() json.RawMessage { return v.texts.list(snap, how).tools }, v.newRules.Swap(false)
 }
 
 // Instructions implements [View].
@@ -116,33 +87,14 @@ func (v *TwoTools) Instructions(client *upstream.Client) string {
 
 // Tools implements [View].
 func (v *TwoTools) Tools(ctx context.Context, client *upstream.Client) json.RawMessage {
-	v.awaitCatalogue(ctx, client)
-	defer v.need()
+	v.awaitCatalogue(ctx, client, v.current.Load().StartupWait)
+	defer v.registry.Need()
 	return v.texts.list(v.catalogue(client), v.current.Load().profile(name(client)).shown).tools
 }
-
-// Forget implements [View].
-func (v *TwoTools) Forget(client *upstream.Client) { v.registry.ForgetClient(client.ID) }
 
 // Description is the description of inspect for a client without limits of its own.
 func (v *TwoTools) Description() string {
 	return v.texts.list(v.catalogue(nil), v.current.Load().profile("").shown).inspect
-}
-
-// awaitCatalogue waits for servers that mcpx has never tried, at most until
-// StartupWait after the start.
-func (v *TwoTools) awaitCatalogue(ctx context.Context, client *upstream.Client) {
-	if starting(v.catalogue(client)) {
-		v.need()
-	}
-	ctx, cancel := context.WithDeadline(ctx, v.began.Add(v.current.Load().StartupWait))
-	defer cancel()
-	v.registry.WaitKnown(ctx)
-}
-
-// starting reports whether some server has yet to send its first list.
-func starting(snap *catalog.Snapshot) bool {
-	return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool { return !s.Known && s.State == catalog.Connecting })
 }
 
 // Call implements [View]. A panic becomes the failure of this call.
@@ -150,9 +102,7 @@ func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result
 	structured := v.structured(call.Client, call.Structured)
 	defer func() {
 		if what := recover(); what != nil {
-			v.log.Error("panic in a call", "tool", call.Name, "panic", what, "stack", string(debug.Stack()))
-			failure := &executor.Failure{Code: executor.CodeExecution, Message: "internal error of mcpx; its log says more. The call may have been executed"}
-			result, err = failure.Result(structured), nil
+			result, err = v.panicked(call.Name, what).Result(structured), nil
 		}
 	}()
 	switch call.Name {
@@ -161,14 +111,8 @@ func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result
 	case ExecTool:
 		return v.exec(ctx, call, structured)
 	}
-	v.need()
+	v.registry.Need()
 	return nil, v.unknownTool(call)
-}
-
-// needs is need, and prefers a server unless the name is empty.
-func (v *TwoTools) needs(server string) {
-	v.registry.Prefer(server)
-	v.need()
 }
 
 // unknownTool is the error for another name than inspect and exec. Models call the
@@ -184,11 +128,4 @@ func (v *TwoTools) unknownTool(call Call) error {
 		}
 	}
 	return &UnknownToolError{text}
-}
-
-func name(client *upstream.Client) string {
-	if client == nil {
-		return ""
-	}
-	return client.Name
 }

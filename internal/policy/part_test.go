@@ -1,0 +1,50 @@
+package policy
+
+import (
+	"slices"
+	"testing"
+
+	"mcpx/internal/catalog"
+)
+
+// A part has its servers only, and of those the tools that both rules leave. The same
+// catalogue has the same part, and a list that loses nothing is not copied.
+func TestPart(t *testing.T) {
+	some, other, free := server("some", "get_a", "put_a"), server("other", "get_b"), server("free", "x", "y")
+	snap := snapshot(nil, some, other, free)
+	for _, test := range []struct {
+		name string
+		part *Part
+		want map[string][]string
+	}{
+		{"nil", nil, map[string][]string{"some": {"get_a", "put_a"}, "other": {"get_b"}, "free": {"x", "y"}}},
+		{"all", &Part{}, map[string][]string{"some": {"get_a", "put_a"}, "other": {"get_b"}, "free": {"x", "y"}}},
+		{"two", &Part{Servers: []string{"some", "free", "gone"}}, map[string][]string{"some": {"get_a", "put_a"}, "free": {"x", "y"}}},
+		{"none", &Part{Servers: []string{}}, map[string][]string{}},
+		{"rules", &Part{Servers: []string{"some"}, Rules: &Rules{Disabled: []string{"*.put_*"}}}, map[string][]string{"some": {"get_a"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := test.part.Of(snap)
+			if len(got.Servers) != len(test.want) {
+				t.Errorf("servers are %v", got.ServerNames())
+			}
+			for name, want := range test.want {
+				if tools := of(t, got, name).ToolNames(); !slices.Equal(tools, want) || !test.part.Has(name) {
+					t.Errorf("%s has %v, want %v", name, tools, want)
+				}
+			}
+			if test.part.Of(snap) != got {
+				t.Error("one catalogue has two parts")
+			}
+			if s, ok := got.Server("free"); ok && !oneList(s, &free) {
+				t.Error("a list without hidden tools was copied")
+			}
+		})
+	}
+	part := &Part{Servers: []string{"some"}, Rules: &Rules{Disabled: []string{"*.put_*"}}}
+	before := part.Of(snap)
+	some.State = catalog.Unavailable
+	if after := part.Of(snapshot(nil, some, free)); after == before || !oneList(of(t, before, "some"), of(t, after, "some")) || of(t, after, "some").State != catalog.Unavailable {
+		t.Error("another state changed the list of tools")
+	}
+}
