@@ -118,7 +118,7 @@ func TestShape_LongResource(t *testing.T) {
 	}{
 		{"short", []json.RawMessage{wire.TextBlock("done"), resource("{ \"a\": 1 }")}, []string{"", ""}},
 		{"long", []json.RawMessage{wire.TextBlock("done"), resource(lines), image}, []string{"", "a line of a file\na line", ""}},
-		{"two", []json.RawMessage{resource(lines), resource(lines), image}, []string{"a line of a file\na line", "[1 of 1 text blocks left: exec mcpx", ""}},
+		{"two", []json.RawMessage{resource(lines), resource(lines), image}, []string{"a line of a file\na line", "\n[1 of 1 text blocks left: exec mcpx", ""}},
 		{"no text", []json.RawMessage{blob, image}, []string{"", ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -199,6 +199,11 @@ func (o *oracle) extra(root *node, blocks []*node, got answered, wanted bool) []
 	if text == nil {
 		return []string{"the block for structuredContent is no text"}
 	}
+	if rest, begins := strings.CutPrefix(text.text, "\n"); begins != (len(blocks) > 0) {
+		return []string{"the block for structuredContent does not begin a line of its own, or one too many: " + text.text}
+	} else {
+		text.text = rest
+	}
 	if value := readJSON(text.text); value != nil && value.canonical() == sent.canonical() {
 		return nil
 	}

@@ -10,8 +10,11 @@ import (
 	"mcpx/internal/wire"
 )
 
-// restTokens bounds the line about the rest, without a grep.
-const restTokens = 80
+// restTokens and restBytes bound the line about the rest, without a grep.
+const (
+	restTokens = 80
+	restBytes  = 320
+)
 
 // arrayItems are the elements of a JSON array of at most that many. It counts them
 // first: a growing slice would take several times the memory.
@@ -55,38 +58,73 @@ type Pages struct {
 	Principal string
 	// Limit bounds the texts of one answer together, in tokens; 0 = no limit.
 	Limit int
+	// Bytes bounds them in bytes too; 0 = no limit. It must leave room for two lines
+	// about the rest. Of the clients that cut a result some count bytes, some characters:
+	// a text has no more characters than bytes.
+	Bytes int
+	// LineFirst puts the line about the rest before the text, for clients that keep only
+	// the beginning of a result.
+	LineFirst bool
 	// Texts are the options for writing texts.
 	Texts compress.Options
 	// Filter runs the filters of select; nil refuses them.
 	Filter *jq.Runner
 }
 
+// limit bounds the weight of the texts of one answer together.
 func (p Pages) limit() int {
-	if p.Limit <= 0 {
-		return 1 << 30
+	switch {
+	case p.Limit > 0:
+		return p.Limit
+	case p.Bytes > 0:
+		return p.Bytes // no text has more tokens than bytes
 	}
-	return p.Limit
+	return 1 << 30
 }
 
-// Fits reports whether texts are within the limit together. Most results need no
-// estimate, as no text has more tokens than bytes.
-func (p Pages) Fits(texts ...string) bool {
-	if p.Limit <= 0 {
-		return true
-	}
+// weigh is the weight of texts together: their tokens or, if that is more, their part of
+// Bytes as the same part of the limit.
+func (p Pages) weigh(texts ...string) int {
 	size := 0
 	for _, text := range texts {
 		size += len(text)
 	}
-	return size <= p.Limit || weigh(texts) <= p.Limit
+	return max(tokensOf(texts...), p.weighBytes(size))
 }
 
-func weigh(texts []string) int {
+func tokensOf(texts ...string) int {
 	n := 0
 	for _, text := range texts {
 		n += compress.Weigh(text)
 	}
 	return n
+}
+
+// weighBytes is the weight that so many bytes have at the least.
+func (p Pages) weighBytes(size int) int {
+	if p.Bytes <= 0 {
+		return 0
+	}
+	return (size*p.limit() + p.Bytes - 1) / p.Bytes
+}
+
+// rest is the most that the line about the rest weighs, without a grep.
+func (p Pages) rest() int { return max(restTokens, p.weighBytes(restBytes)) }
+
+// minRoom is the least room that is worth a cut text with its line.
+func (p Pages) minRoom() int { return 2 * p.rest() }
+
+// Fits reports whether texts are within the limits together. Most results need no
+// estimate, as no text has more tokens than bytes.
+func (p Pages) Fits(texts ...string) bool {
+	size := 0
+	for _, text := range texts {
+		size += len(text)
+	}
+	if size <= p.limit() && p.weighBytes(size) <= p.limit() {
+		return true
+	}
+	return p.weigh(texts...) <= p.limit()
 }
 
 // Cut is as much of a text as fits into room tokens, with a line that says how to
@@ -98,7 +136,7 @@ func (p Pages) Cut(text, shown string, verbatim bool, room int) string {
 
 // CutText is [Pages.Cut] of a text that is not compressed; room is at most the limit.
 func (p Pages) CutText(text string, room int) string {
-	if room = min(room, p.limit()); len(text) <= room {
+	if room = min(room, p.limit()); max(len(text), p.weighBytes(len(text))) <= room {
 		return text // no text has more tokens than bytes
 	}
 	return p.Cut(text, text, true, room)
@@ -132,15 +170,26 @@ type Shown struct {
 func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, tokens int) {
 	content = s.Content
 	if !p.Fits(append(s.Texts, text)...) {
-		used := weigh(s.Texts)
-		if used > p.limit()-minRoom {
-			used = p.limit() - minRoom
-			content, _ = p.cutBlocks(s, used)
+		used := p.weigh(s.Texts...)
+		if most := p.limit() - p.minRoom(); used > most {
+			used = most
+			content, tokens = p.cutBlocks(s, most)
+		} else {
+			tokens = tokensOf(s.Texts...)
 		}
 		text = p.Cut(whole, text, false, p.limit()-used)
-		tokens = used + compress.Weigh(text)
+		tokens += tokensOf(text)
 	}
-	return append(content[:len(content):len(content)], wire.TextBlock(text)), tokens
+	return appendOwn(content[:len(content):len(content)], text), tokens
+}
+
+// appendOwn appends a text of mcpx to the blocks of an upstream. It begins a new line, as
+// some clients join texts without one.
+func appendOwn(content []json.RawMessage, text string) []json.RawMessage {
+	if len(content) > 0 {
+		text = "\n" + text
+	}
+	return append(content, wire.TextBlock(text))
 }
 
 // CutBlocks cuts the texts of a result to the limit, and returns their tokens.
@@ -168,29 +217,31 @@ func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens 
 		}
 		raw, own := s.Content[i], room
 		if left > 1 {
-			own -= restTokens
+			own -= p.rest()
 		}
-		cost := compress.Weigh(s.Texts[i])
-		if cost > own && own < minRoom && !first {
-			return p.collapse(out, s.Received[i:], s.Verbatim), limit - room + restTokens
+		cost := p.weigh(s.Texts[i])
+		if cost > own && own < p.minRoom() && !first {
+			return p.collapse(out, s.Received[i:], s.Verbatim), tokens + restTokens
 		}
+		text := s.Texts[i]
 		if cost > own {
-			text := p.Cut(b.Text, s.Texts[i], s.Verbatim || !b.IsText, max(own, minRoom))
-			raw, cost = b.WithText(text), compress.Weigh(text)
+			text = p.Cut(b.Text, text, s.Verbatim || !b.IsText, max(own, p.minRoom()))
+			raw, cost = b.WithText(text), p.weigh(text)
 		}
 		first = false
 		room -= cost
+		tokens += tokensOf(text)
 		left--
 		out = append(out, raw)
 	}
-	return out, limit - room
+	return out, tokens
 }
 
 // collapse appends to out one line for all texts that are left.
 func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool) []json.RawMessage {
 	texts := rawBlocks(left, func(b wire.Block) bool { return b.HasText })
 	handle := p.Store.add(p.divideBlocks(texts, verbatim))
-	out = append(out, wire.TextBlock(restLine(len(texts), len(texts), "text blocks left", ReadArguments{Handle: handle})))
+	out = appendOwn(out, restLine(len(texts), len(texts), "text blocks left", ReadArguments{Handle: handle}))
 	return append(out, rawBlocks(left, func(b wire.Block) bool { return !b.HasText })...)
 }
 
@@ -200,9 +251,6 @@ func (p Pages) divideBlocks(blocks []json.RawMessage, verbatim bool) *result {
 	h.items, _ = arrayItems(h.value, len(blocks))
 	return h
 }
-
-// minRoom is the least room that is worth a cut text with its line.
-const minRoom = 2 * restTokens
 
 // rawBlocks are some of the blocks, as the upstream sent them.
 func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessage {
@@ -221,17 +269,17 @@ func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessa
 // at least a part of one item or line, so that a reader always gets to the end.
 func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments) string {
 	if h.within(wanted, likelyBytes*limit) {
-		if text := withMatched(p.render(h, wanted), h, wanted); compress.Weigh(text) <= limit {
+		if text := withMatched(p.render(h, wanted), h, wanted); p.weigh(text) <= limit {
 			return text
 		}
 	}
 	if again.Handle == "" {
 		again.Handle = p.Store.add(h)
 	}
-	room := limit - restTokens - compress.Weigh(again.Grep)
+	room := limit - p.rest() - p.weigh(again.Grep)
 	text, shown := p.fill(h, wanted, room)
 	if shown == 0 && limit >= p.limit() {
-		text, shown = p.beginItem(h, wanted.first(1), room-restTokens), 1
+		text, shown = p.beginItem(h, wanted.first(1), room-p.rest()), 1
 	}
 	left := wanted.len() - shown
 	if left == 0 {
@@ -248,7 +296,7 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments) strin
 	case h.items == nil && shown > 0 && !strings.HasSuffix(text, "\n"):
 		what += ", the line goes on"
 	}
-	return withLine(text, restLine(left, wanted.len(), what, again))
+	return p.withRest(text, restLine(left, wanted.len(), what, again))
 }
 
 // withMatched adds to the text of all wanted parts the count of the grep, if there was
@@ -270,6 +318,14 @@ func restLine(left, total int, what string, next ReadArguments) string {
 		return fmt.Sprintf("[%d of %d %s, and dropped: the result is too long to be kept; ask for less, or use select]", left, total, what)
 	}
 	return fmt.Sprintf("[%d of %d %s: exec %s %s %s]", left, total, what, Server, Tool, wire.Encode(next))
+}
+
+// withRest is text with the line about the rest.
+func (p Pages) withRest(text, line string) string {
+	if p.LineFirst {
+		return line + "\n" + text
+	}
+	return withLine(text, line)
 }
 
 // withLine is text with one more line.
@@ -301,7 +357,7 @@ func (p Pages) beginItem(h *result, one span, room int) string {
 	if !strings.HasSuffix(text, "\n") {
 		what += ", the line goes on"
 	}
-	return withLine(text, restLine(lines.len()-shown, lines.len(), what, ReadArguments{Handle: p.Store.addItem(h, i, inner), Offset: shown}))
+	return p.withRest(text, restLine(lines.len()-shown, lines.len(), what, ReadArguments{Handle: p.Store.addItem(h, i, inner), Offset: shown}))
 }
 
 // render is the text of some items or lines.
@@ -319,8 +375,11 @@ func (p Pages) render(h *result, which span) string {
 func (p Pages) fill(h *result, wanted span, limit int) (text string, shown int) {
 	few, many := 0, wanted.len()+1 // few fit, many do not
 	// The first guess is three bytes a token, the later ones go by the last try.
-	size := 0
-	for few < wanted.len() && size < 3*limit {
+	size, likely := 0, 3*limit
+	if p.Bytes > 0 {
+		likely = min(likely, limit*p.Bytes/p.limit())
+	}
+	for few < wanted.len() && size < likely {
 		size += h.length(wanted.at(few))
 		few++
 	}
@@ -329,7 +388,7 @@ func (p Pages) fill(h *result, wanted span, limit int) (text string, shown int) 
 	for try := 0; many-few > 1; try++ {
 		n = min(max(n, few+1), many-1)
 		now := p.render(h, wanted.first(n))
-		cost := compress.Weigh(now)
+		cost := p.weigh(now)
 		if cost <= limit {
 			text, few = now, n
 			if cost*100 >= limit*95 {

@@ -24,7 +24,11 @@ func (p Pages) divide(text, shown string, verbatim bool) *result {
 		}
 	}
 	// No text has more tokens than bytes: a piece of a line always fits.
-	h.units, h.kind = unitsOf(shown, min(max(p.limit()-minRoom, 64), pieceBytes), maxLines)
+	longest := p.limit() - p.minRoom()
+	if p.Bytes > 0 {
+		longest = min(longest, p.Bytes/4)
+	}
+	h.units, h.kind = unitsOf(shown, min(max(longest, 64), pieceBytes), maxLines)
 	return h
 }
 
