@@ -155,7 +155,7 @@ func TestCheck_Tool(t *testing.T) {
 	path := h.config(t, map[string]server{"one": one, "two": two}, map[string]any{"disabled_tools": []string{"one.get_c", "two.z", "nobody.*"}})
 	out, stderr, code := h.run(t, "", "--config", path, "check", "--json")
 	var o outcome
-	if err := json.Unmarshal([]byte(out), &o); err != nil || code != 0 || stderr != "" || !o.OK || len(o.Servers) != 2 || *o.Servers[0].Tools != 2 || o.Servers[0].Seconds < 0 {
+	if err := json.Unmarshal([]byte(out), &o); err != nil || code != 0 || stderr != "" || !o.OK || len(o.Servers) != 2 || *o.Servers[0].Tools != 1 || o.Servers[0].Seconds < 0 {
 		t.Fatalf("exit %d, %v, %s %s", code, err, out, stderr)
 	}
 	for _, want := range []string{`disabled_tools: "two.z" matches no tool`, `disabled_tools: "nobody.*" matches no tool`} {
@@ -168,7 +168,7 @@ func TestCheck_Tool(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"one.get_a": "visible", "one.put_a": "hidden by one.read_only", "one.get_b": `hidden by one.tools.deny: "get_b"`,
-		"one.get_c": `hidden by disabled_tools: "one.get_c"`, "one.get_app": "visible, though its server means it for its own app only",
+		"one.get_c": `hidden by disabled_tools: "one.get_c"`, "one.get_app": "hidden: its server means it for its own app only",
 		"two.y": "hidden: none of two.tools.allow matches it (x)", "two.zz": "the server has no tool of this name",
 	} {
 		out, stderr, code := h.run(t, "", "--config", path, "check", name)

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,6 +47,8 @@ func explainKnown(cfg *config.Config, server string, tool *catalog.Tool) Filtere
 		return fmt.Sprintf("%q", globs[i])
 	}
 	switch setting {
+	case policy.ByVisibility:
+		return Filtered{Why: "hidden: its server means it for its own app only (_meta.ui.visibility)"}
 	case policy.ByAllow:
 		return Filtered{Why: fmt.Sprintf("hidden: none of %stools.allow matches it (%s)", at, strings.Join(of.Tools.Allow, ", "))}
 	case policy.ByDeny:
@@ -57,21 +58,7 @@ func explainKnown(cfg *config.Config, server string, tool *catalog.Tool) Filtere
 	case policy.ByDisabled:
 		return Filtered{Why: "hidden by disabled_tools: " + glob(cfg.DisabledTools, server+"."+tool.Name)}
 	}
-	if forApps(tool.Raw) {
-		return Filtered{true, "visible, though its server means it for its own app only (_meta.ui.visibility)"}
-	}
 	return Filtered{true, "visible"}
-}
-
-// forApps reports whether a tool is for the server's own user interface only, and not
-// for the model (MCP Apps).
-func forApps(raw json.RawMessage) bool {
-	var tool struct {
-		Meta struct {
-			UI struct{ Visibility []string } `json:"ui"`
-		} `json:"_meta"`
-	}
-	return json.Unmarshal(raw, &tool) == nil && slices.Equal(tool.Meta.UI.Visibility, []string{"app"})
 }
 
 // Unmatched are the patterns of a config that match no tool, by server; those of

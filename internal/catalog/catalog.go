@@ -42,6 +42,9 @@ type Tool struct {
 	Annotations json.RawMessage
 	// Hints are the annotations that decide something, decoded.
 	Hints Hints
+	// AppOnly says that the tool is for the server's own user interface, and not for a
+	// model: _meta.ui.visibility without "model" (MCP Apps).
+	AppOnly bool
 	// Raw is the whole definition as it was sent.
 	Raw json.RawMessage
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Kind is a kind of what servers list; its value is the member of the answer that has
@@ -125,7 +126,22 @@ func DecodeTool(raw json.RawMessage) (Tool, error) {
 		tool.Annotations = hints
 		tool.readHints()
 	}
+	tool.AppOnly = appOnly(members["_meta"])
 	return tool, nil
+}
+
+// appOnly reads _meta.ui.visibility; a tool that has none, or one of another shape, is
+// for the model too.
+func appOnly(meta json.RawMessage) bool {
+	var is struct {
+		UI struct {
+			Visibility []string `json:"visibility"`
+		} `json:"ui"`
+	}
+	if !bytes.Contains(meta, []byte(`"visibility"`)) || json.Unmarshal(meta, &is) != nil {
+		return false
+	}
+	return is.UI.Visibility != nil && !slices.Contains(is.UI.Visibility, "model")
 }
 
 // readHints reads each hint by itself, so that one of the wrong type does not

@@ -25,8 +25,9 @@ type Catalogues struct {
 // Of is what a caller may see of a snapshot: all of it, but for the tools that its
 // rules hide.
 func (c *Catalogues) Of(snap *catalog.Snapshot) *catalog.Snapshot {
-	if snap.Rules == nil {
-		return snap
+	rules := snap.Rules
+	if rules == nil {
+		rules = &Rules{}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,7 +37,7 @@ func (c *Catalogues) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	same := c.from != nil && reflect.DeepEqual(snap.Rules, c.from.Rules)
 	servers := make([]catalog.Server, len(snap.Servers))
 	for i := range snap.Servers {
-		servers[i] = c.server(&snap.Servers[i], snap.Rules, same)
+		servers[i] = c.server(&snap.Servers[i], rules, same)
 	}
 	c.from, c.made = snap, catalog.NewSnapshot(servers)
 	return c.made
@@ -81,6 +82,9 @@ func hidden(tools int, by []string) string {
 	}
 	if slices.Contains(by, ByReadOnly) {
 		text += " (a tool counts as read-only if it declares readOnlyHint)"
+	}
+	if slices.Contains(by, ByVisibility) {
+		text += " (meant for its own app)"
 	}
 	return text
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"slices"
 	"sync"
 	"testing"
@@ -75,8 +76,8 @@ func TestCatalogues_Identity(t *testing.T) {
 	if none.Tools() != 0 {
 		t.Errorf("%d tools are left", none.Tools())
 	}
-	if bare := snapshot(nil, some); c.Of(bare) != bare {
-		t.Error("without rules there is another catalogue")
+	if bare := snapshot(nil, some); !oneList(of(t, c.Of(bare), "some"), &some) {
+		t.Error("without rules a list was copied")
 	}
 }
 
@@ -98,6 +99,33 @@ func TestCatalogues_Hidden(t *testing.T) {
 			if got := of(t, snap, name).Hidden; got != want {
 				t.Errorf("%s: %q, want %q", name, got, want)
 			}
+		}
+	}
+}
+
+// A tool for the server's own app does not exist for a model, with or without rules.
+func TestCatalogues_AppOnly(t *testing.T) {
+	var tools []catalog.Tool
+	for _, raw := range []string{
+		`{"name":"for_both","_meta":{"ui":{"visibility":["model","app"]}}}`, `{"name":"for_apps","_meta":{"ui":{"visibility":["app"]}}}`,
+		`{"name":"for_none","_meta":{"ui":{"visibility":[]}}}`, `{"name":"silent","_meta":{"ui":{"resourceUri":"ui://x"}}}`,
+		`{"name":"odd","_meta":{"ui":{"visibility":"app"}}}`, `{"name":"null","_meta":{"ui":{"visibility":null}}}`,
+	} {
+		tool, err := catalog.DecodeTool(json.RawMessage(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tools = append(tools, tool)
+	}
+	some, only := server("some").WithTools(tools), server("only").WithTools(tools[1:2])
+	for _, rules := range []catalog.Rules{nil, &Rules{}, &Rules{Servers: map[string]ServerRules{"some": {Allow: []string{"*"}}}}} {
+		var c Catalogues
+		snap := c.Of(snapshot(rules, some, only))
+		if got := of(t, snap, "some").ToolNames(); !slices.Equal(got, []string{"for_both", "silent", "odd", "null"}) {
+			t.Errorf("%v: got %v", rules, got)
+		}
+		if got := of(t, snap, "only").Hidden; got != "its only tool is hidden by _meta.ui.visibility (meant for its own app)" {
+			t.Errorf("%v: %q", rules, got)
 		}
 	}
 }

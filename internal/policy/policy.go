@@ -26,19 +26,23 @@ type ServerRules struct {
 	ReadOnly bool
 }
 
-// The keys of the configuration that hide tools: what [Rules.HiddenBy] returns.
+// The keys of the configuration that hide tools, and the one of a tool's own
+// definition: what [Rules.HiddenBy] returns.
 const (
-	ByAllow    = "tools.allow"
-	ByDeny     = "tools.deny"
-	ByReadOnly = "read_only"
-	ByDisabled = "disabled_tools"
+	ByVisibility = "_meta.ui.visibility"
+	ByAllow      = "tools.allow"
+	ByDeny       = "tools.deny"
+	ByReadOnly   = "read_only"
+	ByDisabled   = "disabled_tools"
 )
 
-// HiddenBy implements [catalog.Rules]: the key of the configuration that hides a
-// tool from callers.
+// HiddenBy implements [catalog.Rules]: the key that hides a tool from callers. A tool
+// that its server means for its own user interface only is hidden by itself.
 func (r *Rules) HiddenBy(server string, tool *catalog.Tool) string {
 	rules := r.Servers[server]
 	switch {
+	case tool.AppOnly:
+		return ByVisibility
 	case len(rules.Allow) > 0 && !Match(rules.Allow, tool.Name):
 		return ByAllow
 	case Match(rules.Deny, tool.Name):

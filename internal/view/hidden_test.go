@@ -22,11 +22,12 @@ func TestHiddenTools(t *testing.T) {
 	const word = "zeppelin"
 	fake := func(tools string) *mcptest.HTTPServer { return mcptest.Spec{Tools: json.RawMessage(tools)}.HTTP(t) }
 	books := remote("books", fake(`[{"name":"find_book","description":"Finds a book."},
-		{"name":"`+word+`_delete","title":"`+word+`","description":"Deletes with the `+word+`.","inputSchema":{"type":"object","required":["`+word+`_id"]}}]`))
+		{"name":"`+word+`_delete","title":"`+word+`","description":"Deletes with the `+word+`.","inputSchema":{"type":"object","required":["`+word+`_id"]}},
+		{"name":"`+word+`_app","description":"For the app of the `+word+`.","_meta":{"ui":{"visibility":["app"]}}}]`))
 	locked := remote("locked", fake(`[{"name":"`+word+`_write"}]`))
 	rules := &policy.Rules{
 		Servers:  map[string]policy.ServerRules{"locked": {ReadOnly: true}},
-		Disabled: []string{"books." + word + "*"},
+		Disabled: []string{"books." + word + "_d*"},
 	}
 	r := registry.New([]registry.Server{books, locked}, registry.Options{Rules: rules})
 	e := executor.New(r, executor.Options{TOON: true, TypeScript: true, ExecWait: patience})
@@ -66,6 +67,7 @@ func TestHiddenTools(t *testing.T) {
 		"a query of its words":  {strings.ReplaceAll(ask("inspect", `{"query":"`+word+` delete"}`), `\"`+word+" delete", ""), "No tool matches"},
 		"the tool":              {strings.ReplaceAll(ask("inspect", `{"server_name":"books","tool_name":"`+word+`_delete"}`), `\"`+word+`_delete\"`, ""), "TOOL_NOT_FOUND"},
 		"a call":                {strings.ReplaceAll(ask("exec", `{"server_name":"books","tool_name":"`+word+`_delete"}`), `\"`+word+`_delete\"`, ""), "TOOL_NOT_FOUND"},
+		"a call of the app's":   {strings.ReplaceAll(ask("exec", `{"server_name":"books","tool_name":"`+word+`_app"}`), `\"`+word+`_app\"`, ""), "TOOL_NOT_FOUND"},
 		"a call of one near it": {ask("exec", `{"server_name":"books","tool_name":"zepelin_delete"}`), "TOOL_NOT_FOUND"},
 		"of another server":     {ask("exec", `{"server_name":"locked","tool_name":"zepelin_delete"}`), "TOOL_NOT_FOUND"},
 		"without a server":      {ask("exec", `{"tool_name":"zeppelinDelete"}`), "is missing"},
