@@ -1,5 +1,5 @@
-// Package catalog has the types of what is known about servers and tools, as
-// immutable snapshots. It imports nothing of mcpx.
+// Package catalog has the types of what is known about servers, tools, resources and
+// prompts, as immutable snapshots. It imports nothing of mcpx.
 package catalog
 
 import (
@@ -78,6 +78,54 @@ func (h Hints) IsIdempotent() bool { return h.Idempotent != nil && *h.Idempotent
 // default of the specification).
 func (h Hints) IsOpenWorld() bool { return h.OpenWorld == nil || *h.OpenWorld }
 
+// Item is a resource, a resource template or a prompt as its server declared it.
+type Item struct {
+	// Name is the member that requests name it by: its uri, uriTemplate or name.
+	Name string
+	// Raw is the whole definition as it was sent (compacted at most).
+	Raw json.RawMessage
+}
+
+// Items are what a server lists beside its tools, in its order. Nobody changes them:
+// another list is another *Items.
+type Items struct {
+	Resources, Templates, Prompts []Item
+}
+
+// Of are the items of a kind. Tools are no items.
+func (i *Items) Of(kind Kind) []Item {
+	switch {
+	case i == nil:
+	case kind == Resources:
+		return i.Resources
+	case kind == ResourceTemplates:
+		return i.Templates
+	case kind == Prompts:
+		return i.Prompts
+	}
+	return nil
+}
+
+// Offers are the capabilities of a server beside tools, as it said in the handshake.
+type Offers struct {
+	Resources   bool `json:"resources,omitempty"`
+	Subscribe   bool `json:"subscribe,omitempty"`
+	Prompts     bool `json:"prompts,omitempty"`
+	Completions bool `json:"completions,omitempty"`
+}
+
+// Kinds are the kinds of items that the server lists.
+func (o Offers) Kinds() []Kind {
+	var kinds []Kind
+	if o.Resources {
+		kinds = append(kinds, Resources, ResourceTemplates)
+	}
+	if o.Prompts {
+		kinds = append(kinds, Prompts)
+	}
+	return kinds
+}
+
 // MaxReason bounds the reason for a server's state, in runes. Whoever tells it tells
 // all of it.
 const MaxReason = 500
@@ -113,6 +161,11 @@ type Server struct {
 	Generation uint64
 	// Tools are in the upstream's order.
 	Tools []Tool
+	// Listed is false until Offers and Items are known, live or from disk. Servers say
+	// later than their tools what else they list.
+	Listed bool
+	Offers Offers
+	Items  *Items
 	// Hidden says, for people and models, why a server that has tools shows none;
 	// empty where it shows some.
 	Hidden string

@@ -167,6 +167,37 @@ func (t *Tool) readHints() {
 	}
 }
 
+// member is the member that requests name an item of the kind by.
+func (k Kind) member() string {
+	switch k {
+	case Resources:
+		return "uri"
+	case ResourceTemplates:
+		return "uriTemplate"
+	}
+	return "name"
+}
+
+// DecodeItems reads what a server lists of a kind, each definition by itself. faults say
+// which definitions are refused, as no request could name them.
+func DecodeItems(kind Kind, raw []json.RawMessage) (items []Item, faults []string) {
+	refused := 0
+	for n, one := range raw {
+		var flat bytes.Buffer
+		var members map[string]json.RawMessage
+		if json.Compact(&flat, one) == nil && json.Unmarshal(flat.Bytes(), &members) == nil {
+			if name := text(members[kind.member()]); name != "" {
+				items = append(items, Item{Name: name, Raw: flat.Bytes()})
+				continue
+			}
+		}
+		if refused++; refused <= maxFaults {
+			faults = append(faults, fmt.Sprintf("%s: item %d has no usable %s", kind, n+1, kind.member()))
+		}
+	}
+	return items, faults
+}
+
 // Unique keeps the first tool of each name. A later one of the same name is
 // refused and said so: to let it win would let a server shadow its own tools.
 func Unique(tools []Tool) (kept []Tool, faults []string) {

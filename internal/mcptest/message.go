@@ -79,6 +79,9 @@ func (e envelope) isRequest() bool { return e.Method != "" && len(e.ID) > 0 }
 // params is what the fakes read of a request's parameters.
 type params struct {
 	Name           string                     `json:"name"`
+	URI            string                     `json:"uri"`
+	Ref            json.RawMessage            `json:"ref"`
+	Argument       json.RawMessage            `json:"argument"`
 	Arguments      json.RawMessage            `json:"arguments"`
 	Cursor         string                     `json:"cursor"`
 	RequestID      json.RawMessage            `json:"requestId"`

@@ -42,7 +42,10 @@ func (s *server) answer(c *call) answer {
 	case c.method == "tools/call":
 		a = s.callTool(c)
 	default:
-		return s.unknown(c)
+		var known bool
+		if a, known = s.offer(c); !known {
+			return s.unknown(c)
+		}
 	}
 	if c.modern {
 		a.result = complete(a.result)
@@ -120,10 +123,11 @@ func (s *server) instructions() string {
 }
 
 func (s *server) capabilities() string {
-	if s.spec.NoLogging {
-		return `{"tools":{"listChanged":true}}`
+	all := `{"tools":{"listChanged":true}`
+	if !s.spec.NoLogging {
+		all += `,"logging":{}`
 	}
-	return `{"tools":{"listChanged":true},"logging":{}}`
+	return all + s.offers() + `}`
 }
 
 func (s *server) initialize(c *call) answer {
@@ -152,12 +156,15 @@ func (s *server) discover(c *call) answer {
 
 // listen keeps a subscription open until the client ends it.
 func (s *server) listen(c *call) answer {
-	honoured := `{}`
-	if string(c.params.Notifications["toolsListChanged"]) == "true" {
-		honoured = `{"toolsListChanged":true}`
+	granted := map[string]json.RawMessage{}
+	for key, value := range c.params.Notifications {
+		if key == "toolsListChanged" && string(value) == "true" || key != "toolsListChanged" && s.offers() != "" {
+			granted[key] = value
+		}
 	}
+	honoured, _ := json.Marshal(granted) // of raw JSON
 	tag := `"io.modelcontextprotocol/subscriptionId":` + c.id
-	ack := notification("notifications/subscriptions/acknowledged", `{"_meta":{`+tag+`},"notifications":`+honoured+`}`)
+	ack := notification("notifications/subscriptions/acknowledged", `{"_meta":{`+tag+`},"notifications":`+string(honoured)+`}`)
 	if err := c.note(ack); err != nil {
 		return answer{silent: true}
 	}

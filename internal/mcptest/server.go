@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -78,8 +79,9 @@ type session struct {
 	push func(message) error
 
 	mu      sync.Mutex
-	ready   bool // notifications/initialized came
-	elicits bool // the client declared elicitation
+	subs    map[string]bool // resources that it subscribed to
+	ready   bool            // notifications/initialized came
+	elicits bool            // the client declared elicitation
 	open    map[string]*call
 	asked   map[string]chan envelope
 }
@@ -338,11 +340,13 @@ func (s *server) notify(method, params string) {
 	s.mu.Lock()
 	var push []func(message) error
 	for ses := range s.sessions {
-		push = append(push, ses.push)
+		if ses.listensTo(method, params) {
+			push = append(push, ses.push)
+		}
 	}
 	var listens []*call
 	for c := range s.listens {
-		if c.listensTo(method) {
+		if c.listensTo(method, params) {
 			listens = append(listens, c)
 		}
 	}
@@ -356,7 +360,12 @@ func (s *server) notify(method, params string) {
 }
 
 // listensTo reports whether a subscription covers the method.
-func (c *call) listensTo(method string) bool {
+func (c *call) listensTo(method, params string) bool {
+	if method == updated {
+		var uris []string
+		_ = json.Unmarshal(c.params.Notifications["resourceSubscriptions"], &uris) // else none
+		return slices.Contains(uris, uriOf(params))
+	}
 	key := map[string]string{
 		"notifications/tools/list_changed":     "toolsListChanged",
 		"notifications/prompts/list_changed":   "promptsListChanged",

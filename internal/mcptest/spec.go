@@ -64,6 +64,11 @@ type Spec struct {
 	ExtraTools int
 	// OddTools adds the definitions of OddTools.
 	OddTools bool
+	// Resources, Templates and Prompts are raw JSON arrays of definitions. Where one of
+	// the first two is there, the fake has the capability for resources, with the third
+	// that for prompts, with any of them that for completions. Its answers name the fake:
+	// see offers.go.
+	Resources, Templates, Prompts json.RawMessage `json:",omitempty"`
 	// Results are raw tools/call results by tool name, sent as they are.
 	Results map[string]json.RawMessage
 	// MethodResults are likewise the raw results of requests, by their method.

@@ -33,8 +33,14 @@ type record struct {
 	Version      string            `json:"version,omitempty"`
 	Instructions string            `json:"instructions,omitempty"`
 	Definitions  []json.RawMessage `json:"tools"`
+	// Offers is nil in a file of an mcpx that knew only tools.
+	Offers    *catalog.Offers   `json:"offers,omitempty"`
+	Resources []json.RawMessage `json:"resources,omitempty"`
+	Templates []json.RawMessage `json:"resourceTemplates,omitempty"`
+	Prompts   []json.RawMessage `json:"prompts,omitempty"`
 
 	tools []catalog.Tool
+	items *catalog.Items
 	tried bool // mcpx has tried the server and got no catalogue
 }
 
@@ -42,7 +48,8 @@ type record struct {
 // are equal are one slice (see [upstream.Status]).
 func (r *record) equal(other *record) bool {
 	return r.tried == other.tried && r.Protocol == other.Protocol && r.Modern == other.Modern && r.Title == other.Title &&
-		r.Version == other.Version && r.Instructions == other.Instructions && catalog.SameTools(r.tools, other.tools)
+		r.Version == other.Version && r.Instructions == other.Instructions && catalog.SameTools(r.tools, other.tools) &&
+		r.items == other.items && (r.Offers == nil) == (other.Offers == nil) && (r.Offers == nil || *r.Offers == *other.Offers)
 }
 
 // Key is a digest of the settings of a server. It does not reveal them.
@@ -76,7 +83,11 @@ func (c *cache) load(key string) *record {
 		}
 		rec.tools = append(rec.tools, tool)
 	}
-	rec.Definitions = nil
+	rec.items = &catalog.Items{}
+	rec.items.Resources, _ = catalog.DecodeItems(catalog.Resources, rec.Resources)
+	rec.items.Templates, _ = catalog.DecodeItems(catalog.ResourceTemplates, rec.Templates)
+	rec.items.Prompts, _ = catalog.DecodeItems(catalog.Prompts, rec.Prompts)
+	rec.Definitions, rec.Resources, rec.Templates, rec.Prompts = nil, nil, nil, nil
 	c.touch(key)
 	return &rec
 }
@@ -93,6 +104,14 @@ func (c *cache) save(key string, rec *record) error {
 	rec.Definitions = make([]json.RawMessage, len(rec.tools))
 	for i := range rec.tools {
 		rec.Definitions[i] = rec.tools[i].Raw
+	}
+	for kind, into := range map[catalog.Kind]*[]json.RawMessage{
+		catalog.Resources: &rec.Resources, catalog.ResourceTemplates: &rec.Templates, catalog.Prompts: &rec.Prompts,
+	} {
+		*into = nil
+		for _, item := range rec.items.Of(kind) {
+			*into = append(*into, item.Raw)
+		}
 	}
 	var data bytes.Buffer
 	encoder := json.NewEncoder(&data)

@@ -102,7 +102,7 @@ type entry struct {
 	onDisk     bool // the cache had a file when the entry was made
 	server     Server
 	upstream   *upstream.Upstream // nil if disabled or at fault
-	cached     *record            // from disk, until the server has answered
+	cached     *record            // from disk, until the server has listed all that it has
 	last       catalog.Server     // in the last snapshot; its tools are reused while unchanged
 	saved      *record            // the content of the cache file
 }
@@ -323,9 +323,10 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	if !status.RetryAfter.IsZero() {
 		s.RetryAfter = max(0, time.Until(status.RetryAfter).Seconds())
 	}
-	if status.Known {
+	if status.Known && status.Listed {
 		e.cached = nil // the server has answered
 	}
+	s.Offers, s.Items, s.Listed = e.items(&status)
 	switch {
 	case status.Known || e.cached == nil:
 	case e.cached.tried:
@@ -339,6 +340,34 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 	}
 	e.last = s.WithTools(tools)
 	return e.last
+}
+
+// items is what a server has beside tools. Before it has listed that, it comes from the
+// disk. The caller holds the lock.
+func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *catalog.Items, listed bool) {
+	if !status.Listed && e.cached != nil && e.cached.Offers != nil {
+		return *e.cached.Offers, e.cached.items, true
+	}
+	return status.Offers, status.Items, status.Listed
+}
+
+// WaitListed waits until every server for which the func is true, nil for all, has listed
+// what it has beside tools, now or at an earlier start, or cannot list it now, or until
+// ctx ends.
+func (r *Registry) WaitListed(ctx context.Context, which func(server string) bool) {
+	waited := false
+	for _, s := range r.Snapshot().Servers {
+		r.mu.Lock()
+		e := r.entries[s.Name]
+		r.mu.Unlock()
+		if !s.Listed && !s.Tried && e != nil && e.upstream != nil && (which == nil || which(s.Name)) {
+			e.upstream.AwaitLists(ctx)
+			waited = true
+		}
+	}
+	if waited {
+		r.publish()
+	}
 }
 
 // WaitKnown waits until every server for which the func is true, nil for all, has a

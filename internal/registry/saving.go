@@ -41,6 +41,12 @@ func (r *Registry) saveOne(e *entry, last bool) {
 		Title: status.Title, Version: status.Version, Instructions: status.Instructions,
 		tools: status.Tools, tried: !status.Known,
 	}
+	r.mu.Lock()
+	offers, items, listed := e.items(&status)
+	r.mu.Unlock()
+	if rec.items = items; listed {
+		rec.Offers = &offers
+	}
 	trying := status.State == catalog.Connecting && !last
 	if rec.tried && (e.onDisk || trying || e.saved != nil) || (e.saved != nil && e.saved.equal(rec)) {
 		return

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/wire"
 )
 
 const (
@@ -54,10 +54,12 @@ func newChanges() *changes {
 	return c
 }
 
-// tell asks for a refresh of what is of that kind.
-func (c *changes) tell(kind catalog.Kind) {
+// tell asks for a refresh of what is of those kinds.
+func (c *changes) tell(kinds ...catalog.Kind) {
 	c.mu.Lock()
-	c.kinds[kind] = true
+	for _, kind := range kinds {
+		c.kinds[kind] = true
+	}
 	c.mu.Unlock()
 	signal(c.told)
 }
@@ -117,8 +119,11 @@ func (s *session) listen() {
 // server does not offer it.
 func (s *session) subscribe() {
 	defer s.changes.noStream()
+	filter := wire.Encode(map[string]mcp.SubscriptionFilter{"notifications": {
+		ToolsListChanged: true, ResourcesListChanged: s.offers.Resources, PromptsListChanged: s.offers.Prompts,
+	}})
 	persist(s.changes.ctx, func() (wait time.Duration, again bool) {
-		_, err := s.do(s.changes.ctx, string(mcp.MethodSubscriptionsListen), json.RawMessage(`{"notifications":{"toolsListChanged":true}}`))
+		_, err := s.do(s.changes.ctx, string(mcp.MethodSubscriptionsListen), filter)
 		err = unlessRPC(err)
 		// An answer that no acknowledgement came before is a refusal as well.
 		refused := err == nil || !passing(err)

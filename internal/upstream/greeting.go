@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/wire"
 )
 
@@ -17,6 +18,7 @@ type greeting struct {
 	title, release        string
 	supported             []string // revisions, server/discover only
 	logging               bool     // the capability
+	offers                catalog.Offers
 }
 
 func readGreeting(method string, result json.RawMessage) (greeting, error) {
@@ -38,6 +40,10 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 	}
 	capabilities, _ := object(members["capabilities"])
 	_, g.logging = object(capabilities["logging"])
+	resources, ok := object(capabilities["resources"])
+	g.offers.Resources, g.offers.Subscribe = ok, string(resources["subscribe"]) == "true"
+	_, g.offers.Prompts = object(capabilities["prompts"])
+	_, g.offers.Completions = object(capabilities["completions"])
 	g.title, g.release = identity(members["serverInfo"])
 	meta, _ := object(members["_meta"])
 	if title, release := identity(meta["io.modelcontextprotocol/serverInfo"]); title != "" {

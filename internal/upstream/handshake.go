@@ -128,6 +128,7 @@ func (s *session) discover(ctx context.Context) error {
 func (s *session) agreed(version string, g greeting) {
 	s.version = version
 	s.title, s.release, s.instructions = g.title, g.release, g.instructions
+	s.offers = g.offers
 	s.takesLevel = g.logging && !s.modern
 	s.link.agreed(version)
 }

@@ -24,6 +24,10 @@ func (s *session) incoming(m wire.Message, of int64) {
 		s.logged(m.Params, of)
 	case m.Method == "notifications/tools/list_changed":
 		s.changes.tell(catalog.Tools)
+	case m.Method == mcp.MethodNotificationResourcesListChanged:
+		s.changes.tell(catalog.Resources, catalog.ResourceTemplates)
+	case m.Method == mcp.MethodNotificationPromptsListChanged:
+		s.changes.tell(catalog.Prompts)
 	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:
 		if grants(m.Params) {
 			s.changes.opened()
@@ -41,7 +45,10 @@ func grants(params json.RawMessage) bool {
 	var p struct {
 		Notifications *mcp.SubscriptionFilter `json:"notifications"`
 	}
-	return json.Unmarshal(params, &p) != nil || p.Notifications == nil || p.Notifications.ToolsListChanged
+	if json.Unmarshal(params, &p) != nil || p.Notifications == nil {
+		return true
+	}
+	return p.Notifications.ToolsListChanged || p.Notifications.ResourcesListChanged || p.Notifications.PromptsListChanged
 }
 
 // maxID bounds the ids of a server's requests, which are sent back to it.

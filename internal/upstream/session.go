@@ -34,6 +34,7 @@ type session struct {
 	title        string
 	release      string
 	instructions string
+	offers       catalog.Offers
 
 	preamble    []byte // the protocol's members of a modern _meta
 	nextID      atomic.Int64
@@ -44,6 +45,8 @@ type session struct {
 	// supervising goroutine.
 	missing error
 	whole   bool
+	// again are the kinds that relistAgain is for; likewise.
+	again map[catalog.Kind]bool
 
 	mu        sync.Mutex
 	listeners map[int64]*listener // open calls, by request id
@@ -73,6 +76,7 @@ func newSession(spec *Spec) *session {
 		relistAgain: time.NewTimer(relistRetry),
 		listeners:   make(map[int64]*listener),
 		told:        len(LogLevels),
+		again:       make(map[catalog.Kind]bool),
 	}
 	s.relistAgain.Stop()
 	s.noteCtx, s.quit = context.WithCancel(context.Background())

@@ -213,8 +213,12 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 		st.Title, st.Version, st.Instructions = s.title, s.release, s.instructions
 		if !spec.NoCatalogue {
 			u.adopt(st, s, tools, faults)
+			st.adoptOffers(s.offers)
 		}
 	})
+	if !spec.NoCatalogue && len(s.offers.Kinds()) > 0 {
+		s.changes.tell(s.offers.Kinds()...)
+	}
 	return s, nil
 }
 

@@ -25,6 +25,11 @@ type Status struct {
 	Tools        []catalog.Tool
 	// Known is set once a tools/list was read.
 	Known bool
+	// Offers and Items are likewise of the last session that had them. Listed is set once
+	// they were read; ListTried also after an attempt in vain.
+	Offers            catalog.Offers
+	Items             *catalog.Items
+	Listed, ListTried bool
 	// Installing: a command that installs is at its first start, or waits for it.
 	Installing bool
 	// Faults are what is wrong with single tools.
@@ -169,6 +174,25 @@ func (u *Upstream) Await(ctx context.Context) {
 		state, changed, stopped := u.status.State, u.changed, u.stopped
 		u.mu.Unlock()
 		if state != catalog.Connecting || stopped {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// AwaitLists returns when the lists beside the tools were read once, or cannot be read
+// now, or with ctx.
+func (u *Upstream) AwaitLists(ctx context.Context) {
+	for {
+		u.mu.Lock()
+		status, changed, stopped := u.status, u.changed, u.stopped
+		u.mu.Unlock()
+		under := status.State == catalog.Connecting || status.State == catalog.Ready || status.State == catalog.Degraded
+		if status.ListTried || !under || stopped {
 			return
 		}
 		select {

@@ -3,6 +3,8 @@ package upstream
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,6 +54,8 @@ func (w *watcher) watch(ctx context.Context) error {
 			w.health = ""
 			return s.link.cause()
 		case <-unused.C:
+			// One that was started for its catalogue lists all of it.
+			u.relistDue(ctx, s)
 			if u.rest() {
 				return errUnused
 			}
@@ -62,9 +66,10 @@ func (w *watcher) watch(ctx context.Context) error {
 			again.Reset(max(0, missedPause-time.Since(w.reread)))
 		case <-again.C:
 			w.reread = time.Now()
-			s.changes.tell(catalog.Tools)
+			s.changes.tell(append(s.offers.Kinds(), catalog.Tools)...)
 		case <-s.relistAgain.C:
-			s.changes.tell(catalog.Tools)
+			s.changes.tell(slices.Collect(maps.Keys(s.again))...)
+			clear(s.again)
 		case <-calm:
 			w.loop = ""
 			u.update(w.publish)
@@ -231,8 +236,14 @@ func (u *Upstream) succeeded() {
 func (s *session) taken() {
 	s.whole = s.missing == nil
 	if s.missing != nil {
-		s.relistAgain.Reset(relistRetry)
+		s.listAgain(catalog.Tools)
 	}
+}
+
+// listAgain asks for another refresh of what is of a kind, after a pause.
+func (s *session) listAgain(kind catalog.Kind) {
+	s.again[kind] = true
+	s.relistAgain.Reset(relistRetry)
 }
 
 // relist refreshes what has changed after list_changed. Notifications that come
@@ -247,10 +258,17 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 	default:
 	}
 	began := time.Now()
-	if s.changes.due()[catalog.Tools] {
+	u.relistDue(ctx, s)
+	waitFor(ctx, max(0, relistPause-time.Since(began)), s.link.done(), nil)
+}
+
+// relistDue reads the lists that have changed.
+func (u *Upstream) relistDue(ctx context.Context, s *session) {
+	due := s.changes.due()
+	if due[catalog.Tools] {
 		u.relistTools(ctx, s)
 	}
-	waitFor(ctx, max(0, relistPause-time.Since(began)), s.link.done(), nil)
+	u.listItems(ctx, s, due)
 }
 
 func (u *Upstream) relistTools(ctx context.Context, s *session) {
@@ -262,7 +280,7 @@ func (u *Upstream) relistTools(ctx context.Context, s *session) {
 			return
 		}
 		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.clean(err.Error(), 300))
-		s.relistAgain.Reset(relistRetry)
+		s.listAgain(catalog.Tools)
 		return
 	}
 	s.taken()

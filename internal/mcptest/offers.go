@@ -1,0 +1,107 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+const updated = "notifications/resources/updated"
+
+// offers are the capabilities beside tools, each behind a comma.
+func (s *server) offers() (all string) {
+	if s.spec.Resources != nil || s.spec.Templates != nil {
+		all += `,"resources":{"subscribe":true,"listChanged":true}`
+	}
+	if s.spec.Prompts != nil {
+		all += `,"prompts":{"listChanged":true}`
+	}
+	if all != "" {
+		all += `,"completions":{}`
+	}
+	return all
+}
+
+// offer answers the methods beside tools:
+//
+//   - resources/read: one text, "NAME has URI", of a URI that is listed or has a
+//     question mark; else the error of the era
+//   - prompts/get: one message, "NAME prompts PROMPT ARGUMENTS"
+//   - completion/complete: the values NAME and the raw ref
+//   - subscriptions of a legacy session, for the tool notify
+func (s *server) offer(c *call) (a answer, known bool) {
+	lists := map[string]struct {
+		kind  string
+		items json.RawMessage
+	}{
+		"resources/list":           {"resources", s.spec.Resources},
+		"resources/templates/list": {"resourceTemplates", s.spec.Templates},
+		"prompts/list":             {"prompts", s.spec.Prompts},
+	}
+	if s.offers() == "" {
+		return a, false
+	}
+	if list, ok := lists[c.method]; ok {
+		if list.items == nil {
+			return a, false
+		}
+		return result(`{"` + list.kind + `":` + string(oneLine(list.items)) + cacheable(c) + `}`), true
+	}
+	switch {
+	case c.method == "resources/read":
+		return s.read(c), true
+	case c.method == "resources/subscribe" && !c.modern, c.method == "resources/unsubscribe" && !c.modern:
+		c.ses.mu.Lock()
+		if c.ses.subs == nil {
+			c.ses.subs = map[string]bool{}
+		}
+		c.ses.subs[c.params.URI] = c.method == "resources/subscribe"
+		c.ses.mu.Unlock()
+		return result(`{}`), true
+	case c.method == "prompts/get":
+		arguments := string(c.params.Arguments)
+		text := s.spec.name() + " prompts " + c.params.Name + strings.TrimRight(" "+arguments, " ")
+		return result(`{"description":"a prompt","messages":[{"role":"user","content":{"type":"text","text":` + quote(text) + `}}]}`), true
+	case c.method == "completion/complete":
+		return result(`{"completion":{"values":[` + quote(s.spec.name()) + `,` + quote(string(c.params.Ref)) + `],"total":2,"hasMore":false}}`), true
+	}
+	return a, false
+}
+
+func (s *server) read(c *call) answer {
+	uri := c.params.URI
+	if !strings.Contains(string(s.spec.Resources), quote(uri)) && !strings.Contains(uri, "?") {
+		a := fails(-32002, "Resource not found: "+uri)
+		if c.modern {
+			a = fails(-32602, "Resource not found: "+uri)
+		}
+		a.err.data = `{"uri":` + quote(uri) + `}`
+		return a
+	}
+	return result(`{"contents":[{"uri":` + quote(uri) + `,"mimeType":"text/plain","text":` + quote(s.spec.name()+" has "+uri) +
+		`,"x-big":9007199254740993}]` + cacheable(c) + `}`)
+}
+
+// cacheable is what the modern era wants in lists and reads.
+func cacheable(c *call) string {
+	if c.modern {
+		return `,"ttlMs":60000,"cacheScope":"public"`
+	}
+	return ""
+}
+
+// listensTo reports whether a notification goes to a legacy session: an updated
+// resource only to those that subscribed to it.
+func (ses *session) listensTo(method, params string) bool {
+	if method != updated {
+		return true
+	}
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	return ses.subs[uriOf(params)]
+}
+
+func uriOf(params string) string {
+	var p struct{ URI string }
+	_ = json.Unmarshal([]byte(params), &p) // else it is empty
+	return p.URI
+}

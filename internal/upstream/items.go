@@ -1,0 +1,83 @@
+package upstream
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"mcpx/internal/catalog"
+)
+
+// itemsPatience bounds the time for all lists beside the tools: meanwhile a change of
+// the tools has to wait.
+const itemsPatience = 10 * time.Second
+
+// adoptOffers takes over what the server of a fresh session offers beside tools. Kinds
+// that it no longer offers are empty, and are not asked for.
+func (st *Status) adoptOffers(offers catalog.Offers) {
+	st.Offers = offers
+	kinds := offers.Kinds()
+	gone := make(map[catalog.Kind][]catalog.Item)
+	for _, kind := range []catalog.Kind{catalog.Resources, catalog.ResourceTemplates, catalog.Prompts} {
+		if !slices.Contains(kinds, kind) {
+			gone[kind] = nil
+		}
+	}
+	tried := st.ListTried
+	st.adoptItems(gone, len(kinds) == 0)
+	st.ListTried = tried || len(kinds) == 0
+}
+
+// listItems reads those of the due lists that the server offers. A list that cannot be
+// read stays as it was, and is asked for again; its server is as ready as before, since
+// tools are what most clients use.
+func (u *Upstream) listItems(ctx context.Context, s *session, due map[catalog.Kind]bool) {
+	kinds := slices.DeleteFunc(s.offers.Kinds(), func(kind catalog.Kind) bool { return !due[kind] })
+	if len(kinds) == 0 || u.spec.NoCatalogue {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(itemsPatience, u.spec.ConnectTimeout))
+	defer cancel()
+	fresh := make(map[catalog.Kind][]catalog.Item)
+	for _, kind := range kinds {
+		all, missing, err := s.list(ctx, kind, false)
+		if s.link.cause() != nil {
+			return
+		}
+		if err != nil || missing != nil {
+			s.listAgain(kind)
+		}
+		if err != nil {
+			u.spec.Logger.Warn("listing "+string(kind), "err", u.spec.clean(unwrapNotSent(err).Error(), 300))
+			continue
+		}
+		items, faults := catalog.DecodeItems(kind, all.Items)
+		for _, fault := range slices.Concat(all.Faults, faults) {
+			u.spec.Logger.Warn("not listed", "fault", u.spec.clean(fault, 300))
+		}
+		fresh[kind] = items
+	}
+	u.update(func(st *Status) { st.adoptItems(fresh, len(fresh) == len(kinds)) })
+}
+
+// adoptItems replaces the items of the kinds that were read. Where they are what they
+// were, Items stays the same pointer, by which others see that nothing changed.
+func (st *Status) adoptItems(fresh map[catalog.Kind][]catalog.Item, all bool) {
+	next := catalog.Items{}
+	if st.Items != nil {
+		next = *st.Items
+	}
+	same := func(a, b catalog.Item) bool { return string(a.Raw) == string(b.Raw) }
+	changed := st.Items == nil
+	for kind, into := range map[catalog.Kind]*[]catalog.Item{
+		catalog.Resources: &next.Resources, catalog.ResourceTemplates: &next.Templates, catalog.Prompts: &next.Prompts,
+	} {
+		if items, read := fresh[kind]; read && !slices.EqualFunc(*into, items, same) {
+			*into, changed = items, true
+		}
+	}
+	if changed && len(fresh) > 0 {
+		st.Items = &next
+	}
+	st.ListTried, st.Listed = true, st.Listed || all
+}

@@ -1,0 +1,114 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+)
+
+func offering(era string) mcptest.Spec {
+	return mcptest.Spec{
+		Era:       era,
+		Resources: json.RawMessage(`[{"uri":"a://1","name":"one","size":9007199254740993},{"name":"no uri"},{"uri":"a://2","name":"two"}]`),
+		Templates: json.RawMessage(`[{"uriTemplate":"a://{n}","name":"any"}]`),
+		Prompts:   json.RawMessage(`[{"name":"greet","arguments":[{"name":"who"}]}]`),
+	}
+}
+
+func names(items []catalog.Item) (all []string) {
+	for _, item := range items {
+		all = append(all, item.Name)
+	}
+	return all
+}
+
+// A server that offers more than tools is ready with its tools, and lists the rest
+// then: raw, but for what no request could name.
+func TestItems(t *testing.T) {
+	for _, era := range []string{mcptest.EraLegacy, mcptest.EraModern} {
+		t.Run(era, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				spec, logs := inProcess(t, offering(era))
+				u := ready(t, spec)
+				u.AwaitLists(context.Background())
+				status := u.Status()
+				if want := (catalog.Offers{Resources: true, Subscribe: true, Prompts: true, Completions: true}); !status.Listed || status.Offers != want {
+					t.Fatalf("listed %t, offers %+v", status.Listed, status.Offers)
+				}
+				if got := names(status.Items.Resources); !slices.Equal(got, []string{"a://1", "a://2"}) {
+					t.Errorf("resources %v", got)
+				}
+				if raw := string(status.Items.Resources[0].Raw); raw != `{"uri":"a://1","name":"one","size":9007199254740993}` {
+					t.Errorf("raw: %s", raw)
+				}
+				if len(status.Items.Templates) != 1 || len(status.Items.Prompts) != 1 {
+					t.Errorf("items %+v", status.Items)
+				}
+				// A storm of changes is one refresh, and the same items stay the same.
+				before := len(logs.all().Method("prompts/list"))
+				for range 5 {
+					if _, err := text(u, "notify", `{"method":"notifications/prompts/list_changed"}`); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(3 * time.Second)
+				if got := len(logs.all().Method("prompts/list")) - before; got != 1 {
+					t.Errorf("%d refreshes", got)
+				}
+				if u.Status().Items != status.Items {
+					t.Error("the same items are other items now")
+				}
+			})
+		})
+	}
+}
+
+// A server without resources and prompts is not asked for them.
+func TestItems_none(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spec, logs := inProcess(t, mcptest.Spec{})
+		u := ready(t, spec)
+		time.Sleep(time.Second)
+		if status := u.Status(); !status.Listed || len(logs.all().Method("resources/list")) > 0 {
+			t.Errorf("listed %t", status.Listed)
+		}
+	})
+}
+
+// One list that hangs or fails keeps neither the tools nor the other lists back, and is
+// asked for again.
+func TestItems_hanging(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake := offering("")
+		fake.HangMethods = []string{"prompts/list"}
+		spec, logs := inProcess(t, fake)
+		u := ready(t, spec)
+		u.AwaitLists(context.Background())
+		status := u.Status()
+		if status.Listed || len(status.Items.Resources) != 2 || status.State != catalog.Ready {
+			t.Errorf("status %+v", status)
+		}
+		time.Sleep(2 * relistRetry)
+		if len(logs.all().Method("prompts/list")) < 2 {
+			t.Error("not asked again")
+		}
+	})
+}
+
+// A lazy server is started once for its catalogue, and lists all of it before it rests.
+func TestItems_lazy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spec, _ := inProcess(t, offering(""))
+		spec.Lazy = true
+		u := connect(t, spec)
+		if status := awaitState(t, u, catalog.Idle); !status.Listed || len(status.Items.Resources) != 2 {
+			t.Errorf("status %+v", status)
+		}
+	})
+}
