@@ -67,13 +67,13 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	options = options.withDefaults()
 	s := &stdioServer{
 		front: f, options: options,
-		out:     newOutput(out),
 		session: newSession("stdio"),
 		places:  make(chan struct{}, options.MaxOpen),
 		jobs:    make(chan *job),
 		idle:    make(chan struct{}, maxIdle),
 		stop:    make(chan struct{}),
 	}
+	s.out = newOutput(out, func() bool { return len(s.places) > 0 })
 	s.session.client.Store(&upstream.Client{ID: "stdio", Notify: s.notify})
 	s.session.changed = f.changes.subscribe()
 	defer f.changes.unsubscribe(s.session.changed)

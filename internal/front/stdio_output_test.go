@@ -24,7 +24,7 @@ func (g *gatedOutput) Write(p []byte) (int, error) {
 // order, and nobody but the one that writes waits.
 func TestOutput(t *testing.T) {
 	out := &gatedOutput{began: make(chan struct{}, 9), let: make(chan struct{}, 9)}
-	o := newOutput(out)
+	o := newOutput(out, func() bool { return false })
 	var written []string
 	say := func(text string) (message []byte, done func()) {
 		return []byte(text), func() { written = append(written, text) }
