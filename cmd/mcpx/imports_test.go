@@ -29,7 +29,7 @@ var allowedImports = map[string][]string{
 	"internal/tokens":  {},
 	"internal/wire":    {},
 
-	"internal/arguments": {"internal/plain", "internal/wire"},
+	"internal/arguments": {"internal/plain", "internal/tokens", "internal/wire"},
 	"internal/compress":  {"internal/tokens", "internal/wire"},
 	"internal/describe":  {"internal/catalog", "internal/plain", "internal/schemats", "internal/tokens"},
 	"internal/pages":     {"internal/compress", "internal/jq", "internal/wire"},

@@ -14,6 +14,9 @@ import (
 type ValidationError struct {
 	// Violations are at most five, each "/path: what".
 	Violations []string
+	// Places are where the schema says what would be right: the path of each violation,
+	// or of the name that may be meant.
+	Places [][]string
 	// More is how many others there are.
 	More int
 }
@@ -28,7 +31,7 @@ func (e *ValidationError) Error() string {
 
 // Invalid is the error of one violation, "/path: what".
 func Invalid(violation string) *ValidationError {
-	return &ValidationError{Violations: []string{violation}}
+	return &ValidationError{Violations: []string{violation}, Places: [][]string{{}}}
 }
 
 // Notes are what a caller may want to know about arguments that were accepted.

@@ -2,6 +2,7 @@ package arguments
 
 import (
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -13,51 +14,69 @@ import (
 	"golang.org/x/text/message"
 
 	"mcpx/internal/plain"
+	"mcpx/internal/tokens"
 	"mcpx/internal/wire"
 )
 
 const (
 	maxViolations = 5
-	maxViolation  = 300 // runes of one
 	maxLeaves     = 1000
-	maxAllowed    = 100 // bytes of the values that an enum allows
+	// maxPlace and maxWhat bound the two parts of a violation, in tokens: models choose
+	// names, and servers patterns. maxTexts bounds all violations.
+	maxPlace, maxWhat, maxTexts = 40, 60, 260
+	maxAllowed                  = 100 // bytes of the values that an enum allows
 )
 
 // violations says what is wrong by the leaves of a validation error, sorted: the
 // library finds them in another order each time. With them go arguments that the
 // schema lets pass but does not describe: one may be what is missing.
 func violations(e *jsonschema.ValidationError, schema *jsonschema.Schema, value any, strange []Unknown) *ValidationError {
-	l := leaves{schema: schema, value: value, seen: make(map[string]bool), types: make(map[string]*kind.Type)}
+	l := leaves{schema: schema, value: value, types: make(map[string]typed), texts: make(map[string][]string)}
 	l.walk(e, nil)
 	for _, u := range strange {
-		place := pointer([]string{u.Name})
-		if !slices.ContainsFunc(l.list, func(text string) bool { return strings.HasPrefix(text, place+": ") }) {
-			l.put(place, isUnknown(u.Near))
+		at := []string{u.Name}
+		if prefix := place(at) + ": "; !slices.ContainsFunc(slices.Collect(maps.Keys(l.texts)), func(text string) bool { return strings.HasPrefix(text, prefix) }) {
+			l.unknown(at, u.Near)
 		}
 	}
-	for place, t := range l.types {
-		slices.Sort(t.Want)
-		l.put(place, "must be "+strings.Join(slices.Compact(t.Want), " or ")+", not "+t.Got)
+	for _, t := range l.types {
+		slices.Sort(t.want)
+		l.put(t.at, "must be "+strings.Join(slices.Compact(t.want), " or ")+", not "+t.got)
 	}
-	slices.Sort(l.list)
-	shown := l.list[:min(len(l.list), maxViolations)]
-	return &ValidationError{Violations: shown, More: len(l.list) - len(shown)}
+	failure := &ValidationError{More: len(l.texts)}
+	left := maxTexts
+	for _, text := range slices.Sorted(maps.Keys(l.texts)) {
+		if left -= tokens.Estimate(text); left < 0 || len(failure.Violations) == maxViolations {
+			break
+		}
+		failure.Violations = append(failure.Violations, text)
+		failure.Places = append(failure.Places, l.texts[text])
+		failure.More--
+	}
+	return failure
 }
 
 // leaves gathers violations.
 type leaves struct {
 	schema *jsonschema.Schema // the whole
 	value  any                // the arguments
-	list   []string
-	seen   map[string]bool
+	// texts are the violations, with the place in the schema that helps.
+	texts map[string][]string
 	// types are the types that a place may have: alternatives are one violation.
-	types map[string]*kind.Type
+	types map[string]typed
+}
+
+// typed is a place with a value of the wrong type.
+type typed struct {
+	at   []string
+	got  string
+	want []string
 }
 
 // walk adds the leaves of e. name is where the name of a property is judged, nil
 // elsewhere: the library does not say where that is.
 func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
-	if len(l.list) >= maxLeaves {
+	if len(l.texts) >= maxLeaves {
 		return
 	}
 	if k, ok := e.ErrorKind.(*kind.PropertyNames); ok {
@@ -70,7 +89,7 @@ func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
 		return
 	}
 	if name != nil {
-		l.put(pointer(name), "the name "+what(e.ErrorKind))
+		l.put(name, "the name "+what(e.ErrorKind))
 		return
 	}
 	if k, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
@@ -79,7 +98,7 @@ func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
 		given, _ := value.(map[string]any) // it is an object
 		known = slices.DeleteFunc(known, func(name string) bool { _, ok := given[name]; return ok })
 		for _, name := range k.Properties {
-			l.put(pointer(member(e.InstanceLocation, name)), isUnknown(nearest(name, known)))
+			l.unknown(member(e.InstanceLocation, name), nearest(name, known))
 		}
 		return
 	}
@@ -96,27 +115,52 @@ func (l *leaves) leaf(at []string, k jsonschema.ErrorKind) {
 	case *kind.DependentRequired:
 		l.each(at, k.Missing, "is missing ("+k.Prop+" needs it)")
 	case *kind.Type:
-		place := pointer(at)
-		if l.types[place] == nil {
-			l.types[place] = &kind.Type{Got: k.Got}
-		}
-		l.types[place].Want = append(l.types[place].Want, k.Want...)
+		t := l.types[pointer(at)]
+		l.types[pointer(at)] = typed{at, k.Got, append(t.want, k.Want...)}
 	default:
-		l.put(pointer(at), what(k))
+		l.put(at, what(k))
 	}
 }
 
 func (l *leaves) each(at, names []string, what string) {
 	for _, name := range names {
-		l.put(pointer(member(at, name)), what)
+		l.put(member(at, name), what)
 	}
 }
 
-func (l *leaves) put(place, what string) {
-	text := plain.Line(place+": "+what, maxViolation)
-	if !l.seen[text] {
-		l.seen[text] = true
-		l.list = append(l.list, text)
+// unknown adds a name that the schema does not know. The type of the one that may be
+// meant helps.
+func (l *leaves) unknown(at []string, near string) {
+	text := l.put(at, isUnknown(near))
+	if near != "" {
+		l.texts[text] = member(at[:len(at)-1], near)
+	}
+}
+
+func (l *leaves) put(at []string, what string) (text string) {
+	text = place(at) + ": " + short(what, maxWhat)
+	if _, ok := l.texts[text]; !ok {
+		l.texts[text] = slices.Clone(at)
+	}
+	return text
+}
+
+// place is a pointer as a violation has it: of a long one the end.
+func place(at []string) string {
+	text := pointer(at)
+	for len(at) > 1 && tokens.Estimate(text) > maxPlace {
+		at = at[1:]
+		text = "/..." + pointer(at)
+	}
+	return short(text, maxPlace)
+}
+
+// short is foreign text on one line, in at most that many tokens.
+func short(text string, most int) string {
+	for runes := 5 * most; ; runes = runes * 3 / 4 {
+		if line := plain.Line(text, runes); tokens.Estimate(line) <= most {
+			return line
+		}
 	}
 }
 

@@ -148,7 +148,7 @@ func answer(t *testing.T, snap *catalog.Snapshot, ask string) string {
 	case "tools":
 		return Tools(server, found, o)
 	case "input":
-		return Input(found[0])
+		return Input(found[0], [][]string{{}}, 400)
 	case "declaration":
 		return Declaration(found[0])
 	case "query":

@@ -221,11 +221,12 @@ func spend(left *int, text string) bool {
 	return true
 }
 
-// Input is the TypeScript of the input of t alone, for errors about arguments.
-func Input(t *catalog.Tool) string {
-	return schemats.Declaration(t.InputSchema, nil, schemats.Options{
+// Input is the TypeScript of the input of t, as far as it leads to some places, in at
+// most that many tokens; see [schemats.Along]. It is for errors about arguments.
+func Input(t *catalog.Tool, places [][]string, most int) string {
+	return schemats.Along(t.InputSchema, places, schemats.Options{
 		Descriptions: true, Constraints: true, MaxDescription: inputDescription,
-	})
+	}, most, tokens.Estimate)
 }
 
 // Declaration is the interface of t as a piece of valid TypeScript, as complete

@@ -61,10 +61,13 @@ func TestInvalidFault_IsBounded(t *testing.T) {
 	}
 	tool := &catalog.Tool{Name: "t", InputSchema: json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)}
 	for _, typescript := range []bool{true, false} {
-		e := bounded(t, Options{ResultTokens: 1000, TypeScript: typescript})
-		out := e.failure(Request{}, target{tool: tool}, arguments.Invalid("/a: is missing")).Result(true)
-		if text := wire.ReadBlock(out.Content[0]).Text; len(text) > 200 || !strings.HasPrefix(text, "VALIDATION_ERROR: /a: is missing\nExpected: what inspect says") {
-			t.Errorf("got %.300s", text)
+		for most, want := range map[int]string{1000: "type Args = {property_0?: string; ", 30: "what inspect says"} {
+			e := bounded(t, Options{ResultTokens: most, TypeScript: typescript})
+			out := e.failure(Request{}, target{tool: tool}, arguments.Invalid("/a: is missing")).Result(true)
+			text := wire.ReadBlock(out.Content[0]).Text
+			if compress.Weigh(text) > min(most, 400) || !strings.HasPrefix(text, "VALIDATION_ERROR: /a: is missing\nExpected: "+want) {
+				t.Errorf("got %.300s", text)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"mcpx/internal/jq"
 	"mcpx/internal/pages"
 	"mcpx/internal/plain"
+	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
@@ -140,18 +142,23 @@ func (e run) invalidFailure(r Request, t target, invalid *arguments.ValidationEr
 	if t.tool == nil {
 		return f
 	}
-	input := string(t.tool.InputSchema)
-	if e.options.TypeScript {
-		input = describe.Input(t.tool)
+	left := maxInvalid - tokens.Ceiling(f.Text)
+	if most := e.options.ResultTokens; most > 0 {
+		left = min(left, most-tokens.Ceiling(f.Text))
 	}
-	expected := "\nExpected: " + input
-	if !e.pages(&r).Fits(f.Text, expected) {
-		f.Text += "\nExpected: what inspect says of the tool"
-		return f
+	expected := describe.Input(t.tool, invalid.Places, left)
+	if expected != "" {
+		f.With("typescript", expected)
 	}
-	f.Text += expected
-	return f.With("typescript", describe.Input(t.tool))
+	if schema, ok := wire.Compact(string(t.tool.InputSchema)); ok && !e.options.TypeScript && tokens.Ceiling(schema) <= left {
+		expected = schema
+	}
+	f.Text += "\nExpected: " + cmp.Or(expected, "what inspect says of the tool")
+	return f
 }
+
+// maxInvalid bounds the text of a VALIDATION_ERROR, in tokens.
+const maxInvalid = 390
 
 func unavailableFailure(server string, u *upstream.UnavailableError) *Failure {
 	text := fmt.Sprintf("server %q is %s", server, u.State)
@@ -171,9 +178,9 @@ func unavailableFailure(server string, u *upstream.UnavailableError) *Failure {
 
 // busyFailure is a server that is ready and has no room for the call.
 func busyFailure(server string, busy *upstream.BusyError) *Failure {
-	f := &Failure{Code: CodeServerUnavailable, Message: fmt.Sprintf("server %q is %s; the call was not made", server, busy)}
+	f := &Failure{Code: CodeServerUnavailable, Message: fmt.Sprintf("server %q is %s; the call was not made, try again in 1 s", server, busy)}
 	if busy.All {
-		f.Message = fmt.Sprintf("mcpx is %s; the call was not made", busy)
+		f.Message = fmt.Sprintf("mcpx is %s; the call was not made, try again in 1 s", busy)
 	}
 	return f.With("state", string(catalog.Ready)).With("reason", busy.Error()).With("retry_after", 1)
 }

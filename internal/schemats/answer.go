@@ -99,7 +99,7 @@ func (a *answer) result(t Tool) (s *schema, brief string) {
 	p.statements(s, map[*def]bool{})
 	p.result(s)
 	if a.estimate(string(p.b)) > a.o.MaxResult {
-		return nil, ": " + s.brief(a.o.MaxResult, a.estimate)
+		return nil, ": " + s.brief(a.o.MaxResult, shortened, a.estimate)
 	}
 	return load(t.Output, "Result").orJSON(), ""
 }

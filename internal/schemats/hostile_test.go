@@ -74,6 +74,8 @@ func TestHostileSchemas(t *testing.T) {
 				"complete":    Complete(x, full, nil),
 				"shortened":   Complete(x, Options{Descriptions: true, Constraints: true, MaxResult: 300}, nil),
 				"listing":     Listing(x),
+				"along":       Along(raw, [][]string{{"p0"}, {"x", "a", "0"}, {"zzz"}}, full, 400, func(s string) int { return len(s) / 3 }),
+				"along all":   Along(raw, [][]string{{}}, full, 400, func(s string) int { return len(s) / 3 }),
 			}
 			Params(raw)
 			for kind, text := range texts {
@@ -83,6 +85,9 @@ func TestHostileSchemas(t *testing.T) {
 				if err := wellFormed(text); err != nil {
 					t.Errorf("%s: %v in %.300s", kind, err, text)
 				}
+			}
+			if len(texts["along"]) > 1200 || len(texts["along all"]) > 1200 {
+				t.Errorf("along: %d and %d bytes", len(texts["along"]), len(texts["along all"]))
 			}
 			if len(texts["listing"]) > 8*maxListing {
 				t.Errorf("listing: %d bytes", len(texts["listing"]))

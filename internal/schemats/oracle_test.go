@@ -132,6 +132,12 @@ func toolCases(id string, x Tool) []oracleCase {
 		}
 		out = append(out, c)
 	}
+	for _, most := range []int{1000, 200} {
+		text := Along(x.Input, [][]string{{"id"}, {"body", "items", "0", "name"}, {"zzz"}}, full, most, func(s string) int { return len(s) })
+		if text != "" {
+			out = append(out, oracleCase{ID: fmt.Sprintf("%s along %d", id, most), Declaration: text})
+		}
+	}
 	return append(out,
 		oracleCase{ID: id + " listing", Member: Listing(x)},
 		oracleCase{ID: id + " both", Declaration: Declaration(x.Input, x.Output, full)},

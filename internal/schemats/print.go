@@ -224,11 +224,12 @@ func (p *printer) union(t *typ, place int, each func(*typ)) {
 func (p *printer) tuple(t *typ, each func(*typ, int)) {
 	p.write("[")
 	for i, m := range t.members {
+		if p.over {
+			p.write("...unknown[] /* cut */]")
+			return
+		}
 		if i > 0 {
 			p.write(", ")
-		}
-		if p.over {
-			break
 		}
 		if i < t.required || p.plain && t.lax {
 			each(m, loose)

@@ -87,7 +87,7 @@ func (t Tool) fallback(o Options, estimate func(string) int) string {
 			return ""
 		}
 		if o.MaxResult > 0 && estimate(out) > o.MaxResult {
-			out = load(t.Output, "Result").orJSON().brief(o.MaxResult, estimate)
+			out = load(t.Output, "Result").orJSON().brief(o.MaxResult, shortened, estimate)
 		} else if load(t.Output, "Result").wraps() {
 			out += " | JSON"
 		}
@@ -143,8 +143,8 @@ func (s *schema) orJSON() *schema {
 const shortened = " /* shortened; see the result */"
 
 // brief is the type of s on one line, without names and notes: as many levels
-// of it as have at most that many tokens, else as many properties.
-func (s *schema) brief(most int, estimate func(string) int) string {
+// of it as have at most that many tokens, else as many properties. It ends with mark.
+func (s *schema) brief(most int, mark string, estimate func(string) int) string {
 	root := s.root.body
 	for i := 0; i < 100 && root.kind == tRef; i++ { // also where it refers to itself
 		root = root.def.body
@@ -152,11 +152,11 @@ func (s *schema) brief(most int, estimate func(string) int) string {
 	for _, step := range [...]struct{ levels, part int }{{8, 1}, {6, 1}, {5, 1}, {4, 1}, {3, 1}, {2, 1}, {1, 1}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {1, 64}} {
 		p := &printer{plain: true, levels: step.levels, listed: 6, limit: 16 * most / step.part}
 		p.inline(root, loose)
-		if text := string(p.b) + shortened; (!p.over || step.part > 1) && estimate(text) <= most {
+		if text := string(p.b) + mark; (!p.over || step.part > 1) && estimate(text) <= most {
 			return text
 		}
 	}
-	return "unknown" + shortened
+	return "unknown" + mark
 }
 
 func joinHead(a, b string) string {

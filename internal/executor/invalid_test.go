@@ -1,0 +1,128 @@
+package executor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpx/internal/arguments"
+	"mcpx/internal/catalog"
+	"mcpx/internal/registry"
+	"mcpx/internal/tokens"
+)
+
+// wrong are arguments that many schemas refuse, by what is wrong with them.
+var wrong = []struct {
+	name string
+	make func(schema any) any
+}{
+	{"empty", func(any) any { return map[string]any{} }},
+	{"list", func(any) any { return []any{} }},
+	{"unknown", func(any) any { return map[string]any{"zzz_not_there": 1} }},
+	{"leaves", func(schema any) any { return instance(schema, 0, false, false) }},
+	{"objects", func(schema any) any { return instance(schema, 0, true, false) }},
+	{"strangers", func(schema any) any { return instance(schema, 0, false, true) }},
+}
+
+// instance has every property of a schema, down to the sixth level, each leaf of a type
+// that the schema does not have. flat: objects and arrays below the first level are wrong
+// as well. strange: every object has a property more.
+func instance(schema any, depth int, flat, strange bool) any {
+	s, _ := schema.(map[string]any)
+	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+		if list, ok := s[key].([]any); ok && len(list) > 0 && s["type"] == nil {
+			return instance(list[0], depth, flat, strange)
+		}
+	}
+	properties, _ := s["properties"].(map[string]any)
+	kind := fmt.Sprint(s["type"])
+	switch {
+	case depth > 6 || flat && depth == 1 && (properties != nil || s["items"] != nil):
+		return 7.5
+	case properties != nil:
+		object := make(map[string]any)
+		for name, property := range properties {
+			object[name] = instance(property, depth+1, flat, strange)
+		}
+		if strange {
+			object["zzz_not_there"] = 1
+		}
+		return object
+	case s["items"] != nil:
+		return []any{instance(s["items"], depth+1, flat, strange)}
+	case strings.Contains(kind, "string"):
+		return map[string]any{"a": 1}
+	}
+	return "neither a number nor true"
+}
+
+// tools are recorded tools: of OpenAPI documents, and with MCPX_CORPUS set those of the
+// corpus.
+func recordedTools(t *testing.T) (tools []catalog.Tool) {
+	t.Helper()
+	files, err := filepath.Glob("../schemats/testdata/openapi/*.json")
+	if dir := os.Getenv("MCPX_CORPUS"); dir != "" && err == nil {
+		var more []string
+		more, err = filepath.Glob(filepath.Join(dir, "tools", "*.json"))
+		files = append(files, more...)
+	}
+	for _, file := range files {
+		data, readErr := os.ReadFile(file)
+		page, pageErr := catalog.ReadPage(catalog.Tools, data)
+		if err = errors.Join(err, readErr, pageErr); err == nil {
+			list, _ := catalog.DecodeTools(page.Items)
+			tools = append(tools, list...)
+		}
+	}
+	if err != nil || len(tools) == 0 {
+		t.Fatalf("%d tools: %v", len(tools), err)
+	}
+	return tools
+}
+
+// A VALIDATION_ERROR is short whatever the schema, as text and as data, and names the
+// places of at most five violations.
+func TestInvalid_Short(t *testing.T) {
+	tools := recordedTools(t)
+	for _, typeScript := range []bool{true, false} {
+		e := New(registry.New(nil, registry.Options{}), Options{TypeScript: typeScript}).begin()
+		t.Logf("TypeScript %v, %d tools", typeScript, len(tools))
+		for _, w := range wrong {
+			var costs []int
+			var longest string
+			for i := range tools {
+				tool := &tools[i]
+				var schema any
+				_ = json.Unmarshal(tool.InputSchema, &schema)
+				sent, _ := json.Marshal(w.make(schema))
+				_, _, err := e.schemas.Read(sent, tool.InputSchema, true)
+				var invalid *arguments.ValidationError
+				if !errors.As(err, &invalid) {
+					continue
+				}
+				f := e.failure(Request{Server: "server", Tool: tool.Name}, target{tool: tool}, err)
+				n := tokens.Count(f.text())
+				if n > 400 {
+					t.Errorf("%s, %s: %d tokens: %.300s", w.name, tool.Name, n, f.text())
+				}
+				if len(costs) == 0 || n > slices.Max(costs) {
+					longest = f.text()
+				}
+				costs = append(costs, n)
+			}
+			slices.Sort(costs)
+			if len(costs) == 0 {
+				continue
+			}
+			t.Logf("%-10s %4d errors, median %4d, p95 %4d, max %5d tokens", w.name, len(costs), costs[len(costs)/2], costs[len(costs)*95/100], costs[len(costs)-1])
+			if os.Getenv("SHOW") != "" {
+				t.Logf("%.3000s", longest)
+			}
+		}
+	}
+}
