@@ -2,8 +2,9 @@ package describe
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,8 +34,6 @@ const (
 	// maxResult bounds the type of a tool's result, in tokens: a model will see the
 	// result itself.
 	maxResult = 400
-
-	notComplete = "// types only, inspect it before exec\n"
 )
 
 func (o Options) withDefaults() Options {
@@ -47,8 +46,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Servers is the answer to inspect without arguments: every server with its present
-// state, the number of its tools and its purpose.
+// Servers is the answer to inspect without arguments: every server with the number of
+// its tools, its purpose, and its present state unless it is ready.
 func Servers(snap *catalog.Snapshot) string {
 	if len(snap.Servers) == 0 {
 		return "No servers are configured."
@@ -64,35 +63,39 @@ func servers(snap *catalog.Snapshot, maxPurpose int) string {
 	var b strings.Builder
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
+		var parts []string
+		if !ready(s) {
+			parts = append(parts, state(s))
+		}
+		switch {
+		case s.Known || len(s.Tools) > 0:
+			tools := count(len(s.Tools))
+			if s.Hidden != "" {
+				tools += " (" + s.Hidden + ")"
+			}
+			parts = append(parts, tools)
+		case ready(s), s.State == catalog.Connecting, s.State == catalog.Idle:
+			parts = append(parts, "tools not known yet")
+		}
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "%s: %s", plain.Line(s.Name, 0), state(s))
-		switch {
-		case s.Known || len(s.Tools) > 0:
-			b.WriteString(", " + count(len(s.Tools)))
-			if s.Hidden != "" {
-				b.WriteString(" (" + s.Hidden + ")")
-			}
-		case s.State == catalog.Connecting:
-			b.WriteString(", tools not known yet")
-		}
+		b.WriteString(plain.Line(s.Name, 0) + ": " + strings.Join(parts, ", "))
 		if p := purpose(s, maxPurpose); p != "" {
 			b.WriteString(" - " + p)
 		}
 	}
+	if slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool { return s.State == catalog.Idle }) {
+		b.WriteString("\n// An idle server starts with its next call.")
+	}
 	return b.String()
 }
 
+func ready(s *catalog.Server) bool { return s.State == "" || s.State == catalog.Ready }
+
 // state is the state of s in words, with the reason and the time of the next attempt.
 func state(s *catalog.Server) string {
-	if s.State == "" {
-		return string(catalog.Ready)
-	}
-	if s.State == catalog.Idle {
-		return "idle, starts with its next call"
-	}
-	text := string(s.State)
+	text := string(cmp.Or(s.State, catalog.Ready))
 	if r := plain.Line(s.Reason, catalog.MaxReason); r != "" {
 		text += " (" + r + ")"
 	}
@@ -104,7 +107,7 @@ func state(s *catalog.Server) string {
 
 // stateLine is a line with the state of s, empty if s is ready.
 func stateLine(s *catalog.Server) string {
-	if s.State == "" || s.State == catalog.Ready || s.State == catalog.Idle {
+	if ready(s) || s.State == catalog.Idle {
 		return ""
 	}
 	return "// " + plain.Line(s.Name, 0) + " is " + state(s) + "\n"
@@ -148,77 +151,6 @@ func Tool(s *catalog.Server, t *catalog.Tool, o Options) string {
 func Tools(s *catalog.Server, ts []*catalog.Tool, o Options) string {
 	texts, legend := definitions(ts, o.withDefaults())
 	return stateLine(s) + legend + strings.Join(texts, "\n\n")
-}
-
-// Match is a tool that a query found, and its server.
-type Match struct {
-	Server *catalog.Server
-	Tool   *catalog.Tool
-	// Also are the other servers that have the very same tool.
-	Also []string
-}
-
-// Matches is the answer to a query, best first: complete tools as long as they fit into
-// o.ListingTokens, then signatures, then names, each with its server.
-func Matches(ms []Match, o Options) string {
-	if len(ms) == 0 {
-		return "No tool matches. Try other words, or inspect with a server_name."
-	}
-	o = o.withDefaults()
-	texts, names := make([]string, len(ms)), []string(nil)
-	var whole []*catalog.Tool
-	var at []int
-	left := o.ListingTokens
-	for i, m := range ms {
-		one, _ := definitions([]*catalog.Tool{m.Tool}, o)
-		if spend(&left, one[0]+serverLine(m)) {
-			whole, at = append(whole, m.Tool), append(at, i)
-			continue
-		}
-		if texts[i] = notComplete + signature(m.Tool, o); !spend(&left, texts[i]+serverLine(m)) {
-			texts[i] = ""
-			names = append(names, plain.Line(m.Server.Name, 0)+": "+plain.Line(m.Tool.Name, 0))
-		}
-	}
-	together, legend := definitions(whole, o)
-	for i, text := range together {
-		texts[at[i]] = text
-	}
-	var b strings.Builder
-	b.WriteString(legend)
-	before := ""
-	for i, m := range ms {
-		if texts[i] == "" {
-			continue
-		}
-		if m.Server.Name != before {
-			b.WriteString(serverLine(m))
-			before = m.Server.Name
-		}
-		b.WriteString(texts[i] + "\n")
-		if len(m.Also) > 0 {
-			b.WriteString("// also on " + plain.Line(strings.Join(m.Also, ", "), 0) + "\n")
-		}
-		b.WriteByte('\n')
-	}
-	if len(names) > 0 {
-		b.WriteString("// also, as server_name: tool_name\n" + strings.Join(names, "\n"))
-	}
-	return strings.TrimRight(b.String(), "\n")
-}
-
-func serverLine(m Match) string {
-	return "// server_name: " + plain.Line(m.Server.Name, 0) + "\n" + stateLine(m.Server)
-}
-
-// spend subtracts the tokens of text from left, if there are enough.
-func spend(left *int, text string) bool {
-	n := tokens.Estimate(text)
-	if n > *left {
-		return false
-	}
-	*left -= n
-	return true
 }
 
 // Input is the TypeScript of the input of t, as far as it leads to some places, in at

@@ -58,7 +58,8 @@ func listing(s *catalog.Server, o Options, most int) string {
 	if text, ok := lines(head+". Before exec"+more+".", func(t *catalog.Tool) string { return signature(t, o) }); ok {
 		return text
 	}
-	if text, ok := lines("Parameter names only. Before exec"+more+", or with query.", paramNames); ok {
+	line := func(t *catalog.Tool) string { return paramNames(t, allParams) }
+	if text, ok := lines("Parameter names only. Before exec"+more+", or with query.", line); ok {
 		return text
 	}
 	names := (&source{server: s}).toolNames(len(s.Tools))
@@ -71,11 +72,23 @@ func listing(s *catalog.Server, o Options, most int) string {
 	return grouped
 }
 
+// spend subtracts the tokens of text from left, if there are enough.
+func spend(left *int, text string) bool {
+	n := tokens.Estimate(text)
+	if n > *left {
+		return false
+	}
+	*left -= n
+	return true
+}
+
 // paramNames is a line with a tool and the names of its parameters.
-func paramNames(t *catalog.Tool) string {
+func paramNames(t *catalog.Tool, p params) string {
 	var b strings.Builder
 	b.WriteString(plain.Line(t.Name, 0))
-	writeParams(&b, schemats.Params(t.InputSchema), allParams)
+	if p != noParams {
+		writeParams(&b, schemats.Params(t.InputSchema), p)
+	}
 	return b.String()
 }
 

@@ -12,7 +12,6 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/search"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 var inspectArguments = []string{"server_name", "tool_name", "query"}
@@ -52,7 +51,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *upstream.Client, q Query
 		if q.Text != "" {
 			return v.matches(snap, q, structured)
 		}
-		return result(describe.Servers(snap), serversData(snap), structured)
+		return result(describe.Servers(snap), structured, func() any { return serversData(snap) })
 	}
 	snap, s, failure := v.executor.FindServer(ctx, client, v.part, snap, q.Server, q.Tool)
 	switch {
@@ -64,7 +63,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *upstream.Client, q Query
 		return v.matches(snap, q, structured)
 	}
 	text, complete := describe.Server(s, v.describeOptions())
-	return result(text, serverData(s, complete), structured)
+	return result(text, structured, func() any { return serverData(s, complete) })
 }
 
 func (v *TwoTools) describeOptions() describe.Options {
@@ -75,7 +74,7 @@ func (v *TwoTools) describeOptions() describe.Options {
 // commas in its name wins.
 func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *executor.Result {
 	if tool, ok := s.Tool(name); ok {
-		return result(describe.Tool(s, tool, v.describeOptions()), toolsData(s, []*catalog.Tool{tool}), structured)
+		return result(describe.Tool(s, tool, v.describeOptions()), structured, func() any { return toolsData(s, []*catalog.Tool{tool}) })
 	}
 	var tools []*catalog.Tool
 	for _, one := range strings.Split(name, ",") {
@@ -91,7 +90,7 @@ func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string
 	if len(tools) == 0 {
 		return v.executor.ToolNotFound(snap, s, name).Result(structured)
 	}
-	return result(describe.Tools(s, tools, v.describeOptions()), toolsData(s, tools), structured)
+	return result(describe.Tools(s, tools, v.describeOptions()), structured, func() any { return toolsData(s, tools) })
 }
 
 // queryLimit bounds the tools in the answer to a query.
@@ -125,9 +124,17 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 }
 
 func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *executor.Result {
-	hits := v.texts.search(snap).Search(q.Text, search.Options{Server: q.Server, Limit: queryLimit})
-	var found []describe.Match
-	for i, hit := range hits {
+	found := found(snap, v.texts.search(snap), q)
+	if len(found) == 0 {
+		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", plain.Line(q.Text, 200)) + unsearched(snap, q.Server)
+		return result(text, structured, func() any { return listing{Tools: []json.RawMessage{}} })
+	}
+	return result(describe.Matches(found, v.describeOptions())+unsearched(snap, q.Server), structured, func() any { return matchesData(found) })
+}
+
+// found are the tools that the answer to a query has, best first.
+func found(snap *catalog.Snapshot, index *search.Index, q Query) (found []describe.Match) {
+	for i, hit := range index.Search(q.Text, search.Options{Server: q.Server, Limit: queryLimit}) {
 		if i >= queryLeast && hit.Score < queryShare {
 			break
 		}
@@ -139,93 +146,5 @@ func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *ex
 			found = append(found, describe.Match{Server: s, Tool: tool, Also: hit.Also})
 		}
 	}
-	if len(found) == 0 {
-		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", plain.Line(q.Text, 200)) + unsearched(snap, q.Server)
-		return result(text, json.RawMessage(`{"tools":[]}`), structured)
-	}
-	return result(describe.Matches(found, v.describeOptions())+unsearched(snap, q.Server), matchesData(found), structured)
-}
-
-// result is a tool result with a text, and the same as data in structuredContent.
-func result(text string, data json.RawMessage, structured bool) *executor.Result {
-	r := &executor.Result{Content: []json.RawMessage{wire.TextBlock(text)}}
-	if structured {
-		r.Structured = data
-	}
-	return r
-}
-
-func serversData(snap *catalog.Snapshot) json.RawMessage {
-	type server struct {
-		Name         string `json:"name"`
-		State        string `json:"state"`
-		Reason       string `json:"reason,omitempty"`
-		Tools        int    `json:"tools"`
-		Instructions string `json:"instructions,omitempty"`
-	}
-	data := struct {
-		Servers []server `json:"servers"`
-	}{Servers: []server{}}
-	for i := range snap.Servers {
-		s := &snap.Servers[i]
-		data.Servers = append(data.Servers, server{s.Name, string(s.State), s.Reason, len(s.Tools), s.Purpose()})
-	}
-	return wire.Encode(data)
-}
-
-// toolData is one tool as data, with the schemas as the upstream sent them.
-type toolData struct {
-	Server       string          `json:"server,omitempty"`
-	Name         string          `json:"name"`
-	Description  string          `json:"description"`
-	InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
-	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
-	Annotations  json.RawMessage `json:"annotations,omitempty"`
-	TypeScript   string          `json:"typescript,omitempty"`
-	// AlsoOn are other servers that have the very same tool.
-	AlsoOn []string `json:"also_on,omitempty"`
-}
-
-func fullData(server string, t *catalog.Tool) toolData {
-	return toolData{
-		Server: server, Name: t.Name, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
-		Annotations: t.Annotations, TypeScript: describe.Declaration(t),
-	}
-}
-
-// listing is several tools as data. Server is empty if each tool names its own.
-type listing struct {
-	Server string     `json:"server,omitempty"`
-	Tools  []toolData `json:"tools"`
-}
-
-func toolsData(s *catalog.Server, tools []*catalog.Tool) json.RawMessage {
-	data := listing{s.Name, []toolData{}}
-	for _, t := range tools {
-		data.Tools = append(data.Tools, fullData("", t))
-	}
-	return wire.Encode(data)
-}
-
-// serverData has only names and descriptions if the text is not complete.
-func serverData(s *catalog.Server, complete bool) json.RawMessage {
-	data := listing{s.Name, []toolData{}}
-	for i := range s.Tools {
-		one := toolData{Name: s.Tools[i].Name, Description: s.Tools[i].Description}
-		if complete {
-			one = fullData("", &s.Tools[i])
-		}
-		data.Tools = append(data.Tools, one)
-	}
-	return wire.Encode(data)
-}
-
-func matchesData(found []describe.Match) json.RawMessage {
-	data := listing{Tools: []toolData{}}
-	for _, m := range found {
-		one := fullData(m.Server.Name, m.Tool)
-		one.AlsoOn = m.Also
-		data.Tools = append(data.Tools, one)
-	}
-	return wire.Encode(data)
+	return found
 }

@@ -188,8 +188,8 @@ func TestTwoTools_Arguments(t *testing.T) {
 		name, tool, arguments string
 		want                  string
 	}{
-		{"nothing", InspectTool, ``, "fake: ready"},
-		{"null", InspectTool, `null`, "fake: ready"},
+		{"nothing", InspectTool, ``, " tools"},
+		{"null", InspectTool, `null`, " tools"},
 		{"a string", InspectTool, `"{\"server_name\":\"fake\",\"tool_name\":\"echo\"}"`, "What to answer."},
 		{"nulls", InspectTool, `{"server_name":"fake","tool_name":null,"query":null}`, "destroy_echo"},
 		{"a list", InspectTool, `[]`, "must be an object"},

@@ -1,0 +1,44 @@
+package describe
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/tokens"
+)
+
+// TestMatches_LongTools: one tool of hundreds of tokens does not fill the answer, and is
+// not left out of it.
+func TestMatches_LongTools(t *testing.T) {
+	tool := func(name string, params int) *catalog.Tool {
+		var properties []string
+		for i := range params {
+			properties = append(properties, fmt.Sprintf(`"%s_%d":{"type":"string","description":"What the property %d is for, in some words."}`, strings.Repeat("long", 1+i/20), i, i))
+		}
+		return &catalog.Tool{Name: name, Description: "Does it.", InputSchema: json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)}
+	}
+	one, two := &catalog.Server{Name: "one", Known: true}, &catalog.Server{Name: "two", Known: true, State: catalog.Unavailable}
+	text := Matches([]Match{
+		{one, tool("small", 2), nil}, {two, tool("large", 36), []string{"three", "four"}}, {one, tool("next", 2), nil},
+		{two, tool("other", 2), nil}, {one, tool("huge", 90), nil}, {two, tool("last", 0), []string{"five"}},
+	}, Options{TypeScript: true})
+	at := 0
+	for _, want := range []string{
+		"// server_name: one\n// Does it.\nsmall(\n", "// Does it.\nnext(\n",
+		"// server_name: two\n// two is unavailable\n// types only, inspect it before exec\nlarge(...)\n// also on three, four\n",
+		"// types only, inspect them before exec\n// server_name: two\nother(long_0?: string, long_1?: string) // Does it.\nlast() // Does it.\n// also on five\n",
+		"// server_name: one\nhuge(...)",
+	} {
+		if n := strings.Index(text[at:], want); n >= 0 {
+			at += n
+		} else {
+			t.Errorf("no %q in its place in\n%s", want, text)
+		}
+	}
+	if n := tokens.Count(text); n > 600 {
+		t.Errorf("%d tokens", n)
+	}
+}

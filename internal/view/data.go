@@ -1,0 +1,105 @@
+package view
+
+import (
+	"encoding/json"
+	"slices"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/describe"
+	"mcpx/internal/executor"
+	"mcpx/internal/wire"
+)
+
+// The answers of inspect as data, for structuredContent (design 6).
+
+// result is a tool result with a text. The same as data, which costs more to make than
+// the text, is made only where it is wanted.
+func result(text string, structured bool, data func() any) *executor.Result {
+	r := &executor.Result{Content: []json.RawMessage{wire.TextBlock(text)}}
+	if structured {
+		r.Structured = wire.Encode(data())
+	}
+	return r
+}
+
+func serversData(snap *catalog.Snapshot) any {
+	type server struct {
+		Name         string `json:"name"`
+		State        string `json:"state"`
+		Reason       string `json:"reason,omitempty"`
+		Tools        int    `json:"tools"`
+		Instructions string `json:"instructions,omitempty"`
+	}
+	data := struct {
+		Servers []server `json:"servers"`
+	}{Servers: []server{}}
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		data.Servers = append(data.Servers, server{s.Name, string(s.State), s.Reason, len(s.Tools), s.Purpose()})
+	}
+	return data
+}
+
+// listing is several tools as data. Server is empty if each tool names its own.
+type listing struct {
+	Server string            `json:"server,omitempty"`
+	Tools  []json.RawMessage `json:"tools"`
+}
+
+// extra are the members that mcpx adds to a definition.
+type extra struct {
+	Server     string `json:"server,omitempty"`
+	TypeScript string `json:"typescript"`
+	// AlsoOn are other servers that have the very same tool.
+	AlsoOn []string `json:"also_on,omitempty"`
+}
+
+// toolData is one tool as the upstream sent it, with a description in any case, and
+// the members of e, which it may not have itself.
+func toolData(t *catalog.Tool, e extra) json.RawMessage {
+	data := wire.AppendQuoted([]byte(`{"name":`), t.Name)
+	data = wire.AppendQuoted(append(data, `,"description":`...), t.Description)
+	_ = wire.Members(t.Raw, func(name string, written, value []byte) bool { // valid, as it was decoded
+		switch name {
+		case "name", "description", "server", "typescript", "also_on":
+		default:
+			data = slices.Concat(data, []byte{','}, written, []byte{':'}, value)
+		}
+		return true
+	})
+	e.TypeScript = describe.Declaration(t)
+	return append(append(data, ','), wire.Encode(e)[1:]...)
+}
+
+func toolsData(s *catalog.Server, tools []*catalog.Tool) any {
+	data := listing{Server: s.Name}
+	for _, t := range tools {
+		data.Tools = append(data.Tools, toolData(t, extra{}))
+	}
+	return data
+}
+
+// serverData has only names and descriptions if the text is not complete.
+func serverData(s *catalog.Server, complete bool) any {
+	data := listing{Server: s.Name, Tools: []json.RawMessage{}}
+	for i := range s.Tools {
+		t := &s.Tools[i]
+		if complete {
+			data.Tools = append(data.Tools, toolData(t, extra{}))
+			continue
+		}
+		data.Tools = append(data.Tools, wire.Encode(struct {
+			Name        string `json:"name"`
+			Description string `json:"description"`
+		}{t.Name, t.Description}))
+	}
+	return data
+}
+
+func matchesData(found []describe.Match) any {
+	var data listing
+	for _, m := range found {
+		data.Tools = append(data.Tools, toolData(m.Tool, extra{Server: m.Server.Name, AlsoOn: m.Also}))
+	}
+	return data
+}

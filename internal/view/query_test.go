@@ -1,0 +1,89 @@
+package view
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/describe"
+	"mcpx/internal/search"
+	"mcpx/internal/tokens"
+)
+
+// TestInspect_QueryTokens measures the answers to public tasks: the tokens of each, and
+// the share of the tools wanted that it has complete, and at all. MCPX_RETRIEVAL is the
+// folder with catalogue.json and tasks.jsonl, as for the tests of search.
+func TestInspect_QueryTokens(t *testing.T) {
+	dir := os.Getenv("MCPX_RETRIEVAL")
+	if dir == "" {
+		t.Skip("MCPX_RETRIEVAL is not set: no folder with catalogue.json and tasks.jsonl to measure with")
+	}
+	snap := readCatalogue(t, filepath.Join(dir, "catalogue.json"))
+	index := search.New(snap)
+	f, err := os.Open(filepath.Join(dir, "tasks.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	type id struct{ Server, Tool string }
+	var costs []int
+	var complete, named, wanted float64
+	for d := json.NewDecoder(f); d.More(); {
+		var task struct {
+			Query    string
+			Relevant []struct {
+				id
+				Alt []id
+			}
+		}
+		if err := d.Decode(&task); err != nil {
+			t.Fatal(err)
+		}
+		found := found(snap, index, Query{Text: task.Query})
+		costs = append(costs, tokens.Count(describe.Matches(found, describe.Options{TypeScript: true})))
+		for _, r := range task.Relevant {
+			at := slices.IndexFunc(found, func(m describe.Match) bool {
+				one := id{m.Server.Name, m.Tool.Name}
+				return one == r.id || slices.Contains(r.Alt, one)
+			})
+			share := 1 / float64(len(task.Relevant))
+			wanted += share
+			if at >= 0 {
+				named += share
+			}
+			if at >= 0 && at < 3 {
+				complete += share
+			}
+		}
+	}
+	slices.Sort(costs)
+	median, p95 := costs[len(costs)/2], costs[len(costs)*95/100]
+	t.Logf("%d queries: median %d tokens, p95 %d, most %d; of the tools wanted %.3f are there, %.3f among the first three", len(costs), median, p95, costs[len(costs)-1], named/wanted, complete/wanted)
+	if median > 550 || named/wanted < 0.70 {
+		t.Errorf("want a median of at most 550 tokens, and 0.70 of the tools")
+	}
+}
+
+func readCatalogue(t *testing.T, name string) *catalog.Snapshot {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []struct {
+		Server, Title, Description string
+		Tools                      []json.RawMessage
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		t.Fatal(err)
+	}
+	var servers []catalog.Server
+	for _, s := range list {
+		tools, _ := catalog.DecodeTools(s.Tools)
+		servers = append(servers, catalog.Server{Name: s.Server, Title: s.Title, Instructions: s.Description, State: catalog.Ready, Known: true, Tools: tools})
+	}
+	return catalog.NewSnapshot(servers)
+}
