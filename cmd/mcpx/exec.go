@@ -91,7 +91,9 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if cmd.Raw && cmd.Select == "" {
 		return cmd.raw(ctx, a, request, s.out)
 	}
-	request.Select, request.Structured = cmd.Select, cmd.Select != ""
+	if request.Select = cmd.Select; cmd.Select != "" {
+		request.Form.Structured = executor.StructuredAlways // selection reads it
+	}
 	result, err := a.Executor.Exec(ctx, request)
 	if err != nil {
 		return err

@@ -51,6 +51,7 @@ func (a *App) viewOptions(cfg *config.Config) view.Options {
 		NoTOON:         !cfg.ToonCompression,
 		Structured:     view.StructuredPolicy(cfg.StructuredContent),
 		Clients:        clientRules(cfg),
+		NeverCut:       cfg.ResultTokenLimit == 0,
 		StartupWait:    wait(cfg.StartupWait),
 		Logger:         a.log,
 	}
@@ -60,7 +61,8 @@ func clientRules(cfg *config.Config) []view.ClientRule {
 	rules := make([]view.ClientRule, 0, len(cfg.Clients))
 	for _, c := range cfg.Clients {
 		rules = append(rules, view.ClientRule{
-			Name: c.Glob, Structured: view.StructuredPolicy(c.StructuredContent), DescriptionChars: c.DescriptionChars,
+			Name: c.Glob, Structured: view.StructuredPolicy(c.StructuredContent), Text: view.TextForm(c.Text),
+			DescriptionChars: c.DescriptionChars, ResultChars: c.ResultChars,
 		})
 	}
 	return rules

@@ -72,6 +72,11 @@ type ClientRule struct {
 	// DescriptionChars bounds the description of inspect, in UTF-16 units; 0
 	// where the rule says nothing, NoLimit where it says 0.
 	DescriptionChars int
+	// ResultChars bounds the texts of a result in the same way, in bytes of UTF-8; at
+	// least 1000.
+	ResultChars int
+	// Text is auto, json, or empty where the rule says nothing.
+	Text string
 }
 
 // NoLimit is more than anything has: it lifts the bound that is known of a client.

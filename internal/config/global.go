@@ -150,13 +150,24 @@ func (l *loader) clients(path string, n *node) {
 		rule := ClientRule{Glob: m.key}
 		l.members(at, m.value, map[string]reader{
 			"structured_content": l.structured(&rule.StructuredContent),
-			"description_chars": func(path string, n *node) {
-				limit := 0
-				l.count(&limit, 0)(path, n)
-				rule.DescriptionChars = cmp.Or(limit, NoLimit) // 0 is no limit, as of the others
-			},
+			"description_chars":  l.limit(&rule.DescriptionChars, 1),
+			"result_chars":       l.limit(&rule.ResultChars, 1000),
+			"text":               l.oneOf(&rule.Text, "auto", "json"),
+			"call_wait":          l.later,
 		}, nil)
 		l.cfg.Clients = append(l.cfg.Clients, rule)
+	}
+}
+
+// limit reads a limit of a rule, at least least; 0 is no limit, as of the others.
+func (l *loader) limit(into *int, least int) reader {
+	return func(path string, n *node) {
+		limit := 0
+		l.count(&limit, 0)(path, n)
+		if limit > 0 && limit < least {
+			l.fault(path, n.offset, "must be at least %d, or 0 for no limit", least)
+		}
+		*into = cmp.Or(limit, NoLimit)
 	}
 }
 

@@ -26,6 +26,6 @@ func (r *Result) annotate(tool string, notes arguments.Notes) {
 		unknown[i] = u.String()
 	}
 	text := "mcpx: " + plain.Line(tool, 60) + " declares " + strings.Join(unknown, "; ")
-	r.Content = append(r.Content, wire.TextBlock(text))
+	r.Content = wire.AppendText(r.Content, text)
 	r.sent += roughly(text)
 }

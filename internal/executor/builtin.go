@@ -53,5 +53,5 @@ func (e run) readResult(ctx context.Context, r *Request) (*Result, target, error
 	if err != nil {
 		return nil, t, err
 	}
-	return onPage(page, r.Structured), t, nil
+	return onPage(page, r.Form.Always()), t, nil
 }

@@ -65,6 +65,9 @@ func executing(t testing.TB, options Options, visible func(string, *catalog.Tool
 	return New(r, options)
 }
 
+// always is the form of programs that want structuredContent with every result.
+var always = Form{Structured: StructuredAlways}
+
 func exec(t testing.TB, e *Executor, r Request) *Result {
 	t.Helper()
 	result, err := e.Exec(context.Background(), r)
@@ -138,13 +141,13 @@ func TestFaults(t *testing.T) {
 	var got txtar.Archive
 	got.Comment = []byte("What the model gets for each failure, as text and as structuredContent.\n")
 	for _, tt := range tests {
-		tt.request.Structured = true
+		tt.request.Form = always
 		result := exec(t, e, tt.request)
 		if !result.IsError || len(result.Content) != 1 {
 			t.Errorf("%s: %+v", tt.name, result)
 			continue
 		}
-		tt.request.Structured = false
+		tt.request.Form = Form{}
 		if without := exec(t, e, tt.request); tt.name != "lost" && (without.Structured != nil || !bytes.Equal(without.Content[0], result.Content[0])) {
 			t.Errorf("%s: without structuredContent: %s, %s", tt.name, without.Content, without.Structured)
 		}
@@ -159,7 +162,7 @@ func TestFaults(t *testing.T) {
 	golden(t, filepath.Join("testdata", "faults.txtar"), &got)
 
 	// This one has a time in it.
-	result := exec(t, e, Request{Server: "missing", Tool: "echo", Structured: true})
+	result := exec(t, e, Request{Server: "missing", Tool: "echo", Form: always})
 	text := textOf(t, result.Content[0])
 	if !strings.HasPrefix(text, `SERVER_UNAVAILABLE: server "missing" is unavailable: starting "no-such-[secret]": executable file not found in PATH`) || strings.Contains(text+string(result.Structured), secret) {
 		t.Errorf("missing: %s, %s", text, result.Structured)
@@ -209,7 +212,7 @@ func TestFaultsOfTime(t *testing.T) {
 		e := New(r, Options{ExecWait: 7 * time.Second})
 		timed := func(request Request) (string, string, time.Duration) {
 			began := time.Now()
-			request.Structured = true
+			request.Form = always
 			result := exec(t, e, request)
 			return textOf(t, result.Content[0]), string(result.Structured), time.Since(began)
 		}
@@ -245,7 +248,7 @@ func TestFaultsOfTime(t *testing.T) {
 func TestContentIsKept(t *testing.T) {
 	mcptest.NoLeaks(t)
 	e := executing(t, Options{TOON: true}, nil, piped(t, "one", mcptest.Spec{}))
-	result := exec(t, e, Request{Server: "one", Tool: "content", Structured: true})
+	result := exec(t, e, Request{Server: "one", Tool: "content", Form: always})
 	var want struct {
 		Content           []json.RawMessage
 		StructuredContent json.RawMessage
@@ -285,32 +288,44 @@ func TestShape(t *testing.T) {
 	tests := []struct {
 		name, tool, arguments string
 		result                string // the upstream's
-		structured            bool
+		structured            Structured
 		// want are the texts of the blocks; a block that is no text is written raw.
 		want           []string
 		wantStructured string
 		isError        bool
 	}{
-		{name: "prose", result: one("Hello  {\"a\": 1} world"), want: []string{"Hello  {\"a\": 1} world"}, structured: true},
-		{name: "a scalar", result: one(" 42 "), want: []string{" 42 "}, structured: true},
-		{name: "an object", result: one("{\n \"n\": 9007199254740993,\n \"r\": 1.10\n}"), want: []string{`{"n":9007199254740993,"r":1.10}`}, structured: true, wantStructured: `{"n":9007199254740993,"r":1.10}`},
-		{name: "an array", result: one("[1, 2]"), want: []string{`[1,2]`}, structured: true, wantStructured: `{"result":[1,2]}`},
-		{name: "a table", result: one(table), want: []string{"TOON"}, structured: true, wantStructured: `{"result":` + minified(t, table) + `}`},
+		{name: "prose", result: one("Hello  {\"a\": 1} world"), want: []string{"Hello  {\"a\": 1} world"}, structured: StructuredAlways},
+		{name: "a scalar", result: one(" 42 "), want: []string{" 42 "}, structured: StructuredAlways},
+		{name: "an object", result: one("{\n \"n\": 9007199254740993,\n \"r\": 1.10\n}"), want: []string{`{"n":9007199254740993,"r":1.10}`}, structured: StructuredAlways, wantStructured: `{"n":9007199254740993,"r":1.10}`},
+		{name: "an array", result: one("[1, 2]"), want: []string{`[1,2]`}, structured: StructuredAlways, wantStructured: `{"result":[1,2]}`},
+		{name: "a table", result: one(table), want: []string{"TOON"}, structured: StructuredAlways, wantStructured: `{"result":` + minified(t, table) + `}`},
 		{name: "a table for a client that takes no structuredContent", result: one(table), want: []string{"TOON"}},
-		{name: "two blocks", result: `{"content":[{"type":"text","text":"[1, 2]"},{"type":"text","text":"{ }"}]}`, want: []string{`[1,2]`, `{}`}, structured: true},
-		{name: "a file", tool: "read_text_file", result: one("{\n  \"a\": 1\n}"), want: []string{"{\n  \"a\": 1\n}"}, structured: true, wantStructured: `{"a":1}`},
+		{name: "a table for a client that takes the upstream's own", result: one(table), structured: StructuredOwn, want: []string{"TOON"}},
+		{name: "two blocks", result: `{"content":[{"type":"text","text":"[1, 2]"},{"type":"text","text":"{ }"}]}`, want: []string{`[1,2]`, `{}`}, structured: StructuredAlways},
+		{name: "a file", tool: "read_text_file", result: one("{\n  \"a\": 1\n}"), want: []string{"{\n  \"a\": 1\n}"}, structured: StructuredAlways, wantStructured: `{"a":1}`},
 		{name: "an argument that names a JSON file", arguments: `{"path":"/x/package-lock.json"}`, result: one("{ }"), want: []string{"{ }"}},
-		{name: "an error of the tool", result: `{"content":[{"type":"text","text":"{ \"a\": 1 }"}],"isError":true}`, want: []string{`{ "a": 1 }`}, isError: true, structured: true},
-		{name: "structured only", result: `{"structuredContent":{"b":1.10,"a":2}}`, want: nil, structured: true, wantStructured: `{"b":1.10,"a":2}`},
+		{name: "an error of the tool", result: `{"content":[{"type":"text","text":"{ \"a\": 1 }"}],"isError":true}`, want: []string{`{ "a": 1 }`}, isError: true, structured: StructuredAlways},
+		{name: "structured only", result: `{"structuredContent":{"b":1.10,"a":2}}`, want: nil, structured: StructuredAlways, wantStructured: `{"b":1.10,"a":2}`},
 		{name: "structured only, for a client without", result: `{"structuredContent":{"b":1.10,"a":2}}`, want: []string{`{"b":1.10,"a":2}`}},
+		{name: "structured only, for a client that takes it", structured: StructuredOwn, result: `{"structuredContent":{"b":1.10,"a":2}}`, want: nil, wantStructured: `{"b":1.10,"a":2}`},
+		{name: "both, for a client that takes it", structured: StructuredOwn, result: `{"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":{"a":2}}`, want: []string{`[1,2]`}, wantStructured: `{"a":2}`},
+		{name: "the same in a wrapper", result: `{"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":{"result":[1,2]}}`, want: []string{`[1,2]`}},
+		{name: "the same number in a wrapper", result: `{"content":[{"type":"text","text":"5"}],"structuredContent":{"result":5}}`, want: []string{`5`}},
+		{name: "not the same in a wrapper", result: `{"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":{"result":[1,2,3]}}`, want: []string{`[1,2]`, "\n" + `{"result":[1,2,3]}`}},
+		{name: "a wrapper with more", result: `{"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":{"result":[1,2],"next":3}}`, want: []string{`[1,2]`, "\n" + `{"result":[1,2],"next":3}`}},
+		{name: "items as blocks", result: `{"content":[{"type":"text","text":"{ \"a\": 1 }"},{"type":"text","text":"x"}],"structuredContent":{"result":[{"a":1},"x"]}}`, want: []string{`{"a":1}`, `x`}},
+		{name: "too few items as blocks", result: `{"content":[{"type":"text","text":"1"},{"type":"text","text":"x"}],"structuredContent":{"result":[1,"x","y"]}}`, want: []string{`1`, `x`, "\nresult[3]: 1,x,y"}},
+		{name: "too many blocks", result: `{"content":[{"type":"text","text":"1"},{"type":"text","text":"x"},{"type":"text","text":"y"}],"structuredContent":{"result":[1,"x"]}}`, want: []string{`1`, `x`, `y`, "\nresult[2]: 1,x"}},
+		{name: "items in another order", result: `{"content":[{"type":"text","text":"x"},{"type":"text","text":"1"}],"structuredContent":{"result":[1,"x"]}}`, want: []string{`x`, `1`, "\nresult[2]: 1,x"}},
+		{name: "one item as a block", result: `{"content":[{"type":"text","text":"x"}],"structuredContent":{"result":["x"]}}`, want: []string{`x`, "\nresult[1]: x"}},
 		{name: "the same as JSON", result: `{"content":[{"type":"text","text":"{ \"a\":2, \"b\":1.10 }"}],"structuredContent":{"b":1.10,"a":2}}`, want: []string{`{"a":2,"b":1.10}`}},
 		{name: "the same as the one string", result: `{"content":[{"type":"text","text":"done"}],"structuredContent":{"result":"done"}}`, want: []string{`done`}},
 		{name: "not the same", result: `{"content":[{"type":"text","text":"1 found"}],"structuredContent":{"a":2}}`, want: []string{`1 found`, "\n" + `{"a":2}`}},
 		{name: "a number that differs beyond 2^53", result: `{"content":[{"type":"text","text":"{\"a\":9007199254740992}"}],"structuredContent":{"a":9007199254740993}}`, want: []string{`{"a":9007199254740992}`, "\n" + `{"a":9007199254740993}`}},
-		{name: "unknown kinds", result: `{"content":[{"type":"hologram","text":"[1, 2]"},{"text":"[1, 2]"},7,null,"x",{"type":"text","text":5}]}`, want: []string{`{"type":"hologram","text":"[1, 2]"}`, `{"text":"[1, 2]"}`, `7`, `null`, `"x"`, `{"type":"text","text":5}`}, structured: true},
+		{name: "unknown kinds", result: `{"content":[{"type":"hologram","text":"[1, 2]"},{"text":"[1, 2]"},7,null,"x",{"type":"text","text":5}]}`, want: []string{`{"type":"hologram","text":"[1, 2]"}`, `{"text":"[1, 2]"}`, `7`, `null`, `"x"`, `{"type":"text","text":5}`}, structured: StructuredAlways},
 		{name: "other members of a block", result: `{"content":[{"annotations":{"priority":0.90},"text":"[1, 2]","type":"text","x":true}]}`, want: []string{`{"annotations":{"priority":0.90},"text":"[1,2]","type":"text","x":true}`}},
-		{name: "empty", result: `{}`, want: nil, structured: true},
-		{name: "content null", result: `{"content":null}`, want: nil, structured: true},
+		{name: "empty", result: `{}`, want: nil, structured: StructuredAlways},
+		{name: "content null", result: `{"content":null}`, want: nil, structured: StructuredAlways},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -320,7 +335,7 @@ func TestShape(t *testing.T) {
 			}
 			fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"` + tool + `"}]`), Results: map[string]json.RawMessage{tool: json.RawMessage(tt.result)}}
 			e := executing(t, Options{TOON: true}, nil, piped(t, "one", fake))
-			got := exec(t, e, Request{Server: "one", Tool: tool, Arguments: json.RawMessage(tt.arguments), Structured: tt.structured})
+			got := exec(t, e, Request{Server: "one", Tool: tool, Arguments: json.RawMessage(tt.arguments), Form: Form{Structured: tt.structured}})
 			if got.IsError != tt.isError || got.Content == nil {
 				t.Errorf("isError is %t, content %v", got.IsError, got.Content)
 			}
@@ -393,8 +408,8 @@ func TestArguments_Notes(t *testing.T) {
 	for _, tt := range []struct{ arguments, got, meta, note string }{
 		{`{"path":"5","max_count":5}`, `{"path":"5","max_count":5}`, ``, ``},
 		{`{"path":null,"max_count":"5"}`, `{"max_count":5}`, `{"mcpx/arguments":{"converted":["/max_count"],"left_out":["/path"]}}`, ``},
-		{`{"max_cuont":5}`, `{"max_cuont":5}`, ``, `mcpx: log declares no argument max_cuont; did you mean max_count?`},
-		{`{"n":5}`, `{"n":5}`, ``, `mcpx: log declares no argument n, only max_count, path`},
+		{`{"max_cuont":5}`, `{"max_cuont":5}`, ``, "\nmcpx: log declares no argument max_cuont; did you mean max_count?"},
+		{`{"n":5}`, `{"n":5}`, ``, "\nmcpx: log declares no argument n, only max_count, path"},
 	} {
 		r := exec(t, e, Request{Server: "git", Tool: "log", Arguments: json.RawMessage(tt.arguments)})
 		note := ""
@@ -464,7 +479,7 @@ func TestResultsAreNotChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := exec(t, e, Request{Server: "fake", Tool: "raw", Arguments: json.RawMessage(`{"result":` + string(quoted) + `}`), Structured: true})
+		got := exec(t, e, Request{Server: "fake", Tool: "raw", Arguments: json.RawMessage(`{"result":` + string(quoted) + `}`), Form: always})
 		same := slices.EqualFunc(got.Content, want.Content, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
 		if got.IsError != want.IsError || !same || !bytes.Equal(got.Structured, want.StructuredContent) {
 			t.Errorf("%s: got %v %s %s", sent, got.IsError, got.Content, got.Structured)

@@ -75,10 +75,9 @@ type Request struct {
 	Client *upstream.Client
 	// Select is a jq filter on the result's JSON, empty = none.
 	Select string
-	// Structured means that the client gets structuredContent (design 7). Otherwise
-	// structuredContent becomes a text block, unless a block says the same.
-	Structured bool
-	Meta       []upstream.MetaMember
+	// Form is how the client takes the result.
+	Form Form
+	Meta []upstream.MetaMember
 	// OnProgress and OnLog get the params of progress and log messages that the
 	// upstream sends meanwhile. They may be nil, and must not block. LogLevel is the
 	// least severe level that the upstream should send.
@@ -152,7 +151,7 @@ func (e run) exec(ctx context.Context, r *Request) (result *Result, answered boo
 		}
 	}
 	if err != nil {
-		return e.failure(*r, t, err).Result(r.Structured), false
+		return e.failure(*r, t, err).Result(r.Form.Always()), false
 	}
 	result.annotate(r.Tool, t.notes)
 	return result, r.Server != Builtin
@@ -313,11 +312,14 @@ var (
 	errTask          = errors.New("the upstream answered with a task, which was not asked for")
 )
 
-func (e run) textOptions() compress.Options { return compress.Options{TOON: e.options.TOON} }
+func (e run) textOptions(r *Request) compress.Options {
+	return compress.Options{TOON: e.options.TOON && !r.Form.JSON}
+}
 
 // pages cuts the results of a request that are too long.
 func (e run) pages(r *Request) pages.Pages {
 	return pages.Pages{
-		Store: &e.store, Principal: r.principal(), Limit: e.options.ResultTokens, Texts: e.textOptions(), Filter: e.options.Filter,
+		Store: &e.store, Principal: r.principal(), Limit: e.options.ResultTokens, Bytes: r.Form.Bytes, LineFirst: r.Form.LineFirst,
+		Texts: e.textOptions(r), Filter: e.options.Filter,
 	}
 }

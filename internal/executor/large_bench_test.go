@@ -31,12 +31,13 @@ func BenchmarkExec_Large(b *testing.B) {
 		},
 	}
 	for _, c := range []struct {
-		name, tool       string
-		toon, structured bool
-	}{{"TOON", "table", true, false}, {"TOON and structuredContent", "table", true, true}, {"JSON and structuredContent", "table", false, true}, {"lines", "lines", true, false}} {
+		name, tool string
+		toon       bool
+		form       Form
+	}{{"TOON", "table", true, Form{}}, {"TOON and structuredContent", "table", true, always}, {"JSON and structuredContent", "table", false, always}, {"lines", "lines", true, Form{}}} {
 		b.Run(c.name, func(b *testing.B) {
 			e := executing(b, Options{TOON: c.toon}, nil, piped(b, "shop", fake))
-			r := Request{Server: "shop", Tool: c.tool, Arguments: json.RawMessage(`{}`), Structured: c.structured}
+			r := Request{Server: "shop", Tool: c.tool, Arguments: json.RawMessage(`{}`), Form: c.form}
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := e.Exec(context.Background(), r); err != nil {

@@ -167,10 +167,10 @@ func (r *reader) same(t *testing.T, body string, want []*node) {
 }
 
 // send calls the tool that answers direct.
-func (r *reader) send(t *testing.T, direct, filter string, structured bool) *executor.Result {
+func (r *reader) send(t *testing.T, direct, filter string, structured executor.Structured) *executor.Result {
 	t.Helper()
 	result, err := r.executor.Exec(t.Context(), executor.Request{
-		Server: "fake", Tool: "raw", Arguments: rawArguments(direct), Structured: structured, Select: filter,
+		Server: "fake", Tool: "raw", Arguments: rawArguments(direct), Form: executor.Form{Structured: structured}, Select: filter,
 	})
 	if err != nil || result.IsError {
 		t.Fatalf("calling: %v, %s for %.600s", err, result.Content, direct)
@@ -263,7 +263,7 @@ func TestLong_Items(t *testing.T) {
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
 		for range 5 {
 			list := longList(g)
-			result := r.send(t, textResult(g, list), "", g.chance(2))
+			result := r.send(t, textResult(g, list), "", anyPolicy(g))
 			if len(result.Content) != 1 {
 				t.Fatalf("%d blocks", len(result.Content))
 			}
@@ -280,7 +280,7 @@ func TestLong_Lines(t *testing.T) {
 			if g.chance(3) {
 				text = `{"a":1,"rows":` + longList(g) + `}`
 			}
-			result := r.send(t, textResult(g, text), "", g.chance(2))
+			result := r.send(t, textResult(g, text), "", anyPolicy(g))
 			got := r.lines(t, textOf(mustRead(t, result.Content[0])).text)
 			if got == text {
 				continue
@@ -309,7 +309,7 @@ func TestLong_Blocks(t *testing.T) {
 			structured := `{"only":` + whole(g, longText(g)) + `}`
 			direct := `{"content":[` + strings.Join(blocks, ",") + `],"structuredContent":` + structured + `}`
 			sent := readJSON(direct)
-			result := r.send(t, direct, "", false)
+			result := r.send(t, direct, "", executor.StructuredNone)
 			r.blocks(t, result.Content, sent.last("content").kids, sent.last("structuredContent"))
 		}
 	})
@@ -418,7 +418,7 @@ func TestLong_Arguments(t *testing.T) {
 
 func (r *reader) handle(t *testing.T, direct string) string {
 	t.Helper()
-	_, n := takeNote(t, textOf(mustRead(t, r.send(t, direct, "", false).Content[0])).text)
+	_, n := takeNote(t, textOf(mustRead(t, r.send(t, direct, "", executor.StructuredNone).Content[0])).text)
 	if n == nil {
 		t.Fatal("the result was not cut")
 	}
@@ -452,7 +452,7 @@ func TestSelect_Identity(t *testing.T) {
 		if g.chance(2) {
 			direct = `{"content":[],"structuredContent":` + value + `}`
 		}
-		result := r.send(t, direct, ".", true)
+		result := r.send(t, direct, ".", executor.StructuredAlways)
 		got := mustRead(t, result.Structured).last("result")
 		if want := readJSON(value).sortedDeep(); got == nil || got.canonical() != want.canonical() {
 			t.Fatalf("result %d:\nsent %.900s\ngot  %.900s", n, value, result.Structured)

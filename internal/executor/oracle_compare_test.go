@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"mcpx/internal/compress"
+	"mcpx/internal/executor"
 	"mcpx/internal/tokens"
 	"mcpx/internal/wire"
 )
@@ -38,7 +39,7 @@ type oracle struct {
 type toonText struct{ toon, json, where string }
 
 // differences are all ways in which the answer does not say what direct says.
-func (o *oracle) differences(direct string, got answered, structured bool) []string {
+func (o *oracle) differences(direct string, got answered, structured executor.Structured) []string {
 	o.results++
 	root := readJSON(direct)
 	if root == nil {
@@ -167,10 +168,10 @@ func spellings(values []*node) string {
 }
 
 // extra judges structuredContent, and the block that stands for it.
-func (o *oracle) extra(root *node, blocks []*node, got answered, wanted bool) []string {
+func (o *oracle) extra(root *node, blocks []*node, got answered, wanted executor.Structured) []string {
 	sent := root.last("structuredContent")
 	more := len(got.content) - len(blocks)
-	if wanted {
+	if wanted != executor.StructuredNone {
 		if more != 0 {
 			return []string{fmt.Sprintf("%d blocks, want %d", len(got.content), len(blocks))}
 		}
@@ -182,7 +183,11 @@ func (o *oracle) extra(root *node, blocks []*node, got answered, wanted bool) []
 			}
 			return structuredDifferences(sent, nil, got.structured)
 		}
-		return structuredDifferences(sent, derivedFrom(root, blocks), got.structured)
+		var derived *node
+		if wanted == executor.StructuredAlways {
+			derived = derivedFrom(root, blocks)
+		}
+		return structuredDifferences(sent, derived, got.structured)
 	}
 	switch {
 	case got.structured != nil:
@@ -251,26 +256,39 @@ func derivedFrom(root *node, blocks []*node) *node {
 // tooDeep is nested as no decoder follows.
 var tooDeep = strings.Repeat("[", 10_001)
 
-// saysSame reports whether a text block says what structuredContent says: the
-// same JSON value, or the one string in it.
+// saysSame reports whether the texts say what structuredContent says: one of them the
+// same JSON value or string, or that of its only member, or all of them the items of that.
 func saysSame(blocks []*node, structured *node) bool {
 	only := structured
 	if structured.kind == '{' && len(structured.kids) == 1 {
 		only = structured.kids[0]
 	}
 	for _, block := range blocks {
-		text := textOf(block)
-		if text == nil {
-			continue
-		}
-		if only.kind == '"' && only.text == text.text {
-			return true
-		}
-		if value := readJSON(text.text); value != nil && compress.Equal([]byte(value.raw), []byte(structured.raw)) {
+		if sameValue(block, structured) || sameValue(block, only) {
 			return true
 		}
 	}
-	return false
+	if only == structured || only.kind != '[' || len(only.kids) != len(blocks) || len(blocks) < 2 {
+		return false
+	}
+	for i, block := range blocks {
+		if !sameValue(block, only.kids[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameValue(block, value *node) bool {
+	text := textOf(block)
+	if text == nil {
+		return false
+	}
+	if value.kind == '"' && value.text == text.text {
+		return true
+	}
+	read := readJSON(text.text)
+	return read != nil && compress.Equal([]byte(read.raw), []byte(value.raw))
 }
 
 // metaDifferences judges _meta: the upstream's, with what else its result had

@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -335,8 +336,19 @@ func (g *generator) echoing() string {
 	}
 	value := g.object(4, white{})
 	text := value
-	if g.chance(4) {
+	switch g.IntN(8) {
+	case 0, 1:
 		text = strings.Replace(value, "1", "1.0", 1)
+	case 2: // as SDKs wrap what is no object
+		value = `{"result":` + pick(g, value, "["+value+"]", value+`,"more":1`) + `}`
+	case 3: // as the Python SDK writes a list
+		more := pick(g, "5", "null", g.literal(g.plain()), g.object(4, white{}))
+		said := more
+		if more[0] == '"' {
+			_ = json.Unmarshal([]byte(more), &said) // without the quotes
+		}
+		value = `{"result":[` + value + `,` + more + pick(g, "", "", ",1") + `]}`
+		return fmt.Sprintf(`{"content":[{"type":"text","text":%s},{"type":"text","text":%s}],"structuredContent":%s}`, g.literal(text), whole(g, said), value)
 	}
 	return fmt.Sprintf(`{"content":[{"type":"text","text":%s}],"structuredContent":%s}`, g.literal(text), value)
 }

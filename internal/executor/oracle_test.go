@@ -67,7 +67,9 @@ func assembleServers(t *testing.T, servers []registry.Server, options executor.O
 	t.Helper()
 	r := registry.New(servers, registry.Options{})
 	a := &assembly{executor: executor.New(r, options)}
-	two := view.NewTwoTools(r, a.executor, view.Options{})
+	two := view.NewTwoTools(r, a.executor, view.Options{
+		NeverCut: true, Clients: []view.ClientRule{{Name: "program", Structured: view.StructuredAlways}},
+	})
 	a.front = front.New(two, front.Options{Version: "1"})
 	r.Start()
 	t.Cleanup(func() {
@@ -89,7 +91,7 @@ func TestOracle(t *testing.T) {
 	o := &oracle{}
 	for i, name := range upstreams {
 		t.Run("exec "+name, func(t *testing.T) {
-			o.run(t, uint64(i), anyPolicy, func(n int, structured bool, direct string) answered {
+			o.run(t, uint64(i), anyPolicy, func(n int, structured executor.Structured, direct string) answered {
 				return a.exec(t, name, direct, structured)
 			})
 		})
@@ -99,9 +101,9 @@ func TestOracle(t *testing.T) {
 			client := way.open(t, a.front)
 			policy := anyPolicy
 			if way.client != "" {
-				policy = func(*generator) bool { return way.client == "test" }
+				policy = func(*generator) executor.Structured { return clientPolicies[way.client] }
 			}
-			o.run(t, uint64(100+i), policy, func(n int, structured bool, direct string) answered {
+			o.run(t, uint64(100+i), policy, func(n int, structured executor.Structured, direct string) answered {
 				response := client(structured, n+1, execParams(upstreams[n%len(upstreams)], direct))
 				return readResponse(t, response, n+1, way.modern)
 			})
@@ -114,10 +116,15 @@ func TestOracle(t *testing.T) {
 	t.Run("reference decoder", o.reference)
 }
 
-func anyPolicy(g *generator) bool { return g.chance(2) }
+func anyPolicy(g *generator) executor.Structured { return executor.Structured(g.IntN(3)) }
+
+// clientPolicies are those of clients by their names.
+var clientPolicies = map[string]executor.Structured{
+	"claude-code": executor.StructuredNone, "test": executor.StructuredOwn, "program": executor.StructuredAlways,
+}
 
 // run compares rounds of results; policy says who gets structuredContent.
-func (o *oracle) run(t *testing.T, seed uint64, policy func(*generator) bool, call func(n int, structured bool, direct string) answered) {
+func (o *oracle) run(t *testing.T, seed uint64, policy func(*generator) executor.Structured, call func(n int, structured executor.Structured, direct string) answered) {
 	g := newGenerator(seed)
 	for n := range rounds {
 		direct := g.result()
@@ -148,10 +155,10 @@ func rawArguments(direct string) json.RawMessage {
 }
 
 // exec calls the tool that answers direct.
-func (a *assembly) exec(t *testing.T, server, direct string, structured bool) answered {
+func (a *assembly) exec(t *testing.T, server, direct string, structured executor.Structured) answered {
 	t.Helper()
 	result, err := a.executor.Exec(t.Context(), executor.Request{
-		Server: server, Tool: "raw", Arguments: rawArguments(direct), Structured: structured,
+		Server: server, Tool: "raw", Arguments: rawArguments(direct), Form: executor.Form{Structured: structured},
 	})
 	if err != nil {
 		t.Fatalf("calling: %v", err)
@@ -237,7 +244,7 @@ func withoutServerInfo(t *testing.T, meta *node) *node {
 }
 
 // caller sends one tools/call with these params and returns the response.
-type caller func(structured bool, id int, params string) []byte
+type caller func(structured executor.Structured, id int, params string) []byte
 
 // ways are how a client reaches mcpx.
 var ways = []struct {
@@ -249,9 +256,12 @@ var ways = []struct {
 }{
 	{"stdio legacy", "test", false, func(t *testing.T, f *front.Front) caller { return openStdio(t, f, "test") }},
 	{"stdio legacy, only text", "claude-code", false, func(t *testing.T, f *front.Front) caller { return openStdio(t, f, "claude-code") }},
+	{"stdio legacy, a program", "program", false, func(t *testing.T, f *front.Front) caller { return openStdio(t, f, "program") }},
 	{"stdio modern", "", true, func(t *testing.T, f *front.Front) caller {
 		call := openStdio(t, f, "")
-		return func(want bool, id int, params string) []byte { return call(want, id, params+","+modernMeta(want)) }
+		return func(want executor.Structured, id int, params string) []byte {
+			return call(want, id, params+","+modernMeta(want))
+		}
 	}},
 	{"http legacy", "", false, func(t *testing.T, f *front.Front) caller { return openHTTP(t, f, "") }},
 	{"http legacy with progress", "", false, func(t *testing.T, f *front.Front) caller {
@@ -260,7 +270,7 @@ var ways = []struct {
 	{"http modern", "", true, func(t *testing.T, f *front.Front) caller {
 		server := httptest.NewServer(f)
 		t.Cleanup(server.Close)
-		return func(want bool, id int, params string) []byte {
+		return func(want executor.Structured, id int, params string) []byte {
 			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s,%s}}`, id, params, modernMeta(want))
 			_, response := post(t, server, body, map[string]string{
 				"Mcp-Protocol-Version": mcptest.ModernVersion, "Mcp-Method": "tools/call", "Mcp-Name": "exec",
@@ -270,10 +280,12 @@ var ways = []struct {
 	}},
 }
 
-func modernMeta(structured bool) string {
-	client := "claude-code"
-	if structured {
-		client = "test"
+func modernMeta(structured executor.Structured) string {
+	var client string
+	for name, policy := range clientPolicies {
+		if policy == structured {
+			client = name
+		}
 	}
 	return `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + mcptest.ModernVersion +
 		`","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"` + client + `","version":"1"}}`
@@ -317,7 +329,7 @@ func openStdio(t *testing.T, f *front.Front, name string) caller {
 		call(0, "initialize", `"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"`+name+`","version":"1"}`)
 		fmt.Fprintln(inW, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	}
-	return func(_ bool, id int, params string) []byte { return call(id, "tools/call", params) }
+	return func(_ executor.Structured, id int, params string) []byte { return call(id, "tools/call", params) }
 }
 
 // openHTTP is a legacy client; more is added to the params of each call.
@@ -330,10 +342,13 @@ func openHTTP(t *testing.T, f *front.Front, more string) caller {
 	if session == "" {
 		t.Fatal("no session")
 	}
-	return func(structured bool, id int, params string) []byte {
+	return func(structured executor.Structured, id int, params string) []byte {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s%s}}`, id, params, more)
-		headers := map[string]string{"Mcp-Session-Id": session, "Mcpx-Structured-Content": "never"}
-		if structured {
+		headers := map[string]string{"Mcp-Session-Id": session}
+		switch structured {
+		case executor.StructuredNone:
+			headers["Mcpx-Structured-Content"] = "never"
+		case executor.StructuredAlways:
 			headers["Mcpx-Structured-Content"] = "always"
 		}
 		_, response := post(t, server, body, headers)

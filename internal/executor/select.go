@@ -126,7 +126,7 @@ func stringsIn(value json.RawMessage) map[string]bool {
 func (e run) selected(ctx context.Context, got upstreamResult, blocks []wire.Block, r Request) (*Result, error) {
 	value := selectable(got.structured, blocks)
 	if value == nil {
-		out := e.noJSONFailure(blocks, r).Result(r.Structured)
+		out := e.noJSONFailure(blocks, r).Result(r.Form.Always())
 		for _, b := range blocks {
 			if !b.IsText {
 				out.Content = append(out.Content, b.Raw)
@@ -140,11 +140,11 @@ func (e run) selected(ctx context.Context, got upstreamResult, blocks []wire.Blo
 	var out *Result
 	switch {
 	case errors.As(err, &failed):
-		out = filterFailure(failed).Result(r.Structured)
+		out = filterFailure(failed).Result(r.Form.Always())
 	case err != nil:
 		return nil, err
 	default:
-		out = onPage(page, r.Structured)
+		out = onPage(page, r.Form.Always())
 		out.Meta = got.resultMeta()
 	}
 	out.received = roughly(textsOf(blocks)...)

@@ -69,7 +69,7 @@ func TestSelect_BeforeTheCall(t *testing.T) {
 		{".[0]", `{"text":"[1]"}`, "1", true},
 		{".a", `{"text":"[1]"}`, "VALIDATION_ERROR: /select: expected an object", true},
 	} {
-		got := exec(t, e, Request{Server: "fake", Tool: "echo", Arguments: json.RawMessage(tt.arguments), Select: tt.filter, Structured: true})
+		got := exec(t, e, Request{Server: "fake", Tool: "echo", Arguments: json.RawMessage(tt.arguments), Select: tt.filter, Form: always})
 		text := textOf(t, got.Content[0])
 		if !strings.HasPrefix(text, tt.want) || strings.Contains(text, "The call was made") != (tt.called && got.IsError) {
 			t.Errorf("%.40s: got %s, want %s", tt.filter, text, tt.want)
@@ -146,7 +146,7 @@ func TestSelect(t *testing.T) {
 			for i, raw := range tt.content {
 				blocks[i] = wire.ReadBlock(json.RawMessage(raw))
 			}
-			out, err := e.begin().selected(t.Context(), got, blocks, Request{Select: tt.filter, Structured: true})
+			out, err := e.begin().selected(t.Context(), got, blocks, Request{Select: tt.filter, Form: always})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -145,7 +145,7 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 	out.sent = out.received
 	compact := ""
 	if !shown.Verbatim {
-		compact = e.compressBlocks(out, &shown)
+		compact = e.compressBlocks(out, &shown, &r)
 	}
 	e.complete(out, got, shown, compact, r)
 	return out, nil
@@ -162,42 +162,14 @@ func textsOf(blocks []wire.Block) []string {
 	return texts
 }
 
-// complete adds structuredContent to the answer, or a text block instead of it, and
-// cuts the texts to the limit. compact is the compact JSON of the only text.
-func (e run) complete(out *Result, got upstreamResult, shown pages.Shown, compact string, r Request) {
-	p := e.pages(&r)
-	fits := p.Fits(shown.Texts...)
-	if r.Structured && fits {
-		out.Structured = got.structured
-		if out.Structured == nil && !got.isError {
-			out.Structured = derived(shown.Received, compact)
-		}
-		return
-	}
-	if got.structured == nil || saidIn(shown.Received, got.structured) {
-		if !fits {
-			out.Content, out.sent = p.CutBlocks(shown)
-		}
-		return
-	}
-	// No text block says the same as structuredContent: append it as a text block.
-	text := compress.Text(string(got.structured), e.textOptions()).Text
-	content, cut := p.Append(shown, string(got.structured), text)
-	if out.Content = content; cut > 0 {
-		out.sent = cut
-	} else {
-		out.sent += roughly(text)
-	}
-}
-
 // compressBlocks compresses the text blocks. It returns the compact JSON of the last
 // one, empty if that is no JSON array or object.
-func (e run) compressBlocks(out *Result, shown *pages.Shown) (compact string) {
+func (e run) compressBlocks(out *Result, shown *pages.Shown, r *Request) (compact string) {
 	for i, b := range shown.Received {
 		if !b.IsText {
 			continue
 		}
-		c := compress.Text(b.Text, e.textOptions())
+		c := compress.Text(b.Text, e.textOptions(r))
 		compact = c.JSON
 		if c.Text != b.Text {
 			shown.Content[i], shown.Texts[i] = b.WithText(c.Text), c.Text
@@ -205,63 +177,4 @@ func (e run) compressBlocks(out *Result, shown *pages.Shown) (compact string) {
 		}
 	}
 	return compact
-}
-
-// derived is the structuredContent for a result without it: the JSON of a single
-// text block. An array becomes {"result": …}.
-func derived(blocks []wire.Block, value string) json.RawMessage {
-	if len(blocks) != 1 || !blocks[0].IsText {
-		return nil
-	}
-	if value == "" { // not compressed, or not JSON
-		compact, ok := wire.Compact(blocks[0].Text)
-		if !ok || compact[0] != '{' && compact[0] != '[' {
-			return nil
-		}
-		value = compact
-	}
-	if value[0] == '{' {
-		return json.RawMessage(value)
-	}
-	return json.RawMessage(`{"result":` + value + "}")
-}
-
-// saidIn reports whether a text block is the same as structured: equal JSON, or the
-// only string in it.
-func saidIn(blocks []wire.Block, structured json.RawMessage) bool {
-	only, single := onlyString(structured)
-	for _, b := range blocks {
-		if !b.IsText {
-			continue
-		}
-		if single && b.Text == only {
-			return true
-		}
-		text := bytes.TrimSpace([]byte(b.Text))
-		if len(text) > 0 && (text[0] == structured[0]) && compress.Equal(text, structured) {
-			return true
-		}
-	}
-	return false
-}
-
-// onlyString returns the string of a value that is a string, or an object whose only
-// member is one.
-func onlyString(value json.RawMessage) (string, bool) {
-	members := 0
-	inner := value
-	if value[0] == '{' {
-		_ = wire.Fields(value, func(_ string, member []byte) bool {
-			members++
-			inner = member
-			return true
-		})
-		if members != 1 {
-			return "", false
-		}
-	}
-	if len(inner) == 0 || inner[0] != '"' {
-		return "", false
-	}
-	return wire.WholeText(inner)
 }

@@ -2,6 +2,7 @@ package front
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -27,6 +28,7 @@ type requestMeta struct {
 	capabilities json.RawMessage  // of the client, an object; modern era only
 	token        json.RawMessage  // progressToken, nil if absent
 	level        mcp.LoggingLevel // modern era: least severe log message wanted, empty = none
+	code         bool             // a program that the model wrote makes the call
 	trace        []upstream.MetaMember
 }
 
@@ -122,6 +124,10 @@ func (m *requestMeta) readMeta(key string, value json.RawMessage) {
 		}
 	case "progressToken":
 		m.token = value
+	case "callId":
+		// Codex names the calls of its code mode so, and those of a model call_….
+		id, _ := wire.Text(value)
+		m.code = strings.HasPrefix(id, "exec-")
 	case "traceparent", "tracestate", "baggage":
 		m.trace = append(m.trace, upstream.MetaMember{Name: key, Value: value})
 	}

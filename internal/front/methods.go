@@ -177,7 +177,7 @@ func (f *Front) callTool(ctx context.Context, r *request, out []byte) ([]byte, *
 	if !ok || name == "" {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "params.name must be the name of a tool"}
 	}
-	call := view.Call{Client: r.client, Name: name, Arguments: r.arguments, Structured: r.structured, Meta: r.trace}
+	call := view.Call{Client: r.client, Name: name, Arguments: r.arguments, Structured: r.structured, Code: r.code, Meta: r.trace}
 	if r.out != nil && r.token != nil {
 		call.OnProgress = func(params json.RawMessage) { r.out.notify("notifications/progress", withToken(params, r.token)) }
 	}

@@ -180,16 +180,7 @@ func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, t
 		text = p.Cut(whole, text, false, p.limit()-used)
 		tokens += tokensOf(text)
 	}
-	return appendOwn(content[:len(content):len(content)], text), tokens
-}
-
-// appendOwn appends a text of mcpx to the blocks of an upstream. It begins a new line, as
-// some clients join texts without one.
-func appendOwn(content []json.RawMessage, text string) []json.RawMessage {
-	if len(content) > 0 {
-		text = "\n" + text
-	}
-	return append(content, wire.TextBlock(text))
+	return wire.AppendText(content[:len(content):len(content)], text), tokens
 }
 
 // CutBlocks cuts the texts of a result to the limit, and returns their tokens.
@@ -241,7 +232,7 @@ func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens 
 func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool) []json.RawMessage {
 	texts := rawBlocks(left, func(b wire.Block) bool { return b.HasText })
 	handle := p.Store.add(p.divideBlocks(texts, verbatim))
-	out = appendOwn(out, restLine(len(texts), len(texts), "text blocks left", ReadArguments{Handle: handle}))
+	out = wire.AppendText(out, restLine(len(texts), len(texts), "text blocks left", ReadArguments{Handle: handle}))
 	return append(out, rawBlocks(left, func(b wire.Block) bool { return !b.HasText })...)
 }
 

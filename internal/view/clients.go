@@ -9,41 +9,44 @@ import (
 	"time"
 
 	"mcpx/internal/describe"
-	"mcpx/internal/upstream"
+	"mcpx/internal/executor"
 )
 
 // StructuredPolicy decides which clients get structuredContent.
 type StructuredPolicy string
 
-// The policies. Auto leaves structuredContent out for the clients in knownClients.
+// The policies. Always also makes structuredContent where the upstream sends none, for
+// programs. Auto passes that of the upstream, but for clients of which knownClients says
+// never.
 const (
 	StructuredAuto   StructuredPolicy = "auto"
 	StructuredAlways StructuredPolicy = "always"
 	StructuredNever  StructuredPolicy = "never"
 )
 
-// ClientRule overrides the table knownClients for some clients.
+// TextForm says what the texts of results may become.
+type TextForm string
+
+// The forms. With TextJSON no text becomes TOON: a program reads them.
+const (
+	TextAuto TextForm = "auto"
+	TextJSON TextForm = "json"
+)
+
+// ClientRule is what holds for the clients of some names. What is empty or 0 the rule
+// leaves open.
 type ClientRule struct {
 	// Name is a glob of clientInfo.name; case does not matter.
-	Name string
-	// Structured is empty if the rule does not concern it.
+	Name       string
 	Structured StructuredPolicy
-	// DescriptionChars bounds a tool's description, in UTF-16 units; 0 if the rule
-	// does not concern it.
+	Text       TextForm
+	// DescriptionChars bounds a tool's description, in UTF-16 units.
 	DescriptionChars int
-}
-
-// knownClients are clients that give the model structuredContent instead of the
-// text, or both. With them structuredContent would undo all compression, and drop
-// images. Claude Code also cuts descriptions at 2,048 characters without notice.
-// Evidence: anthropics/claude-code#79944, #41593; opencode PR#32074;
-// github/copilot-cli#3258, #4515; vscode#290063.
-var knownClients = []ClientRule{
-	{Name: "claude-code*", Structured: StructuredNever, DescriptionChars: 2000},
-	{Name: "codex*", Structured: StructuredNever},
-	{Name: "visual studio code*", Structured: StructuredNever},
-	{Name: "vscode*", Structured: StructuredNever},
-	{Name: "*copilot*", Structured: StructuredNever},
+	// ResultChars bounds the texts of a result, in bytes (pages.Pages.Bytes says why).
+	ResultChars int
+	// LineFirst is for clients that keep only the beginning of a long result: the line
+	// about the rest stands there.
+	LineFirst bool
 }
 
 // settings are the options, with a cache of the profiles of clients.
@@ -62,9 +65,10 @@ func newSettings(o Options) *settings {
 	return &settings{Options: o}
 }
 
-// profile has the settings of one client, by the rules and knownClients.
+// profile has the settings of one client, by the rules and knownClients. code is the form
+// for calls that a program of the model makes.
 type profile struct {
-	structured bool
+	form, code executor.Form
 	shown      shown
 }
 
@@ -74,33 +78,54 @@ func (s *settings) profile(name string) profile {
 	if found, ok := s.profiles.Load(name); ok {
 		return found.(profile)
 	}
-	p := profile{s.structured(name), shown{s.budget(name), describe.Features{JSONSchema: s.JSONSchema, NoTOON: s.NoTOON}}}
+	p := profile{form: s.form(name, "", false), code: s.form(name, "", true)}
+	p.shown = shown{s.budget(name), describe.Features{JSONSchema: s.JSONSchema, NoTOON: s.NoTOON || p.form.JSON}}
 	if s.kept.Add(1) <= maxProfiles {
 		s.profiles.Store(name, p)
 	}
 	return p
 }
 
-// structured reports whether a client gets structuredContent. The request itself
-// (asked) can override the policy.
-func (v *TwoTools) structured(client *upstream.Client, asked StructuredPolicy) bool {
-	switch asked {
-	case StructuredAlways:
-		return true
-	case StructuredNever:
-		return false
+// form is the form of the results of a call.
+func (v *TwoTools) form(call Call) executor.Form {
+	s, client := v.current.Load(), name(call.Client)
+	switch {
+	case call.Structured == StructuredAlways || call.Structured == StructuredNever:
+		return s.form(client, call.Structured, call.Code)
+	case call.Code:
+		return s.profile(client).code
 	}
-	return v.current.Load().profile(name(client)).structured
+	return s.profile(client).form
 }
 
-func (s *settings) structured(client string) bool {
-	policy := func(r ClientRule) StructuredPolicy { return r.Structured }
-	for _, p := range []StructuredPolicy{firstRule(s.Clients, client, policy), s.Structured, firstRule(knownClients, client, policy)} {
-		if p != "" && p != StructuredAuto {
-			return p == StructuredAlways
-		}
+// form is the form of results for a client. The header of a request (asked) overrides the
+// rule for the client, and that the config. What is only known of the client comes last,
+// and does not hold for a call that a program makes.
+func (s *settings) form(client string, asked StructuredPolicy, code bool) executor.Form {
+	known := func(r ClientRule) StructuredPolicy { return r.Structured }
+	text := func(r ClientRule) TextForm { return r.Text }
+	chars := func(r ClientRule) int { return r.ResultChars }
+	first := func(r ClientRule) bool { return r.LineFirst }
+
+	policy := cmp.Or(asked, firstRule(s.Clients, client, known), s.Structured)
+	if (policy == "" || policy == StructuredAuto) && !code {
+		policy = firstRule(knownClients, client, known)
 	}
-	return true
+	f := executor.Form{Structured: executor.StructuredOwn, Bytes: firstRule(s.Clients, client, chars)}
+	switch policy {
+	case StructuredAlways:
+		f.Structured = executor.StructuredAlways
+	case StructuredNever:
+		f.Structured = executor.StructuredNone
+	}
+	written := cmp.Or(firstRule(s.Clients, client, text), firstRule(knownClients, client, text))
+	f.JSON = code || policy == StructuredAlways || written == TextJSON
+	// A program reads results whole, and a user who turns the limit off means it.
+	if f.Bytes == 0 && !f.JSON && !s.NeverCut {
+		f.Bytes = cmp.Or(firstRule(knownClients, client, chars), unknownResultChars)
+	}
+	f.LineFirst = f.Bytes > 0 && firstRule(knownClients, client, first)
+	return f
 }
 
 // budget bounds the description of inspect for a client.

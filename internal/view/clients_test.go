@@ -1,53 +1,96 @@
 package view
 
 import (
+	"strings"
 	"testing"
 
 	"mcpx/internal/describe"
+	"mcpx/internal/executor"
 	"mcpx/internal/upstream"
 )
 
-func TestTwoTools_Structured(t *testing.T) {
+func TestTwoTools_Form(t *testing.T) {
 	type rules = []ClientRule
+	const none, own, always = executor.StructuredNone, executor.StructuredOwn, executor.StructuredAlways
+	program := executor.Form{Structured: always, JSON: true}
 	for _, test := range []struct {
 		name    string
-		policy  StructuredPolicy
-		clients rules
+		options Options
 		client  string
 		asked   StructuredPolicy
-		want    bool
+		code    bool
+		want    executor.Form
 	}{
-		{name: "unknown client", client: "some-agent", want: true},
-		{name: "no name", want: true},
-		{name: "claude code", client: "claude-code", want: false},
-		{name: "its other names", client: "claude-code-sdk", want: false},
-		{name: "case does not matter", client: "Claude-Code", want: false},
-		{name: "codex", client: "codex-mcp-client", want: false},
-		{name: "vs code", client: "Visual Studio Code", want: false},
-		{name: "vs code insiders", client: "Visual Studio Code - Insiders", want: false},
-		{name: "vscode", client: "vscode/1.2", want: false},
-		{name: "copilot", client: "github-copilot-developer", want: false},
-		{name: "claude desktop", client: "claude-ai", want: true},
-		{name: "not by a part of the name", client: "my-claude-code", want: true},
-		{name: "policy always", policy: StructuredAlways, client: "claude-code", want: true},
-		{name: "policy never", policy: StructuredNever, client: "some-agent", want: false},
-		{name: "rule over policy", policy: StructuredNever, clients: rules{{Name: "some-*", Structured: StructuredAlways}}, client: "some-agent", want: true},
-		{name: "rule over table", clients: rules{{Name: "claude-*", Structured: StructuredAlways}}, client: "claude-code", want: true},
-		{name: "first rule that says something", clients: rules{{Name: "*", DescriptionChars: 5}, {Name: "a*", Structured: StructuredNever}, {Name: "*", Structured: StructuredAlways}}, client: "agent", want: false},
-		{name: "rule auto is the policy", policy: StructuredNever, clients: rules{{Name: "*", Structured: StructuredAuto}}, client: "agent", want: false},
-		{name: "rule for another", clients: rules{{Name: "other", Structured: StructuredNever}}, client: "agent", want: true},
-		{name: "name with a slash", clients: rules{{Name: "a/*", Structured: StructuredNever}}, client: "a/b/c", want: false},
-		{name: "request always", policy: StructuredNever, client: "claude-code", asked: "always", want: true},
-		{name: "request never", policy: StructuredAlways, clients: rules{{Name: "*", Structured: StructuredAlways}}, client: "agent", asked: "never", want: false},
-		{name: "request nonsense", client: "claude-code", asked: "perhaps", want: false},
+		{name: "unknown client", client: "some-agent", want: executor.Form{Structured: own, Bytes: 38_000}},
+		{name: "no name", want: executor.Form{Structured: own, Bytes: 38_000}},
+		{name: "the name of many frameworks", client: "mcp", want: executor.Form{Structured: own, Bytes: 38_000}},
+		{name: "claude code", client: "claude-code", want: executor.Form{Bytes: 500_000}},
+		{name: "its other names", client: "claude-code-sdk", want: executor.Form{Bytes: 500_000}},
+		{name: "case does not matter", client: "Claude-Code", want: executor.Form{Bytes: 500_000}},
+		{name: "codex", client: "codex-mcp-client", want: executor.Form{Bytes: 38_000}},
+		{name: "codex in code mode", client: "codex-mcp-client", code: true, want: executor.Form{Structured: own, JSON: true}},
+		{name: "vs code", client: "Visual Studio Code", want: executor.Form{Bytes: 8000}},
+		{name: "vs code insiders", client: "Visual Studio Code - Insiders", want: executor.Form{Bytes: 8000}},
+		{name: "vs code, built by others", client: "Code - OSS", want: executor.Form{Bytes: 8000}},
+		{name: "vscode", client: "vscode/1.2", want: executor.Form{Bytes: 8000}},
+		{name: "cursor is not vs code", client: "cursor-vscode", want: executor.Form{Structured: own, Bytes: 38_000}},
+		{name: "copilot", client: "github-copilot-developer", want: executor.Form{Bytes: 18_000, LineFirst: true}},
+		{name: "copilot cli", client: "copilot-cli", want: executor.Form{Bytes: 18_000, LineFirst: true}},
+		{name: "cline", client: "@cline/core", want: executor.Form{Bytes: 6500}},
+		{name: "qwen", client: "qwen-cli-mcp-client-mcpx", want: executor.Form{Bytes: 24_000, LineFirst: true}},
+		{name: "kimi", client: "kimi-code", want: executor.Form{Bytes: 48_000}},
+		{name: "google adk", client: "google-adk", want: executor.Form{Bytes: 38_000}},
+		{name: "langchain.js", client: "@langchain/mcp-adapters", want: executor.Form{Bytes: 38_000}},
+		{name: "gemini", client: "gemini-cli-mcp-client", want: executor.Form{Structured: own, Bytes: 38_000}},
+		{name: "opencode", client: "opencode", want: executor.Form{Structured: own, Bytes: 48_000, LineFirst: true}},
+		{name: "inspector", client: "mcp-inspector", want: executor.Form{Structured: own, JSON: true}},
+		{name: "mcporter", client: "mcporter", want: executor.Form{Structured: own, JSON: true}},
+		{name: "claude desktop", client: "claude-ai", want: executor.Form{Structured: own, Bytes: 140_000}},
+		{name: "not by a part of the name", client: "my-claude-code", want: executor.Form{Structured: own, Bytes: 38_000}},
+		{name: "policy always", options: Options{Structured: StructuredAlways}, client: "claude-code", want: program},
+		{name: "policy never", options: Options{Structured: StructuredNever}, client: "some-agent", want: executor.Form{Bytes: 38_000}},
+		{name: "policy never, of code too", options: Options{Structured: StructuredNever}, client: "codex-mcp-client", code: true, want: executor.Form{JSON: true}},
+		{name: "rule over policy", options: Options{Structured: StructuredNever, Clients: rules{{Name: "some-*", Structured: StructuredAlways}}}, client: "some-agent", want: program},
+		{name: "rule over table", options: Options{Clients: rules{{Name: "claude-*", Structured: StructuredAlways}}}, client: "claude-code", want: program},
+		{name: "first rule that says something", options: Options{Clients: rules{{Name: "*", DescriptionChars: 5}, {Name: "a*", Structured: StructuredNever}, {Name: "*", Structured: StructuredAlways}}}, client: "agent", want: executor.Form{Bytes: 38_000}},
+		{name: "rule auto over policy", options: Options{Structured: StructuredAlways, Clients: rules{{Name: "claude-code", Structured: StructuredAuto}}}, client: "claude-code", want: executor.Form{Bytes: 500_000}},
+		{name: "rule for another", options: Options{Clients: rules{{Name: "other", Structured: StructuredNever}}}, client: "agent", want: executor.Form{Structured: own, Bytes: 38_000}},
+		{name: "name with a slash", options: Options{Clients: rules{{Name: "a/*", Structured: StructuredNever}}}, client: "a/b/c", want: executor.Form{Bytes: 38_000}},
+		{name: "request always", options: Options{Structured: StructuredNever}, client: "claude-code", asked: "always", want: program},
+		{name: "request never", options: Options{Structured: StructuredAlways, Clients: rules{{Name: "*", Structured: StructuredAlways}}}, client: "agent", asked: "never", want: executor.Form{Bytes: 38_000}},
+		{name: "request nonsense", client: "claude-code", asked: "perhaps", want: executor.Form{Bytes: 500_000}},
+		{name: "rule of a length", options: Options{Clients: rules{{Name: "*", ResultChars: 5000}}}, client: "copilot-cli", want: executor.Form{Bytes: 5000, LineFirst: true}},
+		{name: "rule of a length for a program", options: Options{Clients: rules{{Name: "*", ResultChars: 5000}}}, client: "copilot-cli", asked: "always", want: executor.Form{Structured: always, JSON: true, Bytes: 5000, LineFirst: true}},
+		{name: "no limit at all", options: Options{NeverCut: true}, client: "copilot-cli", want: executor.Form{}},
+		{name: "no limit but the rule's", options: Options{NeverCut: true, Clients: rules{{Name: "*", ResultChars: 5000}}}, client: "agent", want: executor.Form{Structured: own, Bytes: 5000}},
+		{name: "rule of JSON", options: Options{Clients: rules{{Name: "agent", Text: TextJSON}}}, client: "agent", want: executor.Form{Structured: own, JSON: true}},
+		{name: "rule against JSON", options: Options{Clients: rules{{Name: "*", Text: TextAuto}}}, client: "mcporter", want: executor.Form{Structured: own, Bytes: 38_000}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := &TwoTools{}
-			v.current.Store(newSettings(Options{Structured: test.policy, Clients: test.clients}))
-			if got := v.structured(&upstream.Client{Name: test.client}, test.asked); got != test.want {
-				t.Errorf("got %t", got)
+			v.current.Store(newSettings(test.options))
+			call := Call{Client: &upstream.Client{Name: test.client}, Structured: test.asked, Code: test.code}
+			for range 2 { // the second comes from the cache
+				if got := v.form(call); got != test.want {
+					t.Errorf("got %+v, want %+v", got, test.want)
+				}
 			}
 		})
+	}
+}
+
+// Every row of the table holds for some client, so that none is hidden by another.
+func TestKnownClients(t *testing.T) {
+	for i, row := range knownClients {
+		name := strings.Trim(row.Name, "*")
+		for _, before := range knownClients[:i] {
+			if before.matches(name) {
+				t.Errorf("%s also matches %s", before.Name, name)
+			}
+		}
+		if row.ResultChars != 0 && row.ResultChars < 1000 {
+			t.Errorf("%s: pages need at least 1000 bytes", row.Name)
+		}
 	}
 }
 

@@ -9,18 +9,18 @@ import (
 var execArguments = []string{"server_name", "tool_name", "arguments", "select"}
 
 // exec calls a tool of the catalogue. The error is that of ctx.
-func (v *TwoTools) exec(ctx context.Context, call Call, structured bool) (*executor.Result, error) {
+func (v *TwoTools) exec(ctx context.Context, call Call, form executor.Form) (*executor.Result, error) {
 	args, failure := readArguments(ExecTool, call.Arguments, execArguments)
 	if failure != nil {
 		v.registry.Need()
-		return failure.Result(structured), nil
+		return failure.Result(form.Always()), nil
 	}
 	r := executor.Request{
 		Part:       v.part,
 		Catalogue:  v.catalogue(call.Client),
 		Arguments:  args[2],
 		Client:     call.Client,
-		Structured: structured,
+		Form:       form,
 		Meta:       call.Meta,
 		OnProgress: call.OnProgress,
 		OnLog:      call.OnLog,
@@ -39,7 +39,7 @@ func (v *TwoTools) exec(ctx context.Context, call Call, structured bool) (*execu
 	}
 	v.needs(r.Server)
 	if failure != nil {
-		return failure.Result(structured), nil
+		return failure.Result(form.Always()), nil
 	}
 	return v.executor.Exec(ctx, r)
 }

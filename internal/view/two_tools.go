@@ -35,8 +35,10 @@ type Options struct {
 	NoTOON bool
 	// Structured is the policy for structuredContent.
 	Structured StructuredPolicy
-	// Clients overrides the policy for clients by name, in order.
+	// Clients are rules for clients by name; of those that say something the first holds.
 	Clients []ClientRule
+	// NeverCut means that only a rule in Clients cuts a result to a client's limit.
+	NeverCut bool
 	// StartupWait bounds how long tools/list waits, from NewTwoTools on, for servers
 	// that mcpx has never tried; 0 = 5 s.
 	StartupWait time.Duration
@@ -99,17 +101,17 @@ func (v *TwoTools) Description() string {
 
 // Call implements [View]. A panic becomes the failure of this call.
 func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result, err error) {
-	structured := v.structured(call.Client, call.Structured)
+	form := v.form(call)
 	defer func() {
 		if what := recover(); what != nil {
-			result, err = v.panicked(call.Name, what).Result(structured), nil
+			result, err = v.panicked(call.Name, what).Result(form.Always()), nil
 		}
 	}()
 	switch call.Name {
 	case InspectTool:
-		return v.inspect(ctx, call, structured), nil
+		return v.inspect(ctx, call, form.Always()), nil
 	case ExecTool:
-		return v.exec(ctx, call, structured)
+		return v.exec(ctx, call, form)
 	}
 	v.registry.Need()
 	return nil, v.unknownTool(call)

@@ -171,12 +171,12 @@ func TestTwoTools_SetOptions(t *testing.T) {
 		return !strings.Contains(listed, "exact TypeScript") && strings.Contains(listed, "may be TOON")
 	})
 	change("a rule", Options{Clients: []ClientRule{{Name: "agent", DescriptionChars: 300}}}, hides)
-	if !v.structured(agent, "") {
-		t.Error("no structuredContent before")
+	if got := v.form(Call{Client: agent}).Structured; got != executor.StructuredOwn {
+		t.Errorf("structuredContent before: %d", got)
 	}
 	v.SetOptions(Options{Structured: StructuredNever})
-	if v.structured(agent, "") {
-		t.Error("structuredContent after")
+	if got := v.form(Call{Client: agent}).Structured; got != executor.StructuredNone {
+		t.Errorf("structuredContent after: %d", got)
 	}
 }
 

@@ -38,6 +38,8 @@ type Call struct {
 	// Structured is the wish of the request for structuredContent; if it is empty the
 	// view decides by the client.
 	Structured StructuredPolicy
+	// Code means that a program which the model wrote made the call, and reads its result.
+	Code bool
 	// Meta are the members of the request's _meta that go on to the upstream.
 	Meta []upstream.MetaMember
 	// OnProgress and OnLog get the params of notifications that belong to the call.

@@ -21,3 +21,12 @@ func Encode(v any) json.RawMessage {
 func TextBlock(text string) json.RawMessage {
 	return append(AppendQuoted([]byte(`{"type":"text","text":`), text), '}')
 }
+
+// AppendText appends a text of mcpx to the content blocks of an upstream. Behind others it
+// begins a new line, as some clients join texts without one (Copilot CLI).
+func AppendText(content []json.RawMessage, text string) []json.RawMessage {
+	if len(content) > 0 {
+		text = "\n" + text
+	}
+	return append(content, TextBlock(text))
+}

@@ -1,0 +1,53 @@
+package view
+
+// knownClients is what is known of clients, by the names that they give. A client that
+// is not in it gets the structuredContent of the upstream, and unknownResultChars. The
+// letters behind a row say what its model sees of a result that has both, and how that is
+// known: S structuredContent alone, B both, D both unless a text is equal JSON, C the
+// content alone; run = seen in the request to a model, read = the code, told = docs or
+// issues. Where the model sees structuredContent it would cost again what the text has
+// saved, so that it is left out. docs/clients.md has the versions.
+//
+// ResultChars are a little under what the client shows before it cuts a result itself.
+var knownClients = []ClientRule{
+	// S, run, 2.1.197 (anthropics/claude-code#79944, #41593). It cuts descriptions and
+	// instructions at 2,048 characters without a word, and results at 500,000 where
+	// _meta asks for it, as toolMeta does.
+	{Name: "claude-code*", Structured: StructuredNever, DescriptionChars: 2000, ResultChars: 500_000},
+	// C, told. Desktop and claude.ai: 150,000 characters.
+	{Name: "claude-ai*", ResultChars: 140_000},
+	// S, run, 0.169; in code mode a program gets both. Known models: the middle is cut
+	// out beyond 10,000 tokens of 4 bytes.
+	{Name: "codex*", Structured: StructuredNever, ResultChars: 38_000},
+	// S, read (microsoft/vscode#290063). 8,192 bytes, the rest in a file.
+	{Name: "visual studio code*", Structured: StructuredNever, ResultChars: 8000},
+	{Name: "code - oss*", Structured: StructuredNever, ResultChars: 8000},
+	{Name: "vscode*", Structured: StructuredNever, ResultChars: 8000},
+	// B, run, 1.0.102 (github/copilot-cli#3258, #4515). Between 15 and 51 KB, then 500
+	// characters and a file. It joins text blocks without a separator.
+	{Name: "*copilot*", Structured: StructuredNever, ResultChars: 18_000, LineFirst: true},
+	// B, run, 3.0.65. 8,000 characters of the result as JSON, where quotes and line ends
+	// take two; the middle is cut out.
+	{Name: "@cline/*", Structured: StructuredNever, ResultChars: 6500},
+	{Name: "cline*", Structured: StructuredNever, ResultChars: 6500},
+	// B, run, 0.24.4, by the name qwen-cli-mcp-client-SERVER. Under 52 KB, then 2.5 KB and
+	// a file.
+	{Name: "qwen*", Structured: StructuredNever, ResultChars: 24_000, LineFirst: true},
+	// D, run, 2.1.0; TOON is never equal. 50,000 characters, then a preview and a file.
+	{Name: "kimi*", Structured: StructuredNever, ResultChars: 48_000},
+	// C, run, 0.61. 40,000 characters: the first 8,000 and the last 32,000.
+	{Name: "gemini-cli*", ResultChars: 38_000},
+	// C, run, 1.18.33. 51,200 bytes or 2,000 lines, the beginning is kept.
+	{Name: "opencode*", ResultChars: 48_000, LineFirst: true},
+	// B, run, 2.13.
+	{Name: "google-adk*", Structured: StructuredNever},
+	// B, run, 1.1.4.
+	{Name: "@langchain/mcp-adapters*", Structured: StructuredNever},
+	// They show results to people and programs.
+	{Name: "*inspector*", Text: TextJSON},
+	{Name: "mcporter*", Text: TextJSON},
+}
+
+// unknownResultChars is for clients that are not in knownClients: about 10,000 tokens,
+// under what most of them show.
+const unknownResultChars = 38_000
