@@ -26,6 +26,8 @@ const (
 	// startAfter delays the start of the upstreams. mcpx answers the client's first
 	// requests from the disk, and ten starting processes would slow that down.
 	startAfter = 150 * time.Millisecond
+	// ownerWithin is how long the start waits for a client over stdio to say who it is.
+	ownerWithin = 2 * time.Second
 	// closeWithin bounds the time to close all upstreams at the end of mcpx: clients
 	// kill it 2 s after they have closed its stdin.
 	closeWithin = 500 * time.Millisecond
@@ -98,19 +100,28 @@ func (a *App) wire(servers []registry.Server, rules *policy.Rules, cache string)
 	a.Front = front.New(a.View, front.Options{Version: Version(), MaxMessage: a.Config.MaxMessageBytes, Logger: a.log})
 }
 
-// start connects all servers in the background: when a request needs one, or after
-// startAfter. Its goroutine ends with Close.
-func (a *App) start() {
+// start connects all servers in the background: when a request needs one, after so long,
+// or startAfter after the only client of the process is known, whose capabilities the
+// servers see. Its goroutine ends with Close.
+func (a *App) start(after time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopStarting = cancel
 	a.loops.Go(func() {
-		timer := time.NewTimer(startAfter)
+		timer := time.NewTimer(after)
 		defer timer.Stop()
-		select {
-		case <-a.Registry.Needed():
-		case <-timer.C:
-		case <-ctx.Done():
-			return
+		owned := a.Registry.Owned()
+		for waiting := true; waiting; {
+			select {
+			case <-owned:
+				owned = nil
+				timer.Reset(startAfter)
+			case <-a.Registry.Needed():
+				waiting = false
+			case <-timer.C:
+				waiting = false
+			case <-ctx.Done():
+				return
+			}
 		}
 		a.Registry.Start()
 		a.settle(ctx)

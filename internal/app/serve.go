@@ -13,7 +13,7 @@ import (
 // ServeStdio starts the upstreams and serves one client until its input or ctx
 // ends. Then it closes a.
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	a.start()
+	a.start(ownerWithin)
 	err := a.Front.ServeStdio(ctx, in, out, front.StdioOptions{
 		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(),
 	})
@@ -25,7 +25,7 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 // ServeHTTP starts the upstreams and serves clients over HTTP until ctx ends. Then
 // it closes a and the listener.
 func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
-	a.start()
+	a.start(startAfter)
 	err := httpd.Serve(ctx, listener, httpd.Options{
 		Endpoint: a.Front,
 		Grace:    a.grace(),

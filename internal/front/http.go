@@ -127,7 +127,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 
 // openSession answers initialize. The session exists if it succeeds.
 func (f *Front) openSession(e *exchange, m *message) {
-	s := newSession(newSessionID())
+	s := newSession(newSessionID(), nil)
 	r := &request{message: m, client: s.client.Load(), session: s}
 	answer := f.answer(e.r.Context(), r)
 	if answer.code == 0 {
@@ -139,17 +139,27 @@ func (f *Front) openSession(e *exchange, m *message) {
 // legacyMessage answers a request of a session, or acts on its notification.
 func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 	if m.isRequest() {
-		f.serve(e, &s.inflight, keyOf(m.ID), &request{message: m, client: s.client.Load(), session: s})
+		s.begin()
+		client := s.client.Load()
+		if e.events && len(client.Capabilities) > len("{}") {
+			own := *client
+			own.Request = s.ask(e) // on the stream of the request
+			client = &own
+		}
+		f.serve(e, &s.inflight, keyOf(m.ID), &request{message: m, client: client, session: s})
 		return
 	}
 	s.notice(m)
 	e.accepted()
 }
 
-// notice acts on a notification; it ignores unknown ones and responses.
+// notice acts on a notification, or on the answer to a question; it ignores unknown ones.
 func (s *session) notice(m *message) {
+	if m.IsResponse() {
+		s.questions.answered(m)
+	}
 	if row := methods[m.Method]; row.notice != nil {
-		row.notice(&s.inflight, m)
+		row.notice(s, m)
 	}
 }
 
@@ -211,7 +221,8 @@ func statusOf(code int) int {
 	return http.StatusOK
 }
 
-// events serves the GET stream of a session, which announces changes of the tools.
+// events serves the GET stream of a session, which has what belongs to no request, such
+// as changes of the tools. Of several streams of a session the newest has it.
 func (f *Front) events(e *exchange, s *session) {
 	// No id of a request equals this key. An open stream keeps its session from
 	// being idle, and ends with it.
@@ -219,8 +230,10 @@ func (f *Front) events(e *exchange, s *session) {
 	defer s.inflight.done(open)
 	e.start()
 	e.flush()
-	message := notification(mcp.MethodNotificationToolsListChanged, nil)
-	follow(ctx, s.changed, func() { e.event(message) }, func() { e.event(nil) })
+	s.listens(e, true)
+	defer e.close()
+	defer s.listens(e, false)
+	follow(ctx, s.changed, func() { e.notify(mcp.MethodNotificationToolsListChanged, nil) }, e.alive)
 }
 
 // session finds the legacy session that the request names in its header. ok is false

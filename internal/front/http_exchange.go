@@ -58,6 +58,9 @@ func (e *exchange) notify(method string, params json.RawMessage) {
 	}
 }
 
+// send implements outlet.
+func (e *exchange) send(request []byte) bool { return e.queue(request) }
+
 // alive implements outlet.
 func (e *exchange) alive() { e.queue(nil) }
 

@@ -73,7 +73,12 @@ func newWebClient(t *testing.T, web *httptest.Server, era string) *webClient {
 
 func (c *webClient) initialize(t *testing.T) {
 	t.Helper()
-	response, err := c.send(context.Background(), "POST", "initialize", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+legacyEra+`","capabilities":{},"clientInfo":{"name":"many","version":"1"}}}`)
+	c.initializeWith(t, "{}")
+}
+
+func (c *webClient) initializeWith(t *testing.T, capabilities string) {
+	t.Helper()
+	response, err := c.send(context.Background(), "POST", "initialize", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+legacyEra+`","capabilities":`+capabilities+`,"clientInfo":{"name":"many","version":"1"}}}`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ type method struct {
 	eras era
 	// answer appends the result to out.
 	answer func(f *Front, ctx context.Context, r *request, out []byte) ([]byte, *rpcError)
-	notice func(o *inflight, m *message)
+	notice func(s *session, m *message)
 	// opens marks the request that opens a legacy session. Over stdio all later
 	// messages wait for its answer.
 	opens bool
@@ -36,14 +36,15 @@ const (
 
 // methods has every method that clients may call.
 var methods = map[string]method{
-	"initialize":              {eras: legacy, answer: (*Front).initialize, opens: true},
-	"ping":                    {eras: legacy, answer: (*Front).greet},
-	"server/discover":         {eras: modern, answer: (*Front).greet},
-	"logging/setLevel":        {eras: legacy, answer: (*Front).setLevel},
-	"tools/list":              {eras: legacy | modern, answer: (*Front).listTools},
-	"tools/call":              {eras: legacy | modern, answer: (*Front).callTool},
-	"subscriptions/listen":    {eras: modern, answer: (*Front).listen, lasts: true},
-	"notifications/cancelled": {eras: legacy | modern, notice: (*inflight).cancelled},
+	"initialize":                {eras: legacy, answer: (*Front).initialize, opens: true},
+	"notifications/initialized": {eras: legacy, notice: func(s *session, _ *message) { s.begin() }},
+	"ping":                      {eras: legacy, answer: (*Front).greet},
+	"server/discover":           {eras: modern, answer: (*Front).greet},
+	"logging/setLevel":          {eras: legacy, answer: (*Front).setLevel},
+	"tools/list":                {eras: legacy | modern, answer: (*Front).listTools},
+	"tools/call":                {eras: legacy | modern, answer: (*Front).callTool},
+	"subscriptions/listen":      {eras: modern, answer: (*Front).listen, lasts: true},
+	"notifications/cancelled":   {eras: legacy | modern, notice: func(s *session, m *message) { s.inflight.cancelled(m) }},
 }
 
 // request is a message that wants an answer, with what its transport adds.
@@ -62,6 +63,8 @@ type outlet interface {
 	// notify sends a notification. It does not block: if the client does not read,
 	// the notification is dropped.
 	notify(method string, params json.RawMessage)
+	// send sends a request to the client. It reports false if the client does not read.
+	send(request []byte) bool
 	// alive shows proxies that the connection is in use.
 	alive()
 }
@@ -205,8 +208,7 @@ func (r *request) least() mcp.LoggingLevel {
 	if r.modern() || r.session == nil {
 		return r.level
 	}
-	level, _ := r.session.level.Load().(mcp.LoggingLevel)
-	return level
+	return r.session.least()
 }
 
 // withToken replaces the token in the params of a progress notification.

@@ -1,10 +1,14 @@
 package front
 
 import (
+	"context"
 	"crypto/rand"
+	"encoding/json"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/upstream"
 )
@@ -16,13 +20,72 @@ type session struct {
 	level    atomic.Value                    // mcp.LoggingLevel that the client has set; unset = no log messages
 	inflight inflight
 	changed  chan struct{} // from changes.subscribe, after initialize
+
+	questions questions
+	begin     func()        // closes begun, once
+	begun     chan struct{} // closed: the client may be asked something
+
+	mu     sync.Mutex
+	stream outlet // what sends what belongs to no request; nil if nothing does
 }
 
-func newSession(id string) *session {
-	s := &session{}
-	s.client.Store(&upstream.Client{ID: id})
+func newSession(id string, stream outlet) *session {
+	s := &session{begun: make(chan struct{}), stream: stream}
+	s.begin = sync.OnceFunc(func() { close(s.begun) })
+	s.client.Store(&upstream.Client{ID: id, Notify: s.notify, Request: s.ask(nil)})
 	s.inflight.idle = time.Now()
 	return s
+}
+
+// listens notes that the client has opened, or closed, a stream for what belongs to no
+// request.
+func (s *session) listens(on outlet, open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if open {
+		s.stream = on
+	} else if s.stream == on {
+		s.stream = nil
+	}
+}
+
+// outside is what sends what belongs to no request, nil if nothing does.
+func (s *session) outside() outlet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stream
+}
+
+// notify sends a notification that belongs to no request, if the client listens
+// somewhere. Of log messages it sends those that the client wants.
+func (s *session) notify(method string, params json.RawMessage) {
+	out := s.outside()
+	if level := s.least(); method == "notifications/message" && (level == "" || !atLeast(params, level)) {
+		return
+	}
+	if out != nil {
+		out.notify(method, params)
+	}
+}
+
+// least is the least severe level of the log messages that the client wants; empty =
+// none.
+func (s *session) least() mcp.LoggingLevel {
+	level, _ := s.level.Load().(mcp.LoggingLevel)
+	return level
+}
+
+// ask asks the client (upstream.Client.Request), on the stream of a request or, if out
+// is nil or has ended, where it listens. A client that has just initialized may not be asked yet.
+func (s *session) ask(out outlet) func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+		select {
+		case <-s.begun:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return s.questions.ask(ctx, []outlet{out, s.outside()}, method, params)
+	}
 }
 
 // sessions are the legacy sessions over HTTP. The zero value is ready.

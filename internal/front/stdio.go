@@ -67,14 +67,13 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	options = options.withDefaults()
 	s := &stdioServer{
 		front: f, options: options,
-		session: newSession("stdio"),
-		places:  make(chan struct{}, options.MaxOpen),
-		jobs:    make(chan *job),
-		idle:    make(chan struct{}, maxIdle),
-		stop:    make(chan struct{}),
+		places: make(chan struct{}, options.MaxOpen),
+		jobs:   make(chan *job),
+		idle:   make(chan struct{}, maxIdle),
+		stop:   make(chan struct{}),
 	}
 	s.out = newOutput(out, func() bool { return len(s.places) > 0 })
-	s.session.client.Store(&upstream.Client{ID: "stdio", Notify: s.notify})
+	s.session = newSession("stdio", s)
 	s.session.changed = f.changes.subscribe()
 	defer f.changes.unsubscribe(s.session.changed)
 	defer func() { f.view.Forget(s.session.client.Load()) }()
@@ -253,6 +252,7 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 	}
 	j.ctx, j.open = s.session.inflight.begin(ctx, keyOf(m.ID), row.lasts)
 	if !row.opens {
+		s.session.begin()
 		select {
 		case s.jobs <- j: // to a worker that is idle
 		default:
@@ -263,14 +263,17 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 	}
 	s.mu.Unlock()
 	s.run(j, s.out.later)
-	s.announces.Store(s.session.client.Load().Version != "")
+	if client := s.session.client.Load(); client.Version != "" {
+		s.announces.Store(true)
+		s.front.view.Own(client)
+	}
 }
 
 // request adds to a message the session and the client of this transport.
 func (s *stdioServer) request(m *message) *request {
 	r := &request{message: m, session: s.session, out: s, client: s.session.client.Load()}
 	if m.modern() {
-		r.client = &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: s.notify}
+		r.client = &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify}
 	}
 	return r
 }
@@ -323,6 +326,15 @@ func (s *stdioServer) notify(method string, params json.RawMessage) {
 	if !s.out.notify(oneLine(notification(method, params))) {
 		s.front.log.Debug("notification dropped, the client does not read", "method", method)
 	}
+}
+
+// send implements outlet.
+func (s *stdioServer) send(request []byte) bool {
+	if s.out.unread() >= maxUnread {
+		return false
+	}
+	s.out.later(request, func() {})
+	return true
 }
 
 // alive implements outlet: pipes need nothing.

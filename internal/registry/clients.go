@@ -15,6 +15,16 @@ type clientSession struct {
 	used     time.Time
 }
 
+// Own makes a client, the only one that this process serves, the owner of the shared
+// sessions. Those that open from now on declare its capabilities.
+func (r *Registry) Own(client *upstream.Client) {
+	r.owner.Store(client)
+	r.own()
+}
+
+// Owned returns a channel that is closed with the first Own.
+func (r *Registry) Owned() <-chan struct{} { return r.owned }
+
 // clientUpstream returns the client's own session with a server. The first call opens
 // it. The caller must call release after use. u is nil after Close, and if e was
 // replaced.
@@ -37,9 +47,7 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstrea
 			return cached.tools
 		}
 		spec.OnChange = nil
-		if client.Name != "" {
-			spec.ClientName = client.Name + "-through-proxy"
-		}
+		spec.Owner = func() *upstream.Client { return client }
 		status := e.upstream.Status()
 		spec.Seen = status.Known || cached != nil && !cached.tried
 		switch {

@@ -65,8 +65,11 @@ type Registry struct {
 	snapshot   atomic.Pointer[catalog.Snapshot]
 	generation atomic.Uint64 // of the newest entry
 
-	allCalls *upstream.Gate // bounds the calls of all servers together
-	installs *upstream.Gate // bounds the commands that install at the same time
+	owner    atomic.Pointer[upstream.Client] // from Own
+	owned    chan struct{}                   // closed by the first Own
+	own      func()                          // closes owned, once
+	allCalls *upstream.Gate                  // bounds the calls of all servers together
+	installs *upstream.Gate                  // bounds the commands that install at the same time
 
 	mu        sync.Mutex
 	started   bool
@@ -123,10 +126,12 @@ func New(servers []Server, options Options) *Registry {
 		installs: upstream.NewGate(upstream.MostInstalls),
 		retired:  make(map[*upstream.Upstream]retired),
 		needed:   make(chan struct{}),
+		owned:    make(chan struct{}),
 		dirty:    make(chan struct{}, 1),
 		unsaved:  make(chan struct{}, 1),
 		stop:     make(chan struct{}),
 	}
+	r.own = sync.OnceFunc(func() { close(r.owned) })
 	r.need = sync.OnceFunc(func() { close(r.needed) })
 	// In parallel, as the first answers wait for this.
 	entries := make([]*entry, len(servers))
@@ -150,6 +155,9 @@ func (r *Registry) newEntry(server Server) *entry {
 		return e
 	}
 	spec := server.Spec
+	if spec.Capabilities = upstream.AllCapabilities; !server.PerClient { // whose shared session is there for the catalogue
+		spec.Capabilities, spec.Owner = upstream.SharedCapabilities, r.owner.Load
+	}
 	if e.cached = r.cache.load(server.Key); e.cached != nil {
 		e.onDisk = true
 		spec.Seen = !e.cached.tried

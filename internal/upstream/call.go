@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -23,8 +22,10 @@ var errIdle = errors.New("no progress")
 func (u *Upstream) Call(ctx context.Context, r Request) (json.RawMessage, error) {
 	timeout := cmp.Or(max(r.Timeout, 0), u.spec.CallTimeout)
 	parent := ctx
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, &TimeoutError{After: timeout})
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.clock = newClock(timeout, func() { cancel(&TimeoutError{After: timeout}) })
+	defer r.clock.end()
 	if err := u.begin(); err != nil {
 		return nil, err
 	}
@@ -78,11 +79,11 @@ func (u *Upstream) sendOn(ctx context.Context, s *session, r *Request) (json.Raw
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errIdle)
-	timer := time.AfterFunc(idle, func() { cancel(&TimeoutError{After: idle, Idle: true}) })
-	defer timer.Stop()
 	watched, forward := *r, r.OnProgress
+	watched.idle = newClock(idle, func() { cancel(&TimeoutError{After: idle, Idle: true}) })
+	defer watched.idle.end()
 	watched.OnProgress = func(params json.RawMessage) {
-		timer.Reset(idle)
+		watched.idle.restart()
 		if forward != nil {
 			forward(params)
 		}

@@ -4,6 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/plain"
+	"mcpx/internal/wire"
 )
 
 // Client is who sends a request: one connection of one program or, where the
@@ -30,9 +35,10 @@ type Client struct {
 	// a client that does not read loses it. Nil where there is no way to the client
 	// but the answer.
 	Notify func(method string, params json.RawMessage)
-	// Ask sends a request to the client and waits for its result, until ctx ends.
-	// Nil where the transport cannot.
-	Ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+	// Request sends a request to the client and waits for its result, which is valid
+	// JSON, until ctx ends. An error of the client is a *RPCError. Nil where the
+	// transport cannot. [Client.Ask] calls it.
+	Request func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 }
 
 // peer is the same for requests that surely come from one program.
@@ -41,4 +47,112 @@ func (c *Client) peer() string {
 		return ""
 	}
 	return cmp.Or(c.Peer, c.ID)
+}
+
+func (c *Client) id() string {
+	if c == nil {
+		return ""
+	}
+	return c.ID
+}
+
+// Ask asks the client something: elicitation/create, sampling/createMessage or
+// roots/list, with the params of that method. It returns the raw result, after as long
+// as a person takes, or the error of ctx. A client that refuses, or that cannot be
+// asked this, is a *RPCError, whose text is fit for a model.
+func (c *Client) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if why := c.cannot(method, params); why != "" {
+		return nil, &RPCError{Code: mcp.METHOD_NOT_FOUND, Message: why}
+	}
+	return c.Request(ctx, method, params)
+}
+
+// cannot says why the client cannot be asked this; empty if it can.
+func (c *Client) cannot(method string, params json.RawMessage) string {
+	switch {
+	case c == nil:
+		return method + " needs a client that can be asked; nobody can answer here"
+	case wanted[method] == "":
+		return "method not found"
+	}
+	missing := lacks(c.Capabilities, method, params)
+	switch {
+	case missing != "":
+		return method + " cannot be answered: the client" + named(c.Name) + " has not declared the capability " + missing
+	case c.Request == nil:
+		return method + " cannot be answered: the client" + named(c.Name) + " reads no requests on this connection"
+	}
+	return ""
+}
+
+// named is a name of a client as a part of a text, behind a space.
+func named(name string) string {
+	if name = plain.Line(name, 60); name != "" {
+		name = " " + name
+	}
+	return name
+}
+
+// wanted are the requests that a server may send to a client, with the capability that
+// each needs.
+var wanted = map[string]string{
+	string(mcp.MethodElicitationCreate): "elicitation",
+	"sampling/createMessage":            "sampling",
+	string(mcp.MethodListRoots):         "roots",
+}
+
+// lacks is the capability that a client does not have of those that a request needs, as
+// a path such as elicitation.url; empty if it has all.
+func lacks(capabilities json.RawMessage, method string, params json.RawMessage) string {
+	has, _ := object(capabilities)
+	name := wanted[method]
+	own, ok := object(has[name])
+	if !ok {
+		return name
+	}
+	var p struct {
+		Mode  string
+		Tools json.RawMessage
+	}
+	_ = json.Unmarshal(params, &p) // the client judges what it cannot read
+	part := ""
+	switch {
+	case p.Mode == "url" && name == "elicitation":
+		part = "url"
+	case name == "elicitation" && own["url"] != nil:
+		part = "form" // a client without any part has this one
+	case p.Tools != nil && name == "sampling":
+		part = "tools"
+	}
+	if _, ok := object(own[part]); part != "" && !ok {
+		return name + "." + part
+	}
+	return ""
+}
+
+const (
+	// AllCapabilities are those of which mcpx can pass on what they allow.
+	AllCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"context":{},"tools":{}},"roots":{}}`
+	// SharedCapabilities are those that a session of several clients declares. Not roots:
+	// servers remember them for the whole session, and would work for one client in the
+	// folders of another.
+	SharedCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"context":{},"tools":{}}}`
+)
+
+// relayed are the capabilities of a client of which mcpx can pass on what they allow,
+// as the client wrote them.
+func (c *Client) relayed() json.RawMessage {
+	out := []byte{'{'}
+	if c != nil && c.Request != nil && len(c.Capabilities) > 0 {
+		_ = wire.Members(c.Capabilities, func(name string, written, value []byte) bool {
+			if value[0] == '{' && (name == "elicitation" || name == "sampling" || name == "roots") {
+				if len(out) > 1 {
+					out = append(out, ',')
+				}
+				out = append(append(append(out, written...), ':'), value...)
+			}
+			return true
+		})
+	}
+	return append(out, '}')
 }

@@ -148,7 +148,7 @@ func (s *session) initialize(ctx context.Context, refusal error) error {
 func (s *session) initializeWith(ctx context.Context, version string) error {
 	params, err := json.Marshal(map[string]any{
 		"protocolVersion": version,
-		"capabilities":    struct{}{},
+		"capabilities":    s.capabilities(),
 		"clientInfo":      s.clientInfo(),
 	})
 	if err != nil {

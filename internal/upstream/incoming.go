@@ -17,11 +17,13 @@ func (s *session) incoming(m wire.Message, of int64) {
 	case m.ID != nil && (m.Method == "initialize" || m.Method == string(mcp.MethodServerDiscover)):
 		s.link.fail(errEcho) // what only clients ask
 	case m.ID != nil:
-		s.reply(m)
+		s.reply(m, of)
 	case m.Method == "notifications/progress":
 		s.progressed(m.Params)
 	case m.Method == "notifications/message":
 		s.logged(m.Params, of)
+	case m.Method == "notifications/cancelled":
+		s.questions.cancelled(m.Params)
 	case m.Method == "notifications/tools/list_changed":
 		s.changes.tell(catalog.Tools)
 	case m.Method == mcp.MethodNotificationResourcesListChanged:
@@ -54,14 +56,14 @@ func grants(params json.RawMessage) bool {
 // maxID bounds the ids of a server's requests, which are sent back to it.
 const maxID = 1 << 10
 
-// reply answers a request of the server: ping, else that mcpx does not do it.
-func (s *session) reply(m wire.Message) {
-	if len(m.ID) > maxID {
-		return
+// reply answers a request of the server: mcpx itself answers ping, and a client what
+// only clients can (questions.go).
+func (s *session) reply(m wire.Message, of int64) {
+	switch {
+	case len(m.ID) > maxID:
+	case m.Method == "ping":
+		s.answer(m.ID, json.RawMessage("{}"), nil)
+	default:
+		s.question(m, of)
 	}
-	body := `"error":{"code":-32601,"message":"method not found"}`
-	if m.Method == "ping" {
-		body = `"result":{}`
-	}
-	s.note([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + body + `}`))
 }

@@ -3,8 +3,10 @@ package upstream
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"math"
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,25 +14,31 @@ import (
 // listener is an open call: where progress and log messages of the server go
 // while it is under way.
 type listener struct {
+	client        *Client
 	progress, log func(params json.RawMessage) // nil where nobody listens
 	timeout       time.Duration                // of the call
+	clock, idle   *clock                       // nil where there is none
 
 	mu     sync.Mutex
 	closed bool
+	asking map[*context.CancelFunc]struct{} // the questions that the end of the call cancels
 }
 
 func (h *listener) tell(f func(json.RawMessage), params json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.closed && f != nil {
-		f(bytes.ToValidUTF8(bytes.Clone(params), []byte("\ufffd")))
+		f(validText(params))
 	}
 }
 
 // listenFor registers an open request. Once unlisten returns, none of its functions is
 // called or still running.
 func (s *session) listenFor(id int64, r *Request) {
-	h := &listener{progress: r.OnProgress, log: r.OnLog, timeout: cmp.Or(max(r.Timeout, 0), s.spec.CallTimeout)}
+	h := &listener{
+		client: r.Client, progress: r.OnProgress, log: r.OnLog, clock: r.clock, idle: r.idle,
+		timeout: cmp.Or(max(r.Timeout, 0), s.spec.CallTimeout),
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listeners[id] = h
@@ -55,12 +63,50 @@ func (s *session) unlisten(id int64, abandoned bool) {
 	delete(s.listeners, id)
 	if h != nil {
 		s.sole.end(abandoned)
+		if abandoned {
+			s.abandon(h)
+		}
 	}
 	s.mu.Unlock()
 	if h != nil {
+		h.close()
+	}
+}
+
+func (h *listener) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for cancel := range h.asking {
+		(*cancel)()
+	}
+}
+
+// asks makes the clocks of the call stand still until the func that it returns is
+// called, and lets the end of the call cancel the question. A nil call has neither.
+func (h *listener) asks(cancel context.CancelFunc) (over func()) {
+	if h == nil {
+		return func() {}
+	}
+	clocks := slices.DeleteFunc([]*clock{h.clock, h.idle}, func(c *clock) bool { return c == nil })
+	for _, c := range clocks {
+		c.hold()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.asking == nil {
+		h.asking = make(map[*context.CancelFunc]struct{})
+	}
+	if h.asking[&cancel] = struct{}{}; h.closed {
+		cancel()
+	}
+	return func() {
 		h.mu.Lock()
-		h.closed = true
+		delete(h.asking, &cancel)
 		h.mu.Unlock()
+		for _, c := range clocks {
+			c.release()
+		}
 	}
 }
 
@@ -88,7 +134,7 @@ func (s *session) progressed(params json.RawMessage) {
 // it.
 const lateLogs = 2 * time.Minute
 
-// sole tells whether a message that names no call can only be meant for one client. The
+// sole tells whether a line that is no message can only be meant for one client. The
 // first client to call on a quiet session has it for itself until another one calls. A
 // session is quiet again when nobody has called for [lateLogs].
 type sole struct {
@@ -116,39 +162,80 @@ func (s *sole) end(abandoned bool) {
 	}
 }
 
-// shared reports whether what the server says without naming a call may be meant for
-// one of several clients.
+// shared reports whether a line of the server that is no message may be meant for one
+// of several clients.
 func (s *session) shared() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sole.shared
 }
 
-// logged passes a log message on to the call on whose stream it came. A message that
-// came elsewhere does not name its call, which may even be over: it goes to the oldest
-// open call of the session's sole client. Where there is no sole client it is dropped,
+// abandonedCall is one that its caller gave up: the server may still work on it.
+type abandonedCall struct {
+	client *Client
+	at     time.Time
+}
+
+// maxAbandoned bounds those that a session remembers.
+const maxAbandoned = 1000
+
+// abandon notes an open call as one that was given up. The caller holds the lock.
+func (s *session) abandon(h *listener) {
+	now := time.Now()
+	s.abandoned = slices.DeleteFunc(s.abandoned, func(a abandonedCall) bool { return now.Sub(a.at) > lateLogs })
+	if len(s.abandoned) < maxAbandoned {
+		s.abandoned = append(s.abandoned, abandonedCall{h.client, now})
+	}
+}
+
+// callOf is the open call that a message of the server belongs to: that on whose stream
+// it came. On a stream for all it is the oldest, if all that the server may be working
+// on is one client's; who tells clients apart. Else it is nil. The caller holds the lock.
+func (s *session) callOf(of int64, who func(*Client) string) *listener {
+	if of > 0 {
+		return s.listeners[of]
+	}
+	var first *listener
+	oldest := int64(math.MaxInt64)
+	for id, h := range s.listeners {
+		if first != nil && who(h.client) != who(first.client) {
+			return nil
+		}
+		if id < oldest {
+			oldest, first = id, h
+		}
+	}
+	for _, a := range s.abandoned {
+		if first != nil && who(a.client) != who(first.client) && time.Since(a.at) <= lateLogs {
+			return nil
+		}
+	}
+	return first
+}
+
+// logged passes a log message on to the call that it belongs to or, on a session that
+// belongs to one client, to that client. Where nothing says whose it is, it is dropped,
 // as no client may read another's.
 func (s *session) logged(params json.RawMessage, of int64) {
 	if !json.Valid(params) {
 		return
 	}
 	s.mu.Lock()
-	h := s.listeners[of]
-	if of <= 0 && !s.sole.shared {
-		h = s.oldest()
-	}
+	h := s.callOf(of, (*Client).peer)
 	s.mu.Unlock()
-	if h != nil {
+	owner := s.spec.owner()
+	switch {
+	case h != nil && h.log != nil:
 		h.tell(h.log, params)
+	case owner != nil && owner.Notify != nil:
+		owner.Notify("notifications/message", validText(params))
 	}
 }
 
-// oldest is the open call that began first, nil if there is none. The caller holds
-// the lock.
-func (s *session) oldest() *listener {
-	first := int64(math.MaxInt64)
-	for id := range s.listeners {
-		first = min(first, id)
+// validText is a copy of JSON of the server that may be handed on; nil stays nil.
+func validText(params json.RawMessage) json.RawMessage {
+	if len(params) == 0 {
+		return nil
 	}
-	return s.listeners[first]
+	return bytes.ToValidUTF8(bytes.Clone(params), []byte("\ufffd"))
 }

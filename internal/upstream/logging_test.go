@@ -95,8 +95,8 @@ func TestLogsOnTheStreamOfACall(t *testing.T) {
 	}
 }
 
-// A log message that names no call is one of the only client that ever used the
-// session, or of nobody: what another has called may log on after its answer.
+// A log message that names no call goes to the client whose call is open, as long as no
+// other client's is, and to nobody else.
 func TestLogsOnTheStreamOfAll(t *testing.T) {
 	eachVariant(t, mcptest.Spec{HangTools: []string{"held"}}, func(t *testing.T, v variant, spec Spec, log func() mcptest.Log) {
 		if v.name == "http modern" {
@@ -123,7 +123,7 @@ func TestLogsOnTheStreamOfAll(t *testing.T) {
 			quiet("a", "notify", `{}`)
 			mcptest.WaitFor(t, "the list behind it", patience, func() bool { return len(log().Method("tools/list")) > lists })
 		}
-		quiet("a", "echo", `{"text":"x"}`)
+		quiet("b", "echo", `{"text":"x"}`)
 		if !strings.HasPrefix(v.name, "http") {
 			if _, err := textOf(u.Call(context.Background(), b.call("a", "notify", sendLogs("of a", 1, true)))); err != nil {
 				t.Error(err)
@@ -132,7 +132,7 @@ func TestLogsOnTheStreamOfAll(t *testing.T) {
 				t.Errorf("alone: heard %q", got)
 			}
 		}
-		quiet("b", "echo", `{"text":"x"}`)
+		hold(t, u, b.call("b", "held", `{}`), func() int { return len(log().Calls("held")) })
 		heard := len(a.all())
 		say("secret of b")
 		if got := append(a.all()[heard:], b.all()...); len(got) != 0 {
@@ -277,22 +277,21 @@ func TestSole(t *testing.T) {
 	})
 }
 
-// A server may log of a call that its client has given up, however late.
+// A server may go on to log of a call that its client has given up. After a while it is
+// taken to have heard of it: else that client would silence all others for good.
 func TestLogsAfterAnAbandonedCall(t *testing.T) {
-	for _, abandoned := range []bool{false, true} {
+	for after, hears := range map[time.Duration]bool{lateLogs / 2: false, 2 * lateLogs: true} {
 		bubble(t, func(t *testing.T) {
 			spec, _ := inProcess(t, mcptest.Spec{HangTools: []string{"held"}})
 			u := ready(t, spec)
-			if abandoned {
-				_, _ = u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("held", nil), Client: &Client{ID: "a"}, Timeout: time.Second})
-			}
-			pause(100 * lateLogs)
+			_, _ = u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("held", nil), Client: &Client{ID: "a"}, Timeout: time.Second})
+			pause(after)
 			var b heardLogs
 			if _, err := u.Call(context.Background(), b.call("b", "notify", sendLogs("of whom", 1, true))); err != nil {
 				t.Error(err)
 			}
-			if heard := len(b.all()) == 1; heard == abandoned {
-				t.Errorf("abandoned %v: heard %q", abandoned, b.all())
+			if heard := len(b.all()) == 1; heard != hears {
+				t.Errorf("after %v: heard %q", after, b.all())
 			}
 		})
 	}

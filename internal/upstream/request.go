@@ -42,6 +42,8 @@ type Request struct {
 	// LogLevel is the level that mcpx asks the server for where OnLog is not nil; less
 	// severe messages may come all the same. Empty or unknown: debug.
 	LogLevel string
+
+	clock, idle *clock // of the call; idle may be nil
 }
 
 // MetaMember is one member of _meta.
@@ -60,8 +62,14 @@ func ToolParams(tool string, arguments json.RawMessage) json.RawMessage {
 	return append(append(append(params, `,"arguments":`...), arguments...), '}')
 }
 
+// noCapabilities is the member of _meta for a request that is no client's.
+const noCapabilities = `,"` + mcp.MetaKeyClientCapabilities + `":{}`
+
 // meta is what r adds to the members of _meta, each behind a comma.
 func (r *Request) meta(id int64, modern bool) (meta []byte, err error) {
+	if modern {
+		meta = append(append(meta, noCapabilities[:len(noCapabilities)-2]...), r.Client.relayed()...)
+	}
 	if r.OnProgress != nil {
 		meta = strconv.AppendInt(append(meta, `,"progressToken":`...), id, 10)
 	}
@@ -114,7 +122,11 @@ func (s *session) do(ctx context.Context, method string, params json.RawMessage)
 
 // doAs is do in an era that was not agreed on yet.
 func (s *session) doAs(ctx context.Context, method string, params json.RawMessage, modern bool) (json.RawMessage, error) {
-	r, err := s.encode(s.newID(), method, params, modern, nil)
+	meta := ""
+	if modern {
+		meta = noCapabilities
+	}
+	r, err := s.encode(s.newID(), method, params, modern, []byte(meta))
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,7 +37,7 @@ type session struct {
 	instructions string
 	offers       catalog.Offers
 
-	preamble    []byte // the protocol's members of a modern _meta
+	preamble    []byte // the members of a modern _meta that are the same in all requests
 	nextID      atomic.Int64
 	changes     *changes
 	relistAgain *time.Timer // after a refresh that failed, or left pages out
@@ -52,6 +53,7 @@ type session struct {
 	listeners map[int64]*listener // open calls, by request id
 	closed    bool
 	sole      sole
+	abandoned []abandonedCall
 	// takesLevel: mcpx can set the log level of a legacy server. told is the index in
 	// LogLevels of the last one that it set; the length of LogLevels before the first.
 	takesLevel bool
@@ -61,6 +63,8 @@ type session struct {
 	// they were found in.
 	headerTools map[string]*mcp.Tool
 	headersOf   []catalog.Tool
+
+	questions questions
 
 	noting int // under mu: messages without an answer that goroutines send
 	// notes are the messages without an answer that are under way; quit ends them.
@@ -81,7 +85,7 @@ func newSession(spec *Spec) *session {
 	s.relistAgain.Stop()
 	s.noteCtx, s.quit = context.WithCancel(context.Background())
 	info, _ := json.Marshal(s.clientInfo())
-	s.preamble = append([]byte(`"`+mcp.MetaKeyProtocolVersion+`":"`+modernVersion+`","`+mcp.MetaKeyClientCapabilities+`":{},"`+mcp.MetaKeyClientInfo+`":`), info...)
+	s.preamble = append([]byte(`"`+mcp.MetaKeyProtocolVersion+`":"`+modernVersion+`","`+mcp.MetaKeyClientInfo+`":`), info...)
 	return s
 }
 
@@ -120,6 +124,7 @@ func (s *session) close() {
 	s.closed = true
 	s.mu.Unlock()
 	s.changes.end()
+	s.questions.end()
 	if !s.link.traits().oneStream { // which sends no more once it is closed
 		timer := time.AfterFunc(notePatience, s.quit)
 		s.notes.Wait()
@@ -195,8 +200,23 @@ func dialGiven(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
 // an answer to a request that was not sent yet fits none.
 func (s *session) newID() int64 { return s.nextID.Add(2 + rand.Int64N(1<<16)) }
 
+// clientInfo is how mcpx calls itself; for a session that belongs to one client, by the
+// name of that.
 func (s *session) clientInfo() map[string]string {
-	return map[string]string{"name": s.spec.ClientName, "version": s.spec.ClientVersion}
+	name := s.spec.ClientName
+	if owner := s.spec.owner(); owner != nil && owner.Name != "" {
+		name = owner.Name + "-through-proxy"
+	}
+	return map[string]string{"name": name, "version": s.spec.ClientVersion}
+}
+
+// capabilities are what a legacy session declares: what its client can, if it belongs to
+// one.
+func (s *session) capabilities() json.RawMessage {
+	if owner := s.spec.owner(); owner != nil {
+		return owner.relayed()
+	}
+	return json.RawMessage(cmp.Or(s.spec.Capabilities, "{}"))
 }
 
 // methodNotFound is the code of an unknown method.

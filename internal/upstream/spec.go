@@ -63,6 +63,13 @@ type Spec struct {
 	// ClientName and ClientVersion are the clientInfo sent to the server.
 	ClientName, ClientVersion string
 
+	// Owner is the client that sessions belong to, nil where several clients share them:
+	// they declare its capabilities, and what belongs to no call is for it. May be nil.
+	Owner func() *Client
+	// Capabilities are what a legacy session without an owner declares, as JSON; empty =
+	// none. (A request of the modern era declares those of its own client.)
+	Capabilities string
+
 	// ConnectTimeout bounds one attempt, from start to tools/list; 0 = 30 s, and 10 min
 	// for a command that installs what it runs while it is at work.
 	ConnectTimeout time.Duration
@@ -186,6 +193,13 @@ func (s Spec) withDefaults() Spec {
 		s.ClientName = "mcpx"
 	}
 	return s
+}
+
+func (s *Spec) owner() *Client {
+	if s.Owner == nil {
+		return nil
+	}
+	return s.Owner()
 }
 
 // grace is how a child is ended.

@@ -57,6 +57,9 @@ func (b *base) catalogue(client *upstream.Client) *catalog.Snapshot {
 	return b.part.Of(b.executor.Catalogue(client))
 }
 
+// Own implements [View].
+func (b *base) Own(client *upstream.Client) { b.registry.Own(client) }
+
 // Forget implements [View].
 func (b *base) Forget(client *upstream.Client) { b.registry.ForgetClient(client.ID) }
 

@@ -25,6 +25,9 @@ type View interface {
 	// OnChange sets a func that a goroutine of the view calls when the clients should
 	// list the tools again. It must not block.
 	OnChange(changed func())
+	// Own makes a client the only one of this process: what several would share belongs
+	// to it.
+	Own(client *upstream.Client)
 	// Forget releases everything that belongs to a client that is gone.
 	Forget(client *upstream.Client)
 }

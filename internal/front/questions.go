@@ -1,0 +1,97 @@
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
+)
+
+// maxQuestions bounds the open questions of one client.
+const maxQuestions = 100
+
+// questions are the requests of mcpx to a legacy client that wait for their answers. The
+// zero value is ready.
+type questions struct {
+	mu   sync.Mutex
+	last int64
+	open map[string]chan *message // by id
+}
+
+// ask sends a request to the client, by the first of the outlets that can, and waits for
+// its result until ctx ends. Then it cancels the request at the client.
+func (q *questions) ask(ctx context.Context, outlets []outlet, method string, params json.RawMessage) (json.RawMessage, error) {
+	answered := make(chan *message, 1)
+	q.mu.Lock()
+	if len(q.open) >= maxQuestions {
+		q.mu.Unlock()
+		return nil, errors.New("too many questions to the client are open")
+	}
+	if q.open == nil {
+		q.open = make(map[string]chan *message)
+	}
+	q.last++
+	id := strconv.FormatInt(q.last, 10)
+	q.open[id] = answered
+	q.mu.Unlock()
+	defer func() {
+		q.mu.Lock()
+		delete(q.open, id)
+		q.mu.Unlock()
+	}()
+	asked := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s`, id, notification(method, params)[len(`{"jsonrpc":"2.0",`):])
+	asked = oneLine(asked)
+	at := slices.IndexFunc(outlets, func(o outlet) bool { return o != nil && o.send(asked) })
+	if at < 0 {
+		return nil, errors.New("it has no stream open on which it could be asked")
+	}
+	out := outlets[at]
+	quiet := time.NewTicker(keepAlive)
+	defer quiet.Stop()
+	for {
+		select {
+		case m := <-answered:
+			return m.answer()
+		case <-quiet.C:
+			out.alive()
+		case <-ctx.Done():
+			reason := wire.AppendQuoted(nil, context.Cause(ctx).Error())
+			out.notify("notifications/cancelled", fmt.Appendf(nil, `{"requestId":%s,"reason":%s}`, id, reason))
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// answered hands a response of the client to the question with its id. It drops an
+// answer that is late.
+func (q *questions) answered(m *message) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if answered := q.open[string(m.ID)]; answered != nil {
+		delete(q.open, string(m.ID))
+		answered <- m
+	}
+}
+
+// answer is the result of a response, or its error.
+func (m *message) answer() (json.RawMessage, error) {
+	if m.Error == nil {
+		return m.Result, nil
+	}
+	var e struct {
+		Code    int64
+		Message string
+		Data    json.RawMessage
+	}
+	if err := json.Unmarshal(m.Error, &e); err != nil {
+		return nil, fmt.Errorf("the client answered with an error that is not JSON-RPC's: %w", err)
+	}
+	return nil, &upstream.RPCError{Code: e.Code, Message: e.Message, Data: e.Data}
+}

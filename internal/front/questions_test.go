@@ -1,0 +1,220 @@
+package front
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/view"
+)
+
+// able is hello of a client that can be asked.
+func able(client string) string {
+	return strings.Replace(hello(client), `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)
+}
+
+// asked waits for the n-th question to the client and returns its id.
+func (p *pipe) asked(t *testing.T, n int) (id string) {
+	t.Helper()
+	mcptest.WaitFor(t, "the question", patience, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		found := 0
+		for _, line := range p.lines {
+			var m webMessage
+			if json.Unmarshal([]byte(line), &m) == nil && m.Method == "elicitation/create" {
+				if found++; found == n {
+					if !strings.Contains(string(m.Params), "Which word?") {
+						t.Errorf("asked %s", line)
+					}
+					id = string(m.ID)
+					return true
+				}
+			}
+		}
+		return false
+	})
+	return id
+}
+
+func answerLine(id, word string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"accept","content":{"word":"` + word + `"}}}` + "\n"
+}
+
+// legacyUpstreams are the ways to one server that asks in the middle of a call.
+func legacyUpstreams(t *testing.T) map[string]registry.Server {
+	return map[string]registry.Server{
+		"stdio": stdio(t, "fake", mcptest.Spec{}),
+		"http":  remote("fake", mcptest.Spec{}.HTTP(t)),
+	}
+}
+
+// TestAsk_Stdio: a question in the middle of a call reaches the client under an id of
+// mcpx, and the answer the server; the calls of a client that answers late go on.
+func TestAsk_Stdio(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for over, server := range legacyUpstreams(t) {
+		t.Run(over, func(t *testing.T) {
+			p := dialSilent(t, connect(t, view.Options{}, server), StdioOptions{})
+			p.send(t, able("agent"))
+			p.send(t, execLine("11", "fake", "ask", `{}`)+execLine("12", "fake", "echo", `{"text":"meanwhile"}`))
+			id := p.asked(t, 1)
+			mcptest.WaitFor(t, "the other call", patience, func() bool { return len(p.answers("12")) == 1 })
+			p.send(t, answerLine("77", "nobody asked this")+answerLine(id, "mellon")+answerLine(id, "twice"))
+			mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("11")) == 1 })
+			if got := p.answers("11")[0]; !strings.Contains(got, `mellon`) {
+				t.Errorf("got %s", got)
+			}
+
+			// The client refuses, with its own words.
+			p.send(t, execLine("13", "fake", "ask", `{}`))
+			p.send(t, `{"jsonrpc":"2.0","id":`+p.asked(t, 2)+`,"error":{"code":-1,"message":"not in the mood"}}`+"\n")
+			mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("13")) == 1 })
+			if got := p.answers("13")[0]; !strings.Contains(got, "not in the mood") {
+				t.Errorf("got %s", got)
+			}
+
+			// The client takes its call back: the question goes with it.
+			p.send(t, execLine("14", "fake", "ask", `{}`))
+			id = p.asked(t, 3)
+			p.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":14}}`+"\n")
+			mcptest.WaitFor(t, "the end of the question", patience, func() bool {
+				return p.with(`"method":"notifications/cancelled","params":{"requestId":`+id+`,`) == 1
+			})
+		})
+	}
+}
+
+// webStream reads the events of a response as they come.
+type webStream struct {
+	body *http.Response
+	scan *bufio.Scanner
+}
+
+func (c *webClient) stream(t *testing.T, method, body string) *webStream {
+	t.Helper()
+	verb := "POST"
+	if method == "" {
+		verb = "GET"
+	}
+	response, err := c.send(t.Context(), verb, method, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	s := &webStream{body: response, scan: bufio.NewScanner(response.Body)}
+	s.scan.Buffer(nil, 1<<20)
+	return s
+}
+
+// next is the next message of the stream, or the only one of an answer as JSON.
+func (s *webStream) next(t *testing.T) (m webMessage, raw string) {
+	t.Helper()
+	for s.scan.Scan() {
+		data, event := strings.CutPrefix(s.scan.Text(), "data: ")
+		if event || strings.HasPrefix(data, "{") {
+			if err := json.Unmarshal([]byte(data), &m); err != nil {
+				t.Fatal(err)
+			}
+			return m, data
+		}
+	}
+	t.Fatalf("the stream ended: %v", s.scan.Err())
+	return m, ""
+}
+
+func (c *webClient) answer(t *testing.T, id, word string) {
+	t.Helper()
+	response, err := c.send(t.Context(), "POST", "", answerLine(id, word))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusAccepted {
+		t.Errorf("the answer got %s", response.Status)
+	}
+}
+
+// newAbleClient is a legacy client over HTTP with these capabilities.
+func newAbleClient(t *testing.T, web *httptest.Server, capabilities string) *webClient {
+	t.Helper()
+	c := &webClient{url: web.URL, era: legacyEra, http: &http.Client{Transport: &http.Transport{}}}
+	t.Cleanup(c.http.CloseIdleConnections)
+	c.initializeWith(t, capabilities)
+	return c
+}
+
+// TestAsk_HTTP: the question comes on the stream of the call, to the client whose call it
+// is; a client that cannot be asked is refused in the server's own answer.
+func TestAsk_HTTP(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for over, server := range legacyUpstreams(t) {
+		t.Run(over, func(t *testing.T) {
+			_, web := site(t, server)
+			deaf, client := newAbleClient(t, web, `{}`), newAbleClient(t, web, `{"elicitation":{}}`)
+			_, refused := deaf.stream(t, "tools/call", deaf.call("1", "ask", `{}`, "")).next(t)
+			if !strings.Contains(refused, "the client many has not declared the capability elicitation") {
+				t.Errorf("got %s", refused)
+			}
+			for i := range 3 {
+				call := client.stream(t, "tools/call", client.call("1", "ask", `{}`, ""))
+				question, _ := call.next(t)
+				client.answer(t, string(question.ID), fmt.Sprint("word ", i))
+				if _, got := call.next(t); !strings.Contains(got, fmt.Sprint("word ", i)) {
+					t.Errorf("got %s", got)
+				}
+			}
+		})
+	}
+}
+
+// TestAsk_Whose: where two clients have calls open on one session of a process, nothing
+// says whose call asks, and nobody is asked. Over HTTP the question comes with its call.
+// A session of one's own knows.
+func TestAsk_Whose(t *testing.T) {
+	mcptest.NoLeaks(t)
+	shared := stdio(t, "fake", mcptest.Spec{})
+	own := shared
+	own.PerClient = true
+	for name, tt := range map[string]struct {
+		server registry.Server
+		asks   bool
+	}{
+		"shared":     {shared, false},
+		"per client": {own, true},
+		"http":       {remote("fake", mcptest.Spec{}.HTTP(t)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, web := site(t, tt.server)
+			a, b := newAbleClient(t, web, `{"elicitation":{}}`), newAbleClient(t, web, `{"elicitation":{}}`)
+			f.registry.WaitTried(t.Context())
+			first := a.stream(t, "tools/call", a.call("2", "ask", `{}`, ""))
+			question, raw := first.next(t)
+			second := b.stream(t, "tools/call", b.call("2", "ask", `{}`, ""))
+			other, got := second.next(t)
+			if !tt.asks {
+				if !strings.Contains(got, "session: per_client") {
+					t.Errorf("got %s", got)
+				}
+			} else {
+				b.answer(t, string(other.ID), "of b")
+				if _, got := second.next(t); !strings.Contains(got, "of b") {
+					t.Errorf("got %s", got)
+				}
+			}
+			if question.Method != "elicitation/create" {
+				t.Fatalf("got %s", raw)
+			}
+			a.answer(t, string(question.ID), "of a")
+			if _, got := first.next(t); !strings.Contains(got, "of a") {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}

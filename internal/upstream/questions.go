@@ -1,0 +1,154 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/wire"
+)
+
+const (
+	// answerTime bounds how long a client may take for one answer: a person may well be
+	// at lunch. The clocks of the call stand still meanwhile.
+	answerTime = time.Hour
+	// maxQuestions bounds the open questions of one session.
+	maxQuestions = 100
+)
+
+// questions are the requests of a legacy server that wait for the answer of a client.
+// end cancels them, and waits for the goroutines that ask.
+type questions struct {
+	mu    sync.Mutex
+	ended bool
+	open  map[string]context.CancelCauseFunc // by the id that the server gave
+	all   sync.WaitGroup
+}
+
+// errTakenBack ends a question that the server has cancelled.
+var errTakenBack = errors.New("the server does not want the answer any more")
+
+// begin opens a question, with a context for it. It reports false where there are too
+// many, or the session has ended. The caller must call done.
+func (q *questions) begin(id string) (context.Context, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended || len(q.open) >= maxQuestions || q.open[id] != nil {
+		return nil, false
+	}
+	if q.open == nil {
+		q.open = make(map[string]context.CancelCauseFunc)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	q.open[id] = cancel
+	q.all.Add(1)
+	return ctx, true
+}
+
+func (q *questions) done(id string) {
+	q.mu.Lock()
+	q.open[id](nil)
+	delete(q.open, id)
+	q.mu.Unlock()
+	q.all.Done()
+}
+
+// cancelled acts on notifications/cancelled of the server.
+func (q *questions) cancelled(params json.RawMessage) {
+	var p struct {
+		ID json.RawMessage `json:"requestId"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if cancel := q.open[string(p.ID)]; cancel != nil {
+		cancel(errTakenBack)
+	}
+}
+
+func (q *questions) end() {
+	q.mu.Lock()
+	q.ended = true
+	for _, cancel := range q.open {
+		cancel(errGone)
+	}
+	q.mu.Unlock()
+	q.all.Wait()
+}
+
+// question hands a request of the server to the client that it is meant for. It runs in
+// a reader; a goroutine waits for the client, and ends with the answer, with the call,
+// with answerTime, or with the session, which waits for it.
+func (s *session) question(m wire.Message, of int64) {
+	client, h, why := s.asked(of)
+	if why == "" {
+		why = client.cannot(m.Method, m.Params)
+	}
+	if why != "" {
+		s.answer(m.ID, nil, &RPCError{Code: methodNotFound, Message: why})
+		return
+	}
+	id, params := string(m.ID), validText(m.Params)
+	ctx, ok := s.questions.begin(id)
+	if !ok {
+		s.answer(m.ID, nil, &RPCError{Code: mcp.INTERNAL_ERROR, Message: "too many questions are open"})
+		return
+	}
+	go func() {
+		defer s.questions.done(id)
+		ctx, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		defer h.asks(cancel)()
+		result, err := client.Ask(ctx, m.Method, params)
+		if cause := context.Cause(ctx); cause == errTakenBack || cause == errGone {
+			return
+		}
+		s.answer(json.RawMessage(id), result, err)
+	}()
+}
+
+// asked is the client that a request of the server is meant for, with the call that
+// asks, nil for a session that belongs to the client. Else why says why nobody is.
+func (s *session) asked(of int64) (client *Client, h *listener, why string) {
+	owner := s.spec.owner()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch h = s.callOf(of, (*Client).id); {
+	case h != nil:
+		return h.client, h, ""
+	case owner != nil:
+		return owner, nil, ""
+	case of > 0:
+		return nil, nil, "no call is open on the connection that the question came on"
+	case len(s.listeners) == 0:
+		return nil, nil, "no call is open that could ask a client; session: per_client gives each client a session of its own"
+	}
+	return nil, nil, "several clients have calls open on this session, and nothing says which of them asks; session: per_client in the configuration of mcpx gives each client a session of its own"
+}
+
+// answer answers a request of the server.
+func (s *session) answer(id, result json.RawMessage, err error) {
+	out := append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), ',')
+	if err == nil {
+		out = append(append(out, `"result":`...), result...)
+	} else {
+		rpc, ok := errors.AsType[*RPCError](err)
+		if !ok {
+			rpc = &RPCError{Code: mcp.INTERNAL_ERROR, Message: "the client did not answer: " + err.Error()}
+		}
+		out = strconv.AppendInt(append(out, `"error":{"code":`...), rpc.Code, 10)
+		out = wire.AppendQuoted(append(out, `,"message":`...), rpc.Message)
+		if len(rpc.Data) > 0 {
+			out = append(append(out, `,"data":`...), rpc.Data...)
+		}
+		out = append(out, '}')
+	}
+	s.note(append(out, '}'))
+}

@@ -1,0 +1,152 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// person is a client that can be asked, and answers after so long.
+func person(id string, after time.Duration) *Client {
+	return &Client{
+		ID: id, Name: id, Capabilities: json.RawMessage(`{"elicitation":{},"sampling":{}}`),
+		Request: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+			if !sleep(ctx, after) {
+				return nil, ctx.Err()
+			}
+			return json.RawMessage(`{"action":"accept","content":{"word":"of ` + id + `"}}`), nil
+		},
+	}
+}
+
+func asking(client *Client) Request {
+	return Request{Method: "tools/call", Params: ToolParams("ask", nil), Client: client, Timeout: time.Second, Idle: 500 * time.Millisecond}
+}
+
+// The clocks of a call stand still while a person thinks, and go on after that.
+func TestAskClock(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, _ := inProcess(t, mcptest.Spec{})
+		spec.Capabilities = SharedCapabilities
+		u := ready(t, spec)
+		if got, err := textOf(u.Call(context.Background(), asking(person("a", 20*time.Minute)))); err != nil || !strings.Contains(got, "of a") {
+			t.Errorf("got %q, %v", got, err)
+		}
+		// Nobody answers at all: the question ends, and the server says so.
+		began := time.Now()
+		_, err := textOf(u.Call(context.Background(), asking(person("b", 100*time.Hour))))
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "did not answer") || took < 10*time.Minute {
+			t.Errorf("after %v: %v", took, err)
+		}
+		// After the answer the server has as long as the rest of the time.
+		began = time.Now()
+		slow := asking(person("c", time.Minute))
+		slow.Params = ToolParams("slow", json.RawMessage(`{"ms":5000}`))
+		_, err = u.Call(context.Background(), slow)
+		if timeout, ok := errors.AsType[*TimeoutError](err); !ok || time.Since(began) > 2*time.Second {
+			t.Errorf("%v after %v", timeout, time.Since(began))
+		}
+	})
+}
+
+func TestClock(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var ended atomic.Int32
+		c := newClock(time.Second, func() { ended.Add(1) })
+		defer c.end()
+		pause(600 * time.Millisecond)
+		c.hold()
+		c.hold()
+		pause(time.Hour)
+		c.release()
+		c.restart()
+		pause(time.Hour)
+		c.release()
+		pause(990 * time.Millisecond)
+		if ended.Load() != 0 {
+			t.Error("ended too early")
+		}
+		pause(time.Minute)
+		if ended.Load() != 1 {
+			t.Error("did not end")
+		}
+	})
+}
+
+// A call that its caller gives up takes its question along, and so does the end of the
+// session; neither waits for the person.
+func TestAskEnds(t *testing.T) {
+	for name, end := range map[string]func(u *Upstream, cancel func()){
+		"cancelled": func(_ *Upstream, cancel func()) { cancel() },
+		"closed":    func(u *Upstream, _ func()) { u.Close(0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				spec, _ := inProcess(t, mcptest.Spec{})
+				spec.Capabilities = SharedCapabilities
+				u := ready(t, spec)
+				asked, gone := make(chan struct{}), make(chan struct{})
+				client := person("a", 0)
+				client.Request = func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+					close(asked)
+					<-ctx.Done()
+					close(gone)
+					return nil, ctx.Err()
+				}
+				ctx, cancel := context.WithCancel(context.Background())
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					_, _ = u.Call(ctx, asking(client))
+				}()
+				<-asked
+				end(u, cancel)
+				<-gone
+				<-ended
+				cancel()
+			})
+		})
+	}
+}
+
+// What a client has not declared it is not asked, and the text says which capability.
+func TestAskCapabilities(t *testing.T) {
+	tests := []struct{ capabilities, method, params, missing string }{
+		{`{"elicitation":{}}`, "elicitation/create", `{"message":"x"}`, ""},
+		{`{"elicitation":{}}`, "elicitation/create", `{"mode":"url"}`, "elicitation.url"},
+		{`{"elicitation":{"url":{}}}`, "elicitation/create", `{"mode":"form"}`, "elicitation.form"},
+		{`{"elicitation":{"url":{}}}`, "elicitation/create", `{"mode":"url"}`, ""},
+		{`{"elicitation":{"form":{},"url":{}}}`, "elicitation/create", `{}`, ""},
+		{`{"sampling":{}}`, "sampling/createMessage", `{"messages":[]}`, ""},
+		{`{"sampling":{}}`, "sampling/createMessage", `{"tools":[]}`, "sampling.tools"},
+		{`{"sampling":{"tools":{}}}`, "sampling/createMessage", `{"tools":[]}`, ""},
+		{`{}`, "roots/list", ``, "roots"},
+		{`{"roots":{"listChanged":true}}`, "roots/list", ``, ""},
+		{``, "roots/list", ``, "roots"},
+	}
+	for _, tt := range tests {
+		if got := lacks(json.RawMessage(tt.capabilities), tt.method, json.RawMessage(tt.params)); got != tt.missing {
+			t.Errorf("%s %s %s: lacks %q, want %q", tt.capabilities, tt.method, tt.params, got, tt.missing)
+		}
+	}
+	var nobody *Client
+	for _, c := range []*Client{nobody, {Capabilities: json.RawMessage(`{"roots":{}}`)}, {}} {
+		if _, err := c.Ask(context.Background(), "roots/list", nil); err == nil || !strings.HasPrefix(err.Error(), "roots/list ") {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	able := person("a", 0)
+	if _, err := able.Ask(context.Background(), "tools/call", nil); err == nil {
+		t.Error("a client was asked to call a tool")
+	}
+	able.Capabilities = json.RawMessage(`{"x":1,"sampling":{},"elicitation":{"url":{}},"roots":[]}`)
+	if got := string(able.relayed()); got != `{"sampling":{},"elicitation":{"url":{}}}` {
+		t.Errorf("relayed %s", got)
+	}
+}
