@@ -78,6 +78,10 @@ type Request struct {
 	// Form is how the client takes the result.
 	Form Form
 	Meta []upstream.MetaMember
+	// Native says that the client knows the tool itself: no result is cut, and an
+	// [upstream.RPCError] is an error. Untouched says that the result is not compressed
+	// either.
+	Native, Untouched bool
 	// OnProgress and OnLog get the params of progress and log messages that the
 	// upstream sends meanwhile. They may be nil, and must not block. LogLevel is the
 	// least severe level that the upstream should send.
@@ -113,12 +117,13 @@ type Result struct {
 	Meta    json.RawMessage
 	IsError bool
 
-	code           string // of a failure; empty for the result of a tool
-	received, sent int    // tokens of the upstream's texts, and of the texts here
+	code           string             // of a failure; empty for the result of a tool
+	rpc            *upstream.RPCError // the failure is this answer of the upstream
+	received, sent int                // tokens of the upstream's texts, and of the texts here
 }
 
-// Exec runs one call. A failure is a result with IsError. The only error is that of
-// ctx: then there is no result.
+// Exec runs one call. A failure is a result with IsError. The only errors are that of
+// ctx and, of a native request, an [upstream.RPCError]: then there is no result.
 func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
 	r = e.started(r)
 	record := Record{Principal: r.principal(), Server: r.Server, Tool: r.Tool}
@@ -134,6 +139,9 @@ func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
 	}
 	record.Duration = time.Since(r.began)
 	e.observe(ctx, record)
+	if result != nil && result.rpc != nil && r.Native {
+		return nil, result.rpc
+	}
 	return result, ctx.Err()
 }
 
@@ -151,7 +159,9 @@ func (e run) exec(ctx context.Context, r *Request) (result *Result, answered boo
 		}
 	}
 	if err != nil {
-		return e.failure(*r, t, err).Result(r.Form.Always()), false
+		result = e.failure(*r, t, err).Result(r.Form.Always())
+		result.rpc, _ = errors.AsType[*upstream.RPCError](err)
+		return result, false
 	}
 	result.annotate(r.Tool, t.notes)
 	return result, r.Server != Builtin

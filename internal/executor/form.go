@@ -38,6 +38,14 @@ const (
 // Always reports whether the client also gets structuredContent that mcpx makes.
 func (f Form) Always() bool { return f.Structured == StructuredAlways }
 
+// Native is the form for a client that knows the tool itself: structuredContent is the
+// upstream's own or none, and nothing is cut, as such a client has no exec to read on
+// with.
+func (f Form) Native() Form {
+	f.Structured, f.Bytes, f.LineFirst = min(f.Structured, StructuredOwn), 0, false
+	return f
+}
+
 // complete adds structuredContent to the answer, or a text block instead of it, and
 // cuts the texts to the limit. compact is the compact JSON of the only text.
 func (e run) complete(out *Result, got upstreamResult, shown pages.Shown, compact string, r Request) {

@@ -140,6 +140,12 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 	for i := range blocks {
 		out.Content[i] = blocks[i].Raw
 	}
+	if r.Untouched {
+		out.Structured = got.structured
+		out.received = roughly(textsOf(blocks)...)
+		out.sent = out.received
+		return out, nil
+	}
 	shown := pages.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: got.isError || t.settings.verbatim || namesEditedFile(t.arguments)}
 	out.received = roughly(shown.Texts...)
 	out.sent = out.received

@@ -107,6 +107,19 @@ type rpcError struct {
 	data    any
 }
 
+// relayed is an upstream's error as the client gets it. A code that is no number stays
+// readable in the message.
+func relayed(rpc *upstream.RPCError) *rpcError {
+	e := &rpcError{code: int(rpc.Code), message: rpc.Message}
+	if rpc.NoCode || rpc.OddCode != nil {
+		e.code, e.message = mcp.INTERNAL_ERROR, rpc.Error()
+	}
+	if rpc.Data != nil {
+		e.data = rpc.Data
+	}
+	return e
+}
+
 // codeRefused is the code for requests that come too late, too early, or are too
 // many. SDKs call it "connection closed".
 const codeRefused = -32000
@@ -195,6 +208,9 @@ func (f *Front) callTool(ctx context.Context, r *request, out []byte) ([]byte, *
 	result, err := f.view.Call(ctx, call)
 	if unknown, ok := errors.AsType[*view.UnknownToolError](err); ok {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: unknown.Message}
+	}
+	if rpc, ok := errors.AsType[*upstream.RPCError](err); ok {
+		return nil, relayed(rpc)
 	}
 	if err != nil {
 		return nil, &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}

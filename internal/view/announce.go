@@ -42,10 +42,11 @@ func (a *announcements) lookAgain() {
 
 // announce calls the func of OnChange when the answer to tools/list has changed. The
 // answer does not depend on the state of the servers. shown returns a func that makes
-// the present answer, and whether clients that it is not made for get another one than
-// before. starting reports that more changes will follow soon. announce ends with Close.
-func (a *announcements) announce(shown func() (list func() json.RawMessage, changed bool), starting func() bool) {
-	first, _ := shown()
+// the present answer. others says that clients for which it is not made get another one
+// than before, and starting that more changes will follow soon. announce ends with
+// Close.
+func (a *announcements) announce(shown func() (list func() json.RawMessage), others *atomic.Bool, starting func() bool) {
+	first := shown()
 	var last json.RawMessage
 	var sent []time.Time // of the last announceMost announcements
 	for {
@@ -65,9 +66,8 @@ func (a *announcements) announce(shown func() (list func() json.RawMessage, chan
 		if last == nil {
 			last = first() // made at the first comparison, to keep the start of mcpx fast
 		}
-		list, others := shown()
-		tools := list()
-		if !others && bytes.Equal(tools, last) {
+		tools := shown()()
+		if !others.Swap(false) && bytes.Equal(tools, last) {
 			continue
 		}
 		last = tools

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"reflect"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -20,28 +22,41 @@ import (
 type base struct {
 	registry *registry.Registry
 	executor *executor.Executor
-	part     *policy.Part // nil = all of the catalogue
+	current  atomic.Pointer[settings]
+	newRules atomic.Bool // the rules for clients have changed since the last announcement
 	log      *slog.Logger
 	began    time.Time
 	unfollow func()
-	*announcements
+	announcements
 }
 
-func newBase(r *registry.Registry, e *executor.Executor, part *policy.Part, log *slog.Logger) base {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+func (b *base) init(r *registry.Registry, e *executor.Executor, options Options) {
+	b.registry, b.executor, b.log, b.began = r, e, options.Logger, time.Now()
+	if b.log == nil {
+		b.log = slog.New(slog.DiscardHandler)
 	}
-	return base{
-		registry: r, executor: e, part: part, log: log, began: time.Now(),
-		announcements: &announcements{look: make(chan struct{}, 1), stop: make(chan struct{})},
-	}
+	b.look, b.stop = make(chan struct{}, 1), make(chan struct{})
+	b.current.Store(newSettings(options))
 }
+
+// SetOptions replaces the options, except the logger. It announces a change if
+// clients see one.
+func (b *base) SetOptions(options Options) {
+	before := b.current.Swap(newSettings(options))
+	if !reflect.DeepEqual(before.Clients, options.Clients) {
+		b.newRules.Store(true) // announce compares only the list for a client without rules
+	}
+	b.lookAgain()
+}
+
+// part is the part of the catalogue that the view shows; nil = all of it.
+func (b *base) part() *policy.Part { return b.current.Load().Part }
 
 // follow starts the announcements of what shown returns (announce).
-func (b *base) follow(shown func() (list func() json.RawMessage, changed bool)) {
+func (b *base) follow(shown func() (list func() json.RawMessage)) {
 	b.unfollow = b.registry.OnChange(b.lookAgain)
 	b.loops.Go(func() { // ends with Close
-		b.announce(shown, func() bool { return starting(b.catalogue(nil)) })
+		b.announce(shown, &b.newRules, func() bool { return starting(b.catalogue(nil)) })
 	})
 }
 
@@ -54,7 +69,7 @@ func (b *base) Close() {
 
 // catalogue is the catalogue as a client of the view may see it.
 func (b *base) catalogue(client *upstream.Client) *catalog.Snapshot {
-	return b.part.Of(b.executor.Catalogue(client))
+	return b.part().Of(b.executor.Catalogue(client))
 }
 
 // Own implements [View].
@@ -63,15 +78,15 @@ func (b *base) Own(client *upstream.Client) { b.registry.Own(client) }
 // Forget implements [View].
 func (b *base) Forget(client *upstream.Client) { b.registry.ForgetClient(client.ID) }
 
-// awaitCatalogue waits for servers that mcpx has never tried, at most until so long
-// after the start.
-func (b *base) awaitCatalogue(ctx context.Context, client *upstream.Client, wait time.Duration) {
+// awaitCatalogue waits for servers that mcpx has never tried, at most until
+// StartupWait after the start.
+func (b *base) awaitCatalogue(ctx context.Context, client *upstream.Client) {
 	if starting(b.catalogue(client)) {
 		b.registry.Need()
 	}
-	ctx, cancel := context.WithDeadline(ctx, b.began.Add(wait))
+	ctx, cancel := context.WithDeadline(ctx, b.began.Add(b.current.Load().StartupWait))
 	defer cancel()
-	b.registry.WaitKnown(ctx, b.part.Has)
+	b.registry.WaitKnown(ctx, b.part().Has)
 }
 
 // starting reports whether some server has yet to send its first list.

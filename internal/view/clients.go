@@ -87,7 +87,7 @@ func (s *settings) profile(name string) profile {
 }
 
 // form is the form of the results of a call.
-func (v *TwoTools) form(call Call) executor.Form {
+func (v *base) form(call Call) executor.Form {
 	s, client := v.current.Load(), name(call.Client)
 	switch {
 	case call.Structured == StructuredAlways || call.Structured == StructuredNever:

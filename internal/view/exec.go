@@ -15,17 +15,8 @@ func (v *TwoTools) exec(ctx context.Context, call Call, form executor.Form) (*ex
 		v.registry.Need()
 		return failure.Result(form.Always()), nil
 	}
-	r := executor.Request{
-		Part:       v.part,
-		Catalogue:  v.catalogue(call.Client),
-		Arguments:  args[2],
-		Client:     call.Client,
-		Form:       form,
-		Meta:       call.Meta,
-		OnProgress: call.OnProgress,
-		OnLog:      call.OnLog,
-		LogLevel:   call.LogLevel,
-	}
+	r := call.request("", "", args[2])
+	r.Part, r.Catalogue, r.Form = v.part(), v.catalogue(call.Client), form
 	if r.Tool, failure = required("tool_name", args[1]); failure == nil {
 		if r.Server, failure = required("server_name", args[0]); failure == nil {
 			r.Select, failure = optional("select", args[3])

@@ -53,7 +53,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *upstream.Client, q Query
 		}
 		return result(describe.Servers(snap), structured, func() any { return serversData(snap) })
 	}
-	snap, s, failure := v.executor.FindServer(ctx, client, v.part, snap, q.Server, q.Tool)
+	snap, s, failure := v.executor.FindServer(ctx, client, v.part(), snap, q.Server, q.Tool)
 	switch {
 	case failure != nil:
 		return failure.Result(structured)

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"reflect"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -18,11 +16,14 @@ import (
 	"mcpx/internal/wire"
 )
 
-// Options are the settings of the two tools. The zero value is the design's default.
+// Options are the settings of a view. The zero value is the design's default.
 type Options struct {
-	// Part is the part of the catalogue that the view shows; nil = all of it. It cannot
-	// be replaced.
+	// Part is the part of the catalogue that the view shows; nil = all of it.
 	Part *policy.Part
+	// Naming says how AllTools names tools, and Untouched that the results of its calls
+	// are neither compressed nor cut.
+	Naming    Naming
+	Untouched bool
 	// BudgetTokens bounds the description of inspect, in o200k tokens; 0 = 2000.
 	BudgetTokens int
 	// BudgetChars bounds it in UTF-16 units for every client; 0 = no bound.
@@ -50,9 +51,7 @@ type Options struct {
 // its goroutine.
 type TwoTools struct {
 	base
-	current  atomic.Pointer[settings]
-	texts    texts
-	newRules atomic.Bool // the rules for clients have changed since the last announcement
+	texts texts
 }
 
 var _ View = (*TwoTools)(nil)
@@ -60,26 +59,16 @@ var _ View = (*TwoTools)(nil)
 // NewTwoTools makes a view of the catalogue of r that calls through e. Before r.Start
 // makes the first changes known to it.
 func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *TwoTools {
-	v := &TwoTools{base: newBase(r, e, options.Part, options.Logger)}
-	v.current.Store(newSettings(options))
+	v := &TwoTools{}
+	v.init(r, e, options)
 	v.follow(v.shown)
 	return v
 }
 
-// SetOptions replaces the options, except the logger. It announces a change if
-// clients see one.
-func (v *TwoTools) SetOptions(options Options) {
-	before := v.current.Swap(newSettings(options))
-	if !reflect.DeepEqual(before.Clients, options.Clients) {
-		v.newRules.Store(true) // announce compares only the list for a client without rules
-	}
-	v.lookAgain()
-}
-
 // shown is the list for a client without rules.
-func (v *TwoTools) shown() (list func() json.RawMessage, changed bool) {
+func (v *TwoTools) shown() (list func() json.RawMessage) {
 	snap, how := v.catalogue(nil), v.current.Load().profile("").shown
-	return func() json.RawMessage { return v.texts.list(snap, how).tools }, v.newRules.Swap(false)
+	return func() json.RawMessage { return v.texts.list(snap, how).tools }
 }
 
 // Instructions implements [View].
@@ -89,7 +78,7 @@ func (v *TwoTools) Instructions(client *upstream.Client) string {
 
 // Tools implements [View].
 func (v *TwoTools) Tools(ctx context.Context, client *upstream.Client) json.RawMessage {
-	v.awaitCatalogue(ctx, client, v.current.Load().StartupWait)
+	v.awaitCatalogue(ctx, client)
 	defer v.registry.Need()
 	return v.texts.list(v.catalogue(client), v.current.Load().profile(name(client)).shown).tools
 }

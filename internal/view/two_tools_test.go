@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -231,8 +230,8 @@ func raws(blocks []json.RawMessage) [][]byte {
 // TestTwoTools_Panic: a panic costs its call only, which says that it may have been
 // executed.
 func TestTwoTools_Panic(t *testing.T) {
-	v := &TwoTools{base: base{registry: registry.New(nil, registry.Options{}), log: slog.New(slog.DiscardHandler)}} // whose executor is nil
-	v.current.Store(newSettings(Options{}))
+	v := &TwoTools{}
+	v.init(registry.New(nil, registry.Options{}), nil, Options{})
 	result, err := v.Call(t.Context(), Call{Name: ExecTool, Arguments: json.RawMessage(`{"server_name":"a","tool_name":"b"}`)})
 	if err != nil || !result.IsError || !strings.Contains(string(result.Content[0]), "EXECUTION_ERROR: internal error of mcpx") {
 		t.Errorf("got %+v, %v", result, err)

@@ -1,6 +1,6 @@
 // Package view decides which tools the clients of an endpoint see and may call: each
-// endpoint has one [View]. [TwoTools] shows the whole catalogue as the tools inspect
-// and exec.
+// endpoint has one [View]. [TwoTools] shows the catalogue as the tools inspect and exec,
+// [AllTools] shows the tools themselves.
 package view
 
 import (
@@ -19,8 +19,8 @@ type View interface {
 	// Tools is the JSON array in the answer to tools/list. It may wait for servers
 	// until ctx ends.
 	Tools(ctx context.Context, client *upstream.Client) json.RawMessage
-	// Call runs a tool. A tool that fails is a result. The error is that of ctx, or
-	// an [UnknownToolError].
+	// Call runs a tool. A tool that fails is a result. The error is that of ctx, an
+	// [UnknownToolError] or, if the tool itself is shown, an [upstream.RPCError].
 	Call(ctx context.Context, call Call) (*executor.Result, error)
 	// OnChange sets a func that a goroutine of the view calls when the clients should
 	// list the tools again. It must not block.
@@ -50,6 +50,14 @@ type Call struct {
 	// LogLevel is the least severe level that the client wants.
 	OnProgress, OnLog func(params json.RawMessage)
 	LogLevel          string
+}
+
+// request is the call of a tool for the executor.
+func (c *Call) request(server, tool string, arguments json.RawMessage) executor.Request {
+	return executor.Request{
+		Server: server, Tool: tool, Arguments: arguments, Client: c.Client, Meta: c.Meta,
+		OnProgress: c.OnProgress, OnLog: c.OnLog, LogLevel: c.LogLevel,
+	}
 }
 
 // UnknownToolError is the error of a call whose tool the view does not have.

@@ -1,0 +1,155 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/executor"
+	"mcpx/internal/plain"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+// AllTools shows the tools of its part of the catalogue under names of their own, each
+// with the definition that its upstream sent. Close ends its goroutine.
+type AllTools struct {
+	base
+	list nativeList
+}
+
+var _ View = (*AllTools)(nil)
+
+// NewAllTools makes a view of the catalogue of r that calls through e.
+func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *AllTools {
+	v := &AllTools{}
+	v.init(r, e, options)
+	v.follow(func() (list func() json.RawMessage) {
+		snap, naming := v.catalogue(nil), v.current.Load().Naming
+		return func() json.RawMessage { return v.list.of(snap, naming).tools }
+	})
+	return v
+}
+
+// nativeList caches the list of the newest catalogue.
+type nativeList struct {
+	mu     sync.Mutex
+	snap   *catalog.Snapshot
+	naming Naming
+	made   *natives
+}
+
+// natives are the answer to tools/list, and the tools behind its names.
+type natives struct {
+	tools  json.RawMessage
+	byName map[string]origin
+}
+
+// of is the list of a catalogue.
+func (l *nativeList) of(snap *catalog.Snapshot, naming Naming) *natives {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.made != nil && l.naming == naming && sameCatalogue(l.snap, snap) {
+		l.snap = snap
+		return l.made
+	}
+	all, byName := naming.names(snap)
+	out := []byte{'['}
+	for _, o := range all {
+		s, _ := snap.Server(o.server)
+		t, _ := s.Tool(o.tool)
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, native(t, o.name)...)
+	}
+	l.snap, l.naming, l.made = snap, naming, &natives{append(out, ']'), byName}
+	return l.made
+}
+
+// natives is the list as a client may see it now.
+func (v *AllTools) natives(client *upstream.Client) *natives {
+	return v.list.of(v.catalogue(client), v.current.Load().Naming)
+}
+
+// Instructions implements [View]: those of each server as it sent them.
+func (v *AllTools) Instructions(client *upstream.Client) string {
+	var all strings.Builder
+	snap := v.catalogue(client)
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		if s.Purpose() == "" || s.State == catalog.Disabled {
+			continue
+		}
+		if all.Len() > 0 {
+			all.WriteString("\n\n")
+		}
+		all.WriteString("# " + plain.Line(s.Name, 0) + "\n" + plain.Lines(s.Purpose()))
+	}
+	return all.String()
+}
+
+// Tools implements [View].
+func (v *AllTools) Tools(ctx context.Context, client *upstream.Client) json.RawMessage {
+	v.awaitCatalogue(ctx, client)
+	defer v.registry.Need()
+	return v.natives(client).tools
+}
+
+// Call implements [View]. Its error may be a [upstream.RPCError] too. A panic becomes
+// the failure of this call.
+func (v *AllTools) Call(ctx context.Context, call Call) (result *executor.Result, err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			result, err = v.panicked(call.Name, what).Result(false), nil
+		}
+	}()
+	v.registry.Need()
+	list := v.natives(call.Client)
+	o, ok := list.byName[call.Name]
+	if !ok && starting(v.catalogue(call.Client)) {
+		v.awaitCatalogue(ctx, call.Client)
+		list = v.natives(call.Client)
+		o, ok = list.byName[call.Name]
+	}
+	if !ok {
+		return nil, list.unknown(call.Name)
+	}
+	v.needs(o.server)
+	options := v.current.Load()
+	r := call.request(o.server, o.tool, call.Arguments)
+	r.Part, r.Catalogue = options.Part, v.catalogue(call.Client)
+	r.Native, r.Untouched = true, options.Untouched
+	if r.Form = v.form(call).Native(); declaresOutput(r.Catalogue, o) {
+		r.Form.Structured = executor.StructuredOwn
+	}
+	return v.executor.Exec(ctx, r)
+}
+
+// declaresOutput reports whether a tool has an output schema. SDKs refuse its results
+// if they have no structuredContent.
+func declaresOutput(snap *catalog.Snapshot, o origin) bool {
+	s, ok := snap.Server(o.server)
+	if !ok {
+		return false
+	}
+	t, ok := s.Tool(o.tool)
+	return ok && t.OutputSchema != nil && !bytes.Equal(t.OutputSchema, []byte("null"))
+}
+
+// unknown is the error for a name that no tool has.
+func (n *natives) unknown(name string) error {
+	text := "unknown tool " + strconv.Quote(plain.Line(name, 100))
+	known := make([]string, 0, len(n.byName))
+	for name := range n.byName {
+		known = append(known, name)
+	}
+	if near := plain.Nearest(name, known); len(near) > 0 {
+		text += "; did you mean " + near[0] + "?"
+	}
+	return &UnknownToolError{text}
+}

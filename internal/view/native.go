@@ -1,0 +1,104 @@
+package view
+
+import (
+	"encoding/json"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/wire"
+)
+
+// native is a tool's definition as its upstream sent it, under the name that the view
+// gives it. SDKs refuse a whole list for one definition that they do not understand:
+// its parts that they would refuse are left out or, where they must be there, replaced.
+func native(t *catalog.Tool, name string) json.RawMessage {
+	asSent, input := name == t.Name, false
+	out := append(make([]byte, 0, len(t.Raw)+len(name)), '{')
+	err := wire.Members(t.Raw, func(key string, written, value []byte) bool {
+		switch {
+		case key == "name":
+			if !asSent {
+				value = wire.Encode(name)
+			}
+		case key == "inputSchema":
+			input = true
+			if !objectSchema(value) {
+				value, asSent = objectOf(value), false
+			}
+		case !understood(key, value):
+			asSent = false
+			return true
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, written...), ':'), value...)
+		return true
+	})
+	if !input {
+		out, asSent = append(out, `,"inputSchema":{"type":"object"}`...), false
+	}
+	if asSent || err != nil {
+		return t.Raw
+	}
+	return append(out, '}')
+}
+
+// understood reports whether SDKs accept the value of a member of a definition.
+func understood(key string, value []byte) bool {
+	var into any
+	switch key {
+	case "title", "description":
+		return value[0] == '"'
+	case "outputSchema":
+		return objectSchema(value)
+	case "annotations":
+		into = &struct {
+			Title *string
+			catalog.Hints
+		}{}
+	case "icons":
+		into = &[]struct{ Src string }{}
+	case "execution", "_meta":
+		into = &map[string]json.RawMessage{}
+	default:
+		return true
+	}
+	return string(value) != "null" && json.Unmarshal(value, into) == nil
+}
+
+// objectSchema reports whether SDKs accept a schema of arguments or results.
+func objectSchema(raw []byte) bool {
+	var schema struct {
+		Type       string
+		Properties map[string]json.RawMessage
+		Required   []string
+	}
+	if raw[0] != '{' || json.Unmarshal(raw, &schema) != nil || schema.Type != "object" {
+		return false
+	}
+	for _, property := range schema.Properties {
+		if property[0] != '{' {
+			return false
+		}
+	}
+	return true
+}
+
+// objectOf is the schema of any object in place of one that SDKs refuse, or that schema
+// if it lacks nothing but its type: arguments are always an object.
+func objectOf(raw []byte) []byte {
+	const any = `{"type":"object"}`
+	if raw[0] != '{' || len(raw) <= len("{}") {
+		return []byte(any)
+	}
+	typed := append([]byte(`{"type":"object",`), raw[1:]...)
+	untyped := true
+	_ = wire.Fields(raw, func(key string, _ []byte) bool {
+		untyped = key != "type"
+		return untyped
+	})
+	if untyped && objectSchema(typed) {
+		return typed
+	}
+	return []byte(any)
+}
