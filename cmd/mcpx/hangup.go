@@ -14,7 +14,7 @@ import (
 // reloading applies the config file after each SIGHUP and, with watch, when it changes.
 // A SIGHUP after the end of mcpx's terminal calls hangUp instead. The func that
 // reloading returns ends its goroutines and waits for them.
-func reloading(ctx context.Context, a *app.App, hangUp func(), watch bool, s streams) (stop func()) {
+func reloading(ctx context.Context, a *app.App, hangUp func(), cmd *serveCommand, s streams) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var loops sync.WaitGroup
 	hangups := make(chan os.Signal, 1)
@@ -41,7 +41,13 @@ func reloading(ctx context.Context, a *app.App, hangUp func(), watch bool, s str
 		}
 	})
 	loops.Go(func() { // ends with ctx
-		a.Follow(ctx, func() (*config.Config, error) { return readConfig(a.Config.Path, s) }, asked, watch)
+		a.Follow(ctx, func() (*config.Config, error) {
+			cfg, err := readConfig(a.Config.Path, s)
+			if err == nil && cmd.View != "" {
+				cfg.View = cmd.View
+			}
+			return cfg, err
+		}, asked, cmd.Watch)
 	})
 	return func() {
 		cancel()

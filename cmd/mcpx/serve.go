@@ -18,6 +18,7 @@ type serveCommand struct {
 	HTTP string `name:"http" help:"Serve streamable HTTP at this address instead, for example 127.0.0.1:8080." placeholder:"ADDR"`
 	Demo bool   `help:"Serve the demo's sample servers instead of a config."`
 
+	View  string `help:"What a client gets: two_tools, tools (all of them under names of their own), servers/NAME or groups/NAME; overrides the config." placeholder:"VIEW"`
 	Watch bool   `help:"Load the config file again when it changes, as SIGHUP does."`
 	Pprof string `help:"Serve profiles of mcpx itself (/debug/pprof/) at this address, on loopback only." placeholder:"ADDR"`
 }
@@ -43,7 +44,7 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if !cmd.Demo {
-		defer reloading(ctx, a, cancel, cmd.Watch, s)()
+		defer reloading(ctx, a, cancel, cmd, s)()
 	}
 	stop, err := cmd.profile(ctx, log)
 	if err != nil {
@@ -76,6 +77,12 @@ func (cmd *serveCommand) assemble(c *cli, s streams) (a *app.App, log *slog.Logg
 	cfg, err := c.loadConfig(s)
 	if err != nil {
 		return nil, nil, nil, err
+	}
+	if cmd.View != "" {
+		if text := cfg.CheckView(cmd.View); text != "" {
+			return nil, nil, nil, fmt.Errorf("--view %s: %s", cmd.View, text)
+		}
+		cfg.View = cmd.View
 	}
 	s.err, closeLog = logTo(cfg.LogFile, s.err)
 	log = c.logger(s, cfg, false)

@@ -13,7 +13,6 @@ import (
 	"mcpx/internal/config"
 	"mcpx/internal/demo"
 	"mcpx/internal/executor"
-	"mcpx/internal/front"
 	"mcpx/internal/jq"
 	"mcpx/internal/policy"
 	"mcpx/internal/proc"
@@ -38,9 +37,9 @@ type App struct {
 	Config   *config.Config // as it was at the start
 	Registry *registry.Registry
 	Executor *executor.Executor
-	View     *view.TwoTools
-	Front    *front.Front
+	View     *view.TwoTools // of the whole catalogue
 
+	views   *views
 	log     *slog.Logger
 	reaper  *proc.Reaper
 	filters *jq.Runner
@@ -96,8 +95,9 @@ func (a *App) wire(servers []registry.Server, rules *policy.Rules, cache string)
 	options.CacheDir, options.Logger = cache, a.log
 	a.Registry = registry.New(servers, options)
 	a.Executor = executor.New(a.Registry, a.executorOptions(a.Config))
-	a.View = view.NewTwoTools(a.Registry, a.Executor, a.viewOptions(a.Config))
-	a.Front = front.New(a.View, front.Options{Version: Version(), MaxMessage: a.Config.MaxMessageBytes, Logger: a.log})
+	two, _ := a.viewOptions(a.Config, config.ViewTwoTools)
+	a.View = view.NewTwoTools(a.Registry, a.Executor, two)
+	a.views = &views{app: a, config: a.Config, open: make(map[string]*openView)}
 }
 
 // start connects all servers in the background: when a request needs one, after so long,
@@ -134,7 +134,7 @@ func (a *App) Close() {
 		a.stopStarting()
 	}
 	a.loops.Wait()
-	a.Front.Close()
+	a.views.close()
 	a.View.Close()
 	a.Registry.Close(closeWithin)
 	a.filters.Close()

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"cmp"
 	"math"
+	"strings"
 	"time"
 
 	"mcpx/internal/config"
@@ -42,9 +44,22 @@ func (a *App) executorOptions(cfg *config.Config) executor.Options {
 	return options
 }
 
-func (a *App) viewOptions(cfg *config.Config) view.Options {
+// viewOptions are the options of a view, and whether it shows the tools themselves.
+func (a *App) viewOptions(cfg *config.Config, name string) (options view.Options, native bool) {
+	part, native := partOf(cfg, name)
+	naming := view.Naming{Separator: cfg.Separator, Prefix: cfg.Prefix}
+	if strings.HasPrefix(name, config.ViewServer) {
+		naming.Prefix = view.PrefixNever
+	}
+	budget := cfg.CatalogueTokenBudget
+	if g := cfg.Group(strings.TrimPrefix(name, config.ViewGroup)); g != nil && strings.HasPrefix(name, config.ViewGroup) {
+		budget = cmp.Or(g.CatalogueTokenBudget, budget)
+	}
 	return view.Options{
-		BudgetTokens:   cfg.CatalogueTokenBudget,
+		Part:           part,
+		Naming:         naming,
+		Untouched:      !cfg.Compress,
+		BudgetTokens:   budget,
 		BudgetChars:    cfg.CatalogueCharLimit,
 		MaxDescription: MaxDescription(cfg),
 		JSONSchema:     !cfg.SchemaCompression,
@@ -54,7 +69,7 @@ func (a *App) viewOptions(cfg *config.Config) view.Options {
 		NeverCut:       cfg.ResultTokenLimit == 0,
 		StartupWait:    wait(cfg.StartupWait),
 		Logger:         a.log,
-	}
+	}, native
 }
 
 func clientRules(cfg *config.Config) []view.ClientRule {

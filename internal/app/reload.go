@@ -130,7 +130,9 @@ func (a *App) change(from, to *config.Config) {
 	// and any mixture of old and new ones is harmless.
 	a.Executor.SetOptions(a.executorOptions(&now))
 	changes := a.Registry.Apply(servers, registryOptions(&now, rules))
-	a.View.SetOptions(a.viewOptions(&now))
+	two, _ := a.viewOptions(&now, config.ViewTwoTools)
+	a.View.SetOptions(two)
+	a.views.change(&now)
 	a.log.Info("config loaded again", "file", to.Path, "servers", len(to.Servers), "before", len(from.Servers),
 		"started", changes.Started, "stopped", changes.Stopped)
 }
@@ -143,6 +145,7 @@ func nextStart(at, to *config.Config) (keys []string) {
 	}{
 		{"max_message_bytes", at.MaxMessageBytes != to.MaxMessageBytes},
 		{"shutdown_grace", at.ShutdownGrace != to.ShutdownGrace},
+		{"view", at.View != to.View},
 		{"log_level", at.LogLevel != to.LogLevel},
 		{"log_file", at.LogFile != to.LogFile},
 		{"log_format", at.LogFormat != to.LogFormat},

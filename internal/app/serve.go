@@ -14,7 +14,7 @@ import (
 // ends. Then it closes a.
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	a.start(ownerWithin)
-	err := a.Front.ServeStdio(ctx, in, out, front.StdioOptions{
+	err := a.views.get(a.Config.View).front.ServeStdio(ctx, in, out, front.StdioOptions{
 		MaxMessage: a.Config.MaxMessageBytes, Grace: a.grace(),
 	})
 	a.Close()
@@ -27,7 +27,7 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	a.start(startAfter)
 	err := httpd.Serve(ctx, listener, httpd.Options{
-		Endpoint: a.Front,
+		Endpoint: a.views,
 		Grace:    a.grace(),
 		Ready:    a.ready,
 		Status:   a.status,

@@ -53,6 +53,17 @@ type Config struct {
 	// Clients are the rules for single clients, in the order of the file.
 	Clients     []ClientRule
 	HealthCheck HealthCheck
+
+	// View is what a client gets over stdio and at /mcp: ViewTwoTools, ViewTools,
+	// ViewServer+NAME or ViewGroup+NAME.
+	View string
+	// Groups are named parts of the catalogue, sorted by name.
+	Groups []Group
+	// Separator and Prefix (always, conflict or never) make the names of tools in a
+	// view that shows all of them; Compress is whether their results are compressed.
+	Separator, Prefix string
+	Compress          bool
+
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel, LogFormat string
 	// LogFile gets the log too, beside stderr; empty: nowhere else.
@@ -77,6 +88,29 @@ type ClientRule struct {
 	ResultChars int
 	// Text is auto, json, or empty where the rule says nothing.
 	Text string
+}
+
+// The values of [Config.View]; the last two go before the name of a server or group.
+const (
+	ViewTwoTools = "two_tools"
+	ViewTools    = "tools"
+	ViewServer   = "servers/"
+	ViewGroup    = "groups/"
+)
+
+// Group is a named part of the catalogue.
+type Group struct {
+	Name string
+	// Servers are the names of its servers as they are served; nil = all.
+	Servers []string
+	// Tools are globs over SERVER.TOOL.
+	Tools ToolFilter
+	// ReadOnly: only tools that are declared read-only exist.
+	ReadOnly bool
+	// View is ViewTwoTools or ViewTools.
+	View string
+	// CatalogueTokenBudget is 0 where the one of the file counts.
+	CatalogueTokenBudget int
 }
 
 // NoLimit is more than anything has: it lifts the bound that is known of a client.
@@ -266,6 +300,10 @@ func defaults(path string) *Config {
 			Timeout:          5 * time.Second,
 			FailureThreshold: 2,
 		},
+		View:      ViewTwoTools,
+		Separator: "__",
+		Prefix:    "always",
+		Compress:  true,
 		LogLevel:  "info",
 		LogFormat: "text",
 	}

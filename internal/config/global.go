@@ -29,7 +29,7 @@ func (l *loader) keys() map[string]reader {
 		"startup_wait":                   l.wait(&c.StartupWait),
 		"exec_wait":                      l.wait(&c.ExecWait),
 		"shutdown_grace":                 l.wait(&c.ShutdownGrace),
-		"disabled_tools":                 l.disabledTools,
+		"disabled_tools":                 l.toolGlobs(&c.DisabledTools),
 		"clients":                        l.clients,
 		"health_check_enabled":           l.boolean(&c.HealthCheck.Enabled),
 		"health_check_interval":          l.timeout(&c.HealthCheck.Interval),
@@ -39,9 +39,12 @@ func (l *loader) keys() map[string]reader {
 		"log_level":                      l.logLevel,
 		"log_format":                     l.oneOf(&c.LogFormat, "text", "json"),
 
-		"view":      l.later,
-		"groups":    l.later,
-		"separator": l.later,
+		"view":      l.view,
+		"groups":    l.groups,
+		"separator": l.separator,
+		"prefix":    l.oneOf(&c.Prefix, "always", "conflict", "never"),
+		"compress":  l.boolean(&c.Compress),
+
 		"sse":       l.later,
 		"resources": l.later,
 		"prompts":   l.later,
@@ -128,13 +131,27 @@ func (l *loader) includeStructured(path string, n *node) {
 	}
 }
 
-// disabledTools reads globs of SERVER.TOOL.
-func (l *loader) disabledTools(path string, n *node) {
-	l.globs(&l.cfg.DisabledTools)(path, n)
-	for i, item := range n.items {
-		if item.kind == stringKind && item.text != "" && !strings.ContainsAny(item.text, ".*") {
-			l.fault(index(path, i), item.offset, `must be "SERVER.TOOL", not %s`, quote(item.text))
+// toolGlobs reads globs of SERVER.TOOL.
+func (l *loader) toolGlobs(into *[]string) reader {
+	return func(path string, n *node) {
+		l.globs(into)(path, n)
+		for i, item := range n.items {
+			if item.kind == stringKind && item.text != "" && !strings.ContainsAny(item.text, ".*") {
+				l.fault(index(path, i), item.offset, `must be "SERVER.TOOL", not %s`, quote(item.text))
+			}
 		}
+	}
+}
+
+// allowed wraps the reader of globs of the tools that exist. An empty list could mean
+// all tools or no tool, so it is a fault.
+func (l *loader) allowed(globs reader) reader {
+	return func(path string, n *node) {
+		if n.kind == arrayKind && len(n.items) == 0 {
+			l.fault(path, n.offset, "must not be empty; without it all tools are allowed")
+			return
+		}
+		globs(path, n)
 	}
 }
 

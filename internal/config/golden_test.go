@@ -153,6 +153,8 @@ func fields(c *Config) []string {
 		fmt.Sprint("exec_wait ", c.ExecWait), fmt.Sprint("shutdown_grace ", c.ShutdownGrace),
 		fmt.Sprint("disabled_tools ", c.DisabledTools), fmt.Sprintf("clients %+v", c.Clients),
 		fmt.Sprintf("health_check %+v", c.HealthCheck),
+		fmt.Sprint("view ", c.View), fmt.Sprintf("groups %+v", c.Groups),
+		fmt.Sprint("separator ", c.Separator), fmt.Sprint("prefix ", c.Prefix), fmt.Sprint("compress ", c.Compress),
 		fmt.Sprint("log ", c.LogLevel, " ", c.LogFormat),
 	}
 }

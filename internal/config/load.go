@@ -104,6 +104,9 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 		return nil, &Faults{File: path, List: l.faults}
 	}
 	l.finish()
+	if len(l.faults) > 0 {
+		return nil, &Faults{File: path, List: l.faults}
+	}
 	return l.cfg, nil
 }
 
@@ -142,6 +145,10 @@ type loader struct {
 	// defined says where each server name was defined.
 	defined map[string]string
 
+	// viewAt is where the key view stands, and inGroups what the groups say of servers.
+	viewAt   place
+	inGroups []groupServers
+
 	// everyServer has what the root says for the servers that do not say it themselves.
 	everyServer Server
 
@@ -158,6 +165,7 @@ func (l *loader) warn(format string, args ...any) {
 func (l *loader) finish() {
 	l.safeNames()
 	l.similarNames()
+	l.finishViews()
 	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 	for i := range l.cfg.Servers {
 		s, every := &l.cfg.Servers[i], &l.everyServer

@@ -263,14 +263,8 @@ func (r *serverReader) tools(path string, n *node) {
 	}
 }
 
-// allow reads the globs of the tools that exist. An empty list could mean all tools or
-// no tool, so it is a fault.
 func (r *serverReader) allow(path string, n *node) {
-	if n.kind == arrayKind && len(n.items) == 0 {
-		r.l.fault(path, n.offset, "must not be empty; without it all tools are allowed")
-		return
-	}
-	r.l.globs(&r.s.Tools.Allow)(path, n)
+	r.l.allowed(r.l.globs(&r.s.Tools.Allow))(path, n)
 }
 
 // toolTimeouts reads durations by globs of tool names, in the order of the file.

@@ -328,8 +328,12 @@ func (e run) textOptions(r *Request) compress.Options {
 
 // pages cuts the results of a request that are too long.
 func (e run) pages(r *Request) pages.Pages {
+	limit := e.options.ResultTokens
+	if r.Native {
+		limit = 0 // such a client has no exec to read on with
+	}
 	return pages.Pages{
-		Store: &e.store, Principal: r.principal(), Limit: e.options.ResultTokens, Bytes: r.Form.Bytes, LineFirst: r.Form.LineFirst,
+		Store: &e.store, Principal: r.principal(), Limit: limit, Bytes: r.Form.Bytes, LineFirst: r.Form.LineFirst,
 		Texts: e.textOptions(r), Filter: e.options.Filter,
 	}
 }

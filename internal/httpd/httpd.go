@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Endpoint answers MCP at /mcp.
+// Endpoint answers MCP at /mcp and below.
 type Endpoint interface {
 	http.Handler
 	// EndStreams ends the requests that wait for events rather than a result. Serve
@@ -162,6 +162,7 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 func (o *Options) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", o.Endpoint)
+	mux.Handle("/mcp/", o.Endpoint)
 	mux.HandleFunc("GET /{$}", o.start)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})

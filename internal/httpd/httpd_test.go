@@ -293,7 +293,7 @@ func TestServe_Health(t *testing.T) {
 	if status, body := s.do(t, "GET", "/status", ""); status != 200 || !strings.Contains(body, "up") {
 		t.Errorf("/status: %d %s", status, body)
 	}
-	for _, path := range []string{"/x", "/metrics", "/mcp/x", "/debug/pprof/"} {
+	for _, path := range []string{"/x", "/metrics", "/mcpx", "/debug/pprof/"} {
 		if status, _ := s.do(t, "GET", path, ""); status != 404 {
 			t.Errorf("%s: %d", path, status)
 		}

@@ -14,8 +14,11 @@ import (
 type Rules struct {
 	// Servers has the rules of single servers, by name.
 	Servers map[string]ServerRules
-	// Disabled are patterns of "server.tool".
-	Disabled []string
+	// Allow, if not empty, has patterns of the only "server.tool" that exist; Disabled
+	// wins over it.
+	Allow, Disabled []string
+	// ReadOnly hides each tool that does not declare itself read-only.
+	ReadOnly bool
 }
 
 // ServerRules are the filters of one server.
@@ -47,7 +50,9 @@ func (r *Rules) HiddenBy(server string, tool *catalog.Tool) string {
 		return ByAllow
 	case Match(rules.Deny, tool.Name):
 		return ByDeny
-	case rules.ReadOnly && !tool.Hints.IsReadOnly():
+	case len(r.Allow) > 0 && !Match(r.Allow, server+"."+tool.Name):
+		return ByAllow
+	case (rules.ReadOnly || r.ReadOnly) && !tool.Hints.IsReadOnly():
 		return ByReadOnly
 	case Match(r.Disabled, server+"."+tool.Name):
 		return ByDisabled

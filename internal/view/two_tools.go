@@ -21,7 +21,7 @@ type Options struct {
 	// Part is the part of the catalogue that the view shows; nil = all of it.
 	Part *policy.Part
 	// Naming says how AllTools names tools, and Untouched that the results of its calls
-	// are neither compressed nor cut.
+	// are not compressed.
 	Naming    Naming
 	Untouched bool
 	// BudgetTokens bounds the description of inspect, in o200k tokens; 0 = 2000.

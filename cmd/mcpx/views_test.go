@@ -1,0 +1,222 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// rawTools are the definitions in an answer to tools/list, by name, and the names in
+// their order.
+func (c *client) rawTools(t testing.TB) (names []string, byName map[string]json.RawMessage) {
+	t.Helper()
+	var list struct{ Tools []json.RawMessage }
+	raw := c.result(t, "tools/list", `{}`)
+	if err := json.Unmarshal(raw, &list); err != nil {
+		t.Fatalf("reading tools/list: %v: %s", err, raw)
+	}
+	byName = make(map[string]json.RawMessage)
+	for _, tool := range list.Tools {
+		var it struct{ Name string }
+		if err := json.Unmarshal(tool, &it); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, it.Name)
+		byName[it.Name] = tool
+	}
+	return names, byName
+}
+
+// onViews runs a test on a view over stdio and HTTP, in both eras.
+func onViews(t *testing.T, h *home, config, view string, test func(t *testing.T, c *client)) {
+	t.Helper()
+	for _, era := range []string{legacy, modern} {
+		t.Run(view+" stdio "+era, func(t *testing.T) {
+			c := &client{peer: h.serveStdio(t, "--config", config, "serve", "--view", view), era: era, name: "e2e"}
+			c.open(t)
+			test(t, c)
+		})
+	}
+	t.Run(view+" http", func(t *testing.T) {
+		d := h.serveHTTP(t, "--config", config)
+		d.url += "/" + view
+		for _, era := range []string{legacy, modern} {
+			t.Run(era, func(t *testing.T) {
+				c := &client{peer: d.peer(t), era: era, name: "e2e"}
+				c.open(t)
+				test(t, c)
+			})
+		}
+	})
+}
+
+// TestNPM_ViewTools: the tools of real servers, each as directly but for its name, and
+// their results.
+func TestNPM_ViewTools(t *testing.T) {
+	p, h := findPeers(t), newHome(t)
+	servers, _ := p.real(t, h)
+	config := h.config(t, servers, map[string]any{"startup_wait": 60, "exec_wait": 60})
+	want := make(map[string]json.RawMessage)
+	var wantNames []string
+	sum := json.RawMessage(nil)
+	for _, server := range []string{"everything", "filesystem", "memory"} {
+		c := direct(t, h, servers[server])
+		names, tools := c.rawTools(t)
+		for _, name := range names {
+			wantNames = append(wantNames, server+"__"+name)
+			want[server+"__"+name] = json.RawMessage(strings.Replace(string(tools[name]), `"name":"`+name+`"`, `"name":"`+server+`__`+name+`"`, 1))
+		}
+		if server == "everything" {
+			sum = c.result(t, "tools/call", `{"name":"get-structured-content","arguments":{"location":"Chicago"}}`)
+		}
+	}
+	onViews(t, h, config, "tools", func(t *testing.T, c *client) {
+		names, tools := c.rawTools(t)
+		if !slices.Equal(names, wantNames) {
+			t.Fatalf("names are %q\nwant %q", names, wantNames)
+		}
+		for name, tool := range tools {
+			if string(tool) != string(want[name]) {
+				t.Errorf("%s\ngot  %s\nwant %s", name, tool, want[name])
+			}
+		}
+		sameResult(t, c.result(t, "tools/call", `{"name":"everything__get-structured-content","arguments":{"location":"Chicago"}}`), sum)
+		if m := c.request(t, "tools/call", `{"name":"inspect","arguments":{}}`); !strings.Contains(string(m.Error), "-32602") {
+			t.Errorf("a tool that is not there got %s %s", m.Result, m.Error)
+		}
+	})
+	onViews(t, h, config, "servers/everything", func(t *testing.T, c *client) {
+		names, tools := c.rawTools(t)
+		for _, name := range names {
+			if got := strings.Replace(string(tools[name]), `"name":"`, `"name":"everything__`, 1); got != string(want["everything__"+name]) {
+				t.Errorf("%s: got %s", name, tools[name])
+			}
+		}
+		if len(names) != 13 {
+			t.Errorf("names are %q", names)
+		}
+		sameResult(t, c.result(t, "tools/call", `{"name":"get-structured-content","arguments":{"location":"Chicago"}}`), sum)
+	})
+}
+
+// TestNPM_SDKViews: the official client lists and calls the tools of the views. It
+// checks structuredContent against the output schemas.
+func TestNPM_SDKViews(t *testing.T) {
+	p, h := findPeers(t), newHome(t)
+	servers, _ := p.real(t, h)
+	servers["odd"] = fake(t, mcptest.Spec{OddTools: true}) // whose definitions SDKs refuse
+	config := h.config(t, servers, map[string]any{"startup_wait": 60, "exec_wait": 60})
+	url := h.serveHTTP(t, "--config", config).url
+	for _, args := range [][]string{
+		{"stdio", binary(t), "--config", config, "serve", "--view", "tools"}, {"http", url + "/tools"},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			c := startSDK(t, p, h, args...)
+			c.ask(t, "", "")
+			if a := c.ask(t, "list", ""); a.Error != "" || !strings.Contains(string(a.Result), `"odd__odd_true"`) {
+				t.Errorf("tools are %.2000s %s", a.Result, a.Error)
+			}
+			for _, test := range []struct{ tool, arguments, want string }{
+				{"everything__get-sum", `{"a":1,"b":2}`, `The sum of 1 and 2 is 3.`},
+				{"everything__get-tiny-image", `{}`, `"type":"image"`},
+				{"everything__get-structured-content", `{"location":"Chicago"}`, `"structuredContent":{"temperature":`},
+				{"memory__read_graph", `{}`, `"structuredContent":{"entities":[`},
+				{"memory__open_nodes", `{"names":5}`, `VALIDATION_ERROR`},
+			} {
+				if a := c.call(t, test.tool, test.arguments); !strings.Contains(string(a.Result), test.want) {
+					t.Errorf("%s %s: no %s in %.2000s %s", test.tool, test.arguments, test.want, a.Result, a.Error)
+				}
+			}
+			if a := c.call(t, "memory__nonsense", `{}`); !strings.Contains(a.Error, "-32602") {
+				t.Errorf("an unknown tool got %s %s", a.Result, a.Error)
+			}
+		})
+	}
+}
+
+// TestViews_Groups: a group has its servers and tools in whatever way they are asked
+// for, with two tools or with all of them, and no others.
+func TestViews_Groups(t *testing.T) {
+	h := newHome(t)
+	config := h.config(t, map[string]server{"alpha": fake(t, mcptest.Spec{}), "beta": fake(t, mcptest.Spec{})}, map[string]any{
+		"structured_content": "always",
+		"groups": map[string]any{
+			"all":  map[string]any{"servers": []string{"alpha"}, "tools": map[string]any{"deny": []string{"*.add"}}, "view": "tools"},
+			"two":  map[string]any{"servers": []string{"alpha"}, "tools": map[string]any{"deny": []string{"*.add"}}},
+			"read": map[string]any{"read_only": true, "view": "tools"},
+			"only": map[string]any{"tools": map[string]any{"allow": []string{"beta.echo"}}, "view": "tools"},
+		},
+	})
+	onViews(t, h, config, "groups/all", func(t *testing.T, c *client) {
+		names, _ := c.rawTools(t)
+		if !slices.Contains(names, "alpha__echo") || slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "beta") || name == "alpha__add" }) {
+			t.Errorf("names are %q", names)
+		}
+		if m := c.request(t, "tools/call", `{"name":"alpha__add","arguments":{"a":1,"b":2}}`); m.Error == nil {
+			t.Errorf("a hidden tool got %s", m.Result)
+		}
+		if m := c.request(t, "tools/call", `{"name":"alpha__rpc_error","arguments":{}}`); !strings.Contains(string(m.Error), "told to fail") {
+			t.Errorf("an error of the upstream became %s %s", m.Result, m.Error)
+		}
+	})
+	onViews(t, h, config, "groups/two", func(t *testing.T, c *client) {
+		c.awaitReady(t, "alpha")
+		if description := c.list(t)[0].Description; !strings.Contains(description, "alpha") || strings.Contains(description, "beta") || strings.Contains(description, "add(") {
+			t.Errorf("the description is\n%s", description)
+		}
+		if r := c.exec(t, "alpha", "echo", `{"text":"hello"}`); r.IsError || r.text(t) != "hello" {
+			t.Errorf("got %s", r.Content)
+		}
+		checkFault(t, "another server", c.exec(t, "beta", "echo", `{"text":"x"}`), "SERVER_NOT_FOUND", "alpha")
+		checkFault(t, "a hidden tool", c.exec(t, "alpha", "add", `{}`), "TOOL_NOT_FOUND", "add")
+		if text := c.tool(t, "inspect", `{"query":"add two numbers"}`).text(t); strings.Contains(text, "add(") {
+			t.Errorf("a hidden tool is found: %s", text)
+		}
+	})
+	onViews(t, h, config, "groups/read", func(t *testing.T, c *client) {
+		if names, _ := c.rawTools(t); slices.Contains(names, "alpha__echo") {
+			t.Errorf("names are %q", names)
+		}
+	})
+	onViews(t, h, config, "groups/only", func(t *testing.T, c *client) {
+		if names, _ := c.rawTools(t); !slices.Equal(names, []string{"beta__echo"}) {
+			t.Errorf("names are %q", names)
+		}
+	})
+	t.Run("unknown", func(t *testing.T) {
+		p := h.serveHTTP(t, "--config", config).peer(t)
+		p.url += "/groups/none"
+		if err := p.post(`{"jsonrpc":"2.0","id":1,"method":"ping"}`); err == nil || !strings.Contains(err.Error(), "404") {
+			t.Errorf("got %v", err)
+		}
+		_, stderr, code := h.run(t, "", "--config", config, "serve", "--view", "servers/alpah")
+		if code != exitFailed || !strings.Contains(stderr, `there is no server "alpah", did you mean "alpha"?`) {
+			t.Errorf("exit %d, %s", code, stderr)
+		}
+	})
+}
+
+// TestViews_Results: results of tools with names of their own are compressed, or not at
+// all, and never cut.
+func TestViews_Results(t *testing.T) {
+	h := newHome(t)
+	rows := strings.TrimSuffix(strings.Repeat(`{"name": "a city", "population": 100000},`, 5000), ",")
+	result, err := json.Marshal(map[string]any{"content": []any{map[string]string{"type": "text", "text": "[" + rows + "]"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers := map[string]server{"alpha": fake(t, mcptest.Spec{
+		Tools: json.RawMessage(`[{"name":"cities","inputSchema":{"type":"object"}}]`), Results: map[string]json.RawMessage{"cities": result},
+	})}
+	for compress, want := range map[bool]string{true: "[5000]{name,population}:\n", false: "[" + rows + "]"} {
+		config := h.config(t, servers, map[string]any{"compress": compress, "result_token_limit": 1000})
+		onViews(t, h, config, "tools", func(t *testing.T, c *client) {
+			if text := c.tool(t, "alpha__cities", `{}`).text(t); !strings.HasPrefix(text, want) || strings.Count(text, "a city") != 5000 {
+				t.Errorf("compress %t: %d characters, %.200s", compress, len(text), text)
+			}
+		})
+	}
+}

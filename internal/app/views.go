@@ -1,0 +1,138 @@
+package app
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"mcpx/internal/config"
+	"mcpx/internal/front"
+	"mcpx/internal/policy"
+	"mcpx/internal/view"
+)
+
+// views are what clients can connect to: one view with its front for each path under
+// /mcp that somebody has asked for. close ends all of them.
+type views struct {
+	app *App
+
+	mu     sync.Mutex
+	config *config.Config
+	open   map[string]*openView // by the value that the config key view has for it
+	ended  bool
+}
+
+// openView is a view with the front of its clients.
+type openView struct {
+	view interface {
+		view.View
+		SetOptions(view.Options)
+		Close()
+	}
+	front *front.Front
+}
+
+// get returns a view, which it opens at the first use; nil if there is no such view.
+func (v *views) get(name string) *openView {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if one := v.open[name]; one != nil || v.ended || v.config.CheckView(name) != "" {
+		return one
+	}
+	one, a := &openView{}, v.app
+	options, native := a.viewOptions(v.config, name)
+	switch {
+	case name == config.ViewTwoTools:
+		one.view = a.View
+	case native:
+		one.view = view.NewAllTools(a.Registry, a.Executor, options)
+	default:
+		one.view = view.NewTwoTools(a.Registry, a.Executor, options)
+	}
+	one.front = front.New(one.view, front.Options{Version: Version(), MaxMessage: a.Config.MaxMessageBytes, Logger: a.log})
+	v.open[name] = one
+	return one
+}
+
+// change applies another config: views that are not in it any more, or are of another
+// kind, end with their sessions, but for the one at /mcp.
+func (v *views) change(to *config.Config) {
+	v.mu.Lock()
+	before := v.config
+	v.config = to
+	var gone []*openView
+	for name, one := range v.open {
+		options, native := v.app.viewOptions(to, name)
+		_, was := v.app.viewOptions(before, name)
+		if (native != was || to.CheckView(name) != "") && name != v.app.Config.View {
+			delete(v.open, name)
+			gone = append(gone, one)
+			continue
+		}
+		one.view.SetOptions(options)
+	}
+	v.mu.Unlock()
+	v.end(gone)
+}
+
+func (v *views) end(gone []*openView) {
+	for _, one := range gone {
+		one.front.Close()
+		if one.view != v.app.View { // which App.Close ends
+			one.view.Close()
+		}
+	}
+}
+
+func (v *views) close() {
+	v.mu.Lock()
+	v.ended = true
+	all := slices.Collect(maps.Values(v.open))
+	v.mu.Unlock()
+	v.end(all)
+}
+
+// ServeHTTP implements [httpd.Endpoint]: /mcp is the view that the config names, and
+// /mcp/NAME any view.
+func (v *views) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/mcp"), "/")
+	if one := v.get(cmp.Or(name, v.app.Config.View)); one != nil {
+		one.front.ServeHTTP(w, r)
+		return
+	}
+	http.Error(w, "there is no such view; there are /mcp, /mcp/tools, /mcp/servers/NAME and /mcp/groups/NAME", http.StatusNotFound)
+}
+
+// EndStreams implements [httpd.Endpoint].
+func (v *views) EndStreams() { v.each((*front.Front).EndStreams) }
+
+// EndCalls implements [httpd.Endpoint].
+func (v *views) EndCalls() { v.each((*front.Front).EndCalls) }
+
+func (v *views) each(f func(*front.Front)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, one := range v.open {
+		f(one.front)
+	}
+}
+
+// partOf is the part of the catalogue that a view shows, and whether it shows the tools
+// themselves.
+func partOf(cfg *config.Config, name string) (part *policy.Part, native bool) {
+	if server, ok := strings.CutPrefix(name, config.ViewServer); ok {
+		return &policy.Part{Servers: []string{cfg.Served(server)}}, true
+	}
+	if group, ok := strings.CutPrefix(name, config.ViewGroup); ok {
+		g := cfg.Group(group)
+		if g == nil {
+			return &policy.Part{Servers: []string{}}, false
+		}
+		rules := &policy.Rules{Allow: g.Tools.Allow, Disabled: g.Tools.Deny, ReadOnly: g.ReadOnly}
+		return &policy.Part{Servers: g.Servers, Rules: rules}, g.View == config.ViewTools
+	}
+	return nil, name == config.ViewTools
+}

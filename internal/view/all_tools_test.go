@@ -1,0 +1,108 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"mcpx/internal/catalog"
+)
+
+func named(servers map[string][]string) *catalog.Snapshot {
+	var all []catalog.Server
+	for name, tools := range servers {
+		list := make([]catalog.Tool, len(tools))
+		for i, tool := range tools {
+			list[i].Name = tool
+		}
+		all = append(all, catalog.Server{Name: name, Known: true}.WithTools(list))
+	}
+	return catalog.NewSnapshot(all)
+}
+
+// TestNaming: names with and without prefixes; each is there once, leads back to its
+// tool, and has at most 64 characters.
+func TestNaming(t *testing.T) {
+	long := strings.Repeat("very_", 20) + "long"
+	for _, test := range []struct {
+		name    string
+		naming  Naming
+		servers map[string][]string
+		want    []string
+	}{
+		{"always", Naming{}, map[string][]string{"b": {"y", "x"}, "a": {"x"}}, []string{"a__x", "b__y", "b__x"}},
+		{"separator", Naming{Separator: "-"}, map[string][]string{"a": {"x"}}, []string{"a-x"}},
+		{"conflict", Naming{Prefix: PrefixConflict}, map[string][]string{"b": {"y", "x"}, "a": {"x"}}, []string{"a__x", "y", "b__x"}},
+		{"never", Naming{Prefix: PrefixNever}, map[string][]string{"b": {"y", "x"}, "a": {"x"}}, []string{"x", "y", "b__x"}},
+		{"a dot in the server", Naming{}, map[string][]string{"a.b": {"x.y"}}, []string{"a_b__x.y"}},
+		{"64 are not too long", Naming{Prefix: PrefixNever}, map[string][]string{"a": {strings.Repeat("é", 64)}}, []string{strings.Repeat("é", 64)}},
+		{"too long", Naming{}, map[string][]string{"a": {long, long + "er"}}, []string{"a__" + long[:52] + "_6e69d42a", "a__" + long[:52] + "_198eb85b"}},
+		{"one name for two", Naming{}, map[string][]string{"a": {"b__x"}, "a__b": {"x"}}, []string{"a__b__x", "a__b__x_1118aefb"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			snap := named(test.servers)
+			all, byName := test.naming.names(snap)
+			var got []string
+			for _, o := range all {
+				got = append(got, o.name)
+				if byName[o.name] != o || utf8.RuneCountInString(o.name) > 64 {
+					t.Errorf("%q leads to %+v", o.name, byName[o.name])
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %q\nwant %q", got, test.want)
+			}
+			if len(byName) != snap.Tools() {
+				t.Errorf("%d names for %d tools", len(byName), snap.Tools())
+			}
+		})
+	}
+}
+
+// TestNative: a definition is that of the upstream but for the name; what SDKs refuse
+// does not hide the rest.
+func TestNative(t *testing.T) {
+	const sound = `{"zzz":1.10,"name":"x","title":"X","inputSchema":{"type":"object","properties":{"n":{"maximum":9007199254740993}},"x-y":[]},` +
+		`"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"_meta":{"ui":{}},"icons":[{"src":"data:"}],"execution":{"taskSupport":"optional"}}`
+	for _, test := range []struct{ raw, name, want string }{
+		{sound, "x", sound},
+		{sound, "s__x", strings.Replace(sound, `"name":"x"`, `"name":"s__x"`, 1)},
+		{`{"name":"x"}`, "x", `{"name":"x","inputSchema":{"type":"object"}}`},
+		{`{"name":"x","inputSchema":null}`, "x", `{"name":"x","inputSchema":{"type":"object"}}`},
+		{`{"name":"x","inputSchema":{}}`, "x", `{"name":"x","inputSchema":{"type":"object"}}`},
+		{`{"name":"x","inputSchema":{"anyOf":[{"required":["a"]}]}}`, "x", `{"name":"x","inputSchema":{"type":"object","anyOf":[{"required":["a"]}]}}`},
+		{`{"name":"x","inputSchema":{"type":"string"}}`, "x", `{"name":"x","inputSchema":{"type":"object"}}`},
+		{`{"name":"x","inputSchema":{"type":"object","required":"a"}}`, "x", `{"name":"x","inputSchema":{"type":"object"}}`},
+		{`{"name":"x","inputSchema":{"type":"object","properties":{"a":true}}}`, "x", `{"name":"x","inputSchema":{"type":"object"}}`},
+		{`{"name":"x","description":null,"title":7,"annotations":{"readOnlyHint":"yes"},"_meta":[],"icons":{},"execution":1,"outputSchema":{"type":"array"},"inputSchema":{"type":"object"}}`, "x",
+			`{"name":"x","inputSchema":{"type":"object"}}`},
+	} {
+		tool, err := catalog.DecodeTool(json.RawMessage(test.raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(native(&tool, test.name)); got != test.want {
+			t.Errorf("%s\ngot  %s\nwant %s", test.raw, got, test.want)
+		}
+	}
+}
+
+// TestNativeList: the list is made once of a catalogue, and again for other names.
+func TestNativeList(t *testing.T) {
+	var list nativeList
+	snap := named(map[string][]string{"a": {"x"}})
+	first := list.of(snap, Naming{})
+	snap.Servers[0].State = catalog.Unavailable
+	if list.of(snap, Naming{}) != first {
+		t.Error("a state makes another list")
+	}
+	if again := list.of(snap, Naming{Prefix: PrefixNever}); again == first || again.byName["x"].server != "a" {
+		t.Errorf("got %+v", again)
+	}
+	if got := fmt.Sprint(first.unknown("a_x")); got != `unknown tool "a_x"; did you mean a__x?` {
+		t.Error(got)
+	}
+}
