@@ -42,7 +42,7 @@ var allowedImports = map[string][]string{
 	"internal/registry": {"internal/catalog", "internal/upstream"},
 	"internal/executor": {
 		"internal/arguments", "internal/catalog", "internal/compress", "internal/describe", "internal/jq", "internal/pages", "internal/plain",
-		"internal/policy", "internal/registry", "internal/tokens", "internal/upstream", "internal/wire",
+		"internal/policy", "internal/registry", "internal/search", "internal/tokens", "internal/upstream", "internal/wire",
 	},
 	"internal/view": {
 		"internal/catalog", "internal/describe", "internal/executor", "internal/plain", "internal/policy", "internal/registry",

@@ -273,8 +273,11 @@ func (e *Executor) FindServer(ctx context.Context, client *upstream.Client, part
 // ToolNotFound is the failure for a tool that s does not have. It names the servers
 // that have it.
 func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *Failure {
-	missing := &notFoundError{what: "tool", server: s.Name, name: name, known: s.ToolNames(), owners: e.owners(seen, name, s.Name)}
-	return missing.failure()
+	return e.toolNotFound(seen, s, name).failure()
+}
+
+func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *notFoundError {
+	return &notFoundError{on: s, name: name, known: s.ToolNames(), owners: e.owners(seen, name, s.Name)}
 }
 
 // findServer finds the server of a request. It may wait, and replace the catalogue of
@@ -290,7 +293,7 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 	}
 	switch {
 	case !ok:
-		missing := &notFoundError{what: "server", name: r.Server, known: r.Catalogue.ServerNames()}
+		missing := &notFoundError{name: r.Server, known: r.Catalogue.ServerNames()}
 		if missing.owners = e.owners(r.Catalogue, r.Tool, ""); missing.owners == nil {
 			missing.owners = e.dotted(r.Catalogue, r.Server)
 		}
@@ -310,7 +313,7 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 	}
 	found, ok := s.Tool(r.Tool)
 	if !ok {
-		return target{server: s}, &notFoundError{what: "tool", server: s.Name, name: r.Tool, known: s.ToolNames(), owners: e.owners(r.Catalogue, r.Tool, s.Name)}
+		return target{server: s}, e.toolNotFound(r.Catalogue, s, r.Tool)
 	}
 	return target{server: s, tool: found}, nil
 }

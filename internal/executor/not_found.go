@@ -7,25 +7,35 @@ import (
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/plain"
+	"mcpx/internal/search"
+	"mcpx/internal/tokens"
 )
 
 const (
-	// maxListed bounds the number of names in an error, maxListedBytes their length
-	// together: upstreams choose the names.
-	maxListed      = 50
-	maxListedBytes = 4000
+	// An error with a guess has at most maxGuess tokens and maxGuesses names, but the first
+	// guess and the servers that have a tool.
+	maxGuess   = 40
+	maxGuesses = 3
+	// Without a guess an error names maxTools or maxServers, of maxListedBytes together:
+	// upstreams choose the names.
+	maxTools, maxServers = 8, 20
+	maxListedBytes       = 500
 	// maxName bounds the name that was not found, in runes.
-	maxName = 100
+	maxName = 40
+	// maxSearched is the number of tools of a server whose words are searched: that takes
+	// 0.1 ms a tool.
+	maxSearched = 1000
 	// An error names the servers that have a tool if those are at most maxOwners, and
 	// the name of the tool is at most maxOwned bytes.
 	maxOwners = 3
 	maxOwned  = 200
 )
 
-// notFoundError is an unknown server or tool.
+// notFoundError is an unknown tool of a server, or an unknown server: then on is nil.
 type notFoundError struct {
-	what, server, name string
-	known              []string
+	on    *catalog.Server
+	name  string
+	known []string
 	// owners are the servers that have the wanted tool, or one whose name differs
 	// only in case and separators.
 	owners []owner
@@ -34,7 +44,13 @@ type notFoundError struct {
 // owner is a server that has a tool.
 type owner struct{ server, tool string }
 
-func (m *notFoundError) Error() string { return fmt.Sprintf("no %s %q", m.what, m.name) }
+func (m *notFoundError) Error() string {
+	name := plain.Line(m.name, maxName)
+	if m.on == nil {
+		return fmt.Sprintf("no server %q", name)
+	}
+	return fmt.Sprintf("no tool %q on server %q", name, m.on.Name)
+}
 
 // owners are the servers in seen, except one, that have a tool of that name, else
 // the server that a dotted name begins with, else those whose tool differs only in case
@@ -137,14 +153,13 @@ func serversOf(owners []owner) []string {
 }
 
 func (m *notFoundError) failure() *Failure {
-	near := plain.Nearest(strings.TrimPrefix(m.name, m.server+"."), m.known)
-	name := plain.Line(m.name, maxName)
-	f := &Failure{Code: CodeServerNotFound, Message: fmt.Sprintf("no server %q", name)}
-	key, more := "available_servers", "inspect without arguments lists them"
-	meant, owners := near, m.owners
-	if m.what == "tool" {
-		f.Code, f.Message = CodeToolNotFound, fmt.Sprintf("no tool %q on server %q", name, m.server)
-		key, more = "available_tools", "inspect with server_name "+m.server+" lists them"
+	f := &Failure{Code: CodeServerNotFound, Message: m.Error()}
+	key, most, more := "available_servers", maxServers, "inspect without arguments lists them"
+	near, owners := m.guesses(), m.owners
+	meant := near
+	if m.on != nil {
+		f.Code = CodeToolNotFound
+		key, most, more = "available_tools", maxTools, "inspect with server_name "+m.on.Name+" lists them"
 	} else if len(owners) > 0 {
 		if likely := slices.DeleteFunc(slices.Clone(owners), func(o owner) bool { return !slices.Contains(near, o.server) }); len(likely) > 0 {
 			owners = likely
@@ -153,42 +168,74 @@ func (m *notFoundError) failure() *Failure {
 		near = slices.DeleteFunc(near, func(name string) bool { return slices.Contains(have, name) })
 		meant = append(have, near...)
 	}
-	known := m.listed()
 	text := f.Code + ": " + f.Message + "."
-	if len(near) > 0 {
-		text += " Did you mean " + strings.Join(near, " or ") + "?"
+	has := ""
+	if len(owners) > 0 {
+		has = haveIt(owners)
+		has = " " + strings.ToUpper(has[:1]) + has[1:] + "."
 	}
-	switch {
-	case len(owners) > 0:
-		what := haveIt(owners)
-		text += " " + strings.ToUpper(what[:1]) + what[1:] + "." // and no list of other names
+	question := func() string { return " Did you mean " + strings.Join(near, " or ") + "?" }
+	for len(near) > 1 && tokens.Estimate(text+question()+has) > maxGuess {
+		near = near[:len(near)-1]
+	}
+	switch known := m.listed(most); {
+	case len(near) > 0:
+		text += question() + has
+	case has != "":
+		text += has
 	case len(m.known) == 0:
 		text += " There are none."
 	case len(m.known) > len(known):
 		text += fmt.Sprintf(" Available: %s and %d more (%s).", strings.Join(known, ", "), len(m.known)-len(known), more)
+		f.With(key, known)
 	default:
 		text += " Available: " + strings.Join(known, ", ") + "."
+		f.With(key, known)
 	}
 	f.Text = plain.Line(text, 0)
-	f.With(key, known)
 	if len(meant) > 0 {
 		f.With("did_you_mean", meant)
 	}
-	if m.what == "tool" && len(owners) > 0 {
+	if m.on != nil && len(owners) > 0 {
 		f.With("servers_with_it", serversOf(owners))
 	}
 	return f
 }
 
-// listed are the first known names, within the bounds.
-func (m *notFoundError) listed() []string {
-	known := []string{}
-	size := 0
-	for _, name := range m.known[:min(len(m.known), maxListed)] {
-		if size += len(name); size > maxListedBytes {
-			break
-		}
-		known = append(known, name)
+// guesses are names that may be meant: written alike, or of tools that the words of the
+// name find.
+func (m *notFoundError) guesses() []string {
+	if m.on == nil {
+		return plain.Nearest(m.name, m.known)
 	}
-	return known
+	name := strings.TrimPrefix(m.name, m.on.Name+".")
+	near := plain.Nearest(name, m.known)
+	if len(m.owners) > 0 || len(m.known) > maxSearched || len(name) > maxOwned {
+		return near
+	}
+	var found []string
+	for _, hit := range search.New(catalog.NewSnapshot([]catalog.Server{*m.on})).Search(name, search.Options{Limit: maxGuesses}) {
+		if len(hit.Tool) <= maxOwned {
+			found = append(found, hit.Tool)
+		}
+	}
+	if len(found) == 0 || len(near) > 0 && slices.Contains(near, found[0]) {
+		return near
+	}
+	if len(near) > 0 { // the first of each are the best
+		found = append([]string{near[0], found[0]}, append(near[1:], found[1:]...)...)
+	}
+	return found[:min(maxGuesses, len(found))]
+}
+
+// listed are the known names nearest to the wanted one, within the bounds.
+func (m *notFoundError) listed(most int) []string {
+	names := plain.Closest(m.name, m.known, most)
+	size := 0
+	for i, name := range names {
+		if size += len(name); size > maxListedBytes {
+			return names[:i]
+		}
+	}
+	return names
 }

@@ -2,11 +2,14 @@ package executor
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/tokens"
 )
 
 // A call without a server is told who has the tool, where few have.
@@ -60,8 +63,8 @@ func TestNotFound_Dotted(t *testing.T) {
 	}
 	e := executing(t, Options{}, nil, piped(t, "time", tools("get_current_time", "get_current", "a", "a_b", "whole.name")), piped(t, "time.zone", tools("find")), piped(t, "whole", tools("other", "name")))
 	for _, tt := range []struct{ server, tool, want string }{
-		{"time", "time.get_current_time", `TOOL_NOT_FOUND: no tool "time.get_current_time" on server "time". Did you mean get_current_time? Available: `},
-		{"time", "time.a", `TOOL_NOT_FOUND: no tool "time.a" on server "time". Did you mean a? Available: `},
+		{"time", "time.get_current_time", `TOOL_NOT_FOUND: no tool "time.get_current_time" on server "time". Did you mean get_current_time?`},
+		{"time", "time.a", `TOOL_NOT_FOUND: no tool "time.a" on server "time". Did you mean a?`},
 		{"whole", "time.a", `TOOL_NOT_FOUND: no tool "time.a" on server "whole". Server time has a.`},
 		{"nobody", "time.a", `SERVER_NOT_FOUND: no server "nobody". Server time has a.`},
 		{"nobody", "whole.name", `SERVER_NOT_FOUND: no server "nobody". Server time has whole.name.`},
@@ -85,12 +88,84 @@ func TestNotFound_Dotted(t *testing.T) {
 
 // Names are foreign text: few long ones are listed.
 func TestNotFound_LongNames(t *testing.T) {
+	on := &catalog.Server{Name: "s"}
 	known := []string{"short", strings.Repeat("x", maxListedBytes), strings.Repeat("y", 1<<20)}
-	f := (&notFoundError{what: "tool", server: "s", name: "z", known: known}).failure()
+	f := (&notFoundError{on: on, name: "z", known: known}).failure()
 	if len(f.Text) > 300 || !strings.Contains(f.Text, "Available: short and 2 more") {
 		t.Errorf("got %.400s", f.Text)
 	}
-	if f = (&notFoundError{what: "tool", server: "s", name: "xxx", known: known}).failure(); len(f.Text) > 300 {
+	if f = (&notFoundError{on: on, name: "xxx", known: known}).failure(); len(f.Text) > 300 {
 		t.Errorf("got %d bytes: %.400s", len(f.Text), f.Text)
+	}
+}
+
+// A wrong name gets the right one, if that is written alike or has words that mean the
+// same, and is short beside it; else the nearest names.
+func TestNotFound_Guesses(t *testing.T) {
+	github := &catalog.Server{Name: "github", Known: true}
+	for _, name := range strings.Fields("create_issue create_branch create_pull_request get_file_contents get_me list_branches list_commits list_issues list_tags merge_pull_request search_code search_repositories update_issue") {
+		github.Tools = append(github.Tools, catalog.Tool{Name: name, Description: strings.ReplaceAll(name, "_", " "), InputSchema: json.RawMessage(`{}`)})
+	}
+	e := executing(t, Options{}, nil)
+	for name, want := range map[string]string{
+		"create_pr":     "create_pull_request",
+		"createIssue":   "Did you mean create_issue?",
+		"search_repos":  "Did you mean search_repositories?",
+		"github.get_me": "Did you mean get_me?",
+		"modify_issue":  "update_issue",
+		"zzz":           "Available: get_me, list_tags, list_issues, search_code, create_issue, list_commits, update_issue, create_branch and 5 more (inspect with server_name github lists them).",
+	} {
+		f := e.ToolNotFound(catalog.NewSnapshot([]catalog.Server{*github}), github, name)
+		guess := strings.Contains(f.Text, " Did you mean")
+		if n := tokens.Count(f.Text); !strings.HasPrefix(f.Text, `TOOL_NOT_FOUND: no tool "`+name+`" on server "github". `) || !strings.Contains(f.Text, want) || guess && n > maxGuess || n > 80 {
+			t.Errorf("%s: got %s (%d tokens)", name, f.Text, n)
+		}
+		if data := string(f.data()); strings.Contains(data, "did_you_mean") != guess || strings.Contains(data, "available_tools") == guess {
+			t.Errorf("%s: got %s", name, data)
+		}
+	}
+}
+
+// In front of recorded tools: a name that is nearly right gets the right one.
+func TestNotFound_Recorded(t *testing.T) {
+	tools := recordedTools(t)
+	e := executing(t, Options{}, nil)
+	for _, wrong := range []struct {
+		name  string
+		least float64 // of the names are guessed
+		make  func(name string) string
+	}{
+		{"a letter less", 0.95, func(name string) string { return name[:len(name)/2] + name[len(name)/2+1:] }},
+		{"other case", 1, strings.ToUpper},
+		{"half of it", 0.4, func(name string) string { return name[:len(name)/2] }},
+		{"other order", 0.9, func(name string) string {
+			words := strings.Split(name, "_")
+			slices.Reverse(words)
+			return strings.Join(words, " ")
+		}},
+		{"another word in front", 0.85, func(name string) string { return "do_" + name }},
+		{"nonsense", 0, func(name string) string { return "qqqq" }},
+	} {
+		right, asked, most, mostOfNone := 0, 0, 0, 0
+		for at := 0; at < len(tools); at += 40 {
+			s := &catalog.Server{Name: "server", Known: true, Tools: tools[at:min(at+40, len(tools))]}
+			for _, name := range s.ToolNames()[:min(5, len(s.Tools))] {
+				f := e.ToolNotFound(catalog.NewSnapshot([]catalog.Server{*s}), s, wrong.make(name))
+				n := tokens.Count(f.Text)
+				if !strings.Contains(f.Text, "Did you mean") {
+					mostOfNone = max(mostOfNone, n)
+				} else if most = max(most, n); n > maxGuess && strings.Contains(f.Text, " or ") {
+					t.Errorf("%d tokens: %s", n, f.Text)
+				}
+				asked++
+				if strings.Contains(f.Text, "mean "+name) || strings.Contains(f.Text, "or "+name) {
+					right++
+				}
+			}
+		}
+		t.Logf("%-22s %.2f of %d guessed, at most %d tokens with a guess, %d without", wrong.name, float64(right)/float64(asked), asked, most, mostOfNone)
+		if float64(right) < wrong.least*float64(asked) || mostOfNone > 160 {
+			t.Errorf("%s: %d of %d guessed, want at least %v; %d tokens without a guess", wrong.name, right, asked, wrong.least, mostOfNone)
+		}
 	}
 }

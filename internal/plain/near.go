@@ -47,6 +47,21 @@ func Nearest(name string, known []string) []string {
 	return names
 }
 
+// Closest are n of the known names, those first that are written most like name.
+func Closest(name string, known []string, n int) []string {
+	wanted := Bare(name)
+	if len(known) <= n || len(wanted) > 200 {
+		return known[:min(n, len(known))]
+	}
+	costs := make(map[string]int, len(known))
+	for _, candidate := range known {
+		costs[candidate] = Distance(wanted, Bare(candidate), 200)
+	}
+	sorted := slices.Clone(known)
+	slices.SortStableFunc(sorted, func(a, b string) int { return costs[a] - costs[b] })
+	return sorted[:n]
+}
+
 // Bare is a name without case and separators.
 func Bare(name string) string {
 	return strings.Map(func(r rune) rune {

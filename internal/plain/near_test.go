@@ -39,6 +39,28 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+func TestClosest(t *testing.T) {
+	known := []string{"write_file", "read_file", "list", strings.Repeat("x", 300), "read"}
+	for _, tt := range []struct {
+		name string
+		n    int
+		want []string
+	}{
+		{"reader", 3, []string{"read", "read_file", "list"}},
+		{"reader", 5, known},
+		{"reader", 9, known},
+		{strings.Repeat("y", 300), 2, known[:2]},
+		{"", 1, []string{"list"}},
+	} {
+		if got := Closest(tt.name, known, tt.n); !slices.Equal(got, tt.want) {
+			t.Errorf("Closest(%.20q, %d) = %.100q, want %.100q", tt.name, tt.n, got, tt.want)
+		}
+	}
+	if got := Closest("a", nil, 3); len(got) != 0 {
+		t.Errorf("got %q of none", got)
+	}
+}
+
 func TestDistance(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
