@@ -64,6 +64,7 @@ func (a *App) viewOptions(cfg *config.Config, name string) (options view.Options
 		MaxDescription: MaxDescription(cfg),
 		JSONSchema:     !cfg.SchemaCompression,
 		NoTOON:         !cfg.ToonCompression,
+		ShortNames:     cfg.ShortArgumentNames,
 		Structured:     view.StructuredPolicy(cfg.StructuredContent),
 		Clients:        clientRules(cfg),
 		NeverCut:       cfg.ResultTokenLimit == 0,

@@ -30,6 +30,8 @@ type Config struct {
 	MaxDescriptionLen int
 	// StructuredContent is auto, always or never.
 	StructuredContent string
+	// ShortArgumentNames: inspect and exec take server, tool and args.
+	ShortArgumentNames bool
 	// CatalogueTokenBudget bounds the description of inspect, in tokens; at least 1.
 	CatalogueTokenBudget int
 	// CatalogueCharLimit bounds it in UTF-16 units too; 0 is no limit.

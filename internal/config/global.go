@@ -18,6 +18,7 @@ func (l *loader) keys() map[string]reader {
 		"max_description_len":            l.count(&c.MaxDescriptionLen, 0),
 		"structured_content":             l.structured(&c.StructuredContent),
 		"include_structured_content":     l.includeStructured, // the older name
+		"short_argument_names":           l.boolean(&c.ShortArgumentNames),
 		"catalogue_token_budget":         l.count(&c.CatalogueTokenBudget, 1),
 		"catalogue_char_limit":           l.count(&c.CatalogueCharLimit, 0),
 		"result_token_limit":             l.count(&c.ResultTokenLimit, 0),

@@ -62,10 +62,10 @@ func toolsList(inspect string) string {
 		q, _ := json.Marshal(description)
 		return `{"_meta":{"anthropic/alwaysLoad":true,"anthropic/maxResultSizeChars":500000},` +
 			`"annotations":{"readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true},` +
-			`"description":` + string(q) + `,"inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},` + schema + `},"name":"` + name + `"}`
+			`"description":` + string(q) + `,"inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},` + schema + `},"name":"` + name + `","title":"Call a tool"}`
 	}
 	return `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":60000,"cacheScope":"private","tools":[` +
-		tool("exec", Exec(Features{}), `"tool_name":{"type":"string"},"arguments":{"type":"object"},"select":{"type":"string","description":"jq filter on the JSON result"}},"required":["server_name","tool_name"]`) + `,` +
+		tool("exec", Exec(Features{}), `"tool_name":{"type":"string"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string","description":"jq filter on the JSON result"}},"required":["server_name","tool_name"]`) + `,` +
 		tool("inspect", inspect, `"tool_name":{"type":"string","description":"one, or several with commas"},"query":{"type":"string","description":"what you want to do"}}`) + `]}}`
 }
 

@@ -23,9 +23,9 @@ const (
 	defaultTokens = 2000
 	// smallTokens is the part of defaultTokens for ten tools or fewer, so that the
 	// whole answer to tools/list stays within 600 tokens (both tools and the envelope
-	// take 300). Each further tool adds stepTokens, which is more than a tool needs:
+	// take 314). Each further tool adds stepTokens, which is more than a tool needs:
 	// from about twenty tools on only defaultTokens limits.
-	smallTokens, smallTools, stepTokens = 280, 10, 40
+	smallTokens, smallTools, stepTokens = 266, 10, 40
 	// instructionChars bounds instructions, which clients cut, in UTF-16 units.
 	instructionChars = 2000
 
@@ -41,14 +41,26 @@ type Features struct {
 	JSONSchema bool
 	// NoTOON means that no result is TOON.
 	NoTOON bool
+	// ShortNames means that the tools take server, tool and args.
+	ShortNames bool
+}
+
+var shortNames = strings.NewReplacer("server_name", "server", "tool_name", "tool", "arguments", "args")
+
+// named is a text of mcpx with the names of arguments that the tools take.
+func (f Features) named(text string) string {
+	if f.ShortNames {
+		return shortNames.Replace(text)
+	}
+	return text
 }
 
 // usage is how to use the two tools.
 func (f Features) usage() string {
 	if f.JSONSchema {
-		return strings.Replace(usage, "TypeScript signature", "JSON Schema", 1)
+		return f.named(strings.Replace(usage, "TypeScript signature", "JSON Schema", 1))
 	}
-	return usage
+	return f.named(usage)
 }
 
 const catalogueHead = "\n\nAvailable tools:\n"
@@ -98,8 +110,8 @@ func Exec(f Features) string {
 	if f.NoTOON {
 		toon = ""
 	}
-	return "Call a tool that inspect lists, with arguments as its " + form + " says. " +
-		"select, such as `.items[] | {id, name}`, returns only what you need." + toon
+	return f.named("Call a tool that inspect lists, with arguments as its " + form + " says. " +
+		"select, such as `.items[] | {id, name}`, returns only what you need." + toon)
 }
 
 const instructionsUsage = "Two tools reach all servers behind this one. inspect says what there is: look a tool up with {server_name, tool_name} or find one with {query}. " +
@@ -107,11 +119,12 @@ const instructionsUsage = "Two tools reach all servers behind this one. inspect 
 
 // Instructions are the instructions of mcpx itself: the use of the two tools in at most
 // 400 characters, then the names of the servers; at most 2,000 characters in all.
-func Instructions(snap *catalog.Snapshot) string {
+func Instructions(snap *catalog.Snapshot, f Features) string {
+	head := f.named(instructionsUsage)
 	if len(snap.Servers) == 0 {
-		return instructionsUsage
+		return head
 	}
-	const head = instructionsUsage + "\n\nServers: "
+	head += "\n\nServers: "
 	room := size{tokens: unlimited, json: unlimited, chars: instructionChars}.minus(measure(head))
 	return head + nameList(snap, room)
 }

@@ -275,7 +275,7 @@ func TestInspect_foreignTextForgesNothing(t *testing.T) {
 		checkNamed(t, text, snap)
 		checkClean(t, text)
 	}
-	checkClean(t, Instructions(snap))
+	checkClean(t, Instructions(snap, Features{}))
 	checkClean(t, Servers(snap))
 	if n := strings.Count(Servers(snap), "\n"); n != len(servers)-1 {
 		t.Errorf("%d line ends for %d servers:\n%s", n, len(servers), Servers(snap))
@@ -300,7 +300,7 @@ func TestInstructions(t *testing.T) {
 	}
 	for _, n := range []int{0, 1, 30, 100, 2000} {
 		snap := catalog.NewSnapshot(randomServers(rand.New(rand.NewPCG(11, 12)), max(n, 1), 0)[:n])
-		text := Instructions(snap)
+		text := Instructions(snap, Features{})
 		if units := len(utf16.Encode([]rune(text))); units > 2000 {
 			t.Errorf("%d servers: %d characters", n, units)
 		}

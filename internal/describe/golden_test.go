@@ -137,7 +137,7 @@ func answer(t *testing.T, snap *catalog.Snapshot, ask string) string {
 	case "exec":
 		return Exec(f)
 	case "instructions":
-		return Instructions(snap)
+		return Instructions(snap, Features{})
 	case "servers":
 		return Servers(snap)
 	case "server":

@@ -11,12 +11,15 @@ import (
 	"mcpx/internal/wire"
 )
 
-// otherNames are names that models and frameworks use for the arguments of the two
-// tools.
-var otherNames = map[string]string{"server": "server_name", "tool": "tool_name", "args": "arguments"}
+// otherNames are the other names of arguments of the two tools. All are always accepted:
+// models and frameworks use one or the other, whatever is advertised.
+var otherNames = map[string]string{
+	"server": "server_name", "tool": "tool_name", "args": "arguments",
+	"server_name": "server", "tool_name": "tool", "arguments": "args",
+}
 
 // readArguments returns the arguments of one of the two tools in the order of names,
-// nil for absent ones. Some models send the whole object as a string.
+// the advertised ones, nil for absent ones. Some models send the whole object as a string.
 func readArguments(tool string, raw json.RawMessage, names []string) ([]json.RawMessage, *executor.Failure) {
 	args := make([]json.RawMessage, len(names))
 	by := make([]string, len(names)) // the names that they were given by
@@ -72,10 +75,11 @@ func optional(name string, raw json.RawMessage) (string, *executor.Failure) {
 	return text, nil
 }
 
-func required(name string, raw json.RawMessage) (string, *executor.Failure) {
-	text, failure := optional(name, raw)
+// required reads the argument of exec with a name of these.
+func required(names []string, at int, raw json.RawMessage) (string, *executor.Failure) {
+	text, failure := optional(names[at], raw)
 	if failure == nil && text == "" {
-		return "", executor.Invalid("/" + name + ": is missing; exec takes server_name, tool_name and arguments")
+		return "", executor.Invalid("/" + names[at] + ": is missing; exec takes " + names[0] + ", " + names[1] + " and " + names[2])
 	}
 	return text, failure
 }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"strings"
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/describe"
@@ -15,7 +16,8 @@ const (
 )
 
 // The schemas of the two tools. They are part of every model request, so they do not
-// repeat the descriptions of the tools.
+// repeat the descriptions of the tools. Frameworks with a strict mode make "an empty
+// object" of an object without properties, unless additionalProperties is there.
 const (
 	inspectSchema = `{"type":"object","properties":{` +
 		`"server_name":{"type":"string"},` +
@@ -24,13 +26,16 @@ const (
 	execSchema = `{"type":"object","properties":{` +
 		`"server_name":{"type":"string"},` +
 		`"tool_name":{"type":"string"},` +
-		`"arguments":{"type":"object"},` +
+		`"arguments":{"type":"object","additionalProperties":true},` +
 		`"select":{"type":"string","description":"jq filter on the JSON result"}},` +
 		`"required":["server_name","tool_name"]}`
 	// toolMeta asks Claude Code to load the tools at once and to let long results
 	// through (design 7).
 	toolMeta = `{"anthropic/alwaysLoad":true,"anthropic/maxResultSizeChars":500000}`
 )
+
+// shortNames replaces the names of arguments where short_argument_names is set.
+var shortNames = strings.NewReplacer(`"server_name"`, `"server"`, `"tool_name"`, `"tool"`, `"arguments"`, `"args"`)
 
 // Definition is the part of a tool that is in every model request.
 type Definition struct {
@@ -41,6 +46,10 @@ type Definition struct {
 
 // definitions are the two tools; inspect is the description of inspect.
 func definitions(inspect string, features describe.Features) []Definition {
+	inspectSchema, execSchema := inspectSchema, execSchema
+	if features.ShortNames {
+		inspectSchema, execSchema = shortNames.Replace(inspectSchema), shortNames.Replace(execSchema)
+	}
 	return []Definition{
 		{InspectTool, inspect, json.RawMessage(inspectSchema)},
 		{ExecTool, describe.Exec(features), json.RawMessage(execSchema)},
@@ -56,14 +65,15 @@ func (v *TwoTools) Surface(client string) []Definition {
 // encodeTools is the two tools as tools/list has them.
 func encodeTools(snap *catalog.Snapshot, inspect string, features describe.Features) json.RawMessage {
 	type tool struct {
+		Title string `json:"title"` // for people: directories of servers want one
 		Definition
 		Annotations hints           `json:"annotations"`
 		Meta        json.RawMessage `json:"_meta"`
 	}
 	two := definitions(inspect, features)
 	return wire.Encode([]tool{
-		{two[0], hints{ReadOnly: true, Idempotent: true}, json.RawMessage(toolMeta)},
-		{two[1], hintsOf(snap), json.RawMessage(toolMeta)},
+		{"Find tools", two[0], hints{ReadOnly: true, Idempotent: true}, json.RawMessage(toolMeta)},
+		{"Call a tool", two[1], hintsOf(snap), json.RawMessage(toolMeta)},
 	})
 }
 

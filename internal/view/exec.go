@@ -6,24 +6,31 @@ import (
 	"mcpx/internal/executor"
 )
 
-var execArguments = []string{"server_name", "tool_name", "arguments", "select"}
+// execArguments are the names of the arguments of exec, as they are advertised.
+func (v *TwoTools) execArguments() []string {
+	if v.current.Load().ShortNames {
+		return []string{"server", "tool", "args", "select"}
+	}
+	return []string{"server_name", "tool_name", "arguments", "select"}
+}
 
 // exec calls a tool of the catalogue. The error is that of ctx.
 func (v *TwoTools) exec(ctx context.Context, call Call, form executor.Form) (*executor.Result, error) {
-	args, failure := readArguments(ExecTool, call.Arguments, execArguments)
+	names := v.execArguments()
+	args, failure := readArguments(ExecTool, call.Arguments, names)
 	if failure != nil {
 		v.registry.Need()
 		return failure.Result(form.Always()), nil
 	}
 	r := call.request("", "", args[2])
 	r.Part, r.Catalogue, r.Form = v.part(), v.catalogue(call.Client), form
-	if r.Tool, failure = required("tool_name", args[1]); failure == nil {
-		if r.Server, failure = required("server_name", args[0]); failure == nil {
-			r.Select, failure = optional("select", args[3])
+	if r.Tool, failure = required(names, 1, args[1]); failure == nil {
+		if r.Server, failure = required(names, 0, args[0]); failure == nil {
+			r.Select, failure = optional(names[3], args[3])
 		} else if owner := v.executor.MissingServer(r.Catalogue, r.Tool); owner != nil && r.Server == "" && len(args[0]) == 0 {
 			failure = owner
 		}
-	} else if server, wrong := optional("server_name", args[0]); wrong == nil && len(args[1]) == 0 {
+	} else if server, wrong := optional(names[0], args[0]); wrong == nil && len(args[1]) == 0 {
 		if meant := v.executor.MissingTool(r.Catalogue, server); meant != nil {
 			failure = meant
 		}

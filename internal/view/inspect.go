@@ -14,15 +14,22 @@ import (
 	"mcpx/internal/upstream"
 )
 
-var inspectArguments = []string{"server_name", "tool_name", "query"}
+// inspectArguments are the names of the arguments of inspect, as they are advertised.
+func (v *TwoTools) inspectArguments() []string {
+	if v.current.Load().ShortNames {
+		return []string{"server", "tool", "query"}
+	}
+	return []string{"server_name", "tool_name", "query"}
+}
 
 // inspect answers a call of inspect.
 func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *executor.Result {
-	args, failure := readArguments(InspectTool, call.Arguments, inspectArguments)
+	names := v.inspectArguments()
+	args, failure := readArguments(InspectTool, call.Arguments, names)
 	var q Query
 	for i, text := range []*string{&q.Server, &q.Tool, &q.Text} {
 		if failure == nil {
-			*text, failure = optional(inspectArguments[i], args[i])
+			*text, failure = optional(names[i], args[i])
 		}
 	}
 	v.needs(q.Server)
@@ -46,7 +53,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *upstream.Client, q Query
 			if failure := v.executor.MissingServer(snap, q.Tool); failure != nil {
 				return failure.Result(structured)
 			}
-			return executor.Invalid("/server_name: is missing; tool_name needs it").Result(structured)
+			return executor.Invalid("/" + v.inspectArguments()[0] + ": is missing; " + v.inspectArguments()[1] + " needs it").Result(structured)
 		}
 		if q.Text != "" {
 			return v.matches(snap, q, structured)

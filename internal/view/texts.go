@@ -12,11 +12,11 @@ import (
 // texts caches the texts and the search index of the newest catalogue. Making them
 // takes milliseconds for thousands of tools, and clients ask often.
 type texts struct {
-	mu    sync.Mutex
-	snap  *catalog.Snapshot
-	lists map[shown]*list
-	intro string
-	index *search.Index
+	mu     sync.Mutex
+	snap   *catalog.Snapshot
+	lists  map[shown]*list
+	intros map[describe.Features]string
+	index  *search.Index
 }
 
 // shown has the settings that the description of inspect depends on, beside the
@@ -41,7 +41,7 @@ func (s shown) list(snap *catalog.Snapshot) *list {
 // of servers have changed. The caller holds the lock.
 func (t *texts) use(snap *catalog.Snapshot) {
 	if t.snap == nil || !sameCatalogue(t.snap, snap) {
-		t.lists, t.intro, t.index = make(map[shown]*list), "", nil
+		t.lists, t.intros, t.index = make(map[shown]*list), make(map[describe.Features]string), nil
 	}
 	t.snap = snap
 }
@@ -81,14 +81,14 @@ func (t *texts) list(snap *catalog.Snapshot, how shown) *list {
 	return t.lists[how]
 }
 
-func (t *texts) instructions(snap *catalog.Snapshot) string {
+func (t *texts) instructions(snap *catalog.Snapshot, features describe.Features) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.use(snap)
-	if t.intro == "" {
-		t.intro = describe.Instructions(snap)
+	if t.intros[features] == "" {
+		t.intros[features] = describe.Instructions(snap, features)
 	}
-	return t.intro
+	return t.intros[features]
 }
 
 func (t *texts) search(snap *catalog.Snapshot) *search.Index {

@@ -34,6 +34,8 @@ type Options struct {
 	JSONSchema bool
 	// NoTOON means that no result is TOON.
 	NoTOON bool
+	// ShortNames advertises the arguments of the two tools as server, tool and args.
+	ShortNames bool
 	// Structured is the policy for structuredContent.
 	Structured StructuredPolicy
 	// Clients are rules for clients by name; of those that say something the first holds.
@@ -73,7 +75,7 @@ func (v *TwoTools) shown() (list func() json.RawMessage) {
 
 // Instructions implements [View].
 func (v *TwoTools) Instructions(client *upstream.Client) string {
-	return v.texts.instructions(v.catalogue(client))
+	return v.texts.instructions(v.catalogue(client), v.current.Load().profile(name(client)).shown.features)
 }
 
 // Tools implements [View].
@@ -114,7 +116,8 @@ func (v *TwoTools) unknownTool(call Call) error {
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
 		if _, ok := s.Tool(call.Name); ok && s.State != catalog.Disabled {
-			text += `; call exec with {"server_name":` + string(wire.Encode(s.Name)) + `,"tool_name":` + string(wire.Encode(call.Name)) + `,"arguments":{…}}`
+			names := v.execArguments()
+			text += `; call exec with {"` + names[0] + `":` + string(wire.Encode(s.Name)) + `,"` + names[1] + `":` + string(wire.Encode(call.Name)) + `,"` + names[2] + `":{…}}`
 			break
 		}
 	}

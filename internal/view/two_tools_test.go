@@ -219,6 +219,38 @@ func TestTwoTools_Arguments(t *testing.T) {
 	}
 }
 
+// TestTwoTools_ShortNames: the short names of arguments are advertised and used in what
+// mcpx says of them; both sets are accepted with either setting.
+func TestTwoTools_ShortNames(t *testing.T) {
+	for _, short := range []bool{false, true} {
+		v, r := started(t, Options{ShortNames: short}, remote("fake", mcptest.Spec{}.HTTP(t)))
+		r.WaitTried(t.Context())
+		c := &upstream.Client{Name: "agent"}
+		shown := string(v.Tools(t.Context(), c)) + v.Instructions(c)
+		call := func(tool, arguments string) string {
+			result, err := v.Call(t.Context(), Call{Name: tool, Arguments: json.RawMessage(arguments)})
+			if err != nil {
+				return err.Error()
+			}
+			return string(bytes.Join(raws(result.Content), nil))
+		}
+		said := shown + call(ExecTool, `{}`) + call(ExecTool, `{"tool":"echo","server":""}`) + call(InspectTool, `{"tool":"x"}`) + call("echo", `{}`)
+		for _, name := range []string{"server_name", "tool_name", `"arguments"`} {
+			if strings.Contains(said, name) == short {
+				t.Errorf("short names are %t, and %s is there: %t: %s", short, name, !short, said)
+			}
+		}
+		for _, arguments := range []string{`{"server_name":"fake","tool_name":"echo","arguments":{"text":"hi"}}`, `{"server":"fake","tool":"echo","args":{"text":"hi"}}`} {
+			if got := call(ExecTool, arguments); !strings.Contains(got, `"text":"hi"`) {
+				t.Errorf("short names are %t: %s: %s", short, arguments, got)
+			}
+			if got := call(InspectTool, arguments[:strings.Index(arguments, `,"arg`)]+"}"); !strings.Contains(got, "What to answer.") {
+				t.Errorf("short names are %t: inspect: %s", short, got)
+			}
+		}
+	}
+}
+
 func raws(blocks []json.RawMessage) [][]byte {
 	out := make([][]byte, len(blocks))
 	for i := range blocks {
