@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -22,15 +23,15 @@ const (
 // about is the purpose of s as a comment: one line if it is short enough for the
 // catalogue, else all of its lines.
 func about(s *catalog.Server) string {
-	p := purpose(s, maxPurpose)
-	if p == "" {
+	whole := cmp.Or(s.Purpose(), s.Title)
+	line, more := plain.Clean(strings.TrimLeft(whole, "# \r\n"), maxPurpose) // without the mark of a heading
+	switch {
+	case more:
+		return "/*\n" + strings.ReplaceAll(lines(whole, maxAbout), "*/", `*\/`) + "\n*/\n"
+	case repeats(line, s.Name, serverWords):
 		return ""
 	}
-	if _, more := plain.Clean(s.Purpose(), maxPurpose); !more {
-		return "// " + p + "\n"
-	}
-	text := lines(s.Purpose(), maxAbout)
-	return "/*\n" + strings.ReplaceAll(text, "*/", `*\/`) + "\n*/\n"
+	return "// " + line + "\n"
 }
 
 // lines cleans a text of several lines, each like plain.Line, and cuts it to most

@@ -1,10 +1,8 @@
 package describe
 
 import (
-	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/plain"
@@ -15,6 +13,8 @@ import (
 const (
 	maxPurpose = 300
 	maxDesc    = 80
+	// maxNoise is the start of a description that may be noise, in runes.
+	maxNoise = 40
 )
 
 // source is one server with a cache of its cleaned texts.
@@ -131,32 +131,6 @@ func (s *source) purposeLine(max int) string {
 	return plain.Cut(*s.purpose, max, false)
 }
 
-// purpose is the purpose of a server by its config or its own instructions, else its
-// title; empty if that only repeats the name.
-func purpose(server *catalog.Server, max int) string {
-	p := plain.Line(strings.TrimLeft(server.Purpose(), "# \r\n"), max) // without the mark of a heading
-	if p == "" {
-		p = plain.Line(server.Title, max)
-	}
-	if repeats(p, server.Name) {
-		return ""
-	}
-	return p
-}
-
-// repeats reports whether a text has no word beyond those of a name and those that many
-// servers have in their titles, as "secure-filesystem-server" of filesystem.
-func repeats(text, name string) bool {
-	other := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
-	known := append(strings.FieldsFunc(strings.ToLower(name), other), "mcp", "server", "secure", "the")
-	for _, word := range strings.FieldsFunc(strings.ToLower(text), other) {
-		if !slices.Contains(known, word) {
-			return false
-		}
-	}
-	return true
-}
-
 // toolNames are the first n names, cleaned.
 func (s *source) toolNames(n int) []string {
 	for i := len(s.names); i < n; i++ {
@@ -173,7 +147,10 @@ func (s *source) tool(i int) *toolSource {
 	if !t.ready {
 		raw := &s.server.Tools[i]
 		t.params = schemats.Params(raw.InputSchema)
-		t.desc, t.more = plain.Clean(raw.Description, maxDesc)
+		t.desc, t.more = plain.Clean(raw.Description, maxDesc+maxNoise)
+		if t.desc = withoutNoise(t.desc); !t.more && repeats(t.desc, raw.Name, toolWords) {
+			t.desc = ""
+		}
 		t.ready = true
 	}
 	return t

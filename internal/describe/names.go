@@ -1,0 +1,46 @@
+package describe
+
+import "strings"
+
+const separators = "_-./:"
+
+// byPrefix is a list of names, where names with the same first word form a group:
+// `browser_{click, type}, search`.
+func byPrefix(names []string) string {
+	word := func(name string) string {
+		return name[:strings.IndexAny(name[:max(len(name)-1, 0)], separators)+1]
+	}
+	groups := map[string][]string{}
+	for _, name := range names {
+		groups[word(name)] = append(groups[word(name)], name)
+	}
+	var list []string
+	for _, name := range names {
+		w := word(name)
+		group := groups[w]
+		switch {
+		case w == "" || len(group) == 1:
+			list = append(list, name)
+		case group[0] == name:
+			prefix := commonPrefix(group)
+			rests := make([]string, len(group))
+			for i := range group {
+				rests[i] = group[i][len(prefix):]
+			}
+			list = append(list, prefix+"{"+strings.Join(rests, ", ")+"}")
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// commonPrefix is the longest common prefix of names that ends with a separator and is
+// shorter than each of them.
+func commonPrefix(names []string) string {
+	prefix := names[0]
+	for _, name := range names {
+		for !strings.HasPrefix(name[:len(name)-1], prefix) {
+			prefix = prefix[:len(prefix)-1]
+		}
+	}
+	return prefix[:strings.LastIndexAny(prefix, separators)+1]
+}

@@ -1,0 +1,142 @@
+package describe
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/plain"
+)
+
+// maxRead bounds the part of a server's instructions that is searched for its purpose,
+// in bytes.
+const maxRead = 4000
+
+// purpose is the purpose of a server, in at most that many runes: what the config says,
+// else the sentences of its instructions that are not orders to the model, else its
+// title. It is empty if there is nothing but the name.
+func purpose(server *catalog.Server, max int) string {
+	p := plain.Line(strings.TrimLeft(server.Description, "# \r\n"), max)
+	if p == "" {
+		p = said(server.Instructions, server.Name, max)
+	}
+	if p == "" {
+		p = plain.Line(server.Title, max)
+	}
+	if repeats(p, server.Name, serverWords) {
+		return ""
+	}
+	return p
+}
+
+// said is the sentences of instructions that say what the server is for.
+func said(instructions, name string, max int) string {
+	var list []string
+	heading, runes := "", 0
+	for _, s := range sentences(instructions[:min(len(instructions), maxRead)]) {
+		title := strings.HasPrefix(s, "#")
+		if title && len(list) > 0 {
+			break // rules, examples, …
+		}
+		s = withoutNoise(plain.Line(strings.TrimLeft(s, "#-* "), 0))
+		switch {
+		case s == "" || order.MatchString(s) || repeats(s, name, serverWords):
+		case title && heading == "":
+			heading = s
+		case !title:
+			list = append(list, s)
+			runes += len([]rune(s)) + 1
+		}
+		if runes > max {
+			break
+		}
+	}
+	if len(list) == 0 {
+		return plain.Line(heading, max)
+	}
+	return plain.Line(strings.Join(list, " "), max)
+}
+
+// sentences cuts a text after full stops, and where Markdown begins a line of its own.
+func sentences(text string) []string {
+	var list []string
+	var b strings.Builder
+	end := func() {
+		if b.Len() > 0 {
+			list = append(list, b.String())
+			b.Reset()
+		}
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.ContainsRune("#-*", rune(line[0])) {
+			end()
+		}
+		for _, part := range strings.SplitAfter(line, ". ") {
+			b.WriteString(part)
+			if strings.HasSuffix(part, ". ") {
+				end()
+			}
+		}
+		if strings.HasPrefix(line, "#") || strings.HasSuffix(line, ".") {
+			end()
+		} else if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+	}
+	end()
+	return list
+}
+
+var (
+	// order is the start of a sentence that says what the model should do, or what the
+	// text itself is, and the words of one that says so later.
+	order = regexp.MustCompile(`(?i)^(?:always|never|do not|don['’]t|you must|you should|you are|use|call|make sure|ensure|remember|note|important|critical|warning|caution|before|after|when|whenever|if|ask|please|avoid|prefer|follow|first,|then|audience|these instructions|tool descriptions)\b|\b(?:must|should|these instructions)\b`)
+
+	// noise is the start of a sentence that says only that a server or a tool is one.
+	noise = regexp.MustCompile(`(?i)^(?:` +
+		`(?:this is )?(?:an? |the )?(?:(?:official|powerful|simple|minimal|basic|comprehensive|lightweight) )?(?:model context protocol|modelcontextprotocol|mcp)(?: \(mcp\))? server (?:implementation )?(?:that|which|for|to)|` +
+		`use this (?:(?:mcp )?server|tool|function|endpoint)(?: to| for)|` +
+		`this (?:(?:mcp )?server|tool|endpoint|function|method|operation)(?: (?:allows|lets|enables|helps) (?:you|users)| (?:is|can be) used)?(?: to)?|` +
+		`an? (?:(?:\pL+) )?tool (?:that|which|for|to)|tools? (?:that|for|to)|` +
+		`(?:allows|lets|enables) (?:you|users)(?: to)?|used to` +
+		`) `)
+)
+
+// withoutNoise is a sentence without the part that says only that it is about a server
+// or a tool.
+func withoutNoise(s string) string {
+	at := noise.FindStringIndex(s)
+	if at == nil || at[1] >= len(s) {
+		return s
+	}
+	rest := s[at[1]:]
+	if rest[0] >= 'a' && rest[0] <= 'z' {
+		return strings.ToUpper(rest[:1]) + rest[1:]
+	}
+	return rest
+}
+
+// Words that say nothing in the title of a server, or in the description of a tool.
+var (
+	serverWords = strings.Fields("this mcp server secure the a an for api notes instructions overview guide agents usage")
+	toolWords   = strings.Fields("a an the all of in on for to by from with and or new existing given specified specific single its this tool using")
+)
+
+// repeats reports whether a text has no word beyond those of a name and those that say
+// nothing, as "secure-filesystem-server" of filesystem.
+func repeats(text, name string, nothing []string) bool {
+	other := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	known := strings.FieldsFunc(strings.ToLower(name), other)
+	for i := range known {
+		known[i] = strings.TrimSuffix(known[i], "s")
+	}
+	for _, word := range strings.FieldsFunc(strings.ToLower(text), other) {
+		if !slices.Contains(nothing, word) && !slices.Contains(known, strings.TrimSuffix(word, "s")) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,61 @@
+package describe
+
+import (
+	"strings"
+	"testing"
+
+	"mcpx/internal/catalog"
+)
+
+// TestPurpose_Orders: what a server tells the model to do is no purpose, and neither is
+// what it says of its own text.
+func TestPurpose_Orders(t *testing.T) {
+	for _, test := range []struct{ instructions, title, want string }{
+		{"Reads and sends mail.", "", "Reads and sends mail."},
+		{"Always call list_folders first. Reads mail. Never delete any.", "", "Reads mail."},
+		{"Use this server to search the Web for news.", "", "Search the Web for news."},
+		{"This MCP server lets you build a knowledge base.", "", "Build a knowledge base."},
+		{"A Model Context Protocol (MCP) server that reads and writes MS Excel data.", "", "Reads and writes MS Excel data."},
+		{"Before you call a tool, ask. You must not guess ids. IMPORTANT: dates are UTC.", "Mail and folders", "Mail and folders"},
+		{"# Everything Server – Server Instructions\n\nAudience: These instructions are written for an LLM.\nFollow them to use the server safely.\n\n## Relationships\n\n- Use `a` to see b\n- `gzip` makes archives of\n  files", "", "`gzip` makes archives of files"},
+		{"Store API notes for agents. Tool descriptions are authoritative; read them before calling.\n\nOrders\n- Run on the same host.", "", "Orders Run on the same host."},
+		{"# Git history of this repository", "", "Git history of this repository"},
+		{"This server über alles.", "", "über alles."},
+		{"Users should not be asked. If in doubt, stop", "", ""},
+		{"Version 2.0 of the tool. Reads e.g. mail.", "", "Version 2.0 of the tool. Reads e.g. mail."},
+		{"Basic Memory lets you build knowledge", "", "Basic Memory lets you build knowledge"},
+		{"This server ", "", ""},
+		{strings.Repeat("Never do this. ", 1000) + "Reads mail.", "", ""}, // beyond what is read
+	} {
+		s := &catalog.Server{Name: "store", Instructions: test.instructions, Title: test.title}
+		if got := purpose(s, maxPurpose); got != test.want {
+			t.Errorf("%.80q: got %q, want %q", test.instructions, got, test.want)
+		}
+		s = &catalog.Server{Name: "store", Description: "Always my own words.", Instructions: test.instructions}
+		if got := purpose(s, maxPurpose); got != "Always my own words." {
+			t.Errorf("of the config: got %q", got)
+		}
+	}
+}
+
+// TestDescription_Noise: the description of a tool in the catalogue says something that
+// its name does not.
+func TestDescription_Noise(t *testing.T) {
+	for _, test := range []struct{ name, description, want string }{
+		{"search_news", "This tool searches for news articles. Use it often.", "Searches for news articles. Use it often."},
+		{"search_news", "This tool allows you to search old papers", "Search old papers"},
+		{"search_news", "Use this tool to search old papers", "Search old papers"},
+		{"search_news", "A tool that finds old papers", "Finds old papers"},
+		{"search_news", "Tools for old papers", "Old papers"},
+		{"search_news", "Search the news", ""},
+		{"list_issues", "Lists all issues.", ""},
+		{"create_issue", "Create a new issue in a GitHub repository", "Create a new issue in a GitHub repository"},
+		{"now", "The time", "The time"},
+		{"tool", "This tool", ""},
+	} {
+		s := source{server: &catalog.Server{Tools: []catalog.Tool{{Name: test.name, Description: test.description}}}}
+		if got := s.tool(0).desc; got != test.want {
+			t.Errorf("%s, %q: got %q, want %q", test.name, test.description, got, test.want)
+		}
+	}
+}
