@@ -82,6 +82,8 @@ type Request struct {
 	// [upstream.RPCError] is an error. Untouched says that the result is not compressed
 	// either.
 	Native, Untouched bool
+	// Input answers an input_required result of the same call.
+	Input upstream.Input
 	// OnProgress and OnLog get the params of progress and log messages that the
 	// upstream sends meanwhile. They may be nil, and must not block. LogLevel is the
 	// least severe level that the upstream should send.
@@ -113,6 +115,9 @@ type Result struct {
 	Content []json.RawMessage
 	// Structured is nil if there is no structuredContent.
 	Structured json.RawMessage
+	// Input is a whole input_required result, in place of all the rest: the client answers
+	// it by the same call again, with Request.Input.
+	Input json.RawMessage
 	// Meta is the _meta object, nil if absent.
 	Meta    json.RawMessage
 	IsError bool
@@ -162,6 +167,9 @@ func (e run) exec(ctx context.Context, r *Request) (result *Result, answered boo
 		result = e.failure(*r, t, err).Result(r.Form.Always())
 		result.rpc, _ = errors.AsType[*upstream.RPCError](err)
 		return result, false
+	}
+	if result.Input != nil {
+		return result, true
 	}
 	result.annotate(r.Tool, t.notes)
 	return result, r.Server != Builtin
@@ -237,8 +245,9 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		Timeout:    t.settings.timeout, Idle: t.settings.idle,
 		OnProgress: r.OnProgress,
 		Client:     r.Client,
-		OnLog:      r.OnLog,
-		LogLevel:   r.LogLevel,
+		Input:      r.Input, Relay: r.Client.Modern(),
+		OnLog:    r.OnLog,
+		LogLevel: r.LogLevel,
 	})
 	return raw, t, err
 }
@@ -320,9 +329,8 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 
 // Results of an upstream that are not the result of a tool.
 var (
-	errNoResult      = errors.New("the upstream's answer is no tool result")
-	errInputRequired = errors.New("the tool asks for input (elicitation), which is not passed on yet")
-	errTask          = errors.New("the upstream answered with a task, which was not asked for")
+	errNoResult = errors.New("the upstream's answer is no tool result")
+	errTask     = errors.New("the upstream answered with a task, which was not asked for")
 )
 
 func (e run) textOptions(r *Request) compress.Options {

@@ -127,8 +127,8 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 		return nil, err
 	}
 	switch got.resultType {
-	case "input_required":
-		return nil, errInputRequired
+	case "input_required": // only a client of the modern era gets one, and answers it (Request.Input)
+		return &Result{Input: raw}, nil
 	case "task":
 		return nil, errTask
 	}

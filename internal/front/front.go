@@ -5,6 +5,7 @@ package front
 
 import (
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -43,6 +44,7 @@ type Front struct {
 	changes   changes
 	sessions  sessions     // legacy, over HTTP
 	stateless inflight     // requests of the modern era over HTTP
+	parking   parking      // calls of the modern era that wait for answers of their clients
 	requests  atomic.Int64 // modern ones over HTTP so far
 
 	stop     chan struct{}
@@ -59,6 +61,7 @@ func New(v view.View, options Options) *Front {
 	options.MaxMessage = cmp.Or(options.MaxMessage, 64<<20)
 	options.writeWithin = cmp.Or(options.writeWithin, 2*time.Minute)
 	f := &Front{view: v, options: options, log: options.Logger, identity: identity(options.Version), stop: make(chan struct{})}
+	f.parking.process, f.parking.identity = rand.Text()[:8], f.identity
 	v.OnChange(f.changes.announce)
 	f.loops.Go(f.sweep) // ends with Close
 	return f
@@ -86,6 +89,9 @@ func (f *Front) EndCalls() { f.end(false) }
 func (f *Front) end(lastingOnly bool) {
 	f.stateless.end(lastingOnly, errStopping)
 	f.sessions.each(func(s *session) { s.inflight.end(lastingOnly, errStopping) })
+	if !lastingOnly {
+		f.parking.end(errStopping)
+	}
 }
 
 // Close ends the open requests over HTTP and the goroutine that New started.
@@ -93,6 +99,7 @@ func (f *Front) Close() {
 	f.EndCalls()
 	f.stopOnce.Do(func() { close(f.stop) })
 	f.loops.Wait()
+	f.parking.all.Wait()
 }
 
 // sweep ends idle sessions until Close.

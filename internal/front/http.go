@@ -121,8 +121,13 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 		ID: "request " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
 		Name: m.clientName, Version: m.version, Capabilities: m.capabilities,
 	}
-	defer f.view.Forget(client)
-	f.serve(e, &f.stateless, client.ID, &request{message: m, client: client})
+	r := &request{message: m, client: client, release: func() { f.view.Forget(client) }}
+	defer func() {
+		if r.release != nil {
+			r.release()
+		}
+	}()
+	f.serve(e, &f.stateless, client.ID, r)
 }
 
 // openSession answers initialize. The session exists if it succeeds.

@@ -17,6 +17,7 @@ type message struct {
 	requestMeta
 	// name and arguments are members of params.
 	name, arguments json.RawMessage
+	input           upstream.Input // modern era: the answers to an input_required result
 	// refusal is the error of a message that is not valid JSON-RPC, or nil.
 	refusal *rpcError
 }
@@ -92,6 +93,14 @@ func (m *message) readParams() *rpcError {
 			m.name = value
 		case "arguments":
 			m.arguments = value
+		case "inputResponses":
+			if value[0] == '{' {
+				m.input.Responses = value
+			}
+		case "requestState":
+			if value[0] == '"' {
+				m.input.State = value
+			}
 		}
 		return true
 	})

@@ -25,6 +25,8 @@ type method struct {
 	// lasts marks a request that sends notifications until the client or the server
 	// ends it. A shutdown does not wait for its answer.
 	lasts bool
+	// asks marks a request during which the client may be asked something.
+	asks bool
 }
 
 type era uint8
@@ -42,7 +44,7 @@ var methods = map[string]method{
 	"server/discover":           {eras: modern, answer: (*Front).greet},
 	"logging/setLevel":          {eras: legacy, answer: (*Front).setLevel},
 	"tools/list":                {eras: legacy | modern, answer: (*Front).listTools},
-	"tools/call":                {eras: legacy | modern, answer: (*Front).callTool},
+	"tools/call":                {eras: legacy | modern, answer: (*Front).callTool, asks: true},
 	"subscriptions/listen":      {eras: modern, answer: (*Front).listen, lasts: true},
 	"notifications/cancelled":   {eras: legacy | modern, notice: func(s *session, m *message) { s.inflight.cancelled(m) }},
 }
@@ -56,6 +58,9 @@ type request struct {
 	structured view.StructuredPolicy
 	// out sends notifications before the answer; nil if the client accepts none.
 	out outlet
+	// release is called when nothing of the request is left; nil = nothing to do. A call
+	// that is parked takes it over.
+	release func()
 }
 
 // outlet sends notifications that belong to a request, before its answer.
@@ -86,7 +91,16 @@ func (f *Front) answer(ctx context.Context, r *request) response {
 	case row.eras&r.era() == 0:
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: r.Method + " needs protocol version " + mcp.ProtocolVersion20260728})
 	}
-	out, err := row.answer(f, ctx, r, responseHead(r.ID, "result"))
+	var out []byte
+	var err *rpcError
+	if row.asks && r.modern() && (r.client.Answers() || r.input.State != nil) {
+		out, err = f.parking.answer(ctx, r, func(ctx context.Context, r *request) ([]byte, *rpcError) {
+			return row.answer(f, ctx, r, nil)
+		})
+		out = append(responseHead(r.ID, "result"), out...)
+	} else {
+		out, err = row.answer(f, ctx, r, responseHead(r.ID, "result"))
+	}
 	if err != nil {
 		return refuse(r.ID, err)
 	}
@@ -194,6 +208,9 @@ func (f *Front) callTool(ctx context.Context, r *request, out []byte) ([]byte, *
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "params.name must be the name of a tool"}
 	}
 	call := view.Call{Client: r.client, Name: name, Arguments: r.arguments, Structured: r.structured, Code: r.code, Meta: r.trace}
+	if r.modern() {
+		call.Input = r.input
+	}
 	if r.out != nil && r.token != nil {
 		call.OnProgress = func(params json.RawMessage) { r.out.notify("notifications/progress", withToken(params, r.token)) }
 	}

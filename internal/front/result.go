@@ -10,6 +10,9 @@ import (
 
 // appendResult appends a tool result as JSON.
 func (f *Front) appendResult(out []byte, result *executor.Result, r *request) []byte {
+	if result.Input != nil {
+		return f.appendInput(out, result.Input)
+	}
 	size := len(result.Structured) + len(result.Meta) + 192
 	for _, block := range result.Content {
 		size += len(block) + 1
@@ -31,6 +34,21 @@ func (f *Front) appendResult(out []byte, result *executor.Result, r *request) []
 		out = append(out, `,"isError":true`...)
 	}
 	return f.complete(out, r, result.Meta)
+}
+
+// appendInput appends an input_required result as the upstream wrote it, but from mcpx.
+func (f *Front) appendInput(out []byte, input json.RawMessage) []byte {
+	out = append(out, '{')
+	var meta json.RawMessage
+	_ = wire.Members(input, func(name string, written, value []byte) bool {
+		if name == "_meta" {
+			meta = value
+		} else {
+			out = append(append(append(append(out, written...), ':'), value...), ',')
+		}
+		return true
+	})
+	return append(append(append(out, `"_meta":`...), f.identified(meta)...), '}')
 }
 
 // appendStructured appends structuredContent. Before the modern era it must be an

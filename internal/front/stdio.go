@@ -47,6 +47,7 @@ type stdioServer struct {
 	out       *output
 	session   *session
 	announces atomic.Bool // initialize has been answered
+	modern    atomic.Bool // a client without initialize is known
 
 	places chan struct{} // one for each open request that does not last
 	jobs   chan *job     // from the reader to an idle worker
@@ -273,7 +274,11 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 func (s *stdioServer) request(m *message) *request {
 	r := &request{message: m, session: s.session, out: s, client: s.session.client.Load()}
 	if m.modern() {
-		r.client = &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify}
+		client := &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify}
+		if r.client.Version == "" && s.modern.CompareAndSwap(false, true) {
+			s.front.view.Own(client)
+		}
+		r.client = client
 	}
 	return r
 }

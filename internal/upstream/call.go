@@ -18,7 +18,7 @@ var errIdle = errors.New("no progress")
 // Call sends a request and returns the raw result, which is valid JSON in valid
 // UTF-8. It ends within the request's timeout, whatever the upstream does. Errors:
 // *RPCError, *UnavailableError, *LostError, *HTTPError, *TimeoutError,
-// *TooLargeError, *BusyError, *AnswerError, or ctx's own.
+// *TooLargeError, *BusyError, *AnswerError, *InputError, or ctx's own.
 func (u *Upstream) Call(ctx context.Context, r Request) (json.RawMessage, error) {
 	timeout := cmp.Or(max(r.Timeout, 0), u.spec.CallTimeout)
 	parent := ctx
@@ -32,7 +32,7 @@ func (u *Upstream) Call(ctx context.Context, r Request) (json.RawMessage, error)
 	defer u.finished()
 
 	waits := waits{limited: r.Wait > 0, left: r.Wait}
-	result, err := u.attempts(ctx, &r, &waits)
+	result, err := u.rounds(ctx, &r, &waits)
 	if err == nil {
 		u.succeeded()
 		return result, nil

@@ -139,11 +139,17 @@ const (
 	SharedCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"context":{},"tools":{}}}`
 )
 
+// Answers reports whether there is anything that the client can be asked.
+func (c *Client) Answers() bool { return len(c.relayed()) > len("{}") }
+
+// Modern reports whether the client speaks a revision of the modern era.
+func (c *Client) Modern() bool { return c != nil && mcp.IsModernProtocol(c.Version) }
+
 // relayed are the capabilities of a client of which mcpx can pass on what they allow,
 // as the client wrote them.
 func (c *Client) relayed() json.RawMessage {
 	out := []byte{'{'}
-	if c != nil && c.Request != nil && len(c.Capabilities) > 0 {
+	if c != nil && len(c.Capabilities) > 0 {
 		_ = wire.Members(c.Capabilities, func(name string, written, value []byte) bool {
 			if value[0] == '{' && (name == "elicitation" || name == "sampling" || name == "roots") {
 				if len(out) > 1 {

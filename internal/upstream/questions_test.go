@@ -150,3 +150,37 @@ func TestAskCapabilities(t *testing.T) {
 		t.Errorf("relayed %s", got)
 	}
 }
+
+// A server that asks again and again, or only wants to be called again, comes to an end;
+// a client that takes the questions itself gets the first result.
+func TestInputRounds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		result string
+		relay  bool
+		want   string
+	}{
+		"again and again": {`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}}},"requestState":"s"}`, false, "again and again"},
+		"nothing":         {`{"resultType":"input_required","requestState":"s"}`, false, "again and again"},
+		"odd":             {`{"resultType":"input_required","inputRequests":{"a":{"method":"tools/call"}}}`, false, "method not found"},
+		"no object":       {`{"resultType":"input_required","inputRequests":{"a":7}}`, false, "method not found"},
+		"not declared":    {`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"},"b":{"method":"roots/list"}}}`, false, "capability roots"},
+		"relayed":         {`{"resultType":"input_required","requestState":"s"}`, true, ""},
+		"in a text":       {`{"resultType":"complete","content":[{"type":"text","text":"\"input_required\""}]}`, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				spec, _ := inProcess(t, mcptest.Spec{Era: mcptest.EraModern, MethodResults: map[string]json.RawMessage{"tools/call": json.RawMessage(tt.result)}})
+				u := ready(t, spec)
+				r := asking(person("a", time.Minute))
+				r.Relay, r.Timeout = tt.relay, time.Minute
+				got, err := u.Call(context.Background(), r)
+				if _, ok := errors.AsType[*InputError](err); tt.want != "" && (!ok || !strings.Contains(err.Error(), tt.want)) {
+					t.Errorf("got %s, %v", got, err)
+				}
+				if tt.want == "" && (err != nil || string(got) != tt.result) {
+					t.Errorf("got %s, %v", got, err)
+				}
+			})
+		})
+	}
+}

@@ -24,6 +24,11 @@ type Request struct {
 	Meta []MetaMember
 	// Client sends the request; nil for nobody in particular.
 	Client *Client
+	// Input answers what an earlier request of the same kind was asked. Relay says that
+	// the client answers an input_required result itself, by another request, so that Call
+	// returns it; else Call asks the client.
+	Input Input
+	Relay bool
 	// Repeatable says that the request may be executed twice, as a tool that is
 	// declared idempotent or read-only: after a loss it is sent once more.
 	Repeatable bool
@@ -93,7 +98,11 @@ func (s *session) call(ctx context.Context, r *Request) (json.RawMessage, error)
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.encode(id, r.Method, r.Params, s.modern, meta)
+	params := r.Params
+	if s.modern {
+		params = r.Input.with(params)
+	}
+	out, err := s.encode(id, r.Method, params, s.modern, meta)
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,8 @@ type Call struct {
 	Structured StructuredPolicy
 	// Code means that a program which the model wrote made the call, and reads its result.
 	Code bool
+	// Input answers an input_required result of the same call.
+	Input upstream.Input
 	// Meta are the members of the request's _meta that go on to the upstream.
 	Meta []upstream.MetaMember
 	// OnProgress and OnLog get the params of notifications that belong to the call.
@@ -55,7 +57,7 @@ type Call struct {
 // request is the call of a tool for the executor.
 func (c *Call) request(server, tool string, arguments json.RawMessage) executor.Request {
 	return executor.Request{
-		Server: server, Tool: tool, Arguments: arguments, Client: c.Client, Meta: c.Meta,
+		Server: server, Tool: tool, Arguments: arguments, Client: c.Client, Meta: c.Meta, Input: c.Input,
 		OnProgress: c.OnProgress, OnLog: c.OnLog, LogLevel: c.LogLevel,
 	}
 }

@@ -1,0 +1,326 @@
+package front
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/wire"
+)
+
+// A client of the modern era cannot be asked anything in the middle of a request. Where
+// an upstream of the legacy era asks, or mcpx itself, the call is parked: it goes on in
+// its goroutine while the client gets an input_required result, and the client's next
+// request, with the answers, takes its place (SEP-2322).
+
+const (
+	// parkedTime is how long a parked call waits for the next request of its client.
+	parkedTime = 30 * time.Minute
+	// maxParked bounds the calls that wait for their clients.
+	maxParked = 1000
+	// parkedState begins the requestState of a parked call. The process and a secret that
+	// finds the call follow.
+	parkedState = "mcpx.parked."
+)
+
+var (
+	errNoAnswer = errors.New("the client did not answer within 30 minutes")
+	errCrowded  = errors.New("too many calls wait for answers of their clients")
+)
+
+// parking has the calls that wait for the next request of their clients. Close ends them.
+type parking struct {
+	process  string // tells the states of this process from those of others
+	identity json.RawMessage
+
+	mu    sync.Mutex
+	ended error
+	calls map[string]*parkedCall // by secret; those that wait
+	open  map[*parkedCall]struct{}
+	all   sync.WaitGroup
+}
+
+// parkedCall is a request of a client that can be asked, over as many requests as it takes.
+type parkedCall struct {
+	principal string
+	params    [sha256.Size]byte
+	cancel    context.CancelCauseFunc
+	done      chan struct{} // closed: result and err are set
+	result    []byte
+	err       *rpcError
+
+	mu        sync.Mutex
+	now       *request             // the one that waits; nil while the call is parked
+	asked     chan struct{}        // holds one: there are open questions
+	questions map[string]*question // by key
+	last      int
+	expiry    *time.Timer
+}
+
+type question struct {
+	method string
+	params json.RawMessage
+	answer chan json.RawMessage // has room for one
+}
+
+// answer runs the method of a request whose client can be asked, or goes on with the
+// call that it answers.
+func (k *parking) answer(ctx context.Context, r *request, run func(context.Context, *request) ([]byte, *rpcError)) ([]byte, *rpcError) {
+	state, _ := wire.Text(r.input.State)
+	var p *parkedCall
+	if secret, ours := strings.CutPrefix(state, parkedState); ours {
+		var err *rpcError
+		if p, err = k.resume(r, secret); err != nil {
+			return nil, err
+		}
+		p.take(r.input.Responses)
+	} else {
+		p = k.begin(ctx, r, run)
+	}
+	for {
+		select {
+		case <-p.done:
+			return p.result, p.err
+		case <-p.asked:
+			if requests := p.requests(); requests != nil {
+				return k.park(p, requests)
+			}
+		case <-ctx.Done():
+			p.cancel(context.Cause(ctx))
+			<-p.done
+			return p.result, p.err
+		}
+	}
+}
+
+// begin runs a request in a goroutine of its own, which ends with the answer, and which
+// end hastens. It gives the client back when the call is over.
+func (k *parking) begin(ctx context.Context, r *request, run func(context.Context, *request) ([]byte, *rpcError)) *parkedCall {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	p := &parkedCall{
+		principal: r.client.Principal, params: paramsOf(r.message), cancel: cancel,
+		done: make(chan struct{}), asked: make(chan struct{}, 1), questions: make(map[string]*question), now: r,
+	}
+	client := *r.client
+	client.Request = p.ask
+	own := *r
+	own.client = &client
+	if r.out != nil {
+		own.out = p
+	}
+	release := r.release
+	r.release = nil
+	k.mu.Lock()
+	if k.ended != nil {
+		cancel(k.ended)
+	}
+	if k.open == nil {
+		k.open, k.calls = make(map[*parkedCall]struct{}), make(map[string]*parkedCall)
+	}
+	k.open[p] = struct{}{}
+	k.all.Add(1)
+	k.mu.Unlock()
+	go func() {
+		defer k.all.Done()
+		p.result, p.err = run(ctx, &own)
+		close(p.done)
+		cancel(nil)
+		k.mu.Lock()
+		delete(k.open, p)
+		k.mu.Unlock()
+		if release != nil {
+			release()
+		}
+	}()
+	return p
+}
+
+// park lets the call wait for the next request of its client, and returns the result
+// with the questions.
+func (k *parking) park(p *parkedCall, requests []byte) ([]byte, *rpcError) {
+	secret := rand.Text()
+	p.mu.Lock()
+	p.now = nil
+	p.mu.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.calls) >= maxParked {
+		p.cancel(errCrowded)
+		return nil, &rpcError{code: mcp.INTERNAL_ERROR, message: errCrowded.Error()}
+	}
+	k.calls[secret] = p
+	p.expiry = time.AfterFunc(parkedTime, func() {
+		p.cancel(errNoAnswer)
+		k.mu.Lock()
+		delete(k.calls, secret)
+		k.mu.Unlock()
+	})
+	out := append([]byte(`{"resultType":"input_required","inputRequests":`), requests...)
+	return fmt.Appendf(out, `,"requestState":"%s%s.%s","_meta":%s}`, parkedState, k.process, secret, k.identity), nil
+}
+
+// resume finds the call that a request answers, for one request.
+func (k *parking) resume(r *request, state string) (*parkedCall, *rpcError) {
+	refuse := func(why string) (*parkedCall, *rpcError) {
+		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "requestState: " + why}
+	}
+	process, secret, _ := strings.Cut(state, ".")
+	if process != k.process {
+		return refuse("the call was made through another process of mcpx, or before a restart; only that one could go on with it. Send the call again without requestState and inputResponses")
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := k.calls[secret]
+	switch {
+	case p == nil || p.principal != r.client.Principal:
+		return refuse("no call waits for this answer: it was answered already, or has waited for more than 30 minutes. Send the call again without requestState and inputResponses")
+	case p.params != paramsOf(r.message):
+		return refuse("it belongs to a call with other params")
+	}
+	delete(k.calls, secret)
+	p.expiry.Stop()
+	p.mu.Lock()
+	p.now = r
+	p.mu.Unlock()
+	return p, nil
+}
+
+// end cancels all calls, and those that begin later.
+func (k *parking) end(why error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ended = why
+	for p := range k.open {
+		p.cancel(why)
+	}
+	for secret, p := range k.calls {
+		p.expiry.Stop()
+		delete(k.calls, secret)
+	}
+}
+
+// paramsOf identifies what a request asks for: its params without what belongs to a
+// single request.
+func paramsOf(m *message) [sha256.Size]byte {
+	hash := sha256.New()
+	hash.Write([]byte(m.Method))
+	_ = wire.Fields(orEmpty(m.Params), func(key string, value []byte) bool {
+		switch key {
+		case "_meta", "inputResponses", "requestState":
+		default:
+			fmt.Fprintf(hash, "\n%q:", key)
+			hash.Write(value)
+		}
+		return true
+	})
+	return [sha256.Size]byte(hash.Sum(nil))
+}
+
+// ask is [upstream.Client.Request] of the call.
+func (p *parkedCall) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	q := &question{method: method, params: params, answer: make(chan json.RawMessage, 1)}
+	p.mu.Lock()
+	p.last++
+	key := "q" + strconv.Itoa(p.last)
+	p.questions[key] = q
+	p.mu.Unlock()
+	p.signal()
+	select {
+	case answer := <-q.answer:
+		return answer, nil
+	case <-ctx.Done():
+		p.mu.Lock()
+		delete(p.questions, key)
+		p.mu.Unlock()
+		return nil, ctx.Err()
+	}
+}
+
+func (p *parkedCall) signal() {
+	select {
+	case p.asked <- struct{}{}:
+	default:
+	}
+}
+
+// requests are the open questions as inputRequests; nil if there are none.
+func (p *parkedCall) requests() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.questions) == 0 {
+		return nil
+	}
+	out := []byte{'{'}
+	for n := range p.last {
+		key := "q" + strconv.Itoa(n+1)
+		q := p.questions[key]
+		if q == nil {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = fmt.Appendf(out, `"%s":{"method":"%s"`, key, q.method)
+		if len(q.params) > 0 {
+			out = append(append(out, `,"params":`...), q.params...)
+		}
+		out = append(out, '}')
+	}
+	return append(out, '}')
+}
+
+// take hands the answers of the client to the questions. Those that it leaves out are
+// asked again.
+func (p *parkedCall) take(responses json.RawMessage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = wire.Fields(responses, func(key string, value []byte) bool {
+		if q := p.questions[key]; q != nil {
+			delete(p.questions, key)
+			q.answer <- value
+		}
+		return true
+	})
+	if len(p.questions) > 0 {
+		p.signal()
+	}
+}
+
+// current is the request of the client that waits now, nil while the call is parked.
+func (p *parkedCall) current() *request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
+// notify implements outlet: what the call says goes to the request that waits, under its
+// token. While none does it is lost.
+func (p *parkedCall) notify(method string, params json.RawMessage) {
+	r := p.current()
+	switch {
+	case r == nil || r.out == nil:
+	case method != "notifications/progress":
+		r.out.notify(method, params)
+	case r.token != nil:
+		r.out.notify(method, withToken(params, r.token))
+	}
+}
+
+// send implements outlet. Clients of the modern era read no requests.
+func (*parkedCall) send([]byte) bool { return false }
+
+// alive implements outlet.
+func (p *parkedCall) alive() {
+	if r := p.current(); r != nil && r.out != nil {
+		r.out.alive()
+	}
+}

@@ -1,0 +1,213 @@
+package front
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/view"
+)
+
+// modernCall is a call of a client of the modern era that elicits; more are further
+// members of its params, each behind a comma.
+func modernCall(id, tool, arguments, more string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modernEra +
+		`","io.modelcontextprotocol/clientInfo":{"name":"many","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}},` +
+		`"name":"exec","arguments":{"server_name":"fake","tool_name":"` + tool + `","arguments":` + arguments + `}` + more + `}}`
+}
+
+// inputResult is an answer that wants input, or the result after it.
+type inputResult struct {
+	Result struct {
+		ResultType    string
+		InputRequests map[string]struct {
+			Method string
+			Params json.RawMessage
+		}
+		RequestState *string
+		Content      []struct{ Text string }
+		IsError      bool
+	}
+	Error *struct {
+		Code    int
+		Message string
+	}
+}
+
+// reply are the members that answer the questions of r; state may replace its state.
+func (r inputResult) reply(t *testing.T, word string) string {
+	t.Helper()
+	if r.Result.ResultType != "input_required" || len(r.Result.InputRequests) != 1 || r.Result.RequestState == nil {
+		t.Fatalf("no question: %+v", r)
+	}
+	for key, q := range r.Result.InputRequests {
+		if q.Method != "elicitation/create" || !strings.Contains(string(q.Params), "Which word?") {
+			t.Errorf("asked %+v", q)
+		}
+		state, _ := json.Marshal(*r.Result.RequestState)
+		return `,"inputResponses":{"` + key + `":{"action":"accept","content":{"word":"` + word + `"}}},"requestState":` + string(state)
+	}
+	return ""
+}
+
+// ask sends a call over HTTP and reads its answer.
+func (c *webClient) ask(t *testing.T, call string) (r inputResult) {
+	t.Helper()
+	response, err := c.send(t.Context(), "POST", "tools/call", call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(body)) {
+		line = strings.TrimPrefix(line, "data: ")
+		if strings.HasPrefix(line, "{") && strings.Contains(line, `"id":`) {
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatalf("%v: %s", err, body)
+			}
+		}
+	}
+	return r
+}
+
+// eachUpstream runs a test with the ways to a server of each era.
+func eachUpstream(t *testing.T, test func(t *testing.T, server registry.Server)) {
+	for over, server := range map[string]registry.Server{
+		"legacy stdio": stdio(t, "fake", mcptest.Spec{}),
+		"legacy http":  remote("fake", mcptest.Spec{}.HTTP(t)),
+		"modern stdio": stdio(t, "fake", mcptest.Spec{Era: mcptest.EraModern}),
+		"modern http":  remote("fake", mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)),
+	} {
+		t.Run(over, func(t *testing.T) { test(t, server) })
+	}
+}
+
+// TestInput_HTTP: a client of the modern era gets input_required, whatever era asks, and
+// its next request has the answer; a state is worth nothing a second time where the call
+// was parked.
+func TestInput_HTTP(t *testing.T) {
+	mcptest.NoLeaks(t)
+	eachUpstream(t, func(t *testing.T, server registry.Server) {
+		_, web := site(t, server)
+		c := newWebClient(t, web, modernEra)
+		first := c.ask(t, modernCall("1", "ask", `{}`, ""))
+		reply := first.reply(t, "mellon")
+		last := c.ask(t, modernCall("2", "ask", `{}`, reply))
+		if last.Result.ResultType != "complete" || len(last.Result.Content) != 1 || !strings.Contains(last.Result.Content[0].Text, "mellon") {
+			t.Errorf("got %+v", last)
+		}
+		if !strings.HasPrefix(*first.Result.RequestState, parkedState) {
+			return // the server keeps nothing, so that anybody can go on
+		}
+		if again := c.ask(t, modernCall("3", "ask", `{}`, reply)); again.Error == nil || !strings.Contains(again.Error.Message, "answered already") {
+			t.Errorf("again: %+v", again)
+		}
+		// Another call, and another process.
+		second := c.ask(t, modernCall("4", "ask", `{}`, ""))
+		reply = second.reply(t, "x")
+		if other := c.ask(t, modernCall("5", "ask", `{"other":1}`, reply)); other.Error == nil || !strings.Contains(other.Error.Message, "other params") {
+			t.Errorf("other params: %+v", other)
+		}
+		_, elsewhere := site(t, server)
+		if other := newWebClient(t, elsewhere, modernEra).ask(t, modernCall("6", "ask", `{}`, reply)); other.Error == nil || !strings.Contains(other.Error.Message, "another process of mcpx") {
+			t.Errorf("another process: %+v", other)
+		}
+		if own := c.ask(t, modernCall("7", "ask", `{}`, reply)); own.Error != nil || own.Result.ResultType != "complete" {
+			t.Errorf("after all that: %+v", own)
+		}
+		// No answer at all, or to something else: it is asked again.
+		third := c.ask(t, modernCall("8", "ask", `{}`, ""))
+		reply = third.reply(t, "late")
+		bare := `,"inputResponses":{"z":{}}` + reply[strings.Index(reply, `,"requestState"`):]
+		fourth := c.ask(t, modernCall("9", "ask", `{}`, bare))
+		if got := c.ask(t, modernCall("10", "ask", `{}`, fourth.reply(t, "late"))); len(got.Result.Content) != 1 || !strings.Contains(got.Result.Content[0].Text, "late") {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// TestInput_Stdio: the same over stdio.
+func TestInput_Stdio(t *testing.T) {
+	mcptest.NoLeaks(t)
+	eachUpstream(t, func(t *testing.T, server registry.Server) {
+		p := dialSilent(t, connect(t, view.Options{}, server), StdioOptions{})
+		ask := func(id, more string) (r inputResult) {
+			t.Helper()
+			p.send(t, modernCall(id, "ask", `{}`, more)+"\n")
+			mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers(id)) == 1 })
+			if err := json.Unmarshal([]byte(p.answers(id)[0]), &r); err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		first := ask("1", "")
+		last := ask("2", first.reply(t, "mellon"))
+		if last.Result.ResultType != "complete" || len(last.Result.Content) != 1 || !strings.Contains(last.Result.Content[0].Text, "mellon") {
+			t.Errorf("got %+v", last)
+		}
+	})
+}
+
+// TestInput_Legacy: a client of the legacy era is asked on its session what a server of
+// the modern era wants to know, and mcpx sends the call again.
+func TestInput_Legacy(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
+	_, web := site(t, remote("fake", fake))
+	c := newAbleClient(t, web, `{"elicitation":{}}`)
+	call := c.stream(t, "tools/call", c.call("1", "ask", `{}`, ""))
+	question, _ := call.next(t)
+	c.answer(t, string(question.ID), "mellon")
+	if _, got := call.next(t); !strings.Contains(got, "mellon") {
+		t.Errorf("got %s", got)
+	}
+	for _, sent := range fake.Log().Method("tools/call") {
+		if !strings.Contains(string(sent.Message), `"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}`) {
+			t.Errorf("sent %s", sent.Message)
+		}
+	}
+	deaf := newAbleClient(t, web, `{}`)
+	if _, got := deaf.stream(t, "tools/call", deaf.call("1", "ask", `{}`, "")).next(t); !strings.Contains(got, "Missing required client capability") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestParking: a call that is parked ends with mcpx, and with its time.
+func TestParking(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	f, web := site(t, remote("fake", fake))
+	c := newWebClient(t, web, modernEra)
+	c.ask(t, modernCall("1", "ask", `{}`, "")).reply(t, "x")
+	f.parking.mu.Lock()
+	if len(f.parking.calls) != 1 {
+		t.Errorf("%d calls are parked", len(f.parking.calls))
+	}
+	for _, p := range f.parking.calls {
+		p.expiry.Reset(time.Millisecond)
+	}
+	f.parking.mu.Unlock()
+	mcptest.WaitFor(t, "the end of the call", patience, func() bool {
+		f.parking.mu.Lock()
+		defer f.parking.mu.Unlock()
+		return len(f.parking.calls)+len(f.parking.open) == 0
+	})
+	mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) == 1 })
+	// The client is gone in the middle of a call that asks nothing: that is a cancellation too.
+	c.ask(t, modernCall("2", "ask", `{}`, "")).reply(t, "x")
+	f.Close()
+	if len(f.parking.calls)+len(f.parking.open) != 0 {
+		t.Error("calls are left")
+	}
+	late := c.ask(t, modernCall("3", "ask", `{}`, ""))
+	if late.Error == nil {
+		t.Errorf("after the end: %+v", late)
+	}
+}
