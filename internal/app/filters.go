@@ -23,7 +23,7 @@ func Explain(cfg *config.Config, s *catalog.Server, refused []string, name strin
 	tool, known := s.Tool(name)
 	switch {
 	case known:
-		return explainKnown(cfg, s.Name, tool)
+		return explainKnown(cfg, s, tool)
 	case !s.Known:
 		return Filtered{Why: "the tools of this server are not known, as it is " + string(s.State)}
 	}
@@ -39,24 +39,33 @@ func Explain(cfg *config.Config, s *catalog.Server, refused []string, name strin
 	return Filtered{Why: why}
 }
 
-func explainKnown(cfg *config.Config, server string, tool *catalog.Tool) Filtered {
-	setting := rulesOf(cfg).HiddenBy(server, tool)
-	of, at := cfg.Servers[slices.IndexFunc(cfg.Servers, func(s config.Server) bool { return s.Name == server })], server+"."
-	glob := func(globs []string, name string) string {
-		i := slices.IndexFunc(globs, func(glob string) bool { return policy.Match([]string{glob}, name) })
+func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Filtered {
+	rules := rulesOf(cfg)
+	seen, setting := rules.See(s, tool)
+	of, at := cfg.Servers[slices.IndexFunc(cfg.Servers, func(of config.Server) bool { return of.Name == s.Name })], s.Name+"."
+	glob := func(globs []string, prefix string) string { // that which matches either name
+		repaired := rules.Repaired(s, tool)
+		i := slices.IndexFunc(globs, func(glob string) bool {
+			return policy.Match([]string{glob}, prefix+tool.Name) || policy.Match([]string{glob}, prefix+repaired.Name)
+		})
 		return fmt.Sprintf("%q", globs[i])
 	}
 	switch setting {
 	case policy.ByVisibility:
 		return Filtered{Why: "hidden: its server means it for its own app only (_meta.ui.visibility)"}
+	case policy.ByPin:
+		return Filtered{Why: "hidden by pin: its definition is not the one that was approved; mcpx lock approves it"}
 	case policy.ByAllow:
 		return Filtered{Why: fmt.Sprintf("hidden: none of %stools.allow matches it (%s)", at, strings.Join(of.Tools.Allow, ", "))}
 	case policy.ByDeny:
-		return Filtered{Why: fmt.Sprintf("hidden by %stools.deny: %s", at, glob(of.Tools.Deny, tool.Name))}
+		return Filtered{Why: fmt.Sprintf("hidden by %stools.deny: %s", at, glob(of.Tools.Deny, ""))}
 	case policy.ByReadOnly:
 		return Filtered{Why: fmt.Sprintf("hidden by %sread_only: the tool does not declare readOnlyHint", at)}
 	case policy.ByDisabled:
-		return Filtered{Why: "hidden by disabled_tools: " + glob(cfg.DisabledTools, server+"."+tool.Name)}
+		return Filtered{Why: "hidden by disabled_tools: " + glob(cfg.DisabledTools, at)}
+	}
+	if seen.Name != tool.Name {
+		return Filtered{true, "visible as " + seen.Name}
 	}
 	return Filtered{true, "visible"}
 }
@@ -76,10 +85,14 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 		for i, one := range of.ToolTimeouts {
 			timeouts[i] = one.Glob
 		}
+		overrides := make([]string, len(of.Overrides))
+		for i, one := range of.Overrides {
+			overrides[i] = one.Glob
+		}
 		for _, key := range []struct {
 			name  string
 			globs []string
-		}{{"tools.allow", of.Tools.Allow}, {"tools.deny", of.Tools.Deny}, {"verbatim", of.Verbatim}, {"tool_timeouts", timeouts}} {
+		}{{"tools.allow", of.Tools.Allow}, {"tools.deny", of.Tools.Deny}, {"verbatim", of.Verbatim}, {"tool_timeouts", timeouts}, {"overrides", overrides}} {
 			all[of.Name] = append(all[of.Name], unmatched(key.name, key.globs, names)...)
 		}
 	}

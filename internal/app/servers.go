@@ -32,7 +32,11 @@ func (a *App) servers(cfg *config.Config, only []string) ([]registry.Server, *po
 func rulesOf(cfg *config.Config) *policy.Rules {
 	rules := &policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools}
 	for _, s := range cfg.Servers {
-		rules.Servers[s.Name] = policy.ServerRules{Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly}
+		one := policy.ServerRules{Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly}
+		for _, o := range s.Overrides {
+			one.Overrides = append(one.Overrides, policy.Override(o))
+		}
+		rules.Servers[s.Name] = one
 	}
 	return rules
 }
@@ -57,7 +61,7 @@ func (a *App) server(cfg *config.Config, s config.Server) registry.Server {
 // liveFields are the fields of a config.Server that can change while the server runs.
 // A change of any other field stops the server and starts it anew.
 var liveFields = []string{
-	"Description", "Tools", "ReadOnly", "Validate", "Verbatim",
+	"Description", "Tools", "ReadOnly", "Overrides", "Validate", "Verbatim",
 	"CallTimeout", "IdleTimeout", "ToolTimeouts", "MaxConcurrency", "SessionIdle",
 	// Name: a renamed server is a new entry in any case. Its process must wait for the
 	// end of the old one, which the registry finds by the same definition.

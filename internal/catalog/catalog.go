@@ -47,7 +47,15 @@ type Tool struct {
 	AppOnly bool
 	// Raw is the whole definition as it was sent.
 	Raw json.RawMessage
+	// Own is the name by which the server knows the tool, where an override gave it
+	// another or fixed arguments; empty = Name. Fixed are those arguments, a JSON object,
+	// nil where there are none.
+	Own   string
+	Fixed json.RawMessage
 }
+
+// OwnName is the name by which the server knows the tool.
+func (t *Tool) OwnName() string { return cmp.Or(t.Own, t.Name) }
 
 // Hints are the behaviour annotations of a tool (MCP ToolAnnotations). A nil
 // pointer means that the tool does not say.
@@ -214,10 +222,10 @@ type Snapshot struct {
 	index map[string]int
 }
 
-// Rules say which tools exist for a caller.
+// Rules say which tools exist for a caller, and how it sees them.
 type Rules interface {
-	// HiddenBy names the setting that hides a tool; empty: none does.
-	HiddenBy(server string, tool *Tool) string
+	// See is a tool of a server as callers see it, or the setting that hides it.
+	See(server *Server, tool *Tool) (seen *Tool, hiddenBy string)
 }
 
 // NewSnapshot takes over servers, sorts them by name and indexes them.

@@ -9,6 +9,7 @@
 package config
 
 import (
+	"encoding/json"
 	"log/slog"
 	"math"
 	"time"
@@ -168,6 +169,8 @@ type Server struct {
 	Tools       ToolFilter
 	// ReadOnly: only tools that are declared read-only exist.
 	ReadOnly bool
+	// Overrides repair what the server declares of its tools, in the order of the file.
+	Overrides []Override
 	// Validate is strict or off.
 	Validate string
 	// Verbatim are globs of tool names whose results stay as they are; nil stands for
@@ -213,6 +216,16 @@ type ToolFilter struct {
 	Allow []string
 	// Deny are globs of tool names.
 	Deny []string
+}
+
+// Override repairs what a server declares of the tools whose names match.
+type Override struct {
+	Glob string
+	// Name is empty, and the others are nil, where they stay. Annotations and Arguments
+	// are JSON objects.
+	Name                   string
+	Description            *string
+	Annotations, Arguments json.RawMessage
 }
 
 // ToolTimeout is the call timeout of the tools whose names match, more than 0.

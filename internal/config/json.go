@@ -1,6 +1,8 @@
 package config
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -46,6 +48,32 @@ type member struct {
 	key    string
 	offset int // of the key
 	value  *node
+}
+
+// json is the value as JSON, in the order of the file and with numbers as they are
+// written there.
+func (n *node) json() json.RawMessage {
+	var out []byte
+	switch n.kind {
+	case nullKind:
+		return json.RawMessage("null")
+	case stringKind:
+		out, _ = json.Marshal(n.text)
+	case arrayKind:
+		for _, item := range n.items {
+			out = append(append(out, ','), item.json()...)
+		}
+		return append(append([]byte{'['}, bytes.TrimPrefix(out, []byte{','})...), ']')
+	case objectKind:
+		for _, m := range n.members {
+			key, _ := json.Marshal(m.key)
+			out = append(append(append(append(out, ','), key...), ':'), m.value.json()...)
+		}
+		return append(append([]byte{'{'}, bytes.TrimPrefix(out, []byte{','})...), '}')
+	default:
+		out = []byte(n.text)
+	}
+	return out
 }
 
 // syntaxError is where and why a text is no JSON.

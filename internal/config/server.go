@@ -33,6 +33,7 @@ func (r *serverReader) keys() map[string]reader {
 		"description":     l.str(&s.Description),
 		"tools":           r.tools,
 		"read_only":       l.boolean(&s.ReadOnly),
+		"overrides":       r.overrides,
 		"validate":        l.oneOf(&s.Validate, "strict", "off"),
 		"verbatim":        l.globs(&s.Verbatim),
 		"connect_timeout": l.timeout(&s.ConnectTimeout),

@@ -48,11 +48,11 @@ func piped(t testing.TB, name string, fake mcptest.Spec) registry.Server {
 // hiding are rules that hide what the func does not let be; nil hides nothing.
 type hiding func(server string, tool *catalog.Tool) bool
 
-func (h hiding) HiddenBy(server string, tool *catalog.Tool) string {
-	if h == nil || h(server, tool) {
-		return ""
+func (h hiding) See(server *catalog.Server, tool *catalog.Tool) (*catalog.Tool, string) {
+	if h == nil || h(server.Name, tool) {
+		return tool, ""
 	}
-	return "a test"
+	return nil, "a test"
 }
 
 // executing starts servers and waits for them.

@@ -228,7 +228,7 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	if err != nil {
 		return nil, t, err
 	}
-	t.settings = e.options.tool(r.Server, r.Tool)
+	t.settings = e.options.tool(r.Server, t.tool.OwnName())
 	if t.arguments, t.notes, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, !t.settings.unchecked); err != nil {
 		return nil, t, err
 	}
@@ -239,7 +239,7 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		}
 	}
 	raw, err := e.registry.Call(ctx, t.server, upstream.Request{
-		Method: "tools/call", Params: upstream.ToolParams(r.Tool, t.arguments), Meta: r.Meta,
+		Method: "tools/call", Params: upstream.ToolParams(t.tool.OwnName(), policy.Arguments(t.tool, t.arguments)), Meta: r.Meta,
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
 		Wait:       e.waitLeft(r),
 		Timeout:    t.settings.timeout, Idle: t.settings.idle,

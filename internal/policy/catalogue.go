@@ -56,15 +56,17 @@ func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, same bool) c
 		}
 	}
 	var by []string
-	kept := make([]catalog.Tool, 0, len(s.Tools))
+	kept, asSent := make([]catalog.Tool, 0, len(s.Tools)), true
 	for i := range s.Tools {
-		if setting := rules.HiddenBy(s.Name, &s.Tools[i]); setting == "" {
-			kept = append(kept, s.Tools[i])
+		tool, setting := rules.See(s, &s.Tools[i])
+		asSent = asSent && tool == &s.Tools[i]
+		if setting == "" {
+			kept = append(kept, *tool)
 		} else if !slices.Contains(by, setting) {
 			by = append(by, setting)
 		}
 	}
-	if len(by) == 0 {
+	if asSent {
 		return *s
 	}
 	visible := s.WithTools(kept)
@@ -82,6 +84,9 @@ func hidden(tools int, by []string) string {
 	}
 	if slices.Contains(by, ByReadOnly) {
 		text += " (a tool counts as read-only if it declares readOnlyHint)"
+	}
+	if slices.Contains(by, ByPin) {
+		text += " (mcpx lock approves them)"
 	}
 	if slices.Contains(by, ByVisibility) {
 		text += " (meant for its own app)"

@@ -27,37 +27,60 @@ type ServerRules struct {
 	Allow, Deny []string
 	// ReadOnly hides each tool that does not declare itself read-only.
 	ReadOnly bool
+	// Overrides repair what the server declares, before the filters look at it.
+	Overrides []Override
+	// Pinned, if not nil, has the digests of the only definitions that exist, by the
+	// server's own names of the tools.
+	Pinned map[string]string
 }
 
 // The keys of the configuration that hide tools, and the one of a tool's own
-// definition: what [Rules.HiddenBy] returns.
+// definition: what [Rules.See] returns.
 const (
 	ByVisibility = "_meta.ui.visibility"
 	ByAllow      = "tools.allow"
 	ByDeny       = "tools.deny"
 	ByReadOnly   = "read_only"
 	ByDisabled   = "disabled_tools"
+	ByPin        = "pin"
 )
 
-// HiddenBy implements [catalog.Rules]: the key that hides a tool from callers. A tool
-// that its server means for its own user interface only is hidden by itself.
-func (r *Rules) HiddenBy(server string, tool *catalog.Tool) string {
-	rules := r.Servers[server]
+// See implements [catalog.Rules]: the tool as the overrides repair it, or the key that
+// hides it from callers. A tool that its server means for its own user interface only is
+// hidden by itself. The filters match the name that callers see, and the server's own.
+func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
+	rules := r.Servers[server.Name]
+	if rules.Pinned != nil && rules.Pinned[tool.OwnName()] != Digest(tool) {
+		return nil, ByPin
+	}
+	tool = r.Repaired(server, tool)
+	is := func(globs []string, prefix string) bool {
+		return Match(globs, prefix+tool.Name) || tool.Own != "" && Match(globs, prefix+tool.Own)
+	}
+	at := server.Name + "."
 	switch {
 	case tool.AppOnly:
-		return ByVisibility
-	case len(rules.Allow) > 0 && !Match(rules.Allow, tool.Name):
-		return ByAllow
-	case Match(rules.Deny, tool.Name):
-		return ByDeny
-	case len(r.Allow) > 0 && !Match(r.Allow, server+"."+tool.Name):
-		return ByAllow
+		return nil, ByVisibility
+	case len(rules.Allow) > 0 && !is(rules.Allow, ""):
+		return nil, ByAllow
+	case is(rules.Deny, ""):
+		return nil, ByDeny
+	case len(r.Allow) > 0 && !is(r.Allow, at):
+		return nil, ByAllow
 	case (rules.ReadOnly || r.ReadOnly) && !tool.Hints.IsReadOnly():
-		return ByReadOnly
-	case Match(r.Disabled, server+"."+tool.Name):
-		return ByDisabled
+		return nil, ByReadOnly
+	case is(r.Disabled, at):
+		return nil, ByDisabled
 	}
-	return ""
+	return tool, ""
+}
+
+// Repaired is a tool as the overrides repair it.
+func (r *Rules) Repaired(server *catalog.Server, tool *catalog.Tool) *catalog.Tool {
+	return overridden(r.Servers[server.Name].Overrides, tool, func(name string) bool {
+		_, taken := server.Tool(name)
+		return taken
+	})
 }
 
 // Match reports whether one of the globs matches name. A slash in the name is

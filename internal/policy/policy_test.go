@@ -6,7 +6,7 @@ import (
 	"mcpx/internal/catalog"
 )
 
-func TestHiddenBy(t *testing.T) {
+func TestSee(t *testing.T) {
 	yes, no := true, false
 	readOnly := catalog.Hints{ReadOnly: &yes}
 	writes := catalog.Hints{ReadOnly: &no}
@@ -29,7 +29,8 @@ func TestHiddenBy(t *testing.T) {
 		{"slash is ordinary", Rules{Disabled: []string{"s.*"}}, catalog.Tool{Name: "a/b"}, "disabled_tools"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.rules.HiddenBy("s", &c.tool); got != c.want {
+			seen, got := c.rules.See(&catalog.Server{Name: "s"}, &c.tool)
+			if got != c.want || (seen == &c.tool) != (got == "") {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -284,7 +284,7 @@ func TestWaitKnown(t *testing.T) {
 // rules hide nothing; they are only carried.
 type rules struct{ name string }
 
-func (*rules) HiddenBy(string, *catalog.Tool) string { return "all" }
+func (*rules) See(*catalog.Server, *catalog.Tool) (*catalog.Tool, string) { return nil, "all" }
 
 // A snapshot has all tools, also from disk, and the rules that came with its
 // servers: never those of another configuration.

@@ -1,0 +1,76 @@
+package config
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// overrides reads repairs of what a server declares, by globs of tool names.
+func (r *serverReader) overrides(path string, n *node) {
+	if !r.l.is(objectKind, path, n) {
+		return
+	}
+	r.s.Overrides = nil
+	for _, m := range n.members {
+		at := join(path, m.key)
+		if m.value.kind == nullKind || isComment(m.key) || !r.l.glob(at, m.offset, m.key) || !r.l.is(objectKind, at, m.value) {
+			continue
+		}
+		one := Override{Glob: m.key}
+		r.l.members(at, m.value, map[string]reader{
+			"description": func(path string, n *node) {
+				if r.l.is(stringKind, path, n) {
+					one.Description = &n.text
+				}
+			},
+			"annotations": r.annotations(&one.Annotations),
+			"name":        r.toolName(&one),
+			"arguments": func(path string, n *node) {
+				if r.l.is(objectKind, path, n) {
+					one.Arguments = n.json()
+				}
+			},
+		}, nil)
+		r.s.Overrides = append(r.s.Overrides, one)
+	}
+}
+
+// hints are the annotations that must be true or false: a tool that is taken for
+// read-only runs unasked, and "true" in quotes would be no such hint.
+var hints = []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+
+// annotations reads the members that replace those of a tool.
+func (r *serverReader) annotations(into *json.RawMessage) reader {
+	return func(path string, n *node) {
+		if !r.l.is(objectKind, path, n) {
+			return
+		}
+		for _, m := range n.members {
+			at := join(path, m.key)
+			if slices.Contains(hints, m.key) {
+				r.l.boolean(new(bool))(at, m.value)
+			} else if near := nearest(m.key, hints); near != "" {
+				r.l.fault(at, m.offset, "unknown key %s, did you mean %q?", quote(m.key), near)
+			}
+		}
+		*into = n.json()
+	}
+}
+
+// toolName reads another name of one tool.
+func (r *serverReader) toolName(one *Override) reader {
+	return func(path string, n *node) {
+		switch {
+		case !r.l.is(stringKind, path, n):
+		case n.text == "" || len(n.text) > maxNameLen || !serverName.MatchString(n.text):
+			r.l.fault(path, n.offset, "must be 1 to %d letters (a-z), digits, '.', '_' and '-'", maxNameLen)
+		case strings.ContainsAny(one.Glob, `*?[\`):
+			r.l.fault(path, n.offset, "is the name of one tool, so that its override cannot be a pattern")
+		case slices.ContainsFunc(r.s.Overrides, func(o Override) bool { return o.Name == n.text }):
+			r.l.fault(path, n.offset, "is the name of another tool here already")
+		default:
+			one.Name = n.text
+		}
+	}
+}

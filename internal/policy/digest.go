@@ -1,0 +1,30 @@
+package policy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/wire"
+)
+
+// Digest identifies what a server declares of a tool: name, description, schemas and
+// annotations, whatever the order of members and the white space. It is "sha256:" and
+// hexadecimal digits.
+func Digest(t *catalog.Tool) string {
+	sum := sha256.Sum256(wire.Encode([]any{t.Name, t.Description, canonical(t.InputSchema), canonical(t.OutputSchema), canonical(t.Annotations)}))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// canonical is a value whose encoding has sorted members, and numbers as they were
+// written.
+func canonical(raw json.RawMessage) (value any) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if decoder.Decode(&value) != nil {
+		return nil
+	}
+	return value
+}

@@ -1,0 +1,161 @@
+package policy
+
+import (
+	"encoding/json"
+	"slices"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/wire"
+)
+
+// Override repairs what a server declares of the tools whose names match. Of several
+// that match, the first that has a member counts.
+type Override struct {
+	// Glob is matched against the server's own name of the tool.
+	Glob string
+	// Name replaces the name of the tool; empty = it stays.
+	Name string
+	// Description replaces the description; nil = it stays.
+	Description *string
+	// Annotations are a JSON object whose members replace those of the same name; nil =
+	// none.
+	Annotations json.RawMessage
+	// Arguments are a JSON object: every call has these arguments, and the schema does
+	// not show them. Nil = none.
+	Arguments json.RawMessage
+}
+
+// overridden is a tool as the overrides repair it: the tool itself if none concerns it.
+// taken are the names that the server has already, which no tool can be given.
+func overridden(overrides []Override, t *catalog.Tool, taken func(name string) bool) *catalog.Tool {
+	var all Override
+	for _, o := range overrides {
+		if !Match([]string{o.Glob}, t.Name) {
+			continue
+		}
+		if all.Name == "" {
+			all.Name = o.Name
+		}
+		if all.Description == nil {
+			all.Description = o.Description
+		}
+		all.Annotations = merged(all.Annotations, o.Annotations)
+		all.Arguments = merged(all.Arguments, o.Arguments)
+	}
+	if all.Name == t.Name || all.Name != "" && taken(all.Name) {
+		all.Name = ""
+	}
+	if all.Name == "" && all.Description == nil && all.Annotations == nil && all.Arguments == nil {
+		return t
+	}
+	raw := t.Raw
+	if all.Name != "" {
+		raw = with(raw, "name", wire.Encode(all.Name))
+	}
+	if all.Description != nil {
+		raw = with(raw, "description", wire.Encode(*all.Description))
+	}
+	if all.Annotations != nil {
+		raw = with(raw, "annotations", merged(all.Annotations, t.Annotations))
+	}
+	if all.Arguments != nil && len(t.InputSchema) > 0 && t.InputSchema[0] == '{' {
+		raw = with(raw, "inputSchema", without(t.InputSchema, keys(all.Arguments)))
+	}
+	repaired, err := catalog.DecodeTool(raw)
+	if err != nil {
+		return t // Raw was valid, so this does not happen
+	}
+	repaired.Own, repaired.Fixed = t.Name, all.Arguments
+	return &repaired
+}
+
+// with is a JSON object with this value for a member, in its place if it has the member.
+func with(object json.RawMessage, key string, value []byte) json.RawMessage {
+	out, there := []byte{'{'}, false
+	_ = wire.Members(object, func(name string, written, was []byte) bool {
+		if name == key {
+			there, was = true, value
+		}
+		out = appendMember(out, written, was)
+		return true
+	})
+	if !there {
+		out = appendMember(out, wire.Encode(key), value)
+	}
+	return append(out, '}')
+}
+
+// merged has the members of a JSON object, and those of another that it does not have.
+// Both may be nil.
+func merged(first, second json.RawMessage) json.RawMessage {
+	switch {
+	case second == nil:
+		return first
+	case first == nil:
+		return second
+	}
+	has, out := keys(first), []byte{'{'}
+	for i, object := range []json.RawMessage{first, second} {
+		_ = wire.Members(object, func(name string, written, value []byte) bool {
+			if i == 0 || !slices.Contains(has, name) {
+				out = appendMember(out, written, value)
+			}
+			return true
+		})
+	}
+	return append(out, '}')
+}
+
+// without is a schema of an object that does not know these properties.
+func without(schema json.RawMessage, hidden []string) json.RawMessage {
+	out := []byte{'{'}
+	_ = wire.Members(schema, func(name string, written, value []byte) bool {
+		switch {
+		case name == "properties" && value[0] == '{':
+			properties := []byte{'{'}
+			_ = wire.Members(value, func(name string, written, value []byte) bool {
+				if !slices.Contains(hidden, name) {
+					properties = appendMember(properties, written, value)
+				}
+				return true
+			})
+			value = append(properties, '}')
+		case name == "required" && value[0] == '[':
+			required := []byte{'['}
+			_ = wire.Elements(value, func(element []byte) bool {
+				if name, ok := wire.Text(element); !ok || !slices.Contains(hidden, name) {
+					if len(required) > 1 {
+						required = append(required, ',')
+					}
+					required = append(required, element...)
+				}
+				return true
+			})
+			value = append(required, ']')
+		}
+		out = appendMember(out, written, value)
+		return true
+	})
+	return append(out, '}')
+}
+
+func appendMember(out, written, value []byte) []byte {
+	if len(out) > 1 {
+		out = append(out, ',')
+	}
+	return append(append(append(out, written...), ':'), value...)
+}
+
+func keys(object json.RawMessage) (all []string) {
+	_ = wire.Fields(object, func(name string, _ []byte) bool {
+		all = append(all, name)
+		return true
+	})
+	return all
+}
+
+// Arguments are the arguments of a call of a tool: those of the caller, and those that
+// an override fixes.
+func Arguments(t *catalog.Tool, arguments json.RawMessage) json.RawMessage {
+	return merged(t.Fixed, arguments)
+}

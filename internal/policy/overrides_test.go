@@ -1,0 +1,137 @@
+package policy
+
+import (
+	"encoding/json"
+	"testing"
+
+	"mcpx/internal/catalog"
+)
+
+func tool(t *testing.T, raw string) *catalog.Tool {
+	t.Helper()
+	decoded, err := catalog.DecodeTool(json.RawMessage(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &decoded
+}
+
+func text(s string) *string { return &s }
+
+// TestOverrides: what a server declares is repaired, member by member, and the rest of
+// the definition stays byte for byte.
+func TestOverrides(t *testing.T) {
+	const raw = `{"name":"get_a","inputSchema":{"type":"object","properties":{"n":{"maximum":9007199254740993},"token":{"type":"string"},"id":{}},` +
+		`"required":["token","id"],"x":1.10},"zzz":[1.10],"annotations":{"title":"A","destructiveHint":true}}`
+	for _, test := range []struct {
+		name      string
+		overrides []Override
+		want      string
+		fixed     string
+	}{
+		{"none matches", []Override{{Glob: "put_*", Name: "x"}}, raw, ""},
+		{"nothing to repair", []Override{{Glob: "*"}}, raw, ""},
+		{"name", []Override{{Glob: "get_a", Name: "fetch"}}, `{"name":"fetch",` + raw[len(`{"name":"get_a",`):], ""},
+		{"a name that is taken", []Override{{Glob: "get_a", Name: "other"}}, raw, ""},
+		{"description", []Override{{Glob: "*", Description: text("Says <A>.")}}, raw[:len(raw)-1] + `,"description":"Says <A>."}`, ""},
+		{"no description", []Override{{Glob: "*", Description: text("")}}, raw[:len(raw)-1] + `,"description":""}`, ""},
+		{"annotations", []Override{{Glob: "*", Annotations: json.RawMessage(`{"readOnlyHint":true,"destructiveHint":false}`)}},
+			raw[:len(raw)-len(`{"title":"A","destructiveHint":true}}`)] + `{"readOnlyHint":true,"destructiveHint":false,"title":"A"}}`, ""},
+		{"arguments", []Override{{Glob: "*", Arguments: json.RawMessage(`{"token":"s","more":1}`)}},
+			`{"name":"get_a","inputSchema":{"type":"object","properties":{"n":{"maximum":9007199254740993},"id":{}},"required":["id"],"x":1.10},"zzz":[1.10],"annotations":{"title":"A","destructiveHint":true}}`,
+			`{"token":"s","more":1}`},
+		{"the first counts", []Override{{Glob: "get_*", Description: text("one")}, {Glob: "*", Description: text("two"), Name: "fetch"}},
+			`{"name":"fetch",` + raw[len(`{"name":"get_a",`):len(raw)-1] + `,"description":"one"}`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			sent := tool(t, raw)
+			s := catalog.Server{Name: "s", Known: true}.WithTools([]catalog.Tool{*sent, {Name: "other"}})
+			rules := &Rules{Servers: map[string]ServerRules{"s": {Overrides: test.overrides}}}
+			got, hidden := rules.See(&s, &s.Tools[0])
+			if hidden != "" || string(got.Raw) != test.want || string(got.Fixed) != test.fixed || got.OwnName() != "get_a" {
+				t.Errorf("%s, fixed %s\ngot  %s\nwant %s", hidden, got.Fixed, got.Raw, test.want)
+			}
+			if same := test.want == raw; same != (got == &s.Tools[0]) {
+				t.Errorf("the same tool: %t", !same)
+			}
+		})
+	}
+}
+
+// TestOverrides_Filters: filters look at what overrides have repaired, under both names.
+func TestOverrides_Filters(t *testing.T) {
+	s := catalog.Server{Name: "s", Known: true}.WithTools([]catalog.Tool{*tool(t, `{"name":"drop","annotations":{"readOnlyHint":true}}`), *tool(t, `{"name":"get"}`)})
+	renamed := []Override{{Glob: "drop", Name: "remove", Annotations: json.RawMessage(`{"readOnlyHint":false}`)}, {Glob: "get", Annotations: json.RawMessage(`{"readOnlyHint":true}`)}}
+	for _, test := range []struct {
+		rules Rules
+		want  string
+	}{
+		{Rules{Servers: map[string]ServerRules{"s": {Overrides: renamed, ReadOnly: true}}}, ByReadOnly},
+		{Rules{Servers: map[string]ServerRules{"s": {Overrides: renamed, Deny: []string{"drop"}}}}, ByDeny},
+		{Rules{Servers: map[string]ServerRules{"s": {Overrides: renamed, Deny: []string{"remove"}}}}, ByDeny},
+		{Rules{Servers: map[string]ServerRules{"s": {Overrides: renamed}}, Disabled: []string{"s.remove"}}, ByDisabled},
+		{Rules{Servers: map[string]ServerRules{"s": {Overrides: renamed, Allow: []string{"get"}}}}, ByAllow},
+		{Rules{Servers: map[string]ServerRules{"s": {Overrides: renamed, Allow: []string{"remove", "get"}}}}, ""},
+	} {
+		if _, got := test.rules.See(&s, &s.Tools[0]); got != test.want {
+			t.Errorf("%+v: %q, want %q", test.rules, got, test.want)
+		}
+		if _, got := test.rules.See(&s, &s.Tools[1]); got != "" {
+			t.Errorf("%+v: get is hidden by %q", test.rules, got)
+		}
+	}
+}
+
+// TestArguments: fixed arguments win over those of the caller.
+func TestArguments(t *testing.T) {
+	for _, test := range []struct{ fixed, sent, want string }{
+		{"", `{"a":1.10}`, `{"a":1.10}`},
+		{`{"token":"s"}`, "", `{"token":"s"}`},
+		{`{"token":"s"}`, `{"a":1.10,"token":"mine"}`, `{"token":"s","a":1.10}`},
+	} {
+		one := &catalog.Tool{}
+		if test.fixed != "" {
+			one.Fixed = json.RawMessage(test.fixed)
+		}
+		var sent json.RawMessage
+		if test.sent != "" {
+			sent = json.RawMessage(test.sent)
+		}
+		if got := string(Arguments(one, sent)); got != test.want {
+			t.Errorf("%s and %s: %s, want %s", test.fixed, test.sent, got, test.want)
+		}
+	}
+}
+
+// TestDigest: a digest is that of the content, not of its order; each part of a
+// definition counts.
+func TestDigest(t *testing.T) {
+	const raw = `{"name":"x","description":"d","inputSchema":{"type":"object","properties":{"a":{"maximum":1.10}}},"outputSchema":{},"annotations":{"readOnlyHint":true}}`
+	digest := Digest(tool(t, raw))
+	if same := `{"annotations":{"readOnlyHint":true},"outputSchema":{},"inputSchema":{"properties":{"a":{"maximum":1.10}},"type":"object"},"description":"d","name":"x","icons":[]}`; Digest(tool(t, same)) != digest {
+		t.Error("another order has another digest")
+	}
+	for _, other := range []string{
+		`{"name":"y","description":"d","inputSchema":{"type":"object","properties":{"a":{"maximum":1.10}}},"outputSchema":{},"annotations":{"readOnlyHint":true}}`,
+		`{"name":"x","description":"e","inputSchema":{"type":"object","properties":{"a":{"maximum":1.10}}},"outputSchema":{},"annotations":{"readOnlyHint":true}}`,
+		`{"name":"x","description":"d","inputSchema":{"type":"object","properties":{"a":{"maximum":1.11}}},"outputSchema":{},"annotations":{"readOnlyHint":true}}`,
+		`{"name":"x","description":"d","inputSchema":{"type":"object","properties":{"a":{"maximum":1.10}}},"outputSchema":{"a":1},"annotations":{"readOnlyHint":true}}`,
+		`{"name":"x","description":"d","inputSchema":{"type":"object","properties":{"a":{"maximum":1.10}}},"outputSchema":{},"annotations":{"readOnlyHint":false}}`,
+		`{"name":"x","description":"d","outputSchema":{},"annotations":{"readOnlyHint":true}}`,
+	} {
+		if Digest(tool(t, other)) == digest {
+			t.Errorf("the same digest: %s", other)
+		}
+	}
+	pinned := &Rules{Servers: map[string]ServerRules{"s": {Pinned: map[string]string{"x": digest}, Overrides: []Override{{Glob: "x", Name: "z"}}}}}
+	s := catalog.Server{Name: "s"}
+	if seen, by := pinned.See(&s, tool(t, raw)); by != "" || seen.Name != "z" {
+		t.Errorf("an approved tool: %q", by)
+	}
+	if _, by := pinned.See(&s, tool(t, `{"name":"x","description":"e"}`)); by != ByPin {
+		t.Errorf("a changed tool: %q", by)
+	}
+	if _, by := pinned.See(&s, tool(t, `{"name":"new"}`)); by != ByPin {
+		t.Errorf("a new tool: %q", by)
+	}
+}
