@@ -23,13 +23,14 @@ func registryOptions(cfg *config.Config, rules *policy.Rules) registry.Options {
 
 func (a *App) executorOptions(cfg *config.Config) executor.Options {
 	options := executor.Options{
-		Servers:      make(map[string]executor.ServerOptions),
-		ExecWait:     wait(cfg.ExecWait),
-		ResultTokens: cfg.ResultTokenLimit,
-		Filter:       a.filters,
-		TOON:         cfg.ToonCompression,
-		TypeScript:   cfg.SchemaCompression,
-		Logger:       a.log,
+		Servers:       make(map[string]executor.ServerOptions),
+		ExecWait:      wait(cfg.ExecWait),
+		ResultTokens:  cfg.ResultTokenLimit,
+		PreviewTokens: cfg.ResultPreviewTokens,
+		Filter:        a.filters,
+		TOON:          cfg.ToonCompression,
+		TypeScript:    cfg.SchemaCompression,
+		Logger:        a.log,
 	}
 	for _, s := range cfg.Servers {
 		one := executor.ServerOptions{

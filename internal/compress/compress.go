@@ -7,6 +7,7 @@
 package compress
 
 import (
+	"iter"
 	"strings"
 
 	"mcpx/internal/tokens"
@@ -150,11 +151,7 @@ func compactLines(in string) ([]string, bool) {
 		return nil, false
 	}
 	var out []string
-	for line := range strings.SplitSeq(in, "\n") {
-		line = strings.Trim(line, " \t\r")
-		if line == "" {
-			continue
-		}
+	for line := range objectLines(in) {
 		if line[0] != '{' {
 			return nil, false
 		}
@@ -165,4 +162,15 @@ func compactLines(in string) ([]string, bool) {
 		out = append(out, unescapeJSON(compact))
 	}
 	return out, len(out) >= 2
+}
+
+// objectLines are the lines of a text that are not blank, trimmed.
+func objectLines(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.SplitSeq(text, "\n") {
+			if line = strings.Trim(line, " \t\r"); line != "" && !yield(line) {
+				return
+			}
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package compress
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,19 +9,6 @@ import (
 
 	"mcpx/internal/wire"
 )
-
-// Value is the JSON of a text that is exactly one JSON value, or a list or dict as Python
-// prints it.
-func Value(text string) (value json.RawMessage, ok bool) {
-	text = strings.TrimSpace(text)
-	if wire.Valid([]byte(text)) {
-		return json.RawMessage(text), true
-	}
-	if literal, ok := fromPython(text); ok {
-		return json.RawMessage(literal), true
-	}
-	return nil, false
-}
 
 // maxNesting bounds the containers in a Python literal, as its reader recurses.
 const maxNesting = 100

@@ -39,6 +39,9 @@ type Config struct {
 	CatalogueCharLimit int
 	// ResultTokenLimit is where a result is cut; 0 is no limit.
 	ResultTokenLimit int
+	// ResultPreviewTokens bounds the first look at JSON that is over the limit; 0 is
+	// ResultTokenLimit.
+	ResultPreviewTokens int
 	// MaxMessageBytes bounds one message, both ways.
 	MaxMessageBytes int64
 	// MaxConcurrency bounds the open calls of all servers together; 0 is no limit.
@@ -305,6 +308,7 @@ func defaults(path string) *Config {
 		StructuredContent:    "auto",
 		CatalogueTokenBudget: 2000,
 		ResultTokenLimit:     20000,
+		ResultPreviewTokens:  3000,
 		MaxMessageBytes:      64 << 20,
 		StartupWait:          5 * time.Second,
 		ExecWait:             20 * time.Second,

@@ -120,7 +120,7 @@ func TestRootFaults(t *testing.T) {
 // TestZero: a zero is kept where it means something, and refused where it does not.
 func TestZero(t *testing.T) {
 	for key, want := range map[string]string{
-		"max_description_len": "", "catalogue_char_limit": "", "result_token_limit": "", "max_concurrency": "",
+		"max_description_len": "", "catalogue_char_limit": "", "result_token_limit": "", "result_preview_tokens": "", "max_concurrency": "",
 		"startup_wait": "", "exec_wait": "", "shutdown_grace": "",
 		"catalogue_token_budget": "must be at least 1", "max_message_bytes": "must be at least 1024",
 		"health_check_interval": "must be more than 0", "health_check_timeout": "must be more than 0", "health_check_failure_threshold": "must be at least 1",
@@ -151,7 +151,7 @@ func TestZero(t *testing.T) {
 		}
 		kept := map[string]bool{
 			"max_description_len": c.MaxDescriptionLen == 0, "catalogue_char_limit": c.CatalogueCharLimit == 0, "result_token_limit": c.ResultTokenLimit == 0,
-			"max_concurrency": c.MaxConcurrency == 0, "startup_wait": c.StartupWait == 0, "exec_wait": c.ExecWait == 0, "shutdown_grace": c.ShutdownGrace == 0,
+			"result_preview_tokens": c.ResultPreviewTokens == 0, "max_concurrency": c.MaxConcurrency == 0, "startup_wait": c.StartupWait == 0, "exec_wait": c.ExecWait == 0, "shutdown_grace": c.ShutdownGrace == 0,
 			"clients.x.description_chars": len(c.Clients) == 1 && c.Clients[0].DescriptionChars == NoLimit,
 		}
 		if ok, of := kept[key]; of && !ok {

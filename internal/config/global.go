@@ -22,6 +22,7 @@ func (l *loader) keys() map[string]reader {
 		"catalogue_token_budget":         l.count(&c.CatalogueTokenBudget, 1),
 		"catalogue_char_limit":           l.count(&c.CatalogueCharLimit, 0),
 		"result_token_limit":             l.count(&c.ResultTokenLimit, 0),
+		"result_preview_tokens":          l.count(&c.ResultPreviewTokens, 0),
 		"max_message_bytes":              whole(l, &c.MaxMessageBytes, 1024, math.MaxInt64),
 		"max_concurrency":                l.count(&c.MaxConcurrency, 0),
 		"connect_timeout":                l.timeout(&l.everyServer.ConnectTimeout),

@@ -148,7 +148,7 @@ func fields(c *Config) []string {
 		fmt.Sprint("schema_compression ", c.SchemaCompression), fmt.Sprint("toon_compression ", c.ToonCompression),
 		fmt.Sprint("max_description_len ", c.MaxDescriptionLen), fmt.Sprint("structured_content ", c.StructuredContent), fmt.Sprint("short_argument_names ", c.ShortArgumentNames),
 		fmt.Sprint("catalogue_token_budget ", c.CatalogueTokenBudget), fmt.Sprint("catalogue_char_limit ", c.CatalogueCharLimit),
-		fmt.Sprint("result_token_limit ", c.ResultTokenLimit), fmt.Sprint("max_message_bytes ", c.MaxMessageBytes),
+		fmt.Sprint("result_token_limit ", c.ResultTokenLimit), fmt.Sprint("result_preview_tokens ", c.ResultPreviewTokens), fmt.Sprint("max_message_bytes ", c.MaxMessageBytes),
 		fmt.Sprint("max_concurrency ", c.MaxConcurrency), fmt.Sprint("startup_wait ", c.StartupWait),
 		fmt.Sprint("exec_wait ", c.ExecWait), fmt.Sprint("shutdown_grace ", c.ShutdownGrace),
 		fmt.Sprint("disabled_tools ", c.DisabledTools), fmt.Sprintf("clients %+v", c.Clients),

@@ -85,7 +85,7 @@ func TestReadResult_KeepsAnItemOnce(t *testing.T) {
 		}
 		before = string(got.Content[0])
 	}
-	if e.store.Len() != 2 || !strings.Contains(before, "pieces of this item left") {
+	if e.store.Len() != 2 || !strings.Contains(before, "pieces of .[0].text of this item left") {
 		t.Errorf("%d are kept; %s", e.store.Len(), before)
 	}
 	// With another limit the item has other lines.
@@ -121,7 +121,7 @@ func TestShape_LongResource(t *testing.T) {
 	}{
 		{"short", []json.RawMessage{wire.TextBlock("done"), resource("{ \"a\": 1 }")}, []string{"", ""}},
 		{"long", []json.RawMessage{wire.TextBlock("done"), resource(lines), image}, []string{"", "a line of a file\na line", ""}},
-		{"two", []json.RawMessage{resource(lines), resource(lines), image}, []string{"a line of a file\na line", "\n[1 of 1 text blocks left: exec mcpx", ""}},
+		{"two", []json.RawMessage{resource(lines), resource(lines), image}, []string{"a line of a file\na line", "\n[1 of 1 text blocks left: exec {", ""}},
 		{"no text", []json.RawMessage{blob, image}, []string{"", ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestShape_LongResource(t *testing.T) {
 				t.Errorf("%d tokens", total)
 			}
 			if tt.name == "long" {
-				if tail := string(out.Content[1]); !strings.Contains(tail, `lines left: exec mcpx`) || !strings.HasSuffix(tail, `"},"annotations":{"priority":1.0}}`) || !strings.HasPrefix(tail, `{"type":"resource","resource":{"uri":"repo://x"`) {
+				if tail := string(out.Content[1]); !strings.Contains(tail, `lines left: exec {`) || !strings.HasSuffix(tail, `"},"annotations":{"priority":1.0}}`) || !strings.HasPrefix(tail, `{"type":"resource","resource":{"uri":"repo://x"`) {
 					t.Errorf("got %s", tail)
 				}
 			}

@@ -344,7 +344,8 @@ func (e run) pages(r *Request) pages.Pages {
 		limit = 0 // such a client has no exec to read on with
 	}
 	return pages.Pages{
-		Store: &e.store, Principal: r.principal(), Limit: limit, Bytes: r.Form.Bytes, LineFirst: r.Form.LineFirst,
+		Store: &e.store, Principal: r.principal(), Limit: limit, Preview: e.options.PreviewTokens,
+		Bytes: r.Form.Bytes, LineFirst: r.Form.LineFirst, ShortNames: r.Form.ShortNames,
 		Texts: e.textOptions(r), Filter: e.options.Filter,
 	}
 }

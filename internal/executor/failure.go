@@ -102,7 +102,7 @@ func (e run) failure(r Request, t target, err error) *Failure {
 	case errors.As(err, &refused):
 		return e.invalidFailure(r, t, arguments.Invalid(refused.Violation))
 	case errors.As(err, &failed):
-		return filterFailure(failed)
+		return filterFailure(failed, e.pages(&r))
 	case errors.As(err, &unparsed):
 		return Invalid("/select: " + unparsed.Message)
 	case errors.As(err, &missing):

@@ -20,6 +20,8 @@ type Form struct {
 	Bytes int
 	// LineFirst puts the line about the rest of a cut text before the text.
 	LineFirst bool
+	// ShortNames are the names of exec's arguments in that line: server, tool, args.
+	ShortNames bool
 }
 
 // Structured says which structuredContent a client gets.

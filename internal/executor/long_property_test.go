@@ -33,20 +33,24 @@ func inProcess(t *testing.T, options executor.Options) *assembly {
 }
 
 // noteLine is the line about what is left of a long result.
-var noteLine = regexp.MustCompile(`(?:^|\n)\[(\d+) of (\d+) (items|lines|rows|pieces|text blocks|(?:lines|rows|pieces) of this item|matching (?:items|lines)) left(?:; \d+ of \d+ match)?(, the line goes on)?: exec mcpx read_result (\{.*\})\]$`)
+var noteLine = regexp.MustCompile(`(?:^|\n)\[(\d+) of (\d+) (items|lines|rows|pieces|text blocks|matching (?:items|lines))(?: of (\..*?))?( of this item)? left(?:; [^{]*)?(, the line goes on)?: exec (\{.*\})(?:; it also takes limit, grep \(regex\), select \(jq\))?\]$`)
 
 // matchLine is the line that says how much a grep found, where nothing is left.
-var matchLine = regexp.MustCompile(`(?:^|\n)\[(?:\d+ shown, )?(\d+) of (\d+) (?:items|lines) match\]$`)
+var matchLine = regexp.MustCompile(`(?:^|\n)\[(?:\d+ shown, )?(\d+) of (\d+) (?:items|lines)(?: of \..*?)? match[^\n]*\]$`)
+
+// shapeLine stands before the first note of JSON.
+var shapeLine = regexp.MustCompile(`(?:^|\n)\[shape: [^\n]*\]$`)
 
 // note is such a line, read.
 type note struct {
 	left, total int
-	what        string
+	what, path  string
+	ofItem      bool
 	arguments   string
 }
 
 // takeNote takes the last line off a text if it is a note, with the line end that
-// was put before it.
+// was put before it, and with the shape.
 func takeNote(t *testing.T, text string) (body string, n *note) {
 	t.Helper()
 	m := noteLine.FindStringSubmatchIndex(text)
@@ -56,12 +60,24 @@ func takeNote(t *testing.T, text string) (body string, n *note) {
 		}
 		return text, nil
 	}
-	part := func(i int) string { return text[m[2*i]:m[2*i+1]] }
-	n = &note{what: part(3), arguments: part(5)}
+	part := func(i int) string {
+		if m[2*i] < 0 {
+			return ""
+		}
+		return text[m[2*i]:m[2*i+1]]
+	}
+	call := readJSON(part(7))
+	if call == nil || call.last("server_name").text != "mcpx" || call.last("tool_name").text != "read_result" {
+		t.Fatalf("the call cannot be copied: %s", part(0))
+	}
+	n = &note{what: part(3), path: part(4), ofItem: part(5) != "", arguments: call.last("arguments").raw}
 	fmt.Sscan(part(1), &n.left)
 	fmt.Sscan(part(2), &n.total)
 	body = text[:m[0]]
-	if m[8] < 0 && body != "" && strings.HasPrefix(text[m[0]:], "\n") && !strings.HasSuffix(n.what, "items") {
+	if at := shapeLine.FindStringIndex(body); at != nil {
+		body, m[0] = body[:at[0]], at[0]
+	}
+	if part(6) == "" && body != "" && strings.HasPrefix(text[m[0]:], "\n") && !strings.HasSuffix(n.what, "items") {
 		body += "\n"
 	}
 	return body, n
@@ -119,13 +135,45 @@ func (r *reader) lines(t *testing.T, text string) string {
 	}
 }
 
-// items compares what is read, page by page, with the items that are wanted.
-func (r *reader) items(t *testing.T, text string, want []*node) {
+// document reads a long JSON value to its end, and compares it. text is the first look.
+// asLines means that the value stands for JSON Lines.
+func (r *reader) document(t *testing.T, text string, value *node, asLines bool) {
 	t.Helper()
-	for {
+	_, n := takeNote(t, text)
+	switch {
+	case n == nil:
+		r.same(t, text, value, asLines)
+	case strings.HasSuffix(n.what, "items"):
+		list := value.find(t, n)
+		r.items(t, text, list.kids, n.ofItem, func(kids []*node, first bool) *node {
+			part := &node{kind: list.kind, kids: kids, keys: list.keysOf(kids)}
+			if first {
+				return value.with(list, part)
+			}
+			return part
+		}, asLines)
+	case n.path != "":
+		list := value.find(t, n)
+		body, _ := takeNote(t, text)
+		rest := r.lines(t, r.read(t, n.arguments))
+		if !strings.HasSuffix(list.text, rest) {
+			t.Fatalf("the lines end with something else: %.300q", rest)
+		}
+		r.same(t, body, value.with(list, &node{kind: '"', text: strings.TrimSuffix(list.text, rest)}), false)
+	default:
+		whole := r.lines(t, text)
+		r.same(t, whole, value, asLines)
+	}
+}
+
+// items compares what is read, page by page, with the items that are wanted. page is what
+// a page of some of them says.
+func (r *reader) items(t *testing.T, text string, want []*node, ofItem bool, page func(items []*node, first bool) *node, asLines bool) {
+	t.Helper()
+	for first := true; ; first = false {
 		body, n := takeNote(t, text)
 		shown, arguments := len(want), ""
-		if n != nil && !strings.HasSuffix(n.what, " of this item") {
+		if n != nil && n.ofItem == ofItem {
 			if n.left >= len(want) && n.left > 0 && body != "" {
 				t.Fatalf("no progress: %d left of %d: %.300s", n.left, len(want), text)
 			}
@@ -133,37 +181,98 @@ func (r *reader) items(t *testing.T, text string, want []*node) {
 		} else if n != nil {
 			body = text // the note is about the item
 		}
-		if inner, of := takeNote(t, body); of != nil {
-			if !strings.HasSuffix(of.what, " of this item") || shown != 1 {
+		if _, of := takeNote(t, body); of != nil {
+			if !of.ofItem || shown != 1 {
 				t.Fatalf("a note for %d items: %.300s", shown, body)
 			}
-			body = inner + r.lines(t, r.read(t, of.arguments))
+			r.document(t, body, page(want[:1], first), false)
+		} else if shown > 0 || body != "" && !strings.HasPrefix(body, "[none of ") && !strings.HasPrefix(body, "[0 ") {
+			r.same(t, body, page(want[:shown], first), asLines)
 		}
-		r.same(t, body, want[:shown])
 		if want = want[shown:]; arguments == "" {
 			if len(want) > 0 {
 				t.Fatalf("%d items are missing", len(want))
 			}
 			return
 		}
-		text = r.read(t, arguments)
+		text, ofItem = r.read(t, arguments), false
 	}
 }
 
-// same compares the text of a page with its items.
-func (r *reader) same(t *testing.T, body string, want []*node) {
+// same compares the text of a page with its value.
+func (r *reader) same(t *testing.T, body string, value *node, asLines bool) {
 	t.Helper()
-	if len(want) == 0 && (body == "" || strings.HasPrefix(body, "[none of ") || strings.HasPrefix(body, "[0 ")) {
-		return
+	want := value.canonical()
+	got := readJSON(body)
+	if values := documentsIn(body); asLines && values != nil && (got == nil || got.kind == '{') {
+		got = &node{kind: '[', kids: values}
 	}
-	all := (&node{kind: '[', kids: want}).canonical()
-	if page := readJSON(body); page != nil {
-		if page.canonical() != all {
-			t.Fatalf("the page has other items:\ngot  %.600s\nwant %.600s", body, all)
+	if got == nil {
+		r.oracle.toon = append(r.oracle.toon, toonText{toon: body, json: want, where: t.Name()})
+	} else if got.canonical() != want {
+		t.Fatalf("the page says something else:\ngot  %.600s\nwant %.600s", body, want)
+	}
+}
+
+// find is the list that a note is about, by its path.
+func (n *node) find(t *testing.T, about *note) *node {
+	t.Helper()
+	is := func(n *node) bool { return n.kind == '"' && about.path != "" || len(n.kids) == about.total }
+	found := []*node{n}
+	for path := strings.Replace(about.path, ".[", "[", 1); path != ""; {
+		var inner []*node
+		var step string
+		switch m := regexp.MustCompile(`^(?:\.(\w+)|\[(\d+|".*?[^\\]"|"")\])`).FindStringSubmatch(path); {
+		case m == nil:
+			t.Fatalf("no path: %s", about.path)
+		default:
+			path = path[len(m[0]):]
+			if step = m[1]; m[2] != "" && m[2][0] == '"' {
+				step = readJSON(m[2]).text
+			}
+			for _, one := range found {
+				for i, kid := range one.kids {
+					if m[1] == "" && m[2][0] != '"' || one.kind == '{' && one.keys[i] == step {
+						inner = append(inner, kid)
+					}
+				}
+			}
 		}
-		return
+		found = inner
 	}
-	r.oracle.toon = append(r.oracle.toon, toonText{toon: body, json: all, where: t.Name()})
+	for i := 0; i < len(found); i++ {
+		if is(found[i]) {
+			return found[i]
+		}
+		if about.path == "" { // it can be too long to be said
+			found = append(found, found[i].kids...)
+		}
+	}
+	t.Fatalf("no list of %d at %q", about.total, about.path)
+	return nil
+}
+
+// with is a value with another one at the place of one of its parts.
+func (n *node) with(part, other *node) *node {
+	if n == part {
+		return other
+	}
+	out := *n
+	out.kids = nil
+	for _, kid := range n.kids {
+		out.kids = append(out.kids, kid.with(part, other))
+	}
+	return &out
+}
+
+// keysOf are the keys of some members.
+func (n *node) keysOf(kids []*node) (keys []string) {
+	for i, kid := range n.kids {
+		if n.kind == '{' && isOneOf(kid, kids) {
+			keys = append(keys, n.keys[i])
+		}
+	}
+	return keys
 }
 
 // send calls the tool that answers direct.
@@ -267,7 +376,7 @@ func TestLong_Items(t *testing.T) {
 			if len(result.Content) != 1 {
 				t.Fatalf("%d blocks", len(result.Content))
 			}
-			r.items(t, textOf(mustRead(t, result.Content[0])).text, readJSON(list).kids)
+			r.document(t, textOf(mustRead(t, result.Content[0])).text, readJSON(list), false)
 		}
 	})
 }
@@ -277,9 +386,6 @@ func TestLong_Lines(t *testing.T) {
 	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
 		for range 6 {
 			text := longText(g)
-			if g.chance(3) {
-				text = `{"a":1,"rows":` + longList(g) + `}`
-			}
 			result := r.send(t, textResult(g, text), "", anyPolicy(g))
 			got := r.lines(t, textOf(mustRead(t, result.Content[0])).text)
 			if got == text {
@@ -292,6 +398,78 @@ func TestLong_Lines(t *testing.T) {
 			for i := range r.oracle.toon[before:] {
 				r.oracle.toon[before+i].where = t.Name()
 			}
+		}
+	})
+}
+
+// TestLong_Documents reads long objects to their end: with one list, with several, within
+// other objects, with long strings.
+func TestLong_Documents(t *testing.T) {
+	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
+		for range 12 {
+			text := longDocument(g)
+			if strings.Contains(readJSON(text).canonical(), `\ud`) {
+				continue // a path cannot name a key with half a surrogate pair
+			}
+			result := r.send(t, textResult(g, text), "", anyPolicy(g))
+			if len(result.Content) != 1 {
+				t.Fatalf("%d blocks", len(result.Content))
+			}
+			r.document(t, textOf(mustRead(t, result.Content[0])).text, readJSON(text), false)
+		}
+	})
+}
+
+// longDocument is a long object.
+func longDocument(g *generator) string {
+	member := func(key, value string) string { return spell(key) + ":" + g.white(true).colon + value }
+	small := member("n", g.number()) + "," + member("next page", whole(g, g.plain()))
+	list := longList(g)
+	switch g.IntN(8) {
+	case 0:
+		return `{"a":1,"rows":` + list + `}`
+	case 1:
+		return "{" + small + `,"data":{"rows":` + list + `,"x":null}}`
+	case 2:
+		return `[{` + small + "," + member("a b", list) + `}]`
+	case 3:
+		return "{" + member("a", list) + "," + member("b", longList(g)) + "}"
+	case 4:
+		return "{" + small + "," + member("text", whole(g, longText(g))) + "," + member("end", "true") + "}"
+	case 5:
+		return "{" + member("in", "["+whole(g, longText(g))+"]") + "}"
+	}
+	members := make([]string, 2+g.IntN(40))
+	for i := range members {
+		members[i] = member(fmt.Sprintf("key %d/%s", i, g.plain()), g.value(3, g.white(true)))
+		if g.chance(5) {
+			members[i] = member(fmt.Sprintf("list_%d", i), longList(g))
+		}
+	}
+	if g.chance(2) {
+		return "{" + small + `,"m":{` + strings.Join(members, ",") + "}}"
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// TestLong_JSONLines reads JSON Lines to their end.
+func TestLong_JSONLines(t *testing.T) {
+	eachLimit(t, func(t *testing.T, r *reader, g *generator) {
+		for range 6 {
+			lines := make([]string, 40+g.IntN(200))
+			uniform := g.chance(2)
+			for i := range lines {
+				lines[i] = fmt.Sprintf(`{"id":%d,"name":%s,"price":1.10}`, i, whole(g, g.plain()))
+				if !uniform && g.chance(3) {
+					lines[i] = "{" + whole(g, g.plain()) + ":" + g.value(2, white{}) + "}"
+				}
+				if g.chance(60) {
+					lines[i] = `{"id":1,"body":` + whole(g, longText(g)) + `}`
+				}
+			}
+			text := strings.Join(lines, pick(g, "\n", "\n\n", "\r\n")) + pick(g, "", "\n")
+			result := r.send(t, textResult(g, text), "", anyPolicy(g))
+			r.document(t, textOf(mustRead(t, result.Content[0])).text, readJSON("["+strings.Join(lines, ",")+"]"), true)
 		}
 	})
 }
@@ -318,9 +496,7 @@ func TestLong_Blocks(t *testing.T) {
 func (r *reader) blocks(t *testing.T, content []json.RawMessage, want []*node, structured *node) {
 	t.Helper()
 	last := textOf(mustRead(t, content[len(content)-1])).text
-	if got := readJSON(r.lines(t, last)); got == nil || got.canonical() != structured.canonical() {
-		t.Fatalf("structuredContent reads as something else: %.300s", last)
-	}
+	r.document(t, strings.TrimPrefix(last, "\n"), structured, false)
 	var texts []*node
 	at := 0
 	for _, raw := range content[:len(content)-1] {
@@ -338,7 +514,7 @@ func (r *reader) blocks(t *testing.T, content []json.RawMessage, want []*node, s
 					texts = append(texts, one)
 				}
 			}
-			r.items(t, r.read(t, n.arguments), texts)
+			r.document(t, r.read(t, n.arguments), &node{kind: '[', kids: texts}, false)
 			return
 		}
 		if got := r.lines(t, text.text); got != textOf(want[at]).text {
@@ -402,7 +578,7 @@ func TestLong_Arguments(t *testing.T) {
 			if last := first[strings.LastIndex(first, "\n")+1:]; pattern != "" && !strings.Contains(last, total) {
 				t.Fatalf("%v: no %q in %s", args, total, last)
 			}
-			r.items(t, first, items)
+			r.items(t, first, items, false, func(items []*node, _ bool) *node { return &node{kind: '[', kids: items} }, false)
 			if args["select"] != nil || len(which) == 0 || which[0] == 0 {
 				continue
 			}
@@ -490,7 +666,7 @@ func TestLong_GrepAsShown(t *testing.T) {
 	handle := r.handle(t, textResult(newGenerator(1), "["+strings.Join(rows, ", ")+"]"))
 	for _, pattern := range []string{`"id":7,"path":"a/café"`, `"id": 7,\n`} {
 		got := r.read(t, mustEncode(t, map[string]any{"handle": handle, "grep": pattern}))
-		if got != `[{"id":7,"path":"a/café"}]`+"\n[1 of 300 items match]" {
+		if got != `[{"id":7,"path":"a/café"}]`+"\n[1 of 300 items match, offset 7]" {
 			t.Errorf("%s: got %s", pattern, got)
 		}
 	}

@@ -47,6 +47,8 @@ type Options struct {
 	// ResultTokens bounds the text of a result; read_result reads the rest. 0 = no
 	// limit.
 	ResultTokens int
+	// PreviewTokens bounds the first look at a longer JSON; 0 = ResultTokens.
+	PreviewTokens int
 	// Filter runs the filters of select.
 	Filter *jq.Runner
 	// TypeScript shows a tool in VALIDATION_ERROR as TypeScript, not as JSON Schema.

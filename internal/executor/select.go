@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -16,7 +15,7 @@ import (
 
 // filterFailure is a filter that failed on the result. It shows the shape of the
 // result, and its handle for another filter.
-func filterFailure(failed *pages.FilterError) *Failure {
+func filterFailure(failed *pages.FilterError, p pages.Pages) *Failure {
 	var limit *jq.LimitError
 	var broken *jq.FilterError
 	reason := failed.Error()
@@ -28,18 +27,18 @@ func filterFailure(failed *pages.FilterError) *Failure {
 	}
 	shape := pages.Shape(failed.Value)
 	f := Invalid("/select: " + reason)
-	f.Text = f.text() + f.kept(pages.ReadArguments{Handle: failed.Handle, Select: "..."}) + "\nShape of the result: " + shape
+	f.Text = f.text() + f.kept(p, pages.ReadArguments{Handle: failed.Handle, Select: "..."}) + "\nShape of the result: " + shape
 	return f.With("shape", shape)
 }
 
 // kept is a line for a model whose filter failed: the call was made and must not be
 // repeated, and next reads its result. Without a handle the result is lost.
-func (f *Failure) kept(next pages.ReadArguments) string {
+func (f *Failure) kept(p pages.Pages, next pages.ReadArguments) string {
 	if next.Handle == "" {
 		return "\nThe call was made; its result is too long to be kept"
 	}
 	f.With("handle", next.Handle)
-	return fmt.Sprintf("\nThe call was made; its result is kept: exec %s %s %s", pages.Server, pages.Tool, wire.Encode(next))
+	return "\nThe call was made; its result is kept: " + p.Call(next)
 }
 
 // noJSONFailure is a filter on a result without JSON. It keeps the texts, several as
@@ -58,7 +57,7 @@ func (e run) noJSONFailure(blocks []wire.Block, r Request) *Failure {
 	} else {
 		next.Handle, parts = e.pages(&r).KeepBlocks(texts), "text blocks"
 	}
-	f.Text += f.kept(next)
+	f.Text += f.kept(e.pages(&r), next)
 	if next.Handle != "" {
 		f.Text += "\ngrep is a regular expression; offset and limit count " + parts
 	}
@@ -80,7 +79,7 @@ func selectable(structured json.RawMessage, blocks []wire.Block) json.RawMessage
 	}
 	only, single := onlyString(structured)
 	if single && (structured[0] == '"' || slices.ContainsFunc(blocks, func(b wire.Block) bool { return b.IsText && b.Text == only })) {
-		if value, ok := compress.Value(only); ok && (value[0] == '{' || value[0] == '[') {
+		if value, _, ok := compress.Value(only); ok && (value[0] == '{' || value[0] == '[') {
 			return value
 		}
 	}
@@ -96,7 +95,7 @@ func unfiltered(structured json.RawMessage, blocks []wire.Block) (others []json.
 			others = append(others, b.Raw)
 			continue
 		}
-		if _, ok := compress.Value(b.Text); ok {
+		if _, _, ok := compress.Value(b.Text); ok {
 			continue
 		}
 		if said == nil {
@@ -140,7 +139,7 @@ func (e run) selected(ctx context.Context, got upstreamResult, blocks []wire.Blo
 	var out *Result
 	switch {
 	case errors.As(err, &failed):
-		out = filterFailure(failed).Result(r.Form.Always())
+		out = filterFailure(failed, e.pages(&r)).Result(r.Form.Always())
 	case err != nil:
 		return nil, err
 	default:
@@ -203,6 +202,6 @@ func onlyJSON(blocks []wire.Block) json.RawMessage {
 	if texts != 1 {
 		return nil
 	}
-	value, _ := compress.Value(text)
+	value, _, _ := compress.Value(text)
 	return value
 }

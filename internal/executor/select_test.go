@@ -102,8 +102,8 @@ func TestSelect(t *testing.T) {
 	}{
 		{"structuredContent", `{"a":1}`, []string{text(`{"a":2}`)}, ".a", []string{"1"}, `{"result":1}`},
 		{"structuredContent is null", "null", []string{text(`{"a":2}`)}, ".a", []string{"2"}, `{"result":2}`},
-		{"it is null, with prose", "null", []string{text("Done.")}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec mcpx read_result {"}, ""},
-		{"it is null, with two texts", "null", []string{text(`{"a":2}`), text(`{"a":3}`)}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec mcpx read_result {"}, ""},
+		{"it is null, with prose", "null", []string{text("Done.")}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec {"}, ""},
+		{"it is null, with two texts", "null", []string{text(`{"a":2}`), text(`{"a":3}`)}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec {"}, ""},
 		{"it is null, with nothing", "null", nil, ".a", []string{"null"}, `{"result":null}`},
 		{"no output", `{"a":[]}`, nil, ".a[]", []string{"[select gave nothing]\n[shape of the result: {a: []}]"}, `{"result":[]}`},
 		{"no output, and an image", `{"a":[]}`, []string{image}, "empty", []string{"[select gave nothing]\n[shape of the result: {a: []}]", image}, `{"result":[]}`},
@@ -114,7 +114,7 @@ func TestSelect(t *testing.T) {
 		{"an empty array is an output", `{"a":[]}`, nil, ".a", []string{"[]"}, `{"result":[]}`},
 		{"an empty text is an output", `{"a":""}`, nil, ".a", []string{`""`}, `{"result":""}`},
 		{"only an image", "", []string{image}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made", image}, ""},
-		{"prose and an image", "", []string{text("Done."), image}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec mcpx read_result {", image}, ""},
+		{"prose and an image", "", []string{text("Done."), image}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec {", image}, ""},
 		// As npm's filesystem server answers list_directory and directory_tree.
 		{"a wrapped listing", wrapped("content", "[FILE] a\n[DIR] b"), []string{text("[FILE] a\n[DIR] b")}, `.content|split("\n")|length`, []string{"2"}, `{"result":2}`},
 		{"a wrapped tree", wrapped("content", tree), []string{text(tree)}, ".[].name", []string{"\"a\"\n\"b\""}, `{"result":["a","b"]}`},
@@ -132,7 +132,7 @@ func TestSelect(t *testing.T) {
 		{"Python", "", []string{text(`[{'id': 1, 'name': "it's", 'b': None}]`)}, ".[0].name", []string{"it's"}, `{"result":"it's"}`},
 		{"Python in a wrapper", wrapped("result", "[{'a': 1}]"), []string{text("[{'a': 1}]")}, ".[].a", []string{"1"}, `{"result":1}`},
 		{"Python that repeats it", `{"result":[{"a":1}]}`, []string{text("[{'a': 1}]")}, ".result[].a", []string{"1"}, `{"result":1}`},
-		{"Python without exact JSON", "", []string{text("[{1, 2}]")}, ".[0]", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec mcpx read_result {"}, ""},
+		{"Python without exact JSON", "", []string{text("[{1, 2}]")}, ".[0]", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec {"}, ""},
 		{"a filter that fails, prose and an image", `{"a":1}`, []string{text("Done."), image}, ".a.b", []string{"VALIDATION_ERROR: /select: ", "Done.", image}, ""},
 	}
 	for _, tt := range tests {
@@ -216,7 +216,7 @@ func TestSelected_Gone(t *testing.T) {
 
 // A result that is not kept has no handle in the failure.
 func TestFilterFault_NotKept(t *testing.T) {
-	got := filterFailure(&pages.FilterError{Err: errors.New("bad"), Value: json.RawMessage(`{"a":1}`)}).Result(true)
+	got := filterFailure(&pages.FilterError{Err: errors.New("bad"), Value: json.RawMessage(`{"a":1}`)}, pages.Pages{}).Result(true)
 	text := wire.ReadBlock(got.Content[0]).Text
 	if !strings.HasPrefix(text, "VALIDATION_ERROR: /select: bad\nThe call was made; its result is too long to be kept\nShape of the result: ") {
 		t.Errorf("got %s", text)

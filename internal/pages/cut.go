@@ -2,54 +2,11 @@ package pages
 
 import (
 	"encoding/json"
-	"fmt"
-	"strings"
 
 	"mcpx/internal/compress"
 	"mcpx/internal/jq"
 	"mcpx/internal/wire"
 )
-
-// restTokens and restBytes bound the line about the rest, without a grep.
-const (
-	restTokens = 80
-	restBytes  = 320
-)
-
-// arrayItems are the elements of a JSON array of at most that many. It counts them
-// first: a growing slice would take several times the memory.
-func arrayItems(value json.RawMessage, most int) (items []json.RawMessage, ok bool) {
-	n := 0
-	err := wire.Elements(value, func([]byte) bool {
-		n++
-		return n <= most
-	})
-	if err != nil || n > most {
-		return nil, false
-	}
-	items = make([]json.RawMessage, 0, n)
-	err = wire.Elements(value, func(item []byte) bool {
-		items = append(items, item)
-		return true
-	})
-	return items, err == nil
-}
-
-// arrayOf is the JSON array of these elements.
-func arrayOf(items []json.RawMessage) json.RawMessage {
-	size := 2
-	for _, item := range items {
-		size += len(item) + 1
-	}
-	out := append(make([]byte, 0, size), '[')
-	for i, item := range items {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, item...)
-	}
-	return append(out, ']')
-}
 
 // Pages cuts the results of one call to its limit, and keeps them for its principal.
 type Pages struct {
@@ -62,9 +19,14 @@ type Pages struct {
 	// about the rest. Of the clients that cut a result some count bytes, some characters:
 	// a text has no more characters than bytes.
 	Bytes int
+	// Preview bounds the first look at a result with items, in tokens, beside its shape and
+	// the line about the rest; 0 = Limit.
+	Preview int
 	// LineFirst puts the line about the rest before the text, for clients that keep only
 	// the beginning of a result.
 	LineFirst bool
+	// ShortNames are the names of exec's arguments in that line: server, tool, args.
+	ShortNames bool
 	// Texts are the options for writing texts.
 	Texts compress.Options
 	// Filter runs the filters of select; nil refuses them.
@@ -130,8 +92,22 @@ func (p Pages) Fits(texts ...string) bool {
 // Cut is as much of a text as fits into room tokens, with a line that says how to
 // read the rest. text is kept, and shown is text as the model gets it.
 func (p Pages) Cut(text, shown string, verbatim bool, room int) string {
-	h := p.divide(text, shown, verbatim)
-	return p.cut(h, h.all(), room, ReadArguments{})
+	return p.look(p.divide(text, shown, verbatim), room)
+}
+
+// look is the first look at a result that does not fit into room tokens: its beginning,
+// and the shape of its JSON. A result with items shows only a preview, as the shape says
+// what to ask for.
+func (p Pages) look(h *result, room int) string {
+	about := ""
+	if h.value != nil {
+		about = "[shape: " + compress.Shape(h.value, min(shapeTokens, room/10)) + "]"
+	}
+	if own := p.Preview + p.weigh(about) + p.rest(); (h.items != nil || h.quoted) && p.Preview > 0 && own < room {
+		p.Bytes = p.Bytes * room / p.limit()
+		p.Limit, room = own, own
+	}
+	return p.cut(h, h.all(), room, ReadArguments{}, about)
 }
 
 // CutText is [Pages.Cut] of a text that is not compressed; room is at most the limit.
@@ -232,14 +208,14 @@ func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens 
 func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool) []json.RawMessage {
 	texts := rawBlocks(left, func(b wire.Block) bool { return b.HasText })
 	handle := p.Store.add(p.divideBlocks(texts, verbatim))
-	out = wire.AppendText(out, restLine(len(texts), len(texts), "text blocks left", ReadArguments{Handle: handle}))
+	out = wire.AppendText(out, p.restLine(rest{left: len(texts), total: len(texts), what: "text blocks left", next: ReadArguments{Handle: handle}}))
 	return append(out, rawBlocks(left, func(b wire.Block) bool { return !b.HasText })...)
 }
 
 // divideBlocks makes a result whose items are blocks.
 func (p Pages) divideBlocks(blocks []json.RawMessage, verbatim bool) *result {
-	h := &result{principal: p.Principal, value: arrayOf(blocks), verbatim: verbatim}
-	h.items, _ = arrayItems(h.value, len(blocks))
+	h := &result{principal: p.Principal, value: json.RawMessage(joined("[", blocks, ",", "]")), verbatim: verbatim}
+	h.fill(h.value, place{0, len(h.value)}, len(blocks))
 	return h
 }
 
@@ -254,107 +230,92 @@ func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessa
 	return out
 }
 
-// cut is as much of the wanted items or lines as fits into limit tokens, with a line
-// about the rest. That line has the arguments again, for the next part; without a
+// cut is as much of the wanted items or lines as fits into limit tokens, with about and
+// a line about the rest. That line has the arguments again, for the next part; without a
 // handle in them cut keeps h under a new one. If limit is the whole limit, the text has
 // at least a part of one item or line, so that a reader always gets to the end.
-func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments) string {
+func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about string) string {
 	if h.within(wanted, likelyBytes*limit) {
-		if text := withMatched(p.render(h, wanted), h, wanted); p.weigh(text) <= limit {
+		if text := p.withMatched(p.render(h, wanted), h, wanted, again); p.weigh(text) <= limit {
 			return text
 		}
 	}
-	if again.Handle == "" {
+	line := rest{total: wanted.len(), first: again.Handle == ""}
+	if line.first {
 		again.Handle = p.Store.add(h)
 	}
-	room := limit - p.rest() - p.weigh(again.Grep)
+	room := limit - p.rest() - p.weigh(again.Grep) - p.weigh(about)
+	if wanted.list != nil {
+		room -= p.weigh(h.matched(wanted, wanted.len()))
+	}
 	text, shown := p.fill(h, wanted, room)
 	if shown == 0 && limit >= p.limit() {
-		text, shown = p.beginItem(h, wanted.first(1), room-p.rest()), 1
+		text, shown = p.beginItem(h, wanted.first(1), room-p.rest(), itemLevels), 1
 	}
-	left := wanted.len() - shown
-	if left == 0 {
-		return withMatched(text, h, wanted)
+	if line.left = wanted.len() - shown; line.left == 0 {
+		return p.withMatched(text, h, wanted, again)
 	}
 	again.Offset += shown
 	if again.Limit > 0 {
 		again.Limit -= shown
 	}
-	what := h.noun() + " left"
+	line.what, line.next = h.noun()+" left", again
 	switch {
 	case wanted.list != nil:
-		what = fmt.Sprintf("matching %s left; %d of %d match", h.noun(), len(wanted.list), h.count())
-	case h.items == nil && shown > 0 && !strings.HasSuffix(text, "\n"):
-		what += ", the line goes on"
+		line.what = "matching " + h.noun() + " left; " + h.matched(wanted, shown)
+	case h.goesOn(wanted.first(shown)):
+		line.what += ", the line goes on"
 	}
-	return p.withRest(text, restLine(left, wanted.len(), what, again))
-}
-
-// withMatched adds to the text of all wanted parts the count of the grep, if there was
-// one.
-func withMatched(text string, h *result, wanted span) string {
-	if wanted.list == nil {
-		return text
-	}
-	return withLine(text, h.matched(wanted))
+	return p.withLines(text, about, p.restLine(line))
 }
 
 // likelyBytes bounds the bytes of a token. cut does not try a text as a whole that has
 // more bytes for its limit.
 const likelyBytes = 16
 
-// restLine is the line about the rest. Without a handle the rest is lost.
-func restLine(left, total int, what string, next ReadArguments) string {
-	if next.Handle == "" {
-		return fmt.Sprintf("[%d of %d %s, and dropped: the result is too long to be kept; ask for less, or use select]", left, total, what)
-	}
-	return fmt.Sprintf("[%d of %d %s: exec %s %s %s]", left, total, what, Server, Tool, wire.Encode(next))
-}
-
-// withRest is text with the line about the rest.
-func (p Pages) withRest(text, line string) string {
-	if p.LineFirst {
-		return line + "\n" + text
-	}
-	return withLine(text, line)
-}
-
-// withLine is text with one more line.
-func withLine(text, line string) string {
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	return text + line
-}
-
-// beginItem is the beginning of an item that is too long for the limit, as an array of
-// one. It keeps the item under a handle of its own.
-func (p Pages) beginItem(h *result, one span, room int) string {
+// beginItem is the beginning of an item that is too long for the limit, in an array or
+// object of its own, or with all that is around it. It keeps the item under a handle of its
+// own. levels is the number of items within items that may begin too.
+func (p Pages) beginItem(h *result, one span, room, levels int) string {
 	if h.items == nil {
 		return h.part(one)
 	}
-	i := one.at(0)
-	item := string(arrayOf(h.items[i : i+1]))
-	inner := p.divide(item, item, true)
-	lines := inner.all()
-	text, shown := p.fill(inner, lines, room)
+	item := h.json(h.items[one.at(0):one.at(0)+1], one.whole)
+	if compact, ok := wire.Compact(item); ok && !h.verbatim {
+		item = compact
+	}
+	inner := p.divide(item, item, h.verbatim)
+	text, shown := p.fill(inner, inner.all(), room)
+	if shown == 0 && inner.items != nil {
+		if levels > 0 && room > 2*p.minRoom() {
+			text, shown = p.beginItem(inner, inner.all().first(1), room-p.rest(), levels-1), 1
+		} else {
+			inner = p.divide(item, item, true)
+			text, shown = p.fill(inner, inner.all(), room)
+		}
+	}
 	if shown == 0 {
 		text, shown = inner.units[0], 1
 	}
-	if shown == lines.len() {
+	line := rest{left: inner.count() - shown, total: inner.count(), what: inner.noun() + " of this item left"}
+	if line.left == 0 {
 		return text
 	}
-	what := inner.noun() + " of this item left"
-	if !strings.HasSuffix(text, "\n") {
-		what += ", the line goes on"
+	if inner.goesOn(inner.all().first(shown)) {
+		line.what += ", the line goes on"
 	}
-	return p.withRest(text, restLine(lines.len()-shown, lines.len(), what, ReadArguments{Handle: p.Store.addItem(h, i, inner), Offset: shown}))
+	line.next = ReadArguments{Handle: p.Store.addItem(h, one, inner), Offset: shown}
+	return p.withLines(text, "", p.restLine(line))
 }
+
+// itemLevels bounds the items within items of which one part shows the beginning. Each is
+// kept as a result of its own.
+const itemLevels = 3
 
 // render is the text of some items or lines.
 func (p Pages) render(h *result, which span) string {
 	part := h.part(which)
-	if h.items == nil || h.verbatim {
+	if h.items == nil && !(h.quoted && which.whole) || h.verbatim {
 		return part
 	}
 	return compress.Text(part, p.Texts).Text

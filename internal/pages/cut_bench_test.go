@@ -18,7 +18,7 @@ func BenchmarkCut_Many(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				h := p.divide(text, text, false)
-				p.cut(h, h.all(), p.limit(), ReadArguments{})
+				p.cut(h, h.all(), p.limit(), ReadArguments{}, "")
 			}
 			b.ReportMetric(float64(p.Store.bytes)/float64(len(p.Store.order))/(1<<20), "MiB-kept")
 			p.Store.timer.Stop()

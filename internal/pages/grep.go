@@ -110,7 +110,15 @@ func (h *result) grep(m *matcher) (span, error) {
 			matching = append(matching, i)
 		}
 	}
-	return span{to: len(matching), list: matching}, nil
+	found := span{to: len(matching), list: matching}
+	if around := h.around(); around != "" {
+		matches, err := m.match([]byte(around))
+		if err != nil {
+			return span{}, err
+		}
+		found.whole = matches
+	}
+	return found, nil
 }
 
 // matches reports whether a line or item matches. An item matches as the upstream sent
@@ -130,6 +138,6 @@ func (h *result) matches(m *matcher, i int) (bool, error) {
 	if !bytes.ContainsAny(h.items[i], " \t\r\n\\") {
 		return false, nil // shown as it was received
 	}
-	shown := compress.Text(string(arrayOf(h.items[i:i+1])), compress.Options{}).Text
+	shown := compress.Text(h.json(h.items[i:i+1], false), compress.Options{}).Text
 	return m.match([]byte(shown[1 : len(shown)-1]))
 }

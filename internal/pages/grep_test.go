@@ -19,7 +19,7 @@ func TestResult_GrepEnds(t *testing.T) {
 	// Over a megabyte this one takes half a minute.
 	hard := regexp.MustCompile(`(.{0,50}){0,20}z`)
 	many := &result{units: strings.SplitAfter(strings.Repeat("a\n", grepStep/10), "\n")}
-	long := &result{items: []json.RawMessage{[]byte(strings.Repeat("a", 1<<20)), []byte("b")}}
+	long := &result{list: list{items: []json.RawMessage{[]byte(strings.Repeat("a", 1<<20)), []byte("b")}}}
 	few := &result{units: []string{"a", "b"}}
 	for _, tt := range []struct {
 		name     string
@@ -47,7 +47,7 @@ func TestResult_GrepEnds(t *testing.T) {
 
 // The time is asked for within one long item too.
 func TestResult_GrepEndsWithinAnItem(t *testing.T) {
-	long := &result{items: []json.RawMessage{[]byte(strings.Repeat("a b ", 1<<18))}}
+	long := &result{list: list{items: []json.RawMessage{[]byte(strings.Repeat("a b ", 1<<18))}}}
 	began := time.Now()
 	_, err := long.grep(newMatcher(t.Context(), regexp.MustCompile(`(.{0,50}){0,20}z`), began.Add(100*time.Millisecond)))
 	if took := time.Since(began); !errors.Is(err, errGrepTime) || took > 10*time.Second {
@@ -67,7 +67,7 @@ func TestResult_GrepEndsWithinAnItem(t *testing.T) {
 // What grep matches is what the model sees, or what was received; in pieces of
 // several lines ^ and $ are those of a line.
 func TestResult_Grep(t *testing.T) {
-	items := &result{items: []json.RawMessage{[]byte(`{"a": 1}`), []byte(`{"a":1}`), []byte(`"a\/b"`), []byte(`"é"`)}}
+	items := &result{list: list{items: []json.RawMessage{[]byte(`{"a": 1}`), []byte(`{"a":1}`), []byte(`"a\/b"`), []byte(`"é"`)}, open: "[", close: "]"}}
 	pieces := &result{units: []string{"a\nb\n", "ab\n", "b\n"}, kind: pieces}
 	several := &result{units: []string{"a\r\n", "ab\n", "\n", "b"}}
 	for _, tt := range []struct {

@@ -113,20 +113,25 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.page(h, wanted, args), nil
+}
+
+// page is a page of some of the items or lines, as the arguments asked for.
+func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {
 	switch {
-	case wanted.len() > 0:
+	case wanted.len() > 0 || wanted.whole:
 	case wanted.list != nil:
-		return &Page{Text: h.matched(wanted)}, nil
+		return &Page{Text: p.withMatched("", h, wanted, args)}
 	default:
-		return &Page{Text: fmt.Sprintf("[none of %d %s]", h.count(), h.noun())}, nil
+		return &Page{Text: fmt.Sprintf("[none of %d %s]", h.count(), h.noun())}
 	}
-	page := &Page{Text: p.cut(h, wanted, p.limit(), args)}
+	page := &Page{Text: p.cut(h, wanted, p.limit(), args, "")}
 	if h.items != nil && h.within(wanted, likelyBytes*p.limit()) && p.Fits(page.Text) {
-		if value, ok := wire.Compact(h.part(wanted)); ok && p.Fits(value) {
+		if value, ok := wire.Compact(h.json(h.chosen(wanted), wanted.whole)); ok && p.Fits(value) {
 			page.Structured = json.RawMessage(`{"result":` + value + "}")
 		}
 	}
-	return page, nil
+	return page
 }
 
 // wanted are the items or lines that the arguments select. Errors are ctx's, and a

@@ -7,29 +7,33 @@ import (
 	"strings"
 
 	"mcpx/internal/compress"
+	"mcpx/internal/wire"
 )
 
-// divide makes a result of a text. The parts of an array are its items. The parts of
-// any other text, and of a very long array, are the lines of the text as the model gets
+// divide makes a result of a text. The parts of JSON are the items of its list. The parts
+// of any other text, and of a very long list, are the lines of the text as the model gets
 // it.
 func (p Pages) divide(text, shown string, verbatim bool) *result {
 	h := &result{principal: p.Principal, verbatim: verbatim}
-	if value, ok := compress.Value(text); ok && (value[0] == '[' || value[0] == '{') {
+	if value, lines, ok := compress.Value(text); ok && (value[0] == '[' || value[0] == '{') {
 		h.value = value
-	}
-	if h.value != nil && h.value[0] == '[' && !verbatim {
-		if items, ok := arrayItems(h.value, maxItems); ok && len(items) > 1 {
-			h.items = items
+		if !verbatim && p.listIn(h) {
+			h.asLines = lines
 			return h
 		}
 	}
-	// No text has more tokens than bytes: a piece of a line always fits.
+	h.units, h.kind = p.unitsOf(shown)
+	return h
+}
+
+// unitsOf splits a text. No text has more tokens than bytes: a piece of a line always
+// fits.
+func (p Pages) unitsOf(text string) (units []string, kind unitKind) {
 	longest := p.limit() - p.minRoom()
 	if p.Bytes > 0 {
 		longest = min(longest, p.Bytes/4)
 	}
-	h.units, h.kind = unitsOf(shown, min(max(longest, 64), pieceBytes), maxLines)
-	return h
+	return unitsOf(text, min(max(longest, 64), pieceBytes), maxLines)
 }
 
 // unitKind is the kind of the units of a text.
@@ -160,10 +164,14 @@ func (h *result) count() int {
 
 // noun names the parts: items, lines, rows or pieces.
 func (h *result) noun() string {
-	if h.items != nil {
-		return "items"
+	noun := "items"
+	if h.items == nil {
+		noun = [...]string{lines: "lines", rows: "rows", pieces: "pieces"}[h.kind]
 	}
-	return [...]string{lines: "lines", rows: "rows", pieces: "pieces"}[h.kind]
+	if h.path != "" {
+		noun += " of " + h.path
+	}
+	return noun
 }
 
 // length is the size of one item or line, in bytes.
@@ -174,13 +182,44 @@ func (h *result) length(i int) int {
 	return len(h.units[i])
 }
 
-// matched is the line with the count of a grep, and how many of the matches are shown.
-func (h *result) matched(shown span) string {
-	found := fmt.Sprintf("%d of %d %s match]", len(shown.list), h.count(), h.noun())
-	if shown.len() < len(shown.list) {
-		return fmt.Sprintf("[%d shown, %s", shown.len(), found)
+// matched says how many parts match a grep, and how many of them are shown. Lines have
+// their numbers, items are named by their offsets.
+func (h *result) matched(which span, shown int) string {
+	line := fmt.Sprintf("%d of %d %s match", len(which.list), h.count(), h.noun())
+	if shown < len(which.list) {
+		line = fmt.Sprintf("%d shown, %s", shown, line)
 	}
-	return "[" + found
+	if h.items != nil && shown > 0 {
+		line += ", offset " + offsets(which.first(shown))
+	}
+	return line
+}
+
+// maxOffsets bounds the ranges in a list of offsets.
+const maxOffsets = 30
+
+// offsets are the numbers in a span: 3-5, 9.
+func offsets(which span) string {
+	var out strings.Builder
+	ranges := 0
+	for n := 0; n < which.len(); n++ {
+		if ranges++; ranges > maxOffsets {
+			out.WriteString(", …")
+			break
+		}
+		if n > 0 {
+			out.WriteString(", ")
+		}
+		from := which.at(n)
+		out.WriteString(strconv.Itoa(from))
+		for n+1 < which.len() && which.at(n+1) == which.at(n)+1 {
+			n++
+		}
+		if to := which.at(n); to > from {
+			out.WriteString("-" + strconv.Itoa(to))
+		}
+	}
+	return out.String()
 }
 
 // span selects items or lines in their order: a range of all, or of the matches of a
@@ -190,10 +229,12 @@ type span struct {
 	// list has the numbers of the matches, and from and to are indexes in it; nil means
 	// that from and to are numbers themselves.
 	list []int
+	// whole means that items are shown within all that is around their list.
+	whole bool
 }
 
 // all are all items or lines.
-func (h *result) all() span { return span{to: h.count()} }
+func (h *result) all() span { return span{to: h.count(), whole: true} }
 
 func (s span) len() int { return s.to - s.from }
 
@@ -214,6 +255,7 @@ func (s span) first(n int) span {
 // skip is the span without its first n.
 func (s span) skip(n int) span {
 	s.from += min(n, s.len())
+	s.whole = s.whole && n == 0
 	return s
 }
 
@@ -227,17 +269,22 @@ func (h *result) within(which span, size int) bool {
 	return true
 }
 
+// chosen are some of the items.
+func (h *result) chosen(which span) []json.RawMessage {
+	if which.list == nil {
+		return h.items[which.from:which.to]
+	}
+	items := make([]json.RawMessage, which.len())
+	for n := range items {
+		items[n] = h.items[which.at(n)]
+	}
+	return items
+}
+
 // part is the text of some of the items or lines.
 func (h *result) part(which span) string {
-	if h.items != nil && which.list == nil {
-		return string(arrayOf(h.items[which.from:which.to]))
-	}
 	if h.items != nil {
-		items := make([]json.RawMessage, which.len())
-		for n := range items {
-			items[n] = h.items[which.at(n)]
-		}
-		return string(arrayOf(items))
+		return h.text(h.chosen(which), which.whole)
 	}
 	var out strings.Builder
 	for n := range which.len() {
@@ -252,5 +299,13 @@ func (h *result) part(which span) string {
 			out.WriteByte('\n')
 		}
 	}
+	if h.quoted && which.whole {
+		return h.head + string(wire.AppendQuoted(nil, out.String())) + h.tail
+	}
 	return out.String()
+}
+
+// goesOn reports whether a span ends within a line.
+func (h *result) goesOn(which span) bool {
+	return h.items == nil && which.len() > 0 && !strings.HasSuffix(h.units[which.at(which.len()-1)], "\n")
 }

@@ -46,8 +46,7 @@ func (p Pages) selected(s *selection, value json.RawMessage) *Page {
 		page.Structured = append(append([]byte(`{"result":`), s.value...), '}')
 		return page
 	}
-	h := p.divideSelection(s)
-	page.Text = p.cut(h, h.all(), p.limit(), ReadArguments{})
+	page.Text = p.look(p.divideSelection(s), p.limit())
 	return page
 }
 

@@ -28,9 +28,8 @@ const (
 type result struct {
 	// principal owns the result; no other can read it.
 	principal string
-	// items are the elements of the array value, as parts of it; nil if value is no
-	// array, or has more than maxItems.
-	items []json.RawMessage
+	// list has the items, if value has a list of at most maxItems.
+	list
 	// units are the parts of the text, of some kind, if items is nil.
 	units []string
 	kind  unitKind
@@ -43,7 +42,13 @@ type result struct {
 	since time.Time
 	// itemHandles are the handles of items that are kept as results of their own.
 	// The lock of the store guards them.
-	itemHandles map[int]string
+	itemHandles map[itemName]string
+}
+
+// itemName is the index of an item, and whether what is around the list stands with it.
+type itemName struct {
+	index int
+	whole bool
 }
 
 // Store keeps long results for read_result, within keptBytes and keptAge. The zero
@@ -90,9 +95,10 @@ func (s *Store) add(h *result) string {
 
 // addItem keeps an item of h as a result of its own, once, however often it is read:
 // one reader must not push out the results of others.
-func (s *Store) addItem(h *result, i int, item *result) string {
+func (s *Store) addItem(h *result, one span, item *result) string {
+	name := itemName{one.at(0), one.whole}
 	s.mu.Lock()
-	handle := h.itemHandles[i]
+	handle := h.itemHandles[name]
 	kept, ok := s.byID[handle]
 	// After a change of the limit the item has other lines.
 	again := ok && kept.count() == item.count() && time.Since(kept.since) < keptAge/2
@@ -104,9 +110,9 @@ func (s *Store) addItem(h *result, i int, item *result) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.itemHandles == nil {
-		h.itemHandles = make(map[int]string)
+		h.itemHandles = make(map[itemName]string)
 	}
-	h.itemHandles[i] = handle
+	h.itemHandles[name] = handle
 	return handle
 }
 

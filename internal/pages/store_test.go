@@ -61,10 +61,10 @@ func TestStore_Bytes(t *testing.T) {
 	put(128*mib, 7)
 	put(1, 8)
 	// Parts cost something beside their text.
-	if s.add(&result{items: make([]json.RawMessage, 6*mib)}) != "" {
+	if s.add(&result{list: list{items: make([]json.RawMessage, 6*mib)}}) != "" {
 		t.Error("6 Mi items are kept")
 	}
-	handles = append(handles, s.add(&result{items: make([]json.RawMessage, 5*mib)}))
+	handles = append(handles, s.add(&result{list: list{items: make([]json.RawMessage, 5*mib)}}))
 	put(8*mib-1, 8, 9, 10)
 	put(2, 10, 11)
 }
@@ -145,7 +145,7 @@ func TestCut_NotKept(t *testing.T) {
 	p := Pages{Store: new(Store), Limit: 400}
 	text := strings.Repeat("0123456 ", keptBytes/8+1)
 	h := p.divide(text, text, false)
-	got := p.cut(h, h.all(), p.limit(), ReadArguments{})
+	got := p.cut(h, h.all(), p.limit(), ReadArguments{}, "")
 	if !strings.HasSuffix(got, ", the line goes on, and dropped: the result is too long to be kept; ask for less, or use select]") || len(p.Store.byID) != 0 {
 		t.Errorf("%d are kept; the text ends %q", len(p.Store.byID), got[max(0, len(got)-200):])
 	}

@@ -111,7 +111,7 @@ func (s *settings) form(client string, asked StructuredPolicy, code bool) execut
 	if (policy == "" || policy == StructuredAuto) && !code {
 		policy = firstRule(knownClients, client, known)
 	}
-	f := executor.Form{Structured: executor.StructuredOwn, Bytes: firstRule(s.Clients, client, chars)}
+	f := executor.Form{Structured: executor.StructuredOwn, Bytes: firstRule(s.Clients, client, chars), ShortNames: s.ShortNames}
 	switch policy {
 	case StructuredAlways:
 		f.Structured = executor.StructuredAlways

@@ -163,6 +163,11 @@ func members(data []byte, utf8 *bool, yield func(key string, at, after, start, e
 // Elements calls yield for each element of the JSON array in data, in order,
 // with the raw value, until yield returns false.
 func Elements(data []byte, yield func(value []byte) bool) error {
+	return ElementsAt(data, func(start, end int) bool { return yield(data[start:end:end]) })
+}
+
+// ElementsAt is [Elements] with the position of each element in data.
+func ElementsAt(data []byte, yield func(start, end int) bool) error {
 	s := scanner{src: view(data)}
 	if s.begin() != tokenArray {
 		return errors.New("not a JSON array")
@@ -183,7 +188,7 @@ func Elements(data []byte, yield func(value []byte) bool) error {
 		if _, ok := s.skip(); !ok {
 			return syntaxError(start)
 		}
-		if !yield(data[start:s.pos:s.pos]) {
+		if !yield(start, s.pos) {
 			return nil
 		}
 	}

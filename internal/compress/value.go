@@ -1,0 +1,46 @@
+package compress
+
+import (
+	"encoding/json"
+	"strings"
+
+	"mcpx/internal/wire"
+)
+
+// Value is the JSON of a text that is exactly one JSON value, or a list or dict as Python
+// prints it. If the text is JSON Lines, as [Text] understands them, lines is true and the
+// value is an array of the objects.
+func Value(text string) (value json.RawMessage, lines, ok bool) {
+	text = strings.TrimSpace(text)
+	if text == "" || !strings.Contains("{[\"-0123456789tfn", text[:1]) {
+		return nil, false, false
+	}
+	if value = json.RawMessage(text); wire.Valid(value) {
+		return value, false, true
+	}
+	if literal, ok := fromPython(text); ok {
+		return json.RawMessage(literal), false, true
+	}
+	value, ok = arrayOfLines(text)
+	return value, ok, ok
+}
+
+// arrayOfLines is an array of the objects of JSON Lines, as they are written.
+func arrayOfLines(text string) (value json.RawMessage, ok bool) {
+	if text[0] != '{' {
+		return nil, false
+	}
+	value = append(make(json.RawMessage, 0, len(text)+2), '[')
+	for line := range objectLines(text) {
+		if line[0] != '{' {
+			return nil, false
+		}
+		at := len(value)
+		if value = append(value, line...); !wire.Valid(value[at:]) {
+			return nil, false
+		}
+		value = append(value, ',')
+	}
+	value[len(value)-1] = ']'
+	return value, true
+}
