@@ -114,10 +114,11 @@ func fake(t testing.TB, spec mcptest.Spec) server {
 	return server{"command": command, "args": args, "env": env}
 }
 
-// config writes a config of these servers, and of global keys.
+// config writes a config of these servers, and of global keys. The client e2e of the
+// tests is a program, which gets data with everything, unless the keys have rules.
 func (h *home) config(t testing.TB, servers map[string]server, global map[string]any) string {
 	t.Helper()
-	all := map[string]any{"mcpServers": servers}
+	all := map[string]any{"mcpServers": servers, "clients": map[string]any{"e2e": map[string]any{"structured_content": "always"}}}
 	for key, value := range global {
 		all[key] = value
 	}

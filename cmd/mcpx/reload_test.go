@@ -99,7 +99,7 @@ func TestReload(t *testing.T) {
 			servers["keep"]["description"] = "What is kept."
 			servers["change"] = fake(t, mcptest.Spec{Instructions: "Another one."})
 			servers["add"] = fake(t, mcptest.Spec{})
-			h.config(t, servers, map[string]any{"structured_content": "never", "shutdown_grace": 7})
+			h.config(t, servers, map[string]any{"structured_content": "never", "clients": map[string]any{}, "shutdown_grace": 7})
 			p.follow(t, loadedAgain, func() { p.hangUp(t) })
 
 			if got := pid("keep"); got != keep {

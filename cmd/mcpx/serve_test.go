@@ -273,6 +273,7 @@ func TestServe_NothingLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+		c.name = "some-agent"
 		c.open(t)
 		for _, name := range []string{"stdio", "modern", "http", "sse"} {
 			t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func onViews(t *testing.T, h *home, config, view string, test func(t *testing.T,
 	t.Helper()
 	for _, era := range []string{legacy, modern} {
 		t.Run(view+" stdio "+era, func(t *testing.T) {
-			c := &client{peer: h.serveStdio(t, "--config", config, "serve", "--view", view), era: era, name: "e2e"}
+			c := &client{peer: h.serveStdio(t, "--config", config, "serve", "--view", view), era: era, name: "some-agent"}
 			c.open(t)
 			test(t, c)
 		})
@@ -45,7 +45,7 @@ func onViews(t *testing.T, h *home, config, view string, test func(t *testing.T,
 		d.url += "/" + view
 		for _, era := range []string{legacy, modern} {
 			t.Run(era, func(t *testing.T) {
-				c := &client{peer: d.peer(t), era: era, name: "e2e"}
+				c := &client{peer: d.peer(t), era: era, name: "some-agent"}
 				c.open(t)
 				test(t, c)
 			})
