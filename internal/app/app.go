@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,6 +65,10 @@ func NewOnce(cfg *config.Config, log *slog.Logger, only string) *App {
 	once := *cfg
 	once.ResultTokenLimit = 0
 	once.ExecWait = 24 * time.Hour
+	once.Servers = slices.Clone(cfg.Servers) // a person makes this call: nobody else is to confirm it
+	for i := range once.Servers {
+		once.Servers[i].Confirm = "off"
+	}
 	if only == "" {
 		return New(&once, log)
 	}

@@ -34,6 +34,7 @@ func (a *App) executorOptions(cfg *config.Config) executor.Options {
 	}
 	for _, s := range cfg.Servers {
 		one := executor.ServerOptions{
+			Confirm:   confirms[s.Confirm],
 			Unchecked: s.Validate == "off", Verbatim: s.Verbatim,
 			CallTimeout: s.CallTimeout, IdleTimeout: s.IdleTimeout,
 		}
@@ -44,6 +45,8 @@ func (a *App) executorOptions(cfg *config.Config) executor.Options {
 	}
 	return options
 }
+
+var confirms = map[string]policy.Confirm{"destructive": policy.ConfirmDestructive, "all": policy.ConfirmAll}
 
 // viewOptions are the options of a view, and whether it shows the tools themselves.
 func (a *App) viewOptions(cfg *config.Config, name string) (options view.Options, native bool) {
@@ -66,6 +69,7 @@ func (a *App) viewOptions(cfg *config.Config, name string) (options view.Options
 		JSONSchema:     !cfg.SchemaCompression,
 		NoTOON:         !cfg.ToonCompression,
 		ShortNames:     cfg.ShortArgumentNames,
+		ReadDoor:       cfg.ReadDoor,
 		Structured:     view.StructuredPolicy(cfg.StructuredContent),
 		Clients:        clientRules(cfg),
 		NeverCut:       cfg.ResultTokenLimit == 0,

@@ -61,7 +61,7 @@ func (a *App) server(cfg *config.Config, s config.Server) registry.Server {
 // liveFields are the fields of a config.Server that can change while the server runs.
 // A change of any other field stops the server and starts it anew.
 var liveFields = []string{
-	"Description", "Tools", "ReadOnly", "Overrides", "Validate", "Verbatim",
+	"Description", "Tools", "ReadOnly", "Overrides", "Confirm", "Validate", "Verbatim",
 	"CallTimeout", "IdleTimeout", "ToolTimeouts", "MaxConcurrency", "SessionIdle",
 	// Name: a renamed server is a new entry in any case. Its process must wait for the
 	// end of the old one, which the registry finds by the same definition.

@@ -60,6 +60,11 @@ type Config struct {
 	Clients     []ClientRule
 	HealthCheck HealthCheck
 
+	// Confirm is off, destructive or all: which calls a person must confirm. ReadDoor is
+	// whether there is a tool for the calls of read-only tools alone.
+	Confirm  string
+	ReadDoor bool
+
 	// View is what a client gets over stdio and at /mcp: ViewTwoTools, ViewTools,
 	// ViewServer+NAME or ViewGroup+NAME.
 	View string
@@ -113,6 +118,8 @@ type Group struct {
 	Tools ToolFilter
 	// ReadOnly: only tools that are declared read-only exist.
 	ReadOnly bool
+	// Confirm is off, destructive or all; the stricter one of it and a server's counts.
+	Confirm string
 	// View is ViewTwoTools or ViewTools.
 	View string
 	// CatalogueTokenBudget is 0 where the one of the file counts.
@@ -172,6 +179,8 @@ type Server struct {
 	Tools       ToolFilter
 	// ReadOnly: only tools that are declared read-only exist.
 	ReadOnly bool
+	// Confirm is off, destructive or all.
+	Confirm string
 	// Overrides repair what the server declares of its tools, in the order of the file.
 	Overrides []Override
 	// Validate is strict or off.
@@ -319,6 +328,7 @@ func defaults(path string) *Config {
 			Timeout:          5 * time.Second,
 			FailureThreshold: 2,
 		},
+		Confirm:   "off",
 		View:      ViewTwoTools,
 		Separator: "__",
 		Prefix:    "always",

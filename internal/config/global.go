@@ -51,12 +51,14 @@ func (l *loader) keys() map[string]reader {
 		"resources": l.later,
 		"prompts":   l.later,
 
-		"confirm": l.confirm,
-		"pin":     l.unprotected,
-		"auth":    l.unprotected,
-		"limits":  l.unprotected,
-		"audit":   l.unprotected,
-		"tls":     l.unprotected,
+		"confirm":   l.confirm(&c.Confirm),
+		"read_door": l.boolean(&c.ReadDoor),
+
+		"pin":    l.unprotected,
+		"auth":   l.unprotected,
+		"limits": l.unprotected,
+		"audit":  l.unprotected,
+		"tls":    l.unprotected,
 		// The older systems.
 		"auth_token":            l.unprotected,
 		"rate_limit_per_minute": l.unprotected,

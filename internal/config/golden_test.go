@@ -125,6 +125,8 @@ func writeServer(b *strings.Builder, s *Server) {
 	line("allow", s.Tools.Allow, s.Tools.Allow != nil)
 	line("deny", s.Tools.Deny, s.Tools.Deny != nil)
 	line("read_only", "", s.ReadOnly)
+	line("confirm", s.Confirm, s.Confirm != "off")
+	line("overrides", s.Overrides, s.Overrides != nil)
 	line("validate", s.Validate, s.Validate != d.Validate)
 	line("verbatim", s.Verbatim, s.Verbatim != nil)
 	line("connect_timeout", s.ConnectTimeout, s.ConnectTimeout != d.ConnectTimeout)
@@ -153,7 +155,7 @@ func fields(c *Config) []string {
 		fmt.Sprint("exec_wait ", c.ExecWait), fmt.Sprint("shutdown_grace ", c.ShutdownGrace),
 		fmt.Sprint("disabled_tools ", c.DisabledTools), fmt.Sprintf("clients %+v", c.Clients),
 		fmt.Sprintf("health_check %+v", c.HealthCheck),
-		fmt.Sprint("view ", c.View), fmt.Sprintf("groups %+v", c.Groups),
+		fmt.Sprint("view ", c.View), fmt.Sprint("confirm ", c.Confirm), fmt.Sprint("read_door ", c.ReadDoor), fmt.Sprintf("groups %+v", c.Groups),
 		fmt.Sprint("separator ", c.Separator), fmt.Sprint("prefix ", c.Prefix), fmt.Sprint("compress ", c.Compress),
 		fmt.Sprint("log ", c.LogLevel, " ", c.LogFormat),
 	}

@@ -170,6 +170,7 @@ func (l *loader) finish() {
 	for i := range l.cfg.Servers {
 		s, every := &l.cfg.Servers[i], &l.everyServer
 		s.ConnectTimeout, s.Start = cmp.Or(s.ConnectTimeout, every.ConnectTimeout), cmp.Or(s.Start, every.Start)
+		s.Confirm = cmp.Or(s.Confirm, l.cfg.Confirm)
 		if s.StopIdle == unset {
 			s.StopIdle = every.StopIdle
 		}

@@ -48,7 +48,7 @@ func (r *serverReader) keys() map[string]reader {
 		"framing":         l.oneOf(&s.Framing, "auto", "newline", "content-length"),
 		"protocol":        l.oneOf(&s.Protocol, "auto", "legacy", "modern"),
 
-		"confirm":     r.unprotected("is not built yet, so that no call of this server would be confirmed; remove it"),
+		"confirm":     l.confirm(&s.Confirm),
 		"pin":         r.unprotected("is not built yet, so that changed tools would not be noticed; remove it"),
 		"oauth":       r.unprotected("logins are not built yet; remove it, and put a token into headers where the server wants one"),
 		"credentials": r.unprotected("is not built yet; remove it, and put what the server wants into headers or env"),

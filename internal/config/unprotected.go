@@ -16,14 +16,14 @@ func (l *loader) unprotected(path string, n *node) {
 	}
 }
 
-// confirm reads the one key of this kind that has values of its own.
-func (l *loader) confirm(path string, n *node) {
-	word := "off"
-	if !n.off() {
-		l.oneOf(&word, "off", "destructive", "all")(path, n)
-	}
-	if word != "off" {
-		l.fault(path, n.offset, `is not built yet, so that no call would be confirmed; remove it, or set it to "off"`)
+// confirm reads which calls a person must confirm.
+func (l *loader) confirm(into *string) reader {
+	return func(path string, n *node) {
+		if n.off() {
+			*into = "off"
+			return
+		}
+		l.oneOf(into, "off", "destructive", "all")(path, n)
 	}
 }
 

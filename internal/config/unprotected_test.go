@@ -10,9 +10,8 @@ import (
 // unless it is turned off.
 func TestUnprotected_Global(t *testing.T) {
 	const nothing = "is not built yet, so that it would protect nothing; remove it"
-	const calls = `is not built yet, so that no call would be confirmed; remove it, or set it to "off"`
 	for _, test := range []struct{ key, on, off, want string }{
-		{"confirm", `"destructive" "all"`, `"off" false null "" "OFF"`, calls},
+		{"confirm", `true "yes" 1 ["x"]`, `"off" false null "" "OFF" "destructive" "all"`, "must be off, destructive or all"},
 		{"pin", `true ["a.b"] "all" {"*":true}`, `false null [] "off"`, nothing},
 		{"auth", `{"tokens":["x"]} {"enabled":true} true`, `{} {"enabled":false,"tokens":["x"]} {"tokens":[]} "none" false`, nothing},
 		{"limits", `{"calls_per_minute":60} 5`, `{"calls_per_minute":0} {"//":"none"} 0 0.0`, nothing},
@@ -40,7 +39,6 @@ func TestUnprotected_Global(t *testing.T) {
 // unavailable, and no other.
 func TestUnprotected_Server(t *testing.T) {
 	for _, test := range []struct{ key, on, off, want string }{
-		{"confirm", `"destructive" "all" true`, `"off" false null`, "is not built yet"},
 		{"pin", `true`, `false`, "is not built yet"},
 		{"oauth", `{"clientId":"x"} true`, `{} {"enabled":false,"clientId":"x"} null`, "put a token into headers"},
 		{"credentials", `{"keyring":"x"}`, `{} null`, "is not built yet"},

@@ -44,7 +44,7 @@ func (l *loader) groups(path string, n *node) {
 
 // group reads one group: an object, or only the array of its servers.
 func (l *loader) group(name, path string, n *node) {
-	g := Group{Name: name, View: ViewTwoTools}
+	g := Group{Name: name, View: ViewTwoTools, Confirm: "off"}
 	servers := func(path string, n *node) { l.inGroups = append(l.inGroups, groupServers{name, path, n}) }
 	switch {
 	case n.kind == arrayKind:
@@ -58,6 +58,7 @@ func (l *loader) group(name, path string, n *node) {
 				}
 			},
 			"read_only":              l.boolean(&g.ReadOnly),
+			"confirm":                l.confirm(&g.Confirm),
 			"view":                   l.oneOf(&g.View, ViewTwoTools, ViewTools),
 			"catalogue_token_budget": l.count(&g.CatalogueTokenBudget, 1),
 		}, nil)

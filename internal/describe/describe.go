@@ -43,6 +43,8 @@ type Features struct {
 	NoTOON bool
 	// ShortNames means that the tools take server, tool and args.
 	ShortNames bool
+	// ReadDoor means that there is exec_read too.
+	ReadDoor bool
 }
 
 var shortNames = strings.NewReplacer("server_name", "server", "tool_name", "tool", "arguments", "args")

@@ -78,6 +78,8 @@ type Request struct {
 	// Form is how the client takes the result.
 	Form Form
 	Meta []upstream.MetaMember
+	// ReadOnly refuses tools that are not declared read-only.
+	ReadOnly bool
 	// Native says that the client knows the tool itself: no result is cut, and an
 	// [upstream.RPCError] is an error. Untouched says that the result is not compressed
 	// either.
@@ -203,8 +205,8 @@ type target struct {
 	settings  toolSettings
 }
 
-// call finds the tool, checks the arguments and the syntax of the filter, and calls, in
-// this order (design 7). If a
+// call finds the tool, checks the arguments and the syntax of the filter, asks for
+// consent where that is wanted, and calls, in this order (design 7). If a
 // reload has replaced the server meanwhile, it begins anew: the caller may have other
 // rights there.
 func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, error) {
@@ -237,6 +239,9 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		if err := jq.Check(r.Select); err != nil {
 			return nil, t, err
 		}
+	}
+	if err := e.allow(ctx, r, &t); err != nil {
+		return nil, t, err
 	}
 	raw, err := e.registry.Call(ctx, t.server, upstream.Request{
 		Method: "tools/call", Params: upstream.ToolParams(t.tool.OwnName(), policy.Arguments(t.tool, t.arguments)), Meta: r.Meta,

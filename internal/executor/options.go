@@ -19,6 +19,8 @@ var DefaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
 type ServerOptions struct {
 	// Unchecked turns off the validation of arguments (validate: off).
 	Unchecked bool
+	// Confirm says which calls a person must confirm.
+	Confirm policy.Confirm
 	// Verbatim are globs of tools whose results stay unchanged; nil =
 	// [DefaultVerbatim].
 	Verbatim []string
@@ -70,6 +72,7 @@ type toolName struct{ server, tool string }
 // toolSettings are the options of one tool.
 type toolSettings struct {
 	verbatim, unchecked bool
+	confirm             policy.Confirm
 	timeout, idle       time.Duration // 0 = the upstream's, none
 }
 
@@ -88,7 +91,7 @@ func (s *settings) tool(server, tool string) toolSettings {
 		globs = DefaultVerbatim
 	}
 	found = toolSettings{
-		verbatim: policy.Match(globs, tool), unchecked: o.Unchecked, timeout: o.CallTimeout, idle: o.IdleTimeout,
+		verbatim: policy.Match(globs, tool), unchecked: o.Unchecked, confirm: o.Confirm, timeout: o.CallTimeout, idle: o.IdleTimeout,
 	}
 	for _, one := range o.ToolTimeouts {
 		if policy.Match([]string{one.Glob}, tool) {

@@ -14,6 +14,8 @@ type Part struct {
 	Servers []string
 	// Rules apply beside those of the configuration; nil = none.
 	Rules *Rules
+	// Confirm applies beside that of the configuration.
+	Confirm Confirm
 
 	mu      sync.Mutex
 	from    *catalog.Snapshot // of the last call
@@ -24,6 +26,14 @@ type Part struct {
 // Has reports whether a server is in the part.
 func (p *Part) Has(server string) bool {
 	return p == nil || p.Servers == nil || slices.Contains(p.Servers, server)
+}
+
+// Confirms is the Confirm of the part.
+func (p *Part) Confirms() Confirm {
+	if p == nil {
+		return ConfirmNone
+	}
+	return p.Confirm
 }
 
 // Of is the part of a catalogue. The same catalogue has the same part.

@@ -79,7 +79,7 @@ func (s *settings) profile(name string) profile {
 		return found.(profile)
 	}
 	p := profile{form: s.form(name, "", false), code: s.form(name, "", true)}
-	p.shown = shown{s.budget(name), describe.Features{JSONSchema: s.JSONSchema, NoTOON: s.NoTOON || p.form.JSON, ShortNames: s.ShortNames}}
+	p.shown = shown{s.budget(name), describe.Features{JSONSchema: s.JSONSchema, NoTOON: s.NoTOON || p.form.JSON, ShortNames: s.ShortNames, ReadDoor: s.ReadDoor}}
 	if s.kept.Add(1) <= maxProfiles {
 		s.profiles.Store(name, p)
 	}

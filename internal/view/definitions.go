@@ -9,10 +9,11 @@ import (
 	"mcpx/internal/wire"
 )
 
-// The names of the two tools.
+// The names of the two tools, and of the one for calls that only read.
 const (
 	InspectTool = "inspect"
 	ExecTool    = "exec"
+	ReadTool    = "exec_read"
 )
 
 // The schemas of the two tools. They are part of every model request, so they do not
@@ -44,16 +45,23 @@ type Definition struct {
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// definitions are the two tools; inspect is the description of inspect.
+// readDescription is the description of exec_read.
+const readDescription = "Like exec, for tools that only read; it refuses all others. Prefer it: it may run without asking the user."
+
+// definitions are the two tools, and exec_read where it is wanted; inspect is the description of inspect.
 func definitions(inspect string, features describe.Features) []Definition {
 	inspectSchema, execSchema := inspectSchema, execSchema
 	if features.ShortNames {
 		inspectSchema, execSchema = shortNames.Replace(inspectSchema), shortNames.Replace(execSchema)
 	}
-	return []Definition{
+	all := []Definition{
 		{InspectTool, inspect, json.RawMessage(inspectSchema)},
 		{ExecTool, describe.Exec(features), json.RawMessage(execSchema)},
 	}
+	if features.ReadDoor {
+		all = append(all, Definition{ReadTool, readDescription, json.RawMessage(execSchema)})
+	}
+	return all
 }
 
 // Surface is the part of mcpx in every model request of a client of that name.
@@ -71,10 +79,14 @@ func encodeTools(snap *catalog.Snapshot, inspect string, features describe.Featu
 		Meta        json.RawMessage `json:"_meta"`
 	}
 	two := definitions(inspect, features)
-	return wire.Encode([]tool{
+	all := []tool{
 		{"Find tools", two[0], hints{ReadOnly: true, Idempotent: true}, json.RawMessage(toolMeta)},
 		{"Call a tool", two[1], hintsOf(snap), json.RawMessage(toolMeta)},
-	})
+	}
+	if features.ReadDoor {
+		all = append(all, tool{"Call a tool that only reads", two[2], hints{ReadOnly: true, OpenWorld: hintsOf(snap).OpenWorld}, json.RawMessage(toolMeta)})
+	}
+	return wire.Encode(all)
 }
 
 // hints are the annotations of exec. They are true of every tool that exec can call.

@@ -14,16 +14,17 @@ func (v *TwoTools) execArguments() []string {
 	return []string{"server_name", "tool_name", "arguments", "select"}
 }
 
-// exec calls a tool of the catalogue. The error is that of ctx.
+// exec calls a tool of the catalogue, for exec_read one that only reads. The error is that of ctx.
 func (v *TwoTools) exec(ctx context.Context, call Call, form executor.Form) (*executor.Result, error) {
 	names := v.execArguments()
-	args, failure := readArguments(ExecTool, call.Arguments, names)
+	args, failure := readArguments(call.Name, call.Arguments, names)
 	if failure != nil {
 		v.registry.Need()
 		return failure.Result(form.Always()), nil
 	}
 	r := call.request("", "", args[2])
 	r.Part, r.Catalogue, r.Form = v.part(), v.catalogue(call.Client), form
+	r.ReadOnly = call.Name == ReadTool
 	if r.Tool, failure = required(names, 1, args[1]); failure == nil {
 		if r.Server, failure = required(names, 0, args[0]); failure == nil {
 			r.Select, failure = optional(names[3], args[3])

@@ -36,6 +36,8 @@ type Options struct {
 	NoTOON bool
 	// ShortNames advertises the arguments of the two tools as server, tool and args.
 	ShortNames bool
+	// ReadDoor adds the tool exec_read to the two tools.
+	ReadDoor bool
 	// Structured is the policy for structuredContent.
 	Structured StructuredPolicy
 	// Clients are rules for clients by name; of those that say something the first holds.
@@ -103,6 +105,10 @@ func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result
 		return v.inspect(ctx, call, form.Always()), nil
 	case ExecTool:
 		return v.exec(ctx, call, form)
+	case ReadTool:
+		if v.current.Load().ReadDoor {
+			return v.exec(ctx, call, form)
+		}
 	}
 	v.registry.Need()
 	return nil, v.unknownTool(call)

@@ -2,6 +2,7 @@
 // line on stdin and writes one JSON answer a line to stdout.
 //   node sdk-client.mjs stdio COMMAND [ARG...]   (the environment is passed on)
 //   node sdk-client.mjs http URL
+// --elicit=ACTION before that: the client can be asked, and answers every question so.
 // Commands: {"id", "op": "list"} · {"id", "op": "call", "params"} ·
 // {"id", "op": "cancel", "params", "ms"}: a call taken back after ms.
 // What comes unasked is {"note": method, "params"}.
@@ -9,15 +10,23 @@ import { createInterface } from 'node:readline';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 
-const [kind, target, ...args] = process.argv.slice(2);
+const argv = process.argv.slice(2);
+const elicit = argv[0].startsWith('--elicit=') ? argv.shift().slice('--elicit='.length) : '';
+const [kind, target, ...args] = argv;
 const transport = kind === 'http'
   ? new StreamableHTTPClientTransport(new URL(target))
   : new StdioClientTransport({ command: target, args, env: process.env, stderr: 'inherit' });
 
 const write = (value) => process.stdout.write(JSON.stringify(value) + '\n');
-const client = new Client({ name: 'sdk-test', version: '1.0.0' }, { capabilities: {} });
+const client = new Client({ name: 'sdk-test', version: '1.0.0' }, { capabilities: elicit ? { elicitation: {} } : {} });
+if (elicit) {
+  client.setRequestHandler(ElicitRequestSchema, (request) => {
+    write({ note: request.method, params: request.params });
+    return { action: elicit, content: {} };
+  });
+}
 client.onerror = (error) => write({ note: 'error', params: String(error) });
 client.setNotificationHandler(ToolListChangedNotificationSchema, (n) => write({ note: n.method }));
 

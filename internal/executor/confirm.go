@@ -1,0 +1,85 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"mcpx/internal/plain"
+	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
+)
+
+// notAllowedError says that a call was not made, as it needs a consent that it does not
+// have. Its text is for the model.
+type notAllowedError struct{ text string }
+
+func (e *notAllowedError) Error() string { return e.text }
+
+// answerWithin bounds the time that a person has to confirm a call.
+const answerWithin = 15 * time.Minute
+
+// allow lets a call pass, if its tool is one that the request may call, and if it needs
+// no person's consent or gets it. The time that a person takes is no time of the call.
+func (e run) allow(ctx context.Context, r *Request, t *target) error {
+	name := r.Server + "." + r.Tool
+	if r.ReadOnly && !t.tool.Hints.IsReadOnly() {
+		return &notAllowedError{name + " is not declared read-only; call it with exec"}
+	}
+	if !max(t.settings.confirm, r.Part.Confirms()).Asks(t.tool) {
+		return nil
+	}
+	asked := time.Now()
+	defer func() { r.began = r.began.Add(time.Since(asked)) }()
+	bounded, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	answer, err := r.Client.Ask(bounded, "elicitation/create", question(r, t))
+	rpc, refused := errors.AsType[*upstream.RPCError](err)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && accepted(answer):
+		return nil
+	case err == nil:
+		return &notAllowedError{"the user declined the call of " + name + "; it was not made. Ask what to do instead"}
+	case bounded.Err() != nil:
+		return &notAllowedError{fmt.Sprintf("the user did not confirm the call of %s within %s; it was not made", name, answerWithin)}
+	case refused:
+		return &notAllowedError{fmt.Sprintf("%s needs the user's confirmation (confirm in the config of mcpx): %s. The call was not made; the user can make it, or use a client with elicitation", name, plain.Line(rpc.Message, 300))}
+	}
+	return &notAllowedError{fmt.Sprintf("%s needs the user's confirmation, and asking failed: %s. The call was not made", name, plain.Line(err.Error(), 300))}
+}
+
+// shownArguments bounds the arguments in a question, in characters: a person must be able
+// to read what they confirm.
+const shownArguments = 4000
+
+// question is the question whether the call may be made. It names what will be called,
+// not what somebody says of it.
+func question(r *Request, t *target) json.RawMessage {
+	text := "Run " + plain.Line(r.Server, 0) + "." + plain.Line(t.tool.OwnName(), 0) + "?"
+	if !t.tool.Hints.IsReadOnly() {
+		text += " It may change something."
+	}
+	var indented bytes.Buffer
+	_ = json.Indent(&indented, t.arguments, "", "  ") // the arguments were checked
+	arguments := plain.Lines(indented.String())
+	if n := utf8.RuneCountInString(arguments); n > shownArguments {
+		arguments = fmt.Sprintf("%s\n(%d more characters)", string([]rune(arguments)[:shownArguments]), n-shownArguments)
+	}
+	if arguments != "" && arguments != "{}" {
+		text += "\n" + arguments
+	}
+	params := wire.AppendQuoted([]byte(`{"message":`), text)
+	return append(params, `,"requestedSchema":{"type":"object","properties":{}}}`...)
+}
+
+// accepted reports whether an answer to a question is a yes.
+func accepted(answer json.RawMessage) bool {
+	var a struct{ Action string }
+	return json.Unmarshal(answer, &a) == nil && a.Action == "accept"
+}

@@ -1,0 +1,18 @@
+package policy
+
+import "mcpx/internal/catalog"
+
+// Confirm says which calls a person must confirm. A larger one asks about more.
+type Confirm uint8
+
+// The values of [Confirm].
+const (
+	ConfirmNone        Confirm = iota
+	ConfirmDestructive         // of tools that are not read-only
+	ConfirmAll
+)
+
+// Asks reports whether a person must confirm a call of the tool.
+func (c Confirm) Asks(t *catalog.Tool) bool {
+	return c == ConfirmAll || c == ConfirmDestructive && !t.Hints.IsReadOnly()
+}
