@@ -6,28 +6,24 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"mcpx/internal/app"
 	"mcpx/internal/budget"
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
 	"mcpx/internal/describe"
-	"mcpx/internal/tokens"
 	"mcpx/internal/view"
 )
 
 type budgetCommand struct {
-	Tools    string   `help:"Measure the answers to tools/list recorded in this folder, with the default settings, instead of connecting." placeholder:"DIR" type:"existingdir" xor:"tools"`
-	Demo     bool     `help:"Measure the demo's sample servers." xor:"tools"`
-	Results  string   `help:"Measure the results recorded in this folder, *.json and *.txt (class--name.json); alone, or with --tools, --demo or --config." placeholder:"DIR" type:"existingdir"`
-	Exclude  []string `help:"Leave out results of these classes." placeholder:"CLASS"`
-	Encoding string   `help:"The vocabulary to count with, such as cl100k_base." default:"o200k_base" placeholder:"NAME"`
-	Price    float64  `help:"Dollars per million input tokens." default:"3" placeholder:"DOLLARS"`
-	All      bool     `help:"Print everything, also where it is longer than the screen."`
-	JSON     bool     `name:"json" help:"Print the figures as JSON."`
-	SVG      string   `name:"svg" help:"Write a bar chart to this file as well." placeholder:"FILE" type:"path"`
+	Tools   string   `help:"Measure the answers to tools/list recorded in this folder, with the default settings, instead of connecting." placeholder:"DIR" type:"existingdir" xor:"tools"`
+	Demo    bool     `help:"Measure the demo's sample servers." xor:"tools"`
+	Results string   `help:"Measure the results recorded in this folder, *.json and *.txt (class--name.json); alone, or with --tools, --demo or --config." placeholder:"DIR" type:"existingdir"`
+	Exclude []string `help:"Leave out results of these classes." placeholder:"CLASS"`
+	Price   float64  `help:"Dollars per million input tokens." default:"3" placeholder:"DOLLARS"`
+	All     bool     `help:"Print everything, also where it is longer than the screen."`
+	JSON    bool     `name:"json" help:"Print the figures as JSON."`
+	SVG     string   `name:"svg" help:"Write a bar chart to this file as well." placeholder:"FILE" type:"path"`
 }
 
 // Help has the examples.
@@ -38,9 +34,6 @@ func (cmd *budgetCommand) Help() string {
 
 // Validate makes a bad value an error of usage.
 func (cmd *budgetCommand) Validate() error {
-	if !slices.Contains(tokens.Encodings(), cmd.Encoding) {
-		return fmt.Errorf("--encoding: %q is none of %s", cmd.Encoding, strings.Join(tokens.Encodings(), ", "))
-	}
 	if !(cmd.Price >= 0 && cmd.Price <= 1e6) {
 		return fmt.Errorf("--price: must be from 0 to 1000000")
 	}
@@ -75,10 +68,7 @@ func printJSON(w io.Writer, v any) error {
 // measure measures tool definitions, results or both, as the flags select.
 func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budget.Report, error) {
 	if cmd.Results != "" && cmd.Tools == "" && !cmd.Demo && c.Config == "" {
-		meter, err := budget.New(cmd.options(compress.Options{TOON: true}))
-		if err != nil {
-			return nil, err
-		}
+		meter := budget.New(cmd.options(compress.Options{TOON: true}))
 		return cmd.results(meter, meter.Report())
 	}
 	a, err := cmd.assemble(c, s)
@@ -93,19 +83,14 @@ func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budg
 	options := cmd.options(compress.Options{TOON: a.Config.ToonCompression})
 	options.Surface = func(snap *catalog.Snapshot) []budget.Definition { return surface(a, snap) }
 	options.Describe = describe.Options{TypeScript: a.Config.SchemaCompression, MaxDescription: app.MaxDescription(a.Config)}
-	meter, err := budget.New(options)
-	if err != nil {
-		return nil, err
-	}
+	meter := budget.New(options)
 	report := meter.Report()
-	if report.Catalogue, err = meter.Catalogue(snap, notes); err != nil {
-		return nil, err
-	}
+	report.Catalogue = meter.Catalogue(snap, notes)
 	return cmd.results(meter, report)
 }
 
 func (cmd *budgetCommand) options(c compress.Options) budget.Options {
-	return budget.Options{Encoding: cmd.Encoding, Price: cmd.Price, Compress: c}
+	return budget.Options{Price: cmd.Price, Compress: c}
 }
 
 // results adds the recorded results to report, if there are any.

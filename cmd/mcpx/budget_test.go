@@ -67,7 +67,7 @@ func TestBudget_Recorded(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit %d, stderr %q", code, stderr)
 	}
-	for _, want := range []string{"o200k_base", "tiktoken-go/tokenizer", "acme-shop", "2 servers", "$12.5 per million", "BREAK-EVEN", "table"} {
+	for _, want := range []string{"o200k_base", "acme-shop", "2 servers", "$12.5 per million", "BREAK-EVEN", "table"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -87,8 +87,8 @@ func TestBudget_Recorded(t *testing.T) {
 
 // TestBudget_ResultsAlone needs no config.
 func TestBudget_ResultsAlone(t *testing.T) {
-	r := budgetOf(t, newHome(t), "--results", recorded(t, "results"), "--encoding", "cl100k_base")
-	if r.Catalogue != nil || r.Results == nil || r.Results.Total.Documents != 4 || r.Encoding != "cl100k_base" {
+	r := budgetOf(t, newHome(t), "--results", recorded(t, "results"))
+	if r.Catalogue != nil || r.Results == nil || r.Results.Total.Documents != 4 || r.Encoding != "o200k_base" {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -145,7 +145,6 @@ func TestBudget_Faults(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--encoding", "nonsense"}, 80, "o200k_base, cl100k_base"},
 		{[]string{"--price", "-1"}, 80, "--price"},
 		{[]string{"--price", "NaN"}, 80, "--price"},
 		{[]string{"--demo", "--tools", empty}, 80, "together"},

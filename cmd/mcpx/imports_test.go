@@ -71,7 +71,6 @@ var allowedModules = map[string][]string{
 	"github.com/rogpeppe/go-internal":       {"internal/setup"},
 	"github.com/santhosh-tekuri/jsonschema": {"internal/arguments"},
 	"github.com/tailscale/hujson":           {"internal/config", "internal/setup"},
-	"github.com/tiktoken-go/tokenizer":      {"internal/tokens"},
 	"github.com/toon-format/toon-go":        {"internal/compress"},
 	"golang.org/x/sys":                      {"internal/jq", "internal/proc", "internal/screen"},
 	"golang.org/x/term":                     {"internal/screen"},

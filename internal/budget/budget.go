@@ -16,12 +16,11 @@ import (
 	"mcpx/internal/tokens"
 )
 
-const library = "tiktoken-go/tokenizer"
+// encoding is the vocabulary that all tokens are of.
+const encoding = "o200k_base"
 
 // Options say how to measure.
 type Options struct {
-	// Encoding is one of [tokens.Encodings]; empty means the first, o200k_base.
-	Encoding string
 	// Price is in dollars per million input tokens.
 	Price float64
 	// Surface gives the tools that mcpx shows in front of these servers.
@@ -56,40 +55,19 @@ func (d Definition) text() string {
 	return string(bytes.TrimSpace(out.Bytes()))
 }
 
-// Meter measures. It is not safe for concurrent use.
-type Meter struct {
-	options Options
-	err     error // the first fault of counting
-}
+// Meter measures.
+type Meter struct{ options Options }
 
-// New makes a meter; it refuses an unknown encoding.
-func New(o Options) (*Meter, error) {
-	if o.Encoding == "" {
-		o.Encoding = tokens.Encodings()[0]
-	}
-	if _, err := tokens.CountIn(o.Encoding, ""); err != nil {
-		return nil, err
-	}
-	return &Meter{options: o}, nil
-}
+// New makes a meter.
+func New(o Options) *Meter { return &Meter{o} }
 
-// Report is an empty report of the meter's encoding and price, to be filled with
-// what [Meter.Catalogue] and [Meter.Results] give.
-func (m *Meter) Report() *Report {
-	return &Report{Encoding: m.options.Encoding, Library: library, Price: m.options.Price}
-}
-
-func (m *Meter) count(text string) int {
-	n, err := tokens.CountIn(m.options.Encoding, text)
-	if err != nil && m.err == nil {
-		m.err = err
-	}
-	return n
-}
+// Report is an empty report at the meter's price, to be filled with what
+// [Meter.Catalogue] and [Meter.Results] give.
+func (m *Meter) Report() *Report { return &Report{Encoding: encoding, Price: m.options.Price} }
 
 // Catalogue measures the definitions of all tools in snap. Notes are put in
 // front of its own.
-func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) (*Catalogue, error) {
+func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 	c := &Catalogue{Servers: make([]Server, 0, len(snap.Servers)), Notes: notes}
 	var lookups []int
 	for i := range snap.Servers {
@@ -107,13 +85,13 @@ func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) (*Catalogue, e
 		c.Total.Raw += server.Raw
 	}
 	for _, d := range m.options.Surface(snap) {
-		c.Surface = append(c.Surface, Part{d.Name, m.count(d.text())})
+		c.Surface = append(c.Surface, Part{d.Name, tokens.Count(d.text())})
 		c.Total.Surface += c.Surface[len(c.Surface)-1].Tokens
 	}
 	c.Total.Known = slices.ContainsFunc(c.Servers, func(s Server) bool { return s.Known })
 	m.derive(&c.Total, lookups)
 	m.growth(c, snap)
-	return c, m.err
+	return c
 }
 
 // missing says why a server is not in the figures.
@@ -132,9 +110,9 @@ func (m *Meter) server(s *catalog.Server) (out Server, lookups []int) {
 	out = Server{Name: s.Name, Version: s.Version, Known: true, Tools: len(s.Tools)}
 	for i := range s.Tools {
 		t := &s.Tools[i]
-		out.Direct += m.count(Definition{t.Name, t.Description, t.InputSchema}.text())
-		out.Raw += m.count(string(t.Raw))
-		lookups = append(lookups, m.count(describe.Tool(&alone, t, m.options.Describe)))
+		out.Direct += tokens.Count(Definition{t.Name, t.Description, t.InputSchema}.text())
+		out.Raw += tokens.Count(string(t.Raw))
+		lookups = append(lookups, tokens.Count(describe.Tool(&alone, t, m.options.Describe)))
 	}
 	out.Surface = m.surface([]catalog.Server{alone})
 	m.derive(&out, lookups)
@@ -145,7 +123,7 @@ func (m *Meter) server(s *catalog.Server) (out Server, lookups []int) {
 func (m *Meter) surface(servers []catalog.Server) int {
 	n := 0
 	for _, d := range m.options.Surface(catalog.NewSnapshot(servers)) {
-		n += m.count(d.text())
+		n += tokens.Count(d.text())
 	}
 	return n
 }

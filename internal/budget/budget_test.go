@@ -32,31 +32,21 @@ func surface(snap *catalog.Snapshot) []Definition {
 	}
 }
 
-func newMeter(t *testing.T, encoding string) *Meter {
-	t.Helper()
-	m, err := New(Options{
-		Encoding: encoding, Price: 3, Surface: surface,
-		Describe: describe.Options{TypeScript: true}, Compress: compress.Options{TOON: true},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+func newMeter() *Meter {
+	return New(Options{Price: 3, Surface: surface, Describe: describe.Options{TypeScript: true}, Compress: compress.Options{TOON: true}})
 }
 
 // measured is the report of testdata, with a server that is down.
 func measured(t *testing.T) *Report {
 	t.Helper()
-	m := newMeter(t, "")
+	m := newMeter()
 	snap, notes, err := ReadTools(os.DirFS("testdata/tools"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	down := catalog.Server{Name: "zdown", State: catalog.Unavailable, Reason: "starting\nnpx: not found"}
 	r := m.Report()
-	if r.Catalogue, err = m.Catalogue(catalog.NewSnapshot(append(snap.Servers, down)), notes); err != nil {
-		t.Fatal(err)
-	}
+	r.Catalogue = m.Catalogue(catalog.NewSnapshot(append(snap.Servers, down)), notes)
 	if r.Results, err = m.Results(os.DirFS("testdata/results"), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -110,10 +100,7 @@ func TestMeter_Catalogue(t *testing.T) {
 	}
 	server := catalog.Server{Name: "s", Known: true, State: catalog.Ready, Tools: []catalog.Tool{tool}}
 	snap := catalog.NewSnapshot([]catalog.Server{server})
-	c, err := newMeter(t, "").Catalogue(snap, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newMeter().Catalogue(snap, nil)
 	mine := tokens.Count(`{"name":"inspect","description":"Servers: s","inputSchema":{}}`) +
 		tokens.Count(`{"name":"exec","description":"Call a tool.","inputSchema":{"type":"object"}}`)
 	lookup := tokens.Count(describe.Tool(&server, &tool, describe.Options{TypeScript: true}))
@@ -140,18 +127,12 @@ func TestMeter_StateCostsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	up, err := newMeter(t, "").Catalogue(snap, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := newMeter().Catalogue(snap, nil)
 	broken := append([]catalog.Server(nil), snap.Servers...)
 	for i := range broken {
 		broken[i].State, broken[i].Reason = catalog.Unavailable, "exit status 1"
 	}
-	down, err := newMeter(t, "").Catalogue(catalog.NewSnapshot(broken), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	down := newMeter().Catalogue(catalog.NewSnapshot(broken), nil)
 	if diff := cmp.Diff(up, down); diff != "" {
 		t.Errorf("(-up +down)\n%s", diff)
 	}
@@ -169,7 +150,7 @@ func TestDerive_BreakEven(t *testing.T) {
 		{1000, 400, nil, 0},
 	} {
 		s := Server{Direct: test.direct, Surface: test.surface}
-		newMeter(t, "").derive(&s, test.lookups)
+		newMeter().derive(&s, test.lookups)
 		if s.BreakEven != test.want {
 			t.Errorf("%d direct, %d mcpx, lookups %v: got %v, want %v", test.direct, test.surface, test.lookups, s.BreakEven, test.want)
 		}
@@ -207,24 +188,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-func TestNew_Encodings(t *testing.T) {
-	if _, err := New(Options{Encoding: "nonsense"}); err == nil {
-		t.Error("an unknown encoding was taken")
-	}
-	m := newMeter(t, "cl100k_base")
-	text := strings.Repeat("मौसम कैसा है ", 20)
-	want, err := tokens.CountIn("cl100k_base", text)
-	if err != nil || want == tokens.Count(text) {
-		t.Fatalf("the text does not tell the encodings apart: %d, %v", want, err)
-	}
-	r, err := m.Results(fstest.MapFS{"a.txt": {Data: []byte(text)}}, nil)
-	if err != nil || r.Total.Received != want || m.Report().Encoding != "cl100k_base" {
-		t.Errorf("got %+v, %v, want %d", r, err, want)
-	}
-}
-
 func TestMeter_Results(t *testing.T) {
-	r, err := newMeter(t, "").Results(os.DirFS("testdata/results"), []string{"order"})
+	r, err := newMeter().Results(os.DirFS("testdata/results"), []string{"order"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +219,7 @@ func TestMeter_Results(t *testing.T) {
 
 func TestResults_Nothing(t *testing.T) {
 	dir := fstest.MapFS{"a.md": {Data: []byte("x")}, "b--c.json": {Data: []byte("{}")}}
-	if _, err := newMeter(t, "").Results(dir, []string{"b"}); err == nil {
+	if _, err := newMeter().Results(dir, []string{"b"}); err == nil {
 		t.Error("no error for a folder without results")
 	}
 }

@@ -62,7 +62,7 @@ func Chart(r *Report) []byte {
 
 // footer says how the figures were made.
 func footer(r *Report) string {
-	text := fmt.Sprintf("Tokens of %s, counted with %s by mcpx budget.", r.Encoding, r.Library)
+	text := fmt.Sprintf("Tokens of %s, counted by mcpx budget.", r.Encoding)
 	if r.Catalogue != nil && len(r.Catalogue.Growth) > 1 {
 		text += " Servers are added in the order of their names."
 	}

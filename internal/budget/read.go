@@ -12,6 +12,7 @@ import (
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
+	"mcpx/internal/tokens"
 )
 
 // ReadTools reads recorded answers to tools/list, one server a file (*.json):
@@ -122,21 +123,21 @@ func (m *Meter) Results(dir fs.FS, without []string) (*Results, error) {
 	if len(classes) == 0 {
 		return nil, errors.New("no *.json or *.txt file to measure")
 	}
-	return gather(classes), m.err
+	return gather(classes), nil
 }
 
 // result measures one text.
 func (m *Meter) result(text string) Class {
 	plain := compress.Text(text, compress.Options{})
 	sent := compress.Text(text, m.options.Compress)
-	c := Class{Documents: 1, Received: m.count(text)}
+	c := Class{Documents: 1, Received: tokens.Count(text)}
 	c.Minified = c.Received
 	if plain.Text != text {
-		c.Minified = m.count(plain.Text)
+		c.Minified = tokens.Count(plain.Text)
 	}
 	c.Sent = c.Minified
 	if sent.Text != plain.Text {
-		c.Sent = m.count(sent.Text)
+		c.Sent = tokens.Count(sent.Text)
 	}
 	if sent.Form == compress.FormTOON {
 		c.TOON = 1

@@ -3,10 +3,8 @@ package budget
 // Report is everything that was measured, and what `mcpx budget --json` prints.
 // All figures are tokens of Encoding unless they say otherwise.
 type Report struct {
-	// Encoding is the vocabulary that the tokens were counted with.
+	// Encoding is the vocabulary that the tokens are of: o200k_base.
 	Encoding string `json:"encoding"`
-	// Library is the Go module that counted them.
-	Library string `json:"library"`
 	// Price is in dollars per million input tokens.
 	Price float64 `json:"price"`
 	// Catalogue is about tool definitions; absent where none were measured.

@@ -27,7 +27,7 @@ func WriteTable(w io.Writer, r *Report, s screen.Screen, all bool) error {
 		}
 		t.results(r.Results)
 	}
-	note := fmt.Sprintf("Tokens are %s, counted with %s.", r.Encoding, r.Library)
+	note := fmt.Sprintf("Tokens are those of %s.", r.Encoding)
 	if !t.all {
 		note += " --all says more."
 	}

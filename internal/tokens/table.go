@@ -25,17 +25,19 @@ const (
 
 // rank is the merge rank of the token s, noRank where s is no token.
 func rank(s string) uint32 {
-	h := hash(s)
-	b := int(h>>(64-bucketBits)) * 4
-	start, end := le32(table, b), le32(table, b+4)
-	want := uint32(h>>(64-bucketBits-fingerprintBits)) & (1<<fingerprintBits - 1)
-	for e := start; e < end; e++ {
-		v := le32(table, entriesAt+4*int(e))
-		if v&(1<<fingerprintBits-1) == want {
+	e, end, fingerprint := bucket(hash(s))
+	for ; e < end; e += 4 {
+		if v := le32(table, e); v&(1<<fingerprintBits-1) == fingerprint {
 			return v >> fingerprintBits
 		}
 	}
 	return noRank
+}
+
+// bucket is where the table has the entries of a hash, and the fingerprint there.
+func bucket(h uint64) (start, end int, fingerprint uint32) {
+	b := int(h>>(64-bucketBits)) * 4
+	return entriesAt + 4*int(le32(table, b)), entriesAt + 4*int(le32(table, b+4)), uint32(h>>(64-bucketBits-fingerprintBits)) & (1<<fingerprintBits - 1)
 }
 
 func le32(s string, i int) uint32 {

@@ -3,10 +3,13 @@ package tokens
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tiktoken-go/tokenizer"
@@ -14,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write the table of tokens anew")
 
-// vocabulary returns the tokens of o200k_base; the index is the rank.
-func vocabulary(t *testing.T) []string {
+// referenceTokens returns the tokens of o200k_base; the index is the rank.
+func referenceTokens(t *testing.T) []string {
 	t.Helper()
 	codec, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {
@@ -61,20 +64,41 @@ func buildTable(tokens []string) []byte {
 	return out
 }
 
+// pack makes o200k.gz.
+func pack(t *testing.T, tokens []string) []byte {
+	t.Helper()
+	lengths := make([]byte, len(tokens))
+	for i, s := range tokens {
+		lengths[i] = byte(len(s))
+	}
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err == nil {
+		_, err = w.Write(append(lengths, strings.Join(tokens, "")...))
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
 func TestTable(t *testing.T) {
-	tokens := vocabulary(t)
+	tokens := referenceTokens(t)
 	if len(tokens) < 199_000 {
 		t.Fatalf("vocabulary has %d tokens, want about 200,000", len(tokens))
 	}
 	want := buildTable(tokens)
 	if *update {
-		if err := os.WriteFile("o200k.bin", want, 0o644); err != nil {
+		if err := errors.Join(os.WriteFile("o200k.bin", want, 0o644), os.WriteFile("o200k.gz", pack(t, tokens), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if !bytes.Equal([]byte(table), want) {
 		t.Fatal("o200k.bin is not the table of the tokenizer's vocabulary; run go test -run TestTable -update")
+	}
+	if ranks != len(tokens) {
+		t.Fatalf("%d ranks, want %d", ranks, len(tokens))
 	}
 	wrong := 0
 	for i, s := range tokens {
@@ -83,6 +107,9 @@ func TestTable(t *testing.T) {
 		}
 		if rank(s) != uint32(i) {
 			wrong++
+		}
+		if r := o200k().rank(s); r != uint32(i) {
+			t.Errorf("token %d is %d in o200k.gz; run go test -run TestTable -update", i, r)
 		}
 	}
 	if wrong > 40 { // pairs with the same 30 bits of hash

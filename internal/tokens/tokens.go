@@ -2,7 +2,7 @@
 //
 // [Estimate] and [Ceiling] are for the serving path: they split a text as o200k_base does and look its
 // pieces up in a table of 1 MB that is part of the binary, without allocating anything. [Count] is
-// the reference (it loads the vocabulary into about 13 MB of memory) for tools and tests.
+// exact: it unpacks the tokens themselves, for tools and tests.
 package tokens
 
 import (

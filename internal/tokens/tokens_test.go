@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2"
+	"github.com/tiktoken-go/tokenizer"
 )
 
 // splitRule is the split rule of o200k_base as published.
@@ -140,16 +141,54 @@ func TestEstimate_AllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestCountIn(t *testing.T) {
-	for _, e := range Encodings() {
-		n, err := CountIn(e, "hello world")
-		if err != nil || n != 2 {
-			t.Errorf("CountIn(%q) = %d, %v; want 2", e, n, err)
+// reference counts with another implementation of o200k_base.
+func reference(t testing.TB, s string) int {
+	t.Helper()
+	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	n := 0
+	if err == nil {
+		n, err = codec.Count(s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Count is what another implementation counts.
+func TestCount(t *testing.T) {
+	for name, s := range samples {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+		if got, want := Count(s), reference(t, s); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
 		}
 	}
-	if _, err := CountIn("o300k", "x"); err == nil {
-		t.Error("CountIn accepts an encoding that does not exist")
+	long := strings.Repeat("abcdefghijklmnopqrstuvwxyz", 4000)
+	if got, want := Count(long), reference(t, long); got != want {
+		t.Errorf("a long word: %d, want %d", got, want)
 	}
+}
+
+func TestCount_Corpus(t *testing.T) {
+	for name, s := range corpus(t) {
+		if got, want := Count(s), reference(t, s); got != want && utf8.ValidString(s) {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+}
+
+func FuzzCount(f *testing.F) {
+	for _, s := range samples {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if len(s) > 4096 || !utf8.ValidString(s) || strings.Contains(s, "\x7f") {
+			return // the reference reads invalid bytes as another character, and loses DEL
+		}
+		if got, want := Count(s), reference(t, s); got != want {
+			t.Errorf("%d, want %d for %q", got, want, s)
+		}
+	})
 }
 
 func FuzzEstimate(f *testing.F) {
