@@ -37,18 +37,19 @@ var allowedImports = map[string][]string{
 	"internal/schemats":  {"internal/plain", "internal/wire"},
 	"internal/search":    {"internal/catalog"},
 
-	"internal/jq":       {"internal/proc"},
-	"internal/upstream": {"internal/catalog", "internal/plain", "internal/proc", "internal/wire"},
-	"internal/registry": {"internal/catalog", "internal/upstream"},
+	"internal/jq":        {"internal/proc"},
+	"internal/upstream":  {"internal/catalog", "internal/plain", "internal/proc", "internal/wire"},
+	"internal/registry":  {"internal/catalog", "internal/upstream"},
+	"internal/aggregate": {"internal/catalog", "internal/registry", "internal/upstream", "internal/wire"},
 	"internal/executor": {
-		"internal/arguments", "internal/catalog", "internal/compress", "internal/describe", "internal/jq", "internal/pages", "internal/plain",
+		"internal/aggregate", "internal/arguments", "internal/catalog", "internal/compress", "internal/describe", "internal/jq", "internal/pages", "internal/plain",
 		"internal/policy", "internal/registry", "internal/search", "internal/tokens", "internal/upstream", "internal/wire",
 	},
 	"internal/view": {
-		"internal/catalog", "internal/describe", "internal/executor", "internal/plain", "internal/policy", "internal/registry",
+		"internal/aggregate", "internal/catalog", "internal/describe", "internal/executor", "internal/plain", "internal/policy", "internal/registry",
 		"internal/search", "internal/upstream", "internal/wire",
 	},
-	"internal/front": {"internal/executor", "internal/upstream", "internal/view", "internal/wire"},
+	"internal/front": {"internal/aggregate", "internal/catalog", "internal/executor", "internal/upstream", "internal/view", "internal/wire"},
 	"internal/httpd": {"internal/front", "internal/wire"},
 
 	"internal/budget":  {"internal/catalog", "internal/compress", "internal/describe", "internal/plain", "internal/screen", "internal/tokens"},

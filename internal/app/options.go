@@ -30,6 +30,9 @@ func (a *App) executorOptions(cfg *config.Config) executor.Options {
 		Filter:        a.filters,
 		TOON:          cfg.ToonCompression,
 		TypeScript:    cfg.SchemaCompression,
+		NoResources:   !cfg.Resources,
+		NoPrompts:     !cfg.Prompts,
+		Separator:     cfg.Separator,
 		Logger:        a.log,
 	}
 	for _, s := range cfg.Servers {
@@ -53,7 +56,7 @@ func (a *App) viewOptions(cfg *config.Config, name string) (options view.Options
 	part, native := partOf(cfg, name)
 	naming := view.Naming{Separator: cfg.Separator, Prefix: cfg.Prefix}
 	if strings.HasPrefix(name, config.ViewServer) {
-		naming.Prefix = view.PrefixNever
+		naming.Prefix, naming.Alone = view.PrefixNever, true
 	}
 	budget := cfg.CatalogueTokenBudget
 	if g := cfg.Group(strings.TrimPrefix(name, config.ViewGroup)); g != nil && strings.HasPrefix(name, config.ViewGroup) {

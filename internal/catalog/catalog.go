@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sort"
+	"sync"
 )
 
 // State is where the session of one upstream server stands (design 7, issue 4).
@@ -220,6 +221,7 @@ type Snapshot struct {
 	Rules Rules
 
 	index map[string]int
+	names func() *names // made once, when somebody asks
 }
 
 // Rules say which tools exist for a caller, and how it sees them.
@@ -232,6 +234,7 @@ type Rules interface {
 func NewSnapshot(servers []Server) *Snapshot {
 	sort.Slice(servers, func(i, j int) bool { return servers[i].Name < servers[j].Name })
 	snap := &Snapshot{Servers: servers, index: make(map[string]int, len(servers))}
+	snap.names = sync.OnceValue(func() *names { return newNames(servers) })
 	for i := range servers {
 		snap.index[servers[i].Name] = i
 		if servers[i].index == nil {

@@ -167,8 +167,8 @@ func (t *Tool) readHints() {
 	}
 }
 
-// member is the member that requests name an item of the kind by.
-func (k Kind) member() string {
+// Member is the member that requests name an item of the kind by.
+func (k Kind) Member() string {
 	switch k {
 	case Resources:
 		return "uri"
@@ -186,13 +186,13 @@ func DecodeItems(kind Kind, raw []json.RawMessage) (items []Item, faults []strin
 		var flat bytes.Buffer
 		var members map[string]json.RawMessage
 		if json.Compact(&flat, one) == nil && json.Unmarshal(flat.Bytes(), &members) == nil {
-			if name := text(members[kind.member()]); name != "" {
+			if name := text(members[kind.Member()]); name != "" {
 				items = append(items, Item{Name: name, Raw: flat.Bytes()})
 				continue
 			}
 		}
 		if refused++; refused <= maxFaults {
-			faults = append(faults, fmt.Sprintf("%s: item %d has no usable %s", kind, n+1, kind.member()))
+			faults = append(faults, fmt.Sprintf("%s: item %d has no usable %s", kind, n+1, kind.Member()))
 		}
 	}
 	return items, faults

@@ -54,6 +54,8 @@ type Config struct {
 	ExecWait time.Duration
 	// ShutdownGrace is how long open calls may go on after TERM.
 	ShutdownGrace time.Duration
+	// Resources and Prompts say whether clients are shown those of the servers.
+	Resources, Prompts bool
 	// DisabledTools are globs over SERVER.TOOL.
 	DisabledTools []string
 	// Clients are the rules for single clients, in the order of the file.
@@ -312,6 +314,8 @@ func defaults(path string) *Config {
 	return &Config{
 		Path:                 path,
 		SchemaCompression:    true,
+		Resources:            true,
+		Prompts:              true,
 		ToonCompression:      true,
 		MaxDescriptionLen:    300,
 		StructuredContent:    "auto",

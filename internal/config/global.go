@@ -33,6 +33,8 @@ func (l *loader) keys() map[string]reader {
 		"shutdown_grace":                 l.wait(&c.ShutdownGrace),
 		"disabled_tools":                 l.toolGlobs(&c.DisabledTools),
 		"clients":                        l.clients,
+		"resources":                      l.boolean(&c.Resources),
+		"prompts":                        l.boolean(&c.Prompts),
 		"health_check_enabled":           l.boolean(&c.HealthCheck.Enabled),
 		"health_check_interval":          l.timeout(&c.HealthCheck.Interval),
 		"health_check_timeout":           l.timeout(&c.HealthCheck.Timeout),
@@ -47,9 +49,7 @@ func (l *loader) keys() map[string]reader {
 		"prefix":    l.oneOf(&c.Prefix, "always", "conflict", "never"),
 		"compress":  l.boolean(&c.Compress),
 
-		"sse":       l.later,
-		"resources": l.later,
-		"prompts":   l.later,
+		"sse": l.later,
 
 		"confirm":   l.confirm(&c.Confirm),
 		"read_door": l.boolean(&c.ReadDoor),

@@ -153,6 +153,7 @@ func fields(c *Config) []string {
 		fmt.Sprint("result_token_limit ", c.ResultTokenLimit), fmt.Sprint("result_preview_tokens ", c.ResultPreviewTokens), fmt.Sprint("max_message_bytes ", c.MaxMessageBytes),
 		fmt.Sprint("max_concurrency ", c.MaxConcurrency), fmt.Sprint("startup_wait ", c.StartupWait),
 		fmt.Sprint("exec_wait ", c.ExecWait), fmt.Sprint("shutdown_grace ", c.ShutdownGrace),
+		fmt.Sprint("resources ", c.Resources, ", prompts ", c.Prompts),
 		fmt.Sprint("disabled_tools ", c.DisabledTools), fmt.Sprintf("clients %+v", c.Clients),
 		fmt.Sprintf("health_check %+v", c.HealthCheck),
 		fmt.Sprint("view ", c.View), fmt.Sprint("confirm ", c.Confirm), fmt.Sprint("read_door ", c.ReadDoor), fmt.Sprintf("groups %+v", c.Groups),

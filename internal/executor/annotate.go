@@ -13,7 +13,7 @@ import (
 // see _meta: the tool may have ignored them.
 func (r *Result) annotate(tool string, notes arguments.Notes) {
 	if len(notes.Converted)+len(notes.LeftOut) > 0 {
-		r.Meta = withMember(r.Meta, "mcpx/arguments", wire.Encode(struct {
+		r.Meta = wire.WithMember(r.Meta, "mcpx/arguments", wire.Encode(struct {
 			Converted []string `json:"converted,omitempty"`
 			LeftOut   []string `json:"left_out,omitempty"`
 		}{notes.Converted, notes.LeftOut}))

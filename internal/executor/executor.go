@@ -48,6 +48,7 @@ func (e *Executor) SetOptions(options Options) {
 	if options.ExecWait <= 0 {
 		options.ExecWait = 20 * time.Second
 	}
+	options.Separator = cmp.Or(options.Separator, "__")
 	e.current.Store(&settings{Options: options})
 }
 

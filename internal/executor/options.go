@@ -53,6 +53,10 @@ type Options struct {
 	PreviewTokens int
 	// Filter runs the filters of select.
 	Filter *jq.Runner
+	// NoResources and NoPrompts turn off what servers have beside tools.
+	NoResources, NoPrompts bool
+	// Separator stands between the name of a server and that of its prompt; empty = "__".
+	Separator string
 	// TypeScript shows a tool in VALIDATION_ERROR as TypeScript, not as JSON Schema.
 	TypeScript bool
 	// Logger may be nil (discard).

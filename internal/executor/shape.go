@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -105,19 +104,7 @@ func (r *upstreamResult) resultMeta() json.RawMessage {
 	if len(r.others) == 0 {
 		return r.meta
 	}
-	return withMember(r.meta, "mcpx/result", append(append([]byte{'{'}, r.others...), '}'))
-}
-
-// withMember is a _meta object, which may be nil, with one more member.
-func withMember(meta json.RawMessage, key string, value []byte) json.RawMessage {
-	out := make([]byte, 0, len(meta)+len(key)+len(value)+5)
-	if before := bytes.TrimSpace(bytes.TrimSuffix(meta, []byte{'}'})); len(before) > 1 {
-		out = append(append(out, before...), ',')
-	} else {
-		out = append(out, '{')
-	}
-	out = append(append(append(out, '"'), key...), '"', ':')
-	return append(append(out, value...), '}')
+	return wire.WithMember(r.meta, "mcpx/result", append(append([]byte{'{'}, r.others...), '}'))
 }
 
 // shape turns the upstream's result into the answer (design 7).

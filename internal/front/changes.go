@@ -1,40 +1,96 @@
 package front
 
-import "sync"
+import (
+	"encoding/json"
+	"slices"
+	"sync"
 
-// changes tells its subscribers that the tools have changed. Legacy sessions and
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/catalog"
+)
+
+// listChanged are the notifications for changed lists.
+var listChanged = map[catalog.Kind]string{
+	catalog.Tools:             mcp.MethodNotificationToolsListChanged,
+	catalog.Resources:         mcp.MethodNotificationResourcesListChanged,
+	catalog.ResourceTemplates: mcp.MethodNotificationResourcesListChanged,
+	catalog.Prompts:           mcp.MethodNotificationPromptsListChanged,
+}
+
+// note is a notification that belongs to no request.
+type note struct {
+	method string
+	of     string // the resource that it is about, empty if about none
+	params json.RawMessage
+}
+
+// news are the notes that a client has yet to get. However often a thing has changed,
+// there is one note about it: so they need no bound.
+type news struct {
+	due chan struct{} // holds one: there are notes
+
+	mu    sync.Mutex
+	notes []note
+}
+
+func newNews() *news { return &news{due: make(chan struct{}, 1)} }
+
+// add adds a note in place of an earlier one about the same thing. It does not block.
+func (n *news) add(one note) {
+	n.mu.Lock()
+	at := slices.IndexFunc(n.notes, func(o note) bool { return o.method == one.method && o.of == one.of })
+	if at < 0 {
+		n.notes = append(n.notes, one)
+	} else {
+		n.notes[at] = one
+	}
+	n.mu.Unlock()
+	select {
+	case n.due <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the notes, and forgets them.
+func (n *news) take() []note {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	notes := n.notes
+	n.notes = nil
+	return notes
+}
+
+// changes tells its subscribers which lists have changed. Legacy sessions and
 // subscriptions of the modern era subscribe alike. The zero value is ready.
 type changes struct {
 	mu          sync.Mutex
-	subscribers map[chan struct{}]struct{}
+	subscribers map[*news]struct{}
 }
 
-// subscribe returns a channel that holds one value when the tools have changed,
-// however often they did. The caller must unsubscribe.
-func (c *changes) subscribe() chan struct{} {
-	changed := make(chan struct{}, 1)
+// subscribe returns news that the changes of lists are added to. The caller must
+// unsubscribe.
+func (c *changes) subscribe() *news {
+	n := newNews()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.subscribers == nil {
-		c.subscribers = make(map[chan struct{}]struct{})
+		c.subscribers = make(map[*news]struct{})
 	}
-	c.subscribers[changed] = struct{}{}
-	return changed
+	c.subscribers[n] = struct{}{}
+	return n
 }
 
-func (c *changes) unsubscribe(changed chan struct{}) {
+func (c *changes) unsubscribe(n *news) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.subscribers, changed)
+	delete(c.subscribers, n)
 }
 
-func (c *changes) announce() {
+func (c *changes) announce(kind catalog.Kind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for changed := range c.subscribers {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
+	for n := range c.subscribers {
+		n.add(note{method: listChanged[kind]})
 	}
 }

@@ -18,8 +18,20 @@ func (f *Front) greet(ctx context.Context, r *request, out []byte) ([]byte, *rpc
 	if r.Params != nil {
 		message = append(append(message, `,"params":`...), r.Params...)
 	}
-	s := server.NewMCPServer("mcpx", f.options.Version,
-		server.WithToolCapabilities(true), server.WithLogging(), server.WithInstructions(f.view.Instructions(r.client)))
+	options := []server.ServerOption{
+		server.WithToolCapabilities(true), server.WithLogging(), server.WithInstructions(f.view.Instructions(r.client)),
+	}
+	offers := f.view.Offers(r.client)
+	if offers.Resources {
+		options = append(options, server.WithResourceCapabilities(offers.Subscribe, true))
+	}
+	if offers.Prompts {
+		options = append(options, server.WithPromptCapabilities(true))
+	}
+	if offers.Completions {
+		options = append(options, server.WithCompletions())
+	}
+	s := server.NewMCPServer("mcpx", f.options.Version, options...)
 	switch answer := s.HandleMessage(ctx, append(message, '}')).(type) {
 	case mcp.JSONRPCResponse:
 		return append(out, wire.Encode(answer.Result)...), nil

@@ -238,7 +238,7 @@ func (f *Front) events(e *exchange, s *session) {
 	s.listens(e, true)
 	defer e.close()
 	defer s.listens(e, false)
-	follow(ctx, s.changed, func() { e.notify(mcp.MethodNotificationToolsListChanged, nil) }, e.alive)
+	follow(ctx, s.news, func(n note) { e.notify(n.method, n.params) }, e.alive)
 }
 
 // session finds the legacy session that the request names in its header. ok is false
@@ -273,12 +273,15 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 	case e.version != m.version:
 		return mismatch("the header " + mcp.HeaderProtocolVersion + " " + e.version + " does not match " + mcp.MetaKeyProtocolVersion + " " + m.version)
 	}
-	// Of the params only the name is compared with a header.
-	var name []byte
+	// Of the params only a name or a URI is compared with a header.
+	var named []byte
 	if m.name != nil {
-		name = append(append([]byte(`{"name":`), m.name...), '}')
+		named = wire.WithMember(named, "name", m.name)
 	}
-	err := mcp.ValidateStandardHeaders(e.r.Header.Get, m.version, mcp.MCPMethod(m.Method), name)
+	if m.uri != nil {
+		named = wire.WithMember(named, "uri", m.uri)
+	}
+	err := mcp.ValidateStandardHeaders(e.r.Header.Get, m.version, mcp.MCPMethod(m.Method), named)
 	if err != nil {
 		return mismatch(err.Error())
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/wire"
 )
 
@@ -24,30 +25,40 @@ func (f *Front) listen(ctx context.Context, r *request, out []byte) ([]byte, *rp
 	}
 	changed := f.changes.subscribe()
 	defer f.changes.unsubscribe(changed)
+	granted := p.Notifications
+	granted.ResourcesListChanged = granted.ResourcesListChanged && f.view.Has(catalog.Resources)
+	granted.PromptsListChanged = granted.PromptsListChanged && f.view.Has(catalog.Prompts)
+	granted.ResourceSubscriptions = nil
+	wanted := map[string]bool{
+		mcp.MethodNotificationToolsListChanged:     granted.ToolsListChanged,
+		mcp.MethodNotificationResourcesListChanged: granted.ResourcesListChanged,
+		mcp.MethodNotificationPromptsListChanged:   granted.PromptsListChanged,
+	}
 	tag := append(append([]byte(`{`), wire.Encode(mcp.MetaKeySubscriptionID)...), ':')
 	tag = append(append(tag, r.ID...), '}')
-	granted := "{}" // mcpx has only one of the kinds of notifications
-	if p.Notifications.ToolsListChanged {
-		granted = `{"toolsListChanged":true}`
-	}
 	r.out.notify(mcp.MethodNotificationSubscriptionsAcknowledged,
-		json.RawMessage(`{"_meta":`+string(tag)+`,"notifications":`+granted+`}`))
-	if p.Notifications.ToolsListChanged {
-		params := json.RawMessage(`{"_meta":` + string(tag) + `}`)
-		follow(ctx, changed, func() { r.out.notify(mcp.MethodNotificationToolsListChanged, params) }, r.out.alive)
+		json.RawMessage(`{"_meta":`+string(tag)+`,"notifications":`+string(wire.Encode(granted))+`}`))
+	if !granted.IsEmpty() {
+		follow(ctx, changed, func(n note) {
+			if wanted[n.method] {
+				r.out.notify(n.method, wire.WithMember(n.params, "_meta", tag))
+			}
+		}, r.out.alive)
 	}
 	out = append(out, `{"resultType":"complete","_meta":`...)
 	return append(append(out, f.identified(tag)...), '}'), nil
 }
 
-// follow calls announce for each change until ctx ends, and alive at intervals.
-func follow(ctx context.Context, changed <-chan struct{}, announce, alive func()) {
+// follow calls tell for the news until ctx ends, and alive at intervals.
+func follow(ctx context.Context, news *news, tell func(note), alive func()) {
 	quiet := time.NewTicker(keepAlive)
 	defer quiet.Stop()
 	for {
 		select {
-		case <-changed:
-			announce()
+		case <-news.due:
+			for _, n := range news.take() {
+				tell(n)
+			}
 		case <-quiet.C:
 			alive()
 		case <-ctx.Done():

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
 )
@@ -28,12 +29,12 @@ func TestListen_Stdio(t *testing.T) {
 	p.send(t, listenLine(`"u1"`, `{"toolsListChanged":true,"promptsListChanged":true}`)+listenLine("2", `{"toolsListChanged":true}`)+listenLine("3", `{}`)+
 		strings.Replace(listenLine("4", ""), `"notifications":,`, "", 1))
 	mcptest.WaitFor(t, "the acknowledgements", patience, func() bool { return p.with("subscriptions/acknowledged") == 4 })
-	if p.with(tagged(`"u1"`)+`},"notifications":{"toolsListChanged":true}`) != 1 || p.with(tagged("3")+`},"notifications":{}`) != 1 {
+	if p.with(tagged(`"u1"`)+`},"notifications":{"toolsListChanged":true,"promptsListChanged":true}`) != 1 || p.with(tagged("3")+`},"notifications":{}`) != 1 {
 		t.Errorf("acknowledged: %v", p.lines)
 	}
 	mcptest.WaitFor(t, "the end of what asks for nothing", patience, func() bool { return len(p.answers("3")) == 1 && len(p.answers("4")) == 1 })
 	changed := func(id string) int { return p.with(`"notifications/tools/list_changed","params":{` + tagged(id)) }
-	f.changes.announce()
+	f.changes.announce(catalog.Tools)
 	mcptest.WaitFor(t, "both to be told", patience, func() bool { return changed(`"u1"`) == 1 && changed("2") == 1 })
 	p.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"u1"}}`+"\n")
 	mcptest.WaitFor(t, "the end of the first", patience, func() bool {
@@ -41,7 +42,7 @@ func TestListen_Stdio(t *testing.T) {
 		defer f.changes.mu.Unlock()
 		return len(f.changes.subscribers) == 2 // with that of the session
 	})
-	f.changes.announce()
+	f.changes.announce(catalog.Tools)
 	mcptest.WaitFor(t, "the other to be told", patience, func() bool { return changed("2") == 2 })
 	if changed(`"u1"`) != 1 || len(p.answers(`"u1"`)) != 0 || p.with("list_changed") != 3 {
 		t.Errorf("after the cancellation: %v", p.lines)
@@ -60,7 +61,7 @@ func TestListen_Unasked(t *testing.T) {
 	p := dialSilent(t, f, StdioOptions{})
 	p.send(t, `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+modernMeta+`}}`+"\n")
 	mcptest.WaitFor(t, "discover", patience, func() bool { return len(p.answers("1")) == 1 })
-	f.changes.announce()
+	f.changes.announce(catalog.Tools)
 	p.send(t, `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{`+modernMeta+`}}`+"\n")
 	mcptest.WaitFor(t, "tools/list", patience, func() bool { return len(p.answers("2")) == 1 })
 	if n := p.with("list_changed"); n != 0 {
@@ -104,7 +105,7 @@ func TestListen_HTTP(t *testing.T) {
 	if got := next(); !strings.Contains(got, "subscriptions/acknowledged") || !strings.Contains(got, tagged(`"u1"`)) {
 		t.Errorf("first %s", got)
 	}
-	f.changes.announce()
+	f.changes.announce(catalog.Tools)
 	if got := next(); !strings.Contains(got, "notifications/tools/list_changed") || !strings.Contains(got, tagged(`"u1"`)) {
 		t.Errorf("then %s", got)
 	}
@@ -166,7 +167,7 @@ func TestListen_Legacy(t *testing.T) {
 	mcptest.NoLeaks(t)
 	f, web := site(t)
 	one, other := newWebClient(t, web, legacyEra), newWebClient(t, web, legacyEra)
-	f.changes.announce()
+	f.changes.announce(catalog.Tools)
 	for _, c := range []*webClient{one, other} {
 		stream, err := c.send(t.Context(), "GET", "", "")
 		if err != nil {
@@ -180,7 +181,7 @@ func TestListen_Legacy(t *testing.T) {
 			if lines.Err() != nil {
 				t.Fatal(lines.Err())
 			}
-			f.changes.announce()
+			f.changes.announce(catalog.Tools)
 		}
 	}
 }
@@ -191,9 +192,11 @@ func TestFollow(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*keepAlive+time.Second)
 		defer cancel()
 		announced, alive := 0, 0
-		changed := make(chan struct{}, 1)
-		changed <- struct{}{}
-		follow(ctx, changed, func() { announced++ }, func() { alive++ })
+		changed := newNews()
+		for range 2 { // of one thing there is one note
+			changed.add(note{method: listChanged[catalog.Tools]})
+		}
+		follow(ctx, changed, func(note) { announced++ }, func() { alive++ })
 		if announced != 1 || alive != 3 {
 			t.Errorf("announced %d times, alive %d times", announced, alive)
 		}

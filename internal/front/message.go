@@ -15,9 +15,9 @@ import (
 type message struct {
 	wire.Message
 	requestMeta
-	// name and arguments are members of params.
-	name, arguments json.RawMessage
-	input           upstream.Input // modern era: the answers to an input_required result
+	// name, uri and arguments are members of params.
+	name, uri, arguments json.RawMessage
+	input                upstream.Input // modern era: the answers to an input_required result
 	// refusal is the error of a message that is not valid JSON-RPC, or nil.
 	refusal *rpcError
 }
@@ -75,7 +75,7 @@ func isID(id json.RawMessage) bool {
 	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || (id[0] >= '0' && id[0] <= '9'))
 }
 
-// readParams reads _meta, which all methods have, and the members of tools/call.
+// readParams reads _meta, which all methods have, and the members that name something.
 func (m *message) readParams() *rpcError {
 	if len(m.Params) == 0 || string(m.Params) == "null" {
 		m.Params = nil
@@ -91,6 +91,8 @@ func (m *message) readParams() *rpcError {
 			meta = value
 		case "name":
 			m.name = value
+		case "uri":
+			m.uri = value
 		case "arguments":
 			m.arguments = value
 		case "inputResponses":

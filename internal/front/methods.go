@@ -7,6 +7,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 	"mcpx/internal/wire"
@@ -16,6 +17,8 @@ import (
 // with notice.
 type method struct {
 	eras era
+	// of is the kind that the method is about, empty if that cannot be turned off.
+	of catalog.Kind
 	// answer appends the result to out.
 	answer func(f *Front, ctx context.Context, r *request, out []byte) ([]byte, *rpcError)
 	notice func(s *session, m *message)
@@ -45,6 +48,12 @@ var methods = map[string]method{
 	"logging/setLevel":          {eras: legacy, answer: (*Front).setLevel},
 	"tools/list":                {eras: legacy | modern, answer: (*Front).listTools},
 	"tools/call":                {eras: legacy | modern, answer: (*Front).callTool, asks: true},
+	"resources/list":            {eras: legacy | modern, answer: listOf(catalog.Resources), of: catalog.Resources},
+	"resources/templates/list":  {eras: legacy | modern, answer: listOf(catalog.ResourceTemplates), of: catalog.Resources},
+	"resources/read":            {eras: legacy | modern, answer: (*Front).relay, of: catalog.Resources},
+	"prompts/list":              {eras: legacy | modern, answer: listOf(catalog.Prompts), of: catalog.Prompts},
+	"prompts/get":               {eras: legacy | modern, answer: (*Front).relay, of: catalog.Prompts},
+	"completion/complete":       {eras: legacy | modern, answer: (*Front).relay},
 	"subscriptions/listen":      {eras: modern, answer: (*Front).listen, lasts: true},
 	"notifications/cancelled":   {eras: legacy | modern, notice: func(s *session, m *message) { s.inflight.cancelled(m) }},
 }
@@ -84,7 +93,7 @@ type response struct {
 func (f *Front) answer(ctx context.Context, r *request) response {
 	row := methods[r.Method]
 	switch {
-	case row.answer == nil:
+	case row.answer == nil, row.of != "" && !f.view.Has(row.of):
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: "method " + r.Method + " not found"})
 	case row.eras&r.era() == 0 && r.modern():
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: r.Method + " was removed in protocol version " + mcp.ProtocolVersion20260728})
@@ -211,17 +220,7 @@ func (f *Front) callTool(ctx context.Context, r *request, out []byte) ([]byte, *
 	if r.modern() {
 		call.Input = r.input
 	}
-	if r.out != nil && r.token != nil {
-		call.OnProgress = func(params json.RawMessage) { r.out.notify("notifications/progress", withToken(params, r.token)) }
-	}
-	if least := r.least(); r.out != nil && least != "" {
-		call.LogLevel = string(least)
-		call.OnLog = func(params json.RawMessage) {
-			if atLeast(params, least) {
-				r.out.notify("notifications/message", params)
-			}
-		}
-	}
+	call.OnProgress, call.OnLog, call.LogLevel = r.hooks()
 	result, err := f.view.Call(ctx, call)
 	if unknown, ok := errors.AsType[*view.UnknownToolError](err); ok {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: unknown.Message}
@@ -233,6 +232,23 @@ func (f *Front) callTool(ctx context.Context, r *request, out []byte) ([]byte, *
 		return nil, &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}
 	}
 	return f.appendResult(out, result, r), nil
+}
+
+// hooks are for the notifications that belong to the request: nil where the client wants
+// none of a kind. level is the least severe one that it wants.
+func (r *request) hooks() (onProgress, onLog func(params json.RawMessage), level string) {
+	if r.out != nil && r.token != nil {
+		onProgress = func(params json.RawMessage) { r.out.notify("notifications/progress", withToken(params, r.token)) }
+	}
+	if least := r.least(); r.out != nil && least != "" {
+		level = string(least)
+		onLog = func(params json.RawMessage) {
+			if atLeast(params, least) {
+				r.out.notify("notifications/message", params)
+			}
+		}
+	}
+	return onProgress, onLog, level
 }
 
 // least is the least severe level of log messages that the client wants with this

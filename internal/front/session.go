@@ -19,7 +19,7 @@ type session struct {
 	client   atomic.Pointer[upstream.Client] // before initialize it has only an ID
 	level    atomic.Value                    // mcp.LoggingLevel that the client has set; unset = no log messages
 	inflight inflight
-	changed  chan struct{} // from changes.subscribe, after initialize
+	news     *news // from changes.subscribe, after initialize
 
 	questions questions
 	begin     func()        // closes begun, once
@@ -115,7 +115,7 @@ func (s *sessions) each(f func(*session)) {
 
 // addSession adds an initialized session and returns its id.
 func (f *Front) addSession(s *session) string {
-	s.changed = f.changes.subscribe()
+	s.news = f.changes.subscribe()
 	id := s.client.Load().ID
 	f.sessions.mu.Lock()
 	defer f.sessions.mu.Unlock()
@@ -134,7 +134,7 @@ func (f *Front) endSession(s *session) {
 	delete(f.sessions.byID, client.ID)
 	f.sessions.mu.Unlock()
 	if there {
-		f.changes.unsubscribe(s.changed)
+		f.changes.unsubscribe(s.news)
 		s.inflight.end(false, errSessionEnded)
 		f.view.Forget(client)
 	}

@@ -75,8 +75,8 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	}
 	s.out = newOutput(out, func() bool { return len(s.places) > 0 })
 	s.session = newSession("stdio", s)
-	s.session.changed = f.changes.subscribe()
-	defer f.changes.unsubscribe(s.session.changed)
+	s.session.news = f.changes.subscribe()
+	defer f.changes.unsubscribe(s.session.news)
 	defer func() { f.view.Forget(s.session.client.Load()) }()
 	s.all.Go(s.pump) // ends with stop
 	ended := make(chan error, 1)
@@ -352,9 +352,11 @@ func (s *stdioServer) pump() {
 		select {
 		case <-s.out.queued:
 			s.out.flush()
-		case <-s.session.changed:
-			if s.announces.Load() {
-				s.notify(mcp.MethodNotificationToolsListChanged, nil)
+		case <-s.session.news.due:
+			for _, n := range s.session.news.take() {
+				if s.announces.Load() {
+					s.notify(n.method, n.params)
+				}
 			}
 		case <-s.stop:
 			return

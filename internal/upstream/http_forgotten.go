@@ -25,7 +25,7 @@ func refusal(message wire.Message, err error) string {
 		text = status.hint
 	case isAnswer:
 		text = answer.Reason
-	case err == nil && message.Error != nil && rpcCode(message.Error) != methodNotFound:
+	case err == nil && message.Error != nil && rpcCode(message.Error) != MethodNotFound:
 		text = string(message.Error[:min(len(message.Error), 600)])
 	}
 	lower := strings.ToLower(text)

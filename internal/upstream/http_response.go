@@ -62,7 +62,7 @@ func (a *response) notFound(resp *http.Response) (wire.Message, error) {
 	if mediaType(resp) == "application/json" {
 		message, err := a.plain(resp)
 		id, ours := ownID(message.ID)
-		if err == nil && (rpcCode(message.Error) == methodNotFound || ours && id == a.r.id) {
+		if err == nil && (rpcCode(message.Error) == MethodNotFound || ours && id == a.r.id) {
 			return message, nil
 		}
 	}

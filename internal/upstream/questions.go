@@ -92,7 +92,7 @@ func (s *session) question(m wire.Message, of int64) {
 		why = client.cannot(m.Method, m.Params)
 	}
 	if why != "" {
-		s.answer(m.ID, nil, &RPCError{Code: methodNotFound, Message: why})
+		s.answer(m.ID, nil, &RPCError{Code: MethodNotFound, Message: why})
 		return
 	}
 	id, params := string(m.ID), validText(m.Params)

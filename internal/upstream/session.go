@@ -219,8 +219,8 @@ func (s *session) capabilities() json.RawMessage {
 	return json.RawMessage(cmp.Or(s.spec.Capabilities, "{}"))
 }
 
-// methodNotFound is the code of an unknown method.
-const methodNotFound = mcp.METHOD_NOT_FOUND
+// MethodNotFound is the JSON-RPC code of an unknown method.
+const MethodNotFound = mcp.METHOD_NOT_FOUND
 
 // rpcCode reads the code of an error, 0 where there is none.
 func rpcCode(raw json.RawMessage) int64 {

@@ -3,9 +3,12 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"mcpx/internal/catalog"
 )
 
 // announceAfter is a pause that gathers changes into one announcement: each
@@ -19,10 +22,11 @@ const (
 	announceMost = 12
 )
 
-// announcements tell the clients of a view that its list of tools has changed.
+// announcements tell the clients of a view that its lists have changed: one goroutine
+// that of the tools, another the rest, so that neither delays the other.
 type announcements struct {
-	look    chan struct{}          // holds one signal: the list may have changed
-	changed atomic.Pointer[func()] // from OnChange, nil before
+	lookAtTools, lookAtItems chan struct{}                      // each holds one signal: a list may have changed
+	changed                  atomic.Pointer[func(catalog.Kind)] // from OnChange, nil before
 
 	stop     chan struct{}
 	stopOnce sync.Once
@@ -30,28 +34,26 @@ type announcements struct {
 }
 
 // OnChange implements [View].
-func (a *announcements) OnChange(changed func()) { a.changed.Store(&changed) }
+func (a *announcements) OnChange(changed func(catalog.Kind)) { a.changed.Store(&changed) }
 
-// lookAgain makes the goroutine announce compare the lists.
+// lookAgain makes the goroutines of announce compare the lists.
 func (a *announcements) lookAgain() {
-	select {
-	case a.look <- struct{}{}:
-	default:
+	for _, look := range []chan struct{}{a.lookAtTools, a.lookAtItems} {
+		select {
+		case look <- struct{}{}:
+		default:
+		}
 	}
 }
 
-// announce calls the func of OnChange when the answer to tools/list has changed. The
-// answer does not depend on the state of the servers. shown returns a func that makes
-// the present answer. others says that clients for which it is not made get another one
-// than before, and starting that more changes will follow soon. announce ends with
-// Close.
-func (a *announcements) announce(shown func() (list func() json.RawMessage), others *atomic.Bool, starting func() bool) {
-	first := shown()
-	var last json.RawMessage
+// announce calls the func of OnChange for the kinds that since returns: those that have
+// changed since its last call. starting reports that more changes will follow soon.
+// announce ends with Close.
+func (a *announcements) announce(look <-chan struct{}, since func() []catalog.Kind, starting func() bool) {
 	var sent []time.Time // of the last announceMost announcements
 	for {
 		select {
-		case <-a.look:
+		case <-look:
 		case <-a.stop:
 			return
 		}
@@ -63,18 +65,16 @@ func (a *announcements) announce(shown func() (list func() json.RawMessage), oth
 				return
 			}
 		}
-		if last == nil {
-			last = first() // made at the first comparison, to keep the start of mcpx fast
-		}
-		tools := shown()()
-		if !others.Swap(false) && bytes.Equal(tools, last) {
+		kinds := since()
+		if len(kinds) == 0 {
 			continue
 		}
-		last = tools
 		sent = append(sent, time.Now())
 		sent = sent[max(0, len(sent)-announceMost):]
 		if changed := a.changed.Load(); changed != nil {
-			(*changed)()
+			for _, kind := range kinds {
+				(*changed)(kind)
+			}
 		}
 	}
 }
@@ -89,4 +89,49 @@ func (a *announcements) pause(d time.Duration) bool {
 	case <-a.stop:
 		return false
 	}
+}
+
+// toolsSince is for announce. shown returns a func that makes the present answer to
+// tools/list, which does not depend on the state of the servers. others says that clients
+// for which that is not made get another one than before.
+func toolsSince(shown func() (list func() json.RawMessage), others *atomic.Bool) func() []catalog.Kind {
+	first := shown()
+	var last json.RawMessage
+	return func() []catalog.Kind {
+		if last == nil {
+			last = first() // made at the first comparison, to keep the start of mcpx fast
+		}
+		tools := shown()()
+		same := bytes.Equal(tools, last)
+		if last = tools; same && !others.Swap(false) {
+			return nil
+		}
+		return []catalog.Kind{catalog.Tools}
+	}
+}
+
+// itemsSince is for announce. listed are the servers whose items of a kind the clients
+// are shown.
+func itemsSince(listed func(kind catalog.Kind) []*catalog.Server) func() []catalog.Kind {
+	last := make(map[catalog.Kind][]*catalog.Server)
+	since := func() (kinds []catalog.Kind) {
+		for _, kind := range []catalog.Kind{catalog.Resources, catalog.ResourceTemplates, catalog.Prompts} {
+			now := listed(kind)
+			if !slices.EqualFunc(last[kind], now, func(a, b *catalog.Server) bool {
+				return a.Name == b.Name && sameItems(a.Items.Of(kind), b.Items.Of(kind))
+			}) {
+				kinds = append(kinds, kind)
+			}
+			last[kind] = now
+		}
+		return kinds
+	}
+	since() // from here on
+	return since
+}
+
+// sameItems reports whether two lists have the same items; neither is empty.
+func sameItems(a, b []catalog.Item) bool {
+	return &a[0] == &b[0] && len(a) == len(b) ||
+		slices.EqualFunc(a, b, func(a, b catalog.Item) bool { return bytes.Equal(a.Raw, b.Raw) })
 }

@@ -35,7 +35,7 @@ func (b *base) init(r *registry.Registry, e *executor.Executor, options Options)
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
-	b.look, b.stop = make(chan struct{}, 1), make(chan struct{})
+	b.lookAtTools, b.lookAtItems, b.stop = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})
 	b.current.Store(newSettings(options))
 }
 
@@ -52,11 +52,15 @@ func (b *base) SetOptions(options Options) {
 // part is the part of the catalogue that the view shows; nil = all of it.
 func (b *base) part() *policy.Part { return b.current.Load().Part }
 
-// follow starts the announcements of what shown returns (announce).
+// follow starts the announcements, of tools by what shown returns (toolsSince).
 func (b *base) follow(shown func() (list func() json.RawMessage)) {
 	b.unfollow = b.registry.OnChange(b.lookAgain)
-	b.loops.Go(func() { // ends with Close
-		b.announce(shown, &b.newRules, func() bool { return starting(b.catalogue(nil)) })
+	tools, items := toolsSince(shown, &b.newRules), itemsSince(func(kind catalog.Kind) []*catalog.Server { return b.beside(nil).Listed(kind) })
+	b.loops.Go(func() { // ends with Close, as does the other
+		b.announce(b.lookAtTools, tools, func() bool { return starting(b.catalogue(nil)) })
+	})
+	b.loops.Go(func() {
+		b.announce(b.lookAtItems, items, func() bool { return b.beside(nil).Starting() })
 	})
 }
 

@@ -9,13 +9,16 @@ import (
 	"mcpx/internal/catalog"
 )
 
-// Naming says how a view that shows all tools names them.
+// Naming says how a view names tools, if it shows them all, and prompts.
 type Naming struct {
 	// Separator stands between the name of a server and that of its tool; empty = two
 	// underscores.
 	Separator string
 	// Prefix says which names begin with that of the server; empty = PrefixAlways.
 	Prefix string
+	// Alone means that the view shows one server as if nothing stood before it: its
+	// resources and prompts are as it sent them.
+	Alone bool
 }
 
 // The values of [Naming.Prefix]. Two tools never have one name: the names that

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/demo"
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
@@ -123,7 +124,7 @@ func testRestless(t *testing.T) {
 	v, r := started(t, Options{})
 	r.WaitTried(t.Context())
 	var announced atomic.Int32
-	v.OnChange(func() { announced.Add(1) })
+	v.OnChange(func(catalog.Kind) { announced.Add(1) })
 	flip := 0
 	change := func() {
 		flip++
@@ -148,7 +149,7 @@ func TestTwoTools_SetOptions(t *testing.T) {
 	v, r := started(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
 	r.WaitTried(t.Context())
 	var announced atomic.Int32
-	v.OnChange(func() { announced.Add(1) })
+	v.OnChange(func(catalog.Kind) { announced.Add(1) })
 	agent := &upstream.Client{Name: "agent"}
 	before := announced.Load()
 	change := func(what string, options Options, want func(listed string) bool) {

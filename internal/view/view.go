@@ -1,5 +1,5 @@
-// Package view decides which tools the clients of an endpoint see and may call: each
-// endpoint has one [View]. [TwoTools] shows the catalogue as the tools inspect and exec,
+// Package view decides what the clients of an endpoint see and may call: each endpoint
+// has one [View]. [TwoTools] shows the catalogue as the tools inspect and exec,
 // [AllTools] shows the tools themselves.
 package view
 
@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"mcpx/internal/aggregate"
+	"mcpx/internal/catalog"
 	"mcpx/internal/executor"
 	"mcpx/internal/upstream"
 )
@@ -22,9 +24,21 @@ type View interface {
 	// Call runs a tool. A tool that fails is a result. The error is that of ctx, an
 	// [UnknownToolError] or, if the tool itself is shown, an [upstream.RPCError].
 	Call(ctx context.Context, call Call) (*executor.Result, error)
+	// Has reports whether clients are shown items of a kind, at all: the configuration
+	// can turn resources and prompts off.
+	Has(kind catalog.Kind) bool
+	// Offers is what there is beside tools, for the handshake. It does not wait.
+	Offers(client *upstream.Client) catalog.Offers
+	// List is one page of the items of a kind. It may wait for servers until ctx ends. ok
+	// is false for a cursor that is none.
+	List(ctx context.Context, client *upstream.Client, kind catalog.Kind, cursor string) (page aggregate.Page, ok bool)
+	// Relay passes a request on resources, prompts or completions on to the server that
+	// it is for, and returns the raw result. Errors are those of
+	// [aggregate.Servers.Relay]; a [FailedError] if no server has answered.
+	Relay(ctx context.Context, r aggregate.Request) (json.RawMessage, error)
 	// OnChange sets a func that a goroutine of the view calls when the clients should
-	// list the tools again. It must not block.
-	OnChange(changed func())
+	// list a kind again. It must not block.
+	OnChange(changed func(catalog.Kind))
 	// Own makes a client the only one of this process: what several would share belongs
 	// to it.
 	Own(client *upstream.Client)

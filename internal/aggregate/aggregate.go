@@ -1,0 +1,97 @@
+// Package aggregate makes the resources, prompts and completions of many servers those of
+// one: it lists them under names that no two share, and passes requests on to the server
+// that is meant. It keeps nothing between two requests.
+package aggregate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/registry"
+)
+
+// Servers are the servers that one view shows.
+type Servers struct {
+	Registry *registry.Registry
+	// Catalogue is the newest catalogue that the caller may see.
+	Catalogue func() *catalog.Snapshot
+	// Has reports whether the view shows a server; nil = all.
+	Has func(server string) bool
+	// Separator stands between the name of a server and that of its prompt.
+	Separator string
+	// NoResources and NoPrompts turn them off.
+	NoResources, NoPrompts bool
+	// Alone means that the view shows one server as if nothing stood before it: names and
+	// definitions are as it sent them.
+	Alone bool
+	// Wait bounds the wait for a server that is starting.
+	Wait time.Duration
+}
+
+// Shows reports whether clients are shown items of a kind.
+func (s *Servers) Shows(kind catalog.Kind) bool {
+	if kind == catalog.Prompts {
+		return !s.NoPrompts
+	}
+	return !s.NoResources
+}
+
+// Offers is what the servers have beside tools. A server that was never seen may have
+// all of it: the handshake does not wait for it.
+func (s *Servers) Offers() (offers catalog.Offers) {
+	snap := s.Catalogue()
+	for i := range snap.Servers {
+		server := &snap.Servers[i]
+		one := server.Offers
+		if !server.Listed && !server.Tried && up(server) {
+			one = catalog.Offers{Resources: true, Subscribe: true, Prompts: true, Completions: true}
+		}
+		offers.Resources = offers.Resources || one.Resources && !s.NoResources
+		offers.Subscribe = offers.Subscribe || one.Subscribe && !s.NoResources
+		offers.Prompts = offers.Prompts || one.Prompts && !s.NoPrompts
+		offers.Completions = offers.Completions || one.Completions && !(s.NoResources && s.NoPrompts)
+	}
+	return offers
+}
+
+// Listed are the servers whose items of a kind are listed now: not those that are down,
+// or have none.
+func (s *Servers) Listed(kind catalog.Kind) []*catalog.Server {
+	var all []*catalog.Server
+	snap := s.Catalogue()
+	for i := range snap.Servers {
+		if one := &snap.Servers[i]; s.Shows(kind) && up(one) && len(one.Items.Of(kind)) > 0 {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// Starting reports whether some server has yet to list what it has.
+func (s *Servers) Starting() bool { return anyUnlisted(s.Catalogue()) }
+
+func anyUnlisted(snap *catalog.Snapshot) bool {
+	return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool { return !s.Listed && !s.Tried && up(&s) })
+}
+
+// separator is empty where prompts keep their names.
+func (s *Servers) separator() string {
+	if s.Alone {
+		return ""
+	}
+	return s.Separator
+}
+
+// awaitLists waits for the first lists of servers that were never seen.
+func (s *Servers) awaitLists(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.Wait)
+	defer cancel()
+	s.Registry.WaitListed(ctx, s.Has)
+}
+
+// up reports whether a server can be asked: it may be starting, or start when asked.
+func up(s *catalog.Server) bool {
+	return s.State != catalog.Unavailable && s.State != catalog.Disabled
+}

@@ -1,0 +1,50 @@
+package aggregate
+
+import (
+	"encoding/json"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/wire"
+)
+
+// Block is a content block of a result of server, as clients of snap get it: what it
+// links or embeds has a URI by which they can read it. Nothing else changes.
+func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage) json.RawMessage {
+	rename := renamed(snap, server)
+	kind := ""
+	_ = wire.Fields(block, func(key string, value []byte) bool {
+		if key == "type" {
+			kind, _ = wire.Text(value)
+		}
+		return kind == ""
+	})
+	switch kind {
+	case "resource_link":
+		return rename(block)
+	case "resource":
+		return wire.Edit(block, "resource", rename)
+	}
+	return block
+}
+
+// renamed replaces the member uri of an object by the name that clients know.
+func renamed(snap *catalog.Snapshot, server *catalog.Server) func(json.RawMessage) json.RawMessage {
+	uri := wire.EditText(func(own string) string { return snap.Link(server, own) })
+	return func(object json.RawMessage) json.RawMessage { return wire.Edit(object, "uri", uri) }
+}
+
+// result is the result of a method, with the URIs that clients know.
+func result(snap *catalog.Snapshot, server *catalog.Server, method string, raw json.RawMessage) json.RawMessage {
+	switch method {
+	case "resources/read":
+		rename := renamed(snap, server)
+		return wire.Edit(raw, "contents", func(all json.RawMessage) json.RawMessage { return wire.EditEach(all, rename) })
+	case "prompts/get":
+		return wire.Edit(raw, "messages", func(all json.RawMessage) json.RawMessage {
+			return wire.EditEach(all, func(message json.RawMessage) json.RawMessage {
+				return wire.Edit(message, "content", func(block json.RawMessage) json.RawMessage { return Block(snap, server, block) })
+			})
+		})
+	}
+	return raw
+}

@@ -1,0 +1,169 @@
+package aggregate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
+)
+
+// Request is a request of a client that goes to one server: resources/read, prompts/get
+// or completion/complete.
+type Request struct {
+	Client *upstream.Client
+	Method string
+	// Params is a JSON object, as the client wrote it; nil if absent.
+	Params json.RawMessage
+	// Meta, OnProgress, OnLog and LogLevel are those of [upstream.Request].
+	Meta              []upstream.MetaMember
+	OnProgress, OnLog func(params json.RawMessage)
+	LogLevel          string
+}
+
+// ParamsError is the error of params that name nothing.
+type ParamsError struct{ Message string }
+
+func (e *ParamsError) Error() string { return e.Message }
+
+// PromptError is the error of a prompt that does not exist.
+type PromptError struct{ Name string }
+
+func (e *PromptError) Error() string { return fmt.Sprintf("there is no prompt %q", e.Name) }
+
+// Relay passes a request on and returns the raw result, in which URIs are those that
+// clients know. server is where it went, nil if it went nowhere. Errors are a
+// [catalog.URIError], [PromptError] or [ParamsError], and those of [upstream.Upstream.Call].
+func (s *Servers) Relay(ctx context.Context, r Request) (raw json.RawMessage, server *catalog.Server, err error) {
+	waited := false
+	for {
+		snap := s.Catalogue()
+		server, params, err := s.target(snap, r)
+		if err != nil {
+			// What a server has that was never seen is known in a moment.
+			if waited || !anyUnlisted(snap) {
+				return nil, nil, err
+			}
+			s.awaitLists(ctx)
+			waited = true
+			continue
+		}
+		raw, err := s.Registry.Call(ctx, server, upstream.Request{
+			Method: r.Method, Params: params, Meta: r.Meta, Client: r.Client, Repeatable: true,
+			Wait: s.Wait, OnProgress: r.OnProgress, OnLog: r.OnLog, LogLevel: r.LogLevel,
+		})
+		if _, replaced := errors.AsType[*registry.ReplacedError](err); replaced {
+			continue
+		}
+		if err != nil {
+			raw, err = s.absent(r, server, params, err)
+			return raw, server, err
+		}
+		return result(snap, server, r.Method, raw), server, nil
+	}
+}
+
+// absent is the answer for a server that does not know the method: it has no such
+// thing, and completes nothing.
+func (s *Servers) absent(r Request, server *catalog.Server, params json.RawMessage, err error) (json.RawMessage, error) {
+	rpc, ok := errors.AsType[*upstream.RPCError](err)
+	if !ok || rpc.NoCode || rpc.Code != upstream.MethodNotFound {
+		return nil, err
+	}
+	switch r.Method {
+	case "completion/complete":
+		return json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`), nil
+	case "resources/read":
+		return nil, &catalog.URIError{URI: text(params, "uri")}
+	}
+	return nil, &PromptError{Name: text(params, "name")}
+}
+
+// target is the server that a request is for, and the params that it understands.
+func (s *Servers) target(snap *catalog.Snapshot, r Request) (server *catalog.Server, params json.RawMessage, err error) {
+	params = without(r.Params, "_meta")
+	switch r.Method {
+	case "resources/read":
+		return resource(params, snap.Resource)
+	case "prompts/get":
+		return s.prompt(snap, params)
+	}
+	var ref json.RawMessage
+	_ = wire.Fields(params, func(key string, value []byte) bool {
+		if key == "ref" {
+			ref = value
+		}
+		return true
+	})
+	switch text(ref, "type") {
+	case "ref/prompt":
+		if s.NoPrompts {
+			return nil, nil, &PromptError{text(ref, "name")}
+		}
+		server, ref, err = s.prompt(snap, ref)
+	case "ref/resource":
+		if s.NoResources {
+			return nil, nil, &catalog.URIError{URI: text(ref, "uri")}
+		}
+		server, ref, err = resource(ref, snap.Template)
+	default:
+		err = &ParamsError{"params.ref must be a reference to a prompt or a resource"}
+	}
+	return server, wire.Edit(params, "ref", func(json.RawMessage) json.RawMessage { return ref }), err
+}
+
+// resource replaces the URI in an object by that of the server that has the resource.
+func resource(object json.RawMessage, find func(uri string) (*catalog.Server, string, error)) (*catalog.Server, json.RawMessage, error) {
+	uri := text(object, "uri")
+	if uri == "" {
+		return nil, nil, &ParamsError{"the URI of the resource is missing"}
+	}
+	server, own, err := find(uri)
+	if err != nil {
+		return nil, nil, err
+	}
+	return server, wire.Edit(object, "uri", wire.EditText(func(string) string { return own })), nil
+}
+
+// prompt replaces the name in an object by that of the server that has the prompt.
+func (s *Servers) prompt(snap *catalog.Snapshot, object json.RawMessage) (*catalog.Server, json.RawMessage, error) {
+	name := text(object, "name")
+	if name == "" {
+		return nil, nil, &ParamsError{"the name of the prompt is missing"}
+	}
+	server, own, ok := snap.Prompt(name, s.separator())
+	if !ok {
+		return nil, nil, &PromptError{name}
+	}
+	return server, wire.Edit(object, "name", wire.EditText(func(string) string { return own })), nil
+}
+
+// text is a string member of a JSON object, empty if there is none.
+func text(object json.RawMessage, key string) (found string) {
+	_ = wire.Fields(object, func(name string, value []byte) bool {
+		if name == key {
+			found, _ = wire.Text(value)
+		}
+		return name != key
+	})
+	return found
+}
+
+// without is a JSON object without a member; {} if it is nil.
+func without(object json.RawMessage, key string) json.RawMessage {
+	out := []byte{'{'}
+	_ = wire.Members(object, func(name string, written, value []byte) bool {
+		if name != key {
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			out = append(append(append(out, written...), ':'), value...)
+		}
+		return true
+	})
+	return append(out, '}')
+}

@@ -1,0 +1,149 @@
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/aggregate"
+	"mcpx/internal/catalog"
+	"mcpx/internal/upstream"
+	"mcpx/internal/view"
+	"mcpx/internal/wire"
+)
+
+// The methods beside tools: resources, prompts and completions.
+
+// listOf answers the method that lists a kind.
+func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+	return func(f *Front, ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+		var p struct{ Cursor string }
+		page, ok := aggregate.Page{}, json.Unmarshal(orEmpty(r.Params), &p) == nil
+		if ok {
+			page, ok = f.view.List(ctx, r.client, kind, p.Cursor)
+		}
+		if !ok {
+			return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "there is no such cursor; begin again without one"}
+		}
+		out = append(append(append(out, `{"`...), kind...), `":[`...)
+		for i, item := range page.Items {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, item...)
+		}
+		out = append(out, ']')
+		if page.Next != "" {
+			out = wire.AppendQuoted(append(out, `,"nextCursor":`...), page.Next)
+		}
+		if r.modern() {
+			out = append(out, `,"ttlMs":0,"cacheScope":"private"`...)
+		}
+		return f.complete(out, r, nil), nil
+	}
+}
+
+// relay answers a method by the server that has what the request names.
+func (f *Front) relay(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+	request := aggregate.Request{Client: r.client, Method: r.Method, Params: r.Params, Meta: r.trace}
+	request.OnProgress, request.OnLog, request.LogLevel = r.hooks()
+	result, err := f.view.Relay(ctx, request)
+	if err == nil {
+		return f.appendRelayed(out, result, r)
+	}
+	if ctx.Err() != nil {
+		return nil, &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}
+	}
+	return nil, relayError(r, err)
+}
+
+// appendRelayed appends the result of a server. Its members stay as they were sent, but
+// for those by which the eras differ. A resource that was read is private to the client,
+// whatever its server says: it knows nothing of the clients of mcpx.
+func (f *Front) appendRelayed(out []byte, result json.RawMessage, r *request) ([]byte, *rpcError) {
+	var meta, kind, ttl json.RawMessage
+	size := len(out)
+	err := wire.Members(result, func(key string, written, value []byte) bool {
+		switch {
+		case key == "resultType":
+			kind = value
+		case key == "_meta" && value[0] == '{':
+			meta = value
+		case key == "ttlMs" && r.modern():
+			ttl = value
+		case key == "cacheScope" && r.modern():
+		default:
+			out = append(append(append(append(out, ','), written...), ':'), value...)
+		}
+		return true
+	})
+	if text, _ := wire.Text(kind); err != nil || kind != nil && text != "complete" && !r.modern() {
+		return nil, &rpcError{code: mcp.INTERNAL_ERROR, message: "the server's answer to " + r.Method + " is no result of this protocol version"}
+	}
+	if r.modern() {
+		if kind == nil {
+			kind = json.RawMessage(`"complete"`)
+		}
+		out = append(append(out, `,"resultType":`...), kind...)
+		if r.Method == string(mcp.MethodResourcesRead) {
+			if ttl == nil {
+				ttl = json.RawMessage("0")
+			}
+			out = append(append(append(out, `,"ttlMs":`...), ttl...), `,"cacheScope":"private"`...)
+		}
+		meta = f.identified(meta)
+	}
+	if meta != nil {
+		out = append(append(out, `,"_meta":`...), meta...)
+	}
+	if len(out) == size {
+		return append(out, "{}"...), nil
+	}
+	out[size] = '{' // in place of the first comma
+	return append(out, '}'), nil
+}
+
+// resourceNotFound is the code of the legacy era for an unknown resource. The modern era
+// has none of its own for that.
+const resourceNotFound = -32002
+
+// relayError is the error of a relayed request in the words of the client's era.
+func relayError(r *request, err error) *rpcError {
+	unknown := resourceNotFound
+	if r.modern() {
+		unknown = mcp.INVALID_PARAMS
+	}
+	if uri, ok := errors.AsType[*catalog.URIError](err); ok {
+		return &rpcError{code: unknown, message: uri.Error(), data: map[string]string{"uri": uri.URI}}
+	}
+	if rpc, ok := errors.AsType[*upstream.RPCError](err); ok {
+		e := &rpcError{code: int(rpc.Code), message: rpc.Message}
+		if rpc.Data != nil {
+			e.data = rpc.Data
+		}
+		switch {
+		case rpc.NoCode || rpc.OddCode != nil:
+			e.code = mcp.INTERNAL_ERROR
+		case e.code == resourceNotFound, e.code == mcp.INVALID_PARAMS && r.Method == string(mcp.MethodResourcesRead) && aboutURI(rpc.Data):
+			e.code = unknown
+		}
+		return e
+	}
+	if failed, ok := errors.AsType[*view.FailedError](err); ok {
+		return &rpcError{code: mcp.INTERNAL_ERROR, message: failed.Message, data: failed.Data}
+	}
+	return &rpcError{code: mcp.INVALID_PARAMS, message: err.Error()} // a PromptError or a ParamsError
+}
+
+// aboutURI reports whether the data of an error names a URI, as the modern era has it of
+// an unknown resource.
+func aboutURI(data json.RawMessage) bool {
+	found := false
+	_ = wire.Fields(data, func(key string, _ []byte) bool {
+		found = found || key == "uri"
+		return true
+	})
+	return found
+}

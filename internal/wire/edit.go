@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Edit is a JSON object with f's value for the member key. The rest stays byte for byte;
+// if there is no such member, or f returns what it got, all of it. Of members with the
+// same key it edits the first.
+func Edit(object json.RawMessage, key string, f func(value json.RawMessage) json.RawMessage) json.RawMessage {
+	edited := object
+	_ = FieldsAt(object, func(name string, start, end int) bool {
+		if name != key {
+			return true
+		}
+		value := object[start:end:end]
+		if next := f(value); !bytes.Equal(next, value) {
+			edited = bytes.Join([][]byte{object[:start], next, object[end:]}, nil)
+		}
+		return false
+	})
+	return edited
+}
+
+// EditEach is [Edit] for the elements of an array.
+func EditEach(array json.RawMessage, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
+	out, changed := []byte{'['}, false
+	err := Elements(array, func(element []byte) bool {
+		next := f(element)
+		changed = changed || !bytes.Equal(next, element)
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, next...)
+		return true
+	})
+	if err != nil || !changed {
+		return array
+	}
+	return append(out, ']')
+}
+
+// EditText is an f for [Edit] that replaces a string.
+func EditText(f func(text string) string) func(json.RawMessage) json.RawMessage {
+	return func(value json.RawMessage) json.RawMessage {
+		text, ok := Text(value)
+		if !ok {
+			return value
+		}
+		if next := f(text); next != text {
+			return AppendQuoted(nil, next)
+		}
+		return value
+	}
+}
+
+// WithMember is a JSON object, which may be nil, with one more member.
+func WithMember(object json.RawMessage, key string, value []byte) json.RawMessage {
+	out := make([]byte, 0, len(object)+len(key)+len(value)+5)
+	if before := bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(object), []byte{'}'})); len(before) > 1 {
+		out = append(append(out, before...), ',')
+	} else {
+		out = append(out, '{')
+	}
+	out = append(append(AppendQuoted(out, key), ':'), value...)
+	return append(out, '}')
+}
