@@ -17,7 +17,7 @@ import (
 func registryOptions(cfg *config.Config, rules *policy.Rules) registry.Options {
 	return registry.Options{
 		Rules: rules, MaxConcurrency: cfg.MaxConcurrency,
-		Grace: max(cfg.ShutdownGrace, time.Millisecond),
+		Grace: max(cfg.ShutdownGrace, time.Millisecond), Patience: cfg.StartupWait,
 	}
 }
 

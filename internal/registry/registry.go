@@ -52,6 +52,10 @@ type Options struct {
 	// Grace is how long open calls may go on when [Registry.Apply] stops their server;
 	// 0 = 5 s.
 	Grace time.Duration
+	// Patience is how long a first attempt must have been under way for a server to count
+	// as tried when mcpx ends. SDK clients start a server once to learn its era, and
+	// again to work with it: the short first run says nothing of its upstreams.
+	Patience time.Duration
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 }
@@ -102,6 +106,7 @@ type Registry struct {
 // upstream never change; saving guards saved, and the registry's lock the others.
 type entry struct {
 	generation uint64
+	began      time.Time
 	onDisk     bool // the cache had a file when the entry was made
 	server     Server
 	upstream   *upstream.Upstream // nil if disabled or at fault
@@ -150,7 +155,7 @@ func New(servers []Server, options Options) *Registry {
 func (r *Registry) newEntry(server Server) *entry {
 	server.Spec.Gate, server.Spec.AllGate = upstream.NewGate(server.Spec.MaxConcurrency), r.allCalls
 	server.Spec.Installs = r.installs
-	e := &entry{server: server, generation: r.generation.Add(1)}
+	e := &entry{server: server, generation: r.generation.Add(1), began: time.Now()}
 	if server.Disabled || server.Fault != "" {
 		return e
 	}

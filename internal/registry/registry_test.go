@@ -169,6 +169,20 @@ func TestCache(t *testing.T) {
 	}
 }
 
+// A run of mcpx that ends before a server had its time says nothing of that server.
+func TestCacheOfAShortRun(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for patience, want := range map[time.Duration]int{0: 1, time.Hour: 0} {
+		options := Options{CacheDir: t.TempDir(), Patience: patience}
+		r := New([]Server{never("one")}, options)
+		r.Start()
+		r.Close(0)
+		if files, err := os.ReadDir(options.CacheDir); err != nil || len(files) != want {
+			t.Errorf("patience %v: %d files, want %d, %v", patience, len(files), want, err)
+		}
+	}
+}
+
 // A server that was legacy when last seen is not probed again.
 func TestCacheRemembersTheEra(t *testing.T) {
 	mcptest.NoLeaks(t)

@@ -1,6 +1,10 @@
 package registry
 
-import "mcpx/internal/catalog"
+import (
+	"time"
+
+	"mcpx/internal/catalog"
+)
 
 // saver saves changed catalogues until Close, and then once more.
 func (r *Registry) saver() {
@@ -47,7 +51,7 @@ func (r *Registry) saveOne(e *entry, last bool) {
 	if rec.items = items; listed {
 		rec.Offers = &offers
 	}
-	trying := status.State == catalog.Connecting && !last
+	trying := status.State == catalog.Connecting && !(last && time.Since(e.began) >= r.options.Patience)
 	if rec.tried && (e.onDisk || trying || e.saved != nil) || (e.saved != nil && e.saved.equal(rec)) {
 		return
 	}
