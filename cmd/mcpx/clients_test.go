@@ -19,6 +19,7 @@ func TestServe_Clients(t *testing.T) {
 			"wants-all":    map[string]any{"structured_content": "always"},
 			"wants-none":   map[string]any{"structured_content": "never"},
 			"wants-json":   map[string]any{"text": "json"},
+			"waits-little": map[string]any{"call_wait": 1.2},
 			"reads-little": map[string]any{"result_chars": 2000},
 		},
 	})
@@ -92,6 +93,24 @@ func TestServe_Clients(t *testing.T) {
 			})
 		})
 	}
+	t.Run("time", func(t *testing.T) {
+		each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
+			c.name = "waits-little"
+			c.open(t)
+			text := c.exec(t, "fake", "slow", `{"ms":1700}`).text(t)
+			_, call, running := strings.Cut(text, "[still running after 1 s; do not repeat the call, wait for its result: exec ")
+			for range 5 {
+				if !running {
+					break
+				}
+				text = c.tool(t, "exec", strings.TrimSuffix(call, "]")).text(t)
+				_, call, running = strings.Cut(text, "wait for its result: exec ")
+			}
+			if call != "" || text != "slept 1700 ms" {
+				t.Errorf("got %s", text)
+			}
+		})
+	})
 	t.Run("code", func(t *testing.T) {
 		each(t, h, []string{"--config", config}, func(t *testing.T, c *client) {
 			c.name = "codex-mcp-client"

@@ -142,6 +142,7 @@ func (a *App) Close() {
 	a.views.close()
 	a.View.Close()
 	a.Registry.Close(closeWithin)
+	a.Executor.Close()
 	a.filters.Close()
 	_ = a.reaper.Close()
 }

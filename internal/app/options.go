@@ -86,7 +86,7 @@ func clientRules(cfg *config.Config) []view.ClientRule {
 	for _, c := range cfg.Clients {
 		rules = append(rules, view.ClientRule{
 			Name: c.Glob, Structured: view.StructuredPolicy(c.StructuredContent), Text: view.TextForm(c.Text),
-			DescriptionChars: c.DescriptionChars, ResultChars: c.ResultChars,
+			DescriptionChars: c.DescriptionChars, ResultChars: c.ResultChars, CallWait: c.CallWait,
 		})
 	}
 	return rules

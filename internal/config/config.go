@@ -101,6 +101,9 @@ type ClientRule struct {
 	ResultChars int
 	// Text is auto, json, or empty where the rule says nothing.
 	Text string
+	// CallWait is how long the client waits for a call; 0 where the rule says nothing,
+	// a year where it says 0.
+	CallWait time.Duration
 }
 
 // The values of [Config.View]; the last two go before the name of a server or group.

@@ -174,7 +174,10 @@ func (l *loader) clients(path string, n *node) {
 			"description_chars":  l.limit(&rule.DescriptionChars, 1),
 			"result_chars":       l.limit(&rule.ResultChars, 1000),
 			"text":               l.oneOf(&rule.Text, "auto", "json"),
-			"call_wait":          l.later,
+			"call_wait": func(path string, n *node) {
+				l.wait(&rule.CallWait)(path, n)
+				rule.CallWait = cmp.Or(rule.CallWait, maxDuration)
+			},
 		}, nil)
 		l.cfg.Clients = append(l.cfg.Clients, rule)
 	}

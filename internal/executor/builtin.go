@@ -13,24 +13,29 @@ import (
 const Builtin = pages.Server
 
 // builtin describes the server mcpx. It is not in the catalogue: models learn of it
-// from the last line of a cut result.
+// from the results that want it.
 func builtin() *catalog.Server {
 	yes, no := true, false
 	server := catalog.Server{
 		Name: Builtin, State: catalog.Ready, Known: true, Transport: "built-in",
-		Instructions: "Reads results that were too long to be shown whole.",
-	}.WithTools([]catalog.Tool{{
-		Name:        pages.Tool,
-		Description: "Read on in a long result by its handle.",
-		InputSchema: json.RawMessage(pages.Schema),
-		Hints:       catalog.Hints{ReadOnly: &yes, Destructive: &no, Idempotent: &yes, OpenWorld: &no},
-		Annotations: json.RawMessage(`{"readOnlyHint":true,"idempotentHint":true,"openWorldHint":false}`),
-	}})
+		Instructions: "Reads results that were too long to be shown whole, or took too long to be waited for.",
+	}
+	tool := func(name, description, schema string) catalog.Tool {
+		return catalog.Tool{
+			Name: name, Description: description, InputSchema: json.RawMessage(schema),
+			Hints:       catalog.Hints{ReadOnly: &yes, Destructive: &no, Idempotent: &yes, OpenWorld: &no},
+			Annotations: json.RawMessage(`{"readOnlyHint":true,"idempotentHint":true,"openWorldHint":false}`),
+		}
+	}
+	server = server.WithTools([]catalog.Tool{
+		tool(pages.Tool, "Read on in a long result by its handle.", pages.Schema),
+		tool(waitTool, "Wait for the result of a call that is still running, by its handle.", waitSchema),
+	})
 	return &server
 }
 
-// readResult runs the one tool of the server mcpx.
-func (e run) readResult(ctx context.Context, r *Request) (*Result, target, error) {
+// builtinCall runs a tool of the server mcpx.
+func (e run) builtinCall(ctx context.Context, r *Request) (*Result, target, error) {
 	t, err := e.find(ctx, r)
 	if err == nil {
 		t.arguments, t.notes, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, true)
@@ -38,7 +43,18 @@ func (e run) readResult(ctx context.Context, r *Request) (*Result, target, error
 	if err != nil {
 		return nil, t, err
 	}
-	args, violation := pages.ParseArguments(t.arguments)
+	var result *Result
+	if r.Tool == waitTool {
+		result, err = e.waitResult(ctx, r, t.arguments)
+	} else {
+		result, err = e.readResult(ctx, r, t.arguments)
+	}
+	return result, t, err
+}
+
+// readResult runs the tool read_result.
+func (e run) readResult(ctx context.Context, r *Request, arg json.RawMessage) (*Result, error) {
+	args, violation := pages.ParseArguments(arg)
 	switch {
 	case violation != "":
 	case args.Select == "":
@@ -47,11 +63,11 @@ func (e run) readResult(ctx context.Context, r *Request) (*Result, target, error
 		violation = "/select: is given twice"
 	}
 	if violation != "" {
-		return nil, t, arguments.Invalid(violation)
+		return nil, arguments.Invalid(violation)
 	}
 	page, err := e.pages(r).Read(ctx, args)
 	if err != nil {
-		return nil, t, err
+		return nil, err
 	}
-	return onPage(page, r.Form.Always()), t, nil
+	return onPage(page, r.Form.Always()), nil
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,7 @@ type Executor struct {
 	store      pages.Store
 	builtin    *catalog.Server
 	account    account
+	calls      sync.WaitGroup // those that their clients may stop waiting for
 }
 
 // New makes an executor of calls to r's servers.
@@ -130,10 +132,22 @@ type Result struct {
 	received, sent int                // tokens of the upstream's texts, and of the texts here
 }
 
+// Close waits for the calls that go on without their clients. They end with the registry,
+// which must be closed before.
+func (e *Executor) Close() { e.calls.Wait() }
+
 // Exec runs one call. A failure is a result with IsError. The only errors are that of
 // ctx and, of a native request, an [upstream.RPCError]: then there is no result.
 func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
 	r = e.started(r)
+	if r.Form.Wait > 0 && r.Server != Builtin {
+		return e.executeFor(ctx, r)
+	}
+	return e.execute(ctx, r)
+}
+
+// execute is Exec of a call whose client waits for it.
+func (e *Executor) execute(ctx context.Context, r Request) (*Result, error) {
 	record := Record{Principal: r.principal(), Server: r.Server, Tool: r.Tool}
 	result, answered := e.begin().exec(ctx, &r)
 	record.Answered, record.Outcome = answered, cmp.Or(result.code, outcomeResult)
@@ -159,7 +173,7 @@ func (e run) exec(ctx context.Context, r *Request) (result *Result, answered boo
 	var t target
 	var err error
 	if r.Server == Builtin {
-		result, t, err = e.readResult(ctx, r)
+		result, t, err = e.builtinCall(ctx, r)
 	} else {
 		var raw json.RawMessage
 		if raw, t, err = e.call(ctx, r); err == nil {

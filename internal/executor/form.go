@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"mcpx/internal/compress"
 	"mcpx/internal/pages"
@@ -22,6 +23,9 @@ type Form struct {
 	LineFirst bool
 	// ShortNames are the names of exec's arguments in that line: server, tool, args.
 	ShortNames bool
+	// Wait is how long the client waits for an answer; 0 = as long as it takes. A call
+	// that takes longer goes on, and the client gets a handle.
+	Wait time.Duration
 }
 
 // Structured says which structuredContent a client gets.
@@ -41,10 +45,10 @@ const (
 func (f Form) Always() bool { return f.Structured == StructuredAlways }
 
 // Native is the form for a client that knows the tool itself: structuredContent is the
-// upstream's own or none, and nothing is cut, as such a client has no exec to read on
-// with.
+// upstream's own or none, nothing is cut, and every call is waited for, as such a client
+// has no exec to read on or wait with.
 func (f Form) Native() Form {
-	f.Structured, f.Bytes, f.LineFirst = min(f.Structured, StructuredOwn), 0, false
+	f.Structured, f.Bytes, f.LineFirst, f.Wait = min(f.Structured, StructuredOwn), 0, false, 0
 	return f
 }
 

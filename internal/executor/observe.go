@@ -15,12 +15,13 @@ const (
 	outcomeResult    = "RESULT"
 	outcomeToolError = "TOOL_ERROR" // a result with isError
 	outcomeCancelled = "CANCELLED"
+	outcomeRunning   = "STILL_RUNNING" // of wait_result: the call goes on
 )
 
 // Record describes one call after its end.
 type Record struct {
 	Principal, Server, Tool string
-	// Outcome is RESULT, TOOL_ERROR, CANCELLED, or the code of a failure.
+	// Outcome is RESULT, TOOL_ERROR, CANCELLED, STILL_RUNNING, or the code of a failure.
 	Outcome string
 	// Answered means that an upstream answered with a result.
 	Answered bool

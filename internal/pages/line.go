@@ -35,19 +35,22 @@ func (p Pages) restLine(r rest) string {
 }
 
 // Call is a call of read_result that a model can copy.
-func (p Pages) Call(args ReadArguments) string {
+func (p Pages) Call(args ReadArguments) string { return p.CallOf(Tool, args) }
+
+// CallOf is a call of another tool of the server mcpx that takes a handle.
+func (p Pages) CallOf(tool string, args ReadArguments) string {
 	if p.ShortNames {
 		return "exec " + string(wire.Encode(struct {
 			Server    string        `json:"server"`
 			Tool      string        `json:"tool"`
 			Arguments ReadArguments `json:"args"`
-		}{Server, Tool, args}))
+		}{Server, tool, args}))
 	}
 	return "exec " + string(wire.Encode(struct {
 		Server    string        `json:"server_name"`
 		Tool      string        `json:"tool_name"`
 		Arguments ReadArguments `json:"arguments"`
-	}{Server, Tool, args}))
+	}{Server, tool, args}))
 }
 
 // withMatched adds to the text of all wanted parts the count of the grep, if there was

@@ -89,7 +89,7 @@ func (e *RefusedError) Error() string { return e.Violation }
 // [FilterError].
 func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 	h, ok := p.Store.get(args.Handle, p.Principal)
-	if !ok {
+	if !ok || h.held != nil {
 		return nil, &RefusedError{"/handle: is unknown or has expired"}
 	}
 	if args.Select != "" {

@@ -37,6 +37,8 @@ type result struct {
 	value json.RawMessage
 	// verbatim means that parts are not compressed.
 	verbatim bool
+	// held is a value that is no result; then there is no text.
+	held any
 
 	size  int
 	since time.Time

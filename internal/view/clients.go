@@ -47,6 +47,8 @@ type ClientRule struct {
 	// LineFirst is for clients that keep only the beginning of a long result: the line
 	// about the rest stands there.
 	LineFirst bool
+	// CallWait is how long the client waits for the answer to a call.
+	CallWait time.Duration
 }
 
 // settings are the options, with a cache of the profiles of clients.
@@ -106,6 +108,7 @@ func (s *settings) form(client string, asked StructuredPolicy, code bool) execut
 	text := func(r ClientRule) TextForm { return r.Text }
 	chars := func(r ClientRule) int { return r.ResultChars }
 	first := func(r ClientRule) bool { return r.LineFirst }
+	wait := func(r ClientRule) time.Duration { return r.CallWait }
 
 	policy := cmp.Or(asked, firstRule(s.Clients, client, known), s.Structured)
 	if (policy == "" || policy == StructuredAuto) && !code {
@@ -124,6 +127,8 @@ func (s *settings) form(client string, asked StructuredPolicy, code bool) execut
 	if f.Bytes == 0 && !f.JSON && !s.NeverCut {
 		f.Bytes = cmp.Or(firstRule(knownClients, client, chars), unknownResultChars)
 	}
+	// The answer must have its way to the client before that gives up.
+	f.Wait = cmp.Or(firstRule(s.Clients, client, wait), firstRule(knownClients, client, wait)) * 5 / 6
 	f.LineFirst = f.Bytes > 0 && firstRule(knownClients, client, first)
 	return f
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"mcpx/internal/describe"
 	"mcpx/internal/executor"
@@ -45,7 +46,8 @@ func TestTwoTools_Form(t *testing.T) {
 		{name: "opencode", client: "opencode", want: executor.Form{Structured: own, Bytes: 48_000, LineFirst: true}},
 		{name: "inspector", client: "mcp-inspector", want: executor.Form{Structured: own, JSON: true}},
 		{name: "mcporter", client: "mcporter", want: executor.Form{Structured: own, JSON: true}},
-		{name: "claude desktop", client: "claude-ai", want: executor.Form{Structured: own, Bytes: 140_000}},
+		{name: "claude desktop", client: "claude-ai", want: executor.Form{Structured: own, Bytes: 140_000, Wait: 200 * time.Second}},
+		{name: "rule of a time", options: Options{Clients: rules{{Name: "claude-*", CallWait: time.Minute}}}, client: "claude-ai", want: executor.Form{Structured: own, Bytes: 140_000, Wait: 50 * time.Second}},
 		{name: "not by a part of the name", client: "my-claude-code", want: executor.Form{Structured: own, Bytes: 38_000}},
 		{name: "policy always", options: Options{Structured: StructuredAlways}, client: "claude-code", want: program},
 		{name: "policy never", options: Options{Structured: StructuredNever}, client: "some-agent", want: executor.Form{Bytes: 38_000}},

@@ -1,5 +1,7 @@
 package view
 
+import "time"
+
 // knownClients is what is known of clients, by the names that they give. A client that
 // is not in it gets the structuredContent of the upstream, and unknownResultChars. The
 // letters behind a row say what its model sees of a result that has both, and how that is
@@ -14,8 +16,9 @@ var knownClients = []ClientRule{
 	// instructions at 2,048 characters without a word, and results at 500,000 where
 	// _meta asks for it, as toolMeta does.
 	{Name: "claude-code*", Structured: StructuredNever, DescriptionChars: 2000, ResultChars: 500_000},
-	// C, told. Desktop and claude.ai: 150,000 characters.
-	{Name: "claude-ai*", ResultChars: 140_000},
+	// C, told. Desktop and claude.ai: 150,000 characters; Desktop gives a call up after 240 s,
+	// which nothing sets (anthropics/claude-code#44032, #65643, #91898).
+	{Name: "claude-ai*", ResultChars: 140_000, CallWait: 240 * time.Second},
 	// S, run, 0.169; in code mode a program gets both. Known models: the middle is cut
 	// out beyond 10,000 tokens of 4 bytes.
 	{Name: "codex*", Structured: StructuredNever, ResultChars: 38_000},

@@ -1,0 +1,185 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"mcpx/internal/arguments"
+	"mcpx/internal/pages"
+	"mcpx/internal/wire"
+)
+
+// Some clients give up a call after a time of their own. Before that they get a handle in
+// place of the result: the call goes on, and the tool wait_result of the server mcpx waits
+// for its result.
+
+const (
+	waitTool   = "wait_result"
+	waitSchema = `{"type":"object","properties":{"handle":{"type":"string"}},"required":["handle"],"additionalProperties":false}`
+)
+
+// openCall is a call whose client may stop waiting for it.
+type openCall struct {
+	began time.Time
+	done  chan struct{} // closed when result and err are there
+	// result and err are those of execute.
+	result *Result
+	err    error
+
+	mu       sync.Mutex
+	listener *listener // nil = nobody waits now
+	handle   string    // the newest one; empty = the client still waits
+}
+
+// listener hears of the progress and the log messages of a call. Its funcs may be nil.
+type listener struct {
+	onProgress, onLog func(params json.RawMessage)
+}
+
+// executeFor runs a call, and answers with a handle if it takes longer than the client
+// waits.
+func (e *Executor) executeFor(ctx context.Context, r Request) (*Result, error) {
+	call := &openCall{began: r.began, done: make(chan struct{})}
+	leave := call.enter(&listener{r.OnProgress, r.OnLog})
+	defer leave()
+	r.OnProgress = func(params json.RawMessage) {
+		call.tell(params, func(l *listener) func(json.RawMessage) { return l.onProgress })
+	}
+	if r.OnLog != nil {
+		r.OnLog = func(params json.RawMessage) {
+			call.tell(params, func(l *listener) func(json.RawMessage) { return l.onLog })
+		}
+	}
+	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	wanted := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	e.calls.Go(func() { // ends with the call: at its deadline, or with the registry
+		defer cancel(nil)
+		result, err := e.execute(running, r)
+		call.finish(&e.store, result, err)
+	})
+	timer := time.NewTimer(r.Form.Wait)
+	defer timer.Stop()
+	select {
+	case <-call.done:
+	case <-timer.C:
+		if wanted() {
+			return e.begin().stillRunning(call, &r)
+		}
+		<-call.done // soon, as ctx has ended
+	}
+	if call.err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return call.result, call.err
+}
+
+// enter makes l the one that hears of the call, until leave.
+func (c *openCall) enter(l *listener) (leave func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listener = l
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.listener == l { // nobody else waits meanwhile
+			c.listener = nil
+		}
+	}
+}
+
+// tell hands params to one of the funcs of the listener, which must not block. After leave
+// none is called.
+func (c *openCall) tell(params json.RawMessage, which func(*listener) func(json.RawMessage)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.listener == nil {
+		return
+	}
+	if on := which(c.listener); on != nil {
+		on(params)
+	}
+}
+
+// finish sets the result, whose size counts from now on where it is kept.
+func (c *openCall) finish(kept *pages.Store, result *Result, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.result, c.err = result, err
+	close(c.done)
+	if c.handle != "" && result != nil {
+		size := len(result.Structured) + len(result.Meta)
+		for _, block := range result.Content {
+			size += len(block)
+		}
+		kept.Grow(c.handle, size)
+	}
+}
+
+// stillRunning is the answer to a client that would give up soon. Each has a handle of its
+// own, as handles expire.
+func (e run) stillRunning(c *openCall, r *Request) (*Result, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.result, c.err
+	default:
+	}
+	c.handle = e.store.Hold(r.principal(), c)
+	data := struct {
+		Handle  string `json:"handle"`
+		Seconds int    `json:"seconds"`
+	}{c.handle, int(time.Since(c.began).Seconds())}
+	text := fmt.Sprintf("[still running after %d s; do not repeat the call, wait for its result: %s]",
+		data.Seconds, e.pages(r).CallOf(waitTool, pages.ReadArguments{Handle: c.handle}))
+	out := &Result{Content: []json.RawMessage{wire.TextBlock(text)}, code: outcomeRunning, sent: roughly(text)}
+	if r.Form.Always() {
+		out.Structured = wire.Encode(object{{"still_running", data}})
+	}
+	return out, nil
+}
+
+// waitResult runs the tool wait_result: it waits for a call that goes on.
+func (e run) waitResult(ctx context.Context, r *Request, arg json.RawMessage) (*Result, error) {
+	var args pages.ReadArguments
+	if err := json.Unmarshal(arg, &args); err != nil {
+		return nil, arguments.Invalid("/handle: must be a string")
+	}
+	held, _ := e.store.Held(args.Handle, r.principal())
+	call, ok := held.(*openCall)
+	switch {
+	case !ok:
+		return nil, arguments.Invalid("/handle: is unknown or has expired")
+	case r.Select != "":
+		return nil, arguments.Invalid("/select: belongs to the call whose result this waits for")
+	}
+	leave := call.enter(&listener{r.OnProgress, r.OnLog})
+	defer leave()
+	var over <-chan time.Time
+	if r.Form.Wait > 0 {
+		timer := time.NewTimer(r.Form.Wait)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-over:
+		return e.stillRunning(call, r)
+	case <-call.done:
+	}
+	switch {
+	case call.result == nil:
+		return nil, errors.New("the call was cancelled")
+	case call.result.Input != nil:
+		return nil, errors.New("the tool asks the user for something, which only its own call passes on; call it again")
+	}
+	result := *call.result // each answer is annotated by itself
+	result.Content = slices.Clip(result.Content)
+	return &result, nil
+}

@@ -1,0 +1,154 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+var runningHandle = regexp.MustCompile(`^\[still running after (\d+) s; do not repeat the call, wait for its result: exec \{"server_name":"mcpx","tool_name":"wait_result","arguments":\{"handle":"(r\w+)"\}\}\]$`)
+
+// parked is the handle in the answer to a call that goes on after so many seconds.
+func parked(t *testing.T, r *Result, seconds string) string {
+	t.Helper()
+	found := runningHandle.FindStringSubmatch(said(t, r))
+	if found == nil || found[1] != seconds || r.IsError {
+		t.Fatalf("got %s, want it to run after %s s", r.Content, seconds)
+	}
+	return found[2]
+}
+
+func waitFor(handle string, form Form) Request {
+	return Request{Server: Builtin, Tool: waitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Form: form}
+}
+
+// A client that waits for a minute gets the result of a call of three, with the progress
+// that comes while it waits. The upstream sees one call, which nothing disturbs.
+func TestWaiting(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec := mcptest.Spec{}.WithFiles(t)
+		e := executing(t, Options{}, nil, piped(t, "s", spec))
+		form := Form{Wait: time.Minute}
+		counts := make([]int, 4)
+		count := func(i int) func(json.RawMessage) { return func(json.RawMessage) { counts[i]++ } }
+		call := func(i int, r Request) *Result {
+			r.OnProgress = count(i)
+			began := time.Now()
+			got := exec(t, e, r)
+			if took := time.Since(began); took > time.Minute {
+				t.Errorf("answered after %v", took)
+			}
+			return got
+		}
+		got := call(0, Request{Server: "s", Tool: "progress", Arguments: json.RawMessage(`{"steps":17,"ms":10000}`), Form: form})
+		first := parked(t, got, "60")
+		second := parked(t, call(1, waitFor(first, form)), "120")
+		result := call(2, waitFor(second, form))
+		if said(t, result) != "did 17 steps" {
+			t.Errorf("got %s", result.Content)
+		}
+		// All handles of the call give its result, again and at once.
+		for _, handle := range []string{first, second} {
+			if again := call(3, waitFor(handle, form)); said(t, again) != said(t, result) {
+				t.Errorf("again: %s", again.Content)
+			}
+		}
+		if counts[0] < 5 || counts[1] < 5 || counts[2] < 4 || counts[3] != 0 {
+			t.Errorf("progress: %v", counts)
+		}
+		if n := len(spec.Log(t).Calls("progress")); n != 1 {
+			t.Errorf("%d calls", n)
+		}
+	})
+}
+
+// A call that ends in time is answered as without a limit. One whose client gives up
+// before the limit is cancelled, one whose client only stops to wait for it is not.
+func TestWaiting_Ends(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec := mcptest.Spec{}.WithFiles(t)
+		e := executing(t, Options{}, nil, piped(t, "s", spec))
+		form := Form{Wait: time.Minute}
+		slow := func(ms string) Request {
+			return Request{Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":` + ms + `}`), Form: form}
+		}
+		if got := said(t, exec(t, e, slow("59000"))); got != "slept 59000 ms" {
+			t.Errorf("in time: %s", got)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		if _, err := e.Exec(ctx, slow("90000")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("given up: %v", err)
+		}
+		mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(spec.Log(t).Method("notifications/cancelled")) == 1 })
+		ctx, cancel = context.WithTimeout(t.Context(), 61*time.Second)
+		defer cancel()
+		kept, err := e.Exec(ctx, slow("90000"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		handle := parked(t, kept, "60")
+		if _, err := e.Exec(ctx, waitFor(handle, form)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("not waited for any more: %v", err)
+		}
+		if got := said(t, exec(t, e, waitFor(handle, form))); got != "slept 90000 ms" {
+			t.Errorf("waited for again: %s", got)
+		}
+		if n := len(spec.Log(t).Method("notifications/cancelled")); n != 1 {
+			t.Errorf("%d cancellations", n)
+		}
+	})
+}
+
+// A call that goes on ends with its own time or its server, and says so to wait_result. A
+// handle belongs to its principal, and read_result does not know it.
+func TestWaiting_Failures(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		server := piped(t, "s", mcptest.Spec{})
+		server.Spec.CallTimeout = 90 * time.Second
+		r := registry.New([]registry.Server{server}, registry.Options{})
+		r.Start()
+		r.WaitTried(t.Context())
+		e := New(r, Options{})
+		form := Form{Wait: time.Minute, Structured: StructuredAlways}
+		slow := Request{Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":900000}`), Form: form, Client: &upstream.Client{ID: "1", Principal: "p"}}
+		got := exec(t, e, slow)
+		handle := parked(t, got, "60")
+		if want := `{"still_running":{"handle":"` + handle + `","seconds":60}}`; string(got.Structured) != want {
+			t.Errorf("structuredContent %s, want %s", got.Structured, want)
+		}
+		for what, request := range map[string]Request{
+			"/handle: is unknown or has expired": waitFor(handle, form), // another principal
+			"/handle: is unknown":                {Server: Builtin, Tool: "read_result", Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Client: slow.Client},
+			"/select: belongs to the call":       {Server: Builtin, Tool: waitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Client: slow.Client, Select: "."},
+			"/handle: is missing":                {Server: Builtin, Tool: waitTool, Client: slow.Client},
+		} {
+			if got := said(t, exec(t, e, request)); !strings.Contains(got, what) {
+				t.Errorf("want %s, got %s", what, got)
+			}
+		}
+		wait := waitFor(handle, form)
+		wait.Client = slow.Client
+		if got := said(t, exec(t, e, wait)); !strings.HasPrefix(got, "TIMEOUT: no answer from s.slow within 90 s") {
+			t.Errorf("got %s", got)
+		}
+		handle = parked(t, exec(t, e, slow), "60")
+		r.Close(0)
+		e.Close()
+		wait = waitFor(handle, form)
+		wait.Client = slow.Client
+		if got := said(t, exec(t, e, wait)); !strings.HasPrefix(got, "CONNECTION_LOST") && !strings.HasPrefix(got, "SERVER_UNAVAILABLE") {
+			t.Errorf("got %s", got)
+		}
+		synctest.Wait()
+	})
+}
