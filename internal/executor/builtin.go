@@ -52,15 +52,21 @@ func (e run) builtinCall(ctx context.Context, r *Request) (*Result, target, erro
 	return result, t, err
 }
 
-// readResult runs the tool read_result.
+// readResult runs the tool read_result. Its select and grep may stand beside its
+// arguments, as those of exec.
 func (e run) readResult(ctx context.Context, r *Request, arg json.RawMessage) (*Result, error) {
 	args, violation := pages.ParseArguments(arg)
-	switch {
-	case violation != "":
-	case args.Select == "":
-		args.Select = r.Select
-	case r.Select != "":
-		violation = "/select: is given twice"
+	for _, one := range []struct {
+		name   string
+		own    *string
+		beside string
+	}{{"select", &args.Select, r.Select}, {"grep", &args.Grep, r.Grep}} {
+		switch {
+		case *one.own == "":
+			*one.own = one.beside
+		case one.beside != "" && violation == "":
+			violation = "/" + one.name + ": is given twice"
+		}
 	}
 	if violation != "" {
 		return nil, arguments.Invalid(violation)

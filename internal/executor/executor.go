@@ -78,6 +78,9 @@ type Request struct {
 	Client *upstream.Client
 	// Select is a jq filter on the result's JSON, empty = none.
 	Select string
+	// Grep is a regular expression for the texts of the result, or of the selection,
+	// empty = none.
+	Grep string
 	// Form is how the client takes the result.
 	Form Form
 	Meta []upstream.MetaMember
@@ -254,6 +257,9 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		if err := jq.Check(r.Select); err != nil {
 			return nil, t, err
 		}
+	}
+	if err := pages.CheckGrep(r.Grep); err != nil {
+		return nil, target{server: t.server}, err
 	}
 	if err := e.allow(ctx, r, &t); err != nil {
 		return nil, t, err

@@ -134,10 +134,13 @@ func (e run) selected(ctx context.Context, got upstreamResult, blocks []wire.Blo
 		out.received = roughly(textsOf(blocks)...)
 		return out, nil
 	}
-	page, err := e.pages(&r).Select(ctx, r.Select, value)
+	page, err := e.pages(&r).Select(ctx, r.Select, r.Grep, value)
 	var failed *pages.FilterError
+	var refused *pages.RefusedError
 	var out *Result
 	switch {
+	case errors.As(err, &refused):
+		out = e.grepFailure(refused, e.pages(&r).Keep(string(value), false), r).Result(r.Form.Always())
 	case errors.As(err, &failed):
 		out = filterFailure(failed, e.pages(&r)).Result(r.Form.Always())
 	case err != nil:
@@ -177,16 +180,7 @@ func (e run) appendBlocks(out *Result, others []json.RawMessage, r Request) {
 		return
 	}
 	out.Content = append(out.Content, others...)
-	blocks := make([]wire.Block, len(out.Content))
-	for i, raw := range out.Content {
-		blocks[i] = wire.ReadBlock(raw)
-	}
-	shown := pages.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: true}
-	if e.pages(&r).Fits(shown.Texts...) {
-		out.sent += roughly(shown.Texts[1:]...)
-		return
-	}
-	out.Content, out.sent = e.pages(&r).CutBlocks(shown)
+	e.bound(out, r)
 }
 
 // onlyJSON is the JSON of the only text block, or nil.

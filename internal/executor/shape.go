@@ -140,6 +140,11 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 	if !shown.Verbatim {
 		compact = e.compressBlocks(out, &shown, &r)
 	}
+	if r.Grep != "" && !got.isError {
+		if found, err := e.grepped(ctx, out, got, shown, r); found != nil || err != nil {
+			return found, err
+		}
+	}
 	e.complete(out, got, shown, compact, r)
 	return out, nil
 }

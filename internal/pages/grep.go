@@ -29,6 +29,80 @@ const (
 
 var errGrepTime = errors.New("the grep took too long")
 
+// CheckGrep refuses what [Pages.Grep] would refuse of any result, with a [RefusedError].
+func CheckGrep(pattern string) error {
+	_, err := compileGrep(pattern)
+	return refusedGrep(err)
+}
+
+// compileGrep compiles the expression of a grep. ^ and $ are those of a line.
+func compileGrep(pattern string) (*regexp.Regexp, error) {
+	if len(pattern) > maxGrep {
+		return nil, errors.New("is longer than 1000 bytes")
+	}
+	return regexp.Compile("(?m)" + pattern)
+}
+
+// maxGrep bounds an expression, in bytes.
+const maxGrep = 1000
+
+// newGrep is a matcher for the expression of a grep.
+func newGrep(ctx context.Context, pattern string) (*matcher, error) {
+	re, err := compileGrep(pattern)
+	if err != nil {
+		return nil, err
+	}
+	return newMatcher(ctx, re, time.Now().Add(grepTime)), nil
+}
+
+// refusedGrep is an error of a grep as a [RefusedError], but for that of ctx.
+func refusedGrep(err error) error {
+	var wrong *syntax.Error
+	switch {
+	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, errGrepTime):
+		return &RefusedError{"/grep: took more than " + grepTime.String() + "; use a simpler expression, or select"}
+	case errors.As(err, &wrong):
+		return &RefusedError{"/grep: " + wrong.Code.String() + " `" + wrong.Expr + "`"}
+	}
+	return &RefusedError{"/grep: " + err.Error()}
+}
+
+// Grep finds the matching items or lines of the texts of a result: a page for each block,
+// nil for one that stays as it is, since it has no text or all of it matches. If there are
+// several texts, the page of one without a match is empty. Errors are ctx's, and a
+// [RefusedError].
+func (p Pages) Grep(ctx context.Context, pattern string, s Shown) (found []*Page, err error) {
+	m, err := newGrep(ctx, pattern)
+	if err != nil {
+		return nil, refusedGrep(err)
+	}
+	texts := 0
+	for _, b := range s.Received {
+		if b.HasText {
+			texts++
+		}
+	}
+	found = make([]*Page, len(s.Received))
+	for i, b := range s.Received {
+		if !b.HasText {
+			continue
+		}
+		h := p.divide(b.Text, s.Texts[i], s.Verbatim || !b.IsText)
+		which, err := h.grep(m)
+		switch {
+		case err != nil:
+			return nil, refusedGrep(err)
+		case texts > 1 && which.len() == 0 && !which.whole:
+			found[i] = &Page{}
+		case which.len() < h.count():
+			found[i] = p.page(h, which, ReadArguments{Grep: pattern})
+		}
+	}
+	return found, nil
+}
+
 // matcher matches one expression, until the deadline or the end of ctx.
 type matcher struct {
 	re     *regexp.Regexp

@@ -64,10 +64,11 @@ func (p Pages) withMatched(text string, h *result, wanted span, again ReadArgume
 	if again.Handle == "" && !h.within(h.all(), len(text)+aroundBytes) {
 		if again.Handle = p.Store.add(h); again.Handle != "" {
 			again.Grep = ""
+			around := "; all: "
 			if wanted.len() > 0 {
-				again.Offset = wanted.at(0)
+				around, again.Offset = "; around them: ", wanted.at(0)
 			}
-			line += "; around them: " + p.Call(again)
+			line += around + p.Call(again)
 		}
 	}
 	return withLine(text, "["+line+"]")

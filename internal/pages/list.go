@@ -66,8 +66,11 @@ func (p Pages) listIn(h *result) bool {
 			path = "."
 		}
 		at, path = inner, path+o.step
-		if value[at.start] == '"' {
-			best, count, h.path = at, 1, path
+		if text := value[at.start:at.end]; text[0] == '"' {
+			// A string among others has to be much of the value, and several lines.
+			if count == 0 || 3*len(text) > len(value) && bytes.Contains(text, []byte(`\n`)) {
+				best, count, h.path = at, 1, path
+			}
 			break
 		}
 	}

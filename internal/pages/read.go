@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
-	"time"
 
 	"mcpx/internal/wire"
 )
@@ -139,21 +137,12 @@ func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {
 func (h *result) wanted(ctx context.Context, args ReadArguments) (which span, err error) {
 	which = h.all()
 	if args.Grep != "" {
-		if len(args.Grep) > 1000 {
-			return span{}, &RefusedError{"/grep: is too long"}
+		m, err := newGrep(ctx, args.Grep)
+		if err == nil {
+			which, err = h.grep(m)
 		}
-		pattern := args.Grep
-		if h.kind == pieces {
-			pattern = "(?m)" + pattern // ^ and $ are those of a line
-		}
-		re, err := regexp.Compile(pattern)
 		if err != nil {
-			return span{}, &RefusedError{"/grep: " + err.Error()}
-		}
-		if which, err = h.grep(newMatcher(ctx, re, time.Now().Add(grepTime))); errors.Is(err, errGrepTime) {
-			return span{}, &RefusedError{"/grep: took more than " + grepTime.String() + "; use a simpler expression, or select"}
-		} else if err != nil {
-			return span{}, err
+			return span{}, refusedGrep(err)
 		}
 	}
 	which = which.skip(max(0, args.Offset))

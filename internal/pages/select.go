@@ -23,8 +23,9 @@ func (e *FilterError) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the filter's runner.
 func (e *FilterError) Unwrap() error { return e.Err }
 
-// Select applies a filter to a value. Its errors are ctx's and a [FilterError].
-func (p Pages) Select(ctx context.Context, filter string, value json.RawMessage) (*Page, error) {
+// Select applies a filter to a value, and a grep, unless it is empty, to the output. Its
+// errors are ctx's, a [FilterError] and a [RefusedError].
+func (p Pages) Select(ctx context.Context, filter, grep string, value json.RawMessage) (*Page, error) {
 	s, err := p.filter(ctx, filter, value)
 	if err != nil && ctx.Err() == nil {
 		err = &FilterError{Value: value, Handle: p.Keep(string(value), false), Err: err}
@@ -32,7 +33,18 @@ func (p Pages) Select(ctx context.Context, filter string, value json.RawMessage)
 	if err != nil {
 		return nil, err
 	}
-	return p.selected(s, value), nil
+	if grep == "" || s.empty() {
+		return p.selected(s, value), nil
+	}
+	h := p.divideSelection(s)
+	which, err := h.wanted(ctx, ReadArguments{Grep: grep})
+	if err != nil {
+		return nil, err
+	}
+	if which.len() == h.count() {
+		return p.selected(s, value), nil
+	}
+	return p.page(h, which, ReadArguments{Grep: grep}), nil
 }
 
 // selected is the page of a selection from value, whole or cut. If all outputs are null

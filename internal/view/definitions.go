@@ -28,7 +28,8 @@ const (
 		`"server_name":{"type":"string"},` +
 		`"tool_name":{"type":"string"},` +
 		`"arguments":{"type":"object","additionalProperties":true},` +
-		`"select":{"type":"string","description":"jq filter on the JSON result"}},` +
+		`"select":{"type":"string","description":"jq filter on the JSON result"},` +
+		`"grep":{"type":"string","description":"regex: only matching lines"}},` +
 		`"required":["server_name","tool_name"]}`
 	// toolMeta asks Claude Code to load the tools at once and to let long results
 	// through (design 7).

@@ -9,9 +9,9 @@ import (
 // execArguments are the names of the arguments of exec, as they are advertised.
 func (v *TwoTools) execArguments() []string {
 	if v.current.Load().ShortNames {
-		return []string{"server", "tool", "args", "select"}
+		return []string{"server", "tool", "args", "select", "grep"}
 	}
-	return []string{"server_name", "tool_name", "arguments", "select"}
+	return []string{"server_name", "tool_name", "arguments", "select", "grep"}
 }
 
 // exec calls a tool of the catalogue, for exec_read one that only reads. The error is that of ctx.
@@ -27,7 +27,9 @@ func (v *TwoTools) exec(ctx context.Context, call Call, form executor.Form) (*ex
 	r.ReadOnly = call.Name == ReadTool
 	if r.Tool, failure = required(names, 1, args[1]); failure == nil {
 		if r.Server, failure = required(names, 0, args[0]); failure == nil {
-			r.Select, failure = optional(names[3], args[3])
+			if r.Select, failure = optional(names[3], args[3]); failure == nil {
+				r.Grep, failure = optional(names[4], args[4])
+			}
 		} else if owner := v.executor.MissingServer(r.Catalogue, r.Tool); owner != nil && r.Server == "" && len(args[0]) == 0 {
 			failure = owner
 		}

@@ -1,0 +1,129 @@
+package executor
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"mcpx/internal/jq"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/pages"
+	"mcpx/internal/wire"
+)
+
+// grep shows the matching lines or items of each text, and how to read around them.
+func TestGrep(t *testing.T) {
+	mcptest.NoLeaks(t)
+	filters := jq.New(jq.Limits{}, nil)
+	t.Cleanup(filters.Close)
+	const image = `{"type":"image","data":"eA==","mimeType":"image/png"}`
+	text := func(s string) string { return `{"type":"text","text":` + string(wire.Encode(s)) + `}` }
+	const list = "[\n  {\"id\": 1, \"name\": \"a\"},\n  {\"id\": 2, \"name\": \"b\"},\n  {\"id\": 3, \"name\": \"b\"}\n]"
+	long := strings.Repeat("a line\n", 200) + "the one\n" + strings.Repeat("a line\n", 200)
+	const call = `exec {"server_name":"mcpx","tool_name":"read_result","arguments":{"handle":"H"`
+	tests := []struct {
+		name, grep, selects string
+		result              string
+		want                []string // the texts, with H for a handle; other blocks as they are
+		data                string
+	}{
+		{"lines", "^b", "", `{"content":[` + text("alpha\nbeta\ngamma") + `]}`, []string{"2:beta\n[1 of 3 lines match]"}, ""},
+		{"the end of a line", "a$", "", `{"content":[` + text("alpha\nbeta\r\ngama x") + `]}`, []string{"1:alpha\n2:beta\r\n[2 of 3 lines match]"}, ""},
+		{"all lines", "a", "", `{"content":[` + text("alpha\nbeta") + `]}`, []string{"alpha\nbeta"}, ""},
+		{"no line", "x", "", `{"content":[` + text("alpha\nbeta") + `]}`, []string{"[0 of 2 lines match]"}, ""},
+		{"a long text", "one", "", `{"content":[` + text(long) + `]}`, []string{"201:the one\n[1 of 401 lines match; around them: " + call + `,"offset":200}}]`}, ""},
+		{"nothing in a long text", "two", "", `{"content":[` + text(long) + `]}`, []string{"[0 of 401 lines match; all: " + call + `}}]`}, ""},
+		{"items", `"b"`, "", `{"content":[` + text(list) + `]}`, []string{"[2]{id,name}:\n  2,b\n  3,b\n[2 of 3 items match, offset 1-2]"}, `{"result":[{"id":2,"name":"b"},{"id":3,"name":"b"}]}`},
+		{"items within an object", `"b"`, "", `{"content":[` + text(`{"total":3,"rows":`+list+`}`) + `]}`, []string{"[2]{id,name}:\n  2,b\n  3,b\n[2 of 3 items of .rows match, offset 1-2]"}, `{"result":[{"id":2,"name":"b"},{"id":3,"name":"b"}]}`},
+		{"beside the items", `total`, "", `{"content":[` + text(`{"total":3,"rows":`+list+`}`) + `]}`, []string{`{"total":3,"rows":[]}` + "\n[0 of 3 items of .rows match]"}, `{"result":{"total":3,"rows":[]}}`},
+		{"members", `url`, "", `{"content":[` + text(`{"id":1,"html_url":"x","name":"y"}`) + `]}`, []string{`{"html_url":"x"}` + "\n[1 of 3 items match, offset 1]"}, `{"result":{"html_url":"x"}}`},
+		{"JSON Lines", `"b"`, "", `{"content":[` + text("{\"id\":1,\"n\":\"a\"}\n{\"id\":2,\"n\":\"b\",\"x\":[]}\n{\"id\":3}") + `]}`, []string{`{"id":2,"n":"b","x":[]}` + "\n[1 of 3 items match, offset 1]"}, `{"result":[{"id":2,"n":"b","x":[]}]}`},
+		{"lines of a string", `two`, "", `{"content":[` + text(`{"exit_code":0,"stdout":"one\ntwo\nthree"}`) + `]}`, []string{"2:two\n[1 of 3 lines of .stdout match]"}, ""},
+		{"structuredContent only", `b`, "", `{"content":[],"structuredContent":{"rows":["a","b"]}}`, []string{"[\"b\"]\n[1 of 2 items of .rows match, offset 1]"}, `{"result":["b"]}`},
+		{"structuredContent that a text says", `b`, "", `{"content":[` + text(`["a","b"]`) + `],"structuredContent":{"result":["a","b"]}}`, []string{"[\"b\"]\n[1 of 2 items match, offset 1]"}, `{"result":["b"]}`},
+		{"several texts", `b`, "", `{"content":[` + text("a\nb") + "," + image + "," + text("c\nd") + "," + text("b") + `]}`, []string{"2:b\n[1 of 2 lines match]", image, "b", "\n[2 of 3 text blocks match; all: " + call + "}}]"}, ""},
+		{"no text", `b`, "", `{"content":[` + image + `]}`, []string{image}, ""},
+		{"an error of the tool", `b`, "", `{"content":[` + text("a\nb") + `],"isError":true}`, []string{"a\nb"}, ""},
+		{"a selection", `b`, ".[].name", `{"content":[` + text(list) + `]}`, []string{"[\"b\",\"b\"]\n[2 of 3 items match, offset 1-2]"}, `{"result":["b","b"]}`},
+		{"all of a selection", `b`, ".[1:][].name", `{"content":[` + text(list) + `]}`, []string{"\"b\"\n\"b\""}, `{"result":["b","b"]}`},
+		{"lines of a selection", `^b`, ".[].name|tostring", `{"content":[` + text(`[{"name":"a\nb"}]`) + `]}`, []string{"2:b\n[1 of 2 lines match]"}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := executing(t, Options{TOON: true, Filter: filters}, nil, piped(t, "one", mcptest.Spec{
+				Tools: json.RawMessage(`[{"name":"t"}]`), Results: map[string]json.RawMessage{"t": json.RawMessage(tt.result)},
+			}))
+			got := exec(t, e, Request{Server: "one", Tool: "t", Grep: tt.grep, Select: tt.selects, Form: always})
+			if len(got.Content) != len(tt.want) {
+				t.Fatalf("got %s", got.Content)
+			}
+			handle := regexp.MustCompile(`"handle":"r[a-z0-9]{20}"`)
+			for i, want := range tt.want {
+				b := wire.ReadBlock(got.Content[i])
+				have := string(b.Raw)
+				if b.IsText {
+					have = handle.ReplaceAllString(b.Text, `"handle":"H"`)
+				}
+				if have != want {
+					t.Errorf("block %d: got %s\nwant %s", i, have, want)
+				}
+			}
+			if tt.data != "" && string(got.Structured) != tt.data {
+				t.Errorf("structuredContent: got %s, want %s", got.Structured, tt.data)
+			}
+		})
+	}
+}
+
+// The call that a grep names reads on at the first match.
+func TestGrep_ReadsOn(t *testing.T) {
+	mcptest.NoLeaks(t)
+	lines := make([]string, 300)
+	for i := range lines {
+		lines[i] = fmt.Sprint("line ", i+1)
+	}
+	e := executing(t, Options{ResultTokens: 20_000}, nil, piped(t, "one", mcptest.Spec{
+		Tools: json.RawMessage(`[{"name":"t"}]`), Results: map[string]json.RawMessage{"t": json.RawMessage(`{"content":[` + string(wire.TextBlock(strings.Join(lines, "\n"))) + `]}`)},
+	}))
+	got := textOf(t, exec(t, e, Request{Server: "one", Tool: "t", Grep: "e 20[0-9]$"}).Content[0])
+	call := regexp.MustCompile(`"arguments":(\{.*\})\}\]$`).FindStringSubmatch(got)
+	if call == nil || !strings.HasPrefix(got, "200:line 200\n201:line 201\n") {
+		t.Fatalf("got %s", got)
+	}
+	arguments := strings.TrimSuffix(call[1], "}") + `,"limit":2}`
+	if on := textOf(t, exec(t, e, Request{Server: Builtin, Tool: pages.Tool, Arguments: json.RawMessage(arguments)}).Content[0]); on != "line 200\nline 201\n" {
+		t.Errorf("%s: got %q", arguments, on)
+	}
+}
+
+// An expression that cannot be one is refused before the call, in few words; one that takes
+// too long after it, with its result.
+func TestGrep_Refused(t *testing.T) {
+	mcptest.NoLeaks(t)
+	spec := mcptest.Spec{}.WithFiles(t)
+	e := executing(t, Options{}, nil, piped(t, "fake", spec))
+	calls := 0
+	for _, tt := range []struct {
+		grep, text, want string
+		called           bool
+	}{
+		{"[a", "x", "VALIDATION_ERROR: /grep: missing closing ] `[a`", false},
+		{"(?<=a)b", "x", "VALIDATION_ERROR: /grep: invalid named capture `(?<=a)b`", false},
+		{strings.Repeat("a", 1001), "x", "VALIDATION_ERROR: /grep: is longer than 1000 bytes", false},
+		{`(.{0,50}){0,20}z`, strings.Repeat("a b ", 1<<19), "VALIDATION_ERROR: /grep: took more than 2s; use a simpler expression, or select\nThe call was made; its result is kept: exec {", true},
+	} {
+		got := exec(t, e, Request{Server: "fake", Tool: "echo", Arguments: wire.Encode(map[string]string{"text": tt.text}), Grep: tt.grep})
+		text := textOf(t, got.Content[0])
+		if !got.IsError || !strings.HasPrefix(text, tt.want) || !tt.called && text != tt.want {
+			t.Errorf("%.40s: got %s, want %s", tt.grep, text, tt.want)
+		}
+		if tt.called {
+			calls++
+		}
+		if n := len(spec.Log(t).Calls("echo")); n != calls {
+			t.Errorf("%.40s: %d calls, want %d", tt.grep, n, calls)
+		}
+	}
+}
