@@ -216,6 +216,9 @@ func checkServer(a *app.App, server *catalog.Server) checkedServer {
 		addNote(server.Reason)
 	}
 	addNote(server.Hidden)
+	if full, known := a.Registry.Snapshot().Server(server.Name); known && full.Known {
+		addNote(app.Unapproved(a.Config, full))
+	}
 	if n := len(status.Faults); n > 0 {
 		addNote(screen.Count(n, "tool") + " refused: " + strings.Join(status.Faults[:min(n, 3)], "; "))
 	}

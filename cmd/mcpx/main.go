@@ -45,6 +45,7 @@ type cli struct {
 	Enable     enableCommand     `cmd:"" help:"Use a server of the config again."`
 	Disable    disableCommand    `cmd:"" help:"Keep a server in the config, but do not use it."`
 	Check      checkCommand      `cmd:"" help:"Check the config and every upstream."`
+	Lock       lockCommand       `cmd:"" help:"Approve what the servers declare of their tools."`
 	Inspect    inspectCommand    `cmd:"" help:"Print what the model would get from inspect."`
 	Exec       execCommand       `cmd:"" help:"Print what the model would get from exec."`
 	Budget     budgetCommand     `cmd:"" help:"Measure tokens: a config, or recorded tools and results, direct against mcpx."`

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/config"
 	"mcpx/internal/demo"
 	"mcpx/internal/executor"
@@ -128,6 +129,9 @@ func (a *App) start(after time.Duration) {
 				return
 			}
 		}
+		changes := &changedTools{log: a.log, seen: make(map[string][]catalog.Tool), told: make(map[string][]string)}
+		changes.look(a.Registry.Snapshot()) // what is kept on disk of the last start
+		a.Registry.OnChange(func() { changes.look(a.Registry.Snapshot()) })
 		a.Registry.Start()
 		a.settle(ctx)
 	})

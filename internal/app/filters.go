@@ -40,7 +40,8 @@ func Explain(cfg *config.Config, s *catalog.Server, refused []string, name strin
 }
 
 func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Filtered {
-	rules := rulesOf(cfg)
+	lock, _ := LoadLock(cfg) // App.servers logs why it cannot be read
+	rules := rulesOf(cfg, lock)
 	seen, setting := rules.See(s, tool)
 	of, at := cfg.Servers[slices.IndexFunc(cfg.Servers, func(of config.Server) bool { return of.Name == s.Name })], s.Name+"."
 	glob := func(globs []string, prefix string) string { // that which matches either name

@@ -25,14 +25,22 @@ func (a *App) servers(cfg *config.Config, only []string) ([]registry.Server, *po
 		}
 		servers = append(servers, server)
 	}
-	return servers, rulesOf(cfg)
+	lock, err := LoadLock(cfg)
+	if err != nil {
+		a.log.Error("no tool counts as approved", "err", err)
+	}
+	return servers, rulesOf(cfg, lock)
 }
 
+var pins = map[string]policy.Pin{"warn": policy.PinWarn, "block": policy.PinBlock}
+
 // rulesOf are the filters of a config.
-func rulesOf(cfg *config.Config) *policy.Rules {
+func rulesOf(cfg *config.Config, lock Lock) *policy.Rules {
 	rules := &policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools}
 	for _, s := range cfg.Servers {
-		one := policy.ServerRules{Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly}
+		one := policy.ServerRules{
+			Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly, Approved: lock[s.Name], Pin: pins[s.Pin],
+		}
 		for _, o := range s.Overrides {
 			one.Overrides = append(one.Overrides, policy.Override(o))
 		}
@@ -61,7 +69,7 @@ func (a *App) server(cfg *config.Config, s config.Server) registry.Server {
 // liveFields are the fields of a config.Server that can change while the server runs.
 // A change of any other field stops the server and starts it anew.
 var liveFields = []string{
-	"Description", "Tools", "ReadOnly", "Overrides", "Confirm", "Validate", "Verbatim",
+	"Description", "Tools", "ReadOnly", "Overrides", "Confirm", "Pin", "Validate", "Verbatim",
 	"CallTimeout", "IdleTimeout", "ToolTimeouts", "MaxConcurrency", "SessionIdle",
 	// Name: a renamed server is a new entry in any case. Its process must wait for the
 	// end of the old one, which the registry finds by the same definition.

@@ -186,6 +186,8 @@ type Server struct {
 	ReadOnly bool
 	// Confirm is off, destructive or all.
 	Confirm string
+	// Pin is warn, block or off: what happens to tools whose definition was not approved.
+	Pin string
 	// Overrides repair what the server declares of its tools, in the order of the file.
 	Overrides []Override
 	// Validate is strict or off.

@@ -54,7 +54,7 @@ func (l *loader) keys() map[string]reader {
 		"confirm":   l.confirm(&c.Confirm),
 		"read_door": l.boolean(&c.ReadDoor),
 
-		"pin":    l.unprotected,
+		"pin":    l.pin(&l.everyServer.Pin),
 		"auth":   l.unprotected,
 		"limits": l.unprotected,
 		"audit":  l.unprotected,

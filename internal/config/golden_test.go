@@ -126,6 +126,7 @@ func writeServer(b *strings.Builder, s *Server) {
 	line("deny", s.Tools.Deny, s.Tools.Deny != nil)
 	line("read_only", "", s.ReadOnly)
 	line("confirm", s.Confirm, s.Confirm != "off")
+	line("pin", s.Pin, s.Pin != "warn")
 	line("overrides", s.Overrides, s.Overrides != nil)
 	line("validate", s.Validate, s.Validate != d.Validate)
 	line("verbatim", s.Verbatim, s.Verbatim != nil)

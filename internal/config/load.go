@@ -97,7 +97,7 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{o: o, cfg: defaults(path), defined: map[string]string{}, everyServer: Server{Start: "eager"}}
+	l := &loader{o: o, cfg: defaults(path), defined: map[string]string{}, everyServer: Server{Start: "eager", Pin: "warn"}}
 	l.root(root)
 	if len(l.faults) > 0 {
 		sortFaults(l.faults)
@@ -170,7 +170,7 @@ func (l *loader) finish() {
 	for i := range l.cfg.Servers {
 		s, every := &l.cfg.Servers[i], &l.everyServer
 		s.ConnectTimeout, s.Start = cmp.Or(s.ConnectTimeout, every.ConnectTimeout), cmp.Or(s.Start, every.Start)
-		s.Confirm = cmp.Or(s.Confirm, l.cfg.Confirm)
+		s.Confirm, s.Pin = cmp.Or(s.Confirm, l.cfg.Confirm), cmp.Or(s.Pin, every.Pin)
 		if s.StopIdle == unset {
 			s.StopIdle = every.StopIdle
 		}

@@ -49,7 +49,7 @@ func (r *serverReader) keys() map[string]reader {
 		"protocol":        l.oneOf(&s.Protocol, "auto", "legacy", "modern"),
 
 		"confirm":     l.confirm(&s.Confirm),
-		"pin":         r.unprotected("is not built yet, so that changed tools would not be noticed; remove it"),
+		"pin":         l.pin(&s.Pin),
 		"oauth":       r.unprotected("logins are not built yet; remove it, and put a token into headers where the server wants one"),
 		"credentials": r.unprotected("is not built yet; remove it, and put what the server wants into headers or env"),
 	}

@@ -27,6 +27,17 @@ func (l *loader) confirm(into *string) reader {
 	}
 }
 
+// pin reads what happens to tools whose definition was not approved.
+func (l *loader) pin(into *string) reader {
+	return func(path string, n *node) {
+		if n.off() {
+			*into = "off"
+			return
+		}
+		l.oneOf(into, "warn", "block", "off")(path, n)
+	}
+}
+
 // unprotected refuses a server with a key of this kind, unless it is turned off.
 // text says what is missing, and what to do.
 func (r *serverReader) unprotected(text string) reader {

@@ -12,7 +12,7 @@ func TestUnprotected_Global(t *testing.T) {
 	const nothing = "is not built yet, so that it would protect nothing; remove it"
 	for _, test := range []struct{ key, on, off, want string }{
 		{"confirm", `true "yes" 1 ["x"]`, `"off" false null "" "OFF" "destructive" "all"`, "must be off, destructive or all"},
-		{"pin", `true ["a.b"] "all" {"*":true}`, `false null [] "off"`, nothing},
+		{"pin", `true ["a.b"] "all" {"*":true}`, `false null [] "off" "warn" "block"`, "must be warn, block or off"},
 		{"auth", `{"tokens":["x"]} {"enabled":true} true`, `{} {"enabled":false,"tokens":["x"]} {"tokens":[]} "none" false`, nothing},
 		{"limits", `{"calls_per_minute":60} 5`, `{"calls_per_minute":0} {"//":"none"} 0 0.0`, nothing},
 		{"audit", `"/var/log/mcpx" true`, `"" false null`, nothing},
@@ -39,7 +39,6 @@ func TestUnprotected_Global(t *testing.T) {
 // unavailable, and no other.
 func TestUnprotected_Server(t *testing.T) {
 	for _, test := range []struct{ key, on, off, want string }{
-		{"pin", `true`, `false`, "is not built yet"},
 		{"oauth", `{"clientId":"x"} true`, `{} {"enabled":false,"clientId":"x"} null`, "put a token into headers"},
 		{"credentials", `{"keyring":"x"}`, `{} null`, "is not built yet"},
 		{"sandboxEnabled", `true`, `false null`, "no sandbox is built yet"},

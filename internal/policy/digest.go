@@ -28,3 +28,19 @@ func canonical(raw json.RawMessage) (value any) {
 	}
 	return value
 }
+
+// Differences are the members that differ between two definitions of a tool.
+func Differences(a, b *catalog.Tool) (members []string) {
+	for _, part := range []struct {
+		name string
+		a, b json.RawMessage
+	}{
+		{"description", wire.Encode(a.Description), wire.Encode(b.Description)}, {"inputSchema", a.InputSchema, b.InputSchema},
+		{"outputSchema", a.OutputSchema, b.OutputSchema}, {"annotations", a.Annotations, b.Annotations},
+	} {
+		if !bytes.Equal(wire.Encode(canonical(part.a)), wire.Encode(canonical(part.b))) {
+			members = append(members, part.name)
+		}
+	}
+	return members
+}

@@ -123,7 +123,7 @@ func TestDigest(t *testing.T) {
 			t.Errorf("the same digest: %s", other)
 		}
 	}
-	pinned := &Rules{Servers: map[string]ServerRules{"s": {Pinned: map[string]string{"x": digest}, Overrides: []Override{{Glob: "x", Name: "z"}}}}}
+	pinned := &Rules{Servers: map[string]ServerRules{"s": {Pin: PinBlock, Approved: map[string]string{"x": digest}, Overrides: []Override{{Glob: "x", Name: "z"}}}}}
 	s := catalog.Server{Name: "s"}
 	if seen, by := pinned.See(&s, tool(t, raw)); by != "" || seen.Name != "z" {
 		t.Errorf("an approved tool: %q", by)

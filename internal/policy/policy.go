@@ -29,10 +29,22 @@ type ServerRules struct {
 	ReadOnly bool
 	// Overrides repair what the server declares, before the filters look at it.
 	Overrides []Override
-	// Pinned, if not nil, has the digests of the only definitions that exist, by the
-	// server's own names of the tools.
-	Pinned map[string]string
+	// Approved has the digests of the definitions that a person has approved, by the
+	// server's own names of the tools; nil = nobody has approved any. Pin says what
+	// follows for the others.
+	Approved map[string]string
+	Pin      Pin
 }
+
+// Pin says what happens to tools whose definition was not approved.
+type Pin uint8
+
+// The values of [Pin].
+const (
+	PinOff   Pin = iota
+	PinWarn      // those that have changed are logged
+	PinBlock     // they do not exist
+)
 
 // The keys of the configuration that hide tools, and the one of a tool's own
 // definition: what [Rules.See] returns.
@@ -50,7 +62,7 @@ const (
 // hidden by itself. The filters match the name that callers see, and the server's own.
 func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
 	rules := r.Servers[server.Name]
-	if rules.Pinned != nil && rules.Pinned[tool.OwnName()] != Digest(tool) {
+	if rules.Pin == PinBlock && rules.Approved[tool.OwnName()] != Digest(tool) {
 		return nil, ByPin
 	}
 	tool = r.Repaired(server, tool)

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcpx/internal/app"
+	"mcpx/internal/catalog"
+	"mcpx/internal/plain"
+	"mcpx/internal/screen"
+)
+
+type lockCommand struct {
+	Servers []string `arg:"" optional:"" name:"server" help:"Approve only the tools of these servers."`
+	Yes     bool     `help:"Do not ask."`
+}
+
+// Help has the examples.
+func (cmd *lockCommand) Help() string {
+	return "Connects to the servers and keeps what they declare of their tools, in a file beside the config. mcpx warns of a tool that " +
+		"is declared in another way later, or hides it (pin: block).\n\n" + examples("mcpx lock", "mcpx lock github --yes")
+}
+
+// Run shows what is new or has changed, and writes the lock after a yes.
+func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
+	cfg, err := c.loadConfig(s)
+	if err != nil {
+		return err
+	}
+	servers, _, err := (&checkCommand{Names: cmd.Servers}).asked(cfg)
+	if err != nil {
+		return err
+	}
+	lock, err := app.LoadLock(cfg)
+	if err != nil {
+		return err
+	}
+	a := app.New(cfg, c.logger(s, cfg, true), servers...)
+	for _, server := range cfg.Servers {
+		a.Registry.Ask(server.Name)
+	}
+	a.Registry.Start()
+	defer a.Close()
+	tryAll(ctx, a, s)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	differs := false
+	snap := a.Registry.Snapshot()
+	for i := range snap.Servers {
+		server := &snap.Servers[i]
+		if len(servers) > 0 && !slices.Contains(servers, server.Name) || server.State == catalog.Disabled {
+			continue
+		}
+		differs = cmd.show(lock, server, s) || differs
+		if server.State == catalog.Ready {
+			lock.Approve(server)
+		}
+	}
+	if !differs {
+		fmt.Fprintln(s.out, "nothing has changed in "+app.LockPath(cfg))
+		return nil
+	}
+	unasked := strings.Join(append([]string{"mcpx lock --yes"}, cmd.Servers...), " ")
+	yes, err := (&asker{s: s, yes: cmd.Yes}).ask(ctx, "Approve these in "+app.LockPath(cfg)+"?", unasked)
+	if err != nil || !yes {
+		return err
+	}
+	return lock.Save(cfg)
+}
+
+// show prints what is new or has changed of a server, and reports whether anything is.
+func (cmd *lockCommand) show(lock app.Lock, server *catalog.Server, s streams) (differs bool) {
+	if server.State != catalog.Ready {
+		fmt.Fprint(s.out, s.screen.Hang(server.Name+"  ", "is "+string(server.State)+"; what is approved of it stays"))
+		return false
+	}
+	added, changed, gone := lock.Changes(server)
+	if lock[server.Name] == nil {
+		fmt.Fprint(s.out, s.screen.Hang(server.Name+"  ", screen.Count(len(server.Tools), "tool")))
+		return true
+	}
+	for _, name := range slices.Concat(added, changed) {
+		word := s.screen.Green("new      ")
+		if slices.Contains(changed, name) {
+			word = s.screen.Yellow("changed  ")
+		}
+		tool, _ := server.Tool(name)
+		fmt.Fprint(s.out, s.screen.Hang(word, plain.Line(server.Name+"."+name+": "+tool.Description, 300)))
+	}
+	for _, name := range gone {
+		fmt.Fprint(s.out, s.screen.Hang(s.screen.Dim("gone     "), plain.Line(server.Name+"."+name, 300)))
+	}
+	return len(added)+len(changed)+len(gone) > 0
+}

@@ -1,0 +1,161 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/config"
+	"mcpx/internal/policy"
+)
+
+// Lock has the definitions of tools that a person has approved (mcpx lock): their
+// digests by server, and by the server's own names of the tools.
+type Lock map[string]map[string]string
+
+// LockPath is the file of the lock, beside the config.
+func LockPath(cfg *config.Config) string { return strings.TrimSuffix(cfg.Path, ".json") + ".lock.json" }
+
+// LoadLock reads the lock of a config. Without the file nothing is approved.
+func LoadLock(cfg *config.Config) (Lock, error) {
+	data, err := os.ReadFile(LockPath(cfg))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Lock{}, nil
+	}
+	var file struct{ Servers Lock }
+	if err == nil {
+		err = json.Unmarshal(data, &file)
+	}
+	if err != nil {
+		return Lock{}, fmt.Errorf("reading the approved tools in %s: %w", LockPath(cfg), err)
+	}
+	return file.Servers, nil
+}
+
+// Save writes the lock of a config.
+func (l Lock) Save(cfg *config.Config) error {
+	data, err := json.MarshalIndent(struct {
+		Servers Lock `json:"servers"`
+	}{l}, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := LockPath(cfg)
+	if err := os.WriteFile(path+".tmp", append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("writing the approved tools: %w", err)
+	}
+	return os.Rename(path+".tmp", path)
+}
+
+// Approve replaces what is approved of a server by its present tools.
+func (l Lock) Approve(s *catalog.Server) {
+	l[s.Name] = make(map[string]string, len(s.Tools))
+	for i := range s.Tools {
+		l[s.Name][s.Tools[i].Name] = policy.Digest(&s.Tools[i])
+	}
+}
+
+// Changes are the tools of a server that are new since it was approved, those that have
+// changed, and those that are gone, sorted by name. s comes from the registry, with all
+// tools.
+func (l Lock) Changes(s *catalog.Server) (added, changed, gone []string) {
+	approved := l[s.Name]
+	for i := range s.Tools {
+		switch digest, known := approved[s.Tools[i].Name]; {
+		case !known:
+			added = append(added, s.Tools[i].Name)
+		case digest != policy.Digest(&s.Tools[i]):
+			changed = append(changed, s.Tools[i].Name)
+		}
+	}
+	for name := range approved {
+		if _, there := s.Tool(name); !there {
+			gone = append(gone, name)
+		}
+	}
+	for _, names := range [][]string{added, changed, gone} {
+		slices.Sort(names)
+	}
+	return added, changed, gone
+}
+
+// changedTools logs tools whose definitions change while mcpx runs, or have changed
+// since its last start or since they were approved: a server that was harmless when it
+// was added need not stay so.
+type changedTools struct {
+	log  *slog.Logger
+	seen map[string][]catalog.Tool // of the last snapshot
+	told map[string][]string       // the changes that were logged last
+}
+
+// look compares a snapshot of the registry with the one before. It is for one goroutine
+// at a time.
+func (c *changedTools) look(snap *catalog.Snapshot) {
+	rules, ok := snap.Rules.(*policy.Rules)
+	if !ok {
+		return
+	}
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		before, known := c.seen[s.Name]
+		if !s.Known || known && catalog.SameTools(before, s.Tools) {
+			continue
+		}
+		c.seen[s.Name] = s.Tools
+		switch one := rules.Servers[s.Name]; {
+		case one.Pin == policy.PinOff:
+		case one.Approved != nil:
+			_, changed, _ := Lock{s.Name: one.Approved}.Changes(s)
+			if len(changed) > 0 && !slices.Equal(changed, c.told[s.Name]) {
+				c.log.Warn("tools have changed since they were approved (mcpx lock)", "server", s.Name, "tools", changed)
+			}
+			c.told[s.Name] = changed
+		default:
+			c.compare(s, before)
+		}
+	}
+}
+
+// compare logs the tools of a server that are defined in another way than before.
+func (c *changedTools) compare(s *catalog.Server, before []catalog.Tool) {
+	old := catalog.Server{}.WithTools(before)
+	for i := range s.Tools {
+		now := &s.Tools[i]
+		was, there := old.Tool(now.Name)
+		if there && !bytes.Equal(was.Raw, now.Raw) && policy.Digest(was) != policy.Digest(now) {
+			c.log.Warn("a server has changed the definition of a tool", "server", s.Name, "tool", now.Name, "changed", policy.Differences(was, now))
+		}
+	}
+}
+
+// Unapproved says, for people, which tools of a server are not those that were approved;
+// empty if there are none, or if that does not matter. s comes from the registry.
+func Unapproved(cfg *config.Config, s *catalog.Server) string {
+	lock, err := LoadLock(cfg)
+	if err != nil {
+		return err.Error()
+	}
+	one := rulesOf(cfg, lock).Servers[s.Name]
+	if one.Pin == policy.PinOff || one.Approved == nil {
+		return ""
+	}
+	added, changed, _ := lock.Changes(s)
+	text := ""
+	if len(changed) > 0 {
+		text = "changed since approved: " + strings.Join(changed, ", ")
+	}
+	if len(added) > 0 && one.Pin == policy.PinBlock {
+		text = strings.TrimPrefix(text+"; not approved: "+strings.Join(added, ", "), "; ")
+	}
+	if text != "" {
+		text += " (mcpx lock approves what there is now)"
+	}
+	return text
+}
