@@ -19,7 +19,7 @@ const (
 )
 
 // handshake agrees on an era: the modern one first, unless the server spoke the
-// legacy one when it was last seen. A server that does not answer the probe within
+// legacy one when it was last seen, or the session belongs to a client that does. A server that does not answer the probe within
 // its bound may be slow to start or ignore what it does not know: it is asked to
 // initialize, and probed once more where it knows no initialize.
 func (s *session) handshake(ctx context.Context) error {
@@ -30,7 +30,8 @@ func (s *session) handshake(ctx context.Context) error {
 		return s.discover(ctx)
 	}
 	probe, answered := error(nil), false
-	if !s.spec.Legacy {
+	owner := s.spec.owner()
+	if ofLegacy := owner != nil && owner.Version != "" && !owner.Modern(); !s.spec.Legacy && !ofLegacy {
 		bounded, cancel := context.WithTimeout(ctx, s.spec.ProbeTimeout)
 		probe = s.discover(bounded)
 		answered = bounded.Err() == nil
