@@ -164,7 +164,7 @@ func (e *Executor) execute(ctx context.Context, r Request) (*Result, error) {
 	}
 	record.Duration = time.Since(r.began)
 	e.observe(ctx, record)
-	if result != nil && result.rpc != nil && r.Native {
+	if result != nil && result.rpc != nil && (r.Native || r.Client.OpensURLsOf(result.rpc)) {
 		return nil, result.rpc
 	}
 	return result, ctx.Err()

@@ -154,17 +154,17 @@ func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 		f.serve(e, &s.inflight, keyOf(m.ID), &request{message: m, client: client, session: s})
 		return
 	}
-	s.notice(m)
+	f.notice(s, m)
 	e.accepted()
 }
 
 // notice acts on a notification, or on the answer to a question; it ignores unknown ones.
-func (s *session) notice(m *message) {
+func (f *Front) notice(s *session, m *message) {
 	if m.IsResponse() {
 		s.questions.answered(m)
 	}
 	if row := methods[m.Method]; row.notice != nil {
-		row.notice(s, m)
+		row.notice(f, s, m)
 	}
 }
 

@@ -24,13 +24,13 @@ type message struct {
 
 // requestMeta has the members of _meta that concern mcpx.
 type requestMeta struct {
-	version      string           // protocol revision; empty in the legacy era
-	clientName   string           // modern era only
-	capabilities json.RawMessage  // of the client, an object; modern era only
-	token        json.RawMessage  // progressToken, nil if absent
-	level        mcp.LoggingLevel // modern era: least severe log message wanted, empty = none
-	code         bool             // a program that the model wrote makes the call
-	trace        []upstream.MetaMember
+	version      string                // protocol revision; empty in the legacy era
+	clientName   string                // modern era only
+	capabilities json.RawMessage       // of the client, an object; modern era only
+	token        json.RawMessage       // progressToken, nil if absent
+	level        mcp.LoggingLevel      // modern era: least severe log message wanted, empty = none
+	code         bool                  // a program that the model wrote makes the call
+	others       []upstream.MetaMember // traceparent, and what the client has of its own: for the upstream
 }
 
 // modern reports whether the body names a revision of the modern era.
@@ -119,6 +119,9 @@ func (m *message) readParams() *rpcError {
 	return nil
 }
 
+// reservedMeta begins the names of _meta that are the protocol's: they concern one hop.
+const reservedMeta = "io.modelcontextprotocol/"
+
 func (m *requestMeta) readMeta(key string, value json.RawMessage) {
 	switch key {
 	case mcp.MetaKeyProtocolVersion:
@@ -139,8 +142,12 @@ func (m *requestMeta) readMeta(key string, value json.RawMessage) {
 		// Codex names the calls of its code mode so, and those of a model call_….
 		id, _ := wire.Text(value)
 		m.code = strings.HasPrefix(id, "exec-")
-	case "traceparent", "tracestate", "baggage":
-		m.trace = append(m.trace, upstream.MetaMember{Name: key, Value: value})
+		fallthrough
+	default:
+		if strings.HasPrefix(key, reservedMeta) {
+			return
+		}
+		m.others = append(m.others, upstream.MetaMember{Name: key, Value: value})
 	}
 }
 

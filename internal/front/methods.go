@@ -21,7 +21,7 @@ type method struct {
 	of catalog.Kind
 	// answer appends the result to out.
 	answer func(f *Front, ctx context.Context, r *request, out []byte) ([]byte, *rpcError)
-	notice func(s *session, m *message)
+	notice func(f *Front, s *session, m *message)
 	// opens marks the request that opens a legacy session. Over stdio all later
 	// messages wait for its answer.
 	opens bool
@@ -42,7 +42,7 @@ const (
 // methods has every method that clients may call.
 var methods = map[string]method{
 	"initialize":                {eras: legacy, answer: (*Front).initialize, opens: true},
-	"notifications/initialized": {eras: legacy, notice: func(s *session, _ *message) { s.begin() }},
+	"notifications/initialized": {eras: legacy, notice: func(_ *Front, s *session, _ *message) { s.begin() }},
 	"ping":                      {eras: legacy, answer: (*Front).greet},
 	"server/discover":           {eras: modern, answer: (*Front).greet},
 	"logging/setLevel":          {eras: legacy, answer: (*Front).setLevel},
@@ -55,7 +55,10 @@ var methods = map[string]method{
 	"prompts/get":               {eras: legacy | modern, answer: (*Front).relay, of: catalog.Prompts},
 	"completion/complete":       {eras: legacy | modern, answer: (*Front).relay},
 	"subscriptions/listen":      {eras: modern, answer: (*Front).listen, lasts: true},
-	"notifications/cancelled":   {eras: legacy | modern, notice: func(s *session, m *message) { s.inflight.cancelled(m) }},
+	"notifications/cancelled":   {eras: legacy | modern, notice: func(_ *Front, s *session, m *message) { s.inflight.cancelled(m) }},
+	mcp.MethodNotificationRootsListChanged: {eras: legacy, notice: func(f *Front, s *session, m *message) {
+		f.view.PassOn(s.client.Load(), m.Method, m.Params)
+	}},
 }
 
 // request is a message that wants an answer, with what its transport adds.
@@ -216,7 +219,7 @@ func (f *Front) callTool(ctx context.Context, r *request, out []byte) ([]byte, *
 	if !ok || name == "" {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "params.name must be the name of a tool"}
 	}
-	call := view.Call{Client: r.client, Name: name, Arguments: r.arguments, Structured: r.structured, Code: r.code, Meta: r.trace}
+	call := view.Call{Client: r.client, Name: name, Arguments: r.arguments, Structured: r.structured, Code: r.code, Meta: r.others}
 	if r.modern() {
 		call.Input = r.input
 	}

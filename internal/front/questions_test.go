@@ -218,3 +218,37 @@ func TestAsk_Whose(t *testing.T) {
 		})
 	}
 }
+
+// TestHandedOn: the members of a client's own _meta reach the upstream, and those of the
+// protocol do not; so do its changes of roots, from the client that a session belongs to.
+func TestHandedOn(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	f := connect(t, view.Options{}, remote("fake", fake))
+	f.registry.WaitTried(t.Context())
+	p := dialSilent(t, f, StdioOptions{})
+	p.send(t, able("agent")+`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`+"\n")
+	call := strings.Replace(execLine("1", "fake", "echo", `{"text":"x"}`), `"params":{`,
+		`"params":{"_meta":{"traceparent":"00-1-2-03","x.example/own":{"a":1.10},"io.modelcontextprotocol/related-task":{"taskId":"7"}},`, 1)
+	p.send(t, call)
+	mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("1")) == 1 })
+	sent := fake.Log().Method("tools/call")
+	if len(sent) != 1 {
+		t.Fatalf("%d calls", len(sent))
+	}
+	if got := string(sent[0].Message); !strings.Contains(got, `"traceparent":"00-1-2-03"`) || !strings.Contains(got, `"x.example/own":{"a":1.10}`) || strings.Contains(got, "related-task") {
+		t.Errorf("sent %s", got)
+	}
+	mcptest.WaitFor(t, "the change of roots", patience, func() bool { return fake.Count("notifications/roots/list_changed") == 1 })
+
+	// Over HTTP several clients share the session, and none changes the roots of all.
+	_, web := site(t, remote("fake", fake))
+	c := newAbleClient(t, web, `{"roots":{"listChanged":true}}`)
+	c.notify(t, "notifications/roots/list_changed", `{}`)
+	if _, err := c.exec(t.Context(), "1", "echo", `{"text":"x"}`, ""); err != nil {
+		t.Error(err)
+	}
+	if n := fake.Count("notifications/roots/list_changed"); n != 1 {
+		t.Errorf("%d changes", n)
+	}
+}

@@ -192,7 +192,7 @@ func (s *stdioServer) accept(ctx context.Context, data []byte) {
 	case m.isRequest():
 		s.begin(ctx, m)
 	default:
-		s.session.notice(m)
+		s.front.notice(s.session, m)
 	}
 }
 

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"encoding/json"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -24,6 +25,23 @@ func (r *Registry) Own(client *upstream.Client) {
 
 // Owned returns a channel that is closed with the first Own.
 func (r *Registry) Owned() <-chan struct{} { return r.owned }
+
+// PassOn sends a notification of a client to the sessions that belong to it.
+func (r *Registry) PassOn(client *upstream.Client, method string, params json.RawMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.clients[client.ID] {
+		c.upstream.Notify(method, params)
+	}
+	if owner := r.owner.Load(); owner == nil || owner.ID != client.ID {
+		return
+	}
+	for _, e := range r.entries {
+		if e.upstream != nil && !e.server.PerClient {
+			e.upstream.Notify(method, params)
+		}
+	}
+}
 
 // clientUpstream returns the client's own session with a server. The first call opens
 // it. The caller must call release after use. u is nil after Close, and if e was

@@ -142,6 +142,15 @@ const (
 // Answers reports whether there is anything that the client can be asked.
 func (c *Client) Answers() bool { return len(c.relayed()) > len("{}") }
 
+// OpensURLsOf reports whether the client acts on an error itself: it opens the URLs that
+// the error has, and sends its request again (URLElicitationRequiredError of 2025-11-25).
+func (c *Client) OpensURLsOf(e *RPCError) bool {
+	return e.Code == urlRequired && c != nil && !c.Modern() &&
+		lacks(c.Capabilities, string(mcp.MethodElicitationCreate), json.RawMessage(`{"mode":"url"}`)) == ""
+}
+
+const urlRequired = mcp.URL_ELICITATION_REQUIRED
+
 // Modern reports whether the client speaks a revision of the modern era.
 func (c *Client) Modern() bool { return c != nil && mcp.IsModernProtocol(c.Version) }
 

@@ -22,6 +22,8 @@ func (s *session) incoming(m wire.Message, of int64) {
 		s.progressed(m.Params)
 	case m.Method == "notifications/message":
 		s.logged(m.Params, of)
+	case m.Method == methodVisited:
+		s.visited(m.Params)
 	case m.Method == "notifications/cancelled":
 		s.questions.cancelled(m.Params)
 	case m.Method == "notifications/tools/list_changed":

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -21,14 +22,15 @@ type listener struct {
 
 	mu     sync.Mutex
 	closed bool
-	asking map[*context.CancelFunc]struct{} // the questions that the end of the call cancels
+	asking map[*context.CancelCauseFunc]struct{} // the questions that the end of the call cancels
 }
 
+// tell calls f, which must be one of the call's, while the call is open.
 func (h *listener) tell(f func(json.RawMessage), params json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.closed && f != nil {
-		f(validText(params))
+		f(params)
 	}
 }
 
@@ -68,23 +70,23 @@ func (s *session) unlisten(id int64, abandoned bool) {
 		}
 	}
 	s.mu.Unlock()
-	if h != nil {
-		h.close()
+	if h == nil {
+		return
 	}
-}
-
-func (h *listener) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
 	for cancel := range h.asking {
-		(*cancel)()
+		(*cancel)(errCallOver)
 	}
 }
 
+// errCallOver ends the questions of a call.
+var errCallOver = errors.New("the call is over")
+
 // asks makes the clocks of the call stand still until the func that it returns is
 // called, and lets the end of the call cancel the question. A nil call has neither.
-func (h *listener) asks(cancel context.CancelFunc) (over func()) {
+func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
 	if h == nil {
 		return func() {}
 	}
@@ -95,10 +97,10 @@ func (h *listener) asks(cancel context.CancelFunc) (over func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.asking == nil {
-		h.asking = make(map[*context.CancelFunc]struct{})
+		h.asking = make(map[*context.CancelCauseFunc]struct{})
 	}
 	if h.asking[&cancel] = struct{}{}; h.closed {
-		cancel()
+		cancel(errCallOver)
 	}
 	return func() {
 		h.mu.Lock()
@@ -126,7 +128,7 @@ func (s *session) progressed(params json.RawMessage) {
 	h := s.listeners[id]
 	s.mu.Unlock()
 	if h != nil {
-		h.tell(h.progress, params)
+		h.tell(h.progress, validText(params))
 	}
 }
 
@@ -223,12 +225,12 @@ func (s *session) logged(params json.RawMessage, of int64) {
 	s.mu.Lock()
 	h := s.callOf(of, (*Client).peer)
 	s.mu.Unlock()
-	owner := s.spec.owner()
+	owner, params := s.spec.owner(), s.spec.signed(params)
 	switch {
 	case h != nil && h.log != nil:
 		h.tell(h.log, params)
 	case owner != nil && owner.Notify != nil:
-		owner.Notify("notifications/message", validText(params))
+		owner.Notify("notifications/message", params)
 	}
 }
 

@@ -2,11 +2,14 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/wire"
 )
 
 // LogLevels are the log levels of MCP (RFC 5424), least severe first.
@@ -18,6 +21,22 @@ var LogLevels = []mcp.LoggingLevel{
 // levelPatience is how long a call waits until a legacy server has taken the log
 // level, so that it says nothing less from the beginning.
 const levelPatience = 500 * time.Millisecond
+
+// signed are the params of a log message, with the name of the server before that of its
+// logger.
+func (s *Spec) signed(params json.RawMessage) json.RawMessage {
+	name, rest := s.Name, []byte{}
+	_ = wire.Members(params, func(key string, written, value []byte) bool {
+		if logger, ok := wire.Text(value); key == "logger" && ok {
+			name += "/" + logger
+		} else if key != "logger" {
+			rest = append(append(append(append(rest, ','), written...), ':'), value...)
+		}
+		return true
+	})
+	out := wire.AppendQuoted([]byte(`{"logger":`), name)
+	return validText(append(append(out, rest...), '}'))
+}
 
 // logLevel is the level that a server is asked for with the request, empty where
 // nobody wants to hear of it.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -38,6 +39,20 @@ func (s *session) note(message []byte) {
 	if !background && !drop {
 		s.sendNote(link, message)
 	}
+}
+
+// Notify sends a notification of a client to the server, if it has a session open in the
+// legacy era: in the modern one clients send none. It does not wait.
+func (u *Upstream) Notify(method string, params json.RawMessage) {
+	s := u.current()
+	if s == nil || s.modern {
+		return
+	}
+	message := wire.AppendQuoted([]byte(`{"jsonrpc":"2.0","method":`), method)
+	if len(params) > 0 {
+		message = append(append(message, `,"params":`...), params...)
+	}
+	s.note(flat(append(message, '}')))
 }
 
 func (s *session) sendNote(l link, message []byte) {

@@ -19,6 +19,10 @@ const (
 	answerTime = time.Hour
 	// maxQuestions bounds the open questions of one session.
 	maxQuestions = 100
+	// cancelTime is how long after the end of a call its questions are refused.
+	cancelTime = time.Second
+	// maxVisits bounds the URLs of one session of which no end was heard yet.
+	maxVisits = 1000
 )
 
 // questions are the requests of a legacy server that wait for the answer of a client.
@@ -27,7 +31,9 @@ type questions struct {
 	mu    sync.Mutex
 	ended bool
 	open  map[string]context.CancelCauseFunc // by the id that the server gave
-	all   sync.WaitGroup
+	// visits are the clients that were shown a URL, by the id of the elicitation.
+	visits map[string]*Client
+	all    sync.WaitGroup
 }
 
 // errTakenBack ends a question that the server has cancelled.
@@ -73,6 +79,28 @@ func (q *questions) cancelled(params json.RawMessage) {
 	}
 }
 
+// visit notes that a client is shown a URL.
+func (q *questions) visit(elicitation string, client *Client) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if elicitation == "" || len(q.visits) >= maxVisits {
+		return
+	}
+	if q.visits == nil {
+		q.visits = make(map[string]*Client)
+	}
+	q.visits[elicitation] = client
+}
+
+// visitAll notes that a client is shown the URLs in the data of an error.
+func (q *questions) visitAll(data json.RawMessage, client *Client) {
+	var d struct{ Elicitations []json.RawMessage }
+	_ = json.Unmarshal(data, &d) // else there are none
+	for _, one := range d.Elicitations {
+		q.visit(elicitation(one), client)
+	}
+}
+
 func (q *questions) end() {
 	q.mu.Lock()
 	q.ended = true
@@ -101,13 +129,20 @@ func (s *session) question(m wire.Message, of int64) {
 		s.answer(m.ID, nil, &RPCError{Code: mcp.INTERNAL_ERROR, Message: "too many questions are open"})
 		return
 	}
+	s.questions.visit(elicitation(params), client)
 	go func() {
 		defer s.questions.done(id)
-		ctx, cancel := context.WithTimeout(ctx, answerTime)
-		defer cancel()
+		asking, stop := context.WithTimeout(ctx, answerTime)
+		defer stop()
+		asking, cancel := context.WithCancelCause(asking)
+		defer cancel(nil)
 		defer h.asks(cancel)()
-		result, err := client.Ask(ctx, m.Method, params)
-		if cause := context.Cause(ctx); cause == errTakenBack || cause == errGone {
+		result, err := client.Ask(asking, m.Method, params)
+		if context.Cause(asking) == errCallOver {
+			// The server has to hear first that the call is cancelled, if it is.
+			sleep(ctx, cancelTime)
+		}
+		if ctx.Err() != nil {
 			return
 		}
 		s.answer(json.RawMessage(id), result, err)
@@ -150,5 +185,28 @@ func (s *session) answer(id, result json.RawMessage, err error) {
 		}
 		out = append(out, '}')
 	}
-	s.note(append(out, '}'))
+	s.note(flat(append(out, '}')))
+}
+
+// visited passes on that a person has done what a URL was for, to the client that the
+// URL was shown to.
+func (s *session) visited(params json.RawMessage) {
+	id := elicitation(params)
+	q := &s.questions
+	q.mu.Lock()
+	client := q.visits[id]
+	delete(q.visits, id)
+	q.mu.Unlock()
+	if client != nil && client.Notify != nil {
+		client.Notify(methodVisited, validText(params))
+	}
+}
+
+const methodVisited = "notifications/elicitation/complete"
+
+// elicitation is the id of a question in URL mode, empty for others.
+func elicitation(params json.RawMessage) string {
+	var p struct{ ElicitationID string }
+	_ = json.Unmarshal(params, &p) // else there is none
+	return p.ElicitationID
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -183,4 +185,114 @@ func TestInputRounds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// lively is a server that answers a call by what say returns for its id.
+func lively(say func(id string) []string) func(context.Context, io.Reader, io.Writer) error {
+	return func(_ context.Context, in io.Reader, out io.Writer) error {
+		for decoder := json.NewDecoder(in); ; {
+			var m struct {
+				ID     json.RawMessage
+				Method string
+			}
+			if err := decoder.Decode(&m); err != nil {
+				return err
+			}
+			lines := []string{`"error":{"code":-32601,"message":"Method not found"}`}
+			switch {
+			case m.ID == nil || m.Method == "":
+				continue
+			case m.Method == "initialize":
+				lines[0] = `"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x"}}`
+			case m.Method == "tools/call":
+				lines = say(string(m.ID))
+			}
+			lines[len(lines)-1] = `{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + lines[len(lines)-1] + `}`
+			if _, err := io.WriteString(out, strings.Join(lines, "\n")+"\n"); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// A client hears that a person has done what a URL was for, also where the URL came in
+// an error, and no other client does.
+func TestVisited(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"question": {
+			`{"jsonrpc":"2.0","id":"u","method":"elicitation/create","params":{"mode":"url","elicitationId":"e1","url":"https://x.example","message":"go"}}`,
+			`"result":{"content":[]}`,
+		},
+		"error": {`"error":{"code":-32042,"message":"go there","data":{"elicitations":[{"mode":"url","elicitationId":"e1","url":"https://x.example","message":"go"}]}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				calls := 0
+				u := ready(t, Spec{Type: InProcess, Serve: lively(func(string) []string {
+					if calls++; calls == 1 {
+						return slices.Clone(lines)
+					}
+					return []string{`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e1"}}`, `"result":{"content":[]}`}
+				})})
+				var heard, others atomic.Int32
+				a, b := person("a", 0), person("b", 0)
+				a.Capabilities = json.RawMessage(`{"elicitation":{"url":{}}}`)
+				a.Notify = func(method string, params json.RawMessage) {
+					if method != "notifications/elicitation/complete" || string(params) != `{"elicitationId":"e1"}` {
+						t.Errorf("heard %s %s", method, params)
+					}
+					heard.Add(1)
+				}
+				b.Notify = func(string, json.RawMessage) { others.Add(1) }
+				_, err := u.Call(context.Background(), asking(a))
+				if rpc, ok := errors.AsType[*RPCError](err); ok != (name == "error") || ok && (!a.OpensURLsOf(rpc) || b.OpensURLsOf(rpc)) {
+					t.Errorf("got %v", err)
+				}
+				for range 2 {
+					if _, err := u.Call(context.Background(), asking(b)); err != nil {
+						t.Error(err)
+					}
+				}
+				if heard.Load() != 1 || others.Load() != 0 {
+					t.Errorf("heard %d times, by others %d times", heard.Load(), others.Load())
+				}
+			})
+		})
+	}
+}
+
+// A session that belongs to a client declares what that can, under its name and in its
+// era, asks it between calls, and hands it the logs between calls.
+func TestOwner(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{Era: mcptest.EraBoth}.HTTP(t)
+	heard := make(chan string, 10)
+	owner := person("bob", 0)
+	owner.Version, owner.Capabilities = "2025-11-25", json.RawMessage(`{"roots":{"listChanged":true},"experimental":{}}`)
+	owner.Notify = func(method string, params json.RawMessage) { heard <- method + " " + string(params) }
+	u := ready(t, Spec{Name: "fake", Type: HTTP, URL: fake.URL, Owner: func() *Client { return owner }, Capabilities: AllCapabilities})
+	said := fake.Log().Method("initialize")
+	if len(said) != 1 || fake.Count("server/discover") != 0 {
+		t.Fatalf("the session is not of the era of its client: %d", len(said))
+	}
+	for _, want := range []string{`"capabilities":{"roots":{"listChanged":true}}`, `"name":"bob-through-proxy"`} {
+		if !strings.Contains(string(said[0].Message), want) {
+			t.Errorf("no %s in %s", want, said[0].Message)
+		}
+	}
+	mcptest.WaitFor(t, "a log message", patience, func() bool {
+		fake.Notify("notifications/message", `{"level":"info","logger":"db","data":"x"}`) // the stream may open late
+		return len(heard) > 0
+	})
+	if got := <-heard; got != `notifications/message {"logger":"fake/db","level":"info","data":"x"}` {
+		t.Errorf("heard %s", got)
+	}
+	u.Notify("notifications/roots/list_changed", nil)
+	mcptest.WaitFor(t, "the notification", patience, func() bool { return fake.Count("notifications/roots/list_changed") == 1 })
+
+	modern := ready(t, Spec{Name: "fake", Type: HTTP, URL: mcptest.Spec{Era: mcptest.EraModern}.HTTP(t).URL, Owner: func() *Client { return owner }})
+	if !modern.Status().Modern {
+		t.Error("a server of the modern era is not spoken to in its era")
+	}
+	modern.Notify("notifications/roots/list_changed", nil)
 }

@@ -114,6 +114,9 @@ func (s *session) call(ctx context.Context, r *Request) (json.RawMessage, error)
 	if err == nil {
 		return result, nil
 	}
+	if rpc, ok := errors.AsType[*RPCError](err); ok && r.Client.OpensURLsOf(rpc) {
+		s.questions.visitAll(rpc.Data, r.Client)
+	}
 	if ctx.Err() != nil && !errors.Is(err, errNotSent) {
 		s.cancelled(id, context.Cause(ctx).Error())
 		s.unlisten(id, true)
@@ -167,14 +170,7 @@ func (s *session) send(ctx context.Context, r request) (json.RawMessage, error) 
 // encode makes a request out of params, a JSON object or nil, and meta, further
 // members of _meta, each behind a comma.
 func (s *session) encode(id int64, method string, params json.RawMessage, modern bool, meta []byte) (request, error) {
-	if bytes.IndexByte(params, '\n') >= 0 || bytes.IndexByte(params, '\r') >= 0 {
-		// A frame is one line.
-		var flat bytes.Buffer
-		if err := json.Compact(&flat, params); err != nil {
-			return request{}, fmt.Errorf("%w: %w", errNotSent, err)
-		}
-		params = flat.Bytes()
-	}
+	params = flat(params)
 	if modern {
 		meta = append(s.preamble[:len(s.preamble):len(s.preamble)], meta...)
 	} else if len(meta) > 0 {
@@ -197,6 +193,16 @@ func (s *session) encode(id int64, method string, params json.RawMessage, modern
 		r.header = s.header(method, out[start:])
 	}
 	return r, nil
+}
+
+// flat is valid JSON on one line, as a frame must be.
+func flat(value []byte) []byte {
+	if bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0 {
+		return value
+	}
+	var out bytes.Buffer
+	_ = json.Compact(&out, value) // whose errors are those of invalid JSON
+	return out.Bytes()
 }
 
 // appendParams appends params with meta as its last member, where there is any.

@@ -79,6 +79,11 @@ func (b *base) catalogue(client *upstream.Client) *catalog.Snapshot {
 // Own implements [View].
 func (b *base) Own(client *upstream.Client) { b.registry.Own(client) }
 
+// PassOn implements [View].
+func (b *base) PassOn(client *upstream.Client, method string, params json.RawMessage) {
+	b.registry.PassOn(client, method, params)
+}
+
 // Forget implements [View].
 func (b *base) Forget(client *upstream.Client) { b.registry.ForgetClient(client.ID) }
 

@@ -42,6 +42,8 @@ type View interface {
 	// Own makes a client the only one of this process: what several would share belongs
 	// to it.
 	Own(client *upstream.Client)
+	// PassOn sends a notification of a client to the servers that work for it alone.
+	PassOn(client *upstream.Client, method string, params json.RawMessage)
 	// Forget releases everything that belongs to a client that is gone.
 	Forget(client *upstream.Client)
 }
