@@ -47,7 +47,7 @@ func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *request, o
 
 // relay answers a method by the server that has what the request names.
 func (f *Front) relay(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
-	request := aggregate.Request{Client: r.client, Method: r.Method, Params: r.Params, Meta: r.trace}
+	request := aggregate.Request{Client: r.client, Method: r.Method, Params: r.Params, Meta: r.others}
 	request.OnProgress, request.OnLog, request.LogLevel = r.hooks()
 	result, err := f.view.Relay(ctx, request)
 	if err == nil {
