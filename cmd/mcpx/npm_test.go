@@ -235,3 +235,14 @@ func TestNPM_Select(t *testing.T) {
 		}
 	}
 }
+
+// server-everything has a tool that it runs as a task only.
+func TestNPM_Task(t *testing.T) {
+	t.Parallel()
+	p, h := findPeers(t), newHome(t)
+	path := h.config(t, map[string]server{"everything": p.server("everything", nil)}, patient)
+	out, errs, code := h.run(t, "", "--config", path, "exec", "everything", "simulate-research-query", `{"topic":"tides"}`)
+	if code != 0 || !strings.Contains(out, "# Research Report: tides") {
+		t.Errorf("exit %d: %s\n%s", code, out, errs)
+	}
+}

@@ -46,6 +46,9 @@ type Tool struct {
 	// AppOnly says that the tool is for the server's own user interface, and not for a
 	// model: _meta.ui.visibility without "model" (MCP Apps).
 	AppOnly bool
+	// TaskOnly says that the tool runs as a task only: execution.taskSupport "required"
+	// (MCP 2025-11-25).
+	TaskOnly bool
 	// Raw is the whole definition as it was sent.
 	Raw json.RawMessage
 	// Own is the name by which the server knows the tool, where an override gave it

@@ -127,6 +127,8 @@ func DecodeTool(raw json.RawMessage) (Tool, error) {
 		tool.readHints()
 	}
 	tool.AppOnly = appOnly(members["_meta"])
+	var execution struct{ TaskSupport string }
+	tool.TaskOnly = json.Unmarshal(members["execution"], &execution) == nil && execution.TaskSupport == "required"
 	return tool, nil
 }
 

@@ -264,7 +264,7 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	if err := e.allow(ctx, r, &t); err != nil {
 		return nil, t, err
 	}
-	raw, err := e.registry.Call(ctx, t.server, upstream.Request{
+	request := upstream.Request{
 		Method: "tools/call", Params: upstream.ToolParams(t.tool.OwnName(), policy.Arguments(t.tool, t.arguments)), Meta: r.Meta,
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
 		Wait:       e.waitLeft(r),
@@ -274,7 +274,13 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		Input:      r.Input, Relay: r.Client.Modern(),
 		OnLog:    r.OnLog,
 		LogLevel: r.LogLevel,
-	})
+	}
+	var raw json.RawMessage
+	if t.tool.TaskOnly {
+		raw, err = e.runTask(ctx, t.server, request)
+	} else {
+		raw, err = e.registry.Call(ctx, t.server, request)
+	}
 	return raw, t, err
 }
 

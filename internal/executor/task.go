@@ -1,0 +1,125 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
+)
+
+// task is a task of MCP 2025-11-25 (basic/utilities/tasks).
+type task struct {
+	ID      string `json:"taskId"`
+	Status  string `json:"status"`
+	Message string `json:"statusMessage"`
+	// Both in milliseconds; nil = the server does not say.
+	TTL          *int64 `json:"ttl"`
+	PollInterval *int64 `json:"pollInterval"`
+}
+
+const (
+	// firstPoll is the interval of polls of a server that does not say, leastPoll and
+	// mostPoll bound what it says.
+	firstPoll = time.Second
+	leastPoll = 100 * time.Millisecond
+	mostPoll  = 30 * time.Second
+	// longestTask bounds what a server says.
+	longestTask = 24 * time.Hour
+	// cancelTime bounds the wait for a server that is told to end a task.
+	cancelTime = 2 * time.Second
+)
+
+// runTask calls a tool that its server runs as a task only. The server answers with a
+// handle, which mcpx polls; the caller gets each new status as progress, and the result in
+// the end. Questions of the server come with tasks/result, which waits for their answers.
+// A task may take as long as its server keeps it (ttl), if that is longer than the timeout
+// of the call; then, and with the end of ctx, the server is told to cancel it.
+func (e run) runTask(ctx context.Context, s *catalog.Server, r upstream.Request) (json.RawMessage, error) {
+	r.Params = append(r.Params[:len(r.Params)-1:len(r.Params)-1], `,"task":{}}`...)
+	r.Repeatable = false
+	raw, err := e.registry.Call(ctx, s, r)
+	if err != nil {
+		return nil, err
+	}
+	var created struct{ Task task }
+	if json.Unmarshal(raw, &created) != nil || created.Task.ID == "" {
+		return raw, nil // the server has run the tool at once
+	}
+	limit := r.Timeout
+	if ttl := created.Task.TTL; ttl != nil {
+		limit = max(limit, min(time.Duration(*ttl)*time.Millisecond, longestTask))
+	}
+	raw, err = e.followTask(ctx, s, r, created.Task, limit)
+	if replaced := (*registry.ReplacedError)(nil); errors.As(err, &replaced) {
+		// Not to be called again: the task may have done its work.
+		err = &upstream.LostError{Reason: "the config changed while the task ran", MayHaveRun: true}
+	}
+	return raw, err
+}
+
+// followTask polls a task until it has ended, for at most limit, and returns its result.
+func (e run) followTask(ctx context.Context, s *catalog.Server, r upstream.Request, t task, limit time.Duration) (json.RawMessage, error) {
+	ask := upstream.Request{
+		Params: append(wire.AppendQuoted([]byte(`{"taskId":`), t.ID), '}'), Client: r.Client,
+		OnProgress: r.OnProgress, OnLog: r.OnLog, LogLevel: r.LogLevel,
+	}
+	over := time.NewTimer(limit)
+	defer over.Stop()
+	began, said := time.Now(), ""
+	for round := 1; t.Status == "working"; round++ {
+		if r.OnProgress != nil && t.Message != said {
+			said = t.Message
+			r.OnProgress(fmt.Appendf(nil, `{"progress":%d,"message":%s}`, round, wire.Encode(said)))
+		}
+		poll := time.NewTimer(t.interval())
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			poll.Stop()
+			e.cancelTask(ctx, s, ask)
+			return nil, ctx.Err()
+		case <-over.C:
+			poll.Stop()
+			e.cancelTask(ctx, s, ask)
+			return nil, &upstream.TimeoutError{After: limit}
+		}
+		ask.Method, ask.Timeout, ask.Repeatable = "tasks/get", max(limit-time.Since(began), time.Second), true
+		raw, err := e.registry.Call(ctx, s, ask)
+		if err != nil {
+			return nil, err
+		}
+		t = task{ID: t.ID}
+		if err := json.Unmarshal(raw, &t); err != nil {
+			return nil, fmt.Errorf("the server's answer to tasks/get is no task: %w", err)
+		}
+	}
+	ask.Method, ask.Timeout = "tasks/result", max(limit-time.Since(began), time.Second)
+	raw, err := e.registry.Call(ctx, s, ask)
+	if err != nil && ctx.Err() != nil {
+		e.cancelTask(ctx, s, ask)
+	}
+	return raw, err
+}
+
+// interval is the time until the next poll.
+func (t *task) interval() time.Duration {
+	if t.PollInterval == nil {
+		return firstPoll
+	}
+	return min(max(time.Duration(*t.PollInterval)*time.Millisecond, leastPoll), mostPoll)
+}
+
+// cancelTask tells the server to end a task whose caller does not wait any more. The call
+// has its error already, so that what comes of this does not matter.
+func (e run) cancelTask(ctx context.Context, s *catalog.Server, ask upstream.Request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+	defer cancel()
+	ask.Method, ask.Timeout, ask.OnProgress = "tasks/cancel", cancelTime, nil
+	_, _ = e.registry.Call(ctx, s, ask)
+}

@@ -1,0 +1,71 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// tasking is a server whose tool runs as a task only; each poll shows the same status.
+func tasking(t *testing.T, ttl, status string) mcptest.Spec {
+	return mcptest.Spec{
+		Tools:   json.RawMessage(`[{"name":"t","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}]`),
+		Results: map[string]json.RawMessage{"t": json.RawMessage(`{"task":{"taskId":"a \" b","status":"working","ttl":` + ttl + `,"pollInterval":3000}}`)},
+		MethodResults: map[string]json.RawMessage{
+			"tasks/get":    json.RawMessage(`{"taskId":"a \" b","status":"` + status + `","statusMessage":"half done","pollInterval":3000}`),
+			"tasks/result": json.RawMessage(`{"content":[{"type":"text","text":"the result"}]}`),
+			"tasks/cancel": json.RawMessage(`{}`),
+		},
+	}.WithFiles(t)
+}
+
+func TestTask(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec := tasking(t, "60000", "completed")
+		e := executing(t, Options{}, nil, piped(t, "s", spec))
+		began := time.Now()
+		got := exec(t, e, Request{Server: "s", Tool: "t"})
+		if took := time.Since(began); said(t, got) != "the result" || took != 3*time.Second {
+			t.Errorf("got %s after %v", got.Content, took)
+		}
+		for method, want := range map[string]string{
+			"tools/call": `"task":{}`, "tasks/get": `"taskId":"a \" b"`, "tasks/result": `"taskId":"a \" b"`,
+		} {
+			if seen := spec.Log(t).Method(method); len(seen) != 1 || !strings.Contains(string(seen[0].Message), want) {
+				t.Errorf("%s: %v", method, seen)
+			}
+		}
+	})
+}
+
+// A task has as long as its server keeps it. Then, as when nobody waits for it any more,
+// the server is told to cancel it.
+func TestTask_Ends(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec := tasking(t, "600000", "working")
+		e := executing(t, Options{Servers: map[string]ServerOptions{"s": {CallTimeout: time.Minute}}}, nil, piped(t, "s", spec))
+		var progress []string
+		began := time.Now()
+		got := exec(t, e, Request{Server: "s", Tool: "t", OnProgress: func(params json.RawMessage) {
+			progress = append(progress, string(params))
+		}})
+		if took := time.Since(began); !strings.HasPrefix(said(t, got), "TIMEOUT") || took.Round(time.Second) != 10*time.Minute {
+			t.Errorf("got %s after %v", got.Content, took)
+		}
+		if len(progress) != 1 || progress[0] != `{"progress":2,"message":"half done"}` {
+			t.Errorf("progress: %s", progress)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if _, err := e.Exec(ctx, Request{Server: "s", Tool: "t"}); err == nil {
+			t.Error("no error")
+		}
+		if n := len(spec.Log(t).Method("tasks/cancel")); n != 2 {
+			t.Errorf("cancelled %d tasks, want 2", n)
+		}
+	})
+}
