@@ -12,7 +12,6 @@ import (
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
 	"mcpx/internal/describe"
-	"mcpx/internal/view"
 )
 
 type budgetCommand struct {
@@ -81,7 +80,13 @@ func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budg
 		return nil, err
 	}
 	options := cmd.options(compress.Options{TOON: a.Config.ToonCompression})
-	options.Surface = func(snap *catalog.Snapshot) []budget.Definition { return surface(a, snap) }
+	options.Surface = func(snap *catalog.Snapshot, client string) (tools []budget.Definition, instructions string) {
+		list, instructions := a.View.Surface(snap, client)
+		for _, d := range list {
+			tools = append(tools, budget.Definition(d))
+		}
+		return tools, instructions
+	}
 	options.Describe = describe.Options{TypeScript: a.Config.SchemaCompression, MaxDescription: app.MaxDescription(a.Config)}
 	meter := budget.New(options)
 	report := meter.Report()
@@ -130,20 +135,4 @@ func (cmd *budgetCommand) servers(ctx context.Context, a *app.App) (*catalog.Sna
 	a.Registry.Start()
 	a.Registry.WaitTried(ctx)
 	return a.Executor.Catalogue(nil), nil, ctx.Err()
-}
-
-// surface is the part of mcpx in every request of a client without limits of its own, if
-// these were all the servers.
-func surface(a *app.App, snap *catalog.Snapshot) []budget.Definition {
-	own := snap == a.Executor.Catalogue(nil)
-	var list []budget.Definition
-	for _, d := range a.View.Surface("") {
-		if d.Name == view.InspectTool && !own {
-			d.Description = describe.Inspect(snap, describe.Budget{
-				Tokens: a.Config.CatalogueTokenBudget, Chars: a.Config.CatalogueCharLimit,
-			}, describe.Features{JSONSchema: !a.Config.SchemaCompression, NoTOON: !a.Config.ToonCompression})
-		}
-		list = append(list, budget.Definition(d))
-	}
-	return list
 }

@@ -17,6 +17,9 @@ import (
 	"mcpx/internal/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/tokens"
+	"mcpx/internal/view"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func recorded(t *testing.T, folder string) string {
@@ -125,15 +128,13 @@ func TestApp_Surface(t *testing.T) {
 	a.Registry.WaitTried(t.Context())
 	snap := a.Registry.Snapshot()
 	copied := catalog.NewSnapshot(slices.Clone(snap.Servers))
-	shown, measured := a.View.Surface(""), surface(a, copied)
-	if len(shown) != 2 || len(measured) != 2 {
-		t.Fatalf("got %d and %d tools", len(shown), len(measured))
+	var shown []view.Definition
+	if err := json.Unmarshal(a.View.Tools(t.Context(), nil), &shown); err != nil {
+		t.Fatal(err)
 	}
-	for i := range shown {
-		if budget.Definition(shown[i]).Name != measured[i].Name || shown[i].Description != measured[i].Description ||
-			!bytes.Equal(shown[i].InputSchema, measured[i].InputSchema) {
-			t.Errorf("shown %+v, measured %+v", shown[i], measured[i])
-		}
+	measured, instructions := a.View.Surface(copied, "")
+	if diff := cmp.Diff(shown, measured); len(shown) != 2 || diff != "" || instructions != a.View.Instructions(nil) {
+		t.Errorf("%d tools, -shown +measured:\n%s\ninstructions %s", len(shown), diff, instructions)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/app"
+	"mcpx/internal/budget"
 	"mcpx/internal/executor"
 	"mcpx/internal/screen"
 	"mcpx/internal/tokens"
@@ -88,7 +89,8 @@ func (d *demoScreen) carried() {
 		}
 	}
 	mine := 0
-	for _, def := range d.app.View.Surface("") {
+	tools, _ := d.app.View.Surface(snap, "")
+	for _, def := range tools {
 		mine += tokens.Count(string(definition(def.Name, def.Description, def.InputSchema)))
 	}
 	fmt.Fprint(d.w, d.Hang("", d.Bold(fmt.Sprintf("%s with %s: the tokens that every request carries", screen.Count(len(snap.Servers), "server"), screen.Count(snap.Tools(), "tool")))))
@@ -148,6 +150,9 @@ func (d *demoScreen) calls(ctx context.Context) error {
 			}
 			from, to := tokens.Count(sent), tokens.Count(blockText(result))
 			head += fmt.Sprintf(": %s of %s tokens", screen.Number(to), screen.Number(from))
+			if toon, ok := budget.PlainTOON(sent); ok && call.Select == "" {
+				head += ", plain TOON " + screen.Number(tokens.Count(toon))
+			}
 		}
 		d.title("%s", head)
 		d.text(blockText(result))

@@ -72,7 +72,7 @@ var allowedModules = map[string][]string{
 	"github.com/rogpeppe/go-internal":       {"internal/setup"},
 	"github.com/santhosh-tekuri/jsonschema": {"internal/arguments"},
 	"github.com/tailscale/hujson":           {"internal/config", "internal/setup"},
-	"github.com/toon-format/toon-go":        {"internal/compress"},
+	"github.com/toon-format/toon-go":        {"internal/budget"},
 	"golang.org/x/sys":                      {"internal/jq", "internal/proc", "internal/screen"},
 	"golang.org/x/term":                     {"internal/screen"},
 	"gopkg.in/natefinch/lumberjack.v2":      {"cmd/mcpx"},

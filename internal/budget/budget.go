@@ -23,9 +23,10 @@ const encoding = "o200k_base"
 type Options struct {
 	// Price is in dollars per million input tokens.
 	Price float64
-	// Surface gives the tools that mcpx shows in front of these servers.
+	// Surface gives the tools and the instructions that mcpx shows in front of these
+	// servers to a client of that name, empty for one without limits of its own.
 	// [Meter.Catalogue] needs it.
-	Surface func(*catalog.Snapshot) []Definition
+	Surface func(snap *catalog.Snapshot, client string) ([]Definition, string)
 	// Describe is how mcpx writes a tool that is looked up.
 	Describe describe.Options
 	// Compress is how mcpx writes results.
@@ -69,7 +70,7 @@ func (m *Meter) Report() *Report { return &Report{Encoding: encoding, Price: m.o
 // front of its own.
 func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 	c := &Catalogue{Servers: make([]Server, 0, len(snap.Servers)), Notes: notes}
-	var lookups []int
+	var bare, lookups []int
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
 		if !s.Known {
@@ -77,20 +78,22 @@ func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 			c.Servers = append(c.Servers, Server{Name: s.Name})
 			continue
 		}
-		server, costs := m.server(s)
-		lookups = append(lookups, costs...)
+		server, defined, looked := m.server(s)
+		bare, lookups = append(bare, defined...), append(lookups, looked...)
 		c.Servers = append(c.Servers, server)
 		c.Total.Tools += server.Tools
 		c.Total.Direct += server.Direct
 		c.Total.Raw += server.Raw
 	}
-	for _, d := range m.options.Surface(snap) {
+	tools, _ := m.options.Surface(snap, "")
+	for _, d := range tools {
 		c.Surface = append(c.Surface, Part{d.Name, tokens.Count(d.text())})
 		c.Total.Surface += c.Surface[len(c.Surface)-1].Tokens
 	}
 	c.Total.Known = slices.ContainsFunc(c.Servers, func(s Server) bool { return s.Known })
-	m.derive(&c.Total, lookups)
+	m.derive(&c.Total, bare, lookups)
 	m.growth(c, snap)
+	c.ToolSearch = m.searching(snap)
 	return c
 }
 
@@ -103,34 +106,37 @@ func missing(s *catalog.Server) string {
 	return note
 }
 
-// server measures one server, and gives what each of its tools costs to look up.
-func (m *Meter) server(s *catalog.Server) (out Server, lookups []int) {
+// server measures one server, and gives what each of its tools costs as it is and to
+// look up.
+func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 	alone := *s
 	alone.State, alone.Reason = catalog.Ready, "" // a lookup names a bad state
 	out = Server{Name: s.Name, Version: s.Version, Known: true, Tools: len(s.Tools)}
 	for i := range s.Tools {
 		t := &s.Tools[i]
-		out.Direct += tokens.Count(Definition{t.Name, t.Description, t.InputSchema}.text())
+		bare = append(bare, tokens.Count(Definition{t.Name, t.Description, t.InputSchema}.text()))
+		out.Direct += bare[i]
 		out.Raw += tokens.Count(string(t.Raw))
 		lookups = append(lookups, tokens.Count(describe.Tool(&alone, t, m.options.Describe)))
 	}
 	out.Surface = m.surface([]catalog.Server{alone})
-	m.derive(&out, lookups)
-	return out, lookups
+	m.derive(&out, bare, lookups)
+	return out, bare, lookups
 }
 
 // surface is what mcpx's tools cost in front of these servers.
 func (m *Meter) surface(servers []catalog.Server) int {
 	n := 0
-	for _, d := range m.options.Surface(catalog.NewSnapshot(servers)) {
+	tools, _ := m.options.Surface(catalog.NewSnapshot(servers), "")
+	for _, d := range tools {
 		n += tokens.Count(d.text())
 	}
 	return n
 }
 
 // derive fills in what follows from the counts.
-func (m *Meter) derive(s *Server, lookups []int) {
-	s.Inspect = spread(lookups)
+func (m *Meter) derive(s *Server, bare, lookups []int) {
+	s.Definition, s.Inspect = spread(bare), spread(lookups)
 	if s.Inspect.Median > 0 {
 		s.BreakEven = max(0, float64(s.Direct-s.Surface)/float64(s.Inspect.Median))
 	}

@@ -25,11 +25,11 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // surface stands for mcpx's tools: one that grows with the servers, one that does not.
-func surface(snap *catalog.Snapshot) []Definition {
+func surface(snap *catalog.Snapshot, client string) ([]Definition, string) {
 	return []Definition{
 		{Name: "inspect", Description: "Servers: " + strings.Join(snap.ServerNames(), ", ")},
 		{Name: "exec", Description: "Call a tool.", InputSchema: json.RawMessage(`{"type":"object"}`)},
-	}
+	}, "Tools of " + client + "\nand more."
 }
 
 func newMeter() *Meter {
@@ -107,7 +107,7 @@ func TestMeter_Catalogue(t *testing.T) {
 	direct := tokens.Count(definition)
 	want := Server{
 		Name: "s", Known: true, Tools: 1, Direct: direct, Raw: tokens.Count(raw), Surface: mine,
-		Inspect: Spread{lookup, lookup, lookup}, BreakEven: max(0, float64(direct-mine)/float64(lookup)),
+		Definition: Spread{direct, direct, direct}, Inspect: Spread{lookup, lookup, lookup}, BreakEven: max(0, float64(direct-mine)/float64(lookup)),
 		Cost: Cost{float64(direct) * 0.003, float64(mine) * 0.003, float64(lookup) * 0.003},
 	}
 	if diff := cmp.Diff(want, c.Servers[0], cmp.Comparer(near)); diff != "" {
@@ -150,7 +150,7 @@ func TestDerive_BreakEven(t *testing.T) {
 		{1000, 400, nil, 0},
 	} {
 		s := Server{Direct: test.direct, Surface: test.surface}
-		newMeter().derive(&s, test.lookups)
+		newMeter().derive(&s, nil, test.lookups)
 		if s.BreakEven != test.want {
 			t.Errorf("%d direct, %d mcpx, lookups %v: got %v, want %v", test.direct, test.surface, test.lookups, s.BreakEven, test.want)
 		}
@@ -207,13 +207,55 @@ func TestMeter_Results(t *testing.T) {
 		Received: tokens.Count(orders) + tokens.Count(stock),
 		Minified: tokens.Count(compress.Text(orders, compress.Options{}).Text) + tokens.Count(compress.Text(stock, compress.Options{}).Text),
 	}
+	for _, text := range []string{orders, stock} {
+		toon, ok := PlainTOON(text)
+		if table.PlainTOON += tokens.Count(toon); !ok {
+			t.Errorf("no TOON of %s", text)
+		}
+	}
 	n := tokens.Count(note)
-	want := []Class{table, {Name: "prose", Documents: 1, Received: n, Minified: n, Sent: n}}
+	want := []Class{table, {Name: "prose", Documents: 1, Received: n, Minified: n, PlainTOON: n, Sent: n}}
 	if diff := cmp.Diff(want, r.Classes); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if table.Sent >= table.Minified || table.Minified >= table.Received {
 		t.Errorf("the tables show nothing: %+v", table)
+	}
+}
+
+// What is no JSON array or object has no TOON; the order of members stays.
+func TestPlainTOON(t *testing.T) {
+	for text, want := range map[string]string{
+		`[{"b":1,"a":"x"},{"b":2,"a":"y"}]`: "[2]{b,a}:\n  1,x\n  2,y",
+		`{"b":{"z":1.10},"a":[]}`:           "b:\n  z: 1.1\na[0]:",
+		`"text"`:                            "", `1`: "", `{"a":1} x`: "", `{"a":`: "", "prose": "", "": "",
+		strings.Repeat("[", 100) + strings.Repeat("]", 100): "",
+	} {
+		if got, ok := PlainTOON(text); got != want || ok != (want != "") {
+			t.Errorf("%s: got %q, %v, want %q", text, got, ok, want)
+		}
+	}
+}
+
+// Each client carries what it was seen to carry.
+func TestMeter_ToolSearch(t *testing.T) {
+	long := strings.Repeat("word ", 600)
+	servers := []catalog.Server{
+		{Name: "a", Known: true, Instructions: "First.\nSecond.", Tools: []catalog.Tool{{Name: "x", Description: "Does\n x."}, {Name: "y", Description: long}}},
+		{Name: "b", Known: true, Tools: []catalog.Tool{{Name: "z"}}},
+	}
+	tools, _ := surface(catalog.NewSnapshot(servers), "")
+	own := tokens.Count(tools[0].text()) + tokens.Count(tools[1].text())
+	want := []Search{
+		{"Claude Code", tokens.Count("First.\nSecond.\nmcp__a__x\nmcp__a__y") + tokens.Count("\nmcp__b__z"), own + tokens.Count("Tools of claude-code\nand more.")},
+		{"Codex", tokens.Count("- mcp__a: First.") + tokens.Count("- mcp__b"), tokens.Count("- mcp__mcpx: Tools of codex-mcp-client")},
+		{
+			"Qwen Code", tokens.Count("First.\nSecond.\n#### a\n- \"mcp__a__x\": \"Does x.\"\n- \"mcp__a__y\": \""+long[:157]+"...\"") + tokens.Count("\n#### b\n- \"mcp__b__z\": \"\""),
+			tokens.Count("Tools of qwen-cli-mcp-client-mcpx\nand more.\n#### mcpx\n- \"mcp__mcpx__inspect\": \"Servers: a, b\"\n- \"mcp__mcpx__exec\": \"Call a tool.\""),
+		},
+	}
+	if diff := cmp.Diff(want, newMeter().searching(catalog.NewSnapshot(servers))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

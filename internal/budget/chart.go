@@ -75,6 +75,9 @@ func summary(r *Report) string {
 	if c := r.Catalogue; c != nil {
 		parts = append(parts, fmt.Sprintf("Tool definitions of %s in every request: %s tokens connected directly, %s through mcpx.",
 			screen.Count(len(c.Servers), "server"), screen.Number(c.Total.Direct), screen.Number(c.Total.Surface)))
+		for _, s := range c.ToolSearch {
+			parts = append(parts, fmt.Sprintf("%s, which searches for tools itself: %s directly, %s through mcpx.", s.Client, screen.Number(s.Direct), screen.Number(s.Surface)))
+		}
 	}
 	if t := r.Results; t != nil {
 		parts = append(parts, fmt.Sprintf("%s: %s tokens received, %s minified, %s sent.",
@@ -83,30 +86,48 @@ func summary(r *Report) string {
 	return strings.Join(parts, " ")
 }
 
-// catalogue draws direct against mcpx, for more and more servers.
+// catalogue draws direct against mcpx, for more and more servers and for clients that
+// search for tools themselves.
 func (c *chart) catalogue(r *Report) {
-	c.heading("Tool definitions in every request", []key{{directColour, "connected directly"}, {mcpxColour, "through mcpx"}})
-	largest := 1
+	keys := []key{{directColour, "connected directly"}, {mcpxColour, "through mcpx"}}
+	c.heading("Tool definitions in every request", keys)
+	largest := 1 // of both parts: they are compared
 	for _, step := range r.Catalogue.Growth {
 		largest = max(largest, step.Direct, step.Surface)
 	}
-	const extra = 64 // the labels here are shorter than those of results
-	for _, step := range r.Catalogue.Growth {
-		c.rowLabel(screen.Count(step.Servers, "server"), screen.Count(step.Tools, "tool"), 2*barHeight+2)
-		for _, one := range []struct {
-			colour string
-			n      int
-			note   string
-		}{
-			{directColour, step.Direct, ""},
-			{mcpxColour, step.Surface, " (" + screen.Change(step.Direct, step.Surface) + ")"},
-		} {
-			width := c.bar(one.colour, one.n, largest, barsWidth+extra, barHeight)
-			c.label(barsLeft+width+labelGap, 0, screen.Number(one.n)+one.note)
-			c.y += barHeight + 2
-		}
-		c.y += 10
+	for _, s := range r.Catalogue.ToolSearch {
+		largest = max(largest, s.Direct, s.Surface)
 	}
+	for _, step := range r.Catalogue.Growth {
+		c.pair(screen.Count(step.Servers, "server"), screen.Count(step.Tools, "tool"), step.Direct, step.Surface, largest)
+	}
+	if len(r.Catalogue.ToolSearch) == 0 {
+		return
+	}
+	c.y += 10
+	c.heading("The same servers in clients with a tool search of their own", keys)
+	for _, s := range r.Catalogue.ToolSearch {
+		c.pair(s.Client, screen.Count(r.Catalogue.Total.Tools, "tool"), s.Direct, s.Surface, largest)
+	}
+}
+
+// pair draws direct against mcpx.
+func (c *chart) pair(first, second string, direct, surface, largest int) {
+	const extra = 64 // the labels here are shorter than those of results
+	c.rowLabel(first, second, 2*barHeight+2)
+	for _, one := range []struct {
+		colour string
+		n      int
+		note   string
+	}{
+		{directColour, direct, ""},
+		{mcpxColour, surface, " (" + screen.Change(direct, surface) + ")"},
+	} {
+		width := c.bar(one.colour, one.n, largest, barsWidth+extra, barHeight)
+		c.label(barsLeft+width+labelGap, 0, screen.Number(one.n)+one.note)
+		c.y += barHeight + 2
+	}
+	c.y += 10
 }
 
 // results draws a row for each class: what was received is the whole length.

@@ -135,6 +135,10 @@ func (m *Meter) result(text string) Class {
 	if plain.Text != text {
 		c.Minified = tokens.Count(plain.Text)
 	}
+	c.PlainTOON = c.Minified
+	if toon, ok := PlainTOON(text); ok {
+		c.PlainTOON = tokens.Count(toon)
+	}
 	c.Sent = c.Minified
 	if sent.Text != plain.Text {
 		c.Sent = tokens.Count(sent.Text)
@@ -149,6 +153,7 @@ func (c *Class) add(o Class) {
 	c.Documents += o.Documents
 	c.Received += o.Received
 	c.Minified += o.Minified
+	c.PlainTOON += o.PlainTOON
 	c.Sent += o.Sent
 	c.TOON += o.TOON
 }

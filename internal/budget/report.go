@@ -23,6 +23,8 @@ type Catalogue struct {
 	Surface []Part `json:"surface"`
 	// Growth is direct against mcpx for the first servers, by name, up to all of them.
 	Growth []Step `json:"growth"`
+	// ToolSearch is what clients carry that search for tools themselves.
+	ToolSearch []Search `json:"tool_search"`
 	// Notes are what a reader must know: servers and tools that are not in the figures.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -44,6 +46,8 @@ type Server struct {
 	// Surface is what a model request carries of mcpx: its two tools as definitions. For one server, it is mcpx
 	// in front of this server alone, so the servers do not add up to the total.
 	Surface int `json:"surface"`
+	// Definition is what single tools cost without mcpx; the sum is Direct.
+	Definition Spread `json:"definition"`
 	// Inspect is what looking tools up costs, one at a time.
 	Inspect Spread `json:"inspect"`
 	// BreakEven is how many tools a conversation can look up before direct would have been cheaper:
@@ -53,7 +57,18 @@ type Server struct {
 	Cost Cost `json:"cost_per_1000_requests"`
 }
 
-// Spread is how the texts of inspect for single tools are spread, each tool complete.
+// Search is what a request of a client carries that searches for tools itself: names or
+// lines of tools or servers, their instructions if it shows them, and what it has loaded.
+type Search struct {
+	// Client is the client's name.
+	Client string `json:"client"`
+	// Direct is without mcpx.
+	Direct int `json:"direct"`
+	// Surface is with mcpx.
+	Surface int `json:"surface"`
+}
+
+// Spread is how the costs of single tools are spread.
 type Spread struct {
 	// Median is of all tools; between two, their mean, rounded down.
 	Median int `json:"median"`
@@ -111,6 +126,8 @@ type Class struct {
 	Received int `json:"received"`
 	// Minified is what mcpx would send with TOON turned off.
 	Minified int `json:"minified"`
+	// PlainTOON is what toon-go makes of all JSON arrays and objects.
+	PlainTOON int `json:"plain_toon"`
 	// Sent is what mcpx sends.
 	Sent int `json:"sent"`
 	// TOON is the number of results that became TOON.

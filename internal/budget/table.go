@@ -48,8 +48,9 @@ func (t *table) say(format string, args ...any) {
 }
 
 // What stands around the rows of servers on one screen: the head, the bars, the head
-// and the foot of the table, the legend, the last line and the prompt.
-const linesAround = 15
+// and the foot of the table, the legend, the clients that search, the last line and the
+// prompt.
+const linesAround = 17
 
 // fewNotes is how many notes stand on one screen.
 const fewNotes = 3
@@ -81,6 +82,7 @@ func (t *table) catalogue(r *Report) {
 			raw = ", RAW is DIRECT with output schemas"
 		}
 		t.say("DIRECT is without mcpx, MCPX with it (of one server: alone), MEDIAN and P95 are what one look-up costs, BREAK-EVEN is how many look-ups make direct cheaper%s.", raw)
+		t.say("%s", searchLine(c))
 		for _, note := range c.Notes[:min(len(c.Notes), fewNotes)] {
 			t.b.WriteString(screen.Clip(t.Yellow("Note: ")+plain.Line(note, 400), t.Width()) + "\n")
 		}
@@ -88,6 +90,7 @@ func (t *table) catalogue(r *Report) {
 	}
 	t.legend()
 	t.costs(r)
+	t.searching(c)
 	for _, note := range c.Notes {
 		t.b.WriteString(t.Hang(t.Yellow("Note: "), plain.Line(note, 400)))
 	}
@@ -136,6 +139,32 @@ func (t *table) costs(r *Report) {
 	}
 }
 
+// searching says what clients carry that search for tools themselves, and what mcpx is
+// worth there.
+func (t *table) searching(c *Catalogue) {
+	rows := []screen.Row{{Cells: []string{"TOOL SEARCH", "DIRECT", "MCPX", "CHANGE"}}}
+	for _, s := range c.ToolSearch {
+		rows = append(rows, screen.Row{Cells: []string{s.Client, screen.Number(s.Direct), screen.Number(s.Surface), screen.Change(s.Direct, s.Surface)}})
+	}
+	t.b.WriteString("\n" + t.Table(1, rows) + "\n")
+	for _, s := range searchers {
+		t.b.WriteString(t.Hang(screen.Pad(s.client, 12), "shows "+s.says))
+	}
+	d, i := c.Total.Definition, c.Total.Inspect
+	t.say("These clients search for tools themselves, and show a model little before that. A tool found so costs its definition: %s tokens in the median, "+
+		"%s at P95; with inspect %s and %s. What mcpx gains there: results, one search over all servers by what tools do, and arguments checked before a call.",
+		screen.Number(d.Median), screen.Number(d.P95), screen.Number(i.Median), screen.Number(i.P95))
+}
+
+// searchLine is [table.searching] in a sentence.
+func searchLine(c *Catalogue) string {
+	parts := make([]string, len(c.ToolSearch))
+	for i, s := range c.ToolSearch {
+		parts[i] = fmt.Sprintf("%s %s, with mcpx %s", s.Client, screen.Number(s.Direct), screen.Number(s.Surface))
+	}
+	return "Clients that search for tools themselves carry: " + strings.Join(parts, "; ") + "."
+}
+
 func (t *table) server(name string, s Server) []string {
 	name = plain.Line(name, 0)
 	if !s.Known {
@@ -165,7 +194,7 @@ func breakEven(n float64) string {
 }
 
 func (t *table) results(r *Results) {
-	rows := []screen.Row{{Cells: []string{"RESULTS", "COUNT", "RECEIVED", "MINIFIED", "SENT", "CHANGE", "TOON"}}}
+	rows := []screen.Row{{Cells: []string{"RESULTS", "COUNT", "RECEIVED", "MINIFIED", "PLAIN TOON", "SENT", "CHANGE", "TOON"}}}
 	for _, c := range r.Classes {
 		rows = append(rows, screen.Row{Cells: classCells(c.Name, c)})
 	}
@@ -173,12 +202,12 @@ func (t *table) results(r *Results) {
 		rows = append(rows, screen.Row{}, screen.Row{Cells: classCells("all", r.Total)})
 	}
 	t.b.WriteString(t.Table(1, rows) + "\n")
-	t.say("MINIFIED is what mcpx would send without TOON; TOON is how many results became that.")
+	t.say("MINIFIED is what mcpx would send without TOON, PLAIN TOON what toon-go makes of all JSON; TOON is how many results became that.")
 }
 
 func classCells(name string, c Class) []string {
 	return []string{
-		plain.Line(name, 0), screen.Number(c.Documents), screen.Number(c.Received), screen.Number(c.Minified), screen.Number(c.Sent),
+		plain.Line(name, 0), screen.Number(c.Documents), screen.Number(c.Received), screen.Number(c.Minified), screen.Number(c.PlainTOON), screen.Number(c.Sent),
 		screen.Change(c.Received, c.Sent), screen.Number(c.TOON),
 	}
 }

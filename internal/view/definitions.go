@@ -65,10 +65,11 @@ func definitions(inspect string, features describe.Features) []Definition {
 	return all
 }
 
-// Surface is the part of mcpx in every model request of a client of that name.
-func (v *TwoTools) Surface(client string) []Definition {
+// Surface is the part of mcpx in every model request of a client of that name, if these
+// were all the servers: its tools and its instructions.
+func (v *TwoTools) Surface(snap *catalog.Snapshot, client string) ([]Definition, string) {
 	shown := v.current.Load().profile(client).shown
-	return definitions(v.texts.list(v.catalogue(nil), shown).inspect, shown.features)
+	return definitions(shown.list(snap).inspect, shown.features), describe.Instructions(snap, shown.features)
 }
 
 // encodeTools is the two tools as tools/list has them.
