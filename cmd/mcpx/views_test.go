@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -218,5 +220,145 @@ func TestViews_Results(t *testing.T) {
 				t.Errorf("compress %t: %d characters, %.200s", compress, len(text), text)
 			}
 		})
+	}
+}
+
+// TestNPM_SSE: the official client over the transport of 2024-11-05, of the default view
+// and of others: it lists, calls, is told of progress, asked, and cancels. A client that
+// goes cancels its calls.
+func TestNPM_SSE(t *testing.T) {
+	p, h := findPeers(t), newHome(t)
+	servers, _ := p.real(t, h)
+	spec := mcptest.Spec{}.WithFiles(t)
+	changing := mcptest.Spec{}.HTTP(t)
+	config := h.config(t, map[string]server{"everything": servers["everything"], "fake": fake(t, spec), "changing": {"url": changing.URL}},
+		map[string]any{"startup_wait": 60, "exec_wait": 60, "sse": true, "confirm": "all"})
+	root := strings.TrimSuffix(h.serveHTTP(t, "--config", config).url, "/mcp")
+	for _, path := range []string{"/sse", "/mcp/sse", "/mcp/tools/sse", "/mcp/servers/everything/sse"} {
+		t.Run(path, func(t *testing.T) {
+			c := startSDK(t, p, h, "--elicit=accept", "sse", root+path)
+			c.ask(t, "", "")
+			tool, sum := "exec", execArgs("everything", "get-sum", `{"a":1,"b":2}`)
+			long := execArgs("everything", "trigger-long-running-operation", `{"duration":0.4,"steps":4}`)
+			switch path {
+			case "/mcp/tools/sse":
+				tool, sum, long = "everything__get-sum", `{"a":1,"b":2}`, ""
+			case "/mcp/servers/everything/sse":
+				tool, sum, long = "get-sum", `{"a":1,"b":2}`, ""
+			}
+			if a := c.ask(t, "list", ""); !strings.Contains(string(a.Result), `"`+tool+`"`) {
+				t.Errorf("tools are %.1000s %s", a.Result, a.Error)
+			}
+			if a := c.call(t, tool, sum); !strings.Contains(string(a.Result), "The sum of 1 and 2 is 3.") {
+				t.Errorf("got %s %s", a.Result, a.Error)
+			}
+			c.mu.Lock()
+			if !slices.ContainsFunc(c.notes, func(note string) bool { return strings.Contains(note, "Run everything.get-sum?") }) {
+				t.Errorf("notes are %q", c.notes)
+			}
+			c.mu.Unlock()
+			if long == "" {
+				return
+			}
+			if a := c.call(t, "exec", long); len(a.Progress) < 3 {
+				t.Errorf("progress: %s %s", a.Progress, a.Error)
+			}
+			cancelled := len(spec.Log(t).Event(mcptest.EventCancel))
+			if a := c.ask(t, "cancel", `,"ms":300,"params":{"name":"exec","arguments":`+execArgs("fake", "slow", `{"ms":600000}`)+`}`); a.Error == "" {
+				t.Errorf("a cancelled call got %s", a.Result)
+			}
+			mcptest.WaitFor(t, "the cancellation upstream", patience, func() bool { return len(spec.Log(t).Event(mcptest.EventCancel)) > cancelled })
+			if path != "/sse" {
+				return
+			}
+			known := c.noted("notifications/tools/list_changed")
+			changing.SetTools(json.RawMessage(`[{"name":"brand_new","inputSchema":{"type":"object"}}]`))
+			mcptest.WaitFor(t, "list_changed", patience, func() bool { return c.noted("notifications/tools/list_changed") > known })
+		})
+	}
+}
+
+// TestSSE_Bytes: the first event names where messages go; what is no message or for no
+// session is refused; the end of the connection cancels the open calls.
+func TestSSE_Bytes(t *testing.T) {
+	h := newHome(t)
+	spec := mcptest.Spec{}.WithFiles(t)
+	servers := map[string]server{"fake": fake(t, spec)}
+	root := strings.TrimSuffix(h.serveHTTP(t, "--config", h.config(t, servers, map[string]any{"sse": true, "exec_wait": 60})).url, "/mcp")
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	ctx, hangUp := contextOf(t)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, root+"/mcp/tools/sse", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := client.Do(request)
+	if err != nil || stream.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("got %v, %v", stream, err)
+	}
+	defer stream.Body.Close()
+	lines := bufio.NewScanner(stream.Body)
+	lines.Buffer(nil, 4<<20)
+	next := func() string {
+		t.Helper()
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && !strings.Contains(data, `"method":"notifications/`) {
+				return data
+			}
+		}
+		t.Fatalf("the stream ended: %v", lines.Err())
+		return ""
+	}
+	messages := next()
+	if !strings.HasPrefix(messages, "/mcp/tools/messages?sessionId=mcpx-") {
+		t.Fatalf("messages go to %s", messages)
+	}
+	post := func(path, body string, want int) {
+		t.Helper()
+		response, err := client.Post(root+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s %.60s: %s, want %d", path, body, response.Status, want)
+		}
+	}
+	post("/mcp/tools/messages?sessionId=none", `{}`, http.StatusNotFound)
+	post("/mcp/messages"+messages[strings.IndexByte(messages, '?'):], `{}`, http.StatusNotFound) // of another view
+	post(messages, `hello`, http.StatusBadRequest)
+	post(messages, ` `, http.StatusBadRequest)
+	post(messages, "{\n\"jsonrpc\":\"2.0\",\r\n \"id\":\"one\",\"method\":\"ping\"}", http.StatusAccepted)
+	if got := next(); got != `{"jsonrpc":"2.0","id":"one","result":{}}` {
+		t.Errorf("got %s", got)
+	}
+	post(messages, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`, http.StatusAccepted)
+	if got := next(); !strings.Contains(got, `"protocolVersion":"2024-11-05"`) {
+		t.Errorf("got %s", got)
+	}
+	large := strings.Repeat("x", 1<<20)
+	post(messages, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fake__echo","arguments":{"text":"`+large+`"}}}`, http.StatusAccepted)
+	if got := next(); !strings.Contains(got, large) {
+		t.Errorf("got %.200s", got)
+	}
+	post(messages, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"fake__slow","arguments":{"ms":600000}}}`, http.StatusAccepted)
+	mcptest.WaitFor(t, "the call", patience, func() bool { return len(spec.Log(t).Calls("slow")) > 0 })
+	hangUp()
+	mcptest.WaitFor(t, "the cancellation upstream", patience, func() bool { return len(spec.Log(t).Event(mcptest.EventCancel)) > 0 })
+	mcptest.WaitFor(t, "the end of the session", patience, func() bool {
+		response, err := client.Post(root+messages, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":4,"method":"ping"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusNotFound
+	})
+	without := h.serveHTTP(t, "--config", h.config(t, servers, nil)).url
+	for _, path := range []string{"/sse", "/tools/sse"} {
+		if response, err := client.Get(without + path); err != nil || response.StatusCode != http.StatusNotFound {
+			t.Errorf("without the key %s got %v, %v", path, response, err)
+		} else {
+			response.Body.Close()
+		}
 	}
 }

@@ -96,12 +96,24 @@ func (v *views) close() {
 }
 
 // ServeHTTP implements [httpd.Endpoint]: /mcp is the view that the config names, and
-// /mcp/NAME any view.
+// /mcp/NAME any view. Below each, and at the root, are the two paths of the older
+// transport, if the config has it.
 func (v *views) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/mcp"), "/")
-	if one := v.get(cmp.Or(name, v.app.Config.View)); one != nil {
+	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/mcp"), "/")
+	if one := v.get(cmp.Or(path, v.app.Config.View)); one != nil {
 		one.front.ServeHTTP(w, r)
 		return
+	}
+	if i := strings.LastIndexByte("/"+path, '/'); v.app.Config.SSE {
+		one := v.get(cmp.Or(path[:max(0, i-1)], v.app.Config.View))
+		switch what := path[i:]; {
+		case one != nil && what == "sse":
+			one.front.ServeSSE(w, r, strings.TrimSuffix(r.URL.Path, "sse")+"messages")
+			return
+		case one != nil && what == "messages":
+			one.front.PostSSE(w, r)
+			return
+		}
 	}
 	http.Error(w, "there is no such view; there are /mcp, /mcp/tools, /mcp/servers/NAME and /mcp/groups/NAME", http.StatusNotFound)
 }

@@ -76,6 +76,8 @@ type Config struct {
 	// view that shows all of them; Compress is whether their results are compressed.
 	Separator, Prefix string
 	Compress          bool
+	// SSE serves the transport of revision 2024-11-05 too.
+	SSE bool
 
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel, LogFormat string

@@ -48,8 +48,7 @@ func (l *loader) keys() map[string]reader {
 		"separator": l.separator,
 		"prefix":    l.oneOf(&c.Prefix, "always", "conflict", "never"),
 		"compress":  l.boolean(&c.Compress),
-
-		"sse": l.later,
+		"sse":       l.boolean(&c.SSE),
 
 		"confirm":   l.confirm(&c.Confirm),
 		"read_door": l.boolean(&c.ReadDoor),
@@ -194,9 +193,6 @@ func (l *loader) limit(into *int, least int) reader {
 		*into = cmp.Or(limit, NoLimit)
 	}
 }
-
-// later notes a key of a part of mcpx that does not exist yet.
-func (l *loader) later(path string, _ *node) { l.unsupported.add(path, "") }
 
 // logFile reads a file name; ~/ is the home folder, a relative name lies beside the
 // config.

@@ -154,7 +154,7 @@ type loader struct {
 
 	warnings []string
 	// Keys without effect; one warning for each kind.
-	unsupported, otherClients, old, unknown, strange ignored
+	otherClients, old, unknown, strange ignored
 }
 
 func (l *loader) warn(format string, args ...any) {
@@ -182,7 +182,6 @@ func (l *loader) finish() {
 		keys ignored
 		text string
 	}{
-		{l.unsupported, "not supported yet and ignored"},
 		{l.otherClients, "keys of other clients that mean nothing here, ignored"},
 		{l.old, "keys of older systems that mean nothing any more, ignored"},
 		{l.unknown, "unknown keys, ignored"},

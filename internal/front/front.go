@@ -42,6 +42,7 @@ type Front struct {
 	identity  json.RawMessage // the _meta that names mcpx
 	log       *slog.Logger
 	changes   changes
+	streams   sseStreams
 	sessions  sessions     // legacy, over HTTP
 	stateless inflight     // requests of the modern era over HTTP
 	parking   parking      // calls of the modern era that wait for answers of their clients

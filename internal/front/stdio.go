@@ -30,6 +30,9 @@ type StdioOptions struct {
 	// MaxOpen bounds the open requests. Further ones are refused rather than
 	// delayed, so that the reader always gets to cancellations. 0 = 10,000.
 	MaxOpen int
+	// Session names a client that is one of several; empty = it is the only one of this
+	// process.
+	Session string
 }
 
 func (o StdioOptions) withDefaults() StdioOptions {
@@ -74,7 +77,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 		stop:   make(chan struct{}),
 	}
 	s.out = newOutput(out, func() bool { return len(s.places) > 0 })
-	s.session = newSession("stdio", s)
+	s.session = newSession(cmp.Or(options.Session, "stdio"), s)
 	s.session.news = f.changes.subscribe()
 	defer f.changes.unsubscribe(s.session.news)
 	defer func() { f.view.Forget(s.session.client.Load()) }()
@@ -266,6 +269,13 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 	s.run(j, s.out.later)
 	if client := s.session.client.Load(); client.Version != "" {
 		s.announces.Store(true)
+		s.own(client)
+	}
+}
+
+// own makes the client the only one of this process, unless it is one of several.
+func (s *stdioServer) own(client *upstream.Client) {
+	if s.options.Session == "" {
 		s.front.view.Own(client)
 	}
 }
@@ -276,7 +286,7 @@ func (s *stdioServer) request(m *message) *request {
 	if m.modern() {
 		client := &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify}
 		if r.client.Version == "" && s.modern.CompareAndSwap(false, true) {
-			s.front.view.Own(client)
+			s.own(client)
 		}
 		r.client = client
 	}

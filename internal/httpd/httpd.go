@@ -31,6 +31,8 @@ type Endpoint interface {
 // Options are the settings of a server. Times may be zero.
 type Options struct {
 	Endpoint Endpoint
+	// SSE serves /sse and /messages by the endpoint too.
+	SSE bool
 	// Grace bounds the wait for open requests in the shutdown; 0 = 4 s.
 	Grace time.Duration
 	// Ready reports whether the catalogue is loaded, with the content of /readyz.
@@ -163,6 +165,10 @@ func (o *Options) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", o.Endpoint)
 	mux.Handle("/mcp/", o.Endpoint)
+	if o.SSE {
+		mux.Handle("/sse", o.Endpoint)
+		mux.Handle("/messages", o.Endpoint)
+	}
 	mux.HandleFunc("GET /{$}", o.start)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})

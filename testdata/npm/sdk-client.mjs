@@ -2,6 +2,7 @@
 // line on stdin and writes one JSON answer a line to stdout.
 //   node sdk-client.mjs stdio COMMAND [ARG...]   (the environment is passed on)
 //   node sdk-client.mjs http URL
+//   node sdk-client.mjs sse URL                  (the transport of 2024-11-05)
 // --elicit=ACTION before that: the client can be asked, and answers every question so.
 // Commands: {"id", "op": "list"} · {"id", "op": "call", "params"} ·
 // {"id", "op": "cancel", "params", "ms"}: a call taken back after ms.
@@ -9,13 +10,14 @@
 import { createInterface } from 'node:readline';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 
 const argv = process.argv.slice(2);
 const elicit = argv[0].startsWith('--elicit=') ? argv.shift().slice('--elicit='.length) : '';
 const [kind, target, ...args] = argv;
-const transport = kind === 'http'
+const transport = kind === 'sse' ? new SSEClientTransport(new URL(target)) : kind === 'http'
   ? new StreamableHTTPClientTransport(new URL(target))
   : new StdioClientTransport({ command: target, args, env: process.env, stderr: 'inherit' });
 

@@ -1,0 +1,154 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The transport of revision 2024-11-05: a GET opens an event stream, whose first event
+// says where the client posts its messages; all answers are events. Such a stream is one
+// client on a pair of pipes, as over stdio.
+
+// sseStreams have the open streams. The zero value is ready.
+type sseStreams struct {
+	mu   sync.Mutex
+	byID map[string]*io.PipeWriter
+}
+
+// ServeSSE opens a stream, which ends with its connection or EndStreams. messages is the
+// path where the client posts (PostSSE).
+func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string) {
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", "GET")
+		http.Error(w, "this endpoint has GET; messages go where its first event says", http.StatusMethodNotAllowed)
+		return
+	}
+	id := newSessionID()
+	in, client := io.Pipe()
+	f.streams.put(id, client)
+	defer f.streams.put(id, nil)
+	defer in.Close() // ends a POST that nobody reads any more
+	// The end of the connection ends the input, which cancels the calls; a shutdown lets
+	// them finish.
+	defer context.AfterFunc(r.Context(), func() { client.Close() })()
+	ctx, open := f.stateless.begin(context.WithoutCancel(r.Context()), id, true)
+	defer f.stateless.done(open)
+
+	out := &eventWriter{exchange: f.newExchange(w, r)}
+	out.start()
+	if out.send("event: endpoint\ndata: "+messages+"?sessionId="+id+"\n\n") != nil {
+		return
+	}
+	alive := time.NewTicker(keepAlive)
+	defer alive.Stop()
+	ended := make(chan struct{})
+	var loops sync.WaitGroup
+	loops.Go(func() { // ends with this request
+		for {
+			select {
+			case <-alive.C:
+				_ = out.send(": alive\n\n") // a client that is gone ends the input
+			case <-ended:
+				return
+			}
+		}
+	})
+	err := f.ServeStdio(ctx, in, out, StdioOptions{MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Session: id})
+	close(ended)
+	loops.Wait()
+	if err != nil {
+		f.log.Debug("an event stream ended", "err", err)
+	}
+}
+
+// PostSSE takes a message for a stream.
+func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", "POST")
+		http.Error(w, "this endpoint has POST", http.StatusMethodNotAllowed)
+		return
+	}
+	client := f.streams.get(r.URL.Query().Get("sessionId"))
+	if client == nil {
+		http.Error(w, "no such session; open the stream first", http.StatusNotFound)
+		return
+	}
+	data, ok := f.readBody(w, r)
+	if !ok {
+		return
+	}
+	if data = bytes.TrimSpace(data); len(data) == 0 || data[0] != '{' && data[0] != '[' {
+		http.Error(w, "the body must be a JSON-RPC message", http.StatusBadRequest)
+		return
+	}
+	if _, err := client.Write(append(oneLine(data), '\n')); err != nil {
+		http.Error(w, "the session has ended", http.StatusNotFound)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// put adds a stream, or removes it if client is nil.
+func (s *sseStreams) put(id string, client *io.PipeWriter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if client == nil {
+		delete(s.byID, id)
+		return
+	}
+	if s.byID == nil {
+		s.byID = make(map[string]*io.PipeWriter)
+	}
+	s.byID[id] = client
+}
+
+func (s *sseStreams) get(id string) *io.PipeWriter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byID[id]
+}
+
+// eventWriter writes the lines that it gets as events.
+type eventWriter struct {
+	*exchange
+	sending sync.Mutex // held to write an event
+	line    []byte     // the begin of a line whose end has yet to come
+}
+
+// Write implements io.Writer.
+func (e *eventWriter) Write(p []byte) (int, error) {
+	n := len(p)
+	for {
+		line, rest, ended := bytes.Cut(p, []byte{'\n'})
+		e.line = append(e.line, line...)
+		if !ended {
+			return n, nil
+		}
+		var event strings.Builder
+		event.Grow(len(e.line) + 24)
+		event.WriteString("event: message\ndata: ")
+		event.Write(e.line)
+		event.WriteString("\n\n")
+		e.line, p = e.line[:0], rest
+		if err := e.send(event.String()); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// send writes an event whole.
+func (e *eventWriter) send(event string) error {
+	e.sending.Lock()
+	defer e.sending.Unlock()
+	e.extend()
+	if _, err := io.WriteString(e.w, event); err != nil {
+		return err
+	}
+	e.flush()
+	return nil
+}
