@@ -163,13 +163,17 @@ func TestServe_SchemasAsSent(t *testing.T) {
 }
 
 // checkStrictSchema wants what the strictest provider takes: an object of plain
-// properties, and nothing else.
+// properties, and nothing else but additionalProperties: true of an object, without which
+// some frameworks make an empty object of it.
 func checkStrictSchema(t *testing.T, name string, raw json.RawMessage) {
 	t.Helper()
 	var schema struct {
 		Type       string
-		Properties map[string]struct{ Type, Description string }
-		Required   []string
+		Properties map[string]struct {
+			Type, Description    string
+			AdditionalProperties bool
+		}
+		Required []string
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
@@ -177,8 +181,8 @@ func checkStrictSchema(t *testing.T, name string, raw json.RawMessage) {
 		t.Errorf("%s: %v in %s", name, err, raw)
 	}
 	for property, said := range schema.Properties {
-		if said.Type != "string" && said.Type != "object" {
-			t.Errorf("%s: %s has type %q", name, property, said.Type)
+		if said.Type != "string" && said.Type != "object" || said.AdditionalProperties != (said.Type == "object") {
+			t.Errorf("%s: %s is %+v", name, property, said)
 		}
 	}
 	for _, property := range schema.Required {

@@ -86,6 +86,19 @@ func selectable(structured json.RawMessage, blocks []wire.Block) json.RawMessage
 	return structured
 }
 
+// wrapped is the array or object that is the only member of a value, if the texts say it:
+// a model that saw the texts alone writes its filter for that.
+func wrapped(value json.RawMessage, blocks []wire.Block) json.RawMessage {
+	inner := onlyMember(value)
+	if inner == nil || inner[0] != '[' && inner[0] != '{' {
+		return nil
+	}
+	if slices.ContainsFunc(blocks, func(b wire.Block) bool { return b.IsText && says(b.Text, inner) }) || itemsIn(blocks, inner) {
+		return inner
+	}
+	return nil
+}
+
 // unfiltered are the blocks that the answer to a filter has beside the selection. It
 // leaves out texts that are JSON or strings in structuredContent.
 func unfiltered(structured json.RawMessage, blocks []wire.Block) (others []json.RawMessage) {
@@ -134,7 +147,7 @@ func (e run) selected(ctx context.Context, got upstreamResult, blocks []wire.Blo
 		out.received = roughly(textsOf(blocks)...)
 		return out, nil
 	}
-	page, err := e.pages(&r).Select(ctx, r.Select, r.Grep, value)
+	page, err := e.pages(&r).Select(ctx, r.Select, r.Grep, value, wrapped(value, blocks))
 	var failed *pages.FilterError
 	var refused *pages.RefusedError
 	var out *Result

@@ -123,6 +123,11 @@ func TestSelect(t *testing.T) {
 		{"a wrapped scalar stays", wrapped("result", "5"), []string{text("5")}, ".result", []string{`"5"`}, `{"result":"5"}`},
 		{"a wrapper around another text stays", wrapped("result", "[1]"), []string{text("[2]")}, ".result", []string{`"[1]"`}, `{"result":"[1]"}`},
 		{"a wrapper that is shown stays", wrapped("result", "[1]"), nil, ".result", []string{`"[1]"`}, `{"result":"[1]"}`},
+		// As the Python SDK answers a list.
+		{"a wrapped list by its type", `{"result":[{"a":1},{"a":2}]}`, []string{text(`{"a":1}`), text(`{"a":2}`)}, ".result[1].a", []string{"2"}, `{"result":2}`},
+		{"a wrapped list as it is shown", `{"result":[{"a":1},{"a":2}]}`, []string{text(`{"a":1}`), text(`{"a":2}`)}, ".[1].a", []string{"2"}, `{"result":2}`},
+		{"a wrapped list in one text", `{"result":[{"a":1},{"a":2}]}`, []string{text(`[{"a":1},{"a":2}]`)}, "map(.a)", []string{"[1,2]"}, `{"result":[1,2]}`},
+		{"a list that is not shown", `{"result":[{"a":1},{"a":2}]}`, []string{text("Two.")}, ".[1].a", []string{"VALIDATION_ERROR: /select: ", "Two."}, ""},
 		{"two members are no wrapper", `{"result":"[1]","n":1}`, []string{text("[1]")}, ".n", []string{"1"}, `{"result":1}`},
 		{"one string of JSON", `"{\"a\":1}"`, nil, ".a", []string{"1"}, `{"result":1}`},
 		{"one string of prose", `"Done."`, []string{text("Done.")}, ".", []string{"Done."}, `{"result":"Done."}`},

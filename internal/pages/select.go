@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpx/internal/compress"
+	"mcpx/internal/jq"
 )
 
 // FilterError is a filter that failed on a value. The value is kept.
@@ -23,10 +24,16 @@ func (e *FilterError) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the filter's runner.
 func (e *FilterError) Unwrap() error { return e.Err }
 
-// Select applies a filter to a value, and a grep, unless it is empty, to the output. Its
-// errors are ctx's, a [FilterError] and a [RefusedError].
-func (p Pages) Select(ctx context.Context, filter, grep string, value json.RawMessage) (*Page, error) {
+// Select applies a filter to a value, and a grep, unless it is empty, to the output. If
+// the filter does not fit the value it is tried on inner, which the value wraps; nil =
+// nothing. Its errors are ctx's, a [FilterError] and a [RefusedError].
+func (p Pages) Select(ctx context.Context, filter, grep string, value, inner json.RawMessage) (*Page, error) {
 	s, err := p.filter(ctx, filter, value)
+	if _, unfit := errors.AsType[*jq.FilterError](err); unfit && inner != nil {
+		if other, otherErr := p.filter(ctx, filter, inner); otherErr == nil {
+			s, value, err = other, inner, nil
+		}
+	}
 	if err != nil && ctx.Err() == nil {
 		err = &FilterError{Value: value, Handle: p.Keep(string(value), false), Err: err}
 	}
