@@ -11,7 +11,7 @@ const prompt = 'Go on as the script says.'
 
 // framework is a Python framework; frameworks.py has a function of the same name.
 const framework = (name, ...pypi) => ({ pypi, bare: true, start: ({ model, servers, bin, script }) =>
-  ({ command: [bin('python'), script, name], env: { MODEL: model, SERVERS: JSON.stringify(servers), PROMPT: prompt, OPENAI_API_KEY: 'none' } }) })
+  ({ command: [bin('python'), script, name], env: { MODEL: model, SERVERS: JSON.stringify(servers), PROMPT: prompt, OPENAI_API_KEY: 'none', GOOGLE_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: model } }) })
 
 const claude = toolSearch => ({
   npm: '@anthropic-ai/claude-code@2.1.330', of: 'claude',
@@ -108,4 +108,11 @@ export const clients = {
     }),
   },
   langchain: framework('langchain', 'langchain-mcp-adapters==0.3.2', 'langchain==1.4.7', 'langchain-openai==1.7.3'),
+  openaiagents: framework('openaiagents', 'openai-agents==0.24.0', 'mcp==2.3.0'),
+  pydanticai: framework('pydanticai', 'pydantic-ai-slim[openai,mcp]==2.68.0', 'mcp==2.3.0'),
+  googleadk: framework('googleadk', 'google-adk[mcp]==2.13.0', 'mcp==2.3.0'),
+  llamaindex: framework('llamaindex', 'llama-index-tools-mcp==0.6.0', 'llama-index-llms-openai-like==0.8.1', 'mcp==2.3.0'),
+  agentframework: framework('agentframework', 'agent-framework-core==1.23.0', 'agent-framework-openai==1.17.0', 'mcp==2.3.0', 'tenacity==9.2.1'),
+  // It waits for itself when a server says that its tools changed, as server-everything does at once.
+  semantickernel: { ...framework('semantickernel', 'semantic-kernel[mcp]==1.45.0', 'mcp==1.30.0'), without: 'everything' },
 }

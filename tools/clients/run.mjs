@@ -63,7 +63,7 @@ function script(client, mode) {
   }
   return (step, tools) => {
     const call = steps[step]
-    const tool = call?.tool && tools.find(t => client.bare ? t.name === call.tool : t.name.includes(call.server) && isOf(t.name, call.tool))
+    const tool = call?.tool && tools.find(t => client.bare && t.name === call.tool || t.name.includes(call.server) && isOf(t.name, call.tool))
     return call?.tool === undefined ? call : tool ? { name: tool.own ?? tool.name, namespace: tool.namespace, args: call.args } : client.hidden?.(call)
   }
 }
@@ -78,6 +78,7 @@ async function run(name, mode) {
   const model = new Model(script(client, mode))
   const url = await model.listen()
   let mcp = servers(home)
+  delete mcp[client.without]
   if (mode === 'mcpx') {
     const config = join(home, 'mcpx.json'), command = process.env.MCPX ?? join(dir, 'mcpx')
     writeFileSync(config, JSON.stringify({ mcpServers: mcp }))
@@ -128,7 +129,7 @@ function summary(name) {
   for (const mode of ['direct', 'mcpx']) {
     const home = runs(name, mode), r = JSON.parse(readFileSync(join(home, 'record.json')))
     const servers = mode === 'mcpx' ? /mcpx/ : /filesystem|everything|probe/
-    const first = r.requests[0]
+    const first = r.requests[0] ?? { tools: [], body: '' }
     const mcp = first.tools.filter(t => client.bare || servers.test(t.name))
     s[mode] = { date: r.date, ended: r.ended, tools: mcp.length, definitions: mcp.reduce((n, t) => n + tokens(t.raw), 0), request: tokens(first.body) }
     const hello = existsSync(join(home, 'probe.log')) && JSON.parse(readFileSync(join(home, 'probe.log'), 'utf8').split('\n')[0])
