@@ -112,7 +112,8 @@ export const clients = {
   pydanticai: framework('pydanticai', 'pydantic-ai-slim[openai,mcp]==2.68.0', 'mcp==2.3.0'),
   googleadk: framework('googleadk', 'google-adk[mcp]==2.13.0', 'mcp==2.3.0'),
   llamaindex: framework('llamaindex', 'llama-index-tools-mcp==0.6.0', 'llama-index-llms-openai-like==0.8.1', 'mcp==2.3.0'),
-  agentframework: framework('agentframework', 'agent-framework-core==1.23.0', 'agent-framework-openai==1.17.0', 'mcp==2.3.0', 'tenacity==9.2.1'),
+  // The next two have a parameter tool_name of their own.
+  agentframework: { ...framework('agentframework', 'agent-framework-core==1.23.0', 'agent-framework-openai==1.17.0', 'mcp==2.3.0', 'tenacity==9.2.1'), config: { short_argument_names: true } },
   // It waits for itself when a server says that its tools changed, as server-everything does at once.
-  semantickernel: { ...framework('semantickernel', 'semantic-kernel[mcp]==1.45.0', 'mcp==1.30.0'), without: 'everything' },
+  semantickernel: { ...framework('semantickernel', 'semantic-kernel[mcp]==1.45.0', 'mcp==1.30.0'), config: { short_argument_names: true }, without: 'everything' },
 }

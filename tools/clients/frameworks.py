@@ -84,13 +84,15 @@ async def agentframework():
 async def semantickernel():
     from openai import AsyncOpenAI
     from semantic_kernel.agents import ChatCompletionAgent
+    from semantic_kernel.connectors.ai import FunctionChoiceBehavior
     from semantic_kernel.connectors.ai.open_ai import OpenAIChatCompletion
     from semantic_kernel.connectors.mcp import MCPStdioPlugin
 
     async with AsyncExitStack() as stack:
         plugins = [await stack.enter_async_context(MCPStdioPlugin(name, load_prompts=False, **s)) for name, s in SERVERS.items()]
         service = OpenAIChatCompletion("scripted", async_client=AsyncOpenAI(base_url=MODEL + "/v1"))
-        await ChatCompletionAgent(service=service, plugins=plugins).get_response(PROMPT)
+        behavior = FunctionChoiceBehavior.Auto(maximum_auto_invoke_attempts=50)
+        await ChatCompletionAgent(service=service, plugins=plugins, function_choice_behavior=behavior).get_response(PROMPT)
 
 
 asyncio.run(globals()[sys.argv[1]]())

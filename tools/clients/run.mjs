@@ -57,8 +57,9 @@ function environment(home, more) {
 // tool that does not stand in the request, hidden of the client says how to call it.
 function script(client, mode) {
   const steps = [...client.before ?? []]
+  const names = client.config?.short_argument_names ? ['server', 'tool', 'args'] : ['server_name', 'tool_name', 'arguments']
   for (const kind of client.only ? [] : Object.keys(kinds)) {
-    steps.push(mode === 'mcpx' ? { tool: 'exec', server: 'mcpx', args: { server_name: 'probe', tool_name: `probe_${kind}`, arguments: {} } }
+    steps.push(mode === 'mcpx' ? { tool: 'exec', server: 'mcpx', args: { [names[0]]: 'probe', [names[1]]: `probe_${kind}`, [names[2]]: {} } }
       : { tool: `probe_${kind}`, server: 'probe', args: {} })
   }
   return (step, tools) => {
@@ -81,7 +82,7 @@ async function run(name, mode) {
   delete mcp[client.without]
   if (mode === 'mcpx') {
     const config = join(home, 'mcpx.json'), command = process.env.MCPX ?? join(dir, 'mcpx')
-    writeFileSync(config, JSON.stringify({ mcpServers: mcp }))
+    writeFileSync(config, JSON.stringify({ mcpServers: mcp, ...client.config }))
     // The first start of a server is another thing; here the catalogue is known.
     execFileSync(command, ['check', '--config', config], { env: environment(home), stdio: 'ignore', timeout: 60e3 })
     rmSync(join(home, 'probe.log'), { force: true })
