@@ -34,6 +34,9 @@ type Structured uint8
 const (
 	// StructuredNone: none. What only structuredContent says becomes a text block.
 	StructuredNone Structured = iota
+	// StructuredOnce: that of the upstream, but none where a text says the same, or where
+	// TOON makes a shorter text of it.
+	StructuredOnce
 	// StructuredOwn: that of the upstream.
 	StructuredOwn
 	// StructuredAlways: also that which mcpx makes of JSON in the only text block, of
@@ -57,7 +60,7 @@ func (f Form) Native() Form {
 func (e run) complete(out *Result, got upstreamResult, shown pages.Shown, compact string, r Request) {
 	p := e.pages(&r)
 	fits := p.Fits(shown.Texts...)
-	if r.Form.Structured != StructuredNone && fits {
+	if r.Form.Structured >= StructuredOwn && fits {
 		out.Structured = got.structured
 		if out.Structured == nil && r.Form.Always() && !got.isError {
 			out.Structured = derived(shown.Received, compact)
@@ -71,7 +74,12 @@ func (e run) complete(out *Result, got upstreamResult, shown pages.Shown, compac
 		return
 	}
 	// No text block says the same as structuredContent: append it as a text block.
-	text := compress.Text(string(got.structured), e.textOptions(&r)).Text
+	written := compress.Text(string(got.structured), e.textOptions(&r))
+	text := written.Text
+	if r.Form.Structured == StructuredOnce && text == written.JSON && p.Fits(append(shown.Texts, text)...) {
+		out.Structured = got.structured
+		return
+	}
 	content, cut := p.Append(shown, string(got.structured), text)
 	if out.Content = content; cut > 0 {
 		out.sent = cut

@@ -99,7 +99,7 @@ func TestOracle(t *testing.T) {
 	for i, way := range ways {
 		t.Run("front "+way.name, func(t *testing.T) {
 			client := way.open(t, a.front)
-			policy := anyPolicy
+			policy := headerPolicy
 			if way.client != "" {
 				policy = func(*generator) executor.Structured { return clientPolicies[way.client] }
 			}
@@ -116,11 +116,16 @@ func TestOracle(t *testing.T) {
 	t.Run("reference decoder", o.reference)
 }
 
-func anyPolicy(g *generator) executor.Structured { return executor.Structured(g.IntN(3)) }
+func anyPolicy(g *generator) executor.Structured { return executor.Structured(g.IntN(4)) }
+
+// headerPolicy is one that a header of a request can ask for.
+func headerPolicy(g *generator) executor.Structured {
+	return []executor.Structured{executor.StructuredNone, executor.StructuredOwn, executor.StructuredAlways}[g.IntN(3)]
+}
 
 // clientPolicies are those of clients by their names.
 var clientPolicies = map[string]executor.Structured{
-	"claude-code": executor.StructuredNone, "test": executor.StructuredOwn, "program": executor.StructuredAlways,
+	"claude-code": executor.StructuredNone, "google-adk": executor.StructuredOnce, "test": executor.StructuredOwn, "program": executor.StructuredAlways,
 }
 
 // run compares rounds of results; policy says who gets structuredContent.
@@ -256,6 +261,7 @@ var ways = []struct {
 }{
 	{"stdio legacy", "test", false, func(t *testing.T, f *front.Front) caller { return openStdio(t, f, "test") }},
 	{"stdio legacy, only text", "claude-code", false, func(t *testing.T, f *front.Front) caller { return openStdio(t, f, "claude-code") }},
+	{"stdio legacy, a client that shows both", "google-adk", false, func(t *testing.T, f *front.Front) caller { return openStdio(t, f, "google-adk") }},
 	{"stdio legacy, a program", "program", false, func(t *testing.T, f *front.Front) caller { return openStdio(t, f, "program") }},
 	{"stdio modern", "", true, func(t *testing.T, f *front.Front) caller {
 		call := openStdio(t, f, "")

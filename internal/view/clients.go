@@ -17,11 +17,12 @@ type StructuredPolicy string
 
 // The policies. Always also makes structuredContent where the upstream sends none, for
 // programs. Auto passes that of the upstream, but for clients of which knownClients says
-// never.
+// never or once.
 const (
 	StructuredAuto   StructuredPolicy = "auto"
 	StructuredAlways StructuredPolicy = "always"
 	StructuredNever  StructuredPolicy = "never"
+	structuredOnce   StructuredPolicy = "once" // in knownClients alone: executor.StructuredOnce
 )
 
 // TextForm says what the texts of results may become.
@@ -120,6 +121,8 @@ func (s *settings) form(client string, asked StructuredPolicy, code bool) execut
 		f.Structured = executor.StructuredAlways
 	case StructuredNever:
 		f.Structured = executor.StructuredNone
+	case structuredOnce:
+		f.Structured = executor.StructuredOnce
 	}
 	written := cmp.Or(firstRule(s.Clients, client, text), firstRule(knownClients, client, text))
 	f.JSON = code || policy == StructuredAlways || written == TextJSON

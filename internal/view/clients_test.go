@@ -12,7 +12,7 @@ import (
 
 func TestTwoTools_Form(t *testing.T) {
 	type rules = []ClientRule
-	const none, own, always = executor.StructuredNone, executor.StructuredOwn, executor.StructuredAlways
+	const once, own, always = executor.StructuredOnce, executor.StructuredOwn, executor.StructuredAlways
 	program := executor.Form{Structured: always, JSON: true}
 	for _, test := range []struct {
 		name    string
@@ -35,13 +35,13 @@ func TestTwoTools_Form(t *testing.T) {
 		{name: "vs code, built by others", client: "Code - OSS", want: executor.Form{Bytes: 8000}},
 		{name: "vscode", client: "vscode/1.2", want: executor.Form{Bytes: 8000}},
 		{name: "cursor is not vs code", client: "cursor-vscode", want: executor.Form{Structured: own, Bytes: 38_000}},
-		{name: "copilot", client: "github-copilot-developer", want: executor.Form{Bytes: 18_000, LineFirst: true}},
-		{name: "copilot cli", client: "copilot-cli", want: executor.Form{Bytes: 18_000, LineFirst: true}},
-		{name: "cline", client: "@cline/core", want: executor.Form{Bytes: 6500}},
-		{name: "qwen", client: "qwen-cli-mcp-client-mcpx", want: executor.Form{Bytes: 24_000, LineFirst: true}},
+		{name: "copilot", client: "github-copilot-developer", want: executor.Form{Structured: once, Bytes: 18_000, LineFirst: true}},
+		{name: "copilot cli", client: "copilot-cli", want: executor.Form{Structured: once, Bytes: 18_000, LineFirst: true}},
+		{name: "cline", client: "@cline/core", want: executor.Form{Structured: once, Bytes: 6500}},
+		{name: "qwen", client: "qwen-cli-mcp-client-mcpx", want: executor.Form{Structured: once, Bytes: 24_000, LineFirst: true}},
 		{name: "kimi", client: "kimi-code", want: executor.Form{Bytes: 48_000}},
-		{name: "google adk", client: "google-adk", want: executor.Form{Bytes: 38_000}},
-		{name: "langchain.js", client: "@langchain/mcp-adapters", want: executor.Form{Bytes: 38_000}},
+		{name: "google adk", client: "google-adk", want: executor.Form{Structured: once, Bytes: 38_000}},
+		{name: "langchain.js", client: "@langchain/mcp-adapters", want: executor.Form{Structured: once, Bytes: 38_000}},
 		{name: "gemini", client: "gemini-cli-mcp-client", want: executor.Form{Structured: own, Bytes: 38_000}},
 		{name: "opencode", client: "opencode", want: executor.Form{Structured: own, Bytes: 48_000, LineFirst: true}},
 		{name: "inspector", client: "mcp-inspector", want: executor.Form{Structured: own, JSON: true}},
@@ -61,9 +61,9 @@ func TestTwoTools_Form(t *testing.T) {
 		{name: "request always", options: Options{Structured: StructuredNever}, client: "claude-code", asked: "always", want: program},
 		{name: "request never", options: Options{Structured: StructuredAlways, Clients: rules{{Name: "*", Structured: StructuredAlways}}}, client: "agent", asked: "never", want: executor.Form{Bytes: 38_000}},
 		{name: "request nonsense", client: "claude-code", asked: "perhaps", want: executor.Form{Bytes: 500_000}},
-		{name: "rule of a length", options: Options{Clients: rules{{Name: "*", ResultChars: 5000}}}, client: "copilot-cli", want: executor.Form{Bytes: 5000, LineFirst: true}},
+		{name: "rule of a length", options: Options{Clients: rules{{Name: "*", ResultChars: 5000}}}, client: "copilot-cli", want: executor.Form{Structured: once, Bytes: 5000, LineFirst: true}},
 		{name: "rule of a length for a program", options: Options{Clients: rules{{Name: "*", ResultChars: 5000}}}, client: "copilot-cli", asked: "always", want: executor.Form{Structured: always, JSON: true, Bytes: 5000, LineFirst: true}},
-		{name: "no limit at all", options: Options{NeverCut: true}, client: "copilot-cli", want: executor.Form{}},
+		{name: "no limit at all", options: Options{NeverCut: true}, client: "copilot-cli", want: executor.Form{Structured: once}},
 		{name: "no limit but the rule's", options: Options{NeverCut: true, Clients: rules{{Name: "*", ResultChars: 5000}}}, client: "agent", want: executor.Form{Structured: own, Bytes: 5000}},
 		{name: "rule of JSON", options: Options{Clients: rules{{Name: "agent", Text: TextJSON}}}, client: "agent", want: executor.Form{Structured: own, JSON: true}},
 		{name: "rule against JSON", options: Options{Clients: rules{{Name: "*", Text: TextAuto}}}, client: "mcporter", want: executor.Form{Structured: own, Bytes: 38_000}},

@@ -8,7 +8,8 @@ import "time"
 // known: S structuredContent alone, B both, D both unless a text is equal JSON, C the
 // content alone; run = seen in the request to a model, read = the code, told = docs or
 // issues. Where the model sees structuredContent it would cost again what the text has
-// saved, so that it is left out. docs/clients.md has the versions.
+// saved, so that it is left out; B clients get it where no text says the same, as it costs
+// more in a text, where they escape its quotes. docs/clients.md has the versions.
 //
 // ResultChars are a little under what the client shows before it cuts a result itself.
 var knownClients = []ClientRule{
@@ -28,14 +29,14 @@ var knownClients = []ClientRule{
 	{Name: "vscode*", Structured: StructuredNever, ResultChars: 8000},
 	// B, run, 1.0.102 (github/copilot-cli#3258, #4515). Between 15 and 51 KB, then 500
 	// characters and a file. It joins text blocks without a separator.
-	{Name: "*copilot*", Structured: StructuredNever, ResultChars: 18_000, LineFirst: true},
+	{Name: "*copilot*", Structured: structuredOnce, ResultChars: 18_000, LineFirst: true},
 	// B, run, 3.0.65. 8,000 characters of the result as JSON, where quotes and line ends
 	// take two; the middle is cut out.
-	{Name: "@cline/*", Structured: StructuredNever, ResultChars: 6500},
-	{Name: "cline*", Structured: StructuredNever, ResultChars: 6500},
+	{Name: "@cline/*", Structured: structuredOnce, ResultChars: 6500},
+	{Name: "cline*", Structured: structuredOnce, ResultChars: 6500},
 	// B, run, 0.24.4, by the name qwen-cli-mcp-client-SERVER. Under 52 KB, then 2.5 KB and
 	// a file.
-	{Name: "qwen*", Structured: StructuredNever, ResultChars: 24_000, LineFirst: true},
+	{Name: "qwen*", Structured: structuredOnce, ResultChars: 24_000, LineFirst: true},
 	// D, run, 2.1.0; TOON is never equal. 50,000 characters, then a preview and a file.
 	{Name: "kimi*", Structured: StructuredNever, ResultChars: 48_000},
 	// C, run, 0.61. 40,000 characters: the first 8,000 and the last 32,000.
@@ -43,9 +44,9 @@ var knownClients = []ClientRule{
 	// C, run, 1.18.33. 51,200 bytes or 2,000 lines, the beginning is kept.
 	{Name: "opencode*", ResultChars: 48_000, LineFirst: true},
 	// B, run, 2.13.
-	{Name: "google-adk*", Structured: StructuredNever},
+	{Name: "google-adk*", Structured: structuredOnce},
 	// B, run, 1.1.4.
-	{Name: "@langchain/mcp-adapters*", Structured: StructuredNever},
+	{Name: "@langchain/mcp-adapters*", Structured: structuredOnce},
 	// They show results to people and programs.
 	{Name: "*inspector*", Text: TextJSON},
 	{Name: "mcporter*", Text: TextJSON},

@@ -21,6 +21,7 @@ export const results = {
   table: text(JSON.stringify({ issues: rows(12) })),
   pretty: text(JSON.stringify(issue, null, 2)),
   same: text(JSON.stringify(weather), { structuredContent: weather }),
+  sametable: text(JSON.stringify({ issues: rows(12) }), { structuredContent: { issues: rows(12) } }),
   differ: text('22.5 degrees and partly cloudy in Seattle.', { structuredContent: weather }),
   wrapped: text(prose, { structuredContent: { result: prose } }),
   structured: { content: [], structuredContent: { forecast: weather } },
@@ -30,7 +31,7 @@ export const results = {
   longjson: text(JSON.stringify({ issues: rows(450) })),
 }
 const object = { type: 'object' }
-const outputs = { same: object, differ: object, wrapped: { ...object, properties: { result: { type: 'string' } }, required: ['result'] }, structured: object }
+const outputs = { same: object, sametable: object, differ: object, wrapped: { ...object, properties: { result: { type: 'string' } }, required: ['result'] }, structured: object }
 
 const methods = {
   initialize: p => ({ protocolVersion: p.protocolVersion <= '2025-11-25' ? p.protocolVersion : '2025-11-25',
