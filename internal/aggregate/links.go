@@ -11,14 +11,7 @@ import (
 // links or embeds has a URI by which they can read it. Nothing else changes.
 func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage) json.RawMessage {
 	rename := renamed(snap, server)
-	kind := ""
-	_ = wire.Fields(block, func(key string, value []byte) bool {
-		if key == "type" {
-			kind, _ = wire.Text(value)
-		}
-		return kind == ""
-	})
-	switch kind {
+	switch wire.MemberText(block, "type") {
 	case "resource_link":
 		return rename(block)
 	case "resource":

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/registry"
@@ -17,6 +18,8 @@ import (
 type Request struct {
 	Client *upstream.Client
 	Method string
+	// Input answers what an earlier request was asked.
+	Input upstream.Input
 	// Params is a JSON object, as the client wrote it; nil if absent.
 	Params json.RawMessage
 	// Meta, OnProgress, OnLog and LogLevel are those of [upstream.Request].
@@ -35,18 +38,35 @@ type PromptError struct{ Name string }
 
 func (e *PromptError) Error() string { return fmt.Sprintf("there is no prompt %q", e.Name) }
 
+// ServerError is the error of a request that a server has not answered: one of those of
+// [upstream.Upstream.Call].
+type ServerError struct {
+	Server string
+	Err    error
+}
+
+func (e *ServerError) Error() string { return e.Server + ": " + e.Err.Error() }
+func (e *ServerError) Unwrap() error { return e.Err }
+
+// failed is the error of a request to a server. What the server itself says stays as it is.
+func failed(server *catalog.Server, err error) error {
+	if _, answered := errors.AsType[*upstream.RPCError](err); answered {
+		return err
+	}
+	return &ServerError{server.Name, err}
+}
+
 // Relay passes a request on and returns the raw result, in which URIs are those that
-// clients know. server is where it went, nil if it went nowhere. Errors are a
-// [catalog.URIError], [PromptError] or [ParamsError], and those of [upstream.Upstream.Call].
-func (s *Servers) Relay(ctx context.Context, r Request) (raw json.RawMessage, server *catalog.Server, err error) {
-	waited := false
-	for {
+// clients know. Errors are a [catalog.URIError], [PromptError] or [ParamsError] of a
+// request that names nothing, an [upstream.RPCError] of the server, or a [ServerError].
+func (s *Servers) Relay(ctx context.Context, r Request) (json.RawMessage, error) {
+	for waited := false; ; {
 		snap := s.Catalogue()
 		server, params, err := s.target(snap, r)
 		if err != nil {
 			// What a server has that was never seen is known in a moment.
 			if waited || !anyUnlisted(snap) {
-				return nil, nil, err
+				return nil, err
 			}
 			s.awaitLists(ctx)
 			waited = true
@@ -54,16 +74,15 @@ func (s *Servers) Relay(ctx context.Context, r Request) (raw json.RawMessage, se
 		}
 		raw, err := s.Registry.Call(ctx, server, upstream.Request{
 			Method: r.Method, Params: params, Meta: r.Meta, Client: r.Client, Repeatable: true,
+			Input: r.Input, Relay: r.Client.Modern(),
 			Wait: s.Wait, OnProgress: r.OnProgress, OnLog: r.OnLog, LogLevel: r.LogLevel,
 		})
-		if _, replaced := errors.AsType[*registry.ReplacedError](err); replaced {
-			continue
+		if err == nil {
+			return result(snap, server, r.Method, raw), nil
 		}
-		if err != nil {
-			raw, err = s.absent(r, server, params, err)
-			return raw, server, err
+		if _, replaced := errors.AsType[*registry.ReplacedError](err); !replaced {
+			return s.absent(r, server, params, err)
 		}
-		return result(snap, server, r.Method, raw), server, nil
 	}
 }
 
@@ -72,20 +91,20 @@ func (s *Servers) Relay(ctx context.Context, r Request) (raw json.RawMessage, se
 func (s *Servers) absent(r Request, server *catalog.Server, params json.RawMessage, err error) (json.RawMessage, error) {
 	rpc, ok := errors.AsType[*upstream.RPCError](err)
 	if !ok || rpc.NoCode || rpc.Code != upstream.MethodNotFound {
-		return nil, err
+		return nil, failed(server, err)
 	}
 	switch r.Method {
 	case "completion/complete":
 		return json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`), nil
 	case "resources/read":
-		return nil, &catalog.URIError{URI: text(params, "uri")}
+		return nil, &catalog.URIError{URI: wire.MemberText(params, "uri")}
 	}
-	return nil, &PromptError{Name: text(params, "name")}
+	return nil, &PromptError{Name: wire.MemberText(params, "name")}
 }
 
 // target is the server that a request is for, and the params that it understands.
 func (s *Servers) target(snap *catalog.Snapshot, r Request) (server *catalog.Server, params json.RawMessage, err error) {
-	params = without(r.Params, "_meta")
+	params = without(r.Params, "_meta", "inputResponses", "requestState")
 	switch r.Method {
 	case "resources/read":
 		return resource(params, snap.Resource)
@@ -99,15 +118,15 @@ func (s *Servers) target(snap *catalog.Snapshot, r Request) (server *catalog.Ser
 		}
 		return true
 	})
-	switch text(ref, "type") {
+	switch wire.MemberText(ref, "type") {
 	case "ref/prompt":
 		if s.NoPrompts {
-			return nil, nil, &PromptError{text(ref, "name")}
+			return nil, nil, &PromptError{wire.MemberText(ref, "name")}
 		}
 		server, ref, err = s.prompt(snap, ref)
 	case "ref/resource":
 		if s.NoResources {
-			return nil, nil, &catalog.URIError{URI: text(ref, "uri")}
+			return nil, nil, &catalog.URIError{URI: wire.MemberText(ref, "uri")}
 		}
 		server, ref, err = resource(ref, snap.Template)
 	default:
@@ -118,7 +137,7 @@ func (s *Servers) target(snap *catalog.Snapshot, r Request) (server *catalog.Ser
 
 // resource replaces the URI in an object by that of the server that has the resource.
 func resource(object json.RawMessage, find func(uri string) (*catalog.Server, string, error)) (*catalog.Server, json.RawMessage, error) {
-	uri := text(object, "uri")
+	uri := wire.MemberText(object, "uri")
 	if uri == "" {
 		return nil, nil, &ParamsError{"the URI of the resource is missing"}
 	}
@@ -131,7 +150,7 @@ func resource(object json.RawMessage, find func(uri string) (*catalog.Server, st
 
 // prompt replaces the name in an object by that of the server that has the prompt.
 func (s *Servers) prompt(snap *catalog.Snapshot, object json.RawMessage) (*catalog.Server, json.RawMessage, error) {
-	name := text(object, "name")
+	name := wire.MemberText(object, "name")
 	if name == "" {
 		return nil, nil, &ParamsError{"the name of the prompt is missing"}
 	}
@@ -142,22 +161,11 @@ func (s *Servers) prompt(snap *catalog.Snapshot, object json.RawMessage) (*catal
 	return server, wire.Edit(object, "name", wire.EditText(func(string) string { return own })), nil
 }
 
-// text is a string member of a JSON object, empty if there is none.
-func text(object json.RawMessage, key string) (found string) {
-	_ = wire.Fields(object, func(name string, value []byte) bool {
-		if name == key {
-			found, _ = wire.Text(value)
-		}
-		return name != key
-	})
-	return found
-}
-
-// without is a JSON object without a member; {} if it is nil.
-func without(object json.RawMessage, key string) json.RawMessage {
+// without is a JSON object without some members; {} if it is nil.
+func without(object json.RawMessage, keys ...string) json.RawMessage {
 	out := []byte{'{'}
 	_ = wire.Members(object, func(name string, written, value []byte) bool {
-		if name != key {
+		if !slices.Contains(keys, name) {
 			if len(out) > 1 {
 				out = append(out, ',')
 			}

@@ -1,12 +1,14 @@
 package executor
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"mcpx/internal/aggregate"
 	"mcpx/internal/catalog"
 	"mcpx/internal/policy"
 	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
 )
 
 // Beside are the servers of a part of the catalogue, nil = all, with all that they have
@@ -32,4 +34,20 @@ func (e *Executor) Failure(server, method string, err error) *Failure {
 func (f *Failure) Data() json.RawMessage {
 	data, _ := append(object{{"code", f.Code}, {"message", f.Message}}, f.fields...).MarshalJSON()
 	return data
+}
+
+// nameLinks gives the resources that blocks of server link or embed the URIs by which
+// the client can read them.
+func (e run) nameLinks(blocks []wire.Block, r *Request, server *catalog.Server) {
+	if e.options.NoResources || server == nil || !server.Offers.Resources {
+		return
+	}
+	for i, b := range blocks {
+		if b.IsText {
+			continue
+		}
+		if named := aggregate.Block(r.Catalogue, server, b.Raw); !bytes.Equal(named, b.Raw) {
+			blocks[i] = wire.ReadBlock(named)
+		}
+	}
 }

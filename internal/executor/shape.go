@@ -120,6 +120,7 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 		return nil, errTask
 	}
 	blocks := got.blocks
+	e.nameLinks(blocks, &r, t.server)
 	if r.Select != "" && !got.isError {
 		return e.selected(ctx, got, blocks, r)
 	}

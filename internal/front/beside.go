@@ -10,7 +10,6 @@ import (
 	"mcpx/internal/aggregate"
 	"mcpx/internal/catalog"
 	"mcpx/internal/upstream"
-	"mcpx/internal/view"
 	"mcpx/internal/wire"
 )
 
@@ -49,6 +48,9 @@ func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *request, o
 func (f *Front) relay(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
 	request := aggregate.Request{Client: r.client, Method: r.Method, Params: r.Params, Meta: r.others}
 	request.OnProgress, request.OnLog, request.LogLevel = r.hooks()
+	if r.modern() {
+		request.Input = r.input
+	}
 	result, err := f.view.Relay(ctx, request)
 	if err == nil {
 		return f.appendRelayed(out, result, r)
@@ -56,7 +58,7 @@ func (f *Front) relay(ctx context.Context, r *request, out []byte) ([]byte, *rpc
 	if ctx.Err() != nil {
 		return nil, &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}
 	}
-	return nil, relayError(r, err)
+	return nil, f.besideError(r, err)
 }
 
 // appendRelayed appends the result of a server. Its members stay as they were sent, but
@@ -79,15 +81,16 @@ func (f *Front) appendRelayed(out []byte, result json.RawMessage, r *request) ([
 		}
 		return true
 	})
-	if text, _ := wire.Text(kind); err != nil || kind != nil && text != "complete" && !r.modern() {
+	if kind == nil {
+		kind = json.RawMessage(`"complete"`)
+	}
+	text, _ := wire.Text(kind)
+	if err != nil || text != "complete" && !r.modern() {
 		return nil, &rpcError{code: mcp.INTERNAL_ERROR, message: "the server's answer to " + r.Method + " is no result of this protocol version"}
 	}
 	if r.modern() {
-		if kind == nil {
-			kind = json.RawMessage(`"complete"`)
-		}
 		out = append(append(out, `,"resultType":`...), kind...)
-		if r.Method == string(mcp.MethodResourcesRead) {
+		if text == "complete" && r.Method == string(mcp.MethodResourcesRead) {
 			if ttl == nil {
 				ttl = json.RawMessage("0")
 			}
@@ -109,8 +112,9 @@ func (f *Front) appendRelayed(out []byte, result json.RawMessage, r *request) ([
 // has none of its own for that.
 const resourceNotFound = -32002
 
-// relayError is the error of a relayed request in the words of the client's era.
-func relayError(r *request, err error) *rpcError {
+// besideError is the error of a request on what is beside tools, in the words of the
+// client's era.
+func (f *Front) besideError(r *request, err error) *rpcError {
 	unknown := resourceNotFound
 	if r.modern() {
 		unknown = mcp.INVALID_PARAMS
@@ -131,8 +135,9 @@ func relayError(r *request, err error) *rpcError {
 		}
 		return e
 	}
-	if failed, ok := errors.AsType[*view.FailedError](err); ok {
-		return &rpcError{code: mcp.INTERNAL_ERROR, message: failed.Message, data: failed.Data}
+	if failed, ok := errors.AsType[*aggregate.ServerError](err); ok {
+		message, data := f.view.Explain(r.Method, failed)
+		return &rpcError{code: mcp.INTERNAL_ERROR, message: message, data: data}
 	}
 	return &rpcError{code: mcp.INVALID_PARAMS, message: err.Error()} // a PromptError or a ParamsError
 }

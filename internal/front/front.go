@@ -98,6 +98,7 @@ func (f *Front) end(lastingOnly bool) {
 // Close ends the open requests over HTTP and the goroutine that New started.
 func (f *Front) Close() {
 	f.EndCalls()
+	f.sessions.each(func(s *session) { s.followed.close() })
 	f.stopOnce.Do(func() { close(f.stop) })
 	f.loops.Wait()
 	f.parking.all.Wait()

@@ -28,8 +28,14 @@ func (f *Front) listen(ctx context.Context, r *request, out []byte) ([]byte, *rp
 	granted := p.Notifications
 	granted.ResourcesListChanged = granted.ResourcesListChanged && f.view.Has(catalog.Resources)
 	granted.PromptsListChanged = granted.PromptsListChanged && f.view.Has(catalog.Prompts)
+	var resources followed
+	defer resources.close()
 	granted.ResourceSubscriptions = nil
+	if f.view.Has(catalog.Resources) {
+		granted.ResourceSubscriptions = f.followAll(ctx, r.client, p.Notifications.ResourceSubscriptions, &resources, changed)
+	}
 	wanted := map[string]bool{
+		mcp.MethodNotificationResourceUpdated:      true,
 		mcp.MethodNotificationToolsListChanged:     granted.ToolsListChanged,
 		mcp.MethodNotificationResourcesListChanged: granted.ResourcesListChanged,
 		mcp.MethodNotificationPromptsListChanged:   granted.PromptsListChanged,

@@ -107,8 +107,10 @@ func (c *webClient) send(ctx context.Context, verb, method, body string) (*http.
 	}
 	if c.era == modernEra {
 		request.Header.Set("Mcp-Method", method)
-		if method == "tools/call" {
-			request.Header.Set("Mcp-Name", view.ExecTool)
+		var named struct{ Params struct{ Name, URI string } }
+		_ = json.Unmarshal([]byte(body), &named) // else it has none
+		if name := named.Params.Name + named.Params.URI; name != "" {
+			request.Header.Set("Mcp-Name", name)
 		}
 	}
 	return c.http.Do(request)

@@ -152,15 +152,7 @@ func (m *requestMeta) readMeta(key string, value json.RawMessage) {
 }
 
 // nameIn is the name in a clientInfo.
-func nameIn(info json.RawMessage) (name string) {
-	_ = wire.Fields(info, func(key string, value []byte) bool {
-		if key == "name" {
-			name, _ = wire.Text(value)
-		}
-		return true
-	})
-	return name
-}
+func nameIn(info json.RawMessage) string { return wire.MemberText(info, "name") }
 
 // refuseModern is the error of a modern request with a bad _meta, or nil (SEP-2575).
 func (m *requestMeta) refuseModern() *rpcError {

@@ -20,6 +20,7 @@ type session struct {
 	level    atomic.Value                    // mcp.LoggingLevel that the client has set; unset = no log messages
 	inflight inflight
 	news     *news // from changes.subscribe, after initialize
+	followed followed
 
 	questions questions
 	begin     func()        // closes begun, once
@@ -136,6 +137,7 @@ func (f *Front) endSession(s *session) {
 	if there {
 		f.changes.unsubscribe(s.news)
 		s.inflight.end(false, errSessionEnded)
+		s.followed.close()
 		f.view.Forget(client)
 	}
 }

@@ -80,7 +80,10 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	s.session = newSession(cmp.Or(options.Session, "stdio"), s)
 	s.session.news = f.changes.subscribe()
 	defer f.changes.unsubscribe(s.session.news)
-	defer func() { f.view.Forget(s.session.client.Load()) }()
+	defer func() {
+		s.session.followed.close()
+		f.view.Forget(s.session.client.Load())
+	}()
 	s.all.Go(s.pump) // ends with stop
 	ended := make(chan error, 1)
 	go func() { ended <- s.readAll(context.WithoutCancel(ctx), in) }() // ends with in

@@ -461,22 +461,33 @@ func (e *ReplacedError) Error() string {
 // Call calls a tool of a server from a snapshot, over the server's shared session or
 // over the session of request.Client. Errors are a [ReplacedError] and those of
 // [upstream.Upstream.Call].
-func (r *Registry) Call(ctx context.Context, server *catalog.Server, request upstream.Request) (json.RawMessage, error) {
+func (r *Registry) Call(ctx context.Context, server *catalog.Server, request upstream.Request) (result json.RawMessage, err error) {
+	err = r.with(ctx, server, request.Client, func(u *upstream.Upstream) error {
+		result, err = u.Call(ctx, request)
+		return err
+	})
+	return result, err
+}
+
+// Follow is [upstream.Upstream.Follow] of the session that Call would use for the client.
+func (r *Registry) Follow(ctx context.Context, server *catalog.Server, client *upstream.Client, uri string, wait time.Duration, agreed func(), updated func(params json.RawMessage)) error {
+	return r.with(ctx, server, client, func(u *upstream.Upstream) error { return u.Follow(ctx, uri, wait, agreed, updated) })
+}
+
+// with calls f with the upstream of a server from a snapshot that a client uses.
+func (r *Registry) with(ctx context.Context, server *catalog.Server, client *upstream.Client, f func(u *upstream.Upstream) error) error {
 	r.mu.Lock()
 	e, ended := r.entries[server.Name], r.ended
 	r.mu.Unlock()
 	if e == nil || e.generation != server.Generation && !ended {
-		return nil, &ReplacedError{server.Name}
+		return &ReplacedError{server.Name}
 	}
-	result, err := r.call(ctx, e, request)
-	if err == nil {
-		return result, nil
-	}
+	err := r.withEntry(ctx, e, client, f)
 	unavailable, ok := errors.AsType[*upstream.UnavailableError](err)
 	if ok && unavailable.Stopped && r.replaced(server.Name, e) {
-		return nil, &ReplacedError{server.Name}
+		return &ReplacedError{server.Name}
 	}
-	return nil, err
+	return err
 }
 
 // replaced reports whether e is no longer the entry of its server.
@@ -487,21 +498,21 @@ func (r *Registry) replaced(server string, e *entry) bool {
 	return !r.ended && (now == nil || now.upstream != e.upstream)
 }
 
-func (r *Registry) call(ctx context.Context, e *entry, request upstream.Request) (json.RawMessage, error) {
+func (r *Registry) withEntry(ctx context.Context, e *entry, client *upstream.Client, f func(u *upstream.Upstream) error) error {
 	switch {
 	case e.server.Disabled:
-		return nil, &upstream.UnavailableError{State: catalog.Disabled, Reason: "disabled in the configuration"}
+		return &upstream.UnavailableError{State: catalog.Disabled, Reason: "disabled in the configuration"}
 	case e.upstream == nil:
-		return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: e.server.Fault}
+		return &upstream.UnavailableError{State: catalog.Unavailable, Reason: e.server.Fault}
 	case ctx.Err() != nil:
-		return nil, ctx.Err() // open no session for a client that is gone
-	case e.server.PerClient && request.Client != nil && request.Client.ID != "":
-		u, release := r.clientUpstream(e, request.Client)
+		return ctx.Err() // open no session for a client that is gone
+	case e.server.PerClient && client != nil && client.ID != "":
+		u, release := r.clientUpstream(e, client)
 		if u == nil {
-			return nil, &upstream.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
+			return &upstream.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
 		}
 		defer release()
-		return u.Call(ctx, request)
+		return f(u)
 	}
-	return e.upstream.Call(ctx, request)
+	return f(e.upstream)
 }

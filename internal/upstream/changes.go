@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,17 +115,25 @@ func (s *session) listen() {
 	}
 }
 
-// subscribe keeps a subscriptions/listen request of the modern era open; the
-// server acknowledges it by a notification. It ends with close, or when the
-// server does not offer it.
+// subscribe asks to hear of changes of all lists that the server offers.
 func (s *session) subscribe() {
 	defer s.changes.noStream()
-	filter := wire.Encode(map[string]mcp.SubscriptionFilter{"notifications": {
+	s.keepListening(s.changes.ctx, mcp.SubscriptionFilter{
 		ToolsListChanged: true, ResourcesListChanged: s.offers.Resources, PromptsListChanged: s.offers.Prompts,
-	}})
-	persist(s.changes.ctx, func() (wait time.Duration, again bool) {
-		_, err := s.do(s.changes.ctx, string(mcp.MethodSubscriptionsListen), filter)
-		err = unlessRPC(err)
+	}, func(error) {})
+}
+
+// keepListening keeps a subscriptions/listen request of the modern era open; the
+// server acknowledges it by a notification. It ends with ctx, or when the server does
+// not offer it; refused gets an error that it has answered.
+func (s *session) keepListening(ctx context.Context, to mcp.SubscriptionFilter, refused func(error)) {
+	filter := wire.Encode(map[string]mcp.SubscriptionFilter{"notifications": to})
+	persist(ctx, func() (wait time.Duration, again bool) {
+		_, err := s.do(ctx, string(mcp.MethodSubscriptionsListen), filter)
+		if rpc, ok := errors.AsType[*RPCError](err); ok {
+			refused(rpc)
+			err = nil
+		}
 		// An answer that no acknowledgement came before is a refusal as well.
 		refused := err == nil || !passing(err)
 		// Where a stream worked once, the reason for a refusal can pass.

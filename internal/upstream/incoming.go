@@ -32,9 +32,13 @@ func (s *session) incoming(m wire.Message, of int64) {
 		s.changes.tell(catalog.Resources, catalog.ResourceTemplates)
 	case m.Method == mcp.MethodNotificationPromptsListChanged:
 		s.changes.tell(catalog.Prompts)
+	case m.Method == mcp.MethodNotificationResourceUpdated:
+		s.updated(m.Params)
 	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:
-		if grants(m.Params) {
+		if resources, lists := grants(m.Params); lists {
 			s.changes.opened()
+		} else if len(resources) > 0 {
+			s.acknowledged(resources)
 		} else {
 			s.changes.noStream()
 		}
@@ -43,16 +47,18 @@ func (s *session) incoming(m wire.Message, of int64) {
 
 var errEcho = errors.New("the program answers with what mcpx asks it, as cat does; it is no MCP server")
 
-// grants reports whether a subscription that is acknowledged with these params
-// tells of changes. What does not say what it grants is taken to grant it.
-func grants(params json.RawMessage) bool {
+// grants reads of which resources a subscription that is acknowledged with these params
+// tells, and whether it tells of changed lists. What does not say what it grants is taken
+// to grant these.
+func grants(params json.RawMessage) (resources []string, lists bool) {
 	var p struct {
 		Notifications *mcp.SubscriptionFilter `json:"notifications"`
 	}
 	if json.Unmarshal(params, &p) != nil || p.Notifications == nil {
-		return true
+		return nil, true
 	}
-	return p.Notifications.ToolsListChanged || p.Notifications.ResourcesListChanged || p.Notifications.PromptsListChanged
+	lists = p.Notifications.ToolsListChanged || p.Notifications.ResourcesListChanged || p.Notifications.PromptsListChanged
+	return p.Notifications.ResourceSubscriptions, lists
 }
 
 // maxID bounds the ids of a server's requests, which are sent back to it.

@@ -52,6 +52,7 @@ type session struct {
 	mu        sync.Mutex
 	listeners map[int64]*listener // open calls, by request id
 	closed    bool
+	topics    map[string]*topic // by URI
 	sole      sole
 	abandoned []abandonedCall
 	// takesLevel: mcpx can set the log level of a legacy server. told is the index in
@@ -81,6 +82,7 @@ func newSession(spec *Spec) *session {
 		listeners:   make(map[int64]*listener),
 		told:        len(LogLevels),
 		again:       make(map[catalog.Kind]bool),
+		topics:      make(map[string]*topic),
 	}
 	s.relistAgain.Stop()
 	s.noteCtx, s.quit = context.WithCancel(context.Background())

@@ -32,10 +32,12 @@ type View interface {
 	// List is one page of the items of a kind. It may wait for servers until ctx ends. ok
 	// is false for a cursor that is none.
 	List(ctx context.Context, client *upstream.Client, kind catalog.Kind, cursor string) (page aggregate.Page, ok bool)
-	// Relay passes a request on resources, prompts or completions on to the server that
-	// it is for, and returns the raw result. Errors are those of
-	// [aggregate.Servers.Relay]; a [FailedError] if no server has answered.
+	// Relay is [aggregate.Servers.Relay], and Topic [aggregate.Servers.Topic].
 	Relay(ctx context.Context, r aggregate.Request) (json.RawMessage, error)
+	Topic(ctx context.Context, client *upstream.Client, uri string) (*aggregate.Topic, error)
+	// Explain says what an error of Relay, or of a topic, is: in words, and as a JSON
+	// object with its code (design 7).
+	Explain(method string, err *aggregate.ServerError) (message string, data json.RawMessage)
 	// OnChange sets a func that a goroutine of the view calls when the clients should
 	// list a kind again. It must not block.
 	OnChange(changed func(catalog.Kind))

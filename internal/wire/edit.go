@@ -55,6 +55,17 @@ func EditText(f func(text string) string) func(json.RawMessage) json.RawMessage 
 	}
 }
 
+// MemberText is a string member of a JSON object, empty if there is none.
+func MemberText(object json.RawMessage, key string) (text string) {
+	_ = Fields(object, func(name string, value []byte) bool {
+		if name == key {
+			text, _ = Text(value)
+		}
+		return name != key
+	})
+	return text
+}
+
 // WithMember is a JSON object, which may be nil, with one more member.
 func WithMember(object json.RawMessage, key string, value []byte) json.RawMessage {
 	out := make([]byte, 0, len(object)+len(key)+len(value)+5)

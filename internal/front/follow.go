@@ -1,0 +1,131 @@
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/aggregate"
+	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
+)
+
+// maxFollowed bounds the resources that one client follows.
+const maxFollowed = 1000
+
+// followed are the resources that a client follows, by URI. What it hears of them goes to
+// its news. The zero value follows nothing.
+type followed struct {
+	mu    sync.Mutex
+	ended bool
+	end   map[string]context.CancelFunc
+	all   sync.WaitGroup
+}
+
+// begin follows a resource, in a goroutine that ends with [followed.stop], with
+// [followed.close], or with the error of the server. The channel holds the first outcome:
+// nil once the server has agreed. It is nil if the resource is followed already.
+func (o *followed) begin(uri string, topic *aggregate.Topic, news *news) (agreed chan error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended || o.end[uri] != nil {
+		return nil
+	}
+	if o.end == nil {
+		o.end = make(map[string]context.CancelFunc)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	o.end[uri] = cancel
+	agreed = make(chan error, 1)
+	o.all.Go(func() {
+		err := topic.Follow(ctx, func() { agreed <- nil }, func(params json.RawMessage) {
+			news.add(note{mcp.MethodNotificationResourceUpdated, wire.MemberText(params, "uri"), params})
+		})
+		if ctx.Err() == nil {
+			o.stop(uri)
+			agreed <- err
+		}
+	})
+	return agreed
+}
+
+// full reports whether the client follows as much as it may.
+func (o *followed) full() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.end) >= maxFollowed
+}
+
+// stop ends the following of a resource.
+func (o *followed) stop(uri string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if end := o.end[uri]; end != nil {
+		end()
+		delete(o.end, uri)
+	}
+}
+
+// close ends all, and waits for that.
+func (o *followed) close() {
+	o.mu.Lock()
+	o.ended = true
+	for _, end := range o.end {
+		end()
+	}
+	o.end = nil
+	o.mu.Unlock()
+	o.all.Wait()
+}
+
+// subscribe answers resources/subscribe, when the server of the resource has agreed.
+func (f *Front) subscribe(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+	uri, _ := wire.Text(r.uri)
+	topic, err := f.view.Topic(ctx, r.client, uri)
+	if err == nil && r.session.followed.full() {
+		err = &aggregate.ParamsError{Message: "too many subscriptions; unsubscribe from others first"}
+	}
+	if err != nil {
+		return nil, f.besideError(r, err)
+	}
+	if agreed := r.session.followed.begin(uri, topic, r.session.news); agreed != nil {
+		select {
+		case err = <-agreed:
+		case <-ctx.Done():
+			r.session.followed.stop(uri)
+			return nil, &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}
+		}
+	}
+	if err != nil {
+		return nil, f.besideError(r, err)
+	}
+	return append(out, "{}"...), nil
+}
+
+// unsubscribe answers resources/unsubscribe.
+func (f *Front) unsubscribe(_ context.Context, r *request, out []byte) ([]byte, *rpcError) {
+	uri, _ := wire.Text(r.uri)
+	r.session.followed.stop(uri)
+	return append(out, "{}"...), nil
+}
+
+// followAll follows the resources of a subscription, as far as they can be followed, and
+// returns their URIs.
+func (f *Front) followAll(ctx context.Context, client *upstream.Client, uris []string, o *followed, news *news) (granted []string) {
+	for _, uri := range uris {
+		if o.full() {
+			break
+		}
+		topic, err := f.view.Topic(ctx, client, uri)
+		if err != nil {
+			continue
+		}
+		topic.Patient = true
+		if o.begin(uri, topic, news) != nil {
+			granted = append(granted, uri)
+		}
+	}
+	return granted
+}
