@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -50,6 +52,12 @@ type field struct {
 // Invalid is the failure of a call with one violation of the form "/path: reason".
 func Invalid(violation string) *Failure {
 	return (&Failure{Code: CodeValidation, Message: violation}).With("violations", []string{violation})
+}
+
+// Panicked logs a panic in a call, which becomes the failure of this call.
+func Panicked(log *slog.Logger, tool string, what any) *Failure {
+	log.Error("panic in a call", "tool", tool, "panic", what, "stack", string(debug.Stack()))
+	return &Failure{Code: CodeExecution, Message: "internal error of mcpx; its log says more. The call may have been executed"}
 }
 
 // With adds a member to the data.

@@ -59,8 +59,15 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*Result, error) {
 	wanted := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	e.calls.Go(func() { // ends with the call: at its deadline, or with the registry
 		defer cancel(nil)
-		result, err := e.execute(running, r)
-		call.finish(&e.store, result, err)
+		var result *Result
+		var err error
+		defer func() {
+			if what := recover(); what != nil {
+				result, err = Panicked(e.log, r.Tool, what).Result(r.Form.Always()), nil
+			}
+			call.finish(&e.store, result, err)
+		}()
+		result, err = e.execute(running, r)
 	})
 	timer := time.NewTimer(r.Form.Wait)
 	defer timer.Stop()

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
@@ -151,4 +152,14 @@ func TestWaiting_Failures(t *testing.T) {
 		}
 		synctest.Wait()
 	})
+}
+
+// A panic costs only its call, also in a goroutine of its own.
+func TestWaiting_Panic(t *testing.T) {
+	e := New(nil, Options{}) // whose registry is nil
+	seen := catalog.NewSnapshot([]catalog.Server{catalog.Server{Name: "s", Known: true, State: catalog.Ready}.WithTools([]catalog.Tool{{Name: "t"}})})
+	got := exec(t, e, Request{Catalogue: seen, Server: "s", Tool: "t", Form: Form{Wait: time.Minute}})
+	if text := said(t, got); !strings.HasPrefix(text, "EXECUTION_ERROR: internal error of mcpx") {
+		t.Errorf("got %s", text)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"reflect"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -107,12 +106,6 @@ func starting(snap *catalog.Snapshot) bool {
 func (b *base) needs(server string) {
 	b.registry.Prefer(server)
 	b.registry.Need()
-}
-
-// panicked logs a panic in a call, which becomes the failure of this call.
-func (b *base) panicked(tool string, what any) *executor.Failure {
-	b.log.Error("panic in a call", "tool", tool, "panic", what, "stack", string(debug.Stack()))
-	return &executor.Failure{Code: executor.CodeExecution, Message: "internal error of mcpx; its log says more. The call may have been executed"}
 }
 
 // name is the name that a client gave.
