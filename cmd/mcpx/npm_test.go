@@ -186,7 +186,7 @@ func TestNPM_Catalogue(t *testing.T) {
 			}
 		}
 		for _, test := range []struct{ arguments, want string }{
-			{`{}`, "memory: ready, 9 tools"},
+			{`{}`, "memory: 9 tools"},
 			{`{"server_name":"memory"}`, "create_entities("},
 			{`{"server_name":"filesystem","tool_name":"edit_file"}`, "oldText"},
 			{`{"server_name":"everything","tool_name":"get-sum,echo"}`, "message"},

@@ -27,16 +27,16 @@ func about(s *catalog.Server) string {
 	line, more := plain.Clean(strings.TrimLeft(whole, "# \r\n"), maxPurpose) // without the mark of a heading
 	switch {
 	case more:
-		return "/*\n" + strings.ReplaceAll(lines(whole, maxAbout), "*/", `*\/`) + "\n*/\n"
+		return "/*\n" + strings.ReplaceAll(wholeLines(whole, maxAbout), "*/", `*\/`) + "\n*/\n"
 	case repeats(line, s.Name, serverWords):
 		return ""
 	}
 	return "// " + line + "\n"
 }
 
-// lines cleans a text of several lines, each like plain.Line, and cuts it to most
+// wholeLines cleans a text of several lines, each like plain.Line, and cuts it to most
 // tokens.
-func lines(text string, most int) string {
+func wholeLines(text string, most int) string {
 	var b strings.Builder
 	left, gap := most, false
 	for at := 0; at < len(text); {

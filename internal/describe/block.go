@@ -23,6 +23,7 @@ type source struct {
 	purpose *string
 	names   []string
 	tools   []toolSource
+	topics  []topic
 }
 
 type toolSource struct {
@@ -32,49 +33,53 @@ type toolSource struct {
 	more   bool // desc is only the start
 }
 
-// block is the lines of the server in detail d, without the last line end.
-func (s *source) block(d detail) string {
+// block is the lines of the server in detail d, without the last line end. A plain one
+// has no marks.
+func (s *source) block(d detail, bare bool) string {
 	var b strings.Builder
-	b.WriteString("  Server: ")
-	b.WriteString(plain.Line(s.server.Name, 0))
-	if p := s.purposeLine(d.purpose); p != "" {
-		b.WriteString(" - ")
-		b.WriteString(p)
+	if !bare {
+		b.WriteString("  Server: ")
 	}
+	b.WriteString(plain.Line(s.server.Name, 0))
 	n := len(s.server.Tools)
+	if bare && (d.tools == counted || d.tools == topics) && n > 0 {
+		b.WriteString(" (" + rounded(n) + ")")
+	}
+	p := s.purposeLine(d.purpose)
+	if p != "" {
+		b.WriteString(" - " + p)
+	}
 	switch {
 	case n == 0 && s.server.Known:
 		b.WriteString(" (no tools)")
-	case n == 0 && s.server.State == catalog.Disabled: // the only state here, as only the config changes it
-		b.WriteString(" (disabled)")
-	case n == 0:
+	case n == 0 && !bare:
 		b.WriteString(" (tools not known yet)")
-	case d.tools == counted && d.hint:
-		b.WriteString(" (" + count(n) + ", use query)")
-	case d.tools == counted:
-		b.WriteString(" (" + count(n) + ")")
-	case d.tools == firstFew && d.first < n:
-		b.WriteString("\n    " + strings.Join(s.toolNames(d.first), ", ") + ", ... (" + count(n) + ", use query)")
+	case n == 0, d.tools == counted:
+	case d.tools == listed && bare:
+		s.writeTools(&b, d, "\n- ")
+	case d.tools == listed:
+		s.writeTools(&b, d, "\n    - ")
 	default:
-		s.writeTools(&b, d)
+		if p == "" {
+			b.WriteString(": ")
+		} else {
+			b.WriteString("\n  ")
+		}
+		if d.tools == topics {
+			b.WriteString(s.about(d.topics))
+		} else {
+			s.writeRow(&b, d)
+		}
 	}
 	return b.String()
 }
 
-func (s *source) writeTools(b *strings.Builder, d detail) {
-	sep, next := "\n    ", ", "
-	if d.tools == listed {
-		sep, next = "\n    - ", "\n    - "
-	}
-	for i, name := range s.toolNames(len(s.server.Tools)) {
-		b.WriteString(sep)
-		b.WriteString(name)
-		sep = next
-		if d.params == noParams {
-			continue
-		}
+// writeTools writes each tool on a line, after start.
+func (s *source) writeTools(b *strings.Builder, d detail, start string) {
+	for i := range s.server.Tools {
+		b.WriteString(start)
+		b.WriteString(s.withParams(i, d.params))
 		t := s.tool(i)
-		writeParams(b, t.params, d.params)
 		if desc := plain.Cut(t.desc, d.desc, t.more); d.desc > 0 && desc != "" {
 			b.WriteString(": ")
 			b.WriteString(desc)
@@ -82,11 +87,36 @@ func (s *source) writeTools(b *strings.Builder, d detail) {
 	}
 }
 
+// writeRow writes all tools in a row, those with a common prefix together.
+func (s *source) writeRow(b *strings.Builder, d detail) {
+	list := s.toolNames()
+	if d.params != noParams {
+		list = make([]string, len(s.server.Tools))
+		for i := range list {
+			list[i] = s.withParams(i, d.params)
+		}
+	}
+	b.WriteString(byPrefix(list))
+}
+
+// withParams is the name of a tool with the names of its parameters.
+func (s *source) withParams(i int, p params) string {
+	var b strings.Builder
+	b.WriteString(s.toolNames()[i])
+	writeParams(&b, s.tool(i).params, p)
+	return b.String()
+}
+
 func writeParams(b *strings.Builder, list []schemats.Param, p params) {
 	b.WriteByte('(')
+	writeNames(b, list, p)
+	b.WriteByte(')')
+}
+
+func writeNames(b *strings.Builder, list []schemats.Param, p params) {
 	sep, left := "", false
 	for _, param := range list {
-		if param.Optional && p == requiredParams {
+		if param.Optional && p == requiredParams && param.Inside == nil {
 			left = true
 			continue
 		}
@@ -95,30 +125,23 @@ func writeParams(b *strings.Builder, list []schemats.Param, p params) {
 		if param.Optional {
 			b.WriteByte('?')
 		}
+		if param.Inside != nil {
+			b.WriteString(": {")
+			writeNames(b, param.Inside, p)
+			b.WriteByte('}')
+		}
 		sep = ", "
 	}
 	if left {
 		b.WriteString(sep)
 		b.WriteString("...")
 	}
-	b.WriteByte(')')
 }
 
-// skips reports whether a neighbouring detail gives the same block as d, or a better one.
+// skips reports whether the details have nothing to say about so few tools.
 func (s *source) skips(d detail) bool {
-	n := len(s.server.Tools)
-	switch d.tools {
-	case counted:
-		return d.hint && n <= 3
-	case firstFew:
-		return n <= d.first
-	}
-	return false
+	return d.tools == topics && len(s.server.Tools) <= fewTools
 }
-
-// least is a lower bound of the tokens of the complete block: each line has an indent, a
-// dash, a name and brackets.
-func (s *source) least() int { return 4 * len(s.server.Tools) }
 
 func (s *source) purposeLine(max int) string {
 	if max == 0 {
@@ -131,12 +154,12 @@ func (s *source) purposeLine(max int) string {
 	return plain.Cut(*s.purpose, max, false)
 }
 
-// toolNames are the first n names, cleaned.
-func (s *source) toolNames(n int) []string {
-	for i := len(s.names); i < n; i++ {
+// toolNames are the names, cleaned.
+func (s *source) toolNames() []string {
+	for i := len(s.names); i < len(s.server.Tools); i++ {
 		s.names = append(s.names, plain.Line(s.server.Tools[i].Name, 0))
 	}
-	return s.names[:n]
+	return s.names
 }
 
 func (s *source) tool(i int) *toolSource {
@@ -161,4 +184,25 @@ func count(n int) string {
 		return "1 tool"
 	}
 	return strconv.Itoa(n) + " tools"
+}
+
+// rounded is a number that stays the same with one tool more or less: from 21 on it is
+// rounded down to one digit.
+func rounded(n int) string {
+	if n <= fewExact {
+		return strconv.Itoa(n)
+	}
+	return strconv.Itoa(floor(n)) + "+"
+}
+
+// fewExact is the largest number of tools that is said exactly.
+const fewExact = 20
+
+// floor is n with all digits but the first set to zero.
+func floor(n int) int {
+	unit := 1
+	for n/unit >= 10 {
+		unit *= 10
+	}
+	return n / unit * unit
 }

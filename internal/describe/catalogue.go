@@ -1,7 +1,8 @@
 package describe
 
 import (
-	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"mcpx/internal/catalog"
@@ -12,10 +13,10 @@ import (
 type shape int
 
 const (
-	counted  shape = iota // their number, after the server
-	firstFew              // the first few names on one line, and their number
-	grouped               // all names on one line
-	listed                // a line for each
+	counted shape = iota // their number, after the server
+	topics               // what they are about, and their number
+	grouped              // all names on one line
+	listed               // a line for each
 )
 
 // params selects the parameters of a tool that its line names.
@@ -31,18 +32,32 @@ const (
 type detail struct {
 	purpose int // runes; 0 for none
 	tools   shape
-	first   int // names, for firstFew
-	hint    bool
+	topics  int
 	params  params
 	desc    int // runes of each tool's description; 0 for none
 }
 
-// ladder has the details from the poorest to the richest. Downwards the catalogue loses
-// first descriptions, then the names of optional parameters, the line for each tool, the
-// names of required parameters (a line with only a tool's name is no better than the
-// name in a row), the tool names, and last the purpose of the server. The steps are
-// small: all servers move up together, and room for less than a step stays unused.
-var ladder = []detail{
+// form is a way to write a catalogue.
+type form struct {
+	head string
+	bare bool // a server has only its name before it
+	// ladder has the details from the poorest to the richest. Downwards the catalogue
+	// loses first descriptions, then the names of optional parameters, the line for
+	// each tool, the names of required parameters (a line with only a tool's name is no
+	// better than the name in a row), the tool names, what a big server is about, and
+	// last the purpose of the server. The steps are small: all servers move up together,
+	// and room for less than a step stays unused.
+	ladder []detail
+}
+
+// forms are in the order in which they are tried. A catalogue that has all tools and their
+// parameters marks the servers, a crowded one spends no tokens on that.
+var forms = []form{
+	{head: "\n\nAvailable tools:\n", ladder: lines[2:]},
+	{head: "\n\nAvailable tools (where only counted, use query; a_{b, c} means a_b, a_c):\n", bare: true, ladder: append(rows, lines...)},
+}
+
+var rows = []detail{
 	{},
 	{purpose: 24},
 	{purpose: 32},
@@ -50,22 +65,20 @@ var ladder = []detail{
 	{purpose: 50},
 	{purpose: 60},
 	{purpose: 80},
-	{purpose: 80, hint: true},
-	{purpose: 80, tools: firstFew, first: 3},
-	{purpose: 80, tools: firstFew, first: 5},
-	{purpose: 80, tools: firstFew, first: 8},
-	{purpose: 80, tools: firstFew, first: 13},
-	{purpose: 80, tools: firstFew, first: 20},
-	{purpose: 80, tools: firstFew, first: 32},
-	{purpose: 80, tools: firstFew, first: 50},
-	{purpose: 80, tools: firstFew, first: 80},
-	{purpose: 80, tools: firstFew, first: 120},
-	{purpose: 80, tools: firstFew, first: 180},
-	{purpose: 80, tools: firstFew, first: 270},
-	{purpose: 80, tools: firstFew, first: 400},
+	{purpose: 80, tools: topics, topics: 3},
+	{purpose: 80, tools: topics, topics: 5},
+	{purpose: 80, tools: topics, topics: 8},
+	{purpose: 80, tools: topics, topics: 12},
+	{purpose: 80, tools: topics, topics: 18},
+	{purpose: 80, tools: topics, topics: 27},
+	{purpose: 80, tools: topics, topics: 40},
+	{purpose: 80, tools: topics, topics: maxTopics},
 	{purpose: 80, tools: grouped},
 	{purpose: 100, tools: grouped},
 	{purpose: 100, tools: grouped, params: requiredParams},
+}
+
+var lines = []detail{
 	{purpose: 100, tools: listed, params: requiredParams},
 	{purpose: 120, tools: listed, params: requiredParams},
 	{purpose: 120, tools: listed, params: allParams},
@@ -79,78 +92,86 @@ var ladder = []detail{
 	{purpose: 300, tools: listed, params: allParams, desc: 80},
 }
 
-// catalogue lists all servers within room, with a block of lines for each. It is empty
-// if not even one name fits.
-func catalogue(snap *catalog.Snapshot, room size) string {
-	if text, ok := complete(snap, room); ok {
-		return text
-	}
-	steps := make([]step, len(snap.Servers))
-	total := size{}
-	for i := range steps {
-		steps[i] = newStep(&snap.Servers[i], room)
-		total = total.plus(steps[i].size)
-	}
-	if !room.fits(total) {
-		return namesOnly(snap, room)
-	}
-	steps = fill(steps, room)
-	blocks := make([]string, len(steps))
-	for i := range steps {
-		blocks[i] = steps[i].text
-	}
-	return strings.Join(blocks, "\n")
+// canvas is the room for a catalogue.
+type canvas struct {
+	form *form
+	room size
+	// pages are the UTF-16 units of each text that the catalogue goes on in; nil for one
+	// text that only room limits.
+	pages []int
+	// noPurposes says that another text has the purposes of the servers.
+	noPurposes bool
 }
 
-// complete is the catalogue in full detail, if that fits.
-func complete(snap *catalog.Snapshot, room size) (string, bool) {
-	blocks := make([]string, len(snap.Servers))
+// start is each server in the poorest detail; ok is false if that does not fit.
+func (c *canvas) start(servers []*catalog.Server) (steps []step, ok bool) {
+	steps = make([]step, len(servers))
 	total := size{}
-	for i := range snap.Servers {
-		s := source{server: &snap.Servers[i]}
-		if s.least() > room.tokens {
-			return "", false
+	for i, server := range servers {
+		if least := 4 * len(server.Tools); !c.form.bare && least > c.room.tokens { // a dash, a name, brackets and a line end
+			return nil, false
 		}
-		blocks[i] = s.block(ladder[len(ladder)-1])
-		total = total.plus(measure(blocks[i] + "\n"))
-		if !room.fits(total) {
-			return "", false
+		steps[i] = makeStep(&source{server: server}, c, 0)
+		total = total.plus(steps[i].size)
+		if !c.room.fits(total) {
+			return nil, false
 		}
 	}
-	return strings.Join(blocks, "\n"), true
+	return steps, c.fits(steps)
+}
+
+// fits reports whether the steps are within the room.
+func (c *canvas) fits(steps []step) bool {
+	total := size{}
+	for i := range steps {
+		total = total.plus(steps[i].size)
+	}
+	if !c.room.fits(total) {
+		return false
+	}
+	_, ok := c.pack(steps)
+	return ok
 }
 
 // whole is the share of a block that fills the room.
 const whole = 1 << 16
 
-// fill raises the detail of all servers as far as room allows. Each server gets
-// the richest detail whose block is within the same share of the room, so that
-// small servers are complete while large ones keep their names. The share grows
-// in steps, not to the last token: then a change of one server mostly leaves the
-// lines of the others as they are.
-func fill(steps []step, room size) []step {
+// fill is the catalogue with as much detail of all servers as the room allows, one text
+// for each page. Each server gets the richest detail whose block is within the same share
+// of the room, so that small servers are complete while large ones keep what they are
+// about. The share grows in steps, not to the last token: then a change of one server
+// mostly leaves the lines of the others as they are. ok is false if not even the poorest
+// detail fits.
+func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
+	steps, ok := c.start(servers)
+	if !ok {
+		return nil, false
+	}
+	for i := range steps {
+		steps[i].findAbove()
+	}
 	for share := whole >> 12; ; share = min(share+share/24+1, whole) {
 		next := make([]step, len(steps))
-		total, done := size{}, true
+		done := true
 		for i := range steps {
 			next[i] = steps[i].upgrade(share)
-			total = total.plus(next[i].size)
 			done = done && next[i].above == nil
 		}
-		if !room.fits(total) {
-			return steps
+		if !c.fits(next) {
+			break
 		}
 		steps = next
 		if done || share == whole {
-			return steps
+			break
 		}
 	}
+	return c.pack(steps)
 }
 
 // step is one server in one detail, with the next step up.
 type step struct {
 	source *source
-	room   size
+	canvas *canvas
 	level  int
 	text   string
 	size   size
@@ -158,17 +179,14 @@ type step struct {
 	above  *step // nil at the top
 }
 
-// newStep is the server in the poorest detail.
-func newStep(server *catalog.Server, room size) step {
-	s := makeStep(&source{server: server}, room, 0)
-	s.findAbove()
-	return s
-}
-
-func makeStep(src *source, room size, level int) step {
-	s := step{source: src, room: room, level: level, text: src.block(ladder[level])}
+func makeStep(src *source, c *canvas, level int) step {
+	d := c.form.ladder[level]
+	if c.noPurposes {
+		d.purpose = 0
+	}
+	s := step{source: src, canvas: c, level: level, text: src.block(d, c.form.bare)}
 	s.size = measure(s.text + "\n")
-	s.share = room.share(s.size)
+	s.share = c.room.share(s.size)
 	return s
 }
 
@@ -176,11 +194,11 @@ func makeStep(src *source, room size, level int) step {
 // once. A block larger than the whole room ends the search.
 func (s *step) findAbove() {
 	s.above = nil
-	for level := s.level + 1; level < len(ladder); level++ {
-		if s.source.skips(ladder[level]) {
+	for level := s.level + 1; level < len(s.canvas.form.ladder); level++ {
+		if s.source.skips(s.canvas.form.ladder[level]) {
 			continue
 		}
-		next := makeStep(s.source, s.room, level)
+		next := makeStep(s.source, s.canvas, level)
 		if next.share > whole {
 			return
 		}
@@ -201,51 +219,127 @@ func (s step) upgrade(share int) step {
 	return s
 }
 
-// namesOnly is the catalogue of servers whose poorest blocks do not fit: their names with
-// the numbers of their tools, else as many names as fit.
-func namesOnly(snap *catalog.Snapshot, room size) string {
-	const head = "  Servers: "
+// pack joins the blocks to one text for each page. A block that does not fit into the
+// rest of a page is cut at the end of a line, or between two tools of a long one.
+func (c *canvas) pack(steps []step) (texts []string, ok bool) {
+	p := packer{left: slices.Clone(c.pages)}
+	for i := range steps {
+		p.owner = plain.Line(steps[i].source.server.Name, 0)
+		for n, line := range strings.Split(steps[i].text, "\n") {
+			if !p.add(line, n > 0) {
+				return nil, false
+			}
+		}
+	}
+	return p.done(), true
+}
+
+// packer puts lines on pages.
+type packer struct {
+	left  []int // units of the page that is written, and of those after it; nil for one without bound
+	owner string
+	page  strings.Builder
+	texts []string
+}
+
+// add puts a line on the page, or on the next one. inside says that the line belongs to
+// owner, whose name is above it.
+func (p *packer) add(line string, inside bool) bool {
+	if p.left == nil {
+		p.write(line)
+		return true
+	}
+	for n := units(line) + 1; n > p.left[0]; n = units(line) + 1 {
+		if len(p.left) == 1 {
+			return false
+		}
+		if end := cutTools(line, p.left[0]); end > 0 {
+			p.write(line[:end])
+			line, inside = line[end+1:], true
+		}
+		p.texts = append(p.texts, p.page.String())
+		p.page.Reset()
+		p.left = p.left[1:]
+		if inside {
+			head := p.owner + ", continued:"
+			p.left[0] -= units(head) + 1
+			p.write(head)
+		}
+	}
+	p.left[0] -= units(line) + 1
+	p.write(line)
+	return true
+}
+
+func (p *packer) write(line string) {
+	if p.page.Len() > 0 {
+		p.page.WriteByte('\n')
+	}
+	p.page.WriteString(line)
+}
+
+func (p *packer) done() []string { return append(p.texts, p.page.String()) }
+
+// cutTools is the length of the longest start of line within that many units that ends
+// with a comma between two tools, outside brackets; 0 if there is none.
+func cutTools(line string, most int) (end int) {
+	depth, n := 0, 0
+	for i, r := range line {
+		if n++; r > 0xffff {
+			n++
+		}
+		switch r {
+		case '{', '(':
+			depth++
+		case '}', ')':
+			depth--
+		case ',':
+			if depth == 0 && n < most && strings.HasPrefix(line[i:], ", ") {
+				end = i + 1
+			}
+		}
+	}
+	return end
+}
+
+// units is the length of s in UTF-16.
+func units(s string) (n int) {
+	for _, r := range s {
+		if n++; r > 0xffff {
+			n++
+		}
+	}
+	return n
+}
+
+// names is the catalogue of servers for which there is no room: their names, or the
+// first that fit with the number of the rest. named is the number of names. It is 0
+// if not even one fits.
+func (c *canvas) names(servers []*catalog.Server) (texts []string, named int) {
+	line := func(n int) string { return "Servers: " + nameRow(servers, n, " more: inspect {}") }
+	named = mostOf(len(servers), func(n int) bool {
+		p := packer{left: slices.Clone(c.pages)}
+		return c.room.fits(measure(line(n))) && p.add(line(n), false)
+	})
+	if named == 0 {
+		return nil, 0
+	}
+	p := packer{left: slices.Clone(c.pages)}
+	p.add(line(named), false)
+	return p.done(), named
+}
+
+// nameRow is the first n names, with the number of the rest and what they are.
+func nameRow(servers []*catalog.Server, n int, rest string) string {
 	var b strings.Builder
-	for i := range snap.Servers {
+	for i, s := range servers[:n] {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		s := &snap.Servers[i]
 		b.WriteString(plain.Line(s.Name, 0))
-		if n := len(s.Tools); n > 0 || s.Known {
-			fmt.Fprintf(&b, " (%d)", n)
-		}
 	}
-	if text := head + b.String(); room.fits(measure(text)) {
-		return text
+	if more := len(servers) - n; more > 0 {
+		b.WriteString(" and " + strconv.Itoa(more) + rest)
 	}
-	if list := nameList(snap, room.minus(measure(head))); list != "" {
-		return head + list
-	}
-	return ""
-}
-
-// nameList is the names of all servers, or the first that fit into room with the number
-// of the rest, or empty.
-func nameList(snap *catalog.Snapshot, room size) string {
-	names := make([]string, len(snap.Servers))
-	for i := range names {
-		names[i] = plain.Line(snap.Servers[i].Name, 0)
-	}
-	list := strings.Join(names, ", ")
-	if room.fits(measure(list)) {
-		return list
-	}
-	fits, over := 0, len(names)
-	text := ""
-	for over-fits > 1 {
-		n := (fits + over) / 2
-		try := fmt.Sprintf("%s and %d more: inspect {}", strings.Join(names[:n], ", "), len(names)-n)
-		if room.fits(measure(try)) {
-			fits, text = n, try
-		} else {
-			over = n
-		}
-	}
-	return text
+	return b.String()
 }

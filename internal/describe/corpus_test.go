@@ -65,7 +65,7 @@ func toolsList(inspect string) string {
 			`"description":` + string(q) + `,"inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},` + schema + `},"name":"` + name + `","title":"Call a tool"}`
 	}
 	return `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":60000,"cacheScope":"private","tools":[` +
-		tool("exec", Exec(Features{}), `"tool_name":{"type":"string"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string","description":"jq filter on the JSON result"}},"required":["server_name","tool_name"]`) + `,` +
+		tool("exec", execUsage(Features{}), `"tool_name":{"type":"string"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string","description":"jq filter on the JSON result"}},"required":["server_name","tool_name"]`) + `,` +
 		tool("inspect", inspect, `"tool_name":{"type":"string","description":"one, or several with commas"},"query":{"type":"string","description":"what you want to do"}}`) + `]}}`
 }
 
@@ -83,9 +83,9 @@ func TestInspect_corpusTargets(t *testing.T) {
 	for n := 1; n <= len(servers); n++ {
 		snap := catalog.NewSnapshot(append([]catalog.Server(nil), servers[:n]...))
 		for _, b := range []Budget{{}, {Chars: 2000}, {Tokens: 600}, {Tokens: 8000}} {
-			text := Inspect(snap, b, Features{})
+			text, exec := Descriptions(snap, b, Features{})
 			checkBudget(t, text, b)
-			checkNamed(t, text, snap)
+			checkNamed(t, text, exec, snap)
 			list := tokens.Count(toolsList(text))
 			if b.Tokens == 0 && list > 2400 {
 				t.Errorf("%d servers: tools/list has %d tokens, want at most 2400", n, list)

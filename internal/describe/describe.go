@@ -10,12 +10,15 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Budget limits the description of the tool inspect. A description is always within both
-// limits; the table ladder has the order in which it loses details.
+// Budget limits the catalogue in every model request. The descriptions of both tools are
+// always within Chars, and the catalogue within Tokens; [forms] has the order in which it
+// loses details.
 type Budget struct {
 	// Tokens is in o200k_base tokens; 0 means 2000.
 	Tokens int
-	// Chars is in UTF-16 units; 0 means no limit. Claude Code cuts at 2048.
+	// Chars bounds each description, in UTF-16 units; 0 means no limit. Claude Code cuts
+	// at 2048. Where it bounds, the catalogue goes on in the description of exec, and the
+	// instructions have the purposes.
 	Chars int
 }
 
@@ -26,13 +29,11 @@ const (
 	// take 314). Each further tool adds stepTokens, which is more than a tool needs:
 	// from about twenty tools on only defaultTokens limits.
 	smallTokens, smallTools, stepTokens = 266, 10, 40
-	// instructionChars bounds instructions, which clients cut, in UTF-16 units.
-	instructionChars = 2000
 
 	unlimited = 1 << 30
 )
 
-const usage = `Inspect available MCP tools and their schemas. Before exec look the tool up: {server_name, tool_name} gives its exact TypeScript signature, {server_name} all tools of a server, {query} the best tools of all servers, {} the state of the servers.`
+const usage = `Inspect available MCP tools and their schemas. Before exec look the tool up. {server_name, tool_name}: its TypeScript signature; {query}: the best tools of all servers, ready to call; {server_name}: all its tools; {}: the servers and their state.`
 
 // Features are the parts of mcpx that the config turns off: the descriptions must not
 // mention them. The zero value turns nothing off.
@@ -65,34 +66,87 @@ func (f Features) usage() string {
 	return f.named(usage)
 }
 
-const catalogueHead = "\n\nAvailable tools:\n"
+// The places where a catalogue goes on in the description of exec.
+const (
+	continues = "\n(more in exec)"
+	continued = "\n\nMore of the tools that inspect knows:\n"
+)
 
-// Inspect is the description of the tool inspect: the use of the two tools in at most 400
-// characters, then the catalogue in as much detail as b allows. It does not depend on
-// the state of the servers: their comings and goings do not change it.
-func Inspect(snap *catalog.Snapshot, b Budget, f Features) string {
-	limit, usage := b.limit(snap), f.usage()
-	if len(snap.Servers) == 0 {
-		return words(usage+"\n\nNo servers are configured.", limit)
+// Descriptions are the descriptions of inspect and exec. That of inspect opens with the use
+// of the two tools in at most 400 characters, then the catalogue follows in as much detail
+// as b allows. They do not depend on the state of the servers: their comings and goings do
+// not change them. Servers that the config disables are not there.
+func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec string) {
+	servers, usage, exec := enabled(snap), f.usage(), execUsage(f)
+	limit := b.limit(servers)
+	if len(servers) == 0 {
+		return words(usage+"\n\nNo servers are configured.", limit), exec
 	}
-	for _, head := range []string{usage, usage[:strings.IndexByte(usage, '.')+1]} {
-		room := limit.minus(measure(head + catalogueHead))
-		if list := catalogue(snap, room); list != "" {
-			return head + catalogueHead + list
+	for _, intro := range []string{usage, usage[:strings.IndexByte(usage, '.')+1]} {
+		for i := range forms {
+			c := b.canvas(&forms[i], limit, intro, exec)
+			if texts, ok := c.fill(servers); ok {
+				return c.compose(intro, exec, texts)
+			}
+		}
+		c := b.canvas(&forms[0], limit, intro, exec)
+		if texts, named := c.names(servers); named > 0 {
+			return c.compose(intro, exec, texts)
 		}
 	}
-	return words(usage, limit)
+	return words(usage, limit), exec
+}
+
+// canvas is the room for a catalogue after an intro.
+func (b Budget) canvas(form *form, limit size, intro, exec string) *canvas {
+	c := &canvas{form: form, room: limit.minus(measure(intro + form.head))}
+	if b.Chars <= 0 {
+		return c
+	}
+	c.room = c.room.minus(measure(continues)).minus(measure(continued))
+	if c.noPurposes = form.bare; c.noPurposes {
+		c.room.tokens -= c.room.tokens / purposesShare
+		c.room.json -= c.room.json / purposesShare
+	}
+	c.pages = []int{b.Chars - units(intro+form.head+continues), max(b.Chars-units(exec+continued), 0)}
+	c.room.chars = c.pages[0] + c.pages[1]
+	return c
+}
+
+// compose puts the texts of a catalogue where they belong.
+func (c *canvas) compose(intro, exec string, texts []string) (string, string) {
+	inspect := intro + c.form.head + texts[0]
+	if len(texts) == 1 || texts[1] == "" {
+		return inspect, exec
+	}
+	return inspect + continues, exec + continued + texts[1]
+}
+
+// enabled are the servers that the config does not disable: nobody can use the others.
+func enabled(snap *catalog.Snapshot) []*catalog.Server {
+	list := make([]*catalog.Server, 0, len(snap.Servers))
+	for i := range snap.Servers {
+		if s := &snap.Servers[i]; s.State != catalog.Disabled {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // limit is b with its defaults, and fewer tokens for a catalogue of few tools. The JSON
 // of the description may have 4 % more tokens.
-func (b Budget) limit(snap *catalog.Snapshot) size {
+func (b Budget) limit(servers []*catalog.Server) size {
 	t := min(b.Tokens, unlimited)
 	if t <= 0 {
 		t = defaultTokens
 	}
+	things := max(len(servers), 1)
+	tools := 0
+	for _, s := range servers {
+		tools += len(s.Tools)
+	}
 	// In steps of ten tools: one more tool must not change the lines of all servers.
-	things := (max(snap.Tools(), len(snap.Servers), 1) + smallTools - 1) / smallTools * smallTools
+	things = (max(tools, things) + smallTools - 1) / smallTools * smallTools
 	part := smallTokens + stepTokens*(things-smallTools)
 	t = min(t, part*max(t, defaultTokens)/defaultTokens)
 	t -= t/200 + 1 // tokens.Ceiling adds as much to the estimate
@@ -103,8 +157,8 @@ func (b Budget) limit(snap *catalog.Snapshot) size {
 	return size{tokens: t, json: t + t/25, chars: c}
 }
 
-// Exec is the description of the tool exec.
-func Exec(f Features) string {
+// execUsage is the description of exec without a catalogue.
+func execUsage(f Features) string {
 	form, toon := "TypeScript", " Results may be TOON, a compact table: `rows[2]{a,b}:`, then one line of values per row."
 	if f.JSONSchema {
 		form = "JSON Schema"
@@ -114,21 +168,6 @@ func Exec(f Features) string {
 	}
 	return f.named("Call a tool that inspect lists, with arguments as its " + form + " says. " +
 		"select, such as `.items[] | {id, name}`, returns only what you need." + toon)
-}
-
-const instructionsUsage = "Two tools reach all servers behind this one. inspect says what there is: look a tool up with {server_name, tool_name} or find one with {query}. " +
-	"exec calls it: {server_name, tool_name, arguments, select?}."
-
-// Instructions are the instructions of mcpx itself: the use of the two tools in at most
-// 400 characters, then the names of the servers; at most 2,000 characters in all.
-func Instructions(snap *catalog.Snapshot, f Features) string {
-	head := f.named(instructionsUsage)
-	if len(snap.Servers) == 0 {
-		return head
-	}
-	head += "\n\nServers: "
-	room := size{tokens: unlimited, json: unlimited, chars: instructionChars}.minus(measure(head))
-	return head + nameList(snap, room)
 }
 
 // size is the length of a text: its estimated o200k_base tokens, the same in the JSON of

@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -31,19 +32,46 @@ func checkBudget(t *testing.T, text string, b Budget) {
 	}
 }
 
-// checkNamed wants every server of snap on a line of its own, in order.
-func checkNamed(t *testing.T, text string, snap *catalog.Snapshot) {
+// Inspect is the description of inspect alone.
+func Inspect(snap *catalog.Snapshot, b Budget, f Features) string {
+	inspect, _ := Descriptions(snap, b, f)
+	return inspect
+}
+
+// checkNamed wants every server of snap at the start of a block of its own, in order, in
+// the two descriptions.
+func checkNamed(t *testing.T, inspect, exec string, snap *catalog.Snapshot) {
 	t.Helper()
 	var got []string
-	for line := range strings.Lines(text) {
-		if rest, ok := strings.CutPrefix(line, "  Server: "); ok {
-			name, _, _ := strings.Cut(strings.TrimSuffix(rest, "\n"), " ")
-			got = append(got, name)
-		}
+	for _, block := range serverBlocks(inspect, exec) {
+		got = append(got, block[0])
 	}
 	if want := strings.Join(snap.ServerNames(), " "); strings.Join(got, " ") != want {
 		t.Errorf("named %q, want %q", strings.Join(got, " "), want)
 	}
+}
+
+// serverBlocks cuts a catalogue into the blocks of its servers, each a name and the lines.
+func serverBlocks(inspect, exec string) (blocks [][2]string) {
+	_, list, _ := strings.Cut(inspect, "\n\nAvailable tools")
+	_, list, _ = strings.Cut(list, "\n")
+	_, more, _ := strings.Cut(exec, continued)
+	goesOn := false
+	for line := range strings.Lines(strings.TrimSuffix(list, continues) + "\n" + more) {
+		rest, marked := strings.CutPrefix(line, "  Server: ")
+		again := strings.HasSuffix(line, ", continued:\n")
+		if again || goesOn || !marked && strings.HasPrefix(line, " ") || strings.HasPrefix(line, "- ") {
+			blocks[len(blocks)-1][1] += line
+			goesOn = again
+			continue
+		}
+		name := strings.TrimRight(rest, "\n")
+		if at := strings.IndexAny(name, " :"); at >= 0 {
+			name = name[:at]
+		}
+		blocks = append(blocks, [2]string{name, line})
+	}
+	return blocks
 }
 
 var vocabulary = strings.Fields(`read write list create delete update search file issue page branch commit user team
@@ -93,10 +121,13 @@ func TestInspect_budgetHolds(t *testing.T) {
 	} {
 		snap := catalog.NewSnapshot(randomServers(r, size.servers, size.tools))
 		for _, b := range []Budget{{}, {Chars: 2000}, {Tokens: 1000}, {Tokens: 300, Chars: 900}, {Tokens: 90}, {Tokens: 12}, {Tokens: 20000}} {
-			text := Inspect(snap, b, Features{})
+			text, exec := Descriptions(snap, b, Features{})
 			checkBudget(t, text, b)
+			if b.Chars > 0 {
+				checkBudget(t, strings.TrimPrefix(exec, execUsage(Features{})), Budget{Tokens: cmp.Or(b.Tokens, 2000) - tokens.Count(text), Chars: b.Chars - units(execUsage(Features{}))})
+			}
 			if b.Chars == 0 && (size.servers <= 30 && b.Tokens >= 1000 || size.servers <= 100 && (b.Tokens == 0 || b.Tokens > 2000)) {
-				checkNamed(t, text, snap)
+				checkNamed(t, text, exec, snap)
 			}
 			n := tokens.Count(toolsList(text))
 			if b.Tokens == 0 && n > 2400 || b.Tokens <= 2000 && size.tools <= 10 && size.servers <= 10 && n > 600 {
@@ -113,7 +144,7 @@ func TestInspect_budgetHolds(t *testing.T) {
 func TestInspect_usesBudget(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, size := range []struct{ servers, tools, least int }{
-		{1, 200, 1100}, // all in one step: the names, or the required parameters of all
+		{1, 200, 950}, // all in one step: the names, or the required parameters of all
 		{5, 150, 1600}, {20, 300, 1700}, {40, 1000, 1700}, {100, 3000, 1700},
 	} {
 		snap := catalog.NewSnapshot(randomServers(r, size.servers, size.tools))
@@ -123,8 +154,8 @@ func TestInspect_usesBudget(t *testing.T) {
 	}
 }
 
-// TestInspect_thousandsOfServers: each server is named, whatever its state; where
-// there is no room for that, the rest is counted.
+// TestInspect_thousandsOfServers: each server is named, whatever its state, unless it is
+// disabled; where there is no room for that, the rest is counted.
 func TestInspect_thousandsOfServers(t *testing.T) {
 	states := []catalog.Server{
 		{Known: true, State: catalog.Ready}, {State: catalog.Connecting}, {State: catalog.Unavailable, Reason: "exit status 1"},
@@ -144,9 +175,13 @@ func TestInspect_thousandsOfServers(t *testing.T) {
 		if more := regexp.MustCompile(` and (\d+) more: inspect`).FindStringSubmatch(text); more != nil {
 			rest, _ = strconv.Atoi(more[1])
 		}
-		if len(named)+rest != size.servers || size.servers <= 600 && rest > 0 {
+		var want []string
+		for _, s := range enabled(snap) {
+			want = append(want, s.Name)
+		}
+		if len(named)+rest != len(want) || size.servers <= 600 && rest > 0 {
 			t.Errorf("%d servers: %d are named and %d counted", size.servers, len(named), rest)
-		} else if want := snap.ServerNames()[:len(named)]; !slices.Equal(named, want) {
+		} else if want = want[:len(named)]; !slices.Equal(named, want) {
 			t.Errorf("%d servers: named %q, want %q", size.servers, named, want)
 		}
 	}
@@ -206,12 +241,10 @@ func catalogueIsComplete(servers []catalog.Server) bool {
 	return Inspect(snap, Budget{}, Features{}) == Inspect(snap, Budget{Tokens: 1 << 20}, Features{})
 }
 
-// blocksOf cuts a description into the lines of its servers.
 func blocksOf(text string) map[string]string {
 	blocks := map[string]string{}
-	for _, block := range strings.Split(text, "\n  Server: ")[1:] {
-		name, _, _ := strings.Cut(strings.ReplaceAll(block, "\n", " "), " ")
-		blocks[name] = block
+	for _, block := range serverBlocks(text, "") {
+		blocks[block[0]] = block[1]
 	}
 	return blocks
 }
@@ -229,12 +262,13 @@ func TestInspect_givesUpInOrder(t *testing.T) {
 	stages := []string{
 		"    - last_tool(needed, more?): A description in a few words",
 		"    - last_tool(needed, more?)",
-		"    - last_tool(needed, ...)",
+		"\n- last_tool(needed, more?)",
+		"\n- last_tool(needed, ...)",
 		", last_tool(needed, ...)",
 		", last_tool",
-		"(40 tools, use query)",
-		"  Server: only - Everything about files, issues and pages (40 tools)",
-		"  Server: only",
+		"only (40+) - Everything about files, issues and pages\n  ",
+		"only (40+) - Everything about files, issues and pages",
+		"only (40+)",
 	}
 	stage := 0
 	for budget := 3000; budget > 66; budget -= 2 {
@@ -272,10 +306,10 @@ func TestInspect_foreignTextForgesNothing(t *testing.T) {
 	snap := catalog.NewSnapshot(servers)
 	for _, b := range []Budget{{}, {Tokens: 400}, {Tokens: 250}} {
 		text := Inspect(snap, b, Features{})
-		checkNamed(t, text, snap)
+		checkNamed(t, text, "", snap)
 		checkClean(t, text)
 	}
-	checkClean(t, Instructions(snap, Features{}))
+	checkClean(t, Instructions(snap, Budget{}, Features{}))
 	checkClean(t, Servers(snap))
 	if n := strings.Count(Servers(snap), "\n"); n != len(servers)-1 {
 		t.Errorf("%d line ends for %d servers:\n%s", n, len(servers), Servers(snap))
@@ -291,22 +325,111 @@ func checkClean(t *testing.T, text string) {
 	}
 }
 
-func TestInstructions(t *testing.T) {
-	if n := len(instructionsUsage); n > 400 {
-		t.Errorf("usage has %d characters", n)
+// TestDescriptions_Cut: for a client that cuts descriptions the catalogue goes on in that
+// of exec: 139 servers are all named, whatever is known of them when it reads the
+// instructions.
+func TestDescriptions_Cut(t *testing.T) {
+	b := Budget{Chars: 2000}
+	for _, size := range []struct{ servers, tools int }{{3, 60}, {10, 150}, {30, 500}, {80, 2000}, {139, 139}, {139, 3000}, {260, 3000}} {
+		servers := randomServers(rand.New(rand.NewPCG(17, 18)), size.servers, size.tools)
+		unknown := slices.Clone(servers)
+		for i := range unknown {
+			unknown[i] = catalog.Server{Name: servers[i].Name, State: catalog.Connecting}
+		}
+		snap := catalog.NewSnapshot(servers)
+		inspect, exec := Descriptions(snap, b, Features{})
+		instructions := Instructions(catalog.NewSnapshot(unknown), b, Features{})
+		for what, text := range map[string]string{"inspect": inspect, "exec": exec, "instructions": instructions, "later instructions": Instructions(snap, b, Features{})} {
+			if n := len(utf16.Encode([]rune(text))); n > 2000 {
+				t.Errorf("%+v: %s has %d characters", size, what, n)
+			}
+		}
+		if n := tokens.Count(inspect) + tokens.Count(exec) - tokens.Count(execUsage(Features{})); n > 2000 {
+			t.Errorf("%+v: %d tokens", size, n)
+		}
+		if size.servers <= 139 {
+			checkNamed(t, inspect, exec, snap)
+		}
+		named := map[string]bool{}
+		for _, name := range regexp.MustCompile(`[^\s,:]+-\d+\b`).FindAllString(inspect+" "+exec+" "+instructions, -1) {
+			named[name] = true
+		}
+		for _, name := range snap.ServerNames() {
+			if !named[name] {
+				t.Errorf("%+v: %s is named nowhere", size, name)
+			}
+		}
 	}
+}
+
+// TestDescriptions_OneMoreTool: one more tool in a big server, of which the catalogue has
+// no names, keeps the bytes of all texts.
+func TestDescriptions_OneMoreTool(t *testing.T) {
+	servers := randomServers(rand.New(rand.NewPCG(19, 20)), 30, 2000)
+	for _, b := range []Budget{{}, {Chars: 2000}} {
+		snap := catalog.NewSnapshot(slices.Clone(servers))
+		inspect, exec := Descriptions(snap, b, Features{})
+		instructions := Instructions(snap, b, Features{})
+		tries, kept := 0, 0
+		for i, s := range servers {
+			if len(s.Tools) <= 60 {
+				continue
+			}
+			for _, name := range []string{"restart_service", s.Tools[len(s.Tools)/2].Name + "_again", "get_" + s.Tools[0].Name} {
+				changed := slices.Clone(servers)
+				changed[i] = s.WithTools(append(slices.Clone(s.Tools), catalog.Tool{Name: name, Description: "Does one thing more."}))
+				snap := catalog.NewSnapshot(changed)
+				inspect2, exec2 := Descriptions(snap, b, Features{})
+				tries++
+				if inspect2 == inspect && exec2 == exec && Instructions(snap, b, Features{}) == instructions {
+					kept++
+				}
+			}
+		}
+		t.Logf("%+v: %d of %d kept", b, kept, tries)
+		if tries < 20 || kept*10 < tries*8 {
+			t.Errorf("%+v: only %d of %d times the bytes are kept", b, kept, tries)
+		}
+	}
+}
+
+// TestDescriptions_Disabled: nobody can use a server that the config disables.
+func TestDescriptions_Disabled(t *testing.T) {
+	servers := []catalog.Server{{Name: "on", Known: true, State: catalog.Ready}, {Name: "off", State: catalog.Disabled}}
+	for _, b := range []Budget{{}, {Chars: 2000}} {
+		snap := catalog.NewSnapshot(slices.Clone(servers))
+		inspect, exec := Descriptions(snap, b, Features{})
+		if text := inspect + exec + Instructions(snap, b, Features{}); strings.Contains(text, "off") || !strings.Contains(text, "Server: on") {
+			t.Errorf("got %s", text)
+		}
+		if text := Inspect(catalog.NewSnapshot(slices.Clone(servers[1:])), b, Features{}); !strings.HasSuffix(text, "No servers are configured.") {
+			t.Errorf("got %s", text)
+		}
+	}
+	if text := Servers(catalog.NewSnapshot(servers)); !strings.Contains(text, "off: disabled") {
+		t.Errorf("got %s", text)
+	}
+}
+
+func TestInstructions(t *testing.T) {
 	if n := len(usage); n > 400 {
 		t.Errorf("usage of inspect has %d characters", n)
 	}
-	for _, n := range []int{0, 1, 30, 100, 2000} {
-		snap := catalog.NewSnapshot(randomServers(rand.New(rand.NewPCG(11, 12)), max(n, 1), 0)[:n])
-		text := Instructions(snap, Features{})
-		if units := len(utf16.Encode([]rune(text))); units > 2000 {
-			t.Errorf("%d servers: %d characters", n, units)
-		}
-		for i, name := range snap.ServerNames() {
-			if i < 100 && !strings.Contains(text, name) {
-				t.Errorf("%d servers: %s is not named", n, name)
+	for _, n := range []int{0, 1, 5, 30, 100, 2000} {
+		for _, b := range []Budget{{}, {Chars: 2000}, {Chars: 500}} {
+			snap := catalog.NewSnapshot(randomServers(rand.New(rand.NewPCG(11, 12)), max(n, 1), 0)[:n])
+			text := Instructions(snap, b, Features{})
+			if units := len(utf16.Encode([]rune(text))); units > cmp.Or(b.Chars, 2000) {
+				t.Errorf("%d servers: %d characters", n, units)
+			}
+			first, _, _ := strings.Cut(text, "\n")
+			if units := len(utf16.Encode([]rune(first))); units > 250 || !strings.Contains(first, "inspect {query}") || !strings.Contains(first, "exec") {
+				t.Errorf("%d servers: the first line has %d characters: %s", n, units, first)
+			}
+			for i, name := range snap.ServerNames() {
+				if (i < 10 || i < 100 && b.Chars == 0) && !strings.Contains(text, name) {
+					t.Errorf("%d servers, %+v: %s is not named", n, b, name)
+				}
 			}
 		}
 	}
@@ -330,7 +453,7 @@ func BenchmarkInspect(b *testing.B) {
 // What the config leaves out is not spoken of.
 func TestFeatures(t *testing.T) {
 	snap := catalog.NewSnapshot([]catalog.Server{{Name: "a", Known: true}})
-	for _, text := range []string{Exec(Features{JSONSchema: true, NoTOON: true}), Inspect(snap, Budget{}, Features{JSONSchema: true})} {
+	for _, text := range []string{execUsage(Features{JSONSchema: true, NoTOON: true}), Inspect(snap, Budget{}, Features{JSONSchema: true})} {
 		if strings.Contains(text, "TypeScript") || strings.Contains(text, "TOON") || !strings.Contains(text, "JSON Schema") {
 			t.Errorf("got %s", text)
 		}

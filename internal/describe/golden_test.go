@@ -133,11 +133,13 @@ func answer(t *testing.T, snap *catalog.Snapshot, ask string) string {
 	}
 	switch args[0] {
 	case "inspect":
-		return Inspect(snap, b, f)
+		inspect, _ := Descriptions(snap, b, f)
+		return inspect
 	case "exec":
-		return Exec(f)
+		_, exec := Descriptions(snap, b, f)
+		return exec
 	case "instructions":
-		return Instructions(snap, Features{})
+		return Instructions(snap, b, f)
 	case "servers":
 		return Servers(snap)
 	case "server":

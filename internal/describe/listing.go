@@ -62,7 +62,7 @@ func listing(s *catalog.Server, o Options, most int) string {
 	if text, ok := lines("Parameter names only. Before exec"+more+", or with query.", line); ok {
 		return text
 	}
-	names := (&source{server: s}).toolNames(len(s.Tools))
+	names := (&source{server: s}).toolNames()
 	head = "// " + count(len(s.Tools)) + ", names only"
 	flat := head + ". For more" + more + ", or with query.\n" + strings.Join(names, ", ")
 	grouped := head + ": a_{b, c} is a_b and a_c. For more" + more + ", or with query.\n" + byPrefix(names)

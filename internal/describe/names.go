@@ -4,11 +4,15 @@ import "strings"
 
 const separators = "_-./:"
 
-// byPrefix is a list of names, where names with the same first word form a group:
-// `browser_{click, type}, search`.
+// byPrefix is a list of names, which may have parameters in brackets. Names with the same
+// first word form a group: `browser_{click, type}, search`.
 func byPrefix(names []string) string {
 	word := func(name string) string {
-		return name[:strings.IndexAny(name[:max(len(name)-1, 0)], separators)+1]
+		end := max(len(name)-1, 0)
+		if open := strings.IndexByte(name, '('); open >= 0 {
+			end = open
+		}
+		return name[:strings.IndexAny(name[:end], separators)+1]
 	}
 	groups := map[string][]string{}
 	for _, name := range names {

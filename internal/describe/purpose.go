@@ -40,7 +40,7 @@ func said(instructions, name string, max int) string {
 		if title && len(list) > 0 {
 			break // rules, examples, …
 		}
-		s = withoutNoise(plain.Line(strings.TrimLeft(s, "#-* "), 0))
+		s = withoutNoise(plain.Line(strings.TrimLeft(s, "# "), 0))
 		switch {
 		case s == "" || order.MatchString(s) || repeats(s, name, serverWords):
 		case title && heading == "":
@@ -59,7 +59,8 @@ func said(instructions, name string, max int) string {
 	return plain.Line(strings.Join(list, " "), max)
 }
 
-// sentences cuts a text after full stops, and where Markdown begins a line of its own.
+// sentences cuts a text after full stops, and where Markdown begins a line of its own. It
+// leaves out the items of lists, which are details, and what announces a list.
 func sentences(text string) []string {
 	var list []string
 	var b strings.Builder
@@ -69,10 +70,20 @@ func sentences(text string) []string {
 			b.Reset()
 		}
 	}
+	item := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if line == "" || strings.ContainsRune("#-*", rune(line[0])) {
+		heading := strings.HasPrefix(line, "#")
+		if strings.HasPrefix(line, "-") || strings.HasPrefix(line, "*") {
+			item = true
+			b.Reset()
+		}
+		if line == "" || heading {
+			item = false
 			end()
+		}
+		if item {
+			continue
 		}
 		for _, part := range strings.SplitAfter(line, ". ") {
 			b.WriteString(part)
@@ -80,7 +91,7 @@ func sentences(text string) []string {
 				end()
 			}
 		}
-		if strings.HasPrefix(line, "#") || strings.HasSuffix(line, ".") {
+		if heading || strings.HasSuffix(line, ".") {
 			end()
 		} else if b.Len() > 0 {
 			b.WriteByte(' ')

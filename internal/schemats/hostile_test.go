@@ -124,7 +124,7 @@ func TestMalformedSchemas(t *testing.T) {
 				t.Errorf("%s: %s: no coin: string in %s", bad, kind, text)
 			}
 		}
-		if list := Params(raw); len(list) != 2 || list[1] != (Param{Name: "coin"}) {
+		if list := Params(raw); len(list) != 2 || list[1].Name != "coin" || list[1].Optional {
 			t.Errorf("%s: parameters %v", bad, list)
 		}
 	}

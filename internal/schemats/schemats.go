@@ -94,10 +94,12 @@ func (p *printer) statement(name string, t *typ) {
 	p.write(";\n")
 }
 
-// Param is one parameter of a tool, for a catalogue line.
+// Param is one parameter of a tool, for a catalogue line. Inside are the properties of an
+// object that is the only parameter, as it says nothing by itself; otherwise nil.
 type Param struct {
 	Name     string
 	Optional bool
+	Inside   []Param
 }
 
 // Params lists the parameters of a tool in schema order, those of allOf, anyOf
@@ -107,12 +109,26 @@ func Params(input json.RawMessage) []Param {
 		return nil
 	}
 	if root, err := readJSON(input); err == nil {
-		if list, ok := plainParams(root); ok {
+		if list, ok := plainParams(root); ok && (len(list) != 1 || root.get("properties").members[0].val.isScalar()) {
 			return list
 		}
 	}
 	_, root := convertSchema(input, "Args")
-	return params(root.body, 0)
+	list := params(root.body, 0)
+	t := root.body
+	for i := 0; i < 20 && t.kind == tRef; i++ {
+		t = t.def.body
+	}
+	if len(list) == 1 && t.kind == tObject && len(t.props) == 1 {
+		list[0].Inside = params(t.props[0].t, 1)
+	}
+	return list
+}
+
+// isScalar reports whether a schema says that it is no object.
+func (v *value) isScalar() bool {
+	is := v.str("type")
+	return is != "" && is != "object"
 }
 
 // plainParams reads the parameters of a schema that is an object with
@@ -141,7 +157,7 @@ func plainParams(root *value) (list []Param, ok bool) {
 		if !m.val.isObject() {
 			return nil, false
 		}
-		list = append(list, Param{m.key, !required[m.key]})
+		list = append(list, Param{Name: m.key, Optional: !required[m.key]})
 	}
 	return list, true
 }
@@ -173,7 +189,7 @@ func params(t *typ, depth int) []Param {
 	switch t.kind {
 	case tObject:
 		for _, q := range t.props {
-			add(Param{q.key, q.optional}, false)
+			add(Param{Name: q.key, Optional: q.optional}, false)
 		}
 	case tInter, tUnion:
 		for _, m := range t.members {

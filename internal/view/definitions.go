@@ -49,15 +49,15 @@ type Definition struct {
 // readDescription is the description of exec_read.
 const readDescription = "Like exec, for tools that only read; it refuses all others. Prefer it: it may run without asking the user."
 
-// definitions are the two tools, and exec_read where it is wanted; inspect is the description of inspect.
-func definitions(inspect string, features describe.Features) []Definition {
+// definitions are the two tools with these descriptions, and exec_read where it is wanted.
+func definitions(inspect, exec string, features describe.Features) []Definition {
 	inspectSchema, execSchema := inspectSchema, execSchema
 	if features.ShortNames {
 		inspectSchema, execSchema = shortNames.Replace(inspectSchema), shortNames.Replace(execSchema)
 	}
 	all := []Definition{
 		{InspectTool, inspect, json.RawMessage(inspectSchema)},
-		{ExecTool, describe.Exec(features), json.RawMessage(execSchema)},
+		{ExecTool, exec, json.RawMessage(execSchema)},
 	}
 	if features.ReadDoor {
 		all = append(all, Definition{ReadTool, readDescription, json.RawMessage(execSchema)})
@@ -69,18 +69,19 @@ func definitions(inspect string, features describe.Features) []Definition {
 // were all the servers: its tools and its instructions.
 func (v *TwoTools) Surface(snap *catalog.Snapshot, client string) ([]Definition, string) {
 	shown := v.current.Load().profile(client).shown
-	return definitions(shown.list(snap).inspect, shown.features), describe.Instructions(snap, shown.features)
+	list := shown.list(snap)
+	return definitions(list.inspect, list.exec, shown.features), describe.Instructions(snap, shown.budget, shown.features)
 }
 
 // encodeTools is the two tools as tools/list has them.
-func encodeTools(snap *catalog.Snapshot, inspect string, features describe.Features) json.RawMessage {
+func encodeTools(snap *catalog.Snapshot, inspect, exec string, features describe.Features) json.RawMessage {
 	type tool struct {
 		Title string `json:"title"` // for people: directories of servers want one
 		Definition
 		Annotations hints           `json:"annotations"`
 		Meta        json.RawMessage `json:"_meta"`
 	}
-	two := definitions(inspect, features)
+	two := definitions(inspect, exec, features)
 	all := []tool{
 		{"Find tools", two[0], hints{ReadOnly: true, Idempotent: true}, json.RawMessage(toolMeta)},
 		{"Call a tool", two[1], hintsOf(snap), json.RawMessage(toolMeta)},

@@ -15,33 +15,32 @@ type texts struct {
 	mu     sync.Mutex
 	snap   *catalog.Snapshot
 	lists  map[shown]*list
-	intros map[describe.Features]string
+	intros map[shown]string
 	index  *search.Index
 }
 
-// shown has the settings that the description of inspect depends on, beside the
-// catalogue.
+// shown has the settings that the texts depend on, beside the catalogue.
 type shown struct {
 	budget   describe.Budget
 	features describe.Features
 }
 
-// list is the description of inspect, and the tools of the answer to tools/list.
+// list is the descriptions of both tools, and the tools of the answer to tools/list.
 type list struct {
-	inspect string
-	tools   json.RawMessage
+	inspect, exec string
+	tools         json.RawMessage
 }
 
 func (s shown) list(snap *catalog.Snapshot) *list {
-	inspect := describe.Inspect(snap, s.budget, s.features)
-	return &list{inspect, encodeTools(snap, inspect, s.features)}
+	inspect, exec := describe.Descriptions(snap, s.budget, s.features)
+	return &list{inspect, exec, encodeTools(snap, inspect, exec, s.features)}
 }
 
 // use makes snap the snapshot of the cache, and empties the cache unless only states
 // of servers have changed. The caller holds the lock.
 func (t *texts) use(snap *catalog.Snapshot) {
 	if t.snap == nil || !sameCatalogue(t.snap, snap) {
-		t.lists, t.intros, t.index = make(map[shown]*list), make(map[describe.Features]string), nil
+		t.lists, t.intros, t.index = make(map[shown]*list), make(map[shown]string), nil
 	}
 	t.snap = snap
 }
@@ -81,14 +80,14 @@ func (t *texts) list(snap *catalog.Snapshot, how shown) *list {
 	return t.lists[how]
 }
 
-func (t *texts) instructions(snap *catalog.Snapshot, features describe.Features) string {
+func (t *texts) instructions(snap *catalog.Snapshot, how shown) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.use(snap)
-	if t.intros[features] == "" {
-		t.intros[features] = describe.Instructions(snap, features)
+	if t.intros[how] == "" {
+		t.intros[how] = describe.Instructions(snap, how.budget, how.features)
 	}
-	return t.intros[features]
+	return t.intros[how]
 }
 
 func (t *texts) search(snap *catalog.Snapshot) *search.Index {

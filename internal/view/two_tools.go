@@ -77,7 +77,7 @@ func (v *TwoTools) shown() (list func() json.RawMessage) {
 
 // Instructions implements [View].
 func (v *TwoTools) Instructions(client *upstream.Client) string {
-	return v.texts.instructions(v.catalogue(client), v.current.Load().profile(name(client)).shown.features)
+	return v.texts.instructions(v.catalogue(client), v.current.Load().profile(name(client)).shown)
 }
 
 // Tools implements [View].

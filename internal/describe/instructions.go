@@ -1,0 +1,123 @@
+package describe
+
+import (
+	"slices"
+	"strings"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/plain"
+	"mcpx/internal/tokens"
+)
+
+const (
+	// instructionChars bounds instructions, which clients cut, in UTF-16 units.
+	instructionChars = 2000
+	// firstLineChars bounds their first line: Codex shows a model nothing else of mcpx
+	// until it searches.
+	firstLineChars = 250
+	// purposesShare is the part of a token budget that purposes in the instructions get:
+	// one in so many.
+	purposesShare = 4
+)
+
+// Instructions are the instructions of mcpx itself, at most 2,000 characters. Their first
+// line names the servers and says how to find a tool. What follows depends on the client.
+// One that shows long descriptions gets the other names, in case it shows no descriptions
+// until the model searches. One that cuts descriptions gets the purposes of the servers, if
+// the descriptions have no room for them, and the names that are not in the descriptions.
+//
+// A client reads instructions once, when the tools of a server may not be known yet, and
+// the descriptions at each change: so the descriptions do not rely on these.
+func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
+	servers := enabled(snap)
+	text, named := firstLine(servers)
+	text += "\n" + f.named("Before exec look the tool up: inspect {server_name, tool_name}.")
+	room := instructionChars - units(text) - len("\n")
+	if b.Chars <= 0 {
+		return text + others(servers[named:], room)
+	}
+	room = min(room, b.Chars-units(text)-len("\n"))
+	limit := b.limit(servers)
+	exec := execUsage(f)
+	if _, ok := b.canvas(&forms[0], limit, f.usage(), exec).start(servers); ok && !slices.ContainsFunc(servers, unknown) {
+		return text
+	}
+	c := b.canvas(&forms[1], limit, f.usage(), exec)
+	if unnamed := c.unnamed(servers); len(unnamed) > 0 {
+		return text + others(unnamed, room)
+	}
+	if list := purposes(servers, size{limit.tokens / purposesShare, unlimited, room}); list != "" {
+		return text + "\n" + list
+	}
+	return text
+}
+
+func unknown(s *catalog.Server) bool { return !s.Known }
+
+// firstLine names servers and says how to find a tool, within firstLineChars. named is the
+// number of servers with a name in it.
+func firstLine(servers []*catalog.Server) (text string, named int) {
+	line := func(n int) string {
+		what := "MCP servers"
+		if n > 0 {
+			what = nameRow(servers, n, " more servers")
+		}
+		return "Gateway to " + what + ": inspect {query} finds their tools, exec calls them."
+	}
+	named = mostOf(len(servers), func(n int) bool { return units(line(n)) <= firstLineChars })
+	return line(named), named
+}
+
+// others is a line with further names, as many as there is room for; empty without any.
+func others(servers []*catalog.Server, room int) string {
+	line := func(n int) string { return "\nAlso: " + nameRow(servers, n, " more") }
+	n := mostOf(len(servers), func(n int) bool { return units(line(n)) <= room })
+	if n == 0 {
+		return ""
+	}
+	return line(n)
+}
+
+// mostOf is the largest number up to n that fits, where a text with all needs no word
+// about the rest.
+func mostOf(n int, fits func(n int) bool) int {
+	if fits(n) {
+		return n
+	}
+	most := 0
+	for most < n && fits(most+1) {
+		most++
+	}
+	return most
+}
+
+// unnamed are the servers whose names have no place in the descriptions: none, if there
+// is room for each with its number of tools, however large that is.
+func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
+	p, cost := packer{left: slices.Clone(c.pages)}, 0
+	for _, s := range servers {
+		line := plain.Line(s.Name, 0) + " (1000+)"
+		if cost += tokens.Estimate(line + "\n"); cost > c.room.tokens || !p.add(line, false) {
+			_, named := c.names(servers)
+			return servers[named:]
+		}
+	}
+	return nil
+}
+
+// purposes are lines with the purposes of the servers that have one, as long as fit into
+// room; empty if only a few words of each would.
+func purposes(servers []*catalog.Server, room size) string {
+	for _, max := range []int{maxPurpose, 200, 120, 80, 60, 40, 24} {
+		var list []string
+		for _, s := range servers {
+			if p := purpose(s, max); p != "" {
+				list = append(list, plain.Line(s.Name, 0)+" - "+p)
+			}
+		}
+		if text := strings.Join(list, "\n"); room.fits(measure(text)) {
+			return text
+		}
+	}
+	return ""
+}
