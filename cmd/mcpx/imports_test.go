@@ -32,7 +32,7 @@ var allowedImports = map[string][]string{
 	"internal/arguments": {"internal/plain", "internal/tokens", "internal/wire"},
 	"internal/compress":  {"internal/tokens", "internal/wire"},
 	"internal/describe":  {"internal/catalog", "internal/plain", "internal/schemats", "internal/tokens"},
-	"internal/pages":     {"internal/compress", "internal/jq", "internal/wire"},
+	"internal/pages":     {"internal/compress", "internal/jq", "internal/plain", "internal/wire"},
 	"internal/policy":    {"internal/catalog", "internal/wire"},
 	"internal/schemats":  {"internal/plain", "internal/wire"},
 	"internal/search":    {"internal/catalog"},

@@ -2,6 +2,7 @@ package compress
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,9 +14,12 @@ import (
 // Limits of [Shape]: enough to name the parts of a document, few enough to be quick on any.
 const (
 	shapeDepth = 8
-	shapeItems = 5   // of each array, beside the samples of sampled
+	shapeItems = 20  // of each array, beside the samples of sampled
 	shapeKeys  = 200 // of each object
 	shapeKey   = 60  // bytes of a key
+	// An object with more keys of like values is a map: one value stands for all. Scalars
+	// are like each other, but the names of few are worth more.
+	mapKeys = 20
 )
 
 // Shape describes a JSON value by its keys and types, for an agent that has not seen all of it:
@@ -29,8 +33,43 @@ func Shape(raw []byte, maxTokens int) string {
 	if !wire.Valid(raw) {
 		return "not JSON"
 	}
+	return (&shaper{}).shape(bytes.TrimSpace(raw), maxTokens)
+}
+
+// ShapeOf is [Shape] of a value with a long container, of which only some parts are given:
+// elements, or members with their keys. count is the number of all, head and tail are the
+// value around them.
+func ShapeOf(head string, parts []json.RawMessage, tail string, count, maxTokens int) string {
+	raw := append(make([]byte, 0, len(head)), head...)
+	at := len(bytes.TrimRight(raw, " \t\r\n")) - 1 // the bracket of the container
+	for i, part := range parts {
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		raw = append(raw, part...)
+	}
+	raw = append(raw, tail...)
+	return (&shaper{at: &raw[at], left: count - len(parts)}).shape(raw, maxTokens)
+}
+
+// shaper makes the shape of a value. One container of it, which begins at a byte, has more
+// parts than the value shows.
+type shaper struct {
+	at   *byte
+	left int
+}
+
+// leftOf is the number of parts of a container that the value does not show.
+func (m *shaper) leftOf(container []byte) int {
+	if &container[0] == m.at {
+		return m.left
+	}
+	return 0
+}
+
+func (m *shaper) shape(raw []byte, maxTokens int) string {
 	root := new(shape)
-	root.add(bytes.TrimSpace(raw), shapeDepth)
+	m.add(root, raw, shapeDepth)
 	for _, keys := range []int{shapeKeys, 50, 20, 10, 5, 2} {
 		for depth := shapeDepth; depth > 0; depth-- {
 			if keys > 20 && depth < 3 {
@@ -58,6 +97,8 @@ type shape struct {
 	items      *shape
 	few, many  int // least and most items of the arrays
 	haveArrays bool
+	value      *shape // of a map: see [shape.asMap]
+	notMap     bool
 }
 
 type field struct {
@@ -65,15 +106,15 @@ type field struct {
 	seen int // number of objects that have it
 }
 
-// add adds a value to the shape.
-func (s *shape) add(value []byte, depth int) {
+// add adds a value to a shape.
+func (m *shaper) add(s *shape, value []byte, depth int) {
 	switch c := value[0]; c {
 	case '{':
 		s.kinds[wire.Object] = true
-		s.addMembers(value, depth)
+		m.addMembers(s, value, depth)
 	case '[':
 		s.kinds[wire.Array] = true
-		s.addItems(value, depth)
+		m.addItems(s, value, depth)
 	case '"':
 		s.kinds[wire.String] = true
 	case 't', 'f':
@@ -85,10 +126,10 @@ func (s *shape) add(value []byte, depth int) {
 	}
 }
 
-func (s *shape) addMembers(object []byte, depth int) {
+func (m *shaper) addMembers(s *shape, object []byte, depth int) {
 	s.objects++
-	more := 0
-	_ = wire.Fields(object, func(key string, value []byte) bool { // Shape has checked it
+	more := m.leftOf(object)
+	_ = wire.Fields(object, func(key string, value []byte) bool { // valid JSON
 		f := s.fields[key]
 		switch {
 		case f == nil && len(s.keys) == shapeKeys:
@@ -104,30 +145,121 @@ func (s *shape) addMembers(object []byte, depth int) {
 		}
 		f.seen++
 		if depth > 0 {
-			f.add(value, depth-1)
+			m.add(&f.shape, value, depth-1)
 		}
 		return true
 	})
 	s.more = max(s.more, more)
 }
 
-func (s *shape) addItems(array []byte, depth int) {
+func (m *shaper) addItems(s *shape, array []byte, depth int) {
 	if s.items == nil && depth > 0 {
 		s.items = new(shape)
 	}
-	count := 0
-	_ = wire.Elements(array, func(item []byte) bool { // Shape has checked it
-		if depth > 0 && sampled(count) {
-			s.items.add(item, depth-1)
+	left, count := m.leftOf(array), 0
+	_ = wire.Elements(array, func(item []byte) bool { // valid JSON
+		if depth > 0 && (left > 0 || sampled(count)) {
+			m.add(s.items, item, depth-1)
 		}
 		count++
 		return true
 	})
+	count += left
 	if !s.haveArrays {
 		s.few = count
 	}
 	s.haveArrays = true
 	s.few, s.many = min(s.few, count), max(s.many, count)
+}
+
+// asMap is the shape of all values of an object that is a map, such as one by id, or nil.
+func (s *shape) asMap() *shape {
+	if s.value != nil || s.notMap || len(s.keys)+s.more <= mapKeys {
+		return s.value
+	}
+	value, names, seen := new(shape), 0, 0
+	for _, key := range s.keys {
+		f := s.fields[key]
+		value.merge(&f.shape)
+		names += len(f.keys)
+		seen += f.seen
+	}
+	kinds := 0
+	for _, has := range value.kinds {
+		if has {
+			kinds++
+		}
+	}
+	open := s.more > 0 || 4*seen < len(s.keys)*s.objects // few of the keys are in one object
+	like := kinds == 1 && (value.kinds[wire.Array] || value.kinds[wire.Object] || open)
+	if like && len(value.keys)*len(s.keys) <= 4*names {
+		s.value = value
+	}
+	s.notMap = s.value == nil
+	return s.value
+}
+
+// merge adds all values of another shape.
+func (s *shape) merge(o *shape) {
+	for k, has := range o.kinds {
+		s.kinds[k] = s.kinds[k] || has
+	}
+	s.objects += o.objects
+	s.more = max(s.more, o.more)
+	for _, key := range o.keys {
+		f := s.fields[key]
+		if f == nil && len(s.keys) == shapeKeys {
+			continue
+		}
+		if f == nil {
+			if s.fields == nil {
+				s.fields = map[string]*field{}
+			}
+			f = new(field)
+			s.fields[key] = f
+			s.keys = append(s.keys, key)
+		}
+		f.seen += o.fields[key].seen
+		f.merge(&o.fields[key].shape)
+	}
+	if o.items != nil {
+		if s.items == nil {
+			s.items = new(shape)
+		}
+		s.items.merge(o.items)
+	}
+	if o.haveArrays {
+		if !s.haveArrays {
+			s.few = o.few
+		}
+		s.haveArrays = true
+		s.few, s.many = min(s.few, o.few), max(s.many, o.many)
+	}
+}
+
+// Keys are the keys in a value that [Shape] sees, each once.
+func Keys(raw []byte) (keys []string) {
+	if !wire.Valid(raw) {
+		return nil
+	}
+	root := new(shape)
+	(&shaper{}).add(root, bytes.TrimSpace(raw), shapeDepth)
+	seen := map[string]bool{}
+	var collect func(s *shape)
+	collect = func(s *shape) {
+		for _, key := range s.keys {
+			if !seen[key] {
+				seen[key] = true
+				keys = append(keys, key)
+			}
+			collect(&s.fields[key].shape)
+		}
+		if s.items != nil {
+			collect(s.items)
+		}
+	}
+	collect(root)
+	return keys
 }
 
 // sampled reports whether the item at an index counts: the first ones, and those at powers of two. An
@@ -160,11 +292,31 @@ func (s *shape) write(out *strings.Builder, depth, keys int) {
 
 func (s *shape) writeObject(out *strings.Builder, depth, keys int) {
 	all := len(s.keys) + s.more
-	if all > 0 && depth == 0 {
-		fmt.Fprintf(out, "{… keys: %d}", all)
+	value := s.asMap()
+	out.WriteByte('{')
+	defer out.WriteByte('}')
+	switch {
+	case all > 0 && depth == 0 && value == nil:
+		fmt.Fprintf(out, "… keys: %d", all)
+		return
+	case value != nil:
+		out.WriteByte('[')
+		if s.objects == 1 {
+			out.WriteString(strconv.Itoa(all) + " ")
+		}
+		out.WriteString("keys such as ")
+		example := s.keys[0]
+		if example == "" {
+			example = s.keys[1] // there are more than mapKeys
+		}
+		writeQuoted(out, example)
+		out.WriteByte(']')
+		if depth > 0 {
+			out.WriteString(": ")
+			value.write(out, depth-1, keys)
+		}
 		return
 	}
-	out.WriteByte('{')
 	for i, key := range s.keys {
 		if i > 0 {
 			out.WriteString(", ")
@@ -183,7 +335,6 @@ func (s *shape) writeObject(out *strings.Builder, depth, keys int) {
 	if all > keys {
 		fmt.Fprintf(out, "… keys: %d more", all-keys)
 	}
-	out.WriteByte('}')
 }
 
 func (s *shape) writeArray(out *strings.Builder, depth, keys int) {
@@ -211,6 +362,10 @@ func writeKey(out *strings.Builder, key string) {
 		out.WriteString(key)
 		return
 	}
+	writeQuoted(out, key)
+}
+
+func writeQuoted(out *strings.Builder, key string) {
 	short := strings.ToValidUTF8(key, "\uFFFD")
 	if len(short) > shapeKey {
 		short = strings.ToValidUTF8(short[:shapeKey], "") + "…"

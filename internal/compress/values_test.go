@@ -2,6 +2,7 @@ package compress
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -87,6 +88,12 @@ func TestShape(t *testing.T) {
 		{`{"a":[[1,2],[3]]}`, 100, `{a: [2 of [1-2 of number]]}`},
 		{`{"a":{"b":{"c":{"d":1}}},"e":[{"f":1}]}`, 20, `{a: {… keys: 1}, e: [1 items]}`},
 		{`x`, 100, `not JSON`},
+		{`{"p":{` + many(30, `"id%d":{"a":1}`) + `,"id30":{"a":"","b":[1]}}}`, 100, `{p: {[31 keys such as "id0"]: {a: string|number, b?: [1 of number]}}}`},
+		{`{` + many(30, `"a%d":[1]`) + `}`, 100, `{[30 keys such as "a0"]: [1 of number]}`},
+		{`[` + many(60, `{"a%d":1}`) + `]`, 100, `[60 of {[keys such as "a0"]: number}]`},
+		{`{` + many(300, `"a%d":1`) + `}`, 100, `{[300 keys such as "a0"]: number}`},
+		{`{` + many(21, `"a%[1]d":{"b%[1]d":1}`) + `}`, 400, `{` + strings.ReplaceAll(many(21, "a%[1]d: {b%[1]d: number}"), ",", ", ") + `}`},
+		{`{` + many(21, `"a%d":1`) + `}`, 20, `{a0: number, a1: number, … keys: 19 more}`},
 	}
 	for _, tt := range tests {
 		if got := Shape([]byte(tt.in), tt.max); got != tt.want {
@@ -100,4 +107,13 @@ func TestShape(t *testing.T) {
 			}
 		}
 	}
+}
+
+// many are n parts of JSON with their numbers.
+func many(n int, format string) string {
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(parts, ",")
 }

@@ -182,10 +182,10 @@ func (r *reader) items(t *testing.T, text string, want []*node, ofItem bool, pag
 			body = text // the note is about the item
 		}
 		if _, of := takeNote(t, body); of != nil {
-			if !of.ofItem || shown != 1 {
+			if !of.ofItem || shown == 0 {
 				t.Fatalf("a note for %d items: %.300s", shown, body)
 			}
-			r.document(t, body, page(want[:1], first), false)
+			r.document(t, body, page(want[:shown], first), false)
 		} else if shown > 0 || body != "" && !strings.HasPrefix(body, "[none of ") && !strings.HasPrefix(body, "[0 ") {
 			r.same(t, body, page(want[:shown], first), asLines)
 		}

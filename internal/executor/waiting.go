@@ -164,6 +164,8 @@ func (e run) waitResult(ctx context.Context, r *Request, arg json.RawMessage) (*
 		return nil, arguments.Invalid("/handle: is unknown or has expired")
 	case r.Select != "":
 		return nil, arguments.Invalid("/select: belongs to the call whose result this waits for")
+	case r.Grep != "":
+		return nil, arguments.Invalid("/grep: belongs to the call whose result this waits for")
 	}
 	leave := call.enter(&listener{r.OnProgress, r.OnLog})
 	defer leave()

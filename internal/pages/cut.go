@@ -101,7 +101,7 @@ func (p Pages) Cut(text, shown string, verbatim bool, room int) string {
 func (p Pages) look(h *result, room int) string {
 	about := ""
 	if h.value != nil {
-		about = "[shape: " + compress.Shape(h.value, min(shapeTokens, room/10)) + "]"
+		about = "[shape: " + h.shape(min(shapeTokens, room/10)) + "]"
 	}
 	if own := p.Preview + p.weigh(about) + p.rest(); (h.items != nil || h.quoted) && p.Preview > 0 && own < room {
 		p.Bytes = p.Bytes * room / p.limit()
@@ -249,8 +249,16 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about
 		room -= p.weigh(h.matched(wanted, wanted.len()))
 	}
 	text, shown := p.fill(h, wanted, room)
-	if shown == 0 && limit >= p.limit() {
-		text, shown = p.beginItem(h, wanted.first(1), room-p.rest(), itemLevels), 1
+	switch {
+	case shown == 0 && limit >= p.limit():
+		text, _ = p.beginItem(h, wanted.first(1), room-p.rest(), itemLevels)
+		shown = 1
+	case 0 < shown && shown < wanted.len() && h.open == "{" && wanted.list == nil && 3*p.weigh(text) < room:
+		// The next member is long: it begins here, beside the short ones.
+		if begun, ok := p.beginItem(h, wanted.first(shown+1), room-p.rest(), itemLevels); ok {
+			text = begun
+			shown++
+		}
 	}
 	if line.left = wanted.len() - shown; line.left == 0 {
 		return p.withMatched(text, h, wanted, again)
@@ -273,22 +281,27 @@ func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about
 // more bytes for its limit.
 const likelyBytes = 16
 
-// beginItem is the beginning of an item that is too long for the limit, in an array or
-// object of its own, or with all that is around it. It keeps the item under a handle of its
-// own. levels is the number of items within items that may begin too.
-func (p Pages) beginItem(h *result, one span, room, levels int) string {
+// beginItem is the beginning of an item that is too long for the limit, with the short ones
+// before it, in an array or object of its own, or with all that is around it. It keeps them
+// under a handle of their own. ok is false if the text would not get into the item. levels
+// is the number of items within items that may begin too.
+func (p Pages) beginItem(h *result, some span, room, levels int) (text string, ok bool) {
 	if h.items == nil {
-		return h.part(one)
+		return h.part(some), true
 	}
-	item := h.json(h.items[one.at(0):one.at(0)+1], one.whole)
+	item := h.json(h.chosen(some), some.whole)
 	if compact, ok := wire.Compact(item); ok && !h.verbatim {
 		item = compact
 	}
 	inner := p.divide(item, item, h.verbatim)
+	if some.len() > 1 && inner.inner == 0 {
+		return "", false
+	}
 	text, shown := p.fill(inner, inner.all(), room)
 	if shown == 0 && inner.items != nil {
 		if levels > 0 && room > 2*p.minRoom() {
-			text, shown = p.beginItem(inner, inner.all().first(1), room-p.rest(), levels-1), 1
+			text, _ = p.beginItem(inner, inner.all().first(1), room-p.rest(), levels-1)
+			shown = 1
 		} else {
 			inner = p.divide(item, item, true)
 			text, shown = p.fill(inner, inner.all(), room)
@@ -299,13 +312,13 @@ func (p Pages) beginItem(h *result, one span, room, levels int) string {
 	}
 	line := rest{left: inner.count() - shown, total: inner.count(), what: inner.noun() + " of this item left"}
 	if line.left == 0 {
-		return text
+		return text, true
 	}
 	if inner.goesOn(inner.all().first(shown)) {
 		line.what += ", the line goes on"
 	}
-	line.next = ReadArguments{Handle: p.Store.addItem(h, one, inner), Offset: shown}
-	return p.withLines(text, "", p.restLine(line))
+	line.next = ReadArguments{Handle: p.Store.addItem(h, some, inner), Offset: shown}
+	return p.withLines(text, "", p.restLine(line)), true
 }
 
 // itemLevels bounds the items within items of which one part shows the beginning. Each is

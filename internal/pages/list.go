@@ -3,6 +3,7 @@ package pages
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -20,7 +21,8 @@ type list struct {
 	items []json.RawMessage
 	// path leads from the value to the list, as jq writes it; empty if the value is the
 	// list, or the path is long.
-	path string
+	path  string
+	inner int // the number of containers around the list
 	// head and tail are the value before the first and after the last item, or around the
 	// string.
 	head, tail string
@@ -50,13 +52,13 @@ func (p Pages) listIn(h *result) bool {
 	at, path := place{0, len(value)}, ""
 	var best place // with count items, or a string
 	count := 0
-	for range maxListDepth {
+	for depth := range maxListDepth {
 		o, ok := outlineOf(value[at.start:at.end])
 		if !ok {
 			break
 		}
 		if o.count > 1 {
-			best, count, h.path = at, o.count, path
+			best, count, h.path, h.inner = at, o.count, path, depth
 		}
 		inner := place{at.start + o.largest.start, at.start + o.largest.end}
 		if o.step == "" || !p.sheds(value, inner, room) {
@@ -69,7 +71,7 @@ func (p Pages) listIn(h *result) bool {
 		if text := value[at.start:at.end]; text[0] == '"' {
 			// A string among others has to be much of the value, and several lines.
 			if count == 0 || 3*len(text) > len(value) && bytes.Contains(text, []byte(`\n`)) {
-				best, count, h.path = at, 1, path
+				best, count, h.path, h.inner = at, 1, path, depth+1
 			}
 			break
 		}
@@ -212,4 +214,32 @@ func joined(open string, items []json.RawMessage, between, close string) string 
 	}
 	out.WriteString(close)
 	return out.String()
+}
+
+// A shape is that of the first items, and of others over the whole list.
+const (
+	shapeFirst  = 100
+	shapeOthers = 200
+)
+
+// shape is the shape of the value, in tokens.
+func (h *result) shape(most int) string {
+	switch {
+	case h.quoted:
+		return compress.Shape([]byte(h.head+`""`+h.tail), most)
+	case h.items == nil:
+		return compress.Shape(h.value, most)
+	}
+	some := h.items
+	if n := len(h.items); n > shapeFirst+shapeOthers {
+		some = slices.Clone(h.items[:shapeFirst])
+		for i := range shapeOthers {
+			some = append(some, h.items[shapeFirst+i*(n-shapeFirst)/shapeOthers])
+		}
+	}
+	head, tail := h.head, h.tail
+	if h.asLines {
+		head, tail = "[", "]"
+	}
+	return compress.ShapeOf(head, some, tail, len(h.items), most)
 }

@@ -102,7 +102,7 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 			return nil, err
 		}
 		if selected.empty() || args.Grep == "" && args.Offset == 0 && args.Limit == 0 {
-			return p.selected(selected, h.value), nil
+			return p.selected(selected, args.Select, h.value), nil
 		}
 		// cut keeps the selection under a handle of its own.
 		h, args.Handle, args.Select = p.divideSelection(selected), "", ""

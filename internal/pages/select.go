@@ -5,10 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"mcpx/internal/compress"
 	"mcpx/internal/jq"
+	"mcpx/internal/plain"
+	"mcpx/internal/wire"
 )
 
 // FilterError is a filter that failed on a value. The value is kept.
@@ -41,7 +46,7 @@ func (p Pages) Select(ctx context.Context, filter, grep string, value, inner jso
 		return nil, err
 	}
 	if grep == "" || s.empty() {
-		return p.selected(s, value), nil
+		return p.selected(s, filter, value), nil
 	}
 	h := p.divideSelection(s)
 	which, err := h.wanted(ctx, ReadArguments{Grep: grep})
@@ -49,17 +54,20 @@ func (p Pages) Select(ctx context.Context, filter, grep string, value, inner jso
 		return nil, err
 	}
 	if which.len() == h.count() {
-		return p.selected(s, value), nil
+		return p.selected(s, filter, value), nil
 	}
 	return p.page(h, which, ReadArguments{Grep: grep}), nil
 }
 
-// selected is the page of a selection from value, whole or cut. If all outputs are null
-// it adds the shape of value: most likely the filter asked for a key that is absent.
-func (p Pages) selected(s *selection, value json.RawMessage) *Page {
+// selected is the page of a selection from value, whole or cut. If it has only nulls, the
+// page has the shape of value too: most likely the filter asked for a key that is absent.
+func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Page {
 	page := &Page{Text: compress.Text(s.text, p.Texts).Text}
-	if s.nulls && string(value) != "null" {
-		page.Text = withLine(page.Text, "[shape of the result: "+Shape(value)+"]")
+	if s.nulls >= 0 && string(value) != "null" {
+		if s.nulls > fewNulls {
+			page.Text = fmt.Sprintf("%d × null", s.nulls)
+		}
+		page.Text = withLine(page.Text, "["+missing(filter, value)+"shape of the result: "+Shape(value)+"]")
 	}
 	if p.Fits(page.Text) {
 		page.Structured = append(append([]byte(`{"result":`), s.value...), '}')
@@ -68,6 +76,35 @@ func (p Pages) selected(s *selection, value json.RawMessage) *Page {
 	page.Text = p.look(p.divideSelection(s), p.limit())
 	return page
 }
+
+// fewNulls are as many as are written out.
+const fewNulls = 3
+
+// missing names the keys in a filter that the value does not have, and the keys that could
+// be meant.
+func missing(filter string, value json.RawMessage) string {
+	keys := compress.Keys(value)
+	filter = quotedText.ReplaceAllString(filter, `""`)
+	var out strings.Builder
+	for _, m := range namedKey.FindAllStringSubmatch(filter, -1) {
+		key := m[1]
+		made := strings.Contains(filter, key+":") // by the filter itself
+		if made || slices.Contains(keys, key) || strings.Contains(out.String(), `"`+key+`"`) {
+			continue
+		}
+		fmt.Fprintf(&out, "no key %q", key)
+		if near := plain.Nearest(key, keys); len(near) > 0 {
+			fmt.Fprintf(&out, " (did you mean %q?)", near[0])
+		}
+		out.WriteString("; ")
+	}
+	return out.String()
+}
+
+var (
+	quotedText = regexp.MustCompile(`"(?:\\.|[^"\\])*"`)
+	namedKey   = regexp.MustCompile(`\.([A-Za-z_][A-Za-z0-9_]*)`)
+)
 
 // Shape is the shape of a value, for the author of a filter that did not fit it.
 func Shape(value json.RawMessage) string { return compress.Shape(value, shapeTokens) }
@@ -80,8 +117,9 @@ type selection struct {
 	// value is the only output, else an array of the outputs.
 	value   json.RawMessage
 	several bool
-	// nulls means that all outputs are null, or that there are none.
-	nulls bool
+	// nulls is the number of nulls in outputs that have nothing else, 0 without output;
+	// -1 if there is something else.
+	nulls int
 }
 
 // filter runs a jq filter. Its error is that of ctx, or of the runner.
@@ -96,10 +134,14 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 	if err != nil {
 		return nil, err
 	}
-	lines, nulls := make([][]byte, len(outputs)), true
+	lines, nulls := make([][]byte, len(outputs)), 0
 	for i, output := range outputs {
 		lines[i] = output
-		nulls = nulls && string(output) == "null"
+		if n := nullsIn(output); n > 0 && nulls >= 0 {
+			nulls += n
+		} else {
+			nulls = -1
+		}
 	}
 	s := &selection{text: string(bytes.Join(lines, []byte{'\n'})), several: len(outputs) != 1, nulls: nulls}
 	if len(outputs) == 1 {
@@ -113,6 +155,30 @@ func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage)
 	}
 	return s, nil
 }
+
+// nullsIn is the number of nulls in a value that has no other scalars, else 0. It reads no
+// long value, which has hardly nulls alone.
+func nullsIn(value json.RawMessage) (n int) {
+	if len(value) > maxNulls {
+		return 0
+	}
+	doc, ok := wire.Read(string(value))
+	if !ok {
+		return 0
+	}
+	for i := range doc.Nodes {
+		switch node := &doc.Nodes[i]; {
+		case node.Kind == wire.Null:
+			n++
+		case !node.Kind.Container() || node.Count == 0:
+			return 0
+		}
+	}
+	return n
+}
+
+// maxNulls bounds the value that nullsIn reads, in bytes.
+const maxNulls = 256 << 10
 
 // nothing is the text of a filter without output.
 const nothing = "[select gave nothing]"

@@ -47,10 +47,11 @@ type result struct {
 	itemHandles map[itemName]string
 }
 
-// itemName is the index of an item, and whether what is around the list stands with it.
+// itemName names items of a result: the first, their number, and whether what is around the
+// list stands with them.
 type itemName struct {
-	index int
-	whole bool
+	first, count int
+	whole        bool
 }
 
 // Store keeps long results for read_result, within keptBytes and keptAge. The zero
@@ -97,8 +98,8 @@ func (s *Store) add(h *result) string {
 
 // addItem keeps an item of h as a result of its own, once, however often it is read:
 // one reader must not push out the results of others.
-func (s *Store) addItem(h *result, one span, item *result) string {
-	name := itemName{one.at(0), one.whole}
+func (s *Store) addItem(h *result, some span, item *result) string {
+	name := itemName{some.at(0), some.len(), some.whole}
 	s.mu.Lock()
 	handle := h.itemHandles[name]
 	kept, ok := s.byID[handle]
