@@ -3,6 +3,7 @@ package front
 import (
 	"encoding/json"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -209,5 +210,45 @@ func TestParking(t *testing.T) {
 	late := c.ask(t, modernCall("3", "ask", `{}`, ""))
 	if late.Error == nil {
 		t.Errorf("after the end: %+v", late)
+	}
+}
+
+// TestInput_Prompts: prompts and resources may want input too.
+func TestInput_Prompts(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const wants = `{"resultType":"input_required","inputRequests":{"word":{"method":"elicitation/create","params":{"message":"Which word?"}}},"requestState":"s"}`
+	fake := mcptest.Spec{Era: mcptest.EraModern, MethodResults: map[string]json.RawMessage{
+		"server/discover": json.RawMessage(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"prompts":{}},"resultType":"complete"}`),
+		"prompts/list":    json.RawMessage(`{"prompts":[{"name":"p"}],"resultType":"complete"}`),
+		"prompts/get":     json.RawMessage(wants),
+	}}.HTTP(t)
+	f, web := site(t, remote("fake", fake))
+	f.registry.WaitTried(t.Context())
+	c := newWebClient(t, web, modernEra)
+	get := func(id, more string) (r inputResult) {
+		t.Helper()
+		body := strings.Replace(strings.Replace(modernCall(id, "x", `{}`, more), "tools/call", "prompts/get", 1), `"name":"exec"`, `"name":"fake__p"`, 1)
+		request, err := http.NewRequestWithContext(t.Context(), "POST", web.URL, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": modernEra, "Mcp-Method": "prompts/get", "Mcp-Name": "fake__p"} {
+			request.Header.Set(name, value)
+		}
+		response, err := c.http.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if err := json.NewDecoder(response.Body).Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	again := get("2", get("1", "").reply(t, "mellon"))
+	again.reply(t, "x")
+	sent := fake.Log().Method("prompts/get")
+	if len(sent) != 2 || !strings.Contains(string(sent[1].Message), `"requestState":"s"`) || !strings.Contains(string(sent[1].Message), "mellon") {
+		t.Errorf("sent %d: %s", len(sent), sent[len(sent)-1].Message)
 	}
 }
