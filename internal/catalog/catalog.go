@@ -225,6 +225,25 @@ type Snapshot struct {
 
 	index map[string]int
 	names func() *names // made once, when somebody asks
+
+	mu      sync.Mutex
+	derived map[any]*Snapshot // under mu
+}
+
+// Derived is the snapshot that somebody makes of this one, by whom: it is made once, and
+// kept with it.
+func (s *Snapshot) Derived(whose any, derive func() *Snapshot) *Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	made, ok := s.derived[whose]
+	if !ok {
+		made = derive()
+		if s.derived == nil {
+			s.derived = map[any]*Snapshot{}
+		}
+		s.derived[whose] = made
+	}
+	return made
 }
 
 // Rules say which tools exist for a caller, and how it sees them.

@@ -207,8 +207,8 @@ func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result
 
 // Catalogue is the catalogue as a client may see it now. A request takes it once, at
 // its beginning, and hands it down.
-func (e *Executor) Catalogue(*upstream.Client) *catalog.Snapshot {
-	return e.catalogues.Of(e.registry.Snapshot())
+func (e *Executor) Catalogue(client *upstream.Client) *catalog.Snapshot {
+	return e.catalogues.Of(e.registry.SnapshotOf(client))
 }
 
 // seen is the catalogue as the caller of a request may see it now.

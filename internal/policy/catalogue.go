@@ -18,7 +18,7 @@ import (
 // texts that were made of one are known to be good for the next.
 type Catalogues struct {
 	mu   sync.Mutex
-	from *catalog.Snapshot // of the last call
+	from *catalog.Snapshot // that made was made from, last
 	made *catalog.Snapshot
 }
 
@@ -29,11 +29,12 @@ func (c *Catalogues) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	if rules == nil {
 		rules = &Rules{}
 	}
+	return snap.Derived(c, func() *catalog.Snapshot { return c.make(snap, rules) })
+}
+
+func (c *Catalogues) make(snap *catalog.Snapshot, rules catalog.Rules) *catalog.Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if snap == c.from {
-		return c.made
-	}
 	same := c.from != nil && reflect.DeepEqual(snap.Rules, c.from.Rules)
 	servers := make([]catalog.Server, len(snap.Servers))
 	for i := range snap.Servers {

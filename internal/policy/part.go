@@ -2,7 +2,6 @@ package policy
 
 import (
 	"slices"
-	"sync"
 
 	"mcpx/internal/catalog"
 )
@@ -17,9 +16,6 @@ type Part struct {
 	// Confirm applies beside that of the configuration.
 	Confirm Confirm
 
-	mu      sync.Mutex
-	from    *catalog.Snapshot // of the last call
-	servers *catalog.Snapshot // the servers of from, with Rules
 	visible Catalogues
 }
 
@@ -41,14 +37,11 @@ func (p *Part) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	if p == nil {
 		return snap
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if snap != p.from {
-		servers := slices.DeleteFunc(slices.Clone(snap.Servers), func(s catalog.Server) bool { return !p.Has(s.Name) })
-		p.from, p.servers = snap, catalog.NewSnapshot(servers)
+	return p.visible.Of(snap.Derived(p, func() *catalog.Snapshot {
+		servers := catalog.NewSnapshot(slices.DeleteFunc(slices.Clone(snap.Servers), func(s catalog.Server) bool { return !p.Has(s.Name) }))
 		if p.Rules != nil {
-			p.servers.Rules = p.Rules
+			servers.Rules = p.Rules
 		}
-	}
-	return p.visible.Of(p.servers)
+		return servers
+	}))
 }

@@ -20,7 +20,7 @@ type clientSession struct {
 // sessions. Those that open from now on declare its capabilities.
 func (r *Registry) Own(client *upstream.Client) {
 	r.owner.Store(client)
-	r.own()
+	r.ownOnce()
 }
 
 // Owned returns a channel that is closed with the first Own.
@@ -56,15 +56,20 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstrea
 	}
 	if c == nil {
 		spec := e.server.Spec
-		spec.NoCatalogue, spec.Lazy, spec.StopIdle = true, false, 0
+		spec.Lazy, spec.StopIdle, spec.OnChange = false, 0, nil
 		cached := e.cached
-		spec.Catalogue = func() []catalog.Tool {
+		tools := func() []catalog.Tool {
 			if status := e.upstream.Status(); status.Known || cached == nil {
 				return status.Tools
 			}
 			return cached.tools
 		}
-		spec.OnChange = nil
+		if client.Notify == nil { // a single request, whose session lists nothing of its own
+			spec.NoCatalogue, spec.Catalogue = true, tools
+		} else {
+			spec.ToolsOnly, spec.Tools = true, tools()
+			spec.OnChange = func() { r.listed(client, e, c.upstream) }
+		}
 		spec.Owner = func() *upstream.Client { return client }
 		status := e.upstream.Status()
 		spec.Seen = status.Known || cached != nil && !cached.tried
@@ -74,7 +79,8 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstrea
 		case cached != nil:
 			spec.Legacy = !cached.Modern && cached.Protocol != ""
 		}
-		c = &clientSession{upstream: upstream.New(spec)}
+		c = &clientSession{}
+		c.upstream = upstream.New(spec)
 		c.upstream.Start()
 		if r.clients[client.ID] == nil {
 			r.clients[client.ID] = make(map[string]*clientSession)
@@ -96,6 +102,8 @@ func (r *Registry) ForgetClient(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endSessions(id, retired{}, 0, func(string, *clientSession) bool { return true })
+	delete(r.own, id)
+	r.differing.Store(int32(len(r.own)))
 }
 
 // endSessions retires those sessions of a client for which the func which is true, with

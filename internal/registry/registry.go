@@ -69,11 +69,13 @@ type Registry struct {
 	snapshot   atomic.Pointer[catalog.Snapshot]
 	generation atomic.Uint64 // of the newest entry
 
-	owner    atomic.Pointer[upstream.Client] // from Own
-	owned    chan struct{}                   // closed by the first Own
-	own      func()                          // closes owned, once
-	allCalls *upstream.Gate                  // bounds the calls of all servers together
-	installs *upstream.Gate                  // bounds the commands that install at the same time
+	owner   atomic.Pointer[upstream.Client] // from Own
+	owned   chan struct{}                   // closed by the first Own
+	ownOnce func()                          // closes owned
+	// differing is the number of clients with a catalogue of their own.
+	differing atomic.Int32
+	allCalls  *upstream.Gate // bounds the calls of all servers together
+	installs  *upstream.Gate // bounds the commands that install at the same time
 
 	mu        sync.Mutex
 	started   bool
@@ -81,6 +83,7 @@ type Registry struct {
 	entries   map[string]*entry
 	preferred string                               // from Prefer; Start starts this server first
 	clients   map[string]map[string]*clientSession // by client and server
+	own       map[string]*ownCatalogue             // by client
 	rules     catalog.Rules
 	listeners []*func()
 	retired   map[*upstream.Upstream]retired // stopped, not ended yet
@@ -126,6 +129,7 @@ func New(servers []Server, options Options) *Registry {
 		cache:    &cache{dir: options.CacheDir},
 		entries:  make(map[string]*entry),
 		clients:  make(map[string]map[string]*clientSession),
+		own:      make(map[string]*ownCatalogue),
 		rules:    options.Rules,
 		allCalls: upstream.NewGate(options.MaxConcurrency),
 		installs: upstream.NewGate(upstream.MostInstalls),
@@ -136,7 +140,7 @@ func New(servers []Server, options Options) *Registry {
 		unsaved:  make(chan struct{}, 1),
 		stop:     make(chan struct{}),
 	}
-	r.own = sync.OnceFunc(func() { close(r.owned) })
+	r.ownOnce = sync.OnceFunc(func() { close(r.owned) })
 	r.need = sync.OnceFunc(func() { close(r.needed) })
 	// In parallel, as the first answers wait for this.
 	entries := make([]*entry, len(servers))

@@ -83,6 +83,9 @@ func New(spec Spec) *Upstream {
 		ended:   make(chan struct{}),
 	}
 	u.status = Status{State: catalog.Connecting, Transport: u.spec.Type, Installing: u.spec.installs != nil && !u.spec.Seen}
+	if u.spec.Tools != nil {
+		u.status.Known, u.status.Tools = true, u.spec.Tools
+	}
 	if u.spec.Lazy && u.spec.Seen {
 		u.status.State = catalog.Idle
 	}

@@ -1,0 +1,130 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/upstream"
+)
+
+// choosy is a server that lists a tool more to clients with elicitation, and one more
+// after the tool grow was called.
+func choosy(_ context.Context, in io.Reader, out io.Writer) error {
+	tools := `{"name":"plain","inputSchema":{}},{"name":"grow","inputSchema":{}}`
+	for decoder := json.NewDecoder(in); ; {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct {
+				Name         string
+				Capabilities map[string]json.RawMessage
+			}
+		}
+		if err := decoder.Decode(&m); err != nil {
+			return err
+		}
+		answer := `"error":{"code":-32601,"message":"Method not found"}`
+		switch m.Method {
+		case "initialize":
+			if m.Params.Capabilities["elicitation"] != nil {
+				tools += `,{"name":"asks","inputSchema":{}}`
+			}
+			answer = `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"x"}}`
+		case "tools/list":
+			answer = `"result":{"tools":[` + tools + `]}`
+		case "tools/call":
+			answer = `"result":{"content":[]}`
+			if m.Params.Name == "grow" {
+				tools += `,{"name":"grown","inputSchema":{}}`
+				answer += `}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"`
+			}
+		}
+		if m.ID == nil {
+			continue
+		}
+		if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer); err != nil {
+			return err
+		}
+	}
+}
+
+// TestOwnCatalogue: a client with a session of its own sees what that lists, and hears of
+// changes in it; the others see and hear nothing of them.
+func TestOwnCatalogue(t *testing.T) {
+	mcptest.NoLeaks(t)
+	server := Server{Definition: "x", PerClient: true, Spec: upstream.Spec{Name: "x", Type: upstream.InProcess, Serve: choosy}}
+	r := start(t, Options{}, server)
+	tried(t, r)
+	names := func(client *upstream.Client) []string {
+		s, ok := r.SnapshotOf(client).Server("x")
+		if !ok {
+			t.Fatal("no server")
+		}
+		return s.ToolNames()
+	}
+	var told [3]atomic.Int32
+	clients := make([]*upstream.Client, 3)
+	for i, capabilities := range []string{`{}`, `{"elicitation":{}}`, `{"elicitation":{}}`} {
+		clients[i] = &upstream.Client{
+			ID: fmt.Sprint(i), Capabilities: json.RawMessage(capabilities),
+			Notify: func(method string, _ json.RawMessage) {
+				if method == "notifications/tools/list_changed" {
+					told[i].Add(1)
+				}
+			},
+		}
+	}
+	all, few := []string{"plain", "grow", "asks"}, []string{"plain", "grow"}
+	if got := names(clients[0]); !slices.Equal(got, all) {
+		t.Errorf("before the first call: %v", got)
+	}
+	var calls sync.WaitGroup
+	for _, client := range clients {
+		calls.Go(func() {
+			if _, err := r.Call(t.Context(), first(r), upstream.Request{Method: "tools/call", Params: upstream.ToolParams("plain", nil), Client: client}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	want := func(when string, lists ...[]string) {
+		t.Helper()
+		for i, list := range lists {
+			mcptest.WaitFor(t, when, patience, func() bool { return slices.Equal(names(clients[i]), list) })
+		}
+		if got := names(nil); !slices.Equal(got, all) {
+			t.Errorf("%s: all see %v", when, got)
+		}
+	}
+	want("with sessions", few, all, all)
+	if told[0].Load() != 1 || told[1].Load() != 0 {
+		t.Errorf("told %d and %d times", told[0].Load(), told[1].Load())
+	}
+	if r.SnapshotOf(clients[1]) != r.Snapshot() {
+		t.Error("a client that sees the same has a snapshot of its own")
+	}
+	if r.SnapshotOf(clients[0]) != r.SnapshotOf(clients[0]) {
+		t.Error("a snapshot is made with each look")
+	}
+	if _, err := r.Call(t.Context(), first(r), upstream.Request{Method: "tools/call", Params: upstream.ToolParams("grow", nil), Client: clients[1]}); err != nil {
+		t.Error(err)
+	}
+	want("after a change", few, append(slices.Clone(all), "grown"), all)
+	mcptest.WaitFor(t, "the announcement", patience, func() bool { return told[1].Load() == 1 })
+	if told[0].Load() != 1 || told[2].Load() != 0 {
+		t.Errorf("others were told: %d, %d", told[0].Load(), told[2].Load())
+	}
+	r.ForgetClient("0")
+	r.ForgetClient("1")
+	want("after the end of clients", all, all, all)
+}
+
+func first(r *Registry) *catalog.Server { return &r.Snapshot().Servers[0] }
