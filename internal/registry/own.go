@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"mcpx/internal/catalog"
 	"mcpx/internal/upstream"
 )
@@ -66,7 +64,7 @@ func (r *Registry) listed(client *upstream.Client, e *entry, u *upstream.Upstrea
 		return
 	}
 	if r.keep(client.ID, name, ownTools{e.generation, status.Tools}, shared.Tools) && client.Notify != nil {
-		client.Notify(mcp.MethodNotificationToolsListChanged, nil)
+		client.Notify("notifications/tools/list_changed", nil)
 	}
 }
 
