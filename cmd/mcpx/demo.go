@@ -85,26 +85,18 @@ func (d *demoScreen) carried() {
 	for i := range snap.Servers {
 		for j := range snap.Servers[i].Tools {
 			tool := &snap.Servers[i].Tools[j]
-			total += tokens.Count(string(definition(tool.Name, tool.Description, tool.InputSchema)))
+			total += budget.Definition{Name: tool.Name, Description: tool.Description, InputSchema: tool.InputSchema}.Tokens()
 		}
 	}
 	mine := 0
 	tools, _ := d.app.View.Surface(snap, "")
 	for _, def := range tools {
-		mine += tokens.Count(string(definition(def.Name, def.Description, def.InputSchema)))
+		mine += budget.Definition(def).Tokens()
 	}
 	fmt.Fprint(d.w, d.Hang("", d.Bold(fmt.Sprintf("%s with %s: the tokens that every request carries", screen.Count(len(snap.Servers), "server"), screen.Count(snap.Tools(), "tool")))))
 	columns := d.Width() - 38
 	fmt.Fprintf(d.w, "  connected directly  %6s  %s\n", screen.Number(total), d.Yellow(d.Bar(total, total, columns)))
 	fmt.Fprintf(d.w, "  mcpx: two tools     %6s  %s %s\n", screen.Number(mine), d.Green(d.Bar(mine, total, columns)), d.Bold(screen.Change(total, mine)))
-}
-
-// definition is a tool as JSON in a model request.
-func definition(name, description string, schema json.RawMessage) []byte {
-	if schema == nil {
-		schema = json.RawMessage("{}")
-	}
-	return encode(view.Definition{Name: name, Description: description, InputSchema: schema})
 }
 
 // lookUp shows the answer of inspect about one tool.
@@ -116,7 +108,7 @@ func (d *demoScreen) lookUp(ctx context.Context, server, tool string) error {
 	}
 	t, _ := s.Tool(tool)
 	d.title("inspect %s.%s: %d tokens, as JSON Schema %d", server, tool,
-		tokens.Count(blockText(looked)), tokens.Count(string(definition(t.Name, t.Description, t.InputSchema))))
+		tokens.Count(blockText(looked)), budget.Definition{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema}.Tokens())
 	d.text(blockText(looked))
 	return nil
 }

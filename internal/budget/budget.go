@@ -40,7 +40,9 @@ type Definition struct {
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// text is the definition minified.
+// Tokens is what the definition costs, minified.
+func (d Definition) Tokens() int { return tokens.Count(d.text()) }
+
 func (d Definition) text() string {
 	if len(d.InputSchema) == 0 {
 		d.InputSchema = json.RawMessage("{}")
@@ -87,7 +89,7 @@ func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 	}
 	tools, _ := m.options.Surface(snap, "")
 	for _, d := range tools {
-		c.Surface = append(c.Surface, Part{d.Name, tokens.Count(d.text())})
+		c.Surface = append(c.Surface, Part{d.Name, d.Tokens()})
 		c.Total.Surface += c.Surface[len(c.Surface)-1].Tokens
 	}
 	c.Total.Known = slices.ContainsFunc(c.Servers, func(s Server) bool { return s.Known })
@@ -114,7 +116,7 @@ func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 	out = Server{Name: s.Name, Version: s.Version, Known: true, Tools: len(s.Tools)}
 	for i := range s.Tools {
 		t := &s.Tools[i]
-		bare = append(bare, tokens.Count(Definition{t.Name, t.Description, t.InputSchema}.text()))
+		bare = append(bare, Definition{t.Name, t.Description, t.InputSchema}.Tokens())
 		out.Direct += bare[i]
 		out.Raw += tokens.Count(string(t.Raw))
 		lookups = append(lookups, tokens.Count(describe.Tool(&alone, t, m.options.Describe)))
@@ -129,7 +131,7 @@ func (m *Meter) surface(servers []catalog.Server) int {
 	n := 0
 	tools, _ := m.options.Surface(catalog.NewSnapshot(servers), "")
 	for _, d := range tools {
-		n += tokens.Count(d.text())
+		n += d.Tokens()
 	}
 	return n
 }

@@ -73,7 +73,7 @@ func (m *Meter) searching(snap *catalog.Snapshot) (list []Search) {
 		mcpx := shownServer{"mcpx", instructions, tools}
 		if c.loads {
 			for _, t := range tools {
-				one.Surface += tokens.Count(t.text())
+				one.Surface += t.Tokens()
 			}
 			mcpx.tools = nil
 		}
