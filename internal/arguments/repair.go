@@ -101,27 +101,7 @@ func (r *repairer) array(value json.RawMessage, schema any, depth int) json.RawM
 	if !ok || depth > 16 {
 		return value
 	}
-	var list []json.RawMessage
-	if json.Unmarshal(value, &list) != nil {
-		return value
-	}
-	changed := false
-	for i, item := range list {
-		list[i] = r.value(item, items, depth+1)
-		changed = changed || !bytes.Equal(list[i], item)
-	}
-	if !changed {
-		return value
-	}
-	return append(append([]byte{'['}, bytes.Join(rawSlices(list), []byte{','})...), ']')
-}
-
-func rawSlices(list []json.RawMessage) [][]byte {
-	out := make([][]byte, len(list))
-	for i := range list {
-		out[i] = list[i]
-	}
-	return out
+	return wire.EditEach(value, func(item json.RawMessage) json.RawMessage { return r.value(item, items, depth+1) })
 }
 
 // follow resolves references within the schema's document.
