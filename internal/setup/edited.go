@@ -122,7 +122,11 @@ func (e edited) restore(name string, from edited) (edited, error) {
 	}
 	var err error
 	if e.format.toml {
-		e.toml, err = e.toml.changed(string(e.toml.text) + e.toml.eol() + from.toml.extract(from.keys(name)...))
+		text := string(e.toml.text) + e.toml.eol()
+		for _, extent := range from.toml.extents(from.keys(name)) {
+			text += string(from.toml.text[extent[0]:extent[1]])
+		}
+		e.toml, err = e.toml.changed(text)
 		return e, err
 	}
 	e.json, err = e.json.set(raw(from.json.value(from.keys(name)...)), e.keys(name)...)

@@ -344,13 +344,12 @@ func (d *jsonText) remove(keys ...string) (*jsonText, error) {
 	if parent == nil {
 		return nil, fmt.Errorf("%s is not there", strings.Join(keys, "."))
 	}
-	switch v := parent.Value.(type) {
-	case *hujson.Object:
-		parts := make([]part, len(v.Members))
-		for i, m := range v.Members {
-			parts[i] = part{m.Name.StartOffset, m.Value.EndOffset, m.Value.AfterExtra}
+	if o, ok := parent.Value.(*hujson.Object); ok {
+		var parts []part
+		for _, m := range o.Members {
+			parts = append(parts, part{m.Name.StartOffset, m.Value.EndOffset, m.Value.AfterExtra})
 		}
-		if i := member(v, keys[len(keys)-1]); i >= 0 {
+		if i := member(o, keys[len(keys)-1]); i >= 0 {
 			return d.cut(parent, parts, i)
 		}
 	}
@@ -360,10 +359,9 @@ func (d *jsonText) remove(keys ...string) (*jsonText, error) {
 // removeItem takes the element at index i out of an array.
 func (d *jsonText) removeItem(i int, keys ...string) (*jsonText, error) {
 	list := d.value(keys...)
-	array := list.Value.(*hujson.Array)
-	parts := make([]part, len(array.Elements))
-	for j, e := range array.Elements {
-		parts[j] = part{e.StartOffset, e.EndOffset, e.AfterExtra}
+	var parts []part
+	for _, e := range list.Value.(*hujson.Array).Elements {
+		parts = append(parts, part{e.StartOffset, e.EndOffset, e.AfterExtra})
 	}
 	return d.cut(list, parts, i)
 }

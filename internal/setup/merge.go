@@ -34,7 +34,10 @@ func Merge(s System, have []Found, sources []Source) ([]Merged, []Skipped) {
 		byDefinition[have[i].definition()] = -1
 	}
 	for _, source := range sources {
-		from := source.label(s)
+		from := s.Short(source.File)
+		if source.Client != "" {
+			from = source.Client + ", " + from
+		}
 		for _, f := range source.Servers {
 			switch i, known := byDefinition[f.definition()]; {
 			case f.Self:
@@ -87,13 +90,6 @@ func (s Source) name(system System) string {
 		return system.Short(s.File)
 	}
 	return s.Client
-}
-
-func (s Source) label(system System) string {
-	if s.Client == "" {
-		return system.Short(s.File)
-	}
-	return s.Client + ", " + system.Short(s.File)
 }
 
 func freeName(name string, source Source, names map[string]bool) string {

@@ -308,11 +308,9 @@ func SafeName(name string) string {
 // definition is what two entries share that are the same server.
 func (f *Found) definition() string {
 	s := &f.Server
-	text, _ := marshal([]any{s.Type, s.Command, nonNil(s.Args), s.Env, s.Cwd, s.URL, s.Headers})
+	text, _ := marshal([]any{s.Type, s.Command, append([]string{}, s.Args...), s.Env, s.Cwd, s.URL, s.Headers})
 	return strings.ReplaceAll(string(text), "null", "{}")
 }
-
-func nonNil(list []string) []string { return append([]string{}, list...) }
 
 // launchers are programs of which the first argument says what runs.
 var launchers = []string{"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "npm", "npx.cmd", "uv", "bun", "deno", "node", "go", "python", "python3"}

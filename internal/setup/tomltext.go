@@ -96,7 +96,8 @@ func (d *tomlText) members(entry object) (string, error) {
 func (d *tomlText) reset(entry object, keys ...string) (*tomlText, error) {
 	command := d.extents(append(slices.Clone(keys), "command"))
 	args := d.extents(append(slices.Clone(keys), "args"))
-	if len(command) != 1 || len(args) > 1 || d.inline(command[0]) {
+	// A dotted key is more than a key and its value.
+	if len(command) != 1 || len(args) > 1 || !bytes.HasPrefix(bytes.TrimSpace(d.text[command[0][0]:]), []byte("command")) {
 		removed, err := d.remove(keys...)
 		if err != nil {
 			return nil, err
@@ -109,7 +110,9 @@ func (d *tomlText) reset(entry object, keys ...string) (*tomlText, error) {
 	}
 	var b strings.Builder
 	at := 0
-	for _, extent := range sortedExtents(append(command, args...)) {
+	extents := append(command, args...)
+	slices.SortFunc(extents, func(a, b [2]int) int { return a[0] - b[0] })
+	for _, extent := range extents {
 		b.Write(d.text[at:extent[0]])
 		if extent == command[0] {
 			b.WriteString(text)
@@ -118,17 +121,6 @@ func (d *tomlText) reset(entry object, keys ...string) (*tomlText, error) {
 	}
 	b.Write(d.text[at:])
 	return d.changed(b.String())
-}
-
-// inline reports whether the line of an expression is more than a key and its
-// value: a dotted key.
-func (d *tomlText) inline(extent [2]int) bool {
-	return !strings.HasPrefix(strings.TrimSpace(string(d.text[extent[0]:extent[1]])), "command")
-}
-
-func sortedExtents(all [][2]int) [][2]int {
-	slices.SortFunc(all, func(a, b [2]int) int { return a[0] - b[0] })
-	return all
 }
 
 // add appends a table. entry has strings and lists of strings.
@@ -181,15 +173,6 @@ func (d *tomlText) extents(keys []string) [][2]int {
 		all = append(all, [2]int{e.start, end})
 	}
 	return all
-}
-
-// extract is the text of the table at the end of keys.
-func (d *tomlText) extract(keys ...string) string {
-	var b strings.Builder
-	for _, extent := range d.extents(keys) {
-		b.Write(d.text[extent[0]:extent[1]])
-	}
-	return b.String()
 }
 
 // remove takes out the table at the end of keys and those below it, with one
