@@ -50,13 +50,13 @@ func TestAlong(t *testing.T) {
 		if err := json.Unmarshal([]byte(tt.places), &places); err != nil {
 			t.Fatal(err)
 		}
-		got := Along(json.RawMessage(schema), places, full, tt.most, func(s string) int { return len(s) })
+		got := Along(json.RawMessage(schema), places, full, tt.most, length)
 		if got = strings.TrimPrefix(got, "type Args = "); got != tt.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, got, tt.want)
 		}
 	}
 	const named = "type tree = {name?: string; sub?: tree[]};\ntype Args = {tree?: tree}; // in part"
-	if got := Along(json.RawMessage(schema), [][]string{{"tree"}}, full, 100, func(s string) int { return len(s) }); got != named {
+	if got := Along(json.RawMessage(schema), [][]string{{"tree"}}, full, 100, length); got != named {
 		t.Errorf("got %s", got)
 	}
 }

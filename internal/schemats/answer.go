@@ -53,9 +53,15 @@ type read struct {
 	marks marks
 }
 
-// All is [Complete] for several tools that stand in one text, in that order:
-// types and descriptions that stand above are not repeated. cut says that a
-// description is cut; the place has "[+N]" for N characters that are missing.
+// All is the whole of each tool for a model: named types that it needs, the full
+// description, and a signature that is a valid member of an interface. It is one line
+// where that fits, else one parameter a line. estimate counts the tokens of a text;
+// where the TypeScript does not come out smaller than the minified {name, description,
+// inputSchema, outputSchema}, or cannot express the schema, the schema itself is given.
+//
+// The tools stand in one text, in that order: types and descriptions that stand above
+// are not repeated. cut says that a description is cut; the place has "[+N]" for N
+// characters that are missing.
 func All(tools []Tool, o Options, estimate func(string) int) (texts []string, cut bool) {
 	a, list := newAnswer(tools, o, estimate)
 	for i := range list {
@@ -66,9 +72,6 @@ func All(tools []Tool, o Options, estimate func(string) int) (texts []string, cu
 
 // newAnswer converts the tools, and names what stands several times in them.
 func newAnswer(tools []Tool, o Options, estimate func(string) int) (*answer, []read) {
-	if estimate == nil {
-		estimate = func(s string) int { return len(s) }
-	}
 	a := &answer{o: o, estimate: estimate, said: said{map[*def]bool{}, map[string]string{}, map[string]string{}, map[string]bool{}}}
 	names := newSharing()
 	list := make([]read, len(tools))

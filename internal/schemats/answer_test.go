@@ -7,6 +7,15 @@ import (
 	"testing"
 )
 
+// length is an estimate of tokens.
+func length(s string) int { return len(s) }
+
+// complete is the text of one tool.
+func complete(t Tool, o Options, estimate func(string) int) string {
+	texts, _ := All([]Tool{t}, o, estimate)
+	return texts[0]
+}
+
 func tool(name, description, input string) Tool {
 	return Tool{Name: name, Description: description, Input: json.RawMessage(input)}
 }
@@ -39,7 +48,7 @@ func TestComplete_Marks(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Complete(tool("f", "", tt.schema), full, func(s string) int { return strings.Count(s, "Schema")*1000 + len(s)/10 })
+			got := complete(tool("f", "", tt.schema), full, func(s string) int { return strings.Count(s, "Schema")*1000 + len(s)/10 })
 			if got != tt.want {
 				t.Errorf("got %s\nwant %s", got, tt.want)
 			}
@@ -110,7 +119,7 @@ func TestAll_Cut(t *testing.T) {
 	two := []Tool{tool("a", "", props(`"p":{"description":"`+long+`"}`)), tool("b", "", props(`"q":{}`))}
 	o := full
 	o.MaxDescription = 50
-	got, cut := All(two, o, nil)
+	got, cut := All(two, o, length)
 	if want := "a(\n p?: unknown // " + strings.TrimSuffix(long[:45], " ") + "... [+455]\n)"; got[0] != want || !cut {
 		t.Errorf("got %s, %v\nwant %s", got[0], cut, want)
 	}

@@ -92,9 +92,9 @@ func TestTokens_NeverMoreThanJSON(t *testing.T) {
 				what      string
 				got, most int
 			}{
-				{"complete", count(Complete(x.Tool, full, count)), raw},
-				{"complete without output", count(Complete(in, full, count)), count(rawJSON(t, in))},
-				{"complete, estimated by bytes", count(Complete(x.Tool, full, nil)), raw},
+				{"complete", count(complete(x.Tool, full, count)), raw},
+				{"complete without output", count(complete(in, full, count)), count(rawJSON(t, in))},
+				{"complete, estimated by bytes", count(complete(x.Tool, full, length)), raw},
 				{"listing", count(Listing(x.Tool)), raw},
 			} {
 				if c.got > c.most {

@@ -41,7 +41,7 @@ func TestGolden(t *testing.T) {
 			}
 			tool := Tool{in.Name, in.Description, in.InputSchema, in.OutputSchema, in.Notes}
 			got := map[string]string{
-				"complete.txt":   Complete(tool, full, nil) + "\n",
+				"complete.txt":   complete(tool, full, length) + "\n",
 				"listing.txt":    Listing(tool) + "\n",
 				"declaration.ts": Declaration(tool.Input, tool.Output, full) + "\n",
 			}

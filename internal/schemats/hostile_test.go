@@ -71,8 +71,8 @@ func TestHostileSchemas(t *testing.T) {
 			x := Tool{Name: "t", Input: raw, Output: raw}
 			texts := map[string]string{
 				"declaration": Declaration(raw, raw, full),
-				"complete":    Complete(x, full, nil),
-				"shortened":   Complete(x, Options{Descriptions: true, Constraints: true, MaxResult: 300}, nil),
+				"complete":    complete(x, full, length),
+				"shortened":   complete(x, Options{Descriptions: true, Constraints: true, MaxResult: 300}, length),
 				"listing":     Listing(x),
 				"along":       Along(raw, [][]string{{"p0"}, {"x", "a", "0"}, {"zzz"}}, full, 400, func(s string) int { return len(s) / 3 }),
 				"along all":   Along(raw, [][]string{{}}, full, 400, func(s string) int { return len(s) / 3 }),
@@ -115,7 +115,7 @@ func TestMalformedSchemas(t *testing.T) {
 		raw := json.RawMessage(`{"type":"object","properties":{` + bad + `,"coin":{"type":"string"}},"required":["coin"]}`)
 		x := Tool{Name: "t", Input: raw, Output: raw}
 		for kind, text := range map[string]string{
-			"declaration": Declaration(raw, raw, full), "complete": Complete(x, full, func(string) int { return 0 }), "listing": Listing(x),
+			"declaration": Declaration(raw, raw, full), "complete": complete(x, full, func(string) int { return 0 }), "listing": Listing(x),
 		} {
 			if err := wellFormed(text); err != nil {
 				t.Errorf("%s: %s: %v in %s", bad, kind, err, text)
@@ -199,8 +199,8 @@ func FuzzTexts(f *testing.F) {
 		for kind, text := range map[string]string{
 			"declaration": Declaration(raw, raw, full),
 			"bare":        Declaration(raw, nil, Options{MaxDescription: 10}),
-			"complete":    Complete(x, full, nil),
-			"shortened":   Complete(x, Options{Descriptions: true, Constraints: true, MaxResult: 300}, nil),
+			"complete":    complete(x, full, length),
+			"shortened":   complete(x, Options{Descriptions: true, Constraints: true, MaxResult: 300}, length),
 			"listing":     Listing(x),
 		} {
 			if err := wellFormed(text); err != nil {
@@ -211,7 +211,7 @@ func FuzzTexts(f *testing.F) {
 			}
 		}
 		if json.Valid(raw) {
-			if n, m := len(Complete(Tool{Name: "t", Input: raw}, full, nil)), len(rawTool(Tool{Name: "t", Input: raw})); n > m {
+			if n, m := len(complete(Tool{Name: "t", Input: raw}, full, length)), len(rawTool(Tool{Name: "t", Input: raw})); n > m {
 				t.Fatalf("complete has %d bytes, the minified tool %d", n, m)
 			}
 		}

@@ -118,9 +118,9 @@ func toolCases(id string, x Tool) []oracleCase {
 	for _, most := range []int{0, 100, 20} {
 		o := full
 		o.MaxResult = most
-		a, list := newAnswer([]Tool{x}, o, nil)
+		a, list := newAnswer([]Tool{x}, o, length)
 		_, types, _, _ := a.parts(&list[0])
-		text := Complete(x, o, nil)
+		text := complete(x, o, length)
 		member, ok := strings.CutPrefix(text, types)
 		if !ok {
 			member, types = text, ""
@@ -133,7 +133,7 @@ func toolCases(id string, x Tool) []oracleCase {
 		out = append(out, c)
 	}
 	for _, most := range []int{1000, 200} {
-		text := Along(x.Input, [][]string{{"id"}, {"body", "items", "0", "name"}, {"zzz"}}, full, most, func(s string) int { return len(s) })
+		text := Along(x.Input, [][]string{{"id"}, {"body", "items", "0", "name"}, {"zzz"}}, full, most, length)
 		if text != "" {
 			out = append(out, oracleCase{ID: fmt.Sprintf("%s along %d", id, most), Declaration: text})
 		}

@@ -54,12 +54,12 @@ func TestComplete_MaxResult(t *testing.T) {
 			tool := Tool{Name: "find", Description: "Finds.", Input: json.RawMessage(tt.input), Output: tt.output}
 			o := full
 			o.MaxResult = tt.most
-			got := Complete(tool, o, nil)
+			got := complete(tool, o, length)
 			if strings.Contains(got, shortened) != tt.short || !strings.Contains(got, tt.want) {
 				t.Errorf("got %s", got)
 			}
 			tool.Output = nil
-			without := Complete(tool, o, nil)
+			without := complete(tool, o, length)
 			if !strings.HasPrefix(got, strings.TrimSuffix(without, " // Finds.")) && !strings.Contains(got, strings.TrimPrefix(without, "// Finds.\n")) {
 				t.Errorf("the input differs: got %s, want it to have %s", got, without)
 			}
@@ -86,13 +86,13 @@ func TestResult_Wrapper(t *testing.T) {
 			t.Errorf("Listing: got %s, want %s", got, tt.want)
 		}
 		tight := strings.NewReplacer(": ", ":", "; ", ";")
-		if got := Complete(tool, full, nil); !strings.HasSuffix(tight.Replace(got), tight.Replace(tt.want)) {
+		if got := complete(tool, full, length); !strings.HasSuffix(tight.Replace(got), tight.Replace(tt.want)) {
 			t.Errorf("Complete: got %s, want %s", got, tt.want)
 		}
 	}
 	odd := Tool{Name: "find", Input: json.RawMessage(`{"type":"object","properties":{"q":{"not":{"type":"string","enum":["` + strings.Repeat("x", 300) + `"]}}}}`),
 		Output: json.RawMessage(`{"type":"object","properties":{"content":{"type":"string"}}}`)}
-	if got := Complete(odd, full, nil); !strings.Contains(got, "JSON Schema: {") || !strings.HasSuffix(got, "} | JSON") {
+	if got := complete(odd, full, length); !strings.Contains(got, "JSON Schema: {") || !strings.HasSuffix(got, "} | JSON") {
 		t.Errorf("as JSON Schema: got %s", got)
 	}
 }

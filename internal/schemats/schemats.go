@@ -23,7 +23,7 @@ type Options struct {
 	// MaxDescription cuts each description of a property to this many runes, on a
 	// word with "..."; 0 = no cut.
 	MaxDescription int
-	// MaxResult bounds what [Complete] writes of the result, in tokens as it is
+	// MaxResult bounds what [All] writes of the result, in tokens as it is
 	// given an estimate of; of a longer one only the top levels are written, types
 	// alone. The result itself shows the rest. 0 = no bound.
 	MaxResult int

@@ -243,7 +243,7 @@ func TestComplete_Unsaid(t *testing.T) {
 			schema := json.RawMessage(strings.Replace(place, "KEYWORD", keyword, 1))
 			quotation := strings.Trim(name, `"`) + ": " + value
 			// Complete may show the JSON Schema instead, which has everything.
-			if text := Complete(Tool{Name: "t", Input: schema}, Options{}, nil); !strings.Contains(text, quotation) && !strings.HasSuffix(text, "// JSON Schema: "+string(schema)) {
+			if text := complete(Tool{Name: "t", Input: schema}, Options{}, length); !strings.Contains(text, quotation) && !strings.HasSuffix(text, "// JSON Schema: "+string(schema)) {
 				t.Errorf("%s is not in %s", keyword, text)
 			}
 			if text := Declaration(schema, nil, Options{}); !strings.Contains(text, quotation) {
@@ -255,7 +255,7 @@ func TestComplete_Unsaid(t *testing.T) {
 
 func TestComplete_Fallback(t *testing.T) {
 	long := `{"type":"object","properties":{"a":{"type":"string"}},"not":{"enum":["` + strings.Repeat("x", 300) + `\u2028"]}}`
-	got := Complete(Tool{Name: "t", Description: "d", Input: json.RawMessage(long)}, full, nil)
+	got := complete(Tool{Name: "t", Description: "d", Input: json.RawMessage(long)}, full, length)
 	if want := "// d\nt(args) // JSON Schema: " + long; got != want {
 		t.Errorf("a keyword too long for a comment: got %s", got)
 	}
@@ -266,7 +266,7 @@ func TestComplete_Fallback(t *testing.T) {
 		`{"type":"object","properties":{"a":{"type":"number"}},"additionalProperties":{"$ref":"#/$defs/n"},"$defs":{"n":{"type":"string"}}}`,
 		`{"type":"object","properties":{"a":{"$ref":"#x"}},"$defs":{"n":{"$anchor":"x","type":"string"}}}`,
 	} {
-		if got := Complete(Tool{Name: "t", Input: json.RawMessage(away)}, full, nil); got != "t(args) // JSON Schema: "+away {
+		if got := complete(Tool{Name: "t", Input: json.RawMessage(away)}, full, length); got != "t(args) // JSON Schema: "+away {
 			t.Errorf("not all is in the quotation: got %s", got)
 		}
 	}
@@ -277,7 +277,7 @@ func TestComplete_Fallback(t *testing.T) {
 		}
 		return len(s)
 	}
-	if got := Complete(Tool{Name: "t", Input: json.RawMessage(all)}, full, dear); got != "t(args) // JSON Schema: "+all {
+	if got := complete(Tool{Name: "t", Input: json.RawMessage(all)}, full, dear); got != "t(args) // JSON Schema: "+all {
 		t.Errorf("dear TypeScript: got %s", got)
 	}
 }
@@ -286,7 +286,7 @@ func BenchmarkComplete(b *testing.B) {
 	tools := loadTools(b, "testdata/tools")
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		Complete(tools[i%len(tools)].Tool, full, nil)
+		complete(tools[i%len(tools)].Tool, full, length)
 	}
 }
 

@@ -20,17 +20,6 @@ const (
 	maxListing = 320
 )
 
-// Complete is the whole of one tool for a model: named types that it needs, the
-// full description, and a signature that is a valid member of an interface. It
-// is one line where that fits, else one parameter a line. estimate counts the
-// tokens of a text (nil: its length is taken); where the TypeScript does not come
-// out smaller than the minified {name, description, inputSchema, outputSchema},
-// or cannot express the schema, the schema itself is given.
-func Complete(t Tool, o Options, estimate func(string) int) string {
-	texts, _ := All([]Tool{t}, o, estimate)
-	return texts[0]
-}
-
 // rawTool is what a client would have got without mcpx.
 func rawTool(t Tool) string {
 	var b []byte
