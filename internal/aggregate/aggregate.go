@@ -51,6 +51,7 @@ func (s *Servers) Offers() (offers catalog.Offers) {
 		offers.Resources = offers.Resources || one.Resources && !s.NoResources
 		offers.Subscribe = offers.Subscribe || one.Subscribe && !s.NoResources
 		offers.Prompts = offers.Prompts || one.Prompts && !s.NoPrompts
+		offers.Tasks = offers.Tasks || one.Tasks
 		offers.Completions = offers.Completions || one.Completions && !(s.NoResources && s.NoPrompts)
 	}
 	return offers

@@ -20,6 +20,12 @@ func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage
 	return block
 }
 
+// Task is a result of server in which the id of a task is as clients get it: behind the
+// name of the server and a slash, which no name has.
+func Task(server *catalog.Server, result json.RawMessage) json.RawMessage {
+	return wire.Edit(result, "taskId", wire.EditText(func(own string) string { return server.Name + "/" + own }))
+}
+
 // renamed replaces the member uri of an object by the name that clients know.
 func renamed(snap *catalog.Snapshot, server *catalog.Server) func(json.RawMessage) json.RawMessage {
 	uri := wire.EditText(func(own string) string { return snap.Link(server, own) })
@@ -32,6 +38,8 @@ func result(snap *catalog.Snapshot, server *catalog.Server, method string, raw j
 	case "resources/read":
 		rename := renamed(snap, server)
 		return wire.Edit(raw, "contents", func(all json.RawMessage) json.RawMessage { return wire.EditEach(all, rename) })
+	case "tasks/get":
+		return Task(server, raw)
 	case "prompts/get":
 		return wire.Edit(raw, "messages", func(all json.RawMessage) json.RawMessage {
 			return wire.EditEach(all, func(message json.RawMessage) json.RawMessage {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/registry"
@@ -110,6 +111,8 @@ func (s *Servers) target(snap *catalog.Snapshot, r Request) (server *catalog.Ser
 		return resource(params, snap.Resource)
 	case "prompts/get":
 		return s.prompt(snap, params)
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		return task(snap, params)
 	}
 	var ref json.RawMessage
 	_ = wire.Fields(params, func(key string, value []byte) bool {
@@ -146,6 +149,17 @@ func resource(object json.RawMessage, find func(uri string) (*catalog.Server, st
 		return nil, nil, err
 	}
 	return server, wire.Edit(object, "uri", wire.EditText(func(string) string { return own })), nil
+}
+
+// task replaces the id of a task by that of its server.
+func task(snap *catalog.Snapshot, params json.RawMessage) (*catalog.Server, json.RawMessage, error) {
+	id := wire.MemberText(params, "taskId")
+	name, own, _ := strings.Cut(id, "/")
+	server, ok := snap.Server(name)
+	if !ok || own == "" {
+		return nil, nil, &ParamsError{fmt.Sprintf("there is no task %q", id)}
+	}
+	return server, wire.Edit(params, "taskId", wire.EditText(func(string) string { return own })), nil
 }
 
 // prompt replaces the name in an object by that of the server that has the prompt.

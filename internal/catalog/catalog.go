@@ -124,6 +124,8 @@ type Offers struct {
 	Subscribe   bool `json:"subscribe,omitempty"`
 	Prompts     bool `json:"prompts,omitempty"`
 	Completions bool `json:"completions,omitempty"`
+	// Tasks is the extension of the modern era.
+	Tasks bool `json:"tasks,omitempty"`
 }
 
 // Kinds are the kinds of items that the server lists.

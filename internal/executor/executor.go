@@ -123,9 +123,10 @@ type Result struct {
 	Content []json.RawMessage
 	// Structured is nil if there is no structuredContent.
 	Structured json.RawMessage
-	// Input is a whole input_required result, in place of all the rest: the client answers
-	// it by the same call again, with Request.Input.
-	Input json.RawMessage
+	// Whole is a result of another type, in place of all the rest: input_required, which
+	// the client answers by the same call again, with Request.Input, or a task, whose id
+	// begins with the name of the server and a slash.
+	Whole json.RawMessage
 	// Meta is the _meta object, nil if absent.
 	Meta    json.RawMessage
 	IsError bool
@@ -188,7 +189,7 @@ func (e run) exec(ctx context.Context, r *Request) (result *Result, answered boo
 		result.rpc, _ = errors.AsType[*upstream.RPCError](err)
 		return result, false
 	}
-	if result.Input != nil {
+	if result.Whole != nil {
 		return result, true
 	}
 	result.annotate(r.Tool, t.notes)

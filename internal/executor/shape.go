@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"mcpx/internal/aggregate"
 	"mcpx/internal/compress"
 	"mcpx/internal/pages"
 	"mcpx/internal/plain"
@@ -115,9 +116,12 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 	}
 	switch got.resultType {
 	case "input_required": // only a client of the modern era gets one, and answers it (Request.Input)
-		return &Result{Input: raw}, nil
+		return &Result{Whole: raw}, nil
 	case "task":
-		return nil, errTask
+		if !r.Client.RunsTasks() {
+			return nil, errTask
+		}
+		return &Result{Whole: aggregate.Task(t.server, raw)}, nil
 	}
 	blocks := got.blocks
 	e.nameLinks(blocks, &r, t.server)

@@ -185,7 +185,7 @@ func (e run) waitResult(ctx context.Context, r *Request, arg json.RawMessage) (*
 	switch {
 	case call.result == nil:
 		return nil, errors.New("the call was cancelled")
-	case call.result.Input != nil:
+	case call.result.Whole != nil:
 		return nil, errors.New("the tool asks the user for something, which only its own call passes on; call it again")
 	}
 	result := *call.result // each answer is annotated by itself

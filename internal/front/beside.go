@@ -61,6 +61,15 @@ func (f *Front) relay(ctx context.Context, r *request, out []byte) ([]byte, *rpc
 	return nil, f.besideError(r, err)
 }
 
+// relayTask is relay for a client that has declared the extension.
+func (f *Front) relayTask(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+	if r.client.RunsTasks() {
+		return f.relay(ctx, r, out)
+	}
+	needed := map[string]any{"extensions": map[string]any{upstream.TasksExtension: struct{}{}}}
+	return nil, &rpcError{code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, message: r.Method + " needs the capability " + upstream.TasksExtension, data: map[string]any{"requiredCapabilities": needed}}
+}
+
 // appendRelayed appends the result of a server. Its members stay as they were sent, but
 // for those by which the eras differ. A resource that was read is private to the client,
 // whatever its server says: it knows nothing of the clients of mcpx.

@@ -7,6 +7,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
 
@@ -30,6 +31,9 @@ func (f *Front) greet(ctx context.Context, r *request, out []byte) ([]byte, *rpc
 	}
 	if offers.Completions {
 		options = append(options, server.WithCompletions())
+	}
+	if offers.Tasks && r.modern() {
+		options = append(options, server.WithExtensions(map[string]any{upstream.TasksExtension: struct{}{}}))
 	}
 	s := server.NewMCPServer("mcpx", f.options.Version, options...)
 	switch answer := s.HandleMessage(ctx, append(message, '}')).(type) {

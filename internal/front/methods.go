@@ -56,6 +56,9 @@ var methods = map[string]method{
 	"prompts/list":              {eras: legacy | modern, answer: listOf(catalog.Prompts), of: catalog.Prompts},
 	"prompts/get":               {eras: legacy | modern, answer: (*Front).relay, of: catalog.Prompts, asks: true},
 	"completion/complete":       {eras: legacy | modern, answer: (*Front).relay},
+	"tasks/get":                 {eras: modern, answer: (*Front).relayTask},
+	"tasks/update":              {eras: modern, answer: (*Front).relayTask},
+	"tasks/cancel":              {eras: modern, answer: (*Front).relayTask},
 	"subscriptions/listen":      {eras: modern, answer: (*Front).listen, lasts: true},
 	"notifications/cancelled":   {eras: legacy | modern, notice: func(_ *Front, s *session, m *message) { s.inflight.cancelled(m) }},
 	mcp.MethodNotificationRootsListChanged: {eras: legacy, notice: func(f *Front, s *session, m *message) {

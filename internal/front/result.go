@@ -10,8 +10,8 @@ import (
 
 // appendResult appends a tool result as JSON.
 func (f *Front) appendResult(out []byte, result *executor.Result, r *request) []byte {
-	if result.Input != nil {
-		return f.appendInput(out, result.Input)
+	if result.Whole != nil {
+		return f.appendWhole(out, result.Whole)
 	}
 	size := len(result.Structured) + len(result.Meta) + 192
 	for _, block := range result.Content {
@@ -36,11 +36,12 @@ func (f *Front) appendResult(out []byte, result *executor.Result, r *request) []
 	return f.complete(out, r, result.Meta)
 }
 
-// appendInput appends an input_required result as the upstream wrote it, but from mcpx.
-func (f *Front) appendInput(out []byte, input json.RawMessage) []byte {
+// appendWhole appends a result of another type than a tool result as the upstream wrote it,
+// but from mcpx.
+func (f *Front) appendWhole(out []byte, result json.RawMessage) []byte {
 	out = append(out, '{')
 	var meta json.RawMessage
-	_ = wire.Members(input, func(name string, written, value []byte) bool {
+	_ = wire.Members(result, func(name string, written, value []byte) bool {
 		if name == "_meta" {
 			meta = value
 		} else {

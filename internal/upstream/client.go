@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -140,7 +141,7 @@ const (
 )
 
 // Answers reports whether there is anything that the client can be asked.
-func (c *Client) Answers() bool { return len(c.relayed()) > len("{}") }
+func (c *Client) Answers() bool { return len(c.askable()) > len("{") }
 
 // OpensURLsOf reports whether the client acts on an error itself: it opens the URLs that
 // the error has, and sends its request again (URLElicitationRequiredError of 2025-11-25).
@@ -154,20 +155,48 @@ const urlRequired = mcp.URL_ELICITATION_REQUIRED
 // Modern reports whether the client speaks a revision of the modern era.
 func (c *Client) Modern() bool { return c != nil && mcp.IsModernProtocol(c.Version) }
 
+// TasksExtension is the capability of a client that takes a task in place of a result, and
+// polls it (SEP-2663).
+const TasksExtension = "io.modelcontextprotocol/tasks"
+
+// RunsTasks reports whether the client has declared [TasksExtension].
+func (c *Client) RunsTasks() bool {
+	if c == nil || !bytes.Contains(c.Capabilities, []byte(TasksExtension)) {
+		return false
+	}
+	has, _ := object(c.Capabilities)
+	extensions, _ := object(has["extensions"])
+	_, ok := object(extensions[TasksExtension])
+	return ok
+}
+
 // relayed are the capabilities of a client of which mcpx can pass on what they allow,
 // as the client wrote them.
 func (c *Client) relayed() json.RawMessage {
-	out := []byte{'{'}
-	if c != nil && len(c.Capabilities) > 0 {
-		_ = wire.Members(c.Capabilities, func(name string, written, value []byte) bool {
-			if value[0] == '{' && (name == "elicitation" || name == "sampling" || name == "roots") {
-				if len(out) > 1 {
-					out = append(out, ',')
-				}
-				out = append(append(append(out, written...), ':'), value...)
-			}
-			return true
-		})
+	out := c.askable()
+	if c.RunsTasks() {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, `"extensions":{"`+TasksExtension+`":{}}`...)
 	}
 	return append(out, '}')
+}
+
+// askable are the relayed capabilities of answering questions, without the last brace.
+func (c *Client) askable() json.RawMessage {
+	out := []byte{'{'}
+	if c == nil || len(c.Capabilities) == 0 {
+		return out
+	}
+	_ = wire.Members(c.Capabilities, func(name string, written, value []byte) bool {
+		if value[0] == '{' && (name == "elicitation" || name == "sampling" || name == "roots") {
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			out = append(append(append(out, written...), ':'), value...)
+		}
+		return true
+	})
+	return out
 }

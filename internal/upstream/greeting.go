@@ -44,6 +44,8 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 	g.offers.Resources, g.offers.Subscribe = ok, string(resources["subscribe"]) == "true"
 	_, g.offers.Prompts = object(capabilities["prompts"])
 	_, g.offers.Completions = object(capabilities["completions"])
+	extensions, _ := object(capabilities["extensions"])
+	_, g.offers.Tasks = object(extensions[TasksExtension])
 	g.title, g.release = identity(members["serverInfo"])
 	meta, _ := object(members["_meta"])
 	if title, release := identity(meta["io.modelcontextprotocol/serverInfo"]); title != "" {

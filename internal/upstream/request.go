@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -229,6 +230,12 @@ func (s *session) header(method string, params []byte) http.Header {
 		header.Set(name, value)
 	}
 	header.Set("Mcp-Protocol-Version", modernVersion)
+	if strings.HasPrefix(method, "tasks/") {
+		var task struct{ TaskID string }
+		_ = json.Unmarshal(params, &task)
+		name, _ := mcp.EncodeHeaderValue(task.TaskID)
+		header.Set("Mcp-Name", name)
+	}
 	if method != string(mcp.MethodToolsCall) {
 		return header
 	}
