@@ -2,16 +2,25 @@
 // a model on loopback with a set of MCP servers. start gets { home, work, model, servers, bin }:
 // folders of its own, the model's address, the servers as in an mcpServers object, and the path of
 // an installed program. It returns { command, env, files }.
+//
+//   of       the folder of the installation, where several clients share one
+//   hidden   how to call a tool that does not stand in the request
+//   before   calls that the script begins with
+//   bare     all tools of a request are those of the servers
+//   config   more for mcpx's config
+//   without  a server that the client cannot take
+//   echo     how the client repeats the call in a result
 export const node = 'node@22.23.3'
 export const counter = 'gpt-tokenizer@4.0.0'
 
 const toml = servers => Object.entries(servers).map(([name, s]) =>
   `[mcp_servers.${name}]\ncommand = ${JSON.stringify(s.command)}\nargs = ${JSON.stringify(s.args)}\n[mcp_servers.${name}.env]\n${Object.entries(s.env).map(([k, v]) => `${k} = ${JSON.stringify(v)}\n`).join('')}`).join('\n')
+const echo = /MCP tool '.*? with response: \[\{\\*"functionResponse\\*":\{\\*"name\\*":\\*"\w+/s
 const prompt = 'Go on as the script says.'
 
 // framework is a Python framework; frameworks.py has a function of the same name.
 const framework = (name, ...pypi) => ({ pypi, bare: true, start: ({ model, servers, bin, script }) =>
-  ({ command: [bin('python'), script, name], env: { MODEL: model, SERVERS: JSON.stringify(servers), PROMPT: prompt, OPENAI_API_KEY: 'none', GOOGLE_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: model } }) })
+  ({ command: [bin('python'), script, name.replace('-', '_')], env: { MODEL: model, SERVERS: JSON.stringify(servers), PROMPT: prompt, OPENAI_API_KEY: 'none', GOOGLE_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: model } }) })
 
 const claude = toolSearch => ({
   npm: '@anthropic-ai/claude-code@2.1.330', of: 'claude',
@@ -42,6 +51,8 @@ ${toml(servers)}` },
   ...more,
 })
 
+const llamaIndex = framework('llama-index', 'llama-index-tools-mcp==0.6.0', 'llama-index-llms-openai-like==0.8.1', 'mcp==2.3.0')
+
 export const clients = {
   'claude-code': claude('false'),
   'claude-code, tool search': { ...claude('true'), only: 'definitions' },
@@ -49,8 +60,9 @@ export const clients = {
   'codex, tool search': codex('gpt-5.5', { before: [{ item: { type: 'tool_search_call', execution: 'client', arguments: { query: 'probe result exec inspect', limit: 40 } } }] }),
   'codex, code mode': codex('gpt-5.6-sol', { hidden: ({ server, tool, args }) =>
     ({ item: { type: 'custom_tool_call', name: 'exec', input: `text(await tools.mcp__${server}__${tool}(${JSON.stringify(args)}))` } }) }),
-  gemini: {
+  'gemini-cli': {
     npm: '@google/gemini-cli@0.61.0',
+    echo,
     start: ({ home, model, servers, bin }) => ({
       command: [bin('gemini'), '-p', prompt, '--yolo', '--skip-trust', '-m', 'gemini-2.5-pro'],
       env: { GEMINI_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: model, GEMINI_CLI_TRUST_WORKSPACE: 'true' },
@@ -68,8 +80,9 @@ export const clients = {
         mcp: Object.fromEntries(Object.entries(servers).map(([n, s]) => [n, { type: 'local', command: [s.command, ...s.args], environment: s.env }])) } },
     }),
   },
-  qwen: {
+  'qwen-code': {
     npm: '@qwen-code/qwen-code@0.24.4',
+    echo,
     hidden: ({ server, tool, args }) => ({ name: 'tool_call', args: { name: `mcp__${server}__${tool}`, arguments: args } }),
     start: ({ home, model, servers, bin }) => ({
       command: [bin('qwen'), '-p', prompt, '--yolo', '--auth-type', 'openai', '-m', 'scripted'],
@@ -78,8 +91,9 @@ export const clients = {
         general: { disableAutoUpdate: true, enableAutoUpdate: false }, telemetry: { enabled: false } } },
     }),
   },
-  copilot: {
+  'copilot-cli': {
     npm: '@github/copilot@1.0.102',
+    echo: /^MCP server '\w+': /,
     start: ({ home, model, servers, bin }) => ({
       command: [bin('copilot'), '-p', prompt, '--allow-all-tools', '--no-auto-update', '--model', 'scripted'],
       env: { COPILOT_PROVIDER_TYPE: 'openai', COPILOT_PROVIDER_BASE_URL: `${model}/v1`, COPILOT_PROVIDER_API_KEY: 'none', COPILOT_MODEL: 'scripted', COPILOT_OFFLINE: 'true', COPILOT_AUTO_UPDATE: 'false' },
@@ -98,7 +112,7 @@ export const clients = {
       },
     }),
   },
-  kimi: {
+  'kimi-code': {
     npm: '@moonshot-ai/kimi-code@2.1.0',
     start: ({ home, model, servers, bin }) => ({
       command: [bin('kimi'), '-p', prompt],
@@ -108,12 +122,14 @@ export const clients = {
     }),
   },
   langchain: framework('langchain', 'langchain-mcp-adapters==0.3.2', 'langchain==1.4.7', 'langchain-openai==1.7.3'),
-  openaiagents: framework('openaiagents', 'openai-agents==0.24.0', 'mcp==2.3.0'),
-  pydanticai: framework('pydanticai', 'pydantic-ai-slim[openai,mcp]==2.68.0', 'mcp==2.3.0'),
-  googleadk: framework('googleadk', 'google-adk[mcp]==2.13.0', 'mcp==2.3.0'),
-  llamaindex: framework('llamaindex', 'llama-index-tools-mcp==0.6.0', 'llama-index-llms-openai-like==0.8.1', 'mcp==2.3.0'),
+  'openai-agents': framework('openai-agents', 'openai-agents==0.24.0', 'mcp==2.3.0'),
+  'pydantic-ai': framework('pydantic-ai', 'pydantic-ai-slim[openai,mcp]==2.68.0', 'mcp==2.3.0'),
+  'google-adk': framework('google-adk', 'google-adk[mcp]==2.13.0', 'mcp==2.3.0'),
+  'llama-index': llamaIndex,
+  // The rule of docs/clients.md for clients of unknown name that show both copies.
+  'llama-index, with the rule': { ...llamaIndex, of: 'llama-index', config: { clients: { mcp: { structured_content: 'never' } } } },
   // The next two have a parameter tool_name of their own.
-  agentframework: { ...framework('agentframework', 'agent-framework-core==1.23.0', 'agent-framework-openai==1.17.0', 'mcp==2.3.0', 'tenacity==9.2.1'), config: { short_argument_names: true } },
+  'agent-framework': { ...framework('agent-framework', 'agent-framework-core==1.23.0', 'agent-framework-openai==1.17.0', 'mcp==2.3.0', 'tenacity==9.2.1'), config: { short_argument_names: true } },
   // It waits for itself when a server says that its tools changed, as server-everything does at once.
-  semantickernel: { ...framework('semantickernel', 'semantic-kernel[mcp]==1.45.0', 'mcp==1.30.0'), config: { short_argument_names: true }, without: 'everything' },
+  'semantic-kernel': { ...framework('semantic-kernel', 'semantic-kernel[mcp]==1.45.0', 'mcp==1.30.0'), config: { short_argument_names: true }, without: 'everything' },
 }

@@ -20,7 +20,7 @@ async def langchain():
     await agent.ainvoke({"messages": PROMPT}, {"recursion_limit": 100})
 
 
-async def openaiagents():
+async def openai_agents():
     from agents import Agent, OpenAIChatCompletionsModel, Runner, set_tracing_disabled
     from agents.mcp import MCPServerStdio
     from openai import AsyncOpenAI
@@ -32,7 +32,7 @@ async def openaiagents():
         await Runner.run(Agent("agent", mcp_servers=servers, model=model), PROMPT, max_turns=50)
 
 
-async def pydanticai():
+async def pydantic_ai():
     from pydantic_ai import Agent
     from pydantic_ai.mcp import MCPToolset
     from pydantic_ai.models.openai import OpenAIChatModel
@@ -44,7 +44,7 @@ async def pydanticai():
         await agent.run(PROMPT)
 
 
-async def googleadk():
+async def google_adk():
     from google.adk.agents import Agent
     from google.adk.runners import InMemoryRunner
     from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams
@@ -60,7 +60,7 @@ async def googleadk():
         await toolset.close()
 
 
-async def llamaindex():
+async def llama_index():
     from llama_index.core.agent.workflow import FunctionAgent
     from llama_index.llms.openai_like import OpenAILike
     from llama_index.tools.mcp import BasicMCPClient, McpToolSpec
@@ -72,7 +72,7 @@ async def llamaindex():
     await FunctionAgent(tools=tools, llm=llm).run(PROMPT, max_iterations=100)
 
 
-async def agentframework():
+async def agent_framework():
     from agent_framework import Agent, MCPStdioTool
     from agent_framework.openai import OpenAIChatCompletionClient
 
@@ -81,7 +81,7 @@ async def agentframework():
         await Agent(OpenAIChatCompletionClient("scripted", base_url=MODEL + "/v1"), tools=tools).run(PROMPT)
 
 
-async def semantickernel():
+async def semantic_kernel():
     from openai import AsyncOpenAI
     from semantic_kernel.agents import ChatCompletionAgent
     from semantic_kernel.connectors.ai import FunctionChoiceBehavior

@@ -28,9 +28,9 @@ function install(name) {
   }
   if (!existsSync(npm('node'))) npmInstall('node', node)
   if (!existsSync(npm('tokens'))) npmInstall('tokens', counter)
-  const client = clients[name]
-  if (client.npm) return existsSync(npm(folder(name))) || npmInstall(folder(name), client.npm)
-  const venv = join(dir, 'pypi', name)
+  const client = clients[name], venv = join(dir, 'pypi', folder(name))
+  if (existsSync(venv) || existsSync(npm(folder(name)))) return
+  if (client.npm) return npmInstall(folder(name), client.npm)
   run(process.env.PYTHON ?? 'python3', '-m', 'venv', venv)
   run(join(venv, 'bin/pip'), 'install', '--quiet', '--disable-pip-version-check', ...client.pypi)
 }
@@ -132,40 +132,44 @@ function summary(name) {
     const servers = mode === 'mcpx' ? /mcpx/ : /filesystem|everything|probe/
     const first = r.requests[0] ?? { tools: [], body: '' }
     const mcp = first.tools.filter(t => client.bare || servers.test(t.name))
-    s[mode] = { date: r.date, ended: r.ended, tools: mcp.length, definitions: mcp.reduce((n, t) => n + tokens(t.raw), 0), request: tokens(first.body) }
+    const faults = r.ended === 0 ? [] : [`ended: ${r.ended}`]
+    // A client may go on without a server that starts slowly.
+    if (mcp.length > 0 && mcp.length < (mode === 'mcpx' ? 2 : 20)) faults.push(`only ${mcp.length} tools: run it again`)
+    s[mode] = { date: r.date, faults, definitions: mcp.reduce((n, t) => n + tokens(t.raw), 0), request: tokens(first.body) }
     const hello = existsSync(join(home, 'probe.log')) && JSON.parse(readFileSync(join(home, 'probe.log'), 'utf8').split('\n')[0])
     if (mode === 'direct') Object.assign(s, { client: hello.params?.clientInfo?.name ?? hello.params?._meta?.['io.modelcontextprotocol/clientInfo']?.name, era: hello.params?.protocolVersion ?? hello.params?._meta?.['io.modelcontextprotocol/protocolVersion'] })
     const results = r.results.slice(client.before?.length ?? 0)
     Object.keys(kinds).forEach((kind, i) => {
       const seen = i < results.length ? shown(results[i], home) : undefined
       const flat = seen?.replaceAll('\\', '')
-      ;(s.kinds[kind] ??= {})[mode] = seen === undefined ? undefined : { tokens: tokens(seen), seen: pieces[kind].filter(p => flat.includes(p)).length / pieces[kind].length, elsewhere: /read_result|saved to/i.test(seen) }
+      ;(s.kinds[kind] ??= {})[mode] = seen === undefined ? undefined : { tokens: tokens(seen), own: tokens(seen.replace(client.echo ?? '', '')), seen: pieces[kind].filter(p => flat.includes(p)).length / pieces[kind].length, elsewhere: /read_result|saved to/i.test(seen) }
     })
   }
   for (const k of Object.values(s.kinds)) k.verdict = verdict(k)
   return s
 }
 
-// verdict: ok, "shows more" (mcpx costs more, and shows something that the client loses directly),
-// MORE, LOST or not run.
+// marks are those of the table, by verdict.
+const marks = { ok: '', 'repeats the call': ' c', 'shows more': ' +', MORE: ' **more**', LOST: ' **lost**', 'NOT RUN': ' **not run**' }
+
 function verdict({ direct, mcpx }) {
   if (!direct || !mcpx) return 'NOT RUN'
   if (mcpx.seen < direct.seen && !mcpx.elsewhere) return 'LOST'
   if (mcpx.tokens <= direct.tokens) return 'ok'
+  if (mcpx.own <= direct.own) return 'repeats the call'
   return mcpx.seen > direct.seen ? 'shows more' : 'MORE'
 }
 
 function table(names) {
   const all = names.filter(n => existsSync(join(runs(n, 'mcpx'), 'record.json'))).map(summary)
-  const marks = { ok: '', 'shows more': ' +', MORE: ' **more**', LOST: ' **lost**', 'NOT RUN': ' not run' }
   const row = (...cells) => console.log(`| ${cells.join(' | ')} |`)
   const n = x => x?.toLocaleString('en-US') ?? ''
   row('client', 'version', 'run on', '`clientInfo.name`', 'era', 'definitions: direct', 'mcpx', 'whole request: direct', 'mcpx'); row(...Array(9).fill('---'))
   for (const s of all) row(s.name, `${s.package} ${s.version}`, s.mcpx.date, s.client, s.era, n(s.direct.definitions), n(s.mcpx.definitions), n(s.direct.request), n(s.mcpx.request))
   console.log()
   row('client', ...Object.keys(kinds)); row(...Array(Object.keys(kinds).length + 1).fill('---'))
-  for (const s of all) row(s.name, ...Object.values(s.kinds).map(k => `${n(k.direct?.tokens)} → ${n(k.mcpx?.tokens)}${marks[k.verdict]}`))
-  for (const s of all) for (const mode of ['direct', 'mcpx']) if (s[mode].ended !== 0) console.log(`\n${s.name} ${mode}: ended ${s[mode].ended}`)
+  for (const s of all.filter(s => !clients[s.name].only)) row(s.name, ...Object.values(s.kinds).map(k => `${n(k.direct?.tokens)} → ${n(k.mcpx?.tokens)}${marks[k.verdict]}`))
+  for (const s of all) for (const mode of ['direct', 'mcpx']) for (const fault of s[mode].faults) console.log(`\n${s.name} ${mode}: ${fault}`)
 }
 
 const [verb, ...names] = process.argv.slice(2)
