@@ -29,7 +29,7 @@ type Config struct {
 	ToonCompression bool
 	// MaxDescriptionLen is in characters; 0 is no limit.
 	MaxDescriptionLen int
-	// StructuredContent is auto, always or never.
+	// StructuredContent is auto, always, once or never.
 	StructuredContent string
 	// ShortArgumentNames: inspect and exec take server, tool and args.
 	ShortArgumentNames bool
@@ -93,7 +93,7 @@ type Config struct {
 type ClientRule struct {
 	// Glob is matched against the name.
 	Glob string
-	// StructuredContent is auto, always, never, or empty where the rule says nothing.
+	// StructuredContent is auto, always, once, never, or empty where the rule says nothing.
 	StructuredContent string
 	// DescriptionChars bounds the description of inspect, in UTF-16 units; 0
 	// where the rule says nothing, NoLimit where it says 0.

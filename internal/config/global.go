@@ -118,8 +118,10 @@ func looksLikeServer(n *node) bool {
 	})
 }
 
-// structured reads auto, always or never.
-func (l *loader) structured(into *string) reader { return l.oneOf(into, "auto", "always", "never") }
+// structured reads auto, always, once or never.
+func (l *loader) structured(into *string) reader {
+	return l.oneOf(into, "auto", "always", "once", "never")
+}
 
 func (l *loader) includeStructured(path string, n *node) {
 	var always bool

@@ -16,13 +16,14 @@ import (
 type StructuredPolicy string
 
 // The policies. Always also makes structuredContent where the upstream sends none, for
-// programs. Auto passes that of the upstream, but for clients of which knownClients says
+// programs. Once passes that of the upstream where no text says the same, for clients that
+// show a model both. Auto passes it always, but for clients of which knownClients says
 // never or once.
 const (
 	StructuredAuto   StructuredPolicy = "auto"
 	StructuredAlways StructuredPolicy = "always"
+	StructuredOnce   StructuredPolicy = "once"
 	StructuredNever  StructuredPolicy = "never"
-	structuredOnce   StructuredPolicy = "once" // in knownClients alone: executor.StructuredOnce
 )
 
 // TextForm says what the texts of results may become.
@@ -121,7 +122,7 @@ func (s *settings) form(client string, asked StructuredPolicy, code bool) execut
 		f.Structured = executor.StructuredAlways
 	case StructuredNever:
 		f.Structured = executor.StructuredNone
-	case structuredOnce:
+	case StructuredOnce:
 		f.Structured = executor.StructuredOnce
 	}
 	written := cmp.Or(firstRule(s.Clients, client, text), firstRule(knownClients, client, text))

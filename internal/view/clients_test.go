@@ -55,6 +55,7 @@ func TestTwoTools_Form(t *testing.T) {
 		{name: "rule over policy", options: Options{Structured: StructuredNever, Clients: rules{{Name: "some-*", Structured: StructuredAlways}}}, client: "some-agent", want: program},
 		{name: "rule over table", options: Options{Clients: rules{{Name: "claude-*", Structured: StructuredAlways}}}, client: "claude-code", want: program},
 		{name: "first rule that says something", options: Options{Clients: rules{{Name: "*", DescriptionChars: 5}, {Name: "a*", Structured: StructuredNever}, {Name: "*", Structured: StructuredAlways}}}, client: "agent", want: executor.Form{Bytes: 38_000}},
+		{name: "rule once", options: Options{Clients: rules{{Name: "mcp", Structured: StructuredOnce}}}, client: "mcp", want: executor.Form{Structured: once, Bytes: 38_000}},
 		{name: "rule auto over policy", options: Options{Structured: StructuredAlways, Clients: rules{{Name: "claude-code", Structured: StructuredAuto}}}, client: "claude-code", want: executor.Form{Bytes: 500_000}},
 		{name: "rule for another", options: Options{Clients: rules{{Name: "other", Structured: StructuredNever}}}, client: "agent", want: executor.Form{Structured: own, Bytes: 38_000}},
 		{name: "name with a slash", options: Options{Clients: rules{{Name: "a/*", Structured: StructuredNever}}}, client: "a/b/c", want: executor.Form{Bytes: 38_000}},

@@ -29,14 +29,14 @@ var knownClients = []ClientRule{
 	{Name: "vscode*", Structured: StructuredNever, ResultChars: 8000},
 	// B, run, 1.0.102 (github/copilot-cli#3258, #4515). Between 15 and 51 KB, then 500
 	// characters and a file. It joins text blocks without a separator.
-	{Name: "*copilot*", Structured: structuredOnce, ResultChars: 18_000, LineFirst: true},
+	{Name: "*copilot*", Structured: StructuredOnce, ResultChars: 18_000, LineFirst: true},
 	// B, run, 3.0.65. 8,000 characters of the result as JSON, where quotes and line ends
 	// take two; the middle is cut out.
-	{Name: "@cline/*", Structured: structuredOnce, ResultChars: 6500},
-	{Name: "cline*", Structured: structuredOnce, ResultChars: 6500},
+	{Name: "@cline/*", Structured: StructuredOnce, ResultChars: 6500},
+	{Name: "cline*", Structured: StructuredOnce, ResultChars: 6500},
 	// B, run, 0.24.4, by the name qwen-cli-mcp-client-SERVER. Under 52 KB, then 2.5 KB and
 	// a file.
-	{Name: "qwen*", Structured: structuredOnce, ResultChars: 24_000, LineFirst: true},
+	{Name: "qwen*", Structured: StructuredOnce, ResultChars: 24_000, LineFirst: true},
 	// D, run, 2.1.0; TOON is never equal. 50,000 characters, then a preview and a file.
 	{Name: "kimi*", Structured: StructuredNever, ResultChars: 48_000},
 	// C, run, 0.61. 40,000 characters: the first 8,000 and the last 32,000.
@@ -44,9 +44,9 @@ var knownClients = []ClientRule{
 	// C, run, 1.18.33. 51,200 bytes or 2,000 lines, the beginning is kept.
 	{Name: "opencode*", ResultChars: 48_000, LineFirst: true},
 	// B, run, 2.13.
-	{Name: "google-adk*", Structured: structuredOnce},
+	{Name: "google-adk*", Structured: StructuredOnce},
 	// B, run, 1.1.4.
-	{Name: "@langchain/mcp-adapters*", Structured: structuredOnce},
+	{Name: "@langchain/mcp-adapters*", Structured: StructuredOnce},
 	// They show results to people and programs.
 	{Name: "*inspector*", Text: TextJSON},
 	{Name: "mcporter*", Text: TextJSON},

@@ -127,7 +127,7 @@ export const clients = {
   'google-adk': framework('google-adk', 'google-adk[mcp]==2.13.0', 'mcp==2.3.0'),
   'llama-index': llamaIndex,
   // The rule of docs/clients.md for clients of unknown name that show both copies.
-  'llama-index, with the rule': { ...llamaIndex, of: 'llama-index', config: { clients: { mcp: { structured_content: 'never' } } } },
+  'llama-index, with the rule': { ...llamaIndex, of: 'llama-index', config: { clients: { mcp: { structured_content: 'once' } } } },
   // The next two have a parameter tool_name of their own.
   'agent-framework': { ...framework('agent-framework', 'agent-framework-core==1.23.0', 'agent-framework-openai==1.17.0', 'mcp==2.3.0', 'tenacity==9.2.1'), config: { short_argument_names: true } },
   // It waits for itself when a server says that its tools changed, as server-everything does at once.
