@@ -36,6 +36,7 @@ func TestGrep(t *testing.T) {
 		{"a long text", "one", "", `{"content":[` + text(long) + `]}`, []string{"201:the one\n[1 of 401 lines match; around them: " + call + `,"offset":200}}]`}, ""},
 		{"nothing in a long text", "two", "", `{"content":[` + text(long) + `]}`, []string{"[0 of 401 lines match; all: " + call + `}}]`}, ""},
 		{"items", `"b"`, "", `{"content":[` + text(list) + `]}`, []string{"[2]{id,name}:\n  2,b\n  3,b\n[2 of 3 items match, offset 1-2]"}, `{"result":[{"id":2,"name":"b"},{"id":3,"name":"b"}]}`},
+		{"rows of a table", `^3,b$`, "", `{"content":[` + text(list) + `]}`, []string{`[{"id":3,"name":"b"}]` + "\n[1 of 3 items match, offset 2]"}, ""},
 		{"items within an object", `"b"`, "", `{"content":[` + text(`{"total":3,"rows":`+list+`}`) + `]}`, []string{"[2]{id,name}:\n  2,b\n  3,b\n[2 of 3 items of .rows match, offset 1-2]"}, `{"result":[{"id":2,"name":"b"},{"id":3,"name":"b"}]}`},
 		{"beside the items", `total`, "", `{"content":[` + text(`{"total":3,"rows":`+list+`}`) + `]}`, []string{`{"total":3,"rows":[]}` + "\n[0 of 3 items of .rows match]"}, `{"result":{"total":3,"rows":[]}}`},
 		{"members", `url`, "", `{"content":[` + text(`{"id":1,"html_url":"x","name":"y"}`) + `]}`, []string{`{"html_url":"x"}` + "\n[1 of 3 items match, offset 1]"}, `{"result":{"html_url":"x"}}`},

@@ -35,13 +35,16 @@ func CheckGrep(pattern string) error {
 	return refusedGrep(err)
 }
 
-// compileGrep compiles the expression of a grep. ^ and $ are those of a line.
+// compileGrep compiles the expression of a grep.
 func compileGrep(pattern string) (*regexp.Regexp, error) {
 	if len(pattern) > maxGrep {
 		return nil, errors.New("is longer than 1000 bytes")
 	}
-	return regexp.Compile("(?m)" + pattern)
+	return regexp.Compile(ofLines + pattern)
 }
+
+// ofLines makes ^ and $ those of a line.
+const ofLines = "(?m)"
 
 // maxGrep bounds an expression, in bytes.
 const maxGrep = 1000
@@ -64,7 +67,7 @@ func refusedGrep(err error) error {
 	case errors.Is(err, errGrepTime):
 		return &RefusedError{"/grep: took more than " + grepTime.String() + "; use a simpler expression, or select"}
 	case errors.As(err, &wrong):
-		return &RefusedError{"/grep: " + wrong.Code.String() + " `" + wrong.Expr + "`"}
+		return &RefusedError{"/grep: " + wrong.Code.String() + " `" + strings.TrimPrefix(wrong.Expr, ofLines) + "`"}
 	}
 	return &RefusedError{"/grep: " + err.Error()}
 }
@@ -90,7 +93,7 @@ func (p Pages) Grep(ctx context.Context, pattern string, s Shown) (found []*Page
 			continue
 		}
 		h := p.divide(b.Text, s.Texts[i], s.Verbatim || !b.IsText)
-		which, err := h.grep(m)
+		which, err := h.grep(m, p.rows(h))
 		switch {
 		case err != nil:
 			return nil, refusedGrep(err)
@@ -172,11 +175,31 @@ func (r *boundedRunes) ReadRune() (rune, int, error) {
 	return c, size, nil
 }
 
-// grep finds the items or lines that match. Its error is ctx's, or errGrepTime.
-func (h *result) grep(m *matcher) (span, error) {
+// rows are the items as rows of the table that the model sees, nil if they are none.
+func (p Pages) rows(h *result) []string {
+	if h.items == nil || h.verbatim {
+		return nil
+	}
+	text := compress.Text(h.json(h.items, false), p.Texts)
+	if text.Form != compress.FormTOON || strings.Count(text.Text, "\n") != len(h.items) {
+		return nil
+	}
+	rows := strings.Split(text.Text, "\n")[1:]
+	for i, row := range rows {
+		rows[i] = strings.TrimLeft(row, " ")
+	}
+	return rows
+}
+
+// grep finds the items or lines that match. Items may be rows too. Its error is ctx's, or
+// errGrepTime.
+func (h *result) grep(m *matcher, rows []string) (span, error) {
 	matching := []int{}
 	for i := range h.count() {
 		matches, err := h.matches(m, i)
+		if err == nil && !matches && rows != nil {
+			matches, err = m.match([]byte(rows[i]))
+		}
 		if err != nil {
 			return span{}, err
 		}

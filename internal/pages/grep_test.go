@@ -38,7 +38,7 @@ func TestResult_GrepEnds(t *testing.T) {
 		{"a few are never too late", few, simple, t.Context(), past, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := tt.h.grep(newMatcher(tt.ctx, tt.re, tt.deadline)); !errors.Is(err, tt.want) {
+			if _, err := tt.h.grep(newMatcher(tt.ctx, tt.re, tt.deadline), nil); !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 		})
@@ -49,7 +49,7 @@ func TestResult_GrepEnds(t *testing.T) {
 func TestResult_GrepEndsWithinAnItem(t *testing.T) {
 	long := &result{list: list{items: []json.RawMessage{[]byte(strings.Repeat("a b ", 1<<18))}}}
 	began := time.Now()
-	_, err := long.grep(newMatcher(t.Context(), regexp.MustCompile(`(.{0,50}){0,20}z`), began.Add(100*time.Millisecond)))
+	_, err := long.grep(newMatcher(t.Context(), regexp.MustCompile(`(.{0,50}){0,20}z`), began.Add(100*time.Millisecond)), nil)
 	if took := time.Since(began); !errors.Is(err, errGrepTime) || took > 10*time.Second {
 		t.Errorf("got %v after %v", err, took)
 	}
@@ -83,7 +83,7 @@ func TestResult_Grep(t *testing.T) {
 		{several, `b$`, "2:ab\n4:b"},
 		{several, `^$`, "3:\n"},
 	} {
-		which, err := tt.h.wanted(t.Context(), ReadArguments{Grep: tt.grep})
+		which, err := Pages{}.wanted(t.Context(), tt.h, ReadArguments{Grep: tt.grep})
 		if got := tt.h.part(which); got != tt.want || err != nil {
 			t.Errorf("%s: got %q, %v, want %q", tt.grep, got, err, tt.want)
 		}

@@ -107,7 +107,7 @@ func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
 		// cut keeps the selection under a handle of its own.
 		h, args.Handle, args.Select = p.divideSelection(selected), "", ""
 	}
-	wanted, err := h.wanted(ctx, args)
+	wanted, err := p.wanted(ctx, h, args)
 	if err != nil {
 		return nil, err
 	}
@@ -134,12 +134,12 @@ func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {
 
 // wanted are the items or lines that the arguments select. Errors are ctx's, and a
 // [RefusedError].
-func (h *result) wanted(ctx context.Context, args ReadArguments) (which span, err error) {
+func (p Pages) wanted(ctx context.Context, h *result, args ReadArguments) (which span, err error) {
 	which = h.all()
 	if args.Grep != "" {
 		m, err := newGrep(ctx, args.Grep)
 		if err == nil {
-			which, err = h.grep(m)
+			which, err = h.grep(m, p.rows(h))
 		}
 		if err != nil {
 			return span{}, refusedGrep(err)

@@ -49,7 +49,7 @@ func (p Pages) Select(ctx context.Context, filter, grep string, value, inner jso
 		return p.selected(s, filter, value), nil
 	}
 	h := p.divideSelection(s)
-	which, err := h.wanted(ctx, ReadArguments{Grep: grep})
+	which, err := p.wanted(ctx, h, ReadArguments{Grep: grep})
 	if err != nil {
 		return nil, err
 	}
