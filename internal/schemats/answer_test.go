@@ -66,7 +66,7 @@ func TestAll_SaidOnce(t *testing.T) {
 		tool("find", "Finds.", props(`"file":{"type":"string","description":"A file. For more information, see https://example.com/paths."},`+top+`,"work":`+address)),
 		tool("skip", "Skips.", props(`"top":{"type":"integer","description":"How many to leave out."},"count":{"type":"integer","description":"How many of the results to return."}`)),
 		tool("last", "Is last.", props(top)),
-	}, full, nil)
+	}, full, length)
 	want := []string{
 		`type Home = {street?: string; number?: number /* int */; city?: string; country?: string};
 // Lists.
@@ -108,7 +108,7 @@ func TestAll_FallbackSaysNoTypes(t *testing.T) {
 	got, _ := All([]Tool{
 		tool("a", "", `{"type":"object","properties":{"home":`+address+`},`+lossy+`}`),
 		tool("b", "", props(`"home":`+address)),
-	}, full, nil)
+	}, full, length)
 	if !strings.Contains(got[0], "JSON Schema: ") || !strings.HasPrefix(got[1], "type Home = {") {
 		t.Errorf("got %q", got)
 	}
