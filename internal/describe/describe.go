@@ -83,13 +83,13 @@ func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec s
 		return words(usage+"\n\nNo servers are configured.", limit), exec
 	}
 	for _, intro := range []string{usage, usage[:strings.IndexByte(usage, '.')+1]} {
-		for i := range forms {
-			c := b.canvas(&forms[i], limit, intro, exec)
+		list := b.canvases(limit, intro, exec)
+		for _, c := range list {
 			if texts, ok := c.fill(servers); ok {
 				return c.compose(intro, exec, texts)
 			}
 		}
-		c := b.canvas(&forms[0], limit, intro, exec)
+		c := list[len(list)-1].withoutMarks()
 		if texts, named := c.names(servers); named > 0 {
 			return c.compose(intro, exec, texts)
 		}
@@ -97,21 +97,44 @@ func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec s
 	return words(usage, limit), exec
 }
 
-// canvas is the room for a catalogue after an intro.
-func (b Budget) canvas(form *form, limit size, intro, exec string) *canvas {
-	c := &canvas{form: form, room: limit.minus(measure(intro + form.head))}
-	if b.Chars <= 0 {
-		return c
+// canvases are the rooms for a catalogue after an intro, in the order in which they are
+// tried.
+func (b Budget) canvases(limit size, intro, exec string) []*canvas {
+	var list []*canvas
+	for i := range forms {
+		c := &canvas{form: &forms[i], room: limit.minus(measure(intro + forms[i].head))}
+		if b.Chars <= 0 {
+			list = append(list, c)
+			continue
+		}
+		first := b.Chars - units(intro+c.form.head)
+		if !c.form.bare { // on one page, if it fits there
+			one := *c
+			one.pages, one.room.chars = []int{first}, first
+			list = append(list, &one)
+		}
+		c.pages = []int{first - units(continues), max(b.Chars-units(exec+continued), 0)}
+		c.room = c.room.minus(measure(continues)).minus(measure(continued))
+		c.room.chars = c.pages[0] + c.pages[1]
+		if spare := c.room.tokens - c.room.chars/charsPerToken; c.form.bare && spare >= purposesTokens {
+			c.room.tokens, c.room.json, c.noPurposes = c.room.tokens-purposesTokens, c.room.json-purposesTokens, true
+		}
+		list = append(list, c)
 	}
-	c.room = c.room.minus(measure(continues)).minus(measure(continued))
-	if c.noPurposes = form.bare; c.noPurposes {
-		c.room.tokens -= c.room.tokens / purposesShare
-		c.room.json -= c.room.json / purposesShare
-	}
-	c.pages = []int{b.Chars - units(intro+form.head+continues), max(b.Chars-units(exec+continued), 0)}
-	c.room.chars = c.pages[0] + c.pages[1]
-	return c
+	return list
 }
+
+// withoutMarks is a canvas for names alone: nothing is to be explained above them.
+func (c *canvas) withoutMarks() *canvas {
+	names := *c
+	names.form = &forms[0]
+	names.room = c.room.plus(measure(c.form.head)).minus(measure(names.form.head))
+	return &names
+}
+
+// charsPerToken are fewer than a catalogue has: with that many tokens its characters are
+// the limit.
+const charsPerToken = 3
 
 // compose puts the texts of a catalogue where they belong.
 func (c *canvas) compose(intro, exec string, texts []string) (string, string) {

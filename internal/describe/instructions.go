@@ -15,9 +15,8 @@ const (
 	// firstLineChars bounds their first line: Codex shows a model nothing else of mcpx
 	// until it searches.
 	firstLineChars = 250
-	// purposesShare is the part of a token budget that purposes in the instructions get:
-	// one in so many.
-	purposesShare = 4
+	// purposesTokens is the part of a token budget for purposes in the instructions.
+	purposesTokens = 400
 )
 
 // Instructions are the instructions of mcpx itself, at most 2,000 characters. Their first
@@ -37,16 +36,20 @@ func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 		return text + others(servers[named:], room)
 	}
 	room = min(room, b.Chars-units(text)-len("\n"))
-	limit := b.limit(servers)
-	exec := execUsage(f)
-	if _, ok := b.canvas(&forms[0], limit, f.usage(), exec).start(servers); ok && !slices.ContainsFunc(servers, unknown) {
-		return text
+	list := b.canvases(b.limit(servers), f.usage(), execUsage(f))
+	for _, c := range list[:len(list)-1] {
+		if _, ok := c.start(servers); ok && !slices.ContainsFunc(servers, unknown) {
+			return text
+		}
 	}
-	c := b.canvas(&forms[1], limit, f.usage(), exec)
+	c := list[len(list)-1]
 	if unnamed := c.unnamed(servers); len(unnamed) > 0 {
 		return text + others(unnamed, room)
 	}
-	if list := purposes(servers, size{limit.tokens / purposesShare, unlimited, room}); list != "" {
+	if !c.noPurposes {
+		return text
+	}
+	if list := purposes(servers, size{purposesTokens, unlimited, room}); list != "" {
 		return text + "\n" + list
 	}
 	return text
@@ -98,26 +101,43 @@ func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	for _, s := range servers {
 		line := plain.Line(s.Name, 0) + " (1000+)"
 		if cost += tokens.Estimate(line + "\n"); cost > c.room.tokens || !p.add(line, false) {
-			_, named := c.names(servers)
+			_, named := c.withoutMarks().names(servers)
 			return servers[named:]
 		}
 	}
 	return nil
 }
 
-// purposes are lines with the purposes of the servers that have one, as long as fit into
-// room; empty if only a few words of each would.
+// purposes are lines with the purposes of the servers that have one, in as many words as
+// fit into room; in few words, those of the servers with the most tools.
 func purposes(servers []*catalog.Server, room size) string {
-	for _, max := range []int{maxPurpose, 200, 120, 80, 60, 40, 24} {
-		var list []string
-		for _, s := range servers {
-			if p := purpose(s, max); p != "" {
-				list = append(list, plain.Line(s.Name, 0)+" - "+p)
-			}
-		}
-		if text := strings.Join(list, "\n"); room.fits(measure(text)) {
+	for _, most := range []int{maxPurpose, 200, 120, fewWords} {
+		if text := purposeLines(servers, most); room.fits(measure(text)) {
 			return text
 		}
 	}
-	return ""
+	sorted := slices.Clone(servers)
+	slices.SortStableFunc(sorted, func(a, b *catalog.Server) int { return floor(len(b.Tools)) - floor(len(a.Tools)) })
+	shown := map[*catalog.Server]bool{}
+	for _, s := range sorted {
+		line := measure(purposeLines([]*catalog.Server{s}, fewWords) + "\n")
+		if !room.fits(line) {
+			break
+		}
+		room, shown[s] = room.minus(line), true
+	}
+	return purposeLines(slices.DeleteFunc(slices.Clone(servers), func(s *catalog.Server) bool { return !shown[s] }), fewWords)
+}
+
+// fewWords is the length of a short purpose, in runes.
+const fewWords = 60
+
+func purposeLines(servers []*catalog.Server, most int) string {
+	var list []string
+	for _, s := range servers {
+		if p := purpose(s, most); p != "" {
+			list = append(list, plain.Line(s.Name, 0)+" - "+p)
+		}
+	}
+	return strings.Join(list, "\n")
 }

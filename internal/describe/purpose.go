@@ -108,7 +108,9 @@ var (
 
 	// noise is the start of a sentence that says only that a server or a tool is one.
 	noise = regexp.MustCompile(`(?i)^(?:` +
-		`(?:this is )?(?:an? |the )?(?:(?:official|powerful|simple|minimal|basic|comprehensive|lightweight) )?(?:model context protocol|modelcontextprotocol|mcp)(?: \(mcp\))? server (?:implementation )?(?:that|which|for|to)|` +
+		`(?:this is )?(?:an? |the )?(?:(?:official|powerful|simple|minimal|basic|comprehensive|lightweight|[a-z]+-based) )?` +
+		`(?:mcp|model ?context ?protocol)(?: \(mcp\)| \(model context protocol\))? server (?:implementation )?` +
+		`(?:(?:that|which)(?: provides)?|for|to|providing|exposing)|` +
 		`use this (?:(?:mcp )?server|tool|function|endpoint)(?: to| for)|` +
 		`this (?:(?:mcp )?server|tool|endpoint|function|method|operation)(?: (?:allows|lets|enables|helps) (?:you|users)| (?:is|can be) used)?(?: to)?|` +
 		`an? (?:(?:\pL+) )?tool (?:that|which|for|to)|tools? (?:that|for|to)|` +

@@ -16,6 +16,7 @@ func TestPurpose_Orders(t *testing.T) {
 		{"Use this server to search the Web for news.", "", "Search the Web for news."},
 		{"This MCP server lets you build a knowledge base.", "", "Build a knowledge base."},
 		{"A Model Context Protocol (MCP) server that reads and writes MS Excel data.", "", "Reads and writes MS Excel data."},
+		{"This is a TypeScript-based MCP (Model Context Protocol) server which provides browser automation.", "", "Browser automation."},
 		{"Before you call a tool, ask. You must not guess ids. IMPORTANT: dates are UTC.", "Mail and folders", "Mail and folders"},
 		{"# Everything Server – Server Instructions\n\nAudience: These instructions are written for an LLM.\nFollow them to use the server safely.\n\n## Relationships\n\n- Use `a` to see b\n- `gzip` makes archives of\n  files", "", "Everything Server – Server Instructions"},
 		{"Store API notes for agents. Tool descriptions are authoritative; read them before calling.\n\nOrders\n- Run on the same host.", "", ""},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -219,5 +220,25 @@ func TestFront_ListChanged(t *testing.T) {
 	})
 	if listed := p.request(t, "5", "tools/list"); !strings.Contains(listed, "fresh") {
 		t.Errorf("got %s", listed)
+	}
+}
+
+// TestFront_InstructionsByClient: the instructions in the answer to initialize are those
+// for the client that it names.
+func TestFront_InstructionsByClient(t *testing.T) {
+	mcptest.NoLeaks(t)
+	good := mcptest.Spec{}.HTTP(t)
+	var servers []registry.Server
+	for i := range 60 {
+		servers = append(servers, remote(fmt.Sprintf("server-%03d", i), good))
+	}
+	servers[59].Description = "What the config says of it."
+	f := connect(t, view.Options{}, servers...)
+	for client, want := range map[string]string{"agent": "Also: server-", "claude-code": "server-059 - What the config says of it."} {
+		p := dial(t, f, client)
+		mcptest.WaitFor(t, "initialize", patience, func() bool { return p.with(`"id":0,`) == 1 })
+		if p.with(want) != 1 {
+			t.Errorf("%s: no %q in %q", client, want, p.lines)
+		}
 	}
 }

@@ -58,7 +58,9 @@ func (f *Front) initialize(ctx context.Context, r *request, out []byte) ([]byte,
 	client := *r.client
 	client.Name, client.Capabilities = nameIn(p.ClientInfo), p.Capabilities
 	client.Version = mcp.NegotiateLegacyVersion(p.ProtocolVersion)
-	out, err := f.greet(ctx, r, out)
+	named := *r
+	named.client = &client // the instructions depend on its name
+	out, err := f.greet(ctx, &named, out)
 	if err == nil {
 		r.session.client.Store(&client)
 	}

@@ -175,24 +175,36 @@ func TestParams(t *testing.T) {
 		{`{"type":"object","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, "a?,b?"},
 		{`{"oneOf":[{"type":"object","properties":{"k":{},"x":{}},"required":["k"]},{"type":"object","properties":{"k":{}},"required":["k"]}]}`, "k,x?"},
 		{`{"type":["object","null"],"properties":{"a":{}},"required":["a"]}`, "a"},
+		{`{"type":"object","properties":{"params":{"$ref":"#/$defs/P"}},"$defs":{"P":{"type":"object","properties":{"a":{},"b":{"type":"object","properties":{"c":{}}}},"required":["a"]}}}`, "params?:{a,b?}"},
+		{`{"type":"object","properties":{"body":{"anyOf":[{"type":"object","properties":{"a":{}},"required":["a"]},{"type":"null"}]}},"required":["body"]}`, "body:{a}"},
+		{`{"type":"object","properties":{"input":{"type":"object","properties":{"a":{},"b":{}}},"x":{}}}`, "input?,x?"},
+		{`{"type":"object","properties":{"list":{"type":"array","items":{"type":"object","properties":{"a":{}}}}}}`, "list?"},
+		{`{"type":"object","properties":{"self":{"$ref":"#"}}}`, "self?:{self?}"},
 		{`{"type":"object"}`, ""}, {`true`, ""}, {`{`, ""},
 	}
 	for _, tt := range tests {
-		var got []string
-		for _, p := range Params(json.RawMessage(tt.schema)) {
-			name := p.Name
-			if p.Optional {
-				name += "?"
-			}
-			got = append(got, name)
-		}
-		if s := strings.Join(got, ","); s != tt.want {
+		if s := joined(Params(json.RawMessage(tt.schema))); s != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.schema, s, tt.want)
 		}
 	}
 	if got := Params(nil); got != nil {
 		t.Errorf("no schema: got %v", got)
 	}
+}
+
+func joined(list []Param) string {
+	var got []string
+	for _, p := range list {
+		name := p.Name
+		if p.Optional {
+			name += "?"
+		}
+		if p.Inside != nil {
+			name += ":{" + joined(p.Inside) + "}"
+		}
+		got = append(got, name)
+	}
+	return strings.Join(got, ",")
 }
 
 func TestListing(t *testing.T) {
