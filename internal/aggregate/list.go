@@ -20,9 +20,9 @@ type Page struct {
 // pageItems is the length of a page. Many clients read only the first one.
 const pageItems = 1000
 
-// originKey is the member of an item's _meta that says which server has it, and under
+// OriginKey is the member of an item's _meta that says which server has it, and under
 // which name.
-const originKey = "mcpx/origin"
+const OriginKey = "mcpx/origin"
 
 // List is one page of what the servers list of a kind, those of a server together, in
 // its order. Servers that are down are left out. ok is false for a cursor that is none.
@@ -75,12 +75,12 @@ func (s *Servers) item(snap *catalog.Snapshot, server *catalog.Server, kind cata
 			return meta
 		}
 		marked = true
-		return wire.WithMember(meta, originKey, origin)
+		return wire.WithMember(meta, OriginKey, origin)
 	})
 	if marked {
 		return raw
 	}
-	return wire.WithMember(raw, "_meta", wire.WithMember(nil, originKey, origin))
+	return wire.WithMember(raw, "_meta", wire.WithMember(nil, OriginKey, origin))
 }
 
 // named is the name by which clients know an item.

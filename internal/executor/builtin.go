@@ -12,13 +12,13 @@ import (
 // Builtin is the name of the server inside mcpx.
 const Builtin = pages.Server
 
-// builtin describes the server mcpx. It is not in the catalogue: models learn of it
-// from the results that want it.
-func builtin() *catalog.Server {
+// builtin describes the server mcpx, and reader as much of it as the catalogue may name
+// (Reader): of the rest models learn from the results that want it.
+func builtin() (all, reader *catalog.Server) {
 	yes, no := true, false
 	server := catalog.Server{
-		Name: Builtin, State: catalog.Ready, Known: true, Transport: "built-in",
-		Instructions: "Reads results that were too long to be shown whole, or took too long to be waited for.",
+		Name: Builtin, State: catalog.Ready, Known: true, Listed: true, Transport: "built-in",
+		Instructions: "Reads results that were too long to be shown whole, or took too long to be waited for, and the resources and prompts of the servers.",
 	}
 	tool := func(name, description, schema string) catalog.Tool {
 		return catalog.Tool{
@@ -27,11 +27,17 @@ func builtin() *catalog.Server {
 			Annotations: json.RawMessage(`{"readOnlyHint":true,"idempotentHint":true,"openWorldHint":false}`),
 		}
 	}
-	server = server.WithTools([]catalog.Tool{
+	var reading []catalog.Tool
+	for _, one := range readingTools {
+		reading = append(reading, tool(one[0], one[1], one[2]))
+	}
+	named := server.WithTools(reading)
+	named.Instructions = "Resources and prompts of the servers"
+	server = server.WithTools(append([]catalog.Tool{
 		tool(pages.Tool, "Read on in a long result by its handle.", pages.Schema),
 		tool(waitTool, "Wait for the result of a call that is still running, by its handle.", waitSchema),
-	})
-	return &server
+	}, reading...))
+	return &server, &named
 }
 
 // builtinCall runs a tool of the server mcpx.
@@ -44,9 +50,12 @@ func (e run) builtinCall(ctx context.Context, r *Request) (*Result, target, erro
 		return nil, t, err
 	}
 	var result *Result
-	if r.Tool == waitTool {
+	switch r.Tool {
+	case waitTool:
 		result, err = e.waitResult(ctx, r, t.arguments)
-	} else {
+	case listTool, readTool, promptTool:
+		result, err = e.reading(ctx, r, t)
+	default:
 		result, err = e.readResult(ctx, r, t.arguments)
 	}
 	return result, t, err

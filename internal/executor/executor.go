@@ -31,6 +31,7 @@ type Executor struct {
 	schemas    arguments.Schemas
 	store      pages.Store
 	builtin    *catalog.Server
+	reader     *catalog.Server
 	account    account
 	calls      sync.WaitGroup // those that their clients may stop waiting for
 }
@@ -40,7 +41,8 @@ func New(r *registry.Registry, options Options) *Executor {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Executor{registry: r, log: options.Logger, builtin: builtin()}
+	e := &Executor{registry: r, log: options.Logger}
+	e.builtin, e.reader = builtin()
 	e.SetOptions(options)
 	return e
 }

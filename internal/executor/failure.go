@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/aggregate"
 	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
 	"mcpx/internal/describe"
@@ -106,6 +107,9 @@ func (e run) failure(r Request, t target, err error) *Failure {
 		failed      *pages.FilterError
 		unparsed    *jq.FilterError
 	)
+	if failed, ok := errors.AsType[*aggregate.ServerError](err); ok {
+		r.Server = failed.Server
+	}
 	switch {
 	case errors.As(err, &refused):
 		return e.invalidFailure(r, t, arguments.Invalid(refused.Violation))

@@ -201,6 +201,18 @@ func TestBeside(t *testing.T) {
 			`"values":["left","{\"type\":\"ref/resource\",\"uri\":\"shared://{n}?q\"}"]`)
 		c.has(t, "resources/list", `{"cursor":"x"}`, `"code":-32602`)
 
+		// The same for clients that know neither resources nor prompts.
+		builtin := func(tool, arguments string) string {
+			return `{"name":"exec","arguments":{"server_name":"mcpx","tool_name":"` + tool + `","arguments":` + arguments + `}}`
+		}
+		c.has(t, "tools/list", `{}`, `Server: mcpx`, `list_resources(server_name?)`)
+		c.has(t, "tools/call", builtin("list_resources", `{}`), `left://1`, `mcpx://right/shared://{n}?q`, `left__greet`, `who?`)
+		c.has(t, "tools/call", builtin("list_resources", `{"server_name":"none"}`), `SERVER_NOT_FOUND`)
+		c.has(t, "tools/call", builtin("read_resource", `{"uri":"mcpx://right/shared://x"}`), `"text":"right has shared://x"`)
+		c.has(t, "tools/call", builtin("read_resource", `{"uri":"shared://x"}`), `VALIDATION_ERROR`, `mcpx://left/shared://x`)
+		c.has(t, "tools/call", builtin("get_prompt", `{"name":"right__greet","arguments":{"who":"you"}}`), `right prompts greet {\"who\":\"you\"}`)
+		c.has(t, "tools/call", builtin("get_prompt", `{"name":"greet"}`), `VALIDATION_ERROR`)
+
 		// What a tool links can be read by the URI that the client gets.
 		raw := `{"content":[{"type":"resource_link","uri":"shared://x","name":"n"},{"type":"resource","resource":{"uri":"unheard://of?","text":"t"}},{"type":"resource_link","uri":"left://1","name":"n"},{"type":"resource_link","uri":"https://a.example/","name":"n"}]}`
 		c.has(t, "tools/call", `{"name":"exec","arguments":{"server_name":"left","tool_name":"raw","arguments":{"result":`+string(wire.Encode(raw))+`}}}`,

@@ -47,7 +47,7 @@ type Query struct {
 // Inspect answers a query (design 6). Like exec it waits for a server that is
 // connecting for the first time.
 func (v *TwoTools) Inspect(ctx context.Context, client *upstream.Client, q Query, structured bool) *executor.Result {
-	snap := v.catalogue(client)
+	snap := v.named(client)
 	if q.Server == "" {
 		if q.Tool != "" {
 			if failure := v.executor.MissingServer(snap, q.Tool); failure != nil {

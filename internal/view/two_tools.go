@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -55,7 +57,11 @@ type Options struct {
 // its goroutine.
 type TwoTools struct {
 	base
-	texts texts
+	texts    texts
+	readable struct {
+		sync.Mutex
+		from, named *catalog.Snapshot // of the last call of named
+	}
 }
 
 var _ View = (*TwoTools)(nil)
@@ -71,25 +77,42 @@ func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *T
 
 // shown is the list for a client without rules.
 func (v *TwoTools) shown() (list func() json.RawMessage) {
-	snap, how := v.catalogue(nil), v.current.Load().profile("").shown
+	snap, how := v.named(nil), v.current.Load().profile("").shown
 	return func() json.RawMessage { return v.texts.list(snap, how).tools }
 }
 
 // Instructions implements [View].
 func (v *TwoTools) Instructions(client *upstream.Client) string {
-	return v.texts.instructions(v.catalogue(client), v.current.Load().profile(name(client)).shown)
+	return v.texts.instructions(v.named(client), v.current.Load().profile(name(client)).shown)
 }
 
 // Tools implements [View].
 func (v *TwoTools) Tools(ctx context.Context, client *upstream.Client) json.RawMessage {
 	v.awaitCatalogue(ctx, client)
 	defer v.registry.Need()
-	return v.texts.list(v.catalogue(client), v.current.Load().profile(name(client)).shown).tools
+	return v.texts.list(v.named(client), v.current.Load().profile(name(client)).shown).tools
 }
 
 // Description is the description of inspect for a client without limits of its own.
 func (v *TwoTools) Description() string {
-	return v.texts.list(v.catalogue(nil), v.current.Load().profile("").shown).inspect
+	return v.texts.list(v.named(nil), v.current.Load().profile("").shown).inspect
+}
+
+// named is the catalogue as texts name it: with the server mcpx, if that has something
+// to read. The same catalogue is named the same.
+func (v *TwoTools) named(client *upstream.Client) *catalog.Snapshot {
+	snap := v.catalogue(client)
+	reader := v.executor.Reader(snap)
+	if reader == nil {
+		return snap
+	}
+	v.readable.Lock()
+	defer v.readable.Unlock()
+	if v.readable.from != snap {
+		v.readable.from = snap
+		v.readable.named = catalog.NewSnapshot(append(slices.Clone(snap.Servers), *reader))
+	}
+	return v.readable.named
 }
 
 // Call implements [View]. A panic becomes the failure of this call.

@@ -1,0 +1,216 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"mcpx/internal/aggregate"
+	"mcpx/internal/arguments"
+	"mcpx/internal/catalog"
+	"mcpx/internal/wire"
+)
+
+// The tools of the server mcpx for clients that know neither resources nor prompts.
+const (
+	listTool   = "list_resources"
+	readTool   = "read_resource"
+	promptTool = "get_prompt"
+)
+
+// readingTools are their names, descriptions and schemas.
+var readingTools = [][3]string{
+	{listTool, "List resources, templates and prompts.", `{"type":"object","properties":{"server_name":{"type":"string"}}}`},
+	{readTool, "Read a resource by its URI.", `{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"]}`},
+	{promptTool, "Get the messages of a prompt.", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"]}`},
+}
+
+// Reader is the server mcpx as the catalogue names it: with the tools that read what
+// the servers of snap have beside tools, or nil if they have nothing to read.
+func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server {
+	options := e.current.Load()
+	for i := range snap.Servers {
+		items := snap.Servers[i].Items
+		if !options.NoResources && len(items.Of(catalog.Resources))+len(items.Of(catalog.ResourceTemplates)) > 0 ||
+			!options.NoPrompts && len(items.Of(catalog.Prompts)) > 0 {
+			return e.reader
+		}
+	}
+	return nil
+}
+
+// reading runs one of the readingTools. Its result is one of a tool, as an upstream
+// would send it.
+func (e run) reading(ctx context.Context, r *Request, t target) (*Result, error) {
+	var raw json.RawMessage
+	var err error
+	t.settings.verbatim = r.Tool != listTool // what is read may be edited
+	if r.Tool == listTool {
+		raw, err = e.listReadable(ctx, r, wire.MemberText(t.arguments, "server_name"))
+	} else {
+		method, blocks := "resources/read", resourceBlocks
+		if r.Tool == promptTool {
+			method, blocks = "prompts/get", promptBlocks
+		}
+		raw, err = e.Beside(r.Client, r.Part).Relay(ctx, aggregate.Request{
+			Client: r.Client, Method: method, Params: t.arguments, Meta: r.Meta, Input: r.Input,
+			OnProgress: r.OnProgress, OnLog: r.OnLog, LogLevel: r.LogLevel,
+		})
+		if err == nil && wire.MemberText(raw, "resultType") != "input_required" {
+			raw = toolResult(blocks(raw))
+		}
+	}
+	if err != nil {
+		return nil, readingError(err)
+	}
+	return e.shape(ctx, raw, *r, t)
+}
+
+// readingError puts what names nothing into the words of invalid arguments.
+func readingError(err error) error {
+	if uri, ok := errors.AsType[*catalog.URIError](err); ok {
+		return arguments.Invalid("/uri: " + uri.Error())
+	}
+	if prompt, ok := errors.AsType[*aggregate.PromptError](err); ok {
+		return arguments.Invalid("/name: " + prompt.Error() + "; " + listTool + " has their names")
+	}
+	if params, ok := errors.AsType[*aggregate.ParamsError](err); ok {
+		return arguments.Invalid("/: " + params.Error())
+	}
+	return err
+}
+
+// listReadable lists what can be read, of one server or, if that is empty, of all.
+func (e run) listReadable(ctx context.Context, r *Request, server string) (json.RawMessage, error) {
+	servers := e.Beside(r.Client, r.Part)
+	if _, known := servers.Catalogue().Server(server); server != "" && !known {
+		return nil, &notFoundError{name: server, known: servers.Catalogue().ServerNames()}
+	}
+	var all json.RawMessage
+	for _, kind := range []catalog.Kind{catalog.Resources, catalog.ResourceTemplates, catalog.Prompts} {
+		var items []json.RawMessage
+		page := aggregate.Page{}
+		for more := servers.Shows(kind); more; more = page.Next != "" {
+			page, _ = servers.List(ctx, kind, page.Next)
+			for _, item := range page.Items {
+				if brief := briefly(kind, item, server); brief != nil {
+					items = append(items, brief)
+				}
+			}
+		}
+		if len(items) > 0 {
+			all = wire.WithMember(all, string(kind), wire.Encode(items))
+		}
+	}
+	text := string(all)
+	if all == nil {
+		text = "There are no resources and no prompts."
+	}
+	return toolResult([]json.RawMessage{wire.TextBlock(text)}), nil
+}
+
+// briefly is what a model needs of an item; nil if it is of another server than only.
+func briefly(kind catalog.Kind, item json.RawMessage, only string) (brief json.RawMessage) {
+	members := make(map[string]json.RawMessage)
+	_ = wire.Fields(item, func(key string, value []byte) bool {
+		members[key] = value
+		return true
+	})
+	origin := ""
+	_ = wire.Fields(members["_meta"], func(key string, value []byte) bool {
+		if key == aggregate.OriginKey {
+			origin = wire.MemberText(value, "server")
+		}
+		return true
+	})
+	if only != "" && origin != only {
+		return nil
+	}
+	keys := []string{kind.Member(), "name", "description", "mimeType"}
+	if title := members["title"]; len(title) > 0 {
+		members["name"] = title // which says more
+	}
+	if kind == catalog.Prompts {
+		members["name"] = wire.Encode(wire.MemberText(item, "name"))
+		members["arguments"] = argumentNames(members["arguments"])
+		keys = []string{"name", "description", "arguments"}
+	}
+	for _, key := range keys {
+		if value := members[key]; len(value) > 0 && string(value) != "null" {
+			brief = wire.WithMember(brief, key, value)
+		}
+	}
+	return brief
+}
+
+// argumentNames are the names of a prompt's arguments, with a question mark behind those
+// that are optional.
+func argumentNames(list json.RawMessage) json.RawMessage {
+	var all []struct {
+		Name     string
+		Required bool
+	}
+	if json.Unmarshal(list, &all) != nil || len(all) == 0 {
+		return nil
+	}
+	names := make([]string, len(all))
+	for i, one := range all {
+		if names[i] = one.Name; !one.Required {
+			names[i] += "?"
+		}
+	}
+	return wire.Encode(names)
+}
+
+// toolResult is the result of a tool with these blocks.
+func toolResult(blocks []json.RawMessage) json.RawMessage {
+	return wire.WithMember(nil, "content", wire.Encode(blocks))
+}
+
+// resourceBlocks are the contents of a resource as blocks that clients show models. Where
+// several would be mixed up they are embedded resources, which say what they are.
+func resourceBlocks(result json.RawMessage) []json.RawMessage {
+	blocks := []json.RawMessage{}
+	contents := elements(result, "contents")
+	for _, content := range contents {
+		block := json.RawMessage(`{"type":"resource","resource":` + string(content) + `}`)
+		if b := wire.ReadBlock(block); b.HasText && len(contents) == 1 {
+			block = wire.TextBlock(b.Text)
+		}
+		blocks = append(blocks, block)
+	}
+	return blocks
+}
+
+// promptBlocks are the messages of a prompt as blocks. Before each stands who says it,
+// unless it is the only one.
+func promptBlocks(result json.RawMessage) []json.RawMessage {
+	blocks := []json.RawMessage{}
+	messages := elements(result, "messages")
+	for _, message := range messages {
+		if len(messages) > 1 {
+			blocks = append(blocks, wire.TextBlock(wire.MemberText(message, "role")+":"))
+		}
+		_ = wire.Fields(message, func(key string, value []byte) bool {
+			if key == "content" {
+				blocks = append(blocks, value)
+			}
+			return true
+		})
+	}
+	return blocks
+}
+
+// elements are those of an array in an object.
+func elements(object json.RawMessage, key string) (all []json.RawMessage) {
+	_ = wire.Fields(object, func(name string, value []byte) bool {
+		if name == key {
+			_ = wire.Elements(value, func(one []byte) bool {
+				all = append(all, one)
+				return true
+			})
+		}
+		return name != key
+	})
+	return all
+}
