@@ -86,6 +86,9 @@ func (cmd *serveCommand) assemble(c *cli, s streams) (a *app.App, log *slog.Logg
 	}
 	s.err, closeLog = logTo(cfg.LogFile, s.err)
 	log = c.logger(s, cfg, false)
+	if cmd.HTTP == "" {
+		return app.NewStdio(cfg, log), log, closeLog, nil
+	}
 	return app.New(cfg, log), log, closeLog, nil
 }
 

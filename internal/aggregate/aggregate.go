@@ -48,6 +48,7 @@ func (s *Servers) Offers() (offers catalog.Offers) {
 		if !server.Listed && !server.Tried && up(server) {
 			one = catalog.Offers{Resources: true, Subscribe: true, Prompts: true, Completions: true}
 		}
+		offers.Others = one.Others // of a server that is alone
 		offers.Resources = offers.Resources || one.Resources && !s.NoResources
 		offers.Subscribe = offers.Subscribe || one.Subscribe && !s.NoResources
 		offers.Prompts = offers.Prompts || one.Prompts && !s.NoPrompts

@@ -15,7 +15,7 @@ import (
 )
 
 // Request is a request of a client that goes to one server: resources/read, prompts/get
-// or completion/complete.
+// or completion/complete, and any other to a server that is alone.
 type Request struct {
 	Client *upstream.Client
 	Method string
@@ -74,7 +74,7 @@ func (s *Servers) Relay(ctx context.Context, r Request) (json.RawMessage, error)
 			continue
 		}
 		raw, err := s.Registry.Call(ctx, server, upstream.Request{
-			Method: r.Method, Params: params, Meta: r.Meta, Client: r.Client, Repeatable: true,
+			Method: r.Method, Params: params, Meta: r.Meta, Client: r.Client, Repeatable: relayed[r.Method],
 			Input: r.Input, Relay: r.Client.Modern(),
 			Wait: s.Wait, OnProgress: r.OnProgress, OnLog: r.OnLog, LogLevel: r.LogLevel,
 		})
@@ -95,17 +95,30 @@ func (s *Servers) absent(r Request, server *catalog.Server, params json.RawMessa
 		return nil, failed(server, err)
 	}
 	switch r.Method {
+	default:
+		return nil, err
+	case "prompts/get":
+		return nil, &PromptError{Name: wire.MemberText(params, "name")}
 	case "completion/complete":
 		return json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`), nil
 	case "resources/read":
 		return nil, &catalog.URIError{URI: wire.MemberText(params, "uri")}
 	}
-	return nil, &PromptError{Name: wire.MemberText(params, "name")}
 }
+
+// relayed are the methods whose params name an item. Others go to the server of a view
+// that shows one alone.
+var relayed = map[string]bool{"resources/read": true, "prompts/get": true, "completion/complete": true}
 
 // target is the server that a request is for, and the params that it understands.
 func (s *Servers) target(snap *catalog.Snapshot, r Request) (server *catalog.Server, params json.RawMessage, err error) {
 	params = without(r.Params, "_meta", "inputResponses", "requestState")
+	if !relayed[r.Method] {
+		if !s.Alone || len(snap.Servers) != 1 {
+			return nil, nil, &ParamsError{"no server is meant"}
+		}
+		return &snap.Servers[0], params, nil
+	}
 	switch r.Method {
 	case "resources/read":
 		return resource(params, snap.Resource)

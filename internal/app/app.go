@@ -41,10 +41,11 @@ type App struct {
 	Executor *executor.Executor
 	View     *view.TwoTools // of the whole catalogue
 
-	views   *views
-	log     *slog.Logger
-	reaper  *proc.Reaper
-	filters *jq.Runner
+	views    *views
+	viewOnly bool // only the view of the config is served
+	log      *slog.Logger
+	reaper   *proc.Reaper
+	filters  *jq.Runner
 
 	stopStarting context.CancelFunc // nil before start
 	loops        sync.WaitGroup
@@ -57,6 +58,23 @@ func New(cfg *config.Config, log *slog.Logger, only ...string) *App {
 	servers, rules := a.servers(cfg, only)
 	a.wire(servers, rules, cacheDir())
 	return a
+}
+
+// NewStdio is New for one client: servers that its view does not show are disabled.
+func NewStdio(cfg *config.Config, log *slog.Logger) *App {
+	a := &App{Config: cfg, log: log, reaper: proc.NewReaper(), viewOnly: true}
+	servers, rules := a.servers(cfg, a.shown(cfg))
+	a.wire(servers, rules, cacheDir())
+	return a
+}
+
+// shown are the servers that are needed for the views of a config; none means all.
+func (a *App) shown(cfg *config.Config) []string {
+	part, _ := partOf(cfg, a.Config.View)
+	if !a.viewOnly || part == nil {
+		return nil
+	}
+	return part.Servers
 }
 
 // NewOnce wires an App for one command. A call waits until the first attempt to connect

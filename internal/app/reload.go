@@ -123,7 +123,7 @@ func (a *App) change(from, to *config.Config) {
 	}
 	now := *to
 	now.MaxMessageBytes = a.Config.MaxMessageBytes
-	servers, rules := a.servers(&now, nil)
+	servers, rules := a.servers(&now, a.shown(&now))
 	// These are three swaps, with calls between them. The rights of callers stay
 	// correct: Apply swaps rules and servers together, as one snapshot, and a call on a
 	// replaced server looks it up anew. The other options are limits, checks and texts,

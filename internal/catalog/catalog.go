@@ -126,6 +126,8 @@ type Offers struct {
 	Completions bool `json:"completions,omitempty"`
 	// Tasks is the extension of the modern era.
 	Tasks bool `json:"tasks,omitempty"`
+	// Others are the capabilities that mcpx does not know, a JSON object; empty = none.
+	Others string `json:"others,omitempty"`
 }
 
 // Kinds are the kinds of items that the server lists.

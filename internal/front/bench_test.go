@@ -90,7 +90,7 @@ func benchmarkHTTP(b *testing.B, f *Front, era, call string) {
 		"Mcp-Protocol-Version": {era}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"exec"},
 	}
 	if era == legacyEra {
-		s := newSession(newSessionID(), nil)
+		s := f.newSession(newSessionID(), nil)
 		header.Set("Mcp-Session-Id", f.addSession(s))
 		defer f.endSession(s)
 	}

@@ -82,9 +82,9 @@ func (f *Front) appendRelayed(out []byte, result json.RawMessage, r *request) ([
 			kind = value
 		case key == "_meta" && value[0] == '{':
 			meta = value
-		case key == "ttlMs" && r.modern():
+		case key == "ttlMs" && r.Method == string(mcp.MethodResourcesRead) && r.modern():
 			ttl = value
-		case key == "cacheScope" && r.modern():
+		case key == "cacheScope" && r.Method == string(mcp.MethodResourcesRead) && r.modern():
 		default:
 			out = append(append(append(append(out, ','), written...), ':'), value...)
 		}

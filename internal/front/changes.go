@@ -23,6 +23,8 @@ type note struct {
 	method string
 	of     string // the resource that it is about, empty if about none
 	params json.RawMessage
+	// unknown says that mcpx does not know what it means.
+	unknown bool
 }
 
 // news are the notes that a client has yet to get. However often a thing has changed,
@@ -36,13 +38,22 @@ type news struct {
 
 func newNews() *news { return &news{due: make(chan struct{}, 1)} }
 
+// mostUnknown bounds the notes that mcpx does not know, of which none takes the place of
+// another.
+const mostUnknown = 1000
+
 // add adds a note in place of an earlier one about the same thing. It does not block.
 func (n *news) add(one note) {
 	n.mu.Lock()
-	at := slices.IndexFunc(n.notes, func(o note) bool { return o.method == one.method && o.of == one.of })
-	if at < 0 {
+	at := -1
+	if !one.unknown {
+		at = slices.IndexFunc(n.notes, func(o note) bool { return o.method == one.method && o.of == one.of })
+	}
+	switch {
+	case one.unknown && len(n.notes) >= mostUnknown:
+	case at < 0:
 		n.notes = append(n.notes, one)
-	} else {
+	default:
 		n.notes[at] = one
 	}
 	n.mu.Unlock()
@@ -92,5 +103,14 @@ func (c *changes) announce(kind catalog.Kind) {
 	defer c.mu.Unlock()
 	for n := range c.subscribers {
 		n.add(note{method: listChanged[kind]})
+	}
+}
+
+// pass tells all subscribers of a notification that mcpx does not know.
+func (c *changes) pass(method string, params json.RawMessage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n := range c.subscribers {
+		n.add(note{method: method, params: params, unknown: true})
 	}
 }

@@ -41,7 +41,7 @@ func (o *followed) begin(uri string, topic *aggregate.Topic, news *news) (agreed
 	agreed = make(chan error, 1)
 	o.all.Go(func() {
 		err := topic.Follow(ctx, func() { agreed <- nil }, func(params json.RawMessage) {
-			news.add(note{mcp.MethodNotificationResourceUpdated, wire.MemberText(params, "uri"), params})
+			news.add(note{method: mcp.MethodNotificationResourceUpdated, of: wire.MemberText(params, "uri"), params: params})
 		})
 		if ctx.Err() == nil {
 			o.stop(uri)

@@ -64,6 +64,7 @@ func New(v view.View, options Options) *Front {
 	f := &Front{view: v, options: options, log: options.Logger, identity: identity(options.Version), stop: make(chan struct{})}
 	f.parking.process, f.parking.identity = rand.Text()[:8], f.identity
 	v.OnChange(f.changes.announce)
+	v.OnUnknown(f.changes.pass)
 	f.loops.Go(f.sweep) // ends with Close
 	return f
 }

@@ -38,7 +38,11 @@ func (f *Front) greet(ctx context.Context, r *request, out []byte) ([]byte, *rpc
 	s := server.NewMCPServer("mcpx", f.options.Version, options...)
 	switch answer := s.HandleMessage(ctx, append(message, '}')).(type) {
 	case mcp.JSONRPCResponse:
-		return append(out, wire.Encode(answer.Result)...), nil
+		result := wire.Encode(answer.Result)
+		if others := json.RawMessage(offers.Others); f.view.Alone() && len(others) > 0 {
+			result = wire.Edit(result, "capabilities", func(own json.RawMessage) json.RawMessage { return wire.Merge(others, own) })
+		}
+		return append(out, result...), nil
 	case mcp.JSONRPCError:
 		return nil, &rpcError{answer.Error.Code, answer.Error.Message, answer.Error.Data}
 	}

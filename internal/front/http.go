@@ -119,7 +119,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 	}
 	client := &upstream.Client{
 		ID: "request " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
-		Name: m.clientName, Version: m.version, Capabilities: m.capabilities,
+		Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Alone: f.view.Alone(),
 	}
 	r := &request{message: m, client: client, release: func() { f.view.Forget(client) }}
 	defer func() {
@@ -132,7 +132,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 
 // openSession answers initialize. The session exists if it succeeds.
 func (f *Front) openSession(e *exchange, m *message) {
-	s := newSession(newSessionID(), nil)
+	s := f.newSession(newSessionID(), nil)
 	r := &request{message: m, client: s.client.Load(), session: s}
 	answer := f.answer(e.r.Context(), r)
 	if answer.code == 0 {
@@ -158,13 +158,15 @@ func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 	e.accepted()
 }
 
-// notice acts on a notification, or on the answer to a question; it ignores unknown ones.
+// notice acts on a notification, or on the answer to a question; an unknown one is for a server that the view shows alone.
 func (f *Front) notice(s *session, m *message) {
 	if m.IsResponse() {
 		s.questions.answered(m)
 	}
-	if row := methods[m.Method]; row.notice != nil {
+	if row, known := methods[m.Method]; row.notice != nil {
 		row.notice(f, s, m)
+	} else if !known && m.Method != "" {
+		f.view.Tell(s.client.Load(), m.Method, m.Params)
 	}
 }
 

@@ -101,6 +101,8 @@ type response struct {
 func (f *Front) answer(ctx context.Context, r *request) response {
 	row := methods[r.Method]
 	switch {
+	case row.answer == nil && r.Method != "" && row.notice == nil && f.view.Alone():
+		row = method{eras: legacy | modern, answer: (*Front).relay, asks: true}
 	case row.answer == nil, row.of != "" && !f.view.Has(row.of):
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: "method " + r.Method + " not found"})
 	case row.eras&r.era() == 0 && r.modern():

@@ -30,10 +30,10 @@ type session struct {
 	stream outlet // what sends what belongs to no request; nil if nothing does
 }
 
-func newSession(id string, stream outlet) *session {
+func (f *Front) newSession(id string, stream outlet) *session {
 	s := &session{begun: make(chan struct{}), stream: stream}
 	s.begin = sync.OnceFunc(func() { close(s.begun) })
-	s.client.Store(&upstream.Client{ID: id, Notify: s.notify, Request: s.ask(nil)})
+	s.client.Store(&upstream.Client{ID: id, Notify: s.notify, Request: s.ask(nil), Alone: f.view.Alone()})
 	s.inflight.idle = time.Now()
 	return s
 }

@@ -77,7 +77,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 		stop:   make(chan struct{}),
 	}
 	s.out = newOutput(out, func() bool { return len(s.places) > 0 })
-	s.session = newSession(cmp.Or(options.Session, "stdio"), s)
+	s.session = f.newSession(cmp.Or(options.Session, "stdio"), s)
 	s.session.news = f.changes.subscribe()
 	defer f.changes.unsubscribe(s.session.news)
 	defer func() {
@@ -287,7 +287,7 @@ func (s *stdioServer) own(client *upstream.Client) {
 func (s *stdioServer) request(m *message) *request {
 	r := &request{message: m, session: s.session, out: s, client: s.session.client.Load()}
 	if m.modern() {
-		client := &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify}
+		client := &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify, Alone: r.client.Alone}
 		if r.client.Version == "" && s.modern.CompareAndSwap(false, true) {
 			s.own(client)
 		}

@@ -39,8 +39,8 @@ func overridden(overrides []Override, t *catalog.Tool, taken func(name string) b
 		if all.Description == nil {
 			all.Description = o.Description
 		}
-		all.Annotations = merged(all.Annotations, o.Annotations)
-		all.Arguments = merged(all.Arguments, o.Arguments)
+		all.Annotations = wire.Merge(all.Annotations, o.Annotations)
+		all.Arguments = wire.Merge(all.Arguments, o.Arguments)
 	}
 	if all.Name == t.Name || all.Name != "" && taken(all.Name) {
 		all.Name = ""
@@ -56,7 +56,7 @@ func overridden(overrides []Override, t *catalog.Tool, taken func(name string) b
 		raw = with(raw, "description", wire.Encode(*all.Description))
 	}
 	if all.Annotations != nil {
-		raw = with(raw, "annotations", merged(all.Annotations, t.Annotations))
+		raw = with(raw, "annotations", wire.Merge(all.Annotations, t.Annotations))
 	}
 	if all.Arguments != nil && len(t.InputSchema) > 0 && t.InputSchema[0] == '{' {
 		raw = with(raw, "inputSchema", without(t.InputSchema, keys(all.Arguments)))
@@ -71,39 +71,15 @@ func overridden(overrides []Override, t *catalog.Tool, taken func(name string) b
 
 // with is a JSON object with this value for a member, in its place if it has the member.
 func with(object json.RawMessage, key string, value []byte) json.RawMessage {
-	out, there := []byte{'{'}, false
-	_ = wire.Members(object, func(name string, written, was []byte) bool {
-		if name == key {
-			there, was = true, value
-		}
-		out = appendMember(out, written, was)
-		return true
+	there := false
+	edited := wire.Edit(object, key, func(json.RawMessage) json.RawMessage {
+		there = true
+		return value
 	})
-	if !there {
-		out = appendMember(out, wire.Encode(key), value)
+	if there {
+		return edited
 	}
-	return append(out, '}')
-}
-
-// merged has the members of a JSON object, and those of another that it does not have.
-// Both may be nil.
-func merged(first, second json.RawMessage) json.RawMessage {
-	switch {
-	case second == nil:
-		return first
-	case first == nil:
-		return second
-	}
-	has, out := keys(first), []byte{'{'}
-	for i, object := range []json.RawMessage{first, second} {
-		_ = wire.Members(object, func(name string, written, value []byte) bool {
-			if i == 0 || !slices.Contains(has, name) {
-				out = appendMember(out, written, value)
-			}
-			return true
-		})
-	}
-	return append(out, '}')
+	return wire.WithMember(object, key, value)
 }
 
 // without is a schema of an object that does not know these properties.
@@ -157,5 +133,5 @@ func keys(object json.RawMessage) (all []string) {
 // Arguments are the arguments of a call of a tool: those of the caller, and those that
 // an override fixes.
 func Arguments(t *catalog.Tool, arguments json.RawMessage) json.RawMessage {
-	return merged(t.Fixed, arguments)
+	return wire.Merge(t.Fixed, arguments)
 }

@@ -70,6 +70,11 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstrea
 			spec.ToolsOnly, spec.Tools = true, tools()
 			spec.OnChange = func() { r.listed(client, e, c.upstream) }
 		}
+		spec.OnUnknown = func(method string, params json.RawMessage) {
+			if client.Alone && client.Notify != nil {
+				client.Notify(method, params)
+			}
+		}
 		spec.Owner = func() *upstream.Client { return client }
 		status := e.upstream.Status()
 		spec.Seen = status.Known || cached != nil && !cached.tried

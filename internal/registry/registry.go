@@ -86,7 +86,8 @@ type Registry struct {
 	own       map[string]*ownCatalogue             // by client
 	rules     catalog.Rules
 	listeners []*func()
-	retired   map[*upstream.Upstream]retired // stopped, not ended yet
+	strangers []*func(server, method string, params json.RawMessage) // from OnUnknown
+	retired   map[*upstream.Upstream]retired                         // stopped, not ended yet
 
 	retiring sync.WaitGroup // its goroutines start under mu, unless ended
 
@@ -173,6 +174,7 @@ func (r *Registry) newEntry(server Server) *entry {
 		spec.Legacy = !e.cached.Modern && e.cached.Protocol != ""
 	}
 	spec.OnChange = r.changed
+	spec.OnUnknown = func(method string, params json.RawMessage) { r.unknown(spec.Name, method, params) }
 	e.upstream = upstream.New(spec)
 	return e
 }

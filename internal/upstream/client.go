@@ -30,6 +30,9 @@ type Client struct {
 	// Capabilities is the raw object that the client declared; nil where it
 	// declared none.
 	Capabilities json.RawMessage
+	// Alone means that the client sees one server as if nothing stood before it: what mcpx
+	// does not know goes through both ways.
+	Alone bool
 	// Principal is on whose behalf the client acts; empty where nobody asked.
 	Principal string
 	// Notify sends a notification that belongs to no request. It does not block:
@@ -58,7 +61,7 @@ func (c *Client) id() string {
 }
 
 // Ask asks the client something: elicitation/create, sampling/createMessage or
-// roots/list, with the params of that method. It returns the raw result, after as long
+// roots/list, with the params of that method; a client that sees one server alone, anything. It returns the raw result, after as long
 // as a person takes, or the error of ctx. A client that refuses, or that cannot be
 // asked this, is a *RPCError, whose text is fit for a model.
 func (c *Client) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
@@ -73,8 +76,10 @@ func (c *Client) cannot(method string, params json.RawMessage) string {
 	switch {
 	case c == nil:
 		return method + " needs a client that can be asked; nobody can answer here"
-	case wanted[method] == "":
+	case wanted[method] == "" && !c.Alone:
 		return "method not found"
+	case wanted[method] == "" && c.Request != nil:
+		return ""
 	}
 	missing := lacks(c.Capabilities, method, params)
 	switch {
@@ -171,10 +176,10 @@ func (c *Client) RunsTasks() bool {
 }
 
 // relayed are the capabilities of a client of which mcpx can pass on what they allow,
-// as the client wrote them.
+// as the client wrote them: all of a client that sees one server alone.
 func (c *Client) relayed() json.RawMessage {
 	out := c.askable()
-	if c.RunsTasks() {
+	if c.RunsTasks() && !c.Alone {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
@@ -190,7 +195,7 @@ func (c *Client) askable() json.RawMessage {
 		return out
 	}
 	_ = wire.Members(c.Capabilities, func(name string, written, value []byte) bool {
-		if value[0] == '{' && (name == "elicitation" || name == "sampling" || name == "roots") {
+		if value[0] == '{' && (c.Alone && name != "tasks" || name == "elicitation" || name == "sampling" || name == "roots") {
 			if len(out) > 1 {
 				out = append(out, ',')
 			}

@@ -46,6 +46,12 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 	_, g.offers.Completions = object(capabilities["completions"])
 	extensions, _ := object(capabilities["extensions"])
 	_, g.offers.Tasks = object(extensions[TasksExtension])
+	for _, known := range []string{"tools", "resources", "prompts", "completions", "logging", "tasks"} { // mcpx itself polls tasks of the legacy era
+		delete(capabilities, known)
+	}
+	if others := wire.Encode(capabilities); len(capabilities) > 0 && len(others) <= maxOthers {
+		g.offers.Others = string(others)
+	}
 	g.title, g.release = identity(members["serverInfo"])
 	meta, _ := object(members["_meta"])
 	if title, release := identity(meta["io.modelcontextprotocol/serverInfo"]); title != "" {
@@ -53,6 +59,9 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 	}
 	return g, nil
 }
+
+// maxOthers bounds the capabilities that mcpx does not know, in bytes.
+const maxOthers = 64 << 10
 
 // notInHeader reports what a revision, which HTTP sends in a header, never has.
 func notInHeader(r rune) bool { return r <= ' ' || r > '~' }

@@ -42,7 +42,18 @@ func (s *session) incoming(m wire.Message, of int64) {
 		} else {
 			s.changes.noStream()
 		}
+	default:
+		s.unknown(m)
 	}
+}
+
+// unknown passes on a notification that mcpx does not know, for clients that see the
+// server alone.
+func (s *session) unknown(m wire.Message) {
+	if m.Method == "" || s.spec.OnUnknown == nil {
+		return
+	}
+	s.spec.OnUnknown(m.Method, validText(m.Params))
 }
 
 var errEcho = errors.New("the program answers with what mcpx asks it, as cat does; it is no MCP server")

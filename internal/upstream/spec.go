@@ -70,6 +70,10 @@ type Spec struct {
 	// none. (A request of the modern era declares those of its own client.)
 	Capabilities string
 
+	// OnUnknown gets notifications of the server that mcpx does not know, from a reader:
+	// it must not block. params may be nil. May be nil.
+	OnUnknown func(method string, params json.RawMessage)
+
 	// ConnectTimeout bounds one attempt, from start to tools/list; 0 = 30 s, and 10 min
 	// for a command that installs what it runs while it is at work.
 	ConnectTimeout time.Duration

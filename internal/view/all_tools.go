@@ -80,6 +80,9 @@ func (v *AllTools) natives(client *upstream.Client) *natives {
 func (v *AllTools) Instructions(client *upstream.Client) string {
 	var all strings.Builder
 	snap := v.catalogue(client)
+	if v.current.Load().Naming.Alone && len(snap.Servers) == 1 {
+		return snap.Servers[0].Purpose()
+	}
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
 		if s.Purpose() == "" || s.State == catalog.Disabled {

@@ -77,3 +77,30 @@ func WithMember(object json.RawMessage, key string, value []byte) json.RawMessag
 	out = append(append(AppendQuoted(out, key), ':'), value...)
 	return append(out, '}')
 }
+
+// Merge has the members of a JSON object, then those of another that it does not have.
+// Both may be nil.
+func Merge(first, second json.RawMessage) json.RawMessage {
+	switch {
+	case second == nil:
+		return first
+	case first == nil:
+		return second
+	}
+	out, has := []byte{'{'}, make(map[string]bool)
+	for i, object := range []json.RawMessage{first, second} {
+		_ = Members(object, func(name string, written, value []byte) bool {
+			if i == 0 {
+				has[name] = true
+			} else if has[name] {
+				return true
+			}
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			out = append(append(append(out, written...), ':'), value...)
+			return true
+		})
+	}
+	return append(out, '}')
+}

@@ -1,0 +1,45 @@
+package registry
+
+import (
+	"encoding/json"
+	"slices"
+
+	"mcpx/internal/upstream"
+)
+
+// What mcpx does not know of the protocol goes through it, where a client sees one server
+// alone.
+
+// OnUnknown registers f to get the notifications that mcpx does not know, of all shared
+// sessions, until the caller calls stop. f must not block.
+func (r *Registry) OnUnknown(f func(server, method string, params json.RawMessage)) (stop func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.strangers = append(slices.Clone(r.strangers), &f)
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.strangers = slices.DeleteFunc(slices.Clone(r.strangers), func(other *func(server, method string, params json.RawMessage)) bool { return other == &f })
+	}
+}
+
+func (r *Registry) unknown(server, method string, params json.RawMessage) {
+	r.mu.Lock()
+	all := r.strangers
+	r.mu.Unlock()
+	for _, f := range all {
+		(*f)(server, method, params)
+	}
+}
+
+// Tell sends a notification of a client to a server, over the session that the calls of
+// the client use, if one is open.
+func (r *Registry) Tell(server string, client *upstream.Client, method string, params json.RawMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if own := r.clients[client.ID][server]; own != nil {
+		own.upstream.Notify(method, params)
+	} else if e := r.entries[server]; e != nil && e.upstream != nil && !e.server.PerClient {
+		e.upstream.Notify(method, params)
+	}
+}

@@ -1,0 +1,36 @@
+package view
+
+import (
+	"encoding/json"
+
+	"mcpx/internal/upstream"
+)
+
+// A view that shows one server alone passes on what mcpx does not know, both ways.
+
+// Alone implements [View].
+func (b *base) Alone() bool { return b.current.Load().Naming.Alone }
+
+// Tell implements [View].
+func (b *base) Tell(client *upstream.Client, method string, params json.RawMessage) {
+	if snap := b.catalogue(client); b.Alone() && len(snap.Servers) == 1 {
+		b.registry.Tell(snap.Servers[0].Name, client, method, params)
+	}
+}
+
+// OnUnknown implements [View].
+func (b *base) OnUnknown(tell func(method string, params json.RawMessage)) {
+	if !b.Alone() {
+		return
+	}
+	stop := b.registry.OnUnknown(func(server, method string, params json.RawMessage) {
+		if b.part().Has(server) {
+			tell(method, params)
+		}
+	})
+	unfollow := b.unfollow
+	b.unfollow = func() {
+		stop()
+		unfollow()
+	}
+}
