@@ -108,6 +108,13 @@ func TestViolationsAreBounded(t *testing.T) {
 	}
 }
 
+// A long name that is unknown is named once.
+func TestViolations_LongName(t *testing.T) {
+	if got := checked(`{"properties":{"p":{}},"additionalProperties":false}`, `{"`+strings.Repeat("q", 2000)+`":1}`); len(got) != 1 || len(got[0]) > 80 {
+		t.Errorf("got %q", got)
+	}
+}
+
 // doubling is a chain of n schemas, each of which applies the next one twice.
 func doubling(n int, step string) string {
 	var defs []string

@@ -98,7 +98,7 @@ func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
 		given, _ := value.(map[string]any) // it is an object
 		known = slices.DeleteFunc(known, func(name string) bool { _, ok := given[name]; return ok })
 		for _, name := range k.Properties {
-			l.unknown(member(e.InstanceLocation, name), nearest(name, known))
+			l.unknown(member(e.InstanceLocation, plain.Line(name, maxUnknownName)), nearest(name, known))
 		}
 		return
 	}
