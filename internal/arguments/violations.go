@@ -279,13 +279,14 @@ func decimal(r *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
 // pointer is a JSON pointer (RFC 6901); the root is "/", as it reads better.
 func pointer(location []string) string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	var out strings.Builder
 	for _, step := range location {
 		out.WriteByte('/')
-		out.WriteString(escape.Replace(step))
+		out.WriteString(pointerEscapes.Replace(step))
 	}
 	if out.Len() == 0 {
 		return "/"
