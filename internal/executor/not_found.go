@@ -44,8 +44,11 @@ type notFoundError struct {
 // owner is a server that has a tool.
 type owner struct{ server, tool string }
 
-func (m *notFoundError) Error() string {
-	name := plain.Line(m.name, maxName)
+func (m *notFoundError) Error() string { return m.said(maxName) }
+
+// said is the error with at most so many characters of the name.
+func (m *notFoundError) said(most int) string {
+	name := plain.Line(m.name, most)
 	if m.on == nil {
 		return fmt.Sprintf("no server %q", name)
 	}
@@ -169,20 +172,9 @@ func (m *notFoundError) failure() *Failure {
 		meant = append(have, near...)
 	}
 	text := f.Code + ": " + f.Message + "."
-	has := ""
-	if len(owners) > 0 {
-		has = haveIt(owners)
-		has = " " + strings.ToUpper(has[:1]) + has[1:] + "."
-	}
-	question := func() string { return " Did you mean " + strings.Join(near, " or ") + "?" }
-	for len(near) > 1 && tokens.Estimate(text+question()+has) > maxGuess {
-		near = near[:len(near)-1]
-	}
 	switch known := m.listed(most); {
-	case len(near) > 0:
-		text += question() + has
-	case has != "":
-		text += has
+	case len(near)+len(owners) > 0:
+		text = m.guessed(f.Code, near, owners)
 	case len(m.known) == 0:
 		text += " There are none."
 	case len(m.known) > len(known):
@@ -200,6 +192,30 @@ func (m *notFoundError) failure() *Failure {
 		f.With("servers_with_it", serversOf(owners))
 	}
 	return f
+}
+
+// guessed is the text with guesses, and with the servers that have the tool: with fewer
+// guesses, then with less of the wrong name, where it has more than maxGuess tokens.
+func (m *notFoundError) guessed(code string, near []string, owners []owner) string {
+	most := maxName
+	for {
+		text := code + ": " + m.said(most) + "."
+		if len(near) > 0 {
+			text += " Did you mean " + strings.Join(near, " or ") + "?"
+		}
+		if len(owners) > 0 {
+			has := haveIt(owners)
+			text += " " + strings.ToUpper(has[:1]) + has[1:] + "."
+		}
+		switch {
+		case tokens.Estimate(text) <= maxGuess || len(near) <= 1 && most <= 10:
+			return text
+		case len(near) > 1:
+			near = near[:len(near)-1]
+		default:
+			most /= 2
+		}
+	}
 }
 
 // guesses are names that may be meant: written alike, or of tools that the words of the
