@@ -21,6 +21,10 @@ type Servers struct {
 	Has func(server string) bool
 	// Separator stands between the name of a server and that of its prompt.
 	Separator string
+	// Prefix says which prompts have the name of their server before theirs; empty = all.
+	// Two prompts never have one name: of those with the same, PrefixNever gives all but
+	// the first a prefix.
+	Prefix string
 	// NoResources and NoPrompts turn them off.
 	NoResources, NoPrompts bool
 	// Alone means that the view shows one server as if nothing stood before it: names and
@@ -29,6 +33,12 @@ type Servers struct {
 	// Wait bounds the wait for a server that is starting.
 	Wait time.Duration
 }
+
+// The values of [Servers.Prefix].
+const (
+	PrefixConflict = "conflict" // prompts whose name several servers have
+	PrefixNever    = "never"
+)
 
 // Shows reports whether clients are shown items of a kind.
 func (s *Servers) Shows(kind catalog.Kind) bool {
@@ -84,6 +94,28 @@ func (s *Servers) separator() string {
 		return ""
 	}
 	return s.Separator
+}
+
+// bare is the server whose prompt clients know by the server's own name for it; nil if
+// there is none.
+func (s *Servers) bare(snap *catalog.Snapshot, own string) *catalog.Server {
+	if s.Prefix == "" {
+		return nil
+	}
+	var first *catalog.Server
+	for i := range snap.Servers {
+		one := &snap.Servers[i]
+		if !slices.ContainsFunc(one.Items.Of(catalog.Prompts), func(item catalog.Item) bool { return item.Name == own }) {
+			continue
+		}
+		if first != nil && s.Prefix == PrefixConflict {
+			return nil
+		}
+		if first == nil {
+			first = one
+		}
+	}
+	return first
 }
 
 // awaitLists waits for the first lists of servers that were never seen.

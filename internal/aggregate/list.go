@@ -86,6 +86,9 @@ func (s *Servers) item(snap *catalog.Snapshot, server *catalog.Server, kind cata
 // named is the name by which clients know an item.
 func (s *Servers) named(snap *catalog.Snapshot, server *catalog.Server, kind catalog.Kind, own string) string {
 	if kind == catalog.Prompts {
+		if s.bare(snap, own) == server {
+			return own
+		}
 		return snap.PromptName(server, own, s.separator())
 	}
 	return snap.URI(kind, server, own)

@@ -181,6 +181,9 @@ func (s *Servers) prompt(snap *catalog.Snapshot, object json.RawMessage) (*catal
 	if name == "" {
 		return nil, nil, &ParamsError{"the name of the prompt is missing"}
 	}
+	if server := s.bare(snap, name); server != nil {
+		return server, object, nil
+	}
 	server, own, ok := snap.Prompt(name, s.separator())
 	if !ok {
 		return nil, nil, &PromptError{name}

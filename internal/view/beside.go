@@ -12,7 +12,11 @@ import (
 // beside are the servers of the view with all that they have beside tools.
 func (b *base) beside(client *upstream.Client) *aggregate.Servers {
 	servers := b.executor.Beside(client, b.part())
-	servers.Alone = b.current.Load().Naming.Alone
+	naming := b.current.Load().Naming
+	servers.Alone = naming.Alone
+	if naming.Prefix != PrefixAlways {
+		servers.Prefix = naming.Prefix
+	}
 	return servers
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"mcpx/internal/aggregate"
 	"mcpx/internal/catalog"
 )
 
@@ -25,8 +26,8 @@ type Naming struct {
 // PrefixNever would give twice have a prefix all the same, but for the first.
 const (
 	PrefixAlways   = "always"
-	PrefixConflict = "conflict" // names that several servers have
-	PrefixNever    = "never"
+	PrefixConflict = aggregate.PrefixConflict // names that several servers have
+	PrefixNever    = aggregate.PrefixNever
 )
 
 // maxName bounds a name, in characters: providers of models refuse longer ones.
