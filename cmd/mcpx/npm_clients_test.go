@@ -202,6 +202,62 @@ func TestNPM_SDKClient(t *testing.T) {
 	}
 }
 
+// TestNPM_Questions: a real server asks real clients in the middle of calls, everything
+// that there is to ask. Two clients at once, and one that can do nothing, get what is
+// theirs; each has a session of its own.
+func TestNPM_Questions(t *testing.T) {
+	p := findPeers(t)
+	asks := []struct{ tool, arguments, want string }{
+		{"trigger-elicitation-request", `{}`, "- Name: %s"},
+		{"trigger-url-elicitation", `{"url":"https://x.example/","message":"go"}`, "User completed the URL elicitation flow"},
+		{"trigger-sampling-request", `{"prompt":"x"}`, "sampled by %s"},
+		{"get-roots-list", `{}`, "file:///home/%s"},
+	}
+	check := func(t *testing.T, c *sdkClient, name string) {
+		t.Helper()
+		for _, ask := range asks {
+			want := strings.ReplaceAll(ask.want, "%s", name)
+			if a := c.call(t, "exec", execArgs("everything", ask.tool, ask.arguments)); !strings.Contains(string(a.Result), want) {
+				t.Errorf("%s: no %s in %.2000s %s", ask.tool, want, a.Result, a.Error)
+			}
+		}
+	}
+	t.Run("stdio", func(t *testing.T) {
+		h := newHome(t)
+		config := h.config(t, map[string]server{"everything": p.server("everything", nil)}, patient)
+		check(t, startSDK(t, p, h, "--able=ada", "stdio", binary(t), "serve", "--config", config), "ada")
+		bare := startSDK(t, p, h, "stdio", binary(t), "serve", "--config", config)
+		mcptest.WaitFor(t, "the list of a client that cannot be asked", patience, func() bool {
+			return strings.Contains(string(bare.call(t, "exec", execArgs("everything", "get-roots-list", `{}`)).Result), "TOOL_NOT_FOUND")
+		})
+	})
+	t.Run("http", func(t *testing.T) {
+		h := newHome(t)
+		everything := p.server("everything", nil)
+		everything["session"] = "per_client"
+		url := h.serveHTTP(t, "--config", h.config(t, map[string]server{"everything": everything}, patient)).url
+		clients := map[string]*sdkClient{}
+		for _, name := range []string{"ada", "bob"} {
+			clients[name] = startSDK(t, p, h, "--able="+name, "http", url)
+		}
+		var asking sync.WaitGroup
+		for name, c := range clients {
+			asking.Go(func() { check(t, c, name) })
+		}
+		bare := startSDK(t, p, h, "http", url)
+		if a := bare.call(t, "exec", execArgs("everything", "echo", `{"message":"x"}`)); !strings.Contains(string(a.Result), "Echo: x") {
+			t.Errorf("got %s %s", a.Result, a.Error)
+		}
+		if a := bare.call(t, "exec", execArgs("everything", "get-roots-list", `{}`)); !strings.Contains(string(a.Result), "TOOL_NOT_FOUND") {
+			t.Errorf("got %s %s", a.Result, a.Error)
+		}
+		mcptest.WaitFor(t, "list_changed for the client whose session has fewer tools", patience, func() bool {
+			return bare.noted("notifications/tools/list_changed") > 0
+		})
+		asking.Wait()
+	})
+}
+
 // TestNPM_Inspector: the MCP Inspector's command line lists and calls.
 func TestNPM_Inspector(t *testing.T) {
 	p := findPeers(t)

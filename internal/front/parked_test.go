@@ -1,6 +1,7 @@
 package front
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -202,6 +203,18 @@ func TestParking(t *testing.T) {
 	})
 	mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) == 1 })
 	// The client is gone in the middle of a call that asks nothing: that is a cancellation too.
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	go func() { // ends with ctx
+		defer close(gone)
+		if response, err := c.send(ctx, "POST", "tools/call", modernCall("9", "slow", `{"ms":60000}`, "")); err == nil {
+			response.Body.Close()
+		}
+	}()
+	mcptest.WaitFor(t, "the call", patience, func() bool { return len(fake.Log().Calls("slow")) == 1 })
+	cancel()
+	<-gone
+	mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(fake.Log().Event(mcptest.EventCancel)) == 2 })
 	c.ask(t, modernCall("2", "ask", `{}`, "")).reply(t, "x")
 	f.Close()
 	if len(f.parking.calls)+len(f.parking.open) != 0 {

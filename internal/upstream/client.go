@@ -75,7 +75,7 @@ func (c *Client) Ask(ctx context.Context, method string, params json.RawMessage)
 func (c *Client) cannot(method string, params json.RawMessage) string {
 	switch {
 	case c == nil:
-		return method + " needs a client that can be asked; nobody can answer here"
+		return method + " needs an MCP client that can answer it; here is none, as on a command line"
 	case wanted[method] == "" && !c.Alone:
 		return "method not found"
 	case wanted[method] == "" && c.Request != nil:

@@ -64,6 +64,13 @@ func (q *questions) done(id string) {
 	q.all.Done()
 }
 
+// waiting reports whether a client has yet to answer.
+func (q *questions) waiting() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.open) > 0
+}
+
 // cancelled acts on notifications/cancelled of the server.
 func (q *questions) cancelled(params json.RawMessage) {
 	var p struct {

@@ -296,3 +296,43 @@ func TestOwner(t *testing.T) {
 	}
 	modern.Notify("notifications/roots/list_changed", nil)
 }
+
+// A server that does one thing at a time answers no health check while a person thinks.
+func TestAskUnchecked(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		serve := func(_ context.Context, in io.Reader, out io.Writer) error {
+			call := ""
+			for decoder := json.NewDecoder(in); ; {
+				var m struct {
+					ID     json.RawMessage
+					Method string
+				}
+				if err := decoder.Decode(&m); err != nil {
+					return err
+				}
+				answer := `{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32601,"message":"Method not found"}}`
+				switch {
+				case m.Method == "initialize":
+					answer = `{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x"}}}`
+				case m.Method == "tools/call":
+					call = string(m.ID)
+					answer = `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"x"}}`
+				case m.Method == "":
+					answer = `{"jsonrpc":"2.0","id":` + call + `,"result":{"content":[{"type":"text","text":"done"}]}}`
+					call = ""
+				case m.ID == nil || call != "":
+					continue
+				}
+				if _, err := io.WriteString(out, answer+"\n"); err != nil {
+					return err
+				}
+			}
+		}
+		u := ready(t, Spec{Type: InProcess, Serve: serve, Capabilities: SharedCapabilities, Health: Health{Interval: 10 * time.Second}})
+		r := asking(person("a", 40*time.Minute))
+		r.Timeout, r.Idle = time.Minute, 0
+		if got, err := textOf(u.Call(context.Background(), r)); err != nil || got != "done" {
+			t.Errorf("got %q, %v", got, err)
+		}
+	})
+}

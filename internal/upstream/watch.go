@@ -157,6 +157,9 @@ func (w *watcher) working() bool {
 	if !busy {
 		return false
 	}
+	if w.s.questions.waiting() { // for a person, who may take longer than any call
+		return true
+	}
 	if w.s.link.traits().ownsProcess {
 		return time.Since(w.s.link.lastHeard()) < longest+w.u.spec.Health.Interval
 	}

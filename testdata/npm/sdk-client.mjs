@@ -4,6 +4,7 @@
 //   node sdk-client.mjs http URL
 //   node sdk-client.mjs sse URL                  (the transport of 2024-11-05)
 // --elicit=ACTION before that: the client can be asked, and answers every question so.
+// --able=NAME: it is NAME, can be asked everything, and answers with its name.
 // Commands: {"id", "op": "list"} · {"id", "op": "call", "params"} ·
 // {"id", "op": "cancel", "params", "ms"}: a call taken back after ms.
 // What comes unasked is {"note": method, "params"}.
@@ -12,17 +13,24 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 
 const argv = process.argv.slice(2);
 const elicit = argv[0].startsWith('--elicit=') ? argv.shift().slice('--elicit='.length) : '';
+const able = argv[0].startsWith('--able=') ? argv.shift().slice('--able='.length) : '';
 const [kind, target, ...args] = argv;
 const transport = kind === 'sse' ? new SSEClientTransport(new URL(target)) : kind === 'http'
   ? new StreamableHTTPClientTransport(new URL(target))
   : new StdioClientTransport({ command: target, args, env: process.env, stderr: 'inherit' });
 
 const write = (value) => process.stdout.write(JSON.stringify(value) + '\n');
-const client = new Client({ name: 'sdk-test', version: '1.0.0' }, { capabilities: elicit ? { elicitation: {} } : {} });
+const capabilities = able ? { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} } : elicit ? { elicitation: {} } : {};
+const client = new Client({ name: able || 'sdk-test', version: '1.0.0' }, { capabilities });
+if (able) {
+  client.setRequestHandler(ElicitRequestSchema, ({ params }) => ({ action: 'accept', ...(params.mode !== 'url' && { content: { name: able, check: true } }) }));
+  client.setRequestHandler(CreateMessageRequestSchema, () => ({ model: 'm', role: 'assistant', content: { type: 'text', text: 'sampled by ' + able } }));
+  client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: [{ uri: 'file:///home/' + able, name: able }] }));
+}
 if (elicit) {
   client.setRequestHandler(ElicitRequestSchema, (request) => {
     write({ note: request.method, params: request.params });
