@@ -195,6 +195,26 @@ func TestEncode_Reference(t *testing.T) {
 	t.Logf("%d texts; other bytes than the reference encoder's: %v", len(pairs), differ)
 }
 
+// TestTable_MissingMembers shows why rows with missing members are no table: the reference decoder
+// refuses each way to leave a cell out, or reads another value.
+func TestTable_MissingMembers(t *testing.T) {
+	const text = `[{"a":1,"b":2,"c":3},{"a":4,"c":6}]`
+	var pairs [][2]string
+	for _, table := range []string{"[2]{a,b,c}:\n  1,2,3\n  4,,6", "[2]{a,b,c}:\n  1,2,3\n  4,null,6", "[2]{a,b,c}:\n  1,2,3\n  4,6",
+		"[2]{a,c,b}:\n  1,3,2\n  4,6", "[2]{a,b?,c}:\n  1,2,3\n  4,,6", "[2]{a,b,c}:\n  1,2,3\n  a: 4\n  c: 6", "[2]{a,b,c}:\n  1,2,3\n  - a: 4\n    c: 6"} {
+		pairs = append(pairs, [2]string{text, table})
+	}
+	for i, a := range askReference(t, pairs) {
+		if a.Error == "" && Equal([]byte(text), []byte(a.Value)) {
+			t.Errorf("it reads the same: such rows can be a table\n%s", pairs[i][1])
+		}
+		t.Logf("%q: %s%s", pairs[i][1], a.Error, a.Value)
+	}
+	if out := Text(text, Options{TOON: true}); out.Form != FormJSON && out.Form != FormText {
+		t.Errorf("got %s", out.Text)
+	}
+}
+
 // referenceDiffers names why the reference encoder may give other bytes, empty if it should not.
 func referenceDiffers(d *wire.Document) string {
 	for i := range d.Nodes {

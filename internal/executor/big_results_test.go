@@ -18,8 +18,7 @@ import (
 type bigResult struct {
 	name string
 	text string
-	json bool
-	// select is a filter that a model can write who has seen the first look.
+	// filter is one that a model can write after the first look; empty = no JSON.
 	filter string
 }
 
@@ -51,38 +50,38 @@ func bigResults() []bigResult {
 	}
 	pretty := func(text string) string { return indented(text) }
 	return []bigResult{
-		{"search of issues", `{"total_count":900,"incomplete_results":false,"items":[` + list(900, ",", issue) + `]}`, true, ".items[:3][].title"},
-		{"GraphQL", pretty(`{"data":{"repository":{"name":"shop","issues":{"totalCount":300,"pageInfo":{"hasNextPage":true,"endCursor":"Y3Vyc29y"},"nodes":[` + list(300, ",", issue) + `]}}}}`), true, ".data.repository.issues.nodes[0].title"},
+		{"search of issues", `{"total_count":900,"incomplete_results":false,"items":[` + list(900, ",", issue) + `]}`, ".items[:3][].title"},
+		{"GraphQL", pretty(`{"data":{"repository":{"name":"shop","issues":{"totalCount":300,"pageInfo":{"hasNextPage":true,"endCursor":"Y3Vyc29y"},"nodes":[` + list(300, ",", issue) + `]}}}}`), ".data.repository.issues.nodes[0].title"},
 		{"JSON Lines", list(4000, "\n", func(i int) string {
 			if i%40 == 7 {
 				return fmt.Sprintf(`{"level":50,"time":%d,"pid":7,"msg":"%s","err":{"type":"Error","message":"%s","stack":"%s"}}`, 1700000000000+i, say(4), say(5), say(30))
 			}
 			return fmt.Sprintf(`{"level":30,"time":%d,"pid":7,"req":{"id":%d,"method":"GET","url":"/items/%d"},"res":{"statusCode":200},"responseTime":%d,"msg":"request completed"}`, 1700000000000+i, i, r.IntN(999), r.IntN(300))
-		}), true, `[.[]|select(.level==50)]|length`},
+		}), `[.[]|select(.level==50)]|length`},
 		{"a table", "[" + list(5000, ",\n", func(i int) string {
 			return fmt.Sprintf(`{"id": %d, "sku": "A-%05d", "name": "%s", "price": %d.%02d, "stock": %d, "active": %t}`, i, r.IntN(99999), say(3), r.IntN(500), r.IntN(100), r.IntN(50), r.IntN(5) > 0)
-		}) + "]", true, "map(.stock)|add"},
+		}) + "]", "map(.stock)|add"},
 		{"a lock file", pretty(`{"name":"app","lockfileVersion":3,"requires":true,"packages":{` + list(1200, ",", func(i int) string {
 			return fmt.Sprintf(`"node_modules/pack-%d":{"version":"%d.%d.0","resolved":"https://registry.example.org/pack-%d.tgz","integrity":"sha512-%x","dependencies":{"pack-%d":"^1.0.0"}}`, i, r.IntN(9), r.IntN(20), i, r.Uint64(), r.IntN(1200))
-		}) + `}}`), true, `.packages["node_modules/pack-7"].version`},
-		{"an API document", pretty(`{"openapi":"3.1.0","info":{"title":"Shop","version":"2"},"paths":{` + list(120, ",", func(i int) string {
+		}) + `}}`), `.packages["node_modules/pack-7"].version`},
+		{"an API document", pretty(`{"openapi":"3.1.0","info":{"title":"Shop","version":"2"},"paths":{` + list(400, ",", func(i int) string {
 			return fmt.Sprintf(`"/things/%d":{"get":{"operationId":"get%d","description":"%s","parameters":[{"name":"id","in":"path","schema":{"type":"string"}}],"responses":{"200":{"description":"%s"}}}}`, i, i, say(20), say(4))
-		}) + `},"components":{"schemas":{` + list(150, ",", func(i int) string {
+		}) + `},"components":{"schemas":{` + list(500, ",", func(i int) string {
 			return fmt.Sprintf(`"Thing%d":{"type":"object","description":"%s","properties":{"id":{"type":"string"},"name":{"type":"string"},"size":{"type":"integer"}}}`, i, say(9))
-		}) + `}}}`), true, ".paths|length"},
+		}) + `}}}`), ".paths|length"},
 		{"a page of records with wide rows", pretty(`{"results":[` + list(100, ",", func(i int) string {
 			return "{" + list(80, ",", func(j int) string { return fmt.Sprintf(`"field_%d":"%s"`, j, say(2)) }) + "}"
-		}) + `],"next":"https://api.example.com/records?page=2","count":4000}`), true, ".results[0].field_3"},
-		{"a command's output", `{"exit_code":0,"stdout":"` + list(3000, `\n`, func(i int) string { return fmt.Sprintf("step %d: %s", i, say(8)) }) + `","stderr":""}`, true, ".exit_code"},
-		{"nested data without a list", pretty(`{"a":` + nested(r.IntN, 7) + `,"b":` + nested(r.IntN, 7) + `}`), true, ".a|keys|length"},
-		{"two lists of one size", `{"users":[` + list(700, ",", user) + `],"issues":[` + list(150, ",", issue) + `]}`, true, ".users|length"},
+		}) + `],"next":"https://api.example.com/records?page=2","count":4000}`), ".results[0].field_3"},
+		{"a command's output", `{"exit_code":0,"stdout":"` + list(3000, `\n`, func(i int) string { return fmt.Sprintf("step %d: %s", i, say(8)) }) + `","stderr":""}`, ".exit_code"},
+		{"nested data without a list", pretty(`{"a":` + nested(r.IntN, 7) + `,"b":` + nested(r.IntN, 7) + `}`), ".a|keys|length"},
+		{"two lists of one size", `{"users":[` + list(700, ",", user) + `],"issues":[` + list(150, ",", issue) + `]}`, ".users|length"},
 		{"a log", list(6000, "\n", func(i int) string {
 			return fmt.Sprintf("2026-01-02T03:%02d:%02d.%03dZ %-5s [worker-%d] %s", i/60%60, i%60, r.IntN(1000), []string{"INFO", "INFO", "WARN", "ERROR"}[r.IntN(4)], r.IntN(8), say(9))
-		}), false, ""},
+		}), ""},
 		{"CSV", "id,name,city,amount,note\n" + list(8000, "\n", func(i int) string {
 			return fmt.Sprintf("%d,%s,Town %d,%d.%02d,%s", i, say(2), r.IntN(90), r.IntN(900), r.IntN(100), say(4))
-		}), false, ""},
-		{"one endless line", list(30000, " ", func(int) string { return words[r.IntN(len(words))] }), false, ""},
+		}), ""},
+		{"one endless line", list(30000, " ", func(int) string { return words[r.IntN(len(words))] }), ""},
 	}
 }
 
@@ -97,29 +96,41 @@ func nested(random func(int) int, depth int) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// TestBigResults measures the first look at long results: the beginning of JSON and its
-// shape, and how to go on.
+// TestBigResults: the first look at long JSON is its beginning and its shape, from which a
+// filter can be written, and how to go on; that at another text is as much as the limit
+// allows.
 func TestBigResults(t *testing.T) {
 	mcptest.NoLeaks(t)
 	filters := jq.New(jq.Limits{}, nil)
 	t.Cleanup(filters.Close)
-	o := &oracle{}
 	options := executor.Options{TOON: true, ResultTokens: 20_000, PreviewTokens: 3000, Filter: filters}
-	r := &reader{assembly: inProcess(t, options), oracle: o, limit: options.ResultTokens}
+	r := &reader{assembly: inProcess(t, options), oracle: &oracle{}, limit: options.ResultTokens}
 	sum := 0
 	for _, big := range bigResults() {
 		direct := `{"content":[{"type":"text","text":` + spell(big.text) + `}]}`
 		text := textOf(mustRead(t, r.send(t, direct, "", executor.StructuredNone).Content[0])).text
 		n := tokens.Count(text)
 		t.Logf("%-35s %8d bytes %7d tokens, first look %6d", big.name, len(big.text), tokens.Count(big.text), n)
-		if testing.Verbose() {
-			t.Logf("%.300s\n…\n%s", text, text[max(0, len(text)-1500):])
+		if _, left := takeNote(t, text); left == nil || left.left == 0 {
+			t.Errorf("%s: is not cut", big.name)
 		}
-		if big.json {
-			sum += n
+		if big.filter == "" {
+			if n < options.ResultTokens*9/10 {
+				t.Errorf("%s: only %d tokens", big.name, n)
+			}
+			continue
+		}
+		if sum += n; n < 1000 || n > 3500 || !strings.Contains(text, "\n[shape: ") {
+			t.Errorf("%s: %d tokens: %.200s", big.name, n, text)
+		}
+		selected := textOf(mustRead(t, r.send(t, direct, big.filter, executor.StructuredNone).Content[0])).text
+		if strings.Contains(selected, "null") || tokens.Count(selected) > 100 {
+			t.Errorf("%s: %s gives %.300s", big.name, big.filter, selected)
 		}
 	}
-	t.Logf("JSON %d", sum)
+	if t.Logf("all JSON %d", sum); sum > 40_000 {
+		t.Errorf("%d tokens", sum)
+	}
 }
 
 // indented is JSON as a program prints it for people.

@@ -215,7 +215,11 @@ func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool)
 // divideBlocks makes a result whose items are blocks.
 func (p Pages) divideBlocks(blocks []json.RawMessage, verbatim bool) *result {
 	h := &result{principal: p.Principal, value: json.RawMessage(joined("[", blocks, ",", "]")), verbatim: verbatim}
-	h.fill(h.value, place{0, len(h.value)}, len(blocks))
+	if o, ok := outlineOf(h.value); ok {
+		h.fill(h.value, place{0, len(h.value)}, o)
+	} else { // over maxItems
+		h.units, h.kind = p.unitsOf(string(h.value))
+	}
 	return h
 }
 

@@ -50,15 +50,15 @@ func (p Pages) listIn(h *result) bool {
 		room = min(room, p.Preview/3)
 	}
 	at, path := place{0, len(value)}, ""
-	var best place // with count items, or a string
-	count := 0
+	var best place // of the outline found, or of a string
+	var found outline
 	for depth := range maxListDepth {
 		o, ok := outlineOf(value[at.start:at.end])
 		if !ok {
 			break
 		}
-		if o.count > 1 {
-			best, count, h.path, h.inner = at, o.count, path, depth
+		if len(o.parts) > 1 {
+			best, found, h.path, h.inner = at, o, path, depth
 		}
 		inner := place{at.start + o.largest.start, at.start + o.largest.end}
 		if o.step == "" || !p.sheds(value, inner, room) {
@@ -70,13 +70,13 @@ func (p Pages) listIn(h *result) bool {
 		at, path = inner, path+o.step
 		if text := value[at.start:at.end]; text[0] == '"' {
 			// A string among others has to be much of the value, and several lines.
-			if count == 0 || 3*len(text) > len(value) && bytes.Contains(text, []byte(`\n`)) {
-				best, count, h.path, h.inner = at, 1, path, depth+1
+			if found.parts == nil || 3*len(text) > len(value) && bytes.Contains(text, []byte(`\n`)) {
+				best, h.path, h.inner = at, path, depth+1
 			}
 			break
 		}
 	}
-	if count == 0 {
+	if best.end == 0 {
 		return false
 	}
 	if len(h.path) > maxPath || !utf8.ValidString(h.path) {
@@ -85,7 +85,7 @@ func (p Pages) listIn(h *result) bool {
 	if value[best.start] == '"' {
 		return p.linesIn(h, best)
 	}
-	h.fill(value, best, count)
+	h.fill(value, best, found)
 	return true
 }
 
@@ -108,10 +108,11 @@ func (p Pages) sheds(value json.RawMessage, inner place, room int) bool {
 	return p.weigh(compress.Text(around, p.Texts).Text) <= room
 }
 
-// outline is the number of parts of a container, and the largest.
+// outline has the parts of a container.
 type outline struct {
-	count   int
-	largest place
+	parts    []json.RawMessage // elements, or members with their keys
+	from, to int               // the beginning of the first, and the end of the last
+	largest  place             // an element, or the value of a member
 	// step leads to the largest, as jq writes it. It is empty if the largest is a number or
 	// a word, or an element among others: those are all alike.
 	step string
@@ -121,10 +122,22 @@ type outline struct {
 func outlineOf(container json.RawMessage) (o outline, ok bool) {
 	largest := ""
 	part := func(key string, start, end int) bool {
-		if o.count++; end-start > o.largest.end-o.largest.start {
+		if end-start > o.largest.end-o.largest.start {
 			o.largest, largest = place{start, end}, key
 		}
-		return o.count <= maxItems
+		if container[0] == '{' {
+			after := max(o.to, 1)
+			start = end - len(bytes.TrimLeft(container[after:end], ", \t\r\n"))
+		}
+		if len(o.parts) == 0 {
+			o.from = start
+		}
+		if n := len(o.parts); n == cap(o.parts) && n >= 256 {
+			// As many as there are likely to be: growing would take several times the memory.
+			o.parts = slices.Grow(o.parts, min(n*(len(container)-start)/start+n/8, maxItems))
+		}
+		o.parts, o.to = append(o.parts, container[start:end:end]), end
+		return len(o.parts) <= maxItems
 	}
 	var err error
 	array := container[0] == '['
@@ -133,41 +146,29 @@ func outlineOf(container json.RawMessage) (o outline, ok bool) {
 	} else {
 		err = wire.FieldsAt(container, part)
 	}
-	if err != nil || o.count == 0 || o.count > maxItems {
+	if err != nil || len(o.parts) == 0 || len(o.parts) > maxItems {
 		return o, false
 	}
 	switch c := container[o.largest.start]; {
 	case c != '[' && c != '{' && c != '"':
 	case !array:
 		o.step = compress.Step(largest)
-	case o.count == 1:
+	case len(o.parts) == 1:
 		o.step = "[0]"
 	}
 	return o, true
 }
 
-// fill fills in the count items of the container at a place of the value.
-func (l *list) fill(value json.RawMessage, at place, count int) {
-	container := value[at.start:at.end]
-	l.items = make([]json.RawMessage, 0, count) // growing would take several times the memory
-	from, to := 1, 1
-	add := func(start, end int) bool {
-		if len(l.items) == 0 {
-			from = start
-		}
-		l.items, to = append(l.items, container[start:end:end]), end
-		return true
+// fill makes the parts of the container at a place of the value the items.
+func (l *list) fill(value json.RawMessage, at place, o outline) {
+	if l.items = o.parts; cap(l.items) > len(l.items)+len(l.items)/4 {
+		l.items = slices.Clone(l.items)
 	}
-	if container[0] == '[' {
-		l.open, l.close = "[", "]"
-		_ = wire.ElementsAt(container, add) // read before
-	} else {
+	l.open, l.close = "[", "]"
+	if value[at.start] == '{' {
 		l.open, l.close = "{", "}"
-		_ = wire.FieldsAt(container, func(_ string, _, end int) bool {
-			return add(end-len(bytes.TrimLeft(container[to:end], ", \t\r\n")), end)
-		})
 	}
-	l.head, l.tail = string(value[:at.start+from]), string(value[at.start+to:])
+	l.head, l.tail = string(value[:at.start+o.from]), string(value[at.start+o.to:])
 }
 
 // around is the value without its items, as the model sees it; empty if nothing is around
