@@ -6,9 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -84,12 +85,28 @@ func (s *session) unlisten(id int64, abandoned bool) {
 // errCallOver ends the questions of a call.
 var errCallOver = errors.New("the call is over")
 
-// asks makes the clocks of the call stand still until the func that it returns is
-// called, and lets the end of the call cancel the question. A nil call has neither.
-func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
-	if h == nil {
-		return func() {}
+// during makes the clocks of calls stand still until the func that it returns is called,
+// and lets the end of the last of them cancel a question that one of them asks.
+func during(calls []*listener, cancel context.CancelCauseFunc) (over func()) {
+	var open atomic.Int64
+	open.Store(int64(len(calls)))
+	overs := make([]func(), len(calls))
+	for i, h := range calls {
+		overs[i] = h.asks(func(cause error) {
+			if open.Add(-1) == 0 {
+				cancel(cause)
+			}
+		})
 	}
+	return func() {
+		for _, over := range overs {
+			over()
+		}
+	}
+}
+
+// asks is during for one call.
+func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
 	clocks := slices.DeleteFunc([]*clock{h.clock, h.idle}, func(c *clock) bool { return c == nil })
 	for _, c := range clocks {
 		c.hold()
@@ -190,29 +207,30 @@ func (s *session) abandon(h *listener) {
 	}
 }
 
-// callOf is the open call that a message of the server belongs to: that on whose stream
-// it came. On a stream for all it is the oldest, if all that the server may be working
-// on is one client's; who tells clients apart. Else it is nil. The caller holds the lock.
-func (s *session) callOf(of int64, who func(*Client) string) *listener {
+// callsOf are the open calls that a message of the server may belong to, oldest first:
+// that on whose stream it came. On a stream for all they are all open ones, if all that the
+// server may be working on is one client's; who tells clients apart. Else there are none.
+// The caller holds the lock.
+func (s *session) callsOf(of int64, who func(*Client) string) (calls []*listener) {
 	if of > 0 {
-		return s.listeners[of]
+		if h := s.listeners[of]; h != nil {
+			calls = append(calls, h)
+		}
+		return calls
 	}
-	var first *listener
-	oldest := int64(math.MaxInt64)
-	for id, h := range s.listeners {
-		if first != nil && who(h.client) != who(first.client) {
+	for _, id := range slices.Sorted(maps.Keys(s.listeners)) {
+		h := s.listeners[id]
+		if len(calls) > 0 && who(h.client) != who(calls[0].client) {
 			return nil
 		}
-		if id < oldest {
-			oldest, first = id, h
-		}
+		calls = append(calls, h)
 	}
 	for _, a := range s.abandoned {
-		if first != nil && who(a.client) != who(first.client) && time.Since(a.at) <= lateLogs {
+		if len(calls) > 0 && who(a.client) != who(calls[0].client) && time.Since(a.at) <= lateLogs {
 			return nil
 		}
 	}
-	return first
+	return calls
 }
 
 // logged passes a log message on to the call that it belongs to or, on a session that
@@ -223,12 +241,12 @@ func (s *session) logged(params json.RawMessage, of int64) {
 		return
 	}
 	s.mu.Lock()
-	h := s.callOf(of, (*Client).peer)
+	calls := s.callsOf(of, (*Client).peer)
 	s.mu.Unlock()
 	owner, params := s.spec.owner(), s.spec.signed(params)
 	switch {
-	case h != nil && h.log != nil:
-		h.tell(h.log, params)
+	case len(calls) > 0 && calls[0].log != nil:
+		calls[0].tell(calls[0].log, params)
 	case owner != nil && owner.Notify != nil:
 		owner.Notify("notifications/message", params)
 	}

@@ -122,7 +122,7 @@ func (q *questions) end() {
 // a reader; a goroutine waits for the client, and ends with the answer, with the call,
 // with answerTime, or with the session, which waits for it.
 func (s *session) question(m wire.Message, of int64) {
-	client, h, why := s.asked(of)
+	client, calls, why := s.asked(of)
 	if why == "" {
 		why = client.cannot(m.Method, m.Params)
 	}
@@ -139,13 +139,13 @@ func (s *session) question(m wire.Message, of int64) {
 	s.questions.visit(elicitation(params), client)
 	go func() {
 		defer s.questions.done(id)
-		asking, stop := context.WithTimeout(ctx, answerTime)
+		wanted, stop := context.WithTimeout(ctx, answerTime)
 		defer stop()
-		asking, cancel := context.WithCancelCause(asking)
+		wanted, cancel := context.WithCancelCause(wanted)
 		defer cancel(nil)
-		defer h.asks(cancel)()
-		result, err := client.Ask(asking, m.Method, params)
-		if context.Cause(asking) == errCallOver {
+		defer during(calls, cancel)()
+		result, err := client.Ask(wanted, m.Method, params)
+		if context.Cause(wanted) == errCallOver {
 			// The server has to hear first that the call is cancelled, if it is.
 			sleep(ctx, cancelTime)
 		}
@@ -156,15 +156,15 @@ func (s *session) question(m wire.Message, of int64) {
 	}()
 }
 
-// asked is the client that a request of the server is meant for, with the call that
-// asks, nil for a session that belongs to the client. Else why says why nobody is.
-func (s *session) asked(of int64) (client *Client, h *listener, why string) {
+// asked is the client that a request of the server is meant for, with the calls of which
+// one asks, none for a session that belongs to the client. Else why says why nobody is.
+func (s *session) asked(of int64) (client *Client, calls []*listener, why string) {
 	owner := s.spec.owner()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch h = s.callOf(of, (*Client).id); {
-	case h != nil:
-		return h.client, h, ""
+	switch calls = s.callsOf(of, (*Client).id); {
+	case len(calls) > 0:
+		return calls[0].client, calls, ""
 	case owner != nil:
 		return owner, nil, ""
 	case of > 0:

@@ -117,6 +117,31 @@ func TestAskEnds(t *testing.T) {
 	}
 }
 
+// A question may be that of any open call of its client: the end of another call, even if
+// it is older, leaves it open.
+func TestAskBesideAnotherCall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		spec, _ := inProcess(t, mcptest.Spec{})
+		spec.Capabilities = SharedCapabilities
+		u := ready(t, spec)
+		client := person("a", time.Minute)
+		older := asking(client)
+		older.Params, older.Timeout, older.Idle = ToolParams("slow", json.RawMessage(`{"ms":5000}`)), time.Hour, 0
+		ended := make(chan error, 1)
+		go func() {
+			_, err := u.Call(context.Background(), older)
+			ended <- err
+		}()
+		pause(time.Second)
+		if got, err := textOf(u.Call(context.Background(), asking(client))); err != nil || !strings.Contains(got, "of a") {
+			t.Errorf("got %q, %v", got, err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // What a client has not declared it is not asked, and the text says which capability.
 func TestAskCapabilities(t *testing.T) {
 	tests := []struct{ capabilities, method, params, missing string }{
