@@ -119,7 +119,7 @@ const pieces = Object.fromEntries(Object.entries(kinds).map(([kind, result]) =>
 
 // shown is a result as the model reads it: texts as they are, anything else as JSON. What differs
 // from run to run (folders, ids, how many tokens are left) does not count.
-const shown = (value, home) => text(value).replace(/\s*<system-reminder>.*<\/system-reminder>\s*/s, '').replaceAll(home, '~').replace(/[\w-]*[0-9a-f]{8}-?[\w-]{8,}/g, 'ID')
+const shown = (value, home) => text(value).replace(/\s*<system-reminder>.*<\/system-reminder>\s*/s, '').replaceAll(home, '~').replace(/Wall time:? [\d.]+/g, 'Wall time').replace(/[\w-]*[0-9a-f]{8}-?[\w-]{8,}/g, 'ID')
 const text = value => typeof value === 'string' ? value : !Array.isArray(value) ? JSON.stringify(value ?? '')
   : value.map(b => b.text ?? JSON.stringify(b, (k, v) => k === 'data' ? undefined : v)).join('\n')
 
