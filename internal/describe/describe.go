@@ -29,6 +29,10 @@ const (
 	// take 314). Each further tool adds stepTokens, which is more than a tool needs:
 	// from about twenty tools on only defaultTokens limits.
 	smallTokens, smallTools, stepTokens = 266, 10, 40
+	// A client that cuts descriptions (Claude Code) mostly searches tools itself, and
+	// carries only names of those that mcpx stands for, about 9 tokens each. A request
+	// through mcpx has at most 200 tokens more (docs/clients.md).
+	searchedTokens, searchedStep = 150, 9
 
 	unlimited = 1 << 30
 )
@@ -172,6 +176,9 @@ func (b Budget) limit(servers []*catalog.Server) size {
 	things = (max(tools, things) + smallTools - 1) / smallTools * smallTools
 	part := smallTokens + stepTokens*(things-smallTools)
 	t = min(t, part*max(t, defaultTokens)/defaultTokens)
+	if b.Chars > 0 {
+		t = min(t, searchedTokens+searchedStep*things)
+	}
 	t -= t/200 + 1 // tokens.Ceiling adds as much to the estimate
 	c := b.Chars
 	if c <= 0 {
