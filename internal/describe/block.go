@@ -33,15 +33,12 @@ type toolSource struct {
 	more   bool // desc is only the start
 }
 
-// block is the lines of the server in detail d, without the last line end. A plain one
-// has no marks.
-func (s *source) block(d detail, bare bool) string {
+// block is the lines of the server in detail d, without the last line end. Without a mark
+// before its name the block is bare.
+func (s *source) block(d detail, mark string) string {
 	var b strings.Builder
-	if !bare {
-		b.WriteString("  Server: ")
-	}
-	b.WriteString(plain.Line(s.server.Name, 0))
-	n := len(s.server.Tools)
+	b.WriteString(mark + plain.Line(s.server.Name, 0))
+	n, bare := len(s.server.Tools), mark == ""
 	if bare && (d.tools == counted || d.tools == topics) && n > 0 {
 		b.WriteString(" (" + rounded(n) + ")")
 	}

@@ -40,7 +40,7 @@ type detail struct {
 // form is a way to write a catalogue.
 type form struct {
 	head string
-	bare bool // a server has only its name before it
+	mark string // before the name of a server
 	// ladder has the details from the poorest to the richest. Downwards the catalogue
 	// loses first descriptions, then the names of optional parameters, the line for
 	// each tool, the names of required parameters (a line with only a tool's name is no
@@ -50,11 +50,14 @@ type form struct {
 	ladder []detail
 }
 
+// bare reports whether nothing marks the lines of servers and tools.
+func (f *form) bare() bool { return f.mark == "" }
+
 // forms are in the order in which they are tried. A catalogue that has all tools and their
 // parameters marks the servers, a crowded one spends no tokens on that.
 var forms = []form{
-	{head: "\n\nAvailable tools:\n", ladder: lines[2:]},
-	{head: "\n\nAvailable tools (where only counted, use query; a_{b, c} means a_b, a_c):\n", bare: true, ladder: append(rows, lines...)},
+	{head: "\n\nAvailable tools:\n", mark: "  Server: ", ladder: lines[2:]},
+	{head: "\n\nAvailable tools (where only counted, use query; a_{b, c} means a_b, a_c):\n", ladder: append(rows, lines...)},
 }
 
 var rows = []detail{
@@ -108,7 +111,7 @@ func (c *canvas) start(servers []*catalog.Server) (steps []step, ok bool) {
 	steps = make([]step, len(servers))
 	total := size{}
 	for i, server := range servers {
-		if least := 4 * len(server.Tools); !c.form.bare && least > c.room.tokens { // a dash, a name, brackets and a line end
+		if least := 4 * len(server.Tools); !c.form.bare() && least > c.room.tokens { // a dash, a name, brackets and a line end
 			return nil, false
 		}
 		steps[i] = makeStep(&source{server: server}, c, 0)
@@ -184,7 +187,7 @@ func makeStep(src *source, c *canvas, level int) step {
 	if c.noPurposes {
 		d.purpose = 0
 	}
-	s := step{source: src, canvas: c, level: level, text: src.block(d, c.form.bare)}
+	s := step{source: src, canvas: c, level: level, text: src.block(d, c.form.mark)}
 	s.size = measure(s.text + "\n")
 	s.share = c.room.share(s.size)
 	return s
@@ -224,7 +227,7 @@ func (s step) upgrade(share int) step {
 func (c *canvas) pack(steps []step) (texts []string, ok bool) {
 	p := packer{left: slices.Clone(c.pages)}
 	for i := range steps {
-		p.owner = plain.Line(steps[i].source.server.Name, 0)
+		p.owner = c.form.mark + plain.Line(steps[i].source.server.Name, 0)
 		for n, line := range strings.Split(steps[i].text, "\n") {
 			if !p.add(line, n > 0) {
 				return nil, false

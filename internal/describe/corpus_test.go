@@ -207,7 +207,11 @@ func TestAnswers_corpus(t *testing.T) {
 			t.Errorf("%s: listing has %d tokens", s.Name, n)
 		}
 		listed += n
+		last := text[strings.LastIndexByte(text, '\n')+1:] // all names, where it has only these
 		for i := range s.Tools {
+			if name := s.Tools[i].Name; !strings.Contains(text, name) && !expand(last)[name] {
+				t.Errorf("%s: %s is not in its listing", s.Name, s.Tools[i].Name)
+			}
 			listedRaw += tokens.Count(bare(&s.Tools[i]))
 		}
 	}

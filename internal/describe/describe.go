@@ -112,7 +112,7 @@ func (b Budget) canvases(limit size, intro, exec string) []*canvas {
 			continue
 		}
 		first := b.Chars - units(intro+c.form.head)
-		if !c.form.bare { // on one page, if it fits there
+		if !c.form.bare() { // on one page, if it fits there
 			one := *c
 			one.pages, one.room.chars = []int{first}, first
 			list = append(list, &one)
@@ -120,7 +120,7 @@ func (b Budget) canvases(limit size, intro, exec string) []*canvas {
 		c.pages = []int{first - units(continues), max(b.Chars-units(exec+continued), 0)}
 		c.room = c.room.minus(measure(continues)).minus(measure(continued))
 		c.room.chars = c.pages[0] + c.pages[1]
-		if spare := c.room.tokens - c.room.chars/charsPerToken; c.form.bare && spare >= purposesTokens {
+		if spare := c.room.tokens - c.room.chars/charsPerToken; c.form.bare() && spare >= purposesTokens {
 			c.room.tokens, c.room.json, c.noPurposes = c.room.tokens-purposesTokens, c.room.json-purposesTokens, true
 		}
 		list = append(list, c)

@@ -55,7 +55,8 @@ func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 	return text
 }
 
-func unknown(s *catalog.Server) bool { return !s.Known }
+// unknown reports whether s may yet say what it is for before the first tools/list.
+func unknown(s *catalog.Server) bool { return !s.Known && !s.Tried }
 
 // firstLine names servers and says how to find a tool, within firstLineChars. named is the
 // number of servers with a name in it.

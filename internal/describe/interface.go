@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,7 +101,7 @@ func state(s *catalog.Server) string {
 		text += " (" + r + ")"
 	}
 	if s.RetryAfter > 0 {
-		text += ", next attempt in " + strconv.FormatFloat(s.RetryAfter, 'f', 0, 64) + " s"
+		text += ", next attempt in " + strconv.Itoa(int(math.Ceil(s.RetryAfter))) + " s"
 	}
 	return text
 }

@@ -34,12 +34,13 @@ func purpose(server *catalog.Server, max int) string {
 // said is the sentences of instructions that say what the server is for.
 func said(instructions, name string, max int) string {
 	var list []string
-	heading, runes := "", 0
+	heading, runes, begun := "", 0, false
 	for _, s := range sentences(instructions[:min(len(instructions), maxRead)]) {
 		title := strings.HasPrefix(s, "#")
-		if title && len(list) > 0 {
+		if title && begun {
 			break // rules, examples, …
 		}
+		begun = begun || !title
 		s = withoutNoise(plain.Line(strings.TrimLeft(s, "# "), 0))
 		switch {
 		case s == "" || order.MatchString(s) || repeats(s, name, serverWords):

@@ -21,6 +21,7 @@ func TestPurpose_Orders(t *testing.T) {
 		{"# Everything Server – Server Instructions\n\nAudience: These instructions are written for an LLM.\nFollow them to use the server safely.\n\n## Relationships\n\n- Use `a` to see b\n- `gzip` makes archives of\n  files", "", "Everything Server – Server Instructions"},
 		{"Store API notes for agents. Tool descriptions are authoritative; read them before calling.\n\nOrders\n- Run on the same host.", "", ""},
 		{"Tools for orders:\n* list them\n* cancel one\n\nReads the whole\nshop. - Is open.", "", "Reads the whole shop. - Is open."},
+		{"# Store\n\nAlways ask first.\n\n## Rules\n\nIds are numbers.", "", ""},
 		{"# Git history of this repository", "", "Git history of this repository"},
 		{"This server über alles.", "", "über alles."},
 		{"Users should not be asked. If in doubt, stop", "", ""},
