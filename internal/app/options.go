@@ -73,6 +73,7 @@ func (a *App) viewOptions(cfg *config.Config, name string) (options view.Options
 		NoTOON:         !cfg.ToonCompression,
 		ShortNames:     cfg.ShortArgumentNames,
 		ReadDoor:       cfg.ReadDoor,
+		Apps:           cfg.Apps || native,
 		Structured:     view.StructuredPolicy(cfg.StructuredContent),
 		Clients:        clientRules(cfg),
 		NeverCut:       cfg.ResultTokenLimit == 0,

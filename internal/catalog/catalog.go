@@ -46,6 +46,9 @@ type Tool struct {
 	// AppOnly says that the tool is for the server's own user interface, and not for a
 	// model: _meta.ui.visibility without "model" (MCP Apps).
 	AppOnly bool
+	// App is the URI of the user interface that a host shows with the results of the tool
+	// (MCP Apps); empty = none.
+	App string
 	// TaskOnly says that the tool runs as a task only: execution.taskSupport "required"
 	// (MCP 2025-11-25).
 	TaskOnly bool

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Kind is a kind of what servers list; its value is the member of the answer that has
@@ -126,24 +127,37 @@ func DecodeTool(raw json.RawMessage) (Tool, error) {
 		tool.Annotations = hints
 		tool.readHints()
 	}
-	tool.AppOnly = appOnly(members["_meta"])
+	tool.readApp(members["_meta"])
 	var execution struct{ TaskSupport string }
 	tool.TaskOnly = json.Unmarshal(members["execution"], &execution) == nil && execution.TaskSupport == "required"
 	return tool, nil
 }
 
-// appOnly reads _meta.ui.visibility; a tool that has none, or one of another shape, is
-// for the model too.
-func appOnly(meta json.RawMessage) bool {
+// readApp reads what concerns user interfaces (MCP Apps): _meta.ui, and the older
+// _meta["ui/resourceUri"]. A tool that has no visibility, or one of another shape, is for
+// the model too.
+func (t *Tool) readApp(meta json.RawMessage) {
+	if !bytes.Contains(meta, []byte(`"ui`)) {
+		return
+	}
 	var is struct {
-		UI struct {
-			Visibility []string `json:"visibility"`
-		} `json:"ui"`
+		UI    json.RawMessage `json:"ui"`
+		Older json.RawMessage `json:"ui/resourceUri"`
 	}
-	if !bytes.Contains(meta, []byte(`"visibility"`)) || json.Unmarshal(meta, &is) != nil {
-		return false
+	if json.Unmarshal(meta, &is) != nil {
+		return
 	}
-	return is.UI.Visibility != nil && !slices.Contains(is.UI.Visibility, "model")
+	var ui struct{ Visibility, ResourceURI json.RawMessage }
+	_ = json.Unmarshal(is.UI, &ui) // else it says nothing
+	var visibility []string
+	if json.Unmarshal(ui.Visibility, &visibility) == nil {
+		t.AppOnly = visibility != nil && !slices.Contains(visibility, "model")
+	}
+	for _, uri := range []string{text(ui.ResourceURI), text(is.Older)} {
+		if t.App == "" && strings.HasPrefix(uri, appScheme) {
+			t.App = uri
+		}
+	}
 }
 
 // readHints reads each hint by itself, so that one of the wrong type does not

@@ -16,6 +16,10 @@ import (
 // uriScheme is the scheme of URIs that name a server: mcpx://SERVER/URI.
 const uriScheme = "mcpx://"
 
+// appScheme is the scheme of the resources that are the user interface of a tool (MCP
+// Apps).
+const appScheme = "ui://"
+
 // names has which servers list a URI or a template.
 type names struct {
 	resources, templates map[string][]int // indexes of servers, by URI and by template
@@ -99,7 +103,23 @@ func (s *Snapshot) Link(server *Server, own string) string {
 	return withServer(server.Name, own)
 }
 
-func withServer(server, own string) string { return uriScheme + server + "/" + own }
+// withServer is a URI that names a server. That of an app keeps its scheme, which is how
+// clients know that it is one.
+func withServer(server, own string) string {
+	if rest, app := strings.CutPrefix(own, appScheme); app {
+		return appScheme + "mcpx/" + server + "/" + rest
+	}
+	return uriScheme + server + "/" + own
+}
+
+// AppURI is the name by which clients know an app of the server, as the URI that it has
+// itself.
+func (s *Server) AppURI(own string) string {
+	if !strings.HasPrefix(own, appScheme) {
+		return own
+	}
+	return withServer(s.Name, own)
+}
 
 // URIError is the error of a URI that names no resource, or several.
 type URIError struct {
@@ -146,12 +166,18 @@ func (s *Snapshot) Template(uri string) (server *Server, own string, err error) 
 	return s.only(uri, slices.DeleteFunc(slices.Clone(owners), func(i int) bool { return i < 0 }))
 }
 
-// named reads a name of the form mcpx://SERVER/URI.
+// named reads a name of the form mcpx://SERVER/URI, or ui://mcpx/SERVER/REST.
 func (s *Snapshot) named(uri string) (server *Server, own string, ok bool) {
-	rest, ok := strings.CutPrefix(uri, uriScheme)
+	rest, app := strings.CutPrefix(uri, appScheme+"mcpx/")
+	if ok = app; !app {
+		rest, ok = strings.CutPrefix(uri, uriScheme)
+	}
 	name, own, slash := strings.Cut(rest, "/")
 	if !ok || !slash || own == "" {
 		return nil, "", false
+	}
+	if app {
+		own = appScheme + own
 	}
 	server, ok = s.Server(name)
 	return server, own, ok

@@ -66,6 +66,8 @@ type Config struct {
 	// whether there is a tool for the calls of read-only tools alone.
 	Confirm  string
 	ReadDoor bool
+	// Apps lists tools that have apps beside the two tools, for clients that show apps.
+	Apps bool
 
 	// View is what a client gets over stdio and at /mcp: ViewTwoTools, ViewTools,
 	// ViewServer+NAME or ViewGroup+NAME.

@@ -52,6 +52,7 @@ func (l *loader) keys() map[string]reader {
 
 		"confirm":   l.confirm(&c.Confirm),
 		"read_door": l.boolean(&c.ReadDoor),
+		"apps":      l.boolean(&c.Apps),
 
 		"pin":    l.pin(&l.everyServer.Pin),
 		"auth":   l.unprotected,

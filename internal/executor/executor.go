@@ -26,6 +26,7 @@ import (
 type Executor struct {
 	registry   *registry.Registry
 	catalogues policy.Catalogues
+	apps       policy.Catalogues // with the tools that are for apps only
 	current    atomic.Pointer[settings]
 	log        *slog.Logger
 	schemas    arguments.Schemas
@@ -41,7 +42,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Executor{registry: r, log: options.Logger}
+	e := &Executor{registry: r, log: options.Logger, apps: policy.Catalogues{Apps: true}}
 	e.builtin, e.reader = builtin()
 	e.SetOptions(options)
 	return e
@@ -86,6 +87,8 @@ type Request struct {
 	// Form is how the client takes the result.
 	Form Form
 	Meta []upstream.MetaMember
+	// Apps says that the tool may be one that is for apps only.
+	Apps bool
 	// ReadOnly refuses tools that are not declared read-only.
 	ReadOnly bool
 	// Native says that the client knows the tool itself: no result is cut, and an
@@ -214,8 +217,18 @@ func (e *Executor) Catalogue(client *upstream.Client) *catalog.Snapshot {
 	return e.catalogues.Of(e.registry.SnapshotOf(client))
 }
 
+// Apps is the catalogue as the apps may see it that a client shows.
+func (e *Executor) Apps(client *upstream.Client) *catalog.Snapshot {
+	return e.apps.Of(e.registry.SnapshotOf(client))
+}
+
 // seen is the catalogue as the caller of a request may see it now.
-func (e *Executor) seen(r *Request) *catalog.Snapshot { return r.Part.Of(e.Catalogue(r.Client)) }
+func (e *Executor) seen(r *Request) *catalog.Snapshot {
+	if r.Apps {
+		return r.Part.Of(e.Apps(r.Client))
+	}
+	return r.Part.Of(e.Catalogue(r.Client))
+}
 
 // target is the tool that a request names, with its checked arguments.
 type target struct {

@@ -17,6 +17,9 @@ import (
 // are unchanged keeps its list of tools: identity is equality here too, so that
 // texts that were made of one are known to be good for the next.
 type Catalogues struct {
+	// Apps keeps the tools that are for the apps of their servers only.
+	Apps bool
+
 	mu   sync.Mutex
 	from *catalog.Snapshot // that made was made from, last
 	made *catalog.Snapshot
@@ -24,21 +27,24 @@ type Catalogues struct {
 
 // Of is what a caller may see of a snapshot: all of it, but for the tools that its
 // rules hide.
-func (c *Catalogues) Of(snap *catalog.Snapshot) *catalog.Snapshot {
+func (c *Catalogues) Of(snap *catalog.Snapshot) *catalog.Snapshot { return c.of(snap, c.Apps) }
+
+// of is Of, for apps too or not.
+func (c *Catalogues) of(snap *catalog.Snapshot, apps bool) *catalog.Snapshot {
 	rules := snap.Rules
 	if rules == nil {
 		rules = &Rules{}
 	}
-	return snap.Derived(c, func() *catalog.Snapshot { return c.make(snap, rules) })
+	return snap.Derived(c, func() *catalog.Snapshot { return c.make(snap, rules, apps) })
 }
 
-func (c *Catalogues) make(snap *catalog.Snapshot, rules catalog.Rules) *catalog.Snapshot {
+func (c *Catalogues) make(snap *catalog.Snapshot, rules catalog.Rules, apps bool) *catalog.Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	same := c.from != nil && reflect.DeepEqual(snap.Rules, c.from.Rules)
 	servers := make([]catalog.Server, len(snap.Servers))
 	for i := range snap.Servers {
-		servers[i] = c.server(&snap.Servers[i], rules, same)
+		servers[i] = c.server(&snap.Servers[i], rules, apps, same)
 	}
 	c.from, c.made = snap, catalog.NewSnapshot(servers)
 	return c.made
@@ -46,7 +52,7 @@ func (c *Catalogues) make(snap *catalog.Snapshot, rules catalog.Rules) *catalog.
 
 // server is what is left of a server. With the same rules as in the last call it
 // takes the list made then, if the tools are the same too.
-func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, same bool) catalog.Server {
+func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, apps, same bool) catalog.Server {
 	if same {
 		was, known := c.from.Server(s.Name)
 		if known && catalog.SameTools(was.Tools, s.Tools) {
@@ -59,7 +65,7 @@ func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, same bool) c
 	var by []string
 	kept, asSent := make([]catalog.Tool, 0, len(s.Tools)), true
 	for i := range s.Tools {
-		tool, setting := rules.See(s, &s.Tools[i])
+		tool, setting := see(s, &s.Tools[i], rules, apps)
 		asSent = asSent && tool == &s.Tools[i]
 		if setting == "" {
 			kept = append(kept, *tool)
@@ -75,6 +81,23 @@ func (c *Catalogues) server(s *catalog.Server, rules catalog.Rules, same bool) c
 		visible.Hidden = hidden(len(s.Tools), by)
 	}
 	return visible
+}
+
+// see is [catalog.Rules.See], for apps too where they may see the tool.
+func see(s *catalog.Server, t *catalog.Tool, rules catalog.Rules, apps bool) (seen *catalog.Tool, hiddenBy string) {
+	if !apps || !t.AppOnly {
+		return rules.See(s, t)
+	}
+	forAll := *t
+	forAll.AppOnly = false
+	if seen, hiddenBy = rules.See(s, &forAll); hiddenBy != "" {
+		return nil, hiddenBy
+	}
+	if seen == &forAll {
+		return t, ""
+	}
+	seen.AppOnly = true
+	return seen, ""
 }
 
 // hidden says that no tool is left.

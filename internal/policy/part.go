@@ -37,11 +37,12 @@ func (p *Part) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	if p == nil {
 		return snap
 	}
-	return p.visible.Of(snap.Derived(p, func() *catalog.Snapshot {
+	parted := snap.Derived(p, func() *catalog.Snapshot {
 		servers := catalog.NewSnapshot(slices.DeleteFunc(slices.Clone(snap.Servers), func(s catalog.Server) bool { return !p.Has(s.Name) }))
 		if p.Rules != nil {
 			servers.Rules = p.Rules
 		}
 		return servers
-	}))
+	})
+	return p.visible.of(parted, true) // what apps alone may see is hidden before, or not
 }

@@ -33,6 +33,8 @@ type Client struct {
 	// Alone means that the client sees one server as if nothing stood before it: what mcpx
 	// does not know goes through both ways.
 	Alone bool
+	// Apps means that the view of the client lists the tools that have apps.
+	Apps bool
 	// Principal is on whose behalf the client acts; empty where nobody asked.
 	Principal string
 	// Notify sends a notification that belongs to no request. It does not block:
@@ -165,27 +167,46 @@ func (c *Client) Modern() bool { return c != nil && mcp.IsModernProtocol(c.Versi
 const TasksExtension = "io.modelcontextprotocol/tasks"
 
 // RunsTasks reports whether the client has declared [TasksExtension].
-func (c *Client) RunsTasks() bool {
-	if c == nil || !bytes.Contains(c.Capabilities, []byte(TasksExtension)) {
-		return false
+func (c *Client) RunsTasks() bool { return c.extension(TasksExtension) != nil }
+
+// AppsExtension is the capability of a client that shows the apps of tools (MCP Apps).
+const AppsExtension = "io.modelcontextprotocol/ui"
+
+// ShowsApps reports whether the client has declared [AppsExtension], and sees tools that
+// have apps.
+func (c *Client) ShowsApps() bool { return c != nil && c.Apps && c.extension(AppsExtension) != nil }
+
+// extension is what the client has declared of an extension, an object; nil = nothing.
+func (c *Client) extension(name string) json.RawMessage {
+	if c == nil || !bytes.Contains(c.Capabilities, []byte(name)) {
+		return nil
 	}
 	has, _ := object(c.Capabilities)
 	extensions, _ := object(has["extensions"])
-	_, ok := object(extensions[TasksExtension])
-	return ok
+	if _, ok := object(extensions[name]); !ok {
+		return nil
+	}
+	return extensions[name]
 }
 
 // relayed are the capabilities of a client of which mcpx can pass on what they allow,
 // as the client wrote them: all of a client that sees one server alone.
 func (c *Client) relayed() json.RawMessage {
 	out := c.askable()
-	if c.RunsTasks() && !c.Alone {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, `"extensions":{"`+TasksExtension+`":{}}`...)
+	if c == nil || c.Alone {
+		return append(out, '}')
 	}
-	return append(out, '}')
+	var extensions json.RawMessage
+	if c.RunsTasks() {
+		extensions = wire.WithMember(nil, TasksExtension, []byte("{}"))
+	}
+	if c.ShowsApps() {
+		extensions = wire.WithMember(extensions, AppsExtension, c.extension(AppsExtension))
+	}
+	if out = append(out, '}'); extensions != nil {
+		out = wire.WithMember(out, "extensions", extensions)
+	}
+	return out
 }
 
 // askable are the relayed capabilities of answering questions, without the last brace.

@@ -19,7 +19,7 @@ import (
 // with the definition that its upstream sent. Close ends its goroutine.
 type AllTools struct {
 	base
-	list nativeList
+	list, appList nativeList // the second for clients that show apps
 }
 
 var _ View = (*AllTools)(nil)
@@ -65,14 +65,22 @@ func (l *nativeList) of(snap *catalog.Snapshot, naming Naming) *natives {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(out, native(t, o.name)...)
+		definition := native(t, o.name)
+		if t.App != "" && !naming.Alone {
+			definition = linkedApp(s, definition)
+		}
+		out = append(out, definition...)
 	}
+	appNames(snap, byName)
 	l.snap, l.naming, l.made = snap, naming, &natives{append(out, ']'), byName}
 	return l.made
 }
 
 // natives is the list as a client may see it now.
 func (v *AllTools) natives(client *upstream.Client) *natives {
+	if client.ShowsApps() {
+		return v.appList.of(v.forApps(client), v.current.Load().Naming)
+	}
 	return v.list.of(v.catalogue(client), v.current.Load().Naming)
 }
 
@@ -122,15 +130,23 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *executor.Result
 	if !ok {
 		return nil, list.unknown(call.Name)
 	}
-	v.needs(o.server)
-	options := v.current.Load()
+	return v.callNative(ctx, call, o)
+}
+
+// callNative calls a tool that the client knows by a name of its own.
+func (b *base) callNative(ctx context.Context, call Call, o origin) (*executor.Result, error) {
+	b.needs(o.server)
+	options := b.current.Load()
 	r := call.request(o.server, o.tool, call.Arguments)
-	r.Part, r.Catalogue = options.Part, v.catalogue(call.Client)
+	r.Part, r.Catalogue, r.Apps = options.Part, b.catalogue(call.Client), call.Client.ShowsApps()
+	if r.Apps {
+		r.Catalogue = b.forApps(call.Client)
+	}
 	r.Native, r.Untouched = true, options.Untouched
-	if r.Form = v.form(call).Native(); declaresOutput(r.Catalogue, o) {
+	if r.Form = b.form(call).Native(); declaresOutput(r.Catalogue, o) {
 		r.Form.Structured = executor.StructuredOwn
 	}
-	return v.executor.Exec(ctx, r)
+	return b.executor.Exec(ctx, r)
 }
 
 // declaresOutput reports whether a tool has an output schema. SDKs refuse its results

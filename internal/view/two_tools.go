@@ -38,6 +38,8 @@ type Options struct {
 	NoTOON bool
 	// ShortNames advertises the arguments of the two tools as server, tool and args.
 	ShortNames bool
+	// Apps lists tools that have apps beside the two tools, for clients that show apps.
+	Apps bool
 	// ReadDoor adds the tool exec_read to the two tools.
 	ReadDoor bool
 	// Structured is the policy for structuredContent.
@@ -57,6 +59,7 @@ type Options struct {
 // its goroutine.
 type TwoTools struct {
 	base
+	appList  nativeList // for clients that show apps
 	texts    texts
 	readable struct {
 		sync.Mutex
@@ -78,7 +81,14 @@ func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *T
 // shown is the list for a client without rules.
 func (v *TwoTools) shown() (list func() json.RawMessage) {
 	snap, how := v.named(nil), v.current.Load().profile("").shown
-	return func() json.RawMessage { return v.texts.list(snap, how).tools }
+	apps := v.forApps(nil)
+	return func() json.RawMessage {
+		tools := v.texts.list(snap, how).tools
+		if !v.Apps() {
+			return tools
+		}
+		return joined(tools, v.appsOf(apps).tools)
+	}
 }
 
 // Instructions implements [View].
@@ -90,7 +100,11 @@ func (v *TwoTools) Instructions(client *upstream.Client) string {
 func (v *TwoTools) Tools(ctx context.Context, client *upstream.Client) json.RawMessage {
 	v.awaitCatalogue(ctx, client)
 	defer v.registry.Need()
-	return v.texts.list(v.named(client), v.current.Load().profile(name(client)).shown).tools
+	tools := v.texts.list(v.named(client), v.current.Load().profile(name(client)).shown).tools
+	if apps := v.apps(client); apps != nil {
+		tools = joined(tools, apps.tools)
+	}
+	return tools
 }
 
 // Description is the description of inspect for a client without limits of its own.
@@ -131,6 +145,11 @@ func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result
 	case ReadTool:
 		if v.current.Load().ReadDoor {
 			return v.exec(ctx, call, form)
+		}
+	}
+	if apps := v.apps(call.Client); apps != nil {
+		if o, ok := apps.byName[call.Name]; ok {
+			return v.callNative(ctx, call, o)
 		}
 	}
 	v.registry.Need()

@@ -46,6 +46,8 @@ type View interface {
 	Own(client *upstream.Client)
 	// PassOn sends a notification of a client to the servers that work for it alone.
 	PassOn(client *upstream.Client, method string, params json.RawMessage)
+	// Apps reports whether clients that show the apps of tools are listed those tools.
+	Apps() bool
 	// Alone reports whether the view shows one server as if nothing stood before it:
 	// requests that mcpx does not know go to Relay, and notifications to Tell. OnUnknown
 	// sets a func that gets the notifications of the server, from any goroutine; it must

@@ -1,0 +1,29 @@
+package upstream
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// TestRelayed: a server sees of its client what mcpx can pass on: extensions only where
+// they work.
+func TestRelayed(t *testing.T) {
+	const all = `{"elicitation":{},"roots":{"listChanged":true},"sampling":7,"tasks":{"list":{}},"experimental":{"x":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]},"io.modelcontextprotocol/tasks":{"a":1},"x/y":{}}}`
+	for _, test := range []struct {
+		name   string
+		client *Client
+		want   string
+	}{
+		{"nobody", nil, `{}`},
+		{"nothing declared", &Client{}, `{}`},
+		{"questions and tasks", &Client{Capabilities: json.RawMessage(all)}, `{"elicitation":{},"roots":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}`},
+		{"apps", &Client{Apps: true, Capabilities: json.RawMessage(`{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]}}}`)}, `{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]}}}`},
+		{"apps that the view does not list", &Client{Capabilities: json.RawMessage(`{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]}}}`)}, `{}`},
+		{"alone", &Client{Alone: true, Capabilities: json.RawMessage(all)},
+			`{"elicitation":{},"roots":{"listChanged":true},"experimental":{"x":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]},"io.modelcontextprotocol/tasks":{"a":1},"x/y":{}}}`},
+	} {
+		if got := string(test.client.relayed()); got != test.want {
+			t.Errorf("%s\ngot  %s\nwant %s", test.name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package view
+
+import (
+	"encoding/json"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
+)
+
+// MCP Apps: a host that shows the user interfaces of tools has to see these tools
+// themselves, with the URI of their interface in _meta, and passes on the calls that an
+// app makes. Hosts keep tools that are for apps only from the model.
+
+// mostApps bounds the tools with apps that are listed beside the two tools: each is in
+// every request of the model. The others can be called by exec.
+const mostApps = 20
+
+// Apps implements [View].
+func (b *base) Apps() bool { return b.current.Load().Apps && b.Has(catalog.Resources) }
+
+// forApps is the catalogue with the tools that are for apps only.
+func (b *base) forApps(client *upstream.Client) *catalog.Snapshot {
+	return b.part().Of(b.executor.Apps(client))
+}
+
+// withApps are the tools of a catalogue that are listed beside the two tools: the first
+// mostApps that have an app, and those of their servers that are for apps only.
+func withApps(snap *catalog.Snapshot) *catalog.Snapshot {
+	left := mostApps
+	servers := make([]catalog.Server, len(snap.Servers))
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		var listed, own []catalog.Tool
+		for j := range s.Tools {
+			switch t := &s.Tools[j]; {
+			case t.AppOnly:
+				own = append(own, *t)
+			case t.App != "" && left > 0:
+				left--
+				listed = append(listed, *t)
+			}
+		}
+		if len(listed) > 0 {
+			listed = append(listed, own...)
+		}
+		servers[i] = s.WithTools(listed)
+	}
+	return catalog.NewSnapshot(servers)
+}
+
+// apps are the tools that are listed beside the two tools for a client, nil if none are.
+func (v *TwoTools) apps(client *upstream.Client) *natives {
+	if !client.ShowsApps() {
+		return nil
+	}
+	return v.appsOf(v.forApps(client))
+}
+
+func (v *TwoTools) appsOf(snap *catalog.Snapshot) *natives {
+	listed := snap.Derived(&v.appList, func() *catalog.Snapshot { return withApps(snap) })
+	return v.appList.of(listed, v.current.Load().Naming)
+}
+
+// joined is one JSON array of two, of which the first is not empty.
+func joined(a, b json.RawMessage) json.RawMessage {
+	if len(b) <= len("[]") {
+		return a
+	}
+	return append(append(append(make(json.RawMessage, 0, len(a)+len(b)), a[:len(a)-1]...), ','), b[1:]...)
+}
+
+// linkedApp is a definition whose app clients can read through mcpx: its URI names the
+// server, so that it does not depend on what the servers list.
+func linkedApp(s *catalog.Server, raw json.RawMessage) json.RawMessage {
+	link := wire.EditText(s.AppURI)
+	return wire.Edit(raw, "_meta", func(meta json.RawMessage) json.RawMessage {
+		if meta[0] != '{' {
+			return meta
+		}
+		meta = wire.Edit(meta, "ui/resourceUri", link)
+		return wire.Edit(meta, "ui", func(ui json.RawMessage) json.RawMessage {
+			if ui[0] != '{' {
+				return ui
+			}
+			return wire.Edit(ui, "resourceUri", link)
+		})
+	})
+}
+
+// appNames adds the tools that apps call, by the names that their servers gave them, as
+// the code of an app knows no others.
+func appNames(snap *catalog.Snapshot, byName map[string]origin) {
+	owners := make(map[string]int)
+	each := func(f func(s *catalog.Server, t *catalog.Tool)) {
+		for i := range snap.Servers {
+			s := &snap.Servers[i]
+			for j := range s.Tools {
+				if t := &s.Tools[j]; t.AppOnly || t.App != "" {
+					f(s, t)
+				}
+			}
+		}
+	}
+	each(func(_ *catalog.Server, t *catalog.Tool) { owners[t.Name]++ })
+	each(func(s *catalog.Server, t *catalog.Tool) {
+		if _, taken := byName[t.Name]; !taken && owners[t.Name] == 1 {
+			byName[t.Name] = origin{name: t.Name, server: s.Name, tool: t.Name}
+		}
+	})
+}
