@@ -30,14 +30,14 @@ type shownServer struct {
 // searchers are by what a request to the model had: Claude Code 2.1.197, Codex 0.169
 // with its newer models, and Qwen Code 0.24.4.
 var searchers = []searcher{
-	{"Claude Code", "claude-code", true, "the names of all tools; of mcpx, inspect and exec", func(s shownServer) string {
+	{"Claude Code", "claude-code", true, "the names of all tools, by default; of mcpx, inspect and exec", func(s shownServer) string {
 		text := cut(s.instructions, 2048)
 		for _, t := range s.tools {
 			text += "\nmcp__" + s.name + "__" + t.Name
 		}
 		return text
 	}},
-	{"Codex", "codex-mcp-client", false, "a line for each server", func(s shownServer) string {
+	{"Codex", "codex-mcp-client", false, "a line for each server, with its newer models", func(s shownServer) string {
 		first, _, _ := strings.Cut(strings.TrimSpace(s.instructions), "\n")
 		if first != "" {
 			first = ": " + cut(first, 250)
