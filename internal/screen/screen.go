@@ -73,7 +73,7 @@ func (s Screen) size() (width, height int) {
 	return width, height
 }
 
-// Bold, Dim, Red, Green, Yellow and Cyan style a text, where there is colour.
+// Bold, Dim, Red, Green and Yellow style a text, where there is colour.
 
 // Bold is for headings and for what counts.
 func (s Screen) Bold(text string) string { return s.styled("1", text) }
@@ -89,9 +89,6 @@ func (s Screen) Green(text string) string { return s.styled("32", text) }
 
 // Yellow is for what needs a look.
 func (s Screen) Yellow(text string) string { return s.styled("33", text) }
-
-// Cyan is for what can be typed.
-func (s Screen) Cyan(text string) string { return s.styled("36", text) }
 
 func (s Screen) styled(code, text string) string {
 	if !s.colour || text == "" {
