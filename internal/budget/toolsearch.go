@@ -27,7 +27,7 @@ type shownServer struct {
 	tools              []Definition
 }
 
-// searchers are by what a request to the model had: Claude Code 2.1.197, Codex 0.169
+// searchers are by what a request to the model had: Claude Code 2.1.330, Codex 0.169
 // with its newer models, and Qwen Code 0.24.4.
 var searchers = []searcher{
 	{"Claude Code", "claude-code", true, "the names of all tools, by default; of mcpx, inspect and exec", func(s shownServer) string {
