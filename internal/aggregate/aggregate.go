@@ -30,8 +30,9 @@ type Servers struct {
 	// Alone means that the view shows one server as if nothing stood before it: names and
 	// definitions are as it sent them.
 	Alone bool
-	// Wait bounds the wait for a server that is starting.
-	Wait time.Duration
+	// Wait bounds the wait for a server that is starting, and ListWait that of a list for
+	// servers that were never seen.
+	Wait, ListWait time.Duration
 }
 
 // The values of [Servers.Prefix].
@@ -119,8 +120,8 @@ func (s *Servers) bare(snap *catalog.Snapshot, own string) *catalog.Server {
 }
 
 // awaitLists waits for the first lists of servers that were never seen.
-func (s *Servers) awaitLists(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, s.Wait)
+func (s *Servers) awaitLists(ctx context.Context, most time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	s.Registry.WaitListed(ctx, s.Has)
 }

@@ -41,7 +41,7 @@ func (s *Servers) find(ctx context.Context, uri string) (snap *catalog.Snapshot,
 	snap = s.Catalogue()
 	server, own, err = snap.Resource(uri)
 	if err != nil && anyUnlisted(snap) {
-		s.awaitLists(ctx)
+		s.awaitLists(ctx, s.Wait)
 		snap = s.Catalogue()
 		server, own, err = snap.Resource(uri)
 	}

@@ -32,7 +32,7 @@ func (s *Servers) List(ctx context.Context, kind catalog.Kind, cursor string) (p
 		return Page{}, false
 	}
 	if cursor == "" {
-		s.awaitLists(ctx)
+		s.awaitLists(ctx, s.ListWait)
 	}
 	snap := s.Catalogue()
 	first := sort.Search(len(snap.Servers), func(i int) bool { return snap.Servers[i].Name >= at.Server })

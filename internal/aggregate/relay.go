@@ -69,7 +69,7 @@ func (s *Servers) Relay(ctx context.Context, r Request) (json.RawMessage, error)
 			if waited || !anyUnlisted(snap) {
 				return nil, err
 			}
-			s.awaitLists(ctx)
+			s.awaitLists(ctx, s.Wait)
 			waited = true
 			continue
 		}

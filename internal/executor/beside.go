@@ -21,7 +21,7 @@ func (e *Executor) Beside(client *upstream.Client, part *policy.Part) *aggregate
 		Has:         part.Has,
 		Separator:   options.Separator,
 		NoResources: options.NoResources, NoPrompts: options.NoPrompts,
-		Wait: options.ExecWait,
+		Wait: options.ExecWait, ListWait: options.ExecWait,
 	}
 }
 

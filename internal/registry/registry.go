@@ -371,15 +371,15 @@ func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *ca
 }
 
 // WaitListed waits until every server for which the func is true, nil for all, has listed
-// what it has beside tools, now or at an earlier start, or cannot list it now, or until
-// ctx ends.
+// what it has beside tools, or cannot list it now, or until ctx ends. It does not wait for
+// those that an earlier start has tried.
 func (r *Registry) WaitListed(ctx context.Context, which func(server string) bool) {
 	waited := false
 	for _, s := range r.Snapshot().Servers {
 		r.mu.Lock()
 		e := r.entries[s.Name]
 		r.mu.Unlock()
-		if !s.Listed && !s.Tried && e != nil && e.upstream != nil && (which == nil || which(s.Name)) {
+		if !s.Listed && e != nil && e.upstream != nil && !e.onDisk && (which == nil || which(s.Name)) {
 			e.upstream.AwaitLists(ctx)
 			waited = true
 		}

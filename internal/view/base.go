@@ -95,6 +95,8 @@ func (b *base) awaitCatalogue(ctx context.Context, client *upstream.Client) {
 	ctx, cancel := context.WithDeadline(ctx, b.began.Add(b.current.Load().StartupWait))
 	defer cancel()
 	b.registry.WaitKnown(ctx, b.part().Has)
+	// The catalogue names mcpx if there is something to read: it would change in a moment.
+	b.registry.WaitListed(ctx, b.part().Has)
 }
 
 // starting reports whether some server has yet to send its first list.

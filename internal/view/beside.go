@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"mcpx/internal/aggregate"
 	"mcpx/internal/catalog"
@@ -12,10 +13,11 @@ import (
 // beside are the servers of the view with all that they have beside tools.
 func (b *base) beside(client *upstream.Client) *aggregate.Servers {
 	servers := b.executor.Beside(client, b.part())
-	naming := b.current.Load().Naming
-	servers.Alone = naming.Alone
-	if naming.Prefix != PrefixAlways {
-		servers.Prefix = naming.Prefix
+	settings := b.current.Load()
+	servers.Alone = settings.Naming.Alone
+	servers.ListWait = time.Until(b.began.Add(settings.StartupWait))
+	if settings.Naming.Prefix != PrefixAlways {
+		servers.Prefix = settings.Naming.Prefix
 	}
 	return servers
 }

@@ -6,14 +6,18 @@
 // --elicit=ACTION before that: the client can be asked, and answers every question so.
 // --able=NAME: it is NAME, can be asked everything, and answers with its name.
 // Commands: {"id", "op": "list"} · {"id", "op": "call", "params"} ·
-// {"id", "op": "cancel", "params", "ms"}: a call taken back after ms.
+// {"id", "op": "cancel", "params", "ms"}: a call taken back after ms ·
+// {"id", "op": "listResources" or another method of the client, "params"}.
 // What comes unasked is {"note": method, "params"}.
 import { createInterface } from 'node:readline';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import {
+  CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema, PromptListChangedNotificationSchema,
+  ResourceListChangedNotificationSchema, ResourceUpdatedNotificationSchema, ToolListChangedNotificationSchema,
+} from '@modelcontextprotocol/sdk/types.js';
 
 const argv = process.argv.slice(2);
 const elicit = argv[0].startsWith('--elicit=') ? argv.shift().slice('--elicit='.length) : '';
@@ -38,11 +42,14 @@ if (elicit) {
   });
 }
 client.onerror = (error) => write({ note: 'error', params: String(error) });
-client.setNotificationHandler(ToolListChangedNotificationSchema, (n) => write({ note: n.method }));
+for (const schema of [ToolListChangedNotificationSchema, ResourceListChangedNotificationSchema, PromptListChangedNotificationSchema, ResourceUpdatedNotificationSchema]) {
+  client.setNotificationHandler(schema, (n) => write({ note: n.method, params: n.params }));
+}
 
 async function run({ id, op, params, ms }) {
   const progress = [];
   try {
+    if (op !== 'call' && op !== 'cancel' && op !== 'list') return { id, result: await client[op](params) };
     if (op === 'list') return { id, result: await client.listTools() };
     const options = { onprogress: (p) => progress.push(p), timeout: 30_000 };
     if (op === 'cancel') options.signal = AbortSignal.timeout(ms);

@@ -1,0 +1,55 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/aggregate"
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+)
+
+// TestBeside_announced: clients hear of each kind of list that is another one because a
+// server has come, is down, or is back; of the tools, which keep their place, they do not.
+func TestBeside_announced(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://1","name":"x"}]`), Prompts: json.RawMessage(`[{"name":"p"}]`)}.HTTP(t)
+	v, _ := started(t, Options{}, remote("fake", fake))
+	var mu sync.Mutex
+	heard := make(map[catalog.Kind]int)
+	v.OnChange(func(kind catalog.Kind) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard[kind]++
+	})
+	awaitTurn := func(what string, n int) {
+		t.Helper()
+		mcptest.WaitFor(t, what, patience, func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			_, _ = v.Relay(ctx, aggregate.Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"a://1"}`)}) // notices
+			mu.Lock()
+			defer mu.Unlock()
+			return heard[catalog.Resources] == n && heard[catalog.Prompts] == n
+		})
+	}
+	awaitTurn("the server", 1)
+	description := v.Tools(t.Context(), nil)
+	if !strings.Contains(string(description), "Server: mcpx") || !v.Offers(nil).Subscribe {
+		t.Errorf("%+v: %s", v.Offers(nil), description)
+	}
+	fake.Down()
+	awaitTurn("the end of the server", 2)
+	fake.Up()
+	awaitTurn("its return", 3)
+	if string(v.Tools(t.Context(), nil)) != string(description) {
+		t.Error("the description is another one")
+	}
+	if heard[catalog.ResourceTemplates] != 0 {
+		t.Error("templates have not changed")
+	}
+}
