@@ -106,14 +106,17 @@ func (s *Servers) absent(r Request, server *catalog.Server, params json.RawMessa
 	}
 }
 
-// relayed are the methods whose params name an item. Others go to the server of a view
-// that shows one alone.
-var relayed = map[string]bool{"resources/read": true, "prompts/get": true, "completion/complete": true}
+// relayed are the methods whose params name something of a server, and whether they may
+// be executed twice. Others go to the server of a view that shows one alone.
+var relayed = map[string]bool{
+	"resources/read": true, "prompts/get": true, "completion/complete": true,
+	"tasks/get": true, "tasks/update": false, "tasks/cancel": false,
+}
 
 // target is the server that a request is for, and the params that it understands.
 func (s *Servers) target(snap *catalog.Snapshot, r Request) (server *catalog.Server, params json.RawMessage, err error) {
 	params = without(r.Params, "_meta", "inputResponses", "requestState")
-	if !relayed[r.Method] {
+	if _, named := relayed[r.Method]; !named {
 		if !s.Alone || len(snap.Servers) != 1 {
 			return nil, nil, &ParamsError{"no server is meant"}
 		}
