@@ -43,6 +43,7 @@ func (e run) allow(ctx context.Context, r *Request, t *target) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err == nil && accepted(answer):
+		t.confirmed = true
 		return nil
 	case err == nil:
 		return &notAllowedError{"the user declined the call of " + name + "; it was not made. Ask what to do instead"}

@@ -237,6 +237,9 @@ type target struct {
 	arguments json.RawMessage
 	notes     arguments.Notes // on how they were read
 	settings  toolSettings
+	// confirmed: a person has let the call pass. What the server asks then is asked within
+	// this call, as a call that begins anew would have to be confirmed anew.
+	confirmed bool
 }
 
 // call finds the tool, checks the arguments and the syntax of the filter, asks for
@@ -287,7 +290,7 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		Timeout:    t.settings.timeout, Idle: t.settings.idle,
 		OnProgress: r.OnProgress,
 		Client:     r.Client,
-		Input:      r.Input, Relay: r.Client.Modern(),
+		Input:      r.Input, Relay: r.Client.Modern() && !t.confirmed,
 		OnLog:    r.OnLog,
 		LogLevel: r.LogLevel,
 	}

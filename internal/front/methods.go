@@ -60,6 +60,7 @@ var methods = map[string]method{
 	"tasks/update":              {eras: modern, answer: (*Front).relayTask},
 	"tasks/cancel":              {eras: modern, answer: (*Front).relayTask},
 	"subscriptions/listen":      {eras: modern, answer: (*Front).listen, lasts: true},
+	"notifications/progress":    {eras: legacy, notice: func(_ *Front, s *session, m *message) { s.questions.progressed(m) }},
 	"notifications/cancelled":   {eras: legacy | modern, notice: func(_ *Front, s *session, m *message) { s.inflight.cancelled(m) }},
 	mcp.MethodNotificationRootsListChanged: {eras: legacy, notice: func(f *Front, s *session, m *message) {
 		f.view.PassOn(s.client.Load(), m.Method, m.Params)
@@ -272,12 +273,5 @@ func (r *request) least() mcp.LoggingLevel {
 
 // withToken replaces the token in the params of a progress notification.
 func withToken(params, token json.RawMessage) json.RawMessage {
-	out := append([]byte(`{"progressToken":`), token...)
-	_ = wire.Members(params, func(name string, written, value []byte) bool {
-		if name != "progressToken" {
-			out = append(append(append(append(out, ','), written...), ':'), value...)
-		}
-		return true
-	})
-	return append(out, '}')
+	return wire.Edit(params, "progressToken", func(json.RawMessage) json.RawMessage { return token })
 }

@@ -225,8 +225,9 @@ func paramsOf(m *message) [sha256.Size]byte {
 	return [sha256.Size]byte(hash.Sum(nil))
 }
 
-// ask is [upstream.Client.Request] of the call.
-func (p *parkedCall) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+// ask is [upstream.Client.Request] of the call. In the modern era a client reports no
+// progress.
+func (p *parkedCall) ask(ctx context.Context, method string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 	q := &question{method: method, params: params, answer: make(chan json.RawMessage, 1)}
 	p.mu.Lock()
 	p.last++
@@ -237,6 +238,8 @@ func (p *parkedCall) ask(ctx context.Context, method string, params json.RawMess
 	select {
 	case answer := <-q.answer:
 		return answer, nil
+	case <-p.done: // it was another call of the client that asked
+		return nil, errors.New("the call that was to ask is over")
 	case <-ctx.Done():
 		p.mu.Lock()
 		delete(p.questions, key)

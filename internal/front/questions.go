@@ -22,30 +22,38 @@ const maxQuestions = 100
 type questions struct {
 	mu   sync.Mutex
 	last int64
-	open map[string]chan *message // by id
+	open map[string]openQuestion // by id
+}
+
+type openQuestion struct {
+	answer   chan *message // has room for one
+	progress func(params json.RawMessage)
 }
 
 // ask sends a request to the client, by the first of the outlets that can, and waits for
 // its result until ctx ends. Then it cancels the request at the client.
-func (q *questions) ask(ctx context.Context, outlets []outlet, method string, params json.RawMessage) (json.RawMessage, error) {
-	answered := make(chan *message, 1)
+func (q *questions) ask(ctx context.Context, outlets []outlet, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
+	asks := openQuestion{make(chan *message, 1), progress}
 	q.mu.Lock()
 	if len(q.open) >= maxQuestions {
 		q.mu.Unlock()
 		return nil, errors.New("too many questions to the client are open")
 	}
 	if q.open == nil {
-		q.open = make(map[string]chan *message)
+		q.open = make(map[string]openQuestion)
 	}
 	q.last++
 	id := strconv.FormatInt(q.last, 10)
-	q.open[id] = answered
+	q.open[id] = asks
 	q.mu.Unlock()
 	defer func() {
 		q.mu.Lock()
 		delete(q.open, id)
 		q.mu.Unlock()
 	}()
+	if progress != nil { // several servers may have given the same token
+		params = wire.Edit(params, "_meta", func(meta json.RawMessage) json.RawMessage { return withToken(meta, json.RawMessage(id)) })
+	}
 	asked := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s`, id, notification(method, params)[len(`{"jsonrpc":"2.0",`):])
 	asked = oneLine(asked)
 	at := slices.IndexFunc(outlets, func(o outlet) bool { return o != nil && o.send(asked) })
@@ -57,7 +65,7 @@ func (q *questions) ask(ctx context.Context, outlets []outlet, method string, pa
 	defer quiet.Stop()
 	for {
 		select {
-		case m := <-answered:
+		case m := <-asks.answer:
 			return m.answer()
 		case <-quiet.C:
 			out.alive()
@@ -74,9 +82,25 @@ func (q *questions) ask(ctx context.Context, outlets []outlet, method string, pa
 func (q *questions) answered(m *message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if answered := q.open[string(m.ID)]; answered != nil {
+	if asks, ok := q.open[string(m.ID)]; ok {
 		delete(q.open, string(m.ID))
-		answered <- m
+		asks.answer <- m
+	}
+}
+
+// progressed hands a progress notification of the client to the question that it is about.
+func (q *questions) progressed(m *message) {
+	var p struct {
+		Token json.RawMessage `json:"progressToken"`
+	}
+	if json.Unmarshal(orEmpty(m.Params), &p) != nil {
+		return
+	}
+	q.mu.Lock()
+	progress := q.open[string(p.Token)].progress
+	q.mu.Unlock()
+	if progress != nil {
+		progress(m.Params)
 	}
 }
 

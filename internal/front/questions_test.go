@@ -2,8 +2,10 @@ package front
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
 
@@ -250,5 +253,60 @@ func TestHandedOn(t *testing.T) {
 	}
 	if n := fake.Count("notifications/roots/list_changed"); n != 1 {
 		t.Errorf("%d changes", n)
+	}
+}
+
+// TestAsk_Progress: what a client reports of its answer reaches the server, under the
+// token that the server gave; and a server may take its question back.
+func TestAsk_Progress(t *testing.T) {
+	mcptest.NoLeaks(t)
+	heard := make(chan string, 10)
+	serve := func(_ context.Context, in io.Reader, out io.Writer) error {
+		call := ""
+		for lines := bufio.NewScanner(in); lines.Scan(); {
+			var m webMessage
+			if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+				return err
+			}
+			answer := `{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32601,"message":"Method not found"}}`
+			switch {
+			case m.Method == "initialize":
+				answer = `{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x"}}}`
+			case m.Method == "tools/list":
+				answer = `{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"tools":[{"name":"ask","inputSchema":{}}]}}`
+			case m.Method == "tools/call":
+				call = string(m.ID)
+				answer = `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Which word?","_meta":{"a":1,"progressToken":"mine"}}}`
+			case m.Method == "notifications/progress":
+				heard <- string(m.Params)
+				answer = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}` + "\n" +
+					`{"jsonrpc":"2.0","id":` + call + `,"result":{"content":[{"type":"text","text":"done"}]}}`
+			case m.Method == "":
+				heard <- "answered"
+				continue
+			case m.ID == nil:
+				continue
+			}
+			if _, err := io.WriteString(out, answer+"\n"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	p := dialSilent(t, connect(t, view.Options{}, registry.Server{Spec: upstream.Spec{Name: "fake", Type: upstream.InProcess, Serve: serve}}), StdioOptions{})
+	p.send(t, able("agent")+execLine("11", "fake", "ask", `{}`))
+	id := p.asked(t, 1)
+	if p.with(`"_meta":{"a":1,"progressToken":`+id+`}`) != 1 {
+		t.Errorf("asked %q", p.lines)
+	}
+	p.send(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":99,"progress":1}}`+"\n"+
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`+id+`,"progress":1}}`+"\n")
+	mcptest.WaitFor(t, "the answer", patience, func() bool { return len(p.answers("11")) == 1 })
+	mcptest.WaitFor(t, "the end of the question", patience, func() bool { return p.with(`"params":{"requestId":`+id+`,`) == 1 })
+	if got := <-heard; got != `{"progressToken":"mine","progress":1}` {
+		t.Errorf("heard %s", got)
+	}
+	if len(heard) != 0 {
+		t.Errorf("heard %s", <-heard)
 	}
 }

@@ -78,14 +78,14 @@ func (s *session) least() mcp.LoggingLevel {
 
 // ask asks the client (upstream.Client.Request), on the stream of a request or, if out
 // is nil or has ended, where it listens. A client that has just initialized may not be asked yet.
-func (s *session) ask(out outlet) func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
-	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+func (s *session) ask(out outlet) func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
+	return func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 		select {
 		case <-s.begun:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		return s.questions.ask(ctx, []outlet{out, s.outside()}, method, params)
+		return s.questions.ask(ctx, []outlet{out, s.outside()}, method, params, progress)
 	}
 }
 

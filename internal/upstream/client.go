@@ -42,9 +42,10 @@ type Client struct {
 	// but the answer.
 	Notify func(method string, params json.RawMessage)
 	// Request sends a request to the client and waits for its result, which is valid
-	// JSON, until ctx ends. An error of the client is a *RPCError. Nil where the
-	// transport cannot. [Client.Ask] calls it.
-	Request func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+	// JSON, until ctx ends. An error of the client is a *RPCError. progress, where not nil,
+	// gets the params of the client's progress notifications; it must not block. Nil where
+	// the transport cannot. [Client.Ask] calls it.
+	Request func(ctx context.Context, method string, params json.RawMessage, progress func(params json.RawMessage)) (json.RawMessage, error)
 }
 
 // peer is the same for requests that surely come from one program.
@@ -70,7 +71,7 @@ func (c *Client) Ask(ctx context.Context, method string, params json.RawMessage)
 	if why := c.cannot(method, params); why != "" {
 		return nil, &RPCError{Code: mcp.METHOD_NOT_FOUND, Message: why}
 	}
-	return c.Request(ctx, method, params)
+	return c.Request(ctx, method, params, nil)
 }
 
 // cannot says why the client cannot be asked this; empty if it can.

@@ -144,7 +144,7 @@ func (s *session) question(m wire.Message, of int64) {
 		wanted, cancel := context.WithCancelCause(wanted)
 		defer cancel(nil)
 		defer during(calls, cancel)()
-		result, err := client.Ask(wanted, m.Method, params)
+		result, err := client.Request(wanted, m.Method, params, s.hearing(params))
 		if context.Cause(wanted) == errCallOver {
 			// The server has to hear first that the call is cancelled, if it is.
 			sleep(ctx, cancelTime)
@@ -154,6 +154,24 @@ func (s *session) question(m wire.Message, of int64) {
 		}
 		s.answer(json.RawMessage(id), result, err)
 	}()
+}
+
+// hearing tells the server of the progress of a client with its question, under the
+// token that the server has given. It is nil where the server gave none.
+func (s *session) hearing(params json.RawMessage) func(json.RawMessage) {
+	var p struct {
+		Meta struct {
+			Token json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
+	}
+	if json.Unmarshal(params, &p) != nil || p.Meta.Token == nil {
+		return nil
+	}
+	return func(progress json.RawMessage) {
+		progress = wire.Edit(progress, "progressToken", func(json.RawMessage) json.RawMessage { return p.Meta.Token })
+		message := append([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":`), progress...)
+		s.note(flat(append(message, '}')))
+	}
 }
 
 // asked is the client that a request of the server is meant for, with the calls of which

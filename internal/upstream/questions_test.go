@@ -18,7 +18,7 @@ import (
 func person(id string, after time.Duration) *Client {
 	return &Client{
 		ID: id, Name: id, Capabilities: json.RawMessage(`{"elicitation":{},"sampling":{}}`),
-		Request: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+		Request: func(ctx context.Context, method string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 			if !sleep(ctx, after) {
 				return nil, ctx.Err()
 			}
@@ -95,7 +95,7 @@ func TestAskEnds(t *testing.T) {
 				u := ready(t, spec)
 				asked, gone := make(chan struct{}), make(chan struct{})
 				client := person("a", 0)
-				client.Request = func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+				client.Request = func(ctx context.Context, _ string, _ json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 					close(asked)
 					<-ctx.Done()
 					close(gone)
