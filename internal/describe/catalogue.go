@@ -140,10 +140,8 @@ func (c *canvas) fits(steps []step) bool {
 const whole = 1 << 16
 
 // fill is the catalogue with as much detail of all servers as the room allows, one text
-// for each page. Each server gets the richest detail whose block is within the same share
-// of the room, so that small servers are complete while large ones keep what they are
-// about. The share grows in steps, not to the last token: then a change of one server
-// mostly leaves the lines of the others as they are. ok is false if not even the poorest
+// for each page. No server has parameters before all have had the chance of their names,
+// and none descriptions before that of parameters. ok is false if not even the poorest
 // detail fits.
 func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
 	steps, ok := c.start(servers)
@@ -153,22 +151,51 @@ func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
 	for i := range steps {
 		steps[i].findAbove()
 	}
-	for share := whole >> 12; ; share = min(share+share/24+1, whole) {
+	for most := names; most <= described; most++ {
+		steps = c.raise(steps, most)
+	}
+	return c.pack(steps)
+}
+
+// raise gives each server the richest detail up to a kind whose block is within the same
+// share of the room, so that small servers are complete while large ones keep what they
+// are about. The share grows in steps, not to the last token: then a change of one server
+// mostly leaves the lines of the others as they are.
+func (c *canvas) raise(steps []step, most kind) []step {
+	for share := whole >> 12; ; share = min(share+share/8+1, whole) {
 		next := make([]step, len(steps))
 		done := true
 		for i := range steps {
-			next[i] = steps[i].upgrade(share)
-			done = done && next[i].above == nil
+			next[i] = steps[i].upgrade(share, most)
+			done = done && !next[i].above.within(most)
 		}
 		if !c.fits(next) {
-			break
+			return steps
 		}
 		steps = next
 		if done || share == whole {
-			break
+			return steps
 		}
 	}
-	return c.pack(steps)
+}
+
+// kind is what a detail has of each tool.
+type kind int
+
+const (
+	names kind = iota // at most
+	parameters
+	described
+)
+
+func (d detail) kind() kind {
+	switch {
+	case d.desc > 0:
+		return described
+	case d.params > noParams:
+		return parameters
+	}
+	return names
 }
 
 // step is one server in one detail, with the next step up.
@@ -213,9 +240,14 @@ func (s *step) findAbove() {
 	}
 }
 
-// upgrade is the richest step within share of the room.
-func (s step) upgrade(share int) step {
-	for s.above != nil && s.above.share <= share {
+// within reports whether there is a step with no more of each tool than most.
+func (s *step) within(most kind) bool {
+	return s != nil && s.canvas.form.ladder[s.level].kind() <= most
+}
+
+// upgrade is the richest step within share of the room, up to a kind.
+func (s step) upgrade(share int, most kind) step {
+	for s.above.within(most) && s.above.share <= share {
 		s = *s.above
 		s.findAbove()
 	}
@@ -315,10 +347,10 @@ func units(s string) (n int) {
 	return n
 }
 
-// names is the catalogue of servers for which there is no room: their names, or the
+// nameRows is the catalogue of servers for which there is no room: their names, or the
 // first that fit with the number of the rest. named is the number of names. It is 0
 // if not even one fits.
-func (c *canvas) names(servers []*catalog.Server) (texts []string, named int) {
+func (c *canvas) nameRows(servers []*catalog.Server) (texts []string, named int) {
 	line := func(n int) string { return "Servers: " + nameRow(servers, n, " more: inspect {}") }
 	named = mostOf(len(servers), func(n int) bool {
 		p := packer{left: slices.Clone(c.pages)}

@@ -94,7 +94,7 @@ func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec s
 			}
 		}
 		c := list[len(list)-1].withoutMarks()
-		if texts, named := c.names(servers); named > 0 {
+		if texts, named := c.nameRows(servers); named > 0 {
 			return c.compose(intro, exec, texts)
 		}
 	}

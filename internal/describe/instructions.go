@@ -102,7 +102,7 @@ func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	for _, s := range servers {
 		line := plain.Line(s.Name, 0) + " (1000+)"
 		if cost += tokens.Estimate(line + "\n"); cost > c.room.tokens || !p.add(line, false) {
-			_, named := c.withoutMarks().names(servers)
+			_, named := c.withoutMarks().nameRows(servers)
 			return servers[named:]
 		}
 	}
