@@ -25,7 +25,7 @@ func filterFailure(failed *pages.FilterError, p pages.Pages) *Failure {
 	case errors.As(failed, &broken):
 		reason = broken.Message
 	}
-	shape := pages.Shape(failed.Value)
+	shape := p.Shape(failed.Value)
 	f := Invalid("/select: " + reason)
 	f.Text = f.text() + f.kept(p, pages.ReadArguments{Handle: failed.Handle, Select: "..."}) + "\nShape of the result: " + shape
 	return f.With("shape", shape)

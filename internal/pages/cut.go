@@ -303,7 +303,7 @@ func (p Pages) beginItem(h *result, some span, room, levels int) (text string, o
 	}
 	text, shown := p.fill(inner, inner.all(), room)
 	if shown == 0 && inner.items != nil {
-		if levels > 0 && room > 2*p.minRoom() {
+		if levels > 0 && len(item) < maxBegun && room > 2*p.minRoom() {
 			text, _ = p.beginItem(inner, inner.all().first(1), room-p.rest(), levels-1)
 			shown = 1
 		} else {
@@ -327,7 +327,10 @@ func (p Pages) beginItem(h *result, some span, room, levels int) (text string, o
 
 // itemLevels bounds the items within items of which one part shows the beginning. Each is
 // kept as a result of its own.
-const itemLevels = 3
+const (
+	itemLevels = 3
+	maxBegun   = keptBytes / 16 // bytes of an item with such items: one reader must not push out the results of others
+)
 
 // render is the text of some items or lines.
 func (p Pages) render(h *result, which span) string {

@@ -67,7 +67,7 @@ func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Pag
 		if s.nulls > fewNulls {
 			page.Text = fmt.Sprintf("%d × null", s.nulls)
 		}
-		page.Text = withLine(page.Text, "["+missing(filter, value)+"shape of the result: "+Shape(value)+"]")
+		page.Text = withLine(page.Text, "["+missing(filter, value)+"shape of the result: "+p.Shape(value)+"]")
 	}
 	if p.Fits(page.Text) {
 		page.Structured = append(append([]byte(`{"result":`), s.value...), '}')
@@ -107,7 +107,13 @@ var (
 )
 
 // Shape is the shape of a value, for the author of a filter that did not fit it.
-func Shape(value json.RawMessage) string { return compress.Shape(value, shapeTokens) }
+func (p Pages) Shape(value json.RawMessage) string {
+	h := &result{value: value}
+	if len(value) > 0 && (value[0] == '[' || value[0] == '{') {
+		p.listIn(h)
+	}
+	return h.shape(shapeTokens)
+}
 
 const shapeTokens = 300
 
