@@ -44,6 +44,8 @@ type cli struct {
 	Remove     removeCommand     `cmd:"" help:"Remove a server from the config."`
 	Enable     enableCommand     `cmd:"" help:"Use a server of the config again."`
 	Disable    disableCommand    `cmd:"" help:"Keep a server in the config, but do not use it."`
+	Login      loginCommand      `cmd:"" help:"Log in to a server."`
+	Logout     logoutCommand     `cmd:"" help:"Forget a login."`
 	Check      checkCommand      `cmd:"" help:"Check the config and every upstream."`
 	Lock       lockCommand       `cmd:"" help:"Approve what the servers declare of their tools."`
 	Inspect    inspectCommand    `cmd:"" help:"Print what the model would get from inspect."`

@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/demo"
 	"mcpx/internal/executor"
 	"mcpx/internal/jq"
+	"mcpx/internal/oauth"
 	"mcpx/internal/policy"
 	"mcpx/internal/proc"
 	"mcpx/internal/registry"
@@ -46,6 +47,7 @@ type App struct {
 	log      *slog.Logger
 	reaper   *proc.Reaper
 	filters  *jq.Runner
+	logins   *oauth.Logins
 
 	stopStarting context.CancelFunc // nil before start
 	loops        sync.WaitGroup
@@ -54,7 +56,7 @@ type App struct {
 // New wires an App from a config. If only is not empty, all servers but those are
 // disabled.
 func New(cfg *config.Config, log *slog.Logger, only ...string) *App {
-	a := &App{Config: cfg, log: log, reaper: proc.NewReaper()}
+	a := &App{Config: cfg, log: log, reaper: proc.NewReaper(), logins: Logins(log)}
 	servers, rules := a.servers(cfg, only)
 	a.wire(servers, rules, cacheDir())
 	return a
@@ -151,6 +153,9 @@ func (a *App) start(after time.Duration) {
 		changes.look(a.Registry.Snapshot()) // what is kept on disk of the last start
 		a.Registry.OnChange(func() { changes.look(a.Registry.Snapshot()) })
 		a.Registry.Start()
+		if a.logins != nil { // not in the demo
+			a.loops.Go(func() { a.followLogins(ctx) })
+		}
 		a.settle(ctx)
 	})
 }
@@ -166,6 +171,9 @@ func (a *App) Close() {
 	a.Registry.Close(closeWithin)
 	a.Executor.Close()
 	a.filters.Close()
+	if a.logins != nil {
+		a.logins.Close(closeWithin)
+	}
 	_ = a.reaper.Close()
 }
 

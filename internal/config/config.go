@@ -180,6 +180,8 @@ type Server struct {
 	// URL and Headers are of remote servers.
 	URL     string            `json:"-"`
 	Headers map[string]string `json:"-"`
+	// OAuth is of http and sse servers.
+	OAuth OAuth `json:"-"`
 
 	// Enabled is false for a server that is in the file but must not be used.
 	Enabled bool

@@ -50,7 +50,7 @@ func (r *serverReader) keys() map[string]reader {
 
 		"confirm":     l.confirm(&s.Confirm),
 		"pin":         l.pin(&s.Pin),
-		"oauth":       r.unprotected("logins are not built yet; remove it, and put a token into headers where the server wants one"),
+		"oauth":       r.oauth,
 		"credentials": r.unprotected("is not built yet; remove it, and put what the server wants into headers or env"),
 	}
 }
@@ -66,7 +66,7 @@ type serverReader struct {
 	secrets  map[string]bool
 	disabled bool
 	// Where the keys stand that infer needs.
-	commandAt, urlAt, unknownType place
+	commandAt, urlAt, unknownType, oauthAt place
 	// typeText is the type as written, when it is unknown.
 	typeText string
 	// httpURL: the key of the URL says that it is streamable HTTP.
@@ -331,6 +331,7 @@ func (r *serverReader) finish(n *node) {
 	r.splitCommand()
 	r.s.Args = append(r.commandArgs, r.s.Args...)
 	r.needPackage()
+	r.checkOAuth()
 	r.s.Enabled = r.s.Enabled && !r.disabled
 	r.s.Secrets = sortedKeys(r.secrets)
 	slices.SortStableFunc(r.s.Secrets, func(a, b string) int { return len(b) - len(a) })

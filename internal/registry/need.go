@@ -37,6 +37,16 @@ func (r *Registry) Ask(name string) {
 	}
 }
 
+// Retry lets a server that is unavailable try again at once.
+func (r *Registry) Retry(name string) {
+	r.mu.Lock()
+	e := r.entries[name]
+	r.mu.Unlock()
+	if e != nil && e.upstream != nil {
+		e.upstream.Retry()
+	}
+}
+
 // WaitInstalled waits until no server is installing its program at its first start, or
 // until ctx ends.
 func (r *Registry) WaitInstalled(ctx context.Context) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -300,12 +301,16 @@ func TestReasons(t *testing.T) {
 		{"exits at once", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{"one", "two", "Error: bad token " + secret, "\x1b[31mfour\x1b[0m"}}), []string{"Error: bad token [secret] (the process ended: exit status 3)"}},
 		{"exits at once with its help", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 1, StderrLines: []string{"npm warn deprecated x", "Error: no current-context is set", "Usage:", "  server [flags]", "Flags:", "  --help   help", ""}}), []string{"Error: no current-context is set (the process ended: exit status 1)"}},
 		{"exits at once, nothing called an error", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 1, StderrLines: []string{"npm warn deprecated x", "one", "\x1b[31mtwo\x1b[0m"}}), []string{"the process ended: exit status 1; stderr: one two"}},
-		{"login", func(t *testing.T) Spec { return web(t, wantsLogin.Always()) }, []string{"the server wants a login, which mcpx cannot do yet; put a token into headers, or use the command npx mcp-remote http://127.0.0.1:", "/mcp (the server answered 401 Unauthorized"}},
+		{"login", func(t *testing.T) Spec {
+			spec := web(t, wantsLogin.Always())
+			spec.Name, spec.Authorize = "tracker", func(base http.RoundTripper) http.RoundTripper { return base }
+			return spec
+		}, []string{"needs mcpx login tracker (the server answered 401 Unauthorized"}},
 		{"login, with a token", func(t *testing.T) Spec {
 			spec := web(t, wantsLogin.Always())
-			spec.Headers = map[string]string{"authorization": "Bearer " + secret}
+			spec.Name, spec.Headers = "tracker", map[string]string{"authorization": "Bearer " + secret}
 			return spec
-		}, []string{"the server refuses the token in headers; renew it, or "}},
+		}, []string{"renew the token in headers of this server, or remove it and try mcpx login tracker"}},
 		{"exits at once, silently", child(mcptest.Spec{ExitAtOnce: true}), []string{"the process ended: exit status 0"}},
 		{"exits at initialize", child(mcptest.Spec{ExitOnDiscover: true, ExitCode: 2, StderrLines: []string{"what was that"}}), []string{"exit status 2", "what was that"}},
 		{"never initializes", child(mcptest.Spec{NeverInit: true, StderrLines: []string{"waiting for " + secret}}), []string{"no answer to initialize within 300ms", "waiting for [secret]"}},

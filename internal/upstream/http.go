@@ -61,6 +61,9 @@ func newHTTPClient(spec *Spec) *http.Client {
 			ForceAttemptHTTP2:     true,
 		}
 	}
+	if spec.Authorize != nil {
+		transport = spec.Authorize(transport)
+	}
 	return &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		first := via[0]
 		if len(via) < 5 && next.Method == first.Method && next.URL.Hostname() == first.URL.Hostname() &&
@@ -133,7 +136,8 @@ func (l *httpLink) post(ctx context.Context, address string, message []byte, hea
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	resp, err = l.client.Do(req)
-	return resp, connected.Load(), err
+	var unsent interface{ NotSent() bool }
+	return resp, connected.Load() && !(errors.As(err, &unsent) && unsent.NotSent()), err
 }
 
 func (l *httpLink) setHeaders(req *http.Request, header http.Header) {

@@ -3,7 +3,6 @@ package upstream
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -42,29 +41,20 @@ func (l *httpLink) statusText(resp *http.Response, body []byte) error {
 	case e.hint != "":
 		e.text += ": " + e.hint
 	}
+	if e.code != http.StatusUnauthorized && e.code != http.StatusForbidden {
+		return e
+	}
+	// RFC 9728: a server that has logins says where it describes them.
+	hasLogins := e.code == http.StatusUnauthorized && strings.Contains(strings.Join(resp.Header.Values("Www-Authenticate"), " "), "resource_metadata")
 	switch {
-	case e.code == http.StatusUnauthorized && strings.Contains(strings.Join(resp.Header.Values("Www-Authenticate"), " "), "resource_metadata"):
-		e.text = l.wantsLogin() + " (" + e.text + ")"
-	case e.code == http.StatusUnauthorized || e.code == http.StatusForbidden:
+	case hasLogins && l.spec.Authorize != nil:
+		e.text = "needs mcpx login " + l.spec.Name + " (" + e.text + ")"
+	case hasLogins:
+		e.text += "; renew the token in headers of this server, or remove it and try mcpx login " + l.spec.Name
+	default:
 		e.text += "; check the headers (token) of this server"
 	}
 	return e
-}
-
-// wantsLogin says what to do about a server that names who issues its tokens.
-func (l *httpLink) wantsLogin() string {
-	at := l.spec.URL
-	if u, err := url.Parse(at); err == nil {
-		u.User, u.RawQuery, u.Fragment = nil, "", ""
-		at = u.String()
-	}
-	at = l.spec.clean(at, 200)
-	for name := range l.spec.Headers {
-		if strings.EqualFold(name, "Authorization") {
-			return "the server refuses the token in headers; renew it, or let a browser log in: npx mcp-remote " + at
-		}
-	}
-	return "the server wants a login, which mcpx cannot do yet; put a token into headers, or use the command npx mcp-remote " + at
 }
 
 // statusError is an HTTP answer with an error status and no JSON-RPC body.

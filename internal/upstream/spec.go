@@ -126,8 +126,15 @@ type Spec struct {
 	// of all upstreams that share it.
 	Installs *Gate
 
-	// Secrets are struck out of reasons and logs.
-	Secrets []string
+	// Authorize, where not nil, puts credentials on the requests to an HTTP or SSE
+	// upstream. An error of it that has NotSent() true says that the request surely was
+	// not executed.
+	Authorize func(http.RoundTripper) http.RoundTripper
+
+	// Secrets are struck out of reasons and logs. So is what NewSecrets, where not nil,
+	// returns at that time.
+	Secrets    []string
+	NewSecrets func() []string
 	// Reaper ends the child if this process dies; may be nil.
 	Reaper *proc.Reaper
 	// Logger may be nil (discard).
@@ -273,7 +280,11 @@ func (s *Spec) cleanEnd(text string, limit int) string {
 
 // struck is text without the secrets in it.
 func (s *Spec) struck(text string) string {
-	for _, secret := range s.Secrets {
+	secrets := s.Secrets
+	if s.NewSecrets != nil {
+		secrets = slices.Concat(secrets, spellings(s.NewSecrets()))
+	}
+	for _, secret := range secrets {
 		text = strings.ReplaceAll(text, secret, "[secret]")
 	}
 	return text

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"mcpx/internal/app"
+	"mcpx/internal/config"
+	"mcpx/internal/oauth"
+	"mcpx/internal/plain"
+)
+
+// loginTime bounds a login: after it nobody will come back from the browser.
+const loginTime = 10 * time.Minute
+
+type loginCommand struct {
+	Server    string `arg:"" help:"The server, as the config names it."`
+	NoBrowser bool   `name:"no-browser" help:"Print the address only. The address at which the browser ends can be pasted."`
+	New       bool   `help:"Register mcpx anew, where the authorization server has forgotten it."`
+}
+
+// Help has the examples.
+func (cmd *loginCommand) Help() string {
+	return "Opens the page of the server's login in a browser, and keeps what it gives, sealed with a key in the keyring of the system. " +
+		"A running mcpx uses the login at once.\n\n" + examples("mcpx login github", "mcpx login github --no-browser")
+}
+
+// Run logs in.
+func (cmd *loginCommand) Run(ctx context.Context, c *cli, s streams) error {
+	logins, server, err := loginServer(c, s, cmd.Server)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, loginTime, errors.New("ten minutes have passed"))
+	defer cancel()
+	options := oauth.Options{New: cmd.New, Open: func(address string) { cmd.show(ctx, s, address) }}
+	if cmd.NoBrowser {
+		options.Pasted = pastedLine(s)
+	}
+	made, err := logins.Login(ctx, server, options)
+	if err != nil {
+		return err
+	}
+	text := "logged in to " + server.Name + " at " + plain.Line(made.Issuer, 200)
+	if len(made.Scopes) > 0 {
+		text += " (" + plain.Line(strings.Join(made.Scopes, " "), 300) + ")"
+	}
+	fmt.Fprintln(s.out, text)
+	if !made.Renews && !made.Expiry.IsZero() {
+		fmt.Fprintf(s.out, "it cannot be renewed, and lasts until %s\n", made.Expiry.Local().Format("2006-01-02 15:04"))
+	}
+	return nil
+}
+
+// show has the person see the page of the login.
+func (cmd *loginCommand) show(ctx context.Context, s streams, address string) {
+	fmt.Fprintf(s.out, "log in with a browser:\n\n%s\n\n", address)
+	if cmd.NoBrowser {
+		fmt.Fprintln(s.out, "If the page at the end cannot be reached, paste its address here.")
+	} else if openBrowser(ctx, address) != nil {
+		fmt.Fprintln(s.out, "No browser could be started; open the address yourself.")
+	}
+	fmt.Fprintln(s.out, "If the page does not know mcpx: mcpx login", cmd.Server, "--new")
+}
+
+// openBrowser starts the user's browser, without a shell, and does not wait for it.
+func openBrowser(ctx context.Context, address string) error {
+	words := []string{"xdg-open", address}
+	switch runtime.GOOS {
+	case "darwin":
+		words[0] = "open"
+	case "windows":
+		words = []string{"rundll32", "url.dll,FileProtocolHandler", address}
+	}
+	browser := exec.CommandContext(context.WithoutCancel(ctx), words[0], words[1:]...)
+	if err := browser.Start(); err != nil {
+		return err
+	}
+	return browser.Process.Release()
+}
+
+// pastedLine yields the first line that the user types.
+func pastedLine(s streams) <-chan string {
+	line := make(chan string, 1)
+	go func() { // ends with the input, or the process
+		for input := bufio.NewScanner(s.in); input.Scan(); {
+			if text := strings.TrimSpace(input.Text()); text != "" {
+				line <- text
+				return
+			}
+		}
+	}()
+	return line
+}
+
+type logoutCommand struct {
+	Server string `arg:"" help:"The server, as the config names it."`
+}
+
+// Help has the examples.
+func (cmd *logoutCommand) Help() string {
+	return "Tells the authorization server that the login is over, and deletes it.\n\n" + examples("mcpx logout github")
+}
+
+// Run logs out.
+func (cmd *logoutCommand) Run(ctx context.Context, c *cli, s streams) error {
+	logins, server, err := loginServer(c, s, cmd.Server)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	missing, unrevoked, err := logins.Logout(ctx, server)
+	switch {
+	case err != nil:
+		return err
+	case missing:
+		fmt.Fprintln(s.out, "there is no login to "+server.Name)
+	case unrevoked != nil:
+		fmt.Fprintf(s.out, "forgot the login to %s; it could not be revoked: %s\n", server.Name, plain.Line(unrevoked.Error(), 300))
+	default:
+		fmt.Fprintln(s.out, "logged out of "+server.Name)
+	}
+	return nil
+}
+
+// loginServer is a server of the config by its name, as far as it can have logins.
+func loginServer(c *cli, s streams, name string) (*oauth.Logins, oauth.Server, error) {
+	cfg, err := c.loadConfig(s)
+	if err != nil {
+		return nil, oauth.Server{}, err
+	}
+	var all []string
+	for _, server := range cfg.Servers {
+		all = append(all, server.Name)
+		switch {
+		case server.Name != cfg.Served(name):
+		case server.Fault != "":
+			return nil, oauth.Server{}, errors.New(server.Fault)
+		case server.Type != config.HTTP && server.Type != config.SSE:
+			return nil, oauth.Server{}, fmt.Errorf("%s is a command, and has no login; what it needs stands in its env", name)
+		case server.OAuth.Off:
+			return nil, oauth.Server{}, fmt.Errorf("logins to %s are turned off (oauth)", name)
+		default:
+			return app.Logins(c.logger(s, cfg, true)), app.LoginServer(server), nil
+		}
+	}
+	return nil, oauth.Server{}, noSuchServer(name, all)
+}

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// guarded is a server behind a real authorization server (npm's oidc-provider): an MCP
+// server that asks that one about each token.
+type guarded struct {
+	url, issuer string
+	suite       suite
+
+	mu       sync.Mutex
+	resource string // in the metadata
+	scopes   string // that a token must have
+	tokens   []string
+	// change, where not nil, changes an answer of the authorization server; answer
+	// replaces it where it reports true.
+	answer func(w http.ResponseWriter, r *http.Request) bool
+	change func(*http.Response) error
+	asked  map[string]int // requests to the authorization server, by path
+}
+
+// with changes settings while requests come.
+func (g *guarded) with(change func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change()
+}
+
+func (g *guarded) count(path string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.asked[path]
+}
+
+// guard starts both. Access tokens live for so many seconds.
+func guard(t *testing.T, lifetime int, env ...string) *guarded {
+	t.Helper()
+	g := &guarded{suite: findSuite(t), scopes: "mcp", asked: map[string]int{}}
+	front := httptest.NewUnstartedServer(nil)
+	g.issuer = "http://" + front.Listener.Addr().String()
+	cmd := exec.Command(g.suite.node, filepath.Join(g.suite.dir, "provider.mjs"), g.issuer, fmt.Sprint(lifetime))
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !regexp.MustCompile(`^\d+$`).MatchString(lines.Text()) {
+	}
+	to, err := url.Parse("http://127.0.0.1:" + lines.Text())
+	if err != nil || lines.Text() == "" {
+		t.Fatalf("the authorization server did not start: %v", err)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			r.SetXForwarded()
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			g.mu.Lock()
+			change := g.change
+			g.mu.Unlock()
+			if change != nil {
+				return change(resp)
+			}
+			return nil
+		},
+	}
+	front.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.mu.Lock()
+		g.asked[r.URL.Path]++
+		answer := g.answer
+		g.mu.Unlock()
+		if answer == nil || !answer(w, r) {
+			proxy.ServeHTTP(w, r)
+		}
+	})
+	front.Start()
+	t.Cleanup(front.Close)
+
+	inner := mcptest.Spec{}.HTTP(t)
+	behind, err := url.Parse(inner.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: behind.Host})
+	pass.FlushInterval = -1
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, pass) }))
+	t.Cleanup(server.Close)
+	g.url = server.URL + "/mcp"
+	g.resource = g.url
+	return g
+}
+
+// serve is the MCP server.
+func (g *guarded) serve(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+	g.mu.Lock()
+	resource, scopes := g.resource, g.scopes
+	g.mu.Unlock()
+	metadata := strings.TrimSuffix(g.url, "/mcp") + "/.well-known/oauth-protected-resource/mcp"
+	if r.URL.Path == "/.well-known/oauth-protected-resource/mcp" {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"resource": resource, "authorization_servers": []string{g.issuer}, "scopes_supported": []string{"mcp", "more"}})
+		return
+	}
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	challenge := fmt.Sprintf(`Bearer resource_metadata=%q, scope=%q`, metadata, scopes)
+	granted, ok := g.introspect(token)
+	switch {
+	case !ok:
+		w.Header().Set("WWW-Authenticate", challenge)
+		http.Error(w, "no good token", http.StatusUnauthorized)
+		return
+	case slices.ContainsFunc(strings.Fields(scopes), func(scope string) bool { return !slices.Contains(granted, scope) }):
+		w.Header().Set("WWW-Authenticate", challenge+`, error="insufficient_scope"`)
+		http.Error(w, "too little", http.StatusForbidden)
+		return
+	}
+	r.Header.Del("Authorization")
+	pass.ServeHTTP(w, r)
+}
+
+// introspect asks the authorization server, by its own way, whether a token is for g.
+func (g *guarded) introspect(token string) (scopes []string, ok bool) {
+	if token == "" {
+		return nil, false
+	}
+	g.with(func() { g.tokens = append(g.tokens, token) })
+	req, _ := http.NewRequest(http.MethodPost, g.issuer+"/token/introspection", strings.NewReader(url.Values{"token": {token}}.Encode()))
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("X-Introspection", "1")
+	req.SetBasicAuth("resource", "resource-secret-of-the-tests")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, false
+	}
+	defer resp.Body.Close()
+	var said struct {
+		Active bool
+		Aud    any
+		Scope  string
+	}
+	_ = json.NewDecoder(resp.Body).Decode(&said)
+	return strings.Fields(said.Scope), said.Active && said.Aud == g.url
+}
+
+// admin changes the authorization server itself.
+func (g *guarded) admin(t *testing.T, path string) {
+	t.Helper()
+	resp, err := http.Post(g.issuer+path, "text/plain", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+}
+
+var formAction = regexp.MustCompile(`<form[^>]*action="([^"]+)"[\s\S]*?name="prompt" value="([^"]+)"`)
+
+// browse is a person with a browser: it opens the page, logs in, agrees, and follows the
+// redirect back to mcpx. It returns the page at the end.
+func browse(t *testing.T, address string) string {
+	t.Helper()
+	jar, _ := cookiejar.New(nil)
+	web := &http.Client{Jar: jar, Timeout: 20 * time.Second}
+	resp, err := web.Get(address)
+	for range 5 {
+		if err != nil {
+			t.Fatalf("browsing: %v", err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		form := formAction.FindStringSubmatch(string(body))
+		if form == nil {
+			return string(body)
+		}
+		resp, err = web.PostForm(form[1], url.Values{"prompt": {form[2]}, "login": {"anna"}, "password": {"any"}})
+	}
+	t.Fatal("browsing does not end")
+	return ""
+}
+
+// login runs mcpx login with a person at the browser.
+func (h *home) login(t *testing.T, code int, args ...string) (output, page string) {
+	t.Helper()
+	cmd := h.command(t, append([]string{"login", "--no-browser"}, args...)...)
+	var all lockedBuffer
+	cmd.Stderr = &all
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		fmt.Fprintln(&all, lines.Text())
+		if strings.HasPrefix(lines.Text(), "http") {
+			page = browse(t, lines.Text())
+		}
+	}
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		t.Fatalf("login %q: exit %d, want %d\n%s\npage: %s", args, got, code, &all, page)
+	}
+	return all.String(), page
+}
+
+// TestLogin: discovery, registration, a person's login, a running mcpx that takes it up,
+// logout with revocation.
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	g, h := guard(t, 600), newHome(t)
+	path := h.config(t, map[string]server{"tracker": {"url": g.url}}, nil)
+	stdout, _, code := h.run(t, "", "check", "--config", path)
+	if code != 1 || !strings.Contains(stdout, "needs mcpx login tracker") {
+		t.Fatalf("check: exit %d\n%s", code, stdout)
+	}
+	peer := &client{peer: h.serveStdio(t, "--config", path, "serve"), era: legacy, name: "e2e"}
+	peer.open(t)
+	if got := peer.exec(t, "tracker", "echo", `{"text":"x"}`).text(t); !strings.HasPrefix(got, "SERVER_UNAVAILABLE") || !strings.Contains(got, "needs mcpx login tracker") {
+		t.Fatalf("before the login: %s", got)
+	}
+	out, page := h.login(t, 0, "--config", path, "tracker")
+	if !strings.Contains(out, "logged in to tracker at "+g.issuer) || !strings.Contains(page, "mcpx is logged in to tracker") {
+		t.Fatalf("login: %s\n%s", out, page)
+	}
+	peer.awaitReady(t, "tracker")
+	if got := peer.exec(t, "tracker", "echo", `{"text":"x"}`).text(t); got != "x" {
+		t.Fatalf("after the login: %s", got)
+	}
+	registrations := g.count("/reg")
+	h.login(t, 0, "--config", path, "tracker")
+	if g.count("/reg") != registrations {
+		t.Error("a second login registered mcpx again")
+	}
+	h.login(t, 0, "--config", path, "tracker", "--new")
+	if g.count("/reg") != registrations+1 {
+		t.Error("login --new did not register mcpx again")
+	}
+	if got := peer.exec(t, "tracker", "echo", `{"text":"y"}`).text(t); got != "y" {
+		t.Fatalf("with another login: %s", got)
+	}
+	stdout, _, _ = h.run(t, "", "logout", "--config", path, "tracker")
+	if stdout != "logged out of tracker\n" {
+		t.Errorf("logout: %s", stdout)
+	}
+	if _, ok := g.introspect(g.tokens[len(g.tokens)-1]); ok {
+		t.Error("the token still counts after the logout")
+	}
+	if got := peer.exec(t, "tracker", "echo", `{"text":"x"}`).text(t); !strings.Contains(got, "needs mcpx login tracker") {
+		t.Errorf("after the logout: %s", got)
+	}
+}

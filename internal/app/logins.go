@@ -1,0 +1,55 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/config"
+	"mcpx/internal/oauth"
+)
+
+// Logins are the logins of this user. They lie beside the user's config, since the system
+// may empty a cache.
+func Logins(log *slog.Logger) *oauth.Logins {
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		return oauth.New("", log)
+	}
+	return oauth.New(filepath.Join(folder, "mcpx", "logins"), log)
+}
+
+// LoginServer is a server of the config, as [oauth] knows it.
+func LoginServer(s config.Server) oauth.Server {
+	return oauth.Server{
+		Name: s.Name, URL: s.URL, Headers: s.Headers,
+		Grant: s.OAuth.Grant, ClientID: s.OAuth.ClientID, ClientSecret: s.OAuth.ClientSecret,
+		ClientMetadataURL: s.OAuth.ClientMetadataURL, Scopes: s.OAuth.Scopes, RedirectPort: s.OAuth.RedirectPort,
+		Key: s.OAuth.Key, AllowPrivate: s.OAuth.AllowPrivate,
+	}
+}
+
+// followEvery is the time between two looks at the logins.
+const followEvery = time.Second
+
+// followLogins lets a server that is down try again when its login has changed, until ctx
+// ends: another process makes logins.
+func (a *App) followLogins(ctx context.Context) {
+	ticker := time.NewTicker(followEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		for _, name := range a.logins.Changed() {
+			if status, ok := a.Registry.Status(name); ok && status.State == catalog.Unavailable {
+				a.Registry.Retry(name)
+			}
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"mcpx/internal/plain"
+)
+
+// found is what discovery has found out about one upstream.
+type found struct {
+	resource string // what tokens are to be for
+	scopes   []string
+	server   *oauthex.AuthServerMeta
+}
+
+// challenge is what a server asks for in WWW-Authenticate.
+type challenge struct {
+	metadata string // the URL of its metadata
+	scopes   []string
+	missing  bool // the token lacks scopes
+}
+
+// readChallenge reads the headers of an answer 401 or 403. A header that nobody can read
+// asks for nothing.
+func readChallenge(header http.Header) (c challenge, bearer bool) {
+	all, err := oauthex.ParseWWWAuthenticate(header.Values("Www-Authenticate"))
+	if err != nil {
+		return c, strings.Contains(strings.ToLower(header.Get("Www-Authenticate")), "bearer")
+	}
+	for _, one := range all {
+		if c.metadata == "" {
+			c.metadata = one.Params["resource_metadata"]
+		}
+		if one.Scheme != "bearer" {
+			continue
+		}
+		bearer = true
+		if c.scopes == nil {
+			c.scopes = strings.Fields(one.Params["scope"])
+		}
+		c.missing = c.missing || one.Params["error"] == "insufficient_scope"
+	}
+	return c, bearer
+}
+
+// discover finds the authorization server of s (RFC 9728, then RFC 8414 or OpenID
+// Connect Discovery). Where the server has no metadata, its origin is the authorization
+// server (MCP 2025-03-26), if asked says that it did ask for a login.
+func discover(ctx context.Context, client *http.Client, s Server, c challenge, asked bool) (*found, error) {
+	resource, err := resourceMetadata(ctx, client, s, c)
+	if err != nil {
+		return nil, err
+	}
+	out := &found{resource: s.URL}
+	issuer := origin(s.URL)
+	if resource != nil {
+		if len(resource.AuthorizationServers) == 0 {
+			return nil, errors.New("the metadata of the server names no authorization server")
+		}
+		out.resource, out.scopes, issuer = resource.Resource, resource.ScopesSupported, resource.AuthorizationServers[0]
+	}
+	out.server, err = auth.GetAuthServerMetadata(ctx, issuer, client)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the metadata of the authorization server %s: %w", plain.Line(issuer, 200), explain(err))
+	case out.server != nil && safeURL(out.server.TokenEndpoint):
+		return out, nil
+	case out.server != nil:
+		return nil, fmt.Errorf("the authorization server %s names no token endpoint over https", plain.Line(issuer, 200))
+	case resource != nil:
+		return nil, fmt.Errorf("the authorization server %s has no metadata", plain.Line(issuer, 200))
+	case !asked:
+		return nil, errors.New("the server does not ask for a login, and has no metadata about one")
+	}
+	out.server = &oauthex.AuthServerMeta{
+		Issuer: issuer, AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register",
+	}
+	return out, nil
+}
+
+// resourceMetadata reads the protected resource metadata: where the challenge says, else
+// at the path of the server, else at the root. It is nil where there is none.
+func resourceMetadata(ctx context.Context, client *http.Client, s Server, c challenge) (*oauthex.ProtectedResourceMetadata, error) {
+	const wellKnown = "/.well-known/oauth-protected-resource"
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return nil, err
+	}
+	places := []string{c.metadata}
+	if path := strings.Trim(u.EscapedPath(), "/"); path != "" {
+		places = append(places, origin(s.URL)+wellKnown+"/"+path)
+	}
+	places = append(places, origin(s.URL)+wellKnown)
+	for _, place := range places {
+		if place == "" {
+			continue
+		}
+		metadata, err := readMetadata(ctx, client, place)
+		switch {
+		case err != nil && place == c.metadata:
+			return nil, fmt.Errorf("reading the metadata of the server: %w", err)
+		case err != nil || metadata == nil:
+			continue
+		case !covers(metadata.Resource, s.URL):
+			return nil, fmt.Errorf("the metadata of the server is for another resource: %s", plain.Line(metadata.Resource, 200))
+		}
+		for _, issuer := range metadata.AuthorizationServers {
+			if !safeURL(issuer) {
+				return nil, fmt.Errorf("the authorization server %s is neither https nor on this machine", plain.Line(issuer, 200))
+			}
+		}
+		return metadata, nil
+	}
+	return nil, ctx.Err()
+}
+
+// metadataLimit bounds a metadata document, in bytes.
+const metadataLimit = 1 << 20
+
+// readMetadata returns nil where there is nothing at that place. The oauthex package
+// refuses a resource that is not the URL itself, which many servers have.
+func readMetadata(ctx context.Context, client *http.Client, place string) (*oauthex.ProtectedResourceMetadata, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode >= 400 && resp.StatusCode < 500:
+		return nil, nil
+	case resp.StatusCode != http.StatusOK:
+		return nil, errors.New("the answer is " + resp.Status)
+	}
+	var metadata oauthex.ProtectedResourceMetadata
+	if err := json.NewDecoder(io.LimitReader(resp.Body, metadataLimit)).Decode(&metadata); err != nil {
+		return nil, errors.New("the answer is no such document")
+	}
+	return &metadata, nil
+}
+
+// covers reports whether a resource is the server at this address, or a path above it on
+// the same origin, as the TypeScript SDK has it.
+func covers(resource, address string) bool {
+	r, err := url.Parse(resource)
+	if err != nil || !strings.EqualFold(origin(resource), origin(address)) || r.RawQuery != "" || r.Fragment != "" {
+		return resource == address
+	}
+	a, err := url.Parse(address)
+	return err == nil && strings.HasPrefix(strings.TrimSuffix(a.Path, "/")+"/", strings.TrimSuffix(r.Path, "/")+"/")
+}
+
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// explain shortens what net/http and x/oauth2 say: their texts have whole URLs and
+// bodies, which may hold codes and tokens.
+func explain(err error) error {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
+		err = outer.Err
+	}
+	return errors.New(plain.Line(err.Error(), 300))
+}

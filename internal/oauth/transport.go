@@ -1,0 +1,72 @@
+package oauth
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+)
+
+// mostAttempts bounds how often one request is sent: with no token or an old one, with a
+// fresh one, with more rights.
+const mostAttempts = 3
+
+// transport puts a server's token on its requests, and tries again with another one where
+// the server refuses that. What it sends again was surely not executed.
+type transport struct {
+	base   http.RoundTripper
+	source *source
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	token, err := t.source.token(req.Context())
+	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, err
+	}
+	for attempt := 1; ; attempt++ {
+		resp, err := t.base.RoundTrip(t.with(req, token))
+		if err != nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+			return resp, err
+		}
+		next, err := t.source.refused(req.Context(), token, resp)
+		if err != nil {
+			_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
+			_ = resp.Body.Close()
+			return nil, err
+		}
+		if next == "" || next == token || attempt == mostAttempts || req.Body != nil && req.GetBody == nil {
+			return resp, nil
+		}
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
+		_ = resp.Body.Close()
+		token = next
+		if req.GetBody != nil {
+			again := *req
+			if again.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+			req = &again
+		}
+	}
+}
+
+// with is the request with the token, where it goes to the server itself.
+func (t *transport) with(req *http.Request, token string) *http.Request {
+	server, err := url.Parse(t.source.server.URL)
+	if token == "" || err != nil || req.URL.Hostname() != server.Hostname() || !safeURL(req.URL.String()) {
+		return req
+	}
+	out := req.Clone(req.Context())
+	out.Header.Set("Authorization", "Bearer "+token)
+	return out
+}
+
+// CloseIdleConnections ends what no request uses.
+func (t *transport) CloseIdleConnections() {
+	if closer, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		closer.CloseIdleConnections()
+	}
+}

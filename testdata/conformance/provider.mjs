@@ -1,0 +1,85 @@
+// An authorization server for the tests of logins. Its arguments: the URL that it is
+// reached at, through a proxy of the tests, and the lifetime of access tokens in seconds.
+// It prints its port. POST /test/forget deletes a client (?client=ID), POST /test/rotate
+// gives it another key.
+import { createServer } from 'node:http';
+import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import Provider, { errors } from 'oidc-provider';
+
+const [issuer, lifetime = '600', port = '0'] = process.argv.slice(2);
+
+// Everything is in memory of this module, so that a Provider with other keys goes on.
+const stored = new Map();
+class Memory {
+  constructor(name) { this.name = name; }
+  key(id) { return `${this.name}:${id}`; }
+  async upsert(id, payload) { stored.set(this.key(id), { ...payload }); }
+  async find(id) { return stored.get(this.key(id)); }
+  async findByUid(uid) { return [...stored.values()].find((one) => one.uid === uid && one.kind === 'Session'); }
+  async findByUserCode() { return undefined; }
+  async destroy(id) { stored.delete(this.key(id)); }
+  async consume(id) { stored.get(this.key(id)).consumed = Math.floor(Date.now() / 1000); }
+  async revokeByGrantId(grant) {
+    for (const [key, one] of stored) if (one.grantId === grant) stored.delete(key);
+  }
+}
+
+const newKey = () => ({ ...generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' }), kid: randomUUID(), use: 'sig', alg: 'RS256' });
+const keys = [newKey()];
+const common = { response_types: [], grant_types: ['client_credentials'], redirect_uris: [], scope: 'mcp more' };
+const clients = [
+  { client_id: 'resource', client_secret: 'resource-secret-of-the-tests', ...common },
+  { client_id: 'machine', client_secret: 'machine-secret-of-the-tests', ...common },
+  ...(process.env.CLIENT_JWK ? [{ client_id: 'signer', token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [JSON.parse(process.env.CLIENT_JWK)] }, ...common }] : []),
+  { client_id: 'known', client_secret: 'known-secret-of-the-tests', application_type: 'native', redirect_uris: ['http://127.0.0.1/callback'], grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] },
+];
+
+function make() {
+  const provider = new Provider(issuer, {
+    adapter: Memory,
+    clients,
+    jwks: { keys: [...keys] },
+    scopes: ['openid', 'offline_access', 'mcp', 'more'],
+    ttl: { AccessToken: Number(lifetime), ClientCredentials: Number(lifetime), RefreshToken: 86400, Grant: 86400, Session: 3600, Interaction: 600, AuthorizationCode: 60 },
+    features: {
+      devInteractions: { enabled: true },
+      registration: { enabled: true },
+      clientCredentials: { enabled: true },
+      introspection: { enabled: true, allowedPolicy: () => true },
+      revocation: { enabled: true, allowedPolicy: (ctx, client, token) => token.clientId === client.clientId },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => undefined,
+        // A request that does not name the resource gets a token for nobody.
+        useGrantedResource: () => false,
+        getResourceServerInfo: (ctx, resource) => {
+          if (!resource.endsWith('/mcp')) throw new errors.InvalidTarget();
+          return { audience: resource, scope: 'mcp more', accessTokenFormat: 'opaque' };
+        },
+      },
+    },
+    pkce: { required: () => true },
+    rotateRefreshToken: true,
+    issueRefreshToken: (ctx, client) => client.grantTypeAllowed('refresh_token'),
+    findAccount: (ctx, sub) => ({ accountId: sub, claims: () => ({ sub }) }),
+  });
+  provider.proxy = true;
+  return provider.callback();
+}
+
+let handle = make();
+const server = createServer((request, response) => {
+  const url = new URL(request.url, issuer);
+  if (url.pathname === '/test/forget') {
+    stored.delete(`Client:${url.searchParams.get('client')}`);
+    handle = make();
+    response.end();
+  } else if (url.pathname === '/test/rotate') {
+    keys.unshift(newKey());
+    handle = make();
+    response.end();
+  } else {
+    handle(request, response);
+  }
+});
+server.listen(Number(port), '127.0.0.1', () => console.log(server.address().port));
