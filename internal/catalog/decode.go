@@ -28,6 +28,14 @@ func (k Kind) Method() string {
 	return string(k) + "/list"
 }
 
+// Changed is the notification that a list of the kind has changed.
+func (k Kind) Changed() string {
+	if k == ResourceTemplates {
+		k = Resources
+	}
+	return "notifications/" + string(k) + "/list_changed"
+}
+
 // List is one page of what a server lists of a kind, or all its pages.
 type List struct {
 	// Items are the definitions as they were sent.

@@ -5,18 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"mcpx/internal/catalog"
 )
-
-// listChanged are the notifications for changed lists.
-var listChanged = map[catalog.Kind]string{
-	catalog.Tools:             mcp.MethodNotificationToolsListChanged,
-	catalog.Resources:         mcp.MethodNotificationResourcesListChanged,
-	catalog.ResourceTemplates: mcp.MethodNotificationResourcesListChanged,
-	catalog.Prompts:           mcp.MethodNotificationPromptsListChanged,
-}
 
 // note is a notification that belongs to no request.
 type note struct {
@@ -102,7 +92,7 @@ func (c *changes) announce(kind catalog.Kind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for n := range c.subscribers {
-		n.add(note{method: listChanged[kind]})
+		n.add(note{method: kind.Changed()})
 	}
 }
 

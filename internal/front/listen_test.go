@@ -194,7 +194,7 @@ func TestFollow(t *testing.T) {
 		announced, alive := 0, 0
 		changed := newNews()
 		for range 2 { // of one thing there is one note
-			changed.add(note{method: listChanged[catalog.Tools]})
+			changed.add(note{method: catalog.Tools.Changed()})
 		}
 		follow(ctx, changed, func(note) { announced++ }, func() { alive++ })
 		if announced != 1 || alive != 3 {

@@ -67,7 +67,7 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstrea
 		if client.Notify == nil { // a single request, whose session lists nothing of its own
 			spec.NoCatalogue, spec.Catalogue = true, tools
 		} else {
-			spec.ToolsOnly, spec.Tools = true, tools()
+			spec.Tools = tools()
 			spec.OnChange = func() { r.listed(client, e, c.upstream) }
 		}
 		spec.OnUnknown = func(method string, params json.RawMessage) {

@@ -8,22 +8,38 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// ownCatalogue has the servers that list other tools to one client, over its own
+// ownCatalogue has the servers that list something else to one client, over its own
 // sessions, than over the shared ones. It stays until the client is gone. Guarded by the
 // registry's lock.
 type ownCatalogue struct {
-	servers map[string]ownTools
+	servers map[string]ownLists
 	from    *catalog.Snapshot // of all clients, that made was made from
 	made    *catalog.Snapshot
 }
 
-type ownTools struct {
+// ownLists are what a server lists.
+type ownLists struct {
 	generation uint64 // of the server
 	tools      []catalog.Tool
+	offers     catalog.Offers
+	items      *catalog.Items
 }
 
-// SnapshotOf is the newest snapshot as a client sees it: with the tools that its own
-// sessions list. Before the first call of the client these are the shared ones.
+// changed are the kinds of which the lists are others than before.
+func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
+	sameTool := func(x, y catalog.Tool) bool { return bytes.Equal(x.Raw, y.Raw) }
+	if !catalog.SameTools(l.tools, before.tools) && !slices.EqualFunc(l.tools, before.tools, sameTool) {
+		kinds = append(kinds, catalog.Tools)
+	}
+	for _, kind := range []catalog.Kind{catalog.Resources, catalog.ResourceTemplates, catalog.Prompts} {
+		if !slices.EqualFunc(l.items.Of(kind), before.items.Of(kind), func(x, y catalog.Item) bool { return bytes.Equal(x.Raw, y.Raw) }) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// SnapshotOf is the newest snapshot as a client sees it: with what its own sessions list. Before the first call of the client these are the shared ones.
 func (r *Registry) SnapshotOf(client *upstream.Client) *catalog.Snapshot {
 	snap := r.Snapshot()
 	if client == nil || r.differing.Load() == 0 {
@@ -41,12 +57,13 @@ func (r *Registry) SnapshotOf(client *upstream.Client) *catalog.Snapshot {
 	return own.made
 }
 
-// apply is a snapshot with the client's own tools.
+// apply is a snapshot with the client's own lists.
 func (o *ownCatalogue) apply(snap *catalog.Snapshot) *catalog.Snapshot {
 	servers := slices.Clone(snap.Servers)
 	for i := range servers {
 		if own, ok := o.servers[servers[i].Name]; ok && own.generation == servers[i].Generation {
 			servers[i] = servers[i].WithTools(own.tools)
+			servers[i].Offers, servers[i].Items = own.offers, own.items
 		}
 	}
 	made := catalog.NewSnapshot(servers)
@@ -63,44 +80,52 @@ func (r *Registry) listed(client *upstream.Client, e *entry, u *upstream.Upstrea
 	if !status.Known || !ok || shared.Generation != e.generation {
 		return
 	}
-	if r.keep(client.ID, name, ownTools{e.generation, status.Tools}, shared.Tools) && client.Notify != nil {
-		client.Notify("notifications/tools/list_changed", nil)
+	all := ownLists{e.generation, shared.Tools, shared.Offers, shared.Items}
+	own := ownLists{e.generation, status.Tools, status.Offers, status.Items}
+	if !status.Listed { // which it does after its tools
+		own.offers, own.items = all.offers, all.items
+	}
+	kinds := r.keep(client.ID, name, own, all)
+	if client.Notify == nil {
+		return
+	}
+	methods := make(map[string]bool)
+	for _, kind := range kinds {
+		methods[kind.Changed()] = true
+	}
+	for method := range methods {
+		client.Notify(method, nil)
 	}
 }
 
-// keep stores the tools that a server lists to a client, and reports whether they are
-// others than before.
-func (r *Registry) keep(client, server string, listed ownTools, shared []catalog.Tool) (changed bool) {
+// keep stores what a server lists to a client, where that differs from what it lists to
+// all, and returns the kinds that are others than before.
+func (r *Registry) keep(client, server string, listed, shared ownLists) (kinds []catalog.Kind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sessions := r.clients[client]
 	if r.ended || sessions == nil {
-		return false // the client is gone
+		return nil // the client is gone
 	}
 	own := r.own[client]
 	before := shared
 	if own != nil {
 		if kept, ok := own.servers[server]; ok && kept.generation == listed.generation {
-			before = kept.tools
+			before = kept
 		}
 	}
-	if sameText(before, listed.tools) {
-		return false
+	if kinds = listed.changed(before); len(kinds) == 0 {
+		return nil
 	}
 	if own == nil {
-		own = &ownCatalogue{servers: make(map[string]ownTools)}
+		own = &ownCatalogue{servers: make(map[string]ownLists)}
 		r.own[client] = own
 	}
-	if own.from = nil; sameText(shared, listed.tools) {
+	if own.from = nil; len(listed.changed(shared)) == 0 {
 		delete(own.servers, server)
 	} else {
 		own.servers[server] = listed
 	}
 	r.differing.Store(int32(len(r.own)))
-	return true
-}
-
-// sameText reports whether two lists of tools say the same.
-func sameText(a, b []catalog.Tool) bool {
-	return catalog.SameTools(a, b) || slices.EqualFunc(a, b, func(x, y catalog.Tool) bool { return bytes.Equal(x.Raw, y.Raw) })
+	return kinds
 }

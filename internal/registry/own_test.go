@@ -16,9 +16,10 @@ import (
 )
 
 // choosy is a server that lists a tool more to clients with elicitation, and one more
-// after the tool grow was called.
+// after the tool grow was called, with a resource.
 func choosy(_ context.Context, in io.Reader, out io.Writer) error {
 	tools := `{"name":"plain","inputSchema":{}},{"name":"grow","inputSchema":{}}`
+	resources := `{"uri":"x://1","name":"1"}`
 	for decoder := json.NewDecoder(in); ; {
 		var m struct {
 			ID     json.RawMessage
@@ -37,14 +38,19 @@ func choosy(_ context.Context, in io.Reader, out io.Writer) error {
 			if m.Params.Capabilities["elicitation"] != nil {
 				tools += `,{"name":"asks","inputSchema":{}}`
 			}
-			answer = `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"x"}}`
+			answer = `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true}},"serverInfo":{"name":"x"}}`
 		case "tools/list":
 			answer = `"result":{"tools":[` + tools + `]}`
+		case "resources/list":
+			answer = `"result":{"resources":[` + resources + `]}`
+		case "resources/templates/list":
+			answer = `"result":{"resourceTemplates":[]}`
 		case "tools/call":
 			answer = `"result":{"content":[]}`
 			if m.Params.Name == "grow" {
 				tools += `,{"name":"grown","inputSchema":{}}`
-				answer += `}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"`
+				resources += `,{"uri":"x://grown","name":"grown"}`
+				answer += `}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/resources/list_changed"`
 			}
 		}
 		if m.ID == nil {
@@ -70,7 +76,12 @@ func TestOwnCatalogue(t *testing.T) {
 		}
 		return s.ToolNames()
 	}
-	var told [3]atomic.Int32
+	var told, toldResources [3]atomic.Int32
+	resources := func(client *upstream.Client) int {
+		s, _ := r.SnapshotOf(client).Server("x")
+		return len(s.Items.Of(catalog.Resources))
+	}
+	r.WaitListed(t.Context(), nil)
 	clients := make([]*upstream.Client, 3)
 	for i, capabilities := range []string{`{}`, `{"elicitation":{}}`, `{"elicitation":{}}`} {
 		clients[i] = &upstream.Client{
@@ -78,6 +89,9 @@ func TestOwnCatalogue(t *testing.T) {
 			Notify: func(method string, _ json.RawMessage) {
 				if method == "notifications/tools/list_changed" {
 					told[i].Add(1)
+				}
+				if method == "notifications/resources/list_changed" {
+					toldResources[i].Add(1)
 				}
 			},
 		}
@@ -118,7 +132,10 @@ func TestOwnCatalogue(t *testing.T) {
 		t.Error(err)
 	}
 	want("after a change", few, append(slices.Clone(all), "grown"), all)
-	mcptest.WaitFor(t, "the announcement", patience, func() bool { return told[1].Load() == 1 })
+	mcptest.WaitFor(t, "the announcements", patience, func() bool { return told[1].Load() == 1 && toldResources[1].Load() == 1 })
+	if resources(clients[1]) != 2 || resources(clients[0]) != 1 || resources(nil) != 1 || toldResources[0].Load()+toldResources[2].Load() > 0 {
+		t.Errorf("resources: %d, %d, %d; told %d, %d", resources(clients[1]), resources(clients[0]), resources(nil), toldResources[0].Load(), toldResources[2].Load())
+	}
 	if told[0].Load() != 1 || told[2].Load() != 0 {
 		t.Errorf("others were told: %d, %d", told[0].Load(), told[2].Load())
 	}

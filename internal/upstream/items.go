@@ -33,7 +33,7 @@ func (st *Status) adoptOffers(offers catalog.Offers) {
 // tools are what most clients use.
 func (u *Upstream) listItems(ctx context.Context, s *session, due map[catalog.Kind]bool) {
 	kinds := slices.DeleteFunc(s.offers.Kinds(), func(kind catalog.Kind) bool { return !due[kind] })
-	if len(kinds) == 0 || u.spec.NoCatalogue || u.spec.ToolsOnly {
+	if len(kinds) == 0 || u.spec.NoCatalogue {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(itemsPatience, u.spec.ConnectTimeout))

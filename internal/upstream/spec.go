@@ -101,11 +101,9 @@ type Spec struct {
 	// NoCatalogue leaves out tools/list: for a session whose catalogue is known
 	// from elsewhere.
 	NoCatalogue bool
-	// ToolsOnly leaves out the lists of everything else. Tools, where not nil, are what the
-	// session is taken to list until it has, in a slice that stays in use if it lists the
-	// same.
-	ToolsOnly bool
-	Tools     []catalog.Tool
+	// Tools, where not nil, are what the session is taken to list until it has, in a slice
+	// that stays in use if it lists the same.
+	Tools []catalog.Tool
 	// Catalogue says where, and implies NoCatalogue: it returns the tools as they
 	// are now, in a slice that is never changed (a change is another slice), such
 	// as that of the shared session's [Status]. Without it the arguments that a
