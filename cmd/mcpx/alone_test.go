@@ -14,6 +14,7 @@ import (
 // and the one server that it sees: requests, notifications, questions and capabilities.
 // Elsewhere it does not.
 func TestNPM_Alone(t *testing.T) {
+	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
 	servers := map[string]server{
 		"strange": {"command": p.node, "args": []string{filepath.Join(p.dir, "strange-server.mjs")}},
@@ -93,6 +94,7 @@ func TestNPM_Alone(t *testing.T) {
 
 // TestView_OnlyItsServers: over stdio mcpx starts no server that its view does not show.
 func TestView_OnlyItsServers(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	shown, other := mcptest.Spec{}.WithFiles(t), mcptest.Spec{}.WithFiles(t)
 	config := h.config(t, map[string]server{"shown": fake(t, shown), "other": fake(t, other)}, map[string]any{"startup_wait": 60, "exec_wait": 60})

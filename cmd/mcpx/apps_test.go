@@ -14,6 +14,7 @@ import (
 // with an address that it can read, and the tools that only apps call; a model's exec and
 // other clients do not.
 func TestApps(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	apps := func(content string) mcptest.Spec {
 		return mcptest.Spec{

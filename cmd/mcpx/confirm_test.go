@@ -14,6 +14,7 @@ import (
 // real client, with what will run; a declined call is not made, nor one of a client that
 // cannot be asked. Calls that only read are not asked about.
 func TestNPM_Confirm(t *testing.T) {
+	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
 	servers, folder := p.real(t, h)
 	config := h.config(t, map[string]server{"filesystem": servers["filesystem"]}, map[string]any{"startup_wait": 60, "exec_wait": 60, "confirm": "destructive"})
@@ -72,6 +73,7 @@ func TestNPM_Confirm(t *testing.T) {
 // TestConfirm_Levels: a server's own confirm replaces that of the file, and a group's can
 // only ask about more.
 func TestConfirm_Levels(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	asking, free := fake(t, mcptest.Spec{}), fake(t, mcptest.Spec{})
 	free["confirm"] = "off"
@@ -101,6 +103,7 @@ func TestConfirm_Levels(t *testing.T) {
 // TestConfirm_Modern: a client of the modern era is asked by an input_required result,
 // and its next request makes the call.
 func TestConfirm_Modern(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	config := h.config(t, map[string]server{"alpha": fake(t, mcptest.Spec{})}, map[string]any{"confirm": "all", "exec_wait": 60})
 	c := &client{peer: h.serveStdio(t, "--config", config), era: modern, name: "e2e"}
@@ -135,6 +138,7 @@ func TestConfirm_Modern(t *testing.T) {
 // TestReadDoor: exec_read calls tools that only read, and refuses the others; without the
 // key it is not there.
 func TestReadDoor(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
 	servers := map[string]server{"alpha": fake(t, mcptest.Spec{Tools: json.RawMessage(`[
 		{"name":"get","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},

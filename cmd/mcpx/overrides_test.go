@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"mcpx/internal/mcptest"
 )
 
 // TestNPM_Overrides: a real server's tools as the config repairs them, in exec, inspect,
 // search and under names of their own; fixed arguments reach the server.
 func TestNPM_Overrides(t *testing.T) {
+	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
 	servers, folder := p.real(t, h)
 	servers["filesystem"]["read_only"] = true

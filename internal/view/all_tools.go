@@ -29,8 +29,8 @@ func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *A
 	v := &AllTools{}
 	v.init(r, e, options)
 	v.follow(func() (list func() json.RawMessage) {
-		snap, naming := v.catalogue(nil), v.current.Load().Naming
-		return func() json.RawMessage { return v.list.of(snap, naming).tools }
+		snap, naming := v.forApps(nil), v.current.Load().Naming // which has all that any client sees
+		return func() json.RawMessage { return v.appList.of(snap, naming).tools }
 	})
 	return v
 }
