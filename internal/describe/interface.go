@@ -22,6 +22,8 @@ type Options struct {
 	// MaxDescription cuts the descriptions of parameters in a text with several
 	// complete tools, in characters; 0 means 300.
 	MaxDescription int
+	// ShortNames means that the tools take server and tool.
+	ShortNames bool
 	// ListingTokens bounds the complete tools in an answer about several tools; 0
 	// means 3000.
 	ListingTokens int
@@ -36,6 +38,9 @@ const (
 	// result itself.
 	maxResult = 400
 )
+
+// named is a text of mcpx with the names of arguments that the tools take.
+func (o Options) named(text string) string { return Features{ShortNames: o.ShortNames}.named(text) }
 
 func (o Options) withDefaults() Options {
 	if o.MaxDescription <= 0 {
@@ -190,7 +195,7 @@ func definitions(ts []*catalog.Tool, o Options) (texts []string, legend string) 
 	}
 	texts, cut := schemats.All(list, so, tokens.Estimate)
 	if cut {
-		legend = cutLegend
+		legend = o.named(cutLegend)
 	}
 	return texts, legend
 }

@@ -37,7 +37,7 @@ func all(ts []catalog.Tool, o Options) (string, bool) {
 // listing is all tools of s, with the most detail that fits into most tokens, and a hint
 // how to get more.
 func listing(s *catalog.Server, o Options, most int) string {
-	const more = ` inspect with tool_name, several as "a,b"`
+	more := o.named(` inspect with tool_name, several as "a,b"`)
 	lines := func(head string, line func(t *catalog.Tool) string) (string, bool) {
 		var b strings.Builder
 		b.WriteString("// " + head + "\n")

@@ -28,7 +28,7 @@ type Match struct {
 // few come complete, ready for exec, and then the others as signatures, both by server.
 func Matches(ms []Match, o Options) string {
 	if len(ms) == 0 {
-		return "No tool matches. Try other words, or inspect with a server_name."
+		return o.named("No tool matches. Try other words, or inspect with a server_name.")
 	}
 	o = o.withDefaults()
 	first := byServer(ms[:min(completeMatches, len(ms))])
@@ -42,7 +42,7 @@ func Matches(ms []Match, o Options) string {
 		if i > 0 && list[i-1].Server == s {
 			return
 		}
-		b.WriteString("// server_name: " + plain.Line(s.Name, 0) + "\n")
+		b.WriteString("// " + o.named("server_name") + ": " + plain.Line(s.Name, 0) + "\n")
 		if !stated[s] {
 			b.WriteString(stateLine(s))
 			stated[s] = true

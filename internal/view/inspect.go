@@ -74,7 +74,8 @@ func (v *TwoTools) Inspect(ctx context.Context, client *upstream.Client, q Query
 }
 
 func (v *TwoTools) describeOptions() describe.Options {
-	return describe.Options{TypeScript: !v.current.Load().JSONSchema, MaxDescription: v.current.Load().MaxDescription, ListingTokens: 3000}
+	s := v.current.Load()
+	return describe.Options{TypeScript: !s.JSONSchema, MaxDescription: s.MaxDescription, ShortNames: s.ShortNames, ListingTokens: 3000}
 }
 
 // single describes one tool, or several whose names are joined by commas. A tool with

@@ -235,7 +235,7 @@ func TestTwoTools_ShortNames(t *testing.T) {
 			}
 			return string(bytes.Join(raws(result.Content), nil))
 		}
-		said := shown + call(ExecTool, `{}`) + call(ExecTool, `{"tool":"echo","server":""}`) + call(InspectTool, `{"tool":"x"}`) + call("echo", `{}`)
+		said := shown + call(ExecTool, `{}`) + call(ExecTool, `{"tool":"echo","server":""}`) + call(InspectTool, `{"tool":"x"}`) + call(InspectTool, `{"query":"echo a text"}`) + call("echo", `{}`)
 		for _, name := range []string{"server_name", "tool_name", `"arguments"`} {
 			if strings.Contains(said, name) == short {
 				t.Errorf("short names are %t, and %s is there: %t: %s", short, name, !short, said)
