@@ -67,7 +67,7 @@ func printJSON(w io.Writer, v any) error {
 // measure measures tool definitions, results or both, as the flags select.
 func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budget.Report, error) {
 	if cmd.Results != "" && cmd.Tools == "" && !cmd.Demo && c.Config == "" {
-		meter := budget.New(cmd.options(compress.Options{TOON: true}))
+		meter := &budget.Meter{Price: cmd.Price, Compress: compress.Options{TOON: true}}
 		return cmd.results(meter, meter.Report())
 	}
 	a, err := cmd.assemble(c, s)
@@ -79,23 +79,21 @@ func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budg
 	if err != nil {
 		return nil, err
 	}
-	options := cmd.options(compress.Options{TOON: a.Config.ToonCompression})
-	options.Surface = func(snap *catalog.Snapshot, client string) (tools []budget.Definition, instructions string) {
-		list, instructions := a.View.Surface(snap, client)
-		for _, d := range list {
-			tools = append(tools, budget.Definition(d))
-		}
-		return tools, instructions
+	meter := &budget.Meter{
+		Price: cmd.Price,
+		Surface: func(snap *catalog.Snapshot, client string) (tools []budget.Definition, instructions string) {
+			list, instructions := a.View.Surface(snap, client)
+			for _, d := range list {
+				tools = append(tools, budget.Definition(d))
+			}
+			return tools, instructions
+		},
+		Describe: describe.Options{TypeScript: a.Config.SchemaCompression, MaxDescription: app.MaxDescription(a.Config)},
+		Compress: compress.Options{TOON: a.Config.ToonCompression},
 	}
-	options.Describe = describe.Options{TypeScript: a.Config.SchemaCompression, MaxDescription: app.MaxDescription(a.Config)}
-	meter := budget.New(options)
 	report := meter.Report()
 	report.Catalogue = meter.Catalogue(snap, notes)
 	return cmd.results(meter, report)
-}
-
-func (cmd *budgetCommand) options(c compress.Options) budget.Options {
-	return budget.Options{Price: cmd.Price, Compress: c}
 }
 
 // results adds the recorded results to report, if there are any.

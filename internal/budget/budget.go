@@ -16,23 +16,6 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// encoding is the vocabulary that all tokens are of.
-const encoding = "o200k_base"
-
-// Options say how to measure.
-type Options struct {
-	// Price is in dollars per million input tokens.
-	Price float64
-	// Surface gives the tools and the instructions that mcpx shows in front of these
-	// servers to a client of that name, empty for one without limits of its own.
-	// [Meter.Catalogue] needs it.
-	Surface func(snap *catalog.Snapshot, client string) ([]Definition, string)
-	// Describe is how mcpx writes a tool that is looked up.
-	Describe describe.Options
-	// Compress is how mcpx writes results.
-	Compress compress.Options
-}
-
 // Definition is a tool as it stands in a model request.
 type Definition struct {
 	Name        string          `json:"name"`
@@ -59,14 +42,22 @@ func (d Definition) text() string {
 }
 
 // Meter measures.
-type Meter struct{ options Options }
-
-// New makes a meter.
-func New(o Options) *Meter { return &Meter{o} }
+type Meter struct {
+	// Price is in dollars per million input tokens.
+	Price float64
+	// Surface gives the tools and the instructions that mcpx shows in front of these
+	// servers to a client of that name, empty for one without limits of its own.
+	// [Meter.Catalogue] needs it.
+	Surface func(snap *catalog.Snapshot, client string) ([]Definition, string)
+	// Describe is how mcpx writes a tool that is looked up.
+	Describe describe.Options
+	// Compress is how mcpx writes results.
+	Compress compress.Options
+}
 
 // Report is an empty report at the meter's price, to be filled with what
 // [Meter.Catalogue] and [Meter.Results] give.
-func (m *Meter) Report() *Report { return &Report{Encoding: encoding, Price: m.options.Price} }
+func (m *Meter) Report() *Report { return &Report{Encoding: "o200k_base", Price: m.Price} }
 
 // Catalogue measures the definitions of all tools in snap. Notes are put in
 // front of its own.
@@ -87,7 +78,7 @@ func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 		c.Total.Direct += server.Direct
 		c.Total.Raw += server.Raw
 	}
-	tools, _ := m.options.Surface(snap, "")
+	tools, _ := m.Surface(snap, "")
 	for _, d := range tools {
 		c.Surface = append(c.Surface, Part{d.Name, d.Tokens()})
 		c.Total.Surface += c.Surface[len(c.Surface)-1].Tokens
@@ -119,7 +110,7 @@ func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 		bare = append(bare, Definition{t.Name, t.Description, t.InputSchema}.Tokens())
 		out.Direct += bare[i]
 		out.Raw += tokens.Count(string(t.Raw))
-		lookups = append(lookups, tokens.Count(describe.Tool(&alone, t, m.options.Describe)))
+		lookups = append(lookups, tokens.Count(describe.Tool(&alone, t, m.Describe)))
 	}
 	out.Surface = m.surface([]catalog.Server{alone})
 	m.derive(&out, bare, lookups)
@@ -129,7 +120,7 @@ func (m *Meter) server(s *catalog.Server) (out Server, bare, lookups []int) {
 // surface is what mcpx's tools cost in front of these servers.
 func (m *Meter) surface(servers []catalog.Server) int {
 	n := 0
-	tools, _ := m.options.Surface(catalog.NewSnapshot(servers), "")
+	tools, _ := m.Surface(catalog.NewSnapshot(servers), "")
 	for _, d := range tools {
 		n += d.Tokens()
 	}
@@ -146,7 +137,7 @@ func (m *Meter) derive(s *Server, bare, lookups []int) {
 }
 
 // dollars is the cost of n tokens in 1,000 requests.
-func (m *Meter) dollars(n int) float64 { return float64(n) * 1000 * m.options.Price / 1e6 }
+func (m *Meter) dollars(n int) float64 { return float64(n) * 1000 * m.Price / 1e6 }
 
 func spread(costs []int) Spread {
 	n := len(costs)

@@ -33,7 +33,7 @@ func surface(snap *catalog.Snapshot, client string) ([]Definition, string) {
 }
 
 func newMeter() *Meter {
-	return New(Options{Price: 3, Surface: surface, Describe: describe.Options{TypeScript: true}, Compress: compress.Options{TOON: true}})
+	return &Meter{Price: 3, Surface: surface, Describe: describe.Options{TypeScript: true}, Compress: compress.Options{TOON: true}}
 }
 
 // measured is the report of testdata, with a server that is down.

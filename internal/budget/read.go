@@ -129,7 +129,7 @@ func (m *Meter) Results(dir fs.FS, without []string) (*Results, error) {
 // result measures one text.
 func (m *Meter) result(text string) Class {
 	plain := compress.Text(text, compress.Options{})
-	sent := compress.Text(text, m.options.Compress)
+	sent := compress.Text(text, m.Compress)
 	c := Class{Documents: 1, Received: tokens.Count(text)}
 	c.Minified = c.Received
 	if plain.Text != text {

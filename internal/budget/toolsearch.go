@@ -64,7 +64,7 @@ func cut(text string, n int) string {
 // searching measures clients that search for tools themselves.
 func (m *Meter) searching(snap *catalog.Snapshot) (list []Search) {
 	for _, c := range searchers {
-		tools, instructions := m.options.Surface(snap, c.name)
+		tools, instructions := m.Surface(snap, c.name)
 		one := Search{Client: c.client}
 		for i := range snap.Servers {
 			s := &snap.Servers[i]
