@@ -11,6 +11,7 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/config"
+	"mcpx/internal/wire"
 )
 
 // maxArguments bounds the arguments from stdin.
@@ -52,15 +53,6 @@ func (cmd *execCommand) arguments(s streams) (arguments []byte, pairs [][2]strin
 		err = &hintError{syntax.Error(), fmt.Sprintf(`KEY=VALUE needs no quotes: mcpx exec %s %s KEY=VALUE`, cmd.Server, cmd.Tool)}
 	}
 	return arguments, nil, err
-}
-
-// encode is the JSON of a value that has one.
-func encode(v any) []byte {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(v) // cannot fail
-	return bytes.TrimSpace(out.Bytes())
 }
 
 // propertyTypes are the JSON types of a tool's arguments, if the schema has them in
@@ -118,7 +110,7 @@ func object(pairs [][2]string, types map[string][]string) []byte {
 			members[key] = json.RawMessage(value)
 			continue
 		}
-		members[key] = encode(value)
+		members[key] = wire.Encode(value)
 	}
 	data, _ := json.Marshal(members) // the members are valid JSON
 	return data

@@ -14,7 +14,7 @@ var allowedImports = map[string][]string{
 	"cmd/mcpx": {
 		"internal/app", "internal/budget", "internal/catalog", "internal/compress", "internal/config", "internal/describe",
 		"internal/executor", "internal/front", "internal/httpd", "internal/jq", "internal/oauth", "internal/plain", "internal/proc", "internal/screen",
-		"internal/setup", "internal/tokens", "internal/view",
+		"internal/setup", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/app": {
 		"internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd",
@@ -54,7 +54,7 @@ var allowedImports = map[string][]string{
 	"internal/front": {"internal/aggregate", "internal/catalog", "internal/executor", "internal/upstream", "internal/view", "internal/wire"},
 	"internal/httpd": {"internal/front", "internal/wire"},
 
-	"internal/budget":  {"internal/catalog", "internal/compress", "internal/describe", "internal/plain", "internal/screen", "internal/tokens"},
+	"internal/budget":  {"internal/catalog", "internal/compress", "internal/describe", "internal/plain", "internal/screen", "internal/tokens", "internal/wire"},
 	"internal/demo":    {},
 	"internal/mcptest": {},
 	"internal/setup":   {"internal/config"},

@@ -4,7 +4,6 @@
 package budget
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"mcpx/internal/describe"
 	"mcpx/internal/plain"
 	"mcpx/internal/tokens"
+	"mcpx/internal/wire"
 )
 
 // Definition is a tool as it stands in a model request.
@@ -30,15 +30,12 @@ func (d Definition) text() string {
 	if len(d.InputSchema) == 0 {
 		d.InputSchema = json.RawMessage("{}")
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(d); err != nil { // a schema that is not JSON
+	text := string(wire.Encode(d))
+	if text == "null" { // a schema that is not JSON
 		d.InputSchema = json.RawMessage("{}")
-		out.Reset()
-		_ = encoder.Encode(d)
+		text = string(wire.Encode(d))
 	}
-	return string(bytes.TrimSpace(out.Bytes()))
+	return text
 }
 
 // Meter measures.
