@@ -75,6 +75,7 @@ func bigResults() []bigResult {
 		{"a command's output", `{"exit_code":0,"stdout":"` + list(3000, `\n`, func(i int) string { return fmt.Sprintf("step %d: %s", i, say(8)) }) + `","stderr":""}`, ".exit_code"},
 		{"nested data without a list", pretty(`{"a":` + nested(r.IntN, 7) + `,"b":` + nested(r.IntN, 7) + `}`), ".a|keys|length"},
 		{"two lists of one size", `{"users":[` + list(700, ",", user) + `],"issues":[` + list(150, ",", issue) + `]}`, ".users|length"},
+		{"items as blocks", list(600, "\n", issue), "map(.comments)|add"},
 		{"a log", list(6000, "\n", func(i int) string {
 			return fmt.Sprintf("2026-01-02T03:%02d:%02d.%03dZ %-5s [worker-%d] %s", i/60%60, i%60, r.IntN(1000), []string{"INFO", "INFO", "WARN", "ERROR"}[r.IntN(4)], r.IntN(8), say(9))
 		}), ""},
@@ -108,6 +109,9 @@ func TestBigResults(t *testing.T) {
 	sum := 0
 	for _, big := range bigResults() {
 		direct := `{"content":[{"type":"text","text":` + spell(big.text) + `}]}`
+		if big.name == "items as blocks" {
+			direct = `{"content":[` + inBlocks(big.text) + `]}`
+		}
 		text := textOf(mustRead(t, r.send(t, direct, "", executor.StructuredNone).Content[0])).text
 		n := tokens.Count(text)
 		t.Logf("%-35s %8d bytes %7d tokens, first look %6d", big.name, len(big.text), tokens.Count(big.text), n)
@@ -131,6 +135,15 @@ func TestBigResults(t *testing.T) {
 	if t.Logf("all JSON %d", sum); sum > 40_000 {
 		t.Errorf("%d tokens", sum)
 	}
+}
+
+// inBlocks are the lines of a text as blocks.
+func inBlocks(text string) string {
+	var blocks []string
+	for line := range strings.SplitSeq(text, "\n") {
+		blocks = append(blocks, `{"type":"text","text":`+spell(indented(line))+`}`)
+	}
+	return strings.Join(blocks, ",")
 }
 
 // indented is JSON as a program prints it for people.

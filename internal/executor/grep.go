@@ -22,6 +22,7 @@ func (e run) grepped(ctx context.Context, out *Result, got upstreamResult, shown
 		shown.Content = append(shown.Content[:len(shown.Content):len(shown.Content)], block.WithText(text))
 		shown.Texts = append(shown.Texts, text)
 	}
+	shown, _ = p.Merged(shown)
 	found, err := p.Grep(ctx, r.Grep, shown)
 	var refused *pages.RefusedError
 	switch {

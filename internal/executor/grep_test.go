@@ -45,6 +45,7 @@ func TestGrep(t *testing.T) {
 		{"structuredContent only", `b`, "", `{"content":[],"structuredContent":{"rows":["a","b"]}}`, []string{"[\"b\"]\n[1 of 2 items of .rows match, offset 1]"}, `{"result":["b"]}`},
 		{"structuredContent that a text says", `b`, "", `{"content":[` + text(`["a","b"]`) + `],"structuredContent":{"result":["a","b"]}}`, []string{"[\"b\"]\n[1 of 2 items match, offset 1]"}, `{"result":["b"]}`},
 		{"several texts", `b`, "", `{"content":[` + text("a\nb") + "," + image + "," + text("c\nd") + "," + text("b") + `]}`, []string{"2:b\n[1 of 2 lines match]", image, "b", "\n[2 of 3 text blocks match; all: " + call + "}}]"}, ""},
+		{"items as blocks", `"b"`, "", `{"content":[` + text(`{"id":1,"n":"a"}`) + "," + text(`{ "id": 2, "n": "b" }`) + "," + text(`{"id":3}`) + `]}`, []string{`{"id":2,"n":"b"}` + "\n[1 of 3 items match, offset 1]"}, `{"result":[{"id":2,"n":"b"}]}`},
 		{"no text", `b`, "", `{"content":[` + image + `]}`, []string{image}, ""},
 		{"an error of the tool", `b`, "", `{"content":[` + text("a\nb") + `],"isError":true}`, []string{"a\nb"}, ""},
 		{"a selection", `b`, ".[].name", `{"content":[` + text(list) + `]}`, []string{"[\"b\",\"b\"]\n[2 of 3 items match, offset 1-2]"}, `{"result":["b","b"]}`},

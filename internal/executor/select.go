@@ -196,7 +196,8 @@ func (e run) appendBlocks(out *Result, others []json.RawMessage, r Request) {
 	e.bound(out, r)
 }
 
-// onlyJSON is the JSON of the only text block, or nil.
+// onlyJSON is the JSON of the only text block, or of blocks that are the items of a list,
+// or nil.
 func onlyJSON(blocks []wire.Block) json.RawMessage {
 	var text string
 	texts := 0
@@ -207,7 +208,7 @@ func onlyJSON(blocks []wire.Block) json.RawMessage {
 		}
 	}
 	if texts != 1 {
-		return nil
+		text, _ = pages.Lines(blocks)
 	}
 	value, _, _ := compress.Value(text)
 	return value

@@ -104,6 +104,8 @@ func TestSelect(t *testing.T) {
 		{"structuredContent is null", "null", []string{text(`{"a":2}`)}, ".a", []string{"2"}, `{"result":2}`},
 		{"it is null, with prose", "null", []string{text("Done.")}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec {"}, ""},
 		{"it is null, with two texts", "null", []string{text(`{"a":2}`), text(`{"a":3}`)}, ".a", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec {"}, ""},
+		{"items as blocks", "", []string{text(`{ "a": 1 }`), text(`{"a":2}`), text(`{"b":3}`)}, "map(.a)", []string{"[1,2,null]"}, `{"result":[1,2,null]}`},
+		{"items as blocks, one with more", "", []string{text(`{"a":1}`), text(`{"a":2}`), `{"type":"text","text":"{}","annotations":{}}`}, "map(.a)", []string{"VALIDATION_ERROR: /select: the result has no JSON\nThe call was made; its result is kept: exec {"}, ""},
 		{"it is null, with nothing", "null", nil, ".a", []string{"null"}, `{"result":null}`},
 		{"no output", `{"a":[]}`, nil, ".a[]", []string{"[select gave nothing]\n[shape of the result: {a: []}]"}, `{"result":[]}`},
 		{"no output, and an image", `{"a":[]}`, []string{image}, "empty", []string{"[select gave nothing]\n[shape of the result: {a: []}]", image}, `{"result":[]}`},

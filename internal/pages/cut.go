@@ -164,11 +164,13 @@ func (p Pages) CutBlocks(s Shown) (content []json.RawMessage, tokens int) {
 	return p.cutBlocks(s, p.limit())
 }
 
-// cutBlocks cuts the texts of a result to limit tokens. It keeps the texts that fit,
+// cutBlocks cuts the texts of a result to limit tokens. Blocks that are the items of a list
+// become one. It keeps the texts that fit,
 // and cuts the first that does not, with a line that says how to read the rest. There
 // is hardly room after that: one more line stands for all other texts, which are kept
 // as the items of one array.
 func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens int) {
+	s, _ = p.Merged(s)
 	out := make([]json.RawMessage, 0, len(s.Content))
 	left, room := 0, limit // left is the number of texts from here on
 	for _, b := range s.Received {
