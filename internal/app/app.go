@@ -53,10 +53,14 @@ type App struct {
 	loops        sync.WaitGroup
 }
 
+func newApp(cfg *config.Config, log *slog.Logger) *App {
+	return &App{Config: cfg, log: log, reaper: proc.NewReaper(), logins: Logins(log)}
+}
+
 // New wires an App from a config. If only is not empty, all servers but those are
 // disabled.
 func New(cfg *config.Config, log *slog.Logger, only ...string) *App {
-	a := &App{Config: cfg, log: log, reaper: proc.NewReaper(), logins: Logins(log)}
+	a := newApp(cfg, log)
 	servers, rules := a.servers(cfg, only)
 	a.wire(servers, rules, cacheDir())
 	return a
@@ -64,7 +68,8 @@ func New(cfg *config.Config, log *slog.Logger, only ...string) *App {
 
 // NewStdio is New for one client: servers that its view does not show are disabled.
 func NewStdio(cfg *config.Config, log *slog.Logger) *App {
-	a := &App{Config: cfg, log: log, reaper: proc.NewReaper(), viewOnly: true}
+	a := newApp(cfg, log)
+	a.viewOnly = true
 	servers, rules := a.servers(cfg, a.shown(cfg))
 	a.wire(servers, rules, cacheDir())
 	return a
@@ -103,7 +108,7 @@ func NewDemo(log *slog.Logger) (*App, error) {
 		return nil, err
 	}
 	cfg.Warnings = nil // the warning that no servers are defined
-	a := &App{Config: cfg, log: log, reaper: proc.NewReaper()}
+	a := newApp(cfg, log)
 	var servers []registry.Server
 	for _, sample := range demo.Servers() {
 		servers = append(servers, registry.Server{
@@ -153,9 +158,7 @@ func (a *App) start(after time.Duration) {
 		changes.look(a.Registry.Snapshot()) // what is kept on disk of the last start
 		a.Registry.OnChange(func() { changes.look(a.Registry.Snapshot()) })
 		a.Registry.Start()
-		if a.logins != nil { // not in the demo
-			a.loops.Go(func() { a.followLogins(ctx) })
-		}
+		a.loops.Go(func() { a.followLogins(ctx) })
 		a.settle(ctx)
 	})
 }
@@ -171,9 +174,7 @@ func (a *App) Close() {
 	a.Registry.Close(closeWithin)
 	a.Executor.Close()
 	a.filters.Close()
-	if a.logins != nil {
-		a.logins.Close(closeWithin)
-	}
+	a.logins.Close(closeWithin)
 	_ = a.reaper.Close()
 }
 

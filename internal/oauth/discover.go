@@ -32,10 +32,10 @@ type challenge struct {
 
 // readChallenge reads the headers of an answer 401 or 403. A header that nobody can read
 // asks for nothing.
-func readChallenge(header http.Header) (c challenge, bearer bool) {
+func readChallenge(header http.Header) (c challenge) {
 	all, err := oauthex.ParseWWWAuthenticate(header.Values("Www-Authenticate"))
 	if err != nil {
-		return c, strings.Contains(strings.ToLower(header.Get("Www-Authenticate")), "bearer")
+		return c
 	}
 	for _, one := range all {
 		if c.metadata == "" {
@@ -44,13 +44,12 @@ func readChallenge(header http.Header) (c challenge, bearer bool) {
 		if one.Scheme != "bearer" {
 			continue
 		}
-		bearer = true
 		if c.scopes == nil {
 			c.scopes = strings.Fields(one.Params["scope"])
 		}
 		c.missing = c.missing || one.Params["error"] == "insufficient_scope"
 	}
-	return c, bearer
+	return c
 }
 
 // discover finds the authorization server of s (RFC 9728, then RFC 8414 or OpenID

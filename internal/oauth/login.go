@@ -1,12 +1,11 @@
 package oauth
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -117,30 +116,52 @@ func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, erro
 	return &Result{Issuer: made.Endpoint.Issuer, Scopes: made.Scopes, Renews: made.Refresh != "", Expiry: made.Expiry}, nil
 }
 
-// askServer asks a server without a token, for the challenge in its answer.
+// questions are sent without a token, for the challenge in the answer. Many servers let
+// everybody initialize.
+var questions = []string{
+	`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpx","version":"1"}}}`,
+	`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`,
+}
+
+// askServer asks a server whether it wants a login, and what for.
 func askServer(ctx context.Context, s Server) (c challenge, asked bool, err error) {
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpx","version":"1"}}}`
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, bytes.NewReader([]byte(hello)))
-	if err != nil {
-		return c, false, err
-	}
-	for name, value := range s.Headers {
-		req.Header.Set(name, value)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
 	web := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := web.Do(req)
-	if err != nil {
-		return c, false, fmt.Errorf("asking the server: %w", explain(err))
+	session := ""
+	send := func(method, body string) (*http.Response, error) {
+		req, err := http.NewRequestWithContext(ctx, method, s.URL, strings.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range s.Headers {
+			req.Header.Set(name, value)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+		}
+		resp, err := web.Do(req)
+		if err != nil {
+			return nil, fmt.Errorf("asking the server: %w", explain(err))
+		}
+		resp.Body.Close()
+		return resp, nil
 	}
-	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
-	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		c, _ = readChallenge(resp.Header)
-		asked = true
+	for _, question := range questions {
+		resp, err := send(http.MethodPost, question)
+		if err != nil {
+			return c, false, err
+		}
+		if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+			c, asked = readChallenge(resp.Header), true
+			break
+		}
+		session = cmp.Or(session, resp.Header.Get("Mcp-Session-Id"))
+	}
+	if session != "" {
+		_, _ = send(http.MethodDelete, "") // else the server ends it
 	}
 	return c, asked, nil
 }

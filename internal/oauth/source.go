@@ -118,7 +118,7 @@ func (s *source) refused(ctx context.Context, token string, resp *http.Response)
 	if err != nil {
 		return "", err
 	}
-	c, _ := readChallenge(resp.Header)
+	c := readChallenge(resp.Header)
 	missing := resp.StatusCode == http.StatusForbidden && c.missing
 	switch {
 	case l != nil && l.Access != "" && l.Access != token:

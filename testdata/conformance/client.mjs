@@ -1,9 +1,12 @@
 // A client for the servers of the official conformance suite that goes through mcpx:
 // it reads, gets and calls everything that it is shown. MCPX_BIN is the binary under
 // test, the last argument the URL of the suite's server.
+import { spawn } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
@@ -11,10 +14,36 @@ const url = process.argv.at(-1);
 const version = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION;
 const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}');
 
+const scenario = process.env.MCP_CONFORMANCE_SCENARIO ?? '';
+
+// oauth is what a user of that scenario would configure. Mostly nothing.
+const oauth = {
+  'auth/basic-cimd': { client_metadata_url: 'https://conformance-test.local/client-metadata.json' },
+  'auth/pre-registration': { client_id: context.client_id, client_secret: context.client_secret },
+  'auth/client-credentials-basic': { grant: 'client_credentials', client_id: context.client_id, client_secret: context.client_secret },
+  'auth/client-credentials-jwt': { grant: 'private_key_jwt', client_id: context.client_id, key: context.private_key_pem },
+}[scenario];
+
 const home = mkdtempSync(join(tmpdir(), 'conformance-'));
 const config = join(home, 'config.json');
 const era = version < '2026' ? 'legacy' : 'modern';
-writeFileSync(config, JSON.stringify({ startup_wait: 30, exec_wait: 30, view: 'tools', prefix: 'never', mcpServers: { suite: { type: 'http', url, protocol: era } } }));
+writeFileSync(config, JSON.stringify({ startup_wait: 30, exec_wait: 30, view: 'tools', prefix: 'never', mcpServers: { suite: { type: 'http', url, protocol: era, oauth } } }));
+
+const mcpx = {
+  command: process.env.MCPX_BIN,
+  env: { PATH: process.env.PATH, HOME: home, XDG_CACHE_HOME: home, XDG_CONFIG_HOME: home },
+};
+
+// login is a person who runs mcpx login and agrees in a browser.
+const login = async () => {
+  const child = spawn(mcpx.command, ['login', 'suite', '--no-browser', '--config', config], { env: mcpx.env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve) => child.on('close', resolve));
+  for await (const line of createInterface({ input: child.stdout })) {
+    console.error(line);
+    if (/^https?:/.test(line)) await attempt(() => fetch(line));
+  }
+  await ended;
+};
 
 const client = new Client({ name: 'conformance-client', version: '1.0.0' }, {
   capabilities: { elicitation: { form: { applyDefaults: true } }, sampling: {}, roots: {} },
@@ -37,10 +66,22 @@ const examples = { string: 'x', number: 1, integer: 1, boolean: true, array: [],
 const example = (schema) => Object.fromEntries(
   Object.entries(schema.properties ?? {}).map(([key, value]) => [key, value.default ?? examples[value.type] ?? 'x']));
 
-await client.connect(new StdioClientTransport({
-  command: process.env.MCPX_BIN, args: ['serve', '--config', config],
-  env: { PATH: process.env.PATH, HOME: home, XDG_CACHE_HOME: home, XDG_CONFIG_HOME: home },
-}));
+let logins = 2; // a person who is asked for more gives up
+if (scenario.startsWith('auth/') && !oauth?.grant) await login();
+
+// call logs in again where mcpx says so, and waits for the mcpx that runs to see it.
+const call = async (tool) => {
+  let result = await client.callTool(tool);
+  while (/mcpx login/.test(JSON.stringify(result)) && --logins > 0) {
+    await login();
+    for (let tries = 0; tries < 20 && /mcpx login/.test(JSON.stringify(result)); tries++) {
+      await sleep(200);
+      result = await client.callTool(tool);
+    }
+  }
+};
+
+await client.connect(new StdioClientTransport({ ...mcpx, args: ['serve', '--config', config] }));
 const { tools = [] } = await attempt(() => client.listTools()) ?? {};
 const calls = context.toolCalls ?? tools.map((tool) => ({
   name: tool.name,
@@ -48,7 +89,7 @@ const calls = context.toolCalls ?? tools.map((tool) => ({
     ? { schema: tools.find((other) => other !== tool)?.inputSchema }
     : example(tool.inputSchema),
 }));
-for (const call of calls) await attempt(() => client.callTool(call));
+for (const tool of calls) await attempt(() => call(tool));
 const { resources = [] } = await attempt(() => client.listResources()) ?? {};
 for (const { uri } of resources) await attempt(() => client.readResource({ uri }));
 const { prompts = [] } = await attempt(() => client.listPrompts()) ?? {};
