@@ -236,7 +236,7 @@ func printHead(cfg *config.Config, s streams) {
 func (o *outcome) print(s streams) {
 	sc := s.screen
 	for _, warning := range o.Warnings {
-		if strings.HasPrefix(warning, "disabled_tools: ") { // the other warnings are in the head
+		if strings.HasPrefix(warning, "disabled_tools: ") || strings.HasPrefix(warning, "groups.") { // the other warnings are in the head
 			fmt.Fprint(s.out, sc.Hang(sc.Yellow("warning   "), warning))
 		}
 	}

@@ -382,3 +382,16 @@ func TestSSE_Bytes(t *testing.T) {
 		}
 	}
 }
+
+// TestCheck_Groups: patterns of a group that match no tool are warned of.
+func TestCheck_Groups(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	config := h.config(t, map[string]server{"alpha": fake(t, mcptest.Spec{})}, map[string]any{
+		"groups": map[string]any{"g": map[string]any{"tools": map[string]any{"allow": []string{"alpha.*"}, "deny": []string{"alpha.ecko"}}}},
+	})
+	out, stderr, code := h.run(t, "", "--config", config, "check")
+	if code != exitOK || !strings.Contains(out, `groups.g.tools.deny: "alpha.ecko" matches no tool; did you mean alpha.echo?`) || strings.Contains(out, "tools.allow") {
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	}
+}

@@ -103,13 +103,19 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 			names = append(names, snap.Servers[i].Name+"."+tool)
 		}
 	}
-	certain := slices.DeleteFunc(slices.Clone(cfg.DisabledTools), func(glob string) bool {
-		server, _, _ := strings.Cut(glob, ".")
-		return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool {
-			return !s.Known && (strings.HasPrefix(glob, s.Name+".") || policy.Match([]string{server}, s.Name))
+	certain := func(globs []string) []string {
+		return slices.DeleteFunc(slices.Clone(globs), func(glob string) bool {
+			server, _, _ := strings.Cut(glob, ".")
+			return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool {
+				return !s.Known && (strings.HasPrefix(glob, s.Name+".") || policy.Match([]string{server}, s.Name))
+			})
 		})
-	})
-	all[""] = unmatched("disabled_tools", certain, names)
+	}
+	all[""] = unmatched("disabled_tools", certain(cfg.DisabledTools), names)
+	for _, g := range cfg.Groups {
+		all[""] = append(all[""], unmatched("groups."+g.Name+".tools.allow", certain(g.Tools.Allow), names)...)
+		all[""] = append(all[""], unmatched("groups."+g.Name+".tools.deny", certain(g.Tools.Deny), names)...)
+	}
 	return all
 }
 

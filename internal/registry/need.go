@@ -1,11 +1,5 @@
 package registry
 
-import (
-	"context"
-
-	"mcpx/internal/catalog"
-)
-
 // Need says that a request needs an upstream, or that the first list of tools was
 // answered.
 func (r *Registry) Need() { r.need() }
@@ -45,13 +39,4 @@ func (r *Registry) Retry(name string) {
 	if e != nil && e.upstream != nil {
 		e.upstream.Retry()
 	}
-}
-
-// WaitInstalled waits until no server is installing its program at its first start, or
-// until ctx ends.
-func (r *Registry) WaitInstalled(ctx context.Context) {
-	r.waitFor(ctx, func(s *catalog.Server) bool {
-		status, ok := r.Status(s.Name)
-		return ok && status.Installing
-	})
 }

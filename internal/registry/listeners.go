@@ -7,6 +7,19 @@ import (
 	"mcpx/internal/upstream"
 )
 
+// OnChange registers f to be called after each new snapshot, from the publishing
+// goroutine, until the caller calls stop. f must not block.
+func (r *Registry) OnChange(f func()) (stop func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.listeners = append(slices.Clone(r.listeners), &f) // publish reads the old list
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.listeners = slices.DeleteFunc(slices.Clone(r.listeners), func(other *func()) bool { return other == &f })
+	}
+}
+
 // What mcpx does not know of the protocol goes through it, where a client sees one server
 // alone.
 
