@@ -31,6 +31,7 @@ type toolSource struct {
 	params []schemats.Param
 	desc   string
 	more   bool // desc is only the start
+	lines  [allParams + 1]string
 }
 
 // block is the lines of the server in detail d, without the last line end. Without a mark
@@ -98,10 +99,14 @@ func (s *source) writeRow(b *strings.Builder, d detail) {
 
 // withParams is the name of a tool with the names of its parameters.
 func (s *source) withParams(i int, p params) string {
-	var b strings.Builder
-	b.WriteString(s.toolNames()[i])
-	writeParams(&b, s.tool(i).params, p)
-	return b.String()
+	t := s.tool(i)
+	if t.lines[p] == "" {
+		var b strings.Builder
+		b.WriteString(s.toolNames()[i])
+		writeParams(&b, t.params, p)
+		t.lines[p] = b.String()
+	}
+	return t.lines[p]
 }
 
 func writeParams(b *strings.Builder, list []schemats.Param, p params) {

@@ -129,8 +129,8 @@ func (c *canvas) fits(steps []step) bool {
 	for i := range steps {
 		total = total.plus(steps[i].size)
 	}
-	if !c.room.fits(total) {
-		return false
+	if !c.room.fits(total) || len(c.pages) < 2 {
+		return c.room.fits(total)
 	}
 	_, ok := c.pack(steps)
 	return ok
@@ -148,9 +148,6 @@ func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	for i := range steps {
-		steps[i].findAbove()
-	}
 	for most := names; most <= described; most++ {
 		steps = c.raise(steps, most)
 	}
@@ -162,12 +159,22 @@ func (c *canvas) fill(servers []*catalog.Server) (texts []string, ok bool) {
 // are about. The share grows in steps, not to the last token: then a change of one server
 // mostly leaves the lines of the others as they are.
 func (c *canvas) raise(steps []step, most kind) []step {
+	left := c.room.tokens
+	for i := range steps {
+		left -= steps[i].size.tokens
+	}
+	for i := range steps {
+		steps[i].above = nil
+		if most == names || len(steps[i].source.server.Tools) <= left { // brackets are a token at least
+			steps[i].findAbove(most)
+		}
+	}
 	for share := whole >> 12; ; share = min(share+share/8+1, whole) {
 		next := make([]step, len(steps))
 		done := true
 		for i := range steps {
 			next[i] = steps[i].upgrade(share, most)
-			done = done && !next[i].above.within(most)
+			done = done && next[i].above == nil
 		}
 		if !c.fits(next) {
 			return steps
@@ -206,7 +213,7 @@ type step struct {
 	text   string
 	size   size
 	share  int
-	above  *step // nil at the top
+	above  *step // nil at the top, or where nobody has looked
 }
 
 func makeStep(src *source, c *canvas, level int) step {
@@ -220,12 +227,13 @@ func makeStep(src *source, c *canvas, level int) step {
 	return s
 }
 
-// findAbove finds the next step up. If a richer block is no larger, it replaces s at
-// once. A block larger than the whole room ends the search.
-func (s *step) findAbove() {
+// findAbove finds the next step up, as far as a kind. If a richer block is no larger, it
+// replaces s at once. A block larger than the whole room ends the search.
+func (s *step) findAbove(most kind) {
 	s.above = nil
-	for level := s.level + 1; level < len(s.canvas.form.ladder); level++ {
-		if s.source.skips(s.canvas.form.ladder[level]) {
+	ladder := s.canvas.form.ladder
+	for level := s.level + 1; level < len(ladder) && ladder[level].kind() <= most; level++ {
+		if s.source.skips(ladder[level]) {
 			continue
 		}
 		next := makeStep(s.source, s.canvas, level)
@@ -240,16 +248,11 @@ func (s *step) findAbove() {
 	}
 }
 
-// within reports whether there is a step with no more of each tool than most.
-func (s *step) within(most kind) bool {
-	return s != nil && s.canvas.form.ladder[s.level].kind() <= most
-}
-
 // upgrade is the richest step within share of the room, up to a kind.
 func (s step) upgrade(share int, most kind) step {
-	for s.above.within(most) && s.above.share <= share {
+	for s.above != nil && s.above.share <= share {
 		s = *s.above
-		s.findAbove()
+		s.findAbove(most)
 	}
 	return s
 }
