@@ -7,7 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/view"
@@ -254,4 +256,41 @@ func TestBeside_Changes(t *testing.T) {
 			c.has(t, "resources/unsubscribe", `{"uri":"never://followed"}`, `"result":{}`)
 		}
 	})
+}
+
+// TestBeside_Off: what is turned off is neither declared nor a method; completions go with
+// the last of both.
+func TestBeside_Off(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := offering("left", mcptest.EraBoth).HTTP(t)
+	for _, off := range []executor.Options{{NoResources: true}, {NoPrompts: true}, {NoResources: true, NoPrompts: true}} {
+		r := registry.New([]registry.Server{remote("left", fake)}, registry.Options{})
+		two := view.NewTwoTools(r, executor.New(r, off), view.Options{})
+		f := New(two, Options{})
+		r.Start()
+		r.WaitListed(t.Context(), nil)
+		p := dialSilent(t, shown{f, two, r}, StdioOptions{})
+		p.send(t, hello("x"))
+		mcptest.WaitFor(t, "initialize", patience, func() bool { return len(p.answers("0")) == 1 })
+		declared := p.answers("0")[0]
+		id := 0
+		has := func(method string) bool {
+			id++
+			return !strings.Contains(p.request(t, fmt.Sprint(id), method), "-32601")
+		}
+		for method, want := range map[string]bool{
+			"resources/list": !off.NoResources, "resources/templates/list": !off.NoResources, "resources/read": !off.NoResources, "resources/subscribe": !off.NoResources,
+			"prompts/list": !off.NoPrompts, "prompts/get": !off.NoPrompts, "completion/complete": !off.NoResources || !off.NoPrompts, "tools/list": true,
+		} {
+			if has(method) != want {
+				t.Errorf("%+v: %s is there: %t", off, method, !want)
+			}
+		}
+		if strings.Contains(declared, `"resources"`) == off.NoResources || strings.Contains(declared, `"prompts"`) == off.NoPrompts {
+			t.Errorf("%+v: declared %s", off, declared)
+		}
+		f.Close()
+		two.Close()
+		r.Close(time.Second)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -17,8 +18,9 @@ import (
 // with notice.
 type method struct {
 	eras era
-	// of is the kind that the method is about, empty if that cannot be turned off.
-	of catalog.Kind
+	// of are the kinds that the method is about; one of them must not be turned off. Empty =
+	// it cannot be.
+	of []catalog.Kind
 	// answer appends the result to out.
 	answer func(f *Front, ctx context.Context, r *request, out []byte) ([]byte, *rpcError)
 	notice func(f *Front, s *session, m *message)
@@ -48,14 +50,14 @@ var methods = map[string]method{
 	"logging/setLevel":          {eras: legacy, answer: (*Front).setLevel},
 	"tools/list":                {eras: legacy | modern, answer: (*Front).listTools},
 	"tools/call":                {eras: legacy | modern, answer: (*Front).callTool, asks: true},
-	"resources/list":            {eras: legacy | modern, answer: listOf(catalog.Resources), of: catalog.Resources},
-	"resources/templates/list":  {eras: legacy | modern, answer: listOf(catalog.ResourceTemplates), of: catalog.Resources},
-	"resources/read":            {eras: legacy | modern, answer: (*Front).relay, of: catalog.Resources, asks: true},
-	"resources/subscribe":       {eras: legacy, answer: (*Front).subscribe, of: catalog.Resources},
-	"resources/unsubscribe":     {eras: legacy, answer: (*Front).unsubscribe, of: catalog.Resources},
-	"prompts/list":              {eras: legacy | modern, answer: listOf(catalog.Prompts), of: catalog.Prompts},
-	"prompts/get":               {eras: legacy | modern, answer: (*Front).relay, of: catalog.Prompts, asks: true},
-	"completion/complete":       {eras: legacy | modern, answer: (*Front).relay},
+	"resources/list":            {eras: legacy | modern, answer: listOf(catalog.Resources), of: []catalog.Kind{catalog.Resources}},
+	"resources/templates/list":  {eras: legacy | modern, answer: listOf(catalog.ResourceTemplates), of: []catalog.Kind{catalog.Resources}},
+	"resources/read":            {eras: legacy | modern, answer: (*Front).relay, of: []catalog.Kind{catalog.Resources}, asks: true},
+	"resources/subscribe":       {eras: legacy, answer: (*Front).subscribe, of: []catalog.Kind{catalog.Resources}},
+	"resources/unsubscribe":     {eras: legacy, answer: (*Front).unsubscribe, of: []catalog.Kind{catalog.Resources}},
+	"prompts/list":              {eras: legacy | modern, answer: listOf(catalog.Prompts), of: []catalog.Kind{catalog.Prompts}},
+	"prompts/get":               {eras: legacy | modern, answer: (*Front).relay, of: []catalog.Kind{catalog.Prompts}, asks: true},
+	"completion/complete":       {eras: legacy | modern, answer: (*Front).relay, of: []catalog.Kind{catalog.Resources, catalog.Prompts}},
 	"tasks/get":                 {eras: modern, answer: (*Front).relayTask},
 	"tasks/update":              {eras: modern, answer: (*Front).relayTask},
 	"tasks/cancel":              {eras: modern, answer: (*Front).relayTask},
@@ -104,7 +106,7 @@ func (f *Front) answer(ctx context.Context, r *request) response {
 	switch {
 	case row.answer == nil && r.Method != "" && row.notice == nil && f.view.Alone():
 		row = method{eras: legacy | modern, answer: (*Front).relay, asks: true}
-	case row.answer == nil, row.of != "" && !f.view.Has(row.of):
+	case row.answer == nil, len(row.of) > 0 && !slices.ContainsFunc(row.of, f.view.Has):
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: "method " + r.Method + " not found"})
 	case row.eras&r.era() == 0 && r.modern():
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: r.Method + " was removed in protocol version " + mcp.ProtocolVersion20260728})
