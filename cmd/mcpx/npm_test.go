@@ -223,7 +223,7 @@ func TestNPM_Select(t *testing.T) {
 		{"list_directory", "deep", `.content | split("\n") | length`, "2"},
 		{"directory_tree", "deep", `map(.name) | join(",")`, "er,other.txt"},
 		{"read_text_file", "data.json", ".n", "9007199254740993"},
-		{"list_directory", "deep", ".names", "null\n[shape of the result: {content: string}]"},
+		{"list_directory", "deep", ".names", "null\n[no key \"names\"; shape of the result: {content: string}]"},
 	} {
 		arguments, err := json.Marshal(map[string]string{"path": filepath.Join(folder, test.file)})
 		if err != nil {
