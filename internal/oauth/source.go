@@ -131,7 +131,7 @@ func (s *source) refused(ctx context.Context, token string, resp *http.Response)
 		return "", s.want(ctx, c.scopes)
 	case l == nil || l.Access == "":
 		return "", nil
-	case token == s.lastProven():
+	case token == s.lastProven() || l.Refresh == "" && l.Ended == "":
 		return "", &NeededError{s.server.Name, "the server refuses the token of the login"}
 	}
 	fresh, err := s.renew(ctx, l, nil)

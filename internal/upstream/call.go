@@ -203,15 +203,3 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 func (u *Upstream) lostError(err error, sent bool) error {
 	return &LostError{Reason: u.spec.reason(err), MayHaveRun: sent, CrashLoop: u.Status().CrashLoop}
 }
-
-// unwrapNotSent leaves out the mark, which is no text for a reader.
-func unwrapNotSent(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range joined.Unwrap() {
-			if one != errNotSent {
-				return one
-			}
-		}
-	}
-	return err
-}

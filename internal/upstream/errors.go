@@ -160,3 +160,12 @@ var errStopped = errors.New("mcpx stopped the server")
 
 // errNotSent marks a failure before any byte of the request was sent.
 var errNotSent = errors.New("not sent")
+
+// notSent puts that mark on err, whose text stays.
+func notSent(err error) error { return &notSentError{err} }
+
+type notSentError struct{ err error }
+
+func (e *notSentError) Error() string        { return e.err.Error() }
+func (e *notSentError) Unwrap() error        { return e.err }
+func (e *notSentError) Is(target error) bool { return target == errNotSent }

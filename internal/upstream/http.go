@@ -165,7 +165,7 @@ func (l *httpLink) request(parent context.Context, r request) (wire.Message, err
 	if err != nil {
 		err = l.reason(parent, l.explain(err))
 		if !sent {
-			return wire.Message{}, fmt.Errorf("%w: %w", errNotSent, err)
+			return wire.Message{}, notSent(err)
 		}
 		return wire.Message{}, err
 	}

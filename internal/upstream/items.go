@@ -48,7 +48,7 @@ func (u *Upstream) listItems(ctx context.Context, s *session, due map[catalog.Ki
 			s.listAgain(kind)
 		}
 		if err != nil {
-			u.spec.Logger.Warn("listing "+string(kind), "err", u.spec.clean(unwrapNotSent(err).Error(), 300))
+			u.spec.Logger.Warn("listing "+string(kind), "err", u.spec.clean(err.Error(), 300))
 			continue
 		}
 		items, faults := catalog.DecodeItems(kind, all.Items)

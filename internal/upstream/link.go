@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -161,7 +160,7 @@ func (m *mux) register(r request) (p *pending, crowded bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.cause(); err != nil {
-		return nil, false, fmt.Errorf("%w: %w", errNotSent, err)
+		return nil, false, notSent(err)
 	}
 	m.pending[r.id] = p
 	m.unnoised++

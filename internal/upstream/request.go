@@ -85,7 +85,7 @@ func (r *Request) meta(id int64, modern bool) (meta []byte, err error) {
 	for _, member := range r.Meta {
 		value, err := json.Marshal(member.Value)
 		if err != nil {
-			return nil, fmt.Errorf("%w: _meta of the request: %w", errNotSent, err)
+			return nil, notSent(fmt.Errorf("_meta of the request: %w", err))
 		}
 		meta = append(append(wire.AppendQuoted(append(meta, ','), member.Name), ':'), value...)
 	}
@@ -188,7 +188,7 @@ func (s *session) encode(id int64, method string, params json.RawMessage, modern
 	}
 	r := request{id: id, method: method, message: append(out, '}')}
 	if int64(len(r.message)) > s.spec.MaxMessage {
-		return request{}, fmt.Errorf("%w: %w", errNotSent, &TooLargeError{Limit: s.spec.MaxMessage, Request: true})
+		return request{}, notSent(&TooLargeError{Limit: s.spec.MaxMessage, Request: true})
 	}
 	if modern && s.link.traits().headers {
 		r.header = s.header(method, out[start:])

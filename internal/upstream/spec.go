@@ -264,7 +264,7 @@ func (s *Spec) clean(text string, limit int) string {
 // reason is why a server is not there, as everybody tells it: SERVER_UNAVAILABLE,
 // inspect and check.
 func (s *Spec) reason(err error) string {
-	return s.clean(unwrapNotSent(err).Error(), catalog.MaxReason)
+	return s.clean(err.Error(), catalog.MaxReason)
 }
 
 // cleanEnd is clean for text of which the end says most: that is kept.

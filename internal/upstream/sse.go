@@ -163,7 +163,7 @@ func (l *sseLink) post(parent context.Context, r request) (refused wire.Message,
 	if err != nil {
 		err = l.http.reason(parent, l.http.explain(err))
 		if !sent {
-			err = fmt.Errorf("%w: %w", errNotSent, err)
+			err = notSent(err)
 		}
 		return wire.Message{}, err
 	}

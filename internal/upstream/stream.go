@@ -158,7 +158,7 @@ func (l *streamLink) request(ctx context.Context, r request) (wire.Message, erro
 	l.out.add(&p.frame, crowded)
 	message, err := l.wait(ctx, p)
 	if err != nil && l.out.takeBack(&p.frame) {
-		err = fmt.Errorf("%w: %w", errNotSent, err)
+		err = notSent(err)
 	}
 	return message, err
 }
@@ -166,7 +166,7 @@ func (l *streamLink) request(ctx context.Context, r request) (wire.Message, erro
 // notify queues a message, and does not wait until it is written.
 func (l *streamLink) notify(_ context.Context, message []byte) error {
 	if err := l.cause(); err != nil {
-		return fmt.Errorf("%w: %w", errNotSent, err)
+		return notSent(err)
 	}
 	if !l.out.addNote(message) {
 		return errNotSent

@@ -80,7 +80,7 @@ func (w *watcher) watch(ctx context.Context) error {
 		case <-u.doubts:
 			if err := w.ping(ctx); errors.Is(err, errNotSent) {
 				w.health = ""
-				return unwrapNotSent(err)
+				return err
 			}
 		}
 	}
