@@ -65,7 +65,7 @@ func toolsList(inspect string) string {
 			`"description":` + string(q) + `,"inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},` + schema + `},"name":"` + name + `","title":"Call a tool"}`
 	}
 	return `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":60000,"cacheScope":"private","tools":[` +
-		tool("exec", execUsage(Features{}), `"tool_name":{"type":"string"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string","description":"jq filter on the JSON result"}},"required":["server_name","tool_name"]`) + `,` +
+		tool("exec", execUsage(Features{}), `"tool_name":{"type":"string"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string","description":"jq filter on the JSON result"},"grep":{"type":"string","description":"regex: only matching lines"}},"required":["server_name","tool_name"]`) + `,` +
 		tool("inspect", inspect, `"tool_name":{"type":"string","description":"one, or several with commas"},"query":{"type":"string","description":"what you want to do"}}`) + `]}}`
 }
 

@@ -26,9 +26,9 @@ const (
 	defaultTokens = 2000
 	// smallTokens is the part of defaultTokens for ten tools or fewer, so that the
 	// whole answer to tools/list stays within 600 tokens (both tools and the envelope
-	// take 314). Each further tool adds stepTokens, which is more than a tool needs:
+	// take 328). Each further tool adds stepTokens, which is more than a tool needs:
 	// from about twenty tools on only defaultTokens limits.
-	smallTokens, smallTools, stepTokens = 266, 10, 40
+	smallTokens, smallTools, stepTokens = 252, 10, 40
 	// A client that cuts descriptions (Claude Code) mostly searches tools itself, and
 	// carries only names of those that mcpx stands for, about 9 tokens each. A request
 	// through mcpx has at most 200 tokens more (docs/clients.md).
@@ -161,7 +161,7 @@ func enabled(snap *catalog.Snapshot) []*catalog.Server {
 }
 
 // limit is b with its defaults, and fewer tokens for a catalogue of few tools. The JSON
-// of the description may have 4 % more tokens.
+// of the description may have 3 % more tokens.
 func (b Budget) limit(servers []*catalog.Server) size {
 	t := min(b.Tokens, unlimited)
 	if t <= 0 {
@@ -184,7 +184,7 @@ func (b Budget) limit(servers []*catalog.Server) size {
 	if c <= 0 {
 		c = unlimited
 	}
-	return size{tokens: t, json: t + t/25, chars: c}
+	return size{tokens: t, json: t + t*3/100, chars: c}
 }
 
 // execUsage is the description of exec without a catalogue.

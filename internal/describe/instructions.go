@@ -20,7 +20,7 @@ const (
 )
 
 // Instructions are the instructions of mcpx itself, at most 2,000 characters. Their first
-// line names the servers and says how to find a tool. What follows depends on the client.
+// line names the servers and says how to find a tool. The rest depends on the client.
 // One that shows long descriptions gets the other names, in case it shows no descriptions
 // until the model searches. One that cuts descriptions gets the purposes of the servers, if
 // the descriptions have no room for them, and the names that are not in the descriptions.
