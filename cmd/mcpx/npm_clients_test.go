@@ -173,7 +173,7 @@ func TestNPM_SDKClient(t *testing.T) {
 				{"exec", execArgs("everything", "get-structured-content", `{"location":"Chicago"}`), `"structuredContent":{"temperature":`},
 				{"exec", execArgs("fake", "content", `{"known":true}`), `"type":"audio"`},
 				{"exec", execArgs("memory", "read_graph", `{}`), `"structuredContent":{"entities":[`},
-				{"exec", execArgs("fake", "nonsense", `{}`), `"code":"TOOL_NOT_FOUND"`},
+				{"exec", execArgs("fake", "nonsense", `{}`), `TOOL_NOT_FOUND: `},
 			} {
 				if a := c.call(t, test.tool, test.arguments); !strings.Contains(string(a.Result), test.want) {
 					t.Errorf("%s %s: no %s in %.2000s %s", test.tool, test.arguments, test.want, a.Result, a.Error)
