@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,16 +36,18 @@ func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *A
 	return v
 }
 
-// nativeList caches the list of the newest catalogue.
+// nativeList caches the lists of the newest catalogues: clients may have different ones.
 type nativeList struct {
-	mu     sync.Mutex
-	snap   *catalog.Snapshot
-	naming Naming
-	made   *natives
+	mu   sync.Mutex
+	made []*natives // the one used last is the first; at most maxLists
 }
+
+const maxLists = 16
 
 // natives are the answer to tools/list, and the tools behind its names.
 type natives struct {
+	snap   *catalog.Snapshot
+	naming Naming
 	tools  json.RawMessage
 	byName map[string]origin
 }
@@ -53,10 +56,21 @@ type natives struct {
 func (l *nativeList) of(snap *catalog.Snapshot, naming Naming) *natives {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.made != nil && l.naming == naming && sameCatalogue(l.snap, snap) {
-		l.snap = snap
-		return l.made
+	at := slices.IndexFunc(l.made, func(n *natives) bool { return n.naming == naming && sameCatalogue(n.snap, snap) })
+	var found *natives
+	if at >= 0 {
+		found = l.made[at]
+		l.made = slices.Delete(l.made, at, at+1)
+	} else {
+		found = newNatives(snap, naming)
+		l.made = l.made[:min(len(l.made), maxLists-1)]
 	}
+	found.snap = snap // the next comparison is shorter
+	l.made = slices.Insert(l.made, 0, found)
+	return found
+}
+
+func newNatives(snap *catalog.Snapshot, naming Naming) *natives {
 	all, byName := naming.names(snap)
 	out := []byte{'['}
 	for _, o := range all {
@@ -72,8 +86,7 @@ func (l *nativeList) of(snap *catalog.Snapshot, naming Naming) *natives {
 		out = append(out, definition...)
 	}
 	appNames(snap, byName)
-	l.snap, l.naming, l.made = snap, naming, &natives{append(out, ']'), byName}
-	return l.made
+	return &natives{snap, naming, append(out, ']'), byName}
 }
 
 // natives is the list as a client may see it now.

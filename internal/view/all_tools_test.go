@@ -102,6 +102,12 @@ func TestNativeList(t *testing.T) {
 	if again := list.of(snap, Naming{Prefix: PrefixNever}); again == first || again.byName["x"].server != "a" {
 		t.Errorf("got %+v", again)
 	}
+	for i := range maxLists { // clients with catalogues of their own
+		list.of(named(map[string][]string{"a": {fmt.Sprint(i)}}), Naming{})
+	}
+	if len(list.made) != maxLists || list.of(snap, Naming{}) == first {
+		t.Errorf("%d lists are kept", len(list.made))
+	}
 	if got := fmt.Sprint(first.unknown("a_x")); got != `unknown tool "a_x"; did you mean a__x?` {
 		t.Error(got)
 	}
