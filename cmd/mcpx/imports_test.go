@@ -65,6 +65,7 @@ var allowedImports = map[string][]string{
 var allowedModules = map[string][]string{
 	"github.com/charmbracelet/x/ansi":        {"internal/screen"},
 	"github.com/alecthomas/kong":             {"cmd/mcpx"},
+	"github.com/coder/websocket":             {"internal/upstream"},
 	"github.com/dlclark/regexp2":             {"internal/arguments"},
 	"github.com/gofrs/flock":                 {"internal/oauth"},
 	"github.com/golang-jwt/jwt":              {"internal/oauth"},

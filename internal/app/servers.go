@@ -59,8 +59,8 @@ func (a *App) server(cfg *config.Config, s config.Server) registry.Server {
 		PerClient:   s.Session == "per_client",
 		SessionIdle: s.SessionIdle,
 	}
-	if s.Type == config.WebSocket && out.Fault == "" {
-		out.Fault = "websocket servers are not supported yet; use stdio, http or sse"
+	if s.Type == config.WebSocket && s.URL == "" && out.Fault == "" {
+		out.Fault = "needs a url: servers that dial in are not supported yet"
 	}
 	out.Definition = definition(cfg, s)
 	return out

@@ -215,7 +215,7 @@ func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error
 	timer := time.AfterFunc(bodyPatience, cancel)
 	defer timer.Stop()
 	if resp.StatusCode >= 300 {
-		return l.statusError(resp)
+		return l.spec.statusError(resp)
 	}
 	if mediaType(resp) != "text/event-stream" {
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)

@@ -83,7 +83,7 @@ func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Respons
 		// the next call or health check tells whether the session lives.
 		err = errGone
 	default:
-		err = l.statusText(resp, nil) // whose body may never end
+		err = l.spec.statusText(resp, nil) // whose body may never end
 	}
 	resp.Body.Close()
 	return nil, err

@@ -97,7 +97,7 @@ func (a *response) plain(resp *http.Response) (wire.Message, error) {
 		if found && meantForUs(resp.StatusCode, answer.Error) {
 			return answer, nil
 		}
-		return wire.Message{}, a.link.statusText(resp, body)
+		return wire.Message{}, a.link.spec.statusText(resp, body)
 	}
 	if found {
 		return answer, nil

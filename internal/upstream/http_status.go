@@ -15,20 +15,20 @@ const statusLimit = 8 << 10
 const hintRunes = 200
 
 // statusError describes an answer with an error status.
-func (l *httpLink) statusError(resp *http.Response) error {
+func (s *Spec) statusError(resp *http.Response) error {
 	body, _ := readLimited(resp.Body, statusLimit, -1)
-	return l.statusText(resp, body)
+	return s.statusText(resp, body)
 }
 
-func (l *httpLink) statusText(resp *http.Response, body []byte) error {
+func (s *Spec) statusText(resp *http.Response, body []byte) error {
 	e := &statusError{code: resp.StatusCode, text: "the server answered " + resp.Status}
 	e.challenged = resp.Header.Get("Www-Authenticate") != ""
-	e.hint = l.spec.clean(string(body[:min(len(body), cleanBytes)]), hintRunes)
+	e.hint = s.clean(string(body[:min(len(body), cleanBytes)]), hintRunes)
 	if strings.HasPrefix(e.hint, "<") {
 		e.hint = ""
 	}
 	if wait := resp.Header.Get("Retry-After"); wait != "" && (e.code == http.StatusTooManyRequests || e.code == http.StatusServiceUnavailable) {
-		e.text += ", retry after " + l.spec.clean(wait, 40)
+		e.text += ", retry after " + s.clean(wait, 40)
 		e.retryAfter = parseRetryAfter(wait)
 	}
 	switch {
@@ -37,7 +37,7 @@ func (l *httpLink) statusText(resp *http.Response, body []byte) error {
 		if to, err := resp.Location(); err == nil {
 			target = to.Scheme + "://" + to.Host + to.Path
 		}
-		e.text += ", a redirect to " + l.spec.clean(target, 200) + " that is not followed; put the final address into url"
+		e.text += ", a redirect to " + s.clean(target, 200) + " that is not followed; put the final address into url"
 	case e.hint != "":
 		e.text += ": " + e.hint
 	}
@@ -47,10 +47,10 @@ func (l *httpLink) statusText(resp *http.Response, body []byte) error {
 	// RFC 9728: a server that has logins says where it describes them.
 	hasLogins := e.code == http.StatusUnauthorized && strings.Contains(strings.Join(resp.Header.Values("Www-Authenticate"), " "), "resource_metadata")
 	switch {
-	case hasLogins && l.spec.Authorize != nil:
-		e.text = "needs mcpx login " + l.spec.Name + " (" + e.text + ")"
+	case hasLogins && s.Authorize != nil:
+		e.text = "needs mcpx login " + s.Name + " (" + e.text + ")"
 	case hasLogins:
-		e.text += "; renew the token in headers of this server, or remove it and try mcpx login " + l.spec.Name
+		e.text += "; renew the token in headers of this server, or remove it and try mcpx login " + s.Name
 	default:
 		e.text += "; check the headers (token) of this server"
 	}

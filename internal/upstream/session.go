@@ -171,7 +171,7 @@ func (s *session) connected(l link) {
 
 // dials are the ways to a server, by transport.
 var dials = map[string]func(context.Context, *Spec, wire.Framing) (link, error){
-	Stdio: dialProcess, InProcess: dialInProcess, HTTP: dialHTTP, SSE: dialSSE,
+	Stdio: dialProcess, InProcess: dialInProcess, HTTP: dialHTTP, SSE: dialSSE, WebSocket: dialWebSocket,
 }
 
 func (s *session) dial(ctx context.Context, framing wire.Framing) error {

@@ -27,6 +27,7 @@ const (
 	Stdio     = "stdio"
 	HTTP      = "http"
 	SSE       = "sse"
+	WebSocket = "websocket"
 	InProcess = "in-process"
 )
 
@@ -49,7 +50,7 @@ type Spec struct {
 	// sends is read in whichever framing it has.
 	ContentLength, NewlineOnly bool
 
-	// URL and Headers reach an HTTP or SSE upstream.
+	// URL and Headers reach an upstream over the network.
 	URL     string
 	Headers map[string]string
 

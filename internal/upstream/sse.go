@@ -49,7 +49,7 @@ func dialSSE(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
 	l.stream, l.events = resp.Body, newEventReader(resp.Body, spec.MaxMessage)
 	switch media := mediaType(resp); {
 	case resp.StatusCode != http.StatusOK:
-		err = l.http.statusError(resp)
+		err = l.http.spec.statusError(resp)
 	case media != "text/event-stream":
 		err = fmt.Errorf("the server answered with content type %q, not with an event stream", spec.clean(media, 80))
 	default:

@@ -163,6 +163,25 @@ func (r *Reader) skipLine(line []byte, err error) error {
 	return large
 }
 
+// Skip reads the rest of a message over the limit, of which begin is the beginning, and
+// returns its [TooLargeError], or the error of rest.
+func Skip(rest io.Reader, begin []byte, limit int64) error {
+	large := &TooLargeError{Limit: limit, Head: bytes.Clone(begin[:min(edge, len(begin))])}
+	tail, part := bytes.Clone(begin[max(0, len(begin)-edge):]), make([]byte, firstBody)
+	for {
+		n, err := rest.Read(part)
+		tail = append(tail, part[:n]...)
+		tail = append(tail[:0], tail[max(0, len(tail)-edge):]...)
+		if err == io.EOF {
+			large.Tail = tail
+			return large
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 func isHeader(line []byte) bool {
 	name, _, ok := bytes.Cut(line, []byte(":"))
 	return ok && (bytes.EqualFold(name, []byte("Content-Length")) || bytes.EqualFold(name, []byte("Content-Type")))
