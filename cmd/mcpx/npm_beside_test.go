@@ -17,6 +17,10 @@ func TestNPM_Beside(t *testing.T) {
 	direct := startSDK(t, p, h, append([]string{"stdio", everything["command"].(string)}, everything["args"].([]string)...)...)
 	servers := map[string]server{"everything": everything, "memory": p.server("memory", nil), "twin": p.server("memory", nil)}
 	config := h.config(t, servers, patient)
+	out, stderr, code := h.run(t, "", "--config", config, "exec", "mcpx", "read_resource", `{"uri":"demo://resource/dynamic/text/7"}`)
+	if code != 0 || !strings.Contains(out, "Resource 7: This is a plaintext resource") {
+		t.Errorf("from the command line: exit %d, %s %s", code, out, stderr)
+	}
 	for over, args := range map[string][]string{
 		"stdio": {"stdio", binary(t), "serve", "--config", config},
 		"http":  {"http", h.serveHTTP(t, "--config", config).url},

@@ -278,6 +278,11 @@ func TestNPM_Inspector(t *testing.T) {
 				{[]string{"--method", "tools/list"}, "read_text_file"},
 				{[]string{"--method", "tools/call", "--tool-name", "inspect", "--tool-arg", "server_name=memory"}, "create_entities"},
 				{[]string{"--method", "tools/call", "--tool-name", "exec", "--tool-arg", "server_name=everything", "tool_name=echo", `arguments={"message":"inspected"}`}, "Echo: inspected"},
+				{[]string{"--method", "resources/list"}, `"memory://knowledge-graph"`},
+				{[]string{"--method", "resources/templates/list"}, "demo://resource/dynamic/text/{resourceId}"},
+				{[]string{"--method", "resources/read", "--uri", "demo://resource/dynamic/text/4"}, "Resource 4: This is a plaintext resource"},
+				{[]string{"--method", "prompts/list"}, "everything__args-prompt"},
+				{[]string{"--method", "prompts/get", "--prompt-name", "everything__args-prompt", "--prompt-args", "city=Bonn"}, "weather in Bonn"},
 			} {
 				args := append(append([]string{script, "--cli"}, target...), test.args...)
 				cmd := exec.Command(p.node, args...)

@@ -95,7 +95,7 @@ func NewOnce(cfg *config.Config, log *slog.Logger, only string) *App {
 	for i := range once.Servers {
 		once.Servers[i].Confirm = "off"
 	}
-	if only == "" {
+	if only == "" || only == executor.Builtin { // which reads from all servers
 		return New(&once, log)
 	}
 	return New(&once, log, only)

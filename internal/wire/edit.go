@@ -25,19 +25,22 @@ func Edit(object json.RawMessage, key string, f func(value json.RawMessage) json
 
 // EditEach is [Edit] for the elements of an array.
 func EditEach(array json.RawMessage, f func(element json.RawMessage) json.RawMessage) json.RawMessage {
-	out, changed := []byte{'['}, false
+	changed := false
 	err := Elements(array, func(element []byte) bool {
-		next := f(element)
-		changed = changed || !bytes.Equal(next, element)
+		changed = !bytes.Equal(f(element), element)
+		return !changed
+	})
+	if err != nil || !changed {
+		return array // which may be large, and is not copied
+	}
+	out := []byte{'['}
+	_ = Elements(array, func(element []byte) bool {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(out, next...)
+		out = append(out, f(element)...)
 		return true
 	})
-	if err != nil || !changed {
-		return array
-	}
 	return append(out, ']')
 }
 
