@@ -79,6 +79,36 @@ func TestNPM_Alone(t *testing.T) {
 			mcptest.WaitFor(t, "the notification of the server", patience, func() bool { return len(c.notes("notifications/x/poked")) > 0 })
 		})
 	}
+	t.Run("modern", func(t *testing.T) {
+		peer := d.peer(t)
+		peer.url += "/servers/strange"
+		c := &client{peer: peer, era: modern, name: "e2e"}
+		if hello := string(c.open(t)); !strings.Contains(hello, `"experimental":{"x/strange":{"level":2}}`) {
+			t.Errorf("no capability in %s", hello)
+		}
+		if got := string(c.result(t, "skills/list", `{"cursor":"a"}`)); !strings.Contains(got, `"method":"skills/list"`) || !strings.Contains(got, `"cursor":"a"`) || !strings.Contains(got, `"resultType":"complete"`) {
+			t.Errorf("skills/list got %s", got)
+		}
+		const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modern + `","io.modelcontextprotocol/clientInfo":{"name":"e2e","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}`
+		c.send(t, `{"jsonrpc":"2.0","id":"poke","method":"tools/call","params":{`+meta+`,"name":"poke","arguments":{}}}`)
+		var asked struct {
+			RequestState  json.RawMessage
+			InputRequests map[string]struct{ Method string }
+		}
+		m := c.answer(t, `"poke"`)
+		if err := json.Unmarshal(m.Result, &asked); err != nil || len(asked.InputRequests) != 1 {
+			t.Fatalf("poke got %s %s", m.Result, m.Error)
+		}
+		for key, question := range asked.InputRequests {
+			if question.Method != "x/ask" {
+				t.Errorf("asked %+v", question)
+			}
+			c.send(t, `{"jsonrpc":"2.0","id":"again","method":"tools/call","params":{`+meta+`,"name":"poke","arguments":{},"requestState":`+string(asked.RequestState)+`,"inputResponses":{"`+key+`":{"because":"modern"}}}}`)
+		}
+		if m := c.answer(t, `"again"`); !strings.Contains(string(m.Result), "because modern") {
+			t.Errorf("poke got %s %s", m.Result, m.Error)
+		}
+	})
 	for _, path := range []string{"", "/tools"} {
 		peer := d.peer(t)
 		peer.url += path
