@@ -26,7 +26,7 @@ type serveCommand struct {
 // Help has the examples.
 func (cmd *serveCommand) Help() string {
 	return "Without a command mcpx serves: this is what MCP clients start.\n\n" +
-		examples("mcpx --config ~/mcp.json", "mcpx serve --http 127.0.0.1:8080", "mcpx serve --demo --http 8080", "mcpx serve --watch")
+		examples("mcpx --config ~/mcp.json", "mcpx serve --http 127.0.0.1:8080", "mcpx serve --demo --http 8080", "mcpx serve --view groups/coding", "mcpx serve --watch")
 }
 
 // Run serves until the input ends or a signal comes.
