@@ -118,7 +118,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 		return
 	}
 	client := &upstream.Client{
-		ID: "request " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
+		ID: "request " + f.parking.process + " " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
 		Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Alone: f.view.Alone(), Apps: f.view.Apps(),
 	}
 	r := &request{message: m, client: client, release: func() { f.view.Forget(client) }}

@@ -39,7 +39,7 @@ var (
 
 // parking has the calls that wait for the next request of their clients. Close ends them.
 type parking struct {
-	process  string // tells the states of this process from those of others
+	process  string // tells the states of this front from those of other processes and fronts
 	identity json.RawMessage
 
 	mu    sync.Mutex
@@ -175,7 +175,7 @@ func (k *parking) resume(r *request, state string) (*parkedCall, *rpcError) {
 	}
 	process, secret, _ := strings.Cut(state, ".")
 	if process != k.process {
-		return refuse("the call was made through another process of mcpx, or before a restart; only that one could go on with it. Send the call again without requestState and inputResponses")
+		return refuse("the call was made through another process or endpoint of mcpx, or before a restart; only that one could go on with it. Send the call again without requestState and inputResponses")
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/view"
@@ -118,7 +120,7 @@ func TestInput_HTTP(t *testing.T) {
 			t.Errorf("other params: %+v", other)
 		}
 		_, elsewhere := site(t, server)
-		if other := newWebClient(t, elsewhere, modernEra).ask(t, modernCall("6", "ask", `{}`, reply)); other.Error == nil || !strings.Contains(other.Error.Message, "another process of mcpx") {
+		if other := newWebClient(t, elsewhere, modernEra).ask(t, modernCall("6", "ask", `{}`, reply)); other.Error == nil || !strings.Contains(other.Error.Message, "another process or endpoint of mcpx") {
 			t.Errorf("another process: %+v", other)
 		}
 		if own := c.ask(t, modernCall("7", "ask", `{}`, reply)); own.Error != nil || own.Result.ResultType != "complete" {
@@ -264,4 +266,37 @@ func TestInput_Prompts(t *testing.T) {
 	if len(sent) != 2 || !strings.Contains(string(sent[1].Message), `"requestState":"s"`) || !strings.Contains(string(sent[1].Message), "mellon") {
 		t.Errorf("sent %d: %s", len(sent), sent[len(sent)-1].Message)
 	}
+}
+
+// TestRequests_TwoFronts: requests of two endpoints are two clients, also if each is the
+// first: neither gets the session of the other.
+func TestRequests_TwoFronts(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	server := remote("fake", fake)
+	server.PerClient = true
+	one, web := site(t, server)
+	one.registry.WaitTried(t.Context())
+	two := view.NewTwoTools(one.registry, executor.New(one.registry, executor.Options{}), view.Options{})
+	defer two.Close()
+	other := New(two, Options{})
+	defer other.Close()
+	elsewhere := httptest.NewServer(other)
+	defer elsewhere.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { // ends with ctx
+		defer close(ended)
+		if response, err := newWebClient(t, web, modernEra).send(ctx, "POST", "tools/call", modernCall("1", "slow", `{"ms":60000}`, "")); err == nil {
+			response.Body.Close()
+		}
+	}()
+	mcptest.WaitFor(t, "the call", patience, func() bool { return len(fake.Log().Calls("slow")) == 1 })
+	newWebClient(t, elsewhere, modernEra).ask(t, modernCall("1", "echo", `{"text":"x"}`, ""))
+	calls := fake.Log()
+	if echoes := calls.Calls("echo"); len(echoes) != 1 || echoes[0].Session == calls.Calls("slow")[0].Session {
+		t.Errorf("%d calls, on the session of another", len(echoes))
+	}
+	cancel()
+	<-ended
 }
