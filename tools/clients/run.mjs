@@ -2,7 +2,7 @@
 // servers directly and once through mcpx, and prints the tables. README.md says how to call it.
 import { execFileSync, spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
-import { existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { clients, counter, node } from './clients.mjs'
@@ -70,6 +70,16 @@ function script(client, mode) {
 }
 const isOf = (name, tool) => name.replaceAll('-', '_').endsWith('_' + tool.replaceAll('-', '_'))
 
+// end ends what a run has started: its process group, and on Linux also what left it (Cline starts
+// a daemon), known by its HOME.
+function end(child, home) {
+  const kill = pid => { try { process.kill(pid, 'SIGKILL') } catch {} }
+  kill(-child.pid)
+  for (const pid of existsSync('/proc') ? readdirSync('/proc').filter(Number) : []) {
+    try { if (readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`HOME=${home}`)) kill(pid) } catch {}
+  }
+}
+
 async function run(name, mode) {
   const home = runs(name, mode), work = join(home, 'work')
   rmSync(home, { recursive: true, force: true })
@@ -83,8 +93,11 @@ async function run(name, mode) {
   if (mode === 'mcpx') {
     const config = join(home, 'mcpx.json'), command = process.env.MCPX ?? join(dir, 'mcpx')
     writeFileSync(config, JSON.stringify({ mcpServers: mcp, ...client.config }))
-    // The first start of a server is another thing; here the catalogue is known.
-    execFileSync(command, ['check', '--config', config], { env: environment(home), stdio: 'ignore', timeout: 60e3 })
+    // The first start of a server is another thing; here the catalogue is known, with the resources
+    // of server-everything, which come after its tools.
+    const first = (...args) => execFileSync(command, [...args, '--config', config], { env: environment(home), stdio: 'ignore', timeout: 60e3 })
+    first('check')
+    if (mcp.everything) first('exec', 'everything', 'trigger-long-running-operation', 'duration=2', 'steps=1')
     rmSync(join(home, 'probe.log'), { force: true })
     mcp = { mcpx: { command, args: ['serve', '--config', config], env: { XDG_CACHE_HOME: join(home, '.cache') } } }
   }
@@ -100,7 +113,7 @@ async function run(name, mode) {
     child.on('error', e => done(e.message))
     child.on('exit', (code, signal) => { clearTimeout(timer); done(signal ?? code) })
   })
-  try { process.kill(-child.pid, 'SIGKILL') } catch {}
+  end(child, home)
   model.close()
   const record = { name, mode, date: new Date().toISOString().slice(0, 10), ended, requests: model.requests, results: model.results }
   writeFileSync(join(home, 'record.json'), JSON.stringify(record, null, 1))
