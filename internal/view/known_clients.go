@@ -13,7 +13,7 @@ import "time"
 //
 // ResultChars are a little under what the client shows before it cuts a result itself.
 var knownClients = []ClientRule{
-	// S, run, 2.1.197 (anthropics/claude-code#79944, #41593). It cuts descriptions and
+	// S, run, 2.1.330 (anthropics/claude-code#79944, #41593). It cuts descriptions and
 	// instructions at 2,048 characters without a word, and results at 500,000 where
 	// _meta asks for it, as toolMeta does.
 	{Name: "claude-code*", Structured: StructuredNever, DescriptionChars: 2000, ResultChars: 500_000},
@@ -34,8 +34,8 @@ var knownClients = []ClientRule{
 	// take two; the middle is cut out.
 	{Name: "@cline/*", Structured: StructuredOnce, ResultChars: 6500},
 	{Name: "cline*", Structured: StructuredOnce, ResultChars: 6500},
-	// B, run, 0.24.4, by the name qwen-cli-mcp-client-SERVER. Under 52 KB, then 2.5 KB and
-	// a file.
+	// B, run, 0.24.4, by the name qwen-cli-mcp-client-SERVER. 25,000 characters or 1,000
+	// lines, then 2.5 KB and a file.
 	{Name: "qwen*", Structured: StructuredOnce, ResultChars: 24_000, LineFirst: true},
 	// D, run, 2.1.0; TOON is never equal. 50,000 characters, then a preview and a file.
 	{Name: "kimi*", Structured: StructuredNever, ResultChars: 48_000},

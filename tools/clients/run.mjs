@@ -147,7 +147,7 @@ function summary(name) {
     const mcp = first.tools.filter(t => client.bare || servers.test(t.name))
     const faults = r.ended === 0 ? [] : [`ended: ${r.ended}`]
     // A client may go on without a server that starts slowly.
-    if (mcp.length > 0 && mcp.length < (mode === 'mcpx' ? 2 : 20)) faults.push(`only ${mcp.length} tools: run it again`)
+    if (mcp.length > 0 && mcp.length < (mode === 'mcpx' ? 2 : client.without ? 20 : 35)) faults.push(`only ${mcp.length} tools: run it again`)
     s[mode] = { date: r.date, faults, definitions: mcp.reduce((n, t) => n + tokens(t.raw), 0), request: tokens(first.body) }
     const hello = existsSync(join(home, 'probe.log')) && JSON.parse(readFileSync(join(home, 'probe.log'), 'utf8').split('\n')[0])
     if (mode === 'direct') Object.assign(s, { client: hello.params?.clientInfo?.name ?? hello.params?._meta?.['io.modelcontextprotocol/clientInfo']?.name, era: hello.params?.protocolVersion ?? hello.params?._meta?.['io.modelcontextprotocol/protocolVersion'] })
