@@ -403,7 +403,7 @@ func (p *httpPeer) request(raw string) (*http.Request, error) {
 	request.Header.Set("Accept", "application/json, text/event-stream")
 	var m struct {
 		Method string
-		Params struct{ Name string }
+		Params struct{ Name, URI string }
 	}
 	if err := json.Unmarshal([]byte(raw), &m); err != nil {
 		return nil, err
@@ -414,8 +414,8 @@ func (p *httpPeer) request(raw string) (*http.Request, error) {
 	case strings.Contains(raw, "io.modelcontextprotocol/protocolVersion"):
 		request.Header.Set("Mcp-Protocol-Version", modern)
 		request.Header.Set("Mcp-Method", m.Method)
-		if m.Params.Name != "" {
-			request.Header.Set("Mcp-Name", m.Params.Name)
+		if name := m.Params.Name + m.Params.URI; name != "" {
+			request.Header.Set("Mcp-Name", name)
 		}
 	case m.Method != "initialize":
 		request.Header.Set("Mcp-Protocol-Version", legacy)
