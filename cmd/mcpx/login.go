@@ -52,6 +52,9 @@ func (cmd *loginCommand) Run(ctx context.Context, c *cli, s streams) error {
 		text += " (" + plain.Line(strings.Join(made.Scopes, " "), 300) + ")"
 	}
 	fmt.Fprintln(s.out, text)
+	if made.Unsealed != nil {
+		fmt.Fprintln(s.err, "mcpx: warning: the login is kept unencrypted, readable by you only, as there is no keyring:", made.Unsealed)
+	}
 	if !made.Renews && !made.Expiry.IsZero() {
 		fmt.Fprintf(s.out, "it cannot be renewed, and lasts until %s\n", made.Expiry.Local().Format("2006-01-02 15:04"))
 	}

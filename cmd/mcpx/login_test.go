@@ -33,6 +33,9 @@ type guarded struct {
 	resource string // in the metadata
 	scopes   string // that a token must have
 	tokens   []string
+	dead     []string // tokens that count no more
+	repeats  bool     // refusals repeat the token
+	client   string   // that asked for a login last
 	// change, where not nil, changes an answer of the authorization server; answer
 	// replaces it where it reports true.
 	answer func(w http.ResponseWriter, r *http.Request) bool
@@ -51,6 +54,12 @@ func (g *guarded) count(path string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.asked[path]
+}
+
+func (g *guarded) lastClient() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.client
 }
 
 // guard starts both. Access tokens live for so many seconds.
@@ -102,6 +111,9 @@ func guard(t *testing.T, lifetime int, env ...string) *guarded {
 	front.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.mu.Lock()
 		g.asked[r.URL.Path]++
+		if r.URL.Path == "/auth" {
+			g.client = r.URL.Query().Get("client_id")
+		}
 		answer := g.answer
 		g.mu.Unlock()
 		if answer == nil || !answer(w, r) {
@@ -128,7 +140,7 @@ func guard(t *testing.T, lifetime int, env ...string) *guarded {
 // serve is the MCP server.
 func (g *guarded) serve(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 	g.mu.Lock()
-	resource, scopes := g.resource, g.scopes
+	resource, scopes, repeats := g.resource, g.scopes, g.repeats
 	g.mu.Unlock()
 	metadata := strings.TrimSuffix(g.url, "/mcp") + "/.well-known/oauth-protected-resource/mcp"
 	if r.URL.Path == "/.well-known/oauth-protected-resource/mcp" {
@@ -140,6 +152,9 @@ func (g *guarded) serve(w http.ResponseWriter, r *http.Request, pass http.Handle
 	challenge := fmt.Sprintf(`Bearer resource_metadata=%q, scope=%q`, metadata, scopes)
 	granted, ok := g.introspect(token)
 	switch {
+	case !ok && repeats:
+		http.Error(w, "the token "+token+" is not good", http.StatusUnauthorized)
+		return
 	case !ok:
 		w.Header().Set("WWW-Authenticate", challenge)
 		http.Error(w, "no good token", http.StatusUnauthorized)
@@ -158,7 +173,14 @@ func (g *guarded) introspect(token string) (scopes []string, ok bool) {
 	if token == "" {
 		return nil, false
 	}
-	g.with(func() { g.tokens = append(g.tokens, token) })
+	dead := false
+	g.with(func() {
+		g.tokens = append(g.tokens, token)
+		dead = slices.Contains(g.dead, token)
+	})
+	if dead {
+		return nil, false
+	}
 	req, _ := http.NewRequest(http.MethodPost, g.issuer+"/token/introspection", strings.NewReader(url.Values{"token": {token}}.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("X-Introspection", "1")

@@ -87,6 +87,7 @@ func (h *home) env() []string {
 		"PATH=" + os.Getenv("PATH"), "SYSTEMROOT=" + os.Getenv("SYSTEMROOT"), "TMPDIR=" + h.dir, "TEMP=" + h.dir,
 		// A binary with the race detector sleeps for a second when it exits otherwise.
 		"GORACE=atexit_sleep_ms=0",
+		"MCPX_KEYRING=off", // the tests leave the user's own keyring alone
 	}
 	return append(env, h.extra...)
 }

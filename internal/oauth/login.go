@@ -37,6 +37,8 @@ type Result struct {
 	// Renews says that mcpx can renew it by itself.
 	Renews bool
 	Expiry time.Time // of the first token, zero if unknown
+	// Unsealed is why the login lies there unencrypted, nil if it does not.
+	Unsealed error
 }
 
 // Login has a person log in to s, and keeps the login. It ends with ctx.
@@ -113,7 +115,10 @@ func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, erro
 	if err := l.store.write(ctx, loginFile(s), made); err != nil {
 		return nil, fmt.Errorf("the login cannot be kept: %w", err)
 	}
-	return &Result{Issuer: made.Endpoint.Issuer, Scopes: made.Scopes, Renews: made.Refresh != "", Expiry: made.Expiry}, nil
+	return &Result{
+		Issuer: made.Endpoint.Issuer, Scopes: made.Scopes, Renews: made.Refresh != "", Expiry: made.Expiry,
+		Unsealed: l.store.whyUnsealed(),
+	}, nil
 }
 
 // questions are sent without a token, for the challenge in the answer. Many servers let

@@ -34,9 +34,9 @@ type source struct {
 	stamp stamp // of the file that login is from
 	login *login
 	seen  []string // the newest tokens
-	// proven is a token that was got because the server refused the one before it. It is
-	// not worth a further attempt.
-	proven string
+	// fresh is a token that was got because the server refused the one before it, until it
+	// has worked. If the server refuses it too, a further one is of no use.
+	fresh string
 }
 
 func newSource(l *Logins, s Server) *source {
@@ -131,34 +131,35 @@ func (s *source) refused(ctx context.Context, token string, resp *http.Response)
 		return "", s.want(ctx, c.scopes)
 	case l == nil || l.Access == "":
 		return "", nil
-	case token == s.lastProven() || l.Refresh == "" && l.Ended == "":
+	case s.untried(token) || l.Refresh == "" && l.Ended == "":
 		return "", &NeededError{s.server.Name, "the server refuses the token of the login"}
 	}
 	fresh, err := s.renew(ctx, l, nil)
 	if err != nil {
 		return "", err
 	}
-	s.setProven(fresh.Access)
+	s.setFresh(fresh.Access)
 	return fresh.Access, nil
 }
 
-func (s *source) lastProven() string {
+// untried reports whether a token is of no use: it is fresh, and has never worked.
+func (s *source) untried(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.proven
+	return token != "" && token == s.fresh
 }
 
-func (s *source) setProven(token string) {
+func (s *source) setFresh(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.proven = token
+	s.fresh = token
 }
 
 // machineToken gets a token after a refusal, unless the last one was got for that.
 func (s *source) machineToken(ctx context.Context, l *login, c challenge, missing bool) (string, error) {
 	if l != nil {
 		more := union(l.Scopes, c.scopes)
-		if missing && len(more) == len(l.Scopes) || !missing && l.Access == s.lastProven() {
+		if missing && len(more) == len(l.Scopes) || !missing && s.untried(l.Access) {
 			return "", &PassingError{"the server refuses the token that oauth gets for it; check client_id and scopes"}
 		}
 		c.scopes = more
@@ -167,7 +168,7 @@ func (s *source) machineToken(ctx context.Context, l *login, c challenge, missin
 	if err != nil {
 		return "", err
 	}
-	s.setProven(fresh.Access)
+	s.setFresh(fresh.Access)
 	return fresh.Access, nil
 }
 

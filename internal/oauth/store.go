@@ -67,10 +67,9 @@ type store struct {
 	dir string
 	log *slog.Logger
 
-	warnOnce sync.Once
-
-	mu  sync.Mutex
-	key []byte // once the keyring gave it
+	mu       sync.Mutex
+	key      []byte // once the keyring gave it
+	unsealed error  // why the last file was not sealed
 }
 
 func newStore(dir string, log *slog.Logger) *store { return &store{dir: dir, log: log} }
@@ -142,12 +141,12 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 		return err
 	}
 	e := envelope{Open: data}
-	if seal, err := s.seal(ctx, true); err == nil {
+	seal, err := s.seal(ctx, true)
+	if err == nil {
 		e = envelope{Sealed: seal.Seal(nil, nil, data, []byte(file))}
-	} else {
-		s.warnOnce.Do(func() {
-			s.log.Warn("logins are kept unencrypted, readable by you only, as there is no keyring", "folder", s.dir, "err", err)
-		})
+	}
+	if s.setUnsealed(err) {
+		s.log.Warn("logins are kept unencrypted, readable by you only, as there is no keyring", "folder", s.dir, "err", err)
 	}
 	if data, err = json.Marshal(e); err != nil {
 		return err
@@ -168,6 +167,21 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 		_ = os.Remove(temp.Name())
 	}
 	return err
+}
+
+// setUnsealed notes whether a file was sealed, and reports whether that is bad news.
+func (s *store) setUnsealed(err error) (news bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news = err != nil && s.unsealed == nil
+	s.unsealed = err
+	return news
+}
+
+func (s *store) whyUnsealed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unsealed
 }
 
 func (s *store) remove(file string) error {

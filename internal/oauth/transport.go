@@ -28,8 +28,14 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	for attempt := 1; ; attempt++ {
 		resp, err := t.base.RoundTrip(t.with(req, token))
-		if err != nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
-			return resp, err
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+			if t.source.untried(token) {
+				t.source.setFresh("")
+			}
+			return resp, nil
 		}
 		next, err := t.source.refused(req.Context(), token, resp)
 		if err != nil {

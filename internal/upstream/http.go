@@ -136,8 +136,7 @@ func (l *httpLink) post(ctx context.Context, address string, message []byte, hea
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	resp, err = l.client.Do(req)
-	var unsent interface{ NotSent() bool }
-	return resp, connected.Load() && !(errors.As(err, &unsent) && unsent.NotSent()), err
+	return resp, connected.Load(), err
 }
 
 func (l *httpLink) setHeaders(req *http.Request, header http.Header) {
@@ -183,8 +182,16 @@ func (l *httpLink) request(parent context.Context, r request) (wire.Message, err
 	return message, nil
 }
 
-// explain shortens what net/http says to what the reader can act on.
+// explain shortens what net/http says to what the reader can act on. An error of
+// [Spec.Authorize] is a refusal.
 func (l *httpLink) explain(err error) error {
+	type unauthorized interface {
+		error
+		NotSent() bool
+	}
+	if refused, ok := errors.AsType[unauthorized](err); ok && refused.NotSent() {
+		return &statusError{code: http.StatusUnauthorized, challenged: true, text: refused.Error()}
+	}
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
 	}

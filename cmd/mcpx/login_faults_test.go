@@ -1,0 +1,356 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// loggedIn is a home with a login to g, and its config.
+func loggedIn(t *testing.T, g *guarded) (h *home, config string) {
+	t.Helper()
+	h = newHome(t)
+	config = h.config(t, map[string]server{"tracker": {"url": g.url}}, nil)
+	h.login(t, 0, "--config", config, "tracker")
+	return h, config
+}
+
+func (h *home) client(t *testing.T, config string) *client {
+	t.Helper()
+	c := &client{peer: h.serveStdio(t, "--config", config, "serve"), era: legacy, name: "e2e"}
+	c.open(t)
+	return c
+}
+
+func (c *client) echo(t *testing.T) string {
+	t.Helper()
+	return c.exec(t, "tracker", "echo", `{"text":"x"}`).text(t)
+}
+
+// TestLogin_TwoProcesses: two mcpx use one login whose tokens last for two seconds, and
+// whose refresh token is another each time. One that is used twice would end the login.
+func TestLogin_TwoProcesses(t *testing.T) {
+	t.Parallel()
+	g := guard(t, 2)
+	h, config := loggedIn(t, g)
+	first := g.count("/token")
+	var calls sync.WaitGroup
+	until := time.Now().Add(9 * time.Second)
+	for range 2 {
+		c := h.client(t, config)
+		for range 3 {
+			calls.Go(func() {
+				for time.Now().Before(until) {
+					if got := c.echo(t); got != "x" {
+						t.Errorf("got %s", got)
+						return
+					}
+				}
+			})
+		}
+	}
+	calls.Wait()
+	if n := g.count("/token") - first; n < 4 || n > 12 {
+		t.Errorf("%d requests for a token in 9 s", n)
+	}
+}
+
+// ended lets the access token of a login be of no use any more.
+func (g *guarded) ended(t *testing.T) {
+	t.Helper()
+	g.mu.Lock()
+	token := g.tokens[len(g.tokens)-1]
+	g.mu.Unlock()
+	g.with(func() { g.dead = append(g.dead, token) })
+}
+
+// TestLogin_ProviderDown: a refresh that fails for a moment keeps the login, and says so.
+func TestLogin_ProviderDown(t *testing.T) {
+	t.Parallel()
+	g := guard(t, 600)
+	h, config := loggedIn(t, g)
+	c := h.client(t, config)
+	if got := c.echo(t); got != "x" {
+		t.Fatalf("got %s", got)
+	}
+	g.with(func() {
+		g.answer = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/token" {
+				http.Error(w, "down", http.StatusServiceUnavailable)
+			}
+			return r.URL.Path == "/token"
+		}
+	})
+	g.ended(t)
+	if got := c.echo(t); !strings.HasPrefix(got, "SERVER_UNAVAILABLE") || !strings.Contains(got, g.issuer+" answered 503 Service Unavailable; the login is kept") {
+		t.Errorf("down: %s", got)
+	}
+	g.with(func() { g.answer = nil })
+	g.admin(t, "/test/rotate")
+	if got := c.echo(t); got != "x" {
+		t.Errorf("up again, with another key: %s", got)
+	}
+}
+
+// TestLogin_ProviderSlow: a refresh goes on when the call that needed it is given up. Its
+// answer is kept, or the next refresh would use the same token twice.
+func TestLogin_ProviderSlow(t *testing.T) {
+	t.Parallel()
+	g := guard(t, 600)
+	h, config := loggedIn(t, g)
+	c := h.client(t, config)
+	if got := c.echo(t); got != "x" {
+		t.Fatalf("got %s", got)
+	}
+	asked, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	g.with(func() {
+		g.answer = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/token" {
+				once.Do(func() { close(asked) })
+				<-release
+			}
+			return false
+		}
+	})
+	g.ended(t)
+	id := c.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs("tracker", "echo", `{"text":"x"}`)+`}`, "")
+	<-asked
+	c.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`)
+	close(release)
+	if got := c.echo(t); got != "x" {
+		t.Errorf("after a call that was given up: %s", got)
+	}
+	g.with(func() { g.answer = nil })
+	g.ended(t)
+	if got := c.echo(t); got != "x" {
+		t.Errorf("the next refresh: %s", got)
+	}
+}
+
+// TestLogin_Forgotten: the authorization server has forgotten mcpx. The next login
+// registers it again.
+func TestLogin_Forgotten(t *testing.T) {
+	t.Parallel()
+	g := guard(t, 600)
+	h, config := loggedIn(t, g)
+	c := h.client(t, config)
+	if got := c.echo(t); got != "x" {
+		t.Fatalf("got %s", got)
+	}
+	g.admin(t, "/test/forget?client="+url.QueryEscape(g.lastClient()))
+	g.ended(t)
+	want := "needs mcpx login tracker: the authorization server does not know mcpx any more (invalid_client)"
+	if got := c.echo(t); !strings.Contains(got, want) {
+		t.Errorf("forgotten: %s", got)
+	}
+	asked := g.count("/token")
+	if got := c.echo(t); !strings.Contains(got, want) || g.count("/token") != asked {
+		t.Errorf("it asks again: %s", got)
+	}
+	registered := g.count("/reg")
+	h.login(t, 0, "--config", config, "tracker")
+	if g.count("/reg") != registered+1 {
+		t.Error("the login did not register mcpx again")
+	}
+	mcptest.WaitFor(t, "the new login", patience, func() bool { return c.echo(t) == "x" })
+}
+
+// TestLogin_Revoked: the login was ended at the authorization server.
+func TestLogin_Revoked(t *testing.T) {
+	t.Parallel()
+	g := guard(t, 600)
+	h, config := loggedIn(t, g)
+	g.with(func() {
+		g.answer = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/token" {
+				return false
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"error":"invalid_grant","error_description":"grant was ended"}`)
+			return true
+		}
+	})
+	c := h.client(t, config)
+	if got := c.echo(t); got != "x" {
+		t.Fatalf("got %s", got)
+	}
+	g.ended(t)
+	if got := c.echo(t); !strings.Contains(got, "needs mcpx login tracker: the login has ended (invalid_grant)") {
+		t.Errorf("got %s", got)
+	}
+	if files := logins(t, h); len(files) != 1 {
+		t.Errorf("the file of the login is gone: %v", files)
+	}
+	stdout, _, code := h.run(t, "", "check", "--config", config)
+	if code != 1 || !strings.Contains(stdout, "needs mcpx login tracker") {
+		t.Errorf("check: %d %s", code, stdout)
+	}
+}
+
+func logins(t *testing.T, h *home) []string {
+	t.Helper()
+	folder := filepath.Join(h.dir, "config")
+	if runtime.GOOS == "darwin" {
+		folder = filepath.Join(h.dir, "Library", "Application Support")
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "mcpx", "logins", "*.login"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestLogin_Refused: what a login must not accept, and how it says so.
+func TestLogin_Refused(t *testing.T) {
+	t.Parallel()
+	g, h := guard(t, 600), newHome(t)
+	config := h.config(t, map[string]server{"tracker": {"url": g.url}, "plain": {"url": "http://192.0.2.1/mcp"}, "command": {"command": "x"}}, nil)
+	g.with(func() {
+		g.change = func(resp *http.Response) error {
+			if to := resp.Header.Get("Location"); strings.Contains(to, "iss=") {
+				resp.Header.Set("Location", strings.Replace(to, url.QueryEscape(g.issuer), url.QueryEscape("https://evil.example"), 1))
+			}
+			return nil
+		}
+	})
+	out, page := h.login(t, 1, "--config", config, "tracker")
+	if want := "came back from another authorization server (iss)"; !strings.Contains(out, want) || !strings.Contains(page, want) {
+		t.Errorf("a wrong iss: %s\n%s", out, page)
+	}
+	if n := g.count("/token"); n != 0 {
+		t.Errorf("a wrong iss: the code was sent")
+	}
+	g.with(func() { g.change, g.resource = nil, "https://other.example/mcp" })
+	if out, _ := h.login(t, 1, "--config", config, "tracker"); !strings.Contains(out, "the metadata of the server is for another resource: https://other.example/mcp") {
+		t.Errorf("a foreign resource: %s", out)
+	}
+	if out, _ := h.login(t, 1, "--config", config, "plain"); !strings.Contains(out, "a login needs a server over https") {
+		t.Errorf("in the clear: %s", out)
+	}
+	if out, _ := h.login(t, 1, "--config", config, "command"); !strings.Contains(out, "command is a command, and has no login") {
+		t.Errorf("a command: %s", out)
+	}
+	if files := logins(t, h); len(files) != 0 {
+		t.Errorf("a login was kept: %v", files)
+	}
+}
+
+// TestLogin_MoreRights: a server that wants further scopes later gets them by the next
+// login, and what it had stays.
+func TestLogin_MoreRights(t *testing.T) {
+	t.Parallel()
+	g := guard(t, 600)
+	h, config := loggedIn(t, g)
+	c := h.client(t, config)
+	c.awaitReady(t, "tracker")
+	g.with(func() { g.scopes = "more" })
+	if got := c.echo(t); !strings.Contains(got, "needs mcpx login tracker: the server wants more rights") {
+		t.Errorf("got %s", got)
+	}
+	if out, _ := h.login(t, 0, "--config", config, "tracker"); !strings.Contains(out, "(mcp more offline_access)") && !strings.Contains(out, "(mcp more)") {
+		t.Errorf("login: %s", out)
+	}
+	g.with(func() { g.scopes = "mcp more" })
+	if got := c.echo(t); got != "x" {
+		t.Errorf("with more rights: %s", got)
+	}
+}
+
+// TestLogin_Machine: the grants without a person, with tokens that end.
+func TestLogin_Machine(t *testing.T) {
+	t.Parallel()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := key.PublicKey.Bytes() // 4, X, Y
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := base64.RawURLEncoding.EncodeToString
+	g, h := guard(t, 600, fmt.Sprintf(`CLIENT_JWK={"kty":"EC","crv":"P-256","use":"sig","alg":"ES256","x":%q,"y":%q}`, part(public[1:33]), part(public[33:]))), newHome(t)
+	file := h.write(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+	for name, oauth := range map[string]map[string]any{
+		"secret": {"grant": "client_credentials", "client_id": "machine", "client_secret": "machine-secret-of-the-tests"},
+		"key":    {"grant": "private_key_jwt", "client_id": "signer", "key": file},
+	} {
+		config := h.config(t, map[string]server{"tracker": {"url": g.url, "oauth": oauth}}, nil)
+		c := h.client(t, config)
+		for range 2 {
+			if got := c.echo(t); got != "x" {
+				t.Errorf("%s: %s", name, got)
+			}
+			g.ended(t)
+		}
+	}
+	config := h.config(t, map[string]server{"tracker": {"url": g.url, "oauth": map[string]any{"grant": "client_credentials", "client_id": "machine", "client_secret": "a-wrong-secret"}}}, nil)
+	stdout, stderr, code := h.run(t, "", "check", "--config", config)
+	if code != 1 || !strings.Contains(stdout, "invalid_client") || strings.Contains(stdout+stderr, "a-wrong-secret") {
+		t.Errorf("check: %d %s %s", code, stdout, stderr)
+	}
+}
+
+// TestLogin_Secrets: tokens and codes are in the file of the login alone, which only its
+// user may read, and of which one warning tells.
+func TestLogin_Secrets(t *testing.T) {
+	t.Parallel()
+	g, h := guard(t, 600), newHome(t)
+	config := h.config(t, map[string]server{"tracker": {"url": g.url}}, map[string]any{"log_level": "debug"})
+	said, page := h.login(t, 0, "--config", config, "tracker")
+	if n := strings.Count(said, "kept unencrypted"); n != 1 {
+		t.Errorf("%d warnings: %s", n, said)
+	}
+	d := h.serveHTTP(t, "--config", config)
+	c := &client{peer: d.peer(t), era: legacy, name: "e2e"}
+	c.open(t)
+	if got := c.echo(t); got != "x" {
+		t.Fatalf("got %s", got)
+	}
+	// A server that repeats what it was sent.
+	g.with(func() { g.repeats = true })
+	g.ended(t)
+	said += c.echo(t)
+	status, err := http.Get(strings.TrimSuffix(d.url, "/mcp") + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer status.Body.Close()
+	stdout, stderr, _ := h.run(t, "", "check", "--config", config, "--json")
+	var text strings.Builder
+	fmt.Fprint(&text, said, page, stdout, stderr, d.stderr)
+	for _, file := range logins(t, h) {
+		info, err := os.Stat(file)
+		if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v %v", file, info.Mode(), err)
+		}
+	}
+	if len(g.tokens) < 2 {
+		t.Fatalf("%d tokens", len(g.tokens))
+	}
+	for _, token := range g.tokens {
+		if strings.Contains(text.String(), token) {
+			t.Errorf("a token is in\n%s", text.String())
+		}
+	}
+}

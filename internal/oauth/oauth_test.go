@@ -1,0 +1,245 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zalando/go-keyring"
+	"golang.org/x/oauth2"
+)
+
+// TestGuard: which addresses discovery may lead to.
+func TestGuard(t *testing.T) {
+	for _, test := range []struct {
+		address       string
+		remote, local bool // may be reached for a server elsewhere, and for one on loopback
+	}{
+		{"93.184.216.34", true, true},
+		{"2606:2800:220:1::1", true, true},
+		{"127.0.0.1", false, true},
+		{"::1", false, true},
+		{"::ffff:127.0.0.1", false, true},
+		{"10.1.2.3", false, false},
+		{"172.20.0.1", false, false},
+		{"192.168.0.10", false, false},
+		{"169.254.169.254", false, false}, // metadata of clouds
+		{"::ffff:169.254.169.254", false, false},
+		{"fd00:ec2::254", false, false},
+		{"fe80::1%eth0", false, false},
+		{"100.64.0.1", false, false},
+		{"0.0.0.0", false, false},
+		{"::", false, false},
+		{"64:ff9b::a9fe:a9fe", false, false}, // NAT64 of 169.254.169.254
+		{"64:ff9b::5db8:d822", true, true},   // and of a public address
+		{"64:ff9b:1::1", false, false},
+		{"2002:a00:1::1", false, false}, // 6to4 of 10.0.0.1
+		{"224.0.0.1", false, false},
+		{"255.255.255.255", false, false},
+	} {
+		ip := netip.MustParseAddr(test.address)
+		for g, want := range map[*guard]bool{{}: test.remote, {loopback: true}: test.local, {private: true}: true} {
+			if err := g.address(ip); (err == nil) != want {
+				t.Errorf("%s, %+v: %v", ip, *g, err)
+			}
+		}
+	}
+}
+
+// TestGuard_Client: the rules hold over redirects and names, and for plain HTTP.
+func TestGuard_Client(t *testing.T) {
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("was reached") }))
+	defer inside.Close()
+	remote := newHTTPClient(Server{URL: "https://tracker.example/mcp"})
+	port := strings.TrimPrefix(inside.URL, "http://127.0.0.1:")
+	for _, address := range []string{inside.URL, "http://localhost:" + port, "http://169.254.169.254/latest/meta-data", "http://tracker.example/"} {
+		if _, err := remote.Get(address); err == nil {
+			t.Errorf("%s: no error", address)
+		}
+	}
+	var to string
+	local := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, http.StatusTemporaryRedirect) }))
+	defer local.Close()
+	client := newHTTPClient(Server{URL: local.URL + "/mcp"})
+	for _, to = range []string{"https://10.0.0.1/", "http://tracker.example/", "file:///etc/passwd"} {
+		if _, err := client.Get(local.URL); err == nil {
+			t.Errorf("a redirect to %s: no error", to)
+		}
+	}
+	to = inside.URL
+	if _, err := client.Post(local.URL, "text/plain", strings.NewReader("secret")); err == nil || !strings.Contains(err.Error(), "holds secrets") {
+		t.Errorf("a redirect of a POST: %v", err)
+	}
+}
+
+func TestCovers(t *testing.T) {
+	for _, test := range []struct {
+		resource, server string
+		want             bool
+	}{
+		{"https://a.example/mcp", "https://a.example/mcp", true},
+		{"https://a.example/mcp/", "https://a.example/mcp", true},
+		{"https://a.example", "https://a.example/mcp", true},
+		{"https://A.example/", "https://a.example/mcp", true},
+		{"https://a.example/m", "https://a.example/mcp", false},
+		{"https://a.example/other", "https://a.example/mcp", false},
+		{"https://b.example/mcp", "https://a.example/mcp", false},
+		{"http://a.example/mcp", "https://a.example/mcp", false},
+		{"https://a.example:8443/mcp", "https://a.example/mcp", false},
+		{"", "https://a.example/mcp", false},
+	} {
+		if got := covers(test.resource, test.server); got != test.want {
+			t.Errorf("%s, %s: %t", test.resource, test.server, got)
+		}
+	}
+}
+
+// TestStore: a file is sealed with a key of the keyring, and cannot be read without it,
+// nor under another name.
+func TestStore(t *testing.T) {
+	keyring.MockInit()
+	ctx, dir := context.Background(), t.TempDir()
+	s := newStore(dir, nil)
+	kept := login{Server: "tracker", Access: "an-access-token", Refresh: "a-refresh-token", Expiry: time.Now().Add(time.Hour).Round(0)}
+	if err := s.write(ctx, "a.login", kept); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "a.login"))
+	if err != nil || strings.Contains(string(data), "token") || strings.Contains(string(data), "tracker") {
+		t.Errorf("on disk: %s %v", data, err)
+	}
+	var got login
+	if err := newStore(dir, nil).read(ctx, "a.login", &got); err != nil || got.Access != kept.Access || !got.Expiry.Equal(kept.Expiry) {
+		t.Errorf("read: %+v %v", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "b.login"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := newStore(dir, nil).read(ctx, "b.login", &got); err == nil {
+		t.Error("a file under another name can be read")
+	}
+	if err := s.read(ctx, "c.login", &got); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	keyring.MockInit() // empty again
+	if err := newStore(dir, nil).read(ctx, "a.login", &got); err == nil {
+		t.Error("without the key it can be read")
+	}
+}
+
+// TestStore_Locked: a keyring that fails does not cost the login that lies there.
+func TestStore_Locked(t *testing.T) {
+	keyring.MockInit()
+	server := Server{Name: "tracker", URL: "https://tracker.example/mcp"}
+	ctx, l := context.Background(), New(t.TempDir(), nil)
+	if err := l.store.write(ctx, loginFile(server), login{Access: "an-access-token"}); err != nil {
+		t.Fatal(err)
+	}
+	keyring.MockInitWithError(errors.New("the collection is locked"))
+	fresh := New(l.store.dir, nil)
+	if _, err := fresh.source(server).token(ctx); err == nil || !strings.Contains(err.Error(), "the collection is locked") {
+		t.Errorf("locked: %v", err)
+	}
+	if token, err := l.source(server).token(ctx); err != nil || token != "an-access-token" {
+		t.Errorf("the process that has the key: %q %v", token, err)
+	}
+}
+
+// TestTokenError: what went wrong, without what was sent and received.
+func TestTokenError(t *testing.T) {
+	for name, test := range map[string]struct {
+		status     int
+		body, want string
+		final      bool
+	}{
+		"refused":   {400, `{"error":"invalid_grant","error_description":"gone"}`, "the authorization server https://as.example says invalid_grant: gone", true},
+		"passing":   {503, `{"error":"temporarily_unavailable","x":"SECRET"}`, "the authorization server https://as.example answered 503 Service Unavailable", false},
+		"limited":   {429, `SECRET`, "the authorization server https://as.example answered 429 Too Many Requests", false},
+		"page":      {502, `<html>SECRET`, "the authorization server https://as.example answered 502 Bad Gateway", false},
+		"no JSON":   {200, `{"access_token":"SECRET"`, "the authorization server https://as.example: its answer is no token", false},
+		"no token":  {200, `{"refresh_token":"SECRET"}`, "the authorization server https://as.example: oauth2: server response missing access_token", false},
+		"bad bytes": {400, "{\"error\":\"invalid_request\",\"error_description\":\"a\\u001b[31m\\nb\"}", "the authorization server https://as.example says invalid_request: a b", false},
+	} {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(test.status)
+			fmt.Fprint(w, test.body)
+		}))
+		e := endpoint{Issuer: "https://as.example", Token: web.URL, Client: client{ID: "x"}}
+		_, err := e.ask(context.Background(), web.Client(), nil, map[string][]string{"grant_type": {"refresh_token"}, "refresh_token": {"SECRET"}})
+		web.Close()
+		if err == nil || err.Error() != test.want {
+			t.Errorf("%s: %v", name, err)
+		}
+		refusal, ok := errors.AsType[*refusedError](err)
+		if got := ok && final(refusal.code); got != test.final {
+			t.Errorf("%s: final %t", name, got)
+		}
+	}
+}
+
+// TestAuthorize: whose requests get tokens at all.
+func TestAuthorize(t *testing.T) {
+	l := New(t.TempDir(), nil)
+	for want, servers := range map[bool][]Server{
+		true: {{URL: "https://a.example/mcp"}, {URL: "http://localhost:8080/mcp"}, {URL: "http://[::1]/mcp"}},
+		false: {
+			{URL: "http://a.example/mcp"}, {URL: "http://10.0.0.1/mcp"},
+			{URL: "https://a.example/mcp", Headers: map[string]string{"authorization": "Bearer x"}},
+		},
+	} {
+		for _, s := range servers {
+			if got := l.Authorize(s) != nil; got != want {
+				t.Errorf("%+v: %t", s, got)
+			}
+		}
+	}
+}
+
+// TestTransport_Elsewhere: a token goes to its server alone.
+func TestTransport_Elsewhere(t *testing.T) {
+	tr := &transport{source: newSource(New(t.TempDir(), nil), Server{URL: "https://a.example/mcp"})}
+	for address, want := range map[string]string{
+		"https://a.example/other": "Bearer x", "https://a.example:8443/": "Bearer x",
+		"http://a.example/mcp": "", "https://b.example/mcp": "", "https://a.example.evil.example/": "",
+	} {
+		req, err := http.NewRequest(http.MethodGet, address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tr.with(req, "x").Header.Get("Authorization"); got != want {
+			t.Errorf("%s: %q", address, got)
+		}
+	}
+}
+
+// TestStyle: how a client proves who it is.
+func TestStyle(t *testing.T) {
+	for _, test := range []struct {
+		secret, method string
+		takes          []string
+		want           oauth2.AuthStyle
+	}{
+		{"", "", nil, oauth2.AuthStyleInParams},
+		{"", "client_secret_basic", nil, oauth2.AuthStyleInParams},
+		{"s", "client_secret_basic", nil, oauth2.AuthStyleInHeader},
+		{"s", "client_secret_post", []string{"client_secret_basic"}, oauth2.AuthStyleInParams},
+		{"s", "", []string{"client_secret_post"}, oauth2.AuthStyleInParams},
+		{"s", "", []string{"none", "client_secret_post", "client_secret_basic"}, oauth2.AuthStyleInHeader},
+		{"s", "", nil, oauth2.AuthStyleAutoDetect},
+	} {
+		e := endpoint{Methods: test.takes, Client: client{ID: "x", Secret: test.secret, Method: test.method}}
+		if got := e.style(); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
