@@ -90,14 +90,19 @@ func cacheable(c *call) string {
 }
 
 // listensTo reports whether a notification goes to a legacy session: an updated
-// resource only to those that subscribed to it.
+// resource only to those that subscribed to it, or to what it is a part of.
 func (ses *session) listensTo(method, params string) bool {
 	if method != updated {
 		return true
 	}
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
-	return ses.subs[uriOf(params)]
+	for uri, subscribed := range ses.subs {
+		if subscribed && strings.HasPrefix(uriOf(params), uri) {
+			return true
+		}
+	}
+	return false
 }
 
 func uriOf(params string) string {

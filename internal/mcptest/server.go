@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -364,7 +365,7 @@ func (c *call) listensTo(method, params string) bool {
 	if method == updated {
 		var uris []string
 		_ = json.Unmarshal(c.params.Notifications["resourceSubscriptions"], &uris) // else none
-		return slices.Contains(uris, uriOf(params))
+		return slices.ContainsFunc(uris, func(uri string) bool { return strings.HasPrefix(uriOf(params), uri) })
 	}
 	key := map[string]string{
 		"notifications/tools/list_changed":     "toolsListChanged",

@@ -25,6 +25,8 @@ type topic struct {
 	ended     chan struct{} // closed once the server was told that nobody follows it
 }
 
+var errNotTold = errors.New("the server has not agreed to tell of changes of the resource")
+
 type follower struct{ updated func(params json.RawMessage) }
 
 // Follow asks the server to tell of changes of a resource, and calls updated with the
@@ -63,6 +65,9 @@ func (u *Upstream) Follow(ctx context.Context, uri string, wait time.Duration, a
 			agreed()
 			settled = nil
 		case <-t.ended:
+			if t.err != nil {
+				return t.err
+			}
 			return &LostError{Reason: "the server no longer tells of changes"}
 		case <-s.link.done():
 			return &LostError{Reason: u.spec.reason(s.link.cause())}
@@ -114,7 +119,7 @@ func (s *session) part(t *topic, f *follower) {
 // hold keeps the server telling of changes of a resource until ctx ends.
 func (s *session) hold(ctx context.Context, uri string, t *topic) {
 	defer func() {
-		s.settle(t, errors.New("the server does not tell of changes of "+uri))
+		s.settle(t, errNotTold)
 		s.mu.Lock()
 		delete(s.topics, uri)
 		s.mu.Unlock()
@@ -122,11 +127,16 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 		close(t.ended)
 	}()
 	if s.modern {
+		// An acknowledgement does not name what it does not grant.
+		late := time.AfterFunc(s.spec.ConnectTimeout, func() { s.settle(t, errNotTold) })
+		defer late.Stop()
 		s.keepListening(ctx, mcp.SubscriptionFilter{ResourceSubscriptions: []string{uri}}, func(err error) { s.settle(t, err) })
 		return
 	}
 	params := wire.Encode(map[string]string{"uri": uri})
-	_, err := s.do(ctx, string(mcp.MethodResourcesSubscribe), params)
+	bounded, cancel := context.WithTimeout(ctx, s.spec.ConnectTimeout)
+	_, err := s.do(bounded, string(mcp.MethodResourcesSubscribe), params)
+	cancel()
 	s.settle(t, err)
 	if err != nil {
 		return
@@ -135,7 +145,7 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 	if s.changes.ctx.Err() != nil {
 		return // the session ends, and the subscription with it
 	}
-	bounded, cancel := context.WithTimeout(s.noteCtx, noteTime)
+	bounded, cancel = context.WithTimeout(s.noteCtx, noteTime)
 	defer cancel()
 	if _, err := s.do(bounded, string(mcp.MethodResourcesUnsubscribe), params); err != nil {
 		s.spec.Logger.Debug("unsubscribing", "err", s.spec.clean(err.Error(), 300))

@@ -1,0 +1,84 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+)
+
+// A server that does not answer, or refuses, is no wait without an end.
+func TestFollow_refused(t *testing.T) {
+	for name, fake := range map[string]mcptest.Spec{
+		"legacy silent":  {HangMethods: []string{"resources/subscribe"}},
+		"legacy refuses": {FailMethods: []string{"resources/subscribe"}},
+		"modern silent":  {Era: mcptest.EraModern, HangMethods: []string{"subscriptions/listen"}},
+		"modern refuses": {Era: mcptest.EraModern, FailMethods: []string{"subscriptions/listen"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fake.Resources = json.RawMessage(`[{"uri":"a://1","name":"one"}]`)
+				spec, _ := inProcess(t, fake)
+				u := ready(t, spec)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				err := u.Follow(ctx, "a://1", 0, func() { t.Error("agreed") }, func(json.RawMessage) {})
+				if err == nil || ctx.Err() != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A resource that is followed keeps a server that stops when it is idle, and no call
+// keeps its place from others; the end of the upstream ends the following.
+func TestFollow_idle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spec, logs := inProcess(t, mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://1","name":"one"}]`)})
+		spec.StopIdle, spec.MaxConcurrency = time.Minute, 1
+		u := ready(t, spec)
+		ctx, cancel := context.WithCancel(t.Context())
+		agreed, told := make(chan struct{}), make(chan string, 10)
+		var following sync.WaitGroup
+		following.Go(func() {
+			_ = u.Follow(ctx, "a://1", 0, func() { close(agreed) }, func(params json.RawMessage) { told <- string(params) })
+		})
+		<-agreed
+		time.Sleep(10 * time.Minute)
+		if u.Status().State != catalog.Ready {
+			t.Errorf("state %s", u.Status().State)
+		}
+		// A part of the resource is told as well.
+		for _, uri := range []string{"b://1", "a://1/part"} {
+			if _, err := text(u, "notify", `{"method":"notifications/resources/updated","params":{"uri":"`+uri+`"}}`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if len(told) != 1 {
+			t.Errorf("told %d times", len(told))
+		}
+		cancel()
+		following.Wait()
+		time.Sleep(3 * time.Minute)
+		if u.Status().State != catalog.Idle {
+			t.Errorf("state %s", u.Status().State)
+		}
+		if n := len(logs.all().Method("resources/unsubscribe")); n != 1 {
+			t.Errorf("unsubscribed %d times", n)
+		}
+		following.Go(func() {
+			if err := u.Follow(t.Context(), "a://1", 0, func() { go u.Close(0) }, func(json.RawMessage) {}); !errors.As(err, new(*UnavailableError)) && !errors.As(err, new(*LostError)) {
+				t.Error(err)
+			}
+		})
+		following.Wait()
+	})
+}
