@@ -14,6 +14,7 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/catalog"
+	"mcpx/internal/config"
 	"mcpx/internal/plain"
 	"mcpx/internal/setup"
 )
@@ -184,7 +185,11 @@ func (cmd *completeCommand) servers(c *cli, l typedLine, s streams) func(func(*c
 			c.Config = kong.ExpandPath(l.config)
 		}
 		s.terminal = true // only people complete commands
-		cfg, err := c.loadConfig(s)
+		path, err := c.findConfig(s)
+		if err != nil {
+			return
+		}
+		cfg, err := config.Load(path, s.reading())
 		if err != nil {
 			return // no candidates, and no place for an error
 		}

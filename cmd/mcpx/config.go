@@ -1,30 +1,41 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"os"
 
+	"mcpx/internal/app"
 	"mcpx/internal/config"
+	"mcpx/internal/secret"
 )
 
 // loadConfig finds and reads the config file.
 func (c *cli) loadConfig(s streams) (*config.Config, error) {
-	folder, err := os.UserConfigDir()
-	if err != nil {
-		folder = ""
-	}
-	path, err := config.Find(c.Config, s.getenv, s.terminal, folder)
+	path, err := c.findConfig(s)
 	if err != nil {
 		return nil, err
 	}
 	return readConfig(path, s)
 }
 
-func readConfig(path string, s streams) (*config.Config, error) {
-	return config.Load(path, s.reading())
+func (c *cli) findConfig(s streams) (string, error) {
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		folder = ""
+	}
+	return config.Find(c.Config, s.getenv, s.terminal, folder)
 }
 
-// reading has the options to read config files.
+// readConfig reads a config file to use its servers: it looks up the secrets that they name.
+func readConfig(path string, s streams) (*config.Config, error) {
+	o, secrets := s.reading(), app.Secrets()
+	o.Keyring = func(name string) (string, error) { return secrets.Get(context.Background(), name) }
+	o.Run = func(argv []string) (string, error) { return secret.Run(context.Background(), argv) }
+	return config.Load(path, o)
+}
+
+// reading has the options to read config files without the secrets that they name.
 func (s streams) reading() config.Options {
 	self, _ := os.Executable() // without it only its name marks an entry as mcpx itself
 	return config.Options{Getenv: s.getenv, Executable: self}

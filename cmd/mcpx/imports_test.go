@@ -13,12 +13,12 @@ import (
 var allowedImports = map[string][]string{
 	"cmd/mcpx": {
 		"internal/app", "internal/budget", "internal/catalog", "internal/compress", "internal/config", "internal/describe",
-		"internal/executor", "internal/front", "internal/httpd", "internal/jq", "internal/oauth", "internal/plain", "internal/proc", "internal/screen",
+		"internal/executor", "internal/front", "internal/httpd", "internal/jq", "internal/oauth", "internal/plain", "internal/proc", "internal/screen", "internal/secret",
 		"internal/setup", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/app": {
 		"internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd",
-		"internal/jq", "internal/oauth", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/upstream", "internal/view",
+		"internal/jq", "internal/oauth", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/secret", "internal/upstream", "internal/view",
 	},
 
 	"internal/catalog": {},
@@ -28,6 +28,7 @@ var allowedImports = map[string][]string{
 	"internal/plain":   {},
 	"internal/proc":    {},
 	"internal/screen":  {},
+	"internal/secret":  {"internal/keyring"},
 	"internal/tokens":  {},
 	"internal/wire":    {},
 

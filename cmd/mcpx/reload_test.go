@@ -314,3 +314,27 @@ func TestLimits_All(t *testing.T) {
 		t.Errorf("got %s %s", m.Result, m.Error)
 	}
 }
+
+// TestReload_Secrets: loading the config again reads the values anew that it names.
+func TestReload_Secrets(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	web := mcptest.Spec{}.HTTP(t)
+	key := h.write(t, "key", "first")
+	config := h.config(t, map[string]server{"web": {"url": web.URL, "headers": map[string]string{"X-Key": "${file:key}-${command:cat " + key + "}"}}}, nil)
+	_, p := openOver(t, h, "stdio", "--config", config)
+	has := func(want string) {
+		t.Helper()
+		mcptest.WaitFor(t, want, patience, func() bool {
+			all := web.Log().Event(mcptest.EventHTTP)
+			return len(all) > 0 && all[len(all)-1].Header.Get("X-Key") == want
+		})
+	}
+	has("first-first")
+	h.write(t, "key", "second")
+	p.follow(t, loadedAgain, func() { p.hangUp(t) })
+	has("second-second")
+	if p.logged("these commands gave values", "commands=[cat]") != 2 || p.logged(key) > 0 || p.logged("second") > 0 {
+		t.Errorf("the log:\n%s", p.stderr.String())
+	}
+}

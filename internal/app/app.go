@@ -191,6 +191,9 @@ func (a *App) LogWarnings(cfg *config.Config) {
 	for _, warning := range cfg.Warnings {
 		a.log.Warn("config", "warning", warning)
 	}
+	if len(cfg.Commands) > 0 {
+		a.log.Info("config: these commands gave values", "commands", cfg.Commands)
+	}
 	for _, fault := range cfg.ServerFaults() {
 		a.log.Warn("config", "fault", fault.String())
 	}

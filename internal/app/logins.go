@@ -10,6 +10,7 @@ import (
 	"mcpx/internal/catalog"
 	"mcpx/internal/config"
 	"mcpx/internal/oauth"
+	"mcpx/internal/secret"
 )
 
 // Logins are the logins of this user. They lie beside the user's config, since the system
@@ -20,6 +21,15 @@ func Logins(log *slog.Logger) *oauth.Logins {
 		return oauth.New("", log)
 	}
 	return oauth.New(filepath.Join(folder, "mcpx", "logins"), log)
+}
+
+// Secrets are the secrets of this user, which configs name.
+func Secrets() *secret.Store {
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		folder = os.TempDir()
+	}
+	return secret.New(filepath.Join(folder, "mcpx", "secrets"))
 }
 
 // LoginServer is a server of the config, as [oauth] knows it.

@@ -86,6 +86,8 @@ type Config struct {
 	// LogFile gets the log too, beside stderr; empty: nowhere else.
 	LogFile string
 
+	// Commands are the programs that were run for values of servers, each once, sorted.
+	Commands []string
 	// Warnings are for the log: what was ignored or skipped, and where. They hold
 	// no values.
 	Warnings []string
@@ -266,8 +268,13 @@ type Options struct {
 	// Executable is the path of mcpx itself, to recognise an entry that is mcpx;
 	// may be empty.
 	Executable string
-	// ReadFile reads an envFile; nil reads regular files of at most 1 MiB.
+	// ReadFile reads an envFile or a ${file:}; nil reads regular files of at most 1 MiB.
 	ReadFile func(path string) ([]byte, error)
+	// Keyring returns the secret of a ${keyring:NAME}, Run the output of a ${command:}.
+	// They may take long, and are called from several goroutines. Nil: such a reference
+	// stays as it is. No error may have a secret.
+	Keyring func(name string) (string, error)
+	Run     func(argv []string) (string, error)
 }
 
 // Served is the name that a server is served under, found by that name or by the one in

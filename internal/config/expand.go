@@ -21,7 +21,7 @@ var (
 var editorOnly = []string{"workspaceFolder", "workspaceFolderBasename", "file", "fileDirname", "fileWorkspaceFolder", "cwd"}
 
 // expand replaces ${VAR} and ${VAR:-default} (the default also for an empty
-// variable, as in a shell), and VS Code's ${env:VAR}. A reference ends at the
+// variable, as in a shell), VS Code's ${env:VAR}, and what [elsewhere] has. A reference ends at the
 // first brace. Other text stays, a lone $ too. A reference without a value is a fault of
 // this server.
 func (r *serverReader) expand(path string, offset int, s string) string {
@@ -63,10 +63,13 @@ func (r *serverReader) resolve(path, reference string) (value, why string) {
 	case "pathSeparator", "/":
 		return string(filepath.Separator), ""
 	}
+	if kind, what, ok := strings.Cut(reference, ":"); ok && (kind == "keyring" || kind == "file" || kind == "command") {
+		return r.elsewhere(kind, what)
+	}
 	parts := variable.FindStringSubmatch(reference)
 	if parts == nil {
 		editor, _, ok := strings.Cut(reference, ":")
-		if ok && slices.Contains([]string{"input", "command", "config", "prompt"}, editor) {
+		if ok && slices.Contains([]string{"input", "config", "prompt"}, editor) {
 			return "", fmt.Sprintf("only an editor can fill in %s, use an environment variable", quote("${"+reference+"}"))
 		}
 		// What it says may be a secret that was meant as a default.

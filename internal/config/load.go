@@ -97,8 +97,14 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{o: o, cfg: defaults(path), defined: map[string]string{}, everyServer: Server{Start: "eager", Pin: "warn"}}
+	l := newLoader(path, o)
 	l.root(root)
+	if len(l.faults) == 0 && len(l.wanted) > 0 { // in a second reading each value stands where it belongs
+		all := l.lookUp()
+		l = newLoader(path, o)
+		l.answers, l.cfg.Commands = all, all.programs()
+		l.root(root)
+	}
 	if len(l.faults) > 0 {
 		sortFaults(l.faults)
 		return nil, &Faults{File: path, List: l.faults}
@@ -108,6 +114,10 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 		return nil, &Faults{File: path, List: l.faults}
 	}
 	return l.cfg, nil
+}
+
+func newLoader(path string, o Options) *loader {
+	return &loader{o: o, cfg: defaults(path), defined: map[string]string{}, everyServer: Server{Start: "eager", Pin: "warn"}}
 }
 
 // decode reads the JSON; it tolerates a byte order mark.
@@ -148,6 +158,11 @@ type loader struct {
 	// viewAt is where the key view stands, and inGroups what the groups say of servers.
 	viewAt   place
 	inGroups []groupServers
+
+	// wanted are the references of servers in use to values elsewhere. answers has what they
+	// gave; it is nil in the first reading.
+	wanted  []wanted
+	answers answers
 
 	// everyServer has what the root says for the servers that do not say it themselves.
 	everyServer Server

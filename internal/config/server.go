@@ -63,7 +63,9 @@ type serverReader struct {
 	// faults are of this server only.
 	faults []Fault
 	// secrets are the values to strike out; true for those that are credentials.
-	secrets  map[string]bool
+	secrets map[string]bool
+	// wanted are the references to values elsewhere.
+	wanted   []wanted
 	disabled bool
 	// Where the keys stand that infer needs.
 	commandAt, urlAt, unknownType, oauthAt place
@@ -343,6 +345,7 @@ func (r *serverReader) finish(n *node) {
 	if !r.s.Enabled {
 		return
 	}
+	r.l.wanted = append(r.l.wanted, r.wanted...)
 	sortFaults(r.faults)
 	texts := make([]string, len(r.faults))
 	for i, f := range r.faults {

@@ -3,6 +3,8 @@
 package screen
 
 import (
+	"context"
+	"errors"
 	"os"
 	"strings"
 
@@ -43,6 +45,29 @@ func Fixed(width, height int, colour bool) Screen {
 // IsTerminal reports whether a person sits at f. A character device such as
 // /dev/null is none.
 func IsTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// ReadHidden reads a line from a terminal that does not show it meanwhile, or until ctx ends.
+func ReadHidden(ctx context.Context, f *os.File) (string, error) {
+	before, err := term.GetState(int(f.Fd()))
+	if err != nil {
+		return "", err
+	}
+	type outcome struct {
+		line []byte
+		err  error
+	}
+	read := make(chan outcome, 1)
+	go func() { // ends with the line, or with the process
+		line, err := term.ReadPassword(int(f.Fd()))
+		read <- outcome{line, err}
+	}()
+	select {
+	case o := <-read:
+		return string(o.line), o.err
+	case <-ctx.Done():
+		return "", errors.Join(ctx.Err(), term.Restore(int(f.Fd()), before))
+	}
+}
 
 // Live reports whether lines can be rewritten.
 func (s Screen) Live() bool { return s.live }

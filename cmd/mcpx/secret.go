@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"mcpx/internal/app"
+	"mcpx/internal/plain"
+	"mcpx/internal/screen"
+	"mcpx/internal/secret"
+)
+
+type secretCommand struct {
+	Set    secretSetCommand    `cmd:"" help:"Keep a secret; its value comes from the terminal or the input."`
+	List   secretListCommand   `cmd:"" help:"Print the names of the secrets."`
+	Delete secretDeleteCommand `cmd:"" help:"Forget a secret."`
+}
+
+type secretSetCommand struct {
+	Name string `arg:"" help:"The name, as in ${keyring:NAME}."`
+}
+
+// Help has the examples.
+func (cmd *secretSetCommand) Help() string {
+	return "Keeps a secret in the keyring of the system. A server of the config names it as ${keyring:NAME}. The value is never an argument, " +
+		"which other users of the computer could see.\n\n" + examples("mcpx secret set github", "pass show github | mcpx secret set github")
+}
+
+// Run keeps a secret.
+func (cmd *secretSetCommand) Run(ctx context.Context, s streams) error {
+	if err := secret.CheckName(cmd.Name); err != nil {
+		return err
+	}
+	value, err := hiddenInput(ctx, s, "Value of "+cmd.Name+" (not shown): ")
+	if err != nil {
+		return err
+	}
+	unsealed, err := app.Secrets().Set(ctx, cmd.Name, value)
+	if err != nil {
+		return err
+	}
+	if unsealed != nil {
+		fmt.Fprintf(s.err, "mcpx: warning: the secret is kept unencrypted, readable by you only: %s\n", plain.Line(unsealed.Error(), 300))
+	}
+	fmt.Fprintf(s.out, "kept; name it in the config as ${keyring:%s}. A running mcpx reads it when it loads its config again.\n", cmd.Name)
+	return nil
+}
+
+// hiddenInput is a line from the terminal, or all that the input has, without the line
+// break at its end.
+func hiddenInput(ctx context.Context, s streams, prompt string) (string, error) {
+	if file, ok := s.in.(*os.File); ok && s.terminal {
+		fmt.Fprint(s.err, prompt)
+		defer fmt.Fprintln(s.err)
+		return screen.ReadHidden(ctx, file)
+	}
+	data, err := io.ReadAll(io.LimitReader(s.in, secret.MaxBytes+2))
+	return strings.TrimRight(string(data), "\r\n"), err
+}
+
+type secretListCommand struct{}
+
+// Run prints the names.
+func (cmd *secretListCommand) Run(s streams) error {
+	names, err := app.Secrets().Names()
+	for _, name := range names {
+		fmt.Fprintln(s.out, name)
+	}
+	if err == nil && len(names) == 0 {
+		fmt.Fprintln(s.err, "there are no secrets")
+	}
+	return err
+}
+
+type secretDeleteCommand struct {
+	Name string `arg:"" help:"The name of the secret."`
+}
+
+// Run forgets a secret.
+func (cmd *secretDeleteCommand) Run(ctx context.Context, s streams) error {
+	found, err := app.Secrets().Delete(ctx, cmd.Name)
+	if err == nil && !found {
+		err = errors.New("there is no secret " + plain.Line(cmd.Name, 64))
+	}
+	if err == nil {
+		fmt.Fprintln(s.out, "deleted "+cmd.Name)
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// wanted is a reference to a value that lies elsewhere, and may take its time: the keyring
+// asks its user, and a command runs. So a file is read twice: the first reading collects
+// these, all are looked up at the same time, and the second has their values.
+type wanted struct{ kind, what string }
+
+// answer is what a reference gave: a text, or why there is none.
+type answer struct{ text, why string }
+
+type answers map[wanted]answer
+
+// elsewhere is the value of ${keyring:NAME}, ${file:PATH} or ${command:...}, or why there
+// is none. A line break at its end is cut.
+func (r *serverReader) elsewhere(kind, what string) (text, why string) {
+	one := wanted{kind, what}
+	v, looked := r.l.answers[one]
+	switch {
+	case kind == "file":
+		v = r.file(what)
+	case kind == "keyring" && r.l.o.Keyring == nil || kind == "command" && r.l.o.Run == nil:
+		text = "${" + kind + ":" + what + "}"
+		r.secret(text, true) // as its value is: the same catalogue on disk belongs to both
+		return text, ""
+	case !looked: // or a disabled server's, which nobody needs
+		r.wanted = append(r.wanted, one)
+		return "", ""
+	}
+	if v.text = strings.TrimRight(v.text, "\r\n"); v.text == "" && v.why == "" {
+		v.why = fmt.Sprintf("the %s of ${%[1]s:} gives nothing", kind)
+	}
+	if v.why == "" {
+		r.secret(v.text, true)
+	}
+	return v.text, v.why
+}
+
+// file reads the file of a ${file:PATH}; a relative path begins at the config file.
+func (r *serverReader) file(path string) answer {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok && r.home() != "" {
+		path = filepath.Join(r.home(), rest)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(r.l.cfg.Path), path)
+	}
+	data, err := r.l.o.ReadFile(path)
+	if err != nil {
+		return answer{why: fmt.Sprintf("file %s cannot be read: %v", quote(path), err)}
+	}
+	return answer{text: string(data)}
+}
+
+// lookUp gets all values that are wanted, each once.
+func (l *loader) lookUp() answers {
+	all := make(answers, len(l.wanted))
+	for _, one := range l.wanted {
+		all[one] = answer{}
+	}
+	var looking sync.WaitGroup
+	var mu sync.Mutex
+	for one := range all {
+		looking.Go(func() {
+			v := l.look(one)
+			mu.Lock()
+			defer mu.Unlock()
+			all[one] = v
+		})
+	}
+	looking.Wait()
+	return all
+}
+
+func (l *loader) look(one wanted) answer {
+	if one.kind == "keyring" {
+		return answerOf(l.o.Keyring(one.what))
+	}
+	argv := one.argv()
+	if argv == nil {
+		return answer{why: `${command:} needs a program and its arguments, separated by spaces, or as an array: ${command:[\"program\", \"an argument\"]}`}
+	}
+	return answerOf(l.o.Run(argv))
+}
+
+func answerOf(text string, err error) answer {
+	if err != nil {
+		return answer{why: err.Error()}
+	}
+	return answer{text: text}
+}
+
+// argv are the words of a ${command:...}, or nil.
+func (w wanted) argv() []string {
+	argv := strings.Fields(w.what)
+	if strings.HasPrefix(strings.TrimSpace(w.what), "[") {
+		argv = nil
+		_ = json.Unmarshal([]byte(w.what), &argv)
+	}
+	if len(argv) == 0 || argv[0] == "" {
+		return nil
+	}
+	return argv
+}
+
+// programs are the commands without their arguments, which may be secret.
+func (a answers) programs() []string {
+	var names []string
+	for one := range a {
+		if argv := one.argv(); one.kind == "command" && argv != nil {
+			names = append(names, argv[0])
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,60 @@
+package secret
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// commandTime bounds a command: some ask their user first.
+const commandTime = 10 * time.Second
+
+// Run runs a command without a shell, with no input, and returns what it prints. Errors
+// name the program alone: its arguments and all that it says may be secret.
+func Run(ctx context.Context, argv []string) (string, error) {
+	program := argv[0]
+	if filepath.Base(program) != program && !filepath.IsAbs(program) {
+		return "", fmt.Errorf("the command %s must be a name on the PATH, or an absolute path", program)
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, argv[1:]...)
+	cmd.WaitDelay = time.Second // for what it leaves behind with the output open
+	out := &bounded{stop: cancel}
+	cmd.Stdout = out
+	err := cmd.Run()
+	switch {
+	case out.full:
+		return "", fmt.Errorf("the command %s prints more than %d KiB", program, MaxBytes>>10)
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("the command %s did not end within %v", program, commandTime)
+	case errors.Is(err, exec.ErrNotFound):
+		return "", fmt.Errorf("there is no command %s on the PATH of mcpx", program)
+	case err != nil && cmd.ProcessState != nil:
+		return "", fmt.Errorf("the command %s failed (%s); run it by hand to see why", program, cmd.ProcessState)
+	case err != nil:
+		return "", fmt.Errorf("the command %s could not be started", program)
+	}
+	return out.text.String(), nil
+}
+
+// bounded takes MaxBytes, and stops what prints more.
+type bounded struct {
+	text bytes.Buffer // not embedded: its ReadFrom knows no bound
+	full bool
+	stop func()
+}
+
+// Write implements io.Writer.
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.text.Len()+len(p) > MaxBytes {
+		b.full = true
+		b.stop()
+		return 0, errors.New("too much")
+	}
+	return b.text.Write(p)
+}

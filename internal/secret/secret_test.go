@@ -1,0 +1,166 @@
+package secret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zalando/go-keyring"
+)
+
+// TestMain lets the tests run this program as a command.
+func TestMain(m *testing.M) {
+	switch os.Getenv("SECRET_COMMAND") {
+	case "print":
+		fmt.Printf("%q\n", os.Args[1:])
+	case "fail":
+		fmt.Print("hush-out")
+		fmt.Fprint(os.Stderr, "hush-err")
+		os.Exit(3)
+	case "endless":
+		for {
+			if _, err := fmt.Println(strings.Repeat("x", 1000)); err != nil {
+				os.Exit(1)
+			}
+		}
+	case "hang":
+		<-time.After(time.Minute)
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// TestStore: a secret is kept, replaced, listed and forgotten, with a keyring and without.
+func TestStore(t *testing.T) {
+	for _, kind := range []string{"keyring", "off", "broken"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Setenv("MCPX_KEYRING", "")
+			keyring.MockInit()
+			switch kind {
+			case "off":
+				t.Setenv("MCPX_KEYRING", "off")
+			case "broken":
+				keyring.MockInitWithError(errors.New("no bus"))
+			}
+			dir := filepath.Join(t.TempDir(), "secrets")
+			s := New(dir)
+			for _, value := range []string{"first", "hush\nhush"} {
+				unsealed, err := s.Set(t.Context(), "git.hub-1", value)
+				if err != nil || (unsealed != nil) != (kind != "keyring") {
+					t.Fatalf("set: %v, %v", unsealed, err)
+				}
+			}
+			if _, err := s.Set(t.Context(), "GIT.hub-1", "other"); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := s.Get(t.Context(), "git.hub-1"); got != "hush\nhush" || err != nil {
+				t.Errorf("got %q, %v", got, err)
+			}
+			names, err := s.Names()
+			if !slices.Equal(names, []string{"GIT.hub-1", "git.hub-1"}) || err != nil {
+				t.Errorf("names %q, %v", names, err)
+			}
+			err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+				data, _ := os.ReadFile(path)
+				if info, _ := d.Info(); runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+					t.Errorf("%s has mode %v", path, info.Mode())
+				}
+				if kind == "keyring" && strings.Contains(string(data), "hush") {
+					t.Errorf("%s has the value", path)
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			for _, want := range []bool{true, false} {
+				if found, err := s.Delete(t.Context(), "git.hub-1"); found != want || err != nil {
+					t.Errorf("deleted: %v, %v", found, err)
+				}
+			}
+			if _, err := s.Get(t.Context(), "git.hub-1"); err == nil || !strings.Contains(err.Error(), "there is no secret git.hub-1") {
+				t.Errorf("after the end: %v", err)
+			}
+		})
+	}
+}
+
+// TestStore_KeyringGone: a secret in a keyring that is not there says so, and stays in the
+// list.
+func TestStore_KeyringGone(t *testing.T) {
+	t.Setenv("MCPX_KEYRING", "")
+	keyring.MockInit()
+	s := New(t.TempDir())
+	if _, err := s.Set(t.Context(), "a", "value"); err != nil {
+		t.Fatal(err)
+	}
+	keyring.MockInitWithError(errors.New("no bus"))
+	if _, err := s.Get(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "no bus") {
+		t.Errorf("get: %v", err)
+	}
+	if _, err := s.Delete(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "no bus") {
+		t.Errorf("delete: %v", err)
+	}
+	if names, _ := s.Names(); len(names) != 1 {
+		t.Errorf("names: %q", names)
+	}
+}
+
+func TestStore_Refused(t *testing.T) {
+	t.Setenv("MCPX_KEYRING", "off")
+	s := New(t.TempDir())
+	for _, name := range []string{"", "a/b", "../a", ".a", "a b", strings.Repeat("a", 65)} {
+		if _, err := s.Set(t.Context(), name, "x"); err == nil {
+			t.Errorf("%q is a name", name)
+		}
+	}
+	for _, value := range []string{"", strings.Repeat("x", MaxBytes+1)} {
+		if _, err := s.Set(t.Context(), "a", value); err == nil {
+			t.Errorf("%d bytes are a value", len(value))
+		}
+	}
+}
+
+// TestRun: no shell reads the arguments, and no error has what a command says.
+func TestRun(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		kind string
+		argv []string
+		want string
+		err  string
+	}{
+		{"print", []string{self, "$HOME", "a b", "*;x"}, `["$HOME" "a b" "*;x"]`, ""},
+		{"fail", []string{self, "hush"}, "", "failed (exit status 3); run it by hand"},
+		{"endless", []string{self}, "", "prints more than 64 KiB"},
+		{"print", []string{"no-such-program-here", "hush"}, "", "there is no command no-such-program-here on the PATH"},
+		{"print", []string{filepath.Join(t.TempDir(), "none"), "hush"}, "", "could not be started"},
+		{"print", []string{"./none", "hush"}, "", "must be a name on the PATH, or an absolute path"},
+	} {
+		t.Setenv("SECRET_COMMAND", test.kind)
+		got, err := Run(t.Context(), test.argv)
+		if strings.TrimSpace(got) != test.want || (err == nil) != (test.err == "") {
+			t.Errorf("%s: %q, %v", test.kind, got, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "hush")) {
+			t.Errorf("%s: %v", test.kind, err)
+		}
+	}
+	t.Setenv("SECRET_COMMAND", "hang")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := Run(ctx, []string{self}); err == nil || !strings.Contains(err.Error(), "did not end within 10s") {
+		t.Errorf("a command that hangs: %v", err)
+	}
+}
