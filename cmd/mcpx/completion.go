@@ -147,7 +147,7 @@ func (cmd *completeCommand) arguments(c *cli, l typedLine, root *kong.Node, word
 		for _, shell := range l.node.Positional[0].EnumSlice() {
 			offer(s.out, word, shell, "")
 		}
-	case name == "check", slices.Contains([]string{"inspect", "exec", "remove", "enable", "disable"}, name) && at == 0:
+	case name == "check", slices.Contains([]string{"inspect", "exec", "remove", "enable", "disable", "login", "logout"}, name) && at == 0:
 		for server := range cmd.servers(c, l, s) {
 			offer(s.out, word, server.Name, server.Purpose())
 			if name == "check" && strings.HasPrefix(word, server.Name+".") {

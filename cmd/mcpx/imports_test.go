@@ -76,7 +76,7 @@ var allowedModules = map[string][]string{
 	"github.com/mark3labs/mcp-go/server":     {"internal/front", "internal/demo", "internal/mcptest"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/oauth"},
 	"github.com/pelletier/go-toml/v2":        {"internal/setup"},
-	"github.com/rogpeppe/go-internal":        {"internal/setup"},
+	"github.com/rogpeppe/go-internal":        {"internal/oauth", "internal/setup"},
 	"github.com/santhosh-tekuri/jsonschema":  {"internal/arguments"},
 	"github.com/tailscale/hujson":            {"internal/config", "internal/setup"},
 	"github.com/toon-format/toon-go":         {"internal/budget"},

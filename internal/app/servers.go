@@ -124,8 +124,8 @@ func (a *App) spec(cfg *config.Config, s config.Server) upstream.Spec {
 	if s.Type == config.Stdio {
 		spec.Env = proc.Environment(os.Environ(), s.Env)
 	}
-	if who := LoginServer(s); (s.Type == config.HTTP || s.Type == config.SSE) && !s.OAuth.Off {
-		spec.Authorize, spec.NewSecrets = a.logins.Authorize(who), func() []string { return a.logins.Secrets(who) }
+	if (s.Type == config.HTTP || s.Type == config.SSE) && !s.OAuth.Off {
+		spec.Authorize, spec.NewSecrets = a.logins.Authorize(LoginServer(s))
 	}
 	if cfg.HealthCheck.Enabled {
 		spec.Health = upstream.Health{

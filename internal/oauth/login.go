@@ -122,10 +122,11 @@ func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, erro
 }
 
 // questions are sent without a token, for the challenge in the answer. Many servers let
-// everybody initialize.
-var questions = []string{
-	`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpx","version":"1"}}}`,
-	`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`,
+// everybody initialize. The last is for servers of the old transport.
+var questions = [][2]string{
+	{http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpx","version":"1"}}}`},
+	{http.MethodPost, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`},
+	{http.MethodGet, ""},
 }
 
 // askServer asks a server whether it wants a login, and what for.
@@ -155,7 +156,7 @@ func askServer(ctx context.Context, s Server) (c challenge, asked bool, err erro
 		return resp, nil
 	}
 	for _, question := range questions {
-		resp, err := send(http.MethodPost, question)
+		resp, err := send(question[0], question[1])
 		if err != nil {
 			return c, false, err
 		}

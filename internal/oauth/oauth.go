@@ -80,23 +80,21 @@ func (l *Logins) Close(within time.Duration) {
 	}
 }
 
-// Authorize returns what puts the tokens of s on requests; nil where they have an
-// Authorization header of their own, or would go over the network in the clear.
-func (l *Logins) Authorize(s Server) func(http.RoundTripper) http.RoundTripper {
+// Authorize returns what puts the tokens of s on requests, and the tokens that were seen so
+// far, to be struck out of texts. Both are nil where the requests have an Authorization
+// header of their own, or would go over the network in the clear.
+func (l *Logins) Authorize(s Server) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
 	for name := range s.Headers {
 		if strings.EqualFold(name, "Authorization") {
-			return nil
+			return nil, nil
 		}
 	}
 	if l.store.dir == "" || !safeURL(s.URL) {
-		return nil
+		return nil, nil
 	}
 	src := l.source(s)
-	return func(base http.RoundTripper) http.RoundTripper { return &transport{base: base, source: src} }
+	return func(base http.RoundTripper) http.RoundTripper { return &transport{base: base, source: src} }, src.secrets
 }
-
-// Secrets are the tokens of s that this process has seen, to be struck out of texts.
-func (l *Logins) Secrets(s Server) []string { return l.source(s).secrets() }
 
 // Changed returns the servers whose logins were made, renewed or deleted since the last
 // call, by any process.

@@ -198,8 +198,8 @@ func TestAuthorize(t *testing.T) {
 		},
 	} {
 		for _, s := range servers {
-			if got := l.Authorize(s) != nil; got != want {
-				t.Errorf("%+v: %t", s, got)
+			if wrap, secrets := l.Authorize(s); (wrap != nil) != want || (secrets != nil) != want {
+				t.Errorf("%+v: not %t", s, want)
 			}
 		}
 	}
@@ -235,7 +235,7 @@ func TestStyle(t *testing.T) {
 		{"s", "client_secret_post", []string{"client_secret_basic"}, oauth2.AuthStyleInParams},
 		{"s", "", []string{"client_secret_post"}, oauth2.AuthStyleInParams},
 		{"s", "", []string{"none", "client_secret_post", "client_secret_basic"}, oauth2.AuthStyleInHeader},
-		{"s", "", nil, oauth2.AuthStyleAutoDetect},
+		{"s", "", nil, oauth2.AuthStyleInHeader},
 	} {
 		e := endpoint{Methods: test.takes, Client: client{ID: "x", Secret: test.secret, Method: test.method}}
 		if got := e.style(); got != test.want {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
@@ -34,7 +35,8 @@ func (l *Logins) client(ctx context.Context, web *http.Client, s Server, meta *o
 	var known client
 	file := clientFile(meta.Issuer)
 	err := l.store.read(ctx, file, &known)
-	if err == nil && known.ID != forgotten && (s.RedirectPort == 0 || s.RedirectPort == port(known.Redirect)) {
+	ended := !known.Expires.IsZero() && time.Until(known.Expires) < time.Hour
+	if err == nil && known.ID != forgotten && !ended && (s.RedirectPort == 0 || s.RedirectPort == port(known.Redirect)) {
 		// Not every authorization server lets the port vary, as RFC 8252 wants it.
 		if listener, err := listen(ctx, port(known.Redirect)); err == nil {
 			return known, listener, nil
@@ -82,7 +84,10 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 		}
 		return client{}, fmt.Errorf("registering mcpx with %s did not work", who)
 	}
-	return client{ID: got.ClientID, Secret: got.ClientSecret, Method: got.TokenEndpointAuthMethod, Redirect: redirect}, nil
+	return client{
+		ID: got.ClientID, Secret: got.ClientSecret, Method: got.TokenEndpointAuthMethod,
+		Redirect: redirect, Expires: got.ClientSecretExpiresAt,
+	}, nil
 }
 
 // listen opens a port of loopback, any if it is 0.

@@ -33,7 +33,9 @@ type source struct {
 	mu    sync.Mutex
 	stamp stamp // of the file that login is from
 	login *login
-	seen  []string // the newest tokens
+	// unwritten: the login is newer than the file, which could not be written.
+	unwritten bool
+	seen      []string // the newest tokens
 	// fresh is a token that was got because the server refused the one before it, until it
 	// has worked. If the server refuses it too, a further one is of no use.
 	fresh string
@@ -77,6 +79,15 @@ func (s *source) current(ctx context.Context) (*login, error) {
 	if now == s.stamp && now != (stamp{}) {
 		return s.login, nil
 	}
+	return s.read(ctx)
+}
+
+// read reads the login anew. The caller holds the lock of s.
+func (s *source) read(ctx context.Context) (*login, error) {
+	now := s.logins.store.stamp(s.file)
+	if s.unwritten && now == s.stamp {
+		return s.login, nil
+	}
 	var l login
 	switch err := s.logins.store.read(ctx, s.file, &l); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -85,7 +96,7 @@ func (s *source) current(ctx context.Context) (*login, error) {
 	case err != nil:
 		return nil, &PassingError{"the login cannot be read: " + err.Error()}
 	}
-	s.stamp = now
+	s.stamp, s.unwritten = now, false
 	s.use(&l)
 	return &l, nil
 }
@@ -236,7 +247,9 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 		return nil, &PassingError{err.Error()}
 	}
 	defer unlock()
-	l, err := s.current(ctx)
+	s.mu.Lock()
+	l, err := s.read(ctx) // whatever its stamp: two writes can have the same
+	s.mu.Unlock()
 	switch {
 	case err != nil:
 		return nil, err
@@ -262,11 +275,12 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	} else {
 		fresh.take(token)
 	}
-	if err := s.logins.store.write(ctx, s.file, &fresh); err != nil {
+	err = s.logins.store.write(ctx, s.file, &fresh)
+	if err != nil {
 		s.logins.log.Error("a renewed login cannot be kept", "server", s.server.Name, "err", err)
 	}
 	s.mu.Lock()
-	s.stamp = s.logins.store.stamp(s.file)
+	s.stamp, s.unwritten = s.logins.store.stamp(s.file), err != nil
 	s.use(&fresh)
 	s.mu.Unlock()
 	if fresh.Ended != "" {
@@ -301,6 +315,10 @@ func (s *source) ended(code string) error {
 
 // ask gets a machine's token. It is in memory only.
 func (s *source) ask(ctx context.Context, old *login, c *challenge) (*login, error) {
+	now, err := s.current(ctx)
+	if err != nil || now != old && now != nil {
+		return now, err // another call was faster
+	}
 	l := &login{Server: s.server.Name, URL: s.server.URL}
 	if old != nil {
 		copied := *old

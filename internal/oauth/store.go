@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"github.com/rogpeppe/go-internal/robustio"
 
 	"mcpx/internal/keyring"
 )
@@ -161,7 +162,7 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 	_, err = temp.Write(data)
 	err = errors.Join(err, temp.Sync(), temp.Close())
 	if err == nil {
-		err = os.Rename(temp.Name(), filepath.Join(s.dir, file))
+		err = robustio.Rename(temp.Name(), filepath.Join(s.dir, file))
 	}
 	if err != nil {
 		_ = os.Remove(temp.Name())

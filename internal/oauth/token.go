@@ -29,10 +29,12 @@ type client struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret,omitempty"`
 	// Method is how it proves that at the token endpoint, as RFC 7591 names it. Empty:
-	// as the server's metadata says, or by trying.
+	// as the server's metadata says.
 	Method string `json:"method,omitempty"`
 	// Redirect is where its browser comes back to, where that was registered.
 	Redirect string `json:"redirect,omitempty"`
+	// Expires is when the secret ends; zero: never.
+	Expires time.Time `json:"expires,omitzero"`
 }
 
 // endpoint is a token endpoint, and what every request to it says.
@@ -45,7 +47,8 @@ type endpoint struct {
 	Client   client   `json:"client"`
 }
 
-// style is how x/oauth2 sends the client's secret.
+// style is how x/oauth2 sends the client's secret. To try the other way after an error could
+// use up a refresh token twice.
 func (e endpoint) style() oauth2.AuthStyle {
 	method := e.Client.Method
 	for _, known := range []string{"client_secret_basic", "client_secret_post"} {
@@ -55,13 +58,10 @@ func (e endpoint) style() oauth2.AuthStyle {
 			}
 		}
 	}
-	switch {
-	case e.Client.Secret == "" || method == "client_secret_post":
+	if e.Client.Secret == "" || method == "client_secret_post" {
 		return oauth2.AuthStyleInParams
-	case method == "client_secret_basic":
-		return oauth2.AuthStyleInHeader
 	}
-	return oauth2.AuthStyleAutoDetect
+	return oauth2.AuthStyleInHeader // the default of RFC 8414
 }
 
 // ask makes one request of a token, of whatever grant_type stands in params. x/oauth2's
