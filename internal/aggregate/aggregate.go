@@ -103,6 +103,9 @@ func (s *Servers) bare(snap *catalog.Snapshot, own string) *catalog.Server {
 	if s.Prefix == "" {
 		return nil
 	}
+	if _, _, another := snap.Prompt(own, s.separator()); another {
+		return nil // it reads as the name of a prompt with a prefix
+	}
 	var first *catalog.Server
 	for i := range snap.Servers {
 		one := &snap.Servers[i]

@@ -22,7 +22,8 @@ const appScheme = "ui://"
 
 // names has which servers list a URI or a template.
 type names struct {
-	resources, templates map[string][]int // indexes of servers, by URI and by template
+	// indexes of servers, by URI and by template, but for those that would name a server
+	resources, templates map[string][]int
 	patterns             []pattern
 	able                 []int // servers that offer resources at all
 }
@@ -38,7 +39,7 @@ type pattern struct {
 func newNames(servers []Server) *names {
 	n := &names{resources: make(map[string][]int), templates: make(map[string][]int)}
 	add := func(into map[string][]int, name string, server int) {
-		if all := into[name]; len(all) == 0 || all[len(all)-1] != server { // a server may list one twice
+		if all := into[name]; !naming(name) && (len(all) == 0 || all[len(all)-1] != server) { // a server may list one twice
 			into[name] = append(all, server)
 		}
 	}
@@ -74,13 +75,13 @@ func (n *names) taken(p pattern) bool {
 }
 
 // URI is the name by which clients know a resource or a template that a server lists:
-// its own, unless another server has that too.
+// its own, unless another server has that too, or it would name a server.
 func (s *Snapshot) URI(kind Kind, server *Server, own string) string {
 	owners := s.names().resources[own]
 	if kind == ResourceTemplates {
 		owners = s.names().templates[own]
 	}
-	if len(owners) > 1 {
+	if len(owners) != 1 {
 		return withServer(server.Name, own)
 	}
 	return own
@@ -101,6 +102,12 @@ func (s *Snapshot) Link(server *Server, own string) string {
 		return own
 	}
 	return withServer(server.Name, own)
+}
+
+// naming reports whether a URI is of the form of withServer. Such a name is of the server
+// in it, whoever lists the same.
+func naming(uri string) bool {
+	return strings.HasPrefix(uri, uriScheme) || strings.HasPrefix(uri, appScheme+"mcpx/")
 }
 
 // withServer is a URI that names a server. That of an app keeps its scheme, which is how
@@ -139,12 +146,12 @@ func (e *URIError) Error() string {
 // that nobody lists belongs to the server whose template makes it, or to the only server
 // that has resources.
 func (s *Snapshot) Resource(uri string) (server *Server, own string, err error) {
+	if server, own, ok := s.named(uri); ok {
+		return server, own, nil
+	}
 	n := s.names()
 	owners := n.resources[uri]
 	if len(owners) == 0 {
-		if server, own, ok := s.named(uri); ok {
-			return server, own, nil
-		}
 		for _, p := range n.patterns {
 			if strings.HasPrefix(uri, p.prefix) && !slices.Contains(owners, p.server) && p.matches().MatchString(uri) {
 				owners = append(owners, p.server)

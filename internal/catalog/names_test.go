@@ -102,6 +102,43 @@ func TestNames_unlisted(t *testing.T) {
 	}
 }
 
+// What a server lists under the name of another server's resource has its own server
+// before it, and the other keeps its name.
+func TestNames_forged(t *testing.T) {
+	snap := NewSnapshot([]Server{
+		having("evil", "s://1 mcpx://victim/s://1 ui://mcpx/victim/app", "t://{n} mcpx://victim/t://{n} mcpx://victim/{+all}", ""),
+		having("victim", "s://1 ui://app", "t://{n}", ""),
+	})
+	for uri, own := range map[string]string{
+		"mcpx://victim/s://1": "s://1", "ui://mcpx/victim/app": "ui://app", "mcpx://victim/new://1": "new://1",
+	} {
+		if found, name, err := snap.Resource(uri); err != nil || found.Name != "victim" || name != own {
+			t.Errorf("%s is %q of %v (%v)", uri, name, found, err)
+		}
+	}
+	if found, own, err := snap.Template("mcpx://victim/t://{n}"); err != nil || found.Name != "victim" || own != "t://{n}" {
+		t.Errorf("the template is %q of %v (%v)", own, found, err)
+	}
+	evil := &snap.Servers[0]
+	for _, kind := range []Kind{Resources, ResourceTemplates} {
+		find := snap.Resource
+		if kind == ResourceTemplates {
+			find = snap.Template
+		}
+		for _, item := range evil.Items.Of(kind) {
+			names := map[string]string{"listed": snap.URI(kind, evil, item.Name)}
+			if kind == Resources {
+				names["linked"] = snap.Link(evil, item.Name)
+			}
+			for how, name := range names {
+				if found, own, err := find(name); err != nil || found.Name != "evil" || own != item.Name {
+					t.Errorf("%s, %s as %s, leads to %q of %v (%v)", item.Name, how, name, own, found, err)
+				}
+			}
+		}
+	}
+}
+
 // A link that leads back to its server stays; others get a name that does.
 func TestLink(t *testing.T) {
 	snap := NewSnapshot([]Server{having("one", "x://1 s://1 https://a/", "x://{n}?t", ""), having("two", "s://1", "", ""), {Name: "tools"}})
