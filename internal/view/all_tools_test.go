@@ -41,6 +41,7 @@ func TestNaming(t *testing.T) {
 		{"64 are not too long", Naming{Prefix: PrefixNever}, map[string][]string{"a": {strings.Repeat("é", 64)}}, []string{strings.Repeat("é", 64)}},
 		{"too long", Naming{}, map[string][]string{"a": {long, long + "er"}}, []string{"a__" + long[:52] + "_6e69d42a", "a__" + long[:52] + "_198eb85b"}},
 		{"one name for two", Naming{}, map[string][]string{"a": {"b__x"}, "a__b": {"x"}}, []string{"a__b__x", "a__b__x_1118aefb"}},
+		{"a name with a hash", Naming{Prefix: PrefixNever}, map[string][]string{"a": {long[:55] + "_6e69d42a", long}}, []string{long[:55] + "_6e69d42a", long[:55] + "_d431cb66"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			snap := named(test.servers)

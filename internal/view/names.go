@@ -58,8 +58,10 @@ func (n Naming) names(snap *catalog.Snapshot) (all []origin, byName map[string]o
 			if n.Prefix == "" || n.Prefix == PrefixAlways || n.Prefix == PrefixConflict && servers[tool] > 1 || taken {
 				o.name = n.prefixed(s.Name, tool)
 			}
-			if _, taken := byName[o.name]; taken || utf8.RuneCountInString(o.name) > maxName {
-				o.name = hashed(o.name, s.Name+"\x00"+tool)
+			whole := s.Name + "\x00" + tool
+			for _, taken := byName[o.name]; taken || utf8.RuneCountInString(o.name) > maxName; _, taken = byName[o.name] {
+				o.name = hashed(o.name, whole)
+				whole += "\x00" // a tool may be named like the hash of another
 			}
 			byName[o.name] = o
 			all = append(all, o)
