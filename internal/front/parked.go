@@ -272,7 +272,7 @@ func (p *parkedCall) requests() []byte {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = fmt.Appendf(out, `"%s":{"method":"%s"`, key, q.method)
+		out = fmt.Appendf(out, `"%s":{"method":%s`, key, wire.Encode(q.method))
 		if len(q.params) > 0 {
 			out = append(append(out, `,"params":`...), q.params...)
 		}

@@ -228,6 +228,16 @@ func TestParking(t *testing.T) {
 	}
 }
 
+// TestRequests_odd: a server that a client sees alone may ask by any method; its name is
+// quoted.
+func TestRequests_odd(t *testing.T) {
+	p := &parkedCall{last: 1, questions: map[string]*question{"q1": {method: `x","params":{"a":"\n`}}}
+	var requests map[string]struct{ Method string }
+	if err := json.Unmarshal(p.requests(), &requests); err != nil || requests["q1"].Method != p.questions["q1"].method {
+		t.Errorf("%s (%v)", p.requests(), err)
+	}
+}
+
 // TestInput_Prompts: prompts and resources may want input too.
 func TestInput_Prompts(t *testing.T) {
 	mcptest.NoLeaks(t)
