@@ -130,13 +130,7 @@ func (s *Servers) target(snap *catalog.Snapshot, r Request) (server *catalog.Ser
 	case "tasks/get", "tasks/update", "tasks/cancel":
 		return task(snap, params)
 	}
-	var ref json.RawMessage
-	_ = wire.Fields(params, func(key string, value []byte) bool {
-		if key == "ref" {
-			ref = value
-		}
-		return true
-	})
+	ref := wire.Member(params, "ref")
 	switch wire.MemberText(ref, "type") {
 	case "ref/prompt":
 		if s.NoPrompts {
@@ -196,15 +190,5 @@ func (s *Servers) prompt(snap *catalog.Snapshot, object json.RawMessage) (*catal
 
 // without is a JSON object without some members; {} if it is nil.
 func without(object json.RawMessage, keys ...string) json.RawMessage {
-	out := []byte{'{'}
-	_ = wire.Members(object, func(name string, written, value []byte) bool {
-		if !slices.Contains(keys, name) {
-			if len(out) > 1 {
-				out = append(out, ',')
-			}
-			out = append(append(append(out, written...), ':'), value...)
-		}
-		return true
-	})
-	return append(out, '}')
+	return wire.Filter(object, func(name string, _ []byte) bool { return !slices.Contains(keys, name) })
 }

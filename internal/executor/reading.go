@@ -116,14 +116,7 @@ func briefly(kind catalog.Kind, item json.RawMessage, only string) (brief json.R
 		members[key] = value
 		return true
 	})
-	origin := ""
-	_ = wire.Fields(members["_meta"], func(key string, value []byte) bool {
-		if key == aggregate.OriginKey {
-			origin = wire.MemberText(value, "server")
-		}
-		return true
-	})
-	if only != "" && origin != only {
+	if only != "" && wire.MemberText(wire.Member(members["_meta"], aggregate.OriginKey), "server") != only {
 		return nil
 	}
 	keys := []string{kind.Member(), "name", "description", "mimeType"}
@@ -191,26 +184,18 @@ func promptBlocks(result json.RawMessage) []json.RawMessage {
 		if len(messages) > 1 {
 			blocks = append(blocks, wire.TextBlock(wire.MemberText(message, "role")+":"))
 		}
-		_ = wire.Fields(message, func(key string, value []byte) bool {
-			if key == "content" {
-				blocks = append(blocks, value)
-			}
-			return true
-		})
+		if content := wire.Member(message, "content"); content != nil {
+			blocks = append(blocks, content)
+		}
 	}
 	return blocks
 }
 
 // elements are those of an array in an object.
 func elements(object json.RawMessage, key string) (all []json.RawMessage) {
-	_ = wire.Fields(object, func(name string, value []byte) bool {
-		if name == key {
-			_ = wire.Elements(value, func(one []byte) bool {
-				all = append(all, one)
-				return true
-			})
-		}
-		return name != key
+	_ = wire.Elements(wire.Member(object, key), func(one []byte) bool {
+		all = append(all, one)
+		return true
 	})
 	return all
 }

@@ -79,14 +79,8 @@ func readUpstream(raw json.RawMessage) (upstreamResult, error) {
 
 // isBlock reports whether a value is a content block.
 func isBlock(value []byte) bool {
-	kind := false
-	if value[0] == '{' {
-		_ = wire.Fields(value, func(key string, member []byte) bool {
-			kind = key == "type" && member[0] == '"'
-			return !kind
-		})
-	}
-	return kind
+	kind := wire.Member(value, "type")
+	return len(kind) > 0 && kind[0] == '"'
 }
 
 // glimpse is the beginning of an unusable answer, on one line.

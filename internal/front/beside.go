@@ -125,7 +125,7 @@ const resourceNotFound = -32002
 // client's era.
 func (f *Front) besideError(r *request, err error) *rpcError {
 	unknown := resourceNotFound
-	if r.modern() {
+	if r.modern() { // which names the URI in the data of this error
 		unknown = mcp.INVALID_PARAMS
 	}
 	if uri, ok := errors.AsType[*catalog.URIError](err); ok {
@@ -139,7 +139,7 @@ func (f *Front) besideError(r *request, err error) *rpcError {
 		switch {
 		case rpc.NoCode || rpc.OddCode != nil:
 			e.code = mcp.INTERNAL_ERROR
-		case e.code == resourceNotFound, e.code == mcp.INVALID_PARAMS && r.Method == string(mcp.MethodResourcesRead) && aboutURI(rpc.Data):
+		case e.code == resourceNotFound, e.code == mcp.INVALID_PARAMS && r.Method == string(mcp.MethodResourcesRead) && wire.Member(rpc.Data, "uri") != nil:
 			e.code = unknown
 		}
 		return e
@@ -149,15 +149,4 @@ func (f *Front) besideError(r *request, err error) *rpcError {
 		return &rpcError{code: mcp.INTERNAL_ERROR, message: message, data: data}
 	}
 	return &rpcError{code: mcp.INVALID_PARAMS, message: err.Error()} // a PromptError or a ParamsError
-}
-
-// aboutURI reports whether the data of an error names a URI, as the modern era has it of
-// an unknown resource.
-func aboutURI(data json.RawMessage) bool {
-	found := false
-	_ = wire.Fields(data, func(key string, _ []byte) bool {
-		found = found || key == "uri"
-		return true
-	})
-	return found
 }

@@ -13,14 +13,7 @@ import (
 // atLeast reports whether a log message with these params is as severe as least. An
 // unknown level passes.
 func atLeast(params json.RawMessage, least mcp.LoggingLevel) bool {
-	level := ""
-	_ = wire.Fields(params, func(name string, value []byte) bool {
-		if name == "level" {
-			level, _ = wire.Text(value)
-		}
-		return true
-	})
-	at := slices.Index(upstream.LogLevels, mcp.LoggingLevel(level))
+	at := slices.Index(upstream.LogLevels, mcp.LoggingLevel(wire.MemberText(params, "level")))
 	return at < 0 || at >= slices.Index(upstream.LogLevels, least)
 }
 

@@ -88,14 +88,7 @@ func without(schema json.RawMessage, hidden []string) json.RawMessage {
 	_ = wire.Members(schema, func(name string, written, value []byte) bool {
 		switch {
 		case name == "properties" && value[0] == '{':
-			properties := []byte{'{'}
-			_ = wire.Members(value, func(name string, written, value []byte) bool {
-				if !slices.Contains(hidden, name) {
-					properties = appendMember(properties, written, value)
-				}
-				return true
-			})
-			value = append(properties, '}')
+			value = wire.Filter(value, func(name string, _ []byte) bool { return !slices.Contains(hidden, name) })
 		case name == "required" && value[0] == '[':
 			required := []byte{'['}
 			_ = wire.Elements(value, func(element []byte) bool {

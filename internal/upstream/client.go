@@ -149,7 +149,7 @@ const (
 )
 
 // Answers reports whether there is anything that the client can be asked.
-func (c *Client) Answers() bool { return len(c.askable()) > len("{") }
+func (c *Client) Answers() bool { return len(c.askable()) > len("{}") }
 
 // OpensURLsOf reports whether the client acts on an error itself: it opens the URLs that
 // the error has, and sends its request again (URLElicitationRequiredError of 2025-11-25).
@@ -195,7 +195,7 @@ func (c *Client) extension(name string) json.RawMessage {
 func (c *Client) relayed() json.RawMessage {
 	out := c.askable()
 	if c == nil || c.Alone {
-		return append(out, '}')
+		return out
 	}
 	var extensions json.RawMessage
 	if c.RunsTasks() {
@@ -204,26 +204,18 @@ func (c *Client) relayed() json.RawMessage {
 	if c.ShowsApps() {
 		extensions = wire.WithMember(extensions, AppsExtension, c.extension(AppsExtension))
 	}
-	if out = append(out, '}'); extensions != nil {
+	if extensions != nil {
 		out = wire.WithMember(out, "extensions", extensions)
 	}
 	return out
 }
 
-// askable are the relayed capabilities of answering questions, without the last brace.
+// askable are the relayed capabilities of answering questions.
 func (c *Client) askable() json.RawMessage {
-	out := []byte{'{'}
-	if c == nil || len(c.Capabilities) == 0 {
-		return out
+	if c == nil {
+		return json.RawMessage("{}")
 	}
-	_ = wire.Members(c.Capabilities, func(name string, written, value []byte) bool {
-		if value[0] == '{' && (c.Alone && name != "tasks" || name == "elicitation" || name == "sampling" || name == "roots") {
-			if len(out) > 1 {
-				out = append(out, ',')
-			}
-			out = append(append(append(out, written...), ':'), value...)
-		}
-		return true
+	return wire.Filter(c.Capabilities, func(name string, value []byte) bool {
+		return value[0] == '{' && (c.Alone && name != "tasks" || name == "elicitation" || name == "sampling" || name == "roots")
 	})
-	return out
 }

@@ -92,12 +92,7 @@ func objectOf(raw []byte) []byte {
 		return []byte(any)
 	}
 	typed := append([]byte(`{"type":"object",`), raw[1:]...)
-	untyped := true
-	_ = wire.Fields(raw, func(key string, _ []byte) bool {
-		untyped = key != "type"
-		return untyped
-	})
-	if untyped && objectSchema(typed) {
+	if wire.Member(raw, "type") == nil && objectSchema(typed) {
 		return typed
 	}
 	return []byte(any)

@@ -58,15 +58,38 @@ func EditText(f func(text string) string) func(json.RawMessage) json.RawMessage 
 	}
 }
 
-// MemberText is a string member of a JSON object, empty if there is none.
-func MemberText(object json.RawMessage, key string) (text string) {
-	_ = Fields(object, func(name string, value []byte) bool {
+// Member is the value of a member of a JSON object, nil if there is none. Of members
+// with the same key it is the first, which [Edit] would edit.
+func Member(object json.RawMessage, key string) (value json.RawMessage) {
+	_ = Fields(object, func(name string, found []byte) bool {
 		if name == key {
-			text, _ = Text(value)
+			value = found
 		}
 		return name != key
 	})
+	return value
+}
+
+// MemberText is a string member of a JSON object, empty if there is none.
+func MemberText(object json.RawMessage, key string) string {
+	text, _ := Text(Member(object, key))
 	return text
+}
+
+// Filter is a JSON object with those members of another that keep reports; {} if that is
+// nil.
+func Filter(object json.RawMessage, keep func(name string, value []byte) bool) json.RawMessage {
+	out := []byte{'{'}
+	_ = Members(object, func(name string, written, value []byte) bool {
+		if keep(name, value) {
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			out = append(append(append(out, written...), ':'), value...)
+		}
+		return true
+	})
+	return append(out, '}')
 }
 
 // WithMember is a JSON object, which may be nil, with one more member.
@@ -90,20 +113,17 @@ func Merge(first, second json.RawMessage) json.RawMessage {
 	case first == nil:
 		return second
 	}
-	out, has := []byte{'{'}, make(map[string]bool)
-	for i, object := range []json.RawMessage{first, second} {
-		_ = Members(object, func(name string, written, value []byte) bool {
-			if i == 0 {
-				has[name] = true
-			} else if has[name] {
-				return true
-			}
-			if len(out) > 1 {
-				out = append(out, ',')
-			}
-			out = append(append(append(out, written...), ':'), value...)
-			return true
-		})
+	has := make(map[string]bool)
+	out := Filter(first, func(name string, _ []byte) bool {
+		has[name] = true
+		return true
+	})
+	rest := Filter(second, func(name string, _ []byte) bool { return !has[name] })
+	switch {
+	case len(out) == len("{}"):
+		return rest
+	case len(rest) == len("{}"):
+		return out
 	}
-	return append(out, '}')
+	return append(append(out[:len(out)-1], ','), rest[1:]...)
 }
