@@ -68,7 +68,8 @@ func (s *Servers) item(snap *catalog.Snapshot, server *catalog.Server, kind cata
 		own = "name"
 	}
 	raw := wire.Edit(item.Raw, kind.Member(), wire.EditText(func(string) string { return name }))
-	origin := wire.Encode(object{{"server", server.Name}, {own, item.Name}})
+	origin := wire.WithMember(nil, "server", wire.Encode(server.Name))
+	origin = wire.WithMember(origin, own, wire.Encode(item.Name))
 	marked := false
 	raw = wire.Edit(raw, "_meta", func(meta json.RawMessage) json.RawMessage {
 		if meta[0] != '{' {
@@ -131,16 +132,4 @@ func (p position) after(items []catalog.Item) int {
 		}
 	}
 	return min(p.Index, len(items))
-}
-
-// object is a JSON object of strings with its members in order.
-type object [][2]string
-
-// MarshalJSON implements json.Marshaler.
-func (o object) MarshalJSON() ([]byte, error) {
-	var out json.RawMessage
-	for _, member := range o {
-		out = wire.WithMember(out, member[0], wire.Encode(member[1]))
-	}
-	return out, nil
 }

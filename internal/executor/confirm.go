@@ -42,7 +42,7 @@ func (e run) allow(ctx context.Context, r *Request, t *target) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err == nil && accepted(answer):
+	case err == nil && wire.MemberText(answer, "action") == "accept":
 		t.confirmed = true
 		return nil
 	case err == nil:
@@ -77,10 +77,4 @@ func question(r *Request, t *target) json.RawMessage {
 	}
 	params := wire.AppendQuoted([]byte(`{"message":`), text)
 	return append(params, `,"requestedSchema":{"type":"object","properties":{}}}`...)
-}
-
-// accepted reports whether an answer to a question is a yes.
-func accepted(answer json.RawMessage) bool {
-	var a struct{ Action string }
-	return json.Unmarshal(answer, &a) == nil && a.Action == "accept"
 }

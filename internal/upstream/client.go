@@ -182,12 +182,11 @@ func (c *Client) extension(name string) json.RawMessage {
 	if c == nil || !bytes.Contains(c.Capabilities, []byte(name)) {
 		return nil
 	}
-	has, _ := object(c.Capabilities)
-	extensions, _ := object(has["extensions"])
-	if _, ok := object(extensions[name]); !ok {
+	declared := wire.Member(wire.Member(c.Capabilities, "extensions"), name)
+	if len(declared) == 0 || declared[0] != '{' {
 		return nil
 	}
-	return extensions[name]
+	return declared
 }
 
 // relayed are the capabilities of a client of which mcpx can pass on what they allow,

@@ -167,12 +167,12 @@ func (s *session) settle(t *topic, err error) {
 // updated passes the change of a resource on to those who follow it, or something that it
 // is a part of.
 func (s *session) updated(params json.RawMessage) {
-	var p struct{ URI string }
-	if json.Unmarshal(params, &p) != nil || p.URI == "" {
+	changed := wire.MemberText(params, "uri")
+	if changed == "" {
 		return
 	}
 	params = bytes.ToValidUTF8(bytes.Clone(params), []byte("\ufffd"))
-	s.tellFollowers(params, func(uri string, _ *topic) bool { return strings.HasPrefix(p.URI, uri) })
+	s.tellFollowers(params, func(uri string, _ *topic) bool { return strings.HasPrefix(changed, uri) })
 }
 
 // tellFollowers calls the followers of some topics.

@@ -131,20 +131,11 @@ func (r *Request) ask(ctx context.Context, requests json.RawMessage) (json.RawMe
 
 // with are params with the input as further members.
 func (i Input) with(params json.RawMessage) json.RawMessage {
-	if i.Responses == nil && i.State == nil {
-		return params
+	if i.Responses != nil {
+		params = wire.WithMember(params, "inputResponses", i.Responses)
 	}
-	out := append([]byte{'{'}, bytes.TrimSpace(params[1:len(params)-1])...)
-	add := func(name string, value json.RawMessage) {
-		if value == nil {
-			return
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(out, name...), value...)
+	if i.State != nil {
+		params = wire.WithMember(params, "requestState", i.State)
 	}
-	add(`"inputResponses":`, i.Responses)
-	add(`"requestState":`, i.State)
-	return append(out, '}')
+	return params
 }

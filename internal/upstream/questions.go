@@ -230,8 +230,4 @@ func (s *session) visited(params json.RawMessage) {
 const methodVisited = "notifications/elicitation/complete"
 
 // elicitation is the id of a question in URL mode, empty for others.
-func elicitation(params json.RawMessage) string {
-	var p struct{ ElicitationID string }
-	_ = json.Unmarshal(params, &p) // else there is none
-	return p.ElicitationID
-}
+func elicitation(params json.RawMessage) string { return wire.MemberText(params, "elicitationId") }

@@ -231,9 +231,7 @@ func (s *session) header(method string, params []byte) http.Header {
 	}
 	header.Set("Mcp-Protocol-Version", modernVersion)
 	if strings.HasPrefix(method, "tasks/") {
-		var task struct{ TaskID string }
-		_ = json.Unmarshal(params, &task)
-		name, _ := mcp.EncodeHeaderValue(task.TaskID)
+		name, _ := mcp.EncodeHeaderValue(wire.MemberText(params, "taskId"))
 		header.Set("Mcp-Name", name)
 	}
 	if method != string(mcp.MethodToolsCall) {

@@ -2,7 +2,6 @@ package view
 
 import (
 	"cmp"
-	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,6 +9,7 @@ import (
 
 	"mcpx/internal/describe"
 	"mcpx/internal/executor"
+	"mcpx/internal/policy"
 )
 
 // StructuredPolicy decides which clients get structuredContent.
@@ -150,14 +150,9 @@ func (s *settings) budget(client string) describe.Budget {
 // firstRule is a setting of the first rule that matches a client and has it, or zero.
 func firstRule[T comparable](rules []ClientRule, client string, setting func(ClientRule) T) (zero T) {
 	for _, rule := range rules {
-		if value := setting(rule); value != zero && rule.matches(client) {
+		if value := setting(rule); value != zero && policy.Match([]string{strings.ToLower(rule.Name)}, strings.ToLower(client)) {
 			return value
 		}
 	}
 	return zero
-}
-
-func (r ClientRule) matches(client string) bool {
-	ok, err := path.Match(strings.ToLower(strings.ReplaceAll(r.Name, "/", " ")), strings.ToLower(strings.ReplaceAll(client, "/", " ")))
-	return err == nil && ok
 }

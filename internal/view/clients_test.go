@@ -7,6 +7,7 @@ import (
 
 	"mcpx/internal/describe"
 	"mcpx/internal/executor"
+	"mcpx/internal/policy"
 	"mcpx/internal/upstream"
 )
 
@@ -87,7 +88,7 @@ func TestKnownClients(t *testing.T) {
 	for i, row := range knownClients {
 		name := strings.Trim(row.Name, "*")
 		for _, before := range knownClients[:i] {
-			if before.matches(name) {
+			if policy.Match([]string{before.Name}, name) {
 				t.Errorf("%s also matches %s", before.Name, name)
 			}
 		}
