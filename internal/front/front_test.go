@@ -229,12 +229,12 @@ func TestFront_InstructionsByClient(t *testing.T) {
 	mcptest.NoLeaks(t)
 	good := mcptest.Spec{}.HTTP(t)
 	var servers []registry.Server
-	for i := range 60 {
+	for i := range 180 { // with fewer the budget of claude-code has no room for purposes
 		servers = append(servers, remote(fmt.Sprintf("server-%03d", i), good))
 	}
-	servers[59].Description = "What the config says of it."
+	servers[179].Description = "What the config says of it."
 	f := connect(t, view.Options{}, servers...)
-	for client, want := range map[string]string{"agent": "Also: server-", "claude-code": "server-059 - What the config says of it."} {
+	for client, want := range map[string]string{"agent": "Also: server-", "claude-code": "server-179 - What the config says of it."} {
 		p := dial(t, f, client)
 		mcptest.WaitFor(t, "initialize", patience, func() bool { return p.with(`"id":0,`) == 1 })
 		if p.with(want) != 1 {
