@@ -83,5 +83,16 @@ func TestConformanceOfTheClient(t *testing.T) {
 			client := s.node + " " + filepath.Join(s.dir, "client.mjs")
 			s.run(t, newHome(t), fmt.Sprintf("expected/client-%s.yml", revision), "client", "--command", client, "--requirements", revision)
 		})
+	} // Beside what the revisions require: grants without a person, and servers older than
+	// the metadata.
+	for _, scenario := range []string{
+		"auth/client-credentials-basic", "auth/client-credentials-jwt",
+		"auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback",
+	} {
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			client := s.node + " " + filepath.Join(s.dir, "client.mjs")
+			s.run(t, newHome(t), "expected/client-2025-11-25.yml", "client", "--command", client, "--scenario", scenario)
+		})
 	}
 }

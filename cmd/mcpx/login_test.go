@@ -215,8 +215,16 @@ var formAction = regexp.MustCompile(`<form[^>]*action="([^"]+)"[\s\S]*?name="pro
 // redirect back to mcpx. It returns the page at the end.
 func browse(t *testing.T, address string) string {
 	t.Helper()
+	page, _ := browseFrom(t, address, func(*http.Request, []*http.Request) error { return nil })
+	return page
+}
+
+// browseFrom is a browser that follows the redirects that follow allows. last is where the
+// one goes that it does not.
+func browseFrom(t *testing.T, address string, follow func(*http.Request, []*http.Request) error) (page, last string) {
+	t.Helper()
 	jar, _ := cookiejar.New(nil)
-	web := &http.Client{Jar: jar, Timeout: 20 * time.Second}
+	web := &http.Client{Jar: jar, Timeout: 20 * time.Second, CheckRedirect: follow}
 	resp, err := web.Get(address)
 	for range 5 {
 		if err != nil {
@@ -226,12 +234,12 @@ func browse(t *testing.T, address string) string {
 		resp.Body.Close()
 		form := formAction.FindStringSubmatch(string(body))
 		if form == nil {
-			return string(body)
+			return string(body), resp.Header.Get("Location")
 		}
 		resp, err = web.PostForm(form[1], url.Values{"prompt": {form[2]}, "login": {"anna"}, "password": {"any"}})
 	}
 	t.Fatal("browsing does not end")
-	return ""
+	return "", ""
 }
 
 // login runs mcpx login with a person at the browser.
@@ -304,5 +312,42 @@ func TestLogin(t *testing.T) {
 	}
 	if got := peer.exec(t, "tracker", "echo", `{"text":"x"}`).text(t); !strings.Contains(got, "needs mcpx login tracker") {
 		t.Errorf("after the logout: %s", got)
+	}
+}
+
+// TestLogin_Pasted: the browser runs on another machine, so that its user pastes the
+// address at which it ended.
+func TestLogin_Pasted(t *testing.T) {
+	t.Parallel()
+	g, h := guard(t, 600), newHome(t)
+	path := h.config(t, map[string]server{"tracker": {"url": g.url}}, nil)
+	elsewhere := func(next *http.Request, _ []*http.Request) error {
+		if next.URL.Path == "/callback" {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}
+	cmd := h.command(t, "login", "--no-browser", "--config", path, "tracker")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		fmt.Fprintln(&all, lines.Text())
+		if strings.HasPrefix(lines.Text(), "http") {
+			_, last := browseFrom(t, lines.Text(), elsewhere)
+			fmt.Fprintln(stdin, last)
+		}
+	}
+	if err := cmd.Wait(); err != nil || !strings.Contains(all.String(), "logged in to tracker") {
+		t.Errorf("%v\n%s", err, all.String())
 	}
 }

@@ -1,0 +1,63 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+// TestOAuth: the keys of oauth, those of other clients among them, and what they lack.
+func TestOAuth(t *testing.T) {
+	for _, test := range []struct {
+		oauth, fault string
+		want         OAuth
+	}{
+		{`{}`, "", OAuth{}},
+		{`true`, "", OAuth{}},
+		{`false`, "", OAuth{Off: true}},
+		{`{"enabled": false, "clientId": "x"}`, "", OAuth{Off: true, ClientID: "x"}},
+		{`{"clientId": "x", "callbackPort": 8080}`, "", OAuth{ClientID: "x", RedirectPort: 8080}},
+		{`{"client_id": "x", "client_secret": "${SECRET}", "scopes": ["a", "b"]}`, "", OAuth{ClientID: "x", ClientSecret: "hunter2-hunter2", Scopes: []string{"a", "b"}}},
+		{`{"grant": "private_key_jwt", "client_id": "x", "key": "/k.pem"}`, "", OAuth{Grant: "private_key_jwt", ClientID: "x", Key: "/k.pem"}},
+		{`{"client_metadata_url": "https://a.example/client.json", "allow_private": true}`, "", OAuth{ClientMetadataURL: "https://a.example/client.json", AllowPrivate: true}},
+
+		{`{"grant": "client_credentials", "client_id": "x"}`, "a.oauth.grant: client_credentials needs client_id and client_secret", OAuth{}},
+		{`{"grant": "private_key_jwt", "client_id": "x"}`, "a.oauth.grant: private_key_jwt needs client_id and key", OAuth{}},
+		{`{"client_secret": "hunter2-hunter2"}`, "a.oauth.client_secret: needs client_id", OAuth{}},
+		{`{"client_metadata_url": "http://a.example/client.json"}`, "a.oauth.client_metadata_url: must be the https:// URL of a document", OAuth{}},
+		{`{"client_metadata_url": "https://a.example/"}`, "a.oauth.client_metadata_url: must be the https:// URL of a document", OAuth{}},
+	} {
+		file := fmt.Appendf(nil, `{"mcpServers": {"a": {"url": "https://a.example/mcp", "oauth": %s}}}`, test.oauth)
+		c, err := Parse("c.json", file, Options{Getenv: func(string) (string, bool) { return "hunter2-hunter2", true }})
+		if err != nil {
+			t.Errorf("%s: %v", test.oauth, err)
+			continue
+		}
+		got := c.Servers[0]
+		if test.fault != "" {
+			test.fault = "mcpServers." + test.fault
+		}
+		if got.Fault != test.fault || test.fault == "" && !reflect.DeepEqual(got.OAuth, test.want) {
+			t.Errorf("%s\ngot  %+v %q\nwant %+v %q", test.oauth, got.OAuth, got.Fault, test.want, test.fault)
+		}
+		if secret := got.OAuth.ClientSecret; secret != "" && !slices.Contains(got.Secrets, secret) {
+			t.Errorf("%s: the secret is not struck out", test.oauth)
+		}
+	}
+	for oauth, want := range map[string]string{
+		`{"grant": "password"}`:    "c.json: mcpServers.a.oauth.grant: must be authorization_code, client_credentials or private_key_jwt",
+		`{"client-id": "x"}`:       `c.json: mcpServers.a.oauth.client-id: unknown key "client-id", did you mean "clientId"?`,
+		`{"redirect_port": 70000}`: "c.json: mcpServers.a.oauth.redirect_port: is too large",
+		`"yes"`:                    "c.json: mcpServers.a.oauth: must be an object, not a string",
+	} {
+		_, err := Parse("c.json", fmt.Appendf(nil, `{"mcpServers": {"a": {"url": "https://a.example/mcp", "oauth": %s}}}`, oauth), Options{})
+		if got := fmt.Sprint(err); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", oauth, got, want)
+		}
+	}
+	c, err := Parse("c.json", []byte(`{"mcpServers": {"a": {"command": "x", "oauth": {"client_id": "x"}}}}`), Options{})
+	if err != nil || c.Servers[0].Fault != "mcpServers.a.oauth: is for remote servers; a command gets its credentials in env" {
+		t.Errorf("a command: %v %q", err, c.Servers[0].Fault)
+	}
+}
