@@ -13,19 +13,15 @@ func (r *Registry) Needed() <-chan struct{} { return r.needed }
 func (r *Registry) Prefer(name string) {
 	r.mu.Lock()
 	r.preferred = name
-	e := r.entries[name]
 	r.mu.Unlock()
-	if e != nil && e.upstream != nil {
+	if e := r.running(name); e != nil {
 		e.upstream.Prefer()
 	}
 }
 
 // Ask starts a server if it is idle.
 func (r *Registry) Ask(name string) {
-	r.mu.Lock()
-	e := r.entries[name]
-	r.mu.Unlock()
-	if e != nil && e.upstream != nil {
+	if e := r.running(name); e != nil {
 		e.upstream.Ask()
 		r.publish()
 	}
@@ -33,10 +29,7 @@ func (r *Registry) Ask(name string) {
 
 // Retry lets a server that is unavailable try again at once.
 func (r *Registry) Retry(name string) {
-	r.mu.Lock()
-	e := r.entries[name]
-	r.mu.Unlock()
-	if e != nil && e.upstream != nil {
+	if e := r.running(name); e != nil {
 		e.upstream.Retry()
 	}
 }

@@ -39,7 +39,8 @@ func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
 	return kinds
 }
 
-// SnapshotOf is the newest snapshot as a client sees it: with what its own sessions list. Before the first call of the client these are the shared ones.
+// SnapshotOf is the newest snapshot as a client sees it: with the lists of its own sessions.
+// Before the first call of the client these are the shared ones.
 func (r *Registry) SnapshotOf(client *upstream.Client) *catalog.Snapshot {
 	snap := r.Snapshot()
 	if client == nil || r.differing.Load() == 0 {

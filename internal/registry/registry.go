@@ -360,13 +360,21 @@ func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *ca
 // Status is the status of a server's upstream. ok is false for a server that is unknown,
 // disabled or at fault.
 func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
-	r.mu.Lock()
-	e := r.entries[name]
-	r.mu.Unlock()
-	if e == nil || e.upstream == nil {
-		return upstream.Status{}, false
+	if e := r.running(name); e != nil {
+		return e.upstream.Status(), true
 	}
-	return e.upstream.Status(), true
+	return upstream.Status{}, false
+}
+
+// running is the entry of a server with an upstream, nil for one that is unknown, disabled
+// or at fault.
+func (r *Registry) running(name string) *entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.entries[name]; e != nil && e.upstream != nil {
+		return e
+	}
+	return nil
 }
 
 // ReplacedError is the error of a call that was not sent, because [Registry.Apply] has

@@ -14,10 +14,7 @@ import (
 func (r *Registry) WaitListed(ctx context.Context, which func(server string) bool) {
 	waited := false
 	for _, s := range r.Snapshot().Servers {
-		r.mu.Lock()
-		e := r.entries[s.Name]
-		r.mu.Unlock()
-		if !s.Listed && e != nil && e.upstream != nil && !e.onDisk && (which == nil || which(s.Name)) {
+		if e := r.running(s.Name); e != nil && !s.Listed && !e.onDisk && (which == nil || which(s.Name)) {
 			e.upstream.AwaitLists(ctx)
 			waited = true
 		}
@@ -68,10 +65,8 @@ func (r *Registry) waitFor(ctx context.Context, which func(*catalog.Server) bool
 // await is [Registry.WaitServer] without the new snapshot.
 func (r *Registry) await(ctx context.Context, name string) {
 	for {
-		r.mu.Lock()
-		e := r.entries[name]
-		r.mu.Unlock()
-		if e == nil || e.upstream == nil {
+		e := r.running(name)
+		if e == nil {
 			return
 		}
 		e.upstream.Await(ctx)
