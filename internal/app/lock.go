@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/internal/atomicfile"
 	"mcpx/internal/catalog"
 	"mcpx/internal/config"
 	"mcpx/internal/policy"
@@ -47,11 +48,10 @@ func (l Lock) Save(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	path := LockPath(cfg)
-	if err := os.WriteFile(path+".tmp", append(data, '\n'), 0o600); err != nil {
+	if err := atomicfile.Write(LockPath(cfg), append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("writing the approved tools: %w", err)
 	}
-	return os.Rename(path+".tmp", path)
+	return nil
 }
 
 // Approve replaces what is approved of a server by its present tools.

@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-	"github.com/rogpeppe/go-internal/robustio"
 
+	"mcpx/internal/atomicfile"
 	"mcpx/internal/keyring"
 )
 
@@ -152,22 +152,7 @@ func (s *store) write(ctx context.Context, file string, v any) error {
 	if data, err = json.Marshal(e); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return err
-	}
-	temp, err := os.CreateTemp(s.dir, file+".*.tmp") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(data)
-	err = errors.Join(err, temp.Sync(), temp.Close())
-	if err == nil {
-		err = robustio.Rename(temp.Name(), filepath.Join(s.dir, file))
-	}
-	if err != nil {
-		_ = os.Remove(temp.Name())
-	}
-	return err
+	return atomicfile.Write(filepath.Join(s.dir, file), data, 0o600)
 }
 
 // setUnsealed notes whether a file was sealed, and reports whether that is bad news.

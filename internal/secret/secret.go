@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 
+	"mcpx/internal/atomicfile"
 	"mcpx/internal/keyring"
 )
 
@@ -147,20 +148,5 @@ func (s *Store) write(file kept) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return err
-	}
-	temp, err := os.CreateTemp(s.dir, "*.tmp") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(data)
-	err = errors.Join(err, temp.Sync(), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), s.file(file.Name))
-	}
-	if err != nil {
-		_ = os.Remove(temp.Name())
-	}
-	return err
+	return atomicfile.Write(s.file(file.Name), data, 0o600)
 }

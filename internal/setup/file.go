@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"mcpx/internal/atomicfile"
 )
 
 // maxFileBytes bounds what is read: files of clients hold their history too.
@@ -89,7 +91,7 @@ func write(file string, data, before []byte, existed bool) (made []string, err e
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of %s: %w", file, err)
 	}
-	if err := replace(file, data, mode); err != nil {
+	if err := atomicfile.Write(file, data, mode); err != nil {
 		return nil, fmt.Errorf("writing %s, which is as it was: %w", file, cause(err))
 	}
 	return made, nil
@@ -100,22 +102,6 @@ func cause(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
 		return fmt.Errorf("its folder: %w", pathErr.Err)
-	}
-	return err
-}
-
-func replace(file string, data []byte, mode fs.FileMode) error {
-	temp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".mcpx-*")
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(data)
-	err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(temp.Name())
 	}
 	return err
 }
