@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,6 +51,7 @@ func access(ctx context.Context, do func() (string, error)) (string, error) {
 	if strings.EqualFold(os.Getenv("MCPX_KEYRING"), "off") {
 		return "", errOff
 	}
+	startNoBus()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	type outcome struct {
@@ -68,4 +72,21 @@ func access(ctx context.Context, do func() (string, error)) (string, error) {
 	case <-ctx.Done():
 		return "", fmt.Errorf("the keyring of the system does not answer: %w", ctx.Err())
 	}
+}
+
+// startNoBus keeps the D-Bus library from starting a message bus where there is none
+// (dbus-launch): nobody would end it.
+func startNoBus() {
+	const variable = "DBUS_SESSION_BUS_ADDRESS"
+	address := os.Getenv(variable)
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" || address != "" && address != "autolaunch:" {
+		return
+	}
+	folder := filepath.Join("/run/user", strconv.Itoa(os.Getuid()))
+	for _, name := range []string{"bus", "dbus-session"} { // where that library looks
+		if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
+			return
+		}
+	}
+	_ = os.Setenv(variable, "unix:path="+filepath.Join(folder, "bus")) // fails for odd names alone
 }
