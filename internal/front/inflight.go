@@ -65,13 +65,7 @@ func (o *inflight) wanted(r *openRequest) bool {
 
 // cancelled acts on notifications/cancelled.
 func (o *inflight) cancelled(m *message) {
-	var p struct {
-		ID json.RawMessage `json:"requestId"`
-	}
-	if json.Unmarshal(orEmpty(m.Params), &p) != nil {
-		return
-	}
-	key := keyOf(p.ID)
+	key := keyOf(wire.Member(m.Params, "requestId"))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for r := range o.open {

@@ -90,14 +90,9 @@ func (q *questions) answered(m *message) {
 
 // progressed hands a progress notification of the client to the question that it is about.
 func (q *questions) progressed(m *message) {
-	var p struct {
-		Token json.RawMessage `json:"progressToken"`
-	}
-	if json.Unmarshal(orEmpty(m.Params), &p) != nil {
-		return
-	}
+	token := string(wire.Member(m.Params, "progressToken"))
 	q.mu.Lock()
-	progress := q.open[string(p.Token)].progress
+	progress := q.open[token].progress
 	q.mu.Unlock()
 	if progress != nil {
 		progress(m.Params)

@@ -64,9 +64,10 @@ func (c *Client) id() string {
 }
 
 // Ask asks the client something: elicitation/create, sampling/createMessage or
-// roots/list, with the params of that method; a client that sees one server alone, anything. It returns the raw result, after as long
-// as a person takes, or the error of ctx. A client that refuses, or that cannot be
-// asked this, is a *RPCError, whose text is fit for a model.
+// roots/list, with the params of that method; a client that sees one server alone,
+// anything. It returns the raw result, after as long as a person takes, or the error of
+// ctx. A client that refuses, or that cannot be asked this, is a *RPCError, whose text is
+// fit for a model.
 func (c *Client) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if why := c.cannot(method, params); why != "" {
 		return nil, &RPCError{Code: mcp.METHOD_NOT_FOUND, Message: why}

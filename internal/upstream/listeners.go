@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"mcpx/internal/wire"
 )
 
 // listener is an open call: where progress and log messages of the server go
@@ -131,13 +133,7 @@ func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
 
 // progressed passes progress on to the call whose token it has.
 func (s *session) progressed(params json.RawMessage) {
-	var p struct {
-		Token json.RawMessage `json:"progressToken"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return
-	}
-	id, ok := ownID(p.Token)
+	id, ok := ownID(wire.Member(params, "progressToken"))
 	if !ok {
 		return
 	}

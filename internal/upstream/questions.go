@@ -73,15 +73,10 @@ func (q *questions) waiting() bool {
 
 // cancelled acts on notifications/cancelled of the server.
 func (q *questions) cancelled(params json.RawMessage) {
-	var p struct {
-		ID json.RawMessage `json:"requestId"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return
-	}
+	id := string(wire.Member(params, "requestId"))
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if cancel := q.open[string(p.ID)]; cancel != nil {
+	if cancel := q.open[id]; cancel != nil {
 		cancel(errTakenBack)
 	}
 }
@@ -159,16 +154,12 @@ func (s *session) question(m wire.Message, of int64) {
 // hearing tells the server of the progress of a client with its question, under the
 // token that the server has given. It is nil where the server gave none.
 func (s *session) hearing(params json.RawMessage) func(json.RawMessage) {
-	var p struct {
-		Meta struct {
-			Token json.RawMessage `json:"progressToken"`
-		} `json:"_meta"`
-	}
-	if json.Unmarshal(params, &p) != nil || p.Meta.Token == nil {
+	token := wire.Member(wire.Member(params, "_meta"), "progressToken")
+	if token == nil {
 		return nil
 	}
 	return func(progress json.RawMessage) {
-		progress = wire.Edit(progress, "progressToken", func(json.RawMessage) json.RawMessage { return p.Meta.Token })
+		progress = wire.Edit(progress, "progressToken", func(json.RawMessage) json.RawMessage { return token })
 		message := append([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":`), progress...)
 		s.note(flat(append(message, '}')))
 	}

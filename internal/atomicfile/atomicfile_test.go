@@ -1,0 +1,38 @@
+package atomicfile
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// TestWrite: a file is replaced with its permissions in a folder that is made for it; where
+// that cannot be, nothing is left beside what there was.
+func TestWrite(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "a", "b")
+	path := filepath.Join(folder, "file")
+	for _, test := range []struct {
+		text string
+		mode fs.FileMode
+	}{{"first", 0o600}, {"second", 0o644}} {
+		if err := Write(path, []byte(test.text), test.mode); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		info, _ := os.Stat(path)
+		if err != nil || string(data) != test.text || runtime.GOOS != "windows" && info.Mode().Perm() != test.mode {
+			t.Errorf("%q, %v, %v", data, info.Mode(), err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(folder, "taken", "inside"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(filepath.Join(folder, "taken"), []byte("text"), 0o600); err == nil {
+		t.Error("a folder was replaced")
+	}
+	if left, err := os.ReadDir(folder); len(left) != 2 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
