@@ -42,12 +42,12 @@ type App struct {
 	Executor *executor.Executor
 	View     *view.TwoTools // of the whole catalogue
 
-	views    *views
-	viewOnly bool // only the view of the config is served
-	log      *slog.Logger
-	reaper   *proc.Reaper
-	filters  *jq.Runner
-	logins   *oauth.Logins
+	views   *views
+	stdio   bool // one client: only the view of the config is served
+	log     *slog.Logger
+	reaper  *proc.Reaper
+	filters *jq.Runner
+	logins  *oauth.Logins
 
 	stopStarting context.CancelFunc // nil before start
 	loops        sync.WaitGroup
@@ -69,7 +69,7 @@ func New(cfg *config.Config, log *slog.Logger, only ...string) *App {
 // NewStdio is New for one client: servers that its view does not show are disabled.
 func NewStdio(cfg *config.Config, log *slog.Logger) *App {
 	a := newApp(cfg, log)
-	a.viewOnly = true
+	a.stdio = true
 	servers, rules := a.servers(cfg, a.shown(cfg))
 	a.wire(servers, rules, cacheDir())
 	return a
@@ -78,7 +78,7 @@ func NewStdio(cfg *config.Config, log *slog.Logger) *App {
 // shown are the servers that are needed for the views of a config; none means all.
 func (a *App) shown(cfg *config.Config) []string {
 	part, _ := partOf(cfg, a.Config.View)
-	if !a.viewOnly || part == nil {
+	if !a.stdio || part == nil {
 		return nil
 	}
 	return part.Servers

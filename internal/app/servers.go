@@ -56,11 +56,15 @@ func (a *App) server(cfg *config.Config, s config.Server) registry.Server {
 		Description: s.Description,
 		Disabled:    !s.Enabled,
 		Fault:       s.Fault,
-		PerClient:   s.Session == "per_client",
+		PerClient:   s.Session == "per_client" || len(s.CallerHeaders) > 0,
+		Credentials: s.CallerHeaders,
 		SessionIdle: s.SessionIdle,
 	}
 	if s.Type == config.WebSocket && s.URL == "" && out.Fault == "" {
 		out.Fault = "needs a url: servers that dial in are not supported yet"
+	}
+	if a.stdio && len(s.CallerHeaders) > 0 && out.Fault == "" {
+		out.Fault = "its credentials come from headers of requests over HTTP, and mcpx serves over stdio"
 	}
 	out.Definition = definition(cfg, s)
 	return out

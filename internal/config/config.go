@@ -182,6 +182,9 @@ type Server struct {
 	// URL and Headers are of remote servers.
 	URL     string            `json:"-"`
 	Headers map[string]string `json:"-"`
+	// CallerHeaders (the key credentials) are headers of requests to the server, each with
+	// the header of the caller's request to mcpx that it comes from. Nil: none.
+	CallerHeaders map[string]string
 	// OAuth is of http and sse servers.
 	OAuth OAuth `json:"-"`
 

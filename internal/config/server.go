@@ -51,7 +51,7 @@ func (r *serverReader) keys() map[string]reader {
 		"confirm":     l.confirm(&s.Confirm),
 		"pin":         l.pin(&s.Pin),
 		"oauth":       r.oauth,
-		"credentials": r.unprotected("is not built yet; remove it, and put what the server wants into headers or env"),
+		"credentials": r.credentials,
 	}
 }
 
@@ -68,7 +68,7 @@ type serverReader struct {
 	wanted   []wanted
 	disabled bool
 	// Where the keys stand that infer needs.
-	commandAt, urlAt, unknownType, oauthAt place
+	commandAt, urlAt, unknownType, oauthAt, credentialsAt place
 	// typeText is the type as written, when it is unknown.
 	typeText string
 	// httpURL: the key of the URL says that it is streamable HTTP.
@@ -334,6 +334,7 @@ func (r *serverReader) finish(n *node) {
 	r.s.Args = append(r.commandArgs, r.s.Args...)
 	r.needPackage()
 	r.checkOAuth()
+	r.checkCredentials()
 	r.s.Enabled = r.s.Enabled && !r.disabled
 	r.s.Secrets = sortedKeys(r.secrets)
 	slices.SortStableFunc(r.s.Secrets, func(a, b string) int { return len(b) - len(a) })

@@ -39,7 +39,6 @@ func TestUnprotected_Global(t *testing.T) {
 // unavailable, and no other.
 func TestUnprotected_Server(t *testing.T) {
 	for _, test := range []struct{ key, on, off, want string }{
-		{"credentials", `{"keyring":"x"}`, `{} null`, "is not built yet"},
 		{"sandboxEnabled", `true`, `false null`, "no sandbox is built yet"},
 		{"sandbox", `true {"enabled":true}`, `false {"enabled":false} {"allowWrite":["/"]}`, "no sandbox is built yet"},
 		{"exposed_tools", `["a"]`, `[] null`, `write "tools": {"allow": [...]}`},

@@ -120,6 +120,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 	client := &upstream.Client{
 		ID: "request " + f.parking.process + " " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
 		Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Alone: f.view.Alone(), Apps: f.view.Apps(),
+		Headers: e.r.Header,
 	}
 	r := &request{message: m, client: client, release: func() { f.view.Forget(client) }}
 	defer func() {
@@ -143,30 +144,33 @@ func (f *Front) openSession(e *exchange, m *message) {
 
 // legacyMessage answers a request of a session, or acts on its notification.
 func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
+	r := &struct { // one allocation
+		request
+		client upstream.Client
+	}{request{message: m, session: s}, *s.client.Load()}
+	r.client.Headers = e.r.Header // of this message: another one of the session may have others
+	r.request.client = &r.client
 	if m.isRequest() {
 		s.begin()
-		client := s.client.Load()
-		if e.events && len(client.Capabilities) > len("{}") {
-			own := *client
-			own.Request = s.ask(e) // on the stream of the request
-			client = &own
+		if e.events && len(r.client.Capabilities) > len("{}") {
+			r.client.Request = s.ask(e) // on the stream of the request
 		}
-		f.serve(e, &s.inflight, keyOf(m.ID), &request{message: m, client: client, session: s})
+		f.serve(e, &s.inflight, keyOf(m.ID), &r.request)
 		return
 	}
-	f.notice(s, m)
+	f.notice(s, &r.client, m)
 	e.accepted()
 }
 
 // notice acts on a notification, or on the answer to a question; an unknown one is for a server that the view shows alone.
-func (f *Front) notice(s *session, m *message) {
+func (f *Front) notice(s *session, from *upstream.Client, m *message) {
 	if m.IsResponse() {
 		s.questions.answered(m)
 	}
 	if row, known := methods[m.Method]; row.notice != nil {
 		row.notice(f, s, m)
 	} else if !known && m.Method != "" {
-		f.view.Tell(s.client.Load(), m.Method, m.Params)
+		f.view.Tell(from, m.Method, m.Params)
 	}
 }
 

@@ -58,7 +58,7 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 			}
 		}
 	})
-	err := f.ServeStdio(ctx, in, out, StdioOptions{MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Session: id})
+	err := f.ServeStdio(ctx, in, out, StdioOptions{MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Session: id, Headers: r.Header})
 	close(ended)
 	loops.Wait()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,8 @@ type StdioOptions struct {
 	// Session names a client that is one of several; empty = it is the only one of this
 	// process.
 	Session string
+	// Headers are those of the request that opened the stream of that client.
+	Headers http.Header
 }
 
 func (o StdioOptions) withDefaults() StdioOptions {
@@ -78,6 +81,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	}
 	s.out = newOutput(out, func() bool { return len(s.places) > 0 })
 	s.session = f.newSession(cmp.Or(options.Session, "stdio"), s)
+	s.session.client.Load().Headers = options.Headers
 	s.session.news = f.changes.subscribe()
 	defer f.changes.unsubscribe(s.session.news)
 	defer func() {
@@ -198,7 +202,7 @@ func (s *stdioServer) accept(ctx context.Context, data []byte) {
 	case m.isRequest():
 		s.begin(ctx, m)
 	default:
-		s.front.notice(s.session, m)
+		s.front.notice(s.session, s.session.client.Load(), m)
 	}
 }
 
@@ -287,7 +291,7 @@ func (s *stdioServer) own(client *upstream.Client) {
 func (s *stdioServer) request(m *message) *request {
 	r := &request{message: m, session: s.session, out: s, client: s.session.client.Load()}
 	if m.modern() {
-		client := &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify, Alone: r.client.Alone, Apps: r.client.Apps}
+		client := &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify, Headers: r.client.Headers, Alone: r.client.Alone, Apps: r.client.Apps}
 		if r.client.Version == "" && s.modern.CompareAndSwap(false, true) {
 			s.own(client)
 		}

@@ -82,7 +82,7 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 		}
 		r.retire(old.upstream, end, grace)
 		for client := range r.clients {
-			r.endSessions(client, end, grace, func(server string, _ *clientSession) bool { return server == name })
+			r.endSessions(client, end, grace, func(key sessionKey, _ *clientSession) bool { return key.server == name })
 		}
 	}
 	r.entries = next

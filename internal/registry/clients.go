@@ -45,12 +45,13 @@ func (r *Registry) PassOn(client *upstream.Client, method string, params json.Ra
 
 // clientUpstream returns the client's own session with a server. The first call opens
 // it. The caller must call release after use. u is nil after Close, and if e was
-// replaced.
-func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstream.Upstream, release func()) {
+// replaced. The session is for these credentials alone.
+func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own credentials) (u *upstream.Upstream, release func()) {
 	name := e.server.Spec.Name
+	key := own.key(name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.clients[client.ID][name]
+	c := r.clients[client.ID][key]
 	if now := r.entries[name]; r.ended || now == nil || now.upstream != e.upstream {
 		return nil, nil
 	}
@@ -64,7 +65,10 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstrea
 			}
 			return cached.tools
 		}
-		if client.Notify == nil { // a single request, whose session lists nothing of its own
+		if own != nil {
+			own.put(&spec)
+		}
+		if client.Notify == nil || own != nil { // a session that lists nothing: it is for one request, or what it lists is of one caller
 			spec.NoCatalogue, spec.Catalogue = true, tools
 		} else {
 			spec.Tools = tools()
@@ -88,9 +92,9 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstrea
 		c.upstream = upstream.New(spec)
 		c.upstream.Start()
 		if r.clients[client.ID] == nil {
-			r.clients[client.ID] = make(map[string]*clientSession)
+			r.clients[client.ID] = make(map[sessionKey]*clientSession)
 		}
-		r.clients[client.ID][name] = c
+		r.clients[client.ID][key] = c
 	}
 	c.open++
 	return c.upstream, func() {
@@ -106,21 +110,21 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client) (u *upstrea
 func (r *Registry) ForgetClient(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.endSessions(id, retired{}, 0, func(string, *clientSession) bool { return true })
+	r.endSessions(id, retired{}, 0, func(sessionKey, *clientSession) bool { return true })
 	delete(r.own, id)
 	r.differing.Store(int32(len(r.own)))
 }
 
 // endSessions retires those sessions of a client for which the func which is true, with
 // grace for their open calls. The caller holds the lock.
-func (r *Registry) endSessions(client string, end retired, grace time.Duration, which func(server string, c *clientSession) bool) {
+func (r *Registry) endSessions(client string, end retired, grace time.Duration, which func(key sessionKey, c *clientSession) bool) {
 	if r.ended {
 		return // Close ends them
 	}
 	sessions := r.clients[client]
-	for server, c := range sessions {
-		if which(server, c) {
-			delete(sessions, server)
+	for key, c := range sessions {
+		if which(key, c) {
+			delete(sessions, key)
 			r.retire(c.upstream, end, grace)
 		}
 	}
@@ -134,9 +138,9 @@ const defaultIdle = 5 * time.Minute
 
 // idle reports whether a session was unused for the SessionIdle of its server.
 // The caller holds the lock.
-func (r *Registry) idle(server string, c *clientSession) bool {
+func (r *Registry) idle(key sessionKey, c *clientSession) bool {
 	most := defaultIdle
-	if e := r.entries[server]; e != nil && e.server.SessionIdle > 0 {
+	if e := r.entries[key.server]; e != nil && e.server.SessionIdle > 0 {
 		most = e.server.SessionIdle
 	}
 	return c.open == 0 && time.Since(c.used) >= most

@@ -50,9 +50,13 @@ func (r *Registry) unknown(server, method string, params json.RawMessage) {
 func (r *Registry) Tell(server string, client *upstream.Client, method string, params json.RawMessage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if own := r.clients[client.ID][server]; own != nil {
-		own.upstream.Notify(method, params)
-	} else if e := r.entries[server]; e != nil && e.upstream != nil && !e.server.PerClient {
+	e := r.entries[server]
+	if e == nil || e.upstream == nil {
+		return
+	}
+	if !e.server.PerClient {
 		e.upstream.Notify(method, params)
+	} else if own, err := e.server.credentialsOf(client); err == nil && r.clients[client.ID][own.key(server)] != nil {
+		r.clients[client.ID][own.key(server)].upstream.Notify(method, params)
 	}
 }

@@ -38,6 +38,10 @@ type Server struct {
 	// without a call (0 = 5 min).
 	PerClient   bool
 	SessionIdle time.Duration
+	// Credentials are headers of requests to the server, each with the header of the
+	// client's request that it comes from. Only a session of one client has them (PerClient);
+	// the catalogue comes from one that has none.
+	Credentials map[string]string
 }
 
 // Options are the settings of a registry. All may be zero.
@@ -81,9 +85,9 @@ type Registry struct {
 	started   bool
 	ended     bool // Close has begun: no upstream starts
 	entries   map[string]*entry
-	preferred string                               // from Prefer; Start starts this server first
-	clients   map[string]map[string]*clientSession // by client and server
-	own       map[string]*ownCatalogue             // by client
+	preferred string                                   // from Prefer; Start starts this server first
+	clients   map[string]map[sessionKey]*clientSession // by client
+	own       map[string]*ownCatalogue                 // by client
 	rules     catalog.Rules
 	listeners []*func()
 	strangers []*func(server, method string, params json.RawMessage) // from OnUnknown
@@ -129,7 +133,7 @@ func New(servers []Server, options Options) *Registry {
 		options: options, log: options.Logger,
 		cache:    &cache{dir: options.CacheDir},
 		entries:  make(map[string]*entry),
-		clients:  make(map[string]map[string]*clientSession),
+		clients:  make(map[string]map[sessionKey]*clientSession),
 		own:      make(map[string]*ownCatalogue),
 		rules:    options.Rules,
 		allCalls: upstream.NewGate(options.MaxConcurrency),
@@ -434,8 +438,13 @@ func (r *Registry) withEntry(ctx context.Context, e *entry, client *upstream.Cli
 		return &upstream.UnavailableError{State: catalog.Unavailable, Reason: e.server.Fault}
 	case ctx.Err() != nil:
 		return ctx.Err() // open no session for a client that is gone
+	}
+	own, err := e.server.credentialsOf(client)
+	switch {
+	case err != nil:
+		return err
 	case e.server.PerClient && client != nil && client.ID != "":
-		u, release := r.clientUpstream(e, client)
+		u, release := r.clientUpstream(e, client, own)
 		if u == nil {
 			return &upstream.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
 		}

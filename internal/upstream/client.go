@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"net/http"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -37,6 +38,9 @@ type Client struct {
 	Apps bool
 	// Principal is on whose behalf the client acts; empty where nobody asked.
 	Principal string
+	// Headers are those of the client's request over HTTP, nil elsewhere. Nobody writes to
+	// them. A server that takes credentials of its callers finds them there.
+	Headers http.Header
 	// Notify sends a notification that belongs to no request. It does not block:
 	// a client that does not read loses it. Nil where there is no way to the client
 	// but the answer.

@@ -1,0 +1,46 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+)
+
+// TestCredentials: headers of callers are read; all that could not work as it is meant is a
+// fault of that server.
+func TestCredentials(t *testing.T) {
+	for _, test := range []struct {
+		server, value string
+		want          map[string]string
+		fault         string
+	}{
+		{`"url":"https://x"`, `{"X-Api-Key":"header:X-User-Key","b":"header:c"}`, map[string]string{"X-Api-Key": "X-User-Key", "b": "c"}, ""},
+		{`"url":"https://x"`, `{"Authorization":"header:X-Upstream-Authorization","//":"note"}`, map[string]string{"Authorization": "X-Upstream-Authorization"}, ""},
+		{`"url":"wss://x"`, `{"a":"header:b"}`, map[string]string{"a": "b"}, ""},
+		{`"url":"https://x"`, `{}`, nil, ""},
+		{`"url":"https://x"`, `null`, nil, ""},
+		{`"command":"x"`, `{"a":"header:b"}`, nil, "credentials: is for remote servers with a url"},
+		{`"url":"https://x"`, `"header:b"`, nil, "credentials: must be an object"},
+		{`"url":"https://x"`, `{"a":""}`, nil, `credentials.a: must be "header:NAME"`},
+		{`"url":"https://x"`, `{"a":"b"}`, nil, `credentials.a: must be "header:NAME"`},
+		{`"url":"https://x"`, `{"a":"header:"}`, nil, `credentials.a: must be "header:NAME"`},
+		{`"url":"https://x"`, `{"a":"header:b c"}`, nil, `credentials.a: must be "header:NAME"`},
+		{`"url":"https://x"`, `{"a":{"header":"b"}}`, nil, `credentials.a: must be "header:NAME"`},
+		{`"url":"https://x"`, `{"a":"claim:sub"}`, nil, "credentials.a: claims of callers are not built yet"},
+		{`"url":"https://x"`, `{"a":"header:authorization"}`, nil, "credentials.a: Authorization of a request is for mcpx itself"},
+		{`"url":"https://x"`, `{"Host":"header:b"}`, nil, "credentials.Host: is not the name of a header for credentials"},
+		{`"url":"https://x"`, `{"Mcp-Session-Id":"header:b"}`, nil, "credentials.Mcp-Session-Id: is not the name"},
+		{`"url":"https://x"`, `{"a":"header:b","A":"header:c"}`, nil, "credentials.A: is there twice"},
+	} {
+		c, err := Parse("c.json", fmt.Appendf(nil, `{"mcpServers":{"s":{%s,"credentials":%s},"other":{"command":"y"}}}`, test.server, test.value), Options{})
+		if err != nil || len(c.Servers) != 2 || c.Servers[0].Fault != "" {
+			t.Errorf("%s: %v", test.value, err)
+			continue
+		}
+		s := c.Servers[1]
+		if test.fault == "" && (s.Fault != "" || !maps.Equal(s.CallerHeaders, test.want)) || test.fault != "" && !strings.HasPrefix(s.Fault, "mcpServers.s."+test.fault) {
+			t.Errorf("%s: %v, fault %q, want %v, %q", test.value, s.CallerHeaders, s.Fault, test.want, test.fault)
+		}
+	}
+}
