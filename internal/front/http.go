@@ -117,12 +117,13 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 		e.refuse(http.StatusBadRequest, m.ID, err)
 		return
 	}
-	client := &upstream.Client{
+	o := &ownRequest{own: upstream.Client{
 		ID: "request " + f.parking.process + " " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
 		Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Alone: f.view.Alone(), Apps: f.view.Apps(),
 		Headers: e.r.Header,
-	}
-	r := &request{message: m, client: client, release: func() { f.view.Forget(client) }}
+	}}
+	r, client := &o.request, &o.own
+	*r = request{message: m, client: client, release: func() { f.view.Forget(client) }}
 	defer func() {
 		if r.release != nil {
 			r.release()
@@ -144,21 +145,18 @@ func (f *Front) openSession(e *exchange, m *message) {
 
 // legacyMessage answers a request of a session, or acts on its notification.
 func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
-	r := &struct { // one allocation
-		request
-		client upstream.Client
-	}{request{message: m, session: s}, *s.client.Load()}
-	r.client.Headers = e.r.Header // of this message: another one of the session may have others
-	r.request.client = &r.client
+	r := &ownRequest{request{message: m, session: s}, *s.client.Load()}
+	r.own.Headers = e.r.Header // of this message: another one of the session may have others
+	r.client = &r.own
 	if m.isRequest() {
 		s.begin()
-		if e.events && len(r.client.Capabilities) > len("{}") {
-			r.client.Request = s.ask(e) // on the stream of the request
+		if e.events && len(r.own.Capabilities) > len("{}") {
+			r.own.Request = s.ask(e) // on the stream of the request
 		}
 		f.serve(e, &s.inflight, keyOf(m.ID), &r.request)
 		return
 	}
-	f.notice(s, &r.client, m)
+	f.notice(s, r.client, m)
 	e.accepted()
 }
 

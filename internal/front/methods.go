@@ -83,6 +83,12 @@ type request struct {
 	release func()
 }
 
+// ownRequest is a request with a client of its own, in one allocation.
+type ownRequest struct {
+	request
+	own upstream.Client
+}
+
 // outlet sends notifications that belong to a request, before its answer.
 type outlet interface {
 	// notify sends a notification. It does not block: if the client does not read,
