@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"mcpx/internal/mcptest"
 )
 
 // suite is the official conformance suite, installed under testdata/conformance with
@@ -53,12 +55,12 @@ func (s suite) run(t *testing.T, h *home, expected string, args ...string) {
 var revisions = []string{"2025-11-25", "2026-07-28"}
 
 func TestConformanceOfTheServer(t *testing.T) {
-	t.Parallel()
+	mcptest.Parallel(t)
 	s := findSuite(t)
 	for _, view := range []string{"tools", "default"} {
 		for _, revision := range revisions {
 			t.Run(view+"/"+revision, func(t *testing.T) {
-				t.Parallel()
+				mcptest.Parallel(t)
 				h := newHome(t)
 				path := h.config(t, map[string]server{
 					"suite": {"command": s.node, "args": []string{filepath.Join(s.dir, "server.mjs")}},
@@ -75,11 +77,11 @@ func TestConformanceOfTheServer(t *testing.T) {
 }
 
 func TestConformanceOfTheClient(t *testing.T) {
-	t.Parallel()
+	mcptest.Parallel(t)
 	s := findSuite(t)
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
-			t.Parallel()
+			mcptest.Parallel(t)
 			client := s.node + " " + filepath.Join(s.dir, "client.mjs")
 			s.run(t, newHome(t), fmt.Sprintf("expected/client-%s.yml", revision), "client", "--command", client, "--requirements", revision)
 		})

@@ -214,7 +214,6 @@ func TestStdio_LastLine(t *testing.T) {
 	p := h.serveStdio(t, "serve", "--demo")
 	c := &client{peer: p, era: legacy, name: "e2e"}
 	c.open(t)
-	c.awaitReady(t, "units")
 	call := `{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"inspect","arguments":{}}}`
 	if _, err := io.WriteString(p.stdin, call); err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func (c *client) echo(t *testing.T) string {
 // TestLogin_TwoProcesses: two mcpx use one login whose tokens last for two seconds, and
 // whose refresh token is another each time. One that is used twice would end the login.
 func TestLogin_TwoProcesses(t *testing.T) {
-	t.Parallel()
+	mcptest.Parallel(t)
 	g := guard(t, 2)
 	h, config := loggedIn(t, g)
 	first := g.count("/token")
@@ -81,7 +81,7 @@ func (g *guarded) ended(t *testing.T) {
 
 // TestLogin_ProviderDown: a refresh that fails for a moment keeps the login, and says so.
 func TestLogin_ProviderDown(t *testing.T) {
-	t.Parallel()
+	mcptest.Parallel(t)
 	g := guard(t, 600)
 	h, config := loggedIn(t, g)
 	c := h.client(t, config)
@@ -110,7 +110,7 @@ func TestLogin_ProviderDown(t *testing.T) {
 // TestLogin_ProviderSlow: a refresh goes on when the call that needed it is given up. Its
 // answer is kept, or the next refresh would use the same token twice.
 func TestLogin_ProviderSlow(t *testing.T) {
-	t.Parallel()
+	mcptest.Parallel(t)
 	g := guard(t, 600)
 	h, config := loggedIn(t, g)
 	c := h.client(t, config)
@@ -146,7 +146,7 @@ func TestLogin_ProviderSlow(t *testing.T) {
 // TestLogin_Forgotten: the authorization server has forgotten mcpx. The next login
 // registers it again.
 func TestLogin_Forgotten(t *testing.T) {
-	t.Parallel()
+	mcptest.Parallel(t)
 	g := guard(t, 600)
 	h, config := loggedIn(t, g)
 	c := h.client(t, config)
@@ -173,7 +173,7 @@ func TestLogin_Forgotten(t *testing.T) {
 
 // TestLogin_Revoked: the login was ended at the authorization server.
 func TestLogin_Revoked(t *testing.T) {
-	t.Parallel()
+	mcptest.Parallel(t)
 	g := guard(t, 600)
 	h, config := loggedIn(t, g)
 	g.with(func() {
@@ -219,7 +219,7 @@ func logins(t *testing.T, h *home) []string {
 
 // TestLogin_Refused: what a login must not accept, and how it says so.
 func TestLogin_Refused(t *testing.T) {
-	t.Parallel()
+	mcptest.Parallel(t)
 	g, h := guard(t, 600), newHome(t)
 	config := h.config(t, map[string]server{"tracker": {"url": g.url}, "plain": {"url": "http://192.0.2.1/mcp"}, "command": {"command": "x"}}, nil)
 	g.with(func() {
@@ -255,7 +255,7 @@ func TestLogin_Refused(t *testing.T) {
 // TestLogin_MoreRights: a server that wants further scopes later gets them by the next
 // login, and what it had stays.
 func TestLogin_MoreRights(t *testing.T) {
-	t.Parallel()
+	mcptest.Parallel(t)
 	g := guard(t, 600)
 	h, config := loggedIn(t, g)
 	c := h.client(t, config)
@@ -275,7 +275,7 @@ func TestLogin_MoreRights(t *testing.T) {
 
 // TestLogin_Machine: the grants without a person, with tokens that end.
 func TestLogin_Machine(t *testing.T) {
-	t.Parallel()
+	mcptest.Parallel(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -314,7 +314,7 @@ func TestLogin_Machine(t *testing.T) {
 // TestLogin_Secrets: tokens and codes are in the file of the login alone, which only its
 // user may read, and of which one warning tells.
 func TestLogin_Secrets(t *testing.T) {
-	t.Parallel()
+	mcptest.Parallel(t)
 	g, h := guard(t, 600), newHome(t)
 	config := h.config(t, map[string]server{"tracker": {"url": g.url}}, map[string]any{"log_level": "debug"})
 	said, page := h.login(t, 0, "--config", config, "tracker")

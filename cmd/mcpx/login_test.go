@@ -271,7 +271,7 @@ func (h *home) login(t *testing.T, code int, args ...string) (output, page strin
 // TestLogin: discovery, registration, a person's login, a running mcpx that takes it up,
 // logout with revocation.
 func TestLogin(t *testing.T) {
-	t.Parallel()
+	mcptest.Parallel(t)
 	g, h := guard(t, 600), newHome(t)
 	path := h.config(t, map[string]server{"tracker": {"url": g.url}}, nil)
 	stdout, _, code := h.run(t, "", "check", "--config", path)

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"mcpx/internal/mcptest"
 )
 
 // peers are real servers and clients from npm, installed under testdata/npm.
@@ -238,7 +240,7 @@ func TestNPM_Select(t *testing.T) {
 
 // server-everything has a tool that it runs as a task only.
 func TestNPM_Task(t *testing.T) {
-	t.Parallel()
+	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
 	path := h.config(t, map[string]server{"everything": p.server("everything", nil)}, patient)
 	out, errs, code := h.run(t, "", "--config", path, "exec", "everything", "simulate-research-query", `{"topic":"tides"}`)

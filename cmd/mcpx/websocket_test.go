@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mcpx/internal/mcptest"
 )
 
 // TestWebSocket: a server of the Python SDK over WebSocket, as its URL says.
 func TestWebSocket(t *testing.T) {
-	t.Parallel()
+	mcptest.Parallel(t)
 	program := exec.Command(filepath.Join(python(t), "sdk1", "bin", "python"), filepath.Join("..", "..", "testdata", "pypi", "websocket_server.py"))
 	out, err := program.StdoutPipe()
 	if err != nil {

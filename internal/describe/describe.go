@@ -176,7 +176,7 @@ func (b Budget) limit(servers []*catalog.Server) size {
 	things = (max(tools, things) + smallTools - 1) / smallTools * smallTools
 	part := smallTokens + stepTokens*(things-smallTools)
 	t = min(t, part*max(t, defaultTokens)/defaultTokens)
-	if b.Chars > 0 {
+	if b.Chars > 0 && b.Chars < unlimited {
 		t = min(t, searchedTokens+searchedStep*things)
 	}
 	t -= t/200 + 1 // tokens.Ceiling adds as much to the estimate

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 
 	"mcpx/internal/aggregate"
@@ -37,16 +38,27 @@ func (f *Failure) Data() json.RawMessage {
 }
 
 // nameLinks gives the resources that blocks of server link or embed the URIs by which
-// the client can read them.
-func (e run) nameLinks(blocks []wire.Block, r *Request, server *catalog.Server) {
+// the client can read them. What the server lists says which those are: a result that
+// comes before the list waits for it.
+func (e run) nameLinks(ctx context.Context, blocks []wire.Block, r *Request, server *catalog.Server) {
 	if e.options.NoResources || server == nil || !server.Offers.Resources {
 		return
 	}
+	snap := r.Catalogue
 	for i, b := range blocks {
 		if b.IsText {
 			continue
 		}
-		if named := aggregate.Block(r.Catalogue, server, b.Raw); !bytes.Equal(named, b.Raw) {
+		if !server.Listed && snap == r.Catalogue {
+			bounded, cancel := context.WithTimeout(ctx, e.options.ExecWait)
+			e.registry.WaitListedOne(bounded, server.Name)
+			cancel()
+			snap = e.seen(r)
+			if now, ok := snap.Server(server.Name); ok {
+				server = now
+			}
+		}
+		if named := aggregate.Block(snap, server, b.Raw); !bytes.Equal(named, b.Raw) {
 			blocks[i] = wire.ReadBlock(named)
 		}
 	}

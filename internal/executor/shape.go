@@ -118,7 +118,7 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 		return &Result{Whole: aggregate.Task(t.server, raw)}, nil
 	}
 	blocks := got.blocks
-	e.nameLinks(blocks, &r, t.server)
+	e.nameLinks(ctx, blocks, &r, t.server)
 	if r.Select != "" && !got.isError {
 		return e.selected(ctx, got, blocks, r)
 	}

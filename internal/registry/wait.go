@@ -24,6 +24,18 @@ func (r *Registry) WaitListed(ctx context.Context, which func(server string) boo
 	}
 }
 
+// WaitListedOne is [Registry.WaitListed] for one server, also if an earlier start has tried
+// it: the server has just answered something else.
+func (r *Registry) WaitListedOne(ctx context.Context, server string) {
+	r.mu.Lock()
+	e := r.entries[server]
+	r.mu.Unlock()
+	if e != nil && e.upstream != nil {
+		e.upstream.AwaitLists(ctx)
+		r.publish()
+	}
+}
+
 // WaitKnown waits until every server for which the func is true, nil for all, has a
 // catalogue or has been tried once, now or at an earlier start, or until ctx ends.
 func (r *Registry) WaitKnown(ctx context.Context, which func(server string) bool) {
