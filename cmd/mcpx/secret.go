@@ -20,6 +20,11 @@ type secretCommand struct {
 	Delete secretDeleteCommand `cmd:"" help:"Forget a secret."`
 }
 
+// Help has the examples.
+func (cmd *secretCommand) Help() string {
+	return examples("mcpx secret set github", "mcpx secret list", "mcpx secret delete github")
+}
+
 type secretSetCommand struct {
 	Name string `arg:"" help:"The name, as in ${keyring:NAME}."`
 }

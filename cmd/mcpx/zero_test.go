@@ -46,7 +46,7 @@ func TestZero_Limits(t *testing.T) {
 	}
 	c := &client{era: legacy, name: "claude-code", peer: h.serveStdio(t, "--config", config)}
 	c.open(t)
-	mcptest.WaitFor(t, "the catalogue", patience, func() bool { return strings.Contains(c.list(t)[0].Description, "extra_0") })
+	mcptest.WaitFor(t, "the catalogue", patience, func() bool { return strings.Contains(c.list(t)[0].Description, "extra_{0000(") })
 	if n := len(c.list(t)[0].Description); n <= 2048 {
 		t.Errorf("the description has %d characters for a client without a limit", n)
 	}
