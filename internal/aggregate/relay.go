@@ -65,7 +65,7 @@ func (s *Servers) Relay(ctx context.Context, r Request) (json.RawMessage, error)
 		snap := s.Catalogue()
 		server, params, err := s.target(snap, r)
 		if err != nil {
-			// What a server has that was never seen is known in a moment.
+			// A server that was never seen lists what it has in a moment.
 			if waited || !anyUnlisted(snap) {
 				return nil, err
 			}

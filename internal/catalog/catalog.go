@@ -237,18 +237,18 @@ type Snapshot struct {
 	derived map[any]*Snapshot // under mu
 }
 
-// Derived is the snapshot that somebody makes of this one, by whom: it is made once, and
-// kept with it.
-func (s *Snapshot) Derived(whose any, derive func() *Snapshot) *Snapshot {
+// Derived is a snapshot that derive makes of this one. It is made once for each key, and
+// kept with this one.
+func (s *Snapshot) Derived(key any, derive func() *Snapshot) *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	made, ok := s.derived[whose]
+	made, ok := s.derived[key]
 	if !ok {
 		made = derive()
 		if s.derived == nil {
 			s.derived = map[any]*Snapshot{}
 		}
-		s.derived[whose] = made
+		s.derived[key] = made
 	}
 	return made
 }

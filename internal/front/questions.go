@@ -90,9 +90,9 @@ func (q *questions) answered(m *message) {
 
 // progressed hands a progress notification of the client to the question that it is about.
 func (q *questions) progressed(m *message) {
-	token := string(wire.Member(m.Params, "progressToken"))
+	token := wire.Member(m.Params, "progressToken")
 	q.mu.Lock()
-	progress := q.open[token].progress
+	progress := q.open[string(token)].progress
 	q.mu.Unlock()
 	if progress != nil {
 		progress(m.Params)

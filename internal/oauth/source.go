@@ -262,7 +262,7 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	case l.Refresh == "":
 		return nil, s.ended("")
 	}
-	// What is renewed is lost if it cannot be kept: a disk that is full is seen before.
+	// A renewed token that cannot be kept is lost: a full disk shows here, before.
 	if err := s.logins.store.write(ctx, s.file, l); err != nil {
 		return nil, &PassingError{"the login cannot be kept: " + err.Error()}
 	}

@@ -20,7 +20,7 @@ func (r *Registry) OnChange(f func()) (stop func()) {
 	}
 }
 
-// What mcpx does not know of the protocol goes through it, where a client sees one server
+// A notification that mcpx does not know goes through it, where a client sees one server
 // alone.
 
 // OnUnknown registers f to get the notifications that mcpx does not know, of all shared
@@ -28,17 +28,17 @@ func (r *Registry) OnChange(f func()) (stop func()) {
 func (r *Registry) OnUnknown(f func(server, method string, params json.RawMessage)) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.strangers = append(slices.Clone(r.strangers), &f)
+	r.onUnknown = append(slices.Clone(r.onUnknown), &f)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.strangers = slices.DeleteFunc(slices.Clone(r.strangers), func(other *func(server, method string, params json.RawMessage)) bool { return other == &f })
+		r.onUnknown = slices.DeleteFunc(slices.Clone(r.onUnknown), func(other *func(server, method string, params json.RawMessage)) bool { return other == &f })
 	}
 }
 
 func (r *Registry) unknown(server, method string, params json.RawMessage) {
 	r.mu.Lock()
-	all := r.strangers
+	all := r.onUnknown
 	r.mu.Unlock()
 	for _, f := range all {
 		(*f)(server, method, params)

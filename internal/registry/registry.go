@@ -90,8 +90,8 @@ type Registry struct {
 	own       map[string]*ownCatalogue                 // by client
 	rules     catalog.Rules
 	listeners []*func()
-	strangers []*func(server, method string, params json.RawMessage) // from OnUnknown
-	retired   map[*upstream.Upstream]retired                         // stopped, not ended yet
+	onUnknown []*func(server, method string, params json.RawMessage)
+	retired   map[*upstream.Upstream]retired // stopped, not ended yet
 
 	retiring sync.WaitGroup // its goroutines start under mu, unless ended
 

@@ -73,10 +73,10 @@ func (q *questions) waiting() bool {
 
 // cancelled acts on notifications/cancelled of the server.
 func (q *questions) cancelled(params json.RawMessage) {
-	id := string(wire.Member(params, "requestId"))
+	id := wire.Member(params, "requestId")
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if cancel := q.open[id]; cancel != nil {
+	if cancel := q.open[string(id)]; cancel != nil {
 		cancel(errTakenBack)
 	}
 }

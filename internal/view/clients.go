@@ -91,8 +91,8 @@ func (s *settings) profile(name string) profile {
 }
 
 // form is the form of the results of a call.
-func (v *base) form(call Call) executor.Form {
-	s, client := v.current.Load(), name(call.Client)
+func (b *base) form(call Call) executor.Form {
+	s, client := b.current.Load(), name(call.Client)
 	switch {
 	case call.Structured == StructuredAlways || call.Structured == StructuredNever:
 		return s.form(client, call.Structured, call.Code)
