@@ -70,7 +70,7 @@ func (cmd *budgetCommand) measure(ctx context.Context, c *cli, s streams) (*budg
 		meter := &budget.Meter{Price: cmd.Price, Compress: compress.Options{TOON: true}}
 		return cmd.results(meter, meter.Report())
 	}
-	a, err := cmd.assemble(c, s)
+	a, err := cmd.assemble(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -110,11 +110,11 @@ func (cmd *budgetCommand) results(meter *budget.Meter, report *budget.Report) (*
 }
 
 // assemble wires the app to measure. With --tools it provides only the settings.
-func (cmd *budgetCommand) assemble(c *cli, s streams) (*app.App, error) {
+func (cmd *budgetCommand) assemble(ctx context.Context, c *cli, s streams) (*app.App, error) {
 	if cmd.Tools != "" || cmd.Demo {
 		return app.NewDemo(c.demoLogger(s, "error"))
 	}
-	cfg, err := c.loadConfig(s)
+	cfg, err := c.loadConfig(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -11,12 +11,12 @@ import (
 )
 
 // loadConfig finds and reads the config file.
-func (c *cli) loadConfig(s streams) (*config.Config, error) {
+func (c *cli) loadConfig(ctx context.Context, s streams) (*config.Config, error) {
 	path, err := c.findConfig(s)
 	if err != nil {
 		return nil, err
 	}
-	return readConfig(path, s)
+	return readConfig(ctx, path, s)
 }
 
 func (c *cli) findConfig(s streams) (string, error) {
@@ -28,11 +28,15 @@ func (c *cli) findConfig(s streams) (string, error) {
 }
 
 // readConfig reads a config file to use its servers: it looks up the secrets that they name.
-func readConfig(path string, s streams) (*config.Config, error) {
+func readConfig(ctx context.Context, path string, s streams) (*config.Config, error) {
 	o, secrets := s.reading(), app.Secrets()
-	o.Keyring = func(name string) (string, error) { return secrets.Get(context.Background(), name) }
-	o.Run = func(argv []string) (string, error) { return secret.Run(context.Background(), argv) }
-	return config.Load(path, o)
+	o.Keyring = func(name string) (string, error) { return secrets.Get(ctx, name) }
+	o.Run = func(argv []string) (string, error) { return secret.Run(ctx, argv) }
+	cfg, err := config.Load(path, o)
+	if err == nil && ctx.Err() != nil { // the faults of its servers may come from that
+		return nil, ctx.Err()
+	}
+	return cfg, err
 }
 
 // reading has the options to read config files without the secrets that they name.

@@ -42,7 +42,7 @@ func reloading(ctx context.Context, a *app.App, hangUp func(), cmd *serveCommand
 	})
 	loops.Go(func() { // ends with ctx
 		a.Follow(ctx, func() (*config.Config, error) {
-			cfg, err := readConfig(a.Config.Path, s)
+			cfg, err := readConfig(ctx, a.Config.Path, s)
 			if err == nil && cmd.View != "" {
 				cfg.View = cmd.View
 			}

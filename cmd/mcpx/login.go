@@ -33,7 +33,7 @@ func (cmd *loginCommand) Help() string {
 
 // Run logs in.
 func (cmd *loginCommand) Run(ctx context.Context, c *cli, s streams) error {
-	logins, server, err := loginServer(c, s, cmd.Server)
+	logins, server, err := loginServer(ctx, c, s, cmd.Server)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (cmd *logoutCommand) Help() string {
 
 // Run logs out.
 func (cmd *logoutCommand) Run(ctx context.Context, c *cli, s streams) error {
-	logins, server, err := loginServer(c, s, cmd.Server)
+	logins, server, err := loginServer(ctx, c, s, cmd.Server)
 	if err != nil {
 		return err
 	}
@@ -134,8 +134,8 @@ func (cmd *logoutCommand) Run(ctx context.Context, c *cli, s streams) error {
 }
 
 // loginServer is a server of the config by its name, as far as it can have logins.
-func loginServer(c *cli, s streams, name string) (*oauth.Logins, oauth.Server, error) {
-	cfg, err := c.loadConfig(s)
+func loginServer(ctx context.Context, c *cli, s streams, name string) (*oauth.Logins, oauth.Server, error) {
+	cfg, err := c.loadConfig(ctx, s)
 	if err != nil {
 		return nil, oauth.Server{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -336,5 +337,30 @@ func TestReload_Secrets(t *testing.T) {
 	has("second-second")
 	if p.logged("these commands gave values", "commands=[cat]") != 2 || p.logged(key) > 0 || p.logged("second") > 0 {
 		t.Errorf("the log:\n%s", p.stderr.String())
+	}
+}
+
+// TestReload_SlowSecret: a command that hangs while the config is loaded again does not hold
+// up the end of mcpx, and its server stays as it was until then.
+func TestReload_SlowSecret(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	web := mcptest.Spec{}.HTTP(t)
+	hang, hangs := filepath.Join(h.dir, "hang"), filepath.Join(h.dir, "hangs")
+	script := h.write(t, "get", "[ -e "+hang+" ] || exec echo value\ntouch "+hangs+"\nexec sleep 30\n")
+	config := h.config(t, map[string]server{"web": {"url": web.URL, "headers": map[string]string{"X-Key": "${command:sh " + script + "}"}}}, nil)
+	c, p := openOver(t, h, "stdio", "--config", config)
+	c.exec(t, "web", "echo", `{"text":"x"}`)
+	h.write(t, "hang", "")
+	p.hangUp(t)
+	mcptest.WaitFor(t, "the command", patience, func() bool { _, err := os.Stat(hangs); return err == nil })
+	if got := c.exec(t, "web", "echo", `{"text":"y"}`).text(t); got != "y" {
+		t.Errorf("meanwhile: %s", got)
+	}
+	began := time.Now()
+	terminate(p.cmd)
+	<-p.exited
+	if took := time.Since(began); took > 5*time.Second || p.logged(loadedAgain) > 0 {
+		t.Errorf("ended after %v:\n%s", took, p.stderr.String())
 	}
 }

@@ -35,7 +35,7 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	stderr := newDroppingWriter(s.err)
 	defer stderr.close()
 	s.err = stderr
-	a, log, closeLog, err := cmd.assemble(c, s)
+	a, log, closeLog, err := cmd.assemble(ctx, c, s)
 	if err != nil {
 		return err
 	}
@@ -68,13 +68,13 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return ended(log, "stdio", a.ServeStdio(ctx, s.in, s.out))
 }
 
-func (cmd *serveCommand) assemble(c *cli, s streams) (a *app.App, log *slog.Logger, closeLog func(), err error) {
+func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *app.App, log *slog.Logger, closeLog func(), err error) {
 	if cmd.Demo {
 		log = c.demoLogger(s, "warn")
 		a, err = app.NewDemo(log)
 		return a, log, func() {}, err
 	}
-	cfg, err := c.loadConfig(s)
+	cfg, err := c.loadConfig(ctx, s)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -68,7 +68,7 @@ func TestServe_HTTPEnds(t *testing.T) {
 	stderr := newDroppingWriter(write)
 	s := streams{out: io.Discard, err: stderr}
 	cmd := &serveCommand{Demo: true}
-	a, log, _, err := cmd.assemble(&cli{}, s)
+	a, log, _, err := cmd.assemble(t.Context(), &cli{}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
