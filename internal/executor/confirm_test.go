@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
+	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 )
 
@@ -34,5 +37,37 @@ func TestConfirmed_Input(t *testing.T) {
 		case len(asked) != 2 || !strings.Contains(asked[0], "Run fake.ask?") || !strings.Contains(asked[1], "Which word?") || got.IsError || got.Whole != nil:
 			t.Errorf("asked %q, got %+v", asked, got)
 		}
+	}
+}
+
+// TestConfirmed_late: what was hidden while the person thought does not run.
+func TestConfirmed_late(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	servers := []registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: fake.URL}, Definition: fake.URL}}
+	e := executing(t, Options{Servers: map[string]ServerOptions{"fake": {Confirm: policy.ConfirmAll}}}, nil, servers...)
+	hide := false
+	client := &upstream.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
+	client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
+		if hide {
+			e.registry.Apply(servers, registry.Options{Rules: hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "echo" })})
+			mcptest.WaitFor(t, "the new rules", 20*time.Second, func() bool {
+				s, _ := e.Catalogue(client).Server("fake")
+				_, there := s.Tool("echo")
+				return !there
+			})
+		}
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}
+	call := Request{Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Client: client}
+	if got := exec(t, e, call); got.IsError {
+		t.Errorf("got %s", got.Content)
+	}
+	hide = true
+	if got := exec(t, e, call); got.code != CodeToolNotFound {
+		t.Errorf("got %s", got.Content)
+	}
+	if calls := fake.Log().Calls("echo"); len(calls) != 1 {
+		t.Errorf("%d calls", len(calls))
 	}
 }

@@ -283,6 +283,13 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	if err := e.allow(ctx, r, &t); err != nil {
 		return nil, t, err
 	}
+	if t.confirmed { // the tool may have been hidden while the person thought
+		now := *r
+		now.Catalogue = e.seen(r)
+		if _, err := e.find(ctx, &now); err != nil {
+			return nil, t, err
+		}
+	}
 	request := upstream.Request{
 		Method: "tools/call", Params: upstream.ToolParams(t.tool.OwnName(), policy.Arguments(t.tool, t.arguments)), Meta: r.Meta,
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
