@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,6 +101,7 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 		places = append(places, origin(s.URL)+wellKnown+"/"+path)
 	}
 	places = append(places, origin(s.URL)+wellKnown)
+	var missed error // at the place of the challenge: behind a proxy it may be one that nobody reaches
 	for _, place := range places {
 		if place == "" {
 			continue
@@ -107,7 +109,8 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 		metadata, err := readMetadata(ctx, client, place)
 		switch {
 		case err != nil && place == c.metadata:
-			return nil, fmt.Errorf("reading the metadata of the server: %w", err)
+			missed = fmt.Errorf("reading the metadata of the server: %w", err)
+			continue
 		case err != nil || metadata == nil:
 			continue
 		case !covers(metadata.Resource, s.URL):
@@ -120,7 +123,7 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 		}
 		return metadata, nil
 	}
-	return nil, ctx.Err()
+	return nil, cmp.Or(missed, ctx.Err())
 }
 
 // metadataLimit bounds a metadata document, in bytes.

@@ -243,3 +243,33 @@ func TestStyle(t *testing.T) {
 		}
 	}
 }
+
+// TestDiscover_BehindProxy: a challenge that names an address inside of the server's own
+// network, or in the clear, leaves the places that the specification names.
+func TestDiscover_BehindProxy(t *testing.T) {
+	var web *httptest.Server
+	hidden := false
+	web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.URL.Path == "/.well-known/oauth-protected-resource/mcp" && !hidden:
+			fmt.Fprintf(w, `{"resource":"%s/mcp","authorization_servers":["%s"]}`, web.URL, web.URL)
+		case r.URL.Path == "/.well-known/openid-configuration":
+			fmt.Fprintf(w, `{"issuer":%q,"token_endpoint":"%s/token","code_challenge_methods_supported":["S256"]}`, web.URL, web.URL)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer web.Close()
+	s := Server{Name: "tracker", URL: web.URL + "/mcp"}
+	for _, place := range []string{"", "http://tracker.example/.well-known/x", "https://10.0.0.1/x", web.URL + "/no/such/place"} {
+		f, err := discover(context.Background(), newHTTPClient(s), s, challenge{metadata: place}, true)
+		if err != nil || f.resource != s.URL || f.server.TokenEndpoint != web.URL+"/token" {
+			t.Errorf("%q: %+v %v", place, f, err)
+		}
+	}
+	hidden = true
+	if _, err := discover(context.Background(), newHTTPClient(s), s, challenge{metadata: "https://10.0.0.1/x"}, true); err == nil || !strings.Contains(err.Error(), "oauth.allow_private") {
+		t.Errorf("nothing elsewhere: %v", err)
+	}
+}
