@@ -129,14 +129,14 @@ func safeURL(address string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http" && loopbackHost(u.Hostname()))
 }
 
-// NeededError says that a person must log in. Its text is for that person.
-type NeededError struct {
+// neededError says that a person must log in. Its text is for that person.
+type neededError struct {
 	Server string
 	// Why the login that was there does not do; empty if there was none.
 	Why string
 }
 
-func (e *NeededError) Error() string {
+func (e *neededError) Error() string {
 	text := "needs mcpx login " + e.Server
 	if e.Why != "" {
 		text += ": " + e.Why
@@ -145,15 +145,15 @@ func (e *NeededError) Error() string {
 }
 
 // NotSent marks errors after which the request was surely not executed.
-func (e *NeededError) NotSent() bool { return true }
+func (e *neededError) NotSent() bool { return true }
 
-// PassingError says why there is no token now, though the login stays good.
-type PassingError struct{ Reason string }
+// passingError says why there is no token now, though the login stays good.
+type passingError struct{ Reason string }
 
-func (e *PassingError) Error() string { return e.Reason }
+func (e *passingError) Error() string { return e.Reason }
 
 // NotSent marks errors after which the request was surely not executed.
-func (e *PassingError) NotSent() bool { return true }
+func (e *passingError) NotSent() bool { return true }
 
 // detached is ctx without its end, for at most d: what must not be left half done goes on
 // when its caller does not.

@@ -93,8 +93,10 @@ func (s *source) read(ctx context.Context) (*login, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		s.login, s.stamp = nil, stamp{}
 		return nil, nil
+	case errors.Is(err, errLost):
+		return nil, &neededError{s.server.Name, err.Error()}
 	case err != nil:
-		return nil, &PassingError{"the login cannot be read: " + err.Error()}
+		return nil, &passingError{"the login cannot be read: " + err.Error()}
 	}
 	s.stamp, s.unwritten = now, false
 	s.use(&l)
@@ -143,7 +145,7 @@ func (s *source) refused(ctx context.Context, token string, resp *http.Response)
 	case l == nil || l.Access == "":
 		return "", nil
 	case s.untried(token) || l.Refresh == "" && l.Ended == "":
-		return "", &NeededError{s.server.Name, "the server refuses the token of the login"}
+		return "", &neededError{s.server.Name, "the server refuses the token of the login"}
 	}
 	fresh, err := s.renew(ctx, l, nil)
 	if err != nil {
@@ -171,7 +173,7 @@ func (s *source) machineToken(ctx context.Context, l *login, c challenge, missin
 	if l != nil {
 		more := union(l.Scopes, c.scopes)
 		if missing && len(more) == len(l.Scopes) || !missing && s.untried(l.Access) {
-			return "", &PassingError{"the server refuses the token that oauth gets for it; check client_id and scopes"}
+			return "", &passingError{"the server refuses the token that oauth gets for it; check client_id and scopes"}
 		}
 		c.scopes = more
 	}
@@ -185,7 +187,7 @@ func (s *source) machineToken(ctx context.Context, l *login, c challenge, missin
 
 // want keeps the scopes that the server missed, for the next login.
 func (s *source) want(ctx context.Context, scopes []string) error {
-	needed := &NeededError{s.server.Name, "the server wants more rights for this"}
+	needed := &neededError{s.server.Name, "the server wants more rights for this"}
 	ctx, cancel := detached(ctx, refreshTime)
 	defer cancel()
 	unlock, err := s.logins.store.lock(ctx, s.file)
@@ -244,7 +246,7 @@ func (s *source) renew(ctx context.Context, old *login, c *challenge) (*login, e
 func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	unlock, err := s.logins.store.lock(ctx, s.file)
 	if err != nil {
-		return nil, &PassingError{err.Error()}
+		return nil, &passingError{err.Error()}
 	}
 	defer unlock()
 	s.mu.Lock()
@@ -254,7 +256,7 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	case err != nil:
 		return nil, err
 	case l == nil:
-		return nil, &NeededError{Server: s.server.Name}
+		return nil, &neededError{Server: s.server.Name}
 	case l.Access != old.Access && l.usable(0):
 		return l, nil
 	case l.Ended != "":
@@ -264,14 +266,14 @@ func (s *source) refresh(ctx context.Context, old *login) (*login, error) {
 	}
 	// A renewed token that cannot be kept is lost: a full disk shows here, before.
 	if err := s.logins.store.write(ctx, s.file, l); err != nil {
-		return nil, &PassingError{"the login cannot be kept: " + err.Error()}
+		return nil, &passingError{"the login cannot be kept: " + err.Error()}
 	}
 	token, err := l.Endpoint.ask(ctx, s.web, nil, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {l.Refresh}})
 	fresh := *l
 	if refusal, ok := errors.AsType[*refusedError](err); ok && final(refusal.code) {
 		fresh.Ended = refusal.code
 	} else if err != nil {
-		return nil, &PassingError{err.Error() + "; the login is kept, mcpx tries again"}
+		return nil, &passingError{err.Error() + "; the login is kept, mcpx tries again"}
 	} else {
 		fresh.take(token)
 	}
@@ -310,7 +312,7 @@ func (s *source) ended(code string) error {
 	case "invalid_client", "unauthorized_client":
 		why = "the authorization server does not know mcpx any more (" + code + ")"
 	}
-	return &NeededError{s.server.Name, why}
+	return &neededError{s.server.Name, why}
 }
 
 // ask gets a machine's token. It is in memory only.
@@ -330,7 +332,7 @@ func (s *source) ask(ctx context.Context, old *login, c *challenge) (*login, err
 		}
 		found, err := discover(ctx, s.web, s.server, *c, true)
 		if err != nil {
-			return nil, &PassingError{err.Error()}
+			return nil, &passingError{err.Error()}
 		}
 		l.Endpoint = s.server.endpointOf(found, client{ID: s.server.ClientID, Secret: s.server.ClientSecret})
 		l.Scopes = s.server.scopes(found, *c)
@@ -339,14 +341,14 @@ func (s *source) ask(ctx context.Context, old *login, c *challenge) (*login, err
 	if s.server.Grant == PrivateKeyJWT {
 		signed, err := assertion(l.Endpoint.Issuer, s.server.ClientID, s.server.Key)
 		if err != nil {
-			return nil, &PassingError{err.Error()}
+			return nil, &passingError{err.Error()}
 		}
 		params["client_assertion_type"], params["client_assertion"] = signed["client_assertion_type"], signed["client_assertion"]
 	}
 	asked := l.Scopes
 	token, err := l.Endpoint.ask(ctx, s.web, asked, params)
 	if err != nil {
-		return nil, &PassingError{err.Error()}
+		return nil, &passingError{err.Error()}
 	}
 	l.take(token)
 	l.Scopes = asked

@@ -110,7 +110,11 @@ func (s *store) lock(ctx context.Context, file string) (unlock func(), err error
 	return func() { _ = lock.Unlock() }, nil
 }
 
-// read reads a file into v. Its error wraps fs.ErrNotExist where there is none.
+// errLost says that a file is there, and that nothing will make it readable again.
+var errLost = errors.New("the login is lost")
+
+// read reads a file into v. Its error wraps fs.ErrNotExist where there is none, errLost, or
+// says why it cannot be read now.
 func (s *store) read(ctx context.Context, file string, v any) error {
 	data, err := os.ReadFile(filepath.Join(s.dir, file))
 	if err != nil {
@@ -118,19 +122,22 @@ func (s *store) read(ctx context.Context, file string, v any) error {
 	}
 	var e envelope
 	if err := json.Unmarshal(data, &e); err != nil {
-		return fmt.Errorf("%s is damaged", file)
+		return fmt.Errorf("%w: %s is damaged", errLost, file)
 	}
 	if e.Sealed != nil {
 		seal, err := s.seal(ctx, false)
+		if errors.Is(err, keyring.ErrNotFound) {
+			return fmt.Errorf("%w: the key to %s is not in the keyring any more", errLost, file)
+		}
 		if err != nil {
 			return err
 		}
 		if e.Open, err = seal.Open(nil, nil, e.Sealed, []byte(file)); err != nil {
-			return fmt.Errorf("%s was sealed with another key than the keyring has", file)
+			return fmt.Errorf("%w: %s was sealed with another key than the keyring has", errLost, file)
 		}
 	}
 	if err := json.Unmarshal(e.Open, v); err != nil {
-		return fmt.Errorf("%s is damaged", file)
+		return fmt.Errorf("%w: %s is damaged", errLost, file)
 	}
 	return nil
 }
