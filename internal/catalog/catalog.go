@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -119,6 +120,15 @@ func (i *Items) Of(kind Kind) []Item {
 		return i.Prompts
 	}
 	return nil
+}
+
+// ItemKinds are the kinds of items.
+var ItemKinds = [...]Kind{Resources, ResourceTemplates, Prompts}
+
+// EqualItems reports whether two lists have the same definitions.
+func EqualItems(a, b []Item) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) ||
+		slices.EqualFunc(a, b, func(a, b Item) bool { return bytes.Equal(a.Raw, b.Raw) })
 }
 
 // Offers are the capabilities of a server beside tools, as it said in the handshake.
@@ -277,6 +287,11 @@ func NewSnapshot(servers []Server) *Snapshot {
 // that is enough, and cheap.
 func SameTools(a, b []Tool) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// EqualTools reports whether two catalogues have the same definitions.
+func EqualTools(a, b []Tool) bool {
+	return SameTools(a, b) || slices.EqualFunc(a, b, func(a, b Tool) bool { return bytes.Equal(a.Raw, b.Raw) })
 }
 
 func indexTools(tools []Tool) map[string]int {

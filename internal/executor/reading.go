@@ -87,7 +87,7 @@ func (e run) listReadable(ctx context.Context, r *Request, server string) (json.
 		return nil, &notFoundError{name: server, known: servers.Catalogue().ServerNames()}
 	}
 	var all json.RawMessage
-	for _, kind := range []catalog.Kind{catalog.Resources, catalog.ResourceTemplates, catalog.Prompts} {
+	for _, kind := range catalog.ItemKinds {
 		var items []json.RawMessage
 		page := aggregate.Page{}
 		for more := servers.Shows(kind); more; more = page.Next != "" {

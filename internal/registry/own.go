@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"slices"
 
 	"mcpx/internal/catalog"
@@ -27,12 +26,11 @@ type ownLists struct {
 
 // changed are the kinds of which the lists are others than before.
 func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
-	sameTool := func(x, y catalog.Tool) bool { return bytes.Equal(x.Raw, y.Raw) }
-	if !catalog.SameTools(l.tools, before.tools) && !slices.EqualFunc(l.tools, before.tools, sameTool) {
+	if !catalog.EqualTools(l.tools, before.tools) {
 		kinds = append(kinds, catalog.Tools)
 	}
-	for _, kind := range []catalog.Kind{catalog.Resources, catalog.ResourceTemplates, catalog.Prompts} {
-		if !slices.EqualFunc(l.items.Of(kind), before.items.Of(kind), func(x, y catalog.Item) bool { return bytes.Equal(x.Raw, y.Raw) }) {
+	for _, kind := range catalog.ItemKinds {
+		if !catalog.EqualItems(l.items.Of(kind), before.items.Of(kind)) {
 			kinds = append(kinds, kind)
 		}
 	}

@@ -18,7 +18,7 @@ func (st *Status) adoptOffers(offers catalog.Offers) {
 	st.Offers = offers
 	kinds := offers.Kinds()
 	gone := make(map[catalog.Kind][]catalog.Item)
-	for _, kind := range []catalog.Kind{catalog.Resources, catalog.ResourceTemplates, catalog.Prompts} {
+	for _, kind := range catalog.ItemKinds {
 		if !slices.Contains(kinds, kind) {
 			gone[kind] = nil
 		}
@@ -67,12 +67,11 @@ func (st *Status) adoptItems(fresh map[catalog.Kind][]catalog.Item, all bool) {
 	if st.Items != nil {
 		next = *st.Items
 	}
-	same := func(a, b catalog.Item) bool { return string(a.Raw) == string(b.Raw) }
 	changed := st.Items == nil
 	for kind, into := range map[catalog.Kind]*[]catalog.Item{
 		catalog.Resources: &next.Resources, catalog.ResourceTemplates: &next.Templates, catalog.Prompts: &next.Prompts,
 	} {
-		if items, read := fresh[kind]; read && !slices.EqualFunc(*into, items, same) {
+		if items, read := fresh[kind]; read && !catalog.EqualItems(*into, items) {
 			*into, changed = items, true
 		}
 	}

@@ -1,13 +1,11 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -237,8 +235,7 @@ func (u *Upstream) adopt(st *Status, s *session, tools []catalog.Tool, faults []
 // list takes over a catalogue. One that says the same as the last leaves the
 // old slice in place, by which others see that nothing changed.
 func (st *Status) list(tools []catalog.Tool, faults []string) {
-	same := func(a, b catalog.Tool) bool { return bytes.Equal(a.Raw, b.Raw) }
-	if !st.Known || !slices.EqualFunc(st.Tools, tools, same) {
+	if !st.Known || !catalog.EqualTools(st.Tools, tools) {
 		st.Tools = tools
 	}
 	st.Known, st.Faults = true, faults

@@ -115,10 +115,10 @@ func toolsSince(shown func() (list func() json.RawMessage), others *atomic.Bool)
 func itemsSince(listed func(kind catalog.Kind) []*catalog.Server) func() []catalog.Kind {
 	last := make(map[catalog.Kind][]*catalog.Server)
 	since := func() (kinds []catalog.Kind) {
-		for _, kind := range []catalog.Kind{catalog.Resources, catalog.ResourceTemplates, catalog.Prompts} {
+		for _, kind := range catalog.ItemKinds {
 			now := listed(kind)
 			if !slices.EqualFunc(last[kind], now, func(a, b *catalog.Server) bool {
-				return a.Name == b.Name && sameItems(a.Items.Of(kind), b.Items.Of(kind))
+				return a.Name == b.Name && catalog.EqualItems(a.Items.Of(kind), b.Items.Of(kind))
 			}) {
 				kinds = append(kinds, kind)
 			}
@@ -128,10 +128,4 @@ func itemsSince(listed func(kind catalog.Kind) []*catalog.Server) func() []catal
 	}
 	since() // from here on
 	return since
-}
-
-// sameItems reports whether two lists have the same items; neither is empty.
-func sameItems(a, b []catalog.Item) bool {
-	return &a[0] == &b[0] && len(a) == len(b) ||
-		slices.EqualFunc(a, b, func(a, b catalog.Item) bool { return bytes.Equal(a.Raw, b.Raw) })
 }

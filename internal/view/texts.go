@@ -46,7 +46,6 @@ func (t *texts) use(snap *catalog.Snapshot) {
 }
 
 // sameCatalogue reports whether two snapshots have the same servers and tools.
-// Nobody changes a list of tools: the same slice is the same list.
 func sameCatalogue(a, b *catalog.Snapshot) bool {
 	if a == b {
 		return true
@@ -56,13 +55,8 @@ func sameCatalogue(a, b *catalog.Snapshot) bool {
 	}
 	for i := range a.Servers {
 		x, y := &a.Servers[i], &b.Servers[i]
-		if x.Name != y.Name || x.Known != y.Known || x.Title != y.Title || x.Purpose() != y.Purpose() || len(x.Tools) != len(y.Tools) {
-			return false
-		}
-		if (x.State == catalog.Disabled) != (y.State == catalog.Disabled) {
-			return false
-		}
-		if len(x.Tools) > 0 && &x.Tools[0] != &y.Tools[0] {
+		if x.Name != y.Name || x.Known != y.Known || x.Title != y.Title || x.Purpose() != y.Purpose() ||
+			(x.State == catalog.Disabled) != (y.State == catalog.Disabled) || !catalog.SameTools(x.Tools, y.Tools) {
 			return false
 		}
 	}
