@@ -47,6 +47,18 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*Result, error) {
 	call := &openCall{began: r.began, done: make(chan struct{})}
 	leave := call.enter(&listener{r.OnProgress, r.OnLog})
 	defer leave()
+	timer := time.NewTimer(r.Form.Wait)
+	defer timer.Stop()
+	if r.Client.Modern() && r.Client.Request != nil {
+		// A question is the answer to a request of such a client, which does not wait then.
+		client, ask := *r.Client, r.Client.Request
+		client.Request = func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
+			timer.Stop()
+			defer timer.Reset(r.Form.Wait)
+			return ask(ctx, method, params, progress)
+		}
+		r.Client = &client
+	}
 	r.OnProgress = func(params json.RawMessage) {
 		call.tell(params, func(l *listener) func(json.RawMessage) { return l.onProgress })
 	}
@@ -69,8 +81,6 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*Result, error) {
 		}()
 		result, err = e.execute(running, r)
 	})
-	timer := time.NewTimer(r.Form.Wait)
-	defer timer.Stop()
 	select {
 	case <-call.done:
 	case <-timer.C:

@@ -72,6 +72,23 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
+// A client of the modern era does not wait while its user is asked: it has the question as
+// its answer, and what the user says comes with a request that begins to wait anew.
+func TestWaiting_Asked(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := executing(t, Options{}, nil, piped(t, "s", mcptest.Spec{}))
+		client := &upstream.Client{ID: "1", Version: "2026-07-28", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
+		client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
+			time.Sleep(10 * time.Minute)
+			return json.RawMessage(`{"action":"accept","content":{"word":"mellon"}}`), nil
+		}
+		got := exec(t, e, Request{Server: "s", Tool: "ask", Client: client, Form: Form{Wait: time.Minute}})
+		if !strings.Contains(said(t, got), "mellon") {
+			t.Errorf("got %s", got.Content)
+		}
+	})
+}
+
 // A call that ends in time is answered as without a limit. One whose client gives up
 // before the limit is cancelled, one whose client only stops to wait for it is not.
 func TestWaiting_Ends(t *testing.T) {
