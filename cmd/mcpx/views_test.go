@@ -298,12 +298,14 @@ func TestNPM_SSE(t *testing.T) {
 }
 
 // TestSSE_Bytes: the first event names where messages go; what is no message or for no
-// session is refused; the end of the connection cancels the open calls.
+// session is refused; the credentials of its caller are those of the request that opens the
+// stream; the end of the connection cancels the open calls.
 func TestSSE_Bytes(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
 	spec := mcptest.Spec{}.WithFiles(t)
-	servers := map[string]server{"fake": fake(t, spec)}
+	web := mcptest.Spec{}.HTTP(t)
+	servers := map[string]server{"fake": fake(t, spec), "web": {"url": web.URL, "credentials": map[string]string{"X-Key": "header:X-User-Key"}}}
 	root := strings.TrimSuffix(h.serveHTTP(t, "--config", h.config(t, servers, map[string]any{"sse": true, "exec_wait": 60})).url, "/mcp")
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
@@ -312,6 +314,7 @@ func TestSSE_Bytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	request.Header.Set("X-User-Key", "of the stream")
 	stream, err := client.Do(request)
 	if err != nil || stream.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("got %v, %v", stream, err)
@@ -360,6 +363,10 @@ func TestSSE_Bytes(t *testing.T) {
 	post(messages, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fake__echo","arguments":{"text":"`+large+`"}}}`, http.StatusAccepted)
 	if got := next(); !strings.Contains(got, large) {
 		t.Errorf("got %.200s", got)
+	}
+	post(messages, `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"web__echo","arguments":{"text":"x"}}}`, http.StatusAccepted)
+	if got, all := next(), web.Log().Event(mcptest.EventHTTP); strings.Contains(got, "error") || all[len(all)-1].Header.Get("X-Key") != "of the stream" {
+		t.Errorf("got %s with %v", got, all[len(all)-1].Header)
 	}
 	post(messages, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"fake__slow","arguments":{"ms":600000}}}`, http.StatusAccepted)
 	mcptest.WaitFor(t, "the call", patience, func() bool { return len(spec.Log(t).Calls("slow")) > 0 })
