@@ -46,7 +46,7 @@ func (cmd *checkCommand) Help() string {
 // Run connects to every server once, prints the outcome, and keeps the
 // catalogues on disk.
 func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
-	cfg, err := c.loadConfig(ctx, s)
+	cfg, err := c.loadConfig(ctx, s, slices.Clone(cmd.Names)...)
 	if err != nil {
 		return err
 	}

@@ -4,19 +4,20 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"slices"
 
 	"mcpx/internal/app"
 	"mcpx/internal/config"
 	"mcpx/internal/secret"
 )
 
-// loadConfig finds and reads the config file.
-func (c *cli) loadConfig(ctx context.Context, s streams) (*config.Config, error) {
+// loadConfig finds and reads the config file, to use these servers; none means all.
+func (c *cli) loadConfig(ctx context.Context, s streams, only ...string) (*config.Config, error) {
 	path, err := c.findConfig(s)
 	if err != nil {
 		return nil, err
 	}
-	return readConfig(ctx, path, s)
+	return readConfig(ctx, path, s, only...)
 }
 
 func (c *cli) findConfig(s streams) (string, error) {
@@ -28,10 +29,11 @@ func (c *cli) findConfig(s streams) (string, error) {
 }
 
 // readConfig reads a config file to use its servers: it looks up the secrets that they name.
-func readConfig(ctx context.Context, path string, s streams) (*config.Config, error) {
+func readConfig(ctx context.Context, path string, s streams, only ...string) (*config.Config, error) {
 	o, secrets := s.reading(), app.Secrets()
 	o.Keyring = func(name string) (string, error) { return secrets.Get(ctx, name) }
 	o.Run = func(argv []string) (string, error) { return secret.Run(ctx, argv) }
+	o.Only = slices.DeleteFunc(only, func(name string) bool { return name == "" })
 	cfg, err := config.Load(path, o)
 	if err == nil && ctx.Err() != nil { // the faults of its servers may come from that
 		return nil, ctx.Err()

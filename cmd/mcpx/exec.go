@@ -66,7 +66,7 @@ func (cmd *execCommand) resolve(cfg *config.Config) error {
 
 // Run prints the result that a model would get from exec, but never cut.
 func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
-	cfg, err := c.loadConfig(ctx, s)
+	cfg, err := c.loadConfig(ctx, s, cmd.Server)
 	if err == nil {
 		err = cmd.resolve(cfg)
 	}

@@ -32,7 +32,7 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	case cmd.Tool != "" && cmd.Server == "":
 		return errors.New("the tool needs its server: mcpx inspect SERVER TOOL")
 	}
-	cfg, err := c.loadConfig(ctx, s)
+	cfg, err := c.loadConfig(ctx, s, cmd.Server)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (cmd *lockCommand) Help() string {
 
 // Run shows what is new or has changed, and writes the lock after a yes.
 func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
-	cfg, err := c.loadConfig(ctx, s)
+	cfg, err := c.loadConfig(ctx, s, slices.Clone(cmd.Servers)...)
 	if err != nil {
 		return err
 	}

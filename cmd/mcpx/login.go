@@ -135,7 +135,7 @@ func (cmd *logoutCommand) Run(ctx context.Context, c *cli, s streams) error {
 
 // loginServer is a server of the config by its name, as far as it can have logins.
 func loginServer(ctx context.Context, c *cli, s streams, name string) (*oauth.Logins, oauth.Server, error) {
-	cfg, err := c.loadConfig(ctx, s)
+	cfg, err := c.loadConfig(ctx, s, name)
 	if err != nil {
 		return nil, oauth.Server{}, err
 	}

@@ -278,6 +278,8 @@ type Options struct {
 	// stays as it is. No error may have a secret.
 	Keyring func(name string) (string, error)
 	Run     func(argv []string) (string, error)
+	// Only, where all of it are servers, are those for which that is done.
+	Only []string
 }
 
 // Served is the name that a server is served under, found by that name or by the one in

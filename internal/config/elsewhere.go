@@ -27,13 +27,13 @@ func (r *serverReader) elsewhere(kind, what string) (text, why string) {
 	switch {
 	case kind == "file":
 		v = r.file(what)
-	case kind == "keyring" && r.l.o.Keyring == nil || kind == "command" && r.l.o.Run == nil:
+	case !looked:
+		if kind == "keyring" && r.l.o.Keyring != nil || kind == "command" && r.l.o.Run != nil {
+			r.wanted = append(r.wanted, one)
+		}
 		text = "${" + kind + ":" + what + "}"
 		r.secret(text, true) // as its value is: the same catalogue on disk belongs to both
 		return text, ""
-	case !looked: // or a disabled server's, which nobody needs
-		r.wanted = append(r.wanted, one)
-		return "", ""
 	}
 	if v.text = strings.TrimRight(v.text, "\r\n"); v.text == "" && v.why == "" {
 		v.why = fmt.Sprintf("the %s of ${%[1]s:} gives nothing", kind)
@@ -59,10 +59,23 @@ func (r *serverReader) file(path string) answer {
 	return answer{text: string(data)}
 }
 
-// lookUp gets all values that are wanted, each once.
-func (l *loader) lookUp() answers {
-	all := make(answers, len(l.wanted))
-	for _, one := range l.wanted {
+// needed are the references of all servers in use, or of those that alone are to be used.
+func (l *loader) needed() []wanted {
+	known := func(server string) bool { return l.defined[server] != "" }
+	some := len(l.o.Only) > 0 && !slices.ContainsFunc(l.o.Only, func(server string) bool { return !known(server) })
+	var all []wanted
+	for server, refs := range l.wanted {
+		if !some || slices.Contains(l.o.Only, server) {
+			all = append(all, refs...)
+		}
+	}
+	return all
+}
+
+// lookUp gets all these values, each once.
+func (l *loader) lookUp(refs []wanted) answers {
+	all := make(answers, len(refs))
+	for _, one := range refs {
 		all[one] = answer{}
 	}
 	var looking sync.WaitGroup

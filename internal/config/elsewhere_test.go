@@ -123,3 +123,25 @@ func TestElsewhere_Unused(t *testing.T) {
 		t.Errorf("%v %+v", err, c.Servers)
 	}
 }
+
+// TestElsewhere_Only: values of servers that are not to be used are not looked up; a name
+// that is none in the file means that nothing is known of what is to be used.
+func TestElsewhere_Only(t *testing.T) {
+	file := []byte(`{"mcpServers": {"a": {"command": "x", "args": ["${command:a}"]}, "b": {"command": "x", "args": ["${keyring:b}"]}}}`)
+	for only, want := range map[string][]string{
+		"a": {`run ["a"]`}, "b": {"keyring b"}, "a b": {"keyring b", `run ["a"]`}, "": {"keyring b", `run ["a"]`}, "a A": {"keyring b", `run ["a"]`},
+	} {
+		s := &sources{}
+		o := s.options()
+		o.Only = strings.Fields(only)
+		c, err := Parse("c.json", file, o)
+		slices.Sort(s.asked)
+		if err != nil || !slices.Equal(s.asked, want) {
+			t.Errorf("%q: looked up %q, %v", only, s.asked, err)
+			continue
+		}
+		if b := c.Servers[1]; only == "a" && (b.Fault != "" || b.Args[0] != "${keyring:b}") || only == "b" && b.Args[0] != "ring-b" {
+			t.Errorf("%q: %q, %q", only, b.Args, b.Fault)
+		}
+	}
+}

@@ -100,7 +100,7 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 	l := newLoader(path, o)
 	l.root(root)
 	if len(l.faults) == 0 && len(l.wanted) > 0 { // in a second reading each value stands where it belongs
-		all := l.lookUp()
+		all := l.lookUp(l.needed())
 		l = newLoader(path, o)
 		l.answers, l.cfg.Commands = all, all.programs()
 		l.root(root)
@@ -117,7 +117,7 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 }
 
 func newLoader(path string, o Options) *loader {
-	return &loader{o: o, cfg: defaults(path), defined: map[string]string{}, everyServer: Server{Start: "eager", Pin: "warn"}}
+	return &loader{o: o, cfg: defaults(path), defined: map[string]string{}, wanted: map[string][]wanted{}, everyServer: Server{Start: "eager", Pin: "warn"}}
 }
 
 // decode reads the JSON; it tolerates a byte order mark.
@@ -159,9 +159,9 @@ type loader struct {
 	viewAt   place
 	inGroups []groupServers
 
-	// wanted are the references of servers in use to values elsewhere. answers has what they
+	// wanted are the references of servers in use to values elsewhere, by server. answers has what they
 	// gave; it is nil in the first reading.
-	wanted  []wanted
+	wanted  map[string][]wanted
 	answers answers
 
 	// everyServer has what the root says for the servers that do not say it themselves.

@@ -346,7 +346,9 @@ func (r *serverReader) finish(n *node) {
 	if !r.s.Enabled {
 		return
 	}
-	r.l.wanted = append(r.l.wanted, r.wanted...)
+	if len(r.wanted) > 0 {
+		r.l.wanted[r.s.Name] = r.wanted
+	}
 	sortFaults(r.faults)
 	texts := make([]string, len(r.faults))
 	for i, f := range r.faults {
