@@ -105,7 +105,7 @@ type Item struct {
 // Items are what a server lists beside its tools, in its order. Nobody changes them:
 // another list is another *Items.
 type Items struct {
-	Resources, Templates, Prompts []Item
+	Resources, Templates, Prompts, Skills []Item
 }
 
 // Of are the items of a kind. Tools are no items.
@@ -118,11 +118,13 @@ func (i *Items) Of(kind Kind) []Item {
 		return i.Templates
 	case kind == Prompts:
 		return i.Prompts
+	case kind == Skills:
+		return i.Skills
 	}
 	return nil
 }
 
-// ItemKinds are the kinds of items.
+// ItemKinds are the kinds of items that clients list. Skills they see as tools.
 var ItemKinds = [...]Kind{Resources, ResourceTemplates, Prompts}
 
 // EqualItems reports whether two lists have the same definitions.
@@ -137,8 +139,9 @@ type Offers struct {
 	Subscribe   bool `json:"subscribe,omitempty"`
 	Prompts     bool `json:"prompts,omitempty"`
 	Completions bool `json:"completions,omitempty"`
-	// Tasks is the extension of the modern era.
-	Tasks bool `json:"tasks,omitempty"`
+	// Tasks and Skills are extensions.
+	Tasks  bool `json:"tasks,omitempty"`
+	Skills bool `json:"skills,omitempty"`
 	// Others are the capabilities that mcpx does not know, a JSON object; empty = none.
 	Others string `json:"others,omitempty"`
 }
@@ -151,6 +154,9 @@ func (o Offers) Kinds() []Kind {
 	}
 	if o.Prompts {
 		kinds = append(kinds, Prompts)
+	}
+	if o.Skills {
+		kinds = append(kinds, Skills)
 	}
 	return kinds
 }

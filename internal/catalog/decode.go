@@ -18,6 +18,7 @@ const (
 	Resources         Kind = "resources"
 	ResourceTemplates Kind = "resourceTemplates"
 	Prompts           Kind = "prompts"
+	Skills            Kind = "skills" // SEP-2640
 )
 
 // Method is the method that lists what is of the kind.
@@ -194,7 +195,7 @@ func (t *Tool) readHints() {
 // Member is the member that requests name an item of the kind by.
 func (k Kind) Member() string {
 	switch k {
-	case Resources:
+	case Resources, Skills:
 		return "uri"
 	case ResourceTemplates:
 		return "uriTemplate"

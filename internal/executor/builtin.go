@@ -55,8 +55,12 @@ func (e run) builtinCall(ctx context.Context, r *Request) (*Result, target, erro
 		result, err = e.waitResult(ctx, r, t.arguments)
 	case listTool, readTool, promptTool:
 		result, err = e.reading(ctx, r, t)
-	default:
+	case pages.Tool:
 		result, err = e.readResult(ctx, r, t.arguments)
+	default:
+		read := *r
+		read.Tool, t.arguments = readTool, e.skillURI(r.Catalogue, r.Tool)
+		result, err = e.reading(ctx, &read, t)
 	}
 	return result, t, err
 }

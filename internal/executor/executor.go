@@ -351,7 +351,7 @@ func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name 
 // the request (awaitServer).
 func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
 	if r.Server == Builtin {
-		return e.builtin, nil
+		return e.withSkills(e.builtin, e.skills(r.Catalogue)), nil
 	}
 	s, ok := r.Catalogue.Server(r.Server)
 	if ok && !s.Known && s.State == catalog.Connecting {

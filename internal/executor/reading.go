@@ -29,6 +29,10 @@ var readingTools = [][3]string{
 // the servers of snap have beside tools, or nil if they have nothing to read.
 func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server {
 	options := e.current.Load()
+	skills := e.skills(snap)
+	if len(skills) > 0 {
+		return e.withSkills(e.reader, skills)
+	}
 	for i := range snap.Servers {
 		items := snap.Servers[i].Items
 		if !options.NoResources && len(items.Of(catalog.Resources))+len(items.Of(catalog.ResourceTemplates)) > 0 ||

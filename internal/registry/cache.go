@@ -38,6 +38,7 @@ type record struct {
 	Resources []json.RawMessage `json:"resources,omitempty"`
 	Templates []json.RawMessage `json:"resourceTemplates,omitempty"`
 	Prompts   []json.RawMessage `json:"prompts,omitempty"`
+	Skills    []json.RawMessage `json:"skills,omitempty"`
 
 	tools []catalog.Tool
 	items *catalog.Items
@@ -87,7 +88,8 @@ func (c *cache) load(key string) *record {
 	rec.items.Resources, _ = catalog.DecodeItems(catalog.Resources, rec.Resources)
 	rec.items.Templates, _ = catalog.DecodeItems(catalog.ResourceTemplates, rec.Templates)
 	rec.items.Prompts, _ = catalog.DecodeItems(catalog.Prompts, rec.Prompts)
-	rec.Definitions, rec.Resources, rec.Templates, rec.Prompts = nil, nil, nil, nil
+	rec.items.Skills, _ = catalog.DecodeItems(catalog.Skills, rec.Skills)
+	rec.Definitions, rec.Resources, rec.Templates, rec.Prompts, rec.Skills = nil, nil, nil, nil, nil
 	c.touch(key)
 	return &rec
 }
@@ -106,7 +108,7 @@ func (c *cache) save(key string, rec *record) error {
 		rec.Definitions[i] = rec.tools[i].Raw
 	}
 	for kind, into := range map[catalog.Kind]*[]json.RawMessage{
-		catalog.Resources: &rec.Resources, catalog.ResourceTemplates: &rec.Templates, catalog.Prompts: &rec.Prompts,
+		catalog.Resources: &rec.Resources, catalog.ResourceTemplates: &rec.Templates, catalog.Prompts: &rec.Prompts, catalog.Skills: &rec.Skills,
 	} {
 		*into = nil
 		for _, item := range rec.items.Of(kind) {

@@ -46,6 +46,7 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 	_, g.offers.Completions = object(capabilities["completions"])
 	extensions, _ := object(capabilities["extensions"])
 	_, g.offers.Tasks = object(extensions[TasksExtension])
+	_, g.offers.Skills = object(extensions["io.modelcontextprotocol/skills"])
 	for _, known := range []string{"tools", "resources", "prompts", "completions", "logging", "tasks"} { // mcpx itself polls tasks of the legacy era
 		delete(capabilities, known)
 	}

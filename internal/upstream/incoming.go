@@ -32,6 +32,8 @@ func (s *session) incoming(m wire.Message, of int64) {
 		s.changes.tell(catalog.Resources, catalog.ResourceTemplates)
 	case m.Method == mcp.MethodNotificationPromptsListChanged:
 		s.changes.tell(catalog.Prompts)
+	case m.Method == catalog.Skills.Changed():
+		s.changes.tell(catalog.Skills)
 	case m.Method == mcp.MethodNotificationResourceUpdated:
 		s.updated(m.Params)
 	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:

@@ -18,7 +18,7 @@ func (st *Status) adoptOffers(offers catalog.Offers) {
 	st.Offers = offers
 	kinds := offers.Kinds()
 	gone := make(map[catalog.Kind][]catalog.Item)
-	for _, kind := range catalog.ItemKinds {
+	for _, kind := range append(catalog.ItemKinds[:], catalog.Skills) {
 		if !slices.Contains(kinds, kind) {
 			gone[kind] = nil
 		}
@@ -69,7 +69,7 @@ func (st *Status) adoptItems(fresh map[catalog.Kind][]catalog.Item, all bool) {
 	}
 	changed := st.Items == nil
 	for kind, into := range map[catalog.Kind]*[]catalog.Item{
-		catalog.Resources: &next.Resources, catalog.ResourceTemplates: &next.Templates, catalog.Prompts: &next.Prompts,
+		catalog.Resources: &next.Resources, catalog.ResourceTemplates: &next.Templates, catalog.Prompts: &next.Prompts, catalog.Skills: &next.Skills,
 	} {
 		if items, read := fresh[kind]; read && !catalog.EqualItems(*into, items) {
 			*into, changed = items, true

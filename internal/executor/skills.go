@@ -1,0 +1,74 @@
+package executor
+
+import (
+	"cmp"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/wire"
+)
+
+// The skills of all servers (SEP-2640) are tools of the server mcpx: their names and
+// descriptions stand in the catalogue within its budget, inspect and search find them, and
+// a call reads the manifest, as a skill is read only when a model wants it.
+
+// skill is a skill as a tool.
+type skill struct {
+	tool   catalog.Tool
+	server *catalog.Server
+	uri    string // the server's own, of the manifest
+}
+
+// skills are those of the servers of snap, under names that no two share.
+func (e *Executor) skills(snap *catalog.Snapshot) (all []skill) {
+	if e.current.Load().NoResources {
+		return nil
+	}
+	taken := make(map[string]bool)
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		for _, item := range s.Items.Of(catalog.Skills) {
+			about := wire.Member(item.Raw, "frontmatter")
+			own := cmp.Or(wire.MemberText(about, "name"), path.Base(path.Dir(item.Name)))
+			name := "skill_" + own
+			if taken[name] {
+				name = "skill_" + s.Name + "_" + own
+			}
+			if taken[name] {
+				continue // the same skill twice
+			}
+			taken[name] = true
+			tool := e.builtin.Tools[0] // for its annotations
+			tool.Name, tool.InputSchema = name, json.RawMessage(`{"type":"object"}`)
+			tool.Description = "Skill: " + strings.TrimSpace(wire.MemberText(about, "description"))
+			all = append(all, skill{tool, s, item.Name})
+		}
+	}
+	return all
+}
+
+// withSkills is the server mcpx with skills as further tools.
+func (e *Executor) withSkills(s *catalog.Server, skills []skill) *catalog.Server {
+	if len(skills) == 0 {
+		return s
+	}
+	tools := slices.Clone(s.Tools)
+	for _, one := range skills {
+		tools = append(tools, one.tool)
+	}
+	with := s.WithTools(tools)
+	return &with
+}
+
+// skillURI are the arguments that read the manifest of a skill.
+func (e *Executor) skillURI(snap *catalog.Snapshot, name string) json.RawMessage {
+	for _, one := range e.skills(snap) {
+		if one.tool.Name == name {
+			return wire.WithMember(nil, "uri", wire.Encode(snap.Link(one.server, one.uri)))
+		}
+	}
+	return json.RawMessage(`{}`) // find has found it a moment ago
+}
