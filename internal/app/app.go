@@ -174,7 +174,7 @@ func (a *App) Close() {
 	a.Registry.Close(closeWithin)
 	a.Executor.Close()
 	a.filters.Close()
-	a.logins.Close(closeWithin)
+	a.logins.Close(2 * closeWithin) // a renewed token that is not kept costs the login
 	_ = a.reaper.Close()
 }
 

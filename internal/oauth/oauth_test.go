@@ -273,3 +273,44 @@ func TestDiscover_BehindProxy(t *testing.T) {
 		t.Errorf("nothing elsewhere: %v", err)
 	}
 }
+
+// TestClose: the end of mcpx waits for a token under way, whose request nobody waits for any
+// more: what was sent for it is used up.
+func TestClose(t *testing.T) {
+	keyring.MockInit()
+	asked, release := make(chan struct{}), make(chan struct{})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(asked)
+		<-release
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"access_token":"new","token_type":"Bearer","refresh_token":"next","expires_in":600}`)
+	}))
+	defer web.Close()
+	s := Server{Name: "tracker", URL: web.URL + "/mcp"}
+	l := New(t.TempDir(), nil)
+	old := login{Endpoint: endpoint{Token: web.URL, Client: client{ID: "x"}}, Access: "old", Refresh: "once", Expiry: time.Now().Add(-time.Minute)}
+	if err := l.store.write(context.Background(), loginFile(s), old); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	given := make(chan error)
+	go func() { // ends with cancel
+		_, err := l.source(s).token(ctx)
+		given <- err
+	}()
+	<-asked
+	cancel()
+	if err := <-given; !errors.Is(err, context.Canceled) {
+		t.Errorf("the one that gave up: %v", err)
+	}
+	closed := make(chan struct{})
+	go func() { // ends once the token is kept
+		l.Close(time.Minute)
+		close(closed)
+	}()
+	close(release)
+	<-closed
+	if err := l.store.read(context.Background(), loginFile(s), &old); err != nil || old.Access != "new" || old.Refresh != "next" {
+		t.Errorf("kept: %+v %v", old, err)
+	}
+}

@@ -17,6 +17,8 @@ import (
 const (
 	// refreshTime bounds a refresh: the wait for other processes and the request.
 	refreshTime = 2*requestTime + 5*time.Second
+	// mostWanted bounds the scopes that a server can have the next login ask for.
+	mostWanted = 50
 	// keptSecrets is how many of the newest tokens are struck out of texts.
 	keptSecrets = 16
 )
@@ -199,7 +201,7 @@ func (s *source) want(ctx context.Context, scopes []string) error {
 	if err := s.logins.store.read(ctx, s.file, l); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return needed
 	}
-	if more := union(l.Wanted, scopes); len(more) > len(l.Wanted) {
+	if more := union(l.Wanted, scopes); len(more) > len(l.Wanted) && len(more) <= mostWanted {
 		l.Wanted = more
 		if err := s.logins.store.write(ctx, s.file, l); err != nil {
 			s.logins.log.Warn("the scopes that a server wants cannot be kept", "server", s.server.Name, "err", err)
