@@ -50,11 +50,8 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 		return nil, errors.New("there is no user configuration folder to keep a login in")
 	case !safeURL(s.URL):
 		return nil, errors.New("a login needs a server over https, or on this machine: a token would go over the network in the clear")
-	}
-	for name := range s.Headers {
-		if strings.EqualFold(name, "Authorization") {
-			return nil, &hintError{s.Name + " has an Authorization header, which a login would not replace", "remove it from headers of the server"}
-		}
+	case s.authorized():
+		return nil, &hintError{s.Name + " has an Authorization header, which a login would not replace", "remove it from headers of the server"}
 	}
 	web := newHTTPClient(s)
 	defer web.CloseIdleConnections()

@@ -42,6 +42,16 @@ type Server struct {
 	AllowPrivate bool
 }
 
+// authorized reports whether the configuration has the Authorization header itself.
+func (s Server) authorized() bool {
+	for name := range s.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return true
+		}
+	}
+	return false
+}
+
 // machine reports whether the server's tokens need no person.
 func (s Server) machine() bool { return s.Grant == ClientCredentials || s.Grant == PrivateKeyJWT }
 
@@ -84,12 +94,7 @@ func (l *Logins) Close(within time.Duration) {
 // far, to be struck out of texts. Both are nil where the requests have an Authorization
 // header of their own, or would go over the network in the clear.
 func (l *Logins) Authorize(s Server) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
-	for name := range s.Headers {
-		if strings.EqualFold(name, "Authorization") {
-			return nil, nil
-		}
-	}
-	if l.store.dir == "" || !safeURL(s.URL) {
+	if s.authorized() || l.store.dir == "" || !safeURL(s.URL) {
 		return nil, nil
 	}
 	src := l.source(s)
