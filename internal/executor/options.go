@@ -11,9 +11,9 @@ import (
 	"mcpx/internal/policy"
 )
 
-// DefaultVerbatim are globs of tools that read files. Their results stay unchanged,
+// defaultVerbatim are globs of tools that read files. Their results stay unchanged,
 // since the model may edit the file (design 7).
-var DefaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
+var defaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
 
 // ServerOptions are the settings of calls to one server.
 type ServerOptions struct {
@@ -22,7 +22,7 @@ type ServerOptions struct {
 	// Confirm says which calls a person must confirm.
 	Confirm policy.Confirm
 	// Verbatim are globs of tools whose results stay unchanged; nil =
-	// [DefaultVerbatim].
+	// defaultVerbatim.
 	Verbatim []string
 	// CallTimeout bounds one call. For single tools the first match in ToolTimeouts
 	// overrides it. 0 = the upstream's.
@@ -92,7 +92,7 @@ func (s *settings) tool(server, tool string) toolSettings {
 	o := s.Servers[server]
 	globs := o.Verbatim
 	if globs == nil {
-		globs = DefaultVerbatim
+		globs = defaultVerbatim
 	}
 	found = toolSettings{
 		verbatim: policy.Match(globs, tool), unchecked: o.Unchecked, confirm: o.Confirm, timeout: o.CallTimeout, idle: o.IdleTimeout,

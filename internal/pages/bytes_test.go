@@ -40,7 +40,7 @@ func TestCut_Bytes(t *testing.T) {
 
 // readToTheEnd follows the lines about the rest.
 func readToTheEnd(t *testing.T, p Pages, text string) {
-	shown := p.Cut(text, compress.Text(text, p.Texts).Text, false, p.limit())
+	shown := p.cutShown(text, compress.Text(text, p.Texts).Text, false, p.limit())
 	for range 500 {
 		if len(shown) > p.Bytes {
 			t.Fatalf("%d bytes, more than %d", len(shown), p.Bytes)

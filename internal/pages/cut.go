@@ -89,9 +89,9 @@ func (p Pages) Fits(texts ...string) bool {
 	return p.weigh(texts...) <= p.limit()
 }
 
-// Cut is as much of a text as fits into room tokens, with a line that says how to
+// cutShown is as much of a text as fits into room tokens, with a line that says how to
 // read the rest. text is kept, and shown is text as the model gets it.
-func (p Pages) Cut(text, shown string, verbatim bool, room int) string {
+func (p Pages) cutShown(text, shown string, verbatim bool, room int) string {
 	return p.look(p.divide(text, shown, verbatim), room)
 }
 
@@ -110,12 +110,12 @@ func (p Pages) look(h *result, room int) string {
 	return p.cut(h, h.all(), room, ReadArguments{}, about)
 }
 
-// CutText is [Pages.Cut] of a text that is not compressed; room is at most the limit.
+// CutText is cutShown of a text that is not compressed; room is at most the limit.
 func (p Pages) CutText(text string, room int) string {
 	if room = min(room, p.limit()); max(len(text), p.weighBytes(len(text))) <= room {
 		return text // no text has more tokens than bytes
 	}
-	return p.Cut(text, text, true, room)
+	return p.cutShown(text, text, true, room)
 }
 
 // Keep keeps a text and returns its handle; empty if it is too long.
@@ -153,7 +153,7 @@ func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, t
 		} else {
 			tokens = tokensOf(s.Texts...)
 		}
-		text = p.Cut(whole, text, false, p.limit()-used)
+		text = p.cutShown(whole, text, false, p.limit()-used)
 		tokens += tokensOf(text)
 	}
 	return wire.AppendText(content[:len(content):len(content)], text), tokens
@@ -194,7 +194,7 @@ func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens 
 		}
 		text := s.Texts[i]
 		if cost > own {
-			text = p.Cut(b.Text, text, s.Verbatim || !b.IsText, max(own, p.minRoom()))
+			text = p.cutShown(b.Text, text, s.Verbatim || !b.IsText, max(own, p.minRoom()))
 			raw, cost = b.WithText(text), p.weigh(text)
 		}
 		first = false

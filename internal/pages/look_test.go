@@ -56,7 +56,7 @@ func TestCut_FirstLook(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.p.Store, tt.p.Limit, tt.p.Preview, tt.p.Texts = new(Store), 4000, 1000, compress.Options{TOON: true}
-			got := tt.p.Cut(tt.text, compress.Text(tt.text, tt.p.Texts).Text, false, tt.p.Limit)
+			got := tt.p.cutShown(tt.text, compress.Text(tt.text, tt.p.Texts).Text, false, tt.p.Limit)
 			tt.p.Store.timer.Stop()
 			got = regexp.MustCompile(`"r[a-z0-9]{20}"`).ReplaceAllString(got, `"H"`)
 			// How many there are is an estimate.

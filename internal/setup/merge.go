@@ -53,7 +53,7 @@ func Merge(s System, have []Found, sources []Source) ([]Merged, []Skipped) {
 				merged[i].join(f, from, source.name(s))
 				continue
 			}
-			name := SafeName(f.Name)
+			name := safeName(f.Name)
 			if names[strings.ToLower(name)] {
 				if have := slices.ContainsFunc(have, func(h Found) bool { return strings.EqualFold(h.Name, name) }); have {
 					skipped = append(skipped, Skipped{f.Name, source.name(s), "the config has another server of that name, which stays"})

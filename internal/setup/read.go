@@ -267,7 +267,7 @@ func (f *Found) check(o config.Options) {
 	name := f.Name
 	if err != nil {
 		// The name may be all that is wrong.
-		name = SafeName(f.Name)
+		name = safeName(f.Name)
 		text, _ = marshal(object{{"mcpServers", object{{name, f.entry}}}})
 		cfg, err = config.Parse("", text, o)
 	}
@@ -292,8 +292,8 @@ func within(name, fault string) string {
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
-// SafeName is a name that mcpx's config can have.
-func SafeName(name string) string {
+// safeName is a name that mcpx's config can have.
+func safeName(name string) string {
 	safe := unfit.ReplaceAllString(name, "_")
 	safe = safe[:min(len(safe), 56)]
 	switch {

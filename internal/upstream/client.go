@@ -175,12 +175,12 @@ const TasksExtension = "io.modelcontextprotocol/tasks"
 // RunsTasks reports whether the client has declared [TasksExtension].
 func (c *Client) RunsTasks() bool { return c.extension(TasksExtension) != nil }
 
-// AppsExtension is the capability of a client that shows the apps of tools (MCP Apps).
-const AppsExtension = "io.modelcontextprotocol/ui"
+// appsExtension is the capability of a client that shows the apps of tools (MCP Apps).
+const appsExtension = "io.modelcontextprotocol/ui"
 
-// ShowsApps reports whether the client has declared [AppsExtension], and sees tools that
+// ShowsApps reports whether the client has declared appsExtension, and sees tools that
 // have apps.
-func (c *Client) ShowsApps() bool { return c != nil && c.Apps && c.extension(AppsExtension) != nil }
+func (c *Client) ShowsApps() bool { return c != nil && c.Apps && c.extension(appsExtension) != nil }
 
 // extension is what the client has declared of an extension, an object; nil = nothing.
 func (c *Client) extension(name string) json.RawMessage {
@@ -206,7 +206,7 @@ func (c *Client) relayed() json.RawMessage {
 		extensions = wire.WithMember(nil, TasksExtension, []byte("{}"))
 	}
 	if c.ShowsApps() {
-		extensions = wire.WithMember(extensions, AppsExtension, c.extension(AppsExtension))
+		extensions = wire.WithMember(extensions, appsExtension, c.extension(appsExtension))
 	}
 	if extensions != nil {
 		out = wire.WithMember(out, "extensions", extensions)
