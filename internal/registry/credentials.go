@@ -37,7 +37,7 @@ func (s *Server) credentialsOf(client *upstream.Client) (credentials, error) {
 		if len(values) != 1 || strings.TrimSpace(values[0]) == "" {
 			return nil, &upstream.UnavailableError{
 				State:  catalog.Unavailable,
-				Reason: fmt.Sprintf("it needs the caller's header %s on requests to mcpx, once; this one has it %d times", from, len(values)),
+				Reason: "each request to mcpx that reaches it must have the caller's header " + from + ", once and not empty",
 			}
 		}
 		out[header] = values[0]
