@@ -64,7 +64,6 @@ type settings struct {
 const maxProfiles = 1000
 
 func newSettings(o Options) *settings {
-	o.MaxDescription = cmp.Or(o.MaxDescription, 300)
 	o.StartupWait = cmp.Or(o.StartupWait, 5*time.Second)
 	return &settings{Options: o}
 }

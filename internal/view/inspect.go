@@ -75,7 +75,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *upstream.Client, q Query
 
 func (v *TwoTools) describeOptions() describe.Options {
 	s := v.current.Load()
-	return describe.Options{TypeScript: !s.JSONSchema, MaxDescription: s.MaxDescription, ShortNames: s.ShortNames, ListingTokens: 3000}
+	return describe.Options{TypeScript: !s.JSONSchema, MaxDescription: s.MaxDescription, ShortNames: s.ShortNames}
 }
 
 // single describes one tool, or several whose names are joined by commas. A tool with
