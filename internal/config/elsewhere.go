@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -74,21 +75,18 @@ func (l *loader) needed() []wanted {
 
 // lookUp gets all these values, each once.
 func (l *loader) lookUp(refs []wanted) answers {
-	all := make(answers, len(refs))
-	for _, one := range refs {
-		all[one] = answer{}
-	}
+	slices.SortFunc(refs, func(a, b wanted) int { return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.what, b.what)) })
+	refs = slices.Compact(refs)
+	found := make([]answer, len(refs))
 	var looking sync.WaitGroup
-	var mu sync.Mutex
-	for one := range all {
-		looking.Go(func() {
-			v := l.look(one)
-			mu.Lock()
-			defer mu.Unlock()
-			all[one] = v
-		})
+	for i, one := range refs {
+		looking.Go(func() { found[i] = l.look(one) })
 	}
 	looking.Wait()
+	all := make(answers, len(refs))
+	for i, one := range refs {
+		all[one] = found[i]
+	}
 	return all
 }
 
