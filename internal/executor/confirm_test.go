@@ -71,3 +71,37 @@ func TestConfirmed_late(t *testing.T) {
 		t.Errorf("%d calls", len(calls))
 	}
 }
+
+// TestChanged: a call is judged by what its server lists now, not by the catalogue on disk
+// that it began with.
+func TestChanged(t *testing.T) {
+	mcptest.NoLeaks(t)
+	tool := func(description string) json.RawMessage {
+		return json.RawMessage(`[{"name":"echo","description":"` + description + `","inputSchema":{"type":"object"}}]`)
+	}
+	for _, c := range []struct{ now, code string }{{"Old", ""}, {"New", ""}, {"Bad", CodeToolNotFound}} {
+		fake := mcptest.Spec{Tools: tool("Old")}.HTTP(t)
+		servers := []registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: fake.URL}, Definition: fake.URL, Key: registry.Key("fake")}}
+		options := registry.Options{CacheDir: t.TempDir(), Rules: hiding(func(_ string, tool *catalog.Tool) bool { return tool.Description != "Bad" })}
+		before := registry.New(servers, options)
+		before.Start()
+		before.WaitTried(t.Context())
+		before.Close(time.Second)
+		fake.SetTools(tool(c.now))
+		r := registry.New(servers, options)
+		e := New(r, Options{})
+		seen := e.Catalogue(nil)
+		if s, _ := seen.Server("fake"); len(s.Tools) != 1 {
+			t.Fatalf("on disk: %+v", s)
+		}
+		r.Start()
+		got := exec(t, e, Request{Catalogue: seen, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
+		if got.code != c.code {
+			t.Errorf("%s: %s", c.now, got.Content)
+		}
+		if calls := fake.Log().Calls("echo"); len(calls) != 0 && c.code != "" {
+			t.Errorf("%s: %d calls", c.now, len(calls))
+		}
+		r.Close(time.Second)
+	}
+}

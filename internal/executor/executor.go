@@ -3,6 +3,7 @@
 package executor
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -300,6 +301,7 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		Input:      r.Input, Relay: r.Client.Modern() && !t.confirmed,
 		OnLog:    r.OnLog,
 		LogLevel: r.LogLevel,
+		Before:   func(opened bool) error { return e.unchanged(r, &t, opened) },
 	}
 	var raw json.RawMessage
 	if t.tool.TaskOnly {
@@ -308,6 +310,23 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		raw, err = e.registry.Call(ctx, t.server, request)
 	}
 	return raw, t, err
+}
+
+// unchanged is a [registry.ReplacedError] if the tool is not what it was when the call was
+// allowed. It may be after the opening of a session: the catalogue was then that of an
+// earlier one, or from the disk.
+func (e run) unchanged(r *Request, t *target, opened bool) error {
+	if !opened && (t.server.State == catalog.Ready || t.server.State == catalog.Degraded) {
+		return nil
+	}
+	e.registry.Refresh()
+	now, _ := e.seen(r).Server(r.Server)
+	if now != nil {
+		if tool, ok := now.Tool(r.Tool); ok && bytes.Equal(tool.Raw, t.tool.Raw) {
+			return nil
+		}
+	}
+	return &registry.ReplacedError{Server: r.Server}
 }
 
 // waitLeft is how long a request may still wait for a server.

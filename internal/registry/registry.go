@@ -295,6 +295,9 @@ func (r *Registry) publisher() {
 	}
 }
 
+// Refresh makes a snapshot of the present state: the publisher may lag behind.
+func (r *Registry) Refresh() { r.publish() }
+
 // publish makes a snapshot of the present state, and calls the listeners.
 func (r *Registry) publish() {
 	r.publishing.Lock()

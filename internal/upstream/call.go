@@ -108,10 +108,20 @@ const maxAttempts = 3
 func (u *Upstream) attempts(ctx context.Context, r *Request, w *waits) (json.RawMessage, error) {
 	var last *LostError // of an attempt that may have been executed
 	forgotten := false  // a session ended as the server refused the request
+	first := u.current()
 	for attempt := 1; ; attempt++ {
 		s, err := u.enter(ctx, w)
 		if err != nil {
 			return nil, last.afterRetry(err)
+		}
+		if r.Before != nil {
+			if err := r.Before(s != first); err != nil {
+				u.leave()
+				if last != nil {
+					return nil, last
+				}
+				return nil, err
+			}
 		}
 		result, err := u.sendOn(ctx, s, r)
 		u.leave()

@@ -30,6 +30,10 @@ type Request struct {
 	// returns it; else Call asks the client.
 	Input Input
 	Relay bool
+	// Before is called before the request is sent, with whether a session was opened since
+	// Call began: what the server lists may have changed. Its error ends the request. Nil =
+	// nothing to do.
+	Before func(opened bool) error
 	// Repeatable says that the request may be executed twice, as a tool that is
 	// declared idempotent or read-only: after a loss it is sent once more.
 	Repeatable bool
