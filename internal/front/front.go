@@ -75,30 +75,32 @@ func Protocols() []string { return mcp.ValidProtocolVersions }
 // The reasons why a request ends before its answer.
 var (
 	errStopping     = errors.New("mcpx is shutting down; the call may have been executed")
+	errClosed       = errors.New("the config of mcpx does not have this view any more; the call may have been executed")
 	errInputEnded   = errors.New("the client closed its side; the call may have been executed")
 	errSessionEnded = errors.New("the session was ended; the call may have been executed")
 )
 
 // EndStreams ends the requests over HTTP that wait for events rather than a result,
 // and refuses new ones. A server that shuts down does not wait for them.
-func (f *Front) EndStreams() { f.end(true) }
+func (f *Front) EndStreams() { f.end(true, errStopping) }
 
 // EndCalls ends all open requests over HTTP, each with an error, and refuses new
 // ones. A server that shuts down calls it after its grace: closing the connections
 // instead would leave the clients without an answer.
-func (f *Front) EndCalls() { f.end(false) }
+func (f *Front) EndCalls() { f.end(false, errStopping) }
 
-func (f *Front) end(lastingOnly bool) {
-	f.stateless.end(lastingOnly, errStopping)
-	f.sessions.each(func(s *session) { s.inflight.end(lastingOnly, errStopping) })
+func (f *Front) end(lastingOnly bool, why error) {
+	f.stateless.end(lastingOnly, why)
+	f.sessions.each(func(s *session) { s.inflight.end(lastingOnly, why) })
 	if !lastingOnly {
-		f.parking.end(errStopping)
+		f.parking.end(why)
 	}
 }
 
-// Close ends the open requests over HTTP and the goroutine that New started.
+// Close ends the open requests over HTTP, as those of a view that a reload took away where
+// EndCalls has not ended them, and the goroutine that New started.
 func (f *Front) Close() {
-	f.EndCalls()
+	f.end(false, errClosed)
 	f.sessions.each(func(s *session) { s.followed.close() })
 	f.stopOnce.Do(func() { close(f.stop) })
 	f.loops.Wait()

@@ -238,6 +238,30 @@ func TestRequests_odd(t *testing.T) {
 	}
 }
 
+// TestClose: the open calls of a view that is closed say why they end.
+func TestClose(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	f, web := site(t, remote("fake", fake))
+	c := newWebClient(t, web, modernEra)
+	said := make(chan string, 1)
+	go func() { // ends with the call
+		response, err := c.send(t.Context(), "POST", "tools/call", modernCall("1", "slow", `{"ms":60000}`, ""))
+		if err != nil {
+			said <- err.Error()
+			return
+		}
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body)
+		said <- string(body)
+	}()
+	mcptest.WaitFor(t, "the call", patience, func() bool { return len(fake.Log().Calls("slow")) == 1 })
+	f.Close()
+	if got := <-said; !strings.Contains(got, errClosed.Error()) {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestInput_Prompts: prompts and resources may want input too.
 func TestInput_Prompts(t *testing.T) {
 	mcptest.NoLeaks(t)
