@@ -278,8 +278,10 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 			return nil, t, err
 		}
 	}
-	if err := pages.CheckGrep(r.Grep); err != nil {
-		return nil, target{server: t.server}, err
+	if r.Grep != "" {
+		if err := pages.CheckGrep(r.Grep); err != nil {
+			return nil, target{server: t.server}, err
+		}
 	}
 	if err := e.allow(ctx, r, &t); err != nil {
 		return nil, t, err
