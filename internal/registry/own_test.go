@@ -125,7 +125,7 @@ func TestOwnCatalogue(t *testing.T) {
 	if r.SnapshotOf(clients[1]) != r.Snapshot() {
 		t.Error("a client that sees the same has a snapshot of its own")
 	}
-	if r.SnapshotOf(clients[0]) != r.SnapshotOf(clients[0]) {
+	if once := r.SnapshotOf(clients[0]); once != r.SnapshotOf(clients[0]) {
 		t.Error("a snapshot is made with each look")
 	}
 	if _, err := r.Call(t.Context(), first(r), upstream.Request{Method: "tools/call", Params: upstream.ToolParams("grow", nil), Client: clients[1]}); err != nil {
