@@ -56,6 +56,13 @@ func (g *guarded) count(path string) int {
 	return g.asked[path]
 }
 
+// seen are the tokens that requests came with.
+func (g *guarded) seen() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.tokens)
+}
+
 func (g *guarded) lastClient() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
