@@ -107,9 +107,13 @@ func legacyOf(refusal error) string {
 	return ""
 }
 
-// discover is the modern handshake.
+// discover is the modern handshake. A server that refuses the revision, but lists it among
+// those that it supports, is asked once more, as the specification wants.
 func (s *session) discover(ctx context.Context) error {
 	message, err := s.doAs(ctx, string(mcp.MethodServerDiscover), nil, true)
+	if slices.Contains(listed(err), modernVersion) {
+		message, err = s.doAs(ctx, string(mcp.MethodServerDiscover), nil, true)
+	}
 	if err != nil {
 		return err
 	}
