@@ -30,6 +30,16 @@ func loggedIn(t *testing.T, g *guarded) (h *home, config string) {
 	return h, config
 }
 
+// working is a client that has made a call with the login.
+func (h *home) working(t *testing.T, config string) *client {
+	t.Helper()
+	c := h.client(t, config)
+	if got := c.echo(t); got != "x" {
+		t.Fatalf("got %s", got)
+	}
+	return c
+}
+
 func (h *home) client(t *testing.T, config string) *client {
 	t.Helper()
 	c := &client{peer: h.serveStdio(t, "--config", config, "serve"), era: legacy, name: "e2e"}
@@ -81,10 +91,7 @@ func TestLogin_ProviderDown(t *testing.T) {
 	mcptest.Parallel(t)
 	g := guard(t, 600)
 	h, config := loggedIn(t, g)
-	c := h.client(t, config)
-	if got := c.echo(t); got != "x" {
-		t.Fatalf("got %s", got)
-	}
+	c := h.working(t, config)
 	g.with(func() {
 		g.answer = func(w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path == "/token" {
@@ -110,10 +117,7 @@ func TestLogin_ProviderSlow(t *testing.T) {
 	mcptest.Parallel(t)
 	g := guard(t, 600)
 	h, config := loggedIn(t, g)
-	c := h.client(t, config)
-	if got := c.echo(t); got != "x" {
-		t.Fatalf("got %s", got)
-	}
+	c := h.working(t, config)
 	asked, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	g.with(func() {
@@ -146,10 +150,7 @@ func TestLogin_Forgotten(t *testing.T) {
 	mcptest.Parallel(t)
 	g := guard(t, 600)
 	h, config := loggedIn(t, g)
-	c := h.client(t, config)
-	if got := c.echo(t); got != "x" {
-		t.Fatalf("got %s", got)
-	}
+	c := h.working(t, config)
 	g.admin(t, "/test/forget?client="+url.QueryEscape(g.lastClient()))
 	g.ended(t)
 	want := "needs mcpx login tracker: the authorization server does not know mcpx any more (invalid_client)"
