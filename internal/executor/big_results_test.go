@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpx/internal/executor"
 	"mcpx/internal/jq"
@@ -102,7 +103,7 @@ func nested(random func(int) int, depth int) string {
 // allows.
 func TestBigResults(t *testing.T) {
 	mcptest.NoLeaks(t)
-	filters := jq.New(jq.Limits{}, nil)
+	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
 	options := executor.Options{TOON: true, ResultTokens: 20_000, PreviewTokens: 3000, Filter: filters}
 	r := &reader{assembly: inProcess(t, options), oracle: &oracle{}, limit: options.ResultTokens}

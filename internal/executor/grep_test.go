@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
@@ -16,7 +17,7 @@ import (
 // grep shows the matching lines or items of each text, and how to read around them.
 func TestGrep(t *testing.T) {
 	mcptest.NoLeaks(t)
-	filters := jq.New(jq.Limits{}, nil)
+	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
 	const image = `{"type":"image","data":"eA==","mimeType":"image/png"}`
 	text := func(s string) string { return `{"type":"text","text":` + string(wire.Encode(s)) + `}` }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpx/internal/executor"
 	"mcpx/internal/jq"
@@ -357,7 +358,7 @@ func eachLimit(t *testing.T, run func(t *testing.T, r *reader, g *generator)) {
 	o := &oracle{}
 	for _, limit := range limits {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
-			filters := jq.New(jq.Limits{}, nil)
+			filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 			t.Cleanup(filters.Close)
 			r := &reader{assembly: inProcess(t, executor.Options{TOON: true, ResultTokens: limit, Filter: filters}), oracle: o, limit: limit}
 			run(t, r, newGenerator(uint64(limit)))
@@ -614,7 +615,7 @@ func mustEncode(t *testing.T, v any) string {
 // keys sorted and the numbers as they were written.
 func TestSelect_Identity(t *testing.T) {
 	mcptest.NoLeaks(t)
-	filters := jq.New(jq.Limits{}, nil)
+	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
 	o := &oracle{}
 	r := &reader{assembly: inProcess(t, executor.Options{TOON: true, Filter: filters}), oracle: o, limit: 1 << 30}

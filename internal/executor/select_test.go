@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
@@ -18,7 +19,7 @@ import (
 
 // A filter that fails keeps the result, once; one that does not keeps nothing.
 func TestSelected_Keeps(t *testing.T) {
-	filters := jq.New(jq.Limits{}, nil)
+	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
 	for _, tt := range []struct {
 		filter string
@@ -53,7 +54,7 @@ func TestSelected_Keeps(t *testing.T) {
 // A filter that cannot be parsed is refused before the call. An empty one is none.
 func TestSelect_BeforeTheCall(t *testing.T) {
 	mcptest.NoLeaks(t)
-	filters := jq.New(jq.Limits{}, nil)
+	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
 	spec := mcptest.Spec{}.WithFiles(t)
 	e := executing(t, Options{Filter: filters}, nil, piped(t, "fake", spec))
@@ -86,7 +87,7 @@ func TestSelect_BeforeTheCall(t *testing.T) {
 // What is selected from, what is said where there is nothing, and what else of the
 // result is in the answer. The call was made: nothing may have it made again.
 func TestSelect(t *testing.T) {
-	filters := jq.New(jq.Limits{}, nil)
+	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
 	const image = `{"type":"image","data":"eA==","mimeType":"image/png"}`
 	text := func(s string) string { return `{"type":"text","text":` + string(wire.Encode(s)) + `}` }
@@ -199,7 +200,7 @@ func TestSelect_NoJSONIsKept(t *testing.T) {
 
 // What read_result selects and finds empty says so too.
 func TestReadResult_SelectsNothing(t *testing.T) {
-	filters := jq.New(jq.Limits{}, nil)
+	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
 	e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
 	handle := e.begin().pages(&Request{}).Keep("[1,2]", false)
@@ -214,7 +215,7 @@ func TestReadResult_SelectsNothing(t *testing.T) {
 
 // After the end of ctx there is no failure.
 func TestSelected_Gone(t *testing.T) {
-	filters := jq.New(jq.Limits{}, nil)
+	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
 	e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
 	gone, cancel := context.WithCancel(t.Context())
