@@ -24,6 +24,7 @@ var allowedImports = map[string][]string{
 	"internal/atomicfile": {},
 	"internal/catalog":    {},
 	"internal/config":     {"internal/plain"},
+	"internal/identity":   {},
 	"internal/keyring":    {},
 	"internal/oauth":      {"internal/atomicfile", "internal/keyring", "internal/plain"},
 	"internal/plain":      {},
@@ -42,7 +43,7 @@ var allowedImports = map[string][]string{
 	"internal/search":    {"internal/catalog"},
 
 	"internal/jq":        {"internal/proc"},
-	"internal/upstream":  {"internal/catalog", "internal/plain", "internal/proc", "internal/wire"},
+	"internal/upstream":  {"internal/catalog", "internal/identity", "internal/plain", "internal/proc", "internal/wire"},
 	"internal/registry":  {"internal/catalog", "internal/upstream"},
 	"internal/aggregate": {"internal/catalog", "internal/registry", "internal/upstream", "internal/wire"},
 	"internal/executor": {
@@ -53,8 +54,8 @@ var allowedImports = map[string][]string{
 		"internal/aggregate", "internal/catalog", "internal/describe", "internal/executor", "internal/plain", "internal/policy", "internal/registry",
 		"internal/search", "internal/upstream", "internal/wire",
 	},
-	"internal/front": {"internal/aggregate", "internal/catalog", "internal/executor", "internal/upstream", "internal/view", "internal/wire"},
-	"internal/httpd": {"internal/front", "internal/wire"},
+	"internal/front": {"internal/aggregate", "internal/catalog", "internal/executor", "internal/identity", "internal/upstream", "internal/view", "internal/wire"},
+	"internal/httpd": {"internal/front", "internal/identity", "internal/wire"},
 
 	"internal/budget":  {"internal/catalog", "internal/compress", "internal/describe", "internal/plain", "internal/screen", "internal/tokens", "internal/wire"},
 	"internal/demo":    {},

@@ -120,7 +120,7 @@ func (r *Request) principal() string {
 	if r.Client == nil {
 		return ""
 	}
-	return r.Client.Principal
+	return r.Client.Principal.Key()
 }
 
 // Result is a tool result, its parts as raw JSON.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/identity"
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/pages"
@@ -182,7 +183,7 @@ func TestSelect(t *testing.T) {
 func TestSelect_NoJSONIsKept(t *testing.T) {
 	e := New(registry.New(nil, registry.Options{}), Options{})
 	blocks := []wire.Block{wire.ReadBlock(wire.TextBlock("one")), wire.ReadBlock(wire.TextBlock("two"))}
-	out := e.begin().noJSONFailure(blocks, Request{Client: &upstream.Client{Principal: "p"}}).Result(true)
+	out := e.begin().noJSONFailure(blocks, Request{Client: &upstream.Client{Principal: &identity.Principal{ID: "p"}}}).Result(true)
 	var data struct {
 		Error struct{ Handle string }
 	}
@@ -191,7 +192,7 @@ func TestSelect_NoJSONIsKept(t *testing.T) {
 	}
 	arguments := json.RawMessage(`{"handle":"` + data.Error.Handle + `"}`)
 	for principal, want := range map[string]string{"p": `two`, "q": "unknown"} {
-		read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: pages.Tool, Arguments: arguments, Client: &upstream.Client{Principal: principal}})
+		read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: pages.Tool, Arguments: arguments, Client: &upstream.Client{Principal: &identity.Principal{ID: principal}}})
 		if err != nil || !strings.Contains(string(read.Content[0]), want) {
 			t.Errorf("%s: got %s, %v", principal, read.Content, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/identity"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
@@ -138,7 +139,7 @@ func TestWaiting_Failures(t *testing.T) {
 		r.WaitTried(t.Context())
 		e := New(r, Options{})
 		form := Form{Wait: time.Minute, Structured: StructuredAlways}
-		slow := Request{Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":900000}`), Form: form, Client: &upstream.Client{ID: "1", Principal: "p"}}
+		slow := Request{Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":900000}`), Form: form, Client: &upstream.Client{ID: "1", Principal: &identity.Principal{ID: "p"}}}
 		got := exec(t, e, slow)
 		handle := parked(t, got, "60")
 		if want := `{"still_running":{"handle":"` + handle + `","seconds":60}}`; string(got.Structured) != want {

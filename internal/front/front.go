@@ -61,7 +61,7 @@ func New(v view.View, options Options) *Front {
 	options.SessionIdle = cmp.Or(options.SessionIdle, 30*time.Minute)
 	options.MaxMessage = cmp.Or(options.MaxMessage, 64<<20)
 	options.writeWithin = cmp.Or(options.writeWithin, 2*time.Minute)
-	f := &Front{view: v, options: options, log: options.Logger, identity: identity(options.Version), stop: make(chan struct{})}
+	f := &Front{view: v, options: options, log: options.Logger, identity: selfDescription(options.Version), stop: make(chan struct{})}
 	f.parking.process, f.parking.identity = rand.Text()[:8], f.identity
 	v.OnChange(f.changes.announce)
 	v.OnUnknown(f.changes.pass)

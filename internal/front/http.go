@@ -11,6 +11,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/identity"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 	"mcpx/internal/wire"
@@ -120,7 +121,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 	o := &ownRequest{own: upstream.Client{
 		ID: "request " + f.parking.process + " " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
 		Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Alone: f.view.Alone(), Apps: f.view.Apps(),
-		Headers: e.r.Header,
+		Principal: identity.From(e.r.Context()), Headers: e.r.Header,
 	}}
 	r, client := &o.request, &o.own
 	*r = request{message: m, client: client, release: func() { f.view.Forget(client) }}
@@ -135,6 +136,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 // openSession answers initialize. The session exists if it succeeds.
 func (f *Front) openSession(e *exchange, m *message) {
 	s := f.newSession(newSessionID(), nil)
+	s.client.Load().Principal = identity.From(e.r.Context())
 	r := &request{message: m, client: s.client.Load(), session: s}
 	answer := f.answer(e.r.Context(), r)
 	if answer.code == 0 {
@@ -146,7 +148,8 @@ func (f *Front) openSession(e *exchange, m *message) {
 // legacyMessage answers a request of a session, or acts on its notification.
 func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 	r := &ownRequest{request{message: m, session: s}, *s.client.Load()}
-	r.own.Headers = e.r.Header // of this message: another one of the session may have others
+	// Of this message: another one of the session may have others, and a renewed token other rights.
+	r.own.Headers, r.own.Principal = e.r.Header, identity.From(e.r.Context())
 	r.client = &r.own
 	if m.isRequest() {
 		s.begin()
@@ -257,7 +260,11 @@ func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 		e.refuse(http.StatusBadRequest, id, &rpcError{code: codeRefused, message: "the header Mcp-Session-Id is missing; send initialize first"})
 		return nil, false
 	}
-	if s = e.front.sessions.get(name); s == nil {
+	s = e.front.sessions.get(name)
+	if s != nil && s.client.Load().Principal.Key() != identity.From(e.r.Context()).Key() {
+		s = nil // another principal's session is as unknown as none
+	}
+	if s == nil {
 		e.refuse(http.StatusNotFound, id, &rpcError{code: codeRefused, message: "no such session; send initialize"})
 	}
 	return s, s != nil

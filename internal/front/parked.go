@@ -107,7 +107,7 @@ func (k *parking) answer(ctx context.Context, r *request, run func(context.Conte
 func (k *parking) begin(ctx context.Context, r *request, run func(context.Context, *request) ([]byte, *rpcError)) *parkedCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &parkedCall{
-		principal: r.client.Principal, params: paramsOf(r.message), cancel: cancel,
+		principal: r.client.Principal.Key(), params: paramsOf(r.message), cancel: cancel,
 		done: make(chan struct{}), asked: make(chan struct{}, 1), questions: make(map[string]*question), now: r,
 	}
 	client := *r.client
@@ -181,7 +181,7 @@ func (k *parking) resume(r *request, state string) (*parkedCall, *rpcError) {
 	defer k.mu.Unlock()
 	p := k.calls[secret]
 	switch {
-	case p == nil || p.principal != r.client.Principal:
+	case p == nil || p.principal != r.client.Principal.Key():
 		return refuse("no call waits for this answer: it was answered already, or has waited for more than 30 minutes. Send the call again without requestState and inputResponses")
 	case p.params != paramsOf(r.message):
 		return refuse("it belongs to a call with other params")

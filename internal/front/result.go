@@ -83,8 +83,8 @@ func (f *Front) complete(out []byte, r *request, meta json.RawMessage) []byte {
 // metaServer is the member of a _meta that names the server.
 const metaServer = "io.modelcontextprotocol/serverInfo"
 
-// identity is a _meta that names mcpx as the server.
-func identity(version string) json.RawMessage {
+// selfDescription is a _meta that names mcpx as the server.
+func selfDescription(version string) json.RawMessage {
 	return json.RawMessage(`{"` + metaServer + `":{"name":"mcpx","version":` + string(wire.Encode(version)) + `}}`)
 }
 

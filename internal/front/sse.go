@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"mcpx/internal/identity"
 	"net/http"
 	"strings"
 	"sync"
@@ -16,8 +17,8 @@ import (
 
 // sseStreams have the open streams. The zero value is ready.
 type sseStreams struct {
-	mu   sync.Mutex
-	byID map[string]*io.PipeWriter
+	mu    sync.Mutex
+	byKey map[string]*io.PipeWriter
 }
 
 // ServeSSE opens a stream, which ends with its connection or EndStreams. messages is the
@@ -30,8 +31,9 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 	}
 	id := newSessionID()
 	in, client := io.Pipe()
-	f.streams.put(id, client)
-	defer f.streams.put(id, nil)
+	key := streamKey(id, r)
+	f.streams.put(key, client)
+	defer f.streams.put(key, nil)
 	defer in.Close() // ends a POST that nobody reads any more
 	// The end of the connection ends the input, which cancels the calls; a shutdown lets
 	// them finish.
@@ -58,7 +60,7 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 			}
 		}
 	})
-	err := f.ServeStdio(ctx, in, out, StdioOptions{MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Session: id, Headers: r.Header})
+	err := f.ServeStdio(ctx, in, out, StdioOptions{MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Session: id, Headers: r.Header, Principal: identity.From(r.Context())})
 	close(ended)
 	loops.Wait()
 	if err != nil {
@@ -73,7 +75,7 @@ func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this endpoint has POST", http.StatusMethodNotAllowed)
 		return
 	}
-	client := f.streams.get(r.URL.Query().Get("sessionId"))
+	client := f.streams.get(streamKey(r.URL.Query().Get("sessionId"), r))
 	if client == nil {
 		http.Error(w, "no such session; open the stream first", http.StatusNotFound)
 		return
@@ -93,24 +95,29 @@ func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
+// streamKey is the id of a stream with its principal, so that nobody else can post to it.
+func streamKey(id string, r *http.Request) string {
+	return id + " " + identity.From(r.Context()).Key()
+}
+
 // put adds a stream, or removes it if client is nil.
-func (s *sseStreams) put(id string, client *io.PipeWriter) {
+func (s *sseStreams) put(key string, client *io.PipeWriter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if client == nil {
-		delete(s.byID, id)
+		delete(s.byKey, key)
 		return
 	}
-	if s.byID == nil {
-		s.byID = make(map[string]*io.PipeWriter)
+	if s.byKey == nil {
+		s.byKey = make(map[string]*io.PipeWriter)
 	}
-	s.byID[id] = client
+	s.byKey[key] = client
 }
 
-func (s *sseStreams) get(id string) *io.PipeWriter {
+func (s *sseStreams) get(key string) *io.PipeWriter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.byID[id]
+	return s.byKey[key]
 }
 
 // eventWriter writes the lines that it gets as events.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/identity"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
@@ -34,8 +35,9 @@ type StdioOptions struct {
 	// Session names a client that is one of several; empty = it is the only one of this
 	// process.
 	Session string
-	// Headers are those of the request that opened the stream of that client.
-	Headers http.Header
+	// Headers are those of the request that opened the stream of that client, Principal who sent it.
+	Headers   http.Header
+	Principal *identity.Principal
 }
 
 func (o StdioOptions) withDefaults() StdioOptions {
@@ -81,7 +83,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	}
 	s.out = newOutput(out, func() bool { return len(s.places) > 0 })
 	s.session = f.newSession(cmp.Or(options.Session, "stdio"), s)
-	s.session.client.Load().Headers = options.Headers
+	s.session.client.Load().Headers, s.session.client.Load().Principal = options.Headers, options.Principal
 	s.session.news = f.changes.subscribe()
 	defer f.changes.unsubscribe(s.session.news)
 	defer func() {
@@ -291,7 +293,7 @@ func (s *stdioServer) own(client *upstream.Client) {
 func (s *stdioServer) request(m *message) *request {
 	r := &request{message: m, session: s.session, out: s, client: s.session.client.Load()}
 	if m.modern() {
-		client := &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify, Headers: r.client.Headers, Alone: r.client.Alone, Apps: r.client.Apps}
+		client := &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify, Headers: r.client.Headers, Principal: r.client.Principal, Alone: r.client.Alone, Apps: r.client.Apps}
 		if r.client.Version == "" && s.modern.CompareAndSwap(false, true) {
 			s.own(client)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/identity"
 	"mcpx/internal/plain"
 	"mcpx/internal/wire"
 )
@@ -36,8 +37,8 @@ type Client struct {
 	Alone bool
 	// Apps means that the view of the client lists the tools that have apps.
 	Apps bool
-	// Principal is on whose behalf the client acts; empty where nobody asked.
-	Principal string
+	// Principal is on whose behalf the client acts; nil where nobody asked.
+	Principal *identity.Principal
 	// Headers are those of the client's request over HTTP, nil elsewhere. Nobody writes to
 	// them. A server that takes credentials of its callers finds them there.
 	Headers http.Header

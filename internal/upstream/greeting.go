@@ -53,9 +53,9 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 	if others := wire.Encode(capabilities); len(capabilities) > 0 && len(others) <= maxOthers {
 		g.offers.Others = string(others)
 	}
-	g.title, g.release = identity(members["serverInfo"])
+	g.title, g.release = selfNamed(members["serverInfo"])
 	meta, _ := object(members["_meta"])
-	if title, release := identity(meta["io.modelcontextprotocol/serverInfo"]); title != "" {
+	if title, release := selfNamed(meta["io.modelcontextprotocol/serverInfo"]); title != "" {
 		g.title, g.release = title, release
 	}
 	return g, nil
@@ -67,8 +67,8 @@ const maxOthers = 64 << 10
 // notInHeader reports what a revision, which HTTP sends in a header, never has.
 func notInHeader(r rune) bool { return r <= ' ' || r > '~' }
 
-// identity is how a server calls itself, and its version.
-func identity(raw json.RawMessage) (title, release string) {
+// selfNamed is how a server calls itself, and its version.
+func selfNamed(raw json.RawMessage) (title, release string) {
 	members, _ := object(raw)
 	name, _ := wire.Text(members["name"])
 	title, _ = wire.Text(members["title"])

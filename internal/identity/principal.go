@@ -1,0 +1,43 @@
+// Package identity says who a request comes from.
+package identity
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Principal is who a request comes from, once that is proved. It is never written to.
+// A nil *Principal is anybody: of an endpoint without auth, or of a client over stdio.
+type Principal struct {
+	// ID is the same in every request of the principal and of nobody else: it says how
+	// the principal was known too, so that no issuer can make up the ID of a token or
+	// of another issuer. Sessions, handles and limits belong to it.
+	ID string
+	// Name is for people: in logs and on the status page.
+	Name string
+	// Groups and Scopes are what its token or its issuer says of it; rights may depend on them.
+	Groups, Scopes []string
+	// Claims are those of its JWT, a JSON object; nil where it had none.
+	Claims json.RawMessage
+}
+
+// Key is the ID, empty for anybody.
+func (p *Principal) Key() string {
+	if p == nil {
+		return ""
+	}
+	return p.ID
+}
+
+type contextKey struct{}
+
+// With returns a context of a request of p.
+func With(ctx context.Context, p *Principal) context.Context {
+	return context.WithValue(ctx, contextKey{}, p)
+}
+
+// From is the principal of the request that ctx belongs to; nil = anybody.
+func From(ctx context.Context) *Principal {
+	p, _ := ctx.Value(contextKey{}).(*Principal)
+	return p
+}
