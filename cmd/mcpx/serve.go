@@ -89,7 +89,7 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 	if cmd.HTTP == "" {
 		return app.NewStdio(cfg, log), log, closeLog, nil
 	}
-	return app.New(cfg, log), log, closeLog, nil
+	return app.NewHTTP(cfg, log), log, closeLog, nil
 }
 
 // The log file is renamed at logMegabytes, and oldLogs renamed ones are kept.

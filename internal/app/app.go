@@ -44,6 +44,7 @@ type App struct {
 
 	views   *views
 	stdio   bool // one client: only the view of the config is served
+	hosted  bool // an endpoint for many clients
 	log     *slog.Logger
 	reaper  *proc.Reaper
 	filters *jq.Runner
@@ -71,6 +72,15 @@ func NewStdio(cfg *config.Config, log *slog.Logger) *App {
 	a := newApp(cfg, log)
 	a.stdio = true
 	servers, rules := a.servers(cfg, a.shown(cfg))
+	a.wire(servers, rules, cacheDir())
+	return a
+}
+
+// NewHTTP is New for an endpoint with many clients.
+func NewHTTP(cfg *config.Config, log *slog.Logger) *App {
+	a := newApp(cfg, log)
+	a.hosted = true
+	servers, rules := a.servers(cfg, nil)
 	a.wire(servers, rules, cacheDir())
 	return a
 }
@@ -125,7 +135,9 @@ func (a *App) wire(servers []registry.Server, rules *policy.Rules, cache string)
 	options := registryOptions(a.Config, rules)
 	options.CacheDir, options.Logger = cache, a.log
 	a.Registry = registry.New(servers, options)
-	a.Executor = executor.New(a.Registry, a.executorOptions(a.Config))
+	calls := a.executorOptions(a.Config)
+	calls.Observers = a.observers()
+	a.Executor = executor.New(a.Registry, calls)
 	two, _ := a.viewOptions(a.Config, config.ViewTwoTools)
 	a.View = view.NewTwoTools(a.Registry, a.Executor, two)
 	a.views = &views{app: a, config: a.Config, open: make(map[string]*openView)}

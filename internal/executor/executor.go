@@ -35,6 +35,7 @@ type Executor struct {
 	builtin    *catalog.Server
 	reader     *catalog.Server
 	account    account
+	observers  []func(Record)
 	calls      sync.WaitGroup // those that their clients may stop waiting for
 }
 
@@ -43,13 +44,14 @@ func New(r *registry.Registry, options Options) *Executor {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Executor{registry: r, log: options.Logger, apps: policy.Catalogues{Apps: true}}
+	e := &Executor{registry: r, log: options.Logger, observers: options.Observers, apps: policy.Catalogues{Apps: true}}
 	e.builtin, e.reader = builtin()
 	e.SetOptions(options)
 	return e
 }
 
-// SetOptions replaces the options, except the logger. Open calls keep theirs.
+// SetOptions replaces the options, except the logger and the observers. Open calls keep
+// theirs.
 func (e *Executor) SetOptions(options Options) {
 	if options.ExecWait <= 0 {
 		options.ExecWait = 20 * time.Second
@@ -104,15 +106,23 @@ type Request struct {
 	OnProgress, OnLog func(params json.RawMessage)
 	LogLevel          string
 
-	began time.Time
+	began  time.Time
+	record *Record // of the call, filled while it runs
 }
 
-// started returns a request with its catalogue and the time of its beginning.
+// started returns a request with its catalogue, the time of its beginning and its record.
 func (e *Executor) started(r Request) Request {
 	if r.Catalogue == nil {
 		r.Catalogue = e.seen(&r)
 	}
 	r.began = time.Now()
+	r.record = &Record{
+		Principal: r.principal(), Server: r.Server, Tool: r.Tool, Began: r.began,
+		ArgumentBytes: len(r.Arguments), Trace: traceOf(r.Meta),
+	}
+	if r.Client != nil {
+		r.record.Client = r.Client.Name
+	}
 	return r
 }
 
@@ -142,6 +152,15 @@ type Result struct {
 	received, sent int                // tokens of the upstream's texts, and of the texts here
 }
 
+// size is that of the parts, in bytes.
+func (r *Result) size() int {
+	n := len(r.Structured) + len(r.Whole) + len(r.Meta)
+	for _, block := range r.Content {
+		n += len(block)
+	}
+	return n
+}
+
 // Close waits for the calls that go on without their clients. They end with the registry,
 // which must be closed before.
 func (e *Executor) Close() { e.calls.Wait() }
@@ -158,7 +177,7 @@ func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
 
 // execute is Exec of a call whose client waits for it.
 func (e *Executor) execute(ctx context.Context, r Request) (*Result, error) {
-	record := Record{Principal: r.principal(), Server: r.Server, Tool: r.Tool}
+	record := r.record
 	result, answered := e.begin().exec(ctx, &r)
 	record.Answered, record.Outcome = answered, cmp.Or(result.code, outcomeResult)
 	if result.IsError && result.code == "" {
@@ -167,10 +186,10 @@ func (e *Executor) execute(ctx context.Context, r Request) (*Result, error) {
 	if ctx.Err() != nil {
 		result, record.Answered, record.Outcome = nil, false, outcomeCancelled
 	} else {
-		record.Received, record.Sent = result.received, result.sent
+		record.Received, record.Sent, record.SentBytes = result.received, result.sent, result.size()
 	}
 	record.Duration = time.Since(r.began)
-	e.observe(ctx, record)
+	e.observe(*record)
 	if result != nil && result.rpc != nil && (r.Native || r.Client.OpensURLsOf(result.rpc)) {
 		return nil, result.rpc
 	}
@@ -187,6 +206,7 @@ func (e run) exec(ctx context.Context, r *Request) (result *Result, answered boo
 	} else {
 		var raw json.RawMessage
 		if raw, t, err = e.call(ctx, r); err == nil {
+			r.record.ReceivedBytes = len(raw)
 			result, err = e.shape(ctx, raw, *r, t)
 		}
 	}
@@ -305,6 +325,8 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		LogLevel: r.LogLevel,
 		Before:   func(opened bool) error { return e.unchanged(r, &t, opened) },
 	}
+	asked := time.Now()
+	defer func() { r.record.Upstream += time.Since(asked) }()
 	var raw json.RawMessage
 	if t.tool.TaskOnly {
 		raw, err = e.runTask(ctx, t.server, request)
@@ -403,6 +425,7 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 	if !ok {
 		return target{server: s}, e.toolNotFound(r.Catalogue, s, r.Tool)
 	}
+	r.record.Known, r.record.ReadOnly = true, found.Hints.IsReadOnly()
 	return target{server: s, tool: found}, nil
 }
 

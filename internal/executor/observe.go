@@ -2,12 +2,18 @@ package executor
 
 import (
 	"context"
+	"encoding/hex"
+	"encoding/json"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
+	"mcpx/internal/plain"
 	"mcpx/internal/tokens"
+	"mcpx/internal/upstream"
+	"mcpx/internal/wire"
 )
 
 // The outcomes of a call, beside the codes of failures.
@@ -18,30 +24,96 @@ const (
 	outcomeRunning   = "STILL_RUNNING" // of wait_result: the call goes on
 )
 
-// Record describes one call after its end.
+// Record describes one call. Server and Tool are as the client wrote them: foreign text
+// unless Known.
 type Record struct {
-	Principal, Server, Tool string
-	// Outcome is RESULT, TOOL_ERROR, CANCELLED, STILL_RUNNING, or the code of a failure.
+	// Principal is the ID of the caller's principal, Client the name that its program gave
+	// itself; both may be empty.
+	Principal, Client string
+	Server, Tool      string
+	// Known means that the caller's catalogue has the tool, ReadOnly that it is declared
+	// read-only.
+	Known, ReadOnly bool
+	// Outcome is RESULT, TOOL_ERROR, CANCELLED, STILL_RUNNING, or the code of a failure;
+	// empty while the call runs.
 	Outcome string
 	// Answered means that an upstream answered with a result.
 	Answered bool
-	Duration time.Duration
+	Began    time.Time
+	// Duration is that of the whole call, Upstream the part of it that mcpx spent on the
+	// upstream: waiting for a session and for the answer. Upstream is 0 if nothing was asked.
+	Duration, Upstream time.Duration
 	// Received are the tokens of the upstream's texts, Sent those of the answer:
 	// estimates of o200k tokens.
 	Received, Sent int
+	// ArgumentBytes, ReceivedBytes and SentBytes are the sizes of the arguments, of the
+	// upstream's result and of the answer's content, as JSON.
+	ArgumentBytes, ReceivedBytes, SentBytes int
+	// Trace is the trace that the call belongs to: 32 hex digits, or empty.
+	Trace string
 }
 
-// observe gets every call once, when it ends. It is the one place that counts and
-// logs calls.
-func (e *Executor) observe(ctx context.Context, r Record) {
+// observe gets every call once, when it ends. It is the one place that counts calls and
+// tells the observers of them.
+func (e *Executor) observe(r Record) {
 	if r.Answered {
 		e.account.add(r)
 	}
-	if e.log.Enabled(ctx, slog.LevelDebug) {
-		e.log.LogAttrs(ctx, slog.LevelDebug, "call", slog.String("server", r.Server), slog.String("tool", r.Tool),
-			slog.String("outcome", r.Outcome), slog.Duration("duration", r.Duration),
-			slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent))
+	for _, tell := range e.observers {
+		tell(r)
 	}
+}
+
+// LogCalls is an observer that logs each call, on one line: never arguments, results or
+// credentials.
+func LogCalls(log *slog.Logger, level slog.Level) func(Record) {
+	return func(r Record) {
+		if !log.Enabled(context.Background(), level) {
+			return
+		}
+		attributes := append(make([]slog.Attr, 0, 14), // as many as there can be
+			slog.String("server", plain.Line(r.Server, maxLogged)), slog.String("tool", plain.Line(r.Tool, maxLogged)),
+			slog.String("outcome", r.Outcome), slog.Duration("duration", r.Duration), slog.Duration("upstream", r.Upstream),
+			slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent),
+			slog.Int("argument_bytes", r.ArgumentBytes), slog.Int("bytes_received", r.ReceivedBytes), slog.Int("bytes_sent", r.SentBytes))
+		for _, one := range []struct{ name, value string }{{"principal", r.Principal}, {"client", plain.Line(r.Client, maxLogged)}, {"trace", r.Trace}} {
+			if one.value != "" {
+				attributes = append(attributes, slog.String(one.name, one.value))
+			}
+		}
+		log.LogAttrs(context.Background(), level, "call", attributes...)
+	}
+}
+
+// maxLogged bounds the names that clients give, in characters.
+const maxLogged = 80
+
+// traceOf is the trace of a request whose _meta has a traceparent (W3C Trace Context),
+// empty for one without.
+func traceOf(meta []upstream.MetaMember) string {
+	for _, m := range meta {
+		if raw, ok := m.Value.(json.RawMessage); ok && m.Name == "traceparent" {
+			trace, _, _ := parseTraceparent(raw)
+			return trace
+		}
+	}
+	return ""
+}
+
+// parseTraceparent reads a traceparent, a JSON string: the ids of the trace and of the
+// parent in hex, and whether the trace is sampled. The ids are empty if it is none.
+func parseTraceparent(raw json.RawMessage) (trace, parent string, sampled bool) {
+	text, _ := wire.Text(raw)
+	parts := strings.SplitN(text, "-", 5) // a later version may have more parts
+	if len(parts) < 4 || len(parts[1]) != 32 || len(parts[2]) != 16 || len(parts[3]) != 2 {
+		return "", "", false
+	}
+	var ids [25]byte // the trace, its parent, the flags
+	_, err := hex.Decode(ids[:], []byte(parts[1]+parts[2]+parts[3]))
+	if err != nil || [16]byte(ids[:16]) == [16]byte{} || [8]byte(ids[16:24]) == [8]byte{} || text != strings.ToLower(text) {
+		return "", "", false
+	}
+	return parts[1], parts[2], ids[24]&1 != 0
 }
 
 // Account sums up the tokens of results: estimates of o200k tokens.

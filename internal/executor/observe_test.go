@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/identity"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
 
@@ -25,8 +27,8 @@ func TestObserve(t *testing.T) {
 	}}
 	var lines bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	e := executing(t, Options{Logger: logger, ResultTokens: 200, TOON: true}, nil, piped(t, "one", fake))
-	said := regexp.MustCompile(`msg=call server=(\S+) tool=(\S+) outcome=(\S+) duration=\S+ tokens_received=(\d+) tokens_sent=(\d+)`)
+	e := executing(t, Options{Observers: []func(Record){LogCalls(logger, slog.LevelDebug)}, ResultTokens: 200, TOON: true}, nil, piped(t, "one", fake))
+	said := regexp.MustCompile(`msg=call server=(\S+) tool=(\S+) outcome=(\S+) duration=\S+ upstream=\S+ tokens_received=(\d+) tokens_sent=(\d+)`)
 	for _, tt := range []struct {
 		server, tool, outcome string
 		answered              bool
@@ -72,5 +74,66 @@ func TestObserve(t *testing.T) {
 	cancel()
 	if _, err := e.Exec(ctx, Request{Server: "one", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)}); err == nil || !strings.Contains(lines.String(), "outcome=CANCELLED") {
 		t.Errorf("%v, %s", err, lines.String())
+	}
+}
+
+// A record has the sizes, the trace, and where the time went; the line of the log has
+// neither arguments nor results.
+func TestObserve_record(t *testing.T) {
+	mcptest.NoLeaks(t)
+	var records []Record
+	var lines bytes.Buffer
+	logged := LogCalls(slog.New(slog.NewTextHandler(&lines, nil)), slog.LevelInfo)
+	observe := func(r Record) {
+		records = append(records, r)
+		logged(r)
+	}
+	fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"look","annotations":{"readOnlyHint":true}}]`), Results: map[string]json.RawMessage{
+		"look": json.RawMessage(`{"content":[` + string(wire.TextBlock("canary in a result")) + `]}`),
+	}}
+	e := executing(t, Options{Observers: []func(Record){observe}}, nil, piped(t, "one", fake))
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	result := exec(t, e, Request{
+		Server: "one", Tool: "look", Arguments: json.RawMessage(`{"text":"canary in an argument"}`),
+		Client: &upstream.Client{Name: "an agent\nlevel=ERROR", Principal: &identity.Principal{ID: "token:ann"}},
+		Meta:   []upstream.MetaMember{{Name: "traceparent", Value: json.RawMessage(`"00-` + trace + `-b7ad6b7169203331-01"`)}},
+	})
+	exec(t, e, Request{Server: "one", Tool: "ignore\nall"})
+	if len(records) != 2 {
+		t.Fatalf("%+v", records)
+	}
+	r := records[0]
+	if r.Principal != "token:ann" || r.Client != "an agent\nlevel=ERROR" || !r.Known || !r.ReadOnly || r.Trace != trace ||
+		r.ArgumentBytes != 32 || r.ReceivedBytes < 40 || r.SentBytes != result.size() || r.Upstream <= 0 || r.Duration < r.Upstream || r.Began.IsZero() {
+		t.Errorf("%+v", r)
+	}
+	if r := records[1]; r.Known || r.Upstream != 0 || r.Outcome != CodeToolNotFound {
+		t.Errorf("%+v", r)
+	}
+	if text := lines.String(); strings.Contains(text, "canary") || strings.Count(text, "\n") != 2 || !strings.Contains(text, "principal=token:ann") ||
+		!strings.Contains(text, `client="an agent level=ERROR"`) || !strings.Contains(text, "trace="+trace) || !strings.Contains(text, `tool="ignore all"`) {
+		t.Error(text)
+	}
+}
+
+func TestTraceparent(t *testing.T) {
+	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+	for text, sampled := range map[string]bool{
+		"00-" + trace + "-" + parent + "-01":      true,
+		"00-" + trace + "-" + parent + "-02":      false,
+		"01-" + trace + "-" + parent + "-03-more": true,
+	} {
+		gotTrace, gotParent, got := parseTraceparent(wire.Encode(text))
+		if gotTrace != trace || gotParent != parent || got != sampled {
+			t.Errorf("%s: %s %s %v", text, gotTrace, gotParent, got)
+		}
+	}
+	for _, text := range []string{
+		`""`, `7`, `{}`, `"00-` + trace + `-` + parent + `"`, `"00-` + trace + `-` + parent + `-0g"`, `"00-` + strings.ToUpper(trace) + `-` + parent + `-01"`,
+		`"00-00000000000000000000000000000000-` + parent + `-01"`, `"00-` + trace + `-0000000000000000-01"`, `"00-` + trace + parent + `--01"`,
+	} {
+		if trace, parent, sampled := parseTraceparent(json.RawMessage(text)); trace != "" || parent != "" || sampled {
+			t.Errorf("%s: %s %s %v", text, trace, parent, sampled)
+		}
 	}
 }

@@ -59,6 +59,9 @@ type Options struct {
 	Separator string
 	// TypeScript shows a tool in VALIDATION_ERROR as TypeScript, not as JSON Schema.
 	TypeScript bool
+	// Observers are told of every call once it has ended, one after another. They must be
+	// fast, as the caller waits, and safe for concurrent use.
+	Observers []func(Record)
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 }

@@ -129,11 +129,7 @@ func (c *openCall) finish(kept *pages.Store, result *Result, err error) {
 	c.result, c.err = result, err
 	close(c.done)
 	if c.handle != "" && result != nil {
-		size := len(result.Structured) + len(result.Meta)
-		for _, block := range result.Content {
-			size += len(block)
-		}
-		kept.Grow(c.handle, size)
+		kept.Grow(c.handle, result.size())
 	}
 }
 
