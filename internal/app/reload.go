@@ -146,6 +146,7 @@ func nextStart(at, to *config.Config) (keys []string) {
 		{"max_message_bytes", at.MaxMessageBytes != to.MaxMessageBytes},
 		{"shutdown_grace", at.ShutdownGrace != to.ShutdownGrace},
 		{"sse", at.SSE != to.SSE},
+		{"session_timeout", at.SessionTimeout != to.SessionTimeout},
 		{"view", at.View != to.View},
 		{"log_level", at.LogLevel != to.LogLevel},
 		{"log_file", at.LogFile != to.LogFile},

@@ -52,7 +52,9 @@ func (v *views) get(name string) *openView {
 	default:
 		one.view = view.NewTwoTools(a.Registry, a.Executor, options)
 	}
-	one.front = front.New(one.view, front.Options{Version: Version(), MaxMessage: a.Config.MaxMessageBytes, Logger: a.log})
+	one.front = front.New(one.view, front.Options{
+		Version: Version(), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Logger: a.log,
+	})
 	v.open[name] = one
 	return one
 }

@@ -80,6 +80,9 @@ type Config struct {
 	Compress          bool
 	// SSE serves the transport of revision 2024-11-05 too.
 	SSE bool
+	// SessionTimeout is how long a session of a client over HTTP may go unused, more
+	// than 0.
+	SessionTimeout time.Duration
 
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel, LogFormat string
@@ -349,6 +352,7 @@ func defaults(path string) *Config {
 		StartupWait:          5 * time.Second,
 		ExecWait:             20 * time.Second,
 		ShutdownGrace:        5 * time.Second,
+		SessionTimeout:       30 * time.Minute,
 		HealthCheck: HealthCheck{
 			Enabled:          true,
 			Interval:         30 * time.Second,

@@ -50,6 +50,8 @@ func (l *loader) keys() map[string]reader {
 		"compress":  l.boolean(&c.Compress),
 		"sse":       l.boolean(&c.SSE),
 
+		"session_timeout": l.timeout(&c.SessionTimeout),
+
 		"confirm":   l.confirm(&c.Confirm),
 		"read_door": l.boolean(&c.ReadDoor),
 		"apps":      l.boolean(&c.Apps),

@@ -124,7 +124,7 @@ func (f *Front) sweep() {
 // endIdle ends the sessions whose last use was before the given time.
 func (f *Front) endIdle(before time.Time) {
 	f.sessions.each(func(s *session) {
-		if s.inflight.idleSince(before) {
+		if s.inflight.endIdle(before, errSessionEnded) {
 			f.endSession(s)
 		}
 	})

@@ -92,11 +92,15 @@ func (o *inflight) end(lastingOnly bool, why error) {
 	}
 }
 
-// idleSince reports whether no request has been open since then.
-func (o *inflight) idleSince(then time.Time) bool {
+// endIdle is end if no request has been open since then, and reports whether that was so.
+func (o *inflight) endIdle(then time.Time, why error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.open) == 0 && o.idle.Before(then)
+	if len(o.open) > 0 || !o.idle.Before(then) {
+		return false
+	}
+	o.ended, o.ending = why, why
+	return true
 }
 
 // keyOf is an id as a key. Strings that differ only in their escapes have one key.

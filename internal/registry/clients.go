@@ -105,12 +105,16 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own credent
 	}
 }
 
-// ForgetClient ends the sessions of a client that is gone. It does not wait; Close
-// does.
+// longestCall is more than any call takes.
+const longestCall = 24 * time.Hour
+
+// ForgetClient ends the sessions of a client that is gone, each with the last call that
+// goes on without the client: another session of its principal may ask for the result.
+// It does not wait; Close does.
 func (r *Registry) ForgetClient(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.endSessions(id, retired{}, 0, func(sessionKey, *clientSession) bool { return true })
+	r.endSessions(id, retired{}, longestCall, func(sessionKey, *clientSession) bool { return true })
 	delete(r.own, id)
 	r.differing.Store(int32(len(r.own)))
 }

@@ -524,6 +524,36 @@ func TestPerClientIdle(t *testing.T) {
 	})
 }
 
+// A call that goes on without its client, as its result may be asked for later, ends before
+// the session of the client does.
+func TestPerClientForgotten(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		server := piped(t, "one", mcptest.Spec{})
+		server.PerClient = true
+		r := start(t, Options{}, server)
+		tried(t, r)
+		client := &upstream.Client{ID: "gone"}
+		ended := make(chan error, 1)
+		go func() { // ends with the call
+			_, err := call(r, "one", client, "slow", `{"ms":15000}`)
+			ended <- err
+		}()
+		synctest.Wait()
+		r.ForgetClient(client.ID)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		<-time.After(time.Second)
+		synctest.Wait()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.retired) > 0 || len(r.clients) > 0 {
+			t.Errorf("left: %d sessions that end, %d clients", len(r.retired), len(r.clients))
+		}
+	})
+}
+
 // A storm of changes in one server is little work, and none for the others.
 func TestStorm(t *testing.T) {
 	mcptest.NoLeaks(t)
