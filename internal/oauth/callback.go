@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"mcpx/internal/outbound"
 )
 
 // callback waits for the browser of one login, on loopback.
@@ -29,7 +31,7 @@ func newCallback(state, server string) *callback {
 // serve takes what comes to the listener until stop, which lets the browser read its last
 // page.
 func (c *callback) serve(listener net.Listener) (stop func()) {
-	web := &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 2 * requestTime, MaxHeaderBytes: 64 << 10}
+	web := &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 2 * outbound.RequestTime, MaxHeaderBytes: 64 << 10}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = web.Serve(listener) }) // ends with stop
 	return func() {

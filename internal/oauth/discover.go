@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"mcpx/internal/outbound"
 	"mcpx/internal/plain"
 )
 
@@ -73,7 +74,7 @@ func discover(ctx context.Context, client *http.Client, s Server, c challenge, a
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading the metadata of the authorization server %s: %w", plain.Line(issuer, 200), explain(err))
-	case out.server != nil && safeURL(out.server.TokenEndpoint):
+	case out.server != nil && outbound.Safe(out.server.TokenEndpoint):
 		return out, nil
 	case out.server != nil:
 		return nil, fmt.Errorf("the authorization server %s names no token endpoint over https", plain.Line(issuer, 200))
@@ -117,7 +118,7 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 			return nil, fmt.Errorf("the metadata of the server is for another resource: %s", plain.Line(metadata.Resource, 200))
 		}
 		for _, issuer := range metadata.AuthorizationServers {
-			if !safeURL(issuer) {
+			if !outbound.Safe(issuer) {
 				return nil, fmt.Errorf("the authorization server %s is neither https nor on this machine", plain.Line(issuer, 200))
 			}
 		}

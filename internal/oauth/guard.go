@@ -1,122 +1,15 @@
 package oauth
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"strings"
-	"syscall"
-	"time"
+
+	"mcpx/internal/outbound"
 )
 
-// requestTime bounds one request to an authorization server.
-const requestTime = 20 * time.Second
-
-// guard keeps discovery from leading into the user's own network: metadata and redirects
-// name addresses, and a server that lies could have mcpx ask anything it can reach.
-type guard struct {
-	loopback, private  bool // what may be reached beside public addresses
-	checked, overProxy http.RoundTripper
-}
-
-// newHTTPClient makes the client for everything but the upstream itself.
+// newHTTPClient makes the client for everything but the upstream itself: metadata and
+// redirects name addresses, and a server that lies must not lead into the user's network.
 func newHTTPClient(s Server) *http.Client {
-	g := &guard{private: s.AllowPrivate}
-	if u, err := url.Parse(s.URL); err == nil {
-		g.loopback = loopbackHost(u.Hostname())
-	}
-	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
-		host, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return err
-		}
-		return g.address(host.Addr())
-	}}
-	transport := func(proxy func(*http.Request) (*url.URL, error), dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
-		return &http.Transport{
-			Proxy: proxy, DialContext: dial, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
-			MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
-		}
-	}
-	g.checked = transport(nil, dialer.DialContext)
-	// A proxy may well be on a private address; it is the user's own choice.
-	g.overProxy = transport(http.ProxyFromEnvironment, (&net.Dialer{Timeout: 10 * time.Second}).DialContext)
-	return &http.Client{Transport: g, Timeout: requestTime, CheckRedirect: func(next *http.Request, via []*http.Request) error {
-		switch {
-		case next.Method != http.MethodGet || via[0].Method != http.MethodGet:
-			return errors.New("the authorization server redirects a request that holds secrets")
-		case len(via) >= 5:
-			return errors.New("too many redirects")
-		}
-		return nil
-	}}
-}
-
-// RoundTrip implements http.RoundTripper.
-func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !safeURL(req.URL.String()) {
-		return nil, fmt.Errorf("%s://%s is neither https nor on this machine", req.URL.Scheme, req.URL.Host)
-	}
-	if ip, err := netip.ParseAddr(req.URL.Hostname()); err == nil {
-		if err := g.address(ip); err != nil {
-			return nil, err
-		}
-	}
-	if proxy, err := http.ProxyFromEnvironment(req); err != nil || proxy != nil {
-		return g.overProxy.RoundTrip(req)
-	}
-	return g.checked.RoundTrip(req)
-}
-
-// CloseIdleConnections ends what no request uses.
-func (g *guard) CloseIdleConnections() {
-	for _, t := range []http.RoundTripper{g.checked, g.overProxy} {
-		t.(*http.Transport).CloseIdleConnections()
-	}
-}
-
-// reserved are the ranges beside those that netip knows: this network, carrier-grade NAT,
-// protocol assignments, benchmarks, class E, discard, Teredo.
-var reserved = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/32"),
-}
-
-var (
-	nat64     = netip.MustParsePrefix("64:ff9b::/96")
-	nat64Here = netip.MustParsePrefix("64:ff9b:1::/48")
-	sixToFour = netip.MustParsePrefix("2002::/16")
-)
-
-// address is an error unless ip may be reached.
-func (g *guard) address(ip netip.Addr) error {
-	if g.private {
-		return nil
-	}
-	ip = ip.Unmap().WithZone("")
-	switch bytes := ip.As16(); {
-	case nat64.Contains(ip):
-		ip = netip.AddrFrom4([4]byte(bytes[12:]))
-	case sixToFour.Contains(ip):
-		ip = netip.AddrFrom4([4]byte(bytes[2:6]))
-	}
-	bad := ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || nat64Here.Contains(ip)
-	for _, prefix := range reserved {
-		bad = bad || prefix.Contains(ip)
-	}
-	if bad || ip.IsLoopback() && !g.loopback {
-		return fmt.Errorf("the login leads to %s, an address that is not public; oauth.allow_private allows that", ip)
-	}
-	return nil
-}
-
-// loopbackHost reports whether a host is this machine by its name alone.
-func loopbackHost(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
+	u, err := url.Parse(s.URL)
+	return outbound.NewClient(outbound.Reach{Loopback: err == nil && outbound.Loopback(u.Hostname()), Private: s.AllowPrivate, Key: "oauth.allow_private"})
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"mcpx/internal/outbound"
 	"mcpx/internal/plain"
 )
 
@@ -48,7 +49,7 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 		return nil, fmt.Errorf("%s gets its tokens by itself (oauth.grant is %s)", s.Name, s.Grant)
 	case l.store.dir == "":
 		return nil, errors.New("there is no user configuration folder to keep a login in")
-	case !safeURL(s.URL):
+	case !outbound.Safe(s.URL):
 		return nil, errors.New("a login needs a server over https, or on this machine: a token would go over the network in the clear")
 	case s.authorized():
 		return nil, &hintError{s.Name + " has an Authorization header, which a login would not replace", "remove it from headers of the server"}
@@ -63,7 +64,7 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 	if err != nil {
 		return nil, err
 	}
-	if !safeURL(f.server.AuthorizationEndpoint) {
+	if !outbound.Safe(f.server.AuthorizationEndpoint) {
 		return nil, errors.New("the authorization server has no page to log in on over https")
 	}
 	before := &login{}
@@ -128,7 +129,7 @@ var questions = [][2]string{
 
 // askServer asks a server whether it wants a login, and what for.
 func askServer(ctx context.Context, s Server) (c challenge, asked bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, outbound.RequestTime)
 	defer cancel()
 	web := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	session := ""

@@ -7,10 +7,11 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
+
+	"mcpx/internal/outbound"
 )
 
 // The grants that mcpx gets tokens with.
@@ -94,7 +95,7 @@ func (l *Logins) Close(within time.Duration) {
 // far, to be struck out of texts. Both are nil where the requests have an Authorization
 // header of their own, or would go over the network in the clear.
 func (l *Logins) Authorize(s Server) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
-	if s.authorized() || l.store.dir == "" || !safeURL(s.URL) {
+	if s.authorized() || l.store.dir == "" || !outbound.Safe(s.URL) {
 		return nil, nil
 	}
 	src := l.source(s)
@@ -126,12 +127,6 @@ func (l *Logins) source(s Server) *source {
 		l.sources[file] = src
 	}
 	return src
-}
-
-// safeURL reports whether tokens may go to this address: over TLS, or on this machine.
-func safeURL(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http" && loopbackHost(u.Hostname()))
 }
 
 // neededError says that a person must log in. Its text is for that person.

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"mcpx/internal/outbound"
 )
 
 const (
 	// refreshTime bounds a refresh: the wait for other processes and the request.
-	refreshTime = 2*requestTime + 5*time.Second
+	refreshTime = 2*outbound.RequestTime + 5*time.Second
 	// mostWanted bounds the scopes that a server can have the next login ask for.
 	mostWanted = 50
 	// keptSecrets is how many of the newest tokens are struck out of texts.
@@ -366,7 +368,7 @@ func (s Server) endpointOf(f *found, c client) endpoint {
 		Issuer: f.server.Issuer, Resource: f.resource, Token: f.server.TokenEndpoint,
 		Methods: f.server.TokenEndpointAuthMethodsSupported, Client: c,
 	}
-	if safeURL(f.server.RevocationEndpoint) {
+	if outbound.Safe(f.server.RevocationEndpoint) {
 		e.Revoke = f.server.RevocationEndpoint
 	}
 	return e

@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+
+	"mcpx/internal/outbound"
 )
 
 // mostAttempts bounds how often one request is sent: with no token or an old one, with a
@@ -62,7 +64,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // with is the request with the token, where it goes to the server itself.
 func (t *transport) with(req *http.Request, token string) *http.Request {
 	server, err := url.Parse(t.source.server.URL)
-	if token == "" || err != nil || req.URL.Hostname() != server.Hostname() || !safeURL(req.URL.String()) {
+	if token == "" || err != nil || req.URL.Hostname() != server.Hostname() || !outbound.Safe(req.URL.String()) {
 		return req
 	}
 	out := req.Clone(req.Context())

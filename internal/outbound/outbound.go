@@ -1,0 +1,135 @@
+// Package outbound makes HTTP clients for addresses that somebody else names: they reach
+// public ones only, or what their maker allows beside those.
+package outbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// RequestTime bounds one request, body and all.
+const RequestTime = 20 * time.Second
+
+// Reach is what a client may reach beside public addresses.
+type Reach struct {
+	// Loopback is this machine. Private is every address.
+	Loopback, Private bool
+	// Key is the key of the config that sets Private, for errors.
+	Key string
+}
+
+// guard keeps a client from leading into the user's own network: metadata and redirects
+// name addresses, and a server that lies could have mcpx ask anything it can reach.
+type guard struct {
+	Reach
+	checked, overProxy http.RoundTripper
+}
+
+// NewClient makes a client. It follows redirects of requests without a body alone.
+func NewClient(r Reach) *http.Client {
+	g := &guard{Reach: r}
+	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
+		host, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		return g.address(host.Addr())
+	}}
+	transport := func(proxy func(*http.Request) (*url.URL, error), dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
+		return &http.Transport{
+			Proxy: proxy, DialContext: dial, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+			MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
+		}
+	}
+	g.checked = transport(nil, dialer.DialContext)
+	// A proxy may well be on a private address; it is the user's own choice.
+	g.overProxy = transport(http.ProxyFromEnvironment, (&net.Dialer{Timeout: 10 * time.Second}).DialContext)
+	return &http.Client{Transport: g, Timeout: RequestTime, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		switch {
+		case next.Method != http.MethodGet || via[0].Method != http.MethodGet:
+			return errors.New("the server redirects a request that holds secrets")
+		case len(via) >= 5:
+			return errors.New("too many redirects")
+		}
+		return nil
+	}}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !Safe(req.URL.String()) {
+		return nil, fmt.Errorf("%s://%s is neither https nor on this machine", req.URL.Scheme, req.URL.Host)
+	}
+	if ip, err := netip.ParseAddr(req.URL.Hostname()); err == nil {
+		if err := g.address(ip); err != nil {
+			return nil, err
+		}
+	}
+	if proxy, err := http.ProxyFromEnvironment(req); err != nil || proxy != nil {
+		return g.overProxy.RoundTrip(req)
+	}
+	return g.checked.RoundTrip(req)
+}
+
+// CloseIdleConnections ends what no request uses.
+func (g *guard) CloseIdleConnections() {
+	for _, t := range []http.RoundTripper{g.checked, g.overProxy} {
+		t.(*http.Transport).CloseIdleConnections()
+	}
+}
+
+// reserved are the ranges beside those that netip knows: this network, carrier-grade NAT,
+// protocol assignments, benchmarks, class E, discard, Teredo.
+var reserved = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/32"),
+}
+
+var (
+	nat64     = netip.MustParsePrefix("64:ff9b::/96")
+	nat64Here = netip.MustParsePrefix("64:ff9b:1::/48")
+	sixToFour = netip.MustParsePrefix("2002::/16")
+)
+
+// address is an error unless ip may be reached.
+func (g *guard) address(ip netip.Addr) error {
+	if g.Private {
+		return nil
+	}
+	ip = ip.Unmap().WithZone("")
+	switch bytes := ip.As16(); {
+	case nat64.Contains(ip):
+		ip = netip.AddrFrom4([4]byte(bytes[12:]))
+	case sixToFour.Contains(ip):
+		ip = netip.AddrFrom4([4]byte(bytes[2:6]))
+	}
+	bad := ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || nat64Here.Contains(ip)
+	for _, prefix := range reserved {
+		bad = bad || prefix.Contains(ip)
+	}
+	if bad || ip.IsLoopback() && !g.Loopback {
+		return fmt.Errorf("the login leads to %s, an address that is not public; %s allows that", ip, g.Key)
+	}
+	return nil
+}
+
+// Safe reports whether secrets may go to this address: over TLS, or on this machine.
+func Safe(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http" && Loopback(u.Hostname()))
+}
+
+// Loopback reports whether a host is this machine by its name alone.
+func Loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
+}
