@@ -1,0 +1,89 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// file is a file in an archive.
+type file struct {
+	name    string
+	data    []byte
+	program bool
+}
+
+func (f file) mode() fs.FileMode {
+	if f.program {
+		return 0o755
+	}
+	return 0o644
+}
+
+// made is the time of all files in archives, so that the same files are the same bytes:
+// the first one that zip can say.
+var made = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// zipped is a zip archive of files.
+func zipped(files []file) ([]byte, error) {
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	w.RegisterCompressor(zip.Deflate, func(to io.Writer) (io.WriteCloser, error) {
+		return flate.NewWriter(to, flate.BestCompression)
+	})
+	for _, f := range files {
+		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: made}
+		header.SetMode(f.mode())
+		into, err := w.CreateHeader(header)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := into.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return out.Bytes(), err
+}
+
+// tarred is a compressed tar archive of files.
+func tarred(files []file) ([]byte, error) {
+	var out bytes.Buffer
+	compressed, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	w := tar.NewWriter(compressed)
+	for _, f := range files {
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(f.data)), Mode: int64(f.mode()), ModTime: made, Format: tar.FormatUSTAR}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	err = compressed.Close()
+	return out.Bytes(), err
+}
+
+// archive makes the archive of a binary, for people without a package registry.
+func (r *making) archive(b *binary) {
+	files := []file{{b.name(), b.data, true}, {"LICENSES.txt", r.licences, false}}
+	name := "mcpx-" + r.version.npm + "-" + b.target()
+	if b.os == "windows" {
+		data, err := zipped(files)
+		r.add(name+".zip", data, err)
+		return
+	}
+	data, err := tarred(files)
+	r.add(name+".tar.gz", data, err)
+}

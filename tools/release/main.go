@@ -1,0 +1,239 @@
+// Command release builds what people install: binaries for six platforms, bundles for
+// Claude Desktop, npm packages and wheels, with checksums and a list of what is inside.
+// The same commit gives the same bytes in any folder.
+//
+//	go run ./tools/release                     everything, into dist
+//	go run ./tools/release -only linux/amd64   one platform
+//
+// The version is that of the binary, which Go takes from the tag of the commit. Nothing
+// is published: docs/releasing.md says how a person does that.
+package main
+
+import (
+	"crypto/sha256"
+	"debug/buildinfo"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// platform is what a binary runs on, in the names of each way to get it.
+type platform struct {
+	os, arch string
+	npm      string // process.platform-process.arch of Node
+	wheel    string // the platform tag of a wheel
+	mcpb     string // the platform of a bundle
+}
+
+// platforms are the targets. The binaries are static, so that one for Linux runs with
+// both C libraries.
+var platforms = []platform{
+	{"darwin", "amd64", "darwin-x64", "macosx_12_0_x86_64", "darwin"},
+	{"darwin", "arm64", "darwin-arm64", "macosx_12_0_arm64", "darwin"},
+	{"linux", "amd64", "linux-x64", "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64", "linux"},
+	{"linux", "arm64", "linux-arm64", "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64", "linux"},
+	{"windows", "amd64", "win32-x64", "win_amd64", "win32"},
+	{"windows", "arm64", "win32-arm64", "win_arm64", "win32"},
+}
+
+// binary is mcpx for one platform.
+type binary struct {
+	platform
+	data []byte
+	info *buildinfo.BuildInfo
+}
+
+// name is the name of the program file.
+func (b *binary) name() string {
+	if b.os == "windows" {
+		return "mcpx.exe"
+	}
+	return "mcpx"
+}
+
+// target is how a file for the platform is called.
+func (p platform) target() string { return p.os + "-" + p.arch }
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("release: ")
+	out := flag.String("out", "dist", "the `folder` for what is made; it must not exist yet or be empty")
+	only := flag.String("only", "", "one platform, such as linux/amd64, instead of six")
+	flag.Parse()
+	if err := release(*out, *only); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func release(out, only string) error {
+	if entries, _ := os.ReadDir(out); len(entries) > 0 {
+		return fmt.Errorf("%s is not empty; what is in it could be of another version", out)
+	}
+	var wanted []platform
+	for _, p := range platforms {
+		if only == "" || only == p.os+"/"+p.arch {
+			wanted = append(wanted, p)
+		}
+	}
+	if len(wanted) == 0 {
+		return fmt.Errorf("-only %s: there is no such platform", only)
+	}
+	temp, err := os.MkdirTemp("", "mcpx-release")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	var binaries []*binary
+	for _, p := range wanted {
+		one, err := build(p, temp)
+		if err != nil {
+			return fmt.Errorf("building for %s/%s: %w", p.os, p.arch, err)
+		}
+		binaries = append(binaries, one)
+	}
+	version, err := versionOf(binaries[0].info)
+	if err != nil {
+		return err
+	}
+	files, err := everything(version, binaries)
+	if err != nil {
+		return err
+	}
+	return write(out, files)
+}
+
+// build compiles mcpx. Each build has the folder of its sources stripped from it, no
+// table of symbols and no C, so that only the sources and the version of Go decide on
+// the bytes.
+func build(p platform, temp string) (*binary, error) {
+	path := filepath.Join(temp, p.target())
+	command := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, "./cmd/mcpx")
+	command.Env = append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=")
+	command.Stderr = os.Stderr
+	if err := command.Run(); err != nil {
+		return nil, err
+	}
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(path)
+	return &binary{p, data, info}, err
+}
+
+// everything makes all files of a release, by name.
+func everything(version version, binaries []*binary) (map[string][]byte, error) {
+	licences, err := licences(binaries)
+	if err != nil {
+		return nil, err
+	}
+	r := &making{version: version, licences: licences, files: make(map[string][]byte)}
+	for _, b := range binaries {
+		r.archive(b)
+		r.bundle(b)
+		r.npmPlatform(b)
+		r.wheel(b)
+	}
+	r.npmLauncher()
+	r.add("mcpx-"+version.npm+".cdx.json", contents(version, binaries), nil)
+	return r.files, r.err
+}
+
+// making is a release that is being made.
+type making struct {
+	version  version
+	licences []byte
+	files    map[string][]byte
+	err      error // the first one
+}
+
+// add adds a file, or keeps the error of making it.
+func (r *making) add(name string, data []byte, err error) {
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("making %s: %w", name, err)
+	}
+	r.files[name] = data
+}
+
+// write writes the files and their checksums, in the form of sha256sum.
+func write(out string, files map[string][]byte) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	var sums strings.Builder
+	for _, name := range sorted(files) {
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(files[name]), name)
+	}
+	files["SHA256SUMS"] = []byte(sums.String())
+	for _, name := range sorted(files) {
+		if err := os.WriteFile(filepath.Join(out, name), files[name], 0o644); err != nil {
+			return err
+		}
+		fmt.Printf("%10d  %s\n", len(files[name]), name)
+	}
+	return nil
+}
+
+// licences are the texts of the licences of mcpx and of all modules in the binaries.
+func licences(binaries []*binary) ([]byte, error) {
+	var out strings.Builder
+	own, err := os.ReadFile("LICENSE")
+	if err != nil {
+		return nil, fmt.Errorf("run it in the root of the repository: %w", err)
+	}
+	fmt.Fprintf(&out, "mcpx\n\n%s", own)
+	for _, m := range modules(binaries) {
+		dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", m.Path).Output()
+		if err != nil {
+			return nil, fmt.Errorf("finding %s: %w", m.Path, err)
+		}
+		texts, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "LICEN[SC]E*"))
+		copying, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "COPYING*"))
+		notices, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "NOTICE*"))
+		texts = append(append(texts, copying...), notices...)
+		if len(texts) == 0 {
+			return nil, fmt.Errorf("%s %s has no file with its licence", m.Path, m.Version)
+		}
+		for _, path := range texts {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return nil, err
+			}
+			fmt.Fprintf(&out, "\n\n%s\n%s %s (%s)\n\n%s", strings.Repeat("-", 80), m.Path, m.Version, filepath.Base(path), text)
+		}
+	}
+	return []byte(out.String()), nil
+}
+
+// modules are those of all binaries, each once, sorted.
+func modules(binaries []*binary) []*debug.Module {
+	found := make(map[string]*debug.Module)
+	for _, b := range binaries {
+		for _, m := range b.info.Deps {
+			if m.Replace != nil {
+				m = m.Replace
+			}
+			found[m.Path] = m
+		}
+	}
+	var all []*debug.Module
+	for _, path := range sorted(found) {
+		all = append(all, found[path])
+	}
+	return all
+}
+
+func sorted[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

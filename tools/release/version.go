@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"debug/buildinfo"
+)
+
+// version is the version of a release in the forms of the registries.
+type version struct {
+	npm    string // semantic version
+	pypi   string // PEP 440
+	commit string
+}
+
+// pseudo is the version that Go gives to a commit without a tag.
+var pseudo = regexp.MustCompile(`^(\d+\.\d+\.\d+)-(?:0\.)?(\d{14})-[0-9a-f]{12}$`)
+
+// versionOf takes the version from a binary, where `mcpx version` takes it too.
+func versionOf(info *buildinfo.BuildInfo) (version, error) {
+	v := version{npm: strings.TrimPrefix(info.Main.Version, "v")}
+	for _, setting := range info.Settings {
+		switch {
+		case setting.Key == "vcs.revision":
+			v.commit = setting.Value
+		case setting.Key == "vcs.modified" && setting.Value == "true":
+			return v, errors.New("the working tree has changes; commit them, as a release is of a commit")
+		}
+	}
+	if v.commit == "" {
+		return v, errors.New("the binary does not say its commit; build in a clone, with git")
+	}
+	number, suffix, pre := strings.Cut(v.npm, "-")
+	v.pypi = number
+	if m := pseudo.FindStringSubmatch(v.npm); m != nil {
+		v.pypi = m[1] + ".dev" + m[2]
+	} else if pre {
+		kind, count, _ := strings.Cut(suffix, ".")
+		short := map[string]string{"alpha": "a", "beta": "b", "rc": "rc"}[kind]
+		if short == "" {
+			return v, fmt.Errorf("the tag v%s has no form for Python; take -alpha.N, -beta.N or -rc.N", v.npm)
+		}
+		v.pypi += short + count
+	}
+	return v, nil
+}
