@@ -58,6 +58,8 @@ var allowedImports = map[string][]string{
 	"internal/front": {"internal/aggregate", "internal/catalog", "internal/executor", "internal/identity", "internal/upstream", "internal/view", "internal/wire"},
 	"internal/httpd": {"internal/front", "internal/identity", "internal/wire"},
 
+	"tools/release": {},
+
 	"internal/budget":  {"internal/catalog", "internal/compress", "internal/describe", "internal/plain", "internal/screen", "internal/tokens", "internal/wire"},
 	"internal/demo":    {},
 	"internal/mcptest": {},

@@ -105,7 +105,13 @@ func release(out, only string) error {
 	if err != nil {
 		return err
 	}
-	return write(out, files)
+	if err := write(out, files); err != nil {
+		return err
+	}
+	for _, name := range sorted(files) {
+		fmt.Printf("%10d  %s\n", len(files[name]), name)
+	}
+	return nil
 }
 
 // build compiles mcpx. Each build has the folder of its sources stripped from it, no
@@ -175,7 +181,6 @@ func write(out string, files map[string][]byte) error {
 		if err := os.WriteFile(filepath.Join(out, name), files[name], 0o644); err != nil {
 			return err
 		}
-		fmt.Printf("%10d  %s\n", len(files[name]), name)
 	}
 	return nil
 }

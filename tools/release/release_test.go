@@ -1,0 +1,292 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"debug/buildinfo"
+)
+
+// patience passes only where a test fails anyway.
+const patience = 2 * time.Minute
+
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// TestRelease builds for this platform and installs every package of it without a
+// network: what each of them starts is mcpx.
+func TestRelease(t *testing.T) {
+	i := slices.IndexFunc(platforms, func(p platform) bool { return p.os == runtime.GOOS && p.arch == runtime.GOARCH })
+	if i < 0 || runtime.GOOS == "windows" {
+		t.Skip("no package for this platform can be tried")
+	}
+	b, err := build(platforms[i], t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := version{npm: "0.0.1-rc.1", pypi: "0.0.1rc1", commit: "test"}
+	files, err := everything(v, []*binary{b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dist := t.TempDir()
+	if err := write(dist, files); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("checksums", func(t *testing.T) {
+		command := exec.Command(program(t, "sha256sum"), "--strict", "--check", "SHA256SUMS")
+		command.Dir = dist
+		if out, err := command.CombinedOutput(); err != nil || strings.Count(string(out), ": OK") != len(files)-1 {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	t.Run("archive", func(t *testing.T) {
+		into := t.TempDir()
+		run(t, into, program(t, "tar"), "-xzf", filepath.Join(dist, "mcpx-0.0.1-rc.1-"+b.target()+".tar.gz"))
+		serves(t, filepath.Join(into, "mcpx"))
+	})
+	t.Run("npm", func(t *testing.T) {
+		npm, into := program(t, "npm"), t.TempDir()
+		run(t, into, npm, "install", "--offline", "--no-audit", "--no-fund", "--prefix", into,
+			filepath.Join(dist, "mcpx-"+b.npm+"-0.0.1-rc.1.tgz"), filepath.Join(dist, "mcpx-0.0.1-rc.1.tgz"))
+		serves(t, filepath.Join(into, "node_modules", ".bin", "mcpx"))
+	})
+	t.Run("npm without the binary", func(t *testing.T) {
+		npm, into := program(t, "npm"), t.TempDir()
+		run(t, into, npm, "install", "--offline", "--no-audit", "--no-fund", "--omit=optional", "--prefix", into, filepath.Join(dist, "mcpx-0.0.1-rc.1.tgz"))
+		out, err := exec.Command(filepath.Join(into, "node_modules", ".bin", "mcpx"), "version").CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "mcpx: hint: ") {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	t.Run("pip", func(t *testing.T) {
+		into := t.TempDir()
+		run(t, into, program(t, "python3"), "-m", "venv", into)
+		run(t, into, filepath.Join(into, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", "--no-index", "--find-links", dist, "--pre", "mcpx")
+		serves(t, filepath.Join(into, "bin", "mcpx"))
+	})
+	t.Run("uvx", func(t *testing.T) {
+		uvx := installed(t, "uvx")
+		out := run(t, t.TempDir(), uvx, "--offline", "--no-index", "--prerelease", "allow", "--cache-dir", t.TempDir(), "--find-links", dist, "mcpx", "version")
+		if !strings.Contains(out, "\nprotocols ") {
+			t.Errorf("got %s", out)
+		}
+	})
+	t.Run("bundle", func(t *testing.T) {
+		bundle, into := filepath.Join(dist, "mcpx-0.0.1-rc.1-"+b.target()+".mcpb"), t.TempDir()
+		mcpb, err := filepath.Abs("testdata/npm/node_modules/.bin/mcpb")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(mcpb); err != nil {
+			missing(t, "mcpb")
+		}
+		run(t, into, mcpb, "unpack", bundle, into)
+		run(t, into, mcpb, "validate", filepath.Join(into, "manifest.json"))
+		serves(t, filepath.Join(into, "server", "mcpx"))
+	})
+	t.Run("contents", func(t *testing.T) {
+		var bom struct {
+			Components []struct{ Name, Version, Purl string }
+		}
+		if err := json.Unmarshal(files["mcpx-0.0.1-rc.1.cdx.json"], &bom); err != nil || len(bom.Components) != len(b.info.Deps)+1 {
+			t.Errorf("%v: %d components, and %d modules", err, len(bom.Components), len(b.info.Deps))
+		}
+	})
+}
+
+// TestVersion: a tag, or none, in the forms of the registries.
+func TestVersion(t *testing.T) {
+	of := func(main, modified string) (version, error) {
+		return versionOf(&buildinfo.BuildInfo{Main: debug.Module{Version: main}, Settings: []debug.BuildSetting{
+			{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: modified}}})
+	}
+	for main, want := range map[string]string{
+		"v1.2.3": "1.2.3 1.2.3", "v1.2.3-rc.1": "1.2.3-rc.1 1.2.3rc1", "v0.2.0-beta.12": "0.2.0-beta.12 0.2.0b12",
+		"v0.0.0-20261121200244-980eeab5e3f8":   "0.0.0-20261121200244-980eeab5e3f8 0.0.0.dev20261121200244",
+		"v1.2.4-0.20261121200244-980eeab5e3f8": "1.2.4-0.20261121200244-980eeab5e3f8 1.2.4.dev20261121200244",
+		"v1.2.3-what.1":                        "error",
+	} {
+		v, err := of(main, "false")
+		if got := v.npm + " " + v.pypi; err == nil && got != want || (err != nil) != (want == "error") {
+			t.Errorf("%s: %s, %v; want %s", main, got, err, want)
+		}
+	}
+	if _, err := of("v1.2.3", "true"); err == nil {
+		t.Error("a tree with changes is released")
+	}
+	if _, err := versionOf(&buildinfo.BuildInfo{}); err == nil {
+		t.Error("a binary without a commit is released")
+	}
+}
+
+// TestSameBytes: the same binaries make the same files.
+func TestSameBytes(t *testing.T) {
+	var binaries []*binary
+	for _, p := range platforms {
+		binaries = append(binaries, &binary{p, []byte(p.os + p.arch), &buildinfo.BuildInfo{GoVersion: "go1.26"}})
+	}
+	make := func() map[string][]byte {
+		files, err := everything(version{npm: "1.0.0", pypi: "1.0.0", commit: "c"}, binaries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files
+	}
+	files, again := make(), make()
+	if len(files) != 4*len(platforms)+2 {
+		t.Errorf("%d files: %q", len(files), sorted(files))
+	}
+	for name, data := range files {
+		if !bytes.Equal(data, again[name]) {
+			t.Errorf("%s has other bytes the second time", name)
+		}
+	}
+}
+
+// TestArchives: programs can be run, and nothing says when it was made.
+func TestArchives(t *testing.T) {
+	data, err := zipped([]file{{"a", []byte("1"), false}, {"b/c", []byte("2"), true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []os.FileMode{0o644, 0o755} {
+		if f := r.File[i]; f.Mode() != want || f.Modified.Year() > 1980 {
+			t.Errorf("%s: %v, of %v", f.Name, f.Mode(), f.Modified)
+		}
+	}
+}
+
+// TestDeploy: the files for operators are accepted by the programs that read them, or
+// by their linters.
+func TestDeploy(t *testing.T) {
+	t.Run("Dockerfile", func(t *testing.T) {
+		if out := run(t, ".", installed(t, "hadolint"), "deploy/Dockerfile"); out != "" {
+			t.Error(out)
+		}
+	})
+	t.Run("Kubernetes", func(t *testing.T) {
+		run(t, ".", installed(t, "kubernetes-validate"), "--strict", "-k", "1.37", "deploy/kubernetes.yaml")
+	})
+	t.Run("systemd", func(t *testing.T) {
+		analyze, err := exec.LookPath("systemd-analyze")
+		if err != nil {
+			t.Skip("systemd-analyze is not installed")
+		}
+		unit, err := os.ReadFile("deploy/mcpx.service")
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "mcpx.service") // with a program that exists
+		if err := os.WriteFile(path, bytes.ReplaceAll(unit, []byte("/usr/local/bin/mcpx"), []byte("/bin/true")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out := run(t, ".", analyze, "verify", path); out != "" { // it says unknown keys, and ends with 0
+			t.Error(out)
+		}
+		run(t, ".", analyze, "security", "--no-pager", "--offline=true", "--threshold=20", path)
+	})
+}
+
+// serves fails the test unless the program says its version, serves a client that ends
+// its input, and ends by TERM.
+func serves(t *testing.T, program string) {
+	t.Helper()
+	if out := run(t, t.TempDir(), program, "version"); !strings.HasPrefix(out, "mcpx ") {
+		t.Errorf("version: %s", out)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n"
+	command := exec.CommandContext(ctx, program, "serve", "--demo")
+	command.Stdin = strings.NewReader(hello)
+	out, err := command.Output()
+	if err != nil || !bytes.Contains(out, []byte(`"serverInfo":{"name":"mcpx"`)) {
+		t.Errorf("serving: %v: %s", err, out)
+	}
+	command = exec.CommandContext(ctx, program, "serve", "--demo", "--http", "127.0.0.1:0")
+	stderr, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(stderr, first); err != nil { // it says where it serves
+		t.Error(err)
+	}
+	_ = command.Process.Signal(syscall.SIGTERM)
+	_, _ = io.Copy(io.Discard, stderr) // ends when mcpx has ended, and not only what started it
+	if err := command.Wait(); err != nil || ctx.Err() != nil {
+		t.Errorf("after TERM: %v, %v", err, ctx.Err())
+	}
+}
+
+// run runs a program, which must succeed, and returns what it prints.
+func run(t *testing.T, dir, program string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, program, args...)
+	command.Dir = dir
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", filepath.Base(program), strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// program is a program that every machine has on which the whole check runs.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		missing(t, name)
+	}
+	return path
+}
+
+// installed is a program of testdata/pypi/packaging.txt.
+func installed(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("testdata/pypi/venv/packaging/bin", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		missing(t, name)
+	}
+	return path
+}
+
+// missing skips the test, or fails it where everything must be installed.
+func missing(t *testing.T, name string) {
+	t.Helper()
+	if os.Getenv("MCPX_REQUIRE_NPM") != "" {
+		t.Fatalf("%s is not installed; .ci/run does that", name)
+	}
+	t.Skipf("%s is not installed; .ci/run does that", name)
+}
