@@ -38,6 +38,7 @@ func LoginServer(s config.Server) oauth.Server {
 		Name: s.Name, URL: s.URL, Headers: s.Headers,
 		Grant: s.OAuth.Grant, ClientID: s.OAuth.ClientID, ClientSecret: s.OAuth.ClientSecret,
 		ClientMetadataURL: s.OAuth.ClientMetadataURL, Scopes: s.OAuth.Scopes, RedirectPort: s.OAuth.RedirectPort,
+		Issuer: s.OAuth.Issuer, Audience: s.OAuth.Audience,
 		Key: s.OAuth.Key, AllowPrivate: s.OAuth.AllowPrivate,
 	}
 }

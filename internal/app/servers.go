@@ -56,15 +56,24 @@ func (a *App) server(cfg *config.Config, s config.Server) registry.Server {
 		Description: s.Description,
 		Disabled:    !s.Enabled,
 		Fault:       s.Fault,
-		PerClient:   s.Session == "per_client" || len(s.CallerHeaders) > 0,
-		Credentials: s.CallerHeaders,
+		PerClient:   s.Session == "per_client" || len(s.CallerCredentials) > 0,
 		SessionIdle: s.SessionIdle,
+	}
+	for header, from := range s.CallerCredentials {
+		if from.Exchange {
+			out.Exchange = a.logins.Exchange(LoginServer(s))
+			continue
+		}
+		if out.Credentials == nil {
+			out.Credentials = make(map[string]registry.Credential)
+		}
+		out.Credentials[header] = registry.Credential{Header: from.Header, Claim: from.Claim}
 	}
 	if s.Type == config.WebSocket && s.URL == "" && out.Fault == "" {
 		out.Fault = "needs a url: servers that dial in are not supported yet"
 	}
-	if a.stdio && len(s.CallerHeaders) > 0 && out.Fault == "" {
-		out.Fault = "its credentials come from headers of requests over HTTP, and mcpx serves over stdio"
+	if a.stdio && len(s.CallerCredentials) > 0 && out.Fault == "" {
+		out.Fault = "its credentials come with the requests of callers over HTTP, and mcpx serves over stdio"
 	}
 	out.Definition = definition(cfg, s)
 	return out

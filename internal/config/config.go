@@ -185,9 +185,9 @@ type Server struct {
 	// URL and Headers are of remote servers.
 	URL     string            `json:"-"`
 	Headers map[string]string `json:"-"`
-	// CallerHeaders (the key credentials) are headers of requests to the server, each with
-	// the header of the caller's request to mcpx that it comes from. Nil: none.
-	CallerHeaders map[string]string
+	// CallerCredentials (the key credentials) are headers of requests to the server that
+	// come from the caller. Nil: none.
+	CallerCredentials map[string]CallerCredential
 	// OAuth is of http and sse servers.
 	OAuth OAuth `json:"-"`
 

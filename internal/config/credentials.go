@@ -8,6 +8,14 @@ import (
 // notPassedOn are headers that mcpx or HTTP sets, or that are not a server's business.
 var notPassedOn = []string{"host", "content-type", "content-length", "accept", "connection", "transfer-encoding", "upgrade", "last-event-id"}
 
+// CallerCredential is where a header of requests to a server comes from: one of these.
+type CallerCredential struct {
+	Header string // of the caller's request to mcpx
+	Claim  string // of the caller's verified token, a JWT
+	// Exchange: the authorization server of the server gives a token for the caller's.
+	Exchange bool
+}
+
 // credentials reads which headers of requests to the server come from its caller. All its
 // faults are of this server alone.
 func (r *serverReader) credentials(path string, n *node) {
@@ -20,34 +28,52 @@ func (r *serverReader) credentials(path string, n *node) {
 		return
 	}
 	r.credentialsAt = place{path, n.offset}
-	r.s.CallerHeaders = make(map[string]string)
+	r.s.CallerCredentials = make(map[string]CallerCredential)
 	seen := make(map[string]bool)
 	for _, m := range n.members {
 		at, name := join(path, m.key), strings.ToLower(m.key)
 		if m.value.kind == nullKind || isComment(m.key) {
 			continue
 		}
-		from, isHeader := strings.CutPrefix(m.value.text, "header:")
 		switch {
 		case !headerKey.MatchString(m.key) || slices.Contains(notPassedOn, name) || strings.HasPrefix(name, "mcp-"):
 			r.fail(at, m.offset, "is not the name of a header for credentials")
 		case seen[name]:
 			r.fail(at, m.offset, "is there twice; names of headers ignore case")
-		case m.value.kind == stringKind && strings.HasPrefix(m.value.text, "claim:"):
-			r.fail(at, m.value.offset, "claims of callers are not built yet; take a header of their requests, header:NAME")
-		case m.value.kind != stringKind || !isHeader || !headerKey.MatchString(from):
-			r.fail(at, m.value.offset, `must be "header:NAME", a header of the caller's requests to mcpx`)
-		case strings.EqualFold(from, "Authorization"):
-			r.fail(at, m.value.offset, "Authorization of a request is for mcpx itself, and MCP forbids to pass it on; let callers send another header")
 		default:
-			r.s.CallerHeaders[m.key] = from
+			r.credential(at, name, m)
 		}
 		seen[name] = true
 	}
 }
 
+// credential reads where one header comes from; name is its name in small letters.
+func (r *serverReader) credential(at, name string, m member) {
+	from, isHeader := strings.CutPrefix(m.value.text, "header:")
+	claim, isClaim := strings.CutPrefix(m.value.text, "claim:")
+	switch {
+	case m.value.kind == stringKind && isClaim && strings.TrimSpace(claim) != "":
+		r.s.CallerCredentials[m.key] = CallerCredential{Claim: claim}
+	case m.value.kind == stringKind && m.value.text == "exchange" && name == "authorization":
+		r.s.CallerCredentials[m.key] = CallerCredential{Exchange: true}
+	case m.value.kind == stringKind && m.value.text == "exchange":
+		r.fail(at, m.value.offset, "an exchanged token is for the header Authorization")
+	case m.value.kind != stringKind || !isHeader || !headerKey.MatchString(from):
+		r.fail(at, m.value.offset, `must be "header:NAME", a header of the caller's requests to mcpx, "claim:NAME", a claim of the caller's token, or "exchange"`)
+	case strings.EqualFold(from, "Authorization"):
+		r.fail(at, m.value.offset, `Authorization of a request is for mcpx itself, and MCP forbids to pass it on; let callers send another header, or take "exchange"`)
+	default:
+		r.s.CallerCredentials[m.key] = CallerCredential{Header: from}
+	}
+}
+
 // checkCredentials notes credentials that cannot be sent.
 func (r *serverReader) checkCredentials() {
+	for header, from := range r.s.CallerCredentials {
+		if from.Exchange && (r.s.OAuth.Off || r.s.OAuth.ClientID == "") {
+			r.fail(join(r.credentialsAt.path, header), r.credentialsAt.offset, "needs oauth with the client_id of a client that may exchange tokens, and its client_secret or key")
+		}
+	}
 	if r.credentialsAt.path != "" && (r.s.Type == Stdio || r.s.Type == WebSocket && r.s.URL == "") {
 		r.fail(r.credentialsAt.path, r.credentialsAt.offset, "is for remote servers with a url; a command gets its credentials in env")
 	}

@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-// TestCredentials: headers of callers are read; all that could not work as it is meant is a
+// TestCredentials: where headers for callers come from is read; all that could not work as it is meant is a
 // fault of that server.
 func TestCredentials(t *testing.T) {
 	for _, test := range []struct {
 		server, value string
-		want          map[string]string
+		want          map[string]CallerCredential
 		fault         string
 	}{
-		{`"url":"https://x"`, `{"X-Api-Key":"header:X-User-Key","b":"header:c"}`, map[string]string{"X-Api-Key": "X-User-Key", "b": "c"}, ""},
-		{`"url":"https://x"`, `{"Authorization":"header:X-Upstream-Authorization","//":"note"}`, map[string]string{"Authorization": "X-Upstream-Authorization"}, ""},
-		{`"url":"wss://x"`, `{"a":"header:b"}`, map[string]string{"a": "b"}, ""},
+		{`"url":"https://x"`, `{"X-Api-Key":"header:X-User-Key","b":"header:c"}`, map[string]CallerCredential{"X-Api-Key": {Header: "X-User-Key"}, "b": {Header: "c"}}, ""},
+		{`"url":"https://x"`, `{"Authorization":"header:X-Upstream-Authorization","//":"note"}`, map[string]CallerCredential{"Authorization": {Header: "X-Upstream-Authorization"}}, ""},
+		{`"url":"wss://x"`, `{"a":"header:b"}`, map[string]CallerCredential{"a": {Header: "b"}}, ""},
 		{`"url":"https://x"`, `{}`, nil, ""},
 		{`"url":"https://x"`, `null`, nil, ""},
 		{`"command":"x"`, `{"a":"header:b"}`, nil, "credentials: is for remote servers with a url"},
@@ -27,7 +27,12 @@ func TestCredentials(t *testing.T) {
 		{`"url":"https://x"`, `{"a":"header:"}`, nil, `credentials.a: must be "header:NAME"`},
 		{`"url":"https://x"`, `{"a":"header:b c"}`, nil, `credentials.a: must be "header:NAME"`},
 		{`"url":"https://x"`, `{"a":{"header":"b"}}`, nil, `credentials.a: must be "header:NAME"`},
-		{`"url":"https://x"`, `{"a":"claim:sub"}`, nil, "credentials.a: claims of callers are not built yet"},
+		{`"url":"https://x"`, `{"a":"claim:https://x.example/tenant"}`, map[string]CallerCredential{"a": {Claim: "https://x.example/tenant"}}, ""},
+		{`"url":"https://x"`, `{"a":"claim: "}`, nil, `credentials.a: must be "header:NAME"`},
+		{`"url":"https://x","oauth":{"client_id":"m"}`, `{"authorization":"exchange"}`, map[string]CallerCredential{"authorization": {Exchange: true}}, ""},
+		{`"url":"https://x","oauth":{"client_id":"m"}`, `{"a":"exchange"}`, nil, "credentials.a: an exchanged token is for the header Authorization"},
+		{`"url":"https://x"`, `{"Authorization":"exchange"}`, nil, "credentials.Authorization: needs oauth with the client_id"},
+		{`"url":"https://x","oauth":false`, `{"Authorization":"exchange"}`, nil, "credentials.Authorization: needs oauth with the client_id"},
 		{`"url":"https://x"`, `{"a":"header:authorization"}`, nil, "credentials.a: Authorization of a request is for mcpx itself"},
 		{`"url":"https://x"`, `{"Host":"header:b"}`, nil, "credentials.Host: is not the name of a header for credentials"},
 		{`"url":"https://x"`, `{"Mcp-Session-Id":"header:b"}`, nil, "credentials.Mcp-Session-Id: is not the name"},
@@ -39,8 +44,8 @@ func TestCredentials(t *testing.T) {
 			continue
 		}
 		s := c.Servers[1]
-		if test.fault == "" && (s.Fault != "" || !maps.Equal(s.CallerHeaders, test.want)) || test.fault != "" && !strings.HasPrefix(s.Fault, "mcpServers.s."+test.fault) {
-			t.Errorf("%s: %v, fault %q, want %v, %q", test.value, s.CallerHeaders, s.Fault, test.want, test.fault)
+		if test.fault == "" && (s.Fault != "" || !maps.Equal(s.CallerCredentials, test.want)) || test.fault != "" && !strings.HasPrefix(s.Fault, "mcpServers.s."+test.fault) {
+			t.Errorf("%s: %v, fault %q, want %v, %q", test.value, s.CallerCredentials, s.Fault, test.want, test.fault)
 		}
 	}
 }

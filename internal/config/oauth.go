@@ -17,6 +17,10 @@ type OAuth struct {
 	// ClientMetadataURL is where the document of a client ID lies, over https.
 	ClientMetadataURL string
 	Scopes            []string
+	// Issuer is the authorization server, in place of the one that the server names.
+	Issuer string
+	// Audience goes into requests for tokens, beside the resource.
+	Audience string
 	// RedirectPort is where the browser comes back to on loopback; 0 is any.
 	RedirectPort int
 	// Key is what private_key_jwt signs with: PEM, or the path of a file.
@@ -48,6 +52,8 @@ func (r *serverReader) oauth(path string, n *node) {
 		"client_secret": key, "clientSecret": key,
 		"client_metadata_url": r.string(&o.ClientMetadataURL),
 		"redirect_port":       port, "callbackPort": port,
+		"issuer":        r.string(&o.Issuer),
+		"audience":      r.string(&o.Audience),
 		"grant":         r.l.oneOf(&o.Grant, "authorization_code", "client_credentials", "private_key_jwt"),
 		"key":           secret(&o.Key),
 		"allow_private": r.l.boolean(&o.AllowPrivate),
@@ -75,6 +81,9 @@ func (r *serverReader) checkOAuth() {
 	}
 	if u, err := url.Parse(o.ClientMetadataURL); o.ClientMetadataURL != "" && (err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") == "") {
 		fail("client_metadata_url", "must be the https:// URL of a document")
+	}
+	if u, err := url.Parse(o.Issuer); o.Issuer != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		fail("issuer", "must be the https:// URL of an authorization server")
 	}
 	if o.Grant == "client_credentials" && (o.ClientID == "" || o.ClientSecret == "") {
 		fail("grant", "client_credentials needs client_id and client_secret")

@@ -22,6 +22,8 @@ func TestOAuth(t *testing.T) {
 		{`{"grant": "private_key_jwt", "client_id": "x", "key": "/k.pem"}`, "", OAuth{Grant: "private_key_jwt", ClientID: "x", Key: "/k.pem"}},
 		{`{"client_metadata_url": "https://a.example/client.json", "allow_private": true}`, "", OAuth{ClientMetadataURL: "https://a.example/client.json", AllowPrivate: true}},
 
+		{`{"issuer": "https://as.example/t", "audience": "api"}`, "", OAuth{Issuer: "https://as.example/t", Audience: "api"}},
+		{`{"issuer": "as.example"}`, "a.oauth.issuer: must be the https:// URL of an authorization server", OAuth{}},
 		{`{"grant": "client_credentials", "client_id": "x"}`, "a.oauth.grant: client_credentials needs client_id and client_secret", OAuth{}},
 		{`{"grant": "private_key_jwt", "client_id": "x"}`, "a.oauth.grant: private_key_jwt needs client_id and key", OAuth{}},
 		{`{"client_secret": "hunter2-hunter2"}`, "a.oauth.client_secret: needs client_id", OAuth{}},

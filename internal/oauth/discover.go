@@ -56,19 +56,23 @@ func readChallenge(header http.Header) (c challenge) {
 
 // discover finds the authorization server of s (RFC 9728, then RFC 8414 or OpenID
 // Connect Discovery). Where the server has no metadata, its origin is the authorization
-// server (MCP 2025-03-26), if asked says that it did ask for a login.
+// server (MCP 2025-03-26), if asked says that it did ask for a login. An authorization
+// server that the user has named comes first.
 func discover(ctx context.Context, client *http.Client, s Server, c challenge, asked bool) (*found, error) {
 	resource, err := resourceMetadata(ctx, client, s, c)
-	if err != nil {
+	if err != nil && s.Issuer == "" {
 		return nil, err
 	}
 	out := &found{resource: s.URL}
-	issuer := origin(s.URL)
+	issuer := cmp.Or(s.Issuer, origin(s.URL))
 	if resource != nil {
+		out.resource, out.scopes = resource.Resource, resource.ScopesSupported
+	}
+	if resource != nil && s.Issuer == "" {
 		if len(resource.AuthorizationServers) == 0 {
 			return nil, errors.New("the metadata of the server names no authorization server")
 		}
-		out.resource, out.scopes, issuer = resource.Resource, resource.ScopesSupported, resource.AuthorizationServers[0]
+		issuer = resource.AuthorizationServers[0]
 	}
 	out.server, err = auth.GetAuthServerMetadata(ctx, issuer, client)
 	switch {
@@ -78,7 +82,7 @@ func discover(ctx context.Context, client *http.Client, s Server, c challenge, a
 		return out, nil
 	case out.server != nil:
 		return nil, fmt.Errorf("the authorization server %s names no token endpoint over https", plain.Line(issuer, 200))
-	case resource != nil:
+	case resource != nil || s.Issuer != "":
 		return nil, fmt.Errorf("the authorization server %s has no metadata", plain.Line(issuer, 200))
 	case !asked:
 		return nil, errors.New("the server does not ask for a login, and has no metadata about one")

@@ -194,6 +194,9 @@ func (f *codeFlow) run(ctx context.Context, listener net.Listener) (*oauth2.Toke
 		Endpoint: oauth2.Endpoint{AuthURL: f.found.server.AuthorizationEndpoint},
 	}
 	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("resource", f.endpoint.Resource)}
+	if f.endpoint.Audience != "" {
+		options = append(options, oauth2.SetAuthURLParam("audience", f.endpoint.Audience))
+	}
 	if slices.Contains(f.scopes, "offline_access") {
 		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // OpenID Connect Core 11
 	}

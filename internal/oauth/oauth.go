@@ -35,6 +35,10 @@ type Server struct {
 	ClientMetadataURL string
 	// Scopes replace those that the server asks for.
 	Scopes []string
+	// Issuer is the authorization server, in place of the one that the server names.
+	Issuer string
+	// Audience goes into the requests for tokens, beside the resource.
+	Audience string
 	// RedirectPort is the port on loopback that the browser comes back to; 0 = any.
 	RedirectPort int
 	// Key signs for [PrivateKeyJWT]: PEM, or the path of a file with it.
@@ -99,7 +103,7 @@ func (l *Logins) Authorize(s Server) (wrap func(http.RoundTripper) http.RoundTri
 		return nil, nil
 	}
 	src := l.source(s)
-	return func(base http.RoundTripper) http.RoundTripper { return &transport{base: base, source: src} }, src.secrets
+	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s.URL, src} }, src.secrets
 }
 
 // Changed returns the servers whose logins were made, renewed or deleted since the last

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -107,7 +108,7 @@ func (s *source) read(ctx context.Context) (*login, error) {
 	return &l, nil
 }
 
-// token is what goes on the next request; empty where there is no login.
+// token implements [tokens].
 func (s *source) token(ctx context.Context) (string, error) {
 	l, err := s.current(ctx)
 	switch {
@@ -128,8 +129,7 @@ func (s *source) token(ctx context.Context) (string, error) {
 	return fresh.Access, nil
 }
 
-// refused looks for another token after the server has answered 401 or 403 to this one.
-// It is empty where the answer stands.
+// refused implements [tokens].
 func (s *source) refused(ctx context.Context, token string, resp *http.Response) (string, error) {
 	l, err := s.current(ctx)
 	if err != nil {
@@ -164,6 +164,13 @@ func (s *source) untried(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return token != "" && token == s.fresh
+}
+
+// worked implements [tokens].
+func (s *source) worked(token string) {
+	if s.untried(token) {
+		s.setFresh("")
+	}
 }
 
 func (s *source) setFresh(token string) {
@@ -341,16 +348,8 @@ func (s *source) ask(ctx context.Context, old *login, c *challenge) (*login, err
 		l.Endpoint = s.server.endpointOf(found, client{ID: s.server.ClientID, Secret: s.server.ClientSecret})
 		l.Scopes = s.server.scopes(found, *c)
 	}
-	params := url.Values{"grant_type": {"client_credentials"}}
-	if s.server.Grant == PrivateKeyJWT {
-		signed, err := assertion(l.Endpoint.Issuer, s.server.ClientID, s.server.Key)
-		if err != nil {
-			return nil, &passingError{err.Error()}
-		}
-		params["client_assertion_type"], params["client_assertion"] = signed["client_assertion_type"], signed["client_assertion"]
-	}
 	asked := l.Scopes
-	token, err := l.Endpoint.ask(ctx, s.web, asked, params)
+	token, err := s.server.askAs(ctx, s.web, l.Endpoint, asked, url.Values{"grant_type": {"client_credentials"}})
 	if err != nil {
 		return nil, &passingError{err.Error()}
 	}
@@ -362,11 +361,24 @@ func (s *source) ask(ctx context.Context, old *login, c *challenge) (*login, err
 	return l, nil
 }
 
+// askAs makes a request of a token as the client that the user has configured, which
+// proves itself with a signature where that is its grant.
+func (s Server) askAs(ctx context.Context, web *http.Client, e endpoint, scopes []string, params url.Values) (*oauth2.Token, error) {
+	if s.Grant == PrivateKeyJWT {
+		signed, err := assertion(e.Issuer, s.ClientID, s.Key)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(params, signed)
+	}
+	return e.ask(ctx, web, scopes, params)
+}
+
 // endpointOf is where a client gets tokens of s.
 func (s Server) endpointOf(f *found, c client) endpoint {
 	e := endpoint{
 		Issuer: f.server.Issuer, Resource: f.resource, Token: f.server.TokenEndpoint,
-		Methods: f.server.TokenEndpointAuthMethodsSupported, Client: c,
+		Audience: s.Audience, Methods: f.server.TokenEndpointAuthMethodsSupported, Client: c,
 	}
 	if outbound.Safe(f.server.RevocationEndpoint) {
 		e.Revoke = f.server.RevocationEndpoint

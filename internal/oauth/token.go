@@ -41,6 +41,7 @@ type client struct {
 type endpoint struct {
 	Issuer   string   `json:"issuer"`
 	Resource string   `json:"resource"`
+	Audience string   `json:"audience,omitempty"` // what some want in place of the resource
 	Token    string   `json:"token_url"`
 	Revoke   string   `json:"revoke_url,omitempty"`
 	Methods  []string `json:"methods,omitempty"` // of client authentication that it takes
@@ -68,6 +69,9 @@ func (e endpoint) style() oauth2.AuthStyle {
 // own refresh takes no further parameters, and every request must name the resource.
 func (e endpoint) ask(ctx context.Context, web *http.Client, scopes []string, params url.Values) (*oauth2.Token, error) {
 	params.Set("resource", e.Resource)
+	if e.Audience != "" {
+		params.Set("audience", e.Audience)
+	}
 	config := clientcredentials.Config{
 		ClientID: e.Client.ID, ClientSecret: e.Client.Secret, TokenURL: e.Token, Scopes: scopes,
 		EndpointParams: params, AuthStyle: e.style(),

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,16 +13,28 @@ import (
 // fresh one, with more rights.
 const mostAttempts = 3
 
+// tokens are those of one server: a login's, a machine's, or a caller's.
+type tokens interface {
+	// token is what goes on the next request; empty where there is none.
+	token(ctx context.Context) (string, error)
+	// refused looks for another token after the server has answered 401 or 403 to this
+	// one. It is empty where the answer stands.
+	refused(ctx context.Context, token string, resp *http.Response) (string, error)
+	// worked says that the server has taken a token.
+	worked(token string)
+}
+
 // transport puts a server's token on its requests, and tries again with another one where
 // the server refuses that. What it sends again was surely not executed.
 type transport struct {
 	base   http.RoundTripper
-	source *source
+	server string // its URL
+	tokens tokens
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	token, err := t.source.token(req.Context())
+	token, err := t.tokens.token(req.Context())
 	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
@@ -34,12 +47,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
-			if t.source.untried(token) {
-				t.source.setFresh("")
-			}
+			t.tokens.worked(token)
 			return resp, nil
 		}
-		next, err := t.source.refused(req.Context(), token, resp)
+		next, err := t.tokens.refused(req.Context(), token, resp)
 		if err != nil {
 			_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 			_ = resp.Body.Close()
@@ -63,7 +74,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // with is the request with the token, where it goes to the server itself.
 func (t *transport) with(req *http.Request, token string) *http.Request {
-	server, err := url.Parse(t.source.server.URL)
+	server, err := url.Parse(t.server)
 	if token == "" || err != nil || req.URL.Hostname() != server.Hostname() || !outbound.Safe(req.URL.String()) {
 		return req
 	}

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"sync/atomic"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -12,7 +13,8 @@ import (
 // registry's lock.
 type clientSession struct {
 	upstream *upstream.Upstream
-	open     int // calls under way
+	subject  atomic.Pointer[string] // the client's JWT as it came last, where it is exchanged
+	open     int                    // calls under way
 	used     time.Time
 }
 
@@ -46,7 +48,7 @@ func (r *Registry) PassOn(client *upstream.Client, method string, params json.Ra
 // clientUpstream returns the client's own session with a server. The first call opens
 // it. The caller must call release after use. u is nil after Close, and if e was
 // replaced. The session is for these credentials alone.
-func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own credentials) (u *upstream.Upstream, release func()) {
+func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own *credentials) (u *upstream.Upstream, release func()) {
 	name := e.server.Spec.Name
 	key := own.key(name)
 	r.mu.Lock()
@@ -55,7 +57,13 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own credent
 	if now := r.entries[name]; r.ended || now == nil || now.upstream != e.upstream {
 		return nil, nil
 	}
+	if c != nil && own != nil && *c.subject.Swap(&own.subject) != own.subject && c.upstream.Status().State == catalog.Unavailable {
+		// The next attempt may be far, and another token may be all that it lacked.
+		r.endSessions(client.ID, retired{}, 0, func(_ sessionKey, other *clientSession) bool { return other == c })
+		c = nil
+	}
 	if c == nil {
+		c = &clientSession{}
 		spec := e.server.Spec
 		spec.Lazy, spec.StopIdle, spec.OnChange = false, 0, nil
 		cached := e.cached
@@ -67,6 +75,10 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own credent
 		}
 		if own != nil {
 			own.put(&spec)
+			c.subject.Store(&own.subject)
+		}
+		if e.server.Exchange != nil {
+			spec.Authorize, spec.NewSecrets = e.server.Exchange(func() string { return *c.subject.Load() })
 		}
 		if client.Notify == nil || own != nil { // a session that lists nothing: it is for one request, or what it lists is of one caller
 			spec.NoCatalogue, spec.Catalogue = true, tools
@@ -88,7 +100,6 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own credent
 		case cached != nil:
 			spec.Legacy = !cached.Modern && cached.Protocol != ""
 		}
-		c = &clientSession{}
 		c.upstream = upstream.New(spec)
 		c.upstream.Start()
 		if r.clients[client.ID] == nil {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,12 @@ import (
 	"mcpx/internal/upstream"
 )
 
+// Credential is where a header of the requests of a caller comes from: one of these.
+type Credential struct {
+	Header string // of the caller's request to mcpx
+	Claim  string // of the caller's verified JWT
+}
+
 // sessionKey is which session of a client it is. A client whose credentials change gets
 // another one.
 type sessionKey struct {
@@ -18,54 +25,120 @@ type sessionKey struct {
 	credentials [sha256.Size]byte // a digest; zero for a server that takes none
 }
 
-// credentials are the headers for a server that come from one request of a client.
-type credentials map[string]string
-
-// credentialsOf takes them from the request. Its error says which header is missing: a
-// request without one never gets a session, least of all another client's.
-func (s *Server) credentialsOf(client *upstream.Client) (credentials, error) {
-	if len(s.Credentials) == 0 {
-		return nil, nil
-	}
-	out := make(credentials, len(s.Credentials))
-	for _, header := range slices.Sorted(maps.Keys(s.Credentials)) {
-		from := s.Credentials[header]
-		var values []string
-		if client != nil && client.ID != "" {
-			values = client.Headers.Values(from)
-		}
-		if len(values) != 1 || strings.TrimSpace(values[0]) == "" {
-			return nil, &upstream.UnavailableError{
-				State:  catalog.Unavailable,
-				Reason: "each request to mcpx that reaches it must have the caller's header " + from + ", once and not empty",
-			}
-		}
-		out[header] = values[0]
-	}
-	return out, nil
+// credentials are those for a server that come from one request of a client. Nil: the
+// server takes none.
+type credentials struct {
+	headers map[string]string
+	secrets []string // those of the headers that came as headers
+	// subject is the caller's JWT, where it is exchanged, and principal whose it is: another
+	// token of the same principal is used on the session that is open.
+	subject, principal string
 }
 
-func (c credentials) key(server string) sessionKey {
-	if len(c) == 0 {
+// credentialsOf takes them from the request. Its error says what is missing: a request
+// without it never gets a session, least of all another client's.
+func (s *Server) credentialsOf(client *upstream.Client) (*credentials, error) {
+	if len(s.Credentials) == 0 && s.Exchange == nil {
+		return nil, nil
+	}
+	if client == nil || client.ID == "" {
+		client = &upstream.Client{}
+	}
+	own := &credentials{headers: make(map[string]string, len(s.Credentials))}
+	for _, header := range slices.Sorted(maps.Keys(s.Credentials)) {
+		from := s.Credentials[header]
+		value, missing := one(client.Headers.Values(from.Header)), "the caller's header "+from.Header+", once and not empty"
+		if from.Claim != "" {
+			value, missing = claim(client, from.Claim), "a caller's JWT (auth.issuers) with the claim "+from.Claim+", a line of text, a number or a boolean"
+		}
+		if strings.TrimSpace(value) == "" {
+			return nil, lacking(missing)
+		}
+		own.headers[header] = value
+		if from.Claim == "" {
+			own.secrets = append(own.secrets, value)
+		}
+	}
+	if s.Exchange != nil {
+		if own.subject = bearer(client); own.subject == "" {
+			return nil, lacking("a caller's JWT (auth.issuers), which is exchanged for it")
+		}
+		own.principal = client.Principal.Key()
+	}
+	return own, nil
+}
+
+// lacking is the error of a request without something.
+func lacking(what string) error {
+	return &upstream.UnavailableError{State: catalog.Unavailable, Reason: "each request to mcpx that reaches it must have " + what}
+}
+
+func one(values []string) string {
+	if len(values) != 1 {
+		return ""
+	}
+	return values[0]
+}
+
+// claim is a claim of the caller's JWT as a header has it, numbers as they were written.
+// Empty: there is none that a header can have.
+func claim(client *upstream.Client, name string) string {
+	if client.Principal == nil {
+		return ""
+	}
+	var claims map[string]json.RawMessage
+	if json.Unmarshal(client.Principal.Claims, &claims) != nil {
+		return ""
+	}
+	raw := string(claims[name])
+	switch {
+	case raw == "" || raw == "null" || raw[0] == '{' || raw[0] == '[':
+		return ""
+	case raw[0] != '"':
+		return raw
+	}
+	var text string
+	if json.Unmarshal(claims[name], &text) != nil || strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		return ""
+	}
+	return text
+}
+
+// bearer is the token of the caller's request, if it is a JWT that was verified.
+func bearer(client *upstream.Client) string {
+	if client.Principal == nil || client.Principal.Claims == nil {
+		return ""
+	}
+	scheme, token, _ := strings.Cut(one(client.Headers.Values("Authorization")), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+func (c *credentials) key(server string) sessionKey {
+	if c == nil {
 		return sessionKey{server: server}
 	}
 	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		fmt.Fprintf(&text, "%q %q ", name, c[name])
+	fmt.Fprintf(&text, "%q ", c.principal)
+	for _, name := range slices.Sorted(maps.Keys(c.headers)) {
+		fmt.Fprintf(&text, "%q %q ", name, c.headers[name])
 	}
 	return sessionKey{server, sha256.Sum256([]byte(text.String()))}
 }
 
 // put makes a spec that of a session with these credentials: they replace headers of the
 // same name, and a login, which belongs to somebody else.
-func (c credentials) put(spec *upstream.Spec) {
-	headers := make(map[string]string, len(spec.Headers)+len(c))
+func (c *credentials) put(spec *upstream.Spec) {
+	headers := make(map[string]string, len(spec.Headers)+len(c.headers))
 	for name, value := range spec.Headers {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(c)), func(own string) bool { return strings.EqualFold(own, name) }) {
+		replaced := slices.ContainsFunc(slices.Collect(maps.Keys(c.headers)), func(own string) bool { return strings.EqualFold(own, name) })
+		if !replaced && !(c.subject != "" && strings.EqualFold(name, "Authorization")) {
 			headers[name] = value
 		}
 	}
-	maps.Copy(headers, c)
-	spec.Headers, spec.Authorize = headers, nil
-	spec.Secrets = slices.Concat(spec.Secrets, slices.Collect(maps.Values(c)))
+	maps.Copy(headers, c.headers)
+	spec.Headers, spec.Authorize, spec.NewSecrets = headers, nil, nil
+	spec.Secrets = slices.Concat(spec.Secrets, c.secrets)
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"mcpx/internal/identity"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/upstream"
 )
@@ -26,7 +27,7 @@ func TestCredentials(t *testing.T) {
 	web := mcptest.Spec{}.HTTP(t)
 	r := start(t, Options{}, Server{
 		Spec:      upstream.Spec{Name: "web", Type: upstream.HTTP, URL: web.URL, Headers: map[string]string{"x-api-key": "catalogue", "X-Other": "o"}},
-		PerClient: true, Credentials: map[string]string{"X-Api-Key": "X-User-Key"},
+		PerClient: true, Credentials: map[string]Credential{"X-Api-Key": {Header: "X-User-Key"}},
 	})
 	tried(t, r)
 	const callers, keys, calls = 8, 3, 4
@@ -109,7 +110,7 @@ func TestCredentials_Refused(t *testing.T) {
 			loggedIn.Add(1)
 			return base
 		}},
-		PerClient: true, Credentials: map[string]string{"Authorization": "X-User-Key"},
+		PerClient: true, Credentials: map[string]Credential{"Authorization": {Header: "X-User-Key"}},
 	})
 	tried(t, r)
 	before := loggedIn.Load()
@@ -125,3 +126,115 @@ func TestCredentials_Refused(t *testing.T) {
 		t.Errorf("the login was used %d times for the catalogue, then %d times", before, loggedIn.Load()-before)
 	}
 }
+
+// ofPrincipal is one request of a client whose JWT was verified.
+func ofPrincipal(client, principal, token, claims string) *upstream.Client {
+	return &upstream.Client{
+		ID: client, Headers: http.Header{"Authorization": {"Bearer " + token}}, Notify: func(string, json.RawMessage) {},
+		Principal: &identity.Principal{ID: principal, Claims: json.RawMessage(claims)},
+	}
+}
+
+// TestCredentials_Claims: a claim of the caller's JWT is a header, as its JSON says it; what
+// a header cannot have is missing.
+func TestCredentials_Claims(t *testing.T) {
+	s := &Server{Credentials: map[string]Credential{"X-Tenant": {Claim: "https://a.example/tenant"}}}
+	for claims, want := range map[string]string{
+		`{"https://a.example/tenant":"acme"}`:                                    "acme",
+		`{"https://a.example/tenant":"Zo\u00eb & co"}`:                           "Zoë & co",
+		`{"https://a.example/tenant":12345678901234567890}`:                      "12345678901234567890",
+		`{"https://a.example/tenant":1.10}`:                                      "1.10",
+		`{"https://a.example/tenant":false}`:                                     "false",
+		`{"https://a.example/tenant":"x","https://a.example/tenant":"the last"}`: "the last", // as the verifier reads it
+		`{"HTTPS://a.example/tenant":"acme"}`:                                    "",
+		`{"https://a.example/tenant":""}`:                                        "",
+		`{"https://a.example/tenant":" "}`:                                       "",
+		`{"https://a.example/tenant":null}`:                                      "",
+		`{"https://a.example/tenant":["acme"]}`:                                  "",
+		`{"https://a.example/tenant":{"id":"acme"}}`:                             "",
+		`{"https://a.example/tenant":"acme\r\nX-Admin: 1"}`:                      "",
+		`{"https://a.example/tenant":"acme\u0000"}`:                              "",
+		`{}`: "",
+		``:   "",
+	} {
+		own, err := s.credentialsOf(ofPrincipal("a", "p", "t", claims))
+		if want == "" {
+			if unavailable, ok := errors.AsType[*upstream.UnavailableError](err); !ok || !strings.Contains(unavailable.Reason, "claim https://a.example/tenant") || strings.Contains(err.Error(), "acme") {
+				t.Errorf("%s: %v", claims, err)
+			}
+		} else if err != nil || own.headers["X-Tenant"] != want {
+			t.Errorf("%s: %+v, %v", claims, own, err)
+		}
+	}
+	for _, nobody := range []*upstream.Client{nil, {ID: "a"}, {ID: "a", Principal: &identity.Principal{ID: "p"}}} {
+		if _, err := s.credentialsOf(nobody); err == nil {
+			t.Errorf("%v: no error", nobody)
+		}
+	}
+}
+
+// TestCredentials_Exchange: each principal has a session of its own, over which its newest
+// token is exchanged; the token itself and the headers of the config stay behind.
+func TestCredentials_Exchange(t *testing.T) {
+	mcptest.NoLeaks(t)
+	web := mcptest.Spec{}.HTTP(t)
+	down := atomic.Bool{}
+	r := start(t, Options{}, Server{
+		Spec:      upstream.Spec{Name: "web", Type: upstream.HTTP, URL: web.URL, Headers: map[string]string{"authorization": "Bearer catalogue"}},
+		PerClient: true,
+		Exchange: func(subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
+			return func(base http.RoundTripper) http.RoundTripper {
+				return roundTrip(func(req *http.Request) (*http.Response, error) {
+					if down.Load() {
+						return nil, errors.New("no token for " + subject())
+					}
+					out := req.Clone(req.Context())
+					out.Header.Set("Authorization", "Bearer for-"+subject())
+					return base.RoundTrip(out)
+				})
+			}, func() []string { return []string{subject()} }
+		},
+	})
+	tried(t, r)
+	for _, nobody := range []*upstream.Client{
+		nil, {ID: "a"}, withKey("a", "x"), ofPrincipal("", "p", "t", `{}`), ofPrincipal("a", "p", "", `{}`),
+		{ID: "a", Headers: http.Header{"Authorization": {"Bearer static"}}, Principal: &identity.Principal{ID: "p"}}, // not a JWT
+		{ID: "a", Headers: http.Header{"Authorization": {"Bearer a", "Bearer b"}}, Principal: &identity.Principal{ID: "p", Claims: []byte(`{}`)}},
+	} {
+		if _, err := call(r, "web", nobody, "echo", `{"text":"nobody"}`); err == nil || !strings.Contains(err.Error(), "a caller's JWT") {
+			t.Errorf("%+v: %v", nobody, err)
+		}
+	}
+	for _, one := range []struct{ client, principal, token string }{
+		{"a", "anna", "anna-1"}, {"a", "anna", "anna-2"}, {"a", "bert", "bert-1"}, {"b", "anna", "anna-2"},
+	} {
+		if got, err := call(r, "web", ofPrincipal(one.client, one.principal, one.token, `{}`), "echo", `{"text":"`+one.token+`"}`); err != nil || got != one.token {
+			t.Errorf("%v: %q, %v", one, got, err)
+		}
+	}
+	sessions := map[string]bool{}
+	for _, entry := range web.Log().Event(mcptest.EventHTTP) {
+		token := entry.Header.Get("Authorization")
+		if strings.Contains(string(entry.Message), `"tools/call"`) && !strings.Contains(string(entry.Message), strings.TrimPrefix(token, "Bearer for-")+`"`) {
+			t.Errorf("with %s: %s", token, entry.Message)
+		}
+		sessions[entry.Session] = true
+	}
+	if delete(sessions, ""); len(sessions) != 4 { // one is the catalogue's
+		t.Errorf("%d sessions", len(sessions))
+	}
+
+	// A session that could not open is not held against another token.
+	down.Store(true)
+	if _, err := call(r, "web", ofPrincipal("c", "carl", "carl-1", `{}`), "echo", `{"text":"x"}`); err == nil || strings.Contains(err.Error(), "carl-1") {
+		t.Errorf("got %v", err)
+	}
+	down.Store(false)
+	if got, err := call(r, "web", ofPrincipal("c", "carl", "carl-2", `{}`), "echo", `{"text":"x"}`); err != nil || got != "x" {
+		t.Errorf("with another token: %q, %v", got, err)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

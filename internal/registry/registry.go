@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -38,10 +39,13 @@ type Server struct {
 	// without a call (0 = 5 min).
 	PerClient   bool
 	SessionIdle time.Duration
-	// Credentials are headers of requests to the server, each with the header of the
-	// client's request that it comes from. Only a session of one client has them (PerClient);
-	// the catalogue comes from one that has none.
-	Credentials map[string]string
+	// Credentials are headers of requests to the server that come from the caller. Only a
+	// session of one client has them (PerClient); the catalogue comes from one that has none.
+	Credentials map[string]Credential
+	// Exchange, where not nil, makes what puts a token on the requests of one caller that is
+	// got for the caller's own, a JWT, and the secrets to be struck out of texts. subject
+	// yields the caller's token as it came last. It goes with PerClient too.
+	Exchange func(subject func() string) (authorize func(http.RoundTripper) http.RoundTripper, secrets func() []string)
 }
 
 // Options are the settings of a registry. All may be zero.
