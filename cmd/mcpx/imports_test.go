@@ -17,7 +17,7 @@ var allowedImports = map[string][]string{
 		"internal/setup", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/app": {
-		"internal/atomicfile", "internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd",
+		"internal/atomicfile", "internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd", "internal/identity",
 		"internal/jq", "internal/oauth", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/secret", "internal/upstream", "internal/view",
 	},
 

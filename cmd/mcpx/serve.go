@@ -18,6 +18,8 @@ type serveCommand struct {
 	HTTP string `name:"http" help:"Serve streamable HTTP at this address instead, for example 127.0.0.1:8080." placeholder:"ADDR"`
 	Demo bool   `help:"Serve the demo's sample servers instead of a config."`
 
+	Insecure bool `help:"Listen on an address that other machines reach though the config has no auth: something else decides who gets through."`
+
 	View  string `help:"What a client gets: two_tools, tools (all of them under names of their own), servers/NAME or groups/NAME; overrides the config." placeholder:"VIEW"`
 	Watch bool   `help:"Load the config file again when it changes, as SIGHUP does."`
 	Pprof string `help:"Serve profiles of mcpx itself (/debug/pprof/) at this address, on loopback only." placeholder:"ADDR"`
@@ -52,7 +54,7 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	defer stop()
 	if cmd.HTTP != "" {
-		listener, err := httpd.Listen(ctx, cmd.HTTP)
+		listener, err := httpd.Listen(ctx, cmd.HTTP, cmd.Insecure || a.Config.Auth != nil)
 		if err != nil {
 			return err
 		}
@@ -130,7 +132,7 @@ func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop fu
 	if cmd.Pprof == "" {
 		return func() {}, nil
 	}
-	listener, err := httpd.Listen(ctx, cmd.Pprof)
+	listener, err := httpd.Listen(ctx, cmd.Pprof, false)
 	if err != nil {
 		return nil, fmt.Errorf("--pprof: %w", err)
 	}

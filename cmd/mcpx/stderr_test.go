@@ -72,7 +72,7 @@ func TestServe_HTTPEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := httpd.Listen(t.Context(), "127.0.0.1:0")
+	listener, err := httpd.Listen(t.Context(), "127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}

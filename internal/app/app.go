@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/config"
 	"mcpx/internal/demo"
 	"mcpx/internal/executor"
+	"mcpx/internal/identity"
 	"mcpx/internal/jq"
 	"mcpx/internal/oauth"
 	"mcpx/internal/policy"
@@ -49,13 +50,17 @@ type App struct {
 	reaper  *proc.Reaper
 	filters *jq.Runner
 	logins  *oauth.Logins
+	// identity says who may connect over HTTP.
+	identity identity.Verifier
 
 	stopStarting context.CancelFunc // nil before start
 	loops        sync.WaitGroup
 }
 
 func newApp(cfg *config.Config, log *slog.Logger) *App {
-	return &App{Config: cfg, log: log, reaper: proc.NewReaper(), logins: Logins(log)}
+	a := &App{Config: cfg, log: log, reaper: proc.NewReaper(), logins: Logins(log)}
+	a.identity.SetOptions(identities(cfg))
+	return a
 }
 
 // New wires an App from a config. If only is not empty, all servers but those are

@@ -130,6 +130,7 @@ func (a *App) change(from, to *config.Config) {
 	// and any mixture of old and new ones is harmless.
 	a.Executor.SetOptions(a.executorOptions(&now))
 	changes := a.Registry.Apply(servers, registryOptions(&now, rules))
+	a.changeIdentities(&now)
 	two, _ := a.viewOptions(&now, config.ViewTwoTools)
 	a.View.SetOptions(two)
 	a.views.change(&now)

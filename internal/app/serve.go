@@ -28,6 +28,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	a.start(startAfter)
 	err := httpd.Serve(ctx, listener, httpd.Options{
 		Endpoint: a.views,
+		Identity: &a.identity,
 		SSE:      a.Config.SSE,
 		Grace:    a.grace(),
 		Ready:    a.ready,

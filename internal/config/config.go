@@ -84,6 +84,9 @@ type Config struct {
 	// than 0.
 	SessionTimeout time.Duration
 
+	// Auth says who may connect over HTTP; nil = everybody who reaches the address.
+	Auth *Auth
+
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel, LogFormat string
 	// LogFile gets the log too, beside stderr; empty: nowhere else.

@@ -60,13 +60,14 @@ func (r *serverReader) file(path string) answer {
 	return answer{text: string(data)}
 }
 
-// needed are the references of all servers in use, or of those that alone are to be used.
+// needed are the references of all servers in use, or of those that alone are to be used,
+// and those that belong to no server.
 func (l *loader) needed() []wanted {
 	known := func(server string) bool { return l.defined[server] != "" }
 	some := len(l.o.Only) > 0 && !slices.ContainsFunc(l.o.Only, func(server string) bool { return !known(server) })
 	var all []wanted
 	for server, refs := range l.wanted {
-		if !some || slices.Contains(l.o.Only, server) {
+		if !some || server == "" || slices.Contains(l.o.Only, server) {
 			all = append(all, refs...)
 		}
 	}

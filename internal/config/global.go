@@ -57,12 +57,12 @@ func (l *loader) keys() map[string]reader {
 		"apps":      l.boolean(&c.Apps),
 
 		"pin":    l.pin(&l.everyServer.Pin),
-		"auth":   l.unprotected,
+		"auth":   l.auth,
 		"limits": l.unprotected,
 		"audit":  l.unprotected,
 		"tls":    l.unprotected,
 		// The older systems.
-		"auth_token":            l.unprotected,
+		"auth_token":            l.oldAuthToken,
 		"rate_limit_per_minute": l.unprotected,
 	}
 }

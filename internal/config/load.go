@@ -158,8 +158,10 @@ type loader struct {
 	// viewAt is where the key view stands, and inGroups what the groups say of servers.
 	viewAt   place
 	inGroups []groupServers
+	authAt   place // where the key auth stands
 
-	// wanted are the references of servers in use to values elsewhere, by server. answers has what they
+	// wanted are the references of servers in use to values elsewhere, by server; empty: of
+	// none. answers has what they
 	// gave; it is nil in the first reading.
 	wanted  map[string][]wanted
 	answers answers
@@ -181,6 +183,7 @@ func (l *loader) finish() {
 	l.safeNames()
 	l.similarNames()
 	l.finishViews()
+	l.finishAuth()
 	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 	for i := range l.cfg.Servers {
 		s, every := &l.cfg.Servers[i], &l.everyServer

@@ -1,63 +1,92 @@
 package httpd
 
 import (
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"strings"
 )
 
-// guard lets in only requests whose Host and Origin are this machine. It protects
-// from pages in a browser: every page sends its origin, and a page that reaches mcpx
-// by DNS rebinding sends another host. guard answers a panic of next with 500; net/http
-// would close the connection.
+// guard lets in only requests whose Host and Origin are mcpx's own. It protects from
+// pages in a browser: every page sends its origin, and a page that reaches mcpx by DNS
+// rebinding sends another host.
 type guard struct {
-	next http.Handler
-	log  *slog.Logger
+	next    http.Handler
+	options *Options
 }
 
 // ServeHTTP implements http.Handler.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer func() {
-		if what := recover(); what != nil {
-			if what == http.ErrAbortHandler {
-				panic(what)
-			}
-			g.log.Error("panic in a request", "path", r.URL.Path, "panic", what, "stack", string(debug.Stack()))
-			http.Error(w, "internal error", http.StatusInternalServerError)
-		}
-	}()
+	log := g.options.Logger
 	switch {
-	case !localHost(r.Host):
-		g.log.Warn("request refused", "reason", "host", "host", r.Host, "remote", r.RemoteAddr)
+	case !g.options.ownHost(r):
+		log.Warn("request refused", "reason", "host", "host", r.Host, "remote", r.RemoteAddr)
 		http.Error(w, "this Host is not served here", http.StatusForbidden)
-	case !localOrigins(r.Header["Origin"]):
-		g.log.Warn("request refused", "reason", "origin", "origin", r.Header["Origin"], "remote", r.RemoteAddr)
+	case !g.options.ownOrigins(r):
+		log.Warn("request refused", "reason", "origin", "origin", r.Header["Origin"], "remote", r.RemoteAddr)
 		http.Error(w, "this Origin may not connect", http.StatusForbidden)
 	default:
 		g.next.ServeHTTP(w, r)
 	}
 }
 
-func localHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+// ownHost reports whether a request names this machine, the public URL, or the address
+// that it came to: an address, unlike a name, cannot be bound to another machine by DNS.
+func (o *Options) ownHost(r *http.Request) bool {
+	host := strings.ToLower(r.Host)
+	if localHost(host) {
+		return true
 	}
-	return isLoopback(strings.ToLower(strings.Trim(host, "[]")))
+	if public := o.public(); public != nil && withPort(host, public.Scheme) == withPort(strings.ToLower(public.Host), public.Scheme) {
+		return true
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	ip := net.ParseIP(hostname(host))
+	return ok && ip != nil && ip.Equal(local.IP)
 }
 
-func isLoopback(host string) bool {
-	return host == "localhost" || net.ParseIP(host).IsLoopback() // false if host is no address
-}
-
-func localOrigins(origins []string) bool {
-	for _, origin := range origins {
+// ownOrigins reports whether all origins of a request are of this machine or of the
+// public URL.
+func (o *Options) ownOrigins(r *http.Request) bool {
+	for _, origin := range r.Header["Origin"] {
 		u, err := url.Parse(origin)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || !localHost(u.Host) {
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
+			return false
+		}
+		public := o.public()
+		if !localHost(strings.ToLower(u.Host)) && (public == nil || !strings.EqualFold(origin, public.Scheme+"://"+public.Host)) {
 			return false
 		}
 	}
 	return true
+}
+
+// public is the public URL of /mcp, nil if none is configured.
+func (o *Options) public() *url.URL {
+	if asked := o.Identity.Options(); asked != nil {
+		return asked.Resource
+	}
+	return nil
+}
+
+// hostname is a host without its port and brackets.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.Trim(host, "[]")
+}
+
+// withPort is a host with the port that its scheme implies.
+func withPort(host, scheme string) string {
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	return net.JoinHostPort(hostname(host), map[string]string{"http": "80", "https": "443"}[scheme])
+}
+
+func localHost(host string) bool { return isLoopback(hostname(host)) }
+
+func isLoopback(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback() // false if host is no address
 }

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mcpx/internal/identity"
 )
 
 // Endpoint answers MCP at /mcp and below.
@@ -31,6 +33,8 @@ type Endpoint interface {
 // Options are the settings of a server. Times may be zero.
 type Options struct {
 	Endpoint Endpoint
+	// Identity says who may connect; nil: everybody who reaches the listener.
+	Identity *identity.Verifier
 	// SSE serves /sse and /messages by the endpoint too.
 	SSE bool
 	// Grace bounds the wait for open requests in the shutdown; 0 = 4 s.
@@ -59,7 +63,7 @@ func (e *BindError) Error() string {
 
 // Hint is advice for the user.
 func (e *BindError) Hint() string {
-	return "bind to loopback, for example 127.0.0.1:8080"
+	return "bind to loopback, for example 127.0.0.1:8080; or make a token, mcpx token new NAME; or, if something else decides who gets through, --insecure"
 }
 
 // ListenError is an address that the system refuses, mostly because another program
@@ -90,9 +94,9 @@ func (e *ListenError) Hint() string {
 	return "take another port"
 }
 
-// Listen listens on an address, or on a port of 127.0.0.1. It refuses anything but
-// loopback.
-func Listen(ctx context.Context, addr string) (net.Listener, error) {
+// Listen listens on an address, or on a port of 127.0.0.1. Unless anywhere is true, it
+// refuses anything but loopback.
+func Listen(ctx context.Context, addr string, anywhere bool) (net.Listener, error) {
 	if addr != "" && strings.Trim(addr, "0123456789") == "" {
 		addr = net.JoinHostPort("127.0.0.1", addr)
 	}
@@ -100,7 +104,7 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the address %q: %w", addr, err)
 	}
-	if !isLoopback(host) {
+	if !anywhere && !isLoopback(host) {
 		return nil, &BindError{Addr: addr}
 	}
 	var config net.ListenConfig
@@ -108,11 +112,17 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, &ListenError{Addr: net.JoinHostPort(host, port), Err: err}
 	}
-	if tcp, ok := listener.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
+	if !anywhere && !onLoopback(listener) {
 		listener.Close()
 		return nil, &BindError{Addr: addr}
 	}
 	return listener, nil
+}
+
+// onLoopback reports whether only this machine reaches a listener.
+func onLoopback(listener net.Listener) bool {
+	tcp, ok := listener.Addr().(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
 }
 
 // lastAnswers bounds the time to write the errors of ended calls.
@@ -121,6 +131,9 @@ const lastAnswers = 200 * time.Millisecond
 // Serve answers on the listener until ctx ends, then lets open requests finish
 // for at most Options.Grace.
 func Serve(ctx context.Context, listener net.Listener, o Options) error {
+	if o.Identity == nil {
+		o.Identity = &identity.Verifier{}
+	}
 	o.Grace = cmp.Or(o.Grace, 4*time.Second)
 	o.headerTimeout = cmp.Or(o.headerTimeout, 10*time.Second)
 	o.bodyTimeout = cmp.Or(o.bodyTimeout, time.Minute)
@@ -128,7 +141,7 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	server := &http.Server{
-		Handler:           &guard{o.pages(), o.Logger},
+		Handler:           o.handler(),
 		ReadHeaderTimeout: o.headerTimeout,
 		ReadTimeout:       max(o.bodyTimeout, o.headerTimeout), // net/http lifts it after the body
 		WriteTimeout:      o.writeTimeout,                      // the endpoint extends it
@@ -178,6 +191,9 @@ func (o *Options) pages() http.Handler {
 		status := http.StatusOK
 		if !ready {
 			status = http.StatusServiceUnavailable
+		}
+		if o.Identity.Options() != nil { // probes have no token, and the counts are not for everybody
+			info = map[string]bool{"ready": ready}
 		}
 		writeJSON(w, status, info)
 	})

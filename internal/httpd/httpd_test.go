@@ -45,7 +45,7 @@ type site struct {
 // serve serves until the test ends, or until stop.
 func serve(t *testing.T, o Options) *site {
 	t.Helper()
-	listener, err := Listen(t.Context(), "127.0.0.1:0")
+	listener, err := Listen(t.Context(), "127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func (s *site) raw(t *testing.T, bytes string) int {
 
 func TestListen(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.com:0", "127.0.0.1.example.com:0", "[::ffff:192.0.2.1]:0", "*:0"} {
-		listener, err := Listen(t.Context(), addr)
+		listener, err := Listen(t.Context(), addr, false)
 		var refused *BindError
 		if err == nil {
 			listener.Close()
@@ -200,14 +200,14 @@ func TestListen(t *testing.T) {
 		}
 	}
 	for _, addr := range []string{"127.0.0.1:0", "localhost:0", "127.0.0.9:0", "0"} {
-		if listener, err := Listen(t.Context(), addr); err == nil {
+		if listener, err := Listen(t.Context(), addr, false); err == nil {
 			listener.Close()
 		} else if addr != "127.0.0.9:0" { // only Linux has the whole of 127/8
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
 	for _, addr := range []string{"", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:x"} {
-		if listener, err := Listen(t.Context(), addr); err == nil {
+		if listener, err := Listen(t.Context(), addr, false); err == nil {
 			listener.Close()
 			t.Errorf("%q was accepted", addr)
 		}

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"time"
+
+	"mcpx/internal/identity"
 )
 
 // ServeProfiles serves the profiles of this process at /debug/pprof/, and nothing
@@ -20,7 +22,7 @@ func ServeProfiles(ctx context.Context, listener net.Listener, log *slog.Logger)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	server := &http.Server{
-		Handler:           &guard{mux, log},
+		Handler:           &recovered{&guard{mux, &Options{Identity: &identity.Verifier{}, Logger: log}}, log},
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}

@@ -44,7 +44,7 @@ func served(b testing.TB, endpoint Endpoint) string {
 		r.WaitTried(context.Background())
 		o.Endpoint = f
 	}
-	listener, err := Listen(context.Background(), "127.0.0.1:0")
+	listener, err := Listen(context.Background(), "127.0.0.1:0", false)
 	if err != nil {
 		b.Fatal(err)
 	}

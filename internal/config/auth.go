@@ -1,0 +1,170 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Auth says who may connect over HTTP.
+type Auth struct {
+	// Resource is the public URL of /mcp, which tokens of issuers are for; empty: on
+	// loopback the address that a client has asked.
+	Resource string
+	// Audiences are what tokens of issuers may be for; nil = Resource.
+	Audiences []string
+	// Scopes are what every token needs.
+	Scopes []string
+	// Tokens are sorted by name.
+	Tokens []AuthToken
+}
+
+// AuthToken is a token that mcpx itself has given out; mcpx knows only its digest.
+type AuthToken struct {
+	Name           string
+	SHA256         [sha256.Size]byte
+	Groups, Scopes []string
+}
+
+// OldToken is the name of the token in the older key auth_token.
+const OldToken = "auth_token"
+
+// tokenName leaves out the characters that the names of principals of other kinds have.
+var tokenName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// authorization is the object auth, which is there if a key promises a check.
+func (l *loader) authorization() *Auth {
+	if l.cfg.Auth == nil {
+		l.cfg.Auth = &Auth{}
+	}
+	return l.cfg.Auth
+}
+
+// auth reads who may connect. Its unknown keys are faults: each may be meant to keep
+// somebody out.
+func (l *loader) auth(path string, n *node) {
+	turnedOff := slices.ContainsFunc(n.members, func(m member) bool { return m.key == "enabled" && m.value.off() })
+	if turnedOff || n.kind != objectKind && n.off() || !l.is(objectKind, path, n) {
+		return
+	}
+	a := l.authorization()
+	l.authAt = place{path, n.offset}
+	keys := map[string]reader{
+		"enabled":   func(string, *node) {}, // off says so otherwise
+		"resource":  l.resource,
+		"audiences": l.names(&a.Audiences),
+		"scopes":    l.names(&a.Scopes),
+		"tokens":    l.authTokens,
+		"issuers":   l.unprotected, "certificates": l.unprotected, "rights": l.unprotected, "front": l.unprotected,
+	}
+	l.members(path, n, keys, l.noOther)
+}
+
+// noOther makes an unknown key a fault, if it is none that people write notes under.
+func (l *loader) noOther(at string, m member) bool {
+	if isComment(m.key) {
+		return false
+	}
+	l.fault(at, m.offset, "unknown key")
+	return true
+}
+
+// names reads strings that are not empty.
+func (l *loader) names(into *[]string) reader {
+	return func(path string, n *node) {
+		list, ok := l.strings(path, n)
+		if i := slices.Index(list, ""); ok && i >= 0 {
+			l.fault(index(path, i), n.items[i].offset, "must not be empty")
+		}
+		*into = list
+	}
+}
+
+func (l *loader) resource(path string, n *node) {
+	if !l.is(stringKind, path, n) {
+		return
+	}
+	u, err := url.Parse(n.text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		l.fault(path, n.offset, "must be the public URL of mcpx, such as https://mcp.example.com/mcp")
+		return
+	}
+	l.authorization().Resource = strings.TrimSuffix(n.text, "/")
+}
+
+func (l *loader) authTokens(path string, n *node) {
+	if !l.is(objectKind, path, n) {
+		return
+	}
+	for _, m := range n.members {
+		at := join(path, m.key)
+		switch {
+		case isComment(m.key) || m.value.kind == nullKind:
+		case !tokenName.MatchString(m.key) || m.key == OldToken:
+			l.fault(at, m.offset, "must have a name of at most 64 letters (a-z), digits, '.', '_' and '-', and not %s", OldToken)
+		case l.is(objectKind, at, m.value):
+			l.authToken(m.key, at, m.value)
+		}
+	}
+	slices.SortFunc(l.authorization().Tokens, func(a, b AuthToken) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func (l *loader) authToken(name, path string, n *node) {
+	t, given := AuthToken{Name: name}, false
+	l.members(path, n, map[string]reader{
+		"sha256": func(path string, n *node) {
+			given = true
+			digest, err := hex.DecodeString(n.text)
+			if n.kind != stringKind || err != nil || len(digest) != sha256.Size {
+				l.fault(path, n.offset, "must be the SHA-256 of the token, 64 hexadecimal digits; mcpx token new %s makes one", name)
+				return
+			}
+			t.SHA256 = [sha256.Size]byte(digest)
+		},
+		"groups": l.names(&t.Groups),
+		"scopes": l.names(&t.Scopes),
+	}, l.noOther)
+	if !given {
+		l.fault(path, n.offset, "needs sha256, the digest of the token; mcpx token new %s makes one", name)
+	}
+	a := l.authorization()
+	if slices.ContainsFunc(a.Tokens, func(other AuthToken) bool { return other.SHA256 == t.SHA256 }) {
+		l.fault(path, n.offset, "is the token of another name too")
+	}
+	a.Tokens = append(a.Tokens, t)
+}
+
+// leastOldToken is the length of the shortest auth_token without a warning.
+const leastOldToken = 16
+
+// oldAuthToken reads the key of the older mcpx: a token as it is, mostly a ${VAR}.
+func (l *loader) oldAuthToken(path string, n *node) {
+	if n.off() || !l.is(stringKind, path, n) {
+		return
+	}
+	r := &serverReader{l: l, path: path, secrets: map[string]bool{}}
+	token := strings.TrimSpace(r.expand(path, n.offset, n.text))
+	l.wanted[""] = r.wanted
+	l.faults = append(l.faults, r.faults...)
+	switch waiting := len(r.wanted) > 0 && l.answers == nil; { // for the second reading
+	case len(r.faults) > 0 || waiting:
+	case strings.Contains(token, "${"):
+		l.fault(path, n.offset, "has a ${...} without a value")
+	case token == "":
+		l.fault(path, n.offset, "is empty")
+	case len(token) < leastOldToken:
+		l.warn("%s: is shorter than %d characters, and can be guessed; mcpx token new NAME makes a better one", path, leastOldToken)
+	}
+	a := l.authorization()
+	a.Tokens = append(a.Tokens, AuthToken{Name: OldToken, SHA256: sha256.Sum256([]byte(token))})
+}
+
+// finishAuth notes an auth that lets nobody in.
+func (l *loader) finishAuth() {
+	if a := l.cfg.Auth; a != nil && len(a.Tokens) == 0 {
+		l.fault(l.authAt.path, l.authAt.offset, "nobody could connect: it has no tokens; mcpx token new NAME makes one")
+	}
+}

@@ -1,0 +1,97 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func digestOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// TestAuth: what auth says, and that nothing in it that keeps somebody out is ignored.
+func TestAuth(t *testing.T) {
+	a, b := digestOf("a"), digestOf("b")
+	for value, want := range map[string]*Auth{
+		`{"resource": "https://M.example/mcp/", "tokens": {"ci": {"sha256": "` + b + `"}, "al.ice_1-2": {"sha256": "` + strings.ToUpper(a) + `", "groups": ["dev"], "scopes": ["x"], "//": "note"}}}`: {
+			Resource: "https://M.example/mcp",
+			Tokens: []AuthToken{
+				{Name: "al.ice_1-2", SHA256: sha256.Sum256([]byte("a")), Groups: []string{"dev"}, Scopes: []string{"x"}},
+				{Name: "ci", SHA256: sha256.Sum256([]byte("b"))},
+			},
+		},
+		`null`: nil, `false`: nil, `"off"`: nil, `{"enabled": false, "tokens": ["x"]}`: nil,
+	} {
+		c, err := Parse("c.json", fmt.Appendf(nil, `{"mcpServers": {}, "auth": %s}`, value), Options{})
+		if err != nil || !reflect.DeepEqual(c.Auth, want) {
+			t.Errorf("%s\ngot  %+v, %v\nwant %+v", value, c, err, want)
+		}
+	}
+	const nobody = ": nobody could connect"
+	for value, want := range map[string]string{
+		`{}`:                     nobody,
+		`{"tokens": {}}`:         nobody,
+		`{"tokens": []}`:         ".tokens: must be an object, not an array",
+		`true`:                   ": must be an object, not a boolean",
+		`"token"`:                ": must be an object, not a string",
+		`{"tokens": {"ci": {}}}`: ".tokens.ci: needs sha256",
+		`{"tokens": {"ci": {"sha256": "` + a[1:] + `"}}}`:                              ".tokens.ci.sha256: must be the SHA-256",
+		`{"tokens": {"ci": {"sha256": 5}}}`:                                            ".tokens.ci.sha256: must be the SHA-256",
+		`{"tokens": {"a b": {"sha256": "` + a + `"}}}`:                                 `.tokens["a b"]: must have a name`,
+		`{"tokens": {"auth_token": {"sha256": "` + a + `"}}}`:                          ".tokens.auth_token: must have a name",
+		`{"tokens": {"a": {"sha256": "` + a + `"}, "b": {"sha256": "` + a + `"}}}`:     ".tokens.b: is the token of another name too",
+		`{"tokens": {"ci": {"sha256": "` + a + `", "group": ["x"]}}}`:                  `.tokens.ci.group: unknown key`,
+		`{"tokens": {"ci": {"sha256": "` + a + `", "groups": [""]}}}`:                  ".tokens.ci.groups[0]: must not be empty",
+		`{"tokens": {"ci": {"sha256": "` + a + `"}}, "elsewhere": 1}`:                  ".elsewhere: unknown key",
+		`{"tokens": {"ci": {"sha256": "` + a + `"}}, "resource": "mcp.example"}`:       ".resource: must be the public URL",
+		`{"tokens": {"ci": {"sha256": "` + a + `"}}, "resource": "https://x/mcp?a=b"}`: ".resource: must be the public URL",
+	} {
+		_, err := Parse("c.json", fmt.Appendf(nil, `{"mcpServers": {}, "auth": %s}`, value), Options{})
+		if err == nil || !strings.Contains(err.Error(), "auth"+want) {
+			t.Errorf("%s\ngot  %v\nwant auth%s", value, err, want)
+		}
+	}
+}
+
+// TestAuth_OldToken: the token of the older mcpx, which stands in the file or elsewhere.
+func TestAuth_OldToken(t *testing.T) {
+	const token = "a-token-of-old-times"
+	o := Options{
+		Getenv: func(name string) (string, bool) { return map[string]string{"TOKEN": token}[name], name != "OTHER" },
+		Keyring: func(name string) (string, error) {
+			if name == "mcpx" {
+				return token, nil
+			}
+			return "", errors.New("no such secret")
+		},
+		Only: []string{"s"},
+	}
+	for value, want := range map[string]string{
+		token: "", "${TOKEN}": "", "${keyring:mcpx}": "",
+		"${EMPTY}":        "is empty",
+		"${OTHER}":        "environment variable OTHER is not set",
+		"${keyring:x}":    "no such secret",
+		"${command:true}": "has a ${...} without a value",
+	} {
+		c, err := Parse("c.json", fmt.Appendf(nil, `{"mcpServers": {"s": {"command": "x"}}, "auth_token": %q}`, value), o)
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), "auth_token: "+want) {
+				t.Errorf("%s: %v, want %s", value, err, want)
+			}
+			continue
+		}
+		if err != nil || c.Auth == nil || !reflect.DeepEqual(c.Auth.Tokens, []AuthToken{{Name: "auth_token", SHA256: sha256.Sum256([]byte(token))}}) {
+			t.Errorf("%s: %+v, %v", value, c, err)
+		}
+	}
+	c, err := Parse("c.json", []byte(`{"mcpServers": {"s": {"command": "x"}}, "auth_token": "short"}`), o)
+	if err != nil || len(c.Auth.Tokens) != 1 || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "auth_token: is shorter than 16 characters") {
+		t.Errorf("a short one: %+v, %v", c, err)
+	}
+}

@@ -1,0 +1,180 @@
+package httpd
+
+import (
+	"crypto/sha256"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"mcpx/internal/identity"
+	"mcpx/internal/mcptest"
+)
+
+// guarded serves an endpoint to the principals of two tokens, mcpx_a and mcpx_b.
+func guarded(t *testing.T, endpoint Endpoint, resource string) (*site, *identity.Verifier) {
+	t.Helper()
+	v := &identity.Verifier{}
+	v.SetOptions(guardedBy(t, resource, "a", "b"))
+	return serve(t, Options{Endpoint: endpoint, SSE: true, Identity: v, Status: func() any { return "up" }}), v
+}
+
+func guardedBy(t *testing.T, resource string, names ...string) *identity.Options {
+	o := &identity.Options{}
+	if resource != "" {
+		var err error
+		if o.Resource, err = url.Parse(resource); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range names {
+		o.Tokens = append(o.Tokens, identity.Token{Name: name, SHA256: sha256.Sum256([]byte("mcpx_" + name))})
+	}
+	return o
+}
+
+// whoami answers with the principal of a request.
+var whoami = stub(func(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.WriteString(w, identity.From(r.Context()).Key())
+})
+
+// answer makes a request and returns its response, whose body is closed.
+func (s *site) answer(t *testing.T, method, path string, headers ...string) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		request.Header.Add(name, value)
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return response
+}
+
+// TestAuth_EveryRequest: no path and no method goes without a token, and a token counts in
+// its header only.
+func TestAuth_EveryRequest(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s, _ := guarded(t, whoami, "")
+	for _, path := range []string{"/mcp", "/mcp/tools", "/mcp/servers/x", "/mcp?access_token=mcpx_a", "/sse", "/messages", "/status", "/metrics", "/nothing"} {
+		for _, method := range []string{"POST", "GET", "DELETE", "PUT", "OPTIONS", "HEAD"} {
+			response := s.answer(t, method, path)
+			if response.StatusCode != 401 || response.Header.Get("WWW-Authenticate") != `Bearer realm="mcpx"` {
+				t.Errorf("%s %s without a token: %d %q", method, path, response.StatusCode, response.Header)
+			}
+		}
+		response := s.answer(t, "POST", path, "Authorization: Bearer mcpx_c", "Cookie: access_token=mcpx_a", "Mcp-Session-Id: mcpx_a")
+		if response.StatusCode != 401 || response.Header.Get("WWW-Authenticate") != `Bearer realm="mcpx", error="invalid_token"` {
+			t.Errorf("%s with a wrong token: %d %q", path, response.StatusCode, response.Header)
+		}
+		if response := s.answer(t, "POST", path, "Authorization: Bearer mcpx_a", "Authorization: Bearer mcpx_a"); response.StatusCode != 400 {
+			t.Errorf("%s with two headers: %d", path, response.StatusCode)
+		}
+	}
+	for _, path := range []string{"/", "/healthz", "/readyz"} {
+		if response := s.answer(t, "GET", path); response.StatusCode != 200 {
+			t.Errorf("%s: %d", path, response.StatusCode)
+		}
+	}
+	for _, path := range []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration", "/register"} {
+		for _, method := range []string{"GET", "POST"} {
+			if response := s.answer(t, method, path); response.StatusCode != 404 {
+				t.Errorf("%s %s: %d", method, path, response.StatusCode)
+			}
+		}
+	}
+	if status, who := s.do(t, "POST", "/mcp", ping, "Authorization: Bearer mcpx_b"); status != 200 || who != "token b" {
+		t.Errorf("%d %s", status, who)
+	}
+}
+
+// TestAuth_BodyUnread: a request without a token is answered while its body is still to
+// come.
+func TestAuth_BodyUnread(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s, _ := guarded(t, whoami, "")
+	if status := s.raw(t, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 60000000\r\n\r\n{"); status != 401 {
+		t.Errorf("%d", status)
+	}
+}
+
+// TestAuth_Revoked: a token that is taken away ends its open requests, and counts no more.
+func TestAuth_Revoked(t *testing.T) {
+	mcptest.NoLeaks(t)
+	open := make(chan string, 2)
+	s, v := guarded(t, stub(func(w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).Flush()
+		open <- identity.From(r.Context()).Key()
+		<-r.Context().Done()
+	}), "")
+	ended := make(map[string]chan int)
+	for _, name := range []string{"a", "b"} {
+		done := make(chan int)
+		ended[name] = done
+		go func() { // ends with the stream
+			status, _ := s.do(t, "GET", "/mcp", "", "Authorization: Bearer mcpx_"+name)
+			done <- status
+		}()
+		<-open
+	}
+	v.SetOptions(guardedBy(t, "", "b"))
+	if status := <-ended["a"]; status != 200 {
+		t.Errorf("the stream of a: %d", status)
+	}
+	if response := s.answer(t, "GET", "/mcp", "Authorization: Bearer mcpx_a"); response.StatusCode != 401 {
+		t.Errorf("a once more: %d", response.StatusCode)
+	}
+	select {
+	case <-ended["b"]:
+		t.Error("the stream of b ended too")
+	default:
+	}
+	v.SetOptions(guardedBy(t, "", "c"))
+	<-ended["b"]
+}
+
+// TestAuth_PublicHost: the public URL names another Host and Origin that are mcpx's own.
+func TestAuth_PublicHost(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s, _ := guarded(t, whoami, "https://mcp.example.com/mcp")
+	for header, want := range map[string]int{
+		"Host: mcp.example.com":                   200,
+		"Host: MCP.example.com:443":               200,
+		"Host: mcp.example.com:80":                403,
+		"Host: example.com":                       403,
+		"Host: evil.mcp.example.com":              403,
+		"Host: localhost:1":                       200,
+		"Origin: https://mcp.example.com":         200,
+		"Origin: http://mcp.example.com":          403,
+		"Origin: https://mcp.example.com:8443":    403,
+		"Origin: https://mcp.example.com.evil.co": 403,
+		"Origin: https://evil.example.com":        403,
+	} {
+		if got, _ := s.do(t, "POST", "/mcp", ping, header, "Authorization: Bearer mcpx_a"); got != want {
+			t.Errorf("%s: %d, want %d", header, got, want)
+		}
+	}
+}
+
+// TestAuth_Log: neither the log nor the answer has the token that was tried.
+func TestAuth_Log(t *testing.T) {
+	mcptest.NoLeaks(t)
+	var log strings.Builder
+	v := &identity.Verifier{}
+	v.SetOptions(guardedBy(t, "", "a"))
+	s := serve(t, Options{Endpoint: whoami, Identity: v, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	_, body := s.do(t, "POST", "/mcp", ping, "Authorization: Bearer canary-of-a-token")
+	s.stop()
+	<-s.served
+	if strings.Contains(log.String()+body, "canary") || !strings.Contains(log.String(), "the token does not count") {
+		t.Errorf("%s\n%s", body, log.String())
+	}
+}

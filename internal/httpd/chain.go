@@ -1,0 +1,35 @@
+package httpd
+
+import (
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+)
+
+// handler is all that a request passes, the outermost first.
+func (o *Options) handler() http.Handler {
+	var h http.Handler = o.pages()
+	h = &authenticated{h, o.Identity, o.Logger}
+	h = &guard{h, o}
+	return &recovered{h, o.Logger}
+}
+
+// recovered answers a panic with 500; net/http would close the connection.
+type recovered struct {
+	next http.Handler
+	log  *slog.Logger
+}
+
+// ServeHTTP implements http.Handler.
+func (h *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if what := recover(); what != nil {
+			if what == http.ErrAbortHandler {
+				panic(what)
+			}
+			h.log.Error("panic in a request", "path", r.URL.Path, "panic", what, "stack", string(debug.Stack()))
+			http.Error(w, "internal error", http.StatusInternalServerError)
+		}
+	}()
+	h.next.ServeHTTP(w, r)
+}

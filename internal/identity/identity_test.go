@@ -1,0 +1,93 @@
+package identity
+
+import (
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func tokenOf(name, secret string) Token {
+	return Token{Name: name, SHA256: sha256.Sum256([]byte(secret))}
+}
+
+func requestWith(authorization ...string) *http.Request {
+	return &http.Request{Header: http.Header{"Authorization": authorization}}
+}
+
+func TestNewToken(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 1000 {
+		token := NewToken()
+		if _, err := bearer(requestWith("Bearer " + token).Header); err != nil || len(token) != len("mcpx_")+27 || seen[token] {
+			t.Fatalf("%s: %v", token, err)
+		}
+		seen[token] = true
+	}
+}
+
+// TestVerifier_Header: who a request with this header comes from.
+func TestVerifier_Header(t *testing.T) {
+	var v Verifier
+	v.SetOptions(&Options{Tokens: []Token{tokenOf("ci", "mcpx_ci"), tokenOf("alice", "mcpx_alice")}})
+	for _, test := range []struct {
+		headers []string
+		who     string
+		err     error
+	}{
+		{[]string{"Bearer mcpx_ci"}, "token ci", nil},
+		{[]string{"bearer  mcpx_alice"}, "token alice", nil},
+		{nil, "", ErrNone},
+		{[]string{"Basic bWNweF9jaQ=="}, "", ErrNone},
+		{[]string{"mcpx_ci"}, "", ErrNone},
+		{[]string{""}, "", ErrNone},
+		{[]string{"Bearer mcpx_CI"}, "", ErrInvalid},
+		{[]string{"Bearer x"}, "", ErrInvalid},
+		{[]string{"Bearer"}, "", ErrMalformed},
+		{[]string{"Bearer "}, "", ErrMalformed},
+		{[]string{"Bearer mcpx_ci mcpx_ci"}, "", ErrMalformed},
+		{[]string{"Bearer ${TOKEN}"}, "", ErrMalformed},
+		{[]string{"Bearer mcpx_ci, Basic x"}, "", ErrMalformed},
+		{[]string{"Bearer mcpx_ci\x00"}, "", ErrMalformed},
+		{[]string{"Bearer mcpx_ci", "Bearer mcpx_ci"}, "", ErrMalformed},
+		{[]string{"Bearer " + strings.Repeat("a", maxToken+1)}, "", ErrMalformed},
+	} {
+		proof, err := v.Request(requestWith(test.headers...))
+		if !errors.Is(err, test.err) || (err == nil) != (proof != nil) || proof != nil && proof.Principal.Key() != test.who {
+			t.Errorf("%q: %+v, %v; want %q, %v", test.headers, proof, err, test.who, test.err)
+		}
+	}
+}
+
+// TestVerifier_Change: what the old and the new options have goes on, everything else is
+// revoked.
+func TestVerifier_Change(t *testing.T) {
+	var v Verifier
+	if proof, err := v.Request(requestWith()); proof != nil || err != nil {
+		t.Errorf("without options: %+v, %v", proof, err)
+	}
+	inGroup := tokenOf("group", "c")
+	v.SetOptions(&Options{Tokens: []Token{tokenOf("stays", "a"), tokenOf("goes", "b"), inGroup, tokenOf("renamed", "d")}})
+	proofs := make(map[string]*Proof)
+	for _, secret := range []string{"a", "b", "c", "d"} {
+		proofs[secret], _ = v.Request(requestWith("Bearer " + secret))
+	}
+	inGroup.Groups = []string{"dev"}
+	v.SetOptions(&Options{Tokens: []Token{tokenOf("stays", "a"), inGroup, tokenOf("other", "d")}})
+	for secret, gone := range map[string]bool{"a": false, "b": true, "c": true, "d": true} {
+		if (proofs[secret].Revoked.Err() != nil) != gone {
+			t.Errorf("%s: revoked is not %t", secret, gone)
+		}
+	}
+	if _, err := v.Request(requestWith("Bearer b")); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a token that is gone: %v", err)
+	}
+	if proof, err := v.Request(requestWith("Bearer c")); err != nil || len(proof.Principal.Groups) != 1 {
+		t.Errorf("new groups: %+v, %v", proof, err)
+	}
+	v.SetOptions(nil)
+	if proofs["a"].Revoked.Err() == nil {
+		t.Error("a proof outlives all options")
+	}
+}
