@@ -146,7 +146,9 @@ func loginServer(ctx context.Context, c *cli, s streams, name string) (*oauth.Lo
 		case server.Name != cfg.Served(name):
 		case server.Fault != "":
 			return nil, oauth.Server{}, errors.New(server.Fault)
-		case server.Type != config.HTTP && server.Type != config.SSE:
+		case server.Type == config.WebSocket && server.URL == "":
+			return nil, oauth.Server{}, fmt.Errorf("%s has no url to log in to", name)
+		case server.Type == config.Stdio:
 			return nil, oauth.Server{}, fmt.Errorf("%s is a command, and has no login; what it needs stands in its env", name)
 		case server.OAuth.Off:
 			return nil, oauth.Server{}, fmt.Errorf("logins to %s are turned off (oauth)", name)

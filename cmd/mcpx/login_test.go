@@ -39,6 +39,7 @@ type guarded struct {
 	// change, where not nil, changes an answer of the authorization server; answer
 	// replaces it where it reports true.
 	answer func(w http.ResponseWriter, r *http.Request) bool
+	behind http.Handler // the MCP server of those with a token
 	change func(*http.Response) error
 	asked  map[string]int // requests to the authorization server, by path
 }
@@ -137,7 +138,8 @@ func guard(t *testing.T, lifetime int, env ...string) *guarded {
 	}
 	pass := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: behind.Host})
 	pass.FlushInterval = -1
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, pass) }))
+	g.behind = pass
+	server := httptest.NewServer(http.HandlerFunc(g.serve))
 	t.Cleanup(server.Close)
 	g.url = server.URL + "/mcp"
 	g.resource = g.url
@@ -145,9 +147,9 @@ func guard(t *testing.T, lifetime int, env ...string) *guarded {
 }
 
 // serve is the MCP server.
-func (g *guarded) serve(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+func (g *guarded) serve(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
-	resource, scopes, repeats := g.resource, g.scopes, g.repeats
+	pass, resource, scopes, repeats := g.behind, g.resource, g.scopes, g.repeats
 	g.mu.Unlock()
 	metadata := strings.TrimSuffix(g.url, "/mcp") + "/.well-known/oauth-protected-resource/mcp"
 	if r.URL.Path == "/.well-known/oauth-protected-resource/mcp" {

@@ -2,6 +2,10 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -10,9 +14,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestWebSocket: a server of the Python SDK over WebSocket, as its URL says.
-func TestWebSocket(t *testing.T) {
-	mcptest.Parallel(t)
+// pythonSocket is a server of the Python SDK over WebSocket.
+func pythonSocket(t *testing.T) (address string) {
+	t.Helper()
 	program := exec.Command(filepath.Join(python(t), "sdk1", "bin", "python"), filepath.Join("..", "..", "testdata", "pypi", "websocket_server.py"))
 	out, err := program.StdoutPipe()
 	if err != nil {
@@ -25,14 +29,78 @@ func TestWebSocket(t *testing.T) {
 		_ = program.Process.Kill()
 		_ = program.Wait()
 	})
-	url, err := bufio.NewReader(out).ReadString('\n')
+	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
+	return strings.TrimSpace(line)
+}
+
+// TestWebSocket: as its URL says.
+func TestWebSocket(t *testing.T) {
+	mcptest.Parallel(t)
 	h := newHome(t)
-	config := h.config(t, map[string]server{"socket": {"url": strings.TrimSpace(url)}}, patient)
+	config := h.config(t, map[string]server{"socket": {"url": pythonSocket(t)}}, patient)
 	got, stderr, code := h.run(t, "", "--config", config, "exec", "socket", "add", `{"a":2,"b":40}`)
 	if code != 0 || got != "42\n" {
 		t.Errorf("exit %d: %s%s", code, got, stderr)
 	}
+}
+
+// TestWebSocket_Login: the token of a login goes with the handshake; a handshake that is
+// refused says that a login is needed, or renews it.
+func TestWebSocket_Login(t *testing.T) {
+	mcptest.Parallel(t)
+	g, h := guard(t, 600), newHome(t)
+	behind, err := url.Parse(strings.Replace(pythonSocket(t), "ws:", "http:", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	connections, hangUp := context.WithCancel(context.Background())
+	t.Cleanup(func() { hangUp() })
+	g.with(func() {
+		g.behind = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var open context.Context
+			g.with(func() { open = connections })
+			pass := &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
+				p.Out.URL.Scheme, p.Out.URL.Host, p.Out.URL.Path = "http", behind.Host, behind.Path
+			}}
+			pass.ServeHTTP(w, r.WithContext(open))
+		})
+	})
+	config := h.config(t, map[string]server{"tracker": {"url": strings.Replace(g.url, "http:", "ws:", 1)}}, patient)
+	if stdout, _, code := h.run(t, "", "check", "--config", config); code != 1 || !strings.Contains(stdout, "needs mcpx login tracker") {
+		t.Fatalf("check: exit %d\n%s", code, stdout)
+	}
+	c := h.client(t, config)
+	add := func() string { return c.exec(t, "tracker", "add", `{"a":2,"b":40}`).text(t) }
+	if got := add(); !strings.HasPrefix(got, "SERVER_UNAVAILABLE") || !strings.Contains(got, "needs mcpx login tracker") {
+		t.Errorf("before the login: %s", got)
+	}
+	if out, _ := h.login(t, 0, "--config", config, "tracker"); !strings.Contains(out, "logged in to tracker at "+g.issuer) {
+		t.Fatalf("login: %s", out)
+	}
+	c.awaitReady(t, "tracker")
+	if got := add(); got != "42" {
+		t.Errorf("after the login: %s", got)
+	}
+	// The token ends, and then the connection.
+	before := g.count("/token")
+	g.ended(t)
+	reconnect := func() {
+		g.with(func() {
+			hangUp()
+			connections, hangUp = context.WithCancel(context.Background())
+		})
+	}
+	reconnect()
+	mcptest.WaitFor(t, "a WebSocket with another token", patience, func() bool { return add() == "42" })
+	if n := g.count("/token") - before; n != 1 {
+		t.Errorf("%d tokens were asked for", n)
+	}
+	if stdout, _, code := h.run(t, "", "logout", "--config", config, "tracker"); code != 0 {
+		t.Fatalf("logout: %s", stdout)
+	}
+	reconnect()
+	mcptest.WaitFor(t, "the word of the login", patience, func() bool { return strings.Contains(add(), "needs mcpx login tracker") })
 }

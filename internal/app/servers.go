@@ -137,7 +137,7 @@ func (a *App) spec(cfg *config.Config, s config.Server) upstream.Spec {
 	if s.Type == config.Stdio {
 		spec.Env = proc.Environment(os.Environ(), s.Env)
 	}
-	if (s.Type == config.HTTP || s.Type == config.SSE) && !s.OAuth.Off {
+	if s.Type != config.Stdio && !s.OAuth.Off {
 		spec.Authorize, spec.NewSecrets = a.logins.Authorize(LoginServer(s))
 	}
 	if cfg.HealthCheck.Enabled {

@@ -171,12 +171,21 @@ func covers(resource, address string) bool {
 	return err == nil && strings.HasPrefix(strings.TrimSuffix(a.Path, "/")+"/", strings.TrimSuffix(r.Path, "/")+"/")
 }
 
+// origin is where an address lies; that of a WebSocket is the web server that opens it.
 func origin(address string) string {
-	u, err := url.Parse(address)
+	u, err := url.Parse(overHTTP(address))
 	if err != nil {
 		return ""
 	}
 	return u.Scheme + "://" + u.Host
+}
+
+// overHTTP is the address at which a WebSocket is opened; others stay as they are.
+func overHTTP(address string) string {
+	if rest, ok := strings.CutPrefix(address, "ws"); ok {
+		return "http" + rest
+	}
+	return address
 }
 
 // explain shortens what net/http and x/oauth2 say: their texts have whole URLs and

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -127,14 +128,26 @@ var questions = [][2]string{
 	{http.MethodGet, ""},
 }
 
+// handshake is what a WebSocket server is asked in their place (RFC 6455 section 4.1, whose
+// example has the key). Nothing is done with a WebSocket that it opens.
+var handshake = http.Header{
+	"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
+	"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"},
+}
+
 // askServer asks a server whether it wants a login, and what for.
 func askServer(ctx context.Context, s Server) (c challenge, asked bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, outbound.RequestTime)
 	defer cancel()
 	web := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	session := ""
+	ask, session := questions, ""
+	address := overHTTP(s.URL)
+	socket := address != s.URL
+	if socket {
+		ask = [][2]string{{http.MethodGet, ""}}
+	}
 	send := func(method, body string) (*http.Response, error) {
-		req, err := http.NewRequestWithContext(ctx, method, s.URL, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
 		if err != nil {
 			return nil, err
 		}
@@ -143,6 +156,9 @@ func askServer(ctx context.Context, s Server) (c challenge, asked bool, err erro
 		}
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
+		if socket {
+			maps.Copy(req.Header, handshake)
+		}
 		if session != "" {
 			req.Header.Set("Mcp-Session-Id", session)
 		}
@@ -153,7 +169,7 @@ func askServer(ctx context.Context, s Server) (c challenge, asked bool, err erro
 		resp.Body.Close()
 		return resp, nil
 	}
-	for _, question := range questions {
+	for _, question := range ask {
 		resp, err := send(question[0], question[1])
 		if err != nil {
 			return c, false, err

@@ -32,6 +32,9 @@ func TestCovers(t *testing.T) {
 		{"http://a.example/mcp", "https://a.example/mcp", false},
 		{"https://a.example:8443/mcp", "https://a.example/mcp", false},
 		{"", "https://a.example/mcp", false},
+		{"https://a.example/mcp", "wss://a.example/mcp", true},
+		{"wss://a.example/mcp", "wss://a.example/mcp", true},
+		{"http://a.example/mcp", "wss://a.example/mcp", false},
 	} {
 		if got := covers(test.resource, test.server); got != test.want {
 			t.Errorf("%s, %s: %t", test.resource, test.server, got)
@@ -127,9 +130,9 @@ func TestTokenError(t *testing.T) {
 func TestAuthorize(t *testing.T) {
 	l := New(t.TempDir(), nil)
 	for want, servers := range map[bool][]Server{
-		true: {{URL: "https://a.example/mcp"}, {URL: "http://localhost:8080/mcp"}, {URL: "http://[::1]/mcp"}},
+		true: {{URL: "https://a.example/mcp"}, {URL: "http://localhost:8080/mcp"}, {URL: "http://[::1]/mcp"}, {URL: "wss://a.example/mcp"}, {URL: "ws://127.0.0.1/mcp"}},
 		false: {
-			{URL: "http://a.example/mcp"}, {URL: "http://10.0.0.1/mcp"},
+			{URL: "http://a.example/mcp"}, {URL: "http://10.0.0.1/mcp"}, {URL: "ws://a.example/mcp"},
 			{URL: "https://a.example/mcp", Headers: map[string]string{"authorization": "Bearer x"}},
 		},
 	} {

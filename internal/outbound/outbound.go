@@ -125,7 +125,7 @@ func (g *guard) address(ip netip.Addr) error {
 // Safe reports whether secrets may go to this address: over TLS, or on this machine.
 func Safe(address string) bool {
 	u, err := url.Parse(address)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http" && Loopback(u.Hostname()))
+	return err == nil && (u.Scheme == "https" || u.Scheme == "wss" || (u.Scheme == "http" || u.Scheme == "ws") && Loopback(u.Hostname()))
 }
 
 // Loopback reports whether a host is this machine by its name alone.

@@ -182,20 +182,27 @@ func (l *httpLink) request(parent context.Context, r request) (wire.Message, err
 	return message, nil
 }
 
-// explain shortens what net/http says to what the reader can act on. An error of
-// [Spec.Authorize] is a refusal.
+// explain shortens what net/http says to what the reader can act on.
 func (l *httpLink) explain(err error) error {
-	type unauthorized interface {
-		error
-		NotSent() bool
-	}
-	if refused, ok := errors.AsType[unauthorized](err); ok && refused.NotSent() {
-		return &statusError{code: http.StatusUnauthorized, challenged: true, text: refused.Error()}
+	if refused := unauthorized(err); refused != nil {
+		return refused
 	}
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
 	}
 	return errors.New(l.spec.clean(err.Error(), 300))
+}
+
+// unauthorized is the refusal that an error of [Spec.Authorize] is; nil for any other.
+func unauthorized(err error) error {
+	type notSent interface {
+		error
+		NotSent() bool
+	}
+	if refused, ok := errors.AsType[notSent](err); ok && refused.NotSent() {
+		return &statusError{code: http.StatusUnauthorized, challenged: true, text: refused.Error()}
+	}
+	return nil
 }
 
 // bodyPatience bounds the time for the body of an answer that says nothing.

@@ -125,9 +125,9 @@ type Spec struct {
 	// of all upstreams that share it.
 	Installs *Gate
 
-	// Authorize, where not nil, puts credentials on the requests to an HTTP or SSE
-	// upstream. An error of it that has NotSent() true says that the request surely was
-	// not executed.
+	// Authorize, where not nil, puts credentials on the requests to an upstream over the
+	// network; those of a WebSocket are its handshakes. An error of it that has NotSent()
+	// true says that the request surely was not executed.
 	Authorize func(http.RoundTripper) http.RoundTripper
 
 	// Secrets are struck out of reasons and logs. So is what NewSecrets, where not nil,

@@ -22,8 +22,8 @@ type socket struct {
 // farewell bounds the wait for the server's half of the end of a WebSocket.
 const farewell = time.Second
 
-// dialWebSocket opens a WebSocket with the subprotocol mcp. Redirects and proxies are
-// those of HTTP.
+// dialWebSocket opens a WebSocket with the subprotocol mcp. Redirects, proxies and
+// logins are those of HTTP.
 func dialWebSocket(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
 	options := &websocket.DialOptions{HTTPClient: newHTTPClient(spec), HTTPHeader: http.Header{}, Subprotocols: []string{"mcp"}}
 	for name, value := range spec.Headers {
@@ -32,6 +32,9 @@ func dialWebSocket(ctx context.Context, spec *Spec, _ wire.Framing) (link, error
 	conn, response, err := websocket.Dial(ctx, spec.URL, options)
 	if err != nil && response != nil && response.StatusCode != http.StatusSwitchingProtocols {
 		return nil, spec.statusError(response)
+	}
+	if refused := unauthorized(err); refused != nil {
+		return nil, refused
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the WebSocket: %w", err)
