@@ -36,15 +36,15 @@ func TestComplete_Marks(t *testing.T) {
 		return strings.Join(list, ",")
 	}
 	tests := []struct{ name, schema, want string }{
-		{"all objects inside are open", props(two), "f(a?: {x?: string}, b?: {y?: number}) // [objects inside take other keys too]"},
-		{"and the arguments", open(two), "f(a?: {x?: string}, b?: {y?: number}) // [objects take other keys too]"},
+		{"all objects inside are open", props(two), "f(a?: {x?: string}, b?: {y?: number}) // objects inside take other keys too"},
+		{"and the arguments", open(two), "f(a?: {x?: string}, b?: {y?: number}) // objects take other keys too"},
 		{"one is not", props(two + `,"c":` + props(`"z":{}`)), "f(a?: {x?: string; [k: string]: unknown}, b?: {y?: number; [k: string]: unknown}, c?: {z?: unknown})"},
-		{"one is typed", props(two + `,"c":{"type":"object","properties":{"z":{}},"additionalProperties":{"type":"string"}}`), "// [objects inside take other keys too]\nf(\n a?: {x?: string},\n b?: {y?: number},\n c?: {z?: unknown} // additionalProperties: {\"type\":\"string\"}\n)"},
-		{"all optional may be null", props(null("a", "b", "c", "d")), "f(a?: string, b?: string, c?: string, d?: string) // [optional ones may be null]"},
+		{"one is typed", props(two + `,"c":{"type":"object","properties":{"z":{}},"additionalProperties":{"type":"string"}}`), "// objects inside take other keys too\nf(\n a?: {x?: string},\n b?: {y?: number},\n c?: {z?: unknown} // additionalProperties: {\"type\":\"string\"}\n)"},
+		{"all optional may be null", props(null("a", "b", "c", "d")), "f(a?: string, b?: string, c?: string, d?: string) // optional ones may be null"},
 		{"too few to say", props(null("a", "b", "c")), "f(a?: string | null, b?: string | null, c?: string | null)"},
 		{"one may not", props(null("a", "b", "c", "d") + `,"e":{"type":"string"}`), "f(a?: string | null, b?: string | null, c?: string | null, d?: string | null, e?: string)"},
-		{"a required one is apart", `{"type":"object","required":["a"],"properties":{` + null("a", "b", "c", "d", "e") + `}}`, "f(a: string | null, b?: string, c?: string, d?: string, e?: string) // [optional ones may be null]"},
-		{"inside only", props(`"s":{"type":"string"},"o":{"anyOf":[` + props(null("a", "b", "c", "d")) + `,{"type":"null"}]}`), "// [optional ones inside objects may be null]\nf(s?: string, o?: {a?: string; b?: string; c?: string; d?: string} | null)"},
+		{"a required one is apart", `{"type":"object","required":["a"],"properties":{` + null("a", "b", "c", "d", "e") + `}}`, "f(a: string | null, b?: string, c?: string, d?: string, e?: string) // optional ones may be null"},
+		{"inside only", props(`"s":{"type":"string"},"o":{"anyOf":[` + props(null("a", "b", "c", "d")) + `,{"type":"null"}]}`), "// optional ones inside objects may be null\nf(s?: string, o?: {a?: string; b?: string; c?: string; d?: string} | null)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -312,6 +312,9 @@ func repeats(note, desc string) bool {
 	if most, ok := strings.CutPrefix(strings.TrimPrefix(note, "length "), "<="); ok {
 		return near(desc, "max", strings.TrimSuffix(most, " items"))
 	}
+	if least, ok := strings.CutPrefix(note, ">="); ok {
+		return near(desc, "min", least)
+	}
 	return false
 }
 

@@ -37,7 +37,7 @@ type Tool struct {
 	Description string
 	// Input and Output are JSON Schemas; nil = none.
 	Input, Output json.RawMessage
-	// Notes are printed with the description in brackets, such as "read-only".
+	// Notes are printed before the description, such as "read-only".
 	Notes []string
 }
 

@@ -91,7 +91,7 @@ func (t Tool) fallback(o Options, estimate func(string) int) string {
 	return text
 }
 
-// header is the description with the notes in brackets before it.
+// header is the description behind the notes, as "read-only: Lists files".
 func (t Tool) header(o Options, m marks) string {
 	text := ""
 	if o.Descriptions {
@@ -101,7 +101,11 @@ func (t Tool) header(o Options, m marks) string {
 	if len(notes) == 0 {
 		return text
 	}
-	return strings.TrimRight("["+plain.Line(strings.Join(notes, ", "), 0)+"] "+text, " ")
+	label := plain.Line(strings.Join(notes, ", "), 0)
+	if text == "" {
+		return label
+	}
+	return label + ": " + text
 }
 
 // wraps says that the result is an object around one string. The text of the result is
@@ -248,6 +252,7 @@ func (p *printer) result(out *schema) {
 	if p.resolve(t).kind == tUnknown && noteText(t.notes, true) == "" {
 		return
 	}
+	p.tight = p.tight || p.multiline(t, lineWidth)
 	p.write(": ")
 	p.whole(t, lineWidth)
 }
