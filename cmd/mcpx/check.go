@@ -167,9 +167,9 @@ type checkedTool struct {
 func checked(a *app.App, servers []string, tools []checkedTool) *outcome {
 	cfg, full, seen := a.Config, a.Registry.Snapshot(), a.Executor.Catalogue(nil)
 	unmatched := app.Unmatched(cfg, full)
-	o := &outcome{OK: true, Config: cfg.Path, Warnings: cfg.Warnings, Tools: tools}
+	o := &outcome{OK: true, Config: cfg.Path, Warnings: slices.Concat(cfg.Warnings, app.UnknownInRights(cfg)), Tools: tools}
 	if len(servers) == 0 {
-		o.Warnings = append(slices.Clone(o.Warnings), unmatched[""]...)
+		o.Warnings = append(o.Warnings, unmatched[""]...)
 	}
 	for i := range seen.Servers {
 		server := &seen.Servers[i]
@@ -228,7 +228,7 @@ func checkServer(a *app.App, server *catalog.Server) checkedServer {
 // printHead prints the config and its warnings, before the servers are tried.
 func printHead(cfg *config.Config, s streams) {
 	fmt.Fprint(s.out, s.screen.Hang(s.screen.Dim("config    "), cfg.Path))
-	for _, warning := range cfg.Warnings {
+	for _, warning := range slices.Concat(cfg.Warnings, app.UnknownInRights(cfg)) {
 		fmt.Fprint(s.out, s.screen.Hang(s.screen.Yellow("warning   "), warning))
 	}
 }
@@ -236,7 +236,7 @@ func printHead(cfg *config.Config, s streams) {
 func (o *outcome) print(s streams) {
 	sc := s.screen
 	for _, warning := range o.Warnings {
-		if strings.HasPrefix(warning, "disabled_tools: ") || strings.HasPrefix(warning, "groups.") { // the other warnings are in the head
+		if strings.Contains(warning, " matches no tool") { // the other warnings are in the head
 			fmt.Fprint(s.out, sc.Hang(sc.Yellow("warning   "), warning))
 		}
 	}

@@ -39,7 +39,7 @@ var allowedImports = map[string][]string{
 	"internal/compress":  {"internal/tokens", "internal/wire"},
 	"internal/describe":  {"internal/catalog", "internal/plain", "internal/schemats", "internal/tokens"},
 	"internal/pages":     {"internal/compress", "internal/jq", "internal/plain", "internal/wire"},
-	"internal/policy":    {"internal/catalog", "internal/wire"},
+	"internal/policy":    {"internal/catalog", "internal/identity", "internal/wire"},
 	"internal/schemats":  {"internal/plain", "internal/wire"},
 	"internal/search":    {"internal/catalog"},
 

@@ -205,7 +205,7 @@ func cacheDir() string {
 
 // LogWarnings logs the warnings of a config, and the faults of its servers.
 func (a *App) LogWarnings(cfg *config.Config) {
-	for _, warning := range cfg.Warnings {
+	for _, warning := range slices.Concat(cfg.Warnings, UnknownInRights(cfg)) {
 		a.log.Warn("config", "warning", warning)
 	}
 	if len(cfg.Commands) > 0 {

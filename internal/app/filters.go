@@ -116,6 +116,13 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 		all[""] = append(all[""], unmatched("groups."+g.Name+".tools.allow", certain(g.Tools.Allow), names)...)
 		all[""] = append(all[""], unmatched("groups."+g.Name+".tools.deny", certain(g.Tools.Deny), names)...)
 	}
+	if cfg.Auth != nil {
+		for i, r := range cfg.Auth.Rights {
+			at := fmt.Sprintf("auth.rights[%d].tools.", i)
+			all[""] = append(all[""], unmatched(at+"allow", certain(r.Tools.Allow), names)...)
+			all[""] = append(all[""], unmatched(at+"deny", certain(r.Tools.Deny), names)...)
+		}
+	}
 	return all
 }
 

@@ -63,6 +63,7 @@ func (a *App) viewOptions(cfg *config.Config, name string) (options view.Options
 		budget = cmp.Or(g.CatalogueTokenBudget, budget)
 	}
 	return view.Options{
+		Name:           name,
 		Part:           part,
 		Naming:         naming,
 		Untouched:      !cfg.Compress,

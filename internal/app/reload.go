@@ -124,6 +124,9 @@ func (a *App) change(from, to *config.Config) {
 	now := *to
 	now.MaxMessageBytes = a.Config.MaxMessageBytes
 	servers, rules := a.servers(&now, a.shown(&now))
+	if now.Auth == nil {
+		rules.Rights = a.Rights() // changeIdentities says so
+	}
 	// These are three swaps, with calls between them. The rights of callers stay
 	// correct: Apply swaps rules and servers together, as one snapshot, and a call on a
 	// replaced server looks it up anew. The other options are limits, checks and texts,

@@ -36,7 +36,7 @@ var pins = map[string]policy.Pin{"warn": policy.PinWarn, "block": policy.PinBloc
 
 // rulesOf are the filters of a config.
 func rulesOf(cfg *config.Config, lock Lock) *policy.Rules {
-	rules := &policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools}
+	rules := &policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools, Rights: rightsOf(cfg)}
 	for _, s := range cfg.Servers {
 		one := policy.ServerRules{
 			Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly, Approved: lock[s.Name], Pin: pins[s.Pin],

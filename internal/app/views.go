@@ -10,6 +10,7 @@ import (
 
 	"mcpx/internal/config"
 	"mcpx/internal/front"
+	"mcpx/internal/identity"
 	"mcpx/internal/policy"
 	"mcpx/internal/view"
 )
@@ -59,6 +60,19 @@ func (v *views) get(name string) *openView {
 	return one
 }
 
+// of is the view at a path under /mcp for the principal of a request; nil if there is no
+// such view for it. A principal without any right may see so at /mcp.
+func (v *views) of(r *http.Request, path string) *openView {
+	name, who, rights := cmp.Or(path, v.app.Config.View), identity.From(r.Context()), v.app.Rights()
+	v.mu.Lock()
+	part, _ := partOf(v.config, name)
+	v.mu.Unlock()
+	if !rights.Opens(who, name, part) && (path != "" || who == nil || rights.Names(who)) {
+		return nil
+	}
+	return v.get(name)
+}
+
 // change applies another config: views that are not in it any more, or are of another
 // kind, end with their sessions, but for the one at /mcp.
 func (v *views) change(to *config.Config) {
@@ -102,12 +116,12 @@ func (v *views) close() {
 // transport, if the config has it.
 func (v *views) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/mcp"), "/")
-	if one := v.get(cmp.Or(path, v.app.Config.View)); one != nil {
+	if one := v.of(r, path); one != nil {
 		one.front.ServeHTTP(w, r)
 		return
 	}
 	if i := strings.LastIndexByte("/"+path, '/'); v.app.Config.SSE {
-		one := v.get(cmp.Or(path[:max(0, i-1)], v.app.Config.View))
+		one := v.of(r, path[:max(0, i-1)])
 		switch what := path[i:]; {
 		case one != nil && what == "sse":
 			one.front.ServeSSE(w, r, strings.TrimSuffix(r.URL.Path, "sse")+"messages")

@@ -204,6 +204,9 @@ type Server struct {
 	// Hidden says, for people and models, why a server that has tools shows none;
 	// empty where it shows some.
 	Hidden string
+	// Limited says that the caller may not do all that the server can: requests that mcpx
+	// does not know do not go to it.
+	Limited bool
 
 	index map[string]int
 }

@@ -20,6 +20,9 @@ type Auth struct {
 	Scopes []string
 	// Tokens are sorted by name.
 	Tokens []AuthToken
+	// Rights say what each principal may see and do; nil = everybody who is known may use
+	// everything.
+	Rights []Right
 }
 
 // AuthToken is a token that mcpx itself has given out; mcpx knows only its digest.
@@ -58,7 +61,8 @@ func (l *loader) auth(path string, n *node) {
 		"audiences": l.names(&a.Audiences),
 		"scopes":    l.names(&a.Scopes),
 		"tokens":    l.authTokens,
-		"issuers":   l.unprotected, "certificates": l.unprotected, "rights": l.unprotected, "front": l.unprotected,
+		"rights":    l.rights,
+		"issuers":   l.unprotected, "certificates": l.unprotected, "front": l.unprotected,
 	}
 	l.members(path, n, keys, l.noOther)
 }

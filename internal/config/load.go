@@ -184,6 +184,7 @@ func (l *loader) finish() {
 	l.similarNames()
 	l.finishViews()
 	l.finishAuth()
+	l.servedRights()
 	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 	for i := range l.cfg.Servers {
 		s, every := &l.cfg.Servers[i], &l.everyServer

@@ -30,7 +30,8 @@ func (e run) allow(ctx context.Context, r *Request, t *target) error {
 	if r.ReadOnly && !t.tool.Hints.IsReadOnly() {
 		return &notAllowedError{name + " is not declared read-only; call it with exec"}
 	}
-	if !max(t.settings.confirm, r.Part.Confirms()).Asks(t.tool) {
+	strictest := max(t.settings.confirm, r.Part.Confirms(), grant(e.registry.Snapshot(), r.Client).Confirms(t.server, t.tool))
+	if !strictest.Asks(t.tool) {
 		return nil
 	}
 	asked := time.Now()

@@ -235,12 +235,26 @@ func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result
 // Catalogue is the catalogue as a client may see it now. A request takes it once, at
 // its beginning, and hands it down.
 func (e *Executor) Catalogue(client *upstream.Client) *catalog.Snapshot {
-	return e.catalogues.Of(e.registry.SnapshotOf(client))
+	return e.granted(client, &e.catalogues)
+}
+
+// granted is what a client may see of the catalogues.
+func (e *Executor) granted(client *upstream.Client, of *policy.Catalogues) *catalog.Snapshot {
+	snap := e.registry.SnapshotOf(client)
+	return grant(snap, client).Of(of.Of(snap))
+}
+
+// grant is what a client may see and do of a snapshot; nil = everything.
+func grant(snap *catalog.Snapshot, client *upstream.Client) *policy.Grant {
+	if client == nil {
+		return nil
+	}
+	return policy.RightsOf(snap).Of(client.Principal, client.View)
 }
 
 // Apps is the catalogue as the apps may see it that a client shows.
 func (e *Executor) Apps(client *upstream.Client) *catalog.Snapshot {
-	return e.apps.Of(e.registry.SnapshotOf(client))
+	return e.granted(client, &e.apps)
 }
 
 // seen is the catalogue as the caller of a request may see it now.

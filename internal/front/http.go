@@ -120,7 +120,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 	}
 	o := &ownRequest{own: upstream.Client{
 		ID: "request " + f.parking.process + " " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
-		Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Alone: f.view.Alone(), Apps: f.view.Apps(),
+		Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Alone: f.view.Alone(), Apps: f.view.Apps(), View: f.view.Name(),
 		Principal: identity.From(e.r.Context()), Headers: e.r.Header,
 	}}
 	r, client := &o.request, &o.own

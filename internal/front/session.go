@@ -33,7 +33,7 @@ type session struct {
 func (f *Front) newSession(id string, stream outlet) *session {
 	s := &session{begun: make(chan struct{}), stream: stream}
 	s.begin = sync.OnceFunc(func() { close(s.begun) })
-	s.client.Store(&upstream.Client{ID: id, Notify: s.notify, Request: s.ask(nil), Alone: f.view.Alone(), Apps: f.view.Apps()})
+	s.client.Store(&upstream.Client{ID: id, Notify: s.notify, Request: s.ask(nil), Alone: f.view.Alone(), Apps: f.view.Apps(), View: f.view.Name()})
 	s.inflight.idle = time.Now()
 	return s
 }

@@ -293,7 +293,7 @@ func (s *stdioServer) own(client *upstream.Client) {
 func (s *stdioServer) request(m *message) *request {
 	r := &request{message: m, session: s.session, out: s, client: s.session.client.Load()}
 	if m.modern() {
-		client := &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify, Headers: r.client.Headers, Principal: r.client.Principal, Alone: r.client.Alone, Apps: r.client.Apps}
+		client := &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify, Headers: r.client.Headers, Principal: r.client.Principal, Alone: r.client.Alone, Apps: r.client.Apps, View: r.client.View}
 		if r.client.Version == "" && s.modern.CompareAndSwap(false, true) {
 			s.own(client)
 		}

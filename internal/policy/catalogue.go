@@ -41,13 +41,25 @@ func (c *Catalogues) of(snap *catalog.Snapshot, apps bool) *catalog.Snapshot {
 func (c *Catalogues) make(snap *catalog.Snapshot, rules catalog.Rules, apps bool) *catalog.Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	same := c.from != nil && reflect.DeepEqual(snap.Rules, c.from.Rules)
+	same := c.from != nil && sameFilters(snap.Rules, c.from.Rules)
 	servers := make([]catalog.Server, len(snap.Servers))
 	for i := range snap.Servers {
 		servers[i] = c.server(&snap.Servers[i], rules, apps, same)
 	}
 	c.from, c.made = snap, catalog.NewSnapshot(servers)
 	return c.made
+}
+
+// sameFilters reports whether two sets of rules hide the same tools of everybody.
+func sameFilters(a, b catalog.Rules) bool {
+	one, ok1 := a.(*Rules)
+	other, ok2 := b.(*Rules)
+	if !ok1 || !ok2 || one == nil || other == nil {
+		return reflect.DeepEqual(a, b)
+	}
+	x, y := *one, *other
+	x.Rights, y.Rights = nil, nil
+	return reflect.DeepEqual(x, y)
 }
 
 // server is what is left of a server. With the same rules as in the last call it
@@ -100,8 +112,12 @@ func see(s *catalog.Server, t *catalog.Tool, rules catalog.Rules, apps bool) (se
 	return seen, ""
 }
 
-// hidden says that no tool is left.
+// hidden says that no tool is left. Of a caller's rights it says nothing: what they do not
+// give does not exist.
 func hidden(tools int, by []string) string {
+	if slices.Contains(by, ByRights) {
+		return ""
+	}
 	text := fmt.Sprintf("its %d tools are all hidden by %s", tools, strings.Join(by, ", "))
 	if tools == 1 {
 		text = "its only tool is hidden by " + by[0]

@@ -19,6 +19,8 @@ type Rules struct {
 	Allow, Disabled []string
 	// ReadOnly hides each tool that does not declare itself read-only.
 	ReadOnly bool
+	// Rights are what single principals may see of what the rules leave.
+	Rights *Rights
 }
 
 // ServerRules are the filters of one server.

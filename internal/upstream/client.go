@@ -37,6 +37,8 @@ type Client struct {
 	Alone bool
 	// Apps means that the view of the client lists the tools that have apps.
 	Apps bool
+	// View is the view that the client is connected to, as the config names it.
+	View string
 	// Principal is on whose behalf the client acts; nil where nobody asked.
 	Principal *identity.Principal
 	// Headers are those of the client's request over HTTP, nil elsewhere. Nobody writes to

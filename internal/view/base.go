@@ -48,6 +48,9 @@ func (b *base) SetOptions(options Options) {
 	b.lookAgain()
 }
 
+// Name implements [View].
+func (b *base) Name() string { return b.current.Load().Name }
+
 // part is the part of the catalogue that the view shows; nil = all of it.
 func (b *base) part() *policy.Part { return b.current.Load().Part }
 

@@ -20,6 +20,8 @@ import (
 
 // Options are the settings of a view. The zero value is the design's default.
 type Options struct {
+	// Name is the name by which the config knows the view.
+	Name string
 	// Part is the part of the catalogue that the view shows; nil = all of it.
 	Part *policy.Part
 	// Naming says how AllTools names tools, and Untouched that the results of its calls

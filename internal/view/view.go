@@ -16,6 +16,8 @@ import (
 // View has the tools that the clients of an endpoint see and may call. It is safe
 // for concurrent use.
 type View interface {
+	// Name is the name by which the config knows the view.
+	Name() string
 	// Instructions are the instructions for the model in the handshake.
 	Instructions(client *upstream.Client) string
 	// Tools is the JSON array in the answer to tools/list. It may wait for servers

@@ -1,0 +1,31 @@
+package app
+
+import (
+	"slices"
+	"testing"
+
+	"mcpx/internal/config"
+)
+
+// A name in the rights that names nothing is said.
+func TestUnknownInRights(t *testing.T) {
+	cfg := &config.Config{
+		Servers: []config.Server{{Name: "github"}, {Name: "mail"}}, Groups: []config.Group{{Name: "ops"}},
+		Auth: &config.Auth{Rights: []config.Right{
+			{Servers: []string{"git*", "mail"}, Views: []string{"*"}, Tools: config.ToolFilter{Allow: []string{"github.get_*", "*.x"}}},
+			{Servers: []string{"gihub"}, Views: []string{"tools", "groups/op", "servers/m*"}, Tools: config.ToolFilter{Allow: []string{"githup.x"}, Deny: []string{"mail"}}},
+		}},
+	}
+	want := []string{
+		`auth.rights[1].servers: no server is called "gihub"; did you mean github?`,
+		`auth.rights[1].tools.allow: no server is named by "githup.x"; did you mean github?`,
+		`auth.rights[1].tools.deny: no server is named by "mail"; did you mean mail?`,
+		`auth.rights[1].views: no view is called "groups/op"; did you mean groups/ops?`,
+	}
+	if got := UnknownInRights(cfg); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := UnknownInRights(&config.Config{}); got != nil {
+		t.Errorf("without auth: %q", got)
+	}
+}

@@ -1,0 +1,54 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestRights: what the rules give, and that nothing in them that takes something away is
+// ignored.
+func TestRights(t *testing.T) {
+	parse := func(rights string) (*Config, error) {
+		return Parse("c.json", fmt.Appendf(nil, `{"mcpServers": {"my git": {"command": "x"}, "mail": {"command": "x"}},
+			"auth": {"tokens": {"ci": {"sha256": "%s"}}, "rights": %s}}`, digestOf("a"), rights), Options{})
+	}
+	for rights, want := range map[string][]Right{
+		`null`: nil, `[]`: {},
+		`[{"principals": ["*"]}]`: {{Principals: []string{"*"}, Confirm: "off"}},
+		`[{"principals": ["ci-*"], "groups": ["dev"], "scopes": ["x"], "servers": ["my git", "m*"], "tools": {"allow": ["my git.get_*"], "deny": ["*.rm"]},
+			"read_only": true, "views": ["groups/*"], "confirm": "all", "admin": true, "//": "a note"}, {"groups": ["ops"], "servers": []}]`: {
+			{Principals: []string{"ci-*"}, Groups: []string{"dev"}, Scopes: []string{"x"}, Servers: []string{"my_git", "m*"},
+				Tools: ToolFilter{Allow: []string{"my_git.get_*"}, Deny: []string{"*.rm"}}, ReadOnly: true, Views: []string{"groups/*"}, Confirm: "all", Admin: true},
+			{Groups: []string{"ops"}, Servers: []string{}, Confirm: "off"},
+		},
+	} {
+		c, err := parse(rights)
+		if err != nil || !reflect.DeepEqual(c.Auth.Rights, want) {
+			t.Errorf("%s\ngot  %+v, %v\nwant %+v", rights, c, err, want)
+		}
+	}
+	for rights, want := range map[string]string{
+		`{}`:                      ": must be an array, not an object",
+		`["ci"]`:                  "[0]: must be an object, not a string",
+		`[{}]`:                    "[0]: is for nobody",
+		`[{"servers": ["mail"]}]`: "[0]: is for nobody",
+		`[{"principals": []}]`:    "[0].principals: must not be empty",
+		`[{"groups": []}]`:        "[0].groups: must not be empty",
+		`[{"groups": [""]}]`:      "[0].groups[0]: must not be empty",
+		`[{"principals": ["["]}]`: "[0].principals[0]: is not a valid pattern",
+		`[{"principals": ["*"], "server": ["mail"]}]`:              "[0].server: unknown key",
+		`[{"principals": ["*"], "readonly": true}]`:                "[0].readonly: unknown key",
+		`[{"principals": ["*"], "tools": {"allow": []}}]`:          "[0].tools.allow: must not be empty",
+		`[{"principals": ["*"], "tools": {"allow": ["read"]}}]`:    `[0].tools.allow[0]: must be "SERVER.TOOL"`,
+		`[{"principals": ["*"], "tools": {"denied": ["mail.*"]}}]`: "[0].tools.denied: unknown key",
+		`[{"principals": ["*"], "confirm": "maybe"}]`:              "[0].confirm: must be",
+		`[{"principals": ["*"], "admin": "yes"}]`:                  "[0].admin: must be true or false",
+	} {
+		_, err := parse(rights)
+		if err == nil || !strings.Contains(err.Error(), "auth.rights"+want) {
+			t.Errorf("%s\ngot  %v\nwant auth.rights%s", rights, err, want)
+		}
+	}
+}

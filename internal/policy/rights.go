@@ -1,0 +1,251 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/identity"
+)
+
+// Right is a rule of the configuration: what some principals may see and do. The zero
+// value gives everything but Admin, to everybody.
+type Right struct {
+	// Principals are globs of names; Groups and Scopes are names. The rule is for
+	// principals that have one of each list that is not empty.
+	Principals, Groups, Scopes []string
+	// Servers are globs of names; nil = all.
+	Servers []string
+	// Allow, if not empty, has globs of the only "server.tool" that the rule gives; Deny
+	// wins over it. Only a rule without both gives what servers have beside tools: nothing
+	// says which resources a tool stands for.
+	Allow, Deny []string
+	// ReadOnly leaves out each tool that does not declare itself read-only.
+	ReadOnly bool
+	// Views are globs of the views that the rule is for, as the key view names them; nil =
+	// all. In other views the rule gives nothing.
+	Views []string
+	// Confirm applies beside that of the configuration to the tools that the rule gives.
+	Confirm Confirm
+	// Admin opens the state of mcpx and the list of its servers.
+	Admin bool
+}
+
+// of reports whether the rule is for a principal.
+func (r *Right) of(p *identity.Principal) bool {
+	has := func(wanted, own []string) bool {
+		return len(wanted) == 0 || slices.ContainsFunc(wanted, func(name string) bool { return slices.Contains(own, name) })
+	}
+	return has(r.Groups, p.Groups) && has(r.Scopes, p.Scopes) && (len(r.Principals) == 0 || Match(r.Principals, p.Name))
+}
+
+// whole reports whether the rule gives what servers have beside tools.
+func (r *Right) whole() bool { return len(r.Allow)+len(r.Deny) == 0 }
+
+// reaches reports whether the rule may give something of a server: a tool that Allow
+// names may have yet to be listed.
+func (r *Right) reaches(server string) bool {
+	return (r.Servers == nil || Match(r.Servers, server)) &&
+		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, func(glob string) bool { return Begins(glob, server+".") }))
+}
+
+// sees reports whether the rule gives a tool of a server.
+func (r *Right) sees(s *catalog.Server, t *catalog.Tool) bool {
+	is := func(globs []string) bool {
+		return Match(globs, s.Name+"."+t.Name) || t.Own != "" && Match(globs, s.Name+"."+t.Own)
+	}
+	return (r.Servers == nil || Match(r.Servers, s.Name)) && (len(r.Allow) == 0 || is(r.Allow)) && !is(r.Deny) &&
+		(!r.ReadOnly || t.Hints.IsReadOnly())
+}
+
+// Begins reports whether a glob matches some longer name that begins like that.
+func Begins(glob, prefix string) bool {
+	for i := 0; i < len(glob); i++ {
+		switch glob[i] {
+		case '*':
+			if Match([]string{glob[:i+1]}, prefix) {
+				return true
+			}
+		case '\\':
+			i++
+		case '[':
+			if end := strings.IndexByte(glob[i+1:], ']'); end >= 0 {
+				i += end + 1
+			}
+		}
+		if i+1 < len(glob) && Match([]string{glob[:i+1]}, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxGrants bounds the sets of rules that are remembered. Who has which groups is up to
+// issuers; rules are few, and so are their sets.
+const maxGrants = 1000
+
+// Rights are what each principal may see and do. A principal that no rule is for has
+// nothing. Nil Rights are those of an endpoint that asks nobody who they are: everybody
+// may do everything. Safe for concurrent use.
+type Rights struct {
+	rules []Right
+	all   bool // without rules everybody who is known has everything, but is no admin
+
+	mu     sync.Mutex
+	grants map[string]*Grant // by the numbers of the rules
+}
+
+// NewRights makes the rights of an endpoint that asks principals who they are; of nil
+// rules those of one where that is enough.
+func NewRights(rules []Right) *Rights { return &Rights{rules: rules, all: rules == nil} }
+
+// Admin reports whether a principal may see the state of mcpx and change its servers.
+// Where principals are asked who they are, nobody in particular is none.
+func (r *Rights) Admin(p *identity.Principal) bool {
+	return r == nil || p != nil && slices.ContainsFunc(r.rules, func(one Right) bool { return one.Admin && one.of(p) })
+}
+
+// Opens reports whether a principal may connect to a view: another one does not exist for
+// it. part is what the view shows. A view of everything is there for a principal
+// without any right too, which finds nothing in it.
+func (r *Rights) Opens(p *identity.Principal, view string, part *Part) bool {
+	switch {
+	case r == nil:
+		return true
+	case p == nil:
+		return false
+	case r.all:
+		return true
+	case !r.Names(p):
+		return part == nil
+	}
+	g := r.Of(p, view)
+	return len(g.rules) > 0 && (part == nil || part.Servers == nil || slices.ContainsFunc(part.Servers, g.reaches))
+}
+
+// Names reports whether some rule is for a principal.
+func (r *Rights) Names(p *identity.Principal) bool {
+	return slices.ContainsFunc(r.rules, func(one Right) bool { return one.of(p) })
+}
+
+// Of is what a principal may see and do in a view; nil = everything. The principals that
+// the same rules are for share one. A nil principal is mcpx itself, or its client over
+// stdio.
+func (r *Rights) Of(p *identity.Principal, view string) *Grant {
+	if r == nil || p == nil || r.all {
+		return nil
+	}
+	which := make([]byte, 0, 16) // on the stack; two bytes a rule
+	for i := range r.rules {
+		if one := &r.rules[i]; (one.Views == nil || Match(one.Views, view)) && one.of(p) {
+			which = append(which, byte(i>>8), byte(i))
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.grants[string(which)]
+	if g == nil {
+		g = &Grant{}
+		for i := 0; i < len(which); i += 2 {
+			g.rules = append(g.rules, &r.rules[int(which[i])<<8|int(which[i+1])])
+		}
+		if r.grants == nil || len(r.grants) >= maxGrants {
+			r.grants = make(map[string]*Grant)
+		}
+		r.grants[string(which)] = g
+	}
+	return g
+}
+
+// RightsOf are those that came with a snapshot.
+func RightsOf(snap *catalog.Snapshot) *Rights {
+	if rules, ok := snap.Rules.(*Rules); ok {
+		return rules.Rights
+	}
+	return nil
+}
+
+// Grant is what some rules give together: what one of them gives is there. Nil gives
+// everything. Safe for concurrent use.
+type Grant struct {
+	rules   []*Right
+	visible Catalogues
+}
+
+// ByRights is what [Grant.See] says of a tool that no rule gives. Nobody is told.
+const ByRights = "auth.rights"
+
+// See implements [catalog.Rules].
+func (g *Grant) See(s *catalog.Server, t *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
+	if slices.ContainsFunc(g.rules, func(r *Right) bool { return r.sees(s, t) }) {
+		return t, ""
+	}
+	return nil, ByRights
+}
+
+func (g *Grant) reaches(server string) bool {
+	return slices.ContainsFunc(g.rules, func(r *Right) bool { return r.reaches(server) })
+}
+
+// Confirms says which calls of a tool a person must confirm: the strictest of the rules
+// that give it counts.
+func (g *Grant) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
+	strictest := ConfirmNone
+	if g != nil {
+		for _, r := range g.rules {
+			if r.Confirm > strictest && r.sees(s, t) {
+				strictest = r.Confirm
+			}
+		}
+	}
+	return strictest
+}
+
+// Of is what is left of a catalogue, made once of each. A server of which nothing is left
+// is not there.
+func (g *Grant) Of(snap *catalog.Snapshot) *catalog.Snapshot {
+	if g == nil {
+		return snap
+	}
+	return snap.Derived(g, func() *catalog.Snapshot {
+		servers := make([]catalog.Server, 0, len(snap.Servers))
+		for i := range snap.Servers {
+			if s, some := g.server(snap.Servers[i]); some {
+				servers = append(servers, s)
+			}
+		}
+		reached := catalog.NewSnapshot(servers)
+		reached.Rules = g
+		seen := g.visible.of(reached, true) // what apps alone may see is hidden before, or not
+		empty := func(s catalog.Server) bool { return s.Known && len(s.Tools) == 0 && !g.whole(s.Name) }
+		if !slices.ContainsFunc(seen.Servers, empty) {
+			return seen
+		}
+		return catalog.NewSnapshot(slices.DeleteFunc(slices.Clone(seen.Servers), empty))
+	})
+}
+
+// whole reports whether some rule gives what a server has beside tools.
+func (g *Grant) whole(server string) bool {
+	return slices.ContainsFunc(g.rules, func(r *Right) bool { return r.whole() && r.reaches(server) })
+}
+
+// server is a server without what no rule gives of it beside tools. some is false if
+// no rule gives anything.
+func (g *Grant) server(s catalog.Server) (left catalog.Server, some bool) {
+	s.Limited = true
+	for _, r := range g.rules {
+		if !r.reaches(s.Name) {
+			continue
+		}
+		some = true
+		if r.whole() && !r.ReadOnly && r.Confirm == ConfirmNone {
+			s.Limited = false
+		}
+	}
+	if some && !g.whole(s.Name) {
+		s.Offers, s.Items, s.Listed = catalog.Offers{Tasks: s.Offers.Tasks}, nil, true
+	}
+	return s, some
+}

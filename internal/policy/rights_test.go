@@ -1,0 +1,220 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/identity"
+)
+
+// forge is a catalogue of three servers, one of which nobody has asked yet.
+func forge() *catalog.Snapshot {
+	yes := true
+	git, mail := server("git", "get_file", "put_file"), server("mail", "read", "send")
+	for _, s := range []*catalog.Server{&git, &mail} {
+		s.Tools[0].Hints.ReadOnly = &yes
+		s.Listed, s.Offers = true, catalog.Offers{Resources: true, Prompts: true, Tasks: true, Others: "{}"}
+		s.Items = &catalog.Items{Resources: []catalog.Item{{Name: "x://1"}}}
+	}
+	return snapshot(nil, git, mail, catalog.Server{Name: "new", State: catalog.Connecting})
+}
+
+func TestRights_Of(t *testing.T) {
+	dev := &identity.Principal{ID: "1", Name: "dev-ann", Groups: []string{"dev"}, Scopes: []string{"write"}}
+	for _, test := range []struct {
+		name  string
+		rules []Right
+		view  string
+		want  map[string][]string // a nil list: not known yet
+	}{
+		{"no rules", nil, "tools", map[string][]string{"git": {"get_file", "put_file"}, "mail": {"read", "send"}, "new": nil}},
+		{"no rule for it", []Right{{Principals: []string{"ops-*"}}}, "tools", map[string][]string{}},
+		{"everything", []Right{{Principals: []string{"dev-*"}}}, "tools", map[string][]string{"git": {"get_file", "put_file"}, "mail": {"read", "send"}, "new": nil}},
+		{"by group", []Right{{Groups: []string{"x", "dev"}, Servers: []string{"g*"}}}, "tools", map[string][]string{"git": {"get_file", "put_file"}}},
+		{"by scope", []Right{{Scopes: []string{"write"}, Servers: []string{"mail"}}}, "tools", map[string][]string{"mail": {"read", "send"}}},
+		{"needs all that it names", []Right{{Groups: []string{"dev"}, Scopes: []string{"admin"}}}, "tools", map[string][]string{}},
+		{"no servers", []Right{{Servers: []string{}}}, "tools", map[string][]string{}},
+		{"read-only", []Right{{ReadOnly: true, Servers: []string{"git", "mail"}}}, "tools", map[string][]string{"git": {"get_file"}, "mail": {"read"}}},
+		{"allow", []Right{{Allow: []string{"*.get_*", "new.x"}}}, "tools", map[string][]string{"git": {"get_file"}, "new": nil}},
+		{"allow of a server alone", []Right{{Allow: []string{"mail.se*"}}}, "tools", map[string][]string{"mail": {"send"}}},
+		{"allow without a server", []Right{{Allow: []string{"*"}, Servers: []string{"mail"}}}, "tools", map[string][]string{"mail": {"read", "send"}}},
+		{"deny wins", []Right{{Allow: []string{"git.*"}, Deny: []string{"*.put*"}}}, "tools", map[string][]string{"git": {"get_file"}}},
+		{"nothing left", []Right{{Servers: []string{"git"}, Deny: []string{"*"}}}, "tools", map[string][]string{}},
+		{"rules add up", []Right{{Servers: []string{"git"}, Deny: []string{"*.put*"}}, {Allow: []string{"git.put_file"}}, {Servers: []string{"mail"}, ReadOnly: true}}, "tools",
+			map[string][]string{"git": {"get_file", "put_file"}, "mail": {"read"}}},
+		{"in one view", []Right{{Servers: []string{"git"}, Views: []string{"groups/*"}}, {Servers: []string{"mail"}}}, "groups/a", map[string][]string{"git": {"get_file", "put_file"}, "mail": {"read", "send"}}},
+		{"in another view", []Right{{Servers: []string{"git"}, Views: []string{"groups/*"}}, {Servers: []string{"mail"}}}, "tools", map[string][]string{"mail": {"read", "send"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			rights, snap := NewRights(test.rules), forge()
+			got := rights.Of(dev, test.view).Of(snap)
+			seen := make(map[string][]string)
+			for i := range got.Servers {
+				s := &got.Servers[i]
+				seen[s.Name] = nil
+				if s.Known {
+					seen[s.Name] = s.ToolNames()
+				}
+				if s.Hidden != "" {
+					t.Errorf("%s says what it hides: %s", s.Name, s.Hidden)
+				}
+			}
+			if fmt.Sprint(seen) != fmt.Sprint(test.want) {
+				t.Errorf("got %v, want %v", seen, test.want)
+			}
+			if rights.Of(dev, test.view).Of(snap) != got {
+				t.Error("one catalogue has two parts")
+			}
+			if nobody := rights.Of(nil, test.view); nobody.Of(snap) != snap {
+				t.Error("mcpx itself does not see everything")
+			}
+		})
+	}
+}
+
+// What servers have beside tools is there where the whole server is, and requests that
+// mcpx does not know are for who may do everything.
+func TestRights_Beside(t *testing.T) {
+	for _, test := range []struct {
+		name            string
+		rules           []Right
+		beside, limited bool
+	}{
+		{"no rules", nil, true, false},
+		{"everything", []Right{{}}, true, false},
+		{"read-only", []Right{{ReadOnly: true}}, true, true},
+		{"confirmed", []Right{{Confirm: ConfirmDestructive}}, true, true},
+		{"allow", []Right{{Allow: []string{"git.*"}}}, false, true},
+		{"deny", []Right{{Deny: []string{"x.*"}}}, false, true},
+		{"added up", []Right{{Deny: []string{"x.*"}}, {Servers: []string{"git"}}}, true, false},
+		{"of another server", []Right{{Allow: []string{"git.*"}}, {Servers: []string{"mail"}}}, false, true},
+	} {
+		git := of(t, NewRights(test.rules).Of(&identity.Principal{Name: "a"}, "tools").Of(forge()), "git")
+		if got := git.Items != nil; got != test.beside || git.Offers.Resources != test.beside || !git.Offers.Tasks || !git.Listed {
+			t.Errorf("%s: %+v", test.name, git)
+		}
+		if git.Limited != test.limited {
+			t.Errorf("%s: limited is %t", test.name, git.Limited)
+		}
+	}
+}
+
+// A thousand principals with three sets of rules have three catalogues, and what is the
+// same in the next snapshot is the same list.
+func TestRights_Shared(t *testing.T) {
+	rights := NewRights([]Right{{Groups: []string{"a"}, Deny: []string{"*.put*"}}, {Groups: []string{"b"}, ReadOnly: true}, {Principals: []string{"p1*"}, Servers: []string{"mail"}}})
+	first := forge()
+	seen := make(map[*catalog.Snapshot]int)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for i := range 1000 {
+		all.Go(func() {
+			got := rights.Of(&identity.Principal{ID: fmt.Sprint(i), Name: fmt.Sprint("p", 2+i%7), Groups: [][]string{{"a"}, {"b"}, {"a", "b"}}[i%3]}, "tools").Of(first)
+			mu.Lock()
+			defer mu.Unlock()
+			seen[got]++
+		})
+	}
+	all.Wait()
+	if len(seen) != 3 {
+		t.Errorf("%d catalogues", len(seen))
+	}
+	ann := &identity.Principal{Name: "x", Groups: []string{"a"}}
+	before := rights.Of(ann, "tools").Of(first)
+	next := catalog.NewSnapshot(slices.Clone(first.Servers))
+	if after := rights.Of(ann, "tools").Of(next); after == before || !oneList(of(t, before, "git"), of(t, after, "git")) {
+		t.Error("the same tools are another list")
+	}
+}
+
+func TestRights_Confirms(t *testing.T) {
+	git := forge().Servers[0]
+	rights := NewRights([]Right{
+		{Principals: []string{"a*"}, ReadOnly: true}, {Principals: []string{"ab"}, Confirm: ConfirmDestructive, Servers: []string{"git"}},
+		{Principals: []string{"abc"}, Confirm: ConfirmAll, Servers: []string{"mail"}}, {Principals: []string{"all"}, Confirm: ConfirmAll, Allow: []string{"git.put*"}},
+	})
+	for name, want := range map[string][2]Confirm{
+		"a": {ConfirmNone, ConfirmNone}, "ab": {ConfirmDestructive, ConfirmDestructive}, "abc": {ConfirmNone, ConfirmNone}, "all": {ConfirmNone, ConfirmAll},
+	} {
+		g := rights.Of(&identity.Principal{Name: name}, "tools")
+		if got := [2]Confirm{g.Confirms(&git, &git.Tools[0]), g.Confirms(&git, &git.Tools[1])}; got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	if (*Grant)(nil).Confirms(&git, &git.Tools[0]) != ConfirmNone {
+		t.Error("without rights somebody is asked")
+	}
+}
+
+func TestRights_Opens(t *testing.T) {
+	rights := NewRights([]Right{
+		{Principals: []string{"all"}}, {Principals: []string{"git"}, Servers: []string{"git"}},
+		{Principals: []string{"two"}, Views: []string{"two_tools"}}, {Principals: []string{"boss"}, Admin: true, Servers: []string{}},
+	})
+	git, both, every := &Part{Servers: []string{"git"}}, &Part{Servers: []string{"mail", "git"}}, &Part{}
+	for _, test := range []struct {
+		who, view string
+		part      *Part
+		want      bool
+	}{
+		{"all", "two_tools", nil, true}, {"all", "servers/git", git, true},
+		{"git", "servers/git", git, true}, {"git", "groups/both", both, true}, {"git", "groups/every", every, true},
+		{"git", "servers/mail", &Part{Servers: []string{"mail"}}, false}, {"git", "groups/none", &Part{Servers: []string{}}, false},
+		{"two", "two_tools", nil, true}, {"two", "tools", nil, false}, {"two", "servers/git", git, false},
+		{"nobody", "two_tools", nil, true}, {"nobody", "servers/git", git, false}, {"nobody", "groups/every", every, false},
+		{"boss", "two_tools", nil, true}, {"boss", "servers/git", git, false},
+	} {
+		if got := rights.Opens(&identity.Principal{Name: test.who}, test.view, test.part); got != test.want {
+			t.Errorf("%s opens %s: %t", test.who, test.view, got)
+		}
+	}
+	if rights.Opens(nil, "two_tools", nil) || NewRights(nil).Opens(nil, "two_tools", nil) {
+		t.Error("somebody unknown comes in where principals are asked")
+	}
+	if !(*Rights)(nil).Opens(nil, "two_tools", nil) || !NewRights(nil).Opens(&identity.Principal{}, "servers/git", git) {
+		t.Error("without rules a view is closed")
+	}
+	for _, test := range []struct {
+		rights *Rights
+		who    *identity.Principal
+		want   bool
+	}{
+		{nil, nil, true}, {NewRights(nil), nil, false}, {NewRights(nil), &identity.Principal{Name: "boss"}, false},
+		{rights, nil, false}, {rights, &identity.Principal{Name: "boss"}, true}, {rights, &identity.Principal{Name: "all"}, false},
+	} {
+		if got := test.rights.Admin(test.who); got != test.want {
+			t.Errorf("%+v is an admin: %t", test.who, got)
+		}
+	}
+}
+
+func TestBegins(t *testing.T) {
+	for glob, want := range map[string]bool{
+		"git.*": true, "git.x": true, "git.": false, "git": false, "*": true, "*.x": true, "g*": true, "gi?.x": true, "*x": true, "gits.x": false,
+		"[a-g]it.x": true, "[^a-g]it.x": false, `\git.x`: true, "git.[a]": true, "*.*.x": true, "?": false, "mail.*": false, "git?": false, "git??": true,
+	} {
+		if got := Begins(glob, "git."); got != want {
+			t.Errorf("%s: %t", glob, got)
+		}
+	}
+}
+
+// The cost of finding what a principal may see, once for each call.
+func BenchmarkRights(b *testing.B) {
+	for _, n := range []int{1, 10, 50} {
+		var rules []Right
+		for i := range n {
+			rules = append(rules, Right{Principals: []string{fmt.Sprintf("team-%d-*", i)}, Groups: []string{"dev"}, Servers: []string{"g*"}})
+		}
+		rights, snap := NewRights(rules), forge()
+		who := &identity.Principal{Name: fmt.Sprintf("team-%d-ann", n/2), Groups: []string{"ops", "dev"}}
+		b.Run(fmt.Sprint(n, " rules"), func(b *testing.B) {
+			for b.Loop() {
+				rights.Of(who, "two_tools").Of(snap)
+			}
+		})
+	}
+}
