@@ -18,7 +18,7 @@ var allowedImports = map[string][]string{
 	},
 	"internal/app": {
 		"internal/atomicfile", "internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd", "internal/identity",
-		"internal/jq", "internal/oauth", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/secret", "internal/upstream", "internal/view",
+		"internal/jq", "internal/oauth", "internal/page", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/secret", "internal/upstream", "internal/view",
 	},
 
 	"internal/atomicfile": {},
@@ -57,6 +57,8 @@ var allowedImports = map[string][]string{
 	},
 	"internal/front": {"internal/aggregate", "internal/catalog", "internal/executor", "internal/identity", "internal/upstream", "internal/view", "internal/wire"},
 	"internal/httpd": {"internal/front", "internal/identity", "internal/wire"},
+
+	"internal/page": {"internal/catalog", "internal/executor", "internal/identity", "internal/plain", "internal/tokens", "internal/upstream", "internal/view", "internal/wire"},
 
 	"tools/release": {},
 

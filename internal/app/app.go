@@ -18,6 +18,7 @@ import (
 	"mcpx/internal/identity"
 	"mcpx/internal/jq"
 	"mcpx/internal/oauth"
+	"mcpx/internal/page"
 	"mcpx/internal/policy"
 	"mcpx/internal/proc"
 	"mcpx/internal/registry"
@@ -46,6 +47,7 @@ type App struct {
 	views   *views
 	stdio   bool // one client: only the view of the config is served
 	hosted  bool // an endpoint for many clients
+	hour    page.Hour
 	log     *slog.Logger
 	reaper  *proc.Reaper
 	filters *jq.Runner

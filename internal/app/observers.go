@@ -14,5 +14,9 @@ func (a *App) observers() []func(executor.Record) {
 	if a.hosted {
 		level = slog.LevelInfo
 	}
-	return []func(executor.Record){executor.LogCalls(a.log, level)}
+	all := []func(executor.Record){executor.LogCalls(a.log, level)}
+	if a.Config.UI && !a.stdio {
+		all = append(all, a.hour.Add)
+	}
+	return all
 }

@@ -151,6 +151,7 @@ func nextStart(at, to *config.Config) (keys []string) {
 		{"shutdown_grace", at.ShutdownGrace != to.ShutdownGrace},
 		{"sse", at.SSE != to.SSE},
 		{"session_timeout", at.SessionTimeout != to.SessionTimeout},
+		{"ui", at.UI != to.UI},
 		{"view", at.View != to.View},
 		{"log_level", at.LogLevel != to.LogLevel},
 		{"log_file", at.LogFile != to.LogFile},

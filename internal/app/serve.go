@@ -29,6 +29,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	err := httpd.Serve(ctx, listener, httpd.Options{
 		Endpoint: a.views,
 		Identity: &a.identity,
+		Page:     a.page(),
 		SSE:      a.Config.SSE,
 		Grace:    a.grace(),
 		Ready:    a.ready,

@@ -87,6 +87,9 @@ type Config struct {
 	// Auth says who may connect over HTTP; nil = everybody who reaches the address.
 	Auth *Auth
 
+	// UI is whether there is a status page.
+	UI bool
+
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel, LogFormat string
 	// LogFile gets the log too, beside stderr; empty: nowhere else.
@@ -345,6 +348,7 @@ func defaults(path string) *Config {
 		SchemaCompression:    true,
 		Resources:            true,
 		Prompts:              true,
+		UI:                   true,
 		ToonCompression:      true,
 		MaxDescriptionLen:    300,
 		StructuredContent:    "auto",

@@ -49,6 +49,7 @@ func (l *loader) keys() map[string]reader {
 		"prefix":    l.oneOf(&c.Prefix, "always", "conflict", "never"),
 		"compress":  l.boolean(&c.Compress),
 		"sse":       l.boolean(&c.SSE),
+		"ui":        l.boolean(&c.UI),
 
 		"session_timeout": l.timeout(&c.SessionTimeout),
 

@@ -38,7 +38,11 @@ func (e run) allow(ctx context.Context, r *Request, t *target) error {
 	defer func() { r.began = r.began.Add(time.Since(asked)) }()
 	bounded, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	answer, err := r.Client.Ask(bounded, "elicitation/create", question(r, t))
+	ask := r.Client.Ask
+	if r.Confirm != nil {
+		ask = r.confirm
+	}
+	answer, err := ask(bounded, "elicitation/create", question(r, t))
 	rpc, refused := errors.AsType[*upstream.RPCError](err)
 	switch {
 	case ctx.Err() != nil:
@@ -54,6 +58,14 @@ func (e run) allow(ctx context.Context, r *Request, t *target) error {
 		return &notAllowedError{fmt.Sprintf("%s needs the user's confirmation (confirm in the config of mcpx): %s. The call was not made; the user can make it, or use a client with elicitation", name, plain.Line(rpc.Message, 300))}
 	}
 	return &notAllowedError{fmt.Sprintf("%s needs the user's confirmation, and asking failed: %s. The call was not made", name, plain.Line(err.Error(), 300))}
+}
+
+// confirm is [upstream.Client.Ask] for a request with Confirm.
+func (r *Request) confirm(_ context.Context, _ string, params json.RawMessage) (json.RawMessage, error) {
+	if r.Confirm(wire.MemberText(params, "message")) {
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}
+	return json.RawMessage(`{"action":"decline"}`), nil
 }
 
 // shownArguments bounds the arguments in a question, in characters: a person must be able

@@ -100,6 +100,9 @@ type Request struct {
 	Native, Untouched bool
 	// Input answers an input_required result of the same call.
 	Input upstream.Input
+	// Confirm says whether the person who makes the call confirms it, for a client that
+	// cannot be asked; it gets the question. Nil = the client is asked.
+	Confirm func(question string) bool
 	// OnProgress and OnLog get the params of progress and log messages that the
 	// upstream sends meanwhile. They may be nil, and must not block. LogLevel is the
 	// least severe level that the upstream should send.

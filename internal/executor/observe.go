@@ -53,6 +53,12 @@ type Record struct {
 	Trace string
 }
 
+// Failed reports whether the call ended in an error, be it the tool's, the server's or
+// that of mcpx.
+func (r *Record) Failed() bool {
+	return r.Outcome != outcomeResult && r.Outcome != outcomeCancelled && r.Outcome != outcomeRunning
+}
+
 // observe gets every call once, when it ends. It is the one place that counts calls and
 // tells the observers of them.
 func (e *Executor) observe(r Record) {

@@ -38,15 +38,15 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open reports whether a request needs no principal: probes have no tokens, and the page
-// reveals nothing. Clients look for an authorization server in the well-known places and
+// open reports whether a request needs no principal here: probes have no tokens, and the
+// page asks its viewers itself, as browsers bring cookies. Clients look for an authorization server in the well-known places and
 // at /register, and say "failed to connect" to anything but 404.
 func open(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/", "/healthz", "/readyz", "/register":
 		return true
 	}
-	return strings.HasPrefix(r.URL.Path, "/.well-known/")
+	return strings.HasPrefix(r.URL.Path, "/.well-known/") || strings.HasPrefix(r.URL.Path, "/ui/")
 }
 
 // refuse answers a request without a principal. It says nothing of why a token does not

@@ -30,6 +30,12 @@ type Endpoint interface {
 	EndCalls()
 }
 
+// Page is the status page. Serve calls EndStreams when the shutdown begins.
+type Page interface {
+	http.Handler
+	EndStreams()
+}
+
 // Options are the settings of a server. Times may be zero.
 type Options struct {
 	Endpoint Endpoint
@@ -43,7 +49,9 @@ type Options struct {
 	Ready func() (ready bool, info any)
 	// Status is the content of /status.
 	Status func() any
-	// Version is the version of mcpx on the page at /.
+	// Page serves / to browsers, and /ui/; nil = / is a text.
+	Page Page
+	// Version is the version of mcpx in the text at /.
 	Version string
 	Logger  *slog.Logger
 
@@ -158,6 +166,9 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	case <-ctx.Done():
 	}
 	o.Endpoint.EndStreams() // Shutdown would wait for them
+	if o.Page != nil {
+		o.Page.EndStreams()
+	}
 	bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), o.Grace)
 	defer stop()
 	err := server.Shutdown(bounded)
@@ -183,6 +194,9 @@ func (o *Options) pages() http.Handler {
 		mux.Handle("/messages", o.Endpoint)
 	}
 	mux.HandleFunc("GET /{$}", o.start)
+	if o.Page != nil {
+		mux.Handle("/ui/", o.Page)
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
@@ -203,9 +217,14 @@ func (o *Options) pages() http.Handler {
 	return mux
 }
 
-// start is the page for people with a browser. It reveals nothing of the
-// configuration.
+// start is the page for a browser, and a text for anybody else. The text reveals nothing
+// of the configuration.
 func (o *Options) start(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Vary", "Accept")
+	if o.Page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		o.Page.ServeHTTP(w, r)
+		return
+	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	fmt.Fprintf(w, `This is mcpx %[1]s: one MCP server in front of many.

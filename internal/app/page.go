@@ -1,0 +1,22 @@
+package app
+
+import (
+	"mcpx/internal/httpd"
+	"mcpx/internal/identity"
+	"mcpx/internal/page"
+)
+
+// page is the status page; nil if the config turns it off.
+func (a *App) page() httpd.Page {
+	if !a.Config.UI {
+		return nil
+	}
+	return page.New(page.Options{
+		View: a.View, Executor: a.Executor, Hour: &a.hour, Status: a.status,
+		Identity: &a.identity, Admin: a.admin, Logger: a.log,
+	})
+}
+
+// admin reports whether a principal may see the states of all servers and change them.
+// Without auth that is everybody.
+func (a *App) admin(p *identity.Principal) bool { return p == nil }

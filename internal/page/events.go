@@ -1,0 +1,103 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+const (
+	// maxViewers bounds the open streams of events. A page without one asks for the state.
+	maxViewers = 50
+	// lookEvery is the time between two looks for a change.
+	lookEvery = 2 * time.Second
+	// quietFor is how long a stream may be silent: proxies close silent ones.
+	quietFor = 20 * time.Second
+	// writeWithin bounds the time to write an event.
+	writeWithin = 30 * time.Second
+)
+
+// current is the state of mcpx as JSON, the same bytes for all viewers. It is made at most
+// once in half of lookEvery.
+func (p *Page) current() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if p.state == nil || now.Sub(p.made) >= lookEvery/2 {
+		text, err := json.Marshal(map[string]any{"status": p.Status(), "hour": p.Hour.last(now)})
+		if err != nil {
+			p.Logger.Error("the state for the page", "err", err)
+			return p.state
+		}
+		p.state, p.made = text, now
+	}
+	return p.state
+}
+
+// sendState answers with the state, and whether the viewer has a session to sign out of.
+func (p *Page) sendState(w http.ResponseWriter, r *http.Request) {
+	_, err := r.Cookie(cookieName)
+	answer(w, http.StatusOK, struct {
+		Session bool            `json:"session"`
+		State   json.RawMessage `json:"state"`
+	}{err == nil, p.current()})
+}
+
+func (p *Page) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.viewers >= maxViewers {
+		return false
+	}
+	p.viewers++
+	return true
+}
+
+func (p *Page) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.viewers--
+}
+
+// events sends the state whenever it has changed, until the viewer leaves, may not see it
+// any more, or mcpx ends.
+func (p *Page) events(w http.ResponseWriter, r *http.Request) {
+	if !p.enter() {
+		refuse(w, http.StatusServiceUnavailable, "too many pages are open")
+		return
+	}
+	defer p.leave()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+	stream := http.NewResponseController(w)
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	var sent []byte
+	var quiet time.Time
+	for {
+		state, now := p.current(), time.Now()
+		text := []byte(":\n\n")
+		if changed := !bytes.Equal(state, sent); changed {
+			text = append(append([]byte("data: "), state...), "\n\n"...)
+			sent = state
+		}
+		if len(text) > 3 || now.Sub(quiet) >= quietFor {
+			quiet = now
+			_ = stream.SetWriteDeadline(now.Add(writeWithin))
+			if _, err := w.Write(text); err != nil || stream.Flush() != nil {
+				return
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-r.Context().Done():
+			return
+		case <-p.ended:
+			return
+		}
+		if _, err := p.viewer(r); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package page
+
+import (
+	"sync"
+	"time"
+
+	"mcpx/internal/executor"
+)
+
+// minutes is how far the plots go back.
+const minutes = 60
+
+// minute is what happened in one minute.
+type minute struct {
+	at                   int64 // minutes since 1970
+	calls, errors, saved int
+}
+
+// series are the last minutes: a minute has its place by its number, and takes it from
+// the one an hour before.
+type series [minutes]minute
+
+func (s *series) add(at int64, r *executor.Record) {
+	m := &s[at%minutes]
+	if m.at != at {
+		*m = minute{at: at}
+	}
+	m.calls++
+	if r.Failed() {
+		m.errors++
+	}
+	if r.Answered {
+		m.saved += r.Received - r.Sent
+	}
+}
+
+// plots are the values of each minute, the oldest first.
+type plots struct {
+	Calls  []int `json:"calls"`
+	Errors []int `json:"errors"`
+	Saved  []int `json:"saved"`
+}
+
+// plots are those of the hour that ends with a minute; used is false if there was no call.
+func (s *series) plots(now int64) (p plots, used bool) {
+	p = plots{make([]int, minutes), make([]int, minutes), make([]int, minutes)}
+	for i := range minutes {
+		at := now - minutes + 1 + int64(i)
+		if m := s[at%minutes]; m.at == at {
+			p.Calls[i], p.Errors[i], p.Saved[i] = m.calls, m.errors, m.saved
+			used = true
+		}
+	}
+	return p, used
+}
+
+// Hour counts the calls of the last hour, in all and for each server that had any. The
+// zero value is ready. Safe for concurrent use.
+type Hour struct {
+	mu      sync.Mutex
+	all     series
+	servers map[string]*series
+}
+
+// Add counts a call that has ended; it is an observer of the executor. A name that no
+// server has counts in all only: the caller made it up.
+func (h *Hour) Add(r executor.Record) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := time.Now().Unix() / 60
+	h.all.add(at, &r)
+	if !r.Known {
+		return
+	}
+	if h.servers[r.Server] == nil {
+		if h.servers == nil {
+			h.servers = make(map[string]*series)
+		}
+		h.servers[r.Server] = &series{}
+	}
+	h.servers[r.Server].add(at, &r)
+}
+
+// lastHour is the account of the last hour as the page gets it.
+type lastHour struct {
+	plots
+	Servers map[string]plots `json:"servers"`
+}
+
+// last is the hour that ends now. A server without a call in it is forgotten.
+func (h *Hour) last(now time.Time) lastHour {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := now.Unix() / 60
+	all, _ := h.all.plots(at)
+	out := lastHour{all, make(map[string]plots)}
+	for name, s := range h.servers {
+		if p, used := s.plots(at); used {
+			out.Servers[name] = p
+		} else {
+			delete(h.servers, name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,51 @@
+package page
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/executor"
+)
+
+func TestHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &Hour{}
+		add := func(server, outcome string, received, sent int) {
+			h.Add(executor.Record{Server: server, Known: server != "made up", Outcome: outcome, Answered: received > 0, Received: received, Sent: sent})
+		}
+		add("a", "RESULT", 100, 40)
+		add("a", "TOOL_ERROR", 10, 10)
+		add("b", "CANCELLED", 0, 0)
+		add("made up", "SERVER_NOT_FOUND", 0, 0)
+		time.Sleep(time.Minute)
+		add("a", "RESULT", 50, 20)
+
+		last := h.last(time.Now())
+		if got := last.Calls[minutes-2:]; !slices.Equal(got, []int{4, 1}) {
+			t.Errorf("calls %v", got)
+		}
+		if got := last.Errors[minutes-2:]; !slices.Equal(got, []int{2, 0}) {
+			t.Errorf("errors %v", got)
+		}
+		if got := last.Saved[minutes-2:]; !slices.Equal(got, []int{60, 30}) {
+			t.Errorf("saved %v", got)
+		}
+		if len(last.Servers) != 2 || total(last.Servers["a"].Calls) != 3 || total(last.Servers["b"].Calls) != 1 {
+			t.Errorf("servers %v", last.Servers)
+		}
+
+		time.Sleep((minutes - 1) * time.Minute) // the first minute takes its place again
+		add("c", "RESULT", 1, 1)
+		last = h.last(time.Now())
+		if got := total(last.Calls); got != 2 {
+			t.Errorf("%d calls an hour later", got)
+		}
+		time.Sleep(time.Minute)
+		last = h.last(time.Now())
+		if _, there := last.Servers["a"]; there || len(h.servers) != 1 {
+			t.Errorf("%v is kept", h.servers)
+		}
+	})
+}

@@ -1,0 +1,194 @@
+package page
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpx/internal/identity"
+)
+
+const (
+	// cookieName has the prefix that makes browsers refuse the cookie unless it is Secure,
+	// for this host alone and for all paths. They take it over http from loopback too.
+	cookieName = "__Host-mcpx"
+	// sessionLife bounds a session; it ends before that with its token.
+	sessionLife = 12 * time.Hour
+	// maxSessions bounds the sessions. One more ends the oldest.
+	maxSessions = 200
+	// maxToken bounds the body of a sign-in, in bytes.
+	maxToken = 64 << 10
+)
+
+// session is one browser that is signed in. Its token is proved anew for every request, so
+// that whatever ends the token ends the session: its expiry, a reload, a right taken away.
+// The token never leaves the process: the cookie is a random name, which opens /mcp to
+// nobody.
+type session struct {
+	token     string
+	principal string // the key of the one who signed in
+	ends      time.Time
+}
+
+// sessions are those of all browsers, by the value of the cookie. Safe for concurrent use.
+type sessions struct {
+	mu   sync.Mutex
+	open map[string]session
+}
+
+func (s *sessions) add(one session) (name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	oldest := ""
+	for name, other := range s.open {
+		if time.Now().After(other.ends) {
+			delete(s.open, name)
+		} else if oldest == "" || other.ends.Before(s.open[oldest].ends) {
+			oldest = name
+		}
+	}
+	if len(s.open) >= maxSessions {
+		delete(s.open, oldest)
+	}
+	if s.open == nil {
+		s.open = make(map[string]session)
+	}
+	name = rand.Text() + rand.Text()
+	s.open[name] = one
+	return name
+}
+
+func (s *sessions) get(name string) (one session, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok = s.open[name]
+	if ok && time.Now().After(one.ends) {
+		delete(s.open, name)
+		ok = false
+	}
+	return one, ok
+}
+
+func (s *sessions) end(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, name)
+}
+
+// The reasons why a request may not see the page.
+var (
+	errSignedOut = errors.New("sign in with a token")
+	errNoRight   = errors.New("this token may not see the page: a rule under auth.rights with \"admin\": true must name it")
+)
+
+// viewer proves who a request of a browser comes from. A header Authorization counts for
+// nothing here.
+func (p *Page) viewer(r *http.Request) (*identity.Proof, error) {
+	token, key := "", ""
+	if cookie, err := r.Cookie(cookieName); err == nil {
+		if one, ok := p.sessions.get(cookie.Value); ok {
+			token, key = one.token, one.principal
+		}
+	}
+	proof, err := p.prove(r, token)
+	if err == nil && token != "" && proof.Principal.Key() != key {
+		return nil, errSignedOut
+	}
+	return proof, err
+}
+
+// prove proves whose token it is or, without one, who else the request comes from, such as
+// the owner of a client certificate. It is an error for one who may not see the page.
+func (p *Page) prove(r *http.Request, token string) (*identity.Proof, error) {
+	r = r.Clone(r.Context())
+	r.Header.Del("Authorization")
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	proof, err := p.Identity.Request(r)
+	switch {
+	case err != nil:
+		return nil, errSignedOut
+	case proof == nil: // nobody is asked
+		proof = &identity.Proof{Revoked: context.Background()}
+	}
+	if !p.Admin(proof.Principal) {
+		return nil, errNoRight
+	}
+	return proof, nil
+}
+
+// seen lets those in who may see the page, with their principal in the context. A request
+// ends when its credential is revoked.
+func (p *Page) seen(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		proof, err := p.viewer(r)
+		switch {
+		case errors.Is(err, errNoRight):
+			refuse(w, http.StatusForbidden, err.Error())
+		case err != nil:
+			refuse(w, http.StatusUnauthorized, err.Error())
+		default:
+			ctx, cancel := context.WithCancelCause(identity.With(r.Context(), proof.Principal))
+			defer cancel(nil)
+			defer context.AfterFunc(proof.Revoked, func() { cancel(identity.ErrRevoked) })()
+			next(w, r.WithContext(ctx))
+		}
+	}
+}
+
+// signIn opens a session for the token in the body.
+func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
+	var body struct{ Token string }
+	if !read(w, r, maxToken, &body) {
+		return
+	}
+	body.Token = strings.TrimSpace(body.Token)
+	if body.Token == "" {
+		refuse(w, http.StatusUnauthorized, "there is no token")
+		return
+	}
+	proof, err := p.prove(r, body.Token)
+	switch {
+	case errors.Is(err, errNoRight):
+		p.Logger.Warn("sign-in refused", "reason", "no right", "remote", r.RemoteAddr)
+		refuse(w, http.StatusForbidden, err.Error())
+		return
+	case err != nil:
+		p.Logger.Warn("sign-in refused", "reason", "token", "remote", r.RemoteAddr)
+		refuse(w, http.StatusUnauthorized, "this token does not count here")
+		return
+	}
+	name := p.sessions.add(session{token: body.Token, principal: proof.Principal.Key(), ends: time.Now().Add(sessionLife)})
+	http.SetCookie(w, cookie(name, int(sessionLife/time.Second)))
+	answer(w, http.StatusOK, map[string]string{})
+}
+
+// signOut ends the session of the cookie.
+func (p *Page) signOut(w http.ResponseWriter, r *http.Request) {
+	if cookie, err := r.Cookie(cookieName); err == nil {
+		p.sessions.end(cookie.Value)
+	}
+	http.SetCookie(w, cookie("", -1))
+	answer(w, http.StatusOK, map[string]string{})
+}
+
+func cookie(value string, age int) *http.Cookie {
+	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: age, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
+}
+
+// read reads the JSON body of a request, or answers that it cannot.
+func read(w http.ResponseWriter, r *http.Request, most int64, into any) bool {
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, most)).Decode(into)
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		refuse(w, http.StatusRequestEntityTooLarge, "this is too large")
+	} else if err != nil {
+		refuse(w, http.StatusBadRequest, "the body is not the JSON that is wanted here")
+	}
+	return err == nil
+}
