@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -12,9 +13,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,29 +57,51 @@ func (c *client) echo(t *testing.T) string {
 
 // TestLogin_TwoProcesses: two mcpx use one login whose tokens last for two seconds, and
 // whose refresh token is another each time. One that is used twice would end the login.
+//
+// With MCPX_SOAK=5m, say, both tokens last for a minute, and 50 callers make a call every
+// two seconds each, for so long:
+//
+//	MCPX_SOAK=5m go test ./cmd/mcpx -run TestLogin_TwoProcesses -v -timeout 0
 func TestLogin_TwoProcesses(t *testing.T) {
 	mcptest.Parallel(t)
-	g := guard(t, 2)
+	lifetime, callers, pause, lasts := 2, 6, time.Millisecond, 9*time.Second
+	var env []string
+	if soak, err := time.ParseDuration(os.Getenv("MCPX_SOAK")); err == nil {
+		lifetime, callers, pause, lasts = 60, 50, 2*time.Second, soak
+		env = []string{"REFRESH_LIFETIME=60"}
+	}
+	g := guard(t, lifetime, env...)
 	h, config := loggedIn(t, g)
 	first := g.count("/token")
-	var calls sync.WaitGroup
-	until := time.Now().Add(9 * time.Second)
+	var all sync.WaitGroup
+	var calls, failed, slowest atomic.Int64
+	ctx, cancel := context.WithTimeout(context.Background(), lasts)
+	defer cancel()
 	for range 2 {
 		c := h.client(t, config)
-		for range 3 {
-			calls.Go(func() {
-				for time.Now().Before(until) {
-					if got := c.echo(t); got != "x" {
-						t.Errorf("got %s", got)
-						return
+		for range callers / 2 {
+			all.Go(func() {
+				tick := time.NewTicker(pause)
+				defer tick.Stop()
+				for ctx.Err() == nil {
+					began := time.Now()
+					if got := c.echo(t); got != "x" && failed.Add(1) < 10 {
+						t.Errorf("after %d calls: %s", calls.Load(), got)
 					}
+					calls.Add(1)
+					for took := int64(time.Since(began)); took > slowest.Load(); {
+						slowest.Store(took)
+					}
+					<-tick.C
 				}
 			})
 		}
 	}
-	calls.Wait()
-	if n := g.count("/token") - first; n < 4 || n > 12 {
-		t.Errorf("%d requests for a token in 9 s", n)
+	all.Wait()
+	asked, ends := g.count("/token")-first, int(lasts/time.Second)/lifetime
+	t.Logf("%d calls, %d failed, the slowest took %s; %d requests for a token in %s", calls.Load(), failed.Load(), time.Duration(slowest.Load()), asked, lasts)
+	if asked < ends || asked > 3*ends {
+		t.Errorf("%d requests for a token in %s", asked, lasts)
 	}
 }
 
@@ -235,7 +260,46 @@ func TestLogin_Refused(t *testing.T) {
 	if n := g.count("/token"); n != 0 {
 		t.Errorf("a wrong iss: the code was sent")
 	}
-	g.with(func() { g.change, g.resource = nil, "https://other.example/mcp" })
+	g.with(func() {
+		g.change = func(resp *http.Response) error {
+			resp.Header.Set("Location", regexp.MustCompile(`[?&]iss=[^&]*`).ReplaceAllString(resp.Header.Get("Location"), ""))
+			return nil
+		}
+	})
+	if out, _ := h.login(t, 1, "--config", config, "tracker"); !strings.Contains(out, "came back from another authorization server (iss)") || g.count("/token") != 0 {
+		t.Errorf("no iss: %s", out)
+	}
+	metadata := func(status int, text string) {
+		g.with(func() {
+			g.change = nil
+			g.answer = func(w http.ResponseWriter, r *http.Request) bool {
+				if strings.HasPrefix(r.URL.Path, "/.well-known/") {
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(status)
+					fmt.Fprint(w, text)
+				}
+				return strings.HasPrefix(r.URL.Path, "/.well-known/")
+			}
+		})
+	}
+	const elsewhere = `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"code_challenge_methods_supported":["S256"]}`
+	for _, test := range []struct {
+		status     int
+		text, want string
+	}{
+		{http.StatusServiceUnavailable, "down", "reading the metadata of the authorization server " + g.issuer + ": bad status 503"},
+		{http.StatusNotFound, "", "the authorization server " + g.issuer + " has no metadata"},
+		{http.StatusOK, "<html>", "invalid character '<'"},
+		{http.StatusOK, fmt.Sprintf(elsewhere, "https://evil.example", "https://evil.example/a", "https://evil.example/t"), `metadata issuer "https://evil.example" does not match issuer URL "` + g.issuer},
+		{http.StatusOK, fmt.Sprintf(elsewhere, g.issuer, "http://evil.example/a", "https://evil.example/t"), `authorization_endpoint: URL "http://evil.example/a" does not use HTTPS`},
+		{http.StatusOK, fmt.Sprintf(elsewhere, g.issuer, "https://evil.example/a", "http://evil.example/t"), `token_endpoint: URL "http://evil.example/t" does not use HTTPS`},
+	} {
+		metadata(test.status, test.text)
+		if out, _ := h.login(t, 1, "--config", config, "tracker"); !strings.Contains(out, test.want) {
+			t.Errorf("metadata %s: %s", test.text, out)
+		}
+	}
+	g.with(func() { g.answer, g.resource = nil, "https://other.example/mcp" })
 	if out, _ := h.login(t, 1, "--config", config, "tracker"); !strings.Contains(out, "the metadata of the server is for another resource: https://other.example/mcp") {
 		t.Errorf("a foreign resource: %s", out)
 	}

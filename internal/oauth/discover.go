@@ -193,6 +193,9 @@ func overHTTP(address string) string {
 func explain(err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
+		if outer.Timeout() {
+			err = errors.New("no answer in time")
+		}
 	}
 	return errors.New(plain.Line(err.Error(), 300))
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -251,5 +252,21 @@ func TestClose(t *testing.T) {
 	<-closed
 	if err := l.store.read(context.Background(), loginFile(s), &old); err != nil || old.Access != "new" || old.Refresh != "next" {
 		t.Errorf("kept: %+v %v", old, err)
+	}
+}
+
+// TestExplain: whom nobody hears from is said in words that do not come out of net/http.
+func TestExplain(t *testing.T) {
+	silent := make(chan struct{})
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-silent }))
+	defer web.Close()
+	defer close(silent)
+	client, who := &http.Client{Timeout: time.Millisecond}, client{ID: "x"}
+	if _, err := client.Get(web.URL); err == nil || explain(err).Error() != "no answer in time" {
+		t.Errorf("got %v", err)
+	}
+	_, err := (endpoint{Issuer: "https://as.example", Token: web.URL, Client: who}).ask(context.Background(), client, nil, url.Values{"grant_type": {"refresh_token"}})
+	if err == nil || err.Error() != "the authorization server https://as.example: no answer in time" {
+		t.Errorf("got %v", err)
 	}
 }

@@ -1,5 +1,6 @@
 // An authorization server for the tests of logins. Its arguments: the URL that it is
-// reached at, through a proxy of the tests, and the lifetime of access tokens in seconds.
+// reached at, through a proxy of the tests, and the lifetime of access tokens in seconds;
+// that of refresh tokens is REFRESH_LIFETIME.
 // It prints its port. POST /test/forget deletes a client (?client=ID), POST /test/rotate
 // gives it another key.
 import { createServer } from 'node:http';
@@ -40,7 +41,7 @@ function make() {
     clients,
     jwks: { keys: [...keys] },
     scopes: ['openid', 'offline_access', 'mcp', 'more'],
-    ttl: { AccessToken: Number(lifetime), ClientCredentials: Number(lifetime), RefreshToken: 86400, Grant: 86400, Session: 3600, Interaction: 600, AuthorizationCode: 60 },
+    ttl: { AccessToken: Number(lifetime), ClientCredentials: Number(lifetime), RefreshToken: Number(process.env.REFRESH_LIFETIME ?? 86400), Grant: 86400, Session: 3600, Interaction: 600, AuthorizationCode: 60 },
     features: {
       devInteractions: { enabled: true },
       registration: { enabled: true },
