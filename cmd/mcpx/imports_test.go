@@ -18,7 +18,7 @@ var allowedImports = map[string][]string{
 	},
 	"internal/app": {
 		"internal/atomicfile", "internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd", "internal/identity",
-		"internal/jq", "internal/oauth", "internal/page", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/secret", "internal/upstream", "internal/view",
+		"internal/jq", "internal/limits", "internal/oauth", "internal/page", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/secret", "internal/upstream", "internal/view",
 	},
 
 	"internal/atomicfile": {},
@@ -45,18 +45,19 @@ var allowedImports = map[string][]string{
 
 	"internal/jq":        {"internal/proc"},
 	"internal/upstream":  {"internal/catalog", "internal/identity", "internal/plain", "internal/proc", "internal/wire"},
-	"internal/registry":  {"internal/catalog", "internal/upstream"},
+	"internal/limits":    {"internal/identity", "internal/upstream"},
+	"internal/registry":  {"internal/catalog", "internal/limits", "internal/upstream"},
 	"internal/aggregate": {"internal/catalog", "internal/registry", "internal/upstream", "internal/wire"},
 	"internal/executor": {
-		"internal/aggregate", "internal/arguments", "internal/catalog", "internal/compress", "internal/describe", "internal/jq", "internal/pages", "internal/plain",
+		"internal/aggregate", "internal/arguments", "internal/catalog", "internal/compress", "internal/describe", "internal/jq", "internal/limits", "internal/pages", "internal/plain",
 		"internal/policy", "internal/registry", "internal/search", "internal/tokens", "internal/upstream", "internal/wire",
 	},
 	"internal/view": {
 		"internal/aggregate", "internal/catalog", "internal/describe", "internal/executor", "internal/plain", "internal/policy", "internal/registry",
 		"internal/search", "internal/upstream", "internal/wire",
 	},
-	"internal/front": {"internal/aggregate", "internal/catalog", "internal/executor", "internal/identity", "internal/upstream", "internal/view", "internal/wire"},
-	"internal/httpd": {"internal/front", "internal/identity", "internal/wire"},
+	"internal/front": {"internal/aggregate", "internal/catalog", "internal/executor", "internal/identity", "internal/limits", "internal/upstream", "internal/view", "internal/wire"},
+	"internal/httpd": {"internal/front", "internal/identity", "internal/limits", "internal/wire"},
 
 	"internal/page": {"internal/catalog", "internal/executor", "internal/identity", "internal/plain", "internal/tokens", "internal/upstream", "internal/view", "internal/wire"},
 

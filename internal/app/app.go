@@ -17,6 +17,7 @@ import (
 	"mcpx/internal/executor"
 	"mcpx/internal/identity"
 	"mcpx/internal/jq"
+	"mcpx/internal/limits"
 	"mcpx/internal/oauth"
 	"mcpx/internal/page"
 	"mcpx/internal/policy"
@@ -52,6 +53,7 @@ type App struct {
 	reaper  *proc.Reaper
 	filters *jq.Runner
 	logins  *oauth.Logins
+	limits  *limits.Limits
 	// identity says who may connect over HTTP.
 	identity identity.Verifier
 
@@ -60,7 +62,7 @@ type App struct {
 }
 
 func newApp(cfg *config.Config, log *slog.Logger) *App {
-	a := &App{Config: cfg, log: log, reaper: proc.NewReaper(), logins: Logins(log)}
+	a := &App{Config: cfg, log: log, reaper: proc.NewReaper(), logins: Logins(log), limits: limits.New(limitsOf(cfg))}
 	a.identity.SetOptions(identities(cfg))
 	return a
 }
@@ -140,7 +142,7 @@ func NewDemo(log *slog.Logger) (*App, error) {
 func (a *App) wire(servers []registry.Server, rules *policy.Rules, cache string) {
 	a.filters = jq.New(jq.Limits{}, a.reaper)
 	options := registryOptions(a.Config, rules)
-	options.CacheDir, options.Logger = cache, a.log
+	options.CacheDir, options.Logger, options.Limits = cache, a.log, a.limits
 	a.Registry = registry.New(servers, options)
 	calls := a.executorOptions(a.Config)
 	calls.Observers = a.observers()

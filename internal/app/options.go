@@ -16,7 +16,7 @@ import (
 // registryOptions are the options of the registry that can change at run time.
 func registryOptions(cfg *config.Config, rules *policy.Rules) registry.Options {
 	return registry.Options{
-		Rules: rules, MaxConcurrency: cfg.MaxConcurrency,
+		Rules: rules, MaxConcurrency: cfg.MaxConcurrency, Queue: queue(cfg.Limits.All, 0),
 		Grace: max(cfg.ShutdownGrace, time.Millisecond), Patience: cfg.StartupWait,
 	}
 }

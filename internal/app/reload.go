@@ -134,6 +134,7 @@ func (a *App) change(from, to *config.Config) {
 	a.Executor.SetOptions(a.executorOptions(&now))
 	changes := a.Registry.Apply(servers, registryOptions(&now, rules))
 	a.changeIdentities(&now)
+	a.limits.SetOptions(limitsOf(&now))
 	two, _ := a.viewOptions(&now, config.ViewTwoTools)
 	a.View.SetOptions(two)
 	a.views.change(&now)

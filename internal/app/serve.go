@@ -30,6 +30,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Endpoint: a.views,
 		Identity: &a.identity,
 		Page:     a.page(),
+		Limits:   a.limits,
 		SSE:      a.Config.SSE,
 		Grace:    a.grace(),
 		Ready:    a.ready,

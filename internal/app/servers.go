@@ -131,7 +131,7 @@ func (a *App) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		ClientName: "mcpx", ClientVersion: Version(),
 		ConnectTimeout: s.ConnectTimeout,
 		Lazy:           s.Start == "lazy", StopIdle: s.StopIdle,
-		MaxMessage: cfg.MaxMessageBytes, MaxConcurrency: s.MaxConcurrency,
+		MaxMessage: cfg.MaxMessageBytes, MaxConcurrency: s.MaxConcurrency, Queue: queue(cfg.Limits.Server, 0),
 		Secrets: s.Secrets, Reaper: a.reaper, Logger: a.log,
 	}
 	if s.Type == config.Stdio {

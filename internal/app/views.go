@@ -54,7 +54,7 @@ func (v *views) get(name string) *openView {
 		one.view = view.NewTwoTools(a.Registry, a.Executor, options)
 	}
 	one.front = front.New(one.view, front.Options{
-		Version: Version(), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Logger: a.log,
+		Version: Version(), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Limits: a.limits, Logger: a.log,
 	})
 	v.open[name] = one
 	return one

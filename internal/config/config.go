@@ -83,6 +83,9 @@ type Config struct {
 	// SessionTimeout is how long a session of a client over HTTP may go unused, more
 	// than 0.
 	SessionTimeout time.Duration
+	// Limits are the members of limits, but for the concurrent calls of all, which are
+	// MaxConcurrency, and of servers, which are that of each.
+	Limits Limits
 
 	// Auth says who may connect over HTTP; nil = everybody who reaches the address.
 	Auth *Auth
@@ -360,6 +363,7 @@ func defaults(path string) *Config {
 		ExecWait:             20 * time.Second,
 		ShutdownGrace:        5 * time.Second,
 		SessionTimeout:       30 * time.Minute,
+		Limits:               defaultLimits(),
 		HealthCheck: HealthCheck{
 			Enabled:          true,
 			Interval:         30 * time.Second,
@@ -376,9 +380,6 @@ func defaults(path string) *Config {
 	}
 }
 
-// unset is a duration that the file does not give, where 0 is one.
-const unset = -1
-
 func serverDefaults(name string) Server {
 	return Server{
 		Name:        name,
@@ -388,7 +389,9 @@ func serverDefaults(name string) Server {
 		Validate:    "strict",
 		CallTimeout: 5 * time.Minute,
 		SessionIdle: 5 * time.Minute,
-		StopIdle:    unset,
+		StopIdle:    Unset,
 		Session:     "shared",
+
+		MaxConcurrency: Unset,
 	}
 }

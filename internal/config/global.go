@@ -59,12 +59,12 @@ func (l *loader) keys() map[string]reader {
 
 		"pin":    l.pin(&l.everyServer.Pin),
 		"auth":   l.auth,
-		"limits": l.unprotected,
+		"limits": l.limits,
 		"audit":  l.unprotected,
 		"tls":    l.unprotected,
 		// The older systems.
 		"auth_token":            l.oldAuthToken,
-		"rate_limit_per_minute": l.unprotected,
+		"rate_limit_per_minute": l.oldRateLimit,
 	}
 }
 

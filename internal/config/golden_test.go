@@ -158,7 +158,7 @@ func fields(c *Config) []string {
 		fmt.Sprint("disabled_tools ", c.DisabledTools), fmt.Sprintf("clients %+v", c.Clients),
 		fmt.Sprintf("health_check %+v", c.HealthCheck),
 		fmt.Sprint("view ", c.View), fmt.Sprint("confirm ", c.Confirm), fmt.Sprint("read_door ", c.ReadDoor), fmt.Sprint("apps ", c.Apps), fmt.Sprintf("groups %+v", c.Groups),
-		fmt.Sprint("separator ", c.Separator), fmt.Sprint("prefix ", c.Prefix), fmt.Sprint("compress ", c.Compress), fmt.Sprint("sse ", c.SSE), fmt.Sprint("session_timeout ", c.SessionTimeout),
+		fmt.Sprint("separator ", c.Separator), fmt.Sprint("prefix ", c.Prefix), fmt.Sprint("compress ", c.Compress), fmt.Sprint("sse ", c.SSE), fmt.Sprint("session_timeout ", c.SessionTimeout), fmt.Sprintf("limits %+v", c.Limits),
 		fmt.Sprint("log ", c.LogLevel, " ", c.LogFormat),
 	}
 }

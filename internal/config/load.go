@@ -190,8 +190,11 @@ func (l *loader) finish() {
 		s, every := &l.cfg.Servers[i], &l.everyServer
 		s.ConnectTimeout, s.Start = cmp.Or(s.ConnectTimeout, every.ConnectTimeout), cmp.Or(s.Start, every.Start)
 		s.Confirm, s.Pin = cmp.Or(s.Confirm, l.cfg.Confirm), cmp.Or(s.Pin, every.Pin)
-		if s.StopIdle == unset {
+		if s.StopIdle == Unset {
 			s.StopIdle = every.StopIdle
+		}
+		if s.MaxConcurrency == Unset {
+			s.MaxConcurrency = every.MaxConcurrency
 		}
 	}
 	if len(l.cfg.Servers) == 0 {

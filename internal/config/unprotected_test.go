@@ -13,10 +13,8 @@ func TestUnprotected_Global(t *testing.T) {
 	for _, test := range []struct{ key, on, off, want string }{
 		{"confirm", `true "yes" 1 ["x"]`, `"off" false null "" "OFF" "destructive" "all"`, "must be off, destructive or all"},
 		{"pin", `true ["a.b"] "all" {"*":true}`, `false null [] "off" "warn" "block"`, "must be warn, block or off"},
-		{"limits", `{"calls_per_minute":60} 5`, `{"calls_per_minute":0} {"//":"none"} 0 0.0`, nothing},
 		{"audit", `"/var/log/mcpx" true`, `"" false null`, nothing},
 		{"tls", `{"cert":"a","key":"b"}`, `{} false`, nothing},
-		{"rate_limit_per_minute", `60`, `0 null`, nothing},
 	} {
 		for _, value := range strings.Fields(test.on) {
 			_, err := Parse("c.json", fmt.Appendf(nil, `{"%s": %s, "mcpServers": {}}`, test.key, value), Options{})

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"mcpx/internal/catalog"
 	"mcpx/internal/describe"
 	"mcpx/internal/jq"
+	"mcpx/internal/limits"
 	"mcpx/internal/pages"
 	"mcpx/internal/plain"
 	"mcpx/internal/tokens"
@@ -33,6 +35,7 @@ const (
 	CodeTimeout           = "TIMEOUT"
 	CodeConnectionLost    = "CONNECTION_LOST"
 	CodeUpstream          = "UPSTREAM_ERROR"
+	CodeRateLimited       = "RATE_LIMITED"
 	CodeExecution         = "EXECUTION_ERROR"
 )
 
@@ -102,6 +105,7 @@ func (e run) failure(r Request, t target, err error) *Failure {
 		large       *upstream.TooLargeError
 		odd         *upstream.AnswerError
 		busy        *upstream.BusyError
+		over        *limits.Error
 		status      *upstream.HTTPError
 		refused     *pages.RefusedError
 		failed      *pages.FilterError
@@ -143,6 +147,8 @@ func (e run) failure(r Request, t target, err error) *Failure {
 		return &Failure{Code: CodeExecution, Message: what + " " + mayHaveRun}
 	case errors.As(err, &busy):
 		return busyFailure(r.Server, busy)
+	case errors.As(err, &over):
+		return (&Failure{Code: CodeRateLimited, Message: over.Error()}).With("retry_after", over.Seconds())
 	}
 	return &Failure{Code: CodeExecution, Message: err.Error()}
 }
@@ -188,8 +194,17 @@ func unavailableFailure(server string, u *upstream.UnavailableError) *Failure {
 	return f.With("retry_after", retry)
 }
 
-// busyFailure is a server that is ready and has no room for the call.
+// busyFailure is a server that is ready and has no room for the call: as too many wait
+// already, or as this one has waited for all of its time.
 func busyFailure(server string, busy *upstream.BusyError) *Failure {
+	if busy.Refused {
+		whose := "of " + strconv.Quote(server)
+		if busy.All {
+			whose = "of all servers together"
+		}
+		over := limits.Error{Limit: fmt.Sprintf("%d calls at once %s", busy.Open, whose)}
+		return (&Failure{Code: CodeRateLimited, Message: over.Error()}).With("retry_after", over.Seconds())
+	}
 	f := &Failure{Code: CodeServerUnavailable, Message: fmt.Sprintf("server %q is %s; the call was not made, try again in 1 s", server, busy)}
 	if busy.All {
 		f.Message = fmt.Sprintf("mcpx is %s; the call was not made, try again in 1 s", busy)

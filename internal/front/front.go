@@ -15,6 +15,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/limits"
 	"mcpx/internal/view"
 )
 
@@ -27,6 +28,8 @@ type Options struct {
 	SessionIdle time.Duration
 	// MaxMessage bounds the body of a request over HTTP, in bytes; 0 = 64 MiB.
 	MaxMessage int64
+	// Limits bound the sessions of the clients; nil = nothing does.
+	Limits *limits.Limits
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 
@@ -101,7 +104,7 @@ func (f *Front) end(lastingOnly bool, why error) {
 // EndCalls has not ended them, and the goroutine that New started.
 func (f *Front) Close() {
 	f.end(false, errClosed)
-	f.sessions.each(func(s *session) { s.followed.close() })
+	f.sessions.each(f.endSession)
 	f.stopOnce.Do(func() { close(f.stop) })
 	f.loops.Wait()
 	f.parking.all.Wait()

@@ -135,12 +135,19 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 
 // openSession answers initialize. The session exists if it succeeds.
 func (f *Front) openSession(e *exchange, m *message) {
+	who := identity.From(e.r.Context())
+	if over := f.options.Limits.OpenSession(who); over != nil {
+		e.answer(refuse(m.ID, tooMany(over)).body)
+		return
+	}
 	s := f.newSession(newSessionID(), nil)
-	s.client.Load().Principal = identity.From(e.r.Context())
+	s.client.Load().Principal = who
 	r := &request{message: m, client: s.client.Load(), session: s}
 	answer := f.answer(e.r.Context(), r)
 	if answer.code == 0 {
 		e.w.Header().Set(mcp.HeaderSessionID, f.addSession(s))
+	} else {
+		f.options.Limits.CloseSession(who)
 	}
 	e.answer(answer.body)
 }

@@ -23,6 +23,10 @@ func (f *Front) listen(ctx context.Context, r *request, out []byte) ([]byte, *rp
 	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "the params of subscriptions/listen were not understood: " + err.Error()}
 	}
+	if over := f.options.Limits.OpenSession(r.client.Principal); over != nil {
+		return nil, tooMany(over)
+	}
+	defer f.options.Limits.CloseSession(r.client.Principal)
 	changed := f.changes.subscribe()
 	defer f.changes.unsubscribe(changed)
 	granted := p.Notifications

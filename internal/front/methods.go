@@ -9,6 +9,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/executor"
+	"mcpx/internal/limits"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 	"mcpx/internal/wire"
@@ -165,6 +167,13 @@ func relayed(rpc *upstream.RPCError) *rpcError {
 // codeRefused is the code for requests that come too late, too early, or are too
 // many. SDKs call it "connection closed".
 const codeRefused = -32000
+
+// tooMany is the error of a request that would open one session too many. It is an answer
+// and no HTTP status: clients show its message, and of a status only the number.
+func tooMany(over *limits.Error) *rpcError {
+	data := map[string]any{"code": executor.CodeRateLimited, "retry_after": over.Seconds()}
+	return &rpcError{code: codeRefused, message: over.Error(), data: data}
+}
 
 // refuse is a response with an error. Without an id it says null.
 func refuse(id json.RawMessage, err *rpcError) response {

@@ -135,6 +135,7 @@ func (f *Front) endSession(s *session) {
 	delete(f.sessions.byID, client.ID)
 	f.sessions.mu.Unlock()
 	if there {
+		f.options.Limits.CloseSession(client.Principal)
 		f.changes.unsubscribe(s.news)
 		s.inflight.end(false, errSessionEnded)
 		s.followed.close()

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"mcpx/internal/identity"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"mcpx/internal/identity"
 )
 
 // The transport of revision 2024-11-05: a GET opens an event stream, whose first event
@@ -29,6 +31,13 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 		http.Error(w, "this endpoint has GET; messages go where its first event says", http.StatusMethodNotAllowed)
 		return
 	}
+	who := identity.From(r.Context())
+	if over := f.options.Limits.OpenSession(who); over != nil {
+		w.Header().Set("Retry-After", strconv.Itoa(over.Seconds()))
+		http.Error(w, over.Error(), http.StatusTooManyRequests)
+		return
+	}
+	defer f.options.Limits.CloseSession(who)
 	id := newSessionID()
 	in, client := io.Pipe()
 	key := streamKey(id, r)
@@ -60,7 +69,7 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 			}
 		}
 	})
-	err := f.ServeStdio(ctx, in, out, StdioOptions{MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Session: id, Headers: r.Header, Principal: identity.From(r.Context())})
+	err := f.ServeStdio(ctx, in, out, StdioOptions{MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Session: id, Headers: r.Header, Principal: who})
 	close(ended)
 	loops.Wait()
 	if err != nil {

@@ -9,7 +9,10 @@ import (
 // handler is all that a request passes, the outermost first.
 func (o *Options) handler() http.Handler {
 	var h http.Handler = o.pages()
+	flood := &flood{options: o, pauses: make(chan struct{}, mostPaused)}
+	h = flood.afterAuth(h)
 	h = &authenticated{h, o.Identity, o.Logger}
+	h = flood.beforeAuth(h)
 	h = &guard{h, o}
 	return &recovered{h, o.Logger}
 }

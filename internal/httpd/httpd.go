@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mcpx/internal/identity"
+	"mcpx/internal/limits"
 )
 
 // Endpoint answers MCP at /mcp and below.
@@ -41,6 +42,8 @@ type Options struct {
 	Endpoint Endpoint
 	// Identity says who may connect; nil: everybody who reaches the listener.
 	Identity *identity.Verifier
+	// Limits say what is a flood; nil: nothing.
+	Limits *limits.Limits
 	// SSE serves /sse and /messages by the endpoint too.
 	SSE bool
 	// Grace bounds the wait for open requests in the shutdown; 0 = 4 s.

@@ -52,6 +52,7 @@ func (r *Registry) Apply(servers []Server, options Options) Changes {
 		changes.Stopped = r.replaceBy(next, options.Grace)
 		r.rules = options.Rules
 		r.allCalls.SetLimit(options.MaxConcurrency)
+		r.allCalls.SetQueue(options.Queue)
 		for _, e := range fresh {
 			r.startAfter(e)
 		}
@@ -125,6 +126,7 @@ func (r *Registry) startAfter(e *entry) {
 func (e *entry) with(server Server) *entry {
 	server.Spec.Gate, server.Spec.AllGate = e.server.Spec.Gate, e.server.Spec.AllGate
 	server.Spec.Gate.SetLimit(server.Spec.MaxConcurrency)
+	server.Spec.Gate.SetQueue(server.Spec.Queue)
 	kept := *e
 	kept.server = server
 	return &kept

@@ -48,14 +48,14 @@ func (r *Registry) PassOn(client *upstream.Client, method string, params json.Ra
 // clientUpstream returns the client's own session with a server. The first call opens
 // it. The caller must call release after use. u is nil after Close, and if e was
 // replaced. The session is for these credentials alone.
-func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own *credentials) (u *upstream.Upstream, release func()) {
+func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own *credentials) (u *upstream.Upstream, release func(), err error) {
 	name := e.server.Spec.Name
 	key := own.key(name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.clients[client.ID][key]
 	if now := r.entries[name]; r.ended || now == nil || now.upstream != e.upstream {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if c != nil && own != nil && *c.subject.Swap(&own.subject) != own.subject && c.upstream.Status().State == catalog.Unavailable {
 		// The next attempt may be far, and another token may be all that it lacked.
@@ -63,6 +63,9 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own *creden
 		c = nil
 	}
 	if c == nil {
+		if over := r.options.Limits.ServerSession(r.sessionsOf(name)); over != nil {
+			return nil, nil, over
+		}
 		c = &clientSession{}
 		spec := e.server.Spec
 		spec.Lazy, spec.StopIdle, spec.OnChange = false, 0, nil
@@ -113,7 +116,20 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own *creden
 		c.open--
 		c.used = time.Now()
 		r.mu.Unlock()
+	}, nil
+}
+
+// sessionsOf is the number of sessions that a server has with single clients. The caller
+// holds the lock.
+func (r *Registry) sessionsOf(server string) (n int) {
+	for _, sessions := range r.clients {
+		for key := range sessions {
+			if key.server == server {
+				n++
+			}
+		}
 	}
+	return n
 }
 
 // longestCall is more than any call takes.

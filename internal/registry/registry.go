@@ -11,11 +11,13 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/limits"
 	"mcpx/internal/upstream"
 )
 
@@ -57,6 +59,10 @@ type Options struct {
 	Rules catalog.Rules
 	// MaxConcurrency bounds the open calls of all servers together; 0 = no limit.
 	MaxConcurrency int
+	// Queue bounds the calls that wait for that.
+	Queue upstream.Queue
+	// Limits bound what callers may use; nil = nothing does.
+	Limits *limits.Limits
 	// Grace is how long open calls may go on when [Registry.Apply] stops their server;
 	// 0 = 5 s.
 	Grace time.Duration
@@ -149,6 +155,7 @@ func New(servers []Server, options Options) *Registry {
 		unsaved:  make(chan struct{}, 1),
 		stop:     make(chan struct{}),
 	}
+	r.allCalls.SetQueue(options.Queue)
 	r.ownOnce = sync.OnceFunc(func() { close(r.owned) })
 	r.need = sync.OnceFunc(func() { close(r.needed) })
 	// In parallel, as the first answers wait for this.
@@ -167,6 +174,7 @@ func New(servers []Server, options Options) *Registry {
 
 func (r *Registry) newEntry(server Server) *entry {
 	server.Spec.Gate, server.Spec.AllGate = upstream.NewGate(server.Spec.MaxConcurrency), r.allCalls
+	server.Spec.Gate.SetQueue(server.Spec.Queue)
 	server.Spec.Installs = r.installs
 	e := &entry{server: server, generation: r.generation.Add(1), began: time.Now()}
 	if server.Disabled || server.Fault != "" {
@@ -397,10 +405,16 @@ func (e *ReplacedError) Error() string {
 	return fmt.Sprintf("server %q was replaced by another; the call was not sent", e.Server)
 }
 
-// Call calls a tool of a server from a snapshot, over the server's shared session or
-// over the session of request.Client. Errors are a [ReplacedError] and those of
-// [upstream.Upstream.Call].
+// Call sends a request to a server from a snapshot, over the server's shared session or
+// over the session of request.Client. Every request of a client goes this way, so that the
+// limits are asked here; those about a task are parts of the call that began it. Errors are
+// a [ReplacedError], a [limits.Error] and those of [upstream.Upstream.Call].
 func (r *Registry) Call(ctx context.Context, server *catalog.Server, request upstream.Request) (result json.RawMessage, err error) {
+	use, err := r.options.Limits.Begin(ctx, request.Client.On(), server.Name, strings.HasPrefix(request.Method, "tasks/"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { use.End(len(result)) }()
 	err = r.with(ctx, server, request.Client, func(u *upstream.Upstream) error {
 		result, err = u.Call(ctx, request)
 		return err
@@ -451,8 +465,11 @@ func (r *Registry) withEntry(ctx context.Context, e *entry, client *upstream.Cli
 	case err != nil:
 		return err
 	case e.server.PerClient && client != nil && client.ID != "":
-		u, release := r.clientUpstream(e, client, own)
-		if u == nil {
+		u, release, err := r.clientUpstream(e, client, own)
+		switch {
+		case err != nil:
+			return err
+		case u == nil:
 			return &upstream.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
 		}
 		defer release()

@@ -55,6 +55,14 @@ type Client struct {
 	Request func(ctx context.Context, method string, params json.RawMessage, progress func(params json.RawMessage)) (json.RawMessage, error)
 }
 
+// On is on whose behalf the client acts; nil where nobody asked.
+func (c *Client) On() *identity.Principal {
+	if c == nil {
+		return nil
+	}
+	return c.Principal
+}
+
 // peer is the same for requests that surely come from one program.
 func (c *Client) peer() string {
 	if c == nil {

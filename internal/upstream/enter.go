@@ -54,10 +54,10 @@ func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 			}
 		}
 		began := time.Now()
-		err := u.spec.Gate.enter(ctx)
+		err := u.spec.Gate.Enter(ctx)
 		if err == nil {
-			if err = u.spec.AllGate.enter(ctx); err != nil {
-				u.spec.Gate.leave()
+			if err = u.spec.AllGate.Enter(ctx); err != nil {
+				u.spec.Gate.Leave()
 				if busy, ok := errors.AsType[*BusyError](err); ok {
 					busy.All = true
 				}
@@ -74,8 +74,8 @@ func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 }
 
 func (u *Upstream) leave() {
-	u.spec.AllGate.leave()
-	u.spec.Gate.leave()
+	u.spec.AllGate.Leave()
+	u.spec.Gate.Leave()
 }
 
 // current returns the open session; nil if there is none, or the upstream is stopped.

@@ -141,6 +141,9 @@ type BusyError struct {
 	Open int
 	// All is set where the limit is the one for all upstreams together.
 	All bool
+	// Refused says that too many calls waited already, or that the call waited for as
+	// long as it may; else its context ended.
+	Refused bool
 }
 
 func (e *BusyError) Error() string {

@@ -3,17 +3,28 @@ package upstream
 import (
 	"container/list"
 	"context"
+	"errors"
 	"sync"
+	"time"
 )
 
-// Gate bounds how many calls are under way at once, of one upstream or of
-// several together. Those beyond it wait, first come first served. The zero
+// Gate bounds how many calls are under way at once, of one upstream, of several
+// together, or of one caller. Those beyond it wait, first come first served. The zero
 // value has no limit. Safe for concurrent use.
 type Gate struct {
 	mu    sync.Mutex
 	limit int       // 0 = none
+	most  Queue     // bounds queue
 	open  int       // calls under way
 	queue list.List // of chan struct{}, closed when its call may go on
+}
+
+// Queue bounds the calls that wait before a gate. The zero value bounds nothing.
+type Queue struct {
+	// Calls is how many may wait; 0 = any number, less than 0 = none.
+	Calls int
+	// Wait is how long each may wait; 0 = as long as its context lasts.
+	Wait time.Duration
 }
 
 // NewGate makes a gate for so many calls; 0 = no limit.
@@ -25,6 +36,13 @@ func (g *Gate) SetLimit(limit int) {
 	defer g.mu.Unlock()
 	g.limit = limit
 	g.admit()
+}
+
+// SetQueue changes the bounds of the queue. Calls that wait keep theirs.
+func (g *Gate) SetQueue(most Queue) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.most = most
 }
 
 // admit lets in the calls that wait, as far as there is room. The caller holds the lock.
@@ -39,22 +57,47 @@ func (g *Gate) admit() {
 	}
 }
 
-// enter waits for room, at most until ctx ends; leave gives it back. The error
-// says how many calls were in the way.
-func (g *Gate) enter(ctx context.Context) error {
-	place := g.line()
+// Enter waits for room, at most until ctx ends, and no longer than the queue allows; Leave
+// gives it back. The error is a *BusyError.
+func (g *Gate) Enter(ctx context.Context) error {
+	g.mu.Lock()
+	most, free := g.most, g.free()
+	if !free && most.Calls != 0 && g.queue.Len() >= most.Calls {
+		defer g.mu.Unlock()
+		return &BusyError{Open: g.open, Refused: true}
+	}
+	place := g.place(free)
+	g.mu.Unlock()
 	if place == nil {
 		return nil
 	}
-	return g.wait(ctx, place, nil)
+	bounded := ctx
+	if most.Wait > 0 {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, most.Wait)
+		defer cancel()
+	}
+	err := g.wait(bounded, place, nil)
+	if busy, ok := errors.AsType[*BusyError](err); ok {
+		busy.Refused = ctx.Err() == nil
+	}
+	return err
 }
 
-// line gets in line. The place is nil where there is room: the caller is in. Else it
-// has to call wait.
+// line gets in line, however long that is. The place is nil where there is room: the
+// caller is in. Else it has to call wait.
 func (g *Gate) line() *list.Element {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.queue.Len() == 0 && (g.limit <= 0 || g.open < g.limit) {
+	return g.place(g.free())
+}
+
+// free reports whether a call may go on at once. The caller holds the lock.
+func (g *Gate) free() bool { return g.queue.Len() == 0 && (g.limit <= 0 || g.open < g.limit) }
+
+// place is that of a call in line; nil where it may go on at once. The caller holds the lock.
+func (g *Gate) place(free bool) *list.Element {
+	if free {
 		g.open++
 		return nil
 	}
@@ -97,7 +140,8 @@ func (g *Gate) exceed() {
 	g.open++
 }
 
-func (g *Gate) leave() {
+// Leave gives back what Enter took.
+func (g *Gate) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open--

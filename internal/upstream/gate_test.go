@@ -20,7 +20,7 @@ func TestGate(t *testing.T) {
 		var mu sync.Mutex
 		var order []int
 		enter := func(ctx context.Context, n int) {
-			err := g.enter(ctx)
+			err := g.Enter(ctx)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -55,15 +55,15 @@ func TestGate(t *testing.T) {
 		check(1, 2)
 		cancel()
 		check(1, 2, -4)
-		g.leave()
+		g.Leave()
 		check(1, 2, -4, 3)
 		g.SetLimit(3)
 		check(1, 2, -4, 3, 5)
 		g.SetLimit(1) // who is in stays
-		g.leave()
-		g.leave()
+		g.Leave()
+		g.Leave()
 		check(1, 2, -4, 3, 5)
-		g.leave()
+		g.Leave()
 		check(1, 2, -4, 3, 5, 6)
 		g.SetLimit(0)
 		for n := 7; n < 10; n++ {
@@ -82,8 +82,8 @@ func TestGateRace(t *testing.T) {
 		all.Go(func() {
 			for i := range 300 {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i%7)*time.Microsecond)
-				if g.enter(ctx) == nil {
-					g.leave()
+				if g.Enter(ctx) == nil {
+					g.Leave()
 				}
 				cancel()
 			}

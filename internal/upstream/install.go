@@ -104,7 +104,7 @@ func (u *Upstream) install(parent context.Context, spec *Spec, framing wire.Fram
 	end(nil)
 	<-watched
 	if w.counts {
-		spec.Installs.leave()
+		spec.Installs.Leave()
 	}
 	return s, time.Since(began), err
 }
@@ -128,7 +128,7 @@ func (u *Upstream) turn(ctx context.Context, spec *Spec) error {
 // giveUpTurn leaves the line, or what it led to, if the first attempt never began.
 func (u *Upstream) giveUpTurn(ctx context.Context) {
 	if u.lined && u.turn(ctx, &u.spec) == nil {
-		u.spec.Installs.leave()
+		u.spec.Installs.Leave()
 	}
 }
 
@@ -178,7 +178,7 @@ func (w *installWatch) watch(ctx context.Context, movement func() any, stalled f
 			return
 		case w.counts && quiet >= restQuiet:
 			w.counts = false
-			w.gate.leave()
+			w.gate.Leave()
 			w.say(fmt.Sprintf("its install has not moved for %s, and is ended after %s", restQuiet, w.quiet))
 		}
 	}

@@ -89,6 +89,8 @@ type Spec struct {
 	MaxMessage int64
 	// MaxConcurrency bounds the open calls; more wait. 0 = no limit.
 	MaxConcurrency int
+	// Queue bounds those that wait.
+	Queue Queue
 	// Gate, where not nil, does so in place of MaxConcurrency, for all upstreams
 	// that share it. AllGate, where not nil, does so beside it.
 	Gate, AllGate *Gate
@@ -200,6 +202,7 @@ func (s Spec) withDefaults() Spec {
 	}
 	if s.Gate == nil {
 		s.Gate = NewGate(s.MaxConcurrency)
+		s.Gate.SetQueue(s.Queue)
 	}
 	if s.AllGate == nil {
 		s.AllGate = NewGate(0)

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"time"
+
+	"mcpx/internal/config"
+	"mcpx/internal/limits"
+	"mcpx/internal/upstream"
+)
+
+// What nobody meets who means no harm, and what keeps one principal from taking all that
+// there is. Calls a minute are not among it: how many somebody needs, and a server can
+// take, is not for mcpx to say.
+const (
+	mostSessions       = 10_000 // in all
+	mostSessionsOfOne  = 1_000  // of a principal, or of a server with single clients
+	mostConcurrent     = 256    // calls of a principal
+	mostQueued         = 1_000
+	longestQueued      = 30 * time.Second // for a place among the calls of a principal
+	mostOfAddress      = 100              // requests a second without a principal
+	floodFactor        = 10               // times the calls a minute is a flood
+	leastFloodRequests = 10               // a second
+)
+
+// limitsOf makes the limits of a config. Where no principals are known, everybody counts
+// as one that has only the limits that the config names.
+func limitsOf(cfg *config.Config) limits.Options {
+	l := &cfg.Limits
+	return limits.Options{
+		All:             quota(l.All, config.Quota{Sessions: mostSessions}),
+		Server:          quota(l.Server, config.Quota{Sessions: mostSessionsOfOne}),
+		Anybody:         quota(l.Principal, config.Quota{QueueWait: longestQueued}),
+		AddressRequests: or(l.AddressRequests, mostOfAddress),
+		Principal: quota(l.Principal, config.Quota{
+			Sessions: mostSessionsOfOne, ConcurrentCalls: mostConcurrent, QueueWait: longestQueued,
+		}),
+	}
+}
+
+// quota is that of a config, with defaults for what the config does not say.
+func quota(q, defaults config.Quota) limits.Quota {
+	out := limits.Quota{
+		CallsPerMinute:       or(q.CallsPerMinute, defaults.CallsPerMinute),
+		Burst:                or(q.Burst, defaults.Burst),
+		ResultBytesPerMinute: or(q.ResultBytesPerMinute, defaults.ResultBytesPerMinute),
+		Sessions:             or(q.Sessions, defaults.Sessions),
+		ConcurrentCalls:      or(q.ConcurrentCalls, defaults.ConcurrentCalls),
+		Queue:                queue(q, defaults.QueueWait),
+		RequestsPerSecond:    or(q.RequestsPerSecond, defaults.RequestsPerSecond),
+	}
+	if q.RequestsPerSecond == config.Unset && out.CallsPerMinute > 0 {
+		out.RequestsPerSecond = max(leastFloodRequests, floodFactor*out.CallsPerMinute/60)
+	}
+	return out
+}
+
+// queue bounds the calls that wait by a config. A queue of 0 is none there.
+func queue(q config.Quota, wait time.Duration) upstream.Queue {
+	out := upstream.Queue{Calls: or(q.Queue, mostQueued), Wait: or(q.QueueWait, wait)}
+	if out.Calls == 0 {
+		out.Calls = -1
+	}
+	return out
+}
+
+// or is a value of a config, or the default where the config does not say it.
+func or[T ~int | ~int64](value, otherwise T) T {
+	if value == config.Unset {
+		return otherwise
+	}
+	return value
+}

@@ -1,0 +1,102 @@
+package front
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"mcpx/internal/identity"
+	"mcpx/internal/limits"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/view"
+)
+
+// TestLimits_Sessions: sessions of a principal are bounded over both eras and the older
+// transport, whose streams count like sessions. The refusal is an answer with the id of its
+// request; a session that ends makes room.
+func TestLimits_Sessions(t *testing.T) {
+	mcptest.NoLeaks(t)
+	l := limits.New(limits.Options{Principal: limits.Quota{Sessions: 2}})
+	f := connectWith(t, Options{Limits: l}, view.Options{})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = r.WithContext(identity.With(r.Context(), &identity.Principal{ID: r.Header.Get("Who")}))
+		if r.URL.Path == "/sse" {
+			f.ServeSSE(w, r, "/messages")
+			return
+		}
+		f.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	send := func(ctx context.Context, who, method, path, body string, headers ...string) *http.Response {
+		t.Helper()
+		request, err := http.NewRequestWithContext(ctx, method, web.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Who", who)
+		request.Header.Set("Content-Type", "application/json")
+		for i := 0; i < len(headers); i += 2 {
+			request.Header.Set(headers[i], headers[i+1])
+		}
+		response, err := web.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { response.Body.Close() })
+		return response
+	}
+	const initialize = `{"jsonrpc":"2.0","id":"first","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	const listen = `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` + modernMeta + `}}`
+	modern := []string{"Mcp-Protocol-Version", modernEra, "Mcp-Method", "subscriptions/listen", "Accept", "application/json, text/event-stream"}
+	const refused = `"error":{"code":-32000,"message":"over the limit of 2 open sessions; retry_after: 60 s","data":{"code":"RATE_LIMITED","retry_after":60}}`
+
+	first := send(t.Context(), "alice", "POST", "/", initialize)
+	streaming, leave := context.WithCancel(t.Context())
+	defer leave()
+	if stream := send(streaming, "alice", "POST", "/", listen, modern...); stream.StatusCode != 200 {
+		t.Fatal(stream.Status)
+	}
+	for name, answer := range map[string]*http.Response{
+		`{"jsonrpc":"2.0","id":"first",`: send(t.Context(), "alice", "POST", "/", initialize),
+		`{"jsonrpc":"2.0","id":7,`:       send(t.Context(), "alice", "POST", "/", listen, modern...),
+	} {
+		if got := body(t, answer); !strings.Contains(got, name+refused) || answer.StatusCode != 200 || answer.Header.Get("Mcp-Session-Id") != "" {
+			t.Errorf("%s %s, want %s", answer.Status, got, name+refused)
+		}
+	}
+	if answer := send(t.Context(), "alice", "GET", "/sse", ""); answer.StatusCode != 429 || answer.Header.Get("Retry-After") != "60" {
+		t.Errorf("the older transport: %s", answer.Status)
+	}
+	if other := send(t.Context(), "bob", "POST", "/", initialize); other.Header.Get("Mcp-Session-Id") == "" {
+		t.Errorf("another principal: %s", body(t, other))
+	}
+	leave()
+	mcptest.WaitFor(t, "the end of the stream", patience, func() bool { return l.OpenSession(alice) == nil })
+	l.CloseSession(alice)
+	send(t.Context(), "alice", "DELETE", "/", "", "Mcp-Session-Id", first.Header.Get("Mcp-Session-Id"))
+	for range 2 {
+		if again := send(t.Context(), "alice", "POST", "/", initialize); again.Header.Get("Mcp-Session-Id") == "" {
+			t.Error(body(t, again))
+		}
+	}
+	f.Close()
+	if over := l.OpenSession(alice); over != nil {
+		t.Errorf("after the end of the front: %v", over)
+	}
+}
+
+var alice = &identity.Principal{ID: "alice"}
+
+func body(t *testing.T, r *http.Response) string {
+	t.Helper()
+	var text strings.Builder
+	if err := r.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
