@@ -135,12 +135,12 @@ func build(p platform, temp string) (*binary, error) {
 
 // everything makes all files of a release, by name.
 func everything(version version, binaries []*binary) (map[string][]byte, error) {
-	licences, err := licences(binaries)
-	if err != nil {
-		return nil, err
-	}
-	r := &making{version: version, licences: licences, files: make(map[string][]byte)}
+	r := &making{version: version, files: make(map[string][]byte)}
 	for _, b := range binaries {
+		var err error
+		if r.licences, err = licences(b); err != nil {
+			return nil, err
+		}
 		r.archive(b)
 		r.bundle(b)
 		r.npmPlatform(b)
@@ -154,7 +154,7 @@ func everything(version version, binaries []*binary) (map[string][]byte, error) 
 // making is a release that is being made.
 type making struct {
 	version  version
-	licences []byte
+	licences []byte // of all that is in the binary that is packed
 	files    map[string][]byte
 	err      error // the first one
 }
@@ -185,15 +185,15 @@ func write(out string, files map[string][]byte) error {
 	return nil
 }
 
-// licences are the texts of the licences of mcpx and of all modules in the binaries.
-func licences(binaries []*binary) ([]byte, error) {
+// licences are the texts of the licences of mcpx and of all modules in a binary.
+func licences(b *binary) ([]byte, error) {
 	var out strings.Builder
 	own, err := os.ReadFile("LICENSE")
 	if err != nil {
 		return nil, fmt.Errorf("run it in the root of the repository: %w", err)
 	}
 	fmt.Fprintf(&out, "mcpx\n\n%s", own)
-	for _, m := range modules(binaries) {
+	for _, m := range modules([]*binary{b}) {
 		dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", m.Path).Output()
 		if err != nil {
 			return nil, fmt.Errorf("finding %s: %w", m.Path, err)
