@@ -338,7 +338,13 @@ var servedAt = regexp.MustCompile(`msg=serving url=(\S+)`)
 // serveHTTP starts mcpx on a free port of loopback.
 func (h *home) serveHTTP(t testing.TB, args ...string) *daemon {
 	t.Helper()
-	p := h.serveStdio(t, append([]string{"--log-level", "info", "serve", "--http", "127.0.0.1:0"}, args...)...)
+	return h.serving(t, h.command(t, append([]string{"--log-level", "info", "serve", "--http", "127.0.0.1:0"}, args...)...))
+}
+
+// serving is serveHTTP with a command that starts mcpx.
+func (h *home) serving(t testing.TB, cmd *exec.Cmd) *daemon {
+	t.Helper()
+	p := startStdio(t, cmd)
 	d := &daemon{stdioPeer: p}
 	t.Cleanup(func() { terminate(p.cmd) })
 	mcptest.WaitFor(t, "the address of mcpx", patience, func() bool {

@@ -12,16 +12,17 @@ import (
 // package may import directly.
 var allowedImports = map[string][]string{
 	"cmd/mcpx": {
-		"internal/app", "internal/budget", "internal/catalog", "internal/compress", "internal/config", "internal/describe",
+		"internal/app", "internal/audit", "internal/budget", "internal/catalog", "internal/compress", "internal/config", "internal/describe",
 		"internal/executor", "internal/front", "internal/httpd", "internal/jq", "internal/oauth", "internal/plain", "internal/proc", "internal/screen", "internal/secret",
 		"internal/setup", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/app": {
-		"internal/atomicfile", "internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd", "internal/identity",
+		"internal/atomicfile", "internal/audit", "internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd", "internal/identity",
 		"internal/jq", "internal/limits", "internal/oauth", "internal/page", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/secret", "internal/upstream", "internal/view",
 	},
 
 	"internal/atomicfile": {},
+	"internal/audit":      {},
 	"internal/catalog":    {},
 	"internal/config":     {"internal/plain"},
 	"internal/identity":   {},
@@ -76,7 +77,7 @@ var allowedModules = map[string][]string{
 	"github.com/alecthomas/kong":             {"cmd/mcpx"},
 	"github.com/coder/websocket":             {"internal/upstream"},
 	"github.com/dlclark/regexp2":             {"internal/arguments"},
-	"github.com/gofrs/flock":                 {"internal/oauth"},
+	"github.com/gofrs/flock":                 {"internal/audit", "internal/oauth"},
 	"github.com/golang-jwt/jwt":              {"internal/oauth"},
 	"github.com/itchyny/gojq":                {"internal/demo", "internal/jq"},
 	"github.com/kljensen/snowball":           {"internal/search"},

@@ -51,6 +51,7 @@ type cli struct {
 	Lock       lockCommand       `cmd:"" help:"Approve what the servers declare of their tools."`
 	Inspect    inspectCommand    `cmd:"" help:"Print what the model would get from inspect."`
 	Exec       execCommand       `cmd:"" help:"Print what the model would get from exec."`
+	Audit      auditCommand      `cmd:"" help:"Check the trail of what happened, which the config key audit keeps."`
 	Budget     budgetCommand     `cmd:"" help:"Measure tokens: a config, or recorded tools and results, direct against mcpx."`
 	Demo       demoCommand       `cmd:"" help:"Show the whole thing, with no config and no network."`
 	Version    versionCommand    `cmd:"" help:"Print the version, and what this binary is made of."`

@@ -43,6 +43,11 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	defer closeLog()
 	a.LogWarnings(a.Config)
+	endAudit, err := a.OpenAudit()
+	if err != nil {
+		return err
+	}
+	defer endAudit()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if !cmd.Demo {

@@ -49,6 +49,7 @@ type App struct {
 	stdio   bool // one client: only the view of the config is served
 	hosted  bool // an endpoint for many clients
 	hour    page.Hour
+	auditor *auditor
 	log     *slog.Logger
 	reaper  *proc.Reaper
 	filters *jq.Runner
@@ -146,6 +147,9 @@ func (a *App) wire(servers []registry.Server, rules *policy.Rules, cache string)
 	a.Registry = registry.New(servers, options)
 	calls := a.executorOptions(a.Config)
 	calls.Observers = a.observers()
+	if a.Config.Audit != nil {
+		calls.Admit = func(r executor.Record) error { return a.auditor.began(r) }
+	}
 	a.Executor = executor.New(a.Registry, calls)
 	two, _ := a.viewOptions(a.Config, config.ViewTwoTools)
 	a.View = view.NewTwoTools(a.Registry, a.Executor, two)

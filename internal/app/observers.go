@@ -15,6 +15,9 @@ func (a *App) observers() []func(executor.Record) {
 		level = slog.LevelInfo
 	}
 	all := []func(executor.Record){executor.LogCalls(a.log, level)}
+	if a.Config.Audit != nil {
+		all = append(all, func(r executor.Record) { a.auditor.ended(r) })
+	}
 	if a.Config.UI && !a.stdio {
 		all = append(all, a.hour.Add)
 	}

@@ -138,6 +138,7 @@ func (a *App) change(from, to *config.Config) {
 	two, _ := a.viewOptions(&now, config.ViewTwoTools)
 	a.View.SetOptions(two)
 	a.views.change(&now)
+	a.auditor.changed(&now)
 	a.log.Info("config loaded again", "file", to.Path, "servers", len(to.Servers), "before", len(from.Servers),
 		"started", changes.Started, "stopped", changes.Stopped)
 }
@@ -154,6 +155,8 @@ func nextStart(at, to *config.Config) (keys []string) {
 		{"session_timeout", at.SessionTimeout != to.SessionTimeout},
 		{"ui", at.UI != to.UI},
 		{"view", at.View != to.View},
+		{"audit", !reflect.DeepEqual(at.Audit, to.Audit)},
+		{"telemetry", !reflect.DeepEqual(at.Telemetry, to.Telemetry)},
 		{"log_level", at.LogLevel != to.LogLevel},
 		{"log_file", at.LogFile != to.LogFile},
 		{"log_format", at.LogFormat != to.LogFormat},

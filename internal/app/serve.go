@@ -35,6 +35,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Grace:    a.grace(),
 		Ready:    a.ready,
 		Status:   a.status,
+		Refused:  a.auditor.onRefused(),
 		Version:  Version(),
 		Logger:   a.log,
 	})

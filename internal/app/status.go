@@ -3,10 +3,19 @@ package app
 import (
 	"mcpx/internal/catalog"
 	"mcpx/internal/executor"
+	"mcpx/internal/httpd"
 )
 
+// readiness is the content of /readyz.
+type readiness struct {
+	httpd.Readiness
+	Servers int                   `json:"servers"`
+	Tools   int                   `json:"tools"`
+	States  map[catalog.State]int `json:"states"`
+}
+
 // ready reports whether every server has a catalogue or was tried, with counts.
-func (a *App) ready() (bool, any) {
+func (a *App) ready() (httpd.Readiness, any) {
 	snap := a.Executor.Catalogue(nil)
 	waiting, counts := 0, make(map[catalog.State]int)
 	for i := range snap.Servers {
@@ -16,9 +25,11 @@ func (a *App) ready() (bool, any) {
 			waiting++
 		}
 	}
-	return waiting == 0, map[string]any{
-		"ready": waiting == 0, "servers": len(snap.Servers), "tools": snap.Tools(), "states": counts,
+	public := httpd.Readiness{Ready: waiting == 0}
+	if failing, refuses := a.auditor.failing(); failing {
+		public.Ready, public.Degraded = public.Ready && !refuses, []string{"audit"}
 	}
+	return public, readiness{public, len(snap.Servers), snap.Tools(), counts}
 }
 
 // serverStatus is one server on the status page.

@@ -146,17 +146,12 @@ const leastOldToken = 16
 
 // oldAuthToken reads the key of the older mcpx: a token as it is, mostly a ${VAR}.
 func (l *loader) oldAuthToken(path string, n *node) {
-	if n.off() || !l.is(stringKind, path, n) {
+	if n.off() {
 		return
 	}
-	r := &serverReader{l: l, path: path, secrets: map[string]bool{}}
-	token := strings.TrimSpace(r.expand(path, n.offset, n.text))
-	l.wanted[""] = r.wanted
-	l.faults = append(l.faults, r.faults...)
-	switch waiting := len(r.wanted) > 0 && l.answers == nil; { // for the second reading
-	case len(r.faults) > 0 || waiting:
-	case strings.Contains(token, "${"):
-		l.fault(path, n.offset, "has a ${...} without a value")
+	token, known := l.expanded(path, n)
+	switch token = strings.TrimSpace(token); {
+	case !known:
 	case token == "":
 		l.fault(path, n.offset, "is empty")
 	case len(token) < leastOldToken:

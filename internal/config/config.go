@@ -92,11 +92,17 @@ type Config struct {
 
 	// UI is whether there is a status page.
 	UI bool
+	// Audit is nil where no trail is kept.
+	Audit     *Audit
+	Telemetry Telemetry
 
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel, LogFormat string
 	// LogFile gets the log too, beside stderr; empty: nowhere else.
 	LogFile string
+
+	// Secrets are the values to be struck out that belong to no server.
+	Secrets []string `json:"-"`
 
 	// Commands are the programs that were run for values of servers, each once, sorted.
 	Commands []string
@@ -375,6 +381,7 @@ func defaults(path string) *Config {
 		Separator: "__",
 		Prefix:    "always",
 		Compress:  true,
+		Telemetry: Telemetry{Metrics: true},
 		LogLevel:  "info",
 		LogFormat: "text",
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -39,7 +38,7 @@ func (l *loader) keys() map[string]reader {
 		"health_check_interval":          l.timeout(&c.HealthCheck.Interval),
 		"health_check_timeout":           l.timeout(&c.HealthCheck.Timeout),
 		"health_check_failure_threshold": l.count(&c.HealthCheck.FailureThreshold, 1),
-		"log_file":                       l.logFile,
+		"log_file":                       l.path(&c.LogFile),
 		"log_level":                      l.logLevel,
 		"log_format":                     l.oneOf(&c.LogFormat, "text", "json"),
 
@@ -60,8 +59,10 @@ func (l *loader) keys() map[string]reader {
 		"pin":    l.pin(&l.everyServer.Pin),
 		"auth":   l.auth,
 		"limits": l.limits,
-		"audit":  l.unprotected,
+		"audit":  l.audit,
 		"tls":    l.unprotected,
+
+		"telemetry": l.telemetry,
 		// The older systems.
 		"auth_token":            l.oldAuthToken,
 		"rate_limit_per_minute": l.oldRateLimit,
@@ -198,22 +199,6 @@ func (l *loader) limit(into *int, least int) reader {
 		}
 		*into = cmp.Or(limit, NoLimit)
 	}
-}
-
-// logFile reads a file name; ~/ is the home folder, a relative name lies beside the
-// config.
-func (l *loader) logFile(path string, n *node) {
-	if !l.is(stringKind, path, n) || n.text == "" {
-		return
-	}
-	name := n.text
-	if rest, ok := strings.CutPrefix(name, "~/"); ok {
-		name = filepath.Join((&serverReader{l: l}).home(), rest)
-	}
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(filepath.Dir(l.cfg.Path), name)
-	}
-	l.cfg.LogFile = name
 }
 
 // logLevel reads a level; the case of its letters does not matter.

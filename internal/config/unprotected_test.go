@@ -13,7 +13,6 @@ func TestUnprotected_Global(t *testing.T) {
 	for _, test := range []struct{ key, on, off, want string }{
 		{"confirm", `true "yes" 1 ["x"]`, `"off" false null "" "OFF" "destructive" "all"`, "must be off, destructive or all"},
 		{"pin", `true ["a.b"] "all" {"*":true}`, `false null [] "off" "warn" "block"`, "must be warn, block or off"},
-		{"audit", `"/var/log/mcpx" true`, `"" false null`, nothing},
 		{"tls", `{"cert":"a","key":"b"}`, `{} false`, nothing},
 	} {
 		for _, value := range strings.Fields(test.on) {

@@ -46,6 +46,9 @@ func (e run) builtinCall(ctx context.Context, r *Request) (*Result, target, erro
 	if err == nil {
 		t.arguments, t.notes, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, true)
 	}
+	if err == nil {
+		err = e.admitted(r)
+	}
 	if err != nil {
 		return nil, t, err
 	}

@@ -36,6 +36,8 @@ type Executor struct {
 	reader     *catalog.Server
 	account    account
 	observers  []func(Record)
+	admit      func(Record) error
+	records    atomic.Uint64  // the number of the last one
 	calls      sync.WaitGroup // those that their clients may stop waiting for
 }
 
@@ -44,14 +46,14 @@ func New(r *registry.Registry, options Options) *Executor {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Executor{registry: r, log: options.Logger, observers: options.Observers, apps: policy.Catalogues{Apps: true}}
+	e := &Executor{registry: r, log: options.Logger, observers: options.Observers, admit: options.Admit, apps: policy.Catalogues{Apps: true}}
 	e.builtin, e.reader = builtin()
 	e.SetOptions(options)
 	return e
 }
 
-// SetOptions replaces the options, except the logger and the observers. Open calls keep
-// theirs.
+// SetOptions replaces the options, except the logger, the observers and Admit. Open
+// calls keep theirs.
 func (e *Executor) SetOptions(options Options) {
 	if options.ExecWait <= 0 {
 		options.ExecWait = 20 * time.Second
@@ -120,7 +122,7 @@ func (e *Executor) started(r Request) Request {
 	}
 	r.began = time.Now()
 	r.record = &Record{
-		Principal: r.principal(), Server: r.Server, Tool: r.Tool, Began: r.began,
+		Number: e.records.Add(1), Principal: r.principal(), Server: r.Server, Tool: r.Tool, Began: r.began,
 		ArgumentBytes: len(r.Arguments), Trace: traceOf(r.Meta),
 	}
 	if r.Client != nil {
@@ -341,6 +343,9 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		OnLog:    r.OnLog,
 		LogLevel: r.LogLevel,
 		Before:   func(opened bool) error { return e.unchanged(r, &t, opened) },
+	}
+	if err := e.admitted(r); err != nil {
+		return nil, t, err
 	}
 	asked := time.Now()
 	defer func() { r.record.Upstream += time.Since(asked) }()

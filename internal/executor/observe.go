@@ -27,6 +27,8 @@ const (
 // Record describes one call. Server and Tool are as the client wrote them: foreign text
 // unless Known.
 type Record struct {
+	// Number is another one for each call of this process.
+	Number uint64
 	// Principal is the ID of the caller's principal, Client the name that its program gave
 	// itself; both may be empty.
 	Principal, Client string
@@ -37,6 +39,8 @@ type Record struct {
 	// Outcome is RESULT, TOOL_ERROR, CANCELLED, STILL_RUNNING, or the code of a failure;
 	// empty while the call runs.
 	Outcome string
+	// Admitted means that [Options.Admit] was asked.
+	Admitted bool
 	// Answered means that an upstream answered with a result.
 	Answered bool
 	Began    time.Time
@@ -68,6 +72,16 @@ func (e *Executor) observe(r Record) {
 	for _, tell := range e.observers {
 		tell(r)
 	}
+}
+
+// admitted asks whether a call may be made. One that is attempted again, as its server was
+// replaced, is not asked about again.
+func (e *Executor) admitted(r *Request) error {
+	if e.admit == nil || r.record.Admitted {
+		return nil
+	}
+	r.record.Admitted = true
+	return e.admit(*r.record)
 }
 
 // LogCalls is an observer that logs each call, on one line: never arguments, results or

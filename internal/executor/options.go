@@ -62,6 +62,9 @@ type Options struct {
 	// Observers are told of every call once it has ended, one after another. They must be
 	// fast, as the caller waits, and safe for concurrent use.
 	Observers []func(Record)
+	// Admit, where not nil, is told of every call before anything is executed, once it is
+	// known that the call may be made. Its error, which the caller reads, refuses the call.
+	Admit func(Record) error
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 }

@@ -31,6 +31,9 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case proof == nil:
 		a.next.ServeHTTP(w, r)
 	default:
+		if answer, ok := w.(*auditedAnswer); ok {
+			answer.principal = proof.Principal.Key()
+		}
 		ctx, cancel := context.WithCancelCause(identity.With(r.Context(), proof.Principal))
 		defer cancel(nil)
 		defer context.AfterFunc(proof.Revoked, func() { cancel(identity.ErrRevoked) })()

@@ -14,6 +14,9 @@ func (o *Options) handler() http.Handler {
 	h = &authenticated{h, o.Identity, o.Logger}
 	h = flood.beforeAuth(h)
 	h = &guard{h, o}
+	if o.Refused != nil {
+		h = &audited{h, o.Refused}
+	}
 	return &recovered{h, o.Logger}
 }
 

@@ -48,8 +48,11 @@ type Options struct {
 	SSE bool
 	// Grace bounds the wait for open requests in the shutdown; 0 = 4 s.
 	Grace time.Duration
-	// Ready reports whether the catalogue is loaded, with the content of /readyz.
-	Ready func() (ready bool, info any)
+	// Ready is the content of /readyz, and the part of it that is for everybody where a
+	// token is needed for the whole.
+	Ready func() (public Readiness, whole any)
+	// Refused is told of requests that got an HTTP error; nil = nobody is.
+	Refused func(Refusal)
 	// Status is the content of /status.
 	Status func() any
 	// Page serves / to browsers, and /ui/; nil = / is a text.
@@ -63,6 +66,14 @@ type Options struct {
 	// bounds how long it may take to read the response, 0 = 2 min; the endpoint
 	// extends it for streams.
 	headerTimeout, bodyTimeout, writeTimeout time.Duration
+}
+
+// Readiness says whether mcpx can do its work.
+type Readiness struct {
+	// Ready means that every server was tried, and that nothing refuses all calls.
+	Ready bool `json:"ready"`
+	// Degraded names what does not work.
+	Degraded []string `json:"degraded,omitempty"`
 }
 
 // BindError is the refusal of an address that is not safe to serve.
@@ -204,13 +215,13 @@ func (o *Options) pages() http.Handler {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		ready, info := o.Ready()
+		public, info := o.Ready()
 		status := http.StatusOK
-		if !ready {
+		if !public.Ready {
 			status = http.StatusServiceUnavailable
 		}
 		if o.Identity.Options() != nil { // probes have no token, and the counts are not for everybody
-			info = map[string]bool{"ready": ready}
+			info = public
 		}
 		writeJSON(w, status, info)
 	})

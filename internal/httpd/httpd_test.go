@@ -50,7 +50,7 @@ func serve(t *testing.T, o Options) *site {
 		t.Fatal(err)
 	}
 	if o.Ready == nil {
-		o.Ready = func() (bool, any) { return true, nil }
+		o.Ready = func() (Readiness, any) { return Readiness{Ready: true}, nil }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -279,7 +279,7 @@ func TestServe_Page(t *testing.T) {
 func TestServe_Health(t *testing.T) {
 	mcptest.NoLeaks(t)
 	ready := false
-	s := serve(t, Options{Endpoint: echoes, Ready: func() (bool, any) { return ready, map[string]int{"tools": 7} }, Status: func() any { return "up" }})
+	s := serve(t, Options{Endpoint: echoes, Ready: func() (Readiness, any) { return Readiness{Ready: ready}, map[string]int{"tools": 7} }, Status: func() any { return "up" }})
 	if status, body := s.do(t, "GET", "/healthz", ""); status != 200 || !strings.Contains(body, "ok") {
 		t.Errorf("/healthz: %d %s", status, body)
 	}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"mcpx/internal/audit"
+)
+
+type auditCommand struct {
+	Verify auditVerifyCommand `cmd:"" help:"Check that nothing was removed from an audit trail, or changed."`
+}
+
+type auditVerifyCommand struct {
+	File    string `arg:"" help:"The file of the config key audit; its rotated parts are found beside it." type:"path"`
+	KeyFile string `help:"A file with the key; without it the key of the config counts, if the file is that of the config." placeholder:"FILE" type:"path"`
+}
+
+// Help has the examples.
+func (cmd *auditVerifyCommand) Help() string {
+	return "Reads the trail with all its parts, and names each place where lines are missing, changed or inserted. Changes are seen only in a trail " +
+		"with a key; lines that were cut from its end only against the number and the HMAC of the last line, which this prints.\n\n" +
+		examples("mcpx audit verify /var/log/mcpx/audit.jsonl", "mcpx audit verify audit.jsonl --key-file audit.key")
+}
+
+// Run prints what the trail holds, and each fault.
+func (cmd *auditVerifyCommand) Run(ctx context.Context, c *cli, s streams) error {
+	key, err := cmd.key(ctx, c, s)
+	if err != nil {
+		return err
+	}
+	r, err := audit.Verify(cmd.File, key)
+	if errors.Is(err, audit.ErrNeedsKey) {
+		return fmt.Errorf("%s: %w; give --key-file, or --config with its audit.key", cmd.File, err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, fault := range r.Faults {
+		fmt.Fprintln(s.out, fault)
+	}
+	cmd.summary(r, len(key) > 0, s)
+	if len(r.Faults) > 0 {
+		return &exitError{exitFailed}
+	}
+	return nil
+}
+
+// key is the key that the trail is checked with; nil: none is known.
+func (cmd *auditVerifyCommand) key(ctx context.Context, c *cli, s streams) ([]byte, error) {
+	if cmd.KeyFile != "" {
+		key, err := os.ReadFile(cmd.KeyFile)
+		return bytes.TrimRight(key, "\r\n"), err
+	}
+	path, err := c.findConfig(s)
+	if err != nil && c.Config != "" {
+		return nil, err
+	}
+	if err != nil { // the trail may be looked at on another machine
+		return nil, nil
+	}
+	cfg, err := readConfig(ctx, path, s)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Audit == nil || cfg.Audit.File != cmd.File && c.Config == "" {
+		return nil, nil
+	}
+	return []byte(cfg.Audit.Key), nil
+}
+
+func (cmd *auditVerifyCommand) summary(r *audit.Report, keyed bool, s streams) {
+	fmt.Fprintf(s.out, "%d lines in %d files, number %d to %d", r.Lines, len(r.Files), r.First, r.Last)
+	if r.First > 1 {
+		fmt.Fprintf(s.out, "; the lines before number %d are gone, as audit.keep removes old parts", r.First)
+	}
+	fmt.Fprintln(s.out)
+	for _, note := range []struct {
+		count uint64
+		text  string
+	}{
+		{r.Lost, "records could not be written; a line says where"},
+		{uint64(r.Open), "calls began and have no end: mcpx ended during them, or they still run"},
+		{uint64(r.Unclosed), "runs of mcpx have no end: killed, or still running"},
+		{uint64(r.Cut), "unfinished lines were cut when mcpx started again"},
+	} {
+		if note.count > 0 {
+			fmt.Fprintf(s.out, "%d %s\n", note.count, note.text)
+		}
+	}
+	switch {
+	case len(r.Faults) > 0:
+		fmt.Fprintf(s.out, "NOT as it was written: %d faults\n", len(r.Faults))
+	case keyed && r.Chained:
+		fmt.Fprintf(s.out, "as it was written; the last line is number %d, HMAC %s\n", r.Last, r.MAC)
+	default:
+		fmt.Fprintln(s.out, "no line is missing; without a key (audit.key) nobody can say whether lines were changed")
+	}
+}

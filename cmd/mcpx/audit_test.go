@@ -1,0 +1,182 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// auditLine are members of a line of the trail.
+type auditLine struct {
+	Event, Principal, Server, Tool, Outcome, Trace string
+	Call                                           int
+	Status                                         int
+	ReadOnly                                       bool `json:"read_only"`
+}
+
+func auditLines(t *testing.T, path string) (lines []auditLine) {
+	t.Helper()
+	for line := range strings.Lines(readFile(t, path)) {
+		var one auditLine
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		lines = append(lines, one)
+	}
+	return lines
+}
+
+var auditTools = json.RawMessage(`[{"name":"echo"},{"name":"look","annotations":{"readOnlyHint":true}},{"name":"slow"}]`)
+
+// The trail has refused requests, a line before each call that may write and one after each
+// call, and TERM loses none of them; nobody else may write to the file meanwhile.
+func TestAudit_http(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	const token = "mcpx_canary_0123456789abcdefghij"
+	digest := sha256.Sum256([]byte(token))
+	h.extra = append(h.extra, "AUDIT_KEY=a key of the tests, canary")
+	config := h.config(t, map[string]server{"s": fake(t, mcptest.Spec{Tools: auditTools})}, map[string]any{
+		"audit": map[string]any{"file": "audit.jsonl", "key": "${AUDIT_KEY}"},
+		"auth":  map[string]any{"tokens": map[string]any{"ann": map[string]any{"sha256": fmt.Sprintf("%x", digest)}}},
+	})
+	trail := filepath.Join(h.dir, "audit.jsonl")
+	d := h.serveHTTP(t, "--config", config)
+	for _, authorization := range []string{"", "Bearer mcpx_wrong_canary"} {
+		request, _ := http.NewRequest(http.MethodPost, d.url, strings.NewReader(`{}`))
+		request.Header.Set("Authorization", authorization)
+		if authorization == "" {
+			request.Header.Del("Authorization")
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+	}
+	p := d.peer(t)
+	p.header.Set("Authorization", "Bearer "+token)
+	c := &client{peer: p, era: modern, name: "e2e"}
+	c.open(t)
+	c.exec(t, "s", "echo", `{"text":"canary of an argument"}`)
+	c.exec(t, "s", "look", `{"x":"canary of an argument"}`)
+	c.exec(t, "s", "canary tool", `{}`)
+	c.start(t, "tools/call", `{"name":"exec","arguments":`+execArgs("s", "slow", `{"ms":600000}`)+`}`, "")
+	mcptest.WaitFor(t, "the slow call", patience, func() bool { return strings.Contains(readFile(t, trail), `"tool":"slow"`) })
+
+	second := h.command(t, "--config", config, "serve", "--http", "127.0.0.1:0")
+	if out, err := second.CombinedOutput(); err == nil || !strings.Contains(string(out), "another process writes to") || !strings.Contains(string(out), "hint: give each mcpx a file of its own") {
+		t.Errorf("%v: %s", err, out)
+	}
+	out := h.must(t, 0, "--config", config, "audit", "verify", trail)
+	hasAll(t, out, "1 calls began and have no end", "1 runs of mcpx have no end", "as it was written")
+
+	terminate(d.cmd)
+	d.wait(t)
+	if runtime.GOOS == "windows" {
+		return // which has no TERM
+	}
+	var got []string
+	for _, line := range auditLines(t, trail) {
+		got = append(got, strings.Join(strings.Fields(fmt.Sprint(line.Event, line.Status, " ", line.Principal, " ", line.Tool, " ", line.Outcome)), " "))
+	}
+	want := []string{
+		"opened0", "request_refused401", "request_refused401",
+		"call_began0 token ann echo", "call_ended0 token ann echo RESULT", "call_ended0 token ann look RESULT",
+		"call_ended0 token ann canary tool TOOL_NOT_FOUND", "call_began0 token ann slow", "call_ended0 token ann slow CANCELLED", "closed0",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	out = h.must(t, 0, "--config", config, "audit", "verify", trail)
+	if !strings.HasPrefix(out, "10 lines in 1 files, number 1 to 10\nas it was written; the last line is number 10, HMAC ") {
+		t.Error(out)
+	}
+	text := strings.ReplaceAll(readFile(t, trail), "canary tool", "")
+	if strings.Contains(text, "canary") || strings.Contains(d.stderr.String(), "canary of") || strings.Contains(d.stderr.String(), token) {
+		t.Errorf("trail:\n%s\nlog:\n%s", text, d.stderr.String())
+	}
+
+	h.write(t, "audit.jsonl", strings.Replace(readFile(t, trail), `"tool":"look"`, `"tool":"peek"`, 1))
+	out, _, code := h.run(t, "", "--config", config, "audit", "verify", trail)
+	if code != 1 || !regexp.MustCompile(`audit\.jsonl:6: the line was changed[\s\S]*NOT as it was written: 1 faults`).MatchString(out) {
+		t.Errorf("%d: %s", code, out)
+	}
+	if _, errors, code := h.run(t, "", "audit", "verify", trail); code != 1 || !strings.Contains(errors, "give --key-file") {
+		t.Errorf("%d: %s", code, errors)
+	}
+	key := h.write(t, "key", "a key of the tests, canary\n")
+	if out, _, _ := h.run(t, "", "audit", "verify", trail, "--key-file", key); !strings.Contains(out, "audit.jsonl:6: the line was changed") {
+		t.Error(out)
+	}
+}
+
+// With the disk full, calls are refused where the trail is required, and /readyz says so;
+// when there is room again, all goes on, and the trail says what it lacks.
+func TestAudit_fullDisk(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	disk := filepath.Join(h.dir, "disk")
+	if err := os.Mkdir(disk, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mount := fmt.Sprintf("mount -t tmpfs -o size=64k tmpfs %q", disk)
+	if out, err := exec.Command("unshare", "-rm", "sh", "-c", mount).CombinedOutput(); err != nil {
+		t.Skipf("no small disk can be mounted here: %v: %s", err, out)
+	}
+	config := h.config(t, map[string]server{"s": fake(t, mcptest.Spec{Tools: auditTools})}, map[string]any{
+		"audit": map[string]any{"file": "disk/audit.jsonl", "required": true},
+	})
+	cmd := h.command(t, "--config", config, "--log-level", "info", "serve", "--http", "127.0.0.1:0")
+	args := append([]string{"-rm", "sh", "-c", mount + ` && head -c 60000 /dev/zero > ` + disk + `/filler && exec "$0" "$@"`}, cmd.Args...)
+	wrapped := exec.Command("unshare", args...)
+	wrapped.Env, wrapped.Dir = cmd.Env, cmd.Dir
+	d := h.serving(t, wrapped)
+	seen := fmt.Sprintf("/proc/%d/root%s", wrapped.Process.Pid, disk)
+	c := &client{peer: d.peer(t), era: modern, name: "e2e"}
+	c.open(t)
+	refused := false
+	for range 200 {
+		r := c.exec(t, "s", "look", `{}`)
+		if refused = r.IsError; refused {
+			checkFault(t, "a full disk", r, "EXECUTION_ERROR", "the call was not made: the audit trail cannot be written")
+			break
+		}
+	}
+	if !refused {
+		t.Fatalf("the disk is not full: %s", readFile(t, seen+"/audit.jsonl"))
+	}
+	ready := func() (int, string) {
+		response, err := http.Get(strings.TrimSuffix(d.url, "mcp") + "readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		var content struct{ Degraded []string }
+		_ = json.NewDecoder(response.Body).Decode(&content)
+		return response.StatusCode, strings.Join(content.Degraded, " ")
+	}
+	if status, degraded := ready(); status != 503 || degraded != "audit" || strings.Count(d.stderr.String(), "the audit trail cannot be written") != 1 {
+		t.Errorf("%d %s, log: %s", status, degraded, d.stderr.String())
+	}
+	if err := os.Remove(seen + "/filler"); err != nil {
+		t.Fatal(err)
+	}
+	mcptest.WaitFor(t, "mcpx to be ready again", patience, func() bool { status, _ := ready(); return status == 200 })
+	if r := c.exec(t, "s", "look", `{}`); r.IsError {
+		t.Error(r.text(t))
+	}
+	trail := h.write(t, "copy.jsonl", readFile(t, seen+"/audit.jsonl"))
+	out := h.must(t, 0, "audit", "verify", trail)
+	hasAll(t, out, "records could not be written", "no line is missing")
+}

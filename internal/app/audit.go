@@ -1,0 +1,152 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"mcpx/internal/audit"
+	"mcpx/internal/config"
+	"mcpx/internal/executor"
+	"mcpx/internal/httpd"
+)
+
+// auditor writes the trail of the config key audit. A nil *auditor writes nothing.
+type auditor struct {
+	trail    *audit.Trail
+	required bool
+	refusals refusals
+}
+
+// OpenAudit opens the trail that the config wants, if it wants one, before anything is
+// served. The caller ends it after Close.
+func (a *App) OpenAudit() (end func(), err error) {
+	wanted := a.Config.Audit
+	if wanted == nil {
+		return func() {}, nil
+	}
+	trail, err := audit.Open(wanted.File, audit.Options{
+		Key: []byte(wanted.Key), MaxBytes: wanted.MaxBytes, Keep: wanted.Keep,
+		About: []slog.Attr{slog.String("version", Version())}, Logger: a.log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	a.auditor = &auditor{trail: trail, required: wanted.Required}
+	return func() { a.auditor.close(a.log) }, nil
+}
+
+// errNotRecorded refuses a call where audit.required.
+var errNotRecorded = errors.New("the call was not made: the audit trail cannot be written, and this mcpx makes no call without it; tell who runs it")
+
+// began records a call before anything is executed: one that may write, or any where
+// the trail is required.
+func (a *auditor) began(r executor.Record) error {
+	if a == nil || r.ReadOnly && !a.required {
+		return nil
+	}
+	if a.trail.Write(audit.CallBegan, append(who(r), slog.Int("argument_bytes", r.ArgumentBytes))...) != nil && a.required {
+		return errNotRecorded
+	}
+	return nil
+}
+
+// ended records the end of a call.
+func (a *auditor) ended(r executor.Record) {
+	if a == nil {
+		return
+	}
+	_ = a.trail.Write(audit.CallEnded, append(who(r), // which says and counts what fails
+		slog.String("outcome", r.Outcome), slog.Bool("read_only", r.ReadOnly), slog.Duration("duration", r.Duration), slog.Duration("upstream", r.Upstream),
+		slog.Int("argument_bytes", r.ArgumentBytes), slog.Int("bytes_received", r.ReceivedBytes), slog.Int("bytes_sent", r.SentBytes),
+		slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent))...)
+}
+
+// who are the members that say which call it is, and whose.
+func who(r executor.Record) []slog.Attr {
+	attrs := append(make([]slog.Attr, 0, 16), slog.Uint64("call", r.Number), slog.String("server", r.Server), slog.String("tool", r.Tool))
+	for _, one := range []struct{ name, value string }{{"principal", r.Principal}, {"client", r.Client}, {"trace", r.Trace}} {
+		if one.value != "" {
+			attrs = append(attrs, slog.String(one.name, one.value))
+		}
+	}
+	return attrs
+}
+
+// changed records that another config is in force.
+func (a *auditor) changed(to *config.Config) {
+	if a != nil {
+		_ = a.trail.Write("config_loaded", slog.String("file", to.Path), slog.Int("servers", len(to.Servers)))
+	}
+}
+
+// refusals bounds the lines of refused requests: a flood must not fill the disk.
+type refusals struct {
+	mu      sync.Mutex
+	second  int64 // the one that count belongs to
+	count   int   // of lines in it
+	dropped uint64
+}
+
+// mostRefusals bounds the lines in a second. Those that are left out are counted in the
+// next line.
+const mostRefusals = 50
+
+// take reports whether a refusal gets a line, and how many before it got none.
+func (r *refusals) take(now time.Time) (dropped uint64, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if second := now.Unix(); second != r.second {
+		r.second, r.count = second, 0
+	}
+	if r.count++; r.count > mostRefusals {
+		r.dropped++
+		return 0, false
+	}
+	dropped, r.dropped = r.dropped, 0
+	return dropped, true
+}
+
+// refused records a request over HTTP that was refused.
+func (a *auditor) refused(r httpd.Refusal) {
+	dropped, ok := a.refusals.take(time.Now())
+	if !ok {
+		return
+	}
+	attrs := []slog.Attr{slog.Int("status", r.Status), slog.String("method", r.Method), slog.String("path", r.Path), slog.String("remote", r.Remote)}
+	if r.Principal != "" {
+		attrs = append(attrs, slog.String("principal", r.Principal))
+	}
+	if dropped > 0 {
+		attrs = append(attrs, slog.Uint64("left_out_before", dropped))
+	}
+	_ = a.trail.Write("request_refused", attrs...)
+}
+
+// onRefused is the hook of the HTTP server, nil where there is no trail.
+func (a *auditor) onRefused() func(httpd.Refusal) {
+	if a == nil {
+		return nil
+	}
+	return a.refused
+}
+
+// failing reports whether the trail cannot be written now, and whether calls are refused
+// meanwhile.
+func (a *auditor) failing() (failing, refuses bool) {
+	if a == nil || a.trail.Err() == nil {
+		return false, false
+	}
+	return true, a.required
+}
+
+func (a *auditor) close(log *slog.Logger) {
+	if a.refusals.dropped > 0 {
+		_ = a.trail.Write("request_refused", slog.Uint64("left_out_before", a.refusals.dropped))
+	}
+	if err := a.trail.Close(); err != nil {
+		log.Error("the end of the audit trail was not written", "err", err)
+	}
+}

@@ -1,0 +1,321 @@
+// Package audit keeps a trail of what happened in a file: JSON lines that are only ever
+// appended, numbered, and with a key chained by HMACs, so that [Verify] sees what was
+// removed or changed.
+package audit
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// Options are the settings of a trail.
+type Options struct {
+	// Key chains the lines; empty = no chain.
+	Key []byte
+	// MaxBytes is the size at which a file is renamed to FILE.000001 and so on, and a fresh
+	// one begins; 0 = 100 MiB.
+	MaxBytes int64
+	// Keep bounds the renamed files: older ones are deleted. 0 = all are kept.
+	Keep int
+	// About are members of the line that opens a run, such as the version of the program.
+	About []slog.Attr
+	// Logger is told when lines cannot be written, and when they can again.
+	Logger *slog.Logger
+	// syncAfter is how long a line may be only in the memory of the system; 0 = 1 s.
+	syncAfter time.Duration
+}
+
+// Trail appends lines to a file. Only one process at a time has one on a file. Safe for
+// concurrent use. [Trail.Close] ends it.
+type Trail struct {
+	path string
+	o    Options
+	run  string // names this process in each line: pids come again
+	lock *flock.Flock
+
+	mu      sync.Mutex
+	file    *os.File // nil: to be opened by the next line
+	size    int64
+	seq     uint64 // of the last line
+	mac     string // of the last line, hex; empty before the first, and without a key
+	chain   hash.Hash
+	line    []byte
+	lost    uint64 // records since the last line that could not be written
+	failure error  // of the last attempt to write or to sync
+	closed  bool
+
+	unsynced chan struct{} // has a value while there may be lines to sync
+	stop     chan struct{}
+	syncing  sync.WaitGroup
+}
+
+// The events of the trail itself.
+const (
+	opened = "opened" // a process begins
+	closed = "closed" // it has ended in order
+	lost   = "lost"   // so many records could not be written before this line
+)
+
+// ErrClosed is the error of a record that comes after Close.
+var ErrClosed = errors.New("the audit trail is closed")
+
+// InUseError is a file to which another process writes.
+type InUseError struct{ Path string }
+
+func (e *InUseError) Error() string { return "another process writes to " + e.Path }
+
+// Hint is advice for the user.
+func (e *InUseError) Hint() string {
+	return `give each mcpx a file of its own; audit.file may have variables, such as "audit-${NAME}.jsonl"`
+}
+
+// Open opens the trail in a file, which it makes where there is none, and writes its first
+// line. A file that does not fit the key is an error, as is one of another process
+// ([InUseError]). A last line that is not whole, as after a power failure, is cut.
+func Open(path string, o Options) (*Trail, error) {
+	o.MaxBytes, o.syncAfter = cmp.Or(o.MaxBytes, 100<<20), cmp.Or(o.syncAfter, time.Second)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of the audit file: %w", err)
+	}
+	t := &Trail{path: path, o: o, run: rand.Text()[:13], unsynced: make(chan struct{}, 1), stop: make(chan struct{})}
+	if len(o.Key) > 0 {
+		t.chain = hmac.New(sha256.New, o.Key)
+	}
+	t.lock = flock.New(path+".lock", flock.SetPermissions(0o600))
+	if ok, err := t.lock.TryLock(); err != nil {
+		return nil, fmt.Errorf("locking the audit file: %w", err)
+	} else if !ok {
+		return nil, &InUseError{path}
+	}
+	cut, err := t.begin()
+	if err == nil {
+		err = t.Write(opened, append([]slog.Attr{slog.Int("pid", os.Getpid()), slog.Int64("cut", cut)}, o.About...)...)
+	}
+	if err != nil {
+		t.release()
+		return nil, err
+	}
+	t.syncing.Go(t.keepSynced) // ends with Close
+	return t, nil
+}
+
+// begin opens the file, and takes up the count and the chain where its last line, or that
+// of the newest part before it, has left them. cut is how many bytes of a line that was
+// not whole are gone.
+func (t *Trail) begin() (cut int64, err error) {
+	if info, err := os.Stat(t.path); err == nil && !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("%s is not a regular file", t.path)
+	}
+	if err := t.open(); err != nil {
+		return 0, err
+	}
+	last, whole, err := lastLine(t.path)
+	if err != nil {
+		return 0, err
+	}
+	if cut = t.size - whole; cut > 0 {
+		if err := os.Truncate(t.path, whole); err != nil {
+			return 0, fmt.Errorf("cutting the unfinished last line of %s: %w", t.path, err)
+		}
+		t.size = whole
+	}
+	from := t.path
+	if last == nil {
+		parts, err := parts(t.path)
+		if err != nil || len(parts) == 0 {
+			return cut, err
+		}
+		from = parts[len(parts)-1].path
+		if last, _, err = lastLine(from); err != nil || last == nil {
+			return cut, err
+		}
+	}
+	head, ok := readHead(last)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("the last line of %s is not of an audit trail; move the file away", from)
+	case t.chain == nil && head.MAC != "":
+		return 0, fmt.Errorf("%s was written with a key, and now there is none; give audit.key, or move the file and its parts away", from)
+	case t.chain != nil && head.MAC == "":
+		return 0, fmt.Errorf("%s was written without a key; move the file and its parts away, so that the chain begins with the first line", from)
+	case t.chain != nil && !fits(t.chain, last):
+		return 0, fmt.Errorf("the last line of %s does not fit audit.key: it was changed, or the key was; keep the file and its parts elsewhere (mcpx audit verify says more)", from)
+	}
+	t.seq, t.mac = head.Seq, head.MAC
+	return cut, nil
+}
+
+// open opens the file for appending.
+func (t *Trail) open() error {
+	file, err := os.OpenFile(t.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		file.Close()
+		return err
+	}
+	t.file, t.size = file, info.Size()
+	syncFolder(t.path)
+	return nil
+}
+
+// Write appends one record: its number, time and run, the event, and the attributes (no
+// groups; long strings are cut). The record is in the hands of the system when Write
+// returns, and on the disk a second later.
+func (t *Trail) Write(event string, attrs ...slog.Attr) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return ErrClosed
+	}
+	err := t.account()
+	if err == nil {
+		err = t.append(event, attrs)
+	}
+	if err != nil {
+		t.lost++
+	}
+	t.say(err)
+	return err
+}
+
+// account writes how many records were lost, if some were.
+func (t *Trail) account() error {
+	if t.lost == 0 {
+		return nil
+	}
+	err := t.append(lost, []slog.Attr{slog.Uint64("records", t.lost)})
+	if err == nil {
+		t.lost = 0
+	}
+	return err
+}
+
+// append writes one line with one call, or nothing: what a full disk has taken of it is
+// cut again.
+func (t *Trail) append(event string, attrs []slog.Attr) error {
+	line := appendRecord(t.line[:0], t.seq+1, t.run, event, attrs)
+	mac := ""
+	if t.chain != nil {
+		line, mac = seal(line, t.chain, t.mac)
+	}
+	line = append(line, "}\n"...)
+	t.line = line
+	if t.size > 0 && t.size+int64(len(line)) > t.o.MaxBytes {
+		t.rotate()
+	}
+	if t.file == nil {
+		if err := t.open(); err != nil {
+			return err
+		}
+	}
+	if _, err := t.file.Write(line); err != nil {
+		if info, _ := t.file.Stat(); info != nil && info.Size() > t.size {
+			err = errors.Join(err, t.file.Truncate(t.size))
+		}
+		return err
+	}
+	t.size += int64(len(line))
+	t.seq, t.mac = t.seq+1, mac
+	t.wantSync()
+	return nil
+}
+
+// say logs when writing begins to fail, and when it works again.
+func (t *Trail) say(err error) {
+	switch {
+	case err != nil && t.failure == nil:
+		t.o.Logger.Error("the audit trail cannot be written", "file", t.path, "err", err)
+		t.wantSync() // which tries again
+	case err == nil && t.failure != nil:
+		t.o.Logger.Info("the audit trail is written again", "file", t.path)
+	}
+	t.failure = err
+}
+
+// Err is why records cannot be written now, nil if they can.
+func (t *Trail) Err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failure
+}
+
+// Close writes the last line, and returns when all is on the disk.
+func (t *Trail) Close() error {
+	err := t.Write(closed)
+	if errors.Is(err, ErrClosed) {
+		return nil
+	}
+	close(t.stop)
+	t.syncing.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	if t.file != nil {
+		err = errors.Join(err, t.file.Sync())
+	}
+	t.release()
+	return err
+}
+
+func (t *Trail) release() {
+	if t.file != nil {
+		t.file.Close()
+	}
+	_ = t.lock.Close()
+}
+
+// lastLine is the last whole line of a file, without its end, nil if it has none, and how
+// many bytes of the file are whole lines.
+func lastLine(path string) (line []byte, whole int64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer file.Close()
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, 0, err
+	}
+	tail := make([]byte, min(size, 2*maxLine))
+	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
+		return nil, 0, err
+	}
+	return lastOf(tail, size)
+}
+
+// fits reports whether the HMAC of a line is that of its bytes.
+func fits(chain hash.Hash, line []byte) bool {
+	body, mac, ok := unseal(line)
+	return ok && hmac.Equal([]byte(sum(chain, body)), []byte(mac))
+}
+
+// sum is the HMAC of data in hex.
+func sum(chain hash.Hash, data []byte) string {
+	chain.Reset()
+	chain.Write(data)
+	return hex.EncodeToString(chain.Sum(nil))
+}

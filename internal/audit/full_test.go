@@ -1,0 +1,65 @@
+//go:build unix
+
+package audit
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A full disk, here a limit on the size of files: what cannot be written is said and
+// counted, half a line is never left, and the trail says later what it lacks.
+func TestTrail_full(t *testing.T) {
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	var said bytes.Buffer
+	trail := open(t, path, Options{Key: key, syncAfter: time.Hour, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	write(t, trail, "a")
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := before
+	limit.Cur = uint64(info.Size()) + 20 // the next line begins to be written
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for range 3 {
+		if trail.Write("b") != nil {
+			failed++
+		}
+	}
+	failure := trail.Err()
+	full, readErr := os.ReadFile(path)
+	trail.sync() // tries again in vain
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if failed != 3 || failure == nil || readErr != nil || int64(len(full)) != info.Size() || strings.Count(said.String(), "cannot be written") != 1 {
+		t.Errorf("%d failed, %v, %d bytes, log %s", failed, failure, len(full), said.String())
+	}
+	trail.sync()
+	if trail.Err() != nil || !strings.Contains(said.String(), "written again") {
+		t.Errorf("%v, log %s", trail.Err(), said.String())
+	}
+	write(t, trail, "c")
+	end(t, trail)
+	if r := verify(t, path, key); len(r.Faults) > 0 || r.Lost != 3 || r.Lines != 5 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,106 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"hash"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	// maxText bounds one string of a record, in bytes.
+	maxText = 1024
+	// maxLine is longer than any line of a trail.
+	maxLine = 64 << 10
+	// macMember stands before the HMAC of a line, which is its last member.
+	macMember = `,"mac":"`
+	macLength = 64
+)
+
+// appendRecord appends a record but for its closing brace.
+func appendRecord(out []byte, seq uint64, run, event string, attrs []slog.Attr) []byte {
+	out = strconv.AppendUint(append(out, `{"seq":`...), seq, 10)
+	out = time.Now().UTC().AppendFormat(append(out, `,"time":"`...), "2006-01-02T15:04:05.000000Z07:00")
+	out = append(append(append(out, `","run":"`...), run...), `","event":`...)
+	out = appendText(out, event)
+	for _, a := range attrs {
+		out = append(appendText(append(out, ','), a.Key), ':')
+		switch a.Value.Kind() {
+		case slog.KindInt64:
+			out = strconv.AppendInt(out, a.Value.Int64(), 10)
+		case slog.KindUint64:
+			out = strconv.AppendUint(out, a.Value.Uint64(), 10)
+		case slog.KindBool:
+			out = strconv.AppendBool(out, a.Value.Bool())
+		case slog.KindDuration: // in seconds
+			out = strconv.AppendFloat(out, a.Value.Duration().Seconds(), 'f', 6, 64)
+		default:
+			out = appendText(out, a.Value.String())
+		}
+	}
+	return out
+}
+
+// appendText appends a JSON string, cut at maxText.
+func appendText(out []byte, text string) []byte {
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "..."
+	}
+	plain := !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= utf8.RuneSelf || r == '"' || r == '\\' })
+	if plain {
+		return append(append(append(out, '"'), text...), '"')
+	}
+	quoted, _ := json.Marshal(text) // which replaces what is no UTF-8
+	return append(out, quoted...)
+}
+
+// seal appends the HMAC of the line before, and that of this line up to there.
+func seal(line []byte, chain hash.Hash, prev string) (sealed []byte, mac string) {
+	line = append(append(append(line, `,"prev":"`...), prev...), '"')
+	mac = sum(chain, line)
+	return append(append(append(line, macMember...), mac...), '"'), mac
+}
+
+// unseal parts a line from its HMAC.
+func unseal(line []byte) (body []byte, mac string, ok bool) {
+	at := len(line) - len(macMember) - macLength - len(`"}`)
+	if at < 0 || !bytes.HasPrefix(line[at:], []byte(macMember)) || !bytes.HasSuffix(line, []byte(`"}`)) {
+		return nil, "", false
+	}
+	return line[:at], string(line[at+len(macMember):][:macLength]), true
+}
+
+// head are the members of a line that the chain is made of.
+type head struct {
+	Seq     uint64
+	Run     string
+	Event   string
+	Call    uint64
+	Records uint64
+	Cut     int64
+	Prev    string
+	MAC     string
+}
+
+func readHead(line []byte) (head, bool) {
+	var h head
+	return h, json.Unmarshal(line, &h) == nil && h.Seq > 0
+}
+
+// lastOf is [lastLine] of the tail of a file of that size.
+func lastOf(tail []byte, size int64) (line []byte, whole int64, err error) {
+	end := bytes.LastIndexByte(tail, '\n')
+	whole = size - int64(len(tail)-end-1)
+	if end < 0 {
+		if size > int64(len(tail)) {
+			return nil, 0, errNoTrail
+		}
+		return nil, 0, nil
+	}
+	start := bytes.LastIndexByte(tail[:end], '\n') + 1
+	return tail[start:end], whole, nil
+}

@@ -1,0 +1,136 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var errNoTrail = errors.New("the file is no audit trail; move it away")
+
+// part is a file of a trail that was renamed.
+type part struct {
+	path   string
+	number uint64
+}
+
+// parts are the renamed files of a trail, oldest first.
+func parts(path string) ([]part, error) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	var all []part
+	for _, entry := range entries {
+		digits, ok := strings.CutPrefix(entry.Name(), filepath.Base(path)+".")
+		number, err := strconv.ParseUint(digits, 10, 64)
+		if ok && err == nil && len(digits) >= 6 && number > 0 {
+			all = append(all, part{filepath.Join(filepath.Dir(path), entry.Name()), number})
+		}
+	}
+	slices.SortFunc(all, func(a, b part) int { return int(min(max(int64(a.number)-int64(b.number), -1), 1)) })
+	return all, nil
+}
+
+// rotate renames the file, so that the next line begins a fresh one. If that fails, the
+// file grows on.
+func (t *Trail) rotate() {
+	before, err := parts(t.path)
+	next := uint64(1)
+	if len(before) > 0 {
+		next = before[len(before)-1].number + 1
+	}
+	if err == nil && t.file != nil {
+		err = errors.Join(t.file.Sync(), t.file.Close()) // Windows renames no open file
+		t.file = nil
+	}
+	if err == nil {
+		err = os.Rename(t.path, fmt.Sprintf("%s.%06d", t.path, next))
+	}
+	if err != nil {
+		t.o.Logger.Warn("the audit file was not rotated", "file", t.path, "err", err)
+		return
+	}
+	t.size = 0
+	for i := 0; t.o.Keep > 0 && i <= len(before)-t.o.Keep; i++ {
+		if err := os.Remove(before[i].path); err != nil {
+			t.o.Logger.Warn("an old audit file was not removed", "err", err)
+		}
+	}
+}
+
+// keepSynced puts lines on the disk within Options.syncAfter, and tries again to write
+// what failed, until Close.
+func (t *Trail) keepSynced() {
+	for {
+		select {
+		case <-t.stop:
+			return
+		case <-t.unsynced:
+		}
+		timer := time.NewTimer(t.o.syncAfter)
+		select {
+		case <-t.stop:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		t.sync()
+	}
+}
+
+func (t *Trail) wantSync() {
+	select {
+	case t.unsynced <- struct{}{}:
+	default:
+	}
+}
+
+// sync puts the lines on the disk. Records go on meanwhile.
+func (t *Trail) sync() {
+	t.mu.Lock()
+	file := t.file
+	t.mu.Unlock()
+	var err error
+	if file != nil {
+		if err = file.Sync(); errors.Is(err, os.ErrClosed) {
+			err = nil // rotated, and synced there
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.file != nil && t.file == file && t.moved() {
+		t.o.Logger.Error("somebody moved or removed the audit file; a fresh one begins", "file", t.path)
+		t.file.Close()
+		t.file, t.size = nil, 0
+	}
+	if err == nil {
+		err = t.account()
+	}
+	if t.say(err); err != nil {
+		t.wantSync()
+	}
+}
+
+// moved reports whether the file is not the one that has the name any more.
+func (t *Trail) moved() bool {
+	ours, err := t.file.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(t.path)
+	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(ours, named)
+}
+
+// syncFolder puts the name of a fresh file on the disk, where the system can.
+func syncFolder(path string) {
+	if folder, err := os.Open(filepath.Dir(path)); err == nil {
+		_ = folder.Sync()
+		folder.Close()
+	}
+}

@@ -1,0 +1,55 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAudit(t *testing.T) {
+	o := Options{Getenv: func(name string) (string, bool) {
+		value, ok := map[string]string{"KEY": "0123456789abcdef", "NAME": "one", "HOME": "/home/ann", "AUTHORIZATION": "Bearer of-the-collector"}[name]
+		return value, ok
+	}}
+	file := filepath.FromSlash("/etc/mcpx/config.json")
+	c, err := Parse(file, []byte(`{"mcpServers":{}, "audit":{"file":"audit-${NAME}.jsonl","required":true,"key":"${KEY}","max_bytes":100000,"keep":3},
+		"telemetry":{"metrics":false,"otlp":{"endpoint":"http://127.0.0.1:4318","headers":{"authorization":"${AUTHORIZATION}"},"sample":0.5}}}`), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := *c.Audit; a != (Audit{filepath.FromSlash("/etc/mcpx/audit-one.jsonl"), true, "0123456789abcdef", 100000, 3}) {
+		t.Errorf("%+v", a)
+	}
+	if o := c.Telemetry.OTLP; c.Telemetry.Metrics || o.Endpoint != "http://127.0.0.1:4318/v1/traces" || o.Headers["authorization"] != "Bearer of-the-collector" || o.Sample != 0.5 {
+		t.Errorf("%+v", o)
+	}
+	if secrets := strings.Join(c.Secrets, " "); !strings.Contains(secrets, "0123456789abcdef") || !strings.Contains(secrets, "Bearer of-the-collector") {
+		t.Error(secrets)
+	}
+	for _, off := range []string{`{}`, `{"audit":false}`, `{"audit":{"enabled":false,"file":"x"}}`, `{"audit":null,"telemetry":{}}`} {
+		c, err := Parse(file, []byte(strings.Replace(off, "{", `{"mcpServers":{},`, 1)), o)
+		if off == `{}` {
+			c, err = Parse(file, []byte(`{"mcpServers":{}}`), o)
+		}
+		if err != nil || c.Audit != nil || !c.Telemetry.Metrics || c.Telemetry.OTLP != nil {
+			t.Errorf("%s: %v, %+v", off, err, c)
+		}
+	}
+	for text, want := range map[string]string{
+		`"audit":"/var/log/mcpx"`:                                  "audit: must be an object",
+		`"audit":{"required":true}`:                                `needs a "file"`,
+		`"audit":{"file":"x","key":"short"}`:                       "at least 16 characters",
+		`"audit":{"file":"x","key":"${NOTHING}"}`:                  "environment variable NOTHING is not set",
+		`"audit":{"file":"x","requierd":true}`:                     "audit.requierd: unknown key",
+		`"audit":{"file":"x","sign":true}`:                         "audit.sign: unknown key",
+		`"audit":{"file":"x","max_bytes":10}`:                      "must be at least 65536",
+		`"telemetry":{"otlp":{"endpoint":"collector:4318"}}`:       "must be the URL of a collector",
+		`"telemetry":{"otlp":{"sample":1}}`:                        `needs an "endpoint"`,
+		`"telemetry":{"otlp":{"endpoint":"http://x","sample":2}}`:  "from 0 to 1",
+		`"telemetry":{"otlp":{"endpoint":"http://x","sample":""}}`: "from 0 to 1",
+	} {
+		if _, err := Parse(file, []byte(`{"mcpServers":{},`+text+`}`), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
