@@ -1,0 +1,315 @@
+package authserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestRegister: strange registrations are refused by the code that RFC 7591 has for them.
+func TestRegister(t *testing.T) {
+	s := newSite(t)
+	many := strings.Repeat(`"http://localhost/`+strings.Repeat("x", 300)+`",`, 9)
+	for _, test := range []struct{ name, body, want string }{
+		{"claude.ai", `{"client_name":"Claude","grant_types":["authorization_code","refresh_token"],"response_types":["code"],"token_endpoint_auth_method":"none","scope":"claudeai","redirect_uris":["` + claude + `"]}`, ""},
+		{"a secret is not given", `{"token_endpoint_auth_method":"client_secret_post","redirect_uris":["` + claude + `"]}`, ""},
+		{"VS Code", `{"redirect_uris":["https://insiders.vscode.dev/redirect","https://vscode.dev/redirect","http://127.0.0.1/","http://127.0.0.1:33418/"]}`, ""},
+		{"one is not allowed", `{"redirect_uris":["` + claude + `","https://evil.example/"]}`, ""},
+		{"none is allowed", `{"redirect_uris":["https://evil.example/"]}`, "invalid_redirect_uri"},
+		{"a scheme of its own", `{"redirect_uris":["cursor://anysphere.cursor-mcp/oauth/callback"]}`, "invalid_redirect_uri"},
+		{"script", `{"redirect_uris":["javascript:alert(1)"]}`, "invalid_redirect_uri"},
+		{"script with a host", `{"redirect_uris":["javascript://claude.ai/%0aalert(1)"]}`, "invalid_redirect_uri"},
+		{"no TLS", `{"redirect_uris":["http://claude.ai/api/mcp/auth_callback"]}`, "invalid_redirect_uri"},
+		{"no redirects", `{}`, "invalid_redirect_uri"},
+		{"an empty list", `{"redirect_uris":[]}`, "invalid_redirect_uri"},
+		{"a relative one", `{"redirect_uris":["/x"]}`, "invalid_redirect_uri"},
+		{"a fragment", `{"redirect_uris":["` + claude + `#x"]}`, "invalid_redirect_uri"},
+		{"an empty fragment", `{"redirect_uris":["` + claude + `#"]}`, "invalid_redirect_uri"},
+		{"a user", `{"redirect_uris":["https://claude.ai@evil.example/api/mcp/auth_callback"]}`, "invalid_redirect_uri"},
+		{"a backslash", `{"redirect_uris":["https://evil.example\\@claude.ai/api/mcp/auth_callback"]}`, "invalid_redirect_uri"},
+		{"a line break", `{"redirect_uris":["` + claude + `\n"]}`, "invalid_redirect_uri"},
+		{"text", `{"redirect_uris":"` + claude + `"}`, "invalid_client_metadata"},
+		{"no JSON", `x`, "invalid_client_metadata"},
+		{"a list", `[]`, "invalid_client_metadata"},
+		{"null", `null`, "invalid_redirect_uri"},
+		{"two documents", `{"redirect_uris":["` + claude + `"]}{}`, "invalid_client_metadata"},
+		{"deep", strings.Repeat("[", 12_000), "invalid_client_metadata"},
+		{"too many", `{"redirect_uris":[` + many + `"` + claude + `"]}`, "invalid_client_metadata"},
+		{"eleven", `{"redirect_uris":[` + strings.Repeat(`"`+claude+`",`, 10) + `"` + claude + `"]}`, "invalid_client_metadata"},
+		{"another grant", `{"grant_types":["client_credentials"],"redirect_uris":["` + claude + `"]}`, "invalid_client_metadata"},
+		{"another response", `{"response_types":["token"],"redirect_uris":["` + claude + `"]}`, "invalid_client_metadata"},
+		{"oversized", `{"client_name":"` + strings.Repeat("x", maxRegistration) + `"}`, "invalid_client_metadata"},
+	} {
+		status, answer := s.send(registerPath, "application/json", test.body)
+		got, _ := answer["error"].(string)
+		if got != test.want || (status == 201) != (test.want == "") {
+			t.Errorf("%s: %d %v", test.name, status, answer)
+		}
+		if id, _ := answer["client_id"].(string); test.want == "" && (strings.HasPrefix(id, "https:") || answer["token_endpoint_auth_method"] != "none" || answer["client_secret"] != nil || strings.Contains(fmt.Sprint(answer), "evil")) {
+			t.Errorf("%s: %v", test.name, answer)
+		}
+	}
+	// The longest client ID still fits a URL.
+	long := `{"client_name":"` + strings.Repeat("é", 500) + `","redirect_uris":["http://localhost/` + strings.Repeat("x", maxMetadata-20) + `"]}`
+	if status, answer := s.send(registerPath, "application/json", long); status != 201 || len(answer["client_id"].(string)) > 4096 {
+		t.Errorf("%d %v", status, answer)
+	}
+}
+
+// TestRedirects: the globs of the config, part by part.
+func TestRedirects(t *testing.T) {
+	s := &Server{o: Options{Redirects: []string{"https://*.example.com/cb/*", "cursor://anysphere.cursor-mcp/oauth/callback", "https://a.example"}}}
+	for address, want := range map[string]bool{
+		"https://one.example.com/cb/x":                 true,
+		"https://one.example.com/cb/x/y":               false,
+		"https://one.example.com/cb/x?y":               false,
+		"https://evil.example/.example.com/cb/x":       false,
+		"https://evil.example?.example.com/cb/x":       false,
+		"https://evil.example#.example.com/cb/x":       false,
+		"https://evil.example%2f.example.com/cb/x":     false,
+		"https://one.example.com:8443/cb/x":            false,
+		"http://one.example.com/cb/x":                  false,
+		"cursor://anysphere.cursor-mcp/oauth/callback": true,
+		"cursor://other/oauth/callback":                false,
+		"https://a.example/":                           true,
+		"https://a.example":                            true,
+		"http://localhost:1/":                          false,
+	} {
+		if s.redirects(address) != want {
+			t.Errorf("%s: %v", address, !want)
+		}
+	}
+	for _, glob := range Redirects {
+		if _, ok := redirect(glob); !ok && glob != Loopback {
+			t.Errorf("%s is none itself", glob)
+		}
+	}
+}
+
+// chatGPT is the document of ChatGPT, but for its address.
+func chatGPT(id string) string {
+	return `{"client_id":"` + id + `","client_name":"ChatGPT","client_uri":"https://chatgpt.com/","redirect_uris":["https://chatgpt.com/connector_platform_oauth_redirect"],
+"grant_types":["authorization_code","refresh_token"],"response_types":["code"],"token_endpoint_auth_method":"private_key_jwt",
+"token_endpoint_auth_methods_supported":["none","private_key_jwt"],"token_endpoint_auth_signing_alg":"RS256","jwks_uri":"https://chatgpt.com/oauth/jwks.json"}`
+}
+
+// web serves documents over TLS, and lets the server fetch them there.
+func (s *site) web(serve http.HandlerFunc) string {
+	web := httptest.NewTLSServer(serve)
+	s.t.Cleanup(web.Close)
+	s.server.documents.web.Transport = web.Client().Transport
+	s.t.Cleanup(web.Client().CloseIdleConnections)
+	return web.URL
+}
+
+// TestConnect_Document is what ChatGPT does: its client ID is a document.
+func TestConnect_Document(t *testing.T) {
+	s := newSite(t)
+	id, fetched := "", 0
+	id = s.web(func(w http.ResponseWriter, _ *http.Request) {
+		fetched++
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		_, _ = w.Write([]byte(chatGPT(id)))
+	}) + "/oauth/client.json"
+	const redirect = "https://chatgpt.com/connector_platform_oauth_redirect"
+	_, text, _ := s.open(s.query(id, redirect))
+	host := strings.TrimPrefix(strings.TrimSuffix(id, "/oauth/client.json"), "https://")
+	if !strings.Contains(text, "<strong>"+host+"</strong>, which calls itself ChatGPT") {
+		t.Errorf("%s", text)
+	}
+	tokens := s.connected(id, redirect)
+	if status, _ := s.refresh(id, tokens); status != 200 {
+		t.Errorf("refresh: %d", status)
+	}
+	if fetched != 1 {
+		t.Errorf("the document was fetched %d times", fetched)
+	}
+	if status, text, to := s.open(s.query(id, claude)); status != 400 || to != nil {
+		t.Errorf("a redirect that the document lacks: %d %s", status, text)
+	}
+}
+
+// TestDocument: the rules for documents.
+func TestDocument(t *testing.T) {
+	const id = "https://client.example/client.json"
+	good := `{"client_id":"` + id + `","redirect_uris":["` + claude + `"]`
+	for _, test := range []struct{ name, document, want string }{
+		{"the least", good + `}`, ""},
+		{"none", good + `,"token_endpoint_auth_method":"none"}`, ""},
+		{"ChatGPT", chatGPT(id), ""},
+		{"another client_id", strings.Replace(good, "client.json", "Client.json", 1) + `}`, "another one"},
+		{"no client_id", `{"redirect_uris":["` + claude + `"]}`, "another one"},
+		{"a secret", good + `,"client_secret":"x"}`, "secret"},
+		{"a secret that ends", good + `,"client_secret_expires_at":0}`, "secret"},
+		{"authentication by secret", good + `,"token_endpoint_auth_method":"client_secret_post"}`, "client_secret_post"},
+		{"authentication by key alone", good + `,"token_endpoint_auth_method":"private_key_jwt"}`, "private_key_jwt"},
+		{"no redirects", `{"client_id":"` + id + `"}`, "redirect_uris"},
+		{"no JSON", `<html>`, "invalid character"},
+	} {
+		_, err := readDocument(id, []byte(test.document))
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+	for address, want := range map[string]bool{
+		id: true, "https://client.example:8443/a/b?x": true, "https://client.example": false, "https://client.example/": false, "https://client.example/a/../b": false,
+		"https://client.example/a/./b": false, "https://client.example/a/%2e%2e/b": false, "https://client.example/a#": false, "https://u@client.example/a": false,
+		"https://u:p@client.example/a": false, "https:///a": false, "https://client.example/" + strings.Repeat("a", 1024): false, "https://client.example\\@other/a": false,
+	} {
+		u, err := url.Parse(address)
+		if got := err == nil && documentURL(address, u); got != want {
+			t.Errorf("%s: %v", address, got)
+		}
+	}
+	for header, want := range map[string]time.Duration{
+		"": documentTime, "max-age=60": time.Minute, "public, Max-Age=\"60\"": time.Minute, "max-age=x": 0, "max-age=-1": 0, "no-store": 0, "no-cache, max-age=60": 0,
+		"max-age=99999999": documentMost, "max-age=99999999999999999999": 0,
+	} {
+		if got := lifetime(http.Header{"Cache-Control": {header}}); got != want {
+			t.Errorf("%s: %v", header, got)
+		}
+	}
+}
+
+// TestDocument_Fetch: a document is fetched with care, and errors are not kept.
+func TestDocument_Fetch(t *testing.T) {
+	s := newSite(t)
+	var serve http.HandlerFunc
+	fetched := 0
+	id := s.web(func(w http.ResponseWriter, r *http.Request) {
+		fetched++
+		serve(w, r)
+	}) + "/c"
+	document := `{"client_id":"` + id + `","redirect_uris":["` + claude + `"]`
+	says := func(kind, text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write([]byte(text))
+		}
+	}
+	for _, test := range []struct {
+		name, want string
+		serve      http.HandlerFunc
+	}{
+		{"not there", "404", http.NotFound},
+		{"moved", "302", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) }},
+		{"a page", "no JSON", says("text/html", document+`}`)},
+		{"no type", "no JSON", says("", document+`}`)},
+		{"too long", "more than", says("application/json", document+`,"x":"`+strings.Repeat("x", maxDocument)+`"}`)},
+		{"broken", "unexpected end", says("application/json", document)},
+		{"nothing", "no content", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }},
+		{"an own type", "", says("application/client+json", document+`}`)},
+	} {
+		serve = test.serve
+		_, err := s.server.client(t.Context(), id)
+		if f, _ := errors.AsType[*fault](err); (err == nil) != (test.want == "") || f != nil && !strings.Contains(strings.ToLower(f.Text), strings.ToLower(test.want)) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+	before := fetched
+	serve = http.NotFound
+	if _, err := s.server.client(t.Context(), id); err != nil || fetched != before {
+		t.Errorf("a good one is kept: %v, fetched %d times", err, fetched-before)
+	}
+	// One that must not be kept is not, and no more than so many are fetched at a time.
+	id += "2"
+	serve = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		says("application/json", strings.Replace(document, "/c", "/c2", 1)+`}`)(w, nil)
+	}
+	for range 2 {
+		if _, err := s.server.client(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+	}
+	if fetched != before+2 {
+		t.Errorf("fetched %d times", fetched-before)
+	}
+	for range fetching {
+		s.server.documents.slots <- struct{}{}
+	}
+	if status, _, _ := s.open(s.query(id, claude)); status != http.StatusServiceUnavailable {
+		t.Errorf("too many at a time: %d", status)
+	}
+}
+
+// TestDocuments_Bounded: the documents of many clients do not fill the memory.
+func TestDocuments_Bounded(t *testing.T) {
+	d := newDocuments(&http.Client{})
+	for i := range 3 * maxDocuments {
+		d.keep(fmt.Sprint(i), keptDocument{&client{}, time.Now().Add(time.Duration(i%2*2-1) * time.Hour)})
+	}
+	if len(d.kept) > maxDocuments {
+		t.Errorf("%d", len(d.kept))
+	}
+}
+
+// TestDocuments_Inside: no client ID leads into the network of mcpx, whatever name it has.
+func TestDocuments_Inside(t *testing.T) {
+	mcptest.NoLeaks(t)
+	inside := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("was reached") }))
+	defer inside.Close()
+	s := still(t, "", 'k')
+	port := strings.TrimPrefix(inside.URL, "https://127.0.0.1:")
+	for _, host := range []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port, "[::ffff:127.0.0.1]:" + port, "10.0.0.1", "169.254.169.254", "[fd00:ec2::254]", "[64:ff9b::a9fe:a9fe]", "0.0.0.0:" + port} {
+		_, err := s.client(context.Background(), "https://"+host+"/client.json")
+		if f, _ := errors.AsType[*fault](err); f == nil || f.Code != "invalid_client" || !strings.Contains(f.Text, "not public") {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
+// nothing is a network in which nothing can be reached.
+type nothing struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (nothing) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("no network") }
+
+// FuzzServer: no request makes the server panic, or send anybody where it must not.
+func FuzzServer(f *testing.F) {
+	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Issuer: "http://127.0.0.1:1", Key: make([]byte, 32), Log: quiet})
+	if err != nil {
+		f.Fatal(err)
+	}
+	s.documents.web = &http.Client{Transport: nothing{}}
+	id := s.seals.client.close(client{Name: "x", Redirects: []string{claude, "http://localhost/cb"}})
+	f.Add("GET", authorizePath, "response_type=code&client_id="+id+"&redirect_uri="+url.QueryEscape(claude)+"&code_challenge="+challengeOfVerifier+"&code_challenge_method=S256", "", "")
+	f.Add("POST", authorizePath, "response_type=code&client_id="+id+"&redirect_uri=http://localhost:1/cb&state=x&resource=x", "answer=deny&page=x", "mcpx-page=x")
+	f.Add("GET", callbackPath, "code=x&state=y", "", "__Host-mcpx-login=x")
+	f.Add("POST", tokenPath, "", s.codeOf("c").Encode(), "")
+	f.Add("POST", registerPath, "", `{"redirect_uris":["`+claude+`"]}`, "")
+	f.Add("POST", revokePath, "", "token=x&client_id=y", "")
+	f.Add("GET", metadataPath+"/mcp", "", "", "")
+	f.Fuzz(func(t *testing.T, method, path, query, body, cookie string) {
+		req, err := http.NewRequest(method, "https://mcp.example.com/", strings.NewReader(body))
+		if err != nil {
+			t.Skip()
+		}
+		req.URL.Path, req.URL.RawQuery = path, query
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Cookie", cookie)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, req)
+		if w.Code >= 500 {
+			t.Errorf("%d: %s", w.Code, w.Body)
+		}
+		if location := w.Header().Get("Location"); location != "" {
+			u, err := url.Parse(location)
+			if err != nil || location != strings.TrimSpace(location) || u.Scheme+"://"+u.Host != "https://claude.ai" && u.Hostname() != "localhost" {
+				t.Errorf("sent to %q", location)
+			}
+		}
+		if kind := w.Header().Get("Content-Type"); kind == "application/json" && !json.Valid(w.Body.Bytes()) {
+			t.Errorf("no JSON: %s", w.Body)
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package authserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"mcpx/internal/atomicfile"
+)
+
+// maxGrants bounds what is kept, about 1 MB on the disk.
+const maxGrants = 10_000
+
+// grants are the logins whose codes were used. A grant is one login of one client: its
+// code has the number 0, and each refresh token that follows the next number. Only the
+// newest may be used, once: an older one was stolen, or its successor was (RFC 9700,
+// section 4.14.2).
+//
+// They are written to a file at each use. Where that fails, or another process has used a
+// newer token, a number beyond the one kept counts: only this server could seal it.
+type grants struct {
+	path string // empty: they are not kept
+	log  *slog.Logger
+
+	writing sync.Mutex // held to write the file
+	mu      sync.Mutex
+	all     map[string]grant
+}
+
+type grant struct {
+	// Next is the lowest number that may be used.
+	Next int `json:"next"`
+	// Until is when the last token of the grant ends, in Unix seconds.
+	Until int64 `json:"until"`
+	// Ended: none of its tokens counts any more.
+	Ended bool `json:"ended,omitempty"`
+}
+
+// openGrants reads the file of the grants that are sealed with the key of that id.
+func openGrants(folder, id string, log *slog.Logger) (*grants, error) {
+	g := &grants{log: log, all: map[string]grant{}}
+	if folder == "" {
+		return g, nil
+	}
+	g.path = filepath.Join(folder, "front-"+id+".json")
+	data, err := os.ReadFile(g.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return g, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &g.all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading which logins were used: %w; without %s tokens that were used up count once more", err, g.path)
+	}
+	return g, nil
+}
+
+// use uses up the token with this number. It reports false if that was used before, and
+// ends the grant then.
+func (g *grants) use(id string, number int, until time.Time) bool {
+	g.mu.Lock()
+	one, known := g.all[id]
+	fresh := !one.Ended && number >= one.Next
+	if fresh {
+		one.Next = number + 1
+	} else {
+		one.Ended = true
+	}
+	one.Until = max(one.Until, until.Unix())
+	if !known {
+		g.makeRoom()
+	}
+	g.all[id] = one
+	g.mu.Unlock()
+	g.write()
+	return fresh
+}
+
+// end ends a grant.
+func (g *grants) end(id string, until time.Time) {
+	g.mu.Lock()
+	one, known := g.all[id]
+	one.Ended, one.Until = true, max(one.Until, until.Unix())
+	if !known {
+		g.makeRoom()
+	}
+	g.all[id] = one
+	g.mu.Unlock()
+	g.write()
+}
+
+// ended reports whether the tokens of a grant do not count any more.
+func (g *grants) ended(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.all[id].Ended
+}
+
+// makeRoom forgets the grants that are over and, where there are too many, the one that
+// ends first: its tokens count on, but a second use of one is not noticed.
+func (g *grants) makeRoom() {
+	if len(g.all) < maxGrants {
+		return
+	}
+	now, first := time.Now().Unix(), ""
+	for id, one := range g.all {
+		switch {
+		case one.Until < now:
+			delete(g.all, id)
+		case first == "", one.Ended != g.all[first].Ended && !one.Ended, one.Ended == g.all[first].Ended && one.Until < g.all[first].Until:
+			first = id
+		}
+	}
+	if len(g.all) >= maxGrants {
+		g.log.Warn("too many logins: the second use of an old token is not noticed any more", "logins", maxGrants)
+		delete(g.all, first)
+	}
+}
+
+// write writes the file. Those who wait for their turn write what others have changed too.
+func (g *grants) write() {
+	if g.path == "" {
+		return
+	}
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	g.mu.Lock()
+	data, err := json.Marshal(g.all)
+	g.mu.Unlock()
+	if err == nil {
+		err = atomicfile.Write(g.path, data, 0o600)
+	}
+	if err != nil {
+		g.log.Error("which logins were used is not kept: after a restart a token counts once more", "file", g.path, "error", err)
+	}
+}

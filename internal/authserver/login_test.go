@@ -1,0 +1,241 @@
+package authserver
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// TestLogin_Refused: an issuer, or somebody in its place, that answers wrongly lets nobody in.
+func TestLogin_Refused(t *testing.T) {
+	foreign, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := func(name string, value any) func(*issuer) {
+		return func(i *issuer) {
+			i.change = func(claims jwt.MapClaims) {
+				if claims[name] = value; value == nil {
+					delete(claims, name)
+				}
+			}
+		}
+	}
+	answer := func(name string, values ...string) func(*issuer) {
+		return func(i *issuer) { i.answer = func(back url.Values) { back[name] = values } }
+	}
+	metadata := func(name string, value any) func(*issuer) {
+		return func(i *issuer) { i.lies = func(m map[string]any) { m[name] = value } }
+	}
+	for _, test := range []struct {
+		name, code, log string
+		lie             func(*issuer)
+	}{
+		{"another nonce", "server_error", "another nonce", claim("nonce", "x")},
+		{"no nonce", "server_error", "another nonce", claim("nonce", nil)},
+		{"another audience", "server_error", "aud", claim("aud", "other")},
+		{"no audience", "server_error", "aud", claim("aud", nil)},
+		{"two audiences", "server_error", "another client", claim("aud", []string{"mcpx", "other"})},
+		{"another party", "server_error", "another client", claim("azp", "other")},
+		{"another issuer", "server_error", "iss", claim("iss", "https://other.example")},
+		{"expired", "server_error", "expired", claim("exp", time.Now().Add(-time.Hour).Unix())},
+		{"without end", "server_error", "exp", claim("exp", nil)},
+		{"from the future", "server_error", "used before issued", claim("iat", time.Now().Add(time.Hour).Unix())},
+		{"nobody", "server_error", "who has logged in", claim("sub", nil)},
+		{"too many groups", "access_denied", "too many groups", claim("groups", slices.Repeat([]string{"a group with a long name"}, 200))},
+		{"no signature", "server_error", "signing method", func(i *issuer) {
+			i.sign = func(claims jwt.MapClaims) string {
+				text, _ := jwt.NewWithClaims(jwt.SigningMethodNone, claims).SignedString(jwt.UnsafeAllowNoneSignatureType)
+				return text
+			}
+		}},
+		{"the public key as a secret", "server_error", "signing method", func(i *issuer) {
+			i.sign = func(claims jwt.MapClaims) string {
+				public, _ := i.key.PublicKey.Bytes()
+				token := jwt.NewWithClaims(jwt.SigningMethodHS256, claims)
+				token.Header["kid"] = "one"
+				text, _ := token.SignedString(public)
+				return text
+			}
+		}},
+		{"another key", "server_error", "signature is invalid", func(i *issuer) {
+			i.sign = func(claims jwt.MapClaims) string { return i.signed(claims, foreign) }
+		}},
+		{"no token", "server_error", "malformed", func(i *issuer) { i.sign = func(jwt.MapClaims) string { return "" } }},
+		{"mix-up", "server_error", "not from the issuer", answer("iss", "https://other.example")},
+		{"two issuers", "server_error", "not from the issuer", func(i *issuer) { answer("iss", i.url, i.url)(i) }},
+		{"no issuer in the answer", "server_error", "not from the issuer", answer("iss")},
+		{"another code", "server_error", "invalid_grant", answer("code", "made up")},
+		{"the person says no", "access_denied", "refused", answer("error", "access_denied")},
+		{"the issuer is broken", "server_error", "temporarily", answer("error", "temporarily_unavailable")},
+		{"metadata of another", "temporarily_unavailable", "another issuer", metadata("issuer", "https://other.example")},
+		{"no keys", "temporarily_unavailable", "lacks an endpoint", metadata("jwks_uri", "")},
+		{"keys without TLS", "temporarily_unavailable", "lacks an endpoint", metadata("jwks_uri", "http://other.example/")},
+		{"keys inside", "server_error", "not public", metadata("jwks_uri", "https://10.0.0.1/")},
+		{"a token endpoint inside", "server_error", "not public", metadata("token_endpoint", "https://169.254.169.254/")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSite(t)
+			test.lie(s.issuer)
+			back := s.allow(s.query(s.registered(claude), claude))
+			if back.Get("error") != test.code || back.Has("code") || back.Get("state") != "state of the client" || back.Get("iss") != s.server.issuer {
+				t.Errorf("%v", back)
+			}
+			if !strings.Contains(s.log.String(), test.log) {
+				t.Errorf("the log lacks %q:\n%s", test.log, s.log)
+			}
+		})
+	}
+}
+
+// TestCallback: only the browser that has begun a login can end it, and only once.
+func TestCallback(t *testing.T) {
+	s := newSite(t)
+	var back url.Values
+	s.issuer.answer = func(values url.Values) { back = values }
+	query := s.query(s.registered(claude), claude)
+	// The browser stops at the issuer's answer.
+	follow := s.browser.CheckRedirect
+	s.browser.CheckRedirect = func(next *http.Request, via []*http.Request) error {
+		if next.URL.Path == callbackPath {
+			return http.ErrUseLastResponse
+		}
+		return follow(next, via)
+	}
+	_, text, _ := s.open(query)
+	resp, err := s.browser.PostForm(s.server.issuer+authorizePath+"?"+query.Encode(), url.Values{"page": {pageField.FindStringSubmatch(text)[1]}, "answer": {"allow"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.read(resp)
+	callback := func(values url.Values) (int, *url.URL) {
+		status, _, to := s.get(s.server.issuer + callbackPath + "?" + values.Encode())
+		return status, to
+	}
+	own := s.browser
+	s.browser = s.newBrowser()
+	if status, to := callback(back); status != 400 || to != nil {
+		t.Errorf("another browser: %d %v", status, to)
+	}
+	s.browser = own
+	for _, state := range [][]string{nil, {""}, {"x"}, {back.Get("state"), back.Get("state")}} {
+		if status, to := callback(url.Values{"code": back["code"], "iss": back["iss"], "state": state}); status != 400 || to != nil {
+			t.Errorf("state %q: %d %v", state, status, to)
+		}
+	}
+	if status, to := callback(back); to == nil || !to.Query().Has("code") {
+		t.Fatalf("%d %v\n%s", status, to, s.log)
+	}
+	if status, to := callback(back); status != 400 || to != nil {
+		t.Errorf("a second time: %d %v", status, to)
+	}
+}
+
+// TestAllow: who may log in.
+func TestAllow(t *testing.T) {
+	person := func(claims jwt.MapClaims, allow Allow) string {
+		l := newLogin(&Options{Allow: allow, GroupsClaim: "groups"}, "")
+		claims["sub"] = "ann"
+		who, err := l.person(claims)
+		if err != nil {
+			return err.Error()
+		}
+		return who.Subject + " " + who.Email
+	}
+	const no = "this account may not use this mcpx"
+	for _, test := range []struct {
+		name   string
+		claims jwt.MapClaims
+		allow  Allow
+		want   string
+	}{
+		{"everybody", jwt.MapClaims{}, Allow{}, "ann "},
+		{"nobody", jwt.MapClaims{}, Allow{Emails: []string{}}, no},
+		{"a domain", jwt.MapClaims{"email": "Ann@Example.com"}, Allow{Emails: []string{"*@example.com"}}, "ann Ann@Example.com"},
+		{"another domain", jwt.MapClaims{"email": "ann@example.com.evil.example"}, Allow{Emails: []string{"*@example.com"}}, no},
+		{"no address", jwt.MapClaims{}, Allow{Emails: []string{"*"}}, no},
+		{"not verified", jwt.MapClaims{"email": "ann@example.com", "email_verified": false, "name": "Ann"}, Allow{Emails: []string{"*@example.com"}}, no},
+		{"verified by a strange value", jwt.MapClaims{"email": "ann@example.com", "email_verified": 1}, Allow{Emails: []string{"*@example.com"}}, no},
+		{"verified", jwt.MapClaims{"email": "ann@example.com", "email_verified": "true"}, Allow{Emails: []string{"*@example.com"}}, "ann ann@example.com"},
+		{"a group", jwt.MapClaims{"groups": []any{"a", "b"}, "name": "Ann"}, Allow{Groups: []string{"b"}}, "ann "},
+		{"one group as text", jwt.MapClaims{"groups": "b"}, Allow{Groups: []string{"b"}}, "ann "},
+		{"a group is no glob", jwt.MapClaims{"groups": []any{"bb"}}, Allow{Groups: []string{"b*"}}, no},
+		{"a subject", jwt.MapClaims{}, Allow{Subjects: []string{"ann"}, Groups: []string{"x"}}, "ann "},
+		{"another", jwt.MapClaims{"email": "ann@example.com"}, Allow{Subjects: []string{"bob"}, Emails: []string{"bob@*"}}, no},
+	} {
+		if got := person(test.claims, test.allow); got != test.want {
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+// TestUserInfo: claims that the ID token lacks count too, of the same person alone; those
+// of the ID token stand.
+func TestUserInfo(t *testing.T) {
+	for _, test := range []struct {
+		info map[string]any
+		want string
+	}{
+		{map[string]any{"sub": "ann", "email": "ann@example.org", "groups": []string{"admins"}}, "ann@example.org"},
+		{map[string]any{"sub": "bob", "email": "bob@example.org"}, ""},
+	} {
+		s := newSite(t)
+		s.issuer.info = test.info
+		s.issuer.change = func(claims jwt.MapClaims) { delete(claims, "email") }
+		who, _, err := s.server.Principal(s.connected(s.registered(claude), claude)["access_token"].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var claims struct{ Sub, Email string }
+		if err := json.Unmarshal(who.Claims, &claims); err != nil || claims.Sub != "ann" || claims.Email != test.want || !slices.Equal(who.Groups, []string{"staff"}) {
+			t.Errorf("%s %v, want %s", who.Claims, err, test.want)
+		}
+	}
+}
+
+// TestAllow_Later: what the config takes away later ends a login at its next use.
+func TestAllow_Later(t *testing.T) {
+	s := newSite(t)
+	client := s.registered(claude)
+	tokens := s.connected(client, claude)
+	s.server.o.Allow = Allow{Subjects: []string{"bob"}}
+	if status, answer := s.refresh(client, tokens); status != 400 || s.counts(tokens) {
+		t.Errorf("%d %v", status, answer)
+	}
+}
+
+// TestSecret_InBody: an issuer that wants the secret in the form gets it there.
+func TestSecret_InBody(t *testing.T) {
+	l := newLogin(&Options{ClientID: "mcpx", ClientSecret: "x"}, "")
+	for _, test := range []struct {
+		methods []string
+		want    int
+	}{{nil, 2}, {[]string{"client_secret_basic", "client_secret_post"}, 2}, {[]string{"client_secret_post"}, 1}} {
+		if got := l.config(&provider{Methods: test.methods}).Endpoint.AuthStyle; int(got) != test.want {
+			t.Errorf("%v: %d", test.methods, got)
+		}
+	}
+}
+
+// TestChallenge: what cannot be a SHA-256 is no challenge.
+func TestChallenge(t *testing.T) {
+	good := base64.RawURLEncoding.EncodeToString(make([]byte, 32))
+	for text, want := range map[string]bool{good: true, good + "A": false, good[1:]: false, good[1:] + "+": false, "": false} {
+		if challenge(text) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}

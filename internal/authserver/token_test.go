@@ -1,0 +1,314 @@
+package authserver
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestToken_Code: a code is for one client, one address, one verifier, and one use.
+func TestToken_Code(t *testing.T) {
+	s := newSite(t)
+	client, other := s.registered(claude), s.registered(claude, "http://localhost/")
+	good := s.exchange(client, claude, s.allow(s.query(client, claude)).Get("code"))
+	for _, test := range []struct {
+		name   string
+		change url.Values
+		want   string
+	}{
+		{"no grant type", url.Values{"grant_type": nil}, "invalid_request"},
+		{"a password", url.Values{"grant_type": {"password"}}, "unsupported_grant_type"},
+		{"no client", url.Values{"client_id": nil}, "invalid_client"},
+		{"another client", url.Values{"client_id": {other}}, "invalid_grant"},
+		{"two clients", url.Values{"client_id": {client, other}}, "invalid_request"},
+		{"no code", url.Values{"code": nil}, "invalid_grant"},
+		{"a made-up code", url.Values{"code": {"AAAA"}}, "invalid_grant"},
+		{"no redirect", url.Values{"redirect_uri": nil}, "invalid_grant"},
+		{"another redirect", url.Values{"redirect_uri": {"https://claude.com/api/mcp/auth_callback"}}, "invalid_grant"},
+		{"no verifier", url.Values{"code_verifier": nil}, "invalid_grant"},
+		{"the challenge as verifier", url.Values{"code_verifier": {challengeOfVerifier}}, "invalid_grant"},
+		{"a longer verifier", url.Values{"code_verifier": {verifier + "x"}}, "invalid_grant"},
+		{"another resource", url.Values{"resource": {"https://other.example/mcp"}}, "invalid_target"},
+		{"two resources", url.Values{"resource": {s.server.o.Resource, "https://other.example/mcp"}}, "invalid_target"},
+	} {
+		form := url.Values{}
+		for name, values := range good {
+			form[name] = values
+		}
+		for name, values := range test.change {
+			form[name] = values
+		}
+		status, answer := s.post(tokenPath, form)
+		if answer["error"] != test.want || status != 400 && (status != 401 || test.want != "invalid_client") || answer["access_token"] != nil {
+			t.Errorf("%s: %d %v", test.name, status, answer)
+		}
+	}
+	if status, answer := s.post(tokenPath+"?"+good.Encode(), nil); status != 400 {
+		t.Errorf("parameters in the URL: %d %v", status, answer)
+	}
+	if status, answer := s.send(tokenPath, "application/x-www-form-urlencoded", "grant_type=authorization_code&x="+strings.Repeat("x", maxTokenRequest)); status != 400 {
+		t.Errorf("a long request: %d %v", status, answer)
+	}
+	// None of that has used it up.
+	status, tokens := s.post(tokenPath, good)
+	if status != 200 || !s.counts(tokens) {
+		t.Fatalf("%d %v", status, tokens)
+	}
+	if status, answer := s.post(tokenPath, good); status != 400 || answer["error"] != "invalid_grant" {
+		t.Errorf("a second time: %d %v", status, answer)
+	}
+	if s.counts(tokens) {
+		t.Error("the access token counts after the code came twice")
+	}
+	if status, answer := s.refresh(client, tokens); status != 400 {
+		t.Errorf("the refresh token after the code came twice: %d %v", status, answer)
+	}
+}
+
+// TestToken_Refresh: a refresh token is for one client, and none of another kind passes for it.
+func TestToken_Refresh(t *testing.T) {
+	s := newSite(t)
+	client, other := s.registered(claude), s.registered(claude, "http://localhost/")
+	tokens := s.connected(client, claude)
+	if status, answer := s.refresh(other, tokens); status != 400 || answer["error"] != "invalid_grant" {
+		t.Errorf("another client: %d %v", status, answer)
+	}
+	access, long := tokens["access_token"].(string), tokens["refresh_token"].(string)
+	for _, test := range []struct{ name, token string }{
+		{"the access token", access}, {"its text with the other prefix", "mcpx_rt_" + strings.TrimPrefix(access, accessPrefix)},
+		{"a changed one", long[:len(long)-1] + string('A'+'B'-long[len(long)-1])}, {"nothing", ""}, {"more", long + "A"},
+	} {
+		if status, answer := s.refresh(client, map[string]any{"refresh_token": test.token}); status != 400 || answer["error"] != "invalid_grant" {
+			t.Errorf("%s: %d %v", test.name, status, answer)
+		}
+	}
+	for _, token := range []string{long, accessPrefix + strings.TrimPrefix(long, "mcpx_rt_"), "", accessPrefix, access + "A"} {
+		if _, _, err := s.server.Principal(token); err == nil {
+			t.Errorf("%s is an access token", token)
+		}
+	}
+	if status, _ := s.refresh(client, tokens); status != 200 {
+		t.Errorf("none of that should have used it up: %d", status)
+	}
+}
+
+// TestRevoke: a client ends its own login, and nobody else's.
+func TestRevoke(t *testing.T) {
+	s := newSite(t)
+	client, other := s.registered(claude), s.registered(claude, "http://localhost/")
+	for _, which := range []string{"access_token", "refresh_token"} {
+		tokens := s.connected(client, claude)
+		token := tokens[which].(string)
+		if status, _ := s.post(revokePath, url.Values{"client_id": {other}, "token": {token}}); status != 200 || !s.counts(tokens) {
+			t.Errorf("%s, by another client: %d", which, status)
+		}
+		if status, _ := s.post(revokePath, url.Values{"client_id": {client}, "token": {token}}); status != 200 || s.counts(tokens) {
+			t.Errorf("%s: %d", which, status)
+		}
+		if status, _ := s.refresh(client, tokens); status != 400 {
+			t.Errorf("%s: the refresh token counts: %d", which, status)
+		}
+	}
+	if status, answer := s.post(revokePath, url.Values{"client_id": {client}}); status != 400 {
+		t.Errorf("no token: %d %v", status, answer)
+	}
+}
+
+// still is a server for tests of time: nobody logs in.
+func still(t *testing.T, folder string, key byte) *Server {
+	t.Helper()
+	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Issuer: "https://login.example.com", Key: bytes.Repeat([]byte{key}, 32), Folder: folder, Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// codeOf makes a code of a client.
+func (s *Server) codeOf(client string) url.Values {
+	sealed := s.seals.code.close(code{random(), authorization{digest(client), claude, "", challengeOfVerifier}, person{Subject: "ann", Name: "ann"}, deadline(codeTime)})
+	return url.Values{"grant_type": {"authorization_code"}, "code": {sealed}, "client_id": {client}, "redirect_uri": {claude}, "code_verifier": {verifier}}
+}
+
+func refreshOf(client string, r *refresh, s *Server) url.Values {
+	return url.Values{"grant_type": {"refresh_token"}, "client_id": {client}, "refresh_token": {s.seals.refresh.close(r)}}
+}
+
+// TestTimes: codes last a minute, access tokens an hour, refresh tokens 30 days, and a
+// login 90.
+func TestTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := still(t, "", 'k')
+		form := s.codeOf("c")
+		time.Sleep(codeTime)
+		if _, err := s.redeem(form); err == nil {
+			t.Error("an old code counts")
+		}
+		r, err := s.redeem(s.codeOf("c"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealed := s.seals.access.close(access{r.Grant, r.Client, r.Who, deadline(accessTime)})
+		if _, until, err := s.Principal(sealed); err != nil || time.Until(until) != accessTime {
+			t.Errorf("%v until %v", err, until)
+		}
+		time.Sleep(accessTime)
+		if _, _, err := s.Principal(sealed); err == nil {
+			t.Error("an old access token counts")
+		}
+		begun := time.Now()
+		for { // used each 20 days, it lasts for more than 30
+			time.Sleep(20 * 24 * time.Hour)
+			next, err := s.renew(refreshOf("c", r, s))
+			if err != nil {
+				break
+			}
+			r = next
+		}
+		if lasted := time.Since(begun); lasted < 80*24*time.Hour || lasted > 100*24*time.Hour {
+			t.Errorf("the login ended after %v", lasted)
+		}
+		if r, err = s.redeem(s.codeOf("c")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(refreshTime)
+		if _, err := s.renew(refreshOf("c", r, s)); err == nil {
+			t.Error("a refresh token counts that nobody has used for 30 days")
+		}
+	})
+}
+
+// TestRestart: what was used stays used, and what was not goes on. Another key knows
+// nothing of it.
+func TestRestart(t *testing.T) {
+	folder := t.TempDir()
+	s := still(t, folder, 'k')
+	form := s.codeOf("c")
+	first, err := s.redeem(form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := *first
+	second, err := s.renew(refreshOf("c", first, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = still(t, folder, 'k')
+	next, err := s.renew(refreshOf("c", second, s))
+	if err != nil {
+		t.Fatalf("the newest token after a restart: %v", err)
+	}
+	s = still(t, folder, 'k')
+	if _, err := s.renew(refreshOf("c", &old, s)); err == nil {
+		t.Error("an old token counts after a restart")
+	}
+	s = still(t, folder, 'k')
+	if _, err := s.renew(refreshOf("c", next, s)); err == nil {
+		t.Error("the grant did not end, or that was forgotten by a restart")
+	}
+	again := s.codeOf("c")
+	if _, err := s.redeem(again); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := still(t, folder, 'k').redeem(again); err == nil {
+		t.Error("a code counts twice, once after a restart")
+	}
+	if _, err := still(t, folder, 'l').redeem(again); err == nil || !strings.Contains(err.Error(), "no code of this server") {
+		t.Errorf("another key: %v", err)
+	}
+	// A replica without the file knows a newer token, and from then on that the older was used.
+	replica := still(t, t.TempDir(), 'k')
+	r, err := replica.renew(refreshOf("c", second, replica))
+	if err != nil || r.Number != 3 {
+		t.Fatalf("a replica: %v %+v", err, r)
+	}
+	if _, err := replica.renew(refreshOf("c", &old, replica)); err == nil {
+		t.Error("the replica takes an older token")
+	}
+	files, _ := filepath.Glob(filepath.Join(folder, "front-*.json"))
+	if len(files) != 1 {
+		t.Fatalf("%v", files)
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v %v", info.Mode(), err)
+		}
+		if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := New(s.o); err == nil || !strings.Contains(err.Error(), "front-") {
+		t.Errorf("a broken file: %v", err)
+	}
+}
+
+// TestGrants_Bounded: the grants that are over make room first, then those that end first.
+func TestGrants_Bounded(t *testing.T) {
+	g, err := openGrants("", "", quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	g.use("stolen", 5, now.Add(time.Hour))
+	g.use("stolen", 4, now.Add(time.Hour))
+	for i := range maxGrants + 500 {
+		until := now.Add(time.Duration(i+2) * time.Hour)
+		if i%4 == 0 {
+			until = now.Add(-time.Minute)
+		}
+		if !g.use(random(), 0, until) {
+			t.Fatal("a new grant was used before")
+		}
+	}
+	if len(g.all) > maxGrants || !g.ended("stolen") {
+		t.Errorf("%d grants, the stolen one: %+v", len(g.all), g.all["stolen"])
+	}
+}
+
+// TestKey: a key is made once, for its user alone.
+func TestKey(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "state")
+	one, err := keyFile(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := keyFile(folder)
+	if err != nil || !bytes.Equal(one, two) || len(one) < leastKey {
+		t.Errorf("%q %q %v", one, two, err)
+	}
+	path := filepath.Join(folder, "front.key")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	if err := os.WriteFile(path, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keyFile(folder); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("a short key: %v", err)
+	}
+}
+
+// TestCookies_TLS: cookies are of this host alone.
+func TestCookies_TLS(t *testing.T) {
+	s := still(t, "", 'k')
+	client := s.seals.client.close(client{Name: "Claude", Redirects: []string{claude}})
+	query := url.Values{"response_type": {"code"}, "client_id": {client}, "redirect_uri": {claude}, "code_challenge": {challengeOfVerifier}, "code_challenge_method": {"S256"}}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, s.issuer+authorizePath+"?"+query.Encode(), nil))
+	cookie := w.Header().Get("Set-Cookie")
+	if w.Code != 200 || !strings.HasPrefix(cookie, "__Host-mcpx-page=") {
+		t.Fatalf("%d %s %s", w.Code, cookie, w.Body)
+	}
+	for _, want := range []string{"; Path=/", "; HttpOnly", "; Secure", "; SameSite=Lax"} {
+		if !strings.Contains(cookie, want) || strings.Contains(cookie, "Domain") {
+			t.Errorf("%s lacks %s", cookie, want)
+		}
+	}
+}
