@@ -50,6 +50,13 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	defer endAudit()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var listener net.Listener
+	if cmd.HTTP != "" { // before a reload, which depends on the address
+		if listener, err = a.Listen(ctx, cmd.HTTP, cmd.Insecure); err != nil {
+			return err
+		}
+		defer listener.Close() // where serving does not come to it
+	}
 	if !cmd.Demo {
 		defer reloading(ctx, a, cancel, cmd, s)()
 	}
@@ -58,11 +65,7 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 		return err
 	}
 	defer stop()
-	if cmd.HTTP != "" {
-		listener, err := httpd.Listen(ctx, cmd.HTTP, cmd.Insecure || a.Config.Auth != nil)
-		if err != nil {
-			return err
-		}
+	if listener != nil {
 		return cmd.serveHTTP(ctx, a, log, s, listener)
 	}
 	if s.terminal {

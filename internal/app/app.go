@@ -55,16 +55,19 @@ type App struct {
 	filters *jq.Runner
 	logins  *oauth.Logins
 	limits  *limits.Limits
-	// identity says who may connect over HTTP.
+	// identity says who may connect over HTTP, by auth, and public is whether other machines
+	// can reach it.
 	identity identity.Verifier
+	auth     *config.Auth // in force; read and written by change alone
+	public   bool
 
 	stopStarting context.CancelFunc // nil before start
 	loops        sync.WaitGroup
 }
 
 func newApp(cfg *config.Config, log *slog.Logger) *App {
-	a := &App{Config: cfg, log: log, reaper: proc.NewReaper(), logins: Logins(log), limits: limits.New(limitsOf(cfg))}
-	a.identity.SetOptions(identities(cfg))
+	a := &App{Config: cfg, log: log, reaper: proc.NewReaper(), logins: Logins(log), auth: cfg.Auth, limits: limits.New(limitsOf(cfg))}
+	a.identity.SetOptions(a.identities(cfg))
 	return a
 }
 
@@ -194,6 +197,7 @@ func (a *App) Close() {
 		a.stopStarting()
 	}
 	a.loops.Wait()
+	a.identity.SetOptions(nil)
 	a.views.close()
 	a.View.Close()
 	a.Registry.Close(closeWithin)

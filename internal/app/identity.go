@@ -1,33 +1,79 @@
 package app
 
 import (
+	"context"
+	"net"
 	"net/url"
 
 	"mcpx/internal/config"
+	"mcpx/internal/httpd"
 	"mcpx/internal/identity"
 )
 
+// Listen listens on an address, beyond loopback only if the config has auth, or if
+// insecure is true.
+func (a *App) Listen(ctx context.Context, addr string, insecure bool) (net.Listener, error) {
+	listener, err := httpd.Listen(ctx, addr, insecure || a.Config.Auth != nil)
+	if err != nil {
+		return nil, err
+	}
+	if a.public = !httpd.OnLoopback(listener); a.public && nameless(a.Config) {
+		listener.Close()
+		return nil, &namelessError{}
+	}
+	return listener, nil
+}
+
+// nameless reports whether a config trusts issuers and does not say what their tokens must
+// be for. Beyond loopback the Host of a request cannot say it: the client chooses it.
+func nameless(cfg *config.Config) bool {
+	return cfg.Auth != nil && len(cfg.Auth.Issuers) > 0 && cfg.Auth.Resource == ""
+}
+
+type namelessError struct{}
+
+func (*namelessError) Error() string {
+	return "auth.issuers needs auth.resource on an address that other machines reach"
+}
+
+// Hint is advice for the user.
+func (*namelessError) Hint() string {
+	return "set auth.resource to the URL that clients use, such as https://mcp.example.com/mcp: tokens must be made for it"
+}
+
 // identities makes the options of who may connect; nil: everybody.
-func identities(cfg *config.Config) *identity.Options {
+func (a *App) identities(cfg *config.Config) *identity.Options {
 	if cfg.Auth == nil {
 		return nil
 	}
-	o := &identity.Options{}
+	o := &identity.Options{Scopes: cfg.Auth.Scopes, Certificates: cfg.Auth.Certificates, Logger: a.log}
 	if cfg.Auth.Resource != "" {
 		o.Resource, _ = url.Parse(cfg.Auth.Resource) // config has checked it
 	}
 	for _, t := range cfg.Auth.Tokens {
 		o.Tokens = append(o.Tokens, identity.Token(t))
 	}
+	for _, i := range cfg.Auth.Issuers {
+		audiences := i.Audiences
+		if audiences == nil {
+			audiences = cfg.Auth.Audiences
+		}
+		o.Issuers = append(o.Issuers, identity.Issuer{URL: i.Issuer, Audiences: audiences, GroupsClaim: i.GroupsClaim, AllowPrivate: i.AllowPrivate})
+		o.AuthorizationServers = append(o.AuthorizationServers, i.Issuer)
+	}
 	return o
 }
 
-// changeIdentities applies another config's auth. Auth that is gone stays in force until
-// the next start, which decides whether its address is safe without.
-func (a *App) changeIdentities(to *config.Config) {
-	if to.Auth == nil && a.identity.Options() != nil {
+// nextAuth is the auth that another config puts in force. Auth that is gone stays until the
+// next start, which decides whether its address is safe without.
+func (a *App) nextAuth(to *config.Config) *config.Auth {
+	switch {
+	case to.Auth == nil && a.auth != nil:
 		a.log.Error("the config has no auth any more: the one before stays in force until mcpx starts again")
-		return
+	case a.public && nameless(to):
+		a.log.Error("auth stays as it was", "err", &namelessError{})
+	default:
+		a.auth = to.Auth
 	}
-	a.identity.SetOptions(identities(to))
+	return a.auth
 }

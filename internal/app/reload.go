@@ -123,17 +123,15 @@ func (a *App) change(from, to *config.Config) {
 	}
 	now := *to
 	now.MaxMessageBytes = a.Config.MaxMessageBytes
+	now.Auth = a.nextAuth(to)
 	servers, rules := a.servers(&now, a.shown(&now))
-	if now.Auth == nil {
-		rules.Rights = a.Rights() // changeIdentities says so
-	}
 	// These are three swaps, with calls between them. The rights of callers stay
 	// correct: Apply swaps rules and servers together, as one snapshot, and a call on a
 	// replaced server looks it up anew. The other options are limits, checks and texts,
 	// and any mixture of old and new ones is harmless.
 	a.Executor.SetOptions(a.executorOptions(&now))
 	changes := a.Registry.Apply(servers, registryOptions(&now, rules))
-	a.changeIdentities(&now)
+	a.identity.SetOptions(a.identities(&now))
 	a.limits.SetOptions(limitsOf(&now))
 	two, _ := a.viewOptions(&now, config.ViewTwoTools)
 	a.View.SetOptions(two)

@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net"
 	"net/url"
 	"regexp"
 	"slices"
@@ -14,15 +15,31 @@ type Auth struct {
 	// Resource is the public URL of /mcp, which tokens of issuers are for; empty: on
 	// loopback the address that a client has asked.
 	Resource string
-	// Audiences are what tokens of issuers may be for; nil = Resource.
+	// Audiences are what tokens of issuers may be for; nil = Resource, and what is below it.
 	Audiences []string
-	// Scopes are what every token needs.
+	// Scopes are what every token of an issuer needs.
 	Scopes []string
 	// Tokens are sorted by name.
 	Tokens []AuthToken
 	// Rights say what each principal may see and do; nil = everybody who is known may use
 	// everything.
 	Rights []Right
+	// Issuers are those of JWTs, in the order of the file.
+	Issuers []AuthIssuer
+	// Certificates: a certificate of a client says who it is.
+	Certificates bool
+}
+
+// AuthIssuer gives out JWTs that count here.
+type AuthIssuer struct {
+	// Issuer is its URL as its tokens have it.
+	Issuer string
+	// Audiences are what its tokens may be for; nil: what Auth says.
+	Audiences []string
+	// GroupsClaim is the claim that names groups.
+	GroupsClaim string
+	// AllowPrivate: it may have an address that is not public.
+	AllowPrivate bool
 }
 
 // AuthToken is a token that mcpx itself has given out; mcpx knows only its digest.
@@ -56,13 +73,14 @@ func (l *loader) auth(path string, n *node) {
 	a := l.authorization()
 	l.authAt = place{path, n.offset}
 	keys := map[string]reader{
-		"enabled":   func(string, *node) {}, // off says so otherwise
-		"resource":  l.resource,
-		"audiences": l.names(&a.Audiences),
-		"scopes":    l.names(&a.Scopes),
-		"tokens":    l.authTokens,
-		"rights":    l.rights,
-		"issuers":   l.unprotected, "certificates": l.unprotected, "front": l.unprotected,
+		"enabled":      func(string, *node) {}, // off says so otherwise
+		"resource":     l.resource,
+		"audiences":    l.audiences(&a.Audiences),
+		"scopes":       l.scopes(&a.Scopes),
+		"tokens":       l.authTokens,
+		"rights":       l.rights,
+		"issuers":      l.issuers,
+		"certificates": l.unprotected, "front": l.unprotected,
 	}
 	l.members(path, n, keys, l.noOther)
 }
@@ -87,6 +105,29 @@ func (l *loader) names(into *[]string) reader {
 	}
 }
 
+// audiences reads what tokens may be for, which is never everything.
+func (l *loader) audiences(into *[]string) reader {
+	return func(path string, n *node) {
+		l.names(into)(path, n)
+		if n.kind == arrayKind && len(n.items) == 0 {
+			l.fault(path, n.offset, "must not be empty")
+		}
+	}
+}
+
+var scopeToken = regexp.MustCompile(`^[!#-\[\]-~]+$`) // RFC 6749, section 3.3
+
+func (l *loader) scopes(into *[]string) reader {
+	return func(path string, n *node) {
+		l.names(into)(path, n)
+		for i, item := range n.items {
+			if item.kind == stringKind && item.text != "" && !scopeToken.MatchString(item.text) {
+				l.fault(index(path, i), item.offset, "is no scope: %s", quote(item.text))
+			}
+		}
+	}
+}
+
 func (l *loader) resource(path string, n *node) {
 	if !l.is(stringKind, path, n) {
 		return
@@ -98,6 +139,36 @@ func (l *loader) resource(path string, n *node) {
 	}
 	l.authorization().Resource = strings.TrimSuffix(n.text, "/")
 }
+
+func (l *loader) issuers(path string, n *node) {
+	if !l.is(arrayKind, path, n) {
+		return
+	}
+	a := l.authorization()
+	for i, item := range n.items {
+		at := index(path, i)
+		if !l.is(objectKind, at, item) {
+			continue
+		}
+		one := AuthIssuer{GroupsClaim: "groups"}
+		l.members(at, item, map[string]reader{
+			"issuer":        l.str(&one.Issuer),
+			"audiences":     l.audiences(&one.Audiences),
+			"groups_claim":  l.str(&one.GroupsClaim),
+			"allow_private": l.boolean(&one.AllowPrivate),
+		}, l.noOther)
+		u, err := url.Parse(one.Issuer)
+		switch {
+		case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+			l.fault(join(at, "issuer"), item.offset, "must be an https:// URL, as the tokens have it in iss, or one of this machine")
+		case slices.ContainsFunc(a.Issuers, func(other AuthIssuer) bool { return other.Issuer == one.Issuer }):
+			l.fault(at, item.offset, "is there twice")
+		}
+		a.Issuers = append(a.Issuers, one)
+	}
+}
+
+func loopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
 func (l *loader) authTokens(path string, n *node) {
 	if !l.is(objectKind, path, n) {
@@ -129,7 +200,7 @@ func (l *loader) authToken(name, path string, n *node) {
 			t.SHA256 = [sha256.Size]byte(digest)
 		},
 		"groups": l.names(&t.Groups),
-		"scopes": l.names(&t.Scopes),
+		"scopes": l.scopes(&t.Scopes),
 	}, l.noOther)
 	if !given {
 		l.fault(path, n.offset, "needs sha256, the digest of the token; mcpx token new %s makes one", name)
@@ -163,7 +234,7 @@ func (l *loader) oldAuthToken(path string, n *node) {
 
 // finishAuth notes an auth that lets nobody in.
 func (l *loader) finishAuth() {
-	if a := l.cfg.Auth; a != nil && len(a.Tokens) == 0 {
-		l.fault(l.authAt.path, l.authAt.offset, "nobody could connect: it has no tokens; mcpx token new NAME makes one")
+	if a := l.cfg.Auth; a != nil && len(a.Tokens) == 0 && len(a.Issuers) == 0 && !a.Certificates {
+		l.fault(l.authAt.path, l.authAt.offset, "nobody could connect: it has no tokens and no issuers; mcpx token new NAME makes a token")
 	}
 }

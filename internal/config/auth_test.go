@@ -26,6 +26,10 @@ func TestAuth(t *testing.T) {
 				{Name: "ci", SHA256: sha256.Sum256([]byte("b"))},
 			},
 		},
+		`{"issuers": [{"issuer": "https://login.example.com/"}, {"issuer": "http://localhost:9/x", "audiences": ["a"], "groups_claim": "roles", "allow_private": true}], "scopes": ["mcp:read"], "audiences": ["b"]}`: {
+			Scopes: []string{"mcp:read"}, Audiences: []string{"b"},
+			Issuers: []AuthIssuer{{Issuer: "https://login.example.com/", GroupsClaim: "groups"}, {Issuer: "http://localhost:9/x", Audiences: []string{"a"}, GroupsClaim: "roles", AllowPrivate: true}},
+		},
 		`null`: nil, `false`: nil, `"off"`: nil, `{"enabled": false, "tokens": ["x"]}`: nil,
 	} {
 		c, err := Parse("c.json", fmt.Appendf(nil, `{"mcpServers": {}, "auth": %s}`, value), Options{})
@@ -35,12 +39,19 @@ func TestAuth(t *testing.T) {
 	}
 	const nobody = ": nobody could connect"
 	for value, want := range map[string]string{
-		`{}`:                     nobody,
-		`{"tokens": {}}`:         nobody,
-		`{"tokens": []}`:         ".tokens: must be an object, not an array",
-		`true`:                   ": must be an object, not a boolean",
-		`"token"`:                ": must be an object, not a string",
-		`{"tokens": {"ci": {}}}`: ".tokens.ci: needs sha256",
+		`{}`:                nobody,
+		`{"tokens": {}}`:    nobody,
+		`{"tokens": []}`:    ".tokens: must be an object, not an array",
+		`true`:              ": must be an object, not a boolean",
+		`"token"`:           ": must be an object, not a string",
+		`{"issuers": {}}`:   ".issuers: must be an array, not an object",
+		`{"issuers": [{}]}`: ".issuers[0].issuer: must be an https:// URL",
+		`{"issuers": [{"issuer": "http://login.example.com"}]}`:                           ".issuers[0].issuer: must be an https:// URL",
+		`{"issuers": [{"issuer": "https://a.example"}, {"issuer": "https://a.example"}]}`: ".issuers[1]: is there twice",
+		`{"issuers": [{"issuer": "https://a.example", "audience": "x"}]}`:                 ".issuers[0].audience: unknown key",
+		`{"issuers": [{"issuer": "https://a.example", "audiences": []}]}`:                 ".issuers[0].audiences: must not be empty",
+		`{"issuers": [{"issuer": "https://a.example"}], "scopes": ["a b"]}`:               `.scopes[0]: is no scope: "a b"`,
+		`{"tokens": {"ci": {}}}`:                                                       ".tokens.ci: needs sha256",
 		`{"tokens": {"ci": {"sha256": "` + a[1:] + `"}}}`:                              ".tokens.ci.sha256: must be the SHA-256",
 		`{"tokens": {"ci": {"sha256": 5}}}`:                                            ".tokens.ci.sha256: must be the SHA-256",
 		`{"tokens": {"a b": {"sha256": "` + a + `"}}}`:                                 `.tokens["a b"]: must have a name`,

@@ -56,14 +56,40 @@ func open(r *http.Request) bool {
 // count, which helps only who tries tokens; the log has it.
 func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error) {
 	a.log.Info("request refused", "reason", why, "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr)
-	if errors.Is(why, identity.ErrMalformed) {
+	lacks, _ := errors.AsType[*identity.ScopeError](why)
+	switch {
+	case errors.Is(why, identity.ErrMalformed):
 		http.Error(w, "the Authorization header is malformed", http.StatusBadRequest)
-		return
+	case errors.Is(why, identity.ErrUnavailable): // a 401 would make the client throw away a good token
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, "the issuer of the token cannot be reached", http.StatusServiceUnavailable)
+	case lacks != nil:
+		a.challenge(w, r, "insufficient_scope", lacks.Missing)
+		http.Error(w, "the token lacks a scope", http.StatusForbidden)
+	case errors.Is(why, identity.ErrNone):
+		a.challenge(w, r, "", nil)
+		http.Error(w, "this needs a token", http.StatusUnauthorized)
+	default:
+		a.challenge(w, r, "invalid_token", nil)
+		http.Error(w, "this needs a token", http.StatusUnauthorized)
 	}
-	challenge := `Bearer realm="mcpx"`
-	if !errors.Is(why, identity.ErrNone) {
-		challenge += `, error="invalid_token"`
+}
+
+// challenge says how to get a token (RFC 6750, section 3; RFC 9728, section 5.1): with
+// these scopes, nil = those that every request needs.
+func (a *authenticated) challenge(w http.ResponseWriter, r *http.Request, fault string, scopes []string) {
+	parameters := []string{`realm="mcpx"`}
+	if o := a.verifier.Options(); o != nil && len(o.AuthorizationServers) > 0 {
+		if scopes == nil {
+			scopes = o.Scopes
+		}
+		parameters = []string{`resource_metadata="` + metadataURL(o.ResourceAt(r, r.URL.Path)) + `"`}
+		if len(scopes) > 0 {
+			parameters = append(parameters, `scope="`+strings.Join(scopes, " ")+`"`)
+		}
 	}
-	w.Header().Set("WWW-Authenticate", challenge)
-	http.Error(w, "this needs a token", http.StatusUnauthorized)
+	if fault != "" {
+		parameters = append(parameters, `error="`+fault+`"`)
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer "+strings.Join(parameters, ", "))
 }

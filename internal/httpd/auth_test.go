@@ -49,7 +49,9 @@ func (s *site) answer(t *testing.T, method, path string, headers ...string) *htt
 	}
 	for _, header := range headers {
 		name, value, _ := strings.Cut(header, ": ")
-		request.Header.Add(name, value)
+		if request.Header.Add(name, value); name == "Host" {
+			request.Host = value
+		}
 	}
 	response, err := http.DefaultTransport.RoundTrip(request)
 	if err != nil {
@@ -161,6 +163,78 @@ func TestAuth_PublicHost(t *testing.T) {
 		if got, _ := s.do(t, "POST", "/mcp", ping, header, "Authorization: Bearer mcpx_a"); got != want {
 			t.Errorf("%s: %d, want %d", header, got, want)
 		}
+	}
+}
+
+// TestAuth_Challenge: a client without a token learns at each path, and by each method, where
+// to get one for that path, and the document there is about the URL that the client has.
+func TestAuth_Challenge(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for _, test := range []struct{ resource, host, base, path, metadata, about string }{
+		{"https://mcp.example.com/mcp", "mcp.example.com", "https://mcp.example.com", "/mcp", "/mcp", "/mcp"},
+		{"https://mcp.example.com/mcp", "localhost", "https://mcp.example.com", "/mcp/servers/x", "/mcp/servers/x", "/mcp/servers/x"},
+		{"https://mcp.example.com/team/mcp", "mcp.example.com", "https://mcp.example.com", "/mcp/tools", "/team/mcp/tools", "/team/mcp/tools"},
+		{"https://mcp.example.com", "mcp.example.com", "https://mcp.example.com", "/mcp", "", ""},
+		{"", "localhost:8080", "http://localhost:8080", "/sse", "/sse", "/sse"},
+		{"", "127.0.0.1:8080", "http://127.0.0.1:8080", "/mcp", "/mcp", "/mcp"},
+	} {
+		s, v := guarded(t, whoami, test.resource)
+		o := guardedBy(t, test.resource, "a")
+		o.AuthorizationServers, o.Scopes = []string{"https://login.example.com"}, []string{"mcp:read", "mcp:list"}
+		v.SetOptions(o)
+		const wellKnown = "/.well-known/oauth-protected-resource"
+		at := test.base + wellKnown + test.metadata
+		for _, method := range []string{"GET", "POST", "DELETE", "HEAD"} {
+			response := s.answer(t, method, test.path, "Host: "+test.host)
+			if want := `Bearer resource_metadata="` + at + `", scope="mcp:read mcp:list"`; response.StatusCode != 401 || response.Header.Get("WWW-Authenticate") != want {
+				t.Errorf("%s %s: %d %q\nwant %s", method, test.path, response.StatusCode, response.Header, want)
+			}
+		}
+		document := func(path string) string {
+			status, body := s.do(t, "GET", wellKnown+path, "", "Host: "+test.host)
+			if status != 200 {
+				t.Errorf("%s: %d", path, status)
+			}
+			return body
+		}
+		if body := document(test.metadata); !strings.Contains(body, `"resource":"`+test.base+test.about+`"`) ||
+			!strings.Contains(body, `"authorization_servers":["https://login.example.com"]`) || !strings.Contains(body, `"scopes_supported":["mcp:read","mcp:list"]`) {
+			t.Errorf("%s: %s", test.path, body)
+		}
+		root := test.resource
+		if root == "" {
+			root = test.base + "/mcp"
+		}
+		if body := document(""); !strings.Contains(body, `"resource":"`+root+`"`) {
+			t.Errorf("the root: %s", body)
+		}
+	}
+}
+
+// TestAuth_Browser: a page of an own origin may ask first, and read why it was refused; a
+// page of another one may not, and without auth none may.
+func TestAuth_Browser(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s, v := guarded(t, whoami, "https://mcp.example.com/mcp")
+	preflight := func(origin string) *http.Response {
+		return s.answer(t, "OPTIONS", "/mcp", "Origin: "+origin, "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization, mcp-param-x")
+	}
+	for _, origin := range []string{"http://localhost:6274", "https://mcp.example.com"} {
+		if response := preflight(origin); response.StatusCode != 204 || response.Header.Get("Access-Control-Allow-Origin") != origin ||
+			response.Header.Get("Access-Control-Allow-Headers") != "authorization, mcp-param-x" || response.Header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("%s: %d %q", origin, response.StatusCode, response.Header)
+		}
+		response := s.answer(t, "POST", "/mcp", "Origin: "+origin)
+		if response.StatusCode != 401 || response.Header.Get("Access-Control-Allow-Origin") != origin || !strings.Contains(response.Header.Get("Access-Control-Expose-Headers"), "WWW-Authenticate") {
+			t.Errorf("%s, POST: %d %q", origin, response.StatusCode, response.Header)
+		}
+	}
+	if response := preflight("https://evil.example.com"); response.StatusCode != 403 || response.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("elsewhere: %d %q", response.StatusCode, response.Header)
+	}
+	v.SetOptions(nil)
+	if response := preflight("http://localhost:6274"); response.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("without auth: %q", response.Header)
 	}
 }
 

@@ -13,6 +13,7 @@ func (o *Options) handler() http.Handler {
 	h = flood.afterAuth(h)
 	h = &authenticated{h, o.Identity, o.Logger}
 	h = flood.beforeAuth(h)
+	h = &shared{h, o}
 	h = &guard{h, o}
 	if o.Refused != nil {
 		h = &audited{h, o.Refused}

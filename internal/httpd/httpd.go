@@ -134,15 +134,15 @@ func Listen(ctx context.Context, addr string, anywhere bool) (net.Listener, erro
 	if err != nil {
 		return nil, &ListenError{Addr: net.JoinHostPort(host, port), Err: err}
 	}
-	if !anywhere && !onLoopback(listener) {
+	if !anywhere && !OnLoopback(listener) {
 		listener.Close()
 		return nil, &BindError{Addr: addr}
 	}
 	return listener, nil
 }
 
-// onLoopback reports whether only this machine reaches a listener.
-func onLoopback(listener net.Listener) bool {
+// OnLoopback reports whether only this machine reaches a listener.
+func OnLoopback(listener net.Listener) bool {
 	tcp, ok := listener.Addr().(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
 }
@@ -207,6 +207,8 @@ func (o *Options) pages() http.Handler {
 		mux.Handle("/sse", o.Endpoint)
 		mux.Handle("/messages", o.Endpoint)
 	}
+	mux.HandleFunc(wellKnown, o.metadata)
+	mux.HandleFunc(wellKnown+"/", o.metadata)
 	mux.HandleFunc("GET /{$}", o.start)
 	if o.Page != nil {
 		mux.Handle("/ui/", o.Page)

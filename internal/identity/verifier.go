@@ -4,11 +4,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Options say who may connect. They are never written to.
@@ -16,6 +20,15 @@ type Options struct {
 	// Resource is the public URL of /mcp; nil: on loopback the address that a request has.
 	Resource *url.URL
 	Tokens   []Token
+	Issuers  []Issuer
+	// Scopes are what the tokens of issuers need.
+	Scopes []string
+	// Certificates: a verified certificate of a client proves who it is.
+	Certificates bool
+	// AuthorizationServers are named to clients that have no token.
+	AuthorizationServers []string
+	// Logger hears of issuers that cannot be reached; nil = discard.
+	Logger *slog.Logger
 }
 
 // Token is a token that mcpx itself has given out.
@@ -34,7 +47,17 @@ var (
 	ErrMalformed = errors.New("the Authorization header is malformed")
 	// ErrInvalid: it brings something that proves nothing.
 	ErrInvalid = errors.New("the token does not count")
+	// ErrUnavailable: nobody knows, as the issuer of its token cannot be reached.
+	ErrUnavailable = errors.New("the issuer of the token cannot be reached")
 )
+
+// ScopeError is a principal whose token lacks scopes.
+type ScopeError struct {
+	Principal *Principal
+	Missing   []string
+}
+
+func (e *ScopeError) Error() string { return "the token lacks scopes" }
 
 // ErrRevoked is why a request ends whose credential a reload of the config took away.
 var ErrRevoked = errors.New("the credential does not count any more")
@@ -47,17 +70,26 @@ type Verifier struct {
 
 // state is what one version of the options accepts.
 type state struct {
-	options *Options
-	tokens  map[[sha256.Size]byte]*credential
+	options      *Options
+	tokens       map[[sha256.Size]byte]*credential
+	issuers      map[string]*issuer // by URL
+	certificates *credential        // nil: they prove nothing
+	verified     verifiedTokens
 }
 
 // credential is one way to prove who one is, from the options that have it to those that
 // do not.
 type credential struct {
 	token     Token
-	principal *Principal
+	principal *Principal      // nil where it says of each request
 	stands    context.Context // until it is revoked
 	revoke    context.CancelFunc
+}
+
+func newCredential(t Token, p *Principal) *credential {
+	c := &credential{token: t, principal: p}
+	c.stands, c.revoke = context.WithCancel(context.Background())
+	return c
 }
 
 // Options are those in force; nil = nobody is asked.
@@ -69,7 +101,8 @@ func (v *Verifier) Options() *Options {
 }
 
 // SetOptions changes who may connect; nil: nobody is asked any more. What both the
-// old and the new options have goes on; requests with anything else end.
+// old and the new options have goes on; requests with anything else end. The caller
+// ends it with nil.
 func (v *Verifier) SetOptions(o *Options) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -79,31 +112,60 @@ func (v *Verifier) SetOptions(o *Options) {
 	}
 	var next *state
 	if o != nil {
-		next = &state{options: o, tokens: make(map[[sha256.Size]byte]*credential)}
-		for _, t := range o.Tokens {
-			c := before.tokens[t.SHA256]
-			if c == nil || !c.same(t) {
-				c = newCredential(t)
-			}
-			next.tokens[t.SHA256] = c
-		}
+		next = before.change(o)
 	}
 	v.state.Store(next)
-	for digest, c := range before.tokens {
-		if next == nil || next.tokens[digest] != c {
+	before.revoke(next)
+}
+
+// change is the state of other options, with what stays of this one.
+func (s *state) change(o *Options) *state {
+	next := &state{options: o, tokens: make(map[[sha256.Size]byte]*credential), issuers: make(map[string]*issuer)}
+	for _, t := range o.Tokens {
+		c := s.tokens[t.SHA256]
+		if c == nil || !reflect.DeepEqual(c.token, t) {
+			c = newCredential(t, &Principal{ID: "token " + t.Name, Name: t.Name, Groups: t.Groups, Scopes: t.Scopes})
+		}
+		next.tokens[t.SHA256] = c
+	}
+	log := o.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	for _, one := range o.Issuers {
+		i := s.issuers[one.URL]
+		if i == nil || !reflect.DeepEqual(i.Issuer, one) {
+			i = newIssuer(one, log)
+		}
+		next.issuers[one.URL] = i
+	}
+	if next.certificates = s.certificates; !o.Certificates {
+		next.certificates = nil
+	} else if next.certificates == nil {
+		next.certificates = newCredential(Token{}, nil)
+	}
+	return next
+}
+
+// revoke ends what the next state, which may be nil, does not have.
+func (s *state) revoke(next *state) {
+	if next == nil {
+		next = &state{}
+	}
+	for digest, c := range s.tokens {
+		if next.tokens[digest] != c {
 			c.revoke()
 		}
 	}
-}
-
-func newCredential(t Token) *credential {
-	c := &credential{token: t, principal: &Principal{ID: "token " + t.Name, Name: t.Name, Groups: t.Groups, Scopes: t.Scopes}}
-	c.stands, c.revoke = context.WithCancel(context.Background())
-	return c
-}
-
-func (c *credential) same(t Token) bool {
-	return c.token.Name == t.Name && slices.Equal(c.token.Groups, t.Groups) && slices.Equal(c.token.Scopes, t.Scopes)
+	for at, i := range s.issuers {
+		if next.issuers[at] != i {
+			i.revoke()
+			i.web.CloseIdleConnections()
+		}
+	}
+	if s.certificates != nil && s.certificates != next.certificates {
+		s.certificates.revoke()
+	}
 }
 
 // Proof is who a request comes from, and until when that stands.
@@ -113,20 +175,54 @@ type Proof struct {
 	Revoked context.Context
 }
 
-// Request proves who a request comes from. The error is ErrNone, ErrMalformed or one that
-// wraps ErrInvalid. A nil Proof without an error is anybody: nobody is asked.
+// Request proves who a request comes from. The error is one of those above, or wraps it.
+// A nil Proof without an error is anybody: nobody is asked.
 func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	s := v.state.Load()
 	if s == nil {
 		return nil, nil
 	}
 	token, err := bearer(r.Header)
+	switch {
+	case errors.Is(err, ErrNone) && s.certificates != nil && r.TLS != nil && len(r.TLS.VerifiedChains) > 0:
+		p, err := ofCertificate(r.TLS.VerifiedChains[0][0], time.Now())
+		if err != nil {
+			return nil, err
+		}
+		return &Proof{p, s.certificates.stands}, nil
+	case err != nil:
+		return nil, err
+	}
+	digest := sha256.Sum256([]byte(token))
+	if c := s.tokens[digest]; c != nil {
+		return &Proof{c.principal, c.stands}, nil
+	}
+	if len(s.issuers) == 0 || strings.Count(token, ".") != 2 {
+		return nil, ErrInvalid
+	}
+	one, err := s.verify(token, digest)
 	if err != nil {
 		return nil, err
 	}
-	c := s.tokens[sha256.Sum256([]byte(token))]
-	if c == nil {
-		return nil, ErrInvalid
+	if !s.accepts(one, r) {
+		return nil, invalid(errors.New("the token is for another audience"))
 	}
-	return &Proof{c.principal, c.stands}, nil
+	if missing := s.missing(one.principal); len(missing) > 0 {
+		return nil, &ScopeError{one.principal, missing}
+	}
+	return &Proof{one.principal, one.issuer.stands}, nil
+}
+
+// missing are the scopes that a principal lacks. A scope that ends in * has all that begin
+// so.
+func (s *state) missing(p *Principal) (missing []string) {
+	for _, wanted := range s.options.Scopes {
+		if !slices.ContainsFunc(p.Scopes, func(has string) bool {
+			broad, isBroad := strings.CutSuffix(has, "*")
+			return has == wanted || isBroad && strings.HasPrefix(wanted, broad)
+		}) {
+			missing = append(missing, wanted)
+		}
+	}
+	return missing
 }

@@ -1,0 +1,40 @@
+package httpd
+
+import (
+	"net/http"
+	"strings"
+)
+
+// shared lets pages of own origins read the answers (CORS), as browsers ask first with
+// OPTIONS, which has no token. Without auth no page may: each of this machine's could call
+// every tool.
+type shared struct {
+	next    http.Handler
+	options *Options
+}
+
+// ServeHTTP implements http.Handler. The origin is one of guard's.
+func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	origin := r.Header.Get("Origin")
+	if origin == "" || s.options.Identity.Options() == nil {
+		s.next.ServeHTTP(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Add("Vary", "Origin")
+	h.Set("Access-Control-Expose-Headers", "WWW-Authenticate, Mcp-Session-Id, Mcp-Protocol-Version, Retry-After")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		s.next.ServeHTTP(w, r)
+		return
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	// MCP lets servers name headers of their own (Mcp-Param-...), so all are allowed: none
+	// of them has a power without the token.
+	if wanted := strings.Join(r.Header.Values("Access-Control-Request-Headers"), ", "); wanted != "" {
+		h.Set("Access-Control-Allow-Headers", wanted)
+		h.Add("Vary", "Access-Control-Request-Headers")
+	}
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+}

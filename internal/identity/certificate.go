@@ -1,0 +1,26 @@
+package identity
+
+import (
+	"crypto/x509"
+	"errors"
+	"strings"
+	"time"
+)
+
+// ofCertificate is who a verified certificate of a client says it comes from: its first URI,
+// as workloads have it, else its first DNS name. Its common name is no identity: CAs check
+// names that hosts have, and not those. A connection may live longer than the certificate.
+func ofCertificate(c *x509.Certificate, now time.Time) (*Principal, error) {
+	name := ""
+	switch {
+	case now.After(c.NotAfter):
+		return nil, invalid(errors.New("the certificate has expired"))
+	case len(c.URIs) > 0:
+		name = c.URIs[0].String()
+	case len(c.DNSNames) > 0:
+		name = "DNS:" + strings.ToLower(c.DNSNames[0])
+	default:
+		return nil, invalid(errors.New("the certificate has no URI and no DNS name"))
+	}
+	return &Principal{ID: "certificate " + name, Name: name}, nil
+}

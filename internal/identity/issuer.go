@@ -1,0 +1,216 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/MicahParks/jwkset"
+	"github.com/MicahParks/keyfunc/v3"
+	"github.com/golang-jwt/jwt/v5"
+	"golang.org/x/time/rate"
+
+	"mcpx/internal/outbound"
+)
+
+const (
+	// discoverWithin bounds the way to an issuer's keys, fetchWithin one later look at them.
+	discoverWithin = 10 * time.Second
+	fetchWithin    = 5 * time.Second
+	// tryAgain is the time between two attempts to reach an issuer, and between looks for
+	// keys that it does not have: forged tokens must cost it nothing. unknownKeys such
+	// looks are free, as after a rotation several clients come at once.
+	tryAgain    = 10 * time.Second
+	unknownKeys = 3
+	// refreshEvery is how long a key counts on that the issuer has taken back.
+	refreshEvery = 15 * time.Minute
+	// mostMetadata bounds a document of an issuer, in bytes.
+	mostMetadata = 1 << 20
+)
+
+// Issuer gives out JWTs.
+type Issuer struct {
+	// URL is its identifier, as its tokens have it in iss.
+	URL string
+	// Audiences are what its tokens may be for; nil: [Options.ResourceAt] of the path of a
+	// request, or of /mcp.
+	Audiences []string
+	// GroupsClaim is the claim that names groups.
+	GroupsClaim string
+	// AllowPrivate: it, and what its metadata names, may have addresses that are not public.
+	AllowPrivate bool
+}
+
+// issuer has the keys of an Issuer once a token of it comes. It ends with its context.
+type issuer struct {
+	Issuer
+	audiences []string // canonical; nil: those of the request
+	web       *http.Client
+	log       *slog.Logger
+	stands    context.Context
+	revoke    context.CancelFunc
+
+	mu    sync.Mutex // held while keys are looked for
+	keys  keyfunc.Keyfunc
+	again time.Time // when the next attempt may begin
+}
+
+func newIssuer(of Issuer, log *slog.Logger) *issuer {
+	i := &issuer{Issuer: of, log: log}
+	for _, audience := range of.Audiences {
+		i.audiences = append(i.audiences, canonical(audience))
+	}
+	u, _ := url.Parse(of.URL)
+	i.web = outbound.NewClient(outbound.Reach{Loopback: u != nil && outbound.Loopback(u.Hostname()), Private: of.AllowPrivate, Key: "allow_private of the issuer"})
+	i.web.Transport = &bounded{i.web.Transport}
+	i.stands, i.revoke = context.WithCancel(context.Background())
+	return i
+}
+
+// key finds the key that a token says it is signed with.
+func (i *issuer) key(t *jwt.Token) (any, error) {
+	keys, err := i.reach()
+	if err != nil {
+		return nil, err
+	}
+	return keys.Keyfunc(t)
+}
+
+// reach finds the keys of the issuer at the first use, so that mcpx starts without it. All
+// who wait share one attempt, which nobody's end cancels.
+func (i *issuer) reach() (keyfunc.Keyfunc, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.keys != nil {
+		return i.keys, nil
+	}
+	if time.Now().Before(i.again) {
+		return nil, ErrUnavailable
+	}
+	keys, err := i.discover()
+	if err != nil {
+		i.again = time.Now().Add(tryAgain)
+		i.log.Error("the keys of an issuer cannot be read; its tokens are refused", "issuer", i.URL, "err", err)
+		return nil, ErrUnavailable
+	}
+	i.keys = keys
+	return keys, nil
+}
+
+func (i *issuer) discover() (keyfunc.Keyfunc, error) {
+	ctx, cancel := context.WithTimeout(i.stands, discoverWithin)
+	defer cancel()
+	at, err := i.keysURL(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := jwkset.NewStorageFromHTTP(at, jwkset.HTTPClientStorageOptions{
+		Client: i.web, Ctx: i.stands, HTTPTimeout: fetchWithin,
+		RefreshInterval: refreshEvery, // its goroutine ends with i.stands
+		RefreshErrorHandler: func(_ context.Context, err error) {
+			i.log.Warn("the keys of an issuer cannot be read again; those before count on", "issuer", i.URL, "err", err)
+		},
+		Storage: &keySet{jwkset.NewMemoryStorage()},
+		// What stands beside a key, such as its certificate, proves nothing here.
+		ValidateOptions: jwkset.JWKValidateOptions{SkipAll: true},
+	})
+	if err != nil {
+		return nil, err
+	}
+	limited, err := jwkset.NewHTTPClient(jwkset.HTTPClientOptions{
+		HTTPURLs: map[string]jwkset.Storage{at: keys}, RateLimitWaitMax: fetchWithin,
+		RefreshUnknownKID: rate.NewLimiter(rate.Every(tryAgain), unknownKeys),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return keyfunc.New(keyfunc.Options{Ctx: i.stands, Storage: limited, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
+}
+
+// keySet keeps the last good keys: a set without any is a fault of who gave it.
+type keySet struct{ *jwkset.MemoryJWKSet }
+
+// KeyReplaceAll implements jwkset.Storage.
+func (k *keySet) KeyReplaceAll(ctx context.Context, keys []jwkset.JWK) error {
+	if len(keys) == 0 {
+		return errors.New("the set has no keys")
+	}
+	return k.MemoryJWKSet.KeyReplaceAll(ctx, keys)
+}
+
+// keysURL is where the keys lie, by the metadata of the issuer: RFC 8414, else OpenID
+// Connect Discovery in both forms.
+func (i *issuer) keysURL(ctx context.Context) (string, error) {
+	u, err := url.Parse(strings.TrimSuffix(i.URL, "/"))
+	if err != nil {
+		return "", err
+	}
+	origin := u.Scheme + "://" + u.Host
+	var first error
+	for _, place := range []string{
+		origin + "/.well-known/oauth-authorization-server" + u.EscapedPath(),
+		origin + "/.well-known/openid-configuration" + u.EscapedPath(),
+		origin + u.EscapedPath() + "/.well-known/openid-configuration",
+	} {
+		keys, err := i.metadata(ctx, place)
+		if err == nil {
+			return keys, nil
+		}
+		first = cmp.Or(first, err)
+	}
+	return "", first
+}
+
+func (i *issuer) metadata(ctx context.Context, place string) (keys string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := i.web.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s: the answer is %s", place, response.Status)
+	}
+	var metadata struct {
+		Issuer string `json:"issuer"`
+		Keys   string `json:"jwks_uri"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&metadata); err != nil {
+		return "", fmt.Errorf("%s: the answer is no such document", place)
+	}
+	switch {
+	case metadata.Issuer != i.URL:
+		return "", fmt.Errorf("%s: the issuer there is %.200q", place, metadata.Issuer)
+	case !outbound.Safe(metadata.Keys):
+		return "", fmt.Errorf("%s: names no jwks_uri over https", place)
+	}
+	return metadata.Keys, nil
+}
+
+// bounded bounds what answers may hold.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(response.Body, mostMetadata), response.Body}
+	}
+	return response, err
+}

@@ -1,0 +1,180 @@
+package identity
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+const (
+	// leeway is how far the clock of an issuer may be off.
+	leeway = 30 * time.Second
+	// keepVerified is how long a token is not verified again, and mostVerified bounds how
+	// many are kept.
+	keepVerified = time.Minute
+	mostVerified = 4096
+)
+
+// algorithms are those with a private and a public key. "none" and the HMAC ones, for which
+// everybody has a key, are not among them.
+var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+
+var parser = jwt.NewParser(jwt.WithValidMethods(algorithms), jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithStrictDecoding())
+
+// claims are those of a JWT (RFC 9068). encoding/json ignores the case of names, so that a
+// claim "Sub", which its user may choose, would replace "sub"; claims does not.
+type claims struct {
+	jwt.RegisteredClaims
+	all     json.RawMessage
+	members map[string]json.RawMessage
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *claims) UnmarshalJSON(data []byte) error {
+	c.all = slices.Clone(data)
+	if err := json.Unmarshal(data, &c.members); err != nil {
+		return err
+	}
+	for name, into := range map[string]any{"iss": &c.Issuer, "sub": &c.Subject, "aud": &c.Audience, "exp": &c.ExpiresAt, "nbf": &c.NotBefore} {
+		if value := c.members[name]; value != nil {
+			if err := json.Unmarshal(value, into); err != nil {
+				return fmt.Errorf("the claim %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// list are the texts of a claim: a list of texts, or a text. Other values are none.
+func (c *claims) list(name string) (all []string) {
+	if json.Unmarshal(c.members[name], &all) == nil {
+		return all
+	}
+	var one string
+	if json.Unmarshal(c.members[name], &one) == nil && one != "" {
+		return []string{one}
+	}
+	return nil
+}
+
+// scopes are those of both claims in use, each a list or a text with spaces: scope, and
+// scp of Entra and Okta.
+func (c *claims) scopes() (all []string) {
+	for _, name := range []string{"scope", "scp"} {
+		for _, text := range c.list(name) {
+			all = append(all, strings.Fields(text)...)
+		}
+	}
+	return all
+}
+
+// verified is a JWT that an issuer has signed, and what of it depends on the request.
+type verified struct {
+	principal *Principal
+	issuer    *issuer
+	audience  []string
+	until     time.Time // when it is verified again
+}
+
+// verify proves a JWT, but for its audience and scopes.
+func (s *state) verify(token string, digest [sha256.Size]byte) (*verified, error) {
+	now := time.Now()
+	if v := s.verified.get(digest, now); v != nil {
+		return v, nil
+	}
+	c, from := &claims{}, (*issuer)(nil)
+	_, err := parser.ParseWithClaims(token, c, func(t *jwt.Token) (any, error) {
+		if err := checkHeader(t.Header); err != nil {
+			return nil, err
+		}
+		if from = s.issuers[c.Issuer]; from == nil {
+			return nil, errors.New("no such issuer is configured")
+		}
+		return from.key(t)
+	})
+	switch {
+	case errors.Is(err, ErrUnavailable):
+		return nil, ErrUnavailable
+	case err != nil:
+		return nil, invalid(err)
+	case c.Subject == "":
+		return nil, invalid(errors.New("the token has no subject"))
+	}
+	v := &verified{issuer: from, principal: from.principal(c), until: now.Add(keepVerified)}
+	for _, audience := range c.Audience {
+		v.audience = append(v.audience, canonical(audience))
+	}
+	if expires := c.ExpiresAt.Time; expires.Before(v.until) {
+		v.until = expires
+	}
+	s.verified.put(digest, v, now)
+	return v, nil
+}
+
+// checkHeader refuses a JWT that is for something else than access, such as a logout
+// token, or that must be read in a way that nobody here knows.
+func checkHeader(header map[string]any) error {
+	typ, _ := header["typ"].(string)
+	switch strings.TrimPrefix(strings.ToLower(typ), "application/") {
+	case "", "jwt", "at+jwt":
+	default:
+		return errors.New("the token is of another type")
+	}
+	if _, critical := header["crit"]; critical {
+		return errors.New("the token has critical parameters")
+	}
+	return nil
+}
+
+// principal is who a token of the issuer says it comes from. The issuer is part of the name,
+// so that no subject has the name of a token or of another issuer's.
+func (i *issuer) principal(c *claims) *Principal {
+	_, short, _ := strings.Cut(i.URL, "://")
+	return &Principal{
+		ID: i.URL + " " + c.Subject, Name: c.Subject + "@" + strings.TrimSuffix(short, "/"),
+		Groups: c.list(i.GroupsClaim), Scopes: c.scopes(), Claims: c.all,
+	}
+}
+
+// invalid says for the log why a token does not count.
+func invalid(why error) error { return fmt.Errorf("%w: %w", ErrInvalid, why) }
+
+// verifiedTokens are kept by the digests of the tokens.
+type verifiedTokens struct {
+	mu   sync.RWMutex
+	kept map[[sha256.Size]byte]*verified
+}
+
+func (k *verifiedTokens) get(digest [sha256.Size]byte, now time.Time) *verified {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if v := k.kept[digest]; v != nil && now.Before(v.until) {
+		return v
+	}
+	return nil
+}
+
+// put keeps a token. If there are too many it forgets those that are over, else all: each
+// costs one verification.
+func (k *verifiedTokens) put(digest [sha256.Size]byte, v *verified, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.kept) >= mostVerified {
+		for one, v := range k.kept {
+			if !now.Before(v.until) {
+				delete(k.kept, one)
+			}
+		}
+	}
+	if k.kept == nil || len(k.kept) >= mostVerified {
+		k.kept = make(map[[sha256.Size]byte]*verified)
+	}
+	k.kept[digest] = v
+}

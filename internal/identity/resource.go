@@ -1,0 +1,69 @@
+package identity
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// base is the URL of /mcp: the public one, else, on loopback, the one that was asked for
+// (localhost and 127.0.0.1 differ for clients). Never from Host where there is a public
+// one: the client chooses it, and with it which tokens would count.
+func (o *Options) base(r *http.Request) *url.URL {
+	if o.Resource != nil {
+		return o.Resource
+	}
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return &url.URL{Scheme: scheme, Host: strings.ToLower(r.Host), Path: "/mcp"}
+}
+
+// ResourceAt is the identifier (RFC 8707) of what lies at a path of mcpx, as clients name it
+// who connect there.
+func (o *Options) ResourceAt(r *http.Request, path string) *url.URL {
+	at := *o.base(r)
+	below, isBelow := strings.CutPrefix(path, "/mcp")
+	switch {
+	case isBelow && (below == "" || below[0] == '/'):
+		at.Path += below
+	case path != "" && path != "/":
+		at.Path = strings.TrimSuffix(at.Path, "/mcp") + path
+	}
+	if messages, found := strings.CutSuffix(at.Path, "/messages"); found { // of a client that connects to the stream
+		at.Path = messages + "/sse"
+	}
+	at.RawPath = ""
+	return &at
+}
+
+// accepts reports whether a token for these audiences, which are canonical, may be used
+// for a request: it is for mcpx as a whole, or for what is at that path.
+func (s *state) accepts(v *verified, r *http.Request) bool {
+	if own := v.issuer.audiences; own != nil {
+		return slices.ContainsFunc(v.audience, func(audience string) bool { return slices.Contains(own, audience) })
+	}
+	o := s.options
+	return slices.Contains(v.audience, canonical(o.base(r).String())) ||
+		slices.Contains(v.audience, canonical(o.ResourceAt(r, r.URL.Path).String()))
+}
+
+// canonical is the one form of an identifier that is a URL: with a small scheme and host,
+// without the port that the scheme implies, the fragment, and the slash at the end.
+func canonical(identifier string) string {
+	u, err := url.Parse(identifier)
+	if err != nil || u.Host == "" || !strings.EqualFold(u.Scheme, "http") && !strings.EqualFold(u.Scheme, "https") {
+		return identifier
+	}
+	u.Scheme, u.Host, u.Fragment, u.RawFragment = strings.ToLower(u.Scheme), strings.ToLower(u.Host), "", ""
+	if host, port, err := net.SplitHostPort(u.Host); err == nil && port == map[string]string{"http": "80", "https": "443"}[u.Scheme] {
+		if u.Host = host; strings.Contains(host, ":") {
+			u.Host = "[" + host + "]"
+		}
+	}
+	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), strings.TrimSuffix(u.RawPath, "/")
+	return u.String()
+}
