@@ -2,16 +2,13 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
-	"mcpx/internal/config"
 	"mcpx/internal/setup"
 )
 
@@ -160,28 +157,9 @@ func (c *cli) editConfig(s streams, edit func(data []byte) ([]byte, error)) (fil
 	if err != nil {
 		return "", err
 	}
-	before, existed, err := setup.ReadConfig(file)
-	if err != nil {
-		return file, err
-	}
-	after, err := edit(before)
-	if err == nil {
-		_, err = config.Parse(file, after, s.reading())
-	}
-	if err != nil {
-		return file, whyNot(file, before, s, err)
-	}
-	if existed && bytes.Equal(before, after) {
-		return file, nil
-	}
-	return file, setup.WriteConfig(file, after, before, existed)
+	return file, s.configAt(file).Edit(edit, nil)
 }
 
-// whyNot is the error for an edit that failed with err: the fault that the file had
-// before, with its position, else err.
-func whyNot(file string, before []byte, s streams, err error) error {
-	if _, fault := config.Parse(file, before, s.reading()); fault != nil && !setup.Blank(before) && !errors.Is(err, setup.ErrNoServer) {
-		return fault
-	}
-	return fmt.Errorf("nothing was written: %w", err)
+func (s streams) configAt(file string) setup.ConfigFile {
+	return setup.ConfigFile{Path: file, Reading: s.reading()}
 }

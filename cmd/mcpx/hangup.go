@@ -41,13 +41,14 @@ func reloading(ctx context.Context, a *app.App, hangUp func(), cmd *serveCommand
 		}
 	})
 	loops.Go(func() { // ends with ctx
-		a.Follow(ctx, func() (*config.Config, error) {
+		load := func() (*config.Config, error) {
 			cfg, err := readConfig(ctx, a.Config.Path, s)
 			if err == nil && cmd.View != "" {
 				cfg.View = cmd.View
 			}
 			return cfg, err
-		}, asked, cmd.Watch)
+		}
+		a.Follow(ctx, app.Source{Load: load, Reading: s.reading()}, asked, cmd.Watch)
 	})
 	return func() {
 		cancel()

@@ -18,7 +18,7 @@ var allowedImports = map[string][]string{
 	},
 	"internal/app": {
 		"internal/atomicfile", "internal/audit", "internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd", "internal/identity",
-		"internal/jq", "internal/limits", "internal/oauth", "internal/page", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/secret", "internal/upstream", "internal/view",
+		"internal/jq", "internal/limits", "internal/oauth", "internal/page", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/secret", "internal/setup", "internal/upstream", "internal/view",
 	},
 
 	"internal/atomicfile": {},

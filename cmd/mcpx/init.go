@@ -163,7 +163,7 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, f
 		_, err = config.Parse(file, data, s.reading())
 	}
 	if err != nil {
-		return false, whyNot(file, before, s, err)
+		return false, s.configAt(file).WhyNot(before, err)
 	}
 	unasked := "mcpx init --yes"
 	if cmd.Move {

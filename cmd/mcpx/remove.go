@@ -1,13 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
-	"mcpx/internal/config"
 	"mcpx/internal/setup"
 )
 
@@ -34,18 +31,13 @@ func (cmd *removeCommand) Run(c *cli, s streams) error {
 // editServer changes a server that must be in the config, under this name in the file or
 // served under it.
 func (c *cli) editServer(s streams, name string, edit func(data []byte, name string) ([]byte, error)) (file string, err error) {
+	if file, err = c.configFile(); err != nil {
+		return "", err
+	}
 	var names []string
 	file, err = c.editConfig(s, func(data []byte) ([]byte, error) {
 		names = setup.ServerNames(data)
-		inFile := name
-		if cfg, err := config.Parse(c.Config, data, s.reading()); err == nil && !slices.Contains(names, name) {
-			for _, server := range cfg.Servers {
-				if server.Name == name {
-					inFile = cmp.Or(server.Written, name)
-				}
-			}
-		}
-		return edit(data, inFile)
+		return s.configAt(file).Named(name, edit)(data)
 	})
 	if !errors.Is(err, setup.ErrNoServer) {
 		return file, err

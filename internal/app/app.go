@@ -50,6 +50,7 @@ type App struct {
 	hosted  bool // an endpoint for many clients
 	hour    page.Hour
 	auditor *auditor
+	edits   chan edit // of the config file, to Follow; nil = there is no file
 	log     *slog.Logger
 	reaper  *proc.Reaper
 	filters *jq.Runner
@@ -66,7 +67,7 @@ type App struct {
 }
 
 func newApp(cfg *config.Config, log *slog.Logger) *App {
-	a := &App{Config: cfg, log: log, reaper: proc.NewReaper(), logins: Logins(log), auth: cfg.Auth, limits: limits.New(limitsOf(cfg))}
+	a := &App{Config: cfg, log: log, edits: make(chan edit), reaper: proc.NewReaper(), logins: Logins(log), auth: cfg.Auth, limits: limits.New(limitsOf(cfg))}
 	a.identity.SetOptions(a.identities(cfg))
 	return a
 }
@@ -132,6 +133,7 @@ func NewDemo(log *slog.Logger) (*App, error) {
 	}
 	cfg.Warnings = nil // the warning that no servers are defined
 	a := newApp(cfg, log)
+	a.edits = nil
 	var servers []registry.Server
 	for _, sample := range demo.Servers() {
 		servers = append(servers, registry.Server{

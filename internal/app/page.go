@@ -1,6 +1,7 @@
 package app
 
 import (
+	"mcpx/internal/config"
 	"mcpx/internal/httpd"
 	"mcpx/internal/identity"
 	"mcpx/internal/page"
@@ -12,11 +13,10 @@ func (a *App) page() httpd.Page {
 		return nil
 	}
 	return page.New(page.Options{
-		View: a.View, Executor: a.Executor, Hour: &a.hour, Status: a.status,
+		View: a.View, ViewName: config.ViewTwoTools, Executor: a.Executor, Hour: &a.hour, Status: a.status,
 		Identity: &a.identity, Admin: a.admin, Logger: a.log,
 	})
 }
 
 // admin reports whether a principal may see the states of all servers and change them.
-// Without auth that is everybody.
-func (a *App) admin(p *identity.Principal) bool { return p == nil }
+func (a *App) admin(p *identity.Principal) bool { return a.Rights().Admin(p) }

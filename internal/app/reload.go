@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcpx/internal/config"
+	"mcpx/internal/setup"
 )
 
 const (
@@ -27,17 +28,28 @@ const (
 	mostLooked = 64 << 20
 )
 
-// Follow applies the config file after each value from asked and, with watch, when the
-// file changes, until ctx ends. It logs why it refuses a file, and then the config
-// before stays in force.
-func (a *App) Follow(ctx context.Context, load func() (*config.Config, error), asked <-chan struct{}, watch bool) {
-	r := &reloader{path: a.Config.Path, current: a.Config, log: a.log, load: load, change: a.change}
+// Source is how the config file is read: Load with all values, Reading are the options to
+// judge its text by alone.
+type Source struct {
+	Load    func() (*config.Config, error)
+	Reading config.Options
+}
+
+// Follow applies the config file after each value from asked, after each edit over HTTP and,
+// with watch, when the file changes, until ctx ends. It logs why it refuses a file, and then
+// the config before stays in force.
+func (a *App) Follow(ctx context.Context, from Source, asked <-chan struct{}, watch bool) {
+	r := &reloader{
+		file: setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}, edits: a.edits,
+		current: a.Config, log: a.log, load: from.Load, change: a.change,
+	}
 	r.run(ctx, asked, watch)
 }
 
 // reloader follows one config file.
 type reloader struct {
-	path   string
+	file   setup.ConfigFile
+	edits  <-chan edit
 	load   func() (*config.Config, error)
 	change func(from, to *config.Config)
 	log    *slog.Logger
@@ -60,43 +72,46 @@ func (r *reloader) run(ctx context.Context, asked <-chan struct{}, watch bool) {
 		case <-ctx.Done():
 			return
 		case <-asked:
-			r.reload(ctx, true)
+			_ = r.reload(ctx, true)
+		case e := <-r.edits:
+			e.done <- r.edit(ctx, e)
 		case <-ticks:
-			now := lookAt(r.path, r.seen)
+			now := lookAt(r.file.Path, r.seen)
 			if now.same(r.seen) {
 				r.seen = now
 				continue
 			}
-			r.reload(ctx, false)
+			_ = r.reload(ctx, false)
 		}
 	}
 }
 
 // reload applies the file, or logs why it refuses it. It waits a moment for a file that
 // is empty, broken or gone. It applies a file that equals the config in force only if
-// asked: variables and files that the config refers to may have changed.
-func (r *reloader) reload(ctx context.Context, asked bool) {
+// asked: variables and files that the config refers to may have changed. The error is
+// logged.
+func (r *reloader) reload(ctx context.Context, asked bool) error {
 	patience := time.NewTimer(settleTime)
 	defer patience.Stop()
 	for {
-		r.seen = lookAt(r.path, fingerprint{}) // before the load: a later write is another change
+		r.seen = lookAt(r.file.Path, fingerprint{}) // before the load: a later write is another change
 		cfg, err := r.load()
 		if err == nil {
 			if asked || !reflect.DeepEqual(r.current, cfg) {
 				r.change(r.current, cfg)
 				r.current = cfg
 			}
-			return
+			return nil
 		}
 		pause := time.NewTimer(settleEvery)
 		select {
 		case <-ctx.Done():
 			pause.Stop()
-			return
+			return ctx.Err()
 		case <-patience.C:
 			pause.Stop()
 			r.logRefusal(err)
-			return
+			return err
 		case <-pause.C:
 		}
 	}
@@ -152,6 +167,7 @@ func nextStart(at, to *config.Config) (keys []string) {
 		{"sse", at.SSE != to.SSE},
 		{"session_timeout", at.SessionTimeout != to.SessionTimeout},
 		{"ui", at.UI != to.UI},
+		{"api", at.ChangesServers() != to.ChangesServers()},
 		{"view", at.View != to.View},
 		{"audit", !reflect.DeepEqual(at.Audit, to.Audit)},
 		{"telemetry", !reflect.DeepEqual(at.Telemetry, to.Telemetry)},

@@ -31,6 +31,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Identity: &a.identity,
 		Page:     a.page(),
 		Limits:   a.limits,
+		Servers:  a.serversAPI(),
 		SSE:      a.Config.SSE,
 		Grace:    a.grace(),
 		Ready:    a.ready,

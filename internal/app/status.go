@@ -47,8 +47,20 @@ type serverStatus struct {
 
 // status is the content of /status: servers, states, tools, calls, tokens saved.
 func (a *App) status() any {
+	total, tools := executor.Account{}, 0
+	servers := a.serverStatuses()
+	for _, one := range servers {
+		tools += one.Tools
+		if one.Results != nil {
+			total.Add(*one.Results)
+		}
+	}
+	return map[string]any{"version": Version(), "tools": tools, "servers": servers, "results": total}
+}
+
+// serverStatuses are those of all servers.
+func (a *App) serverStatuses() []serverStatus {
 	snap, accounts := a.Executor.Catalogue(nil), a.Executor.Accounts()
-	total := executor.Account{}
 	servers := make([]serverStatus, 0, len(snap.Servers))
 	for i := range snap.Servers {
 		s := &snap.Servers[i]
@@ -61,9 +73,8 @@ func (a *App) status() any {
 		}
 		if account, ok := accounts[s.Name]; ok {
 			one.Results = &account
-			total.Add(account)
 		}
 		servers = append(servers, one)
 	}
-	return map[string]any{"version": Version(), "tools": snap.Tools(), "servers": servers, "results": total}
+	return servers
 }

@@ -95,6 +95,8 @@ type Config struct {
 	// Audit is nil where no trail is kept.
 	Audit     *Audit
 	Telemetry Telemetry
+	// API is what the config says of changing servers over HTTP; nil = nothing.
+	API *bool
 
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel, LogFormat string
@@ -313,6 +315,15 @@ func (c *Config) Served(name string) string {
 		}
 	}
 	return found
+}
+
+// ChangesServers reports whether servers can be changed over HTTP. Without auth nobody is
+// asked who they are, so that the config must say it.
+func (c *Config) ChangesServers() bool {
+	if c.API != nil {
+		return *c.API
+	}
+	return c.Auth != nil
 }
 
 // ServerFaults are the faults of single servers, in the order of the servers.

@@ -49,6 +49,10 @@ func (l *loader) keys() map[string]reader {
 		"compress":  l.boolean(&c.Compress),
 		"sse":       l.boolean(&c.SSE),
 		"ui":        l.boolean(&c.UI),
+		"api": func(path string, n *node) {
+			c.API = new(bool)
+			l.boolean(c.API)(path, n)
+		},
 
 		"session_timeout": l.timeout(&c.SessionTimeout),
 

@@ -57,6 +57,8 @@ type Options struct {
 	Status func() any
 	// Page serves / to browsers, and /ui/; nil = / is a text.
 	Page Page
+	// Servers serves /api/servers; nil = it is not there.
+	Servers http.Handler
 	// Version is the version of mcpx in the text at /.
 	Version string
 	Logger  *slog.Logger
@@ -212,6 +214,10 @@ func (o *Options) pages() http.Handler {
 	mux.HandleFunc("GET /{$}", o.start)
 	if o.Page != nil {
 		mux.Handle("/ui/", o.Page)
+	}
+	if o.Servers != nil {
+		mux.Handle("/api/servers", o.Servers)
+		mux.Handle("/api/servers/", o.Servers)
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})

@@ -22,7 +22,9 @@ var assets embed.FS
 
 // Options are what the page shows and who may see it. All are needed.
 type Options struct {
-	View     *view.TwoTools
+	View *view.TwoTools
+	// ViewName is the name of View in the configuration, which rights may depend on.
+	ViewName string
 	Executor *executor.Executor
 	Hour     *Hour
 	// Status is the content of /status.

@@ -23,8 +23,8 @@ const maxArguments = 4 << 20
 
 // client is the viewer as a client: one of its own for each request, as the page keeps no
 // session with servers. Nothing asks it but confirm.
-func client(ctx context.Context) *upstream.Client {
-	return &upstream.Client{ID: "page " + rand.Text(), Name: "mcpx page", Principal: identity.From(ctx)}
+func (p *Page) client(ctx context.Context) *upstream.Client {
+	return &upstream.Client{ID: "page " + rand.Text(), Name: "mcpx page", View: p.ViewName, Principal: identity.From(ctx)}
 }
 
 // hints are what a tool declares of itself, in the words of the page.
@@ -50,7 +50,7 @@ type listed struct {
 
 // server answers with the tools of a server that the viewer may use.
 func (p *Page) server(w http.ResponseWriter, r *http.Request) {
-	s, ok := p.Executor.Catalogue(client(r.Context())).Server(r.URL.Query().Get("name"))
+	s, ok := p.Executor.Catalogue(p.client(r.Context())).Server(r.URL.Query().Get("name"))
 	if !ok {
 		refuse(w, http.StatusNotFound, "there is no such server, or you may not use it")
 		return
@@ -99,7 +99,7 @@ func said(result *executor.Result) found {
 // tool answers with a tool as a model would see it, and the schema of its arguments.
 func (p *Page) tool(w http.ResponseWriter, r *http.Request) {
 	q := view.Query{Server: r.URL.Query().Get("server"), Tool: r.URL.Query().Get("name")}
-	c := client(r.Context())
+	c := p.client(r.Context())
 	s, ok := p.Executor.Catalogue(c).Server(q.Server)
 	var t *catalog.Tool
 	if ok {
@@ -118,7 +118,7 @@ func (p *Page) tool(w http.ResponseWriter, r *http.Request) {
 
 // search answers with what inspect finds.
 func (p *Page) search(w http.ResponseWriter, r *http.Request) {
-	result := p.View.Inspect(r.Context(), client(r.Context()), view.Query{Text: r.URL.Query().Get("query")}, true)
+	result := p.View.Inspect(r.Context(), p.client(r.Context()), view.Query{Text: r.URL.Query().Get("query")}, true)
 	out := struct {
 		found
 		Tools []json.RawMessage `json:"tools"`
@@ -146,7 +146,7 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 	}
 	writing := http.NewResponseController(w)
 	_ = writing.SetWriteDeadline(time.Time{}) // a call has its own time
-	c, question := client(r.Context()), ""
+	c, question := p.client(r.Context()), ""
 	defer p.View.Forget(c)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()

@@ -82,7 +82,9 @@ func write(file string, data, before []byte, existed bool) (made []string, err e
 	}
 	mode := fs.FileMode(0o600)
 	if info, err := os.Stat(file); err == nil {
-		mode = info.Mode().Perm()
+		if mode = info.Mode().Perm(); mode&0o200 == 0 { // a rename would replace it all the same
+			return nil, fmt.Errorf("%s is read-only", file)
+		}
 	}
 	folder := filepath.Dir(file)
 	for at := folder; !exists(at) && at != filepath.Dir(at); at = filepath.Dir(at) {

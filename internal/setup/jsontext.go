@@ -345,15 +345,20 @@ func (d *jsonText) remove(keys ...string) (*jsonText, error) {
 		return nil, fmt.Errorf("%s is not there", strings.Join(keys, "."))
 	}
 	if o, ok := parent.Value.(*hujson.Object); ok {
-		var parts []part
-		for _, m := range o.Members {
-			parts = append(parts, part{m.Name.StartOffset, m.Value.EndOffset, m.Value.AfterExtra})
-		}
 		if i := member(o, keys[len(keys)-1]); i >= 0 {
-			return d.cut(parent, parts, i)
+			return d.removeMember(parent, i)
 		}
 	}
 	return nil, fmt.Errorf("%s is not there", strings.Join(keys, "."))
+}
+
+// removeMember takes the member at index i out of an object.
+func (d *jsonText) removeMember(parent *hujson.Value, i int) (*jsonText, error) {
+	var parts []part
+	for _, m := range parent.Value.(*hujson.Object).Members {
+		parts = append(parts, part{m.Name.StartOffset, m.Value.EndOffset, m.Value.AfterExtra})
+	}
+	return d.cut(parent, parts, i)
 }
 
 // removeItem takes the element at index i out of an array.

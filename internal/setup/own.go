@@ -1,14 +1,19 @@
 package setup
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/tailscale/hujson"
 )
 
-// ErrNoServer is the error of an edit of a server that is not in the config.
-var ErrNoServer = errors.New("no such server")
+// ErrNoServer is the error of an edit of a server that is not in the config, ErrThere that
+// of adding one that is.
+var (
+	ErrNoServer = errors.New("no such server")
+	ErrThere    = errors.New("is in the config already")
+)
 
 // The keys of a config of mcpx that hold servers, the first that is there gets
 // new ones.
@@ -43,14 +48,15 @@ type Entry struct {
 	Headers map[string]string `json:"headers,omitempty"`
 }
 
-// AddServer adds an entry to the text of a config, which may be empty.
-func AddServer(data []byte, name string, e Entry) ([]byte, error) {
+// AddServer adds an entry, an [Entry] or raw JSON, to the text of a config, which may be
+// empty. The error is [ErrThere] where there is one of that name.
+func AddServer(data []byte, name string, e any) ([]byte, error) {
 	d, err := parseJSONText(data)
 	if err != nil {
 		return nil, err
 	}
 	if _, found := d.server(name); found {
-		return nil, fmt.Errorf("%s is in the config already; remove it first: mcpx remove %s", name, name)
+		return nil, fmt.Errorf("%s %w; remove it first: mcpx remove %s", name, ErrThere, name)
 	}
 	at, err := d.serversKey()
 	if err != nil {
@@ -161,4 +167,97 @@ func SetEnabled(data []byte, name string, on bool) ([]byte, error) {
 		}
 	}
 	return d.data(), nil
+}
+
+// SetServer replaces an entry by raw JSON. The error is [ErrNoServer] where it is not there.
+func SetServer(data []byte, name string, entry json.RawMessage) ([]byte, error) {
+	d, err := parseJSONText(data)
+	if err != nil {
+		return nil, err
+	}
+	at, found := d.server(name)
+	if !found {
+		return nil, ErrNoServer
+	}
+	var value any = entry
+	if at.listed { // where the name is a member
+		members, err := hujson.Parse(entry)
+		if err != nil {
+			return nil, err
+		}
+		value = append(object{{"name", name}}, fields(&members)...)
+	}
+	if d, err = d.replace(at.value, value); err != nil {
+		return nil, err
+	}
+	return d.data(), nil
+}
+
+// MergeServer changes members of an entry by a patch (RFC 7396): null takes a member out.
+// What the patch does not name stays as it is written. The error is [ErrNoServer] where the
+// entry is not there.
+func MergeServer(data []byte, name string, patch json.RawMessage) ([]byte, error) {
+	d, err := parseJSONText(data)
+	if err != nil {
+		return nil, err
+	}
+	if _, found := d.server(name); !found {
+		return nil, ErrNoServer
+	}
+	members, err := hujson.Parse(patch)
+	if err != nil {
+		return nil, err
+	}
+	d, err = d.merge(&members, func(d *jsonText) *hujson.Value {
+		at, _ := d.server(name)
+		return at.value
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.data(), nil
+}
+
+// merge applies a patch to the value that find finds in each version of the text.
+func (d *jsonText) merge(patch *hujson.Value, find func(*jsonText) *hujson.Value) (_ *jsonText, err error) {
+	into, ok := find(d).Value.(*hujson.Object)
+	if !ok {
+		return d.replace(find(d), raw(patch))
+	}
+	for _, m := range patch.Value.(*hujson.Object).Members {
+		at := find(d)
+		into, _ = at.Value.(*hujson.Object)
+		key, value := m.Name.Value.(hujson.Literal).String(), m.Value
+		i := member(into, key)
+		_, isObject := value.Value.(*hujson.Object)
+		switch null := value.Value.Kind() == 'n'; {
+		case null && i < 0:
+		case null:
+			d, err = d.removeMember(at, i)
+		case i < 0:
+			d, err = d.insert(at, into, key, raw(&value))
+		case isObject:
+			d, err = d.merge(&value, func(d *jsonText) *hujson.Value {
+				o := find(d).Value.(*hujson.Object)
+				return &o.Members[member(o, key)].Value
+			})
+		default:
+			d, err = d.replace(&into.Members[i].Value, raw(&value))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// ReadEntry reads a JSON object that may have the name of the server beside its members.
+func ReadEntry(text []byte) (name string, entry json.RawMessage, err error) {
+	v, err := hujson.Parse(text)
+	if err != nil || !v.IsStandard() || v.Value.Kind() != '{' {
+		return "", nil, errors.New("the body must be a JSON object: the entry of a server")
+	}
+	members := fields(&v)
+	entry, err = marshal(members.without("name"))
+	return members.text("name"), entry, err
 }

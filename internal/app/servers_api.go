@@ -1,0 +1,195 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"mcpx/internal/config"
+	"mcpx/internal/identity"
+	"mcpx/internal/setup"
+)
+
+// serversAPI serves /api/servers: what mcpx add, remove, enable and disable do to the config
+// file, for programs, at once in force. Whoever may add a server may run any program as the
+// user of mcpx.
+type serversAPI struct {
+	app *App
+	mux *http.ServeMux
+}
+
+// maxEntry bounds the body of a request, in bytes.
+const maxEntry = 1 << 20
+
+func (a *App) serversAPI() http.Handler {
+	h := &serversAPI{a, http.NewServeMux()}
+	h.mux.HandleFunc("GET /api/servers", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, map[string]any{"servers": a.serverStatuses()})
+	})
+	h.mux.HandleFunc("GET /api/servers/{name}", func(w http.ResponseWriter, r *http.Request) {
+		h.show(w, http.StatusOK, r.PathValue("name"))
+	})
+	h.mux.HandleFunc("POST /api/servers", h.add)
+	h.mux.HandleFunc("PUT /api/servers/{name}", h.entered(setup.SetServer))
+	h.mux.HandleFunc("PATCH /api/servers/{name}", h.entered(setup.MergeServer))
+	h.mux.HandleFunc("DELETE /api/servers/{name}", func(w http.ResponseWriter, r *http.Request) {
+		if h.change(w, r, "remove", r.PathValue("name"), setup.RemoveServer, nil) {
+			w.WriteHeader(http.StatusNoContent)
+		}
+	})
+	for word, on := range map[string]bool{"enable": true, "disable": false} {
+		h.mux.HandleFunc("POST /api/servers/{name}/"+word, func(w http.ResponseWriter, r *http.Request) {
+			set := func(data []byte, name string) ([]byte, error) { return setup.SetEnabled(data, name, on) }
+			if h.change(w, r, word, r.PathValue("name"), set, nil) {
+				h.show(w, http.StatusOK, r.PathValue("name"))
+			}
+		})
+	}
+	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *serversAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	switch reads := r.Method == http.MethodGet || r.Method == http.MethodHead; {
+	case !h.app.admin(identity.From(r.Context())):
+		refuse(w, http.StatusForbidden, errors.New(`this needs a rule under auth.rights with "admin": true`))
+	case reads:
+		h.mux.ServeHTTP(w, r)
+	case http.NewCrossOriginProtection().Check(r) != nil:
+		refuse(w, http.StatusForbidden, errors.New("a page of another origin may not ask this"))
+	case !h.app.Config.ChangesServers():
+		refuse(w, http.StatusForbidden, errors.New(`servers cannot be changed over HTTP here: who adds a server runs programs as the user of mcpx. `+
+			`The config allows it with auth (unless "api" is false), or with "api": true`))
+	default:
+		h.mux.ServeHTTP(w, r)
+	}
+}
+
+// add adds the server of the body, which has its name too.
+func (h *serversAPI) add(w http.ResponseWriter, r *http.Request) {
+	name, entry, ok := h.entry(w, r)
+	switch {
+	case !ok:
+	case name == "":
+		refuse(w, http.StatusBadRequest, errors.New(`the server has no "name"`))
+	default:
+		add := func(data []byte, name string) ([]byte, error) { return setup.AddServer(data, name, entry) }
+		var served string
+		if h.change(w, r, "add", name, add, usable(name, &served)) {
+			w.Header().Set("Location", "/api/servers/"+served)
+			h.show(w, http.StatusCreated, served)
+		}
+	}
+}
+
+// entered handles a change of a server by what the body has.
+func (h *serversAPI) entered(edit func(data []byte, name string, entry json.RawMessage) ([]byte, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		name := r.PathValue("name")
+		written, entry, ok := h.entry(w, r)
+		switch {
+		case !ok:
+		case written != "" && written != name:
+			refuse(w, http.StatusBadRequest, errors.New("a server keeps its name: add it anew under the other one"))
+		default:
+			set := func(data []byte, name string) ([]byte, error) { return edit(data, name, entry) }
+			var served string
+			if h.change(w, r, "change", name, set, usable(name, &served)) {
+				h.show(w, http.StatusOK, served)
+			}
+		}
+	}
+}
+
+// usable refuses a config in which the server has a fault that keeps it from working, and
+// finds the name that it is served under.
+func usable(name string, served *string) func(*config.Config) error {
+	return func(cfg *config.Config) error {
+		*served = cfg.Served(name)
+		for _, s := range cfg.Servers {
+			if s.Name == *served && s.Fault != "" {
+				return &serverFault{s.Fault}
+			}
+		}
+		return nil
+	}
+}
+
+// serverFault is the fault of one server, with its place.
+type serverFault struct{ text string }
+
+func (e *serverFault) Error() string { return e.text }
+
+// change edits the config, or answers why not.
+func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, what, name string, edit func(data []byte, name string) ([]byte, error), check func(*config.Config) error) bool {
+	err := h.app.edit(r.Context(), func(f setup.ConfigFile) error { return f.Edit(f.Named(name, edit), check) })
+	who := identity.From(r.Context()).Key()
+	if err != nil {
+		h.app.log.Warn("servers not changed over HTTP", "what", what, "server", name, "principal", who, "err", err)
+		refuse(w, statusOf(err), err)
+		return false
+	}
+	h.app.Registry.Refresh()
+	h.app.log.Info("servers changed over HTTP", "what", what, "server", name, "principal", who)
+	return true
+}
+
+func statusOf(err error) int {
+	_, broken := errors.AsType[*config.SyntaxError](err)
+	_, faults := errors.AsType[*config.Faults](err)
+	_, fault := errors.AsType[*serverFault](err)
+	switch {
+	case errors.Is(err, setup.ErrNoServer):
+		return http.StatusNotFound
+	case errors.Is(err, setup.ErrThere), errors.Is(err, errNoFile):
+		return http.StatusConflict
+	case faults, fault, broken:
+		return http.StatusUnprocessableEntity
+	}
+	return http.StatusInternalServerError
+}
+
+// entry reads the body: the entry of a server, and the name beside it.
+func (h *serversAPI) entry(w http.ResponseWriter, r *http.Request) (name string, entry json.RawMessage, ok bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxEntry))
+	if err != nil {
+		refuse(w, http.StatusRequestEntityTooLarge, errors.New("the body is too large, or ends early"))
+		return "", nil, false
+	}
+	if name, entry, err = setup.ReadEntry(body); err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return "", nil, false
+	}
+	return name, entry, true
+}
+
+// show answers with the status of a server.
+func (h *serversAPI) show(w http.ResponseWriter, status int, name string) {
+	for _, s := range h.app.serverStatuses() {
+		if s.Name == name {
+			answer(w, status, s)
+			return
+		}
+	}
+	refuse(w, http.StatusNotFound, setup.ErrNoServer)
+}
+
+func refuse(w http.ResponseWriter, status int, err error) {
+	out := map[string]any{"error": err.Error()}
+	if faults, ok := errors.AsType[*config.Faults](err); ok {
+		var list []string
+		for _, fault := range faults.List {
+			list = append(list, fault.String())
+		}
+		out["faults"] = list
+	}
+	answer(w, status, out)
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
