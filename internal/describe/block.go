@@ -85,7 +85,7 @@ func (s *source) writeTools(b *strings.Builder, d detail, start string) {
 	}
 }
 
-// writeRow writes all tools in a row, those with a common prefix together.
+// writeRow writes all tools in a row, grouped ones with a common prefix together.
 func (s *source) writeRow(b *strings.Builder, d detail) {
 	list := s.toolNames()
 	if d.params != noParams {
@@ -93,6 +93,10 @@ func (s *source) writeRow(b *strings.Builder, d detail) {
 		for i := range list {
 			list[i] = s.withParams(i, d.params)
 		}
+	}
+	if d.tools == spelled {
+		b.WriteString(strings.Join(list, ", "))
+		return
 	}
 	b.WriteString(byPrefix(list))
 }

@@ -15,7 +15,8 @@ type shape int
 const (
 	counted shape = iota // their number, after the server
 	topics               // what they are about, and their number
-	grouped              // all names on one line
+	spelled              // all names on one line
+	grouped              // the same, a common prefix once
 	listed               // a line for each
 )
 
@@ -58,6 +59,27 @@ func (f *form) bare() bool { return f.mark == "" }
 var forms = []form{
 	{head: "\n\nAvailable tools:\n", mark: "  Server: ", ladder: lines[2:]},
 	{head: "\n\nAvailable tools (where only counted, use query; a_{b, c} means a_b, a_c):\n", ladder: append(rows, lines...)},
+}
+
+// briefForms have the names of tools alone.
+var briefForms = []form{
+	{head: forms[0].head, ladder: []detail{
+		{tools: spelled},
+		{purpose: 24, tools: spelled},
+		{purpose: 40, tools: spelled},
+		{purpose: 60, tools: spelled},
+		{purpose: 80, tools: spelled},
+		{purpose: 100, tools: spelled},
+	}},
+	{head: forms[1].head, ladder: rows[:len(rows)-1]},
+}
+
+// forms are the ways to write the catalogue.
+func (f Features) forms() []form {
+	if f.Brief {
+		return briefForms
+	}
+	return forms
 }
 
 var rows = []detail{

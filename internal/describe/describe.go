@@ -29,15 +29,15 @@ const (
 	// take 328). Each further tool adds stepTokens, which is more than a tool needs:
 	// from about twenty tools on only defaultTokens limits.
 	smallTokens, smallTools, stepTokens = 252, 10, 40
-	// A client that cuts descriptions (Claude Code) mostly searches tools itself, and
-	// carries only names of those that mcpx stands for, about 9 tokens each. A request
-	// through mcpx has at most 200 tokens more (docs/clients.md).
-	searchedTokens, searchedStep = 150, 9
 
 	unlimited = 1 << 30
 )
 
-const usage = `Inspect available MCP tools and their schemas. Before exec look the tool up. {server_name, tool_name}: its TypeScript signature; {query}: the best tools of all servers, ready to call; {server_name}: all its tools; {}: the servers and their state.`
+// The uses of inspect. Each begins with a sentence that says the least.
+const (
+	usage      = `Inspect available MCP tools and their schemas. Before exec look the tool up. {server_name, tool_name}: its TypeScript signature; {query}: the best tools of all servers, ready to call; {server_name}: all its tools; {}: the servers and their state.`
+	briefUsage = `Look a tool up before exec. {server_name, tool_name}: TypeScript signature; {query}: best tools; {server_name}: all its tools.`
+)
 
 // Features are the parts of mcpx that the config turns off: the descriptions must not
 // mention them. The zero value turns nothing off.
@@ -50,6 +50,10 @@ type Features struct {
 	ShortNames bool
 	// ReadDoor means that there is exec_read too.
 	ReadDoor bool
+	// Brief is for clients that search for tools themselves: of the tools that mcpx stands for
+	// they would carry the names alone. The catalogue has no more, the texts are short, and a
+	// request has at most 200 tokens more than without mcpx.
+	Brief bool
 }
 
 var shortNames = strings.NewReplacer("server_name", "server", "tool_name", "tool", "arguments", "args")
@@ -64,10 +68,14 @@ func (f Features) named(text string) string {
 
 // usage is how to use the two tools.
 func (f Features) usage() string {
-	if f.JSONSchema {
-		return f.named(strings.Replace(usage, "TypeScript signature", "JSON Schema", 1))
+	text := usage
+	if f.Brief {
+		text = briefUsage
 	}
-	return f.named(usage)
+	if f.JSONSchema {
+		text = strings.Replace(text, "TypeScript signature", "JSON Schema", 1)
+	}
+	return f.named(text)
 }
 
 // The places where a catalogue goes on in the description of exec.
@@ -87,7 +95,7 @@ func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec s
 		return words(usage+"\n\nNo servers are configured.", limit), exec
 	}
 	for _, intro := range []string{usage, usage[:strings.IndexByte(usage, '.')+1]} {
-		list := b.canvases(limit, intro, exec)
+		list := b.canvases(limit, f.forms(), intro, exec)
 		for _, c := range list {
 			if texts, ok := c.fill(servers); ok {
 				return c.compose(intro, exec, texts)
@@ -103,7 +111,7 @@ func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec s
 
 // canvases are the rooms for a catalogue after an intro, in the order in which they are
 // tried.
-func (b Budget) canvases(limit size, intro, exec string) []*canvas {
+func (b Budget) canvases(limit size, forms []form, intro, exec string) []*canvas {
 	var list []*canvas
 	for i := range forms {
 		c := &canvas{form: &forms[i], room: limit.minus(measure(intro + forms[i].head))}
@@ -112,7 +120,7 @@ func (b Budget) canvases(limit size, intro, exec string) []*canvas {
 			continue
 		}
 		first := b.Chars - units(intro+c.form.head)
-		if !c.form.bare() { // on one page, if it fits there
+		if i == 0 { // on one page, if it fits there
 			one := *c
 			one.pages, one.room.chars = []int{first}, first
 			list = append(list, &one)
@@ -120,7 +128,7 @@ func (b Budget) canvases(limit size, intro, exec string) []*canvas {
 		c.pages = []int{first - units(continues), max(b.Chars-units(exec+continued), 0)}
 		c.room = c.room.minus(measure(continues)).minus(measure(continued))
 		c.room.chars = c.pages[0] + c.pages[1]
-		if spare := c.room.tokens - c.room.chars/charsPerToken; c.form.bare() && spare >= purposesTokens {
+		if spare := c.room.tokens - c.room.chars/charsPerToken; i > 0 && spare >= purposesTokens {
 			c.room.tokens, c.room.json, c.noPurposes = c.room.tokens-purposesTokens, c.room.json-purposesTokens, true
 		}
 		list = append(list, c)
@@ -176,9 +184,6 @@ func (b Budget) limit(servers []*catalog.Server) size {
 	things = (max(tools, things) + smallTools - 1) / smallTools * smallTools
 	part := smallTokens + stepTokens*(things-smallTools)
 	t = min(t, part*max(t, defaultTokens)/defaultTokens)
-	if b.Chars > 0 && b.Chars < unlimited {
-		t = min(t, searchedTokens+searchedStep*things)
-	}
 	t -= t/200 + 1 // tokens.Ceiling adds as much to the estimate
 	c := b.Chars
 	if c <= 0 {
@@ -189,6 +194,9 @@ func (b Budget) limit(servers []*catalog.Server) size {
 
 // execUsage is the description of exec without a catalogue.
 func execUsage(f Features) string {
+	if f.Brief {
+		return f.named(briefExec(f))
+	}
 	form, toon := "TypeScript", " Results may be TOON, a compact table: `rows[2]{a,b}:`, then one line of values per row."
 	if f.JSONSchema {
 		form = "JSON Schema"
@@ -198,6 +206,15 @@ func execUsage(f Features) string {
 	}
 	return f.named("Call a tool that inspect lists, with arguments as its " + form + " says. " +
 		"select, such as `.items[] | {id, name}`, returns only what you need." + toon)
+}
+
+// briefExec also says what the schema of exec leaves out then.
+func briefExec(f Features) string {
+	text := "Call a tool. select is a jq filter, grep a regex for lines."
+	if !f.NoTOON {
+		text += " Tables may be TOON: `[2]{a,b}:`, then rows."
+	}
+	return text
 }
 
 // size is the length of a text: its estimated o200k_base tokens, the same in the JSON of

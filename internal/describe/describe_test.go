@@ -329,7 +329,7 @@ func checkClean(t *testing.T, text string) {
 // of exec: 139 servers are all named, whatever is known of them when it reads the
 // instructions. A few servers cost little more than the names of their tools.
 func TestDescriptions_Cut(t *testing.T) {
-	b := Budget{Chars: 2000}
+	b, brief := Budget{Chars: 2000}, Features{Brief: true}
 	for _, size := range []struct{ servers, tools int }{{3, 60}, {10, 150}, {30, 500}, {80, 2000}, {139, 139}, {139, 3000}, {260, 3000}} {
 		servers := randomServers(rand.New(rand.NewPCG(17, 18)), size.servers, size.tools)
 		unknown := slices.Clone(servers)
@@ -337,14 +337,14 @@ func TestDescriptions_Cut(t *testing.T) {
 			unknown[i] = catalog.Server{Name: servers[i].Name, State: catalog.Connecting}
 		}
 		snap := catalog.NewSnapshot(servers)
-		inspect, exec := Descriptions(snap, b, Features{})
-		instructions := Instructions(catalog.NewSnapshot(unknown), b, Features{})
-		for what, text := range map[string]string{"inspect": inspect, "exec": exec, "instructions": instructions, "later instructions": Instructions(snap, b, Features{})} {
+		inspect, exec := Descriptions(snap, b, brief)
+		instructions := Instructions(catalog.NewSnapshot(unknown), b, brief)
+		for what, text := range map[string]string{"inspect": inspect, "exec": exec, "instructions": instructions, "later instructions": Instructions(snap, b, brief)} {
 			if n := len(utf16.Encode([]rune(text))); n > 2000 {
 				t.Errorf("%+v: %s has %d characters", size, what, n)
 			}
 		}
-		if n := tokens.Count(inspect) + tokens.Count(exec) - tokens.Count(execUsage(Features{})); n > min(2000, searchedTokens+searchedStep*(size.tools+smallTools)) {
+		if n := tokens.Count(inspect) + tokens.Count(exec) - tokens.Count(execUsage(brief)); n > min(2000, 100+9*(size.servers+size.tools)) {
 			t.Errorf("%+v: %d tokens", size, n)
 		}
 		if size.servers <= 139 {
@@ -366,10 +366,14 @@ func TestDescriptions_Cut(t *testing.T) {
 // no names, keeps the bytes of all texts.
 func TestDescriptions_OneMoreTool(t *testing.T) {
 	servers := randomServers(rand.New(rand.NewPCG(19, 20)), 30, 2000)
-	for _, b := range []Budget{{}, {Chars: 2000}} {
+	for _, f := range []Features{{}, {Brief: true}} {
+		b := Budget{}
+		if f.Brief {
+			b.Chars = 2000
+		}
 		snap := catalog.NewSnapshot(slices.Clone(servers))
-		inspect, exec := Descriptions(snap, b, Features{})
-		instructions := Instructions(snap, b, Features{})
+		inspect, exec := Descriptions(snap, b, f)
+		instructions := Instructions(snap, b, f)
 		tries, kept := 0, 0
 		for i, s := range servers {
 			if len(s.Tools) <= 60 {
@@ -379,9 +383,9 @@ func TestDescriptions_OneMoreTool(t *testing.T) {
 				changed := slices.Clone(servers)
 				changed[i] = s.WithTools(append(slices.Clone(s.Tools), catalog.Tool{Name: name, Description: "Does one thing more."}))
 				snap := catalog.NewSnapshot(changed)
-				inspect2, exec2 := Descriptions(snap, b, Features{})
+				inspect2, exec2 := Descriptions(snap, b, f)
 				tries++
-				if inspect2 == inspect && exec2 == exec && Instructions(snap, b, Features{}) == instructions {
+				if inspect2 == inspect && exec2 == exec && Instructions(snap, b, f) == instructions {
 					kept++
 				}
 			}
@@ -412,7 +416,7 @@ func TestDescriptions_Disabled(t *testing.T) {
 }
 
 func TestInstructions(t *testing.T) {
-	if n := len(usage); n > 400 {
+	if n := max(len(usage), len(briefUsage)); n > 400 {
 		t.Errorf("usage of inspect has %d characters", n)
 	}
 	for _, n := range []int{0, 1, 5, 30, 100, 2000} {

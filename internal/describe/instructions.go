@@ -30,13 +30,15 @@ const (
 func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 	servers := enabled(snap)
 	text, named := firstLine(servers)
-	text += "\n" + f.named("Before exec look the tool up: inspect {server_name, tool_name}.")
+	if !f.Brief { // inspect says it, and stands in the same request
+		text += "\n" + f.named("Before exec look the tool up: inspect {server_name, tool_name}.")
+	}
 	room := instructionChars - units(text) - len("\n")
 	if b.Chars <= 0 {
 		return text + others(servers[named:], room)
 	}
 	room = min(room, b.Chars-units(text)-len("\n"))
-	list := b.canvases(b.limit(servers), f.usage(), execUsage(f))
+	list := b.canvases(b.limit(servers), f.forms(), f.usage(), execUsage(f))
 	for _, c := range list[:len(list)-1] {
 		if _, ok := c.start(servers); ok && !slices.ContainsFunc(servers, unknown) {
 			return text

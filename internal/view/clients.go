@@ -49,6 +49,9 @@ type ClientRule struct {
 	// LineFirst is for clients that keep only the beginning of a long result: the line
 	// about the rest stands there.
 	LineFirst bool
+	// Searches says that the client searches for tools itself, but loads those of mcpx at
+	// once: they are short for it, unless a rule of the user sets DescriptionChars.
+	Searches bool
 	// CallWait is how long the client waits for the answer to a call.
 	CallWait time.Duration
 }
@@ -82,7 +85,12 @@ func (s *settings) profile(name string) profile {
 		return found.(profile)
 	}
 	p := profile{form: s.form(name, "", false), code: s.form(name, "", true)}
-	p.shown = shown{s.budget(name), describe.Features{JSONSchema: s.JSONSchema, NoTOON: s.NoTOON || p.form.JSON, ShortNames: s.ShortNames, ReadDoor: s.ReadDoor}}
+	searches := firstRule(knownClients, name, func(r ClientRule) bool { return r.Searches })
+	chars := firstRule(s.Clients, name, func(r ClientRule) int { return r.DescriptionChars })
+	p.shown = shown{s.budget(name), describe.Features{
+		JSONSchema: s.JSONSchema, NoTOON: s.NoTOON || p.form.JSON, ShortNames: s.ShortNames, ReadDoor: s.ReadDoor,
+		Brief: searches && chars == 0,
+	}}
 	if s.kept.Add(1) <= maxProfiles {
 		s.profiles.Store(name, p)
 	}

@@ -31,6 +31,19 @@ const (
 		`"select":{"type":"string","description":"jq filter on the JSON result"},` +
 		`"grep":{"type":"string","description":"regex: only matching lines"}},` +
 		`"required":["server_name","tool_name"]}`
+	// For clients that search for tools themselves: what describe.Features.Brief leaves out
+	// stands in the descriptions.
+	briefInspectSchema = `{"type":"object","properties":{` +
+		`"server_name":{"type":"string"},` +
+		`"tool_name":{"type":"string"},` +
+		`"query":{"type":"string"}}}`
+	briefExecSchema = `{"type":"object","properties":{` +
+		`"server_name":{"type":"string"},` +
+		`"tool_name":{"type":"string"},` +
+		`"arguments":{"type":"object","additionalProperties":true},` +
+		`"select":{"type":"string"},` +
+		`"grep":{"type":"string"}},` +
+		`"required":["server_name","tool_name"]}`
 	// toolMeta asks Claude Code to load the tools at once and to let long results
 	// through (design 7).
 	toolMeta = `{"anthropic/alwaysLoad":true,"anthropic/maxResultSizeChars":500000}`
@@ -52,6 +65,9 @@ const readDescription = "Like exec, for tools that only read; it refuses all oth
 // definitions are the two tools with these descriptions, and exec_read where it is wanted.
 func definitions(inspect, exec string, features describe.Features) []Definition {
 	inspectSchema, execSchema := inspectSchema, execSchema
+	if features.Brief {
+		inspectSchema, execSchema = briefInspectSchema, briefExecSchema
+	}
 	if features.ShortNames {
 		inspectSchema, execSchema = shortNames.Replace(inspectSchema), shortNames.Replace(execSchema)
 	}

@@ -15,8 +15,8 @@ import "time"
 var knownClients = []ClientRule{
 	// S, run, 2.1.330 (anthropics/claude-code#79944, #41593). It cuts descriptions and
 	// instructions at 2,048 characters without a word, and results at 500,000 where
-	// _meta asks for it, as toolMeta does.
-	{Name: "claude-code*", Structured: StructuredNever, DescriptionChars: 2000, ResultChars: 500_000},
+	// _meta asks for it, as toolMeta does. By default it searches for tools.
+	{Name: "claude-code*", Structured: StructuredNever, DescriptionChars: 2000, ResultChars: 500_000, Searches: true},
 	// C, told. Desktop and claude.ai: 150,000 characters; Desktop gives a call up after 240 s,
 	// which nothing sets (anthropics/claude-code#44032, #65643, #91898).
 	{Name: "claude-ai*", ResultChars: 140_000, CallWait: 240 * time.Second},
