@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/executor"
@@ -20,7 +18,7 @@ import (
 // with the definition that its upstream sent. Close ends its goroutine.
 type AllTools struct {
 	base
-	list, appList nativeList // the second for clients that show apps
+	texts texts
 }
 
 var _ View = (*AllTools)(nil)
@@ -31,43 +29,15 @@ func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *A
 	v.init(r, e, options)
 	v.follow(func() (list func() json.RawMessage) {
 		snap, naming := v.forApps(nil), v.current.Load().Naming // which has all that any client sees
-		return func() json.RawMessage { return v.appList.of(snap, naming).tools }
+		return func() json.RawMessage { return v.texts.natives(snap, naming).tools }
 	})
 	return v
 }
 
-// nativeList caches the lists of the newest catalogues: clients may have different ones.
-type nativeList struct {
-	mu   sync.Mutex
-	made []*natives // the one used last is the first; at most maxLists
-}
-
-const maxLists = 16
-
 // natives are the answer to tools/list, and the tools behind its names.
 type natives struct {
-	snap   *catalog.Snapshot
-	naming Naming
 	tools  json.RawMessage
 	byName map[string]origin
-}
-
-// of is the list of a catalogue.
-func (l *nativeList) of(snap *catalog.Snapshot, naming Naming) *natives {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at := slices.IndexFunc(l.made, func(n *natives) bool { return n.naming == naming && sameCatalogue(n.snap, snap) })
-	var found *natives
-	if at >= 0 {
-		found = l.made[at]
-		l.made = slices.Delete(l.made, at, at+1)
-	} else {
-		found = newNatives(snap, naming)
-		l.made = l.made[:min(len(l.made), maxLists-1)]
-	}
-	found.snap = snap // the next comparison is shorter
-	l.made = slices.Insert(l.made, 0, found)
-	return found
 }
 
 func newNatives(snap *catalog.Snapshot, naming Naming) *natives {
@@ -86,15 +56,15 @@ func newNatives(snap *catalog.Snapshot, naming Naming) *natives {
 		out = append(out, definition...)
 	}
 	appNames(snap, byName)
-	return &natives{snap, naming, append(out, ']'), byName}
+	return &natives{append(out, ']'), byName}
 }
 
 // natives is the list as a client may see it now.
 func (v *AllTools) natives(client *upstream.Client) *natives {
 	if client.ShowsApps() {
-		return v.appList.of(v.forApps(client), v.current.Load().Naming)
+		return v.texts.natives(v.forApps(client), v.current.Load().Naming)
 	}
-	return v.list.of(v.catalogue(client), v.current.Load().Naming)
+	return v.texts.natives(v.catalogue(client), v.current.Load().Naming)
 }
 
 // Instructions implements [View]: those of each server as it sent them.

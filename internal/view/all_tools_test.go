@@ -91,23 +91,17 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// TestNativeList: the list is made once of a catalogue, and again for other names.
-func TestNativeList(t *testing.T) {
-	var list nativeList
+// TestNatives: the list is made once of a catalogue, and again for other names.
+func TestNatives(t *testing.T) {
+	var kept texts
 	snap := named(map[string][]string{"a": {"x"}})
-	first := list.of(snap, Naming{})
+	first := kept.natives(snap, Naming{})
 	snap.Servers[0].State = catalog.Unavailable
-	if list.of(snap, Naming{}) != first {
+	if kept.natives(snap, Naming{}) != first {
 		t.Error("a state makes another list")
 	}
-	if again := list.of(snap, Naming{Prefix: PrefixNever}); again == first || again.byName["x"].server != "a" {
+	if again := kept.natives(snap, Naming{Prefix: PrefixNever}); again == first || again.byName["x"].server != "a" || kept.natives(snap, Naming{}) != first {
 		t.Errorf("got %+v", again)
-	}
-	for i := range maxLists { // clients with catalogues of their own
-		list.of(named(map[string][]string{"a": {fmt.Sprint(i)}}), Naming{})
-	}
-	if len(list.made) != maxLists || list.of(snap, Naming{}) == first {
-		t.Errorf("%d lists are kept", len(list.made))
 	}
 	if got := fmt.Sprint(first.unknown("a_x")); got != `unknown tool "a_x"; did you mean a__x?` {
 		t.Error(got)

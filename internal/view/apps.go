@@ -57,9 +57,12 @@ func (v *TwoTools) apps(client *upstream.Client) *natives {
 	return v.appsOf(v.forApps(client))
 }
 
+// appsOnly is the key of withApps among what is derived of a catalogue.
+type appsOnly struct{}
+
 func (v *TwoTools) appsOf(snap *catalog.Snapshot) *natives {
-	listed := snap.Derived(&v.appList, func() *catalog.Snapshot { return withApps(snap) })
-	return v.appList.of(listed, v.current.Load().Naming)
+	listed := snap.Derived(appsOnly{}, func() *catalog.Snapshot { return withApps(snap) })
+	return v.texts.natives(listed, v.current.Load().Naming)
 }
 
 // joined is one JSON array of two, of which the first is not empty.

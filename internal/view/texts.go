@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"mcpx/internal/catalog"
@@ -9,14 +10,31 @@ import (
 	"mcpx/internal/search"
 )
 
-// texts caches the texts and the search index of the newest catalogue. Making them
-// takes milliseconds for thousands of tools, and clients ask often.
+// texts caches the texts and the search indexes of the newest catalogues: clients may have
+// different ones. Making them takes milliseconds for thousands of tools, and clients ask
+// often.
 type texts struct {
-	mu     sync.Mutex
-	snap   *catalog.Snapshot
+	mu   sync.Mutex
+	made []*catalogueTexts // the one used last is the first
+}
+
+// The bounds of what is kept. There are as many catalogues as sets of rights in use, and
+// more where sessions of single clients list something else; the index of a tool has 1 KB, and
+// its definition as much.
+const (
+	maxTexts     = 256
+	maxTextTools = 50_000 // of all catalogues together, but the one used last
+)
+
+// catalogueTexts are the texts of one catalogue, whatever the states of its servers.
+type catalogueTexts struct {
+	snap *catalog.Snapshot // under the lock of texts
+
+	mu     sync.Mutex // held to make one: the texts of other catalogues do not wait for it
 	lists  map[shown]*list
 	intros map[shown]string
 	index  *search.Index
+	native map[Naming]*natives
 }
 
 // shown has the settings that the texts depend on, beside the catalogue.
@@ -36,13 +54,39 @@ func (s shown) list(snap *catalog.Snapshot) *list {
 	return &list{inspect, exec, encodeTools(snap, inspect, exec, s.features)}
 }
 
-// use makes snap the snapshot of the cache, and empties the cache unless only states
-// of servers have changed. The caller holds the lock.
-func (t *texts) use(snap *catalog.Snapshot) {
-	if t.snap == nil || !sameCatalogue(t.snap, snap) {
-		t.lists, t.intros, t.index = make(map[shown]*list), make(map[shown]string), nil
+// of are the texts of snap, and of catalogues that differ from it in the states of servers
+// alone.
+func (t *texts) of(snap *catalog.Snapshot) *catalogueTexts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := slices.IndexFunc(t.made, func(c *catalogueTexts) bool { return c.snap == snap })
+	if at < 0 {
+		at = slices.IndexFunc(t.made, func(c *catalogueTexts) bool { return sameCatalogue(c.snap, snap) })
 	}
-	t.snap = snap
+	var found *catalogueTexts
+	if at >= 0 {
+		found = t.made[at]
+		copy(t.made[1:at+1], t.made[:at])
+	} else {
+		found = &catalogueTexts{lists: make(map[shown]*list), intros: make(map[shown]string), native: make(map[Naming]*natives)}
+		t.made = slices.Insert(t.made, 0, found)
+	}
+	found.snap = snap // the next comparison is shorter
+	t.made[0] = found
+	t.bound()
+	return found
+}
+
+// bound drops the texts that were not used for longest. The caller holds the lock.
+func (t *texts) bound() {
+	tools := 0
+	for i, c := range t.made {
+		if tools += c.snap.Tools(); i > 0 && (i >= maxTexts || tools > maxTextTools) {
+			clear(t.made[i:])
+			t.made = t.made[:i]
+			return
+		}
+	}
 }
 
 // sameCatalogue reports whether two snapshots have the same servers and tools.
@@ -65,31 +109,42 @@ func sameCatalogue(a, b *catalog.Snapshot) bool {
 
 // list returns the texts for snap with some settings.
 func (t *texts) list(snap *catalog.Snapshot, how shown) *list {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.use(snap)
-	if t.lists[how] == nil {
-		t.lists[how] = how.list(snap)
+	c := t.of(snap)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lists[how] == nil {
+		c.lists[how] = how.list(snap)
 	}
-	return t.lists[how]
+	return c.lists[how]
 }
 
 func (t *texts) instructions(snap *catalog.Snapshot, how shown) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.use(snap)
-	if t.intros[how] == "" {
-		t.intros[how] = describe.Instructions(snap, how.budget, how.features)
+	c := t.of(snap)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.intros[how] == "" {
+		c.intros[how] = describe.Instructions(snap, how.budget, how.features)
 	}
-	return t.intros[how]
+	return c.intros[how]
+}
+
+// natives is the list of a catalogue under the names of the tools themselves.
+func (t *texts) natives(snap *catalog.Snapshot, naming Naming) *natives {
+	c := t.of(snap)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.native[naming] == nil {
+		c.native[naming] = newNatives(snap, naming)
+	}
+	return c.native[naming]
 }
 
 func (t *texts) search(snap *catalog.Snapshot) *search.Index {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.use(snap)
-	if t.index == nil {
-		t.index = search.New(snap)
+	c := t.of(snap)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.index == nil {
+		c.index = search.New(snap)
 	}
-	return t.index
+	return c.index
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"testing"
 
 	"mcpx/internal/catalog"
@@ -34,5 +35,39 @@ func TestSameCatalogue(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 		})
+	}
+}
+
+// TestTexts_Several: the texts of several catalogues are each made once, and
+// what is kept is bounded in catalogues and in tools.
+func TestTexts_Several(t *testing.T) {
+	of := func(name string, tools int) *catalog.Snapshot {
+		list := make([]catalog.Tool, tools)
+		for i := range list {
+			list[i].Name = fmt.Sprint(name, i)
+		}
+		return catalog.NewSnapshot([]catalog.Server{catalog.Server{Name: name, Known: true}.WithTools(list)})
+	}
+	var kept texts
+	a, b := of("a", 1), of("b", 2)
+	how := (&settings{}).profile("").shown
+	first, other := kept.list(a, how), kept.list(b, how)
+	if first.inspect == other.inspect || kept.list(a, how) != first || kept.list(b, how) != other || kept.search(a) != kept.search(a) || kept.search(a) == kept.search(b) {
+		t.Error("texts are made anew, or are those of another catalogue")
+	}
+	for i := range maxTexts {
+		kept.of(of(fmt.Sprint("c", i), 1))
+	}
+	if len(kept.made) != maxTexts || kept.list(a, how) == first {
+		t.Errorf("the texts of %d catalogues are kept", len(kept.made))
+	}
+	for i := range 4 {
+		kept.of(of(fmt.Sprint("d", i), maxTextTools/2))
+	}
+	if len(kept.made) != 2 {
+		t.Errorf("the texts of %d large catalogues are kept", len(kept.made))
+	}
+	if kept.of(of("e", maxTextTools+1)); len(kept.made) != 1 {
+		t.Errorf("beside one that is too large %d are kept", len(kept.made))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -61,12 +60,7 @@ type Options struct {
 // its goroutine.
 type TwoTools struct {
 	base
-	appList  nativeList // for clients that show apps
-	texts    texts
-	readable struct {
-		sync.Mutex
-		from, named *catalog.Snapshot // of the last call of named
-	}
+	texts texts
 }
 
 var _ View = (*TwoTools)(nil)
@@ -122,13 +116,7 @@ func (v *TwoTools) named(client *upstream.Client) *catalog.Snapshot {
 	if reader == nil {
 		return snap
 	}
-	v.readable.Lock()
-	defer v.readable.Unlock()
-	if v.readable.from != snap {
-		v.readable.from = snap
-		v.readable.named = catalog.NewSnapshot(append(slices.Clone(snap.Servers), *reader))
-	}
-	return v.readable.named
+	return snap.Derived(v, func() *catalog.Snapshot { return catalog.NewSnapshot(append(slices.Clone(snap.Servers), *reader)) })
 }
 
 // Call implements [View]. A panic becomes the failure of this call.
