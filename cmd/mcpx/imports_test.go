@@ -51,7 +51,7 @@ var allowedImports = map[string][]string{
 	"internal/registry":  {"internal/catalog", "internal/limits", "internal/upstream"},
 	"internal/aggregate": {"internal/catalog", "internal/registry", "internal/upstream", "internal/wire"},
 	"internal/executor": {
-		"internal/aggregate", "internal/arguments", "internal/catalog", "internal/compress", "internal/describe", "internal/jq", "internal/limits", "internal/pages", "internal/plain",
+		"internal/aggregate", "internal/arguments", "internal/catalog", "internal/compress", "internal/describe", "internal/identity", "internal/jq", "internal/limits", "internal/pages", "internal/plain",
 		"internal/policy", "internal/registry", "internal/search", "internal/tokens", "internal/upstream", "internal/wire",
 	},
 	"internal/view": {

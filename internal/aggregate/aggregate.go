@@ -25,6 +25,8 @@ type Servers struct {
 	// Two prompts never have one name: of those with the same, PrefixNever gives all but
 	// the first a prefix.
 	Prefix string
+	// Tag ends the ids of tasks, so that they count for one principal alone; nil = none.
+	Tag func(id string) string
 	// NoResources and NoPrompts turn them off.
 	NoResources, NoPrompts bool
 	// Alone means that the view shows one server as if nothing stood before it: names and
@@ -87,6 +89,13 @@ func (s *Servers) Starting() bool { return anyUnlisted(s.Catalogue()) }
 
 func anyUnlisted(snap *catalog.Snapshot) bool {
 	return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool { return !s.Listed && !s.Tried && up(&s) })
+}
+
+func (s *Servers) tag(id string) string {
+	if s.Tag == nil {
+		return ""
+	}
+	return s.Tag(id)
 }
 
 // separator is empty where prompts keep their names.

@@ -63,15 +63,19 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 		snap, server, own, err := t.servers.find(ctx, t.uri)
 		if err == nil {
 			again := func() {
-				if pause = firstRetry; began {
-					updated(wire.Encode(map[string]string{"uri": t.uri}))
-				} else {
+				pause = firstRetry
+				switch {
+				case !began:
 					began = true
 					agreed()
+				case t.shown(server.Name):
+					updated(wire.Encode(map[string]string{"uri": t.uri}))
 				}
 			}
 			err = t.servers.Registry.Follow(ctx, server, t.client, own, t.servers.Wait, again, func(params json.RawMessage) {
-				updated(t.renamed(snap, server, own, params))
+				if t.shown(server.Name) {
+					updated(t.renamed(snap, server, own, params))
+				}
 			})
 		}
 		if ctx.Err() != nil {
@@ -93,6 +97,13 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 			return ctx.Err()
 		}
 	}
+}
+
+// shown reports whether the client may still see resources of the server: a reload may
+// have taken that away.
+func (t *Topic) shown(server string) bool {
+	now, ok := t.servers.Catalogue().Server(server)
+	return ok && (now.Offers.Resources || !now.Listed)
 }
 
 // renamed are the params of a notification of a server in the words of the client. It may

@@ -20,10 +20,16 @@ func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage
 	return block
 }
 
-// Task is a result of server in which the id of a task is as clients get it: behind the
-// name of the server and a slash, which no name has.
-func Task(server *catalog.Server, result json.RawMessage) json.RawMessage {
-	return wire.Edit(result, "taskId", wire.EditText(func(own string) string { return server.Name + "/" + own }))
+// Task is a result of server in which the id of a task is as a client gets it: behind the
+// name of the server and a slash, which no name has, and with its tag; nil = none.
+func Task(server *catalog.Server, tag func(id string) string, result json.RawMessage) json.RawMessage {
+	return wire.Edit(result, "taskId", wire.EditText(func(own string) string {
+		id := server.Name + "/" + own
+		if tag != nil {
+			id += tag(id)
+		}
+		return id
+	}))
 }
 
 // renamed replaces the member uri of an object by the name that clients know.
@@ -33,13 +39,13 @@ func renamed(snap *catalog.Snapshot, server *catalog.Server) func(json.RawMessag
 }
 
 // result is the result of a method, with the URIs that clients know.
-func result(snap *catalog.Snapshot, server *catalog.Server, method string, raw json.RawMessage) json.RawMessage {
+func (s *Servers) result(snap *catalog.Snapshot, server *catalog.Server, method string, raw json.RawMessage) json.RawMessage {
 	switch method {
 	case "resources/read":
 		rename := renamed(snap, server)
 		return wire.Edit(raw, "contents", func(all json.RawMessage) json.RawMessage { return wire.EditEach(all, rename) })
 	case "tasks/get":
-		return Task(server, raw)
+		return Task(server, s.tag, raw)
 	case "prompts/get":
 		return wire.Edit(raw, "messages", func(all json.RawMessage) json.RawMessage {
 			return wire.EditEach(all, func(message json.RawMessage) json.RawMessage {

@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,7 +80,7 @@ func (s *Servers) Relay(ctx context.Context, r Request) (json.RawMessage, error)
 			Wait: s.Wait, OnProgress: r.OnProgress, OnLog: r.OnLog, LogLevel: r.LogLevel,
 		})
 		if err == nil {
-			return result(snap, server, r.Method, raw), nil
+			return s.result(snap, server, r.Method, raw), nil
 		}
 		if _, replaced := errors.AsType[*registry.ReplacedError](err); !replaced {
 			return s.absent(r, server, params, err)
@@ -117,8 +118,11 @@ var relayed = map[string]bool{
 func (s *Servers) target(snap *catalog.Snapshot, r Request) (server *catalog.Server, params json.RawMessage, err error) {
 	params = without(r.Params, "_meta", "inputResponses", "requestState")
 	if _, named := relayed[r.Method]; !named {
-		if !s.Alone || len(snap.Servers) != 1 {
+		switch {
+		case !s.Alone || len(snap.Servers) != 1:
 			return nil, nil, &ParamsError{"no server is meant"}
+		case snap.Servers[0].Limited, r.Client != nil && r.Client.Principal != nil && strings.HasPrefix(r.Method, "tasks/"): // which would list those of others
+			return nil, nil, &upstream.RPCError{Code: upstream.MethodNotFound, Message: "method " + r.Method + " not found"}
 		}
 		return &snap.Servers[0], params, nil
 	}
@@ -128,7 +132,7 @@ func (s *Servers) target(snap *catalog.Snapshot, r Request) (server *catalog.Ser
 	case "prompts/get":
 		return s.prompt(snap, params)
 	case "tasks/get", "tasks/update", "tasks/cancel":
-		return task(snap, params)
+		return s.task(snap, params)
 	}
 	ref := wire.Member(params, "ref")
 	switch wire.MemberText(ref, "type") {
@@ -162,11 +166,12 @@ func resource(object json.RawMessage, find func(uri string) (*catalog.Server, st
 }
 
 // task replaces the id of a task by that of its server.
-func task(snap *catalog.Snapshot, params json.RawMessage) (*catalog.Server, json.RawMessage, error) {
+func (s *Servers) task(snap *catalog.Snapshot, params json.RawMessage) (*catalog.Server, json.RawMessage, error) {
 	id := wire.MemberText(params, "taskId")
-	name, own, _ := strings.Cut(id, "/")
+	untagged := id[:max(0, len(id)-len(s.tag("")))]
+	name, own, _ := strings.Cut(untagged, "/")
 	server, ok := snap.Server(name)
-	if !ok || own == "" {
+	if !ok || own == "" || subtle.ConstantTimeCompare([]byte(untagged+s.tag(untagged)), []byte(id)) == 0 {
 		return nil, nil, &ParamsError{fmt.Sprintf("there is no task %q", id)}
 	}
 	return server, wire.Edit(params, "taskId", wire.EditText(func(string) string { return own })), nil

@@ -248,6 +248,9 @@ type Snapshot struct {
 	// One snapshot has both, so that no caller has the rules of one configuration
 	// and the servers of another.
 	Rules Rules
+	// Empty says, for people and models, why there is no server and what to do; empty: none is
+	// configured.
+	Empty string
 
 	index map[string]int
 	names func() *names // made once, when somebody asks

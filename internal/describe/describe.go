@@ -92,7 +92,7 @@ func Descriptions(snap *catalog.Snapshot, b Budget, f Features) (inspect, exec s
 	servers, usage, exec := enabled(snap), f.usage(), execUsage(f)
 	limit := b.limit(servers)
 	if len(servers) == 0 {
-		return words(usage+"\n\nNo servers are configured.", limit), exec
+		return words(usage+"\n\n"+nothing(snap), limit), exec
 	}
 	for _, intro := range []string{usage, usage[:strings.IndexByte(usage, '.')+1]} {
 		list := b.canvases(limit, f.forms(), intro, exec)

@@ -29,6 +29,9 @@ const (
 // the descriptions at each change: so the descriptions do not rely on these.
 func Instructions(snap *catalog.Snapshot, b Budget, f Features) string {
 	servers := enabled(snap)
+	if len(servers) == 0 && snap.Empty != "" {
+		return snap.Empty
+	}
 	text, named := firstLine(servers)
 	if !f.Brief { // inspect says it, and stands in the same request
 		text += "\n" + f.named("Before exec look the tool up: inspect {server_name, tool_name}.")

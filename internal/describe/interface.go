@@ -56,7 +56,7 @@ func (o Options) withDefaults() Options {
 // its tools, its purpose, and its present state unless it is ready.
 func Servers(snap *catalog.Snapshot) string {
 	if len(snap.Servers) == 0 {
-		return "No servers are configured."
+		return nothing(snap)
 	}
 	text := servers(snap, maxPurpose)
 	if tokens.Estimate(text) > defaultListingTokens {
@@ -64,6 +64,9 @@ func Servers(snap *catalog.Snapshot) string {
 	}
 	return text
 }
+
+// nothing says that there is no server.
+func nothing(snap *catalog.Snapshot) string { return cmp.Or(snap.Empty, "No servers are configured.") }
 
 func servers(snap *catalog.Snapshot, maxPurpose int) string {
 	var b strings.Builder

@@ -12,18 +12,31 @@ import (
 	"mcpx/internal/wire"
 )
 
-// Beside are the servers of a part of the catalogue, nil = all, with all that they have
-// beside tools.
-func (e *Executor) Beside(client *upstream.Client, part *policy.Part) *aggregate.Servers {
+// Beside are the servers of a part of the catalogue, nil = all, that a client may see, with
+// all that they have beside tools. The part is that of each moment.
+func (e *Executor) Beside(client *upstream.Client, part func() *policy.Part) *aggregate.Servers {
 	options := e.current.Load()
+	catalogue := func() *catalog.Snapshot { return part().Of(e.Catalogue(client)) }
 	return &aggregate.Servers{
-		Registry:    e.registry,
-		Catalogue:   func() *catalog.Snapshot { return part.Of(e.Catalogue(client)) },
-		Has:         part.Has,
+		Registry:  e.registry,
+		Catalogue: catalogue,
+		Has: func(server string) bool {
+			_, ok := catalogue().Server(server)
+			return ok
+		},
+		Tag:         e.tagOf(client),
 		Separator:   options.Separator,
 		NoResources: options.NoResources, NoPrompts: options.NoPrompts,
 		Wait: options.ExecWait, ListWait: options.ExecWait,
 	}
+}
+
+// tagOf makes the tags of the ids of tasks of a client.
+func (e *Executor) tagOf(client *upstream.Client) func(id string) string {
+	if client == nil || client.Principal == nil {
+		return nil
+	}
+	return func(id string) string { return "~" + e.tags.Of(client.Principal, id) }
 }
 
 // Failure is the failure of a request to a server that ended with err.

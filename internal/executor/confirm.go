@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"mcpx/internal/plain"
+	"mcpx/internal/policy"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
@@ -30,8 +31,8 @@ func (e run) allow(ctx context.Context, r *Request, t *target) error {
 	if r.ReadOnly && !t.tool.Hints.IsReadOnly() {
 		return &notAllowedError{name + " is not declared read-only; call it with exec"}
 	}
-	strictest := max(t.settings.confirm, r.Part.Confirms(), grant(e.registry.Snapshot(), r.Client).Confirms(t.server, t.tool))
-	if !strictest.Asks(t.tool) {
+	key := e.confirmedBy(r, t)
+	if key == "" {
 		return nil
 	}
 	asked := time.Now()
@@ -50,12 +51,14 @@ func (e run) allow(ctx context.Context, r *Request, t *target) error {
 	case err == nil && wire.MemberText(answer, "action") == "accept":
 		t.confirmed = true
 		return nil
-	case err == nil:
+	case err == nil && wire.MemberText(answer, "action") == "decline":
 		return &notAllowedError{"the user declined the call of " + name + "; it was not made. Ask what to do instead"}
+	case err == nil: // a client without a user cancels too
+		return &notAllowedError{"the user declined the call of " + name + ", or was not there to be asked: the client gave no answer. It was not made. " + key + " says which calls are asked about"}
 	case bounded.Err() != nil:
 		return &notAllowedError{fmt.Sprintf("the user did not confirm the call of %s within %s; it was not made", name, answerWithin)}
 	case refused:
-		return &notAllowedError{fmt.Sprintf("%s needs the user's confirmation (confirm in the config of mcpx): %s. The call was not made; the user can make it, or use a client with elicitation", name, plain.Line(rpc.Message, 300))}
+		return &notAllowedError{fmt.Sprintf("%s needs the user's confirmation, and nobody could be asked: %s. The call was not made; the user can make it, use a client with elicitation, or change %s", name, plain.Line(rpc.Message, 300), key)}
 	}
 	return &notAllowedError{fmt.Sprintf("%s needs the user's confirmation, and asking failed: %s. The call was not made", name, plain.Line(err.Error(), 300))}
 }
@@ -66,6 +69,25 @@ func (r *Request) confirm(_ context.Context, _ string, params json.RawMessage) (
 		return json.RawMessage(`{"action":"accept"}`), nil
 	}
 	return json.RawMessage(`{"action":"decline"}`), nil
+}
+
+// confirmedBy is the key of the config by which a person must confirm a call, empty if
+// nobody must: that of the strictest level.
+func (e run) confirmedBy(r *Request, t *target) (key string) {
+	strictest := policy.ConfirmNone
+	for _, by := range []struct {
+		level policy.Confirm
+		key   string
+	}{
+		{t.settings.confirm, "confirm in the config of mcpx"},
+		{r.Part.Confirms(), "confirm of the group in the config of mcpx"},
+		{grant(e.registry.Snapshot(), r.Client).Confirms(t.server, t.tool), "confirm of auth.rights in the config of mcpx"},
+	} {
+		if by.level > strictest && by.level.Asks(t.tool) {
+			strictest, key = by.level, by.key
+		}
+	}
+	return key
 }
 
 // shownArguments bounds the arguments in a question, in characters: a person must be able

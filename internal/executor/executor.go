@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/arguments"
 	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
+	"mcpx/internal/identity"
 	"mcpx/internal/jq"
 	"mcpx/internal/pages"
 	"mcpx/internal/policy"
@@ -38,6 +39,7 @@ type Executor struct {
 	observers  []func(Record)
 	admit      func(Record) error
 	records    atomic.Uint64  // the number of the last one
+	tags       *identity.Tags // of the ids of tasks
 	calls      sync.WaitGroup // those that their clients may stop waiting for
 }
 
@@ -46,7 +48,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Executor{registry: r, log: options.Logger, observers: options.Observers, admit: options.Admit, apps: policy.Catalogues{Apps: true}}
+	e := &Executor{registry: r, log: options.Logger, observers: options.Observers, admit: options.Admit, apps: policy.Catalogues{Apps: true}, tags: identity.NewTags()}
 	e.builtin, e.reader = builtin()
 	e.SetOptions(options)
 	return e
@@ -130,6 +132,8 @@ func (e *Executor) started(r Request) Request {
 	}
 	return r
 }
+
+func (r *Request) part() *policy.Part { return r.Part }
 
 func (r *Request) principal() string {
 	if r.Client == nil {
@@ -425,7 +429,7 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 	}
 	switch {
 	case !ok:
-		missing := &notFoundError{name: r.Server, known: r.Catalogue.ServerNames()}
+		missing := &notFoundError{name: r.Server, known: r.Catalogue.ServerNames(), empty: r.Catalogue.Empty}
 		if missing.owners = e.owners(r.Catalogue, r.Tool, ""); missing.owners == nil {
 			missing.owners = e.dotted(r.Catalogue, r.Server)
 		}

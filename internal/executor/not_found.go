@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,6 +37,8 @@ type notFoundError struct {
 	on    *catalog.Server
 	name  string
 	known []string
+	// empty says why there is nothing at all; empty = nothing is said.
+	empty string
 	// owners are the servers that have the wanted tool, or one whose name differs
 	// only in case and separators.
 	owners []owner
@@ -176,7 +179,7 @@ func (m *notFoundError) failure() *Failure {
 	case len(near)+len(owners) > 0:
 		text = m.guessed(f.Code, near, owners)
 	case len(m.known) == 0:
-		text += " There are none."
+		text += " " + cmp.Or(m.empty, "There are none.")
 	case len(m.known) > len(known):
 		text += fmt.Sprintf(" Available: %s and %d more (%s).", strings.Join(known, ", "), len(m.known)-len(known), more)
 		f.With(key, known)

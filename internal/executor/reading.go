@@ -56,7 +56,7 @@ func (e run) reading(ctx context.Context, r *Request, t target) (*Result, error)
 		if r.Tool == promptTool {
 			method, blocks = "prompts/get", promptBlocks
 		}
-		raw, err = e.Beside(r.Client, r.Part).Relay(ctx, aggregate.Request{
+		raw, err = e.Beside(r.Client, r.part).Relay(ctx, aggregate.Request{
 			Client: r.Client, Method: method, Params: t.arguments, Meta: r.Meta, Input: r.Input,
 			OnProgress: r.OnProgress, OnLog: r.OnLog, LogLevel: r.LogLevel,
 		})
@@ -86,9 +86,9 @@ func readingError(err error) error {
 
 // listReadable lists what can be read, of one server or, if that is empty, of all.
 func (e run) listReadable(ctx context.Context, r *Request, server string) (json.RawMessage, error) {
-	servers := e.Beside(r.Client, r.Part)
+	servers := e.Beside(r.Client, r.part)
 	if _, known := servers.Catalogue().Server(server); server != "" && !known {
-		return nil, &notFoundError{name: server, known: servers.Catalogue().ServerNames()}
+		return nil, &notFoundError{name: server, known: servers.Catalogue().ServerNames(), empty: servers.Catalogue().Empty}
 	}
 	var all json.RawMessage
 	for _, kind := range catalog.ItemKinds {

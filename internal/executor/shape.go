@@ -115,7 +115,7 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 		if !r.Client.RunsTasks() {
 			return nil, errTask
 		}
-		return &Result{Whole: aggregate.Task(t.server, raw)}, nil
+		return &Result{Whole: aggregate.Task(t.server, e.tagOf(r.Client), raw)}, nil
 	}
 	blocks := got.blocks
 	e.nameLinks(ctx, blocks, &r, t.server)

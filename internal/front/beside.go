@@ -84,6 +84,8 @@ func (f *Front) appendRelayed(out []byte, result json.RawMessage, r *request) ([
 			meta = value
 		case key == "ttlMs" && r.Method == string(mcp.MethodResourcesRead) && r.modern():
 			ttl = value
+		case key == "requestState":
+			out = append(append(append(append(out, ','), written...), ':'), f.bound(r, value)...)
 		case key == "cacheScope" && r.Method == string(mcp.MethodResourcesRead) && r.modern():
 		default:
 			out = append(append(append(append(out, ','), written...), ':'), value...)

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/upstream"
 )
 
 // note is a notification that belongs to no request.
@@ -82,6 +83,23 @@ func (c *changes) subscribe() *news {
 	return n
 }
 
+// newsFor are news for a client, until the caller calls stop. A principal hears of what it
+// may see alone; a client that sees everything hears what all others do.
+func (f *Front) newsFor(client *upstream.Client) (n *news, stop func()) {
+	if client.Principal == nil {
+		n = f.changes.subscribe()
+		return n, func() { f.changes.unsubscribe(n) }
+	}
+	n = newNews()
+	return n, f.view.Watch(client, n.changed, n.pass)
+}
+
+func (n *news) changed(kind catalog.Kind) { n.add(note{method: kind.Changed()}) }
+
+func (n *news) pass(method string, params json.RawMessage) {
+	n.add(note{method: method, params: params, unknown: true})
+}
+
 func (c *changes) unsubscribe(n *news) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +110,7 @@ func (c *changes) announce(kind catalog.Kind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for n := range c.subscribers {
-		n.add(note{method: kind.Changed()})
+		n.changed(kind)
 	}
 }
 
@@ -101,6 +119,6 @@ func (c *changes) pass(method string, params json.RawMessage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for n := range c.subscribers {
-		n.add(note{method: method, params: params, unknown: true})
+		n.pass(method, params)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/identity"
 	"mcpx/internal/limits"
 	"mcpx/internal/view"
 )
@@ -46,10 +47,11 @@ type Front struct {
 	log       *slog.Logger
 	changes   changes
 	streams   sseStreams
-	sessions  sessions     // legacy, over HTTP
-	stateless inflight     // requests of the modern era over HTTP
-	parking   parking      // calls of the modern era that wait for answers of their clients
-	requests  atomic.Int64 // modern ones over HTTP so far
+	sessions  sessions       // legacy, over HTTP
+	stateless inflight       // requests of the modern era over HTTP
+	tags      *identity.Tags // of the states of upstreams
+	parking   parking        // calls of the modern era that wait for answers of their clients
+	requests  atomic.Int64   // modern ones over HTTP so far
 
 	stop     chan struct{}
 	stopOnce sync.Once
@@ -64,7 +66,7 @@ func New(v view.View, options Options) *Front {
 	options.SessionIdle = cmp.Or(options.SessionIdle, 30*time.Minute)
 	options.MaxMessage = cmp.Or(options.MaxMessage, 64<<20)
 	options.writeWithin = cmp.Or(options.writeWithin, 2*time.Minute)
-	f := &Front{view: v, options: options, log: options.Logger, identity: selfDescription(options.Version), stop: make(chan struct{})}
+	f := &Front{view: v, options: options, log: options.Logger, identity: selfDescription(options.Version), tags: identity.NewTags(), stop: make(chan struct{})}
 	f.parking.process, f.parking.identity = rand.Text()[:8], f.identity
 	v.OnChange(f.changes.announce)
 	v.OnUnknown(f.changes.pass)

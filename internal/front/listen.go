@@ -27,8 +27,8 @@ func (f *Front) listen(ctx context.Context, r *request, out []byte) ([]byte, *rp
 		return nil, tooMany(over)
 	}
 	defer f.options.Limits.CloseSession(r.client.Principal)
-	changed := f.changes.subscribe()
-	defer f.changes.unsubscribe(changed)
+	changed, stop := f.newsFor(r.client)
+	defer stop()
 	granted := p.Notifications
 	granted.ResourcesListChanged = granted.ResourcesListChanged && f.view.Has(catalog.Resources)
 	granted.PromptsListChanged = granted.PromptsListChanged && f.view.Has(catalog.Prompts)

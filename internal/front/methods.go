@@ -122,7 +122,10 @@ func (f *Front) answer(ctx context.Context, r *request) response {
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: r.Method + " needs protocol version " + mcp.ProtocolVersion20260728})
 	}
 	var out []byte
-	var err *rpcError
+	err := f.unbind(r)
+	if err != nil {
+		return refuse(r.ID, err)
+	}
 	if row.asks && r.modern() && (r.client.Answers() || r.input.State != nil) {
 		out, err = f.parking.answer(ctx, r, func(ctx context.Context, r *request) ([]byte, *rpcError) {
 			return row.answer(f, ctx, r, nil)

@@ -25,7 +25,8 @@ import (
 const (
 	// parkedTime is how long a parked call waits for the next request of its client.
 	parkedTime = 30 * time.Minute
-	// maxParked bounds the calls that wait for their clients.
+	// maxParked bounds the calls that wait for their clients; a tenth of it those of one
+	// principal.
 	maxParked = 1000
 	// parkedState begins the requestState of a parked call. The process and a secret that
 	// finds the call follow.
@@ -153,7 +154,7 @@ func (k *parking) park(p *parkedCall, requests []byte) ([]byte, *rpcError) {
 	p.mu.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.calls) >= maxParked {
+	if len(k.calls) >= maxParked || p.principal != "" && k.of(p.principal) >= maxParked/10 {
 		p.cancel(errCrowded)
 		return nil, &rpcError{code: mcp.INTERNAL_ERROR, message: errCrowded.Error()}
 	}
@@ -166,6 +167,16 @@ func (k *parking) park(p *parkedCall, requests []byte) ([]byte, *rpcError) {
 	})
 	out := append([]byte(`{"resultType":"input_required","inputRequests":`), requests...)
 	return fmt.Appendf(out, `,"requestState":"%s%s.%s","_meta":%s}`, parkedState, k.process, secret, k.identity), nil
+}
+
+// of counts the calls of a principal that wait. The caller holds the lock.
+func (k *parking) of(principal string) (n int) {
+	for _, p := range k.calls {
+		if p.principal == principal {
+			n++
+		}
+	}
+	return n
 }
 
 // resume finds the call that a request answers, for one request.

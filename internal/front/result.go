@@ -11,7 +11,7 @@ import (
 // appendResult appends a tool result as JSON.
 func (f *Front) appendResult(out []byte, result *executor.Result, r *request) []byte {
 	if result.Whole != nil {
-		return f.appendWhole(out, result.Whole)
+		return f.appendWhole(out, result.Whole, r)
 	}
 	size := len(result.Structured) + len(result.Meta) + 192
 	for _, block := range result.Content {
@@ -37,14 +37,17 @@ func (f *Front) appendResult(out []byte, result *executor.Result, r *request) []
 }
 
 // appendWhole appends a result of another type than a tool result as the upstream wrote it,
-// but from mcpx.
-func (f *Front) appendWhole(out []byte, result json.RawMessage) []byte {
+// but from mcpx, and with a state that is bound to the principal.
+func (f *Front) appendWhole(out []byte, result json.RawMessage, r *request) []byte {
 	out = append(out, '{')
 	var meta json.RawMessage
 	_ = wire.Members(result, func(name string, written, value []byte) bool {
 		if name == "_meta" {
 			meta = value
 		} else {
+			if name == "requestState" {
+				value = f.bound(r, value)
+			}
 			out = append(append(append(append(out, written...), ':'), value...), ',')
 		}
 		return true

@@ -19,7 +19,8 @@ type session struct {
 	client   atomic.Pointer[upstream.Client] // before initialize it has only an ID
 	level    atomic.Value                    // mcp.LoggingLevel that the client has set; unset = no log messages
 	inflight inflight
-	news     *news // from changes.subscribe, after initialize
+	news     *news // from newsFor, after initialize, until endNews
+	endNews  func()
 	followed followed
 
 	questions questions
@@ -116,7 +117,7 @@ func (s *sessions) each(f func(*session)) {
 
 // addSession adds an initialized session and returns its id.
 func (f *Front) addSession(s *session) string {
-	s.news = f.changes.subscribe()
+	s.news, s.endNews = f.newsFor(s.client.Load())
 	id := s.client.Load().ID
 	f.sessions.mu.Lock()
 	defer f.sessions.mu.Unlock()
@@ -136,7 +137,7 @@ func (f *Front) endSession(s *session) {
 	f.sessions.mu.Unlock()
 	if there {
 		f.options.Limits.CloseSession(client.Principal)
-		f.changes.unsubscribe(s.news)
+		s.endNews()
 		s.inflight.end(false, errSessionEnded)
 		s.followed.close()
 		f.view.Forget(client)

@@ -84,8 +84,8 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	s.out = newOutput(out, func() bool { return len(s.places) > 0 })
 	s.session = f.newSession(cmp.Or(options.Session, "stdio"), s)
 	s.session.client.Load().Headers, s.session.client.Load().Principal = options.Headers, options.Principal
-	s.session.news = f.changes.subscribe()
-	defer f.changes.unsubscribe(s.session.news)
+	s.session.news, s.session.endNews = f.newsFor(s.session.client.Load())
+	defer s.session.endNews()
 	defer func() {
 		s.session.followed.close()
 		f.view.Forget(s.session.client.Load())

@@ -47,6 +47,7 @@ func (c *Catalogues) make(snap *catalog.Snapshot, rules catalog.Rules, apps bool
 		servers[i] = c.server(&snap.Servers[i], rules, apps, same)
 	}
 	c.from, c.made = snap, catalog.NewSnapshot(servers)
+	c.made.Empty = snap.Empty
 	return c.made
 }
 

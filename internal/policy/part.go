@@ -39,7 +39,7 @@ func (p *Part) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 	}
 	parted := snap.Derived(p, func() *catalog.Snapshot {
 		servers := catalog.NewSnapshot(slices.DeleteFunc(slices.Clone(snap.Servers), func(s catalog.Server) bool { return !p.Has(s.Name) }))
-		if p.Rules != nil {
+		if servers.Empty = snap.Empty; p.Rules != nil {
 			servers.Rules = p.Rules
 		}
 		return servers

@@ -216,15 +216,24 @@ func (g *Grant) Of(snap *catalog.Snapshot) *catalog.Snapshot {
 			}
 		}
 		reached := catalog.NewSnapshot(servers)
-		reached.Rules = g
+		if reached.Rules = g; len(servers) == 0 {
+			reached.Empty = nothing
+		}
 		seen := g.visible.of(reached, true) // what apps alone may see is hidden before, or not
 		empty := func(s catalog.Server) bool { return s.Known && len(s.Tools) == 0 && !g.whole(s.Name) }
 		if !slices.ContainsFunc(seen.Servers, empty) {
 			return seen
 		}
-		return catalog.NewSnapshot(slices.DeleteFunc(slices.Clone(seen.Servers), empty))
+		left := catalog.NewSnapshot(slices.DeleteFunc(slices.Clone(seen.Servers), empty))
+		if len(left.Servers) == 0 {
+			left.Empty = nothing
+		}
+		return left
 	})
 }
+
+// nothing is what a principal sees that no rule gives anything.
+const nothing = "Nothing is allowed here for who is logged in. The operator of mcpx can allow it (auth.rights)."
 
 // whole reports whether some rule gives what a server has beside tools.
 func (g *Grant) whole(server string) bool {

@@ -68,6 +68,9 @@ func (c *Client) peer() string {
 	if c == nil {
 		return ""
 	}
+	if c.Principal != nil { // a proxy may send the requests of several over one connection
+		return cmp.Or(c.Peer, c.ID) + "\x00" + c.Principal.Key()
+	}
 	return cmp.Or(c.Peer, c.ID)
 }
 

@@ -27,8 +27,8 @@ var _ View = (*AllTools)(nil)
 func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *AllTools {
 	v := &AllTools{}
 	v.init(r, e, options)
-	v.follow(func() (list func() json.RawMessage) {
-		snap, naming := v.forApps(nil), v.current.Load().Naming // which has all that any client sees
+	v.follow(func(client *upstream.Client) (list func() json.RawMessage) {
+		snap, naming := v.forApps(client), v.current.Load().Naming // which has all that any client sees
 		return func() json.RawMessage { return v.texts.natives(snap, naming).tools }
 	})
 	return v
@@ -71,6 +71,9 @@ func (v *AllTools) natives(client *upstream.Client) *natives {
 func (v *AllTools) Instructions(client *upstream.Client) string {
 	var all strings.Builder
 	snap := v.catalogue(client)
+	if len(snap.Servers) == 0 {
+		return snap.Empty
+	}
 	if v.current.Load().Naming.Alone && len(snap.Servers) == 1 {
 		return snap.Servers[0].Purpose()
 	}

@@ -13,7 +13,7 @@ func (b *base) Alone() bool { return b.current.Load().Naming.Alone }
 
 // Tell implements [View].
 func (b *base) Tell(client *upstream.Client, method string, params json.RawMessage) {
-	if snap := b.catalogue(client); b.Alone() && len(snap.Servers) == 1 {
+	if snap := b.catalogue(client); b.Alone() && len(snap.Servers) == 1 && !snap.Servers[0].Limited {
 		b.registry.Tell(snap.Servers[0].Name, client, method, params)
 	}
 }
@@ -24,8 +24,14 @@ func (b *base) OnUnknown(tell func(method string, params json.RawMessage)) {
 		return
 	}
 	stop := b.registry.OnUnknown(func(server, method string, params json.RawMessage) {
-		if b.part().Has(server) {
-			tell(method, params)
+		if !b.part().Has(server) {
+			return
+		}
+		tell(method, params)
+		for _, w := range b.audience() {
+			if s, ok := b.catalogue(w.client).Server(server); ok && !s.Limited {
+				w.unknown(method, params)
+			}
 		}
 	})
 	unfollow := b.unfollow

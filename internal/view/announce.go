@@ -3,12 +3,14 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/upstream"
 )
 
 // announceAfter is a pause that gathers changes into one announcement: each
@@ -28,6 +30,9 @@ type announcements struct {
 	lookAtTools, lookAtItems chan struct{}                      // each holds one signal: a list may have changed
 	changed                  atomic.Pointer[func(catalog.Kind)] // from OnChange, nil before
 
+	mu       sync.Mutex
+	watchers map[*watcher]struct{} // from Watch
+
 	stop     chan struct{}
 	stopOnce sync.Once
 	loops    sync.WaitGroup
@@ -35,6 +40,56 @@ type announcements struct {
 
 // OnChange implements [View].
 func (a *announcements) OnChange(changed func(catalog.Kind)) { a.changed.Store(&changed) }
+
+// watcher is a client of one principal: what it sees is compared by itself. Two goroutines
+// compare, one the tools and one the items.
+type watcher struct {
+	client  *upstream.Client // with what decides what it sees, and no more
+	changed func(catalog.Kind)
+	unknown func(method string, params json.RawMessage)
+	tools   func(others bool) []catalog.Kind
+	items   func() []catalog.Kind
+}
+
+// audience is a copy of the present watchers.
+func (a *announcements) audience() []*watcher {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Collect(maps.Keys(a.watchers))
+}
+
+// add adds a watcher until the caller calls stop.
+func (a *announcements) add(w *watcher) (stop func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.watchers == nil {
+		a.watchers = make(map[*watcher]struct{})
+	}
+	a.watchers[w] = struct{}{}
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.watchers, w)
+	}
+}
+
+// tell calls the func of OnChange for some kinds.
+func (a *announcements) tell(kinds []catalog.Kind) (told bool) {
+	if changed := a.changed.Load(); changed != nil {
+		for _, kind := range kinds {
+			(*changed)(kind)
+		}
+	}
+	return len(kinds) > 0
+}
+
+// tell calls the func of a watcher for some kinds.
+func (w *watcher) tell(kinds []catalog.Kind) (told bool) {
+	for _, kind := range kinds {
+		w.changed(kind)
+	}
+	return len(kinds) > 0
+}
 
 // lookAgain makes the goroutines of announce compare the lists.
 func (a *announcements) lookAgain() {
@@ -46,10 +101,10 @@ func (a *announcements) lookAgain() {
 	}
 }
 
-// announce calls the func of OnChange for the kinds that since returns: those that have
-// changed since its last call. starting reports that more changes will follow soon.
-// announce ends with Close.
-func (a *announcements) announce(look <-chan struct{}, since func() []catalog.Kind, starting func() bool) {
+// announce calls tell after each look. tell tells the clients what has changed since its
+// last call, and reports whether it has told any. starting reports that more changes will
+// follow soon. announce ends with Close.
+func (a *announcements) announce(look <-chan struct{}, tell func() bool, starting func() bool) {
 	var sent []time.Time // of the last announceMost announcements
 	for {
 		select {
@@ -65,16 +120,9 @@ func (a *announcements) announce(look <-chan struct{}, since func() []catalog.Ki
 				return
 			}
 		}
-		kinds := since()
-		if len(kinds) == 0 {
-			continue
-		}
-		sent = append(sent, time.Now())
-		sent = sent[max(0, len(sent)-announceMost):]
-		if changed := a.changed.Load(); changed != nil {
-			for _, kind := range kinds {
-				(*changed)(kind)
-			}
+		if tell() {
+			sent = append(sent, time.Now())
+			sent = sent[max(0, len(sent)-announceMost):]
 		}
 	}
 }
@@ -91,26 +139,27 @@ func (a *announcements) pause(d time.Duration) bool {
 	}
 }
 
-// toolsSince is for announce. shown returns a func that makes the present answer to
-// tools/list, which does not depend on the state of the servers. others says that clients
-// for which that is not made get another one than before.
-func toolsSince(shown func() (list func() json.RawMessage), others *atomic.Bool) func() []catalog.Kind {
+// toolsSince finds out whether the tools have changed since its last call. shown returns a
+// func that makes the present answer to tools/list, which does not depend on the state of
+// the servers. others says that clients for which that is not made get another one than
+// before.
+func toolsSince(shown func() (list func() json.RawMessage)) func(others bool) []catalog.Kind {
 	first := shown()
 	var last json.RawMessage
-	return func() []catalog.Kind {
+	return func(others bool) []catalog.Kind {
 		if last == nil {
 			last = first() // made at the first comparison, to keep the start of mcpx fast
 		}
 		tools := shown()()
 		same := bytes.Equal(tools, last)
-		if last = tools; same && !others.Swap(false) {
+		if last = tools; same && !others {
 			return nil
 		}
 		return []catalog.Kind{catalog.Tools}
 	}
 }
 
-// itemsSince is for announce. listed are the servers whose items of a kind the clients
+// itemsSince finds out which kinds of items have changed since its last call. listed are the servers whose items of a kind the clients
 // are shown.
 func itemsSince(listed func(kind catalog.Kind) []*catalog.Server) func() []catalog.Kind {
 	last := make(map[catalog.Kind][]*catalog.Server)

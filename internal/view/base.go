@@ -26,6 +26,8 @@ type base struct {
 	log      *slog.Logger
 	began    time.Time
 	unfollow func()
+	// shown returns a func that makes the present answer to tools/list for a client.
+	shown func(*upstream.Client) (list func() json.RawMessage)
 	announcements
 }
 
@@ -54,16 +56,47 @@ func (b *base) Name() string { return b.current.Load().Name }
 // part is the part of the catalogue that the view shows; nil = all of it.
 func (b *base) part() *policy.Part { return b.current.Load().Part }
 
-// follow starts the announcements, of tools by what shown returns (toolsSince).
-func (b *base) follow(shown func() (list func() json.RawMessage)) {
+// follow starts the announcements, of tools by what shown returns for a client
+// (toolsSince).
+func (b *base) follow(shown func(*upstream.Client) (list func() json.RawMessage)) {
+	b.shown = shown
 	b.unfollow = b.registry.OnChange(b.lookAgain)
-	tools, items := toolsSince(shown, &b.newRules), itemsSince(func(kind catalog.Kind) []*catalog.Server { return b.beside(nil).Listed(kind) })
+	tools, items := b.toolsOf(nil), b.itemsOf(nil)
+	tellTools := func() bool {
+		others := b.newRules.Swap(false)
+		told := b.tell(tools(others))
+		for _, w := range b.audience() {
+			told = w.tell(w.tools(others)) || told
+		}
+		return told
+	}
+	tellItems := func() bool {
+		told := b.tell(items())
+		for _, w := range b.audience() {
+			told = w.tell(w.items()) || told
+		}
+		return told
+	}
 	b.loops.Go(func() { // ends with Close, as does the other
-		b.announce(b.lookAtTools, tools, func() bool { return starting(b.catalogue(nil)) })
+		b.announce(b.lookAtTools, tellTools, func() bool { return starting(b.catalogue(nil)) })
 	})
 	b.loops.Go(func() {
-		b.announce(b.lookAtItems, items, func() bool { return b.beside(nil).Starting() })
+		b.announce(b.lookAtItems, tellItems, func() bool { return b.beside(nil).Starting() })
 	})
+}
+
+func (b *base) toolsOf(client *upstream.Client) func(others bool) []catalog.Kind {
+	return toolsSince(func() func() json.RawMessage { return b.shown(client) })
+}
+
+func (b *base) itemsOf(client *upstream.Client) func() []catalog.Kind {
+	return itemsSince(func(kind catalog.Kind) []*catalog.Server { return b.beside(client).Listed(kind) })
+}
+
+// Watch implements [View].
+func (b *base) Watch(client *upstream.Client, changed func(catalog.Kind), unknown func(method string, params json.RawMessage)) (stop func()) {
+	who := &upstream.Client{Principal: client.Principal, View: client.View}
+	return b.add(&watcher{who, changed, unknown, b.toolsOf(who), b.itemsOf(who)})
 }
 
 // Close ends the goroutine of the view.
@@ -76,6 +109,14 @@ func (b *base) Close() {
 // catalogue is the catalogue as a client of the view may see it.
 func (b *base) catalogue(client *upstream.Client) *catalog.Snapshot {
 	return b.part().Of(b.executor.Catalogue(client))
+}
+
+// sees reports of a server whether a client of the view may see it.
+func (b *base) sees(client *upstream.Client) func(server string) bool {
+	return func(server string) bool {
+		_, ok := b.catalogue(client).Server(server)
+		return ok
+	}
 }
 
 // Own implements [View].
@@ -97,9 +138,9 @@ func (b *base) awaitCatalogue(ctx context.Context, client *upstream.Client) {
 	}
 	ctx, cancel := context.WithDeadline(ctx, b.began.Add(b.current.Load().StartupWait))
 	defer cancel()
-	b.registry.WaitKnown(ctx, b.part().Has)
+	b.registry.WaitKnown(ctx, b.sees(client))
 	// The catalogue names mcpx if there is something to read: it would change in a moment.
-	b.registry.WaitListed(ctx, b.part().Has)
+	b.registry.WaitListed(ctx, b.sees(client))
 }
 
 // starting reports whether some server has yet to send its first list.

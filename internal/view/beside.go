@@ -12,7 +12,7 @@ import (
 
 // beside are the servers of the view with all that they have beside tools.
 func (b *base) beside(client *upstream.Client) *aggregate.Servers {
-	servers := b.executor.Beside(client, b.part())
+	servers := b.executor.Beside(client, b.part)
 	settings := b.current.Load()
 	servers.Alone = settings.Naming.Alone
 	servers.ListWait = time.Until(b.began.Add(settings.StartupWait))

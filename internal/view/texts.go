@@ -94,7 +94,7 @@ func sameCatalogue(a, b *catalog.Snapshot) bool {
 	if a == b {
 		return true
 	}
-	if len(a.Servers) != len(b.Servers) {
+	if len(a.Servers) != len(b.Servers) || a.Empty != b.Empty {
 		return false
 	}
 	for i := range a.Servers {

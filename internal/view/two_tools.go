@@ -70,14 +70,14 @@ var _ View = (*TwoTools)(nil)
 func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *TwoTools {
 	v := &TwoTools{}
 	v.init(r, e, options)
-	v.follow(v.shown)
+	v.follow(v.listed)
 	return v
 }
 
-// shown is the list for a client without rules.
-func (v *TwoTools) shown() (list func() json.RawMessage) {
-	snap, how := v.named(nil), v.current.Load().profile("").shown
-	apps := v.forApps(nil)
+// listed is the list for a client, as one without rules for its name gets it.
+func (v *TwoTools) listed(client *upstream.Client) (list func() json.RawMessage) {
+	snap, how := v.named(client), v.current.Load().profile("").shown
+	apps := v.forApps(client)
 	return func() json.RawMessage {
 		tools := v.texts.list(snap, how).tools
 		if !v.Apps() {

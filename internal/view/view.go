@@ -43,6 +43,9 @@ type View interface {
 	// OnChange sets a func that a goroutine of the view calls when the clients should
 	// list a kind again. It must not block.
 	OnChange(changed func(catalog.Kind))
+	// Watch calls changed as the func of OnChange, and unknown as that of OnUnknown, for what
+	// a client of one principal may see, until the caller calls stop.
+	Watch(client *upstream.Client, changed func(catalog.Kind), unknown func(method string, params json.RawMessage)) (stop func())
 	// Own makes a client the only one of this process: what several would share belongs
 	// to it.
 	Own(client *upstream.Client)

@@ -1,0 +1,59 @@
+package front
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/wire"
+)
+
+// The requestState of an upstream goes to the client and comes back in the same request,
+// with the answers of the user. An upstream takes all that mcpx sends for one caller's, so
+// that mcpx itself binds the state of a principal: to it, to the request and to a time. To
+// nobody in particular it goes as the upstream wrote it.
+
+const (
+	// boundState begins a requestState that is bound. When it ends, in seconds since 1970, the
+	// tag and the upstream's own follow, parted by dots.
+	boundState = "mcpx.bound."
+	// boundTime is how long it counts. Upstreams have bounds of their own.
+	boundTime = 24 * time.Hour
+)
+
+// bound is the state of an upstream as the client of a request gets it.
+func (f *Front) bound(r *request, state json.RawMessage) json.RawMessage {
+	own, ok := wire.Text(state)
+	if p := r.client.Principal; p != nil && ok {
+		until := strconv.FormatInt(time.Now().Add(boundTime).Unix(), 10)
+		return wire.AppendQuoted(nil, boundState+until+"."+f.tags.Of(p, stateValues(r.message, until, own)...)+"."+own)
+	}
+	return state
+}
+
+// unbind gives a request of a principal the state of the upstream back.
+func (f *Front) unbind(r *request) *rpcError {
+	p := r.client.Principal
+	state, _ := wire.Text(r.input.State)
+	if p == nil || r.input.State == nil || strings.HasPrefix(state, parkedState) {
+		return nil
+	}
+	rest, ours := strings.CutPrefix(state, boundState)
+	until, rest, _ := strings.Cut(rest, ".")
+	tag, own, _ := strings.Cut(rest, ".")
+	ends, err := strconv.ParseInt(until, 10, 64)
+	if !ours || err != nil || !f.tags.Is(tag, p, stateValues(r.message, until, own)...) || time.Now().Unix() > ends {
+		return &rpcError{code: mcp.INVALID_PARAMS, message: "requestState: is not one of this request: it belongs to other params, is too old, or was made before a restart or at another endpoint of mcpx. Send the request again without requestState and inputResponses"}
+	}
+	r.input.State = wire.AppendQuoted(nil, own)
+	return nil
+}
+
+// stateValues are what a state is bound to, beside the principal.
+func stateValues(m *message, until, own string) []string {
+	params := paramsOf(m)
+	return []string{until, own, string(params[:])}
+}

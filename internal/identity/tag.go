@@ -1,0 +1,41 @@
+package identity
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+)
+
+// Tags bind what mcpx gives out to the principal that it is for, without keeping it: ids of
+// others that come back count for that principal alone, and until this process ends.
+type Tags struct{ key []byte }
+
+// TagLen is the length of a tag, of characters that are safe in a URL.
+const TagLen = 22
+
+// NewTags makes tags with a key of their own.
+func NewTags() *Tags {
+	t := &Tags{key: make([]byte, sha256.Size)}
+	_, _ = rand.Read(t.key) // it never fails
+	return t
+}
+
+// Of is the tag of some values, in their order, for a principal.
+func (t *Tags) Of(p *Principal, values ...string) string {
+	hash := hmac.New(sha256.New, t.key)
+	for _, value := range append([]string{p.Key()}, values...) {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(value))) // so that no two lists are one text
+		hash.Write(size[:])
+		hash.Write([]byte(value))
+	}
+	return base64.RawURLEncoding.EncodeToString(hash.Sum(nil))[:TagLen]
+}
+
+// Is reports whether a tag is that of the values for a principal.
+func (t *Tags) Is(tag string, p *Principal, values ...string) bool {
+	return subtle.ConstantTimeCompare([]byte(tag), []byte(t.Of(p, values...))) == 1
+}
