@@ -13,7 +13,7 @@ import (
 var allowedImports = map[string][]string{
 	"cmd/mcpx": {
 		"internal/app", "internal/audit", "internal/budget", "internal/catalog", "internal/compress", "internal/config", "internal/describe",
-		"internal/executor", "internal/front", "internal/httpd", "internal/jq", "internal/oauth", "internal/plain", "internal/proc", "internal/screen", "internal/secret",
+		"internal/executor", "internal/front", "internal/httpd", "internal/identity", "internal/jq", "internal/oauth", "internal/plain", "internal/proc", "internal/screen", "internal/secret",
 		"internal/setup", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/app": {

@@ -47,6 +47,7 @@ type cli struct {
 	Login      loginCommand      `cmd:"" help:"Log in to a server."`
 	Logout     logoutCommand     `cmd:"" help:"Forget a login."`
 	Secret     secretCommand     `cmd:"" help:"Keep the secrets that the config names as ${keyring:NAME}."`
+	Token      tokenCommand      `cmd:"" help:"Make and take away the tokens of clients over HTTP."`
 	Check      checkCommand      `cmd:"" help:"Check the config and every upstream."`
 	Lock       lockCommand       `cmd:"" help:"Approve what the servers declare of their tools."`
 	Inspect    inspectCommand    `cmd:"" help:"Print what the model would get from inspect."`

@@ -228,8 +228,12 @@ func (l *loader) oldAuthToken(path string, n *node) {
 	case len(token) < leastOldToken:
 		l.warn("%s: is shorter than %d characters, and can be guessed; mcpx token new NAME makes a better one", path, leastOldToken)
 	}
+	t := AuthToken{Name: OldToken} // no token has the digest of one that is not known
+	if known {
+		t.SHA256 = sha256.Sum256([]byte(token))
+	}
 	a := l.authorization()
-	a.Tokens = append(a.Tokens, AuthToken{Name: OldToken, SHA256: sha256.Sum256([]byte(token))})
+	a.Tokens = append(a.Tokens, t)
 }
 
 // finishAuth notes an auth that lets nobody in.

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"mcpx/internal/config"
+	"mcpx/internal/identity"
+	"mcpx/internal/setup"
+)
+
+type tokenCommand struct {
+	New    tokenNewCommand    `cmd:"" help:"Make a token for a client, and print it once."`
+	List   tokenListCommand   `cmd:"" help:"Print the names that have tokens."`
+	Delete tokenDeleteCommand `cmd:"" help:"Take a token away."`
+}
+
+// Help has the examples.
+func (cmd *tokenCommand) Help() string {
+	return "Tokens are for clients of mcpx serve --http. The config has their names and digests, so that nobody can read a token there. " +
+		"A running mcpx hears of a change on SIGHUP, or with --watch.\n\n" +
+		examples("mcpx token new ci", "mcpx token list", "mcpx token delete ci")
+}
+
+type tokenNewCommand struct {
+	Name  string   `arg:"" help:"Whose token it is: letters, digits, '.', '_' and '-'."`
+	Group []string `env:"-" help:"A group of its owner, for auth.rights." placeholder:"GROUP" sep:"none"`
+	Scope []string `env:"-" help:"A scope of its owner, for auth.rights." placeholder:"SCOPE" sep:"none"`
+	Force bool     `env:"-" help:"Replace the token that the name has."`
+}
+
+// Help has the examples.
+func (cmd *tokenNewCommand) Help() string {
+	return examples("mcpx token new ci", "mcpx token new alice --group dev", "TOKEN=$(mcpx token new ci --force)")
+}
+
+// Run makes a token.
+func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
+	token := identity.NewToken()
+	digest := sha256.Sum256([]byte(token))
+	file, err := c.editConfig(s, func(data []byte) ([]byte, error) {
+		after, err := setup.SetToken(data, cmd.Name, hex.EncodeToString(digest[:]), cmd.Group, cmd.Scope, cmd.Force)
+		if err != nil {
+			return nil, err
+		}
+		if cfg, fault := config.Parse("", after, s.reading()); fault == nil && cfg.Auth == nil {
+			return nil, errors.New("auth is turned off in the config, so that the token would protect nothing")
+		}
+		return after, nil
+	})
+	if err != nil {
+		if strings.HasSuffix(err.Error(), "has a token already") {
+			return &hintError{err.Error(), "--force replaces it, and whoever has it is locked out"}
+		}
+		return err
+	}
+	fmt.Fprintf(s.err, "the token of %s, whose digest is in %s; it is not shown again. Clients send the header Authorization: Bearer TOKEN.\n", cmd.Name, file)
+	fmt.Fprintln(s.out, token)
+	return nil
+}
+
+type tokenListCommand struct{}
+
+// Run prints the names.
+func (cmd *tokenListCommand) Run(c *cli, s streams) error {
+	path, err := c.findConfig(s)
+	if err != nil {
+		return err
+	}
+	cfg, err := config.Load(path, s.reading())
+	if err != nil {
+		return err
+	}
+	if cfg.Auth == nil || len(cfg.Auth.Tokens) == 0 {
+		fmt.Fprintln(s.err, "there are no tokens")
+		return nil
+	}
+	for _, t := range cfg.Auth.Tokens {
+		line := t.Name
+		if len(t.Groups) > 0 {
+			line += "  groups: " + strings.Join(t.Groups, ", ")
+		}
+		if len(t.Scopes) > 0 {
+			line += "  scopes: " + strings.Join(t.Scopes, ", ")
+		}
+		fmt.Fprintln(s.out, line)
+	}
+	return nil
+}
+
+type tokenDeleteCommand struct {
+	Name string `arg:"" help:"Whose token it is."`
+}
+
+// Run takes a token away.
+func (cmd *tokenDeleteCommand) Run(c *cli, s streams) error {
+	file, err := c.editConfig(s, func(data []byte) ([]byte, error) { return setup.RemoveToken(data, cmd.Name) })
+	if errors.Is(err, setup.ErrNoToken) {
+		return &hintError{fmt.Sprintf("%s has no token in %s", cmd.Name, file), "mcpx token list"}
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "deleted the token of %s from %s\n", cmd.Name, file)
+	return nil
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestToken: a token is printed once, kept as a digest, and opens mcpx until it is deleted,
+// which a running mcpx hears of.
+func TestToken(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil)
+	run := func(want string, code int, args ...string) (out string) {
+		t.Helper()
+		out, stderr, got := h.run(t, "", append([]string{"--config", path}, args...)...)
+		if got != code || !strings.Contains(out+stderr, want) {
+			t.Errorf("%q: exit %d\n%s\n%s", args, got, out, stderr)
+		}
+		return strings.TrimSpace(out)
+	}
+	ci := run("mcpx_", 0, "token", "new", "ci", "--group", "dev", "--group", "ops")
+	data, err := os.ReadFile(path)
+	if err != nil || strings.Contains(string(data), ci) || len(ci) != 32 {
+		t.Fatalf("%q, %v\n%s", ci, err, data)
+	}
+	run("--force", exitFailed, "token", "new", "ci")
+	run("must have a name", exitConfig, "token", "new", "a b")
+	run("ci  groups: dev, ops", 0, "token", "list")
+	other := run("mcpx_", 0, "token", "new", "other")
+	run("bob has no token in", exitFailed, "token", "delete", "bob")
+
+	d := h.serveHTTP(t, "--config", path, "--watch")
+	request := func(method, token string) *http.Response {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), method, d.url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Authorization", "Bearer "+token)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { response.Body.Close() })
+		return response
+	}
+	status := func(token string) int { return request("POST", token).StatusCode }
+	if a, b, c := status(ci), status(other), status("mcpx_x"); a != 200 || b != 200 || c != 401 {
+		t.Errorf("%d %d %d", a, b, c)
+	}
+	peer := d.peer(t)
+	peer.header.Set("Authorization", "Bearer "+other)
+	c := &client{era: legacy, name: "e2e", peer: peer}
+	c.open(t)
+	stream, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream.Header = peer.header.Clone()
+	stream.Header.Set("Mcp-Session-Id", peer.session)
+	events, err := http.DefaultClient.Do(stream)
+	if err != nil || events.StatusCode != 200 {
+		t.Fatal(events, err)
+	}
+	defer events.Body.Close()
+
+	again := run("mcpx_", 0, "token", "new", "ci", "--force")
+	run("deleted the token of other", 0, "token", "delete", "other")
+	mcptest.WaitFor(t, "the new tokens", patience, func() bool { return status(ci) == 401 && status(other) == 401 && status(again) == 200 })
+	_, _ = io.Copy(io.Discard, events.Body) // ends
+	run("nobody could connect", exitConfig, "token", "delete", "ci")
+	for _, token := range []string{ci, other, again} {
+		if strings.Contains(d.stderr.String(), token) {
+			t.Errorf("the log has a token:\n%s", d.stderr.String())
+		}
+	}
+}
+
+// TestToken_StaysHere: the token of a client reaches no server, neither in a header nor in
+// a message, and no log at any level.
+func TestToken_StaysHere(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	web, local := mcptest.Spec{}.HTTP(t), mcptest.Spec{LogFile: filepath.Join(t.TempDir(), "log")}
+	path := h.config(t, map[string]server{
+		"web": {"url": web.URL}, "own": {"url": web.URL, "session": "per_client", "credentials": map[string]string{"X-Key": "header:X-User-Key"}},
+		"local": fake(t, local),
+	}, nil)
+	out, stderr, code := h.run(t, "", "--config", path, "token", "new", "canary")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	token := strings.TrimSpace(out)
+	d := h.serveHTTP(t, "--config", path, "--log-level", "debug")
+	for _, era := range []string{legacy, modern} {
+		peer := d.peer(t)
+		peer.header.Set("Authorization", "Bearer "+token)
+		peer.header.Set("X-User-Key", "a key for the server")
+		c := &client{era: era, name: "e2e", peer: peer}
+		c.open(t)
+		for _, server := range []string{"web", "own", "local"} {
+			if got := c.exec(t, server, "echo", `{"text":"hello"}`).text(t); got != "hello" {
+				t.Errorf("%s, %s: %s", era, server, got)
+			}
+		}
+	}
+	for where, log := range map[string]any{"http": web.Log(), "stdio": local.Log(t), "mcpx": d.stderr.String()} {
+		text, err := json.Marshal(log)
+		if err != nil || len(text) < 500 {
+			t.Errorf("%s: %v, %s", where, err, text)
+		}
+		if strings.Contains(string(text), token[len("mcpx_"):]) {
+			t.Errorf("the token reached %s", where)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package setup
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestTokens: tokens come and go, and everything else in the file stays.
+func TestTokens(t *testing.T) {
+	const file = `{
+  // the servers
+  "mcpServers": {},
+  "auth": {
+    // who may connect
+    "tokens": {
+      "ci": {"sha256": "old", "groups": ["a"]}, // of the pipeline
+    },
+  },
+}
+`
+	set := func(data, name, digest string, groups []string, replace bool) string {
+		t.Helper()
+		after, err := SetToken([]byte(data), name, digest, groups, nil, replace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(after)
+	}
+	added := set(file, "alice", "new", []string{"dev"}, false)
+	for _, want := range []string{"// the servers", "// who may connect", "// of the pipeline", `"alice": {`, `"sha256": "new"`, `"groups": ["dev"]`, `"sha256": "old"`} {
+		if !strings.Contains(added, want) {
+			t.Errorf("no %s in\n%s", want, added)
+		}
+	}
+	if after := set(file, "ci", "new", nil, true); after != strings.Replace(file, "old", "new", 1) {
+		t.Errorf("replaced:\n%s", after)
+	}
+	if after := set(file, "ci", "new", []string{"b"}, true); after != strings.NewReplacer("old", "new", `["a"]`, `["b"]`).Replace(file) {
+		t.Errorf("replaced with groups:\n%s", after)
+	}
+	if _, err := SetToken([]byte(file), "ci", "new", nil, nil, false); err == nil {
+		t.Error("replaced unasked")
+	}
+	removed, err := RemoveToken([]byte(added), "alice")
+	if err != nil || strings.Contains(string(removed), "alice") || !strings.Contains(string(removed), "// of the pipeline") {
+		t.Errorf("removed: %v\n%s", err, removed)
+	}
+	if _, err := RemoveToken([]byte(file), "bob"); !errors.Is(err, ErrNoToken) {
+		t.Errorf("removed what is not there: %v", err)
+	}
+	if after := set(`{"mcpServers": {}}`, "ci", "new", nil, false); after != `{"mcpServers": {}, "auth": {"tokens":{"ci":{"sha256":"new"}}}}` {
+		t.Errorf("the first one: %s", after)
+	}
+}
