@@ -127,7 +127,11 @@ func logTo(file string, stderr io.Writer) (log io.Writer, close func()) {
 }
 
 func (cmd *serveCommand) serveHTTP(ctx context.Context, a *app.App, log *slog.Logger, s streams, listener net.Listener) error {
-	if url := "http://" + listener.Addr().String() + "/mcp"; cmd.Demo {
+	scheme := "http"
+	if a.Config.TLS != nil {
+		scheme = "https"
+	}
+	if url := scheme + "://" + listener.Addr().String() + "/mcp"; cmd.Demo {
 		fmt.Fprintln(s.err, "mcpx: serving the demo at", url) // its log has only warnings
 	} else {
 		log.Info("serving", "url", url)

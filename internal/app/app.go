@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/config"
 	"mcpx/internal/demo"
 	"mcpx/internal/executor"
+	"mcpx/internal/httpd"
 	"mcpx/internal/identity"
 	"mcpx/internal/jq"
 	"mcpx/internal/limits"
@@ -61,6 +62,7 @@ type App struct {
 	identity identity.Verifier
 	auth     *config.Auth // in force; read and written by change alone
 	public   bool
+	tls      *httpd.TLS // nil: none; set by Listen
 
 	stopStarting context.CancelFunc // nil before start
 	loops        sync.WaitGroup

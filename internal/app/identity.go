@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/url"
 
@@ -11,8 +12,17 @@ import (
 )
 
 // Listen listens on an address, beyond loopback only if the config has auth, or if
-// insecure is true.
+// insecure is true. It reads the certificates that ServeHTTP serves with.
 func (a *App) Listen(ctx context.Context, addr string, insecure bool) (net.Listener, error) {
+	if files := a.Config.TLS; files != nil {
+		var err error
+		if a.tls, err = httpd.LoadTLS(httpd.TLSFiles{
+			Cert: files.Cert, Key: files.Key, ClientCA: files.ClientCA,
+			Identity: a.Config.Auth != nil && a.Config.Auth.Certificates,
+		}, a.log); err != nil {
+			return nil, fmt.Errorf("tls: %w", err)
+		}
+	}
 	listener, err := httpd.Listen(ctx, addr, insecure || a.Config.Auth != nil)
 	if err != nil {
 		return nil, err
@@ -20,6 +30,9 @@ func (a *App) Listen(ctx context.Context, addr string, insecure bool) (net.Liste
 	if a.public = !httpd.OnLoopback(listener); a.public && nameless(a.Config) {
 		listener.Close()
 		return nil, &namelessError{}
+	}
+	if a.public && a.tls == nil && a.Config.Auth != nil {
+		a.log.Warn("clients send their tokens unencrypted unless a proxy in front of mcpx adds TLS; see the key tls")
 	}
 	return listener, nil
 }

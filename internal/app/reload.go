@@ -165,6 +165,8 @@ func nextStart(at, to *config.Config) (keys []string) {
 		{"max_message_bytes", at.MaxMessageBytes != to.MaxMessageBytes},
 		{"shutdown_grace", at.ShutdownGrace != to.ShutdownGrace},
 		{"sse", at.SSE != to.SSE},
+		{"tls", !reflect.DeepEqual(at.TLS, to.TLS)},
+		{"auth.certificates", certificates(at) != certificates(to)},
 		{"session_timeout", at.SessionTimeout != to.SessionTimeout},
 		{"ui", at.UI != to.UI},
 		{"api", at.ChangesServers() != to.ChangesServers()},
@@ -181,6 +183,8 @@ func nextStart(at, to *config.Config) (keys []string) {
 	}
 	return keys
 }
+
+func certificates(cfg *config.Config) bool { return cfg.Auth != nil && cfg.Auth.Certificates }
 
 // fingerprint identifies a state of a file. It is zero for an unreadable file.
 type fingerprint struct {

@@ -29,6 +29,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	err := httpd.Serve(ctx, listener, httpd.Options{
 		Endpoint: a.views,
 		Identity: &a.identity,
+		TLS:      a.tls,
 		Page:     a.page(),
 		Limits:   a.limits,
 		Servers:  a.serversAPI(),

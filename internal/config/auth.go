@@ -80,7 +80,7 @@ func (l *loader) auth(path string, n *node) {
 		"tokens":       l.authTokens,
 		"rights":       l.rights,
 		"issuers":      l.issuers,
-		"certificates": l.unprotected, "front": l.unprotected,
+		"certificates": l.boolean(&a.Certificates), "front": l.unprotected,
 	}
 	l.members(path, n, keys, l.noOther)
 }
@@ -238,7 +238,12 @@ func (l *loader) oldAuthToken(path string, n *node) {
 
 // finishAuth notes an auth that lets nobody in.
 func (l *loader) finishAuth() {
-	if a := l.cfg.Auth; a != nil && len(a.Tokens) == 0 && len(a.Issuers) == 0 && !a.Certificates {
+	a := l.cfg.Auth
+	switch {
+	case a == nil:
+	case a.Certificates && (l.cfg.TLS == nil || l.cfg.TLS.ClientCA == ""):
+		l.fault(join(l.authAt.path, "certificates"), l.authAt.offset, "needs tls.client_ca, the authorities of the certificates")
+	case len(a.Tokens) == 0 && len(a.Issuers) == 0 && !a.Certificates:
 		l.fault(l.authAt.path, l.authAt.offset, "nobody could connect: it has no tokens and no issuers; mcpx token new NAME makes a token")
 	}
 }

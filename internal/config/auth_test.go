@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -104,5 +106,26 @@ func TestAuth_OldToken(t *testing.T) {
 	c, err := Parse("c.json", []byte(`{"mcpServers": {"s": {"command": "x"}}, "auth_token": "short"}`), o)
 	if err != nil || len(c.Auth.Tokens) != 1 || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "auth_token: is shorter than 16 characters") {
 		t.Errorf("a short one: %+v, %v", c, err)
+	}
+}
+
+// TestTLS: the files of certificates, beside the config unless their names are whole.
+func TestTLS(t *testing.T) {
+	c, err := Parse("/etc/mcpx/c.json", []byte(`{"mcpServers": {}, "tls": {"cert": "a.pem", "key": "/k", "client_ca": "ca.pem"}, "auth": {"certificates": true}}`), Options{})
+	if err != nil || !c.Auth.Certificates || filepath.Base(c.TLS.Cert) != "a.pem" || !filepath.IsAbs(c.TLS.Cert) || c.TLS.Key != "/k" && runtime.GOOS != "windows" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for value, want := range map[string]string{
+		`{"mcpServers": {}, "tls": {"cert": "a"}}`:                                              "tls: needs key",
+		`{"mcpServers": {}, "tls": {}}`:                                                         "tls: needs cert",
+		`{"mcpServers": {}, "tls": true}`:                                                       "tls: must be an object",
+		`{"mcpServers": {}, "tls": {"cert": "a", "key": "b", "ca": "c"}}`:                       "tls.ca: unknown key",
+		`{"mcpServers": {}, "auth": {"certificates": true}}`:                                    "auth.certificates: needs tls.client_ca",
+		`{"mcpServers": {}, "auth": {"certificates": true}, "tls": {"cert": "a", "key": "b"}}`:  "auth.certificates: needs tls.client_ca",
+		`{"mcpServers": {}, "auth": {"certificates": false}, "tls": {"cert": "a", "key": "b"}}`: "auth: nobody could connect",
+	} {
+		if _, err := Parse("c.json", []byte(value), Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", value, err, want)
+		}
 	}
 }

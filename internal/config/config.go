@@ -89,6 +89,8 @@ type Config struct {
 
 	// Auth says who may connect over HTTP; nil = everybody who reaches the address.
 	Auth *Auth
+	// TLS is what HTTP is served with; nil: none.
+	TLS *TLS
 
 	// UI is whether there is a status page.
 	UI bool

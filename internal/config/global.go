@@ -64,7 +64,7 @@ func (l *loader) keys() map[string]reader {
 		"auth":   l.auth,
 		"limits": l.limits,
 		"audit":  l.audit,
-		"tls":    l.unprotected,
+		"tls":    l.tls,
 
 		"telemetry": l.telemetry,
 		// The older systems.

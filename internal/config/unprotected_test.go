@@ -9,11 +9,9 @@ import (
 // TestUnprotected_Global: a global key that promises safety is a fault of the file,
 // unless it is turned off.
 func TestUnprotected_Global(t *testing.T) {
-	const nothing = "is not built yet, so that it would protect nothing; remove it"
 	for _, test := range []struct{ key, on, off, want string }{
 		{"confirm", `true "yes" 1 ["x"]`, `"off" false null "" "OFF" "destructive" "all"`, "must be off, destructive or all"},
 		{"pin", `true ["a.b"] "all" {"*":true}`, `false null [] "off" "warn" "block"`, "must be warn, block or off"},
-		{"tls", `{"cert":"a","key":"b"}`, `{} false`, nothing},
 	} {
 		for _, value := range strings.Fields(test.on) {
 			_, err := Parse("c.json", fmt.Appendf(nil, `{"%s": %s, "mcpServers": {}}`, test.key, value), Options{})

@@ -13,6 +13,9 @@ func (o *Options) handler() http.Handler {
 	h = flood.afterAuth(h)
 	h = &authenticated{h, o.Identity, o.Logger}
 	h = flood.beforeAuth(h)
+	if o.TLS != nil {
+		h = o.TLS.trusted(h)
+	}
 	h = &shared{h, o}
 	h = &guard{h, o}
 	if o.Refused != nil {

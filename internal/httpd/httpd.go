@@ -5,6 +5,7 @@ package httpd
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"mcpx/internal/identity"
@@ -42,6 +44,8 @@ type Options struct {
 	Endpoint Endpoint
 	// Identity says who may connect; nil: everybody who reaches the listener.
 	Identity *identity.Verifier
+	// TLS has the certificates of the server; nil: no TLS.
+	TLS *TLS
 	// Limits say what is a flood; nil: nothing.
 	Limits *limits.Limits
 	// SSE serves /sse and /messages by the endpoint too.
@@ -174,6 +178,14 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ErrorLog:          slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 	}
+	if o.TLS != nil {
+		listener = tls.NewListener(listener, o.TLS.config())
+		var following sync.WaitGroup
+		defer following.Wait()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		following.Go(func() { o.TLS.follow(ctx) }) // ends with Serve
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }() // ends with Shutdown or Close
 	select {
@@ -249,19 +261,23 @@ func (o *Options) start(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
 	fmt.Fprintf(w, `This is mcpx %[1]s: one MCP server in front of many.
 
 It is for MCP clients. Give yours this address:
 
-    http://%[2]s/mcp
+    %[2]s/mcp
 
 For a look with a terminal:
 
-    claude mcp add --transport http mcpx http://%[2]s/mcp
-    curl http://%[2]s/status      servers, tools, tokens saved
-    curl http://%[2]s/readyz      whether every server has been tried
-    curl http://%[2]s/healthz     whether mcpx is up
-`, o.Version, r.Host) // guard has checked Host
+    claude mcp add --transport http mcpx %[2]s/mcp
+    curl %[2]s/status      servers, tools, tokens saved
+    curl %[2]s/readyz      whether every server has been tried
+    curl %[2]s/healthz     whether mcpx is up
+`, o.Version, scheme+"://"+r.Host) // guard has checked Host
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
