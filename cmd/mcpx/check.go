@@ -79,7 +79,13 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return err
 }
 
-// wait waits until every server has been tried, or for --timeout.
+// listsPatience is how long check waits for what servers have beside tools. It is more than
+// they have for one attempt to list it.
+const listsPatience = 15 * time.Second
+
+// wait waits until every server has been tried and has listed what it has beside tools, or for
+// --timeout. Resources are part of the catalogue on disk: without them the first client would
+// see the texts change once, when they come.
 func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 	if cmd.Timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, time.Duration(cmd.Timeout))
@@ -87,6 +93,11 @@ func (cmd *checkCommand) wait(ctx context.Context, a *app.App, s streams) {
 		ctx = bounded
 	}
 	tryAll(ctx, a, s)
+	bounded, cancel := context.WithTimeout(ctx, listsPatience)
+	defer cancel()
+	for _, server := range a.Config.Servers {
+		a.Registry.WaitListedOne(bounded, server.Name)
+	}
 }
 
 // asked splits the names in the arguments into servers and tools. The name of a server

@@ -95,9 +95,7 @@ async function run(name, mode) {
     writeFileSync(config, JSON.stringify({ mcpServers: mcp, ...client.config }))
     // The first start of a server is another thing; here the catalogue is known, with the resources
     // of server-everything, which come after its tools.
-    const first = (...args) => execFileSync(command, [...args, '--config', config], { env: environment(home), stdio: 'ignore', timeout: 60e3 })
-    first('check')
-    if (mcp.everything) first('exec', 'everything', 'trigger-long-running-operation', 'duration=2', 'steps=1')
+    execFileSync(command, ['check', '--config', config], { env: environment(home), stdio: 'ignore', timeout: 60e3 })
     rmSync(join(home, 'probe.log'), { force: true })
     mcp = { mcpx: { command, args: ['serve', '--config', config], env: { XDG_CACHE_HOME: join(home, '.cache') } } }
   }
