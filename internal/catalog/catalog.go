@@ -205,8 +205,9 @@ type Server struct {
 	// empty where it shows some.
 	Hidden string
 	// Limited says that the caller may not do all that the server can: requests that mcpx
-	// does not know do not go to it.
-	Limited bool
+	// does not know do not go to it. ToolsOnly says that this is some of its tools, so that
+	// no name is one of a resource or a prompt of it.
+	Limited, ToolsOnly bool
 
 	index map[string]int
 }

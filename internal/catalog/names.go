@@ -187,7 +187,7 @@ func (s *Snapshot) named(uri string) (server *Server, own string, ok bool) {
 		own = appScheme + own
 	}
 	server, ok = s.Server(name)
-	return server, own, ok
+	return server, own, ok && !server.ToolsOnly
 }
 
 func (s *Snapshot) only(uri string, owners []int) (*Server, string, error) {
@@ -277,7 +277,7 @@ func (s *Snapshot) Prompt(name, separator string) (server *Server, own string, o
 		if separator == "" {
 			rest, begins = name, true
 		}
-		if !begins {
+		if !begins || one.ToolsOnly {
 			continue
 		}
 		lists := func(own string) bool {

@@ -254,7 +254,7 @@ func (g *Grant) server(s catalog.Server) (left catalog.Server, some bool) {
 		}
 	}
 	if some && !g.whole(s.Name) {
-		s.Offers, s.Items, s.Listed = catalog.Offers{Tasks: s.Offers.Tasks}, nil, true
+		s.Offers, s.Items, s.Listed, s.ToolsOnly = catalog.Offers{Tasks: s.Offers.Tasks}, nil, true, true
 	}
 	return s, some
 }

@@ -1,0 +1,156 @@
+package app
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// listening opens the stream on which a visitor hears of what belongs to no request.
+func (v *visitor) listening(t *testing.T, path, uri string) *stream {
+	t.Helper()
+	switch {
+	case v.sse:
+		v.ask(t, path, "ping", "")
+		if uri != "" {
+			v.ask(t, path, "resources/subscribe", `"uri":"`+uri+`"`)
+		}
+		return v.streams[path]
+	case v.era == modernEra:
+		body := `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modernEra +
+			`","io.modelcontextprotocol/clientCapabilities":{}},"notifications":{"toolsListChanged":true,"resourcesListChanged":true,"promptsListChanged":true,"resourceSubscriptions":["` + uri + `","` + hidden + `://1","mcpx://` + hidden + `/x"]}}}`
+		s := v.open(t, "POST", path, body, map[string]string{"Mcp-Protocol-Version": modernEra, "Mcp-Method": "subscriptions/listen"})
+		s.await(t, "subscriptions/acknowledged")
+		return s
+	}
+	v.ask(t, path, "ping", "")
+	s := v.open(t, "GET", path, "", map[string]string{"Mcp-Session-Id": v.sessions[path]})
+	if uri != "" {
+		v.ask(t, path, "resources/subscribe", `"uri":"`+uri+`"`)
+	}
+	return s
+}
+
+func (s *stream) count(text string) (n int) {
+	for _, line := range s.all() {
+		n += strings.Count(line, text)
+	}
+	return n
+}
+
+const toolsChanged = "notifications/tools/list_changed"
+
+// TestHidden_Changes: a principal hears of changes of what it may see, and nothing of
+// others; and of those that a reload makes.
+func TestHidden_Changes(t *testing.T) {
+	mcptest.NoLeaks(t)
+	servers, fakes := airfield(t)
+	e := hosted(t, servers, airRights, airGroups)
+	tools := func(name string) json.RawMessage {
+		return json.RawMessage(`[{"name":"` + name + `","inputSchema":{"type":"object"}},{"name":"notify","inputSchema":{"type":"object"}}]`)
+	}
+	turn := 0
+	each(t, func(t *testing.T, visit func(string) *visitor) {
+		bob, alice := visit("bob"), visit("alice")
+		var his, hers []*stream
+		for _, path := range []string{"/mcp", "/mcp/tools"} {
+			his, hers = append(his, bob.listening(t, path, "open://1")), append(hers, alice.listening(t, path, "open://1"))
+		}
+		word := string(rune('a' + turn))
+		turn++
+		fakes[hidden].SetTools(tools(hidden + word))
+		fakes[hidden].Notify(toolsChanged, "{}")
+		fakes["books"].SetTools(json.RawMessage(`[{"name":"find_book","description":"Finds a book.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"` + hidden + word + `"}]`))
+		fakes["books"].Notify(toolsChanged, "{}")
+		for _, s := range hers {
+			s.await(t, toolsChanged)
+		}
+		mcptest.WaitFor(t, "both to be known", patience, func() bool {
+			seen := alice.ask(t, "/mcp/tools", "tools/list", "")
+			return strings.Contains(seen, "books__"+hidden+word) && strings.Contains(seen, hidden+"__"+hidden+word)
+		})
+		fakes["open"].Notify("notifications/resources/updated", `{"uri":"open://1"}`)
+		for _, s := range his {
+			s.await(t, "notifications/resources/updated", "open://1")
+			if n := s.count(toolsChanged); n != 0 {
+				t.Errorf("%d times bob hears that something hidden has changed", n)
+			}
+		}
+		fakes["open"].SetTools(tools("new" + word))
+		fakes["open"].Notify(toolsChanged, "{}")
+		for _, s := range his {
+			s.await(t, toolsChanged)
+			if said := strings.Join(s.all(), "\n"); strings.Contains(strings.ReplaceAll(said, "mcpx://"+hidden, ""), hidden+"/") || strings.Contains(said, hidden+word) {
+				t.Errorf("bob hears %s", said)
+			}
+		}
+	}, e)
+	t.Run("a reload", func(t *testing.T) {
+		var streams []*stream
+		for _, bob := range []*visitor{e.visitor(t, "bob", legacyEra, false), e.visitor(t, "bob", modernEra, false), e.visitor(t, "bob", legacyEra, true)} {
+			streams = append(streams, bob.listening(t, "/mcp", "open://1"))
+		}
+		carol := e.visitor(t, "carol", legacyEra, false).listening(t, "/mcp", "open://1")
+		e.change(t, servers, `[{"principals":["alice","carol"]},{"principals":["bob"],"tools":{"allow":["books.find_*"]}}]`, airGroups)
+		for _, s := range streams {
+			s.await(t, toolsChanged)
+			s.await(t, "notifications/resources/list_changed")
+		}
+		// What he followed before he may not see any more.
+		fakes["open"].Notify("notifications/resources/updated", `{"uri":"open://1"}`)
+		carol.await(t, "notifications/resources/updated")
+		for _, s := range streams {
+			if n := s.count("notifications/resources/updated"); n != 0 {
+				t.Errorf("%d updates of what bob may not see any more", n)
+			}
+		}
+		if n := carol.count(toolsChanged); n != 0 {
+			t.Errorf("carol, whose rights are the same, hears of %d changes", n)
+		}
+		bob := e.visitor(t, "bob", modernEra, false)
+		if said := bob.ask(t, "/mcp", "tools/list", ""); strings.Contains(said, "Server: open") || !strings.Contains(said, "find_book") {
+			t.Errorf("bob sees %s", said)
+		}
+		if said, none := bob.ask(t, "/mcp/servers/open", "tools/list", ""), bob.ask(t, "/mcp/servers/nope", "tools/list", ""); said != none || !strings.HasPrefix(said, "404 ") {
+			t.Errorf("a view that was taken away: %s, one that never was: %s", said, none)
+		}
+	})
+}
+
+// TestNobody: who has no right at all sees that, and what to do, and not what there is.
+func TestNobody(t *testing.T) {
+	mcptest.NoLeaks(t)
+	servers, _ := airfield(t)
+	e := hosted(t, servers, airRights, airGroups)
+	each(t, func(t *testing.T, visit func(string) *visitor) {
+		nobody := visit("nobody")
+		opens := "initialize"
+		if nobody.era == modernEra {
+			opens = "server/discover"
+		}
+		for _, way := range [][3]string{
+			{"/mcp", opens, ""}, {"/mcp/tools", opens, ""}, {"/mcp", "tools/list", ""}, {"/mcp", "tools/call", `"name":"inspect","arguments":{}`},
+			{"/mcp", "tools/call", `"name":"exec","arguments":{"server_name":"x","tool_name":"y"}`},
+		} {
+			said := nobody.ask(t, way[0], way[1], way[2])
+			if !strings.Contains(said, "The operator of mcpx can allow it (auth.rights)") {
+				t.Errorf("%s %s: %s", way[0], way[1], said)
+			}
+			for _, name := range []string{hidden, "books", "open", "echo"} {
+				if strings.Contains(strings.ReplaceAll(said, "openWorldHint", ""), name) {
+					t.Errorf("%s %s names %s: %s", way[0], way[1], name, said)
+				}
+			}
+		}
+		if said := nobody.ask(t, "/mcp/tools", "tools/list", ""); !strings.Contains(said, `"tools":[]`) {
+			t.Errorf("all tools: %s", said)
+		}
+		for _, path := range []string{"/mcp/servers/open", "/mcp/groups/mixed", "/mcp/groups/" + hidden} {
+			if said, none := nobody.ask(t, path, "tools/list", ""), nobody.ask(t, "/mcp/servers/none", "tools/list", ""); said != none {
+				t.Errorf("%s: %s, and where nothing is %s", path, said, none)
+			}
+		}
+	}, e)
+}
