@@ -35,7 +35,7 @@ func Secrets() *secret.Store {
 // LoginServer is a server of the config, as [oauth] knows it.
 func LoginServer(s config.Server) oauth.Server {
 	return oauth.Server{
-		Name: s.Name, URL: s.URL, Headers: s.Headers,
+		Name: s.Name, URL: s.URL, URLs: s.URLs, Headers: s.Headers,
 		Grant: s.OAuth.Grant, ClientID: s.OAuth.ClientID, ClientSecret: s.OAuth.ClientSecret,
 		ClientMetadataURL: s.OAuth.ClientMetadataURL, Scopes: s.OAuth.Scopes, RedirectPort: s.OAuth.RedirectPort,
 		Issuer: s.OAuth.Issuer, Audience: s.OAuth.Audience,

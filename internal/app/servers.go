@@ -127,7 +127,7 @@ func (a *App) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		Command: s.Command, Args: s.Args, Cwd: s.Cwd,
 		ContentLength: s.Framing == "content-length", NewlineOnly: s.Framing == "newline",
 		Protocol: s.Protocol,
-		URL:      s.URL, Headers: s.Headers,
+		URL:      s.URL, URLs: s.URLs, Headers: s.Headers,
 		ClientName: "mcpx", ClientVersion: Version(),
 		ConnectTimeout: s.ConnectTimeout,
 		Lazy:           s.Start == "lazy", StopIdle: s.StopIdle,

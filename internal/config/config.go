@@ -202,7 +202,10 @@ type Server struct {
 	Protocol string
 
 	// URL and Headers are of remote servers.
-	URL     string            `json:"-"`
+	URL string `json:"-"`
+	// URLs are the addresses of all instances of the server, where there are several; URL is
+	// the first.
+	URLs    []string          `json:"-"`
 	Headers map[string]string `json:"-"`
 	// CallerCredentials (the key credentials) are headers of requests to the server that
 	// come from the caller. Nil: none.

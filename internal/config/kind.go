@@ -70,7 +70,7 @@ func (r *serverReader) infer(n *node) {
 	r.s.Command, r.s.Args, r.commandArgs, r.s.Env, r.s.Cwd = "", nil, nil, nil, ""
 	// A WebSocket server without a URL dials in.
 	if (r.s.Type != WebSocket || hasURL) && r.need("url", r.urlAt, r.s.URL, n) {
-		r.checkURL()
+		r.checkURL(r.urlAt, r.s.URL)
 	}
 }
 
@@ -104,20 +104,20 @@ func (r *serverReader) failedAt(path string) bool {
 	return slices.ContainsFunc(r.faults, func(f Fault) bool { return f.Path == path })
 }
 
-// checkURL looks at the URL after expansion. Its faults do not show it, since a
-// variable may be in it.
-func (r *serverReader) checkURL() {
-	fail := func(text string) { r.fail(r.urlAt.path, r.urlAt.offset, "%s", text) }
+// checkURL looks at a URL after expansion. Its faults do not show it, since a variable may
+// be in it.
+func (r *serverReader) checkURL(at place, text string) {
+	fail := func(text string) { r.fail(at.path, at.offset, "%s", text) }
 	schemes := []string{"http://", "https://"}
 	if r.s.Type == WebSocket {
 		schemes = []string{"ws://", "wss://"}
 	}
-	lower := strings.ToLower(r.s.URL)
+	lower := strings.ToLower(text)
 	if !strings.HasPrefix(lower, schemes[0]) && !strings.HasPrefix(lower, schemes[1]) {
 		fail("must start with " + schemes[0] + " or " + schemes[1])
 		return
 	}
-	u, err := url.Parse(r.s.URL)
+	u, err := url.Parse(text)
 	switch {
 	case err != nil:
 		fail("is not a valid URL")

@@ -28,6 +28,7 @@ func (r *serverReader) keys() map[string]reader {
 		"env":             r.env,
 		"cwd":             r.string(&s.Cwd),
 		"url":             r.url,
+		"urls":            r.urls,
 		"headers":         r.headers,
 		"enabled":         l.boolean(&s.Enabled),
 		"description":     l.str(&s.Description),
@@ -68,7 +69,7 @@ type serverReader struct {
 	wanted   []wanted
 	disabled bool
 	// Where the keys stand that infer needs.
-	commandAt, urlAt, unknownType, oauthAt, credentialsAt place
+	commandAt, urlAt, urlsAt, unknownType, oauthAt, credentialsAt place
 	// typeText is the type as written, when it is unknown.
 	typeText string
 	// httpURL: the key of the URL says that it is streamable HTTP.
@@ -333,6 +334,7 @@ func (r *serverReader) finish(n *node) {
 	r.splitCommand()
 	r.s.Args = append(r.commandArgs, r.s.Args...)
 	r.needPackage()
+	r.checkInstances()
 	r.checkOAuth()
 	r.checkCredentials()
 	r.s.Enabled = r.s.Enabled && !r.disabled

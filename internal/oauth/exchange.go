@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"mcpx/internal/outbound"
 )
 
 const (
@@ -71,7 +69,7 @@ func (l *Logins) Exchange(s Server) func(subject func() string) (wrap func(http.
 	x := &exchanges{logins: l, server: s, web: newHTTPClient(s), kept: make(map[[sha256.Size]byte]*exchanged)}
 	return func(subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
 		c := &caller{x, subject}
-		return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s.URL, c} }, c.secrets
+		return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, c} }, c.secrets
 	}
 }
 
@@ -83,7 +81,7 @@ type caller struct {
 
 // token implements [tokens].
 func (c *caller) token(ctx context.Context) (string, error) {
-	if !outbound.Safe(c.of.server.URL) {
+	if !c.of.server.safe() {
 		return "", &passingError{"a caller's token is exchanged for servers over https, or on this machine, alone"}
 	}
 	return c.of.get(ctx, c.subject(), "")

@@ -50,7 +50,7 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 		return nil, fmt.Errorf("%s gets its tokens by itself (oauth.grant is %s)", s.Name, s.Grant)
 	case l.store.dir == "":
 		return nil, errors.New("there is no user configuration folder to keep a login in")
-	case !outbound.Safe(s.URL):
+	case !s.safe():
 		return nil, errors.New("a login needs a server over https, or on this machine: a token would go over the network in the clear")
 	case s.authorized():
 		return nil, &hintError{s.Name + " has an Authorization header, which a login would not replace", "remove it from headers of the server"}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,9 @@ const (
 // Server is an upstream that may want a login, as its user has configured it.
 type Server struct {
 	Name, URL string
+	// URLs are the addresses of all instances, where there are several: tokens for URL go to
+	// them too.
+	URLs []string
 	// Headers go with the request that asks the server whether it wants a login.
 	Headers map[string]string
 	// Grant is one of those above; empty is [AuthorizationCode].
@@ -59,6 +63,11 @@ func (s Server) authorized() bool {
 
 // machine reports whether the server's tokens need no person.
 func (s Server) machine() bool { return s.Grant == ClientCredentials || s.Grant == PrivateKeyJWT }
+
+// safe reports whether tokens may go to all addresses of the server.
+func (s Server) safe() bool {
+	return outbound.Safe(s.URL) && !slices.ContainsFunc(s.URLs, func(address string) bool { return !outbound.Safe(address) })
+}
 
 // Logins are the tokens of one user's servers. Safe for concurrent use; several processes
 // may use one folder.
@@ -99,11 +108,11 @@ func (l *Logins) Close(within time.Duration) {
 // far, to be struck out of texts. Both are nil where the requests have an Authorization
 // header of their own, or would go over the network in the clear.
 func (l *Logins) Authorize(s Server) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
-	if s.authorized() || l.store.dir == "" || !outbound.Safe(s.URL) {
+	if s.authorized() || l.store.dir == "" || !s.safe() {
 		return nil, nil
 	}
 	src := l.source(s)
-	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s.URL, src} }, src.secrets
+	return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, src} }, src.secrets
 }
 
 // Changed returns the servers whose logins were made, renewed or deleted since the last

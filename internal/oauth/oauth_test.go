@@ -147,7 +147,7 @@ func TestAuthorize(t *testing.T) {
 
 // TestTransport_Elsewhere: a token goes to its server alone.
 func TestTransport_Elsewhere(t *testing.T) {
-	tr := &transport{server: "https://a.example/mcp"}
+	tr := &transport{server: Server{URL: "https://a.example/mcp"}}
 	for address, want := range map[string]string{
 		"https://a.example/other": "Bearer x", "https://a.example:8443/": "Bearer x",
 		"http://a.example/mcp": "", "https://b.example/mcp": "", "https://a.example.evil.example/": "",

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"mcpx/internal/outbound"
 )
@@ -28,7 +29,7 @@ type tokens interface {
 // the server refuses that. What it sends again was surely not executed.
 type transport struct {
 	base   http.RoundTripper
-	server string // its URL
+	server Server
 	tokens tokens
 }
 
@@ -74,13 +75,20 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // with is the request with the token, where it goes to the server itself.
 func (t *transport) with(req *http.Request, token string) *http.Request {
-	server, err := url.Parse(t.server)
-	if token == "" || err != nil || req.URL.Hostname() != server.Hostname() || !outbound.Safe(req.URL.String()) {
+	if token == "" || !t.server.at(req.URL.Hostname()) || !outbound.Safe(req.URL.String()) {
 		return req
 	}
 	out := req.Clone(req.Context())
 	out.Header.Set("Authorization", "Bearer "+token)
 	return out
+}
+
+// at reports whether the server, or an instance of it, is at this host.
+func (s Server) at(host string) bool {
+	return slices.ContainsFunc(append([]string{s.URL}, s.URLs...), func(address string) bool {
+		u, err := url.Parse(address)
+		return err == nil && u.Hostname() == host
+	})
 }
 
 // CloseIdleConnections ends what no request uses.

@@ -81,7 +81,9 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 		if old.server.Spec.Type == upstream.Stdio && !old.server.PerClient {
 			end = retired{name: name, definition: old.server.Definition}
 		}
-		r.retire(old.upstream, end, grace)
+		for _, u := range old.upstreams() {
+			r.retire(u, end, grace)
+		}
 		for client := range r.clients {
 			r.endSessions(client, end, grace, func(key sessionKey, _ *clientSession) bool { return key.server == name })
 		}
@@ -106,7 +108,7 @@ func (r *Registry) startAfter(e *entry) {
 		}
 	}
 	if len(before) == 0 {
-		e.upstream.Start()
+		e.start()
 		return
 	}
 	r.retiring.Go(func() { // ends with those processes, soon after their grace
@@ -116,7 +118,7 @@ func (r *Registry) startAfter(e *entry) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if now := r.entries[name]; !r.ended && now != nil && now.upstream == e.upstream {
-			e.upstream.Start()
+			e.start()
 		}
 	})
 }

@@ -39,8 +39,11 @@ func (r *Registry) PassOn(client *upstream.Client, method string, params json.Ra
 		return
 	}
 	for _, e := range r.entries {
-		if e.upstream != nil && !e.server.PerClient {
-			e.upstream.Notify(method, params)
+		if e.server.PerClient {
+			continue
+		}
+		for _, u := range e.upstreams() {
+			u.Notify(method, params)
 		}
 	}
 }
@@ -68,6 +71,9 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own *creden
 		}
 		c = &clientSession{}
 		spec := e.server.Spec
+		if len(spec.URLs) > 0 {
+			spec.URL = spec.URLs[r.turn.Add(1)%uint32(len(spec.URLs))]
+		}
 		spec.Lazy, spec.StopIdle, spec.OnChange = false, 0, nil
 		cached := e.cached
 		tools := func() []catalog.Tool {
@@ -143,6 +149,11 @@ func (r *Registry) ForgetClient(id string) {
 	defer r.mu.Unlock()
 	r.endSessions(id, retired{}, longestCall, func(sessionKey, *clientSession) bool { return true })
 	delete(r.own, id)
+	for _, e := range r.entries {
+		if e.instances != nil {
+			e.instances.forget(id)
+		}
+	}
 	r.differing.Store(int32(len(r.own)))
 }
 

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 
@@ -55,7 +56,10 @@ func (r *Registry) Tell(server string, client *upstream.Client, method string, p
 		return
 	}
 	if !e.server.PerClient {
-		e.upstream.Notify(method, params)
+		_ = e.call(context.Background(), client, false, func(u *upstream.Upstream, _ bool) error {
+			u.Notify(method, params)
+			return nil
+		})
 	} else if own, err := e.server.credentialsOf(client); err == nil && r.clients[client.ID][own.key(server)] != nil {
 		r.clients[client.ID][own.key(server)].upstream.Notify(method, params)
 	}

@@ -22,7 +22,9 @@ func (r *Registry) Prefer(name string) {
 // Ask starts a server if it is idle.
 func (r *Registry) Ask(name string) {
 	if e := r.running(name); e != nil {
-		e.upstream.Ask()
+		for _, u := range e.upstreams() {
+			u.Ask()
+		}
 		r.publish()
 	}
 }
@@ -30,6 +32,8 @@ func (r *Registry) Ask(name string) {
 // Retry lets a server that is unavailable try again at once.
 func (r *Registry) Retry(name string) {
 	if e := r.running(name); e != nil {
-		e.upstream.Retry()
+		for _, u := range e.upstreams() {
+			u.Retry()
+		}
 	}
 }

@@ -86,6 +86,7 @@ type Registry struct {
 	owner   atomic.Pointer[upstream.Client] // from Own
 	owned   chan struct{}                   // closed by the first Own
 	ownOnce func()                          // closes owned
+	turn    atomic.Uint32                   // of the instances at which sessions of clients begin
 	// differing is the number of clients with a catalogue of their own.
 	differing atomic.Int32
 	allCalls  *upstream.Gate // bounds the calls of all servers together
@@ -120,14 +121,15 @@ type Registry struct {
 	disk    sync.WaitGroup // goroutines that use the disk
 }
 
-// entry is one server with its upstream. The fields generation, onDisk, server and
-// upstream never change; saving guards saved, and the registry's lock the others.
+// entry is one server with its upstream. The fields generation, onDisk, server,
+// upstream and instances never change; saving guards saved, and the registry's lock the others.
 type entry struct {
 	generation uint64
 	began      time.Time
 	onDisk     bool // the cache had a file when the entry was made
 	server     Server
 	upstream   *upstream.Upstream // nil if disabled or at fault
+	instances  *instances         // nil if there is one only; upstream is the first
 	cached     *record            // from disk, until the server has listed all that it has
 	last       catalog.Server     // in the last snapshot; its tools are reused while unchanged
 	saved      *record            // the content of the cache file
@@ -191,7 +193,11 @@ func (r *Registry) newEntry(server Server) *entry {
 	}
 	spec.OnChange = r.changed
 	spec.OnUnknown = func(method string, params json.RawMessage) { r.unknown(spec.Name, method, params) }
-	e.upstream = upstream.New(spec)
+	if e.instances = r.newInstances(e, spec); e.instances != nil {
+		e.upstream = e.instances.all[0]
+	} else {
+		e.upstream = upstream.New(spec)
+	}
 	return e
 }
 
@@ -206,14 +212,14 @@ func (r *Registry) Start() {
 	r.started = true
 	used := make(map[string]bool)
 	first := r.entries[r.preferred]
-	if first != nil && first.upstream != nil {
-		first.upstream.Start()
+	if first != nil {
+		first.start()
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.entries)) {
 		e := r.entries[name]
 		used[e.server.Key] = true
-		if e.upstream != nil && e != first {
-			e.upstream.Start()
+		if e != first {
+			e.start()
 		}
 	}
 	r.loops.Add(2)
@@ -236,9 +242,7 @@ func (r *Registry) Close(within time.Duration) {
 		r.ended = true
 		var all []*upstream.Upstream
 		for _, e := range r.entries {
-			if e.upstream != nil {
-				all = append(all, e.upstream)
-			}
+			all = append(all, e.upstreams()...)
 		}
 		for _, sessions := range r.clients {
 			for _, c := range sessions {
@@ -341,7 +345,7 @@ func (r *Registry) describe(name string, e *entry) catalog.Server {
 		s.State, s.Reason = catalog.Unavailable, e.server.Fault
 		return s
 	}
-	status := e.upstream.Status()
+	status := e.status()
 	tools := status.Tools
 	s.State, s.Reason, s.Protocol = status.State, status.Reason, status.Protocol
 	s.Title, s.Version, s.Instructions, s.Known = status.Title, status.Version, status.Instructions, status.Known
@@ -380,7 +384,7 @@ func (e *entry) items(status *upstream.Status) (offers catalog.Offers, items *ca
 // disabled or at fault.
 func (r *Registry) Status(name string) (status upstream.Status, ok bool) {
 	if e := r.running(name); e != nil {
-		return e.upstream.Status(), true
+		return e.status(), true
 	}
 	return upstream.Status{}, false
 }
@@ -415,8 +419,16 @@ func (r *Registry) Call(ctx context.Context, server *catalog.Server, request ups
 		return nil, err
 	}
 	defer func() { use.End(len(result)) }()
-	err = r.with(ctx, server, request.Client, func(u *upstream.Upstream) error {
-		result, err = u.Call(ctx, request)
+	began, again := time.Now(), false
+	err = r.with(ctx, server, request.Client, request.Repeatable, func(u *upstream.Upstream, more bool) error {
+		one := request
+		if again && one.Timeout > 0 {
+			one.Timeout = max(one.Timeout-time.Since(began), time.Nanosecond)
+		}
+		if again = true; more {
+			one.Wait = time.Nanosecond
+		}
+		result, err = u.Call(ctx, one)
 		return err
 	})
 	return result, err
@@ -424,18 +436,24 @@ func (r *Registry) Call(ctx context.Context, server *catalog.Server, request ups
 
 // Follow is [upstream.Upstream.Follow] of the session that Call would use for the client.
 func (r *Registry) Follow(ctx context.Context, server *catalog.Server, client *upstream.Client, uri string, wait time.Duration, agreed func(), updated func(params json.RawMessage)) error {
-	return r.with(ctx, server, client, func(u *upstream.Upstream) error { return u.Follow(ctx, uri, wait, agreed, updated) })
+	return r.with(ctx, server, client, false, func(u *upstream.Upstream, more bool) error {
+		if more {
+			wait = time.Nanosecond
+		}
+		return u.Follow(ctx, uri, wait, agreed, updated)
+	})
 }
 
-// with calls f with the upstream of a server from a snapshot that a client uses.
-func (r *Registry) with(ctx context.Context, server *catalog.Server, client *upstream.Client, f func(u *upstream.Upstream) error) error {
+// with calls f with the upstream of a server from a snapshot that a client uses, as
+// entry.call does.
+func (r *Registry) with(ctx context.Context, server *catalog.Server, client *upstream.Client, repeatable bool, f func(u *upstream.Upstream, more bool) error) error {
 	r.mu.Lock()
 	e, ended := r.entries[server.Name], r.ended
 	r.mu.Unlock()
 	if e == nil || e.generation != server.Generation && !ended {
 		return &ReplacedError{server.Name}
 	}
-	err := r.withEntry(ctx, e, client, f)
+	err := r.withEntry(ctx, e, client, repeatable, f)
 	unavailable, ok := errors.AsType[*upstream.UnavailableError](err)
 	if ok && unavailable.Stopped && r.replaced(server.Name, e) {
 		return &ReplacedError{server.Name}
@@ -451,7 +469,7 @@ func (r *Registry) replaced(server string, e *entry) bool {
 	return !r.ended && (now == nil || now.upstream != e.upstream)
 }
 
-func (r *Registry) withEntry(ctx context.Context, e *entry, client *upstream.Client, f func(u *upstream.Upstream) error) error {
+func (r *Registry) withEntry(ctx context.Context, e *entry, client *upstream.Client, repeatable bool, f func(u *upstream.Upstream, more bool) error) error {
 	switch {
 	case e.server.Disabled:
 		return &upstream.UnavailableError{State: catalog.Disabled, Reason: "disabled in the configuration"}
@@ -473,7 +491,7 @@ func (r *Registry) withEntry(ctx context.Context, e *entry, client *upstream.Cli
 			return &upstream.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
 		}
 		defer release()
-		return f(u)
+		return f(u, false)
 	}
-	return f(e.upstream)
+	return e.call(ctx, client, repeatable, f)
 }

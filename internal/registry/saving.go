@@ -39,7 +39,7 @@ func (r *Registry) save(last bool) {
 // saveOne writes the catalogue of a server. If there is none, it writes that mcpx has
 // tried the server: later starts do not wait for its first list.
 func (r *Registry) saveOne(e *entry, last bool) {
-	status := e.upstream.Status()
+	status := e.status()
 	rec := &record{
 		Protocol: status.Protocol, Modern: status.Modern,
 		Title: status.Title, Version: status.Version, Instructions: status.Instructions,

@@ -15,7 +15,7 @@ func (r *Registry) WaitListed(ctx context.Context, which func(server string) boo
 	waited := false
 	for _, s := range r.Snapshot().Servers {
 		if e := r.running(s.Name); e != nil && !s.Listed && !e.onDisk && (which == nil || which(s.Name)) {
-			e.upstream.AwaitLists(ctx)
+			e.lists().AwaitLists(ctx)
 			waited = true
 		}
 	}
@@ -31,7 +31,7 @@ func (r *Registry) WaitListedOne(ctx context.Context, server string) {
 	e := r.entries[server]
 	r.mu.Unlock()
 	if e != nil && e.upstream != nil {
-		e.upstream.AwaitLists(ctx)
+		e.lists().AwaitLists(ctx)
 		r.publish()
 	}
 }
@@ -55,7 +55,15 @@ func (r *Registry) WaitServer(ctx context.Context, name string) {
 
 // WaitTried waits until the first attempt of every server has ended, or until ctx ends.
 func (r *Registry) WaitTried(ctx context.Context) {
-	r.waitFor(ctx, func(*catalog.Server) bool { return true })
+	for _, s := range r.Snapshot().Servers {
+		r.await(ctx, s.Name)
+		if e := r.running(s.Name); e != nil {
+			for _, u := range e.upstreams() {
+				u.Await(ctx)
+			}
+		}
+	}
+	r.publish()
 }
 
 // waitFor waits for the first attempts of some servers. It makes a new snapshot, as the
@@ -81,7 +89,7 @@ func (r *Registry) await(ctx context.Context, name string) {
 		if e == nil {
 			return
 		}
-		e.upstream.Await(ctx)
+		e.await(ctx)
 		if ctx.Err() != nil || !r.replaced(name, e) {
 			return
 		}

@@ -143,7 +143,7 @@ func TestServerWithoutPing(t *testing.T) {
 			t.Errorf("%d: %d pings, %d sessions, want 1 of each", status, pings, sessions)
 		}
 		server.Script(mcptest.BadGateway().On("tools/list").Always())
-		awaitState(t, u, catalog.Connecting)
+		mcptest.WaitFor(t, "the end of the session", patience, func() bool { return u.Status().State != catalog.Ready })
 	}
 }
 

@@ -119,6 +119,13 @@ func (s *session) open(ctx context.Context, framing wire.Framing) error {
 	return err
 }
 
+// stateful reports whether the server may keep something from one request of the session
+// to the next: a legacy server that has given no session ID over HTTP cannot.
+func (s *session) stateful() bool {
+	over, ok := s.link.(*httpLink)
+	return !s.modern && !(ok && over.session.Load() == nil)
+}
+
 // close ends the session and everything it started. Cancellations that are under
 // way over HTTP may still arrive; a stream ends, which says enough.
 func (s *session) close() {

@@ -50,8 +50,11 @@ type Spec struct {
 	// sends is read in whichever framing it has.
 	ContentLength, NewlineOnly bool
 
-	// URL and Headers reach an upstream over the network.
+	// URL and Headers reach an upstream over the network. URLs, where not nil, are all
+	// addresses of the same server: a session is opened at URL, or else at the next that
+	// answers.
 	URL     string
+	URLs    []string
 	Headers map[string]string
 
 	// Dial, where not nil, is the way to the server in place of all that. It ends with

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +44,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 	spec := u.spec
 	framing := spec.firstFraming()
 	for u.sleep(ctx); ctx.Err() == nil; u.sleep(ctx) {
-		s, err := u.connect(ctx, &spec, framing, t)
+		s, err := u.connectAny(ctx, &spec, framing, t)
 		if ctx.Err() != nil {
 			if s != nil {
 				s.close()
@@ -171,6 +173,30 @@ func (u *Upstream) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// connectAny is connect at the first address of the server that answers.
+func (u *Upstream) connectAny(ctx context.Context, spec *Spec, framing wire.Framing, t troubles) (s *session, err error) {
+	if len(spec.URLs) == 0 {
+		return u.connect(ctx, spec, framing, t)
+	}
+	for range spec.URLs {
+		if s, err = u.connect(ctx, spec, framing, t); err == nil || ctx.Err() != nil {
+			return s, err
+		}
+		err = fmt.Errorf("none of its %d instances answers; %s: %w", len(spec.URLs), HostOf(spec.URL), err)
+		spec.URL = spec.URLs[(slices.Index(spec.URLs, spec.URL)+1)%len(spec.URLs)]
+	}
+	return nil, err
+}
+
+// HostOf is the host of an address with its port, for texts: other parts may hold secrets.
+func HostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
 // connect opens a session, reads the catalogue, and publishes both. t are the
 // troubles that are not over yet.
 func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Framing, t troubles) (*session, error) {
@@ -208,6 +234,7 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 		st.Installing = false
 		st.RetryAfter = time.Time{}
 		st.Protocol, st.Modern, st.Took = s.version, s.modern, took+time.Since(began)
+		st.Stateful = s.stateful()
 		st.Title, st.Version, st.Instructions = s.title, s.release, s.instructions
 		if !spec.NoCatalogue {
 			u.adopt(st, s, tools, faults)

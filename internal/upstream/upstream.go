@@ -18,8 +18,10 @@ type Status struct {
 	Transport  string
 	Protocol   string // negotiated revision, of the last session
 	Modern     bool
-	Title      string
-	Version    string
+	// Stateful: the server may keep something from one request of the session to the next.
+	Stateful bool
+	Title    string
+	Version  string
 	// Instructions and Tools are those of the last session that had them.
 	Instructions string
 	Tools        []catalog.Tool
@@ -155,6 +157,13 @@ func (u *Upstream) Status() Status {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.status
+}
+
+// Open is how many calls are under way, or wait for a session.
+func (u *Upstream) Open() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.open
 }
 
 // Retry ends a wait for the next attempt, if there is one.

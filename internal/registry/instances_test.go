@@ -1,0 +1,312 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/upstream"
+)
+
+// several are instances of one server.
+func several(t *testing.T, fakes ...mcptest.Spec) (webs []*mcptest.HTTPServer, server Server) {
+	t.Helper()
+	spec := upstream.Spec{Name: "web", Type: upstream.HTTP, Health: upstream.Health{Interval: 50 * time.Millisecond, Timeout: patience}}
+	for _, fake := range fakes {
+		web := fake.HTTP(t)
+		webs, spec.URLs = append(webs, web), append(spec.URLs, web.URL)
+	}
+	spec.URL = spec.URLs[0]
+	return webs, Server{Spec: spec, Definition: "web"}
+}
+
+func connected(id string) *upstream.Client {
+	return &upstream.Client{ID: id, Notify: func(string, json.RawMessage) {}}
+}
+
+// state waits until the server is in a state, for a reason with this text.
+func state(t *testing.T, r *Registry, want catalog.State, reason string) {
+	t.Helper()
+	mcptest.WaitFor(t, string(want)+" "+reason, patience, func() bool {
+		r.Refresh()
+		s, _ := r.Snapshot().Server("web")
+		return s.State == want && strings.Contains(s.Reason, reason) && (reason != "" || s.Reason == "")
+	})
+}
+
+// TestInstances_Spread: a call goes to the instance with the fewest open ones; max_concurrency
+// counts those of all.
+func TestInstances_Spread(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{Era: mcptest.EraModern, HangTools: []string{"slow"}}
+	webs, server := several(t, fake, fake, fake)
+	server.Spec.MaxConcurrency = 7
+	r := start(t, Options{}, server)
+	tried(t, r)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	defer cancel()
+	arrived := func() (n int, each []int) {
+		for _, web := range webs {
+			each = append(each, web.Count("tools/call"))
+			n += each[len(each)-1]
+		}
+		return n, each
+	}
+	for i := range 6 {
+		calls.Go(func() {
+			_, _ = follow(ctx, r, "web", upstream.Request{Method: "tools/call", Params: upstream.ToolParams("slow", nil), Client: connected("one"), Timeout: time.Hour})
+		})
+		mcptest.WaitFor(t, "the call", patience, func() bool { n, _ := arrived(); return n == i+1 })
+	}
+	if _, each := arrived(); fmt.Sprint(each) != "[2 2 2]" {
+		t.Errorf("calls of the instances: %v", each)
+	}
+	if got, err := call(r, "web", nil, "echo", `{"text":"x"}`); err != nil || got != "x" {
+		t.Errorf("%q %v", got, err)
+	}
+}
+
+// TestInstances_Dies: one of two instances dies under load, again and again. Calls that may
+// be repeated are all answered; of the others none is executed twice, and those that may
+// have been executed say so.
+func TestInstances_Dies(t *testing.T) {
+	for era, fake := range map[string]mcptest.Spec{
+		"modern": {Era: mcptest.EraModern}, "legacy": {}, "legacy without sessions": {NoSession: true},
+	} {
+		t.Run(era, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			webs, server := several(t, fake, fake)
+			r := start(t, Options{}, server)
+			tried(t, r)
+			state(t, r, catalog.Ready, "")
+			var done atomic.Bool
+			var answered, lost atomic.Int64
+			var callers sync.WaitGroup
+			for i := range 8 {
+				client := connected(fmt.Sprint(i))
+				callers.Go(func() {
+					for n := 0; !done.Load(); n++ {
+						text := fmt.Sprintf("%d-%d", i, n)
+						tool := []string{"echo", "idempotent_echo"}[i%2]
+						got, err := follow(context.Background(), r, "web", upstream.Request{
+							Method: "tools/call", Params: upstream.ToolParams(tool, json.RawMessage(`{"text":"`+text+`"}`)), Client: client,
+							Repeatable: i%2 == 1, Wait: patience, Timeout: patience,
+						})
+						broken, ok := errors.AsType[*upstream.LostError](err)
+						switch {
+						case err == nil && strings.Contains(string(got), text):
+							answered.Add(1)
+						case i%2 == 0 && ok && broken.MayHaveRun:
+							lost.Add(1)
+						default:
+							t.Errorf("%s %s: %s %v", tool, text, got, err)
+							return
+						}
+					}
+				})
+			}
+			for round := range 4 {
+				before := answered.Load()
+				mcptest.WaitFor(t, "calls", patience, func() bool { return answered.Load() > before+40 })
+				dying := webs[round%2]
+				dying.Down()
+				state(t, r, catalog.Degraded, "1 of 2 instances are up; "+upstream.HostOf(dying.URL))
+				before = answered.Load()
+				mcptest.WaitFor(t, "calls of the other", patience, func() bool { return answered.Load() > before+40 })
+				dying.Up()
+				r.Retry("web")
+				state(t, r, catalog.Ready, "")
+			}
+			done.Store(true)
+			callers.Wait()
+			executed := map[string]int{}
+			for _, web := range webs {
+				if web.Count("tools/call") < 40 {
+					t.Errorf("%d calls came to %s", web.Count("tools/call"), web.URL)
+				}
+				for _, entry := range web.Log().Calls("echo") {
+					executed[string(entry.Message)[strings.Index(string(entry.Message), `"text"`):]]++
+				}
+			}
+			for text, n := range executed {
+				if n > 1 {
+					t.Errorf("%s was executed %d times", text, n)
+				}
+			}
+			t.Logf("%d answered, %d may have been executed", answered.Load(), lost.Load())
+		})
+	}
+}
+
+// TestInstances_Home: where a server may keep something for a client, its calls stay with
+// one instance, until that is gone.
+func TestInstances_Home(t *testing.T) {
+	mcptest.NoLeaks(t)
+	webs, server := several(t, mcptest.Spec{}, mcptest.Spec{})
+	r := start(t, Options{}, server)
+	tried(t, r)
+	homeOf := func(client *upstream.Client) (home int) {
+		t.Helper()
+		home = -1
+		for range 3 {
+			before := webs[0].Count("tools/call")
+			if got, err := call(r, "web", client, "echo", `{"text":"x"}`); err != nil || got != "x" {
+				t.Fatalf("%q %v", got, err)
+			}
+			at := 1
+			if webs[0].Count("tools/call") > before {
+				at = 0
+			}
+			if home >= 0 && at != home {
+				t.Errorf("%s: at both", client.ID)
+			}
+			home = at
+		}
+		return home
+	}
+	homes := map[int]int{}
+	clients := []*upstream.Client{connected("a"), connected("b"), connected("c"), connected("d")}
+	for _, client := range clients {
+		homes[homeOf(client)]++
+	}
+	if len(homes) != 2 {
+		t.Errorf("homes: %v", homes)
+	}
+	// Requests without a session: those of one connection.
+	for _, peer := range []string{"p", "q"} {
+		at := -1
+		for i := range 3 {
+			now := homeOf(&upstream.Client{ID: fmt.Sprint("request ", peer, i), Peer: peer})
+			if at >= 0 && now != at {
+				t.Errorf("requests of %s: at both", peer)
+			}
+			at = now
+		}
+	}
+	moved := clients[0]
+	old := homeOf(moved)
+	webs[old].Down()
+	state(t, r, catalog.Degraded, "1 of 2")
+	if homeOf(moved) == old {
+		t.Error("it stays where nobody is")
+	}
+	webs[old].Up()
+	r.Retry("web")
+	state(t, r, catalog.Ready, "")
+	if homeOf(moved) == old {
+		t.Error("it goes back, and loses what the other keeps for it")
+	}
+	for _, client := range clients {
+		r.ForgetClient(client.ID)
+	}
+	if in := r.entries["web"].instances; len(in.home) != 0 {
+		t.Errorf("homes of clients that are gone: %v", in.home)
+	}
+}
+
+// warned counts the warnings about tools in a log.
+type warned struct{ atomic.Int64 }
+
+func (w *warned) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), "lists other tools") {
+		w.Add(1)
+	}
+	return len(line), nil
+}
+
+// TestInstances_Differ: the tools of the instance that answered first count, and those of
+// another come when that is gone.
+func TestInstances_Differ(t *testing.T) {
+	mcptest.NoLeaks(t)
+	tool := func(name string) json.RawMessage {
+		return json.RawMessage(`[{"name":"` + name + `","inputSchema":{"type":"object"}}]`)
+	}
+	webs, server := several(t, mcptest.Spec{Tools: tool("one")}, mcptest.Spec{Tools: tool("one")})
+	var warnings warned
+	r := start(t, Options{Logger: slog.New(slog.NewTextHandler(&warnings, nil))}, server)
+	tried(t, r)
+	state(t, r, catalog.Ready, "")
+	source := r.entries["web"].instances.source
+	other := webs[1-source]
+	other.SetTools(tool("two"))
+	state(t, r, catalog.Ready, "other tools than the catalogue has are listed by "+upstream.HostOf(other.URL))
+	listed := func() string {
+		s, _ := r.Snapshot().Server("web")
+		return s.Tools[0].Name
+	}
+	if listed() != "one" {
+		t.Errorf("the catalogue is %s", listed())
+	}
+	webs[source].Down()
+	state(t, r, catalog.Degraded, "1 of 2")
+	if listed() != "two" {
+		t.Errorf("after the end of the first the catalogue is %s", listed())
+	}
+	if n := warnings.Load(); n != 1 {
+		t.Errorf("%d warnings", n)
+	}
+}
+
+// TestInstances_AllDown: the error says which instance fails how; it ends when one is back.
+func TestInstances_AllDown(t *testing.T) {
+	mcptest.NoLeaks(t)
+	webs, server := several(t, mcptest.Spec{}, mcptest.Spec{})
+	r := start(t, Options{}, server)
+	tried(t, r)
+	for _, web := range webs {
+		web.Down()
+	}
+	state(t, r, catalog.Unavailable, "0 of 2 instances are up; "+upstream.HostOf(webs[0].URL)+": ")
+	_, err := call(r, "web", nil, "echo", `{"text":"x"}`)
+	if unavailable, ok := errors.AsType[*upstream.UnavailableError](err); !ok || !strings.Contains(unavailable.Reason, "0 of 2 instances are up") {
+		t.Errorf("got %v", err)
+	}
+	webs[1].Up()
+	r.Retry("web")
+	state(t, r, catalog.Degraded, "1 of 2 instances are up; "+upstream.HostOf(webs[0].URL)+": ")
+	if got, err := call(r, "web", nil, "echo", `{"text":"x"}`); err != nil || got != "x" {
+		t.Errorf("%q %v", got, err)
+	}
+}
+
+// TestInstances_PerClient: sessions of clients are spread, and move on when their instance
+// is gone.
+func TestInstances_PerClient(t *testing.T) {
+	mcptest.NoLeaks(t)
+	webs, server := several(t, mcptest.Spec{}, mcptest.Spec{})
+	server.PerClient = true
+	r := start(t, Options{}, server)
+	tried(t, r)
+	for _, id := range []string{"a", "b", "c", "d"} {
+		if got, err := call(r, "web", connected(id), "echo", `{"text":"x"}`); err != nil || got != "x" {
+			t.Fatalf("%q %v", got, err)
+		}
+	}
+	if webs[0].Count("tools/call") != 2 || webs[1].Count("tools/call") != 2 {
+		t.Errorf("%d and %d calls", webs[0].Count("tools/call"), webs[1].Count("tools/call"))
+	}
+	webs[0].Down()
+	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+		mcptest.WaitFor(t, "a session elsewhere", patience, func() bool {
+			got, err := call(r, "web", connected(id), "echo", `{"text":"x"}`)
+			return err == nil && got == "x"
+		})
+	}
+	webs[1].Down()
+	mcptest.WaitFor(t, "the word of both", patience, func() bool {
+		_, err := call(r, "web", connected("g"), "echo", `{"text":"x"}`)
+		return err != nil && strings.Contains(err.Error(), "none of its 2 instances answers; 127.0.0.1:")
+	})
+}
