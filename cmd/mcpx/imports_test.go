@@ -17,7 +17,7 @@ var allowedImports = map[string][]string{
 		"internal/setup", "internal/tokens", "internal/view", "internal/wire",
 	},
 	"internal/app": {
-		"internal/atomicfile", "internal/audit", "internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd", "internal/identity",
+		"internal/atomicfile", "internal/audit", "internal/authserver", "internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd", "internal/identity",
 		"internal/jq", "internal/limits", "internal/oauth", "internal/page", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/secret", "internal/setup", "internal/upstream", "internal/view",
 	},
 

@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"mcpx/internal/authserver"
 	"mcpx/internal/catalog"
 	"mcpx/internal/config"
 	"mcpx/internal/demo"
@@ -63,6 +65,9 @@ type App struct {
 	auth     *config.Auth // in force; read and written by change alone
 	public   bool
 	tls      *httpd.TLS // nil: none; set by Listen
+	// front is the authorization server in force, made of frontWanted.
+	front       atomic.Pointer[authserver.Server]
+	frontWanted *authserver.Options
 
 	stopStarting context.CancelFunc // nil before start
 	loops        sync.WaitGroup
@@ -202,6 +207,7 @@ func (a *App) Close() {
 	}
 	a.loops.Wait()
 	a.identity.SetOptions(nil)
+	_ = a.changeFront(nil) // nothing can fail
 	a.views.close()
 	a.View.Close()
 	a.Registry.Close(closeWithin)

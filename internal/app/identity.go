@@ -23,6 +23,10 @@ func (a *App) Listen(ctx context.Context, addr string, insecure bool) (net.Liste
 			return nil, fmt.Errorf("tls: %w", err)
 		}
 	}
+	if err := a.changeFront(a.Config.Auth); err != nil {
+		return nil, err
+	}
+	a.identity.SetOptions(a.identities(a.Config))
 	listener, err := httpd.Listen(ctx, addr, insecure || a.Config.Auth != nil)
 	if err != nil {
 		return nil, err
@@ -66,6 +70,10 @@ func (a *App) identities(cfg *config.Config) *identity.Options {
 	for _, t := range cfg.Auth.Tokens {
 		o.Tokens = append(o.Tokens, identity.Token(t))
 	}
+	if front := a.front.Load(); front != nil { // first, as clients take the first
+		o.Front = front
+		o.AuthorizationServers = append(o.AuthorizationServers, front.Issuer())
+	}
 	for _, i := range cfg.Auth.Issuers {
 		audiences := i.Audiences
 		if audiences == nil {
@@ -86,6 +94,10 @@ func (a *App) nextAuth(to *config.Config) *config.Auth {
 	case a.public && nameless(to):
 		a.log.Error("auth stays as it was", "err", &namelessError{})
 	default:
+		if err := a.changeFront(to.Auth); err != nil {
+			a.log.Error("auth stays as it was", "err", err)
+			return a.auth
+		}
 		a.auth = to.Auth
 	}
 	return a.auth

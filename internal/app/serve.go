@@ -40,6 +40,8 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Refused:  a.auditor.onRefused(),
 		Version:  Version(),
 		Logger:   a.log,
+
+		AuthServer: a.authServer,
 	})
 	a.Close()
 	a.saveSavings()

@@ -9,6 +9,7 @@ package authserver
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -21,7 +22,7 @@ import (
 	"mcpx/internal/outbound"
 )
 
-// The paths of the server. Its issuer is the origin of the resource.
+// The paths of the server, below its issuer.
 const (
 	authorizePath = "/oauth/authorize"
 	callbackPath  = "/oauth/callback"
@@ -81,9 +82,12 @@ type Server struct {
 	documents *documents
 	login     *login
 	sameSite  *http.CrossOriginProtection
+	stands    context.Context // until Close
+	revoked   context.CancelFunc
 }
 
-// New makes a server. It asks nobody anything before the first login.
+// New makes a server, which its caller closes. It asks nobody anything before the first
+// login.
 func New(o Options) (*Server, error) {
 	u, err := url.Parse(o.Resource)
 	if err != nil || u.Host == "" || !outbound.Safe(o.Resource) {
@@ -98,10 +102,12 @@ func New(o Options) (*Server, error) {
 	} else if !slices.Contains(o.Scopes, "openid") {
 		o.Scopes = append([]string{"openid"}, o.Scopes...)
 	}
-	s := &Server{o: o, issuer: u.Scheme + "://" + strings.ToLower(u.Host), sameSite: http.NewCrossOriginProtection()}
-	if err := s.sameSite.AddTrustedOrigin(s.issuer); err != nil {
+	origin := u.Scheme + "://" + strings.ToLower(u.Host)
+	s := &Server{o: o, issuer: origin + strings.TrimSuffix(strings.TrimSuffix(u.EscapedPath(), "/"), "/mcp"), sameSite: http.NewCrossOriginProtection()}
+	if err := s.sameSite.AddTrustedOrigin(origin); err != nil {
 		return nil, err
 	}
+	s.stands, s.revoked = context.WithCancel(context.Background())
 	if s.o.Key == nil {
 		if s.o.Key, err = keyFile(o.Folder); err != nil {
 			return nil, fmt.Errorf("keeping the key of auth.front: %w; auth.front.key needs no file", err)
@@ -113,12 +119,23 @@ func New(o Options) (*Server, error) {
 	}
 	// The draft (6.5) lets a server on loopback read documents on loopback.
 	s.documents = newDocuments(outbound.NewClient(outbound.Reach{Loopback: outbound.Loopback(u.Hostname()), Key: "nothing"}))
-	s.login = newLogin(&s.o, s.issuer+callbackPath)
+	s.login = newLogin(&s.o, s.Callback())
 	return s, nil
 }
 
-// Issuer is the identifier of this server (RFC 8414), for the metadata of the resource.
+// Close ends the requests that came with tokens of this server.
+func (s *Server) Close() {
+	s.revoked()
+	s.documents.web.CloseIdleConnections()
+	s.login.web.CloseIdleConnections()
+}
+
+// Issuer is the identifier of this server (RFC 8414), for the metadata of the resource: the
+// resource without its /mcp.
 func (s *Server) Issuer() string { return s.issuer }
+
+// Callback is where the issuer sends people back to: it must know this address.
+func (s *Server) Callback() string { return s.issuer + callbackPath }
 
 // Serves reports whether a path is one of this server.
 func Serves(path string) bool {
@@ -146,7 +163,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Referrer-Policy", "no-referrer") // addresses here have codes in them
+	// Addresses here have codes in them. No-referrer would make the page's own form come
+	// from the origin "null".
+	header.Set("Referrer-Policy", "same-origin")
 	switch {
 	case !ok:
 		http.NotFound(w, r)

@@ -195,9 +195,9 @@ func TestUserInfo(t *testing.T) {
 		s := newSite(t)
 		s.issuer.info = test.info
 		s.issuer.change = func(claims jwt.MapClaims) { delete(claims, "email") }
-		who, _, err := s.server.Principal(s.connected(s.registered(claude), claude)["access_token"].(string))
-		if err != nil {
-			t.Fatal(err)
+		who, _ := s.server.Principal(s.connected(s.registered(claude), claude)["access_token"].(string))
+		if who == nil {
+			t.Fatal("the token does not count")
 		}
 		var claims struct{ Sub, Email string }
 		if err := json.Unmarshal(who.Claims, &claims); err != nil || claims.Sub != "ann" || claims.Email != test.want || !slices.Equal(who.Groups, []string{"staff"}) {

@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -176,24 +177,17 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// ErrToken says that a token is none of this server, or does not count any more.
-var ErrToken = errors.New("the token does not count")
-
-// Issued reports whether a token looks like one of such a server.
-func Issued(token string) bool { return strings.HasPrefix(token, accessPrefix) }
-
-// Principal is who a token stands for, and until when.
-func (s *Server) Principal(token string) (*identity.Principal, time.Time, error) {
+// Principal implements identity.Front.
+func (s *Server) Principal(token string) (who *identity.Principal, stands context.Context) {
 	var a access
-	if s.seals.access.open(token, &a) != nil || over(a.Until) || s.grants.ended(a.Grant) || !s.o.Allow.lets(&a.Who) {
-		return nil, time.Time{}, ErrToken
+	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || over(a.Until) || s.grants.ended(a.Grant) || !s.o.Allow.lets(&a.Who) {
+		return nil, nil
 	}
-	return s.principal(&a.Who), time.Unix(a.Until, 0), nil
+	return s.principal(&a.Who), s.stands
 }
 
 // principal is a person as the issuer's own tokens would have it.
 func (s *Server) principal(who *person) *identity.Principal {
-	_, short, _ := strings.Cut(s.o.Issuer, "://")
 	claims := map[string]any{"iss": s.o.Issuer, "sub": who.Subject, s.o.GroupsClaim: who.Groups}
 	for name, value := range map[string]string{"name": who.Name, "email": who.Email} {
 		if value != "" {
@@ -201,8 +195,7 @@ func (s *Server) principal(who *person) *identity.Principal {
 		}
 	}
 	all, _ := json.Marshal(claims) // of texts
-	return &identity.Principal{
-		ID: s.o.Issuer + " " + who.Subject, Name: who.Subject + "@" + strings.TrimSuffix(short, "/"),
-		Groups: who.Groups, Scopes: s.o.Granted, Claims: all,
-	}
+	p := identity.OfIssuer(s.o.Issuer, who.Subject)
+	p.Groups, p.Scopes, p.Claims = who.Groups, s.o.Granted, all
+	return p
 }

@@ -28,6 +28,8 @@ type Auth struct {
 	Issuers []AuthIssuer
 	// Certificates: a certificate of a client says who it is.
 	Certificates bool
+	// Front is the authorization server in front of mcpx; nil = there is none.
+	Front *Front
 }
 
 // AuthIssuer gives out JWTs that count here.
@@ -80,7 +82,8 @@ func (l *loader) auth(path string, n *node) {
 		"tokens":       l.authTokens,
 		"rights":       l.rights,
 		"issuers":      l.issuers,
-		"certificates": l.boolean(&a.Certificates), "front": l.unprotected,
+		"certificates": l.boolean(&a.Certificates),
+		"front":        l.front,
 	}
 	l.members(path, n, keys, l.noOther)
 }
@@ -243,7 +246,7 @@ func (l *loader) finishAuth() {
 	case a == nil:
 	case a.Certificates && (l.cfg.TLS == nil || l.cfg.TLS.ClientCA == ""):
 		l.fault(join(l.authAt.path, "certificates"), l.authAt.offset, "needs tls.client_ca, the authorities of the certificates")
-	case len(a.Tokens) == 0 && len(a.Issuers) == 0 && !a.Certificates:
+	case len(a.Tokens) == 0 && len(a.Issuers) == 0 && !a.Certificates && a.Front == nil:
 		l.fault(l.authAt.path, l.authAt.offset, "nobody could connect: it has no tokens and no issuers; mcpx token new NAME makes a token")
 	}
 }

@@ -159,6 +159,7 @@ type loader struct {
 	viewAt   place
 	inGroups []groupServers
 	authAt   place // where the key auth stands
+	frontAt  place // where auth.front stands
 
 	// wanted are the references of servers in use to values elsewhere, by server; empty: of
 	// none. answers has what they
@@ -184,6 +185,7 @@ func (l *loader) finish() {
 	l.similarNames()
 	l.finishViews()
 	l.finishAuth()
+	l.finishFront()
 	l.servedRights()
 	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 	for i := range l.cfg.Servers {

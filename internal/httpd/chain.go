@@ -12,6 +12,9 @@ func (o *Options) handler() http.Handler {
 	flood := &flood{options: o, pauses: make(chan struct{}, mostPaused)}
 	h = flood.afterAuth(h)
 	h = &authenticated{h, o.Identity, o.Logger}
+	if o.AuthServer != nil {
+		h = o.AuthServer(h)
+	}
 	h = flood.beforeAuth(h)
 	if o.TLS != nil {
 		h = o.TLS.trusted(h)

@@ -48,6 +48,9 @@ type Options struct {
 	TLS *TLS
 	// Limits say what is a flood; nil: nothing.
 	Limits *limits.Limits
+	// AuthServer serves the paths of an authorization server, where nobody has a token yet,
+	// and leaves the others to next; nil = there is none.
+	AuthServer func(next http.Handler) http.Handler
 	// SSE serves /sse and /messages by the endpoint too.
 	SSE bool
 	// Grace bounds the wait for open requests in the shutdown; 0 = 4 s.

@@ -133,14 +133,11 @@ func checkHeader(header map[string]any) error {
 	return nil
 }
 
-// principal is who a token of the issuer says it comes from. The issuer is part of the name,
-// so that no subject has the name of a token or of another issuer's.
+// principal is who a token of the issuer says it comes from.
 func (i *issuer) principal(c *claims) *Principal {
-	_, short, _ := strings.Cut(i.URL, "://")
-	return &Principal{
-		ID: i.URL + " " + c.Subject, Name: c.Subject + "@" + strings.TrimSuffix(short, "/"),
-		Groups: c.list(i.GroupsClaim), Scopes: c.scopes(), Claims: c.all,
-	}
+	p := OfIssuer(i.URL, c.Subject)
+	p.Groups, p.Scopes, p.Claims = c.list(i.GroupsClaim), c.scopes(), c.all
+	return p
 }
 
 // invalid says for the log why a token does not count.

@@ -27,6 +27,8 @@ type Options struct {
 	Certificates bool
 	// AuthorizationServers are named to clients that have no token.
 	AuthorizationServers []string
+	// Front is the authorization server of mcpx itself; nil = there is none.
+	Front Front
 	// Logger hears of issuers that cannot be reached; nil = discard.
 	Logger *slog.Logger
 }
@@ -196,6 +198,11 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	digest := sha256.Sum256([]byte(token))
 	if c := s.tokens[digest]; c != nil {
 		return &Proof{c.principal, c.stands}, nil
+	}
+	if front := s.options.Front; front != nil {
+		if p, stands := front.Principal(token); p != nil {
+			return &Proof{p, stands}, nil
+		}
 	}
 	if len(s.issuers) == 0 || strings.Count(token, ".") != 2 {
 		return nil, ErrInvalid

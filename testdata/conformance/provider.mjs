@@ -32,6 +32,8 @@ const clients = [
   { client_id: 'resource', client_secret: 'resource-secret-of-the-tests', ...common },
   { client_id: 'machine', client_secret: 'machine-secret-of-the-tests', ...common },
   ...(process.env.CLIENT_JWK ? [{ client_id: 'signer', token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [JSON.parse(process.env.CLIENT_JWK)] }, ...common }] : []),
+  // An mcpx with auth.front, whose people log in here.
+  { client_id: 'front', client_secret: 'front-secret-of-the-tests', application_type: 'native', redirect_uris: ['http://127.0.0.1/oauth/callback'], grant_types: ['authorization_code'], response_types: ['code'] },
   { client_id: 'known', client_secret: 'known-secret-of-the-tests', application_type: 'native', redirect_uris: ['http://127.0.0.1/callback'], grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] },
 ];
 
@@ -41,6 +43,7 @@ function make() {
     clients,
     jwks: { keys: [...keys] },
     scopes: ['openid', 'offline_access', 'mcp', 'more'],
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], groups: ['groups'] },
     ttl: { AccessToken: Number(lifetime), ClientCredentials: Number(lifetime), RefreshToken: Number(process.env.REFRESH_LIFETIME ?? 86400), Grant: 86400, Session: 3600, Interaction: 600, AuthorizationCode: 60 },
     features: {
       devInteractions: { enabled: true },
@@ -62,7 +65,7 @@ function make() {
     pkce: { required: () => true },
     rotateRefreshToken: true,
     issueRefreshToken: (ctx, client) => client.grantTypeAllowed('refresh_token'),
-    findAccount: (ctx, sub) => ({ accountId: sub, claims: () => ({ sub }) }),
+    findAccount: (ctx, sub) => ({ accountId: sub, claims: () => ({ sub, email: `${sub}@example.com`, email_verified: true, groups: ['staff'] }) }),
   });
   provider.proxy = true;
   return provider.callback();

@@ -1,0 +1,491 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// fronted is an mcpx with auth.front, whose people log in at a real OpenID issuer.
+type fronted struct {
+	*daemon
+	resource string // which a proxy passes on to the daemon
+	issuer   *guarded
+}
+
+// startFronted starts it; change changes auth.front.
+func (h *home) startFronted(t *testing.T, change map[string]any) *fronted {
+	t.Helper()
+	f := &fronted{issuer: guard(t, 600)}
+	proxy := httptest.NewUnstartedServer(nil)
+	f.resource = "http://" + proxy.Listener.Addr().String() + "/mcp"
+	front := map[string]any{"issuer": f.issuer.issuer, "client_id": "front", "client_secret": "front-secret-of-the-tests", "scopes": []string{"openid", "email", "groups"}}
+	for key, value := range change {
+		front[key] = value
+	}
+	config := h.config(t, map[string]server{"box": fake(t, mcptest.Spec{})}, map[string]any{
+		"auth": map[string]any{"resource": f.resource, "scopes": []string{"mcp"}, "front": front},
+	})
+	f.daemon = h.serveHTTP(t, "--config", config)
+	to, err := url.Parse(strings.TrimSuffix(f.daemon.url, "/mcp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := httputil.NewSingleHostReverseProxy(to)
+	pass.FlushInterval = -1
+	proxy.Config.Handler = pass
+	proxy.Start()
+	t.Cleanup(proxy.Close)
+	return f
+}
+
+var (
+	anyForm   = regexp.MustCompile(`(?s)<form[^>]*>.*?</form>`)
+	formTo    = regexp.MustCompile(`<form[^>]*\saction="([^"]+)"`)
+	formField = regexp.MustCompile(`<input[^>]*name="([^"]+)"[^>]*value="([^"]*)"`)
+)
+
+// agree is a person with a browser who opens the page, allows what mcpx asks, logs in, and
+// agrees. It returns the address on another host that the browser is sent to.
+func agree(t *testing.T, f *fronted, address string) *url.URL {
+	t.Helper()
+	jar, _ := cookiejar.New(nil)
+	own := []string{strings.TrimSuffix(f.resource, "/mcp"), f.issuer.issuer}
+	web := &http.Client{Jar: jar, Timeout: patience, CheckRedirect: func(next *http.Request, _ []*http.Request) error {
+		if origin := next.URL.Scheme + "://" + next.URL.Host; origin != own[0] && origin != own[1] {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}}
+	t.Cleanup(web.CloseIdleConnections)
+	resp, err := web.Get(address)
+	for range 8 {
+		if err != nil {
+			t.Fatalf("browsing: %v", err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if to, err := resp.Location(); err == nil {
+			return to
+		}
+		form := anyForm.FindString(string(body))
+		if form == "" {
+			t.Fatalf("%s: %s\n%s\n%s", resp.Request.URL, resp.Status, body, f.stderr.String())
+		}
+		to := resp.Request.URL.String()
+		if action := formTo.FindStringSubmatch(form); action != nil {
+			to = html.UnescapeString(action[1])
+		}
+		values := url.Values{"login": {"anna"}, "password": {"any"}, "answer": {"allow"}}
+		for _, field := range formField.FindAllStringSubmatch(form, -1) {
+			values.Set(field[1], html.UnescapeString(field[2]))
+		}
+		resp, err = web.PostForm(to, values)
+	}
+	t.Fatal("browsing does not end")
+	return nil
+}
+
+// connector is the server of claude.ai or ChatGPT: it knows the URL of an MCP server and
+// nothing else of it.
+type connector struct {
+	t        *testing.T
+	metadata map[string]any // of the authorization server
+	resource string
+	scope    string
+}
+
+func (c *connector) get(address string) (out map[string]any) {
+	c.t.Helper()
+	resp, err := http.Get(address)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || resp.StatusCode != http.StatusOK {
+		c.t.Fatalf("%s: %s %v", address, resp.Status, err)
+	}
+	return out
+}
+
+// call posts a message to the MCP server.
+func (c *connector) call(at, token, message string) (status int, header http.Header, answer string) {
+	c.t.Helper()
+	req, err := http.NewRequest(http.MethodPost, at, strings.NewReader(message))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, resp.Header, string(data)
+}
+
+// discover asks the MCP server without a token, and reads where that leads.
+func discover(t *testing.T, f *fronted) *connector {
+	c := &connector{t: t}
+	status, header, _ := c.call(f.resource, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
+	challenge := header.Get("Www-Authenticate")
+	at := regexp.MustCompile(`resource_metadata="([^"]+)"`).FindStringSubmatch(challenge)
+	scope := regexp.MustCompile(`scope="([^"]+)"`).FindStringSubmatch(challenge)
+	if status != http.StatusUnauthorized || at == nil || scope == nil {
+		t.Fatalf("%d %s", status, challenge)
+	}
+	resource := c.get(at[1])
+	c.resource, c.scope = resource["resource"].(string), scope[1]
+	issuer := resource["authorization_servers"].([]any)[0].(string)
+	c.metadata = c.get(issuer + "/.well-known/oauth-authorization-server")
+	if c.resource != f.resource || c.metadata["issuer"] != issuer || c.metadata["code_challenge_methods_supported"].([]any)[0] != "S256" {
+		t.Fatalf("%v %v", resource, c.metadata)
+	}
+	return c
+}
+
+func (c *connector) endpoint(name string) string { return c.metadata[name].(string) }
+
+func (c *connector) post(name, kind, body string) (status int, answer map[string]any) {
+	c.t.Helper()
+	resp, err := http.Post(c.endpoint(name), kind, strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		c.t.Fatalf("%s: %s %v", name, resp.Status, err)
+	}
+	return resp.StatusCode, answer
+}
+
+func (c *connector) token(form url.Values) (status int, answer map[string]any) {
+	c.t.Helper()
+	form.Set("resource", c.resource)
+	return c.post("token_endpoint", "application/x-www-form-urlencoded", form.Encode())
+}
+
+// connect gets tokens, with a person at the browser.
+func (c *connector) connect(f *fronted, client, redirect string) (tokens map[string]any) {
+	c.t.Helper()
+	const verifier = "verifier-of-the-connector-of-43-characters-or-more"
+	sum := sha256.Sum256([]byte(verifier))
+	to := agree(c.t, f, c.endpoint("authorization_endpoint")+"?"+url.Values{
+		"response_type": {"code"}, "client_id": {client}, "redirect_uri": {redirect}, "state": {"state"}, "scope": {c.scope}, "resource": {c.resource},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+	}.Encode())
+	back := to.Query()
+	if !strings.HasPrefix(to.String(), redirect+"?") || back.Get("state") != "state" || back.Get("iss") != c.metadata["issuer"] {
+		c.t.Fatalf("sent back to %s\n%s", to, f.stderr.String())
+	}
+	status, tokens := c.token(url.Values{"grant_type": {"authorization_code"}, "client_id": {client}, "code": back["code"], "redirect_uri": {redirect}, "code_verifier": {verifier}})
+	if status != http.StatusOK {
+		c.t.Fatalf("token: %d %v", status, tokens)
+	}
+	return tokens
+}
+
+const (
+	legacyInitialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"connector","version":"1"}}}`
+	legacyTools      = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+)
+
+// tools lists the tools with a token.
+func (c *connector) tools(tokens map[string]any) string {
+	c.t.Helper()
+	token := tokens["access_token"].(string)
+	status, header, answer := c.call(c.resource, token, legacyInitialize)
+	if status != http.StatusOK {
+		c.t.Fatalf("initialize: %d %s", status, answer)
+	}
+	req, _ := http.NewRequest(http.MethodPost, c.resource, strings.NewReader(legacyTools))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Mcp-Session-Id", header.Get("Mcp-Session-Id"))
+	req.Header.Set("Mcp-Protocol-Version", "2025-06-18")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, _ := io.ReadAll(resp.Body)
+	return string(data)
+}
+
+// TestFront_Claude replays a connector of claude.ai that registers: from an MCP server that
+// it knows nothing of to tools/list, and on with a refresh token.
+func TestFront_Claude(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	f := h.startFronted(t, map[string]any{"allow": map[string]any{"emails": []string{"*@example.com"}, "groups": []string{"nobody"}}})
+	c := discover(t, f)
+	const redirect = "https://claude.ai/api/mcp/auth_callback"
+	status, client := c.post("registration_endpoint", "application/json", `{"client_name":"Claude","grant_types":["authorization_code","refresh_token"],"response_types":["code"],"token_endpoint_auth_method":"none","scope":"mcp","redirect_uris":["`+redirect+`"]}`)
+	if status != http.StatusCreated {
+		t.Fatalf("%d %v", status, client)
+	}
+	id := client["client_id"].(string)
+	tokens := c.connect(f, id, redirect)
+	if got := c.tools(tokens); !strings.Contains(got, `"name":"exec"`) {
+		t.Fatalf("tools/list: %s", got)
+	}
+	status, next := c.token(url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {tokens["refresh_token"].(string)}})
+	if status != http.StatusOK || !strings.Contains(c.tools(next), `"name":"exec"`) {
+		t.Fatalf("refresh: %d %v", status, next)
+	}
+	for _, token := range []string{next["refresh_token"].(string), next["access_token"].(string) + "A", "x.y.z"} {
+		if status, _, _ := c.call(f.resource, token, legacyInitialize); status != http.StatusUnauthorized {
+			t.Errorf("%.12s…: %d", token, status)
+		}
+	}
+	// A stolen refresh token ends the login, for the thief and for the client.
+	if status, answer := c.token(url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {tokens["refresh_token"].(string)}}); status != http.StatusBadRequest || answer["error"] != "invalid_grant" {
+		t.Errorf("an old refresh token: %d %v", status, answer)
+	}
+	if status, _, _ := c.call(f.resource, next["access_token"].(string), legacyInitialize); status != http.StatusUnauthorized {
+		t.Errorf("the access token after that: %d", status)
+	}
+	for _, secret := range []string{"front-secret-of-the-tests", tokens["refresh_token"].(string), next["access_token"].(string)} {
+		if strings.Contains(f.stderr.String(), secret) {
+			t.Errorf("the log has %s in it", secret)
+		}
+	}
+}
+
+// TestFront_ChatGPT replays a connector of ChatGPT: its client ID is a document.
+func TestFront_ChatGPT(t *testing.T) {
+	mcptest.Parallel(t)
+	id := ""
+	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"client_id":%q,"client_name":"ChatGPT","redirect_uris":["https://chatgpt.com/connector_platform_oauth_redirect"],"grant_types":["authorization_code","refresh_token"],"response_types":["code"],"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none","private_key_jwt"],"jwks_uri":"https://chatgpt.com/oauth/jwks.json"}`, id)
+	}))
+	t.Cleanup(web.Close)
+	id = web.URL + "/oauth/client.json"
+	h := newHome(t)
+	if !trusts(h, web) {
+		t.Skip("the system does not say which certificates a program trusts")
+	}
+	f := h.startFronted(t, nil)
+	c := discover(t, f)
+	if c.metadata["client_id_metadata_document_supported"] != true {
+		t.Fatalf("%v", c.metadata)
+	}
+	tokens := c.connect(f, id, "https://chatgpt.com/connector_platform_oauth_redirect")
+	if got := c.tools(tokens); !strings.Contains(got, `"name":"exec"`) {
+		t.Fatalf("tools/list: %s", got)
+	}
+}
+
+// trusts lets the programs of a home trust the certificate of a server.
+func trusts(h *home, web *httptest.Server) bool {
+	var file bytes.Buffer
+	_ = pem.Encode(&file, &pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})
+	path := filepath.Join(h.dir, "trusted.pem")
+	h.extra = append(h.extra, "SSL_CERT_FILE="+path)
+	return os.WriteFile(path, file.Bytes(), 0o600) == nil && certificatesByVariable
+}
+
+// TestFront_Allow: who is not meant does not come in, and hears that.
+func TestFront_Allow(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	f := h.startFronted(t, map[string]any{"allow": map[string]any{"groups": []string{"admins"}}})
+	c := discover(t, f)
+	_, client := c.post("registration_endpoint", "application/json", `{"redirect_uris":["http://127.0.0.1/cb"]}`)
+	to := agree(t, f, c.endpoint("authorization_endpoint")+"?"+url.Values{
+		"response_type": {"code"}, "client_id": {client["client_id"].(string)}, "redirect_uri": {"http://127.0.0.1:1/cb"},
+		"code_challenge": {strings.Repeat("A", 43)}, "code_challenge_method": {"S256"},
+	}.Encode())
+	if to.Query().Get("error") != "access_denied" || !strings.Contains(to.Query().Get("error_description"), "may not use this mcpx") {
+		t.Errorf("%s", to)
+	}
+}
+
+// TestFront_Restart: mcpx starts again, with the key that it has made, and nobody has to
+// log in again.
+func TestFront_Restart(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	f := h.startFronted(t, nil)
+	c := discover(t, f)
+	_, client := c.post("registration_endpoint", "application/json", `{"redirect_uris":["https://claude.ai/api/mcp/auth_callback"]}`)
+	id := client["client_id"].(string)
+	tokens := c.connect(f, id, "https://claude.ai/api/mcp/auth_callback")
+	terminate(f.cmd)
+	<-f.exited
+	d := h.serveHTTP(t, "--config", filepath.Join(h.dir, "mcpx.json"))
+	if status, _, answer := c.call(d.url, tokens["access_token"].(string), legacyInitialize); status != http.StatusOK {
+		t.Errorf("the access token after a restart: %d %s", status, answer)
+	}
+	c.metadata["token_endpoint"] = strings.TrimSuffix(d.url, "/mcp") + "/oauth/token"
+	form := url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {tokens["refresh_token"].(string)}}
+	if status, answer := c.token(form); status != http.StatusOK {
+		t.Errorf("the refresh token after a restart: %d %v", status, answer)
+	}
+	if status, answer := c.token(form); status != http.StatusBadRequest {
+		t.Errorf("a second time: %d %v", status, answer)
+	}
+}
+
+// TestFront_TypeScript: the client of the TypeScript SDK registers, or is a document, logs
+// in and renews its tokens.
+func TestFront_TypeScript(t *testing.T) {
+	mcptest.Parallel(t)
+	for _, document := range []bool{false, true} {
+		t.Run(fmt.Sprint("document ", document), func(t *testing.T) {
+			h, s := newHome(t), findSuite(t)
+			const redirect = "http://localhost:1/callback" // where nobody listens
+			args := []string{filepath.Join(s.dir, "connect.mjs"), "", redirect}
+			if document {
+				id := ""
+				web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					fmt.Fprintf(w, `{"client_id":%q,"client_name":"SDK client","redirect_uris":["http://localhost/callback"]}`, id)
+				}))
+				t.Cleanup(web.Close)
+				id = web.URL + "/client.json"
+				args = append(args, id)
+				if !trusts(h, web) {
+					t.Skip("the system does not say which certificates a program trusts")
+				}
+			}
+			f := h.startFronted(t, nil)
+			args[1] = f.resource
+			cmd := exec.Command(s.node, args...)
+			var stderr lockedBuffer
+			cmd.Stderr = &stderr
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var lists []string
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				if strings.HasPrefix(lines.Text(), "http") {
+					fmt.Fprintln(in, agree(t, f, lines.Text()))
+					continue
+				}
+				lists = append(lists, lines.Text())
+			}
+			if err := cmd.Wait(); err != nil || strings.Join(lists, ", ") != "inspect exec, inspect exec" {
+				t.Errorf("%v: %q\n%s\n%s", err, lists, &stderr, f.stderr.String())
+			}
+		})
+	}
+}
+
+// TestFront_Itself: an mcpx logs in at another one, with the discovery and registration of
+// go-sdk.
+func TestFront_Itself(t *testing.T) {
+	mcptest.Parallel(t)
+	f, h := newHome(t).startFronted(t, nil), newHome(t)
+	config := h.config(t, map[string]server{"other": {"url": f.resource}}, nil)
+	cmd := h.command(t, "login", "--no-browser", "--config", config, "other")
+	var stderr lockedBuffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if !strings.HasPrefix(lines.Text(), "http") {
+			continue
+		}
+		resp, err := http.Get(agree(t, f, lines.Text()).String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("login: %v\n%s\n%s", err, &stderr, f.stderr.String())
+	}
+	peer := &client{peer: h.serveStdio(t, "--config", config, "serve"), era: legacy, name: "e2e"}
+	peer.open(t)
+	peer.awaitReady(t, "other")
+	if got := peer.exec(t, "other", "exec", `{"server_name":"box","tool_name":"echo","arguments":{"text":"x"}}`).text(t); got != "x" {
+		t.Errorf("through both: %s", got)
+	}
+}
+
+// TestConformanceOfTheFront is the part of the official suite that is about authorization
+// servers.
+func TestConformanceOfTheFront(t *testing.T) {
+	mcptest.Parallel(t)
+	h, s := newHome(t), findSuite(t)
+	f := h.startFronted(t, nil)
+	c := discover(t, f)
+	// The suite listens on a fixed port unless it is given one.
+	free := httptest.NewServer(nil)
+	port := free.URL[strings.LastIndex(free.URL, ":")+1:]
+	free.Close()
+	_, client := c.post("registration_endpoint", "application/json", `{"redirect_uris":["http://localhost/callback","http://127.0.0.1/callback"]}`)
+	cmd := exec.Command(s.node, filepath.Join(s.dir, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js"), "authorization",
+		"--url", c.metadata["issuer"].(string), "--client-id", client["client_id"].(string), "--resource", f.resource, "--port", port)
+	cmd.Dir = h.dir
+	var stderr lockedBuffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		fmt.Fprintln(&all, lines.Text())
+		if strings.HasPrefix(lines.Text(), "http") {
+			resp, err := (&http.Client{Timeout: time.Minute}).Get(agree(t, f, lines.Text()).String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+		}
+	}
+	if err := cmd.Wait(); err != nil || strings.Contains(all.String(), "SKIPPED") {
+		t.Errorf("%v\n%s\n%s\n%s", err, &all, &stderr, f.stderr.String())
+	}
+	t.Logf("%s", &all)
+}
+
+// certificatesByVariable: only elsewhere than on these systems SSL_CERT_FILE says which
+// certificates a program trusts.
+const certificatesByVariable = runtime.GOOS != "windows" && runtime.GOOS != "darwin"

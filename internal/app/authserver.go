@@ -1,0 +1,69 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+
+	"mcpx/internal/authserver"
+	"mcpx/internal/config"
+)
+
+// frontOptions are the options of the authorization server that auth wants; nil: none.
+func (a *App) frontOptions(auth *config.Auth) (*authserver.Options, error) {
+	if !a.hosted || auth == nil || auth.Front == nil {
+		return nil, nil
+	}
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		return nil, err
+	}
+	f := auth.Front
+	o := &authserver.Options{
+		Resource: auth.Resource, Granted: auth.Scopes,
+		Issuer: f.Issuer, ClientID: f.ClientID, ClientSecret: f.ClientSecret, Scopes: f.Scopes, GroupsClaim: f.GroupsClaim, AllowPrivate: f.AllowPrivate,
+		Allow:     authserver.Allow{Emails: f.Emails, Groups: f.Groups, Subjects: f.Subjects},
+		Redirects: f.Redirects, Folder: filepath.Join(folder, "mcpx"), Log: a.log,
+	}
+	if f.Key != "" {
+		o.Key = []byte(f.Key)
+	}
+	return o, nil
+}
+
+// changeFront puts the authorization server in force that auth wants. One with the same
+// settings goes on.
+func (a *App) changeFront(auth *config.Auth) error {
+	wanted, err := a.frontOptions(auth)
+	if err != nil {
+		return fmt.Errorf("auth.front: %w", err)
+	}
+	if reflect.DeepEqual(wanted, a.frontWanted) {
+		return nil
+	}
+	var next *authserver.Server
+	if wanted != nil {
+		if next, err = authserver.New(*wanted); err != nil {
+			return fmt.Errorf("auth.front: %w", err)
+		}
+		a.log.Info("people log in at the issuer, which must know this address of mcpx", "issuer", wanted.Issuer, "redirect_uri", next.Callback())
+	}
+	a.frontWanted = wanted
+	if before := a.front.Swap(next); before != nil {
+		before.Close()
+	}
+	return nil
+}
+
+// authServer serves the authorization server in force, before anybody needs a token.
+func (a *App) authServer(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if front := a.front.Load(); front != nil && authserver.Serves(r.URL.Path) {
+			front.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

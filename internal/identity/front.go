@@ -1,0 +1,23 @@
+package identity
+
+import (
+	"context"
+	"strings"
+)
+
+// Front is an authorization server of mcpx itself: its tokens are proved without asking
+// anybody.
+type Front interface {
+	// Principal is who one of its tokens stands for, and until when the server does not take
+	// that back; nil if the token does not count, or is of somebody else. The token is for
+	// mcpx as a whole, and has all scopes that are needed.
+	Principal(token string) (who *Principal, stands context.Context)
+}
+
+// OfIssuer is the principal that an issuer knows by that subject, without its claims. The
+// issuer is part of the name, so that no subject has the name of a token or of another
+// issuer's.
+func OfIssuer(url, subject string) *Principal {
+	_, short, _ := strings.Cut(url, "://")
+	return &Principal{ID: url + " " + subject, Name: subject + "@" + strings.TrimSuffix(short, "/")}
+}
