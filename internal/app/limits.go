@@ -12,29 +12,40 @@ import (
 // there is. Calls a minute are not among it: how many somebody needs, and a server can
 // take, is not for mcpx to say.
 const (
-	mostSessions       = 10_000 // in all
-	mostSessionsOfOne  = 1_000  // of a principal, or of a server with single clients
-	mostConcurrent     = 256    // calls of a principal
-	mostQueued         = 1_000
-	longestQueued      = 30 * time.Second // for a place among the calls of a principal
-	mostOfAddress      = 100              // requests a second without a principal
-	floodFactor        = 10               // times the calls a minute is a flood
-	leastFloodRequests = 10               // a second
+	mostSessions      = 10_000 // in all
+	mostSessionsOfOne = 1_000  // of a principal, or of a server with single clients
+	mostConcurrent    = 256    // calls of a principal
+	mostQueued        = 1_000
+	longestQueued     = 30 * time.Second // for a place among the calls of a principal
+	bodies            = 4                // messages of max_message_bytes that a principal sends at once
+
+	mostConnections          = 20_000
+	mostConnectionsOfAddress = 1_000 // without a principal
+	mostOfAddress            = 100   // requests a second without a principal
+	floodFactor              = 10    // times the calls a minute is a flood
+	leastFloodRequests       = 10    // a second
 )
 
 // limitsOf makes the limits of a config. Where no principals are known, everybody counts
 // as one that has only the limits that the config names.
 func limitsOf(cfg *config.Config) limits.Options {
 	l := &cfg.Limits
-	return limits.Options{
+	options := limits.Options{
 		All:             quota(l.All, config.Quota{Sessions: mostSessions}),
 		Server:          quota(l.Server, config.Quota{Sessions: mostSessionsOfOne}),
 		Anybody:         quota(l.Principal, config.Quota{QueueWait: longestQueued}),
 		AddressRequests: or(l.AddressRequests, mostOfAddress),
+
+		Connections:        or(l.Connections, mostConnections),
+		AddressConnections: or(l.AddressConnections, mostConnectionsOfAddress),
+
 		Principal: quota(l.Principal, config.Quota{
 			Sessions: mostSessionsOfOne, ConcurrentCalls: mostConcurrent, QueueWait: longestQueued,
 		}),
 	}
+	options.Principal.BodyBytes = bodies * cfg.MaxMessageBytes
+	options.Anybody.BodyBytes = options.Principal.BodyBytes
+	return options
 }
 
 // quota is that of a config, with defaults for what the config does not say.

@@ -167,6 +167,7 @@ func nextStart(at, to *config.Config) (keys []string) {
 		{"sse", at.SSE != to.SSE},
 		{"tls", !reflect.DeepEqual(at.TLS, to.TLS)},
 		{"auth.certificates", certificates(at) != certificates(to)},
+		{"limits.connections", at.Limits.Connections != to.Limits.Connections},
 		{"session_timeout", at.SessionTimeout != to.SessionTimeout},
 		{"ui", at.UI != to.UI},
 		{"api", at.ChangesServers() != to.ChangesServers()},

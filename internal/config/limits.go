@@ -9,6 +9,9 @@ type Limits struct {
 	// AddressRequests are the requests a second that one address may send without being
 	// anybody; 0 = any number.
 	AddressRequests int
+	// Connections bounds those that are open, and AddressConnections those of one address
+	// over which nobody is known; 0 = any number.
+	Connections, AddressConnections int
 }
 
 // Quota is how much may be used. A 0 is no limit, and Unset what the file does not say.
@@ -35,7 +38,7 @@ func unsetQuota() Quota {
 }
 
 func defaultLimits() Limits {
-	return Limits{All: unsetQuota(), Principal: unsetQuota(), Server: unsetQuota(), AddressRequests: Unset}
+	return Limits{All: unsetQuota(), Principal: unsetQuota(), Server: unsetQuota(), AddressRequests: Unset, Connections: Unset, AddressConnections: Unset}
 }
 
 // limits reads how much callers may use: the members of the object itself are for all
@@ -53,7 +56,11 @@ func (l *loader) limits(path string, n *node) {
 	principal["requests_per_second"] = l.count(&o.Principal.RequestsPerSecond, 0)
 	all["server"] = l.quotaOf(server)
 	all["principal"] = l.quotaOf(principal)
-	all["address"] = l.quotaOf(map[string]reader{"requests_per_second": l.count(&o.AddressRequests, 0)})
+	all["connections"] = l.count(&o.Connections, 0)
+	all["address"] = l.quotaOf(map[string]reader{
+		"requests_per_second": l.count(&o.AddressRequests, 0),
+		"connections":         l.count(&o.AddressConnections, 0),
+	})
 	l.members(path, n, all, l.noOther)
 }
 

@@ -12,14 +12,14 @@ func TestLimits(t *testing.T) {
 			"// note": 1, "calls_per_minute": 600, "concurrent_calls": 40, "sessions": 0, "queue": 0, "queue_wait": "2s",
 			"principal": {"calls_per_minute": 60, "burst": 5, "concurrent_calls": 3, "result_bytes_per_minute": 1000000, "requests_per_second": 7},
 			"server": {"concurrent_calls": 2, "sessions": 9},
-			"address": {"requests_per_second": 50},
+			"connections": 70, "address": {"requests_per_second": 50, "connections": 8},
 		},
 		"mcpServers": {"a": {"command": "x"}, "b": {"command": "x", "max_concurrency": 0}},
 	}`), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Limits{All: unsetQuota(), Principal: unsetQuota(), Server: unsetQuota(), AddressRequests: 50}
+	want := Limits{All: unsetQuota(), Principal: unsetQuota(), Server: unsetQuota(), AddressRequests: 50, Connections: 70, AddressConnections: 8}
 	want.All.CallsPerMinute, want.All.Sessions, want.All.Queue, want.All.QueueWait = 600, 0, 0, 2*time.Second
 	p := &want.Principal
 	p.CallsPerMinute, p.Burst, p.ConcurrentCalls, p.ResultBytesPerMinute, p.RequestsPerSecond = 60, 5, 3, 1_000_000, 7

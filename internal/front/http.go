@@ -2,8 +2,6 @@ package front
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"strconv"
@@ -82,28 +80,6 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request) {
 			f.legacyMessage(e, s, m)
 		}
 	}
-}
-
-// readBody reads the body of a request. It answers an unreadable body with plain
-// text: a JSON-RPC error needs the id of the request, which is unknown.
-func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
-	var err error
-	switch most := f.options.MaxMessage; {
-	case r.ContentLength > most:
-		w.Header().Set("Connection", "close")
-		err = &http.MaxBytesError{Limit: most}
-	case r.ContentLength >= 0 && r.ContentLength <= 1<<20: // a larger claim gets no buffer in advance
-		data = make([]byte, r.ContentLength)
-		_, err = io.ReadFull(r.Body, data)
-	default:
-		data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	}
-	if large, _ := errors.AsType[*http.MaxBytesError](err); large != nil {
-		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
-	} else if err != nil {
-		http.Error(w, "the body could not be read", http.StatusBadRequest)
-	}
-	return data, err == nil
 }
 
 // modernRequest answers a request of the modern era, which has no sessions. Clients

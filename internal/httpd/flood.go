@@ -47,6 +47,9 @@ func (f *flood) beforeAuth(next http.Handler) http.Handler {
 func (f *flood) afterAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if who := identity.From(r.Context()); who != nil || !probe(r) && f.options.Identity.Options() == nil {
+			if who != nil {
+				connectionOf(r.Context()).know()
+			}
 			address, credential := sender(r)
 			if wait := f.options.Limits.Known(who, address, credential); wait > 0 {
 				f.refuse(w, r, wait, who.Key())
@@ -61,19 +64,24 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 func probe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
 
 // sender is the address of a request, and what the request has to prove who sent it.
-// Whoever has an IPv6 address has at least all those of its /64.
 func sender(r *http.Request) (address netip.Addr, credential string) {
 	credential = r.Header.Get("Authorization")
 	if credential == "" && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		credential = string(r.TLS.PeerCertificates[0].Raw)
 	}
-	remote, _ := netip.ParseAddrPort(r.RemoteAddr) // net/http writes it so
-	address = remote.Addr().Unmap().WithZone("")
+	return addressOf(r.RemoteAddr), credential
+}
+
+// addressOf is the address that the other end of a connection counts for. Whoever has an
+// IPv6 address has at least all those of its /64.
+func addressOf(remote string) netip.Addr {
+	port, _ := netip.ParseAddrPort(remote) // package net writes it so
+	address := port.Addr().Unmap().WithZone("")
 	if address.Is6() {
 		network, _ := address.Prefix(64)
 		address = network.Addr()
 	}
-	return address, credential
+	return address
 }
 
 // refuse answers a request of a flood.

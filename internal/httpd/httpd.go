@@ -46,7 +46,7 @@ type Options struct {
 	Identity *identity.Verifier
 	// TLS has the certificates of the server; nil: no TLS.
 	TLS *TLS
-	// Limits say what is a flood; nil: nothing.
+	// Limits say how many connections there may be, and what is a flood; nil: nothing.
 	Limits *limits.Limits
 	// AuthServer serves the paths of an authorization server, where nobody has a token yet,
 	// and leaves the others to next; nil = there is none.
@@ -179,8 +179,10 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnContext:       withConnection,
 		ErrorLog:          slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 	}
+	listener = o.connections(listener)
 	if o.TLS != nil {
 		listener = tls.NewListener(listener, o.TLS.config())
 		var following sync.WaitGroup

@@ -13,6 +13,17 @@ import (
 // the credential in the header, once that was found good. A credential is never trusted for
 // that: it is checked as ever.
 
+// Connections bounds the connections in all, and those of one address that are not of a
+// known principal; 0 = any number.
+func (l *Limits) Connections() (all, ofAddress int) {
+	if l == nil {
+		return 0, 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.options.Connections, l.options.AddressConnections
+}
+
 // Arrived counts a request from an address, before anybody has asked who sent it. credential
 // is what it has to prove that, as in its header Authorization. It returns how long the sender
 // should wait if there are too many, else 0.

@@ -32,6 +32,8 @@ type Quota struct {
 	// wait for a place among them. Servers have gates of their own for that ([upstream.Spec]).
 	ConcurrentCalls int
 	Queue           upstream.Queue
+	// BodyBytes are those of requests that are being read.
+	BodyBytes int64
 	// RequestsPerSecond are requests over HTTP of any kind, ten seconds of them at once.
 	// Those beyond are a flood.
 	RequestsPerSecond int
@@ -46,6 +48,9 @@ type Options struct {
 	// AddressRequests are the requests a second of one address that are not of a known
 	// principal, ten seconds of them at once.
 	AddressRequests int
+	// Connections are those that are open at once, and AddressConnections those of one
+	// address that are not of a known principal.
+	Connections, AddressConnections int
 }
 
 // Limits count what is used. Safe for concurrent use. A nil *Limits bounds nothing.
@@ -97,9 +102,10 @@ type holder struct {
 	gate         upstream.Gate
 	open         int // calls from Begin to End
 	sessions     int
+	reading      int64 // bytes of bodies
 }
 
-func (h *holder) busy() bool { return h.open > 0 || h.sessions > 0 }
+func (h *holder) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading > 0 }
 
 // under gives the holder a quota. Buckets of a changed one begin full.
 func (h *holder) under(q Quota) *holder {
@@ -279,4 +285,30 @@ func (l *Limits) ServerSession(open int) *Error {
 		return &Error{Limit: fmt.Sprintf("%d sessions of this server with single clients", most), RetryAfter: sessionsEnd}
 	}
 	return nil
+}
+
+// ReadBody counts bytes of a body that a principal sends, and reports whether there is room
+// for them beside its others. Then the caller must call BodyRead with the sum of them.
+func (l *Limits) ReadBody(p *identity.Principal, bytes int) bool {
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	who := l.of(p)
+	if most := who.quota.BodyBytes; most > 0 && who.reading+int64(bytes) > most {
+		return false
+	}
+	who.reading += int64(bytes)
+	return true
+}
+
+// BodyRead counts bytes of a body no longer.
+func (l *Limits) BodyRead(p *identity.Principal, bytes int) {
+	if l == nil || bytes == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.of(p).reading -= int64(bytes)
 }
