@@ -62,10 +62,10 @@ func TestServe_SlowBodies(t *testing.T) {
 // of events, may take many times as long.
 func TestServe_BodyTimeout(t *testing.T) {
 	mcptest.NoLeaks(t)
-	const limit = 30 * time.Millisecond
+	const limit = 150 * time.Millisecond
 	s := serve(t, Options{headerTimeout: limit, bodyTimeout: limit, Endpoint: stub(func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case <-time.After(8 * limit):
+		case <-time.After(4 * limit):
 			io.WriteString(w, "done")
 		case <-r.Context().Done():
 		}
