@@ -63,6 +63,9 @@ func (r *Record) Failed() bool {
 	return r.Outcome != outcomeResult && r.Outcome != outcomeCancelled && r.Outcome != outcomeRunning
 }
 
+// Cancelled reports whether the caller took the call back.
+func (r *Record) Cancelled() bool { return r.Outcome == outcomeCancelled }
+
 // observe gets every call once, when it ends. It is the one place that counts calls and
 // tells the observers of them.
 func (e *Executor) observe(r Record) {

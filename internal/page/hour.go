@@ -63,8 +63,12 @@ type Hour struct {
 }
 
 // Add counts a call that has ended; it is an observer of the executor. A name that no
-// server has counts in all only: the caller made it up.
+// server has counts in all only: the caller made it up. A call that was taken back before
+// its server heard of it is none, as when the page has yet to ask its viewer.
 func (h *Hour) Add(r executor.Record) {
+	if r.Cancelled() && r.Upstream == 0 {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := time.Now().Unix() / 60

@@ -13,11 +13,12 @@ func TestHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &Hour{}
 		add := func(server, outcome string, received, sent int) {
-			h.Add(executor.Record{Server: server, Known: server != "made up", Outcome: outcome, Answered: received > 0, Received: received, Sent: sent})
+			h.Add(executor.Record{Server: server, Known: server != "made up", Outcome: outcome, Answered: received > 0, Received: received, Sent: sent, Upstream: time.Millisecond})
 		}
 		add("a", "RESULT", 100, 40)
 		add("a", "TOOL_ERROR", 10, 10)
 		add("b", "CANCELLED", 0, 0)
+		h.Add(executor.Record{Server: "b", Known: true, Outcome: "CANCELLED"}) // before b heard of it
 		add("made up", "SERVER_NOT_FOUND", 0, 0)
 		time.Sleep(time.Minute)
 		add("a", "RESULT", 50, 20)

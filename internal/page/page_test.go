@@ -288,7 +288,7 @@ func TestPage_Call(t *testing.T) {
 		t.Errorf("a tool that is not there: %v", out)
 	}
 	last := s.page.Hour.last(time.Now())
-	if calls, errors := total(last.Calls), total(last.Errors); calls != 4 || errors != 1 { // two were not confirmed
+	if calls, errors := total(last.Calls), total(last.Errors); calls != 2 || errors != 1 { // two were not confirmed
 		t.Errorf("%d calls with %d errors", calls, errors)
 	}
 	for _, body := range []string{"", "[]", "{", `{"arguments":`} {

@@ -84,7 +84,12 @@ func (s *sessions) end(name string) {
 var (
 	errSignedOut = errors.New("sign in with a token")
 	errNoRight   = errors.New("this token may not see the page: a rule under auth.rights with \"admin\": true must name it")
+	errIssuer    = errors.New("the issuer of the token cannot be reached; try again")
 )
+
+var refusals = map[error]int{
+	errSignedOut: http.StatusUnauthorized, errNoRight: http.StatusForbidden, errIssuer: http.StatusServiceUnavailable,
+}
 
 // viewer proves who a request of a browser comes from. A header Authorization counts for
 // nothing here.
@@ -111,7 +116,12 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, error) {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	proof, err := p.Identity.Request(r)
+	lacks, _ := errors.AsType[*identity.ScopeError](err)
 	switch {
+	case lacks != nil:
+		return nil, errNoRight
+	case errors.Is(err, identity.ErrUnavailable):
+		return nil, errIssuer
 	case err != nil:
 		return nil, errSignedOut
 	case proof == nil: // nobody is asked
@@ -128,17 +138,14 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, error) {
 func (p *Page) seen(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		proof, err := p.viewer(r)
-		switch {
-		case errors.Is(err, errNoRight):
-			refuse(w, http.StatusForbidden, err.Error())
-		case err != nil:
-			refuse(w, http.StatusUnauthorized, err.Error())
-		default:
-			ctx, cancel := context.WithCancelCause(identity.With(r.Context(), proof.Principal))
-			defer cancel(nil)
-			defer context.AfterFunc(proof.Revoked, func() { cancel(identity.ErrRevoked) })()
-			next(w, r.WithContext(ctx))
+		if err != nil {
+			refuse(w, refusals[err], err.Error())
+			return
 		}
+		ctx, cancel := context.WithCancelCause(identity.With(r.Context(), proof.Principal))
+		defer cancel(nil)
+		defer context.AfterFunc(proof.Revoked, func() { cancel(identity.ErrRevoked) })()
+		next(w, r.WithContext(ctx))
 	}
 }
 
@@ -154,14 +161,17 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	proof, err := p.prove(r, body.Token)
-	switch {
-	case errors.Is(err, errNoRight):
-		p.Logger.Warn("sign-in refused", "reason", "no right", "remote", r.RemoteAddr)
-		refuse(w, http.StatusForbidden, err.Error())
+	if err != nil {
+		p.Logger.Warn("sign-in refused", "reason", err, "remote", r.RemoteAddr)
+		text := err.Error()
+		if errors.Is(err, errSignedOut) {
+			text = "this token does not count here"
+		}
+		refuse(w, refusals[err], text)
 		return
-	case err != nil:
-		p.Logger.Warn("sign-in refused", "reason", "token", "remote", r.RemoteAddr)
-		refuse(w, http.StatusUnauthorized, "this token does not count here")
+	}
+	if proof.Principal == nil {
+		refuse(w, http.StatusBadRequest, "nobody has to sign in here")
 		return
 	}
 	name := p.sessions.add(session{token: body.Token, principal: proof.Principal.Key(), ends: time.Now().Add(sessionLife)})

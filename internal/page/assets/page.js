@@ -118,8 +118,8 @@ function show(next) {
   const { status, hour } = next;
   const results = status.results;
   $("about").textContent = [
-    status.version, count(status.tools, "tool", "tools"), count(results.calls, "call", "calls") + " since the start",
-    count(results.tokens_received - results.tokens_sent, "token", "tokens") + " saved",
+    status.version, count(status.tools, "tool", "tools"),
+    `since the start ${count(results.calls, "result", "results")}, ${count(results.tokens_received - results.tokens_sent, "token", "tokens")} saved`,
   ].join(" \u00b7 ");
   plots(hour);
   servers(status.servers, hour);
@@ -206,7 +206,8 @@ function servers(list, hour) {
   });
   const states = ["ready", "degraded", "unavailable", "connecting", "idle", "disabled"];
   const inState = (state) => list.filter((server) => server.state === state).length;
-  $("summary").textContent = states.filter(inState).map((state) => `${inState(state)} ${state}`).join(", ");
+  $("summary").textContent = states.filter(inState).map((state) => `${inState(state)} ${state}`).join(", ") + "; calls, errors and tokens saved are of the last hour";
+  $("summary").hidden = list.length === 0;
   document.querySelector("table").hidden = list.length === 0;
   $("none").hidden = list.length > 0;
 }
@@ -257,7 +258,7 @@ async function serverParts(name) {
   if (server) parts.push(el("p", null, el("span", { class: "state " + server.state }, server.state), el("span", { class: "reason" }, server.reason ?? "")));
   if (purpose) parts.push(el("p", { class: "sub" }, purpose));
   if (!tools.length) return [...parts, el("p", { class: "note" }, "No tools are known of this server.")];
-  parts.push(el("ul", { class: "list", tabindex: "0", "aria-label": `Tools of ${name}` }, ...tools.map((tool) =>
+  parts.push(el("ul", { class: "list", "aria-label": `Tools of ${name}` }, ...tools.map((tool) =>
     el("li", null, el("a", { href: toolAddress(name, tool.name) }, tool.name), ...tags(tool.hints), el("p", null, tool.description)))));
   return parts;
 }
@@ -378,7 +379,7 @@ function result(answer) {
     say("Not called");
     return [el("p", { class: "sub" }, "Not called.")];
   }
-  const title = `${answer.error ? "Error" : "Result"}, ${number(answer.milliseconds)} ms, ${count(answer.tokens, "token", "tokens")}`;
+  const title = `${answer.error ? "Error" : "Result"}, ${answer.milliseconds ? number(answer.milliseconds) : "under 1"} ms, ${count(answer.tokens, "token", "tokens")}`;
   say(title);
   return [el("h4", null, title), block(answer.text, "The result as a model sees it", answer.error ? "fault" : "")];
 }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// evilTools have markup and scripts wherever a server can put a text.
+const evilTools = `[
+	{"name": "<img src=x onerror=alert(4)>", "description": "<b>bold</b><script>alert(5)</script> \u202eright to left\u202c", "annotations": {"destructiveHint": true},
+		"inputSchema": {"type": "object", "properties": {"<i>a</i>": {"type": "string", "default": "</textarea><script>alert(6)</script>"}}}},
+	{"name": "` + "an_endless_name_" + `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "inputSchema": {"type": "object"}}]`
+
+// TestPage_Browser walks through the status page in a real browser: see
+// testdata/npm/page-check.mjs. With MCPX_PAGE_PICTURES=DIR it leaves pictures there.
+func TestPage_Browser(t *testing.T) {
+	mcptest.Parallel(t)
+	p, h := findPeers(t), newHome(t)
+	missing := func(text string) {
+		if os.Getenv("MCPX_REQUIRE_NPM") != "" {
+			t.Fatal(text)
+		}
+		t.Skip(text)
+	}
+	for _, name := range []string{"axe-core", "playwright-core", "@sparticuz/chromium"} {
+		if _, err := os.Stat(filepath.Join(p.dir, "node_modules", name)); err != nil {
+			missing(fmt.Sprintf("not installed (npm ci --prefix testdata/npm): %v", err))
+		}
+	}
+	command, args, env := mcptest.Spec{ExitAtOnce: true, StderrLines: []string{"Error: <img src=x onerror=alert(1)> " + strings.Repeat("a reason that goes on, ", 12) + strings.Repeat("x", 100)}}.Stdio(t)
+	servers := map[string]server{
+		"alpha": fake(t, mcptest.Spec{}),
+		"evil":  fake(t, mcptest.Spec{Instructions: "<img src=x onerror=alert(2)><script>alert(3)</script>", Tools: json.RawMessage(evilTools)}),
+		"down":  {"command": command, "args": args, "env": env}, "switched": fake(t, mcptest.Spec{}),
+		"a-server-with-a-long-name-that-goes-on.and-on.example": {"url": "http://127.0.0.1:9/mcp"},
+		"not-set": {"url": "https://example.com/mcp", "headers": map[string]string{"Authorization": "Bearer ${MCPX_TEST_UNSET}"}},
+		"off":     {"command": "mcpx-no-such-program", "enabled": false},
+	}
+	for i := range 8 {
+		servers[fmt.Sprintf("more-%d", i)] = server{"url": "http://127.0.0.1:9/mcp", "start": "lazy"}
+	}
+	config := h.config(t, servers, map[string]any{"api": true, "confirm": "all"})
+	full := h.serveHTTP(t, "--config", config)
+	empty, guarded := newHome(t), newHome(t)
+	none := empty.serveHTTP(t, "--config", empty.config(t, map[string]server{}, nil))
+	digest := func(token string) map[string]any {
+		sum := sha256.Sum256([]byte(token))
+		return map[string]any{"sha256": hex.EncodeToString(sum[:])}
+	}
+	door := guarded.serveHTTP(t, "--config", guarded.config(t, map[string]server{"alpha": fake(t, mcptest.Spec{})}, map[string]any{"auth": map[string]any{
+		"tokens": map[string]any{"root": digest("root-token"), "user": digest("user-token")},
+		"rights": []any{map[string]any{"principals": []string{"root"}, "admin": true}, map[string]any{"principals": []string{"user"}}},
+	}}))
+
+	check := exec.CommandContext(t.Context(), p.node, filepath.Join(p.dir, "page-check.mjs"), full.site()+"/", none.site()+"/", door.site()+"/")
+	check.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), "PICTURES="+os.Getenv("MCPX_PAGE_PICTURES"))
+	check.WaitDelay = 10 * time.Second
+	var stdout, stderr bytes.Buffer
+	check.Stdout, check.Stderr = &stdout, &stderr
+	err := check.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 77 {
+		missing(stderr.String())
+	}
+	var wrong []string
+	if err != nil || json.Unmarshal(stdout.Bytes(), &wrong) != nil {
+		t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
+	}
+	for _, text := range wrong {
+		t.Error(text)
+	}
+}
