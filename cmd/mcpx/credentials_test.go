@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -84,4 +87,126 @@ func TestCredentials(t *testing.T) {
 	if out, _, _ := h.run(t, "", "--config", config, "exec", "web", "echo", `{"text":"x"}`); !strings.Contains(out, "the caller's header X-User-Key") {
 		t.Errorf("exec: %s", out)
 	}
+}
+
+// TestCredentials_Exchange: the JWT with which a caller comes to mcpx is exchanged for a token
+// of the server, and a claim of it is a header. The JWT itself stays behind.
+func TestCredentials_Exchange(t *testing.T) {
+	mcptest.Parallel(t)
+	g, h := guard(t, 600), newHome(t)
+	const gateway = "https://gateway.example/mcp"
+	config := h.config(t, map[string]server{"tracker": {
+		"url": g.url, "credentials": map[string]string{"Authorization": "exchange", "X-Tenant": "claim:tenant"},
+		"oauth": map[string]any{"client_id": "exchanger", "client_secret": "exchanger-secret-of-the-tests", "grant": "client_credentials"},
+	}}, map[string]any{"auth": map[string]any{"issuers": []any{map[string]any{"issuer": g.issuer, "audiences": []string{gateway}, "allow_private": true}}}})
+	d := h.serveHTTP(t, "--config", config, "--log-level", "debug")
+	tokens := map[string]string{} // by principal
+	for _, who := range []string{"machine", "robot"} {
+		tokens[who] = g.token(t, who, gateway)
+	}
+	var callers sync.WaitGroup
+	for _, era := range []string{legacy, modern} {
+		for who, token := range tokens {
+			c := &client{era: era, name: "e2e", peer: d.peer(t)}
+			c.peer.(*httpPeer).header.Set("Authorization", "Bearer "+token)
+			c.open(t)
+			callers.Go(func() {
+				for range 5 {
+					if got := c.exec(t, "tracker", "echo", `{"text":"of `+who+`"}`).text(t); got != "of "+who {
+						t.Errorf("%s: %s", who, got)
+					}
+				}
+			})
+		}
+	}
+	callers.Wait()
+	whose := map[string]string{} // by session
+	for _, entry := range g.inner.Log().Event(mcptest.EventHTTP) {
+		sub := entry.Header.Get("X-Sub")
+		if before, ok := whose[entry.Session]; ok && entry.Session != "" && before != sub {
+			t.Errorf("a session of %s and %s", before, sub)
+		}
+		whose[entry.Session] = sub
+		if tenant := entry.Header.Get("X-Tenant"); tenant != "" && tenant != "tenant of "+sub || tenant == "" && sub != "" {
+			t.Errorf("%s has the header %q", sub, tenant)
+		}
+	}
+	calls := g.inner.Log().Calls("echo")
+	for _, entry := range calls {
+		if sub := whose[entry.Session]; sub == "" || !strings.Contains(string(entry.Message), `"of `+sub+`"`) {
+			t.Errorf("with a token for %q: %s", sub, entry.Message)
+		}
+	}
+	if len(calls) != 20 {
+		t.Errorf("%d calls", len(calls))
+	}
+	if n := g.count("/token"); n != 2+1+2 { // the callers', the catalogue's, and one exchange a caller
+		t.Errorf("%d requests for tokens", n)
+	}
+
+	c := &client{era: legacy, name: "e2e", peer: d.peer(t)}
+	c.peer.(*httpPeer).header.Set("Authorization", "Bearer "+tokens["robot"])
+	c.open(t)
+	if got := c.echo(t); got != "x" {
+		t.Errorf("got %s", got)
+	}
+	g.ended(t)
+	if got := c.echo(t); got != "x" || g.count("/token") != 2+1+2+1 {
+		t.Errorf("after the end of the exchanged token: %s, %d requests for tokens", got, g.count("/token"))
+	}
+	g.with(func() {
+		g.answer = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/token" {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprintf(w, `{"error":"invalid_grant","error_description":"not %s"}`, tokens["robot"])
+			}
+			return r.URL.Path == "/token"
+		}
+	})
+	g.ended(t)
+	said := c.echo(t)
+	if !strings.HasPrefix(said, "SERVER_UNAVAILABLE") || !strings.Contains(said, "exchanging the caller's token: the authorization server "+g.issuer+" says invalid_grant: not [secret]") {
+		t.Errorf("refused: %s", said)
+	}
+	g.with(func() { g.answer = nil })
+	if got := c.echo(t); got != "x" {
+		t.Errorf("after that: %s", got)
+	}
+	for _, token := range g.seen() {
+		if strings.Count(token, ".") == 2 {
+			t.Error("a JWT of a caller came to the server")
+		}
+		if strings.Contains(d.stderr.String()+said, token) {
+			t.Errorf("a token is in the log:\n%s", d.stderr)
+		}
+	}
+	for _, token := range tokens {
+		if strings.Contains(d.stderr.String()+said, token) {
+			t.Errorf("a JWT is in the log:\n%s", d.stderr)
+		}
+	}
+}
+
+// token is a JWT for a program that comes to mcpx.
+func (g *guarded) token(t *testing.T, who, resource string) string {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodPost, g.issuer+"/token", strings.NewReader(url.Values{"grant_type": {"client_credentials"}, "resource": {resource}, "scope": {"mcp"}}.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.SetBasicAuth(who, who+"-secret-of-the-tests")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var got struct {
+		Token string `json:"access_token"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil || strings.Count(got.Token, ".") != 2 {
+		t.Fatalf("no JWT: %s %v", resp.Status, err)
+	}
+	return got.Token
 }

@@ -28,6 +28,7 @@ import (
 type guarded struct {
 	url, issuer string
 	suite       suite
+	inner       *mcptest.HTTPServer // gets X-Sub, whom the token of a request is for
 
 	mu       sync.Mutex
 	resource string // in the metadata
@@ -131,8 +132,8 @@ func guard(t *testing.T, lifetime int, env ...string) *guarded {
 	front.Start()
 	t.Cleanup(front.Close)
 
-	inner := mcptest.Spec{}.HTTP(t)
-	behind, err := url.Parse(inner.URL)
+	g.inner = mcptest.Spec{}.HTTP(t)
+	behind, err := url.Parse(g.inner.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func (g *guarded) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	challenge := fmt.Sprintf(`Bearer resource_metadata=%q, scope=%q`, metadata, scopes)
-	granted, ok := g.introspect(token)
+	granted, sub, ok := g.introspect(token)
 	switch {
 	case !ok && repeats:
 		http.Error(w, "the token "+token+" is not good", http.StatusUnauthorized)
@@ -174,13 +175,14 @@ func (g *guarded) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Header.Del("Authorization")
+	r.Header.Set("X-Sub", sub)
 	pass.ServeHTTP(w, r)
 }
 
 // introspect asks the authorization server, by its own way, whether a token is for g.
-func (g *guarded) introspect(token string) (scopes []string, ok bool) {
+func (g *guarded) introspect(token string) (scopes []string, sub string, ok bool) {
 	if token == "" {
-		return nil, false
+		return nil, "", false
 	}
 	dead := false
 	g.with(func() {
@@ -188,7 +190,7 @@ func (g *guarded) introspect(token string) (scopes []string, ok bool) {
 		dead = slices.Contains(g.dead, token)
 	})
 	if dead {
-		return nil, false
+		return nil, "", false
 	}
 	req, _ := http.NewRequest(http.MethodPost, g.issuer+"/token/introspection", strings.NewReader(url.Values{"token": {token}}.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -196,16 +198,17 @@ func (g *guarded) introspect(token string) (scopes []string, ok bool) {
 	req.SetBasicAuth("resource", "resource-secret-of-the-tests")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, false
+		return nil, "", false
 	}
 	defer resp.Body.Close()
 	var said struct {
 		Active bool
 		Aud    any
 		Scope  string
+		Sub    string
 	}
 	_ = json.NewDecoder(resp.Body).Decode(&said)
-	return strings.Fields(said.Scope), said.Active && said.Aud == g.url
+	return strings.Fields(said.Scope), said.Sub, said.Active && said.Aud == g.url
 }
 
 // admin changes the authorization server itself.
@@ -316,7 +319,7 @@ func TestLogin(t *testing.T) {
 	if stdout != "logged out of tracker\n" {
 		t.Errorf("logout: %s", stdout)
 	}
-	if _, ok := g.introspect(g.tokens[len(g.tokens)-1]); ok {
+	if _, _, ok := g.introspect(g.tokens[len(g.tokens)-1]); ok {
 		t.Error("the token still counts after the logout")
 	}
 	if got := peer.exec(t, "tracker", "echo", `{"text":"x"}`).text(t); !strings.Contains(got, "needs mcpx login tracker") {

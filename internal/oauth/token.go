@@ -79,7 +79,7 @@ func (e endpoint) ask(ctx context.Context, web *http.Client, scopes []string, pa
 	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, web))
 	switch {
 	case err != nil:
-		return nil, tokenError(e.Issuer, err)
+		return nil, tokenError(e.Issuer, err, e.secrets(params))
 	case !strings.EqualFold(token.Type(), "Bearer"):
 		return nil, fmt.Errorf("the authorization server gives tokens of type %q, mcpx knows Bearer", plain.Line(token.Type(), 40))
 	}
@@ -94,8 +94,25 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.text }
 
+// leastSecret is the length below which a value is in every text.
+const leastSecret = 4
+
+// secrets are those that a request of a token sends.
+func (e endpoint) secrets(params url.Values) (all []string) {
+	for _, value := range []string{
+		e.Client.Secret, params.Get("code"), params.Get("code_verifier"), params.Get("refresh_token"), params.Get("subject_token"), params.Get("client_assertion"),
+	} {
+		if len(value) >= leastSecret {
+			all = append(all, value, "[secret]")
+		}
+	}
+	return all
+}
+
 // tokenError says what went wrong at a token endpoint, without what was sent or received.
-func tokenError(issuer string, err error) error {
+// struck are secrets, which an authorization server may repeat, each with what stands in
+// its place: the text is cut, and what is left of one would be found by nobody else.
+func tokenError(issuer string, err error, struck []string) error {
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
 	who := "the authorization server " + plain.Line(issuer, 200)
 	switch {
@@ -108,9 +125,10 @@ func tokenError(issuer string, err error) error {
 	case answer.ErrorCode == "" || answer.Response != nil && answer.Response.StatusCode >= 500:
 		return fmt.Errorf("%s answered %s", who, answer.Response.Status)
 	}
-	text := who + " says " + plain.Line(answer.ErrorCode, 60)
+	replace := strings.NewReplacer(struck...).Replace
+	text := who + " says " + plain.Line(replace(answer.ErrorCode), 60)
 	if answer.ErrorDescription != "" {
-		text += ": " + plain.Line(answer.ErrorDescription, 200)
+		text += ": " + plain.Line(replace(answer.ErrorDescription), 200)
 	}
 	return &refusedError{answer.ErrorCode, text}
 }

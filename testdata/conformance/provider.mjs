@@ -2,9 +2,9 @@
 // reached at, through a proxy of the tests, and the lifetime of access tokens in seconds;
 // that of refresh tokens is REFRESH_LIFETIME.
 // It prints its port. POST /test/forget deletes a client (?client=ID), POST /test/rotate
-// gives it another key.
+// gives it another key. Tokens for GATEWAY are JWTs; the client exchanger may exchange them.
 import { createServer } from 'node:http';
-import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { createPublicKey, generateKeyPairSync, randomUUID, verify } from 'node:crypto';
 import Provider, { errors } from 'oidc-provider';
 
 const [issuer, lifetime = '600', port = '0'] = process.argv.slice(2);
@@ -25,12 +25,17 @@ class Memory {
   }
 }
 
+const GATEWAY = 'https://gateway.example/mcp';
+const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+
 const newKey = () => ({ ...generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' }), kid: randomUUID(), use: 'sig', alg: 'RS256' });
 const keys = [newKey()];
 const common = { response_types: [], grant_types: ['client_credentials'], redirect_uris: [], scope: 'mcp more' };
 const clients = [
   { client_id: 'resource', client_secret: 'resource-secret-of-the-tests', ...common },
   { client_id: 'machine', client_secret: 'machine-secret-of-the-tests', ...common },
+  { client_id: 'robot', client_secret: 'robot-secret-of-the-tests', ...common },
+  { client_id: 'exchanger', client_secret: 'exchanger-secret-of-the-tests', ...common, grant_types: ['client_credentials', EXCHANGE] },
   ...(process.env.CLIENT_JWK ? [{ client_id: 'signer', token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [JSON.parse(process.env.CLIENT_JWK)] }, ...common }] : []),
   // An mcpx with auth.front, whose people log in here.
   { client_id: 'front', client_secret: 'front-secret-of-the-tests', application_type: 'native', redirect_uris: ['http://127.0.0.1/oauth/callback'], grant_types: ['authorization_code'], response_types: ['code'] },
@@ -58,17 +63,41 @@ function make() {
         useGrantedResource: () => false,
         getResourceServerInfo: (ctx, resource) => {
           if (!resource.endsWith('/mcp')) throw new errors.InvalidTarget();
-          return { audience: resource, scope: 'mcp more', accessTokenFormat: 'opaque' };
+          return resource === GATEWAY
+            ? { audience: resource, scope: 'mcp more', accessTokenFormat: 'jwt', jwt: { sign: { alg: 'RS256' } } }
+            : { audience: resource, scope: 'mcp more', accessTokenFormat: 'opaque' };
         },
       },
     },
+    extraTokenClaims: (ctx, token) => ({ tenant: `tenant of ${token.clientId}` }),
     pkce: { required: () => true },
     rotateRefreshToken: true,
     issueRefreshToken: (ctx, client) => client.grantTypeAllowed('refresh_token'),
     findAccount: (ctx, sub) => ({ accountId: sub, claims: () => ({ sub, email: `${sub}@example.com`, email_verified: true, groups: ['staff'] }) }),
   });
   provider.proxy = true;
+  provider.registerGrantType(EXCHANGE, (ctx) => exchange(provider, ctx), ['subject_token', 'subject_token_type', 'requested_token_type', 'scope', 'resource', 'audience']);
   return provider.callback();
+}
+
+// exchange gives a token for the resource in place of one for GATEWAY (RFC 8693).
+async function exchange(provider, ctx) {
+  const { subject_token: subject = '', subject_token_type: type, resource, scope } = ctx.oidc.params;
+  const [head, body, signature = ''] = subject.split('.');
+  const signed = keys.some((key) => verify('RSA-SHA256', Buffer.from(`${head}.${body}`), createPublicKey({ key, format: 'jwk' }), Buffer.from(signature, 'base64url')));
+  const claims = signed ? JSON.parse(Buffer.from(body, 'base64url')) : {};
+  if (type !== 'urn:ietf:params:oauth:token-type:access_token' || claims.aud !== GATEWAY || claims.exp * 1000 < Date.now()) {
+    throw new errors.InvalidGrant('the subject token is not good');
+  }
+  if (!resource || resource === GATEWAY) throw new errors.InvalidTarget();
+  const token = new provider.AccessToken({
+    client: ctx.oidc.client, accountId: claims.sub, scope: scope ?? 'mcp',
+    resourceServer: new provider.ResourceServer(resource, { audience: resource, scope: 'mcp more', accessTokenFormat: 'opaque' }),
+  });
+  ctx.body = {
+    access_token: await token.save(), issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+    token_type: 'Bearer', expires_in: token.expiration, scope: token.scope,
+  };
 }
 
 let handle = make();
