@@ -28,7 +28,7 @@ func about(s *catalog.Server) string {
 	switch {
 	case more:
 		return "/*\n" + strings.ReplaceAll(wholeLines(whole, maxAbout), "*/", `*\/`) + "\n*/\n"
-	case plain.Repeats(line, s.Name, serverWords):
+	case repeats(line, s.Name, serverWords):
 		return ""
 	}
 	return "// " + line + "\n"

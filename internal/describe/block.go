@@ -177,7 +177,7 @@ func (s *source) tool(i int) *toolSource {
 		raw := &s.server.Tools[i]
 		t.params = schemats.Params(raw.InputSchema)
 		t.desc, t.more = plain.Clean(raw.Description, maxDesc+maxNoise)
-		if t.desc = withoutNoise(t.desc); !t.more && plain.Repeats(t.desc, raw.Name, toolWords) {
+		if t.desc = withoutNoise(t.desc); !t.more && repeats(t.desc, raw.Name, toolWords) {
 			t.desc = ""
 		}
 		t.ready = true

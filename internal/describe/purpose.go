@@ -2,7 +2,9 @@ package describe
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/plain"
@@ -23,7 +25,7 @@ func purpose(server *catalog.Server, max int) string {
 	if p == "" {
 		p = plain.Line(server.Title, max)
 	}
-	if plain.Repeats(p, server.Name, serverWords) {
+	if repeats(p, server.Name, serverWords) {
 		return ""
 	}
 	return p
@@ -41,7 +43,7 @@ func said(instructions, name string, max int) string {
 		begun = begun || !title
 		s = withoutNoise(plain.Line(strings.TrimLeft(s, "# "), 0))
 		switch {
-		case s == "" || order.MatchString(s) || plain.Repeats(s, name, serverWords):
+		case s == "" || order.MatchString(s) || repeats(s, name, serverWords):
 		case title && heading == "":
 			heading = s
 		case !title:
@@ -136,3 +138,19 @@ var (
 	serverWords = strings.Fields("this mcp server secure the a an for api notes instructions overview guide agents usage")
 	toolWords   = strings.Fields("a an the all of in on for to by from with and or new existing given specified specific single its this tool using")
 )
+
+// repeats reports whether a text has no word beyond those of a name and those that say
+// nothing, as "secure-filesystem-server" of filesystem.
+func repeats(text, name string, nothing []string) bool {
+	other := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	known := strings.FieldsFunc(strings.ToLower(name), other)
+	for i := range known {
+		known[i] = strings.TrimSuffix(known[i], "s")
+	}
+	for _, word := range strings.FieldsFunc(strings.ToLower(text), other) {
+		if !slices.Contains(nothing, word) && !slices.Contains(known, strings.TrimSuffix(word, "s")) {
+			return false
+		}
+	}
+	return true
+}

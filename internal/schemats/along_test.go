@@ -12,7 +12,7 @@ func TestAlong(t *testing.T) {
 		"who":{"type":"string","description":"A name."},
 		"limit":{"type":"integer","maximum":9,"description":"How many."},
 		"deep":{"type":"object","description":"Deep.","properties":{
-			"list":{"type":"array","description":"A list.","items":{"type":"object","properties":{"x":{"type":"number","description":"How far."},"y":{"type":"number"}}}},
+			"list":{"type":"array","description":"A list.","items":{"type":"object","properties":{"x":{"type":"number","description":"An x."},"y":{"type":"number"}}}},
 			"map":{"type":"object","additionalProperties":{"type":"object","properties":{"k":{"type":"boolean"},"l":{}}}},
 			"pair":{"type":"array","prefixItems":[{"type":"string"},{"type":"number"}],"minItems":2,"maxItems":2}}},
 		"shape":{"oneOf":[
@@ -30,7 +30,7 @@ func TestAlong(t *testing.T) {
 		{"one", `[["limit"]]`, "{\n limit?: number // How many. int <=9\n}; // in part", 100},
 		{"two, in the order of the schema", `[["limit"],["who"]]`, "{\n who: string // A name.\n limit?: number // How many. int <=9\n}; // in part", 100},
 		{"in an item", `[["deep","list","3","y"]]`, "{deep?: {list?: {y?: number}[]}}; // in part", 100},
-		{"a whole item", `[["deep","list","3"]]`, "{\n deep?: {\n list?: {\n x?: number // How far.\n y?: number\n }[]\n }\n}; // in part", 100},
+		{"a whole item", `[["deep","list","3"]]`, "{\n deep?: {\n list?: {\n x?: number // An x.\n y?: number\n }[]\n }\n}; // in part", 100},
 		{"a value of a map", `[["deep","map","any key","k"]]`, "{deep?: {map?: Record<string, {k?: boolean}>}}; // in part", 100},
 		{"in a tuple", `[["deep","pair","1"]]`, "{deep?: {pair?: [string, number]}}; // in part", 200},
 		{"alternatives keep their constants", `[["shape","r"]]`, `{shape?: {kind?: "circle"; r?: number}}; // in part`, 100},

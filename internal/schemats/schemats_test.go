@@ -92,8 +92,6 @@ func TestDeclaration_NamedTypes(t *testing.T) {
 			"// One.\ntype A = OBJ;\ntype Args = {a?: A; b?: A};"},
 		{"alike but for what is inside", `{"properties":{"a":` + object + `,"b":` + strings.Replace(object, `"string"`, `"string","description":"Two."`, 1) + `}}`,
 			"type Args = {\n a?: OBJ\n b?: {\n longpropertyname?: string // Two.\n another?: number\n x?: null\n }\n};"},
-		{"a description that only repeats the name", `{"properties":{"baseId":{"type":"string","description":"The ID of the base."},"tags":{"type":"array","description":"Tags","items":{"type":"string","description":"tags parameter"}},"to":{"type":"string","description":"The ID"}}}`,
-			"type Args = {\n baseId?: string\n tags?: string[]\n to?: string // The ID\n};"},
 		{"a long enum", `{"properties":{"a":{"enum":["alphabetical","chronological","relevance"]},"b":{"enum":["alphabetical","chronological","relevance"]},"c":{"enum":["x","y"]},"d":{"enum":["x","y"]}}}`,
 			"type A = \"alphabetical\"|\"chronological\"|\"relevance\";\ntype Args = {a?: A; b?: A; c?: \"x\"|\"y\"; d?: \"x\"|\"y\"};"},
 		{"a reference with a text of its own in an array", `{"properties":{"a":{"type":"array","items":{"$ref":"#/$defs/N","description":"Its own."}},"b":{"$ref":"#/$defs/N"}},"$defs":{"N":` + object + `}}`,

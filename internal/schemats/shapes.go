@@ -23,7 +23,7 @@ func (c *converter) object(v *value) *typ {
 				c.lossy = true
 				break
 			}
-			t.props = append(t.props, prop{key: m.key, t: withoutEcho(c.convert(m.val, allTypes), m.key), optional: !required[m.key]})
+			t.props = append(t.props, prop{key: m.key, t: plainItems(c.convert(m.val, allTypes), m.key), optional: !required[m.key]})
 			delete(required, m.key)
 		}
 	}
@@ -46,28 +46,20 @@ func (c *converter) object(v *value) *typ {
 	return t
 }
 
-// withoutEcho drops the description of a property, and of the items of an array, if it only
-// repeats the name ("The ID of the base" at baseId), as generators write it.
-func withoutEcho(t *typ, key string) *typ {
-	if echoes(t.desc, key) {
-		n := *t
-		n.desc = ""
-		t = &n
+// plainItems drops the description of array items if it only repeats the name of
+// the array ("tags parameter"), as generators write it, or its description.
+func plainItems(t *typ, key string) *typ {
+	if t.kind != tArray || t.elem.desc == "" {
+		return t
 	}
-	if t.kind != tArray || !echoes(t.elem.desc, key) && (t.elem.desc == "" || t.elem.desc != t.desc) {
+	d := t.elem.desc
+	if d != key && d != key+" parameter" && d != key+" item" && d != t.desc {
 		return t
 	}
 	n, e := *t, *t.elem
 	e.desc = ""
 	n.elem = &e
 	return &n
-}
-
-// nothing are the words that say nothing in the description of a property.
-var nothing = []string{"a", "an", "the", "of", "parameter", "item"}
-
-func echoes(desc, key string) bool {
-	return desc != "" && len(desc) < 3*len(key)+40 && plain.Repeats(desc, key, nothing)
 }
 
 // requiredNames reads required as a set and in its order.
