@@ -18,7 +18,7 @@ var allowedImports = map[string][]string{
 	},
 	"internal/app": {
 		"internal/atomicfile", "internal/audit", "internal/authserver", "internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd", "internal/identity",
-		"internal/jq", "internal/limits", "internal/oauth", "internal/page", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/secret", "internal/setup", "internal/upstream", "internal/view",
+		"internal/jq", "internal/limits", "internal/oauth", "internal/page", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/secret", "internal/setup", "internal/telemetry", "internal/upstream", "internal/view",
 	},
 
 	"internal/atomicfile": {},
@@ -65,6 +65,8 @@ var allowedImports = map[string][]string{
 
 	"tools/release": {},
 
+	"internal/telemetry": {"internal/executor"},
+
 	"internal/budget":  {"internal/catalog", "internal/compress", "internal/describe", "internal/plain", "internal/screen", "internal/tokens", "internal/wire"},
 	"internal/demo":    {},
 	"internal/mcptest": {},
@@ -88,6 +90,8 @@ var allowedModules = map[string][]string{
 	"github.com/mark3labs/mcp-go/server":     {"internal/front", "internal/demo", "internal/mcptest"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/oauth"},
 	"github.com/pelletier/go-toml/v2":        {"internal/setup"},
+	"github.com/prometheus/client_golang":    {"internal/telemetry"},
+	"go.opentelemetry.io/otel":               {"internal/telemetry"},
 	"github.com/rogpeppe/go-internal":        {"internal/atomicfile", "internal/setup"},
 	"github.com/santhosh-tekuri/jsonschema":  {"internal/arguments"},
 	"github.com/tailscale/hujson":            {"internal/config", "internal/setup"},

@@ -48,11 +48,11 @@ type App struct {
 	Executor *executor.Executor
 	View     *view.TwoTools // of the whole catalogue
 
-	views   *views
-	stdio   bool // one client: only the view of the config is served
-	hosted  bool // an endpoint for many clients
-	hour    page.Hour
-	auditor *auditor
+	views  *views
+	stdio  bool // one client: only the view of the config is served
+	hosted bool // an endpoint for many clients
+	hour   page.Hour
+	observers
 	edits   chan edit // of the config file, to Follow; nil = there is no file
 	log     *slog.Logger
 	reaper  *proc.Reaper
@@ -158,7 +158,8 @@ func (a *App) wire(servers []registry.Server, rules *policy.Rules, cache string)
 	options.CacheDir, options.Logger, options.Limits = cache, a.log, a.limits
 	a.Registry = registry.New(servers, options)
 	calls := a.executorOptions(a.Config)
-	calls.Observers = a.observers()
+	a.observe()
+	calls.Observers, calls.Tracing = a.callObservers(), a.tracing()
 	if a.Config.Audit != nil {
 		calls.Admit = func(r executor.Record) error { return a.auditor.began(r) }
 	}

@@ -66,8 +66,8 @@ func (a *auditor) ended(r executor.Record) {
 
 // who are the members that say which call it is, and whose.
 func who(r executor.Record) []slog.Attr {
-	attrs := append(make([]slog.Attr, 0, 16), slog.Uint64("call", r.Number), slog.String("server", r.Server), slog.String("tool", r.Tool))
-	for _, one := range []struct{ name, value string }{{"principal", r.Principal}, {"client", r.Client}, {"trace", r.Trace}} {
+	attrs := append(make([]slog.Attr, 0, 16), slog.Uint64("call", r.Number))
+	for _, one := range []struct{ name, value string }{{"method", r.Method}, {"server", r.Server}, {"tool", r.Tool}, {"principal", r.Principal}, {"client", r.Client}, {"trace", r.Trace}} {
 		if one.value != "" {
 			attrs = append(attrs, slog.String(one.name, one.value))
 		}
@@ -123,14 +123,6 @@ func (a *auditor) refused(r httpd.Refusal) {
 		attrs = append(attrs, slog.Uint64("left_out_before", dropped))
 	}
 	_ = a.trail.Write("request_refused", attrs...)
-}
-
-// onRefused is the hook of the HTTP server, nil where there is no trail.
-func (a *auditor) onRefused() func(httpd.Refusal) {
-	if a == nil {
-		return nil
-	}
-	return a.refused
 }
 
 // failing reports whether the trail cannot be written now, and whether calls are refused

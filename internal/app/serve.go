@@ -36,8 +36,11 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		SSE:      a.Config.SSE,
 		Grace:    a.grace(),
 		Ready:    a.ready,
-		Status:   a.status,
-		Refused:  a.auditor.onRefused(),
+		Status:   a.wholeStatus,
+		Refused:  a.onRefused(),
+		Admin:    a.admin,
+		Metrics:  a.metricsHandler(),
+		Measures: a.mayMeasure,
 		Version:  Version(),
 		Logger:   a.log,
 

@@ -42,11 +42,29 @@ type serverStatus struct {
 	Protocol   string            `json:"protocol,omitempty"`
 	Tools      int               `json:"tools"`
 	Restarts   int               `json:"restarts"`
+	counts                       // of calls
 	Results    *executor.Account `json:"results,omitempty"`
 }
 
-// status is the content of /status: servers, states, tools, calls, tokens saved.
-func (a *App) status() any {
+// wholeStatus is the content of /status: that of the page, and who calls what.
+func (a *App) wholeStatus() any {
+	whole := a.status()
+	names := make(map[string][]string)
+	snap := a.Executor.Catalogue(nil)
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		list := make([]string, len(s.Tools))
+		for j := range s.Tools {
+			list[j] = s.Tools[j].Name
+		}
+		names[s.Name] = list
+	}
+	whole["tool_names"], whole["clients"], whole["sessions"] = names, a.activity.all(), a.sessions()
+	return whole
+}
+
+// status is what the page shows: servers, states, tools, calls, tokens saved.
+func (a *App) status() map[string]any {
 	total, tools := executor.Account{}, 0
 	servers := a.serverStatuses()
 	for _, one := range servers {
@@ -66,7 +84,7 @@ func (a *App) serverStatuses() []serverStatus {
 		s := &snap.Servers[i]
 		one := serverStatus{
 			Name: s.Name, State: s.State, Reason: s.Reason, RetryAfter: s.RetryAfter,
-			Transport: s.Transport, Protocol: s.Protocol, Tools: len(s.Tools),
+			Transport: s.Transport, Protocol: s.Protocol, Tools: len(s.Tools), counts: a.activity.of(s.Name),
 		}
 		if status, ok := a.Registry.Status(s.Name); ok {
 			one.Restarts = status.Restarts

@@ -24,8 +24,10 @@ type Audit struct {
 
 // Telemetry says what others can measure.
 type Telemetry struct {
-	// Metrics are served at /metrics.
-	Metrics bool
+	// Metrics are served at /metrics, to admins and to the principals whose names match one
+	// of the globs in MetricsFor.
+	Metrics    bool
+	MetricsFor []string
 	// OTLP is where traces go; nil: nowhere.
 	OTLP *OTLP
 }
@@ -85,8 +87,14 @@ func (l *loader) telemetry(path string, n *node) {
 		return
 	}
 	l.members(path, n, map[string]reader{
-		"metrics": l.boolean(&t.Metrics),
-		"otlp":    l.otlp,
+		"metrics": func(path string, n *node) {
+			if n.kind == arrayKind {
+				l.globs(&t.MetricsFor)(path, n)
+				return
+			}
+			l.boolean(&t.Metrics)(path, n)
+		},
+		"otlp": l.otlp,
 	}, nil)
 }
 

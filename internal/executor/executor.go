@@ -38,6 +38,7 @@ type Executor struct {
 	account    account
 	observers  []func(Record)
 	admit      func(Record) error
+	tracing    *Tracing
 	records    atomic.Uint64  // the number of the last one
 	tags       *identity.Tags // of the ids of tasks
 	calls      sync.WaitGroup // those that their clients may stop waiting for
@@ -48,14 +49,14 @@ func New(r *registry.Registry, options Options) *Executor {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Executor{registry: r, log: options.Logger, observers: options.Observers, admit: options.Admit, apps: policy.Catalogues{Apps: true}, tags: identity.NewTags()}
+	e := &Executor{registry: r, log: options.Logger, observers: options.Observers, admit: options.Admit, tracing: options.Tracing, apps: policy.Catalogues{Apps: true}, tags: identity.NewTags()}
 	e.builtin, e.reader = builtin()
 	e.SetOptions(options)
 	return e
 }
 
-// SetOptions replaces the options, except the logger, the observers and Admit. Open
-// calls keep theirs.
+// SetOptions replaces the options, except the logger, the observers, Admit and
+// Tracing. Open calls keep theirs.
 func (e *Executor) SetOptions(options Options) {
 	if options.ExecWait <= 0 {
 		options.ExecWait = 20 * time.Second
@@ -124,9 +125,10 @@ func (e *Executor) started(r Request) Request {
 	}
 	r.began = time.Now()
 	r.record = &Record{
-		Number: e.records.Add(1), Principal: r.principal(), Server: r.Server, Tool: r.Tool, Began: r.began,
-		ArgumentBytes: len(r.Arguments), Trace: traceOf(r.Meta),
+		Number: e.NextNumber(), Principal: r.principal(), Server: r.Server, Tool: r.Tool, Began: r.began,
+		ArgumentBytes: len(r.Arguments),
 	}
+	e.trace(&r)
 	if r.Client != nil {
 		r.record.Client = r.Client.Name
 	}
@@ -160,6 +162,9 @@ type Result struct {
 	rpc            *upstream.RPCError // the failure is this answer of the upstream
 	received, sent int                // tokens of the upstream's texts, and of the texts here
 }
+
+// NextNumber takes a number for the record of a request that is no call of a tool.
+func (e *Executor) NextNumber() uint64 { return e.records.Add(1) }
 
 // size is that of the parts, in bytes.
 func (r *Result) size() int {
@@ -352,6 +357,9 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		return nil, t, err
 	}
 	asked := time.Now()
+	if r.record.Asked.IsZero() {
+		r.record.Asked = asked
+	}
 	defer func() { r.record.Upstream += time.Since(asked) }()
 	var raw json.RawMessage
 	if t.tool.TaskOnly {

@@ -2,18 +2,13 @@ package executor
 
 import (
 	"context"
-	"encoding/hex"
-	"encoding/json"
 	"log/slog"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
 	"mcpx/internal/plain"
 	"mcpx/internal/tokens"
-	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // The outcomes of a call, beside the codes of failures.
@@ -33,6 +28,9 @@ type Record struct {
 	// itself; both may be empty.
 	Principal, Client string
 	Server, Tool      string
+	// Method is that of a request which is no call of a tool, and has neither of the two;
+	// empty for a call. Only the log and the audit trail hear of such.
+	Method string
 	// Known means that the caller's catalogue has the tool, ReadOnly that it is declared
 	// read-only.
 	Known, ReadOnly bool
@@ -53,8 +51,12 @@ type Record struct {
 	// ArgumentBytes, ReceivedBytes and SentBytes are the sizes of the arguments, of the
 	// upstream's result and of the answer's content, as JSON.
 	ArgumentBytes, ReceivedBytes, SentBytes int
-	// Trace is the trace that the call belongs to: 32 hex digits, or empty.
+	// Asked is when mcpx first turned to the upstream; zero if it did not.
+	Asked time.Time
+	// Trace is the trace that the call belongs to: 32 hex digits, or empty. Spans are its
+	// spans in there, nil where nobody samples them.
 	Trace string
+	Spans *Spans
 }
 
 // Failed reports whether the call ended in an error, be it the tool's, the server's or
@@ -94,8 +96,13 @@ func LogCalls(log *slog.Logger, level slog.Level) func(Record) {
 		if !log.Enabled(context.Background(), level) {
 			return
 		}
-		attributes := append(make([]slog.Attr, 0, 14), // as many as there can be
-			slog.String("server", plain.Line(r.Server, maxLogged)), slog.String("tool", plain.Line(r.Tool, maxLogged)),
+		attributes := make([]slog.Attr, 0, 14) // as many as there can be
+		if r.Method == "" {
+			attributes = append(attributes, slog.String("server", plain.Line(r.Server, maxLogged)), slog.String("tool", plain.Line(r.Tool, maxLogged)))
+		} else {
+			attributes = append(attributes, slog.String("method", plain.Line(r.Method, maxLogged)))
+		}
+		attributes = append(attributes,
 			slog.String("outcome", r.Outcome), slog.Duration("duration", r.Duration), slog.Duration("upstream", r.Upstream),
 			slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent),
 			slog.Int("argument_bytes", r.ArgumentBytes), slog.Int("bytes_received", r.ReceivedBytes), slog.Int("bytes_sent", r.SentBytes))
@@ -110,34 +117,6 @@ func LogCalls(log *slog.Logger, level slog.Level) func(Record) {
 
 // maxLogged bounds the names that clients give, in characters.
 const maxLogged = 80
-
-// traceOf is the trace of a request whose _meta has a traceparent (W3C Trace Context),
-// empty for one without.
-func traceOf(meta []upstream.MetaMember) string {
-	for _, m := range meta {
-		if raw, ok := m.Value.(json.RawMessage); ok && m.Name == "traceparent" {
-			trace, _, _ := parseTraceparent(raw)
-			return trace
-		}
-	}
-	return ""
-}
-
-// parseTraceparent reads a traceparent, a JSON string: the ids of the trace and of the
-// parent in hex, and whether the trace is sampled. The ids are empty if it is none.
-func parseTraceparent(raw json.RawMessage) (trace, parent string, sampled bool) {
-	text, _ := wire.Text(raw)
-	parts := strings.SplitN(text, "-", 5) // a later version may have more parts
-	if len(parts) < 4 || len(parts[1]) != 32 || len(parts[2]) != 16 || len(parts[3]) != 2 {
-		return "", "", false
-	}
-	var ids [25]byte // the trace, its parent, the flags
-	_, err := hex.Decode(ids[:], []byte(parts[1]+parts[2]+parts[3]))
-	if err != nil || [16]byte(ids[:16]) == [16]byte{} || [8]byte(ids[16:24]) == [8]byte{} || text != strings.ToLower(text) {
-		return "", "", false
-	}
-	return parts[1], parts[2], ids[24]&1 != 0
-}
 
 // Account sums up the tokens of results: estimates of o200k tokens.
 type Account struct {

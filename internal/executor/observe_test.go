@@ -12,6 +12,7 @@ import (
 
 	"mcpx/internal/identity"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
@@ -135,5 +136,58 @@ func TestTraceparent(t *testing.T) {
 		if trace, parent, sampled := parseTraceparent(json.RawMessage(text)); trace != "" || parent != "" || sampled {
 			t.Errorf("%s: %s %s %v", text, trace, parent, sampled)
 		}
+	}
+}
+
+// With tracing the upstream gets the span of its request, below that of the call, below the
+// client's; what is not sampled, or no trace, goes through as it is.
+func TestTracing(t *testing.T) {
+	mcptest.NoLeaks(t)
+	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+	for _, tt := range []struct {
+		name    string
+		tracing *Tracing
+		meta    string // of the client
+		spans   bool
+	}{
+		{"off", nil, "00-" + trace + "-" + parent + "-01", false},
+		{"sampled", &Tracing{}, "00-" + trace + "-" + parent + "-01", true},
+		{"not sampled", &Tracing{Share: 1}, "00-" + trace + "-" + parent + "-00", false},
+		{"no trace", &Tracing{}, "", false},
+		{"begins here", &Tracing{Share: 1}, "", true},
+		{"odd", &Tracing{Share: 1}, "00-odd", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var records []Record
+			fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"look"}]`)}.HTTP(t)
+			e := executing(t, Options{Tracing: tt.tracing, Observers: []func(Record){func(r Record) { records = append(records, r) }}}, nil,
+				registry.Server{Spec: upstream.Spec{Name: "one", Type: upstream.HTTP, URL: fake.URL}})
+			meta := []upstream.MetaMember{{Name: "before", Value: json.RawMessage("1")}}
+			if tt.meta != "" {
+				meta = append(meta, upstream.MetaMember{Name: "traceparent", Value: wire.Encode(tt.meta)})
+			}
+			exec(t, e, Request{Server: "one", Tool: "look", Meta: slices.Clip(meta)})
+			message := string(fake.Log().Method("tools/call")[0].Message)
+			if len(records) != 1 || (records[0].Spans != nil) != tt.spans || !strings.Contains(message, `"before":1`) || strings.Count(message, "traceparent") > 1 {
+				t.Fatalf("%+v, sent %s", records, message)
+			}
+			record := records[0]
+			want := tt.meta
+			if tt.spans {
+				want = "00-" + record.Trace + "-" + record.Spans.Upstream + "-01"
+				if record.Asked.Before(record.Began) || record.Spans.Call == record.Spans.Upstream || (record.Spans.Parent == parent) != (tt.name == "sampled") {
+					t.Errorf("%+v, %+v", record, record.Spans)
+				}
+			}
+			if strings.HasPrefix(tt.meta, "00-0a") && record.Trace != trace {
+				t.Errorf("%+v", record)
+			}
+			if got := strings.Contains(message, `"traceparent":"`+want+`"`); got != (want != "") || want == "" && strings.Contains(message, "traceparent") {
+				t.Errorf("sent %s, want %s", message, want)
+			}
+			if len(meta) == 2 && string(meta[1].Value.(json.RawMessage)) != `"`+tt.meta+`"` {
+				t.Error("the client's own _meta was changed")
+			}
+		})
 	}
 }

@@ -65,6 +65,9 @@ type Options struct {
 	// Admit, where not nil, is told of every call before anything is executed, once it is
 	// known that the call may be made. Its error, which the caller reads, refuses the call.
 	Admit func(Record) error
+	// Tracing, where not nil, gives calls spans; without it a client's traceparent goes
+	// through as it is.
+	Tracing *Tracing
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 }

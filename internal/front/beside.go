@@ -46,6 +46,9 @@ func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *request, o
 
 // relay answers a method by the server that has what the request names.
 func (f *Front) relay(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+	if refused := f.relaying(r); refused != nil {
+		return nil, refused
+	}
 	request := aggregate.Request{Client: r.client, Method: r.Method, Params: r.Params, Meta: r.others}
 	request.OnProgress, request.OnLog, request.LogLevel = r.hooks()
 	if r.modern() {

@@ -31,6 +31,8 @@ type Options struct {
 	MaxMessage int64
 	// Limits bound the sessions of the clients; nil = nothing does.
 	Limits *limits.Limits
+	// Observer may be nil.
+	Observer Observer
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 

@@ -79,7 +79,8 @@ type request struct {
 	// structured is the wish for structuredContent in the HTTP header.
 	structured view.StructuredPolicy
 	// out sends notifications before the answer; nil if the client accepts none.
-	out outlet
+	out       outlet
+	operation *Operation // what the observer is told, nil without one
 	// release is called when nothing of the request is left; nil = nothing to do. A call
 	// that is parked takes it over.
 	release func()
@@ -108,8 +109,8 @@ type response struct {
 	code int // of the error; 0 = a result
 }
 
-// answer runs the method of a request.
-func (f *Front) answer(ctx context.Context, r *request) response {
+// dispatch runs the method of a request.
+func (f *Front) dispatch(ctx context.Context, r *request) response {
 	row := methods[r.Method]
 	switch {
 	case row.answer == nil && r.Method != "" && row.notice == nil && f.view.Alone():
@@ -261,6 +262,9 @@ func (f *Front) callTool(ctx context.Context, r *request, out []byte) ([]byte, *
 	}
 	if err != nil {
 		return nil, &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}
+	}
+	if r.operation != nil && result.IsError {
+		r.operation.Failed.Store(true)
 	}
 	return f.appendResult(out, result, r), nil
 }

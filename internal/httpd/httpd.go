@@ -60,8 +60,14 @@ type Options struct {
 	Ready func() (public Readiness, whole any)
 	// Refused is told of requests that got an HTTP error; nil = nobody is.
 	Refused func(Refusal)
-	// Status is the content of /status.
+	// Status is the content of /status, which is for those whom Admin admits; nil =
+	// everybody.
 	Status func() any
+	Admin  func(*identity.Principal) bool
+	// Metrics serves /metrics to those whom Measures admits; nil = it is not there, and
+	// everybody.
+	Metrics  http.Handler
+	Measures func(*identity.Principal) bool
 	// Page serves / to browsers, and /ui/; nil = / is a text.
 	Page Page
 	// Servers serves /api/servers; nil = it is not there.
@@ -250,10 +256,24 @@ func (o *Options) pages() http.Handler {
 		}
 		writeJSON(w, status, info)
 	})
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+	mux.Handle("GET /status", only(o.Admin, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, o.Status())
-	})
+	})))
+	if o.Metrics != nil {
+		mux.Handle("GET /metrics", only(o.Measures, o.Metrics))
+	}
 	return mux
+}
+
+// only serves those who have a right, which nil gives to everybody.
+func only(may func(*identity.Principal) bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if may != nil && !may(identity.From(r.Context())) {
+			http.Error(w, "this token may not see this", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // start is the page for a browser, and a text for anybody else. The text reveals nothing
@@ -280,6 +300,7 @@ For a look with a terminal:
 
     claude mcp add --transport http mcpx %[2]s/mcp
     curl %[2]s/status      servers, tools, tokens saved
+    curl %[2]s/metrics     the same for Prometheus, and more
     curl %[2]s/readyz      whether every server has been tried
     curl %[2]s/healthz     whether mcpx is up
 `, o.Version, scheme+"://"+r.Host) // guard has checked Host

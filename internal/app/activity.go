@@ -1,0 +1,102 @@
+package app
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/plain"
+)
+
+// activity counts the calls of each server and of each client since the start, for
+// /status. The zero value is ready. Safe for concurrent use.
+type activity struct {
+	mu      sync.Mutex
+	servers map[string]counts
+	clients map[clientKey]clientCounts
+}
+
+type counts struct {
+	Calls  int64 `json:"calls"`
+	Errors int64 `json:"errors"`
+}
+
+type clientKey struct{ principal, name string }
+
+// clientCounts are those of one program of one principal.
+type clientCounts struct {
+	Principal string `json:"principal,omitempty"`
+	Name      string `json:"name,omitempty"`
+	counts
+	LastCall time.Time `json:"last_call"`
+}
+
+// maxClients bounds the clients that are remembered: their names are their own. The one
+// that was quiet for the longest time is forgotten.
+const maxClients = 1000
+
+func (c *counts) add(failed bool) {
+	c.Calls++
+	if failed {
+		c.Errors++
+	}
+}
+
+// add counts a call. The errors of a server are those of calls of its tools.
+func (a *activity) add(r executor.Record) {
+	failed := r.Outcome != "RESULT" && r.Outcome != "STILL_RUNNING" && r.Outcome != "CANCELLED"
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.servers == nil {
+		a.servers, a.clients = make(map[string]counts), make(map[clientKey]clientCounts)
+	}
+	if r.Known {
+		one := a.servers[r.Server]
+		one.add(failed)
+		a.servers[r.Server] = one
+	}
+	key := clientKey{r.Principal, r.Client}
+	one, known := a.clients[key]
+	if !known {
+		if len(a.clients) >= maxClients {
+			delete(a.clients, a.quietest())
+		}
+		one.Principal, one.Name = r.Principal, plain.Line(r.Client, 80)
+	}
+	one.add(failed)
+	one.LastCall = r.Began
+	a.clients[key] = one
+}
+
+func (a *activity) quietest() (found clientKey) {
+	var last time.Time
+	for key, one := range a.clients {
+		if last.IsZero() || one.LastCall.Before(last) {
+			found, last = key, one.LastCall
+		}
+	}
+	return found
+}
+
+// of are the counts of a server.
+func (a *activity) of(server string) counts {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.servers[server]
+}
+
+// all are the clients, the last active first.
+func (a *activity) all() []clientCounts {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := make([]clientCounts, 0, len(a.clients))
+	for _, one := range a.clients {
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(x, y clientCounts) int {
+		return cmp.Or(y.LastCall.Compare(x.LastCall), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Principal, y.Principal))
+	})
+	return all
+}

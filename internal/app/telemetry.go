@@ -1,0 +1,77 @@
+package app
+
+import (
+	"context"
+	"net/http"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/front"
+	"mcpx/internal/identity"
+	"mcpx/internal/policy"
+	"mcpx/internal/telemetry"
+)
+
+// OpenTraces makes what sends traces, if the config wants them, before anything is served.
+// The caller ends it after Close.
+func (a *App) OpenTraces(ctx context.Context) (end func(), err error) {
+	wanted := a.Config.Telemetry.OTLP
+	if wanted == nil {
+		return func() {}, nil
+	}
+	a.traces, err = telemetry.NewTraces(ctx, telemetry.TraceOptions{
+		Endpoint: wanted.Endpoint, Headers: wanted.Headers, Version: Version(), Logger: a.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		if err := a.traces.Close(); err != nil {
+			a.log.Warn("the last traces were not sent", "err", err)
+		}
+	}, nil
+}
+
+// tracing says which calls get spans; nil = none, as those of single commands.
+func (a *App) tracing() *executor.Tracing {
+	if wanted := a.Config.Telemetry.OTLP; wanted != nil && (a.hosted || a.stdio) {
+		return &executor.Tracing{Share: wanted.Sample}
+	}
+	return nil
+}
+
+// metricsHandler serves /metrics; nil if the config turns it off.
+func (a *App) metricsHandler() http.Handler {
+	if a.metrics == nil {
+		return nil
+	}
+	return a.metrics.Handler(a.log)
+}
+
+// mayMeasure reports whether a principal may read the metrics: an admin, or one that the
+// config names for nothing else, as the token of a Prometheus should open nothing else.
+func (a *App) mayMeasure(p *identity.Principal) bool {
+	return a.admin(p) || p != nil && policy.Match(a.Config.Telemetry.MetricsFor, p.Name)
+}
+
+// telemetryState is what the metrics say of the moment.
+func (a *App) telemetryState() telemetry.State {
+	failing, _ := a.auditor.failing()
+	out := telemetry.State{Sessions: a.sessions(), AuditFailing: failing}
+	snap := a.Registry.Snapshot()
+	for i := range snap.Servers {
+		s := &snap.Servers[i]
+		one := telemetry.Server{Name: s.Name, State: string(s.State), Tools: len(s.Tools)}
+		if status, ok := a.Registry.Status(s.Name); ok {
+			one.Restarts = status.Restarts
+		}
+		out.Servers = append(out.Servers, one)
+	}
+	return out
+}
+
+// sessions is the number of open sessions of clients over HTTP.
+func (a *App) sessions() int {
+	n := 0
+	a.views.each(func(f *front.Front) { n += f.Sessions() })
+	return n
+}

@@ -1,0 +1,73 @@
+package front
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/upstream"
+)
+
+// Observer is told of the requests of clients. It must be fast, as clients wait, and safe
+// for concurrent use.
+type Observer interface {
+	// Relaying is told before a request goes on to a server, one of any method but
+	// tools/call. Its error, which the client reads, refuses the request.
+	Relaying(*Operation) error
+	// Answered is told after each request.
+	Answered(*Operation)
+}
+
+// Operation is a request of a client.
+type Operation struct {
+	// Method is as the client wrote it; Known means that it is one of the protocol's.
+	Method string
+	Known  bool
+	Client *upstream.Client
+	// Relayed means that a server has it answered, and that Relaying was told.
+	Relayed bool
+	// Number is for the observer.
+	Number uint64
+	// Code is that of the JSON-RPC error, 0 for a result. Failed means that this is one
+	// with isError; a call that is parked may say so later than anybody looks.
+	Code   int
+	Failed atomic.Bool
+	Began  time.Time
+	// Duration is 0 until the answer.
+	Duration time.Duration
+}
+
+// answer answers a request, and tells the observer.
+func (f *Front) answer(ctx context.Context, r *request) response {
+	o := f.options.Observer
+	if o == nil {
+		return f.dispatch(ctx, r)
+	}
+	_, known := methods[r.Method]
+	r.operation = &Operation{Method: r.Method, Known: known, Client: r.client, Began: time.Now()}
+	answer := f.dispatch(ctx, r)
+	r.operation.Code, r.operation.Duration = answer.code, time.Since(r.operation.Began)
+	o.Answered(r.operation)
+	return answer
+}
+
+// relaying asks the observer whether a request may go on to a server.
+func (f *Front) relaying(r *request) *rpcError {
+	if r.operation == nil {
+		return nil
+	}
+	r.operation.Relayed = true
+	if err := f.options.Observer.Relaying(r.operation); err != nil {
+		return &rpcError{code: mcp.INTERNAL_ERROR, message: err.Error()}
+	}
+	return nil
+}
+
+// Sessions is the number of open sessions, which clients of the legacy era have over HTTP.
+func (f *Front) Sessions() int {
+	f.sessions.mu.RLock()
+	defer f.sessions.mu.RUnlock()
+	return len(f.sessions.byID)
+}

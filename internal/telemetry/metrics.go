@@ -1,0 +1,205 @@
+// Package telemetry shows to others what mcpx does: as metrics for Prometheus, and as
+// traces for a collector of OpenTelemetry.
+package telemetry
+
+import (
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"mcpx/internal/executor"
+)
+
+// Metrics counts calls and requests. The names are those of the semantic conventions for
+// MCP (OpenTelemetry, gen-ai, status "Development") in the form of Prometheus, and begin with
+// mcpx_ where those have none. No label has text of a client: a server or tool that its
+// catalogue does not have is other. Safe for concurrent use.
+type Metrics struct {
+	registry *prometheus.Registry
+	upstream *prometheus.HistogramVec // by server, tool, outcome
+	requests *prometheus.HistogramVec // by method, error
+	calls    *prometheus.CounterVec   // by server, outcome
+	tokens   *prometheus.CounterVec   // by server, direction
+	bytes    *prometheus.CounterVec   // by server, direction
+	refused  *prometheus.CounterVec   // by status
+
+	mu      sync.RWMutex
+	series  map[seriesKey]*series
+	answers map[answerKey]prometheus.Observer
+}
+
+// State is what mcpx is at the moment.
+type State struct {
+	Servers []Server
+	// Sessions are those of clients of the legacy era over HTTP.
+	Sessions int
+	// AuditFailing means that the audit trail cannot be written.
+	AuditFailing bool
+}
+
+// Server is the state of one server.
+type Server struct {
+	Name, State     string
+	Tools, Restarts int
+}
+
+const (
+	// other stands for what is not in the catalogue, and for what comes after maxSeries.
+	other = "_other"
+	// maxSeries bounds the series of calls: a server may change its tools all the time.
+	maxSeries = 2000
+)
+
+// buckets are those of the conventions, and finer ones below 10 ms, where mcpx lives.
+var buckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
+
+// NewMetrics makes metrics, which ask for the state whenever somebody reads them.
+func NewMetrics(version string, state func() State) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		upstream: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "mcp_client_operation_duration_seconds", Buckets: buckets,
+			Help: "Time that calls spent on their upstream server: waiting for a session and for the answer.",
+		}, []string{"mcp_method_name", "mcpx_server", "gen_ai_tool_name", "error_type"}),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "mcp_server_operation_duration_seconds", Buckets: buckets,
+			Help: "Time from a client's request to its answer.",
+		}, []string{"mcp_method_name", "error_type"}),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcpx_calls_total", Help: "Calls of tools by their outcome: RESULT, TOOL_ERROR, CANCELLED, STILL_RUNNING or the code of a failure.",
+		}, []string{"mcpx_server", "outcome"}),
+		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcpx_result_tokens_total", Help: "Estimated o200k tokens of results: received from the server, sent to the client.",
+		}, []string{"mcpx_server", "direction"}),
+		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcpx_result_bytes_total", Help: "Bytes of results: received from the server, sent to the client.",
+		}, []string{"mcpx_server", "direction"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcpx_http_refused_total", Help: "HTTP requests that were answered with an error.",
+		}, []string{"http_response_status_code"}),
+		series:  make(map[seriesKey]*series),
+		answers: make(map[answerKey]prometheus.Observer),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "mcpx_build_info", Help: "Always 1; the version is the label.", ConstLabels: prometheus.Labels{"version": version},
+	})
+	build.Set(1)
+	m.registry.MustRegister(m.upstream, m.requests, m.calls, m.tokens, m.bytes, m.refused, build, states(state),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Handler serves the metrics.
+func (m *Metrics) Handler(log *slog.Logger) http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 4})
+}
+
+type seriesKey struct{ server, tool, outcome string }
+
+// series are the metrics of calls of one tool with one outcome.
+type series struct {
+	upstream                                         prometheus.Observer
+	calls                                            prometheus.Counter
+	tokensReceived, tokensSent, bytesReceived, bytes prometheus.Counter
+}
+
+// Call counts a call of a tool.
+func (m *Metrics) Call(r executor.Record) {
+	key := seriesKey{r.Server, r.Tool, r.Outcome}
+	if !r.Known {
+		key.server, key.tool = other, other
+	}
+	s := m.seriesOf(key)
+	s.calls.Inc()
+	if r.Upstream > 0 {
+		s.upstream.Observe(r.Upstream.Seconds())
+	}
+	s.tokensReceived.Add(float64(r.Received))
+	s.tokensSent.Add(float64(r.Sent))
+	s.bytesReceived.Add(float64(r.ReceivedBytes))
+	s.bytes.Add(float64(r.SentBytes))
+}
+
+func (m *Metrics) seriesOf(key seriesKey) *series {
+	m.mu.RLock()
+	s := m.series[key]
+	m.mu.RUnlock()
+	if s != nil {
+		return s
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.series[key] == nil && len(m.series) >= maxSeries {
+		key.server, key.tool = other, other
+	}
+	if s = m.series[key]; s != nil {
+		return s
+	}
+	fault := ""
+	if key.outcome != "RESULT" {
+		fault = key.outcome
+	}
+	s = &series{
+		upstream:       m.upstream.WithLabelValues("tools/call", key.server, key.tool, fault),
+		calls:          m.calls.WithLabelValues(key.server, key.outcome),
+		tokensReceived: m.tokens.WithLabelValues(key.server, "received"), tokensSent: m.tokens.WithLabelValues(key.server, "sent"),
+		bytesReceived: m.bytes.WithLabelValues(key.server, "received"), bytes: m.bytes.WithLabelValues(key.server, "sent"),
+	}
+	m.series[key] = s
+	return s
+}
+
+type answerKey struct {
+	method string
+	code   int
+	failed bool
+}
+
+// Request counts a request of a client. method is empty for one that mcpx does not know;
+// code is that of its error, 0 = it got a result; failed means that this is one of a tool
+// that failed.
+func (m *Metrics) Request(method string, code int, failed bool, took time.Duration) {
+	key := answerKey{method, code, failed}
+	m.mu.RLock()
+	o := m.answers[key]
+	m.mu.RUnlock()
+	if o == nil {
+		o = m.answerOf(key)
+	}
+	o.Observe(took.Seconds())
+}
+
+func (m *Metrics) answerOf(key answerKey) prometheus.Observer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.answers[key] == nil && len(m.answers) >= maxSeries { // codes of errors are the servers'
+		key.code = -1
+	}
+	if o := m.answers[key]; o != nil {
+		return o
+	}
+	method, fault := key.method, ""
+	if method == "" {
+		method = other
+	}
+	switch {
+	case key.failed:
+		fault = "tool_error"
+	case key.code == -1:
+		fault = other
+	case key.code != 0:
+		fault = strconv.Itoa(key.code)
+	}
+	o := m.requests.WithLabelValues(method, fault)
+	m.answers[key] = o
+	return o
+}
+
+// Refused counts an HTTP request that was answered with an error.
+func (m *Metrics) Refused(status int) { m.refused.WithLabelValues(strconv.Itoa(status)).Inc() }
