@@ -46,7 +46,7 @@ func (c *counts) add(failed bool) {
 
 // add counts a call. The errors of a server are those of calls of its tools.
 func (a *activity) add(r executor.Record) {
-	failed := r.Outcome != "RESULT" && r.Outcome != "STILL_RUNNING" && r.Outcome != "CANCELLED"
+	failed := r.Failed()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.servers == nil {
