@@ -36,7 +36,7 @@ const (
 // The uses of inspect. Each begins with a sentence that says the least.
 const (
 	usage      = `Inspect available MCP tools and their schemas. Before exec look the tool up. {server_name, tool_name}: its TypeScript signature; {query}: the best tools of all servers, ready to call; {server_name}: all its tools; {}: the servers and their state.`
-	briefUsage = `Look a tool up before exec. {server_name, tool_name}: TypeScript signature; {query}: best tools; {server_name}: all its tools.`
+	briefUsage = `Look a tool up before exec: {server_name, tool_name}; {query} finds tools.`
 )
 
 // Features are the parts of mcpx that the config turns off: the descriptions must not
