@@ -26,6 +26,8 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	proof, err := a.verifier.Request(r)
 	switch {
+	case errors.Is(err, identity.ErrNone) && strings.Contains(r.URL.Path, "/.well-known/"): // below the endpoint
+		http.NotFound(w, r)
 	case err != nil:
 		a.refuse(w, r, err)
 	case proof == nil:
@@ -41,15 +43,22 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open reports whether a request needs no principal here: probes have no tokens, and the
-// page asks its viewers itself, as browsers bring cookies. Clients look for an authorization server in the well-known places and
-// at /register, and say "failed to connect" to anything but 404.
+// open reports whether a request needs no principal: probes have no tokens, and the page
+// asks its viewers itself, as browsers bring cookies. Clients look for an authorization
+// server in the well-known places and at /register, and say "failed to connect" to
+// anything but 404.
 func open(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/", "/healthz", "/readyz", "/register":
 		return true
 	}
 	return strings.HasPrefix(r.URL.Path, "/.well-known/") || strings.HasPrefix(r.URL.Path, "/ui/")
+}
+
+// register answers clients that look for an authorization server here, where there is
+// none. Claude Code shows the text to its user.
+func register(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "mcpx has no authorization server here: the client needs a token (mcpx token new NAME) in the header Authorization: Bearer TOKEN", http.StatusNotFound)
 }
 
 // refuse answers a request without a principal. It says nothing of why a token does not

@@ -86,7 +86,7 @@ func TestAuth_EveryRequest(t *testing.T) {
 			t.Errorf("%s: %d", path, response.StatusCode)
 		}
 	}
-	for _, path := range []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration", "/register"} {
+	for _, path := range []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration", "/mcp/.well-known/openid-configuration", "/register"} {
 		for _, method := range []string{"GET", "POST"} {
 			if response := s.answer(t, method, path); response.StatusCode != 404 {
 				t.Errorf("%s %s: %d", method, path, response.StatusCode)

@@ -1,6 +1,6 @@
 // An authorization server for the tests of logins. Its arguments: the URL that it is
 // reached at, through a proxy of the tests, and the lifetime of access tokens in seconds;
-// that of refresh tokens is REFRESH_LIFETIME.
+// that of refresh tokens is REFRESH_LIFETIME. TOKEN_FORMAT=jwt makes access tokens JWTs.
 // It prints its port. POST /test/forget deletes a client (?client=ID), POST /test/rotate
 // gives it another key. Tokens for GATEWAY are JWTs; the client exchanger may exchange them.
 import { createServer } from 'node:http';
@@ -63,9 +63,7 @@ function make() {
         useGrantedResource: () => false,
         getResourceServerInfo: (ctx, resource) => {
           if (!resource.endsWith('/mcp')) throw new errors.InvalidTarget();
-          return resource === GATEWAY
-            ? { audience: resource, scope: 'mcp more', accessTokenFormat: 'jwt', jwt: { sign: { alg: 'RS256' } } }
-            : { audience: resource, scope: 'mcp more', accessTokenFormat: 'opaque' };
+          return { audience: resource, scope: 'mcp more', accessTokenFormat: resource === GATEWAY ? 'jwt' : process.env.TOKEN_FORMAT ?? 'opaque' };
         },
       },
     },

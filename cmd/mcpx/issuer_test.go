@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// trusting serves an mcpx that takes the JWTs of a real authorization server.
+func trusting(t *testing.T, h *home) (*daemon, *guarded) {
+	t.Helper()
+	g := guard(t, 600, "TOKEN_FORMAT=jwt")
+	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{
+		"auth": map[string]any{"issuers": []any{map[string]any{"issuer": g.issuer}}, "scopes": []string{"mcp"}},
+	})
+	return h.serveHTTP(t, "--config", path), g
+}
+
+// TestIssuer_TypeScript: the client of the TypeScript SDK finds the authorization server,
+// registers, logs in, and renews its tokens.
+func TestIssuer_TypeScript(t *testing.T) {
+	mcptest.Parallel(t)
+	d, g := trusting(t, newHome(t))
+	cmd := exec.Command(g.suite.node, filepath.Join(g.suite.dir, "connect.mjs"), d.url, "http://127.0.0.1:1/callback")
+	var stderr lockedBuffer
+	cmd.Stderr = &stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var lists []string
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if !strings.HasPrefix(lines.Text(), "http") {
+			lists = append(lists, lines.Text())
+			continue
+		}
+		_, last := browseFrom(t, lines.Text(), func(next *http.Request, _ []*http.Request) error {
+			if next.URL.Path == "/callback" {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		})
+		fmt.Fprintln(in, last)
+	}
+	if err := cmd.Wait(); err != nil || strings.Join(lists, ", ") != "inspect exec, inspect exec" {
+		t.Errorf("%v: %q\n%s\n%s", err, lists, &stderr, d.stderr.String())
+	}
+}
+
+// TestIssuer_Itself: an mcpx logs in at another one, as a person who runs mcpx login.
+func TestIssuer_Itself(t *testing.T) {
+	mcptest.Parallel(t)
+	d, _ := trusting(t, newHome(t))
+	h := newHome(t)
+	path := h.config(t, map[string]server{"team": {"url": d.url}}, nil)
+	if out, page := h.login(t, 0, "--config", path, "team"); !strings.Contains(out, "logged in to team") {
+		t.Fatalf("%s\n%s", out, page)
+	}
+	out, stderr, code := h.run(t, "", "--config", path, "exec", "team", "exec", `{"server_name":"fake","tool_name":"echo","arguments":{"text":"through both"}}`)
+	if code != 0 || !strings.Contains(out, "through both") {
+		t.Errorf("exit %d\n%s\n%s", code, out, stderr)
+	}
+}
+
+// machineToken is a token that the authorization server gives a program for a resource.
+func (g *guarded) machineToken(t *testing.T, resource, scope string) string {
+	t.Helper()
+	form := url.Values{"grant_type": {"client_credentials"}, "resource": {resource}, "scope": {scope}}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.issuer+"/token", strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.SetBasicAuth("machine", "machine-secret-of-the-tests")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var said struct {
+		Token string `json:"access_token"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&said); err != nil || strings.Count(said.Token, ".") != 2 {
+		t.Fatalf("%s: %+v, %v", response.Status, said, err)
+	}
+	return said.Token
+}
+
+// TestIssuer_Tokens: of the real server's tokens only those for mcpx count, after a rotation
+// of its keys too, and while it is down.
+func TestIssuer_Tokens(t *testing.T) {
+	mcptest.Parallel(t)
+	d, g := trusting(t, newHome(t))
+	try := func(token string) (status int, challenge string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Authorization", "Bearer "+token)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		return response.StatusCode, response.Header.Get("WWW-Authenticate")
+	}
+	down := func(is bool) {
+		g.with(func() {
+			g.answer = func(w http.ResponseWriter, _ *http.Request) bool {
+				if is {
+					http.Error(w, "down", http.StatusBadGateway)
+				}
+				return is
+			}
+		})
+	}
+	metadata := strings.TrimSuffix(d.url, "/mcp") + "/.well-known/oauth-protected-resource/mcp"
+	good, foreign, little := g.machineToken(t, d.url, "mcp"), g.machineToken(t, "https://other.example/mcp", "mcp"), g.machineToken(t, d.url, "more")
+	localhost := g.machineToken(t, strings.Replace(d.url, "127.0.0.1", "localhost", 1), "mcp")
+	for _, test := range []struct {
+		name, token string
+		status      int
+		challenge   string
+	}{
+		{"good", good, 200, ""},
+		{"again", good, 200, ""},
+		{"foreign", foreign, 401, `Bearer resource_metadata="` + metadata + `", scope="mcp", error="invalid_token"`},
+		{"the other name of this machine", localhost, 401, `Bearer resource_metadata="` + metadata + `", scope="mcp", error="invalid_token"`},
+		{"too little", little, 403, `Bearer resource_metadata="` + metadata + `", scope="mcp", error="insufficient_scope"`},
+		{"cut", good[:len(good)-8], 401, `Bearer resource_metadata="` + metadata + `", scope="mcp", error="invalid_token"`},
+	} {
+		if status, challenge := try(test.token); status != test.status || challenge != test.challenge {
+			t.Errorf("%s: %d %s\nwant %d %s", test.name, status, challenge, test.status, test.challenge)
+		}
+	}
+	looks := g.count("/jwks")
+	g.admin(t, "/test/rotate")
+	if status, _ := try(g.machineToken(t, d.url, "mcp")); status != 200 || g.count("/jwks") != looks+1 {
+		t.Errorf("after a rotation: %d, %d looks at the keys", status, g.count("/jwks")-looks)
+	}
+	another := g.machineToken(t, d.url, "mcp more")
+	down(true)
+	if status, _ := try(another); status != 200 {
+		t.Errorf("while it is down: %d", status)
+	}
+}
+
+// TestIssuer_DownAtStart: mcpx starts without the authorization server, and says of a token
+// that nobody can judge it.
+func TestIssuer_DownAtStart(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	path := h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{
+		"auth": map[string]any{"issuers": []any{map[string]any{"issuer": "http://127.0.0.1:1"}}},
+	})
+	d := h.serveHTTP(t, "--config", path)
+	// {"alg":"RS256"}.{"iss":"http://127.0.0.1:1"}.x
+	for token, want := range map[string]int{"eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJodHRwOi8vMTI3LjAuMC4xOjEifQ.eA": 503, "a.b.c": 401, "x": 401} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: %s, want %d", token, response.Status, want)
+		}
+	}
+	if !strings.Contains(d.stderr.String(), "the keys of an issuer cannot be read") {
+		t.Error(d.stderr.String())
+	}
+}
