@@ -147,9 +147,10 @@ func TestAuthorize(t *testing.T) {
 
 // TestTransport_Elsewhere: a token goes to its server alone.
 func TestTransport_Elsewhere(t *testing.T) {
-	tr := &transport{server: Server{URL: "https://a.example/mcp"}}
+	tr := &transport{server: Server{URL: "https://a.example/mcp", URLs: []string{"https://a.example/mcp", "https://c.example/mcp"}}}
 	for address, want := range map[string]string{
 		"https://a.example/other": "Bearer x", "https://a.example:8443/": "Bearer x",
+		"https://c.example/mcp": "Bearer x", "http://c.example/mcp": "",
 		"http://a.example/mcp": "", "https://b.example/mcp": "", "https://a.example.evil.example/": "",
 	} {
 		req, err := http.NewRequest(http.MethodGet, address, nil)

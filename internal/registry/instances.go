@@ -200,7 +200,7 @@ func (in *instances) pick(client *upstream.Client, tried []*upstream.Upstream) (
 			u, best, rank, open = one, status, itsRank, itsOpen
 		}
 	}
-	if best.Stateful && up(best.State) && client != nil {
+	if best.Stateful && up(best.State) {
 		u = in.homeOf(client, u, ready)
 	}
 	return u, slices.ContainsFunc(ready, func(other *upstream.Upstream) bool { return other != u })
@@ -209,6 +209,9 @@ func (in *instances) pick(client *upstream.Client, tried []*upstream.Upstream) (
 // homeOf is which of the ready instances keeps something for a client: the one that it had,
 // else best. A request without a session has that of its connection.
 func (in *instances) homeOf(client *upstream.Client, best *upstream.Upstream, ready []*upstream.Upstream) *upstream.Upstream {
+	if client == nil {
+		client = &upstream.Client{} // a command
+	}
 	if client.Peer != "" {
 		hash := fnv.New32a()
 		_, _ = hash.Write([]byte(client.Peer))

@@ -170,14 +170,14 @@ func TestInstances_Home(t *testing.T) {
 				at = 0
 			}
 			if home >= 0 && at != home {
-				t.Errorf("%s: at both", client.ID)
+				t.Errorf("%+v: at both", client)
 			}
 			home = at
 		}
 		return home
 	}
 	homes := map[int]int{}
-	clients := []*upstream.Client{connected("a"), connected("b"), connected("c"), connected("d")}
+	clients := []*upstream.Client{connected("a"), connected("b"), connected("c"), connected("d"), nil}
 	for _, client := range clients {
 		homes[homeOf(client)]++
 	}
@@ -208,10 +208,10 @@ func TestInstances_Home(t *testing.T) {
 	if homeOf(moved) == old {
 		t.Error("it goes back, and loses what the other keeps for it")
 	}
-	for _, client := range clients {
+	for _, client := range clients[:4] {
 		r.ForgetClient(client.ID)
 	}
-	if in := r.entries["web"].instances; len(in.home) != 0 {
+	if in := r.entries["web"].instances; len(in.home) != 1 {
 		t.Errorf("homes of clients that are gone: %v", in.home)
 	}
 }
@@ -279,6 +279,58 @@ func TestInstances_AllDown(t *testing.T) {
 	if got, err := call(r, "web", nil, "echo", `{"text":"x"}`); err != nil || got != "x" {
 		t.Errorf("%q %v", got, err)
 	}
+}
+
+// TestInstances_Apply: a config with other instances replaces them all, and calls go on.
+func TestInstances_Apply(t *testing.T) {
+	mcptest.NoLeaks(t)
+	webs, server := several(t, mcptest.Spec{}, mcptest.Spec{}, mcptest.Spec{})
+	all := server.Spec.URLs
+	server.Spec.URLs = all[:2]
+	r := start(t, Options{}, server)
+	tried(t, r)
+	state(t, r, catalog.Ready, "")
+	server.Spec.URLs, server.Definition = all[1:], "others"
+	server.Spec.URL = all[1]
+	if changes := r.Apply([]Server{server}, Options{}); fmt.Sprint(changes) != "{[web] [web]}" {
+		t.Errorf("changes %v", changes)
+	}
+	tried(t, r)
+	for range 4 {
+		if got, err := call(r, "web", connected(fmt.Sprint(t.Name(), webs[2].Count("tools/call"))), "echo", `{"text":"x"}`); err != nil || got != "x" {
+			t.Errorf("%q %v", got, err)
+		}
+	}
+	mcptest.WaitFor(t, "the end of the sessions before", patience, func() bool {
+		return webs[0].Sessions() == 0 && webs[1].Sessions() == 1 && webs[2].Sessions() == 1
+	})
+	if webs[0].Count("tools/call") != 0 || webs[2].Count("tools/call") == 0 {
+		t.Errorf("%d calls to the old one, %d to the new one", webs[0].Count("tools/call"), webs[2].Count("tools/call"))
+	}
+}
+
+// TestInstances_Lazy: instances that nobody has used yet are woken by calls.
+func TestInstances_Lazy(t *testing.T) {
+	mcptest.NoLeaks(t)
+	webs, server := several(t, mcptest.Spec{Era: mcptest.EraModern}, mcptest.Spec{Era: mcptest.EraModern})
+	server.Key = Key("web")
+	dir := t.TempDir()
+	first := start(t, Options{CacheDir: dir}, server)
+	tried(t, first)
+	first.Close(0)
+	server.Spec.Lazy = true
+	before := webs[0].Count("") + webs[1].Count("")
+	r := start(t, Options{CacheDir: dir}, server)
+	state(t, r, catalog.Idle, "")
+	if n := webs[0].Count("") + webs[1].Count(""); n != before {
+		t.Errorf("%d messages before anybody has asked", n-before)
+	}
+	mcptest.WaitFor(t, "calls over both", patience, func() bool {
+		if got, err := call(r, "web", nil, "echo", `{"text":"x"}`); err != nil || got != "x" {
+			t.Fatalf("%q %v", got, err)
+		}
+		return webs[0].Count("tools/call") > 0 && webs[1].Count("tools/call") > 0
+	})
 }
 
 // TestInstances_PerClient: sessions of clients are spread, and move on when their instance
