@@ -333,7 +333,7 @@ type daemon struct {
 	url string // of the endpoint
 }
 
-var servedAt = regexp.MustCompile(`msg=serving url=(\S+)`)
+var servedAt = regexp.MustCompile(`(?:msg=serving url=|serving the demo at )(\S+)`)
 
 // serveHTTP starts mcpx on a free port of loopback.
 func (h *home) serveHTTP(t testing.TB, args ...string) *daemon {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,5 +80,35 @@ func TestPage_Browser(t *testing.T) {
 	}
 	for _, text := range wrong {
 		t.Error(text)
+	}
+}
+
+// TestPage_Off: without the page there is the text for programs.
+func TestPage_Off(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	d := h.serveHTTP(t, "--config", h.config(t, map[string]server{}, map[string]any{"ui": false}))
+	get := func(path string) (int, string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.site()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Accept", "text/html,*/*")
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		return response.StatusCode, response.Header.Get("Content-Type")
+	}
+	if status, kind := get("/"); status != 200 || !strings.HasPrefix(kind, "text/plain") {
+		t.Errorf("/: %d %s", status, kind)
+	}
+	for _, path := range []string{"/ui/state", "/ui/page.js", "/ui/events"} {
+		if status, _ := get(path); status != 404 {
+			t.Errorf("%s: %d", path, status)
+		}
 	}
 }

@@ -253,6 +253,13 @@ func TestServersAPI_Rights(t *testing.T) {
 			t.Errorf("an admin: %d %s", status, body)
 		}
 	})
+	t.Run("demo", func(t *testing.T) {
+		mcptest.Parallel(t)
+		d := newHome(t).serveHTTP(t, "--demo")
+		if status, body := d.api(t, "POST", "", add); status != 409 || !strings.Contains(body, "has no config file") {
+			t.Errorf("changing: %d %s", status, body)
+		}
+	})
 	t.Run("no auth", func(t *testing.T) {
 		mcptest.Parallel(t)
 		d, _ := serve(t, nil)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
+	"mcpx/internal/identity"
 	"mcpx/internal/setup"
 )
 
@@ -38,6 +40,19 @@ func (r *reloader) edit(ctx context.Context, e edit) error {
 	}
 	if err := r.reload(ctx, true); err != nil {
 		return fmt.Errorf("the config was written, but cannot be used: %w", err)
+	}
+	return nil
+}
+
+// changing records who asks for a change of the servers, before it is made. What came of it
+// is the next config_loaded or request_refused.
+func (a *auditor) changing(who *identity.Principal, what, server string) error {
+	if a == nil {
+		return nil
+	}
+	err := a.trail.Write("servers_change", slog.String("principal", who.Key()), slog.String("what", what), slog.String("server", server))
+	if err != nil && a.required {
+		return errors.New("nothing was changed: the audit trail cannot be written")
 	}
 	return nil
 }

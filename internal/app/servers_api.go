@@ -8,6 +8,7 @@ import (
 
 	"mcpx/internal/config"
 	"mcpx/internal/identity"
+	"mcpx/internal/plain"
 	"mcpx/internal/setup"
 )
 
@@ -59,6 +60,8 @@ func (h *serversAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.mux.ServeHTTP(w, r)
 	case http.NewCrossOriginProtection().Check(r) != nil:
 		refuse(w, http.StatusForbidden, errors.New("a page of another origin may not ask this"))
+	case h.app.edits == nil:
+		refuse(w, http.StatusConflict, errNoFile)
 	case !h.app.Config.ChangesServers():
 		refuse(w, http.StatusForbidden, errors.New(`servers cannot be changed over HTTP here: who adds a server runs programs as the user of mcpx. `+
 			`The config allows it with auth (unless "api" is false), or with "api": true`))
@@ -124,15 +127,19 @@ func (e *serverFault) Error() string { return e.text }
 
 // change edits the config, or answers why not.
 func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, what, name string, edit func(data []byte, name string) ([]byte, error), check func(*config.Config) error) bool {
+	who := identity.From(r.Context())
+	if err := h.app.auditor.changing(who, what, name); err != nil {
+		refuse(w, http.StatusServiceUnavailable, err)
+		return false
+	}
 	err := h.app.edit(r.Context(), func(f setup.ConfigFile) error { return f.Edit(f.Named(name, edit), check) })
-	who := identity.From(r.Context()).Key()
 	if err != nil {
-		h.app.log.Warn("servers not changed over HTTP", "what", what, "server", name, "principal", who, "err", err)
+		h.app.log.Warn("servers not changed over HTTP", "what", what, "server", plain.Line(name, 80), "principal", who.Key(), "err", err)
 		refuse(w, statusOf(err), err)
 		return false
 	}
 	h.app.Registry.Refresh()
-	h.app.log.Info("servers changed over HTTP", "what", what, "server", name, "principal", who)
+	h.app.log.Info("servers changed over HTTP", "what", what, "server", name, "principal", who.Key())
 	return true
 }
 
@@ -143,7 +150,7 @@ func statusOf(err error) int {
 	switch {
 	case errors.Is(err, setup.ErrNoServer):
 		return http.StatusNotFound
-	case errors.Is(err, setup.ErrThere), errors.Is(err, errNoFile):
+	case errors.Is(err, setup.ErrThere):
 		return http.StatusConflict
 	case faults, fault, broken:
 		return http.StatusUnprocessableEntity

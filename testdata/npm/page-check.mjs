@@ -114,6 +114,7 @@ async function scenes(width, scheme) {
   await page.getByRole("searchbox").fill("echo the text");
   await page.getByRole("searchbox").press("Enter");
   await panel(page).getByRole("link", { name: "alpha.echo", exact: true }).waitFor();
+  check(page, await panel(page).evaluate((node) => node === document.activeElement), "what was found has no focus");
   await page.getByText("What a model reads").click();
   await look(page, "search");
   await page.goBack();
@@ -159,7 +160,7 @@ async function keys(width) {
     check(page, now.box, `${now.name}: is out of sight with the focus`);
     names.push(now.name);
   }
-  for (const name of ["Skip to the tools", "alpha", "evil", "Search tools as inspect does", "Search", "The interface of the tool", "Arguments, as JSON", "Call"])
+  for (const name of ["Skip to the tools", "Search tools as inspect does", "Search", "alpha", "evil", "The interface of the tool", "Arguments, as JSON", "Call"])
     check(page, names.includes(name), `Tab does not reach ${name}, but ${names.join(" | ")}`);
   await page.getByRole("link", { name: "alpha", exact: true }).first().focus();
   await page.keyboard.press("Enter");

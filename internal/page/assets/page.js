@@ -37,8 +37,7 @@ function say(text) { $("say").textContent = text; }
 function showDoor(refusal) {
   stream?.close();
   stream = undefined;
-  $("page").hidden = true;
-  $("sign-out").hidden = true;
+  for (const id of ["page", "search", "sign-out"]) $(id).hidden = true;
   $("about").textContent = "";
   live("");
   $("refusal").textContent = refusal ?? "";
@@ -94,7 +93,7 @@ async function open(refusal) {
   $("door").hidden = true;
   $("sign-out").hidden = !session;
   if ($("page").hidden) {
-    $("page").hidden = false;
+    $("page").hidden = $("search").hidden = false;
     route();
   }
   follow();
@@ -156,9 +155,9 @@ function plots(hour) {
     const peak = Math.max(...values);
     const most = peak > 0 ? `at most ${number(peak)} a minute` : "none";
     return el("figure", { class: kind },
-      el("figcaption", null, el("b", null, total), el("span", null, title), el("span", { class: "peak" }, peak > 0 ? most : "")),
+      el("figcaption", null, el("b", null, total), el("span", null, title)),
       bars(values, `${title} in the last hour: ${total}, ${most}`),
-      el("div", { class: "axis", "aria-hidden": "true" }, el("span", null, "60 min ago"), el("span", null, "now")));
+      el("div", { class: "axis", "aria-hidden": "true" }, el("span", null, "60 min ago"), el("span", null, peak > 0 ? most : ""), el("span", null, "now")));
   };
   $("plots").replaceChildren(
     one("calls", "calls", hour.calls), one("errors", "errors", hour.errors), one("saved", "tokens saved", hour.saved));
@@ -281,8 +280,8 @@ $("search").addEventListener("submit", (event) => {
   event.preventDefault();
   const query = $("query").value.trim();
   const address = query ? "#?" + encodeURIComponent(query) : "#/";
-  if (location.hash === address) route();
-  else history.pushState(null, "", address), route();
+  if (location.hash === address) route(event);
+  else location.hash = address; // and so to route
 });
 
 async function toolParts(server, name) {
