@@ -105,3 +105,20 @@ func TestChanged(t *testing.T) {
 		r.Close(time.Second)
 	}
 }
+
+// TestConfirmed_Unanswered: a client that never answers does not confirm, and its call ends.
+func TestConfirmed_Unanswered(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := executing(t, Options{Servers: map[string]ServerOptions{"fake": {Confirm: policy.ConfirmAll, CallTimeout: time.Second}}}, nil, piped(t, "fake", mcptest.Spec{}))
+		client := &upstream.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
+		client.Request = func(ctx context.Context, _ string, _ json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		began := time.Now()
+		got := exec(t, e, Request{Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Client: client})
+		if text := said(t, got); !got.IsError || !strings.Contains(text, "did not confirm the call of fake.echo within 15m0s; it was not made") || time.Since(began) != answerWithin {
+			t.Errorf("after %s: %s", time.Since(began), text)
+		}
+	})
+}

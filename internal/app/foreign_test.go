@@ -1,0 +1,324 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// workshop has servers whose calls leave something behind that belongs to who made them.
+func workshop(t *testing.T, rights, more string) (*endpoint, map[string]*mcptest.HTTPServer) {
+	raw := func(text string) json.RawMessage { return json.RawMessage(text) }
+	const working = `"taskId":"1","status":"working","createdAt":"2026-11-21T10:00:00Z","lastUpdatedAt":"2026-11-21T10:00:00Z","ttlMs":60000}`
+	fakes := map[string]*mcptest.HTTPServer{
+		"fake": mcptest.Spec{}.HTTP(t), "modern": mcptest.Spec{Era: mcptest.EraModern}.HTTP(t),
+		"tasks": mcptest.Spec{
+			Era: mcptest.EraModern, Tools: raw(`[{"name":"t","inputSchema":{"type":"object"}}]`),
+			Results: map[string]json.RawMessage{"t": raw(`{"resultType":"task",` + working)},
+			MethodResults: map[string]json.RawMessage{
+				"server/discover": raw(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}`),
+				"tasks/get":       raw(`{"resultType":"complete",` + working), "tasks/update": raw(`{"resultType":"complete"}`), "tasks/cancel": raw(`{"resultType":"complete"}`),
+				"tasks/list": raw(`{"resultType":"complete","tasks":[{` + working + `]}`),
+			},
+		}.HTTP(t),
+	}
+	servers := make(map[string]string)
+	for name, fake := range fakes {
+		servers[name] = fake.URL
+	}
+	return hosted(t, servers, rights, more), fakes
+}
+
+const everybody = `[{"principals":["alice","bob"]}]`
+
+func execute(server, tool, arguments string) string {
+	return `"name":"exec","arguments":{"server_name":"` + server + `","tool_name":"` + tool + `","arguments":` + arguments + `}`
+}
+
+// same fails unless bob gets for something of alice's what he gets for something that never
+// was, which is want.
+func same(t *testing.T, what, foreign, none, want string) {
+	t.Helper()
+	if foreign != none || !strings.Contains(foreign, want) {
+		t.Errorf("%s: bob gets %s, for one that never was %s, want %s", what, foreign, none, want)
+	}
+}
+
+// TestForeign_Sessions: nothing can be done to a session or a stream of another principal,
+// nor to its calls.
+func TestForeign_Sessions(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e, fakes := workshop(t, everybody, "")
+	alice, bob := e.visitor(t, "alice", legacyEra, false), e.visitor(t, "bob", legacyEra, false)
+	alice.ask(t, "/mcp", "ping", "")
+	bob.ask(t, "/mcp", "ping", "")
+	hers := map[string]string{"Mcp-Session-Id": alice.sessions["/mcp"]}
+	none := map[string]string{"Mcp-Session-Id": "mcpx-NEVERWAS"}
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	quoted, _ := json.Marshal(gate)
+	call := make(chan string, 1)
+	body := `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"_meta":{"progressToken":9},` + execute("fake", "slow", `{"ms":0,"while":`+string(quoted)+`}`) + `}}`
+	go func() { // ends with the answer
+		_, answer, _ := alice.http(t, "POST", "/mcp", body, hers)
+		call <- answer
+	}()
+	mcptest.WaitFor(t, "her call", patience, func() bool { return len(fakes["fake"].Log().Calls("slow")) == 1 })
+	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5,"reason":"foreign"}}`
+	for _, way := range [][2]string{
+		{"POST", `{"jsonrpc":"2.0","id":2,"method":"ping"}`}, {"POST", cancel}, {"POST", `[{"jsonrpc":"2.0","id":2,"method":"ping"}]`},
+		{"POST", `{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}`}, {"POST", `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}`},
+		{"GET", ""}, {"DELETE", ""},
+	} {
+		status, answer, _ := bob.http(t, way[0], "/mcp", way[1], hers)
+		notThere, unknown, _ := bob.http(t, way[0], "/mcp", way[1], none)
+		same(t, fmt.Sprint(way), fmt.Sprint(status, answer), fmt.Sprint(notThere, unknown), "404")
+	}
+	// Nor from a session of his own, nor in the modern era.
+	bob.http(t, "POST", "/mcp", cancel, map[string]string{"Mcp-Session-Id": bob.sessions["/mcp"]})
+	bob.http(t, "POST", "/mcp", strings.Replace(cancel, `{"requestId"`, `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"requestId"`, 1), map[string]string{"Mcp-Protocol-Version": modernEra, "Mcp-Method": "notifications/cancelled"})
+	if cancelled := fakes["fake"].Count("notifications/cancelled"); cancelled != 0 {
+		t.Errorf("%d calls were cancelled", cancelled)
+	}
+	if err := os.Remove(gate); err != nil {
+		t.Fatal(err)
+	}
+	if answer := <-call; !strings.Contains(answer, `"id":5,"result"`) {
+		t.Errorf("she gets %s", answer)
+	}
+	if status, answer, _ := alice.http(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":2,"method":"ping"}`, hers); status != 200 {
+		t.Errorf("her session: %d %s", status, answer)
+	}
+	// A session is of one view: at another path it is as unknown.
+	if status, answer, _ := alice.http(t, "POST", "/mcp/tools", `{"jsonrpc":"2.0","id":2,"method":"ping"}`, hers); status != 404 {
+		t.Errorf("at another path: %d %s", status, answer)
+	}
+
+	old := e.visitor(t, "alice", legacyEra, true)
+	old.ask(t, "/mcp", "ping", "")
+	before := len(old.streams["/mcp"].all())
+	status, answer, _ := bob.http(t, "POST", old.sessions["/mcp"], `{"jsonrpc":"2.0","id":2,"method":"ping"}`, nil)
+	notThere, unknown, _ := bob.http(t, "POST", "/mcp/messages?sessionId=mcpx-NEVERWAS", `{"jsonrpc":"2.0","id":2,"method":"ping"}`, nil)
+	same(t, "her stream", fmt.Sprint(status, answer), fmt.Sprint(notThere, unknown), "404")
+	if old.ask(t, "/mcp", "ping", ""); len(old.streams["/mcp"].all()) != before+1 {
+		t.Errorf("on her stream: %s", old.streams["/mcp"].all())
+	}
+}
+
+var handleIn = regexp.MustCompile(`handle\\*":\\*"(r[a-z0-9]{20})`)
+
+// TestForeign_Handles: kept results and calls that go on belong to who made the call.
+func TestForeign_Handles(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e, fakes := workshop(t, everybody, `,"result_token_limit":100,"result_preview_tokens":50,"clients":{"visitor":{"call_wait":"100ms"}}`)
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	quoted, _ := json.Marshal(gate)
+	each(t, func(t *testing.T, visit func(string) *visitor) {
+		alice, bob := visit("alice"), visit("bob")
+		for tool, call := range map[string]string{
+			"read_result": execute("fake", "table", `{"rows":400}`), "wait_result": execute("fake", "slow", `{"ms":0,"while":`+string(quoted)+`}`),
+		} {
+			said := alice.ask(t, "/mcp", "tools/call", call)
+			found := handleIn.FindStringSubmatch(said)
+			if found == nil {
+				t.Fatalf("no handle: %s", said)
+			}
+			read := func(v *visitor, handle string) string {
+				return v.ask(t, "/mcp", "tools/call", execute("mcpx", tool, `{"handle":"`+handle+`"}`))
+			}
+			const never = "rabcdefghijklmnopqrst"
+			same(t, tool, read(bob, found[1]), read(bob, never), "VALIDATION_ERROR")
+			if own := read(alice, found[1]); strings.Contains(own, "VALIDATION_ERROR") {
+				t.Errorf("%s: alice gets %s", tool, own)
+			}
+		}
+	}, e)
+	if err := os.Remove(gate); err != nil {
+		t.Fatal(err)
+	}
+	if cancelled := fakes["fake"].Count("notifications/cancelled"); cancelled != 0 {
+		t.Errorf("%d calls were cancelled", cancelled)
+	}
+}
+
+var taskIn = regexp.MustCompile(`"taskId":"([^"]*)"`)
+
+// TestForeign_Tasks: the id of a task is one for its principal alone, though its server
+// gives everybody the same.
+func TestForeign_Tasks(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e, fakes := workshop(t, everybody, "")
+	alice, bob := e.visitor(t, "alice", modernEra, false), e.visitor(t, "bob", modernEra, false)
+	alice.caps = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+	bob.caps = alice.caps
+	said := alice.ask(t, "/mcp", "tools/call", execute("tasks", "t", `{}`))
+	found := taskIn.FindStringSubmatch(said)
+	if found == nil || !strings.HasPrefix(found[1], "tasks/1~") {
+		t.Fatalf("no task: %s", said)
+	}
+	never := strings.Repeat("A", 22)
+	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
+		ask := func(v *visitor, id string) string {
+			return strings.ReplaceAll(v.ask(t, "/mcp", method, `"taskId":"`+id+`"`), id, "ID")
+		}
+		for _, foreign := range []string{found[1], "tasks/1", "tasks/", found[1] + "x", found[1][:len(found[1])-1] + "~"} {
+			same(t, method+" "+foreign, ask(bob, foreign), ask(bob, "tasks/1~"+never), "there is no task")
+		}
+		if own := ask(alice, found[1]); strings.Contains(own, "error") {
+			t.Errorf("%s: alice gets %s", method, own)
+		}
+		if seen := fakes["tasks"].Log().Method(method); len(seen) != 1 || !strings.Contains(string(seen[0].Message), `"taskId":"1"`) {
+			t.Errorf("%s: the server got %v", method, seen)
+		}
+		if said := alice.ask(t, "/mcp/servers/tasks", method, `"taskId":"`+found[1]+`"`); strings.Contains(said, "error") {
+			t.Errorf("%s at another view: %s", method, said)
+		}
+	}
+	if said := alice.ask(t, "/mcp", "tasks/get", `"taskId":"`+found[1]+`"`); !strings.Contains(said, found[1]) {
+		t.Errorf("the id changes: %s", said)
+	}
+	if said := bob.ask(t, "/mcp/servers/tasks", "tasks/list", ""); !strings.Contains(said, "not found") {
+		t.Errorf("the tasks of all: %s", said)
+	}
+}
+
+var stateIn = regexp.MustCompile(`"requestState":("(?:[^"\\]|\\.)*")`)
+
+// TestForeign_States: a requestState is good for one principal and one request, whether
+// mcpx asks or the server; that of a call that mcpx has parked once only.
+func TestForeign_States(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e, fakes := workshop(t, `[{"principals":["alice","bob"],"servers":["modern","fake"]},{"principals":["alice","bob"],"servers":["fake"],"confirm":"all"}]`, "")
+	alice, bob := e.visitor(t, "alice", modernEra, false), e.visitor(t, "bob", modernEra, false)
+	alice.caps, bob.caps = `{"elicitation":{}}`, `{"elicitation":{}}`
+	for name, test := range map[string]struct {
+		call, key, answer, prefix, accepted string
+		once                                bool
+	}{
+		"of mcpx":     {execute("fake", "echo", `{"text":"done"}`), "q1", `{"action":"accept"}`, `"mcpx.parked.`, `"text":"done"`, true},
+		"of a server": {execute("modern", "ask", `{}`), "word", `{"action":"accept","content":{"word":"mellon"}}`, `"mcpx.bound.`, "mellon", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := alice.ask(t, "/mcp", "tools/call", test.call)
+			found := stateIn.FindStringSubmatch(said)
+			if found == nil || !strings.HasPrefix(found[1], test.prefix) {
+				t.Fatalf("no state: %s", said)
+			}
+			reply := func(v *visitor, call, state string) string {
+				return v.ask(t, "/mcp", "tools/call", call+`,"inputResponses":{"`+test.key+`":`+test.answer+`},"requestState":`+state)
+			}
+			parts := strings.Split(found[1], ".") // mcpx, parked, the process, the secret; or mcpx, bound, the end, the tag, the server's own
+			parts[3] = "AAAAA" + parts[3][5:]
+			never := strings.Join(parts, ".")
+			same(t, "her state", reply(bob, test.call, found[1]), reply(bob, test.call, never), "requestState")
+			other := strings.Replace(test.call, `"arguments":{"`, `"select":".","arguments":{"`, 1)
+			if test.once {
+				other = strings.Replace(test.call, "done", "something else", 1)
+			}
+			for what, refused := range map[string]string{
+				"changed": reply(alice, test.call, never), "for another call": reply(alice, other, found[1]), "of nobody": reply(alice, test.call, `"state of ask"`),
+				"without its tag": reply(alice, test.call, `"mcpx.bound.99999999999..x"`), "of the past": reply(alice, test.call, `"mcpx.bound.1.`+strings.Repeat("A", 22)+`.x"`),
+			} {
+				if what == "of nobody" && test.once {
+					continue // it begins anew, and asks
+				}
+				if !strings.Contains(refused, `"error"`) || !strings.Contains(refused, "requestState") {
+					t.Errorf("a state %s: %s", what, refused)
+				}
+			}
+			if own := reply(alice, test.call, found[1]); !strings.Contains(own, test.accepted) {
+				t.Errorf("alice gets %s", own)
+			}
+			if again := reply(alice, test.call, found[1]); test.once != strings.Contains(again, "answered already") {
+				t.Errorf("a second time: %s", again)
+			}
+		})
+	}
+	if calls := fakes["fake"].Log().Calls("echo"); len(calls) != 1 {
+		t.Errorf("the confirmed call was made %d times", len(calls))
+	}
+	for _, m := range fakes["modern"].Log().Method("tools/call") {
+		if strings.Contains(string(m.Message), "mcpx.bound") {
+			t.Errorf("the server got %s", m.Message)
+		}
+	}
+}
+
+// TestForeign_Upstreams: no two principals share a session of their own with a server.
+func TestForeign_Upstreams(t *testing.T) {
+	mcptest.NoLeaks(t)
+	own := mcptest.Spec{}.HTTP(t)
+	e := hosted(t, map[string]string{"x": own.URL}, everybody, "")
+	to := configOf(t, map[string]string{"x": own.URL}, everybody, "")
+	to.Servers[0].Session = "per_client"
+	e.app.change(e.cfg, to)
+	e.cfg = to
+	mcptest.WaitFor(t, "the server", patience, func() bool { s, _ := e.app.Registry.Snapshot().Server("x"); return s.Known })
+	each(t, func(t *testing.T, visit func(string) *visitor) {
+		before := len(own.Log().Calls("echo"))
+		for _, who := range []string{"alice", "bob"} {
+			if said := visit(who).ask(t, "/mcp", "tools/call", execute("x", "echo", `{"text":"`+who+`"}`)); !strings.Contains(said, who) {
+				t.Errorf("%s gets %s", who, said)
+			}
+		}
+		calls := own.Log().Calls("echo")[before:]
+		if len(calls) != 2 || calls[0].Session == calls[1].Session {
+			t.Errorf("calls in %+v", calls)
+		}
+	}, e)
+}
+
+// TestConfirm_Principals: who must confirm depends on the principal; a refusal says why, and
+// which key changes it.
+func TestConfirm_Principals(t *testing.T) {
+	mcptest.NoLeaks(t)
+	e, fakes := workshop(t, `[{"principals":["alice"],"confirm":"destructive"},{"principals":["bob"]},{"principals":["carol"],"views":["two_tools"]},{"principals":["carol"],"confirm":"all","views":["tools"]}]`, "")
+	ask := func(who, caps, path, tool, answer string) (said string, asked bool) {
+		v := e.visitor(t, who, modernEra, false)
+		v.caps = caps
+		call := execute("fake", tool, `{"text":"done"}`)
+		if path == "/mcp/tools" {
+			call = `"name":"fake__` + tool + `","arguments":{"text":"done"}`
+		}
+		said = v.ask(t, path, "tools/call", call)
+		if state := stateIn.FindStringSubmatch(said); state != nil {
+			asked = true
+			said = v.ask(t, path, "tools/call", call+`,"inputResponses":{"q1":{"action":"`+answer+`"}},"requestState":`+state[1])
+		}
+		return said, asked
+	}
+	const elicits = `{"elicitation":{}}`
+	for _, test := range []struct {
+		who, caps, path, tool, answer string
+		want                          string
+		asked, made                   bool
+	}{
+		{"alice", elicits, "/mcp", "read_echo", "", `"text":"done"`, false, true},
+		{"alice", elicits, "/mcp", "echo", "accept", `"text":"done"`, true, true},
+		{"alice", elicits, "/mcp", "echo", "decline", "the user declined the call of fake.echo; it was not made", true, false},
+		{"alice", elicits, "/mcp", "echo", "cancel", "or was not there to be asked: the client gave no answer. It was not made. confirm of auth.rights in the config of mcpx says", true, false},
+		{"alice", elicits, "/mcp", "echo", "", "the client gave no answer", true, false},
+		{"alice", `{}`, "/mcp", "echo", "", "nobody could be asked: elicitation/create cannot be answered: the client visitor has not declared the capability elicitation. The call was not made; the user can make it, use a client with elicitation, or change confirm of auth.rights in the config of mcpx", false, false},
+		{"bob", `{}`, "/mcp", "echo", "", `"text":"done"`, false, true},
+		{"carol", `{}`, "/mcp", "echo", "", `"text":"done"`, false, true},
+		{"carol", `{}`, "/mcp/tools", "echo", "", "nobody could be asked", false, false},
+		{"carol", elicits, "/mcp/tools", "read_echo", "accept", `"text":"done"`, true, true},
+	} {
+		before := len(fakes["fake"].Log().Calls(test.tool))
+		said, asked := ask(test.who, test.caps, test.path, test.tool, test.answer)
+		if made := len(fakes["fake"].Log().Calls(test.tool)) > before; !strings.Contains(said, test.want) || asked != test.asked || made != test.made {
+			t.Errorf("%+v: asked %t, made %t: %s", test, asked, made, said)
+		}
+	}
+}

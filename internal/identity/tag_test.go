@@ -1,0 +1,21 @@
+package identity
+
+import "testing"
+
+func TestTags(t *testing.T) {
+	alice, bob := &Principal{ID: "a"}, &Principal{ID: "b"}
+	tags := NewTags()
+	tag := tags.Of(alice, "x", "y")
+	if len(tag) != TagLen || !tags.Is(tag, alice, "x", "y") || tags.Of(alice, "x", "y") != tag {
+		t.Errorf("got %q", tag)
+	}
+	for what, same := range map[string]bool{
+		"another's": tags.Is(tag, bob, "x", "y"), "nobody's": tags.Is(tag, nil, "x", "y"), "other parts": tags.Is(tag, alice, "xy"), "the parts elsewhere": tags.Is(tag, alice, "x", "", "y"),
+		"in another order": tags.Is(tag, alice, "y", "x"), "shorter": tags.Is(tag[1:], alice, "x", "y"), "none": tags.Is("", alice, "x", "y"), "of another process": NewTags().Is(tag, alice, "x", "y"),
+		"with the principal inside": tags.Is(tags.Of(nil, "a", "x"), alice, "x"),
+	} {
+		if same {
+			t.Errorf("the tag counts: %s", what)
+		}
+	}
+}
