@@ -18,7 +18,7 @@ var allowedImports = map[string][]string{
 	},
 	"internal/app": {
 		"internal/atomicfile", "internal/audit", "internal/authserver", "internal/catalog", "internal/config", "internal/demo", "internal/executor", "internal/front", "internal/httpd", "internal/identity",
-		"internal/jq", "internal/limits", "internal/oauth", "internal/page", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/secret", "internal/setup", "internal/telemetry", "internal/upstream", "internal/view",
+		"internal/jq", "internal/limits", "internal/oauth", "internal/page", "internal/plain", "internal/policy", "internal/proc", "internal/registry", "internal/secret", "internal/setup", "internal/telemetry", "internal/upstream", "internal/view", "internal/wiretrace",
 	},
 
 	"internal/atomicfile": {},
@@ -36,6 +36,7 @@ var allowedImports = map[string][]string{
 	"internal/secret":     {"internal/atomicfile", "internal/keyring"},
 	"internal/tokens":     {},
 	"internal/wire":       {},
+	"internal/wiretrace":  {},
 
 	"internal/arguments": {"internal/plain", "internal/tokens", "internal/wire"},
 	"internal/compress":  {"internal/tokens", "internal/wire"},

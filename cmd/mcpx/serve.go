@@ -22,6 +22,7 @@ type serveCommand struct {
 
 	View  string `help:"What a client gets: two_tools, tools (all of them under names of their own), servers/NAME or groups/NAME; overrides the config." placeholder:"VIEW"`
 	Watch bool   `help:"Load the config file again when it changes, as SIGHUP does."`
+	Trace string `help:"Write every message, from and to clients and servers, to this file, without secrets; for people who write servers." placeholder:"FILE" type:"path"`
 	Pprof string `help:"Serve profiles of mcpx itself (/debug/pprof/) at this address, on loopback only." placeholder:"ADDR"`
 }
 
@@ -85,6 +86,9 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 
 func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *app.App, log *slog.Logger, closeLog func(), err error) {
 	if cmd.Demo {
+		if cmd.Trace != "" {
+			return nil, nil, nil, &usageError{hintError{"--trace is for the servers of a config, not for --demo", "mcpx --config FILE serve --trace " + cmd.Trace}}
+		}
 		log = c.demoLogger(s, "warn")
 		a, err = app.NewDemo(log)
 		return a, log, func() {}, err
@@ -99,12 +103,41 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 		}
 		cfg.View = cmd.View
 	}
+	trace, closeTrace, err := traceTo(cmd.Trace)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	s.err, closeLog = logTo(cfg.LogFile, s.err)
 	log = c.logger(s, cfg, false)
-	if cmd.HTTP == "" {
-		return app.NewStdio(cfg, log), log, closeLog, nil
+	if trace != nil {
+		log.Warn("every message is written to a file, with what agents send and get", "file", cmd.Trace)
 	}
-	return app.NewHTTP(cfg, log), log, closeLog, nil
+	done := func() {
+		closeTrace()
+		closeLog()
+	}
+	if cmd.HTTP == "" {
+		return app.NewStdio(cfg, log, trace), log, done, nil
+	}
+	return app.NewHTTP(cfg, log, trace), log, done, nil
+}
+
+// A trace is renamed at traceMegabytes, and oldTraces renamed ones are kept.
+const (
+	traceMegabytes = 50
+	oldTraces      = 1
+)
+
+// traceTo opens the file of --trace; nil without one.
+func traceTo(file string) (out io.Writer, close func(), err error) {
+	if file == "" {
+		return nil, func() {}, nil
+	}
+	rotated := &lumberjack.Logger{Filename: file, MaxSize: traceMegabytes, MaxBackups: oldTraces} // 0600
+	if _, err := rotated.Write(nil); err != nil {
+		return nil, nil, fmt.Errorf("--trace: %w", err)
+	}
+	return rotated, func() { _ = rotated.Close() }, nil
 }
 
 // The log file is renamed at logMegabytes, and oldLogs renamed ones are kept.

@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -88,18 +89,21 @@ func New(cfg *config.Config, log *slog.Logger, only ...string) *App {
 	return a
 }
 
-// NewStdio is New for one client: servers that its view does not show are disabled.
-func NewStdio(cfg *config.Config, log *slog.Logger) *App {
+// NewStdio is New for one client: servers that its view does not show are disabled. trace
+// gets all messages, a line each; nil = nobody wants them.
+func NewStdio(cfg *config.Config, log *slog.Logger, trace io.Writer) *App {
 	a := newApp(cfg, log)
+	a.traceTo(trace)
 	a.stdio = true
 	servers, rules := a.servers(cfg, a.shown(cfg))
 	a.wire(servers, rules, cacheDir())
 	return a
 }
 
-// NewHTTP is New for an endpoint with many clients.
-func NewHTTP(cfg *config.Config, log *slog.Logger) *App {
+// NewHTTP is New for an endpoint with many clients, and a trace likewise.
+func NewHTTP(cfg *config.Config, log *slog.Logger, trace io.Writer) *App {
 	a := newApp(cfg, log)
+	a.traceTo(trace)
 	a.hosted = true
 	servers, rules := a.servers(cfg, nil)
 	a.wire(servers, rules, cacheDir())

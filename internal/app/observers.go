@@ -8,6 +8,7 @@ import (
 	"mcpx/internal/front"
 	"mcpx/internal/httpd"
 	"mcpx/internal/telemetry"
+	"mcpx/internal/wiretrace"
 )
 
 // observers are who hears of what happens, beside the status page.
@@ -18,6 +19,7 @@ type observers struct {
 	activity activity
 	metrics  *telemetry.Metrics // nil where they are turned off
 	traces   *telemetry.Traces  // nil before OpenTraces
+	messages *wiretrace.Trace   // nil unless it was asked for
 }
 
 // observe sets who hears of calls, requests and refusals, before the parts are made.

@@ -43,7 +43,7 @@ func hosted(t *testing.T, servers map[string]string, rights, more string) *endpo
 		t.Setenv(folder, t.TempDir())
 	}
 	cfg := configOf(t, servers, rights, more)
-	a := NewHTTP(cfg, slog.New(slog.DiscardHandler))
+	a := NewHTTP(cfg, slog.New(slog.DiscardHandler), nil)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

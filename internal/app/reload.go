@@ -151,6 +151,7 @@ func (a *App) change(from, to *config.Config) {
 	two, _ := a.viewOptions(&now, config.ViewTwoTools)
 	a.View.SetOptions(two)
 	a.views.change(&now)
+	a.traceSecrets(&now)
 	a.auditor.changed(&now)
 	a.log.Info("config loaded again", "file", to.Path, "servers", len(to.Servers), "before", len(from.Servers),
 		"started", changes.Started, "stopped", changes.Stopped)

@@ -132,7 +132,7 @@ func (a *App) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		ConnectTimeout: s.ConnectTimeout,
 		Lazy:           s.Start == "lazy", StopIdle: s.StopIdle,
 		MaxMessage: cfg.MaxMessageBytes, MaxConcurrency: s.MaxConcurrency, Queue: queue(cfg.Limits.Server, 0),
-		Secrets: s.Secrets, Reaper: a.reaper, Logger: a.log,
+		Secrets: s.Secrets, Reaper: a.reaper, Logger: a.log, Trace: a.traceServer(s.Name),
 	}
 	if s.Type == config.Stdio {
 		spec.Env = proc.Environment(os.Environ(), s.Env)

@@ -55,7 +55,7 @@ func (v *views) get(name string) *openView {
 	}
 	one.front = front.New(one.view, front.Options{
 		Version: Version(), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Limits: a.limits, Logger: a.log,
-		Observer: a.requestObserver(),
+		Observer: a.requestObserver(), Trace: a.traceClients(),
 	})
 	v.open[name] = one
 	return one

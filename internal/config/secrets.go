@@ -63,9 +63,14 @@ func (r *serverReader) strike(value string, least int, credential bool) {
 	}
 }
 
+// SecretName reports whether what stands under a name is a secret, by the name.
+func SecretName(name string) bool {
+	return secretKey.MatchString(name) && !aboutSecret.MatchString(name)
+}
+
 // secretIfNamed notes a literal value of a key whose name looks secret.
 func (r *serverReader) secretIfNamed(name, value string) {
-	if secretKey.MatchString(name) && !aboutSecret.MatchString(name) {
+	if SecretName(name) {
 		r.secret(value, true)
 	}
 }
@@ -125,7 +130,7 @@ func (r *serverReader) argSecret(arg string) {
 // namesSecret reports whether an argument is the name of a secret.
 func namesSecret(name string) bool {
 	name = strings.TrimSpace(name)
-	return headerKey.MatchString(name) && secretKey.MatchString(name) && !aboutSecret.MatchString(name)
+	return headerKey.MatchString(name) && SecretName(name)
 }
 
 // jsonSecrets notes what JSON in an argument has under names that look secret.

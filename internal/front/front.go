@@ -31,6 +31,9 @@ type Options struct {
 	MaxMessage int64
 	// Limits bound the sessions of the clients; nil = nothing does.
 	Limits *limits.Limits
+	// Trace, where not nil, gets every message from and to a client; peer names the
+	// connection. It must not block.
+	Trace func(peer string, received bool, message []byte)
 	// Observer may be nil.
 	Observer Observer
 	// Logger may be nil (discard).

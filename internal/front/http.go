@@ -56,6 +56,7 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	f.traced(r.RemoteAddr, true, data)
 	e := f.newExchange(w, r)
 	if messages, ok := wire.Batch(data); ok && len(messages) > 0 {
 		f.batch(e, messages)

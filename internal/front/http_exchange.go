@@ -131,6 +131,7 @@ func (e *exchange) event(message []byte) {
 	if message == nil {
 		e.write([]byte(": alive\n\n"))
 	} else {
+		e.front.traced(e.r.RemoteAddr, false, message)
 		out := append(make([]byte, 0, len(message)+24), "event: message\ndata: "...)
 		e.write(append(append(out, message...), "\n\n"...))
 	}
@@ -167,6 +168,7 @@ func (e *exchange) answer(message []byte) {
 		e.event(oneLine(message))
 		return
 	}
+	e.front.traced(e.r.RemoteAddr, false, message)
 	header := e.w.Header()
 	header["Content-Type"] = jsonMedia
 	if len(message) > ownLength {

@@ -53,6 +53,13 @@ func (f *Front) answer(ctx context.Context, r *request) response {
 	return answer
 }
 
+// traced hands a message to Options.Trace.
+func (f *Front) traced(peer string, received bool, message []byte) {
+	if f.options.Trace != nil {
+		f.options.Trace(peer, received, message)
+	}
+}
+
 // relaying asks the observer whether a request may go on to a server.
 func (f *Front) relaying(r *request) *rpcError {
 	if r.operation == nil {

@@ -40,6 +40,14 @@ type StdioOptions struct {
 	Principal *identity.Principal
 }
 
+// peer names the connection in a trace.
+func (o StdioOptions) peer() string {
+	if o.Session != "" {
+		return "sse"
+	}
+	return "stdio"
+}
+
 func (o StdioOptions) withDefaults() StdioOptions {
 	o.MaxMessage = cmp.Or(o.MaxMessage, 64<<20)
 	o.Drain = cmp.Or(o.Drain, 900*time.Millisecond)
@@ -82,6 +90,9 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 		stop:   make(chan struct{}),
 	}
 	s.out = newOutput(out, func() bool { return len(s.places) > 0 })
+	if f.options.Trace != nil {
+		s.out.trace = func(message []byte) { f.traced(options.peer(), false, message) }
+	}
 	s.session = f.newSession(cmp.Or(options.Session, "stdio"), s)
 	s.session.client.Load().Headers, s.session.client.Load().Principal = options.Headers, options.Principal
 	s.session.news, s.session.endNews = f.newsFor(s.session.client.Load())
@@ -171,6 +182,7 @@ func (s *stdioServer) readAll(ctx context.Context, in io.Reader) error {
 		case err != nil:
 			return fmt.Errorf("reading stdin: %w", err)
 		default:
+			s.front.traced(s.options.peer(), true, data)
 			s.accept(ctx, data)
 		}
 	}

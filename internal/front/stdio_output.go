@@ -16,7 +16,8 @@ type output struct {
 	busy   func() bool   // further answers are about to come
 	failed chan struct{} // closed after a write has failed and err is set
 	err    error
-	queued chan struct{} // holds one signal: the pump must flush
+	trace  func(message []byte) // gets each message that is written; may be nil
+	queued chan struct{}        // holds one signal: the pump must flush
 
 	mu      sync.Mutex
 	queue   []outgoing
@@ -127,6 +128,9 @@ func (o *output) write(batch []outgoing) {
 		messages := make([][]byte, len(batch))
 		for i, one := range batch {
 			messages[i] = one.message
+			if o.trace != nil {
+				o.trace(one.message)
+			}
 		}
 		if o.err = o.w.Write(messages...); o.err != nil {
 			close(o.failed)

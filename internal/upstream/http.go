@@ -132,6 +132,7 @@ func (l *httpLink) post(ctx context.Context, address string, message []byte, hea
 	if err != nil {
 		return nil, false, err
 	}
+	l.spec.traced(false, message)
 	l.setHeaders(req, header)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")

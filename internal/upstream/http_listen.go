@@ -104,6 +104,7 @@ func (l *httpLink) pump(resp *http.Response, last *eventReader) (*eventReader, e
 		if err != nil {
 			return reader, err
 		}
+		l.spec.traced(true, ev.data)
 		nobody.accept(ev.data)
 	}
 }

@@ -85,6 +85,7 @@ func (a *response) plain(resp *http.Response) (wire.Message, error) {
 		return wire.Message{}, err
 	}
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+	a.link.spec.traced(true, body)
 	answer, found := a.accept(body)
 	switch {
 	case found:
@@ -217,6 +218,7 @@ func (a *response) events(reader *eventReader) (wire.Message, error) {
 		case err != nil:
 			return wire.Message{}, err
 		}
+		a.link.spec.traced(true, ev.data)
 		if answer, found := a.accept(ev.data); found {
 			return answer, nil
 		}

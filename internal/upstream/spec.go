@@ -139,6 +139,9 @@ type Spec struct {
 	// returns at that time.
 	Secrets    []string
 	NewSecrets func() []string
+	// Trace, where not nil, gets every message from and to the server, without those
+	// secrets. It must not block.
+	Trace func(received bool, message []byte)
 	// Reaper ends the child if this process dies; may be nil.
 	Reaper *proc.Reaper
 	// Logger may be nil (discard).
@@ -281,6 +284,13 @@ func (s *Spec) cleanEnd(text string, limit int) string {
 		return "..." + string(runes[len(runes)-limit+3:])
 	}
 	return text
+}
+
+// traced hands a message to Trace.
+func (s *Spec) traced(received bool, message []byte) {
+	if s.Trace != nil {
+		s.Trace(received, []byte(s.struck(string(message))))
+	}
 }
 
 // struck is text without the secrets in it.

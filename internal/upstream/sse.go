@@ -113,6 +113,7 @@ func (l *sseLink) pump(in incoming) error {
 			return err
 		}
 		if ev.name == "" || ev.name == "message" {
+			l.http.spec.traced(true, ev.data)
 			l.deliver(ev.data, in)
 		}
 	}

@@ -77,7 +77,9 @@ func (l *streamLink) traits() traits {
 func (l *streamLink) read() {
 	for {
 		data, err := l.conn.Read()
-		if err != nil {
+		if err == nil {
+			l.spec.traced(true, data)
+		} else {
 			if large, ok := errors.AsType[*wire.TooLargeError](err); ok {
 				l.spec.Logger.Warn("message over the limit skipped", "limit", large.Limit)
 				if !l.resolveLarge(large) {
@@ -155,6 +157,7 @@ func (l *streamLink) request(ctx context.Context, r request) (wire.Message, erro
 	if err != nil {
 		return wire.Message{}, err
 	}
+	l.spec.traced(false, r.message)
 	l.out.add(&p.frame, crowded)
 	message, err := l.wait(ctx, p)
 	if err != nil && l.out.takeBack(&p.frame) {
@@ -171,6 +174,7 @@ func (l *streamLink) notify(_ context.Context, message []byte) error {
 	if !l.out.addNote(message) {
 		return errNotSent
 	}
+	l.spec.traced(false, message)
 	return nil
 }
 
