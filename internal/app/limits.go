@@ -17,6 +17,8 @@ const (
 	mostConcurrent    = 256    // calls of a principal
 	mostQueued        = 1_000
 	longestQueued     = 30 * time.Second // for a place among the calls of a principal
+	paceOfOne         = 5_000            // requests a second of a principal go on at once
+	bodyPaceOfOne     = 32 << 20         // bytes of large bodies a second of a principal
 	bodies            = 4                // messages of max_message_bytes that a principal sends at once
 
 	mostConnections          = 20_000
@@ -45,6 +47,7 @@ func limitsOf(cfg *config.Config) limits.Options {
 	}
 	options.Principal.BodyBytes = bodies * cfg.MaxMessageBytes
 	options.Anybody.BodyBytes = options.Principal.BodyBytes
+	options.Principal.Pace, options.Principal.BodyPace = paceOfOne, bodyPaceOfOne
 	return options
 }
 

@@ -1,10 +1,12 @@
 package front
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	"mcpx/internal/identity"
 )
@@ -27,13 +29,13 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 		http.Error(w, "the body must not be compressed", http.StatusUnsupportedMediaType)
 		return nil, false
 	case r.ContentLength > most:
-		w.Header().Set("Connection", "close")
 		err = &http.MaxBytesError{Limit: most}
 	default:
 		data, err = f.grow(w, r)
 	}
 	switch tooLarge, _ := errors.AsType[*http.MaxBytesError](err); {
 	case tooLarge != nil:
+		w.Header().Set("Connection", "close")
 		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
 	case errors.Is(err, errBodies):
 		w.Header().Set("Connection", "close")
@@ -43,6 +45,21 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 		http.Error(w, "the body could not be read", http.StatusBadRequest)
 	}
 	return data, err == nil
+}
+
+// pause waits so long, or until ctx ends.
+func pause(ctx context.Context, wait time.Duration) error {
+	if wait <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // grow reads a body into a buffer that grows as the bytes come. What is beyond firstBody
@@ -65,10 +82,14 @@ func (f *Front) grow(w http.ResponseWriter, r *http.Request) (data []byte, err e
 				most = int(min(int64(most), length))
 			}
 			who = identity.From(r.Context())
-			if !f.options.Limits.ReadBody(who, most-counted) {
+			wait, ok := f.options.Limits.ReadBody(who, most-counted)
+			if !ok {
 				return nil, errBodies
 			}
 			counted = most
+			if err := pause(r.Context(), wait); err != nil {
+				return nil, err
+			}
 			data = slices.Grow(data, most-len(data))[:len(data):most]
 		}
 		n, err := body.Read(data[len(data):cap(data)])

@@ -21,7 +21,7 @@ func guarded(t *testing.T, endpoint Endpoint, resource string) (*site, *identity
 	return serve(t, Options{Endpoint: endpoint, SSE: true, Identity: v, Status: func() any { return "up" }}), v
 }
 
-func guardedBy(t *testing.T, resource string, names ...string) *identity.Options {
+func guardedBy(t testing.TB, resource string, names ...string) *identity.Options {
 	o := &identity.Options{}
 	if resource != "" {
 		var err error

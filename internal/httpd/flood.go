@@ -1,6 +1,8 @@
 package httpd
 
 import (
+	"context"
+	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -15,16 +17,16 @@ import (
 // there is no credential with them that was found good; after that for the principal.
 type flood struct {
 	options *Options
-	pauses  chan struct{} // holds one for each refusal that waits
+	pauses  chan struct{} // holds one for each request that waits
 	logged  atomic.Int64  // when the last flood was logged, in nanoseconds of Unix
 }
 
 const (
-	// floodPause delays a refusal: a sender who waits for the answer before the next
-	// request costs that much less.
+	// floodPause delays a refusal on average: a sender who waits for the answer before the
+	// next request costs that much less. Of equal pauses many would end at the same time.
 	floodPause = 100 * time.Millisecond
-	// mostPaused bounds the refusals that wait; those beyond do not.
-	mostPaused = 1_000
+	// mostPaused bounds the requests that wait; those beyond do not.
+	mostPaused = 10_000
 	// floodLog is the least time between two lines in the log about floods.
 	floodLog = 10 * time.Second
 )
@@ -43,22 +45,69 @@ func (f *flood) beforeAuth(next http.Handler) http.Handler {
 	})
 }
 
-// afterAuth counts requests for their principal.
+// afterAuth counts requests for their principal, and delays those that are refused over
+// and over.
 func (f *flood) afterAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if who := identity.From(r.Context()); who != nil || !probe(r) && f.options.Identity.Options() == nil {
-			if who != nil {
-				connectionOf(r.Context()).know()
-			}
-			address, credential := sender(r)
-			if wait := f.options.Limits.Known(who, address, credential); wait > 0 {
-				f.refuse(w, r, wait, who.Key())
-				return
-			}
+		who := identity.From(r.Context())
+		if who == nil && (probe(r) || f.options.Identity.Options() != nil) {
+			next.ServeHTTP(w, r)
+			return
 		}
-		next.ServeHTTP(w, r)
+		if who != nil {
+			connectionOf(r.Context()).know()
+		}
+		address, credential := sender(r)
+		wait, refused := f.options.Limits.Known(who, address, credential)
+		if refused {
+			f.refuse(w, r, wait, who.Key())
+			return
+		}
+		f.pause(r.Context(), wait)
+		answer := &answerStatus{ResponseWriter: w}
+		next.ServeHTTP(answer, r)
+		if answer.status >= http.StatusBadRequest && f.options.Limits.Refused(who, address) {
+			f.pause(r.Context(), uneven(floodPause)) // net/http sends a short answer after that
+		}
 	})
 }
+
+// answerStatus notes the status of an answer.
+type answerStatus struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answerStatus) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController find what is below.
+func (a *answerStatus) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// pause waits so long, or until ctx ends, if not too many wait already.
+func (f *flood) pause(ctx context.Context, wait time.Duration) {
+	if wait <= 0 {
+		return
+	}
+	select {
+	case f.pauses <- struct{}{}:
+	default:
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	<-f.pauses
+}
+
+// uneven is a time of that length on average.
+func uneven(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
 // probe reports whether a request asks only whether mcpx is well.
 func probe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
@@ -90,17 +139,7 @@ func (f *flood) refuse(w http.ResponseWriter, r *http.Request, wait time.Duratio
 	if last := f.logged.Load(); now.UnixNano()-last > int64(floodLog) && f.logged.CompareAndSwap(last, now.UnixNano()) {
 		f.options.Logger.Warn("requests refused", "reason", "flood", "of", whose, "remote", r.RemoteAddr)
 	}
-	select {
-	case f.pauses <- struct{}{}:
-		pause := time.NewTimer(floodPause)
-		defer pause.Stop()
-		select {
-		case <-pause.C:
-		case <-r.Context().Done():
-		}
-		<-f.pauses
-	default:
-	}
+	f.pause(r.Context(), uneven(floodPause))
 	seconds := strconv.Itoa(max(1, int((wait+time.Second-1)/time.Second)))
 	w.Header().Set("Retry-After", seconds)
 	http.Error(w, "too many requests; try again in "+seconds+" s", http.StatusTooManyRequests)

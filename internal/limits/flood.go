@@ -50,10 +50,11 @@ func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 
 // Known counts a request whose principal is known, nil if anybody may send requests. The
 // address, and the credential that has proved to be good, are those of Arrived. It returns
-// how long the principal should wait if it sends too many, else 0.
-func (l *Limits) Known(p *identity.Principal, address netip.Addr, credential string) time.Duration {
+// how long the request should wait before it goes on or, if it is part of a flood, the
+// sender before the next one.
+func (l *Limits) Known(p *identity.Principal, address netip.Addr, credential string) (wait time.Duration, flood bool) {
 	if l == nil {
-		return 0
+		return 0, false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,16 +64,58 @@ func (l *Limits) Known(p *identity.Principal, address netip.Addr, credential str
 			l.addresses.get(address).taken-- // fill keeps it from going below 0
 		}
 	}
-	rate := perSecond(l.quotaOf(p).RequestsPerSecond)
-	if rate.rate <= 0 {
-		return 0
+	q := l.quotaOf(p)
+	if q.RequestsPerSecond <= 0 && q.Pace <= 0 {
+		return 0, false
 	}
-	now, from := time.Now(), &l.of(p).requests
-	wait := from.wait(now, rate)
-	if wait == 0 {
-		from.take(now, rate, 1)
+	now, who := time.Now(), l.of(p)
+	if most := perSecond(q.RequestsPerSecond); most.rate > 0 {
+		if wait := who.requests.wait(now, most); wait > 0 {
+			return wait, true
+		}
+		who.requests.take(now, most, 1)
 	}
-	return wait
+	pace := perSecond(q.Pace)
+	wait = who.pace.wait(now, pace)
+	who.pace.take(now, pace, 1)
+	return wait, false
 }
 
-func perSecond(n int) flow { return flow{float64(n), 10 * float64(n)} }
+// perSecond is the flow of so many a second. Many clients of one principal may begin at
+// the same time.
+func perSecond(n int) flow {
+	if n <= 0 {
+		return flow{}
+	}
+	return flow{float64(n), float64(2*n + 100)}
+}
+
+// refusals is how many requests may be refused for what they are. Few clients of good will
+// get more than one.
+var refusals = flow{10, 100}
+
+// Refused counts a request that was refused for what it is, and reports whether there are
+// so many of the principal or, without one, of the address that the answer should be late.
+func (l *Limits) Refused(p *identity.Principal, address netip.Addr) (late bool) {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := refusedKey{address: address}
+	if p != nil {
+		key = refusedKey{principal: p.Key()}
+	}
+	now, of := time.Now(), l.refused.get(key)
+	if of.wait(now, refusals) > 0 {
+		return true
+	}
+	of.take(now, refusals, 1)
+	return false
+}
+
+// refusedKey is a principal, or an address without one.
+type refusedKey struct {
+	principal string
+	address   netip.Addr
+}

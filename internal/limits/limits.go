@@ -32,11 +32,12 @@ type Quota struct {
 	// wait for a place among them. Servers have gates of their own for that ([upstream.Spec]).
 	ConcurrentCalls int
 	Queue           upstream.Queue
-	// BodyBytes are those of requests that are being read.
-	BodyBytes int64
-	// RequestsPerSecond are requests over HTTP of any kind, ten seconds of them at once.
-	// Those beyond are a flood.
-	RequestsPerSecond int
+	// RequestsPerSecond are requests over HTTP of any kind, and some at once. Those beyond
+	// are a flood. Those beyond Pace, also a second, only wait.
+	RequestsPerSecond, Pace int
+	// BodyBytes are those of requests that are being read, and BodyPace how many may come
+	// in a second after the first BodyBytes; what is beyond waits.
+	BodyBytes, BodyPace int64
 }
 
 // Options are the limits of a process. The zero value bounds nothing.
@@ -46,7 +47,7 @@ type Options struct {
 	// Principal is for each principal, and Anybody for those who are nobody in particular.
 	Principal, Anybody Quota
 	// AddressRequests are the requests a second of one address that are not of a known
-	// principal, ten seconds of them at once.
+	// principal, and some at once.
 	AddressRequests int
 	// Connections are those that are open at once, and AddressConnections those of one
 	// address that are not of a known principal.
@@ -63,6 +64,7 @@ type Limits struct {
 	addresses  table[netip.Addr, bucket]
 	proved     table[uint64, struct{}] // digests of the credentials of principals
 	seed       maphash.Seed            // of the digests
+	refused    table[refusedKey, bucket]
 }
 
 // New makes limits.
@@ -99,6 +101,7 @@ type holder struct {
 	quota        Quota // that the rest was made for
 	calls, bytes bucket
 	requests     bucket
+	pace, bodies bucket
 	gate         upstream.Gate
 	open         int // calls from Begin to End
 	sessions     int
@@ -111,7 +114,7 @@ func (h *holder) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading 
 func (h *holder) under(q Quota) *holder {
 	if h.quota != q {
 		h.quota = q
-		h.calls, h.bytes, h.requests = bucket{}, bucket{}, bucket{}
+		h.calls, h.bytes, h.requests, h.pace, h.bodies = bucket{}, bucket{}, bucket{}, bucket{}, bucket{}
 		h.gate.SetLimit(q.ConcurrentCalls)
 		h.gate.SetQueue(q.Queue)
 	}
@@ -288,19 +291,22 @@ func (l *Limits) ServerSession(open int) *Error {
 }
 
 // ReadBody counts bytes of a body that a principal sends, and reports whether there is room
-// for them beside its others. Then the caller must call BodyRead with the sum of them.
-func (l *Limits) ReadBody(p *identity.Principal, bytes int) bool {
+// for them beside its others, and how long they should wait. Then the caller must call
+// BodyRead with the sum of them.
+func (l *Limits) ReadBody(p *identity.Principal, bytes int) (wait time.Duration, ok bool) {
 	if l == nil {
-		return true
+		return 0, true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	who := l.of(p)
+	who, now := l.of(p), time.Now()
 	if most := who.quota.BodyBytes; most > 0 && who.reading+int64(bytes) > most {
-		return false
+		return 0, false
 	}
 	who.reading += int64(bytes)
-	return true
+	pace := flow{float64(who.quota.BodyPace), float64(who.quota.BodyBytes)}
+	who.bodies.take(now, pace, float64(bytes))
+	return who.bodies.wait(now, pace), true
 }
 
 // BodyRead counts bytes of a body no longer.

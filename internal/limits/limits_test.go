@@ -218,8 +218,8 @@ func TestFlood(t *testing.T) {
 				passed++
 			}
 		}
-		if passed != 100 {
-			t.Errorf("%d requests passed, want 100", passed)
+		if passed != 120 {
+			t.Errorf("%d requests passed, want 120", passed)
 		}
 		if wait := l.Arrived(netip.MustParseAddr("1.2.3.4"), ""); wait != 100*time.Millisecond {
 			t.Errorf("to wait %v, want 100ms", wait)
@@ -227,16 +227,59 @@ func TestFlood(t *testing.T) {
 		if l.Arrived(netip.MustParseAddr("1.2.3.5"), "") != 0 || l.Arrived(netip.MustParseAddr("1.2.3.4"), "Bearer good") != 0 {
 			t.Error("others are refused")
 		}
-		for passed = 0; l.Known(alice, netip.MustParseAddr("1.2.3.4"), "Bearer good") == 0; passed++ {
-		}
-		if passed != 199 || l.Known(bob, netip.MustParseAddr("1.2.3.4"), "Bearer b") != 0 {
-			t.Errorf("%d requests of a principal passed, want 199 more", passed)
+		passed = known(l, alice)
+		if passed != 139 || known(l, bob) != 140 {
+			t.Errorf("%d requests of a principal passed, want 139 more", passed)
 		}
 		<-time.After(time.Second)
-		for passed = 0; l.Known(alice, netip.MustParseAddr("1.2.3.4"), "Bearer good") == 0; passed++ {
-		}
+		passed = known(l, alice)
 		if passed != 20 {
 			t.Errorf("%d requests after a second, want 20", passed)
+		}
+	})
+}
+
+// known counts the requests of a principal that pass until one is part of a flood.
+func known(l *Limits, p *identity.Principal) (n int) {
+	for {
+		if _, flood := l.Known(p, netip.MustParseAddr("1.2.3.4"), "Bearer "+p.ID); flood {
+			return n
+		}
+		n++
+	}
+}
+
+// Beyond their pace requests wait, each behind those before it. Answers to what is refused
+// over and over are late, whoever sent it.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Principal: Quota{Pace: 100, BodyBytes: 1000, BodyPace: 100}})
+		var wait time.Duration
+		for range 400 {
+			wait, _ = l.Known(alice, netip.Addr{}, "")
+		}
+		if wait != time.Second { // of 400, 300 may come at once
+			t.Errorf("the last of 400 waits %v", wait)
+		}
+		if wait, _ := l.Known(bob, netip.Addr{}, ""); wait != 0 {
+			t.Errorf("another principal waits %v", wait)
+		}
+		for i, want := range []time.Duration{0, 10 * time.Millisecond, 8010 * time.Millisecond} {
+			if wait, ok := l.ReadBody(alice, []int{999, 1, 800}[i]); wait != want || !ok {
+				t.Errorf("body %d: %v %v", i, wait, ok)
+			}
+			l.BodyRead(alice, []int{999, 1, 800}[i])
+		}
+		for _, who := range []*identity.Principal{alice, nil} {
+			late := 0
+			for range 150 {
+				if l.Refused(who, netip.MustParseAddr("1.2.3.4")) {
+					late++
+				}
+			}
+			if late != 50 || l.Refused(who, netip.MustParseAddr("1.2.3.5")) != (who != nil) {
+				t.Errorf("%d late answers", late)
+			}
 		}
 	})
 }
