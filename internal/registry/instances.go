@@ -134,18 +134,18 @@ func (e *entry) status() upstream.Status {
 	if e.instances == nil {
 		return status
 	}
-	ready, unavailable, first := 0, 0, ""
+	ready, trouble := 0, ""
 	for i, u := range e.instances.all {
-		switch one := u.Status(); {
-		case up(one.State):
+		one := u.Status()
+		if up(one.State) {
 			ready++
-		case one.State == catalog.Unavailable:
-			unavailable++
-			first = cmp.Or(first, e.instances.host[i]+": "+one.Reason)
+		}
+		if one.Reason != "" { // else it is ready, idle, or at its first attempt
+			trouble = cmp.Or(trouble, e.instances.host[i]+": "+one.Reason)
 		}
 	}
-	if unavailable > 0 {
-		status.Reason = fmt.Sprintf("%d of %d instances are up; %s", ready, len(e.instances.all), first)
+	if trouble != "" {
+		status.Reason = fmt.Sprintf("%d of %d instances are up; %s", ready, len(e.instances.all), trouble)
 		if ready > 0 {
 			status.State, status.RetryAfter = catalog.Degraded, time.Time{}
 		}
@@ -172,9 +172,13 @@ func (in *instances) others() string {
 	return "other tools than the catalogue has are listed by " + strings.Join(hosts, ", ")
 }
 
+// ranks say to instances in which states calls go first: 0. An idle one is woken by a call,
+// or it would get none while others are up.
+var ranks = map[catalog.State]int{catalog.Ready: 0, catalog.Idle: 0, catalog.Degraded: 1, catalog.Connecting: 2, catalog.Unavailable: 3}
+
 // pick is the instance for a request of a client, nil if all were tried. more: another one
-// is up. It is the one with the fewest open calls, of those that are up; the requests of one
-// client stay together where a server may keep something for it.
+// is up. It is the one with the fewest open calls of those in the best state; the requests
+// of one client stay together where a server may keep something for it.
 func (in *instances) pick(client *upstream.Client, tried []*upstream.Upstream) (u *upstream.Upstream, more bool) {
 	var best upstream.Status
 	var rank, open int
@@ -189,13 +193,7 @@ func (in *instances) pick(client *upstream.Client, tried []*upstream.Upstream) (
 		if up(status.State) {
 			ready = append(ready, one)
 		}
-		itsRank, itsOpen := 2, one.Open()
-		switch status.State {
-		case catalog.Ready, catalog.Degraded, catalog.Idle:
-			itsRank = 0
-		case catalog.Connecting:
-			itsRank = 1
-		}
+		itsRank, itsOpen := ranks[status.State], one.Open()
 		if u == nil || cmp.Or(itsRank-rank, itsOpen-open) < 0 {
 			u, best, rank, open = one, status, itsRank, itsOpen
 		}

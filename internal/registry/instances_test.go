@@ -150,6 +150,38 @@ func TestInstances_Dies(t *testing.T) {
 	}
 }
 
+// TestInstances_Hangs: one of two instances vanishes without a word. What may be repeated is
+// answered by the other, and the state says which one is gone.
+func TestInstances_Hangs(t *testing.T) {
+	mcptest.NoLeaks(t)
+	webs, server := several(t, mcptest.Spec{NoSession: true}, mcptest.Spec{NoSession: true})
+	proxy := mcptest.NewProxy(t, webs[0].URL)
+	server.Spec.URLs[0] = proxy.URL(webs[0].URL)
+	server.Spec.URL = server.Spec.URLs[0]
+	server.Spec.Health = upstream.Health{Interval: 20 * time.Millisecond, Timeout: time.Second, Threshold: 1}
+	server.Spec.ConnectTimeout = time.Second
+	r := start(t, Options{}, server)
+	tried(t, r)
+	state(t, r, catalog.Ready, "")
+	proxy.Set(mcptest.ProxyHalfOpen)
+	var callers sync.WaitGroup
+	for i := range 10 {
+		callers.Go(func() {
+			text := fmt.Sprintf(`{"text":"x%d"}`, i)
+			got, err := follow(context.Background(), r, "web", upstream.Request{
+				Method: "tools/call", Params: upstream.ToolParams("idempotent_echo", json.RawMessage(text)), Repeatable: true, Wait: patience, Timeout: patience,
+			})
+			if err != nil || !strings.Contains(string(got), fmt.Sprintf("x%d", i)) {
+				t.Errorf("%s: %s %v", text, got, err)
+			}
+		})
+	}
+	callers.Wait()
+	state(t, r, catalog.Degraded, "1 of 2 instances are up; "+proxy.Addr()+": ")
+	proxy.Set(mcptest.ProxyPass)
+	state(t, r, catalog.Ready, "")
+}
+
 // TestInstances_Home: where a server may keep something for a client, its calls stay with
 // one instance, until that is gone.
 func TestInstances_Home(t *testing.T) {
