@@ -70,7 +70,7 @@ type Options struct {
 	Measures func(*identity.Principal) bool
 	// Page serves / to browsers, and /ui/; nil = / is a text.
 	Page Page
-	// Servers serves /api/servers; nil = it is not there.
+	// Servers serves /api/servers to those whom Admin admits; nil = it is not there.
 	Servers http.Handler
 	// Version is the version of mcpx in the text at /.
 	Version string
@@ -240,8 +240,9 @@ func (o *Options) pages() http.Handler {
 		mux.Handle("/ui/", o.Page)
 	}
 	if o.Servers != nil {
-		mux.Handle("/api/servers", o.Servers)
-		mux.Handle("/api/servers/", o.Servers)
+		servers := only(o.Admin, o.Servers)
+		mux.Handle("/api/servers", servers)
+		mux.Handle("/api/servers/", servers)
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})

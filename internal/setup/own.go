@@ -220,13 +220,14 @@ func MergeServer(data []byte, name string, patch json.RawMessage) ([]byte, error
 
 // merge applies a patch to the value that find finds in each version of the text.
 func (d *jsonText) merge(patch *hujson.Value, find func(*jsonText) *hujson.Value) (_ *jsonText, err error) {
-	into, ok := find(d).Value.(*hujson.Object)
-	if !ok {
-		return d.replace(find(d), raw(patch))
+	if _, ok := find(d).Value.(*hujson.Object); !ok {
+		if d, err = d.replace(find(d), object{}); err != nil {
+			return nil, err
+		}
 	}
 	for _, m := range patch.Value.(*hujson.Object).Members {
 		at := find(d)
-		into, _ = at.Value.(*hujson.Object)
+		into := at.Value.(*hujson.Object)
 		key, value := m.Name.Value.(hujson.Literal).String(), m.Value
 		i := member(into, key)
 		_, isObject := value.Value.(*hujson.Object)
@@ -234,13 +235,18 @@ func (d *jsonText) merge(patch *hujson.Value, find func(*jsonText) *hujson.Value
 		case null && i < 0:
 		case null:
 			d, err = d.removeMember(at, i)
-		case i < 0:
-			d, err = d.insert(at, into, key, raw(&value))
 		case isObject:
+			if i < 0 {
+				if d, err = d.insert(at, into, key, object{}); err != nil {
+					return nil, err
+				}
+			}
 			d, err = d.merge(&value, func(d *jsonText) *hujson.Value {
 				o := find(d).Value.(*hujson.Object)
 				return &o.Members[member(o, key)].Value
 			})
+		case i < 0:
+			d, err = d.insert(at, into, key, raw(&value))
 		default:
 			d, err = d.replace(&into.Members[i].Value, raw(&value))
 		}

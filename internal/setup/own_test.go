@@ -52,13 +52,15 @@ func TestOwn(t *testing.T) {
 		"set in the list": {`{"mcp_servers": [{"name": "a", "command": "a"}]}`, func(b []byte) ([]byte, error) { return SetServer(b, "a", []byte(`{"url":"https://x"}`)) },
 			`{"name": "a", "command": "a"}`, `{"name":"a","url":"https://x"}`},
 		"merge": {ownConfig, func(b []byte) ([]byte, error) {
-			return MergeServer(b, "fs", []byte(`{"args":["-y","other"],"env":{"A":"1"}}`))
+			return MergeServer(b, "fs", []byte(`{"args":["-y","other"],"env":{"A":"1","B":null}}`))
 		},
 			"\"args\": [\"-y\", \"fs\"],\n", "\"args\": [\"-y\", \"other\"],\n      \"env\": {\n        \"A\": \"1\"\n      },\n"},
 		"merge, a member goes": {ownConfig, func(b []byte) ([]byte, error) { return MergeServer(b, "fs", []byte(`{"args":null,"cwd":null}`)) },
 			"\n      \"args\": [\"-y\", \"fs\"],", ""},
 		"merge, inside": {`{"mcpServers":{"a":{"command":"a","env":{"A":"1","B":"2"/* b */}}}}`, func(b []byte) ([]byte, error) { return MergeServer(b, "a", []byte(`{"env":{"A":null,"C":"3"}}`)) },
 			`"A":"1","B":"2"/* b */`, `"B":"2",/* b */"C":"3"`},
+		"merge, an object in place of a value": {`{"mcpServers":{"a":{"command":"a","oauth":false}}}`, func(b []byte) ([]byte, error) { return MergeServer(b, "a", []byte(`{"oauth":{"x":1,"y":null}}`)) },
+			`false`, "{\n  \"x\": 1\n}"},
 		"merge in the list":               {`{"mcp_servers": [{"name": "a", "command": "a"}]}`, func(b []byte) ([]byte, error) { return MergeServer(b, "a", []byte(`{"command":"b"}`)) }, `"command": "a"`, `"command": "b"`},
 		"remove the only one":             {"{\"mcpServers\": {\n  \"a\": {}\n}}", func(b []byte) ([]byte, error) { return RemoveServer(b, "a") }, "{\n  \"a\": {}\n}", "{}"},
 		"remove, a comment is left":       {"{\"mcpServers\": { // all\n  \"a\": {}\n}}", func(b []byte) ([]byte, error) { return RemoveServer(b, "a") }, "\n  \"a\": {}", ""},
