@@ -107,14 +107,15 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	s.err, closeLog = logTo(cfg.LogFile, s.err)
+	stderr, closeFile := logTo(cfg.LogFile, s.err)
+	s.err = stderr
 	log = c.logger(s, cfg, false)
 	if trace != nil {
 		log.Warn("every message is written to a file, with what agents send and get", "file", cmd.Trace)
 	}
 	done := func() {
 		closeTrace()
-		closeLog()
+		closeFile()
 	}
 	if cmd.HTTP == "" {
 		return app.NewStdio(cfg, log, trace), log, done, nil
