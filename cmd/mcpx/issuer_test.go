@@ -150,6 +150,18 @@ func TestIssuer_Tokens(t *testing.T) {
 			t.Errorf("%s: %d %s\nwant %d %s", test.name, status, challenge, test.status, test.challenge)
 		}
 	}
+	// A client that has renewed its token is the same principal, and goes on with its session.
+	peer := d.peer(t)
+	c := &client{era: legacy, name: "e2e", peer: peer}
+	for i := range 2 {
+		peer.header.Set("Authorization", "Bearer "+g.machineToken(t, d.url, "mcp"))
+		if i == 0 {
+			c.open(t)
+		}
+		if got := c.exec(t, "fake", "echo", `{"text":"hello"}`).text(t); got != "hello" {
+			t.Errorf("token %d of a session: %s", i, got)
+		}
+	}
 	looks := g.count("/jwks")
 	g.admin(t, "/test/rotate")
 	if status, _ := try(g.machineToken(t, d.url, "mcp")); status != 200 || g.count("/jwks") != looks+1 {

@@ -127,6 +127,9 @@ func (l *loader) scopes(into *[]string) reader {
 			if item.kind == stringKind && item.text != "" && !scopeToken.MatchString(item.text) {
 				l.fault(index(path, i), item.offset, "is no scope: %s", quote(item.text))
 			}
+			if item.text == "offline_access" { // clients ask for it themselves
+				l.fault(index(path, i), item.offset, "is a scope of the authorization server, and none of mcpx")
+			}
 		}
 	}
 }

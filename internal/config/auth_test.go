@@ -53,6 +53,7 @@ func TestAuth(t *testing.T) {
 		`{"issuers": [{"issuer": "https://a.example", "audience": "x"}]}`:                 ".issuers[0].audience: unknown key",
 		`{"issuers": [{"issuer": "https://a.example", "audiences": []}]}`:                 ".issuers[0].audiences: must not be empty",
 		`{"issuers": [{"issuer": "https://a.example"}], "scopes": ["a b"]}`:               `.scopes[0]: is no scope: "a b"`,
+		`{"issuers": [{"issuer": "https://a.example"}], "scopes": ["offline_access"]}`:    `.scopes[0]: is a scope of the authorization server`,
 		`{"tokens": {"ci": {}}}`:                                                       ".tokens.ci: needs sha256",
 		`{"tokens": {"ci": {"sha256": "` + a[1:] + `"}}}`:                              ".tokens.ci.sha256: must be the SHA-256",
 		`{"tokens": {"ci": {"sha256": 5}}}`:                                            ".tokens.ci.sha256: must be the SHA-256",

@@ -1,9 +1,11 @@
 package httpd
 
 import (
+	"context"
 	"crypto/sha256"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -166,6 +168,31 @@ func TestAuth_PublicHost(t *testing.T) {
 	}
 }
 
+// TestAuth_AnyAddress: beyond loopback a request may name the address that it came to, which
+// nobody can bind to another machine by DNS, and no other.
+func TestAuth_AnyAddress(t *testing.T) {
+	o := &Options{Identity: &identity.Verifier{}, Logger: slog.New(slog.DiscardHandler)}
+	for _, test := range []struct {
+		local, host string
+		own         bool
+	}{
+		{"192.0.2.7", "192.0.2.7:8080", true},
+		{"192.0.2.7", "192.0.2.7", true},
+		{"192.0.2.7", "192.0.2.8:8080", false},
+		{"192.0.2.7", "mcp.internal:8080", false},
+		{"192.0.2.7", "0.0.0.0:8080", false},
+		{"192.0.2.7", "", false},
+		{"::ffff:192.0.2.7", "192.0.2.7:8080", true},
+		{"2001:db8::1", "[2001:db8::1]:8080", true},
+		{"2001:db8::1", "[2001:db8::2]:8080", false},
+	} {
+		ctx := context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.ParseIP(test.local), Port: 8080})
+		if own := o.ownHost((&http.Request{Host: test.host}).WithContext(ctx)); own != test.own {
+			t.Errorf("%q at %s: %t", test.host, test.local, own)
+		}
+	}
+}
+
 // TestAuth_Challenge: a client without a token learns at each path, and by each method, where
 // to get one for that path, and the document there is about the URL that the client has.
 func TestAuth_Challenge(t *testing.T) {
@@ -248,7 +275,7 @@ func TestAuth_Log(t *testing.T) {
 	_, body := s.do(t, "POST", "/mcp", ping, "Authorization: Bearer canary-of-a-token")
 	s.stop()
 	<-s.served
-	if strings.Contains(log.String()+body, "canary") || !strings.Contains(log.String(), "the token does not count") {
+	if strings.Contains(log.String()+body, "canary") || !strings.Contains(log.String(), "the credential does not count") {
 		t.Errorf("%s\n%s", body, log.String())
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,10 +202,16 @@ func TestTLS_Follow(t *testing.T) {
 	files.ClientCA = ""
 	first, second := ours.forServer(t), ours.forServer(t)
 	writePair(t, files, first)
-	log := &bytes.Buffer{}
-	served, err := LoadTLS(files, slog.New(slog.NewTextHandler(log, nil)))
+	var mu sync.Mutex
+	var lines bytes.Buffer
+	served, err := LoadTLS(files, slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return lines.Write(p) }), nil)))
 	if err != nil {
 		t.Fatal(err)
+	}
+	log := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return lines.String()
 	}
 	inForce := func() []byte { return served.now.Load().config.Certificates[0].Certificate[0] }
 	synctest.Test(t, func(t *testing.T) {
@@ -228,21 +235,21 @@ func TestTLS_Follow(t *testing.T) {
 		write(t, files.Key, half)
 		look()
 		look()
-		if !bytes.Equal(inForce(), first.Certificate[0]) || strings.Count(log.String(), "are not taken") != 1 {
-			t.Errorf("half of a pair:\n%s", log)
+		if !bytes.Equal(inForce(), first.Certificate[0]) || strings.Count(log(), "are not taken") != 1 {
+			t.Errorf("half of a pair:\n%s", log())
 		}
 		if err := os.Remove(files.Key); err != nil {
 			t.Fatal(err)
 		}
 		look()
 		look()
-		if !bytes.Equal(inForce(), first.Certificate[0]) || strings.Count(log.String(), "are not taken") != 2 {
-			t.Errorf("no key:\n%s", log)
+		if !bytes.Equal(inForce(), first.Certificate[0]) || strings.Count(log(), "are not taken") != 2 {
+			t.Errorf("no key:\n%s", log())
 		}
 		write(t, files.Key, whole)
 		look()
 		if !bytes.Equal(inForce(), second.Certificate[0]) {
-			t.Errorf("the whole pair:\n%s", log)
+			t.Errorf("the whole pair:\n%s", log())
 		}
 	})
 }

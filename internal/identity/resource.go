@@ -46,9 +46,11 @@ func (s *state) accepts(v *verified, r *http.Request) bool {
 	if own := v.issuer.audiences; own != nil {
 		return slices.ContainsFunc(v.audience, func(audience string) bool { return slices.Contains(own, audience) })
 	}
-	o := s.options
-	return slices.Contains(v.audience, canonical(o.base(r).String())) ||
-		slices.Contains(v.audience, canonical(o.ResourceAt(r, r.URL.Path).String()))
+	o, base := s.options, s.base
+	if base == "" {
+		base = canonical(o.base(r).String())
+	}
+	return slices.Contains(v.audience, base) || slices.Contains(v.audience, canonical(o.ResourceAt(r, r.URL.Path).String()))
 }
 
 // canonical is the one form of an identifier that is a URL: with a small scheme and host,

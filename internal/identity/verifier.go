@@ -48,7 +48,7 @@ var (
 	// ErrMalformed: its header cannot be read.
 	ErrMalformed = errors.New("the Authorization header is malformed")
 	// ErrInvalid: it brings something that proves nothing.
-	ErrInvalid = errors.New("the token does not count")
+	ErrInvalid = errors.New("the credential does not count")
 	// ErrUnavailable: nobody knows, as the issuer of its token cannot be reached.
 	ErrUnavailable = errors.New("the issuer of the token cannot be reached")
 )
@@ -73,6 +73,7 @@ type Verifier struct {
 // state is what one version of the options accepts.
 type state struct {
 	options      *Options
+	base         string // the public URL in its canonical form; empty: none
 	tokens       map[[sha256.Size]byte]*credential
 	issuers      map[string]*issuer // by URL
 	certificates *credential        // nil: they prove nothing
@@ -123,6 +124,9 @@ func (v *Verifier) SetOptions(o *Options) {
 // change is the state of other options, with what stays of this one.
 func (s *state) change(o *Options) *state {
 	next := &state{options: o, tokens: make(map[[sha256.Size]byte]*credential), issuers: make(map[string]*issuer)}
+	if o.Resource != nil {
+		next.base = canonical(o.Resource.String())
+	}
 	for _, t := range o.Tokens {
 		c := s.tokens[t.SHA256]
 		if c == nil || !reflect.DeepEqual(c.token, t) {
