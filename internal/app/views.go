@@ -67,8 +67,9 @@ func (v *views) of(r *http.Request, path string) *openView {
 	name, who, rights := cmp.Or(path, v.app.Config.View), identity.From(r.Context()), v.app.Rights()
 	v.mu.Lock()
 	part, _ := partOf(v.config, name)
+	there := path == "" || v.config.CheckView(name) == ""
 	v.mu.Unlock()
-	if !rights.Opens(who, name, part) && (path != "" || who == nil || rights.Names(who)) {
+	if !there || !rights.Opens(who, name, part) && (path != "" || who == nil || rights.Names(who)) {
 		return nil
 	}
 	return v.get(name)

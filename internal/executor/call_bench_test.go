@@ -3,16 +3,21 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"testing"
 
+	"mcpx/internal/identity"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/policy"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
 
 // smallCall is an executor in front of a fake with one ordinary tool.
-func smallCall(b *testing.B) (*Executor, Request) {
+func smallCall(b *testing.B, rights ...policy.Right) (*Executor, Request) {
 	b.Helper()
 	fake := mcptest.Spec{
 		Tools: json.RawMessage(`[{"name":"search_items","inputSchema":{"type":"object","properties":{
@@ -23,8 +28,33 @@ func smallCall(b *testing.B) (*Executor, Request) {
 	}
 	// As mcpx runs: there is a logger, and it discards debug lines.
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
-	e := executing(b, Options{TOON: true, TypeScript: true, ResultTokens: 20_000, Logger: logger}, nil, piped(b, "shop", fake))
+	rules := &policy.Rules{}
+	if rights != nil {
+		rules.Rights = policy.NewRights(rights)
+	}
+	reg := registry.New([]registry.Server{piped(b, "shop", fake)}, registry.Options{Rules: rules})
+	reg.Start()
+	b.Cleanup(func() { reg.Close(0) })
+	reg.WaitTried(b.Context())
+	e := New(reg, Options{TOON: true, TypeScript: true, ResultTokens: 20_000, Logger: logger})
 	return e, Request{Server: "shop", Tool: "search_items", Arguments: json.RawMessage(`{"query":"blue chairs","limit":10,"order":"asc","tags":["garden","sale"]}`)}
+}
+
+// BenchmarkExec_Rights is the same for a principal with rights.
+func BenchmarkExec_Rights(b *testing.B) {
+	var rules []policy.Right
+	for i := range 10 {
+		rules = append(rules, policy.Right{Principals: []string{fmt.Sprintf("team-%d-*", i)}, Allow: []string{"shop.search_*", "shop.get_*"}, Confirm: policy.ConfirmDestructive, ReadOnly: i > 5})
+	}
+	rules[5].Confirm = policy.ConfirmNone
+	e, r := smallCall(b, rules...)
+	r.Client = &upstream.Client{ID: "1", View: "two_tools", Principal: &identity.Principal{ID: "x", Name: "team-5-ann"}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := e.Exec(context.Background(), r); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // BenchmarkExec is one small call, with the upstream's session and the fake.

@@ -37,7 +37,21 @@ func (r *Right) of(p *identity.Principal) bool {
 	has := func(wanted, own []string) bool {
 		return len(wanted) == 0 || slices.ContainsFunc(wanted, func(name string) bool { return slices.Contains(own, name) })
 	}
-	return has(r.Groups, p.Groups) && has(r.Scopes, p.Scopes) && (len(r.Principals) == 0 || Match(r.Principals, p.Name))
+	return has(r.Groups, p.Groups) && has(r.Scopes, p.Scopes) && (len(r.Principals) == 0 || slices.ContainsFunc(r.Principals, func(glob string) bool { return fits(glob, p.Name) }))
+}
+
+// fits reports whether a glob matches the name of a principal. Of a user of an issuer,
+// whose name is SUB@ISSUER, both parts are matched by themselves, and by no glob without
+// an @ but "*": who chooses their SUB may choose one that begins like the name of a token.
+func fits(glob, name string) bool {
+	if glob == "*" {
+		return true
+	}
+	in, at := strings.LastIndexByte(glob, '@'), strings.LastIndexByte(name, '@')
+	if in < 0 || at < 0 {
+		return in == at && Match([]string{glob}, name)
+	}
+	return Match([]string{glob[:in]}, name[:at]) && Match([]string{glob[in+1:]}, name[at+1:])
 }
 
 // whole reports whether the rule gives what servers have beside tools.
@@ -81,9 +95,13 @@ func Begins(glob, prefix string) bool {
 	return false
 }
 
-// maxGrants bounds the sets of rules that are remembered. Who has which groups is up to
-// issuers; rules are few, and so are their sets.
-const maxGrants = 1000
+// The bounds of what is remembered: of sets of rules, and of principals in views. Who has
+// which groups is up to issuers; rules are few, and so are their sets. A principal is one
+// value as long as its token is.
+const (
+	maxGrants = 1000
+	maxKnown  = 10_000
+)
 
 // Rights are what each principal may see and do. A principal that no rule is for has
 // nothing. Nil Rights are those of an endpoint that asks nobody who they are: everybody
@@ -94,6 +112,13 @@ type Rights struct {
 
 	mu     sync.Mutex
 	grants map[string]*Grant // by the numbers of the rules
+	known  map[visitor]*Grant
+}
+
+// visitor is a principal in a view.
+type visitor struct {
+	p    *identity.Principal
+	view string
 }
 
 // NewRights makes the rights of an endpoint that asks principals who they are; of nil
@@ -117,11 +142,12 @@ func (r *Rights) Opens(p *identity.Principal, view string, part *Part) bool {
 		return false
 	case r.all:
 		return true
-	case !r.Names(p):
-		return part == nil
 	}
 	g := r.Of(p, view)
-	return len(g.rules) > 0 && (part == nil || part.Servers == nil || slices.ContainsFunc(part.Servers, g.reaches))
+	if len(g.rules) == 0 {
+		return part == nil && !r.Names(p)
+	}
+	return part == nil || part.Servers == nil || slices.ContainsFunc(part.Servers, g.reaches)
 }
 
 // Names reports whether some rule is for a principal.
@@ -136,14 +162,28 @@ func (r *Rights) Of(p *identity.Principal, view string) *Grant {
 	if r == nil || p == nil || r.all {
 		return nil
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.known[visitor{p, view}]
+	if g == nil {
+		if r.known == nil || len(r.known) >= maxKnown {
+			r.known = make(map[visitor]*Grant)
+		}
+		g = r.grant(p, view)
+		r.known[visitor{p, view}] = g
+	}
+	return g
+}
+
+// grant is the Grant of the rules that are for a principal in a view. The caller holds the
+// lock.
+func (r *Rights) grant(p *identity.Principal, view string) *Grant {
 	which := make([]byte, 0, 16) // on the stack; two bytes a rule
 	for i := range r.rules {
 		if one := &r.rules[i]; (one.Views == nil || Match(one.Views, view)) && one.of(p) {
 			which = append(which, byte(i>>8), byte(i))
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	g := r.grants[string(which)]
 	if g == nil {
 		g = &Grant{}

@@ -202,6 +202,23 @@ func TestBegins(t *testing.T) {
 	}
 }
 
+func TestFits(t *testing.T) {
+	for _, test := range []struct {
+		glob, name string
+		want       bool
+	}{
+		{"*", "ci", true}, {"*", "ann@issuer.example", true}, {"*", "DNS:x", true}, {"ci-*", "ci-1", true}, {"ci", "ci-1", false},
+		{"ci-*", "ci-1@issuer.example", false}, {"DNS:*", "DNS:x@issuer.example", false}, {"spiffe://x/*", "spiffe://x/y/z", true}, {"spiffe://x/*", "spiffe://x/y@issuer.example", false},
+		{"*@issuer.example", "ann@issuer.example", true}, {"*@issuer.example", "ann@x@issuer.example", true}, {"*@*", "ann@issuer.example", true}, {"*@*", "ci", false},
+		{"ann@issuer.example", "bob@issuer.example", false}, {"*@issuer.example/*", "ann@issuer.example/realm", true}, {"*@issuer.example/*", "ann@issuer.example/x@evil.example", false},
+		{"*@issuer.example", "ann@issuer.example@evil.example", false}, {"auth0|*@issuer.example", "auth0|1@issuer.example", true},
+	} {
+		if got := fits(test.glob, test.name); got != test.want {
+			t.Errorf("%s, %s: %t", test.glob, test.name, got)
+		}
+	}
+}
+
 // The cost of finding what a principal may see, once for each call.
 func BenchmarkRights(b *testing.B) {
 	for _, n := range []int{1, 10, 50} {
