@@ -25,7 +25,7 @@ func (a *App) frontOptions(auth *config.Auth) (*authserver.Options, error) {
 		Resource: auth.Resource, Granted: auth.Scopes,
 		Issuer: f.Issuer, ClientID: f.ClientID, ClientSecret: f.ClientSecret, Scopes: f.Scopes, GroupsClaim: f.GroupsClaim, AllowPrivate: f.AllowPrivate,
 		Allow:     authserver.Allow{Emails: f.Emails, Groups: f.Groups, Subjects: f.Subjects},
-		Redirects: f.Redirects, Folder: filepath.Join(folder, "mcpx"), Log: a.log,
+		Redirects: f.Redirects, NoDocuments: f.NoDocuments, Folder: filepath.Join(folder, "mcpx"), Log: a.log,
 	}
 	if f.Key != "" {
 		o.Key = []byte(f.Key)

@@ -65,6 +65,9 @@ type Options struct {
 	// Redirects are the globs of the addresses that clients may have a person sent back to,
 	// and the word loopback; nil = [Redirects].
 	Redirects []string
+	// NoDocuments: a client ID is never the URL of a document, so that nothing is fetched
+	// that a stranger names. Clients have to register.
+	NoDocuments bool
 	// Key is the secret that everything is sealed with, at least 32 bytes. Without one the
 	// server makes one, and keeps it in Folder.
 	Key []byte
@@ -195,7 +198,7 @@ func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 		// ChatGPT asks for refresh tokens only where offline_access is listed.
 		"scopes_supported": append(slices.Clone(s.o.Granted), "offline_access"),
 		"authorization_response_iss_parameter_supported": true,
-		"client_id_metadata_document_supported":          true,
+		"client_id_metadata_document_supported":          !s.o.NoDocuments,
 	})
 }
 

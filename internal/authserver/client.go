@@ -28,7 +28,7 @@ type client struct {
 
 // client finds out who sends a client ID.
 func (s *Server) client(ctx context.Context, id string) (*client, error) {
-	if strings.HasPrefix(id, "https://") {
+	if strings.HasPrefix(id, "https://") && !s.o.NoDocuments {
 		return s.documents.client(ctx, id)
 	}
 	c := &client{ID: id}

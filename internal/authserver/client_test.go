@@ -138,6 +138,18 @@ func TestConnect_Document(t *testing.T) {
 	}
 }
 
+// TestNoDocuments: where documents are not wanted, none is fetched, and the metadata says so.
+func TestNoDocuments(t *testing.T) {
+	s := newSite(t, func(o *Options) { o.NoDocuments = true })
+	id := s.web(func(http.ResponseWriter, *http.Request) { t.Error("was fetched") }) + "/c"
+	if status, _, to := s.open(s.query(id, claude)); status != 400 || to != nil {
+		t.Errorf("%d %v", status, to)
+	}
+	if _, text, _ := s.get(s.server.issuer + metadataPath); !strings.Contains(text, `"client_id_metadata_document_supported":false`) {
+		t.Error(text)
+	}
+}
+
 // TestDocument: the rules for documents.
 func TestDocument(t *testing.T) {
 	const id = "https://client.example/client.json"

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,6 +187,52 @@ func TestTimes(t *testing.T) {
 			t.Error("a refresh token counts that nobody has used for 30 days")
 		}
 	})
+}
+
+// TestOnce: of many who come with one code at the same time, one gets tokens, and they do
+// not count any more.
+func TestOnce(t *testing.T) {
+	s := still(t, t.TempDir(), 'k')
+	form := s.codeOf("c")
+	var got atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if r, err := s.redeem(form); err == nil {
+				got.Add(1)
+				if _, err := s.renew(refreshOf("c", r, s)); err == nil {
+					got.Add(100)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := got.Load() % 100; n != 1 {
+		t.Errorf("%d got tokens", n)
+	}
+	s.grants.mu.Lock()
+	defer s.grants.mu.Unlock()
+	for id, one := range s.grants.all {
+		if !one.Ended {
+			t.Errorf("%s counts: %+v", id, one)
+		}
+	}
+}
+
+// BenchmarkPrincipal is what a token costs in each request.
+func BenchmarkPrincipal(b *testing.B) {
+	s, err := New(Options{Resource: "https://mcp.example.com/mcp", Issuer: "https://login.example.com", Key: make([]byte, 32), Log: quiet, Granted: []string{"mcp"}, Allow: Allow{Emails: []string{"*@example.com"}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	token := s.seals.access.close(access{random(), digest("c"), person{"ann", "Ann", "ann@example.com", []string{"staff", "admins"}}, deadline(accessTime)})
+	b.ReportAllocs()
+	for b.Loop() {
+		if who, _ := s.Principal(token); who == nil {
+			b.Fatal("the token does not count")
+		}
+	}
 }
 
 // TestRestart: what was used stays used, and what was not goes on. Another key knows

@@ -20,6 +20,8 @@ type Front struct {
 	AllowPrivate bool
 	// Key seals what mcpx gives out; empty: mcpx makes one, and keeps it.
 	Key string `json:"-"`
+	// NoDocuments: a client ID is never the URL of a document about the client.
+	NoDocuments bool
 	// Redirects are globs of addresses that people may be sent back to, and the word
 	// loopback; nil = those of well-known clients.
 	Redirects []string
@@ -62,6 +64,11 @@ func (l *loader) front(path string, n *node) {
 			}
 		},
 		"redirects": l.redirects(&f.Redirects),
+		"documents": func(path string, n *node) {
+			documents := true
+			l.boolean(&documents)(path, n)
+			f.NoDocuments = !documents
+		},
 		"allow": func(path string, n *node) {
 			if l.is(objectKind, path, n) {
 				l.members(path, n, map[string]reader{"emails": l.some(l.globs(&f.Emails)), "groups": l.some(l.names(&f.Groups)), "subjects": l.some(l.names(&f.Subjects))}, l.noOther)

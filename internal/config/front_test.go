@@ -12,7 +12,7 @@ func TestFront(t *testing.T) {
 	env := map[string]string{"CLIENT_SECRET": "secret of the client", "FRONT_KEY": frontKey}
 	c, err := Parse("config.json", []byte(`{"mcpServers": {}, "auth": {"resource": "https://mcp.example.com/mcp", "front": {
 		"issuer": "https://login.example.com", "client_id": "mcpx", "client_secret": "${CLIENT_SECRET}", "key": "${FRONT_KEY}",
-		"scopes": ["openid", "groups"], "groups_claim": "roles", "allow_private": true,
+		"scopes": ["openid", "groups"], "groups_claim": "roles", "allow_private": true, "documents": false,
 		"redirects": ["loopback", "https://chatgpt.com/connector/oauth/*", "cursor://anysphere.cursor-mcp/oauth/callback"],
 		"allow": {"emails": ["*@example.com"], "groups": ["staff"]}}}}`), Options{Getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
 	if err != nil {
@@ -20,7 +20,7 @@ func TestFront(t *testing.T) {
 	}
 	f := c.Auth.Front
 	if f.Issuer != "https://login.example.com" || f.ClientID != "mcpx" || f.ClientSecret != "secret of the client" || f.Key != frontKey || len(f.Scopes) != 2 ||
-		f.GroupsClaim != "roles" || !f.AllowPrivate || len(f.Redirects) != 3 || f.Emails[0] != "*@example.com" || f.Groups[0] != "staff" || f.Subjects != nil {
+		f.GroupsClaim != "roles" || !f.AllowPrivate || !f.NoDocuments || len(f.Redirects) != 3 || f.Emails[0] != "*@example.com" || f.Groups[0] != "staff" || f.Subjects != nil {
 		t.Errorf("%+v", f)
 	}
 	for _, secret := range env {
