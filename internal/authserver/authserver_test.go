@@ -301,6 +301,7 @@ func TestAuthorize_Refused(t *testing.T) {
 		{"a redirect with a fragment", url.Values{"redirect_uri": {claude + "#x"}}, "", "not registered"},
 		{"a redirect with a user", url.Values{"redirect_uri": {"https://claude.ai@evil.example/api/mcp/auth_callback"}}, "", "not registered"},
 		{"another path on loopback", url.Values{"redirect_uri": {"http://localhost:99/other?x=1"}}, "", "not registered"},
+		{"another query on loopback", url.Values{"redirect_uri": {"http://localhost:99/cb?x=2"}}, "", "not registered"},
 		{"another name of loopback", url.Values{"redirect_uri": {"http://127.0.0.1/cb?x=1"}}, "", "not registered"},
 		{"two clients", url.Values{"client_id": {client, client}}, "", "client_id is there twice"},
 		{"two redirects", url.Values{"redirect_uri": {claude, "https://evil.example/"}}, "", "redirect_uri is there twice"},

@@ -77,6 +77,8 @@ func TestRedirects(t *testing.T) {
 		"https://evil.example#.example.com/cb/x":       false,
 		"https://evil.example%2f.example.com/cb/x":     false,
 		"https://one.example.com:8443/cb/x":            false,
+		"https://user@one.example.com/cb/x":            false,
+		"https://user:x@one.example.com/cb/x":          false,
 		"http://one.example.com/cb/x":                  false,
 		"cursor://anysphere.cursor-mcp/oauth/callback": true,
 		"cursor://other/oauth/callback":                false,
@@ -118,7 +120,7 @@ func TestConnect_Document(t *testing.T) {
 	id = s.web(func(w http.ResponseWriter, _ *http.Request) {
 		fetched++
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		_, _ = w.Write([]byte(chatGPT(id)))
+		_, _ = w.Write([]byte(strings.Replace(chatGPT(id), `"redirect_uris":[`, `"redirect_uris":["https://evil.example/cb",`, 1)))
 	}) + "/oauth/client.json"
 	const redirect = "https://chatgpt.com/connector_platform_oauth_redirect"
 	_, text, _ := s.open(s.query(id, redirect))
@@ -135,6 +137,9 @@ func TestConnect_Document(t *testing.T) {
 	}
 	if status, text, to := s.open(s.query(id, claude)); status != 400 || to != nil {
 		t.Errorf("a redirect that the document lacks: %d %s", status, text)
+	}
+	if status, text, to := s.open(s.query(id, "https://evil.example/cb")); status != 400 || to != nil || !strings.Contains(text, "not allowed here") {
+		t.Errorf("a redirect that nobody has allowed: %d %s", status, text)
 	}
 }
 
