@@ -32,6 +32,7 @@ type fronted struct {
 	*daemon
 	resource string // which a proxy passes on to the daemon
 	issuer   *guarded
+	box      server
 }
 
 // startFronted starts it; change changes auth.front.
@@ -40,14 +41,8 @@ func (h *home) startFronted(t *testing.T, change map[string]any) *fronted {
 	f := &fronted{issuer: guard(t, 600)}
 	proxy := httptest.NewUnstartedServer(nil)
 	f.resource = "http://" + proxy.Listener.Addr().String() + "/mcp"
-	front := map[string]any{"issuer": f.issuer.issuer, "client_id": "front", "client_secret": "front-secret-of-the-tests", "scopes": []string{"openid", "email", "groups"}}
-	for key, value := range change {
-		front[key] = value
-	}
-	config := h.config(t, map[string]server{"box": fake(t, mcptest.Spec{})}, map[string]any{
-		"auth": map[string]any{"resource": f.resource, "scopes": []string{"mcp"}, "front": front},
-	})
-	f.daemon = h.serveHTTP(t, "--config", config)
+	f.box = fake(t, mcptest.Spec{})
+	f.daemon = h.serveHTTP(t, "--config", h.frontConfig(t, f, change), "--watch")
 	to, err := url.Parse(strings.TrimSuffix(f.daemon.url, "/mcp"))
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +53,18 @@ func (h *home) startFronted(t *testing.T, change map[string]any) *fronted {
 	proxy.Start()
 	t.Cleanup(proxy.Close)
 	return f
+}
+
+// frontConfig writes the config.
+func (h *home) frontConfig(t *testing.T, f *fronted, change map[string]any) string {
+	t.Helper()
+	front := map[string]any{"issuer": f.issuer.issuer, "client_id": "front", "client_secret": "front-secret-of-the-tests", "scopes": []string{"openid", "email", "groups"}}
+	for key, value := range change {
+		front[key] = value
+	}
+	return h.config(t, map[string]server{"box": f.box}, map[string]any{
+		"auth": map[string]any{"resource": f.resource, "scopes": []string{"mcp"}, "front": front},
+	})
 }
 
 var (
@@ -114,6 +121,7 @@ type connector struct {
 	metadata map[string]any // of the authorization server
 	resource string
 	scope    string
+	session  string // with the MCP server, which belongs to the person: it goes on with renewed tokens
 }
 
 func (c *connector) get(address string) (out map[string]any) {
@@ -216,19 +224,22 @@ const (
 	legacyTools      = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
 )
 
-// tools lists the tools with a token.
+// tools lists the tools with a token, in a session that is opened if there is none yet.
 func (c *connector) tools(tokens map[string]any) string {
 	c.t.Helper()
 	token := tokens["access_token"].(string)
-	status, header, answer := c.call(c.resource, token, legacyInitialize)
-	if status != http.StatusOK {
-		c.t.Fatalf("initialize: %d %s", status, answer)
+	if c.session == "" {
+		status, header, answer := c.call(c.resource, token, legacyInitialize)
+		if status != http.StatusOK {
+			c.t.Fatalf("initialize: %d %s", status, answer)
+		}
+		c.session = header.Get("Mcp-Session-Id")
 	}
 	req, _ := http.NewRequest(http.MethodPost, c.resource, strings.NewReader(legacyTools))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Mcp-Session-Id", header.Get("Mcp-Session-Id"))
+	req.Header.Set("Mcp-Session-Id", c.session)
 	req.Header.Set("Mcp-Protocol-Version", "2025-06-18")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -326,6 +337,42 @@ func TestFront_Allow(t *testing.T) {
 	}.Encode())
 	if to.Query().Get("error") != "access_denied" || !strings.Contains(to.Query().Get("error_description"), "may not use this mcpx") {
 		t.Errorf("%s", to)
+	}
+}
+
+// TestFront_Reload: who is not meant any more after a change of the config has no access at
+// once, and open streams end.
+func TestFront_Reload(t *testing.T) {
+	mcptest.Parallel(t)
+	h := newHome(t)
+	f := h.startFronted(t, nil)
+	c := discover(t, f)
+	const redirect = "https://claude.ai/api/mcp/auth_callback"
+	_, client := c.post("registration_endpoint", "application/json", `{"redirect_uris":["`+redirect+`"]}`)
+	id := client["client_id"].(string)
+	tokens := c.connect(f, id, redirect)
+	token := tokens["access_token"].(string)
+	_, header, _ := c.call(f.resource, token, legacyInitialize)
+	req, _ := http.NewRequest(http.MethodGet, f.url, nil)
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Mcp-Session-Id", header.Get("Mcp-Session-Id"))
+	stream, err := http.DefaultClient.Do(req)
+	if err != nil || stream.StatusCode != http.StatusOK {
+		t.Fatalf("%v %v", stream, err)
+	}
+	defer stream.Body.Close()
+	f.follow(t, "config loaded again", func() {
+		h.frontConfig(t, f, map[string]any{"allow": map[string]any{"emails": []string{"bob@example.com"}}})
+	})
+	if status, _, answer := c.call(f.resource, token, legacyInitialize); status != http.StatusUnauthorized {
+		t.Errorf("the access token after the change: %d %s", status, answer)
+	}
+	if status, answer := c.token(url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {tokens["refresh_token"].(string)}}); status != http.StatusBadRequest {
+		t.Errorf("the refresh token after the change: %d %v", status, answer)
+	}
+	if _, err := io.ReadAll(stream.Body); err != nil && !strings.Contains(err.Error(), "EOF") {
+		t.Errorf("the stream: %v", err)
 	}
 }
 

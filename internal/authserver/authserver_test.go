@@ -244,6 +244,9 @@ func TestConnect(t *testing.T) {
 	if status, answer := s.refresh(client, tokens); status != 400 || answer["error"] != "invalid_grant" || s.counts(tokens) {
 		t.Errorf("the newest after that: %d %v", status, answer)
 	}
+	if stands.Err() == nil {
+		t.Error("requests with its tokens go on")
+	}
 	if !strings.Contains(s.log.String(), "used twice") {
 		t.Errorf("the log does not say so:\n%s", s.log)
 	}

@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,6 +41,18 @@ type grant struct {
 	Until int64 `json:"until"`
 	// Ended: none of its tokens counts any more.
 	Ended bool `json:"ended,omitempty"`
+
+	// stands, where somebody has asked, is done when the grant ends, by revoke.
+	stands context.Context
+	revoke context.CancelFunc
+}
+
+// end ends the grant, and the requests that came with its tokens.
+func (one *grant) end() {
+	one.Ended = true
+	if one.revoke != nil {
+		one.revoke()
+	}
 }
 
 // openGrants reads the file of the grants that are sealed with the key of that id.
@@ -71,7 +84,7 @@ func (g *grants) use(id string, number int, until time.Time) bool {
 	if fresh {
 		one.Next = number + 1
 	} else {
-		one.Ended = true
+		one.end()
 	}
 	one.Until = max(one.Until, until.Unix())
 	if !known {
@@ -87,7 +100,8 @@ func (g *grants) use(id string, number int, until time.Time) bool {
 func (g *grants) end(id string, until time.Time) {
 	g.mu.Lock()
 	one, known := g.all[id]
-	one.Ended, one.Until = true, max(one.Until, until.Unix())
+	one.end()
+	one.Until = max(one.Until, until.Unix())
 	if !known {
 		g.makeRoom()
 	}
@@ -96,11 +110,22 @@ func (g *grants) end(id string, until time.Time) {
 	g.write()
 }
 
-// ended reports whether the tokens of a grant do not count any more.
-func (g *grants) ended(id string) bool {
+// stands is done when the tokens of a grant do not count any more, at the latest with
+// server; nil if they do not.
+func (g *grants) stands(id string, server context.Context) context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.all[id].Ended
+	one, known := g.all[id]
+	switch {
+	case one.Ended:
+		return nil
+	case !known: // another process may know it
+		return server
+	case one.stands == nil:
+		one.stands, one.revoke = context.WithCancel(server)
+		g.all[id] = one
+	}
+	return one.stands
 }
 
 // makeRoom forgets the grants that are over and, where there are too many, the one that
@@ -110,17 +135,23 @@ func (g *grants) makeRoom() {
 		return
 	}
 	now, first := time.Now().Unix(), ""
+	forget := func(id string) {
+		if revoke := g.all[id].revoke; revoke != nil {
+			revoke()
+		}
+		delete(g.all, id)
+	}
 	for id, one := range g.all {
 		switch {
 		case one.Until < now:
-			delete(g.all, id)
+			forget(id)
 		case first == "", one.Ended != g.all[first].Ended && !one.Ended, one.Ended == g.all[first].Ended && one.Until < g.all[first].Until:
 			first = id
 		}
 	}
 	if len(g.all) >= maxGrants {
 		g.log.Warn("too many logins: the second use of an old token is not noticed any more", "logins", maxGrants)
-		delete(g.all, first)
+		forget(first)
 	}
 }
 

@@ -180,10 +180,13 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 // Principal implements identity.Front.
 func (s *Server) Principal(token string) (who *identity.Principal, stands context.Context) {
 	var a access
-	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || over(a.Until) || s.grants.ended(a.Grant) || !s.o.Allow.lets(&a.Who) {
+	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || over(a.Until) || !s.o.Allow.lets(&a.Who) {
 		return nil, nil
 	}
-	return s.principal(&a.Who), s.stands
+	if stands = s.grants.stands(a.Grant, s.stands); stands == nil {
+		return nil, nil
+	}
+	return s.principal(&a.Who), stands
 }
 
 // principal is a person as the issuer's own tokens would have it.

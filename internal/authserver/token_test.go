@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -317,7 +318,7 @@ func TestGrants_Bounded(t *testing.T) {
 			t.Fatal("a new grant was used before")
 		}
 	}
-	if len(g.all) > maxGrants || !g.ended("stolen") {
+	if len(g.all) > maxGrants || g.stands("stolen", context.Background()) != nil {
 		t.Errorf("%d grants, the stolen one: %+v", len(g.all), g.all["stolen"])
 	}
 }
