@@ -14,6 +14,11 @@ type auditCommand struct {
 	Verify auditVerifyCommand `cmd:"" help:"Check that nothing was removed from an audit trail, or changed."`
 }
 
+// Help has the examples.
+func (cmd *auditCommand) Help() string {
+	return examples("mcpx audit verify /var/log/mcpx/audit.jsonl")
+}
+
 type auditVerifyCommand struct {
 	File    string `arg:"" help:"The file of the config key audit; its rotated parts are found beside it." type:"path"`
 	KeyFile string `help:"A file with the key; without it the key of the config counts, if the file is that of the config." placeholder:"FILE" type:"path"`

@@ -132,7 +132,7 @@ func TestConfigFaults(t *testing.T) {
 	}{
 		{"broken JSON", "{\n  \"mcpServers\": {\n    \"a\": {\"command\" \"x\"}\n  }\n}\n", []string{"mcpx.json:3:", "invalid JSON: "}},
 		{"not an object", `[]`, []string{"mcpx.json"}},
-		{"safety that is not built", `{"mcpServers": {}, "audit": "x"}`, []string{"mcpx.json: audit: is not built yet"}},
+		{"safety in another form", `{"mcpServers": {}, "audit": "x", "auth": true}`, []string{"mcpx.json: audit: must be an object", "mcpx.json: auth: must be an object"}},
 		{"many faults at once", `{
 			"mcpServers": {"a": {"command": 5, "args": "x"}, "b": {"url": ["no"]}},
 			"catalogue_token_budget": "many", "structured_content": "perhaps", "startup_wiat": 5}`,

@@ -56,11 +56,11 @@ func (l *loader) keys() map[string]reader {
 
 		"session_timeout": l.timeout(&c.SessionTimeout),
 
-		"confirm":   l.confirm(&c.Confirm),
+		"confirm":   l.switched(&c.Confirm, "destructive", "all"),
 		"read_door": l.boolean(&c.ReadDoor),
 		"apps":      l.boolean(&c.Apps),
 
-		"pin":    l.pin(&l.everyServer.Pin),
+		"pin":    l.switched(&l.everyServer.Pin, "warn", "block"),
 		"auth":   l.auth,
 		"limits": l.limits,
 		"audit":  l.audit,

@@ -52,7 +52,7 @@ func (l *loader) right(path string, n *node) {
 		},
 		"read_only": l.boolean(&r.ReadOnly),
 		"views":     l.globs(&r.Views),
-		"confirm":   l.confirm(&r.Confirm),
+		"confirm":   l.switched(&r.Confirm, "destructive", "all"),
 		"admin":     l.boolean(&r.Admin),
 	}, l.noOther)
 	if r.Principals == nil && r.Groups == nil && r.Scopes == nil {

@@ -49,8 +49,8 @@ func (r *serverReader) keys() map[string]reader {
 		"framing":         l.oneOf(&s.Framing, "auto", "newline", "content-length"),
 		"protocol":        l.oneOf(&s.Protocol, "auto", "legacy", "modern"),
 
-		"confirm":     l.confirm(&s.Confirm),
-		"pin":         l.pin(&s.Pin),
+		"confirm":     l.switched(&s.Confirm, "destructive", "all"),
+		"pin":         l.switched(&s.Pin, "warn", "block"),
 		"oauth":       r.oauth,
 		"credentials": r.credentials,
 	}

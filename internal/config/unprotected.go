@@ -5,36 +5,17 @@ import (
 	"strings"
 )
 
-// Keys that promise safety and whose part of mcpx does not exist yet. A user
-// who sets one relies on it, so it is never ignored: a global key is a fault of the file, and
-// a key of a server makes that server unavailable.
+// Keys that promise safety. A user who sets one relies on it, so it is never ignored: if its
+// part of mcpx does not exist, the server is unavailable.
 
-// unprotected refuses a global key of this kind, unless it is turned off.
-func (l *loader) unprotected(path string, n *node) {
-	if !n.off() {
-		l.fault(path, n.offset, "is not built yet, so that it would protect nothing; remove it")
-	}
-}
-
-// confirm reads which calls a person must confirm.
-func (l *loader) confirm(into *string) reader {
+// switched reads one of the values, or what turns the key off, as off.
+func (l *loader) switched(into *string, values ...string) reader {
 	return func(path string, n *node) {
 		if n.off() {
 			*into = "off"
 			return
 		}
-		l.oneOf(into, "off", "destructive", "all")(path, n)
-	}
-}
-
-// pin reads what happens to tools whose definition was not approved.
-func (l *loader) pin(into *string) reader {
-	return func(path string, n *node) {
-		if n.off() {
-			*into = "off"
-			return
-		}
-		l.oneOf(into, "warn", "block", "off")(path, n)
+		l.oneOf(into, append(values, "off")...)(path, n)
 	}
 }
 

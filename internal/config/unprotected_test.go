@@ -10,7 +10,7 @@ import (
 // unless it is turned off.
 func TestUnprotected_Global(t *testing.T) {
 	for _, test := range []struct{ key, on, off, want string }{
-		{"confirm", `true "yes" 1 ["x"]`, `"off" false null "" "OFF" "destructive" "all"`, "must be off, destructive or all"},
+		{"confirm", `true "yes" 1 ["x"]`, `"off" false null "" "OFF" "destructive" "all"`, "must be destructive, all or off"},
 		{"pin", `true ["a.b"] "all" {"*":true}`, `false null [] "off" "warn" "block"`, "must be warn, block or off"},
 	} {
 		for _, value := range strings.Fields(test.on) {

@@ -58,7 +58,7 @@ func (l *loader) group(name, path string, n *node) {
 				}
 			},
 			"read_only":              l.boolean(&g.ReadOnly),
-			"confirm":                l.confirm(&g.Confirm),
+			"confirm":                l.switched(&g.Confirm, "destructive", "all"),
 			"view":                   l.oneOf(&g.View, ViewTwoTools, ViewTools),
 			"catalogue_token_budget": l.count(&g.CatalogueTokenBudget, 1),
 		}, nil)
