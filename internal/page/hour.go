@@ -63,7 +63,7 @@ type Hour struct {
 }
 
 // Add counts a call that has ended; it is an observer of the executor. A name that no
-// server has counts in all only: the caller made it up. A call that was taken back before
+// server has counts in all only, as callers can make up any number of them. A call that was taken back before
 // its server heard of it is none, as when the page has yet to ask its viewer.
 func (h *Hour) Add(r executor.Record) {
 	if r.Cancelled() && r.Upstream == 0 {
@@ -73,7 +73,7 @@ func (h *Hour) Add(r executor.Record) {
 	defer h.mu.Unlock()
 	at := time.Now().Unix() / 60
 	h.all.add(at, &r)
-	if !r.Known {
+	if !r.Known && r.Outcome != executor.CodeToolNotFound { // which the server is known for
 		return
 	}
 	if h.servers[r.Server] == nil {

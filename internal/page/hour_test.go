@@ -19,21 +19,22 @@ func TestHour(t *testing.T) {
 		add("a", "TOOL_ERROR", 10, 10)
 		add("b", "CANCELLED", 0, 0)
 		h.Add(executor.Record{Server: "b", Known: true, Outcome: "CANCELLED"}) // before b heard of it
+		h.Add(executor.Record{Server: "b", Outcome: "TOOL_NOT_FOUND"})
 		add("made up", "SERVER_NOT_FOUND", 0, 0)
 		time.Sleep(time.Minute)
 		add("a", "RESULT", 50, 20)
 
 		last := h.last(time.Now())
-		if got := last.Calls[minutes-2:]; !slices.Equal(got, []int{4, 1}) {
+		if got := last.Calls[minutes-2:]; !slices.Equal(got, []int{5, 1}) {
 			t.Errorf("calls %v", got)
 		}
-		if got := last.Errors[minutes-2:]; !slices.Equal(got, []int{2, 0}) {
+		if got := last.Errors[minutes-2:]; !slices.Equal(got, []int{3, 0}) {
 			t.Errorf("errors %v", got)
 		}
 		if got := last.Saved[minutes-2:]; !slices.Equal(got, []int{60, 30}) {
 			t.Errorf("saved %v", got)
 		}
-		if len(last.Servers) != 2 || total(last.Servers["a"].Calls) != 3 || total(last.Servers["b"].Calls) != 1 {
+		if len(last.Servers) != 2 || total(last.Servers["a"].Calls) != 3 || total(last.Servers["b"].Calls) != 2 {
 			t.Errorf("servers %v", last.Servers)
 		}
 

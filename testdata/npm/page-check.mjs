@@ -121,6 +121,8 @@ async function scenes(width, scheme) {
   await page.getByLabel("Arguments, as JSON").waitFor();
   await page.goto(full + "#/down");
   await panel(page).getByText("No tools are known").waitFor();
+  await page.goto(full + "#/%");
+  await page.getByText("there is no such server").waitFor();
   await page.goto(full + "#/nobody/here");
   await page.getByText("there is no such tool").waitFor();
   await page.context().close();
@@ -212,6 +214,14 @@ async function door(width, scheme) {
   await page.reload();
   await page.locator("#servers tr").first().waitFor();
   await look(page, "signed in");
+  const other = await page.context().newPage(); // whose session is the same
+  await other.goto(guarded);
+  await other.getByRole("button", { name: "Sign out" }).click();
+  await other.getByLabel("Token", { exact: true }).waitFor();
+  await page.getByLabel("Token", { exact: true }).waitFor();
+  await other.close();
+  await page.getByLabel("Token", { exact: true }).fill("root-token");
+  await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByLabel("Token", { exact: true }).waitFor();
   check(page, (await page.context().cookies()).length === 0, "the cookie is still there");
@@ -221,6 +231,7 @@ async function door(width, scheme) {
 }
 
 async function all() {
+  await scenes(320, "light"); // 1280 px at 400 %
   for (const width of [390, 1440]) {
     for (const scheme of ["dark", "light"]) {
       await scenes(width, scheme);

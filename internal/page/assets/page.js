@@ -216,16 +216,24 @@ function servers(list, hour) {
 let at = []; // the parts of the address
 let drawn = 0; // counts what was asked for, so that a late answer draws nothing
 
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // somebody wrote it by hand
+  }
+}
+
 // route draws what the address names: #/SERVER, #/SERVER/TOOL or #?QUERY.
 async function route(event) {
   const address = location.hash;
   if (address && !address.startsWith("#/") && !address.startsWith("#?")) return;
-  at = address.startsWith("#/") ? address.slice(2).split("/").map(decodeURIComponent) : [];
+  at = address.startsWith("#/") ? address.slice(2).split("/").map(decoded) : [];
   for (const [name, cells] of rows) name === at[0] ? cells.row.setAttribute("aria-current", "true") : cells.row.removeAttribute("aria-current");
   const mine = ++drawn;
   let parts;
   try {
-    if (address.startsWith("#?")) parts = await searched(decodeURIComponent(address.slice(2)));
+    if (address.startsWith("#?")) parts = await searched(decoded(address.slice(2)));
     else if (at.length === 2) parts = await toolParts(...at);
     else if (at.length === 1) parts = await serverParts(at[0]);
     else parts = [el("p", { class: "note" }, "Choose a server to see its tools, or search all of them.")];
