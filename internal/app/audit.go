@@ -47,7 +47,8 @@ func (a *auditor) began(r executor.Record) error {
 	if a == nil || r.ReadOnly && !a.required {
 		return nil
 	}
-	if a.trail.Write(audit.CallBegan, append(who(r), slog.Int("argument_bytes", r.ArgumentBytes))...) != nil && a.required {
+	var room [maxMembers]slog.Attr // on the stack
+	if a.trail.Write(audit.CallBegan, append(who(room[:0], &r), slog.Int("argument_bytes", r.ArgumentBytes))...) != nil && a.required {
 		return errNotRecorded
 	}
 	return nil
@@ -58,16 +59,20 @@ func (a *auditor) ended(r executor.Record) {
 	if a == nil {
 		return
 	}
-	_ = a.trail.Write(audit.CallEnded, append(who(r), // which says and counts what fails
+	var room [maxMembers]slog.Attr
+	_ = a.trail.Write(audit.CallEnded, append(who(room[:0], &r), // which says and counts what fails
 		slog.String("outcome", r.Outcome), slog.Bool("read_only", r.ReadOnly), slog.Duration("duration", r.Duration), slog.Duration("upstream", r.Upstream),
 		slog.Int("argument_bytes", r.ArgumentBytes), slog.Int("bytes_received", r.ReceivedBytes), slog.Int("bytes_sent", r.SentBytes),
 		slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent))...)
 }
 
-// who are the members that say which call it is, and whose.
-func who(r executor.Record) []slog.Attr {
-	attrs := append(make([]slog.Attr, 0, 16), slog.Uint64("call", r.Number))
-	for _, one := range []struct{ name, value string }{{"method", r.Method}, {"server", r.Server}, {"tool", r.Tool}, {"principal", r.Principal}, {"client", r.Client}, {"trace", r.Trace}} {
+// maxMembers is as many as the line of a call has.
+const maxMembers = 16
+
+// who appends the members that say which call it is, and whose.
+func who(attrs []slog.Attr, r *executor.Record) []slog.Attr {
+	attrs = append(attrs, slog.Uint64("call", r.Number))
+	for _, one := range [...]struct{ name, value string }{{"method", r.Method}, {"server", r.Server}, {"tool", r.Tool}, {"principal", r.Principal}, {"client", r.Client}, {"trace", r.Trace}} {
 		if one.value != "" {
 			attrs = append(attrs, slog.String(one.name, one.value))
 		}

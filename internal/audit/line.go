@@ -24,7 +24,7 @@ const (
 // appendRecord appends a record but for its closing brace.
 func appendRecord(out []byte, seq uint64, run, event string, attrs []slog.Attr) []byte {
 	out = strconv.AppendUint(append(out, `{"seq":`...), seq, 10)
-	out = time.Now().UTC().AppendFormat(append(out, `,"time":"`...), "2006-01-02T15:04:05.000000Z07:00")
+	out = time.Now().UTC().AppendFormat(append(out, `,"time":"`...), time.RFC3339Nano)
 	out = append(append(append(out, `","run":"`...), run...), `","event":`...)
 	out = appendText(out, event)
 	for _, a := range attrs {
@@ -37,10 +37,20 @@ func appendRecord(out []byte, seq uint64, run, event string, attrs []slog.Attr) 
 		case slog.KindBool:
 			out = strconv.AppendBool(out, a.Value.Bool())
 		case slog.KindDuration: // in seconds
-			out = strconv.AppendFloat(out, a.Value.Duration().Seconds(), 'f', 6, 64)
+			out = appendSeconds(out, a.Value.Duration())
 		default:
 			out = appendText(out, a.Value.String())
 		}
+	}
+	return out
+}
+
+// appendSeconds appends a time of at least 0 in seconds, to the microsecond.
+func appendSeconds(out []byte, d time.Duration) []byte {
+	us := max(d, 0).Microseconds()
+	out = append(strconv.AppendInt(out, us/1e6, 10), '.')
+	for unit := int64(1e5); unit > 0; unit /= 10 {
+		out = append(out, byte('0'+us/unit%10))
 	}
 	return out
 }
@@ -50,12 +60,13 @@ func appendText(out []byte, text string) []byte {
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "") + "..."
 	}
-	plain := !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= utf8.RuneSelf || r == '"' || r == '\\' })
-	if plain {
-		return append(append(append(out, '"'), text...), '"')
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(text) // which replaces what is no UTF-8
+			return append(out, quoted...)
+		}
 	}
-	quoted, _ := json.Marshal(text) // which replaces what is no UTF-8
-	return append(out, quoted...)
+	return append(append(append(out, '"'), text...), '"')
 }
 
 // seal appends the HMAC of the line before, and that of this line up to there.

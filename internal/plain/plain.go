@@ -17,8 +17,23 @@ const escape = 0x1b
 // anything from a reader. Text longer than max runes is cut on a word and ends
 // in "...", which counts; 0 means no cut. Bytes that are not UTF-8 become U+FFFD.
 func Line(s string, max int) string {
+	if isLine(s) && (max == 0 || len(s) <= max) {
+		return s
+	}
 	text, more := Clean(s, max)
 	return Cut(text, max, more)
+}
+
+// isLine reports whether s surely is a line already: ASCII with single spaces inside.
+func isLine(s string) bool {
+	space := true
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' || space && s[i] == ' ' {
+			return false
+		}
+		space = s[i] == ' '
+	}
+	return !space || s == ""
 }
 
 // Clean is [Line] without the cut: it stops after max runes (0 for never) and
