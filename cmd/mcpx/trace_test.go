@@ -73,7 +73,9 @@ func TestTrace(t *testing.T) {
 			}
 			terminate(p.cmd)
 			p.wait(t)
-
+			if code := p.cmd.ProcessState.ExitCode(); code != 0 && runtime.GOOS != "windows" {
+				t.Errorf("exit code %d", code)
+			}
 			text := readFile(t, path)
 			if strings.Contains(text, "canary") || !strings.Contains(text, "plain text") || strings.Contains(strings.ToLower(text), "authorization") {
 				t.Error(text)
