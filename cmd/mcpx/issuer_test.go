@@ -62,18 +62,24 @@ func TestIssuer_TypeScript(t *testing.T) {
 	}
 }
 
-// TestIssuer_Itself: an mcpx logs in at another one, as a person who runs mcpx login.
+// TestIssuer_Itself: an mcpx logs in at another one, as a person who runs mcpx login: at its
+// endpoint, and at the path of one server, whose document is about that path.
 func TestIssuer_Itself(t *testing.T) {
 	mcptest.Parallel(t)
 	d, _ := trusting(t, newHome(t))
 	h := newHome(t)
-	path := h.config(t, map[string]server{"team": {"url": d.url}}, nil)
-	if out, page := h.login(t, 0, "--config", path, "team"); !strings.Contains(out, "logged in to team") {
-		t.Fatalf("%s\n%s", out, page)
-	}
-	out, stderr, code := h.run(t, "", "--config", path, "exec", "team", "exec", `{"server_name":"fake","tool_name":"echo","arguments":{"text":"through both"}}`)
-	if code != 0 || !strings.Contains(out, "through both") {
-		t.Errorf("exit %d\n%s\n%s", code, out, stderr)
+	path := h.config(t, map[string]server{"team": {"url": d.url}, "one": {"url": d.url + "/servers/fake"}}, nil)
+	for _, test := range [][]string{
+		{"team", "exec", `{"server_name":"fake","tool_name":"echo","arguments":{"text":"through both"}}`},
+		{"one", "echo", `{"text":"through both"}`},
+	} {
+		if out, page := h.login(t, 0, "--config", path, test[0]); !strings.Contains(out, "logged in to "+test[0]) {
+			t.Fatalf("%s\n%s", out, page)
+		}
+		out, stderr, code := h.run(t, "", append([]string{"--config", path, "exec"}, test...)...)
+		if code != 0 || !strings.Contains(out, "through both") {
+			t.Errorf("%s: exit %d\n%s\n%s", test[0], code, out, stderr)
+		}
 	}
 }
 
@@ -133,6 +139,7 @@ func TestIssuer_Tokens(t *testing.T) {
 	}
 	metadata := strings.TrimSuffix(d.url, "/mcp") + "/.well-known/oauth-protected-resource/mcp"
 	good, foreign, little := g.machineToken(t, d.url, "mcp"), g.machineToken(t, "https://other.example/mcp", "mcp"), g.machineToken(t, d.url, "more")
+	view := g.machineToken(t, d.url+"/tools", "mcp")
 	localhost := g.machineToken(t, strings.Replace(d.url, "127.0.0.1", "localhost", 1), "mcp")
 	for _, test := range []struct {
 		name, token string
@@ -143,6 +150,7 @@ func TestIssuer_Tokens(t *testing.T) {
 		{"again", good, 200, ""},
 		{"foreign", foreign, 401, `Bearer resource_metadata="` + metadata + `", scope="mcp", error="invalid_token"`},
 		{"the other name of this machine", localhost, 401, `Bearer resource_metadata="` + metadata + `", scope="mcp", error="invalid_token"`},
+		{"for a view", view, 401, `Bearer resource_metadata="` + metadata + `", scope="mcp", error="invalid_token"`},
 		{"too little", little, 403, `Bearer resource_metadata="` + metadata + `", scope="mcp", error="insufficient_scope"`},
 		{"cut", good[:len(good)-8], 401, `Bearer resource_metadata="` + metadata + `", scope="mcp", error="invalid_token"`},
 	} {

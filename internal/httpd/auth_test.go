@@ -279,3 +279,40 @@ func TestAuth_Log(t *testing.T) {
 		t.Errorf("%s\n%s", body, log.String())
 	}
 }
+
+// nowhere is a response that nobody reads.
+type nowhere struct{ header http.Header }
+
+// Header implements http.ResponseWriter.
+func (n nowhere) Header() http.Header { return n.header }
+
+// Write implements http.ResponseWriter.
+func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
+
+// WriteHeader implements http.ResponseWriter.
+func (nowhere) WriteHeader(int) {}
+
+// BenchmarkChain is what a request costs before the endpoint has it: without auth, with a
+// token, and without the one that is needed.
+func BenchmarkChain(b *testing.B) {
+	asked := &identity.Verifier{}
+	digest := sha256.Sum256([]byte("mcpx_a"))
+	asked.SetOptions(&identity.Options{Tokens: []identity.Token{{Name: "a", SHA256: digest}}})
+	for name, test := range map[string]struct {
+		v     *identity.Verifier
+		token string
+	}{"open": {&identity.Verifier{}, ""}, "token": {asked, "Bearer mcpx_a"}, "refused": {asked, "Bearer mcpx_b"}} {
+		b.Run(name, func(b *testing.B) {
+			o := &Options{Endpoint: stub(func(http.ResponseWriter, *http.Request) {}), Identity: test.v, Logger: slog.New(slog.DiscardHandler)}
+			h := o.handler()
+			r := &http.Request{Method: "POST", Host: "localhost:8080", RemoteAddr: "127.0.0.1:1", URL: &url.URL{Path: "/mcp"}, Header: http.Header{}}
+			if test.token != "" {
+				r.Header.Set("Authorization", test.token)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				h.ServeHTTP(nowhere{http.Header{}}, r)
+			}
+		})
+	}
+}

@@ -62,7 +62,7 @@ function make() {
         // A request that does not name the resource gets a token for nobody.
         useGrantedResource: () => false,
         getResourceServerInfo: (ctx, resource) => {
-          if (!resource.endsWith('/mcp')) throw new errors.InvalidTarget();
+          if (!/\/mcp(\/\w+)*$/.test(resource)) throw new errors.InvalidTarget();
           return { audience: resource, scope: 'mcp more', accessTokenFormat: resource === GATEWAY ? 'jwt' : process.env.TOKEN_FORMAT ?? 'opaque' };
         },
       },
