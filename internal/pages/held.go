@@ -26,8 +26,6 @@ func (s *Store) Grow(handle string, size int) {
 		return
 	}
 	h.size += size
-	s.bytes += size
-	for s.bytes > keptBytes {
-		s.dropOldest()
-	}
+	s.grow(h.principal, size)
+	s.makeRoom()
 }

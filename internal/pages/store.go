@@ -5,6 +5,7 @@ package pages
 import (
 	"crypto/rand"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,14 +62,15 @@ type Store struct {
 	byID  map[string]*result
 	order []string // oldest first
 	bytes int
-	timer *time.Timer // of expire; nil if nothing is kept
+	of    map[string]int // the bytes of each principal
+	timer *time.Timer    // of expire; nil if nothing is kept
 }
 
 // sliceBytes is the memory of an item or line beside its text.
 const sliceBytes = 24
 
 // add keeps h and returns its handle, which nobody can guess; empty if h is over
-// keptBytes. It drops the oldest results to make room.
+// keptBytes. It drops old results to make room (makeRoom).
 func (s *Store) add(h *result) string {
 	h.size = len(h.value) + (len(h.items)+len(h.units))*sliceBytes
 	for _, unit := range h.units {
@@ -86,10 +88,8 @@ func (s *Store) add(h *result) string {
 	}
 	s.byID[handle] = h
 	s.order = append(s.order, handle)
-	s.bytes += h.size
-	for s.bytes > keptBytes {
-		s.dropOldest()
-	}
+	s.grow(h.principal, h.size)
+	s.makeRoom()
 	if s.timer == nil {
 		s.timer = time.AfterFunc(keptAge, s.expire)
 	}
@@ -126,12 +126,37 @@ func (s *Store) Len() int {
 	return len(s.byID)
 }
 
-// dropOldest drops one result. The caller holds the lock.
-func (s *Store) dropOldest() {
-	oldest := s.order[0]
-	s.order = s.order[1:]
-	s.bytes -= s.byID[oldest].size
-	delete(s.byID, oldest)
+// grow counts bytes of a principal. The caller holds the lock.
+func (s *Store) grow(principal string, size int) {
+	if s.of == nil {
+		s.of = make(map[string]int)
+	}
+	s.bytes += size
+	if s.of[principal] += size; s.of[principal] == 0 {
+		delete(s.of, principal)
+	}
+}
+
+// makeRoom drops the oldest results of the principal that has most: nobody pushes out those
+// of others who have less. The caller holds the lock.
+func (s *Store) makeRoom() {
+	for s.bytes > keptBytes {
+		most := ""
+		for principal, size := range s.of {
+			if size > s.of[most] {
+				most = principal
+			}
+		}
+		s.drop(slices.IndexFunc(s.order, func(handle string) bool { return s.byID[handle].principal == most }))
+	}
+}
+
+// drop drops one result, by its place in order. The caller holds the lock.
+func (s *Store) drop(i int) {
+	handle := s.order[i]
+	s.order = slices.Delete(s.order, i, i+1)
+	s.grow(s.byID[handle].principal, -s.byID[handle].size)
+	delete(s.byID, handle)
 }
 
 // expire drops the results that are too old, and sets the timer for the oldest of
@@ -144,7 +169,7 @@ func (s *Store) expire() {
 			s.timer.Reset(left)
 			return
 		}
-		s.dropOldest()
+		s.drop(0)
 	}
 	s.timer = nil
 }

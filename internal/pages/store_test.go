@@ -212,3 +212,41 @@ func TestStore_Principal(t *testing.T) {
 		t.Error("its own principal does not")
 	}
 }
+
+// TestStore_Principals: one principal does not push out the results of another that has
+// less.
+func TestStore_Principals(t *testing.T) {
+	const mib = 1 << 20
+	s := &Store{}
+	defer func() { s.timer.Stop() }()
+	put := func(principal string, size int) string {
+		return s.add(&result{principal: principal, value: make(json.RawMessage, size)})
+	}
+	hers, call := put("alice", 10*mib), s.Hold("alice", "a call")
+	var his []string
+	for range 20 {
+		his = append(his, put("bob", 20*mib))
+	}
+	s.Grow(call, mib)
+	if _, ok := s.get(hers, "alice"); !ok {
+		t.Error("the result of alice is gone")
+	}
+	if _, ok := s.Held(call, "alice"); !ok {
+		t.Error("the call of alice is gone")
+	}
+	for i, handle := range his {
+		if _, ok := s.get(handle, "bob"); ok != (i >= 15) {
+			t.Errorf("his %dth is there: %t", i, ok)
+		}
+	}
+	if s.bytes != 111*mib || s.of["alice"] != 11*mib || s.of["bob"] != 100*mib {
+		t.Errorf("%d bytes, %v", s.bytes, s.of)
+	}
+	// Who then has most makes room.
+	if fresh := put("alice", 100*mib); fresh == "" {
+		t.Error("no handle")
+	}
+	if _, ok := s.get(hers, "alice"); ok || s.bytes > keptBytes {
+		t.Errorf("her oldest result is still there, of %d bytes", s.bytes)
+	}
+}
