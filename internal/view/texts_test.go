@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/identity"
+	"mcpx/internal/policy"
 )
 
 // TestSameCatalogue: texts are made anew for each change that they show, and only
@@ -69,5 +71,27 @@ func TestTexts_Several(t *testing.T) {
 	}
 	if kept.of(of("e", maxTextTools+1)); len(kept.made) != 1 {
 		t.Errorf("beside one that is too large %d are kept", len(kept.made))
+	}
+}
+
+// BenchmarkTexts_Rights are lists for three principals in turn, whose catalogues of 500
+// tools differ.
+func BenchmarkTexts_Rights(b *testing.B) {
+	var tools []catalog.Tool
+	for i := range 500 {
+		tool, err := catalog.DecodeTool(fmt.Appendf(nil, `{"name":"tool_%d","description":"Lists the repositories of user %d, with filters for language and topic.","inputSchema":{"type":"object","properties":{"owner_%d":{"type":"string"}}}}`, i, i, i%50))
+		if err != nil {
+			b.Fatal(err)
+		}
+		tools = append(tools, tool)
+	}
+	all := catalog.NewSnapshot([]catalog.Server{catalog.Server{Name: "s", Known: true}.WithTools(tools)})
+	rights := policy.NewRights([]policy.Right{{Principals: []string{"a"}}, {Principals: []string{"b"}, Deny: []string{"*.tool_1*"}}, {Principals: []string{"c"}, Allow: []string{"*.tool_1*"}}})
+	who := []*identity.Principal{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	var kept texts
+	how, n := (&settings{}).profile("").shown, 0
+	for b.Loop() {
+		kept.list(rights.Of(who[n%3], "two_tools").Of(all), how)
+		n++
 	}
 }
