@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -23,6 +24,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"mcpx/internal/mcptest"
 )
@@ -489,6 +493,45 @@ func TestFront_Itself(t *testing.T) {
 	peer.awaitReady(t, "other")
 	if got := peer.exec(t, "other", "exec", `{"server_name":"box","tool_name":"echo","arguments":{"text":"x"}}`).text(t); got != "x" {
 		t.Errorf("through both: %s", got)
+	}
+}
+
+// TestFront_Go: the handler of go-sdk for clients registers and logs in by itself.
+func TestFront_Go(t *testing.T) {
+	mcptest.Parallel(t)
+	f := newHome(t).startFronted(t, nil)
+	const redirect = "http://localhost:1/callback"
+	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{ClientName: "go-sdk", RedirectURIs: []string{redirect}}},
+		RedirectURL:                     redirect, RequestRefreshToken: true,
+		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			back := agree(t, f, args.URL).Query()
+			return &auth.AuthorizationResult{Code: back.Get("code"), State: back.Get("state"), Iss: back.Get("iss")}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, _ := http.NewRequest(http.MethodPost, f.resource, nil)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := handler.Authorize(t.Context(), req, resp); err != nil {
+		t.Fatalf("%v\n%s", err, f.stderr.String())
+	}
+	source, err := handler.TokenSource(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := source.Token()
+	if err != nil || token.RefreshToken == "" {
+		t.Fatalf("%+v %v", token, err)
+	}
+	c := &connector{t: t, resource: f.resource}
+	if got := c.tools(map[string]any{"access_token": token.AccessToken}); !strings.Contains(got, `"name":"exec"`) {
+		t.Errorf("tools/list: %s", got)
 	}
 }
 
