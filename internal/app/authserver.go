@@ -16,16 +16,21 @@ func (a *App) frontOptions(auth *config.Auth) (*authserver.Options, error) {
 	if !a.hosted || auth == nil || auth.Front == nil {
 		return nil, nil
 	}
-	folder, err := os.UserConfigDir()
-	if err != nil {
-		return nil, err
-	}
 	f := auth.Front
+	folder, err := os.UserConfigDir()
+	switch {
+	case err == nil:
+		folder = filepath.Join(folder, "mcpx")
+	case f.Key == "":
+		return nil, fmt.Errorf("there is no folder to keep a key in: %w; auth.front.key needs none", err)
+	default:
+		a.log.Warn("which logins were used is forgotten when mcpx ends, as there is no folder for it", "err", err)
+	}
 	o := &authserver.Options{
 		Resource: auth.Resource, Granted: auth.Scopes,
 		Issuer: f.Issuer, ClientID: f.ClientID, ClientSecret: f.ClientSecret, Scopes: f.Scopes, GroupsClaim: f.GroupsClaim, AllowPrivate: f.AllowPrivate,
 		Allow:     authserver.Allow{Emails: f.Emails, Groups: f.Groups, Subjects: f.Subjects},
-		Redirects: f.Redirects, NoDocuments: f.NoDocuments, Folder: filepath.Join(folder, "mcpx"), Log: a.log,
+		Redirects: f.Redirects, NoDocuments: f.NoDocuments, Folder: folder, Log: a.log,
 	}
 	if f.Key != "" {
 		o.Key = []byte(f.Key)

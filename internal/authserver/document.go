@@ -22,7 +22,7 @@ const (
 	// maxDocument is what the draft recommends (section 6.6), in bytes.
 	maxDocument   = 5 << 10
 	maxDocuments  = 200 // kept
-	fetching      = 4   // at the same time
+	fetching      = 16  // at the same time
 	documentTime  = 10 * time.Minute
 	documentMost  = 24 * time.Hour
 	documentFetch = 5 * time.Second

@@ -172,7 +172,9 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.o.Log.Info("a person has logged in", "principal", s.principal(who).Name, "email", who.Email, "redirect", b.For.Redirect)
-	s.back(w, &b.For, url.Values{"code": {s.seals.code.close(code{random(), b.For, *who, deadline(codeTime)})}})
+	of := b.For
+	of.State = "" // which makes the code long, and is the client's own
+	s.back(w, &b.For, url.Values{"code": {s.seals.code.close(code{random(), of, *who, deadline(codeTime)})}})
 }
 
 // refusedError says why a person does not come in, in words for that person.
