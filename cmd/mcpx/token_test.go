@@ -78,6 +78,11 @@ func TestToken(t *testing.T) {
 	mcptest.WaitFor(t, "the new tokens", patience, func() bool { return status(ci) == 401 && status(other) == 401 && status(again) == 200 })
 	_, _ = io.Copy(io.Discard, events.Body) // ends
 	run("nobody could connect", exitConfig, "token", "delete", "ci")
+	// A file without auth opens nothing.
+	d.follow(t, "the one before stays in force", func() { h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil) })
+	if a, b := status(again), status("mcpx_x"); a != 200 || b != 401 {
+		t.Errorf("without auth in the file: %d %d", a, b)
+	}
 	for _, token := range []string{ci, other, again} {
 		if strings.Contains(d.stderr.String(), token) {
 			t.Errorf("the log has a token:\n%s", d.stderr.String())

@@ -329,6 +329,41 @@ func TestJWT_IssuerDown(t *testing.T) {
 	}
 }
 
+// TestJWT_Issuers: each issuer speaks for its own subjects only, whatever its keys are
+// called; and a set without keys, as of a server that restarts, takes none away.
+func TestJWT_Issuers(t *testing.T) {
+	a, b := newTestIssuer(t, ""), newTestIssuer(t, "")
+	a.set(false, map[string]crypto.Signer{"k": ecKey()})
+	b.set(false, map[string]crypto.Signer{"k": rsaKey(), "b": otherKey()})
+	v := trusting(t, nil, a.URL, b.URL)
+	who := func(method jwt.SigningMethod, key crypto.Signer, issuer, kid string) string {
+		proof, err := v.Request(requestAt("/mcp", sign(t, method, key, issuer, nil, map[string]any{"kid": kid})))
+		if err != nil {
+			return ""
+		}
+		return proof.Principal.Key()
+	}
+	for _, test := range []struct {
+		name, got, want string
+	}{
+		{"a", who(jwt.SigningMethodES256, ecKey(), a.URL, "k"), a.URL + " alice"},
+		{"b", who(jwt.SigningMethodRS256, rsaKey(), b.URL, "k"), b.URL + " alice"},
+		{"b as a", who(jwt.SigningMethodRS256, rsaKey(), a.URL, "k"), ""},
+		{"b as a, by a key that a does not have", who(jwt.SigningMethodRS256, otherKey(), a.URL, "b"), ""},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, test.got, test.want)
+		}
+	}
+	a.set(false, nil)
+	if got := who(jwt.SigningMethodES256, ecKey(), a.URL, "unknown"); got != "" {
+		t.Errorf("an unknown key: %q", got)
+	}
+	if got := who(jwt.SigningMethodES256, ecKey(), a.URL, "k"); got == "" || a.fetches.Load() < 3 {
+		t.Errorf("after a set without keys: %q, %d fetches", got, a.fetches.Load())
+	}
+}
+
 // TestJWT_Discovery: each place where the metadata of an issuer may lie.
 func TestJWT_Discovery(t *testing.T) {
 	for _, form := range []string{"/.well-known/oauth-authorization-server/a/b", "/.well-known/openid-configuration/a/b", "/a/b/.well-known/openid-configuration"} {
