@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -109,6 +110,64 @@ func TestPage_Off(t *testing.T) {
 	for _, path := range []string{"/ui/state", "/ui/page.js", "/ui/events"} {
 		if status, _ := get(path); status != 404 {
 			t.Errorf("%s: %d", path, status)
+		}
+	}
+}
+
+// TestPage_JWT: a token of a real authorization server opens the page, and its session
+// nothing else.
+func TestPage_JWT(t *testing.T) {
+	mcptest.Parallel(t)
+	h, g := newHome(t), guard(t, 600, "TOKEN_FORMAT=jwt")
+	d := h.serveHTTP(t, "--config", h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, map[string]any{"auth": map[string]any{
+		"issuers": []any{map[string]any{"issuer": g.issuer}},
+		"rights":  []any{map[string]any{"scopes": []string{"more"}, "admin": true}, map[string]any{"scopes": []string{"mcp"}}},
+	}}))
+	ask := func(method, path, body, cookie string) (*http.Response, string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), method, d.site()+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Cookie", cookie)
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response, string(text)
+	}
+	good := g.machineToken(t, d.url, "mcp more")
+	for token, want := range map[string]int{
+		g.machineToken(t, "https://other.example/mcp", "mcp more"): 401,
+		g.machineToken(t, d.url, "mcp"):                            403,
+		good[:len(good)-8]:                                         401,
+	} {
+		if response, text := ask("POST", "/ui/session", `{"token":"`+token+`"}`, ""); response.StatusCode != want {
+			t.Errorf("%s %s, want %d", response.Status, text, want)
+		}
+	}
+	response, text := ask("POST", "/ui/session", `{"token":"`+good+`"}`, "")
+	if response.StatusCode != 200 || len(response.Cookies()) != 1 {
+		t.Fatalf("%s %s", response.Status, text)
+	}
+	cookie := response.Cookies()[0].Name + "=" + response.Cookies()[0].Value
+	mcptest.WaitFor(t, "the server", patience, func() bool {
+		_, text := ask("GET", "/ui/state", "", cookie)
+		return strings.Contains(text, `"state":"ready"`)
+	})
+	if response, text := ask("GET", "/ui/server?name=fake", "", cookie); response.StatusCode != 200 || !strings.Contains(text, `"echo"`) {
+		t.Errorf("the page: %s %s", response.Status, text)
+	}
+	for _, one := range []struct{ method, path string }{{"POST", "/mcp"}, {"GET", "/mcp"}, {"GET", "/status"}, {"GET", "/metrics"}, {"POST", "/api/servers"}} {
+		if response, text := ask(one.method, one.path, "{}", cookie); response.StatusCode != 401 {
+			t.Errorf("%s %s with the cookie: %s %s", one.method, one.path, response.Status, text)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		case <-p.ended:
 			return
 		}
-		if _, err := p.viewer(r); err != nil {
+		if _, refused := p.viewer(r); refused != nil {
 			return
 		}
 	}

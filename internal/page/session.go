@@ -80,55 +80,61 @@ func (s *sessions) end(name string) {
 	delete(s.open, name)
 }
 
-// The reasons why a request may not see the page.
-var (
-	errSignedOut = errors.New("sign in with a token")
-	errNoRight   = errors.New("this token may not see the page: a rule under auth.rights with \"admin\": true must name it")
-	errIssuer    = errors.New("the issuer of the token cannot be reached; try again")
-)
-
-var refusals = map[error]int{
-	errSignedOut: http.StatusUnauthorized, errNoRight: http.StatusForbidden, errIssuer: http.StatusServiceUnavailable,
+// refusal is why a request may not see the page: for the viewer, and for the log.
+type refusal struct {
+	status int
+	text   string
+	why    error
 }
+
+func (r *refusal) Error() string { return r.text + ": " + r.why.Error() }
 
 // viewer proves who a request of a browser comes from. A header Authorization counts for
 // nothing here.
-func (p *Page) viewer(r *http.Request) (*identity.Proof, error) {
+func (p *Page) viewer(r *http.Request) (*identity.Proof, *refusal) {
 	token, key := "", ""
 	if cookie, err := r.Cookie(cookieName); err == nil {
 		if one, ok := p.sessions.get(cookie.Value); ok {
 			token, key = one.token, one.principal
 		}
 	}
-	proof, err := p.prove(r, token)
-	if err == nil && token != "" && proof.Principal.Key() != key {
-		return nil, errSignedOut
+	proof, refused := p.prove(r, token)
+	if refused == nil && token != "" && proof.Principal.Key() != key {
+		return nil, &refusal{http.StatusUnauthorized, "sign in with a token", errAnother}
 	}
-	return proof, err
+	return proof, refused
 }
 
+var (
+	errAnother = errors.New("the token is another principal's now")
+	errNoRight = errors.New("the principal is no admin")
+)
+
 // prove proves whose token it is or, without one, who else the request comes from, such as
-// the owner of a client certificate. It is an error for one who may not see the page.
-func (p *Page) prove(r *http.Request, token string) (*identity.Proof, error) {
+// the owner of a client certificate. It refuses one who may not see the page.
+func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) {
 	r = r.Clone(r.Context())
 	r.Header.Del("Authorization")
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
+	const lacksRight = `this token may not see the page: a rule under auth.rights with "admin": true must name it`
 	proof, err := p.Identity.Request(r)
-	lacks, _ := errors.AsType[*identity.ScopeError](err)
+	_, lacksScope := errors.AsType[*identity.ScopeError](err)
 	switch {
-	case lacks != nil:
-		return nil, errNoRight
+	case lacksScope:
+		return nil, &refusal{http.StatusForbidden, lacksRight, err}
 	case errors.Is(err, identity.ErrUnavailable):
-		return nil, errIssuer
+		return nil, &refusal{http.StatusServiceUnavailable, "the issuer of the token cannot be reached; try again", err}
+	case err != nil && token != "":
+		return nil, &refusal{http.StatusUnauthorized, "this token does not count here", err}
 	case err != nil:
-		return nil, errSignedOut
+		return nil, &refusal{http.StatusUnauthorized, "sign in with a token", err}
 	case proof == nil: // nobody is asked
 		proof = &identity.Proof{Revoked: context.Background()}
 	}
 	if !p.Admin(proof.Principal) {
-		return nil, errNoRight
+		return nil, &refusal{http.StatusForbidden, lacksRight, errNoRight}
 	}
 	return proof, nil
 }
@@ -137,9 +143,9 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, error) {
 // ends when its credential is revoked.
 func (p *Page) seen(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		proof, err := p.viewer(r)
-		if err != nil {
-			refuse(w, refusals[err], err.Error())
+		proof, refused := p.viewer(r)
+		if refused != nil {
+			refuse(w, refused.status, refused.text)
 			return
 		}
 		ctx, cancel := context.WithCancelCause(identity.With(r.Context(), proof.Principal))
@@ -160,19 +166,18 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "there is no token")
 		return
 	}
-	proof, err := p.prove(r, body.Token)
-	if err != nil {
-		p.Logger.Warn("sign-in refused", "reason", err, "remote", r.RemoteAddr)
-		text := err.Error()
-		if errors.Is(err, errSignedOut) {
-			text = "this token does not count here"
-		}
-		refuse(w, refusals[err], text)
+	proof, refused := p.prove(r, body.Token)
+	if refused != nil {
+		p.Logger.Warn("sign-in refused", "reason", refused, "remote", r.RemoteAddr)
+		refuse(w, refused.status, refused.text)
 		return
 	}
 	if proof.Principal == nil {
 		refuse(w, http.StatusBadRequest, "nobody has to sign in here")
 		return
+	}
+	if before, err := r.Cookie(cookieName); err == nil {
+		p.sessions.end(before.Value)
 	}
 	name := p.sessions.add(session{token: body.Token, principal: proof.Principal.Key(), ends: time.Now().Add(sessionLife)})
 	http.SetCookie(w, cookie(name, int(sessionLife/time.Second)))
