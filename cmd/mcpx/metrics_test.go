@@ -58,6 +58,7 @@ func TestMetrics_http(t *testing.T) {
 	c.open(t)
 	c.exec(t, "shop", "echo", `{"text":"canary of an argument"}`)
 	c.exec(t, "shop", "canary of a tool", `{}`)
+	c.exec(t, "canary of a server", "echo", `{}`)
 	for _, one := range []struct {
 		path, token string
 		status      int
@@ -72,10 +73,10 @@ func TestMetrics_http(t *testing.T) {
 	}
 	_, metrics := d.get(t, "/metrics", "mcpx_canary_prometheus")
 	hasAll(t, metrics,
-		`mcpx_calls_total{mcpx_server="shop",outcome="RESULT"} 1`, `mcpx_calls_total{mcpx_server="_other",outcome="TOOL_NOT_FOUND"} 1`,
+		`mcpx_calls_total{mcpx_server="shop",outcome="RESULT"} 1`, `mcpx_calls_total{mcpx_server="shop",outcome="TOOL_NOT_FOUND"} 1`, `mcpx_calls_total{mcpx_server="_other",outcome="SERVER_NOT_FOUND"} 1`,
 		`mcp_client_operation_duration_seconds_count{error_type="",gen_ai_tool_name="echo",mcp_method_name="tools/call",mcpx_server="shop"} 1`,
 		`mcp_server_operation_duration_seconds_count{error_type="",mcp_method_name="initialize"} 1`,
-		`mcp_server_operation_duration_seconds_count{error_type="tool_error",mcp_method_name="tools/call"} 1`,
+		`mcp_server_operation_duration_seconds_count{error_type="tool_error",mcp_method_name="tools/call"} 2`,
 		`mcpx_sessions 1`, `mcpx_http_refused_total{http_response_status_code="401"} 2`,
 	)
 	_, text := d.get(t, "/status", "mcpx_canary_root")
@@ -94,8 +95,8 @@ func TestMetrics_http(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &status); err != nil {
 		t.Fatal(err)
 	}
-	if len(status.Servers) != 1 || status.Servers[0].Calls != 1 || status.Servers[0].Errors != 0 || !slices.Equal(status.ToolNames["shop"], []string{"echo"}) || status.Sessions != 1 ||
-		len(status.Clients) != 1 || status.Clients[0].Principal != "token ann" || status.Clients[0].Calls != 2 || status.Clients[0].Errors != 1 {
+	if len(status.Servers) != 1 || status.Servers[0].Calls != 2 || status.Servers[0].Errors != 1 || !slices.Equal(status.ToolNames["shop"], []string{"echo"}) || status.Sessions != 1 ||
+		len(status.Clients) != 1 || status.Clients[0].Principal != "token ann" || status.Clients[0].Calls != 3 || status.Clients[0].Errors != 2 {
 		t.Error(text)
 	}
 	for _, canary := range []string{"canary-of-the-config", "canary of an argument", "mcpx_canary"} {

@@ -52,7 +52,7 @@ func (a *activity) add(r executor.Record) {
 	if a.servers == nil {
 		a.servers, a.clients = make(map[string]counts), make(map[clientKey]clientCounts)
 	}
-	if r.Known {
+	if r.KnownServer {
 		one := a.servers[r.Server]
 		one.add(failed)
 		a.servers[r.Server] = one

@@ -47,7 +47,7 @@ func BenchmarkObservers(b *testing.B) {
 			}
 			defer end()
 			record := executor.Record{
-				Principal: "token ann", Client: "claude-code", Server: "shop", Tool: "search_items", Known: true, ReadOnly: strings.HasSuffix(name, "read"), Outcome: "RESULT", Answered: true,
+				Principal: "token ann", Client: "claude-code", Server: "shop", Tool: "search_items", KnownServer: true, Known: true, ReadOnly: strings.HasSuffix(name, "read"), Outcome: "RESULT", Answered: true,
 				Began: time.Now(), Duration: 12 * time.Millisecond, Upstream: 11 * time.Millisecond, Received: 700, Sent: 500, ArgumentBytes: 80, ReceivedBytes: 3000, SentBytes: 2000,
 			}
 			observers, requests := a.callObservers(), a.requestObserver()

@@ -428,6 +428,7 @@ func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name 
 // the request (awaitServer).
 func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
 	if r.Server == Builtin {
+		r.record.KnownServer = true
 		return e.withSkills(e.builtin, e.skills(r.Catalogue)), nil
 	}
 	s, ok := r.Catalogue.Server(r.Server)
@@ -442,7 +443,9 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 			missing.owners = e.dotted(r.Catalogue, r.Server)
 		}
 		return nil, missing
-	case !s.Known:
+	}
+	r.record.KnownServer = true
+	if !s.Known {
 		return nil, &upstream.UnavailableError{
 			State: s.State, Reason: s.Reason, RetryAfter: time.Duration(s.RetryAfter * float64(time.Second)),
 		}

@@ -31,9 +31,9 @@ type Record struct {
 	// Method is that of a request which is no call of a tool, and has neither of the two;
 	// empty for a call. Only the log and the audit trail hear of such.
 	Method string
-	// Known means that the caller's catalogue has the tool, ReadOnly that it is declared
-	// read-only.
-	Known, ReadOnly bool
+	// KnownServer and Known mean that the caller's catalogue has the server, and the tool.
+	// ReadOnly means that the tool is declared read-only.
+	KnownServer, Known, ReadOnly bool
 	// Outcome is RESULT, TOOL_ERROR, CANCELLED, STILL_RUNNING, or the code of a failure;
 	// empty while the call runs.
 	Outcome string

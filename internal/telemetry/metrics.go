@@ -100,24 +100,30 @@ func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 4})
 }
 
-type seriesKey struct{ server, tool, outcome string }
+type seriesKey struct {
+	server, tool, outcome string
+	asked                 bool // the upstream was turned to
+}
 
 // series are the metrics of calls of one tool with one outcome.
 type series struct {
-	upstream                                         prometheus.Observer
+	upstream                                         prometheus.Observer // nil where it was not asked
 	calls                                            prometheus.Counter
 	tokensReceived, tokensSent, bytesReceived, bytes prometheus.Counter
 }
 
 // Call counts a call of a tool.
 func (m *Metrics) Call(r executor.Record) {
-	key := seriesKey{r.Server, r.Tool, r.Outcome}
-	if !r.Known {
-		key.server, key.tool = other, other
+	key := seriesKey{r.Server, r.Tool, r.Outcome, r.Upstream > 0}
+	if !r.KnownServer {
+		key.server = other
+	}
+	if !r.Known || !key.asked {
+		key.tool = other
 	}
 	s := m.seriesOf(key)
 	s.calls.Inc()
-	if r.Upstream > 0 {
+	if key.asked {
 		s.upstream.Observe(r.Upstream.Seconds())
 	}
 	s.tokensReceived.Add(float64(r.Received))
@@ -146,10 +152,12 @@ func (m *Metrics) seriesOf(key seriesKey) *series {
 		fault = key.outcome
 	}
 	s = &series{
-		upstream:       m.upstream.WithLabelValues("tools/call", key.server, key.tool, fault),
 		calls:          m.calls.WithLabelValues(key.server, key.outcome),
 		tokensReceived: m.tokens.WithLabelValues(key.server, "received"), tokensSent: m.tokens.WithLabelValues(key.server, "sent"),
 		bytesReceived: m.bytes.WithLabelValues(key.server, "received"), bytes: m.bytes.WithLabelValues(key.server, "sent"),
+	}
+	if key.asked {
+		s.upstream = m.upstream.WithLabelValues("tools/call", key.server, key.tool, fault)
 	}
 	m.series[key] = s
 	return s

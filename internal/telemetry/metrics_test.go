@@ -33,10 +33,10 @@ func used() *Metrics {
 	m := NewMetrics("1.2.3", func() State {
 		return State{Servers: []Server{{"shop", "ready", 4, 1}, {"off", "unavailable", 0, 7}}, Sessions: 3, AuditFailing: true}
 	})
-	m.Call(executor.Record{Server: "shop", Tool: "search", Known: true, Outcome: "RESULT", Duration: 30 * time.Millisecond, Upstream: 20 * time.Millisecond, Received: 700, Sent: 500, ReceivedBytes: 3000, SentBytes: 2000, Principal: "token canary", Client: "canary"})
-	m.Call(executor.Record{Server: "shop", Tool: "search", Known: true, Outcome: "TOOL_ERROR", Upstream: time.Second})
+	m.Call(executor.Record{Server: "shop", Tool: "search", KnownServer: true, Known: true, Outcome: "RESULT", Duration: 30 * time.Millisecond, Upstream: 20 * time.Millisecond, Received: 700, Sent: 500, ReceivedBytes: 3000, SentBytes: 2000, Principal: "token canary", Client: "canary"})
+	m.Call(executor.Record{Server: "shop", Tool: "search", KnownServer: true, Known: true, Outcome: "TOOL_ERROR", Upstream: time.Second})
 	m.Call(executor.Record{Server: "canary", Tool: "canary", Outcome: "SERVER_NOT_FOUND"})
-	m.Call(executor.Record{Server: "shop", Tool: "canary", Outcome: "TOOL_NOT_FOUND"})
+	m.Call(executor.Record{Server: "shop", KnownServer: true, Tool: "canary", Outcome: "TOOL_NOT_FOUND"})
 	m.Request("tools/call", 0, true, time.Millisecond)
 	m.Request("", -32601, false, time.Millisecond)
 	m.Refused(401)
@@ -51,7 +51,7 @@ func TestMetrics(t *testing.T) {
 		`mcp_server_operation_duration_seconds_count{error_type="tool_error",mcp_method_name="tools/call"} 1`,
 		`mcp_server_operation_duration_seconds_count{error_type="-32601",mcp_method_name="_other"} 1`,
 		`mcpx_calls_total{mcpx_server="shop",outcome="RESULT"} 1`,
-		`mcpx_calls_total{mcpx_server="_other",outcome="TOOL_NOT_FOUND"} 1`,
+		`mcpx_calls_total{mcpx_server="shop",outcome="TOOL_NOT_FOUND"} 1`, `mcpx_calls_total{mcpx_server="_other",outcome="SERVER_NOT_FOUND"} 1`,
 		`mcpx_result_tokens_total{direction="received",mcpx_server="shop"} 700`,
 		`mcpx_result_bytes_total{direction="sent",mcpx_server="shop"} 2000`,
 		`mcpx_http_refused_total{http_response_status_code="401"} 1`,
@@ -95,7 +95,7 @@ func TestMetrics_lint(t *testing.T) {
 func TestMetrics_bounded(t *testing.T) {
 	m := NewMetrics("1", func() State { return State{} })
 	for i := range maxSeries + 100 {
-		m.Call(executor.Record{Server: "s", Tool: fmt.Sprint("tool", i), Known: true, Outcome: "RESULT", Upstream: 1})
+		m.Call(executor.Record{Server: "s", Tool: fmt.Sprint("tool", i), KnownServer: true, Known: true, Outcome: "RESULT", Upstream: 1})
 		m.Request("tools/call", i+1, false, 1)
 	}
 	if n := testutil.CollectAndCount(m.upstream); n != maxSeries+1 {
@@ -108,7 +108,7 @@ func TestMetrics_bounded(t *testing.T) {
 
 func BenchmarkCall(b *testing.B) {
 	m := NewMetrics("1", func() State { return State{} })
-	r := executor.Record{Server: "shop", Tool: "search", Known: true, Outcome: "RESULT", Upstream: time.Millisecond, Received: 700, Sent: 500}
+	r := executor.Record{Server: "shop", Tool: "search", KnownServer: true, Known: true, Outcome: "RESULT", Upstream: time.Millisecond, Received: 700, Sent: 500}
 	b.ReportAllocs()
 	for b.Loop() {
 		m.Call(r)

@@ -50,7 +50,7 @@ func TestTraces(t *testing.T) {
 	began := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
 	const trace, parent, call, upstream = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "1111111111111111", "2222222222222222"
 	record := executor.Record{
-		Server: "shop", Tool: "search", Known: true, Outcome: "TIMEOUT", Principal: "canary", Client: "canary", Trace: trace,
+		Server: "shop", Tool: "search", KnownServer: true, Known: true, Outcome: "TIMEOUT", Principal: "canary", Client: "canary", Trace: trace,
 		Began: began, Duration: 3 * time.Second, Asked: began.Add(time.Second), Upstream: time.Second,
 		Spans: &executor.Spans{Parent: parent, Call: call, Upstream: upstream},
 	}
