@@ -118,17 +118,20 @@ var handleIn = regexp.MustCompile(`handle\\*":\\*"(r[a-z0-9]{20})`)
 // TestForeign_Handles: kept results and calls that go on belong to who made the call.
 func TestForeign_Handles(t *testing.T) {
 	mcptest.NoLeaks(t)
-	e, fakes := workshop(t, everybody, `,"result_token_limit":100,"result_preview_tokens":50,"clients":{"visitor":{"call_wait":"100ms"}}`)
+	e, fakes := workshop(t, everybody, `,"result_token_limit":100,"result_preview_tokens":50,"clients":{"waiter":{"call_wait":"100ms"}}`)
 	gate := filepath.Join(t.TempDir(), "gate")
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	quoted, _ := json.Marshal(gate)
 	each(t, func(t *testing.T, visit func(string) *visitor) {
-		alice, bob := visit("alice"), visit("bob")
 		for tool, call := range map[string]string{
 			"read_result": execute("fake", "table", `{"rows":400}`), "wait_result": execute("fake", "slow", `{"ms":0,"while":`+string(quoted)+`}`),
 		} {
+			alice, bob := visit("alice"), visit("bob")
+			if tool == "wait_result" {
+				alice.name = "waiter"
+			}
 			said := alice.ask(t, "/mcp", "tools/call", call)
 			found := handleIn.FindStringSubmatch(said)
 			if found == nil {

@@ -138,15 +138,16 @@ func TestHidden(t *testing.T) {
 		{"a path that is none", "/mcp/NAME", "tools/list", "", "there is no such view", false},
 		{"a path around", "/mcp/servers/NAME/../books", "tools/list", "", "", false},
 	}
-	each(t, func(t *testing.T, visit func(string) *visitor) {
+	tryAll := func(t *testing.T, visit func(string) *visitor, caps string) {
 		bob, alice := visit("bob"), visit("alice")
+		alice.caps = caps
 		for _, way := range ways {
 			if way.method == "server/discover" && bob.era != modernEra || way.method == "initialize" && bob.era == modernEra ||
 				way.method == "resources/subscribe" && bob.era == modernEra || way.method == "tasks/get" && bob.era != modernEra {
 				continue
 			}
 			always := map[string]string{"Mcpx-Structured-Content": "always"}
-			if bob.caps = "{}"; strings.HasPrefix(way.method, "tasks/") {
+			if bob.caps = caps; strings.HasPrefix(way.method, "tasks/") {
 				bob.caps = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 			}
 			named := func(v *visitor, name string) string {
@@ -167,5 +168,9 @@ func TestHidden(t *testing.T) {
 				t.Errorf("%s: alice, who may see it, gets the same: %s", way.name, seen)
 			}
 		}
+	}
+	each(t, func(t *testing.T, visit func(string) *visitor) {
+		tryAll(t, visit, `{}`)
+		tryAll(t, visit, `{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}`)
 	}, e)
 }

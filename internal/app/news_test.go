@@ -154,3 +154,51 @@ func TestNobody(t *testing.T) {
 		}
 	}, e)
 }
+
+// TestHidden_Messages: log messages, and what mcpx does not know, of a server that somebody
+// may not see or sees in part reach nobody there, and nothing unknown reaches such a server.
+func TestHidden_Messages(t *testing.T) {
+	mcptest.NoLeaks(t)
+	servers, fakes := airfield(t)
+	e := hosted(t, servers, airRights, airGroups)
+	each(t, func(t *testing.T, visit func(string) *visitor) {
+		bob, alice := visit("bob"), visit("alice")
+		var his []*stream
+		for _, path := range []string{"/mcp", "/mcp/servers/books"} {
+			his = append(his, bob.listening(t, path, ""))
+			if bob.era == legacyEra {
+				bob.ask(t, path, "logging/setLevel", `"level":"debug"`)
+			}
+		}
+		hers := alice.listening(t, "/mcp/servers/books", "")
+		const secret = `{"level":"error","data":"` + hidden + `"}`
+		said := alice.ask(t, "/mcp", "tools/call", `"name":"exec","arguments":{"server_name":"`+hidden+`","tool_name":"notify","arguments":{"method":"notifications/message","params":`+secret+`,"mine":true}}`)
+		if alice.era == modernEra && !strings.Contains(said, "notifications/message") {
+			t.Errorf("alice gets %s", said)
+		}
+		fakes[hidden].Notify("notifications/message", secret)
+		fakes["books"].Notify("books/odd", `{"about":"`+hidden+`"}`)
+		if alice.era == legacyEra {
+			hers.await(t, "books/odd")
+			note := `{"jsonrpc":"2.0","method":"other/note","params":{}}`
+			for _, v := range []*visitor{bob, alice} {
+				path, head := "/mcp/servers/books", map[string]string{"Mcp-Session-Id": v.sessions["/mcp/servers/books"]}
+				if v.sse {
+					path, head = v.sessions["/mcp/servers/books"], nil
+				}
+				before := fakes["books"].Count("other/note")
+				v.http(t, "POST", path, note, head)
+				v.ask(t, "/mcp/servers/books", "tools/call", `"name":"find_book","arguments":{}`) // comes after it
+				if came := fakes["books"].Count("other/note") > before; came != (v.who == "alice") {
+					t.Errorf("the note of %s came to the server: %t", v.who, came)
+				}
+			}
+		}
+		for i, path := range []string{"/mcp", "/mcp/servers/books"} {
+			bob.ask(t, path, "tools/list", "")
+			if said := strings.Join(his[i].all(), "\n"); strings.Contains(strings.ReplaceAll(said, `"uri":"mcpx://`+hidden, ""), hidden+`"`) || strings.Contains(said, "books/odd") {
+				t.Errorf("%s: bob hears %s", path, said)
+			}
+		}
+	}, e)
+}

@@ -104,6 +104,7 @@ func (e *endpoint) change(t *testing.T, servers map[string]string, rights, more 
 type visitor struct {
 	*endpoint
 	who, era string
+	name     string // of its program
 	sse      bool   // the transport of 2024-11-05
 	caps     string // its capabilities, a JSON object
 	sessions map[string]string
@@ -112,7 +113,7 @@ type visitor struct {
 }
 
 func (e *endpoint) visitor(t *testing.T, who, era string, sse bool) *visitor {
-	v := &visitor{endpoint: e, who: who, era: era, sse: sse, caps: "{}", sessions: make(map[string]string), streams: make(map[string]*stream)}
+	v := &visitor{endpoint: e, who: who, era: era, name: "visitor", sse: sse, caps: "{}", sessions: make(map[string]string), streams: make(map[string]*stream)}
 	t.Cleanup(func() {
 		for _, s := range v.streams {
 			s.close()
@@ -164,7 +165,7 @@ func (v *visitor) askWith(t *testing.T, path, method, params string, header map[
 	case v.sse:
 		return v.askStream(t, path, method, params)
 	case v.era == modernEra:
-		meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modernEra + `","io.modelcontextprotocol/logLevel":"debug","io.modelcontextprotocol/clientInfo":{"name":"visitor","version":"1"},"io.modelcontextprotocol/clientCapabilities":` + v.caps + `}`
+		meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modernEra + `","io.modelcontextprotocol/logLevel":"debug","io.modelcontextprotocol/clientInfo":{"name":"` + v.name + `","version":"1"},"io.modelcontextprotocol/clientCapabilities":` + v.caps + `}`
 		if params != "" {
 			meta += ","
 		}
@@ -202,7 +203,7 @@ func (v *visitor) askWith(t *testing.T, path, method, params string, header map[
 }
 
 func (v *visitor) initialize() string {
-	return `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + legacyEra + `","capabilities":` + v.caps + `,"clientInfo":{"name":"visitor","version":"1"}}}`
+	return `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + legacyEra + `","capabilities":` + v.caps + `,"clientInfo":{"name":"` + v.name + `","version":"1"}}}`
 }
 
 // stream is an open stream of events.
