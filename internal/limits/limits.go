@@ -36,7 +36,7 @@ type Quota struct {
 	// are a flood. Those beyond Pace, also a second, only wait.
 	RequestsPerSecond, Pace int
 	// BodyBytes are those of requests that are being read, and BodyPace how many may come
-	// in a second after the first BodyBytes; what is beyond waits.
+	// in a second, or at once; what is beyond waits.
 	BodyBytes, BodyPace int64
 }
 
@@ -304,7 +304,7 @@ func (l *Limits) ReadBody(p *identity.Principal, bytes int) (wait time.Duration,
 		return 0, false
 	}
 	who.reading += int64(bytes)
-	pace := flow{float64(who.quota.BodyPace), float64(who.quota.BodyBytes)}
+	pace := flow{float64(who.quota.BodyPace), float64(who.quota.BodyPace)}
 	who.bodies.take(now, pace, float64(bytes))
 	return who.bodies.wait(now, pace), true
 }

@@ -265,10 +265,10 @@ func TestPace(t *testing.T) {
 			t.Errorf("another principal waits %v", wait)
 		}
 		for i, want := range []time.Duration{0, 10 * time.Millisecond, 8010 * time.Millisecond} {
-			if wait, ok := l.ReadBody(alice, []int{999, 1, 800}[i]); wait != want || !ok {
+			if wait, ok := l.ReadBody(alice, []int{99, 1, 800}[i]); wait != want || !ok {
 				t.Errorf("body %d: %v %v", i, wait, ok)
 			}
-			l.BodyRead(alice, []int{999, 1, 800}[i])
+			l.BodyRead(alice, []int{99, 1, 800}[i])
 		}
 		for _, who := range []*identity.Principal{alice, nil} {
 			late := 0
