@@ -60,7 +60,7 @@ var allowedImports = map[string][]string{
 		"internal/search", "internal/upstream", "internal/wire",
 	},
 	"internal/front": {"internal/aggregate", "internal/catalog", "internal/executor", "internal/identity", "internal/limits", "internal/upstream", "internal/view", "internal/wire"},
-	"internal/httpd": {"internal/front", "internal/identity", "internal/limits", "internal/wire"},
+	"internal/httpd": {"internal/front", "internal/identity", "internal/limits", "internal/plain", "internal/wire"},
 
 	"internal/page": {"internal/catalog", "internal/executor", "internal/identity", "internal/plain", "internal/tokens", "internal/upstream", "internal/view", "internal/wire"},
 

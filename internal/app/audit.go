@@ -4,20 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
-	"time"
 
 	"mcpx/internal/audit"
 	"mcpx/internal/config"
 	"mcpx/internal/executor"
 	"mcpx/internal/httpd"
+	"mcpx/internal/limits"
 )
 
 // auditor writes the trail of the config key audit. A nil *auditor writes nothing.
 type auditor struct {
 	trail    *audit.Trail
 	required bool
-	refusals refusals
+	refusals limits.Lines
 }
 
 // OpenAudit opens the trail that the config wants, if it wants one, before anything is
@@ -87,36 +86,9 @@ func (a *auditor) changed(to *config.Config) {
 	}
 }
 
-// refusals bounds the lines of refused requests: a flood must not fill the disk.
-type refusals struct {
-	mu      sync.Mutex
-	second  int64 // the one that count belongs to
-	count   int   // of lines in it
-	dropped uint64
-}
-
-// mostRefusals bounds the lines in a second. Those that are left out are counted in the
-// next line.
-const mostRefusals = 50
-
-// take reports whether a refusal gets a line, and how many before it got none.
-func (r *refusals) take(now time.Time) (dropped uint64, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if second := now.Unix(); second != r.second {
-		r.second, r.count = second, 0
-	}
-	if r.count++; r.count > mostRefusals {
-		r.dropped++
-		return 0, false
-	}
-	dropped, r.dropped = r.dropped, 0
-	return dropped, true
-}
-
 // refused records a request over HTTP that was refused.
 func (a *auditor) refused(r httpd.Refusal) {
-	dropped, ok := a.refusals.take(time.Now())
+	dropped, ok := a.refusals.Take()
 	if !ok {
 		return
 	}
@@ -140,8 +112,8 @@ func (a *auditor) failing() (failing, refuses bool) {
 }
 
 func (a *auditor) close(log *slog.Logger) {
-	if a.refusals.dropped > 0 {
-		_ = a.trail.Write("request_refused", slog.Uint64("left_out_before", a.refusals.dropped))
+	if left := a.refusals.Left(); left > 0 {
+		_ = a.trail.Write("request_refused", slog.Uint64("left_out_before", left))
 	}
 	if err := a.trail.Close(); err != nil {
 		log.Error("the end of the audit trail was not written", "err", err)

@@ -15,7 +15,7 @@ import (
 type authenticated struct {
 	next     http.Handler
 	verifier *identity.Verifier
-	log      *slog.Logger
+	refusals *refusals
 }
 
 // ServeHTTP implements http.Handler.
@@ -64,7 +64,7 @@ func register(w http.ResponseWriter, _ *http.Request) {
 // refuse answers a request without a principal. It says nothing of why a token does not
 // count, which helps only who tries tokens; the log has it.
 func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error) {
-	a.log.Info("request refused", "reason", why, "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr)
+	a.refusals.note(slog.LevelInfo, r, why.Error(), "")
 	lacks, _ := errors.AsType[*identity.ScopeError](why)
 	switch {
 	case errors.Is(why, identity.ErrMalformed):

@@ -9,9 +9,10 @@ import (
 // handler is all that a request passes, the outermost first.
 func (o *Options) handler() http.Handler {
 	var h http.Handler = o.pages()
+	refused := &refusals{log: o.Logger}
 	flood := &flood{options: o, pauses: make(chan struct{}, mostPaused)}
 	h = flood.afterAuth(h)
-	h = &authenticated{h, o.Identity, o.Logger}
+	h = &authenticated{h, o.Identity, refused}
 	if o.AuthServer != nil {
 		h = o.AuthServer(h)
 	}
@@ -20,7 +21,7 @@ func (o *Options) handler() http.Handler {
 		h = o.TLS.trusted(h)
 	}
 	h = &shared{h, o}
-	h = &guard{h, o}
+	h = &guard{h, o, refused}
 	if o.Refused != nil {
 		h = &audited{h, o.Refused}
 	}

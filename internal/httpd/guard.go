@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -11,19 +12,19 @@ import (
 // pages in a browser: every page sends its origin, and a page that reaches mcpx by DNS
 // rebinding sends another host.
 type guard struct {
-	next    http.Handler
-	options *Options
+	next     http.Handler
+	options  *Options
+	refusals *refusals
 }
 
 // ServeHTTP implements http.Handler.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	log := g.options.Logger
 	switch {
 	case !g.options.ownHost(r):
-		log.Warn("request refused", "reason", "host", "host", r.Host, "remote", r.RemoteAddr)
+		g.refusals.note(slog.LevelWarn, r, "host", r.Host)
 		http.Error(w, "this Host is not served here", http.StatusForbidden)
 	case !g.options.ownOrigins(r):
-		log.Warn("request refused", "reason", "origin", "origin", r.Header["Origin"], "remote", r.RemoteAddr)
+		g.refusals.note(slog.LevelWarn, r, "origin", strings.Join(r.Header["Origin"], ", "))
 		http.Error(w, "this Origin may not connect", http.StatusForbidden)
 	default:
 		g.next.ServeHTTP(w, r)
