@@ -15,29 +15,6 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// logged counts the lines of the log with all of these texts.
-func (p *stdioPeer) logged(texts ...string) int {
-	n := 0
-	for line := range strings.Lines(p.stderr.String()) {
-		all := true
-		for _, text := range texts {
-			all = all && strings.Contains(line, text)
-		}
-		if all {
-			n++
-		}
-	}
-	return n
-}
-
-// follow does what makes mcpx load its config again, and waits for the outcome.
-func (p *stdioPeer) follow(t *testing.T, outcome string, act func()) {
-	t.Helper()
-	before := p.logged(outcome)
-	act()
-	mcptest.WaitFor(t, outcome, patience, func() bool { return p.logged(outcome) > before })
-}
-
 func (p *stdioPeer) hangUp(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {

@@ -166,7 +166,6 @@ func (s *state) revoke(next *state) {
 	for at, i := range s.issuers {
 		if next.issuers[at] != i {
 			i.revoke()
-			i.web.CloseIdleConnections()
 		}
 	}
 	if s.certificates != nil && s.certificates != next.certificates {
