@@ -77,7 +77,7 @@ func TestToken(t *testing.T) {
 	run("deleted the token of other", 0, "token", "delete", "other")
 	mcptest.WaitFor(t, "the new tokens", patience, func() bool { return status(ci) == 401 && status(other) == 401 && status(again) == 200 })
 	_, _ = io.Copy(io.Discard, events.Body) // ends
-	run("nobody could connect", exitConfig, "token", "delete", "ci")
+	run("make another one first", exitFailed, "token", "delete", "ci")
 	// A file without auth opens nothing.
 	d.follow(t, "the one before stays in force", func() { h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{})}, nil) })
 	if a, b := status(again), status("mcpx_x"); a != 200 || b != 401 {
