@@ -108,17 +108,18 @@ func recordOf(o *front.Operation) executor.Record {
 	return r
 }
 
-// onRefused hears of refused HTTP requests; nil where nobody wants to.
-func (a *App) onRefused() func(httpd.Refusal) {
+// onRequest hears of HTTP requests that were refused, or have changed the servers; nil
+// where nobody wants to.
+func (a *App) onRequest() func(httpd.Request) {
 	if a.auditor == nil && a.metrics == nil {
 		return nil
 	}
-	return func(r httpd.Refusal) {
-		if a.metrics != nil {
+	return func(r httpd.Request) {
+		if a.metrics != nil && r.Refused() {
 			a.metrics.Refused(r.Status)
 		}
 		if a.auditor != nil {
-			a.auditor.refused(r)
+			a.auditor.request(r)
 		}
 	}
 }
