@@ -1,0 +1,55 @@
+package app
+
+import (
+	"testing"
+	"time"
+
+	"mcpx/internal/config"
+	"mcpx/internal/limits"
+	"mcpx/internal/upstream"
+)
+
+func limitsIn(t *testing.T, file string) limits.Options {
+	t.Helper()
+	cfg, err := config.Parse("c.json", []byte(file), config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return limitsOf(cfg)
+}
+
+// TestLimits_Defaults: what nobody has configured bounds what one principal could take from
+// the others, and nobody who is alone with mcpx.
+func TestLimits_Defaults(t *testing.T) {
+	got := limitsIn(t, `{"mcpServers": {}}`)
+	queue := upstream.Queue{Calls: 1000, Wait: 30 * time.Second}
+	want := limits.Options{
+		All:       limits.Quota{Sessions: 10_000, Queue: upstream.Queue{Calls: 1000}},
+		Server:    limits.Quota{Sessions: 1000, Queue: upstream.Queue{Calls: 1000}},
+		Principal: limits.Quota{Sessions: 1000, ConcurrentCalls: 256, Queue: queue, Pace: 5000, BodyBytes: 256 << 20, BodyPace: 16 << 20},
+		Anybody:   limits.Quota{Queue: queue, BodyBytes: 256 << 20}, AddressRequests: 100, Connections: 20_000, AddressConnections: 1000,
+	}
+	if got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// TestLimits_Config: what the file says holds for everybody, a 0 lifts a default, and a
+// flood is told by the calls a minute.
+func TestLimits_Config(t *testing.T) {
+	got := limitsIn(t, `{"rate_limit_per_minute": 600, "limits": {"sessions": 0, "queue": 0, "principal": {"concurrent_calls": 0, "sessions": 7}}, "mcpServers": {}}`)
+	if got.All.Sessions != 0 || got.All.Queue.Calls >= 0 {
+		t.Errorf("in all: %+v", got.All)
+	}
+	for who, q := range map[string]limits.Quota{"principal": got.Principal, "anybody": got.Anybody} {
+		if q.CallsPerMinute != 600 || q.ConcurrentCalls != 0 || q.Sessions != 7 || q.RequestsPerSecond != 100 {
+			t.Errorf("%s: %+v", who, q)
+		}
+	}
+	if slow := limitsIn(t, `{"limits": {"principal": {"calls_per_minute": 5}}, "mcpServers": {}}`); slow.Principal.RequestsPerSecond != 10 {
+		t.Errorf("5 calls a minute: a flood begins at %d requests a second", slow.Principal.RequestsPerSecond)
+	}
+	if own := limitsIn(t, `{"limits": {"principal": {"calls_per_minute": 5, "requests_per_second": 0}}, "mcpServers": {}}`); own.Principal.RequestsPerSecond != 0 {
+		t.Error("a 0 does not lift the limit of requests")
+	}
+}
