@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"mcpx/internal/catalog"
@@ -93,7 +94,9 @@ func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string
 		if !ok {
 			return v.executor.ToolNotFound(snap, s, one).Result(structured)
 		}
-		tools = append(tools, tool)
+		if !slices.Contains(tools, tool) { // named again and again, one tool would fill the memory
+			tools = append(tools, tool)
+		}
 	}
 	if len(tools) == 0 {
 		return v.executor.ToolNotFound(snap, s, name).Result(structured)

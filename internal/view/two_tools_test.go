@@ -270,3 +270,20 @@ func TestTwoTools_Panic(t *testing.T) {
 		t.Errorf("got %+v, %v", result, err)
 	}
 }
+
+// A tool that is named again and again is described once: its text is much longer than its
+// name, and a short request would have an answer without end.
+func TestTwoTools_SameToolTwice(t *testing.T) {
+	v, r := started(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	r.WaitTried(t.Context())
+	length := func(names string) int {
+		result, err := v.Call(t.Context(), Call{Client: &upstream.Client{}, Name: InspectTool, Arguments: json.RawMessage(`{"server_name":"fake","tool_name":"` + names + `"}`)})
+		if err != nil || result.IsError {
+			t.Fatal(result, err)
+		}
+		return len(result.Content[0])
+	}
+	if one, many := length("echo,"), length(strings.Repeat("echo,", 1000)); many != one {
+		t.Errorf("a tool a thousand times has %d bytes, once %d", many, one)
+	}
+}
