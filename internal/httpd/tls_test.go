@@ -161,15 +161,22 @@ func TestTLS_Certificates(t *testing.T) {
 		status       int
 		who          string
 	}{
-		"a URI":             {[]tls.Certificate{ours.forClient(t, uri)}, "", 200, "certificate spiffe://example.com/agent"},
-		"a DNS name":        {[]tls.Certificate{ours.forClient(t, func(c *x509.Certificate) { c.DNSNames = []string{"A.example.com"} })}, "", 200, "certificate DNS:a.example.com"},
-		"a common name":     {[]tls.Certificate{ours.forClient(t, func(*x509.Certificate) {})}, "", 401, ""},
-		"a token too":       {[]tls.Certificate{ours.forClient(t, uri)}, "mcpx_a", 200, "token a"},
-		"a wrong token too": {[]tls.Certificate{ours.forClient(t, uri)}, "mcpx_b", 401, ""},
-		"a token":           {nil, "mcpx_a", 200, "token a"},
-		"nothing":           {nil, "", 401, ""},
-		"of others":         {[]tls.Certificate{theirs.forClient(t, uri)}, "", 0, ""},
-		"expired":           {[]tls.Certificate{ours.forClient(t, func(c *x509.Certificate) { uri(c); c.NotAfter = time.Now().Add(-time.Minute) })}, "", 0, ""},
+		"a URI":         {[]tls.Certificate{ours.forClient(t, uri)}, "", 200, "certificate spiffe://example.com/agent"},
+		"a DNS name":    {[]tls.Certificate{ours.forClient(t, func(c *x509.Certificate) { c.DNSNames = []string{"A.example.com"} })}, "", 200, "certificate DNS:a.example.com"},
+		"a common name": {[]tls.Certificate{ours.forClient(t, func(*x509.Certificate) {})}, "", 401, ""},
+		// Rights go by names: these would be those of a user and of a token.
+		"a URI of a user": {[]tls.Certificate{ours.forClient(t, func(c *x509.Certificate) {
+			c.URIs = []*url.URL{{Scheme: "spiffe", User: url.User("ann"), Host: "login.example.com"}}
+		})}, "", 401, ""},
+		"an address of a user": {[]tls.Certificate{ours.forClient(t, func(c *x509.Certificate) { c.URIs = []*url.URL{{Path: "ann@login.example.com"}} })}, "", 401, ""},
+		"a URI of a token":     {[]tls.Certificate{ours.forClient(t, func(c *x509.Certificate) { c.URIs = []*url.URL{{Path: "ci"}} })}, "", 401, ""},
+		"a DNS name of a user": {[]tls.Certificate{ours.forClient(t, func(c *x509.Certificate) { c.DNSNames = []string{"ann@login.example.com"} })}, "", 401, ""},
+		"a token too":          {[]tls.Certificate{ours.forClient(t, uri)}, "mcpx_a", 200, "token a"},
+		"a wrong token too":    {[]tls.Certificate{ours.forClient(t, uri)}, "mcpx_b", 401, ""},
+		"a token":              {nil, "mcpx_a", 200, "token a"},
+		"nothing":              {nil, "", 401, ""},
+		"of others":            {[]tls.Certificate{theirs.forClient(t, uri)}, "", 0, ""},
+		"expired":              {[]tls.Certificate{ours.forClient(t, func(c *x509.Certificate) { uri(c); c.NotAfter = time.Now().Add(-time.Minute) })}, "", 0, ""},
 	} {
 		status, who := connect(test.certificates...)(test.token)
 		if status != test.status || test.who != "" && who != test.who {

@@ -22,5 +22,9 @@ func ofCertificate(c *x509.Certificate, now time.Time) (*Principal, error) {
 	default:
 		return nil, invalid(errors.New("the certificate has no URI and no DNS name"))
 	}
+	// Rights tell principals apart by their names: NAME is that of a token, SUB@ISSUER of a user.
+	if strings.Contains(name, "@") || !strings.Contains(name, ":") {
+		return nil, invalid(errors.New("the name in the certificate is one of another kind of principal: it has an @, or no scheme"))
+	}
 	return &Principal{ID: "certificate " + name, Name: name}, nil
 }
