@@ -86,15 +86,11 @@ func (a *auditor) changed(to *config.Config) {
 	}
 }
 
-// request records a request over HTTP that was refused, or has changed the servers.
-func (a *auditor) request(r httpd.Request) {
-	event, dropped := "servers_changed", uint64(0)
-	if r.Refused() {
-		left, ok := a.refusals.Take()
-		if !ok {
-			return
-		}
-		event, dropped = "request_refused", left
+// refused records a request over HTTP that was refused.
+func (a *auditor) refused(r httpd.Refusal) {
+	dropped, ok := a.refusals.Take()
+	if !ok {
+		return
 	}
 	attrs := []slog.Attr{slog.Int("status", r.Status), slog.String("method", r.Method), slog.String("path", r.Path), slog.String("remote", r.Remote)}
 	if r.Principal != "" {
@@ -103,7 +99,7 @@ func (a *auditor) request(r httpd.Request) {
 	if dropped > 0 {
 		attrs = append(attrs, slog.Uint64("left_out_before", dropped))
 	}
-	_ = a.trail.Write(event, attrs...)
+	_ = a.trail.Write("request_refused", attrs...)
 }
 
 // failing reports whether the trail cannot be written now, and whether calls are refused

@@ -108,18 +108,17 @@ func recordOf(o *front.Operation) executor.Record {
 	return r
 }
 
-// onRequest hears of HTTP requests that were refused, or have changed the servers; nil
-// where nobody wants to.
-func (a *App) onRequest() func(httpd.Request) {
+// onRefused hears of refused HTTP requests; nil where nobody wants to.
+func (a *App) onRefused() func(httpd.Refusal) {
 	if a.auditor == nil && a.metrics == nil {
 		return nil
 	}
-	return func(r httpd.Request) {
-		if a.metrics != nil && r.Refused() {
+	return func(r httpd.Refusal) {
+		if a.metrics != nil {
 			a.metrics.Refused(r.Status)
 		}
 		if a.auditor != nil {
-			a.auditor.request(r)
+			a.auditor.refused(r)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Grace:    a.grace(),
 		Ready:    a.ready,
 		Status:   a.wholeStatus,
-		Audit:    a.onRequest(),
+		Refused:  a.onRefused(),
 		Admin:    a.admin,
 		Metrics:  a.metricsHandler(),
 		Measures: a.mayMeasure,

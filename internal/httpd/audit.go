@@ -3,12 +3,10 @@ package httpd
 import (
 	"net"
 	"net/http"
-	"strings"
 )
 
-// Request is a request over HTTP that was refused, or that has changed the servers.
-type Request struct {
-	// Status is that of the answer, at least 400 if it was refused.
+// Refusal is a request that was answered with an HTTP error.
+type Refusal struct {
 	Status       int
 	Method, Path string // foreign text
 	// Remote is the address of the other side, without its port.
@@ -17,29 +15,24 @@ type Request struct {
 	Principal string
 }
 
-// Refused reports whether the request got an error.
-func (r *Request) Refused() bool { return r.Status >= http.StatusBadRequest }
-
-// audited tells of refused requests, those too that no other layer has let in, and of
-// those that have changed the servers.
+// audited tells of refused requests, those too that no other layer has let in.
 type audited struct {
-	next http.Handler
-	tell func(Request)
+	next    http.Handler
+	refused func(Refusal)
 }
 
 // ServeHTTP implements http.Handler.
 func (a *audited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := &auditedAnswer{ResponseWriter: w}
 	a.next.ServeHTTP(answer, r)
-	changes := strings.HasPrefix(r.URL.Path, "/api/") && r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
-	if answer.status < http.StatusBadRequest && !changes {
+	if answer.status < http.StatusBadRequest {
 		return
 	}
 	remote, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		remote = r.RemoteAddr
 	}
-	a.tell(Request{max(answer.status, http.StatusOK), r.Method, r.URL.Path, remote, answer.principal})
+	a.refused(Refusal{answer.status, r.Method, r.URL.Path, remote, answer.principal})
 }
 
 // auditedAnswer notes the status of an answer; 0 = no header was written, which is 200.

@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// What is refused is told, whoever refuses it, and what changes the servers.
+// What is refused is told, whoever refuses it.
 func TestAudited(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var told []string
@@ -27,7 +27,7 @@ func TestAudited(t *testing.T) {
 		if err := http.NewResponseController(w).Flush(); err != nil {
 			t.Error(err)
 		}
-	}), func(r Request) {
+	}), func(r Refusal) {
 		told = append(told, strings.TrimSpace(fmt.Sprint(r.Status, " ", r.Method, " ", r.Path, " ", r.Remote, " ", r.Principal)))
 	}}
 	for _, target := range []string{
@@ -41,7 +41,7 @@ func TestAudited(t *testing.T) {
 	}
 	want := []string{
 		"401 POST /mcp 192.0.2.1 token ann", "403 GET /status 192.0.2.1 token ann", "404 GET /api/servers 192.0.2.1 token ann",
-		"201 POST /api/servers 192.0.2.1 token ann", "200 DELETE /api/servers/x 192.0.2.1 token ann", "409 PATCH /api/servers/x 192.0.2.1 token ann",
+		"409 PATCH /api/servers/x 192.0.2.1 token ann",
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("got %q", told)

@@ -22,8 +22,8 @@ func (o *Options) handler() http.Handler {
 	}
 	h = &shared{h, o}
 	h = &guard{h, o, refused}
-	if o.Audit != nil {
-		h = &audited{h, o.Audit}
+	if o.Refused != nil {
+		h = &audited{h, o.Refused}
 	}
 	return &recovered{h, o.Logger}
 }

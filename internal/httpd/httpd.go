@@ -58,9 +58,8 @@ type Options struct {
 	// Ready is the content of /readyz, and the part of it that is for everybody where a
 	// token is needed for the whole.
 	Ready func() (public Readiness, whole any)
-	// Audit is told of requests that got an HTTP error, and of those that have changed the
-	// servers; nil = nobody is.
-	Audit func(Request)
+	// Refused is told of requests that got an HTTP error; nil = nobody is.
+	Refused func(Refusal)
 	// Status is the content of /status, which is for those whom Admin admits; nil =
 	// everybody.
 	Status func() any
