@@ -77,30 +77,25 @@ func openGrants(folder, id string, log *slog.Logger) (*grants, error) {
 
 // use uses up the token with this number. It reports false if that was used before, and
 // ends the grant then.
-func (g *grants) use(id string, number int, until time.Time) bool {
-	g.mu.Lock()
-	one, known := g.all[id]
-	fresh := !one.Ended && number >= one.Next
-	if fresh {
-		one.Next = number + 1
-	} else {
-		one.end()
-	}
-	one.Until = max(one.Until, until.Unix())
-	if !known {
-		g.makeRoom()
-	}
-	g.all[id] = one
-	g.mu.Unlock()
-	g.write()
+func (g *grants) use(id string, number int, until time.Time) (fresh bool) {
+	g.change(id, until, func(one *grant) {
+		if fresh = !one.Ended && number >= one.Next; fresh {
+			one.Next = number + 1
+		} else {
+			one.end()
+		}
+	})
 	return fresh
 }
 
 // end ends a grant.
-func (g *grants) end(id string, until time.Time) {
+func (g *grants) end(id string, until time.Time) { g.change(id, until, (*grant).end) }
+
+// change changes a grant, which may be one that is not kept yet, and writes it.
+func (g *grants) change(id string, until time.Time, change func(*grant)) {
 	g.mu.Lock()
 	one, known := g.all[id]
-	one.end()
+	change(&one)
 	one.Until = max(one.Until, until.Unix())
 	if !known {
 		g.makeRoom()

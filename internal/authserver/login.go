@@ -18,6 +18,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"golang.org/x/oauth2"
 
+	"mcpx/internal/identity"
 	"mcpx/internal/outbound"
 	"mcpx/internal/plain"
 )
@@ -221,10 +222,6 @@ func plainRetrieve(err error) error {
 	return err
 }
 
-// algorithms are those of ID tokens. None has a secret in it, so that no public key can
-// pass for one.
-var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
-
 // verify checks an ID token (OpenID Connect Core 1.0, section 3.1.3.7). The keys are read
 // anew for each login.
 func (l *login) verify(ctx context.Context, p *provider, raw, nonce string) (jwt.MapClaims, error) {
@@ -237,7 +234,7 @@ func (l *login) verify(ctx context.Context, p *provider, raw, nonce string) (jwt
 		return nil, fmt.Errorf("reading the keys of the issuer: %w", err)
 	}
 	claims := jwt.MapClaims{}
-	_, err = jwt.ParseWithClaims(raw, claims, keys.Keyfunc, jwt.WithValidMethods(algorithms), jwt.WithIssuer(l.o.Issuer),
+	_, err = jwt.ParseWithClaims(raw, claims, keys.Keyfunc, jwt.WithValidMethods(identity.Algorithms), jwt.WithIssuer(l.o.Issuer),
 		jwt.WithAudience(l.o.ClientID), jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(30*time.Second))
 	audience, _ := claims.GetAudience()
 	azp, named := claims["azp"]

@@ -15,7 +15,7 @@ type Refusal struct {
 	Principal string
 }
 
-// audited tells of refused requests, those too that no other layer has let in.
+// audited calls refused for each request that gets an HTTP error, from whichever layer.
 type audited struct {
 	next    http.Handler
 	refused func(Refusal)
@@ -23,7 +23,7 @@ type audited struct {
 
 // ServeHTTP implements http.Handler.
 func (a *audited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer := &auditedAnswer{ResponseWriter: w}
+	answer := &auditedAnswer{answerStatus: answerStatus{ResponseWriter: w}}
 	a.next.ServeHTTP(answer, r)
 	if answer.status < http.StatusBadRequest {
 		return
@@ -35,18 +35,8 @@ func (a *audited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.refused(Refusal{answer.status, r.Method, r.URL.Path, remote, answer.principal})
 }
 
-// auditedAnswer notes the status of an answer; 0 = no header was written, which is 200.
+// auditedAnswer notes the status of an answer, and the principal that it is for.
 type auditedAnswer struct {
-	http.ResponseWriter
-	status    int
+	answerStatus
 	principal string // noted by authenticated
 }
-
-// WriteHeader implements http.ResponseWriter.
-func (w *auditedAnswer) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap lets http.ResponseController find what is below.
-func (w *auditedAnswer) Unwrap() http.ResponseWriter { return w.ResponseWriter }

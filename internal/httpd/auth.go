@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -10,8 +9,7 @@ import (
 	"mcpx/internal/identity"
 )
 
-// authenticated asks who a request comes from before anybody reads its body. A request
-// ends when its credential is revoked: a stream would go on otherwise.
+// authenticated asks who a request comes from before anybody reads its body.
 type authenticated struct {
 	next     http.Handler
 	verifier *identity.Verifier
@@ -36,9 +34,8 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if answer, ok := w.(*auditedAnswer); ok {
 			answer.principal = proof.Principal.Key()
 		}
-		ctx, cancel := context.WithCancelCause(identity.With(r.Context(), proof.Principal))
-		defer cancel(nil)
-		defer context.AfterFunc(proof.Revoked, func() { cancel(identity.ErrRevoked) })()
+		ctx, end := proof.Context(r.Context())
+		defer end()
 		a.next.ServeHTTP(w, r.WithContext(ctx))
 	}
 }

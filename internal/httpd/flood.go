@@ -72,7 +72,7 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 	})
 }
 
-// answerStatus notes the status of an answer.
+// answerStatus notes the status of an answer; 0 = no header was written, which is 200.
 type answerStatus struct {
 	http.ResponseWriter
 	status int

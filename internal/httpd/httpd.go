@@ -58,7 +58,7 @@ type Options struct {
 	// Ready is the content of /readyz, and the part of it that is for everybody where a
 	// token is needed for the whole.
 	Ready func() (public Readiness, whole any)
-	// Refused is told of requests that got an HTTP error; nil = nobody is.
+	// Refused hears of requests that got an HTTP error; nil = nobody does.
 	Refused func(Refusal)
 	// Status is the content of /status, which is for those whom Admin admits; nil =
 	// everybody.

@@ -22,11 +22,11 @@ const (
 	mostVerified = 4096
 )
 
-// algorithms are those with a private and a public key. "none" and the HMAC ones, for which
-// everybody has a key, are not among them.
-var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+// Algorithms are those that a JWT may be signed with: the ones with a private and a public
+// key. "none" and the HMAC ones, for which everybody has a key, are not among them.
+var Algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-var parser = jwt.NewParser(jwt.WithValidMethods(algorithms), jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithStrictDecoding())
+var parser = jwt.NewParser(jwt.WithValidMethods(Algorithms), jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithStrictDecoding())
 
 // claims are those of a JWT (RFC 9068). encoding/json ignores the case of names, so that a
 // claim "Sub", which its user may choose, would replace "sub"; claims does not.

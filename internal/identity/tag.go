@@ -13,8 +13,8 @@ import (
 // others that come back count for that principal alone, and until this process ends.
 type Tags struct{ key []byte }
 
-// TagLen is the length of a tag, of characters that are safe in a URL.
-const TagLen = 22
+// tagLen is the length of a tag, of characters that are safe in a URL.
+const tagLen = 22
 
 // NewTags makes tags with a key of their own.
 func NewTags() *Tags {
@@ -32,7 +32,7 @@ func (t *Tags) Of(p *Principal, values ...string) string {
 		hash.Write(size[:])
 		hash.Write([]byte(value))
 	}
-	return base64.RawURLEncoding.EncodeToString(hash.Sum(nil))[:TagLen]
+	return base64.RawURLEncoding.EncodeToString(hash.Sum(nil))[:tagLen]
 }
 
 // Is reports whether a tag is that of the values for a principal.

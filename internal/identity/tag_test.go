@@ -6,7 +6,7 @@ func TestTags(t *testing.T) {
 	alice, bob := &Principal{ID: "a"}, &Principal{ID: "b"}
 	tags := NewTags()
 	tag := tags.Of(alice, "x", "y")
-	if len(tag) != TagLen || !tags.Is(tag, alice, "x", "y") || tags.Of(alice, "x", "y") != tag {
+	if len(tag) != tagLen || !tags.Is(tag, alice, "x", "y") || tags.Of(alice, "x", "y") != tag {
 		t.Errorf("got %q", tag)
 	}
 	for what, same := range map[string]bool{

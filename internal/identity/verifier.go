@@ -180,6 +180,18 @@ type Proof struct {
 	Revoked context.Context
 }
 
+// Context returns a context of a request that the proof is of. It is done, with
+// [ErrRevoked] as the cause, when the credential does not count any more: a stream would
+// go on otherwise. The caller calls end with the end of the request.
+func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(With(of, p.Principal))
+	stop := context.AfterFunc(p.Revoked, func() { cancel(ErrRevoked) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
 // Request proves who a request comes from. The error is one of those above, or wraps it.
 // A nil Proof without an error is anybody: nobody is asked.
 func (v *Verifier) Request(r *http.Request) (*Proof, error) {

@@ -139,8 +139,7 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 	return proof, nil
 }
 
-// seen lets those in who may see the page, with their principal in the context. A request
-// ends when its credential is revoked.
+// seen lets those in who may see the page, with their principal in the context.
 func (p *Page) seen(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		proof, refused := p.viewer(r)
@@ -148,9 +147,8 @@ func (p *Page) seen(next http.HandlerFunc) http.HandlerFunc {
 			refuse(w, refused.status, refused.text)
 			return
 		}
-		ctx, cancel := context.WithCancelCause(identity.With(r.Context(), proof.Principal))
-		defer cancel(nil)
-		defer context.AfterFunc(proof.Revoked, func() { cancel(identity.ErrRevoked) })()
+		ctx, end := proof.Context(r.Context())
+		defer end()
 		next(w, r.WithContext(ctx))
 	}
 }

@@ -116,7 +116,7 @@ func see(s *catalog.Server, t *catalog.Tool, rules catalog.Rules, apps bool) (se
 // hidden says that no tool is left. Of a caller's rights it says nothing: what they do not
 // give does not exist.
 func hidden(tools int, by []string) string {
-	if slices.Contains(by, ByRights) {
+	if slices.Contains(by, byRights) {
 		return ""
 	}
 	text := fmt.Sprintf("its %d tools are all hidden by %s", tools, strings.Join(by, ", "))

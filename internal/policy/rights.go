@@ -213,15 +213,15 @@ type Grant struct {
 	visible Catalogues
 }
 
-// ByRights is what [Grant.See] says of a tool that no rule gives. Nobody is told.
-const ByRights = "auth.rights"
+// byRights is what [Grant.See] says of a tool that no rule gives. No client reads it.
+const byRights = "auth.rights"
 
 // See implements [catalog.Rules].
 func (g *Grant) See(s *catalog.Server, t *catalog.Tool) (seen *catalog.Tool, hiddenBy string) {
 	if slices.ContainsFunc(g.rules, func(r *Right) bool { return r.sees(s, t) }) {
 		return t, ""
 	}
-	return nil, ByRights
+	return nil, byRights
 }
 
 func (g *Grant) reaches(server string) bool {
