@@ -8,11 +8,9 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -33,7 +31,7 @@ type Options struct {
 	Keep int
 	// About are members of the line that opens a run, such as the version of the program.
 	About []slog.Attr
-	// Logger is told when lines cannot be written, and when they can again.
+	// Logger gets a line when the trail cannot be written, and when it can again; nil = discard.
 	Logger *slog.Logger
 	// syncAfter is how long a line may be only in the memory of the system; 0 = 1 s.
 	syncAfter time.Duration
@@ -286,36 +284,4 @@ func (t *Trail) release() {
 		t.file.Close()
 	}
 	_ = t.lock.Close()
-}
-
-// lastLine is the last whole line of a file, without its end, nil if it has none, and how
-// many bytes of the file are whole lines.
-func lastLine(path string) (line []byte, whole int64, err error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer file.Close()
-	size, err := file.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil, 0, err
-	}
-	tail := make([]byte, min(size, 2*maxLine))
-	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
-		return nil, 0, err
-	}
-	return lastOf(tail, size)
-}
-
-// fits reports whether the HMAC of a line is that of its bytes.
-func fits(chain hash.Hash, line []byte) bool {
-	body, mac, ok := unseal(line)
-	return ok && hmac.Equal([]byte(sum(chain, body)), []byte(mac))
-}
-
-// sum is the HMAC of data in hex.
-func sum(chain hash.Hash, data []byte) string {
-	chain.Reset()
-	chain.Write(data)
-	return hex.EncodeToString(chain.Sum(nil))
 }

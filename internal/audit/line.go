@@ -2,9 +2,14 @@ package audit
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"hash"
+	"io"
 	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -102,8 +107,37 @@ func readHead(line []byte) (head, bool) {
 	return h, json.Unmarshal(line, &h) == nil && h.Seq > 0
 }
 
-// lastOf is [lastLine] of the tail of a file of that size.
-func lastOf(tail []byte, size int64) (line []byte, whole int64, err error) {
+// fits reports whether the HMAC of a line is that of its bytes.
+func fits(chain hash.Hash, line []byte) bool {
+	body, mac, ok := unseal(line)
+	return ok && hmac.Equal([]byte(sum(chain, body)), []byte(mac))
+}
+
+// sum is the HMAC of data in hex.
+func sum(chain hash.Hash, data []byte) string {
+	chain.Reset()
+	chain.Write(data)
+	return hex.EncodeToString(chain.Sum(nil))
+}
+
+var errNoTrail = errors.New("the file is no audit trail; move it away")
+
+// lastLine is the last whole line of a file, without its end, nil if it has none, and how
+// many bytes of the file are whole lines.
+func lastLine(path string) (line []byte, whole int64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer file.Close()
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, 0, err
+	}
+	tail := make([]byte, min(size, 2*maxLine))
+	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
+		return nil, 0, err
+	}
 	end := bytes.LastIndexByte(tail, '\n')
 	whole = size - int64(len(tail)-end-1)
 	if end < 0 {
