@@ -163,15 +163,22 @@ func (l *loader) issuers(path string, n *node) {
 			"groups_claim":  l.str(&one.GroupsClaim),
 			"allow_private": l.boolean(&one.AllowPrivate),
 		}, l.noOther)
-		u, err := url.Parse(one.Issuer)
 		switch {
-		case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+		case !isIssuer(one.Issuer):
 			l.fault(join(at, "issuer"), item.offset, "must be an https:// URL, as the tokens have it in iss, or one of this machine")
 		case slices.ContainsFunc(a.Issuers, func(other AuthIssuer) bool { return other.Issuer == one.Issuer }):
 			l.fault(at, item.offset, "is there twice")
 		}
 		a.Issuers = append(a.Issuers, one)
 	}
+}
+
+// isIssuer reports whether text can be the identifier of an issuer: a URL over https, or of
+// this machine (RFC 8414, section 2).
+func isIssuer(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" &&
+		(u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname()))
 }
 
 func loopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }

@@ -104,3 +104,42 @@ func (r *serverReader) home() string {
 	}
 	return ""
 }
+
+// expanded is a text outside of the servers, with its references resolved. ok is false
+// where the value is not known: after a fault, or as it has not been looked up. It never
+// counts as it is written: what promises safety would be known to everybody.
+func (l *loader) expanded(path string, n *node) (text string, ok bool) {
+	if !l.is(stringKind, path, n) {
+		return "", false
+	}
+	r := &serverReader{l: l, path: path, secrets: map[string]bool{}}
+	text = r.expand(path, n.offset, n.text)
+	l.wanted[""] = append(l.wanted[""], r.wanted...)
+	l.faults = append(l.faults, r.faults...)
+	for value := range r.secrets {
+		l.cfg.Secrets = append(l.cfg.Secrets, value)
+	}
+	later := l.answers == nil && len(r.wanted) > 0 || l.o.Keyring == nil && l.o.Run == nil
+	if ok = len(r.faults) == 0 && !strings.Contains(text, "${"); !ok && !later && len(r.faults) == 0 {
+		l.fault(path, n.offset, "has a ${...} without a value")
+	}
+	return text, ok
+}
+
+// path reads the name of a file, which may have variables; ~/ is the home folder, and a
+// relative name lies beside the config.
+func (l *loader) path(into *string) reader {
+	return func(path string, n *node) {
+		name, ok := l.expanded(path, n)
+		if !ok || name == "" {
+			return
+		}
+		if rest, ok := strings.CutPrefix(name, "~/"); ok {
+			name = filepath.Join((&serverReader{l: l}).home(), rest)
+		}
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(l.cfg.Path), name)
+		}
+		*into = name
+	}
+}

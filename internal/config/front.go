@@ -89,8 +89,7 @@ func (l *loader) frontIssuer(into *string) reader {
 		if !l.is(stringKind, path, n) {
 			return
 		}
-		u, err := url.Parse(n.text)
-		if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		if !isIssuer(n.text) {
 			l.fault(path, n.offset, "must be the https:// URL of an OpenID issuer, as its metadata has it")
 			return
 		}

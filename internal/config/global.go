@@ -49,24 +49,18 @@ func (l *loader) keys() map[string]reader {
 		"compress":  l.boolean(&c.Compress),
 		"sse":       l.boolean(&c.SSE),
 		"ui":        l.boolean(&c.UI),
-		"api": func(path string, n *node) {
-			c.API = new(bool)
-			l.boolean(c.API)(path, n)
-		},
-
-		"session_timeout": l.timeout(&c.SessionTimeout),
-
+		"api":       l.api,
 		"confirm":   l.switched(&c.Confirm, "destructive", "all"),
 		"read_door": l.boolean(&c.ReadDoor),
 		"apps":      l.boolean(&c.Apps),
+		"pin":       l.switched(&l.everyServer.Pin, "warn", "block"),
 
-		"pin":    l.switched(&l.everyServer.Pin, "warn", "block"),
-		"auth":   l.auth,
-		"limits": l.limits,
-		"audit":  l.audit,
-		"tls":    l.tls,
-
-		"telemetry": l.telemetry,
+		"auth":            l.auth,
+		"limits":          l.limits,
+		"session_timeout": l.timeout(&c.SessionTimeout),
+		"audit":           l.audit,
+		"telemetry":       l.telemetry,
+		"tls":             l.tls,
 		// The older systems.
 		"auth_token":            l.oldAuthToken,
 		"rate_limit_per_minute": l.oldRateLimit,
@@ -125,6 +119,12 @@ func looksLikeServer(n *node) bool {
 	return slices.ContainsFunc(n.members, func(m member) bool {
 		return (m.key == "command" || m.key == "url") && m.value.kind == stringKind
 	})
+}
+
+// api reads whether servers may be changed over HTTP; without the key it depends on auth.
+func (l *loader) api(path string, n *node) {
+	l.cfg.API = new(bool)
+	l.boolean(l.cfg.API)(path, n)
 }
 
 // structured reads auto, always, once or never.
