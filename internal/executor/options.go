@@ -59,10 +59,10 @@ type Options struct {
 	Separator string
 	// TypeScript shows a tool in VALIDATION_ERROR as TypeScript, not as JSON Schema.
 	TypeScript bool
-	// Observers are told of every call once it has ended, one after another. They must be
+	// Observers get every call once it has ended, one after another. They must be
 	// fast, as the caller waits, and safe for concurrent use.
 	Observers []func(Record)
-	// Admit, where not nil, is told of every call before anything is executed, once it is
+	// Admit, where not nil, gets every call before anything is executed, once it is
 	// known that the call may be made. Its error, which the caller reads, refuses the call.
 	Admit func(Record) error
 	// Tracing, where not nil, gives calls spans; without it a client's traceparent goes

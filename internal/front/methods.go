@@ -80,7 +80,7 @@ type request struct {
 	structured view.StructuredPolicy
 	// out sends notifications before the answer; nil if the client accepts none.
 	out       outlet
-	operation *Operation // what the observer is told, nil without one
+	operation *Operation // for the observer, nil without one
 	// release is called when nothing of the request is left; nil = nothing to do. A call
 	// that is parked takes it over.
 	release func()

@@ -10,13 +10,13 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Observer is told of the requests of clients. It must be fast, as clients wait, and safe
+// Observer hears of the requests of clients. It must be fast, as clients wait, and safe
 // for concurrent use.
 type Observer interface {
-	// Relaying is told before a request goes on to a server, one of any method but
+	// Relaying is called before a request goes on to a server, one of any method but
 	// tools/call. Its error, which the client reads, refuses the request.
 	Relaying(*Operation) error
-	// Answered is told after each request.
+	// Answered is called after each request.
 	Answered(*Operation)
 }
 
@@ -26,7 +26,7 @@ type Operation struct {
 	Method string
 	Known  bool
 	Client *upstream.Client
-	// Relayed means that a server has it answered, and that Relaying was told.
+	// Relayed means that a server has to answer it, and that Relaying was called.
 	Relayed bool
 	// Number is for the observer.
 	Number uint64
@@ -39,7 +39,7 @@ type Operation struct {
 	Duration time.Duration
 }
 
-// answer answers a request, and tells the observer.
+// answer answers a request, and calls the observer.
 func (f *Front) answer(ctx context.Context, r *request) response {
 	o := f.options.Observer
 	if o == nil {

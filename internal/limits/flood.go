@@ -9,9 +9,9 @@ import (
 )
 
 // A flood is refused where a request has cost little: before anything but its header is
-// read. It is told from the requests of others at the same address, as behind a proxy, by
-// the credential in the header, once that was found good. A credential is never trusted for
-// that: it is checked as ever.
+// read. Requests of others at the same address, as behind a proxy, differ from it by the
+// credential in their header, once that was found good. No credential counts as proved for
+// that reason: each is checked as ever.
 
 // Connections bounds the connections in all, and those of one address that are not of a
 // known principal; 0 = any number.

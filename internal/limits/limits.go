@@ -241,7 +241,7 @@ func (c *Call) End(bytes int) {
 	}
 }
 
-// sessionsEnd is what a refused session is told to wait: sessions end when their clients
+// sessionsEnd is the wait that the refusal of a session names: sessions end when their clients
 // end them, or after session_timeout.
 const sessionsEnd = time.Minute
 
