@@ -21,7 +21,7 @@ func (o *Options) handler() http.Handler {
 		h = o.TLS.trusted(h)
 	}
 	h = &shared{h, o}
-	h = &guard{h, o, refused}
+	h = &guard{h, o, refused, flood}
 	if o.Refused != nil {
 		h = &audited{h, o.Refused}
 	}

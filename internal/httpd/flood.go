@@ -72,6 +72,14 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 	})
 }
 
+// refused delays the answer to a request that was refused before anybody has asked who
+// sends it, if that happens over and over. A nil *flood delays nothing.
+func (f *flood) refused(r *http.Request) {
+	if f != nil && f.options.Limits.Refused(nil, addressOf(r.RemoteAddr)) {
+		f.pause(r.Context(), uneven(floodPause))
+	}
+}
+
 // answerStatus notes the status of an answer; 0 = no header was written, which is 200.
 type answerStatus struct {
 	http.ResponseWriter

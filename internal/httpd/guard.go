@@ -15,6 +15,7 @@ type guard struct {
 	next     http.Handler
 	options  *Options
 	refusals *refusals
+	flood    *flood // nil: no refusal is late
 }
 
 // ServeHTTP implements http.Handler.
@@ -23,9 +24,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !g.options.ownHost(r):
 		g.refusals.note(slog.LevelWarn, r, "host", r.Host)
 		http.Error(w, "this Host is not served here", http.StatusForbidden)
+		g.flood.refused(r)
 	case !g.options.ownOrigins(r):
 		g.refusals.note(slog.LevelWarn, r, "origin", strings.Join(r.Header["Origin"], ", "))
 		http.Error(w, "this Origin may not connect", http.StatusForbidden)
+		g.flood.refused(r)
 	default:
 		g.next.ServeHTTP(w, r)
 	}

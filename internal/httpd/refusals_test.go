@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcpx/internal/identity"
+	"mcpx/internal/limits"
 )
 
 // A stranger who is refused before any flood is counted must not fill the log.
@@ -48,6 +49,46 @@ func TestRefusedRequestsFillNoLog(t *testing.T) {
 				out.Reset()
 				if refused(); !strings.Contains(out.String(), "left_out_before=450") {
 					t.Errorf("the next line is %s", out.String())
+				}
+			})
+		})
+	}
+}
+
+// Whoever is refused over and over, before anybody asks who it is, waits for the answers.
+func TestRefusedOverAndOverIsLate(t *testing.T) {
+	for name, change := range map[string]func(*http.Request){
+		"host":   func(r *http.Request) { r.Host = "evil.example" },
+		"origin": func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := &Options{Endpoint: stub(http.NotFound), Identity: &identity.Verifier{}, Limits: limits.New(limits.Options{}), Logger: slog.New(slog.DiscardHandler)}
+				h, began := o.handler(), time.Now()
+				late := func(from string) bool {
+					before := time.Now()
+					r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", nil)
+					r.RemoteAddr = from
+					change(r)
+					answer := httptest.NewRecorder()
+					if h.ServeHTTP(answer, r); answer.Code != http.StatusForbidden {
+						t.Fatalf("status %d", answer.Code)
+					}
+					return time.Since(before) > 0
+				}
+				for range 100 {
+					if late("1.2.3.4:5") {
+						t.Fatal("an early answer is late")
+					}
+				}
+				for range 100 {
+					late("1.2.3.4:5")
+				}
+				if took := time.Since(began); took < 2*time.Second {
+					t.Errorf("200 refused requests took %s", took)
+				}
+				if late("1.2.3.5:5") {
+					t.Error("the first answer to another address is late")
 				}
 			})
 		})
