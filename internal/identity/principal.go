@@ -17,7 +17,8 @@ type Principal struct {
 	Name string
 	// Groups and Scopes are what its token or its issuer says of it; rights may depend on them.
 	Groups, Scopes []string
-	// Claims are those of its JWT, a JSON object; nil where it had none.
+	// Claims are those of its JWT or, with auth.front, of its login, a JSON object; nil where
+	// it had none.
 	Claims json.RawMessage
 }
 

@@ -104,13 +104,14 @@ func claim(client *upstream.Client, name string) string {
 	return text
 }
 
-// bearer is the token of the caller's request, if it is a JWT that was verified.
+// bearer is the token of the caller's request, if it is a JWT that was verified. One of
+// auth.front has claims too and is none: it opens mcpx alone, and goes to nobody.
 func bearer(client *upstream.Client) string {
 	if client.Principal == nil || client.Principal.Claims == nil {
 		return ""
 	}
 	scheme, token, _ := strings.Cut(one(client.Headers.Values("Authorization")), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
+	if !strings.EqualFold(scheme, "Bearer") || strings.Count(token, ".") != 2 {
 		return ""
 	}
 	return strings.TrimSpace(token)

@@ -198,15 +198,16 @@ func TestCredentials_Exchange(t *testing.T) {
 	tried(t, r)
 	for _, nobody := range []*upstream.Client{
 		nil, {ID: "a"}, withKey("a", "x"), ofPrincipal("", "p", "t", `{}`), ofPrincipal("a", "p", "", `{}`),
-		{ID: "a", Headers: http.Header{"Authorization": {"Bearer static"}}, Principal: &identity.Principal{ID: "p"}}, // not a JWT
-		{ID: "a", Headers: http.Header{"Authorization": {"Bearer a", "Bearer b"}}, Principal: &identity.Principal{ID: "p", Claims: []byte(`{}`)}},
+		{ID: "a", Headers: http.Header{"Authorization": {"Bearer h.static.s"}}, Principal: &identity.Principal{ID: "p"}}, // not verified
+		ofPrincipal("a", "p", "mcpx_at_sealed", `{}`),                                                                    // of auth.front
+		{ID: "a", Headers: http.Header{"Authorization": {"Bearer h.a.s", "Bearer h.b.s"}}, Principal: &identity.Principal{ID: "p", Claims: []byte(`{}`)}},
 	} {
 		if _, err := call(r, "web", nobody, "echo", `{"text":"nobody"}`); err == nil || !strings.Contains(err.Error(), "a caller's JWT") {
 			t.Errorf("%+v: %v", nobody, err)
 		}
 	}
 	for _, one := range []struct{ client, principal, token string }{
-		{"a", "anna", "anna-1"}, {"a", "anna", "anna-2"}, {"a", "bert", "bert-1"}, {"b", "anna", "anna-2"},
+		{"a", "anna", "h.anna-1.s"}, {"a", "anna", "h.anna-2.s"}, {"a", "bert", "h.bert-1.s"}, {"b", "anna", "h.anna-2.s"},
 	} {
 		if got, err := call(r, "web", ofPrincipal(one.client, one.principal, one.token, `{}`), "echo", `{"text":"`+one.token+`"}`); err != nil || got != one.token {
 			t.Errorf("%v: %q, %v", one, got, err)
@@ -226,11 +227,11 @@ func TestCredentials_Exchange(t *testing.T) {
 
 	// A session that could not open is not held against another token.
 	down.Store(true)
-	if _, err := call(r, "web", ofPrincipal("c", "carl", "carl-1", `{}`), "echo", `{"text":"x"}`); err == nil || strings.Contains(err.Error(), "carl-1") {
+	if _, err := call(r, "web", ofPrincipal("c", "carl", "h.carl-1.s", `{}`), "echo", `{"text":"x"}`); err == nil || strings.Contains(err.Error(), "carl-1") {
 		t.Errorf("got %v", err)
 	}
 	down.Store(false)
-	if got, err := call(r, "web", ofPrincipal("c", "carl", "carl-2", `{}`), "echo", `{"text":"x"}`); err != nil || got != "x" {
+	if got, err := call(r, "web", ofPrincipal("c", "carl", "h.carl-2.s", `{}`), "echo", `{"text":"x"}`); err != nil || got != "x" {
 		t.Errorf("with another token: %q, %v", got, err)
 	}
 }
