@@ -140,7 +140,7 @@ func (a *App) change(from, to *config.Config) {
 	now.MaxMessageBytes = a.Config.MaxMessageBytes
 	now.Auth = a.nextAuth(to)
 	servers, rules := a.servers(&now, a.shown(&now))
-	// These are three swaps, with calls between them. The rights of callers stay
+	// The swaps come one after another, with calls between them. The rights of callers stay
 	// correct: Apply swaps rules and servers together, as one snapshot, and a call on a
 	// replaced server looks it up anew. The other options are limits, checks and texts,
 	// and any mixture of old and new ones is harmless.
