@@ -128,7 +128,7 @@ func redirect(address string) (*url.URL, bool) {
 		}
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || strings.Contains(address, "#") {
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || strings.Contains(address, "#") || dotted(u) {
 		return nil, false
 	}
 	switch u.Scheme {

@@ -33,6 +33,8 @@ func TestRegister(t *testing.T) {
 		{"an empty list", `{"redirect_uris":[]}`, "invalid_redirect_uri"},
 		{"a relative one", `{"redirect_uris":["/x"]}`, "invalid_redirect_uri"},
 		{"a fragment", `{"redirect_uris":["` + claude + `#x"]}`, "invalid_redirect_uri"},
+		{"a way out of a glob", `{"redirect_uris":["https://chatgpt.com/connector/oauth/.."]}`, "invalid_redirect_uri"},
+		{"a way out of a glob, escaped", `{"redirect_uris":["https://chatgpt.com/connector/oauth/%2e%2E"]}`, "invalid_redirect_uri"},
 		{"an empty fragment", `{"redirect_uris":["` + claude + `#"]}`, "invalid_redirect_uri"},
 		{"a user", `{"redirect_uris":["https://claude.ai@evil.example/api/mcp/auth_callback"]}`, "invalid_redirect_uri"},
 		{"a backslash", `{"redirect_uris":["https://evil.example\\@claude.ai/api/mcp/auth_callback"]}`, "invalid_redirect_uri"},

@@ -83,7 +83,12 @@ func documentURL(id string, u *url.URL) bool {
 	if u.Scheme != "https" || u.Host == "" || u.User != nil || strings.ContainsAny(id, "#\\ ") || len(id) > 1<<10 || strings.Trim(u.Path, "/") == "" {
 		return false
 	}
-	return !slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == "." || part == ".." })
+	return !dotted(u)
+}
+
+// dotted reports whether a browser goes to another path than the one that is written.
+func dotted(u *url.URL) bool {
+	return slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == "." || part == ".." })
 }
 
 // fetch reads a document, and how long it may be kept.
