@@ -70,46 +70,7 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own *creden
 			return nil, nil, over
 		}
 		c = &clientSession{}
-		spec := e.server.Spec
-		if len(spec.URLs) > 0 {
-			spec.URL = spec.URLs[r.turn.Add(1)%uint32(len(spec.URLs))]
-		}
-		spec.Lazy, spec.StopIdle, spec.OnChange = false, 0, nil
-		cached := e.cached
-		tools := func() []catalog.Tool {
-			if status := e.upstream.Status(); status.Known || cached == nil {
-				return status.Tools
-			}
-			return cached.tools
-		}
-		if own != nil {
-			own.put(&spec)
-			c.subject.Store(&own.subject)
-		}
-		if e.server.Exchange != nil {
-			spec.Authorize, spec.NewSecrets = e.server.Exchange(func() string { return *c.subject.Load() })
-		}
-		if client.Notify == nil || own != nil { // a session that lists nothing: it is for one request, or what it lists is of one caller
-			spec.NoCatalogue, spec.Catalogue = true, tools
-		} else {
-			spec.Tools = tools()
-			spec.OnChange = func() { r.listed(client, e, c.upstream) }
-		}
-		spec.OnUnknown = func(method string, params json.RawMessage) {
-			if client.Alone && client.Notify != nil {
-				client.Notify(method, params)
-			}
-		}
-		spec.Owner = func() *upstream.Client { return client }
-		status := e.upstream.Status()
-		spec.Seen = status.Known || cached != nil && !cached.tried
-		switch {
-		case status.Protocol != "":
-			spec.Legacy = !status.Modern
-		case cached != nil:
-			spec.Legacy = !cached.Modern && cached.Protocol != ""
-		}
-		c.upstream = upstream.New(spec)
+		c.upstream = upstream.New(r.clientSpec(e, client, own, c))
 		c.upstream.Start()
 		if r.clients[client.ID] == nil {
 			r.clients[client.ID] = make(map[sessionKey]*clientSession)
@@ -123,6 +84,51 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own *creden
 		c.used = time.Now()
 		r.mu.Unlock()
 	}, nil
+}
+
+// clientSpec is that of a session of a single client. It gives the session c its subject.
+// The caller holds the lock.
+func (r *Registry) clientSpec(e *entry, client *upstream.Client, own *credentials, c *clientSession) upstream.Spec {
+	spec := e.server.Spec
+	if len(spec.URLs) > 0 {
+		spec.URL = spec.URLs[r.turn.Add(1)%uint32(len(spec.URLs))]
+	}
+	spec.Lazy, spec.StopIdle, spec.OnChange = false, 0, nil
+	cached := e.cached
+	tools := func() []catalog.Tool {
+		if status := e.upstream.Status(); status.Known || cached == nil {
+			return status.Tools
+		}
+		return cached.tools
+	}
+	if own != nil {
+		own.put(&spec)
+		c.subject.Store(&own.subject)
+	}
+	if e.server.Exchange != nil {
+		spec.Authorize, spec.NewSecrets = e.server.Exchange(func() string { return *c.subject.Load() })
+	}
+	if client.Notify == nil || own != nil { // a session that lists nothing: it is for one request, or what it lists is of one caller
+		spec.NoCatalogue, spec.Catalogue = true, tools
+	} else {
+		spec.Tools = tools()
+		spec.OnChange = func() { r.listed(client, e, c.upstream) }
+	}
+	spec.OnUnknown = func(method string, params json.RawMessage) {
+		if client.Alone && client.Notify != nil {
+			client.Notify(method, params)
+		}
+	}
+	spec.Owner = func() *upstream.Client { return client }
+	status := e.upstream.Status()
+	spec.Seen = status.Known || cached != nil && !cached.tried
+	switch {
+	case status.Protocol != "":
+		spec.Legacy = !status.Modern
+	case cached != nil:
+		spec.Legacy = !cached.Modern && cached.Protocol != ""
+	}
+	return spec
 }
 
 // sessionsOf is the number of sessions that a server has with single clients. The caller
