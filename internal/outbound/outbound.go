@@ -117,7 +117,7 @@ func (g *guard) address(ip netip.Addr) error {
 		bad = bad || prefix.Contains(ip)
 	}
 	if bad || ip.IsLoopback() && !g.Loopback {
-		return fmt.Errorf("the login leads to %s, an address that is not public; %s allows that", ip, g.Key)
+		return fmt.Errorf("this leads to %s, an address that is not public; %s allows that", ip, g.Key)
 	}
 	return nil
 }
