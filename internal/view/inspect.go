@@ -135,7 +135,9 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 }
 
 func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *executor.Result {
+	v.searching.Lock()
 	found := found(snap, v.texts.search(snap), q)
+	v.searching.Unlock()
 	if len(found) == 0 {
 		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", plain.Line(q.Text, 200)) + unsearched(snap, q.Server)
 		return result(text, structured, func() any { return listing{Tools: []json.RawMessage{}} })

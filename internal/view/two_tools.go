@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"mcpx/internal/catalog"
@@ -61,6 +62,9 @@ type Options struct {
 type TwoTools struct {
 	base
 	texts texts
+	// searching is held during a search: long queries of one client leave the other cores
+	// to the calls of all.
+	searching sync.Mutex
 }
 
 var _ View = (*TwoTools)(nil)
