@@ -52,7 +52,7 @@ func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
 		return after, nil
 	})
 	if err != nil {
-		if strings.HasSuffix(err.Error(), "has a token already") {
+		if errors.Is(err, setup.ErrHasToken) {
 			return &hintError{err.Error(), "--force replaces it, and whoever has it is locked out"}
 		}
 		return err

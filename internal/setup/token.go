@@ -8,8 +8,12 @@ import (
 // ErrNoToken is the error of an edit of a token that is not in the config.
 var ErrNoToken = errors.New("no such token")
 
+// ErrHasToken is the error of a new token for a name that has one.
+var ErrHasToken = errors.New("has a token already")
+
 // SetToken puts the digest of a token into the text of a config, in place of the one that
-// the name has only if replace is true. Its groups and scopes stay where none are given.
+// the name has only if replace is true, else the error is [ErrHasToken]. Its groups and
+// scopes stay where none are given.
 func SetToken(data []byte, name, digest string, groups, scopes []string, replace bool) ([]byte, error) {
 	d, err := parseJSONText(data)
 	if err != nil {
@@ -30,7 +34,7 @@ func SetToken(data []byte, name, digest string, groups, scopes []string, replace
 		return d.data(), nil
 	}
 	if !replace {
-		return nil, fmt.Errorf("%s has a token already", name)
+		return nil, fmt.Errorf("%s %w", name, ErrHasToken)
 	}
 	d, err = d.set(digest, append(at, "sha256")...)
 	if err == nil && groups != nil {
