@@ -29,12 +29,12 @@ func (f file) mode() fs.FileMode {
 // the first one that zip can say.
 var made = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// zipped is a zip archive of files.
-func zipped(files []file) ([]byte, error) {
+// zipped is a zip archive of files, compressed as much as level says.
+func zipped(level int, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
 	w.RegisterCompressor(zip.Deflate, func(to io.Writer) (io.WriteCloser, error) {
-		return flate.NewWriter(to, flate.BestCompression)
+		return flate.NewWriter(to, level)
 	})
 	for _, f := range files {
 		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: made}
@@ -51,10 +51,10 @@ func zipped(files []file) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// tarred is a compressed tar archive of files.
-func tarred(files []file) ([]byte, error) {
+// tarred is a tar archive of files, compressed as much as level says.
+func tarred(level int, files []file) ([]byte, error) {
 	var out bytes.Buffer
-	compressed, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	compressed, err := gzip.NewWriterLevel(&out, level)
 	if err != nil {
 		return nil, err
 	}
@@ -80,10 +80,10 @@ func (r *making) archive(b *binary) {
 	files := []file{{b.name(), b.data, true}, {"LICENSES.txt", r.licences, false}}
 	name := "mcpx-" + r.version.npm + "-" + b.target()
 	if b.os == "windows" {
-		data, err := zipped(files)
+		data, err := zipped(r.level, files)
 		r.add(name+".zip", data, err)
 		return
 	}
-	data, err := tarred(files)
+	data, err := tarred(r.level, files)
 	r.add(name+".tar.gz", data, err)
 }

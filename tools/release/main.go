@@ -10,6 +10,7 @@
 package main
 
 import (
+	"compress/flate"
 	"crypto/sha256"
 	"debug/buildinfo"
 	"flag"
@@ -101,7 +102,7 @@ func release(out, only string) error {
 	if err != nil {
 		return err
 	}
-	files, err := everything(version, binaries)
+	files, err := everything(version, binaries, flate.BestCompression)
 	if err != nil {
 		return err
 	}
@@ -133,9 +134,9 @@ func build(p platform, temp string) (*binary, error) {
 	return &binary{p, data, info}, err
 }
 
-// everything makes all files of a release, by name.
-func everything(version version, binaries []*binary) (map[string][]byte, error) {
-	r := &making{version: version, files: make(map[string][]byte)}
+// everything makes all files of a release, by name, compressed as much as level says.
+func everything(version version, binaries []*binary, level int) (map[string][]byte, error) {
+	r := &making{version: version, level: level, files: make(map[string][]byte)}
 	for _, b := range binaries {
 		var err error
 		if r.licences, err = licences(b); err != nil {
@@ -154,6 +155,7 @@ func everything(version version, binaries []*binary) (map[string][]byte, error) 
 // making is a release that is being made.
 type making struct {
 	version  version
+	level    int    // of compression
 	licences []byte // of all that is in the binary that is packed
 	files    map[string][]byte
 	err      error // the first one

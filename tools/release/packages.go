@@ -44,7 +44,7 @@ func (r *making) bundle(b *binary) {
 			"description": "The file with your servers: mcpServers, as in claude_desktop_config.json, whose other servers mcpx can take over",
 		}},
 	})
-	data, err := zipped([]file{
+	data, err := zipped(r.level, []file{
 		{"manifest.json", manifest, false}, {"server/" + b.name(), b.data, true}, {"LICENSES.txt", r.licences, false},
 	})
 	r.add("mcpx-"+r.version.npm+"-"+b.target()+".mcpb", data, err)
@@ -55,7 +55,7 @@ func (r *making) bundle(b *binary) {
 func (r *making) npmPlatform(b *binary) {
 	name := npmName + "-" + b.npm
 	system, processor, _ := strings.Cut(b.npm, "-")
-	data, err := tarred([]file{
+	data, err := tarred(r.level, []file{
 		{"package/package.json", encoded(map[string]any{
 			"name": name, "version": r.version.npm, "description": "mcpx for " + b.npm + "; install " + npmName + " instead", "license": licence,
 			"os": []string{system}, "cpu": []string{processor}, "preferUnplugged": true,
@@ -72,7 +72,7 @@ func (r *making) npmLauncher() {
 	for _, p := range platforms {
 		optional[npmName+"-"+p.npm] = r.version.npm
 	}
-	data, err := tarred([]file{
+	data, err := tarred(r.level, []file{
 		{"package/package.json", encoded(map[string]any{
 			"name": npmName, "version": r.version.npm, "description": summary, "license": licence,
 			"bin": map[string]string{"mcpx": "launcher.js"}, "optionalDependencies": optional,
@@ -105,7 +105,7 @@ func (r *making) wheel(b *binary) {
 		fmt.Fprintf(&record, "%s,sha256=%s,%d\n", f.name, base64.RawURLEncoding.EncodeToString(sum[:]), len(f.data))
 	}
 	fmt.Fprintf(&record, "%sRECORD,,\n", info)
-	data, err := zipped(append(files, file{info + "RECORD", record.Bytes(), false}))
+	data, err := zipped(r.level, append(files, file{info + "RECORD", record.Bytes(), false}))
 	r.add(base+"-py3-none-"+b.wheel+".whl", data, err)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"context"
 	"encoding/json"
 	"io"
@@ -42,7 +43,7 @@ func TestRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := version{npm: "0.0.1-rc.1", pypi: "0.0.1rc1", commit: "test"}
-	files, err := everything(v, []*binary{b})
+	files, err := everything(v, []*binary{b}, flate.BestSpeed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func TestSameBytes(t *testing.T) {
 		binaries = append(binaries, &binary{p, []byte(p.os + p.arch), &buildinfo.BuildInfo{GoVersion: "go1.26"}})
 	}
 	make := func() map[string][]byte {
-		files, err := everything(version{npm: "1.0.0", pypi: "1.0.0", commit: "c"}, binaries)
+		files, err := everything(version{npm: "1.0.0", pypi: "1.0.0", commit: "c"}, binaries, flate.BestSpeed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +165,7 @@ func TestSameBytes(t *testing.T) {
 
 // TestArchives: programs can be run, and nothing says when it was made.
 func TestArchives(t *testing.T) {
-	data, err := zipped([]file{{"a", []byte("1"), false}, {"b/c", []byte("2"), true}})
+	data, err := zipped(flate.BestSpeed, []file{{"a", []byte("1"), false}, {"b/c", []byte("2"), true}})
 	if err != nil {
 		t.Fatal(err)
 	}
