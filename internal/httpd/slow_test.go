@@ -17,7 +17,7 @@ import (
 // nor the response, which may take many times as long.
 func TestServe_SlowBodies(t *testing.T) {
 	mcptest.NoLeaks(t)
-	const limit = 30 * time.Millisecond
+	const limit = 250 * time.Millisecond
 	s := serve(t, Options{headerTimeout: limit, Endpoint: stub(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -62,7 +62,7 @@ func TestServe_SlowBodies(t *testing.T) {
 // of events, may take many times as long.
 func TestServe_BodyTimeout(t *testing.T) {
 	mcptest.NoLeaks(t)
-	const limit = 150 * time.Millisecond
+	const limit = 500 * time.Millisecond
 	s := serve(t, Options{headerTimeout: limit, bodyTimeout: limit, Endpoint: stub(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(4 * limit):
@@ -84,9 +84,9 @@ func TestServe_BodyTimeout(t *testing.T) {
 // TestServe_LongCall: an answer reaches its client however long the call took.
 func TestServe_LongCall(t *testing.T) {
 	mcptest.NoLeaks(t)
-	s, _ := wholeWith(t, Options{writeTimeout: 30 * time.Millisecond})
+	s, _ := wholeWith(t, Options{writeTimeout: 250 * time.Millisecond})
 	for _, c := range []*caller{s.legacy(t), s.modern()} {
-		if status, body := c.post(t, slow(1, 300)); status != 200 || !strings.Contains(body, "slept 300 ms") {
+		if status, body := c.post(t, slow(1, 1200)); status != 200 || !strings.Contains(body, "slept 1200 ms") {
 			t.Errorf("%s: %d %s", c.version, status, body)
 		}
 	}
