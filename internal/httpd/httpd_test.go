@@ -222,7 +222,7 @@ func asBind(err error, target **BindError) bool {
 
 func TestServe_HeaderTimeout(t *testing.T) {
 	mcptest.NoLeaks(t)
-	s := serve(t, Options{Endpoint: echoes, headerTimeout: 50 * time.Millisecond})
+	s := serve(t, Options{Endpoint: echoes, headerTimeout: 500 * time.Millisecond})
 	connection, err := net.Dial("tcp", s.addr)
 	if err != nil {
 		t.Fatal(err)
