@@ -18,7 +18,7 @@ const (
 	mostQueued        = 1_000
 	longestQueued     = 30 * time.Second // for a place among the calls of a principal
 	paceOfOne         = 5_000            // requests a second of a principal go on at once
-	bodyPaceOfOne     = 16 << 20         // bytes of large bodies a second of a principal
+	bodyPaceOfOne     = 4 << 20          // bytes of large bodies a second of a principal
 	bodies            = 4                // messages of max_message_bytes that a principal sends at once
 
 	mostConnections          = 20_000

@@ -26,7 +26,7 @@ func TestLimits_Defaults(t *testing.T) {
 	want := limits.Options{
 		All:       limits.Quota{Sessions: 10_000, Queue: upstream.Queue{Calls: 1000}},
 		Server:    limits.Quota{Sessions: 1000, Queue: upstream.Queue{Calls: 1000}},
-		Principal: limits.Quota{Sessions: 1000, ConcurrentCalls: 256, Queue: queue, Pace: 5000, BodyBytes: 256 << 20, BodyPace: 16 << 20},
+		Principal: limits.Quota{Sessions: 1000, ConcurrentCalls: 256, Queue: queue, Pace: 5000, BodyBytes: 256 << 20, BodyPace: 4 << 20},
 		Anybody:   limits.Quota{Queue: queue, BodyBytes: 256 << 20}, AddressRequests: 100, Connections: 20_000, AddressConnections: 1000,
 	}
 	if got != want {

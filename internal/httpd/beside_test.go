@@ -146,7 +146,7 @@ func attack(addr string, connections int, do func(context.Context, net.Conn, *bu
 // work takes its time too.
 func BenchmarkBeside(b *testing.B) {
 	addr := bounded(b, limits.Options{AddressRequests: 100, AddressConnections: 1000, Principal: limits.Quota{
-		CallsPerMinute: 30_000, Burst: 500, RequestsPerSecond: 1000, ConcurrentCalls: 256, BodyBytes: 256 << 20, BodyPace: 16 << 20, Pace: 5000,
+		CallsPerMinute: 30_000, Burst: 500, RequestsPerSecond: 1000, ConcurrentCalls: 256, BodyBytes: 256 << 20, BodyPace: 4 << 20, Pace: 5000,
 	}})
 	good := rawRequest(echoStart+meta+","+echoRest, "Authorization: Bearer mcpx_a", "Mcp-Protocol-Version: "+modernVersion, "Mcp-Method: tools/call", "Mcp-Name: exec")
 	beside := func(name string, which ...int) {
