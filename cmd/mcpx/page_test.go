@@ -159,6 +159,9 @@ func TestPage_JWT(t *testing.T) {
 	}
 	cookie := response.Cookies()[0].Name + "=" + response.Cookies()[0].Value
 	mcptest.WaitFor(t, "the server", patience, func() bool {
+		if d.logged("msg=connected", "server=fake") == 0 { // asking all the time would be a flood
+			return false
+		}
 		_, text := ask("GET", "/ui/state", "", cookie)
 		return strings.Contains(text, `"state":"ready"`)
 	})
