@@ -254,6 +254,9 @@ func TestRunner_Cancel(t *testing.T) {
 func warm(t testing.TB, r *Runner) {
 	t.Helper()
 	got, err := r.Run(context.Background(), `.a`, []byte(`{"a":42}`))
+	for end := time.Now().Add(time.Minute); outcome(err) == "time" && time.Now().Before(end); { // on a busy machine
+		got, err = r.Run(context.Background(), `.a`, []byte(`{"a":42}`))
+	}
 	if err != nil || lines(got) != "42" {
 		t.Fatalf("a plain filter gives %q, %v, want 42", lines(got), err)
 	}
