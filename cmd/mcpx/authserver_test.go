@@ -430,31 +430,7 @@ func TestFront_TypeScript(t *testing.T) {
 			}
 			f := h.startFronted(t, nil)
 			args[1] = f.resource
-			cmd := exec.Command(s.node, args...)
-			var stderr lockedBuffer
-			cmd.Stderr = &stderr
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			var lists []string
-			for lines := bufio.NewScanner(out); lines.Scan(); {
-				if strings.HasPrefix(lines.Text(), "http") {
-					fmt.Fprintln(in, agree(t, f, lines.Text()))
-					continue
-				}
-				lists = append(lists, lines.Text())
-			}
-			if err := cmd.Wait(); err != nil || strings.Join(lists, ", ") != "inspect exec, inspect exec" {
-				t.Errorf("%v: %q\n%s\n%s", err, lists, &stderr, f.stderr.String())
-			}
+			listsTwice(t, f.daemon, func(page string) string { return agree(t, f, page).String() }, s.node, args...)
 		})
 	}
 }

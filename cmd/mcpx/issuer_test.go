@@ -29,7 +29,22 @@ func trusting(t *testing.T, h *home) (*daemon, *guarded) {
 func TestIssuer_TypeScript(t *testing.T) {
 	mcptest.Parallel(t)
 	d, g := trusting(t, newHome(t))
-	cmd := exec.Command(g.suite.node, filepath.Join(g.suite.dir, "connect.mjs"), d.url, "http://127.0.0.1:1/callback")
+	listsTwice(t, d, func(page string) string {
+		_, last := browseFrom(t, page, func(next *http.Request, _ []*http.Request) error {
+			if next.URL.Path == "/callback" {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		})
+		return last
+	}, g.suite.node, filepath.Join(g.suite.dir, "connect.mjs"), d.url, "http://127.0.0.1:1/callback")
+}
+
+// listsTwice runs connect.mjs, which lists the tools of mcpx, renews its tokens and lists them
+// again. browse opens a page to log in and returns the address that it leads back to.
+func listsTwice(t *testing.T, d *daemon, browse func(page string) string, node string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(node, args...)
 	var stderr lockedBuffer
 	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
@@ -45,17 +60,11 @@ func TestIssuer_TypeScript(t *testing.T) {
 	}
 	var lists []string
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if !strings.HasPrefix(lines.Text(), "http") {
-			lists = append(lists, lines.Text())
+		if strings.HasPrefix(lines.Text(), "http") {
+			fmt.Fprintln(in, browse(lines.Text()))
 			continue
 		}
-		_, last := browseFrom(t, lines.Text(), func(next *http.Request, _ []*http.Request) error {
-			if next.URL.Path == "/callback" {
-				return http.ErrUseLastResponse
-			}
-			return nil
-		})
-		fmt.Fprintln(in, last)
+		lists = append(lists, lines.Text())
 	}
 	if err := cmd.Wait(); err != nil || strings.Join(lists, ", ") != "inspect exec, inspect exec" {
 		t.Errorf("%v: %q\n%s\n%s", err, lists, &stderr, d.stderr.String())
