@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -47,9 +48,13 @@ func (s suite) run(t *testing.T, h *home, expected string, args ...string) {
 	cmd.Dir = h.dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, out)
+		t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, passed.ReplaceAll(out, nil))
 	}
 }
+
+// passed are the lines of the suite that tell of nothing wrong: some 200 before the first
+// that does.
+var passed = regexp.MustCompile(`(?m)^(=== Running scenario: .*|Running (client )?scenario .*|✓ .*|)\n`)
 
 // revisions are the revisions of MCP whose requirements the suite checks.
 var revisions = []string{"2025-11-25", "2026-07-28"}
