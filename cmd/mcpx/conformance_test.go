@@ -44,7 +44,7 @@ func (s suite) run(t *testing.T, h *home, expected string, args ...string) {
 	t.Helper()
 	command := append([]string{filepath.Join(s.dir, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")}, args...)
 	cmd := exec.Command(s.node, append(command, "--timeout", "120000", "--expected-failures", filepath.Join(s.dir, expected))...)
-	cmd.Env = append(h.env(), "PATH="+filepath.Dir(s.node)+string(filepath.ListSeparator)+os.Getenv("PATH"), "MCPX_BIN="+binary(t))
+	cmd.Env = append(h.env(), "NODE_OPTIONS=--require="+filepath.Join(s.dir, "slow.cjs"), "PATH="+filepath.Dir(s.node)+string(filepath.ListSeparator)+os.Getenv("PATH"), "MCPX_BIN="+binary(t))
 	cmd.Dir = h.dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -22,6 +22,10 @@ const none = { type: 'object', properties: {} };
 const needs = (properties) => ({ type: 'object', properties, required: Object.keys(properties) });
 const string = { type: 'string' };
 
+// Between two notifications of a call, and before its result, in milliseconds: the client of the
+// SDK forgets those that arrive in one piece with the result.
+const apart = 250;
+
 const state = createRequestStateCodec({ key: new TextEncoder().encode('a key that only this fixture knows') });
 
 const form = (message, properties) => inputRequired.elicit({ message, requestedSchema: needs(properties) });
@@ -72,7 +76,7 @@ const tools = {
     run: async (_args, ctx) => {
       for (const message of ['Tool execution started', 'Tool processing data', 'Tool execution completed']) {
         await ctx.mcpReq.log('info', message);
-        await wait(50);
+        await wait(apart);
       }
       return says(text('Tool with logging executed successfully'));
     },
@@ -84,7 +88,7 @@ const tools = {
         if (token !== undefined) {
           await ctx.mcpReq.notify({ method: 'notifications/progress', params: { progressToken: token, progress, total: 100 } });
         }
-        await wait(50);
+        await wait(apart);
       }
       return says(text(String(token ?? 'no token')));
     },
