@@ -110,9 +110,9 @@ func ServerNames(data []byte) (names []string) {
 	return names
 }
 
-// RemoveServer takes an entry out of the text of a config. The error is
+// editServer changes the entry of a server in the text of a config. The error is
 // [ErrNoServer] where it is not there.
-func RemoveServer(data []byte, name string) ([]byte, error) {
+func editServer(data []byte, name string, edit func(*jsonText, ownEntry) (*jsonText, error)) ([]byte, error) {
 	d, err := parseJSONText(data)
 	if err != nil {
 		return nil, err
@@ -121,101 +121,84 @@ func RemoveServer(data []byte, name string) ([]byte, error) {
 	if !found {
 		return nil, ErrNoServer
 	}
-	if at.listed {
-		d, err = d.removeItem(at.index, at.key)
-	} else {
-		d, err = d.remove(at.key, name)
-	}
-	if err != nil {
+	if d, err = edit(d, at); err != nil {
 		return nil, err
 	}
 	return d.data(), nil
+}
+
+// RemoveServer takes an entry out of the text of a config. The error is
+// [ErrNoServer] where it is not there.
+func RemoveServer(data []byte, name string) ([]byte, error) {
+	return editServer(data, name, func(d *jsonText, at ownEntry) (*jsonText, error) {
+		if at.listed {
+			return d.removeItem(at.index, at.key)
+		}
+		return d.remove(at.key, name)
+	})
 }
 
 // SetEnabled turns a server on or off. The text is the same where it was so
 // already. The error is [ErrNoServer] where it is not there.
 func SetEnabled(data []byte, name string, on bool) ([]byte, error) {
-	d, err := parseJSONText(data)
-	if err != nil {
-		return nil, err
-	}
-	// "disabled" is what other clients write.
-	for _, key := range []string{"disabled", "enabled"} {
-		at, found := d.server(name)
-		if !found {
-			return nil, ErrNoServer
-		}
-		o, ok := at.value.Value.(*hujson.Object)
-		if !ok {
-			return nil, fmt.Errorf("%s is not an object", name)
-		}
-		want := on == (key == "enabled")
-		i := member(o, key)
-		switch {
-		case i >= 0:
-			if literal, ok := o.Members[i].Value.Value.(hujson.Literal); ok && literal.Bool() == want && literal.Kind() != 'n' {
+	return editServer(data, name, func(d *jsonText, at ownEntry) (_ *jsonText, err error) {
+		// "disabled" is what other clients write.
+		for _, key := range []string{"disabled", "enabled"} {
+			o, ok := at.value.Value.(*hujson.Object)
+			if !ok {
+				return nil, fmt.Errorf("%s is not an object", name)
+			}
+			want := on == (key == "enabled")
+			i := member(o, key)
+			switch {
+			case i >= 0:
+				if literal, ok := o.Members[i].Value.Value.(hujson.Literal); ok && literal.Bool() == want && literal.Kind() != 'n' {
+					continue
+				}
+				d, err = d.replace(&o.Members[i].Value, want)
+			case key == "enabled" && !on:
+				d, err = d.insert(at.value, o, key, false)
+			default:
 				continue
 			}
-			d, err = d.replace(&o.Members[i].Value, want)
-		case key == "enabled" && !on:
-			d, err = d.insert(at.value, o, key, false)
-		default:
-			continue
+			if err != nil {
+				return nil, err
+			}
+			at, _ = d.server(name)
 		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return d.data(), nil
+		return d, nil
+	})
 }
 
 // SetServer replaces an entry by raw JSON. The error is [ErrNoServer] where it is not there.
 func SetServer(data []byte, name string, entry json.RawMessage) ([]byte, error) {
-	d, err := parseJSONText(data)
-	if err != nil {
-		return nil, err
-	}
-	at, found := d.server(name)
-	if !found {
-		return nil, ErrNoServer
-	}
-	var value any = entry
-	if at.listed { // where the name is a member
-		members, err := hujson.Parse(entry)
-		if err != nil {
-			return nil, err
+	return editServer(data, name, func(d *jsonText, at ownEntry) (*jsonText, error) {
+		var value any = entry
+		if at.listed { // where the name is a member
+			members, err := hujson.Parse(entry)
+			if err != nil {
+				return nil, err
+			}
+			value = append(object{{"name", name}}, fields(&members)...)
 		}
-		value = append(object{{"name", name}}, fields(&members)...)
-	}
-	if d, err = d.replace(at.value, value); err != nil {
-		return nil, err
-	}
-	return d.data(), nil
+		return d.replace(at.value, value)
+	})
 }
 
 // MergeServer changes members of an entry by a patch (RFC 7396): null takes a member out.
 // What the patch does not name stays as it is written. The error is [ErrNoServer] where the
 // entry is not there.
 func MergeServer(data []byte, name string, patch json.RawMessage) ([]byte, error) {
-	d, err := parseJSONText(data)
-	if err != nil {
-		return nil, err
-	}
-	if _, found := d.server(name); !found {
-		return nil, ErrNoServer
-	}
-	members, err := hujson.Parse(patch)
-	if err != nil {
-		return nil, err
-	}
-	d, err = d.merge(&members, func(d *jsonText) *hujson.Value {
-		at, _ := d.server(name)
-		return at.value
+	return editServer(data, name, func(d *jsonText, _ ownEntry) (*jsonText, error) {
+		members, err := hujson.Parse(patch)
+		if err != nil {
+			return nil, err
+		}
+		return d.merge(&members, func(d *jsonText) *hujson.Value {
+			at, _ := d.server(name)
+			return at.value
+		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return d.data(), nil
 }
 
 // merge applies a patch to the value that find finds in each version of the text.
