@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -435,6 +434,19 @@ func TestFront_TypeScript(t *testing.T) {
 	}
 }
 
+// logIn opens a page for a client with a listener: it agrees, logs in, and goes back to the
+// client.
+func (f *fronted) logIn(t *testing.T) func(page string) {
+	return func(page string) {
+		t.Helper()
+		resp, err := (&http.Client{Timeout: time.Minute}).Get(agree(t, f, page).String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+}
+
 // TestFront_Itself: an mcpx logs in at another one, with the discovery and registration of
 // go-sdk.
 func TestFront_Itself(t *testing.T) {
@@ -442,27 +454,8 @@ func TestFront_Itself(t *testing.T) {
 	f, h := newHome(t).startFronted(t, nil), newHome(t)
 	config := h.config(t, map[string]server{"other": {"url": f.resource}}, nil)
 	cmd := h.command(t, "login", "--no-browser", "--config", config, "other")
-	var stderr lockedBuffer
-	cmd.Stderr = &stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if !strings.HasPrefix(lines.Text(), "http") {
-			continue
-		}
-		resp, err := http.Get(agree(t, f, lines.Text()).String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("login: %v\n%s\n%s", err, &stderr, f.stderr.String())
+	if out, err := visit(t, cmd, f.logIn(t)); err != nil {
+		t.Fatalf("login: %v\n%s\n%s", err, out, f.stderr.String())
 	}
 	peer := &client{peer: h.serveStdio(t, "--config", config, "serve"), era: legacy, name: "e2e"}
 	peer.open(t)
@@ -526,30 +519,11 @@ func TestConformanceOfTheFront(t *testing.T) {
 	cmd := exec.Command(s.node, filepath.Join(s.dir, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js"), "authorization",
 		"--url", c.metadata["issuer"].(string), "--client-id", client["client_id"].(string), "--resource", f.resource, "--port", port)
 	cmd.Dir = h.dir
-	var stderr lockedBuffer
-	cmd.Stderr = &stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	out, err := visit(t, cmd, f.logIn(t))
+	if err != nil || strings.Contains(out, "SKIPPED") {
+		t.Errorf("%v\n%s\n%s", err, out, f.stderr.String())
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var all strings.Builder
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		fmt.Fprintln(&all, lines.Text())
-		if strings.HasPrefix(lines.Text(), "http") {
-			resp, err := (&http.Client{Timeout: time.Minute}).Get(agree(t, f, lines.Text()).String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp.Body.Close()
-		}
-	}
-	if err := cmd.Wait(); err != nil || strings.Contains(all.String(), "SKIPPED") {
-		t.Errorf("%v\n%s\n%s\n%s", err, &all, &stderr, f.stderr.String())
-	}
-	t.Logf("%s", &all)
+	t.Logf("%s", out)
 }
 
 // certificatesByVariable: only elsewhere than on these systems SSL_CERT_FILE says which

@@ -268,18 +268,8 @@ func startStdio(t testing.TB, cmd *exec.Cmd) *stdioPeer {
 	if p.cmd.Stderr == nil {
 		p.cmd.Stderr = p.stderr
 	}
-	stdin, err := p.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stdin, stdout := start(t, cmd)
 	p.stdin = stdin
-	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatalf("starting %s: %v", cmd.Path, err)
-	}
 	go func() { // ends with the process
 		defer close(p.exited)
 		lines := bufio.NewReader(stdout)

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,22 +51,9 @@ func listsTwice(t *testing.T, d *daemon, browse func(page string) string, node s
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var lists []string
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), "http") {
-			fmt.Fprintln(in, browse(lines.Text()))
-			continue
-		}
-		lists = append(lists, lines.Text())
-	}
-	if err := cmd.Wait(); err != nil || strings.Join(lists, ", ") != "inspect exec, inspect exec" {
+	out, err := visit(t, cmd, func(page string) { fmt.Fprintln(in, browse(page)) })
+	lists := slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"), func(line string) bool { return strings.HasPrefix(line, "http") })
+	if err != nil || strings.Join(lists, ", ") != "inspect exec, inspect exec" {
 		t.Errorf("%v: %q\n%s\n%s", err, lists, &stderr, d.stderr.String())
 	}
 }

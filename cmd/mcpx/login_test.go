@@ -79,17 +79,7 @@ func guard(t *testing.T, lifetime int, env ...string) *guarded {
 	g.issuer = "http://" + front.Listener.Addr().String()
 	cmd := exec.Command(g.suite.node, filepath.Join(g.suite.dir, "provider.mjs"), g.issuer, fmt.Sprint(lifetime))
 	cmd.Env = append(os.Environ(), env...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdin, out := start(t, cmd)
 	t.Cleanup(func() {
 		_ = stdin.Close()
 		_ = cmd.Process.Kill()
@@ -258,26 +248,11 @@ func browseFrom(t *testing.T, address string, follow func(*http.Request, []*http
 func (h *home) login(t *testing.T, code int, args ...string) (output, page string) {
 	t.Helper()
 	cmd := h.command(t, append([]string{"login", "--no-browser"}, args...)...)
-	var all lockedBuffer
-	cmd.Stderr = &all
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		fmt.Fprintln(&all, lines.Text())
-		if strings.HasPrefix(lines.Text(), "http") {
-			page = browse(t, lines.Text())
-		}
-	}
-	_ = cmd.Wait()
+	output, _ = visit(t, cmd, func(to string) { page = browse(t, to) })
 	if got := cmd.ProcessState.ExitCode(); got != code {
-		t.Fatalf("login %q: exit %d, want %d\n%s\npage: %s", args, got, code, &all, page)
+		t.Fatalf("login %q: exit %d, want %d\n%s\npage: %s", args, got, code, output, page)
 	}
-	return all.String(), page
+	return output, page
 }
 
 // TestLogin: discovery, registration, a person's login, a running mcpx that takes it up,
@@ -344,22 +319,11 @@ func TestLogin_Pasted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var all strings.Builder
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		fmt.Fprintln(&all, lines.Text())
-		if strings.HasPrefix(lines.Text(), "http") {
-			_, last := browseFrom(t, lines.Text(), elsewhere)
-			fmt.Fprintln(stdin, last)
-		}
-	}
-	if err := cmd.Wait(); err != nil || !strings.Contains(all.String(), "logged in to tracker") {
-		t.Errorf("%v\n%s", err, all.String())
+	out, err := visit(t, cmd, func(page string) {
+		_, last := browseFrom(t, page, elsewhere)
+		fmt.Fprintln(stdin, last)
+	})
+	if err != nil || !strings.Contains(out, "logged in to tracker") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -152,6 +154,47 @@ func (h *home) run(t testing.TB, stdin string, args ...string) (stdout, stderr s
 		t.Fatalf("running mcpx %q: %v", args, failure)
 	}
 	return out.String(), err.String(), cmd.ProcessState.ExitCode()
+}
+
+// start starts a program with pipes to its stdin and from its stdout.
+func start(t testing.TB, cmd *exec.Cmd) (in io.WriteCloser, out io.ReadCloser) {
+	t.Helper()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err = cmd.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("starting %s: %v", cmd.Path, err)
+	}
+	return in, out
+}
+
+// visit runs a program to its end, and opens each page whose address is a line of its
+// stdout. The output has its stderr too, unless cmd sends that elsewhere.
+func visit(t testing.TB, cmd *exec.Cmd, open func(page string)) (output string, err error) {
+	t.Helper()
+	var all lockedBuffer
+	if cmd.Stderr == nil {
+		cmd.Stderr = &all
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		fmt.Fprintln(&all, lines.Text())
+		if strings.HasPrefix(lines.Text(), "http") {
+			open(lines.Text())
+		}
+	}
+	err = cmd.Wait()
+	return all.String(), err
 }
 
 // lockedBuffer collects what a process writes while the test reads it.

@@ -46,17 +46,7 @@ func startSDK(t *testing.T, p peers, h *home, args ...string) *sdkClient {
 	cmd.Env = h.env()
 	stderr := &lockedBuffer{}
 	cmd.Stderr = stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := start(t, cmd)
 	c := &sdkClient{in: in, answers: make(map[int]sdkAnswer)}
 	done := make(chan struct{})
 	go func() { // ends with the process

@@ -205,17 +205,7 @@ func TestShutdown_ClientDoesNotRead(t *testing.T) {
 			spec := mcptest.Spec{}.WithFiles(t)
 			config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 2, "result_token_limit": 0})
 			cmd := h.command(t, "--config", config)
-			stdin, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			stdout, err := cmd.StdoutPipe() // never read
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			stdin, stdout := start(t, cmd) // which nobody reads
 			defer stdout.Close()
 			sent := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + legacy + `","capabilities":{},"clientInfo":{"name":"deaf","version":"1"}}}` + "\n"
 			for id := range 8 {
