@@ -261,17 +261,6 @@ func TestDocument_Fetch(t *testing.T) {
 	}
 }
 
-// TestDocuments_Bounded: the documents of many clients do not fill the memory.
-func TestDocuments_Bounded(t *testing.T) {
-	d := newDocuments(&http.Client{})
-	for i := range 3 * maxDocuments {
-		d.keep(fmt.Sprint(i), keptDocument{&client{}, time.Now().Add(time.Duration(i%2*2-1) * time.Hour)})
-	}
-	if len(d.kept) > maxDocuments {
-		t.Errorf("%d", len(d.kept))
-	}
-}
-
 // TestDocuments_Inside: no client ID leads into the network of mcpx, whatever name it has.
 func TestDocuments_Inside(t *testing.T) {
 	mcptest.NoLeaks(t)

@@ -16,12 +16,13 @@ import (
 	"time"
 
 	"mcpx/internal/plain"
+	"mcpx/internal/recent"
 )
 
 const (
 	// maxDocument is what the draft recommends (section 6.6), in bytes.
 	maxDocument   = 5 << 10
-	maxDocuments  = 200 // kept
+	maxDocuments  = 100 // kept ([recent.Map])
 	fetching      = 16  // at the same time
 	documentTime  = 10 * time.Minute
 	documentMost  = 24 * time.Hour
@@ -35,7 +36,7 @@ type documents struct {
 	slots chan struct{}
 
 	mu   sync.Mutex
-	kept map[string]keptDocument
+	kept *recent.Map[string, keptDocument]
 }
 
 type keptDocument struct {
@@ -46,7 +47,7 @@ type keptDocument struct {
 func newDocuments(web *http.Client) *documents {
 	web.Timeout = documentFetch
 	web.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the draft forbids to follow
-	return &documents{web: web, slots: make(chan struct{}, fetching), kept: map[string]keptDocument{}}
+	return &documents{web: web, slots: make(chan struct{}, fetching), kept: recent.New[string, keptDocument](maxDocuments, nil)}
 }
 
 // client is the client that the document at id describes. Errors are not kept.
@@ -56,9 +57,9 @@ func (d *documents) client(ctx context.Context, id string) (*client, error) {
 		return nil, &fault{"invalid_client", "a client_id that is a URL needs https and a path, and no fragment, user or dots as a part of its path"}
 	}
 	d.mu.Lock()
-	kept, ok := d.kept[id]
+	kept := d.kept.Find(id)
 	d.mu.Unlock()
-	if ok && time.Now().Before(kept.until) {
+	if kept != nil && time.Now().Before(kept.until) {
 		return kept.client, nil
 	}
 	select {
@@ -73,7 +74,9 @@ func (d *documents) client(ctx context.Context, id string) (*client, error) {
 	}
 	c.Host = u.Host
 	if lasts > 0 {
-		d.keep(id, keptDocument{c, time.Now().Add(lasts)})
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.kept.Put(id, &keptDocument{c, time.Now().Add(lasts)})
 	}
 	return c, nil
 }
@@ -163,26 +166,6 @@ func lifetime(header http.Header) time.Duration {
 		}
 	}
 	return documentTime
-}
-
-func (d *documents) keep(id string, one keptDocument) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.kept) >= maxDocuments {
-		now := time.Now()
-		for id, old := range d.kept {
-			if old.until.Before(now) {
-				delete(d.kept, id)
-			}
-		}
-		for id := range d.kept { // any, if all of them last
-			if len(d.kept) < maxDocuments {
-				break
-			}
-			delete(d.kept, id)
-		}
-	}
-	d.kept[id] = one
 }
 
 // unwrapURL leaves out the method and the URL, which the message says already.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -16,10 +15,10 @@ import (
 const (
 	// leeway is how far the clock of an issuer may be off.
 	leeway = 30 * time.Second
-	// keepVerified is how long a token is not verified again, and mostVerified bounds how
-	// many are kept.
+	// keepVerified is how long a token is not verified again, and mostVerified bounds those
+	// that are kept ([recent.Map]).
 	keepVerified = time.Minute
-	mostVerified = 4096
+	mostVerified = 2048
 )
 
 // Algorithms are those that a JWT may be signed with: the ones with a private and a public
@@ -86,7 +85,10 @@ type verified struct {
 // verify proves a JWT, but for its audience and scopes.
 func (s *state) verify(token string, digest [sha256.Size]byte) (*verified, error) {
 	now := time.Now()
-	if v := s.verified.get(digest, now); v != nil {
+	s.mu.Lock()
+	v := s.verified.Find(digest)
+	s.mu.Unlock()
+	if v != nil && now.Before(v.until) {
 		return v, nil
 	}
 	c, from := &claims{}, (*issuer)(nil)
@@ -107,14 +109,16 @@ func (s *state) verify(token string, digest [sha256.Size]byte) (*verified, error
 	case c.Subject == "":
 		return nil, invalid(errors.New("the token has no subject"))
 	}
-	v := &verified{issuer: from, principal: from.principal(c), until: now.Add(keepVerified)}
+	v = &verified{issuer: from, principal: from.principal(c), until: now.Add(keepVerified)}
 	for _, audience := range c.Audience {
 		v.audience = append(v.audience, canonical(audience))
 	}
 	if expires := c.ExpiresAt.Time; expires.Before(v.until) {
 		v.until = expires
 	}
-	s.verified.put(digest, v, now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.verified.Put(digest, v)
 	return v, nil
 }
 
@@ -142,36 +146,3 @@ func (i *issuer) principal(c *claims) *Principal {
 
 // invalid says for the log why a token does not count.
 func invalid(why error) error { return fmt.Errorf("%w: %w", ErrInvalid, why) }
-
-// verifiedTokens are kept by the digests of the tokens.
-type verifiedTokens struct {
-	mu   sync.RWMutex
-	kept map[[sha256.Size]byte]*verified
-}
-
-func (k *verifiedTokens) get(digest [sha256.Size]byte, now time.Time) *verified {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	if v := k.kept[digest]; v != nil && now.Before(v.until) {
-		return v
-	}
-	return nil
-}
-
-// put keeps a token. If there are too many it forgets those that are over, else all: each
-// costs one verification.
-func (k *verifiedTokens) put(digest [sha256.Size]byte, v *verified, now time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.kept) >= mostVerified {
-		for one, v := range k.kept {
-			if !now.Before(v.until) {
-				delete(k.kept, one)
-			}
-		}
-	}
-	if k.kept == nil || len(k.kept) >= mostVerified {
-		k.kept = make(map[[sha256.Size]byte]*verified)
-	}
-	k.kept[digest] = v
-}

@@ -25,6 +25,8 @@ import (
 
 	"github.com/MicahParks/jwkset"
 	"github.com/golang-jwt/jwt/v5"
+
+	"mcpx/internal/recent"
 )
 
 // testIssuer is an authorization server that has nothing but keys.
@@ -394,21 +396,13 @@ func TestJWT_Kept(t *testing.T) {
 		if _, err := v.Request(requestAt("/mcp", token)); err != nil {
 			t.Fatal(err)
 		}
-		return v.state.Load().verified.kept[sha256.Sum256([]byte(token))].until
+		return v.state.Load().verified.Find(sha256.Sum256([]byte(token))).until
 	}
 	if left := time.Until(until(time.Now().Add(time.Hour))); left > keepVerified || left < keepVerified/2 {
 		t.Errorf("kept for %v", left)
 	}
 	if left := time.Until(until(time.Now().Add(20 * time.Second))); left > 20*time.Second {
 		t.Errorf("kept for %v", left)
-	}
-	var k verifiedTokens
-	now := time.Now()
-	for n := range 2*mostVerified + 1 {
-		k.put(sha256.Sum256(fmt.Append(nil, n)), &verified{until: now.Add(time.Duration(n%2) * time.Second)}, now)
-		if len(k.kept) > mostVerified {
-			t.Fatalf("%d kept", len(k.kept))
-		}
 	}
 }
 
@@ -464,7 +458,8 @@ func BenchmarkRequest(b *testing.B) {
 	b.Run("jwt, not kept", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			clear(v.state.Load().verified.kept)
+			s := v.state.Load()
+			s.verified = recent.New[[sha256.Size]byte, verified](mostVerified, nil)
 			if _, err := v.Request(jwt); err != nil {
 				b.Fatal(err)
 			}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"mcpx/internal/recent"
 )
 
 // Options say who may connect. They are never written to.
@@ -77,7 +79,9 @@ type state struct {
 	tokens       map[[sha256.Size]byte]*credential
 	issuers      map[string]*issuer // by URL
 	certificates *credential        // nil: they prove nothing
-	verified     verifiedTokens
+
+	mu       sync.Mutex
+	verified *recent.Map[[sha256.Size]byte, verified] // by the digests of the tokens
 }
 
 // credential is one way to prove who one is, from the options that have it to those that
@@ -123,7 +127,10 @@ func (v *Verifier) SetOptions(o *Options) {
 
 // change is the state of other options, with what stays of this one.
 func (s *state) change(o *Options) *state {
-	next := &state{options: o, tokens: make(map[[sha256.Size]byte]*credential), issuers: make(map[string]*issuer)}
+	next := &state{
+		options: o, tokens: make(map[[sha256.Size]byte]*credential), issuers: make(map[string]*issuer),
+		verified: recent.New[[sha256.Size]byte, verified](mostVerified, nil),
+	}
 	if o.Resource != nil {
 		next.base = canonical(o.Resource.String())
 	}

@@ -37,8 +37,8 @@ func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 	if rate.rate <= 0 {
 		return 0
 	}
-	now, from := time.Now(), l.addresses.get(address)
-	if credential != "" && l.proved.find(maphash.String(l.seed, credential)) != nil {
+	now, from := time.Now(), l.addresses.Get(address)
+	if credential != "" && l.proved.Find(maphash.String(l.seed, credential)) != nil {
 		return 0
 	}
 	wait := from.wait(now, rate)
@@ -59,9 +59,9 @@ func (l *Limits) Known(p *identity.Principal, address netip.Addr, credential str
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.options.AddressRequests > 0 && p != nil && credential != "" {
-		if digest := maphash.String(l.seed, credential); l.proved.find(digest) == nil {
-			l.proved.get(digest)
-			l.addresses.get(address).taken-- // fill keeps it from going below 0
+		if digest := maphash.String(l.seed, credential); l.proved.Find(digest) == nil {
+			l.proved.Get(digest)
+			l.addresses.Get(address).taken-- // fill keeps it from going below 0
 		}
 	}
 	q := l.quotaOf(p)
@@ -106,7 +106,7 @@ func (l *Limits) Refused(p *identity.Principal, address netip.Addr) (late bool) 
 	if p != nil {
 		key = refusedKey{principal: p.Key()}
 	}
-	now, of := time.Now(), l.refused.get(key)
+	now, of := time.Now(), l.refused.Get(key)
 	if of.wait(now, refusals) > 0 {
 		return true
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpx/internal/identity"
+	"mcpx/internal/recent"
 	"mcpx/internal/upstream"
 )
 
@@ -59,19 +60,28 @@ type Limits struct {
 	mu         sync.Mutex
 	options    Options
 	all        holder
-	servers    table[string, holder]
-	principals table[string, holder]
-	addresses  table[netip.Addr, bucket]
-	proved     table[uint64, struct{}] // digests of the credentials of principals
-	seed       maphash.Seed            // of the digests
-	refused    table[refusedKey, bucket]
+	servers    *recent.Map[string, holder]
+	principals *recent.Map[string, holder]
+	addresses  *recent.Map[netip.Addr, bucket]
+	proved     *recent.Map[uint64, struct{}] // digests of the credentials of principals
+	seed       maphash.Seed                  // of the digests
+	refused    *recent.Map[refusedKey, bucket]
 }
+
+// mostKept bounds each of the maps of Limits ([recent.Map]): callers can make up keys. One that
+// is forgotten begins anew.
+const mostKept = 10_000
 
 // New makes limits.
 func New(options Options) *Limits {
-	l := &Limits{options: options, seed: maphash.MakeSeed()}
-	l.servers.busy, l.principals.busy = (*holder).busy, (*holder).busy
-	return l
+	return &Limits{
+		options: options, seed: maphash.MakeSeed(),
+		servers:    recent.New[string](mostKept, (*holder).busy),
+		principals: recent.New[string](mostKept, (*holder).busy),
+		addresses:  recent.New[netip.Addr, bucket](mostKept, nil),
+		proved:     recent.New[uint64, struct{}](mostKept, nil),
+		refused:    recent.New[refusedKey, bucket](mostKept, nil),
+	}
 }
 
 // SetOptions replaces the options. What is under way stays counted.
@@ -147,7 +157,7 @@ func (q *Quota) boundsCalls() bool {
 
 // of returns the holder for a principal. The caller holds the lock.
 func (l *Limits) of(p *identity.Principal) *holder {
-	return l.principals.get(p.Key()).under(*l.quotaOf(p))
+	return l.principals.Get(p.Key()).under(*l.quotaOf(p))
 }
 
 func (l *Limits) quotaOf(p *identity.Principal) *Quota {
@@ -198,7 +208,7 @@ func (l *Limits) begin(p *identity.Principal, server string, part bool) (Call, e
 	if !all.boundsCalls() && !each.boundsCalls() && !who.boundsCalls() {
 		return Call{}, nil
 	}
-	c := Call{limits: l, all: l.all.under(*all), server: l.servers.get(server).under(*each), principal: l.of(p)}
+	c := Call{limits: l, all: l.all.under(*all), server: l.servers.Get(server).under(*each), principal: l.of(p)}
 	now := time.Now()
 	for _, one := range c.holders() {
 		if err := one.refusal(now, one.of); err != nil && !part { // before anything is taken from any

@@ -143,7 +143,7 @@ func TestConcurrentCalls(t *testing.T) {
 		synctest.Wait()
 		first.End(0)
 		waiting.Wait()
-		if open := l.principals.get("alice").open; open != 0 {
+		if open := l.principals.Get("alice").open; open != 0 {
 			t.Errorf("%d calls are still counted", open)
 		}
 	})
@@ -190,9 +190,9 @@ func TestMadeUpKeys(t *testing.T) {
 		l.Known(bob, netip.Addr{}, fmt.Sprint("credential", i))
 	}
 	for name, n := range map[string]int{
-		"principals": len(l.principals.young) + len(l.principals.old),
-		"addresses":  len(l.addresses.young) + len(l.addresses.old),
-		"proved":     len(l.proved.young) + len(l.proved.old),
+		"principals": l.principals.Len(),
+		"addresses":  l.addresses.Len(),
+		"proved":     l.proved.Len(),
 	} {
 		if n > 2*mostKept+1 {
 			t.Errorf("%d %s are kept", n, name)

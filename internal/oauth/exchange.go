@@ -9,11 +9,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"mcpx/internal/recent"
 )
 
 const (
-	// mostExchanged bounds the tokens of callers that are kept for one server.
-	mostExchanged = 4096
+	// mostExchanged bounds the tokens of callers that are kept for one server ([recent.Map]).
+	mostExchanged = 2048
 	// unknownLife is how long a token is kept that does not say how long it counts.
 	unknownLife = 5 * time.Minute
 )
@@ -28,7 +30,12 @@ type exchanges struct {
 
 	mu   sync.Mutex
 	at   *answer[*grantor]
-	kept map[[sha256.Size]byte]*exchanged // by the digest of the caller's token
+	kept *recent.Map[[sha256.Size]byte, exchanged] // by the digest of the caller's token
+}
+
+func newExchanges(l *Logins, s Server, web *http.Client) *exchanges {
+	asking := func(e *exchanged) bool { return !e.answered() } // else it would be asked for once more
+	return &exchanges{logins: l, server: s, web: web, kept: recent.New[[sha256.Size]byte](mostExchanged, asking)}
 }
 
 // grantor is who exchanges tokens for a server.
@@ -66,7 +73,7 @@ func (a *answer[T]) wait(ctx context.Context) (value T, err error) {
 // and the secrets to be struck out of texts. subject yields the caller's own token, a
 // JWT, as it came last.
 func (l *Logins) Exchange(s Server) func(subject func() string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
-	x := &exchanges{logins: l, server: s, web: newHTTPClient(s), kept: make(map[[sha256.Size]byte]*exchanged)}
+	x := newExchanges(l, s, newHTTPClient(s))
 	return func(subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
 		c := &caller{x, subject}
 		return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, c} }, c.secrets
@@ -107,7 +114,7 @@ func (c *caller) refused(ctx context.Context, token string, resp *http.Response)
 func (c *caller) worked(token string) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	if e := c.of.kept[sha256.Sum256([]byte(c.subject()))]; e != nil && e.fresh && e.answered() && e.value == token {
+	if e := c.of.kept.Find(sha256.Sum256([]byte(c.subject()))); e != nil && e.fresh && e.answered() && e.value == token {
 		e.fresh = false
 	}
 }
@@ -116,7 +123,7 @@ func (c *caller) secrets() []string {
 	subject := c.subject()
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	if e := c.of.kept[sha256.Sum256([]byte(subject))]; e != nil && e.answered() && e.value != "" {
+	if e := c.of.kept.Find(sha256.Sum256([]byte(subject))); e != nil && e.answered() && e.value != "" {
 		return []string{subject, e.value}
 	}
 	return []string{subject}
@@ -136,23 +143,22 @@ func (e *exchanged) answered() bool {
 func (x *exchanges) get(ctx context.Context, subject, refused string) (string, error) {
 	key := sha256.Sum256([]byte(subject))
 	x.mu.Lock()
-	e := x.kept[key]
+	e := x.kept.Find(key)
 	useless := e != nil && e.answered() && refused != "" && e.value == refused
 	switch {
 	case useless && e.fresh:
 		x.mu.Unlock()
 		return "", &passingError{"the server refuses the token that the authorization server gives for that of the caller; see oauth.audience and scopes"}
 	case e == nil || useless || e.answered() && !time.Now().Before(e.until):
-		x.makeRoom()
 		e = &exchanged{answer: answer[string]{done: make(chan struct{})}, fresh: useless}
-		x.kept[key] = e
+		x.kept.Put(key, e)
 		x.logins.refreshing.Go(func() { // ends within refreshTime; Logins.Close waits for it
 			ctx, cancel := detached(ctx, refreshTime)
 			defer cancel()
 			x.ask(ctx, subject, e)
 			x.mu.Lock()
-			if e.err != nil && x.kept[key] == e {
-				delete(x.kept, key) // the next call tries again
+			if e.err != nil && x.kept.Find(key) == e {
+				x.kept.Delete(key) // the next call tries again
 			}
 			close(e.done)
 			x.mu.Unlock()
@@ -160,21 +166,6 @@ func (x *exchanges) get(ctx context.Context, subject, refused string) (string, e
 	}
 	x.mu.Unlock()
 	return e.wait(ctx)
-}
-
-// makeRoom lets one more token be kept. The caller holds the lock.
-func (x *exchanges) makeRoom() {
-	if len(x.kept) < mostExchanged {
-		return
-	}
-	var first [sha256.Size]byte
-	var until time.Time
-	for key, e := range x.kept {
-		if e.answered() && (until.IsZero() || e.until.Before(until)) {
-			first, until = key, e.until
-		}
-	}
-	delete(x.kept, first)
 }
 
 // ask exchanges a token.

@@ -213,17 +213,17 @@ func TestExchange_Ends(t *testing.T) {
 	if len(x.asked) != 3 {
 		t.Errorf("%d exchanges, the last of a token that does not say when it ends", len(x.asked))
 	}
-	s := &exchanges{logins: l, server: x.server(), web: http.DefaultClient, kept: map[[32]byte]*exchanged{}}
-	for i := range mostExchanged + 10 {
+	s := newExchanges(l, x.server(), http.DefaultClient)
+	for i := range 2*mostExchanged + 10 {
 		if _, err := s.get(context.Background(), fmt.Sprint(i), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(s.kept) != mostExchanged {
-		t.Errorf("%d are kept", len(s.kept))
+	if n := s.kept.Len(); n > 2*mostExchanged || n < mostExchanged {
+		t.Errorf("%d are kept", n)
 	}
 	last := len(x.asked)
-	if _, err := s.get(context.Background(), fmt.Sprint(mostExchanged+9), ""); err != nil || len(x.asked) != last {
+	if _, err := s.get(context.Background(), fmt.Sprint(2*mostExchanged+9), ""); err != nil || len(x.asked) != last {
 		t.Errorf("the newest is not kept: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/identity"
+	"mcpx/internal/recent"
 )
 
 // Right is a rule of the configuration: what some principals may see and do. The zero
@@ -95,12 +96,12 @@ func Begins(glob, prefix string) bool {
 	return false
 }
 
-// The bounds of what is remembered: of sets of rules, and of principals in views. Who has
-// which groups is up to issuers; rules are few, and so are their sets. A principal is one
-// value as long as its token is.
+// The bounds of what is remembered ([recent.Map]): of sets of rules, and of principals in views.
+// Who has which groups is up to issuers; rules are few, and so are their sets. A principal is
+// one value as long as its token is.
 const (
-	maxGrants = 1000
-	maxKnown  = 10_000
+	maxGrants = 500
+	maxKnown  = 5_000
 )
 
 // Rights are what each principal may see and do. A principal that no rule is for has
@@ -111,8 +112,8 @@ type Rights struct {
 	all   bool // without rules everybody who is known has everything, but is no admin
 
 	mu     sync.Mutex
-	grants map[string]*Grant // by the numbers of the rules
-	known  map[visitor]*Grant
+	grants *recent.Map[string, Grant]   // by the numbers of the rules
+	known  *recent.Map[visitor, *Grant] // of grants
 }
 
 // visitor is a principal in a view.
@@ -123,7 +124,12 @@ type visitor struct {
 
 // NewRights makes the rights of an endpoint that asks principals who they are; of nil
 // rules those of one where that is enough.
-func NewRights(rules []Right) *Rights { return &Rights{rules: rules, all: rules == nil} }
+func NewRights(rules []Right) *Rights {
+	return &Rights{
+		rules: rules, all: rules == nil,
+		grants: recent.New[string, Grant](maxGrants, nil), known: recent.New[visitor, *Grant](maxKnown, nil),
+	}
+}
 
 // Admin reports whether a principal may see the state of mcpx and change its servers.
 // Where principals are asked who they are, nobody in particular is none.
@@ -164,15 +170,11 @@ func (r *Rights) Of(p *identity.Principal, view string) *Grant {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	g := r.known[visitor{p, view}]
-	if g == nil {
-		if r.known == nil || len(r.known) >= maxKnown {
-			r.known = make(map[visitor]*Grant)
-		}
-		g = r.grant(p, view)
-		r.known[visitor{p, view}] = g
+	g := r.known.Get(visitor{p, view})
+	if *g == nil {
+		*g = r.grant(p, view)
 	}
-	return g
+	return *g
 }
 
 // grant is the Grant of the rules that are for a principal in a view. The caller holds the
@@ -184,16 +186,13 @@ func (r *Rights) grant(p *identity.Principal, view string) *Grant {
 			which = append(which, byte(i>>8), byte(i))
 		}
 	}
-	g := r.grants[string(which)]
+	g := r.grants.Find(string(which))
 	if g == nil {
 		g = &Grant{}
 		for i := 0; i < len(which); i += 2 {
 			g.rules = append(g.rules, &r.rules[int(which[i])<<8|int(which[i+1])])
 		}
-		if r.grants == nil || len(r.grants) >= maxGrants {
-			r.grants = make(map[string]*Grant)
-		}
-		r.grants[string(which)] = g
+		r.grants.Put(string(which), g)
 	}
 	return g
 }
