@@ -39,10 +39,15 @@ type endpoint struct {
 // the config, each behind a comma.
 func hosted(t *testing.T, servers map[string]string, rights, more string) *endpoint {
 	t.Helper()
+	return serving(t, configOf(t, servers, rights, more))
+}
+
+// serving serves a config.
+func serving(t *testing.T, cfg *config.Config) *endpoint {
+	t.Helper()
 	for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "HOME"} {
 		t.Setenv(folder, t.TempDir())
 	}
-	cfg := configOf(t, servers, rights, more)
 	a := NewHTTP(cfg, slog.New(slog.DiscardHandler), nil)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

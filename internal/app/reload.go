@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcpx/internal/config"
+	"mcpx/internal/front"
 	"mcpx/internal/setup"
 )
 
@@ -147,6 +148,7 @@ func (a *App) change(from, to *config.Config) {
 	a.Executor.SetOptions(a.executorOptions(&now))
 	changes := a.Registry.Apply(servers, registryOptions(&now, rules))
 	a.identity.SetOptions(a.identities(&now))
+	a.views.each((*front.Front).EndUnknown)
 	a.limits.SetOptions(limitsOf(&now))
 	two, _ := a.viewOptions(&now, config.ViewTwoTools)
 	a.View.SetOptions(two)

@@ -54,7 +54,7 @@ func (v *views) get(name string) *openView {
 		one.view = view.NewTwoTools(a.Registry, a.Executor, options)
 	}
 	one.front = front.New(one.view, front.Options{
-		Version: Version(), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Limits: a.limits, Logger: a.log,
+		Version: Version(), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Known: a.identity.Knows, Limits: a.limits, Logger: a.log,
 		Observer: a.requestObserver(), Trace: a.traceClients(),
 	})
 	v.open[name] = one
@@ -142,10 +142,12 @@ func (v *views) EndStreams() { v.each((*front.Front).EndStreams) }
 // EndCalls implements [httpd.Endpoint].
 func (v *views) EndCalls() { v.each((*front.Front).EndCalls) }
 
+// each calls f for the front of every view. It does not hold the lock meanwhile.
 func (v *views) each(f func(*front.Front)) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, one := range v.open {
+	all := slices.Collect(maps.Values(v.open))
+	v.mu.Unlock()
+	for _, one := range all {
 		f(one.front)
 	}
 }

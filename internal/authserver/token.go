@@ -189,6 +189,9 @@ func (s *Server) Principal(token string) (who *identity.Principal, stands contex
 	return s.principal(&a.Who), stands
 }
 
+// Asks implements identity.Front.
+func (s *Server) Asks() string { return s.o.Issuer }
+
 // principal is a person as the issuer's own tokens would have it.
 func (s *Server) principal(who *person) *identity.Principal {
 	claims := map[string]any{"iss": s.o.Issuer, "sub": who.Subject, s.o.GroupsClaim: who.Groups}

@@ -29,6 +29,8 @@ type Options struct {
 	SessionIdle time.Duration
 	// MaxMessage bounds the body of a request over HTTP, in bytes; 0 = 64 MiB.
 	MaxMessage int64
+	// Known reports whether a principal may still come over HTTP; nil = everybody may.
+	Known func(*identity.Principal) bool
 	// Limits bound the sessions of the clients; nil = nothing does.
 	Limits *limits.Limits
 	// Trace, where not nil, gets every message from and to a client; peer names the
@@ -88,6 +90,7 @@ var (
 	errClosed       = errors.New("the config of mcpx does not have this view any more; the call may have been executed")
 	errInputEnded   = errors.New("the client closed its side; the call may have been executed")
 	errSessionEnded = errors.New("the session was ended; the call may have been executed")
+	errUnknown      = errors.New("who opened the stream may not connect any more; the call may have been executed")
 )
 
 // EndStreams ends the requests over HTTP that wait for events rather than a result,
@@ -117,7 +120,23 @@ func (f *Front) Close() {
 	f.parking.all.Wait()
 }
 
-// sweep ends idle sessions until Close.
+// EndUnknown ends the streams and the sessions over HTTP of principals that Options.Known
+// does not know any more: nobody can come back to them. Whoever changes that calls it; a
+// request that came before and begins later ends with the next sweep.
+func (f *Front) EndUnknown() {
+	known := f.options.Known
+	if known == nil {
+		return
+	}
+	f.stateless.endOf(known, errUnknown)
+	f.sessions.each(func(s *session) {
+		if !known(s.client.Load().Principal) {
+			f.endSession(s)
+		}
+	})
+}
+
+// sweep ends idle sessions, and unknown ones, until Close.
 func (f *Front) sweep() {
 	ticker := time.NewTicker(max(f.options.SessionIdle/30, time.Second))
 	defer ticker.Stop()
@@ -125,6 +144,7 @@ func (f *Front) sweep() {
 		select {
 		case now := <-ticker.C:
 			f.endIdle(now.Add(-f.options.SessionIdle))
+			f.EndUnknown()
 		case <-f.stop:
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/identity"
 	"mcpx/internal/wire"
 )
 
@@ -25,7 +26,8 @@ type openRequest struct {
 	key       string
 	cancel    context.CancelCauseFunc
 	lasts     bool
-	cancelled bool // by the client; under the lock
+	who       *identity.Principal // only of one that lasts
+	cancelled bool                // by the client; under the lock
 }
 
 // begin adds a request and returns its context, derived from ctx. The caller must
@@ -33,6 +35,9 @@ type openRequest struct {
 func (o *inflight) begin(ctx context.Context, key string, lasts bool) (context.Context, *openRequest) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := &openRequest{key: key, cancel: cancel, lasts: lasts}
+	if lasts {
+		r.who = identity.From(ctx)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.open == nil {
@@ -87,6 +92,17 @@ func (o *inflight) end(lastingOnly bool, why error) {
 	}
 	for r := range o.open {
 		if r.lasts || !lastingOnly {
+			r.cancel(why)
+		}
+	}
+}
+
+// endOf cancels the open requests that last, of the principals that are not known.
+func (o *inflight) endOf(known func(*identity.Principal) bool, why error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for r := range o.open {
+		if r.lasts && !known(r.who) {
 			r.cancel(why)
 		}
 	}

@@ -112,7 +112,11 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 		err = fmt.Errorf("writing to stdout: %w", s.out.err)
 		s.drain(0, ended, errInputEnded)
 	case <-ctx.Done():
-		s.drain(options.Grace, ended, errStopping)
+		why := errStopping
+		if options.Session != "" { // a stream over HTTP ends for reasons of its own too
+			why = context.Cause(ctx)
+		}
+		s.drain(options.Grace, ended, why)
 	}
 	return err
 }

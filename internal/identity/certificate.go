@@ -26,5 +26,5 @@ func ofCertificate(c *x509.Certificate, now time.Time) (*Principal, error) {
 	if strings.Contains(name, "@") || !strings.Contains(name, ":") {
 		return nil, invalid(errors.New("the name in the certificate is one of another kind of principal: it has an @, or no scheme"))
 	}
-	return &Principal{ID: "certificate " + name, Name: name}, nil
+	return &Principal{ID: certificates + " " + name, Name: name}, nil
 }

@@ -12,6 +12,8 @@ type Front interface {
 	// that back; nil if the token does not count, or is of somebody else. The token is for
 	// mcpx as a whole, and has all scopes that are needed.
 	Principal(token string) (who *Principal, stands context.Context)
+	// Asks is the issuer that knows its principals.
+	Asks() string
 }
 
 // OfIssuer is the principal that an issuer knows by that subject, without its claims. The

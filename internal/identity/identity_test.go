@@ -1,9 +1,11 @@
 package identity
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -91,3 +93,37 @@ func TestVerifier_Change(t *testing.T) {
 		t.Error("a proof outlives all options")
 	}
 }
+
+// TestVerifier_Knows: by whatever the options in force can prove somebody to be.
+func TestVerifier_Knows(t *testing.T) {
+	var v Verifier
+	all := map[string]*Principal{
+		"anybody": nil, "token": {ID: "token a"}, "issuer": OfIssuer("https://i.example", "a b"),
+		"longer issuer": OfIssuer("https://i.example/2", "a"), "front": OfIssuer("https://f.example", "a"), "certificate": {ID: "certificate DNS:a"},
+	}
+	for _, test := range []struct {
+		o    *Options
+		want string
+	}{
+		{nil, "anybody"},
+		{&Options{}, ""},
+		{&Options{Tokens: []Token{tokenOf("a", "1"), tokenOf("b", "2")}}, "token"},
+		{&Options{Tokens: []Token{tokenOf("b", "1")}, Issuers: []Issuer{{URL: "https://i.example"}}}, "issuer"},
+		{&Options{Certificates: true, Issuers: []Issuer{{URL: "https://i.example/2"}}}, "longer issuer, certificate"},
+		{&Options{Front: frontOf("https://f.example")}, "front"},
+		{nil, "anybody"},
+	} {
+		v.SetOptions(test.o)
+		for name, p := range all {
+			if got, want := v.Knows(p), slices.Contains(strings.Split(test.want, ", "), name); got != want {
+				t.Errorf("%+v knows %s: %t", test.o, name, got)
+			}
+		}
+	}
+}
+
+// frontOf asks the issuer that it is called.
+type frontOf string
+
+func (frontOf) Principal(string) (*Principal, context.Context) { return nil, nil }
+func (f frontOf) Asks() string                                 { return string(f) }

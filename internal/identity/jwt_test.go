@@ -366,6 +366,35 @@ func TestJWT_Issuers(t *testing.T) {
 	}
 }
 
+// TestJWT_Change: an issuer goes on as long as its tokens need what they needed.
+func TestJWT_Change(t *testing.T) {
+	i := newTestIssuer(t, "")
+	i.set(false, map[string]crypto.Signer{"k": ecKey()})
+	for name, test := range map[string]struct {
+		change func(*Options)
+		gone   bool
+	}{
+		"the same":         {func(o *Options) { o.Tokens = []Token{tokenOf("more", "a")} }, false},
+		"removed":          {func(o *Options) { o.Issuers = nil }, true},
+		"other audiences":  {func(o *Options) { o.Issuers[0].Audiences = []string{"api"} }, true},
+		"more scopes":      {func(o *Options) { o.Scopes = []string{"mcp"} }, true},
+		"another resource": {func(o *Options) { o.Resource = &url.URL{Scheme: "https", Host: "b.example.com", Path: "/mcp"} }, true},
+	} {
+		v := trusting(t, nil, i.URL)
+		proof, err := v.Request(requestAt("/mcp", sign(t, jwt.SigningMethodES256, ecKey(), i.URL, nil, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := *v.Options()
+		o.Issuers = slices.Clone(o.Issuers)
+		test.change(&o)
+		v.SetOptions(&o)
+		if gone := proof.Revoked.Err() != nil; gone != test.gone {
+			t.Errorf("%s: revoked is %t", name, gone)
+		}
+	}
+}
+
 // TestJWT_Discovery: each place where the metadata of an issuer may lie.
 func TestJWT_Discovery(t *testing.T) {
 	for _, form := range []string{"/.well-known/oauth-authorization-server/a/b", "/.well-known/openid-configuration/a/b", "/a/b/.well-known/openid-configuration"} {

@@ -4,6 +4,7 @@ package identity
 import (
 	"context"
 	"encoding/json"
+	"strings"
 )
 
 // Principal is who a request comes from, once that is proved. It is never written to.
@@ -29,6 +30,13 @@ func (p *Principal) Key() string {
 	}
 	return p.ID
 }
+
+// certificates is the first word of the ID of a principal that a certificate proves, as the
+// URL of an issuer is of its own.
+const certificates = "certificate"
+
+// of reports whether that is the first word of the ID.
+func (p *Principal) of(first string) bool { return strings.HasPrefix(p.ID, first+" ") }
 
 type contextKey struct{}
 

@@ -108,8 +108,8 @@ func (v *Verifier) Options() *Options {
 }
 
 // SetOptions changes who may connect; nil: nobody is asked any more. What both the
-// old and the new options have goes on; requests with anything else end. The caller
-// ends it with nil.
+// old and the new options have goes on, an issuer if its tokens need what they needed;
+// requests with anything else end. The caller ends it with nil.
 func (v *Verifier) SetOptions(o *Options) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -145,9 +145,10 @@ func (s *state) change(o *Options) *state {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	same := s.options != nil && s.base == next.base && slices.Equal(s.options.Scopes, o.Scopes)
 	for _, one := range o.Issuers {
 		i := s.issuers[one.URL]
-		if i == nil || !reflect.DeepEqual(i.Issuer, one) {
+		if i == nil || !same || !reflect.DeepEqual(i.Issuer, one) {
 			i = newIssuer(one, log)
 		}
 		next.issuers[one.URL] = i
@@ -197,6 +198,26 @@ func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
 		stop()
 		cancel(nil)
 	}
+}
+
+// Knows reports whether the options in force can prove that a request comes from that
+// principal.
+func (v *Verifier) Knows(p *Principal) bool {
+	s := v.state.Load()
+	if p == nil || s == nil {
+		return p == nil && s == nil
+	}
+	for _, c := range s.tokens {
+		if c.principal.ID == p.ID {
+			return true
+		}
+	}
+	for at := range s.issuers {
+		if p.of(at) {
+			return true
+		}
+	}
+	return s.certificates != nil && p.of(certificates) || s.options.Front != nil && p.of(s.options.Front.Asks())
 }
 
 // Request proves who a request comes from. The error is one of those above, or wraps it.

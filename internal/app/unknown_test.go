@@ -1,0 +1,68 @@
+package app
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestEndUnknown: a reload ends the streams and the sessions of those whom it leaves no way to
+// connect: of everybody without a token when auth is turned on, and of a principal whose
+// token is taken away. Those of others go on.
+func TestEndUnknown(t *testing.T) {
+	mcptest.NoLeaks(t)
+	fake := mcptest.Spec{}.HTTP(t)
+	servers := map[string]string{"fake": fake.URL}
+	guarded := configOf(t, servers, `[{"principals":["*"]}]`, "")
+	open := *guarded
+	open.Auth = nil
+	e := serving(t, &open)
+	listening := func(who string) (visitors []*visitor, streams []*stream) {
+		visitors = []*visitor{e.visitor(t, who, legacyEra, false), e.visitor(t, who, modernEra, false), e.visitor(t, who, legacyEra, true)}
+		for _, v := range visitors {
+			streams = append(streams, v.listening(t, "/mcp", ""))
+		}
+		return visitors, streams
+	}
+	refused := func(visitors []*visitor, streams []*stream) {
+		t.Helper()
+		for i, s := range streams {
+			select {
+			case <-s.ended:
+			case <-time.After(patience):
+				t.Fatal("the stream is still open, era", visitors[i].era)
+			}
+			if status, answer, _ := visitors[i].http(t, "GET", "/mcp", "", nil); status != 401 {
+				t.Errorf("once more: %d %s", status, answer)
+			}
+		}
+	}
+	visitors, streams := listening("anybody")
+	e.app.change(&open, guarded)
+	refused(visitors, streams)
+	if n := e.app.sessions(); n != 0 {
+		t.Errorf("%d sessions of anybody", n)
+	}
+
+	visitors, streams = listening("alice")
+	_, others := listening("bob")
+	less := *guarded
+	auth := *guarded.Auth
+	auth.Tokens = auth.Tokens[1:]
+	less.Auth = &auth
+	e.app.change(guarded, &less)
+	refused(visitors, streams)
+	if n := e.app.sessions(); n != 1 {
+		t.Errorf("%d sessions, want that of bob", n)
+	}
+	fake.SetTools([]byte(`[{"name":"new","inputSchema":{"type":"object"}}]`))
+	fake.Notify(toolsChanged, "{}")
+	for _, s := range others {
+		s.await(t, toolsChanged)
+	}
+	if said := visitors[0].ask(t, "/mcp", "ping", ""); !strings.HasPrefix(said, "401 ") {
+		t.Errorf("alice: %s", said)
+	}
+}
