@@ -121,7 +121,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	// The draft (6.5) lets a server on loopback read documents on loopback.
-	s.documents = newDocuments(outbound.NewClient(outbound.Reach{Loopback: outbound.Loopback(u.Hostname()), Key: "nothing"}))
+	s.documents = newDocuments(outbound.NewClient(outbound.Reach{Loopback: outbound.LoopbackURL(o.Resource), Key: "nothing"}))
 	s.login = newLogin(&s.o, s.Callback())
 	return s, nil
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/outbound"
 	"mcpx/internal/plain"
 	"mcpx/internal/recent"
 )
@@ -103,7 +104,7 @@ func (d *documents) fetch(ctx context.Context, id string) (*client, time.Duratio
 	req.Header.Set("Accept", "application/json")
 	resp, err := d.web.Do(req)
 	if err != nil {
-		return nil, 0, unwrapURL(err)
+		return nil, 0, outbound.Cause(err)
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
@@ -166,12 +167,4 @@ func lifetime(header http.Header) time.Duration {
 		}
 	}
 	return documentTime
-}
-
-// unwrapURL leaves out the method and the URL, which the message says already.
-func unwrapURL(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
-	}
-	return err
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"path"
@@ -24,7 +23,6 @@ import (
 )
 
 const (
-	maxAnswer = 512 << 10 // of the issuer, in bytes
 	// maxPerson bounds what the issuer says of a person, in bytes: it goes into codes,
 	// which are parts of URLs, and into headers.
 	maxPerson     = 4 << 10
@@ -54,8 +52,7 @@ type provider struct {
 }
 
 func newLogin(o *Options, callback string) *login {
-	u, err := url.Parse(o.Issuer)
-	reach := outbound.Reach{Loopback: err == nil && outbound.Loopback(u.Hostname()), Private: o.AllowPrivate, Key: "auth.front.allow_private"}
+	reach := outbound.Reach{Loopback: outbound.LoopbackURL(o.Issuer), Private: o.AllowPrivate, Key: "auth.front.allow_private"}
 	return &login{o: o, callback: callback, web: outbound.NewClient(reach)}
 }
 
@@ -68,7 +65,7 @@ func (l *login) provider(ctx context.Context) (*provider, error) {
 		return l.found, nil
 	}
 	var p provider
-	err := l.get(ctx, strings.TrimSuffix(l.o.Issuer, "/")+"/.well-known/openid-configuration", "", &p)
+	err := outbound.Get(ctx, l.web, strings.TrimSuffix(l.o.Issuer, "/")+"/.well-known/openid-configuration", "", &p)
 	switch {
 	case err != nil:
 	case p.Issuer != l.o.Issuer:
@@ -84,31 +81,6 @@ func (l *login) provider(ctx context.Context) (*provider, error) {
 		return nil, fmt.Errorf("reading the metadata of %s: %w", l.o.Issuer, err)
 	}
 	return l.found, nil
-}
-
-// get reads JSON of the issuer, with a token if it is not empty.
-func (l *login) get(ctx context.Context, address, token string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Accept", "application/json")
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := l.web.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("it answers %s", resp.Status)
-	}
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, into)
 }
 
 func (l *login) config(p *provider) *oauth2.Config {
@@ -226,7 +198,7 @@ func plainRetrieve(err error) error {
 // anew for each login.
 func (l *login) verify(ctx context.Context, p *provider, raw, nonce string) (jwt.MapClaims, error) {
 	var set json.RawMessage
-	if err := l.get(ctx, p.Keys, "", &set); err != nil {
+	if err := outbound.Get(ctx, l.web, p.Keys, "", &set); err != nil {
 		return nil, fmt.Errorf("reading the keys of the issuer: %w", err)
 	}
 	keys, err := keyfunc.NewJWKSetJSON(set)
@@ -254,7 +226,7 @@ func (l *login) verify(ctx context.Context, p *provider, raw, nonce string) (jwt
 // the person may not be let in, but who it is stands.
 func (l *login) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) {
 	more := map[string]any{}
-	if err := l.get(ctx, p.UserInfo, token, &more); err != nil || more["sub"] != claims["sub"] {
+	if err := outbound.Get(ctx, l.web, p.UserInfo, token, &more); err != nil || more["sub"] != claims["sub"] {
 		l.o.Log.Warn("the issuer says no more of a person than its ID token", "error", err)
 		return
 	}

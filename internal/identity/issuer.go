@@ -3,10 +3,8 @@ package identity
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -33,8 +31,6 @@ const (
 	unknownKeys = 3
 	// refreshEvery is how long a key counts on that the issuer has taken back.
 	refreshEvery = 15 * time.Minute
-	// mostMetadata bounds a document of an issuer, in bytes.
-	mostMetadata = 1 << 20
 )
 
 // Issuer gives out JWTs.
@@ -69,9 +65,7 @@ func newIssuer(of Issuer, log *slog.Logger) *issuer {
 	for _, audience := range of.Audiences {
 		i.audiences = append(i.audiences, canonical(audience))
 	}
-	u, _ := url.Parse(of.URL)
-	i.web = outbound.NewClient(outbound.Reach{Loopback: u != nil && outbound.Loopback(u.Hostname()), Private: of.AllowPrivate, Key: "allow_private of the issuer"})
-	i.web.Transport = &bounded{i.web.Transport}
+	i.web = outbound.NewClient(outbound.Reach{Loopback: outbound.LoopbackURL(of.URL), Private: of.AllowPrivate, Key: "allow_private of the issuer"})
 	i.stands, i.revoke = context.WithCancel(context.Background())
 	return i
 }
@@ -171,25 +165,12 @@ func (i *issuer) keysURL(ctx context.Context) (string, error) {
 }
 
 func (i *issuer) metadata(ctx context.Context, place string) (keys string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
-	if err != nil {
-		return "", err
-	}
-	request.Header.Set("Accept", "application/json")
-	response, err := i.web.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s: the answer is %s", place, response.Status)
-	}
 	var metadata struct {
 		Issuer string `json:"issuer"`
 		Keys   string `json:"jwks_uri"`
 	}
-	if err := json.NewDecoder(response.Body).Decode(&metadata); err != nil {
-		return "", fmt.Errorf("%s: the answer is no such document", place)
+	if err := outbound.Get(ctx, i.web, place, "", &metadata); err != nil {
+		return "", fmt.Errorf("%s: %w", place, outbound.Cause(err))
 	}
 	switch {
 	case metadata.Issuer != i.URL:
@@ -198,19 +179,4 @@ func (i *issuer) metadata(ctx context.Context, place string) (keys string, err e
 		return "", fmt.Errorf("%s: names no jwks_uri over https", place)
 	}
 	return metadata.Keys, nil
-}
-
-// bounded bounds what answers may hold.
-type bounded struct{ http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := b.RoundTripper.RoundTrip(r)
-	if err == nil {
-		response.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(response.Body, mostMetadata), response.Body}
-	}
-	return response, err
 }

@@ -3,10 +3,8 @@ package oauth
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -131,31 +129,17 @@ func resourceMetadata(ctx context.Context, client *http.Client, s Server, c chal
 	return nil, cmp.Or(missed, ctx.Err())
 }
 
-// metadataLimit bounds a metadata document, in bytes.
-const metadataLimit = 1 << 20
-
 // readMetadata returns nil where there is nothing at that place. The oauthex package
 // refuses a resource that is not the URL itself, which many servers have.
 func readMetadata(ctx context.Context, client *http.Client, place string) (*oauthex.ProtectedResourceMetadata, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Accept", "application/json")
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, explain(err)
-	}
-	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode >= 400 && resp.StatusCode < 500:
-		return nil, nil
-	case resp.StatusCode != http.StatusOK:
-		return nil, errors.New("the answer is " + resp.Status)
-	}
 	var metadata oauthex.ProtectedResourceMetadata
-	if err := json.NewDecoder(io.LimitReader(resp.Body, metadataLimit)).Decode(&metadata); err != nil {
-		return nil, errors.New("the answer is no such document")
+	err := outbound.Get(ctx, client, place, "", &metadata)
+	status, answered := errors.AsType[*outbound.StatusError](err)
+	switch {
+	case answered && status.Code >= 400 && status.Code < 500:
+		return nil, nil
+	case err != nil:
+		return nil, explain(err)
 	}
 	return &metadata, nil
 }
@@ -191,11 +175,5 @@ func overHTTP(address string) string {
 // explain shortens what net/http and x/oauth2 say: their texts have whole URLs and
 // bodies, which may hold codes and tokens.
 func explain(err error) error {
-	if outer, ok := errors.AsType[*url.Error](err); ok {
-		err = outer.Err
-		if outer.Timeout() {
-			err = errors.New("no answer in time")
-		}
-	}
-	return errors.New(plain.Line(err.Error(), 300))
+	return errors.New(plain.Line(outbound.Cause(err).Error(), 300))
 }

@@ -4,8 +4,10 @@ package outbound
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -63,6 +65,9 @@ func NewClient(r Reach) *http.Client {
 	}}
 }
 
+// maxAnswer bounds the body of an answer, in bytes: a longer one ends there.
+const maxAnswer = 1 << 20
+
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !Safe(req.URL.String()) {
@@ -73,10 +78,50 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	transport := g.checked
 	if proxy, err := http.ProxyFromEnvironment(req); err != nil || proxy != nil {
-		return g.overProxy.RoundTrip(req)
+		transport = g.overProxy
 	}
-	return g.checked.RoundTrip(req)
+	resp, err := transport.RoundTrip(req)
+	if err == nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, maxAnswer), resp.Body}
+	}
+	return resp, err
+}
+
+// StatusError is an answer without the document that was asked for.
+type StatusError struct {
+	Code   int
+	Status string // the line, such as "404 Not Found"
+}
+
+func (e *StatusError) Error() string { return "the answer is " + e.Status }
+
+// Get reads the JSON document at an address, with a bearer token unless that is empty.
+func Get(ctx context.Context, web *http.Client, address, token string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "application/json")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := web.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return &StatusError{resp.StatusCode, resp.Status}
+	}
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		return errors.New("the answer is no such document")
+	}
+	return nil
 }
 
 // CloseIdleConnections ends what no request uses.
@@ -84,6 +129,18 @@ func (g *guard) CloseIdleConnections() {
 	for _, t := range []http.RoundTripper{g.checked, g.overProxy} {
 		t.(*http.Transport).CloseIdleConnections()
 	}
+}
+
+// Cause is why a request failed, without its method and URL: for errors that name the address.
+func Cause(err error) error {
+	outer, ok := errors.AsType[*url.Error](err)
+	switch {
+	case !ok:
+		return err
+	case outer.Timeout():
+		return errors.New("no answer in time")
+	}
+	return outer.Err
 }
 
 // reserved are the ranges beside those that netip knows: this network, carrier-grade NAT,
@@ -126,6 +183,12 @@ func (g *guard) address(ip netip.Addr) error {
 func Safe(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "wss" || (u.Scheme == "http" || u.Scheme == "ws") && Loopback(u.Hostname()))
+}
+
+// LoopbackURL reports whether a URL leads to this machine by its host's name alone.
+func LoopbackURL(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && Loopback(u.Hostname())
 }
 
 // Loopback reports whether a host is this machine by its name alone.

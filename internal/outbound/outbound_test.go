@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -68,5 +69,36 @@ func TestGuard_Client(t *testing.T) {
 	to = inside.URL
 	if _, err := client.Post(local.URL, "text/plain", strings.NewReader("secret")); err == nil || !strings.Contains(err.Error(), "holds secrets") {
 		t.Errorf("a redirect of a POST: %v", err)
+	}
+}
+
+// TestGet: a document is read with a token, and a long answer not to its end.
+func TestGet(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/long":
+			_, _ = w.Write([]byte(`"` + strings.Repeat("x", maxAnswer) + `"`))
+		case "/token":
+			_, _ = w.Write([]byte(`"` + r.Header.Get("Authorization") + `"`))
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	web := NewClient(Reach{Loopback: LoopbackURL(server.URL)})
+	var said string
+	if err := Get(t.Context(), web, server.URL+"/token", "x", &said); err != nil || said != "Bearer x" {
+		t.Errorf("%q %v", said, err)
+	}
+	if err := Get(t.Context(), web, server.URL+"/long", "", &said); err == nil || err.Error() != "the answer is no such document" {
+		t.Errorf("a long answer: %v", err)
+	}
+	err := Get(t.Context(), web, server.URL, "", &said)
+	if status, ok := errors.AsType[*StatusError](err); !ok || status.Code != http.StatusNotFound {
+		t.Errorf("no document: %v", err)
+	}
+	server.Close()
+	if err := Get(t.Context(), web, server.URL, "", &said); err == nil || strings.Contains(Cause(err).Error(), server.URL+`"`) {
+		t.Errorf("no server: %v", Cause(err))
 	}
 }
