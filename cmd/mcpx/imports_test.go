@@ -25,7 +25,7 @@ var allowedImports = map[string][]string{
 	"internal/authserver": {"internal/atomicfile", "internal/identity", "internal/outbound", "internal/plain", "internal/recent"},
 	"internal/audit":      {},
 	"internal/catalog":    {},
-	"internal/config":     {"internal/plain"},
+	"internal/config":     {"internal/outbound", "internal/plain"},
 	"internal/identity":   {"internal/outbound", "internal/recent"},
 	"internal/keyring":    {},
 	"internal/oauth":      {"internal/atomicfile", "internal/keyring", "internal/outbound", "internal/plain", "internal/recent"},
@@ -50,7 +50,7 @@ var allowedImports = map[string][]string{
 	"internal/jq":        {"internal/proc"},
 	"internal/upstream":  {"internal/catalog", "internal/identity", "internal/plain", "internal/proc", "internal/wire"},
 	"internal/limits":    {"internal/identity", "internal/recent", "internal/upstream"},
-	"internal/registry":  {"internal/catalog", "internal/limits", "internal/upstream"},
+	"internal/registry":  {"internal/catalog", "internal/identity", "internal/limits", "internal/upstream"},
 	"internal/aggregate": {"internal/catalog", "internal/registry", "internal/upstream", "internal/wire"},
 	"internal/executor": {
 		"internal/aggregate", "internal/arguments", "internal/catalog", "internal/compress", "internal/describe", "internal/identity", "internal/jq", "internal/limits", "internal/pages", "internal/plain",
@@ -61,7 +61,7 @@ var allowedImports = map[string][]string{
 		"internal/search", "internal/upstream", "internal/wire",
 	},
 	"internal/front": {"internal/aggregate", "internal/catalog", "internal/executor", "internal/identity", "internal/limits", "internal/upstream", "internal/view", "internal/wire"},
-	"internal/httpd": {"internal/front", "internal/identity", "internal/limits", "internal/plain", "internal/wire"},
+	"internal/httpd": {"internal/front", "internal/identity", "internal/limits", "internal/outbound", "internal/plain", "internal/wire"},
 
 	"internal/page": {"internal/catalog", "internal/executor", "internal/identity", "internal/plain", "internal/tokens", "internal/upstream", "internal/view", "internal/wire"},
 

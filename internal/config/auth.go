@@ -3,11 +3,12 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"net"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+
+	"mcpx/internal/outbound"
 )
 
 // Auth says who may connect over HTTP.
@@ -178,10 +179,8 @@ func (l *loader) issuers(path string, n *node) {
 func isIssuer(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" &&
-		(u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname()))
+		(u.Scheme == "https" || u.Scheme == "http") && outbound.Safe(text)
 }
-
-func loopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
 func (l *loader) authTokens(path string, n *node) {
 	if !l.is(objectKind, path, n) {

@@ -45,14 +45,21 @@ func (r *serverReader) elsewhere(kind, what string) (text, why string) {
 	return v.text, v.why
 }
 
-// file reads the file of a ${file:PATH}; a relative path begins at the config file.
-func (r *serverReader) file(path string) answer {
+// absolute is the path of a file that a config names: ~/ is the home folder, and a relative
+// path begins at the folder of the config.
+func (r *serverReader) absolute(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok && r.home() != "" {
 		path = filepath.Join(r.home(), rest)
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(r.l.cfg.Path), path)
 	}
+	return path
+}
+
+// file reads the file of a ${file:PATH}.
+func (r *serverReader) file(path string) answer {
+	path = r.absolute(path)
 	data, err := r.l.o.ReadFile(path)
 	if err != nil {
 		return answer{why: fmt.Sprintf("file %s cannot be read: %v", quote(path), err)}

@@ -126,20 +126,13 @@ func (l *loader) expanded(path string, n *node) (text string, ok bool) {
 	return text, ok
 }
 
-// path reads the name of a file, which may have variables; ~/ is the home folder, and a
-// relative name lies beside the config.
+// path reads the name of a file, which may have variables ([serverReader.absolute]).
 func (l *loader) path(into *string) reader {
 	return func(path string, n *node) {
 		name, ok := l.expanded(path, n)
 		if !ok || name == "" {
 			return
 		}
-		if rest, ok := strings.CutPrefix(name, "~/"); ok {
-			name = filepath.Join((&serverReader{l: l}).home(), rest)
-		}
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(filepath.Dir(l.cfg.Path), name)
-		}
-		*into = name
+		*into = (&serverReader{l: l}).absolute(name)
 	}
 }

@@ -1,9 +1,10 @@
 package config
 
 import (
-	"net/url"
 	"path"
 	"strings"
+
+	"mcpx/internal/outbound"
 )
 
 // Front is the authorization server in front of mcpx, for clients that bring no token.
@@ -126,11 +127,10 @@ func (l *loader) finishFront() {
 	if a == nil || a.Front == nil {
 		return
 	}
-	u, err := url.Parse(a.Resource)
 	switch {
 	case a.Resource == "":
 		l.fault(l.frontAt.path, l.frontAt.offset, "needs auth.resource, the public URL of mcpx")
-	case err == nil && u.Scheme != "https" && !loopback(u.Hostname()):
+	case !outbound.Safe(a.Resource):
 		l.fault(l.frontAt.path, l.frontAt.offset, "needs an auth.resource with https://: people log in there")
 	}
 }

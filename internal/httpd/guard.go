@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"mcpx/internal/outbound"
 )
 
 // guard lets in only requests whose Host and Origin are mcpx's own. It protects from
@@ -89,8 +91,4 @@ func withPort(host, scheme string) string {
 	return net.JoinHostPort(hostname(host), map[string]string{"http": "80", "https": "443"}[scheme])
 }
 
-func localHost(host string) bool { return isLoopback(hostname(host)) }
-
-func isLoopback(host string) bool {
-	return host == "localhost" || net.ParseIP(host).IsLoopback() // false if host is no address
-}
+func localHost(host string) bool { return outbound.Loopback(hostname(host)) }

@@ -20,6 +20,7 @@ import (
 
 	"mcpx/internal/identity"
 	"mcpx/internal/limits"
+	"mcpx/internal/outbound"
 )
 
 // Endpoint answers MCP at /mcp and below.
@@ -141,7 +142,7 @@ func Listen(ctx context.Context, addr string, anywhere bool) (net.Listener, erro
 	if err != nil {
 		return nil, fmt.Errorf("reading the address %q: %w", addr, err)
 	}
-	if !anywhere && !isLoopback(host) {
+	if !anywhere && !outbound.Loopback(host) {
 		return nil, &BindError{Addr: addr}
 	}
 	var config net.ListenConfig

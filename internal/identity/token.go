@@ -24,9 +24,9 @@ func NewToken() string {
 // maxToken bounds a token in bytes: of JWTs those with many groups are the longest.
 const maxToken = 16 << 10
 
-// bearer is the token in the Authorization header (RFC 6750, section 2.1), the only
+// Bearer is the token in the Authorization header (RFC 6750, section 2.1), the only
 // place that counts: MCP forbids the query. Another scheme than Bearer is as none.
-func bearer(header http.Header) (string, error) {
+func Bearer(header http.Header) (string, error) {
 	values := header["Authorization"]
 	switch {
 	case len(values) == 0:

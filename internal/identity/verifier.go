@@ -227,7 +227,7 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	if s == nil {
 		return nil, nil
 	}
-	token, err := bearer(r.Header)
+	token, err := Bearer(r.Header)
 	switch {
 	case errors.Is(err, ErrNone) && s.certificates != nil && r.TLS != nil && len(r.TLS.VerifiedChains) > 0:
 		p, err := ofCertificate(r.TLS.VerifiedChains[0][0], time.Now())

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/identity"
 	"mcpx/internal/upstream"
 )
 
@@ -110,11 +111,11 @@ func bearer(client *upstream.Client) string {
 	if client.Principal == nil || client.Principal.Claims == nil {
 		return ""
 	}
-	scheme, token, _ := strings.Cut(one(client.Headers.Values("Authorization")), " ")
-	if !strings.EqualFold(scheme, "Bearer") || strings.Count(token, ".") != 2 {
+	token, err := identity.Bearer(client.Headers)
+	if err != nil || strings.Count(token, ".") != 2 {
 		return ""
 	}
-	return strings.TrimSpace(token)
+	return token
 }
 
 func (c *credentials) key(server string) sessionKey {
