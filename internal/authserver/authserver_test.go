@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpx/internal/mcptest"
 )
@@ -206,8 +207,7 @@ func (s *site) refresh(client string, tokens map[string]any) (int, map[string]an
 
 // counts reports whether an access token counts.
 func (s *site) counts(tokens map[string]any) bool {
-	who, _ := s.server.Principal(tokens["access_token"].(string))
-	return who != nil
+	return s.server.Prove(tokens["access_token"].(string)) != nil
 }
 
 // TestConnect is what claude.ai does where it registers: from the metadata to a token,
@@ -227,8 +227,15 @@ func TestConnect(t *testing.T) {
 	if tokens["token_type"] != "Bearer" || tokens["expires_in"] != 3600.0 || tokens["scope"] != "mcp" {
 		t.Errorf("%v", tokens)
 	}
-	who, stands := s.server.Principal(tokens["access_token"].(string))
-	if who == nil || stands.Err() != nil || who.ID != s.issuer.url+" ann" || who.Name != "ann@"+strings.TrimPrefix(s.issuer.url, "http://") || !strings.Contains(string(who.Claims), `"email":"ann@example.com"`) || strings.Join(who.Groups, " ") != "staff" || strings.Join(who.Scopes, " ") != "mcp" {
+	proof := s.server.Prove(tokens["access_token"].(string))
+	if proof == nil {
+		t.Fatal("the token does not count")
+	}
+	who := proof.Principal
+	if left := time.Until(proof.Until); left > accessTime || left < accessTime/2 || proof.Revoked.Err() != nil {
+		t.Errorf("it counts for another %v", left)
+	}
+	if who.ID != s.issuer.url+" ann" || who.Name != "ann@"+strings.TrimPrefix(s.issuer.url, "http://") || !strings.Contains(string(who.Claims), `"email":"ann@example.com"`) || strings.Join(who.Groups, " ") != "staff" || strings.Join(who.Scopes, " ") != "mcp" {
 		t.Errorf("%+v", who)
 	}
 	first := tokens
@@ -244,7 +251,7 @@ func TestConnect(t *testing.T) {
 	if status, answer := s.refresh(client, tokens); status != 400 || answer["error"] != "invalid_grant" || s.counts(tokens) {
 		t.Errorf("the newest after that: %d %v", status, answer)
 	}
-	if stands.Err() == nil {
+	if proof.Revoked.Err() == nil {
 		t.Error("requests with its tokens go on")
 	}
 	if !strings.Contains(s.log.String(), "used twice") {

@@ -195,10 +195,11 @@ func TestUserInfo(t *testing.T) {
 		s := newSite(t)
 		s.issuer.info = test.info
 		s.issuer.change = func(claims jwt.MapClaims) { delete(claims, "email") }
-		who, _ := s.server.Principal(s.connected(s.registered(claude), claude)["access_token"].(string))
-		if who == nil {
+		proof := s.server.Prove(s.connected(s.registered(claude), claude)["access_token"].(string))
+		if proof == nil {
 			t.Fatal("the token does not count")
 		}
+		who := proof.Principal
 		var claims struct{ Sub, Email string }
 		if err := json.Unmarshal(who.Claims, &claims); err != nil || claims.Sub != "ann" || claims.Email != test.want || !slices.Equal(who.Groups, []string{"staff"}) {
 			t.Errorf("%s %v, want %s", who.Claims, err, test.want)

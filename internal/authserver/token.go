@@ -1,7 +1,6 @@
 package authserver
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -177,16 +176,17 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// Principal implements identity.Front.
-func (s *Server) Principal(token string) (who *identity.Principal, stands context.Context) {
+// Prove implements identity.Front.
+func (s *Server) Prove(token string) *identity.Proof {
 	var a access
 	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || over(a.Until) || !s.o.Allow.lets(&a.Who) {
-		return nil, nil
+		return nil
 	}
-	if stands = s.grants.stands(a.Grant, s.stands); stands == nil {
-		return nil, nil
+	stands := s.grants.stands(a.Grant, s.stands)
+	if stands == nil {
+		return nil
 	}
-	return s.principal(&a.Who), stands
+	return &identity.Proof{Principal: s.principal(&a.Who), Revoked: stands, Until: time.Unix(a.Until, 0)}
 }
 
 // Asks implements identity.Front.

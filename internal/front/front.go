@@ -90,6 +90,7 @@ var (
 	errClosed       = errors.New("the config of mcpx does not have this view any more; the call may have been executed")
 	errInputEnded   = errors.New("the client closed its side; the call may have been executed")
 	errSessionEnded = errors.New("the session was ended; the call may have been executed")
+	errExpired      = errors.New("the token that opened the stream has expired; the call may have been executed")
 	errUnknown      = errors.New("who opened the stream may not connect any more; the call may have been executed")
 )
 

@@ -27,16 +27,21 @@ type openRequest struct {
 	cancel    context.CancelCauseFunc
 	lasts     bool
 	who       *identity.Principal // only of one that lasts
+	expired   context.CancelFunc  // likewise, and only where its credential expires
 	cancelled bool                // by the client; under the lock
 }
 
 // begin adds a request and returns its context, derived from ctx. The caller must
-// call done. After end the context is cancelled from the first.
+// call done. After end the context is cancelled from the first. That of a request that
+// lasts ends when the credential expires that it came with.
 func (o *inflight) begin(ctx context.Context, key string, lasts bool) (context.Context, *openRequest) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := &openRequest{key: key, cancel: cancel, lasts: lasts}
 	if lasts {
 		r.who = identity.From(ctx)
+		if until := identity.Until(ctx); !until.IsZero() {
+			ctx, r.expired = context.WithDeadlineCause(ctx, until, errExpired)
+		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -59,6 +64,9 @@ func (o *inflight) done(r *openRequest) {
 	o.idle = time.Now()
 	o.mu.Unlock()
 	r.cancel(nil)
+	if r.expired != nil {
+		r.expired()
+	}
 }
 
 // wanted reports whether the client has not cancelled the request.

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
@@ -29,6 +30,59 @@ func TestEndUnknown_Late(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if n := f.Sessions(); n != 0 {
 			t.Errorf("%d sessions", n)
+		}
+	})
+}
+
+// TestExpired: what lasts ends when the token expires that it came with, and no call does.
+func TestExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := connectWith(t, Options{SessionIdle: 24 * time.Hour}, view.Options{})
+		proof := &identity.Proof{Principal: &identity.Principal{ID: "a"}, Revoked: t.Context(), Until: time.Now().Add(time.Hour)}
+		var open atomic.Int32
+		serve := func(handle http.HandlerFunc, method, body string, header ...string) *httptest.ResponseRecorder {
+			r := httptest.NewRequestWithContext(t.Context(), method, "/mcp", strings.NewReader(body))
+			for i := 0; i < len(header); i += 2 {
+				r.Header.Set(header[i], header[i+1])
+			}
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			open.Add(1)
+			go func() { // ends with the request
+				ctx, end := proof.Context(r.Context())
+				defer end()
+				handle(w, r.WithContext(ctx))
+				open.Add(-1)
+			}()
+			synctest.Wait()
+			return w
+		}
+		session := serve(f.ServeHTTP, "POST", strings.SplitN(hello("a"), "\n", 2)[0]).Header().Get("Mcp-Session-Id")
+		stream := serve(f.ServeHTTP, "GET", "", "Mcp-Session-Id", session)
+		listen := serve(f.ServeHTTP, "POST", `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},`+modernMeta+`}}`,
+			"Mcp-Protocol-Version", modernEra, "Mcp-Method", "subscriptions/listen", "Accept", "application/json, text/event-stream")
+		older := serve(func(w http.ResponseWriter, r *http.Request) { f.ServeSSE(w, r, "/messages") }, "GET", "")
+		ctx, end := proof.Context(t.Context())
+		defer end()
+		call, begun := f.stateless.begin(ctx, "call", false)
+		defer f.stateless.done(begun)
+
+		time.Sleep(time.Hour - time.Second)
+		if n := open.Load(); n != 3 {
+			t.Errorf("%d of 3 streams are open before", n)
+		}
+		time.Sleep(time.Minute)
+		if n := open.Load(); n != 0 {
+			t.Errorf("%d streams are open after that", n)
+		}
+		if call.Err() != nil {
+			t.Error("the call ended too")
+		}
+		if f.Sessions() != 1 {
+			t.Error("the session ended too")
+		}
+		if stream.Code != 200 || older.Code != 200 || !strings.Contains(listen.Body.String(), `"resultType":"complete"`) {
+			t.Errorf("%d, %d, %s", stream.Code, older.Code, listen.Body)
 		}
 	})
 }

@@ -1,17 +1,13 @@
 package identity
 
-import (
-	"context"
-	"strings"
-)
+import "strings"
 
 // Front is an authorization server of mcpx itself: its tokens are proved without asking
 // anybody.
 type Front interface {
-	// Principal is who one of its tokens stands for, and until when the server does not take
-	// that back; nil if the token does not count, or is of somebody else. The token is for
-	// mcpx as a whole, and has all scopes that are needed.
-	Principal(token string) (who *Principal, stands context.Context)
+	// Prove says who one of its tokens stands for; nil if the token does not count, or is of
+	// somebody else. The token is for mcpx as a whole, and has all scopes that are needed.
+	Prove(token string) *Proof
 	// Asks is the issuer that knows its principals.
 	Asks() string
 }

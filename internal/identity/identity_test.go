@@ -1,13 +1,15 @@
 package identity
 
 import (
-	"context"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func tokenOf(name, secret string) Token {
@@ -125,5 +127,21 @@ func TestVerifier_Knows(t *testing.T) {
 // frontOf asks the issuer that it is called.
 type frontOf string
 
-func (frontOf) Principal(string) (*Principal, context.Context) { return nil, nil }
-func (f frontOf) Asks() string                                 { return string(f) }
+func (frontOf) Prove(string) *Proof { return nil }
+func (f frontOf) Asks() string      { return string(f) }
+
+// TestCertificate_Until: a certificate proves nothing beyond its own end.
+func TestCertificate_Until(t *testing.T) {
+	var v Verifier
+	v.SetOptions(&Options{Certificates: true})
+	of := &x509.Certificate{DNSNames: []string{"a"}, NotAfter: time.Now().Add(time.Hour)}
+	r := requestWith()
+	r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{of}}}
+	if proof, err := v.Request(r); err != nil || !proof.Until.Equal(of.NotAfter) {
+		t.Errorf("%+v %v", proof, err)
+	}
+	of.NotAfter = time.Now().Add(-time.Hour)
+	if _, err := v.Request(r); !errors.Is(err, ErrInvalid) {
+		t.Error(err)
+	}
+}

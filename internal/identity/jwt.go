@@ -79,6 +79,7 @@ type verified struct {
 	principal *Principal
 	issuer    *issuer
 	audience  []string
+	expires   time.Time // with the leeway
 	until     time.Time // when it is verified again
 }
 
@@ -109,7 +110,7 @@ func (s *state) verify(token string, digest [sha256.Size]byte) (*verified, error
 	case c.Subject == "":
 		return nil, invalid(errors.New("the token has no subject"))
 	}
-	v = &verified{issuer: from, principal: from.principal(c), until: now.Add(keepVerified)}
+	v = &verified{issuer: from, principal: from.principal(c), expires: c.ExpiresAt.Add(leeway), until: now.Add(keepVerified)}
 	for _, audience := range c.Audience {
 		v.audience = append(v.audience, canonical(audience))
 	}

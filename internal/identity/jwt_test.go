@@ -415,15 +415,23 @@ func TestJWT_Discovery(t *testing.T) {
 	}
 }
 
-// TestJWT_Kept: a token is verified once, and not kept beyond its own end.
+// TestJWT_Kept: a token is verified once, and not kept beyond its own end. Its proof says
+// how long the token would be accepted, with the leeway: who is sent away before comes back
+// with the same one, again and again.
 func TestJWT_Kept(t *testing.T) {
 	i := newTestIssuer(t, "")
 	i.set(false, map[string]crypto.Signer{"k": ecKey()})
 	v := trusting(t, nil, i.URL)
 	until := func(expires time.Time) time.Time {
 		token := sign(t, jwt.SigningMethodES256, ecKey(), i.URL, map[string]any{"exp": expires.Unix()}, nil)
-		if _, err := v.Request(requestAt("/mcp", token)); err != nil {
-			t.Fatal(err)
+		for range 2 {
+			proof, err := v.Request(requestAt("/mcp", token))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := time.Unix(expires.Unix(), 0).Add(leeway); !proof.Until.Equal(want) {
+				t.Errorf("until %v, want %v", proof.Until, want)
+			}
 		}
 		return v.state.Load().verified.Find(sha256.Sum256([]byte(token))).until
 	}

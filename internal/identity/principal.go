@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 )
 
 // Principal is who a request comes from, once that is proved. It is never written to.
@@ -42,11 +43,22 @@ type contextKey struct{}
 
 // With returns a context of a request of p.
 func With(ctx context.Context, p *Principal) context.Context {
-	return context.WithValue(ctx, contextKey{}, p)
+	return context.WithValue(ctx, contextKey{}, &Proof{Principal: p})
 }
 
 // From is the principal of the request that ctx belongs to; nil = anybody.
 func From(ctx context.Context) *Principal {
-	p, _ := ctx.Value(contextKey{}).(*Principal)
-	return p
+	if proof, ok := ctx.Value(contextKey{}).(*Proof); ok {
+		return proof.Principal
+	}
+	return nil
+}
+
+// Until is when the credential expires that the request of ctx came with; zero = never. A
+// request that lasts ends then. Others may finish: they answer what was asked in time.
+func Until(ctx context.Context) time.Time {
+	if proof, ok := ctx.Value(contextKey{}).(*Proof); ok {
+		return proof.Until
+	}
+	return time.Time{}
 }

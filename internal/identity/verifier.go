@@ -184,15 +184,17 @@ func (s *state) revoke(next *state) {
 // Proof is who a request comes from, and until when that stands.
 type Proof struct {
 	Principal *Principal
-	// Revoked is done when the credential does not count any more.
+	// Revoked is done when the credential is taken away.
 	Revoked context.Context
+	// Until is when the credential expires; zero = never.
+	Until time.Time
 }
 
 // Context returns a context of a request that the proof is of. It is done, with
-// [ErrRevoked] as the cause, when the credential does not count any more: a stream would
-// go on otherwise. The caller calls end with the end of the request.
+// [ErrRevoked] as the cause, when the credential is taken away: a stream would go on
+// otherwise. What lasts ends with [Until] too. The caller calls end with the end of the request.
 func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
-	ctx, cancel := context.WithCancelCause(With(of, p.Principal))
+	ctx, cancel := context.WithCancelCause(context.WithValue(of, contextKey{}, p))
 	stop := context.AfterFunc(p.Revoked, func() { cancel(ErrRevoked) })
 	return ctx, func() {
 		stop()
@@ -230,21 +232,22 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	token, err := Bearer(r.Header)
 	switch {
 	case errors.Is(err, ErrNone) && s.certificates != nil && r.TLS != nil && len(r.TLS.VerifiedChains) > 0:
-		p, err := ofCertificate(r.TLS.VerifiedChains[0][0], time.Now())
+		certificate := r.TLS.VerifiedChains[0][0]
+		p, err := ofCertificate(certificate, time.Now())
 		if err != nil {
 			return nil, err
 		}
-		return &Proof{p, s.certificates.stands}, nil
+		return &Proof{p, s.certificates.stands, certificate.NotAfter}, nil
 	case err != nil:
 		return nil, err
 	}
 	digest := sha256.Sum256([]byte(token))
 	if c := s.tokens[digest]; c != nil {
-		return &Proof{c.principal, c.stands}, nil
+		return &Proof{Principal: c.principal, Revoked: c.stands}, nil
 	}
 	if front := s.options.Front; front != nil {
-		if p, stands := front.Principal(token); p != nil {
-			return &Proof{p, stands}, nil
+		if proof := front.Prove(token); proof != nil {
+			return proof, nil
 		}
 	}
 	if len(s.issuers) == 0 || strings.Count(token, ".") != 2 {
@@ -260,7 +263,7 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	if missing := s.missing(one.principal); len(missing) > 0 {
 		return nil, &ScopeError{one.principal, missing}
 	}
-	return &Proof{one.principal, one.issuer.stands}, nil
+	return &Proof{one.principal, one.issuer.stands, one.expires}, nil
 }
 
 // missing are the scopes that a principal lacks. A scope that ends in * has all that begin
