@@ -66,11 +66,7 @@ func findClient(id string) (setup.Client, error) {
 		}
 		ids = append(ids, c.ID)
 	}
-	e := &usageError{hintError{fmt.Sprintf("there is no client %q", id), "the clients are " + strings.Join(ids, ", ")}}
-	if near := plain.Nearest(id, ids); len(near) > 0 {
-		e.text += fmt.Sprintf("; did you mean %s?", near[0])
-	}
-	return setup.Client{}, e
+	return setup.Client{}, &usageError{hintError{fmt.Sprintf("there is no client %q", id) + plain.DidYouMean(id, ids), "the clients are " + strings.Join(ids, ", ")}}
 }
 
 // list prints all clients with their files, and whether they are connected.

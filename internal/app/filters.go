@@ -32,11 +32,7 @@ func Explain(cfg *config.Config, s *catalog.Server, refused []string, name strin
 			return Filtered{Why: "refused, its definition is broken: " + plain.Line(fault, 400)}
 		}
 	}
-	why := "the server has no tool of this name"
-	if near := plain.Nearest(name, s.ToolNames()); len(near) > 0 {
-		why += "; did you mean " + near[0] + "?"
-	}
-	return Filtered{Why: why}
+	return Filtered{Why: "the server has no tool of this name" + plain.DidYouMean(name, s.ToolNames())}
 }
 
 func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Filtered {
@@ -94,7 +90,7 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 			name  string
 			globs []string
 		}{{"tools.allow", of.Tools.Allow}, {"tools.deny", of.Tools.Deny}, {"verbatim", of.Verbatim}, {"tool_timeouts", timeouts}, {"overrides", overrides}} {
-			all[of.Name] = append(all[of.Name], unmatched(key.name, key.globs, names)...)
+			all[of.Name] = append(all[of.Name], unmatchedTools(key.name, key.globs, names)...)
 		}
 	}
 	var names []string
@@ -111,32 +107,35 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 			})
 		})
 	}
-	all[""] = unmatched("disabled_tools", certain(cfg.DisabledTools), names)
+	all[""] = unmatchedTools("disabled_tools", certain(cfg.DisabledTools), names)
 	for _, g := range cfg.Groups {
-		all[""] = append(all[""], unmatched("groups."+g.Name+".tools.allow", certain(g.Tools.Allow), names)...)
-		all[""] = append(all[""], unmatched("groups."+g.Name+".tools.deny", certain(g.Tools.Deny), names)...)
+		all[""] = append(all[""], unmatchedTools("groups."+g.Name+".tools.allow", certain(g.Tools.Allow), names)...)
+		all[""] = append(all[""], unmatchedTools("groups."+g.Name+".tools.deny", certain(g.Tools.Deny), names)...)
 	}
 	if cfg.Auth != nil {
 		for i, r := range cfg.Auth.Rights {
 			at := fmt.Sprintf("auth.rights[%d].tools.", i)
-			all[""] = append(all[""], unmatched(at+"allow", certain(r.Tools.Allow), names)...)
-			all[""] = append(all[""], unmatched(at+"deny", certain(r.Tools.Deny), names)...)
+			all[""] = append(all[""], unmatchedTools(at+"allow", certain(r.Tools.Allow), names)...)
+			all[""] = append(all[""], unmatchedTools(at+"deny", certain(r.Tools.Deny), names)...)
 		}
 	}
 	return all
 }
 
-// unmatched has a text for each glob without a match in names, with a likely name.
-func unmatched(key string, globs, names []string) (all []string) {
+// unmatched has a text for each glob that names none of names: format with the glob, and a
+// likely name.
+func unmatched(format string, globs, names []string, of func(glob, name string) bool) (all []string) {
 	for _, glob := range globs {
-		if slices.ContainsFunc(names, func(name string) bool { return policy.Match([]string{glob}, name) }) {
-			continue
+		if !slices.ContainsFunc(names, func(name string) bool { return of(glob, name) }) {
+			all = append(all, fmt.Sprintf(format, glob)+plain.DidYouMean(strings.Trim(glob, "*?"), names))
 		}
-		text := fmt.Sprintf("%s: %q matches no tool", key, glob)
-		if near := plain.Nearest(strings.Trim(glob, "*?"), names); len(near) > 0 {
-			text += "; did you mean " + near[0] + "?"
-		}
-		all = append(all, text)
 	}
 	return all
 }
+
+// unmatchedTools is unmatched for globs of tools under a key.
+func unmatchedTools(key string, globs, names []string) []string {
+	return unmatched(key+": %q matches no tool", globs, names, matches)
+}
+
+func matches(glob, name string) bool { return policy.Match([]string{glob}, name) }

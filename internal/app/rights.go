@@ -3,10 +3,8 @@ package app
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"mcpx/internal/config"
-	"mcpx/internal/plain"
 	"mcpx/internal/policy"
 )
 
@@ -45,26 +43,14 @@ func UnknownInRights(cfg *config.Config) (all []string) {
 	for _, g := range cfg.Groups {
 		views = append(views, config.ViewGroup+g.Name)
 	}
-	look := func(key string, globs, names []string, named func(glob, name string) bool, missing string) {
-		for _, glob := range globs {
-			if slices.ContainsFunc(names, func(name string) bool { return named(glob, name) }) {
-				continue
-			}
-			text := fmt.Sprintf("%s: %s %q", key, missing, glob)
-			if near := plain.Nearest(strings.Trim(glob, "*?"), names); len(near) > 0 {
-				text += "; did you mean " + near[0] + "?"
-			}
-			all = append(all, text)
-		}
-	}
-	is := func(glob, name string) bool { return policy.Match([]string{glob}, name) }
 	ofServer := func(glob, name string) bool { return policy.Begins(glob, name+".") }
 	for i, r := range cfg.Auth.Rights {
 		at := fmt.Sprintf("auth.rights[%d].", i)
-		look(at+"servers", r.Servers, servers, is, "no server is called")
-		look(at+"tools.allow", r.Tools.Allow, servers, ofServer, "no server is named by")
-		look(at+"tools.deny", r.Tools.Deny, servers, ofServer, "no server is named by")
-		look(at+"views", r.Views, views, is, "no view is called")
+		all = slices.Concat(all,
+			unmatched(at+"servers: no server is called %q", r.Servers, servers, matches),
+			unmatched(at+"tools.allow: no server is named by %q", r.Tools.Allow, servers, ofServer),
+			unmatched(at+"tools.deny: no server is named by %q", r.Tools.Deny, servers, ofServer),
+			unmatched(at+"views: no view is called %q", r.Views, views, matches))
 	}
 	return all
 }

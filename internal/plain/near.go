@@ -6,6 +6,15 @@ import (
 	"strings"
 )
 
+// DidYouMean is the question for the name that is nearest, for the end of a message about one
+// that is not known; empty if none is near.
+func DidYouMean(name string, known []string) string {
+	if near := Nearest(name, known); len(near) > 0 {
+		return "; did you mean " + near[0] + "?"
+	}
+	return ""
+}
+
 // Nearest returns at most three names that could be meant by name, best first:
 // those equal but for case and separators; without one, those a few letters
 // away, those that contain it or are contained, and those of the same words.

@@ -153,8 +153,5 @@ func (n *natives) unknown(name string) error {
 	for name := range n.byName {
 		known = append(known, name)
 	}
-	if near := plain.Nearest(name, known); len(near) > 0 {
-		text += "; did you mean " + near[0] + "?"
-	}
-	return &UnknownToolError{text}
+	return &UnknownToolError{text + plain.DidYouMean(name, known)}
 }
