@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"mcpx/internal/config"
+	"mcpx/internal/httpd"
 	"mcpx/internal/identity"
 	"mcpx/internal/plain"
 	"mcpx/internal/setup"
@@ -26,7 +27,7 @@ const maxEntry = 1 << 20
 func (a *App) serversAPI() http.Handler {
 	h := &serversAPI{a, http.NewServeMux()}
 	h.mux.HandleFunc("GET /api/servers", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, map[string]any{"servers": a.serverStatuses()})
+		httpd.WriteJSON(w, http.StatusOK, map[string]any{"servers": a.serverStatuses()})
 	})
 	h.mux.HandleFunc("GET /api/servers/{name}", func(w http.ResponseWriter, r *http.Request) {
 		h.show(w, http.StatusOK, r.PathValue("name"))
@@ -174,7 +175,7 @@ func (h *serversAPI) entry(w http.ResponseWriter, r *http.Request) (name string,
 func (h *serversAPI) show(w http.ResponseWriter, status int, name string) {
 	for _, s := range h.app.serverStatuses() {
 		if s.Name == name {
-			answer(w, status, s)
+			httpd.WriteJSON(w, status, s)
 			return
 		}
 	}
@@ -190,11 +191,5 @@ func refuse(w http.ResponseWriter, status int, err error) {
 		}
 		out["faults"] = list
 	}
-	answer(w, status, out)
-}
-
-func answer(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
+	httpd.WriteJSON(w, status, out)
 }

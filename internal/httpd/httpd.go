@@ -246,7 +246,7 @@ func (o *Options) pages() http.Handler {
 		mux.Handle("/api/servers/", servers)
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+		WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		public, info := o.Ready()
@@ -257,10 +257,10 @@ func (o *Options) pages() http.Handler {
 		if o.Identity.Options() != nil { // probes have no token, and the counts are not for everybody
 			info = public
 		}
-		writeJSON(w, status, info)
+		WriteJSON(w, status, info)
 	})
 	mux.Handle("GET /status", only(o.Admin, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, o.Status())
+		WriteJSON(w, http.StatusOK, o.Status())
 	})))
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", only(o.Measures, o.Metrics))
@@ -309,7 +309,8 @@ For a look with a terminal:
 `, o.Version, scheme+"://"+r.Host) // guard has checked Host
 }
 
-func writeJSON(w http.ResponseWriter, status int, v any) {
+// WriteJSON answers with JSON.
+func WriteJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v)

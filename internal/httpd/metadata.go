@@ -43,5 +43,5 @@ func (o *Options) metadata(w http.ResponseWriter, r *http.Request) {
 	if len(asked.Scopes) > 0 {
 		document["scopes_supported"] = asked.Scopes
 	}
-	writeJSON(w, http.StatusOK, document)
+	WriteJSON(w, http.StatusOK, document)
 }
