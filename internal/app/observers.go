@@ -3,11 +3,13 @@ package app
 import (
 	"fmt"
 	"log/slog"
+	"time"
 
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
 	"mcpx/internal/httpd"
 	"mcpx/internal/telemetry"
+	"mcpx/internal/upstream"
 	"mcpx/internal/wiretrace"
 )
 
@@ -65,7 +67,7 @@ func (a *App) requestObserver() front.Observer {
 	return (*requests)(a)
 }
 
-// requests tells metrics of all requests, and log and audit trail of those that went to a
+// requests tells metrics of all requests and sessions, and log and audit trail of those that went to a
 // server and are no calls.
 type requests App
 
@@ -92,6 +94,13 @@ func (a *requests) Answered(o *front.Operation) {
 	}
 	for _, tell := range a.recorded {
 		tell(recordOf(o))
+	}
+}
+
+// SessionEnded implements [front.Observer].
+func (a *requests) SessionEnded(client *upstream.Client, lasted time.Duration) {
+	if a.metrics != nil {
+		a.metrics.SessionEnded(client.Version, lasted)
 	}
 }
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,11 @@ func TestEndUnknown(t *testing.T) {
 	refused(visitors, streams)
 	if n := e.app.sessions(); n != 0 {
 		t.Errorf("%d sessions of anybody", n)
+	}
+	w := httptest.NewRecorder()
+	e.app.metricsHandler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if want := `mcp_server_session_duration_seconds_count{mcp_protocol_version="` + legacyEra + `"} 1`; !strings.Contains(w.Body.String(), want) {
+		t.Errorf("no %s in %s", want, w.Body)
 	}
 
 	visitors, streams = listening("alice")

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Observer hears of the requests of clients. It must be fast, as clients wait, and safe
+// Observer hears of the requests of clients and of the ends of their sessions. It must be fast, as clients wait, and safe
 // for concurrent use.
 type Observer interface {
 	// Relaying is called before a request goes on to a server, one of any method but
@@ -18,6 +18,8 @@ type Observer interface {
 	Relaying(*Operation) error
 	// Answered is called after each request.
 	Answered(*Operation)
+	// SessionEnded is called when a session over HTTP has ended (see [Front.Sessions]).
+	SessionEnded(client *upstream.Client, lasted time.Duration)
 }
 
 // Operation is a request of a client.

@@ -21,6 +21,7 @@ type session struct {
 	inflight inflight
 	news     *news // from newsFor, after initialize, until endNews
 	endNews  func()
+	opened   time.Time // by addSession
 	followed followed
 
 	questions questions
@@ -118,6 +119,7 @@ func (s *sessions) each(f func(*session)) {
 // addSession adds an initialized session and returns its id.
 func (f *Front) addSession(s *session) string {
 	s.news, s.endNews = f.newsFor(s.client.Load())
+	s.opened = time.Now()
 	id := s.client.Load().ID
 	f.sessions.mu.Lock()
 	defer f.sessions.mu.Unlock()
@@ -141,6 +143,9 @@ func (f *Front) endSession(s *session) {
 		s.inflight.end(false, errSessionEnded)
 		s.followed.close()
 		f.view.Forget(client)
+		if f.options.Observer != nil {
+			f.options.Observer.SessionEnded(client, time.Since(s.opened))
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ type Metrics struct {
 	registry *prometheus.Registry
 	upstream *prometheus.HistogramVec // by server, tool, outcome
 	requests *prometheus.HistogramVec // by method, error
+	sessions *prometheus.HistogramVec // by revision
 	calls    *prometheus.CounterVec   // by server, outcome
 	tokens   *prometheus.CounterVec   // by server, direction
 	bytes    *prometheus.CounterVec   // by server, direction
@@ -71,6 +72,10 @@ func NewMetrics(version string, state func() State) *Metrics {
 			Name: "mcp_server_operation_duration_seconds", Buckets: buckets,
 			Help: "Time from a client's request to its answer.",
 		}, []string{"mcp_method_name", "error_type"}),
+		sessions: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "mcp_server_session_duration_seconds", Buckets: buckets,
+			Help: "Time from initialize to the end of a session of a client.",
+		}, []string{"mcp_protocol_version"}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcpx_calls_total", Help: "Calls of tools by their outcome: RESULT, TOOL_ERROR, CANCELLED, STILL_RUNNING or the code of a failure.",
 		}, []string{"mcpx_server", "outcome"}),
@@ -90,7 +95,7 @@ func NewMetrics(version string, state func() State) *Metrics {
 		Name: "mcpx_build_info", Help: "Always 1; the version is the label.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.upstream, m.requests, m.calls, m.tokens, m.bytes, m.refused, build, states(state),
+	m.registry.MustRegister(m.upstream, m.requests, m.sessions, m.calls, m.tokens, m.bytes, m.refused, build, states(state),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -207,6 +212,11 @@ func (m *Metrics) answerOf(key answerKey) prometheus.Observer {
 	o := m.requests.WithLabelValues(method, fault)
 	m.answers[key] = o
 	return o
+}
+
+// SessionEnded counts a session. version is the revision that mcpx has agreed on.
+func (m *Metrics) SessionEnded(version string, lasted time.Duration) {
+	m.sessions.WithLabelValues(version).Observe(lasted.Seconds())
 }
 
 // Refused counts an HTTP request that was answered with an error.

@@ -39,6 +39,7 @@ func used() *Metrics {
 	m.Call(executor.Record{Server: "shop", KnownServer: true, Tool: "canary", Outcome: "TOOL_NOT_FOUND"})
 	m.Request("tools/call", 0, true, time.Millisecond)
 	m.Request("", -32601, false, time.Millisecond)
+	m.SessionEnded("2025-11-25", 90*time.Second)
 	m.Refused(401)
 	return m
 }
@@ -54,6 +55,7 @@ func TestMetrics(t *testing.T) {
 		`mcpx_calls_total{mcpx_server="shop",outcome="TOOL_NOT_FOUND"} 1`, `mcpx_calls_total{mcpx_server="_other",outcome="SERVER_NOT_FOUND"} 1`,
 		`mcpx_result_tokens_total{direction="received",mcpx_server="shop"} 700`,
 		`mcpx_result_bytes_total{direction="sent",mcpx_server="shop"} 2000`,
+		`mcp_server_session_duration_seconds_bucket{mcp_protocol_version="2025-11-25",le="60"} 0`, `mcp_server_session_duration_seconds_bucket{mcp_protocol_version="2025-11-25",le="120"} 1`,
 		`mcpx_http_refused_total{http_response_status_code="401"} 1`,
 		`mcpx_server_up{mcpx_server="shop",state="ready"} 1`,
 		`mcpx_server_up{mcpx_server="off",state="unavailable"} 0`,

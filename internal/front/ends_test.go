@@ -3,6 +3,7 @@ package front
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"mcpx/internal/identity"
+	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
 
@@ -83,6 +85,44 @@ func TestExpired(t *testing.T) {
 		}
 		if stream.Code != 200 || older.Code != 200 || !strings.Contains(listen.Body.String(), `"resultType":"complete"`) {
 			t.Errorf("%d, %d, %s", stream.Code, older.Code, listen.Body)
+		}
+	})
+}
+
+// lifetimes observes the sessions that end.
+type lifetimes struct{ seen []string }
+
+func (*lifetimes) Relaying(*Operation) error { return nil }
+func (*lifetimes) Answered(*Operation)       {}
+func (l *lifetimes) SessionEnded(c *upstream.Client, lasted time.Duration) {
+	l.seen = append(l.seen, c.Version+" "+lasted.String())
+}
+
+// TestSessionEnded: the observer hears of a session once, whether the client ends it or its
+// time is over.
+func TestSessionEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ends := &lifetimes{}
+		f := connectWith(t, Options{Observer: ends, SessionIdle: 10 * time.Minute}, view.Options{})
+		open := func() (id string) {
+			r := httptest.NewRequest("POST", "/mcp", strings.NewReader(strings.SplitN(hello("a"), "\n", 2)[0]))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			f.ServeHTTP(w, r)
+			return w.Header().Get("Mcp-Session-Id")
+		}
+		id := open()
+		time.Sleep(90 * time.Second)
+		for range 2 {
+			r := httptest.NewRequest("DELETE", "/mcp", nil)
+			r.Header.Set("Mcp-Session-Id", id)
+			f.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		open()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if want := []string{"2025-06-18 1m30s", "2025-06-18 10m10s"}; !slices.Equal(ends.seen, want) {
+			t.Errorf("%q, want %q", ends.seen, want)
 		}
 	})
 }
