@@ -30,7 +30,7 @@ func (l *loader) audit(path string, n *node) {
 		return
 	}
 	a := &Audit{}
-	l.members(path, n, map[string]reader{
+	l.only(path, n, map[string]reader{
 		"file":     l.path(&a.File),
 		"required": l.boolean(&a.Required),
 		"key": func(path string, n *node) {
@@ -43,7 +43,7 @@ func (l *loader) audit(path string, n *node) {
 		"max_bytes": whole(l, &a.MaxBytes, leastAuditBytes, math.MaxInt64),
 		"keep":      l.count(&a.Keep, 0),
 		"enabled":   func(string, *node) {}, // off says so otherwise
-	}, l.noOther)
+	})
 	if a.File == "" && len(l.faults) == 0 {
 		l.fault(path, n.offset, `needs a "file"`)
 	}

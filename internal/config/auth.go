@@ -86,16 +86,7 @@ func (l *loader) auth(path string, n *node) {
 		"certificates": l.boolean(&a.Certificates),
 		"front":        l.front,
 	}
-	l.members(path, n, keys, l.noOther)
-}
-
-// noOther makes an unknown key a fault, if it is none that people write notes under.
-func (l *loader) noOther(at string, m member) bool {
-	if isComment(m.key) {
-		return false
-	}
-	l.fault(at, m.offset, "unknown key")
-	return true
+	l.only(path, n, keys)
 }
 
 // names reads strings that are not empty.
@@ -158,12 +149,12 @@ func (l *loader) issuers(path string, n *node) {
 			continue
 		}
 		one := AuthIssuer{GroupsClaim: "groups"}
-		l.members(at, item, map[string]reader{
+		l.only(at, item, map[string]reader{
 			"issuer":        l.str(&one.Issuer),
 			"audiences":     l.audiences(&one.Audiences),
 			"groups_claim":  l.str(&one.GroupsClaim),
 			"allow_private": l.boolean(&one.AllowPrivate),
-		}, l.noOther)
+		})
 		switch {
 		case !isIssuer(one.Issuer):
 			l.fault(join(at, "issuer"), item.offset, "must be an https:// URL, as the tokens have it in iss, or one of this machine")
@@ -201,7 +192,7 @@ func (l *loader) authTokens(path string, n *node) {
 
 func (l *loader) authToken(name, path string, n *node) {
 	t, given := AuthToken{Name: name}, false
-	l.members(path, n, map[string]reader{
+	l.only(path, n, map[string]reader{
 		"sha256": func(path string, n *node) {
 			given = true
 			digest, err := hex.DecodeString(n.text)
@@ -213,7 +204,7 @@ func (l *loader) authToken(name, path string, n *node) {
 		},
 		"groups": l.names(&t.Groups),
 		"scopes": l.scopes(&t.Scopes),
-	}, l.noOther)
+	})
 	if !given {
 		l.fault(path, n.offset, "needs sha256, the digest of the token; mcpx token new %s makes one", name)
 	}

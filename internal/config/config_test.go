@@ -346,3 +346,25 @@ func TestSecrets_Surroundings(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// TestNearKeys: inside the objects of the root too an unknown key that is near one of ours
+// is a fault that names it.
+func TestNearKeys(t *testing.T) {
+	for at, want := range map[string]string{
+		`"limits":{"call_per_minute":5}`:                         `limits.call_per_minute: unknown key "call_per_minute", did you mean "calls_per_minute"?`,
+		`"limits":{"principal":{"call_per_minute":5}}`:           `limits.principal.call_per_minute: unknown key "call_per_minute", did you mean "calls_per_minute"?`,
+		`"limits":{"address":{"conections":5}}`:                  `limits.address.conections: unknown key "conections", did you mean "connections"?`,
+		`"auth":{"token":{}}`:                                    `auth.token: unknown key "token", did you mean "tokens"?`,
+		`"auth":{"issuers":[{"issuer":"https://a.b","urls":1}]}`: `auth.issuers[0].urls: unknown key`,
+		`"auth":{"rights":[{"principals":["*"],"server":[]}]}`:   `auth.rights[0].server: unknown key "server", did you mean "servers"?`,
+		`"auth":{"front":{"client-id":"x"}}`:                     `auth.front.client-id: unknown key "client-id", did you mean "client_id"?`,
+		`"audit":{"file":"x","requierd":true}`:                   `audit.requierd: unknown key "requierd", did you mean "required"?`,
+		`"tls":{"cert":"a","key":"b","clientCA":"c"}`:            `tls.clientCA: unknown key "clientCA", did you mean "client_ca"?`,
+		`"telemetry":{"metric":true}`:                            `telemetry.metric: unknown key "metric", did you mean "metrics"?`,
+	} {
+		_, err := Parse("c.json", []byte(`{"mcpServers":{},`+at+`}`), Options{})
+		if got := fmt.Sprint(err); !strings.Contains(got, "c.json: "+want) || strings.Contains(want, "mean") != strings.Contains(got, "mean") {
+			t.Errorf("%s: %s, want %s", at, got, want)
+		}
+	}
+}

@@ -186,8 +186,20 @@ func (l *loader) glob(at string, offset int, glob string) bool {
 }
 
 // members reads an object. keys are ours; foreign, which may be nil, reports whether
-// it knows another one. A null is like a key left out.
+// it knows another one. A null is like a key left out. Unknown keys are ignored with one
+// warning.
 func (l *loader) members(path string, n *node, keys map[string]reader, foreign func(at string, m member) bool) {
+	l.each(path, n, keys, foreign, func(_ string, m member) { l.unknown.add(label(m.key), path) })
+}
+
+// only is members where an unknown key is a fault: it may be meant to keep somebody out, or
+// something within bounds.
+func (l *loader) only(path string, n *node, keys map[string]reader) {
+	l.each(path, n, keys, nil, func(at string, m member) { l.fault(at, m.offset, "unknown key") })
+}
+
+// each reads an object. unknown gets the keys that are not near one of ours either.
+func (l *loader) each(path string, n *node, keys map[string]reader, foreign func(at string, m member) bool, unknown func(at string, m member)) {
 	for _, m := range n.members {
 		at := join(path, m.key)
 		if m.value.kind == nullKind {
@@ -204,7 +216,7 @@ func (l *loader) members(path string, n *node, keys map[string]reader, foreign f
 			l.fault(at, m.offset, "unknown key %s, did you mean %q?", quote(m.key), near)
 			continue
 		}
-		l.unknown.add(label(m.key), path)
+		unknown(at, m)
 	}
 }
 

@@ -50,7 +50,7 @@ func (l *loader) front(path string, n *node) {
 			}
 		}
 	}
-	l.members(path, n, map[string]reader{
+	l.only(path, n, map[string]reader{
 		"enabled":       func(string, *node) {}, // off says so otherwise
 		"issuer":        l.frontIssuer(&f.Issuer),
 		"client_id":     func(path string, n *node) { f.ClientID, _ = l.expanded(path, n) },
@@ -72,13 +72,13 @@ func (l *loader) front(path string, n *node) {
 		},
 		"allow": func(path string, n *node) {
 			if l.is(objectKind, path, n) {
-				l.members(path, n, map[string]reader{"emails": l.some(l.globs(&f.Emails)), "groups": l.some(l.names(&f.Groups)), "subjects": l.some(l.names(&f.Subjects))}, l.noOther)
+				l.only(path, n, map[string]reader{"emails": l.some(l.globs(&f.Emails)), "groups": l.some(l.names(&f.Groups)), "subjects": l.some(l.names(&f.Subjects))})
 				if f.Emails == nil && f.Groups == nil && f.Subjects == nil {
 					l.fault(path, n.offset, "needs emails, groups or subjects")
 				}
 			}
 		},
-	}, l.noOther)
+	})
 	if f.Issuer == "" || f.ClientID == "" && len(l.faults) == 0 {
 		l.fault(path, n.offset, "needs issuer and client_id, by which the issuer knows mcpx")
 	}

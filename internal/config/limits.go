@@ -61,14 +61,14 @@ func (l *loader) limits(path string, n *node) {
 		"requests_per_second": l.count(&o.AddressRequests, 0),
 		"connections":         l.count(&o.AddressConnections, 0),
 	})
-	l.members(path, n, all, l.noOther)
+	l.only(path, n, all)
 }
 
 // quotaOf reads an object with these members.
 func (l *loader) quotaOf(keys map[string]reader) reader {
 	return func(path string, n *node) {
 		if l.is(objectKind, path, n) {
-			l.members(path, n, keys, l.noOther)
+			l.only(path, n, keys)
 		}
 	}
 }

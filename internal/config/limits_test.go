@@ -46,7 +46,7 @@ func TestLimits_Faults(t *testing.T) {
 		`5`:                                  "limits: must be an object, not a number",
 		`{"calls_per_minute": -1}`:           "limits.calls_per_minute: must not be negative",
 		`{"calls_per_minute": 1.5}`:          "limits.calls_per_minute: must be a whole number",
-		`{"callsPerMinute": 5}`:              "limits.callsPerMinute: unknown key",
+		`{"callsPerMinute": 5}`:              `limits.callsPerMinute: unknown key "callsPerMinute", did you mean "calls_per_minute"?`,
 		`{"principal": 5}`:                   "limits.principal: must be an object, not a number",
 		`{"principal": {"burst": 0}}`:        "limits.principal.burst: must be at least 1",
 		`{"principal": {"server": {}}}`:      "limits.principal.server: unknown key",

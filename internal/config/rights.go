@@ -40,21 +40,21 @@ func (l *loader) rights(path string, n *node) {
 
 func (l *loader) right(path string, n *node) {
 	r := Right{Confirm: "off"}
-	l.members(path, n, map[string]reader{
+	l.only(path, n, map[string]reader{
 		"principals": l.some(l.globs(&r.Principals)),
 		"groups":     l.some(l.names(&r.Groups)),
 		"scopes":     l.some(l.names(&r.Scopes)),
 		"servers":    l.globs(&r.Servers),
 		"tools": func(path string, n *node) {
 			if l.is(objectKind, path, n) {
-				l.members(path, n, map[string]reader{"allow": l.allowed(l.toolGlobs(&r.Tools.Allow)), "deny": l.toolGlobs(&r.Tools.Deny)}, l.noOther)
+				l.only(path, n, map[string]reader{"allow": l.allowed(l.toolGlobs(&r.Tools.Allow)), "deny": l.toolGlobs(&r.Tools.Deny)})
 			}
 		},
 		"read_only": l.boolean(&r.ReadOnly),
 		"views":     l.globs(&r.Views),
 		"confirm":   l.switched(&r.Confirm, "destructive", "all"),
 		"admin":     l.boolean(&r.Admin),
-	}, l.noOther)
+	})
 	if r.Principals == nil && r.Groups == nil && r.Scopes == nil {
 		l.fault(path, n.offset, `is for nobody: it needs principals, groups or scopes; "principals": ["*"] is everybody`)
 	}

@@ -16,11 +16,11 @@ func (l *loader) tls(path string, n *node) {
 		return
 	}
 	t := &TLS{}
-	l.members(path, n, map[string]reader{
+	l.only(path, n, map[string]reader{
 		"cert":      l.path(&t.Cert),
 		"key":       l.path(&t.Key),
 		"client_ca": l.path(&t.ClientCA),
-	}, l.noOther)
+	})
 	for _, key := range []string{"cert", "key"} {
 		if !slices.ContainsFunc(n.members, func(m member) bool { return m.key == key && m.value.kind != nullKind }) {
 			l.fault(path, n.offset, "needs %s, the name of a PEM file", key)
