@@ -13,6 +13,8 @@ import (
 const (
 	// stderrBytes bounds the queue of lines for stderr.
 	stderrBytes = 1 << 20
+	// stderrSpare bounds the room that is kept for the next lines.
+	stderrSpare = 64 << 10
 	// lastLines bounds the time to write the queue at the end.
 	lastLines = 200 * time.Millisecond
 )
@@ -26,6 +28,7 @@ type droppingWriter struct {
 	mu      sync.Mutex
 	more    sync.Cond // the queue has grown, or closed is set
 	queue   []byte
+	spare   []byte // the room of the queue before
 	closed  bool
 	dropped int
 }
@@ -66,13 +69,16 @@ func (d *droppingWriter) run() {
 			d.more.Wait()
 		}
 		out, dropped := d.queue, d.dropped
-		d.queue, d.dropped = nil, 0
+		d.queue, d.spare, d.dropped = d.spare, nil, 0
 		if dropped > 0 {
 			out = fmt.Appendf(out, "mcpx: %d lines are left out here: they were not taken in time\n", dropped)
 		}
 		d.mu.Unlock()
 		_, _ = d.w.Write(out) // there is no place for the error
 		d.mu.Lock()
+		if cap(out) <= stderrSpare {
+			d.spare = out[:0]
+		}
 	}
 }
 

@@ -112,7 +112,9 @@ func LogCalls(log *slog.Logger, level slog.Level) func(Record) {
 				attributes = append(attributes, slog.String(one.name, one.value))
 			}
 		}
-		log.LogAttrs(context.Background(), level, "call", attributes...)
+		line := slog.NewRecord(time.Now(), level, "call", 0) // Logger would look for the place in the code
+		line.AddAttrs(attributes...)
+		_ = log.Handler().Handle(context.Background(), line)
 	}
 }
 

@@ -54,10 +54,12 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		var address netip.Addr
+		var credential string
 		if who != nil {
 			connectionOf(r.Context()).know()
+			address, credential = sender(r)
 		}
-		address, credential := sender(r)
 		wait, refused := f.options.Limits.Known(who, address, credential)
 		if refused {
 			f.refuse(w, r, wait, who.Key())
@@ -66,7 +68,7 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 		f.pause(r.Context(), wait)
 		answer := &answerStatus{ResponseWriter: w}
 		next.ServeHTTP(answer, r)
-		if answer.status >= http.StatusBadRequest && f.options.Limits.Refused(who, address) {
+		if answer.status >= http.StatusBadRequest && f.options.Limits.Refused(who, addressOf(r.RemoteAddr)) {
 			f.pause(r.Context(), uneven(floodPause)) // net/http sends a short answer after that
 		}
 	})

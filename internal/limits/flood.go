@@ -49,9 +49,9 @@ func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 }
 
 // Known counts a request whose principal is known, nil if anybody may send requests. The
-// address, and the credential that has proved to be good, are those of Arrived. It returns
-// how long the request should wait before it goes on or, if it is part of a flood, the
-// sender before the next one.
+// address, and the credential that has proved to be good, are those of Arrived; without a
+// principal neither counts. It returns how long the request should wait before it goes on
+// or, if it is part of a flood, the sender before the next one.
 func (l *Limits) Known(p *identity.Principal, address netip.Addr, credential string) (wait time.Duration, flood bool) {
 	if l == nil {
 		return 0, false
