@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// ofCertificate is who a verified certificate of a client says it comes from: its first URI,
-// as workloads have it, else its first DNS name. Its common name is no identity: CAs check
-// names that hosts have, and not those. A connection may live longer than the certificate.
+// ofCertificate makes the principal of a client's verified certificate. Its name is the first
+// URI of the certificate, as workloads have one (SPIFFE), else the first DNS name. The common
+// name does not count: CAs verify URIs and DNS names, but not that. The expiry is checked here
+// too, as a connection may live longer than the certificate.
 func ofCertificate(c *x509.Certificate, now time.Time) (*Principal, error) {
 	name := ""
 	switch {
@@ -22,7 +23,8 @@ func ofCertificate(c *x509.Certificate, now time.Time) (*Principal, error) {
 	default:
 		return nil, invalid(errors.New("the certificate has no URI and no DNS name"))
 	}
-	// Rights tell principals apart by their names: NAME is that of a token, SUB@ISSUER of a user.
+	// Rights know the kind of a principal by the form of its name: NAME is a token, SUB@ISSUER a
+	// user. A certificate must not have such a name.
 	if strings.Contains(name, "@") || !strings.Contains(name, ":") {
 		return nil, invalid(errors.New("the name in the certificate is one of another kind of principal: it has an @, or no scheme"))
 	}

@@ -2,19 +2,19 @@ package identity
 
 import "strings"
 
-// Front is an authorization server of mcpx itself: its tokens are proved without asking
-// anybody.
+// Front is the authorization server that is part of mcpx. It verifies its tokens without asking
+// another server.
 type Front interface {
-	// Prove says who one of its tokens stands for; nil if the token does not count, or is of
-	// somebody else. The token is for mcpx as a whole, and has all scopes that are needed.
+	// Prove verifies an access token; nil if it does not count, or was not made by this server.
+	// The token is for mcpx as a whole, and has every scope that is needed.
 	Prove(token string) *Proof
-	// Asks is the issuer that knows its principals.
+	// Asks is the URL of the issuer at which its principals log in.
 	Asks() string
 }
 
-// OfIssuer is the principal that an issuer knows by that subject, without its claims. The
-// issuer is part of the name, so that no subject has the name of a token or of another
-// issuer's.
+// OfIssuer makes the principal for a subject (the claim sub) of an issuer, without its claims.
+// The issuer is part of the name, so that no subject has the name of a token, or of a subject of
+// another issuer.
 func OfIssuer(url, subject string) *Principal {
 	_, short, _ := strings.Cut(url, "://")
 	return &Principal{ID: url + " " + subject, Name: subject + "@" + strings.TrimSuffix(short, "/")}

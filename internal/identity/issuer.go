@@ -21,35 +21,38 @@ import (
 )
 
 const (
-	// discoverWithin bounds the way to an issuer's keys, fetchWithin one later look at them.
+	// discoverWithin bounds the discovery of an issuer's keys, fetchWithin each later download.
 	discoverWithin = 10 * time.Second
 	fetchWithin    = 5 * time.Second
-	// tryAgain is the time between two attempts to reach an issuer, and between looks for
-	// keys that it does not have: forged tokens must cost it nothing. unknownKeys such
-	// looks are free, as after a rotation several clients come at once.
+	// tryAgain is the time between two attempts to reach an issuer, and between two downloads for
+	// tokens that name an unknown key: forged tokens must not burden the issuer. The first
+	// unknownKeys of these downloads do not wait: after a rotation of the keys several clients
+	// come at once.
 	tryAgain    = 10 * time.Second
 	unknownKeys = 3
-	// refreshEvery is how long a key counts on that the issuer has taken back.
+	// refreshEvery is the time between two regular downloads, and so the longest that a key
+	// counts which the issuer has revoked.
 	refreshEvery = 15 * time.Minute
 )
 
-// Issuer gives out JWTs.
+// Issuer is an authorization server whose JWTs count.
 type Issuer struct {
 	// URL is its identifier, as its tokens have it in iss.
 	URL string
-	// Audiences are what its tokens may be for; nil: [Options.ResourceAt] of the path of a
-	// request, or of /mcp.
+	// Audiences are the values of the claim aud that count; nil: the resource at the path of a
+	// request ([Options.ResourceAt]), or at /mcp.
 	Audiences []string
 	// GroupsClaim is the claim that names groups.
 	GroupsClaim string
-	// AllowPrivate: it, and what its metadata names, may have addresses that are not public.
+	// AllowPrivate: the issuer, and the addresses in its metadata, may lie in a private network.
 	AllowPrivate bool
 }
 
-// issuer has the keys of an Issuer once a token of it comes. It ends with its context.
+// issuer verifies the tokens of an Issuer. It fetches the keys when the first token comes. Its
+// downloads end with stands.
 type issuer struct {
 	Issuer
-	audiences []string // canonical; nil: those of the request
+	audiences []string // canonical; nil: the resource of the request
 	web       *http.Client
 	log       *slog.Logger
 	stands    context.Context
@@ -79,8 +82,8 @@ func (i *issuer) key(t *jwt.Token) (any, error) {
 	return keys.Keyfunc(t)
 }
 
-// reach finds the keys of the issuer at the first use, so that mcpx starts without it. All
-// who wait share one attempt, which nobody's end cancels.
+// reach discovers the keys of the issuer at the first use, so that mcpx starts while the issuer
+// is down. Concurrent requests share one attempt, which goes on when one of them is cancelled.
 func (i *issuer) reach() (keyfunc.Keyfunc, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -114,7 +117,7 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 			i.log.Warn("the keys of an issuer cannot be read again; those before count on", "issuer", i.URL, "err", err)
 		},
 		Storage: &keySet{jwkset.NewMemoryStorage()},
-		// What stands beside a key, such as its certificate, proves nothing here.
+		// Other members of a key, such as its certificate, are not used, and need not be valid.
 		ValidateOptions: jwkset.JWKValidateOptions{SkipAll: true},
 	})
 	if err != nil {
@@ -130,7 +133,7 @@ func (i *issuer) discover() (keyfunc.Keyfunc, error) {
 	return keyfunc.New(keyfunc.Options{Ctx: i.stands, Storage: limited, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
 }
 
-// keySet keeps the last good keys: a set without any is a fault of who gave it.
+// keySet keeps its keys when a download has none: that is a fault of the issuer.
 type keySet struct{ *jwkset.MemoryJWKSet }
 
 // KeyReplaceAll implements jwkset.Storage.
@@ -141,8 +144,8 @@ func (k *keySet) KeyReplaceAll(ctx context.Context, keys []jwkset.JWK) error {
 	return k.MemoryJWKSet.KeyReplaceAll(ctx, keys)
 }
 
-// keysURL is where the keys lie, by the metadata of the issuer: RFC 8414, else OpenID
-// Connect Discovery in both forms.
+// keysURL reads the address of the keys from the metadata of the issuer: RFC 8414, else OpenID
+// Connect Discovery, with the well-known part before or after the path of the issuer.
 func (i *issuer) keysURL(ctx context.Context) (string, error) {
 	u, err := url.Parse(strings.TrimSuffix(i.URL, "/"))
 	if err != nil {

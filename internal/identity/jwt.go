@@ -15,20 +15,21 @@ import (
 const (
 	// leeway is how far the clock of an issuer may be off.
 	leeway = 30 * time.Second
-	// keepVerified is how long a token is not verified again, and mostVerified bounds those
-	// that are kept ([recent.Map]).
+	// keepVerified is how long the outcome of a verification is kept, and mostVerified bounds how
+	// many are ([recent.Map]).
 	keepVerified = time.Minute
 	mostVerified = 2048
 )
 
-// Algorithms are those that a JWT may be signed with: the ones with a private and a public
-// key. "none" and the HMAC ones, for which everybody has a key, are not among them.
+// Algorithms are the signature algorithms that count: those with a private and a public key.
+// With "none" or HMAC anybody could sign, as the public key would be the secret of the HMAC.
 var Algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 var parser = jwt.NewParser(jwt.WithValidMethods(Algorithms), jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithStrictDecoding())
 
-// claims are those of a JWT (RFC 9068). encoding/json ignores the case of names, so that a
-// claim "Sub", which its user may choose, would replace "sub"; claims does not.
+// claims are the claims of a JWT (RFC 9068). encoding/json ignores the case of names: a claim
+// "Sub", which a user may be able to choose, would replace "sub". So claims takes the exact
+// names.
 type claims struct {
 	jwt.RegisteredClaims
 	all     json.RawMessage
@@ -51,7 +52,7 @@ func (c *claims) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// list are the texts of a claim: a list of texts, or a text. Other values are none.
+// list returns the strings of a claim that is a string or a list of strings, else nil.
 func (c *claims) list(name string) (all []string) {
 	if json.Unmarshal(c.members[name], &all) == nil {
 		return all
@@ -63,8 +64,8 @@ func (c *claims) list(name string) (all []string) {
 	return nil
 }
 
-// scopes are those of both claims in use, each a list or a text with spaces: scope, and
-// scp of Entra and Okta.
+// scopes returns the scopes of a token, from the claims scope and scp (of Entra and Okta). Each
+// is a list, or a string with spaces.
 func (c *claims) scopes() (all []string) {
 	for _, name := range []string{"scope", "scp"} {
 		for _, text := range c.list(name) {
@@ -74,7 +75,8 @@ func (c *claims) scopes() (all []string) {
 	return all
 }
 
-// verified is a JWT that an issuer has signed, and what of it depends on the request.
+// verified is a JWT whose signature and times were checked. Whether its audience fits depends on
+// the request.
 type verified struct {
 	principal *Principal
 	issuer    *issuer
@@ -83,7 +85,7 @@ type verified struct {
 	until     time.Time // when it is verified again
 }
 
-// verify proves a JWT, but for its audience and scopes.
+// verify checks all of a JWT but its audience and scopes.
 func (s *state) verify(token string, digest [sha256.Size]byte) (*verified, error) {
 	now := time.Now()
 	s.mu.Lock()
@@ -123,8 +125,8 @@ func (s *state) verify(token string, digest [sha256.Size]byte) (*verified, error
 	return v, nil
 }
 
-// checkHeader refuses a JWT that is for something else than access, such as a logout
-// token, or that must be read in a way that nobody here knows.
+// checkHeader refuses a JWT that is not an access token, such as a logout token, and one with
+// critical parameters (crit), as mcpx knows none.
 func checkHeader(header map[string]any) error {
 	typ, _ := header["typ"].(string)
 	switch strings.TrimPrefix(strings.ToLower(typ), "application/") {
@@ -138,12 +140,12 @@ func checkHeader(header map[string]any) error {
 	return nil
 }
 
-// principal is who a token of the issuer says it comes from.
+// principal makes the principal of a token.
 func (i *issuer) principal(c *claims) *Principal {
 	p := OfIssuer(i.URL, c.Subject)
 	p.Groups, p.Scopes, p.Claims = c.list(i.GroupsClaim), c.scopes(), c.all
 	return p
 }
 
-// invalid says for the log why a token does not count.
+// invalid is ErrInvalid with a reason for the log.
 func invalid(why error) error { return fmt.Errorf("%w: %w", ErrInvalid, why) }

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Principal is who a request comes from, once that is proved. It is never written to.
-// A nil *Principal is anybody: of an endpoint without auth, or of a client over stdio.
+// Principal is the proved sender of a request. Nobody writes to it. A nil *Principal is anybody:
+// the sender of a request to an endpoint without auth, or the client over stdio.
 type Principal struct {
-	// ID is the same in every request of the principal and of nobody else: it says how
-	// the principal was known too, so that no issuer can make up the ID of a token or
-	// of another issuer. Sessions, handles and limits belong to it.
+	// ID is the same in every request of the principal, and no other principal has it. It begins
+	// with the kind of the credential, or with the issuer, so that no issuer can make up the ID
+	// of a token or of a user of another issuer. Sessions, handles and limits belong to an ID.
 	ID string
 	// Name is for people: in logs and on the status page.
 	Name string
@@ -24,7 +24,7 @@ type Principal struct {
 	Claims json.RawMessage
 }
 
-// Key is the ID, empty for anybody.
+// Key is the ID; empty for a nil principal.
 func (p *Principal) Key() string {
 	if p == nil {
 		return ""

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// base is the URL of /mcp: the public one, else, on loopback, the one that was asked for
-// (localhost and 127.0.0.1 differ for clients). Never from Host where there is a public
-// one: the client chooses it, and with it which tokens would count.
+// base is the URL of /mcp: the public one, else the one that the client asked for, on loopback
+// alone (clients tell localhost and 127.0.0.1 apart). Where there is a public URL, Host never
+// counts: the client chooses it, and would choose with it which tokens count.
 func (o *Options) base(r *http.Request) *url.URL {
 	if o.Resource != nil {
 		return o.Resource
@@ -22,8 +22,8 @@ func (o *Options) base(r *http.Request) *url.URL {
 	return &url.URL{Scheme: scheme, Host: strings.ToLower(r.Host), Path: "/mcp"}
 }
 
-// ResourceAt is the identifier (RFC 8707) of what lies at a path of mcpx, as clients name it
-// who connect there.
+// ResourceAt is the resource identifier (RFC 8707) for a path of mcpx, as a client that connects
+// there names it.
 func (o *Options) ResourceAt(r *http.Request, path string) *url.URL {
 	at := *o.base(r)
 	below, isBelow := strings.CutPrefix(path, "/mcp")
@@ -33,15 +33,15 @@ func (o *Options) ResourceAt(r *http.Request, path string) *url.URL {
 	case path != "" && path != "/":
 		at.Path = strings.TrimSuffix(at.Path, "/mcp") + path
 	}
-	if messages, found := strings.CutSuffix(at.Path, "/messages"); found { // of a client that connects to the stream
+	if messages, found := strings.CutSuffix(at.Path, "/messages"); found { // the client names the stream, to which it connects first
 		at.Path = messages + "/sse"
 	}
 	at.RawPath = ""
 	return &at
 }
 
-// accepts reports whether a token for these audiences, which are canonical, may be used
-// for a request: it is for mcpx as a whole, or for what is at that path.
+// accepts reports whether a token may be used for a request: its audience is one that is
+// configured for its issuer, else mcpx as a whole or the path of the request.
 func (s *state) accepts(v *verified, r *http.Request) bool {
 	if own := v.issuer.audiences; own != nil {
 		return slices.ContainsFunc(v.audience, func(audience string) bool { return slices.Contains(own, audience) })
@@ -53,8 +53,8 @@ func (s *state) accepts(v *verified, r *http.Request) bool {
 	return slices.Contains(v.audience, base) || slices.Contains(v.audience, canonical(o.ResourceAt(r, r.URL.Path).String()))
 }
 
-// canonical is the one form of an identifier that is a URL: with a small scheme and host,
-// without the port that the scheme implies, the fragment, and the slash at the end.
+// canonical brings an identifier that is a URL into one form: scheme and host in lower case,
+// without the default port, the fragment, and a slash at the end. Others stay as they are.
 func canonical(identifier string) string {
 	u, err := url.Parse(identifier)
 	if err != nil || u.Host == "" || !strings.EqualFold(u.Scheme, "http") && !strings.EqualFold(u.Scheme, "https") {

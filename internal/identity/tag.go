@@ -9,14 +9,15 @@ import (
 	"encoding/binary"
 )
 
-// Tags bind what mcpx gives out to the principal that it is for, without keeping it: ids of
-// others that come back count for that principal alone, and until this process ends.
+// Tags are MACs by which mcpx knows values again that it gave to a client, such as the ids of a
+// server's tasks, without keeping them. A value with its tag counts for the same principal
+// alone, and until this process ends.
 type Tags struct{ key []byte }
 
 // tagLen is the length of a tag, of characters that are safe in a URL.
 const tagLen = 22
 
-// NewTags makes tags with a key of their own.
+// NewTags makes Tags with a random key.
 func NewTags() *Tags {
 	t := &Tags{key: make([]byte, sha256.Size)}
 	_, _ = rand.Read(t.key) // it never fails

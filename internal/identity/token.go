@@ -10,10 +10,11 @@ import (
 // tokenPrefix lets scanners of repositories find a token that somebody has committed.
 const tokenPrefix = "mcpx_"
 
-// tokenDigits are those of 160 bits in base 62.
+// tokenDigits is the length of 160 bits in base 62.
 const tokenDigits = 27
 
-// NewToken makes a token of 160 random bits: so many that its plain SHA-256 can be kept.
+// NewToken makes a token of 160 random bits: with so many the config can have its plain SHA-256,
+// which nobody can invert by trying.
 func NewToken() string {
 	bits := make([]byte, 20)
 	_, _ = rand.Read(bits) // it never fails
@@ -21,11 +22,12 @@ func NewToken() string {
 	return tokenPrefix + strings.Repeat("0", tokenDigits-len(digits)) + digits
 }
 
-// maxToken bounds a token in bytes: of JWTs those with many groups are the longest.
+// maxToken bounds a token, in bytes. The longest are JWTs with many groups.
 const maxToken = 16 << 10
 
-// Bearer is the token in the Authorization header (RFC 6750, section 2.1), the only
-// place that counts: MCP forbids the query. Another scheme than Bearer is as none.
+// Bearer is the token in the Authorization header (RFC 6750, section 2.1). One in the query does
+// not count: MCP forbids that. The error is ErrNone, also for another scheme than Bearer, or
+// ErrMalformed.
 func Bearer(header http.Header) (string, error) {
 	values := header["Authorization"]
 	switch {
@@ -50,7 +52,7 @@ func Bearer(header http.Header) (string, error) {
 	return token, nil
 }
 
-// tokenByte are the bytes of a b64token.
+// tokenByte has the bytes that a token may have (b64token of RFC 6750).
 var tokenByte = func() (is [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=") {
 		is[c] = true

@@ -19,7 +19,7 @@ import (
 
 // Options say who may connect. They are never written to.
 type Options struct {
-	// Resource is the public URL of /mcp; nil: on loopback the address that a request has.
+	// Resource is the public URL of /mcp; nil: on loopback the address that a client asks for.
 	Resource *url.URL
 	Tokens   []Token
 	Issuers  []Issuer
@@ -27,11 +27,11 @@ type Options struct {
 	Scopes []string
 	// Certificates: a verified certificate of a client proves who it is.
 	Certificates bool
-	// AuthorizationServers are named to clients that have no token.
+	// AuthorizationServers are the issuers that mcpx names to clients without a token.
 	AuthorizationServers []string
 	// Front is the authorization server of mcpx itself; nil = there is none.
 	Front Front
-	// Logger hears of issuers that cannot be reached; nil = discard.
+	// Logger gets errors of issuers that cannot be reached; nil = discard.
 	Logger *slog.Logger
 }
 
@@ -42,16 +42,16 @@ type Token struct {
 	Groups, Scopes []string
 }
 
-// The reasons why a request has no principal. Their texts are for logs: clients hear no
-// more of a token than that it does not count.
+// The reasons why a request has no principal. Their texts are for logs: a client learns only
+// that its token does not count.
 var (
-	// ErrNone: the request brings nothing that could prove who it comes from.
+	// ErrNone: the request has no credential.
 	ErrNone = errors.New("no token")
-	// ErrMalformed: its header cannot be read.
+	// ErrMalformed: the Authorization header cannot be read.
 	ErrMalformed = errors.New("the Authorization header is malformed")
-	// ErrInvalid: it brings something that proves nothing.
+	// ErrInvalid: the credential does not count.
 	ErrInvalid = errors.New("the credential does not count")
-	// ErrUnavailable: nobody knows, as the issuer of its token cannot be reached.
+	// ErrUnavailable: the token cannot be verified, as its issuer cannot be reached.
 	ErrUnavailable = errors.New("the issuer of the token cannot be reached")
 )
 
@@ -66,7 +66,8 @@ func (e *ScopeError) Error() string { return "the token lacks scopes" }
 // ErrRevoked is why a request ends whose credential a reload of the config took away.
 var ErrRevoked = errors.New("the credential does not count any more")
 
-// Verifier proves who requests come from. The zero value asks nobody.
+// Verifier proves which principal a request comes from. With the zero value every request comes
+// from anybody.
 type Verifier struct {
 	mu    sync.Mutex // held to change
 	state atomic.Pointer[state]
@@ -78,17 +79,17 @@ type state struct {
 	base         string // the public URL in its canonical form; empty: none
 	tokens       map[[sha256.Size]byte]*credential
 	issuers      map[string]*issuer // by URL
-	certificates *credential        // nil: they prove nothing
+	certificates *credential        // nil: they do not count
 
 	mu       sync.Mutex
 	verified *recent.Map[[sha256.Size]byte, verified] // by the digests of the tokens
 }
 
-// credential is one way to prove who one is, from the options that have it to those that
-// do not.
+// credential is a token of the options, or that certificates count. It lasts from the options
+// that have it to the first that do not.
 type credential struct {
 	token     Token
-	principal *Principal      // nil where it says of each request
+	principal *Principal      // nil for certificates: each has its own
 	stands    context.Context // until it is revoked
 	revoke    context.CancelFunc
 }
@@ -99,7 +100,7 @@ func newCredential(t Token, p *Principal) *credential {
 	return c
 }
 
-// Options are those in force; nil = nobody is asked.
+// Options are those in force; nil = no credential is needed.
 func (v *Verifier) Options() *Options {
 	if s := v.state.Load(); s != nil {
 		return s.options
@@ -107,9 +108,9 @@ func (v *Verifier) Options() *Options {
 	return nil
 }
 
-// SetOptions changes who may connect; nil: nobody is asked any more. What both the
-// old and the new options have goes on, an issuer if its tokens need what they needed;
-// requests with anything else end. The caller ends it with nil.
+// SetOptions replaces the options; nil: no credential is needed any more. Requests go on whose
+// credential both the old and the new options have, for an issuer with the same needs of its
+// tokens; others end ([Proof.Context]). The owner of the verifier ends it with nil.
 func (v *Verifier) SetOptions(o *Options) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -125,7 +126,7 @@ func (v *Verifier) SetOptions(o *Options) {
 	before.revoke(next)
 }
 
-// change is the state of other options, with what stays of this one.
+// change makes the state for other options. It takes over what has not changed.
 func (s *state) change(o *Options) *state {
 	next := &state{
 		options: o, tokens: make(map[[sha256.Size]byte]*credential), issuers: make(map[string]*issuer),
@@ -161,7 +162,7 @@ func (s *state) change(o *Options) *state {
 	return next
 }
 
-// revoke ends what the next state, which may be nil, does not have.
+// revoke ends the credentials and issuers that the next state, which may be nil, does not have.
 func (s *state) revoke(next *state) {
 	if next == nil {
 		next = &state{}
@@ -181,7 +182,7 @@ func (s *state) revoke(next *state) {
 	}
 }
 
-// Proof is who a request comes from, and until when that stands.
+// Proof is the principal of a request, and how long that holds.
 type Proof struct {
 	Principal *Principal
 	// Revoked is done when the credential is taken away.
@@ -190,9 +191,10 @@ type Proof struct {
 	Until time.Time
 }
 
-// Context returns a context of a request that the proof is of. It is done, with
-// [ErrRevoked] as the cause, when the credential is taken away: a stream would go on
-// otherwise. What lasts ends with [Until] too. The caller calls end with the end of the request.
+// Context returns a context for a request with this proof. It ends, with [ErrRevoked] as the
+// cause, when the credential is taken away: an open stream would go on otherwise. At the time of
+// [Until] only what outlasts a request has to end. The caller calls end when the request has
+// ended.
 func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(of, contextKey{}, p))
 	stop := context.AfterFunc(p.Revoked, func() { cancel(ErrRevoked) })
@@ -222,8 +224,8 @@ func (v *Verifier) Knows(p *Principal) bool {
 	return s.certificates != nil && p.of(certificates) || s.options.Front != nil && p.of(s.options.Front.Asks())
 }
 
-// Request proves who a request comes from. The error is one of those above, or wraps it.
-// A nil Proof without an error is anybody: nobody is asked.
+// Request proves which principal a request comes from. The error is a *ScopeError, or one of
+// those above, perhaps wrapped. A nil Proof without an error: no credential is needed.
 func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	s := v.state.Load()
 	if s == nil {
@@ -266,8 +268,8 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	return &Proof{one.principal, one.issuer.stands, one.expires}, nil
 }
 
-// missing are the scopes that a principal lacks. A scope that ends in * has all that begin
-// so.
+// missing returns the scopes that a principal lacks. A scope of it that ends in * stands for all
+// that begin like it.
 func (s *state) missing(p *Principal) (missing []string) {
 	for _, wanted := range s.options.Scopes {
 		if !slices.ContainsFunc(p.Scopes, func(has string) bool {

@@ -5,14 +5,14 @@ import "time"
 // bucket is a token bucket. It can go into debt, as by the size of a result, which is known
 // only when the result is there. The zero value is full.
 type bucket struct {
-	taken float64   // of what it holds, at the time of last
+	taken float64   // tokens, at the time of last
 	last  time.Time // zero = never
 }
 
 // flow is how a bucket fills: rate tokens a second, up to burst. A rate of 0 is no bound.
 type flow struct{ rate, burst float64 }
 
-// wait is how long it takes until one token is there; 0 = it is.
+// wait returns how long it takes until one token is there; 0 = it is.
 func (b *bucket) wait(now time.Time, f flow) time.Duration {
 	if f.rate <= 0 {
 		return 0

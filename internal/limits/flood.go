@@ -8,13 +8,13 @@ import (
 	"mcpx/internal/identity"
 )
 
-// A flood is refused where a request has cost little: before anything but its header is
-// read. Requests of others at the same address, as behind a proxy, differ from it by the
-// credential in their header, once that was found good. No credential counts as proved for
-// that reason: each is checked as ever.
+// A flood is refused where a request has cost little: when only its header was read. Behind a
+// proxy many clients have one address, so a request does not count for its address if it has a
+// credential that was found good before. Nothing else follows from that: each request's
+// credential is verified as ever.
 
-// Connections bounds the connections in all, and those of one address that are not of a
-// known principal; 0 = any number.
+// Connections returns the bounds of open connections: in all, and from one address without a
+// request of a known principal; 0 = any number.
 func (l *Limits) Connections() (all, ofAddress int) {
 	if l == nil {
 		return 0, 0
@@ -24,9 +24,8 @@ func (l *Limits) Connections() (all, ofAddress int) {
 	return l.options.Connections, l.options.AddressConnections
 }
 
-// Arrived counts a request from an address, before anybody has asked who sent it. credential
-// is what it has to prove that, as in its header Authorization. It returns how long the sender
-// should wait if there are too many, else 0.
+// Arrived counts a request from an address, before its credential is verified; empty = it has
+// none. It returns how long the sender should wait if there are too many, else 0.
 func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 	if l == nil {
 		return 0
@@ -48,10 +47,10 @@ func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 	return wait
 }
 
-// Known counts a request whose principal is known, nil if anybody may send requests. The
-// address, and the credential that has proved to be good, are those of Arrived; without a
-// principal neither counts. It returns how long the request should wait before it goes on
-// or, if it is part of a flood, the sender before the next one.
+// Known counts a request after its credential was verified; p is nil where none is needed.
+// address and credential are those of Arrived; without a principal neither counts. With flood the
+// request is to be refused, and wait is how long its sender should wait before the next one. Else
+// wait is how long the request itself should wait.
 func (l *Limits) Known(p *identity.Principal, address netip.Addr, credential string) (wait time.Duration, flood bool) {
 	if l == nil {
 		return 0, false
@@ -81,8 +80,8 @@ func (l *Limits) Known(p *identity.Principal, address netip.Addr, credential str
 	return wait, false
 }
 
-// perSecond is the flow of so many a second. Many clients of one principal may begin at
-// the same time.
+// perSecond is the flow of n requests a second. Its burst is larger, as many clients of one
+// principal may begin at the same time.
 func perSecond(n int) flow {
 	if n <= 0 {
 		return flow{}
@@ -90,12 +89,12 @@ func perSecond(n int) flow {
 	return flow{float64(n), float64(2*n + 100)}
 }
 
-// refusals is how many requests may be refused for what they are. Few clients of good will
-// get more than one.
+// refusals is the flow of answers with an error that go out at once. Well-behaved clients get
+// few.
 var refusals = flow{10, 100}
 
-// Refused counts a request that was refused for what it is, and reports whether there are
-// so many of the principal or, without one, of the address that the answer should be late.
+// Refused counts an answer with an error to a principal or, if p is nil, to an address. It
+// reports whether there are so many that the answer should be late.
 func (l *Limits) Refused(p *identity.Principal, address netip.Addr) (late bool) {
 	if l == nil {
 		return false

@@ -20,24 +20,25 @@ import (
 // Quota is how much one principal may use, or all together, or all of one server. A zero
 // bounds nothing.
 type Quota struct {
-	// CallsPerMinute come back evenly over the minute; Burst of them, 0 = CallsPerMinute,
-	// may be made at once.
+	// CallsPerMinute become free evenly over the minute. Burst of them may be made at once; 0 =
+	// CallsPerMinute.
 	CallsPerMinute, Burst int
-	// ResultBytesPerMinute are the bytes that servers sent as results. The size of a result
-	// is known when it is there: one may go beyond, and the calls after it wait for that.
+	// ResultBytesPerMinute bounds the bytes of results from servers. The size of a result is
+	// known only when it is there: one may go beyond, and later calls are refused until that is
+	// made up for.
 	ResultBytesPerMinute int
-	// Sessions are those open at once, each stream of events without a session among them;
-	// of a server, those that it has for single clients.
+	// Sessions bounds the sessions open at once; a stream of events without a session counts as
+	// one. In the quota of a server it bounds its sessions for single clients.
 	Sessions int
-	// ConcurrentCalls may be under way at once, of a principal; Queue bounds those that
+	// ConcurrentCalls bounds the calls of a principal under way at once, and Queue those that
 	// wait for a place among them. Servers have gates of their own for that ([upstream.Spec]).
 	ConcurrentCalls int
 	Queue           upstream.Queue
-	// RequestsPerSecond are requests over HTTP of any kind, and some at once. Those beyond
-	// are a flood. Those beyond Pace, also a second, only wait.
+	// RequestsPerSecond bounds requests over HTTP of any kind, with a burst; beyond it they are a
+	// flood, and refused. Requests beyond Pace, also a second, only wait.
 	RequestsPerSecond, Pace int
-	// BodyBytes are those of requests that are being read, and BodyPace how many may come
-	// in a second, or at once; what is beyond waits.
+	// BodyBytes bounds the bytes of the requests that are being read; beyond it one is refused.
+	// BodyPace bounds the bytes that come in a second, or at once; beyond it reading waits.
 	BodyBytes, BodyPace int64
 }
 
@@ -47,11 +48,11 @@ type Options struct {
 	All, Server Quota
 	// Principal is for each principal, and Anybody for those who are nobody in particular.
 	Principal, Anybody Quota
-	// AddressRequests are the requests a second of one address that are not of a known
-	// principal, and some at once.
+	// AddressRequests bounds the requests a second from one address, with a burst. Those with a
+	// credential that was found good before do not count.
 	AddressRequests int
-	// Connections are those that are open at once, and AddressConnections those of one
-	// address that are not of a known principal.
+	// Connections bounds the open connections, and AddressConnections those from one address
+	// without a request of a known principal.
 	Connections, AddressConnections int
 }
 
@@ -91,7 +92,7 @@ func (l *Limits) SetOptions(options Options) {
 	l.options = options
 }
 
-// Error is the refusal of a call or a session that was not begun.
+// Error is the refusal of a call or a session, which was not begun.
 type Error struct {
 	// Limit is the limit that is reached, such as "60 calls a minute", and whose it is.
 	Limit string
@@ -106,9 +107,9 @@ func (e *Error) Error() string {
 // Seconds is RetryAfter in whole seconds, at least 1.
 func (e *Error) Seconds() int { return max(1, int(math.Ceil(e.RetryAfter.Seconds()))) }
 
-// holder is who has a quota.
+// holder is a principal, a server, or all together, with the use of its quota.
 type holder struct {
-	quota        Quota // that the rest was made for
+	quota        Quota // for which the buckets and the gate were made
 	calls, bytes bucket
 	requests     bucket
 	pace, bodies bucket
@@ -131,7 +132,8 @@ func (h *holder) under(q Quota) *holder {
 	return h
 }
 
-// refusal is why no call may begin now, nil if one may. It takes nothing.
+// refusal says why no call may begin now, with whose limit that is (of, behind a space); nil if
+// one may. It takes nothing.
 func (h *holder) refusal(now time.Time, of string) *Error {
 	q := &h.quota
 	if wait := h.calls.wait(now, q.calls()); wait > 0 {
@@ -174,10 +176,10 @@ type Call struct {
 	inside                 bool // the gate of the principal
 }
 
-// Begin lets a call of a principal to a server begin, perhaps after a wait for a place
-// among the calls of that principal. Of a request that is part of a call, only the result
-// is counted. If the error is nil, the caller must call End. Else it is an *Error, or that
-// of ctx.
+// Begin admits a call of a principal to a server, perhaps after a wait for a place among the
+// calls of that principal. A part is a request that belongs to a call already admitted, such as
+// one about its task: only its result counts. If the error is nil, the caller must call End.
+// Else it is an *Error, or that of ctx.
 func (l *Limits) Begin(ctx context.Context, p *identity.Principal, server string, part bool) (Call, error) {
 	if l == nil {
 		return Call{}, nil
@@ -251,8 +253,8 @@ func (c *Call) End(bytes int) {
 	}
 }
 
-// sessionsEnd is the wait that the refusal of a session names: sessions end when their clients
-// end them, or after session_timeout.
+// sessionsEnd is the wait that the refusal of a session names. It is a guess: sessions end when
+// their clients end them, or after session_timeout.
 const sessionsEnd = time.Minute
 
 // OpenSession counts a session of a principal. If the error is nil, the caller must call
@@ -275,7 +277,7 @@ func (l *Limits) OpenSession(p *identity.Principal) *Error {
 	return nil
 }
 
-// CloseSession counts a session no longer.
+// CloseSession takes back what OpenSession has counted.
 func (l *Limits) CloseSession(p *identity.Principal) {
 	if l == nil {
 		return
@@ -286,8 +288,8 @@ func (l *Limits) CloseSession(p *identity.Principal) {
 	l.all.sessions--
 }
 
-// ServerSession refuses one more session of a server with a single client, if it has open
-// ones as many as it may have.
+// ServerSession refuses one more session with a server for a single client, if open says that
+// there are as many as there may be.
 func (l *Limits) ServerSession(open int) *Error {
 	if l == nil {
 		return nil
@@ -300,9 +302,9 @@ func (l *Limits) ServerSession(open int) *Error {
 	return nil
 }
 
-// ReadBody counts bytes of a body that a principal sends, and reports whether there is room
-// for them beside its others, and how long they should wait. Then the caller must call
-// BodyRead with the sum of them.
+// ReadBody counts bytes of a body that a principal is about to send. It reports whether there is
+// room for them beside its other bodies, and how long the caller should wait before it reads
+// them. When the body is no longer read, the caller calls BodyRead with the sum.
 func (l *Limits) ReadBody(p *identity.Principal, bytes int) (wait time.Duration, ok bool) {
 	if l == nil {
 		return 0, true
@@ -319,7 +321,7 @@ func (l *Limits) ReadBody(p *identity.Principal, bytes int) (wait time.Duration,
 	return who.bodies.wait(now, pace), true
 }
 
-// BodyRead counts bytes of a body no longer.
+// BodyRead takes back what ReadBody has counted for a body.
 func (l *Limits) BodyRead(p *identity.Principal, bytes int) {
 	if l == nil || bytes == 0 {
 		return

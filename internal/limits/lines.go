@@ -10,16 +10,16 @@ import (
 // is ready.
 type Lines struct {
 	mu     sync.Mutex
-	second int64  // of Unix, the one that count belongs to
-	count  int    // of lines in it
-	left   uint64 // out, since the last line
+	second int64  // Unix time, to which count belongs
+	count  int    // lines in that second
+	left   uint64 // lines left out since the last one
 }
 
 // mostLines bounds the lines in a second.
 const mostLines = 50
 
-// Take reports whether there is room for a line now, and how many before it had none: the
-// line should say so.
+// Take reports whether there is room for a line now. left is how many lines were left out before
+// it, which the line should say.
 func (l *Lines) Take() (left uint64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,7 +34,7 @@ func (l *Lines) Take() (left uint64, ok bool) {
 	return left, true
 }
 
-// Left is how many lines have had no room since the last one.
+// Left is how many lines were left out since the last one.
 func (l *Lines) Left() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

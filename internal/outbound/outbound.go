@@ -1,5 +1,5 @@
-// Package outbound makes HTTP clients for addresses that somebody else names: they reach
-// public ones only, or what their maker allows beside those.
+// Package outbound makes HTTP clients for addresses that somebody else names. They reach public
+// addresses only, and beside those what the config allows.
 package outbound
 
 import (
@@ -22,20 +22,20 @@ const RequestTime = 20 * time.Second
 
 // Reach is what a client may reach beside public addresses.
 type Reach struct {
-	// Loopback is this machine. Private is every address.
+	// Loopback allows this machine, and Private every address.
 	Loopback, Private bool
 	// Key is the key of the config that sets Private, for errors.
 	Key string
 }
 
-// guard keeps a client from leading into the user's own network: metadata and redirects
-// name addresses, and a server that lies could have mcpx ask anything it can reach.
+// guard keeps requests out of the user's own network: metadata and redirects name addresses, and
+// a malicious server could have mcpx ask anything that it can reach.
 type guard struct {
 	Reach
 	checked, overProxy http.RoundTripper
 }
 
-// NewClient makes a client. It follows redirects of requests without a body alone.
+// NewClient makes a client. It follows redirects of GET requests alone.
 func NewClient(r Reach) *http.Client {
 	g := &guard{Reach: r}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
@@ -124,7 +124,7 @@ func Get(ctx context.Context, web *http.Client, address, token string, into any)
 	return nil
 }
 
-// CloseIdleConnections ends what no request uses.
+// CloseIdleConnections is what http.Client.CloseIdleConnections calls.
 func (g *guard) CloseIdleConnections() {
 	for _, t := range []http.RoundTripper{g.checked, g.overProxy} {
 		t.(*http.Transport).CloseIdleConnections()
@@ -143,8 +143,8 @@ func Cause(err error) error {
 	return outer.Err
 }
 
-// reserved are the ranges beside those that netip knows: this network, carrier-grade NAT,
-// protocol assignments, benchmarks, class E, discard, Teredo.
+// reserved are the private and special ranges that netip does not know: this network,
+// carrier-grade NAT, protocol assignments, benchmarks, class E, discard, Teredo.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
@@ -157,7 +157,7 @@ var (
 	sixToFour = netip.MustParsePrefix("2002::/16")
 )
 
-// address is an error unless ip may be reached.
+// address returns an error unless ip may be reached.
 func (g *guard) address(ip netip.Addr) error {
 	if g.Private {
 		return nil
