@@ -42,7 +42,7 @@ type Options struct {
 type Trail struct {
 	path string
 	o    Options
-	run  string // names this process in each line: pids come again
+	run  string // names this process in each line: pids are used again
 	lock *flock.Flock
 
 	mu      sync.Mutex
@@ -118,9 +118,9 @@ func Open(path string, o Options) (*Trail, error) {
 	return t, nil
 }
 
-// begin opens the file, and takes up the count and the chain where its last line, or that
-// of the newest part before it, has left them. cut is how many bytes of a line that was
-// not whole are gone.
+// begin opens the file, and continues the numbers and the chain of its last line or, if it has
+// none, of the last line of the newest part. cut is how many bytes of an unfinished last line
+// are gone.
 func (t *Trail) begin() (cut int64, err error) {
 	if info, err := os.Stat(t.path); err == nil && !info.Mode().IsRegular() {
 		return 0, fmt.Errorf("%s is not a regular file", t.path)

@@ -81,7 +81,7 @@ func seal(line []byte, chain hash.Hash, prev string) (sealed []byte, mac string)
 	return append(append(append(line, macMember...), mac...), '"'), mac
 }
 
-// unseal parts a line from its HMAC.
+// unseal splits a line into its body and its HMAC.
 func unseal(line []byte) (body []byte, mac string, ok bool) {
 	at := len(line) - len(macMember) - macLength - len(`"}`)
 	if at < 0 || !bytes.HasPrefix(line[at:], []byte(macMember)) || !bytes.HasSuffix(line, []byte(`"}`)) {
@@ -90,7 +90,7 @@ func unseal(line []byte) (body []byte, mac string, ok bool) {
 	return line[:at], string(line[at+len(macMember):][:macLength]), true
 }
 
-// head are the members of a line that the chain is made of.
+// head has the members of a line that this package reads again.
 type head struct {
 	Seq     uint64
 	Run     string

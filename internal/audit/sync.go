@@ -60,7 +60,7 @@ func (t *Trail) sync() {
 	}
 }
 
-// moved reports whether the file is not the one that has the name any more.
+// moved reports whether the path of the trail names another file now, or none.
 func (t *Trail) moved() bool {
 	ours, err := t.file.Stat()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 type Report struct {
 	Files []string
 	Lines uint64
-	// First and Last are numbers of lines. MAC is the HMAC of the last line: who notes it
-	// with Last elsewhere can see later whether lines were cut from the end.
+	// First and Last are numbers of lines. MAC is the HMAC of the last line: a copy of it and of
+	// Last, kept elsewhere, shows later whether lines were cut from the end.
 	First, Last uint64
 	MAC         string
 	// Chained means that the lines have HMACs.
@@ -182,7 +182,7 @@ func (v *verifier) sealed(line []byte, h head, first, gap bool, fault func(strin
 	return nil
 }
 
-// count counts what the lines say of themselves.
+// count adds a line to the counts of the report.
 func (v *verifier) count(h head) {
 	switch h.Event {
 	case opened:

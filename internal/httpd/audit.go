@@ -15,7 +15,7 @@ type Refusal struct {
 	Principal string
 }
 
-// audited calls refused for each request that gets an HTTP error, from whichever layer.
+// audited calls refused for each request that gets an HTTP error, whichever handler wrote it.
 type audited struct {
 	next    http.Handler
 	refused func(Refusal)
@@ -38,5 +38,5 @@ func (a *audited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // auditedAnswer notes the status of an answer, and the principal that it is for.
 type auditedAnswer struct {
 	answerStatus
-	principal string // noted by authenticated
+	principal string // set by authenticated, whose ResponseWriter this is
 }

@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/identity"
 )
 
-// authenticated asks who a request comes from before anybody reads its body.
+// authenticated proves which principal a request comes from, before its body is read.
 type authenticated struct {
 	next     http.Handler
 	verifier *identity.Verifier
@@ -24,7 +24,7 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	proof, err := a.verifier.Request(r)
 	switch {
-	case errors.Is(err, identity.ErrNone) && strings.Contains(r.URL.Path, "/.well-known/"): // below the endpoint
+	case errors.Is(err, identity.ErrNone) && strings.Contains(r.URL.Path, "/.well-known/"): // a client that looks for metadata below /mcp
 		http.NotFound(w, r)
 	case err != nil:
 		a.refuse(w, r, err)
@@ -40,10 +40,9 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open reports whether a request needs no principal: probes have no tokens, and the page
-// asks its viewers itself, as browsers bring cookies. Clients look for an authorization
-// server in the well-known places and at /register, and say "failed to connect" to
-// anything but 404.
+// open reports whether a request needs no principal. Probes have no tokens, and the page proves
+// its viewers itself, by their cookies. Clients look for an authorization server in the
+// well-known places and at /register, and say "failed to connect" to anything but 404.
 func open(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/", "/healthz", "/readyz", "/register":
@@ -58,8 +57,8 @@ func register(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "mcpx has no authorization server here: the client needs a token (mcpx token new NAME) in the header Authorization: Bearer TOKEN", http.StatusNotFound)
 }
 
-// refuse answers a request without a principal. It says nothing of why a token does not
-// count, which helps only who tries tokens; the log has it.
+// refuse answers a request without a principal. It does not say why a token does not count,
+// which would help only those who try out tokens; the log says it.
 func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error) {
 	a.refusals.note(slog.LevelInfo, r, why.Error(), "")
 	lacks, _ := errors.AsType[*identity.ScopeError](why)
@@ -81,8 +80,8 @@ func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error
 	}
 }
 
-// challenge says how to get a token (RFC 6750, section 3; RFC 9728, section 5.1): with
-// these scopes, nil = those that every request needs.
+// challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1),
+// with these scopes; nil = those that every request needs.
 func (a *authenticated) challenge(w http.ResponseWriter, r *http.Request, fault string, scopes []string) {
 	parameters := []string{`realm="mcpx"`}
 	if o := a.verifier.Options(); o != nil && len(o.AuthorizationServers) > 0 {

@@ -6,7 +6,8 @@ import (
 	"runtime/debug"
 )
 
-// handler is all that a request passes, the outermost first.
+// handler is the chain of handlers that each request passes. It is built from its end: a handler
+// that is put around the others here comes before them.
 func (o *Options) handler() http.Handler {
 	var h http.Handler = o.pages()
 	refused := &refusals{log: o.Logger}

@@ -8,14 +8,15 @@ import (
 	"sync/atomic"
 )
 
-// connections bounds the connections of a listener: each takes memory and a descriptor,
-// also one that says nothing. Beyond the bound new ones wait until others end, which they
-// do soon if they are silent. Of one address, those over which no principal has sent a
-// request yet are bounded too, and closed at once beyond that.
+// connections is a listener that bounds its connections: each takes memory and a descriptor,
+// even a silent one. Beyond the bound, new ones wait in the queue of the system until others
+// end; silent ones end soon, by their timeouts. Connections from one address over which no
+// principal has sent a request yet have a bound of their own: those beyond it are closed at
+// once.
 type connections struct {
 	net.Listener
 	slots     chan struct{} // holds one for each connection; nil = any number
-	ofAddress func() int    // bounds those of one address; 0 = any number
+	ofAddress func() int    // the bound for one address; 0 = any number
 	ended     chan struct{} // closed by Close
 	once      sync.Once
 
@@ -93,7 +94,7 @@ type connection struct {
 	once    sync.Once
 }
 
-// know counts the connection no longer as one without a principal.
+// know notes that a principal has sent a request over the connection, which may be nil.
 func (c *connection) know() {
 	if c == nil || c.known.Load() || !c.known.CompareAndSwap(false, true) {
 		return
@@ -124,7 +125,7 @@ func (c *connection) CloseWrite() error {
 
 type connectionKey struct{}
 
-// withConnection lets requests know their connection ([http.Server.ConnContext]).
+// withConnection puts a connection into the context of its requests ([http.Server.ConnContext]).
 func withConnection(ctx context.Context, c net.Conn) context.Context {
 	if secret, ok := c.(interface{ NetConn() net.Conn }); ok { // over TLS
 		c = secret.NetConn()

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// shared lets pages of own origins read the answers (CORS), as browsers ask first with
-// OPTIONS, which has no token. Without auth no page may: each of this machine's could call
-// every tool.
+// shared lets web pages read the answers (CORS), of the origins that guard lets in. Browsers ask
+// first with OPTIONS and without a token, so it comes before authenticated. Without auth no page
+// may read them: any page of this machine could call every tool.
 type shared struct {
 	next    http.Handler
 	options *Options
 }
 
-// ServeHTTP implements http.Handler. The origin is one of guard's.
+// ServeHTTP implements http.Handler. guard has checked the origin.
 func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	if origin == "" || s.options.Identity.Options() == nil {

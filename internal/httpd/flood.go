@@ -12,9 +12,9 @@ import (
 	"mcpx/internal/identity"
 )
 
-// flood refuses requests that come too fast, in plain text and before their bodies are
-// read. Before anybody has asked who sends them they count for their address, as long as
-// there is no credential with them that was found good; after that for the principal.
+// flood refuses requests that come too fast, in plain text and before their bodies are read.
+// beforeAuth counts a request for its address, unless its credential was found good before;
+// afterAuth counts it for its principal.
 type flood struct {
 	options *Options
 	pauses  chan struct{} // holds one for each request that waits
@@ -22,16 +22,16 @@ type flood struct {
 }
 
 const (
-	// floodPause delays a refusal on average: a sender who waits for the answer before the
-	// next request costs that much less. Of equal pauses many would end at the same time.
+	// floodPause is the average delay of a refusal: a sender that waits for each answer sends the
+	// less. The delays differ, so that not many end at the same time.
 	floodPause = 100 * time.Millisecond
-	// mostPaused bounds the requests that wait; those beyond do not.
+	// mostPaused bounds the requests that wait. Answers beyond it are not delayed.
 	mostPaused = 10_000
 	// floodLog is the least time between two lines in the log about floods.
 	floodLog = 10 * time.Second
 )
 
-// beforeAuth counts requests for their address, where there are principals.
+// beforeAuth counts requests for their address, where auth is configured.
 func (f *flood) beforeAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !probe(r) && f.options.Identity.Options() != nil {
@@ -45,8 +45,8 @@ func (f *flood) beforeAuth(next http.Handler) http.Handler {
 	})
 }
 
-// afterAuth counts requests for their principal, and delays those that are refused over
-// and over.
+// afterAuth counts requests for their principal, and delays answers to senders that are refused
+// over and over.
 func (f *flood) afterAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := identity.From(r.Context())
@@ -69,13 +69,13 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 		answer := &answerStatus{ResponseWriter: w}
 		next.ServeHTTP(answer, r)
 		if answer.status >= http.StatusBadRequest && f.options.Limits.Refused(who, addressOf(r.RemoteAddr)) {
-			f.pause(r.Context(), uneven(floodPause)) // net/http sends a short answer after that
+			f.pause(r.Context(), uneven(floodPause)) // net/http sends a short answer when this returns
 		}
 	})
 }
 
-// refused delays the answer to a request that was refused before anybody has asked who
-// sends it, if that happens over and over. A nil *flood delays nothing.
+// refused delays the answer of guard to a request from an address that is refused over and over.
+// A nil *flood delays nothing.
 func (f *flood) refused(r *http.Request) {
 	if f != nil && f.options.Limits.Refused(nil, addressOf(r.RemoteAddr)) {
 		f.pause(r.Context(), uneven(floodPause))
@@ -97,7 +97,7 @@ func (a *answerStatus) WriteHeader(status int) {
 // Unwrap lets http.ResponseController find what is below.
 func (a *answerStatus) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// pause waits so long, or until ctx ends, if not too many wait already.
+// pause waits for a time, or until ctx ends. It returns at once if mostPaused requests wait.
 func (f *flood) pause(ctx context.Context, wait time.Duration) {
 	if wait <= 0 {
 		return
@@ -122,7 +122,8 @@ func uneven(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 // probe reports whether a request asks only whether mcpx is well.
 func probe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
 
-// sender is the address of a request, and what the request has to prove who sent it.
+// sender returns the address of a request, and its credential: the header Authorization, else
+// the client's certificate.
 func sender(r *http.Request) (address netip.Addr, credential string) {
 	credential = r.Header.Get("Authorization")
 	if credential == "" && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
@@ -131,8 +132,8 @@ func sender(r *http.Request) (address netip.Addr, credential string) {
 	return addressOf(r.RemoteAddr), credential
 }
 
-// addressOf is the address that the other end of a connection counts for. Whoever has an
-// IPv6 address has at least all those of its /64.
+// addressOf is the address for which the other end of a connection counts. An IPv6 host has at
+// least a whole /64, so all addresses of one count as one.
 func addressOf(remote string) netip.Addr {
 	port, _ := netip.ParseAddrPort(remote) // package net writes it so
 	address := port.Addr().Unmap().WithZone("")

@@ -17,7 +17,7 @@ type guard struct {
 	next     http.Handler
 	options  *Options
 	refusals *refusals
-	flood    *flood // nil: no refusal is late
+	flood    *flood // nil: no answer is delayed
 }
 
 // ServeHTTP implements http.Handler.

@@ -52,26 +52,26 @@ type Options struct {
 	// AuthServer serves the paths of an authorization server, where nobody has a token yet,
 	// and leaves the others to next; nil = there is none.
 	AuthServer func(next http.Handler) http.Handler
-	// SSE serves /sse and /messages by the endpoint too.
+	// SSE: the endpoint serves /sse and /messages too, of the HTTP+SSE transport of 2024-11-05.
 	SSE bool
 	// Grace bounds the wait for open requests in the shutdown; 0 = 4 s.
 	Grace time.Duration
-	// Ready is the content of /readyz, and the part of it that is for everybody where a
-	// token is needed for the whole.
+	// Ready makes the content of /readyz: whole or, where auth is configured, public, as probes
+	// have no tokens.
 	Ready func() (public Readiness, whole any)
-	// Refused hears of requests that got an HTTP error; nil = nobody does.
+	// Refused is called for each request that got an HTTP error; nil = nothing is.
 	Refused func(Refusal)
-	// Status is the content of /status, which is for those whom Admin admits; nil =
+	// Status makes the content of /status, for principals that Admin admits. A nil Admin admits
 	// everybody.
 	Status func() any
 	Admin  func(*identity.Principal) bool
-	// Metrics serves /metrics to those whom Measures admits; nil = it is not there, and
-	// everybody.
+	// Metrics serves /metrics to principals that Measures admits; nil: there is no such path. A
+	// nil Measures admits everybody.
 	Metrics  http.Handler
 	Measures func(*identity.Principal) bool
 	// Page serves / to browsers, and /ui/; nil = / is a text.
 	Page Page
-	// Servers serves /api/servers to those whom Admin admits; nil = it is not there.
+	// Servers serves /api/servers to principals that Admin admits; nil: there is no such path.
 	Servers http.Handler
 	// Version is the version of mcpx in the text at /.
 	Version string
@@ -88,7 +88,7 @@ type Options struct {
 type Readiness struct {
 	// Ready means that every server was tried, and that nothing refuses all calls.
 	Ready bool `json:"ready"`
-	// Degraded names what does not work.
+	// Degraded names the parts that do not work, such as audit.
 	Degraded []string `json:"degraded,omitempty"`
 }
 
@@ -268,7 +268,7 @@ func (o *Options) pages() http.Handler {
 	return mux
 }
 
-// only serves those who have a right, which nil gives to everybody.
+// only serves principals that may admits; a nil may admits everybody.
 func only(may func(*identity.Principal) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if may != nil && !may(identity.From(r.Context())) {
@@ -279,8 +279,8 @@ func only(may func(*identity.Principal) bool, next http.Handler) http.Handler {
 	})
 }
 
-// start is the page for a browser, and a text for anybody else. The text reveals nothing
-// of the configuration.
+// start serves the page to a browser, and a text to other programs. The text reveals nothing of
+// the configuration.
 func (o *Options) start(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if o.Page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {

@@ -15,9 +15,9 @@ func metadataURL(resource *url.URL) string {
 	return at.String()
 }
 
-// metadata answers what a client needs to know to get a token. Each path has its own
-// document, as clients refuse one about another URL than theirs; at the root is that of
-// /mcp. Without an authorization server there is none.
+// metadata serves the metadata of a protected resource (RFC 9728), from which a client learns
+// where to get a token. Each path has its own document, as clients refuse one about another URL
+// than theirs; at the root is that of /mcp. Without an authorization server there is none.
 func (o *Options) metadata(w http.ResponseWriter, r *http.Request) {
 	asked := o.Identity.Options()
 	if asked == nil || len(asked.AuthorizationServers) == 0 || r.Method != http.MethodGet {

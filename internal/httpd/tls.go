@@ -25,8 +25,8 @@ type TLSFiles struct {
 	Cert, Key string
 	// ClientCA has the authorities of certificates of clients; empty: clients need none.
 	ClientCA string
-	// Identity: a certificate is one of several ways to say who one is, so that a client
-	// may have none. Otherwise each client needs one, whatever else it brings.
+	// Identity: a client's certificate is one of several credentials, so that a client may have
+	// none. Otherwise each client needs a certificate, whatever else it brings.
 	Identity bool
 }
 
@@ -38,13 +38,13 @@ type TLS struct {
 	seen  [3][]byte // of the files, at the last look
 }
 
-// certificates are what is in the files, as far as it is sound.
+// certificates are the content of the files, once it was found valid.
 type certificates struct {
 	config *tls.Config
-	roots  map[string]bool // of clients, by their bytes; nil: clients have none
+	roots  map[string]bool // the authorities of clients, by their DER; nil without ClientCA
 }
 
-// LoadTLS reads the files, which must be sound.
+// LoadTLS reads the files. One that is not valid is an error.
 func LoadTLS(files TLSFiles, log *slog.Logger) (*TLS, error) {
 	t := &TLS{files: files, log: log}
 	next, _, err := t.look()
@@ -117,8 +117,8 @@ func authorities(data []byte) (*x509.CertPool, map[string]bool, error) {
 	return pool, roots, nil
 }
 
-// follow puts changed files in force until ctx ends. Those that are not sound, such as a
-// pair of which only one half has been written, leave the certificates as they are.
+// follow puts changed files in force until ctx ends. Files that are not valid, such as a pair of
+// which only one half has been written, leave the certificates as they are.
 func (t *TLS) follow(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()

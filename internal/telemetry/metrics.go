@@ -35,7 +35,7 @@ type Metrics struct {
 	answers map[answerKey]prometheus.Observer
 }
 
-// State is what mcpx is at the moment.
+// State is the state of mcpx when somebody reads the metrics.
 type State struct {
 	Servers []Server
 	// Sessions are those of clients of the legacy era over HTTP.
@@ -107,12 +107,12 @@ func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 
 type seriesKey struct {
 	server, tool, outcome string
-	asked                 bool // the upstream was turned to
+	asked                 bool // a request went to the upstream
 }
 
 // series are the metrics of calls of one tool with one outcome.
 type series struct {
-	upstream                                         prometheus.Observer // nil where it was not asked
+	upstream                                         prometheus.Observer // nil where no request went to it
 	calls                                            prometheus.Counter
 	tokensReceived, tokensSent, bytesReceived, bytes prometheus.Counter
 }

@@ -2,7 +2,7 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// states collects what mcpx is at the moment.
+// states collects the State at each reading.
 type states func() State
 
 var (

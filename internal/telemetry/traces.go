@@ -110,8 +110,8 @@ func spanContext(traceID, spanID string) trace.SpanContext {
 	return trace.NewSpanContext(config)
 }
 
-// nextSpan is the key of the span that a context is to give its ids to: they were made
-// before the call, as the upstream got them.
+// nextSpan is the key under which a context has the ids of the next span. They were made before
+// the call, as its request to the upstream had one of them.
 type nextSpan struct{}
 
 // spanIDs takes ids from the context.

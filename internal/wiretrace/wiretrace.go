@@ -1,4 +1,4 @@
-// Package wiretrace writes the messages on the wire down for people who write servers:
+// Package wiretrace writes the messages on the wire to a file, for people who write servers:
 // those between the clients and mcpx, and those between mcpx and its upstreams. Secrets are
 // struck out.
 package wiretrace
@@ -27,7 +27,7 @@ type Trace struct {
 }
 
 // New makes a trace. named reports whether a member of that name holds a secret. Each line is
-// one write. That the writer fails is logged once, and no reason to stop.
+// one Write to out. The first failure of out is logged; the trace goes on.
 func New(out io.Writer, named func(name string) bool, log *slog.Logger) *Trace {
 	return &Trace{out: out, named: named, log: log}
 }
@@ -49,8 +49,8 @@ const (
 	// leastSecret is the length of the shortest value that is struck out: shorter ones stand
 	// in every text.
 	leastSecret = 4
-	// maxMessage bounds what a line has of a message, in bytes. Some more is looked at for
-	// secrets, so that none is cut in half.
+	// maxMessage bounds the bytes of a message in a line. Bytes after those are searched for
+	// secrets too, up to beyond, so that none is cut in half.
 	maxMessage = 64 << 10
 	beyond     = 16 << 10
 
@@ -65,7 +65,8 @@ type line struct {
 	// Peer is the connection of the client, where From or To is "client".
 	Peer  string `json:"peer,omitempty"`
 	Bytes int    `json:"bytes"`
-	// Message is the message as it was, Text what is no valid JSON, or too long.
+	// Message is the message without its secrets. Text is in its place where it is too long, or
+	// no valid JSON.
 	Message json.RawMessage `json:"message,omitempty"`
 	Text    string          `json:"text,omitempty"`
 }
@@ -111,17 +112,18 @@ func (t *Trace) write(one line, message []byte) {
 }
 
 var (
-	// member is a string under a name, also in JSON that is the string of another JSON.
+	// member matches a string under its name, and nested the same in JSON that is a string of
+	// other JSON.
 	member = regexp.MustCompile(`"([^"\\]{1,100})"(\s*:\s*)"((?:[^"\\]|\\.)+)"`)
 	nested = regexp.MustCompile(`\\"([^"\\]{1,100})\\"(\s*:\s*)\\"((?:[^"\\]|\\\\(?:\\["\\]|[^"\\])|\\[^"\\])+)\\"`)
-	// looks are values that look like a credential by themselves.
+	// looks matches values that look like a credential, under any name.
 	looks = regexp.MustCompile(`(?i:\bbearer\s+|\bbasic\s+)[A-Za-z0-9._~+/=-]{8,}|` +
 		`\b(?:mcpx_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[a-z]-[\w-]{10,}|AKIA[A-Z0-9]{16}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?)|` +
 		`-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*(?:-----END [A-Z ]*PRIVATE KEY-----)?|` +
 		`://[^/?#\s@"\\]+:[^/?#\s@"\\]+@`)
 )
 
-// notSecret are names that only look as if a secret stood there.
+// notSecret are names that only sound as if they held a secret.
 var notSecret = []string{"progressToken", "sessionId", "session"}
 
 // clean strikes secrets out: known values, what stands under a name for one, and what looks
