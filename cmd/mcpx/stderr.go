@@ -13,10 +13,13 @@ import (
 const (
 	// stderrBytes bounds the queue of lines for stderr.
 	stderrBytes = 1 << 20
-	// stderrSpare bounds the room that is kept for the next lines.
-	stderrSpare = 64 << 10
 	// lastLines bounds the time to write the queue at the end.
 	lastLines = 200 * time.Millisecond
+	// gatherLines is how long lines are gathered after a write. The first one is written at
+	// once; of thousands of calls a second each would be a write, and a switch to run.
+	gatherLines = 5 * time.Millisecond
+	// spareBytes is how much of an empty queue is kept for the next lines.
+	spareBytes = 64 << 10
 )
 
 // droppingWriter queues lines for stderr, so that logging never blocks: many clients open
@@ -24,11 +27,11 @@ const (
 type droppingWriter struct {
 	w     io.Writer
 	ended chan struct{} // closed when run has written the queue and ended
+	hurry chan struct{} // closed by close
 
 	mu      sync.Mutex
 	more    sync.Cond // the queue has grown, or closed is set
 	queue   []byte
-	spare   []byte // the room of the queue before
 	closed  bool
 	dropped int
 }
@@ -36,7 +39,7 @@ type droppingWriter struct {
 // newDroppingWriter starts a goroutine. It ends after close or, if a write never returns,
 // with the process.
 func newDroppingWriter(w io.Writer) *droppingWriter {
-	d := &droppingWriter{w: w, ended: make(chan struct{})}
+	d := &droppingWriter{w: w, ended: make(chan struct{}), hurry: make(chan struct{})}
 	d.more.L = &d.mu
 	go d.run()
 	return d
@@ -61,6 +64,9 @@ func (d *droppingWriter) run() {
 	defer close(d.ended)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	timer := time.NewTimer(gatherLines)
+	defer timer.Stop()
+	var spare []byte
 	for {
 		for len(d.queue) == 0 {
 			if d.closed {
@@ -69,15 +75,20 @@ func (d *droppingWriter) run() {
 			d.more.Wait()
 		}
 		out, dropped := d.queue, d.dropped
-		d.queue, d.spare, d.dropped = d.spare, nil, 0
+		d.queue, d.dropped = spare[:0], 0
 		if dropped > 0 {
 			out = fmt.Appendf(out, "mcpx: %d lines are left out here: they were not taken in time\n", dropped)
 		}
 		d.mu.Unlock()
 		_, _ = d.w.Write(out) // there is no place for the error
+		timer.Reset(gatherLines)
+		select {
+		case <-timer.C:
+		case <-d.hurry:
+		}
 		d.mu.Lock()
-		if cap(out) <= stderrSpare {
-			d.spare = out[:0]
+		if spare = out; cap(spare) > spareBytes {
+			spare = nil
 		}
 	}
 }
@@ -85,7 +96,10 @@ func (d *droppingWriter) run() {
 // close waits until the queue is written, at most lastLines. Later lines are dropped.
 func (d *droppingWriter) close() {
 	d.mu.Lock()
-	d.closed = true
+	if !d.closed {
+		d.closed = true
+		close(d.hurry)
+	}
 	d.more.Signal()
 	d.mu.Unlock()
 	timer := time.NewTimer(lastLines)
