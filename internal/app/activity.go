@@ -33,8 +33,8 @@ type clientCounts struct {
 	LastCall time.Time `json:"last_call"`
 }
 
-// maxClients bounds the clients that are remembered: their names are their own. The one
-// that was quiet for the longest time is forgotten.
+// maxClients bounds the clients that are kept, as clients choose their names. The one that has
+// not called for the longest time is forgotten.
 const maxClients = 1000
 
 func (c *counts) add(failed bool) {

@@ -80,8 +80,7 @@ func newApp(cfg *config.Config, log *slog.Logger) *App {
 	return a
 }
 
-// New wires an App from a config. If only is not empty, all servers but those are
-// disabled.
+// New wires an App from a config. If only is not empty, all servers but those are disabled.
 func New(cfg *config.Config, log *slog.Logger, only ...string) *App {
 	a := newApp(cfg, log)
 	servers, rules := a.servers(cfg, only)
@@ -89,8 +88,8 @@ func New(cfg *config.Config, log *slog.Logger, only ...string) *App {
 	return a
 }
 
-// NewStdio is New for one client: servers that its view does not show are disabled. trace
-// gets all messages, a line each; nil = nobody wants them.
+// NewStdio is New for one client: servers that its view does not show are disabled. trace gets
+// all messages, a line each; nil = no trace.
 func NewStdio(cfg *config.Config, log *slog.Logger, trace io.Writer) *App {
 	a := newApp(cfg, log)
 	a.traceTo(trace)
@@ -173,9 +172,9 @@ func (a *App) wire(servers []registry.Server, rules *policy.Rules, cache string)
 	a.views = &views{app: a, config: a.Config, open: make(map[string]*openView)}
 }
 
-// start connects all servers in the background: when a request needs one, after so long,
-// or startAfter after the only client of the process is known, whose capabilities the
-// servers see. Its goroutine ends with Close.
+// start connects all servers in the background: when a request needs one, when after has passed,
+// or startAfter after the client over stdio has named itself, as servers see its capabilities.
+// Its goroutine ends with Close.
 func (a *App) start(after time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopStarting = cancel
@@ -197,7 +196,7 @@ func (a *App) start(after time.Duration) {
 			}
 		}
 		changes := &changedTools{log: a.log, seen: make(map[string][]catalog.Tool), told: make(map[string][]string)}
-		changes.look(a.Registry.Snapshot()) // what is kept on disk of the last start
+		changes.look(a.Registry.Snapshot()) // the catalogue on disk, of an earlier run
 		a.Registry.OnChange(func() { changes.look(a.Registry.Snapshot()) })
 		a.Registry.Start()
 		a.loops.Go(func() { a.followLogins(ctx) })

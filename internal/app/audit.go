@@ -40,8 +40,8 @@ func (a *App) OpenAudit() (end func(), err error) {
 // errNotRecorded refuses a call where audit.required.
 var errNotRecorded = errors.New("the call was not made: the audit trail cannot be written, and this mcpx makes no call without it; tell who runs it")
 
-// began records a call before anything is executed: one that may write, or any where
-// the trail is required.
+// began records a call before it is executed: where the trail is required each, else those that
+// may write.
 func (a *auditor) began(r executor.Record) error {
 	if a == nil || r.ReadOnly && !a.required {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/config"
 )
 
-// frontOptions are the options of the authorization server that auth wants; nil: none.
+// frontOptions are the options of the authorization server that auth describes; nil: none.
 func (a *App) frontOptions(auth *config.Auth) (*authserver.Options, error) {
 	if !a.hosted || auth == nil || auth.Front == nil {
 		return nil, nil
@@ -38,8 +38,8 @@ func (a *App) frontOptions(auth *config.Auth) (*authserver.Options, error) {
 	return o, nil
 }
 
-// changeFront puts the authorization server in force that auth wants. One with the same
-// settings goes on.
+// changeFront replaces the authorization server by the one that auth describes. One with the
+// same settings goes on.
 func (a *App) changeFront(auth *config.Auth) error {
 	wanted, err := a.frontOptions(auth)
 	if err != nil {
@@ -62,7 +62,7 @@ func (a *App) changeFront(auth *config.Auth) error {
 	return nil
 }
 
-// authServer serves the authorization server in force, before anybody needs a token.
+// authServer puts the authorization server in force before next, which needs tokens.
 func (a *App) authServer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if front := a.front.Load(); front != nil && authserver.Serves(r.URL.Path) {

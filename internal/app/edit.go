@@ -44,8 +44,8 @@ func (r *reloader) edit(ctx context.Context, e edit) error {
 	return nil
 }
 
-// changing records who asks for a change of the servers, before it is made. What came of it
-// is the next config_loaded or request_refused.
+// changing records which principal asks for a change of the servers, before it is made. The
+// outcome is in the next config_loaded or request_refused.
 func (a *auditor) changing(who *identity.Principal, what, server string) error {
 	if a == nil {
 		return nil

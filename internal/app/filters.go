@@ -40,7 +40,7 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 	rules := rulesOf(cfg, lock)
 	seen, setting := rules.See(s, tool)
 	of, at := cfg.Servers[slices.IndexFunc(cfg.Servers, func(of config.Server) bool { return of.Name == s.Name })], s.Name+"."
-	glob := func(globs []string, prefix string) string { // that which matches either name
+	glob := func(globs []string, prefix string) string { // the first that matches the tool's name, or that after overrides
 		repaired := rules.Repaired(s, tool)
 		i := slices.IndexFunc(globs, func(glob string) bool {
 			return policy.Match([]string{glob}, prefix+tool.Name) || policy.Match([]string{glob}, prefix+repaired.Name)

@@ -8,9 +8,9 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// What nobody meets who means no harm, and what keeps one principal from taking all that
-// there is. Calls a minute are not among it: how many somebody needs, and a server can
-// take, is not for mcpx to say.
+// The default limits. Well-behaved clients do not meet them, and they keep one principal from
+// taking all that there is. Calls a minute have no default, as mcpx cannot know how many a user
+// needs and a server can take.
 const (
 	mostSessions      = 10_000 // in all
 	mostSessionsOfOne = 1_000  // of a principal, or of a server with single clients
@@ -28,8 +28,8 @@ const (
 	leastFloodRequests       = 10    // a second
 )
 
-// limitsOf makes the limits of a config. Where no principals are known, everybody counts
-// as one that has only the limits that the config names.
+// limitsOf makes the limits of a config. Without auth all requests count for one principal,
+// which has only the limits that the config names.
 func limitsOf(cfg *config.Config) limits.Options {
 	l := &cfg.Limits
 	options := limits.Options{
@@ -68,7 +68,7 @@ func quota(q, defaults config.Quota) limits.Quota {
 	return out
 }
 
-// queue bounds the calls that wait by a config. A queue of 0 is none there.
+// queue makes the bounds of waiting calls from a config, where 0 means that none may wait.
 func queue(q config.Quota, wait time.Duration) upstream.Queue {
 	out := upstream.Queue{Calls: or(q.Queue, mostQueued), Wait: or(q.QueueWait, wait)}
 	if out.Calls == 0 {

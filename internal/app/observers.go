@@ -13,10 +13,10 @@ import (
 	"mcpx/internal/wiretrace"
 )
 
-// observers are who hears of what happens, beside the status page.
+// observers get records of calls and requests, beside the status page.
 type observers struct {
 	auditor *auditor // nil without a trail, and before OpenAudit
-	// recorded hear of calls, and of requests that went to a server and are none.
+	// recorded get a record of each call, and of each other request that went to a server.
 	recorded []func(executor.Record)
 	activity activity
 	metrics  *telemetry.Metrics // nil where they are turned off
@@ -24,7 +24,7 @@ type observers struct {
 	messages *wiretrace.Trace   // nil unless it was asked for
 }
 
-// observe sets who hears of calls, requests and refusals, before the parts are made.
+// observe makes the observers that the config wants, before the parts that report to them.
 func (a *App) observe() {
 	// Over HTTP a call is a line of the log. Many clients over stdio keep all that mcpx
 	// writes to stderr: there it is one at the level debug only.
@@ -41,7 +41,7 @@ func (a *App) observe() {
 	}
 }
 
-// callObservers hear of every call when it has ended.
+// callObservers are called with the record of every call when it has ended.
 func (a *App) callObservers() []func(executor.Record) {
 	all := a.recorded
 	if a.hosted {
@@ -59,7 +59,7 @@ func (a *App) callObservers() []func(executor.Record) {
 	return all
 }
 
-// requestObserver hears of all requests of clients; nil where nobody wants to.
+// requestObserver gets all requests of clients; nil where nothing uses them.
 func (a *App) requestObserver() front.Observer {
 	if !a.hosted && a.Config.Audit == nil {
 		return nil
@@ -67,8 +67,8 @@ func (a *App) requestObserver() front.Observer {
 	return (*requests)(a)
 }
 
-// requests tells metrics of all requests and sessions, and log and audit trail of those that went to a
-// server and are no calls.
+// requests reports all requests to the metrics and, to the log and the audit trail, those that
+// went to a server and are no calls.
 type requests App
 
 // Relaying implements [front.Observer].
@@ -104,8 +104,8 @@ func (a *requests) SessionEnded(client *upstream.Client, lasted time.Duration) {
 	}
 }
 
-// recordOf is the record of a request that is no call. The protocol's own only read; of
-// others nobody knows.
+// recordOf is the record of a request that is no call. The methods that mcpx knows only read;
+// another one may write.
 func recordOf(o *front.Operation) executor.Record {
 	r := executor.Record{Number: o.Number, Method: o.Method, ReadOnly: o.Known, Outcome: "RESULT", Began: o.Began, Duration: o.Duration}
 	if o.Client != nil {
@@ -117,7 +117,7 @@ func recordOf(o *front.Operation) executor.Record {
 	return r
 }
 
-// onRefused hears of refused HTTP requests; nil where nobody wants to.
+// onRefused is called with refused HTTP requests; nil where nothing uses them.
 func (a *App) onRefused() func(httpd.Refusal) {
 	if a.auditor == nil && a.metrics == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/policy"
 )
 
-// rightsOf are the rights of a config, nil where nobody is asked who they are.
+// rightsOf are the rights of a config; nil without auth.
 func rightsOf(cfg *config.Config) *policy.Rights {
 	switch {
 	case cfg.Auth == nil:
@@ -27,7 +27,7 @@ func rightsOf(cfg *config.Config) *policy.Rights {
 	return policy.NewRights(rules)
 }
 
-// Rights are those in force. They change with the config: nobody keeps them.
+// Rights are those in force. They change with the config, so that callers must not keep them.
 func (a *App) Rights() *policy.Rights { return policy.RightsOf(a.Registry.Snapshot()) }
 
 // UnknownInRights has a text for each name in the rights of a config that names nothing.

@@ -86,7 +86,7 @@ func (h *serversAPI) add(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// entered handles a change of a server by what the body has.
+// entered handles a change of a server by the entry in the body.
 func (h *serversAPI) entered(edit func(data []byte, name string, entry json.RawMessage) ([]byte, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")

@@ -46,7 +46,8 @@ type serverStatus struct {
 	Results    *executor.Account `json:"results,omitempty"`
 }
 
-// wholeStatus is the content of /status: that of the page, and who calls what.
+// wholeStatus is the content of /status: that of the page, with the names of tools, the clients
+// and the sessions.
 func (a *App) wholeStatus() any {
 	whole := a.status()
 	names := make(map[string][]string)

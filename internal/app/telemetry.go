@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/telemetry"
 )
 
-// OpenTraces makes what sends traces, if the config wants them, before anything is served.
-// The caller ends it after Close.
+// OpenTraces makes the sender of traces, if the config wants one, before anything is served. The
+// caller ends it after Close.
 func (a *App) OpenTraces(ctx context.Context) (end func(), err error) {
 	wanted := a.Config.Telemetry.OTLP
 	if wanted == nil {
@@ -53,7 +53,7 @@ func (a *App) mayMeasure(p *identity.Principal) bool {
 	return a.admin(p) || p != nil && policy.Match(a.Config.Telemetry.MetricsFor, p.Name)
 }
 
-// telemetryState is what the metrics say of the moment.
+// telemetryState is the state for the metrics.
 func (a *App) telemetryState() telemetry.State {
 	failing, _ := a.auditor.failing()
 	out := telemetry.State{Sessions: a.sessions(), AuditFailing: failing}

@@ -61,8 +61,8 @@ func (v *views) get(name string) *openView {
 	return one
 }
 
-// of is the view at a path under /mcp for the principal of a request; nil if there is no
-// such view for it. A principal without any right may see so at /mcp.
+// of is the view at a path under /mcp for the principal of a request; nil if there is no such
+// view for it. A principal that no rule names gets the one at /mcp, which is empty for it.
 func (v *views) of(r *http.Request, path string) *openView {
 	name, who, rights := cmp.Or(path, v.app.Config.View), identity.From(r.Context()), v.app.Rights()
 	v.mu.Lock()

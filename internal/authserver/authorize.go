@@ -14,7 +14,8 @@ import (
 // maxQuery bounds a request to authorize, in bytes.
 const maxQuery = 16 << 10
 
-// authorization is what a client asks for (RFC 6749, section 4.1.1), once that is checked.
+// authorization is an authorization request of a client (RFC 6749, section 4.1.1), once it was
+// checked.
 type authorization struct {
 	Client    string `json:"c"` // the digest of its ID
 	Redirect  string `json:"r"`
@@ -22,9 +23,10 @@ type authorization struct {
 	Challenge string `json:"p"` // of PKCE
 }
 
-// authorize is the authorization endpoint. GET shows who asks for what; POST, by the form
-// on that page, goes on to the login. Every client is shown each time: the issuer knows
-// this server alone, and would let a client in that the person has never heard of.
+// authorize is the authorization endpoint. GET shows the person which client asks for access;
+// POST, from the form on that page, goes on to the login. The page is shown at every
+// authorization: the issuer knows this server alone, and would wave a client through that the
+// person has never heard of.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	if len(r.URL.RawQuery) > maxQuery {
 		s.faultPage(w, http.StatusRequestURITooLong, "The request is too long.")
@@ -60,8 +62,9 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	s.consentPage(w, c, a, s.seals.page.close(page{browser, digest(r.URL.RawQuery), deadline(pageTime)}))
 }
 
-// asks checks a request. With an error the authorization is there if the client may hear
-// of it: only then is the address right that the person would be sent to.
+// asks checks an authorization request. If it returns an authorization beside the error, the
+// error goes back to the client; else the redirect URI cannot be trusted, and the error is for
+// the person alone.
 func (s *Server) asks(r *http.Request, query url.Values) (*client, *authorization, error) {
 	var values [7]string
 	for i, name := range []string{"client_id", "redirect_uri", "state", "response_type", "code_challenge", "code_challenge_method", "response_mode"} {
@@ -102,15 +105,16 @@ func challenge(text string) bool {
 
 const base64url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// page is what the form of a page proves: that this browser has seen it.
+// page is sealed in the form of the consent page. It proves that this browser was shown the
+// form, for this request.
 type page struct {
 	Browser string `json:"b"`
 	Query   string `json:"q"` // its digest
 	Until   int64  `json:"u"` // Unix seconds
 }
 
-// answered takes the answer of the person. Only the page of this request, shown in this
-// browser, can give it.
+// answered handles the answer of the person. It counts only from the form of the same request,
+// shown in the same browser.
 func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorization) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxQuery)
 	var p page
@@ -127,7 +131,7 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorizati
 	s.startLogin(w, r, a)
 }
 
-// back sends the person back to the client, with its state and our issuer (RFC 9207).
+// back redirects the person to the client, with the client's state and our issuer (RFC 9207).
 func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values) {
 	u, _ := redirect(a.Redirect) // asks has checked it
 	if a.State != "" {
@@ -142,15 +146,16 @@ func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// The cookies: the browser that a page was shown in, and the login that it has begun.
+// pageCookie names the browser that a page was shown in, and loginCookie has the login that this
+// browser has begun ([begun]).
 const (
 	pageCookie  = "mcpx-page"
 	loginCookie = "mcpx-login"
 	maxCookie   = 3800 // bytes; browsers drop a cookie of more than 4 KB
 )
 
-// setCookie sets a cookie of this host alone, or takes it away if value is empty. It comes
-// back with a link from another site, as the redirect of the issuer is one.
+// setCookie sets a cookie for this host alone, or deletes it if value is empty. It is
+// SameSite=Lax, as the redirect of the issuer comes from another site.
 func (s *Server) setCookie(w http.ResponseWriter, name, value string) {
 	c := &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(pageTime / time.Second)}
 	if value == "" {
@@ -173,7 +178,7 @@ func (s *Server) cookie(r *http.Request, name string) string {
 	return ""
 }
 
-// secure reports whether browsers come over TLS. They do, but on loopback.
+// secure reports whether browsers come over TLS, as they do everywhere but on loopback.
 func (s *Server) secure() bool { return strings.HasPrefix(s.issuer, "https://") }
 
 func deadline(d time.Duration) int64 { return time.Now().Add(d).Unix() }

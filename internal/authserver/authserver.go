@@ -1,10 +1,10 @@
 // Package authserver is a small OAuth authorization server for one resource, this mcpx. It
-// knows clients that it has never seen before, and leaves the login to an OpenID issuer.
+// serves clients that nobody has registered by hand, and leaves the login to an OpenID issuer.
 //
-// Clients are public ones with PKCE (RFC 7636): they register (RFC 7591), or are the URL of
-// a document about themselves (draft-ietf-oauth-client-id-metadata-document). The client
-// IDs, codes and tokens hold all that they stand for, sealed with a key, so that nothing is
-// kept of them but which ones of them were used.
+// Clients are public ones with PKCE (RFC 7636): they register (RFC 7591), or are the URL of a
+// document about themselves (draft-ietf-oauth-client-id-metadata-document). The client IDs,
+// codes and tokens hold all that they stand for, sealed with a key. So the server keeps nothing
+// but which codes and tokens were used.
 package authserver
 
 import (
@@ -32,14 +32,14 @@ const (
 	metadataPath  = "/.well-known/oauth-authorization-server"
 )
 
-// How long things last that the server gives out.
+// How long pages, codes and tokens count.
 const (
 	pageTime    = 10 * time.Minute // to answer the page, and to log in
 	codeTime    = time.Minute
 	accessTime  = time.Hour
-	refreshTime = 30 * 24 * time.Hour // anew with each use
-	// grantTime bounds how long a client goes on without a login: the issuer may know by
-	// then that the person has left.
+	refreshTime = 30 * 24 * time.Hour // from each use
+	// grantTime bounds how long a client goes on without another login: the person may have left,
+	// and only the issuer knows that.
 	grantTime = 90 * 24 * time.Hour
 )
 
@@ -62,8 +62,8 @@ type Options struct {
 	// Allow says who may log in.
 	Allow Allow
 
-	// Redirects are the globs of the addresses that clients may have a person sent back to,
-	// and the word loopback; nil = [Redirects].
+	// Redirects are globs of the addresses to which clients may have a person sent back; the word
+	// loopback is every address of the person's machine. nil = [Redirects].
 	Redirects []string
 	// NoDocuments: a client ID is never the URL of a document, so that nothing is fetched
 	// that a stranger names. Clients have to register.
@@ -89,8 +89,7 @@ type Server struct {
 	revoked   context.CancelFunc
 }
 
-// New makes a server, which its caller closes. It asks nobody anything before the first
-// login.
+// New makes a server, which its caller closes. It makes no request before the first login.
 func New(o Options) (*Server, error) {
 	u, err := url.Parse(o.Resource)
 	if err != nil || u.Host == "" || !outbound.Safe(o.Resource) {
@@ -166,8 +165,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
-	// Addresses here have codes in them. No-referrer would make the page's own form come
-	// from the origin "null".
+	// The addresses have codes in them, which other sites must not see. With no-referrer the form
+	// of the page would come from the origin "null".
 	header.Set("Referrer-Policy", "same-origin")
 	switch {
 	case !ok:
@@ -228,7 +227,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// only is the value of a parameter that may be there once (RFC 6749, section 3.1).
+// only returns the value of a parameter that may be there once (RFC 6749, section 3.1).
 func only(values url.Values, name string) (string, error) {
 	if len(values[name]) > 1 {
 		return "", &fault{"invalid_request", name + " is there twice"}

@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/plain"
 )
 
-// client is a program that wants tokens. Nobody has checked what it says of itself.
+// client is a program that wants tokens. Nobody has checked the name that it gives itself.
 type client struct {
 	// ID is what it sends, a URL or text that register made.
 	ID        string   `json:"-"`
@@ -26,7 +26,7 @@ type client struct {
 	Host string `json:"-"`
 }
 
-// client finds out who sends a client ID.
+// client returns the client with an ID.
 func (s *Server) client(ctx context.Context, id string) (*client, error) {
 	if strings.HasPrefix(id, "https://") && !s.o.NoDocuments {
 		return s.documents.client(ctx, id)
@@ -41,8 +41,8 @@ func (s *Server) client(ctx context.Context, id string) (*client, error) {
 	return c, nil
 }
 
-// maxRegistration bounds a request to register, in bytes. The client ID that comes of it
-// is no longer, and goes into URLs: maxMetadata bounds what is kept of it.
+// maxRegistration bounds a request to register, in bytes. maxMetadata bounds the addresses in
+// it, as the client ID holds them and goes into URLs.
 const (
 	maxRegistration = 16 << 10
 	maxMetadata     = 2 << 10
@@ -119,7 +119,7 @@ func readClient(data []byte) (*client, error) {
 	return c, nil
 }
 
-// redirect reads an address that a person may be sent back to. It takes no characters that
+// redirect parses an address to which a person may be sent back. It refuses characters that
 // browsers read in another way than net/url does.
 func redirect(address string) (*url.URL, bool) {
 	for _, c := range []byte(address) {
@@ -141,8 +141,8 @@ func redirect(address string) (*url.URL, bool) {
 	return u, true
 }
 
-// Redirects are the addresses that clients may name where the config has none: those of
-// Claude, ChatGPT and VS Code, and this machine.
+// Redirects are the addresses that clients may name where the config has none: those of Claude,
+// ChatGPT and VS Code, and the machine of the person.
 var Redirects = []string{
 	"https://claude.ai/api/mcp/auth_callback",
 	"https://claude.com/api/mcp/auth_callback",
@@ -167,7 +167,8 @@ func (s *Server) redirects(address string) bool {
 	})
 }
 
-// matches compares part by part, so that the * of one part is not the next one too.
+// matches compares scheme, host and path one by one, so that a * in one does not match into the
+// next.
 func matches(glob string, u *url.URL) bool {
 	scheme, rest, _ := strings.Cut(glob, "://")
 	rest, query, _ := strings.Cut(rest, "?")
@@ -177,8 +178,8 @@ func matches(glob string, u *url.URL) bool {
 	return u.Scheme == scheme && matchesHost && matchesPath && u.RawQuery == query
 }
 
-// knows reports whether the client has named this address before. Of addresses on
-// loopback the port may vary: a program takes the one that is free (RFC 8252, 7.3).
+// knows reports whether the client has registered this address. Of addresses on loopback the
+// port may vary: a program takes the one that is free (RFC 8252, 7.3).
 func (c *client) knows(address string) bool {
 	u, ok := redirect(address)
 	return ok && slices.ContainsFunc(c.Redirects, func(known string) bool {

@@ -30,8 +30,8 @@ const (
 	documentFetch = 5 * time.Second
 )
 
-// documents are the documents of clients about themselves, fetched when a client ID is
-// their URL. Anybody can have them fetched, so they are few, short and public.
+// documents fetches the documents of clients about themselves, when a client ID is the URL of
+// one. Anybody can have them fetched, so they must be short and public, and few are kept.
 type documents struct {
 	web   *http.Client
 	slots chan struct{}
@@ -90,7 +90,7 @@ func documentURL(id string, u *url.URL) bool {
 	return !dotted(u)
 }
 
-// dotted reports whether a browser goes to another path than the one that is written.
+// dotted reports whether the path of a URL has a part "." or "..", which browsers resolve.
 func dotted(u *url.URL) bool {
 	return slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == "." || part == ".." })
 }

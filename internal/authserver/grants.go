@@ -18,13 +18,13 @@ import (
 // maxGrants bounds what is kept, about 1 MB on the disk.
 const maxGrants = 10_000
 
-// grants are the logins whose codes were used. A grant is one login of one client: its
-// code has the number 0, and each refresh token that follows the next number. Only the
-// newest may be used, once: an older one was stolen, or its successor was (RFC 9700,
-// section 4.14.2).
+// grants are the logins whose codes were used. A grant is one login of one client: its code has
+// the number 0, and each refresh token that follows the next number. Only the newest may be
+// used, once: an older one was stolen, or its successor was (RFC 9700, section 4.14.2).
 //
-// They are written to a file at each use. Where that fails, or another process has used a
-// newer token, a number beyond the one kept counts: only this server could seal it.
+// They are written to a file at each use. A number beyond the one that is kept counts too, as
+// after a failed write, or where another process has used a newer token: only this server can
+// have sealed it.
 type grants struct {
 	path string // empty: they are not kept
 	log  *slog.Logger
@@ -42,7 +42,8 @@ type grant struct {
 	// Ended: none of its tokens counts any more.
 	Ended bool `json:"ended,omitempty"`
 
-	// stands, where somebody has asked, is done when the grant ends, by revoke.
+	// stands ends when the grant does, by revoke. It is nil until a request comes with a token of
+	// the grant.
 	stands context.Context
 	revoke context.CancelFunc
 }
@@ -91,7 +92,7 @@ func (g *grants) use(id string, number int, until time.Time) (fresh bool) {
 // end ends a grant.
 func (g *grants) end(id string, until time.Time) { g.change(id, until, (*grant).end) }
 
-// change changes a grant, which may be one that is not kept yet, and writes it.
+// change changes a grant, which need not be one that is kept, and writes the file.
 func (g *grants) change(id string, until time.Time, change func(*grant)) {
 	g.mu.Lock()
 	one, known := g.all[id]
@@ -105,8 +106,8 @@ func (g *grants) change(id string, until time.Time, change func(*grant)) {
 	g.write()
 }
 
-// stands is done when the tokens of a grant do not count any more, at the latest with
-// server; nil if they do not.
+// stands returns a context that ends when the tokens of a grant stop counting, at the latest
+// with server; nil if they do not count.
 func (g *grants) stands(id string, server context.Context) context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -150,7 +151,7 @@ func (g *grants) makeRoom() {
 	}
 }
 
-// write writes the file. Those who wait for their turn write what others have changed too.
+// write writes the file. Of calls that wait for their turn the first writes the changes of all.
 func (g *grants) write() {
 	if g.path == "" {
 		return

@@ -104,7 +104,7 @@ type begun struct {
 	Until    int64         `json:"u"` // Unix seconds
 }
 
-// startLogin sends the person to the issuer, once it has said yes on the page.
+// startLogin sends a person who has said yes on the page to the issuer.
 func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authorization) {
 	p, err := s.login.provider(r.Context())
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	s.back(w, &b.For, url.Values{"code": {s.seals.code.close(code{random(), of, *who, deadline(codeTime)})}})
 }
 
-// refusedError says why a person does not come in, in words for that person.
+// refusedError says why a person may not log in, in words for that person.
 type refusedError struct{ subject, why string }
 
 func (e *refusedError) Error() string { return e.why }
@@ -222,8 +222,8 @@ func (l *login) verify(ctx context.Context, p *provider, raw, nonce string) (jwt
 	return claims, nil
 }
 
-// addUserInfo adds the claims that the issuer leaves out of its ID tokens. Without them
-// the person may not be let in, but who it is stands.
+// addUserInfo adds the claims that the issuer leaves out of its ID tokens. Where that fails the
+// login goes on without them, and Allow may refuse the person.
 func (l *login) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) {
 	more := map[string]any{}
 	if err := outbound.Get(ctx, l.web, p.UserInfo, token, &more); err != nil || more["sub"] != claims["sub"] {
@@ -237,8 +237,8 @@ func (l *login) addUserInfo(ctx context.Context, p *provider, token string, clai
 	}
 }
 
-// Allow says who may log in: who fits one of its members. With none everybody may whom
-// the issuer knows.
+// Allow says who may log in: every person that fits one of its members. If all are nil, every
+// person that the issuer knows.
 type Allow struct {
 	Emails   []string // globs
 	Groups   []string
@@ -248,12 +248,12 @@ type Allow struct {
 // person is who has logged in.
 type person struct {
 	Subject string   `json:"s"`
-	Name    string   `json:"n,omitempty"` // which it may have chosen itself
+	Name    string   `json:"n,omitempty"` // which the person may have chosen
 	Email   string   `json:"e,omitempty"` // unless the issuer says that it is not verified
 	Groups  []string `json:"g,omitempty"`
 }
 
-// person reads the claims of a person, and whether it may come in.
+// person reads the claims of a person. Its error is a *refusedError where Allow refuses.
 func (l *login) person(claims jwt.MapClaims) (*person, error) {
 	text := func(name string) string {
 		value, _ := claims[name].(string)

@@ -33,14 +33,14 @@ var pages = template.Must(template.New("").Parse(`<!doctype html>
 {{end}}</body></html>
 `))
 
-// policy lets the page show itself and no more. It has no form-action: browsers hold that
-// over the redirects that follow too, to the issuer and to the client.
+// policy allows the page its style and nothing else. It has no form-action: browsers apply that
+// to the redirects after the form too, to the issuer and to the client.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
-// consentPage shows who asks for access, and where it would go.
+// consentPage shows which client asks for access, and where the person is sent back to.
 func (s *Server) consentPage(w http.ResponseWriter, c *client, a *authorization, proof string) {
 	u, _ := redirect(a.Redirect) // asks has checked it
 	to := u.Host
@@ -57,7 +57,7 @@ func (s *Server) consentPage(w http.ResponseWriter, c *client, a *authorization,
 	})
 }
 
-// faultPage is for the person, where nobody else can be told.
+// faultPage shows the person an error that cannot go back to a client.
 func (s *Server) faultPage(w http.ResponseWriter, status int, text string) {
 	s.page(w, status, map[string]any{"Fault": plain.Line(text, 500)})
 }

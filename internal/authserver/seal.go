@@ -17,15 +17,14 @@ import (
 	"strings"
 )
 
-// seals are the keys of one server: each kind of thing has its own, so that none of them
-// can be taken for another.
+// seals are the keys of one server, one for each kind of value, so that none passes for another.
 type seals struct {
 	client, page, login, code, access, refresh seal
-	// id tells the key and the resource apart from others.
+	// id names the key and the resource, for the file of grants.
 	id string
 }
 
-// seal is what one kind of thing is sealed with: AES-256-GCM with a random nonce.
+// seal seals one kind of value: AES-256-GCM with a random nonce.
 type seal struct {
 	prefix string // of the text, so that people and scanners know it
 	aead   cipher.AEAD
@@ -50,7 +49,7 @@ func newSeals(secret []byte, resource string) (s seals) {
 	return s
 }
 
-// accessPrefix tells access tokens from those of others.
+// accessPrefix tells our access tokens from others.
 const accessPrefix = "mcpx_at_"
 
 func derive(secret []byte, name, resource string) []byte {
@@ -99,7 +98,8 @@ func digest(text string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// keyFile reads the key in the folder. Of two processes that make it, one succeeds.
+// keyFile reads the key in the folder, or makes it. Of two processes that make it at once, one
+// succeeds, and both read that.
 func keyFile(folder string) ([]byte, error) {
 	path := filepath.Join(folder, "front.key")
 	if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -94,7 +94,8 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, bool)
 	return r.PostForm, true
 }
 
-// redeem takes a code. A code that comes twice was stolen: what came of it counts no more.
+// redeem exchanges a code. A code that comes twice was stolen: the tokens of its grant count no
+// more.
 func (s *Server) redeem(form url.Values) (*refresh, error) {
 	var c code
 	bad := func(text string) (*refresh, error) { return nil, &fault{"invalid_grant", text} }
@@ -128,7 +129,7 @@ func verifies(verifier, challenge string) bool {
 	return len(verifier) >= 43 && len(verifier) <= 128 && equal(base64.RawURLEncoding.EncodeToString(sum[:]), challenge)
 }
 
-// renew takes a refresh token and gives the next one.
+// renew exchanges a refresh token for the next one.
 func (s *Server) renew(form url.Values) (*refresh, error) {
 	var old refresh
 	bad := func(text string) (*refresh, error) { return nil, &fault{"invalid_grant", text} }
@@ -192,7 +193,7 @@ func (s *Server) Prove(token string) *identity.Proof {
 // Asks implements identity.Front.
 func (s *Server) Asks() string { return s.o.Issuer }
 
-// principal is a person as the issuer's own tokens would have it.
+// principal makes the principal of a person, the same that a JWT of the issuer would give.
 func (s *Server) principal(who *person) *identity.Principal {
 	claims := map[string]any{"iss": s.o.Issuer, "sub": who.Subject, s.o.GroupsClaim: who.Groups}
 	for name, value := range map[string]string{"name": who.Name, "email": who.Email} {

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// maxViewers bounds the open streams of events. A page without one asks for the state.
+	// maxViewers bounds the open streams of events. A page without a stream asks for the state
+	// again and again.
 	maxViewers = 50
 	// lookEvery is the time between two looks for a change.
 	lookEvery = 2 * time.Second

@@ -16,8 +16,8 @@ type minute struct {
 	calls, errors, saved int
 }
 
-// series are the last minutes: a minute has its place by its number, and takes it from
-// the one an hour before.
+// series are the last minutes, each at its number modulo 60: a minute takes the place of the one
+// an hour before.
 type series [minutes]minute
 
 func (s *series) add(at int64, r *executor.Record) {
@@ -62,9 +62,10 @@ type Hour struct {
 	servers map[string]*series
 }
 
-// Add counts a call that has ended; it is an observer of the executor. A name that no
-// server has counts in all only, as callers can make up any number of them. A call that was taken back before
-// its server heard of it is none, as when the page has yet to ask its viewer.
+// Add counts a call that has ended; it is an observer of the executor. A call of an unknown
+// server counts in all only, as callers can make up any number of names. A call that was
+// cancelled before its server got it does not count: the page cancels one to ask its viewer
+// first.
 func (h *Hour) Add(r executor.Record) {
 	if r.Cancelled() && r.Upstream == 0 {
 		return
@@ -73,7 +74,7 @@ func (h *Hour) Add(r executor.Record) {
 	defer h.mu.Unlock()
 	at := time.Now().Unix() / 60
 	h.all.add(at, &r)
-	if !r.Known && r.Outcome != executor.CodeToolNotFound { // which the server is known for
+	if !r.Known && r.Outcome != executor.CodeToolNotFound { // a code for known servers alone
 		return
 	}
 	if h.servers[r.Server] == nil {

@@ -104,10 +104,10 @@ func (p *Page) file(files fs.FS, pattern, name, kind string) {
 	})
 }
 
-// EndStreams ends the streams of events. A page tries again, and finds nobody.
+// EndStreams ends the streams of events.
 func (p *Page) EndStreams() { p.endOnce.Do(func() { close(p.ended) }) }
 
-// answer is what the page's script reads.
+// answer answers the script of the page with JSON.
 func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

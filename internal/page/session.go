@@ -31,7 +31,7 @@ const (
 // nobody.
 type session struct {
 	token     string
-	principal string // the key of the one who signed in
+	principal string // the ID of the principal that signed in
 	ends      time.Time
 }
 
@@ -110,8 +110,8 @@ var (
 	errNoRight = errors.New("the principal is no admin")
 )
 
-// prove proves whose token it is or, without one, who else the request comes from, such as
-// the owner of a client certificate. It refuses one who may not see the page.
+// prove finds the principal of a token or, without one, of the request's client certificate. It
+// refuses a principal that may not see the page.
 func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) {
 	r = r.Clone(r.Context())
 	r.Header.Del("Authorization")
@@ -130,7 +130,7 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 		return nil, &refusal{http.StatusUnauthorized, "this token does not count here", err}
 	case err != nil:
 		return nil, &refusal{http.StatusUnauthorized, "sign in with a token", err}
-	case proof == nil: // nobody is asked
+	case proof == nil: // no credential is needed
 		proof = &identity.Proof{Revoked: context.Background()}
 	}
 	if !p.Admin(proof.Principal) {
@@ -139,7 +139,7 @@ func (p *Page) prove(r *http.Request, token string) (*identity.Proof, *refusal) 
 	return proof, nil
 }
 
-// seen lets those in who may see the page, with their principal in the context.
+// seen admits viewers that may see the page, with their principal in the context.
 func (p *Page) seen(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		proof, refused := p.viewer(r)

@@ -21,8 +21,9 @@ import (
 // maxArguments bounds the body of a call, in bytes.
 const maxArguments = 4 << 20
 
-// client is the viewer as a client: one of its own for each request, as the page keeps no
-// session with servers. Nothing asks it but confirm.
+// client makes the viewer a client of the executor, another one for each request, as the page
+// keeps no sessions with servers. It answers no questions of servers; only call asks the viewer
+// to confirm.
 func (p *Page) client(ctx context.Context) *upstream.Client {
 	return &upstream.Client{ID: "page " + rand.Text(), Name: "mcpx page", View: p.ViewName, Principal: identity.From(ctx)}
 }
@@ -66,7 +67,7 @@ func (p *Page) server(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, out)
 }
 
-// text are the texts of a result, and the kinds of its other blocks.
+// text joins the texts of a result. Of images and audio it has the kind.
 func text(result *executor.Result) string {
 	var texts []string
 	for _, block := range result.Content {
@@ -85,7 +86,7 @@ func text(result *executor.Result) string {
 	return strings.Join(texts, "\n")
 }
 
-// found is what inspect answers: the text for the model, and what it costs.
+// found is an answer of inspect: the text for the model, and its tokens by estimate.
 type found struct {
 	Text   string `json:"text"`
 	Tokens int    `json:"tokens"`
@@ -134,7 +135,7 @@ func (p *Page) search(w http.ResponseWriter, r *http.Request) {
 }
 
 // call runs a tool as the viewer. Where a call needs a person's consent, the answer is the
-// question, and the page sends the call again with the question as what was confirmed.
+// question, and the page sends the call again with that question in Confirmed.
 func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Server, Tool string
@@ -156,7 +157,7 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 		Confirm: func(text string) bool {
 			if text != body.Confirmed {
 				question = text
-				cancel() // nobody has declined: the call begins anew
+				cancel() // no refusal: the page sends the call again
 				return false
 			}
 			return true
