@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/identity"
 	"mcpx/internal/mcptest"
 )
 
@@ -45,5 +46,23 @@ func TestAudited(t *testing.T) {
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("got %q", told)
+	}
+}
+
+// TestAudited_Principal: a refusal names the principal that another handler of the chain has
+// proved.
+func TestAudited_Principal(t *testing.T) {
+	mcptest.NoLeaks(t)
+	v := &identity.Verifier{}
+	v.SetOptions(guardedBy(t, "", "a"))
+	told := make(chan Refusal, 1)
+	s := serve(t, Options{
+		Endpoint: whoami, Identity: v, Status: func() any { return "up" },
+		Admin:   func(*identity.Principal) bool { return false },
+		Refused: func(r Refusal) { told <- r },
+	})
+	s.answer(t, "GET", "/status", "Authorization: Bearer mcpx_a")
+	if r := <-told; r.Status != http.StatusForbidden || r.Principal != "token a" {
+		t.Errorf("%+v", r)
 	}
 }
