@@ -15,7 +15,7 @@ import (
 
 // leakWait is how long leftovers may take to go away by themselves. It is long
 // because it passes only where a test fails anyway.
-const leakWait = 5 * time.Second
+const leakWait = time.Minute
 
 // NoLeaks fails the test when it leaves anything behind: goroutines, processes
 // (Linux: children in any state, and living descendants of fakes, wherever they

@@ -26,7 +26,15 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds what a test waits for; it passes only where a test fails.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
+
+// silence bounds a wait in vain: of a call, or of an attempt to connect that starts a
+// child. What comes before the silence must fit in on the slowest machine. Tests that wait
+// it out run beside each other.
+const (
+	silence      = 2 * time.Second
+	childSilence = 6 * time.Second
+)
 
 // stdio is the spec of a fake as a child process.
 func stdio(t testing.TB, fake mcptest.Spec) Spec {

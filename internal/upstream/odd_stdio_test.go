@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/mcptest"
@@ -37,7 +36,7 @@ while read -r line; do
 	*'"tools/list"'*) answer '{"tools":[]}' ;;
 	esac
 done`
-	spec := Spec{Name: "awkward", Type: Stdio, Command: shell, Args: []string{"-c", script, "sh", starts}, Env: os.Environ(), Legacy: true, ConnectTimeout: 500 * time.Millisecond}
+	spec := Spec{Name: "awkward", Type: Stdio, Command: shell, Args: []string{"-c", script, "sh", starts}, Env: os.Environ(), Legacy: true, ConnectTimeout: childSilence}
 	return spec, func() int {
 		data, _ := os.ReadFile(starts)
 		return strings.Count(string(data), "\n")
@@ -102,6 +101,7 @@ func TestNextFraming(t *testing.T) {
 // What a child said last is what counts, however long the lines before are; and
 // what it says on stdout instead of messages is told.
 func TestLastWords(t *testing.T) {
+	mcptest.Parallel(t)
 	long := strings.Repeat("at frame ", 200)
 	tests := []struct {
 		name  string
@@ -114,22 +114,22 @@ func TestLastWords(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			mcptest.NoLeaks(t)
+			mcptest.Parallel(t)
 			spec := stdio(t, tt.fake)
 			if tt.fake.NeverInit {
-				spec.ConnectTimeout = 300 * time.Millisecond
+				spec.ConnectTimeout = childSilence
 			}
 			status := awaitState(t, connect(t, spec), catalog.Unavailable)
 			contains(t, "reason", status.Reason, tt.parts...)
 		})
 	}
 	t.Run("text on stdout", func(t *testing.T) {
-		mcptest.NoLeaks(t)
+		mcptest.Parallel(t)
 		shell, err := exec.LookPath("sh")
 		if err != nil {
 			t.Skip("no shell")
 		}
-		status := awaitState(t, connect(t, Spec{Type: Stdio, Command: shell, Args: []string{"-c", "echo please log in first; cat >/dev/null"}, Env: os.Environ(), ConnectTimeout: 300 * time.Millisecond}), catalog.Unavailable)
+		status := awaitState(t, connect(t, Spec{Type: Stdio, Command: shell, Args: []string{"-c", "echo please log in first; cat >/dev/null"}, Env: os.Environ(), ConnectTimeout: childSilence}), catalog.Unavailable)
 		contains(t, "reason", status.Reason, "no answer to initialize", "stdout has text instead of messages: please log in first")
 
 		status = awaitState(t, connect(t, Spec{Type: Stdio, Command: shell, Args: []string{"-c", "echo no token, set TOKEN; exit 4"}, Env: os.Environ()}), catalog.Unavailable)

@@ -73,7 +73,7 @@ func TestResumeRefused(t *testing.T) {
 			server.Script(mcptest.Fault{Kind: mcptest.FaultPoll}.On("tools/call"))
 			limit := patience
 			if tt.name == "never answered" {
-				limit = 500 * time.Millisecond
+				limit = silence
 			}
 			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: limit})
 			if !tt.want(err) {

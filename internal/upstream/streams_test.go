@@ -102,7 +102,7 @@ func TestQuietStream(t *testing.T) {
 func TestNoListeningStream(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{NoGET: true}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond}})
+	u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond, Timeout: patience}})
 	// For longer than the pause after which a stream that was lost is opened again.
 	began := time.Now()
 	mcptest.WaitFor(t, "some health checks", patience, func() bool {
@@ -192,7 +192,7 @@ func beaten(w http.ResponseWriter, r *http.Request, pongs chan<- string) {
 func TestPingHasItsSession(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond, Threshold: 1}})
+	u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 1}})
 	mcptest.WaitFor(t, "some health checks", patience, func() bool { return server.Count("ping") >= 10 })
 	if status := u.Status(); status.State != catalog.Ready || status.Restarts != 0 {
 		t.Errorf("%s (%s), %d restarts", status.State, status.Reason, status.Restarts)

@@ -229,7 +229,7 @@ func TestCheckFindsSessionGone(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
 	var h history
-	u := h.start(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 20 * time.Millisecond, Threshold: 1}}, nil)
+	u := h.start(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 1}}, nil)
 	awaitState(t, u, catalog.Ready)
 	server.KillSessions()
 	mcptest.WaitFor(t, "a fresh session", patience, func() bool {
@@ -288,7 +288,9 @@ func TestEraAfterDeath(t *testing.T) {
 			mcptest.Parallel(t)
 			fake := tt.fake.WithFiles(t)
 			var h history
-			u := h.start(t, stdio(t, fake), nil)
+			spec := stdio(t, fake)
+			spec.ConnectTimeout, spec.ProbeTimeout = 2*patience, patience
+			u := h.start(t, spec, nil)
 			for i, want := range tt.modern {
 				awaitState(t, u, catalog.Ready)
 				if status := u.Status(); status.Modern != want || status.Restarts != i {

@@ -134,22 +134,18 @@ func TestTruncatedAnswers(t *testing.T) {
 }
 
 func TestMultiplexing(t *testing.T) {
-	variantsAtOnce(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
+	variantsAtOnce(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
 		u := ready(t, spec)
-		began := time.Now()
+		hold(t, u, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`))}, func() int { return len(log().Calls("slow")) })
 		var calls sync.WaitGroup
-		for i := range 50 {
+		for i := range 50 { // which are answered while the first is open
 			calls.Go(func() {
-				if got, err := text(u, "slow", fmt.Sprintf(`{"ms":%d}`, 200+i)); err != nil || got != fmt.Sprintf("slept %d ms", 200+i) {
+				if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(fmt.Sprintf(`{"ms":%d}`, 200-i))), Timeout: patience})); err != nil || got != fmt.Sprintf("slept %d ms", 200-i) {
 					t.Errorf("call %d: got %q, %v", i, got, err)
 				}
 			})
 		}
 		calls.Wait()
-		// One after the other would be 11 s.
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("50 calls of 0.2 s took %v", took)
-		}
 	})
 }
 
@@ -205,7 +201,7 @@ func TestCancel(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := u.Call(ctx, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":30000}`))})
+			_, err := u.Call(ctx, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`))})
 			ended <- err
 		}()
 		// One that stays open: a cancellation neither waits for it nor ends it.
@@ -213,21 +209,16 @@ func TestCancel(t *testing.T) {
 		defer leave()
 		stayed := make(chan error, 1)
 		go func() { // ends with leave
-			_, err := u.Call(stay, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":30000}`))})
+			_, err := u.Call(stay, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`))})
 			stayed <- err
 		}()
 		mcptest.WaitFor(t, "the calls", patience, func() bool { return len(log().Calls("slow")) == 2 })
-		began := time.Now()
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want the context's error", err)
 		}
 		mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(log().Event(mcptest.EventCancel)) == 1 })
 		how := log().Event(mcptest.EventCancel)[0]
-		// The promise is 100 ms; a busy machine gets ten times that.
-		if took := how.Time.Sub(began); took > time.Second {
-			t.Errorf("cancelled after %v", took)
-		}
 		if want := map[bool]string{true: "disconnect", false: "notification"}[v.name == "http modern"]; how.Text != want {
 			t.Errorf("cancelled by %s, want %s", how.Text, want)
 		}
@@ -246,14 +237,10 @@ func TestCancel(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	variantsAtOnce(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
 		u := ready(t, spec)
-		began := time.Now()
-		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":30000}`)), Timeout: 250 * time.Millisecond})
+		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: silence})
 		var timeout *TimeoutError
-		if !errors.As(err, &timeout) || timeout.After != 250*time.Millisecond || timeout.Idle {
+		if !errors.As(err, &timeout) || timeout.After != silence || timeout.Idle {
 			t.Errorf("got %#v", err)
-		}
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("took %v", took)
 		}
 		mcptest.WaitFor(t, "the cancellation", patience, func() bool { return len(log().Event(mcptest.EventCancel)) == 1 })
 		mustEcho(t, u)
@@ -309,7 +296,7 @@ func TestCloseDuringCalls(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 5 {
 			calls.Go(func() {
-				_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":30000}`)), Timeout: patience, Wait: time.Second})
+				_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience, Wait: time.Second})
 				var lost *LostError
 				if !errors.As(err, &lost) || !lost.MayHaveRun {
 					t.Errorf("got %v", err)
@@ -331,7 +318,10 @@ func TestCloseWithoutStart(t *testing.T) {
 }
 
 func TestConcurrencyLimit(t *testing.T) {
-	mcptest.NoLeaks(t)
+	bubble(t, concurrencyLimit)
+}
+
+func concurrencyLimit(t *testing.T) {
 	spec, all := inProcess(t, mcptest.Spec{})
 	spec.MaxConcurrency = 3
 	u := ready(t, spec)
@@ -361,7 +351,7 @@ func TestConcurrencyLimit(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	for range 3 {
 		calls.Go(func() {
-			_, _ = u.Call(ctx, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":30000}`))})
+			_, _ = u.Call(ctx, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`))})
 		})
 	}
 	mcptest.WaitFor(t, "three calls", patience, func() bool { return len(all.all().Calls("slow")) == 15 })
@@ -381,7 +371,6 @@ func TestServerThatNeverReads(t *testing.T) {
 	other := ready(t, stdio(t, mcptest.Spec{}))
 	u := ready(t, stdio(t, mcptest.Spec{NeverReadStdin: true}))
 	long := json.RawMessage(`{"text":"` + strings.Repeat("x", 100<<10) + `"}`)
-	began := time.Now()
 	var calls sync.WaitGroup
 	for range 80 { // more than there is room for in the pipe and the queue
 		calls.Go(func() {
@@ -396,7 +385,4 @@ func TestServerThatNeverReads(t *testing.T) {
 		mustEcho(t, other)
 	}
 	calls.Wait()
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("calls of 0.5 s took %v", took)
-	}
 }
