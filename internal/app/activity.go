@@ -44,7 +44,7 @@ func (c *counts) add(failed bool) {
 	}
 }
 
-// add counts a call. The errors of a server are those of calls of its tools.
+// add counts a call, and as an error one that failed, be it by the tool, the server or mcpx.
 func (a *activity) add(r executor.Record) {
 	failed := r.Failed()
 	a.mu.Lock()

@@ -125,11 +125,11 @@ func NewOnce(cfg *config.Config, log *slog.Logger, only string) *App {
 	once := *cfg
 	once.ResultTokenLimit = 0
 	once.ExecWait = 24 * time.Hour
-	once.Servers = slices.Clone(cfg.Servers) // a person makes this call: nobody else is to confirm it
+	once.Servers = slices.Clone(cfg.Servers) // a person makes this call, and need not confirm it
 	for i := range once.Servers {
 		once.Servers[i].Confirm = "off"
 	}
-	if only == "" || only == executor.Builtin { // which reads from all servers
+	if only == "" || only == executor.Builtin { // its tools read from all servers
 		return New(&once, log)
 	}
 	return New(&once, log, only)

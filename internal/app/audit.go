@@ -59,13 +59,13 @@ func (a *auditor) ended(r executor.Record) {
 		return
 	}
 	var room [maxMembers]slog.Attr
-	_ = a.trail.Write(audit.CallEnded, append(who(room[:0], &r), // which says and counts what fails
+	_ = a.trail.Write(audit.CallEnded, append(who(room[:0], &r), // Trail logs and counts what it cannot write
 		slog.String("outcome", r.Outcome), slog.Bool("read_only", r.ReadOnly), slog.Bool("known", r.Known || r.Method != ""), slog.Duration("duration", r.Duration), slog.Duration("upstream", r.Upstream),
 		slog.Int("argument_bytes", r.ArgumentBytes), slog.Int("bytes_received", r.ReceivedBytes), slog.Int("bytes_sent", r.SentBytes),
 		slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent))...)
 }
 
-// maxMembers is as many as the line of a call has.
+// maxMembers is the number of members that the line of a call has at the most.
 const maxMembers = 17
 
 // who appends the members that say which call it is, and whose.

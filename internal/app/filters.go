@@ -67,9 +67,9 @@ func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Fil
 	return Filtered{true, "visible"}
 }
 
-// Unmatched are the patterns of a config that match no tool, by server; those of
-// the whole config are under "". snap comes from the registry, with all tools. It
-// leaves out patterns that may match tools of a server whose tools are not known.
+// Unmatched returns a text for each pattern of a config that matches no tool, by server; those
+// of the whole config are under "". snap comes from the registry, with all tools. Patterns that
+// may match tools of a server whose tools are not known are left out.
 func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 	all := make(map[string][]string)
 	for _, of := range cfg.Servers {

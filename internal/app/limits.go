@@ -24,7 +24,7 @@ const (
 	mostConnections          = 20_000
 	mostConnectionsOfAddress = 1_000 // without a principal
 	mostOfAddress            = 100   // requests a second without a principal
-	floodFactor              = 10    // times the calls a minute is a flood
+	floodFactor              = 10    // a flood is so many times the calls a minute
 	leastFloodRequests       = 10    // a second
 )
 

@@ -46,8 +46,8 @@ func LoginServer(s config.Server) oauth.Server {
 // followEvery is the time between two looks at the logins.
 const followEvery = time.Second
 
-// followLogins lets a server that is down try again when its login has changed, until ctx
-// ends: another process makes logins.
+// followLogins lets a server that is down try again when its login has changed, until ctx ends:
+// mcpx login runs in another process.
 func (a *App) followLogins(ctx context.Context) {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()

@@ -30,8 +30,8 @@ func rightsOf(cfg *config.Config) *policy.Rights {
 // Rights are those in force. They change with the config, so that callers must not keep them.
 func (a *App) Rights() *policy.Rights { return policy.RightsOf(a.Registry.Snapshot()) }
 
-// UnknownInRights has a text for each name in the rights of a config that names nothing.
-// It may be there later, or in another config; a mistake would go unseen.
+// UnknownInRights has a text for each name in the rights of a config that names no server or
+// view. Such a name is no fault, as it may be there later; but nobody would notice a mistake.
 func UnknownInRights(cfg *config.Config) (all []string) {
 	if cfg.Auth == nil {
 		return nil

@@ -29,7 +29,7 @@ func (a *App) traceSecrets(cfg *config.Config) {
 	a.messages.SetSecrets(secrets)
 }
 
-// traceClients is the hook of the fronts; nil without a trace.
+// traceClients returns what fronts call with each message; nil without a trace.
 func (a *App) traceClients() func(peer string, received bool, message []byte) {
 	if a.messages == nil {
 		return nil
@@ -37,7 +37,8 @@ func (a *App) traceClients() func(peer string, received bool, message []byte) {
 	return a.messages.Client
 }
 
-// traceServer is the hook of a server.
+// traceServer returns what the upstream of a server calls with each message; nil without a
+// trace.
 func (a *App) traceServer(name string) func(received bool, message []byte) {
 	if a.messages == nil {
 		return nil

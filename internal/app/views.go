@@ -99,7 +99,7 @@ func (v *views) change(to *config.Config) {
 func (v *views) end(gone []*openView) {
 	for _, one := range gone {
 		one.front.Close()
-		if one.view != v.app.View { // which App.Close ends
+		if one.view != v.app.View { // App.Close ends that one
 			one.view.Close()
 		}
 	}

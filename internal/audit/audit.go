@@ -247,7 +247,7 @@ func (t *Trail) say(err error) {
 	switch {
 	case err != nil && t.failure == nil:
 		t.o.Logger.Error("the audit trail cannot be written", "file", t.path, "err", err)
-		t.wantSync() // which tries again
+		t.wantSync() // keepSynced tries again
 	case err == nil && t.failure != nil:
 		t.o.Logger.Info("the audit trail is written again", "file", t.path)
 	}

@@ -56,8 +56,8 @@ func newLogin(o *Options, callback string) *login {
 	return &login{o: o, callback: callback, web: outbound.NewClient(reach)}
 }
 
-// provider reads the metadata of the issuer once in a while. Where that fails, what was
-// read before stands.
+// provider returns the metadata of the issuer, which it reads again after discoveryTime. Where
+// that fails, the metadata from before counts on.
 func (l *login) provider(ctx context.Context) (*provider, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	}
 	s.o.Log.Info("a person has logged in", "principal", s.principal(who).Name, "email", who.Email, "redirect", b.For.Redirect)
 	of := b.For
-	of.State = "" // which makes the code long, and is the client's own
+	of.State = "" // it would make the code long, and goes back beside it
 	s.back(w, &b.For, url.Values{"code": {s.seals.code.close(code{random(), of, *who, deadline(codeTime)})}})
 }
 

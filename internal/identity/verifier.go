@@ -192,9 +192,9 @@ type Proof struct {
 }
 
 // Context returns a context for a request with this proof. It ends, with [ErrRevoked] as the
-// cause, when the credential is taken away: an open stream would go on otherwise. At the time of
-// [Until] only what outlasts a request has to end. The caller calls end when the request has
-// ended.
+// cause, when the credential is taken away: an open stream would go on otherwise. It does not
+// end when the credential expires: a stream does, by [Until]. The caller calls end when the
+// request has ended.
 func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(of, contextKey{}, p))
 	stop := context.AfterFunc(p.Revoked, func() { cancel(ErrRevoked) })

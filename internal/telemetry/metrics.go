@@ -16,10 +16,10 @@ import (
 	"mcpx/internal/executor"
 )
 
-// Metrics counts calls and requests. The names are those of the semantic conventions for
-// MCP (OpenTelemetry, gen-ai, status "Development") in the form of Prometheus, and begin with
-// mcpx_ where those have none. No label has text of a client: a server or tool that its
-// catalogue does not have is other. Safe for concurrent use.
+// Metrics counts calls and requests. The names are those of the semantic conventions for MCP
+// (OpenTelemetry, gen-ai, status "Development") in the form of Prometheus, and begin with mcpx_
+// where the conventions have none. No label has text from a client: a server or tool that is not
+// in the catalogue counts as other. Safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	upstream *prometheus.HistogramVec // by server, tool, outcome
@@ -174,9 +174,9 @@ type answerKey struct {
 	failed bool
 }
 
-// Request counts a request of a client. method is empty for one that mcpx does not know;
-// code is that of its error, 0 = it got a result; failed means that this is one of a tool
-// that failed.
+// Request counts a request of a client. method is empty for one that mcpx does not know. code is
+// the code of its error, 0 = it got a result; failed means that the result is the error of a
+// tool (isError).
 func (m *Metrics) Request(method string, code int, failed bool, took time.Duration) {
 	key := answerKey{method, code, failed}
 	m.mu.RLock()

@@ -45,7 +45,7 @@ func NewTraces(ctx context.Context, o TraceOptions) (*Traces, error) {
 	if merged, err := resource.Merge(about, resource.Environment()); err == nil { // OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME
 		about = merged
 	}
-	otel.SetErrorHandler(&exportErrors{log: o.Logger}) // whose default is the standard logger
+	otel.SetErrorHandler(&exportErrors{log: o.Logger}) // else the standard logger gets them
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(exporter), sdktrace.WithResource(about),
 		sdktrace.WithSampler(sdktrace.AlwaysSample()), // executor decides before the call
@@ -64,10 +64,9 @@ func (t *Traces) Close() error {
 	return t.provider.Shutdown(ctx)
 }
 
-// Call makes the spans of a call after its end: one of the call, with the client's span
-// above it, and below it one of the request to the upstream, whose id the upstream got in
-// _meta.traceparent. Arguments, results and names that the catalogue does not have are in
-// none.
+// Call makes the spans of a call after its end: one of the call, with the client's span above
+// it, and below it one of the request to the upstream, whose id the upstream got in
+// _meta.traceparent. No span has arguments, results, or names that are not in the catalogue.
 func (t *Traces) Call(r executor.Record) {
 	if r.Spans == nil {
 		return

@@ -126,8 +126,8 @@ var (
 // notSecret are names that only sound as if they held a secret.
 var notSecret = []string{"progressToken", "sessionId", "session"}
 
-// clean strikes secrets out: known values, what stands under a name for one, and what looks
-// like one.
+// clean strikes secrets out: known values, values under the name of a secret, and values that
+// look like one.
 func (t *Trace) clean(text string) string {
 	if secrets := t.secrets.Load(); secrets != nil {
 		for _, secret := range *secrets {
@@ -149,7 +149,8 @@ func (t *Trace) clean(text string) string {
 	return text
 }
 
-// replace strikes out the third group of each match whose first is the name of a secret.
+// replace strikes out the third group of each match (a value) whose first (its name) is that of
+// a secret.
 func replace(form *regexp.Regexp, text string, secret func(name string) bool) string {
 	var out strings.Builder
 	last := 0
