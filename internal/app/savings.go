@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"mcpx/internal/atomicfile"
 	"mcpx/internal/executor"
 	"mcpx/internal/registry"
 )
@@ -54,12 +55,7 @@ func (a *App) saveSavings() {
 		s.Since = time.Now().UTC().Truncate(time.Second)
 	}
 	s.Add(run)
-	data, err := json.Marshal(s)
-	if err != nil || os.MkdirAll(filepath.Dir(path), 0o700) != nil {
-		return
-	}
-	temp := path + ".tmp"
-	if os.WriteFile(temp, data, 0o600) == nil {
-		_ = os.Rename(temp, path)
+	if data, err := json.Marshal(s); err == nil {
+		_ = atomicfile.Write(path, data, 0o600) // else this run is not in the estimate
 	}
 }
