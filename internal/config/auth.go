@@ -174,13 +174,8 @@ func isIssuer(text string) bool {
 }
 
 func (l *loader) authTokens(path string, n *node) {
-	if !l.is(objectKind, path, n) {
-		return
-	}
-	for _, m := range n.members {
-		at := join(path, m.key)
+	for at, m := range l.named(path, n) {
 		switch {
-		case isComment(m.key) || m.value.kind == nullKind:
 		case !tokenName.MatchString(m.key) || m.key == OldToken:
 			l.fault(at, m.offset, "must have a name of at most 64 letters (a-z), digits, '.', '_' and '-', and not %s", OldToken)
 		case l.is(objectKind, at, m.value):

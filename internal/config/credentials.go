@@ -30,11 +30,8 @@ func (r *serverReader) credentials(path string, n *node) {
 	r.credentialsAt = place{path, n.offset}
 	r.s.CallerCredentials = make(map[string]CallerCredential)
 	seen := make(map[string]bool)
-	for _, m := range n.members {
-		at, name := join(path, m.key), strings.ToLower(m.key)
-		if m.value.kind == nullKind || isComment(m.key) {
-			continue
-		}
+	for at, m := range r.l.named(path, n) {
+		name := strings.ToLower(m.key)
 		switch {
 		case !headerKey.MatchString(m.key) || slices.Contains(notPassedOn, name) || strings.HasPrefix(name, "mcp-"):
 			r.fail(at, m.offset, "is not the name of a header for credentials")

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"path"
 	"regexp"
@@ -217,6 +218,21 @@ func (l *loader) each(path string, n *node, keys map[string]reader, foreign func
 			continue
 		}
 		unknown(at, m)
+	}
+}
+
+// named goes through the members of an object whose keys are names that users give: their paths,
+// and all of them but notes and nulls. Another value than an object is a fault.
+func (l *loader) named(path string, n *node) iter.Seq2[string, member] {
+	return func(yield func(at string, m member) bool) {
+		if !l.is(objectKind, path, n) {
+			return
+		}
+		for _, m := range n.members {
+			if m.value.kind != nullKind && !isComment(m.key) && !yield(join(path, m.key), m) {
+				return
+			}
+		}
 	}
 }
 

@@ -159,13 +159,17 @@ func (l *loader) toolGlobs(into *[]string) reader {
 
 // allowed wraps the reader of globs of the tools that exist. An empty list could mean
 // all tools or no tool, so it is a fault.
-func (l *loader) allowed(globs reader) reader {
+func (l *loader) allowed(globs reader) reader { return l.notEmpty(globs, "all tools are allowed") }
+
+// notEmpty wraps the reader of a list that must have items. without says what its key means
+// where it is not there.
+func (l *loader) notEmpty(read reader, without string) reader {
 	return func(path string, n *node) {
 		if n.kind == arrayKind && len(n.items) == 0 {
-			l.fault(path, n.offset, "must not be empty; without it all tools are allowed")
+			l.fault(path, n.offset, "must not be empty; without it %s", without)
 			return
 		}
-		globs(path, n)
+		read(path, n)
 	}
 }
 

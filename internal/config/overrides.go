@@ -8,13 +8,9 @@ import (
 
 // overrides reads repairs of what a server declares, by globs of tool names.
 func (r *serverReader) overrides(path string, n *node) {
-	if !r.l.is(objectKind, path, n) {
-		return
-	}
 	r.s.Overrides = nil
-	for _, m := range n.members {
-		at := join(path, m.key)
-		if m.value.kind == nullKind || isComment(m.key) || !r.l.glob(at, m.offset, m.key) || !r.l.is(objectKind, at, m.value) {
+	for at, m := range r.l.named(path, n) {
+		if !r.l.glob(at, m.offset, m.key) || !r.l.is(objectKind, at, m.value) {
 			continue
 		}
 		one := Override{Glob: m.key}

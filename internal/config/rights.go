@@ -64,15 +64,7 @@ func (l *loader) right(path string, n *node) {
 
 // some wraps the reader of those that a rule is for: an empty list could mean nobody or
 // everybody, so it is a fault.
-func (l *loader) some(read reader) reader {
-	return func(path string, n *node) {
-		if n.kind == arrayKind && len(n.items) == 0 {
-			l.fault(path, n.offset, "must not be empty; without it the rule does not ask for it")
-			return
-		}
-		read(path, n)
-	}
-}
+func (l *loader) some(read reader) reader { return l.notEmpty(read, "the rule does not ask for it") }
 
 // servedRights gives the rules the names that servers are served under, in place of those
 // in the file.

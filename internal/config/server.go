@@ -273,13 +273,9 @@ func (r *serverReader) allow(path string, n *node) {
 
 // toolTimeouts reads durations by globs of tool names, in the order of the file.
 func (r *serverReader) toolTimeouts(path string, n *node) {
-	if !r.l.is(objectKind, path, n) {
-		return
-	}
 	r.s.ToolTimeouts = nil
-	for _, m := range n.members {
-		at := join(path, m.key)
-		if m.value.kind == nullKind || isComment(m.key) || !r.l.glob(at, m.offset, m.key) {
+	for at, m := range r.l.named(path, n) {
+		if !r.l.glob(at, m.offset, m.key) {
 			continue
 		}
 		one := ToolTimeout{Glob: m.key}

@@ -26,18 +26,12 @@ func (l *loader) view(path string, n *node) {
 
 // groups reads the named parts of the catalogue.
 func (l *loader) groups(path string, n *node) {
-	if !l.is(objectKind, path, n) {
-		return
-	}
-	for _, m := range n.members {
-		at := join(path, m.key)
-		switch {
-		case isComment(m.key) || m.value.kind == nullKind:
-		case !serverName.MatchString(m.key) || len(m.key) > maxNameLen:
+	for at, m := range l.named(path, n) {
+		if !serverName.MatchString(m.key) || len(m.key) > maxNameLen {
 			l.fault(at, m.offset, "must have a name of letters (a-z), digits, '.', '_' and '-', of at most %d characters", maxNameLen)
-		default:
-			l.group(m.key, at, m.value)
+			continue
 		}
+		l.group(m.key, at, m.value)
 	}
 	slices.SortFunc(l.cfg.Groups, func(a, b Group) int { return strings.Compare(a.Name, b.Name) })
 }

@@ -162,11 +162,7 @@ func (b Backups) Connect(c Client, file, command string, args []string, own []Fo
 	}
 	change.After = change.Before
 	fail := func(err error) (Change, error) { return change, fmt.Errorf("%s: %w; nothing was written", file, err) }
-	e, err := parse(c.format, change.Before)
-	if err != nil {
-		return fail(err)
-	}
-	servers, err := e.servers(c, file, o)
+	e, servers, err := c.parse(change.Before, file, o)
 	if err != nil {
 		return fail(err)
 	}
@@ -219,6 +215,14 @@ func Doubled(servers, own []Found) []string {
 	return names
 }
 
+// parse reads the text of a client's file, and the servers in it.
+func (c Client) parse(data []byte, file string, o config.Options) (e edited, servers []Found, err error) {
+	if e, err = parse(c.format, data); err == nil {
+		servers, err = e.servers(c, file, o)
+	}
+	return e, servers, err
+}
+
 // Servers are those at the place where the client's servers are.
 func (c Client) Servers(file string, o config.Options) ([]Found, error) {
 	data, _, err := read(file)
@@ -260,11 +264,7 @@ func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, er
 		change.Exact, change.After, change.Gone = true, backup, r.Backup == ""
 		return change, nil
 	}
-	e, err := parse(c.format, change.Before)
-	if err != nil {
-		return fail(err)
-	}
-	servers, err := e.servers(c, file, o)
+	e, servers, err := c.parse(change.Before, file, o)
 	if err != nil {
 		return fail(err)
 	}
@@ -292,11 +292,7 @@ func (b Backups) Disconnect(c Client, file string, o config.Options) (Change, er
 
 // hasSelf reports whether mcpx is in the content of a client's file.
 func (c Client) hasSelf(data []byte, file string, o config.Options) bool {
-	e, err := parse(c.format, data)
-	if err != nil {
-		return false
-	}
-	servers, _ := e.servers(c, file, o)
+	_, servers, _ := c.parse(data, file, o)
 	return slices.ContainsFunc(servers, func(f Found) bool { return f.Self })
 }
 
