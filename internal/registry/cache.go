@@ -29,6 +29,7 @@ type record struct {
 	Format       int               `json:"format"`
 	Protocol     string            `json:"protocol"`
 	Modern       bool              `json:"modern"`
+	Unprobed     bool              `json:"unprobed,omitempty"` // see [upstream.Status]
 	Title        string            `json:"title,omitempty"`
 	Version      string            `json:"version,omitempty"`
 	Instructions string            `json:"instructions,omitempty"`
@@ -45,10 +46,13 @@ type record struct {
 	tried bool // mcpx has tried the server and got no catalogue
 }
 
+// legacy reports whether the server was seen to speak a legacy revision only.
+func (r *record) legacy() bool { return r.Protocol != "" && !r.Modern && !r.Unprobed }
+
 // equal reports whether two records of one server are the same. Catalogues that
 // are equal are one slice (see [upstream.Status]).
 func (r *record) equal(other *record) bool {
-	return r.tried == other.tried && r.Protocol == other.Protocol && r.Modern == other.Modern && r.Title == other.Title &&
+	return r.tried == other.tried && r.Protocol == other.Protocol && r.Modern == other.Modern && r.Unprobed == other.Unprobed && r.Title == other.Title &&
 		r.Version == other.Version && r.Instructions == other.Instructions && catalog.SameTools(r.tools, other.tools) &&
 		r.items == other.items && (r.Offers == nil) == (other.Offers == nil) && (r.Offers == nil || *r.Offers == *other.Offers)
 }

@@ -126,7 +126,7 @@ func (r *Registry) clientSpec(e *entry, client *upstream.Client, own *credential
 	case status.Protocol != "":
 		spec.Legacy = !status.Modern
 	case cached != nil:
-		spec.Legacy = !cached.Modern && cached.Protocol != ""
+		spec.Legacy = cached.legacy()
 	}
 	return spec
 }

@@ -127,6 +127,7 @@ type entry struct {
 	generation uint64
 	began      time.Time
 	onDisk     bool // the cache had a file when the entry was made
+	legacy     bool // that file says that the server is legacy
 	server     Server
 	upstream   *upstream.Upstream // nil if disabled or at fault
 	instances  *instances         // nil if there is one only; upstream is the first
@@ -189,7 +190,8 @@ func (r *Registry) newEntry(server Server) *entry {
 	if e.cached = r.cache.load(server.Key); e.cached != nil {
 		e.onDisk = true
 		spec.Seen = !e.cached.tried
-		spec.Legacy = !e.cached.Modern && e.cached.Protocol != ""
+		e.legacy = e.cached.legacy()
+		spec.Legacy = e.legacy
 	}
 	spec.OnChange = r.changed
 	spec.OnUnknown = func(method string, params json.RawMessage) { r.unknown(spec.Name, method, params) }

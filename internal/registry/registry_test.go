@@ -200,6 +200,39 @@ func TestCacheRemembersTheEra(t *testing.T) {
 	}
 }
 
+// The era of a legacy client's session says nothing of the server: a modern client that comes
+// later is not kept in it, and what a probe has found out is not forgotten.
+func TestCacheRemembersTheEra_Clients(t *testing.T) {
+	const modernVersion = mcptest.ModernVersion
+	for _, tt := range []struct {
+		fake    mcptest.Spec
+		clients []string // revisions of the clients of one start after the other
+		modern  []bool   // the era of each session
+		probes  int
+	}{
+		{mcptest.Spec{Era: mcptest.EraBoth}, []string{mcptest.LegacyVersion, modernVersion, mcptest.LegacyVersion, modernVersion}, []bool{false, true, false, true}, 2},
+		{mcptest.Spec{}, []string{mcptest.LegacyVersion, modernVersion, mcptest.LegacyVersion, modernVersion}, make([]bool, 4), 1},
+	} {
+		mcptest.NoLeaks(t)
+		options := Options{CacheDir: t.TempDir()}
+		server := tt.fake.HTTP(t)
+		config := Server{Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: server.URL}, Key: Key("web")}
+		for i, version := range tt.clients {
+			r := New([]Server{config}, options)
+			r.Own(&upstream.Client{ID: "only", Version: version})
+			r.Start()
+			tried(t, r)
+			if status, _ := r.Status("web"); status.Modern != tt.modern[i] {
+				t.Errorf("client %d, %s: the session is modern: %t", i, version, status.Modern)
+			}
+			r.Close(0)
+		}
+		if n := server.Count("server/discover"); n != tt.probes {
+			t.Errorf("%d probes, want %d", n, tt.probes)
+		}
+	}
+}
+
 // A file that is broken, foreign or of another format counts as absent, and is
 // replaced by a good one.
 func TestCacheIgnoresBrokenFiles(t *testing.T) {

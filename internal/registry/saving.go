@@ -41,7 +41,7 @@ func (r *Registry) save(last bool) {
 func (r *Registry) saveOne(e *entry, last bool) {
 	status := e.status()
 	rec := &record{
-		Protocol: status.Protocol, Modern: status.Modern,
+		Protocol: status.Protocol, Modern: status.Modern, Unprobed: status.Unprobed && !e.legacy,
 		Title: status.Title, Version: status.Version, Instructions: status.Instructions,
 		tools: status.Tools, tried: !status.Known,
 	}

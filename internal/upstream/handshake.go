@@ -31,7 +31,8 @@ func (s *session) handshake(ctx context.Context) error {
 	}
 	probe, answered := error(nil), false
 	owner := s.spec.owner()
-	if ofLegacy := owner != nil && owner.Version != "" && !owner.Modern(); !s.spec.Legacy && !ofLegacy {
+	s.unprobed = owner != nil && owner.Version != "" && !owner.Modern()
+	if !s.spec.Legacy && !s.unprobed {
 		bounded, cancel := context.WithTimeout(ctx, s.spec.ProbeTimeout)
 		probe = s.discover(bounded)
 		answered = bounded.Err() == nil

@@ -31,6 +31,7 @@ type session struct {
 	link link // set before it is started, under mu
 
 	modern       bool
+	unprobed     bool // see [Status]
 	version      string
 	title        string
 	release      string

@@ -233,7 +233,7 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 		t.publish(st)
 		st.Installing = false
 		st.RetryAfter = time.Time{}
-		st.Protocol, st.Modern, st.Took = s.version, s.modern, took+time.Since(began)
+		st.Protocol, st.Modern, st.Unprobed, st.Took = s.version, s.modern, s.unprobed, took+time.Since(began)
 		st.Stateful = s.stateful()
 		st.Title, st.Version, st.Instructions = s.title, s.release, s.instructions
 		if !spec.NoCatalogue {

@@ -18,6 +18,9 @@ type Status struct {
 	Transport  string
 	Protocol   string // negotiated revision, of the last session
 	Modern     bool
+	// Unprobed: the session is legacy as the client that owns it is. That says nothing of
+	// whether the server speaks the modern era too.
+	Unprobed bool
 	// Stateful: the server may keep something from one request of the session to the next.
 	Stateful bool
 	Title    string
