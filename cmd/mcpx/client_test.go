@@ -22,7 +22,7 @@ import (
 
 // patience is how long a test waits for what must come; it passes only where a
 // test fails anyway.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // The eras of the protocol that the tests speak.
 const (

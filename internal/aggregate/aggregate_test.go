@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // offering is a fake with so many resources, and a prompt.
 func offering(name string, resources int) mcptest.Spec {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	patience  = time.Minute
+	patience  = 2 * time.Minute
 	legacyEra = "2025-11-25"
 	modernEra = "2026-07-28"
 )

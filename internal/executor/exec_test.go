@@ -28,7 +28,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // piped is a fake in this process.
 func piped(t testing.TB, name string, fake mcptest.Spec) registry.Server {

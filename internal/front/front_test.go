@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"mcpx/internal/catalog"
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
@@ -20,7 +23,7 @@ import (
 )
 
 // patience passes only where a test fails anyway.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	mcptest.Main()
@@ -155,72 +158,91 @@ func (p *pipe) request(t *testing.T, id, method string) string {
 	return answer
 }
 
+// piped is a fake in this process; it works in a bubble.
+func piped(t *testing.T, name string, fake mcptest.Spec) registry.Server {
+	t.Helper()
+	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
+		stdin, stdout, _ := fake.Pipe(t)
+		// Ends with in, which the link closes.
+		go func() {
+			_, _ = io.Copy(stdin, in)
+			stdin.Close()
+		}()
+		_, err := io.Copy(out, stdout)
+		return err
+	}}}
+}
+
 // TestFront_StartupWait: initialize never waits; tools/list waits for servers
 // that were never tried, at most StartupWait after the start, and names them.
 func TestFront_StartupWait(t *testing.T) {
 	mcptest.NoLeaks(t)
-	hung := mcptest.Spec{NeverInit: true, Era: mcptest.EraLegacy}.HTTP(t)
-	good := mcptest.Spec{}.HTTP(t)
-	const wait = 400 * time.Millisecond
-	began := time.Now()
-	f := connect(t, view.Options{StartupWait: wait}, remote("good", good), remote("hung", hung))
-	p := dial(t, f, "agent")
-	mcptest.WaitFor(t, "initialize", patience, func() bool { return p.with(`"id":0,`) == 1 })
-	if took := time.Since(began); took > wait {
-		t.Errorf("initialize took %v", took)
-	}
-	listed := p.request(t, "1", "tools/list")
-	if took := time.Since(began); took < wait {
-		t.Errorf("tools/list took %v: it did not wait", took)
-	}
-	if !strings.Contains(listed, "Server: hung") || !strings.Contains(listed, "echo(text)") {
-		t.Errorf("got %s", listed)
-	}
-	// The time is over for good: nobody waits again.
-	again := time.Now()
-	p.request(t, "2", "tools/list")
-	if took := time.Since(again); took > wait {
-		t.Errorf("the second tools/list took %v", took)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const wait = 400 * time.Millisecond
+		began := time.Now()
+		f := connect(t, view.Options{StartupWait: wait}, piped(t, "good", mcptest.Spec{}), piped(t, "hung", mcptest.Spec{NeverInit: true, Era: mcptest.EraLegacy}))
+		p := dial(t, f, "agent")
+		mcptest.WaitFor(t, "initialize", patience, func() bool { return p.with(`"id":0,`) == 1 })
+		if took := time.Since(began); took >= wait {
+			t.Errorf("initialize took %v", took)
+		}
+		listed := p.request(t, "1", "tools/list")
+		if took := time.Since(began); took < wait {
+			t.Errorf("tools/list took %v: it did not wait", took)
+		}
+		if !strings.Contains(listed, "Server: hung") || !strings.Contains(listed, "echo(text)") {
+			t.Errorf("got %s", listed)
+		}
+		// The time is over for good: nobody waits again.
+		again := time.Now()
+		p.request(t, "2", "tools/list")
+		if took := time.Since(again); took >= wait {
+			t.Errorf("the second tools/list took %v", took)
+		}
+	})
 }
 
 // TestFront_ListChanged: clients hear of a change of the texts, and of nothing
 // else.
 func TestFront_ListChanged(t *testing.T) {
-	mcptest.Parallel(t)
-	fake := mcptest.Spec{}.HTTP(t)
-	f := connect(t, view.Options{}, remote("fake", fake))
-	f.registry.WaitTried(t.Context())
-	p := dial(t, f, "agent")
-	const note = `"notifications/tools/list_changed"`
-	settled := func() { // two quiet looks at what announce gathers, one after another
-		before := -1
-		mcptest.WaitFor(t, "quiet", patience, func() bool {
-			now := p.with(note)
-			timer := time.NewTimer(500 * time.Millisecond)
-			defer timer.Stop()
-			<-timer.C
-			quiet := now == before
-			before = now
-			return quiet
-		})
-	}
-	settled()
-	before := p.with(note)
-	// The same tools again, and a server that is gone for a moment: no change.
-	fake.SetTools(mcptest.DefaultTools())
-	fake.Restart()
-	settled()
-	if got := p.with(note); got != before {
-		t.Errorf("%d notifications about nothing", got-before)
-	}
-	mcptest.WaitFor(t, "list_changed", patience, func() bool {
-		fake.SetTools(json.RawMessage(`[{"name":"fresh","inputSchema":{"type":"object"}}]`))
-		return p.with(note) > before
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "tools")
+		write := func(tools string) {
+			if err := os.WriteFile(file, []byte(tools), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const tools = `{"name":"notify"},{"name":"crash"}`
+		write(`[` + tools + `]`)
+		f := connect(t, view.Options{}, piped(t, "fake", mcptest.Spec{ToolsFile: file}))
+		p := dial(t, f, "agent")
+		const note = `"notifications/tools/list_changed"`
+		// after is how many notifications there are when a tool has been called and all is quiet.
+		after := func(tool string) int {
+			server, _ := f.registry.Snapshot().Server("fake")
+			_, _ = f.registry.Call(t.Context(), server, upstream.Request{Method: "tools/call", Params: upstream.ToolParams(tool, json.RawMessage(`{}`)), Wait: time.Minute})
+			time.Sleep(time.Minute)
+			return p.with(note)
+		}
+		before := after("notify")
+		// The same tools again, and a server that is gone for a moment: no change.
+		for _, tool := range []string{"notify", "crash"} {
+			if got := after(tool); got != before {
+				t.Errorf("%s: %d notifications about nothing", tool, got-before)
+			}
+		}
+		if server, _ := f.registry.Snapshot().Server("fake"); server.State != catalog.Ready {
+			t.Errorf("%s: %s", server.State, server.Reason)
+		}
+		write(`[` + tools + `,{"name":"fresh","inputSchema":{"type":"object"}}]`)
+		if got := after("notify"); got != before+1 {
+			t.Errorf("%d notifications about a change", got-before)
+		}
+		if listed := p.request(t, "5", "tools/list"); !strings.Contains(listed, "fresh") {
+			t.Errorf("got %s", listed)
+		}
 	})
-	if listed := p.request(t, "5", "tools/list"); !strings.Contains(listed, "fresh") {
-		t.Errorf("got %s", listed)
-	}
 }
 
 // TestFront_InstructionsByClient: the instructions in the answer to initialize are those

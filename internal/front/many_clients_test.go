@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,7 +29,12 @@ const (
 // site serves a front over HTTP.
 func site(t *testing.T, servers ...registry.Server) (shown, *httptest.Server) {
 	t.Helper()
-	f := connect(t, view.Options{}, servers...)
+	return siteWith(t, Options{Version: "1"}, servers...)
+}
+
+func siteWith(t *testing.T, options Options, servers ...registry.Server) (shown, *httptest.Server) {
+	t.Helper()
+	f := connectWith(t, options, view.Options{}, servers...)
 	web := httptest.NewUnstartedServer(f)
 	// Little fits in between, so a client that does not read is noticed soon.
 	web.Config.ConnContext = func(ctx context.Context, connection net.Conn) context.Context {
@@ -355,24 +359,19 @@ func TestSlowClient(t *testing.T) {
 	mcptest.NoLeaks(t)
 	// Of a child all calls share one reader.
 	fake, heavy := mcptest.Spec{}.WithFiles(t), mcptest.Spec{}.HTTP(t)
-	_, web := site(t, stdio(t, "fake", fake), remote("heavy", heavy))
+	_, web := siteWith(t, Options{Version: "1", writeWithin: time.Hour}, stdio(t, "fake", fake), remote("heavy", heavy))
 	reader := newWebClient(t, web, legacyEra)
-	calls := func() []time.Duration {
+	calls := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		took := make([]time.Duration, 40)
-		for i := range took {
-			began := time.Now()
+		for i := range 40 {
 			got, err := reader.exec(ctx, fmt.Sprint(i), "slow", `{"ms":10}`, "")
 			if m, idErr := answerOf(got, fmt.Sprint(i)); err != nil || idErr != nil || m.text() != "slept 10 ms" {
 				t.Errorf("got %+v, %v, %v", got, err, idErr)
 			}
-			took[i] = time.Since(began)
 		}
-		slices.Sort(took)
-		return took
 	}
-	before := calls()
+	calls()
 	for n, c := range crowd(t, web, 8) {
 		message := c.call("1", "progress", `{"steps":5000}`, `"mine"`)
 		if n >= 4 {
@@ -390,24 +389,13 @@ func TestSlowClient(t *testing.T) {
 		}
 		return answered == 4 && len(heavy.Log().Calls("big")) == 4
 	})
-	// What holds the others up does so each time; the machine does not.
-	for attempt := 1; ; attempt++ {
-		after := calls()
-		median, most := after[20], after[39]
-		if median <= 3*before[20] && most <= 20*before[20] {
-			break
-		}
-		if attempt == 3 {
-			t.Errorf("calls took %v, at most %v; before %v, at most %v", median, most, before[20], before[39])
-			break
-		}
-	}
+	calls() // whom the others held up, they would hold up for writeWithin
 }
 
 // TestDeafClient: a client that never reads holds its answer for a time only.
 func TestDeafClient(t *testing.T) {
-	mcptest.NoLeaks(t)
-	f := connectWith(t, Options{writeWithin: 50 * time.Millisecond}, view.Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	mcptest.Parallel(t)
+	f := connectWith(t, Options{writeWithin: 2 * time.Second}, view.Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
 	endpoint, ended := f, make(chan struct{}, 10)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		endpoint.ServeHTTP(w, r)

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // lineClient is the simplest client of a stdio fake: it writes lines and reads
 // lines. The goroutine that reads ends with the output.

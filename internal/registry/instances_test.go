@@ -158,8 +158,8 @@ func TestInstances_Hangs(t *testing.T) {
 	proxy := mcptest.NewProxy(t, webs[0].URL)
 	server.Spec.URLs[0] = proxy.URL(webs[0].URL)
 	server.Spec.URL = server.Spec.URLs[0]
-	server.Spec.Health = upstream.Health{Interval: 20 * time.Millisecond, Timeout: time.Second, Threshold: 1}
-	server.Spec.ConnectTimeout = time.Second
+	server.Spec.Health = upstream.Health{Interval: 20 * time.Millisecond, Timeout: 3 * time.Second, Threshold: 1}
+	server.Spec.ConnectTimeout = 3 * time.Second
 	r := start(t, Options{}, server)
 	tried(t, r)
 	state(t, r, catalog.Ready, "")

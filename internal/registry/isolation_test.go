@@ -132,7 +132,7 @@ var villains = []villain{
 var neighbours = []string{"child", "web", "pipe"}
 
 // One bad server is nobody else's problem: the calls of its neighbours succeed,
-// as fast as before; every call of its own ends in time, in one answer; nothing
+// and none of them waits for one of its own; every call of its own ends in time, in one answer; nothing
 // of it is left.
 func TestOneBadServer(t *testing.T) {
 	for _, v := range villains {
@@ -147,21 +147,7 @@ func TestOneBadServer(t *testing.T) {
 			r.Start()
 			defer r.Close(300 * time.Millisecond)
 			before := tried(t, r)
-			// What holds the neighbours up does so each time; the machine does not.
-			for attempt := 1; ; attempt++ {
-				calm := callNeighbours(t, r)
-				troubled := v.trouble(t, r, good)
-				// A neighbour that waits for the bad server waits for a deadline of
-				// its callers, which is 40 times what its own calls take.
-				if median(troubled) <= 3*median(calm) && p99(troubled) <= 20*median(calm) {
-					break
-				}
-				if attempt == 3 {
-					t.Errorf("the neighbours' calls took %v, p99 %v; before %v, p99 %v", median(troubled), p99(troubled), median(calm), p99(calm))
-					break
-				}
-				r.Apply(good, Options{})
-			}
+			v.trouble(t, r, good)
 			for _, name := range neighbours {
 				was, _ := before.Server(name)
 				is, _ := r.Snapshot().Server(name)
@@ -173,8 +159,10 @@ func TestOneBadServer(t *testing.T) {
 	}
 }
 
-// trouble adds the bad server and calls it, while the neighbours' calls are timed.
-func (v villain) trouble(t *testing.T, r *Registry, good []Server) []time.Duration {
+// trouble adds the bad server and calls it beside the neighbours. One of its calls ends
+// after theirs at the earliest, unless the server answers it: a neighbour that waited for
+// it would wait for ever.
+func (v villain) trouble(t *testing.T, r *Registry, good []Server) {
 	t.Helper()
 	bad, strike := v.start(t)
 	r.Apply(append(slices.Clone(good), bad), Options{})
@@ -184,18 +172,30 @@ func (v villain) trouble(t *testing.T, r *Registry, good []Server) []time.Durati
 	}
 	var over atomic.Bool
 	var callers sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	callers.Go(func() {
+		tool, arguments, _ := v.asks("the call without end")
+		_, _ = follow(ctx, r, "bad", upstream.Request{Method: "tools/call", Params: upstream.ToolParams(tool, json.RawMessage(arguments)), Timeout: time.Hour})
+	})
 	for i := range v.callers() {
 		callers.Go(func() {
-			// One call at least; more while the neighbours are measured.
+			// One call at least; more while the neighbours are called.
 			for n := 0; n == 0 || n < 8 && !over.Load(); n++ {
 				v.call(t, r, fmt.Sprintf("caller %d, call %d", i, n))
 			}
 		})
 	}
-	took := callNeighbours(t, r)
+	callNeighbours(t, r)
 	over.Store(true)
+	cancel()
 	callers.Wait()
-	return took
+}
+
+func (v villain) asks(text string) (tool, arguments, answer string) {
+	if v.ask == nil {
+		return echo(text)
+	}
+	return v.ask(text)
 }
 
 // callers is how many call the bad server at once. One is enough to move 200 MB.
@@ -208,11 +208,7 @@ func (v villain) callers() int {
 
 // call makes one call to the bad server and judges its end.
 func (v villain) call(t *testing.T, r *Registry, text string) {
-	ask := v.ask
-	if ask == nil {
-		ask = echo
-	}
-	tool, arguments, want := ask(text)
+	tool, arguments, want := v.asks(text)
 	var ended atomic.Bool
 	began := time.Now()
 	raw, err := follow(context.Background(), r, "bad", upstream.Request{
@@ -224,7 +220,7 @@ func (v villain) call(t *testing.T, r *Registry, text string) {
 		},
 	})
 	ended.Store(true)
-	if took := time.Since(began); took > v.ends.limit+patience/10 { // the machine may be busy
+	if took := time.Since(began); took > v.ends.limit+patience {
 		t.Errorf("%s: ended after %v, the deadline was %v", text, took, v.ends.limit)
 	}
 	var result struct{ Content []struct{ Text string } }
@@ -237,26 +233,18 @@ func (v villain) call(t *testing.T, r *Registry, text string) {
 	}
 }
 
-// callNeighbours returns how long calls to the good servers took, in order of
-// size. Each takes 10 ms on the server, so that what the machine adds counts for
-// little.
-func callNeighbours(t *testing.T, r *Registry) []time.Duration {
+// callNeighbours makes calls to the good servers, each of them many at once.
+func callNeighbours(t *testing.T, r *Registry) {
 	t.Helper()
-	var mu sync.Mutex
-	var took []time.Duration
 	var callers sync.WaitGroup
 	for i := range 2 * len(neighbours) {
 		name := neighbours[i%len(neighbours)]
 		callers.Go(func() {
 			for n := range 8 {
 				text := fmt.Sprintf("%s, caller %d, call %d", name, i, n)
-				began := time.Now()
 				if got, err := call(r, name, nil, "slow", `{"ms":10}`); err != nil || got != "slept 10 ms" {
 					t.Errorf("%s: got %q, %v", text, got, err)
 				}
-				mu.Lock()
-				took = append(took, time.Since(began))
-				mu.Unlock()
 				if got, err := call(r, name, nil, "echo", `{"text":"`+text+`"}`); err != nil || got != text {
 					t.Errorf("%s: got %q, %v", text, got, err)
 				}
@@ -264,10 +252,4 @@ func callNeighbours(t *testing.T, r *Registry) []time.Duration {
 		})
 	}
 	callers.Wait()
-	slices.Sort(took)
-	return took
 }
-
-func median(took []time.Duration) time.Duration { return took[len(took)/2] }
-
-func p99(took []time.Duration) time.Duration { return took[len(took)*99/100] }

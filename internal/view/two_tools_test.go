@@ -26,7 +26,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // patience passes only where a test fails anyway.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	mcptest.Main()
