@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,37 +110,21 @@ func TestListedRevisions(t *testing.T) {
 		t.Run(fmt.Sprintf("told to the probe %t", atProbe), func(t *testing.T) {
 			mcptest.NoLeaks(t)
 			var asked []string
-			u := ready(t, Spec{Type: InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
-				decoder := json.NewDecoder(in)
-				for {
-					var m struct {
-						ID     json.RawMessage
-						Method string
-						Params struct{ ProtocolVersion string }
-					}
-					if err := decoder.Decode(&m); err != nil {
-						return err
-					}
-					answer := `"error":{"code":-32601,"message":"what?"}`
-					switch {
-					case m.ID == nil:
-						continue
-					case m.Method == "tools/list":
-						answer = `"result":{"tools":[]}`
-					case m.Method == "initialize" && m.Params.ProtocolVersion == "2025-06-18":
-						asked = append(asked, m.Params.ProtocolVersion)
-						answer = `"result":{"protocolVersion":"2025-06-18"}`
-					case m.Method == "initialize":
-						asked = append(asked, m.Params.ProtocolVersion)
-						answer = refusal
-					case atProbe:
-						answer = refusal
-					}
-					if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer); err != nil {
-						return err
-					}
+			u := ready(t, Spec{Type: InProcess, Serve: answering(func(m sent, _ io.Writer) (string, error) {
+				switch {
+				case m.Method == "tools/list":
+					return `"result":{"tools":[]}`, nil
+				case m.Method == "initialize" && m.Params.ProtocolVersion == "2025-06-18":
+					asked = append(asked, m.Params.ProtocolVersion)
+					return `"result":{"protocolVersion":"2025-06-18"}`, nil
+				case m.Method == "initialize":
+					asked = append(asked, m.Params.ProtocolVersion)
+					return refusal, nil
+				case atProbe:
+					return refusal, nil
 				}
-			}})
+				return unknownMethod, nil
+			})})
 			want := []string{legacyVersion, "2025-06-18"}
 			if atProbe {
 				want = want[1:]
@@ -177,34 +162,17 @@ func TestRevisionRefusedLater(t *testing.T) {
 func TestRevisionRefusedBesideACall(t *testing.T) {
 	mcptest.Parallel(t)
 	var executed atomic.Int32
-	u := ready(t, Spec{Type: InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
-		decoder := json.NewDecoder(in)
-		for {
-			var m struct {
-				ID     json.RawMessage
-				Method string
-				Params struct{ Name string }
-			}
-			if err := decoder.Decode(&m); err != nil {
-				return err
-			}
-			answer := map[string]string{
-				"server/discover": `"result":{"supportedVersions":["` + modernVersion + `"]}`,
-				"tools/list":      `"result":{"tools":[]}`,
-				"tools/call":      `"error":{"code":-32022,"message":"Unsupported protocol version"}`,
-			}[m.Method]
-			if m.Params.Name == "held" {
-				executed.Add(1)
-				continue
-			}
-			if answer == "" {
-				continue
-			}
-			if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer); err != nil {
-				return err
-			}
+	u := ready(t, Spec{Type: InProcess, Serve: answering(func(m sent, _ io.Writer) (string, error) {
+		if m.Params.Name == "held" {
+			executed.Add(1)
+			return "", nil
 		}
-	}})
+		return map[string]string{
+			"server/discover": `"result":{"supportedVersions":["` + modernVersion + `"]}`,
+			"tools/list":      `"result":{"tools":[]}`,
+			"tools/call":      `"error":{"code":-32022,"message":"Unsupported protocol version"}`,
+		}[m.Method], nil
+	})})
 	held := make(chan error, 1)
 	go func() {
 		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("held", nil), Timeout: patience})
@@ -561,31 +529,39 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// scripted is a server that answers each method with the same member, and
-// unknown ones with an error.
-func scripted(answers map[string]string) func(context.Context, io.Reader, io.Writer) error {
+// sent is a message that mcpx has sent.
+type sent struct {
+	ID     json.RawMessage // nil of a notification
+	Method string          // empty of a response
+	Params struct{ ProtocolVersion, Cursor, Name string }
+}
+
+// answering is a server in this process. answer gets each message, and returns the result or the
+// error for a request, such as `"result":{}`; empty = no answer. Its error ends the server.
+func answering(answer func(m sent, out io.Writer) (string, error)) func(context.Context, io.Reader, io.Writer) error {
 	return func(_ context.Context, in io.Reader, out io.Writer) error {
-		decoder := json.NewDecoder(in)
-		for {
-			var m struct {
-				ID     json.RawMessage
-				Method string
-			}
+		for decoder := json.NewDecoder(in); ; {
+			var m sent
 			if err := decoder.Decode(&m); err != nil {
 				return err
 			}
-			if m.ID == nil || m.Method == "" {
-				continue
+			member, err := answer(m, out)
+			if err == nil && member != "" && m.ID != nil && m.Method != "" {
+				_, err = fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, member)
 			}
-			answer, ok := answers[m.Method]
-			if !ok {
-				answer = `"error":{"code":-32601,"message":"Method not found"}`
-			}
-			if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer); err != nil {
+			if err != nil {
 				return err
 			}
 		}
 	}
+}
+
+const unknownMethod = `"error":{"code":-32601,"message":"Method not found"}`
+
+// scripted is a server that answers each method with the same member, and
+// unknown ones with an error.
+func scripted(answers map[string]string) func(context.Context, io.Reader, io.Writer) error {
+	return answering(func(m sent, _ io.Writer) (string, error) { return cmp.Or(answers[m.Method], unknownMethod), nil })
 }
 
 // Errors that are no JSON-RPC errors are told all the same.

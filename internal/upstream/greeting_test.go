@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -123,38 +122,20 @@ func TestLaterPageFails(t *testing.T) {
 func TestPartAfterRestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var starts, broken atomic.Int32
-		u := connect(t, Spec{Type: InProcess, Legacy: true, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
-			starts.Add(1)
-			decoder := json.NewDecoder(in)
-			for {
-				var m struct {
-					ID     json.RawMessage
-					Method string
-					Params struct{ Cursor string }
-				}
-				if err := decoder.Decode(&m); err != nil {
-					return err
-				}
-				answer := `"result":{}`
-				switch {
-				case m.ID == nil:
-					continue
-				case m.Method == "tools/call":
-					return nil
-				case m.Method == "initialize":
-					answer = `"result":{"protocolVersion":"2025-06-18"}`
-				case m.Params.Cursor == "":
-					answer = `"result":{"tools":[{"name":"a"}],"nextCursor":"2"}`
-				case broken.Load() == 0:
-					answer = `"result":{"tools":[{"name":"b"}]}`
-				default:
-					answer = `"error":{"code":-32603,"message":"busy for a moment"}`
-				}
-				if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer); err != nil {
-					return err
-				}
+		u := connect(t, Spec{Type: InProcess, Legacy: true, Serve: answering(func(m sent, _ io.Writer) (string, error) {
+			switch {
+			case m.Method == "tools/call":
+				return "", io.EOF
+			case m.Method == "initialize":
+				starts.Add(1)
+				return `"result":{"protocolVersion":"2025-06-18"}`, nil
+			case m.Params.Cursor == "":
+				return `"result":{"tools":[{"name":"a"}],"nextCursor":"2"}`, nil
+			case broken.Load() == 0:
+				return `"result":{"tools":[{"name":"b"}]}`, nil
 			}
-		}})
+			return `"error":{"code":-32603,"message":"busy for a moment"}`, nil
+		})})
 		pause(time.Second)
 		broken.Store(1)
 		if _, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("a", nil)}); err == nil {

@@ -363,31 +363,19 @@ const thinking = 10 * time.Millisecond
 // nameless is a server in this process that answers initialized and every call
 // with an error that has no id, and lists its tools in its own time.
 func nameless(listing time.Duration) func(context.Context, io.Reader, io.Writer) error {
-	return func(_ context.Context, in io.Reader, out io.Writer) error {
-		decoder := json.NewDecoder(in)
-		for {
-			var m struct {
-				ID     json.RawMessage
-				Method string
-			}
-			if err := decoder.Decode(&m); err != nil {
-				return err
-			}
-			answer := `"id":null,"error":{"code":-32602,"message":"not ` + m.Method + `"}`
-			switch m.Method {
-			case "tools/call":
-				<-time.After(thinking)
-			case "initialize":
-				answer = `"id":` + string(m.ID) + `,"result":{"protocolVersion":"2025-06-18"}`
-			case "tools/list":
-				<-time.After(listing)
-				answer = `"id":` + string(m.ID) + `,"result":{"tools":[{"name":"echo"}]}`
-			}
-			if _, err := io.WriteString(out, `{"jsonrpc":"2.0",`+answer+"}\n"); err != nil {
-				return err
-			}
+	return answering(func(m sent, out io.Writer) (string, error) {
+		switch m.Method {
+		case "initialize":
+			return `"result":{"protocolVersion":"2025-06-18"}`, nil
+		case "tools/list":
+			<-time.After(listing)
+			return `"result":{"tools":[{"name":"echo"}]}`, nil
+		case "tools/call":
+			<-time.After(thinking)
 		}
-	}
+		_, err := io.WriteString(out, `{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"not `+m.Method+`"}}`+"\n")
+		return "", err
+	})
 }
 
 // On stdio an error without an id answers nothing: the call ends with its time, and
@@ -417,37 +405,19 @@ func TestLogLineWithAnError(t *testing.T) {
 		`{"result":"ok","took":5}`,
 	} {
 		bubble(t, func(t *testing.T) {
-			u := connect(t, Spec{Type: InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
-				decoder := json.NewDecoder(in)
-				for {
-					var m struct {
-						ID     json.RawMessage
-						Method string
-					}
-					if err := decoder.Decode(&m); err != nil {
-						return err
-					}
-					answer := ""
-					switch m.Method {
-					case "tools/call":
-						if _, err := io.WriteString(out, line+"\n"); err != nil {
-							return err
-						}
-						<-time.After(time.Second)
-						answer = `{"content":[{"type":"text","text":"done"}]}`
-					case "initialize":
-						answer = `{"protocolVersion":"2025-06-18"}`
-					case "tools/list":
-						answer = `{"tools":[{"name":"echo"}]}`
-					}
-					if answer == "" || m.ID == nil {
-						continue
-					}
-					if _, err := io.WriteString(out, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":`+answer+"}\n"); err != nil {
-						return err
-					}
+			u := connect(t, Spec{Type: InProcess, Serve: answering(func(m sent, out io.Writer) (string, error) {
+				switch m.Method {
+				case "initialize":
+					return `"result":{"protocolVersion":"2025-06-18"}`, nil
+				case "tools/list":
+					return `"result":{"tools":[{"name":"echo"}]}`, nil
+				case "tools/call":
+					_, err := io.WriteString(out, line+"\n")
+					<-time.After(time.Second)
+					return `"result":{"content":[{"type":"text","text":"done"}]}`, err
 				}
-			}})
+				return "", nil
+			})})
 			pause(10 * time.Second)
 			if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil)})); err != nil || got != "done" {
 				t.Errorf("%s: got %q, %v", line, got, err)

@@ -214,30 +214,18 @@ func TestInputRounds(t *testing.T) {
 
 // lively is a server that answers a call by what say returns for its id.
 func lively(say func(id string) []string) func(context.Context, io.Reader, io.Writer) error {
-	return func(_ context.Context, in io.Reader, out io.Writer) error {
-		for decoder := json.NewDecoder(in); ; {
-			var m struct {
-				ID     json.RawMessage
-				Method string
-			}
-			if err := decoder.Decode(&m); err != nil {
-				return err
-			}
-			lines := []string{`"error":{"code":-32601,"message":"Method not found"}`}
-			switch {
-			case m.ID == nil || m.Method == "":
-				continue
-			case m.Method == "initialize":
-				lines[0] = `"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x"}}`
-			case m.Method == "tools/call":
-				lines = say(string(m.ID))
-			}
-			lines[len(lines)-1] = `{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + lines[len(lines)-1] + `}`
-			if _, err := io.WriteString(out, strings.Join(lines, "\n")+"\n"); err != nil {
-				return err
-			}
+	return answering(func(m sent, out io.Writer) (string, error) {
+		switch m.Method {
+		case "initialize":
+			return `"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x"}}`, nil
+		case "tools/call":
+			lines := say(string(m.ID))
+			last := len(lines) - 1
+			_, err := io.WriteString(out, strings.Join(append(lines[:last:last], ""), "\n"))
+			return lines[last], err
 		}
-	}
+		return unknownMethod, nil
+	})
 }
 
 // A client hears that a person has done what a URL was for, also where the URL came in
@@ -325,34 +313,22 @@ func TestOwner(t *testing.T) {
 // A server that does one thing at a time answers no health check while a person thinks.
 func TestAskUnchecked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		serve := func(_ context.Context, in io.Reader, out io.Writer) error {
-			call := ""
-			for decoder := json.NewDecoder(in); ; {
-				var m struct {
-					ID     json.RawMessage
-					Method string
-				}
-				if err := decoder.Decode(&m); err != nil {
-					return err
-				}
-				answer := `{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32601,"message":"Method not found"}}`
-				switch {
-				case m.Method == "initialize":
-					answer = `{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x"}}}`
-				case m.Method == "tools/call":
-					call = string(m.ID)
-					answer = `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"x"}}`
-				case m.Method == "":
-					answer = `{"jsonrpc":"2.0","id":` + call + `,"result":{"content":[{"type":"text","text":"done"}]}}`
-					call = ""
-				case m.ID == nil || call != "":
-					continue
-				}
-				if _, err := io.WriteString(out, answer+"\n"); err != nil {
-					return err
-				}
+		call := ""
+		serve := answering(func(m sent, out io.Writer) (answer string, err error) {
+			switch {
+			case m.Method == "initialize":
+				return `"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x"}}`, nil
+			case m.Method == "tools/call":
+				call = string(m.ID)
+				_, err = io.WriteString(out, `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"x"}}`+"\n")
+			case m.Method == "":
+				_, err = io.WriteString(out, `{"jsonrpc":"2.0","id":`+call+`,"result":{"content":[{"type":"text","text":"done"}]}}`+"\n")
+				call = ""
+			case call == "":
+				return unknownMethod, nil
 			}
-		}
+			return "", err
+		})
 		u := ready(t, Spec{Type: InProcess, Serve: serve, Capabilities: SharedCapabilities, Health: Health{Interval: 10 * time.Second}})
 		r := asking(person("a", 40*time.Minute))
 		r.Timeout, r.Idle = time.Minute, 0

@@ -3,7 +3,6 @@ package upstream
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -330,9 +329,9 @@ func TestHealthWhileWorking(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, progress := range []time.Duration{0, 10 * time.Second} {
 			starts := 0
-			u := connect(t, Spec{Type: InProcess, Legacy: true, Health: health, CallTimeout: time.Hour, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
+			u := connect(t, Spec{Type: InProcess, Legacy: true, Health: health, CallTimeout: time.Hour, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 				starts++
-				return oneAtATime(in, out, 50*time.Minute, progress)
+				return oneAtATime(50*time.Minute, progress)(ctx, in, out)
 			}})
 			synctest.Wait()
 			if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("work", nil)})); err != nil || got != "done" {
@@ -352,9 +351,9 @@ func TestHealthWhileWorking(t *testing.T) {
 func TestAnyMessageIsASignOfLife(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		starts := 0
-		u := connect(t, Spec{Type: InProcess, Legacy: true, Health: health, CallTimeout: time.Minute, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
+		u := connect(t, Spec{Type: InProcess, Legacy: true, Health: health, CallTimeout: time.Minute, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 			starts++
-			return oneAtATime(in, out, 20*time.Minute, 10*time.Second)
+			return oneAtATime(20*time.Minute, 10*time.Second)(ctx, in, out)
 		}})
 		synctest.Wait()
 		_, err := text(u, "work", `{}`)
@@ -371,38 +370,24 @@ func TestAnyMessageIsASignOfLife(t *testing.T) {
 
 // oneAtATime is a server that reads nothing while it works on a call, which takes
 // so long and says so now and then, if ever.
-func oneAtATime(in io.Reader, out io.Writer, work, progress time.Duration) error {
-	decoder := json.NewDecoder(in)
-	for {
-		var m struct {
-			ID     json.RawMessage
-			Method string
-		}
-		if err := decoder.Decode(&m); err != nil {
-			return err
-		}
-		result := map[string]string{
-			"initialize": `{"protocolVersion":"2025-06-18"}`, "ping": `{}`, "tools/list": `{"tools":[{"name":"work"}]}`,
-			"tools/call": `{"content":[{"type":"text","text":"done"}]}`,
-		}[m.Method]
+func oneAtATime(work, progress time.Duration) func(context.Context, io.Reader, io.Writer) error {
+	return answering(func(m sent, out io.Writer) (string, error) {
 		if m.Method == "tools/call" {
 			end := time.Now().Add(work)
 			for step := progress; time.Now().Before(end); {
 				if step == 0 {
 					step = work
 				} else if _, err := io.WriteString(out, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}`+"\n"); err != nil {
-					return err
+					return "", err
 				}
 				<-time.After(step)
 			}
 		}
-		if result == "" || m.ID == nil {
-			continue
-		}
-		if _, err := io.WriteString(out, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":`+result+"}\n"); err != nil {
-			return err
-		}
-	}
+		return map[string]string{
+			"initialize": `"result":{"protocolVersion":"2025-06-18"}`, "ping": `"result":{}`, "tools/list": `"result":{"tools":[{"name":"work"}]}`,
+			"tools/call": `"result":{"content":[{"type":"text","text":"done"}]}`,
+		}[m.Method], nil
+	})
 }
 
 // doorway is a way to a server that can be shut: then no connection is made.
