@@ -27,12 +27,8 @@ import (
 // to them; 0 is an end of the connection without one more.
 func (s *site) exchange(t *testing.T, bytes string) (statuses []int) {
 	t.Helper()
-	connection, err := net.Dial("tcp", s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := s.dial(t)
 	defer connection.Close()
-	connection.SetDeadline(time.Now().Add(patience))
 	// The server may answer, and close, before it has read all.
 	_, _ = io.WriteString(connection, bytes)
 	_ = connection.(*net.TCPConn).CloseWrite()
@@ -245,15 +241,7 @@ func TestConnections(t *testing.T) {
 	v := &identity.Verifier{}
 	v.SetOptions(guardedBy(t, "", "a"))
 	s := serve(t, Options{Endpoint: whoami, Identity: v, Limits: limits.New(limits.Options{Connections: 4, AddressConnections: 2})})
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", s.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		_ = c.SetDeadline(time.Now().Add(patience))
-		return c
-	}
+	dial := func() net.Conn { return s.dial(t) }
 	const request = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
 	ask := func(c net.Conn, auth string) string {
 		_, _ = io.WriteString(c, request+auth+"\r\n")

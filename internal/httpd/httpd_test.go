@@ -170,15 +170,23 @@ func TestServe_OriginAndHost(t *testing.T) {
 	}
 }
 
-// raw writes bytes to a connection of its own and returns the answer's status.
-func (s *site) raw(t *testing.T, bytes string) int {
+// dial opens a connection, which ends with the test.
+func (s *site) dial(t *testing.T) net.Conn {
 	t.Helper()
 	connection, err := net.Dial("tcp", s.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer connection.Close()
+	t.Cleanup(func() { connection.Close() })
 	connection.SetDeadline(time.Now().Add(patience))
+	return connection
+}
+
+// raw writes bytes to a connection of its own and returns the answer's status.
+func (s *site) raw(t *testing.T, bytes string) int {
+	t.Helper()
+	connection := s.dial(t)
+	defer connection.Close()
 	if _, err := io.WriteString(connection, bytes); err != nil {
 		t.Fatal(err)
 	}
@@ -225,13 +233,8 @@ func asBind(err error, target **BindError) bool {
 func TestServe_HeaderTimeout(t *testing.T) {
 	mcptest.Parallel(t)
 	s := serve(t, Options{Endpoint: echoes, headerTimeout: 2 * time.Second})
-	connection, err := net.Dial("tcp", s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Close()
+	connection := s.dial(t)
 	io.WriteString(connection, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
-	connection.SetReadDeadline(time.Now().Add(patience))
 	if data, err := io.ReadAll(connection); err != nil {
 		t.Errorf("the connection is still open: %v, %q", err, data)
 	}

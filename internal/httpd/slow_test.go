@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -35,12 +34,7 @@ func TestServe_SlowBodies(t *testing.T) {
 		}
 		w.Write(body)
 	})})
-	connection, err := net.Dial("tcp", s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Close()
-	connection.SetDeadline(time.Now().Add(patience))
+	connection := s.dial(t)
 	fmt.Fprintf(connection, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(ping))
 	ticker := time.NewTicker(limit)
 	defer ticker.Stop()
