@@ -261,6 +261,20 @@ func (h *home) serveStdio(t testing.TB, args ...string) *stdioPeer {
 	return startStdio(t, h.command(t, args...))
 }
 
+// serveOver starts mcpx over stdio or HTTP, with a client of an era.
+func serveOver(t *testing.T, h *home, over, era string, args ...string) (*client, *stdioPeer) {
+	t.Helper()
+	c := &client{era: era, name: "e2e"}
+	if over == "http" {
+		d := h.serveHTTP(t, args...)
+		c.peer = d.peer(t)
+		return c, d.stdioPeer
+	}
+	p := h.serveStdio(t, args...)
+	c.peer = p
+	return c, p
+}
+
 // startStdio is the same for any MCP server. A stderr that is set stays.
 func startStdio(t testing.TB, cmd *exec.Cmd) *stdioPeer {
 	t.Helper()

@@ -109,15 +109,7 @@ func TestSignal_Ends(t *testing.T) {
 				h := newHome(t)
 				quiet, hard := mcptest.Spec{ForkGrandchild: true}.WithFiles(t), stubborn(t)
 				config := h.config(t, map[string]server{"quiet": fake(t, quiet), "hard": fake(t, hard)}, nil)
-				c := &client{era: legacy, name: "e2e"}
-				var p *stdioPeer
-				if over == "http" {
-					d := h.serveHTTP(t, "--config", config)
-					p, c.peer = d.stdioPeer, d.peer(t)
-				} else {
-					p = h.serveStdio(t, "--config", config)
-					c.peer = p
-				}
+				c, p := serveOver(t, h, over, legacy, "--config", config)
 				c.open(t)
 				c.exec(t, "quiet", "echo", `{"text":"up"}`)
 				c.exec(t, "hard", "echo", `{"text":"up"}`)

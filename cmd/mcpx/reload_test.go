@@ -27,18 +27,13 @@ const (
 	refused     = `level=ERROR msg="config refused`
 )
 
-// openOver serves a config over stdio, or over HTTP.
+// openOver serves a config over stdio, or over HTTP, to a legacy client that listens.
 func openOver(t *testing.T, h *home, over string, args ...string) (*client, *stdioPeer) {
 	t.Helper()
-	c := &client{era: legacy, name: "e2e"}
-	var p *stdioPeer
-	if over == "http" {
-		d := h.serveHTTP(t, args...)
-		p, c.peer = d.stdioPeer, d.peer(t)
-	} else {
-		p = h.serveStdio(t, append([]string{"--log-level", "info"}, args...)...)
-		c.peer = p
+	if over != "http" {
+		args = append([]string{"--log-level", "info"}, args...)
 	}
+	c, p := serveOver(t, h, over, legacy, args...)
 	c.open(t)
 	c.listen(t)
 	return c, p

@@ -33,15 +33,7 @@ func TestShutdown(t *testing.T) {
 				h := newHome(t)
 				spec := mcptest.Spec{ForkGrandchild: true}.WithFiles(t)
 				config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 3})
-				c := &client{era: era, name: "e2e"}
-				var p *stdioPeer
-				if over == "http" {
-					d := h.serveHTTP(t, "--config", config)
-					p, c.peer = d.stdioPeer, d.peer(t)
-				} else {
-					p = h.serveStdio(t, "--config", config)
-					c.peer = p
-				}
+				c, p := serveOver(t, h, over, era, "--config", config)
 				c.open(t)
 				short, endless := openCalls(t, c, spec, "1000")
 				began := time.Now()

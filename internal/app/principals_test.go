@@ -127,15 +127,11 @@ func (e *endpoint) visitor(t *testing.T, who, era string, sse bool) *visitor {
 	return v
 }
 
-// http sends a request with the token of the visitor.
-func (v *visitor) http(t *testing.T, verb, path, body string, header map[string]string) (status int, answer string, got http.Header) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+// send sends a request with the token of the visitor.
+func (v *visitor) send(ctx context.Context, verb, path, body string, header map[string]string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, verb, v.url+path, strings.NewReader(body))
 	if err != nil {
-		t.Error(err)
-		return 0, "", nil
+		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+v.who)
 	request.Header.Set("Content-Type", "application/json")
@@ -143,7 +139,15 @@ func (v *visitor) http(t *testing.T, verb, path, body string, header map[string]
 	for name, value := range header {
 		request.Header.Set(name, value)
 	}
-	response, err := http.DefaultClient.Do(request)
+	return http.DefaultClient.Do(request)
+}
+
+// http sends a request, and reads the answer.
+func (v *visitor) http(t *testing.T, verb, path, body string, header map[string]string) (status int, answer string, got http.Header) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	response, err := v.send(ctx, verb, path, body, header)
 	if err != nil {
 		t.Error(err)
 		return 0, "", nil
@@ -224,18 +228,9 @@ type stream struct {
 func (v *visitor) open(t *testing.T, verb, path, body string, header map[string]string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	request, err := http.NewRequestWithContext(ctx, verb, v.url+path, strings.NewReader(body))
+	response, err := v.send(ctx, verb, path, body, header)
 	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+v.who)
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", "application/json, text/event-stream")
-	for name, value := range header {
-		request.Header.Set(name, value)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
+		cancel()
 		t.Fatal(err)
 	}
 	s := &stream{status: response.StatusCode, ended: make(chan struct{})}
