@@ -52,18 +52,8 @@ func TestAudit_http(t *testing.T) {
 	})
 	trail := filepath.Join(h.dir, "audit.jsonl")
 	d := h.serveHTTP(t, "--config", config)
-	for _, authorization := range []string{"", "Bearer mcpx_wrong_canary"} {
-		request, _ := http.NewRequest(http.MethodPost, d.url, strings.NewReader(`{}`))
-		request.Header.Set("Authorization", authorization)
-		if authorization == "" {
-			request.Header.Del("Authorization")
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response.Body.Close()
-	}
+	fetch(t, http.MethodPost, d.url, `{}`)
+	fetch(t, http.MethodPost, d.url, `{}`, bearer("mcpx_wrong_canary"))
 	p := d.peer(t)
 	p.header.Set("Authorization", "Bearer "+token)
 	c := &client{peer: p, era: modern, name: "e2e"}

@@ -143,22 +143,12 @@ func (c *connector) get(address string) (out map[string]any) {
 // call posts a message to the MCP server.
 func (c *connector) call(at, token, message string) (status int, header http.Header, answer string) {
 	c.t.Helper()
-	req, err := http.NewRequest(http.MethodPost, at, strings.NewReader(message))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
+	headers := []string{sendsJSON, takesBoth}
 	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
+		headers = append(headers, bearer(token))
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, _ := io.ReadAll(resp.Body)
-	return resp.StatusCode, resp.Header, string(data)
+	resp, answer := fetch(c.t, http.MethodPost, at, message, headers...)
+	return resp.StatusCode, resp.Header, answer
 }
 
 // discover asks the MCP server without a token, and reads where that leads.
@@ -238,19 +228,9 @@ func (c *connector) tools(tokens map[string]any) string {
 		}
 		c.session = header.Get("Mcp-Session-Id")
 	}
-	req, _ := http.NewRequest(http.MethodPost, c.resource, strings.NewReader(legacyTools))
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Mcp-Session-Id", c.session)
-	req.Header.Set("Mcp-Protocol-Version", "2025-06-18")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, _ := io.ReadAll(resp.Body)
-	return string(data)
+	_, answer := fetch(c.t, http.MethodPost, c.resource, legacyTools, sendsJSON, takesBoth, bearer(token),
+		"Mcp-Session-Id: "+c.session, "Mcp-Protocol-Version: 2025-06-18")
+	return answer
 }
 
 // TestFront_Claude replays a connector of claude.ai that registers: from an MCP server that

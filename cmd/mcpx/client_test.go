@@ -261,6 +261,38 @@ func (h *home) serveStdio(t testing.TB, args ...string) *stdioPeer {
 	return startStdio(t, h.command(t, args...))
 }
 
+// fetch sends a request with these headers, "Name: value", over a connection of its own, and
+// reads the answer.
+func fetch(t testing.TB, method, to, body string, headers ...string) (response *http.Response, answer string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, to, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Close = true
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		request.Header.Add(name, value)
+	}
+	if response, err = http.DefaultClient.Do(request); err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(data)
+}
+
+// bearer is the header with a token.
+func bearer(token string) string { return "Authorization: Bearer " + token }
+
+const (
+	sendsJSON = "Content-Type: application/json"
+	takesBoth = "Accept: application/json, text/event-stream"
+)
+
 // serveOver starts mcpx over stdio or HTTP, with a client of an era.
 func serveOver(t *testing.T, h *home, over, era string, args ...string) (*client, *stdioPeer) {
 	t.Helper()

@@ -110,17 +110,7 @@ func TestIssuer_Tokens(t *testing.T) {
 	d, g := trusting(t, newHome(t))
 	try := func(token string) (status int, challenge string) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("Authorization", "Bearer "+token)
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response.Body.Close()
+		response, _ := fetch(t, http.MethodPost, d.url, legacyInitialize, sendsJSON, bearer(token))
 		return response.StatusCode, response.Header.Get("WWW-Authenticate")
 	}
 	down := func(is bool) {
@@ -189,16 +179,7 @@ func TestIssuer_DownAtStart(t *testing.T) {
 	d := h.serveHTTP(t, "--config", path)
 	// {"alg":"RS256"}.{"iss":"http://127.0.0.1:1"}.x
 	for token, want := range map[string]int{"eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJodHRwOi8vMTI3LjAuMC4xOjEifQ.eA": 503, "a.b.c": 401, "x": 401} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Authorization", "Bearer "+token)
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response.Body.Close()
+		response, _ := fetch(t, http.MethodGet, d.url, "", bearer(token))
 		if response.StatusCode != want {
 			t.Errorf("%s: %s, want %d", token, response.Status, want)
 		}

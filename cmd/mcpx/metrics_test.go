@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,23 +15,12 @@ import (
 // get asks a running mcpx for a page, with a token if it is not empty.
 func (d *daemon) get(t *testing.T, path, token string) (status int, body string) {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, strings.TrimSuffix(d.url, "/mcp")+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var headers []string
 	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
+		headers = []string{bearer(token)}
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(text)
+	response, body := fetch(t, http.MethodGet, d.site()+path, "", headers...)
+	return response.StatusCode, body
 }
 
 // /metrics and /status have the servers and their calls, and nothing that must stay

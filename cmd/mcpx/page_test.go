@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -91,17 +90,7 @@ func TestPage_Off(t *testing.T) {
 	d := h.serveHTTP(t, "--config", h.config(t, map[string]server{}, map[string]any{"ui": false}))
 	get := func(path string) (int, string) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.site()+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Accept", "text/html,*/*")
-		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
+		response, _ := fetch(t, http.MethodGet, d.site()+path, "", "Accept: text/html,*/*")
 		return response.StatusCode, response.Header.Get("Content-Type")
 	}
 	if status, kind := get("/"); status != 200 || !strings.HasPrefix(kind, "text/plain") {
@@ -125,23 +114,7 @@ func TestPage_JWT(t *testing.T) {
 	}}))
 	ask := func(method, path, body, cookie string) (*http.Response, string) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), method, d.site()+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("Cookie", cookie)
-		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		text, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return response, string(text)
+		return fetch(t, method, d.site()+path, body, sendsJSON, "Cookie: "+cookie)
 	}
 	good := g.machineToken(t, d.url, "mcp more")
 	for token, want := range map[string]int{

@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,25 +20,8 @@ func (d *daemon) site() string { return strings.TrimSuffix(d.url, "/mcp") }
 // api asks /api/servers and what is below it.
 func (d *daemon) api(t testing.TB, method, path, body string, headers ...string) (int, string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, d.site()+"/api/servers"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, header := range headers {
-		name, value, _ := strings.Cut(header, ": ")
-		request.Header.Add(name, value)
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(data)
+	response, answer := fetch(t, method, d.site()+"/api/servers"+path, body, headers...)
+	return response.StatusCode, answer
 }
 
 func entry(s server, name string) string {

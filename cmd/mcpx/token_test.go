@@ -38,22 +38,10 @@ func TestToken(t *testing.T) {
 	run("bob has no token in", exitFailed, "token", "delete", "bob")
 
 	d := h.serveHTTP(t, "--config", path, "--watch")
-	request := func(method, token string) *http.Response {
-		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), method, d.url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("Authorization", "Bearer "+token)
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { response.Body.Close() })
-		return response
+	status := func(token string) int {
+		response, _ := fetch(t, http.MethodPost, d.url, legacyInitialize, sendsJSON, bearer(token))
+		return response.StatusCode
 	}
-	status := func(token string) int { return request("POST", token).StatusCode }
 	if a, b, c := status(ci), status(other), status("mcpx_x"); a != 200 || b != 200 || c != 401 {
 		t.Errorf("%d %d %d", a, b, c)
 	}
