@@ -370,7 +370,7 @@ func TestHTTP_Stalls(t *testing.T) {
 	c := newWebClient(t, h.URL)
 	c.handshake()
 	h.Script(Stall(), StallAfter())
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if resp, err := c.do(ctx, "POST", callMessage(1, "pid", `{}`)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("stall: %v, %v", resp, err)

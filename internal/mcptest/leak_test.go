@@ -69,7 +69,7 @@ func TestSettle_Processes(t *testing.T) {
 	}
 	cmd.Wait()
 	// What is left at the deadline is reported and killed.
-	faults := settle(before, 30*time.Millisecond)
+	faults := settle(before, 2*time.Second)
 	if len(faults) != 1 || !strings.Contains(faults[0], "mcptest-grandchild") {
 		t.Errorf("got %q", faults)
 	}
@@ -118,7 +118,7 @@ func TestSettle_Files(t *testing.T) {
 func TestNoLeaks_FailsTheTest(t *testing.T) {
 	for _, leak := range []bool{false, true} {
 		tb := &fakeTB{}
-		noLeaks(tb, 30*time.Millisecond)
+		noLeaks(tb, map[bool]time.Duration{true: 30 * time.Millisecond, false: patience}[leak])
 		quit, done := make(chan struct{}), make(chan struct{})
 		go func() { defer close(done); <-quit }()
 		if !leak {

@@ -126,8 +126,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// linger stays until it is killed, or for a minute in case a test forgets it.
-func linger() { <-time.After(time.Minute) }
+// linger stays until it is killed, or for ten minutes in case a test forgets it.
+func linger() { <-time.After(10 * time.Minute) }
 
 // self is the environment that makes the test binary a child.
 func self(mode string) []string {

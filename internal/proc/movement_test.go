@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-	"time"
 )
 
 // What a child says, computes and starts is seen, and a child that does nothing does
@@ -16,7 +15,7 @@ func TestMovement(t *testing.T) {
 	for _, what := range []string{"nothing", "say", "burn", "fork", "fork-setsid"} {
 		var before Movement
 		same := 0
-		eventually(t, 20*time.Second, "the child rests", func() bool {
+		eventually(t, slack, "the child rests", func() bool {
 			now := p.Movement()
 			if now != before {
 				before, same = now, 0
@@ -34,7 +33,7 @@ func TestMovement(t *testing.T) {
 		case what == "say":
 			moved = func(now Movement) bool { return now.stderr != before.stderr }
 		}
-		eventually(t, 20*time.Second, "it moves: "+what, func() bool { return moved(p.Movement()) })
+		eventually(t, slack, "it moves: "+what, func() bool { return moved(p.Movement()) })
 	}
 	closeWithin(t, p, short, slack)
 	if last := p.Movement(); p.Movement() != last {

@@ -44,7 +44,7 @@ func TestReaper_AfterSIGKILLWhileStarting(t *testing.T) {
 		}
 		cmd.Process.Kill()
 		begin := time.Now()
-		eventually(t, 10*time.Second, "everything that carries the token is gone", func() bool {
+		eventually(t, slack, "everything that carries the token is gone", func() bool {
 			return len(marked(token)) == 0
 		})
 		t.Logf("round %d: gone after %v", round, time.Since(begin))
@@ -125,7 +125,7 @@ func TestReadMember(t *testing.T) {
 	}
 	defer cmd.Wait()
 	defer in.Close()
-	eventually(t, time.Second, "the child has its name", func() bool {
+	eventually(t, slack, "the child has its name", func() bool {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid))
 		return string(b) == ") R 1 (\n"
 	})

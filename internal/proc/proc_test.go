@@ -19,8 +19,12 @@ import (
 // short is a Grace that keeps the tests of stubborn children quick.
 var short = Grace{EOF: 50 * time.Millisecond, TERM: 100 * time.Millisecond}
 
-// slack is time for slow machines, in which nothing happens on others.
-const slack = 3 * time.Second
+// slack is time for slow machines, in which nothing happens on others; long is a step that
+// must not be waited for.
+const (
+	slack = 2 * time.Minute
+	long  = time.Hour
+)
 
 // start starts a child of the test and closes it at the end.
 func start(t *testing.T, mode string, r *Reaper) *Process {
@@ -104,7 +108,7 @@ func TestProcess_Echo(t *testing.T) {
 		b, _ := io.ReadAll(p.Stdout())
 		rest <- string(b)
 	}()
-	closeWithin(t, p, Grace{EOF: 20 * time.Second}, slack)
+	closeWithin(t, p, Grace{EOF: long}, slack)
 	if got := <-rest; got != "last words\n" {
 		t.Errorf("after Close: read %q, want the last words", got)
 	}
@@ -148,7 +152,6 @@ func TestProcess_LastWords(t *testing.T) {
 }
 
 func TestClose_BadChildren(t *testing.T) {
-	long := 20 * time.Second // a step that must not be waited for
 	tests := []struct {
 		mode   string
 		grace  Grace
@@ -159,7 +162,7 @@ func TestClose_BadChildren(t *testing.T) {
 		{"ignore-eof", Grace{EOF: short.EOF, TERM: long}, "signal: terminated", short.EOF + slack},
 		{"ignore-term", short, "signal: killed", short.EOF + short.TERM + slack},
 		{"stopped", Grace{EOF: short.EOF, TERM: long}, "signal: terminated", short.EOF + slack},
-		{"deaf", short, "signal: terminated", short.EOF + slack},
+		{"deaf", Grace{EOF: short.EOF, TERM: long}, "signal: terminated", short.EOF + slack},
 		{"flood", Grace{EOF: long, TERM: long}, "exit status 0", slack},
 		{"quiet-on-term", Grace{EOF: short.EOF, TERM: long}, "exit status 0", short.EOF + slack},
 	}
@@ -214,7 +217,7 @@ func TestClose_GrandchildGetsItsGrace(t *testing.T) {
 		b, _ := io.ReadAll(p.Stdout())
 		rest <- string(b)
 	}()
-	closeWithin(t, p, Grace{EOF: short.EOF, TERM: 20 * time.Second}, slack)
+	closeWithin(t, p, Grace{EOF: short.EOF, TERM: long}, slack)
 	if got := <-rest; got != "clean\n" {
 		t.Errorf("the grandchild said %q, want clean", got)
 	}
@@ -296,7 +299,7 @@ func TestClose_ContextEnds(t *testing.T) {
 	readLine(p.Stdout())
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := p.Close(ctx, Grace{EOF: time.Minute, TERM: time.Minute}); err != nil {
+	if err := p.Close(ctx, Grace{EOF: long, TERM: long}); err != nil {
 		t.Error(err)
 	}
 	if got := p.ExitReason(); got != "signal: killed" {
@@ -359,7 +362,7 @@ func TestClose_LeavesNothing(t *testing.T) {
 	r := NewReaper()
 	once := func(mode string) {
 		p := mustStart(mode, r)
-		p.Close(context.Background(), Grace{EOF: 20 * time.Second})
+		p.Close(context.Background(), Grace{EOF: long})
 	}
 	once("echo") // opens what stays: the poller, the reaper's pipe
 	before, goroutines := descriptors(t), runtime.NumGoroutine()

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // Programs of many languages cannot handle a non-blocking stdin or stdout.
@@ -134,7 +133,7 @@ func TestStderr_Flood(t *testing.T) {
 	if got := readLine(p.Stdout()); got != "hello" {
 		t.Errorf("got %q, want hello", got)
 	}
-	closeWithin(t, p, Grace{EOF: 20 * time.Second}, slack)
+	closeWithin(t, p, Grace{EOF: long}, slack)
 	tail := p.StderrTail()
 	if len(tail) > kept || !strings.HasPrefix(tail, want) {
 		t.Errorf("%d bytes, beginning %.20q: want whole lines, at most %d bytes", len(tail), tail, kept)
