@@ -99,7 +99,7 @@ func TestServe_Clients(t *testing.T) {
 			c.open(t)
 			text := c.exec(t, "fake", "slow", `{"ms":1700}`).text(t)
 			_, call, running := strings.Cut(text, "[still running after 1 s; do not repeat the call, wait for its result: exec ")
-			for range 5 {
+			for range 100 {
 				if !running {
 					break
 				}

@@ -75,6 +75,7 @@ func TestLogin_TwoProcesses(t *testing.T) {
 	first := g.count("/token")
 	var all sync.WaitGroup
 	var calls, failed, slowest atomic.Int64
+	start := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), lasts)
 	defer cancel()
 	for range 2 {
@@ -98,9 +99,9 @@ func TestLogin_TwoProcesses(t *testing.T) {
 		}
 	}
 	all.Wait()
-	asked, ends := g.count("/token")-first, int(lasts/time.Second)/lifetime
+	asked, ends := g.count("/token")-first, int(time.Since(start)/time.Second)/lifetime
 	t.Logf("%d calls, %d failed, the slowest took %s; %d requests for a token in %s", calls.Load(), failed.Load(), time.Duration(slowest.Load()), asked, lasts)
-	if asked < ends || asked > 3*ends {
+	if asked < 2 || asked > 3*ends {
 		t.Errorf("%d requests for a token in %s", asked, lasts)
 	}
 }

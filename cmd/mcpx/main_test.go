@@ -121,7 +121,8 @@ func fake(t testing.TB, spec mcptest.Spec) server {
 // tests is a program, which gets data with everything, unless the keys have rules.
 func (h *home) config(t testing.TB, servers map[string]server, global map[string]any) string {
 	t.Helper()
-	all := map[string]any{"mcpServers": servers, "clients": map[string]any{"e2e": map[string]any{"structured_content": "always"}}}
+	// What waits for a server waits for it on a slow machine, too.
+	all := map[string]any{"mcpServers": servers, "startup_wait": 60, "exec_wait": 60, "clients": map[string]any{"e2e": map[string]any{"structured_content": "always"}}}
 	for key, value := range global {
 		all[key] = value
 	}

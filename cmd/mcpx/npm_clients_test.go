@@ -172,7 +172,7 @@ func TestNPM_SDKClient(t *testing.T) {
 			if a := c.call(t, "exec", execArgs("everything", "trigger-long-running-operation", `{"duration":0.4,"steps":4}`)); len(a.Progress) == 0 { // the SDK loses what it reads together with the result
 				t.Errorf("progress: %s %s", a.Progress, a.Error)
 			}
-			cancelled := c.ask(t, "cancel", `,"ms":300,"params":{"name":"exec","arguments":`+execArgs("fake", "slow", `{"ms":600000}`)+`}`)
+			cancelled := c.ask(t, "cancel", `,"ms":2000,"params":{"name":"exec","arguments":`+execArgs("fake", "slow", `{"ms":600000}`)+`}`)
 			if cancelled.Error == "" {
 				t.Errorf("a cancelled call got %s", cancelled.Result)
 			}

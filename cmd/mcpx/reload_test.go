@@ -238,12 +238,12 @@ func TestReload_OpenCalls(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
 	first := mcptest.Spec{}.WithFiles(t)
-	config := h.config(t, map[string]server{"fake": fake(t, first)}, map[string]any{"shutdown_grace": 1})
+	config := h.config(t, map[string]server{"fake": fake(t, first)}, map[string]any{"shutdown_grace": 5})
 	c, p := openOver(t, h, "stdio", "--config", config)
 	old := c.exec(t, "fake", "pid", `{}`).text(t)
 	short, endless := callExec(t, c, "fake", "slow", `{"ms":600}`), callExec(t, c, "fake", "slow", `{"ms":600000}`)
 	mcptest.WaitFor(t, "the calls", patience, func() bool { return len(first.Log(t).Calls("slow")) == 2 })
-	h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{Instructions: "second"})}, map[string]any{"shutdown_grace": 1})
+	h.config(t, map[string]server{"fake": fake(t, mcptest.Spec{Instructions: "second"})}, map[string]any{"shutdown_grace": 5})
 	p.follow(t, loadedAgain, func() { p.hangUp(t) })
 	began := time.Now()
 	if got := c.exec(t, "fake", "pid", `{}`).text(t); got == old {
@@ -255,7 +255,7 @@ func TestReload_OpenCalls(t *testing.T) {
 	if m := c.answer(t, endless); !strings.Contains(string(m.Result), "CONNECTION_LOST") || !strings.Contains(string(m.Result), "mcpx stopped the server") {
 		t.Errorf("the endless call: %s %s", m.Result, m.Error)
 	}
-	if took := time.Since(began); took > time.Second+slack() {
+	if took := time.Since(began); took > 5*time.Second+slack {
 		t.Errorf("the old calls took %v", took)
 	}
 	checkGone(t, first)
@@ -267,7 +267,7 @@ func TestLimits_All(t *testing.T) {
 	h := newHome(t)
 	busy := mcptest.Spec{}.WithFiles(t)
 	servers := map[string]server{"busy": fake(t, busy), "other": fake(t, mcptest.Spec{})}
-	servers["other"]["call_timeout"] = 0.5
+	servers["other"]["call_timeout"] = 3
 	config := h.config(t, servers, map[string]any{"max_concurrency": 2})
 	c, p := openOver(t, h, "stdio", "--config", config)
 	c.exec(t, "other", "echo", `{"text":"up"}`)
@@ -319,7 +319,7 @@ func TestReload_SlowSecret(t *testing.T) {
 	h := newHome(t)
 	web := mcptest.Spec{}.HTTP(t)
 	hang, hangs := filepath.Join(h.dir, "hang"), filepath.Join(h.dir, "hangs")
-	script := h.write(t, "get", "[ -e "+hang+" ] || exec echo value\ntouch "+hangs+"\nexec sleep 30\n")
+	script := h.write(t, "get", "[ -e "+hang+" ] || exec echo value\ntouch "+hangs+"\nexec sleep 600\n")
 	config := h.config(t, map[string]server{"web": {"url": web.URL, "headers": map[string]string{"X-Key": "${command:sh " + script + "}"}}}, nil)
 	c, p := openOver(t, h, "stdio", "--config", config)
 	c.exec(t, "web", "echo", `{"text":"x"}`)
@@ -332,7 +332,7 @@ func TestReload_SlowSecret(t *testing.T) {
 	began := time.Now()
 	terminate(p.cmd)
 	<-p.exited
-	if took := time.Since(began); took > 5*time.Second || p.logged(loadedAgain) > 0 {
+	if took := time.Since(began); took > slack || p.logged(loadedAgain) > 0 {
 		t.Errorf("ended after %v:\n%s", took, p.stderr.String())
 	}
 }

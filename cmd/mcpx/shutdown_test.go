@@ -32,7 +32,7 @@ func TestShutdown(t *testing.T) {
 				mcptest.Parallel(t)
 				h := newHome(t)
 				spec := mcptest.Spec{ForkGrandchild: true}.WithFiles(t)
-				config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 3})
+				config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 8})
 				c, p := serveOver(t, h, over, era, "--config", config)
 				c.open(t)
 				short, endless := openCalls(t, c, spec, "1000")
@@ -43,21 +43,18 @@ func TestShutdown(t *testing.T) {
 				} else {
 					refusedRequest(t, c)
 				}
-				if took := time.Since(began); took > 500*time.Millisecond+slack() {
-					t.Errorf("the refusal took %v", took)
-				}
 				if m := c.answer(t, short); !strings.Contains(string(m.Result), "slept 1000 ms") {
 					t.Errorf("the short call: %s %s", m.Result, m.Error)
 				}
 				if m := c.answer(t, endless); !strings.Contains(string(m.Error), "mcpx is shutting down; the call may have been executed") {
 					t.Errorf("the endless call: %s %s", m.Result, m.Error)
 				}
-				if took := time.Since(began); took < 1500*time.Millisecond {
+				if took := time.Since(began); took < 6*time.Second {
 					t.Errorf("the endless call ended after %v, the grace is not used", took)
 				}
 				p.wait(t)
 				took := time.Since(began)
-				if took > 3*time.Second+slack() {
+				if took > 8*time.Second+slack {
 					t.Errorf("mcpx needed %v to end", took)
 				}
 				t.Logf("ended after %v", took)
@@ -99,7 +96,7 @@ func TestShutdown_OpenConnection(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
 	spec := mcptest.Spec{}.WithFiles(t)
-	config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 4})
+	config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 8})
 	d := h.serveHTTP(t, "--config", config)
 	c := &client{era: legacy, name: "e2e", peer: d.peer(t)}
 	c.open(t)
@@ -138,7 +135,7 @@ func TestShutdown_EOFDuringGrace(t *testing.T) {
 	mcptest.Parallel(t)
 	h := newHome(t)
 	spec := mcptest.Spec{}.WithFiles(t)
-	config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 60})
+	config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 600})
 	p := h.serveStdio(t, "--config", config)
 	c := &client{era: legacy, name: "e2e", peer: p}
 	c.open(t)
@@ -148,7 +145,7 @@ func TestShutdown_EOFDuringGrace(t *testing.T) {
 	began := time.Now()
 	p.stdin.Close()
 	p.wait(t)
-	if took := time.Since(began); took > 1500*time.Millisecond+slack() {
+	if took := time.Since(began); took > slack {
 		t.Errorf("mcpx needed %v to end", took)
 	}
 	if m := c.answer(t, endless); m.Error == nil {
@@ -163,7 +160,7 @@ func TestShutdown_Twice(t *testing.T) {
 		t.Run(over, func(t *testing.T) {
 			h := newHome(t)
 			spec := stubborn(t)
-			config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 60})
+			config := h.config(t, map[string]server{"fake": fake(t, spec)}, map[string]any{"shutdown_grace": 600})
 			c, p := openOver(t, h, over, "--config", config)
 			openCalls(t, c, spec, "600000")
 			terminate(p.cmd)
@@ -175,7 +172,7 @@ func TestShutdown_Twice(t *testing.T) {
 			began := time.Now()
 			terminate(p.cmd)
 			p.wait(t)
-			if took := time.Since(began); took > 500*time.Millisecond+slack() {
+			if took := time.Since(began); took > slack {
 				t.Errorf("mcpx needed %v to end", took)
 			}
 			if code := p.cmd.ProcessState.ExitCode(); code != exitFailed {
@@ -208,9 +205,7 @@ func TestShutdown_ClientDoesNotRead(t *testing.T) {
 			}
 			mcptest.WaitFor(t, "the calls", patience, func() bool { return len(spec.Log(t).Calls("big")) == 8 })
 			began := time.Now()
-			limit := 1500 * time.Millisecond
 			if how == "TERM" {
-				limit = 2 * time.Second
 				terminate(cmd)
 			} else {
 				stdin.Close()
@@ -229,7 +224,7 @@ func TestShutdown_ClientDoesNotRead(t *testing.T) {
 				_ = cmd.Process.Kill()
 				<-ended
 			}
-			if took := time.Since(began); took > limit+slack() {
+			if took := time.Since(began); took > slack {
 				t.Errorf("mcpx needed %v to end", took)
 			}
 			stdin.Close()

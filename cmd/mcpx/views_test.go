@@ -283,7 +283,7 @@ func TestNPM_SSE(t *testing.T) {
 				t.Errorf("progress: %s %s", a.Progress, a.Error)
 			}
 			cancelled := len(spec.Log(t).Event(mcptest.EventCancel))
-			if a := c.ask(t, "cancel", `,"ms":300,"params":{"name":"exec","arguments":`+execArgs("fake", "slow", `{"ms":600000}`)+`}`); a.Error == "" {
+			if a := c.ask(t, "cancel", `,"ms":2000,"params":{"name":"exec","arguments":`+execArgs("fake", "slow", `{"ms":600000}`)+`}`); a.Error == "" {
 				t.Errorf("a cancelled call got %s", a.Result)
 			}
 			mcptest.WaitFor(t, "the cancellation upstream", patience, func() bool { return len(spec.Log(t).Event(mcptest.EventCancel)) > cancelled })

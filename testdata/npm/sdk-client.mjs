@@ -51,7 +51,7 @@ async function run({ id, op, params, ms }) {
   try {
     if (op !== 'call' && op !== 'cancel' && op !== 'list') return { id, result: await client[op](params) };
     if (op === 'list') return { id, result: await client.listTools() };
-    const options = { onprogress: (p) => progress.push(p), timeout: 30_000 };
+    const options = { onprogress: (p) => progress.push(p), timeout: 120_000 };
     if (op === 'cancel') options.signal = AbortSignal.timeout(ms);
     return { id, result: await client.callTool(params, undefined, options), progress };
   } catch (error) {
