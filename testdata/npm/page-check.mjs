@@ -109,6 +109,7 @@ async function scenes(width, scheme) {
   await look(page, "result");
 
   await page.goto(full + "#/alpha/fail");
+  await page.getByRole("heading", { name: "fail", exact: true }).waitFor(); // until then the form is that of the other tool
   await page.getByLabel("Arguments, as JSON").fill('{"message": "no <b>luck</b>"}');
   await call(page).click();
   await page.getByRole("button", { name: "Call it" }).click();
