@@ -74,6 +74,24 @@ func TestKnownLegacyIsNotProbed(t *testing.T) {
 	}
 }
 
+// A server that a session in the era of a legacy client cannot be had with is asked for the
+// modern one, also where it refuses initialize without a word of JSON-RPC.
+func TestOwnersEraRefused(t *testing.T) {
+	owner := &Client{ID: "only", Version: mcptest.LegacyVersion}
+	for _, code := range []int{0, 400, 404, 405} {
+		server := mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
+		if code != 0 {
+			fault := says(code, "text/plain", "No.").On("initialize")
+			fault.Times = -1
+			server.Script(fault)
+		}
+		u := ready(t, Spec{Type: HTTP, URL: server.URL, Owner: func() *Client { return owner }})
+		if !u.Status().Modern || server.Count("initialize") == 0 {
+			t.Errorf("%d: modern is %t after %d initialize", code, u.Status().Modern, server.Count("initialize"))
+		}
+	}
+}
+
 // A pinned era is the only one that is tried, for as long as connecting may take.
 func TestProtocolIsPinned(t *testing.T) {
 	const probe = 50 * time.Millisecond

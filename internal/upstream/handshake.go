@@ -42,7 +42,8 @@ func (s *session) handshake(ctx context.Context) error {
 		}
 	}
 	err := s.initialize(ctx, probe)
-	if _, refused := errors.AsType[*RPCError](err); !refused {
+	_, refused := errors.AsType[*RPCError](err)
+	if _, status := errors.AsType[*statusError](err); !refused && !(status && !fatal(err)) { // a server of the modern era alone may refuse with a bare status
 		return err
 	}
 	if revision, ok := errors.AsType[*revisionError](probe); ok && len(revision.offered) > 0 {
