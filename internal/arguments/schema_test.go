@@ -170,7 +170,7 @@ func TestCheckIsBounded(t *testing.T) {
 			}
 			checked(tt.schema, tt.arguments)
 			// Unbounded these take minutes, years, or the process.
-			if took := time.Since(began); took > 5*time.Second {
+			if took := time.Since(began); took > time.Minute {
 				t.Errorf("took %v", took)
 			}
 		})

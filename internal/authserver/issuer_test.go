@@ -87,7 +87,7 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		claims := jwt.MapClaims{
-			"iss": i.url, "sub": "ann", "aud": "mcpx", "exp": time.Now().Add(time.Minute).Unix(), "iat": time.Now().Unix(),
+			"iss": i.url, "sub": "ann", "aud": "mcpx", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(),
 			"nonce": asked.Get("nonce"), "email": "ann@example.com", "groups": []string{"staff"},
 		}
 		if i.change != nil {

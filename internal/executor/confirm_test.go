@@ -51,7 +51,7 @@ func TestConfirmed_late(t *testing.T) {
 	client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
 		if hide {
 			e.registry.Apply(servers, registry.Options{Rules: hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "echo" })})
-			mcptest.WaitFor(t, "the new rules", 20*time.Second, func() bool {
+			mcptest.WaitFor(t, "the new rules", patience, func() bool {
 				s, _ := e.Catalogue(client).Server("fake")
 				_, there := s.Tool("echo")
 				return !there

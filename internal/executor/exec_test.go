@@ -106,7 +106,7 @@ func TestFaults(t *testing.T) {
 	missing := registry.Server{Spec: upstream.Spec{Name: "missing", Type: upstream.Stdio, Command: "no-such-" + secret, Secrets: []string{secret}}}
 	empty := piped(t, "empty", mcptest.Spec{Tools: json.RawMessage(`[]`)})
 	many := piped(t, "many", mcptest.Spec{Tools: json.RawMessage(`[]`), ExtraTools: 60})
-	e := executing(t, Options{TypeScript: true, ExecWait: 100 * time.Millisecond}, func(_ string, tool *catalog.Tool) bool { return tool.Name != "hidden_tool" },
+	e := executing(t, Options{TypeScript: true, ExecWait: patience}, func(_ string, tool *catalog.Tool) bool { return tool.Name != "hidden_tool" },
 		good, modern, off, faulty, missing, empty, many)
 
 	tests := []struct {

@@ -77,7 +77,7 @@ func assembleServers(t *testing.T, servers []registry.Server, options executor.O
 		two.Close()
 		r.Close(0)
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	r.WaitTried(ctx)
 	return a

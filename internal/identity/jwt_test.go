@@ -174,7 +174,7 @@ func TestJWT_Attacks(t *testing.T) {
 		"good, at+jwt":      rs(nil, m{"typ": "application/AT+JWT"}),
 		"good, one of many": rs(m{"aud": []string{"https://other.example", "HTTPS://MCP.example.com:443/mcp/#x"}}, nil),
 		"good, a view":      rs(m{"aud": "https://mcp.example.com/mcp/tools"}, nil),
-		"good, just over":   rs(m{"exp": time.Now().Add(-10 * time.Second).Unix()}, nil),
+		"good, just over":   rs(m{"exp": time.Now().Add(-2 * time.Second).Unix()}, nil),
 
 		"foreign audience":        rs(m{"aud": "https://other.example/mcp"}, nil),
 		"an audience above":       rs(m{"aud": "https://mcp.example.com"}, nil),

@@ -158,7 +158,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	t.Setenv("SECRET_COMMAND", "hang")
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if _, err := Run(ctx, []string{self}); err == nil || !strings.Contains(err.Error(), "did not end within 10s") {
 		t.Errorf("a command that hangs: %v", err)

@@ -29,7 +29,7 @@ func TestBeside_announced(t *testing.T) {
 	awaitTurn := func(what string, n int) {
 		t.Helper()
 		mcptest.WaitFor(t, what, patience, func() bool {
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
 			_, _ = v.Relay(ctx, aggregate.Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"a://1"}`)}) // notices
 			mu.Lock()
