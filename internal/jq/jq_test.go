@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 // patient are limits for tests of what filters do: a busy machine must not matter.
-var patient = Limits{Time: time.Minute}
+var patient = Limits{Time: 5 * time.Minute}
 
 func newRunner(t testing.TB, l Limits) *Runner {
 	t.Helper()
