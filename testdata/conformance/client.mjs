@@ -74,7 +74,7 @@ const call = async (tool) => {
   let result = await client.callTool(tool);
   while (/mcpx login/.test(JSON.stringify(result)) && --logins > 0) {
     await login();
-    for (let tries = 0; tries < 20 && /mcpx login/.test(JSON.stringify(result)); tries++) {
+    for (let tries = 0; tries < 100 && /mcpx login/.test(JSON.stringify(result)); tries++) {
       await sleep(200);
       result = await client.callTool(tool);
     }
@@ -88,7 +88,7 @@ if (tools.length === 0 && scenario.startsWith('auth/')) {
   const { stdout } = spawnSync(mcpx.command, ['check', '--config', config], { env: mcpx.env, encoding: 'utf8' });
   if (stdout.includes('needs mcpx login suite') && --logins > 0) {
     await login();
-    for (let tries = 0; tries < 20 && tools.length === 0; tries++) {
+    for (let tries = 0; tries < 100 && tools.length === 0; tries++) {
       await sleep(200);
       tools = await list();
     }
