@@ -87,8 +87,11 @@ func (cmd *lockCommand) show(lock app.Lock, server *catalog.Server, s streams) (
 		if slices.Contains(changed, name) {
 			word = s.screen.Yellow("changed  ")
 		}
-		tool, _ := server.Tool(name)
-		fmt.Fprint(s.out, s.screen.Hang(word, plain.Line(server.Name+"."+name+": "+tool.Description, 300)))
+		text := server.Name + "." + name
+		if tool, _ := server.Tool(name); tool.Description != "" {
+			text += ": " + tool.Description
+		}
+		fmt.Fprint(s.out, s.screen.Hang(word, plain.Line(text, 300)))
 	}
 	for _, name := range gone {
 		fmt.Fprint(s.out, s.screen.Hang(s.screen.Dim("gone     "), plain.Line(server.Name+"."+name, 300)))
