@@ -12,14 +12,15 @@ import (
 	"mcpx/internal/screen"
 )
 
-// shown runs a progress of three servers for nine seconds: a is ready after one, b
-// fails after five, and c never answers.
+// shown runs a progress of three servers for nine seconds and the moment until it ends: a is
+// ready after one, b fails after five, and c never answers.
 func shown(t *testing.T, s screen.Screen) string {
 	t.Helper()
 	var out bytes.Buffer
+	const end = 9*time.Second + redrawEvery/2 // after the last picture
 	synctest.Test(t, func(t *testing.T) {
 		began, done := time.Now(), make(chan struct{})
-		time.AfterFunc(9*time.Second, func() { close(done) })
+		time.AfterFunc(end, func() { close(done) })
 		p := &progress{w: &out, s: s, look: func() []attempt {
 			all := []attempt{{name: "a", state: catalog.Connecting}, {name: "b-with-a-name-that-goes-on-and-on", state: catalog.Connecting}, {name: "c", state: catalog.Connecting}}
 			if took := time.Since(began); took >= time.Second {
@@ -31,7 +32,7 @@ func shown(t *testing.T, s screen.Screen) string {
 			return all
 		}}
 		p.show(done)
-		if took := time.Since(began); took != 9*time.Second {
+		if took := time.Since(began); took != end {
 			t.Errorf("returned after %v", took)
 		}
 	})
