@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,16 +32,7 @@ const patience = 2 * time.Minute
 // piped is a fake in this process.
 func piped(t testing.TB, name string, fake mcptest.Spec) registry.Server {
 	t.Helper()
-	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
-		stdin, stdout, _ := fake.Pipe(t)
-		// Ends with in, which the link closes.
-		go func() {
-			_, _ = io.Copy(stdin, in)
-			stdin.Close()
-		}()
-		_, err := io.Copy(out, stdout)
-		return err
-	}}}
+	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: fake.Serve(t, nil)}}
 }
 
 // hiding are rules that hide what the func does not let be; nil hides nothing.

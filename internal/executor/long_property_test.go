@@ -1,10 +1,8 @@
 package executor_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -21,15 +19,7 @@ import (
 // inProcess is mcpx in front of one fake in this process.
 func inProcess(t *testing.T, options executor.Options) *assembly {
 	t.Helper()
-	spec := upstream.Spec{Name: "fake", Type: upstream.InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
-		stdin, stdout, _ := mcptest.Spec{}.Pipe(t)
-		go func() { // ends with in
-			_, _ = io.Copy(stdin, in)
-			stdin.Close()
-		}()
-		_, err := io.Copy(out, stdout)
-		return err
-	}}
+	spec := upstream.Spec{Name: "fake", Type: upstream.InProcess, Serve: mcptest.Spec{}.Serve(t, nil)}
 	return assembleServers(t, []registry.Server{{Spec: spec}}, options)
 }
 

@@ -161,16 +161,7 @@ func (p *pipe) request(t *testing.T, id, method string) string {
 // piped is a fake in this process; it works in a bubble.
 func piped(t *testing.T, name string, fake mcptest.Spec) registry.Server {
 	t.Helper()
-	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: func(_ context.Context, in io.Reader, out io.Writer) error {
-		stdin, stdout, _ := fake.Pipe(t)
-		// Ends with in, which the link closes.
-		go func() {
-			_, _ = io.Copy(stdin, in)
-			stdin.Close()
-		}()
-		_, err := io.Copy(out, stdout)
-		return err
-	}}}
+	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: fake.Serve(t, nil)}}
 }
 
 // TestFront_StartupWait: initialize never waits; tools/list waits for servers

@@ -3,6 +3,7 @@ package mcptest
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -191,6 +192,24 @@ func (o oneByte) Write(p []byte) (int, error) {
 		}
 	}
 	return len(p), nil
+}
+
+// Serve returns a func that serves the fake inside of this process over in and out, anew with
+// each call, until in ends or the context. began, which may be nil, gets the log of each.
+func (s Spec) Serve(t testing.TB, began func(log func() Log)) func(ctx context.Context, in io.Reader, out io.Writer) error {
+	return func(ctx context.Context, in io.Reader, out io.Writer) error {
+		stdin, stdout, log := s.Pipe(t)
+		defer context.AfterFunc(ctx, func() { stdout.Close() })() // a fake that installs does not read its end
+		if began != nil {
+			began(log)
+		}
+		go func() { // ends with in
+			_, _ = io.Copy(stdin, in)
+			stdin.Close()
+		}()
+		_, err := io.Copy(out, stdout)
+		return err
+	}
 }
 
 // Pipe serves the fake inside of this process over two pipes: what is written

@@ -44,18 +44,7 @@ func child(t testing.TB, name string, fake mcptest.Spec) Server {
 // piped is a fake in this process; it works in a bubble.
 func piped(t testing.TB, name string, fake mcptest.Spec) Server {
 	t.Helper()
-	serve := func(ctx context.Context, in io.Reader, out io.Writer) error {
-		stdin, stdout, _ := fake.Pipe(t)
-		defer context.AfterFunc(ctx, func() { stdout.Close() })() // one that installs does not read its end
-		// Ends with in, which the link closes.
-		go func() {
-			_, _ = io.Copy(stdin, in)
-			stdin.Close()
-		}()
-		_, err := io.Copy(out, stdout)
-		return err
-	}
-	return Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: serve}, Definition: name, Key: Key(name)}
+	return Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: fake.Serve(t, nil)}, Definition: name, Key: Key(name)}
 }
 
 // never is a server that answers nothing.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -73,20 +72,11 @@ func (l *logs) starts() int {
 func inProcess(t testing.TB, fake mcptest.Spec) (Spec, *logs) {
 	t.Helper()
 	all := &logs{}
-	return Spec{Name: "fake", Type: InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
-		stdin, stdout, log := fake.Pipe(t)
-		defer context.AfterFunc(ctx, func() { stdout.Close() })() // one that installs does not read its end
+	return Spec{Name: "fake", Type: InProcess, Serve: fake.Serve(t, func(log func() mcptest.Log) {
 		all.mu.Lock()
+		defer all.mu.Unlock()
 		all.list = append(all.list, log)
-		all.mu.Unlock()
-		// Ends with in, which the link closes.
-		go func() {
-			_, _ = io.Copy(stdin, in)
-			stdin.Close()
-		}()
-		_, err := io.Copy(out, stdout)
-		return err
-	}}, all
+	})}, all
 }
 
 // connect starts an upstream that ends with the test.

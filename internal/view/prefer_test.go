@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -25,19 +24,11 @@ func TestCall_Prefers(t *testing.T) {
 			var servers []registry.Server
 			for i := range 8 {
 				name := fmt.Sprint("s", i)
-				serve := func(ctx context.Context, in io.Reader, out io.Writer) error {
+				serve := mcptest.Spec{InstallFor: time.Minute, InstallEvery: time.Second}.Serve(t, func(func() mcptest.Log) {
 					mu.Lock()
+					defer mu.Unlock()
 					began = append(began, name)
-					mu.Unlock()
-					stdin, stdout, _ := mcptest.Spec{InstallFor: time.Minute, InstallEvery: time.Second}.Pipe(t)
-					defer context.AfterFunc(ctx, func() { stdout.Close() })()
-					go func() { // ends with in
-						_, _ = io.Copy(stdin, in)
-						stdin.Close()
-					}()
-					_, err := io.Copy(out, stdout)
-					return err
-				}
+				})
 				servers = append(servers, registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Command: "npx", Serve: serve}})
 			}
 			r := registry.New(servers, registry.Options{})
