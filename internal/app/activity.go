@@ -14,8 +14,8 @@ import (
 // /status. The zero value is ready. Safe for concurrent use.
 type activity struct {
 	mu      sync.Mutex
-	servers map[string]counts
-	clients map[clientKey]clientCounts
+	servers map[string]*counts
+	clients map[clientKey]*clientCounts
 }
 
 type counts struct {
@@ -50,24 +50,27 @@ func (a *activity) add(r executor.Record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.servers == nil {
-		a.servers, a.clients = make(map[string]counts), make(map[clientKey]clientCounts)
+		a.servers, a.clients = make(map[string]*counts), make(map[clientKey]*clientCounts)
 	}
 	if r.KnownServer {
 		one := a.servers[r.Server]
+		if one == nil {
+			one = &counts{}
+			a.servers[r.Server] = one
+		}
 		one.add(failed)
-		a.servers[r.Server] = one
 	}
 	key := clientKey{r.Principal, r.Client}
-	one, known := a.clients[key]
-	if !known {
+	one := a.clients[key]
+	if one == nil {
 		if len(a.clients) >= maxClients {
 			delete(a.clients, a.quietest())
 		}
-		one.Principal, one.Name = r.Principal, plain.Line(r.Client, 80)
+		one = &clientCounts{Principal: r.Principal, Name: plain.Line(r.Client, 80)}
+		a.clients[key] = one
 	}
 	one.add(failed)
 	one.LastCall = r.Began
-	a.clients[key] = one
 }
 
 func (a *activity) quietest() (found clientKey) {
@@ -84,7 +87,10 @@ func (a *activity) quietest() (found clientKey) {
 func (a *activity) of(server string) counts {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.servers[server]
+	if one := a.servers[server]; one != nil {
+		return *one
+	}
+	return counts{}
 }
 
 // all are the clients, the last active first.
@@ -93,7 +99,7 @@ func (a *activity) all() []clientCounts {
 	defer a.mu.Unlock()
 	all := make([]clientCounts, 0, len(a.clients))
 	for _, one := range a.clients {
-		all = append(all, one)
+		all = append(all, *one)
 	}
 	slices.SortFunc(all, func(x, y clientCounts) int {
 		return cmp.Or(y.LastCall.Compare(x.LastCall), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Principal, y.Principal))

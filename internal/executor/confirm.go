@@ -27,15 +27,14 @@ const answerWithin = 15 * time.Minute
 // allow lets a call pass, if its tool is one that the request may call, and if it needs
 // no person's consent or gets it. The time that a person takes is no time of the call.
 func (e run) allow(ctx context.Context, r *Request, t *target) error {
-	name := r.Server + "." + r.Tool
 	if r.ReadOnly && !t.tool.Hints.IsReadOnly() {
-		return &notAllowedError{name + " is not declared read-only; call it with exec"}
+		return &notAllowedError{r.Server + "." + r.Tool + " is not declared read-only; call it with exec"}
 	}
 	key := e.confirmedBy(r, t)
 	if key == "" {
 		return nil
 	}
-	asked := time.Now()
+	name, asked := r.Server+"."+r.Tool, time.Now()
 	defer func() { r.began = r.began.Add(time.Since(asked)) }()
 	bounded, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()

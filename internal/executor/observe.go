@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
@@ -59,6 +58,9 @@ type Record struct {
 	Spans *Spans
 }
 
+// Ended is when the call ended.
+func (r *Record) Ended() time.Time { return r.Began.Add(r.Duration) }
+
 // Failed reports whether the call ended in an error, be it the tool's, the server's or
 // that of mcpx.
 func (r *Record) Failed() bool {
@@ -112,7 +114,7 @@ func LogCalls(log *slog.Logger, level slog.Level) func(Record) {
 				attributes = append(attributes, slog.String(one.name, one.value))
 			}
 		}
-		line := slog.NewRecord(time.Now(), level, "call", 0) // Logger would look for the place in the code
+		line := slog.NewRecord(r.Ended(), level, "call", 0) // Logger would look for the place in the code
 		line.AddAttrs(attributes...)
 		_ = log.Handler().Handle(context.Background(), line)
 	}
@@ -140,7 +142,7 @@ func (a *Account) Add(other Account) {
 // account has one Account for each server. Safe for concurrent use.
 type account struct {
 	mu       sync.Mutex
-	byServer map[string]Account
+	byServer map[string]*Account
 }
 
 // add counts a call that has a result.
@@ -148,18 +150,25 @@ func (a *account) add(r Record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.byServer == nil {
-		a.byServer = make(map[string]Account)
+		a.byServer = make(map[string]*Account)
 	}
 	sum := a.byServer[r.Server]
+	if sum == nil {
+		sum = &Account{}
+		a.byServer[r.Server] = sum
+	}
 	sum.Add(Account{1, int64(r.Received), int64(r.Sent)})
-	a.byServer[r.Server] = sum
 }
 
 // Accounts is the account of each server since the start.
 func (e *Executor) Accounts() map[string]Account {
 	e.account.mu.Lock()
 	defer e.account.mu.Unlock()
-	return maps.Clone(e.account.byServer)
+	sums := make(map[string]Account, len(e.account.byServer))
+	for server, sum := range e.account.byServer {
+		sums[server] = *sum
+	}
+	return sums
 }
 
 // roughly estimates tokens for the account. It weighs long texts by a few samples:

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/identity"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 	"mcpx/internal/wire"
@@ -18,17 +17,31 @@ import (
 // structuredHeader lets an HTTP client choose whether it gets structuredContent.
 const structuredHeader = "Mcpx-Structured-Content"
 
+// The protocol's headers as net/http writes their names in its maps.
+var (
+	versionHeader = http.CanonicalHeaderKey(mcp.HeaderProtocolVersion)
+	sessionHeader = http.CanonicalHeaderKey(mcp.HeaderSessionID)
+)
+
+// header is a header of a request by its canonical name; [http.Header.Get] would bring
+// the name of each into that form, for each request.
+func header(r *http.Request, name string) string {
+	if values := r.Header[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
 // ServeHTTP is the streamable HTTP endpoint of both eras. The caller decides who may
 // connect and how long a client may take (package httpd).
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	version := r.Header.Get(mcp.HeaderProtocolVersion)
 	switch {
 	case r.Method == http.MethodPost:
 		f.post(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		http.Error(w, "this endpoint has GET, POST and DELETE", http.StatusMethodNotAllowed)
-	case mcp.IsModernProtocol(version):
+	case mcp.IsModernProtocol(header(r, versionHeader)):
 		w.Header().Set("Allow", "POST")
 		http.Error(w, r.Method+" is not part of protocol version "+mcp.ProtocolVersion20260728+", which has subscriptions/listen", http.StatusMethodNotAllowed)
 	default:
@@ -46,7 +59,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // post answers one message or a batch.
 func (f *Front) post(w http.ResponseWriter, r *http.Request) {
-	if media := r.Header.Get("Content-Type"); media != "application/json" {
+	if media := header(r, "Content-Type"); media != "application/json" {
 		if media, _, err := mime.ParseMediaType(media); err != nil || media != "application/json" {
 			http.Error(w, "Content-Type must be application/json", http.StatusBadRequest)
 			return
@@ -98,7 +111,7 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 	o := &ownRequest{own: upstream.Client{
 		ID: "request " + f.parking.process + " " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
 		Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Alone: f.view.Alone(), Apps: f.view.Apps(), View: f.view.Name(),
-		Principal: identity.From(e.r.Context()), Headers: e.r.Header,
+		Principal: e.who, Headers: e.r.Header,
 	}}
 	r, client := &o.request, &o.own
 	*r = request{message: m, client: client, release: func() { f.view.Forget(client) }}
@@ -112,19 +125,18 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 
 // openSession answers initialize. The session exists if it succeeds.
 func (f *Front) openSession(e *exchange, m *message) {
-	who := identity.From(e.r.Context())
-	if over := f.options.Limits.OpenSession(who); over != nil {
+	if over := f.options.Limits.OpenSession(e.who); over != nil {
 		e.answer(refuse(m.ID, tooMany(over)).body)
 		return
 	}
 	s := f.newSession(newSessionID(), nil)
-	s.client.Load().Principal = who
+	s.client.Load().Principal = e.who
 	r := &request{message: m, client: s.client.Load(), session: s}
 	answer := f.answer(e.r.Context(), r)
 	if answer.code == 0 {
 		e.w.Header().Set(mcp.HeaderSessionID, f.addSession(s))
 	} else {
-		f.options.Limits.CloseSession(who)
+		f.options.Limits.CloseSession(e.who)
 	}
 	e.answer(answer.body)
 }
@@ -133,7 +145,7 @@ func (f *Front) openSession(e *exchange, m *message) {
 func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 	r := &ownRequest{request{message: m, session: s}, *s.client.Load()}
 	// Of this message: another one of the session may have others, and a renewed token other rights.
-	r.own.Headers, r.own.Principal = e.r.Header, identity.From(e.r.Context())
+	r.own.Headers, r.own.Principal = e.r.Header, e.who
 	r.client = &r.own
 	if m.isRequest() {
 		s.begin()
@@ -235,7 +247,7 @@ func (f *Front) events(e *exchange, s *session) {
 // session finds the legacy session that the request names in its header. ok is false
 // if there is none: then session has refused the request, under id if it has one.
 func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
-	name := e.r.Header.Get(mcp.HeaderSessionID)
+	name := header(e.r, sessionHeader)
 	if e.version != "" && !mcp.IsValidProtocolVersion(e.version) {
 		e.refuse(http.StatusBadRequest, id, unsupportedVersion(e.version))
 		return nil, false
@@ -245,7 +257,7 @@ func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
 		return nil, false
 	}
 	s = e.front.sessions.get(name)
-	if s != nil && s.client.Load().Principal.Key() != identity.From(e.r.Context()).Key() {
+	if s != nil && s.client.Load().Principal.Key() != e.who.Key() {
 		s = nil // another principal's session is as unknown as none
 	}
 	if s == nil {
@@ -285,14 +297,14 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 
 // structured is the wish for structuredContent in the header of the request.
 func (e *exchange) structured() view.StructuredPolicy {
-	return view.StructuredPolicy(strings.ToLower(e.r.Header.Get(structuredHeader)))
+	return view.StructuredPolicy(strings.ToLower(header(e.r, structuredHeader)))
 }
 
 // peer names the program at the other end of the connection. It is empty behind a
 // proxy, which may speak for several programs.
 func (e *exchange) peer() string {
-	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
-		if e.r.Header.Get(header) != "" {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
+		if header(e.r, name) != "" {
 			return ""
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mark3labs/mcp-go/mcp"
+	"mcpx/internal/identity"
 )
 
 // exchange is one HTTP request and its response. The response is the answer alone as
@@ -17,6 +17,8 @@ type exchange struct {
 	front   *Front
 	w       http.ResponseWriter
 	r       *http.Request
+	who     *identity.Principal
+	began   time.Time
 	version string // in the header
 	events  bool   // the client reads event streams
 	json    bool   // the client reads JSON
@@ -38,7 +40,7 @@ const maxQueued = 256
 // newExchange reads from the headers which types the client accepts; without an Accept
 // header that is JSON.
 func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
-	e := &exchange{front: f, w: w, r: r, version: r.Header.Get(mcp.HeaderProtocolVersion)}
+	e := &exchange{front: f, w: w, r: r, who: identity.From(r.Context()), began: time.Now(), version: header(r, versionHeader)}
 	for _, accept := range r.Header["Accept"] {
 		all := strings.Contains(accept, "*/*")
 		e.events = e.events || all || strings.Contains(accept, "text/event-stream")
@@ -46,7 +48,7 @@ func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	}
 	e.json = e.json || !e.events
 	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.WriteTimeout > 0 {
-		e.writable = time.Now().Add(server.WriteTimeout) // net/http has set it for this request
+		e.writable = e.began.Add(server.WriteTimeout) // net/http has set it for this request
 	}
 	return e
 }

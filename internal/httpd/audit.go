@@ -23,8 +23,8 @@ type audited struct {
 
 // ServeHTTP implements http.Handler.
 func (a *audited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer := &auditedAnswer{answerStatus: answerStatus{ResponseWriter: w}}
-	a.next.ServeHTTP(answer, r)
+	a.next.ServeHTTP(w, r)
+	answer := answerOf(w)
 	if answer.status < http.StatusBadRequest {
 		return
 	}
@@ -33,10 +33,4 @@ func (a *audited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		remote = r.RemoteAddr
 	}
 	a.refused(Refusal{answer.status, r.Method, r.URL.Path, remote, answer.principal})
-}
-
-// auditedAnswer notes the status of an answer, and the principal that it is for.
-type auditedAnswer struct {
-	answerStatus
-	principal string // set by authenticated, whose ResponseWriter this is
 }

@@ -17,9 +17,7 @@ func TestAudited(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var told []string
 	h := &audited{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if answer, ok := w.(*auditedAnswer); ok {
-			answer.principal = r.Header.Get("Principal")
-		}
+		answerOf(w).principal = r.Header.Get("Principal")
 		if status := 0; r.URL.RawQuery != "" {
 			_, _ = fmt.Sscan(r.URL.RawQuery, &status)
 			w.WriteHeader(status)
@@ -38,7 +36,7 @@ func TestAudited(t *testing.T) {
 		method, path, _ := strings.Cut(target, " ")
 		r := httptest.NewRequest(method, path, nil)
 		r.Header.Set("Principal", "token ann")
-		h.ServeHTTP(httptest.NewRecorder(), r)
+		h.ServeHTTP(&answer{ResponseWriter: httptest.NewRecorder()}, r)
 	}
 	want := []string{
 		"401 POST /mcp 192.0.2.1 token ann", "403 GET /status 192.0.2.1 token ann", "404 GET /api/servers 192.0.2.1 token ann",

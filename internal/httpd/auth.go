@@ -31,9 +31,7 @@ func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case proof == nil:
 		a.next.ServeHTTP(w, r)
 	default:
-		if answer, ok := w.(*auditedAnswer); ok {
-			answer.principal = proof.Principal.Key()
-		}
+		answerOf(w).principal = proof.Principal.Key()
 		ctx, end := proof.Context(r.Context())
 		defer end()
 		a.next.ServeHTTP(w, r.WithContext(ctx))

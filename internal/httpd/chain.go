@@ -29,7 +29,8 @@ func (o *Options) handler() http.Handler {
 	return &recovered{h, o.Logger}
 }
 
-// recovered answers a panic with 500; net/http would close the connection.
+// recovered is the first handler. It answers a panic with 500; net/http would close the
+// connection.
 type recovered struct {
 	next http.Handler
 	log  *slog.Logger
@@ -46,5 +47,25 @@ func (h *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "internal error", http.StatusInternalServerError)
 		}
 	}()
-	h.next.ServeHTTP(w, r)
+	h.next.ServeHTTP(&answer{ResponseWriter: w}, r)
 }
+
+// answer is the ResponseWriter that recovered gives the chain. It notes what the other handlers
+// need to know when the answer is written.
+type answer struct {
+	http.ResponseWriter
+	status    int    // 0 = no header was written, which is 200
+	principal string // whom the answer is for, from authenticated
+}
+
+// answerOf is the answer that a handler of the chain writes to.
+func answerOf(w http.ResponseWriter) *answer { return w.(*answer) }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController find what is below.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -15,13 +15,13 @@ type shared struct {
 
 // ServeHTTP implements http.Handler. guard has checked the origin.
 func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	origin := r.Header.Get("Origin")
-	if origin == "" || s.options.Identity.Options() == nil {
+	origins := r.Header["Origin"]
+	if len(origins) == 0 || s.options.Identity.Options() == nil {
 		s.next.ServeHTTP(w, r)
 		return
 	}
 	h := w.Header()
-	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Allow-Origin", origins[0])
 	h.Add("Vary", "Origin")
 	h.Set("Access-Control-Expose-Headers", "WWW-Authenticate, Mcp-Session-Id, Mcp-Protocol-Version, Retry-After")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {

@@ -66,9 +66,8 @@ func (f *flood) afterAuth(next http.Handler) http.Handler {
 			return
 		}
 		f.pause(r.Context(), wait)
-		answer := &answerStatus{ResponseWriter: w}
-		next.ServeHTTP(answer, r)
-		if answer.status >= http.StatusBadRequest && f.options.Limits.Refused(who, addressOf(r.RemoteAddr)) {
+		next.ServeHTTP(w, r)
+		if answerOf(w).status >= http.StatusBadRequest && f.options.Limits.Refused(who, addressOf(r.RemoteAddr)) {
 			f.pause(r.Context(), uneven(floodPause)) // net/http sends a short answer when this returns
 		}
 	})
@@ -81,21 +80,6 @@ func (f *flood) refused(r *http.Request) {
 		f.pause(r.Context(), uneven(floodPause))
 	}
 }
-
-// answerStatus notes the status of an answer; 0 = no header was written, which is 200.
-type answerStatus struct {
-	http.ResponseWriter
-	status int
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (a *answerStatus) WriteHeader(status int) {
-	a.status = status
-	a.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap lets http.ResponseController find what is below.
-func (a *answerStatus) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // pause waits for a time, or until ctx ends. It returns at once if mostPaused requests wait.
 func (f *flood) pause(ctx context.Context, wait time.Duration) {

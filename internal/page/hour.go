@@ -77,13 +77,15 @@ func (h *Hour) Add(r executor.Record) {
 	if !r.Known && r.Outcome != executor.CodeToolNotFound { // a code for known servers alone
 		return
 	}
-	if h.servers[r.Server] == nil {
+	one := h.servers[r.Server]
+	if one == nil {
 		if h.servers == nil {
 			h.servers = make(map[string]*series)
 		}
-		h.servers[r.Server] = &series{}
+		one = &series{}
+		h.servers[r.Server] = one
 	}
-	h.servers[r.Server].add(at, &r)
+	one.add(at, &r)
 }
 
 // lastHour is the account of the last hour as the page gets it.

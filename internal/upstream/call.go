@@ -22,10 +22,9 @@ var errIdle = errors.New("no progress")
 func (u *Upstream) Call(ctx context.Context, r Request) (json.RawMessage, error) {
 	timeout := cmp.Or(max(r.Timeout, 0), u.spec.CallTimeout)
 	parent := ctx
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	r.clock = newClock(timeout, func() { cancel(&TimeoutError{After: timeout}) })
-	defer r.clock.end()
+	own := newCallContext(parent, timeout)
+	defer own.end()
+	ctx, r.clock = own, &own.clock
 	if err := u.begin(); err != nil {
 		return nil, err
 	}

@@ -20,7 +20,17 @@ type clock struct {
 
 // newClock starts a clock that calls stop when the time is over. The caller must call end.
 func newClock(d time.Duration, stop func()) *clock {
-	return &clock{time: d, left: d, since: time.Now(), timer: time.AfterFunc(d, stop)}
+	c := &clock{}
+	c.start(d, stop)
+	return c
+}
+
+// start is newClock for a zero clock.
+func (c *clock) start(d time.Duration, stop func()) {
+	c.time, c.left, c.since = d, d, time.Now()
+	c.mu.Lock() // stop may ask for the time
+	defer c.mu.Unlock()
+	c.timer = time.AfterFunc(d, stop)
 }
 
 func (c *clock) end() {

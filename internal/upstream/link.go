@@ -295,12 +295,14 @@ func ownID(raw json.RawMessage) (int64, bool) {
 
 // wait waits for the answer that register promised.
 func (m *mux) wait(ctx context.Context, p *pending) (wire.Message, error) {
+	done, over := ends(ctx)
 	select {
 	case a := <-p.ch:
 		return a.message, a.err
-	case <-ctx.Done():
-		return m.giveUp(p, ctx.Err())
+	case <-done:
+	case <-over:
 	}
+	return m.giveUp(p, ctx.Err())
 }
 
 // giveUp ends a request for the reason err, unless it has been answered: what

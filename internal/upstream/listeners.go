@@ -171,9 +171,11 @@ func (s *sole) begin(client string) {
 // end notes the end of a call. One that was abandoned may be worked on, and logged
 // of, for as long as the server likes: the session is never quiet again.
 func (s *sole) end(abandoned bool) {
-	s.ended = time.Now()
-	if !abandoned {
-		s.open--
+	if abandoned {
+		return
+	}
+	if s.open--; s.open == 0 {
+		s.ended = time.Now()
 	}
 }
 

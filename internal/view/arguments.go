@@ -18,11 +18,13 @@ var otherNames = map[string]string{
 	"server_name": "server", "tool_name": "tool", "arguments": "args",
 }
 
+// maxArguments is how many the two tools have at most.
+const maxArguments = 8
+
 // readArguments returns the arguments of one of the two tools in the order of names,
 // the advertised ones, nil for absent ones. Some models send the whole object as a string.
-func readArguments(tool string, raw json.RawMessage, names []string) ([]json.RawMessage, *executor.Failure) {
-	args := make([]json.RawMessage, len(names))
-	by := make([]string, len(names)) // the names that they were given by
+func readArguments(tool string, raw json.RawMessage, names []string) (args [maxArguments]json.RawMessage, failure *executor.Failure) {
+	var by [maxArguments]string // the names that they were given by
 	if len(raw) > 0 && raw[0] == '"' {
 		if text, ok := wire.Text(raw); ok {
 			raw = json.RawMessage(text)
@@ -31,7 +33,6 @@ func readArguments(tool string, raw json.RawMessage, names []string) ([]json.Raw
 	if len(raw) == 0 || string(raw) == "null" {
 		return args, nil
 	}
-	var failure *executor.Failure
 	err := wire.Fields(raw, func(name string, value []byte) bool {
 		at := slices.Index(names, name)
 		if at < 0 {

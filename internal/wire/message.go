@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -39,7 +40,7 @@ func (m *Message) IsResponse() bool {
 var ErrNotObject = errors.New("not a JSON object")
 
 // envelope has the members of a message.
-var envelope = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
+var envelope = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
 // Parse reads the envelope of one message, and checks the whole message in the same
 // pass. If the value of a member is no valid JSON, Parse finds its end by brackets
@@ -49,28 +50,34 @@ func Parse(data []byte) (Message, error) {
 	var seen uint8 // bits of the members
 	valid, err := members(data, &m.UTF8, func(key string, _, _, start, end int) bool {
 		value := data[start:end:end]
-		for bit, name := range envelope {
-			if strings.EqualFold(key, name) {
-				m.Ambiguous = m.Ambiguous || key != name || seen&(1<<bit) != 0
-				seen |= 1 << bit
-			}
-		}
+		bit := uint8(0)
 		switch key {
+		case "jsonrpc":
+			bit = 1
 		case "id":
+			bit = 2
 			if string(value) != "null" {
 				m.ID = value
 			}
 		case "method":
+			bit = 4
 			m.Method, _ = Text(value)
 		case "params":
+			bit = 8
 			m.Params = value
 		case "result":
+			bit = 16
 			m.Result = value
 		case "error":
+			bit = 32
 			if string(value) != "null" {
 				m.Error = value
 			}
+		default:
+			m.Ambiguous = m.Ambiguous || slices.ContainsFunc(envelope, func(name string) bool { return strings.EqualFold(key, name) })
 		}
+		m.Ambiguous = m.Ambiguous || seen&bit != 0
+		seen |= bit
 		return true
 	})
 	m.Valid = valid
