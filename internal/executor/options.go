@@ -132,6 +132,9 @@ var editedFiles = [][]byte{
 
 // namesEditedFile reports whether some string in the arguments names such a file.
 func namesEditedFile(arguments json.RawMessage) bool {
+	if bytes.IndexByte(arguments, '.') < 0 {
+		return false
+	}
 	for _, ending := range editedFiles {
 		if bytes.Contains(arguments, ending) {
 			return true

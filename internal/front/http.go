@@ -164,9 +164,9 @@ func (f *Front) notice(s *session, from *upstream.Client, m *message) {
 	if m.IsResponse() {
 		s.questions.answered(m)
 	}
-	if row, known := methods[m.Method]; row.notice != nil {
-		row.notice(f, s, m)
-	} else if !known && m.Method != "" {
+	if m.row.notice != nil {
+		m.row.notice(f, s, m)
+	} else if !m.known() && m.Method != "" {
 		f.view.Tell(from, m.Method, m.Params)
 	}
 }
@@ -183,7 +183,7 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 		switch m := readMessage(data); {
 		case m.refusal != nil:
 			e.answer(refuse(m.ID, m.refusal).body)
-		case m.modern() || methods[m.Method].opens:
+		case m.modern() || m.row.opens:
 			e.answer(refuse(m.ID, &rpcError{code: mcp.INVALID_REQUEST, message: m.Method + " cannot be part of a batch"}).body)
 		default:
 			f.legacyMessage(e, s, m)
@@ -196,7 +196,7 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 
 // serve answers a request, which can be cancelled by its key in requests meanwhile.
 func (f *Front) serve(e *exchange, requests *inflight, key string, r *request) {
-	row := methods[r.Method]
+	row := r.row
 	ctx, open := requests.begin(e.r.Context(), key, row.lasts)
 	defer requests.done(open)
 	r.structured = e.structured()

@@ -42,6 +42,10 @@ const maxQueued = 256
 func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	e := &exchange{front: f, w: w, r: r, who: identity.From(r.Context()), began: time.Now(), version: header(r, versionHeader)}
 	for _, accept := range r.Header["Accept"] {
+		if accept == "application/json, text/event-stream" { // as most clients write it
+			e.events, e.json = true, true
+			continue
+		}
 		all := strings.Contains(accept, "*/*")
 		e.events = e.events || all || strings.Contains(accept, "text/event-stream")
 		e.json = e.json || all || strings.Contains(accept, "application/json")

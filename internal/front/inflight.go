@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpx/internal/identity"
+	"mcpx/internal/upstream"
 	"mcpx/internal/wire"
 )
 
@@ -16,15 +17,15 @@ import (
 type inflight struct {
 	mu     sync.Mutex
 	open   map[*openRequest]struct{}
-	idle   time.Time // when the last request ended; zero before that
+	idle   time.Time // when the last of the open requests ended; zero before that
 	ended  error     // cancels every new request; nil = requests may begin
 	ending error     // the same for requests that last
 }
 
 // openRequest is a request from begin to done.
 type openRequest struct {
+	upstream.Context
 	key       string
-	cancel    context.CancelCauseFunc
 	lasts     bool
 	who       *identity.Principal // only of one that lasts
 	expired   context.CancelFunc  // likewise, and only where its credential expires
@@ -35,8 +36,9 @@ type openRequest struct {
 // call done. After end the context is cancelled from the first. That of a request that
 // lasts ends when the credential expires that it came with.
 func (o *inflight) begin(ctx context.Context, key string, lasts bool) (context.Context, *openRequest) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	r := &openRequest{key: key, cancel: cancel, lasts: lasts}
+	r := &openRequest{key: key, lasts: lasts}
+	r.Begin(ctx)
+	ctx = &r.Context
 	if lasts {
 		r.who = identity.From(ctx)
 		if until := identity.Until(ctx); !until.IsZero() {
@@ -50,9 +52,9 @@ func (o *inflight) begin(ctx context.Context, key string, lasts bool) (context.C
 	}
 	o.open[r] = struct{}{}
 	if why := o.ended; why != nil {
-		cancel(why)
+		r.End(why)
 	} else if lasts && o.ending != nil {
-		cancel(o.ending)
+		r.End(o.ending)
 	}
 	return ctx, r
 }
@@ -61,9 +63,11 @@ func (o *inflight) begin(ctx context.Context, key string, lasts bool) (context.C
 func (o *inflight) done(r *openRequest) {
 	o.mu.Lock()
 	delete(o.open, r)
-	o.idle = time.Now()
+	if len(o.open) == 0 {
+		o.idle = time.Now()
+	}
 	o.mu.Unlock()
-	r.cancel(nil)
+	r.End(nil)
 	if r.expired != nil {
 		r.expired()
 	}
@@ -84,7 +88,7 @@ func (o *inflight) cancelled(m *message) {
 	for r := range o.open {
 		if r.key == key {
 			r.cancelled = true
-			r.cancel(nil)
+			r.End(nil)
 		}
 	}
 }
@@ -100,7 +104,7 @@ func (o *inflight) end(lastingOnly bool, why error) {
 	}
 	for r := range o.open {
 		if r.lasts || !lastingOnly {
-			r.cancel(why)
+			r.End(why)
 		}
 	}
 }
@@ -111,7 +115,7 @@ func (o *inflight) endOf(known func(*identity.Principal) bool, why error) {
 	defer o.mu.Unlock()
 	for r := range o.open {
 		if r.lasts && !known(r.who) {
-			r.cancel(why)
+			r.End(why)
 		}
 	}
 }

@@ -15,12 +15,16 @@ import (
 type message struct {
 	wire.Message
 	requestMeta
+	// row is that of the method, [unknownMethod] for one that methods does not have.
+	row *method
 	// name, uri and arguments are members of params.
 	name, uri, arguments json.RawMessage
 	input                upstream.Input // modern era: the answers to an input_required result
 	// refusal is the error of a message that is not valid JSON-RPC, or nil.
 	refusal *rpcError
 }
+
+var unknownMethod method
 
 // requestMeta has the members of _meta that concern mcpx.
 type requestMeta struct {
@@ -33,6 +37,9 @@ type requestMeta struct {
 	others       []upstream.MetaMember // traceparent, and what the client has of its own: for the upstream
 }
 
+// known reports whether the method is one of the protocol's.
+func (m *message) known() bool { return m.row != &unknownMethod }
+
 // modern reports whether the body names a revision of the modern era.
 func (m *requestMeta) modern() bool { return mcp.IsModernProtocol(m.version) }
 
@@ -41,9 +48,12 @@ func (m *message) isRequest() bool { return m.Method != "" && m.ID != nil }
 
 // readMessage reads one message.
 func readMessage(data []byte) *message {
-	m := &message{}
+	m := &message{row: &unknownMethod}
 	var err error
 	m.Message, err = wire.Parse(data)
+	if row := methods[m.Method]; row != nil {
+		m.row = row
+	}
 	// Two parsers can understand invalid input differently. And a strict upstream
 	// would end its session over it, with the calls of all clients.
 	switch {

@@ -44,7 +44,7 @@ const (
 )
 
 // methods has every method that clients may call.
-var methods = map[string]method{
+var methods = map[string]*method{
 	"initialize":                {eras: legacy, answer: (*Front).initialize, opens: true},
 	"notifications/initialized": {eras: legacy, notice: func(_ *Front, s *session, _ *message) { s.begin() }},
 	"ping":                      {eras: legacy, answer: (*Front).greet},
@@ -111,10 +111,10 @@ type response struct {
 
 // dispatch runs the method of a request.
 func (f *Front) dispatch(ctx context.Context, r *request) response {
-	row := methods[r.Method]
+	row := r.row
 	switch {
 	case row.answer == nil && r.Method != "" && row.notice == nil && f.view.Alone():
-		row = method{eras: legacy | modern, answer: (*Front).relay, asks: true}
+		row = &method{eras: legacy | modern, answer: (*Front).relay, asks: true}
 	case row.answer == nil, len(row.of) > 0 && !slices.ContainsFunc(row.of, f.view.Has):
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: "method " + r.Method + " not found"})
 	case row.eras&r.era() == 0 && r.modern():

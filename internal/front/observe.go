@@ -47,8 +47,7 @@ func (f *Front) answer(ctx context.Context, r *request) response {
 	if o == nil {
 		return f.dispatch(ctx, r)
 	}
-	_, known := methods[r.Method]
-	r.operation = &Operation{Method: r.Method, Known: known, Client: r.client, Began: time.Now()}
+	r.operation = &Operation{Method: r.Method, Known: r.known(), Client: r.client, Began: time.Now()}
 	answer := f.dispatch(ctx, r)
 	r.operation.Code, r.operation.Duration = answer.code, time.Since(r.operation.Began)
 	o.Answered(r.operation)

@@ -256,7 +256,7 @@ type job struct {
 // begin gives a request to a worker. It answers initialize itself, so that later
 // messages find the session ready.
 func (s *stdioServer) begin(ctx context.Context, m *message) {
-	row := methods[m.Method]
+	row := m.row
 	if s.out.unread() >= maxUnread {
 		s.front.log.Debug("request dropped, the client does not read", "method", m.Method)
 		return

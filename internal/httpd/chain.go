@@ -22,7 +22,7 @@ func (o *Options) handler() http.Handler {
 		h = o.TLS.trusted(h)
 	}
 	h = &shared{h, o}
-	h = &guard{h, o, refused, flood}
+	h = &guard{next: h, options: o, refusals: refused, flood: flood}
 	if o.Refused != nil {
 		h = &audited{h, o.Refused}
 	}

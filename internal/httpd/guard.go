@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	"mcpx/internal/outbound"
 )
@@ -18,12 +19,14 @@ type guard struct {
 	options  *Options
 	refusals *refusals
 	flood    *flood // nil: no answer is delayed
+	// local is the last Host of this machine that a request had: most have the same.
+	local atomic.Pointer[string]
 }
 
 // ServeHTTP implements http.Handler.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case !g.options.ownHost(r):
+	case !g.ownHost(r):
 		g.refusals.note(slog.LevelWarn, r, "host", r.Host)
 		http.Error(w, "this Host is not served here", http.StatusForbidden)
 		g.flood.refused(r)
@@ -34,6 +37,20 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		g.next.ServeHTTP(w, r)
 	}
+}
+
+// ownHost is [Options.ownHost] with what is known of the requests before.
+func (g *guard) ownHost(r *http.Request) bool {
+	if local := g.local.Load(); local != nil && *local == r.Host {
+		return true
+	}
+	if !g.options.ownHost(r) {
+		return false
+	}
+	if host := r.Host; localHost(strings.ToLower(host)) {
+		g.local.Store(&host) // &r.Host would keep the request
+	}
+	return true
 }
 
 // ownHost reports whether a request names this machine, the public URL, or the address

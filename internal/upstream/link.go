@@ -139,7 +139,8 @@ type mux struct {
 type pending struct {
 	frame    frame // for a stream
 	id       int64
-	ch       chan answer
+	done     chan struct{} // holds one when answer is set
+	answer   answer
 	answered func()
 	noise    string // the first line meanwhile that answers nothing; empty if none
 }
@@ -156,7 +157,7 @@ func newMux() *mux {
 // register opens a place for the response to r. crowded says that others wait for
 // theirs.
 func (m *mux) register(r request) (p *pending, crowded bool, err error) {
-	p = &pending{frame: frame{message: r.message}, id: r.id, ch: make(chan answer, 1), answered: r.answered}
+	p = &pending{frame: frame{message: r.message}, id: r.id, done: make(chan struct{}, 1), answered: r.answered}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.cause(); err != nil {
@@ -213,7 +214,8 @@ func (m *mux) resolve(id int64, a answer) bool {
 		if p.answered != nil {
 			p.answered()
 		}
-		p.ch <- a
+		p.answer = a
+		p.done <- struct{}{}
 	}
 	return ok
 }
@@ -237,7 +239,8 @@ func (m *mux) fail(err error) {
 	m.pending = nil
 	m.mu.Unlock()
 	for _, p := range open {
-		p.ch <- answer{err: err}
+		p.answer = answer{err: err}
+		p.done <- struct{}{}
 	}
 }
 
@@ -295,12 +298,13 @@ func ownID(raw json.RawMessage) (int64, bool) {
 
 // wait waits for the answer that register promised.
 func (m *mux) wait(ctx context.Context, p *pending) (wire.Message, error) {
-	done, over := ends(ctx)
+	done, call, request := ends(ctx)
 	select {
-	case a := <-p.ch:
-		return a.message, a.err
+	case <-p.done:
+		return p.answer.message, p.answer.err
 	case <-done:
-	case <-over:
+	case <-call:
+	case <-request:
 	}
 	return m.giveUp(p, ctx.Err())
 }
@@ -315,9 +319,9 @@ func (m *mux) giveUp(p *pending, err error) (wire.Message, error) {
 	}
 	m.mu.Unlock()
 	select {
-	case a := <-p.ch:
-		if a.err == nil {
-			return a.message, nil
+	case <-p.done:
+		if p.answer.err == nil {
+			return p.answer.message, nil
 		}
 	default:
 	}

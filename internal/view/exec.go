@@ -6,12 +6,17 @@ import (
 	"mcpx/internal/executor"
 )
 
+var (
+	execNames      = []string{"server_name", "tool_name", "arguments", "select", "grep"}
+	shortExecNames = []string{"server", "tool", "args", "select", "grep"}
+)
+
 // execArguments are the names of the arguments of exec, as they are advertised.
 func (v *TwoTools) execArguments() []string {
 	if v.current.Load().ShortNames {
-		return []string{"server", "tool", "args", "select", "grep"}
+		return shortExecNames
 	}
-	return []string{"server_name", "tool_name", "arguments", "select", "grep"}
+	return execNames
 }
 
 // exec calls a tool of the catalogue, for exec_read one that only reads. The error is that of ctx.

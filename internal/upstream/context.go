@@ -1,0 +1,117 @@
+package upstream
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Context is a context that End ends, or the end of the one that it is in. A small call
+// waits in one place only, for the answer of a stream, which looks at [ends]. So a context of
+// package context, dear beside all else that such a call does, is made only when Done or,
+// for the cause, Value is called.
+type Context struct {
+	outer context.Context
+	over  chan struct{} // closed by End
+
+	mu     sync.Mutex
+	made   context.Context // in outer; nil before it was needed
+	cancel context.CancelCauseFunc
+	ended  bool
+	cause  error
+}
+
+// Begin makes c, which must be new, a context in outer. Its caller must call End.
+func (c *Context) Begin(outer context.Context) { c.outer, c.over = outer, make(chan struct{}) }
+
+// End ends the context; a nil cause is context.Canceled. Only the first one counts.
+func (c *Context) End(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
+	c.ended, c.cause = true, cause
+	if c.made != nil {
+		c.cancel(cause)
+	}
+	close(c.over)
+}
+
+// make makes the context of package context. The caller holds the lock.
+func (c *Context) make() context.Context {
+	if c.made == nil {
+		c.made, c.cancel = context.WithCancelCause(c.outer)
+		if c.ended {
+			c.cancel(c.cause)
+		}
+	}
+	return c.made
+}
+
+// Done implements context.Context.
+func (c *Context) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.make().Done()
+}
+
+// Err implements context.Context.
+func (c *Context) Err() error {
+	if err := c.outer.Err(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Value implements context.Context. [context.Cause] looks for the cause in it.
+func (c *Context) Value(key any) any {
+	c.mu.Lock()
+	of := c.outer
+	if c.made != nil || c.ended {
+		of = c.make()
+	}
+	c.mu.Unlock()
+	return of.Value(key)
+}
+
+// Deadline implements context.Context.
+func (c *Context) Deadline() (time.Time, bool) { return c.outer.Deadline() }
+
+// callContext is the context of a call. It ends with a *TimeoutError when the call's time is
+// over.
+type callContext struct {
+	Context
+	clock clock
+}
+
+// newCallContext starts the clock of a call. Its caller must call end.
+func newCallContext(outer context.Context, d time.Duration) *callContext {
+	c := &callContext{}
+	c.Begin(outer)
+	c.clock.start(d, c.expire)
+	return c
+}
+
+func (c *callContext) expire() { c.End(&TimeoutError{After: c.clock.time}) }
+
+func (c *callContext) end() {
+	c.clock.end()
+	c.End(nil)
+}
+
+// ends are closed when ctx ends, at least one of them. Those beside done may be nil.
+func ends(ctx context.Context) (done, call, request <-chan struct{}) {
+	if c, ok := ctx.(*callContext); ok {
+		ctx, call = c.outer, c.over
+	}
+	if c, ok := ctx.(*Context); ok {
+		ctx, request = c.outer, c.over
+	}
+	return ctx.Done(), call, request
+}
