@@ -58,9 +58,6 @@ type Record struct {
 	Spans *Spans
 }
 
-// Ended is when the call ended.
-func (r *Record) Ended() time.Time { return r.Began.Add(r.Duration) }
-
 // Failed reports whether the call ended in an error, be it the tool's, the server's or
 // that of mcpx.
 func (r *Record) Failed() bool {
@@ -114,7 +111,7 @@ func LogCalls(log *slog.Logger, level slog.Level) func(Record) {
 				attributes = append(attributes, slog.String(one.name, one.value))
 			}
 		}
-		line := slog.NewRecord(r.Ended(), level, "call", 0) // Logger would look for the place in the code
+		line := slog.NewRecord(r.Began.Add(r.Duration), level, "call", 0) // Logger would look for the place in the code
 		line.AddAttrs(attributes...)
 		_ = log.Handler().Handle(context.Background(), line)
 	}

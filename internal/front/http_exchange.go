@@ -18,7 +18,6 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	who     *identity.Principal
-	began   time.Time
 	version string // in the header
 	events  bool   // the client reads event streams
 	json    bool   // the client reads JSON
@@ -40,7 +39,7 @@ const maxQueued = 256
 // newExchange reads from the headers which types the client accepts; without an Accept
 // header that is JSON.
 func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
-	e := &exchange{front: f, w: w, r: r, who: identity.From(r.Context()), began: time.Now(), version: header(r, versionHeader)}
+	e := &exchange{front: f, w: w, r: r, who: identity.From(r.Context()), version: header(r, versionHeader)}
 	for _, accept := range r.Header["Accept"] {
 		if accept == "application/json, text/event-stream" { // as most clients write it
 			e.events, e.json = true, true
@@ -52,7 +51,7 @@ func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	}
 	e.json = e.json || !e.events
 	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.WriteTimeout > 0 {
-		e.writable = e.began.Add(server.WriteTimeout) // net/http has set it for this request
+		e.writable = time.Now().Add(server.WriteTimeout) // net/http has set it for this request
 	}
 	return e
 }

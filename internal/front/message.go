@@ -15,8 +15,7 @@ import (
 type message struct {
 	wire.Message
 	requestMeta
-	// row is that of the method, [unknownMethod] for one that methods does not have.
-	row *method
+	row *method // of the method
 	// name, uri and arguments are members of params.
 	name, uri, arguments json.RawMessage
 	input                upstream.Input // modern era: the answers to an input_required result
@@ -24,6 +23,7 @@ type message struct {
 	refusal *rpcError
 }
 
+// unknownMethod is the row of every method that methods does not have.
 var unknownMethod method
 
 // requestMeta has the members of _meta that concern mcpx.

@@ -21,8 +21,7 @@ var errIdle = errors.New("no progress")
 // *TooLargeError, *BusyError, *AnswerError, *InputError, or ctx's own.
 func (u *Upstream) Call(ctx context.Context, r Request) (json.RawMessage, error) {
 	timeout := cmp.Or(max(r.Timeout, 0), u.spec.CallTimeout)
-	parent := ctx
-	own := newCallContext(parent, timeout)
+	parent, own := ctx, newCallContext(ctx, timeout)
 	defer own.end()
 	ctx, r.clock = own, &own.clock
 	if err := u.begin(); err != nil {

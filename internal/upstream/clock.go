@@ -28,8 +28,6 @@ func newClock(d time.Duration, stop func()) *clock {
 // start is newClock for a zero clock.
 func (c *clock) start(d time.Duration, stop func()) {
 	c.time, c.left, c.since = d, d, time.Now()
-	c.mu.Lock() // stop may ask for the time
-	defer c.mu.Unlock()
 	c.timer = time.AfterFunc(d, stop)
 }
 

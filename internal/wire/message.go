@@ -50,7 +50,7 @@ func Parse(data []byte) (Message, error) {
 	var seen uint8 // bits of the members
 	valid, err := members(data, &m.UTF8, func(key string, _, _, start, end int) bool {
 		value := data[start:end:end]
-		bit := uint8(0)
+		bit := uint8(0) // of the member in seen
 		switch key {
 		case "jsonrpc":
 			bit = 1
