@@ -1,0 +1,84 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestContext: a Context is what context.WithCancelCause would be, whenever the context of
+// package context in it is made, and whoever ends it.
+func TestContext(t *testing.T) {
+	mcptest.NoLeaks(t)
+	why, outerWhy := errors.New("why"), errors.New("why the outer one")
+	for name, end := range map[string]struct {
+		end   func(c *Context, outer context.CancelCauseFunc)
+		cause error
+	}{
+		"end":       {func(c *Context, _ context.CancelCauseFunc) { c.End(why) }, why},
+		"end twice": {func(c *Context, _ context.CancelCauseFunc) { c.End(why); c.End(nil) }, why},
+		"no cause":  {func(c *Context, _ context.CancelCauseFunc) { c.End(nil) }, context.Canceled},
+		"outer":     {func(_ *Context, outer context.CancelCauseFunc) { outer(outerWhy) }, outerWhy},
+	} {
+		for _, early := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				type key struct{}
+				outer, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, 1))
+				defer cancel(nil)
+				c := &Context{}
+				c.Begin(outer)
+				defer c.End(nil)
+				call := newCallContext(c, time.Hour)
+				defer call.end()
+				done, _, request := ends(call)
+				if early {
+					c.Done()
+				}
+				if c.Err() != nil || context.Cause(call) != nil || call.Value(key{}) != 1 {
+					t.Fatal("it has ended, or lacks a value", c.Err(), context.Cause(call), call.Value(key{}))
+				}
+				end.end(c, cancel)
+				select {
+				case <-done:
+				case <-request:
+				}
+				child, stop := context.WithCancel(call)
+				defer stop()
+				for _, one := range []context.Context{c, call, child} {
+					<-one.Done()
+					if one.Err() != context.Canceled || context.Cause(one) != end.cause {
+						t.Errorf("%T: %v, %v", one, one.Err(), context.Cause(one))
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestContext_Time: the end of a call's time ends its context and those in it alone.
+func TestContext_Time(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		request := &Context{}
+		request.Begin(t.Context())
+		defer request.End(nil)
+		call := newCallContext(request, time.Minute)
+		defer call.end()
+		child, stop := context.WithCancel(call)
+		defer stop()
+		_, over, _ := ends(call)
+		began := time.Now()
+		<-over
+		<-child.Done()
+		timeout, ok := errors.AsType[*TimeoutError](context.Cause(child))
+		if waited := time.Since(began); !ok || timeout.After != time.Minute || waited != time.Minute {
+			t.Error(context.Cause(child), waited)
+		}
+		if request.Err() != nil {
+			t.Error("the request has ended with its call")
+		}
+	})
+}
