@@ -5,8 +5,10 @@
 // FULL has the servers alpha (a fake), evil, down and switched, and lets servers be changed; EMPTY has none;
 // GUARDED asks for a token: root-token sees the page, user-token does not. Exit 77: there is no browser.
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { chromium } from "playwright-core";
 
 const [full, empty, guarded] = process.argv.slice(2);
@@ -26,6 +28,9 @@ async function browser() {
     if (!executablePath) {
       process.env.AWS_EXECUTION_ENV = "AWS_Lambda_nodejs22.x"; // for which it brings libraries
       executablePath = await (await import("@sparticuz/chromium")).default.executablePath();
+      // Its own configuration looks for its fonts in /tmp/fonts alone, and without any font it crashes.
+      process.env.FONTCONFIG_FILE = join(tmpdir(), "page-fonts.conf");
+      writeFileSync(process.env.FONTCONFIG_FILE, `<fontconfig><dir>${tmpdir()}/fonts</dir><cachedir>${tmpdir()}/fonts-cache</cachedir></fontconfig>`);
     }
     return await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
   } catch (failure) {
