@@ -4,9 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
+
+	"mcpx/internal/pattern"
 
 	"mcpx/internal/outbound"
 )
@@ -56,7 +57,7 @@ type AuthToken struct {
 const OldToken = "auth_token"
 
 // tokenName leaves out the characters that the names of principals of other kinds have.
-var tokenName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+var tokenName = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
 // authorization is the object auth, which is there if a key promises a check.
 func (l *loader) authorization() *Auth {
@@ -110,7 +111,7 @@ func (l *loader) audiences(into *[]string) reader {
 	}
 }
 
-var scopeToken = regexp.MustCompile(`^[!#-\[\]-~]+$`) // RFC 6749, section 3.3
+var scopeToken = pattern.New(`^[!#-\[\]-~]+$`) // RFC 6749, section 3.3
 
 func (l *loader) scopes(into *[]string) reader {
 	return func(path string, n *node) {

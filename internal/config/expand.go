@@ -3,9 +3,10 @@ package config
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"mcpx/internal/pattern"
 )
 
 // maxExpanded bounds one value after expansion: a long variable named often
@@ -13,8 +14,8 @@ import (
 const maxExpanded = 1 << 20
 
 var (
-	variable  = regexp.MustCompile(`^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$`)
-	headerKey = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	variable  = pattern.New(`^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$`)
+	headerKey = pattern.New("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
 // The variables of VS Code that an editor knows and mcpx cannot.

@@ -5,11 +5,12 @@ import (
 	"iter"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"mcpx/internal/pattern"
 )
 
 // maxDuration keeps arithmetic on deadlines far from overflow.
@@ -257,7 +258,7 @@ func (l *loader) duplicates(path string, n *node) {
 	}
 }
 
-var plainKey = regexp.MustCompile(`^[\pL\pN_$-]+$`)
+var plainKey = pattern.New(`^[\pL\pN_$-]+$`)
 
 // label is a key as a message shows it.
 func label(key string) string {

@@ -2,14 +2,15 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"mcpx/internal/pattern"
 )
 
 // Clients allow names of servers that tools of a model cannot be called by.
 
-var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+var unfit = pattern.New(`[^A-Za-z0-9._-]`)
 
 // safeNames gives servers whose names do not fit another one: each odd character is
 // '_', and a number follows where another server has that name. What disables tools

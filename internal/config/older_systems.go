@@ -1,6 +1,6 @@
 package config
 
-import "regexp"
+import "mcpx/internal/pattern"
 
 // What the files of the systems have that mcpx takes over from.
 
@@ -53,8 +53,8 @@ func (l *loader) proxies(path string, m member) bool {
 }
 
 var (
-	tomlLine = regexp.MustCompile(`^(\s*(#.*|;.*)?\r?\n)*(\[\[?[A-Za-z_][\w. "'/-]*\]|[A-Za-z_][\w.-]*[ \t]*=)`)
-	yamlLine = regexp.MustCompile(`^(\s*(#.*)?\r?\n|---\r?\n)*[A-Za-z_][\w-]*:[ \t]*\r?\n[ \t]*[A-Za-z_-]`)
+	tomlLine = pattern.New(`^(\s*(#.*|;.*)?\r?\n)*(\[\[?[A-Za-z_][\w. "'/-]*\]|[A-Za-z_][\w.-]*[ \t]*=)`)
+	yamlLine = pattern.New(`^(\s*(#.*)?\r?\n|---\r?\n)*[A-Za-z_][\w-]*:[ \t]*\r?\n[ \t]*[A-Za-z_-]`)
 )
 
 // otherLanguage says that a file which is no JSON is of another language; empty:

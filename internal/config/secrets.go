@@ -2,10 +2,11 @@ package config
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"mcpx/internal/pattern"
 )
 
 const (
@@ -22,13 +23,13 @@ const (
 )
 
 var (
-	secretKey = regexp.MustCompile(`(?i)token|secret|passw|passphrase|(?:api|access)[-_]?key|authorization|bearer|auth(?:$|[-_])|credential|cookie|private|session|signature|dsn|(?:^|[-_.])(?:key|pat|pwd|pass|jwt)$`)
+	secretKey = pattern.New(`(?i)token|secret|passw|passphrase|(?:api|access)[-_]?key|authorization|bearer|auth(?:$|[-_])|credential|cookie|private|session|signature|dsn|(?:^|[-_.])(?:key|pat|pwd|pass|jwt)$`)
 	// aboutSecret are names that say where a secret is, or of what kind, and not
 	// what it is.
-	aboutSecret = regexp.MustCompile(`(?i)(?:file|path|dir|mode|type|kind|method|provider|ur[il]|host|port|env|var|name|ttl|timeout|expiry|scopes?|format|length|limit|count|store|storage)$`)
+	aboutSecret = pattern.New(`(?i)(?:file|path|dir|mode|type|kind|method|provider|ur[il]|host|port|env|var|name|ttl|timeout|expiry|scopes?|format|length|limit|count|store|storage)$`)
 	// userinfo is what stands before the host of a URL, also of one that does not
 	// parse because of what is in there.
-	userinfo   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://([^/?#\s@]*(?:@[^/?#\s@]+)*)@`)
+	userinfo   = pattern.New(`[A-Za-z][A-Za-z0-9+.-]*://([^/?#\s@]*(?:@[^/?#\s@]+)*)@`)
 	plainWords = []string{"true", "false", "null", "none"}
 	// settings are values of arguments whose names look secret.
 	settings = []string{"basic", "bearer", "oauth", "oauth2", "apikey", "api_key", "api-key", "default", "disabled", "enabled", "required", "optional", "keyring", "keychain"}

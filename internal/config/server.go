@@ -5,10 +5,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"mcpx/internal/pattern"
 )
 
 // reserved is the name of the server that is built in.
@@ -16,7 +17,7 @@ const reserved = "mcpx"
 
 const maxNameLen = 64
 
-var serverName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+var serverName = pattern.New(`^[A-Za-z0-9._-]+$`)
 
 // keys are the keys of a server that are our own.
 func (r *serverReader) keys() map[string]reader {

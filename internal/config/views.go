@@ -1,13 +1,14 @@
 package config
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"mcpx/internal/pattern"
 )
 
 // separators are what the providers of models allow in names.
-var separators = regexp.MustCompile(`^[A-Za-z0-9_-]{1,8}$`)
+var separators = pattern.New(`^[A-Za-z0-9_-]{1,8}$`)
 
 func (l *loader) separator(path string, n *node) {
 	if l.is(stringKind, path, n) && !separators.MatchString(n.text) {

@@ -1,10 +1,11 @@
 package describe
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"mcpx/internal/pattern"
 
 	"mcpx/internal/catalog"
 	"mcpx/internal/plain"
@@ -105,10 +106,10 @@ func sentences(text string) []string {
 var (
 	// order is the start of a sentence that says what the model should do, or what the
 	// text itself is, and the words of one that says so later.
-	order = regexp.MustCompile(`(?i)^(?:always|never|do not|don['’]t|you must|you should|you are|use|call|make sure|ensure|remember|note|important|critical|warning|caution|before|after|when|whenever|if|ask|please|avoid|prefer|follow|first,|then|audience|these instructions|tool descriptions)\b|\b(?:must|should|these instructions)\b`)
+	order = pattern.New(`(?i)^(?:always|never|do not|don['’]t|you must|you should|you are|use|call|make sure|ensure|remember|note|important|critical|warning|caution|before|after|when|whenever|if|ask|please|avoid|prefer|follow|first,|then|audience|these instructions|tool descriptions)\b|\b(?:must|should|these instructions)\b`)
 
 	// noise is the start of a sentence that says only that a server or a tool is one.
-	noise = regexp.MustCompile(`(?i)^(?:` +
+	noise = pattern.New(`(?i)^(?:` +
 		`(?:this is )?(?:an? |the )?(?:(?:official|powerful|simple|minimal|basic|comprehensive|lightweight|[a-z]+-based) )?` +
 		`(?:mcp|model ?context ?protocol)(?: \(mcp\)| \(model context protocol\))? server (?:implementation )?` +
 		`(?:(?:that|which)(?: provides)?|for|to|providing|exposing)|` +

@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"mcpx/internal/pattern"
 
 	"mcpx/internal/compress"
 	"mcpx/internal/jq"
@@ -102,8 +103,8 @@ func missing(filter string, value json.RawMessage) string {
 }
 
 var (
-	quotedText = regexp.MustCompile(`"(?:\\.|[^"\\])*"`)
-	namedKey   = regexp.MustCompile(`\.([A-Za-z_][A-Za-z0-9_]*)`)
+	quotedText = pattern.New(`"(?:\\.|[^"\\])*"`)
+	namedKey   = pattern.New(`\.([A-Za-z_][A-Za-z0-9_]*)`)
 )
 
 // Shape is the shape of a value, for the author of a filter that did not fit it.

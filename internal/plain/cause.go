@@ -1,8 +1,9 @@
 package plain
 
 import (
-	"regexp"
 	"strings"
+
+	"mcpx/internal/pattern"
 )
 
 // causeLines is how many lines behind one that ends in a colon belong to it.
@@ -16,7 +17,7 @@ func Cause(stderr string) string {
 	if cause := exception(lines); cause != "" {
 		return cause
 	}
-	for _, kind := range []*regexp.Regexp{errorLine, errorLog} {
+	for _, kind := range []*pattern.Lazy{errorLine, errorLog} {
 		for i := len(lines) - 1; i >= 0; i-- {
 			if kind.MatchString(lines[i]) && !npmLine.MatchString(lines[i]) {
 				return causedBy(whole(lines[i:]), lines[i+1:])
@@ -34,18 +35,18 @@ func Cause(stderr string) string {
 var (
 	// errorLine is a line that begins, behind the program's name at most, as runtimes
 	// and libraries for commands write an error. Help and stack frames are indented.
-	errorLine = regexp.MustCompile(`^(?:(?i:fatal|panic|critical)\b.*[: ]\S|[\w.$-]*(?i:error|exception)\b(?: \[\w+\])?: *\S|(?i:uncaught|unhandled)\b.*\S|Exception in thread .*\S|thread '.*'.* panicked at |[^\s:]+: (?i:fatal|error)\b.*: *\S|[^\s:]+: (?i:fatal|error): *\S)|^\s*× \S`)
+	errorLine = pattern.New(`^(?:(?i:fatal|panic|critical)\b.*[: ]\S|[\w.$-]*(?i:error|exception)\b(?: \[\w+\])?: *\S|(?i:uncaught|unhandled)\b.*\S|Exception in thread .*\S|thread '.*'.* panicked at |[^\s:]+: (?i:fatal|error)\b.*: *\S|[^\s:]+: (?i:fatal|error): *\S)|^\s*× \S`)
 	// errorLog is a line of a log with that level.
-	errorLog = regexp.MustCompile(`\b(?:ERROR|FATAL|CRITICAL)\b.*\S|\blevel=(?:error|fatal)\b|"level": ?"(?:error|fatal)"`)
+	errorLog = pattern.New(`\b(?:ERROR|FATAL|CRITICAL)\b.*\S|\blevel=(?:error|fatal)\b|"level": ?"(?:error|fatal)"`)
 	// exceptionLine is how Python ends a traceback.
-	exceptionLine = regexp.MustCompile(`^[A-Za-z_][\w.]*(?:: |$)`)
-	npmLine       = regexp.MustCompile(`^npm (?:\S+ )?(?i:warn|notice|error|err!)`)
-	npmError      = regexp.MustCompile(`^npm (?i:error|err!) (.*\S)$`)
+	exceptionLine = pattern.New(`^[A-Za-z_][\w.]*(?:: |$)`)
+	npmLine       = pattern.New(`^npm (?:\S+ )?(?i:warn|notice|error|err!)`)
+	npmError      = pattern.New(`^npm (?i:error|err!) (.*\S)$`)
 	// npmDetail is what else npm has in lines of an error.
-	npmDetail = regexp.MustCompile(`^(?:\S+(?: \S+)?$|path |command |\s|[{}]|A complete log|If you are behind)`)
+	npmDetail = pattern.New(`^(?:\S+(?: \S+)?$|path |command |\s|[{}]|A complete log|If you are behind)`)
 	// noise says nothing of why a program ended.
-	noise = regexp.MustCompile(`^\s*$|^npm (?:\S+ )?(?i:warn|notice)|^[\s^~|]*$|^\s+at |^\s*File ".*", line \d|^Node\.js v|^\s*(?:Try|Run|Use|For more information)\b.*(?:help|--)|^\s*For further information|^note: |DeprecationWarning|--trace-(?:deprecation|warnings|uncaught)`)
-	usage = regexp.MustCompile(`^\s*(?i:usage:)`)
+	noise = pattern.New(`^\s*$|^npm (?:\S+ )?(?i:warn|notice)|^[\s^~|]*$|^\s+at |^\s*File ".*", line \d|^Node\.js v|^\s*(?:Try|Run|Use|For more information)\b.*(?:help|--)|^\s*For further information|^note: |DeprecationWarning|--trace-(?:deprecation|warnings|uncaught)`)
+	usage = pattern.New(`^\s*(?i:usage:)`)
 )
 
 // traceback is the first line of one; those of groups of exceptions are behind a frame.
@@ -76,7 +77,7 @@ func exception(lines []string) string {
 }
 
 // opensList is a line whose sense is in the next ones.
-var opensList = regexp.MustCompile(`:$|validation errors? for \S+$`)
+var opensList = pattern.New(`:$|validation errors? for \S+$`)
 
 // whole is the first line, with the next ones where it ends in the middle.
 func whole(lines []string) string {
@@ -94,7 +95,7 @@ func whole(lines []string) string {
 }
 
 // deeper is how runtimes write what an error was caused by.
-var deeper = regexp.MustCompile(`^\s*(?:\[cause\]|Caused by): *(.*)$`)
+var deeper = pattern.New(`^\s*(?:\[cause\]|Caused by): *(.*)$`)
 
 // causedBy adds the first cause that is written behind an error.
 func causedBy(text string, behind []string) string {

@@ -5,9 +5,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
+
+	"mcpx/internal/pattern"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 
 // cacheFile matches the names of catalogues, and of unfinished ones that a killed mcpx
 // has left.
-var cacheFile = regexp.MustCompile(`^[0-9a-f]{32}\.(?:json|[0-9]+\.tmp)$`)
+var cacheFile = pattern.New(`^[0-9a-f]{32}\.(?:json|[0-9]+\.tmp)$`)
 
 // touch updates the time of the file of a catalogue.
 func (c *cache) touch(key string) {

@@ -1,8 +1,9 @@
 package search
 
 import (
-	"regexp"
 	"strings"
+
+	"mcpx/internal/pattern"
 )
 
 // minClause is the least number of words of a clause. A shorter one is joined to its
@@ -12,7 +13,7 @@ const minClause = 2
 // sentenceEnd matches the end of a sentence. A full stop needs white space after it, so
 // that file names and numbers stay whole. The words are connectives of scripts without
 // spaces.
-var sentenceEnd = regexp.MustCompile(`[.!?:]\s|[\n;。；！？，؛؟।]|` +
+var sentenceEnd = pattern.New(`[.!?:]\s|[\n;。；！？，؛؟।]|` +
 	`然后|接着|随后|最后|并且|并将|并把|之后|以及|再把|再将|然後|接著|最後|それから|そして|次に|てから|그리고|그런 다음|다음에`)
 
 // splitClauses splits a query into needs: at the end of a sentence, at words such as

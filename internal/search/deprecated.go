@@ -1,18 +1,19 @@
 package search
 
 import (
-	"regexp"
 	"strings"
+
+	"mcpx/internal/pattern"
 
 	"mcpx/internal/catalog"
 )
 
 var (
 	// bracketed matches a mark in a title or a first sentence: "Read File (Deprecated)".
-	bracketed = regexp.MustCompile(`(?i)[(\[]\W*deprecated\W*[)\]]|^\W*deprecated(?:\W*$|\s*[:.!–—]|\s+-\s)`)
+	bracketed = pattern.New(`(?i)[(\[]\W*deprecated\W*[)\]]|^\W*deprecated(?:\W*$|\s*[:.!–—]|\s+-\s)`)
 	// sentence matches a mark in a description, as a sentence or the start of one. It
 	// needs a capital: "deprecated: also list old ones" describes a parameter.
-	sentence = regexp.MustCompile(`(?:^\W*|[\n.!?)\]*_>]\W*)(?:DEPRECATED\b|Deprecated(?:\W*$|[*_]|\s*[:.!–—]|\s+-\s|,? use\b| since\b| in fav| as of\b))` +
+	sentence = pattern.New(`(?:^\W*|[\n.!?)\]*_>]\W*)(?:DEPRECATED\b|Deprecated(?:\W*$|[*_]|\s*[:.!–—]|\s+-\s|,? use\b| since\b| in fav| as of\b))` +
 		`|\.\. deprecated::|(?i:\bthis (?:tool|function|method|endpoint|operation|command|api) (?:is|has been) (?:now )?deprecated\b)`)
 )
 

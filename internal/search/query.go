@@ -1,10 +1,11 @@
 package search
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"mcpx/internal/pattern"
 )
 
 // The bounds of a query, so that a hostile one costs no more than a long one.
@@ -150,7 +151,7 @@ type reader struct {
 }
 
 // quoted matches a quoted value, which seldom names a tool.
-var quoted = regexp.MustCompile("\"[^\"]+\"|“[^”]+”|«[^»]+»|`[^`]+`|\\B'[^']+'\\B")
+var quoted = pattern.New("\"[^\"]+\"|“[^”]+”|«[^»]+»|`[^`]+`|\\B'[^']+'\\B")
 
 // clause reads one clause.
 func (r *reader) clause(c string) {

@@ -12,8 +12,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
+
+	"mcpx/internal/pattern"
 
 	"mcpx/internal/atomicfile"
 	"mcpx/internal/keyring"
@@ -37,7 +38,7 @@ type kept struct {
 // MaxBytes bounds a secret.
 const MaxBytes = 64 << 10
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var nameForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // CheckName reports a name that no secret can have.
 func CheckName(name string) error {

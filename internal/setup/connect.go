@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"mcpx/internal/pattern"
 
 	"github.com/rogpeppe/go-internal/diff"
 
@@ -50,10 +51,10 @@ func (c Change) Nothing() bool {
 
 // The secrets in the lines that a preview shows: under a name in quotes, behind an
 // equals sign, and tokens of the Authorization header wherever they are.
-var secretValues = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)([\w.-]*(?:token|secret|passw|key|credential|authorization|cookie)[\w.-]*["']?\s*[:=,]\s*["'])(?:[^"'\\\n]|\\.)+`),
-	regexp.MustCompile(`(?i)([\w.-]*(?:token|secret|passw|key|credential)[\w.-]*=)[^"'\s&]+`),
-	regexp.MustCompile(`(?i)(bearer |basic )[^"'\s]+`),
+var secretValues = []*pattern.Lazy{
+	pattern.New(`(?i)([\w.-]*(?:token|secret|passw|key|credential|authorization|cookie)[\w.-]*["']?\s*[:=,]\s*["'])(?:[^"'\\\n]|\\.)+`),
+	pattern.New(`(?i)([\w.-]*(?:token|secret|passw|key|credential)[\w.-]*=)[^"'\s&]+`),
+	pattern.New(`(?i)(bearer |basic )[^"'\s]+`),
 }
 
 // Diff shows the edit as a unified diff. What looks like a secret is struck out.

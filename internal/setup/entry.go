@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"mcpx/internal/pattern"
 
 	"mcpx/internal/config"
 )
@@ -49,10 +50,10 @@ func (o object) text(key string) (s string) {
 }
 
 var (
-	workspaceFolder = regexp.MustCompile(`\$\{workspaceFolder\}`)
+	workspaceFolder = pattern.New(`\$\{workspaceFolder\}`)
 
-	dollarName  = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
-	openCodeEnv = regexp.MustCompile(`\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
+	dollarName  = pattern.New(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+	openCodeEnv = pattern.New(`\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
 )
 
 // ofMcpx makes an entry of mcpx's config of one of a client. config reads the keys of
@@ -83,7 +84,7 @@ func (o object) ofMcpx(dialect string) (entry object, leftOut []string) {
 }
 
 // rewrite replaces in all strings of an entry.
-func rewrite(entry object, what *regexp.Regexp, with string) object {
+func rewrite(entry object, what *pattern.Lazy, with string) object {
 	out := make(object, len(entry))
 	for i, f := range entry {
 		text, err := marshal(f.value)

@@ -6,9 +6,10 @@ import (
 	"errors"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"mcpx/internal/pattern"
 
 	"github.com/tailscale/hujson"
 
@@ -290,7 +291,7 @@ func within(name, fault string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(fault, "mcpServers."+name+".", ""), "mcpServers."+name+": ", "")
 }
 
-var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+var unfit = pattern.New(`[^A-Za-z0-9._-]`)
 
 // safeName is a name that mcpx's config can have.
 func safeName(name string) string {

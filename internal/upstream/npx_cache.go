@@ -1,20 +1,21 @@
 package upstream
 
 import (
-	"regexp"
 	"runtime"
 	"strings"
+
+	"mcpx/internal/pattern"
 )
 
 // npxFolder is a folder of npx's cache in what node or npm says.
-var npxFolder = regexp.MustCompile(`(?:[A-Za-z]:\\|/)[^'"<>|\n]*?[/\\]_npx[/\\][0-9a-f]{12,}`)
+var npxFolder = pattern.New(`(?:[A-Za-z]:\\|/)[^'"<>|\n]*?[/\\]_npx[/\\][0-9a-f]{12,}`)
 
 // incomplete are the words of node and npm about a cache in which files are missing.
 // broken are those about a program that fails while it is loaded, as it does where a
 // file is there and empty; a mistake of the program's own looks the same.
 var (
-	incomplete = regexp.MustCompile(`MODULE_NOT_FOUND|Cannot find (?:package|module)|ERR_INVALID_PACKAGE_CONFIG|ENOTEMPTY|ECOMPROMISED`)
-	broken     = regexp.MustCompile(`(?s)(?:Type|Syntax|Reference)Error\b.*node:internal/modules/`)
+	incomplete = pattern.New(`MODULE_NOT_FOUND|Cannot find (?:package|module)|ERR_INVALID_PACKAGE_CONFIG|ENOTEMPTY|ECOMPROMISED`)
+	broken     = pattern.New(`(?s)(?:Type|Syntax|Reference)Error\b.*node:internal/modules/`)
 )
 
 // npxCure says what to do where stderr tells of a cache of npx that an install has

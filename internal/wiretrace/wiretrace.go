@@ -8,12 +8,13 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
+
+	"mcpx/internal/pattern"
 )
 
 // Trace writes one line of JSON for each message. Safe for concurrent use, if its writer is.
@@ -114,10 +115,10 @@ func (t *Trace) write(one line, message []byte) {
 var (
 	// member matches a string under its name, and nested the same in JSON that is a string of
 	// other JSON.
-	member = regexp.MustCompile(`"([^"\\]{1,100})"(\s*:\s*)"((?:[^"\\]|\\.)+)"`)
-	nested = regexp.MustCompile(`\\"([^"\\]{1,100})\\"(\s*:\s*)\\"((?:[^"\\]|\\\\(?:\\["\\]|[^"\\])|\\[^"\\])+)\\"`)
+	member = pattern.New(`"([^"\\]{1,100})"(\s*:\s*)"((?:[^"\\]|\\.)+)"`)
+	nested = pattern.New(`\\"([^"\\]{1,100})\\"(\s*:\s*)\\"((?:[^"\\]|\\\\(?:\\["\\]|[^"\\])|\\[^"\\])+)\\"`)
 	// looks matches values that look like a credential, under any name.
-	looks = regexp.MustCompile(`(?i:\bbearer\s+|\bbasic\s+)[A-Za-z0-9._~+/=-]{8,}|` +
+	looks = pattern.New(`(?i:\bbearer\s+|\bbasic\s+)[A-Za-z0-9._~+/=-]{8,}|` +
 		`\b(?:mcpx_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[a-z]-[\w-]{10,}|AKIA[A-Z0-9]{16}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?)|` +
 		`-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*(?:-----END [A-Z ]*PRIVATE KEY-----)?|` +
 		`://[^/?#\s@"\\]+:[^/?#\s@"\\]+@`)
@@ -134,7 +135,7 @@ func (t *Trace) clean(text string) string {
 			text = strings.ReplaceAll(text, secret, struck)
 		}
 	}
-	for _, form := range []*regexp.Regexp{member, nested} {
+	for _, form := range []*pattern.Lazy{member, nested} {
 		text = replace(form, text, func(name string) bool { return t.named(name) && !slices.Contains(notSecret, name) })
 	}
 	text = looks.ReplaceAllStringFunc(text, func(found string) string {
@@ -151,7 +152,7 @@ func (t *Trace) clean(text string) string {
 
 // replace strikes out the third group of each match (a value) whose first (its name) is that of
 // a secret.
-func replace(form *regexp.Regexp, text string, secret func(name string) bool) string {
+func replace(form *pattern.Lazy, text string, secret func(name string) bool) string {
 	var out strings.Builder
 	last := 0
 	for _, at := range form.FindAllStringSubmatchIndex(text, -1) {
