@@ -23,7 +23,7 @@ var errBodies = errors.New("too many large bodies at once")
 func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, ok bool) {
 	most := f.options.MaxMessage
 	var err error
-	switch encoding := header(r, "Content-Encoding"); {
+	switch encoding := headerOf(r, "Content-Encoding"); {
 	case encoding != "" && encoding != "identity":
 		w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 12.5.3
 		http.Error(w, "the body must not be compressed", http.StatusUnsupportedMediaType)

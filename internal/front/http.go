@@ -23,9 +23,9 @@ var (
 	sessionHeader = http.CanonicalHeaderKey(mcp.HeaderSessionID)
 )
 
-// header is a header of a request by its canonical name; [http.Header.Get] would bring
+// headerOf is a header of a request by its canonical name; [http.Header.Get] would bring
 // the name of each into that form, for each request.
-func header(r *http.Request, name string) string {
+func headerOf(r *http.Request, name string) string {
 	if values := r.Header[name]; len(values) > 0 {
 		return values[0]
 	}
@@ -41,7 +41,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		http.Error(w, "this endpoint has GET, POST and DELETE", http.StatusMethodNotAllowed)
-	case mcp.IsModernProtocol(header(r, versionHeader)):
+	case mcp.IsModernProtocol(headerOf(r, versionHeader)):
 		w.Header().Set("Allow", "POST")
 		http.Error(w, r.Method+" is not part of protocol version "+mcp.ProtocolVersion20260728+", which has subscriptions/listen", http.StatusMethodNotAllowed)
 	default:
@@ -59,7 +59,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // post answers one message or a batch.
 func (f *Front) post(w http.ResponseWriter, r *http.Request) {
-	if media := header(r, "Content-Type"); media != "application/json" {
+	if media := headerOf(r, "Content-Type"); media != "application/json" {
 		if media, _, err := mime.ParseMediaType(media); err != nil || media != "application/json" {
 			http.Error(w, "Content-Type must be application/json", http.StatusBadRequest)
 			return
@@ -247,7 +247,7 @@ func (f *Front) events(e *exchange, s *session) {
 // session finds the legacy session that the request names in its header. ok is false
 // if there is none: then session has refused the request, under id if it has one.
 func (e *exchange) session(id json.RawMessage) (s *session, ok bool) {
-	name := header(e.r, sessionHeader)
+	name := headerOf(e.r, sessionHeader)
 	if e.version != "" && !mcp.IsValidProtocolVersion(e.version) {
 		e.refuse(http.StatusBadRequest, id, unsupportedVersion(e.version))
 		return nil, false
@@ -297,14 +297,14 @@ func (e *exchange) refuseHeaders(m *message) *rpcError {
 
 // structured is the wish for structuredContent in the header of the request.
 func (e *exchange) structured() view.StructuredPolicy {
-	return view.StructuredPolicy(strings.ToLower(header(e.r, structuredHeader)))
+	return view.StructuredPolicy(strings.ToLower(headerOf(e.r, structuredHeader)))
 }
 
 // peer names the program at the other end of the connection. It is empty behind a
 // proxy, which may speak for several programs.
 func (e *exchange) peer() string {
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
-		if header(e.r, name) != "" {
+		if headerOf(e.r, name) != "" {
 			return ""
 		}
 	}

@@ -39,7 +39,7 @@ const maxQueued = 256
 // newExchange reads from the headers which types the client accepts; without an Accept
 // header that is JSON.
 func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
-	e := &exchange{front: f, w: w, r: r, who: identity.From(r.Context()), version: header(r, versionHeader)}
+	e := &exchange{front: f, w: w, r: r, who: identity.From(r.Context()), version: headerOf(r, versionHeader)}
 	for _, accept := range r.Header["Accept"] {
 		if accept == "application/json, text/event-stream" { // as most clients write it
 			e.events, e.json = true, true

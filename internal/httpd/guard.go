@@ -39,7 +39,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ownHost is [Options.ownHost] with what is known of the requests before.
+// ownHost is [Options.ownHost]. It does not read the Host again that the last request of this
+// machine had.
 func (g *guard) ownHost(r *http.Request) bool {
 	if local := g.local.Load(); local != nil && *local == r.Host {
 		return true

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Context is a context that End ends, or the end of the one that it is in. A small call
-// waits in one place only, for the answer of a stream, which looks at [ends]. So a context of
-// package context, dear beside all else that such a call does, is made only when Done or,
-// for the cause, Value is called.
+// Context is a context that ends with the outer one, or when End is called. It makes a
+// context of package context only when Done is called, or Value after the end: that costs
+// much of what a small call does. Such a call waits in one place only, for the answer of a
+// stream, which uses [ends] instead.
 type Context struct {
 	outer context.Context
 	over  chan struct{} // closed by End

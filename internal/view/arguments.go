@@ -18,7 +18,7 @@ var otherNames = map[string]string{
 	"server_name": "server", "tool_name": "tool", "arguments": "args",
 }
 
-// maxArguments is how many the two tools have at most.
+// maxArguments is no less than either of the two tools has.
 const maxArguments = 8
 
 // readArguments returns the arguments of one of the two tools in the order of names,
