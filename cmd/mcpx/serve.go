@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 
 	"gopkg.in/natefinch/lumberjack.v2"
@@ -81,7 +82,9 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if checked, ok := s.out.(*checkedWriter); ok {
 		s.out = checked.Writer
 	}
-	return ended(log, "stdio", a.ServeStdio(ctx, s.in, s.out))
+	in, restore := polled(s.in, os.Stdout, os.Stderr)
+	defer restore()
+	return ended(log, "stdio", a.ServeStdio(ctx, in, s.out))
 }
 
 func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *app.App, log *slog.Logger, closeLog func(), err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"time"
 
@@ -32,6 +33,10 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request) (data []byte, o
 		err = &http.MaxBytesError{Limit: most}
 	default:
 		data, err = f.grow(w, r)
+		// At the end of a body net/http starts a goroutine that notices when the client
+		// goes. It begins to wait now, on this thread; else a second thread wakes up for it
+		// and takes a core that the server or the client is about to need.
+		runtime.Gosched()
 	}
 	switch tooLarge, _ := errors.AsType[*http.MaxBytesError](err); {
 	case tooLarge != nil:

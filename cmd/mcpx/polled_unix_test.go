@@ -1,0 +1,87 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pipe is a pipe as a shell gives it to a program: its reads block.
+func pipe(t *testing.T) (in *os.File, out *os.File) {
+	var ends [2]int
+	if err := unix.Pipe(ends[:]); err != nil {
+		t.Fatal(err)
+	}
+	in, out = os.NewFile(uintptr(ends[0]), "in"), os.NewFile(uintptr(ends[1]), "out")
+	t.Cleanup(func() { in.Close(); out.Close() })
+	return in, out
+}
+
+func TestPolled(t *testing.T) {
+	in, out := pipe(t)
+	nonblocking := func() bool {
+		flags, err := unix.FcntlInt(in.Fd(), unix.F_GETFL, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return flags&unix.O_NONBLOCK != 0
+	}
+	through, restore := polled(in)
+	if err := through.(*os.File).SetReadDeadline(time.Now()); err != nil { // files that block refuse it
+		t.Fatalf("the pipe is not polled: %v", err)
+	}
+	if _, err := through.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("read: %v", err)
+	}
+	_ = through.(*os.File).SetReadDeadline(time.Time{})
+	if again, _ := polled(through); again != through {
+		t.Error("what is polled is not taken as it is")
+	}
+	if _, err := out.WriteString("a message"); err != nil {
+		t.Fatal(err)
+	}
+	out.Close()
+	if data, err := io.ReadAll(through); err != nil || string(data) != "a message" {
+		t.Errorf("read %q, %v", data, err)
+	}
+	restore()
+	if nonblocking() {
+		t.Error("the pipe stays as other processes do not expect it")
+	}
+}
+
+func TestPolled_SocketForBoth(t *testing.T) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, client := os.NewFile(uintptr(ends[0]), "both"), os.NewFile(uintptr(ends[1]), "client")
+	defer both.Close()
+	defer client.Close()
+	if in, _ := polled(both, both); in != io.Reader(both) {
+		t.Error("writes to the socket would fail where the client is slow to read")
+	}
+	if in, restore := polled(both, client); in == io.Reader(both) {
+		t.Error("a socket for the input alone is not polled")
+	} else {
+		restore()
+	}
+}
+
+func TestPolled_File(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "in"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if in, _ := polled(file); in != io.Reader(file) {
+		t.Error("a file is never waited for, and must be taken as it is")
+	}
+}
