@@ -113,6 +113,9 @@ type Request struct {
 	// least severe level that the upstream should send.
 	OnProgress, OnLog func(params json.RawMessage)
 	LogLevel          string
+	// Afterwards gets what may happen after the answer is written: that the observers hear of
+	// the call. Nil = they hear of it before Exec returns.
+	Afterwards func(do func())
 
 	began  time.Time
 	record *Record // of the call, filled while it runs
@@ -203,7 +206,11 @@ func (e *Executor) execute(ctx context.Context, r Request) (*Result, error) {
 		record.Received, record.Sent, record.SentBytes = result.received, result.sent, result.size()
 	}
 	record.Duration = time.Since(r.began)
-	e.observe(*record)
+	if r.Afterwards != nil {
+		r.Afterwards(func() { e.observe(*record) })
+	} else {
+		e.observe(*record)
+	}
 	if result != nil && result.rpc != nil && (r.Native || r.Client.OpensURLsOf(result.rpc)) {
 		return nil, result.rpc
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpx/internal/identity"
 	"mcpx/internal/mcptest"
@@ -189,5 +190,26 @@ func TestTracing(t *testing.T) {
 				t.Error("the client's own _meta was changed")
 			}
 		})
+	}
+}
+
+// What may wait until the answer is written does so, but of a call that may go on after it.
+func TestObserve_afterwards(t *testing.T) {
+	var records []Record
+	e := executing(t, Options{Observers: []func(Record){func(r Record) { records = append(records, r) }}}, nil)
+	var after []func()
+	r := Request{Server: "none", Tool: "x", Afterwards: func(do func()) { after = append(after, do) }}
+	exec(t, e, r)
+	if len(records) != 0 || len(after) != 1 {
+		t.Fatalf("%d records, %d for later", len(records), len(after))
+	}
+	after[0]()
+	if len(records) != 1 || records[0].Outcome != CodeServerNotFound {
+		t.Errorf("%+v", records)
+	}
+	r.Form.Wait = time.Minute
+	exec(t, e, r)
+	if len(records) != 2 || len(after) != 1 {
+		t.Errorf("%d records, %d for later", len(records), len(after))
 	}
 }

@@ -44,6 +44,7 @@ type listener struct {
 // executeFor runs a call, and answers with a handle if it takes longer than the client
 // waits.
 func (e *Executor) executeFor(ctx context.Context, r Request) (*Result, error) {
+	r.Afterwards = nil // the call may end after the answer
 	call := &openCall{began: r.began, done: make(chan struct{})}
 	leave := call.enter(&listener{r.OnProgress, r.OnLog})
 	defer leave()

@@ -199,6 +199,9 @@ func (f *Front) serve(e *exchange, requests *inflight, key string, r *request) {
 	row := r.row
 	ctx, open := requests.begin(e.r.Context(), key, row.lasts)
 	defer requests.done(open)
+	if w, ok := e.w.(interface{ Afterwards(do func()) }); ok { // that of package httpd
+		r.afterwards = w.Afterwards
+	}
 	r.structured = e.structured()
 	e.json = e.json && !row.lasts
 	if e.events || row.lasts {

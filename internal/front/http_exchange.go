@@ -163,10 +163,6 @@ func (e *exchange) flush() { _ = http.NewResponseController(e.w).Flush() }
 
 var jsonMedia = []string{"application/json"}
 
-// ownLength is the size above which an answer sets Content-Length itself. For a
-// shorter one net/http does so at less cost.
-const ownLength = 2048
-
 // answer writes the response to a request, after close.
 func (e *exchange) answer(message []byte) {
 	if e.streaming || !e.json || e.batch {
@@ -176,9 +172,7 @@ func (e *exchange) answer(message []byte) {
 	e.front.traced(e.r.RemoteAddr, false, message)
 	header := e.w.Header()
 	header["Content-Type"] = jsonMedia
-	if len(message) > ownLength {
-		header["Content-Length"] = []string{strconv.Itoa(len(message))}
-	}
+	header["Content-Length"] = []string{strconv.Itoa(len(message))}
 	if e.status != 0 {
 		e.w.WriteHeader(e.status)
 	}

@@ -84,6 +84,8 @@ type request struct {
 	// release is called when nothing of the request is left; nil = nothing to do. A call
 	// that is parked takes it over.
 	release func()
+	// afterwards gets what may happen after the answer is written; nil = it happens before.
+	afterwards func(do func())
 }
 
 // ownRequest is a request with a client of its own, in one allocation.
@@ -248,7 +250,7 @@ func (f *Front) callTool(ctx context.Context, r *request, out []byte) ([]byte, *
 	if !ok || name == "" {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "params.name must be the name of a tool"}
 	}
-	call := view.Call{Client: r.client, Name: name, Arguments: r.arguments, Structured: r.structured, Code: r.code, Meta: r.others}
+	call := view.Call{Client: r.client, Name: name, Arguments: r.arguments, Structured: r.structured, Code: r.code, Meta: r.others, Afterwards: r.afterwards}
 	if r.modern() {
 		call.Input = r.input
 	}

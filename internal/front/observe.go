@@ -10,13 +10,13 @@ import (
 	"mcpx/internal/upstream"
 )
 
-// Observer hears of the requests of clients and of the ends of their sessions. It must be fast, as clients wait, and safe
-// for concurrent use.
+// Observer hears of the requests of clients and of the ends of their sessions. It must be fast, as a client's next
+// request may wait for it, and safe for concurrent use.
 type Observer interface {
 	// Relaying is called before a request goes on to a server, one of any method but
 	// tools/call. Its error, which the client reads, refuses the request.
 	Relaying(*Operation) error
-	// Answered is called after each request.
+	// Answered is called after each request, mostly when its answer is written.
 	Answered(*Operation)
 	// SessionEnded is called when a session over HTTP has ended (see [Front.Sessions]).
 	SessionEnded(client *upstream.Client, lasted time.Duration)
@@ -41,7 +41,7 @@ type Operation struct {
 	Duration time.Duration
 }
 
-// answer answers a request, and calls the observer.
+// answer answers a request, and has the observer called.
 func (f *Front) answer(ctx context.Context, r *request) response {
 	o := f.options.Observer
 	if o == nil {
@@ -50,7 +50,11 @@ func (f *Front) answer(ctx context.Context, r *request) response {
 	r.operation = &Operation{Method: r.Method, Known: r.known(), Client: r.client, Began: time.Now()}
 	answer := f.dispatch(ctx, r)
 	r.operation.Code, r.operation.Duration = answer.code, time.Since(r.operation.Began)
-	o.Answered(r.operation)
+	if r.afterwards != nil {
+		r.afterwards(func() { o.Answered(r.operation) })
+	} else {
+		o.Answered(r.operation)
+	}
 	return answer
 }
 

@@ -114,7 +114,7 @@ func (k *parking) begin(ctx context.Context, r *request, run func(context.Contex
 	client := *r.client
 	client.Request = p.ask
 	own := *r
-	own.client = &client
+	own.client, own.afterwards = &client, nil // the call may end after the answer
 	if r.out != nil {
 		own.out = p
 	}

@@ -342,6 +342,8 @@ func (s *stdioServer) work(j *job) {
 
 // run answers a request. It drops the answer if the client has cancelled it.
 func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
+	var after []func()
+	j.afterwards = func(do func()) { after = append(after, do) }
 	var answer []byte
 	if err := j.refuseModern(); j.modern() && err != nil {
 		answer = refuse(j.ID, err).body
@@ -359,6 +361,9 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 		written()
 	}
 	s.session.inflight.done(j.open)
+	for _, do := range after {
+		do()
+	}
 }
 
 // notify implements outlet.

@@ -38,6 +38,8 @@ type recovered struct {
 
 // ServeHTTP implements http.Handler.
 func (h *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := &answer{ResponseWriter: w}
+	defer a.finish()
 	defer func() {
 		if what := recover(); what != nil {
 			if what == http.ErrAbortHandler {
@@ -47,7 +49,7 @@ func (h *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "internal error", http.StatusInternalServerError)
 		}
 	}()
-	h.next.ServeHTTP(&answer{ResponseWriter: w}, r)
+	h.next.ServeHTTP(a, r)
 }
 
 // answer is the ResponseWriter that recovered gives the chain. It notes what the other handlers
@@ -56,6 +58,23 @@ type answer struct {
 	http.ResponseWriter
 	status    int    // 0 = no header was written, which is 200
 	principal string // whom the answer is for, from authenticated
+	after     []func()
+}
+
+// Afterwards has do called when the request has ended for all handlers, and the client has its
+// answer.
+func (a *answer) Afterwards(do func()) { a.after = append(a.after, do) }
+
+// finish sends the answer and does what happens after it. The limits of the caller have its
+// place back before: the next request may come at once.
+func (a *answer) finish() {
+	if len(a.after) == 0 {
+		return
+	}
+	_ = http.NewResponseController(a.ResponseWriter).Flush()
+	for _, do := range a.after {
+		do()
+	}
 }
 
 // answerOf is the answer that a handler of the chain writes to.

@@ -84,13 +84,15 @@ type Call struct {
 	// LogLevel is the least severe level that the client wants.
 	OnProgress, OnLog func(params json.RawMessage)
 	LogLevel          string
+	// Afterwards is that of [executor.Request].
+	Afterwards func(do func())
 }
 
 // request is the call of a tool for the executor.
 func (c *Call) request(server, tool string, arguments json.RawMessage) executor.Request {
 	return executor.Request{
 		Server: server, Tool: tool, Arguments: arguments, Client: c.Client, Meta: c.Meta, Input: c.Input,
-		OnProgress: c.OnProgress, OnLog: c.OnLog, LogLevel: c.LogLevel,
+		OnProgress: c.OnProgress, OnLog: c.OnLog, LogLevel: c.LogLevel, Afterwards: c.Afterwards,
 	}
 }
 
