@@ -5,8 +5,8 @@ package main
 import (
 	"io"
 	"os"
-
-	"golang.org/x/sys/unix"
+	"syscall"
+	"time"
 )
 
 // polled lets the runtime's poller wait for in, if that is a pipe or a socket. Then a read
@@ -32,23 +32,22 @@ func polled(in io.Reader, outputs ...*os.File) (io.Reader, func()) {
 		}
 	}
 	conn, err := file.SyscallConn()
+	if err != nil || file.SetReadDeadline(time.Time{}) == nil { // it is polled already
+		return in, unchanged
+	}
+	var through int // a descriptor of its own: that of in has an owner
+	_ = conn.Control(func(fd uintptr) {
+		syscall.ForkLock.RLock() // no child gets it
+		defer syscall.ForkLock.RUnlock()
+		if through, err = syscall.Dup(int(fd)); err == nil {
+			syscall.CloseOnExec(through)
+			err = syscall.SetNonblock(through, true) // both descriptors have the flag in common
+		}
+	})
 	if err != nil {
 		return in, unchanged
 	}
-	through := -1 // a descriptor of its own: that of in has an owner
-	_ = conn.Control(func(fd uintptr) {
-		flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
-		if err != nil || flags&unix.O_NONBLOCK != 0 {
-			return // it is polled already
-		}
-		if through, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); err == nil {
-			_ = unix.SetNonblock(through, true) // both descriptors have the flag in common
-		}
-	})
-	if through < 0 {
-		return in, unchanged
-	}
 	return os.NewFile(uintptr(through), file.Name()), func() {
-		_ = conn.Control(func(fd uintptr) { _ = unix.SetNonblock(int(fd), false) })
+		_ = conn.Control(func(fd uintptr) { _ = syscall.SetNonblock(int(fd), false) })
 	}
 }
