@@ -59,7 +59,11 @@ func TestMetrics_http(t *testing.T) {
 			t.Errorf("%s as %q: %d %s", one.path, one.token, status, body)
 		}
 	}
-	_, metrics := d.get(t, "/metrics", "mcpx_canary_prometheus")
+	var metrics string
+	mcptest.WaitFor(t, "the last call in the metrics", patience, func() bool { // which get it after the client
+		_, metrics = d.get(t, "/metrics", "mcpx_canary_prometheus")
+		return strings.Contains(metrics, `{error_type="tool_error",mcp_method_name="tools/call"} 2`)
+	})
 	hasAll(t, metrics,
 		`mcpx_calls_total{mcpx_server="shop",outcome="RESULT"} 1`, `mcpx_calls_total{mcpx_server="shop",outcome="TOOL_NOT_FOUND"} 1`, `mcpx_calls_total{mcpx_server="_other",outcome="SERVER_NOT_FOUND"} 1`,
 		`mcp_client_operation_duration_seconds_count{error_type="",gen_ai_tool_name="echo",mcp_method_name="tools/call",mcpx_server="shop"} 1`,

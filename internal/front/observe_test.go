@@ -1,6 +1,7 @@
 package front
 
 import (
+	"io"
 	"net/http/httptest"
 	"slices"
 	"strconv"
@@ -101,6 +102,27 @@ func TestObserver_AfterAnswer(t *testing.T) {
 			}
 			close(h.hold)
 			synctest.Wait()
+			if !slices.Equal(h.heard[1:], both) {
+				t.Errorf("heard %q", h.heard)
+			}
+		})
+	})
+	t.Run("end of stdin", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			h := hearing{hold: make(chan struct{})}
+			served := make(chan struct{})
+			go func() { // ends with the input, below
+				defer close(served)
+				_ = h.front(t).ServeStdio(t.Context(), strings.NewReader(hello("a")+call+"\n"), io.Discard, StdioOptions{})
+			}()
+			time.Sleep(2 * lastAnswers)
+			select {
+			case <-served:
+				t.Error("nobody waited for the observers")
+			default:
+			}
+			close(h.hold)
+			<-served
 			if !slices.Equal(h.heard[1:], both) {
 				t.Errorf("heard %q", h.heard)
 			}

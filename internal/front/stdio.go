@@ -72,7 +72,7 @@ type stdioServer struct {
 
 	mu         sync.Mutex
 	closing    bool           // under mu: requests are refused
-	unanswered sync.WaitGroup // answers that drain waits for
+	unanswered sync.WaitGroup // answers, and what happens after them: drain waits for both
 	all        sync.WaitGroup // the workers and the pump
 }
 
@@ -354,6 +354,8 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 	if j.awaited {
 		<-s.places // before the write: the client may send the next request after it
 		written = s.unanswered.Done
+		s.unanswered.Add(1) // with what happens after it
+		defer s.unanswered.Done()
 	}
 	if s.session.inflight.wanted(j.open) {
 		write(oneLine(answer), written)
