@@ -146,22 +146,27 @@ func TestPrefer(t *testing.T) {
 func TestSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		options := Options{CacheDir: t.TempDir()}
-		installing := func(want bool, fake mcptest.Spec, prepare func(*Server)) {
-			t.Helper()
+		installs := func(fake mcptest.Spec, prepare func(*Server)) bool {
 			server := piped(t, "one", fake)
 			server.Spec.Command = "npx"
 			prepare(&server)
 			r := start(t, options, server)
-			if status, _ := r.Status("one"); status.Installing != want {
-				t.Errorf("installing: %t", status.Installing)
-			}
+			synctest.Wait()
+			status, _ := r.Status("one")
 			<-time.After(5 * time.Second)
 			r.Close(0)
+			return status.Installing
 		}
-		same := func(*Server) {}
-		installing(true, mcptest.Spec{ExitAtOnce: true}, same)
-		installing(true, mcptest.Spec{}, same)
-		installing(false, mcptest.Spec{}, same)
-		installing(true, mcptest.Spec{}, func(s *Server) { s.Key = Key("another") })
+		same, slow := func(*Server) {}, mcptest.Spec{InstallFor: time.Second}
+		installs(mcptest.Spec{ExitAtOnce: true}, same) // what it says depends on how far that has come
+		if !installs(slow, same) {
+			t.Error("a start after one that failed is no first start")
+		}
+		if installs(slow, same) {
+			t.Error("a start after one that succeeded is a first start")
+		}
+		if !installs(slow, func(s *Server) { s.Key = Key("another") }) {
+			t.Error("the start of another server is no first start")
+		}
 	})
 }
