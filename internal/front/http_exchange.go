@@ -161,7 +161,8 @@ func (e *exchange) extend() {
 
 func (e *exchange) flush() { _ = http.NewResponseController(e.w).Flush() }
 
-var jsonMedia = []string{"application/json"}
+// The values of headers that many answers have in common.
+var jsonMedia, noBytes = []string{"application/json"}, []string{"0"}
 
 // answer writes the response to a request, after close.
 func (e *exchange) answer(message []byte) {
@@ -184,6 +185,7 @@ func (e *exchange) answer(message []byte) {
 func (e *exchange) accepted() {
 	if !e.streaming && !e.batch {
 		e.extend()
+		e.w.Header()["Content-Length"] = noBytes
 		e.w.WriteHeader(http.StatusAccepted)
 	}
 }
