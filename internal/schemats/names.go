@@ -33,14 +33,17 @@ func wordSet(words string) map[string]bool {
 // there several times.
 const maxInPlace = 40
 
-func freeName(name string, used map[string]bool) string {
+// freeName makes a name that is not used yet. The number of a used name is the last one
+// that was tried behind it: tens of thousands of types may want the same name.
+func freeName(name string, used map[string]int) string {
 	base := name
-	for i := 2; reservedTypes[name] || used[name]; i++ {
+	for i := max(2, used[base]); reservedTypes[name] || used[name] > 0; i++ {
 		name = base + "_" + strconv.Itoa(i)
-		if i == 2 && !used[base+"_"] {
+		if i == 2 && used[base+"_"] == 0 {
 			name = base + "_"
 		}
+		used[base] = i
 	}
-	used[name] = true
+	used[name] = max(1, used[name])
 	return name
 }

@@ -18,7 +18,7 @@ type sharing struct {
 	groups map[uint32]*group
 	order  []*group
 	walked map[*typ]bool
-	used   map[string]bool
+	used   map[string]int // see freeName
 }
 
 // group is one type and the places that it stands at.
@@ -33,7 +33,7 @@ type group struct {
 func newSharing() *sharing {
 	return &sharing{
 		ids: map[string]uint32{}, shapes: map[*typ]uint32{}, loops: map[*def]uint32{},
-		groups: map[uint32]*group{}, walked: map[*typ]bool{}, used: map[string]bool{},
+		groups: map[uint32]*group{}, walked: map[*typ]bool{}, used: map[string]int{},
 	}
 }
 
