@@ -39,6 +39,7 @@ type recovered struct {
 // ServeHTTP implements http.Handler.
 func (h *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &answer{ResponseWriter: w}
+	a.after = a.room[:0]
 	defer a.finish()
 	defer func() {
 		if what := recover(); what != nil {
@@ -59,6 +60,7 @@ type answer struct {
 	status    int    // 0 = no header was written, which is 200
 	principal string // whom the answer is for, from authenticated
 	after     []func()
+	room      [2]func() // of after: a call has no more
 }
 
 // Afterwards has do called when the request has ended for all handlers, and the client has its

@@ -162,11 +162,12 @@ func BenchmarkSmallCall(b *testing.B) {
 	}
 }
 
-// TestSmallCall_Allocations holds what a small call may allocate beside net/http.
+// TestSmallCall_Allocations holds what a small call may allocate beside net/http. With the race
+// detector it is some more, as pools drop a quarter of what they get.
 func TestSmallCall_Allocations(t *testing.T) {
 	calls := smallCalls(t)
 	least := testing.AllocsPerRun(200, calls["empty"])
-	for name, most := range map[string]float64{"legacy": 38, "modern": 58} {
+	for name, most := range map[string]float64{"legacy": 44, "modern": 66} {
 		if n := testing.AllocsPerRun(200, calls[name]) - least; n > most {
 			t.Errorf("%s: %v allocations more than an empty handler's %v, want at most %v", name, n, least, most)
 		}
