@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/pattern"
-
 	"mcpx/internal/outbound"
+	"mcpx/internal/pattern"
 )
 
 // Auth says who may connect over HTTP.

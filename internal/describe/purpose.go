@@ -5,9 +5,8 @@ import (
 	"strings"
 	"unicode"
 
-	"mcpx/internal/pattern"
-
 	"mcpx/internal/catalog"
+	"mcpx/internal/pattern"
 	"mcpx/internal/plain"
 )
 

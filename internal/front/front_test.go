@@ -46,8 +46,13 @@ func connect(t *testing.T, options view.Options, servers ...registry.Server) sho
 
 func connectWith(t *testing.T, options Options, shows view.Options, servers ...registry.Server) shown {
 	t.Helper()
+	return connectTo(t, options, shows, executor.Options{TOON: true, TypeScript: true}, servers...)
+}
+
+func connectTo(t *testing.T, options Options, shows view.Options, calls executor.Options, servers ...registry.Server) shown {
+	t.Helper()
 	r := registry.New(servers, registry.Options{})
-	two := view.NewTwoTools(r, executor.New(r, executor.Options{TOON: true, TypeScript: true}), shows)
+	two := view.NewTwoTools(r, executor.New(r, calls), shows)
 	f := New(two, options)
 	r.Start()
 	t.Cleanup(func() {

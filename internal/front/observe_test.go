@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"mcpx/internal/executor"
-	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -26,16 +25,7 @@ func (*hearing) Relaying(*Operation) error                    { return nil }
 func (*hearing) SessionEnded(*upstream.Client, time.Duration) {}
 func (h *hearing) call(r executor.Record)                     { h.heard = append(h.heard, r.Outcome) }
 func (h *hearing) front(t *testing.T) shown {
-	r := registry.New(nil, registry.Options{})
-	two := view.NewTwoTools(r, executor.New(r, executor.Options{Observers: []func(executor.Record){h.call}}), view.Options{})
-	f := New(two, Options{Observer: h})
-	r.Start()
-	t.Cleanup(func() {
-		f.Close()
-		two.Close()
-		r.Close(time.Second)
-	})
-	return shown{f, two, r}
+	return connectTo(t, Options{Observer: h}, view.Options{}, executor.Options{Observers: []func(executor.Record){h.call}})
 }
 
 func (h *hearing) Answered(o *Operation) {

@@ -167,7 +167,7 @@ func BenchmarkSmallCall(b *testing.B) {
 func TestSmallCall_Allocations(t *testing.T) {
 	calls := smallCalls(t)
 	least := testing.AllocsPerRun(200, calls["empty"])
-	for name, most := range map[string]float64{"legacy": 44, "modern": 66} {
+	for name, most := range map[string]float64{"legacy": 42, "modern": 60} {
 		if n := testing.AllocsPerRun(200, calls[name]) - least; n > most {
 			t.Errorf("%s: %v allocations more than an empty handler's %v, want at most %v", name, n, least, most)
 		}

@@ -9,10 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/pattern"
-
 	"mcpx/internal/compress"
 	"mcpx/internal/jq"
+	"mcpx/internal/pattern"
 	"mcpx/internal/plain"
 	"mcpx/internal/wire"
 )

@@ -3,9 +3,8 @@ package search
 import (
 	"strings"
 
-	"mcpx/internal/pattern"
-
 	"mcpx/internal/catalog"
+	"mcpx/internal/pattern"
 )
 
 var (

@@ -14,10 +14,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"mcpx/internal/pattern"
-
 	"mcpx/internal/atomicfile"
 	"mcpx/internal/keyring"
+	"mcpx/internal/pattern"
 )
 
 // Store keeps secrets in the keyring of the system. Its folder has a file for each, since

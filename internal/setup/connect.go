@@ -12,11 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/pattern"
-
 	"github.com/rogpeppe/go-internal/diff"
 
 	"mcpx/internal/config"
+	"mcpx/internal/pattern"
 )
 
 // serverName is what mcpx is called in the files of clients.

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/pattern"
-
 	"mcpx/internal/config"
+	"mcpx/internal/pattern"
 )
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

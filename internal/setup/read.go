@@ -9,11 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/pattern"
-
 	"github.com/tailscale/hujson"
 
 	"mcpx/internal/config"
+	"mcpx/internal/pattern"
 )
 
 // Source is one file that may hold servers.
