@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"runtime"
@@ -162,13 +163,20 @@ func BenchmarkSmallCall(b *testing.B) {
 	}
 }
 
-// TestSmallCall_Allocations holds what a small call may allocate beside net/http. With the race
-// detector it is some more, as pools drop a quarter of what they get.
+// TestSmallCall_Allocations holds what a small call may allocate beside net/http. It takes the
+// least of several measures: with the race detector pools drop a part of what they get, by chance.
 func TestSmallCall_Allocations(t *testing.T) {
 	calls := smallCalls(t)
-	least := testing.AllocsPerRun(200, calls["empty"])
-	for name, most := range map[string]float64{"legacy": 42, "modern": 60} {
-		if n := testing.AllocsPerRun(200, calls[name]) - least; n > most {
+	allocations := func(name string) float64 {
+		least := math.Inf(1)
+		for range 8 {
+			least = min(least, testing.AllocsPerRun(50, calls[name]))
+		}
+		return least
+	}
+	least := allocations("empty")
+	for name, most := range map[string]float64{"legacy": 38, "modern": 58} {
+		if n := allocations(name) - least; n > most {
 			t.Errorf("%s: %v allocations more than an empty handler's %v, want at most %v", name, n, least, most)
 		}
 	}
