@@ -1,14 +1,20 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"mcpx/internal/mcptest"
 )
@@ -38,23 +44,44 @@ func findSuite(t *testing.T) suite {
 	return s
 }
 
+// hung is the time after which the suite surely does not go on: it needs one to two minutes.
+const hung = 5 * time.Minute
+
 // run runs the suite in one role. It fails where a check fails that is not in the file
 // of expected failures, and where one passes that is.
 func (s suite) run(t *testing.T, h *home, expected string, args ...string) {
 	t.Helper()
+	saved := t.TempDir()
 	command := append([]string{filepath.Join(s.dir, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")}, args...)
-	cmd := exec.Command(s.node, append(command, "--timeout", "120000", "--expected-failures", filepath.Join(s.dir, expected))...)
+	ctx, cancel := context.WithTimeout(t.Context(), hung)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.node, append(command, "--timeout", "120000", "--output-dir", saved, "--expected-failures", filepath.Join(s.dir, expected))...)
 	cmd.Env = append(h.env(), "NODE_OPTIONS=--require="+filepath.Join(s.dir, "slow.cjs"), "PATH="+filepath.Dir(s.node)+string(filepath.ListSeparator)+os.Getenv("PATH"), "MCPX_BIN="+binary(t))
 	cmd.Dir = h.dir
+	cmd.WaitDelay = 10 * time.Second // a program that it started may have its output
 	out, err := cmd.CombinedOutput()
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		t.Errorf("%s: took more than %s, at the end of:\n%s", strings.Join(args, " "), hung, out)
+	case err != nil:
 		t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, passed.ReplaceAll(out, nil))
+		_, unexpected, _ := strings.Cut(string(out), "not in baseline")
+		for _, name := range failed.FindAllStringSubmatch(unexpected, -1) {
+			logs, _ := filepath.Glob(filepath.Join(saved, name[1]+"-*", "stderr.txt"))
+			for _, log := range logs {
+				text, _ := os.ReadFile(log)
+				t.Logf("%s: stderr of the client:\n%s", name[1], text)
+			}
+		}
 	}
 }
 
 // passed are the lines of the suite that tell of nothing wrong: some 200 before the first
 // that does.
-var passed = regexp.MustCompile(`(?m)^(=== Running scenario: .*|Running (client )?scenario .*|✓ .*|)\n`)
+var passed = regexp.MustCompile(`(?m)^(=== Running scenario: .*|Running (client )?scenario .*|Starting scenario: .*|Executing client: .*|With context: .*|Results saved to .*|✓ .*|)\n`)
+
+// failed is the line of a scenario that does not pass.
+var failed = regexp.MustCompile(`(?m)^ *✗ (\S+)$`)
 
 // revisions are the revisions of MCP whose requirements the suite checks.
 var revisions = []string{"2025-11-25", "2026-07-28"}
@@ -68,7 +95,7 @@ func TestConformanceOfTheServer(t *testing.T) {
 				mcptest.Parallel(t)
 				h := newHome(t)
 				path := h.config(t, map[string]server{
-					"suite": {"command": s.node, "args": []string{filepath.Join(s.dir, "server.mjs")}},
+					"suite": {"command": s.node, "args": []string{filepath.Join(s.dir, "server.mjs")}, "protocol": "modern"}, // it has both eras, and may be slow to start
 				}, map[string]any{"startup_wait": 60, "exec_wait": 60, "prefix": "never"})
 				d := h.serveHTTP(t, "--config", path)
 				url := d.url
@@ -84,13 +111,19 @@ func TestConformanceOfTheServer(t *testing.T) {
 func TestConformanceOfTheClient(t *testing.T) {
 	mcptest.Parallel(t)
 	s := findSuite(t)
+	port := turns(t, 4)
+	run := func(t *testing.T, expected string, args ...string) {
+		h := newHome(t)
+		h.extra = append(h.extra, "TURNS="+port)
+		s.run(t, h, expected, append([]string{"client", "--command", s.node + " " + filepath.Join(s.dir, "client.mjs")}, args...)...)
+	}
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
 			mcptest.Parallel(t)
-			client := s.node + " " + filepath.Join(s.dir, "client.mjs")
-			s.run(t, newHome(t), fmt.Sprintf("expected/client-%s.yml", revision), "client", "--command", client, "--requirements", revision)
+			run(t, fmt.Sprintf("expected/client-%s.yml", revision), "--requirements", revision)
 		})
-	} // Beside what the revisions require: grants without a person, and servers older than
+	}
+	// Beside what the revisions require: grants without a person, and servers older than
 	// the metadata.
 	for _, scenario := range []string{
 		"auth/client-credentials-basic", "auth/client-credentials-jwt",
@@ -98,8 +131,39 @@ func TestConformanceOfTheClient(t *testing.T) {
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
-			client := s.node + " " + filepath.Join(s.dir, "client.mjs")
-			s.run(t, newHome(t), "expected/client-2025-11-25.yml", "client", "--command", client, "--scenario", scenario)
+			run(t, "expected/client-2025-11-25.yml", "--scenario", scenario)
 		})
 	}
+}
+
+// turns is the port of a listener that sends a byte on some connections at a time, and on
+// the next one where one ends.
+func turns(t *testing.T, atOnce int) (port string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open sync.WaitGroup
+	t.Cleanup(func() {
+		listener.Close()
+		open.Wait()
+	})
+	taken := make(chan struct{}, atOnce)
+	open.Go(func() { // ends with the listener
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() { // ends with the client
+				defer conn.Close()
+				taken <- struct{}{}
+				defer func() { <-taken }()
+				_, _ = conn.Write([]byte("!"))
+				_, _ = io.Copy(io.Discard, conn)
+			})
+		}
+	})
+	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 }

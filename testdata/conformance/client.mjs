@@ -1,14 +1,25 @@
 // A client for the servers of the official conformance suite that goes through mcpx:
 // it reads, gets and calls everything that it is shown. MCPX_BIN is the binary under
-// test, the last argument the URL of the suite's server.
+// test, the last argument the URL of the suite's server. The suite starts dozens of it at
+// once; each waits for a byte from the port TURNS, and its turn lasts until it ends.
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client } from '@modelcontextprotocol/client';
-import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+
+const turn = connect(process.env.TURNS, '127.0.0.1');
+await once(turn, 'data');
+turn.unref();
+setTimeout(() => {
+  console.error('the turn takes two minutes'); // the clock is ten times slower: see slow.cjs
+  process.exit(1);
+}, 12_000).unref();
+const { Client } = await import('@modelcontextprotocol/client');
+const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
 
 const url = process.argv.at(-1);
 const version = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION;
@@ -34,13 +45,13 @@ const mcpx = {
   env: { PATH: process.env.PATH, HOME: home, XDG_CACHE_HOME: home, XDG_CONFIG_HOME: home },
 };
 
-// login is a person who runs mcpx login and agrees in a browser.
+// login is a person who runs mcpx login and agrees in a browser, or gives up where the page fails.
 const login = async () => {
   const child = spawn(mcpx.command, ['login', 'suite', '--no-browser', '--config', config], { env: mcpx.env, stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise((resolve) => child.on('close', resolve));
   for await (const line of createInterface({ input: child.stdout })) {
     console.error(line);
-    if (/^https?:/.test(line)) await attempt(() => fetch(line));
+    if (/^https?:/.test(line) && !(await attempt(() => fetch(line)))) child.kill();
   }
   await ended;
 };
