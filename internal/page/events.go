@@ -92,12 +92,16 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case <-ticker.C:
-		case <-r.Context().Done():
-			return
+		case <-r.Context().Done(): // the viewer has left, or its token does not count any more
 		case <-p.ended:
 			return
 		}
 		if _, refused := p.viewer(r); refused != nil {
+			// Else the page would take the end for a lost connection, and try again for ten seconds.
+			_, _ = w.Write([]byte("event: refused\ndata: {}\n\n"))
+			return
+		}
+		if r.Context().Err() != nil {
 			return
 		}
 	}

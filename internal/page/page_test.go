@@ -188,8 +188,8 @@ func TestPage_SignIn(t *testing.T) {
 	// What ends the token ends the session, and its stream.
 	stream := s.request(t, "GET", "/ui/events", "", cookie)
 	verifier.SetOptions(asked(otherToken))
-	if _, err := io.Copy(io.Discard, stream.Body); err != nil {
-		t.Errorf("the stream: %v", err)
+	if events, err := io.ReadAll(stream.Body); err != nil || !strings.HasSuffix(string(events), "event: refused\ndata: {}\n\n") {
+		t.Errorf("the stream: %s, %v", events, err)
 	}
 	refused(t, cookie)
 }

@@ -104,6 +104,7 @@ function follow() {
   stream = new EventSource("ui/events");
   stream.onopen = () => live("Live");
   stream.onmessage = (event) => show(JSON.parse(event.data));
+  stream.addEventListener("refused", () => open()); // signed out elsewhere, or the token has ended
   stream.onerror = () => {
     if (stream?.readyState !== EventSource.CLOSED) return live("No connection to mcpx; trying again", true);
     live("Not live: looking every few seconds"); // no stream for this page, or none for this viewer
