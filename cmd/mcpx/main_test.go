@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
@@ -142,17 +143,23 @@ func (h *home) command(t testing.TB, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs mcpx to its end.
+// run runs mcpx to its end. One that does not come to it says where its goroutines are.
 func (h *home) run(t testing.TB, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := h.command(t, args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var out, err bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &err
-	failure := cmd.Run()
+	cmd.WaitDelay = patience // a process that it left may have its outputs
+	failure := cmd.Start()
+	if failure == nil {
+		hung := time.AfterFunc(2*patience, func() { quit(cmd) })
+		failure = cmd.Wait()
+		hung.Stop()
+	}
 	var exit *exec.ExitError
 	if failure != nil && !errors.As(failure, &exit) {
-		t.Fatalf("running mcpx %q: %v", args, failure)
+		t.Fatalf("running mcpx %q: %v\n%s", args, failure, err.String())
 	}
 	return out.String(), err.String(), cmd.ProcessState.ExitCode()
 }

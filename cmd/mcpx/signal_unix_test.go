@@ -9,3 +9,6 @@ import (
 
 // terminate asks the process to end.
 func terminate(cmd *exec.Cmd) { _ = cmd.Process.Signal(syscall.SIGTERM) }
+
+// quit ends the process, which writes where its goroutines are.
+func quit(cmd *exec.Cmd) { _ = cmd.Process.Signal(syscall.SIGQUIT) }
