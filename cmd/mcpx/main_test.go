@@ -55,7 +55,7 @@ func binary(t testing.TB) string {
 			built.path += ".exe"
 		}
 		args := []string{"build", "-buildvcs=false", "-o", built.path}
-		if raceEnabled {
+		if mcptest.Race {
 			args = append(args, "-race")
 		}
 		if out, err := exec.Command("go", append(args, "mcpx/cmd/mcpx")...).CombinedOutput(); err != nil {

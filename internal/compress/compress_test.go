@@ -14,11 +14,11 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/wire"
-
 	"golang.org/x/tools/txtar"
 
+	"mcpx/internal/mcptest"
 	"mcpx/internal/tokens"
+	"mcpx/internal/wire"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -125,6 +125,7 @@ func sameValues(a, b string) bool {
 }
 
 func TestText_NeverWorse(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	for _, doc := range documents(t) {
 		count := counter{}
 		forms := doc.forms(t)
@@ -256,6 +257,7 @@ func TestText(t *testing.T) {
 
 // TestText_Table prints what is saved, by class of document.
 func TestText_Table(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	type sums struct {
 		documents, toon, received, minified, sent int
 		saved                                     float64 // of the pretty-printed document, summed

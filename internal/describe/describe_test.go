@@ -13,6 +13,7 @@ import (
 	"unicode/utf16"
 
 	"mcpx/internal/catalog"
+	"mcpx/internal/mcptest"
 	"mcpx/internal/plain"
 	"mcpx/internal/tokens"
 )
@@ -115,6 +116,7 @@ func randomServers(r *rand.Rand, servers, tools int) []catalog.Server {
 }
 
 func TestInspect_budgetHolds(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, size := range []struct{ servers, tools int }{
 		{1, 1}, {1, 10}, {10, 10}, {1, 60}, {3, 40}, {12, 150}, {30, 527}, {100, 3000}, {1, 3000}, {200, 200}, {3000, 3000},
@@ -253,6 +255,7 @@ func blocksOf(text string) map[string]string {
 // one: what is given up later in the table is still there when an earlier thing
 // is not.
 func TestInspect_givesUpInOrder(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	servers := randomServers(rand.New(rand.NewPCG(9, 10)), 1, 40)
 	servers[0].Name, servers[0].Instructions = "only", "Everything about files, issues and pages"
 	servers[0].Tools[39].Name = "last_tool"
@@ -365,6 +368,7 @@ func TestDescriptions_Cut(t *testing.T) {
 // TestDescriptions_OneMoreTool: one more tool in a big server, of which the catalogue has
 // no names, keeps the bytes of all texts.
 func TestDescriptions_OneMoreTool(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	servers := randomServers(rand.New(rand.NewPCG(19, 20)), 30, 2000)
 	for _, f := range []Features{{}, {Brief: true}} {
 		b := Budget{}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/tiktoken-go/tokenizer"
+
+	"mcpx/internal/mcptest"
 )
 
 // corpusTool is a tool of the corpus, with its file.
@@ -82,6 +84,7 @@ func rawJSON(t testing.TB, x Tool) string {
 // No text costs more than what it stands for. How much less all of them cost is
 // measured where they are printed, in describe.
 func TestTokens_NeverMoreThanJSON(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	count := o200k(t)
 	for _, dir := range []string{"testdata/tools", "testdata/openapi"} {
 		for _, x := range loadTools(t, dir) {

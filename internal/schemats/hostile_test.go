@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcpx/internal/mcptest"
 )
 
 // nested is a schema of n levels of properties.
@@ -64,6 +66,7 @@ func hostileSchemas() map[string]string {
 }
 
 func TestHostileSchemas(t *testing.T) {
+	mcptest.OneGoroutine(t)
 	for name, s := range hostileSchemas() {
 		t.Run(name, func(t *testing.T) {
 			raw := json.RawMessage(s)
