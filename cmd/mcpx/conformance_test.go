@@ -44,8 +44,8 @@ func findSuite(t *testing.T) suite {
 	return s
 }
 
-// hung is the time after which the suite surely does not go on: it needs one to two minutes.
-const hung = 5 * time.Minute
+// suiteTime bounds a run of the suite, which needs one to two minutes.
+const suiteTime = 5 * time.Minute
 
 // run runs the suite in one role. It fails where a check fails that is not in the file
 // of expected failures, and where one passes that is.
@@ -53,7 +53,7 @@ func (s suite) run(t *testing.T, h *home, expected string, args ...string) {
 	t.Helper()
 	saved := t.TempDir()
 	command := append([]string{filepath.Join(s.dir, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")}, args...)
-	ctx, cancel := context.WithTimeout(t.Context(), hung)
+	ctx, cancel := context.WithTimeout(t.Context(), suiteTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.node, append(command, "--timeout", "120000", "--output-dir", saved, "--expected-failures", filepath.Join(s.dir, expected))...)
 	cmd.Env = append(h.env(), "NODE_OPTIONS=--require="+filepath.Join(s.dir, "slow.cjs"), "PATH="+filepath.Dir(s.node)+string(filepath.ListSeparator)+os.Getenv("PATH"), "MCPX_BIN="+binary(t))
@@ -62,7 +62,7 @@ func (s suite) run(t *testing.T, h *home, expected string, args ...string) {
 	out, err := cmd.CombinedOutput()
 	switch {
 	case ctx.Err() != nil:
-		t.Errorf("%s: took more than %s, at the end of:\n%s", strings.Join(args, " "), hung, out)
+		t.Errorf("%s: took more than %s, at the end of:\n%s", strings.Join(args, " "), suiteTime, out)
 	case err != nil:
 		t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, passed.ReplaceAll(out, nil))
 		_, unexpected, _ := strings.Cut(string(out), "not in baseline")
@@ -111,7 +111,7 @@ func TestConformanceOfTheServer(t *testing.T) {
 func TestConformanceOfTheClient(t *testing.T) {
 	mcptest.Parallel(t)
 	s := findSuite(t)
-	port := turns(t, 4)
+	port := turns(t, 4) // each is a client, an mcpx and a server of the suite
 	run := func(t *testing.T, expected string, args ...string) {
 		h := newHome(t)
 		h.extra = append(h.extra, "TURNS="+port)

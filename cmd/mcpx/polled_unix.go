@@ -36,7 +36,7 @@ func polled(in io.Reader, outputs ...*os.File) (io.Reader, func()) {
 		return in, unchanged
 	}
 	var through int // a descriptor of its own: that of in has an owner
-	_ = conn.Control(func(fd uintptr) {
+	closed := conn.Control(func(fd uintptr) {
 		syscall.ForkLock.RLock() // no child gets it
 		defer syscall.ForkLock.RUnlock()
 		if through, err = syscall.Dup(int(fd)); err == nil {
@@ -44,7 +44,7 @@ func polled(in io.Reader, outputs ...*os.File) (io.Reader, func()) {
 			err = syscall.SetNonblock(through, true) // both descriptors have the flag in common
 		}
 	})
-	if err != nil {
+	if closed != nil || err != nil {
 		return in, unchanged
 	}
 	return os.NewFile(uintptr(through), file.Name()), func() {

@@ -15,9 +15,13 @@ import (
 // pipe is a pipe as a shell gives it to a program: its reads block.
 func pipe(t *testing.T) (in *os.File, out *os.File) {
 	var ends [2]int
+	syscall.ForkLock.RLock() // a child with its other end would keep it open
+	defer syscall.ForkLock.RUnlock()
 	if err := syscall.Pipe(ends[:]); err != nil {
 		t.Fatal(err)
 	}
+	syscall.CloseOnExec(ends[0])
+	syscall.CloseOnExec(ends[1])
 	in, out = os.NewFile(uintptr(ends[0]), "in"), os.NewFile(uintptr(ends[1]), "out")
 	t.Cleanup(func() { in.Close(); out.Close() })
 	return in, out

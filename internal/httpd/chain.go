@@ -60,7 +60,7 @@ type answer struct {
 	status    int    // 0 = no header was written, which is 200
 	principal string // whom the answer is for, from authenticated
 	after     []func()
-	room      [2]func() // of after: a call has no more
+	room      [2]func() // the first memory of after: no call has more than two
 }
 
 // Afterwards has do called when the request has ended for all handlers, and the client has its
