@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"mcpx/internal/setup"
+	"mcpx/internal/desk/setup"
 )
 
 type addCommand struct {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mcpx/internal/setup"
+	"mcpx/internal/desk/setup"
 )
 
 // This file has the shared parts of the commands that edit config files: init, connect,

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"mcpx/internal/audit"
+	"mcpx/internal/hosted/audit"
 )
 
 type auditCommand struct {

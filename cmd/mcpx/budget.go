@@ -8,8 +8,8 @@ import (
 	"os"
 
 	"mcpx/internal/app"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/budget"
-	"mcpx/internal/catalog"
 	"mcpx/internal/compress"
 	"mcpx/internal/describe"
 )

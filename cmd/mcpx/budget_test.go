@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"mcpx/internal/app"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/budget"
-	"mcpx/internal/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/tokens"
 	"mcpx/internal/view"

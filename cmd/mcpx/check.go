@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"mcpx/internal/app"
-	"mcpx/internal/catalog"
-	"mcpx/internal/config"
-	"mcpx/internal/plain"
-	"mcpx/internal/screen"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/terminal"
 )
 
 type checkCommand struct {
@@ -134,9 +134,9 @@ func named(cfg *config.Config, name string) (server, tool string) {
 
 func noSuchServer(name string, all []string) error {
 	text := fmt.Sprintf("the config has no server %q", name)
-	near := plain.Nearest(name, all)
+	near := sanitize.Nearest(name, all)
 	if server, _, ok := strings.Cut(name, "."); ok && len(near) == 0 {
-		near = plain.Nearest(server, all)
+		near = sanitize.Nearest(server, all)
 	}
 	switch {
 	case len(near) > 0:
@@ -213,7 +213,7 @@ func checkServer(a *app.App, server *catalog.Server) checkedServer {
 		one.Tools = &n
 	}
 	addNote := func(text string) {
-		if text = plain.Line(text, 1000); text != "" {
+		if text = sanitize.Line(text, 1000); text != "" {
 			one.Notes = append(one.Notes, text)
 		}
 	}
@@ -231,7 +231,7 @@ func checkServer(a *app.App, server *catalog.Server) checkedServer {
 		addNote(app.Unapproved(a.Config, full))
 	}
 	if n := len(status.Faults); n > 0 {
-		addNote(screen.Count(n, "tool") + " refused: " + strings.Join(status.Faults[:min(n, 3)], "; "))
+		addNote(terminal.Count(n, "tool") + " refused: " + strings.Join(status.Faults[:min(n, 3)], "; "))
 	}
 	return one
 }
@@ -257,7 +257,7 @@ func (o *outcome) print(s streams) {
 			"or take those of your MCP clients:    mcpx init\n")
 		return
 	}
-	rows := []screen.Row{{Cells: []string{"SERVER", "STATE", "ERA", "TRANSPORT", "TOOLS", "TIME"}}}
+	rows := []terminal.Row{{Cells: []string{"SERVER", "STATE", "ERA", "TRANSPORT", "TOOLS", "TIME"}}}
 	tools := 0
 	for _, one := range o.Servers {
 		count, took := "-", "-"
@@ -268,7 +268,7 @@ func (o *outcome) print(s streams) {
 		if one.Protocol != "" {
 			took = seconds(one.Seconds)
 		}
-		rows = append(rows, screen.Row{
+		rows = append(rows, terminal.Row{
 			Cells: []string{one.Name, stateOn(sc, one.State), cmp.Or(one.Protocol, "-"), cmp.Or(one.Transport, "-"), count, took},
 			Notes: one.Notes,
 		})
@@ -284,16 +284,16 @@ func (o *outcome) print(s streams) {
 		}
 		fmt.Fprint(s.out, sc.Hang(name+"  ", one.Why))
 	}
-	fmt.Fprint(s.out, "\n", sc.Hang("", fmt.Sprintf("%s: %s; %s", screen.Count(len(o.Servers), "server"), o.states(sc), screen.Count(tools, "tool"))))
+	fmt.Fprint(s.out, "\n", sc.Hang("", fmt.Sprintf("%s: %s; %s", terminal.Count(len(o.Servers), "server"), o.states(sc), terminal.Count(tools, "tool"))))
 	if saved := o.Savings; saved != nil {
 		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("results since %s: %s, about %s tokens received, %s sent (%s)",
-			saved.Since.Format(time.DateOnly), screen.Count(int(saved.Calls), "call"), screen.Number(int(saved.Received)), screen.Number(int(saved.Sent)),
-			sc.Green(screen.Change(int(saved.Received), int(saved.Sent))))))
+			saved.Since.Format(time.DateOnly), terminal.Count(int(saved.Calls), "call"), terminal.Number(int(saved.Received)), terminal.Number(int(saved.Sent)),
+			sc.Green(terminal.Change(int(saved.Received), int(saved.Sent))))))
 	}
 }
 
 // stateOn is a state in its colour.
-func stateOn(sc screen.Screen, state catalog.State) string {
+func stateOn(sc terminal.Screen, state catalog.State) string {
 	switch text := string(state); state {
 	case catalog.Ready:
 		return sc.Green(text)
@@ -310,7 +310,7 @@ func stateOn(sc screen.Screen, state catalog.State) string {
 func seconds(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) + " s" }
 
 // states are the numbers of servers in each state.
-func (o *outcome) states(sc screen.Screen) string {
+func (o *outcome) states(sc terminal.Screen) string {
 	var parts []string
 	for _, state := range []catalog.State{catalog.Ready, catalog.Idle, catalog.Degraded, catalog.Connecting, catalog.Unavailable, catalog.Disabled} {
 		n := 0

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/wire"
 )
 
 // TestServe_Clients: each client gets results as it takes them, by its name, by the rule

@@ -13,10 +13,10 @@ import (
 	"github.com/alecthomas/kong"
 
 	"mcpx/internal/app"
-	"mcpx/internal/catalog"
-	"mcpx/internal/config"
-	"mcpx/internal/plain"
-	"mcpx/internal/setup"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/setup"
 )
 
 // The scripts ask mcpx itself for candidates, so that they are always up to date.
@@ -83,7 +83,7 @@ func (cmd *completeCommand) Run(c *cli, parsed *kong.Context, s streams) error {
 
 func offer(w io.Writer, word, candidate, help string) {
 	if candidate != "" && strings.HasPrefix(candidate, word) {
-		fmt.Fprintf(w, "%s\t%s\n", candidate, plain.Line(help, 80))
+		fmt.Fprintf(w, "%s\t%s\n", candidate, sanitize.Line(help, 80))
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"mcpx/internal/app"
-	"mcpx/internal/config"
-	"mcpx/internal/secret"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/secret"
 )
 
 // loadConfig finds and reads the config file, to use these servers; none means all.

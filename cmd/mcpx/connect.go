@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"mcpx/internal/plain"
-	"mcpx/internal/screen"
-	"mcpx/internal/setup"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/setup"
+	"mcpx/internal/desk/terminal"
 )
 
 type connectCommand struct {
@@ -66,18 +66,18 @@ func findClient(id string) (setup.Client, error) {
 		}
 		ids = append(ids, c.ID)
 	}
-	return setup.Client{}, &usageError{hintError{fmt.Sprintf("there is no client %q", id) + plain.DidYouMean(id, ids), "the clients are " + strings.Join(ids, ", ")}}
+	return setup.Client{}, &usageError{hintError{fmt.Sprintf("there is no client %q", id) + sanitize.DidYouMean(id, ids), "the clients are " + strings.Join(ids, ", ")}}
 }
 
 // list prints all clients with their files, and whether they are connected.
 func (cmd *connectCommand) list(sys setup.System, s streams) error {
-	rows := []screen.Row{{Cells: []string{"CLIENT", "STATE", "FILE"}}}
+	rows := []terminal.Row{{Cells: []string{"CLIENT", "STATE", "FILE"}}}
 	for _, client := range setup.Clients() {
 		file, state := client.File(sys), "no file"
 		if _, existed, err := setup.ReadConfig(file); err != nil || existed {
 			state = clientState(client, file, s)
 		}
-		rows = append(rows, screen.Row{Cells: []string{client.ID, state, sys.Short(file)}})
+		rows = append(rows, terminal.Row{Cells: []string{client.ID, state, sys.Short(file)}})
 	}
 	fmt.Fprint(s.out, s.screen.Table(3, rows))
 	return nil
@@ -88,10 +88,10 @@ func clientState(client setup.Client, file string, s streams) string {
 	if err != nil {
 		return "cannot be read"
 	}
-	state := screen.Count(len(servers), "server")
+	state := terminal.Count(len(servers), "server")
 	for _, one := range servers {
 		if one.Self {
-			return "connected; " + screen.Count(len(servers)-1, "other server")
+			return "connected; " + terminal.Count(len(servers)-1, "other server")
 		}
 	}
 	return state

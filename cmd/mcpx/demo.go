@@ -10,8 +10,8 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/budget"
+	"mcpx/internal/desk/terminal"
 	"mcpx/internal/executor"
-	"mcpx/internal/screen"
 	"mcpx/internal/tokens"
 	"mcpx/internal/view"
 )
@@ -41,7 +41,7 @@ func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
 	d.carried()
 	if d.all {
 		description := a.View.Description()
-		d.title("The description of inspect: %s tokens", screen.Number(tokens.Count(description)))
+		d.title("The description of inspect: %s tokens", terminal.Number(tokens.Count(description)))
 		d.text(description)
 		if err := d.lookUp(ctx, "cities", "search_cities"); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
 // demoScreen prints the parts of the demo. They fit on a screen of 80 columns and 24
 // rows, unless all is set.
 type demoScreen struct {
-	screen.Screen
+	terminal.Screen
 	w   io.Writer
 	app *app.App
 	all bool
@@ -93,10 +93,10 @@ func (d *demoScreen) carried() {
 	for _, def := range tools {
 		mine += budget.Definition(def).Tokens()
 	}
-	fmt.Fprint(d.w, d.Hang("", d.Bold(fmt.Sprintf("%s with %s: the tokens that every request carries", screen.Count(len(snap.Servers), "server"), screen.Count(snap.Tools(), "tool")))))
+	fmt.Fprint(d.w, d.Hang("", d.Bold(fmt.Sprintf("%s with %s: the tokens that every request carries", terminal.Count(len(snap.Servers), "server"), terminal.Count(snap.Tools(), "tool")))))
 	columns := d.Width() - 38
-	fmt.Fprintf(d.w, "  connected directly  %6s  %s\n", screen.Number(total), d.Yellow(d.Bar(total, total, columns)))
-	fmt.Fprintf(d.w, "  mcpx: two tools     %6s  %s %s\n", screen.Number(mine), d.Green(d.Bar(mine, total, columns)), d.Bold(screen.Change(total, mine)))
+	fmt.Fprintf(d.w, "  connected directly  %6s  %s\n", terminal.Number(total), d.Yellow(d.Bar(total, total, columns)))
+	fmt.Fprintf(d.w, "  mcpx: two tools     %6s  %s %s\n", terminal.Number(mine), d.Green(d.Bar(mine, total, columns)), d.Bold(terminal.Change(total, mine)))
 }
 
 // lookUp shows the answer of inspect about one tool.
@@ -141,9 +141,9 @@ func (d *demoScreen) calls(ctx context.Context) error {
 				return err
 			}
 			from, to := tokens.Count(sent), tokens.Count(blockText(result))
-			head += fmt.Sprintf(": %s of %s tokens", screen.Number(to), screen.Number(from))
+			head += fmt.Sprintf(": %s of %s tokens", terminal.Number(to), terminal.Number(from))
 			if toon, ok := budget.PlainTOON(sent); ok && call.Select == "" {
-				head += ", plain TOON " + screen.Number(tokens.Count(toon))
+				head += ", plain TOON " + terminal.Number(tokens.Count(toon))
 			}
 		}
 		d.title("%s", head)

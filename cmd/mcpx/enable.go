@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"mcpx/internal/setup"
+	"mcpx/internal/desk/setup"
 )
 
 type enableCommand struct {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"mcpx/internal/app"
-	"mcpx/internal/config"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"mcpx/internal/app"
-	"mcpx/internal/config"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/desk/config"
 )
 
 // maxArguments bounds the arguments from stdin.

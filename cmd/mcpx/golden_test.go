@@ -12,9 +12,9 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"mcpx/internal/app"
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/desk/terminal"
 	"mcpx/internal/executor"
-	"mcpx/internal/screen"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -26,12 +26,12 @@ func golden(t *testing.T, file string, lines func(height int) int, print func(s 
 	archive := &txtar.Archive{}
 	for _, one := range []struct {
 		name string
-		s    screen.Screen
+		s    terminal.Screen
 	}{
-		{"piped", screen.Screen{}},
-		{"80x24", screen.Fixed(80, 24, false)},
-		{"100x30", screen.Fixed(100, 30, false)},
-		{"100x30 in colour", screen.Fixed(100, 30, true)},
+		{"piped", terminal.Screen{}},
+		{"80x24", terminal.Fixed(80, 24, false)},
+		{"100x30", terminal.Fixed(100, 30, false)},
+		{"100x30 in colour", terminal.Fixed(100, 30, true)},
 	} {
 		var out bytes.Buffer
 		print(streams{out: &out, screen: one.s})

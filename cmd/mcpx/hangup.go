@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"mcpx/internal/app"
-	"mcpx/internal/config"
+	"mcpx/internal/desk/config"
 )
 
 // reloading applies the config file after each SIGHUP and, with watch, when it changes.

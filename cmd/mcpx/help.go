@@ -7,7 +7,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"mcpx/internal/plain"
+	"mcpx/internal/base/sanitize"
 )
 
 type helpCommand struct {
@@ -60,7 +60,7 @@ func usageHint(parser *kong.Kong, args []string) string {
 	case slices.Contains(names, first):
 		return fmt.Sprintf("mcpx help %s says how it is called", first)
 	case first != "":
-		near := plain.Nearest(first, names)
+		near := sanitize.Nearest(first, names)
 		if other := otherWords[first]; other != "" {
 			near = []string{other}
 		}

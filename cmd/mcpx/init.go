@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"mcpx/internal/config"
-	"mcpx/internal/screen"
-	"mcpx/internal/setup"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/setup"
+	"mcpx/internal/desk/terminal"
 )
 
 type initCommand struct {
@@ -113,21 +113,21 @@ func (cmd *initCommand) sources(sys setup.System, s streams) ([]setup.Source, er
 
 // show prints the servers that were found, and which of them init will take.
 func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source, merged []setup.Merged, skipped []setup.Skipped) {
-	section := func(title string, heads []string, rows []screen.Row) {
+	section := func(title string, heads []string, rows []terminal.Row) {
 		if len(rows) > 0 {
-			fmt.Fprint(s.out, s.screen.Bold(title), "\n\n", s.screen.Table(len(heads), append([]screen.Row{{Cells: heads}}, rows...)), "\n")
+			fmt.Fprint(s.out, s.screen.Bold(title), "\n\n", s.screen.Table(len(heads), append([]terminal.Row{{Cells: heads}}, rows...)), "\n")
 		}
 	}
-	var found, take, leave []screen.Row
+	var found, take, leave []terminal.Row
 	for _, source := range sources {
-		row := screen.Row{Cells: []string{cmp.Or(source.Client, "--from"), screen.Count(len(source.Servers), "server"), sys.Short(source.File)}}
+		row := terminal.Row{Cells: []string{cmp.Or(source.Client, "--from"), terminal.Count(len(source.Servers), "server"), sys.Short(source.File)}}
 		if source.Err != nil {
 			row.Cells[1], row.Notes = "-", []string{"cannot be read: " + source.Err.Error()}
 		}
 		found = append(found, row)
 	}
 	for _, m := range merged {
-		row := screen.Row{Cells: []string{m.Name, m.Found.Runs(), strings.Join(m.Clients, ", ")}}
+		row := terminal.Row{Cells: []string{m.Name, m.Found.Runs(), strings.Join(m.Clients, ", ")}}
 		if !m.Found.Server.Enabled {
 			row.Notes = []string{"disabled"}
 		}
@@ -137,7 +137,7 @@ func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source
 		take = append(take, row)
 	}
 	for _, one := range skipped {
-		leave = append(leave, screen.Row{Cells: []string{one.Name, one.From}, Notes: []string{one.Why}})
+		leave = append(leave, terminal.Row{Cells: []string{one.Name, one.From}, Notes: []string{one.Why}})
 	}
 	section("found", []string{"CLIENT", "SERVERS", "FILE"}, found)
 	section("to take", []string{"SERVER", "RUNS", "FROM"}, take)
@@ -152,9 +152,9 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, f
 	s := a.s
 	var data []byte
 	var err error
-	question := fmt.Sprintf("Write %s with %s?", sys.Short(file), screen.Count(len(merged), "server"))
+	question := fmt.Sprintf("Write %s with %s?", sys.Short(file), terminal.Count(len(merged), "server"))
 	if !setup.Blank(before) {
-		question = fmt.Sprintf("Add %s to %s?", screen.Count(len(merged), "server"), sys.Short(file))
+		question = fmt.Sprintf("Add %s to %s?", terminal.Count(len(merged), "server"), sys.Short(file))
 		data, err = setup.AddToConfig(before, merged)
 	} else {
 		data, err = setup.NewConfig(merged)
@@ -191,7 +191,7 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, f
 	}
 	fmt.Fprintf(s.out, "wrote %s\n", sys.Short(file))
 	if n := setup.Secrets(merged); n > 0 {
-		fmt.Fprintf(s.out, "%s came with a token or password, copied as it is; only you can read the file. \"${NAME}\" in its place takes it from the environment\n", screen.Count(n, "server"))
+		fmt.Fprintf(s.out, "%s came with a token or password, copied as it is; only you can read the file. \"${NAME}\" in its place takes it from the environment\n", terminal.Count(n, "server"))
 	}
 	return true, nil
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"mcpx/internal/app"
-	"mcpx/internal/catalog"
-	"mcpx/internal/plain"
-	"mcpx/internal/screen"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/terminal"
 )
 
 type lockCommand struct {
@@ -79,7 +79,7 @@ func (cmd *lockCommand) show(lock app.Lock, server *catalog.Server, s streams) (
 	}
 	added, changed, gone := lock.Changes(server)
 	if lock[server.Name] == nil {
-		fmt.Fprint(s.out, s.screen.Hang(server.Name+"  ", screen.Count(len(server.Tools), "tool")))
+		fmt.Fprint(s.out, s.screen.Hang(server.Name+"  ", terminal.Count(len(server.Tools), "tool")))
 		return true
 	}
 	for _, name := range slices.Concat(added, changed) {
@@ -91,10 +91,10 @@ func (cmd *lockCommand) show(lock app.Lock, server *catalog.Server, s streams) (
 		if tool, _ := server.Tool(name); tool.Description != "" {
 			text += ": " + tool.Description
 		}
-		fmt.Fprint(s.out, s.screen.Hang(word, plain.Line(text, 300)))
+		fmt.Fprint(s.out, s.screen.Hang(word, sanitize.Line(text, 300)))
 	}
 	for _, name := range gone {
-		fmt.Fprint(s.out, s.screen.Hang(s.screen.Dim("gone     "), plain.Line(server.Name+"."+name, 300)))
+		fmt.Fprint(s.out, s.screen.Hang(s.screen.Dim("gone     "), sanitize.Line(server.Name+"."+name, 300)))
 	}
 	return len(added)+len(changed)+len(gone) > 0
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"mcpx/internal/app"
-	"mcpx/internal/config"
-	"mcpx/internal/oauth"
-	"mcpx/internal/plain"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/logins"
 )
 
 // loginTime bounds a login: after it nobody will come back from the browser.
@@ -33,23 +33,23 @@ func (cmd *loginCommand) Help() string {
 
 // Run logs in.
 func (cmd *loginCommand) Run(ctx context.Context, c *cli, s streams) error {
-	logins, server, err := loginServer(ctx, c, s, cmd.Server)
+	store, server, err := loginServer(ctx, c, s, cmd.Server)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, loginTime, errors.New("ten minutes have passed"))
 	defer cancel()
-	options := oauth.Options{New: cmd.New, Open: func(address string) { cmd.show(ctx, s, address) }}
+	options := logins.Options{New: cmd.New, Open: func(address string) { cmd.show(ctx, s, address) }}
 	if cmd.NoBrowser {
 		options.Pasted = pastedLine(s)
 	}
-	made, err := logins.Login(ctx, server, options)
+	made, err := store.Login(ctx, server, options)
 	if err != nil {
 		return err
 	}
-	text := "logged in to " + server.Name + " at " + plain.Line(made.Issuer, 200)
+	text := "logged in to " + server.Name + " at " + sanitize.Line(made.Issuer, 200)
 	if len(made.Scopes) > 0 {
-		text += " (" + plain.Line(strings.Join(made.Scopes, " "), 300) + ")"
+		text += " (" + sanitize.Line(strings.Join(made.Scopes, " "), 300) + ")"
 	}
 	fmt.Fprintln(s.out, text)
 	if made.Unsealed != nil {
@@ -113,20 +113,20 @@ func (cmd *logoutCommand) Help() string {
 
 // Run logs out.
 func (cmd *logoutCommand) Run(ctx context.Context, c *cli, s streams) error {
-	logins, server, err := loginServer(ctx, c, s, cmd.Server)
+	store, server, err := loginServer(ctx, c, s, cmd.Server)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	missing, unrevoked, err := logins.Logout(ctx, server)
+	missing, unrevoked, err := store.Logout(ctx, server)
 	switch {
 	case err != nil:
 		return err
 	case missing:
 		fmt.Fprintln(s.out, "there is no login to "+server.Name)
 	case unrevoked != nil:
-		fmt.Fprintf(s.out, "forgot the login to %s; it could not be revoked: %s\n", server.Name, plain.Line(unrevoked.Error(), 300))
+		fmt.Fprintf(s.out, "forgot the login to %s; it could not be revoked: %s\n", server.Name, sanitize.Line(unrevoked.Error(), 300))
 	default:
 		fmt.Fprintln(s.out, "logged out of "+server.Name)
 	}
@@ -134,10 +134,10 @@ func (cmd *logoutCommand) Run(ctx context.Context, c *cli, s streams) error {
 }
 
 // loginServer is a server of the config by its name, as far as it can have logins.
-func loginServer(ctx context.Context, c *cli, s streams, name string) (*oauth.Logins, oauth.Server, error) {
+func loginServer(ctx context.Context, c *cli, s streams, name string) (*logins.Logins, logins.Server, error) {
 	cfg, err := c.loadConfig(ctx, s, name)
 	if err != nil {
-		return nil, oauth.Server{}, err
+		return nil, logins.Server{}, err
 	}
 	var all []string
 	for _, server := range cfg.Servers {
@@ -145,16 +145,16 @@ func loginServer(ctx context.Context, c *cli, s streams, name string) (*oauth.Lo
 		switch {
 		case server.Name != cfg.Served(name):
 		case server.Fault != "":
-			return nil, oauth.Server{}, errors.New(server.Fault)
+			return nil, logins.Server{}, errors.New(server.Fault)
 		case server.Type == config.WebSocket && server.URL == "":
-			return nil, oauth.Server{}, fmt.Errorf("%s has no url to log in to", name)
+			return nil, logins.Server{}, fmt.Errorf("%s has no url to log in to", name)
 		case server.Type == config.Stdio:
-			return nil, oauth.Server{}, fmt.Errorf("%s is a command, and has no login; what it needs stands in its env", name)
+			return nil, logins.Server{}, fmt.Errorf("%s is a command, and has no login; what it needs stands in its env", name)
 		case server.OAuth.Off:
-			return nil, oauth.Server{}, fmt.Errorf("logins to %s are turned off (oauth)", name)
+			return nil, logins.Server{}, fmt.Errorf("logins to %s are turned off (oauth)", name)
 		default:
 			return app.Logins(c.logger(s, cfg, true)), app.LoginServer(server), nil
 		}
 	}
-	return nil, oauth.Server{}, noSuchServer(name, all)
+	return nil, logins.Server{}, noSuchServer(name, all)
 }

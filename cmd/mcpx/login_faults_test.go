@@ -219,7 +219,7 @@ func TestLogin_Revoked(t *testing.T) {
 	if got := c.echo(t); !strings.Contains(got, "needs mcpx login tracker: the login has ended (invalid_grant)") {
 		t.Errorf("got %s", got)
 	}
-	if files := logins(t, h); len(files) != 1 {
+	if files := loginFiles(t, h); len(files) != 1 {
 		t.Errorf("the file of the login is gone: %v", files)
 	}
 	stdout, _, code := h.run(t, "", "check", "--config", config)
@@ -228,7 +228,7 @@ func TestLogin_Revoked(t *testing.T) {
 	}
 }
 
-func logins(t *testing.T, h *home) []string {
+func loginFiles(t *testing.T, h *home) []string {
 	t.Helper()
 	folder := filepath.Join(h.dir, "config")
 	if runtime.GOOS == "darwin" {
@@ -310,7 +310,7 @@ func TestLogin_Refused(t *testing.T) {
 	if out, _ := h.login(t, 1, "--config", config, "command"); !strings.Contains(out, "command is a command, and has no login") {
 		t.Errorf("a command: %s", out)
 	}
-	if files := logins(t, h); len(files) != 0 {
+	if files := loginFiles(t, h); len(files) != 0 {
 		t.Errorf("a login was kept: %v", files)
 	}
 }
@@ -402,7 +402,7 @@ func TestLogin_Secrets(t *testing.T) {
 	stdout, stderr, _ := h.run(t, "", "check", "--config", config, "--json")
 	var text strings.Builder
 	fmt.Fprint(&text, said, page, stdout, stderr, d.stderr)
-	for _, file := range logins(t, h) {
+	for _, file := range loginFiles(t, h) {
 		info, err := os.Stat(file)
 		if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v %v", file, info.Mode(), err)

@@ -16,10 +16,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"mcpx/internal/config"
+	"mcpx/internal/base/proc"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/terminal"
 	"mcpx/internal/jq"
-	"mcpx/internal/proc"
-	"mcpx/internal/screen"
 )
 
 // The exit codes (design 5). Usage errors have kong's own, 80.
@@ -77,7 +77,7 @@ type streams struct {
 	out, err io.Writer
 	terminal bool // in is a terminal, with a person
 	// screen is the screen of out, watched that of err.
-	screen, watched screen.Screen
+	screen, watched terminal.Screen
 	getenv          func(string) (string, bool)
 }
 
@@ -96,8 +96,8 @@ func main() {
 	ctx, stop := interruptible()
 	code := run(ctx, os.Args[1:], streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		terminal: screen.IsTerminal(os.Stdin),
-		screen:   screen.Of(os.Stdout, os.LookupEnv), watched: screen.Of(os.Stderr, os.LookupEnv),
+		terminal: terminal.IsTerminal(os.Stdin),
+		screen:   terminal.Of(os.Stdout, os.LookupEnv), watched: terminal.Of(os.Stderr, os.LookupEnv),
 		getenv: os.LookupEnv,
 	})
 	stop()

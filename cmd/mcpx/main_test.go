@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/proc"
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/proc"
 )
 
 // built is the real binary, made once in a folder that TestMain removes.

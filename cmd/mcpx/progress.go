@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"mcpx/internal/app"
-	"mcpx/internal/catalog"
-	"mcpx/internal/plain"
-	"mcpx/internal/screen"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/terminal"
 )
 
 const (
@@ -46,7 +46,7 @@ func attempts(a *app.App) []attempt {
 // Otherwise it prints, after quietFor, a line for each attempt that is over.
 type progress struct {
 	w     io.Writer
-	s     screen.Screen
+	s     terminal.Screen
 	look  func() []attempt
 	began time.Time
 	took  map[string]time.Duration
@@ -57,7 +57,7 @@ type progress struct {
 func (p *progress) show(done <-chan struct{}) {
 	p.began, p.took = time.Now(), make(map[string]time.Duration)
 	every, draw := quietFor/8, p.plain
-	if live := screen.NewLive(p.w, p.s); p.s.Live() {
+	if live := terminal.NewLive(p.w, p.s); p.s.Live() {
 		every, draw = redrawEvery, func() { live.Draw(p.picture(live.Room())) }
 		defer live.Clear()
 		draw()
@@ -155,18 +155,18 @@ func (p *progress) picture(room int) []string {
 }
 
 func (p *progress) line(one attempt, width int) string {
-	name := screen.Pad(screen.ClipMiddle(one.name, width), width)
+	name := terminal.Pad(terminal.ClipMiddle(one.name, width), width)
 	switch one.took {
 	case 0:
 		text := p.s.Yellow("starting")
 		if one.installing {
-			text += "  " + plain.Line(one.reason, 200)
+			text += "  " + sanitize.Line(one.reason, 200)
 		}
 		return "  " + name + "  " + text
 	default:
-		text := screen.Count(one.tools, "tool")
+		text := terminal.Count(one.tools, "tool")
 		if one.state != catalog.Ready {
-			text = plain.Line(one.reason, 200)
+			text = sanitize.Line(one.reason, 200)
 		}
 		return fmt.Sprintf("  %s  %s %8s  %s", name, stateOn(p.s, one.state)+strings.Repeat(" ", max(0, 11-len(one.state))), seconds(one.took.Seconds()), text)
 	}

@@ -8,13 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/screen"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/desk/terminal"
 )
 
 // shown runs a progress of three servers for nine seconds and the moment until it ends: a is
 // ready after one, b fails after five, and c never answers.
-func shown(t *testing.T, s screen.Screen) string {
+func shown(t *testing.T, s terminal.Screen) string {
 	t.Helper()
 	var out bytes.Buffer
 	const end = 9*time.Second + redrawEvery/2 // after the last picture
@@ -42,7 +42,7 @@ func shown(t *testing.T, s screen.Screen) string {
 // TestProgress_Plain: nothing is said at first; then who is waited for, and who is over.
 func TestProgress_Plain(t *testing.T) {
 	const want = "mcpx: waiting for b-with-a-name-that-goes-on-and-on, c\nmcpx: b-with-a-name-that-goes-on-and-on is unavailable after 5.0 s\n"
-	if got := shown(t, screen.Screen{}); got != want {
+	if got := shown(t, terminal.Screen{}); got != want {
 		t.Errorf("got %q", got)
 	}
 }
@@ -63,7 +63,7 @@ func TestProgress_Live(t *testing.T) {
 		{100, 30, nil},
 		{80, 4, nil},
 	} {
-		got := shown(t, screen.Fixed(test.width, test.height, false))
+		got := shown(t, terminal.Fixed(test.width, test.height, false))
 		if !strings.HasSuffix(got, "A\x1b[J") {
 			t.Errorf("%dx%d: the lines stay: %q", test.width, test.height, got[len(got)-40:])
 		}

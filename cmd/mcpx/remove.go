@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mcpx/internal/setup"
+	"mcpx/internal/desk/setup"
 )
 
 type removeCommand struct {

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"mcpx/internal/app"
-	"mcpx/internal/plain"
-	"mcpx/internal/screen"
-	"mcpx/internal/secret"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/secret"
+	"mcpx/internal/desk/terminal"
 )
 
 type secretCommand struct {
@@ -49,7 +49,7 @@ func (cmd *secretSetCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if unsealed != nil {
-		fmt.Fprintf(s.err, "mcpx: warning: the secret is kept unencrypted, readable by you only: %s\n", plain.Line(unsealed.Error(), 300))
+		fmt.Fprintf(s.err, "mcpx: warning: the secret is kept unencrypted, readable by you only: %s\n", sanitize.Line(unsealed.Error(), 300))
 	}
 	fmt.Fprintf(s.out, "kept; name it in the config as ${keyring:%s}. A running mcpx reads it when it loads its config again.\n", cmd.Name)
 	return nil
@@ -61,7 +61,7 @@ func hiddenInput(ctx context.Context, s streams, prompt string) (string, error) 
 	if file, ok := s.in.(*os.File); ok && s.terminal {
 		fmt.Fprint(s.err, prompt)
 		defer fmt.Fprintln(s.err)
-		return screen.ReadHidden(ctx, file)
+		return terminal.ReadHidden(ctx, file)
 	}
 	data, err := io.ReadAll(io.LimitReader(s.in, secret.MaxBytes+2))
 	return strings.TrimRight(string(data), "\r\n"), err
@@ -89,7 +89,7 @@ type secretDeleteCommand struct {
 func (cmd *secretDeleteCommand) Run(ctx context.Context, s streams) error {
 	found, err := app.Secrets().Delete(ctx, cmd.Name)
 	if err == nil && !found {
-		err = errors.New("there is no secret " + plain.Line(cmd.Name, 64))
+		err = errors.New("there is no secret " + sanitize.Line(cmd.Name, 64))
 	}
 	if err == nil {
 		fmt.Fprintln(s.out, "deleted "+cmd.Name)

@@ -12,7 +12,7 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 
 	"mcpx/internal/app"
-	"mcpx/internal/httpd"
+	"mcpx/internal/hosted/httpd"
 )
 
 type serveCommand struct {

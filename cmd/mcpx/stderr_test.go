@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/httpd"
+	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/mcptest"
 )
 

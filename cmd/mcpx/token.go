@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"strings"
 
-	"mcpx/internal/config"
-	"mcpx/internal/identity"
-	"mcpx/internal/setup"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/setup"
+	"mcpx/internal/hosted/identity"
 )
 
 type tokenCommand struct {

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/executor"
-	"mcpx/internal/plain"
 )
 
 // activity counts the calls of each server and of each client since the start, for
@@ -66,7 +66,7 @@ func (a *activity) add(r executor.Record) {
 		if len(a.clients) >= maxClients {
 			delete(a.clients, a.quietest())
 		}
-		one = &clientCounts{Principal: r.Principal, Name: plain.Line(r.Client, 80)}
+		one = &clientCounts{Principal: r.Principal, Name: sanitize.Line(r.Client, 80)}
 		a.clients[key] = one
 	}
 	one.add(failed)

@@ -13,19 +13,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/authserver"
-	"mcpx/internal/catalog"
-	"mcpx/internal/config"
-	"mcpx/internal/demo"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/proc"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/demo"
+	"mcpx/internal/desk/logins"
 	"mcpx/internal/executor"
-	"mcpx/internal/httpd"
-	"mcpx/internal/identity"
+	"mcpx/internal/hosted/authserver"
+	"mcpx/internal/hosted/httpd"
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/hosted/limits"
+	"mcpx/internal/hosted/page"
 	"mcpx/internal/jq"
-	"mcpx/internal/limits"
-	"mcpx/internal/oauth"
-	"mcpx/internal/page"
 	"mcpx/internal/policy"
-	"mcpx/internal/proc"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
@@ -58,7 +58,7 @@ type App struct {
 	log     *slog.Logger
 	reaper  *proc.Reaper
 	filters *jq.Runner
-	logins  *oauth.Logins
+	logins  *logins.Logins
 	limits  *limits.Limits
 	// identity says who may connect over HTTP, by auth, and public is whether other machines
 	// can reach it.

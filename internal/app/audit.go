@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 
-	"mcpx/internal/audit"
-	"mcpx/internal/config"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
-	"mcpx/internal/httpd"
-	"mcpx/internal/limits"
+	"mcpx/internal/hosted/audit"
+	"mcpx/internal/hosted/httpd"
+	"mcpx/internal/hosted/limits"
 )
 
 // auditor writes the trail of the config key audit. A nil *auditor writes nothing.

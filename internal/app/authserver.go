@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"reflect"
 
-	"mcpx/internal/authserver"
-	"mcpx/internal/config"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/hosted/authserver"
 )
 
 // frontOptions are the options of the authorization server that auth describes; nil: none.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	"mcpx/internal/identity"
-	"mcpx/internal/setup"
+	"mcpx/internal/desk/setup"
+	"mcpx/internal/hosted/identity"
 )
 
 // edit is a change of the config file that came over HTTP.

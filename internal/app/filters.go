@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/config"
-	"mcpx/internal/plain"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/policy"
 )
 
@@ -29,10 +29,10 @@ func Explain(cfg *config.Config, s *catalog.Server, refused []string, name strin
 	}
 	for _, fault := range refused {
 		if strings.Contains(fault, fmt.Sprintf("%q", name)) {
-			return Filtered{Why: "refused, its definition is broken: " + plain.Line(fault, 400)}
+			return Filtered{Why: "refused, its definition is broken: " + sanitize.Line(fault, 400)}
 		}
 	}
-	return Filtered{Why: "the server has no tool of this name" + plain.DidYouMean(name, s.ToolNames())}
+	return Filtered{Why: "the server has no tool of this name" + sanitize.DidYouMean(name, s.ToolNames())}
 }
 
 func explainKnown(cfg *config.Config, s *catalog.Server, tool *catalog.Tool) Filtered {
@@ -127,7 +127,7 @@ func Unmatched(cfg *config.Config, snap *catalog.Snapshot) map[string][]string {
 func unmatched(format string, globs, names []string, of func(glob, name string) bool) (all []string) {
 	for _, glob := range globs {
 		if !slices.ContainsFunc(names, func(name string) bool { return of(glob, name) }) {
-			all = append(all, fmt.Sprintf(format, glob)+plain.DidYouMean(strings.Trim(glob, "*?"), names))
+			all = append(all, fmt.Sprintf(format, glob)+sanitize.DidYouMean(strings.Trim(glob, "*?"), names))
 		}
 	}
 	return all

@@ -6,9 +6,9 @@ import (
 	"net"
 	"net/url"
 
-	"mcpx/internal/config"
-	"mcpx/internal/httpd"
-	"mcpx/internal/identity"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/hosted/httpd"
+	"mcpx/internal/hosted/identity"
 )
 
 // Listen listens on an address, beyond loopback only if the config has auth, or if

@@ -3,8 +3,8 @@ package app
 import (
 	"time"
 
-	"mcpx/internal/config"
-	"mcpx/internal/limits"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/hosted/limits"
 	"mcpx/internal/upstream"
 )
 

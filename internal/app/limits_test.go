@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/config"
-	"mcpx/internal/limits"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/hosted/limits"
 	"mcpx/internal/upstream"
 )
 

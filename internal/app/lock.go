@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/atomicfile"
-	"mcpx/internal/catalog"
-	"mcpx/internal/config"
+	"mcpx/internal/base/atomicfile"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/policy"
 )
 

@@ -7,20 +7,20 @@ import (
 	"path/filepath"
 	"time"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/config"
-	"mcpx/internal/oauth"
-	"mcpx/internal/secret"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/logins"
+	"mcpx/internal/desk/secret"
 )
 
 // Logins are the logins of this user. They lie beside the user's config, since the system
 // may empty a cache.
-func Logins(log *slog.Logger) *oauth.Logins {
+func Logins(log *slog.Logger) *logins.Logins {
 	folder, err := os.UserConfigDir()
 	if err != nil {
-		return oauth.New("", log)
+		return logins.New("", log)
 	}
-	return oauth.New(filepath.Join(folder, "mcpx", "logins"), log)
+	return logins.New(filepath.Join(folder, "mcpx", "logins"), log)
 }
 
 // Secrets are the secrets of this user, which configs name.
@@ -33,8 +33,8 @@ func Secrets() *secret.Store {
 }
 
 // LoginServer is a server of the config, as [oauth] knows it.
-func LoginServer(s config.Server) oauth.Server {
-	return oauth.Server{
+func LoginServer(s config.Server) logins.Server {
+	return logins.Server{
 		Name: s.Name, URL: s.URL, URLs: s.URLs, Headers: s.Headers,
 		Grant: s.OAuth.Grant, ClientID: s.OAuth.ClientID, ClientSecret: s.OAuth.ClientSecret,
 		ClientMetadataURL: s.OAuth.ClientMetadataURL, Scopes: s.OAuth.Scopes, RedirectPort: s.OAuth.RedirectPort,

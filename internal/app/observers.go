@@ -5,12 +5,12 @@ import (
 	"log/slog"
 	"time"
 
+	"mcpx/internal/base/wiretrace"
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
-	"mcpx/internal/httpd"
-	"mcpx/internal/telemetry"
+	"mcpx/internal/hosted/httpd"
+	"mcpx/internal/hosted/telemetry"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wiretrace"
 )
 
 // observers get records of calls and requests, beside the status page.

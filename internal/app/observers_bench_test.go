@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/config"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
 	"mcpx/internal/upstream"

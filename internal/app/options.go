@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/config"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"

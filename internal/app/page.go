@@ -1,10 +1,10 @@
 package app
 
 import (
-	"mcpx/internal/config"
-	"mcpx/internal/httpd"
-	"mcpx/internal/identity"
-	"mcpx/internal/page"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/hosted/httpd"
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/hosted/page"
 )
 
 // page is the status page; nil if the config turns it off.

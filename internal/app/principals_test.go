@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/config"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/mcptest"
 )
 

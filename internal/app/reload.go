@@ -10,9 +10,9 @@ import (
 	"reflect"
 	"time"
 
-	"mcpx/internal/config"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/setup"
 	"mcpx/internal/front"
-	"mcpx/internal/setup"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"mcpx/internal/config"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/policy"
 )
 

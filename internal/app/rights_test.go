@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"mcpx/internal/config"
+	"mcpx/internal/desk/config"
 )
 
 // A name in the rights that names nothing is said.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"mcpx/internal/atomicfile"
+	"mcpx/internal/base/atomicfile"
 	"mcpx/internal/executor"
 	"mcpx/internal/registry"
 )

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"mcpx/internal/front"
-	"mcpx/internal/httpd"
+	"mcpx/internal/hosted/httpd"
 )
 
 // ServeStdio starts the upstreams and serves one client until its input or ctx

@@ -8,9 +8,9 @@ import (
 	"sort"
 	"strings"
 
-	"mcpx/internal/config"
+	"mcpx/internal/base/proc"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/policy"
-	"mcpx/internal/proc"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 )

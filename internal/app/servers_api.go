@@ -6,11 +6,11 @@ import (
 	"io"
 	"net/http"
 
-	"mcpx/internal/config"
-	"mcpx/internal/httpd"
-	"mcpx/internal/identity"
-	"mcpx/internal/plain"
-	"mcpx/internal/setup"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/setup"
+	"mcpx/internal/hosted/httpd"
+	"mcpx/internal/hosted/identity"
 )
 
 // serversAPI serves /api/servers: what mcpx add, remove, enable and disable do to the config
@@ -133,7 +133,7 @@ func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, what, name s
 	}
 	err := h.app.edit(r.Context(), func(f setup.ConfigFile) error { return f.Edit(f.Named(name, edit), check) })
 	if err != nil {
-		h.app.log.Warn("servers not changed over HTTP", "what", what, "server", plain.Line(name, 80), "principal", who.Key(), "err", err)
+		h.app.log.Warn("servers not changed over HTTP", "what", what, "server", sanitize.Line(name, 80), "principal", who.Key(), "err", err)
 		refuse(w, statusOf(err), err)
 		return false
 	}

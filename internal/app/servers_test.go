@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/config"
+	"mcpx/internal/desk/config"
 )
 
 // TestCacheKey: another credential is another definition, but the same catalogue.

@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"mcpx/internal/proc"
+	"mcpx/internal/base/proc"
 )
 
 // settleAfter is the time for the work after the last server: texts and cache files.

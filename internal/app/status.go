@@ -1,9 +1,9 @@
 package app
 
 import (
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/executor"
-	"mcpx/internal/httpd"
+	"mcpx/internal/hosted/httpd"
 )
 
 // readiness is the content of /readyz.

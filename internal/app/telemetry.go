@@ -6,9 +6,9 @@ import (
 
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
-	"mcpx/internal/identity"
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/hosted/telemetry"
 	"mcpx/internal/policy"
-	"mcpx/internal/telemetry"
 )
 
 // OpenTraces makes the sender of traces, if the config wants one, before anything is served. The

@@ -3,8 +3,8 @@ package app
 import (
 	"io"
 
-	"mcpx/internal/config"
-	"mcpx/internal/wiretrace"
+	"mcpx/internal/base/wiretrace"
+	"mcpx/internal/desk/config"
 )
 
 // traceTo writes all messages to a writer from now on; nil = nowhere. It is called before

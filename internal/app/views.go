@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"mcpx/internal/config"
+	"mcpx/internal/desk/config"
 	"mcpx/internal/front"
-	"mcpx/internal/identity"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/policy"
 	"mcpx/internal/view"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // edit is one change of arguments that do not fit.

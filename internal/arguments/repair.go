@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // repair unpacks arguments that are strings holding JSON where the schema wants

@@ -8,8 +8,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"mcpx/internal/plain"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
 )
 
 const (
@@ -62,15 +62,15 @@ func (c *compiled) unknown(object json.RawMessage) []Unknown {
 		if near == "" && d.welcome {
 			continue
 		}
-		all = append(all, Unknown{Name: plain.Line(name, maxUnknownName), Near: near, Known: shown(every)})
+		all = append(all, Unknown{Name: sanitize.Line(name, maxUnknownName), Near: near, Known: shown(every)})
 	}
 	return all
 }
 
 // nearest is the name that may be meant by another; empty if there is none.
 func nearest(name string, known []string) string {
-	if near := plain.Nearest(name, known); len(near) > 0 {
-		return plain.Line(near[0], maxUnknownName)
+	if near := sanitize.Nearest(name, known); len(near) > 0 {
+		return sanitize.Line(near[0], maxUnknownName)
 	}
 	return ""
 }
@@ -79,7 +79,7 @@ func nearest(name string, known []string) string {
 func shown(names []string) []string {
 	list := make([]string, 0, maxKnownNames)
 	for _, name := range names[:min(len(names), maxKnownNames)] {
-		list = append(list, plain.Line(name, maxUnknownName))
+		list = append(list, sanitize.Line(name, maxUnknownName))
 	}
 	if len(names) > maxKnownNames {
 		list = append(list, "...")

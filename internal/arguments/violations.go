@@ -13,9 +13,9 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
-	"mcpx/internal/plain"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/tokens"
-	"mcpx/internal/wire"
 )
 
 const (
@@ -98,7 +98,7 @@ func (l *leaves) walk(e *jsonschema.ValidationError, name []string) {
 		given, _ := value.(map[string]any) // it is an object
 		known = slices.DeleteFunc(known, func(name string) bool { _, ok := given[name]; return ok })
 		for _, name := range k.Properties {
-			l.unknown(member(e.InstanceLocation, plain.Line(name, maxUnknownName)), nearest(name, known))
+			l.unknown(member(e.InstanceLocation, sanitize.Line(name, maxUnknownName)), nearest(name, known))
 		}
 		return
 	}
@@ -158,7 +158,7 @@ func place(at []string) string {
 // short is foreign text on one line, in at most that many tokens.
 func short(text string, most int) string {
 	for runes := 5 * most; ; runes = runes * 3 / 4 {
-		if line := plain.Line(text, runes); tokens.Estimate(line) <= most {
+		if line := sanitize.Line(text, runes); tokens.Estimate(line) <= most {
 			return line
 		}
 	}
@@ -254,7 +254,7 @@ func alternatives(values []any) string {
 		text := string(wire.Encode(v))
 		switch {
 		case out.Len()+len(text) > maxAllowed && i == 0:
-			return plain.Line(text, maxAllowed)
+			return sanitize.Line(text, maxAllowed)
 		case out.Len()+len(text) > maxAllowed:
 			return fmt.Sprintf("%s, ... (%d values)", out.String(), len(values))
 		case i > 0 && i == len(values)-1:

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"slices"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
 	"mcpx/internal/describe"
-	"mcpx/internal/plain"
 	"mcpx/internal/tokens"
-	"mcpx/internal/wire"
 )
 
 // Definition is a tool as it stands in a model request.
@@ -90,7 +90,7 @@ func (m *Meter) Catalogue(snap *catalog.Snapshot, notes []string) *Catalogue {
 // missing says why a server is not in the figures.
 func missing(s *catalog.Server) string {
 	note := fmt.Sprintf("%s: %s, its tools are not known and not counted", s.Name, s.State)
-	if reason := plain.Line(s.Reason, 200); reason != "" {
+	if reason := sanitize.Line(s.Reason, 200); reason != "" {
 		note += " (" + reason + ")"
 	}
 	return note

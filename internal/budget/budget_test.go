@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"mcpx/internal/screen"
+	"mcpx/internal/desk/terminal"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/compress"
 	"mcpx/internal/describe"
 	"mcpx/internal/tokens"
@@ -55,7 +55,7 @@ func measured(t *testing.T) *Report {
 
 func TestGolden(t *testing.T) {
 	r := measured(t)
-	table := func(s screen.Screen, all bool) []byte {
+	table := func(s terminal.Screen, all bool) []byte {
 		var out bytes.Buffer
 		if err := WriteTable(&out, r, s, all); err != nil {
 			t.Fatal(err)
@@ -70,9 +70,9 @@ func TestGolden(t *testing.T) {
 	got := txtar.Format(&txtar.Archive{
 		Comment: []byte("The report of testdata/tools and testdata/results.\n"),
 		Files: []txtar.File{
-			{Name: "piped", Data: table(screen.Screen{}, false)},
-			{Name: "80x24", Data: table(screen.Fixed(80, 24, false), false)}, {Name: "100x30", Data: table(screen.Fixed(100, 30, false), false)},
-			{Name: "100x30 --all", Data: table(screen.Fixed(100, 30, false), true)},
+			{Name: "piped", Data: table(terminal.Screen{}, false)},
+			{Name: "80x24", Data: table(terminal.Fixed(80, 24, false), false)}, {Name: "100x30", Data: table(terminal.Fixed(100, 30, false), false)},
+			{Name: "100x30 --all", Data: table(terminal.Fixed(100, 30, false), true)},
 			{Name: "json", Data: append(data, '\n')}, {Name: "svg", Data: Chart(r)},
 		},
 	})
@@ -311,7 +311,7 @@ func TestWriteTable_Width(t *testing.T) {
 	for _, width := range []int{80, 100, 120} {
 		for _, all := range []bool{false, true} {
 			var out bytes.Buffer
-			if err := WriteTable(&out, r, screen.Fixed(width, 24, false), all); err != nil {
+			if err := WriteTable(&out, r, terminal.Fixed(width, 24, false), all); err != nil {
 				t.Fatal(err)
 			}
 			for line := range strings.Lines(out.String()) {
@@ -333,7 +333,7 @@ func TestWriteTable_OneScreen(t *testing.T) {
 	}
 	for _, height := range []int{24, 30} {
 		var out bytes.Buffer
-		if err := WriteTable(&out, r, screen.Fixed(80, height, true), false); err != nil {
+		if err := WriteTable(&out, r, terminal.Fixed(80, height, true), false); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(out.String(), "\n"); n >= height || n < height-4 {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mcpx/internal/plain"
-	"mcpx/internal/screen"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/terminal"
 )
 
 // The layout of the chart, in pixels. The colours have about the same contrast
@@ -74,14 +74,14 @@ func summary(r *Report) string {
 	var parts []string
 	if c := r.Catalogue; c != nil {
 		parts = append(parts, fmt.Sprintf("Tool definitions of %s in every request: %s tokens connected directly, %s through mcpx.",
-			screen.Count(len(c.Servers), "server"), screen.Number(c.Total.Direct), screen.Number(c.Total.Surface)))
+			terminal.Count(len(c.Servers), "server"), terminal.Number(c.Total.Direct), terminal.Number(c.Total.Surface)))
 		for _, s := range c.ToolSearch {
-			parts = append(parts, fmt.Sprintf("%s, which searches for tools itself: %s directly, %s through mcpx.", s.Client, screen.Number(s.Direct), screen.Number(s.Surface)))
+			parts = append(parts, fmt.Sprintf("%s, which searches for tools itself: %s directly, %s through mcpx.", s.Client, terminal.Number(s.Direct), terminal.Number(s.Surface)))
 		}
 	}
 	if t := r.Results; t != nil {
 		parts = append(parts, fmt.Sprintf("%s: %s tokens received, %s minified, %s sent.",
-			screen.Count(t.Total.Documents, "tool result"), screen.Number(t.Total.Received), screen.Number(t.Total.Minified), screen.Number(t.Total.Sent)))
+			terminal.Count(t.Total.Documents, "tool result"), terminal.Number(t.Total.Received), terminal.Number(t.Total.Minified), terminal.Number(t.Total.Sent)))
 	}
 	return strings.Join(parts, " ")
 }
@@ -99,7 +99,7 @@ func (c *chart) catalogue(r *Report) {
 		largest = max(largest, s.Direct, s.Surface)
 	}
 	for _, step := range r.Catalogue.Growth {
-		c.pair(screen.Count(step.Servers, "server"), screen.Count(step.Tools, "tool"), step.Direct, step.Surface, largest)
+		c.pair(terminal.Count(step.Servers, "server"), terminal.Count(step.Tools, "tool"), step.Direct, step.Surface, largest)
 	}
 	if len(r.Catalogue.ToolSearch) == 0 {
 		return
@@ -107,7 +107,7 @@ func (c *chart) catalogue(r *Report) {
 	c.y += 10
 	c.heading("The same servers in clients with a tool search of their own", keys)
 	for _, s := range r.Catalogue.ToolSearch {
-		c.pair(s.Client, screen.Count(r.Catalogue.Total.Tools, "tool"), s.Direct, s.Surface, largest)
+		c.pair(s.Client, terminal.Count(r.Catalogue.Total.Tools, "tool"), s.Direct, s.Surface, largest)
 	}
 }
 
@@ -121,10 +121,10 @@ func (c *chart) pair(first, second string, direct, surface, largest int) {
 		note   string
 	}{
 		{directColour, direct, ""},
-		{mcpxColour, surface, " (" + screen.Change(direct, surface) + ")"},
+		{mcpxColour, surface, " (" + terminal.Change(direct, surface) + ")"},
 	} {
 		width := c.bar(one.colour, one.n, largest, barsWidth+extra, barHeight)
-		c.label(barsLeft+width+labelGap, 0, screen.Number(one.n)+one.note)
+		c.label(barsLeft+width+labelGap, 0, terminal.Number(one.n)+one.note)
 		c.y += barHeight + 2
 	}
 	c.y += 10
@@ -153,7 +153,7 @@ func (c *chart) results(r *Report) {
 func (c *chart) class(name string, class Class) {
 	const length, gap, space = barsWidth - 40, 1, 12
 	top := c.y
-	c.rowLabel(screen.ClipMiddle(plain.Line(name, 0), maxLabel), screen.Count(class.Documents, "result"), 28)
+	c.rowLabel(terminal.ClipMiddle(sanitize.Line(name, 0), maxLabel), terminal.Count(class.Documents, "result"), 28)
 	whole := max(class.Received, class.Minified, class.Sent, 1)
 	for _, one := range []struct {
 		colour    string
@@ -162,8 +162,8 @@ func (c *chart) class(name string, class Class) {
 		c.bar(one.colour, one.n, whole, length, one.height)
 		c.y += one.height + gap
 	}
-	c.label(barsLeft+length+labelGap, top-c.y, screen.Number(class.Received)+" to "+screen.Number(class.Sent))
-	c.label(barsLeft+length+labelGap, top-c.y+barHeight, screen.Change(class.Received, class.Sent))
+	c.label(barsLeft+length+labelGap, top-c.y, terminal.Number(class.Received)+" to "+terminal.Number(class.Sent))
+	c.label(barsLeft+length+labelGap, top-c.y+barHeight, terminal.Change(class.Received, class.Sent))
 	c.y += space
 }
 

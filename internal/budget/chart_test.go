@@ -8,7 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
-	"mcpx/internal/screen"
+	"mcpx/internal/desk/terminal"
 	"strconv"
 	"strings"
 	"testing"
@@ -81,7 +81,7 @@ func TestChart(t *testing.T) {
 			t.Errorf("unexpected %s", e.name)
 		}
 	}
-	for _, want := range []string{"connected directly", "3 servers", "4 tools", screen.Number(r.Catalogue.Total.Direct), screen.Number(r.Catalogue.Total.Surface), "table", "others", `k3 <&>"'`, "o200k_base"} {
+	for _, want := range []string{"connected directly", "3 servers", "4 tools", terminal.Number(r.Catalogue.Total.Direct), terminal.Number(r.Catalogue.Total.Surface), "table", "others", `k3 <&>"'`, "o200k_base"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the image", want)
 		}

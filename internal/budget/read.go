@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/compress"
 	"mcpx/internal/tokens"
 )

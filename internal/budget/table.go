@@ -9,14 +9,14 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpx/internal/plain"
-	"mcpx/internal/screen"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/desk/terminal"
 )
 
 // WriteTable writes r for people, on s: what is saved first, then server by server.
 // With all, everything; else what fits on one screen, where there is one: the
 // servers that cost the most.
-func WriteTable(w io.Writer, r *Report, s screen.Screen, all bool) error {
+func WriteTable(w io.Writer, r *Report, s terminal.Screen, all bool) error {
 	t := &table{Screen: s, all: all || s.Height() == 0}
 	if r.Catalogue != nil {
 		t.catalogue(r)
@@ -38,7 +38,7 @@ func WriteTable(w io.Writer, r *Report, s screen.Screen, all bool) error {
 
 // table is a report that is being written.
 type table struct {
-	screen.Screen
+	terminal.Screen
 	all bool
 	b   strings.Builder
 }
@@ -59,7 +59,7 @@ func (t *table) catalogue(r *Report) {
 	c, total := r.Catalogue, r.Catalogue.Total
 	t.b.WriteString(t.Bold("Tool definitions in every request") + "\n\n")
 	t.bars(total)
-	rows := []screen.Row{{Cells: t.cells("SERVER", "TOOLS", "DIRECT", "RAW", "MCPX", "MEDIAN", "P95", "BREAK-EVEN", "$/1,000")}}
+	rows := []terminal.Row{{Cells: t.cells("SERVER", "TOOLS", "DIRECT", "RAW", "MCPX", "MEDIAN", "P95", "BREAK-EVEN", "$/1,000")}}
 	shown, left := c.Servers, 0
 	if room := max(t.Height()-linesAround-min(len(c.Notes), fewNotes), 3); !t.all && len(shown) > room {
 		shown, left = slices.Clone(shown), len(shown)-room
@@ -67,13 +67,13 @@ func (t *table) catalogue(r *Report) {
 		shown = shown[:room]
 	}
 	for _, server := range shown {
-		rows = append(rows, screen.Row{Cells: t.server(server.Name, server)})
+		rows = append(rows, terminal.Row{Cells: t.server(server.Name, server)})
 	}
 	if left > 0 {
-		rows = append(rows, screen.Row{Cells: t.cells(t.Dim(fmt.Sprintf("and %d more", left)), "", "", "", "", "", "", "", "")})
+		rows = append(rows, terminal.Row{Cells: t.cells(t.Dim(fmt.Sprintf("and %d more", left)), "", "", "", "", "", "", "", "")})
 	}
 	if len(c.Servers) != 1 {
-		rows = append(rows, screen.Row{}, screen.Row{Cells: t.server(screen.Count(len(c.Servers), "server"), total)})
+		rows = append(rows, terminal.Row{}, terminal.Row{Cells: t.server(terminal.Count(len(c.Servers), "server"), total)})
 	}
 	t.b.WriteString("\n" + t.Table(1, rows) + "\n")
 	if !t.all {
@@ -84,7 +84,7 @@ func (t *table) catalogue(r *Report) {
 		t.say("DIRECT is without mcpx, MCPX with it (of one server: alone), MEDIAN and P95 are what one look-up costs, BREAK-EVEN is how many look-ups make direct cheaper%s.", raw)
 		t.say("%s", searchLine(c))
 		for _, note := range c.Notes[:min(len(c.Notes), fewNotes)] {
-			t.b.WriteString(screen.Clip(t.Yellow("Note: ")+plain.Line(note, 400), t.Width()) + "\n")
+			t.b.WriteString(terminal.Clip(t.Yellow("Note: ")+sanitize.Line(note, 400), t.Width()) + "\n")
 		}
 		return
 	}
@@ -92,16 +92,16 @@ func (t *table) catalogue(r *Report) {
 	t.costs(r)
 	t.searching(c)
 	for _, note := range c.Notes {
-		t.b.WriteString(t.Hang(t.Yellow("Note: "), plain.Line(note, 400)))
+		t.b.WriteString(t.Hang(t.Yellow("Note: "), sanitize.Line(note, 400)))
 	}
 }
 
 // bars shows direct against mcpx.
 func (t *table) bars(total Server) {
 	columns, most := t.Width()-40, max(total.Direct, total.Surface, 1)
-	fmt.Fprintf(&t.b, "  connected directly %9s  %s\n", screen.Number(total.Direct), t.Yellow(t.Bar(total.Direct, most, columns)))
-	fmt.Fprintf(&t.b, "  through mcpx       %9s  %s %s\n", screen.Number(total.Surface), t.Green(t.Bar(total.Surface, most, columns)),
-		t.Bold(screen.Change(total.Direct, total.Surface)))
+	fmt.Fprintf(&t.b, "  connected directly %9s  %s\n", terminal.Number(total.Direct), t.Yellow(t.Bar(total.Direct, most, columns)))
+	fmt.Fprintf(&t.b, "  through mcpx       %9s  %s %s\n", terminal.Number(total.Surface), t.Green(t.Bar(total.Surface, most, columns)),
+		t.Bold(terminal.Change(total.Direct, total.Surface)))
 }
 
 func (t *table) legend() {
@@ -113,7 +113,7 @@ func (t *table) legend() {
 		{"BREAK-EVEN", "tools that a conversation can look up before direct would have been cheaper"},
 		{"$/1,000", "what DIRECT costs in 1,000 requests"},
 	} {
-		t.b.WriteString(t.Hang(screen.Pad(line[0], 12), line[1]))
+		t.b.WriteString(t.Hang(terminal.Pad(line[0], 12), line[1]))
 	}
 	t.b.WriteByte('\n')
 }
@@ -123,15 +123,15 @@ func (t *table) costs(r *Report) {
 	c, total := r.Catalogue, r.Catalogue.Total
 	parts := make([]string, len(c.Surface))
 	for i, part := range c.Surface {
-		parts[i] = plain.Line(part.Name, 0) + " " + screen.Number(part.Tokens)
+		parts[i] = sanitize.Line(part.Name, 0) + " " + terminal.Number(part.Tokens)
 	}
 	t.say("In every request: %s tokens direct, %s through mcpx (%s): %s.",
-		screen.Number(total.Direct), screen.Number(total.Surface), screen.Change(total.Direct, total.Surface), strings.Join(parts, ", "))
+		terminal.Number(total.Direct), terminal.Number(total.Surface), terminal.Change(total.Direct, total.Surface), strings.Join(parts, ", "))
 	t.say("1,000 requests at $%s per million input tokens, without prompt caching: $%s direct, $%s through mcpx, $%s more where each carries one looked-up tool.",
-		strconv.FormatFloat(r.Price, 'f', -1, 64), screen.Dollars(total.Cost.Direct), screen.Dollars(total.Cost.Surface), screen.Dollars(total.Cost.Inspect))
+		strconv.FormatFloat(r.Price, 'f', -1, 64), terminal.Dollars(total.Cost.Direct), terminal.Dollars(total.Cost.Surface), terminal.Dollars(total.Cost.Inspect))
 	if total.Direct > 0 && total.Raw > 0 {
 		text := fmt.Sprintf("Looking up every tool once: %s tokens, %.2f of DIRECT; output types are in it: %.2f of RAW.",
-			screen.Number(total.Inspect.Sum), ratio(total.Inspect.Sum, total.Direct), ratio(total.Inspect.Sum, total.Raw))
+			terminal.Number(total.Inspect.Sum), ratio(total.Inspect.Sum, total.Direct), ratio(total.Inspect.Sum, total.Raw))
 		if total.Surface+total.Inspect.Sum <= total.Direct {
 			text += " Even then mcpx carries less."
 		}
@@ -142,37 +142,37 @@ func (t *table) costs(r *Report) {
 // searching says what clients carry that search for tools themselves, and what mcpx is
 // worth there.
 func (t *table) searching(c *Catalogue) {
-	rows := []screen.Row{{Cells: []string{"TOOL SEARCH", "DIRECT", "MCPX", "CHANGE"}}}
+	rows := []terminal.Row{{Cells: []string{"TOOL SEARCH", "DIRECT", "MCPX", "CHANGE"}}}
 	for _, s := range c.ToolSearch {
-		rows = append(rows, screen.Row{Cells: []string{s.Client, screen.Number(s.Direct), screen.Number(s.Surface), screen.Change(s.Direct, s.Surface)}})
+		rows = append(rows, terminal.Row{Cells: []string{s.Client, terminal.Number(s.Direct), terminal.Number(s.Surface), terminal.Change(s.Direct, s.Surface)}})
 	}
 	t.b.WriteString("\n" + t.Table(1, rows) + "\n")
 	for _, s := range searchers {
-		t.b.WriteString(t.Hang(screen.Pad(s.client, 12), "shows "+s.says))
+		t.b.WriteString(t.Hang(terminal.Pad(s.client, 12), "shows "+s.says))
 	}
 	d, i := c.Total.Definition, c.Total.Inspect
 	t.say("These clients search for tools themselves, and show a model little before that. A tool found so costs its definition: %s tokens in the median, "+
 		"%s at P95; with inspect %s and %s. What mcpx gains there: results, one search over all servers by what tools do, and arguments checked before a call.",
-		screen.Number(d.Median), screen.Number(d.P95), screen.Number(i.Median), screen.Number(i.P95))
+		terminal.Number(d.Median), terminal.Number(d.P95), terminal.Number(i.Median), terminal.Number(i.P95))
 }
 
 // searchLine is [table.searching] in a sentence.
 func searchLine(c *Catalogue) string {
 	parts := make([]string, len(c.ToolSearch))
 	for i, s := range c.ToolSearch {
-		parts[i] = fmt.Sprintf("%s %s, with mcpx %s", s.Client, screen.Number(s.Direct), screen.Number(s.Surface))
+		parts[i] = fmt.Sprintf("%s %s, with mcpx %s", s.Client, terminal.Number(s.Direct), terminal.Number(s.Surface))
 	}
 	return "Clients that search for tools themselves carry: " + strings.Join(parts, "; ") + "."
 }
 
 func (t *table) server(name string, s Server) []string {
-	name = plain.Line(name, 0)
+	name = sanitize.Line(name, 0)
 	if !s.Known {
 		return t.cells(name, "-", "-", "-", "-", "-", "-", "-", "-")
 	}
 	return t.cells(
-		name, screen.Number(s.Tools), screen.Number(s.Direct), screen.Number(s.Raw), screen.Number(s.Surface),
-		screen.Number(s.Inspect.Median), screen.Number(s.Inspect.P95), breakEven(s.BreakEven), screen.Dollars(s.Cost.Direct),
+		name, terminal.Number(s.Tools), terminal.Number(s.Direct), terminal.Number(s.Raw), terminal.Number(s.Surface),
+		terminal.Number(s.Inspect.Median), terminal.Number(s.Inspect.P95), breakEven(s.BreakEven), terminal.Dollars(s.Cost.Direct),
 	)
 }
 
@@ -188,18 +188,18 @@ func (t *table) narrow() bool { return t.Width() < 100 }
 
 func breakEven(n float64) string {
 	if n >= 100 {
-		return screen.Number(int(n))
+		return terminal.Number(int(n))
 	}
 	return strconv.FormatFloat(math.Floor(n*10)/10, 'f', 1, 64)
 }
 
 func (t *table) results(r *Results) {
-	rows := []screen.Row{{Cells: []string{"RESULTS", "COUNT", "RECEIVED", "MINIFIED", "PLAIN TOON", "SENT", "CHANGE", "TOON"}}}
+	rows := []terminal.Row{{Cells: []string{"RESULTS", "COUNT", "RECEIVED", "MINIFIED", "PLAIN TOON", "SENT", "CHANGE", "TOON"}}}
 	for _, c := range r.Classes {
-		rows = append(rows, screen.Row{Cells: classCells(c.Name, c)})
+		rows = append(rows, terminal.Row{Cells: classCells(c.Name, c)})
 	}
 	if len(r.Classes) != 1 {
-		rows = append(rows, screen.Row{}, screen.Row{Cells: classCells("all", r.Total)})
+		rows = append(rows, terminal.Row{}, terminal.Row{Cells: classCells("all", r.Total)})
 	}
 	t.b.WriteString(t.Table(1, rows) + "\n")
 	t.say("MINIFIED is what mcpx would send without TOON, PLAIN TOON what toon-go makes of all JSON; TOON is how many results became that.")
@@ -207,8 +207,8 @@ func (t *table) results(r *Results) {
 
 func classCells(name string, c Class) []string {
 	return []string{
-		plain.Line(name, 0), screen.Number(c.Documents), screen.Number(c.Received), screen.Number(c.Minified), screen.Number(c.PlainTOON), screen.Number(c.Sent),
-		screen.Change(c.Received, c.Sent), screen.Number(c.TOON),
+		sanitize.Line(name, 0), terminal.Number(c.Documents), terminal.Number(c.Received), terminal.Number(c.Minified), terminal.Number(c.PlainTOON), terminal.Number(c.Sent),
+		terminal.Change(c.Received, c.Sent), terminal.Number(c.TOON),
 	}
 }
 

@@ -3,8 +3,8 @@ package budget
 import (
 	"strings"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/plain"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/tokens"
 )
 
@@ -47,7 +47,7 @@ var searchers = []searcher{
 	{"Qwen Code", "qwen-cli-mcp-client-mcpx", false, "a line for each tool", func(s shownServer) string {
 		text := s.instructions + "\n#### " + s.name
 		for _, t := range s.tools {
-			text += "\n- \"mcp__" + s.name + "__" + t.Name + "\": \"" + cut(plain.Line(t.Description, 0), 157) + "\""
+			text += "\n- \"mcp__" + s.name + "__" + t.Name + "\": \"" + cut(sanitize.Line(t.Description, 0), 157) + "\""
 		}
 		return text
 	}},

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // Sizes of the benchmark documents: a small answer, a usual large one, the largest that is sensible.

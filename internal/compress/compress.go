@@ -10,8 +10,8 @@ import (
 	"iter"
 	"strings"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/tokens"
-	"mcpx/internal/wire"
 )
 
 // Options of [Text].

@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/tokens"
-	"mcpx/internal/wire"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

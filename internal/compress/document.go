@@ -1,7 +1,7 @@
 package compress
 
 import (
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // A document over one of these limits stays JSON.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // indentation of one level; the reference's default, and what its decoder expects.

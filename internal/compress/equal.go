@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // Equal reports whether two JSON texts have the same value. Numbers are exact decimals: 1.10 equals 1.1,

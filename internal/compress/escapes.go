@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // unescapeJSON writes the escapes of compact JSON in their shortest form: \u4e2d as its character, \/ as

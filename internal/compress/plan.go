@@ -3,7 +3,7 @@ package compress
 import (
 	"strconv"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // layout is the form of a container in TOON.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // maxNesting bounds the containers in a Python literal, as its reader recurses.

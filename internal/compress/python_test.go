@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // A literal that is read has the value that Python gives it; everything else is

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // sameJSON says whether got is want with its members in their order, the numbers as they are written

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/tokens"
-	"mcpx/internal/wire"
 )
 
 // Limits of [Shape]: enough to name the parts of a document, few enough to be quick on any.

@@ -9,8 +9,8 @@ import (
 
 	toon "github.com/toon-format/toon-go"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/tokens"
-	"mcpx/internal/wire"
 )
 
 // toonGoValue is what toon-go encodes for node i.

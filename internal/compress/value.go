@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // Value is the JSON of a text that is exactly one JSON value, or a list or dict as Python

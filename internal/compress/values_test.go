@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/tokens"
-	"mcpx/internal/wire"
 )
 
 // TestCompact holds wire.Compact against encoding/json on all documents.

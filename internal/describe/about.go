@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/plain"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/tokens"
 )
 
@@ -24,7 +24,7 @@ const (
 // catalogue, else all of its lines.
 func about(s *catalog.Server) string {
 	whole := cmp.Or(s.Purpose(), s.Title)
-	line, more := plain.Clean(strings.TrimLeft(whole, "# \r\n"), maxPurpose) // without the mark of a heading
+	line, more := sanitize.Clean(strings.TrimLeft(whole, "# \r\n"), maxPurpose) // without the mark of a heading
 	switch {
 	case more:
 		return "/*\n" + strings.ReplaceAll(wholeLines(whole, maxAbout), "*/", `*\/`) + "\n*/\n"
@@ -44,7 +44,7 @@ func wholeLines(text string, most int) string {
 		if end := strings.IndexByte(line, '\n'); end >= 0 {
 			line = line[:end+1]
 		}
-		shown, _ := plain.Clean(line[:min(len(line), aboutBytes)], 0)
+		shown, _ := sanitize.Clean(line[:min(len(line), aboutBytes)], 0)
 		if shown == "" {
 			at += len(line)
 			gap = b.Len() > 0

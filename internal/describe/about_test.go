@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/plain"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/tokens"
 )
 
@@ -46,8 +46,8 @@ func TestServer_About(t *testing.T) {
 			if strings.Count(text, "*/") > 1 {
 				t.Errorf("the comment ends twice: %q", text)
 			}
-			whole := plain.Line(tt.text, 0)
-			shown := plain.Line(strings.TrimSuffix(strings.TrimPrefix(text, "/*"), "*/\n"), 0)
+			whole := sanitize.Line(tt.text, 0)
+			shown := sanitize.Line(strings.TrimSuffix(strings.TrimPrefix(text, "/*"), "*/\n"), 0)
 			if cut := strings.Contains(text, " characters left out]"); !cut && !strings.Contains(strings.ReplaceAll(text+shown, `*\/`, "*/"), whole) {
 				t.Errorf("some is left out and not said so: %q", text)
 			} else if cut && tokens.Count(text) < maxAbout*9/10 && !strings.Contains(tt.name, "space") {

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/plain"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/schemats"
 )
 
@@ -38,7 +38,7 @@ type toolSource struct {
 // before its name the block is bare.
 func (s *source) block(d detail, mark string) string {
 	var b strings.Builder
-	b.WriteString(mark + plain.Line(s.server.Name, 0))
+	b.WriteString(mark + sanitize.Line(s.server.Name, 0))
 	n, bare := len(s.server.Tools), mark == ""
 	if bare && (d.tools == counted || d.tools == topics) && n > 0 {
 		b.WriteString(" (" + rounded(n) + ")")
@@ -78,7 +78,7 @@ func (s *source) writeTools(b *strings.Builder, d detail, start string) {
 		b.WriteString(start)
 		b.WriteString(s.withParams(i, d.params))
 		t := s.tool(i)
-		if desc := plain.Cut(t.desc, d.desc, t.more); d.desc > 0 && desc != "" {
+		if desc := sanitize.Cut(t.desc, d.desc, t.more); d.desc > 0 && desc != "" {
 			b.WriteString(": ")
 			b.WriteString(desc)
 		}
@@ -127,7 +127,7 @@ func writeNames(b *strings.Builder, list []schemats.Param, p params) {
 			continue
 		}
 		b.WriteString(sep)
-		b.WriteString(plain.Line(param.Name, 0))
+		b.WriteString(sanitize.Line(param.Name, 0))
 		if param.Optional {
 			b.WriteByte('?')
 		}
@@ -157,13 +157,13 @@ func (s *source) purposeLine(max int) string {
 		p := purpose(s.server, maxPurpose)
 		s.purpose = &p
 	}
-	return plain.Cut(*s.purpose, max, false)
+	return sanitize.Cut(*s.purpose, max, false)
 }
 
 // toolNames are the names, cleaned.
 func (s *source) toolNames() []string {
 	for i := len(s.names); i < len(s.server.Tools); i++ {
-		s.names = append(s.names, plain.Line(s.server.Tools[i].Name, 0))
+		s.names = append(s.names, sanitize.Line(s.server.Tools[i].Name, 0))
 	}
 	return s.names
 }
@@ -176,7 +176,7 @@ func (s *source) tool(i int) *toolSource {
 	if !t.ready {
 		raw := &s.server.Tools[i]
 		t.params = schemats.Params(raw.InputSchema)
-		t.desc, t.more = plain.Clean(raw.Description, maxDesc+maxNoise)
+		t.desc, t.more = sanitize.Clean(raw.Description, maxDesc+maxNoise)
 		if t.desc = withoutNoise(t.desc); !t.more && repeats(t.desc, raw.Name, toolWords) {
 			t.desc = ""
 		}

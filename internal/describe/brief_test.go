@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // TestDescriptions_Brief: a client that searches for tools itself gets all names of a few

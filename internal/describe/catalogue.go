@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/plain"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 )
 
 // shape is the form of a list of tools.
@@ -284,7 +284,7 @@ func (s step) upgrade(share int, most kind) step {
 func (c *canvas) pack(steps []step) (texts []string, ok bool) {
 	p := packer{left: slices.Clone(c.pages)}
 	for i := range steps {
-		p.owner = c.form.mark + plain.Line(steps[i].source.server.Name, 0)
+		p.owner = c.form.mark + sanitize.Line(steps[i].source.server.Name, 0)
 		for n, line := range strings.Split(steps[i].text, "\n") {
 			if !p.add(line, n > 0) {
 				return nil, false
@@ -396,7 +396,7 @@ func nameRow(servers []*catalog.Server, n int, rest string) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(plain.Line(s.Name, 0))
+		b.WriteString(sanitize.Line(s.Name, 0))
 	}
 	if more := len(servers) - n; more > 0 {
 		b.WriteString(" and " + strconv.Itoa(more) + rest)

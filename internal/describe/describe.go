@@ -6,7 +6,7 @@ package describe
 import (
 	"strings"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/tokens"
 )
 

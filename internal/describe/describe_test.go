@@ -12,9 +12,9 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/plain"
 	"mcpx/internal/tokens"
 )
 
@@ -322,7 +322,7 @@ func TestInspect_foreignTextForgesNothing(t *testing.T) {
 func checkClean(t *testing.T, text string) {
 	t.Helper()
 	for _, r := range text {
-		if r != '\n' && plain.Invisible(r) || strings.ContainsRune("\u0085\u2028\u2029\v\f\r", r) {
+		if r != '\n' && sanitize.Invisible(r) || strings.ContainsRune("\u0085\u2028\u2029\v\f\r", r) {
 			t.Errorf("%U in %q", r, text)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/tokens"
 )
 

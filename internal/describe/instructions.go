@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/plain"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/tokens"
 )
 
@@ -105,7 +105,7 @@ func mostOf(n int, fits func(n int) bool) int {
 func (c *canvas) unnamed(servers []*catalog.Server) []*catalog.Server {
 	p, cost := packer{left: slices.Clone(c.pages)}, 0
 	for _, s := range servers {
-		line := plain.Line(s.Name, 0) + " (1000+)"
+		line := sanitize.Line(s.Name, 0) + " (1000+)"
 		if cost += tokens.Estimate(line + "\n"); cost > c.room.tokens || !p.add(line, false) {
 			_, named := c.withoutMarks().nameRows(servers)
 			return servers[named:]
@@ -142,7 +142,7 @@ func purposeLines(servers []*catalog.Server, most int) string {
 	var list []string
 	for _, s := range servers {
 		if p := purpose(s, most); p != "" {
-			list = append(list, plain.Line(s.Name, 0)+" - "+p)
+			list = append(list, sanitize.Line(s.Name, 0)+" - "+p)
 		}
 	}
 	return strings.Join(list, "\n")

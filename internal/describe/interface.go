@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/plain"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/schemats"
 	"mcpx/internal/tokens"
 )
@@ -89,7 +89,7 @@ func servers(snap *catalog.Snapshot, maxPurpose int) string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString(plain.Line(s.Name, 0) + ": " + strings.Join(parts, ", "))
+		b.WriteString(sanitize.Line(s.Name, 0) + ": " + strings.Join(parts, ", "))
 		if p := purpose(s, maxPurpose); p != "" {
 			b.WriteString(" - " + p)
 		}
@@ -105,7 +105,7 @@ func ready(s *catalog.Server) bool { return s.State == "" || s.State == catalog.
 // state is the state of s in words, with the reason and the time of the next attempt.
 func state(s *catalog.Server) string {
 	text := string(cmp.Or(s.State, catalog.Ready))
-	if r := plain.Line(s.Reason, catalog.MaxReason); r != "" {
+	if r := sanitize.Line(s.Reason, catalog.MaxReason); r != "" {
 		text += " (" + r + ")"
 	}
 	if s.RetryAfter > 0 {
@@ -119,7 +119,7 @@ func stateLine(s *catalog.Server) string {
 	if ready(s) || s.State == catalog.Idle {
 		return ""
 	}
-	return "// " + plain.Line(s.Name, 0) + " is " + state(s) + "\n"
+	return "// " + sanitize.Line(s.Name, 0) + " is " + state(s) + "\n"
 }
 
 // Server is the answer to inspect with a server's name: its whole purpose and all its
@@ -128,7 +128,7 @@ func stateLine(s *catalog.Server) string {
 func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	o = o.withDefaults()
 	if len(s.Tools) == 0 && !s.Known {
-		text = about(s) + plain.Line(s.Name, 0) + " is " + state(s)
+		text = about(s) + sanitize.Line(s.Name, 0) + " is " + state(s)
 		switch s.State {
 		case catalog.Disabled:
 			return text + ".", true
@@ -139,10 +139,10 @@ func Server(s *catalog.Server, o Options) (text string, complete bool) {
 	}
 	head := stateLine(s) + about(s)
 	if len(s.Tools) == 0 && s.Hidden != "" {
-		return head + plain.Line(s.Name, 0) + " has no tools here: " + s.Hidden + ".", true
+		return head + sanitize.Line(s.Name, 0) + " has no tools here: " + s.Hidden + ".", true
 	}
 	if len(s.Tools) == 0 {
-		return head + plain.Line(s.Name, 0) + " has no tools.", true
+		return head + sanitize.Line(s.Name, 0) + " has no tools.", true
 	}
 	if list, ok := all(s.Tools, o); ok {
 		return head + list, true
@@ -210,9 +210,9 @@ func signature(t *catalog.Tool, o Options) string {
 		return schemats.Listing(render(t))
 	}
 	var b strings.Builder
-	b.WriteString(plain.Line(t.Name, 0))
+	b.WriteString(sanitize.Line(t.Name, 0))
 	writeParams(&b, schemats.Params(t.InputSchema), allParams)
-	if desc := plain.Line(t.Description, maxDesc); desc != "" {
+	if desc := sanitize.Line(t.Description, maxDesc); desc != "" {
 		b.WriteString(": " + desc)
 	}
 	return b.String()
@@ -254,7 +254,7 @@ func definition(t *catalog.Tool) string {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(fields); err != nil { // a schema that is not JSON
-		return plain.Line(t.Name, 0)
+		return sanitize.Line(t.Name, 0)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

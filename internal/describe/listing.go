@@ -3,8 +3,8 @@ package describe
 import (
 	"strings"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/plain"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/schemats"
 	"mcpx/internal/tokens"
 )
@@ -85,7 +85,7 @@ func spend(left *int, text string) bool {
 // paramNames is a line with a tool and the names of its parameters.
 func paramNames(t *catalog.Tool, p params) string {
 	var b strings.Builder
-	b.WriteString(plain.Line(t.Name, 0))
+	b.WriteString(sanitize.Line(t.Name, 0))
 	if p != noParams {
 		writeParams(&b, schemats.Params(t.InputSchema), p)
 	}

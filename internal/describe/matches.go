@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/plain"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/tokens"
 )
 
@@ -42,7 +42,7 @@ func Matches(ms []Match, o Options) string {
 		if i > 0 && list[i-1].Server == s {
 			return
 		}
-		b.WriteString("// " + o.named("server_name") + ": " + plain.Line(s.Name, 0) + "\n")
+		b.WriteString("// " + o.named("server_name") + ": " + sanitize.Line(s.Name, 0) + "\n")
 		if !stated[s] {
 			b.WriteString(stateLine(s))
 			stated[s] = true
@@ -120,5 +120,5 @@ func (m *Match) also() string {
 	if len(m.Also) == 0 {
 		return ""
 	}
-	return "// also on " + plain.Line(strings.Join(m.Also, ", "), 0) + "\n"
+	return "// also on " + sanitize.Line(strings.Join(m.Also, ", "), 0) + "\n"
 }

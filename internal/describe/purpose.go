@@ -5,9 +5,9 @@ import (
 	"strings"
 	"unicode"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/pattern"
-	"mcpx/internal/plain"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/pattern"
+	"mcpx/internal/base/sanitize"
 )
 
 // maxRead bounds the part of a server's instructions that is searched for its purpose,
@@ -18,12 +18,12 @@ const maxRead = 4000
 // else the sentences of its instructions that are not orders to the model, else its
 // title. It is empty if there is nothing but the name.
 func purpose(server *catalog.Server, max int) string {
-	p := plain.Line(strings.TrimLeft(server.Description, "# \r\n"), max)
+	p := sanitize.Line(strings.TrimLeft(server.Description, "# \r\n"), max)
 	if p == "" {
 		p = said(server.Instructions, server.Name, max)
 	}
 	if p == "" {
-		p = plain.Line(server.Title, max)
+		p = sanitize.Line(server.Title, max)
 	}
 	if repeats(p, server.Name, serverWords) {
 		return ""
@@ -41,7 +41,7 @@ func said(instructions, name string, max int) string {
 			break // rules, examples, …
 		}
 		begun = begun || !title
-		s = withoutNoise(plain.Line(strings.TrimLeft(s, "# "), 0))
+		s = withoutNoise(sanitize.Line(strings.TrimLeft(s, "# "), 0))
 		switch {
 		case s == "" || order.MatchString(s) || repeats(s, name, serverWords):
 		case title && heading == "":
@@ -55,9 +55,9 @@ func said(instructions, name string, max int) string {
 		}
 	}
 	if len(list) == 0 {
-		return plain.Line(heading, max)
+		return sanitize.Line(heading, max)
 	}
-	return plain.Line(strings.Join(list, " "), max)
+	return sanitize.Line(strings.Join(list, " "), max)
 }
 
 // sentences cuts a text after full stops, and where Markdown begins a line of its own. It

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // TestPurpose_Orders: what a server tells the model to do is no purpose, and neither is

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"mcpx/internal/arguments"
-	"mcpx/internal/plain"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
 )
 
 // annotate adds to a result how mcpx has read the arguments. Changed arguments go into
@@ -25,7 +25,7 @@ func (r *Result) annotate(tool string, notes arguments.Notes) {
 	for i, u := range notes.Unknown {
 		unknown[i] = u.String()
 	}
-	text := "mcpx: " + plain.Line(tool, 60) + " declares " + strings.Join(unknown, "; ")
+	text := "mcpx: " + sanitize.Line(tool, 60) + " declares " + strings.Join(unknown, "; ")
 	r.Content = wire.AppendText(r.Content, text)
 	r.sent += roughly(text)
 }

@@ -5,19 +5,19 @@ import (
 	"context"
 	"encoding/json"
 
-	"mcpx/internal/aggregate"
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/policy"
+	"mcpx/internal/resources"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // Beside are the servers of a part of the catalogue, nil = all, that a client may see, with
 // all that they have beside tools. The part is that of each moment.
-func (e *Executor) Beside(client *upstream.Client, part func() *policy.Part) *aggregate.Servers {
+func (e *Executor) Beside(client *upstream.Client, part func() *policy.Part) *resources.Servers {
 	options := e.current.Load()
 	catalogue := func() *catalog.Snapshot { return part().Of(e.Catalogue(client)) }
-	return &aggregate.Servers{
+	return &resources.Servers{
 		Registry:  e.registry,
 		Catalogue: catalogue,
 		Has: func(server string) bool {
@@ -71,7 +71,7 @@ func (e run) nameLinks(ctx context.Context, blocks []wire.Block, r *Request, ser
 				server = now
 			}
 		}
-		if named := aggregate.Block(snap, server, b.Raw); !bytes.Equal(named, b.Raw) {
+		if named := resources.Block(snap, server, b.Raw); !bytes.Equal(named, b.Raw) {
 			blocks[i] = wire.ReadBlock(named)
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 
 	"mcpx/internal/arguments"
-	"mcpx/internal/catalog"
-	"mcpx/internal/pages"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/results"
 )
 
 // Builtin is the name of the server inside mcpx.
-const Builtin = pages.Server
+const Builtin = results.Server
 
 // builtin describes the server mcpx, and reader as much of it as the catalogue may name
 // (Reader): of the rest models learn from the results that want it.
@@ -34,7 +34,7 @@ func builtin() (all, reader *catalog.Server) {
 	named := server.WithTools(reading)
 	named.Instructions = "Resources and prompts of the servers"
 	server = server.WithTools(append([]catalog.Tool{
-		tool(pages.Tool, "Read on in a long result by its handle.", pages.Schema),
+		tool(results.Tool, "Read on in a long result by its handle.", results.Schema),
 		tool(waitTool, "Wait for the result of a call that is still running, by its handle.", waitSchema),
 	}, reading...))
 	return &server, &named
@@ -58,7 +58,7 @@ func (e run) builtinCall(ctx context.Context, r *Request) (*Result, target, erro
 		result, err = e.waitResult(ctx, r, t.arguments)
 	case listTool, readTool, promptTool:
 		result, err = e.reading(ctx, r, t)
-	case pages.Tool:
+	case results.Tool:
 		result, err = e.readResult(ctx, r, t.arguments)
 	default:
 		read := *r
@@ -71,7 +71,7 @@ func (e run) builtinCall(ctx context.Context, r *Request) (*Result, target, erro
 // readResult runs the tool read_result. Its select and grep may stand beside its
 // arguments, as those of exec.
 func (e run) readResult(ctx context.Context, r *Request, arg json.RawMessage) (*Result, error) {
-	args, violation := pages.ParseArguments(arg)
+	args, violation := results.ParseArguments(arg)
 	for _, one := range []struct {
 		name   string
 		own    *string

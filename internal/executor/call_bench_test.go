@@ -8,12 +8,12 @@ import (
 	"log/slog"
 	"testing"
 
-	"mcpx/internal/identity"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // smallCall is an executor in front of a fake with one ordinary tool.

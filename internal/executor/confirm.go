@@ -9,10 +9,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"mcpx/internal/plain"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/policy"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // notAllowedError says that a call was not made, as it needs a consent that it does not
@@ -57,9 +57,9 @@ func (e run) allow(ctx context.Context, r *Request, t *target) error {
 	case bounded.Err() != nil:
 		return &notAllowedError{fmt.Sprintf("the user did not confirm the call of %s within %s; it was not made", name, answerWithin)}
 	case refused:
-		return &notAllowedError{fmt.Sprintf("%s needs the user's confirmation, and nobody could be asked: %s. The call was not made; the user can make it, use a client with elicitation, or change %s", name, plain.Line(rpc.Message, 300), key)}
+		return &notAllowedError{fmt.Sprintf("%s needs the user's confirmation, and nobody could be asked: %s. The call was not made; the user can make it, use a client with elicitation, or change %s", name, sanitize.Line(rpc.Message, 300), key)}
 	}
-	return &notAllowedError{fmt.Sprintf("%s needs the user's confirmation, and asking failed: %s. The call was not made", name, plain.Line(err.Error(), 300))}
+	return &notAllowedError{fmt.Sprintf("%s needs the user's confirmation, and asking failed: %s. The call was not made", name, sanitize.Line(err.Error(), 300))}
 }
 
 // confirm is [upstream.Client.Ask] for a request with Confirm.
@@ -96,13 +96,13 @@ const shownArguments = 4000
 // question is the question whether the call may be made. It names what will be called,
 // not what somebody says of it.
 func question(r *Request, t *target) json.RawMessage {
-	text := "Run " + plain.Line(r.Server, 0) + "." + plain.Line(t.tool.OwnName(), 0) + "?"
+	text := "Run " + sanitize.Line(r.Server, 0) + "." + sanitize.Line(t.tool.OwnName(), 0) + "?"
 	if !t.tool.Hints.IsReadOnly() {
 		text += " It may change something."
 	}
 	var indented bytes.Buffer
 	_ = json.Indent(&indented, t.arguments, "", "  ") // the arguments were checked
-	arguments := plain.Lines(indented.String())
+	arguments := sanitize.Lines(indented.String())
 	if n := utf8.RuneCountInString(arguments); n > shownArguments {
 		arguments = fmt.Sprintf("%s\n(%d more characters)", string([]rune(arguments)[:shownArguments]), n-shownArguments)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"mcpx/internal/arguments"
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"mcpx/internal/arguments"
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/compress"
-	"mcpx/internal/identity"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/jq"
-	"mcpx/internal/pages"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
+	"mcpx/internal/results"
 	"mcpx/internal/upstream"
 )
 
@@ -32,7 +32,7 @@ type Executor struct {
 	current    atomic.Pointer[settings]
 	log        *slog.Logger
 	schemas    arguments.Schemas
-	store      pages.Store
+	store      results.Store
 	builtin    *catalog.Server
 	reader     *catalog.Server
 	account    account
@@ -334,7 +334,7 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 		}
 	}
 	if r.Grep != "" {
-		if err := pages.CheckGrep(r.Grep); err != nil {
+		if err := results.CheckGrep(r.Grep); err != nil {
 			return nil, target{server: t.server}, err
 		}
 	}
@@ -484,12 +484,12 @@ func (e run) textOptions(r *Request) compress.Options {
 }
 
 // pages cuts the results of a request that are too long.
-func (e run) pages(r *Request) pages.Pages {
+func (e run) pages(r *Request) results.Pages {
 	limit := e.options.ResultTokens
 	if r.Native {
 		limit = 0 // such a client has no exec to read on with
 	}
-	return pages.Pages{
+	return results.Pages{
 		Store: &e.store, Principal: r.principal(), Limit: limit, Preview: e.options.PreviewTokens,
 		Bytes: r.Form.Bytes, LineFirst: r.Form.LineFirst, ShortNames: r.Form.ShortNames,
 		Texts: e.textOptions(r), Filter: e.options.Filter,

@@ -13,17 +13,17 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/aggregate"
 	"mcpx/internal/arguments"
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/describe"
+	"mcpx/internal/hosted/limits"
 	"mcpx/internal/jq"
-	"mcpx/internal/limits"
-	"mcpx/internal/pages"
-	"mcpx/internal/plain"
+	"mcpx/internal/resources"
+	"mcpx/internal/results"
 	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // The codes of failures (design 7).
@@ -107,11 +107,11 @@ func (e run) failure(r Request, t target, err error) *Failure {
 		busy        *upstream.BusyError
 		over        *limits.Error
 		status      *upstream.HTTPError
-		refused     *pages.RefusedError
-		failed      *pages.FilterError
+		refused     *results.RefusedError
+		failed      *results.FilterError
 		unparsed    *jq.FilterError
 	)
-	if failed, ok := errors.AsType[*aggregate.ServerError](err); ok {
+	if failed, ok := errors.AsType[*resources.ServerError](err); ok {
 		r.Server = failed.Server
 	}
 	switch {
@@ -262,13 +262,13 @@ func statusFailure(status *upstream.HTTPError) *Failure {
 // model; the data has them as the upstream wrote them.
 func (e run) upstreamFailure(r Request, rpc *upstream.RPCError) *Failure {
 	p := e.pages(&r)
-	f := &Failure{Code: CodeUpstream, Message: p.CutText(plain.Lines(rpc.Message), math.MaxInt)}
+	f := &Failure{Code: CodeUpstream, Message: p.CutText(sanitize.Lines(rpc.Message), math.MaxInt)}
 	message := f.Message
 	if p.Fits(rpc.Message) {
 		message = rpc.Message
 	}
 	f.Text = f.Code + ": " + f.Message
-	code, note := numericCode(rpc), plain.Line(rpc.CodeNote(), 0)
+	code, note := numericCode(rpc), sanitize.Line(rpc.CodeNote(), 0)
 	if note != "" {
 		f.Text += " " + note
 	}
@@ -285,7 +285,7 @@ func (e run) upstreamFailure(r Request, rpc *upstream.RPCError) *Failure {
 			upstreamError = append(upstreamError, field{"data", rpc.Data})
 		}
 		if data != "null" {
-			f.Text += "\n" + p.CutText(plain.Lines(data), dataTokens)
+			f.Text += "\n" + p.CutText(sanitize.Lines(data), dataTokens)
 		}
 	}
 	return f.With("upstream", object(upstreamError))

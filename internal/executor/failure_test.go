@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // An answer that is of no use does not mean that nothing was done; a request that

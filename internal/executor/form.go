@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
-	"mcpx/internal/pages"
-	"mcpx/internal/wire"
+	"mcpx/internal/results"
 )
 
 // Form is how a client takes results (design 7). The zero value takes texts alone.
@@ -57,7 +57,7 @@ func (f Form) Native() Form {
 
 // complete adds structuredContent to the answer, or a text block instead of it, and
 // cuts the texts to the limit. compact is the compact JSON of the only text.
-func (e run) complete(out *Result, got upstreamResult, shown pages.Shown, compact string, r Request) {
+func (e run) complete(out *Result, got upstreamResult, shown results.Shown, compact string, r Request) {
 	p := e.pages(&r)
 	fits := p.Fits(shown.Texts...)
 	if r.Form.Structured >= StructuredOwn && fits {

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
-	"mcpx/internal/pages"
-	"mcpx/internal/wire"
+	"mcpx/internal/results"
 )
 
 // grepped is a result with the matching parts of its texts only; out is the whole. What
 // only structuredContent says counts as a text. The result is nil if all of it matches.
-func (e run) grepped(ctx context.Context, out *Result, got upstreamResult, shown pages.Shown, r Request) (*Result, error) {
+func (e run) grepped(ctx context.Context, out *Result, got upstreamResult, shown results.Shown, r Request) (*Result, error) {
 	p := e.pages(&r)
 	if got.structured != nil && !saidIn(shown.Received, got.structured) {
 		block := wire.ReadBlock(wire.TextBlock(string(got.structured)))
@@ -24,7 +24,7 @@ func (e run) grepped(ctx context.Context, out *Result, got upstreamResult, shown
 	}
 	shown, _ = p.Merged(shown)
 	found, err := p.Grep(ctx, r.Grep, shown)
-	var refused *pages.RefusedError
+	var refused *results.RefusedError
 	switch {
 	case errors.As(err, &refused):
 		failed := e.grepFailure(refused, p.KeepBlocks(withText(shown.Received)), r).Result(r.Form.Always())
@@ -67,10 +67,10 @@ func (e run) grepped(ctx context.Context, out *Result, got upstreamResult, shown
 }
 
 // withoutMatch is the line about the text blocks that a grep leaves out.
-func withoutMatch(p pages.Pages, blocks []wire.Block, texts, without int) string {
+func withoutMatch(p results.Pages, blocks []wire.Block, texts, without int) string {
 	line := fmt.Sprintf("%d of %d text blocks match", texts-without, texts)
 	if handle := p.KeepBlocks(withText(blocks)); handle != "" {
-		line += "; all: " + p.Call(pages.ReadArguments{Handle: handle})
+		line += "; all: " + p.Call(results.ReadArguments{Handle: handle})
 	}
 	return "[" + line + "]"
 }
@@ -91,7 +91,7 @@ func (e run) bound(out *Result, r Request) {
 	for i, raw := range out.Content {
 		blocks[i] = wire.ReadBlock(raw)
 	}
-	shown := pages.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: true}
+	shown := results.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: true}
 	if p := e.pages(&r); !p.Fits(shown.Texts...) {
 		out.Content, out.sent = p.CutBlocks(shown)
 	} else {
@@ -100,8 +100,8 @@ func (e run) bound(out *Result, r Request) {
 }
 
 // grepFailure is a grep that took too long. The call was made, and its result is kept.
-func (e run) grepFailure(refused *pages.RefusedError, handle string, r Request) *Failure {
+func (e run) grepFailure(refused *results.RefusedError, handle string, r Request) *Failure {
 	f := Invalid(refused.Violation)
-	f.Text = f.text() + f.kept(e.pages(&r), pages.ReadArguments{Handle: handle})
+	f.Text = f.text() + f.kept(e.pages(&r), results.ReadArguments{Handle: handle})
 	return f
 }

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/pages"
-	"mcpx/internal/wire"
+	"mcpx/internal/results"
 )
 
 // grep shows the matching lines or items of each text, and how to read around them.
@@ -96,7 +96,7 @@ func TestGrep_ReadsOn(t *testing.T) {
 		t.Fatalf("got %s", got)
 	}
 	arguments := strings.TrimSuffix(call[1], "}") + `,"limit":2}`
-	if on := textOf(t, exec(t, e, Request{Server: Builtin, Tool: pages.Tool, Arguments: json.RawMessage(arguments)}).Content[0]); on != "line 200\nline 201\n" {
+	if on := textOf(t, exec(t, e, Request{Server: Builtin, Tool: results.Tool, Arguments: json.RawMessage(arguments)}).Content[0]); on != "line 200\nline 201\n" {
 		t.Errorf("%s: got %q", arguments, on)
 	}
 }

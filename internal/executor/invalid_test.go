@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"mcpx/internal/arguments"
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/registry"
 	"mcpx/internal/tokens"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/wire"
 )
 
 // BenchmarkExec_Large is a call with a result of a megabyte: a table as JSON, which

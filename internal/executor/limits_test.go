@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/identity"
-	"mcpx/internal/limits"
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"

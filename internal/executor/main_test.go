@@ -4,9 +4,9 @@ import (
 	"os"
 	"testing"
 
+	"mcpx/internal/base/proc"
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/proc"
 )
 
 func TestMain(m *testing.M) {

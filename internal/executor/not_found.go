@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/plain"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/search"
 	"mcpx/internal/tokens"
 )
@@ -51,7 +51,7 @@ func (m *notFoundError) Error() string { return m.said(maxName) }
 
 // said is the error with at most so many characters of the name.
 func (m *notFoundError) said(most int) string {
-	name := plain.Line(m.name, most)
+	name := sanitize.Line(m.name, most)
 	if m.on == nil {
 		return fmt.Sprintf("no server %q", name)
 	}
@@ -62,7 +62,7 @@ func (m *notFoundError) said(most int) string {
 // the server that a dotted name begins with, else those whose tool differs only in case
 // and separators; none if they are many.
 func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
-	wanted := plain.Bare(tool)
+	wanted := sanitize.Bare(tool)
 	if wanted == "" || len(tool) > maxOwned {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (e *Executor) owners(seen *catalog.Snapshot, tool, but string) []owner {
 			return
 		}
 		for i := range s.Tools {
-			if name := s.Tools[i].Name; len(name) >= len(wanted) && len(name) <= maxOwned && plain.Bare(name) == wanted {
+			if name := s.Tools[i].Name; len(name) >= len(wanted) && len(name) <= maxOwned && sanitize.Bare(name) == wanted {
 				like = append(like, owner{s.Name, name})
 				return
 			}
@@ -127,7 +127,7 @@ func (e *Executor) MissingServer(seen *catalog.Snapshot, tool string) *Failure {
 	if len(owners) == 0 {
 		return nil
 	}
-	violation := plain.Line("/server_name: is missing; "+haveIt(owners), 0)
+	violation := sanitize.Line("/server_name: is missing; "+haveIt(owners), 0)
 	return Invalid(violation).With("did_you_mean", serversOf(owners))
 }
 
@@ -138,7 +138,7 @@ func (e *Executor) MissingTool(seen *catalog.Snapshot, server string) *Failure {
 	if owners == nil {
 		return nil
 	}
-	violation := plain.Line("/tool_name: is missing; "+haveIt(owners), 0)
+	violation := sanitize.Line("/tool_name: is missing; "+haveIt(owners), 0)
 	return Invalid(violation).With("did_you_mean", []string{owners[0].tool})
 }
 
@@ -187,7 +187,7 @@ func (m *notFoundError) failure() *Failure {
 		text += " Available: " + strings.Join(known, ", ") + "."
 		f.With(key, known)
 	}
-	f.Text = plain.Line(text, 0)
+	f.Text = sanitize.Line(text, 0)
 	if len(meant) > 0 {
 		f.With("did_you_mean", meant)
 	}
@@ -225,10 +225,10 @@ func (m *notFoundError) guessed(code string, near []string, owners []owner) stri
 // name find.
 func (m *notFoundError) guesses() []string {
 	if m.on == nil {
-		return plain.Nearest(m.name, m.known)
+		return sanitize.Nearest(m.name, m.known)
 	}
 	name := strings.TrimPrefix(m.name, m.on.Name+".")
-	near := plain.Nearest(name, m.known)
+	near := sanitize.Nearest(name, m.known)
 	if len(m.owners) > 0 || len(m.known) > maxSearched || len(name) > maxOwned {
 		return near
 	}
@@ -249,7 +249,7 @@ func (m *notFoundError) guesses() []string {
 
 // listed are the known names nearest to the wanted one, within the bounds.
 func (m *notFoundError) listed(most int) []string {
-	names := plain.Closest(m.name, m.known, most)
+	names := sanitize.Closest(m.name, m.known, most)
 	size := 0
 	for i, name := range names {
 		if size += len(name); size > maxListedBytes {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/plain"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/tokens"
 )
 
@@ -98,15 +98,15 @@ func LogCalls(log *slog.Logger, level slog.Level) func(Record) {
 		var room [14]slog.Attr // as many as there can be, on the stack
 		attributes := room[:0]
 		if r.Method == "" {
-			attributes = append(attributes, slog.String("server", plain.Line(r.Server, maxLogged)), slog.String("tool", plain.Line(r.Tool, maxLogged)))
+			attributes = append(attributes, slog.String("server", sanitize.Line(r.Server, maxLogged)), slog.String("tool", sanitize.Line(r.Tool, maxLogged)))
 		} else {
-			attributes = append(attributes, slog.String("method", plain.Line(r.Method, maxLogged)))
+			attributes = append(attributes, slog.String("method", sanitize.Line(r.Method, maxLogged)))
 		}
 		attributes = append(attributes,
 			slog.String("outcome", r.Outcome), slog.Duration("duration", r.Duration), slog.Duration("upstream", r.Upstream),
 			slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent),
 			slog.Int("argument_bytes", r.ArgumentBytes), slog.Int("bytes_received", r.ReceivedBytes), slog.Int("bytes_sent", r.SentBytes))
-		for _, one := range [...]struct{ name, value string }{{"principal", r.Principal}, {"client", plain.Line(r.Client, maxLogged)}, {"trace", r.Trace}} {
+		for _, one := range [...]struct{ name, value string }{{"principal", r.Principal}, {"client", sanitize.Line(r.Client, maxLogged)}, {"trace", r.Trace}} {
 			if one.value != "" {
 				attributes = append(attributes, slog.String(one.name, one.value))
 			}

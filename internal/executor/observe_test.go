@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/identity"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // Every call is heard of once when it ends, however it does; the account has those

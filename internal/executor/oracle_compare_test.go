@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
 	"mcpx/internal/executor"
 	"mcpx/internal/tokens"
-	"mcpx/internal/wire"
 )
 
 // answered is a result as a client gets it.

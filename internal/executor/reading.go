@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 
-	"mcpx/internal/aggregate"
 	"mcpx/internal/arguments"
-	"mcpx/internal/catalog"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/resources"
 )
 
 // The tools of the server mcpx for clients that know neither resources nor prompts.
@@ -56,7 +56,7 @@ func (e run) reading(ctx context.Context, r *Request, t target) (*Result, error)
 		if r.Tool == promptTool {
 			method, blocks = "prompts/get", promptBlocks
 		}
-		raw, err = e.Beside(r.Client, r.part).Relay(ctx, aggregate.Request{
+		raw, err = e.Beside(r.Client, r.part).Relay(ctx, resources.Request{
 			Client: r.Client, Method: method, Params: t.arguments, Meta: r.Meta, Input: r.Input,
 			OnProgress: r.OnProgress, OnLog: r.OnLog, LogLevel: r.LogLevel,
 		})
@@ -75,10 +75,10 @@ func readingError(err error) error {
 	if uri, ok := errors.AsType[*catalog.URIError](err); ok {
 		return arguments.Invalid("/uri: " + uri.Error())
 	}
-	if prompt, ok := errors.AsType[*aggregate.PromptError](err); ok {
+	if prompt, ok := errors.AsType[*resources.PromptError](err); ok {
 		return arguments.Invalid("/name: " + prompt.Error() + "; " + listTool + " has their names")
 	}
-	if params, ok := errors.AsType[*aggregate.ParamsError](err); ok {
+	if params, ok := errors.AsType[*resources.ParamsError](err); ok {
 		return arguments.Invalid("/: " + params.Error())
 	}
 	return err
@@ -93,7 +93,7 @@ func (e run) listReadable(ctx context.Context, r *Request, server string) (json.
 	var all json.RawMessage
 	for _, kind := range catalog.ItemKinds {
 		var items []json.RawMessage
-		page := aggregate.Page{}
+		page := resources.Page{}
 		for more := servers.Shows(kind); more; more = page.Next != "" {
 			page, _ = servers.List(ctx, kind, page.Next)
 			for _, item := range page.Items {
@@ -120,7 +120,7 @@ func briefly(kind catalog.Kind, item json.RawMessage, only string) (brief json.R
 		members[key] = value
 		return true
 	})
-	if only != "" && wire.MemberText(wire.Member(members["_meta"], aggregate.OriginKey), "server") != only {
+	if only != "" && wire.MemberText(wire.Member(members["_meta"], resources.OriginKey), "server") != only {
 		return nil
 	}
 	keys := []string{kind.Member(), "name", "description", "mimeType"}

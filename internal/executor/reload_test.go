@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/pages"
-	"mcpx/internal/wire"
+	"mcpx/internal/results"
 )
 
 // answering calls hook before a result of a tool is written.
@@ -41,11 +41,11 @@ func TestExec_OptionsChangeMeanwhile(t *testing.T) {
 	}
 	e = executing(t, Options{TOON: true}, nil, server)
 	text := textOf(t, exec(t, e, Request{Server: "one", Tool: "list"}).Content[0])
-	if !strings.HasPrefix(text, "[20]{") || strings.Contains(text, pages.Tool) {
+	if !strings.HasPrefix(text, "[20]{") || strings.Contains(text, results.Tool) {
 		t.Errorf("the call that was under way: got %s", text)
 	}
 	text = textOf(t, exec(t, e, Request{Server: "one", Tool: "list"}).Content[0])
-	if !strings.HasPrefix(text, "[{") || !strings.Contains(text, pages.Tool) {
+	if !strings.HasPrefix(text, "[{") || !strings.Contains(text, results.Tool) {
 		t.Errorf("the next one: got %s", text)
 	}
 }

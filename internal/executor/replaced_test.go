@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
-	"mcpx/internal/wire"
 )
 
 // silent is a server that does not answer.

@@ -7,15 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
 	"mcpx/internal/jq"
-	"mcpx/internal/pages"
-	"mcpx/internal/wire"
+	"mcpx/internal/results"
 )
 
 // filterFailure is a filter that failed on the result. It shows the shape of the
 // result, and its handle for another filter.
-func filterFailure(failed *pages.FilterError, p pages.Pages) *Failure {
+func filterFailure(failed *results.FilterError, p results.Pages) *Failure {
 	var limit *jq.LimitError
 	var broken *jq.FilterError
 	reason := failed.Error()
@@ -27,13 +27,13 @@ func filterFailure(failed *pages.FilterError, p pages.Pages) *Failure {
 	}
 	shape := p.Shape(failed.Value)
 	f := Invalid("/select: " + reason)
-	f.Text = f.text() + f.kept(p, pages.ReadArguments{Handle: failed.Handle, Select: "..."}) + "\nShape of the result: " + shape
+	f.Text = f.text() + f.kept(p, results.ReadArguments{Handle: failed.Handle, Select: "..."}) + "\nShape of the result: " + shape
 	return f.With("shape", shape)
 }
 
 // kept is a line for a model whose filter failed: the call was made and must not be
 // repeated, and next reads its result. Without a handle the result is lost.
-func (f *Failure) kept(p pages.Pages, next pages.ReadArguments) string {
+func (f *Failure) kept(p results.Pages, next results.ReadArguments) string {
 	if next.Handle == "" {
 		return "\nThe call was made; its result is too long to be kept"
 	}
@@ -51,7 +51,7 @@ func (e run) noJSONFailure(blocks []wire.Block, r Request) *Failure {
 		f.Text += "\nThe call was made"
 		return f
 	}
-	next, parts := pages.ReadArguments{Grep: "..."}, "lines"
+	next, parts := results.ReadArguments{Grep: "..."}, "lines"
 	if len(texts) == 1 {
 		next.Handle = e.pages(&r).Keep(wire.ReadBlock(texts[0]).Text, true)
 	} else {
@@ -148,8 +148,8 @@ func (e run) selected(ctx context.Context, got upstreamResult, blocks []wire.Blo
 		return out, nil
 	}
 	page, err := e.pages(&r).Select(ctx, r.Select, r.Grep, value, wrapped(value, blocks))
-	var failed *pages.FilterError
-	var refused *pages.RefusedError
+	var failed *results.FilterError
+	var refused *results.RefusedError
 	var out *Result
 	switch {
 	case errors.As(err, &refused):
@@ -168,7 +168,7 @@ func (e run) selected(ctx context.Context, got upstreamResult, blocks []wire.Blo
 }
 
 // onPage is a page as a result.
-func onPage(page *pages.Page, structured bool) *Result {
+func onPage(page *results.Page, structured bool) *Result {
 	out := &Result{Content: []json.RawMessage{wire.TextBlock(page.Text)}, sent: roughly(page.Text)}
 	if structured {
 		out.Structured = page.Structured
@@ -208,7 +208,7 @@ func onlyJSON(blocks []wire.Block) json.RawMessage {
 		}
 	}
 	if texts != 1 {
-		text, _ = pages.Lines(blocks)
+		text, _ = results.Lines(blocks)
 	}
 	value, _, _ := compress.Value(text)
 	return value

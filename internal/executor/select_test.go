@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/identity"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/pages"
 	"mcpx/internal/registry"
+	"mcpx/internal/results"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // A filter that fails keeps the result, once; one that does not keeps nothing.
@@ -44,7 +44,7 @@ func TestSelected_Keeps(t *testing.T) {
 			if handle == nil {
 				t.Fatalf("%s: no handle in %s", tt.filter, text)
 			}
-			read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: pages.Tool, Arguments: json.RawMessage(`{"handle":"` + handle[1] + `"}`)})
+			read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: results.Tool, Arguments: json.RawMessage(`{"handle":"` + handle[1] + `"}`)})
 			if err != nil || wire.ReadBlock(read.Content[0]).Text != `{"a":1}` {
 				t.Errorf("%s: the handle gives %s, %v", tt.filter, read.Content, err)
 			}
@@ -192,7 +192,7 @@ func TestSelect_NoJSONIsKept(t *testing.T) {
 	}
 	arguments := json.RawMessage(`{"handle":"` + data.Error.Handle + `"}`)
 	for principal, want := range map[string]string{"p": `two`, "q": "unknown"} {
-		read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: pages.Tool, Arguments: arguments, Client: &upstream.Client{Principal: &identity.Principal{ID: principal}}})
+		read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: results.Tool, Arguments: arguments, Client: &upstream.Client{Principal: &identity.Principal{ID: principal}}})
 		if err != nil || !strings.Contains(string(read.Content[0]), want) {
 			t.Errorf("%s: got %s, %v", principal, read.Content, err)
 		}
@@ -207,7 +207,7 @@ func TestReadResult_SelectsNothing(t *testing.T) {
 	handle := e.begin().pages(&Request{}).Keep("[1,2]", false)
 	for _, more := range []string{"", `,"limit":1`, `,"grep":"x"`} {
 		arguments := json.RawMessage(`{"handle":"` + handle + `","select":"empty"` + more + `}`)
-		got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: pages.Tool, Arguments: arguments})
+		got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: results.Tool, Arguments: arguments})
 		if err != nil || wire.ReadBlock(got.Content[0]).Text != "[select gave nothing]\n[shape of the result: [2 of number]]" {
 			t.Errorf("%s: got %s, %v", arguments, got.Content, err)
 		}
@@ -229,7 +229,7 @@ func TestSelected_Gone(t *testing.T) {
 
 // A result that is not kept has no handle in the failure.
 func TestFilterFault_NotKept(t *testing.T) {
-	got := filterFailure(&pages.FilterError{Err: errors.New("bad"), Value: json.RawMessage(`{"a":1}`)}, pages.Pages{}).Result(true)
+	got := filterFailure(&results.FilterError{Err: errors.New("bad"), Value: json.RawMessage(`{"a":1}`)}, results.Pages{}).Result(true)
 	text := wire.ReadBlock(got.Content[0]).Text
 	if !strings.HasPrefix(text, "VALIDATION_ERROR: /select: bad\nThe call was made; its result is too long to be kept\nShape of the result: ") {
 		t.Errorf("got %s", text)

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"mcpx/internal/aggregate"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
-	"mcpx/internal/pages"
-	"mcpx/internal/plain"
-	"mcpx/internal/wire"
+	"mcpx/internal/resources"
+	"mcpx/internal/results"
 )
 
 // upstreamResult is an upstream's result, split into its members but not decoded.
@@ -85,7 +85,7 @@ func isBlock(value []byte) bool {
 
 // glimpse is the beginning of an unusable answer, on one line.
 func glimpse(raw []byte) string {
-	return plain.Line(string(raw[:min(len(raw), 8*glimpseRunes)]), glimpseRunes)
+	return sanitize.Line(string(raw[:min(len(raw), 8*glimpseRunes)]), glimpseRunes)
 }
 
 const glimpseRunes = 100
@@ -115,7 +115,7 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 		if !r.Client.RunsTasks() {
 			return nil, errTask
 		}
-		return &Result{Whole: aggregate.Task(t.server, e.tagOf(r.Client), raw)}, nil
+		return &Result{Whole: resources.Task(t.server, e.tagOf(r.Client), raw)}, nil
 	}
 	blocks := got.blocks
 	e.nameLinks(ctx, blocks, &r, t.server)
@@ -132,7 +132,7 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 		out.sent = out.received
 		return out, nil
 	}
-	shown := pages.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: got.isError || t.settings.verbatim || namesEditedFile(t.arguments)}
+	shown := results.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: got.isError || t.settings.verbatim || namesEditedFile(t.arguments)}
 	out.received = roughly(shown.Texts...)
 	out.sent = out.received
 	compact := ""
@@ -161,7 +161,7 @@ func textsOf(blocks []wire.Block) []string {
 
 // compressBlocks compresses the text blocks. It returns the compact JSON of the last
 // one, empty if that is no JSON array or object.
-func (e run) compressBlocks(out *Result, shown *pages.Shown, r *Request) (compact string) {
+func (e run) compressBlocks(out *Result, shown *results.Shown, r *Request) (compact string) {
 	for i, b := range shown.Received {
 		if !b.IsText {
 			continue

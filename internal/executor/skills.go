@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 )
 
 // The skills of all servers (SEP-2640) are tools of the server mcpx: their names and

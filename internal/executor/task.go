@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // task is a task of MCP 2025-11-25 (basic/utilities/tasks).

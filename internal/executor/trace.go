@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // A trace goes through _meta (SEP-414): where nobody wants spans of mcpx, the client's

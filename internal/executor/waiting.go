@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"mcpx/internal/arguments"
-	"mcpx/internal/pages"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/results"
 )
 
 // Some clients give up a call after a time of their own. Before that they get a handle in
@@ -124,7 +124,7 @@ func (c *openCall) tell(params json.RawMessage, which func(*listener) func(json.
 }
 
 // finish sets the result, whose size counts from now on where it is kept.
-func (c *openCall) finish(kept *pages.Store, result *Result, err error) {
+func (c *openCall) finish(kept *results.Store, result *Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.result, c.err = result, err
@@ -150,7 +150,7 @@ func (e run) stillRunning(c *openCall, r *Request) (*Result, error) {
 		Seconds int    `json:"seconds"`
 	}{c.handle, int(time.Since(c.began).Seconds())}
 	text := fmt.Sprintf("[still running after %d s; do not repeat the call, wait for its result: %s]",
-		data.Seconds, e.pages(r).CallOf(waitTool, pages.ReadArguments{Handle: c.handle}))
+		data.Seconds, e.pages(r).CallOf(waitTool, results.ReadArguments{Handle: c.handle}))
 	out := &Result{Content: []json.RawMessage{wire.TextBlock(text)}, code: outcomeRunning, sent: roughly(text)}
 	if r.Form.Always() {
 		out.Structured = wire.Encode(object{{"still_running", data}})
@@ -160,7 +160,7 @@ func (e run) stillRunning(c *openCall, r *Request) (*Result, error) {
 
 // waitResult runs the tool wait_result: it waits for a call that goes on.
 func (e run) waitResult(ctx context.Context, r *Request, arg json.RawMessage) (*Result, error) {
-	var args pages.ReadArguments
+	var args results.ReadArguments
 	if err := json.Unmarshal(arg, &args); err != nil {
 		return nil, arguments.Invalid("/handle: must be a string")
 	}

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/identity"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"

@@ -7,10 +7,10 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/aggregate"
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/resources"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // The methods beside tools: resources, prompts and completions.
@@ -19,7 +19,7 @@ import (
 func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
 	return func(f *Front, ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
 		var p struct{ Cursor string }
-		page, ok := aggregate.Page{}, json.Unmarshal(orEmpty(r.Params), &p) == nil
+		page, ok := resources.Page{}, json.Unmarshal(orEmpty(r.Params), &p) == nil
 		if ok {
 			page, ok = f.view.List(ctx, r.client, kind, p.Cursor)
 		}
@@ -49,7 +49,7 @@ func (f *Front) relay(ctx context.Context, r *request, out []byte) ([]byte, *rpc
 	if refused := f.relaying(r); refused != nil {
 		return nil, refused
 	}
-	request := aggregate.Request{Client: r.client, Method: r.Method, Params: r.Params, Meta: r.others}
+	request := resources.Request{Client: r.client, Method: r.Method, Params: r.Params, Meta: r.others}
 	request.OnProgress, request.OnLog, request.LogLevel = r.hooks()
 	if r.modern() {
 		request.Input = r.input
@@ -149,7 +149,7 @@ func (f *Front) besideError(r *request, err error) *rpcError {
 		}
 		return e
 	}
-	if failed, ok := errors.AsType[*aggregate.ServerError](err); ok {
+	if failed, ok := errors.AsType[*resources.ServerError](err); ok {
 		message, data := f.view.Explain(r.Method, failed)
 		return &rpcError{code: mcp.INTERNAL_ERROR, message: message, data: data}
 	}

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/view"
-	"mcpx/internal/wire"
 )
 
 // offering is a fake with resources and prompts. All of them have shared://x.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"mcpx/internal/identity"
+	"mcpx/internal/hosted/identity"
 )
 
 // firstBody is the most that is set aside for a body before any of it has come: a claim

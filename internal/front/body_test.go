@@ -11,8 +11,8 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"mcpx/internal/identity"
-	"mcpx/internal/limits"
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
 )

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/identity"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )

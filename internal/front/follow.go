@@ -7,9 +7,9 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/aggregate"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/resources"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // maxFollowed bounds the resources that one client follows.
@@ -27,7 +27,7 @@ type followed struct {
 // begin follows a resource, in a goroutine that ends with [followed.stop], with
 // [followed.close], or with the error of the server. The channel holds the first outcome:
 // nil once the server has agreed. It is nil if the resource is followed already.
-func (o *followed) begin(uri string, topic *aggregate.Topic, news *news) (agreed chan error) {
+func (o *followed) begin(uri string, topic *resources.Topic, news *news) (agreed chan error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ended || o.end[uri] != nil {
@@ -85,7 +85,7 @@ func (f *Front) subscribe(ctx context.Context, r *request, out []byte) ([]byte, 
 	uri, _ := wire.Text(r.uri)
 	topic, err := f.view.Topic(ctx, r.client, uri)
 	if err == nil && r.session.followed.full() {
-		err = &aggregate.ParamsError{Message: "too many subscriptions; unsubscribe from others first"}
+		err = &resources.ParamsError{Message: "too many subscriptions; unsubscribe from others first"}
 	}
 	if err != nil {
 		return nil, f.besideError(r, err)

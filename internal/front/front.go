@@ -15,8 +15,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/identity"
-	"mcpx/internal/limits"
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/hosted/limits"
 	"mcpx/internal/view"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // greet lets mcp-go answer the handshake of either era: the revisions, the

@@ -9,9 +9,9 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
-	"mcpx/internal/wire"
 )
 
 // structuredHeader lets an HTTP client choose whether it gets structuredContent.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/identity"
+	"mcpx/internal/hosted/identity"
 )
 
 // exchange is one HTTP request and its response. The response is the answer alone as

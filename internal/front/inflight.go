@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/identity"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // inflight has the open requests of one client. Several may have the same key: a

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/identity"
-	"mcpx/internal/limits"
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
 )

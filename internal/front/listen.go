@@ -7,8 +7,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 )
 
 // keepAlive is the longest silence on a stream that waits for events: proxies close

@@ -6,8 +6,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // atLeast reports whether a log message with these params is as severe as least. An

@@ -8,12 +8,12 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/executor"
-	"mcpx/internal/limits"
+	"mcpx/internal/hosted/limits"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
-	"mcpx/internal/wire"
 )
 
 // method is a row of the table of methods: of requests with answer, of notifications

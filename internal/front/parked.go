@@ -14,7 +14,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // A client of the modern era cannot be asked anything in the middle of a request. Where

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/identity"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
 )

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // maxQuestions bounds the open questions of one client.

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/executor"
-	"mcpx/internal/wire"
 )
 
 // appendResult appends a tool result as JSON.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/identity"
+	"mcpx/internal/hosted/identity"
 )
 
 // The transport of revision 2024-11-05: a GET opens an event stream, whose first event

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/identity"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // TestBound: a state that is late does not count, though it is that of the request; one

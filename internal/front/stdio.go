@@ -15,9 +15,9 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/identity"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // StdioOptions bound the requests of one client over stdio.

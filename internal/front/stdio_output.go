@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"sync"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // output writes messages to one client in the order in which they were queued: the

@@ -38,7 +38,7 @@ import (
 
 	"github.com/itchyny/gojq"
 
-	"mcpx/internal/proc"
+	"mcpx/internal/base/proc"
 )
 
 // Limits bound a filter and the workers. A field that is zero or less has the

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mcpx/internal/proc"
+	"mcpx/internal/base/proc"
 )
 
 func TestMain(m *testing.M) {

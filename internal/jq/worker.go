@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"mcpx/internal/proc"
+	"mcpx/internal/base/proc"
 )
 
 const (

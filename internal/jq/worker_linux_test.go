@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mcpx/internal/proc"
+	"mcpx/internal/base/proc"
 )
 
 // peak is the largest resident size that a worker had, in bytes. A worker that was

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // Catalogues makes the catalogue that callers may see of the registry's snapshots.

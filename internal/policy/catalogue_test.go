@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 func snapshot(rules catalog.Rules, servers ...catalog.Server) *catalog.Snapshot {

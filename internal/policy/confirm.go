@@ -1,6 +1,6 @@
 package policy
 
-import "mcpx/internal/catalog"
+import "mcpx/internal/base/catalog"
 
 // Confirm says which calls a person must confirm. A larger one asks about more.
 type Confirm uint8

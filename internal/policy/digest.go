@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 )
 
 // Digest identifies what a server declares of a tool: name, description, schemas and

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 )
 
 // Override repairs what a server declares of the tools whose names match. Of several

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 func tool(t *testing.T, raw string) *catalog.Tool {

@@ -3,7 +3,7 @@ package policy
 import (
 	"slices"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // Part is a part of the catalogue: some servers, and the tools that further rules leave

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // A part has its servers only, and of those the tools that both rules leave. The same

@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // Rules are the filters of a configuration. The zero value allows everything.

@@ -3,7 +3,7 @@ package policy
 import (
 	"testing"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 func TestSee(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"sync"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/identity"
-	"mcpx/internal/recent"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/lru"
+	"mcpx/internal/hosted/identity"
 )
 
 // Right is a rule of the configuration: what some principals may see and do. The zero
@@ -96,7 +96,7 @@ func Begins(glob, prefix string) bool {
 	return false
 }
 
-// The bounds of what is remembered ([recent.Map]): of sets of rules, and of principals in views.
+// The bounds of what is remembered ([lru.Map]): of sets of rules, and of principals in views.
 // Who has which groups is up to issuers; rules are few, and so are their sets. A principal is
 // one value as long as its token is.
 const (
@@ -112,8 +112,8 @@ type Rights struct {
 	all   bool // without rules everybody who is known has everything, but is no admin
 
 	mu     sync.Mutex
-	grants *recent.Map[string, Grant]   // by the numbers of the rules
-	known  *recent.Map[visitor, *Grant] // of grants
+	grants *lru.Map[string, Grant]   // by the numbers of the rules
+	known  *lru.Map[visitor, *Grant] // of grants
 }
 
 // visitor is a principal in a view.
@@ -127,7 +127,7 @@ type visitor struct {
 func NewRights(rules []Right) *Rights {
 	return &Rights{
 		rules: rules, all: rules == nil,
-		grants: recent.New[string, Grant](maxGrants, nil), known: recent.New[visitor, *Grant](maxKnown, nil),
+		grants: lru.New[string, Grant](maxGrants, nil), known: lru.New[visitor, *Grant](maxKnown, nil),
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/identity"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/hosted/identity"
 )
 
 // forge is a catalogue of three servers, one of which nobody has asked yet.

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/identity"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/upstream"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mcpx/internal/identity"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/upstream"
 )

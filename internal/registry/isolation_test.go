@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/upstream"
 )

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/upstream"
 )

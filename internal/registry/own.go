@@ -3,7 +3,7 @@ package registry
 import (
 	"slices"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/upstream"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/upstream"
 )

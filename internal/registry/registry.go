@@ -16,8 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/limits"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/hosted/limits"
 	"mcpx/internal/upstream"
 )
 

@@ -17,9 +17,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/proc"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/proc"
 	"mcpx/internal/upstream"
 )
 

@@ -3,7 +3,7 @@ package registry
 import (
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // saver saves changed catalogues until Close, and then once more.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/pattern"
+	"mcpx/internal/base/pattern"
 )
 
 const (

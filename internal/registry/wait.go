@@ -3,7 +3,7 @@ package registry
 import (
 	"context"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // The waits for servers. Each ends with its ctx at the latest.

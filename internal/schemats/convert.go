@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"mcpx/internal/plain"
+	"mcpx/internal/base/sanitize"
 )
 
 // Limits of one conversion. A real schema stays far below: the largest of 1,678
@@ -184,7 +184,7 @@ func (c *converter) base(v *value, mask types) (*typ, types) {
 		bit, known := typeNames[name]
 		if !known {
 			// "any" and "file" occur; JSON Schema gives them no meaning.
-			out = append(out, unknownType.withDocs("", []note{{"type: " + plain.Line(name, 0), true}}))
+			out = append(out, unknownType.withDocs("", []note{{"type: " + sanitize.Line(name, 0), true}}))
 			set = allTypes
 			continue
 		}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // Limits of what is read. Real schemas nest fewer than 20 levels of JSON.

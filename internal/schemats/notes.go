@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode"
 
-	"mcpx/internal/plain"
+	"mcpx/internal/base/sanitize"
 )
 
 // description is the text that a schema gives of itself: its description, else a
@@ -13,7 +13,7 @@ func description(v *value) string {
 	if d := prose(v.str("description")); d != "" {
 		return d
 	}
-	if t := plain.Line(v.str("title"), 0); strings.Contains(t, " ") && len(t) > 24 {
+	if t := sanitize.Line(v.str("title"), 0); strings.Contains(t, " ") && len(t) > 24 {
 		return t
 	}
 	return ""
@@ -110,14 +110,14 @@ func numberNotes(v *value, integer bool) []note {
 		out = append(out, note{text: "multiple of " + m})
 	}
 	if f := v.str("format"); f != "" && f != "double" && f != "float" && f != "int64" {
-		out = append(out, note{text: plain.Line(f, 0)})
+		out = append(out, note{text: sanitize.Line(f, 0)})
 	}
 	return out
 }
 
 func stringNotes(v *value) []note {
 	var out []note
-	if f := plain.Line(v.str("format"), 0); f != "" {
+	if f := sanitize.Line(v.str("format"), 0); f != "" {
 		out = append(out, note{text: f})
 	}
 	least, most := number(v, "minLength"), number(v, "maxLength")
@@ -131,12 +131,12 @@ func stringNotes(v *value) []note {
 		out = append(out, note{text: "length " + span(least, most)})
 	}
 	if p := v.get("pattern"); p != nil && p.kind == jString && !redundantPattern(v.str("format")) {
-		out = append(out, note{text: "/" + plain.Line(p.text, 400) + "/"})
+		out = append(out, note{text: "/" + sanitize.Line(p.text, 400) + "/"})
 	}
-	if m := plain.Line(v.str("contentMediaType"), 0); m != "" {
+	if m := sanitize.Line(v.str("contentMediaType"), 0); m != "" {
 		out = append(out, note{text: m})
 	}
-	if e := plain.Line(v.str("contentEncoding"), 0); e != "" {
+	if e := sanitize.Line(v.str("contentEncoding"), 0); e != "" {
 		out = append(out, note{text: e})
 	}
 	return out
@@ -198,7 +198,7 @@ func (c *converter) quote(label string, v *value) note {
 	text := string(appendJSON(nil, v, maxSaid))
 	long := len(text) > maxSaid
 	c.lossy = c.lossy || long || strings.Contains(text, `"$ref":`) // what it refers to stands elsewhere
-	return note{label + ": " + plain.Cut(plain.Line(text, 0), maxSaid, long), true}
+	return note{label + ": " + sanitize.Cut(sanitize.Line(text, 0), maxSaid, long), true}
 }
 
 // unsaid are the keywords that have no TypeScript, or none that says it shorter.
@@ -228,10 +228,10 @@ func (c *converter) said(v *value, t *typ) []note {
 	}
 	// A default of null where null is allowed is the same as leaving it out.
 	if d := v.get("default"); d != nil && !(d.kind == jNull && t.nullable()) {
-		out = append(out, note{text: "default " + plain.Line(string(appendJSON(nil, d, maxSaid)), maxSaid)})
+		out = append(out, note{text: "default " + sanitize.Line(string(appendJSON(nil, d, maxSaid)), maxSaid)})
 	}
 	if e := v.get("examples"); e.isArray() && len(e.items) > 0 {
-		out = append(out, note{text: "e.g. " + plain.Line(string(appendJSON(nil, e.items[0], 120)), 120)})
+		out = append(out, note{text: "e.g. " + sanitize.Line(string(appendJSON(nil, e.items[0], 120)), 120)})
 	}
 	for _, k := range [...]string{"deprecated", "readOnly", "writeOnly"} {
 		if v.get(k).isTrue() {
@@ -298,7 +298,7 @@ func repeats(note, desc string) bool {
 	if v, ok := strings.CutPrefix(note, "default "); ok {
 		v = strings.ToLower(strings.Trim(v, `"`))
 		_, after, found := strings.Cut(desc, "default")
-		return found && v != "" && len(after) > 0 && hasWord(plain.Cut(after, 24+len(v), false), v)
+		return found && v != "" && len(after) > 0 && hasWord(sanitize.Cut(after, 24+len(v), false), v)
 	}
 	if least, most, ok := strings.Cut(note, ".."); ok {
 		least = strings.TrimPrefix(least, "length ")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mcpx/internal/plain"
+	"mcpx/internal/base/sanitize"
 )
 
 // How tightly the place binds that a type is written in.
@@ -104,7 +104,7 @@ func (p *printer) cutText(desc string) string {
 	if m := p.o.MaxDescription; m > 0 && m < most {
 		most = m
 	}
-	short := plain.Cut(desc, most, false)
+	short := sanitize.Cut(desc, most, false)
 	if short == desc {
 		return desc
 	}

@@ -1,6 +1,6 @@
 package schemats
 
-import "mcpx/internal/plain"
+import "mcpx/internal/base/sanitize"
 
 // object is the type of a schema as far as it speaks of objects.
 func (c *converter) object(v *value) *typ {
@@ -101,7 +101,7 @@ func (c *converter) propertyNames(v *value, t *typ) {
 		return
 	}
 	if p := names.str("pattern"); p != "" && (len(names.members) == 1 || len(names.members) == 2 && names.str("type") == "string") {
-		t.notes = append(t.notes, note{"keys match " + plain.Line(p, 0), true})
+		t.notes = append(t.notes, note{"keys match " + sanitize.Line(p, 0), true})
 		return
 	}
 	if keys := c.values(names); len(t.props) == 0 && keys.kind != tUnknown && allSimple(membersOf(keys)) {

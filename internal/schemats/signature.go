@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mcpx/internal/plain"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
 )
 
 const (
@@ -52,7 +52,7 @@ func minified(raw json.RawMessage) string {
 	}
 	b := make([]byte, 0, len(compact))
 	for _, c := range compact {
-		if plain.Invisible(c) || c == '\u2028' || c == '\u2029' {
+		if sanitize.Invisible(c) || c == '\u2028' || c == '\u2029' {
 			b = appendEscape(b, c)
 		} else {
 			b = utf8.AppendRune(b, c)
@@ -95,13 +95,13 @@ func (t Tool) fallback(o Options, estimate func(string) int) string {
 func (t Tool) header(o Options, m marks) string {
 	text := ""
 	if o.Descriptions {
-		text = plain.Cut(prose(t.Description), maxDescription, false)
+		text = sanitize.Cut(prose(t.Description), maxDescription, false)
 	}
 	notes := append(m.notes(), t.Notes...)
 	if len(notes) == 0 {
 		return text
 	}
-	label := plain.Line(strings.Join(notes, ", "), 0)
+	label := sanitize.Line(strings.Join(notes, ", "), 0)
 	if text == "" {
 		return label
 	}

@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"mcpx/internal/plain"
+	"mcpx/internal/base/sanitize"
 )
 
 // firstSentence is the first sentence of a raw description, cleaned. A line
@@ -13,7 +13,7 @@ import (
 func firstSentence(s string, max int) string {
 	s = strings.TrimSpace(s)
 	for i := 0; i < len(s); i++ {
-		if s[i] == '\n' && plain.Line(s[:i], 0) != "" {
+		if s[i] == '\n' && sanitize.Line(s[:i], 0) != "" {
 			rest := strings.TrimLeft(s[i+1:], " \t\r")
 			if rest == "" || strings.ContainsRune("\n-*#<|`1", rune(rest[0])) {
 				s = s[:i]
@@ -25,7 +25,7 @@ func firstSentence(s string, max int) string {
 			break
 		}
 	}
-	return plain.Line(s, max)
+	return sanitize.Line(s, max)
 }
 
 func sentenceEnd(s string, i int) bool {
@@ -52,8 +52,8 @@ func prose(s string) string {
 	s = s[:min(len(s), 8*maxDescription)]
 	list := false
 	var lines []string
-	for line := range strings.Lines(plain.Lines(s)) {
-		text := plain.Line(line, 0)
+	for line := range strings.Lines(sanitize.Lines(s)) {
+		text := sanitize.Line(line, 0)
 		if text == "" {
 			continue
 		}
@@ -64,7 +64,7 @@ func prose(s string) string {
 		lines = append(lines, text)
 	}
 	if !list {
-		return once(plain.Line(s, 0))
+		return once(sanitize.Line(s, 0))
 	}
 	least := ""
 	for i, line := range lines[1:] {
@@ -142,7 +142,7 @@ func appendQuoted(b []byte, s string) []byte {
 			b = append(b, `\t`...)
 		case c == '\r':
 			b = append(b, `\r`...)
-		case plain.Invisible(c) || unicode.IsSpace(c) && c != ' ':
+		case sanitize.Invisible(c) || unicode.IsSpace(c) && c != ' ':
 			b = appendEscape(b, c)
 		default:
 			b = utf8.AppendRune(b, c)

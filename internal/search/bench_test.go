@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // large is a catalogue of 3,000 tools: the real one repeated under other

@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"strings"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // The bounds in bytes of one field, and of one tool's schema.

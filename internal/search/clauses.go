@@ -3,7 +3,7 @@ package search
 import (
 	"strings"
 
-	"mcpx/internal/pattern"
+	"mcpx/internal/base/pattern"
 )
 
 // minClause is the least number of words of a clause. A shorter one is joined to its

@@ -3,8 +3,8 @@ package search
 import (
 	"strings"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/pattern"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/pattern"
 )
 
 var (

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 func TestIsDeprecated(t *testing.T) {

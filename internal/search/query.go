@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mcpx/internal/pattern"
+	"mcpx/internal/base/pattern"
 )
 
 // The bounds of a query, so that a hostile one costs no more than a long one.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 type toolID struct{ Server, Tool string }

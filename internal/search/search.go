@@ -3,7 +3,7 @@
 // several needs. Search uses no network and runs no model.
 package search
 
-import "mcpx/internal/catalog"
+import "mcpx/internal/base/catalog"
 
 // Hit is one tool that a query found.
 type Hit struct {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // tool makes a tool whose parameters are the words of params.

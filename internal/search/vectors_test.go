@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // TestVectors compares with what tools/embed says of the same texts: the pieces of

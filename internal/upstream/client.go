@@ -9,9 +9,9 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/identity"
-	"mcpx/internal/plain"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/hosted/identity"
 )
 
 // Client is who sends a request: one connection of one program or, where the
@@ -115,7 +115,7 @@ func (c *Client) cannot(method string, params json.RawMessage) string {
 
 // named is a name of a client as a part of a text, behind a space.
 func named(name string) string {
-	if name = plain.Line(name, 60); name != "" {
+	if name = sanitize.Line(name, 60); name != "" {
 		name = " " + name
 	}
 	return name

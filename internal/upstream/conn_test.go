@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/wire"
 )
 
 // dialled is a Conn to a fake, as a WebSocket would be one.

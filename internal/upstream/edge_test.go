@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/wire"
 )
 
 // stub is a link that answers nothing and notes what it is to say.

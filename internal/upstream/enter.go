@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // waits counts the time that a request waits before it is sent, in all its attempts.

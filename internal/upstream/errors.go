@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // RPCError is a JSON-RPC error that the upstream answered with.

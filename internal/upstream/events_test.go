@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // readEvents returns each event as "name|id|data", "large" for one over the limit.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
 )
 

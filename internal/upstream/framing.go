@@ -3,7 +3,7 @@ package upstream
 import (
 	"sync/atomic"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // heard is the framing in which a server of stdio has spoken, in any of its

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 )
 
 // greeting is what is read of a server's answer to a handshake. Each member is

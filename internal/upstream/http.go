@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // httpLink speaks streamable HTTP: one POST a message, the answer as JSON or

@@ -10,7 +10,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // refusal is the text of an error that may mean that the server has forgotten

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // listen keeps the GET stream of a legacy session open, on which a server sends

@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"time"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // response reads what a server says to one POST.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 const (

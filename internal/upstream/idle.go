@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // errUnused ends a session that nobody needs.

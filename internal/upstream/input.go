@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // Input is what a request of the modern era has in answer to an input_required result

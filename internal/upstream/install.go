@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 const (

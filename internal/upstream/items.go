@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // itemsPatience bounds the time for all lists beside the tools: meanwhile a change of

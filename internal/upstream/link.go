@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // link carries messages between one session and its server. Implementations:

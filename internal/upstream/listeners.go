@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // listener is an open call: where progress and log messages of the server go

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 const (

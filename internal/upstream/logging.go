@@ -9,7 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // LogLevels are the log levels of MCP (RFC 5424), least severe first.

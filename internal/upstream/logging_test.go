@@ -13,8 +13,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/wire"
 )
 
 // heardLogs are the log messages that a client got, by what they say.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/proc"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/proc"
 )
 
 // A crash fails the open calls at once, and the next call waits for the fresh

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/proc"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/proc"
 )
 
 func TestMain(m *testing.M) {

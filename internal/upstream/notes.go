@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 const (

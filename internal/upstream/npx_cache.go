@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"strings"
 
-	"mcpx/internal/pattern"
+	"mcpx/internal/base/pattern"
 )
 
 // npxFolder is a folder of npx's cache in what node or npm says.

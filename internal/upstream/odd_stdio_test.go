@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/wire"
 )
 
 // awkward is a server in a shell: it notes each start in a file, and ends at a

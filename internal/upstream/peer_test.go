@@ -3,7 +3,7 @@ package upstream
 import (
 	"testing"
 
-	"mcpx/internal/identity"
+	"mcpx/internal/hosted/identity"
 )
 
 // TestPeer: two principals are two, also over one connection, as a proxy may have it.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 const (

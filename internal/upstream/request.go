@@ -13,7 +13,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // Request is one request of any method.

@@ -17,9 +17,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/plain"
-	"mcpx/internal/proc"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/proc"
+	"mcpx/internal/base/sanitize"
 )
 
 // The transports of a server.
@@ -267,8 +267,8 @@ const shownRunes = 100
 // clean makes foreign text fit for a reason or a log: secrets struck out, one
 // line in which nothing hides, at most limit runes.
 func (s *Spec) clean(text string, limit int) string {
-	text = plain.Line(s.struck(text[:min(len(text), cleanBytes)]), 0)
-	return plain.Line(s.struck(text), limit) // again: what was hidden in a secret is gone
+	text = sanitize.Line(s.struck(text[:min(len(text), cleanBytes)]), 0)
+	return sanitize.Line(s.struck(text), limit) // again: what was hidden in a secret is gone
 }
 
 // reason is why a server is not there, as everybody tells it: SERVER_UNAVAILABLE,
@@ -279,7 +279,7 @@ func (s *Spec) reason(err error) string {
 
 // cleanEnd is clean for text of which the end says most: that is kept.
 func (s *Spec) cleanEnd(text string, limit int) string {
-	text = s.struck(plain.Line(s.struck(text[max(0, len(text)-cleanBytes):]), 0))
+	text = s.struck(sanitize.Line(s.struck(text[max(0, len(text)-cleanBytes):]), 0))
 	if runes := []rune(text); len(runes) > limit {
 		return "..." + string(runes[len(runes)-limit+3:])
 	}

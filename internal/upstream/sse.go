@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // sseLink speaks the HTTP+SSE transport of protocol 2024-11-05: answers come on

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // event is one server-sent event (HTML standard, 9.2.6).

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/proc"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/proc"
+	"mcpx/internal/base/wire"
 )
 
 // pipe is the Conn of a server that reads one stream of bytes and writes another.

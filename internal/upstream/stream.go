@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/plain"
-	"mcpx/internal/proc"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/proc"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
 )
 
 // streamLink speaks over one Conn. A reader and a writer goroutine run until close,
@@ -192,7 +192,7 @@ func (l *streamLink) whyEnded() error {
 // reader sees of it.
 func (l *streamLink) causeOf(event string) string {
 	if l.own.stderr != nil {
-		if cause := l.spec.clean(plain.Cause(l.spec.struck(l.own.stderr())), stderrRunes); cause != "" {
+		if cause := l.spec.clean(sanitize.Cause(l.spec.struck(l.own.stderr())), stderrRunes); cause != "" {
 			return cause + " (" + event + l.noiseNote() + ")"
 		}
 	}
@@ -214,9 +214,9 @@ func (l *streamLink) remarks() string {
 	}
 	text := l.noiseNote()
 	stderr := l.spec.struck(l.own.stderr())
-	said := l.spec.clean(plain.Cause(stderr), stderrRunes)
+	said := l.spec.clean(sanitize.Cause(stderr), stderrRunes)
 	if said == "" {
-		said = l.spec.cleanEnd(plain.Ending(stderr, 5), stderrRunes)
+		said = l.spec.cleanEnd(sanitize.Ending(stderr, 5), stderrRunes)
 	}
 	if said != "" {
 		text += "; stderr: " + said
@@ -227,7 +227,7 @@ func (l *streamLink) remarks() string {
 // noiseNote has the first line of a stdout without any message.
 func (l *streamLink) noiseNote() string {
 	if noise := l.noise.Load(); noise != nil && !l.spoke.Load() {
-		return "; stdout has text instead of messages: " + plain.Line(*noise, noiseRunes)
+		return "; stdout has text instead of messages: " + sanitize.Line(*noise, noiseRunes)
 	}
 	return ""
 }

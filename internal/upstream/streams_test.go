@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // Status is what is known about an upstream at one moment. Its slices are

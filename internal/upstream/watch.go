@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 // watcher watches over one open session, in the supervising goroutine.

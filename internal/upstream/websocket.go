@@ -10,7 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"mcpx/internal/wire"
+	"mcpx/internal/base/wire"
 )
 
 // socket is the Conn of a WebSocket: a message of JSON-RPC is a message of it.

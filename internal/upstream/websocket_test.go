@@ -11,9 +11,9 @@ import (
 
 	"github.com/coder/websocket"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/wire"
 )
 
 // sockets serves a fake over WebSocket. Each connection has a fake of its own.

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/executor"
-	"mcpx/internal/plain"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 )
@@ -85,7 +85,7 @@ func (v *AllTools) Instructions(client *upstream.Client) string {
 		if all.Len() > 0 {
 			all.WriteString("\n\n")
 		}
-		all.WriteString("# " + plain.Line(s.Name, 0) + "\n" + plain.Lines(s.Purpose()))
+		all.WriteString("# " + sanitize.Line(s.Name, 0) + "\n" + sanitize.Lines(s.Purpose()))
 	}
 	return all.String()
 }
@@ -148,10 +148,10 @@ func declaresOutput(snap *catalog.Snapshot, o origin) bool {
 
 // unknown is the error for a name that no tool has.
 func (n *natives) unknown(name string) error {
-	text := "unknown tool " + strconv.Quote(plain.Line(name, 100))
+	text := "unknown tool " + strconv.Quote(sanitize.Line(name, 100))
 	known := make([]string, 0, len(n.byName))
 	for name := range n.byName {
 		known = append(known, name)
 	}
-	return &UnknownToolError{text + plain.DidYouMean(name, known)}
+	return &UnknownToolError{text + sanitize.DidYouMean(name, known)}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 )
 
 func named(servers map[string][]string) *catalog.Snapshot {

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/upstream"
 )
 

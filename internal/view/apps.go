@@ -3,9 +3,9 @@ package view
 import (
 	"encoding/json"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // MCP Apps: a host that shows the user interfaces of tools has to see these tools

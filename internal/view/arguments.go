@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/executor"
-	"mcpx/internal/plain"
-	"mcpx/internal/wire"
 )
 
 // otherNames are the other names of arguments of the two tools. All are always accepted:
@@ -57,9 +57,9 @@ func readArguments(tool string, raw json.RawMessage, names []string) (args [maxA
 // unknownArgument refuses an argument under a wrong name. A call without it could do
 // harm.
 func unknownArgument(tool, name string, known []string) *executor.Failure {
-	violation := "/" + plain.Line(name, 60) + ": is unknown; " + tool + " takes " + strings.Join(known, ", ")
-	if near := plain.Nearest(name, known); len(near) > 0 {
-		violation = "/" + plain.Line(name, 60) + ": is unknown; did you mean " + near[0] + "?"
+	violation := "/" + sanitize.Line(name, 60) + ": is unknown; " + tool + " takes " + strings.Join(known, ", ")
+	if near := sanitize.Nearest(name, known); len(near) > 0 {
+		violation = "/" + sanitize.Line(name, 60) + ": is unknown; did you mean " + near[0] + "?"
 	}
 	return executor.Invalid(violation)
 }

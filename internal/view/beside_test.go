@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/aggregate"
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/resources"
 )
 
 // TestBeside_announced: clients hear of each kind of list that is another one because a
@@ -31,7 +31,7 @@ func TestBeside_announced(t *testing.T) {
 		mcptest.WaitFor(t, what, patience, func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			_, _ = v.Relay(ctx, aggregate.Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"a://1"}`)}) // notices
+			_, _ = v.Relay(ctx, resources.Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"a://1"}`)}) // notices
 			mu.Lock()
 			defer mu.Unlock()
 			return heard[catalog.Resources] == n && heard[catalog.Prompts] == n

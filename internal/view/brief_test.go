@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/tokens"
-	"mcpx/internal/wire"
 )
 
 // TestTwoTools_Searched: where a client searches for tools itself, a request through mcpx has at

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"slices"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/describe"
 	"mcpx/internal/executor"
-	"mcpx/internal/wire"
 )
 
 // The answers of inspect as data, for structuredContent (design 6).

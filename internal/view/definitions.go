@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/describe"
-	"mcpx/internal/wire"
 )
 
 // The names of the two tools, and of the one for calls that only read.

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/describe"
 	"mcpx/internal/executor"
-	"mcpx/internal/plain"
 	"mcpx/internal/search"
 	"mcpx/internal/upstream"
 )
@@ -123,9 +123,9 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 		if !s.Known && s.State != catalog.Disabled && (only == "" || only == s.Name) {
 			state := string(s.State)
 			if s.Reason != "" {
-				state += ": " + plain.Line(s.Reason, 80)
+				state += ": " + sanitize.Line(s.Reason, 80)
 			}
-			names = append(names, fmt.Sprintf("%s (%s)", plain.Line(s.Name, 0), state))
+			names = append(names, fmt.Sprintf("%s (%s)", sanitize.Line(s.Name, 0), state))
 		}
 	}
 	if len(names) == 0 {
@@ -139,7 +139,7 @@ func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *ex
 	found := found(snap, v.texts.search(snap), q)
 	v.searching.Unlock()
 	if len(found) == 0 {
-		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", plain.Line(q.Text, 200)) + unsearched(snap, q.Server)
+		text := fmt.Sprintf("No tool matches %q. inspect without arguments lists the servers.", sanitize.Line(q.Text, 200)) + unsearched(snap, q.Server)
 		return result(text, structured, func() any { return listing{Tools: []json.RawMessage{}} })
 	}
 	return result(describe.Matches(found, v.describeOptions())+unsearched(snap, q.Server), structured, func() any { return matchesData(found) })

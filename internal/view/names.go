@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mcpx/internal/aggregate"
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/resources"
 )
 
 // Naming says how a view names tools, if it shows them all, and prompts.
@@ -26,8 +26,8 @@ type Naming struct {
 // PrefixNever would give twice have a prefix all the same, but for the first.
 const (
 	PrefixAlways   = "always"
-	PrefixConflict = aggregate.PrefixConflict // names that several servers have
-	PrefixNever    = aggregate.PrefixNever
+	PrefixConflict = resources.PrefixConflict // names that several servers have
+	PrefixNever    = resources.PrefixNever
 )
 
 // maxName bounds a name, in characters: providers of models refuse longer ones.

@@ -3,8 +3,8 @@ package view
 import (
 	"encoding/json"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/wire"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 )
 
 // native is a tool's definition as its upstream sent it, under the name that the view

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/describe"
 	"mcpx/internal/search"
 	"mcpx/internal/tokens"

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/describe"
 	"mcpx/internal/search"
 )

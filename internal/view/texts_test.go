@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/identity"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/hosted/identity"
 	"mcpx/internal/policy"
 )
 

@@ -9,13 +9,13 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/executor"
-	"mcpx/internal/plain"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
-	"mcpx/internal/wire"
 )
 
 // Options are the settings of a view. The zero value is the design's default.
@@ -153,7 +153,7 @@ func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result
 // unknownTool is the error for another name than inspect and exec. Models call the
 // tools in the catalogue directly: for those it shows the call of exec.
 func (v *TwoTools) unknownTool(call Call) error {
-	text := "there is no tool " + strconv.Quote(plain.Line(call.Name, 60)) + " here, only inspect and exec"
+	text := "there is no tool " + strconv.Quote(sanitize.Line(call.Name, 60)) + " here, only inspect and exec"
 	snap := v.catalogue(call.Client)
 	for i := range snap.Servers {
 		s := &snap.Servers[i]

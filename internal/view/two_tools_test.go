@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
-	"mcpx/internal/catalog"
-	"mcpx/internal/demo"
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/desk/demo"
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"

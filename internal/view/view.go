@@ -7,9 +7,9 @@ import (
 	"context"
 	"encoding/json"
 
-	"mcpx/internal/aggregate"
-	"mcpx/internal/catalog"
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/executor"
+	"mcpx/internal/resources"
 	"mcpx/internal/upstream"
 )
 
@@ -33,13 +33,13 @@ type View interface {
 	Offers(client *upstream.Client) catalog.Offers
 	// List is one page of the items of a kind. It may wait for servers until ctx ends. ok
 	// is false for a cursor that is none.
-	List(ctx context.Context, client *upstream.Client, kind catalog.Kind, cursor string) (page aggregate.Page, ok bool)
-	// Relay is [aggregate.Servers.Relay], and Topic [aggregate.Servers.Topic].
-	Relay(ctx context.Context, r aggregate.Request) (json.RawMessage, error)
-	Topic(ctx context.Context, client *upstream.Client, uri string) (*aggregate.Topic, error)
+	List(ctx context.Context, client *upstream.Client, kind catalog.Kind, cursor string) (page resources.Page, ok bool)
+	// Relay is [resources.Servers.Relay], and Topic [resources.Servers.Topic].
+	Relay(ctx context.Context, r resources.Request) (json.RawMessage, error)
+	Topic(ctx context.Context, client *upstream.Client, uri string) (*resources.Topic, error)
 	// Explain says what an error of Relay, or of a topic, is: in words, and as a JSON
 	// object with its code (design 7).
-	Explain(method string, err *aggregate.ServerError) (message string, data json.RawMessage)
+	Explain(method string, err *resources.ServerError) (message string, data json.RawMessage)
 	// OnChange sets a func that a goroutine of the view calls when the clients should
 	// list a kind again. It must not block.
 	OnChange(changed func(catalog.Kind))

@@ -1,0 +1,52 @@
+package lru
+
+import "testing"
+
+// TestMap: made-up keys fill no memory, and push out neither the values used last nor the
+// busy ones.
+func TestMap(t *testing.T) {
+	const most = 100
+	m := New[int](most, func(busy *bool) bool { return *busy })
+	*m.Get(-1), *m.Get(-2) = true, false
+	for key := range 10 * most {
+		m.Get(key)
+		if m.Find(-2) == nil {
+			t.Fatalf("a value in use was forgotten after %d others", key)
+		}
+		if n := m.Len(); n > 2*most+1 {
+			t.Fatalf("%d values are kept", n)
+		}
+	}
+	for key := 9*most + 1; key < 10*most; key++ {
+		if m.Find(key) == nil {
+			t.Errorf("value %d of %d was forgotten", key, 10*most)
+		}
+	}
+	if one := m.Find(-1); one == nil || !*one {
+		t.Error("a busy value was forgotten")
+	}
+	if m.Find(0) != nil {
+		t.Error("the first value is kept")
+	}
+}
+
+// TestMap_Put: a value replaces the one before, also one that was busy, and a deleted one is
+// gone.
+func TestMap_Put(t *testing.T) {
+	m := New[string](2, func(busy *bool) bool { return *busy })
+	before, after := true, false
+	m.Put("a", &before)
+	m.Get("b")
+	m.Get("c") // "a" is an old one now
+	m.Put("a", &after)
+	for _, key := range []string{"d", "e"} {
+		m.Get(key)
+		if got := m.Find("a"); got != &after {
+			t.Fatalf("after %s: %p, want %p", key, got, &after)
+		}
+	}
+	m.Delete("a")
+	if m.Find("a") != nil {
+		t.Error("a deleted value is there")
+	}
+}

@@ -1,0 +1,170 @@
+// Package wiretrace writes the messages on the wire to a file, for people who write servers:
+// those between the clients and mcpx, and those between mcpx and its upstreams. Secrets are
+// struck out.
+package wiretrace
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"mcpx/internal/base/pattern"
+)
+
+// Trace writes one line of JSON for each message. Safe for concurrent use, if its writer is.
+type Trace struct {
+	out   io.Writer
+	named func(name string) bool
+	log   *slog.Logger
+
+	secrets atomic.Pointer[[]string]
+	failed  atomic.Bool
+}
+
+// New makes a trace. named reports whether a member of that name holds a secret. Each line is
+// one Write to out. The first failure of out is logged; the trace goes on.
+func New(out io.Writer, named func(name string) bool, log *slog.Logger) *Trace {
+	return &Trace{out: out, named: named, log: log}
+}
+
+// SetSecrets replaces the values that are struck out wherever they stand.
+func (t *Trace) SetSecrets(secrets []string) {
+	var all []string
+	for _, secret := range secrets {
+		quoted, _ := json.Marshal(secret)
+		nested, _ := json.Marshal(string(quoted[1 : len(quoted)-1])) // JSON in a string of JSON
+		all = append(all, secret, string(quoted[1:len(quoted)-1]), string(nested[1:len(nested)-1]))
+	}
+	all = slices.DeleteFunc(all, func(secret string) bool { return len(secret) < leastSecret })
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	t.secrets.Store(&all)
+}
+
+const (
+	// leastSecret is the length of the shortest value that is struck out: shorter ones stand
+	// in every text.
+	leastSecret = 4
+	// maxMessage bounds the bytes of a message in a line. Bytes after those are searched for
+	// secrets too, up to beyond, so that none is cut in half.
+	maxMessage = 64 << 10
+	beyond     = 16 << 10
+
+	struck = "[secret]"
+)
+
+// line is one message.
+type line struct {
+	Time string `json:"time"`
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Peer is the connection of the client, where From or To is "client".
+	Peer  string `json:"peer,omitempty"`
+	Bytes int    `json:"bytes"`
+	// Message is the message without its secrets. Text is in its place where it is too long, or
+	// no valid JSON.
+	Message json.RawMessage `json:"message,omitempty"`
+	Text    string          `json:"text,omitempty"`
+}
+
+// Client writes down a message between a client, on a connection, and mcpx.
+func (t *Trace) Client(peer string, received bool, message []byte) {
+	one := line{From: "mcpx", To: "client", Peer: peer}
+	if received {
+		one.From, one.To = one.To, one.From
+	}
+	t.write(one, message)
+}
+
+// Server writes down a message between mcpx and a server.
+func (t *Trace) Server(name string, received bool, message []byte) {
+	one := line{From: "mcpx", To: "server " + name}
+	if received {
+		one.From, one.To = one.To, one.From
+	}
+	t.write(one, message)
+}
+
+func (t *Trace) write(one line, message []byte) {
+	one.Time, one.Bytes = time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00"), len(message)
+	text := t.clean(string(message[:min(len(message), maxMessage+beyond)]))
+	switch {
+	case len(message) <= maxMessage && json.Valid([]byte(text)):
+		one.Message = json.RawMessage(text)
+	case len(text) > maxMessage:
+		one.Text = strings.ToValidUTF8(text[:maxMessage], "") + "..."
+	default:
+		one.Text = text
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out) // which compacts the message
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(one); err != nil {
+		return
+	}
+	if _, err := t.out.Write(out.Bytes()); err != nil && !t.failed.Swap(true) {
+		t.log.Error("the trace cannot be written", "err", err)
+	}
+}
+
+var (
+	// member matches a string under its name, and nested the same in JSON that is a string of
+	// other JSON.
+	member = pattern.New(`"([^"\\]{1,100})"(\s*:\s*)"((?:[^"\\]|\\.)+)"`)
+	nested = pattern.New(`\\"([^"\\]{1,100})\\"(\s*:\s*)\\"((?:[^"\\]|\\\\(?:\\["\\]|[^"\\])|\\[^"\\])+)\\"`)
+	// looks matches values that look like a credential, under any name.
+	looks = pattern.New(`(?i:\bbearer\s+|\bbasic\s+)[A-Za-z0-9._~+/=-]{8,}|` +
+		`\b(?:mcpx_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[a-z]-[\w-]{10,}|AKIA[A-Z0-9]{16}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?)|` +
+		`-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*(?:-----END [A-Z ]*PRIVATE KEY-----)?|` +
+		`://[^/?#\s@"\\]+:[^/?#\s@"\\]+@`)
+)
+
+// notSecret are names that only sound as if they held a secret.
+var notSecret = []string{"progressToken", "sessionId", "session"}
+
+// clean strikes secrets out: known values, values under the name of a secret, and values that
+// look like one.
+func (t *Trace) clean(text string) string {
+	if secrets := t.secrets.Load(); secrets != nil {
+		for _, secret := range *secrets {
+			text = strings.ReplaceAll(text, secret, struck)
+		}
+	}
+	for _, form := range []*pattern.Lazy{member, nested} {
+		text = replace(form, text, func(name string) bool { return t.named(name) && !slices.Contains(notSecret, name) })
+	}
+	text = looks.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasPrefix(found, "://") {
+			return "://" + struck + "@"
+		}
+		return struck
+	})
+	if !utf8.ValidString(text) {
+		text = strings.ToValidUTF8(text, "\ufffd")
+	}
+	return text
+}
+
+// replace strikes out the third group of each match (a value) whose first (its name) is that of
+// a secret.
+func replace(form *pattern.Lazy, text string, secret func(name string) bool) string {
+	var out strings.Builder
+	last := 0
+	for _, at := range form.FindAllStringSubmatchIndex(text, -1) {
+		if secret(text[at[2]:at[3]]) {
+			out.WriteString(text[last:at[6]])
+			out.WriteString(struck)
+			last = at[7]
+		}
+	}
+	if last == 0 {
+		return text
+	}
+	out.WriteString(text[last:])
+	return out.String()
+}

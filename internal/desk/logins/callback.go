@@ -1,0 +1,107 @@
+package logins
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"html"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/netguard"
+)
+
+// callback waits for the browser of one login, on loopback.
+type callback struct {
+	state, server string
+	answers       chan url.Values
+	once          sync.Once
+	done          chan struct{} // closed by finish
+	err           error         // set before done is closed
+}
+
+func newCallback(state, server string) *callback {
+	return &callback{state: state, server: server, answers: make(chan url.Values, 1), done: make(chan struct{})}
+}
+
+// serve takes what comes to the listener until stop, which lets the browser read its last
+// page.
+func (c *callback) serve(listener net.Listener) (stop func()) {
+	web := &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 2 * netguard.RequestTime, MaxHeaderBytes: 64 << 10}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = web.Serve(listener) }) // ends with stop
+	return func() {
+		c.finish(errors.New("the login was given up"))
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		if web.Shutdown(ctx) != nil {
+			_ = web.Close()
+		}
+		serving.Wait()
+	}
+}
+
+// finish says how the login ended. Only the first time counts.
+func (c *callback) finish(err error) {
+	c.once.Do(func() {
+		c.err = err
+		close(c.done)
+	})
+}
+
+// wait returns what the browser came back with, or what its user pasted.
+func (c *callback) wait(ctx context.Context, pasted <-chan string) (url.Values, error) {
+	for {
+		select {
+		case answer := <-c.answers:
+			return answer, nil
+		case text := <-pasted:
+			u, err := url.Parse(text)
+			if err == nil && c.ours(u.Query()) {
+				return u.Query(), nil
+			}
+			return nil, errors.New("that is not the address that this login ends at")
+		case <-ctx.Done():
+			return nil, errors.New("nobody has logged in: " + context.Cause(ctx).Error())
+		}
+	}
+}
+
+func (c *callback) ours(query url.Values) bool {
+	return subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(c.state)) == 1
+}
+
+// ServeHTTP takes the redirect. Other pages can send requests here, too: what does not
+// have the state changes nothing.
+func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	if r.Method != http.MethodGet || r.URL.Path != callbackPath || !c.ours(query) {
+		http.Error(w, "this is not the login that mcpx waits for", http.StatusBadRequest)
+		return
+	}
+	select {
+	case c.answers <- query:
+	default: // loaded twice
+	}
+	select {
+	case <-c.done:
+	case <-r.Context().Done():
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Connection", "close")
+	text := "mcpx is logged in to " + c.server + ". You can close this page."
+	if c.err != nil {
+		text = "mcpx could not log in to " + c.server + ": " + c.err.Error()
+	}
+	_, _ = io.WriteString(w, `<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>mcpx</title>`+
+		`<p style="font:1.1em system-ui;margin:4em auto;max-width:32em">`+html.EscapeString(text))
+}

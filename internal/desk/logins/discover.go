@@ -1,0 +1,179 @@
+package logins
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"mcpx/internal/base/netguard"
+	"mcpx/internal/base/sanitize"
+)
+
+// found is what discovery has found out about one upstream.
+type found struct {
+	resource string // what tokens are to be for
+	scopes   []string
+	server   *oauthex.AuthServerMeta
+}
+
+// challenge is what a server asks for in WWW-Authenticate.
+type challenge struct {
+	metadata string // the URL of its metadata
+	scopes   []string
+	missing  bool // the token lacks scopes
+}
+
+// readChallenge reads the headers of an answer 401 or 403. A header that nobody can read
+// asks for nothing.
+func readChallenge(header http.Header) (c challenge) {
+	all, err := oauthex.ParseWWWAuthenticate(header.Values("Www-Authenticate"))
+	if err != nil {
+		return c
+	}
+	for _, one := range all {
+		if c.metadata == "" {
+			c.metadata = one.Params["resource_metadata"]
+		}
+		if one.Scheme != "bearer" {
+			continue
+		}
+		if c.scopes == nil {
+			c.scopes = strings.Fields(one.Params["scope"])
+		}
+		c.missing = c.missing || one.Params["error"] == "insufficient_scope"
+	}
+	return c
+}
+
+// discover finds the authorization server of s (RFC 9728, then RFC 8414 or OpenID
+// Connect Discovery). Where the server has no metadata, its origin is the authorization
+// server (MCP 2025-03-26), if asked says that it did ask for a login. An authorization
+// server that the user has named comes first.
+func discover(ctx context.Context, client *http.Client, s Server, c challenge, asked bool) (*found, error) {
+	resource, err := resourceMetadata(ctx, client, s, c)
+	if err != nil && s.Issuer == "" {
+		return nil, err
+	}
+	out := &found{resource: s.URL}
+	issuer := cmp.Or(s.Issuer, origin(s.URL))
+	if resource != nil {
+		out.resource, out.scopes = resource.Resource, resource.ScopesSupported
+	}
+	if resource != nil && s.Issuer == "" {
+		if len(resource.AuthorizationServers) == 0 {
+			return nil, errors.New("the metadata of the server names no authorization server")
+		}
+		issuer = resource.AuthorizationServers[0]
+	}
+	out.server, err = auth.GetAuthServerMetadata(ctx, issuer, client)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the metadata of the authorization server %s: %w", sanitize.Line(issuer, 200), explain(err))
+	case out.server != nil && netguard.Safe(out.server.TokenEndpoint):
+		return out, nil
+	case out.server != nil:
+		return nil, fmt.Errorf("the authorization server %s names no token endpoint over https", sanitize.Line(issuer, 200))
+	case resource != nil || s.Issuer != "":
+		return nil, fmt.Errorf("the authorization server %s has no metadata", sanitize.Line(issuer, 200))
+	case !asked:
+		return nil, errors.New("the server does not ask for a login, and has no metadata about one")
+	}
+	out.server = &oauthex.AuthServerMeta{
+		Issuer: issuer, AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register",
+	}
+	return out, nil
+}
+
+// resourceMetadata reads the protected resource metadata: where the challenge says, else
+// at the path of the server, else at the root. It is nil where there is none.
+func resourceMetadata(ctx context.Context, client *http.Client, s Server, c challenge) (*oauthex.ProtectedResourceMetadata, error) {
+	const wellKnown = "/.well-known/oauth-protected-resource"
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return nil, err
+	}
+	places := []string{c.metadata}
+	if path := strings.Trim(u.EscapedPath(), "/"); path != "" {
+		places = append(places, origin(s.URL)+wellKnown+"/"+path)
+	}
+	places = append(places, origin(s.URL)+wellKnown)
+	var missed error // at the place of the challenge: behind a proxy it may be one that nobody reaches
+	for _, place := range places {
+		if place == "" {
+			continue
+		}
+		metadata, err := readMetadata(ctx, client, place)
+		switch {
+		case err != nil && place == c.metadata:
+			missed = fmt.Errorf("reading the metadata of the server: %w", err)
+			continue
+		case err != nil || metadata == nil:
+			continue
+		case !covers(metadata.Resource, s.URL):
+			return nil, fmt.Errorf("the metadata of the server is for another resource: %s", sanitize.Line(metadata.Resource, 200))
+		}
+		for _, issuer := range metadata.AuthorizationServers {
+			if !netguard.Safe(issuer) {
+				return nil, fmt.Errorf("the authorization server %s is neither https nor on this machine", sanitize.Line(issuer, 200))
+			}
+		}
+		return metadata, nil
+	}
+	return nil, cmp.Or(missed, ctx.Err())
+}
+
+// readMetadata returns nil where there is nothing at that place. The oauthex package
+// refuses a resource that is not the URL itself, which many servers have.
+func readMetadata(ctx context.Context, client *http.Client, place string) (*oauthex.ProtectedResourceMetadata, error) {
+	var metadata oauthex.ProtectedResourceMetadata
+	err := netguard.Get(ctx, client, place, "", &metadata)
+	status, answered := errors.AsType[*netguard.StatusError](err)
+	switch {
+	case answered && status.Code >= 400 && status.Code < 500:
+		return nil, nil
+	case err != nil:
+		return nil, explain(err)
+	}
+	return &metadata, nil
+}
+
+// covers reports whether a resource is the server at this address, or a path above it on
+// the same origin, as the TypeScript SDK has it.
+func covers(resource, address string) bool {
+	r, err := url.Parse(resource)
+	if err != nil || !strings.EqualFold(origin(resource), origin(address)) || r.RawQuery != "" || r.Fragment != "" {
+		return resource == address
+	}
+	a, err := url.Parse(address)
+	return err == nil && strings.HasPrefix(strings.TrimSuffix(a.Path, "/")+"/", strings.TrimSuffix(r.Path, "/")+"/")
+}
+
+// origin is where an address lies; that of a WebSocket is the web server that opens it.
+func origin(address string) string {
+	u, err := url.Parse(overHTTP(address))
+	if err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// overHTTP is the address at which a WebSocket is opened; others stay as they are.
+func overHTTP(address string) string {
+	if rest, ok := strings.CutPrefix(address, "ws"); ok {
+		return "http" + rest
+	}
+	return address
+}
+
+// explain shortens what net/http and x/oauth2 say: their texts have whole URLs and
+// bodies, which may hold codes and tokens.
+func explain(err error) error {
+	return errors.New(sanitize.Line(netguard.Cause(err).Error(), 300))
+}

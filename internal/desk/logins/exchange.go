@@ -1,0 +1,237 @@
+package logins
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/lru"
+)
+
+const (
+	// mostExchanged bounds the tokens of callers that are kept for one server ([lru.Map]).
+	mostExchanged = 2048
+	// unknownLife is how long a token is kept that does not say how long it counts.
+	unknownLife = 5 * time.Minute
+)
+
+// exchanges gets tokens for one server in place of those that callers came with (RFC 8693).
+// A caller's own token goes to the authorization server alone. What it gives is in memory
+// only.
+type exchanges struct {
+	logins *Logins
+	server Server
+	web    *http.Client
+
+	mu   sync.Mutex
+	at   *answer[*grantor]
+	kept *lru.Map[[sha256.Size]byte, exchanged] // by the digest of the caller's token
+}
+
+func newExchanges(l *Logins, s Server, web *http.Client) *exchanges {
+	asking := func(e *exchanged) bool { return !e.answered() } // else it would be asked for once more
+	return &exchanges{logins: l, server: s, web: web, kept: lru.New[[sha256.Size]byte](mostExchanged, asking)}
+}
+
+// grantor is who exchanges tokens for a server.
+type grantor struct {
+	endpoint endpoint
+	scopes   []string
+}
+
+// exchanged is the token that a caller gets for its own.
+type exchanged struct {
+	answer[string]
+	until time.Time // once answered: when another one is asked for
+	// fresh: the server has refused the token before, and this one has not worked yet.
+	fresh bool
+}
+
+// answer is what one request brings for all who wait for it.
+type answer[T any] struct {
+	done  chan struct{} // closed when the rest is there
+	value T
+	err   error
+}
+
+func (a *answer[T]) wait(ctx context.Context) (value T, err error) {
+	select {
+	case <-a.done:
+		return a.value, a.err
+	case <-ctx.Done():
+		return value, ctx.Err()
+	}
+}
+
+// Exchange returns a func that makes, for the requests of one caller to s, what puts on
+// them the token that the authorization server of s gives in place of the caller's own,
+// and the secrets to be struck out of texts. subject yields the caller's own token, a
+// JWT, as it came last.
+func (l *Logins) Exchange(s Server) func(subject func() string) (wrap func(http.RoundTripper) http.RoundTripper, secrets func() []string) {
+	x := newExchanges(l, s, newHTTPClient(s))
+	return func(subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
+		c := &caller{x, subject}
+		return func(base http.RoundTripper) http.RoundTripper { return &transport{base, s, c} }, c.secrets
+	}
+}
+
+// caller has the tokens of one caller of a server.
+type caller struct {
+	of      *exchanges
+	subject func() string
+}
+
+// token implements [tokens].
+func (c *caller) token(ctx context.Context) (string, error) {
+	if !c.of.server.safe() {
+		return "", &passingError{"a caller's token is exchanged for servers over https, or on this machine, alone"}
+	}
+	return c.of.get(ctx, c.subject(), "")
+}
+
+// refused implements [tokens].
+func (c *caller) refused(ctx context.Context, token string, resp *http.Response) (string, error) {
+	challenge := readChallenge(resp.Header)
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized:
+		return c.of.get(ctx, c.subject(), token)
+	case challenge.missing:
+		text := "the server wants more rights for this than the token has that was got for the caller; see oauth.scopes"
+		if len(challenge.scopes) > 0 {
+			text += " (it asks for " + strings.Join(challenge.scopes, " ") + ")"
+		}
+		return "", &passingError{text}
+	}
+	return "", nil
+}
+
+// worked implements [tokens].
+func (c *caller) worked(token string) {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if e := c.of.kept.Find(sha256.Sum256([]byte(c.subject()))); e != nil && e.fresh && e.answered() && e.value == token {
+		e.fresh = false
+	}
+}
+
+func (c *caller) secrets() []string {
+	subject := c.subject()
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if e := c.of.kept.Find(sha256.Sum256([]byte(subject))); e != nil && e.answered() && e.value != "" {
+		return []string{subject, e.value}
+	}
+	return []string{subject}
+}
+
+func (e *exchanged) answered() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// get is the token for a caller with the token subject: the one that is kept, unless it has
+// ended or is the refused one. One request at a time asks for it.
+func (x *exchanges) get(ctx context.Context, subject, refused string) (string, error) {
+	key := sha256.Sum256([]byte(subject))
+	x.mu.Lock()
+	e := x.kept.Find(key)
+	useless := e != nil && e.answered() && refused != "" && e.value == refused
+	switch {
+	case useless && e.fresh:
+		x.mu.Unlock()
+		return "", &passingError{"the server refuses the token that the authorization server gives for that of the caller; see oauth.audience and scopes"}
+	case e == nil || useless || e.answered() && !time.Now().Before(e.until):
+		e = &exchanged{answer: answer[string]{done: make(chan struct{})}, fresh: useless}
+		x.kept.Put(key, e)
+		x.logins.refreshing.Go(func() { // ends within refreshTime; Logins.Close waits for it
+			ctx, cancel := detached(ctx, refreshTime)
+			defer cancel()
+			x.ask(ctx, subject, e)
+			x.mu.Lock()
+			if e.err != nil && x.kept.Find(key) == e {
+				x.kept.Delete(key) // the next call tries again
+			}
+			close(e.done)
+			x.mu.Unlock()
+		})
+	}
+	x.mu.Unlock()
+	return e.wait(ctx)
+}
+
+// ask exchanges a token.
+func (x *exchanges) ask(ctx context.Context, subject string, e *exchanged) {
+	g, err := x.find(ctx)
+	if err != nil {
+		e.err = &passingError{err.Error()}
+		return
+	}
+	began := time.Now()
+	token, err := x.server.askAs(ctx, x.web, g.endpoint, g.scopes, url.Values{
+		"grant_type":           {"urn:ietf:params:oauth:grant-type:token-exchange"},
+		"subject_token":        {subject},
+		"subject_token_type":   {"urn:ietf:params:oauth:token-type:access_token"},
+		"requested_token_type": {"urn:ietf:params:oauth:token-type:access_token"},
+	})
+	if err != nil {
+		e.err = &passingError{"exchanging the caller's token: " + err.Error()}
+		if _, refused := errors.AsType[*refusedError](err); !refused {
+			x.mu.Lock()
+			x.at = nil // the authorization server may have moved
+			x.mu.Unlock()
+		}
+		return
+	}
+	e.value, e.until = token.AccessToken, began.Add(unknownLife)
+	if !token.Expiry.IsZero() {
+		e.until = token.Expiry.Add(-min(10*time.Second, token.Expiry.Sub(began)/5))
+	}
+}
+
+// find finds the authorization server, once for all callers.
+func (x *exchanges) find(ctx context.Context) (*grantor, error) {
+	x.mu.Lock()
+	at := x.at
+	mine := at == nil
+	if mine {
+		at = &answer[*grantor]{done: make(chan struct{})}
+		x.at = at
+	}
+	x.mu.Unlock()
+	if !mine {
+		return at.wait(ctx)
+	}
+	at.value, at.err = x.discover(ctx)
+	x.mu.Lock()
+	if at.err != nil && x.at == at {
+		x.at = nil
+	}
+	close(at.done)
+	x.mu.Unlock()
+	return at.value, at.err
+}
+
+func (x *exchanges) discover(ctx context.Context) (*grantor, error) {
+	var c challenge
+	if x.server.Issuer == "" {
+		var err error
+		if c, _, err = askServer(ctx, x.server); err != nil {
+			return nil, err
+		}
+	}
+	f, err := discover(ctx, x.web, x.server, c, true)
+	if err != nil {
+		return nil, err
+	}
+	who := client{ID: x.server.ClientID, Secret: x.server.ClientSecret}
+	return &grantor{x.server.endpointOf(f, who), x.server.scopes(f, c)}, nil
+}

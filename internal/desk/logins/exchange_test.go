@@ -1,0 +1,248 @@
+package logins
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// exchanger is a server and its authorization server, which exchanges tokens.
+type exchanger struct {
+	url  string
+	life atomic.Int64 // expires_in of tokens, 0 = not said
+
+	mu     sync.Mutex
+	asked  []url.Values // what came to the token endpoint
+	dead   map[string]bool
+	refuse string        // the answer to all exchanges, where not empty
+	hold   chan struct{} // closed when exchanges may be answered, where not nil
+	calls  []string      // the Authorization of what came to the server
+}
+
+func newExchanger(t *testing.T) *exchanger {
+	x := &exchanger{dead: map[string]bool{}}
+	x.life.Store(600)
+	web := httptest.NewServer(x)
+	t.Cleanup(web.Close)
+	x.url = web.URL
+	return x
+}
+
+func (x *exchanger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch r.URL.Path {
+	case "/.well-known/oauth-protected-resource/mcp":
+		fmt.Fprintf(w, `{"resource":"%s/mcp","authorization_servers":["%s"]}`, x.url, x.url)
+	case "/.well-known/oauth-authorization-server":
+		fmt.Fprintf(w, `{"issuer":%q,"token_endpoint":"%s/token","code_challenge_methods_supported":["S256"]}`, x.url, x.url)
+	case "/token":
+		x.mu.Lock()
+		hold, refuse := x.hold, x.refuse
+		x.mu.Unlock()
+		if hold != nil {
+			<-hold
+		}
+		_ = r.ParseForm()
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.asked = append(x.asked, maps.Clone(r.PostForm))
+		if refuse != "" {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, refuse)
+			return
+		}
+		fmt.Fprintf(w, `{"access_token":"%d-for-%s","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer"`, len(x.asked), r.PostForm.Get("subject_token"))
+		if life := x.life.Load(); life != 0 {
+			fmt.Fprintf(w, `,"expires_in":%d`, life)
+		}
+		fmt.Fprint(w, "}")
+	default:
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		token := r.Header.Get("Authorization")
+		x.calls = append(x.calls, token)
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/more"):
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="more"`)
+			w.WriteHeader(http.StatusForbidden)
+		case token == "" || x.dead["all"] || x.dead[token]:
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}
+}
+
+func (x *exchanger) set(change func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	change()
+}
+
+// caller makes requests of a caller with this token.
+func (x *exchanger) caller(of func(func() string) (func(http.RoundTripper) http.RoundTripper, func() []string), subject string) func(path string) (int, error) {
+	wrap, _ := of(func() string { return subject })
+	web := &http.Client{Transport: wrap(http.DefaultTransport)}
+	return func(path string) (int, error) {
+		resp, err := web.Post(x.url+"/mcp"+path, "application/json", strings.NewReader("{}"))
+		if err != nil {
+			return 0, err
+		}
+		defer resp.Body.Close()
+		_, _ = io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode, nil
+	}
+}
+
+func (x *exchanger) server() Server {
+	return Server{Name: "tracker", URL: x.url + "/mcp", ClientID: "mcpx", ClientSecret: "s", Scopes: []string{"a", "b"}, Audience: "api"}
+}
+
+// TestExchange: many requests of two callers cost one exchange each, and the server gets
+// what came of it, never what the callers sent.
+func TestExchange(t *testing.T) {
+	x := newExchanger(t)
+	l := New("", nil)
+	of := l.Exchange(x.server())
+	hold := make(chan struct{})
+	x.set(func() { x.hold = hold })
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			if status, err := x.caller(of, fmt.Sprintf("jwt-%d", i%2))(""); status != http.StatusOK || err != nil {
+				t.Errorf("%d %v", status, err)
+			}
+		})
+	}
+	close(hold)
+	all.Wait()
+	x.set(func() {
+		if len(x.asked) != 2 {
+			t.Fatalf("%d exchanges", len(x.asked))
+		}
+		for key, want := range map[string]string{
+			"grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "resource": x.url + "/mcp", "audience": "api", "scope": "a b",
+			"subject_token_type": "urn:ietf:params:oauth:token-type:access_token", "requested_token_type": "urn:ietf:params:oauth:token-type:access_token",
+		} {
+			if got := x.asked[0].Get(key); got != want {
+				t.Errorf("%s: %q, want %q", key, got, want)
+			}
+		}
+		with := map[string]int{}
+		for _, token := range x.calls {
+			if _, of, ok := strings.Cut(token, "-for-"); ok {
+				with[of]++
+			} else if token != "" { // the question whether it wants a login
+				t.Errorf("a call with %q", token)
+			}
+		}
+		if with["jwt-0"] != 10 || with["jwt-1"] != 10 {
+			t.Errorf("calls with %v", with)
+		}
+	})
+	l.Close(0)
+}
+
+// TestExchange_Refused: a token that the server refuses is exchanged anew, once; what is
+// refused again, and what the authorization server refuses, is said in words.
+func TestExchange_Refused(t *testing.T) {
+	x := newExchanger(t)
+	l := New("", nil)
+	call := x.caller(l.Exchange(x.server()), "jwt")
+	exchanges := func() (n int) {
+		x.set(func() { n = len(x.asked) })
+		return n
+	}
+	if status, err := call(""); status != http.StatusOK || err != nil || exchanges() != 1 {
+		t.Fatalf("%d %v", status, err)
+	}
+	x.set(func() { x.dead["Bearer 1-for-jwt"] = true })
+	if status, err := call(""); status != http.StatusOK || err != nil || exchanges() != 2 {
+		t.Errorf("after a refusal: %d %v, %d exchanges", status, err, exchanges())
+	}
+	x.set(func() { x.dead["all"] = true })
+	for range 3 {
+		if _, err := call(""); err == nil || !strings.Contains(err.Error(), "the server refuses the token that the authorization server gives for that of the caller") {
+			t.Errorf("refused for ever: %v", err)
+		}
+	}
+	if exchanges() != 3 {
+		t.Errorf("%d exchanges of a token that is never taken", exchanges())
+	}
+	x.set(func() { delete(x.dead, "all") })
+	if status, err := call("/more"); err == nil || !strings.Contains(err.Error(), "see oauth.scopes (it asks for more)") {
+		t.Errorf("too few rights: %d %v", status, err)
+	}
+	x.set(func() { x.refuse = `{"error":"invalid_target","error_description":"no such audience"}` })
+	other := x.caller(l.Exchange(x.server()), "jwt")
+	if _, err := other(""); err == nil || !strings.Contains(err.Error(), "exchanging the caller's token: the authorization server "+x.url+" says invalid_target: no such audience") {
+		t.Errorf("refused by the authorization server: %v", err)
+	}
+	x.set(func() { x.refuse = "" })
+	if status, err := other(""); status != http.StatusOK || err != nil {
+		t.Errorf("the next call: %d %v", status, err)
+	}
+}
+
+// TestExchange_Ends: tokens are exchanged anew when they end, and no more of them are kept
+// than there is room for.
+func TestExchange_Ends(t *testing.T) {
+	x := newExchanger(t)
+	l := New("", nil)
+	of := l.Exchange(x.server())
+	x.life.Store(-1)
+	call := x.caller(of, "jwt")
+	for range 2 {
+		if status, err := call(""); status != http.StatusOK || err != nil {
+			t.Fatalf("%d %v", status, err)
+		}
+	}
+	if len(x.asked) != 2 {
+		t.Errorf("%d exchanges of tokens that end at once", len(x.asked))
+	}
+	x.life.Store(0)
+	for range 2 {
+		_, _ = call("")
+	}
+	if len(x.asked) != 3 {
+		t.Errorf("%d exchanges, the last of a token that does not say when it ends", len(x.asked))
+	}
+	s := newExchanges(l, x.server(), http.DefaultClient)
+	for i := range 2*mostExchanged + 10 {
+		if _, err := s.get(context.Background(), fmt.Sprint(i), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.kept.Len(); n > 2*mostExchanged || n < mostExchanged {
+		t.Errorf("%d are kept", n)
+	}
+	last := len(x.asked)
+	if _, err := s.get(context.Background(), fmt.Sprint(2*mostExchanged+9), ""); err != nil || len(x.asked) != last {
+		t.Errorf("the newest is not kept: %v", err)
+	}
+}
+
+// TestExchange_Elsewhere: a server over plain HTTP gets nothing, and the caller's token goes
+// nowhere.
+func TestExchange_Elsewhere(t *testing.T) {
+	s := Server{Name: "tracker", URL: "http://192.0.2.1/mcp", ClientID: "mcpx"}
+	wrap, _ := New("", nil).Exchange(s)(func() string { return "jwt" })
+	none := base(func(*http.Request) { t.Error("a request was sent") })
+	req, _ := http.NewRequest(http.MethodPost, s.URL, strings.NewReader("{}"))
+	if _, err := wrap(none).RoundTrip(req); err == nil || !strings.Contains(err.Error(), "over https") {
+		t.Errorf("got %v", err)
+	}
+}
+
+type base func(*http.Request)
+
+func (f base) RoundTrip(req *http.Request) (*http.Response, error) {
+	f(req)
+	return nil, context.Canceled
+}

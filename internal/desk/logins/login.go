@@ -1,0 +1,316 @@
+package logins
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"mcpx/internal/base/netguard"
+	"mcpx/internal/base/sanitize"
+)
+
+// Options say how a person logs in.
+type Options struct {
+	// Open shows the person this address, and returns at once.
+	Open func(address string)
+	// Pasted, which may be nil, yields the address that the browser ended at, where that
+	// cannot reach this machine.
+	Pasted <-chan string
+	// New registers mcpx anew.
+	New bool
+}
+
+// Result is a login that was made.
+type Result struct {
+	Issuer string
+	Scopes []string
+	// Renews says that mcpx can renew it by itself.
+	Renews bool
+	Expiry time.Time // of the first token, zero if unknown
+	// Unsealed is why the login lies there unencrypted, nil if it does not.
+	Unsealed error
+}
+
+// Login has a person log in to s, and keeps the login. It ends with ctx.
+func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error) {
+	switch {
+	case s.machine():
+		return nil, fmt.Errorf("%s gets its tokens by itself (oauth.grant is %s)", s.Name, s.Grant)
+	case l.store.dir == "":
+		return nil, errors.New("there is no user configuration folder to keep a login in")
+	case !s.safe():
+		return nil, errors.New("a login needs a server over https, or on this machine: a token would go over the network in the clear")
+	case s.authorized():
+		return nil, &hintError{s.Name + " has an Authorization header, which a login would not replace", "remove it from headers of the server"}
+	}
+	web := newHTTPClient(s)
+	defer web.CloseIdleConnections()
+	c, asked, err := askServer(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	f, err := discover(ctx, web, s, c, asked)
+	if err != nil {
+		return nil, err
+	}
+	if !netguard.Safe(f.server.AuthorizationEndpoint) {
+		return nil, errors.New("the authorization server has no page to log in on over https")
+	}
+	before := &login{}
+	if err := l.store.read(ctx, loginFile(s), before); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.log.Warn("the login before cannot be read", "server", s.Name, "err", err)
+	}
+	forgotten := ""
+	switch {
+	case o.New:
+		known := client{}
+		_ = l.store.read(ctx, clientFile(f.server.Issuer), &known) // else there is none
+		forgotten = known.ID
+	case strings.HasSuffix(before.Ended, "_client"):
+		forgotten = before.Endpoint.Client.ID
+	}
+	who, listener, err := l.client(ctx, web, s, f.server, forgotten)
+	if err != nil {
+		return nil, err
+	}
+	scopes := s.scopes(f, c)
+	if len(before.Wanted) > 0 { // keep what there is: a step-up must lose no right
+		scopes = union(union(before.Scopes, scopes), before.Wanted)
+	}
+	if slices.Contains(f.server.ScopesSupported, "offline_access") {
+		scopes = union(scopes, []string{"offline_access"})
+	}
+	code := &codeFlow{server: s, found: f, endpoint: s.endpointOf(f, who), scopes: scopes, options: o, web: web}
+	token, err := code.run(ctx, listener)
+	if err != nil {
+		return nil, err
+	}
+	made := &login{Server: s.Name, URL: s.URL, Endpoint: code.endpoint, Scopes: scopes}
+	made.take(token)
+	return l.keep(ctx, s, made)
+}
+
+// keep writes a login that was just made.
+func (l *Logins) keep(ctx context.Context, s Server, made *login) (*Result, error) {
+	ctx, cancel := detached(ctx, refreshTime)
+	defer cancel()
+	unlock, err := l.store.lock(ctx, loginFile(s))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := l.store.write(ctx, loginFile(s), made); err != nil {
+		return nil, fmt.Errorf("the login cannot be kept: %w", err)
+	}
+	return &Result{
+		Issuer: made.Endpoint.Issuer, Scopes: made.Scopes, Renews: made.Refresh != "", Expiry: made.Expiry,
+		Unsealed: l.store.whyUnsealed(),
+	}, nil
+}
+
+// questions are sent without a token, for the challenge in the answer. Many servers let
+// everybody initialize. The last is for servers of the old transport.
+var questions = [][2]string{
+	{http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcpx","version":"1"}}}`},
+	{http.MethodPost, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`},
+	{http.MethodGet, ""},
+}
+
+// handshake is what a WebSocket server is asked in their place (RFC 6455 section 4.1, whose
+// example has the key). Nothing is done with a WebSocket that it opens.
+var handshake = http.Header{
+	"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
+	"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"},
+}
+
+// askServer asks a server whether it wants a login, and what for.
+func askServer(ctx context.Context, s Server) (c challenge, asked bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, netguard.RequestTime)
+	defer cancel()
+	web := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	ask, session := questions, ""
+	address := overHTTP(s.URL)
+	socket := address != s.URL
+	if socket {
+		ask = [][2]string{{http.MethodGet, ""}}
+	}
+	send := func(method, body string) (*http.Response, error) {
+		req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range s.Headers {
+			req.Header.Set(name, value)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		if socket {
+			maps.Copy(req.Header, handshake)
+		}
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+		}
+		resp, err := web.Do(req)
+		if err != nil {
+			return nil, fmt.Errorf("asking the server: %w", explain(err))
+		}
+		resp.Body.Close()
+		return resp, nil
+	}
+	for _, question := range ask {
+		resp, err := send(question[0], question[1])
+		if err != nil {
+			return c, false, err
+		}
+		if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+			c, asked = readChallenge(resp.Header), true
+			break
+		}
+		session = cmp.Or(session, resp.Header.Get("Mcp-Session-Id"))
+	}
+	if session != "" {
+		_, _ = send(http.MethodDelete, "") // else the server ends it
+	}
+	return c, asked, nil
+}
+
+// codeFlow is one authorization code flow with PKCE.
+type codeFlow struct {
+	server   Server
+	found    *found
+	endpoint endpoint
+	scopes   []string
+	options  Options
+	web      *http.Client
+}
+
+// run shows the person the page to log in on, and exchanges the code with which the
+// browser comes back. It closes the listener.
+func (f *codeFlow) run(ctx context.Context, listener net.Listener) (*oauth2.Token, error) {
+	redirect := redirectOf(listener)
+	back := newCallback(rand.Text(), f.server.Name)
+	stop := back.serve(listener)
+	defer stop()
+
+	verifier := oauth2.GenerateVerifier()
+	config := oauth2.Config{
+		ClientID: f.endpoint.Client.ID, RedirectURL: redirect, Scopes: f.scopes,
+		Endpoint: oauth2.Endpoint{AuthURL: f.found.server.AuthorizationEndpoint},
+	}
+	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("resource", f.endpoint.Resource)}
+	if f.endpoint.Audience != "" {
+		options = append(options, oauth2.SetAuthURLParam("audience", f.endpoint.Audience))
+	}
+	if slices.Contains(f.scopes, "offline_access") {
+		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // OpenID Connect Core 11
+	}
+	f.options.Open(config.AuthCodeURL(back.state, options...))
+
+	answer, err := back.wait(ctx, f.options.Pasted)
+	if err != nil {
+		return nil, err
+	}
+	token, err := f.exchange(ctx, answer, url.Values{
+		"grant_type": {"authorization_code"}, "code": {answer.Get("code")},
+		"redirect_uri": {redirect}, "code_verifier": {verifier},
+	})
+	back.finish(err)
+	return token, err
+}
+
+// exchange makes a token of what the browser came back with.
+func (f *codeFlow) exchange(ctx context.Context, answer, params url.Values) (*oauth2.Token, error) {
+	// RFC 9207: another server's answer is refused before anything in it is read.
+	issuer, given := answer.Get("iss"), answer.Has("iss")
+	if given && issuer != f.endpoint.Issuer || !given && f.found.server.AuthorizationResponseIssParameterSupported {
+		return nil, errors.New("the browser came back from another authorization server (iss); nothing was sent to it")
+	}
+	if code := answer.Get("error"); code != "" {
+		text := "the authorization server says " + sanitize.Line(code, 60)
+		if description := answer.Get("error_description"); description != "" {
+			text += ": " + sanitize.Line(description, 200)
+		}
+		return nil, errors.New(text)
+	}
+	if answer.Get("code") == "" {
+		return nil, errors.New("the browser came back without a code")
+	}
+	token, err := f.endpoint.ask(ctx, f.web, nil, params)
+	if refusal, ok := errors.AsType[*refusedError](err); ok && strings.HasSuffix(refusal.code, "_client") {
+		return nil, &hintError{err.Error(), "mcpx login " + f.server.Name + " --new"}
+	}
+	return token, err
+}
+
+// Logout revokes the tokens of s, and deletes them. revoked is why that was not done; the
+// login is deleted all the same. missing: there was none.
+func (l *Logins) Logout(ctx context.Context, s Server) (missing bool, revoked, err error) {
+	unlock, err := l.store.lock(ctx, loginFile(s))
+	if err != nil {
+		return false, nil, err
+	}
+	defer unlock()
+	var old login
+	switch err := l.store.read(ctx, loginFile(s), &old); {
+	case errors.Is(err, fs.ErrNotExist):
+		return true, nil, nil
+	case err != nil:
+		revoked = err
+	default:
+		revoked = old.revoke(ctx, newHTTPClient(s))
+	}
+	return false, revoked, l.store.remove(loginFile(s))
+}
+
+// revoke tells the authorization server that the tokens are of no use any more (RFC 7009).
+func (l *login) revoke(ctx context.Context, web *http.Client) error {
+	if l.Access == "" && l.Refresh == "" {
+		return nil
+	}
+	if l.Endpoint.Revoke == "" {
+		return errors.New("the authorization server takes no revocation; the tokens there end by themselves")
+	}
+	for _, token := range [][2]string{{l.Refresh, "refresh_token"}, {l.Access, "access_token"}} {
+		if token[0] == "" {
+			continue
+		}
+		form := url.Values{"token": {token[0]}, "token_type_hint": {token[1]}}
+		who := l.Endpoint.Client
+		basic := l.Endpoint.style() != oauth2.AuthStyleInParams
+		if !basic {
+			form.Set("client_id", who.ID)
+			if who.Secret != "" {
+				form.Set("client_secret", who.Secret)
+			}
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.Endpoint.Revoke, strings.NewReader(form.Encode()))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if basic {
+			req.SetBasicAuth(url.QueryEscape(who.ID), url.QueryEscape(who.Secret))
+		}
+		resp, err := web.Do(req)
+		if err != nil {
+			return explain(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return errors.New("the authorization server answered " + resp.Status)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+package logins
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zalando/go-keyring"
+	"golang.org/x/oauth2"
+)
+
+func TestCovers(t *testing.T) {
+	for _, test := range []struct {
+		resource, server string
+		want             bool
+	}{
+		{"https://a.example/mcp", "https://a.example/mcp", true},
+		{"https://a.example/mcp/", "https://a.example/mcp", true},
+		{"https://a.example", "https://a.example/mcp", true},
+		{"https://A.example/", "https://a.example/mcp", true},
+		{"https://a.example/m", "https://a.example/mcp", false},
+		{"https://a.example/other", "https://a.example/mcp", false},
+		{"https://b.example/mcp", "https://a.example/mcp", false},
+		{"http://a.example/mcp", "https://a.example/mcp", false},
+		{"https://a.example:8443/mcp", "https://a.example/mcp", false},
+		{"", "https://a.example/mcp", false},
+		{"https://a.example/mcp", "wss://a.example/mcp", true},
+		{"wss://a.example/mcp", "wss://a.example/mcp", true},
+		{"http://a.example/mcp", "wss://a.example/mcp", false},
+	} {
+		if got := covers(test.resource, test.server); got != test.want {
+			t.Errorf("%s, %s: %t", test.resource, test.server, got)
+		}
+	}
+}
+
+// TestStore: a file is sealed with a key of the keyring, and cannot be read without it,
+// nor under another name.
+func TestStore(t *testing.T) {
+	keyring.MockInit()
+	ctx, dir := context.Background(), t.TempDir()
+	s := newStore(dir, nil)
+	kept := login{Server: "tracker", Access: "an-access-token", Refresh: "a-refresh-token", Expiry: time.Now().Add(time.Hour).Round(0)}
+	if err := s.write(ctx, "a.login", kept); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "a.login"))
+	if err != nil || strings.Contains(string(data), "token") || strings.Contains(string(data), "tracker") {
+		t.Errorf("on disk: %s %v", data, err)
+	}
+	var got login
+	if err := newStore(dir, nil).read(ctx, "a.login", &got); err != nil || got.Access != kept.Access || !got.Expiry.Equal(kept.Expiry) {
+		t.Errorf("read: %+v %v", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "b.login"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := newStore(dir, nil).read(ctx, "b.login", &got); !errors.Is(err, errLost) {
+		t.Errorf("a file under another name: %v", err)
+	}
+	if err := s.read(ctx, "c.login", &got); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	keyring.MockInit() // empty again
+	if err := newStore(dir, nil).read(ctx, "a.login", &got); !errors.Is(err, errLost) {
+		t.Errorf("without the key: %v", err)
+	}
+}
+
+// TestStore_Locked: a keyring that fails does not cost the login that lies there.
+func TestStore_Locked(t *testing.T) {
+	keyring.MockInit()
+	server := Server{Name: "tracker", URL: "https://tracker.example/mcp"}
+	ctx, l := context.Background(), New(t.TempDir(), nil)
+	if err := l.store.write(ctx, loginFile(server), login{Access: "an-access-token"}); err != nil {
+		t.Fatal(err)
+	}
+	keyring.MockInitWithError(errors.New("the collection is locked"))
+	fresh := New(l.store.dir, nil)
+	if _, err := fresh.source(server).token(ctx); err == nil || !strings.Contains(err.Error(), "the collection is locked") {
+		t.Errorf("locked: %v", err)
+	}
+	if token, err := l.source(server).token(ctx); err != nil || token != "an-access-token" {
+		t.Errorf("the process that has the key: %q %v", token, err)
+	}
+}
+
+// TestTokenError: what went wrong, without what was sent and received.
+func TestTokenError(t *testing.T) {
+	for name, test := range map[string]struct {
+		status     int
+		body, want string
+		final      bool
+	}{
+		"refused":   {400, `{"error":"invalid_grant","error_description":"gone"}`, "the authorization server https://as.example says invalid_grant: gone", true},
+		"passing":   {503, `{"error":"temporarily_unavailable","x":"SECRET"}`, "the authorization server https://as.example answered 503 Service Unavailable", false},
+		"limited":   {429, `SECRET`, "the authorization server https://as.example answered 429 Too Many Requests", false},
+		"page":      {502, `<html>SECRET`, "the authorization server https://as.example answered 502 Bad Gateway", false},
+		"no JSON":   {200, `{"access_token":"SECRET"`, "the authorization server https://as.example: its answer is no token", false},
+		"no token":  {200, `{"refresh_token":"SECRET"}`, "the authorization server https://as.example: oauth2: server response missing access_token", false},
+		"bad bytes": {400, "{\"error\":\"invalid_request\",\"error_description\":\"a\\u001b[31m\\nb\"}", "the authorization server https://as.example says invalid_request: a b", false},
+	} {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(test.status)
+			fmt.Fprint(w, test.body)
+		}))
+		e := endpoint{Issuer: "https://as.example", Token: web.URL, Client: client{ID: "x"}}
+		_, err := e.ask(context.Background(), web.Client(), nil, map[string][]string{"grant_type": {"refresh_token"}, "refresh_token": {"SECRET"}})
+		web.Close()
+		if err == nil || err.Error() != test.want {
+			t.Errorf("%s: %v", name, err)
+		}
+		refusal, ok := errors.AsType[*refusedError](err)
+		if got := ok && final(refusal.code); got != test.final {
+			t.Errorf("%s: final %t", name, got)
+		}
+	}
+}
+
+// TestAuthorize: whose requests get tokens at all.
+func TestAuthorize(t *testing.T) {
+	l := New(t.TempDir(), nil)
+	for want, servers := range map[bool][]Server{
+		true: {{URL: "https://a.example/mcp"}, {URL: "http://localhost:8080/mcp"}, {URL: "http://[::1]/mcp"}, {URL: "wss://a.example/mcp"}, {URL: "ws://127.0.0.1/mcp"}},
+		false: {
+			{URL: "http://a.example/mcp"}, {URL: "http://10.0.0.1/mcp"}, {URL: "ws://a.example/mcp"},
+			{URL: "https://a.example/mcp", Headers: map[string]string{"authorization": "Bearer x"}},
+		},
+	} {
+		for _, s := range servers {
+			if wrap, secrets := l.Authorize(s); (wrap != nil) != want || (secrets != nil) != want {
+				t.Errorf("%+v: not %t", s, want)
+			}
+		}
+	}
+}
+
+// TestTransport_Elsewhere: a token goes to its server alone.
+func TestTransport_Elsewhere(t *testing.T) {
+	tr := &transport{server: Server{URL: "https://a.example/mcp", URLs: []string{"https://a.example/mcp", "https://c.example/mcp"}}}
+	for address, want := range map[string]string{
+		"https://a.example/other": "Bearer x", "https://a.example:8443/": "Bearer x",
+		"https://c.example/mcp": "Bearer x", "http://c.example/mcp": "",
+		"http://a.example/mcp": "", "https://b.example/mcp": "", "https://a.example.evil.example/": "",
+	} {
+		req, err := http.NewRequest(http.MethodGet, address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tr.with(req, "x").Header.Get("Authorization"); got != want {
+			t.Errorf("%s: %q", address, got)
+		}
+	}
+}
+
+// TestStyle: how a client proves who it is.
+func TestStyle(t *testing.T) {
+	for _, test := range []struct {
+		secret, method string
+		takes          []string
+		want           oauth2.AuthStyle
+	}{
+		{"", "", nil, oauth2.AuthStyleInParams},
+		{"", "client_secret_basic", nil, oauth2.AuthStyleInParams},
+		{"s", "client_secret_basic", nil, oauth2.AuthStyleInHeader},
+		{"s", "client_secret_post", []string{"client_secret_basic"}, oauth2.AuthStyleInParams},
+		{"s", "", []string{"client_secret_post"}, oauth2.AuthStyleInParams},
+		{"s", "", []string{"none", "client_secret_post", "client_secret_basic"}, oauth2.AuthStyleInHeader},
+		{"s", "", nil, oauth2.AuthStyleInHeader},
+	} {
+		e := endpoint{Methods: test.takes, Client: client{ID: "x", Secret: test.secret, Method: test.method}}
+		if got := e.style(); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
+
+// TestDiscover_BehindProxy: a challenge that names an address inside of the server's own
+// network, or in the clear, leaves the places that the specification names.
+func TestDiscover_BehindProxy(t *testing.T) {
+	var web *httptest.Server
+	hidden := false
+	web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.URL.Path == "/.well-known/oauth-protected-resource/mcp" && !hidden:
+			fmt.Fprintf(w, `{"resource":"%s/mcp","authorization_servers":["%s"]}`, web.URL, web.URL)
+		case r.URL.Path == "/.well-known/openid-configuration":
+			fmt.Fprintf(w, `{"issuer":%q,"token_endpoint":"%s/token","code_challenge_methods_supported":["S256"]}`, web.URL, web.URL)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer web.Close()
+	s := Server{Name: "tracker", URL: web.URL + "/mcp"}
+	for _, place := range []string{"", "http://tracker.example/.well-known/x", "https://10.0.0.1/x", web.URL + "/no/such/place"} {
+		f, err := discover(context.Background(), newHTTPClient(s), s, challenge{metadata: place}, true)
+		if err != nil || f.resource != s.URL || f.server.TokenEndpoint != web.URL+"/token" {
+			t.Errorf("%q: %+v %v", place, f, err)
+		}
+	}
+	hidden = true
+	if _, err := discover(context.Background(), newHTTPClient(s), s, challenge{metadata: "https://10.0.0.1/x"}, true); err == nil || !strings.Contains(err.Error(), "oauth.allow_private") {
+		t.Errorf("nothing elsewhere: %v", err)
+	}
+}
+
+// TestClose: the end of mcpx waits for a token under way, whose request nobody waits for any
+// more: what was sent for it is used up.
+func TestClose(t *testing.T) {
+	keyring.MockInit()
+	asked, release := make(chan struct{}), make(chan struct{})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(asked)
+		<-release
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"access_token":"new","token_type":"Bearer","refresh_token":"next","expires_in":600}`)
+	}))
+	defer web.Close()
+	s := Server{Name: "tracker", URL: web.URL + "/mcp"}
+	l := New(t.TempDir(), nil)
+	old := login{Endpoint: endpoint{Token: web.URL, Client: client{ID: "x"}}, Access: "old", Refresh: "once", Expiry: time.Now().Add(-time.Minute)}
+	if err := l.store.write(context.Background(), loginFile(s), old); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	given := make(chan error)
+	go func() { // ends with cancel
+		_, err := l.source(s).token(ctx)
+		given <- err
+	}()
+	<-asked
+	cancel()
+	if err := <-given; !errors.Is(err, context.Canceled) {
+		t.Errorf("the one that gave up: %v", err)
+	}
+	closed := make(chan struct{})
+	go func() { // ends once the token is kept
+		l.Close(time.Minute)
+		close(closed)
+	}()
+	close(release)
+	<-closed
+	if err := l.store.read(context.Background(), loginFile(s), &old); err != nil || old.Access != "new" || old.Refresh != "next" {
+		t.Errorf("kept: %+v %v", old, err)
+	}
+}
+
+// TestExplain: whom nobody hears from is said in words that do not come out of net/http.
+func TestExplain(t *testing.T) {
+	silent := make(chan struct{})
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-silent }))
+	defer web.Close()
+	defer close(silent)
+	client, who := &http.Client{Timeout: time.Millisecond}, client{ID: "x"}
+	if _, err := client.Get(web.URL); err == nil || explain(err).Error() != "no answer in time" {
+		t.Errorf("got %v", err)
+	}
+	_, err := (endpoint{Issuer: "https://as.example", Token: web.URL, Client: who}).ask(context.Background(), client, nil, url.Values{"grant_type": {"refresh_token"}})
+	if err == nil || err.Error() != "the authorization server https://as.example: no answer in time" {
+		t.Errorf("got %v", err)
+	}
+}

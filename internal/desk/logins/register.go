@@ -1,0 +1,121 @@
+package logins
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"mcpx/internal/base/sanitize"
+)
+
+// callbackPath is where a browser comes back to, on loopback.
+const callbackPath = "/callback"
+
+// client finds out who mcpx is to an authorization server, in the order of the
+// specification: registered beforehand, by a metadata document, registered by itself. It
+// returns the listener of the redirect too, as registrations name its port. A
+// registration is remembered; forgotten is the id of one that is of no use any more.
+func (l *Logins) client(ctx context.Context, web *http.Client, s Server, meta *oauthex.AuthServerMeta, forgotten string) (client, net.Listener, error) {
+	switch {
+	case s.ClientID != "":
+		listener, err := listen(ctx, s.RedirectPort)
+		return client{ID: s.ClientID, Secret: s.ClientSecret}, listener, err
+	case s.ClientMetadataURL != "" && meta.ClientIDMetadataDocumentSupported:
+		listener, err := listen(ctx, s.RedirectPort)
+		return client{ID: s.ClientMetadataURL, Method: "none"}, listener, err
+	}
+	var known client
+	file := clientFile(meta.Issuer)
+	err := l.store.read(ctx, file, &known)
+	ended := !known.Expires.IsZero() && time.Until(known.Expires) < time.Hour
+	if err == nil && known.ID != forgotten && !ended && (s.RedirectPort == 0 || s.RedirectPort == port(known.Redirect)) {
+		// Not every authorization server lets the port vary, as RFC 8252 wants it.
+		if listener, err := listen(ctx, port(known.Redirect)); err == nil {
+			return known, listener, nil
+		}
+	}
+	listener, err := listen(ctx, s.RedirectPort)
+	if err != nil {
+		return client{}, nil, err
+	}
+	c, err := register(ctx, web, meta, redirectOf(listener))
+	if err == nil {
+		err = l.store.write(ctx, file, c)
+	}
+	if err != nil {
+		_ = listener.Close()
+		return client{}, nil, err
+	}
+	return c, listener, nil
+}
+
+func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMeta, redirect string) (client, error) {
+	who := sanitize.Line(meta.Issuer, 200)
+	if meta.RegistrationEndpoint == "" {
+		return client{}, &hintError{
+			"the authorization server " + who + " takes no registration by mcpx itself",
+			"register an application there that comes back to http://127.0.0.1:PORT" + callbackPath + ", and set oauth.client_id (and redirect_port) of the server",
+		}
+	}
+	asked := &oauthex.ClientRegistrationMetadata{
+		ClientName: "mcpx", RedirectURIs: []string{redirect}, ApplicationType: "native",
+		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+	}
+	for _, method := range []string{"client_secret_basic", "client_secret_post", "none"} { // the last that is supported
+		if slices.Contains(meta.TokenEndpointAuthMethodsSupported, method) {
+			asked.TokenEndpointAuthMethod = method
+		}
+	}
+	got, err := oauthex.RegisterClient(ctx, meta.RegistrationEndpoint, asked, web)
+	if refusal, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
+		return client{}, fmt.Errorf("the authorization server %s refuses to register mcpx: %s %s", who, sanitize.Line(refusal.ErrorCode, 60), sanitize.Line(refusal.ErrorDescription, 200))
+	}
+	if err != nil { // whose text may have all of the answer, with a secret
+		if outer, ok := errors.AsType[*url.Error](err); ok {
+			return client{}, fmt.Errorf("registering mcpx with %s: %w", who, explain(outer))
+		}
+		return client{}, fmt.Errorf("registering mcpx with %s did not work", who)
+	}
+	return client{
+		ID: got.ClientID, Secret: got.ClientSecret, Method: got.TokenEndpointAuthMethod,
+		Redirect: redirect, Expires: got.ClientSecretExpiresAt,
+	}, nil
+}
+
+// listen opens a port of loopback, any if it is 0.
+func listen(ctx context.Context, port int) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("waiting for the browser: %w", err)
+	}
+	return listener, nil
+}
+
+func redirectOf(listener net.Listener) string {
+	return "http://" + listener.Addr().String() + callbackPath
+}
+
+func port(redirect string) int {
+	u, err := url.Parse(redirect)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(u.Port())
+	return n
+}
+
+// hintError is an error with what to do about it.
+type hintError struct{ text, hint string }
+
+func (e *hintError) Error() string { return e.text }
+
+// Hint is what to do about it.
+func (e *hintError) Hint() string { return e.hint }

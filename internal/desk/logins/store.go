@@ -1,0 +1,249 @@
+package logins
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"mcpx/internal/base/atomicfile"
+	"mcpx/internal/desk/keyring"
+)
+
+// login is what is kept of one login, in one file.
+type login struct {
+	Server   string    `json:"server"`
+	URL      string    `json:"url"`
+	Endpoint endpoint  `json:"endpoint"`
+	Scopes   []string  `json:"scopes,omitempty"` // granted
+	Access   string    `json:"access_token,omitempty"`
+	Refresh  string    `json:"refresh_token,omitempty"`
+	Issued   time.Time `json:"issued,omitzero"`
+	Expiry   time.Time `json:"expiry,omitzero"` // zero: unknown
+	// Ended is the code with which the authorization server refused to go on.
+	Ended string `json:"ended,omitempty"`
+	// Wanted are scopes that the server missed; the next login asks for them too.
+	Wanted []string `json:"wanted,omitempty"`
+}
+
+// usable reports whether the access token lasts for so long at least.
+func (l *login) usable(rest time.Duration) bool {
+	return l.Access != "" && (l.Expiry.IsZero() || time.Until(l.Expiry) > rest)
+}
+
+// leeway is how long before its end a token is renewed.
+func (l *login) leeway() time.Duration { return min(30*time.Second, l.Expiry.Sub(l.Issued)/5) }
+
+// loginFile names the file of a server's login. Two entries of a config with one URL are
+// two accounts.
+func loginFile(s Server) string {
+	sum := sha256.Sum256([]byte(s.Name + "\x00" + s.URL))
+	return s.Name + "-" + hex.EncodeToString(sum[:4]) + ".login"
+}
+
+func clientFile(issuer string) string {
+	sum := sha256.Sum256([]byte(issuer))
+	return hex.EncodeToString(sum[:8]) + ".client"
+}
+
+// store is the folder of the logins and registrations. A file is sealed with a key that
+// lies in the keyring of the system; where there is none, only its user may read it.
+type store struct {
+	dir string
+	log *slog.Logger
+
+	mu       sync.Mutex
+	key      []byte // once the keyring gave it
+	unsealed error  // why the last file was not sealed
+}
+
+func newStore(dir string, log *slog.Logger) *store { return &store{dir: dir, log: log} }
+
+// keyName is what the key of the files stands under in the keyring.
+const keyName = "logins"
+
+// envelope is the content of a file: Sealed, or Open where there is no keyring.
+type envelope struct {
+	Sealed []byte          `json:"sealed,omitempty"`
+	Open   json.RawMessage `json:"open,omitempty"`
+}
+
+// stamp is the state of a file as the folder shows it.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+func (s *store) stamp(file string) stamp {
+	info, err := os.Stat(filepath.Join(s.dir, file))
+	if err != nil {
+		return stamp{}
+	}
+	return stamp{info.ModTime(), info.Size()}
+}
+
+// lock holds the lock of a file, over all processes, until unlock.
+func (s *store) lock(ctx context.Context, file string) (unlock func(), err error) {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return nil, err
+	}
+	lock := flock.New(filepath.Join(s.dir, file+".lock"), flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, 20*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("waiting for another mcpx that uses this login: %w", err)
+	}
+	return func() { _ = lock.Unlock() }, nil
+}
+
+// errLost says that a file is there, and that nothing will make it readable again.
+var errLost = errors.New("the login is lost")
+
+// read reads a file into v. Its error wraps fs.ErrNotExist where there is none, errLost, or
+// says why it cannot be read now.
+func (s *store) read(ctx context.Context, file string, v any) error {
+	data, err := os.ReadFile(filepath.Join(s.dir, file))
+	if err != nil {
+		return err
+	}
+	var e envelope
+	if err := json.Unmarshal(data, &e); err != nil {
+		return fmt.Errorf("%w: %s is damaged", errLost, file)
+	}
+	if e.Sealed != nil {
+		seal, err := s.seal(ctx, false)
+		if errors.Is(err, keyring.ErrNotFound) {
+			return fmt.Errorf("%w: the key to %s is not in the keyring any more", errLost, file)
+		}
+		if err != nil {
+			return err
+		}
+		if e.Open, err = seal.Open(nil, nil, e.Sealed, []byte(file)); err != nil {
+			return fmt.Errorf("%w: %s was sealed with another key than the keyring has", errLost, file)
+		}
+	}
+	if err := json.Unmarshal(e.Open, v); err != nil {
+		return fmt.Errorf("%w: %s is damaged", errLost, file)
+	}
+	return nil
+}
+
+// write keeps v in a file, whole or not at all.
+func (s *store) write(ctx context.Context, file string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	e := envelope{Open: data}
+	seal, err := s.seal(ctx, true)
+	if err == nil {
+		e = envelope{Sealed: seal.Seal(nil, nil, data, []byte(file))}
+	}
+	if s.setUnsealed(err) {
+		s.log.Warn("logins are kept unencrypted, readable by you only, as there is no keyring", "folder", s.dir, "err", err)
+	}
+	if data, err = json.Marshal(e); err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(s.dir, file), data, 0o600)
+}
+
+// setUnsealed notes whether a file was sealed, and reports whether that is bad news.
+func (s *store) setUnsealed(err error) (news bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news = err != nil && s.unsealed == nil
+	s.unsealed = err
+	return news
+}
+
+func (s *store) whyUnsealed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unsealed
+}
+
+func (s *store) remove(file string) error {
+	err := os.Remove(filepath.Join(s.dir, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// seal encrypts and decrypts files. With create it makes the key, where the keyring works
+// and has none.
+func (s *store) seal(ctx context.Context, create bool) (cipher.AEAD, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.key == nil {
+		key, err := s.readKey(ctx)
+		if errors.Is(err, keyring.ErrNotFound) && create {
+			key, err = s.makeKey(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.key = key
+	}
+	block, err := aes.NewCipher(s.key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+func (s *store) readKey(ctx context.Context) ([]byte, error) {
+	text, err := keyring.Get(ctx, keyName)
+	if err != nil {
+		return nil, err
+	}
+	return base64.StdEncoding.DecodeString(text)
+}
+
+// makeKey makes the key, unless another process has just done so.
+func (s *store) makeKey(ctx context.Context) ([]byte, error) {
+	unlock, err := s.lock(ctx, "key")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if key, err := s.readKey(ctx); !errors.Is(err, keyring.ErrNotFound) {
+		return key, err
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	return key, keyring.Set(ctx, keyName, base64.StdEncoding.EncodeToString(key))
+}
+
+// union is a, and what b has beside it.
+func union(a, b []string) []string {
+	out := slices.Clone(a)
+	for _, one := range b {
+		if !slices.Contains(out, one) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+func scopesOf(extra any, asked []string) []string {
+	if text, ok := extra.(string); ok && text != "" {
+		return strings.Fields(text)
+	}
+	return asked
+}

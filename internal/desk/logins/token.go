@@ -1,0 +1,198 @@
+package logins
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"mcpx/internal/base/sanitize"
+)
+
+// client is who mcpx is to an authorization server.
+type client struct {
+	ID     string `json:"id"`
+	Secret string `json:"secret,omitempty"`
+	// Method is how it proves that at the token endpoint, as RFC 7591 names it. Empty:
+	// as the server's metadata says.
+	Method string `json:"method,omitempty"`
+	// Redirect is where its browser comes back to, where that was registered.
+	Redirect string `json:"redirect,omitempty"`
+	// Expires is when the secret ends; zero: never.
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// endpoint is a token endpoint, and what every request to it says.
+type endpoint struct {
+	Issuer   string   `json:"issuer"`
+	Resource string   `json:"resource"`
+	Audience string   `json:"audience,omitempty"` // what some want in place of the resource
+	Token    string   `json:"token_url"`
+	Revoke   string   `json:"revoke_url,omitempty"`
+	Methods  []string `json:"methods,omitempty"` // of client authentication that it takes
+	Client   client   `json:"client"`
+}
+
+// style is how x/oauth2 sends the client's secret. To try the other way after an error could
+// use up a refresh token twice.
+func (e endpoint) style() oauth2.AuthStyle {
+	method := e.Client.Method
+	for _, known := range []string{"client_secret_basic", "client_secret_post"} {
+		for _, taken := range e.Methods {
+			if method == "" && taken == known {
+				method = known
+			}
+		}
+	}
+	if e.Client.Secret == "" || method == "client_secret_post" {
+		return oauth2.AuthStyleInParams
+	}
+	return oauth2.AuthStyleInHeader // the default of RFC 8414
+}
+
+// ask makes one request of a token, of whatever grant_type stands in params. x/oauth2's
+// own refresh takes no further parameters, and every request must name the resource.
+func (e endpoint) ask(ctx context.Context, web *http.Client, scopes []string, params url.Values) (*oauth2.Token, error) {
+	params.Set("resource", e.Resource)
+	if e.Audience != "" {
+		params.Set("audience", e.Audience)
+	}
+	config := clientcredentials.Config{
+		ClientID: e.Client.ID, ClientSecret: e.Client.Secret, TokenURL: e.Token, Scopes: scopes,
+		EndpointParams: params, AuthStyle: e.style(),
+	}
+	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, web))
+	switch {
+	case err != nil:
+		return nil, tokenError(e.Issuer, err, e.secrets(params))
+	case !strings.EqualFold(token.Type(), "Bearer"):
+		return nil, fmt.Errorf("the authorization server gives tokens of type %q, mcpx knows Bearer", sanitize.Line(token.Type(), 40))
+	}
+	return token, nil
+}
+
+// refusedError is an error that the authorization server answered with on purpose.
+type refusedError struct {
+	code string // of RFC 6749 section 5.2
+	text string
+}
+
+func (e *refusedError) Error() string { return e.text }
+
+// leastSecret is the length below which a value is in every text.
+const leastSecret = 4
+
+// secrets are those that a request of a token sends.
+func (e endpoint) secrets(params url.Values) (all []string) {
+	for _, value := range []string{
+		e.Client.Secret, params.Get("code"), params.Get("code_verifier"), params.Get("refresh_token"), params.Get("subject_token"), params.Get("client_assertion"),
+	} {
+		if len(value) >= leastSecret {
+			all = append(all, value, "[secret]")
+		}
+	}
+	return all
+}
+
+// tokenError says what went wrong at a token endpoint, without what was sent or received.
+// struck are secrets, which an authorization server may repeat, each with what stands in
+// its place: the text is cut, and what is left of one would be found by nobody else.
+func tokenError(issuer string, err error, struck []string) error {
+	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
+	who := "the authorization server " + sanitize.Line(issuer, 200)
+	switch {
+	case !ok:
+		text := explain(err).Error()
+		if strings.Contains(text, "cannot parse") { // the text goes on with what was received
+			text = "its answer is no token"
+		}
+		return fmt.Errorf("%s: %s", who, text)
+	case answer.ErrorCode == "" || answer.Response != nil && answer.Response.StatusCode >= 500:
+		return fmt.Errorf("%s answered %s", who, answer.Response.Status)
+	}
+	replace := strings.NewReplacer(struck...).Replace
+	text := who + " says " + sanitize.Line(replace(answer.ErrorCode), 60)
+	if answer.ErrorDescription != "" {
+		text += ": " + sanitize.Line(replace(answer.ErrorDescription), 200)
+	}
+	return &refusedError{answer.ErrorCode, text}
+}
+
+// assertionLife is how long a signed proof counts; each request has its own.
+const assertionLife = 5 * time.Minute
+
+// assertion proves who the client is with a signature (RFC 7523, private_key_jwt).
+func assertion(issuer, clientID, key string) (url.Values, error) {
+	method, private, err := signingKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("oauth.key: %w", err)
+	}
+	now := time.Now()
+	signed, err := jwt.NewWithClaims(method, jwt.RegisteredClaims{
+		Issuer: clientID, Subject: clientID, Audience: jwt.ClaimStrings{issuer}, ID: rand.Text(),
+		IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(assertionLife)),
+	}).SignedString(private)
+	if err != nil {
+		return nil, fmt.Errorf("oauth.key: %w", err)
+	}
+	return url.Values{
+		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
+		"client_assertion":      {signed},
+	}, nil
+}
+
+// signingKey reads a private key, and says how it signs. Its errors never quote the key.
+func signingKey(text string) (jwt.SigningMethod, crypto.PrivateKey, error) {
+	data := []byte(text)
+	if !strings.Contains(text, "-----BEGIN") {
+		var err error
+		if data, err = os.ReadFile(text); err != nil {
+			return nil, nil, errors.New("is neither a PEM text nor the path of a file that can be read")
+		}
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, nil, errors.New("is no PEM text")
+	}
+	var key any
+	var err error
+	switch block.Type {
+	case "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	default:
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	}
+	if err != nil {
+		return nil, nil, errors.New("holds no private key that can be read (PKCS #8, PKCS #1 or SEC 1, not encrypted)")
+	}
+	switch k := key.(type) {
+	case *rsa.PrivateKey:
+		return jwt.SigningMethodRS256, k, nil
+	case ed25519.PrivateKey:
+		return jwt.SigningMethodEdDSA, k, nil
+	case *ecdsa.PrivateKey:
+		for _, method := range []*jwt.SigningMethodECDSA{jwt.SigningMethodES256, jwt.SigningMethodES384, jwt.SigningMethodES512} {
+			if method.CurveBits == k.Curve.Params().BitSize {
+				return method, k, nil
+			}
+		}
+	}
+	return nil, nil, errors.New("is a key of a kind that signs no JWT")
+}

@@ -1,0 +1,152 @@
+// Package secret has the values that a config only names: it keeps those of the user, and
+// runs the commands that print one.
+package secret
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"mcpx/internal/base/atomicfile"
+	"mcpx/internal/base/pattern"
+	"mcpx/internal/desk/keyring"
+)
+
+// Store keeps secrets in the keyring of the system. Its folder has a file for each, since
+// keyrings cannot list what they have; where there is no keyring, the file has the value too,
+// and only its user may read it.
+type Store struct{ dir string }
+
+// New makes a Store. dir need not exist.
+func New(dir string) *Store { return &Store{dir: dir} }
+
+// kept is the content of a file.
+type kept struct {
+	Name string `json:"name"`
+	// Open is the value, where there was no keyring.
+	Open string `json:"open,omitempty"`
+}
+
+// MaxBytes bounds a secret.
+const MaxBytes = 64 << 10
+
+var nameForm = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// CheckName reports a name that no secret can have.
+func CheckName(name string) error {
+	if !nameForm.MatchString(name) {
+		return errors.New("a name has letters, digits, '.', '_' and '-', begins with a letter or digit, and is at most 64 long")
+	}
+	return nil
+}
+
+// file is where a secret stands. The digest separates names where the file system ignores case.
+func (s *Store) file(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return filepath.Join(s.dir, name+"-"+hex.EncodeToString(sum[:4])+".secret")
+}
+
+// inKeyring is the name that a secret has in the keyring, which has secrets of mcpx too.
+func inKeyring(name string) string { return "secret " + name }
+
+// Get returns a secret. No error has a part of a value.
+func (s *Store) Get(ctx context.Context, name string) (string, error) {
+	if err := CheckName(name); err != nil {
+		return "", err
+	}
+	file, err := read(s.file(name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if file.Open != "" {
+		return file.Open, nil
+	}
+	value, err := keyring.Get(ctx, inKeyring(name))
+	if errors.Is(err, keyring.ErrNotFound) || err != nil && file.Name == "" {
+		return "", fmt.Errorf("there is no secret %s; keep it with mcpx secret set %[1]s", name)
+	}
+	return value, err
+}
+
+// Set keeps a secret. unsealed says why it lies readable in the folder: there is no
+// keyring, or it does not take this one.
+func (s *Store) Set(ctx context.Context, name, value string) (unsealed, err error) {
+	switch err := CheckName(name); {
+	case err != nil:
+		return nil, err
+	case value == "":
+		return nil, errors.New("the value is empty")
+	case len(value) > MaxBytes:
+		return nil, fmt.Errorf("the value is larger than %d KiB", MaxBytes>>10)
+	}
+	file := kept{Name: name}
+	if unsealed = keyring.Set(ctx, inKeyring(name), value); unsealed != nil {
+		file.Open = value
+	}
+	return unsealed, s.write(file)
+}
+
+// Delete forgets a secret, and reports whether there was one.
+func (s *Store) Delete(ctx context.Context, name string) (found bool, err error) {
+	if err := CheckName(name); err != nil {
+		return false, err
+	}
+	file, err := read(s.file(name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	found = err == nil
+	switch err := keyring.Delete(ctx, inKeyring(name)); {
+	case err == nil:
+		found = true
+	case errors.Is(err, keyring.ErrNotFound):
+	case found && file.Open == "": // so that it stays in the list
+		return true, err
+	}
+	if err := os.Remove(s.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return found, err
+	}
+	return found, nil
+}
+
+// Names are the names of all secrets, sorted.
+func (s *Store) Names() ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(s.dir, "*.secret"))
+	names := make([]string, 0, len(files))
+	for _, path := range files {
+		file, err := read(path)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, file.Name)
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+func read(path string) (file kept, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return kept{}, err
+	}
+	if json.Unmarshal(data, &file) != nil || file.Name == "" {
+		return kept{}, fmt.Errorf("%s is damaged; delete it, and set the secret again", path)
+	}
+	return file, nil
+}
+
+// write writes a file, whole or not at all.
+func (s *Store) write(file kept) error {
+	data, err := json.Marshal(file)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(s.file(file.Name), data, 0o600)
+}

@@ -1,0 +1,458 @@
+package setup
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"mcpx/internal/desk/config"
+)
+
+var update = flag.Bool("update", false, "write the files of testdata anew")
+
+var reading = config.Options{Getenv: func(string) (string, bool) { return "", false }, Executable: "/opt/bin/mcpx"}
+
+// linux is a system with a home in a temporary folder.
+func linux(t *testing.T) System {
+	t.Helper()
+	home := t.TempDir()
+	return System{OS: "linux", Dir: t.TempDir(), Getenv: func(name string) (string, bool) {
+		if name == "HOME" {
+			return home, true
+		}
+		return "", false
+	}}
+}
+
+func put(t *testing.T, file, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o640); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func content(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func client(t *testing.T, id string) Client {
+	t.Helper()
+	i := slices.IndexFunc(clients, func(c Client) bool { return c.ID == id })
+	if i < 0 {
+		t.Fatalf("there is no client %s", id)
+	}
+	return clients[i]
+}
+
+// served are the servers of a config of mcpx.
+func served(t *testing.T, text string) []Found {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.json")
+	put(t, file, text)
+	return ReadFile(linux(t), file, reading).Servers
+}
+
+// connect plans and writes.
+func connect(t *testing.T, b Backups, c Client, file string, own []Found, move bool) Change {
+	t.Helper()
+	change, err := b.Connect(c, file, "/opt/bin/mcpx", []string{"--config", "/etc/mcpx.json"}, own, move, reading)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !change.Nothing() {
+		if _, err := b.Write(change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return change
+}
+
+func disconnect(t *testing.T, b Backups, c Client, file string) Change {
+	t.Helper()
+	change, err := b.Disconnect(c, file, reading)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !change.Nothing() {
+		if _, err := b.Undo(change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return change
+}
+
+// fixture is a file of testdata/connect: a client's file before, after, and after
+// mcpx was taken out without a record of what was there, where that differs.
+type fixture struct {
+	archive          *txtar.Archive
+	client           string
+	move, crlf, trim bool
+	mark             string
+}
+
+func readFixture(t *testing.T, name string) fixture {
+	t.Helper()
+	archive, err := txtar.ParseFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fixture{archive: archive}
+	for line := range strings.Lines(string(archive.Comment)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch key {
+		case "client":
+			f.client = value
+		case "move":
+			f.move = true
+		case "crlf":
+			f.crlf = true
+		case "trim":
+			f.trim = true
+		case "bom":
+			f.mark = byteOrderMark
+		}
+	}
+	return f
+}
+
+func (f fixture) section(name string) (string, bool) {
+	for _, file := range f.archive.Files {
+		if file.Name == name {
+			text := string(file.Data)
+			if f.trim && name == "before" {
+				text = strings.TrimSuffix(text, "\n")
+			}
+			if f.crlf {
+				text = strings.ReplaceAll(text, "\n", "\r\n")
+			}
+			return f.mark + text, true
+		}
+	}
+	return "", false
+}
+
+func (f *fixture) setSection(name, text string) {
+	text = strings.ReplaceAll(strings.TrimPrefix(text, byteOrderMark), "\r\n", "\n")
+	f.archive.Files = slices.DeleteFunc(f.archive.Files, func(file txtar.File) bool { return file.Name == name })
+	f.archive.Files = append(f.archive.Files, txtar.File{Name: name, Data: []byte(text)})
+}
+
+func TestConnect_Files(t *testing.T) {
+	names, _ := filepath.Glob("testdata/connect/*.txtar")
+	if len(names) < 20 {
+		t.Fatalf("only %d fixtures", len(names))
+	}
+	own := served(t, `{"mcpServers": {"m": {"command": "npx", "args": ["-y", "memory"]}}}`)
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			f := readFixture(t, name)
+			sys, c := linux(t), client(t, f.client)
+			file := c.File(sys)
+			before, there := f.section("before")
+			if there {
+				put(t, file, before)
+			}
+			b := Backups{Dir: filepath.Join(sys.home(), "backups")}
+			connect(t, b, c, file, own, f.move)
+			after := content(t, file)
+			if again := connect(t, b, c, file, own, f.move); !again.Nothing() {
+				t.Errorf("connecting again changes the file:\n%s", again.Diff(sys))
+			}
+
+			// Without the records, the entry alone is taken out.
+			blind := Backups{Dir: filepath.Join(t.TempDir(), "backups")}
+			alone, err := blind.Disconnect(c, file, reading)
+			if err != nil || alone.Exact {
+				t.Fatalf("got %v, exact: %v", err, alone.Exact)
+			}
+			if *update {
+				f.setSection("after", after)
+				if string(alone.After) != before {
+					f.setSection("entry removed", string(alone.After))
+				}
+				if err := os.WriteFile(name, txtar.Format(f.archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if f.trim { // the archive ends each file with a line break
+				after = strings.TrimSuffix(after, "\n") + "\n"
+			}
+			if want, _ := f.section("after"); after != want {
+				t.Errorf("after connect:\n%q\nwant:\n%q", after, want)
+			}
+			want, ok := f.section("entry removed")
+			if !ok {
+				want = before
+			}
+			if string(alone.After) != want {
+				t.Errorf("with the entry removed:\n%q\nwant:\n%q", alone.After, want)
+			}
+
+			if change := disconnect(t, b, c, file); !change.Exact {
+				t.Error("disconnect is not exact")
+			}
+			if !there {
+				if exists(filepath.Dir(file)) {
+					t.Errorf("%s is still there", filepath.Dir(file))
+				}
+			} else if got := content(t, file); got != before {
+				t.Errorf("after disconnect:\n%q\nwant:\n%q", got, before)
+			}
+			if left, _ := os.ReadDir(b.Dir); len(left) != 1 {
+				t.Errorf("left in the folder of backups: %v", left)
+			}
+		})
+	}
+}
+
+// TestConnect_Changed: where the client has written its file since, only mcpx is
+// taken out, and what was moved is put back.
+func TestConnect_Changed(t *testing.T) {
+	own := served(t, `{"mcpServers": {"m": {"command": "npx", "args": ["-y", "memory"]}}}`)
+	for _, one := range []struct{ id, before, add, want string }{
+		{"cursor", `{
+  "mcpServers": {
+    "memory": {"command": "npx", "args": ["-y", "memory"]},
+    "own": {"command": "own"}
+  }
+}
+`, `{
+  "mcpServers": {
+    "own": {"command": "own"}, // new comment
+    "new": {"command": "new"},
+    "mcpx": {"command": "/opt/bin/mcpx", "args": ["--config", "/etc/mcpx.json"], "disabled": false}
+  }
+}
+`, `{
+  "mcpServers": {
+    "own": {"command": "own"}, // new comment
+    "new": {"command": "new"},
+    "memory": {
+      "command": "npx",
+      "args": ["-y", "memory"]
+    }
+  }
+}
+`},
+		{"codex", `model = "a"
+
+[mcp_servers.memory]
+command = "npx"
+args = ["-y", "memory"] # all
+`, `model = "b"
+
+[mcp_servers.mcpx]
+command = "/opt/bin/mcpx"
+args = ["--config", "/etc/mcpx.json"]
+
+[mcp_servers.mcpx.tools.exec]
+approval_mode = "approve"
+
+[tui]
+x = 1
+`, `model = "b"
+
+[tui]
+x = 1
+
+[mcp_servers.memory]
+command = "npx"
+args = ["-y", "memory"] # all
+`},
+	} {
+		t.Run(one.id, func(t *testing.T) {
+			sys, c := linux(t), client(t, one.id)
+			file := c.File(sys)
+			put(t, file, one.before)
+			b := Backups{Dir: filepath.Join(sys.home(), "backups")}
+			connect(t, b, c, file, own, true)
+			put(t, file, one.add)
+			change := disconnect(t, b, c, file)
+			if got := content(t, file); got != one.want || change.Exact {
+				t.Errorf("got exact: %v\n%s\nwant\n%s", change.Exact, got, one.want)
+			}
+			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o640 {
+				t.Errorf("got mode %v, %v", info.Mode(), err)
+			}
+		})
+	}
+}
+
+// TestConnect_MovedLater: a server that the client got after mcpx was connected is
+// put back too.
+func TestConnect_MovedLater(t *testing.T) {
+	own := served(t, `{"mcpServers": {"m": {"command": "npx", "args": ["-y", "memory"]}}}`)
+	sys, c := linux(t), client(t, "cursor")
+	file := c.File(sys)
+	put(t, file, "{}\n")
+	b := Backups{Dir: filepath.Join(sys.home(), "backups")}
+	connect(t, b, c, file, nil, false)
+	put(t, file, strings.Replace(content(t, file), `"mcpServers": {`, `"mcpServers": {
+    "later": {"command": "npx", "args": ["-y", "memory"]},`, 1))
+	if change := connect(t, b, c, file, own, true); !slices.Equal(change.Moved, []string{"later"}) {
+		t.Errorf("moved %v", change.Moved)
+	}
+	if strings.Contains(content(t, file), "later") {
+		t.Errorf("got %s", content(t, file))
+	}
+	disconnect(t, b, c, file)
+	if got := content(t, file); !strings.Contains(got, `"later": {`) || strings.Contains(got, "mcpx") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestConnect_Twice: the way back is to before the first time, also where mcpx has
+// moved and where the client wrote in between.
+func TestConnect_Twice(t *testing.T) {
+	const before = "{\n  \"mcpServers\": {\"a\": {\"command\": \"a\"}}\n}\n"
+	sys, c := linux(t), client(t, "cursor")
+	file := c.File(sys)
+	put(t, file, before)
+	b := Backups{Dir: filepath.Join(sys.home(), "backups")}
+	connect(t, b, c, file, nil, false)
+	change, err := b.Connect(c, file, "/usr/local/bin/mcpx", nil, nil, false, reading)
+	if err != nil || change.Nothing() {
+		t.Fatalf("got %v, nothing: %v", err, change.Nothing())
+	}
+	if _, err := b.Write(change); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, file); !strings.Contains(got, "/usr/local/bin/mcpx") || strings.Contains(got, "/opt/") {
+		t.Errorf("got %s", got)
+	}
+	disconnect(t, b, c, file)
+	if got := content(t, file); got != before {
+		t.Errorf("got %q", got)
+	}
+
+	connect(t, b, c, file, nil, false)
+	put(t, file, strings.Replace(content(t, file), `"a"`, `"b"`, 1))
+	change, err = b.Connect(c, file, "/usr/local/bin/mcpx", nil, nil, false, reading)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Write(change); err != nil {
+		t.Fatal(err)
+	}
+	if change := disconnect(t, b, c, file); change.Exact {
+		t.Error("the client's own change would be lost")
+	}
+	if got, want := content(t, file), strings.Replace(before, `"a"`, `"b"`, 1); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestConnect_KeepsAdded: what a user added to the entry of mcpx stays.
+func TestConnect_KeepsAdded(t *testing.T) {
+	for id, one := range map[string]struct{ before, old, new string }{
+		"cursor": {`{"mcpServers": {"mcpx": {"command": "mcpx", "timeout": 60, /* yes */ "autoApprove": ["inspect"]}}}`,
+			`"mcpx", "timeout": 60, /* yes */ "autoApprove": ["inspect"]`, `"/opt/bin/mcpx", "timeout": 60, /* yes */ "autoApprove": ["inspect"], "args": ["--config","/etc/mcpx.json"]`},
+		"codex": {"[mcp_servers.mcpx]\nargs = [\n  'serve', # old\n]\nstartup_timeout_sec = 60 # slow\ncommand = 'mcpx'\n\n[mcp_servers.mcpx.tools.exec]\napproval_mode = 'approve'\n",
+			"args = [\n  'serve', # old\n]\nstartup_timeout_sec = 60 # slow\ncommand = 'mcpx'\n", "startup_timeout_sec = 60 # slow\ncommand = '/opt/bin/mcpx'\nargs = ['--config', '/etc/mcpx.json']\n"},
+		"gemini": {`{"mcpServers":{"gateway":{"command":"/old/mcpx","args":[]}}}`, `"/old/mcpx","args":[]`, `"/opt/bin/mcpx","args":["--config","/etc/mcpx.json"]`},
+	} {
+		t.Run(id, func(t *testing.T) {
+			sys, c := linux(t), client(t, id)
+			file := c.File(sys)
+			put(t, file, one.before)
+			connect(t, Backups{Dir: filepath.Join(sys.home(), "backups")}, c, file, nil, false)
+			if got, want := content(t, file), strings.Replace(one.before, one.old, one.new, 1); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// TestConnect_ByHand: an entry that somebody wrote by hand goes with disconnect,
+// whether mcpx has changed it or not.
+func TestConnect_ByHand(t *testing.T) {
+	const before = "{\"mcpServers\": {\"mcpx\": {\"command\": \"mcpx\"}, \"a\": {\"command\": \"a\"}}}\n"
+	for _, first := range []bool{true, false} {
+		sys, c := linux(t), client(t, "cursor")
+		file := c.File(sys)
+		put(t, file, before)
+		b := Backups{Dir: filepath.Join(sys.home(), "backups")}
+		if first {
+			connect(t, b, c, file, nil, false)
+		}
+		if change := disconnect(t, b, c, file); change.Exact {
+			t.Error("it is back")
+		}
+		if got, want := content(t, file), "{\"mcpServers\": { \"a\": {\"command\": \"a\"}}}\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestConnect_Link: a link to a file elsewhere stays a link, also one whose file
+// is not there.
+func TestConnect_Link(t *testing.T) {
+	for _, there := range []bool{true, false} {
+		t.Run(fmt.Sprintf("there=%v", there), func(t *testing.T) {
+			sys, c := linux(t), client(t, "cursor")
+			file, dotfiles := c.File(sys), filepath.Join(sys.Dir, "mcp.json")
+			if there {
+				put(t, dotfiles, "{}\n")
+			}
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(dotfiles, file); err != nil {
+				t.Skip(err)
+			}
+			b := Backups{Dir: filepath.Join(sys.home(), "backups")}
+			connect(t, b, c, file, nil, false)
+			if got := content(t, dotfiles); !strings.Contains(got, "/opt/bin/mcpx") {
+				t.Errorf("got %s", got)
+			}
+			disconnect(t, b, c, file)
+			if info, err := os.Lstat(file); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+				t.Errorf("no link any more: %v, %v", info, err)
+			}
+			if there != exists(dotfiles) {
+				t.Errorf("the file is there: %v", exists(dotfiles))
+			}
+		})
+	}
+}
+
+func TestConnect_Refused(t *testing.T) {
+	for name, one := range map[string]struct{ id, before, want string }{
+		"broken JSON":           {"cursor", `{"mcpServers": {`, "line 1, column"},
+		"an array":              {"cursor", `[]`, "must hold an object"},
+		"UTF-16":                {"cursor", "\xff\xfe{\x00}\x00", "not UTF-8"},
+		"servers are a string":  {"cursor", `{"mcpServers": "x"}`, "mcpServers is not an object"},
+		"another mcpx":          {"cursor", `{"mcpServers": {"mcpx": {"command": "docker", "args": ["run", "mcpx"]}}}`, "another server is called mcpx"},
+		"broken TOML":           {"codex", "a = ", "line 1"},
+		"an inline TOML table":  {"codex", "mcp_servers = {a = {command = \"a\"}}\n", "the edit would break the file"},
+		"another mcpx, in TOML": {"codex", "[mcp_servers.mcpx]\nurl = \"https://example.com\"\n", "another server is called mcpx"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sys, c := linux(t), client(t, one.id)
+			file := c.File(sys)
+			put(t, file, one.before)
+			_, err := Backups{Dir: sys.Dir}.Connect(c, file, "/opt/bin/mcpx", nil, nil, false, reading)
+			if err == nil || !strings.Contains(err.Error(), one.want) || !strings.Contains(err.Error(), file) {
+				t.Errorf("got %v", err)
+			}
+			if content(t, file) != one.before {
+				t.Error("the file has changed")
+			}
+		})
+	}
+}

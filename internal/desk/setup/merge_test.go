@@ -1,0 +1,232 @@
+package setup
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"mcpx/internal/desk/config"
+)
+
+// found puts files of clients into a home and finds them.
+func found(t *testing.T, sys System, files map[string]string) []Source {
+	t.Helper()
+	for id, text := range files {
+		put(t, client(t, id).File(sys), text)
+	}
+	return Find(sys, reading)
+}
+
+func TestMerge(t *testing.T) {
+	sys := linux(t)
+	put(t, filepath.Join(sys.home(), ".config/Code/User/settings.json"), `{
+  "editor.fontSize": 12,
+  "mcp": {"inputs": [], "servers": {"old": {"type": "stdio", "command": "old"}}}, // until 1.102
+}`)
+	sources := found(t, sys, map[string]string{
+		"claude-code": `{"mcpServers": {
+			"github": {"type": "http", "url": "https://one.example.com/mcp"},
+			"off": {"command": "off", "disabled": true}
+		}, "projects": {"/srv/work": {"mcpServers": {"local": {"command": "./run.sh", "env": {"KEY_SECRET": "s3cr3t-value"}}}}}}`,
+		"cursor": `{"mcpServers": {
+			"github": {"url": "https://two.example.com/mcp", "headers": {"Authorization": "Bearer abcdefghijklmnop"}, "autoApprove": ["x"]},
+			"Memory": {"command": "npx", "args": ["-y", "memory"]},
+			"off": {"command": "off"},
+			"mcpx": {"command": "/usr/bin/mcpx", "args": ["--config", "/c.json"]},
+			"my notes": {"command": "notes"},
+			"bad": {"command": "x", "args": "-y"}
+		}}`,
+		"vscode": `{"servers": {"again": {"type": "stdio", "command": "npx", "args": ["-y", "memory"]}, "gh": {"url": "https://x.example.com", "headers": {"A": "${input:t}"}}}}`,
+		"codex":  "[mcp_servers.docs]\nurl = \"https://docs.example.com/mcp\"\nbearer_token_env_var = \"DOCS_TOKEN\"\nenabled_tools = [\"search\"]\nstartup_timeout_sec = 20.5\n[mcp_servers.memory]\ncommand = \"npx\"\nargs = [\"-y\", \"memory\"]\n",
+		"zed":    `{"context_servers": {"ext": {"source": "extension", "settings": {}}, "z": {"command": {"path": "z", "args": ["a"], "env": {"B": "c"}}}}}`,
+	})
+	merged, skipped := Merge(sys, nil, sources)
+	var got []string
+	for _, m := range merged {
+		entry, err := marshal(m.Found.entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := m.Name + " " + string(entry) + " " + strings.Join(m.Clients, ",")
+		if m.Found.Needs != "" {
+			line += " NEEDS " + m.Found.Needs
+		}
+		if len(m.Found.LeftOut) > 0 {
+			line += " WITHOUT " + strings.Join(m.Found.LeftOut, ",")
+		}
+		got = append(got, line)
+	}
+	for _, s := range skipped {
+		got = append(got, "not "+s.Name+": "+s.Why+" in "+s.From)
+	}
+	want := []string{
+		`github {"type":"http","url":"https://one.example.com/mcp"} Claude Code`,
+		`off {"command":"off"} Claude Code,Cursor`,
+		`local {"command":"./run.sh","env":{"KEY_SECRET":"s3cr3t-value"},"cwd":"/srv/work"} Claude Code`,
+		`github-cursor {"url":"https://two.example.com/mcp","headers":{"Authorization":"Bearer abcdefghijklmnop"}} Cursor WITHOUT autoApprove`,
+		`Memory {"command":"npx","args":["-y","memory"]} Cursor,VS Code,Codex`,
+		`my_notes {"command":"notes"} Cursor`,
+		`gh {"url":"https://x.example.com","headers":{"A":"${input:t}"}} VS Code NEEDS headers.A: only an editor can fill in "${input:t}", use an environment variable`,
+		`old {"type":"stdio","command":"old"} VS Code`,
+		`z {"command":{"path":"z","args":["a"],"env":{"B":"c"}}} Zed`,
+		`docs {"bearer_token_env_var":"DOCS_TOKEN","enabled_tools":["search"],"startup_timeout_sec":20.5,"url":"https://docs.example.com/mcp"} Codex NEEDS bearer_token_env_var: the environment variable that it names is not set`,
+		`not mcpx: is mcpx itself in Cursor`,
+		`not bad: args: must be an array of strings, not a string in Cursor`,
+		`not ext: is an extension of Zed, which alone can start it in Zed`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if n := Secrets(merged); n != 2 {
+		t.Errorf("%d with secrets", n)
+	}
+
+	// What comes of it is a config that has no fault of structure, and in which
+	// each server says where it is from.
+	text, err := NewConfig(merged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Parse("config.json", text, reading)
+	if err != nil || len(cfg.Servers) != len(merged) || len(cfg.Warnings) > 0 {
+		t.Fatalf("got %v, %d servers, %v\n%s", err, len(cfg.Servers), cfg.Warnings, text)
+	}
+	for _, line := range []string{
+		"      // from Cursor, ~/.cursor/mcp.json; VS Code, ~/.config/Code/User/mcp.json; Codex, ~/.codex/config.toml\n",
+		"      // from Cursor, ~/.cursor/mcp.json; its name there: \"github\"; left out: autoApprove\n",
+	} {
+		if !strings.Contains(string(text), line) {
+			t.Errorf("missing %q in\n%s", line, text)
+		}
+	}
+
+	// A second time nothing is new.
+	file := filepath.Join(sys.home(), "config.json")
+	put(t, file, string(text))
+	again, skipped := Merge(sys, ReadFile(sys, file, reading).Servers, sources)
+	if len(again) != 0 {
+		t.Errorf("again: %v", again)
+	}
+	if !slices.ContainsFunc(skipped, func(s Skipped) bool { return s.Name == "Memory" && s.Why == "is in the config already" }) {
+		t.Errorf("got %v", skipped)
+	}
+}
+
+// TestMerge_Existing: a config that is there keeps what it says, and gets the rest.
+func TestMerge_Existing(t *testing.T) {
+	sys := linux(t)
+	const before = "// mine\n{\n\t\"mcpServers\": {\n\t\t// the token is in the environment\n\t\t\"github\": {\"url\": \"https://other.example.com\"}, // keep\n\t},\n\t\"log_level\": \"debug\",\n}\n"
+	file := filepath.Join(sys.home(), "config.json")
+	put(t, file, before)
+	sources := found(t, sys, map[string]string{"cursor": `{"mcpServers": {"github": {"url": "https://x.example.com"}, "new": {"command": "new"}}}`})
+	merged, skipped := Merge(sys, ReadFile(sys, file, reading).Servers, sources)
+	if len(merged) != 1 || len(skipped) != 1 || !strings.Contains(skipped[0].Why, "another server of that name") {
+		t.Fatalf("got %v, %v", merged, skipped)
+	}
+	text, err := AddToConfig([]byte(before), merged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Replace(before, "// keep\n", "// keep\n\t\t\"new\": {\n\t\t\t// from Cursor, ~/.cursor/mcp.json\n\t\t\t\"command\": \"new\"\n\t\t},\n", 1)
+	if string(text) != want {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+}
+
+// TestFind_Formats: the entries of each client mean what these of mcpx mean.
+func TestFind_Formats(t *testing.T) {
+	for name, one := range map[string]struct{ id, text, want string }{
+		"gemini":                 {"gemini", `{"mcpServers": {"s": {"httpUrl": "https://x.example.com", "headers": {"A": "$TOKEN"}, "trust": true, "includeTools": ["a"], "excludeTools": ["b"], "timeout": 60000}}}`, `{"type":"http","url":"https://x.example.com","headers":{"A":"${TOKEN}"},"tools":{"allow":["a"],"deny":["b"]},"timeout":60000}`},
+		"windsurf":               {"windsurf", `{"mcpServers": {"s": {"serverUrl": "https://x.example.com", "disabledTools": ["b"], "disabled": true}}}`, `{"url":"https://x.example.com","enabled":false,"tools":{"deny":["b"]}}`},
+		"opencode, local":        {"opencode", `{"mcp": {"s": {"type": "local", "command": ["npx", "-y", "x"], "environment": {"A": "{env:HOME}"}, "enabled": true, "timeout": 5000, "cwd": "/w"}}}`, `{"command":"npx","args":["-y","x"],"env":{"A":"${HOME}"},"cwd":"/w"}`},
+		"opencode, remote":       {"opencode", `{"mcp": {"s": {"type": "remote", "url": "https://x.example.com", "headers": {"A": "b"}, "oauth": false}}}`, `{"url":"https://x.example.com","headers":{"A":"b"}}`},
+		"opencode 2":             {"opencode", `{"mcp": {"timeout": {"startup": 1}, "servers": {"s": {"type": "local", "command": ["x"], "disabled": true}}}}`, `{"command":"x","enabled":false}`},
+		"cline's timeout":        {"cursor", `{"mcpServers": {"s": {"command": "x", "timeout": 60, "alwaysAllow": []}}}`, `{"command":"x","timeout":60}`},
+		"copilot's tools":        {"cursor", `{"mcpServers": {"s": {"type": "local", "command": "x", "tools": ["*"]}}}`, `{"command":"x","tools":{"allow":["*"]}}`},
+		"codex, all":             {"codex", "[mcp_servers.s]\nurl='https://x.example.com'\nhttp_headers={A='b'}\nenv_http_headers={C='D'}\nenabled=false\ntool_timeout_sec=9\ndisabled_tools=['q']\nrequired=true\n", `{"url":"https://x.example.com","headers":{"A":"b","C":"${D}"},"enabled":false,"tools":{"deny":["q"]},"call_timeout":9}`},
+		"codex, env_vars":        {"codex", "[mcp_servers.s]\ncommand='x'\nenv_vars=['A']\n[mcp_servers.s.env]\nB='1'\n", `{"command":"x","env":{"B":"1"},"env_vars":["A"]}`},
+		"a null, a comment":      {"cursor", "{\"mcpServers\": {\"s\": {\"command\": \"x\", /* no */ \"env\": null, \"cwd\": \"\"}}}", `{"command":"x","cwd":""}`},
+		"twice, the last counts": {"cursor", `{"mcpServers": {"s": {"command": "no"}}, "mcpServers": {"s": {"command": "x"}}}`, `{"command":"x"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sources := found(t, linux(t), map[string]string{one.id: one.text})
+			if len(sources) != 1 || sources[0].Err != nil || len(sources[0].Servers) != 1 {
+				t.Fatalf("got %+v", sources)
+			}
+			text, err := NewConfig([]Merged{{Name: "s", Found: sources[0].Servers[0]}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := reading
+			o.Getenv = func(name string) (string, bool) { return "value of " + name, true }
+			var servers []config.Server
+			for _, text := range []string{string(text), `{"mcpServers": {"s": ` + one.want + `}}`} {
+				cfg, err := config.Parse("", []byte(text), o)
+				if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].Fault != "" || len(cfg.Warnings) > 0 {
+					t.Fatalf("%s: %v, %+v", text, err, cfg)
+				}
+				servers = append(servers, cfg.Servers[0])
+			}
+			if diff := cmp.Diff(servers[1], servers[0], cmpopts.IgnoreUnexported(config.Server{}), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n%s", text, diff)
+			}
+		})
+	}
+}
+
+// TestFind_Faulty: a file that cannot be read is told of, and the others are read.
+func TestFind_Faulty(t *testing.T) {
+	sys := linux(t)
+	sources := found(t, sys, map[string]string{"cursor": "{", "codex": "x", "gemini": `{"mcpServers": {"g": {"command": "g"}}}`})
+	if len(sources) != 3 || sources[0].Err == nil || sources[1].Err == nil || len(sources[2].Servers) != 1 {
+		t.Errorf("got %+v", sources)
+	}
+	put(t, filepath.Join(sys.Dir, ".mcp.json"), "{}")
+	put(t, filepath.Join(sys.Dir, ".vscode/mcp.json"), "{}")
+	if got := FindProject(sys); !slices.Equal(got, []string{".mcp.json", ".vscode/mcp.json"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestReadFile: a relative name in a project's file means what it meant there.
+func TestReadFile(t *testing.T) {
+	sys, dir := linux(t), t.TempDir()
+	file := filepath.Join(dir, ".vscode", "mcp.json")
+	put(t, file, `{"servers": {"s": {"command": "x", "args": ["${workspaceFolder}/a"], "envFile": ".env"}}}`)
+	if err := os.WriteFile(filepath.Join(dir, ".vscode", ".env"), []byte("A=1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := ReadFile(sys, file, reading).Servers
+	if len(got) != 1 || got[0].Needs != "" || got[0].Server.Env["A"] != "1" ||
+		got[0].Server.Cwd != dir || got[0].Server.Args[0] != dir+"/a" {
+		t.Errorf("got %+v, %s", got, got[0].Server.Args)
+	}
+	// The user's own file belongs to no project.
+	file = client(t, "cursor").File(sys)
+	put(t, file, `{"mcpServers": {"s": {"command": "x"}}}`)
+	if got := ReadFile(sys, file, reading).Servers; len(got) != 1 || got[0].Server.Cwd != "" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRuns(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"command": "/usr/bin/npx", "args": ["-y", "@scope/pkg@1.0", "secret"]}`:          "npx @scope/pkg@1.0",
+		`{"command": "C:\\x\\uvx.exe", "args": ["--from", "git+https://t:x@h/r", "tool"]}`: "uvx.exe",
+		`{"command": "docker", "args": ["run", "-i", "--rm", "-e", "TOKEN=abc", "img"]}`:   "docker",
+		`{"url": "https://user:pass@x.example.com/mcp?key=1"}`:                             "http x.example.com",
+		`{"url": "https://x.example.com/sse"}`:                                             "sse x.example.com",
+		`{"command": "notes", "args": ["hidden"]}`:                                         "notes",
+		`{"command": "pnpm", "args": ["dlx", "pkg"]}`:                                      "pnpm pkg",
+	} {
+		got := served(t, `{"mcpServers": {"s": `+text+`}}`)
+		if len(got) != 1 || got[0].Runs() != want {
+			t.Errorf("%s: got %q, want %q", text, got[0].Runs(), want)
+		}
+	}
+}

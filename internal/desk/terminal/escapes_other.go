@@ -1,0 +1,8 @@
+//go:build !windows
+
+package terminal
+
+import "os"
+
+// understandsEscapes reports whether a terminal knows escape sequences.
+func understandsEscapes(*os.File) bool { return true }

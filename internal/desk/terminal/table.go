@@ -1,0 +1,108 @@
+package terminal
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// leastName is the least width of the first column of a table.
+const leastName = 8
+
+// Row is a row of a [Screen.Table]. One without cells is a rule.
+type Row struct {
+	Cells []string
+	// Notes stand under the row, each on lines of its own.
+	Notes []string
+}
+
+// Table lays rows out in columns, the first row as their heads. The first column
+// gives way where the table would be too wide. Columns from figures on are aligned to
+// the right.
+func (s Screen) Table(figures int, rows []Row) string {
+	widths := make([]int, len(rows[0].Cells))
+	for _, row := range rows {
+		for i, cell := range row.Cells {
+			widths[i] = max(widths[i], ansi.StringWidth(cell))
+		}
+	}
+	rest := 0
+	for _, width := range widths[1:] {
+		rest += width + 2
+	}
+	if s.Height() > 0 {
+		widths[0] = max(min(widths[0], s.Width()-rest), min(widths[0], leastName))
+	}
+	var b strings.Builder
+	for i, row := range rows {
+		var line strings.Builder
+		for at, cell := range row.Cells {
+			switch {
+			case at == 0:
+				line.WriteString(Pad(ClipMiddle(cell, widths[0]), widths[0]))
+			case at >= figures:
+				line.WriteString(strings.Repeat(" ", 2+widths[at]-ansi.StringWidth(cell)) + cell)
+			default:
+				line.WriteString("  " + Pad(cell, widths[at]))
+			}
+		}
+		text := strings.TrimRight(line.String(), " ")
+		switch {
+		case row.Cells == nil:
+			text = s.Dim(strings.Repeat("-", widths[0]+rest))
+		case i == 0:
+			text = s.Bold(text)
+		}
+		b.WriteString(text + "\n")
+		for _, note := range row.Notes {
+			b.WriteString(s.Wrap(4, note))
+		}
+	}
+	return b.String()
+}
+
+// Number writes n with commas between the thousands.
+func Number(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Dollars writes an amount with its cents.
+func Dollars(x float64) string {
+	cents := int(math.Round(x * 100))
+	return Number(cents/100) + "." + strconv.Itoa(100 + cents%100)[1:]
+}
+
+// Change is how much more or less to is than from, such as "-41.3 %".
+func Change(from, to int) string {
+	if from == 0 {
+		return "0 %"
+	}
+	text := strconv.FormatFloat(100*float64(to-from)/float64(from), 'f', 1, 64)
+	if text == "-0.0" {
+		text = "0.0"
+	}
+	return text + " %"
+}
+
+// Count is a number of things.
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return Number(n) + " " + thing + "s"
+}
+
+// Bar is n as a bar, where of is columns long.
+func (s Screen) Bar(n, of, columns int) string {
+	mark := "#"
+	if s.live {
+		mark = "█"
+	}
+	return strings.Repeat(mark, max(1, n*columns/max(1, of)))
+}

@@ -1,0 +1,188 @@
+package authserver
+
+import (
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"mcpx/internal/base/sanitize"
+)
+
+// maxQuery bounds a request to authorize, in bytes.
+const maxQuery = 16 << 10
+
+// authorization is an authorization request of a client (RFC 6749, section 4.1.1), once it was
+// checked.
+type authorization struct {
+	Client    string `json:"c"` // the digest of its ID
+	Redirect  string `json:"r"`
+	State     string `json:"s"`
+	Challenge string `json:"p"` // of PKCE
+}
+
+// authorize is the authorization endpoint. GET shows the person which client asks for access;
+// POST, from the form on that page, goes on to the login. The page is shown at every
+// authorization: the issuer knows this server alone, and would wave a client through that the
+// person has never heard of.
+func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
+	if len(r.URL.RawQuery) > maxQuery {
+		s.faultPage(w, http.StatusRequestURITooLong, "The request is too long.")
+		return
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		s.faultPage(w, http.StatusBadRequest, "The address of this page cannot be read.")
+		return
+	}
+	c, a, err := s.asks(r, query)
+	if f, ok := errors.AsType[*fault](err); ok {
+		switch {
+		case a != nil:
+			s.back(w, a, url.Values{"error": {f.Code}, "error_description": {f.Text}})
+		case f.Code == "temporarily_unavailable":
+			s.faultPage(w, http.StatusServiceUnavailable, f.Text)
+		default:
+			s.o.Log.Info("a client may not ask for a login", "reason", f.Text, "remote", r.RemoteAddr)
+			s.faultPage(w, http.StatusBadRequest, f.Text)
+		}
+		return
+	}
+	if r.Method == http.MethodPost {
+		s.answered(w, r, a)
+		return
+	}
+	browser := s.cookie(r, pageCookie)
+	if browser == "" {
+		browser = random()
+	}
+	s.setCookie(w, pageCookie, browser)
+	s.consentPage(w, c, a, s.seals.page.close(page{browser, digest(r.URL.RawQuery), deadline(pageTime)}))
+}
+
+// asks checks an authorization request. If it returns an authorization beside the error, the
+// error goes back to the client; else the redirect URI cannot be trusted, and the error is for
+// the person alone.
+func (s *Server) asks(r *http.Request, query url.Values) (*client, *authorization, error) {
+	var values [7]string
+	for i, name := range []string{"client_id", "redirect_uri", "state", "response_type", "code_challenge", "code_challenge_method", "response_mode"} {
+		value, err := only(query, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		values[i] = value
+	}
+	c, err := s.client(r.Context(), values[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	a := &authorization{Client: digest(c.ID), Redirect: values[1], State: values[2], Challenge: values[4]}
+	switch {
+	case a.Redirect == "":
+		return nil, nil, &fault{"invalid_request", "redirect_uri is missing"}
+	case !c.knows(a.Redirect):
+		return nil, nil, &fault{"invalid_request", "the client has not registered this redirect_uri: " + sanitize.Line(a.Redirect, 200)}
+	case !s.redirects(a.Redirect):
+		return nil, nil, &fault{"invalid_request", "this redirect_uri is not allowed here; auth.front.redirects of mcpx allows more: " + sanitize.Line(a.Redirect, 200)}
+	case values[3] != "code":
+		return nil, a, &fault{"unsupported_response_type", "response_type must be code"}
+	case values[6] != "" && values[6] != "query":
+		return nil, a, &fault{"invalid_request", "response_mode must be query"}
+	case values[5] != "S256" || !challenge(a.Challenge):
+		return nil, a, &fault{"invalid_request", "code_challenge with the method S256 is missing"}
+	case !s.ours(query["resource"]):
+		return nil, a, &fault{"invalid_target", "resource must be " + s.o.Resource}
+	}
+	return c, a, nil
+}
+
+// challenge reports whether text can be a SHA-256 in base64url (RFC 7636, section 4.2).
+func challenge(text string) bool {
+	return len(text) == 43 && strings.Trim(text, base64url) == ""
+}
+
+const base64url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// page is sealed in the form of the consent page. It proves that this browser was shown the
+// form, for this request.
+type page struct {
+	Browser string `json:"b"`
+	Query   string `json:"q"` // its digest
+	Until   int64  `json:"u"` // Unix seconds
+}
+
+// answered handles the answer of the person. It counts only from the form of the same request,
+// shown in the same browser.
+func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorization) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxQuery)
+	var p page
+	browser := s.cookie(r, pageCookie)
+	if s.sameSite.Check(r) != nil || r.ParseForm() != nil || s.seals.page.open(r.PostForm.Get("page"), &p) != nil ||
+		browser == "" || !equal(p.Browser, browser) || p.Query != digest(r.URL.RawQuery) || over(p.Until) {
+		s.faultPage(w, http.StatusForbidden, "This page is too old, or your browser takes no cookies. Connect again from your client.")
+		return
+	}
+	if r.PostForm.Get("answer") != "allow" {
+		s.back(w, a, url.Values{"error": {"access_denied"}, "error_description": {"the person said no"}})
+		return
+	}
+	s.startLogin(w, r, a)
+}
+
+// back redirects the person to the client, with the client's state and our issuer (RFC 9207).
+func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values) {
+	u, _ := redirect(a.Redirect) // asks has checked it
+	if a.State != "" {
+		values.Set("state", a.State)
+	}
+	values.Set("iss", s.issuer)
+	if u.RawQuery != "" {
+		u.RawQuery += "&"
+	}
+	u.RawQuery += values.Encode()
+	w.Header().Set("Location", u.String())
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// pageCookie names the browser that a page was shown in, and loginCookie has the login that this
+// browser has begun ([begun]).
+const (
+	pageCookie  = "mcpx-page"
+	loginCookie = "mcpx-login"
+	maxCookie   = 3800 // bytes; browsers drop a cookie of more than 4 KB
+)
+
+// setCookie sets a cookie for this host alone, or deletes it if value is empty. It is
+// SameSite=Lax, as the redirect of the issuer comes from another site.
+func (s *Server) setCookie(w http.ResponseWriter, name, value string) {
+	c := &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(pageTime / time.Second)}
+	if value == "" {
+		c.MaxAge = -1
+	}
+	if s.secure() {
+		c.Name, c.Secure = "__Host-"+name, true
+	}
+	http.SetCookie(w, c)
+}
+
+// cookie is the value of a cookie; empty if there is none, or more than one.
+func (s *Server) cookie(r *http.Request, name string) string {
+	if s.secure() {
+		name = "__Host-" + name
+	}
+	if all := r.CookiesNamed(name); len(all) == 1 {
+		return all[0].Value
+	}
+	return ""
+}
+
+// secure reports whether browsers come over TLS, as they do everywhere but on loopback.
+func (s *Server) secure() bool { return strings.HasPrefix(s.issuer, "https://") }
+
+func deadline(d time.Duration) int64 { return time.Now().Add(d).Unix() }
+
+func over(until int64) bool { return time.Now().Unix() >= until }
+
+func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

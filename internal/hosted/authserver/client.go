@@ -1,0 +1,192 @@
+package authserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpx/internal/base/netguard"
+	"mcpx/internal/base/sanitize"
+)
+
+// client is a program that wants tokens. Nobody has checked the name that it gives itself.
+type client struct {
+	// ID is what it sends, a URL or text that register made.
+	ID        string   `json:"-"`
+	Name      string   `json:"name,omitempty"`
+	Redirects []string `json:"redirects"`
+	// Host is where its document lies; empty if it has registered itself.
+	Host string `json:"-"`
+}
+
+// client returns the client with an ID.
+func (s *Server) client(ctx context.Context, id string) (*client, error) {
+	if strings.HasPrefix(id, "https://") && !s.o.NoDocuments {
+		return s.documents.client(ctx, id)
+	}
+	c := &client{ID: id}
+	if id == "" {
+		return nil, &fault{"invalid_request", "client_id is missing"}
+	}
+	if err := s.seals.client.open(id, c); err != nil {
+		return nil, &fault{"invalid_client", "this client_id is not known here (any more): the client has to register again"}
+	}
+	return c, nil
+}
+
+// maxRegistration bounds a request to register, in bytes. maxMetadata bounds the addresses in
+// it, as the client ID holds them and goes into URLs.
+const (
+	maxRegistration = 16 << 10
+	maxMetadata     = 2 << 10
+	maxRedirects    = 10
+	maxName         = 80 // characters
+)
+
+// register is the endpoint of RFC 7591. A client ID is its metadata, sealed: registering
+// costs no memory, however often it is done.
+func (s *Server) register(w http.ResponseWriter, r *http.Request) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRegistration))
+	if err != nil {
+		refuse(w, &fault{"invalid_client_metadata", "the request is too long"})
+		return
+	}
+	c, err := readClient(data)
+	if err == nil {
+		// The server may leave out what it does not allow (section 2). VS Code, for
+		// one, always names several addresses.
+		c.Redirects = slices.DeleteFunc(c.Redirects, func(one string) bool { return !s.redirects(one) })
+		if len(c.Redirects) == 0 {
+			err = &fault{"invalid_redirect_uri", "none of these redirect_uris is allowed here; auth.front.redirects of mcpx allows more"}
+		}
+	}
+	var f *fault
+	if errors.As(err, &f) {
+		s.o.Log.Info("a client may not register", "reason", f.Text, "remote", r.RemoteAddr)
+		refuse(w, f)
+		return
+	}
+	out := map[string]any{
+		"client_id":                  s.seals.client.close(c),
+		"client_id_issued_at":        time.Now().Unix(),
+		"redirect_uris":              c.Redirects,
+		"grant_types":                []string{"authorization_code", "refresh_token"},
+		"response_types":             []string{"code"},
+		"token_endpoint_auth_method": "none",
+	}
+	if c.Name != "" {
+		out["client_name"] = c.Name
+	}
+	writeJSON(w, http.StatusCreated, out)
+}
+
+// readClient reads the metadata of a client (RFC 7591, section 2); its error is a *fault.
+func readClient(data []byte) (*client, error) {
+	var in struct {
+		Name      string   `json:"client_name"`
+		Redirects []string `json:"redirect_uris"`
+		Grants    []string `json:"grant_types"`
+		Responses []string `json:"response_types"`
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return nil, &fault{"invalid_client_metadata", "this is no metadata of a client: " + sanitize.Line(err.Error(), 200)}
+	}
+	c := &client{Name: sanitize.Line(in.Name, maxName), Redirects: in.Redirects}
+	length := 0
+	for _, one := range c.Redirects {
+		length += len(one)
+		if _, ok := redirect(one); !ok {
+			return nil, &fault{"invalid_redirect_uri", "a redirect_uri must be an absolute URL without fragment, over https, on loopback, or of a scheme of the client's own: " + sanitize.Line(one, 200)}
+		}
+	}
+	switch {
+	case len(c.Redirects) == 0:
+		return nil, &fault{"invalid_redirect_uri", "redirect_uris is missing"}
+	case len(c.Redirects) > maxRedirects || length > maxMetadata:
+		return nil, &fault{"invalid_client_metadata", "these are too many redirect_uris"}
+	case in.Grants != nil && !slices.Contains(in.Grants, "authorization_code"):
+		return nil, &fault{"invalid_client_metadata", "only the grant authorization_code is known here"}
+	case in.Responses != nil && !slices.Contains(in.Responses, "code"):
+		return nil, &fault{"invalid_client_metadata", "only the response type code is known here"}
+	}
+	return c, nil
+}
+
+// redirect parses an address to which a person may be sent back. It refuses characters that
+// browsers read in another way than net/url does.
+func redirect(address string) (*url.URL, bool) {
+	for _, c := range []byte(address) {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte("\\\"<>^`{|}", c) >= 0 {
+			return nil, false
+		}
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || strings.Contains(address, "#") || dotted(u) {
+		return nil, false
+	}
+	switch u.Scheme {
+	case "https":
+	case "http":
+		return u, netguard.Loopback(u.Hostname())
+	case "javascript", "data", "vbscript", "file", "blob", "about", "ftp", "ws", "wss":
+		return nil, false
+	}
+	return u, true
+}
+
+// Redirects are the addresses that clients may name where the config has none: those of Claude,
+// ChatGPT and VS Code, and the machine of the person.
+var Redirects = []string{
+	"https://claude.ai/api/mcp/auth_callback",
+	"https://claude.com/api/mcp/auth_callback",
+	"https://chatgpt.com/connector_platform_oauth_redirect",
+	"https://chatgpt.com/connector/oauth/*",
+	"https://vscode.dev/redirect",
+	"https://insiders.vscode.dev/redirect",
+	Loopback,
+}
+
+// Loopback in a list of redirects is every address on the machine of the person.
+const Loopback = "loopback"
+
+// redirects reports whether clients may name this address.
+func (s *Server) redirects(address string) bool {
+	u, ok := redirect(address)
+	return ok && slices.ContainsFunc(s.o.Redirects, func(glob string) bool {
+		if glob == Loopback {
+			return u.Scheme == "http" && netguard.Loopback(u.Hostname())
+		}
+		return matches(glob, u)
+	})
+}
+
+// matches compares scheme, host and path one by one, so that a * in one does not match into the
+// next.
+func matches(glob string, u *url.URL) bool {
+	scheme, rest, _ := strings.Cut(glob, "://")
+	rest, query, _ := strings.Cut(rest, "?")
+	host, file, _ := strings.Cut(rest, "/")
+	matchesHost, _ := path.Match(host, u.Host)
+	matchesPath, _ := path.Match("/"+file, "/"+strings.TrimPrefix(u.EscapedPath(), "/"))
+	return u.Scheme == scheme && matchesHost && matchesPath && u.RawQuery == query
+}
+
+// knows reports whether the client has registered this address. Of addresses on loopback the
+// port may vary: a program takes the one that is free (RFC 8252, 7.3).
+func (c *client) knows(address string) bool {
+	u, ok := redirect(address)
+	return ok && slices.ContainsFunc(c.Redirects, func(known string) bool {
+		k, ok := redirect(known)
+		if !ok || k.Scheme != "http" || u.Scheme != "http" {
+			return known == address
+		}
+		return k.Hostname() == u.Hostname() && k.EscapedPath() == u.EscapedPath() && k.RawQuery == u.RawQuery && k.ForceQuery == u.ForceQuery
+	})
+}

@@ -1,0 +1,208 @@
+package authserver
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"mcpx/internal/hosted/identity"
+)
+
+// maxTokenRequest bounds a request for tokens, in bytes.
+const maxTokenRequest = 32 << 10
+
+// code is an authorization code: the number 0 of its grant.
+type code struct {
+	Grant string        `json:"g"`
+	For   authorization `json:"a"`
+	Who   person        `json:"w"`
+	Until int64         `json:"u"` // Unix seconds
+}
+
+// refresh is a refresh token.
+type refresh struct {
+	Grant  string `json:"g"`
+	Number int    `json:"n"`
+	Client string `json:"c"` // the digest of its ID
+	Who    person `json:"w"`
+	Login  int64  `json:"l"` // when the person logged in, in Unix seconds
+	Until  int64  `json:"u"` // Unix seconds
+}
+
+// access is an access token. It is not a JWT: only this server reads it, and what it holds
+// of a person is nobody else's business.
+type access struct {
+	Grant  string `json:"g"`
+	Client string `json:"c"` // the digest of its ID
+	Who    person `json:"w"`
+	Until  int64  `json:"u"` // Unix seconds
+}
+
+// token is the token endpoint (RFC 6749, section 3.2).
+func (s *Server) token(w http.ResponseWriter, r *http.Request) {
+	form, ok := s.form(w, r)
+	if !ok {
+		return
+	}
+	var next *refresh
+	var err error
+	switch form.Get("grant_type") {
+	case "authorization_code":
+		next, err = s.redeem(form)
+	case "refresh_token":
+		next, err = s.renew(form)
+	case "":
+		err = &fault{"invalid_request", "grant_type is missing"}
+	default:
+		err = &fault{"unsupported_grant_type", "grant_type must be authorization_code or refresh_token"}
+	}
+	if f, ok := errors.AsType[*fault](err); ok {
+		s.o.Log.Info("a client gets no token", "reason", f.Error(), "remote", r.RemoteAddr)
+		refuse(w, f)
+		return
+	}
+	out := map[string]any{
+		"access_token":  s.seals.access.close(access{next.Grant, next.Client, next.Who, deadline(accessTime)}),
+		"token_type":    "Bearer",
+		"expires_in":    int(accessTime / time.Second),
+		"refresh_token": s.seals.refresh.close(next),
+	}
+	if len(s.o.Granted) > 0 {
+		out["scope"] = strings.Join(s.o.Granted, " ")
+	}
+	writeJSON(w, http.StatusOK, out)
+}
+
+// form reads the parameters of a request to the token and the revocation endpoint.
+func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxTokenRequest)
+	if err := r.ParseForm(); err != nil {
+		refuse(w, &fault{"invalid_request", "the request cannot be read as a form"})
+		return nil, false
+	}
+	for name := range r.PostForm {
+		if _, err := only(r.PostForm, name); err != nil && name != "resource" {
+			refuse(w, &fault{"invalid_request", "a parameter is there twice"})
+			return nil, false
+		}
+	}
+	return r.PostForm, true
+}
+
+// redeem exchanges a code. A code that comes twice was stolen: the tokens of its grant count no
+// more.
+func (s *Server) redeem(form url.Values) (*refresh, error) {
+	var c code
+	bad := func(text string) (*refresh, error) { return nil, &fault{"invalid_grant", text} }
+	switch err := s.seals.code.open(form.Get("code"), &c); {
+	case form.Get("client_id") == "":
+		return nil, &fault{"invalid_client", "client_id is missing"}
+	case err != nil:
+		return bad("this is no code of this server")
+	case c.For.Client != digest(form.Get("client_id")):
+		return bad("the code is for another client")
+	case over(c.Until):
+		return bad("the code is too old")
+	case c.For.Redirect != form.Get("redirect_uri"):
+		return bad("redirect_uri is not the one that the code was sent to")
+	case !verifies(form.Get("code_verifier"), c.For.Challenge):
+		return bad("code_verifier does not fit the code_challenge")
+	case !s.ours(form["resource"]):
+		return nil, &fault{"invalid_target", "resource must be " + s.o.Resource}
+	}
+	until := time.Now().Add(refreshTime)
+	if !s.grants.use(c.Grant, 0, until) {
+		s.o.Log.Warn("a code was used twice: its tokens count no more", "principal", s.principal(&c.Who).Name)
+		return bad("the code was used before")
+	}
+	return &refresh{c.Grant, 1, c.For.Client, c.Who, time.Now().Unix(), until.Unix()}, nil
+}
+
+// verifies is the check of PKCE (RFC 7636, section 4.6).
+func verifies(verifier, challenge string) bool {
+	sum := sha256.Sum256([]byte(verifier))
+	return len(verifier) >= 43 && len(verifier) <= 128 && equal(base64.RawURLEncoding.EncodeToString(sum[:]), challenge)
+}
+
+// renew exchanges a refresh token for the next one.
+func (s *Server) renew(form url.Values) (*refresh, error) {
+	var old refresh
+	bad := func(text string) (*refresh, error) { return nil, &fault{"invalid_grant", text} }
+	switch err := s.seals.refresh.open(form.Get("refresh_token"), &old); {
+	case form.Get("client_id") == "":
+		return nil, &fault{"invalid_client", "client_id is missing"}
+	case err != nil:
+		return bad("this is no refresh token of this server")
+	case old.Client != digest(form.Get("client_id")):
+		return bad("the refresh token is for another client")
+	case over(old.Until):
+		return bad("the refresh token is too old: log in again")
+	case !s.o.Allow.lets(&old.Who):
+		return bad("this account may not use this mcpx any more")
+	case !s.ours(form["resource"]):
+		return nil, &fault{"invalid_target", "resource must be " + s.o.Resource}
+	}
+	until := min(deadline(refreshTime), time.Unix(old.Login, 0).Add(grantTime).Unix())
+	if !s.grants.use(old.Grant, old.Number, time.Unix(until, 0)) {
+		s.o.Log.Warn("a refresh token was used twice: the login counts no more", "principal", s.principal(&old.Who).Name)
+		return bad("the refresh token was used before: log in again")
+	}
+	old.Number, old.Until = old.Number+1, until
+	return &old, nil
+}
+
+// revoke ends the grant of a token (RFC 7009). It does not say whether there was one.
+func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
+	form, ok := s.form(w, r)
+	if !ok {
+		return
+	}
+	client, text := digest(form.Get("client_id")), form.Get("token")
+	var long refresh
+	var short access
+	switch {
+	case text == "":
+		refuse(w, &fault{"invalid_request", "token is missing"})
+		return
+	case s.seals.refresh.open(text, &long) == nil && long.Client == client:
+		s.grants.end(long.Grant, time.Unix(long.Login, 0).Add(grantTime))
+	case s.seals.access.open(text, &short) == nil && short.Client == client:
+		s.grants.end(short.Grant, time.Now().Add(grantTime))
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// Prove implements identity.Front.
+func (s *Server) Prove(token string) *identity.Proof {
+	var a access
+	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || over(a.Until) || !s.o.Allow.lets(&a.Who) {
+		return nil
+	}
+	stands := s.grants.stands(a.Grant, s.stands)
+	if stands == nil {
+		return nil
+	}
+	return &identity.Proof{Principal: s.principal(&a.Who), Revoked: stands, Until: time.Unix(a.Until, 0)}
+}
+
+// Asks implements identity.Front.
+func (s *Server) Asks() string { return s.o.Issuer }
+
+// principal makes the principal of a person, the same that a JWT of the issuer would give.
+func (s *Server) principal(who *person) *identity.Principal {
+	claims := map[string]any{"iss": s.o.Issuer, "sub": who.Subject, s.o.GroupsClaim: who.Groups}
+	for name, value := range map[string]string{"name": who.Name, "email": who.Email} {
+		if value != "" {
+			claims[name] = value
+		}
+	}
+	all, _ := json.Marshal(claims) // of texts
+	p := identity.OfIssuer(s.o.Issuer, who.Subject)
+	p.Groups, p.Scopes, p.Claims = who.Groups, s.o.Granted, all
+	return p
+}

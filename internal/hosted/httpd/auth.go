@@ -1,0 +1,98 @@
+package httpd
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"mcpx/internal/hosted/identity"
+)
+
+// authenticated proves which principal a request comes from, before its body is read.
+type authenticated struct {
+	next     http.Handler
+	verifier *identity.Verifier
+	refusals *refusals
+}
+
+// ServeHTTP implements http.Handler.
+func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if open(r) {
+		a.next.ServeHTTP(w, r)
+		return
+	}
+	proof, err := a.verifier.Request(r)
+	switch {
+	case errors.Is(err, identity.ErrNone) && strings.Contains(r.URL.Path, "/.well-known/"): // a client that looks for metadata below /mcp
+		http.NotFound(w, r)
+	case err != nil:
+		a.refuse(w, r, err)
+	case proof == nil:
+		a.next.ServeHTTP(w, r)
+	default:
+		answerOf(w).principal = proof.Principal.Key()
+		ctx, end := proof.Context(r.Context())
+		defer end()
+		a.next.ServeHTTP(w, r.WithContext(ctx))
+	}
+}
+
+// open reports whether a request needs no principal. Probes have no tokens, and the page proves
+// its viewers itself, by their cookies. Clients look for an authorization server in the
+// well-known places and at /register, and say "failed to connect" to anything but 404.
+func open(r *http.Request) bool {
+	switch r.URL.Path {
+	case "/", "/healthz", "/readyz", "/register":
+		return true
+	}
+	return strings.HasPrefix(r.URL.Path, "/.well-known/") || strings.HasPrefix(r.URL.Path, "/ui/")
+}
+
+// register answers clients that look for an authorization server here, where there is
+// none. Claude Code shows the text to its user.
+func register(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "mcpx has no authorization server here: the client needs a token (mcpx token new NAME) in the header Authorization: Bearer TOKEN", http.StatusNotFound)
+}
+
+// refuse answers a request without a principal. It does not say why a token does not count,
+// which would help only those who try out tokens; the log says it.
+func (a *authenticated) refuse(w http.ResponseWriter, r *http.Request, why error) {
+	a.refusals.note(slog.LevelInfo, r, why.Error(), "")
+	lacks, _ := errors.AsType[*identity.ScopeError](why)
+	switch {
+	case errors.Is(why, identity.ErrMalformed):
+		http.Error(w, "the Authorization header is malformed", http.StatusBadRequest)
+	case errors.Is(why, identity.ErrUnavailable): // a 401 would make the client throw away a good token
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, "the issuer of the token cannot be reached", http.StatusServiceUnavailable)
+	case lacks != nil:
+		a.challenge(w, r, "insufficient_scope", lacks.Missing)
+		http.Error(w, "the token lacks a scope", http.StatusForbidden)
+	case errors.Is(why, identity.ErrNone):
+		a.challenge(w, r, "", nil)
+		http.Error(w, "this needs a token", http.StatusUnauthorized)
+	default:
+		a.challenge(w, r, "invalid_token", nil)
+		http.Error(w, "this needs a token", http.StatusUnauthorized)
+	}
+}
+
+// challenge tells the client how to get a token (RFC 6750, section 3; RFC 9728, section 5.1),
+// with these scopes; nil = those that every request needs.
+func (a *authenticated) challenge(w http.ResponseWriter, r *http.Request, fault string, scopes []string) {
+	parameters := []string{`realm="mcpx"`}
+	if o := a.verifier.Options(); o != nil && len(o.AuthorizationServers) > 0 {
+		if scopes == nil {
+			scopes = o.Scopes
+		}
+		parameters = []string{`resource_metadata="` + metadataURL(o.ResourceAt(r, r.URL.Path)) + `"`}
+		if len(scopes) > 0 {
+			parameters = append(parameters, `scope="`+strings.Join(scopes, " ")+`"`)
+		}
+	}
+	if fault != "" {
+		parameters = append(parameters, `error="`+fault+`"`)
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer "+strings.Join(parameters, ", "))
+}

@@ -1,0 +1,318 @@
+package httpd
+
+import (
+	"context"
+	"crypto/sha256"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/mcptest"
+)
+
+// guarded serves an endpoint to the principals of two tokens, mcpx_a and mcpx_b.
+func guarded(t *testing.T, endpoint Endpoint, resource string) (*site, *identity.Verifier) {
+	t.Helper()
+	v := &identity.Verifier{}
+	v.SetOptions(guardedBy(t, resource, "a", "b"))
+	return serve(t, Options{Endpoint: endpoint, SSE: true, Identity: v, Status: func() any { return "up" }}), v
+}
+
+func guardedBy(t testing.TB, resource string, names ...string) *identity.Options {
+	o := &identity.Options{}
+	if resource != "" {
+		var err error
+		if o.Resource, err = url.Parse(resource); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range names {
+		o.Tokens = append(o.Tokens, identity.Token{Name: name, SHA256: sha256.Sum256([]byte("mcpx_" + name))})
+	}
+	return o
+}
+
+// whoami answers with the principal of a request.
+var whoami = stub(func(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.WriteString(w, identity.From(r.Context()).Key())
+})
+
+// answer makes a request and returns its response, whose body is closed.
+func (s *site) answer(t *testing.T, method, path string, headers ...string) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		if request.Header.Add(name, value); name == "Host" {
+			request.Host = value
+		}
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return response
+}
+
+// TestAuth_EveryRequest: no path and no method goes without a token, and a token counts in
+// its header only.
+func TestAuth_EveryRequest(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s, _ := guarded(t, whoami, "")
+	for _, path := range []string{"/mcp", "/mcp/tools", "/mcp/servers/x", "/mcp?access_token=mcpx_a", "/sse", "/messages", "/status", "/metrics", "/nothing"} {
+		for _, method := range []string{"POST", "GET", "DELETE", "PUT", "OPTIONS", "HEAD"} {
+			response := s.answer(t, method, path)
+			if response.StatusCode != 401 || response.Header.Get("WWW-Authenticate") != `Bearer realm="mcpx"` {
+				t.Errorf("%s %s without a token: %d %q", method, path, response.StatusCode, response.Header)
+			}
+		}
+		response := s.answer(t, "POST", path, "Authorization: Bearer mcpx_c", "Cookie: access_token=mcpx_a", "Mcp-Session-Id: mcpx_a")
+		if response.StatusCode != 401 || response.Header.Get("WWW-Authenticate") != `Bearer realm="mcpx", error="invalid_token"` {
+			t.Errorf("%s with a wrong token: %d %q", path, response.StatusCode, response.Header)
+		}
+		if response := s.answer(t, "POST", path, "Authorization: Bearer mcpx_a", "Authorization: Bearer mcpx_a"); response.StatusCode != 400 {
+			t.Errorf("%s with two headers: %d", path, response.StatusCode)
+		}
+	}
+	for _, path := range []string{"/", "/healthz", "/readyz"} {
+		if response := s.answer(t, "GET", path); response.StatusCode != 200 {
+			t.Errorf("%s: %d", path, response.StatusCode)
+		}
+	}
+	for _, path := range []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration", "/mcp/.well-known/openid-configuration", "/register"} {
+		for _, method := range []string{"GET", "POST"} {
+			if response := s.answer(t, method, path); response.StatusCode != 404 {
+				t.Errorf("%s %s: %d", method, path, response.StatusCode)
+			}
+		}
+	}
+	if status, who := s.do(t, "POST", "/mcp", ping, "Authorization: Bearer mcpx_b"); status != 200 || who != "token b" {
+		t.Errorf("%d %s", status, who)
+	}
+}
+
+// TestAuth_BodyUnread: a request without a token is answered while its body is still to
+// come.
+func TestAuth_BodyUnread(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s, _ := guarded(t, whoami, "")
+	if status := s.raw(t, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 60000000\r\n\r\n{"); status != 401 {
+		t.Errorf("%d", status)
+	}
+}
+
+// TestAuth_Revoked: a token that is taken away ends its open requests, and counts no more.
+func TestAuth_Revoked(t *testing.T) {
+	mcptest.NoLeaks(t)
+	open := make(chan string, 2)
+	s, v := guarded(t, stub(func(w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).Flush()
+		open <- identity.From(r.Context()).Key()
+		<-r.Context().Done()
+	}), "")
+	ended := make(map[string]chan int)
+	for _, name := range []string{"a", "b"} {
+		done := make(chan int)
+		ended[name] = done
+		go func() { // ends with the stream
+			status, _ := s.do(t, "GET", "/mcp", "", "Authorization: Bearer mcpx_"+name)
+			done <- status
+		}()
+		<-open
+	}
+	v.SetOptions(guardedBy(t, "", "b"))
+	if status := <-ended["a"]; status != 200 {
+		t.Errorf("the stream of a: %d", status)
+	}
+	if response := s.answer(t, "GET", "/mcp", "Authorization: Bearer mcpx_a"); response.StatusCode != 401 {
+		t.Errorf("a once more: %d", response.StatusCode)
+	}
+	select {
+	case <-ended["b"]:
+		t.Error("the stream of b ended too")
+	default:
+	}
+	v.SetOptions(guardedBy(t, "", "c"))
+	<-ended["b"]
+}
+
+// TestAuth_PublicHost: the public URL names another Host and Origin that are mcpx's own.
+func TestAuth_PublicHost(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s, _ := guarded(t, whoami, "https://mcp.example.com/mcp")
+	for header, want := range map[string]int{
+		"Host: mcp.example.com":                   200,
+		"Host: MCP.example.com:443":               200,
+		"Host: mcp.example.com:80":                403,
+		"Host: example.com":                       403,
+		"Host: evil.mcp.example.com":              403,
+		"Host: localhost:1":                       200,
+		"Origin: https://mcp.example.com":         200,
+		"Origin: http://mcp.example.com":          403,
+		"Origin: https://mcp.example.com:8443":    403,
+		"Origin: https://mcp.example.com.evil.co": 403,
+		"Origin: https://evil.example.com":        403,
+	} {
+		if got, _ := s.do(t, "POST", "/mcp", ping, header, "Authorization: Bearer mcpx_a"); got != want {
+			t.Errorf("%s: %d, want %d", header, got, want)
+		}
+	}
+}
+
+// TestAuth_AnyAddress: beyond loopback a request may name the address that it came to, which
+// nobody can bind to another machine by DNS, and no other.
+func TestAuth_AnyAddress(t *testing.T) {
+	o := &Options{Identity: &identity.Verifier{}, Logger: slog.New(slog.DiscardHandler)}
+	for _, test := range []struct {
+		local, host string
+		own         bool
+	}{
+		{"192.0.2.7", "192.0.2.7:8080", true},
+		{"192.0.2.7", "192.0.2.7", true},
+		{"192.0.2.7", "192.0.2.8:8080", false},
+		{"192.0.2.7", "mcp.internal:8080", false},
+		{"192.0.2.7", "0.0.0.0:8080", false},
+		{"192.0.2.7", "", false},
+		{"::ffff:192.0.2.7", "192.0.2.7:8080", true},
+		{"2001:db8::1", "[2001:db8::1]:8080", true},
+		{"2001:db8::1", "[2001:db8::2]:8080", false},
+	} {
+		ctx := context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.ParseIP(test.local), Port: 8080})
+		if own := o.ownHost((&http.Request{Host: test.host}).WithContext(ctx)); own != test.own {
+			t.Errorf("%q at %s: %t", test.host, test.local, own)
+		}
+	}
+}
+
+// TestAuth_Challenge: a client without a token learns at each path, and by each method, where
+// to get one for that path, and the document there is about the URL that the client has.
+func TestAuth_Challenge(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for _, test := range []struct{ resource, host, base, path, metadata, about string }{
+		{"https://mcp.example.com/mcp", "mcp.example.com", "https://mcp.example.com", "/mcp", "/mcp", "/mcp"},
+		{"https://mcp.example.com/mcp", "localhost", "https://mcp.example.com", "/mcp/servers/x", "/mcp/servers/x", "/mcp/servers/x"},
+		{"https://mcp.example.com/team/mcp", "mcp.example.com", "https://mcp.example.com", "/mcp/tools", "/team/mcp/tools", "/team/mcp/tools"},
+		{"https://mcp.example.com", "mcp.example.com", "https://mcp.example.com", "/mcp", "", ""},
+		{"", "localhost:8080", "http://localhost:8080", "/sse", "/sse", "/sse"},
+		{"", "127.0.0.1:8080", "http://127.0.0.1:8080", "/mcp", "/mcp", "/mcp"},
+	} {
+		s, v := guarded(t, whoami, test.resource)
+		o := guardedBy(t, test.resource, "a")
+		o.AuthorizationServers, o.Scopes = []string{"https://login.example.com"}, []string{"mcp:read", "mcp:list"}
+		v.SetOptions(o)
+		const wellKnown = "/.well-known/oauth-protected-resource"
+		at := test.base + wellKnown + test.metadata
+		for _, method := range []string{"GET", "POST", "DELETE", "HEAD"} {
+			response := s.answer(t, method, test.path, "Host: "+test.host)
+			if want := `Bearer resource_metadata="` + at + `", scope="mcp:read mcp:list"`; response.StatusCode != 401 || response.Header.Get("WWW-Authenticate") != want {
+				t.Errorf("%s %s: %d %q\nwant %s", method, test.path, response.StatusCode, response.Header, want)
+			}
+		}
+		document := func(path string) string {
+			status, body := s.do(t, "GET", wellKnown+path, "", "Host: "+test.host)
+			if status != 200 {
+				t.Errorf("%s: %d", path, status)
+			}
+			return body
+		}
+		if body := document(test.metadata); !strings.Contains(body, `"resource":"`+test.base+test.about+`"`) ||
+			!strings.Contains(body, `"authorization_servers":["https://login.example.com"]`) || !strings.Contains(body, `"scopes_supported":["mcp:read","mcp:list"]`) {
+			t.Errorf("%s: %s", test.path, body)
+		}
+		root := test.resource
+		if root == "" {
+			root = test.base + "/mcp"
+		}
+		if body := document(""); !strings.Contains(body, `"resource":"`+root+`"`) {
+			t.Errorf("the root: %s", body)
+		}
+	}
+}
+
+// TestAuth_Browser: a page of an own origin may ask first, and read why it was refused; a
+// page of another one may not, and without auth none may.
+func TestAuth_Browser(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s, v := guarded(t, whoami, "https://mcp.example.com/mcp")
+	preflight := func(origin string) *http.Response {
+		return s.answer(t, "OPTIONS", "/mcp", "Origin: "+origin, "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization, mcp-param-x")
+	}
+	for _, origin := range []string{"http://localhost:6274", "https://mcp.example.com"} {
+		if response := preflight(origin); response.StatusCode != 204 || response.Header.Get("Access-Control-Allow-Origin") != origin ||
+			response.Header.Get("Access-Control-Allow-Headers") != "authorization, mcp-param-x" || response.Header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("%s: %d %q", origin, response.StatusCode, response.Header)
+		}
+		response := s.answer(t, "POST", "/mcp", "Origin: "+origin)
+		if response.StatusCode != 401 || response.Header.Get("Access-Control-Allow-Origin") != origin || !strings.Contains(response.Header.Get("Access-Control-Expose-Headers"), "WWW-Authenticate") {
+			t.Errorf("%s, POST: %d %q", origin, response.StatusCode, response.Header)
+		}
+	}
+	if response := preflight("https://evil.example.com"); response.StatusCode != 403 || response.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("elsewhere: %d %q", response.StatusCode, response.Header)
+	}
+	v.SetOptions(nil)
+	if response := preflight("http://localhost:6274"); response.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("without auth: %q", response.Header)
+	}
+}
+
+// TestAuth_Log: neither the log nor the answer has the token that was tried.
+func TestAuth_Log(t *testing.T) {
+	mcptest.NoLeaks(t)
+	var log strings.Builder
+	v := &identity.Verifier{}
+	v.SetOptions(guardedBy(t, "", "a"))
+	s := serve(t, Options{Endpoint: whoami, Identity: v, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	_, body := s.do(t, "POST", "/mcp", ping, "Authorization: Bearer canary-of-a-token")
+	s.stop()
+	<-s.served
+	if strings.Contains(log.String()+body, "canary") || !strings.Contains(log.String(), "the credential does not count") {
+		t.Errorf("%s\n%s", body, log.String())
+	}
+}
+
+// nowhere is a response that nobody reads.
+type nowhere struct{ header http.Header }
+
+// Header implements http.ResponseWriter.
+func (n nowhere) Header() http.Header { return n.header }
+
+// Write implements http.ResponseWriter.
+func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
+
+// WriteHeader implements http.ResponseWriter.
+func (nowhere) WriteHeader(int) {}
+
+// BenchmarkChain is what a request costs before the endpoint has it: without auth, with a
+// token, and without the one that is needed.
+func BenchmarkChain(b *testing.B) {
+	asked := &identity.Verifier{}
+	digest := sha256.Sum256([]byte("mcpx_a"))
+	asked.SetOptions(&identity.Options{Tokens: []identity.Token{{Name: "a", SHA256: digest}}})
+	for name, test := range map[string]struct {
+		v     *identity.Verifier
+		token string
+	}{"open": {&identity.Verifier{}, ""}, "token": {asked, "Bearer mcpx_a"}, "refused": {asked, "Bearer mcpx_b"}} {
+		b.Run(name, func(b *testing.B) {
+			o := &Options{Endpoint: stub(func(http.ResponseWriter, *http.Request) {}), Identity: test.v, Logger: slog.New(slog.DiscardHandler)}
+			h := o.handler()
+			r := &http.Request{Method: "POST", Host: "localhost:8080", RemoteAddr: "127.0.0.1:1", URL: &url.URL{Path: "/mcp"}, Header: http.Header{}}
+			if test.token != "" {
+				r.Header.Set("Authorization", test.token)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				h.ServeHTTP(nowhere{http.Header{}}, r)
+			}
+		})
+	}
+}

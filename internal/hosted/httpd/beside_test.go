@@ -1,0 +1,188 @@
+package httpd
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/front"
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/hosted/limits"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+	"mcpx/internal/view"
+)
+
+// bounded serves all of mcpx, with one upstream in a process of its own, to the principals
+// of the tokens mcpx_a and mcpx_b, and returns its address.
+func bounded(b *testing.B, o limits.Options) string {
+	b.Helper()
+	command, args, env := mcptest.Spec{}.Stdio(b)
+	spec := upstream.Spec{Name: "fake", Type: upstream.Stdio, Command: command, Args: args}
+	for variable, value := range env {
+		spec.Env = append(spec.Env, variable+"="+value)
+	}
+	l := limits.New(o)
+	r := registry.New([]registry.Server{{Spec: spec}}, registry.Options{Limits: l})
+	two := view.NewTwoTools(r, executor.New(r, executor.Options{TOON: true, TypeScript: true}), view.Options{})
+	f := front.New(two, front.Options{Version: "1", Limits: l})
+	r.Start()
+	r.WaitTried(context.Background())
+	listener, err := Listen(context.Background(), "127.0.0.1:0", false)
+	if err != nil {
+		b.Fatal(err)
+	}
+	v := &identity.Verifier{}
+	v.SetOptions(guardedBy(b, "", "a", "b"))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { // ends with cancel
+		ended <- Serve(ctx, listener, Options{Endpoint: f, Identity: v, Limits: l, Logger: slog.New(slog.DiscardHandler)})
+	}()
+	b.Cleanup(func() {
+		cancel()
+		<-ended
+		f.Close()
+		two.Close()
+		r.Close(time.Second)
+	})
+	return listener.Addr().String()
+}
+
+// attacks are what hostile clients do on so many connections at once, each over and over
+// until ctx ends.
+var attacks = []struct {
+	name        string
+	connections int
+	do          func(ctx context.Context, c net.Conn, in *bufio.Reader) error
+}{
+	{"forged tokens", 50, send("Authorization: Bearer mcpx_forged", ping)},
+	{"a principal over its limits", 20, send("Authorization: Bearer mcpx_b\r\nMcp-Protocol-Version: "+modernVersion+"\r\nMcp-Method: tools/call\r\nMcp-Name: exec", echoStart+meta+","+echoRest)},
+	{"nested bodies", 10, send("Authorization: Bearer mcpx_b", strings.Repeat("[", 100_000))},
+	{"large bodies", 4, send("Authorization: Bearer mcpx_b", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"`+strings.Repeat("x", 4<<20)+`"}}`)},
+	{"claims too large", 20, func(ctx context.Context, c net.Conn, in *bufio.Reader) error {
+		fmt.Fprint(c, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer mcpx_b\r\nContent-Type: application/json\r\nContent-Length: 9000000000\r\n\r\n")
+		return answered(in)
+	}},
+	{"half headers", 300, func(ctx context.Context, c net.Conn, _ *bufio.Reader) error {
+		fmt.Fprint(c, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: ")
+		<-ctx.Done()
+		return ctx.Err()
+	}},
+	{"half bodies", 300, func(ctx context.Context, c net.Conn, _ *bufio.Reader) error {
+		fmt.Fprint(c, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer mcpx_b\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{")
+		<-ctx.Done()
+		return ctx.Err()
+	}},
+}
+
+// send sends a message, and reads the answer.
+func send(header, body string) func(context.Context, net.Conn, *bufio.Reader) error {
+	request := rawRequest(body, header)
+	return func(_ context.Context, c net.Conn, in *bufio.Reader) error {
+		if _, err := c.Write(request); err != nil {
+			return err
+		}
+		return answered(in)
+	}
+}
+
+func answered(in *bufio.Reader) error {
+	answer, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return err
+}
+
+// attack does so until the caller calls end, and counts what was done.
+func attack(addr string, connections int, do func(context.Context, net.Conn, *bufio.Reader) error) (end func() (rounds int)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	rounds := 0
+	for range connections {
+		all.Go(func() { // ends with cancel
+			for ctx.Err() == nil {
+				c, err := net.Dial("tcp", addr)
+				if err != nil {
+					return
+				}
+				closing := context.AfterFunc(ctx, func() { c.Close() })
+				for in := bufio.NewReader(c); err == nil && ctx.Err() == nil; {
+					if err = do(ctx, c, in); err == nil {
+						mu.Lock()
+						rounds++
+						mu.Unlock()
+					}
+				}
+				closing()
+				c.Close()
+			}
+		})
+	}
+	return func() int {
+		cancel()
+		all.Wait()
+		return rounds
+	}
+}
+
+// BenchmarkBeside is a client that makes a call every 5 ms beside hostile ones, and beside
+// none: it reports what the calls took. Hostile clients share the machine, and their own
+// work takes its time too.
+func BenchmarkBeside(b *testing.B) {
+	addr := bounded(b, limits.Options{AddressRequests: 100, AddressConnections: 1000, Principal: limits.Quota{
+		CallsPerMinute: 30_000, Burst: 500, RequestsPerSecond: 1000, ConcurrentCalls: 256, BodyBytes: 256 << 20, BodyPace: 4 << 20, Pace: 5000,
+	}})
+	good := rawRequest(echoStart+meta+","+echoRest, "Authorization: Bearer mcpx_a", "Mcp-Protocol-Version: "+modernVersion, "Mcp-Method: tools/call", "Mcp-Name: exec")
+	beside := func(name string, which ...int) {
+		b.Run(name, func(b *testing.B) {
+			client := rawConnect(b, addr)
+			var ends []func() int
+			for _, i := range which {
+				ends = append(ends, attack(addr, attacks[i].connections, attacks[i].do))
+			}
+			took := make([]time.Duration, 0, b.N)
+			pace := time.NewTicker(5 * time.Millisecond)
+			defer pace.Stop()
+			began := time.Now()
+			for b.Loop() {
+				<-pace.C
+				began := time.Now()
+				client.do(b, good, false)
+				took = append(took, time.Since(began))
+			}
+			lasted, rounds := time.Since(began), 0
+			for _, end := range ends {
+				rounds += end()
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
+			b.ReportMetric(float64(rounds)/lasted.Seconds(), "hostile/s")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+	beside("none")
+	all := make([]int, len(attacks))
+	for i := range attacks {
+		beside(attacks[i].name, i)
+		all[i] = i
+	}
+	beside("all", all...)
+	beside("none again")
+}

@@ -1,0 +1,119 @@
+package httpd
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/hosted/limits"
+	"mcpx/internal/mcptest"
+)
+
+// limited serves an endpoint to the principals of the tokens mcpx_a and mcpx_b.
+func limited(t *testing.T, endpoint Endpoint, o limits.Options) *site {
+	t.Helper()
+	v := &identity.Verifier{}
+	v.SetOptions(guardedBy(t, "", "a", "b"))
+	return serve(t, Options{Endpoint: endpoint, Identity: v, Limits: limits.New(o)})
+}
+
+// floods sends so many requests, several at once, and counts the answers by their status.
+// It returns one answer of each status.
+func (s *site) floods(t *testing.T, n int, headers ...string) (count map[int]int, one map[int]*http.Response) {
+	t.Helper()
+	count, one = make(map[int]int), make(map[int]*http.Response)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			for range n / 10 {
+				answer := s.answer(t, "POST", "/mcp", headers...)
+				mu.Lock()
+				count[answer.StatusCode]++
+				one[answer.StatusCode] = answer
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return count, one
+}
+
+// isFlood expects the answer to a flood.
+func isFlood(t *testing.T, answer *http.Response) {
+	t.Helper()
+	if answer == nil {
+		t.Error("no request was refused")
+		return
+	}
+	seconds, err := strconv.Atoi(answer.Header.Get("Retry-After"))
+	if err != nil || seconds < 1 || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/plain") {
+		t.Errorf("%s %v", answer.Status, answer.Header)
+	}
+}
+
+// A flood of requests without a good token is refused in plain text, before anybody looks
+// at its tokens; whoever has a good one is served as before, at the same address, and so
+// are probes.
+func TestFlood_Address(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s := limited(t, whoami, limits.Options{AddressRequests: 2})
+	const good = "Authorization: Bearer mcpx_a"
+	if status, _ := s.do(t, "POST", "/mcp", ping, good); status != 200 {
+		t.Fatal(status)
+	}
+	count, one := s.floods(t, 150, "Authorization: Bearer mcpx_x")
+	if count[401] < 103 || count[429] < 5 || len(count) > 2 {
+		t.Errorf("answers by status: %v", count)
+	}
+	isFlood(t, one[429])
+	if count, _ := s.floods(t, 100, good); count[200] != 100 {
+		t.Errorf("with a good token: %v", count)
+	}
+	if status, _ := s.do(t, "GET", "/healthz", ""); status != 200 {
+		t.Errorf("a probe: %d", status)
+	}
+}
+
+// A flood of a principal is refused, whatever its requests are about, and nobody else.
+func TestFlood_Principal(t *testing.T) {
+	mcptest.NoLeaks(t)
+	var read atomic.Bool
+	endpoint := stub(func(w http.ResponseWriter, r *http.Request) {
+		if n, _ := io.Copy(io.Discard, r.Body); n > 0 {
+			read.Store(true)
+		}
+	})
+	s := limited(t, endpoint, limits.Options{Principal: limits.Quota{RequestsPerSecond: 1}})
+	count, one := s.floods(t, 150, "Authorization: Bearer mcpx_a")
+	if count[200] < 102 || count[429] < 5 {
+		t.Errorf("answers by status: %v", count)
+	}
+	isFlood(t, one[429])
+	status, answer := 0, ""
+	for n := 0; n < 30 && status != 429; n++ { // one request a second is let through
+		read.Store(false)
+		status, answer = s.do(t, "POST", "/mcp", ping, "Authorization: Bearer mcpx_a")
+	}
+	if status != 429 || read.Load() || !strings.HasPrefix(answer, "too many requests; try again in ") {
+		t.Errorf("%d %s, body read: %v", status, answer, read.Load())
+	}
+	if status, _ := s.do(t, "POST", "/mcp", ping, "Authorization: Bearer mcpx_b"); status != 200 {
+		t.Errorf("another principal: %d", status)
+	}
+}
+
+func TestSender(t *testing.T) {
+	for remote, want := range map[string]string{
+		"1.2.3.4:5": "1.2.3.4", "[::ffff:1.2.3.4]:5": "1.2.3.4", "[2001:db8:1:2:3:4:5:6]:7": "2001:db8:1:2::", "[fe80::1%eth0]:7": "fe80::",
+	} {
+		if got, _ := sender(&http.Request{RemoteAddr: remote}); got.String() != want {
+			t.Errorf("%s: %s, want %s", remote, got, want)
+		}
+	}
+}

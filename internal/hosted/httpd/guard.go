@@ -1,0 +1,112 @@
+package httpd
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"mcpx/internal/base/netguard"
+)
+
+// guard lets in only requests whose Host and Origin are mcpx's own. It protects from
+// pages in a browser: every page sends its origin, and a page that reaches mcpx by DNS
+// rebinding sends another host.
+type guard struct {
+	next     http.Handler
+	options  *Options
+	refusals *refusals
+	flood    *flood // nil: no answer is delayed
+	// local is the last Host of this machine that a request had: most have the same.
+	local atomic.Pointer[string]
+}
+
+// ServeHTTP implements http.Handler.
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case !g.ownHost(r):
+		g.refusals.note(slog.LevelWarn, r, "host", r.Host)
+		http.Error(w, "this Host is not served here", http.StatusForbidden)
+		g.flood.refused(r)
+	case !g.options.ownOrigins(r):
+		g.refusals.note(slog.LevelWarn, r, "origin", strings.Join(r.Header["Origin"], ", "))
+		http.Error(w, "this Origin may not connect", http.StatusForbidden)
+		g.flood.refused(r)
+	default:
+		g.next.ServeHTTP(w, r)
+	}
+}
+
+// ownHost is [Options.ownHost]. It does not read the Host again that the last request of this
+// machine had.
+func (g *guard) ownHost(r *http.Request) bool {
+	if local := g.local.Load(); local != nil && *local == r.Host {
+		return true
+	}
+	if !g.options.ownHost(r) {
+		return false
+	}
+	if host := r.Host; localHost(strings.ToLower(host)) {
+		g.local.Store(&host) // &r.Host would keep the request
+	}
+	return true
+}
+
+// ownHost reports whether a request names this machine, the public URL, or the address
+// that it came to: an address, unlike a name, cannot be bound to another machine by DNS.
+func (o *Options) ownHost(r *http.Request) bool {
+	host := strings.ToLower(r.Host)
+	if localHost(host) {
+		return true
+	}
+	if public := o.public(); public != nil && withPort(host, public.Scheme) == withPort(strings.ToLower(public.Host), public.Scheme) {
+		return true
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	ip := net.ParseIP(hostname(host))
+	return ok && ip != nil && ip.Equal(local.IP)
+}
+
+// ownOrigins reports whether all origins of a request are of this machine or of the
+// public URL.
+func (o *Options) ownOrigins(r *http.Request) bool {
+	for _, origin := range r.Header["Origin"] {
+		u, err := url.Parse(origin)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
+			return false
+		}
+		public := o.public()
+		if !localHost(strings.ToLower(u.Host)) && (public == nil || !strings.EqualFold(origin, public.Scheme+"://"+public.Host)) {
+			return false
+		}
+	}
+	return true
+}
+
+// public is the public URL of /mcp, nil if none is configured.
+func (o *Options) public() *url.URL {
+	if asked := o.Identity.Options(); asked != nil {
+		return asked.Resource
+	}
+	return nil
+}
+
+// hostname is a host without its port and brackets.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.Trim(host, "[]")
+}
+
+// withPort is a host with the port that its scheme implies.
+func withPort(host, scheme string) string {
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	return net.JoinHostPort(hostname(host), map[string]string{"http": "80", "https": "443"}[scheme])
+}
+
+func localHost(host string) bool { return netguard.Loopback(hostname(host)) }

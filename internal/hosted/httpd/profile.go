@@ -1,0 +1,34 @@
+package httpd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"mcpx/internal/hosted/identity"
+)
+
+// ServeProfiles serves the profiles of this process at /debug/pprof/, and nothing
+// else, on the listener until ctx ends. It does not wait for an unfinished profile.
+func ServeProfiles(ctx context.Context, listener net.Listener, log *slog.Logger) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // also serves the profiles that it lists
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	server := &http.Server{
+		Handler:           &recovered{&guard{next: mux, options: &Options{Identity: &identity.Verifier{}, Logger: log}, refusals: &refusals{log: log}}, log},
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving profiles: %w", err)
+	}
+	return nil
+}

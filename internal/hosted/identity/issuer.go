@@ -1,0 +1,185 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/MicahParks/jwkset"
+	"github.com/MicahParks/keyfunc/v3"
+	"github.com/golang-jwt/jwt/v5"
+	"golang.org/x/time/rate"
+
+	"mcpx/internal/base/netguard"
+)
+
+const (
+	// discoverWithin bounds the discovery of an issuer's keys, fetchWithin each later download.
+	discoverWithin = 10 * time.Second
+	fetchWithin    = 5 * time.Second
+	// tryAgain is the time between two attempts to reach an issuer, and between two downloads for
+	// tokens that name an unknown key: forged tokens must not burden the issuer. The first
+	// unknownKeys of these downloads do not wait: after a rotation of the keys several clients
+	// come at once.
+	tryAgain    = 10 * time.Second
+	unknownKeys = 3
+	// refreshEvery is the time between two regular downloads, and so the longest that a key
+	// counts which the issuer has revoked.
+	refreshEvery = 15 * time.Minute
+)
+
+// Issuer is an authorization server whose JWTs count.
+type Issuer struct {
+	// URL is its identifier, as its tokens have it in iss.
+	URL string
+	// Audiences are the values of the claim aud that count; nil: the resource at the path of a
+	// request ([Options.ResourceAt]), or at /mcp.
+	Audiences []string
+	// GroupsClaim is the claim that names groups.
+	GroupsClaim string
+	// AllowPrivate: the issuer, and the addresses in its metadata, may lie in a private network.
+	AllowPrivate bool
+}
+
+// issuer verifies the tokens of an Issuer. It fetches the keys when the first token comes. Its
+// downloads end with stands.
+type issuer struct {
+	Issuer
+	audiences []string // canonical; nil: the resource of the request
+	web       *http.Client
+	log       *slog.Logger
+	stands    context.Context
+	revoke    context.CancelFunc
+
+	mu    sync.Mutex // held while keys are looked for
+	keys  keyfunc.Keyfunc
+	again time.Time // when the next attempt may begin
+}
+
+func newIssuer(of Issuer, log *slog.Logger) *issuer {
+	i := &issuer{Issuer: of, log: log}
+	for _, audience := range of.Audiences {
+		i.audiences = append(i.audiences, canonical(audience))
+	}
+	i.web = netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(of.URL), Private: of.AllowPrivate, Key: "allow_private of the issuer"})
+	i.stands, i.revoke = context.WithCancel(context.Background())
+	return i
+}
+
+// key finds the key that a token says it is signed with.
+func (i *issuer) key(t *jwt.Token) (any, error) {
+	keys, err := i.reach()
+	if err != nil {
+		return nil, err
+	}
+	return keys.Keyfunc(t)
+}
+
+// reach discovers the keys of the issuer at the first use, so that mcpx starts while the issuer
+// is down. Concurrent requests share one attempt, which goes on when one of them is cancelled.
+func (i *issuer) reach() (keyfunc.Keyfunc, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.keys != nil {
+		return i.keys, nil
+	}
+	if time.Now().Before(i.again) {
+		return nil, ErrUnavailable
+	}
+	keys, err := i.discover()
+	if err != nil {
+		i.again = time.Now().Add(tryAgain)
+		i.log.Error("the keys of an issuer cannot be read; its tokens are refused", "issuer", i.URL, "err", err)
+		return nil, ErrUnavailable
+	}
+	i.keys = keys
+	return keys, nil
+}
+
+func (i *issuer) discover() (keyfunc.Keyfunc, error) {
+	ctx, cancel := context.WithTimeout(i.stands, discoverWithin)
+	defer cancel()
+	at, err := i.keysURL(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := jwkset.NewStorageFromHTTP(at, jwkset.HTTPClientStorageOptions{
+		Client: i.web, Ctx: i.stands, HTTPTimeout: fetchWithin,
+		RefreshInterval: refreshEvery, // its goroutine ends with i.stands
+		RefreshErrorHandler: func(_ context.Context, err error) {
+			i.log.Warn("the keys of an issuer cannot be read again; those before count on", "issuer", i.URL, "err", err)
+		},
+		Storage: &keySet{jwkset.NewMemoryStorage()},
+		// Other members of a key, such as its certificate, are not used, and need not be valid.
+		ValidateOptions: jwkset.JWKValidateOptions{SkipAll: true},
+	})
+	if err != nil {
+		return nil, err
+	}
+	limited, err := jwkset.NewHTTPClient(jwkset.HTTPClientOptions{
+		HTTPURLs: map[string]jwkset.Storage{at: keys}, RateLimitWaitMax: fetchWithin,
+		RefreshUnknownKID: rate.NewLimiter(rate.Every(tryAgain), unknownKeys),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return keyfunc.New(keyfunc.Options{Ctx: i.stands, Storage: limited, UseWhitelist: []jwkset.USE{"", jwkset.UseSig}})
+}
+
+// keySet keeps its keys when a download has none: that is a fault of the issuer.
+type keySet struct{ *jwkset.MemoryJWKSet }
+
+// KeyReplaceAll implements jwkset.Storage.
+func (k *keySet) KeyReplaceAll(ctx context.Context, keys []jwkset.JWK) error {
+	if len(keys) == 0 {
+		return errors.New("the set has no keys")
+	}
+	return k.MemoryJWKSet.KeyReplaceAll(ctx, keys)
+}
+
+// keysURL reads the address of the keys from the metadata of the issuer: RFC 8414, else OpenID
+// Connect Discovery, with the well-known part before or after the path of the issuer.
+func (i *issuer) keysURL(ctx context.Context) (string, error) {
+	u, err := url.Parse(strings.TrimSuffix(i.URL, "/"))
+	if err != nil {
+		return "", err
+	}
+	origin := u.Scheme + "://" + u.Host
+	var first error
+	for _, place := range []string{
+		origin + "/.well-known/oauth-authorization-server" + u.EscapedPath(),
+		origin + "/.well-known/openid-configuration" + u.EscapedPath(),
+		origin + u.EscapedPath() + "/.well-known/openid-configuration",
+	} {
+		keys, err := i.metadata(ctx, place)
+		if err == nil {
+			return keys, nil
+		}
+		first = cmp.Or(first, err)
+	}
+	return "", first
+}
+
+func (i *issuer) metadata(ctx context.Context, place string) (keys string, err error) {
+	var metadata struct {
+		Issuer string `json:"issuer"`
+		Keys   string `json:"jwks_uri"`
+	}
+	if err := netguard.Get(ctx, i.web, place, "", &metadata); err != nil {
+		return "", fmt.Errorf("%s: %w", place, netguard.Cause(err))
+	}
+	switch {
+	case metadata.Issuer != i.URL:
+		return "", fmt.Errorf("%s: the issuer there is %.200q", place, metadata.Issuer)
+	case !netguard.Safe(metadata.Keys):
+		return "", fmt.Errorf("%s: names no jwks_uri over https", place)
+	}
+	return metadata.Keys, nil
+}

@@ -1,0 +1,120 @@
+package limits
+
+import (
+	"hash/maphash"
+	"net/netip"
+	"time"
+
+	"mcpx/internal/hosted/identity"
+)
+
+// A flood is refused where a request has cost little: when only its header was read. Behind a
+// proxy many clients have one address, so a request does not count for its address if it has a
+// credential that was found good before. Nothing else follows from that: each request's
+// credential is verified as ever.
+
+// Connections returns the bounds of open connections: in all, and from one address without a
+// request of a known principal; 0 = any number.
+func (l *Limits) Connections() (all, ofAddress int) {
+	if l == nil {
+		return 0, 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.options.Connections, l.options.AddressConnections
+}
+
+// Arrived counts a request from an address, before its credential is verified; empty = it has
+// none. It returns how long the sender should wait if there are too many, else 0.
+func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rate := perSecond(l.options.AddressRequests)
+	if rate.rate <= 0 {
+		return 0
+	}
+	now, from := time.Now(), l.addresses.Get(address)
+	if credential != "" && l.proved.Find(maphash.String(l.seed, credential)) != nil {
+		return 0
+	}
+	wait := from.wait(now, rate)
+	if wait == 0 {
+		from.take(now, rate, 1)
+	}
+	return wait
+}
+
+// Known counts a request after its credential was verified; p is nil where none is needed.
+// address and credential are those of Arrived; without a principal neither counts. With flood the
+// request is to be refused, and wait is how long its sender should wait before the next one. Else
+// wait is how long the request itself should wait.
+func (l *Limits) Known(p *identity.Principal, address netip.Addr, credential string) (wait time.Duration, flood bool) {
+	if l == nil {
+		return 0, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.options.AddressRequests > 0 && p != nil && credential != "" {
+		if digest := maphash.String(l.seed, credential); l.proved.Find(digest) == nil {
+			l.proved.Get(digest)
+			l.addresses.Get(address).taken-- // fill keeps it from going below 0
+		}
+	}
+	q := l.quotaOf(p)
+	if q.RequestsPerSecond <= 0 && q.Pace <= 0 {
+		return 0, false
+	}
+	now, who := time.Now(), l.of(p)
+	if most := perSecond(q.RequestsPerSecond); most.rate > 0 {
+		if wait := who.requests.wait(now, most); wait > 0 {
+			return wait, true
+		}
+		who.requests.take(now, most, 1)
+	}
+	pace := perSecond(q.Pace)
+	wait = who.pace.wait(now, pace)
+	who.pace.take(now, pace, 1)
+	return wait, false
+}
+
+// perSecond is the flow of n requests a second. Its burst is larger, as many clients of one
+// principal may begin at the same time.
+func perSecond(n int) flow {
+	if n <= 0 {
+		return flow{}
+	}
+	return flow{float64(n), float64(2*n + 100)}
+}
+
+// refusals is the flow of answers with an error that go out at once. Well-behaved clients get
+// few.
+var refusals = flow{10, 100}
+
+// Refused counts an answer with an error to a principal or, if p is nil, to an address. It
+// reports whether there are so many that the answer should be late.
+func (l *Limits) Refused(p *identity.Principal, address netip.Addr) (late bool) {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := refusedKey{address: address}
+	if p != nil {
+		key = refusedKey{principal: p.Key()}
+	}
+	now, of := time.Now(), l.refused.Get(key)
+	if of.wait(now, refusals) > 0 {
+		return true
+	}
+	of.take(now, refusals, 1)
+	return false
+}
+
+// refusedKey is a principal, or an address without one.
+type refusedKey struct {
+	principal string
+	address   netip.Addr
+}

@@ -1,0 +1,332 @@
+// Package limits bounds how much callers may use: calls, bytes of results and sessions of
+// a principal, of a server and in all, and requests that come too fast.
+package limits
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"net/netip"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/lru"
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/upstream"
+)
+
+// Quota is how much one principal may use, or all together, or all of one server. A zero
+// bounds nothing.
+type Quota struct {
+	// CallsPerMinute become free evenly over the minute. Burst of them may be made at once; 0 =
+	// CallsPerMinute.
+	CallsPerMinute, Burst int
+	// ResultBytesPerMinute bounds the bytes of results from servers. The size of a result is
+	// known only when it is there: one may go beyond, and later calls are refused until that is
+	// made up for.
+	ResultBytesPerMinute int
+	// Sessions bounds the sessions open at once; a stream of events without a session counts as
+	// one. In the quota of a server it bounds its sessions for single clients.
+	Sessions int
+	// ConcurrentCalls bounds the calls of a principal under way at once, and Queue those that
+	// wait for a place among them. Servers have gates of their own for that ([upstream.Spec]).
+	ConcurrentCalls int
+	Queue           upstream.Queue
+	// RequestsPerSecond bounds requests over HTTP of any kind, with a burst; beyond it they are a
+	// flood, and refused. Requests beyond Pace, also a second, only wait.
+	RequestsPerSecond, Pace int
+	// BodyBytes bounds the bytes of the requests that are being read; beyond it one is refused.
+	// BodyPace bounds the bytes that come in a second, or at once; beyond it reading waits.
+	BodyBytes, BodyPace int64
+}
+
+// Options are the limits of a process. The zero value bounds nothing.
+type Options struct {
+	// All is for everybody together, Server for each server.
+	All, Server Quota
+	// Principal is for each principal, and Anybody for those who are nobody in particular.
+	Principal, Anybody Quota
+	// AddressRequests bounds the requests a second from one address, with a burst. Those with a
+	// credential that was found good before do not count.
+	AddressRequests int
+	// Connections bounds the open connections, and AddressConnections those from one address
+	// without a request of a known principal.
+	Connections, AddressConnections int
+}
+
+// Limits count what is used. Safe for concurrent use. A nil *Limits bounds nothing.
+type Limits struct {
+	mu         sync.Mutex
+	options    Options
+	all        holder
+	servers    *lru.Map[string, holder]
+	principals *lru.Map[string, holder]
+	addresses  *lru.Map[netip.Addr, bucket]
+	proved     *lru.Map[uint64, struct{}] // digests of the credentials of principals
+	seed       maphash.Seed               // of the digests
+	refused    *lru.Map[refusedKey, bucket]
+}
+
+// mostKept bounds each of the maps of Limits ([lru.Map]): callers can make up keys. One that
+// is forgotten begins anew.
+const mostKept = 10_000
+
+// New makes limits.
+func New(options Options) *Limits {
+	return &Limits{
+		options: options, seed: maphash.MakeSeed(),
+		servers:    lru.New[string](mostKept, (*holder).busy),
+		principals: lru.New[string](mostKept, (*holder).busy),
+		addresses:  lru.New[netip.Addr, bucket](mostKept, nil),
+		proved:     lru.New[uint64, struct{}](mostKept, nil),
+		refused:    lru.New[refusedKey, bucket](mostKept, nil),
+	}
+}
+
+// SetOptions replaces the options. What is under way stays counted.
+func (l *Limits) SetOptions(options Options) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.options = options
+}
+
+// Error is the refusal of a call or a session, which was not begun.
+type Error struct {
+	// Limit is the limit that is reached, such as "60 calls a minute", and whose it is.
+	Limit string
+	// RetryAfter is when there is room again, as far as it can be known.
+	RetryAfter time.Duration
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("over the limit of %s; retry_after: %d s", e.Limit, e.Seconds())
+}
+
+// Seconds is RetryAfter in whole seconds, at least 1.
+func (e *Error) Seconds() int { return max(1, int(math.Ceil(e.RetryAfter.Seconds()))) }
+
+// holder is a principal, a server, or all together, with the use of its quota.
+type holder struct {
+	quota        Quota // for which the buckets and the gate were made
+	calls, bytes bucket
+	requests     bucket
+	pace, bodies bucket
+	gate         upstream.Gate
+	open         int // calls from Begin to End
+	sessions     int
+	reading      int64 // bytes of bodies
+}
+
+func (h *holder) busy() bool { return h.open > 0 || h.sessions > 0 || h.reading > 0 }
+
+// under gives the holder a quota. Buckets of a changed one begin full.
+func (h *holder) under(q Quota) *holder {
+	if h.quota != q {
+		h.quota = q
+		h.calls, h.bytes, h.requests, h.pace, h.bodies = bucket{}, bucket{}, bucket{}, bucket{}, bucket{}
+		h.gate.SetLimit(q.ConcurrentCalls)
+		h.gate.SetQueue(q.Queue)
+	}
+	return h
+}
+
+// refusal says why no call may begin now, with whose limit that is (of, behind a space); nil if
+// one may. It takes nothing.
+func (h *holder) refusal(now time.Time, of string) *Error {
+	q := &h.quota
+	if wait := h.calls.wait(now, q.calls()); wait > 0 {
+		return &Error{Limit: fmt.Sprintf("%d calls a minute%s", q.CallsPerMinute, of), RetryAfter: wait}
+	}
+	if wait := h.bytes.wait(now, q.bytes()); wait > 0 {
+		return &Error{Limit: fmt.Sprintf("%d bytes of results a minute%s", q.ResultBytesPerMinute, of), RetryAfter: wait}
+	}
+	return nil
+}
+
+func (q *Quota) calls() flow {
+	return flow{float64(q.CallsPerMinute) / 60, float64(cmp.Or(q.Burst, q.CallsPerMinute))}
+}
+
+func (q *Quota) bytes() flow {
+	return flow{float64(q.ResultBytesPerMinute) / 60, float64(q.ResultBytesPerMinute)}
+}
+
+func (q *Quota) boundsCalls() bool {
+	return q.CallsPerMinute > 0 || q.ResultBytesPerMinute > 0 || q.ConcurrentCalls > 0
+}
+
+// of returns the holder for a principal. The caller holds the lock.
+func (l *Limits) of(p *identity.Principal) *holder {
+	return l.principals.Get(p.Key()).under(*l.quotaOf(p))
+}
+
+func (l *Limits) quotaOf(p *identity.Principal) *Quota {
+	if p == nil {
+		return &l.options.Anybody
+	}
+	return &l.options.Principal
+}
+
+// Call is a call from Begin to End. The zero value is one that nothing bounds.
+type Call struct {
+	limits                 *Limits
+	all, server, principal *holder
+	inside                 bool // the gate of the principal
+}
+
+// Begin admits a call of a principal to a server, perhaps after a wait for a place among the
+// calls of that principal. A part is a request that belongs to a call already admitted, such as
+// one about its task: only its result counts. If the error is nil, the caller must call End.
+// Else it is an *Error, or that of ctx.
+func (l *Limits) Begin(ctx context.Context, p *identity.Principal, server string, part bool) (Call, error) {
+	if l == nil {
+		return Call{}, nil
+	}
+	c, err := l.begin(p, server, part)
+	switch {
+	case err != nil:
+		return Call{}, err
+	case c.limits == nil || part:
+		return c, nil
+	}
+	if c.principal.gate.Enter(ctx) == nil {
+		c.inside = true
+		return c, nil
+	}
+	c.End(0)
+	if ctx.Err() != nil {
+		return Call{}, ctx.Err()
+	}
+	return Call{}, &Error{Limit: fmt.Sprintf("%d calls at once", c.principal.quota.ConcurrentCalls)}
+}
+
+// begin is Begin up to the wait. The error is nil or an *Error.
+func (l *Limits) begin(p *identity.Principal, server string, part bool) (Call, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all, each, who := &l.options.All, &l.options.Server, l.quotaOf(p)
+	if !all.boundsCalls() && !each.boundsCalls() && !who.boundsCalls() {
+		return Call{}, nil
+	}
+	c := Call{limits: l, all: l.all.under(*all), server: l.servers.Get(server).under(*each), principal: l.of(p)}
+	now := time.Now()
+	for _, one := range c.holders() {
+		if err := one.refusal(now, one.of); err != nil && !part { // before anything is taken from any
+			return Call{}, err
+		}
+	}
+	for _, one := range c.holders() {
+		one.open++
+		if !part {
+			one.calls.take(now, one.quota.calls(), 1)
+		}
+	}
+	return c, nil
+}
+
+// named is a holder with the words for whose limits those are, behind a space.
+type named struct {
+	*holder
+	of string
+}
+
+func (c *Call) holders() [3]named {
+	return [3]named{{c.principal, ""}, {c.server, " of this server"}, {c.all, " of all callers together"}}
+}
+
+// End ends the call, whose result had so many bytes.
+func (c *Call) End(bytes int) {
+	if c.limits == nil {
+		return
+	}
+	if c.inside {
+		c.principal.gate.Leave()
+	}
+	now := time.Now()
+	c.limits.mu.Lock()
+	defer c.limits.mu.Unlock()
+	for _, one := range c.holders() {
+		one.bytes.take(now, one.quota.bytes(), float64(bytes))
+		one.open--
+	}
+}
+
+// sessionsEnd is the wait that the refusal of a session names. It is a guess: sessions end when
+// their clients end them, or after session_timeout.
+const sessionsEnd = time.Minute
+
+// OpenSession counts a session of a principal. If the error is nil, the caller must call
+// CloseSession with the same principal.
+func (l *Limits) OpenSession(p *identity.Principal) *Error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	who, all := l.of(p), l.all.under(l.options.All)
+	if most := who.quota.Sessions; most > 0 && who.sessions >= most {
+		return &Error{Limit: fmt.Sprintf("%d open sessions", most), RetryAfter: sessionsEnd}
+	}
+	if most := all.quota.Sessions; most > 0 && all.sessions >= most {
+		return &Error{Limit: fmt.Sprintf("%d open sessions of all callers together", most), RetryAfter: sessionsEnd}
+	}
+	who.sessions++
+	all.sessions++
+	return nil
+}
+
+// CloseSession takes back what OpenSession has counted.
+func (l *Limits) CloseSession(p *identity.Principal) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.of(p).sessions--
+	l.all.sessions--
+}
+
+// ServerSession refuses one more session with a server for a single client, if open says that
+// there are as many as there may be.
+func (l *Limits) ServerSession(open int) *Error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if most := l.options.Server.Sessions; most > 0 && open >= most {
+		return &Error{Limit: fmt.Sprintf("%d sessions of this server with single clients", most), RetryAfter: sessionsEnd}
+	}
+	return nil
+}
+
+// ReadBody counts bytes of a body that a principal is about to send. It reports whether there is
+// room for them beside its other bodies, and how long the caller should wait before it reads
+// them. When the body is no longer read, the caller calls BodyRead with the sum.
+func (l *Limits) ReadBody(p *identity.Principal, bytes int) (wait time.Duration, ok bool) {
+	if l == nil {
+		return 0, true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	who, now := l.of(p), time.Now()
+	if most := who.quota.BodyBytes; most > 0 && who.reading+int64(bytes) > most {
+		return 0, false
+	}
+	who.reading += int64(bytes)
+	pace := flow{float64(who.quota.BodyPace), float64(who.quota.BodyPace)}
+	who.bodies.take(now, pace, float64(bytes))
+	return who.bodies.wait(now, pace), true
+}
+
+// BodyRead takes back what ReadBody has counted for a body.
+func (l *Limits) BodyRead(p *identity.Principal, bytes int) {
+	if l == nil || bytes == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.of(p).reading -= int64(bytes)
+}

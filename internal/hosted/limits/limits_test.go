@@ -1,0 +1,306 @@
+package limits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/upstream"
+)
+
+var alice, bob = &identity.Principal{ID: "alice"}, &identity.Principal{ID: "bob"}
+
+// once makes a call that ends at once with a result of so many bytes.
+func once(l *Limits, p *identity.Principal, server string, bytes int) error {
+	c, err := l.Begin(context.Background(), p, server, false)
+	if err == nil {
+		c.End(bytes)
+	}
+	return err
+}
+
+// mustRefuse expects the refusal of a call, in these words.
+func mustRefuse(t *testing.T, err error, want string) {
+	t.Helper()
+	if over, ok := errors.AsType[*Error](err); !ok || over.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// Calls come back evenly over the minute; the limits of one are not those of the other.
+func TestCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{
+			Principal: Quota{CallsPerMinute: 6}, Server: Quota{CallsPerMinute: 60, Burst: 8}, All: Quota{CallsPerMinute: 600, Burst: 15},
+		})
+		for range 6 {
+			if err := once(l, alice, "a", 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustRefuse(t, once(l, alice, "a", 0), "over the limit of 6 calls a minute; retry_after: 10 s")
+		for range 2 {
+			if err := once(l, bob, "a", 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustRefuse(t, once(l, bob, "a", 0), "over the limit of 60 calls a minute of this server; retry_after: 1 s")
+		for range 4 { // which the refusal by the server has left
+			if err := once(l, bob, "b", 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 3 {
+			if err := once(l, nil, "b", 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustRefuse(t, once(l, nil, "b", 0), "over the limit of 600 calls a minute of all callers together; retry_after: 1 s")
+		<-time.After(10 * time.Second)
+		if err := once(l, alice, "a", 0); err != nil {
+			t.Error(err)
+		}
+		mustRefuse(t, once(l, alice, "a", 0), "over the limit of 6 calls a minute; retry_after: 10 s")
+		l.SetOptions(Options{})
+		if err := once(l, alice, "a", 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A result may go beyond the limit; the calls after it wait for that. What is part of a
+// call is never refused, and its bytes count.
+func TestBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Principal: Quota{ResultBytesPerMinute: 6000}})
+		if err := once(l, alice, "a", 9000); err != nil {
+			t.Fatal(err)
+		}
+		mustRefuse(t, once(l, alice, "a", 0), "over the limit of 6000 bytes of results a minute; retry_after: 31 s")
+		c, err := l.Begin(t.Context(), alice, "a", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.End(3000)
+		mustRefuse(t, once(l, alice, "a", 0), "over the limit of 6000 bytes of results a minute; retry_after: 61 s")
+		<-time.After(time.Minute + time.Second)
+		c, err = l.Begin(t.Context(), alice, "a", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Hour) // of a long call comes back no more than the limit holds
+		c.End(9000)
+		mustRefuse(t, once(l, alice, "a", 0), "over the limit of 6000 bytes of results a minute; retry_after: 31 s")
+		if err := once(l, bob, "a", 9000); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Who is over the limit of calls at once waits, no longer than the queue lets wait, and as
+// one of no more than it takes. Who gives up is no error of the limits.
+func TestConcurrentCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Principal: Quota{ConcurrentCalls: 1, Queue: upstream.Queue{Calls: 2, Wait: 10 * time.Second}}})
+		first, err := l.Begin(t.Context(), alice, "a", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		impatient, leave := context.WithTimeout(t.Context(), 3*time.Second)
+		defer leave()
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			if _, err := l.Begin(impatient, alice, "b", false); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("who gave up: %v", err)
+			}
+		})
+		waiting.Go(func() {
+			began := time.Now()
+			_, err := l.Begin(t.Context(), alice, "b", false)
+			mustRefuse(t, err, "over the limit of 1 calls at once; retry_after: 1 s")
+			if waited := time.Since(began); waited != 10*time.Second {
+				t.Errorf("waited %v", waited)
+			}
+		})
+		synctest.Wait()
+		began := time.Now()
+		mustRefuse(t, once(l, alice, "c", 0), "over the limit of 1 calls at once; retry_after: 1 s")
+		if err := once(l, bob, "a", 0); err != nil || time.Since(began) > 0 {
+			t.Errorf("another principal: %v after %v", err, time.Since(began))
+		}
+		waiting.Wait()
+		waiting.Go(func() {
+			if err := once(l, alice, "c", 0); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		first.End(0)
+		waiting.Wait()
+		if open := l.principals.Get("alice").open; open != 0 {
+			t.Errorf("%d calls are still counted", open)
+		}
+	})
+}
+
+func TestSessions(t *testing.T) {
+	l := New(Options{All: Quota{Sessions: 3}, Principal: Quota{Sessions: 2}, Server: Quota{Sessions: 5}})
+	open := func(p *identity.Principal) string {
+		if err := l.OpenSession(p); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+	for _, step := range []struct {
+		who  *identity.Principal
+		want string
+	}{
+		{alice, ""}, {alice, ""}, {alice, "over the limit of 2 open sessions; retry_after: 60 s"},
+		{bob, ""}, {bob, "over the limit of 3 open sessions of all callers together; retry_after: 60 s"},
+	} {
+		if got := open(step.who); got != step.want {
+			t.Errorf("%s: %q, want %q", step.who.ID, got, step.want)
+		}
+	}
+	l.CloseSession(alice)
+	if got := open(bob); got != "" {
+		t.Error(got)
+	}
+	if l.ServerSession(4) != nil || l.ServerSession(5) == nil {
+		t.Error("the sessions of a server are not bounded by 5")
+	}
+}
+
+// Callers who make up principals and addresses fill no memory, and do not make the limits
+// forget who is at work.
+func TestMadeUpKeys(t *testing.T) {
+	l := New(Options{Principal: Quota{CallsPerMinute: 1, Sessions: 1}, AddressRequests: 1})
+	if err := l.OpenSession(alice); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 * mostKept {
+		_ = once(l, &identity.Principal{ID: fmt.Sprint("p", i)}, "a", 0)
+		l.Arrived(netip.AddrFrom4([4]byte{1, byte(i >> 16), byte(i >> 8), byte(i)}), "")
+		l.Known(bob, netip.Addr{}, fmt.Sprint("credential", i))
+	}
+	for name, n := range map[string]int{
+		"principals": l.principals.Len(),
+		"addresses":  l.addresses.Len(),
+		"proved":     l.proved.Len(),
+	} {
+		if n > 2*mostKept+1 {
+			t.Errorf("%d %s are kept", n, name)
+		}
+	}
+	if l.OpenSession(alice) == nil {
+		t.Error("the open session was forgotten")
+	}
+}
+
+// A flood of an address is refused, but not what comes with a credential that was found
+// good; that has limits of its own.
+func TestFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{AddressRequests: 10, Principal: Quota{RequestsPerSecond: 20}})
+		if wait := l.Arrived(netip.MustParseAddr("1.2.3.4"), "Bearer good"); wait != 0 {
+			t.Fatal(wait)
+		}
+		l.Known(alice, netip.MustParseAddr("1.2.3.4"), "Bearer good") // gives the address back what it took
+		passed := 0
+		for range 300 {
+			if l.Arrived(netip.MustParseAddr("1.2.3.4"), "Bearer bad") == 0 {
+				passed++
+			}
+		}
+		if passed != 120 {
+			t.Errorf("%d requests passed, want 120", passed)
+		}
+		if wait := l.Arrived(netip.MustParseAddr("1.2.3.4"), ""); wait != 100*time.Millisecond {
+			t.Errorf("to wait %v, want 100ms", wait)
+		}
+		if l.Arrived(netip.MustParseAddr("1.2.3.5"), "") != 0 || l.Arrived(netip.MustParseAddr("1.2.3.4"), "Bearer good") != 0 {
+			t.Error("others are refused")
+		}
+		passed = known(l, alice)
+		if passed != 139 || known(l, bob) != 140 {
+			t.Errorf("%d requests of a principal passed, want 139 more", passed)
+		}
+		<-time.After(time.Second)
+		passed = known(l, alice)
+		if passed != 20 {
+			t.Errorf("%d requests after a second, want 20", passed)
+		}
+	})
+}
+
+// known counts the requests of a principal that pass until one is part of a flood.
+func known(l *Limits, p *identity.Principal) (n int) {
+	for {
+		if _, flood := l.Known(p, netip.MustParseAddr("1.2.3.4"), "Bearer "+p.ID); flood {
+			return n
+		}
+		n++
+	}
+}
+
+// Beyond their pace requests wait, each behind those before it. Answers to what is refused
+// over and over are late, whoever sent it.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Principal: Quota{Pace: 100, BodyBytes: 1000, BodyPace: 100}})
+		var wait time.Duration
+		for range 400 {
+			wait, _ = l.Known(alice, netip.Addr{}, "")
+		}
+		if wait != time.Second { // of 400, 300 may come at once
+			t.Errorf("the last of 400 waits %v", wait)
+		}
+		if wait, _ := l.Known(bob, netip.Addr{}, ""); wait != 0 {
+			t.Errorf("another principal waits %v", wait)
+		}
+		for i, want := range []time.Duration{0, 10 * time.Millisecond, 8010 * time.Millisecond} {
+			if wait, ok := l.ReadBody(alice, []int{99, 1, 800}[i]); wait != want || !ok {
+				t.Errorf("body %d: %v %v", i, wait, ok)
+			}
+			l.BodyRead(alice, []int{99, 1, 800}[i])
+		}
+		for _, who := range []*identity.Principal{alice, nil} {
+			late := 0
+			for range 150 {
+				if l.Refused(who, netip.MustParseAddr("1.2.3.4")) {
+					late++
+				}
+			}
+			if late != 50 || l.Refused(who, netip.MustParseAddr("1.2.3.5")) != (who != nil) {
+				t.Errorf("%d late answers", late)
+			}
+		}
+	})
+}
+
+// BenchmarkBegin is what the limits cost a call: with the defaults of a known principal,
+// with all limits, and without any.
+func BenchmarkBegin(b *testing.B) {
+	every := Quota{CallsPerMinute: 1e9, ResultBytesPerMinute: 1e9, ConcurrentCalls: 100}
+	for name, o := range map[string]Options{
+		"none": {}, "default": {Principal: Quota{ConcurrentCalls: 256}}, "all": {Principal: every, Server: every, All: every},
+	} {
+		b.Run(name, func(b *testing.B) {
+			l := New(o)
+			b.ReportAllocs()
+			for b.Loop() {
+				c, err := l.Begin(context.Background(), alice, "server", false)
+				if err != nil {
+					b.Fatal(err)
+				}
+				c.End(1)
+			}
+		})
+	}
+}

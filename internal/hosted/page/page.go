@@ -1,0 +1,120 @@
+// Package page is the status page: what a person with a browser sees of a running mcpx,
+// and may try.
+package page
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"mcpx/internal/executor"
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/view"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// Options are what the page shows and who may see it. All are needed.
+type Options struct {
+	View *view.TwoTools
+	// ViewName is the name of View in the configuration, which rights may depend on.
+	ViewName string
+	Executor *executor.Executor
+	Hour     *Hour
+	// Status is the content of /status.
+	Status   func() any
+	Identity *identity.Verifier
+	// Admin reports whether a principal may see the page.
+	Admin  func(*identity.Principal) bool
+	Logger *slog.Logger
+}
+
+// Page serves / and what is below /ui/. It has no goroutines of its own.
+type Page struct {
+	Options
+	mux      *http.ServeMux
+	sessions sessions
+	ended    chan struct{} // closed by EndStreams
+	endOnce  sync.Once
+
+	mu      sync.Mutex
+	viewers int // open streams of events
+	state   []byte
+	made    time.Time // when state was made
+}
+
+// New makes the page.
+func New(o Options) *Page {
+	p := &Page{Options: o, mux: http.NewServeMux(), ended: make(chan struct{})}
+	files, err := fs.Sub(assets, "assets")
+	if err != nil {
+		panic(err) // the name is a constant
+	}
+	p.file(files, "GET /{$}", "page.html", "text/html; charset=utf-8")
+	p.file(files, "GET /ui/page.css", "page.css", "text/css; charset=utf-8")
+	p.file(files, "GET /ui/page.js", "page.js", "text/javascript; charset=utf-8")
+	p.mux.HandleFunc("GET /ui/icon", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	p.mux.HandleFunc("POST /ui/session", p.signIn)
+	p.mux.HandleFunc("DELETE /ui/session", p.signOut)
+	p.mux.HandleFunc("GET /ui/state", p.seen(p.sendState))
+	p.mux.HandleFunc("GET /ui/events", p.seen(p.events))
+	p.mux.HandleFunc("GET /ui/server", p.seen(p.server))
+	p.mux.HandleFunc("GET /ui/tool", p.seen(p.tool))
+	p.mux.HandleFunc("GET /ui/search", p.seen(p.search))
+	p.mux.HandleFunc("POST /ui/call", p.seen(p.call))
+	return p
+}
+
+// contentPolicy lets the page load its own three files, talk to this mcpx and do nothing else:
+// the texts on it come from servers that nobody has checked.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// ServeHTTP implements http.Handler. It refuses what a page of another origin sends.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if err := http.NewCrossOriginProtection().Check(r); err != nil {
+		refuse(w, http.StatusForbidden, "a page of another origin may not ask this")
+		return
+	}
+	p.mux.ServeHTTP(w, r)
+}
+
+// file serves one of the embedded files.
+func (p *Page) file(files fs.FS, pattern, name, kind string) {
+	data, err := fs.ReadFile(files, name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+	})
+}
+
+// EndStreams ends the streams of events.
+func (p *Page) EndStreams() { p.endOnce.Do(func() { close(p.ended) }) }
+
+// answer answers the script of the page with JSON.
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// refuse answers with an error for the person at the page.
+func refuse(w http.ResponseWriter, status int, text string) {
+	answer(w, status, map[string]string{"error": text})
+}

@@ -1,0 +1,179 @@
+package page
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/executor"
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/tokens"
+	"mcpx/internal/upstream"
+	"mcpx/internal/view"
+)
+
+// maxArguments bounds the body of a call, in bytes.
+const maxArguments = 4 << 20
+
+// client makes the viewer a client of the executor, another one for each request, as the page
+// keeps no sessions with servers. It answers no questions of servers; only call asks the viewer
+// to confirm.
+func (p *Page) client(ctx context.Context) *upstream.Client {
+	return &upstream.Client{ID: "page " + rand.Text(), Name: "mcpx page", View: p.ViewName, Principal: identity.From(ctx)}
+}
+
+// hints are what a tool declares of itself, in the words of the page.
+func hints(t *catalog.Tool) (words []string) {
+	if t.Hints.IsReadOnly() {
+		words = append(words, "read-only")
+	}
+	if t.Hints.Destructive != nil && t.Hints.IsDestructive() {
+		words = append(words, "destructive")
+	}
+	if t.Hints.IsIdempotent() && !t.Hints.IsReadOnly() {
+		words = append(words, "idempotent")
+	}
+	return words
+}
+
+// listed is a tool in the list of its server.
+type listed struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Hints       []string `json:"hints,omitempty"`
+}
+
+// server answers with the tools of a server that the viewer may use.
+func (p *Page) server(w http.ResponseWriter, r *http.Request) {
+	s, ok := p.Executor.Catalogue(p.client(r.Context())).Server(r.URL.Query().Get("name"))
+	if !ok {
+		refuse(w, http.StatusNotFound, "there is no such server, or you may not use it")
+		return
+	}
+	out := struct {
+		Purpose string   `json:"purpose"`
+		Tools   []listed `json:"tools"`
+	}{sanitize.Line(s.Purpose(), 600), make([]listed, 0, len(s.Tools))}
+	for i := range s.Tools {
+		t := &s.Tools[i]
+		out.Tools = append(out.Tools, listed{t.Name, sanitize.Line(t.Description, 160), hints(t)})
+	}
+	answer(w, http.StatusOK, out)
+}
+
+// text joins the texts of a result. Of images and audio it has the kind.
+func text(result *executor.Result) string {
+	var texts []string
+	for _, block := range result.Content {
+		switch kind := wire.MemberText(block, "type"); kind {
+		case "text":
+			texts = append(texts, wire.MemberText(block, "text"))
+		case "image", "audio":
+			texts = append(texts, "["+kind+", "+wire.MemberText(block, "mimeType")+"]")
+		default:
+			texts = append(texts, string(block))
+		}
+	}
+	if result.Whole != nil {
+		texts = append(texts, string(result.Whole))
+	}
+	return strings.Join(texts, "\n")
+}
+
+// found is an answer of inspect: the text for the model, and its tokens by estimate.
+type found struct {
+	Text   string `json:"text"`
+	Tokens int    `json:"tokens"`
+}
+
+func said(result *executor.Result) found {
+	all := text(result)
+	return found{all, tokens.Estimate(all)}
+}
+
+// tool answers with a tool as a model would see it, and the schema of its arguments.
+func (p *Page) tool(w http.ResponseWriter, r *http.Request) {
+	q := view.Query{Server: r.URL.Query().Get("server"), Tool: r.URL.Query().Get("name")}
+	c := p.client(r.Context())
+	s, ok := p.Executor.Catalogue(c).Server(q.Server)
+	var t *catalog.Tool
+	if ok {
+		t, ok = s.Tool(q.Tool)
+	}
+	if !ok {
+		refuse(w, http.StatusNotFound, "there is no such tool, or you may not use it")
+		return
+	}
+	answer(w, http.StatusOK, struct {
+		found
+		Hints  []string        `json:"hints,omitempty"`
+		Schema json.RawMessage `json:"schema,omitempty"`
+	}{said(p.View.Inspect(r.Context(), c, q, false)), hints(t), t.InputSchema})
+}
+
+// search answers with what inspect finds.
+func (p *Page) search(w http.ResponseWriter, r *http.Request) {
+	result := p.View.Inspect(r.Context(), p.client(r.Context()), view.Query{Text: r.URL.Query().Get("query")}, true)
+	out := struct {
+		found
+		Tools []json.RawMessage `json:"tools"`
+	}{found: said(result), Tools: []json.RawMessage{}}
+	var data struct {
+		Tools []struct{ Server, Name, Description string }
+	}
+	_ = json.Unmarshal(result.Structured, &data) // a failure has none
+	for _, t := range data.Tools {
+		out.Tools = append(out.Tools, wire.Encode(map[string]string{"server": t.Server, "name": t.Name, "description": sanitize.Line(t.Description, 160)}))
+	}
+	answer(w, http.StatusOK, out)
+}
+
+// call runs a tool as the viewer. Where a call needs a person's consent, the answer is the
+// question, and the page sends the call again with that question in Confirmed.
+func (p *Page) call(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Server, Tool string
+		Arguments    json.RawMessage
+		Confirmed    string
+	}
+	if !read(w, r, maxArguments, &body) {
+		return
+	}
+	writing := http.NewResponseController(w)
+	_ = writing.SetWriteDeadline(time.Time{}) // a call has its own time
+	c, question := p.client(r.Context()), ""
+	defer p.View.Forget(c)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	began := time.Now()
+	result, err := p.Executor.Exec(ctx, executor.Request{
+		Server: body.Server, Tool: body.Tool, Arguments: body.Arguments, Client: c,
+		Confirm: func(text string) bool {
+			if text != body.Confirmed {
+				question = text
+				cancel() // no refusal: the page sends the call again
+				return false
+			}
+			return true
+		},
+	})
+	_ = writing.SetWriteDeadline(time.Now().Add(writeWithin))
+	switch {
+	case question != "":
+		answer(w, http.StatusOK, map[string]string{"confirm": question})
+		return
+	case err != nil:
+		return // the viewer is gone
+	}
+	answer(w, http.StatusOK, struct {
+		found
+		Error        bool  `json:"error"`
+		Milliseconds int64 `json:"milliseconds"`
+	}{said(result), result.IsError, time.Since(began).Milliseconds()})
+}

@@ -1,0 +1,146 @@
+package telemetry
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"mcpx/internal/executor"
+)
+
+func scraped(t *testing.T, m *Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler(slog.New(slog.DiscardHandler)).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	body, err := io.ReadAll(w.Result().Body)
+	if err != nil || w.Code != 200 {
+		t.Fatal(w.Code, err)
+	}
+	return string(body)
+}
+
+// used are metrics after a few calls.
+func used() *Metrics {
+	m := NewMetrics("1.2.3", func() State {
+		return State{Servers: []Server{{"shop", "ready", 4, 1}, {"off", "unavailable", 0, 7}}, Sessions: 3, AuditFailing: true}
+	})
+	m.Call(executor.Record{Server: "shop", Tool: "search", KnownServer: true, Known: true, Outcome: "RESULT", Duration: 30 * time.Millisecond, Upstream: 20 * time.Millisecond, Received: 700, Sent: 500, ReceivedBytes: 3000, SentBytes: 2000, Principal: "token canary", Client: "canary"})
+	m.Call(executor.Record{Server: "shop", Tool: "search", KnownServer: true, Known: true, Outcome: "TOOL_ERROR", Upstream: time.Second})
+	m.Call(executor.Record{Server: "canary", Tool: "canary", Outcome: "SERVER_NOT_FOUND"})
+	m.Call(executor.Record{Server: "shop", KnownServer: true, Tool: "canary", Outcome: "TOOL_NOT_FOUND"})
+	m.Request("tools/call", 0, true, time.Millisecond)
+	m.Request("", -32601, false, time.Millisecond)
+	m.SessionEnded("2025-11-25", 90*time.Second)
+	m.Refused(401)
+	return m
+}
+
+func TestMetrics(t *testing.T) {
+	text := scraped(t, used())
+	for _, want := range []string{
+		`mcp_client_operation_duration_seconds_bucket{error_type="",gen_ai_tool_name="search",mcp_method_name="tools/call",mcpx_server="shop",le="0.02"} 1`,
+		`mcp_client_operation_duration_seconds_count{error_type="TOOL_ERROR",gen_ai_tool_name="search",mcp_method_name="tools/call",mcpx_server="shop"} 1`,
+		`mcp_server_operation_duration_seconds_count{error_type="tool_error",mcp_method_name="tools/call"} 1`,
+		`mcp_server_operation_duration_seconds_count{error_type="-32601",mcp_method_name="_other"} 1`,
+		`mcpx_calls_total{mcpx_server="shop",outcome="RESULT"} 1`,
+		`mcpx_calls_total{mcpx_server="shop",outcome="TOOL_NOT_FOUND"} 1`, `mcpx_calls_total{mcpx_server="_other",outcome="SERVER_NOT_FOUND"} 1`,
+		`mcpx_result_tokens_total{direction="received",mcpx_server="shop"} 700`,
+		`mcpx_result_bytes_total{direction="sent",mcpx_server="shop"} 2000`,
+		`mcp_server_session_duration_seconds_bucket{mcp_protocol_version="2025-11-25",le="60"} 0`, `mcp_server_session_duration_seconds_bucket{mcp_protocol_version="2025-11-25",le="120"} 1`,
+		`mcpx_http_refused_total{http_response_status_code="401"} 1`,
+		`mcpx_server_up{mcpx_server="shop",state="ready"} 1`,
+		`mcpx_server_up{mcpx_server="off",state="unavailable"} 0`,
+		`mcpx_server_restarts_total{mcpx_server="off"} 7`,
+		`mcpx_sessions 3`, `mcpx_audit_failing 1`, `mcpx_build_info{version="1.2.3"} 1`, `go_goroutines `, `process_`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("missing: %s", want)
+		}
+	}
+	if strings.Contains(text, "canary") {
+		t.Error("text of a client is in a label")
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
+
+// The names are what Prometheus wants: by its own linter, and by promtool where it is there.
+func TestMetrics_lint(t *testing.T) {
+	m := used()
+	problems, err := testutil.GatherAndLint(m.registry)
+	if err != nil || len(problems) > 0 {
+		t.Error(problems, err)
+	}
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("no promtool")
+	}
+	check := exec.Command(promtool, "check", "metrics")
+	check.Stdin = strings.NewReader(scraped(t, m))
+	if out, err := check.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// Servers that change their tools all the time, and clients that make up methods' errors,
+// cost bounded memory.
+func TestMetrics_bounded(t *testing.T) {
+	m := NewMetrics("1", func() State { return State{} })
+	for i := range maxSeries + 100 {
+		m.Call(executor.Record{Server: "s", Tool: fmt.Sprint("tool", i), KnownServer: true, Known: true, Outcome: "RESULT", Upstream: 1})
+		m.Request("tools/call", i+1, false, 1)
+	}
+	if n := testutil.CollectAndCount(m.upstream); n != maxSeries+1 {
+		t.Errorf("%d series of calls", n)
+	}
+	if n := testutil.CollectAndCount(m.requests); n != maxSeries+1 {
+		t.Errorf("%d series of requests", n)
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	m := NewMetrics("1", func() State { return State{} })
+	r := executor.Record{Server: "shop", Tool: "search", KnownServer: true, Known: true, Outcome: "RESULT", Upstream: time.Millisecond, Received: 700, Sent: 500}
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Call(r)
+	}
+}
+
+// The alert rules are valid, and ask for metrics and labels that exist.
+func TestAlerts(t *testing.T) {
+	const folder = "../../../deploy/prometheus/"
+	rules, err := os.ReadFile(folder + "alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := scraped(t, used())
+	names := regexp.MustCompile(`\bmcpx?_[a-z_]+`).FindAllString(string(rules), -1)
+	if len(names) < 10 {
+		t.Errorf("only %q", names)
+	}
+	for _, name := range names {
+		if !strings.Contains(text, name+"{") && !strings.Contains(text, name+" ") && !strings.Contains(text, name+"=") {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("no promtool")
+	}
+	for _, args := range [][]string{{"check", "rules", folder + "alerts.yml"}, {"check", "config", "--syntax-only", folder + "prometheus.yml"}} {
+		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+}

@@ -1,0 +1,357 @@
+package resources
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/proc"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+func TestMain(m *testing.M) {
+	proc.ReaperMain()
+	mcptest.Main()
+	os.Exit(m.Run())
+}
+
+const patience = 2 * time.Minute
+
+// offering is a fake with so many resources, and a prompt.
+func offering(name string, resources int) mcptest.Spec {
+	list := make([]json.RawMessage, resources)
+	for i := range list {
+		list[i] = json.RawMessage(fmt.Sprintf(`{"uri":"%s://%04d","name":"n"}`, name, i))
+	}
+	return mcptest.Spec{Name: name, Resources: wire.Encode(list), Prompts: json.RawMessage(`[{"name":"greet"}]`)}
+}
+
+func remote(name string, fake *mcptest.HTTPServer) registry.Server {
+	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.HTTP, URL: fake.URL}, Definition: fake.URL}
+}
+
+// start makes the servers of a registry, which ends with the test.
+func start(t *testing.T, options registry.Options, servers ...registry.Server) *Servers {
+	t.Helper()
+	r := registry.New(servers, options)
+	r.Start()
+	t.Cleanup(func() { r.Close(time.Second) })
+	return &Servers{Registry: r, Catalogue: r.Snapshot, Separator: "__", Wait: patience, ListWait: patience}
+}
+
+func uris(page Page) (all []string) {
+	for _, item := range page.Items {
+		all = append(all, wire.MemberText(item, "uri"))
+	}
+	return all
+}
+
+// TestList_pages: all items are on some page, once, in order; a cursor is good in another
+// process, and after a change of the list.
+func TestList_pages(t *testing.T) {
+	servers := []registry.Server{remote("b", offering("b", 2300).HTTP(t)), remote("a", offering("a", 700).HTTP(t)), remote("none", mcptest.Spec{}.HTTP(t))}
+	here, there := start(t, registry.Options{}, servers...), start(t, registry.Options{}, servers...)
+	var all []string
+	page, ok := here.List(t.Context(), catalog.Resources, "")
+	for n := 0; ok; n++ {
+		all = append(all, uris(page)...)
+		if page.Next == "" {
+			break
+		}
+		next := []*Servers{here, there}[n%2]
+		next.awaitLists(t.Context(), patience)
+		page, ok = next.List(t.Context(), catalog.Resources, page.Next)
+	}
+	want := func(i int) string {
+		if i < 700 {
+			return fmt.Sprintf("a://%04d", i)
+		}
+		return fmt.Sprintf("b://%04d", i-700)
+	}
+	if !ok || len(all) != 3000 {
+		t.Fatalf("%d items, %t", len(all), ok)
+	}
+	for i, uri := range all {
+		if uri != want(i) {
+			t.Fatalf("item %d is %s", i, uri)
+		}
+	}
+	items := []catalog.Item{{Name: "x"}, {Name: "y"}, {Name: "z"}}
+	for _, c := range []struct{ at, after int }{{1, 1}, {0, 1}, {2, 1}} {
+		if got := (position{Index: c.at, Item: "y"}).after(items); got != c.after {
+			t.Errorf("y was at %d: the page begins at %d", c.at, got)
+		}
+	}
+	if got := (position{Index: 7, Item: "gone"}).after(items); got != 3 {
+		t.Errorf("a short list: %d", got)
+	}
+	page, _ = here.List(t.Context(), catalog.Resources, "")
+	for kind, cursor := range map[catalog.Kind]string{catalog.Prompts: page.Next, catalog.Resources: "nonsense", catalog.ResourceTemplates: "bm9uc2Vuc2U"} {
+		if _, ok := here.List(t.Context(), kind, cursor); ok {
+			t.Errorf("%s: %q is a cursor", kind, cursor)
+		}
+	}
+}
+
+// TestDown: what a server that is down has is not listed, keeps its names, and cannot be
+// read; then it is back.
+func TestDown(t *testing.T) {
+	fake := offering("one", 1).HTTP(t)
+	s := start(t, registry.Options{}, remote("one", fake), remote("two", offering("two", 1).HTTP(t)))
+	read := func() error {
+		_, err := s.Relay(t.Context(), Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"one://0000"}`)})
+		return err
+	}
+	page, _ := s.List(t.Context(), catalog.Resources, "")
+	if got := uris(page); !slices.Equal(got, []string{"one://0000", "two://0000"}) || read() != nil {
+		t.Fatalf("listed %v, %v", got, read())
+	}
+	fake.Down()
+	mcptest.WaitFor(t, "the failure", patience, func() bool {
+		_ = read()
+		snap := s.Catalogue()
+		one, _ := snap.Server("one")
+		return one.State == catalog.Unavailable
+	})
+	s.Wait = time.Millisecond
+	page, _ = s.List(t.Context(), catalog.Resources, "")
+	failed, ok := errors.AsType[*ServerError](read())
+	if got := uris(page); !slices.Equal(got, []string{"two://0000"}) || !ok || failed.Server != "one" {
+		t.Errorf("listed %v, %v", got, failed)
+	}
+	if offers := s.Offers(); !offers.Resources || !offers.Prompts {
+		t.Errorf("offers %+v", offers)
+	}
+	fake.Up()
+	mcptest.WaitFor(t, "the server", patience, func() bool {
+		page, _ := s.List(t.Context(), catalog.Resources, "")
+		return len(page.Items) == 2 && read() == nil
+	})
+}
+
+// TestDisk: the next start lists at once what the last one knew, a lazy server without
+// being started; a read starts it.
+func TestDisk(t *testing.T) {
+	dir, fake := t.TempDir(), offering("one", 3).HTTP(t)
+	server := remote("one", fake)
+	server.Key, server.Spec.Lazy = registry.Key("one"), true
+	first := registry.New([]registry.Server{server}, registry.Options{CacheDir: dir})
+	first.Start()
+	first.WaitListed(t.Context(), nil)
+	first.Close(time.Second)
+
+	s := start(t, registry.Options{CacheDir: dir}, server)
+	before := fake.Count("initialize") + fake.Count("server/discover")
+	page, _ := s.List(t.Context(), catalog.Resources, "")
+	if one, _ := s.Catalogue().Server("one"); len(page.Items) != 3 || one.State != catalog.Idle || !one.Listed || !one.Offers.Subscribe {
+		t.Errorf("%d items, %+v", len(page.Items), one)
+	}
+	if offers := s.Offers(); !offers.Resources || !offers.Completions {
+		t.Errorf("offers %+v", offers)
+	}
+	if fake.Count("initialize")+fake.Count("server/discover") != before {
+		t.Error("the list has started the server")
+	}
+	if _, err := s.Relay(t.Context(), Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"one://0001"}`)}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOff: what is turned off is not offered, and completed for nobody.
+func TestOff(t *testing.T) {
+	s := start(t, registry.Options{}, remote("one", offering("one", 1).HTTP(t)))
+	s.awaitLists(t.Context(), patience)
+	s.NoResources = true
+	if offers := s.Offers(); offers.Resources || offers.Subscribe || !offers.Prompts || s.Shows(catalog.ResourceTemplates) || !s.Shows(catalog.Prompts) {
+		t.Errorf("offers %+v", offers)
+	}
+	_, err := s.Relay(t.Context(), Request{Method: "completion/complete", Params: json.RawMessage(`{"ref":{"type":"ref/resource","uri":"one://0000"},"argument":{"name":"a","value":""}}`)})
+	if _, ok := errors.AsType[*catalog.URIError](err); !ok {
+		t.Error(err)
+	}
+	if s.NoPrompts = true; s.Offers() != (catalog.Offers{}) {
+		t.Errorf("offers %+v", s.Offers())
+	}
+}
+
+// TestPrompts_forged: a prompt whose own name is that of another server's has a prefix, so
+// that no two have one name.
+func TestPrompts_forged(t *testing.T) {
+	evil, victim := mcptest.Spec{Prompts: json.RawMessage(`[{"name":"login"},{"name":"victim__login"},{"name":"own"}]`)}, mcptest.Spec{Prompts: json.RawMessage(`[{"name":"login"}]`)}
+	s := start(t, registry.Options{}, remote("evil", evil.HTTP(t)), remote("victim", victim.HTTP(t)))
+	for prefix, want := range map[string]string{
+		PrefixConflict: "evil__login evil__victim__login own victim__login",
+		PrefixNever:    "login evil__victim__login own victim__login",
+	} {
+		s.Prefix = prefix
+		page, _ := s.List(t.Context(), catalog.Prompts, "")
+		var got []string
+		for _, item := range page.Items {
+			got = append(got, wire.MemberText(item, "name"))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q", prefix, got)
+		}
+		for _, item := range page.Items {
+			origin := struct {
+				Name string
+				Meta struct {
+					Origin struct{ Server, Name string } `json:"mcpx/origin"`
+				} `json:"_meta"`
+			}{}
+			if err := json.Unmarshal(item, &origin); err != nil {
+				t.Fatal(err)
+			}
+			server, params, err := s.prompt(s.Catalogue(), item)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if server.Name != origin.Meta.Origin.Server || wire.MemberText(params, "name") != origin.Meta.Origin.Name {
+				t.Errorf("%s: %s leads to %s of %s", prefix, item, params, server.Name)
+			}
+		}
+	}
+}
+
+// TestAlone: one server as if nothing stood before it.
+func TestAlone(t *testing.T) {
+	s := start(t, registry.Options{}, remote("one", offering("one", 1).HTTP(t)))
+	s.Alone = true
+	page, _ := s.List(t.Context(), catalog.Resources, "")
+	if len(page.Items) != 1 || string(page.Items[0]) != `{"uri":"one://0000","name":"n"}` {
+		t.Errorf("listed %s", page.Items)
+	}
+	prompts, _ := s.List(t.Context(), catalog.Prompts, "")
+	if len(prompts.Items) != 1 || string(prompts.Items[0]) != `{"name":"greet"}` {
+		t.Errorf("listed %s", prompts.Items)
+	}
+	if raw, err := s.Relay(t.Context(), Request{Method: "prompts/get", Params: json.RawMessage(`{"name":"greet"}`)}); err != nil || !strings.Contains(string(raw), "one prompts greet") {
+		t.Errorf("%s %v", raw, err)
+	}
+}
+
+// heard has what a follower was told.
+type heard struct {
+	mu     sync.Mutex
+	params []string
+}
+
+func (h *heard) updated(params json.RawMessage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.params = append(h.params, string(params))
+}
+
+func (h *heard) times(params string) (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, one := range h.params {
+		if one == params {
+			n++
+		}
+	}
+	return n
+}
+
+// TestFollow: several follow one resource by one subscription; a loss of the session and
+// a reload are changes, after which they go on to hear; and the last one to go ends it.
+func TestFollow(t *testing.T) {
+	for _, era := range []string{mcptest.EraLegacy, mcptest.EraModern} {
+		t.Run(era, func(t *testing.T) {
+			spec := offering("one", 2)
+			spec.Era = era
+			fake, other := spec.HTTP(t), spec.HTTP(t)
+			s := start(t, registry.Options{}, remote("one", fake))
+			subscribed, dropped := "resources/subscribe", "resources/unsubscribe"
+			if era == mcptest.EraModern {
+				subscribed, dropped = "subscriptions/listen", ""
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			var followers sync.WaitGroup
+			defer followers.Wait()
+			defer cancel()
+			s.awaitLists(t.Context(), patience)
+			before := fake.Count(subscribed)
+			all := []*heard{{}, {}, {}}
+			for i := range all {
+				topic, err := s.Topic(ctx, nil, "one://0001")
+				if err != nil {
+					t.Fatal(err)
+				}
+				agreed := make(chan struct{})
+				followers.Go(func() {
+					if err := topic.Follow(ctx, func() { close(agreed) }, all[i].updated); ctx.Err() == nil {
+						t.Errorf("ended: %v", err)
+					}
+				})
+				select {
+				case <-agreed:
+				case <-time.After(patience):
+					t.Fatal("the server has not agreed")
+				}
+			}
+			if n := fake.Count(subscribed) - before; n != 1 {
+				t.Errorf("%d subscriptions", n)
+			}
+			const changed = `{"uri":"one://0001"}`
+			hears := func(what string, from *mcptest.HTTPServer, least int) {
+				t.Helper()
+				mcptest.WaitFor(t, what, patience, func() bool {
+					from.Notify("notifications/resources/updated", changed)
+					return !slices.ContainsFunc(all, func(h *heard) bool { return h.times(changed) < least })
+				})
+			}
+			hears("the change", fake, 1)
+			fake.Notify("notifications/resources/updated", `{"uri":"one://0000"}`)
+			fake.Restart()
+			n := all[0].times(changed)
+			mcptest.WaitFor(t, "the loss as a change", patience, func() bool {
+				_, _ = s.Relay(t.Context(), Request{Method: "resources/read", Params: json.RawMessage(changed)})
+				return all[0].times(changed) > n
+			})
+			hears("changes after the loss", fake, n+2)
+			s.Registry.Apply([]registry.Server{remote("one", other)}, registry.Options{})
+			mcptest.WaitFor(t, "changes after the reload", patience, func() bool {
+				other.Notify("notifications/resources/updated", `{"uri":"one://0001","x":1}`)
+				return all[0].times(`{"uri":"one://0001","x":1}`) > 0
+			})
+			if all[0].times(`{"uri":"one://0000"}`) != 0 {
+				t.Error("heard of another resource")
+			}
+			cancel()
+			if dropped != "" {
+				mcptest.WaitFor(t, "the end of the subscription", patience, func() bool { return other.Count(dropped) == 1 })
+			}
+		})
+	}
+}
+
+// TestFollow_refused: a server that does not tell of changes says so at once, and one
+// that refuses says why.
+func TestFollow_refused(t *testing.T) {
+	refusing := offering("one", 1)
+	refusing.FailMethods = []string{"resources/subscribe"}
+	s := start(t, registry.Options{}, remote("one", refusing.HTTP(t)))
+	topic, err := s.Topic(t.Context(), nil, "one://0000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = topic.Follow(t.Context(), func() { t.Error("agreed") }, func(json.RawMessage) {})
+	if _, ok := errors.AsType[*upstream.RPCError](err); !ok {
+		t.Error(err)
+	}
+	if _, err := s.Topic(t.Context(), nil, ""); err == nil {
+		t.Error("a topic without a URI")
+	}
+}

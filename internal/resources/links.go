@@ -1,0 +1,57 @@
+package resources
+
+import (
+	"encoding/json"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
+)
+
+// Block is a content block of a result of server, as clients of snap get it: what it
+// links or embeds has a URI by which they can read it. Nothing else changes.
+func Block(snap *catalog.Snapshot, server *catalog.Server, block json.RawMessage) json.RawMessage {
+	rename := renamed(snap, server)
+	switch wire.MemberText(block, "type") {
+	case "resource_link":
+		return rename(block)
+	case "resource":
+		return wire.Edit(block, "resource", rename)
+	}
+	return block
+}
+
+// Task is a result of server in which the id of a task is as a client gets it: behind the
+// name of the server and a slash, which no name has, and with its tag; nil = none.
+func Task(server *catalog.Server, tag func(id string) string, result json.RawMessage) json.RawMessage {
+	return wire.Edit(result, "taskId", wire.EditText(func(own string) string {
+		id := server.Name + "/" + own
+		if tag != nil {
+			id += tag(id)
+		}
+		return id
+	}))
+}
+
+// renamed replaces the member uri of an object by the name that clients know.
+func renamed(snap *catalog.Snapshot, server *catalog.Server) func(json.RawMessage) json.RawMessage {
+	uri := wire.EditText(func(own string) string { return snap.Link(server, own) })
+	return func(object json.RawMessage) json.RawMessage { return wire.Edit(object, "uri", uri) }
+}
+
+// result is the result of a method, with the URIs that clients know.
+func (s *Servers) result(snap *catalog.Snapshot, server *catalog.Server, method string, raw json.RawMessage) json.RawMessage {
+	switch method {
+	case "resources/read":
+		rename := renamed(snap, server)
+		return wire.Edit(raw, "contents", func(all json.RawMessage) json.RawMessage { return wire.EditEach(all, rename) })
+	case "tasks/get":
+		return Task(server, s.tag, raw)
+	case "prompts/get":
+		return wire.Edit(raw, "messages", func(all json.RawMessage) json.RawMessage {
+			return wire.EditEach(all, func(message json.RawMessage) json.RawMessage {
+				return wire.Edit(message, "content", func(block json.RawMessage) json.RawMessage { return Block(snap, server, block) })
+			})
+		})
+	}
+	return raw
+}

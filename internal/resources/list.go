@@ -1,0 +1,135 @@
+package resources
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"sort"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
+)
+
+// Page is one page of a list.
+type Page struct {
+	Items []json.RawMessage
+	// Next is the cursor of the next page, empty at the end.
+	Next string
+}
+
+// pageItems is the length of a page. Many clients read only the first one.
+const pageItems = 1000
+
+// OriginKey is the member of an item's _meta that says which server has it, and under
+// which name.
+const OriginKey = "mcpx/origin"
+
+// List is one page of what the servers list of a kind, those of a server together, in
+// its order. Servers that are down are left out. ok is false for a cursor that is none.
+func (s *Servers) List(ctx context.Context, kind catalog.Kind, cursor string) (page Page, ok bool) {
+	at, ok := readCursor(kind, cursor)
+	if !ok {
+		return Page{}, false
+	}
+	if cursor == "" {
+		s.awaitLists(ctx, s.ListWait)
+	}
+	snap := s.Catalogue()
+	first := sort.Search(len(snap.Servers), func(i int) bool { return snap.Servers[i].Name >= at.Server })
+	for i := first; i < len(snap.Servers); i++ {
+		server := &snap.Servers[i]
+		items := server.Items.Of(kind)
+		if !up(server) {
+			continue
+		}
+		n := 0
+		if server.Name == at.Server {
+			n = at.after(items)
+		}
+		for ; n < len(items); n++ {
+			if len(page.Items) == pageItems {
+				page.Next = position{kind, server.Name, n, items[n].Name}.cursor()
+				return page, true
+			}
+			page.Items = append(page.Items, s.item(snap, server, kind, items[n]))
+		}
+	}
+	return page, true
+}
+
+// item is an item as clients see it: as its server sent it, but for its name where
+// another server has the same, and its origin.
+func (s *Servers) item(snap *catalog.Snapshot, server *catalog.Server, kind catalog.Kind, item catalog.Item) json.RawMessage {
+	if s.Alone {
+		return item.Raw
+	}
+	name, own := s.named(snap, server, kind, item.Name), "uri"
+	if kind == catalog.Prompts {
+		own = "name"
+	}
+	raw := wire.Edit(item.Raw, kind.Member(), wire.EditText(func(string) string { return name }))
+	origin := wire.WithMember(nil, "server", wire.Encode(server.Name))
+	origin = wire.WithMember(origin, own, wire.Encode(item.Name))
+	marked := false
+	raw = wire.Edit(raw, "_meta", func(meta json.RawMessage) json.RawMessage {
+		if meta[0] != '{' {
+			return meta
+		}
+		marked = true
+		return wire.WithMember(meta, OriginKey, origin)
+	})
+	if marked {
+		return raw
+	}
+	return wire.WithMember(raw, "_meta", wire.WithMember(nil, OriginKey, origin))
+}
+
+// named is the name by which clients know an item.
+func (s *Servers) named(snap *catalog.Snapshot, server *catalog.Server, kind catalog.Kind, own string) string {
+	if kind == catalog.Prompts {
+		if s.bare(snap, own) == server {
+			return own
+		}
+		return snap.PromptName(server, own, s.separator())
+	}
+	return snap.URI(kind, server, own)
+}
+
+// position is where a page begins. It is all that a cursor says, so that a page can be
+// asked for after a restart, and of another process.
+type position struct {
+	Kind   catalog.Kind
+	Server string
+	Index  int
+	Item   string // at Index when the cursor was made
+}
+
+func (p position) cursor() string {
+	return base64.RawURLEncoding.EncodeToString(wire.Encode(p))
+}
+
+// readCursor reads a cursor of a kind. The empty one is the first page.
+func readCursor(kind catalog.Kind, cursor string) (p position, ok bool) {
+	if cursor == "" {
+		return p, true
+	}
+	data, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || json.Unmarshal(data, &p) != nil {
+		return p, false
+	}
+	return p, p.Kind == kind && p.Server != "" && p.Index >= 0
+}
+
+// after is the index of the first item of the page. The list may have changed since: the
+// page begins with the same item as long as there is one.
+func (p position) after(items []catalog.Item) int {
+	if p.Index < len(items) && items[p.Index].Name == p.Item {
+		return p.Index
+	}
+	for i := range items {
+		if items[i].Name == p.Item {
+			return i
+		}
+	}
+	return min(p.Index, len(items))
+}

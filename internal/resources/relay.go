@@ -1,0 +1,199 @@
+package resources
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/registry"
+	"mcpx/internal/upstream"
+)
+
+// Request is a request of a client that goes to one server: resources/read, prompts/get
+// or completion/complete, and any other to a server that is alone.
+type Request struct {
+	Client *upstream.Client
+	Method string
+	// Input answers what an earlier request was asked.
+	Input upstream.Input
+	// Params is a JSON object, as the client wrote it; nil if absent.
+	Params json.RawMessage
+	// Meta, OnProgress, OnLog and LogLevel are those of [upstream.Request].
+	Meta              []upstream.MetaMember
+	OnProgress, OnLog func(params json.RawMessage)
+	LogLevel          string
+}
+
+// ParamsError is the error of params that name nothing.
+type ParamsError struct{ Message string }
+
+func (e *ParamsError) Error() string { return e.Message }
+
+// PromptError is the error of a prompt that does not exist.
+type PromptError struct{ Name string }
+
+func (e *PromptError) Error() string { return fmt.Sprintf("there is no prompt %q", e.Name) }
+
+// ServerError is the error of a request that a server has not answered: one of those of
+// [upstream.Upstream.Call].
+type ServerError struct {
+	Server string
+	Err    error
+}
+
+func (e *ServerError) Error() string { return e.Server + ": " + e.Err.Error() }
+func (e *ServerError) Unwrap() error { return e.Err }
+
+// failed is the error of a request to a server. What the server itself says stays as it is.
+func failed(server *catalog.Server, err error) error {
+	if _, answered := errors.AsType[*upstream.RPCError](err); answered {
+		return err
+	}
+	return &ServerError{server.Name, err}
+}
+
+// Relay passes a request on and returns the raw result, in which URIs are those that
+// clients know. Errors are a [catalog.URIError], [PromptError] or [ParamsError] of a
+// request that names nothing, an [upstream.RPCError] of the server, or a [ServerError].
+func (s *Servers) Relay(ctx context.Context, r Request) (json.RawMessage, error) {
+	for waited := false; ; {
+		snap := s.Catalogue()
+		server, params, err := s.target(snap, r)
+		if err != nil {
+			// A server that was never seen lists what it has in a moment.
+			if waited || !anyUnlisted(snap) {
+				return nil, err
+			}
+			s.awaitLists(ctx, s.Wait)
+			waited = true
+			continue
+		}
+		raw, err := s.Registry.Call(ctx, server, upstream.Request{
+			Method: r.Method, Params: params, Meta: r.Meta, Client: r.Client, Repeatable: relayed[r.Method],
+			Input: r.Input, Relay: r.Client.Modern(),
+			Wait: s.Wait, OnProgress: r.OnProgress, OnLog: r.OnLog, LogLevel: r.LogLevel,
+		})
+		if err == nil {
+			return s.result(snap, server, r.Method, raw), nil
+		}
+		if _, replaced := errors.AsType[*registry.ReplacedError](err); !replaced {
+			return s.absent(r, server, params, err)
+		}
+	}
+}
+
+// absent is the answer for a server that does not know the method: it has no such
+// thing, and completes nothing.
+func (s *Servers) absent(r Request, server *catalog.Server, params json.RawMessage, err error) (json.RawMessage, error) {
+	rpc, ok := errors.AsType[*upstream.RPCError](err)
+	if !ok || rpc.NoCode || rpc.Code != upstream.MethodNotFound {
+		return nil, failed(server, err)
+	}
+	switch r.Method {
+	default:
+		return nil, err
+	case "prompts/get":
+		return nil, &PromptError{Name: wire.MemberText(params, "name")}
+	case "completion/complete":
+		return json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`), nil
+	case "resources/read":
+		return nil, &catalog.URIError{URI: wire.MemberText(params, "uri")}
+	}
+}
+
+// relayed are the methods whose params name something of a server, and whether they may
+// be executed twice. Others go to the server of a view that shows one alone.
+var relayed = map[string]bool{
+	"resources/read": true, "prompts/get": true, "completion/complete": true,
+	"tasks/get": true, "tasks/update": false, "tasks/cancel": false,
+}
+
+// target is the server that a request is for, and the params that it understands.
+func (s *Servers) target(snap *catalog.Snapshot, r Request) (server *catalog.Server, params json.RawMessage, err error) {
+	params = without(r.Params, "_meta", "inputResponses", "requestState")
+	if _, named := relayed[r.Method]; !named {
+		switch {
+		case !s.Alone || len(snap.Servers) != 1:
+			return nil, nil, &ParamsError{"no server is meant"}
+		case snap.Servers[0].Limited, r.Client != nil && r.Client.Principal != nil && strings.HasPrefix(r.Method, "tasks/"): // which would list those of others
+			return nil, nil, &upstream.RPCError{Code: upstream.MethodNotFound, Message: "method " + r.Method + " not found"}
+		}
+		return &snap.Servers[0], params, nil
+	}
+	switch r.Method {
+	case "resources/read":
+		return resource(params, snap.Resource)
+	case "prompts/get":
+		return s.prompt(snap, params)
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		return s.task(snap, params)
+	}
+	ref := wire.Member(params, "ref")
+	switch wire.MemberText(ref, "type") {
+	case "ref/prompt":
+		if s.NoPrompts {
+			return nil, nil, &PromptError{wire.MemberText(ref, "name")}
+		}
+		server, ref, err = s.prompt(snap, ref)
+	case "ref/resource":
+		if s.NoResources {
+			return nil, nil, &catalog.URIError{URI: wire.MemberText(ref, "uri")}
+		}
+		server, ref, err = resource(ref, snap.Template)
+	default:
+		err = &ParamsError{"params.ref must be a reference to a prompt or a resource"}
+	}
+	return server, wire.Edit(params, "ref", func(json.RawMessage) json.RawMessage { return ref }), err
+}
+
+// resource replaces the URI in an object by that of the server that has the resource.
+func resource(object json.RawMessage, find func(uri string) (*catalog.Server, string, error)) (*catalog.Server, json.RawMessage, error) {
+	uri := wire.MemberText(object, "uri")
+	if uri == "" {
+		return nil, nil, &ParamsError{"the URI of the resource is missing"}
+	}
+	server, own, err := find(uri)
+	if err != nil {
+		return nil, nil, err
+	}
+	return server, wire.Edit(object, "uri", wire.EditText(func(string) string { return own })), nil
+}
+
+// task replaces the id of a task by that of its server.
+func (s *Servers) task(snap *catalog.Snapshot, params json.RawMessage) (*catalog.Server, json.RawMessage, error) {
+	id := wire.MemberText(params, "taskId")
+	untagged := id[:max(0, len(id)-len(s.tag("")))]
+	name, own, _ := strings.Cut(untagged, "/")
+	server, ok := snap.Server(name)
+	if !ok || own == "" || subtle.ConstantTimeCompare([]byte(untagged+s.tag(untagged)), []byte(id)) == 0 {
+		return nil, nil, &ParamsError{fmt.Sprintf("there is no task %q", id)}
+	}
+	return server, wire.Edit(params, "taskId", wire.EditText(func(string) string { return own })), nil
+}
+
+// prompt replaces the name in an object by that of the server that has the prompt.
+func (s *Servers) prompt(snap *catalog.Snapshot, object json.RawMessage) (*catalog.Server, json.RawMessage, error) {
+	name := wire.MemberText(object, "name")
+	if name == "" {
+		return nil, nil, &ParamsError{"the name of the prompt is missing"}
+	}
+	if server := s.bare(snap, name); server != nil {
+		return server, object, nil
+	}
+	server, own, ok := snap.Prompt(name, s.separator())
+	if !ok {
+		return nil, nil, &PromptError{name}
+	}
+	return server, wire.Edit(object, "name", wire.EditText(func(string) string { return own })), nil
+}
+
+// without is a JSON object without some members; {} if it is nil.
+func without(object json.RawMessage, keys ...string) json.RawMessage {
+	return wire.Filter(object, func(name string, _ []byte) bool { return !slices.Contains(keys, name) })
+}

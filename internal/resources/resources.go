@@ -1,0 +1,144 @@
+// Package resources makes the resources, prompts and completions of many servers those of
+// one: it lists them under names that no two share, and passes requests on to the server
+// that is meant. It keeps nothing between two requests.
+package resources
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"mcpx/internal/base/catalog"
+	"mcpx/internal/registry"
+)
+
+// Servers are the servers that one view shows.
+type Servers struct {
+	Registry *registry.Registry
+	// Catalogue is the newest catalogue that the caller may see.
+	Catalogue func() *catalog.Snapshot
+	// Has reports whether the view shows a server; nil = all.
+	Has func(server string) bool
+	// Separator stands between the name of a server and that of its prompt.
+	Separator string
+	// Prefix says which prompts have the name of their server before theirs; empty = all.
+	// Two prompts never have one name: of those with the same, PrefixNever gives all but
+	// the first a prefix.
+	Prefix string
+	// Tag ends the ids of tasks, so that they count for one principal alone; nil = none.
+	Tag func(id string) string
+	// NoResources and NoPrompts turn them off.
+	NoResources, NoPrompts bool
+	// Alone means that the view shows one server as if nothing stood before it: names and
+	// definitions are as it sent them.
+	Alone bool
+	// Wait bounds the wait for a server that is starting, and ListWait that of a list for
+	// servers that were never seen.
+	Wait, ListWait time.Duration
+}
+
+// The values of [Servers.Prefix].
+const (
+	PrefixConflict = "conflict" // prompts whose name several servers have
+	PrefixNever    = "never"
+)
+
+// Shows reports whether clients are shown items of a kind.
+func (s *Servers) Shows(kind catalog.Kind) bool {
+	if kind == catalog.Prompts {
+		return !s.NoPrompts
+	}
+	return !s.NoResources
+}
+
+// Offers is what the servers have beside tools. A server that was never seen may have
+// all of it: the handshake does not wait for it.
+func (s *Servers) Offers() (offers catalog.Offers) {
+	snap := s.Catalogue()
+	for i := range snap.Servers {
+		server := &snap.Servers[i]
+		one := server.Offers
+		if !server.Listed && !server.Tried && up(server) {
+			one = catalog.Offers{Resources: true, Subscribe: true, Prompts: true, Completions: true}
+		}
+		offers.Others = one.Others // of a server that is alone
+		offers.Resources = offers.Resources || one.Resources && !s.NoResources
+		offers.Subscribe = offers.Subscribe || one.Subscribe && !s.NoResources
+		offers.Prompts = offers.Prompts || one.Prompts && !s.NoPrompts
+		offers.Tasks = offers.Tasks || one.Tasks
+		offers.Completions = offers.Completions || one.Completions && !(s.NoResources && s.NoPrompts)
+	}
+	return offers
+}
+
+// Listed are the servers whose items of a kind are listed now: not those that are down,
+// or have none.
+func (s *Servers) Listed(kind catalog.Kind) []*catalog.Server {
+	var all []*catalog.Server
+	snap := s.Catalogue()
+	for i := range snap.Servers {
+		if one := &snap.Servers[i]; s.Shows(kind) && up(one) && len(one.Items.Of(kind)) > 0 {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// Starting reports whether some server has yet to list what it has.
+func (s *Servers) Starting() bool { return anyUnlisted(s.Catalogue()) }
+
+func anyUnlisted(snap *catalog.Snapshot) bool {
+	return slices.ContainsFunc(snap.Servers, func(s catalog.Server) bool { return !s.Listed && !s.Tried && up(&s) })
+}
+
+func (s *Servers) tag(id string) string {
+	if s.Tag == nil {
+		return ""
+	}
+	return s.Tag(id)
+}
+
+// separator is empty where prompts keep their names.
+func (s *Servers) separator() string {
+	if s.Alone {
+		return ""
+	}
+	return s.Separator
+}
+
+// bare is the server whose prompt clients know by the server's own name for it; nil if
+// there is none.
+func (s *Servers) bare(snap *catalog.Snapshot, own string) *catalog.Server {
+	if s.Prefix == "" {
+		return nil
+	}
+	if _, _, another := snap.Prompt(own, s.separator()); another {
+		return nil // it reads as the name of a prompt with a prefix
+	}
+	var first *catalog.Server
+	for i := range snap.Servers {
+		one := &snap.Servers[i]
+		if !slices.ContainsFunc(one.Items.Of(catalog.Prompts), func(item catalog.Item) bool { return item.Name == own }) {
+			continue
+		}
+		if first != nil && s.Prefix == PrefixConflict {
+			return nil
+		}
+		if first == nil {
+			first = one
+		}
+	}
+	return first
+}
+
+// awaitLists waits for the first lists of servers that were never seen.
+func (s *Servers) awaitLists(ctx context.Context, most time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	s.Registry.WaitListed(ctx, s.Has)
+}
+
+// up reports whether a server can be asked: it may be starting, or start when asked.
+func up(s *catalog.Server) bool {
+	return s.State != catalog.Unavailable && s.State != catalog.Disabled
+}

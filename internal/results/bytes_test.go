@@ -1,0 +1,91 @@
+package results
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/compress"
+)
+
+// Results under the limit of tokens are cut to the bytes that a client shows, and are
+// read to their end in parts within them.
+func TestCut_Bytes(t *testing.T) {
+	var rows, lines strings.Builder
+	for i := range 400 {
+		fmt.Fprintf(&rows, `,{"id":%d,"name":"row number %d of many","größe":"日本語"}`, i, i)
+		fmt.Fprintf(&lines, "line %d: the quick brown fox\n", i)
+	}
+	texts := map[string]string{
+		"rows":       "[" + rows.String()[1:] + "]",
+		"lines":      lines.String(),
+		"one line":   strings.Repeat("word ", 8000),
+		"long items": `["` + strings.Repeat("word ", 4000) + `","` + strings.Repeat("日本 ", 4000) + `"]`,
+	}
+	for _, bytes := range []int{1000, 2500, 7500} {
+		for _, limit := range []int{0, 3000, 20_000} {
+			for _, first := range []bool{false, true} {
+				p := Pages{Store: &Store{}, Limit: limit, Bytes: bytes, LineFirst: first, Texts: compress.Options{TOON: true}}
+				for name, text := range texts {
+					t.Run(fmt.Sprintf("%d bytes, %d tokens, line first %t, %s", bytes, limit, first, name), func(t *testing.T) {
+						readToTheEnd(t, p, text)
+					})
+				}
+			}
+		}
+	}
+}
+
+// readToTheEnd follows the lines about the rest.
+func readToTheEnd(t *testing.T, p Pages, text string) {
+	shown := p.cutShown(text, compress.Text(text, p.Texts).Text, false, p.limit())
+	for range 500 {
+		if len(shown) > p.Bytes {
+			t.Fatalf("%d bytes, more than %d", len(shown), p.Bytes)
+		}
+		at := strings.Index(shown, " left")
+		if at < 0 {
+			return
+		}
+		if first := strings.HasPrefix(shown, "[") && !strings.Contains(shown[:at], "\n"); first != p.LineFirst {
+			t.Fatalf("the line stands first: %t, want %t: %.200s", first, p.LineFirst, shown)
+		}
+		// The last line, or the first, is about the result; one of an item is inside.
+		line := shown[strings.LastIndexByte(strings.TrimSuffix(shown, "\n"), '\n')+1:]
+		if p.LineFirst {
+			line, _, _ = strings.Cut(shown, "\n")
+		}
+		raw := line[strings.Index(line, `{"handle"`):]
+		var next ReadArguments
+		if err := json.NewDecoder(strings.NewReader(raw)).Decode(&next); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		page, err := p.Read(t.Context(), next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown = page.Text
+	}
+	t.Error("no end")
+}
+
+// The bytes of all texts of a result count together, and a text that mcpx adds begins a
+// line.
+func TestAppend_Bytes(t *testing.T) {
+	for _, limit := range []int{0, 20_000} {
+		p := Pages{Store: &Store{}, Limit: limit, Bytes: 3000}
+		for _, sizes := range [][2]int{{100, 100}, {100, 9000}, {9000, 100}, {9000, 9000}, {2900, 200}} {
+			prose, data := strings.Repeat("word ", sizes[0]/5), `{"a":"`+strings.Repeat("word ", sizes[1]/5)+`"}`
+			block := wire.TextBlock(prose)
+			s := Shown{Received: []wire.Block{wire.ReadBlock(block)}, Content: []json.RawMessage{block}, Texts: []string{prose}}
+			content, cut := p.Append(s, data, data)
+			first, last := wire.ReadBlock(content[0]).Text, wire.ReadBlock(content[1]).Text
+			fits := sizes[0]+sizes[1] < 2900
+			if size := len(first) + len(last); size > 3000+1 || (cut == 0) != fits || !strings.HasPrefix(first, "word ") || last[0] != '\n' {
+				t.Errorf("%v: %d bytes, %d tokens: %.100s ... %.100s", sizes, size, cut, first, last)
+			}
+		}
+	}
+}

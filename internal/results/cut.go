@@ -1,0 +1,379 @@
+package results
+
+import (
+	"encoding/json"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/compress"
+	"mcpx/internal/jq"
+)
+
+// Pages cuts the results of one call to its limit, and keeps them for its principal.
+type Pages struct {
+	Store *Store
+	// Principal owns the kept results; no other can read them.
+	Principal string
+	// Limit bounds the texts of one answer together, in tokens; 0 = no limit.
+	Limit int
+	// Bytes bounds them in bytes too; 0 = no limit. It must leave room for two lines
+	// about the rest. Of the clients that cut a result some count bytes, some characters:
+	// a text has no more characters than bytes.
+	Bytes int
+	// Preview bounds the first look at a result with items, in tokens, beside its shape and
+	// the line about the rest; 0 = Limit.
+	Preview int
+	// LineFirst puts the line about the rest before the text, for clients that keep only
+	// the beginning of a result.
+	LineFirst bool
+	// ShortNames are the names of exec's arguments in that line: server, tool, args.
+	ShortNames bool
+	// Texts are the options for writing texts.
+	Texts compress.Options
+	// Filter runs the filters of select; nil refuses them.
+	Filter *jq.Runner
+}
+
+// limit bounds the weight of the texts of one answer together.
+func (p Pages) limit() int {
+	switch {
+	case p.Limit > 0:
+		return p.Limit
+	case p.Bytes > 0:
+		return p.Bytes // no text has more tokens than bytes
+	}
+	return 1 << 30
+}
+
+// weigh is the weight of texts together: their tokens or, if that is more, their part of
+// Bytes as the same part of the limit.
+func (p Pages) weigh(texts ...string) int {
+	size := 0
+	for _, text := range texts {
+		size += len(text)
+	}
+	return max(tokensOf(texts...), p.weighBytes(size))
+}
+
+func tokensOf(texts ...string) int {
+	n := 0
+	for _, text := range texts {
+		n += compress.Weigh(text)
+	}
+	return n
+}
+
+// weighBytes is the weight that so many bytes have at the least.
+func (p Pages) weighBytes(size int) int {
+	if p.Bytes <= 0 {
+		return 0
+	}
+	return (size*p.limit() + p.Bytes - 1) / p.Bytes
+}
+
+// rest is the most that the line about the rest weighs, without a grep.
+func (p Pages) rest() int { return max(restTokens, p.weighBytes(restBytes)) }
+
+// minRoom is the least room that is worth a cut text with its line.
+func (p Pages) minRoom() int { return 2 * p.rest() }
+
+// Fits reports whether texts are within the limits together. Most results need no
+// estimate, as no text has more tokens than bytes.
+func (p Pages) Fits(texts ...string) bool {
+	size := 0
+	for _, text := range texts {
+		size += len(text)
+	}
+	if size <= p.limit() && p.weighBytes(size) <= p.limit() {
+		return true
+	}
+	return p.weigh(texts...) <= p.limit()
+}
+
+// cutShown is as much of a text as fits into room tokens, with a line that says how to
+// read the rest. text is kept, and shown is text as the model gets it.
+func (p Pages) cutShown(text, shown string, verbatim bool, room int) string {
+	return p.look(p.divide(text, shown, verbatim), room)
+}
+
+// look is the first look at a result that does not fit into room tokens: its beginning,
+// and the shape of its JSON. A result with items shows only a preview, as the shape says
+// what to ask for.
+func (p Pages) look(h *result, room int) string {
+	about := ""
+	if h.value != nil {
+		about = "[shape: " + h.shape(min(shapeTokens, room/10)) + "]"
+	}
+	if own := p.Preview + p.weigh(about) + p.rest(); (h.items != nil || h.quoted) && p.Preview > 0 && own < room {
+		p.Bytes = p.Bytes * room / p.limit()
+		p.Limit, room = own, own
+	}
+	return p.cut(h, h.all(), room, ReadArguments{}, about)
+}
+
+// CutText is cutShown of a text that is not compressed; room is at most the limit.
+func (p Pages) CutText(text string, room int) string {
+	if room = min(room, p.limit()); max(len(text), p.weighBytes(len(text))) <= room {
+		return text // no text has more tokens than bytes
+	}
+	return p.cutShown(text, text, true, room)
+}
+
+// Keep keeps a text and returns its handle; empty if it is too long.
+func (p Pages) Keep(text string, verbatim bool) (handle string) {
+	return p.Store.add(p.divide(text, text, verbatim))
+}
+
+// KeepBlocks keeps several blocks, each as an item.
+func (p Pages) KeepBlocks(blocks []json.RawMessage) (handle string) {
+	return p.Store.add(p.divideBlocks(blocks, true))
+}
+
+// Shown is a result on its way to the model.
+type Shown struct {
+	// Received are the blocks as the upstream sent them.
+	Received []wire.Block
+	// Content are the same blocks as the model gets them, Texts their texts, empty for
+	// a block without text.
+	Content []json.RawMessage
+	Texts   []string
+	// Verbatim means that parts are not compressed.
+	Verbatim bool
+}
+
+// Append appends a text to the blocks of a result. If they do not fit together, it
+// cuts the blocks first, so that the new text has room for its beginning, and keeps
+// whole instead of the text. tokens are the tokens of a result that was cut, else 0.
+func (p Pages) Append(s Shown, whole, text string) (content []json.RawMessage, tokens int) {
+	content = s.Content
+	if !p.Fits(append(s.Texts, text)...) {
+		used := p.weigh(s.Texts...)
+		if most := p.limit() - p.minRoom(); used > most {
+			used = most
+			content, tokens = p.cutBlocks(s, most)
+		} else {
+			tokens = tokensOf(s.Texts...)
+		}
+		text = p.cutShown(whole, text, false, p.limit()-used)
+		tokens += tokensOf(text)
+	}
+	return wire.AppendText(content[:len(content):len(content)], text), tokens
+}
+
+// CutBlocks cuts the texts of a result to the limit, and returns their tokens.
+func (p Pages) CutBlocks(s Shown) (content []json.RawMessage, tokens int) {
+	return p.cutBlocks(s, p.limit())
+}
+
+// cutBlocks cuts the texts of a result to limit tokens. Blocks that are the items of a list
+// become one. It keeps the texts that fit,
+// and cuts the first that does not, with a line that says how to read the rest. There
+// is hardly room after that: one more line stands for all other texts, which are kept
+// as the items of one array.
+func (p Pages) cutBlocks(s Shown, limit int) (content []json.RawMessage, tokens int) {
+	s, _ = p.Merged(s)
+	out := make([]json.RawMessage, 0, len(s.Content))
+	left, room := 0, limit // left is the number of texts from here on
+	for _, b := range s.Received {
+		if b.HasText {
+			left++
+		}
+	}
+	first := true
+	for i, b := range s.Received {
+		if !b.HasText {
+			out = append(out, s.Content[i])
+			continue
+		}
+		raw, own := s.Content[i], room
+		if left > 1 {
+			own -= p.rest()
+		}
+		cost := p.weigh(s.Texts[i])
+		if cost > own && own < p.minRoom() && !first {
+			return p.collapse(out, s.Received[i:], s.Verbatim), tokens + restTokens
+		}
+		text := s.Texts[i]
+		if cost > own {
+			text = p.cutShown(b.Text, text, s.Verbatim || !b.IsText, max(own, p.minRoom()))
+			raw, cost = b.WithText(text), p.weigh(text)
+		}
+		first = false
+		room -= cost
+		tokens += tokensOf(text)
+		left--
+		out = append(out, raw)
+	}
+	return out, tokens
+}
+
+// collapse appends to out one line for all texts that are left.
+func (p Pages) collapse(out []json.RawMessage, left []wire.Block, verbatim bool) []json.RawMessage {
+	texts := rawBlocks(left, func(b wire.Block) bool { return b.HasText })
+	handle := p.Store.add(p.divideBlocks(texts, verbatim))
+	out = wire.AppendText(out, p.restLine(rest{left: len(texts), total: len(texts), what: "text blocks left", next: ReadArguments{Handle: handle}}))
+	return append(out, rawBlocks(left, func(b wire.Block) bool { return !b.HasText })...)
+}
+
+// divideBlocks makes a result whose items are blocks.
+func (p Pages) divideBlocks(blocks []json.RawMessage, verbatim bool) *result {
+	h := &result{principal: p.Principal, value: json.RawMessage(joined("[", blocks, ",", "]")), verbatim: verbatim}
+	if o, ok := outlineOf(h.value); ok {
+		h.fill(h.value, place{0, len(h.value)}, o)
+	} else { // over maxItems
+		h.units, h.kind = p.unitsOf(string(h.value))
+	}
+	return h
+}
+
+// rawBlocks are some of the blocks, as the upstream sent them.
+func rawBlocks(blocks []wire.Block, which func(wire.Block) bool) []json.RawMessage {
+	var out []json.RawMessage
+	for _, b := range blocks {
+		if which(b) {
+			out = append(out, b.Raw)
+		}
+	}
+	return out
+}
+
+// cut is as much of the wanted items or lines as fits into limit tokens, with about and
+// a line about the rest. That line has the arguments again, for the next part; without a
+// handle in them cut keeps h under a new one. If limit is the whole limit, the text has
+// at least a part of one item or line, so that a reader always gets to the end.
+func (p Pages) cut(h *result, wanted span, limit int, again ReadArguments, about string) string {
+	if h.within(wanted, likelyBytes*limit) {
+		if text := p.withMatched(p.render(h, wanted), h, wanted, again); p.weigh(text) <= limit {
+			return text
+		}
+	}
+	line := rest{total: wanted.len(), first: again.Handle == ""}
+	if line.first {
+		again.Handle = p.Store.add(h)
+	}
+	room := limit - p.rest() - p.weigh(again.Grep) - p.weigh(about)
+	if wanted.list != nil {
+		room -= p.weigh(h.matched(wanted, wanted.len()))
+	}
+	text, shown := p.fill(h, wanted, room)
+	switch {
+	case shown == 0 && limit >= p.limit():
+		text, _ = p.beginItem(h, wanted.first(1), room-p.rest(), itemLevels)
+		shown = 1
+	case 0 < shown && shown < wanted.len() && h.open == "{" && wanted.list == nil && 3*p.weigh(text) < room:
+		// The next member is long: it begins here, beside the short ones.
+		if begun, ok := p.beginItem(h, wanted.first(shown+1), room-p.rest(), itemLevels); ok {
+			text = begun
+			shown++
+		}
+	}
+	if line.left = wanted.len() - shown; line.left == 0 {
+		return p.withMatched(text, h, wanted, again)
+	}
+	again.Offset += shown
+	if again.Limit > 0 {
+		again.Limit -= shown
+	}
+	line.what, line.next = h.noun()+" left", again
+	switch {
+	case wanted.list != nil:
+		line.what = "matching " + h.noun() + " left; " + h.matched(wanted, shown)
+	case h.goesOn(wanted.first(shown)):
+		line.what += ", the line goes on"
+	}
+	return p.withLines(text, about, p.restLine(line))
+}
+
+// likelyBytes bounds the bytes of a token. cut does not try a text as a whole that has
+// more bytes for its limit.
+const likelyBytes = 16
+
+// beginItem is the beginning of an item that is too long for the limit, with the short ones
+// before it, in an array or object of its own, or with all that is around it. It keeps them
+// under a handle of their own. ok is false if the text would not get into the item. levels
+// is the number of items within items that may begin too.
+func (p Pages) beginItem(h *result, some span, room, levels int) (text string, ok bool) {
+	if h.items == nil {
+		return h.part(some), true
+	}
+	item := h.json(h.chosen(some), some.whole)
+	if compact, ok := wire.Compact(item); ok && !h.verbatim {
+		item = compact
+	}
+	inner := p.divide(item, item, h.verbatim)
+	if some.len() > 1 && inner.inner == 0 {
+		return "", false
+	}
+	text, shown := p.fill(inner, inner.all(), room)
+	if shown == 0 && inner.items != nil {
+		if levels > 0 && len(item) < maxBegun && room > 2*p.minRoom() {
+			text, _ = p.beginItem(inner, inner.all().first(1), room-p.rest(), levels-1)
+			shown = 1
+		} else {
+			inner = p.divide(item, item, true)
+			text, shown = p.fill(inner, inner.all(), room)
+		}
+	}
+	if shown == 0 {
+		text, shown = inner.units[0], 1
+	}
+	line := rest{left: inner.count() - shown, total: inner.count(), what: inner.noun() + " of this item left"}
+	if line.left == 0 {
+		return text, true
+	}
+	if inner.goesOn(inner.all().first(shown)) {
+		line.what += ", the line goes on"
+	}
+	line.next = ReadArguments{Handle: p.Store.addItem(h, some, inner), Offset: shown}
+	return p.withLines(text, "", p.restLine(line)), true
+}
+
+// itemLevels bounds the items within items of which one part shows the beginning. Each is
+// kept as a result of its own.
+const (
+	itemLevels = 3
+	maxBegun   = keptBytes / 16 // bytes of an item with such items: one reader must not push out the results of others
+)
+
+// render is the text of some items or lines.
+func (p Pages) render(h *result, which span) string {
+	part := h.part(which)
+	if h.items == nil && !(h.quoted && which.whole) || h.verbatim {
+		return part
+	}
+	return compress.Text(part, p.Texts).Text
+}
+
+// fill is the text of the first wanted items or lines, as many as fit into limit
+// tokens, nearly; shown is their number. All together do not fit. shown is 0 if the
+// first alone does not fit.
+func (p Pages) fill(h *result, wanted span, limit int) (text string, shown int) {
+	few, many := 0, wanted.len()+1 // few fit, many do not
+	// The first guess is three bytes a token, the later ones go by the last try.
+	size, likely := 0, 3*limit
+	if p.Bytes > 0 {
+		likely = min(likely, limit*p.Bytes/p.limit())
+	}
+	for few < wanted.len() && size < likely {
+		size += h.length(wanted.at(few))
+		few++
+	}
+	n := max(1, few)
+	few = 0
+	for try := 0; many-few > 1; try++ {
+		n = min(max(n, few+1), many-1)
+		now := p.render(h, wanted.first(n))
+		cost := p.weigh(now)
+		if cost <= limit {
+			text, few = now, n
+			if cost*100 >= limit*95 {
+				break
+			}
+		} else {
+			many = n
+		}
+		if n = n * limit / max(1, cost); try > 5 {
+			n = (few + many) / 2
+		}
+	}
+	return text, few
+}

@@ -1,0 +1,27 @@
+package results
+
+import (
+	"strings"
+	"testing"
+)
+
+// BenchmarkCut_Many is the first page of a long result with very many parts:
+// the bytes it takes beside its text are what counts.
+func BenchmarkCut_Many(b *testing.B) {
+	const size = 20 << 20
+	for name, text := range map[string]string{
+		"items": "[" + strings.Repeat("1,", size/2) + "1]",
+		"lines": strings.Repeat("a\n", size/2),
+	} {
+		b.Run(name, func(b *testing.B) {
+			p := Pages{Store: new(Store), Limit: 4000}
+			b.ReportAllocs()
+			for b.Loop() {
+				h := p.divide(text, text, false)
+				p.cut(h, h.all(), p.limit(), ReadArguments{}, "")
+			}
+			b.ReportMetric(float64(p.Store.bytes)/float64(len(p.Store.order))/(1<<20), "MiB-kept")
+			p.Store.timer.Stop()
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A grep ends with its caller, and with its time.
+func TestResult_GrepEnds(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	simple := regexp.MustCompile("no such thing")
+	// Over a megabyte this one takes half a minute.
+	hard := regexp.MustCompile(`(.{0,50}){0,20}z`)
+	many := &result{units: strings.SplitAfter(strings.Repeat("a\n", grepStep/10), "\n")}
+	long := &result{list: list{items: []json.RawMessage{[]byte(strings.Repeat("a", 1<<20)), []byte("b")}}}
+	few := &result{units: []string{"a", "b"}}
+	for _, tt := range []struct {
+		name     string
+		h        *result
+		re       *regexp.Regexp
+		ctx      context.Context
+		deadline time.Time
+		want     error
+	}{
+		{"in time", many, simple, t.Context(), future, nil},
+		{"too late", many, simple, t.Context(), past, errGrepTime},
+		{"a long one in time", long, simple, t.Context(), future, nil},
+		{"too late in a long one", long, hard, t.Context(), past, errGrepTime},
+		{"nobody waits", many, simple, gone, future, context.Canceled},
+		{"nobody waits for a long one", long, hard, gone, future, context.Canceled},
+		{"a few are never too late", few, simple, t.Context(), past, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := tt.h.grep(newMatcher(tt.ctx, tt.re, tt.deadline), nil); !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
+// The time is asked for within one long item too.
+func TestResult_GrepEndsWithinAnItem(t *testing.T) {
+	long := &result{list: list{items: []json.RawMessage{[]byte(strings.Repeat("a b ", 1<<18))}}}
+	began := time.Now()
+	_, err := long.grep(newMatcher(t.Context(), regexp.MustCompile(`(.{0,50}){0,20}z`), began.Add(100*time.Millisecond)), nil)
+	if took := time.Since(began); !errors.Is(err, errGrepTime) || took > 10*time.Second {
+		t.Errorf("got %v after %v", err, took)
+	}
+	// Read character by character, the same matches.
+	for _, pattern := range []string{`(.{0,50}){0,20} b $`, `^a (.{0,50}){0,20}`, `é(.{0,50}){0,20}`} {
+		text := append(append([]byte{}, long.items[0][:1<<12]...), "é a b "...)
+		m := newMatcher(t.Context(), regexp.MustCompile(pattern), time.Now().Add(time.Hour))
+		r := &boundedRunes{text: text, m: m}
+		if !m.re.MatchReader(r) || r.err != nil {
+			t.Errorf("%s does not match: %v", pattern, r.err)
+		}
+	}
+}
+
+// What grep matches is what the model sees, or what was received; in pieces of
+// several lines ^ and $ are those of a line.
+func TestResult_Grep(t *testing.T) {
+	items := &result{list: list{items: []json.RawMessage{[]byte(`{"a": 1}`), []byte(`{"a":1}`), []byte(`"a\/b"`), []byte(`"é"`)}, open: "[", close: "]"}}
+	pieces := &result{units: []string{"a\nb\n", "ab\n", "b\n"}, kind: pieces}
+	several := &result{units: []string{"a\r\n", "ab\n", "\n", "b"}}
+	for _, tt := range []struct {
+		h          *result
+		grep, want string
+	}{
+		{items, `"a":1`, `[{"a": 1},{"a":1}]`},
+		{items, `"a": 1`, `[{"a": 1}]`},
+		{items, `a/b`, `["a\/b"]`},
+		{items, `^"é"$`, `["é"]`},
+		{pieces, `^b$`, "1:a\nb\n3:b\n"},
+		{several, `^a$`, "1:a\r\n"},
+		{several, `b$`, "2:ab\n4:b"},
+		{several, `^$`, "3:\n"},
+	} {
+		which, err := Pages{}.wanted(t.Context(), tt.h, ReadArguments{Grep: tt.grep})
+		if got := tt.h.part(which); got != tt.want || err != nil {
+			t.Errorf("%s: got %q, %v, want %q", tt.grep, got, err, tt.want)
+		}
+	}
+}
+
+// Whole numbers may have a point or an exponent; what is refused is said without
+// the names of Go.
+func TestParseArguments(t *testing.T) {
+	const offset, limit = "/offset: must be a whole number, 0 or more", "/limit: must be a whole number, 1 or more"
+	for _, tt := range []struct {
+		in        string
+		want      ReadArguments
+		violation string
+	}{
+		{`{"handle":"r","select":".a","grep":"b"}`, ReadArguments{Handle: "r", Select: ".a", Grep: "b"}, ""},
+		{`{"offset":3,"limit":4}`, ReadArguments{Offset: 3, Limit: 4}, ""},
+		{`{"offset":1.0,"limit":1e2}`, ReadArguments{Offset: 1, Limit: 100}, ""},
+		{`{"offset":0.0}`, ReadArguments{}, ""},
+		{`{"offset":1.5}`, ReadArguments{}, offset},
+		{`{"offset":-1}`, ReadArguments{}, offset},
+		{`{"offset":1e30,"limit":9007199254740993}`, ReadArguments{Offset: maxNumber, Limit: maxNumber}, ""},
+		{`{"limit":1e999}`, ReadArguments{Limit: maxNumber}, ""},
+		{`{"offset":"1"}`, ReadArguments{}, offset},
+		{`{"limit":-1e999}`, ReadArguments{}, limit},
+		{`{"handle":7}`, ReadArguments{}, "/: handle, select and grep must be strings"},
+	} {
+		got, violation := ParseArguments(json.RawMessage(tt.in))
+		if violation != tt.violation || (violation == "" && got != tt.want) {
+			t.Errorf("%s: got %+v, %q, want %+v, %q", tt.in, got, violation, tt.want, tt.violation)
+		}
+	}
+}

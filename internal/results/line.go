@@ -1,0 +1,100 @@
+package results
+
+import (
+	"fmt"
+	"strings"
+
+	"mcpx/internal/base/wire"
+)
+
+// restTokens and restBytes bound the line about the rest, without a grep.
+const (
+	restTokens = 100
+	restBytes  = 320
+)
+
+// rest is what the line about the rest says.
+type rest struct {
+	left, total int
+	what        string // that is left
+	next        ReadArguments
+	// first means that it stands in the first part: it names the arguments for a search.
+	first bool
+}
+
+// restLine is the line about the rest. Without a handle the rest is lost.
+func (p Pages) restLine(r rest) string {
+	more := ""
+	switch {
+	case r.next.Handle == "":
+		return fmt.Sprintf("[%d of %d %s, and dropped: the result is too long to be kept; ask for less, or use select]", r.left, r.total, r.what)
+	case r.first:
+		more = "; it also takes limit, grep (regex), select (jq)"
+	}
+	return fmt.Sprintf("[%d of %d %s: %s%s]", r.left, r.total, r.what, p.Call(r.next), more)
+}
+
+// Call is a call of read_result that a model can copy.
+func (p Pages) Call(args ReadArguments) string { return p.CallOf(Tool, args) }
+
+// CallOf is a call of another tool of the server mcpx that takes a handle.
+func (p Pages) CallOf(tool string, args ReadArguments) string {
+	if p.ShortNames {
+		return "exec " + string(wire.Encode(struct {
+			Server    string        `json:"server"`
+			Tool      string        `json:"tool"`
+			Arguments ReadArguments `json:"args"`
+		}{Server, tool, args}))
+	}
+	return "exec " + string(wire.Encode(struct {
+		Server    string        `json:"server_name"`
+		Tool      string        `json:"tool_name"`
+		Arguments ReadArguments `json:"arguments"`
+	}{Server, tool, args}))
+}
+
+// withMatched adds to the text of all wanted parts the count of the grep, if there was
+// one. If h is not kept yet and has much more than the matches, it is kept, and the line
+// says how to read around them.
+func (p Pages) withMatched(text string, h *result, wanted span, again ReadArguments) string {
+	if wanted.list == nil {
+		return text
+	}
+	line := h.matched(wanted, wanted.len())
+	if again.Handle == "" && !h.within(h.all(), len(text)+aroundBytes) {
+		if again.Handle = p.Store.add(h); again.Handle != "" {
+			again.Grep = ""
+			around := "; all: "
+			if wanted.len() > 0 {
+				around, again.Offset = "; around them: ", wanted.at(0)
+			}
+			line += around + p.Call(again)
+		}
+	}
+	return withLine(text, "["+line+"]")
+}
+
+// aroundBytes is what a grep must leave out at the least for a call that reads it.
+const aroundBytes = 1000
+
+// withLines is text with a line about the whole, which may be empty, and the line about
+// the rest. Where a client keeps only the beginning, the latter is the first of all.
+func (p Pages) withLines(text, about, rest string) string {
+	switch {
+	case about == "" && p.LineFirst:
+		return rest + "\n" + text
+	case p.LineFirst:
+		return rest + "\n" + about + "\n" + text
+	case about != "":
+		text = withLine(text, about)
+	}
+	return withLine(text, rest)
+}
+
+// withLine is text with one more line.
+func withLine(text, line string) string {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + line
+}

@@ -1,0 +1,246 @@
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/compress"
+)
+
+// list is the part of a JSON value that a reader pages through: the elements of an array,
+// the members of an object, the objects of JSON Lines, or the lines of a string. In a value
+// such as {"total":900,"data":{"rows":[…]}} it is the inner array, which is nearly all of
+// it.
+type list struct {
+	// items are parts of the value, a member with its key; nil if there is no list, or
+	// it is a string.
+	items []json.RawMessage
+	// path leads from the value to the list, as jq writes it; empty if the value is the
+	// list, or the path is long.
+	path  string
+	inner int // the number of containers around the list
+	// head and tail are the value before the first and after the last item, or around the
+	// string.
+	head, tail string
+	quoted     bool // the list is a string
+	// asLines means that the items are shown as lines; otherwise open and close make JSON
+	// of them.
+	asLines     bool
+	open, close string
+}
+
+const (
+	// maxListDepth bounds the containers around a list, as each of them is read.
+	maxListDepth = 8
+	maxPath      = 60 // bytes
+)
+
+// place is a part of a value, in bytes.
+type place struct{ start, end int }
+
+// listIn finds the list in the value of h: it goes inwards while one part is nearly all
+// of the value, and the rest would be a small part of the first look.
+func (p Pages) listIn(h *result) bool {
+	value, room := h.value, p.limit()/3
+	if p.Preview > 0 {
+		room = min(room, p.Preview/3)
+	}
+	at, path := place{0, len(value)}, ""
+	var best place // of the outline found, or of a string
+	var found outline
+	for depth := range maxListDepth {
+		o, ok := outlineOf(value[at.start:at.end])
+		if !ok {
+			break
+		}
+		if len(o.parts) > 1 {
+			best, found, h.path, h.inner = at, o, path, depth
+		}
+		inner := place{at.start + o.largest.start, at.start + o.largest.end}
+		if o.step == "" || !p.sheds(value, inner, room) {
+			break
+		}
+		if path == "" && o.step[0] == '[' {
+			path = "."
+		}
+		at, path = inner, path+o.step
+		if text := value[at.start:at.end]; text[0] == '"' {
+			// A string among others has to be much of the value, and several lines.
+			if found.parts == nil || 3*len(text) > len(value) && bytes.Contains(text, []byte(`\n`)) {
+				best, h.path, h.inner = at, path, depth+1
+			}
+			break
+		}
+	}
+	if best.end == 0 {
+		return false
+	}
+	if len(h.path) > maxPath || !utf8.ValidString(h.path) {
+		h.path = ""
+	}
+	if value[best.start] == '"' {
+		return p.linesIn(h, best)
+	}
+	h.fill(value, best, found)
+	return true
+}
+
+// linesIn makes the lines of a string in the value the parts of h.
+func (p Pages) linesIn(h *result, at place) bool {
+	text, ok := wire.WholeText(h.value[at.start:at.end])
+	if ok {
+		h.head, h.tail, h.quoted = string(h.value[:at.start]), string(h.value[at.end:]), true
+		h.units, h.kind = p.unitsOf(text)
+	}
+	return ok
+}
+
+// sheds reports whether all of a value but one part weighs at most room.
+func (p Pages) sheds(value json.RawMessage, inner place, room int) bool {
+	if len(value)-(inner.end-inner.start) > likelyBytes*room {
+		return false
+	}
+	around := string(value[:inner.start]) + "0" + string(value[inner.end:])
+	return p.weigh(compress.Text(around, p.Texts).Text) <= room
+}
+
+// outline has the parts of a container.
+type outline struct {
+	parts    []json.RawMessage // elements, or members with their keys
+	from, to int               // the beginning of the first, and the end of the last
+	largest  place             // an element, or the value of a member
+	// step leads to the largest, as jq writes it. It is empty if the largest is a number or
+	// a word, or an element among others: those are all alike.
+	step string
+}
+
+// outlineOf outlines an array or object of at most maxItems parts.
+func outlineOf(container json.RawMessage) (o outline, ok bool) {
+	largest := ""
+	part := func(key string, start, end int) bool {
+		if end-start > o.largest.end-o.largest.start {
+			o.largest, largest = place{start, end}, key
+		}
+		if container[0] == '{' {
+			after := max(o.to, 1)
+			start = end - len(bytes.TrimLeft(container[after:end], ", \t\r\n"))
+		}
+		if len(o.parts) == 0 {
+			o.from = start
+		}
+		if n := len(o.parts); n == cap(o.parts) && n >= 256 {
+			// As many as there are likely to be: growing would take several times the memory.
+			o.parts = slices.Grow(o.parts, min(n*(len(container)-start)/start+n/8, maxItems))
+		}
+		o.parts, o.to = append(o.parts, container[start:end:end]), end
+		return len(o.parts) <= maxItems
+	}
+	var err error
+	array := container[0] == '['
+	if array {
+		err = wire.ElementsAt(container, func(start, end int) bool { return part("", start, end) })
+	} else {
+		err = wire.FieldsAt(container, part)
+	}
+	if err != nil || len(o.parts) == 0 || len(o.parts) > maxItems {
+		return o, false
+	}
+	switch c := container[o.largest.start]; {
+	case c != '[' && c != '{' && c != '"':
+	case !array:
+		o.step = compress.Step(largest)
+	case len(o.parts) == 1:
+		o.step = "[0]"
+	}
+	return o, true
+}
+
+// fill makes the parts of the container at a place of the value the items.
+func (l *list) fill(value json.RawMessage, at place, o outline) {
+	if l.items = o.parts; cap(l.items) > len(l.items)+len(l.items)/4 {
+		l.items = slices.Clone(l.items)
+	}
+	l.open, l.close = "[", "]"
+	if value[at.start] == '{' {
+		l.open, l.close = "{", "}"
+	}
+	l.head, l.tail = string(value[:at.start+o.from]), string(value[at.start+o.to:])
+}
+
+// around is the value without its items, as the model sees it; empty if nothing is around
+// them.
+func (l *list) around() string {
+	switch {
+	case l.quoted:
+		return compress.Text(l.head+`""`+l.tail, compress.Options{}).Text
+	case l.items == nil || len(l.head)+len(l.tail) <= len(l.open)+len(l.close):
+		return ""
+	}
+	return compress.Text(l.head+l.tail, compress.Options{}).Text
+}
+
+// text is the text of some items, if whole with all that is around the list.
+func (l *list) text(items []json.RawMessage, whole bool) string {
+	if l.asLines {
+		return joined("", items, "\n", "")
+	}
+	return l.json(items, whole)
+}
+
+// json is the JSON of some items, if whole with all that is around the list.
+func (l *list) json(items []json.RawMessage, whole bool) string {
+	if whole {
+		return joined(l.head, items, ",", l.tail)
+	}
+	return joined(l.open, items, ",", l.close)
+}
+
+func joined(open string, items []json.RawMessage, between, close string) string {
+	size := len(open) + len(close)
+	for _, item := range items {
+		size += len(item) + len(between)
+	}
+	var out strings.Builder
+	out.Grow(size)
+	out.WriteString(open)
+	for i, item := range items {
+		if i > 0 {
+			out.WriteString(between)
+		}
+		out.Write(item)
+	}
+	out.WriteString(close)
+	return out.String()
+}
+
+// A shape is that of the first items, and of others over the whole list.
+const (
+	shapeFirst  = 100
+	shapeOthers = 200
+)
+
+// shape is the shape of the value, in tokens.
+func (h *result) shape(most int) string {
+	switch {
+	case h.quoted:
+		return compress.Shape([]byte(h.head+`""`+h.tail), most)
+	case h.items == nil:
+		return compress.Shape(h.value, most)
+	}
+	some := h.items
+	if n := len(h.items); n > shapeFirst+shapeOthers {
+		some = slices.Clone(h.items[:shapeFirst])
+		for i := range shapeOthers {
+			some = append(some, h.items[shapeFirst+i*(n-shapeFirst)/shapeOthers])
+		}
+	}
+	head, tail := h.head, h.tail
+	if h.asLines {
+		head, tail = "[", "]"
+	}
+	return compress.ShapeOf(head, some, tail, len(h.items), most)
+}

@@ -1,0 +1,153 @@
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"mcpx/internal/base/wire"
+)
+
+// Server and Tool name the tool that reads the rest of a result.
+const (
+	Server = "mcpx"
+	Tool   = "read_result"
+)
+
+// Schema is the JSON Schema of [ReadArguments].
+const Schema = `{"type":"object","properties":{` +
+	`"handle":{"type":"string"},` +
+	`"offset":{"type":"integer","minimum":0,"default":0,"description":"items or lines to skip"},` +
+	`"limit":{"type":"integer","minimum":1,"description":"most items or lines"},` +
+	`"select":{"type":"string","description":"jq filter on the JSON"},` +
+	`"grep":{"type":"string","description":"regular expression; only items or lines that match"}},` +
+	`"required":["handle"],"additionalProperties":false}`
+
+// ReadArguments are the arguments of read_result.
+type ReadArguments struct {
+	Handle string `json:"handle"`
+	Offset int    `json:"offset,omitempty"`
+	Limit  int    `json:"limit,omitempty"`
+	Select string `json:"select,omitempty"`
+	Grep   string `json:"grep,omitempty"`
+}
+
+// ParseArguments reads the arguments of read_result. The schema allows whole numbers
+// such as 1.0 and 1e2.
+func ParseArguments(raw json.RawMessage) (args ReadArguments, violation string) {
+	var written struct {
+		Handle, Select, Grep string
+		Offset, Limit        json.RawMessage
+	}
+	if json.Unmarshal(raw, &written) != nil {
+		return args, "/: handle, select and grep must be strings"
+	}
+	args = ReadArguments{Handle: written.Handle, Select: written.Select, Grep: written.Grep}
+	var ok bool
+	if args.Offset, ok = wholeNumber(written.Offset); !ok {
+		return args, "/offset: must be a whole number, 0 or more"
+	}
+	if args.Limit, ok = wholeNumber(written.Limit); !ok {
+		return args, "/limit: must be a whole number, 1 or more"
+	}
+	return args, ""
+}
+
+// maxNumber replaces every larger offset or limit: no result has so many parts.
+const maxNumber = 1e9
+
+// wholeNumber reads a JSON number, 0 if absent.
+func wholeNumber(raw json.RawMessage) (n int, ok bool) {
+	if len(raw) == 0 {
+		return 0, true
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if (err != nil && !errors.Is(err, strconv.ErrRange)) || f != math.Trunc(f) || f < 0 {
+		return 0, false
+	}
+	return int(min(f, maxNumber)), true
+}
+
+// Page is a part of a result.
+type Page struct {
+	Text string
+	// Structured is the same as {"result": …}; nil if the text is not all of a value.
+	Structured json.RawMessage
+}
+
+// RefusedError is a violation in the arguments of read_result: "/path: reason".
+type RefusedError struct{ Violation string }
+
+func (e *RefusedError) Error() string { return e.Violation }
+
+// Read answers read_result. Its errors are ctx's, a [RefusedError] and a
+// [FilterError].
+func (p Pages) Read(ctx context.Context, args ReadArguments) (*Page, error) {
+	h, ok := p.Store.get(args.Handle, p.Principal)
+	if !ok || h.held != nil {
+		return nil, &RefusedError{"/handle: is unknown or has expired"}
+	}
+	if args.Select != "" {
+		if h.value == nil {
+			return nil, &RefusedError{"/select: the result is not JSON; use grep, offset and limit"}
+		}
+		selected, err := p.filter(ctx, args.Select, h.value)
+		if err != nil && ctx.Err() == nil {
+			err = &FilterError{Value: h.value, Handle: args.Handle, Err: err}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if selected.empty() || args.Grep == "" && args.Offset == 0 && args.Limit == 0 {
+			return p.selected(selected, args.Select, h.value), nil
+		}
+		// cut keeps the selection under a handle of its own.
+		h, args.Handle, args.Select = p.divideSelection(selected), "", ""
+	}
+	wanted, err := p.wanted(ctx, h, args)
+	if err != nil {
+		return nil, err
+	}
+	return p.page(h, wanted, args), nil
+}
+
+// page is a page of some of the items or lines, as the arguments asked for.
+func (p Pages) page(h *result, wanted span, args ReadArguments) *Page {
+	switch {
+	case wanted.len() > 0 || wanted.whole:
+	case wanted.list != nil:
+		return &Page{Text: p.withMatched("", h, wanted, args)}
+	default:
+		return &Page{Text: fmt.Sprintf("[none of %d %s]", h.count(), h.noun())}
+	}
+	page := &Page{Text: p.cut(h, wanted, p.limit(), args, "")}
+	if h.items != nil && h.within(wanted, likelyBytes*p.limit()) && p.Fits(page.Text) {
+		if value, ok := wire.Compact(h.json(h.chosen(wanted), wanted.whole)); ok && p.Fits(value) {
+			page.Structured = json.RawMessage(`{"result":` + value + "}")
+		}
+	}
+	return page
+}
+
+// wanted are the items or lines that the arguments select. Errors are ctx's, and a
+// [RefusedError].
+func (p Pages) wanted(ctx context.Context, h *result, args ReadArguments) (which span, err error) {
+	which = h.all()
+	if args.Grep != "" {
+		m, err := newGrep(ctx, args.Grep)
+		if err == nil {
+			which, err = h.grep(m, p.rows(h))
+		}
+		if err != nil {
+			return span{}, refusedGrep(err)
+		}
+	}
+	which = which.skip(max(0, args.Offset))
+	if args.Limit > 0 {
+		which = which.first(args.Limit)
+	}
+	return which, nil
+}

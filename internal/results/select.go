@@ -1,0 +1,217 @@
+package results
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcpx/internal/base/pattern"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/compress"
+	"mcpx/internal/jq"
+)
+
+// FilterError is a filter that failed on a value. The value is kept.
+type FilterError struct {
+	Value json.RawMessage
+	// Handle is the handle of the value; empty if it was too long to be kept.
+	Handle string
+	Err    error
+}
+
+func (e *FilterError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error of the filter's runner.
+func (e *FilterError) Unwrap() error { return e.Err }
+
+// Select applies a filter to a value, and a grep, unless it is empty, to the output. If
+// the filter does not fit the value it is tried on inner, which the value wraps; nil =
+// nothing. Its errors are ctx's, a [FilterError] and a [RefusedError].
+func (p Pages) Select(ctx context.Context, filter, grep string, value, inner json.RawMessage) (*Page, error) {
+	s, err := p.filter(ctx, filter, value)
+	if _, unfit := errors.AsType[*jq.FilterError](err); unfit && inner != nil {
+		if other, otherErr := p.filter(ctx, filter, inner); otherErr == nil {
+			s, value, err = other, inner, nil
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		err = &FilterError{Value: value, Handle: p.Keep(string(value), false), Err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if grep == "" || s.empty() {
+		return p.selected(s, filter, value), nil
+	}
+	h := p.divideSelection(s)
+	which, err := p.wanted(ctx, h, ReadArguments{Grep: grep})
+	if err != nil {
+		return nil, err
+	}
+	if which.len() == h.count() {
+		return p.selected(s, filter, value), nil
+	}
+	return p.page(h, which, ReadArguments{Grep: grep}), nil
+}
+
+// selected is the page of a selection from value, whole or cut. If it has only nulls, the
+// page has the shape of value too: most likely the filter asked for a key that is absent.
+func (p Pages) selected(s *selection, filter string, value json.RawMessage) *Page {
+	page := &Page{Text: compress.Text(s.text, p.Texts).Text}
+	if s.nulls >= 0 && string(value) != "null" {
+		if s.nulls > fewNulls {
+			page.Text = fmt.Sprintf("%d × null", s.nulls)
+		}
+		page.Text = withLine(page.Text, "["+missing(filter, value)+"shape of the result: "+p.Shape(value)+"]")
+	}
+	if p.Fits(page.Text) {
+		page.Structured = append(append([]byte(`{"result":`), s.value...), '}')
+		return page
+	}
+	page.Text = p.look(p.divideSelection(s), p.limit())
+	return page
+}
+
+// fewNulls are as many as are written out.
+const fewNulls = 3
+
+// missing names the keys in a filter that the value does not have, and the keys that could
+// be meant.
+func missing(filter string, value json.RawMessage) string {
+	keys := compress.Keys(value)
+	filter = quotedText.ReplaceAllString(filter, `""`)
+	var out strings.Builder
+	for _, m := range namedKey.FindAllStringSubmatch(filter, -1) {
+		key := m[1]
+		made := strings.Contains(filter, key+":") // by the filter itself
+		if made || slices.Contains(keys, key) || strings.Contains(out.String(), `"`+key+`"`) {
+			continue
+		}
+		fmt.Fprintf(&out, "no key %q", key)
+		if near := sanitize.Nearest(key, keys); len(near) > 0 {
+			fmt.Fprintf(&out, " (did you mean %q?)", near[0])
+		}
+		out.WriteString("; ")
+	}
+	return out.String()
+}
+
+var (
+	quotedText = pattern.New(`"(?:\\.|[^"\\])*"`)
+	namedKey   = pattern.New(`\.([A-Za-z_][A-Za-z0-9_]*)`)
+)
+
+// Shape is the shape of a value, for the author of a filter that did not fit it.
+func (p Pages) Shape(value json.RawMessage) string {
+	h := &result{value: value}
+	if len(value) > 0 && (value[0] == '[' || value[0] == '{') {
+		p.listIn(h)
+	}
+	return h.shape(shapeTokens)
+}
+
+const shapeTokens = 300
+
+// selection is the output of a filter.
+type selection struct {
+	text string // one value, or JSON Lines
+	// value is the only output, else an array of the outputs.
+	value   json.RawMessage
+	several bool
+	// nulls is the number of nulls in outputs that have nothing else, 0 without output;
+	// -1 if there is something else.
+	nulls int
+}
+
+// filter runs a jq filter. Its error is that of ctx, or of the runner.
+func (p Pages) filter(ctx context.Context, filter string, value json.RawMessage) (*selection, error) {
+	if p.Filter == nil {
+		return nil, errNoFilter
+	}
+	outputs, err := p.Filter.Run(ctx, filter, value)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	lines, nulls := make([][]byte, len(outputs)), 0
+	for i, output := range outputs {
+		lines[i] = output
+		if n := nullsIn(output); n > 0 && nulls >= 0 {
+			nulls += n
+		} else {
+			nulls = -1
+		}
+	}
+	s := &selection{text: string(bytes.Join(lines, []byte{'\n'})), several: len(outputs) != 1, nulls: nulls}
+	if len(outputs) == 1 {
+		s.value = outputs[0]
+		s.text = plainText(outputs[0])
+	} else {
+		s.value = append(append([]byte{'['}, bytes.Join(lines, []byte{','})...), ']')
+	}
+	if s.empty() {
+		s.text = nothing
+	}
+	return s, nil
+}
+
+// nullsIn is the number of nulls in a value that has no other scalars, else 0. It reads no
+// long value, which has hardly nulls alone.
+func nullsIn(value json.RawMessage) (n int) {
+	if len(value) > maxNulls {
+		return 0
+	}
+	doc, ok := wire.Read(string(value))
+	if !ok {
+		return 0
+	}
+	for i := range doc.Nodes {
+		switch node := &doc.Nodes[i]; {
+		case node.Kind == wire.Null:
+			n++
+		case !node.Kind.Container() || node.Count == 0:
+			return 0
+		}
+	}
+	return n
+}
+
+// maxNulls bounds the value that nullsIn reads, in bytes.
+const maxNulls = 256 << 10
+
+// nothing is the text of a filter without output.
+const nothing = "[select gave nothing]"
+
+// empty reports whether the filter had no output.
+func (s *selection) empty() bool { return s.several && len(s.value) == len("[]") }
+
+var errNoFilter = errors.New("filters are not available here")
+
+// plainText is a value as text: a string without quotes, unless it would look like
+// another JSON value.
+func plainText(value json.RawMessage) string {
+	var text string
+	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &text) != nil {
+		return string(value)
+	}
+	if trimmed := strings.TrimSpace(text); trimmed == "" || json.Valid([]byte(trimmed)) {
+		return string(value)
+	}
+	return text
+}
+
+// divideSelection makes a result of a selection: of several outputs each is an
+// item.
+func (p Pages) divideSelection(s *selection) *result {
+	if s.several {
+		return p.divide(string(s.value), s.text, false)
+	}
+	return p.divide(s.text, compress.Text(s.text, p.Texts).Text, false)
+}
