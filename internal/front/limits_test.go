@@ -6,8 +6,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
@@ -21,7 +22,7 @@ func TestLimits_Sessions(t *testing.T) {
 	l := limits.New(limits.Options{Principal: limits.Quota{Sessions: 2}})
 	f := connectWith(t, Options{Limits: l}, view.Options{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = r.WithContext(identity.With(r.Context(), &identity.Principal{ID: r.Header.Get("Who")}))
+		r = r.WithContext(caller.With(r.Context(), &caller.Principal{ID: r.Header.Get("Who")}, time.Time{}))
 		if r.URL.Path == "/sse" {
 			f.ServeSSE(w, r, "/messages")
 			return
@@ -90,7 +91,7 @@ func TestLimits_Sessions(t *testing.T) {
 	}
 }
 
-var alice = &identity.Principal{ID: "alice"}
+var alice = &caller.Principal{ID: "alice"}
 
 func body(t *testing.T, r *http.Response) string {
 	t.Helper()

@@ -5,8 +5,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
 )
@@ -18,7 +19,7 @@ func TestHTTP_Principal(t *testing.T) {
 	f := connectWith(t, Options{}, view.Options{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if who := r.Header.Get("Who"); who != "" {
-			r = r.WithContext(identity.With(r.Context(), &identity.Principal{ID: who}))
+			r = r.WithContext(caller.With(r.Context(), &caller.Principal{ID: who}, time.Time{}))
 		}
 		f.ServeHTTP(w, r)
 	}))
