@@ -158,15 +158,13 @@ func NewDemo(log *slog.Logger) (*App, error) {
 func (a *App) wire(servers []registry.Server, rules *policy.Rules, cache string) {
 	a.filters = jq.New(jq.Limits{}, a.reaper)
 	options := registryOptions(a.Config, rules)
-	options.CacheDir, options.Logger, options.Limits = cache, a.log, a.limits
+	options.CacheDir, options.Logger, options.SessionLimit = cache, a.log, a.limits.ServerSession
 	a.Registry = registry.New(servers, options)
 	calls := a.executorOptions(a.Config)
-	a.observe()
-	calls.Observers, calls.Tracing = a.callObservers(), a.tracing()
-	if a.Config.Audit != nil {
-		calls.Admit = func(r executor.Record) error { return a.auditor.began(r) }
-	}
+	calls.Journal, calls.Tracing = &a.journal, a.tracing()
 	a.Executor = executor.New(a.Registry, calls)
+	a.observe()
+	a.Registry.Use(a.chain()...)
 	two, _ := a.viewOptions(a.Config, config.ViewTwoTools)
 	a.View = view.NewTwoTools(a.Registry, a.Executor, two)
 	a.views = &views{app: a, config: a.Config, open: make(map[string]*openView)}

@@ -62,13 +62,10 @@ func (a *App) changeFront(auth *config.Auth) error {
 	return nil
 }
 
-// authServer puts the authorization server in force before next, which needs tokens.
-func (a *App) authServer(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if front := a.front.Load(); front != nil && authserver.Serves(r.URL.Path) {
-			front.ServeHTTP(w, r)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// authServer is the authorization server in force, for its paths.
+func (a *App) authServer(path string) http.Handler {
+	if front := a.front.Load(); front != nil && authserver.Serves(path) {
+		return front
+	}
+	return nil
 }

@@ -37,7 +37,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Grace:    a.grace(),
 		Ready:    a.ready,
 		Status:   a.wholeStatus,
-		Refused:  a.onRefused(),
+		Journal:  &a.journal,
 		Admin:    a.admin,
 		Metrics:  a.metricsHandler(),
 		Measures: a.mayMeasure,

@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/desk/config"
 	"mcpx/internal/front"
 	"mcpx/internal/policy"
+	"mcpx/internal/request"
 	"mcpx/internal/view"
 )
 
@@ -54,8 +55,8 @@ func (v *views) get(name string) *openView {
 		one.view = view.NewTwoTools(a.Registry, a.Executor, options)
 	}
 	one.front = front.New(one.view, front.Options{
-		Version: Version(), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Known: a.identity.Knows, Limits: a.limits, Logger: a.log,
-		Observer: a.requestObserver(), Trace: a.traceClients(),
+		Version: Version(), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Known: a.identity.Knows,
+		Admission: a.limits, Journal: &a.journal, SessionEnded: a.sessionEnded, Trace: a.traceClients(), Logger: a.log,
 	})
 	v.open[name] = one
 	return one
@@ -113,27 +114,27 @@ func (v *views) close() {
 	v.end(all)
 }
 
-// ServeHTTP implements [httpd.Endpoint]: /mcp is the view that the config names, and
+// Serve implements [httpd.Endpoint]: /mcp is the view that the config names, and
 // /mcp/NAME any view. Below each, and at the root, are the two paths of the older
 // transport, if the config has it.
-func (v *views) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (v *views) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
 	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/mcp"), "/")
 	if one := v.of(r, path); one != nil {
-		one.front.ServeHTTP(w, r)
-		return
+		return one.front.Serve(w, r)
 	}
 	if i := strings.LastIndexByte("/"+path, '/'); v.app.Config.SSE {
 		one := v.of(r, path[:max(0, i-1)])
 		switch what := path[i:]; {
 		case one != nil && what == "sse":
 			one.front.ServeSSE(w, r, strings.TrimSuffix(r.URL.Path, "sse")+"messages")
-			return
+			return nil
 		case one != nil && what == "messages":
 			one.front.PostSSE(w, r)
-			return
+			return nil
 		}
 	}
 	http.Error(w, "there is no such view; there are /mcp, /mcp/tools, /mcp/servers/NAME and /mcp/groups/NAME", http.StatusNotFound)
+	return nil
 }
 
 // EndStreams implements [httpd.Endpoint].

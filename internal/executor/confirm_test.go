@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
 
@@ -27,7 +28,7 @@ func TestConfirmed_Input(t *testing.T) {
 			asked = append(asked, string(params))
 			return json.RawMessage(`{"action":"accept","content":{"word":"mellon"}}`), nil
 		}
-		got, err := e.Exec(t.Context(), Request{Server: "fake", Tool: "ask", Client: client})
+		got, err := e.Exec(t.Context(), Request{From: request.From{Client: client}, Server: "fake", Tool: "ask"})
 		switch {
 		case err != nil:
 			t.Error(err)
@@ -60,7 +61,7 @@ func TestConfirmed_late(t *testing.T) {
 		}
 		return json.RawMessage(`{"action":"accept"}`), nil
 	}
-	call := Request{Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Client: client}
+	call := Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)}
 	if got := exec(t, e, call); got.IsError {
 		t.Errorf("got %s", got.Content)
 	}
@@ -117,7 +118,7 @@ func TestConfirmed_Unanswered(t *testing.T) {
 			return nil, ctx.Err()
 		}
 		began := time.Now()
-		got := exec(t, e, Request{Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`), Client: client})
+		got := exec(t, e, Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
 		if text := said(t, got); !got.IsError || !strings.Contains(text, "did not confirm the call of fake.echo within 15m0s; it was not made") || time.Since(began) != answerWithin {
 			t.Errorf("after %s: %s", time.Since(began), text)
 		}

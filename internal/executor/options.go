@@ -9,6 +9,7 @@ import (
 
 	"mcpx/internal/jq"
 	"mcpx/internal/policy"
+	"mcpx/internal/request"
 )
 
 // defaultVerbatim are globs of tools that read files. Their results stay unchanged,
@@ -59,15 +60,11 @@ type Options struct {
 	Separator string
 	// TypeScript shows a tool in VALIDATION_ERROR as TypeScript, not as JSON Schema.
 	TypeScript bool
-	// Observers get every call once it has ended, one after another. They must be
-	// fast, as the caller waits, and safe for concurrent use.
-	Observers []func(Record)
-	// Admit, where not nil, gets every call before anything is executed, once it is
-	// known that the call may be made. Its error, which the caller reads, refuses the call.
-	Admit func(Record) error
+	// Journal numbers the calls, and has their observers; nil = nobody observes them.
+	Journal *request.Journal
 	// Tracing, where not nil, gives calls spans; without it a client's traceparent goes
 	// through as it is.
-	Tracing *Tracing
+	Tracing *request.Tracing
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 }

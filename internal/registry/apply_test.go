@@ -134,12 +134,12 @@ func TestApply_Waiting(t *testing.T) {
 		var calls sync.WaitGroup
 		began := time.Now()
 		calls.Go(func() {
-			if _, err := follow(context.Background(), r, "one", request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Wait: time.Minute, Timeout: time.Minute}); err != nil {
+			if _, err := follow(context.Background(), r, "one", request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Wait: time.Minute, Timeout: time.Minute}}); err != nil {
 				t.Error(err)
 			}
 		})
 		calls.Go(func() {
-			_, err := follow(context.Background(), r, "two", request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Wait: time.Minute})
+			_, err := follow(context.Background(), r, "two", request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Times: request.Times{Wait: time.Minute}})
 			if !errors.Is(err, errNoServer) {
 				t.Errorf("the call of a server that is gone: %v", err)
 			}

@@ -95,7 +95,7 @@ func follow(ctx context.Context, r *Registry, name string, request request.Reque
 var errNoServer = errors.New("there is no such server")
 
 func call(r *Registry, server string, client *caller.Client, tool, arguments string) (string, error) {
-	raw, err := follow(context.Background(), r, server, request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Client: client, Timeout: patience})
+	raw, err := follow(context.Background(), r, server, request.Request{From: request.From{Client: client}, Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Times: request.Times{Timeout: patience}})
 	if err != nil {
 		return "", err
 	}
@@ -373,7 +373,7 @@ func TestCall_Replaced(t *testing.T) {
 	now := tried(t, r)
 	for _, from := range []*catalog.Snapshot{before, now} {
 		for i := range from.Servers {
-			_, err := r.Call(t.Context(), &from.Servers[i], request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})
+			_, err := r.Call(t.Context(), &from.Servers[i], request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: patience}})
 			replaced := (*ReplacedError)(nil)
 			if want := from == before && from.Servers[i].Name == "one"; errors.As(err, &replaced) != want || (err == nil) == want {
 				t.Errorf("%s of %v: %v", from.Servers[i].Name, from == before, err)

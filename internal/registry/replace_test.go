@@ -148,7 +148,7 @@ func TestPerClient_Gone(t *testing.T) {
 		tried(t, r)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := follow(ctx, r, "one", request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Client: &caller.Client{ID: "a"}}); !errors.Is(err, context.Canceled) {
+		if _, err := follow(ctx, r, "one", request.Request{From: request.From{Client: &caller.Client{ID: "a"}}, Method: "tools/call", Params: request.ToolParams("echo", nil)}); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 		synctest.Wait()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 )
 
@@ -17,6 +18,8 @@ type Servers struct {
 	Registry *registry.Registry
 	// Catalogue is the newest catalogue that the caller may see.
 	Catalogue func() *catalog.Snapshot
+	// Part is the part of the catalogue that the view shows now; nil = all of it.
+	Part func() *policy.Part
 	// Has reports whether the view shows a server; nil = all.
 	Has func(server string) bool
 	// Separator stands between the name of a server and that of its prompt.

@@ -67,8 +67,13 @@ func (v *AllTools) natives(client *caller.Client) *natives {
 	return v.texts.natives(v.catalogue(client), v.current.Load().Naming)
 }
 
-// Instructions implements [View]: those of each server as it sent them.
-func (v *AllTools) Instructions(client *caller.Client) string {
+// Greeting implements [View].
+func (v *AllTools) Greeting(client *caller.Client) Greeting {
+	return Greeting{v.instructions(client), v.beside(client).Offers()}
+}
+
+// instructions are what each server sent.
+func (v *AllTools) instructions(client *caller.Client) string {
 	var all strings.Builder
 	snap := v.catalogue(client)
 	if len(snap.Servers) == 0 {
@@ -114,6 +119,11 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *executor.Result
 		o, ok = list.byName[call.Name]
 	}
 	if !ok {
+		server := ""
+		if snap := v.catalogue(call.Client); len(snap.Servers) == 1 {
+			server = snap.Servers[0].Name
+		}
+		v.executor.Unknown(call.Event, server, call.Name)
 		return nil, list.unknown(call.Name)
 	}
 	return v.callNative(ctx, call, o)

@@ -9,6 +9,7 @@ import (
 	"mcpx/internal/describe"
 	"mcpx/internal/executor"
 	"mcpx/internal/policy"
+	"mcpx/internal/request"
 )
 
 func TestTwoTools_Form(t *testing.T) {
@@ -73,7 +74,7 @@ func TestTwoTools_Form(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			v := &TwoTools{}
 			v.current.Store(newSettings(test.options))
-			call := Call{Client: &caller.Client{Name: test.client}, Structured: test.asked, Code: test.code}
+			call := Call{From: request.From{Client: &caller.Client{Name: test.client}}, Structured: test.asked, Code: test.code}
 			for range 2 { // the second comes from the cache
 				if got := v.form(call); got != test.want {
 					t.Errorf("got %+v, want %+v", got, test.want)

@@ -84,16 +84,21 @@ func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 	apps := v.forApps(client)
 	return func() json.RawMessage {
 		tools := v.texts.list(snap, how).tools
-		if !v.Apps() {
+		if !v.Traits().Apps {
 			return tools
 		}
 		return joined(tools, v.appsOf(apps).tools)
 	}
 }
 
-// Instructions implements [View].
+// Instructions are for the model of a client.
 func (v *TwoTools) Instructions(client *caller.Client) string {
 	return v.texts.instructions(v.named(client), v.current.Load().profile(name(client)).shown)
+}
+
+// Greeting implements [View].
+func (v *TwoTools) Greeting(client *caller.Client) Greeting {
+	return Greeting{v.Instructions(client), v.beside(client).Offers()}
 }
 
 // Tools implements [View].
@@ -147,6 +152,7 @@ func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result
 		}
 	}
 	v.registry.Need()
+	v.executor.Unknown(call.Event, "", call.Name)
 	return nil, v.unknownTool(call)
 }
 

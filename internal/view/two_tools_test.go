@@ -21,6 +21,7 @@ import (
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
 
@@ -172,11 +173,11 @@ func TestTwoTools_SetOptions(t *testing.T) {
 		return !strings.Contains(listed, "exact TypeScript") && strings.Contains(listed, "may be TOON")
 	})
 	change("a rule", Options{Clients: []ClientRule{{Name: "agent", DescriptionChars: 300}}}, hides)
-	if got := v.form(Call{Client: agent}).Structured; got != executor.StructuredOwn {
+	if got := v.form(Call{From: request.From{Client: agent}}).Structured; got != executor.StructuredOwn {
 		t.Errorf("structuredContent before: %d", got)
 	}
 	v.SetOptions(Options{Structured: StructuredNever})
-	if got := v.form(Call{Client: agent}).Structured; got != executor.StructuredNone {
+	if got := v.form(Call{From: request.From{Client: agent}}).Structured; got != executor.StructuredNone {
 		t.Errorf("structuredContent after: %d", got)
 	}
 }
@@ -278,7 +279,7 @@ func TestTwoTools_SameToolTwice(t *testing.T) {
 	v, r := started(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
 	r.WaitTried(t.Context())
 	length := func(names string) int {
-		result, err := v.Call(t.Context(), Call{Client: &caller.Client{}, Name: InspectTool, Arguments: json.RawMessage(`{"server_name":"fake","tool_name":"` + names + `"}`)})
+		result, err := v.Call(t.Context(), Call{From: request.From{Client: &caller.Client{}}, Name: InspectTool, Arguments: json.RawMessage(`{"server_name":"fake","tool_name":"` + names + `"}`)})
 		if err != nil || result.IsError {
 			t.Fatal(result, err)
 		}

@@ -26,7 +26,7 @@ func TestNewToken(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 1000 {
 		token := NewToken()
-		if _, err := Bearer(requestWith("Bearer " + token).Header); err != nil || len(token) != len("mcpx_")+27 || seen[token] {
+		if _, err := caller.Bearer(requestWith("Bearer " + token).Header); err != nil || len(token) != len("mcpx_")+27 || seen[token] {
 			t.Fatalf("%s: %v", token, err)
 		}
 		seen[token] = true

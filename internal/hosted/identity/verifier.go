@@ -48,9 +48,9 @@ type Token struct {
 // that its token does not count.
 var (
 	// ErrNone: the request has no credential.
-	ErrNone = errors.New("no token")
+	ErrNone = caller.ErrNoToken
 	// ErrMalformed: the Authorization header cannot be read.
-	ErrMalformed = errors.New("the Authorization header is malformed")
+	ErrMalformed = caller.ErrMalformed
 	// ErrInvalid: the credential does not count.
 	ErrInvalid = errors.New("the credential does not count")
 	// ErrUnavailable: the token cannot be verified, as its issuer cannot be reached.
@@ -233,7 +233,7 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 	if s == nil {
 		return nil, nil
 	}
-	token, err := Bearer(r.Header)
+	token, err := caller.Bearer(r.Header)
 	switch {
 	case errors.Is(err, ErrNone) && s.certificates != nil && r.TLS != nil && len(r.TLS.VerifiedChains) > 0:
 		certificate := r.TLS.VerifiedChains[0][0]

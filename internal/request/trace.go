@@ -1,4 +1,4 @@
-package executor
+package request
 
 import (
 	"crypto/rand"
@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"mcpx/internal/base/wire"
-	"mcpx/internal/request"
 )
 
 // A trace goes through _meta (SEP-414): where nobody wants spans of mcpx, the client's
@@ -23,32 +22,29 @@ type Tracing struct {
 	Share float64
 }
 
-// Spans are the spans of one call: 16 hex digits each, the parent empty where the trace
-// begins here.
-type Spans struct{ Parent, Call, Upstream string }
-
 const traceparentName = "traceparent"
 
-// trace finds the trace of a request, and begins the spans of the call, if they are wanted.
-func (e *Executor) trace(r *Request) {
-	at := slices.IndexFunc(r.Meta, func(m request.Meta) bool { return m.Name == traceparentName })
+// Begin finds the trace of a message in its _meta, and begins the spans of the call, if they are wanted: then the server gets
+// the span of the request to it. A nil *Tracing begins none.
+func (t *Tracing) Begin(r *From) {
+	at := slices.IndexFunc(r.Meta, func(m Meta) bool { return m.Name == traceparentName })
 	parent, sampled := "", false
 	if at >= 0 {
 		raw, _ := r.Meta[at].Value.(json.RawMessage)
-		r.record.Trace, parent, sampled = parseTraceparent(raw)
+		r.Event.Trace.ID, parent, sampled = parseTraceparent(raw)
 	}
 	switch {
-	case e.tracing == nil:
+	case t == nil:
 		return
-	case r.record.Trace == "" && mathrand.Float64() < e.tracing.Share:
-		r.record.Trace, sampled = newID(16), true
+	case r.Event.Trace.ID == "" && mathrand.Float64() < t.Share:
+		r.Event.Trace.ID, sampled = newID(16), true
 	}
 	if !sampled {
 		return
 	}
 	spans := &Spans{Parent: parent, Call: newID(8), Upstream: newID(8)}
-	r.record.Spans = spans
-	member := request.Meta{Name: traceparentName, Value: "00-" + r.record.Trace + "-" + spans.Upstream + "-01"}
+	r.Event.Trace.Spans = spans
+	member := Meta{Name: traceparentName, Value: "00-" + r.Event.Trace.ID + "-" + spans.Upstream + "-01"}
 	if at >= 0 {
 		r.Meta = slices.Clone(r.Meta)
 		r.Meta[at] = member
