@@ -128,7 +128,11 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, again st
 	if !served.Exists() {
 		fmt.Fprintf(w.s.err, "mcpx: warning: there is no config at %s yet; mcpx init makes one\n", w.sys.Short(own))
 	}
-	change, err := kept.Connect(client, file, exe, []string{"--config", own}, served.Servers, w.move, w.s.reading())
+	to := setup.Connection{Command: exe, Args: []string{"--config", own}}
+	if w.move {
+		to.Move = served.Servers
+	}
+	change, err := kept.Connect(client, file, to, w.s.reading())
 	if err != nil {
 		return err
 	}
