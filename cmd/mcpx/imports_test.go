@@ -12,8 +12,8 @@ import (
 // package may import directly.
 var allowedImports = map[string][]string{
 	"cmd/mcpx": {
-		"internal/app", "internal/hosted/audit", "internal/budget", "internal/base/catalog", "internal/compress", "internal/desk/config",
-		"internal/describe", "internal/executor", "internal/front", "internal/hosted/httpd", "internal/hosted/identity",
+		"internal/app", "internal/budget", "internal/base/catalog", "internal/compress", "internal/desk/config",
+		"internal/describe", "internal/executor", "internal/front",
 		"internal/jq", "internal/desk/logins", "internal/base/sanitize", "internal/base/proc", "internal/desk/terminal", "internal/desk/secret",
 		"internal/desk/setup", "internal/tokens", "internal/view", "internal/base/wire",
 	},

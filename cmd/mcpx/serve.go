@@ -7,12 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"sync"
 
 	"gopkg.in/natefinch/lumberjack.v2"
 
 	"mcpx/internal/app"
-	"mcpx/internal/hosted/httpd"
 )
 
 type serveCommand struct {
@@ -186,22 +184,10 @@ func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop fu
 	if cmd.Pprof == "" {
 		return func() {}, nil
 	}
-	listener, err := httpd.Listen(ctx, cmd.Pprof, false)
-	if err != nil {
+	if stop, err = app.ServeProfiles(ctx, cmd.Pprof, log); err != nil {
 		return nil, fmt.Errorf("--pprof: %w", err)
 	}
-	log.Warn("serving profiles", "url", "http://"+listener.Addr().String()+"/debug/pprof/")
-	ctx, cancel := context.WithCancel(ctx)
-	var serving sync.WaitGroup
-	serving.Go(func() { // ends with ctx
-		if err := httpd.ServeProfiles(ctx, listener, log); err != nil {
-			log.Error("serving profiles ended", "err", err)
-		}
-	})
-	return func() {
-		cancel()
-		serving.Wait()
-	}, nil
+	return stop, nil
 }
 
 // ended logs the error that ended serving. It does not print it, since a write to a
