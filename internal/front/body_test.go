@@ -3,7 +3,6 @@ package front
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -26,7 +25,7 @@ func posted(f *Front, p *identity.Principal, body io.Reader, length int64, heade
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	w := httptest.NewRecorder()
-	f.ServeHTTP(w, r.WithContext(identity.With(context.Background(), p)))
+	serveAs(p, f.ServeHTTP, w, r)
 	return w
 }
 

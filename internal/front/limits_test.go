@@ -21,12 +21,11 @@ func TestLimits_Sessions(t *testing.T) {
 	l := limits.New(limits.Options{Principal: limits.Quota{Sessions: 2}})
 	f := connectWith(t, Options{Limits: l}, view.Options{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = r.WithContext(identity.With(r.Context(), &identity.Principal{ID: r.Header.Get("Who")}))
+		serve := f.ServeHTTP
 		if r.URL.Path == "/sse" {
-			f.ServeSSE(w, r, "/messages")
-			return
+			serve = func(w http.ResponseWriter, r *http.Request) { f.ServeSSE(w, r, "/messages") }
 		}
-		f.ServeHTTP(w, r)
+		serveAs(&identity.Principal{ID: r.Header.Get("Who")}, serve, w, r)
 	}))
 	t.Cleanup(func() {
 		web.CloseClientConnections()

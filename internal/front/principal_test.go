@@ -1,6 +1,7 @@
 package front
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +12,14 @@ import (
 	"mcpx/internal/view"
 )
 
+// serveAs serves a request of a principal.
+func serveAs(p *identity.Principal, serve http.HandlerFunc, w http.ResponseWriter, r *http.Request) {
+	proof := &identity.Proof{Principal: p, Revoked: context.Background()}
+	ctx, end := proof.Context(r.Context())
+	defer end()
+	serve(w, r.WithContext(ctx))
+}
+
 // TestHTTP_Principal: the session of another principal is unknown, whatever is sent in it,
 // and is the same as before to its own.
 func TestHTTP_Principal(t *testing.T) {
@@ -18,7 +27,8 @@ func TestHTTP_Principal(t *testing.T) {
 	f := connectWith(t, Options{}, view.Options{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if who := r.Header.Get("Who"); who != "" {
-			r = r.WithContext(identity.With(r.Context(), &identity.Principal{ID: who}))
+			serveAs(&identity.Principal{ID: who}, f.ServeHTTP, w, r)
+			return
 		}
 		f.ServeHTTP(w, r)
 	}))

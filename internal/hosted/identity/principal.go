@@ -41,11 +41,6 @@ func (p *Principal) of(first string) bool { return strings.HasPrefix(p.ID, first
 
 type contextKey struct{}
 
-// With returns a context of a request of p.
-func With(ctx context.Context, p *Principal) context.Context {
-	return context.WithValue(ctx, contextKey{}, &Proof{Principal: p})
-}
-
 // From is the principal of the request that ctx belongs to; nil = anybody.
 func From(ctx context.Context) *Principal {
 	if proof, ok := ctx.Value(contextKey{}).(*Proof); ok {
