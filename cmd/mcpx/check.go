@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
-	"mcpx/internal/desk/terminal"
 )
 
 type checkCommand struct {

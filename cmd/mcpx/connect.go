@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/setup"
-	"mcpx/internal/desk/terminal"
 )
 
 type connectCommand struct {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"mcpx/internal/app"
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/budget"
-	"mcpx/internal/desk/terminal"
 	"mcpx/internal/executor"
 	"mcpx/internal/tokens"
 	"mcpx/internal/view"

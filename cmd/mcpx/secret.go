@@ -10,8 +10,8 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/secret"
-	"mcpx/internal/desk/terminal"
 )
 
 type secretCommand struct {

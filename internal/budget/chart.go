@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"mcpx/internal/base/sanitize"
-	"mcpx/internal/desk/terminal"
+	"mcpx/internal/base/terminal"
 )
 
 // The layout of the chart, in pixels. The colours have about the same contrast

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"mcpx/internal/base/sanitize"
-	"mcpx/internal/desk/terminal"
+	"mcpx/internal/base/terminal"
 )
 
 // WriteTable writes r for people, on s: what is saved first, then server by server.
