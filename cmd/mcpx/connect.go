@@ -66,7 +66,10 @@ func findClient(id string) (setup.Client, error) {
 		}
 		ids = append(ids, c.ID)
 	}
-	return setup.Client{}, &usageError{hintError{fmt.Sprintf("there is no client %q", id) + sanitize.DidYouMean(id, ids), "the clients are " + strings.Join(ids, ", ")}}
+	return setup.Client{}, &usageError{hintError{
+		fmt.Sprintf("there is no client %q", id) + sanitize.DidYouMean(id, ids),
+		"the clients are " + strings.Join(ids, ", "),
+	}}
 }
 
 // list prints all clients with their files, and whether they are connected.

@@ -213,7 +213,8 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, n
 	}
 	fmt.Fprintf(s.out, "wrote %s\n", sys.Short(next.file))
 	if n := setup.Secrets(next.servers); n > 0 {
-		fmt.Fprintf(s.out, "%s came with a token or password, copied as it is; only you can read the file. \"${NAME}\" in its place takes it from the environment\n", terminal.Count(n, "server"))
+		fmt.Fprintf(s.out, "%s came with a token or password, copied as it is; only you can read the file. "+
+			"\"${NAME}\" in its place takes it from the environment\n", terminal.Count(n, "server"))
 	}
 	return true, nil
 }
@@ -265,6 +266,7 @@ func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.S
 		return nil
 	}
 	commands = append(commands, "mcpx connect", setup.Snippet(exe, []string{"--config", w.cli.Config}))
-	fmt.Fprintf(w.s.out, "\nnow connect a client, or give it the entry by hand, as most of them have it:\n    %s\n", strings.Join(commands, "\n    "))
+	fmt.Fprintf(w.s.out, "\nnow connect a client, or give it the entry by hand, as most of them have it:\n    %s\n",
+		strings.Join(commands, "\n    "))
 	return nil
 }

@@ -159,7 +159,8 @@ func run(ctx context.Context, args []string, s streams) int {
 	parser, err := kong.New(&c,
 		kong.Name("mcpx"),
 		kong.Description("One MCP server in front of many: the agent sees two tools, inspect and exec.\n\n"+
-			examples("mcpx demo", "mcpx check --config ~/.cursor/mcp.json", "mcpx exec time get_current_time timezone=UTC", "mcpx help exec")),
+			examples("mcpx demo", "mcpx check --config ~/.cursor/mcp.json",
+				"mcpx exec time get_current_time timezone=UTC", "mcpx help exec")),
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.DefaultEnvars("MCPX"),

@@ -28,7 +28,8 @@ type serveCommand struct {
 // Help has the examples.
 func (cmd *serveCommand) Help() string {
 	return "Without a command mcpx serves: this is what MCP clients start.\n\n" +
-		examples("mcpx --config ~/mcp.json", "mcpx serve --http 127.0.0.1:8080", "mcpx serve --demo --http 8080", "mcpx serve --view groups/coding", "mcpx serve --watch")
+		examples("mcpx --config ~/mcp.json", "mcpx serve --http 127.0.0.1:8080", "mcpx serve --demo --http 8080",
+			"mcpx serve --view groups/coding", "mcpx serve --watch")
 }
 
 // Run serves until the input ends or a signal comes.
@@ -88,7 +89,10 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *app.App, log *slog.Logger, closeLog func(), err error) {
 	if cmd.Demo {
 		if cmd.Trace != "" {
-			return nil, nil, nil, &usageError{hintError{"--trace is for the servers of a config, not for --demo", "mcpx --config FILE serve --trace " + cmd.Trace}}
+			return nil, nil, nil, &usageError{hintError{
+				"--trace is for the servers of a config, not for --demo",
+				"mcpx --config FILE serve --trace " + cmd.Trace,
+			}}
 		}
 		log = c.demoLogger(s, "warn")
 		a, err = app.NewDemo(log)

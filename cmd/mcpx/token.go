@@ -99,7 +99,10 @@ func (cmd *tokenDeleteCommand) Run(c *cli, s streams) error {
 		return &hintError{fmt.Sprintf("%s has no token in %s", cmd.Name, file), "mcpx token list"}
 	}
 	if err != nil && strings.Contains(err.Error(), "nobody could connect") {
-		return &hintError{"nobody could connect without the token of " + cmd.Name, "make another one first, or take auth out of " + file + " and start mcpx again"}
+		return &hintError{
+			"nobody could connect without the token of " + cmd.Name,
+			"make another one first, or take auth out of " + file + " and start mcpx again",
+		}
 	}
 	if err != nil {
 		return err

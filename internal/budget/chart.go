@@ -76,12 +76,14 @@ func summary(r *Report) string {
 		parts = append(parts, fmt.Sprintf("Tool definitions of %s in every request: %s tokens connected directly, %s through mcpx.",
 			terminal.Count(len(c.Servers), "server"), terminal.Number(c.Total.Direct), terminal.Number(c.Total.Surface)))
 		for _, s := range c.ToolSearch {
-			parts = append(parts, fmt.Sprintf("%s, which searches for tools itself: %s directly, %s through mcpx.", s.Client, terminal.Number(s.Direct), terminal.Number(s.Surface)))
+			parts = append(parts, fmt.Sprintf("%s, which searches for tools itself: %s directly, %s through mcpx.",
+				s.Client, terminal.Number(s.Direct), terminal.Number(s.Surface)))
 		}
 	}
 	if t := r.Results; t != nil {
 		parts = append(parts, fmt.Sprintf("%s: %s tokens received, %s minified, %s sent.",
-			terminal.Count(t.Total.Documents, "tool result"), terminal.Number(t.Total.Received), terminal.Number(t.Total.Minified), terminal.Number(t.Total.Sent)))
+			terminal.Count(t.Total.Documents, "tool result"), terminal.Number(t.Total.Received),
+			terminal.Number(t.Total.Minified), terminal.Number(t.Total.Sent)))
 	}
 	return strings.Join(parts, " ")
 }
@@ -132,7 +134,9 @@ func (c *chart) pair(first, second string, direct, surface, largest int) {
 
 // results draws a row for each class: what was received is the whole length.
 func (c *chart) results(r *Report) {
-	c.heading("Tool results, in parts of what was received", []key{{directColour, "received"}, {plainColour, "minified"}, {mcpxColour, "sent"}})
+	c.heading("Tool results, in parts of what was received", []key{
+		{directColour, "received"}, {plainColour, "minified"}, {mcpxColour, "sent"},
+	})
 	classes := r.Results.Classes
 	if len(classes) > maxClasses {
 		others := Class{Name: "others"}

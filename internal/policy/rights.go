@@ -38,7 +38,9 @@ func (r *Right) of(p *identity.Principal) bool {
 	has := func(wanted, own []string) bool {
 		return len(wanted) == 0 || slices.ContainsFunc(wanted, func(name string) bool { return slices.Contains(own, name) })
 	}
-	return has(r.Groups, p.Groups) && has(r.Scopes, p.Scopes) && (len(r.Principals) == 0 || slices.ContainsFunc(r.Principals, func(glob string) bool { return fits(glob, p.Name) }))
+	is := func(glob string) bool { return fits(glob, p.Name) }
+	return has(r.Groups, p.Groups) && has(r.Scopes, p.Scopes) &&
+		(len(r.Principals) == 0 || slices.ContainsFunc(r.Principals, is))
 }
 
 // fits reports whether a glob matches the name of a principal. Of a user of an issuer,

@@ -121,7 +121,8 @@ func release(out, only string) error {
 func build(p platform, temp string) (*binary, error) {
 	path := filepath.Join(temp, p.target())
 	command := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, "./cmd/mcpx")
-	command.Env = append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=")
+	command.Env = append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch,
+		"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=")
 	command.Stderr = os.Stderr
 	if err := command.Run(); err != nil {
 		return nil, err

@@ -72,7 +72,11 @@ func (l *loader) front(path string, n *node) {
 		},
 		"allow": func(path string, n *node) {
 			if l.is(objectKind, path, n) {
-				l.only(path, n, map[string]reader{"emails": l.some(l.globs(&f.Emails)), "groups": l.some(l.names(&f.Groups)), "subjects": l.some(l.names(&f.Subjects))})
+				l.only(path, n, map[string]reader{
+					"emails":   l.some(l.globs(&f.Emails)),
+					"groups":   l.some(l.names(&f.Groups)),
+					"subjects": l.some(l.names(&f.Subjects)),
+				})
 				if f.Emails == nil && f.Groups == nil && f.Subjects == nil {
 					l.fault(path, n.offset, "needs emails, groups or subjects")
 				}
@@ -110,15 +114,23 @@ func (l *loader) redirects(into *[]string) reader {
 			l.fault(at, n.offset, "must not be empty")
 		}
 		for i, glob := range list {
-			scheme, rest, _ := strings.Cut(glob, "://")
-			host, _, _ := strings.Cut(rest, "/")
-			_, err := path.Match(glob, "")
-			if glob != "loopback" && (err != nil || scheme == "" || scheme == "http" || host == "" || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+.-") != "" || strings.ContainsAny(rest, "#@\\ ")) {
+			if glob != "loopback" && !isRedirect(glob) {
 				l.fault(index(at, i), n.items[i].offset, `must be an address such as "https://claude.ai/api/mcp/auth_callback", in which * stands for any part between two slashes, or "loopback"`)
 			}
 		}
 		*into = list
 	}
+}
+
+// isRedirect reports whether a glob of addresses has a scheme other than http, and a host.
+func isRedirect(glob string) bool {
+	scheme, rest, _ := strings.Cut(glob, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	if scheme == "" || scheme == "http" || host == "" || strings.ContainsAny(rest, "#@\\ ") {
+		return false
+	}
+	_, err := path.Match(glob, "")
+	return err == nil && strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+.-") == ""
 }
 
 // finishFront notes what an authorization server needs beside its own keys.

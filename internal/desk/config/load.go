@@ -117,7 +117,10 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 }
 
 func newLoader(path string, o Options) *loader {
-	return &loader{o: o, cfg: defaults(path), defined: map[string]string{}, wanted: map[string][]wanted{}, everyServer: Server{Start: "eager", Pin: "warn"}}
+	return &loader{
+		o: o, cfg: defaults(path), defined: map[string]string{}, wanted: map[string][]wanted{},
+		everyServer: Server{Start: "eager", Pin: "warn"},
+	}
 }
 
 // decode reads the JSON; it tolerates a byte order mark.

@@ -53,7 +53,10 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 	case !s.safe():
 		return nil, errors.New("a login needs a server over https, or on this machine: a token would go over the network in the clear")
 	case s.authorized():
-		return nil, &hintError{s.Name + " has an Authorization header, which a login would not replace", "remove it from headers of the server"}
+		return nil, &hintError{
+			s.Name + " has an Authorization header, which a login would not replace",
+			"remove it from headers of the server",
+		}
 	}
 	web := newHTTPClient(s)
 	defer web.CloseIdleConnections()

@@ -100,7 +100,8 @@ const leastSecret = 4
 // secrets are those that a request of a token sends.
 func (e endpoint) secrets(params url.Values) (all []string) {
 	for _, value := range []string{
-		e.Client.Secret, params.Get("code"), params.Get("code_verifier"), params.Get("refresh_token"), params.Get("subject_token"), params.Get("client_assertion"),
+		e.Client.Secret, params.Get("code"), params.Get("code_verifier"),
+		params.Get("refresh_token"), params.Get("subject_token"), params.Get("client_assertion"),
 	} {
 		if len(value) >= leastSecret {
 			all = append(all, value, "[secret]")

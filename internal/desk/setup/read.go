@@ -323,7 +323,9 @@ func (f *Found) definition() string {
 }
 
 // launchers are programs of which the first argument says what runs.
-var launchers = []string{"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "npm", "npx.cmd", "uv", "bun", "deno", "node", "go", "python", "python3"}
+var launchers = []string{
+	"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "npm", "npx.cmd", "uv", "bun", "deno", "node", "go", "python", "python3",
+}
 
 // Runs says in a few words what the server is, without what may be secret.
 func (f *Found) Runs() string {

@@ -67,7 +67,9 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 // the person alone.
 func (s *Server) asks(r *http.Request, query url.Values) (*client, *authorization, error) {
 	var values [7]string
-	for i, name := range []string{"client_id", "redirect_uri", "state", "response_type", "code_challenge", "code_challenge_method", "response_mode"} {
+	for i, name := range []string{
+		"client_id", "redirect_uri", "state", "response_type", "code_challenge", "code_challenge_method", "response_mode",
+	} {
 		value, err := only(query, name)
 		if err != nil {
 			return nil, nil, err
@@ -85,7 +87,10 @@ func (s *Server) asks(r *http.Request, query url.Values) (*client, *authorizatio
 	case !c.knows(a.Redirect):
 		return nil, nil, &fault{"invalid_request", "the client has not registered this redirect_uri: " + sanitize.Line(a.Redirect, 200)}
 	case !s.redirects(a.Redirect):
-		return nil, nil, &fault{"invalid_request", "this redirect_uri is not allowed here; auth.front.redirects of mcpx allows more: " + sanitize.Line(a.Redirect, 200)}
+		return nil, nil, &fault{
+			"invalid_request",
+			"this redirect_uri is not allowed here; auth.front.redirects of mcpx allows more: " + sanitize.Line(a.Redirect, 200),
+		}
 	case values[3] != "code":
 		return nil, a, &fault{"unsupported_response_type", "response_type must be code"}
 	case values[6] != "" && values[6] != "query":
@@ -157,7 +162,10 @@ const (
 // setCookie sets a cookie for this host alone, or deletes it if value is empty. It is
 // SameSite=Lax, as the redirect of the issuer comes from another site.
 func (s *Server) setCookie(w http.ResponseWriter, name, value string) {
-	c := &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(pageTime / time.Second)}
+	c := &http.Cookie{
+		Name: name, Value: value, Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, MaxAge: int(pageTime / time.Second),
+	}
 	if value == "" {
 		c.MaxAge = -1
 	}

@@ -105,7 +105,8 @@ func New(o Options) (*Server, error) {
 		o.Scopes = append([]string{"openid"}, o.Scopes...)
 	}
 	origin := u.Scheme + "://" + strings.ToLower(u.Host)
-	s := &Server{o: o, issuer: origin + strings.TrimSuffix(strings.TrimSuffix(u.EscapedPath(), "/"), "/mcp"), sameSite: http.NewCrossOriginProtection()}
+	folder := strings.TrimSuffix(strings.TrimSuffix(u.EscapedPath(), "/"), "/mcp")
+	s := &Server{o: o, issuer: origin + folder, sameSite: http.NewCrossOriginProtection()}
 	if err := s.sameSite.AddTrustedOrigin(origin); err != nil {
 		return nil, err
 	}

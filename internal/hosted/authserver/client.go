@@ -103,7 +103,8 @@ func readClient(data []byte) (*client, error) {
 	for _, one := range c.Redirects {
 		length += len(one)
 		if _, ok := redirect(one); !ok {
-			return nil, &fault{"invalid_redirect_uri", "a redirect_uri must be an absolute URL without fragment, over https, on loopback, or of a scheme of the client's own: " + sanitize.Line(one, 200)}
+			return nil, &fault{"invalid_redirect_uri", "a redirect_uri must be an absolute URL without fragment, " +
+				"over https, on loopback, or of a scheme of the client's own: " + sanitize.Line(one, 200)}
 		}
 	}
 	switch {
@@ -187,6 +188,7 @@ func (c *client) knows(address string) bool {
 		if !ok || k.Scheme != "http" || u.Scheme != "http" {
 			return known == address
 		}
-		return k.Hostname() == u.Hostname() && k.EscapedPath() == u.EscapedPath() && k.RawQuery == u.RawQuery && k.ForceQuery == u.ForceQuery
+		return k.Hostname() == u.Hostname() && k.EscapedPath() == u.EscapedPath() &&
+			k.RawQuery == u.RawQuery && k.ForceQuery == u.ForceQuery
 	})
 }

@@ -70,7 +70,8 @@ func (l *login) provider(ctx context.Context) (*provider, error) {
 	case err != nil:
 	case p.Issuer != l.o.Issuer:
 		err = fmt.Errorf("its metadata is for another issuer, %s", sanitize.Line(p.Issuer, 200))
-	case !netguard.Safe(p.Authorization) || !netguard.Safe(p.Token) || !netguard.Safe(p.Keys) || p.UserInfo != "" && !netguard.Safe(p.UserInfo):
+	case !netguard.Safe(p.Authorization), !netguard.Safe(p.Token), !netguard.Safe(p.Keys),
+		p.UserInfo != "" && !netguard.Safe(p.UserInfo):
 		err = errors.New("its metadata lacks an endpoint over https")
 	}
 	l.until = time.Now().Add(discoveryTime)
@@ -119,7 +120,8 @@ func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authoriza
 		return
 	}
 	s.setCookie(w, loginCookie, sealed)
-	w.Header().Set("Location", s.login.config(p).AuthCodeURL(b.State, oauth2.S256ChallengeOption(b.Verifier), oauth2.SetAuthURLParam("nonce", b.Nonce)))
+	nonce := oauth2.SetAuthURLParam("nonce", b.Nonce)
+	w.Header().Set("Location", s.login.config(p).AuthCodeURL(b.State, oauth2.S256ChallengeOption(b.Verifier), nonce))
 	w.WriteHeader(http.StatusSeeOther)
 }
 
@@ -169,9 +171,11 @@ func (l *login) end(ctx context.Context, query url.Values, b *begun) (*person, e
 		if query.Get("error") == "access_denied" {
 			return nil, &refusedError{"", "the login was refused"}
 		}
-		return nil, fmt.Errorf("the issuer answers %s: %s", sanitize.Line(query.Get("error"), 60), sanitize.Line(query.Get("error_description"), 200))
+		return nil, fmt.Errorf("the issuer answers %s: %s",
+			sanitize.Line(query.Get("error"), 60), sanitize.Line(query.Get("error_description"), 200))
 	}
-	token, err := l.config(p).Exchange(context.WithValue(ctx, oauth2.HTTPClient, l.web), query.Get("code"), oauth2.VerifierOption(b.Verifier))
+	web := context.WithValue(ctx, oauth2.HTTPClient, l.web)
+	token, err := l.config(p).Exchange(web, query.Get("code"), oauth2.VerifierOption(b.Verifier))
 	if err != nil {
 		return nil, fmt.Errorf("exchanging the code of the issuer: %w", plainRetrieve(err))
 	}
@@ -278,7 +282,10 @@ func (l *login) person(claims jwt.MapClaims) (*person, error) {
 	case err != nil || who.Subject == "":
 		return nil, errors.New("the issuer does not say who has logged in")
 	case len(size) > maxPerson:
-		return nil, &refusedError{who.Subject, fmt.Sprintf("the issuer names too many groups (%d): let it name those that concern mcpx", len(who.Groups))}
+		return nil, &refusedError{
+			who.Subject,
+			fmt.Sprintf("the issuer names too many groups (%d): let it name those that concern mcpx", len(who.Groups)),
+		}
 	case !l.o.Allow.lets(who):
 		return nil, &refusedError{who.Subject, "this account may not use this mcpx"}
 	}
