@@ -93,7 +93,7 @@ func (l *level) UnmarshalText(text []byte) error {
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
-	terminal bool // in is a terminal, with a person
+	terminal bool // in is a terminal
 	// screen is the screen of out, watched that of err.
 	screen, watched terminal.Screen
 	getenv          func(string) (string, bool)

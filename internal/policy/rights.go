@@ -229,8 +229,8 @@ func (g *Grant) reaches(server string) bool {
 	return slices.ContainsFunc(g.rules, func(r *Right) bool { return r.reaches(server) })
 }
 
-// Confirms says which calls of a tool a person must confirm: the strictest of the rules
-// that give it counts.
+// Confirms says which calls of a tool a user must confirm: the strictest of the rules
+// that give it decides.
 func (g *Grant) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
 	strictest := ConfirmNone
 	if g != nil {

@@ -6,7 +6,7 @@
 //	go run ./tools/release -only linux/amd64   one platform
 //
 // The version is that of the binary, which Go takes from the tag of the commit. Nothing
-// is published: docs/releasing.md says how a person does that.
+// is published: docs/releasing.md says how that is done.
 package main
 
 import (

@@ -47,7 +47,7 @@ func newEnding() *ending {
 // more, also of the grandchildren. The end of ctx, of any caller, goes straight to
 // KILL. Close returns when nothing of the group lives and all descriptors are closed,
 // that is after at most g.EOF + g.TERM and about half a second. Calls after the first
-// wait for the same end; the first one's grace counts. The error is not nil only when
+// wait for the same end; they get the first one's grace. The error is not nil only when
 // something outlived SIGKILL by 2 s (an uninterruptible system call, another user's
 // process).
 func (p *Process) Close(ctx context.Context, g Grace) error {

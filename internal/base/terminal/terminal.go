@@ -50,8 +50,8 @@ func Of(f *os.File, getenv func(string) (string, bool)) Screen {
 	return New(size, live && none == "", live)
 }
 
-// IsTerminal reports whether a person sits at f. A character device such as
-// /dev/null is none.
+// IsTerminal reports whether f is a terminal. Other character devices, such as
+// /dev/null, are not.
 func IsTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // ReadHidden reads a line from a terminal that does not show it meanwhile, or until ctx ends.
@@ -106,7 +106,7 @@ func (s Screen) columns() int {
 
 // Bold, Dim, Red, Green and Yellow style a text, where there is colour.
 
-// Bold is for headings and for what counts.
+// Bold is for headings and for what matters most.
 func (s Screen) Bold(text string) string { return s.styled("1", text) }
 
 // Dim is for what can be passed over.

@@ -134,7 +134,7 @@ func tokenError(issuer string, err error, struck []string) error {
 	return &refusedError{answer.ErrorCode, text}
 }
 
-// assertionLife is how long a signed proof counts; each request has its own.
+// assertionLife is how long a signed proof is valid; each request has its own.
 const assertionLife = 5 * time.Minute
 
 // assertion proves who the client is with a signature (RFC 7523, private_key_jwt).

@@ -23,10 +23,10 @@ type authorization struct {
 	Challenge string `json:"p"` // of PKCE
 }
 
-// authorize is the authorization endpoint. GET shows the person which client asks for access;
+// authorize is the authorization endpoint. GET shows the user which client asks for access;
 // POST, from the form on that page, goes on to the login. The page is shown at every
 // authorization: the issuer knows this server alone, and would wave a client through that the
-// person has never heard of.
+// user has never heard of.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	if len(r.URL.RawQuery) > maxQuery {
 		s.faultPage(w, http.StatusRequestURITooLong, "The request is too long.")
@@ -64,7 +64,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 
 // asks checks an authorization request. If it returns an authorization beside the error, the
 // error goes back to the client; else the redirect URI cannot be trusted, and the error is for
-// the person alone.
+// the user alone.
 func (s *Server) asks(r *http.Request, query url.Values) (*client, *authorization, error) {
 	var values [7]string
 	for i, name := range []string{
@@ -118,7 +118,7 @@ type page struct {
 	Until   int64  `json:"u"` // Unix seconds
 }
 
-// answered handles the answer of the person. It counts only from the form of the same request,
+// answered handles the answer of the user. It is valid only from the form of the same request,
 // shown in the same browser.
 func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorization) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxQuery)
@@ -136,7 +136,7 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorizati
 	s.startLogin(w, r, a)
 }
 
-// back redirects the person to the client, with the client's state and our issuer (RFC 9207).
+// back redirects the user to the client, with the client's state and our issuer (RFC 9207).
 func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values) {
 	u, _ := redirect(a.Redirect) // asks has checked it
 	if a.State != "" {

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// maxPerson bounds what the issuer says of a person, in bytes: it goes into codes,
+	// maxUser bounds what the issuer says of a user, in bytes: it goes into codes,
 	// which are parts of URLs, and into headers.
-	maxPerson     = 4 << 10
+	maxUser       = 4 << 10
 	discoveryTime = time.Hour // that the metadata of the issuer is kept
 )
 
@@ -57,7 +57,7 @@ func newLogin(o *Options, callback string) *login {
 }
 
 // provider returns the metadata of the issuer, which it reads again after discoveryTime. Where
-// that fails, the metadata from before counts on.
+// that fails, the earlier metadata stays in use.
 func (l *login) provider(ctx context.Context) (*provider, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,7 @@ func (l *login) config(p *provider) *oauth2.Config {
 	}
 }
 
-// begun is a login that waits for the person to come back. It lies sealed in a cookie, so
+// begun is a login that waits for the user to come back. It lies sealed in a cookie, so
 // that only the browser that has begun it can end it.
 type begun struct {
 	For      authorization `json:"a"`
@@ -105,7 +105,7 @@ type begun struct {
 	Until    int64         `json:"u"` // Unix seconds
 }
 
-// startLogin sends a person who has said yes on the page to the issuer.
+// startLogin sends a user who has said yes on the page to the issuer.
 func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authorization) {
 	p, err := s.login.provider(r.Context())
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authoriza
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// callback is where the issuer sends the person back to.
+// callback is where the issuer sends the user back to.
 func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	var b begun
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -152,13 +152,13 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	s.back(w, &b.For, url.Values{"code": {s.seals.code.close(code{random(), of, *who, deadline(codeTime)})}})
 }
 
-// refusedError says why a person may not log in, in words for that person.
+// refusedError says why a user may not log in, in words for that user.
 type refusedError struct{ subject, why string }
 
 func (e *refusedError) Error() string { return e.why }
 
 // end finds out who has logged in.
-func (l *login) end(ctx context.Context, query url.Values, b *begun) (*person, error) {
+func (l *login) end(ctx context.Context, query url.Values, b *begun) (*user, error) {
 	p, err := l.provider(ctx)
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (l *login) end(ctx context.Context, query url.Values, b *begun) (*person, e
 	if p.UserInfo != "" {
 		l.addUserInfo(ctx, p, token.AccessToken, claims)
 	}
-	return l.person(claims)
+	return l.user(claims)
 }
 
 // plainRetrieve leaves out the body of an answer, which may hold tokens.
@@ -227,7 +227,7 @@ func (l *login) verify(ctx context.Context, p *provider, raw, nonce string) (jwt
 }
 
 // addUserInfo adds the claims that the issuer leaves out of its ID tokens. Where that fails the
-// login goes on without them, and Allow may refuse the person.
+// login goes on without them, and Allow may refuse the user.
 func (l *login) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) {
 	more := map[string]any{}
 	if err := netguard.Get(ctx, l.web, p.UserInfo, token, &more); err != nil || more["sub"] != claims["sub"] {
@@ -241,29 +241,29 @@ func (l *login) addUserInfo(ctx context.Context, p *provider, token string, clai
 	}
 }
 
-// Allow says who may log in: every person that fits one of its members. If all are nil, every
-// person that the issuer knows.
+// Allow says who may log in: every user that fits one of its members. If all are nil, every
+// user that the issuer knows.
 type Allow struct {
 	Emails   []string // globs
 	Groups   []string
 	Subjects []string
 }
 
-// person is who has logged in.
-type person struct {
+// user is who has logged in.
+type user struct {
 	Subject string   `json:"s"`
-	Name    string   `json:"n,omitempty"` // which the person may have chosen
+	Name    string   `json:"n,omitempty"` // which the user may have chosen
 	Email   string   `json:"e,omitempty"` // unless the issuer says that it is not verified
 	Groups  []string `json:"g,omitempty"`
 }
 
-// person reads the claims of a person. Its error is a *refusedError where Allow refuses.
-func (l *login) person(claims jwt.MapClaims) (*person, error) {
+// user reads the claims of a user. Its error is a *refusedError where Allow refuses.
+func (l *login) user(claims jwt.MapClaims) (*user, error) {
 	text := func(name string) string {
 		value, _ := claims[name].(string)
 		return value
 	}
-	who := &person{Subject: text("sub"), Name: sanitize.Line(text("name"), maxName), Email: text("email")}
+	who := &user{Subject: text("sub"), Name: sanitize.Line(text("name"), maxName), Email: text("email")}
 	if verified, there := claims["email_verified"]; there && verified != true && verified != "true" {
 		who.Email = ""
 	}
@@ -281,7 +281,7 @@ func (l *login) person(claims jwt.MapClaims) (*person, error) {
 	switch {
 	case err != nil || who.Subject == "":
 		return nil, errors.New("the issuer does not say who has logged in")
-	case len(size) > maxPerson:
+	case len(size) > maxUser:
 		return nil, &refusedError{
 			who.Subject,
 			fmt.Sprintf("the issuer names too many groups (%d): let it name those that concern mcpx", len(who.Groups)),
@@ -292,7 +292,7 @@ func (l *login) person(claims jwt.MapClaims) (*person, error) {
 	return who, nil
 }
 
-func (a *Allow) lets(who *person) bool {
+func (a *Allow) lets(who *user) bool {
 	if a.Emails == nil && a.Groups == nil && a.Subjects == nil {
 		return true
 	}

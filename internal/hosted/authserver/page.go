@@ -57,7 +57,7 @@ var policy = func() string {
 	return "default-src 'none'; style-src 'sha256-" + digest + "'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
-// consentPage shows which client asks for access, and where the person is sent back to.
+// consentPage shows which client asks for access, and where the user is sent back to.
 func (s *Server) consentPage(w http.ResponseWriter, c *client, a *authorization, proof string) {
 	u, _ := redirect(a.Redirect) // asks has checked it
 	to := u.Host
@@ -74,7 +74,7 @@ func (s *Server) consentPage(w http.ResponseWriter, c *client, a *authorization,
 	})
 }
 
-// faultPage shows the person an error that cannot go back to a client.
+// faultPage shows the user an error that cannot go back to a client.
 func (s *Server) faultPage(w http.ResponseWriter, status int, text string) {
 	s.page(w, status, map[string]any{"Fault": sanitize.Line(text, 500)})
 }
