@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/desk/setup"
-	"mcpx/internal/hosted/identity"
 )
 
 // edit is a change of the config file that came over HTTP.
@@ -46,7 +46,7 @@ func (r *reloader) edit(ctx context.Context, e edit) error {
 
 // changing records which principal asks for a change of the servers, before it is made. The
 // outcome is in the next config_loaded or request_refused.
-func (a *auditor) changing(who *identity.Principal, what, server string) error {
+func (a *auditor) changing(who *caller.Principal, what, server string) error {
 	if a == nil {
 		return nil
 	}

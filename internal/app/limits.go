@@ -3,9 +3,9 @@ package app
 import (
 	"time"
 
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/hosted/limits"
-	"mcpx/internal/upstream"
 )
 
 // The default limits. Well-behaved clients do not meet them, and they keep one principal from
@@ -69,8 +69,8 @@ func quota(q, defaults config.Quota) limits.Quota {
 }
 
 // queue makes the bounds of waiting calls from a config, where 0 means that none may wait.
-func queue(q config.Quota, wait time.Duration) upstream.Queue {
-	out := upstream.Queue{Calls: or(q.Queue, mostQueued), Wait: or(q.QueueWait, wait)}
+func queue(q config.Quota, wait time.Duration) semaphore.Queue {
+	out := semaphore.Queue{Calls: or(q.Queue, mostQueued), Wait: or(q.QueueWait, wait)}
 	if out.Calls == 0 {
 		out.Calls = -1
 	}

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/hosted/limits"
-	"mcpx/internal/upstream"
 )
 
 func limitsIn(t *testing.T, file string) limits.Options {
@@ -22,10 +22,10 @@ func limitsIn(t *testing.T, file string) limits.Options {
 // the others, and nobody who is alone with mcpx.
 func TestLimits_Defaults(t *testing.T) {
 	got := limitsIn(t, `{"mcpServers": {}}`)
-	queue := upstream.Queue{Calls: 1000, Wait: 30 * time.Second}
+	queue := semaphore.Queue{Calls: 1000, Wait: 30 * time.Second}
 	want := limits.Options{
-		All:       limits.Quota{Sessions: 10_000, Queue: upstream.Queue{Calls: 1000}},
-		Server:    limits.Quota{Sessions: 1000, Queue: upstream.Queue{Calls: 1000}},
+		All:       limits.Quota{Sessions: 10_000, Queue: semaphore.Queue{Calls: 1000}},
+		Server:    limits.Quota{Sessions: 1000, Queue: semaphore.Queue{Calls: 1000}},
 		Principal: limits.Quota{Sessions: 1000, ConcurrentCalls: 256, Queue: queue, Pace: 5000, BodyBytes: 256 << 20, BodyPace: 4 << 20},
 		Anybody:   limits.Quota{Queue: queue, BodyBytes: 256 << 20}, AddressRequests: 100, Connections: 20_000, AddressConnections: 1000,
 	}

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"mcpx/internal/base/wiretrace"
+	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
 	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/telemetry"
-	"mcpx/internal/upstream"
 )
 
 // observers get records of calls and requests, beside the status page.
@@ -98,7 +98,7 @@ func (a *requests) Answered(o *front.Operation) {
 }
 
 // SessionEnded implements [front.Observer].
-func (a *requests) SessionEnded(client *upstream.Client, lasted time.Duration) {
+func (a *requests) SessionEnded(client *caller.Client, lasted time.Duration) {
 	if a.metrics != nil {
 		a.metrics.SessionEnded(client.Version, lasted)
 	}

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
-	"mcpx/internal/upstream"
 )
 
 // BenchmarkObservers is what a call costs beside itself with metrics, the line of the log,
@@ -51,7 +51,7 @@ func BenchmarkObservers(b *testing.B) {
 				Began: time.Now(), Duration: 12 * time.Millisecond, Upstream: 11 * time.Millisecond, Received: 700, Sent: 500, ArgumentBytes: 80, ReceivedBytes: 3000, SentBytes: 2000,
 			}
 			observers, requests := a.callObservers(), a.requestObserver()
-			request := &front.Operation{Method: "tools/call", Known: true, Client: &upstream.Client{}, Duration: record.Duration}
+			request := &front.Operation{Method: "tools/call", Known: true, Client: &caller.Client{}, Duration: record.Duration}
 			b.ReportAllocs()
 			before := cpuTime(b)
 			for b.Loop() {

@@ -1,9 +1,9 @@
 package app
 
 import (
+	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/hosted/httpd"
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/hosted/page"
 )
 
@@ -19,4 +19,4 @@ func (a *App) page() httpd.Page {
 }
 
 // admin reports whether a principal may see the states of all servers and change them.
-func (a *App) admin(p *identity.Principal) bool { return a.Rights().Admin(p) }
+func (a *App) admin(p *caller.Principal) bool { return a.Rights().Admin(p) }

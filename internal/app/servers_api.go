@@ -7,10 +7,10 @@ import (
 	"net/http"
 
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
 	"mcpx/internal/hosted/httpd"
-	"mcpx/internal/hosted/identity"
 )
 
 // serversAPI serves /api/servers: what mcpx add, remove, enable and disable do to the config
@@ -126,7 +126,7 @@ func (e *serverFault) Error() string { return e.text }
 
 // change edits the config, or answers why not.
 func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, what, name string, edit func(data []byte, name string) ([]byte, error), check func(*config.Config) error) bool {
-	who := identity.From(r.Context())
+	who := caller.From(r.Context())
 	if err := h.app.auditor.changing(who, what, name); err != nil {
 		refuse(w, http.StatusServiceUnavailable, err)
 		return false

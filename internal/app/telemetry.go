@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/hosted/telemetry"
 	"mcpx/internal/policy"
 )
@@ -49,7 +49,7 @@ func (a *App) metricsHandler() http.Handler {
 
 // mayMeasure reports whether a principal may read the metrics: an admin, or one that the
 // config names for nothing else, as the token of a Prometheus should open nothing else.
-func (a *App) mayMeasure(p *identity.Principal) bool {
+func (a *App) mayMeasure(p *caller.Principal) bool {
 	return a.admin(p) || p != nil && policy.Match(a.Config.Telemetry.MetricsFor, p.Name)
 }
 

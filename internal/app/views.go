@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/front"
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/policy"
 	"mcpx/internal/view"
 )
@@ -64,7 +64,7 @@ func (v *views) get(name string) *openView {
 // of is the view at a path under /mcp for the principal of a request; nil if there is no such
 // view for it. A principal that no rule names gets the one at /mcp, which is empty for it.
 func (v *views) of(r *http.Request, path string) *openView {
-	name, who, rights := cmp.Or(path, v.app.Config.View), identity.From(r.Context()), v.app.Rights()
+	name, who, rights := cmp.Or(path, v.app.Config.View), caller.From(r.Context()), v.app.Rights()
 	v.mu.Lock()
 	part, _ := partOf(v.config, name)
 	there := path == "" || v.config.CheckView(name) == ""

@@ -7,14 +7,14 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/policy"
 	"mcpx/internal/resources"
-	"mcpx/internal/upstream"
 )
 
 // Beside are the servers of a part of the catalogue, nil = all, that a client may see, with
 // all that they have beside tools. The part is that of each moment.
-func (e *Executor) Beside(client *upstream.Client, part func() *policy.Part) *resources.Servers {
+func (e *Executor) Beside(client *caller.Client, part func() *policy.Part) *resources.Servers {
 	options := e.current.Load()
 	catalogue := func() *catalog.Snapshot { return part().Of(e.Catalogue(client)) }
 	return &resources.Servers{
@@ -32,7 +32,7 @@ func (e *Executor) Beside(client *upstream.Client, part func() *policy.Part) *re
 }
 
 // tagOf makes the tags of the ids of tasks of a client.
-func (e *Executor) tagOf(client *upstream.Client) func(id string) string {
+func (e *Executor) tagOf(client *caller.Client) func(id string) string {
 	if client == nil || client.Principal == nil {
 		return nil
 	}

@@ -12,7 +12,6 @@ import (
 	"mcpx/internal/compress"
 	"mcpx/internal/registry"
 	"mcpx/internal/results"
-	"mcpx/internal/upstream"
 )
 
 // bounded is an executor without servers.
@@ -28,16 +27,16 @@ func TestUpstreamFault_IsBounded(t *testing.T) {
 	rows := json.RawMessage(`["` + strings.Repeat(`row","`, 50_000) + `"]`)
 	for _, tt := range []struct {
 		name  string
-		err   upstream.RPCError
+		err   wire.RPCError
 		kept  int
 		data  string // structuredContent has it
 		holds string // the text has it
 	}{
-		{"short", upstream.RPCError{Code: 1, Message: "No.", Data: json.RawMessage(`{"a":1}`)}, 0, `"data":{"a":1}`, "UPSTREAM_ERROR: No. (code 1)\n" + `{"a":1}`},
-		{"null", upstream.RPCError{Code: 1, Message: "No.", Data: json.RawMessage(`null`)}, 0, `"data":null`, "UPSTREAM_ERROR: No. (code 1)"},
-		{"a long message", upstream.RPCError{Code: 1, Message: long}, 1, `"upstream_code":1`, "UPSTREAM_ERROR: It is broken. It is broken."},
-		{"data", upstream.RPCError{Code: 1, Message: "No.", Data: json.RawMessage(`["row","row"]`)}, 0, `"data":["row","row"]`, "UPSTREAM_ERROR: No. (code 1)\n[\"row"},
-		{"long data", upstream.RPCError{Code: 1, Message: "No.", Data: rows}, 1, `"upstream_code":1`, "pieces left"},
+		{"short", wire.RPCError{Code: 1, Message: "No.", Data: json.RawMessage(`{"a":1}`)}, 0, `"data":{"a":1}`, "UPSTREAM_ERROR: No. (code 1)\n" + `{"a":1}`},
+		{"null", wire.RPCError{Code: 1, Message: "No.", Data: json.RawMessage(`null`)}, 0, `"data":null`, "UPSTREAM_ERROR: No. (code 1)"},
+		{"a long message", wire.RPCError{Code: 1, Message: long}, 1, `"upstream_code":1`, "UPSTREAM_ERROR: It is broken. It is broken."},
+		{"data", wire.RPCError{Code: 1, Message: "No.", Data: json.RawMessage(`["row","row"]`)}, 0, `"data":["row","row"]`, "UPSTREAM_ERROR: No. (code 1)\n[\"row"},
+		{"long data", wire.RPCError{Code: 1, Message: "No.", Data: rows}, 1, `"upstream_code":1`, "pieces left"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := bounded(t, Options{ResultTokens: limit})

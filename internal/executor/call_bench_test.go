@@ -9,11 +9,10 @@ import (
 	"testing"
 
 	"mcpx/internal/base/wire"
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
-	"mcpx/internal/upstream"
 )
 
 // smallCall is an executor in front of a fake with one ordinary tool.
@@ -48,7 +47,7 @@ func BenchmarkExec_Rights(b *testing.B) {
 	}
 	rules[5].Confirm = policy.ConfirmNone
 	e, r := smallCall(b, rules...)
-	r.Client = &upstream.Client{ID: "1", View: "two_tools", Principal: &identity.Principal{ID: "x", Name: "team-5-ann"}}
+	r.Client = &caller.Client{ID: "1", View: "two_tools", Principal: &caller.Principal{ID: "x", Name: "team-5-ann"}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := e.Exec(context.Background(), r); err != nil {

@@ -12,7 +12,6 @@ import (
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/policy"
-	"mcpx/internal/upstream"
 )
 
 // notAllowedError says that a call was not made, as it needs a consent that it does not
@@ -43,7 +42,7 @@ func (e run) allow(ctx context.Context, r *Request, t *target) error {
 		ask = r.confirm
 	}
 	answer, err := ask(bounded, "elicitation/create", question(r, t))
-	rpc, refused := errors.AsType[*upstream.RPCError](err)
+	rpc, refused := errors.AsType[*wire.RPCError](err)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
@@ -21,7 +22,7 @@ func TestConfirmed_Input(t *testing.T) {
 	for _, confirm := range []policy.Confirm{policy.ConfirmNone, policy.ConfirmAll} {
 		e := executing(t, Options{Servers: map[string]ServerOptions{"fake": {Confirm: confirm}}}, nil, piped(t, "fake", mcptest.Spec{Era: mcptest.EraModern}))
 		var asked []string
-		client := &upstream.Client{ID: "1", Version: "2026-07-28", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
+		client := &caller.Client{ID: "1", Version: "2026-07-28", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
 		client.Request = func(_ context.Context, _ string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 			asked = append(asked, string(params))
 			return json.RawMessage(`{"action":"accept","content":{"word":"mellon"}}`), nil
@@ -47,7 +48,7 @@ func TestConfirmed_late(t *testing.T) {
 	servers := []registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: fake.URL}, Definition: fake.URL}}
 	e := executing(t, Options{Servers: map[string]ServerOptions{"fake": {Confirm: policy.ConfirmAll}}}, nil, servers...)
 	hide := false
-	client := &upstream.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
+	client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
 	client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
 		if hide {
 			e.registry.Apply(servers, registry.Options{Rules: hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "echo" })})
@@ -110,7 +111,7 @@ func TestChanged(t *testing.T) {
 func TestConfirmed_Unanswered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := executing(t, Options{Servers: map[string]ServerOptions{"fake": {Confirm: policy.ConfirmAll, CallTimeout: time.Second}}}, nil, piped(t, "fake", mcptest.Spec{}))
-		client := &upstream.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
+		client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
 		client.Request = func(ctx context.Context, _ string, _ json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()

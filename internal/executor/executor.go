@@ -15,13 +15,14 @@ import (
 
 	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/compress"
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/jq"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/results"
-	"mcpx/internal/upstream"
 )
 
 // Executor runs calls. Safe for concurrent use.
@@ -40,7 +41,7 @@ type Executor struct {
 	admit      func(Record) error
 	tracing    *Tracing
 	records    atomic.Uint64  // the number of the last one
-	tags       *identity.Tags // of the ids of tasks
+	tags       *caller.Tags   // of the ids of tasks
 	calls      sync.WaitGroup // those that their clients may stop waiting for
 }
 
@@ -49,7 +50,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Executor{registry: r, log: options.Logger, observers: options.Observers, admit: options.Admit, tracing: options.Tracing, apps: policy.Catalogues{Apps: true}, tags: identity.NewTags()}
+	e := &Executor{registry: r, log: options.Logger, observers: options.Observers, admit: options.Admit, tracing: options.Tracing, apps: policy.Catalogues{Apps: true}, tags: caller.NewTags()}
 	e.builtin, e.reader = builtin()
 	e.SetOptions(options)
 	return e
@@ -86,7 +87,7 @@ type Request struct {
 	Arguments json.RawMessage
 	// Client sent the call. Kept results belong to its principal, or to this process
 	// if Client is nil.
-	Client *upstream.Client
+	Client *caller.Client
 	// Select is a jq filter on the result's JSON, empty = none.
 	Select string
 	// Grep is a regular expression for the texts of the result, or of the selection,
@@ -94,7 +95,7 @@ type Request struct {
 	Grep string
 	// Form is how the client takes the result.
 	Form Form
-	Meta []upstream.MetaMember
+	Meta []request.Meta
 	// Apps says that the tool may be one that is for apps only.
 	Apps bool
 	// ReadOnly refuses tools that are not declared read-only.
@@ -104,7 +105,7 @@ type Request struct {
 	// either.
 	Native, Untouched bool
 	// Input answers an input_required result of the same call.
-	Input upstream.Input
+	Input request.Input
 	// Confirm says whether the person who makes the call confirms it, for a client that
 	// cannot be asked; it gets the question. Nil = the client is asked.
 	Confirm func(question string) bool
@@ -161,9 +162,9 @@ type Result struct {
 	Meta    json.RawMessage
 	IsError bool
 
-	code           string             // of a failure; empty for the result of a tool
-	rpc            *upstream.RPCError // the failure is this answer of the upstream
-	received, sent int                // tokens of the upstream's texts, and of the texts here
+	code           string         // of a failure; empty for the result of a tool
+	rpc            *wire.RPCError // the failure is this answer of the upstream
+	received, sent int            // tokens of the upstream's texts, and of the texts here
 }
 
 // NextNumber takes a number for the record of a request that is no call of a tool.
@@ -233,7 +234,7 @@ func (e run) exec(ctx context.Context, r *Request) (result *Result, answered boo
 	}
 	if err != nil {
 		result = e.failure(*r, t, err).Result(r.Form.Always())
-		result.rpc, _ = errors.AsType[*upstream.RPCError](err)
+		result.rpc, _ = errors.AsType[*wire.RPCError](err)
 		return result, false
 	}
 	if result.Whole != nil {
@@ -255,18 +256,18 @@ func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result
 
 // Catalogue is the catalogue as a client may see it now. A request takes it once, at
 // its beginning, and hands it down.
-func (e *Executor) Catalogue(client *upstream.Client) *catalog.Snapshot {
+func (e *Executor) Catalogue(client *caller.Client) *catalog.Snapshot {
 	return e.granted(client, &e.catalogues)
 }
 
 // granted is what a client may see of the catalogues.
-func (e *Executor) granted(client *upstream.Client, of *policy.Catalogues) *catalog.Snapshot {
+func (e *Executor) granted(client *caller.Client, of *policy.Catalogues) *catalog.Snapshot {
 	snap := e.registry.SnapshotOf(client)
 	return grant(snap, client).Of(of.Of(snap))
 }
 
 // grant is what a client may see and do of a snapshot; nil = everything.
-func grant(snap *catalog.Snapshot, client *upstream.Client) *policy.Grant {
+func grant(snap *catalog.Snapshot, client *caller.Client) *policy.Grant {
 	if client == nil {
 		return nil
 	}
@@ -274,7 +275,7 @@ func grant(snap *catalog.Snapshot, client *upstream.Client) *policy.Grant {
 }
 
 // Apps is the catalogue as the apps may see it that a client shows.
-func (e *Executor) Apps(client *upstream.Client) *catalog.Snapshot {
+func (e *Executor) Apps(client *caller.Client) *catalog.Snapshot {
 	return e.granted(client, &e.apps)
 }
 
@@ -348,8 +349,8 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 			return nil, t, err
 		}
 	}
-	request := upstream.Request{
-		Method: "tools/call", Params: upstream.ToolParams(t.tool.OwnName(), policy.Arguments(t.tool, t.arguments)), Meta: r.Meta,
+	request := request.Request{
+		Method: "tools/call", Params: request.ToolParams(t.tool.OwnName(), policy.Arguments(t.tool, t.arguments)), Meta: r.Meta,
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
 		Wait:       e.waitLeft(r),
 		Timeout:    t.settings.timeout, Idle: t.settings.idle,
@@ -412,7 +413,7 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 // FindServer finds a server in a catalogue of the client, which shows that part. Like a call it waits for a
 // server whose tools are not known yet, and returns the catalogue after that. If
 // there is no such server, the failure names the servers that have the tool.
-func (e *Executor) FindServer(ctx context.Context, client *upstream.Client, part *policy.Part, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *Failure) {
+func (e *Executor) FindServer(ctx context.Context, client *caller.Client, part *policy.Part, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *Failure) {
 	run, r := e.begin(), e.started(Request{Client: client, Part: part, Catalogue: seen, Server: name, Tool: tool})
 	s, err := run.findServer(ctx, &r)
 	if err != nil {
@@ -453,7 +454,7 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 	}
 	r.record.KnownServer = true
 	if !s.Known {
-		return nil, &upstream.UnavailableError{
+		return nil, &request.UnavailableError{
 			State: s.State, Reason: s.Reason, RetryAfter: time.Duration(s.RetryAfter * float64(time.Second)),
 		}
 	}

@@ -16,14 +16,15 @@ import (
 	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/describe"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/jq"
+	"mcpx/internal/request"
 	"mcpx/internal/resources"
 	"mcpx/internal/results"
 	"mcpx/internal/tokens"
-	"mcpx/internal/upstream"
 )
 
 // The codes of failures (design 7).
@@ -98,15 +99,15 @@ func (e run) failure(r Request, t target, err error) *Failure {
 	var (
 		missing     *notFoundError
 		invalid     *arguments.ValidationError
-		unavailable *upstream.UnavailableError
-		timeout     *upstream.TimeoutError
-		lost        *upstream.LostError
-		rpc         *upstream.RPCError
-		large       *upstream.TooLargeError
-		odd         *upstream.AnswerError
-		busy        *upstream.BusyError
+		unavailable *request.UnavailableError
+		timeout     *request.TimeoutError
+		lost        *request.LostError
+		rpc         *wire.RPCError
+		large       *request.TooLargeError
+		odd         *request.AnswerError
+		busy        *semaphore.BusyError
 		over        *limits.Error
-		status      *upstream.HTTPError
+		status      *request.HTTPError
 		refused     *results.RefusedError
 		failed      *results.FilterError
 		unparsed    *jq.FilterError
@@ -178,7 +179,7 @@ func (e run) invalidFailure(r Request, t target, invalid *arguments.ValidationEr
 // maxInvalid bounds the text of a VALIDATION_ERROR, in tokens.
 const maxInvalid = 390
 
-func unavailableFailure(server string, u *upstream.UnavailableError) *Failure {
+func unavailableFailure(server string, u *request.UnavailableError) *Failure {
 	text := fmt.Sprintf("server %q is %s", server, u.State)
 	if u.Reason != "" {
 		text += ": " + u.Reason
@@ -196,7 +197,7 @@ func unavailableFailure(server string, u *upstream.UnavailableError) *Failure {
 
 // busyFailure is a server that is ready and has no room for the call: as too many wait
 // already, or as this one has waited for all of its time.
-func busyFailure(server string, busy *upstream.BusyError) *Failure {
+func busyFailure(server string, busy *semaphore.BusyError) *Failure {
 	if busy.Refused {
 		whose := "of " + strconv.Quote(server)
 		if busy.All {
@@ -212,7 +213,7 @@ func busyFailure(server string, busy *upstream.BusyError) *Failure {
 	return f.With("state", string(catalog.Ready)).With("reason", busy.Error()).With("retry_after", 1)
 }
 
-func timeoutFailure(r Request, timeout *upstream.TimeoutError) *Failure {
+func timeoutFailure(r Request, timeout *request.TimeoutError) *Failure {
 	seconds := timeout.After.Round(time.Millisecond).Seconds()
 	what := "no answer from"
 	if timeout.Idle {
@@ -236,7 +237,7 @@ func timeoutFailure(r Request, timeout *upstream.TimeoutError) *Failure {
 // mayHaveRun warns that a failed call may have had its effect.
 const mayHaveRun = "The call may have been executed; check before you repeat it"
 
-func lostFailure(r Request, lost *upstream.LostError) *Failure {
+func lostFailure(r Request, lost *request.LostError) *Failure {
 	may := "The call was not executed; it can be repeated"
 	if lost.MayHaveRun {
 		may = mayHaveRun
@@ -249,7 +250,7 @@ func lostFailure(r Request, lost *upstream.LostError) *Failure {
 }
 
 // statusFailure is an HTTP error status instead of an answer.
-func statusFailure(status *upstream.HTTPError) *Failure {
+func statusFailure(status *request.HTTPError) *Failure {
 	f := &Failure{Code: CodeUpstream, Message: status.Reason + ". " + mayHaveRun}
 	f.With("may_have_been_executed", true).With("status", status.Status)
 	if retry := int(math.Ceil(status.RetryAfter.Seconds())); retry > 0 {
@@ -260,7 +261,7 @@ func statusFailure(status *upstream.HTTPError) *Failure {
 
 // upstreamFailure passes on a JSON-RPC error. It cleans and cuts the texts for the
 // model; the data has them as the upstream wrote them.
-func (e run) upstreamFailure(r Request, rpc *upstream.RPCError) *Failure {
+func (e run) upstreamFailure(r Request, rpc *wire.RPCError) *Failure {
 	p := e.pages(&r)
 	f := &Failure{Code: CodeUpstream, Message: p.CutText(sanitize.Lines(rpc.Message), math.MaxInt)}
 	message := f.Message
@@ -292,7 +293,7 @@ func (e run) upstreamFailure(r Request, rpc *upstream.RPCError) *Failure {
 }
 
 // numericCode is the code of an error, or nil if that is absent or no number.
-func numericCode(rpc *upstream.RPCError) any {
+func numericCode(rpc *wire.RPCError) any {
 	switch {
 	case rpc.NoCode:
 		return nil

@@ -8,7 +8,7 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/registry"
-	"mcpx/internal/upstream"
+	"mcpx/internal/request"
 )
 
 // An answer that is of no use does not mean that nothing was done; a request that
@@ -21,9 +21,9 @@ func TestFailure_MayHaveRun(t *testing.T) {
 	}{
 		{errNoResult, "the upstream's answer is no tool result. " + may},
 		{errTask, "the upstream answered with a task, which was not asked for. " + may},
-		{&upstream.AnswerError{Reason: "no MCP; is the URL right?"}, "no MCP; is the URL right? " + may},
-		{&upstream.TooLargeError{Limit: 9}, "the answer is over the limit of 9 bytes; ask for less, for example a page or a filter. " + may},
-		{&upstream.TooLargeError{Limit: 9, Request: true}, "the request is over the limit of 9 bytes; send less at once"},
+		{&request.AnswerError{Reason: "no MCP; is the URL right?"}, "no MCP; is the URL right? " + may},
+		{&request.TooLargeError{Limit: 9}, "the answer is over the limit of 9 bytes; ask for less, for example a page or a filter. " + may},
+		{&request.TooLargeError{Limit: 9, Request: true}, "the request is over the limit of 9 bytes; send less at once"},
 	} {
 		if got := New(registry.New(nil, registry.Options{}), Options{}).begin().failure(Request{}, target{}, tt.err); got.Code != CodeExecution || got.Message != tt.want {
 			t.Errorf("got %s: %s, want %s", got.Code, got.Message, tt.want)
@@ -40,13 +40,13 @@ func TestFailure_Data(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"status", &upstream.HTTPError{Status: 503, Reason: "HTTP 503", RetryAfter: 2 * time.Second},
+		{"status", &request.HTTPError{Status: 503, Reason: "HTTP 503", RetryAfter: 2 * time.Second},
 			`"may_have_been_executed":true,"status":503,"retry_after":2`},
-		{"code", &upstream.RPCError{Code: -1, Message: "no"}, `"message":"no","upstream_code":-1,"upstream":{"code":-1,"message":"no"}`},
-		{"fraction", &upstream.RPCError{OddCode: json.RawMessage(`1.5`), Message: "no"}, `"upstream_code":1.5,"upstream":{"code":1.5,"message":"no"}`},
-		{"code of letters", &upstream.RPCError{OddCode: json.RawMessage(`"E42"`), Message: "no"}, `"message":"no (code E42)","upstream":{"message":"no"}`},
-		{"no code", &upstream.RPCError{NoCode: true, Message: "no"}, `"message":"no","upstream":{"message":"no"}`},
-		{"odd text", &upstream.RPCError{NoCode: true, Message: odd},
+		{"code", &wire.RPCError{Code: -1, Message: "no"}, `"message":"no","upstream_code":-1,"upstream":{"code":-1,"message":"no"}`},
+		{"fraction", &wire.RPCError{OddCode: json.RawMessage(`1.5`), Message: "no"}, `"upstream_code":1.5,"upstream":{"code":1.5,"message":"no"}`},
+		{"code of letters", &wire.RPCError{OddCode: json.RawMessage(`"E42"`), Message: "no"}, `"message":"no (code E42)","upstream":{"message":"no"}`},
+		{"no code", &wire.RPCError{NoCode: true, Message: "no"}, `"message":"no","upstream":{"message":"no"}`},
+		{"odd text", &wire.RPCError{NoCode: true, Message: odd},
 			`"message":"if x:\n\tgo  on","upstream":{"message":` + string(wire.Encode(odd)) + `}`},
 	} {
 		got := string(New(registry.New(nil, registry.Options{}), Options{}).begin().failure(Request{}, target{}, tt.err).data())

@@ -7,11 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/base/semaphore"
+	"mcpx/internal/caller"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
-	"mcpx/internal/upstream"
 )
 
 // limited starts servers with limits for their callers.
@@ -25,7 +25,7 @@ func limited(t *testing.T, o limits.Options, servers ...registry.Server) *Execut
 }
 
 func as(id string, r Request) Request {
-	r.Client = &upstream.Client{ID: id, Principal: &identity.Principal{ID: id}}
+	r.Client = &caller.Client{ID: id, Principal: &caller.Principal{ID: id}}
 	return r
 }
 
@@ -84,7 +84,7 @@ func TestRateLimited(t *testing.T) {
 func TestRateLimited_Queue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		slow := piped(t, "slow", mcptest.Spec{})
-		slow.Spec.MaxConcurrency, slow.Spec.Queue = 1, upstream.Queue{Calls: 1, Wait: 5 * time.Second}
+		slow.Spec.MaxConcurrency, slow.Spec.Queue = 1, semaphore.Queue{Calls: 1, Wait: 5 * time.Second}
 		e := limited(t, limits.Options{}, slow)
 		ended := make(chan struct{})
 		go func() { // ends with its call

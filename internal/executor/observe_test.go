@@ -12,9 +12,10 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
 
@@ -97,8 +98,8 @@ func TestObserve_record(t *testing.T) {
 	const trace = "0af7651916cd43dd8448eb211c80319c"
 	result := exec(t, e, Request{
 		Server: "one", Tool: "look", Arguments: json.RawMessage(`{"text":"canary in an argument"}`),
-		Client: &upstream.Client{Name: "an agent\nlevel=ERROR", Principal: &identity.Principal{ID: "token:ann"}},
-		Meta:   []upstream.MetaMember{{Name: "traceparent", Value: json.RawMessage(`"00-` + trace + `-b7ad6b7169203331-01"`)}},
+		Client: &caller.Client{Name: "an agent\nlevel=ERROR", Principal: &caller.Principal{ID: "token:ann"}},
+		Meta:   []request.Meta{{Name: "traceparent", Value: json.RawMessage(`"00-` + trace + `-b7ad6b7169203331-01"`)}},
 	})
 	exec(t, e, Request{Server: "one", Tool: "ignore\nall"})
 	if len(records) != 2 {
@@ -163,9 +164,9 @@ func TestTracing(t *testing.T) {
 			fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"look"}]`)}.HTTP(t)
 			e := executing(t, Options{Tracing: tt.tracing, Observers: []func(Record){func(r Record) { records = append(records, r) }}}, nil,
 				registry.Server{Spec: upstream.Spec{Name: "one", Type: upstream.HTTP, URL: fake.URL}})
-			meta := []upstream.MetaMember{{Name: "before", Value: json.RawMessage("1")}}
+			meta := []request.Meta{{Name: "before", Value: json.RawMessage("1")}}
 			if tt.meta != "" {
-				meta = append(meta, upstream.MetaMember{Name: "traceparent", Value: wire.Encode(tt.meta)})
+				meta = append(meta, request.Meta{Name: "traceparent", Value: wire.Encode(tt.meta)})
 			}
 			exec(t, e, Request{Server: "one", Tool: "look", Meta: slices.Clip(meta)})
 			message := string(fake.Log().Method("tools/call")[0].Message)

@@ -10,12 +10,11 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/results"
-	"mcpx/internal/upstream"
 )
 
 // A filter that fails keeps the result, once; one that does not keeps nothing.
@@ -183,7 +182,7 @@ func TestSelect(t *testing.T) {
 func TestSelect_NoJSONIsKept(t *testing.T) {
 	e := New(registry.New(nil, registry.Options{}), Options{})
 	blocks := []wire.Block{wire.ReadBlock(wire.TextBlock("one")), wire.ReadBlock(wire.TextBlock("two"))}
-	out := e.begin().noJSONFailure(blocks, Request{Client: &upstream.Client{Principal: &identity.Principal{ID: "p"}}}).Result(true)
+	out := e.begin().noJSONFailure(blocks, Request{Client: &caller.Client{Principal: &caller.Principal{ID: "p"}}}).Result(true)
 	var data struct {
 		Error struct{ Handle string }
 	}
@@ -192,7 +191,7 @@ func TestSelect_NoJSONIsKept(t *testing.T) {
 	}
 	arguments := json.RawMessage(`{"handle":"` + data.Error.Handle + `"}`)
 	for principal, want := range map[string]string{"p": `two`, "q": "unknown"} {
-		read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: results.Tool, Arguments: arguments, Client: &upstream.Client{Principal: &identity.Principal{ID: principal}}})
+		read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: results.Tool, Arguments: arguments, Client: &caller.Client{Principal: &caller.Principal{ID: principal}}})
 		if err != nil || !strings.Contains(string(read.Content[0]), want) {
 			t.Errorf("%s: got %s, %v", principal, read.Content, err)
 		}

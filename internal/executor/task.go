@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/registry"
-	"mcpx/internal/upstream"
+	"mcpx/internal/request"
 )
 
 // task is a task of MCP 2025-11-25 (basic/utilities/tasks).
@@ -40,7 +40,7 @@ const (
 // the end. Questions of the server come with tasks/result, which waits for their answers.
 // A task may take as long as its server keeps it (ttl), if that is longer than the timeout
 // of the call; then, and with the end of ctx, the server is told to cancel it.
-func (e run) runTask(ctx context.Context, s *catalog.Server, r upstream.Request) (json.RawMessage, error) {
+func (e run) runTask(ctx context.Context, s *catalog.Server, r request.Request) (json.RawMessage, error) {
 	r.Params = append(r.Params[:len(r.Params)-1:len(r.Params)-1], `,"task":{}}`...)
 	r.Repeatable = false
 	raw, err := e.registry.Call(ctx, s, r)
@@ -58,14 +58,14 @@ func (e run) runTask(ctx context.Context, s *catalog.Server, r upstream.Request)
 	raw, err = e.followTask(ctx, s, r, created.Task, limit)
 	if replaced := (*registry.ReplacedError)(nil); errors.As(err, &replaced) {
 		// Not to be called again: the task may have done its work.
-		err = &upstream.LostError{Reason: "the config changed while the task ran", MayHaveRun: true}
+		err = &request.LostError{Reason: "the config changed while the task ran", MayHaveRun: true}
 	}
 	return raw, err
 }
 
 // followTask polls a task until it has ended, for at most limit, and returns its result.
-func (e run) followTask(ctx context.Context, s *catalog.Server, r upstream.Request, t task, limit time.Duration) (json.RawMessage, error) {
-	ask := upstream.Request{
+func (e run) followTask(ctx context.Context, s *catalog.Server, r request.Request, t task, limit time.Duration) (json.RawMessage, error) {
+	ask := request.Request{
 		Params: append(wire.AppendQuoted([]byte(`{"taskId":`), t.ID), '}'), Client: r.Client,
 		OnProgress: r.OnProgress, OnLog: r.OnLog, LogLevel: r.LogLevel,
 	}
@@ -87,7 +87,7 @@ func (e run) followTask(ctx context.Context, s *catalog.Server, r upstream.Reque
 		case <-over.C:
 			poll.Stop()
 			e.cancelTask(ctx, s, ask)
-			return nil, &upstream.TimeoutError{After: limit}
+			return nil, &request.TimeoutError{After: limit}
 		}
 		ask.Method, ask.Timeout, ask.Repeatable = "tasks/get", max(limit-time.Since(began), time.Second), true
 		raw, err := e.registry.Call(ctx, s, ask)
@@ -117,7 +117,7 @@ func (t *task) interval() time.Duration {
 
 // cancelTask tells the server to end a task whose caller does not wait any more. The call
 // has its error already, so that what comes of this does not matter.
-func (e run) cancelTask(ctx context.Context, s *catalog.Server, ask upstream.Request) {
+func (e run) cancelTask(ctx context.Context, s *catalog.Server, ask request.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()
 	ask.Method, ask.Timeout, ask.OnProgress = "tasks/cancel", cancelTime, nil

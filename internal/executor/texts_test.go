@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
@@ -137,7 +138,7 @@ func TestNoiseOfAnother(t *testing.T) {
 			return c.method == "tools/call", nil
 		}))
 		call := func(client string) string {
-			return said(t, exec(t, e, Request{Server: "hand", Tool: "t", Client: &upstream.Client{ID: client}}))
+			return said(t, exec(t, e, Request{Server: "hand", Tool: "t", Client: &caller.Client{ID: client}}))
 		}
 		done := make(chan string, 1)
 		go func() { done <- call("a") }()

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"mcpx/internal/base/wire"
-	"mcpx/internal/upstream"
+	"mcpx/internal/request"
 )
 
 // A trace goes through _meta (SEP-414): where nobody wants spans of mcpx, the client's
@@ -31,7 +31,7 @@ const traceparentName = "traceparent"
 
 // trace finds the trace of a request, and begins the spans of the call, if they are wanted.
 func (e *Executor) trace(r *Request) {
-	at := slices.IndexFunc(r.Meta, func(m upstream.MetaMember) bool { return m.Name == traceparentName })
+	at := slices.IndexFunc(r.Meta, func(m request.Meta) bool { return m.Name == traceparentName })
 	parent, sampled := "", false
 	if at >= 0 {
 		raw, _ := r.Meta[at].Value.(json.RawMessage)
@@ -48,7 +48,7 @@ func (e *Executor) trace(r *Request) {
 	}
 	spans := &Spans{Parent: parent, Call: newID(8), Upstream: newID(8)}
 	r.record.Spans = spans
-	member := upstream.MetaMember{Name: traceparentName, Value: "00-" + r.record.Trace + "-" + spans.Upstream + "-01"}
+	member := request.Meta{Name: traceparentName, Value: "00-" + r.record.Trace + "-" + spans.Upstream + "-01"}
 	if at >= 0 {
 		r.Meta = slices.Clone(r.Meta)
 		r.Meta[at] = member

@@ -11,10 +11,9 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
-	"mcpx/internal/upstream"
 )
 
 var runningHandle = regexp.MustCompile(`^\[still running after (\d+) s; do not repeat the call, wait for its result: exec \{"server_name":"mcpx","tool_name":"wait_result","arguments":\{"handle":"(r\w+)"\}\}\]$`)
@@ -78,7 +77,7 @@ func TestWaiting(t *testing.T) {
 func TestWaiting_Asked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := executing(t, Options{}, nil, piped(t, "s", mcptest.Spec{}))
-		client := &upstream.Client{ID: "1", Version: "2026-07-28", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
+		client := &caller.Client{ID: "1", Version: "2026-07-28", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
 		client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
 			time.Sleep(10 * time.Minute)
 			return json.RawMessage(`{"action":"accept","content":{"word":"mellon"}}`), nil
@@ -139,7 +138,7 @@ func TestWaiting_Failures(t *testing.T) {
 		r.WaitTried(t.Context())
 		e := New(r, Options{})
 		form := Form{Wait: time.Minute, Structured: StructuredAlways}
-		slow := Request{Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":900000}`), Form: form, Client: &upstream.Client{ID: "1", Principal: &identity.Principal{ID: "p"}}}
+		slow := Request{Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":900000}`), Form: form, Client: &caller.Client{ID: "1", Principal: &caller.Principal{ID: "p"}}}
 		got := exec(t, e, slow)
 		handle := parked(t, got, "60")
 		if want := `{"still_running":{"handle":"` + handle + `","seconds":60}}`; string(got.Structured) != want {

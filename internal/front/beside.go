@@ -9,15 +9,15 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/resources"
-	"mcpx/internal/upstream"
 )
 
 // The methods beside tools: resources, prompts and completions.
 
 // listOf answers the method that lists a kind.
-func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
-	return func(f *Front, ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
+	return func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 		var p struct{ Cursor string }
 		page, ok := resources.Page{}, json.Unmarshal(orEmpty(r.Params), &p) == nil
 		if ok {
@@ -45,7 +45,7 @@ func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *request, o
 }
 
 // relay answers a method by the server that has what the request names.
-func (f *Front) relay(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+func (f *Front) relay(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	if refused := f.relaying(r); refused != nil {
 		return nil, refused
 	}
@@ -65,18 +65,18 @@ func (f *Front) relay(ctx context.Context, r *request, out []byte) ([]byte, *rpc
 }
 
 // relayTask is relay for a client that has declared the extension.
-func (f *Front) relayTask(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+func (f *Front) relayTask(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	if r.client.RunsTasks() {
 		return f.relay(ctx, r, out)
 	}
-	needed := map[string]any{"extensions": map[string]any{upstream.TasksExtension: struct{}{}}}
-	return nil, &rpcError{code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, message: r.Method + " needs the capability " + upstream.TasksExtension, data: map[string]any{"requiredCapabilities": needed}}
+	needed := map[string]any{"extensions": map[string]any{caller.TasksExtension: struct{}{}}}
+	return nil, &rpcError{code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, message: r.Method + " needs the capability " + caller.TasksExtension, data: map[string]any{"requiredCapabilities": needed}}
 }
 
 // appendRelayed appends the result of a server. Its members stay as they were sent, but
 // for those by which the eras differ. A resource that was read is private to the client,
 // whatever its server says: it knows nothing of the clients of mcpx.
-func (f *Front) appendRelayed(out []byte, result json.RawMessage, r *request) ([]byte, *rpcError) {
+func (f *Front) appendRelayed(out []byte, result json.RawMessage, r *incoming) ([]byte, *rpcError) {
 	var meta, kind, ttl json.RawMessage
 	size := len(out)
 	err := wire.Members(result, func(key string, written, value []byte) bool {
@@ -128,7 +128,7 @@ const resourceNotFound = -32002
 
 // besideError is the error of a request on what is beside tools, in the words of the
 // client's era.
-func (f *Front) besideError(r *request, err error) *rpcError {
+func (f *Front) besideError(r *incoming, err error) *rpcError {
 	unknown := resourceNotFound
 	if r.modern() { // which names the URI in the data of this error
 		unknown = mcp.INVALID_PARAMS
@@ -136,7 +136,7 @@ func (f *Front) besideError(r *request, err error) *rpcError {
 	if uri, ok := errors.AsType[*catalog.URIError](err); ok {
 		return &rpcError{code: unknown, message: uri.Error(), data: map[string]string{"uri": uri.URI}}
 	}
-	if rpc, ok := errors.AsType[*upstream.RPCError](err); ok {
+	if rpc, ok := errors.AsType[*wire.RPCError](err); ok {
 		e := &rpcError{code: int(rpc.Code), message: rpc.Message}
 		if rpc.Data != nil {
 			e.data = rpc.Data

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 )
 
 // firstBody is the most that is set aside for a body before any of it has come: a claim
@@ -74,7 +74,7 @@ func (f *Front) grow(w http.ResponseWriter, r *http.Request) (data []byte, err e
 	if r.ContentLength < 0 { // else net/http ends it there
 		body, size = http.MaxBytesReader(w, r.Body, f.options.MaxMessage), firstBody
 	}
-	var who *identity.Principal
+	var who *caller.Principal
 	counted := 0
 	defer func() { f.options.Limits.BodyRead(who, counted) }()
 	for data = make([]byte, 0, size); ; {
@@ -86,7 +86,7 @@ func (f *Front) grow(w http.ResponseWriter, r *http.Request) (data []byte, err e
 			if length := r.ContentLength; length >= 0 {
 				most = int(min(int64(most), length))
 			}
-			who = identity.From(r.Context())
+			who = caller.From(r.Context())
 			wait, ok := f.options.Limits.ReadBody(who, most-counted)
 			if !ok {
 				return nil, errBodies

@@ -3,21 +3,23 @@ package front
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
 )
 
 // posted is what ServeHTTP answers to a body of that length, -1 where none is said.
-func posted(f *Front, p *identity.Principal, body io.Reader, length int64, headers ...string) *httptest.ResponseRecorder {
+func posted(f *Front, p *caller.Principal, body io.Reader, length int64, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("POST", "/mcp", body)
 	r.ContentLength = length
 	r.Header.Set("Content-Type", "application/json")
@@ -25,7 +27,7 @@ func posted(f *Front, p *identity.Principal, body io.Reader, length int64, heade
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	w := httptest.NewRecorder()
-	serveAs(p, f.ServeHTTP, w, r)
+	f.ServeHTTP(w, r.WithContext(caller.With(context.Background(), p, time.Time{})))
 	return w
 }
 
@@ -103,7 +105,7 @@ func TestBody_Room(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
-		who  *identity.Principal
+		who  *caller.Principal
 		body string
 		want int
 	}{{alice, large, 503}, {alice, "{}", 400}, {bob, large, 400}} {
@@ -121,4 +123,4 @@ func TestBody_Room(t *testing.T) {
 	}
 }
 
-var bob = &identity.Principal{ID: "bob"}
+var bob = &caller.Principal{ID: "bob"}

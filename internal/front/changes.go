@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/upstream"
+	"mcpx/internal/caller"
 )
 
 // note is a notification that belongs to no request.
@@ -85,7 +85,7 @@ func (c *changes) subscribe() *news {
 
 // newsFor are news for a client, until the caller calls stop. A principal hears of what it
 // may see alone; a client that sees everything hears what all others do.
-func (f *Front) newsFor(client *upstream.Client) (n *news, stop func()) {
+func (f *Front) newsFor(client *caller.Client) (n *news, stop func()) {
 	if client.Principal == nil {
 		n = f.changes.subscribe()
 		return n, func() { f.changes.unsubscribe(n) }

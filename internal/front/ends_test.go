@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/hosted/identity"
-	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
 
@@ -20,7 +20,7 @@ import (
 func TestEndUnknown_Late(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var known atomic.Bool
-		f := connectWith(t, Options{Known: func(*identity.Principal) bool { return known.Load() }}, view.Options{})
+		f := connectWith(t, Options{Known: func(*caller.Principal) bool { return known.Load() }}, view.Options{})
 		f.EndUnknown()
 		post := httptest.NewRequest("POST", "/mcp", strings.NewReader(strings.SplitN(hello("late"), "\n", 2)[0]))
 		post.Header.Set("Content-Type", "application/json")
@@ -40,7 +40,7 @@ func TestEndUnknown_Late(t *testing.T) {
 func TestExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := connectWith(t, Options{SessionIdle: 24 * time.Hour}, view.Options{})
-		proof := &identity.Proof{Principal: &identity.Principal{ID: "a"}, Revoked: t.Context(), Until: time.Now().Add(time.Hour)}
+		proof := &identity.Proof{Principal: &caller.Principal{ID: "a"}, Revoked: t.Context(), Until: time.Now().Add(time.Hour)}
 		var open atomic.Int32
 		serve := func(handle http.HandlerFunc, method, body string, header ...string) *httptest.ResponseRecorder {
 			r := httptest.NewRequestWithContext(t.Context(), method, "/mcp", strings.NewReader(body))
@@ -94,7 +94,7 @@ type lifetimes struct{ seen []string }
 
 func (*lifetimes) Relaying(*Operation) error { return nil }
 func (*lifetimes) Answered(*Operation)       {}
-func (l *lifetimes) SessionEnded(c *upstream.Client, lasted time.Duration) {
+func (l *lifetimes) SessionEnded(c *caller.Client, lasted time.Duration) {
 	l.seen = append(l.seen, c.Version+" "+lasted.String())
 }
 

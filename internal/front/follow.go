@@ -8,8 +8,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/resources"
-	"mcpx/internal/upstream"
 )
 
 // maxFollowed bounds the resources that one client follows.
@@ -81,7 +81,7 @@ func (o *followed) close() {
 }
 
 // subscribe answers resources/subscribe, when the server of the resource has agreed.
-func (f *Front) subscribe(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	uri, _ := wire.Text(r.uri)
 	topic, err := f.view.Topic(ctx, r.client, uri)
 	if err == nil && r.session.followed.full() {
@@ -105,7 +105,7 @@ func (f *Front) subscribe(ctx context.Context, r *request, out []byte) ([]byte, 
 }
 
 // unsubscribe answers resources/unsubscribe.
-func (f *Front) unsubscribe(_ context.Context, r *request, out []byte) ([]byte, *rpcError) {
+func (f *Front) unsubscribe(_ context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	uri, _ := wire.Text(r.uri)
 	r.session.followed.stop(uri)
 	return append(out, "{}"...), nil
@@ -113,7 +113,7 @@ func (f *Front) unsubscribe(_ context.Context, r *request, out []byte) ([]byte, 
 
 // followAll follows the resources of a subscription, as far as they can be followed, and
 // returns their URIs.
-func (f *Front) followAll(ctx context.Context, client *upstream.Client, uris []string, o *followed, news *news) (granted []string) {
+func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []string, o *followed, news *news) (granted []string) {
 	for _, uri := range uris {
 		if o.full() {
 			break

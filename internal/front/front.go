@@ -15,7 +15,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/view"
 )
@@ -30,7 +30,7 @@ type Options struct {
 	// MaxMessage bounds the body of a request over HTTP, in bytes; 0 = 64 MiB.
 	MaxMessage int64
 	// Known reports whether a principal may still come over HTTP; nil = everybody may.
-	Known func(*identity.Principal) bool
+	Known func(*caller.Principal) bool
 	// Limits bound the sessions of the clients; nil = nothing does.
 	Limits *limits.Limits
 	// Trace, where not nil, gets every message from and to a client; peer names the
@@ -54,11 +54,11 @@ type Front struct {
 	log       *slog.Logger
 	changes   changes
 	streams   sseStreams
-	sessions  sessions       // legacy, over HTTP
-	stateless inflight       // requests of the modern era over HTTP
-	tags      *identity.Tags // of the states of upstreams
-	parking   parking        // calls of the modern era that wait for answers of their clients
-	requests  atomic.Int64   // modern ones over HTTP so far
+	sessions  sessions     // legacy, over HTTP
+	stateless inflight     // requests of the modern era over HTTP
+	tags      *caller.Tags // of the states of upstreams
+	parking   parking      // calls of the modern era that wait for answers of their clients
+	requests  atomic.Int64 // modern ones over HTTP so far
 
 	stop     chan struct{}
 	stopOnce sync.Once
@@ -73,7 +73,7 @@ func New(v view.View, options Options) *Front {
 	options.SessionIdle = cmp.Or(options.SessionIdle, 30*time.Minute)
 	options.MaxMessage = cmp.Or(options.MaxMessage, 64<<20)
 	options.writeWithin = cmp.Or(options.writeWithin, 2*time.Minute)
-	f := &Front{view: v, options: options, log: options.Logger, identity: selfDescription(options.Version), tags: identity.NewTags(), stop: make(chan struct{})}
+	f := &Front{view: v, options: options, log: options.Logger, identity: selfDescription(options.Version), tags: caller.NewTags(), stop: make(chan struct{})}
 	f.parking.process, f.parking.identity = rand.Text()[:8], f.identity
 	v.OnChange(f.changes.announce)
 	v.OnUnknown(f.changes.pass)

@@ -18,6 +18,7 @@ import (
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -217,7 +218,7 @@ func TestFront_ListChanged(t *testing.T) {
 		// after is how many notifications there are when a tool has been called and all is quiet.
 		after := func(tool string) int {
 			server, _ := f.registry.Snapshot().Server("fake")
-			_, _ = f.registry.Call(t.Context(), server, upstream.Request{Method: "tools/call", Params: upstream.ToolParams(tool, json.RawMessage(`{}`)), Wait: time.Minute})
+			_, _ = f.registry.Call(t.Context(), server, request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(`{}`)), Wait: time.Minute})
 			time.Sleep(time.Minute)
 			return p.with(note)
 		}

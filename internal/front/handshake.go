@@ -8,12 +8,12 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"mcpx/internal/base/wire"
-	"mcpx/internal/upstream"
+	"mcpx/internal/caller"
 )
 
 // greet lets mcp-go answer the handshake of either era: the revisions, the
 // capabilities of the server and its instructions. It answers ping too.
-func (f *Front) greet(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+func (f *Front) greet(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	// mcp-go reads ids as float64 and would change a large one: it gets id 1.
 	message := append([]byte(`{"jsonrpc":"2.0","id":1,"method":`), wire.Encode(r.Method)...)
 	if r.Params != nil {
@@ -33,7 +33,7 @@ func (f *Front) greet(ctx context.Context, r *request, out []byte) ([]byte, *rpc
 		options = append(options, server.WithCompletions())
 	}
 	if offers.Tasks && r.modern() {
-		options = append(options, server.WithExtensions(map[string]any{upstream.TasksExtension: struct{}{}}))
+		options = append(options, server.WithExtensions(map[string]any{caller.TasksExtension: struct{}{}}))
 	}
 	s := server.NewMCPServer("mcpx", f.options.Version, options...)
 	switch answer := s.HandleMessage(ctx, append(message, '}')).(type) {
@@ -50,7 +50,7 @@ func (f *Front) greet(ctx context.Context, r *request, out []byte) ([]byte, *rpc
 }
 
 // initialize answers initialize and stores the client in its session.
-func (f *Front) initialize(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+func (f *Front) initialize(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	var p struct {
 		ProtocolVersion string
 		ClientInfo      json.RawMessage

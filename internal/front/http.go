@@ -10,7 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/wire"
-	"mcpx/internal/upstream"
+	"mcpx/internal/caller"
 	"mcpx/internal/view"
 )
 
@@ -108,13 +108,13 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 		e.refuse(http.StatusBadRequest, m.ID, err)
 		return
 	}
-	o := &ownRequest{own: upstream.Client{
+	o := &ownRequest{own: caller.Client{
 		ID: "request " + f.parking.process + " " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
 		Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Alone: f.view.Alone(), Apps: f.view.Apps(), View: f.view.Name(),
 		Principal: e.who, Headers: e.r.Header,
 	}}
-	r, client := &o.request, &o.own
-	*r = request{message: m, client: client, release: func() { f.view.Forget(client) }}
+	r, client := &o.incoming, &o.own
+	*r = incoming{message: m, client: client, release: func() { f.view.Forget(client) }}
 	defer func() {
 		if r.release != nil {
 			r.release()
@@ -131,7 +131,7 @@ func (f *Front) openSession(e *exchange, m *message) {
 	}
 	s := f.newSession(newSessionID(), nil)
 	s.client.Load().Principal = e.who
-	r := &request{message: m, client: s.client.Load(), session: s}
+	r := &incoming{message: m, client: s.client.Load(), session: s}
 	answer := f.answer(e.r.Context(), r)
 	if answer.code == 0 {
 		e.w.Header().Set(mcp.HeaderSessionID, f.addSession(s))
@@ -143,7 +143,7 @@ func (f *Front) openSession(e *exchange, m *message) {
 
 // legacyMessage answers a request of a session, or acts on its notification.
 func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
-	r := &ownRequest{request{message: m, session: s}, *s.client.Load()}
+	r := &ownRequest{incoming{message: m, session: s}, *s.client.Load()}
 	// Of this message: another one of the session may have others, and a renewed token other rights.
 	r.own.Headers, r.own.Principal = e.r.Header, e.who
 	r.client = &r.own
@@ -152,7 +152,7 @@ func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 		if e.events && len(r.own.Capabilities) > len("{}") {
 			r.own.Request = s.ask(e) // on the stream of the request
 		}
-		f.serve(e, &s.inflight, keyOf(m.ID), &r.request)
+		f.serve(e, &s.inflight, keyOf(m.ID), &r.incoming)
 		return
 	}
 	f.notice(s, r.client, m)
@@ -160,7 +160,7 @@ func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
 }
 
 // notice acts on a notification, or on the answer to a question; an unknown one is for a server that the view shows alone.
-func (f *Front) notice(s *session, from *upstream.Client, m *message) {
+func (f *Front) notice(s *session, from *caller.Client, m *message) {
 	if m.IsResponse() {
 		s.questions.answered(m)
 	}
@@ -195,7 +195,7 @@ func (f *Front) batch(e *exchange, messages []json.RawMessage) {
 }
 
 // serve answers a request, which can be cancelled by its key in requests meanwhile.
-func (f *Front) serve(e *exchange, requests *inflight, key string, r *request) {
+func (f *Front) serve(e *exchange, requests *inflight, key string, r *incoming) {
 	row := r.row
 	ctx, open := requests.begin(e.r.Context(), key, row.lasts)
 	defer requests.done(open)

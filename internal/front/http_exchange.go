@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 )
 
 // exchange is one HTTP request and its response. The response is the answer alone as
@@ -17,7 +17,7 @@ type exchange struct {
 	front   *Front
 	w       http.ResponseWriter
 	r       *http.Request
-	who     *identity.Principal
+	who     *caller.Principal
 	version string // in the header
 	events  bool   // the client reads event streams
 	json    bool   // the client reads JSON
@@ -39,7 +39,7 @@ const maxQueued = 256
 // newExchange reads from the headers which types the client accepts; without an Accept
 // header that is JSON.
 func (f *Front) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
-	e := &exchange{front: f, w: w, r: r, who: identity.From(r.Context()), version: headerOf(r, versionHeader)}
+	e := &exchange{front: f, w: w, r: r, who: caller.From(r.Context()), version: headerOf(r, versionHeader)}
 	for _, accept := range r.Header["Accept"] {
 		if accept == "application/json, text/event-stream" { // as most clients write it
 			e.events, e.json = true, true

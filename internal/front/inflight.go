@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/lazyctx"
 	"mcpx/internal/base/wire"
-	"mcpx/internal/hosted/identity"
-	"mcpx/internal/upstream"
+	"mcpx/internal/caller"
 )
 
 // inflight has the open requests of one client. Several may have the same key: a
@@ -24,12 +24,12 @@ type inflight struct {
 
 // openRequest is a request from begin to done.
 type openRequest struct {
-	upstream.Context
+	lazyctx.Context
 	key       string
 	lasts     bool
-	who       *identity.Principal // only of one that lasts
-	expired   context.CancelFunc  // likewise, and only where its credential expires
-	cancelled bool                // by the client; under the lock
+	who       *caller.Principal  // only of one that lasts
+	expired   context.CancelFunc // likewise, and only where its credential expires
+	cancelled bool               // by the client; under the lock
 }
 
 // begin adds a request and returns its context, derived from ctx. The caller must
@@ -40,8 +40,8 @@ func (o *inflight) begin(ctx context.Context, key string, lasts bool) (context.C
 	r.Begin(ctx)
 	ctx = &r.Context
 	if lasts {
-		r.who = identity.From(ctx)
-		if until := identity.Until(ctx); !until.IsZero() {
+		r.who = caller.From(ctx)
+		if until := caller.Until(ctx); !until.IsZero() {
 			ctx, r.expired = context.WithDeadlineCause(ctx, until, errExpired)
 		}
 	}
@@ -110,7 +110,7 @@ func (o *inflight) end(lastingOnly bool, why error) {
 }
 
 // endOf cancels the open requests that last, of the principals that are not known.
-func (o *inflight) endOf(known func(*identity.Principal) bool, why error) {
+func (o *inflight) endOf(known func(*caller.Principal) bool, why error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for r := range o.open {

@@ -6,8 +6,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
@@ -21,11 +22,12 @@ func TestLimits_Sessions(t *testing.T) {
 	l := limits.New(limits.Options{Principal: limits.Quota{Sessions: 2}})
 	f := connectWith(t, Options{Limits: l}, view.Options{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		serve := f.ServeHTTP
+		r = r.WithContext(caller.With(r.Context(), &caller.Principal{ID: r.Header.Get("Who")}, time.Time{}))
 		if r.URL.Path == "/sse" {
-			serve = func(w http.ResponseWriter, r *http.Request) { f.ServeSSE(w, r, "/messages") }
+			f.ServeSSE(w, r, "/messages")
+			return
 		}
-		serveAs(&identity.Principal{ID: r.Header.Get("Who")}, serve, w, r)
+		f.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
 		web.CloseClientConnections()
@@ -89,7 +91,7 @@ func TestLimits_Sessions(t *testing.T) {
 	}
 }
 
-var alice = &identity.Principal{ID: "alice"}
+var alice = &caller.Principal{ID: "alice"}
 
 func body(t *testing.T, r *http.Response) string {
 	t.Helper()

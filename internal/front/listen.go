@@ -18,7 +18,7 @@ const keepAlive = 25 * time.Second
 // listen answers subscriptions/listen (SEP-2575). It acknowledges the subscription,
 // announces changes under the subscription's id, and returns the result when ctx
 // ends.
-func (f *Front) listen(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	var p struct{ Notifications mcp.SubscriptionFilter }
 	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "the params of subscriptions/listen were not understood: " + err.Error()}

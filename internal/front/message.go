@@ -7,7 +7,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/wire"
-	"mcpx/internal/upstream"
+	"mcpx/internal/request"
 )
 
 // message is a JSON-RPC message of a client. The transport reads it once and hands it
@@ -18,7 +18,7 @@ type message struct {
 	row *method // of the method
 	// name, uri and arguments are members of params.
 	name, uri, arguments json.RawMessage
-	input                upstream.Input // modern era: the answers to an input_required result
+	input                request.Input // modern era: the answers to an input_required result
 	// refusal is the error of a message that is not valid JSON-RPC, or nil.
 	refusal *rpcError
 }
@@ -28,13 +28,13 @@ var unknownMethod method
 
 // requestMeta has the members of _meta that concern mcpx.
 type requestMeta struct {
-	version      string                // protocol revision; empty in the legacy era
-	clientName   string                // modern era only
-	capabilities json.RawMessage       // of the client, an object; modern era only
-	token        json.RawMessage       // progressToken, nil if absent
-	level        mcp.LoggingLevel      // modern era: least severe log message wanted, empty = none
-	code         bool                  // a program that the model wrote makes the call
-	others       []upstream.MetaMember // traceparent, and what the client has of its own: for the upstream
+	version      string           // protocol revision; empty in the legacy era
+	clientName   string           // modern era only
+	capabilities json.RawMessage  // of the client, an object; modern era only
+	token        json.RawMessage  // progressToken, nil if absent
+	level        mcp.LoggingLevel // modern era: least severe log message wanted, empty = none
+	code         bool             // a program that the model wrote makes the call
+	others       []request.Meta   // traceparent, and what the client has of its own: for the upstream
 }
 
 // known reports whether the method is one of the protocol's.
@@ -157,7 +157,7 @@ func (m *requestMeta) readMeta(key string, value json.RawMessage) {
 		if strings.HasPrefix(key, reservedMeta) {
 			return
 		}
-		m.others = append(m.others, upstream.MetaMember{Name: key, Value: value})
+		m.others = append(m.others, request.Meta{Name: key, Value: value})
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/hosted/limits"
-	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
 
@@ -24,7 +24,7 @@ type method struct {
 	// it cannot be.
 	of []catalog.Kind
 	// answer appends the result to out.
-	answer func(f *Front, ctx context.Context, r *request, out []byte) ([]byte, *rpcError)
+	answer func(f *Front, ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError)
 	notice func(f *Front, s *session, m *message)
 	// opens marks the request that opens a legacy session. Over stdio all later
 	// messages wait for its answer.
@@ -71,10 +71,10 @@ var methods = map[string]*method{
 	}},
 }
 
-// request is a message that wants an answer, with what its transport adds.
-type request struct {
+// incoming is a message that wants an answer, with what its transport adds.
+type incoming struct {
 	*message
-	client  *upstream.Client
+	client  *caller.Client
 	session *session // nil in the modern era over HTTP
 	// structured is the wish for structuredContent in the HTTP header.
 	structured view.StructuredPolicy
@@ -90,8 +90,8 @@ type request struct {
 
 // ownRequest is a request with a client of its own, in one allocation.
 type ownRequest struct {
-	request
-	own upstream.Client
+	incoming
+	own caller.Client
 }
 
 // outlet sends notifications that belong to a request, before its answer.
@@ -112,7 +112,7 @@ type response struct {
 }
 
 // dispatch runs the method of a request.
-func (f *Front) dispatch(ctx context.Context, r *request) response {
+func (f *Front) dispatch(ctx context.Context, r *incoming) response {
 	row := r.row
 	switch {
 	case row.answer == nil && r.Method != "" && row.notice == nil && f.view.Alone():
@@ -130,7 +130,7 @@ func (f *Front) dispatch(ctx context.Context, r *request) response {
 		return refuse(r.ID, err)
 	}
 	if row.asks && r.modern() && (r.client.Answers() || r.input.State != nil) {
-		out, err = f.parking.answer(ctx, r, func(ctx context.Context, r *request) ([]byte, *rpcError) {
+		out, err = f.parking.answer(ctx, r, func(ctx context.Context, r *incoming) ([]byte, *rpcError) {
 			return row.answer(f, ctx, r, nil)
 		})
 		out = append(responseHead(r.ID, "result"), out...)
@@ -159,7 +159,7 @@ type rpcError struct {
 
 // relayed is an upstream's error as the client gets it. A code that is no number stays
 // readable in the message.
-func relayed(rpc *upstream.RPCError) *rpcError {
+func relayed(rpc *wire.RPCError) *rpcError {
 	e := &rpcError{code: int(rpc.Code), message: rpc.Message}
 	if rpc.NoCode || rpc.OddCode != nil {
 		e.code, e.message = mcp.INTERNAL_ERROR, rpc.Error()
@@ -216,7 +216,7 @@ func unsupportedVersion(version string) *rpcError {
 	return &rpcError{details.Code, details.Message, details.Data}
 }
 
-func (f *Front) listTools(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+func (f *Front) listTools(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	var p struct{ Cursor string }
 	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil || p.Cursor != "" {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "there is no such cursor; the whole list is one page"}
@@ -229,7 +229,7 @@ func (f *Front) listTools(ctx context.Context, r *request, out []byte) ([]byte, 
 	return f.complete(out, r, nil), nil
 }
 
-func (f *Front) setLevel(_ context.Context, r *request, out []byte) ([]byte, *rpcError) {
+func (f *Front) setLevel(_ context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	var p struct{ Level mcp.LoggingLevel }
 	if json.Unmarshal(orEmpty(r.Params), &p) != nil || !isLevel(p.Level) {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "no such level"}
@@ -245,7 +245,7 @@ func orEmpty(params json.RawMessage) json.RawMessage {
 	return params
 }
 
-func (f *Front) callTool(ctx context.Context, r *request, out []byte) ([]byte, *rpcError) {
+func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	name, ok := wire.Text(r.name)
 	if !ok || name == "" {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "params.name must be the name of a tool"}
@@ -259,7 +259,7 @@ func (f *Front) callTool(ctx context.Context, r *request, out []byte) ([]byte, *
 	if unknown, ok := errors.AsType[*view.UnknownToolError](err); ok {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: unknown.Message}
 	}
-	if rpc, ok := errors.AsType[*upstream.RPCError](err); ok {
+	if rpc, ok := errors.AsType[*wire.RPCError](err); ok {
 		return nil, relayed(rpc)
 	}
 	if err != nil {
@@ -273,7 +273,7 @@ func (f *Front) callTool(ctx context.Context, r *request, out []byte) ([]byte, *
 
 // hooks are for the notifications that belong to the request: nil where the client wants
 // none of a kind. level is the least severe one that it wants.
-func (r *request) hooks() (onProgress, onLog func(params json.RawMessage), level string) {
+func (r *incoming) hooks() (onProgress, onLog func(params json.RawMessage), level string) {
 	if r.out != nil && r.token != nil {
 		onProgress = func(params json.RawMessage) { r.out.notify("notifications/progress", withToken(params, r.token)) }
 	}
@@ -290,7 +290,7 @@ func (r *request) hooks() (onProgress, onLog func(params json.RawMessage), level
 
 // least is the least severe level of log messages that the client wants with this
 // request; empty = none.
-func (r *request) least() mcp.LoggingLevel {
+func (r *incoming) least() mcp.LoggingLevel {
 	if r.modern() || r.session == nil {
 		return r.level
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/upstream"
+	"mcpx/internal/caller"
 )
 
 // Observer hears of the requests of clients and of the ends of their sessions. It must be fast, as a client's next
@@ -19,7 +19,7 @@ type Observer interface {
 	// Answered is called after each request, mostly when its answer is written.
 	Answered(*Operation)
 	// SessionEnded is called when a session over HTTP has ended (see [Front.Sessions]).
-	SessionEnded(client *upstream.Client, lasted time.Duration)
+	SessionEnded(client *caller.Client, lasted time.Duration)
 }
 
 // Operation is a request of a client.
@@ -27,7 +27,7 @@ type Operation struct {
 	// Method is as the client wrote it; Known means that it is one of the protocol's.
 	Method string
 	Known  bool
-	Client *upstream.Client
+	Client *caller.Client
 	// Relayed means that a server has to answer it, and that Relaying was called.
 	Relayed bool
 	// Number is for the observer.
@@ -42,7 +42,7 @@ type Operation struct {
 }
 
 // answer answers a request, and has the observer called.
-func (f *Front) answer(ctx context.Context, r *request) response {
+func (f *Front) answer(ctx context.Context, r *incoming) response {
 	o := f.options.Observer
 	if o == nil {
 		return f.dispatch(ctx, r)
@@ -66,7 +66,7 @@ func (f *Front) traced(peer string, received bool, message []byte) {
 }
 
 // relaying asks the observer whether a request may go on to a server.
-func (f *Front) relaying(r *request) *rpcError {
+func (f *Front) relaying(r *incoming) *rpcError {
 	if r.operation == nil {
 		return nil
 	}

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/executor"
-	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
 
@@ -21,9 +21,9 @@ type hearing struct {
 	hold  chan struct{} // Answered waits until it is closed; nil = it does not
 }
 
-func (*hearing) Relaying(*Operation) error                    { return nil }
-func (*hearing) SessionEnded(*upstream.Client, time.Duration) {}
-func (h *hearing) call(r executor.Record)                     { h.heard = append(h.heard, r.Outcome) }
+func (*hearing) Relaying(*Operation) error                  { return nil }
+func (*hearing) SessionEnded(*caller.Client, time.Duration) {}
+func (h *hearing) call(r executor.Record)                   { h.heard = append(h.heard, r.Outcome) }
 func (h *hearing) front(t *testing.T) shown {
 	return connectTo(t, Options{Observer: h}, view.Options{}, executor.Options{Observers: []func(executor.Record){h.call}})
 }

@@ -60,7 +60,7 @@ type parkedCall struct {
 	err       *rpcError
 
 	mu        sync.Mutex
-	now       *request             // the one that waits; nil while the call is parked
+	now       *incoming            // the one that waits; nil while the call is parked
 	asked     chan struct{}        // holds one: there are open questions
 	questions map[string]*question // by key
 	last      int
@@ -75,7 +75,7 @@ type question struct {
 
 // answer runs the method of a request whose client can be asked, or goes on with the
 // call that it answers.
-func (k *parking) answer(ctx context.Context, r *request, run func(context.Context, *request) ([]byte, *rpcError)) ([]byte, *rpcError) {
+func (k *parking) answer(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) ([]byte, *rpcError) {
 	state, _ := wire.Text(r.input.State)
 	var p *parkedCall
 	if secret, ours := strings.CutPrefix(state, parkedState); ours {
@@ -105,7 +105,7 @@ func (k *parking) answer(ctx context.Context, r *request, run func(context.Conte
 
 // begin runs a request in a goroutine of its own, which ends with the answer, and which
 // end hastens. It gives the client back when the call is over.
-func (k *parking) begin(ctx context.Context, r *request, run func(context.Context, *request) ([]byte, *rpcError)) *parkedCall {
+func (k *parking) begin(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) *parkedCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &parkedCall{
 		principal: r.client.Principal.Key(), params: paramsOf(r.message), cancel: cancel,
@@ -180,7 +180,7 @@ func (k *parking) of(principal string) (n int) {
 }
 
 // resume finds the call that a request answers, for one request.
-func (k *parking) resume(r *request, state string) (*parkedCall, *rpcError) {
+func (k *parking) resume(r *incoming, state string) (*parkedCall, *rpcError) {
 	refuse := func(why string) (*parkedCall, *rpcError) {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "requestState: " + why}
 	}
@@ -310,7 +310,7 @@ func (p *parkedCall) take(responses json.RawMessage) {
 }
 
 // current is the request of the client that waits now, nil while the call is parked.
-func (p *parkedCall) current() *request {
+func (p *parkedCall) current() *incoming {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now

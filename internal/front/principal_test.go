@@ -1,24 +1,16 @@
 package front
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/view"
 )
-
-// serveAs serves a request of a principal.
-func serveAs(p *identity.Principal, serve http.HandlerFunc, w http.ResponseWriter, r *http.Request) {
-	proof := &identity.Proof{Principal: p, Revoked: context.Background()}
-	ctx, end := proof.Context(r.Context())
-	defer end()
-	serve(w, r.WithContext(ctx))
-}
 
 // TestHTTP_Principal: the session of another principal is unknown, whatever is sent in it,
 // and is the same as before to its own.
@@ -27,8 +19,7 @@ func TestHTTP_Principal(t *testing.T) {
 	f := connectWith(t, Options{}, view.Options{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if who := r.Header.Get("Who"); who != "" {
-			serveAs(&identity.Principal{ID: who}, f.ServeHTTP, w, r)
-			return
+			r = r.WithContext(caller.With(r.Context(), &caller.Principal{ID: who}, time.Time{}))
 		}
 		f.ServeHTTP(w, r)
 	}))

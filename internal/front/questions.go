@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
-	"mcpx/internal/upstream"
 )
 
 // maxQuestions bounds the open questions of one client.
@@ -112,5 +111,5 @@ func (m *message) answer() (json.RawMessage, error) {
 	if err := json.Unmarshal(m.Error, &e); err != nil {
 		return nil, fmt.Errorf("the client answered with an error that is not JSON-RPC's: %w", err)
 	}
-	return nil, &upstream.RPCError{Code: e.Code, Message: e.Message, Data: e.Data}
+	return nil, &wire.RPCError{Code: e.Code, Message: e.Message, Data: e.Data}
 }

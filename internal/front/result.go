@@ -9,7 +9,7 @@ import (
 )
 
 // appendResult appends a tool result as JSON.
-func (f *Front) appendResult(out []byte, result *executor.Result, r *request) []byte {
+func (f *Front) appendResult(out []byte, result *executor.Result, r *incoming) []byte {
 	if result.Whole != nil {
 		return f.appendWhole(out, result.Whole, r)
 	}
@@ -38,7 +38,7 @@ func (f *Front) appendResult(out []byte, result *executor.Result, r *request) []
 
 // appendWhole appends a result of another type than a tool result as the upstream wrote it,
 // but from mcpx, and with a state that is bound to the principal.
-func (f *Front) appendWhole(out []byte, result json.RawMessage, r *request) []byte {
+func (f *Front) appendWhole(out []byte, result json.RawMessage, r *incoming) []byte {
 	out = append(out, '{')
 	var meta json.RawMessage
 	_ = wire.Members(result, func(name string, written, value []byte) bool {
@@ -72,7 +72,7 @@ func appendStructured(out []byte, value json.RawMessage, modern bool) []byte {
 
 // complete appends the end of a result that has a member already. The modern era also
 // requires resultType and the name of the server (SEP-2322, SEP-2575).
-func (f *Front) complete(out []byte, r *request, meta json.RawMessage) []byte {
+func (f *Front) complete(out []byte, r *incoming, meta json.RawMessage) []byte {
 	if r.modern() {
 		out = append(out, `,"resultType":"complete"`...)
 		meta = f.identified(meta)

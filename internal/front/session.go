@@ -10,14 +10,14 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/upstream"
+	"mcpx/internal/caller"
 )
 
 // session is the session of a legacy client, which opens it with initialize. Over
 // stdio it exists from the start, as the process has one client.
 type session struct {
-	client   atomic.Pointer[upstream.Client] // before initialize it has only an ID
-	level    atomic.Value                    // mcp.LoggingLevel that the client has set; unset = no log messages
+	client   atomic.Pointer[caller.Client] // before initialize it has only an ID
+	level    atomic.Value                  // mcp.LoggingLevel that the client has set; unset = no log messages
 	inflight inflight
 	news     *news // from newsFor, after initialize, until endNews
 	endNews  func()
@@ -35,7 +35,7 @@ type session struct {
 func (f *Front) newSession(id string, stream outlet) *session {
 	s := &session{begun: make(chan struct{}), stream: stream}
 	s.begin = sync.OnceFunc(func() { close(s.begun) })
-	s.client.Store(&upstream.Client{ID: id, Notify: s.notify, Request: s.ask(nil), Alone: f.view.Alone(), Apps: f.view.Apps(), View: f.view.Name()})
+	s.client.Store(&caller.Client{ID: id, Notify: s.notify, Request: s.ask(nil), Alone: f.view.Alone(), Apps: f.view.Apps(), View: f.view.Name()})
 	s.inflight.idle = time.Now()
 	return s
 }

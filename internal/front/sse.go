@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 )
 
 // The transport of revision 2024-11-05: a GET opens an event stream, whose first event
@@ -31,7 +31,7 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 		http.Error(w, "this endpoint has GET; messages go where its first event says", http.StatusMethodNotAllowed)
 		return
 	}
-	who := identity.From(r.Context())
+	who := caller.From(r.Context())
 	if over := f.options.Limits.OpenSession(who); over != nil {
 		w.Header().Set("Retry-After", strconv.Itoa(over.Seconds()))
 		http.Error(w, over.Error(), http.StatusTooManyRequests)
@@ -106,7 +106,7 @@ func (f *Front) PostSSE(w http.ResponseWriter, r *http.Request) {
 
 // streamKey is the id of a stream with its principal, so that nobody else can post to it.
 func streamKey(id string, r *http.Request) string {
-	return id + " " + identity.From(r.Context()).Key()
+	return id + " " + caller.From(r.Context()).Key()
 }
 
 // put adds a stream, or removes it if client is nil.

@@ -25,7 +25,7 @@ const (
 )
 
 // bound is the state of an upstream as the client of a request gets it.
-func (f *Front) bound(r *request, state json.RawMessage) json.RawMessage {
+func (f *Front) bound(r *incoming, state json.RawMessage) json.RawMessage {
 	own, ok := wire.Text(state)
 	if p := r.client.Principal; p != nil && ok {
 		until := strconv.FormatInt(time.Now().Add(boundTime).Unix(), 10)
@@ -35,7 +35,7 @@ func (f *Front) bound(r *request, state json.RawMessage) json.RawMessage {
 }
 
 // unbind gives a request of a principal the state of the upstream back.
-func (f *Front) unbind(r *request) *rpcError {
+func (f *Front) unbind(r *incoming) *rpcError {
 	p := r.client.Principal
 	state, _ := wire.Text(r.input.State)
 	if p == nil || r.input.State == nil || strings.HasPrefix(state, parkedState) {

@@ -8,19 +8,18 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
-	"mcpx/internal/hosted/identity"
-	"mcpx/internal/upstream"
+	"mcpx/internal/caller"
 )
 
 // TestBound: a state that is late does not count, though it is that of the request; one
 // of nobody in particular stays as it is.
 func TestBound(t *testing.T) {
-	f := &Front{tags: identity.NewTags()}
-	ask := func(who *identity.Principal, state json.RawMessage) *request {
+	f := &Front{tags: caller.NewTags()}
+	ask := func(who *caller.Principal, state json.RawMessage) *incoming {
 		m := readMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","requestState":` + string(state) + `}}`))
-		return &request{message: m, client: &upstream.Client{Principal: who}}
+		return &incoming{message: m, client: &caller.Client{Principal: who}}
 	}
-	alice := &identity.Principal{ID: "alice"}
+	alice := &caller.Principal{ID: "alice"}
 	own := json.RawMessage(`"a \"state\" é"`)
 	first := ask(alice, own)
 	bound := f.bound(first, own)

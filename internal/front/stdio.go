@@ -16,8 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/wire"
-	"mcpx/internal/hosted/identity"
-	"mcpx/internal/upstream"
+	"mcpx/internal/caller"
 )
 
 // StdioOptions bound the requests of one client over stdio.
@@ -37,7 +36,7 @@ type StdioOptions struct {
 	Session string
 	// Headers are those of the request that opened the stream of that client, Principal who sent it.
 	Headers   http.Header
-	Principal *identity.Principal
+	Principal *caller.Principal
 }
 
 // peer names the connection in a trace.
@@ -247,7 +246,7 @@ const maxUnread = 10_000
 
 // job is a request under way.
 type job struct {
-	*request
+	*incoming
 	ctx     context.Context
 	open    *openRequest
 	awaited bool // drain waits for the answer
@@ -261,7 +260,7 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 		s.front.log.Debug("request dropped, the client does not read", "method", m.Method)
 		return
 	}
-	j := &job{request: s.request(m), awaited: !row.lasts} // a lasting request takes no place
+	j := &job{incoming: s.request(m), awaited: !row.lasts} // a lasting request takes no place
 	if j.awaited {
 		select {
 		case s.places <- struct{}{}:
@@ -299,17 +298,17 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 }
 
 // own makes the client the only one of this process, unless it is one of several.
-func (s *stdioServer) own(client *upstream.Client) {
+func (s *stdioServer) own(client *caller.Client) {
 	if s.options.Session == "" {
 		s.front.view.Own(client)
 	}
 }
 
 // request adds to a message the session and the client of this transport.
-func (s *stdioServer) request(m *message) *request {
-	r := &request{message: m, session: s.session, out: s, client: s.session.client.Load()}
+func (s *stdioServer) request(m *message) *incoming {
+	r := &incoming{message: m, session: s.session, out: s, client: s.session.client.Load()}
 	if m.modern() {
-		client := &upstream.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify, Headers: r.client.Headers, Principal: r.client.Principal, Alone: r.client.Alone, Apps: r.client.Apps, View: r.client.View}
+		client := &caller.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify, Headers: r.client.Headers, Principal: r.client.Principal, Alone: r.client.Alone, Apps: r.client.Apps, View: r.client.View}
 		if r.client.Version == "" && s.modern.CompareAndSwap(false, true) {
 			s.own(client)
 		}
@@ -348,7 +347,7 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 	if err := j.refuseModern(); j.modern() && err != nil {
 		answer = refuse(j.ID, err).body
 	} else {
-		answer = s.front.answer(j.ctx, j.request).body
+		answer = s.front.answer(j.ctx, j.incoming).body
 	}
 	written := func() {}
 	if j.awaited {

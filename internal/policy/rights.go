@@ -7,7 +7,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/lru"
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 )
 
 // Right is a rule of the configuration: what some principals may see and do. The zero
@@ -34,7 +34,7 @@ type Right struct {
 }
 
 // of reports whether the rule is for a principal.
-func (r *Right) of(p *identity.Principal) bool {
+func (r *Right) of(p *caller.Principal) bool {
 	has := func(wanted, own []string) bool {
 		return len(wanted) == 0 || slices.ContainsFunc(wanted, func(name string) bool { return slices.Contains(own, name) })
 	}
@@ -120,7 +120,7 @@ type Rights struct {
 
 // visitor is a principal in a view.
 type visitor struct {
-	p    *identity.Principal
+	p    *caller.Principal
 	view string
 }
 
@@ -135,14 +135,14 @@ func NewRights(rules []Right) *Rights {
 
 // Admin reports whether a principal may see the state of mcpx and change its servers.
 // Where principals are asked who they are, nobody in particular is none.
-func (r *Rights) Admin(p *identity.Principal) bool {
+func (r *Rights) Admin(p *caller.Principal) bool {
 	return r == nil || p != nil && slices.ContainsFunc(r.rules, func(one Right) bool { return one.Admin && one.of(p) })
 }
 
 // Opens reports whether a principal may connect to a view: another one does not exist for
 // it. part is what the view shows. A view of everything is there for a principal
 // without any right too, which finds nothing in it.
-func (r *Rights) Opens(p *identity.Principal, view string, part *Part) bool {
+func (r *Rights) Opens(p *caller.Principal, view string, part *Part) bool {
 	switch {
 	case r == nil:
 		return true
@@ -159,14 +159,14 @@ func (r *Rights) Opens(p *identity.Principal, view string, part *Part) bool {
 }
 
 // Names reports whether some rule is for a principal.
-func (r *Rights) Names(p *identity.Principal) bool {
+func (r *Rights) Names(p *caller.Principal) bool {
 	return slices.ContainsFunc(r.rules, func(one Right) bool { return one.of(p) })
 }
 
 // Of is what a principal may see and do in a view; nil = everything. The principals that
 // the same rules are for share one. A nil principal is mcpx itself, or its client over
 // stdio.
-func (r *Rights) Of(p *identity.Principal, view string) *Grant {
+func (r *Rights) Of(p *caller.Principal, view string) *Grant {
 	if r == nil || p == nil || r.all {
 		return nil
 	}
@@ -181,7 +181,7 @@ func (r *Rights) Of(p *identity.Principal, view string) *Grant {
 
 // grant is the Grant of the rules that are for a principal in a view. The caller holds the
 // lock.
-func (r *Rights) grant(p *identity.Principal, view string) *Grant {
+func (r *Rights) grant(p *caller.Principal, view string) *Grant {
 	which := make([]byte, 0, 16) // on the stack; two bytes a rule
 	for i := range r.rules {
 		if one := &r.rules[i]; (one.Views == nil || Match(one.Views, view)) && one.of(p) {

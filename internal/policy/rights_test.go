@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 )
 
 // forge is a catalogue of three servers, one of which nobody has asked yet.
@@ -23,7 +23,7 @@ func forge() *catalog.Snapshot {
 }
 
 func TestRights_Of(t *testing.T) {
-	dev := &identity.Principal{ID: "1", Name: "dev-ann", Groups: []string{"dev"}, Scopes: []string{"write"}}
+	dev := &caller.Principal{ID: "1", Name: "dev-ann", Groups: []string{"dev"}, Scopes: []string{"write"}}
 	for _, test := range []struct {
 		name  string
 		rules []Right
@@ -92,7 +92,7 @@ func TestRights_Resources(t *testing.T) {
 		{"added up", []Right{{Deny: []string{"x.*"}}, {Servers: []string{"git"}}}, true, false},
 		{"of another server", []Right{{Allow: []string{"git.*"}}, {Servers: []string{"mail"}}}, false, true},
 	} {
-		git := of(t, NewRights(test.rules).Of(&identity.Principal{Name: "a"}, "tools").Of(forge()), "git")
+		git := of(t, NewRights(test.rules).Of(&caller.Principal{Name: "a"}, "tools").Of(forge()), "git")
 		if got := git.Items != nil; got != test.resources || git.Offers.Resources != test.resources || !git.Offers.Tasks || !git.Listed {
 			t.Errorf("%s: %+v", test.name, git)
 		}
@@ -112,7 +112,7 @@ func TestRights_Shared(t *testing.T) {
 	var mu sync.Mutex
 	for i := range 1000 {
 		all.Go(func() {
-			got := rights.Of(&identity.Principal{ID: fmt.Sprint(i), Name: fmt.Sprint("p", 2+i%7), Groups: [][]string{{"a"}, {"b"}, {"a", "b"}}[i%3]}, "tools").Of(first)
+			got := rights.Of(&caller.Principal{ID: fmt.Sprint(i), Name: fmt.Sprint("p", 2+i%7), Groups: [][]string{{"a"}, {"b"}, {"a", "b"}}[i%3]}, "tools").Of(first)
 			mu.Lock()
 			defer mu.Unlock()
 			seen[got]++
@@ -122,7 +122,7 @@ func TestRights_Shared(t *testing.T) {
 	if len(seen) != 3 {
 		t.Errorf("%d catalogues", len(seen))
 	}
-	ann := &identity.Principal{Name: "x", Groups: []string{"a"}}
+	ann := &caller.Principal{Name: "x", Groups: []string{"a"}}
 	before := rights.Of(ann, "tools").Of(first)
 	next := catalog.NewSnapshot(slices.Clone(first.Servers))
 	if after := rights.Of(ann, "tools").Of(next); after == before || !oneList(of(t, before, "git"), of(t, after, "git")) {
@@ -139,7 +139,7 @@ func TestRights_Confirms(t *testing.T) {
 	for name, want := range map[string][2]Confirm{
 		"a": {ConfirmNone, ConfirmNone}, "ab": {ConfirmDestructive, ConfirmDestructive}, "abc": {ConfirmNone, ConfirmNone}, "all": {ConfirmNone, ConfirmAll},
 	} {
-		g := rights.Of(&identity.Principal{Name: name}, "tools")
+		g := rights.Of(&caller.Principal{Name: name}, "tools")
 		if got := [2]Confirm{g.Confirms(&git, &git.Tools[0]), g.Confirms(&git, &git.Tools[1])}; got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
@@ -167,23 +167,23 @@ func TestRights_Opens(t *testing.T) {
 		{"nobody", "two_tools", nil, true}, {"nobody", "servers/git", git, false}, {"nobody", "groups/every", every, false},
 		{"boss", "two_tools", nil, true}, {"boss", "servers/git", git, false},
 	} {
-		if got := rights.Opens(&identity.Principal{Name: test.who}, test.view, test.part); got != test.want {
+		if got := rights.Opens(&caller.Principal{Name: test.who}, test.view, test.part); got != test.want {
 			t.Errorf("%s opens %s: %t", test.who, test.view, got)
 		}
 	}
 	if rights.Opens(nil, "two_tools", nil) || NewRights(nil).Opens(nil, "two_tools", nil) {
 		t.Error("somebody unknown comes in where principals are asked")
 	}
-	if !(*Rights)(nil).Opens(nil, "two_tools", nil) || !NewRights(nil).Opens(&identity.Principal{}, "servers/git", git) {
+	if !(*Rights)(nil).Opens(nil, "two_tools", nil) || !NewRights(nil).Opens(&caller.Principal{}, "servers/git", git) {
 		t.Error("without rules a view is closed")
 	}
 	for _, test := range []struct {
 		rights *Rights
-		who    *identity.Principal
+		who    *caller.Principal
 		want   bool
 	}{
-		{nil, nil, true}, {NewRights(nil), nil, false}, {NewRights(nil), &identity.Principal{Name: "boss"}, false},
-		{rights, nil, false}, {rights, &identity.Principal{Name: "boss"}, true}, {rights, &identity.Principal{Name: "all"}, false},
+		{nil, nil, true}, {NewRights(nil), nil, false}, {NewRights(nil), &caller.Principal{Name: "boss"}, false},
+		{rights, nil, false}, {rights, &caller.Principal{Name: "boss"}, true}, {rights, &caller.Principal{Name: "all"}, false},
 	} {
 		if got := test.rights.Admin(test.who); got != test.want {
 			t.Errorf("%+v is an admin: %t", test.who, got)
@@ -227,7 +227,7 @@ func BenchmarkRights(b *testing.B) {
 			rules = append(rules, Right{Principals: []string{fmt.Sprintf("team-%d-*", i)}, Groups: []string{"dev"}, Servers: []string{"g*"}})
 		}
 		rights, snap := NewRights(rules), forge()
-		who := &identity.Principal{Name: fmt.Sprintf("team-%d-ann", n/2), Groups: []string{"ops", "dev"}}
+		who := &caller.Principal{Name: fmt.Sprintf("team-%d-ann", n/2), Groups: []string{"ops", "dev"}}
 		b.Run(fmt.Sprint(n, " rules"), func(b *testing.B) {
 			for b.Loop() {
 				rights.Of(who, "two_tools").Of(snap)

@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/upstream"
+	"mcpx/internal/request"
 )
 
 // counted counts the sessions of a server that are open.
@@ -80,7 +81,7 @@ func TestApply_OpenCalls(t *testing.T) {
 		began := time.Now()
 		outcome := func(client, ms string, check func(err error, took time.Duration)) {
 			calls.Go(func() {
-				_, err := call(r, "one", &upstream.Client{ID: client}, "slow", `{"ms":`+ms+`}`)
+				_, err := call(r, "one", &caller.Client{ID: client}, "slow", `{"ms":`+ms+`}`)
 				check(err, time.Since(began))
 			})
 		}
@@ -91,7 +92,7 @@ func TestApply_OpenCalls(t *testing.T) {
 				}
 			})
 			outcome(client, "60000", func(err error, took time.Duration) {
-				var lost *upstream.LostError
+				var lost *request.LostError
 				if !errors.As(err, &lost) || !lost.MayHaveRun || took < 4*time.Second || took > 5*time.Second {
 					t.Errorf("a long call of %q: %v after %v", client, err, took)
 				}
@@ -103,7 +104,7 @@ func TestApply_OpenCalls(t *testing.T) {
 			t.Errorf("changes %+v", changes)
 		}
 		for _, client := range []string{"a", "b"} {
-			if _, err := call(r, "one", &upstream.Client{ID: client}, "echo", `{"text":"x"}`); err != nil || time.Since(began) > time.Second {
+			if _, err := call(r, "one", &caller.Client{ID: client}, "echo", `{"text":"x"}`); err != nil || time.Since(began) > time.Second {
 				t.Errorf("a new call of %q: %v after %v", client, err, time.Since(began))
 			}
 		}
@@ -133,12 +134,12 @@ func TestApply_Waiting(t *testing.T) {
 		var calls sync.WaitGroup
 		began := time.Now()
 		calls.Go(func() {
-			if _, err := follow(context.Background(), r, "one", upstream.Request{Method: "tools/call", Params: upstream.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Wait: time.Minute, Timeout: time.Minute}); err != nil {
+			if _, err := follow(context.Background(), r, "one", request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Wait: time.Minute, Timeout: time.Minute}); err != nil {
 				t.Error(err)
 			}
 		})
 		calls.Go(func() {
-			_, err := follow(context.Background(), r, "two", upstream.Request{Method: "tools/call", Params: upstream.ToolParams("echo", nil), Wait: time.Minute})
+			_, err := follow(context.Background(), r, "two", request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Wait: time.Minute})
 			if !errors.Is(err, errNoServer) {
 				t.Errorf("the call of a server that is gone: %v", err)
 			}
@@ -210,7 +211,7 @@ func TestPerClient_Limit(t *testing.T) {
 		began := time.Now()
 		for _, client := range []string{"a", "b", "c", "d"} {
 			calls.Go(func() {
-				if _, err := call(r, "one", &upstream.Client{ID: client}, "slow", `{"ms":1000}`); err != nil {
+				if _, err := call(r, "one", &caller.Client{ID: client}, "slow", `{"ms":1000}`); err != nil {
 					t.Error(err)
 				}
 			})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 	"mcpx/internal/upstream"
 )
 
@@ -20,7 +21,7 @@ type clientSession struct {
 
 // Own makes a client, the only one that this process serves, the owner of the shared
 // sessions. Those that open from now on declare its capabilities.
-func (r *Registry) Own(client *upstream.Client) {
+func (r *Registry) Own(client *caller.Client) {
 	r.owner.Store(client)
 	r.ownOnce()
 }
@@ -29,7 +30,7 @@ func (r *Registry) Own(client *upstream.Client) {
 func (r *Registry) Owned() <-chan struct{} { return r.owned }
 
 // PassOn sends a notification of a client to the sessions that belong to it.
-func (r *Registry) PassOn(client *upstream.Client, method string, params json.RawMessage) {
+func (r *Registry) PassOn(client *caller.Client, method string, params json.RawMessage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.clients[client.ID] {
@@ -51,7 +52,7 @@ func (r *Registry) PassOn(client *upstream.Client, method string, params json.Ra
 // clientUpstream returns the client's own session with a server. The first call opens
 // it. The caller must call release after use. u is nil after Close, and if e was
 // replaced. The session is for these credentials alone.
-func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own *credentials) (u *upstream.Upstream, release func(), err error) {
+func (r *Registry) clientUpstream(e *entry, client *caller.Client, own *credentials) (u *upstream.Upstream, release func(), err error) {
 	name := e.server.Spec.Name
 	key := own.key(name)
 	r.mu.Lock()
@@ -88,7 +89,7 @@ func (r *Registry) clientUpstream(e *entry, client *upstream.Client, own *creden
 
 // clientSpec is that of a session of a single client. It gives the session c its subject.
 // The caller holds the lock.
-func (r *Registry) clientSpec(e *entry, client *upstream.Client, own *credentials, c *clientSession) upstream.Spec {
+func (r *Registry) clientSpec(e *entry, client *caller.Client, own *credentials, c *clientSession) upstream.Spec {
 	spec := e.server.Spec
 	if len(spec.URLs) > 0 {
 		spec.URL = spec.URLs[r.turn.Add(1)%uint32(len(spec.URLs))]
@@ -119,7 +120,7 @@ func (r *Registry) clientSpec(e *entry, client *upstream.Client, own *credential
 			client.Notify(method, params)
 		}
 	}
-	spec.Owner = func() *upstream.Client { return client }
+	spec.Owner = func() *caller.Client { return client }
 	status := e.upstream.Status()
 	spec.Seen = status.Known || cached != nil && !cached.tried
 	switch {

@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 	"mcpx/internal/hosted/identity"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
 
@@ -38,12 +40,12 @@ type credentials struct {
 
 // credentialsOf takes them from the request. Its error says what is missing: a request
 // without it never gets a session, least of all another client's.
-func (s *Server) credentialsOf(client *upstream.Client) (*credentials, error) {
+func (s *Server) credentialsOf(client *caller.Client) (*credentials, error) {
 	if len(s.Credentials) == 0 && s.Exchange == nil {
 		return nil, nil
 	}
 	if client == nil || client.ID == "" {
-		client = &upstream.Client{}
+		client = &caller.Client{}
 	}
 	own := &credentials{headers: make(map[string]string, len(s.Credentials))}
 	for _, header := range slices.Sorted(maps.Keys(s.Credentials)) {
@@ -71,7 +73,7 @@ func (s *Server) credentialsOf(client *upstream.Client) (*credentials, error) {
 
 // lacking is the error of a request without something.
 func lacking(what string) error {
-	return &upstream.UnavailableError{State: catalog.Unavailable, Reason: "each request to mcpx that reaches it must have " + what}
+	return &request.UnavailableError{State: catalog.Unavailable, Reason: "each request to mcpx that reaches it must have " + what}
 }
 
 func one(values []string) string {
@@ -83,7 +85,7 @@ func one(values []string) string {
 
 // claim is a claim of the caller's JWT as a header has it, numbers as they were written.
 // Empty: there is none that a header can have.
-func claim(client *upstream.Client, name string) string {
+func claim(client *caller.Client, name string) string {
 	if client.Principal == nil {
 		return ""
 	}
@@ -107,7 +109,7 @@ func claim(client *upstream.Client, name string) string {
 
 // bearer is the token of the caller's request, if it is a JWT that was verified. One of
 // auth.front has claims too and is none: it opens mcpx alone, and goes to nobody.
-func bearer(client *upstream.Client) string {
+func bearer(client *caller.Client) string {
 	if client.Principal == nil || client.Principal.Claims == nil {
 		return ""
 	}

@@ -10,14 +10,15 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
 
 // withKey is one request of a client, with a header for the server.
-func withKey(client string, keys ...string) *upstream.Client {
-	return &upstream.Client{ID: client, Headers: http.Header{"X-User-Key": keys}, Notify: func(string, json.RawMessage) {}}
+func withKey(client string, keys ...string) *caller.Client {
+	return &caller.Client{ID: client, Headers: http.Header{"X-User-Key": keys}, Notify: func(string, json.RawMessage) {}}
 }
 
 // TestCredentials: many callers at once, whose keys change, and each call goes over a
@@ -52,13 +53,13 @@ func TestCredentials(t *testing.T) {
 			}
 		})
 	}
-	for _, nobody := range []*upstream.Client{
+	for _, nobody := range []*caller.Client{
 		nil, {ID: "0"}, {ID: "0", Headers: http.Header{"X-Api-Key": {"key-0-0"}}},
 		withKey("0", ""), withKey("0", " "), withKey("0", "key-0-0", "key-1-0"), withKey("", "key-0-0"),
 	} {
 		all.Go(func() {
 			_, err := call(r, "web", nobody, "echo", `{"text":"nobody"}`)
-			if unavailable, ok := errors.AsType[*upstream.UnavailableError](err); !ok || !strings.Contains(unavailable.Reason, "X-User-Key") || strings.Contains(err.Error(), "key-") {
+			if unavailable, ok := errors.AsType[*request.UnavailableError](err); !ok || !strings.Contains(unavailable.Reason, "X-User-Key") || strings.Contains(err.Error(), "key-") {
 				t.Errorf("%v: %v", nobody, err)
 			}
 		})
@@ -128,10 +129,10 @@ func TestCredentials_Refused(t *testing.T) {
 }
 
 // ofPrincipal is one request of a client whose JWT was verified.
-func ofPrincipal(client, principal, token, claims string) *upstream.Client {
-	return &upstream.Client{
+func ofPrincipal(client, principal, token, claims string) *caller.Client {
+	return &caller.Client{
 		ID: client, Headers: http.Header{"Authorization": {"Bearer " + token}}, Notify: func(string, json.RawMessage) {},
-		Principal: &identity.Principal{ID: principal, Claims: json.RawMessage(claims)},
+		Principal: &caller.Principal{ID: principal, Claims: json.RawMessage(claims)},
 	}
 }
 
@@ -159,14 +160,14 @@ func TestCredentials_Claims(t *testing.T) {
 	} {
 		own, err := s.credentialsOf(ofPrincipal("a", "p", "t", claims))
 		if want == "" {
-			if unavailable, ok := errors.AsType[*upstream.UnavailableError](err); !ok || !strings.Contains(unavailable.Reason, "claim https://a.example/tenant") || strings.Contains(err.Error(), "acme") {
+			if unavailable, ok := errors.AsType[*request.UnavailableError](err); !ok || !strings.Contains(unavailable.Reason, "claim https://a.example/tenant") || strings.Contains(err.Error(), "acme") {
 				t.Errorf("%s: %v", claims, err)
 			}
 		} else if err != nil || own.headers["X-Tenant"] != want {
 			t.Errorf("%s: %+v, %v", claims, own, err)
 		}
 	}
-	for _, nobody := range []*upstream.Client{nil, {ID: "a"}, {ID: "a", Principal: &identity.Principal{ID: "p"}}} {
+	for _, nobody := range []*caller.Client{nil, {ID: "a"}, {ID: "a", Principal: &caller.Principal{ID: "p"}}} {
 		if _, err := s.credentialsOf(nobody); err == nil {
 			t.Errorf("%v: no error", nobody)
 		}
@@ -196,11 +197,11 @@ func TestCredentials_Exchange(t *testing.T) {
 		},
 	})
 	tried(t, r)
-	for _, nobody := range []*upstream.Client{
+	for _, nobody := range []*caller.Client{
 		nil, {ID: "a"}, withKey("a", "x"), ofPrincipal("", "p", "t", `{}`), ofPrincipal("a", "p", "", `{}`),
-		{ID: "a", Headers: http.Header{"Authorization": {"Bearer h.static.s"}}, Principal: &identity.Principal{ID: "p"}}, // not verified
-		ofPrincipal("a", "p", "mcpx_at_sealed", `{}`),                                                                    // of auth.front
-		{ID: "a", Headers: http.Header{"Authorization": {"Bearer h.a.s", "Bearer h.b.s"}}, Principal: &identity.Principal{ID: "p", Claims: []byte(`{}`)}},
+		{ID: "a", Headers: http.Header{"Authorization": {"Bearer h.static.s"}}, Principal: &caller.Principal{ID: "p"}}, // not verified
+		ofPrincipal("a", "p", "mcpx_at_sealed", `{}`),                                                                  // of auth.front
+		{ID: "a", Headers: http.Header{"Authorization": {"Bearer h.a.s", "Bearer h.b.s"}}, Principal: &caller.Principal{ID: "p", Claims: []byte(`{}`)}},
 	} {
 		if _, err := call(r, "web", nobody, "echo", `{"text":"nobody"}`); err == nil || !strings.Contains(err.Error(), "a caller's JWT") {
 			t.Errorf("%+v: %v", nobody, err)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
 
@@ -179,7 +181,7 @@ var ranks = map[catalog.State]int{catalog.Ready: 0, catalog.Idle: 0, catalog.Deg
 // pick is the instance for a request of a client, nil if all were tried. more: another one
 // is up. It is the one with the fewest open calls of those in the best state; the requests
 // of one client stay together where a server may keep something for it.
-func (in *instances) pick(client *upstream.Client, tried []*upstream.Upstream) (u *upstream.Upstream, more bool) {
+func (in *instances) pick(client *caller.Client, tried []*upstream.Upstream) (u *upstream.Upstream, more bool) {
 	var best upstream.Status
 	var rank, open int
 	var ready []*upstream.Upstream
@@ -206,9 +208,9 @@ func (in *instances) pick(client *upstream.Client, tried []*upstream.Upstream) (
 
 // homeOf is which of the ready instances keeps something for a client: the one that it had,
 // else best. A request without a session has that of its connection.
-func (in *instances) homeOf(client *upstream.Client, best *upstream.Upstream, ready []*upstream.Upstream) *upstream.Upstream {
+func (in *instances) homeOf(client *caller.Client, best *upstream.Upstream, ready []*upstream.Upstream) *upstream.Upstream {
 	if client == nil {
-		client = &upstream.Client{} // a command
+		client = &caller.Client{} // a command
 	}
 	if client.Peer != "" {
 		hash := fnv.New32a()
@@ -237,7 +239,7 @@ func (in *instances) forget(client string) {
 // call calls f with an instance, and with the next after a failure that can do no harm: of
 // a request that surely was not executed, or that may be executed twice. more says that
 // another instance is up, so that f need not wait for this one.
-func (e *entry) call(ctx context.Context, client *upstream.Client, repeatable bool, f func(u *upstream.Upstream, more bool) error) error {
+func (e *entry) call(ctx context.Context, client *caller.Client, repeatable bool, f func(u *upstream.Upstream, more bool) error) error {
 	if e.instances == nil {
 		return f(e.upstream, false)
 	}
@@ -250,7 +252,7 @@ func (e *entry) call(ctx context.Context, client *upstream.Client, repeatable bo
 				return ran
 			}
 			status := e.status()
-			none := &upstream.UnavailableError{State: status.State, Reason: status.Reason}
+			none := &request.UnavailableError{State: status.State, Reason: status.Reason}
 			if !status.RetryAfter.IsZero() {
 				none.RetryAfter = max(0, time.Until(status.RetryAfter))
 			}
@@ -271,12 +273,12 @@ func (e *entry) call(ctx context.Context, client *upstream.Client, repeatable bo
 // elsewhere reports whether a request that ended with err may be sent to another instance,
 // and whether it may have been executed.
 func elsewhere(err error, repeatable bool) (next, executed bool) {
-	if unavailable, ok := errors.AsType[*upstream.UnavailableError](err); ok {
+	if unavailable, ok := errors.AsType[*request.UnavailableError](err); ok {
 		return !unavailable.Stopped, false
 	}
-	if lost, ok := errors.AsType[*upstream.LostError](err); ok {
+	if lost, ok := errors.AsType[*request.LostError](err); ok {
 		return repeatable || !lost.MayHaveRun, lost.MayHaveRun
 	}
-	status, ok := errors.AsType[*upstream.HTTPError](err) // of what stands before an instance that is gone
+	status, ok := errors.AsType[*request.HTTPError](err) // of what stands before an instance that is gone
 	return ok && repeatable && status.Status >= 500, true
 }

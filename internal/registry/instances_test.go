@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
 
@@ -29,8 +31,8 @@ func several(t *testing.T, fakes ...mcptest.Spec) (webs []*mcptest.HTTPServer, s
 	return webs, Server{Spec: spec, Definition: "web"}
 }
 
-func connected(id string) *upstream.Client {
-	return &upstream.Client{ID: id, Notify: func(string, json.RawMessage) {}}
+func connected(id string) *caller.Client {
+	return &caller.Client{ID: id, Notify: func(string, json.RawMessage) {}}
 }
 
 // state waits until the server is in a state, for a reason with this text.
@@ -66,7 +68,7 @@ func TestInstances_Spread(t *testing.T) {
 	}
 	for i := range 6 {
 		calls.Go(func() {
-			_, _ = follow(ctx, r, "web", upstream.Request{Method: "tools/call", Params: upstream.ToolParams("slow", nil), Client: connected("one"), Timeout: time.Hour})
+			_, _ = follow(ctx, r, "web", request.Request{Method: "tools/call", Params: request.ToolParams("slow", nil), Client: connected("one"), Timeout: time.Hour})
 		})
 		mcptest.WaitFor(t, "the call", patience, func() bool { n, _ := arrived(); return n == i+1 })
 	}
@@ -100,11 +102,11 @@ func TestInstances_Dies(t *testing.T) {
 					for n := 0; !done.Load(); n++ {
 						text := fmt.Sprintf("%d-%d", i, n)
 						tool := []string{"echo", "idempotent_echo"}[i%2]
-						got, err := follow(context.Background(), r, "web", upstream.Request{
-							Method: "tools/call", Params: upstream.ToolParams(tool, json.RawMessage(`{"text":"`+text+`"}`)), Client: client,
+						got, err := follow(context.Background(), r, "web", request.Request{
+							Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(`{"text":"`+text+`"}`)), Client: client,
 							Repeatable: i%2 == 1, Wait: patience, Timeout: patience,
 						})
-						broken, ok := errors.AsType[*upstream.LostError](err)
+						broken, ok := errors.AsType[*request.LostError](err)
 						switch {
 						case err == nil && strings.Contains(string(got), text):
 							answered.Add(1)
@@ -168,8 +170,8 @@ func TestInstances_Hangs(t *testing.T) {
 	for i := range 10 {
 		callers.Go(func() {
 			text := fmt.Sprintf(`{"text":"x%d"}`, i)
-			got, err := follow(context.Background(), r, "web", upstream.Request{
-				Method: "tools/call", Params: upstream.ToolParams("idempotent_echo", json.RawMessage(text)), Repeatable: true, Wait: patience, Timeout: patience,
+			got, err := follow(context.Background(), r, "web", request.Request{
+				Method: "tools/call", Params: request.ToolParams("idempotent_echo", json.RawMessage(text)), Repeatable: true, Wait: patience, Timeout: patience,
 			})
 			if err != nil || !strings.Contains(string(got), fmt.Sprintf("x%d", i)) {
 				t.Errorf("%s: %s %v", text, got, err)
@@ -189,7 +191,7 @@ func TestInstances_Home(t *testing.T) {
 	webs, server := several(t, mcptest.Spec{}, mcptest.Spec{})
 	r := start(t, Options{}, server)
 	tried(t, r)
-	homeOf := func(client *upstream.Client) (home int) {
+	homeOf := func(client *caller.Client) (home int) {
 		t.Helper()
 		home = -1
 		for range 3 {
@@ -209,7 +211,7 @@ func TestInstances_Home(t *testing.T) {
 		return home
 	}
 	homes := map[int]int{}
-	clients := []*upstream.Client{connected("a"), connected("b"), connected("c"), connected("d"), nil}
+	clients := []*caller.Client{connected("a"), connected("b"), connected("c"), connected("d"), nil}
 	for _, client := range clients {
 		homes[homeOf(client)]++
 	}
@@ -220,7 +222,7 @@ func TestInstances_Home(t *testing.T) {
 	for _, peer := range []string{"p", "q"} {
 		at := -1
 		for i := range 3 {
-			now := homeOf(&upstream.Client{ID: fmt.Sprint("request ", peer, i), Peer: peer})
+			now := homeOf(&caller.Client{ID: fmt.Sprint("request ", peer, i), Peer: peer})
 			if at >= 0 && now != at {
 				t.Errorf("requests of %s: at both", peer)
 			}
@@ -302,7 +304,7 @@ func TestInstances_AllDown(t *testing.T) {
 	}
 	state(t, r, catalog.Unavailable, "0 of 2 instances are up; "+upstream.HostOf(webs[0].URL)+": ")
 	_, err := call(r, "web", nil, "echo", `{"text":"x"}`)
-	if unavailable, ok := errors.AsType[*upstream.UnavailableError](err); !ok || !strings.Contains(unavailable.Reason, "0 of 2 instances are up") {
+	if unavailable, ok := errors.AsType[*request.UnavailableError](err); !ok || !strings.Contains(unavailable.Reason, "0 of 2 instances are up") {
 		t.Errorf("got %v", err)
 	}
 	webs[1].Up()

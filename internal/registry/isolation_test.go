@@ -14,6 +14,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
 
@@ -37,7 +38,7 @@ var (
 		return err == nil && a != w && strings.TrimLeft(a, "\ufffd") == w
 	}}
 	tooLarge = ends{patience, func(_, _ string, err error) bool {
-		var large *upstream.TooLargeError
+		var large *request.TooLargeError
 		return errors.As(err, &large)
 	}}
 )
@@ -45,9 +46,9 @@ var (
 func answered(answer, want string, err error) bool { return err == nil && answer == want }
 
 func failed(_, _ string, err error) bool {
-	var unavailable *upstream.UnavailableError
-	var lost *upstream.LostError
-	var timeout *upstream.TimeoutError
+	var unavailable *request.UnavailableError
+	var lost *request.LostError
+	var timeout *request.TimeoutError
 	return errors.As(err, &unavailable) || errors.As(err, &lost) || errors.As(err, &timeout)
 }
 
@@ -175,7 +176,7 @@ func (v villain) trouble(t *testing.T, r *Registry, good []Server) {
 	ctx, cancel := context.WithCancel(context.Background())
 	callers.Go(func() {
 		tool, arguments, _ := v.asks("the call without end")
-		_, _ = follow(ctx, r, "bad", upstream.Request{Method: "tools/call", Params: upstream.ToolParams(tool, json.RawMessage(arguments)), Timeout: time.Hour})
+		_, _ = follow(ctx, r, "bad", request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Timeout: time.Hour})
 	})
 	for i := range v.callers() {
 		callers.Go(func() {
@@ -211,8 +212,8 @@ func (v villain) call(t *testing.T, r *Registry, text string) {
 	tool, arguments, want := v.asks(text)
 	var ended atomic.Bool
 	began := time.Now()
-	raw, err := follow(context.Background(), r, "bad", upstream.Request{
-		Method: "tools/call", Params: upstream.ToolParams(tool, json.RawMessage(arguments)), Timeout: v.ends.limit,
+	raw, err := follow(context.Background(), r, "bad", request.Request{
+		Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Timeout: v.ends.limit,
 		OnProgress: func(json.RawMessage) {
 			if ended.Load() {
 				t.Errorf("%s: progress after the answer", text)

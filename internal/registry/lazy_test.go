@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/upstream"
 )
 
 // countStarts returns how often a server was started.
@@ -49,7 +49,7 @@ func TestLazy(t *testing.T) {
 			if one.State != catalog.Idle || !one.Known || len(one.Tools) == 0 || one.Reason != "" || starts.Load() != 1 {
 				t.Errorf("before a call: %s %q, %d tools, %d starts", one.State, one.Reason, len(one.Tools), starts.Load())
 			}
-			client := &upstream.Client{ID: "c"}
+			client := &caller.Client{ID: "c"}
 			if got, err := call(r, "one", client, "echo", `{"text":"x"}`); err != nil || got != "x" || starts.Load() != 2 {
 				t.Errorf("called: %q, %v, %d starts", got, err, starts.Load())
 			}
@@ -76,7 +76,7 @@ func TestStopIdle_PerClient(t *testing.T) {
 		starts := countStarts(&server)
 		r := start(t, Options{}, server)
 		for range 3 {
-			if _, err := call(r, "one", &upstream.Client{ID: "c"}, "echo", `{"text":"x"}`); err != nil {
+			if _, err := call(r, "one", &caller.Client{ID: "c"}, "echo", `{"text":"x"}`); err != nil {
 				t.Error(err)
 			}
 			<-time.After(5 * time.Minute)

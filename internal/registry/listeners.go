@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/upstream"
 )
 
@@ -48,7 +49,7 @@ func (r *Registry) unknown(server, method string, params json.RawMessage) {
 
 // Tell sends a notification of a client to a server, over the session that the calls of
 // the client use, if one is open.
-func (r *Registry) Tell(server string, client *upstream.Client, method string, params json.RawMessage) {
+func (r *Registry) Tell(server string, client *caller.Client, method string, params json.RawMessage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entries[server]

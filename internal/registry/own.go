@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 	"mcpx/internal/upstream"
 )
 
@@ -39,7 +40,7 @@ func (l ownLists) changed(before ownLists) (kinds []catalog.Kind) {
 
 // SnapshotOf is the newest snapshot as a client sees it: with the lists of its own sessions.
 // Before the first call of the client these are the shared ones.
-func (r *Registry) SnapshotOf(client *upstream.Client) *catalog.Snapshot {
+func (r *Registry) SnapshotOf(client *caller.Client) *catalog.Snapshot {
 	snap := r.Snapshot()
 	if client == nil || r.differing.Load() == 0 {
 		return snap
@@ -72,7 +73,7 @@ func (o *ownCatalogue) apply(snap *catalog.Snapshot) *catalog.Snapshot {
 
 // listed takes over what the own session of a client lists, and tells the client if it is
 // something else than before. The supervising goroutine of the session calls it.
-func (r *Registry) listed(client *upstream.Client, e *entry, u *upstream.Upstream) {
+func (r *Registry) listed(client *caller.Client, e *entry, u *upstream.Upstream) {
 	status := u.Status()
 	name := e.server.Spec.Name
 	shared, ok := r.Snapshot().Server(name)

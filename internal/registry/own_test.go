@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
 
@@ -69,7 +71,7 @@ func TestOwnCatalogue(t *testing.T) {
 	server := Server{Definition: "x", PerClient: true, Spec: upstream.Spec{Name: "x", Type: upstream.InProcess, Serve: choosy}}
 	r := start(t, Options{}, server)
 	tried(t, r)
-	names := func(client *upstream.Client) []string {
+	names := func(client *caller.Client) []string {
 		s, ok := r.SnapshotOf(client).Server("x")
 		if !ok {
 			t.Fatal("no server")
@@ -77,14 +79,14 @@ func TestOwnCatalogue(t *testing.T) {
 		return s.ToolNames()
 	}
 	var told, toldResources [3]atomic.Int32
-	resources := func(client *upstream.Client) int {
+	resources := func(client *caller.Client) int {
 		s, _ := r.SnapshotOf(client).Server("x")
 		return len(s.Items.Of(catalog.Resources))
 	}
 	r.WaitListed(t.Context(), nil)
-	clients := make([]*upstream.Client, 3)
+	clients := make([]*caller.Client, 3)
 	for i, capabilities := range []string{`{}`, `{"elicitation":{}}`, `{"elicitation":{}}`} {
-		clients[i] = &upstream.Client{
+		clients[i] = &caller.Client{
 			ID: fmt.Sprint(i), Capabilities: json.RawMessage(capabilities),
 			Notify: func(method string, _ json.RawMessage) {
 				if method == "notifications/tools/list_changed" {
@@ -103,7 +105,7 @@ func TestOwnCatalogue(t *testing.T) {
 	var calls sync.WaitGroup
 	for _, client := range clients {
 		calls.Go(func() {
-			if _, err := r.Call(t.Context(), first(r), upstream.Request{Method: "tools/call", Params: upstream.ToolParams("plain", nil), Client: client}); err != nil {
+			if _, err := r.Call(t.Context(), first(r), request.Request{Method: "tools/call", Params: request.ToolParams("plain", nil), Client: client}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -128,7 +130,7 @@ func TestOwnCatalogue(t *testing.T) {
 	if once := r.SnapshotOf(clients[0]); once != r.SnapshotOf(clients[0]) {
 		t.Error("a snapshot is made with each look")
 	}
-	if _, err := r.Call(t.Context(), first(r), upstream.Request{Method: "tools/call", Params: upstream.ToolParams("grow", nil), Client: clients[1]}); err != nil {
+	if _, err := r.Call(t.Context(), first(r), request.Request{Method: "tools/call", Params: request.ToolParams("grow", nil), Client: clients[1]}); err != nil {
 		t.Error(err)
 	}
 	want("after a change", few, append(slices.Clone(all), "grown"), all)

@@ -17,7 +17,10 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/semaphore"
+	"mcpx/internal/caller"
 	"mcpx/internal/hosted/limits"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
 
@@ -60,7 +63,7 @@ type Options struct {
 	// MaxConcurrency bounds the open calls of all servers together; 0 = no limit.
 	MaxConcurrency int
 	// Queue bounds the calls that wait for that.
-	Queue upstream.Queue
+	Queue semaphore.Queue
 	// Limits bound what callers may use; nil = nothing does.
 	Limits *limits.Limits
 	// Grace is how long open calls may go on when [Registry.Apply] stops their server;
@@ -83,14 +86,14 @@ type Registry struct {
 	snapshot   atomic.Pointer[catalog.Snapshot]
 	generation atomic.Uint64 // of the newest entry
 
-	owner   atomic.Pointer[upstream.Client] // from Own
-	owned   chan struct{}                   // closed by the first Own
-	ownOnce func()                          // closes owned
-	turn    atomic.Uint32                   // of the instances at which sessions of clients begin
+	owner   atomic.Pointer[caller.Client] // from Own
+	owned   chan struct{}                 // closed by the first Own
+	ownOnce func()                        // closes owned
+	turn    atomic.Uint32                 // of the instances at which sessions of clients begin
 	// differing is the number of clients with a catalogue of their own.
 	differing atomic.Int32
-	allCalls  *upstream.Gate // bounds the calls of all servers together
-	installs  *upstream.Gate // bounds the commands that install at the same time
+	allCalls  *semaphore.Semaphore // bounds the calls of all servers together
+	installs  *semaphore.Semaphore // bounds the commands that install at the same time
 
 	mu        sync.Mutex
 	started   bool
@@ -149,8 +152,8 @@ func New(servers []Server, options Options) *Registry {
 		clients:  make(map[string]map[sessionKey]*clientSession),
 		own:      make(map[string]*ownCatalogue),
 		rules:    options.Rules,
-		allCalls: upstream.NewGate(options.MaxConcurrency),
-		installs: upstream.NewGate(upstream.MostInstalls),
+		allCalls: semaphore.New(options.MaxConcurrency),
+		installs: semaphore.New(upstream.MostInstalls),
 		retired:  make(map[*upstream.Upstream]retired),
 		needed:   make(chan struct{}),
 		owned:    make(chan struct{}),
@@ -176,7 +179,7 @@ func New(servers []Server, options Options) *Registry {
 }
 
 func (r *Registry) newEntry(server Server) *entry {
-	server.Spec.Gate, server.Spec.AllGate = upstream.NewGate(server.Spec.MaxConcurrency), r.allCalls
+	server.Spec.Gate, server.Spec.AllGate = semaphore.New(server.Spec.MaxConcurrency), r.allCalls
 	server.Spec.Gate.SetQueue(server.Spec.Queue)
 	server.Spec.Installs = r.installs
 	e := &entry{server: server, generation: r.generation.Add(1), began: time.Now()}
@@ -184,8 +187,8 @@ func (r *Registry) newEntry(server Server) *entry {
 		return e
 	}
 	spec := server.Spec
-	if spec.Capabilities = upstream.AllCapabilities; !server.PerClient { // whose shared session is there for the catalogue
-		spec.Capabilities, spec.Owner = upstream.SharedCapabilities, r.owner.Load
+	if spec.Capabilities = caller.AllCapabilities; !server.PerClient { // whose shared session is there for the catalogue
+		spec.Capabilities, spec.Owner = caller.SharedCapabilities, r.owner.Load
 	}
 	if e.cached = r.cache.load(server.Key); e.cached != nil {
 		e.onDisk = true
@@ -415,7 +418,7 @@ func (e *ReplacedError) Error() string {
 // over the session of request.Client. Every request of a client goes this way, so that the
 // limits are asked here; those about a task are parts of the call that began it. Errors are
 // a [ReplacedError], a [limits.Error] and those of [upstream.Upstream.Call].
-func (r *Registry) Call(ctx context.Context, server *catalog.Server, request upstream.Request) (result json.RawMessage, err error) {
+func (r *Registry) Call(ctx context.Context, server *catalog.Server, request request.Request) (result json.RawMessage, err error) {
 	use, err := r.options.Limits.Begin(ctx, request.Client.On(), server.Name, strings.HasPrefix(request.Method, "tasks/"))
 	if err != nil {
 		return nil, err
@@ -437,7 +440,7 @@ func (r *Registry) Call(ctx context.Context, server *catalog.Server, request ups
 }
 
 // Follow is [upstream.Upstream.Follow] of the session that Call would use for the client.
-func (r *Registry) Follow(ctx context.Context, server *catalog.Server, client *upstream.Client, uri string, wait time.Duration, agreed func(), updated func(params json.RawMessage)) error {
+func (r *Registry) Follow(ctx context.Context, server *catalog.Server, client *caller.Client, uri string, wait time.Duration, agreed func(), updated func(params json.RawMessage)) error {
 	return r.with(ctx, server, client, false, func(u *upstream.Upstream, more bool) error {
 		if more {
 			wait = time.Nanosecond
@@ -448,7 +451,7 @@ func (r *Registry) Follow(ctx context.Context, server *catalog.Server, client *u
 
 // with calls f with the upstream of a server from a snapshot that a client uses, as
 // entry.call does.
-func (r *Registry) with(ctx context.Context, server *catalog.Server, client *upstream.Client, repeatable bool, f func(u *upstream.Upstream, more bool) error) error {
+func (r *Registry) with(ctx context.Context, server *catalog.Server, client *caller.Client, repeatable bool, f func(u *upstream.Upstream, more bool) error) error {
 	r.mu.Lock()
 	e, ended := r.entries[server.Name], r.ended
 	r.mu.Unlock()
@@ -456,7 +459,7 @@ func (r *Registry) with(ctx context.Context, server *catalog.Server, client *ups
 		return &ReplacedError{server.Name}
 	}
 	err := r.withEntry(ctx, e, client, repeatable, f)
-	unavailable, ok := errors.AsType[*upstream.UnavailableError](err)
+	unavailable, ok := errors.AsType[*request.UnavailableError](err)
 	if ok && unavailable.Stopped && r.replaced(server.Name, e) {
 		return &ReplacedError{server.Name}
 	}
@@ -471,12 +474,12 @@ func (r *Registry) replaced(server string, e *entry) bool {
 	return !r.ended && (now == nil || now.upstream != e.upstream)
 }
 
-func (r *Registry) withEntry(ctx context.Context, e *entry, client *upstream.Client, repeatable bool, f func(u *upstream.Upstream, more bool) error) error {
+func (r *Registry) withEntry(ctx context.Context, e *entry, client *caller.Client, repeatable bool, f func(u *upstream.Upstream, more bool) error) error {
 	switch {
 	case e.server.Disabled:
-		return &upstream.UnavailableError{State: catalog.Disabled, Reason: "disabled in the configuration"}
+		return &request.UnavailableError{State: catalog.Disabled, Reason: "disabled in the configuration"}
 	case e.upstream == nil:
-		return &upstream.UnavailableError{State: catalog.Unavailable, Reason: e.server.Fault}
+		return &request.UnavailableError{State: catalog.Unavailable, Reason: e.server.Fault}
 	case ctx.Err() != nil:
 		return ctx.Err() // open no session for a client that is gone
 	}
@@ -490,7 +493,7 @@ func (r *Registry) withEntry(ctx context.Context, e *entry, client *upstream.Cli
 		case err != nil:
 			return err
 		case u == nil:
-			return &upstream.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
+			return &request.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
 		}
 		defer release()
 		return f(u, false)

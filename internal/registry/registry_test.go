@@ -19,7 +19,9 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/proc"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
 
@@ -76,7 +78,7 @@ func tried(t testing.TB, r *Registry) *catalog.Snapshot {
 
 // follow calls the server that has a name, and where that was replaced the one
 // that has it then, as the executor does.
-func follow(ctx context.Context, r *Registry, name string, request upstream.Request) (json.RawMessage, error) {
+func follow(ctx context.Context, r *Registry, name string, request request.Request) (json.RawMessage, error) {
 	for {
 		server, ok := r.Snapshot().Server(name)
 		if !ok {
@@ -92,8 +94,8 @@ func follow(ctx context.Context, r *Registry, name string, request upstream.Requ
 
 var errNoServer = errors.New("there is no such server")
 
-func call(r *Registry, server string, client *upstream.Client, tool, arguments string) (string, error) {
-	raw, err := follow(context.Background(), r, server, upstream.Request{Method: "tools/call", Params: upstream.ToolParams(tool, json.RawMessage(arguments)), Client: client, Timeout: patience})
+func call(r *Registry, server string, client *caller.Client, tool, arguments string) (string, error) {
+	raw, err := follow(context.Background(), r, server, request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Client: client, Timeout: patience})
 	if err != nil {
 		return "", err
 	}
@@ -208,7 +210,7 @@ func TestCacheRemembersTheEra_Clients(t *testing.T) {
 		config := Server{Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: server.URL}, Key: Key("web")}
 		for i, version := range tt.clients {
 			r := New([]Server{config}, options)
-			r.Own(&upstream.Client{ID: "only", Version: version})
+			r.Own(&caller.Client{ID: "only", Version: version})
 			r.Start()
 			tried(t, r)
 			if status, _ := r.Status("web"); status.Modern != tt.modern[i] {
@@ -371,7 +373,7 @@ func TestCall_Replaced(t *testing.T) {
 	now := tried(t, r)
 	for _, from := range []*catalog.Snapshot{before, now} {
 		for i := range from.Servers {
-			_, err := r.Call(t.Context(), &from.Servers[i], upstream.Request{Method: "tools/call", Params: upstream.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})
+			_, err := r.Call(t.Context(), &from.Servers[i], request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})
 			replaced := (*ReplacedError)(nil)
 			if want := from == before && from.Servers[i].Name == "one"; errors.As(err, &replaced) != want || (err == nil) == want {
 				t.Errorf("%s of %v: %v", from.Servers[i].Name, from == before, err)
@@ -466,7 +468,7 @@ func TestPerClient(t *testing.T) {
 		Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: server.URL, ClientVersion: "1"}, PerClient: true, SessionIdle: time.Hour,
 	})
 	tried(t, r)
-	for _, client := range []*upstream.Client{{ID: "1", Name: "claude"}, {ID: "2", Name: "cursor"}, {ID: "1", Name: "claude"}, {ID: "3"}, nil} {
+	for _, client := range []*caller.Client{{ID: "1", Name: "claude"}, {ID: "2", Name: "cursor"}, {ID: "1", Name: "claude"}, {ID: "3"}, nil} {
 		if got, err := call(r, "web", client, "echo", `{"text":"x"}`); err != nil || got != "x" {
 			t.Errorf("%v: got %q, %v", client, got, err)
 		}
@@ -500,7 +502,7 @@ func TestPerClient(t *testing.T) {
 		t.Errorf("the catalogue was read %d times", n)
 	}
 	r.Close(0)
-	if _, err := call(r, "web", &upstream.Client{ID: "9"}, "echo", `{"text":"x"}`); err == nil {
+	if _, err := call(r, "web", &caller.Client{ID: "9"}, "echo", `{"text":"x"}`); err == nil {
 		t.Error("a client has a session after Close")
 	}
 }
@@ -521,11 +523,11 @@ func TestPerClientIdle(t *testing.T) {
 		tried(t, r)
 		var calls sync.WaitGroup
 		calls.Go(func() {
-			if _, err := call(r, "one", &upstream.Client{ID: "busy"}, "slow", `{"ms":15000}`); err != nil {
+			if _, err := call(r, "one", &caller.Client{ID: "busy"}, "slow", `{"ms":15000}`); err != nil {
 				t.Error(err)
 			}
 		})
-		if _, err := call(r, "one", &upstream.Client{ID: "idle"}, "echo", `{"text":"x"}`); err != nil {
+		if _, err := call(r, "one", &caller.Client{ID: "idle"}, "echo", `{"text":"x"}`); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
@@ -555,7 +557,7 @@ func TestPerClientForgotten(t *testing.T) {
 		server.PerClient = true
 		r := start(t, Options{}, server)
 		tried(t, r)
-		client := &upstream.Client{ID: "gone"}
+		client := &caller.Client{ID: "gone"}
 		ended := make(chan error, 1)
 		go func() { // ends with the call
 			_, err := call(r, "one", client, "slow", `{"ms":15000}`)

@@ -13,8 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/upstream"
+	"mcpx/internal/request"
 )
 
 // exclusive is a process that cannot start while another one has the lock; it
@@ -147,7 +148,7 @@ func TestPerClient_Gone(t *testing.T) {
 		tried(t, r)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := follow(ctx, r, "one", upstream.Request{Method: "tools/call", Params: upstream.ToolParams("echo", nil), Client: &upstream.Client{ID: "a"}}); !errors.Is(err, context.Canceled) {
+		if _, err := follow(ctx, r, "one", request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Client: &caller.Client{ID: "a"}}); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 		synctest.Wait()
@@ -178,13 +179,13 @@ func TestPerClient_CloseWaits(t *testing.T) {
 		r := start(t, Options{}, one)
 		tried(t, r)
 		for _, client := range []string{"gone", "idle"} {
-			if _, err := call(r, "one", &upstream.Client{ID: client}, "echo", `{"text":"x"}`); err != nil {
+			if _, err := call(r, "one", &caller.Client{ID: client}, "echo", `{"text":"x"}`); err != nil {
 				t.Error(err)
 			}
 		}
 		<-time.After(10*time.Second + 100*time.Millisecond) // the sweep has found both
 		synctest.Wait()
-		if _, err := call(r, "one", &upstream.Client{ID: "gone"}, "echo", `{"text":"x"}`); err != nil {
+		if _, err := call(r, "one", &caller.Client{ID: "gone"}, "echo", `{"text":"x"}`); err != nil {
 			t.Error(err)
 		}
 		r.ForgetClient("gone")
@@ -204,7 +205,7 @@ func TestPerClient_OtherIdle(t *testing.T) {
 		one.PerClient, one.SessionIdle = true, time.Hour
 		r := start(t, Options{}, one)
 		tried(t, r)
-		if _, err := call(r, "one", &upstream.Client{ID: "a"}, "echo", `{"text":"x"}`); err != nil {
+		if _, err := call(r, "one", &caller.Client{ID: "a"}, "echo", `{"text":"x"}`); err != nil {
 			t.Error(err)
 		}
 		one.SessionIdle = 30 * time.Second

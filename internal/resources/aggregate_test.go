@@ -348,7 +348,7 @@ func TestFollow_refused(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = topic.Follow(t.Context(), func() { t.Error("agreed") }, func(json.RawMessage) {})
-	if _, ok := errors.AsType[*upstream.RPCError](err); !ok {
+	if _, ok := errors.AsType[*wire.RPCError](err); !ok {
 		t.Error(err)
 	}
 	if _, err := s.Topic(t.Context(), nil, ""); err == nil {

@@ -9,14 +9,14 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/registry"
-	"mcpx/internal/upstream"
 )
 
 // Topic is a resource whose changes a client follows.
 type Topic struct {
 	servers *Servers
-	client  *upstream.Client
+	client  *caller.Client
 	uri     string
 	// Patient means that a server that cannot be reached is no end.
 	Patient bool
@@ -24,7 +24,7 @@ type Topic struct {
 
 // Topic is the resource that a URI of a client names. The error is that of
 // [Servers.Relay], or a [ParamsError] if its server does not tell of changes.
-func (s *Servers) Topic(ctx context.Context, client *upstream.Client, uri string) (*Topic, error) {
+func (s *Servers) Topic(ctx context.Context, client *caller.Client, uri string) (*Topic, error) {
 	t := &Topic{servers: s, client: client, uri: uri}
 	if uri == "" {
 		return nil, &ParamsError{"the URI of the resource is missing"}
@@ -85,7 +85,7 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 			err = failed(server, err)
 		}
 		_, replaced := errors.AsType[*registry.ReplacedError](err)
-		_, refused := errors.AsType[*upstream.RPCError](err)
+		_, refused := errors.AsType[*wire.RPCError](err)
 		if !began && !replaced && (refused || !t.Patient) {
 			return err
 		}

@@ -11,21 +11,22 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/registry"
-	"mcpx/internal/upstream"
+	"mcpx/internal/request"
 )
 
 // Request is a request of a client that goes to one server: resources/read, prompts/get
 // or completion/complete, and any other to a server that is alone.
 type Request struct {
-	Client *upstream.Client
+	Client *caller.Client
 	Method string
 	// Input answers what an earlier request was asked.
-	Input upstream.Input
+	Input request.Input
 	// Params is a JSON object, as the client wrote it; nil if absent.
 	Params json.RawMessage
 	// Meta, OnProgress, OnLog and LogLevel are those of [upstream.Request].
-	Meta              []upstream.MetaMember
+	Meta              []request.Meta
 	OnProgress, OnLog func(params json.RawMessage)
 	LogLevel          string
 }
@@ -52,7 +53,7 @@ func (e *ServerError) Unwrap() error { return e.Err }
 
 // failed is the error of a request to a server. What the server itself says stays as it is.
 func failed(server *catalog.Server, err error) error {
-	if _, answered := errors.AsType[*upstream.RPCError](err); answered {
+	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return err
 	}
 	return &ServerError{server.Name, err}
@@ -74,7 +75,7 @@ func (s *Servers) Relay(ctx context.Context, r Request) (json.RawMessage, error)
 			waited = true
 			continue
 		}
-		raw, err := s.Registry.Call(ctx, server, upstream.Request{
+		raw, err := s.Registry.Call(ctx, server, request.Request{
 			Method: r.Method, Params: params, Meta: r.Meta, Client: r.Client, Repeatable: relayed[r.Method],
 			Input: r.Input, Relay: r.Client.Modern(),
 			Wait: s.Wait, OnProgress: r.OnProgress, OnLog: r.OnLog, LogLevel: r.LogLevel,
@@ -91,8 +92,8 @@ func (s *Servers) Relay(ctx context.Context, r Request) (json.RawMessage, error)
 // absent is the answer for a server that does not know the method: it has no such
 // thing, and completes nothing.
 func (s *Servers) absent(r Request, server *catalog.Server, params json.RawMessage, err error) (json.RawMessage, error) {
-	rpc, ok := errors.AsType[*upstream.RPCError](err)
-	if !ok || rpc.NoCode || rpc.Code != upstream.MethodNotFound {
+	rpc, ok := errors.AsType[*wire.RPCError](err)
+	if !ok || rpc.NoCode || rpc.Code != wire.MethodNotFound {
 		return nil, failed(server, err)
 	}
 	switch r.Method {
@@ -122,7 +123,7 @@ func (s *Servers) target(snap *catalog.Snapshot, r Request) (server *catalog.Ser
 		case !s.Alone || len(snap.Servers) != 1:
 			return nil, nil, &ParamsError{"no server is meant"}
 		case snap.Servers[0].Limited, r.Client != nil && r.Client.Principal != nil && strings.HasPrefix(r.Method, "tasks/"): // which would list those of others
-			return nil, nil, &upstream.RPCError{Code: upstream.MethodNotFound, Message: "method " + r.Method + " not found"}
+			return nil, nil, &wire.RPCError{Code: wire.MethodNotFound, Message: "method " + r.Method + " not found"}
 		}
 		return &snap.Servers[0], params, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // BenchmarkCall is the way of one call from Call to the pipe of a child process and
@@ -27,7 +28,7 @@ func BenchmarkCall(b *testing.B) {
 				b.Fatal(err)
 			}
 			one := func(b *testing.B, u *Upstream) {
-				if _, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", arguments)}); err != nil {
+				if _, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", arguments)}); err != nil {
 					b.Error(err)
 				}
 			}

@@ -10,37 +10,47 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/semaphore"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 )
 
 // errIdle ends a call whose progress stopped.
 var errIdle = errors.New("no progress")
 
+// call is a request with the clocks of this call; idle may be nil.
+type call struct {
+	request.Request
+	clock, idle *clock
+}
+
 // Call sends a request and returns the raw result, which is valid JSON in valid
 // UTF-8. It ends within the request's timeout, whatever the upstream does. Errors:
 // *RPCError, *UnavailableError, *LostError, *HTTPError, *TimeoutError,
 // *TooLargeError, *BusyError, *AnswerError, *InputError, or ctx's own.
-func (u *Upstream) Call(ctx context.Context, r Request) (json.RawMessage, error) {
+func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage, error) {
 	timeout := cmp.Or(max(r.Timeout, 0), u.spec.CallTimeout)
 	parent, own := ctx, newCallContext(ctx, timeout)
 	defer own.end()
-	ctx, r.clock = own, &own.clock
+	ctx = own
+	c := call{Request: r, clock: &own.clock}
 	if err := u.begin(); err != nil {
 		return nil, err
 	}
 	defer u.finished()
 
 	waits := waits{limited: r.Wait > 0, left: r.Wait}
-	result, err := u.rounds(ctx, &r, &waits)
+	result, err := u.rounds(ctx, &c, &waits)
 	if err == nil {
 		u.succeeded()
 		return result, nil
 	}
-	_, timedOut := errors.AsType[*TimeoutError](context.Cause(ctx))
+	_, timedOut := errors.AsType[*request.TimeoutError](context.Cause(ctx))
 	switch {
 	case parent.Err() != nil:
 		return nil, parent.Err()
 	case timedOut && !isUnavailable(err):
-		return nil, &TimeoutError{After: timeout, Queued: waits.queued, Noise: noiseOf(err)}
+		return nil, &request.TimeoutError{After: timeout, Queued: waits.queued, Noise: noiseOf(err)}
 	}
 	return nil, err
 }
@@ -62,15 +72,15 @@ func noiseOf(err error) string {
 }
 
 func isUnavailable(err error) bool {
-	_, unavailable := errors.AsType[*UnavailableError](err)
-	_, busy := errors.AsType[*BusyError](err)
+	_, unavailable := errors.AsType[*request.UnavailableError](err)
+	_, busy := errors.AsType[*semaphore.BusyError](err)
 	return unavailable || busy
 }
 
 // sendOn sends the request on s. Where there is an idle timeout, the server is asked
 // for progress whether or not the caller wants to hear of it: without it, a call
 // that goes on well would look like one that hangs.
-func (u *Upstream) sendOn(ctx context.Context, s *session, r *Request) (json.RawMessage, error) {
+func (u *Upstream) sendOn(ctx context.Context, s *session, r *call) (json.RawMessage, error) {
 	idle := cmp.Or(max(r.Idle, 0), u.spec.IdleTimeout)
 	if idle <= 0 {
 		return s.call(ctx, r)
@@ -78,7 +88,7 @@ func (u *Upstream) sendOn(ctx context.Context, s *session, r *Request) (json.Raw
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errIdle)
 	watched, forward := *r, r.OnProgress
-	watched.idle = newClock(idle, func() { cancel(&TimeoutError{After: idle, Idle: true}) })
+	watched.idle = newClock(idle, func() { cancel(&request.TimeoutError{After: idle, Idle: true}) })
 	defer watched.idle.end()
 	watched.OnProgress = func(params json.RawMessage) {
 		watched.idle.restart()
@@ -90,8 +100,8 @@ func (u *Upstream) sendOn(ctx context.Context, s *session, r *Request) (json.Raw
 	if err == nil {
 		return result, nil
 	}
-	if stopped, ok := errors.AsType[*TimeoutError](context.Cause(ctx)); ok && stopped.Idle {
-		err = &TimeoutError{After: idle, Idle: true, Noise: noiseOf(err)}
+	if stopped, ok := errors.AsType[*request.TimeoutError](context.Cause(ctx)); ok && stopped.Idle {
+		err = &request.TimeoutError{After: idle, Idle: true, Noise: noiseOf(err)}
 	}
 	return nil, err
 }
@@ -103,14 +113,14 @@ const maxAttempts = 3
 
 // attempts sends the request, and again after a loss where that can do no harm: one
 // that surely was not executed, or, once, one that may be repeated.
-func (u *Upstream) attempts(ctx context.Context, r *Request, w *waits) (json.RawMessage, error) {
-	var last *LostError // of an attempt that may have been executed
-	forgotten := false  // a session ended as the server refused the request
+func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMessage, error) {
+	var last *request.LostError // of an attempt that may have been executed
+	forgotten := false          // a session ended as the server refused the request
 	first := u.current()
 	for attempt := 1; ; attempt++ {
 		s, err := u.enter(ctx, w)
 		if err != nil {
-			return nil, last.afterRetry(err)
+			return nil, afterRetry(last, err)
 		}
 		if r.Before != nil {
 			if err := r.Before(s != first); err != nil {
@@ -126,7 +136,7 @@ func (u *Upstream) attempts(ctx context.Context, r *Request, w *waits) (json.Raw
 		if err == nil {
 			return result, nil
 		}
-		if _, idle := errors.AsType[*TimeoutError](err); idle || ctx.Err() != nil {
+		if _, idle := errors.AsType[*request.TimeoutError](err); idle || ctx.Err() != nil {
 			return nil, err
 		}
 		_, status := errors.AsType[*statusError](err)
@@ -134,9 +144,9 @@ func (u *Upstream) attempts(ctx context.Context, r *Request, w *waits) (json.Raw
 		err, fresh := u.afterFailure(s, err)
 		fresh = fresh && !(refused && forgotten)
 		forgotten = forgotten || refused
-		lost, ok := errors.AsType[*LostError](err)
+		lost, ok := errors.AsType[*request.LostError](err)
 		if !ok {
-			return nil, last.afterRetry(err)
+			return nil, afterRetry(last, err)
 		}
 		again := fresh && attempt < maxAttempts && (!lost.MayHaveRun || (r.Repeatable && last == nil))
 		if lost.MayHaveRun = lost.MayHaveRun || last != nil; !again {
@@ -151,8 +161,8 @@ func (u *Upstream) attempts(ctx context.Context, r *Request, w *waits) (json.Raw
 // afterRetry picks the error to report when a request that may have run failed again with
 // err: err, unless err says that nothing was executed. A request to an upstream that
 // was stopped reports that, as its caller can go to another. A nil e was not lost.
-func (e *LostError) afterRetry(err error) error {
-	unavailable, ok := errors.AsType[*UnavailableError](err)
+func afterRetry(e *request.LostError, err error) error {
+	unavailable, ok := errors.AsType[*request.UnavailableError](err)
 	if e == nil || !isUnavailable(err) || ok && unavailable.Stopped {
 		return err
 	}
@@ -162,7 +172,7 @@ func (e *LostError) afterRetry(err error) error {
 // afterFailure turns what a link says into an error for the caller. fresh says
 // that a fresh session may come at once.
 func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
-	rpc, isRPC := errors.AsType[*RPCError](err)
+	rpc, isRPC := errors.AsType[*wire.RPCError](err)
 	if isRPC && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION {
 		// It has changed its revisions since the handshake, and executed nothing: a
 		// fresh session agrees on one of them.
@@ -175,10 +185,10 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	} else if isRPC {
 		return rpc, false
 	}
-	if large, ok := errors.AsType[*TooLargeError](err); ok {
+	if large, ok := errors.AsType[*request.TooLargeError](err); ok {
 		return large, false
 	}
-	if answer, ok := errors.AsType[*AnswerError](err); ok {
+	if answer, ok := errors.AsType[*request.AnswerError](err); ok {
 		return answer, false
 	}
 	status, _ := errors.AsType[*statusError](err)
@@ -191,9 +201,9 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	if status != nil {
 		reason := u.spec.reason(status)
 		if refused {
-			return &UnavailableError{State: catalog.Unavailable, Reason: reason, RetryAfter: status.retryAfter}, false
+			return &request.UnavailableError{State: catalog.Unavailable, Reason: reason, RetryAfter: status.retryAfter}, false
 		}
-		return &HTTPError{Status: status.code, Reason: reason, RetryAfter: status.retryAfter}, false
+		return &request.HTTPError{Status: status.code, Reason: reason, RetryAfter: status.retryAfter}, false
 	}
 	if s.link.traits().oneStream {
 		return u.lostError(err, sent), false
@@ -203,11 +213,11 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	// come elsewhere: what broke says nothing of it.
 	if !sent {
 		signal(u.doubts)
-		return &UnavailableError{State: catalog.Unavailable, Reason: u.spec.reason(err)}, false
+		return &request.UnavailableError{State: catalog.Unavailable, Reason: u.spec.reason(err)}, false
 	}
 	return u.lostError(err, sent), s.link.traits().connectionPerRequest
 }
 
 func (u *Upstream) lostError(err error, sent bool) error {
-	return &LostError{Reason: u.spec.reason(err), MayHaveRun: sent, CrashLoop: u.Status().CrashLoop}
+	return &request.LostError{Reason: u.spec.reason(err), MayHaveRun: sent, CrashLoop: u.Status().CrashLoop}
 }

@@ -130,7 +130,7 @@ func (s *session) keepListening(ctx context.Context, to mcp.SubscriptionFilter, 
 	filter := wire.Encode(map[string]mcp.SubscriptionFilter{"notifications": to})
 	persist(ctx, func() (wait time.Duration, again bool) {
 		_, err := s.do(ctx, string(mcp.MethodSubscriptionsListen), filter)
-		if rpc, ok := errors.AsType[*RPCError](err); ok {
+		if rpc, ok := errors.AsType[*wire.RPCError](err); ok {
 			refused(rpc)
 			err = nil
 		}

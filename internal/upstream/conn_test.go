@@ -203,7 +203,7 @@ func TestRequestNotSent(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		ends := make(chan error, 2)
 		send := func(id int64) {
-			_, err := l.request(ctx, request{id: id, message: []byte("{}")})
+			_, err := l.request(ctx, outgoing{id: id, message: []byte("{}")})
 			ends <- err
 		}
 		go send(1)

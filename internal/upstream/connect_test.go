@@ -17,7 +17,10 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // The era is found whatever a server does with what it does not know.
@@ -77,7 +80,7 @@ func TestKnownLegacyIsNotProbed(t *testing.T) {
 // A server that a session in the era of a legacy client cannot be had with is asked for the
 // modern one, also where it refuses initialize without a word of JSON-RPC.
 func TestOwnersEraRefused(t *testing.T) {
-	owner := &Client{ID: "only", Version: mcptest.LegacyVersion}
+	owner := &caller.Client{ID: "only", Version: mcptest.LegacyVersion}
 	for _, code := range []int{0, 400, 404, 405} {
 		server := mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
 		if code != 0 {
@@ -85,7 +88,7 @@ func TestOwnersEraRefused(t *testing.T) {
 			fault.Times = -1
 			server.Script(fault)
 		}
-		u := ready(t, Spec{Type: HTTP, URL: server.URL, Owner: func() *Client { return owner }})
+		u := ready(t, Spec{Type: HTTP, URL: server.URL, Owner: func() *caller.Client { return owner }})
 		if !u.Status().Modern || server.Count("initialize") == 0 {
 			t.Errorf("%d: modern is %t after %d initialize", code, u.Status().Modern, server.Count("initialize"))
 		}
@@ -165,7 +168,7 @@ func TestRevisionRefusedLater(t *testing.T) {
 		fault.Times = times
 		server.Script(fault)
 		got, err := text(u, "destroy_echo", `{"text":"x"}`)
-		var lost *LostError
+		var lost *request.LostError
 		if times == 1 && (err != nil || got != "x") || times < 0 && (!errors.As(err, &lost) || lost.MayHaveRun || !strings.Contains(err.Error(), "Unsupported")) {
 			t.Errorf("%d times: got %q, %v", times, got, err)
 		}
@@ -193,12 +196,12 @@ func TestRevisionRefusedBesideACall(t *testing.T) {
 	})})
 	held := make(chan error, 1)
 	go func() {
-		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("held", nil), Timeout: patience})
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("held", nil), Timeout: patience})
 		held <- err
 	}()
 	mcptest.WaitFor(t, "the held call", patience, func() bool { return executed.Load() == 1 })
-	_, _ = u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("refused", nil), Timeout: patience})
-	var lost *LostError
+	_, _ = u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("refused", nil), Timeout: patience})
+	var lost *request.LostError
 	if err := <-held; !errors.As(err, &lost) || !lost.MayHaveRun || executed.Load() != 1 {
 		t.Errorf("got %#v, executed %d times", err, executed.Load())
 	}
@@ -248,7 +251,7 @@ func TestPinnedLines(t *testing.T) {
 			return out.Write(p)
 		}))
 	}})
-	if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Timeout: patience})); err != nil || got != "here" {
+	if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Timeout: patience})); err != nil || got != "here" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
@@ -369,8 +372,8 @@ func TestCallOfUnavailable(t *testing.T) {
 	mcptest.NoLeaks(t)
 	u := connect(t, Spec{Type: Stdio, Command: "no-such-program"})
 	awaitState(t, u, catalog.Unavailable)
-	_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Wait: time.Hour})
-	unavailable, ok := err.(*UnavailableError)
+	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Wait: time.Hour})
+	unavailable, ok := err.(*request.UnavailableError)
 	if !ok || unavailable.State != catalog.Unavailable || !strings.Contains(unavailable.Reason, "not found in PATH") {
 		t.Errorf("got %v", err)
 	}
@@ -381,11 +384,11 @@ func TestCallWhileConnecting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 400 * time.Millisecond})
 		u := connect(t, spec)
-		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Wait: time.Millisecond})
-		if unavailable, ok := err.(*UnavailableError); !ok || unavailable.State != catalog.Connecting {
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Wait: time.Millisecond})
+		if unavailable, ok := err.(*request.UnavailableError); !ok || unavailable.State != catalog.Connecting {
 			t.Errorf("got %v", err)
 		}
-		if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Wait: patience})); err != nil || got != "x" {
+		if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Wait: patience})); err != nil || got != "x" {
 			t.Errorf("got %q, %v", got, err)
 		}
 	})
@@ -605,12 +608,12 @@ func TestOddErrors(t *testing.T) {
 		u := ready(t, Spec{Type: InProcess, Serve: scripted(map[string]string{
 			"initialize": `"result":{"protocolVersion":"2025-06-18"}`, "tools/list": `"result":{}`, "tools/call": tt.answer,
 		})})
-		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("x", nil), Timeout: patience})
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("x", nil), Timeout: patience})
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%s: got %v, want %s", tt.answer, err, tt.want)
 			continue
 		}
-		if rpc, ok := err.(*RPCError); ok && string(rpc.Data) != tt.data {
+		if rpc, ok := err.(*wire.RPCError); ok && string(rpc.Data) != tt.data {
 			t.Errorf("%s: got data %s", tt.answer, rpc.Data)
 		}
 	}

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // stub is a link that answers nothing and notes what it is to say.
@@ -26,7 +28,7 @@ type stub struct {
 
 func newStub() *stub { return &stub{mux: newMux(), said: make(chan string, 10)} }
 
-func (s *stub) request(ctx context.Context, _ request) (wire.Message, error) {
+func (s *stub) request(ctx context.Context, _ outgoing) (wire.Message, error) {
 	<-ctx.Done()
 	return wire.Message{}, ctx.Err()
 }
@@ -50,7 +52,7 @@ func TestAnswerAndCancellationTogether(t *testing.T) {
 	cancel()
 	for id := range int64(100) {
 		m := newMux()
-		p, _, err := m.register(request{id: id})
+		p, _, err := m.register(outgoing{id: id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +62,7 @@ func TestAnswerAndCancellationTogether(t *testing.T) {
 		}
 	}
 	m := newMux()
-	p, _, err := m.register(request{id: 1})
+	p, _, err := m.register(outgoing{id: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,7 @@ func TestAnswerBeforeTheWriteIsOver(t *testing.T) {
 		return nil
 	}
 	l.start(func(wire.Message, int64) {})
-	message, err := l.request(context.Background(), request{id: 7, message: []byte("{}")})
+	message, err := l.request(context.Background(), outgoing{id: 7, message: []byte("{}")})
 	if err != nil || string(message.Result) != `{"last":"words"}` {
 		t.Errorf("got %s, %v", message.Result, err)
 	}
@@ -145,7 +147,7 @@ func TestLossIsOneChange(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for open := true; open; {
-		var unavailable *UnavailableError
+		var unavailable *request.UnavailableError
 		if err := u.awaitSession(ctx, &waits{}); errors.As(err, &unavailable) && unavailable.State != catalog.Connecting {
 			t.Errorf("got %v", err)
 			break
@@ -163,7 +165,7 @@ func TestLossIsOneChange(t *testing.T) {
 // the calls of other servers, and says in the end that it may have been executed.
 func TestRetryTakesNoPlace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		all := NewGate(1)
+		all := semaphore.New(1)
 		bad, starts := inProcess(t, mcptest.Spec{})
 		good, _ := inProcess(t, mcptest.Spec{})
 		bad.AllGate, good.AllGate = all, all
@@ -179,8 +181,8 @@ func TestRetryTakesNoPlace(t *testing.T) {
 		var calls sync.WaitGroup
 		began := time.Now()
 		calls.Go(func() {
-			_, err := a.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("crash", nil), Repeatable: true, Wait: 20 * time.Second})
-			var lost *LostError
+			_, err := a.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", nil), Repeatable: true, Wait: 20 * time.Second})
+			var lost *request.LostError
 			if !errors.As(err, &lost) || !lost.MayHaveRun || time.Since(began) != 20*time.Second {
 				t.Errorf("got %v after %v", err, time.Since(began))
 			}
@@ -288,8 +290,8 @@ func TestRepeatableCallOfStopped(t *testing.T) {
 		u := connect(t, spec)
 		var calls sync.WaitGroup
 		calls.Go(func() {
-			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":60000}`)), Repeatable: true})
-			var unavailable *UnavailableError
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":60000}`)), Repeatable: true})
+			var unavailable *request.UnavailableError
 			if !errors.As(err, &unavailable) || !unavailable.Stopped {
 				t.Errorf("got %v", err)
 			}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/semaphore"
+	"mcpx/internal/request"
 )
 
 // waits counts the time that a request waits before it is sent, in all its attempts.
@@ -40,7 +42,7 @@ func (u *Upstream) finished() {
 }
 
 func stoppedError() error {
-	return &UnavailableError{State: catalog.Unavailable, Reason: errStopped.Error(), Stopped: true}
+	return &request.UnavailableError{State: catalog.Unavailable, Reason: errStopped.Error(), Stopped: true}
 }
 
 // enter waits for a session, and then for a place among the concurrent requests of
@@ -58,7 +60,7 @@ func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 		if err == nil {
 			if err = u.spec.AllGate.Enter(ctx); err != nil {
 				u.spec.Gate.Leave()
-				if busy, ok := errors.AsType[*BusyError](err); ok {
+				if busy, ok := errors.AsType[*semaphore.BusyError](err); ok {
 					busy.All = true
 				}
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 )
 
 // topic is a resource of whose changes a session has asked its server to tell, as long as
@@ -68,9 +69,9 @@ func (u *Upstream) Follow(ctx context.Context, uri string, wait time.Duration, a
 			if t.err != nil {
 				return t.err
 			}
-			return &LostError{Reason: "the server no longer tells of changes"}
+			return &request.LostError{Reason: "the server no longer tells of changes"}
 		case <-s.link.done():
-			return &LostError{Reason: u.spec.reason(s.link.cause())}
+			return &request.LostError{Reason: u.spec.reason(s.link.cause())}
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -86,7 +87,7 @@ func (s *session) join(ctx context.Context, uri string, f *follower) (*topic, er
 		switch {
 		case s.closed:
 			s.mu.Unlock()
-			return nil, &LostError{Reason: "the session has ended"}
+			return nil, &request.LostError{Reason: "the session has ended"}
 		case t == nil:
 			topicCtx, cancel := context.WithCancel(s.changes.ctx)
 			t = &topic{followers: make(map[*follower]struct{}), cancel: cancel, settled: make(chan struct{}), ended: make(chan struct{})}

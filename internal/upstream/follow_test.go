@@ -11,6 +11,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // A server that does not answer, or refuses, is no wait without an end.
@@ -75,7 +76,7 @@ func TestFollow_idle(t *testing.T) {
 			t.Errorf("unsubscribed %d times", n)
 		}
 		following.Go(func() {
-			if err := u.Follow(t.Context(), "a://1", 0, func() { go u.Close(0) }, func(json.RawMessage) {}); !errors.As(err, new(*UnavailableError)) && !errors.As(err, new(*LostError)) {
+			if err := u.Follow(t.Context(), "a://1", 0, func() { go u.Close(0) }, func(json.RawMessage) {}); !errors.As(err, new(*request.UnavailableError)) && !errors.As(err, new(*request.LostError)) {
 				t.Error(err)
 			}
 		})

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // forgotten are the ways in which servers say that they do not know a session,
@@ -43,7 +45,7 @@ func TestSessionForgottenInDisguise(t *testing.T) {
 			var calls sync.WaitGroup
 			for range 20 {
 				calls.Go(func() {
-					got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience}))
+					got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience}))
 					if err != nil || got != "x" {
 						t.Errorf("got %q, %v", got, err)
 					}
@@ -83,7 +85,7 @@ func TestErrorThatSpeaksOfSessions(t *testing.T) {
 	for _, status := range []int{200, 400} {
 		server.Script(says(status, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"your session with the bank has expired"}}`).On("tools/call"))
 		_, err := text(u, "echo", `{}`)
-		var rpc *RPCError
+		var rpc *wire.RPCError
 		if !errors.As(err, &rpc) || rpc.Message != "your session with the bank has expired" {
 			t.Errorf("got %v", err)
 		}
@@ -105,7 +107,7 @@ func TestErrorThatSpeaksOfSessionsAtTheEndOfOne(t *testing.T) {
 			server.KillSessions()
 			server.Script(says(200, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"your session with the bank has expired"}}`).On("tools/call"))
 			_, err := text(u, "destroy_echo", `{"text":"x"}`)
-			var rpc *RPCError
+			var rpc *wire.RPCError
 			if !errors.As(err, &rpc) || rpc.Message != "your session with the bank has expired" {
 				t.Errorf("got %v", err)
 			}
@@ -199,7 +201,7 @@ func TestNotFoundWithTheIDOfTheCall(t *testing.T) {
 	for _, message := range []string{"Resource not found: file x", "no such file in this session"} {
 		server.Script(says(404, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32002,"message":"`+message+`"}}`).On("tools/call"))
 		_, err := text(u, "echo", `{}`)
-		var rpc *RPCError
+		var rpc *wire.RPCError
 		if !errors.As(err, &rpc) || rpc.Message != message {
 			t.Errorf("got %v", err)
 		}

@@ -9,14 +9,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // At most so many are in, those who wait come in by their order, and who gives
 // up takes nobody's place.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGate(2)
+		g := semaphore.New(2)
 		var mu sync.Mutex
 		var order []int
 		enter := func(ctx context.Context, n int) {
@@ -24,7 +26,7 @@ func TestGate(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				var busy *BusyError
+				var busy *semaphore.BusyError
 				if !errors.As(err, &busy) || busy.Open != 2 {
 					t.Errorf("%d: %v", n, err)
 				}
@@ -76,7 +78,7 @@ func TestGate(t *testing.T) {
 
 // Who gives up at the moment that a place comes free either has it or leaves it.
 func TestGateRace(t *testing.T) {
-	g := NewGate(1)
+	g := semaphore.New(1)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -90,19 +92,19 @@ func TestGateRace(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if g.open != 0 || g.queue.Len() != 0 {
-		t.Errorf("%d in, %d wait", g.open, g.queue.Len())
+	if open, waiting := g.Use(); open != 0 || waiting != 0 {
+		t.Errorf("%d in, %d wait", open, waiting)
 	}
 }
 
 // The limit of all upstreams holds over them together, and is told apart.
 func TestGateOfAll(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		all := NewGate(1)
+		all := semaphore.New(1)
 		one, _ := inProcess(t, mcptest.Spec{})
 		two, _ := inProcess(t, mcptest.Spec{})
 		one.AllGate, two.AllGate = all, all
-		two.Gate = NewGate(5)
+		two.Gate = semaphore.New(5)
 		a, b := connect(t, one), connect(t, two)
 		var calls sync.WaitGroup
 		calls.Go(func() {
@@ -112,8 +114,8 @@ func TestGateOfAll(t *testing.T) {
 		})
 		synctest.Wait()
 		began := time.Now()
-		_, err := b.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Timeout: 3 * time.Second})
-		var busy *BusyError
+		_, err := b.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Timeout: 3 * time.Second})
+		var busy *semaphore.BusyError
 		if !errors.As(err, &busy) || !busy.All || busy.Open != 1 || time.Since(began) != 3*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
@@ -139,7 +141,7 @@ func TestStop(t *testing.T) {
 		})
 		calls.Go(func() {
 			_, err := text(u, "slow", `{"ms":60000}`)
-			var lost *LostError
+			var lost *request.LostError
 			if !errors.As(err, &lost) || !lost.MayHaveRun || lost.Reason != errStopped.Error() {
 				t.Errorf("the long call: %v", err)
 			}
@@ -159,8 +161,8 @@ func TestStop(t *testing.T) {
 		refused := func(when string) {
 			t.Helper()
 			began := time.Now()
-			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Wait: time.Minute})
-			var unavailable *UnavailableError
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Wait: time.Minute})
+			var unavailable *request.UnavailableError
 			if !errors.As(err, &unavailable) || !unavailable.Stopped || time.Since(began) != 0 {
 				t.Errorf("a call %s: %v after %v", when, err, time.Since(began))
 			}
@@ -180,8 +182,8 @@ func TestStopWhileConnecting(t *testing.T) {
 		var calls sync.WaitGroup
 		began := time.Now()
 		calls.Go(func() {
-			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Wait: time.Minute})
-			var unavailable *UnavailableError
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Wait: time.Minute})
+			var unavailable *request.UnavailableError
 			if !errors.As(err, &unavailable) || !unavailable.Stopped {
 				t.Errorf("got %v", err)
 			}
@@ -207,8 +209,8 @@ func TestIdleAsksForProgress(t *testing.T) {
 			fails bool
 		}{{0, false}, {5 * time.Second, false}, {2 * time.Second, true}} {
 			before := len(all.all().Calls("progress"))
-			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("progress", json.RawMessage(`{"steps":10,"ms":3000}`)), Idle: test.idle})
-			var timeout *TimeoutError
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("progress", json.RawMessage(`{"steps":10,"ms":3000}`)), Idle: test.idle})
+			var timeout *request.TimeoutError
 			if errors.As(err, &timeout) != test.fails || (err != nil) != test.fails {
 				t.Errorf("idle %v: %v", test.idle, err)
 			}
@@ -242,7 +244,7 @@ func TestIdleCountsFromSending(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 10 * time.Second})
 		spec.IdleTimeout = 2 * time.Second
 		spec.ProbeTimeout = time.Hour
-		spec.Gate = NewGate(1)
+		spec.Gate = semaphore.New(1)
 		u := connect(t, spec)
 		var calls sync.WaitGroup
 		for range 5 {

@@ -8,6 +8,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 )
 
 // greeting is what is read of a server's answer to a handshake. Each member is
@@ -22,7 +23,7 @@ type greeting struct {
 }
 
 func readGreeting(method string, result json.RawMessage) (greeting, error) {
-	members, ok := object(result)
+	members, ok := wire.ReadObject(result)
 	if !ok && string(result) != "null" {
 		return greeting{}, fmt.Errorf("reading %s: the result is not an object", method)
 	}
@@ -38,15 +39,15 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 			g.supported = append(g.supported, version)
 		}
 	}
-	capabilities, _ := object(members["capabilities"])
-	_, g.logging = object(capabilities["logging"])
-	resources, ok := object(capabilities["resources"])
+	capabilities, _ := wire.ReadObject(members["capabilities"])
+	_, g.logging = wire.ReadObject(capabilities["logging"])
+	resources, ok := wire.ReadObject(capabilities["resources"])
 	g.offers.Resources, g.offers.Subscribe = ok, string(resources["subscribe"]) == "true"
-	_, g.offers.Prompts = object(capabilities["prompts"])
-	_, g.offers.Completions = object(capabilities["completions"])
-	extensions, _ := object(capabilities["extensions"])
-	_, g.offers.Tasks = object(extensions[TasksExtension])
-	_, g.offers.Skills = object(extensions["io.modelcontextprotocol/skills"])
+	_, g.offers.Prompts = wire.ReadObject(capabilities["prompts"])
+	_, g.offers.Completions = wire.ReadObject(capabilities["completions"])
+	extensions, _ := wire.ReadObject(capabilities["extensions"])
+	_, g.offers.Tasks = wire.ReadObject(extensions[caller.TasksExtension])
+	_, g.offers.Skills = wire.ReadObject(extensions["io.modelcontextprotocol/skills"])
 	for _, known := range []string{"tools", "resources", "prompts", "completions", "logging", "tasks"} { // mcpx itself polls tasks of the legacy era
 		delete(capabilities, known)
 	}
@@ -54,7 +55,7 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 		g.offers.Others = string(others)
 	}
 	g.title, g.release = selfNamed(members["serverInfo"])
-	meta, _ := object(members["_meta"])
+	meta, _ := wire.ReadObject(members["_meta"])
 	if title, release := selfNamed(meta["io.modelcontextprotocol/serverInfo"]); title != "" {
 		g.title, g.release = title, release
 	}
@@ -69,15 +70,9 @@ func notInHeader(r rune) bool { return r <= ' ' || r > '~' }
 
 // selfNamed is how a server calls itself, and its version.
 func selfNamed(raw json.RawMessage) (title, release string) {
-	members, _ := object(raw)
+	members, _ := wire.ReadObject(raw)
 	name, _ := wire.Text(members["name"])
 	title, _ = wire.Text(members["title"])
 	release, _ = wire.Text(members["version"])
 	return cmp.Or(title, name), release
-}
-
-// object has the members of a JSON object; ok is false if raw is none.
-func object(raw json.RawMessage) (members map[string]json.RawMessage, ok bool) {
-	err := json.Unmarshal(raw, &members)
-	return members, err == nil && members != nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // One odd member of the answer to a handshake costs nothing but itself.
@@ -138,7 +139,7 @@ func TestPartAfterRestart(t *testing.T) {
 		})})
 		pause(time.Second)
 		broken.Store(1)
-		if _, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("a", nil)}); err == nil {
+		if _, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("a", nil)}); err == nil {
 			t.Error("a call that ends the server is answered")
 		}
 		pause(time.Hour)

@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/base/wire"
 )
 
 // The values of [Spec.Protocol] that pin an era.
@@ -42,7 +44,7 @@ func (s *session) handshake(ctx context.Context) error {
 		}
 	}
 	err := s.initialize(ctx, probe)
-	_, refused := errors.AsType[*RPCError](err)
+	_, refused := errors.AsType[*wire.RPCError](err)
 	if _, status := errors.AsType[*statusError](err); !refused && !(status && !fatal(err)) { // a server of the modern era alone may refuse with a bare status
 		return err
 	}
@@ -58,7 +60,7 @@ func (s *session) handshake(ctx context.Context) error {
 // fatal reports an error after which initialize would fare no better: nothing
 // was reached, or the link broke.
 func fatal(err error) bool {
-	if _, answered := errors.AsType[*RPCError](err); answered {
+	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return false
 	}
 	if status, ok := errors.AsType[*statusError](err); ok {
@@ -89,7 +91,7 @@ func listed(err error) []string {
 	if revision, ok := errors.AsType[*revisionError](err); ok {
 		return revision.offered
 	}
-	if rpc, ok := errors.AsType[*RPCError](err); ok && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION {
+	if rpc, ok := errors.AsType[*wire.RPCError](err); ok && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION {
 		var data mcp.UnsupportedProtocolVersionData
 		_ = json.Unmarshal(rpc.Data, &data) // else nothing is listed
 		return data.Supported

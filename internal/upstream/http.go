@@ -158,7 +158,7 @@ func (l *httpLink) setHeaders(req *http.Request, header http.Header) {
 	}
 }
 
-func (l *httpLink) request(parent context.Context, r request) (wire.Message, error) {
+func (l *httpLink) request(parent context.Context, r outgoing) (wire.Message, error) {
 	ctx, cancel := l.bound(parent)
 	defer cancel()
 	resp, sent, err := l.post(ctx, l.url, r.message, r.header)

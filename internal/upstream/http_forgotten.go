@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 )
 
 // refusal is the text of an error that may mean that the server has forgotten
@@ -18,14 +19,14 @@ import (
 // or 401, or answer with a JSON-RPC error.
 func refusal(message wire.Message, err error) string {
 	status, isStatus := errors.AsType[*statusError](err)
-	answer, isAnswer := errors.AsType[*AnswerError](err)
+	answer, isAnswer := errors.AsType[*request.AnswerError](err)
 	text := ""
 	switch {
 	case isStatus:
 		text = status.hint
 	case isAnswer:
 		text = answer.Reason
-	case err == nil && message.Error != nil && rpcCode(message.Error) != MethodNotFound:
+	case err == nil && message.Error != nil && wire.RPCCode(message.Error) != wire.MethodNotFound:
 		text = string(message.Error[:min(len(message.Error), 600)])
 	}
 	lower := strings.ToLower(text)
@@ -40,10 +41,10 @@ func refusal(message wire.Message, err error) string {
 // with text, but the text may come from a tool. So refusesAll sends a ping and, as some
 // servers have no ping, a tools/list after it; refused sends them and returns the text
 // of a refusal. Their ids are below 0, as no other request's.
-func refusesAll(r request, text string, refused func(ask request) string) string {
+func refusesAll(r outgoing, text string, refused func(ask outgoing) string) string {
 	ask := func(method string, id int64) string {
 		message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q}`, id, method)
-		return refused(request{id: id, method: method, message: message})
+		return refused(outgoing{id: id, method: method, message: message})
 	}
 	switch {
 	case r.method != "ping" && ask("ping", -r.id) == "":
@@ -57,7 +58,7 @@ func refusesAll(r request, text string, refused func(ask request) string) string
 // forgotten reports whether the server refused r, with that text, because it does not
 // know the session any more. The link ends with the session, also where r was refused
 // in other words and may have been executed.
-func (l *httpLink) forgotten(ctx context.Context, r request, text string) bool {
+func (l *httpLink) forgotten(ctx context.Context, r outgoing, text string) bool {
 	if l.session.Load() == nil || r.method == "initialize" {
 		return false
 	}
@@ -65,7 +66,7 @@ func (l *httpLink) forgotten(ctx context.Context, r request, text string) bool {
 		refusal := l.refusal.Load()
 		return refusal != nil && sameWords(*refusal, text)
 	}
-	refusal := refusesAll(r, text, func(ask request) string { return l.refusedTo(ctx, ask) })
+	refusal := refusesAll(r, text, func(ask outgoing) string { return l.refusedTo(ctx, ask) })
 	if refusal == "" {
 		return false
 	}
@@ -93,7 +94,7 @@ const askPatience = 5 * time.Second
 
 // refusedTo sends a request, and returns the text with which the server refuses it for
 // want of a session; empty if it does not.
-func (l *httpLink) refusedTo(ctx context.Context, ask request) string {
+func (l *httpLink) refusedTo(ctx context.Context, ask outgoing) string {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	ctx, release := l.bound(ctx)

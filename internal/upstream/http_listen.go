@@ -95,7 +95,7 @@ func (l *httpLink) pump(resp *http.Response, last *eventReader) (*eventReader, e
 	defer resp.Body.Close()
 	reader := newEventReader(resp.Body, l.spec.MaxMessage)
 	reader.lastID, reader.retry = last.lastID, last.retry
-	nobody := &response{link: l, r: request{id: -1}} // whose answer does not come here
+	nobody := &response{link: l, r: outgoing{id: -1}} // whose answer does not come here
 	for {
 		ev, err := reader.next()
 		if _, large := errors.AsType[*wire.TooLargeError](err); large {

@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 )
 
 // response reads what a server says to one POST.
 type response struct {
 	link *httpLink
-	r    request
+	r    outgoing
 	// giveUp ends the request.
 	giveUp context.CancelFunc
 	// resumed: the messages come on another stream than the answer to the POST. A
@@ -62,7 +63,7 @@ func (a *response) notFound(resp *http.Response) (wire.Message, error) {
 	if mediaType(resp) == "application/json" {
 		message, err := a.plain(resp)
 		id, ours := ownID(message.ID)
-		if err == nil && (rpcCode(message.Error) == MethodNotFound || ours && id == a.r.id) {
+		if err == nil && (wire.RPCCode(message.Error) == wire.MethodNotFound || ours && id == a.r.id) {
 			return message, nil
 		}
 	}
@@ -131,17 +132,17 @@ func (a *response) noAnswer(resp *http.Response, body []byte) error {
 	case encoding != "":
 		reason = fmt.Sprintf("the answer has the content encoding %q, which was not asked for", a.link.spec.clean(encoding, 40))
 	case a.named != nil:
-		reason += ", but an error for another id: " + a.link.spec.clean(rpcError(a.named.Error).Error(), 300)
+		reason += ", but an error for another id: " + a.link.spec.clean(wire.ReadRPCError(a.named.Error).Error(), 300)
 	case mediaType(resp) != "" && mediaType(resp) != "application/json" && body[0] != '{' && body[0] != '[':
 		return a.noMCP(resp)
 	default:
 		reason += ": " + a.link.spec.clean(string(body[:min(len(body), cleanBytes)]), shownRunes)
 	}
-	return &AnswerError{Reason: reason}
+	return &request.AnswerError{Reason: reason}
 }
 
 func (a *response) noMCP(resp *http.Response) error {
-	return &AnswerError{Reason: fmt.Sprintf("the server answered %s with content type %q, which is not MCP; is the URL right?", resp.Status, a.link.spec.clean(mediaType(resp), 80))}
+	return &request.AnswerError{Reason: fmt.Sprintf("the server answered %s with content type %q, which is not MCP; is the URL right?", resp.Status, a.link.spec.clean(mediaType(resp), 80))}
 }
 
 // accept looks for the answer in data, a message or a batch of them (2025-03-26),
@@ -208,7 +209,7 @@ func (a *response) events(reader *eventReader) (wire.Message, error) {
 			if id, ours := ownID(raw); asks || ours && id != a.r.id {
 				continue // what the server says on its own, or to others
 			}
-			return wire.Message{}, &TooLargeError{Limit: large.Limit}
+			return wire.Message{}, &request.TooLargeError{Limit: large.Limit}
 		}
 		switch {
 		case err != nil && a.nameless != nil:
@@ -241,7 +242,7 @@ func readLimited(r io.Reader, limit, size int64) ([]byte, error) {
 	}
 	n, err := buf.ReadFrom(io.LimitReader(r, limit+1))
 	if n > limit {
-		return nil, &TooLargeError{Limit: limit}
+		return nil, &request.TooLargeError{Limit: limit}
 	}
 	return buf.Bytes(), err
 }

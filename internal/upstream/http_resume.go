@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 // end one behind an event with an id, and holds the rest ready for a GET
 // (2025-11-25, SEP-1699). The modern era has no such thing.
 func (a *response) resumable(reader *eventReader, err error) bool {
-	_, large := errors.AsType[*TooLargeError](err)
+	_, large := errors.AsType[*request.TooLargeError](err)
 	return reader.lastID != "" && a.r.header == nil && a.r.method != "initialize" && !large
 }
 

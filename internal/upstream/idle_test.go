@@ -7,6 +7,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // A lazy server that is known starts with its first call, stops when nobody uses it,
@@ -115,7 +116,7 @@ func TestStopIdle_Race(t *testing.T) {
 			for i := range 8 {
 				go func() { // ends with the call
 					<-time.After(time.Duration(i))
-					_, err := textOf(u.Call(t.Context(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"x"}`))}))
+					_, err := textOf(u.Call(t.Context(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`))}))
 					answers <- err
 				}()
 			}

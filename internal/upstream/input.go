@@ -9,19 +9,8 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 )
-
-// Input is what a request of the modern era has in answer to an input_required result
-// (SEP-2322), as raw JSON. The zero value is a first request.
-type Input struct {
-	Responses json.RawMessage // an object, by the keys of the requests
-	State     json.RawMessage // a string, as the server wrote it
-}
-
-// InputError says why a request for input ended without an answer.
-type InputError struct{ Reason string }
-
-func (e *InputError) Error() string { return "the server asks for input: " + e.Reason }
 
 const (
 	// maxInputRounds bounds how often one request is answered with input_required.
@@ -33,7 +22,7 @@ const (
 
 // rounds sends the request. Where the server asks for input it asks the client and sends
 // the request again, unless the client itself does (Request.Relay).
-func (u *Upstream) rounds(ctx context.Context, r *Request, w *waits) (json.RawMessage, error) {
+func (u *Upstream) rounds(ctx context.Context, r *call, w *waits) (json.RawMessage, error) {
 	for range maxInputRounds {
 		result, err := u.attempts(ctx, r, w)
 		if err != nil || r.Relay {
@@ -43,7 +32,7 @@ func (u *Upstream) rounds(ctx context.Context, r *Request, w *waits) (json.RawMe
 		if !wants {
 			return result, nil
 		}
-		r.Input = Input{State: bytes.Clone(state)}
+		r.Input = request.Input{State: bytes.Clone(state)}
 		if r.Input.Responses, err = r.ask(ctx, requests); err != nil {
 			return nil, err
 		}
@@ -51,7 +40,7 @@ func (u *Upstream) rounds(ctx context.Context, r *Request, w *waits) (json.RawMe
 			return nil, ctx.Err()
 		}
 	}
-	return nil, &InputError{"again and again"}
+	return nil, &request.InputError{Reason: "again and again"}
 }
 
 // inputWanted reads an input_required result: the requests by their keys, and the state
@@ -76,7 +65,7 @@ func inputWanted(result json.RawMessage) (requests, state json.RawMessage, wants
 
 // ask asks the client everything that the server wants to know, at once, and returns the
 // answers by their keys; nil if nothing was asked. The clock of the call stands still.
-func (r *Request) ask(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
+func (r *call) ask(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
 	type question struct {
 		key            json.RawMessage
 		method         string
@@ -97,7 +86,7 @@ func (r *Request) ask(ctx context.Context, requests json.RawMessage) (json.RawMe
 	case len(all) == 0:
 		return nil, nil
 	case len(all) > maxQuestions:
-		return nil, &InputError{"too many questions at once"}
+		return nil, &request.InputError{Reason: "too many questions at once"}
 	}
 	r.clock.hold()
 	defer r.clock.release()
@@ -124,18 +113,7 @@ func (r *Request) ask(ctx context.Context, requests json.RawMessage) (json.RawMe
 		out = append(append(append(out, one.key...), ':'), one.answer...)
 	}
 	if failed != nil {
-		return nil, &InputError{failed.Error()}
+		return nil, &request.InputError{Reason: failed.Error()}
 	}
 	return append(out, '}'), nil
-}
-
-// with are params with the input as further members.
-func (i Input) with(params json.RawMessage) json.RawMessage {
-	if i.Responses != nil {
-		params = wire.WithMember(params, "inputResponses", i.Responses)
-	}
-	if i.State != nil {
-		params = wire.WithMember(params, "requestState", i.State)
-	}
-	return params
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
 )
 
@@ -113,7 +114,7 @@ func (u *Upstream) install(parent context.Context, spec *Spec, framing wire.Fram
 func (u *Upstream) turn(ctx context.Context, spec *Spec) error {
 	place := u.place
 	if !u.lined {
-		place = spec.Installs.line()
+		place = spec.Installs.Join()
 	}
 	u.place, u.lined = nil, false
 	if place == nil {
@@ -122,7 +123,7 @@ func (u *Upstream) turn(ctx context.Context, spec *Spec) error {
 	if !spec.Seen {
 		u.say("waits for the installs of others")
 	}
-	return spec.Installs.wait(ctx, place, u.hurry)
+	return spec.Installs.Await(ctx, place, u.hurry)
 }
 
 // giveUpTurn leaves the line, or what it led to, if the first attempt never began.
@@ -143,7 +144,7 @@ func (u *Upstream) say(what string) {
 
 // installWatch watches over a command that installs.
 type installWatch struct {
-	gate   *Gate
+	gate   *semaphore.Semaphore
 	quiet  time.Duration // how long nothing may move
 	counts bool          // it has a place in the gate
 	say    func(string)
@@ -170,7 +171,7 @@ func (w *installWatch) watch(ctx context.Context, movement func() any, stalled f
 			last, moved = now, time.Now()
 			if !w.counts {
 				w.counts = true
-				w.gate.exceed()
+				w.gate.Exceed()
 				w.say("its install moves again")
 			}
 		case quiet >= w.quiet:

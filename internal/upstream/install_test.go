@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/semaphore"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // installer is a fake behind a command that installs.
@@ -96,7 +98,7 @@ func TestInstall_Patience(t *testing.T) {
 // moved for a while, and the one that somebody waits for begins first.
 func TestInstall_Turns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		gate := NewGate(MostInstalls)
+		gate := semaphore.New(MostInstalls)
 		fakes := []mcptest.Spec{
 			{InstallFor: 20 * time.Second, InstallEvery: time.Second},
 			{InstallFor: 40 * time.Second, InstallEvery: time.Second},
@@ -132,7 +134,7 @@ func TestInstall_Turns(t *testing.T) {
 		}
 		bounded, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if _, err := ups[5].Call(bounded, Request{Method: "tools/call"}); err == nil {
+		if _, err := ups[5].Call(bounded, request.Request{Method: "tools/call"}); err == nil {
 			t.Error("a call of a server in line succeeded")
 		}
 		check("somebody asks", 0, 1, 2)
@@ -149,10 +151,10 @@ func TestInstall_Turns(t *testing.T) {
 // A command that moves again after a while counts again.
 func TestInstall_CountsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		gate := NewGate(1)
+		gate := semaphore.New(1)
 		moves := make(chan string, 1)
 		w := &installWatch{gate: gate, quiet: time.Minute, counts: true, say: func(string) {}}
-		if gate.line() != nil {
+		if gate.Join() != nil {
 			t.Fatal("no room")
 		}
 		ctx, cancel := context.WithCancel(context.Background())
@@ -170,9 +172,8 @@ func TestInstall_CountsAgain(t *testing.T) {
 			}, func(time.Duration) { t.Error("ended") })
 		}()
 		free := func() bool {
-			gate.mu.Lock()
-			defer gate.mu.Unlock()
-			return gate.open == 0
+			open, _ := gate.Use()
+			return open == 0
 		}
 		pause(11 * time.Second)
 		if free() {
@@ -195,7 +196,7 @@ func TestInstall_CountsAgain(t *testing.T) {
 // What ends in the line leaves no place behind.
 func TestInstall_ClosedInLine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		gate := NewGate(1)
+		gate := semaphore.New(1)
 		var ups []*Upstream
 		for range 3 {
 			spec, _ := installer(t, mcptest.Spec{InstallFor: -1, InstallEvery: time.Second})
@@ -208,8 +209,8 @@ func TestInstall_ClosedInLine(t *testing.T) {
 		for _, u := range slices.Backward(ups) {
 			u.Close(0)
 		}
-		if gate.open != 0 || gate.queue.Len() != 0 {
-			t.Errorf("%d inside, %d in line", gate.open, gate.queue.Len())
+		if open, waiting := gate.Use(); open != 0 || waiting != 0 {
+			t.Errorf("%d inside, %d in line", open, waiting)
 		}
 	})
 }
@@ -217,7 +218,7 @@ func TestInstall_ClosedInLine(t *testing.T) {
 // So does what is closed before its first attempt.
 func TestInstall_ClosedAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		gate := NewGate(1)
+		gate := semaphore.New(1)
 		for range 100 {
 			var ups []*Upstream
 			for range 3 {
@@ -232,8 +233,8 @@ func TestInstall_ClosedAtOnce(t *testing.T) {
 				u.Close(0)
 			}
 		}
-		if gate.open != 0 || gate.queue.Len() != 0 {
-			t.Errorf("%d inside, %d in line", gate.open, gate.queue.Len())
+		if open, waiting := gate.Use(); open != 0 || waiting != 0 {
+			t.Errorf("%d inside, %d in line", open, waiting)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 )
 
 // link carries messages between one session and its server. Implementations:
@@ -20,7 +21,7 @@ type link interface {
 	start(in incoming)
 	// request sends one request and returns the response to it. Its error is
 	// ctx's, or wraps errNotSent, errGone or what broke the link.
-	request(ctx context.Context, r request) (wire.Message, error)
+	request(ctx context.Context, r outgoing) (wire.Message, error)
 	// notify sends a message that has no answer.
 	notify(ctx context.Context, message []byte) error
 	// lastHeard is when the server said something, whatever it was; if nothing,
@@ -68,8 +69,8 @@ type traits struct {
 	legacyOnly bool
 }
 
-// request is one request on its way.
-type request struct {
+// outgoing is one request on its way.
+type outgoing struct {
 	id      int64
 	method  string
 	message []byte
@@ -156,7 +157,7 @@ func newMux() *mux {
 
 // register opens a place for the response to r. crowded says that others wait for
 // theirs.
-func (m *mux) register(r request) (p *pending, crowded bool, err error) {
+func (m *mux) register(r outgoing) (p *pending, crowded bool, err error) {
 	p = &pending{frame: frame{message: r.message}, id: r.id, done: make(chan struct{}, 1), answered: r.answered}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -226,7 +227,7 @@ func (m *mux) resolveLarge(large *wire.TooLargeError) bool {
 	m.beat()
 	raw, asks := large.ID()
 	id, ours := ownID(raw)
-	return ours && !asks && m.resolve(id, answer{err: &TooLargeError{Limit: large.Limit}})
+	return ours && !asks && m.resolve(id, answer{err: &request.TooLargeError{Limit: large.Limit}})
 }
 
 // fail ends the mux: every open request and every later one gets err.

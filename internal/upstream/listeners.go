@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 )
 
 // listener is an open call: where progress and log messages of the server go
 // while it is under way.
 type listener struct {
-	client        *Client
+	client        *caller.Client
 	progress, log func(params json.RawMessage) // nil where nobody listens
 	timeout       time.Duration                // of the call
 	clock, idle   *clock                       // nil where there is none
@@ -39,7 +40,7 @@ func (h *listener) tell(f func(json.RawMessage), params json.RawMessage) {
 
 // listenFor registers an open request. Once unlisten returns, none of its functions is
 // called or still running.
-func (s *session) listenFor(id int64, r *Request) {
+func (s *session) listenFor(id int64, r *call) {
 	h := &listener{
 		client: r.Client, progress: r.OnProgress, log: r.OnLog, clock: r.clock, idle: r.idle,
 		timeout: cmp.Or(max(r.Timeout, 0), s.spec.CallTimeout),
@@ -47,7 +48,7 @@ func (s *session) listenFor(id int64, r *Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listeners[id] = h
-	s.sole.begin(r.Client.peer())
+	s.sole.begin(r.Client.Program())
 }
 
 // busy reports whether calls are under way, and the longest of their timeouts.
@@ -189,7 +190,7 @@ func (s *session) shared() bool {
 
 // abandonedCall is one that its caller gave up: the server may still work on it.
 type abandonedCall struct {
-	client *Client
+	client *caller.Client
 	at     time.Time
 }
 
@@ -209,7 +210,7 @@ func (s *session) abandon(h *listener) {
 // that on whose stream it came. On a stream for all they are all open ones, if all that the
 // server may be working on is one client's; who tells clients apart. Else there are none.
 // The caller holds the lock.
-func (s *session) callsOf(of int64, who func(*Client) string) (calls []*listener) {
+func (s *session) callsOf(of int64, who func(*caller.Client) string) (calls []*listener) {
 	if of > 0 {
 		if h := s.listeners[of]; h != nil {
 			calls = append(calls, h)
@@ -239,7 +240,7 @@ func (s *session) logged(params json.RawMessage, of int64) {
 		return
 	}
 	s.mu.Lock()
-	calls := s.callsOf(of, (*Client).peer)
+	calls := s.callsOf(of, (*caller.Client).Program)
 	s.mu.Unlock()
 	owner, params := s.spec.owner(), s.spec.signed(params)
 	switch {

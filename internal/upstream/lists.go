@@ -12,6 +12,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 )
 
 const (
@@ -33,7 +35,7 @@ func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all 
 	var cursor json.RawMessage
 	for n := 1; ; n++ {
 		page, err := s.page(ctx, kind, cursor)
-		rpc, isRPC := errors.AsType[*RPCError](err)
+		rpc, isRPC := errors.AsType[*wire.RPCError](err)
 		switch {
 		case isRPC && rpc.Code == mcp.METHOD_NOT_FOUND && n == 1:
 			return all, nil, nil
@@ -157,7 +159,7 @@ func (s *session) pingTools(ctx context.Context) error {
 
 // unlessRPC is err, but nil for a JSON-RPC error: that is an answer.
 func unlessRPC(err error) error {
-	if _, answered := errors.AsType[*RPCError](err); answered {
+	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return nil
 	}
 	return err
@@ -168,6 +170,6 @@ func pingUnknown(err error) bool {
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.code >= 400 && status.code <= http.StatusNotImplemented && status.code != http.StatusTooManyRequests
 	}
-	_, odd := errors.AsType[*AnswerError](err)
+	_, odd := errors.AsType[*request.AnswerError](err)
 	return odd
 }

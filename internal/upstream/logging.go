@@ -40,7 +40,7 @@ func (s *Spec) signed(params json.RawMessage) json.RawMessage {
 
 // logLevel is the level that a server is asked for with the request, empty where
 // nobody wants to hear of it.
-func (r *Request) logLevel() mcp.LoggingLevel {
+func (r *call) logLevel() mcp.LoggingLevel {
 	level := mcp.LoggingLevel(r.LogLevel)
 	switch {
 	case r.OnLog == nil:
@@ -54,7 +54,7 @@ func (r *Request) logLevel() mcp.LoggingLevel {
 // tellLevel tells a legacy server the log level that the request wants, unless it
 // was told that or less already: it has one level for the whole session, which
 // therefore only falls. (In the modern era each call says its own.)
-func (s *session) tellLevel(ctx context.Context, r *Request) {
+func (s *session) tellLevel(ctx context.Context, r *call) {
 	least := r.logLevel()
 	at := slices.Index(LogLevels, least)
 	s.mu.Lock()

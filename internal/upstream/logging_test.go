@@ -14,7 +14,9 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // heardLogs are the log messages that a client got, by what they say.
@@ -38,8 +40,8 @@ func (h *heardLogs) all() []string {
 }
 
 // call is a call of a client that hears logs.
-func (h *heardLogs) call(client, tool, arguments string) Request {
-	return Request{Method: "tools/call", Params: ToolParams(tool, json.RawMessage(arguments)), Client: &Client{ID: client}, OnLog: h.add}
+func (h *heardLogs) call(client, tool, arguments string) request.Request {
+	return request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Client: &caller.Client{ID: client}, OnLog: h.add}
 }
 
 // sendLogs are the arguments of notify for so many log messages, on the stream of
@@ -49,7 +51,7 @@ func sendLogs(data string, times int, mine bool) string {
 }
 
 // hold begins a call that does not end before the test.
-func hold(t testing.TB, u *Upstream, c Request, executed func() int) {
+func hold(t testing.TB, u *Upstream, c request.Request, executed func() int) {
 	t.Helper()
 	before := executed()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -107,7 +109,7 @@ func TestLogsOnTheStreamOfAll(t *testing.T) {
 		hold(t, u, a.call("a", "held", `{}`), func() int { return len(log().Calls("held")) })
 		quiet := func(client, tool, arguments string) {
 			t.Helper()
-			if _, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams(tool, json.RawMessage(arguments)), Client: &Client{ID: client}}); err != nil {
+			if _, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Client: &caller.Client{ID: client}}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -187,7 +189,7 @@ func levelsTold(t testing.TB, log mcptest.Log, modern bool) (told []string) {
 // A server is told what its logs are wanted for: a modern one with each call, a
 // legacy one before the first call that wants more than it knows of.
 func TestLogLevel(t *testing.T) {
-	wanted := []Request{
+	wanted := []request.Request{
 		{}, {OnLog: func(json.RawMessage) {}, LogLevel: "warning"}, {OnLog: func(json.RawMessage) {}, LogLevel: "error"},
 		{OnLog: func(json.RawMessage) {}}, {OnLog: func(json.RawMessage) {}, LogLevel: "loud"}, {LogLevel: "info"},
 	}
@@ -213,7 +215,7 @@ func TestLogLevel(t *testing.T) {
 				u := ready(t, spec)
 				began := time.Now()
 				for _, c := range wanted {
-					c.Method, c.Params = "tools/call", ToolParams("echo", json.RawMessage(`{"text":"x"}`))
+					c.Method, c.Params = "tools/call", request.ToolParams("echo", json.RawMessage(`{"text":"x"}`))
 					if _, err := u.Call(context.Background(), c); err != nil {
 						t.Error(err)
 					}
@@ -284,7 +286,7 @@ func TestLogsAfterAnAbandonedCall(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			spec, _ := inProcess(t, mcptest.Spec{HangTools: []string{"held"}})
 			u := ready(t, spec)
-			_, _ = u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("held", nil), Client: &Client{ID: "a"}, Timeout: time.Second})
+			_, _ = u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("held", nil), Client: &caller.Client{ID: "a"}, Timeout: time.Second})
 			pause(after)
 			var b heardLogs
 			if _, err := u.Call(context.Background(), b.call("b", "notify", sendLogs("of whom", 1, true))); err != nil {
@@ -303,7 +305,7 @@ func TestLogsOnAResumedStream(t *testing.T) {
 	for _, resumed := range []bool{false, true} {
 		of := int64(-1)
 		l := &httpLink{life: newLife(), in: func(_ wire.Message, call int64) { of = call }}
-		a := &response{link: l, r: request{id: 7}, resumed: resumed}
+		a := &response{link: l, r: outgoing{id: 7}, resumed: resumed}
 		a.accept([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`))
 		if want := map[bool]int64{false: 7, true: 0}[resumed]; of != want {
 			t.Errorf("resumed %v: of call %d, want %d", resumed, of, want)

@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // A crash fails the open calls at once, and the next call waits for the fresh
@@ -25,13 +26,13 @@ func TestCrash(t *testing.T) {
 		ends := make(chan error, 10)
 		for range cap(ends) {
 			go func() {
-				_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience})
+				_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience})
 				ends <- err
 			}()
 		}
 		mcptest.WaitFor(t, "the calls", patience, func() bool { return len(log().Calls("slow")) == cap(ends) })
-		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("crash", nil), Timeout: patience})
-		var lost *LostError
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", nil), Timeout: patience})
+		var lost *request.LostError
 		if !errors.As(err, &lost) || !lost.MayHaveRun {
 			t.Errorf("crash: got %v", err)
 		}
@@ -40,7 +41,7 @@ func TestCrash(t *testing.T) {
 				t.Errorf("an open call: got %v", err)
 			}
 		}
-		if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"again"}`)), Wait: patience})); err != nil || got != "again" {
+		if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"again"}`)), Wait: patience})); err != nil || got != "again" {
 			t.Errorf("the next call: got %q, %v", got, err)
 		}
 		if v.name == "stdio legacy" && u.Status().Restarts != 1 {
@@ -96,9 +97,9 @@ func TestResend(t *testing.T) {
 				if err := os.WriteFile(file, nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams(tt.tool, json.RawMessage(`{"text":"x"}`)), Repeatable: tt.repeatable, Timeout: patience}))
+				got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams(tt.tool, json.RawMessage(`{"text":"x"}`)), Repeatable: tt.repeatable, Timeout: patience}))
 				executed := len(log().Calls(tt.tool))
-				var lost *LostError
+				var lost *request.LostError
 				switch {
 				case tt.repeatable && (err != nil || got != "x" || executed != 2):
 					t.Errorf("%s: got %q, %v, executed %d times", tt.tool, got, err, executed)
@@ -122,7 +123,7 @@ func TestSessionForgotten(t *testing.T) {
 		for i := range 20 {
 			calls.Go(func() {
 				want := fmt.Sprintf("%d/%d", round, i)
-				got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("destroy_echo", json.RawMessage(`{"text":"`+want+`"}`)), Timeout: patience}))
+				got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"`+want+`"}`)), Timeout: patience}))
 				if err != nil || got != want {
 					t.Errorf("got %q, %v, want %q", got, err, want)
 				}
@@ -141,7 +142,7 @@ func TestSSESessionForgotten(t *testing.T) {
 	server := mcptest.Spec{}.SSE(t)
 	u := ready(t, Spec{Type: SSE, URL: server.URL})
 	server.KillSessions()
-	if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})); err != nil || got != "x" {
+	if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})); err != nil || got != "x" {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if n := len(server.Log().Calls("destroy_echo")); n != 1 {
@@ -154,29 +155,29 @@ func TestSSESessionForgotten(t *testing.T) {
 func TestHTTPFaults(t *testing.T) {
 	lost := func(mayHaveRun bool) func(error) bool {
 		return func(err error) bool {
-			var e *LostError
+			var e *request.LostError
 			return errors.As(err, &e) && e.MayHaveRun == mayHaveRun
 		}
 	}
 	unavailable := func(part string) func(error) bool {
 		return func(err error) bool {
-			var e *UnavailableError
+			var e *request.UnavailableError
 			return errors.As(err, &e) && strings.Contains(e.Reason, part)
 		}
 	}
 	odd := func(part string) func(error) bool {
 		return func(err error) bool {
-			var e *AnswerError
+			var e *request.AnswerError
 			return errors.As(err, &e) && strings.Contains(e.Reason, part)
 		}
 	}
 	status := func(code int) func(error) bool {
 		return func(err error) bool {
-			var e *HTTPError
+			var e *request.HTTPError
 			return errors.As(err, &e) && e.Status == code
 		}
 	}
-	timeout := func(err error) bool { var e *TimeoutError; return errors.As(err, &e) }
+	timeout := func(err error) bool { var e *request.TimeoutError; return errors.As(err, &e) }
 	tests := []struct {
 		name  string
 		fault mcptest.Fault
@@ -221,7 +222,7 @@ func TestHTTPFaults(t *testing.T) {
 				}
 				call := func(tool string, repeatable bool) error {
 					server.Script(tt.fault.On("tools/call"))
-					_, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams(tool, json.RawMessage(`{"text":"x"}`)), Repeatable: repeatable, Timeout: limit}))
+					_, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(`{"text":"x"}`)), Repeatable: repeatable, Timeout: limit}))
 					server.Heal()
 					return err
 				}
@@ -264,7 +265,7 @@ func neighbour(t *testing.T, u *Upstream, server *mcptest.HTTPServer) (ended cha
 	ended, over := make(chan error, 1), make(chan struct{})
 	go func() { // ends with stop
 		defer close(over)
-		_, err := u.Call(ctx, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience})
+		_, err := u.Call(ctx, request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience})
 		ended <- err
 	}()
 	mcptest.WaitFor(t, "the other call", patience, func() bool { return len(server.Log().Calls("slow")) == 1 })
@@ -280,8 +281,8 @@ func TestLostMoreThanOnce(t *testing.T) {
 	gone := mcptest.LostSession().On("tools/call")
 	gone.Times = maxAttempts
 	server.Script(mcptest.DropAfter().On("tools/call"), gone)
-	_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
-	var lost *LostError
+	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
+	var lost *request.LostError
 	if !errors.As(err, &lost) || !lost.MayHaveRun {
 		t.Errorf("got %#v", err)
 	}
@@ -290,7 +291,7 @@ func TestLostMoreThanOnce(t *testing.T) {
 	}
 	server.Heal()
 	server.Script(mcptest.DropAfter().On("tools/call"), mcptest.TooMany(time.Second).On("tools/call"))
-	_, err = u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
+	_, err = u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
 	if !errors.As(err, &lost) || !lost.MayHaveRun {
 		t.Errorf("refused when it was repeated: got %#v", err)
 	}
@@ -305,8 +306,8 @@ func TestResendOnce(t *testing.T) {
 	dropped := mcptest.DropAfter().On("tools/call")
 	dropped.Times = 2
 	server.Script(dropped)
-	_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
-	var lost *LostError
+	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
+	var lost *request.LostError
 	if !errors.As(err, &lost) || !lost.MayHaveRun {
 		t.Errorf("got %#v", err)
 	}
@@ -322,7 +323,7 @@ func TestRetryAfter(t *testing.T) {
 	u := ready(t, Spec{Type: HTTP, URL: server.URL})
 	server.Script(mcptest.TooMany(3 * time.Second).On("tools/call"))
 	_, err := text(u, "echo", `{"text":"x"}`)
-	var e *UnavailableError
+	var e *request.UnavailableError
 	if !errors.As(err, &e) || e.RetryAfter != 3*time.Second {
 		t.Errorf("got %#v", err)
 	}
@@ -336,8 +337,8 @@ func TestSSEFaults(t *testing.T) {
 			server := mcptest.Spec{}.SSE(t)
 			u := ready(t, Spec{Type: SSE, URL: server.URL})
 			server.Script(fault.On("tools/call"))
-			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})
-			var lost *LostError
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})
+			var lost *request.LostError
 			if !errors.As(err, &lost) || !lost.MayHaveRun {
 				t.Errorf("got %v", err)
 			}
@@ -373,12 +374,12 @@ func TestHalfOpen(t *testing.T) {
 	u := ready(t, Spec{Type: HTTP, URL: proxy.URL(server.URL), Health: Health{Interval: 50 * time.Millisecond, Timeout: silence, Threshold: 2}, ConnectTimeout: silence})
 	ended := make(chan error, 1)
 	go func() {
-		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience})
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience})
 		ended <- err
 	}()
 	mcptest.WaitFor(t, "the call", patience, func() bool { return len(server.Log().Calls("slow")) == 1 })
 	proxy.Set(mcptest.ProxyHalfOpen)
-	var lost *LostError
+	var lost *request.LostError
 	if err := <-ended; !errors.As(err, &lost) || !lost.MayHaveRun || !strings.Contains(lost.Reason, "health check failed") {
 		t.Errorf("the open call: got %v", err)
 	}
@@ -438,8 +439,8 @@ func TestCrashUnderGrandchild(t *testing.T) {
 	mcptest.Parallel(t)
 	fake := mcptest.Spec{ForkGrandchild: true, GrandchildHoldsPipes: true}.WithFiles(t)
 	u := ready(t, stdio(t, fake))
-	_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("crash", nil), Timeout: patience})
-	var lost *LostError
+	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", nil), Timeout: patience})
+	var lost *request.LostError
 	if !errors.As(err, &lost) {
 		t.Errorf("got %v", err)
 	}

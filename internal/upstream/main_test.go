@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 func TestMain(m *testing.M) {
@@ -117,7 +118,7 @@ func awaitState(t testing.TB, u *Upstream, state catalog.State) Status {
 
 // text calls a tool and returns the text of its first block.
 func text(u *Upstream, tool, arguments string) (string, error) {
-	return textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams(tool, json.RawMessage(arguments))}))
+	return textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments))}))
 }
 
 func textOf(raw json.RawMessage, err error) (string, error) {

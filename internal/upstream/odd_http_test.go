@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // says is a fault: an answer with this status, content type and body.
@@ -129,51 +131,51 @@ func TestOddAnswersToCalls(t *testing.T) {
 		{"as bytes", says(200, "application/octet-stream", "["+fine+"]"), "fine", nil},
 		{"no content type", says(200, "", fine), "fine", nil},
 		{"201", says(201, plain, fine), "fine", nil},
-		{"null id", says(200, plain, nullID), "need x", &RPCError{}},
-		{"no id", says(200, plain, noID), "need x", &RPCError{}},
-		{"foreign id", says(200, plain, foreign), "need x", &RPCError{}},
-		{"null id, 400", says(400, plain, nullID), "need x", &RPCError{}},
-		{"null id, 400 as text", says(400, "text/plain", nullID), "need x", &RPCError{}},
-		{"null id in an event", says(200, stream, "data: "+nullID+"\n\n"), "need x", &RPCError{}},
-		{"no id in an event", says(200, stream, "data: "+noID+"\n\n"), "need x", &RPCError{}},
-		{"id of another", says(200, plain, other), "no JSON-RPC response to the request, but an error for another id: need x (code -32602)", &AnswerError{}},
-		{"empty", says(200, plain, ""), "200 OK without a body", &AnswerError{}},
-		{"202", says(202, "", ""), "202 Accepted without a body", &AnswerError{}},
-		{"204", says(204, "", ""), "204 No Content without a body", &AnswerError{}},
-		{"text", says(200, "text/plain", "hello"), `content type "text/plain", which is not MCP`, &AnswerError{}},
-		{"HTML", says(200, "text/html", fine), `content type "text/html", which is not MCP`, &AnswerError{}},
-		{"encoding", encoded, `the content encoding "deflate", which was not asked for`, &AnswerError{}},
-		{"500 with a result", says(500, plain, fine), "500 Internal Server Error: {", &HTTPError{}},
-		{"500 with a text", says(500, "text/plain", "boom\x1b[0m"), "500 Internal Server Error: boom", &HTTPError{}},
-		{"403 with a text", says(403, "text/plain", "scope repo:write needed"), "403 Forbidden: scope repo:write needed; check the headers", &UnavailableError{}},
-		{"429 with an error", says(429, plain, `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32029,"message":"10 per minute"}}`), `"message":"10 per minute"`, &UnavailableError{}},
-		{"202 with a text", says(202, plain, `{"ok":true}`), `202 Accepted and no JSON-RPC response to the request: {"ok":true}`, &AnswerError{}},
-		{"hollow", says(200, plain, `{"jsonrpc":"2.0","id":$ID}`), "the answer has neither result nor error", &RPCError{}},
-		{"hollow in an event", says(200, stream, "data: {\"jsonrpc\":\"2.0\",\"id\":$ID}\n\n"), "the answer has neither result nor error", &RPCError{}},
-		{"500 with an error", says(500, plain, nullID), "need x", &RPCError{}},
-		{"503", busy, "503 Service Unavailable, retry after 9", &HTTPError{}},
+		{"null id", says(200, plain, nullID), "need x", &wire.RPCError{}},
+		{"no id", says(200, plain, noID), "need x", &wire.RPCError{}},
+		{"foreign id", says(200, plain, foreign), "need x", &wire.RPCError{}},
+		{"null id, 400", says(400, plain, nullID), "need x", &wire.RPCError{}},
+		{"null id, 400 as text", says(400, "text/plain", nullID), "need x", &wire.RPCError{}},
+		{"null id in an event", says(200, stream, "data: "+nullID+"\n\n"), "need x", &wire.RPCError{}},
+		{"no id in an event", says(200, stream, "data: "+noID+"\n\n"), "need x", &wire.RPCError{}},
+		{"id of another", says(200, plain, other), "no JSON-RPC response to the request, but an error for another id: need x (code -32602)", &request.AnswerError{}},
+		{"empty", says(200, plain, ""), "200 OK without a body", &request.AnswerError{}},
+		{"202", says(202, "", ""), "202 Accepted without a body", &request.AnswerError{}},
+		{"204", says(204, "", ""), "204 No Content without a body", &request.AnswerError{}},
+		{"text", says(200, "text/plain", "hello"), `content type "text/plain", which is not MCP`, &request.AnswerError{}},
+		{"HTML", says(200, "text/html", fine), `content type "text/html", which is not MCP`, &request.AnswerError{}},
+		{"encoding", encoded, `the content encoding "deflate", which was not asked for`, &request.AnswerError{}},
+		{"500 with a result", says(500, plain, fine), "500 Internal Server Error: {", &request.HTTPError{}},
+		{"500 with a text", says(500, "text/plain", "boom\x1b[0m"), "500 Internal Server Error: boom", &request.HTTPError{}},
+		{"403 with a text", says(403, "text/plain", "scope repo:write needed"), "403 Forbidden: scope repo:write needed; check the headers", &request.UnavailableError{}},
+		{"429 with an error", says(429, plain, `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32029,"message":"10 per minute"}}`), `"message":"10 per minute"`, &request.UnavailableError{}},
+		{"202 with a text", says(202, plain, `{"ok":true}`), `202 Accepted and no JSON-RPC response to the request: {"ok":true}`, &request.AnswerError{}},
+		{"hollow", says(200, plain, `{"jsonrpc":"2.0","id":$ID}`), "the answer has neither result nor error", &wire.RPCError{}},
+		{"hollow in an event", says(200, stream, "data: {\"jsonrpc\":\"2.0\",\"id\":$ID}\n\n"), "the answer has neither result nor error", &wire.RPCError{}},
+		{"500 with an error", says(500, plain, nullID), "need x", &wire.RPCError{}},
+		{"503", busy, "503 Service Unavailable, retry after 9", &request.HTTPError{}},
 	}
 	for _, era := range []string{mcptest.EraLegacy, mcptest.EraModern} {
 		server := mcptest.Spec{Era: era}.HTTP(t)
 		u := ready(t, Spec{Type: HTTP, URL: server.URL})
 		for _, tt := range tests {
 			server.Script(tt.fault.On("tools/call"))
-			got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("destroy_echo", nil), Timeout: patience}))
+			got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", nil), Timeout: patience}))
 			var ok bool
 			switch tt.err.(type) {
 			case nil:
 				ok = err == nil && got == tt.want
-			case *RPCError:
-				var e *RPCError
+			case *wire.RPCError:
+				var e *wire.RPCError
 				ok = errors.As(err, &e) && e.Message == tt.want
-			case *AnswerError:
-				var e *AnswerError
+			case *request.AnswerError:
+				var e *request.AnswerError
 				ok = errors.As(err, &e) && strings.Contains(e.Reason, tt.want)
-			case *HTTPError:
-				var e *HTTPError
+			case *request.HTTPError:
+				var e *request.HTTPError
 				ok = errors.As(err, &e) && strings.Contains(e.Reason, tt.want)
-			case *UnavailableError:
-				var e *UnavailableError
+			case *request.UnavailableError:
+				var e *request.UnavailableError
 				ok = errors.As(err, &e) && strings.Contains(e.Reason, tt.want)
 			}
 			if !ok {
@@ -349,7 +351,7 @@ func TestNamelessErrorOnOpenStream(t *testing.T) {
 		}
 		began := time.Now()
 		_, err := text(u, "echo", `{}`)
-		var rpc *RPCError
+		var rpc *wire.RPCError
 		if took := time.Since(began); !errors.As(err, &rpc) || rpc.Message != "need x" || took != strayPatience {
 			t.Errorf("got %v after %v", err, took)
 		}
@@ -388,8 +390,8 @@ func TestNamelessErrorOnStdio(t *testing.T) {
 			t.Fatalf("%s: %s, %d tools", status.State, status.Reason, len(status.Tools))
 		}
 		began := time.Now()
-		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Timeout: time.Minute})
-		var timeout *TimeoutError
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Timeout: time.Minute})
+		var timeout *request.TimeoutError
 		if took := time.Since(began); !errors.As(err, &timeout) || took != time.Minute || !strings.Contains(timeout.Noise, "not tools/call") {
 			t.Errorf("got %#v after %v", err, took)
 		}
@@ -419,7 +421,7 @@ func TestLogLineWithAnError(t *testing.T) {
 				return "", nil
 			})})
 			pause(10 * time.Second)
-			if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil)})); err != nil || got != "done" {
+			if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil)})); err != nil || got != "done" {
 				t.Errorf("%s: got %q, %v", line, got, err)
 			}
 		})
@@ -433,7 +435,7 @@ func TestLargeNoteBeforeTheAnswer(t *testing.T) {
 	u := ready(t, Spec{Type: HTTP, URL: server.URL, MaxMessage: 64 << 10})
 	note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 100<<10) + `"}}`
 	server.Script(says(200, "text/event-stream", "data: "+note+"\n\n"+`data: {"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"here"}]}}`+"\n\n").On("tools/call"))
-	if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil)})); err != nil || got != "here" {
+	if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil)})); err != nil || got != "here" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

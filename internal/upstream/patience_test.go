@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // What a call may wait for a session is one bound, however many sessions it needs.
@@ -17,8 +18,8 @@ func TestWaitIsForTheWholeCall(t *testing.T) {
 		spec.Legacy = true
 		u := connect(t, spec)
 		began := time.Now()
-		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("crash", json.RawMessage(`{}`)), Repeatable: true, Wait: 10 * time.Second})
-		var lost *LostError
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", json.RawMessage(`{}`)), Repeatable: true, Wait: 10 * time.Second})
+		var lost *request.LostError
 		if !errors.As(err, &lost) || !lost.MayHaveRun {
 			t.Errorf("got %v", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 )
 
 const (
@@ -32,7 +33,7 @@ type questions struct {
 	ended bool
 	open  map[string]context.CancelCauseFunc // by the id that the server gave
 	// visits are the clients that were shown a URL, by the id of the elicitation.
-	visits map[string]*Client
+	visits map[string]*caller.Client
 	all    sync.WaitGroup
 }
 
@@ -82,20 +83,20 @@ func (q *questions) cancelled(params json.RawMessage) {
 }
 
 // visit notes that a client is shown a URL.
-func (q *questions) visit(elicitation string, client *Client) {
+func (q *questions) visit(elicitation string, client *caller.Client) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if elicitation == "" || len(q.visits) >= maxVisits {
 		return
 	}
 	if q.visits == nil {
-		q.visits = make(map[string]*Client)
+		q.visits = make(map[string]*caller.Client)
 	}
 	q.visits[elicitation] = client
 }
 
 // visitAll notes that a client is shown the URLs in the data of an error.
-func (q *questions) visitAll(data json.RawMessage, client *Client) {
+func (q *questions) visitAll(data json.RawMessage, client *caller.Client) {
 	var d struct{ Elicitations []json.RawMessage }
 	_ = json.Unmarshal(data, &d) // else there are none
 	for _, one := range d.Elicitations {
@@ -119,16 +120,16 @@ func (q *questions) end() {
 func (s *session) question(m wire.Message, of int64) {
 	client, calls, why := s.asked(of)
 	if why == "" {
-		why = client.cannot(m.Method, m.Params)
+		why = client.Cannot(m.Method, m.Params)
 	}
 	if why != "" {
-		s.answer(m.ID, nil, &RPCError{Code: MethodNotFound, Message: why})
+		s.answer(m.ID, nil, &wire.RPCError{Code: wire.MethodNotFound, Message: why})
 		return
 	}
 	id, params := string(m.ID), validText(m.Params)
 	ctx, ok := s.questions.begin(id)
 	if !ok {
-		s.answer(m.ID, nil, &RPCError{Code: mcp.INTERNAL_ERROR, Message: "too many questions are open"})
+		s.answer(m.ID, nil, &wire.RPCError{Code: mcp.INTERNAL_ERROR, Message: "too many questions are open"})
 		return
 	}
 	s.questions.visit(elicitation(params), client)
@@ -167,11 +168,11 @@ func (s *session) hearing(params json.RawMessage) func(json.RawMessage) {
 
 // asked is the client that a request of the server is meant for, with the calls of which
 // one asks, none for a session that belongs to the client. Else why says why nobody is.
-func (s *session) asked(of int64) (client *Client, calls []*listener, why string) {
+func (s *session) asked(of int64) (client *caller.Client, calls []*listener, why string) {
 	owner := s.spec.owner()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch calls = s.callsOf(of, (*Client).id); {
+	switch calls = s.callsOf(of, (*caller.Client).Ident); {
 	case len(calls) > 0:
 		return calls[0].client, calls, ""
 	case owner != nil:
@@ -190,9 +191,9 @@ func (s *session) answer(id, result json.RawMessage, err error) {
 	if err == nil {
 		out = append(append(out, `"result":`...), result...)
 	} else {
-		rpc, ok := errors.AsType[*RPCError](err)
+		rpc, ok := errors.AsType[*wire.RPCError](err)
 		if !ok {
-			rpc = &RPCError{Code: mcp.INTERNAL_ERROR, Message: "the client did not answer: " + err.Error()}
+			rpc = &wire.RPCError{Code: mcp.INTERNAL_ERROR, Message: "the client did not answer: " + err.Error()}
 		}
 		out = strconv.AppendInt(append(out, `"error":{"code":`...), rpc.Code, 10)
 		out = wire.AppendQuoted(append(out, `,"message":`...), rpc.Message)

@@ -11,12 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // person is a client that can be asked, and answers after so long.
-func person(id string, after time.Duration) *Client {
-	return &Client{
+func person(id string, after time.Duration) *caller.Client {
+	return &caller.Client{
 		ID: id, Name: id, Capabilities: json.RawMessage(`{"elicitation":{},"sampling":{}}`),
 		Request: func(ctx context.Context, method string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 			if !sleep(ctx, after) {
@@ -27,15 +30,15 @@ func person(id string, after time.Duration) *Client {
 	}
 }
 
-func asking(client *Client) Request {
-	return Request{Method: "tools/call", Params: ToolParams("ask", nil), Client: client, Timeout: time.Second, Idle: 500 * time.Millisecond}
+func asking(client *caller.Client) request.Request {
+	return request.Request{Method: "tools/call", Params: request.ToolParams("ask", nil), Client: client, Timeout: time.Second, Idle: 500 * time.Millisecond}
 }
 
 // The clocks of a call stand still while a person thinks, and go on after that.
 func TestAskClock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
-		spec.Capabilities = SharedCapabilities
+		spec.Capabilities = caller.SharedCapabilities
 		u := ready(t, spec)
 		if got, err := textOf(u.Call(context.Background(), asking(person("a", 20*time.Minute)))); err != nil || !strings.Contains(got, "of a") {
 			t.Errorf("got %q, %v", got, err)
@@ -49,9 +52,9 @@ func TestAskClock(t *testing.T) {
 		// After the answer the server has as long as the rest of the time.
 		began = time.Now()
 		slow := asking(person("c", time.Minute))
-		slow.Params = ToolParams("slow", json.RawMessage(`{"ms":5000}`))
+		slow.Params = request.ToolParams("slow", json.RawMessage(`{"ms":5000}`))
 		_, err = u.Call(context.Background(), slow)
-		if timeout, ok := errors.AsType[*TimeoutError](err); !ok || time.Since(began) > 2*time.Second {
+		if timeout, ok := errors.AsType[*request.TimeoutError](err); !ok || time.Since(began) > 2*time.Second {
 			t.Errorf("%v after %v", timeout, time.Since(began))
 		}
 	})
@@ -91,7 +94,7 @@ func TestAskEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				spec, _ := inProcess(t, mcptest.Spec{})
-				spec.Capabilities = SharedCapabilities
+				spec.Capabilities = caller.SharedCapabilities
 				u := ready(t, spec)
 				asked, gone := make(chan struct{}), make(chan struct{})
 				client := person("a", 0)
@@ -122,11 +125,11 @@ func TestAskEnds(t *testing.T) {
 func TestAskBesideAnotherCall(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
-		spec.Capabilities = SharedCapabilities
+		spec.Capabilities = caller.SharedCapabilities
 		u := ready(t, spec)
 		client := person("a", time.Minute)
 		older := asking(client)
-		older.Params, older.Timeout, older.Idle = ToolParams("slow", json.RawMessage(`{"ms":5000}`)), time.Hour, 0
+		older.Params, older.Timeout, older.Idle = request.ToolParams("slow", json.RawMessage(`{"ms":5000}`)), time.Hour, 0
 		ended := make(chan error, 1)
 		go func() {
 			_, err := u.Call(context.Background(), older)
@@ -158,12 +161,12 @@ func TestAskCapabilities(t *testing.T) {
 		{``, "roots/list", ``, "roots"},
 	}
 	for _, tt := range tests {
-		if got := lacks(json.RawMessage(tt.capabilities), tt.method, json.RawMessage(tt.params)); got != tt.missing {
+		if got := caller.Lacks(json.RawMessage(tt.capabilities), tt.method, json.RawMessage(tt.params)); got != tt.missing {
 			t.Errorf("%s %s %s: lacks %q, want %q", tt.capabilities, tt.method, tt.params, got, tt.missing)
 		}
 	}
-	var nobody *Client
-	for _, c := range []*Client{nobody, {Capabilities: json.RawMessage(`{"roots":{}}`)}, {}} {
+	var nobody *caller.Client
+	for _, c := range []*caller.Client{nobody, {Capabilities: json.RawMessage(`{"roots":{}}`)}, {}} {
 		if _, err := c.Ask(context.Background(), "roots/list", nil); err == nil || !strings.HasPrefix(err.Error(), "roots/list ") {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -173,7 +176,7 @@ func TestAskCapabilities(t *testing.T) {
 		t.Error("a client was asked to call a tool")
 	}
 	able.Capabilities = json.RawMessage(`{"x":1,"sampling":{},"elicitation":{"url":{}},"roots":[]}`)
-	if got := string(able.relayed()); got != `{"sampling":{},"elicitation":{"url":{}}}` {
+	if got := string(able.Relayed()); got != `{"sampling":{},"elicitation":{"url":{}}}` {
 		t.Errorf("relayed %s", got)
 	}
 }
@@ -201,7 +204,7 @@ func TestInputRounds(t *testing.T) {
 				r := asking(person("a", time.Minute))
 				r.Relay, r.Timeout = tt.relay, time.Minute
 				got, err := u.Call(context.Background(), r)
-				if _, ok := errors.AsType[*InputError](err); tt.want != "" && (!ok || !strings.Contains(err.Error(), tt.want)) {
+				if _, ok := errors.AsType[*request.InputError](err); tt.want != "" && (!ok || !strings.Contains(err.Error(), tt.want)) {
 					t.Errorf("got %s, %v", got, err)
 				}
 				if tt.want == "" && (err != nil || string(got) != tt.result) {
@@ -258,7 +261,7 @@ func TestVisited(t *testing.T) {
 				}
 				b.Notify = func(string, json.RawMessage) { others.Add(1) }
 				_, err := u.Call(context.Background(), asking(a))
-				if rpc, ok := errors.AsType[*RPCError](err); ok != (name == "error") || ok && (!a.OpensURLsOf(rpc) || b.OpensURLsOf(rpc)) {
+				if rpc, ok := errors.AsType[*wire.RPCError](err); ok != (name == "error") || ok && (!a.OpensURLsOf(rpc) || b.OpensURLsOf(rpc)) {
 					t.Errorf("got %v", err)
 				}
 				for range 2 {
@@ -283,7 +286,7 @@ func TestOwner(t *testing.T) {
 	owner := person("bob", 0)
 	owner.Version, owner.Capabilities = "2025-11-25", json.RawMessage(`{"roots":{"listChanged":true},"experimental":{}}`)
 	owner.Notify = func(method string, params json.RawMessage) { heard <- method + " " + string(params) }
-	u := ready(t, Spec{Name: "fake", Type: HTTP, URL: fake.URL, Owner: func() *Client { return owner }, Capabilities: AllCapabilities})
+	u := ready(t, Spec{Name: "fake", Type: HTTP, URL: fake.URL, Owner: func() *caller.Client { return owner }, Capabilities: caller.AllCapabilities})
 	said := fake.Log().Method("initialize")
 	if len(said) != 1 || fake.Count("server/discover") != 0 {
 		t.Fatalf("the session is not of the era of its client: %d", len(said))
@@ -303,7 +306,7 @@ func TestOwner(t *testing.T) {
 	u.Notify("notifications/roots/list_changed", nil)
 	mcptest.WaitFor(t, "the notification", patience, func() bool { return fake.Count("notifications/roots/list_changed") == 1 })
 
-	modern := ready(t, Spec{Name: "fake", Type: HTTP, URL: mcptest.Spec{Era: mcptest.EraModern}.HTTP(t).URL, Owner: func() *Client { return owner }})
+	modern := ready(t, Spec{Name: "fake", Type: HTTP, URL: mcptest.Spec{Era: mcptest.EraModern}.HTTP(t).URL, Owner: func() *caller.Client { return owner }})
 	if !modern.Status().Modern {
 		t.Error("a server of the modern era is not spoken to in its era")
 	}
@@ -329,7 +332,7 @@ func TestAskUnchecked(t *testing.T) {
 			}
 			return "", err
 		})
-		u := ready(t, Spec{Type: InProcess, Serve: serve, Capabilities: SharedCapabilities, Health: Health{Interval: 10 * time.Second}})
+		u := ready(t, Spec{Type: InProcess, Serve: serve, Capabilities: caller.SharedCapabilities, Health: Health{Interval: 10 * time.Second}})
 		r := asking(person("a", 40*time.Minute))
 		r.Timeout, r.Idle = time.Minute, 0
 		if got, err := textOf(u.Call(context.Background(), r)); err != nil || got != "done" {

@@ -9,76 +9,20 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 )
-
-// Request is one request of any method.
-type Request struct {
-	Method string
-	// Params is a JSON object without _meta, sent as it is; nil = {}.
-	Params json.RawMessage
-	// Meta are members of _meta.
-	Meta []MetaMember
-	// Client sends the request; nil for nobody in particular.
-	Client *Client
-	// Input answers what an earlier request of the same kind was asked. Relay says that
-	// the client answers an input_required result itself, by another request, so that Call
-	// returns it; else Call asks the client.
-	Input Input
-	Relay bool
-	// Before is called before the request is sent, with whether a session was opened since
-	// Call began: what the server lists may have changed. Its error ends the request. Nil =
-	// nothing to do.
-	Before func(opened bool) error
-	// Repeatable says that the request may be executed twice, as a tool that is
-	// declared idempotent or read-only: after a loss it is sent once more.
-	Repeatable bool
-	// Wait bounds the wait for a session; 0 = no wait beyond the request's time.
-	Wait time.Duration
-	// Timeout and Idle replace the Spec's CallTimeout and IdleTimeout; 0 = the
-	// Spec's.
-	Timeout, Idle time.Duration
-	// OnProgress gets the params of each progress notification, from the reader:
-	// it must not block. May be nil.
-	OnProgress func(params json.RawMessage)
-	// OnLog, which may be nil, gets the params of log messages, as OnProgress. A message
-	// that names no request goes to the oldest request of Client, if no other client has
-	// used the session lately.
-	OnLog func(params json.RawMessage)
-	// LogLevel is the level that mcpx asks the server for where OnLog is not nil; less
-	// severe messages may come all the same. Empty or unknown: debug.
-	LogLevel string
-
-	clock, idle *clock // of the call; idle may be nil
-}
-
-// MetaMember is one member of _meta.
-type MetaMember struct {
-	Name  string
-	Value any
-}
-
-// ToolParams are the params of a tools/call; arguments is a JSON object, nil = {}.
-func ToolParams(tool string, arguments json.RawMessage) json.RawMessage {
-	if len(arguments) == 0 {
-		arguments = json.RawMessage("{}")
-	}
-	params := make([]byte, 0, len(arguments)+len(tool)+32)
-	params = wire.AppendQuoted(append(params, `{"name":`...), tool)
-	return append(append(append(params, `,"arguments":`...), arguments...), '}')
-}
 
 // noCapabilities is the member of _meta for a request that is no client's.
 const noCapabilities = `,"` + mcp.MetaKeyClientCapabilities + `":{}`
 
 // meta is what r adds to the members of _meta, each behind a comma.
-func (r *Request) meta(id int64, modern bool) (meta []byte, err error) {
+func (r *call) meta(id int64, modern bool) (meta []byte, err error) {
 	if modern {
-		meta = append(append(meta, noCapabilities[:len(noCapabilities)-2]...), r.Client.relayed()...)
+		meta = append(append(meta, noCapabilities[:len(noCapabilities)-2]...), r.Client.Relayed()...)
 	}
 	if r.OnProgress != nil {
 		meta = strconv.AppendInt(append(meta, `,"progressToken":`...), id, 10)
@@ -97,7 +41,7 @@ func (r *Request) meta(id int64, modern bool) (meta []byte, err error) {
 }
 
 // call sends r and returns the raw result. If ctx ends first, it cancels r at the server.
-func (s *session) call(ctx context.Context, r *Request) (json.RawMessage, error) {
+func (s *session) call(ctx context.Context, r *call) (json.RawMessage, error) {
 	id := s.newID()
 	meta, err := r.meta(id, s.modern)
 	if err != nil {
@@ -105,7 +49,7 @@ func (s *session) call(ctx context.Context, r *Request) (json.RawMessage, error)
 	}
 	params := r.Params
 	if s.modern {
-		params = r.Input.with(params)
+		params = r.Input.With(params)
 	}
 	out, err := s.encode(id, r.Method, params, s.modern, meta)
 	if err != nil {
@@ -119,7 +63,7 @@ func (s *session) call(ctx context.Context, r *Request) (json.RawMessage, error)
 	if err == nil {
 		return result, nil
 	}
-	if rpc, ok := errors.AsType[*RPCError](err); ok && r.Client.OpensURLsOf(rpc) {
+	if rpc, ok := errors.AsType[*wire.RPCError](err); ok && r.Client.OpensURLsOf(rpc) {
 		s.questions.visitAll(rpc.Data, r.Client)
 	}
 	if ctx.Err() != nil && !errors.Is(err, errNotSent) {
@@ -152,7 +96,7 @@ func (s *session) doAs(ctx context.Context, method string, params json.RawMessag
 
 // send sends a request and returns the raw result, which is valid JSON and valid
 // UTF-8. A JSON-RPC error comes as a *RPCError.
-func (s *session) send(ctx context.Context, r request) (json.RawMessage, error) {
+func (s *session) send(ctx context.Context, r outgoing) (json.RawMessage, error) {
 	answer, err := s.link.request(ctx, r)
 	if err != nil {
 		return nil, err
@@ -163,18 +107,18 @@ func (s *session) send(ctx context.Context, r request) (json.RawMessage, error) 
 		answer.Error = bytes.ToValidUTF8(answer.Error, []byte("\ufffd"))
 	}
 	if len(answer.Error) > 0 {
-		return nil, rpcError(answer.Error)
+		return nil, wire.ReadRPCError(answer.Error)
 	}
 	if !answer.Valid && !wire.Valid(answer.Result) {
 		start := answer.Result[:min(len(answer.Result), cleanBytes)]
-		return nil, &AnswerError{Reason: "the result is not valid JSON: " + s.spec.clean(string(start), shownRunes)}
+		return nil, &request.AnswerError{Reason: "the result is not valid JSON: " + s.spec.clean(string(start), shownRunes)}
 	}
 	return answer.Result, nil
 }
 
 // encode makes a request out of params, a JSON object or nil, and meta, further
 // members of _meta, each behind a comma.
-func (s *session) encode(id int64, method string, params json.RawMessage, modern bool, meta []byte) (request, error) {
+func (s *session) encode(id int64, method string, params json.RawMessage, modern bool, meta []byte) (outgoing, error) {
 	params = flat(params)
 	if modern {
 		meta = append(s.preamble[:len(s.preamble):len(s.preamble)], meta...)
@@ -190,9 +134,9 @@ func (s *session) encode(id int64, method string, params json.RawMessage, modern
 		start = len(out)
 		out = appendParams(out, params, meta)
 	}
-	r := request{id: id, method: method, message: append(out, '}')}
+	r := outgoing{id: id, method: method, message: append(out, '}')}
 	if int64(len(r.message)) > s.spec.MaxMessage {
-		return request{}, notSent(&TooLargeError{Limit: s.spec.MaxMessage, Request: true})
+		return outgoing{}, notSent(&request.TooLargeError{Limit: s.spec.MaxMessage, Request: true})
 	}
 	if modern && s.link.traits().headers {
 		r.header = s.header(method, out[start:])

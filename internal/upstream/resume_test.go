@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // resumed counts the GETs that go on behind an event.
@@ -33,7 +34,7 @@ func TestResume(t *testing.T) {
 		server := mcptest.Spec{}.HTTP(t)
 		u := ready(t, Spec{Type: HTTP, URL: server.URL})
 		server.Script(fault.On("tools/call"), mcptest.BadGateway().On("GET"))
-		got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience}))
+		got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience}))
 		if err != nil || got != "x" {
 			t.Errorf("%s: got %q, %v", fault.Kind, got, err)
 		}
@@ -46,7 +47,7 @@ func TestResume(t *testing.T) {
 
 // Where the rest of an answer is not to be had, the call is lost as any other.
 func TestResumeRefused(t *testing.T) {
-	lost := func(err error) bool { var e *LostError; return errors.As(err, &e) && e.MayHaveRun }
+	lost := func(err error) bool { var e *request.LostError; return errors.As(err, &e) && e.MayHaveRun }
 	tests := []struct {
 		name string
 		fake mcptest.Spec
@@ -59,7 +60,7 @@ func TestResumeRefused(t *testing.T) {
 		{"no stream", mcptest.Spec{}, mcptest.HTML(), lost, 1},
 		{"bad gateway", mcptest.Spec{}, mcptest.BadGateway(), lost, resumeFailures},
 		{"reset", mcptest.Spec{}, mcptest.Drop(), lost, resumeFailures},
-		{"never answered", mcptest.Spec{}, mcptest.Stall(), func(err error) bool { var e *TimeoutError; return errors.As(err, &e) }, 1},
+		{"never answered", mcptest.Spec{}, mcptest.Stall(), func(err error) bool { var e *request.TimeoutError; return errors.As(err, &e) }, 1},
 		{"modern", mcptest.Spec{Era: mcptest.EraModern}, mcptest.Fault{}, lost, 0},
 	}
 	for _, tt := range tests {
@@ -75,7 +76,7 @@ func TestResumeRefused(t *testing.T) {
 			if tt.name == "never answered" {
 				limit = silence
 			}
-			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: limit})
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: limit})
 			if !tt.want(err) {
 				t.Errorf("got %#v", err)
 			}

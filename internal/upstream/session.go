@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -224,51 +223,7 @@ func (s *session) clientInfo() map[string]string {
 // one.
 func (s *session) capabilities() json.RawMessage {
 	if owner := s.spec.owner(); owner != nil {
-		return owner.relayed()
+		return owner.Relayed()
 	}
 	return json.RawMessage(cmp.Or(s.spec.Capabilities, "{}"))
-}
-
-// MethodNotFound is the JSON-RPC code of an unknown method.
-const MethodNotFound = mcp.METHOD_NOT_FOUND
-
-// rpcCode reads the code of an error, 0 where there is none.
-func rpcCode(raw json.RawMessage) int64 {
-	if raw == nil {
-		return 0
-	}
-	return rpcError(raw).Code
-}
-
-func rpcError(raw json.RawMessage) *RPCError {
-	var e struct {
-		Code, Message, Data json.RawMessage
-	}
-	valid := json.Valid(raw)
-	if !valid || json.Unmarshal(raw, &e) != nil {
-		e := &RPCError{Message: "an error that is not JSON-RPC's", NoCode: true}
-		if valid {
-			e.Data = raw
-		}
-		return e
-	}
-	out := &RPCError{Data: e.Data}
-	out.readCode(e.Code)
-	if json.Unmarshal(e.Message, &out.Message) != nil || strings.TrimSpace(out.Message) == "" {
-		out.Message = "an error without a message"
-		if out.Data == nil && moreThanCode(raw) {
-			out.Data = raw
-		}
-	}
-	return out
-}
-
-// moreThanCode reports whether an error has more than a code and an empty message.
-func moreThanCode(raw json.RawMessage) bool {
-	more := false
-	_ = wire.Fields(raw, func(key string, value []byte) bool {
-		more = more || key != "code" && (key != "message" || value[0] != '"' && string(value) != "null")
-		return true
-	})
-	return more
 }

@@ -20,6 +20,8 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/semaphore"
+	"mcpx/internal/caller"
 )
 
 // The transports of a server.
@@ -69,7 +71,7 @@ type Spec struct {
 
 	// Owner is the client that sessions belong to, nil where several clients share them:
 	// they declare its capabilities, and what belongs to no call is for it. May be nil.
-	Owner func() *Client
+	Owner func() *caller.Client
 	// Capabilities are what a legacy session without an owner declares, as JSON; empty =
 	// none. (A request of the modern era declares those of its own client.)
 	Capabilities string
@@ -93,10 +95,10 @@ type Spec struct {
 	// MaxConcurrency bounds the open calls; more wait. 0 = no limit.
 	MaxConcurrency int
 	// Queue bounds those that wait.
-	Queue Queue
+	Queue semaphore.Queue
 	// Gate, where not nil, does so in place of MaxConcurrency, for all upstreams
 	// that share it. AllGate, where not nil, does so beside it.
-	Gate, AllGate *Gate
+	Gate, AllGate *semaphore.Semaphore
 	Health        Health
 
 	// Protocol pins the era: [EraLegacy] or [EraModern]. Anything else finds it out.
@@ -128,7 +130,7 @@ type Spec struct {
 	StopIdle time.Duration
 	// Installs, where not nil, bounds how many commands that install are at work at once,
 	// of all upstreams that share it.
-	Installs *Gate
+	Installs *semaphore.Semaphore
 
 	// Authorize, where not nil, puts credentials on the requests to an upstream over the
 	// network; those of a WebSocket are its handshakes. An error of it that has NotSent()
@@ -170,7 +172,7 @@ func (s Spec) withDefaults() Spec {
 		s.installs = newInstallLimits(s.ConnectTimeout)
 	}
 	if s.Installs == nil {
-		s.Installs = NewGate(0)
+		s.Installs = semaphore.New(0)
 	}
 	if s.ConnectTimeout <= 0 {
 		s.ConnectTimeout = 30 * time.Second
@@ -207,11 +209,11 @@ func (s Spec) withDefaults() Spec {
 		s.heard = new(heard)
 	}
 	if s.Gate == nil {
-		s.Gate = NewGate(s.MaxConcurrency)
+		s.Gate = semaphore.New(s.MaxConcurrency)
 		s.Gate.SetQueue(s.Queue)
 	}
 	if s.AllGate == nil {
-		s.AllGate = NewGate(0)
+		s.AllGate = semaphore.New(0)
 	}
 	if s.ClientName == "" {
 		s.ClientName = "mcpx"
@@ -219,7 +221,7 @@ func (s Spec) withDefaults() Spec {
 	return s
 }
 
-func (s *Spec) owner() *Client {
+func (s *Spec) owner() *caller.Client {
 	if s.Owner == nil {
 		return nil
 	}

@@ -119,7 +119,7 @@ func (l *sseLink) pump(in incoming) error {
 	}
 }
 
-func (l *sseLink) request(ctx context.Context, r request) (wire.Message, error) {
+func (l *sseLink) request(ctx context.Context, r outgoing) (wire.Message, error) {
 	p, _, err := l.register(r)
 	if err != nil {
 		return wire.Message{}, err
@@ -157,7 +157,7 @@ const refusalPatience = time.Second
 
 // post sends one message. refused is a JSON-RPC error in the body of a refusal,
 // which should come on the stream; any other refusal is a *statusError.
-func (l *sseLink) post(parent context.Context, r request) (refused wire.Message, err error) {
+func (l *sseLink) post(parent context.Context, r outgoing) (refused wire.Message, err error) {
 	ctx, cancel := l.http.bound(parent)
 	defer cancel()
 	resp, sent, err := l.http.post(ctx, l.endpoint, r.message, nil)
@@ -178,14 +178,14 @@ func (l *sseLink) post(parent context.Context, r request) (refused wire.Message,
 
 // forgotten is the same as in httpLink: the link ends with the session, and the server
 // refused r for that if it used the same words. Other open requests may have run.
-func (l *sseLink) forgotten(ctx context.Context, r request, refused wire.Message, err error) bool {
+func (l *sseLink) forgotten(ctx context.Context, r outgoing, refused wire.Message, err error) bool {
 	text := sessionRefusal(refused, err)
 	if text == "" || r.method == "initialize" {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	refusal := refusesAll(r, text, func(ask request) string { return sessionRefusal(l.post(ctx, ask)) })
+	refusal := refusesAll(r, text, func(ask outgoing) string { return sessionRefusal(l.post(ctx, ask)) })
 	if refusal == "" {
 		return false
 	}
@@ -207,9 +207,9 @@ func sessionRefusal(refused wire.Message, err error) string {
 }
 
 func (l *sseLink) notify(ctx context.Context, message []byte) error {
-	refused, err := l.post(ctx, request{message: message})
+	refused, err := l.post(ctx, outgoing{message: message})
 	if err == nil && refused.Error != nil {
-		err = rpcError(refused.Error)
+		err = wire.ReadRPCError(refused.Error)
 	}
 	return err
 }

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // refuse refuses requests with that method.
@@ -28,7 +30,7 @@ func streamsOpened(log mcptest.Log) (n int) {
 // A POST of the old transport that is refused ends neither the session nor the
 // calls of others, and the caller hears why.
 func TestSSECallRefused(t *testing.T) {
-	unavailable := func(err error) bool { var e *UnavailableError; return errors.As(err, &e) && !e.Stopped }
+	unavailable := func(err error) bool { var e *request.UnavailableError; return errors.As(err, &e) && !e.Stopped }
 	tests := []struct {
 		name  string
 		fault mcptest.Fault
@@ -41,14 +43,14 @@ func TestSSECallRefused(t *testing.T) {
 		{"no token", refuse("tools/call", 401, "text/plain", "token expired"), "401 Unauthorized: token expired; check the headers", unavailable},
 		{"too fast", refuse("tools/call", 429, "application/json", `{"message":"10 per minute"}`), "10 per minute", unavailable},
 		{"JSON-RPC", refuse("tools/call", 400, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32602,"message":"n is missing in this session"}}`), "n is missing",
-			func(err error) bool { var e *RPCError; return errors.As(err, &e) && e.Code == -32602 }},
+			func(err error) bool { var e *wire.RPCError; return errors.As(err, &e) && e.Code == -32602 }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			mcptest.NoLeaks(t)
 			server := mcptest.Spec{HangTools: []string{"held"}}.SSE(t)
 			u := ready(t, Spec{Type: SSE, URL: server.URL})
-			hold(t, u, Request{Method: "tools/call", Params: ToolParams("held", nil)}, func() int { return len(server.Log().Calls("held")) })
+			hold(t, u, request.Request{Method: "tools/call", Params: request.ToolParams("held", nil)}, func() int { return len(server.Log().Calls("held")) })
 			server.Script(tt.fault)
 			_, err := text(u, "echo", `{"text":"x"}`)
 			if err == nil || !tt.is(err) || !strings.Contains(err.Error(), tt.want) {
@@ -79,8 +81,8 @@ func TestSSESessionRefused(t *testing.T) {
 			list, again := fault.On("tools/list"), fault.On("tools/list")
 			again.Skip = 1 // the fresh session's own
 			server.Script(fault.On("tools/call").Always(), fault.On("ping").Always(), list, again)
-			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
-			var lost *LostError
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
+			var lost *request.LostError
 			if !errors.As(err, &lost) || lost.MayHaveRun || !strings.Contains(strings.ToLower(err.Error()), map[bool]string{true: "who?", false: "session"}[name == "404"]) {
 				t.Errorf("got %v", err)
 			}
@@ -88,7 +90,7 @@ func TestSSESessionRefused(t *testing.T) {
 				t.Errorf("%d calls were sent, want 2", n)
 			}
 			server.Heal()
-			if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})); err != nil || got != "x" {
+			if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})); err != nil || got != "x" {
 				t.Errorf("got %q, %v", got, err)
 			}
 			if n := streamsOpened(server.Log()); n != 3 {

@@ -152,7 +152,7 @@ func (l *streamLink) failure(err error, patience time.Duration) error {
 	return errors.New(why)
 }
 
-func (l *streamLink) request(ctx context.Context, r request) (wire.Message, error) {
+func (l *streamLink) request(ctx context.Context, r outgoing) (wire.Message, error) {
 	p, crowded, err := l.register(r)
 	if err != nil {
 		return wire.Message{}, err

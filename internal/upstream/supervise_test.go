@@ -18,6 +18,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // bubble runs a test in fake time.
@@ -244,7 +245,7 @@ func TestHealth(t *testing.T) {
 				}
 				open := make(chan error, 1)
 				go func() {
-					_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil)})
+					_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil)})
 					open <- err
 				}()
 				pause(36 * time.Second)
@@ -265,16 +266,16 @@ func TestHealth(t *testing.T) {
 				ends := make(chan error, 2)
 				for range 2 {
 					go func() {
-						_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil)})
+						_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil)})
 						ends <- err
 					}()
 					pause(4 * time.Minute)
 				}
-				var timeout *TimeoutError
+				var timeout *request.TimeoutError
 				if err := <-ends; !errors.As(err, &timeout) {
 					t.Errorf("the first call: %v", err)
 				}
-				var lost *LostError
+				var lost *request.LostError
 				select {
 				case err := <-ends:
 					if !errors.As(err, &lost) || !strings.Contains(lost.Reason, "health check failed") {
@@ -319,13 +320,13 @@ func TestIdleTimeout(t *testing.T) {
 		u := connect(t, spec)
 		call := func(tool, arguments string, limit time.Duration) (time.Duration, error) {
 			began := time.Now()
-			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams(tool, json.RawMessage(arguments)), Timeout: limit, OnProgress: func(json.RawMessage) {}})
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Timeout: limit, OnProgress: func(json.RawMessage) {}})
 			return time.Since(began), err
 		}
 		if took, err := call("progress", `{"steps":20,"ms":4000}`, 5*time.Minute); err != nil || took < 80*time.Second {
 			t.Errorf("a call with progress: %v after %v", err, took)
 		}
-		var timeout *TimeoutError
+		var timeout *request.TimeoutError
 		if took, err := call("slow", `{"ms":60000}`, 5*time.Minute); !errors.As(err, &timeout) || !timeout.Idle || timeout.After != 5*time.Second || took != 5*time.Second {
 			t.Errorf("a call without: %#v after %v", err, took)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // history notes each status of an upstream, from the first change on.
@@ -300,7 +301,7 @@ func TestEraAfterDeath(t *testing.T) {
 					break
 				}
 				// A fifth loss within a minute would be a crash loop.
-				_, _ = u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("crash", nil), Timeout: patience})
+				_, _ = u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", nil), Timeout: patience})
 				mcptest.WaitFor(t, "the loss", patience, func() bool { return u.Status().Restarts == i+1 })
 			}
 			probes := 0
@@ -334,7 +335,7 @@ func TestHealthWhileWorking(t *testing.T) {
 				return oneAtATime(50*time.Minute, progress)(ctx, in, out)
 			}})
 			synctest.Wait()
-			if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("work", nil)})); err != nil || got != "done" {
+			if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("work", nil)})); err != nil || got != "done" {
 				t.Errorf("progress each %v: got %q, %v", progress, got, err)
 			}
 			pause(5 * time.Minute)
@@ -357,7 +358,7 @@ func TestAnyMessageIsASignOfLife(t *testing.T) {
 		}})
 		synctest.Wait()
 		_, err := text(u, "work", `{}`)
-		var timeout *TimeoutError
+		var timeout *request.TimeoutError
 		if !errors.As(err, &timeout) {
 			t.Errorf("got %v", err)
 		}

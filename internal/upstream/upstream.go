@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/request"
 )
 
 // Status is what is known about an upstream at one moment. Its slices are
@@ -102,7 +103,7 @@ func (u *Upstream) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	u.cancel = cancel
 	if u.spec.installs != nil && u.Status().State != catalog.Idle {
-		u.place, u.lined = u.spec.Installs.line(), true
+		u.place, u.lined = u.spec.Installs.Join(), true
 	}
 	// Ends with Close, which waits for it.
 	go func() {
@@ -219,7 +220,7 @@ func (u *Upstream) AwaitLists(ctx context.Context) {
 }
 
 func unavailable(status Status) error {
-	e := &UnavailableError{State: status.State, Reason: status.Reason}
+	e := &request.UnavailableError{State: status.State, Reason: status.Reason}
 	if !status.RetryAfter.IsZero() {
 		e.RetryAfter = max(0, time.Until(status.RetryAfter))
 	}

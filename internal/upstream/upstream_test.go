@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/semaphore"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // The same calls over every transport give the bytes that the server sent.
@@ -33,12 +36,12 @@ func TestCall(t *testing.T) {
 		if got, err := text(u, "add", `{"a":9007199254740993,"b":1}`); err != nil || got != `{"sum":9007199254740994}` {
 			t.Errorf("add: got %q, %v", got, err)
 		}
-		raw, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("content", nil)})
+		raw, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("content", nil)})
 		if got := strings.Replace(string(raw), `"resultType":"complete",`, "", 1); err != nil || got != mcptest.ContentResult {
 			t.Errorf("content: got %s, %v", got, err)
 		}
-		_, err = u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("rpc_error", nil)})
-		var rpc *RPCError
+		_, err = u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("rpc_error", nil)})
+		var rpc *wire.RPCError
 		if !errors.As(err, &rpc) || rpc.Code != -32050 || rpc.Message != "told to fail" || string(rpc.Data) != `{"reason":"test","limit":9007199254740993}` {
 			t.Errorf("rpc_error: got %#v", err)
 		}
@@ -108,7 +111,7 @@ func TestNoiseIsLoggedOnce(t *testing.T) {
 
 func TestInvalidUTF8(t *testing.T) {
 	eachVariant(t, mcptest.Spec{InvalidUTF8: true}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
-		raw, err := ready(t, spec).Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"x"}`))})
+		raw, err := ready(t, spec).Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`))})
 		if err != nil || !strings.Contains(string(raw), "\"text\":\"\ufffdx\"") {
 			t.Errorf("got %q, %v", raw, err)
 		}
@@ -120,10 +123,10 @@ func TestTruncatedAnswers(t *testing.T) {
 	variantsAtOnce(t, mcptest.Spec{TruncateAnswers: true}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
 		spec.CallTimeout = 300 * time.Millisecond
 		u := ready(t, spec)
-		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"x"}`))})
-		var timeout *TimeoutError
-		var answer *AnswerError
-		var lost *LostError
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`))})
+		var timeout *request.TimeoutError
+		var answer *request.AnswerError
+		var lost *request.LostError
 		if !errors.As(err, &timeout) && !errors.As(err, &answer) && !errors.As(err, &lost) {
 			t.Errorf("got %v", err)
 		}
@@ -136,11 +139,11 @@ func TestTruncatedAnswers(t *testing.T) {
 func TestMultiplexing(t *testing.T) {
 	variantsAtOnce(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
 		u := ready(t, spec)
-		hold(t, u, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`))}, func() int { return len(log().Calls("slow")) })
+		hold(t, u, request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`))}, func() int { return len(log().Calls("slow")) })
 		var calls sync.WaitGroup
 		for i := range 50 { // which are answered while the first is open
 			calls.Go(func() {
-				if got, err := textOf(u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(fmt.Sprintf(`{"ms":%d}`, 200-i))), Timeout: patience})); err != nil || got != fmt.Sprintf("slept %d ms", 200-i) {
+				if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(fmt.Sprintf(`{"ms":%d}`, 200-i))), Timeout: patience})); err != nil || got != fmt.Sprintf("slept %d ms", 200-i) {
 					t.Errorf("call %d: got %q, %v", i, got, err)
 				}
 			})
@@ -163,8 +166,8 @@ func TestAnswerOverLimit(t *testing.T) {
 			})
 		}
 		for _, size := range []int{128 << 10, 300 << 10, 5 << 20} {
-			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("big", json.RawMessage(fmt.Sprintf(`{"bytes":%d}`, size))), Timeout: patience})
-			var large *TooLargeError
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("big", json.RawMessage(fmt.Sprintf(`{"bytes":%d}`, size))), Timeout: patience})
+			var large *request.TooLargeError
 			if !errors.As(err, &large) || large.Request || large.Limit != 128<<10 {
 				t.Errorf("%d bytes: got %v", size, err)
 			}
@@ -172,8 +175,8 @@ func TestAnswerOverLimit(t *testing.T) {
 		if got, err := text(u, "big", `{"bytes":120000}`); err != nil || len(got) != 120000 {
 			t.Errorf("below the limit: got %d bytes, %v", len(got), err)
 		}
-		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", json.RawMessage(`{"text":"`+strings.Repeat("x", 128<<10)+`"}`))})
-		var large *TooLargeError
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"`+strings.Repeat("x", 128<<10)+`"}`))})
+		var large *request.TooLargeError
 		if !errors.As(err, &large) || !large.Request {
 			t.Errorf("a request over the limit: got %v", err)
 		}
@@ -201,7 +204,7 @@ func TestCancel(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := u.Call(ctx, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`))})
+			_, err := u.Call(ctx, request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`))})
 			ended <- err
 		}()
 		// One that stays open: a cancellation neither waits for it nor ends it.
@@ -209,7 +212,7 @@ func TestCancel(t *testing.T) {
 		defer leave()
 		stayed := make(chan error, 1)
 		go func() { // ends with leave
-			_, err := u.Call(stay, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`))})
+			_, err := u.Call(stay, request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`))})
 			stayed <- err
 		}()
 		mcptest.WaitFor(t, "the calls", patience, func() bool { return len(log().Calls("slow")) == 2 })
@@ -237,8 +240,8 @@ func TestCancel(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	variantsAtOnce(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
 		u := ready(t, spec)
-		_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: silence})
-		var timeout *TimeoutError
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: silence})
+		var timeout *request.TimeoutError
 		if !errors.As(err, &timeout) || timeout.After != silence || timeout.Idle {
 			t.Errorf("got %#v", err)
 		}
@@ -257,7 +260,7 @@ func TestProgress(t *testing.T) {
 				var mu sync.Mutex
 				var got []string
 				over := false
-				_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("progress", json.RawMessage(`{"steps":50}`)), OnProgress: func(params json.RawMessage) {
+				_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("progress", json.RawMessage(`{"steps":50}`)), OnProgress: func(params json.RawMessage) {
 					var p struct{ Progress json.Number }
 					_ = json.Unmarshal(params, &p)
 					mu.Lock()
@@ -296,8 +299,8 @@ func TestCloseDuringCalls(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 5 {
 			calls.Go(func() {
-				_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience, Wait: time.Second})
-				var lost *LostError
+				_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience, Wait: time.Second})
+				var lost *request.LostError
 				if !errors.As(err, &lost) || !lost.MayHaveRun {
 					t.Errorf("got %v", err)
 				}
@@ -306,7 +309,7 @@ func TestCloseDuringCalls(t *testing.T) {
 		mcptest.WaitFor(t, "the calls", patience, func() bool { return len(log().Calls("slow")) == 5 })
 		u.Close(0)
 		calls.Wait()
-		if _, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Wait: time.Millisecond}); err == nil {
+		if _, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Wait: time.Millisecond}); err == nil {
 			t.Error("a call after Close has a result")
 		}
 	})
@@ -351,12 +354,12 @@ func concurrencyLimit(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	for range 3 {
 		calls.Go(func() {
-			_, _ = u.Call(ctx, Request{Method: "tools/call", Params: ToolParams("slow", json.RawMessage(`{"ms":600000}`))})
+			_, _ = u.Call(ctx, request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`))})
 		})
 	}
 	mcptest.WaitFor(t, "three calls", patience, func() bool { return len(all.all().Calls("slow")) == 15 })
-	_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", nil), Timeout: 50 * time.Millisecond})
-	var busy *BusyError
+	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Timeout: 50 * time.Millisecond})
+	var busy *semaphore.BusyError
 	if !errors.As(err, &busy) || busy.Open != 3 {
 		t.Errorf("a fourth call: got %v", err)
 	}
@@ -374,8 +377,8 @@ func TestServerThatNeverReads(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 80 { // more than there is room for in the pipe and the queue
 		calls.Go(func() {
-			_, err := u.Call(context.Background(), Request{Method: "tools/call", Params: ToolParams("echo", long), Timeout: 500 * time.Millisecond})
-			var timeout *TimeoutError
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", long), Timeout: 500 * time.Millisecond})
+			var timeout *request.TimeoutError
 			if !errors.As(err, &timeout) {
 				t.Errorf("got %v", err)
 			}

@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // sockets serves a fake over WebSocket. Each connection has a fake of its own.
@@ -97,12 +98,12 @@ func TestWebSocket_Faults(t *testing.T) {
 	spec.MaxMessage = 64 << 10
 	u := connect(t, spec)
 	awaitState(t, u, catalog.Ready)
-	_, err := u.Call(t.Context(), Request{Method: "tools/call", Params: ToolParams("big", []byte(`{"bytes":300000}`))})
+	_, err := u.Call(t.Context(), request.Request{Method: "tools/call", Params: request.ToolParams("big", []byte(`{"bytes":300000}`))})
 	if err == nil || !strings.Contains(err.Error(), "limit of 65536 bytes") {
 		t.Errorf("got %v", err)
 	}
 	mustEcho(t, u)
-	_, err = u.Call(t.Context(), Request{Method: "tools/call", Params: ToolParams("crash", nil)})
+	_, err = u.Call(t.Context(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", nil)})
 	if err == nil || !strings.Contains(err.Error(), "the server closed the WebSocket (1011): out of memory") {
 		t.Errorf("got %v", err)
 	}

@@ -9,9 +9,9 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/registry"
-	"mcpx/internal/upstream"
 )
 
 // AllTools shows the tools of its part of the catalogue under names of their own, each
@@ -27,7 +27,7 @@ var _ View = (*AllTools)(nil)
 func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *AllTools {
 	v := &AllTools{}
 	v.init(r, e, options)
-	v.follow(func(client *upstream.Client) (list func() json.RawMessage) {
+	v.follow(func(client *caller.Client) (list func() json.RawMessage) {
 		snap, naming := v.forApps(client), v.current.Load().Naming // which has all that any client sees
 		return func() json.RawMessage { return v.texts.natives(snap, naming).tools }
 	})
@@ -60,7 +60,7 @@ func newNatives(snap *catalog.Snapshot, naming Naming) *natives {
 }
 
 // natives is the list as a client may see it now.
-func (v *AllTools) natives(client *upstream.Client) *natives {
+func (v *AllTools) natives(client *caller.Client) *natives {
 	if client.ShowsApps() {
 		return v.texts.natives(v.forApps(client), v.current.Load().Naming)
 	}
@@ -68,7 +68,7 @@ func (v *AllTools) natives(client *upstream.Client) *natives {
 }
 
 // Instructions implements [View]: those of each server as it sent them.
-func (v *AllTools) Instructions(client *upstream.Client) string {
+func (v *AllTools) Instructions(client *caller.Client) string {
 	var all strings.Builder
 	snap := v.catalogue(client)
 	if len(snap.Servers) == 0 {
@@ -91,7 +91,7 @@ func (v *AllTools) Instructions(client *upstream.Client) string {
 }
 
 // Tools implements [View].
-func (v *AllTools) Tools(ctx context.Context, client *upstream.Client) json.RawMessage {
+func (v *AllTools) Tools(ctx context.Context, client *caller.Client) json.RawMessage {
 	v.awaitCatalogue(ctx, client)
 	defer v.registry.Need()
 	return v.natives(client).tools

@@ -3,7 +3,7 @@ package view
 import (
 	"encoding/json"
 
-	"mcpx/internal/upstream"
+	"mcpx/internal/caller"
 )
 
 // A view that shows one server alone passes on what mcpx does not know, both ways.
@@ -12,7 +12,7 @@ import (
 func (b *base) Alone() bool { return b.current.Load().Naming.Alone }
 
 // Tell implements [View].
-func (b *base) Tell(client *upstream.Client, method string, params json.RawMessage) {
+func (b *base) Tell(client *caller.Client, method string, params json.RawMessage) {
 	if snap := b.catalogue(client); b.Alone() && len(snap.Servers) == 1 && !snap.Servers[0].Limited {
 		b.registry.Tell(snap.Servers[0].Name, client, method, params)
 	}

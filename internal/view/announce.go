@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/upstream"
+	"mcpx/internal/caller"
 )
 
 // announceAfter is a pause that gathers changes into one announcement: each
@@ -44,7 +44,7 @@ func (a *announcements) OnChange(changed func(catalog.Kind)) { a.changed.Store(&
 // watcher is a client of one principal: what it sees is compared by itself. Two goroutines
 // compare, one the tools and one the items.
 type watcher struct {
-	client  *upstream.Client // with what decides what it sees, and no more
+	client  *caller.Client // with what decides what it sees, and no more
 	changed func(catalog.Kind)
 	unknown func(method string, params json.RawMessage)
 	tools   func(others bool) []catalog.Kind

@@ -5,7 +5,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
-	"mcpx/internal/upstream"
+	"mcpx/internal/caller"
 )
 
 // MCP Apps: a host that shows the user interfaces of tools has to see these tools
@@ -20,7 +20,7 @@ const mostApps = 20
 func (b *base) Apps() bool { return b.current.Load().Apps && b.Has(catalog.Resources) }
 
 // forApps is the catalogue with the tools that are for apps only.
-func (b *base) forApps(client *upstream.Client) *catalog.Snapshot {
+func (b *base) forApps(client *caller.Client) *catalog.Snapshot {
 	return b.part().Of(b.executor.Apps(client))
 }
 
@@ -50,7 +50,7 @@ func withApps(snap *catalog.Snapshot) *catalog.Snapshot {
 }
 
 // apps are the tools that are listed beside the two tools for a client, nil if none are.
-func (v *TwoTools) apps(client *upstream.Client) *natives {
+func (v *TwoTools) apps(client *caller.Client) *natives {
 	if !client.ShowsApps() {
 		return nil
 	}

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
-	"mcpx/internal/upstream"
 )
 
 // base is what all views have: a part of the catalogue, and announcements of its
@@ -27,7 +27,7 @@ type base struct {
 	began    time.Time
 	unfollow func()
 	// shown returns a func that makes the present answer to tools/list for a client.
-	shown func(*upstream.Client) (list func() json.RawMessage)
+	shown func(*caller.Client) (list func() json.RawMessage)
 	announcements
 }
 
@@ -58,7 +58,7 @@ func (b *base) part() *policy.Part { return b.current.Load().Part }
 
 // follow starts the announcements, of tools by what shown returns for a client
 // (toolsSince).
-func (b *base) follow(shown func(*upstream.Client) (list func() json.RawMessage)) {
+func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) {
 	b.shown = shown
 	b.unfollow = b.registry.OnChange(b.lookAgain)
 	tools, items := b.toolsOf(nil), b.itemsOf(nil)
@@ -85,17 +85,17 @@ func (b *base) follow(shown func(*upstream.Client) (list func() json.RawMessage)
 	})
 }
 
-func (b *base) toolsOf(client *upstream.Client) func(others bool) []catalog.Kind {
+func (b *base) toolsOf(client *caller.Client) func(others bool) []catalog.Kind {
 	return toolsSince(func() func() json.RawMessage { return b.shown(client) })
 }
 
-func (b *base) itemsOf(client *upstream.Client) func() []catalog.Kind {
+func (b *base) itemsOf(client *caller.Client) func() []catalog.Kind {
 	return itemsSince(func(kind catalog.Kind) []*catalog.Server { return b.beside(client).Listed(kind) })
 }
 
 // Watch implements [View].
-func (b *base) Watch(client *upstream.Client, changed func(catalog.Kind), unknown func(method string, params json.RawMessage)) (stop func()) {
-	who := &upstream.Client{Principal: client.Principal, View: client.View}
+func (b *base) Watch(client *caller.Client, changed func(catalog.Kind), unknown func(method string, params json.RawMessage)) (stop func()) {
+	who := &caller.Client{Principal: client.Principal, View: client.View}
 	return b.add(&watcher{who, changed, unknown, b.toolsOf(who), b.itemsOf(who)})
 }
 
@@ -107,12 +107,12 @@ func (b *base) Close() {
 }
 
 // catalogue is the catalogue as a client of the view may see it.
-func (b *base) catalogue(client *upstream.Client) *catalog.Snapshot {
+func (b *base) catalogue(client *caller.Client) *catalog.Snapshot {
 	return b.part().Of(b.executor.Catalogue(client))
 }
 
 // sees reports of a server whether a client of the view may see it.
-func (b *base) sees(client *upstream.Client) func(server string) bool {
+func (b *base) sees(client *caller.Client) func(server string) bool {
 	return func(server string) bool {
 		_, ok := b.catalogue(client).Server(server)
 		return ok
@@ -120,19 +120,19 @@ func (b *base) sees(client *upstream.Client) func(server string) bool {
 }
 
 // Own implements [View].
-func (b *base) Own(client *upstream.Client) { b.registry.Own(client) }
+func (b *base) Own(client *caller.Client) { b.registry.Own(client) }
 
 // PassOn implements [View].
-func (b *base) PassOn(client *upstream.Client, method string, params json.RawMessage) {
+func (b *base) PassOn(client *caller.Client, method string, params json.RawMessage) {
 	b.registry.PassOn(client, method, params)
 }
 
 // Forget implements [View].
-func (b *base) Forget(client *upstream.Client) { b.registry.ForgetClient(client.ID) }
+func (b *base) Forget(client *caller.Client) { b.registry.ForgetClient(client.ID) }
 
 // awaitCatalogue waits for servers that mcpx has never tried, at most until
 // StartupWait after the start.
-func (b *base) awaitCatalogue(ctx context.Context, client *upstream.Client) {
+func (b *base) awaitCatalogue(ctx context.Context, client *caller.Client) {
 	if starting(b.catalogue(client)) {
 		b.registry.Need()
 	}
@@ -155,7 +155,7 @@ func (b *base) needs(server string) {
 }
 
 // name is the name that a client gave.
-func name(client *upstream.Client) string {
+func name(client *caller.Client) string {
 	if client == nil {
 		return ""
 	}

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 	"mcpx/internal/resources"
-	"mcpx/internal/upstream"
 )
 
 // beside are the servers of the view with all that they have beside tools.
-func (b *base) beside(client *upstream.Client) *resources.Servers {
+func (b *base) beside(client *caller.Client) *resources.Servers {
 	servers := b.executor.Beside(client, b.part)
 	settings := b.current.Load()
 	servers.Alone = settings.Naming.Alone
@@ -26,18 +26,18 @@ func (b *base) beside(client *upstream.Client) *resources.Servers {
 func (b *base) Has(kind catalog.Kind) bool { return b.beside(nil).Shows(kind) }
 
 // Offers implements [View].
-func (b *base) Offers(client *upstream.Client) catalog.Offers {
+func (b *base) Offers(client *caller.Client) catalog.Offers {
 	return b.beside(client).Offers()
 }
 
 // List implements [View].
-func (b *base) List(ctx context.Context, client *upstream.Client, kind catalog.Kind, cursor string) (resources.Page, bool) {
+func (b *base) List(ctx context.Context, client *caller.Client, kind catalog.Kind, cursor string) (resources.Page, bool) {
 	b.registry.Need()
 	return b.beside(client).List(ctx, kind, cursor)
 }
 
 // Topic implements [View].
-func (b *base) Topic(ctx context.Context, client *upstream.Client, uri string) (*resources.Topic, error) {
+func (b *base) Topic(ctx context.Context, client *caller.Client, uri string) (*resources.Topic, error) {
 	b.registry.Need()
 	return b.beside(client).Topic(ctx, client, uri)
 }

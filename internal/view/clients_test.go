@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/describe"
 	"mcpx/internal/executor"
 	"mcpx/internal/policy"
-	"mcpx/internal/upstream"
 )
 
 func TestTwoTools_Form(t *testing.T) {
@@ -73,7 +73,7 @@ func TestTwoTools_Form(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			v := &TwoTools{}
 			v.current.Store(newSettings(test.options))
-			call := Call{Client: &upstream.Client{Name: test.client}, Structured: test.asked, Code: test.code}
+			call := Call{Client: &caller.Client{Name: test.client}, Structured: test.asked, Code: test.code}
 			for range 2 { // the second comes from the cache
 				if got := v.form(call); got != test.want {
 					t.Errorf("got %+v, want %+v", got, test.want)

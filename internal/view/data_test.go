@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/upstream"
 )
 
 // TestInspect_Data: as data a tool is what its server sent, with what mcpx adds; a
@@ -30,7 +30,7 @@ func TestInspect_Data(t *testing.T) {
 		`{"query":"zeppelin"}`:                      `{"tools":[]}`,
 		`{}`:                                        `{"servers":[{"name":"fake","state":"ready","tools":1}]}`,
 	} {
-		call := Call{Client: &upstream.Client{Name: "agent"}, Name: InspectTool, Arguments: json.RawMessage(arguments), Structured: StructuredAlways}
+		call := Call{Client: &caller.Client{Name: "agent"}, Name: InspectTool, Arguments: json.RawMessage(arguments), Structured: StructuredAlways}
 		result, err := v.Call(t.Context(), call)
 		if err != nil {
 			t.Fatal(err)

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
-	"mcpx/internal/upstream"
 )
 
 // TestHiddenTools: a tool that is hidden does not exist for a client, in whatever
@@ -39,7 +39,7 @@ func TestHiddenTools(t *testing.T) {
 	}()
 	r.WaitTried(t.Context())
 
-	client := &upstream.Client{ID: "c", Name: "some-agent"}
+	client := &caller.Client{ID: "c", Name: "some-agent"}
 	ask := func(tool, arguments string) string {
 		result, err := v.Call(t.Context(), Call{Client: client, Name: tool, Arguments: json.RawMessage(arguments), Structured: StructuredAlways})
 		if err != nil {

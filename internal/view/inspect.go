@@ -9,10 +9,10 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/caller"
 	"mcpx/internal/describe"
 	"mcpx/internal/executor"
 	"mcpx/internal/search"
-	"mcpx/internal/upstream"
 )
 
 // inspectArguments are the names of the arguments of inspect, as they are advertised.
@@ -47,7 +47,7 @@ type Query struct {
 
 // Inspect answers a query (design 6). Like exec it waits for a server that is
 // connecting for the first time.
-func (v *TwoTools) Inspect(ctx context.Context, client *upstream.Client, q Query, structured bool) *executor.Result {
+func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, structured bool) *executor.Result {
 	snap := v.named(client)
 	if q.Server == "" {
 		if q.Tool != "" {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 	"mcpx/internal/policy"
 )
 
@@ -87,7 +87,7 @@ func BenchmarkTexts_Rights(b *testing.B) {
 	}
 	all := catalog.NewSnapshot([]catalog.Server{catalog.Server{Name: "s", Known: true}.WithTools(tools)})
 	rights := policy.NewRights([]policy.Right{{Principals: []string{"a"}}, {Principals: []string{"b"}, Deny: []string{"*.tool_1*"}}, {Principals: []string{"c"}, Allow: []string{"*.tool_1*"}}})
-	who := []*identity.Principal{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	who := []*caller.Principal{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	var kept texts
 	how, n := (&settings{}).profile("").shown, 0
 	for b.Loop() {

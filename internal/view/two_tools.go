@@ -12,10 +12,10 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
-	"mcpx/internal/upstream"
 )
 
 // Options are the settings of a view. The zero value is the design's default.
@@ -79,7 +79,7 @@ func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *T
 }
 
 // listed is the list for a client, as one without rules for its name gets it.
-func (v *TwoTools) listed(client *upstream.Client) (list func() json.RawMessage) {
+func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 	snap, how := v.named(client), v.current.Load().profile("").shown
 	apps := v.forApps(client)
 	return func() json.RawMessage {
@@ -92,12 +92,12 @@ func (v *TwoTools) listed(client *upstream.Client) (list func() json.RawMessage)
 }
 
 // Instructions implements [View].
-func (v *TwoTools) Instructions(client *upstream.Client) string {
+func (v *TwoTools) Instructions(client *caller.Client) string {
 	return v.texts.instructions(v.named(client), v.current.Load().profile(name(client)).shown)
 }
 
 // Tools implements [View].
-func (v *TwoTools) Tools(ctx context.Context, client *upstream.Client) json.RawMessage {
+func (v *TwoTools) Tools(ctx context.Context, client *caller.Client) json.RawMessage {
 	v.awaitCatalogue(ctx, client)
 	defer v.registry.Need()
 	tools := v.texts.list(v.named(client), v.current.Load().profile(name(client)).shown).tools
@@ -114,7 +114,7 @@ func (v *TwoTools) Description() string {
 
 // named is the catalogue as texts name it: with the server mcpx, if that has something
 // to read. The same catalogue is named the same.
-func (v *TwoTools) named(client *upstream.Client) *catalog.Snapshot {
+func (v *TwoTools) named(client *caller.Client) *catalog.Snapshot {
 	snap := v.catalogue(client)
 	reader := v.executor.Reader(snap)
 	if reader == nil {

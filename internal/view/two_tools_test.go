@@ -16,6 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 	"mcpx/internal/desk/demo"
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
@@ -64,7 +65,7 @@ func TestTwoTools_Golden(t *testing.T) {
 		t.Run(client, func(t *testing.T) {
 			v, r := started(t, Options{}, servers...)
 			r.WaitTried(t.Context())
-			c := &upstream.Client{Name: client}
+			c := &caller.Client{Name: client}
 			listed := v.Tools(t.Context(), c)
 			if again := v.Tools(t.Context(), c); !bytes.Equal(again, listed) {
 				t.Error("the second tools/list is other bytes")
@@ -150,7 +151,7 @@ func TestTwoTools_SetOptions(t *testing.T) {
 	r.WaitTried(t.Context())
 	var announced atomic.Int32
 	v.OnChange(func(catalog.Kind) { announced.Add(1) })
-	agent := &upstream.Client{Name: "agent"}
+	agent := &caller.Client{Name: "agent"}
 	before := announced.Load()
 	change := func(what string, options Options, want func(listed string) bool) {
 		t.Helper()
@@ -226,7 +227,7 @@ func TestTwoTools_ShortNames(t *testing.T) {
 	for _, short := range []bool{false, true} {
 		v, r := started(t, Options{ShortNames: short}, remote("fake", mcptest.Spec{}.HTTP(t)))
 		r.WaitTried(t.Context())
-		c := &upstream.Client{Name: "agent"}
+		c := &caller.Client{Name: "agent"}
 		shown := string(v.Tools(t.Context(), c)) + v.Instructions(c)
 		call := func(tool, arguments string) string {
 			result, err := v.Call(t.Context(), Call{Name: tool, Arguments: json.RawMessage(arguments)})
@@ -277,7 +278,7 @@ func TestTwoTools_SameToolTwice(t *testing.T) {
 	v, r := started(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
 	r.WaitTried(t.Context())
 	length := func(names string) int {
-		result, err := v.Call(t.Context(), Call{Client: &upstream.Client{}, Name: InspectTool, Arguments: json.RawMessage(`{"server_name":"fake","tool_name":"` + names + `"}`)})
+		result, err := v.Call(t.Context(), Call{Client: &caller.Client{}, Name: InspectTool, Arguments: json.RawMessage(`{"server_name":"fake","tool_name":"` + names + `"}`)})
 		if err != nil || result.IsError {
 			t.Fatal(result, err)
 		}

@@ -8,9 +8,10 @@ import (
 	"encoding/json"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/caller"
 	"mcpx/internal/executor"
+	"mcpx/internal/request"
 	"mcpx/internal/resources"
-	"mcpx/internal/upstream"
 )
 
 // View has the tools that the clients of an endpoint see and may call. It is safe
@@ -19,10 +20,10 @@ type View interface {
 	// Name is the name by which the config knows the view.
 	Name() string
 	// Instructions are the instructions for the model in the handshake.
-	Instructions(client *upstream.Client) string
+	Instructions(client *caller.Client) string
 	// Tools is the JSON array in the answer to tools/list. It may wait for servers
 	// until ctx ends.
-	Tools(ctx context.Context, client *upstream.Client) json.RawMessage
+	Tools(ctx context.Context, client *caller.Client) json.RawMessage
 	// Call runs a tool. A tool that fails is a result. The error is that of ctx, an
 	// [UnknownToolError] or, if the tool itself is shown, an [upstream.RPCError].
 	Call(ctx context.Context, call Call) (*executor.Result, error)
@@ -30,13 +31,13 @@ type View interface {
 	// can turn resources and prompts off.
 	Has(kind catalog.Kind) bool
 	// Offers is what there is beside tools, for the handshake. It does not wait.
-	Offers(client *upstream.Client) catalog.Offers
+	Offers(client *caller.Client) catalog.Offers
 	// List is one page of the items of a kind. It may wait for servers until ctx ends. ok
 	// is false for a cursor that is none.
-	List(ctx context.Context, client *upstream.Client, kind catalog.Kind, cursor string) (page resources.Page, ok bool)
+	List(ctx context.Context, client *caller.Client, kind catalog.Kind, cursor string) (page resources.Page, ok bool)
 	// Relay is [resources.Servers.Relay], and Topic [resources.Servers.Topic].
 	Relay(ctx context.Context, r resources.Request) (json.RawMessage, error)
-	Topic(ctx context.Context, client *upstream.Client, uri string) (*resources.Topic, error)
+	Topic(ctx context.Context, client *caller.Client, uri string) (*resources.Topic, error)
 	// Explain says what an error of Relay, or of a topic, is: in words, and as a JSON
 	// object with its code (design 7).
 	Explain(method string, err *resources.ServerError) (message string, data json.RawMessage)
@@ -45,12 +46,12 @@ type View interface {
 	OnChange(changed func(catalog.Kind))
 	// Watch calls changed as the func of OnChange, and unknown as that of OnUnknown, for what
 	// a client of one principal may see, until the caller calls stop.
-	Watch(client *upstream.Client, changed func(catalog.Kind), unknown func(method string, params json.RawMessage)) (stop func())
+	Watch(client *caller.Client, changed func(catalog.Kind), unknown func(method string, params json.RawMessage)) (stop func())
 	// Own makes a client the only one of this process: what several would share belongs
 	// to it.
-	Own(client *upstream.Client)
+	Own(client *caller.Client)
 	// PassOn sends a notification of a client to the servers that work for it alone.
-	PassOn(client *upstream.Client, method string, params json.RawMessage)
+	PassOn(client *caller.Client, method string, params json.RawMessage)
 	// Apps reports whether clients that show the apps of tools are listed those tools.
 	Apps() bool
 	// Alone reports whether the view shows one server as if nothing stood before it:
@@ -58,15 +59,15 @@ type View interface {
 	// sets a func that gets the notifications of the server, from any goroutine; it must
 	// not block.
 	Alone() bool
-	Tell(client *upstream.Client, method string, params json.RawMessage)
+	Tell(client *caller.Client, method string, params json.RawMessage)
 	OnUnknown(tell func(method string, params json.RawMessage))
 	// Forget releases everything that belongs to a client that is gone.
-	Forget(client *upstream.Client)
+	Forget(client *caller.Client)
 }
 
 // Call is one tools/call.
 type Call struct {
-	Client *upstream.Client
+	Client *caller.Client
 	Name   string
 	// Arguments are valid JSON, as the client wrote them; nil if absent.
 	Arguments json.RawMessage
@@ -76,9 +77,9 @@ type Call struct {
 	// Code means that a program which the model wrote made the call, and reads its result.
 	Code bool
 	// Input answers an input_required result of the same call.
-	Input upstream.Input
+	Input request.Input
 	// Meta are the members of the request's _meta that go on to the upstream.
-	Meta []upstream.MetaMember
+	Meta []request.Meta
 	// OnProgress and OnLog get the params of notifications that belong to the call.
 	// They must not block; they are nil if the client wants no such notifications.
 	// LogLevel is the least severe level that the client wants.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/hosted/identity"
 )
 
@@ -194,7 +195,7 @@ func (s *Server) Prove(token string) *identity.Proof {
 func (s *Server) Asks() string { return s.o.Issuer }
 
 // principal makes the principal of a user, the same that a JWT of the issuer would give.
-func (s *Server) principal(who *user) *identity.Principal {
+func (s *Server) principal(who *user) *caller.Principal {
 	claims := map[string]any{"iss": s.o.Issuer, "sub": who.Subject, s.o.GroupsClaim: who.Groups}
 	for name, value := range map[string]string{"name": who.Name, "email": who.Email} {
 		if value != "" {

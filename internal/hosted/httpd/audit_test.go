@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
 )
@@ -56,7 +57,7 @@ func TestAudited_Principal(t *testing.T) {
 	told := make(chan Refusal, 1)
 	s := serve(t, Options{
 		Endpoint: whoami, Identity: v, Status: func() any { return "up" },
-		Admin:   func(*identity.Principal) bool { return false },
+		Admin:   func(*caller.Principal) bool { return false },
 		Refused: func(r Refusal) { told <- r },
 	})
 	s.answer(t, "GET", "/status", "Authorization: Bearer mcpx_a")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
 )
@@ -39,7 +40,7 @@ func guardedBy(t testing.TB, resource string, names ...string) *identity.Options
 
 // whoami answers with the principal of a request.
 var whoami = stub(func(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.WriteString(w, identity.From(r.Context()).Key())
+	_, _ = io.WriteString(w, caller.From(r.Context()).Key())
 })
 
 // answer makes a request and returns its response, whose body is closed.
@@ -116,7 +117,7 @@ func TestAuth_Revoked(t *testing.T) {
 	open := make(chan string, 2)
 	s, v := guarded(t, stub(func(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).Flush()
-		open <- identity.From(r.Context()).Key()
+		open <- caller.From(r.Context()).Key()
 		<-r.Context().Done()
 	}), "")
 	ended := make(map[string]chan int)

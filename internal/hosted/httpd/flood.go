@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 )
 
 // flood refuses requests that come too fast, in plain text and before their bodies are read.
@@ -49,7 +49,7 @@ func (f *flood) beforeAuth(next http.Handler) http.Handler {
 // over and over.
 func (f *flood) afterAuth(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who := identity.From(r.Context())
+		who := caller.From(r.Context())
 		if who == nil && (probe(r) || f.options.Identity.Options() != nil) {
 			next.ServeHTTP(w, r)
 			return

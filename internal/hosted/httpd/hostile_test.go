@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
@@ -134,7 +135,7 @@ func TestHostile(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var strangers atomic.Int32
 	endpoint := stub(func(w http.ResponseWriter, r *http.Request) {
-		if identity.From(r.Context()) == nil {
+		if caller.From(r.Context()) == nil {
 			strangers.Add(1)
 		}
 	})
@@ -174,7 +175,7 @@ func FuzzServe(f *testing.F) {
 			go func() { // ends with stop
 				served <- Serve(ctx, listener, Options{
 					Endpoint: stub(func(_ http.ResponseWriter, r *http.Request) {
-						if identity.From(r.Context()) == nil {
+						if caller.From(r.Context()) == nil {
 							t.Error("a stranger")
 						}
 					}),

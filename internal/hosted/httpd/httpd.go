@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/netguard"
+	"mcpx/internal/caller"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/hosted/limits"
 )
@@ -64,11 +65,11 @@ type Options struct {
 	// Status makes the content of /status, for principals that Admin admits. A nil Admin admits
 	// everybody.
 	Status func() any
-	Admin  func(*identity.Principal) bool
+	Admin  func(*caller.Principal) bool
 	// Metrics serves /metrics to principals that Measures admits; nil: there is no such path. A
 	// nil Measures admits everybody.
 	Metrics  http.Handler
-	Measures func(*identity.Principal) bool
+	Measures func(*caller.Principal) bool
 	// Page serves / to browsers, and /ui/; nil = / is a text.
 	Page Page
 	// Servers serves /api/servers to principals that Admin admits; nil: there is no such path.
@@ -269,9 +270,9 @@ func (o *Options) pages() http.Handler {
 }
 
 // only serves principals that may admits; a nil may admits everybody.
-func only(may func(*identity.Principal) bool, next http.Handler) http.Handler {
+func only(may func(*caller.Principal) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if may != nil && !may(identity.From(r.Context())) {
+		if may != nil && !may(caller.From(r.Context())) {
 			http.Error(w, "this token may not see this", http.StatusForbidden)
 			return
 		}

@@ -330,15 +330,15 @@ func wholeWith(t *testing.T, o Options) (*site, *mcptest.HTTPServer) {
 	return serve(t, o), fake
 }
 
-// caller is one client of a site.
-type caller struct {
+// visitor is one client of a site.
+type visitor struct {
 	site    *site
 	session string // empty in the modern era
 	// version is sent with every request.
 	version string
 }
 
-func (s *site) legacy(t *testing.T) *caller {
+func (s *site) legacy(t *testing.T) *visitor {
 	t.Helper()
 	body := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 	request, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/mcp", strings.NewReader(body))
@@ -352,7 +352,7 @@ func (s *site) legacy(t *testing.T) *caller {
 		t.Fatal(err)
 	}
 	response.Body.Close()
-	c := &caller{site: s, session: response.Header.Get("Mcp-Session-Id"), version: "2025-06-18"}
+	c := &visitor{site: s, session: response.Header.Get("Mcp-Session-Id"), version: "2025-06-18"}
 	if c.session == "" {
 		t.Fatalf("no session: %s", response.Status)
 	}
@@ -360,11 +360,11 @@ func (s *site) legacy(t *testing.T) *caller {
 	return c
 }
 
-func (s *site) modern() *caller { return &caller{site: s, version: modernVersion} }
+func (s *site) modern() *visitor { return &visitor{site: s, version: modernVersion} }
 
 const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
-func (c *caller) post(t *testing.T, body string) (int, string) {
+func (c *visitor) post(t *testing.T, body string) (int, string) {
 	t.Helper()
 	headers := []string{"Mcp-Protocol-Version: " + c.version}
 	if c.session != "" {
@@ -401,8 +401,8 @@ func slowWhile(id int, file string) string {
 func TestServe_ForeignCancel(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s, fake := whole(t, 0)
-	victims := map[string]*caller{"legacy": s.legacy(t), "modern": s.modern()}
-	attackers := map[string]*caller{"legacy": s.legacy(t), "modern": s.modern(), "sessionless": {site: s, version: "2025-06-18"}}
+	victims := map[string]*visitor{"legacy": s.legacy(t), "modern": s.modern()}
+	attackers := map[string]*visitor{"legacy": s.legacy(t), "modern": s.modern(), "sessionless": {site: s, version: "2025-06-18"}}
 	for name, victim := range victims {
 		t.Run(name, func(t *testing.T) {
 			before := len(fake.Log().Calls("slow"))
@@ -508,7 +508,7 @@ func TestServe_Shutdown(t *testing.T) {
 }
 
 // listen opens a client's stream of events, and reads it to its end.
-func (c *caller) listen(t *testing.T, opened chan<- struct{}) {
+func (c *visitor) listen(t *testing.T, opened chan<- struct{}) {
 	defer close(opened)
 	method, body := "GET", ""
 	if c.version == modernVersion {

@@ -80,7 +80,7 @@ func TestServe_BodyTimeout(t *testing.T) {
 func TestServe_LongCall(t *testing.T) {
 	mcptest.Parallel(t)
 	s, _ := wholeWith(t, Options{writeTimeout: 2 * time.Second})
-	for _, c := range []*caller{s.legacy(t), s.modern()} {
+	for _, c := range []*visitor{s.legacy(t), s.modern()} {
 		if status, body := c.post(t, slow(1, 3000)); status != 200 || !strings.Contains(body, "slept 3000 ms") {
 			t.Errorf("%s: %d %s", c.version, status, body)
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcpx/internal/caller"
 )
 
 func tokenOf(name, secret string) Token {
@@ -99,7 +101,7 @@ func TestVerifier_Change(t *testing.T) {
 // TestVerifier_Knows: by whatever the options in force can prove somebody to be.
 func TestVerifier_Knows(t *testing.T) {
 	var v Verifier
-	all := map[string]*Principal{
+	all := map[string]*caller.Principal{
 		"anybody": nil, "token": {ID: "token a"}, "issuer": OfIssuer("https://i.example", "a b"),
 		"longer issuer": OfIssuer("https://i.example/2", "a"), "front": OfIssuer("https://f.example", "a"), "certificate": {ID: "certificate DNS:a"},
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"mcpx/internal/caller"
 )
 
 const (
@@ -78,7 +80,7 @@ func (c *claims) scopes() (all []string) {
 // verified is a JWT whose signature and times were checked. Whether its audience fits depends on
 // the request.
 type verified struct {
-	principal *Principal
+	principal *caller.Principal
 	issuer    *issuer
 	audience  []string
 	expires   time.Time // with the leeway
@@ -141,7 +143,7 @@ func checkHeader(header map[string]any) error {
 }
 
 // principal makes the principal of a token.
-func (i *issuer) principal(c *claims) *Principal {
+func (i *issuer) principal(c *claims) *caller.Principal {
 	p := OfIssuer(i.URL, c.Subject)
 	p.Groups, p.Scopes, p.Claims = c.list(i.GroupsClaim), c.scopes(), c.all
 	return p

@@ -1,6 +1,10 @@
 package identity
 
-import "strings"
+import (
+	"strings"
+
+	"mcpx/internal/caller"
+)
 
 // LocalIssuer is the authorization server that is part of mcpx. It verifies its tokens without asking
 // another server.
@@ -15,7 +19,7 @@ type LocalIssuer interface {
 // OfIssuer makes the principal for a subject (the claim sub) of an issuer, without its claims.
 // The issuer is part of the name, so that no subject has the name of a token, or of a subject of
 // another issuer.
-func OfIssuer(url, subject string) *Principal {
+func OfIssuer(url, subject string) *caller.Principal {
 	_, short, _ := strings.Cut(url, "://")
-	return &Principal{ID: url + " " + subject, Name: subject + "@" + strings.TrimSuffix(short, "/")}
+	return &caller.Principal{ID: url + " " + subject, Name: subject + "@" + strings.TrimSuffix(short, "/")}
 }

@@ -1,3 +1,4 @@
+// Package identity proves who a request over HTTP comes from.
 package identity
 
 import (
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/lru"
+	"mcpx/internal/caller"
 )
 
 // Options say who may connect. They are never written to.
@@ -57,7 +59,7 @@ var (
 
 // ScopeError is a principal whose token lacks scopes.
 type ScopeError struct {
-	Principal *Principal
+	Principal *caller.Principal
 	Missing   []string
 }
 
@@ -89,12 +91,12 @@ type state struct {
 // that have it to the first that do not.
 type credential struct {
 	token     Token
-	principal *Principal      // nil for certificates: each has its own
-	stands    context.Context // until it is revoked
+	principal *caller.Principal // nil for certificates: each has its own
+	stands    context.Context   // until it is revoked
 	revoke    context.CancelFunc
 }
 
-func newCredential(t Token, p *Principal) *credential {
+func newCredential(t Token, p *caller.Principal) *credential {
 	c := &credential{token: t, principal: p}
 	c.stands, c.revoke = context.WithCancel(context.Background())
 	return c
@@ -138,7 +140,7 @@ func (s *state) change(o *Options) *state {
 	for _, t := range o.Tokens {
 		c := s.tokens[t.SHA256]
 		if c == nil || !reflect.DeepEqual(c.token, t) {
-			c = newCredential(t, &Principal{ID: "token " + t.Name, Name: t.Name, Groups: t.Groups, Scopes: t.Scopes})
+			c = newCredential(t, &caller.Principal{ID: "token " + t.Name, Name: t.Name, Groups: t.Groups, Scopes: t.Scopes})
 		}
 		next.tokens[t.SHA256] = c
 	}
@@ -184,7 +186,7 @@ func (s *state) revoke(next *state) {
 
 // Proof is the principal of a request, and how long that holds.
 type Proof struct {
-	Principal *Principal
+	Principal *caller.Principal
 	// Revoked is done when the credential is taken away.
 	Revoked context.Context
 	// Until is when the credential expires; zero = never.
@@ -196,7 +198,7 @@ type Proof struct {
 // end when the credential expires: a stream does, by [Until]. The caller calls end when the
 // request has ended.
 func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
-	ctx, cancel := context.WithCancelCause(context.WithValue(of, contextKey{}, p))
+	ctx, cancel := context.WithCancelCause(caller.With(of, p.Principal, p.Until))
 	stop := context.AfterFunc(p.Revoked, func() { cancel(ErrRevoked) })
 	return ctx, func() {
 		stop()
@@ -206,7 +208,7 @@ func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
 
 // Knows reports whether the options in force can prove that a request comes from that
 // principal.
-func (v *Verifier) Knows(p *Principal) bool {
+func (v *Verifier) Knows(p *caller.Principal) bool {
 	s := v.state.Load()
 	if p == nil || s == nil {
 		return p == nil && s == nil
@@ -217,11 +219,11 @@ func (v *Verifier) Knows(p *Principal) bool {
 		}
 	}
 	for at := range s.issuers {
-		if p.of(at) {
+		if p.ProvedBy(at) {
 			return true
 		}
 	}
-	return s.certificates != nil && p.of(certificates) || s.options.Front != nil && p.of(s.options.Front.Asks())
+	return s.certificates != nil && p.ProvedBy(certificates) || s.options.Front != nil && p.ProvedBy(s.options.Front.Asks())
 }
 
 // Request proves which principal a request comes from. The error is a *ScopeError, or one of
@@ -270,7 +272,7 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 
 // missing returns the scopes that a principal lacks. A scope of it that ends in * stands for all
 // that begin like it.
-func (s *state) missing(p *Principal) (missing []string) {
+func (s *state) missing(p *caller.Principal) (missing []string) {
 	for _, wanted := range s.options.Scopes {
 		if !slices.ContainsFunc(p.Scopes, func(has string) bool {
 			broad, isBroad := strings.CutSuffix(has, "*")

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"mcpx/internal/hosted/identity"
+	"mcpx/internal/caller"
 )
 
 // A flood is refused where a request has cost little: when only its header was read. Behind a
@@ -51,7 +51,7 @@ func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 // address and credential are those of Arrived; without a principal neither counts. With flood the
 // request is to be refused, and wait is how long its sender should wait before the next one. Else
 // wait is how long the request itself should wait.
-func (l *Limits) Known(p *identity.Principal, address netip.Addr, credential string) (wait time.Duration, flood bool) {
+func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential string) (wait time.Duration, flood bool) {
 	if l == nil {
 		return 0, false
 	}
@@ -95,7 +95,7 @@ var refusals = flow{10, 100}
 
 // Refused counts an answer with an error to a principal or, if p is nil, to an address. It
 // reports whether there are so many that the answer should be late.
-func (l *Limits) Refused(p *identity.Principal, address netip.Addr) (late bool) {
+func (l *Limits) Refused(p *caller.Principal, address netip.Addr) (late bool) {
 	if l == nil {
 		return false
 	}

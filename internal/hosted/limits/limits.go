@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"mcpx/internal/base/lru"
-	"mcpx/internal/hosted/identity"
-	"mcpx/internal/upstream"
+	"mcpx/internal/base/semaphore"
+	"mcpx/internal/caller"
 )
 
 // Quota is how much one principal may use, or all together, or all of one server. A zero
@@ -33,7 +33,7 @@ type Quota struct {
 	// ConcurrentCalls bounds the calls of a principal under way at once, and Queue those that
 	// wait for a place among them. Servers have gates of their own for that ([upstream.Spec]).
 	ConcurrentCalls int
-	Queue           upstream.Queue
+	Queue           semaphore.Queue
 	// RequestsPerSecond bounds requests over HTTP of any kind, with a burst; beyond it they are a
 	// flood, and refused. Requests beyond Pace, also a second, only wait.
 	RequestsPerSecond, Pace int
@@ -113,7 +113,7 @@ type holder struct {
 	calls, bytes bucket
 	requests     bucket
 	pace, bodies bucket
-	gate         upstream.Gate
+	gate         semaphore.Semaphore
 	open         int // calls from Begin to End
 	sessions     int
 	reading      int64 // bytes of bodies
@@ -158,11 +158,11 @@ func (q *Quota) boundsCalls() bool {
 }
 
 // of returns the holder for a principal. The caller holds the lock.
-func (l *Limits) of(p *identity.Principal) *holder {
+func (l *Limits) of(p *caller.Principal) *holder {
 	return l.principals.Get(p.Key()).under(*l.quotaOf(p))
 }
 
-func (l *Limits) quotaOf(p *identity.Principal) *Quota {
+func (l *Limits) quotaOf(p *caller.Principal) *Quota {
 	if p == nil {
 		return &l.options.Anybody
 	}
@@ -180,7 +180,7 @@ type Call struct {
 // calls of that principal. A part is a request that belongs to a call already admitted, such as
 // one about its task: only its result counts. If the error is nil, the caller must call End.
 // Else it is an *Error, or that of ctx.
-func (l *Limits) Begin(ctx context.Context, p *identity.Principal, server string, part bool) (Call, error) {
+func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, part bool) (Call, error) {
 	if l == nil {
 		return Call{}, nil
 	}
@@ -203,7 +203,7 @@ func (l *Limits) Begin(ctx context.Context, p *identity.Principal, server string
 }
 
 // begin is Begin up to the wait. The error is nil or an *Error.
-func (l *Limits) begin(p *identity.Principal, server string, part bool) (Call, error) {
+func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all, each, who := &l.options.All, &l.options.Server, l.quotaOf(p)
@@ -259,7 +259,7 @@ const sessionsEnd = time.Minute
 
 // OpenSession counts a session of a principal. If the error is nil, the caller must call
 // CloseSession with the same principal.
-func (l *Limits) OpenSession(p *identity.Principal) *Error {
+func (l *Limits) OpenSession(p *caller.Principal) *Error {
 	if l == nil {
 		return nil
 	}
@@ -278,7 +278,7 @@ func (l *Limits) OpenSession(p *identity.Principal) *Error {
 }
 
 // CloseSession takes back what OpenSession has counted.
-func (l *Limits) CloseSession(p *identity.Principal) {
+func (l *Limits) CloseSession(p *caller.Principal) {
 	if l == nil {
 		return
 	}
@@ -305,7 +305,7 @@ func (l *Limits) ServerSession(open int) *Error {
 // ReadBody counts bytes of a body that a principal is about to send. It reports whether there is
 // room for them beside its other bodies, and how long the caller should wait before it reads
 // them. When the body is no longer read, the caller calls BodyRead with the sum.
-func (l *Limits) ReadBody(p *identity.Principal, bytes int) (wait time.Duration, ok bool) {
+func (l *Limits) ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool) {
 	if l == nil {
 		return 0, true
 	}
@@ -322,7 +322,7 @@ func (l *Limits) ReadBody(p *identity.Principal, bytes int) (wait time.Duration,
 }
 
 // BodyRead takes back what ReadBody has counted for a body.
-func (l *Limits) BodyRead(p *identity.Principal, bytes int) {
+func (l *Limits) BodyRead(p *caller.Principal, bytes int) {
 	if l == nil || bytes == 0 {
 		return
 	}

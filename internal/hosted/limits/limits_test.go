@@ -10,14 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/hosted/identity"
-	"mcpx/internal/upstream"
+	"mcpx/internal/base/semaphore"
+	"mcpx/internal/caller"
 )
 
-var alice, bob = &identity.Principal{ID: "alice"}, &identity.Principal{ID: "bob"}
+var alice, bob = &caller.Principal{ID: "alice"}, &caller.Principal{ID: "bob"}
 
 // once makes a call that ends at once with a result of so many bytes.
-func once(l *Limits, p *identity.Principal, server string, bytes int) error {
+func once(l *Limits, p *caller.Principal, server string, bytes int) error {
 	c, err := l.Begin(context.Background(), p, server, false)
 	if err == nil {
 		c.End(bytes)
@@ -107,7 +107,7 @@ func TestBytes(t *testing.T) {
 // one of no more than it takes. Who gives up is no error of the limits.
 func TestConcurrentCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{Principal: Quota{ConcurrentCalls: 1, Queue: upstream.Queue{Calls: 2, Wait: 10 * time.Second}}})
+		l := New(Options{Principal: Quota{ConcurrentCalls: 1, Queue: semaphore.Queue{Calls: 2, Wait: 10 * time.Second}}})
 		first, err := l.Begin(t.Context(), alice, "a", false)
 		if err != nil {
 			t.Fatal(err)
@@ -151,14 +151,14 @@ func TestConcurrentCalls(t *testing.T) {
 
 func TestSessions(t *testing.T) {
 	l := New(Options{All: Quota{Sessions: 3}, Principal: Quota{Sessions: 2}, Server: Quota{Sessions: 5}})
-	open := func(p *identity.Principal) string {
+	open := func(p *caller.Principal) string {
 		if err := l.OpenSession(p); err != nil {
 			return err.Error()
 		}
 		return ""
 	}
 	for _, step := range []struct {
-		who  *identity.Principal
+		who  *caller.Principal
 		want string
 	}{
 		{alice, ""}, {alice, ""}, {alice, "over the limit of 2 open sessions; retry_after: 60 s"},
@@ -185,7 +185,7 @@ func TestMadeUpKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 5 * mostKept {
-		_ = once(l, &identity.Principal{ID: fmt.Sprint("p", i)}, "a", 0)
+		_ = once(l, &caller.Principal{ID: fmt.Sprint("p", i)}, "a", 0)
 		l.Arrived(netip.AddrFrom4([4]byte{1, byte(i >> 16), byte(i >> 8), byte(i)}), "")
 		l.Known(bob, netip.Addr{}, fmt.Sprint("credential", i))
 	}
@@ -240,7 +240,7 @@ func TestFlood(t *testing.T) {
 }
 
 // known counts the requests of a principal that pass until one is part of a flood.
-func known(l *Limits, p *identity.Principal) (n int) {
+func known(l *Limits, p *caller.Principal) (n int) {
 	for {
 		if _, flood := l.Known(p, netip.MustParseAddr("1.2.3.4"), "Bearer "+p.ID); flood {
 			return n
@@ -270,7 +270,7 @@ func TestPace(t *testing.T) {
 			}
 			l.BodyRead(alice, []int{99, 1, 800}[i])
 		}
-		for _, who := range []*identity.Principal{alice, nil} {
+		for _, who := range []*caller.Principal{alice, nil} {
 			late := 0
 			for range 150 {
 				if l.Refused(who, netip.MustParseAddr("1.2.3.4")) {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/view"
@@ -31,7 +32,7 @@ type Options struct {
 	Status   func() any
 	Identity *identity.Verifier
 	// Admin reports whether a principal may see the page.
-	Admin  func(*identity.Principal) bool
+	Admin  func(*caller.Principal) bool
 	Logger *slog.Logger
 }
 

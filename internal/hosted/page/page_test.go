@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/caller"
 	"mcpx/internal/executor"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
@@ -71,7 +72,7 @@ func serve(t *testing.T, o Options) *site {
 		o.Identity = &identity.Verifier{}
 	}
 	if o.Admin == nil {
-		o.Admin = func(p *identity.Principal) bool { return p == nil || p.Name == "admin" }
+		o.Admin = func(p *caller.Principal) bool { return p == nil || p.Name == "admin" }
 	}
 	o.Logger = slog.New(slog.DiscardHandler)
 	r.Start()
@@ -198,7 +199,7 @@ func TestPage_SignIn(t *testing.T) {
 func TestPage_NameTaken(t *testing.T) {
 	verifier := &identity.Verifier{}
 	verifier.SetOptions(asked(adminToken))
-	s := serve(t, Options{Identity: verifier, Admin: func(*identity.Principal) bool { return true }})
+	s := serve(t, Options{Identity: verifier, Admin: func(*caller.Principal) bool { return true }})
 	cookie := s.signIn(t, adminToken)
 	o := asked(adminToken)
 	o.Tokens[0].Name = "somebody"

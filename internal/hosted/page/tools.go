@@ -11,10 +11,9 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/executor"
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/tokens"
-	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
 
@@ -24,8 +23,8 @@ const maxArguments = 4 << 20
 // client makes the viewer a client of the executor, another one for each request, as the page
 // keeps no sessions with servers. It answers no questions of servers; only call asks the viewer
 // to confirm.
-func (p *Page) client(ctx context.Context) *upstream.Client {
-	return &upstream.Client{ID: "page " + rand.Text(), Name: "mcpx page", View: p.ViewName, Principal: identity.From(ctx)}
+func (p *Page) client(ctx context.Context) *caller.Client {
+	return &caller.Client{ID: "page " + rand.Text(), Name: "mcpx page", View: p.ViewName, Principal: caller.From(ctx)}
 }
 
 // hints are what a tool declares of itself, in the words of the page.

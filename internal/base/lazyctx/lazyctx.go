@@ -1,4 +1,5 @@
-package upstream
+// Package lazyctx has a context that costs little as long as nothing waits for it.
+package lazyctx
 
 import (
 	"context"
@@ -8,8 +9,8 @@ import (
 
 // Context is a context that ends with the outer one, or when End is called. It makes a
 // context of package context only when Done is called, or Value after the end: that costs
-// much of what a small call does. Such a call waits in one place only, for the answer of a
-// stream, which uses [ends] instead.
+// much of what a small call does. Such a call waits in one place only, which uses [Context.Within]
+// instead.
 type Context struct {
 	outer context.Context
 	over  chan struct{} // closed by End
@@ -83,35 +84,6 @@ func (c *Context) Value(key any) any {
 // Deadline implements context.Context.
 func (c *Context) Deadline() (time.Time, bool) { return c.outer.Deadline() }
 
-// callContext is the context of a call. It ends with a *TimeoutError when the call's time is
-// over.
-type callContext struct {
-	Context
-	clock clock
-}
-
-// newCallContext starts the clock of a call. Its caller must call end.
-func newCallContext(outer context.Context, d time.Duration) *callContext {
-	c := &callContext{}
-	c.Begin(outer)
-	c.clock.start(d, c.expire)
-	return c
-}
-
-func (c *callContext) expire() { c.End(&TimeoutError{After: c.clock.time}) }
-
-func (c *callContext) end() {
-	c.clock.end()
-	c.End(nil)
-}
-
-// ends are closed when ctx ends, at least one of them. Those beside done may be nil.
-func ends(ctx context.Context) (done, call, request <-chan struct{}) {
-	if c, ok := ctx.(*callContext); ok {
-		ctx, call = c.outer, c.over
-	}
-	if c, ok := ctx.(*Context); ok {
-		ctx, request = c.outer, c.over
-	}
-	return ctx.Done(), call, request
-}
+// Within returns what c is made of: it ends with outer, and when over is closed. What waits for both
+// has no need of Done.
+func (c *Context) Within() (outer context.Context, over <-chan struct{}) { return c.outer, c.over }

@@ -7,7 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/base/lazyctx"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // TestContext: a Context is what context.WithCancelCause would be, whenever the context of
@@ -16,20 +18,20 @@ func TestContext(t *testing.T) {
 	mcptest.NoLeaks(t)
 	why, outerWhy := errors.New("why"), errors.New("why the outer one")
 	for name, end := range map[string]struct {
-		end   func(c *Context, outer context.CancelCauseFunc)
+		end   func(c *lazyctx.Context, outer context.CancelCauseFunc)
 		cause error
 	}{
-		"end":       {func(c *Context, _ context.CancelCauseFunc) { c.End(why) }, why},
-		"end twice": {func(c *Context, _ context.CancelCauseFunc) { c.End(why); c.End(nil) }, why},
-		"no cause":  {func(c *Context, _ context.CancelCauseFunc) { c.End(nil) }, context.Canceled},
-		"outer":     {func(_ *Context, outer context.CancelCauseFunc) { outer(outerWhy) }, outerWhy},
+		"end":       {func(c *lazyctx.Context, _ context.CancelCauseFunc) { c.End(why) }, why},
+		"end twice": {func(c *lazyctx.Context, _ context.CancelCauseFunc) { c.End(why); c.End(nil) }, why},
+		"no cause":  {func(c *lazyctx.Context, _ context.CancelCauseFunc) { c.End(nil) }, context.Canceled},
+		"outer":     {func(_ *lazyctx.Context, outer context.CancelCauseFunc) { outer(outerWhy) }, outerWhy},
 	} {
 		for _, early := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				type key struct{}
 				outer, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, 1))
 				defer cancel(nil)
-				c := &Context{}
+				c := &lazyctx.Context{}
 				c.Begin(outer)
 				defer c.End(nil)
 				call := newCallContext(c, time.Hour)
@@ -62,10 +64,10 @@ func TestContext(t *testing.T) {
 // TestContext_Time: the end of a call's time ends its context and those in it alone.
 func TestContext_Time(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		request := &Context{}
-		request.Begin(t.Context())
-		defer request.End(nil)
-		call := newCallContext(request, time.Minute)
+		outer := &lazyctx.Context{}
+		outer.Begin(t.Context())
+		defer outer.End(nil)
+		call := newCallContext(outer, time.Minute)
 		defer call.end()
 		child, stop := context.WithCancel(call)
 		defer stop()
@@ -73,11 +75,11 @@ func TestContext_Time(t *testing.T) {
 		began := time.Now()
 		<-over
 		<-child.Done()
-		timeout, ok := errors.AsType[*TimeoutError](context.Cause(child))
+		timeout, ok := errors.AsType[*request.TimeoutError](context.Cause(child))
 		if waited := time.Since(began); !ok || timeout.After != time.Minute || waited != time.Minute {
 			t.Error(context.Cause(child), waited)
 		}
-		if request.Err() != nil {
+		if outer.Err() != nil {
 			t.Error("the request has ended with its call")
 		}
 	})

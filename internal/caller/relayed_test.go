@@ -1,4 +1,4 @@
-package upstream
+package caller
 
 import (
 	"encoding/json"
@@ -22,7 +22,7 @@ func TestRelayed(t *testing.T) {
 		{"alone", &Client{Alone: true, Capabilities: json.RawMessage(all)},
 			`{"elicitation":{},"roots":{"listChanged":true},"experimental":{"x":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["a"]},"io.modelcontextprotocol/tasks":{"a":1},"x/y":{}}}`},
 	} {
-		if got := string(test.client.relayed()); got != test.want {
+		if got := string(test.client.Relayed()); got != test.want {
 			t.Errorf("%s\ngot  %s\nwant %s", test.name, got, test.want)
 		}
 	}

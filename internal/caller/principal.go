@@ -1,5 +1,4 @@
-// Package identity says who a request comes from.
-package identity
+package caller
 
 import (
 	"context"
@@ -32,19 +31,27 @@ func (p *Principal) Key() string {
 	return p.ID
 }
 
-// certificates is the first word of the ID of a principal that a certificate proves, as the
-// URL of an issuer is of its own.
-const certificates = "certificate"
-
-// of reports whether that is the first word of the ID.
-func (p *Principal) of(first string) bool { return strings.HasPrefix(p.ID, first+" ") }
+// ProvedBy reports whether first is the first word of the ID: the URL of an issuer, or the kind of
+// a credential.
+func (p *Principal) ProvedBy(first string) bool { return strings.HasPrefix(p.ID, first+" ") }
 
 type contextKey struct{}
 
+// proof is what the context of a request says of its sender.
+type proof struct {
+	principal *Principal
+	until     time.Time
+}
+
+// With returns a context of a request that p sent, with a credential that expires at until; zero = never.
+func With(ctx context.Context, p *Principal, until time.Time) context.Context {
+	return context.WithValue(ctx, contextKey{}, &proof{p, until})
+}
+
 // From is the principal of the request that ctx belongs to; nil = anybody.
 func From(ctx context.Context) *Principal {
-	if proof, ok := ctx.Value(contextKey{}).(*Proof); ok {
-		return proof.Principal
+	if of, ok := ctx.Value(contextKey{}).(*proof); ok {
+		return of.principal
 	}
 	return nil
 }
@@ -52,8 +59,8 @@ func From(ctx context.Context) *Principal {
 // Until is when the credential expires that the request of ctx came with; zero = never. A
 // request that lasts ends then. Others may finish: they answer what was asked in time.
 func Until(ctx context.Context) time.Time {
-	if proof, ok := ctx.Value(contextKey{}).(*Proof); ok {
-		return proof.Until
+	if of, ok := ctx.Value(contextKey{}).(*proof); ok {
+		return of.until
 	}
 	return time.Time{}
 }

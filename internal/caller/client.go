@@ -1,4 +1,6 @@
-package upstream
+// Package caller says who asks: the client of a message, the principal that it acts for, and what the client can
+// be asked in return.
+package caller
 
 import (
 	"bytes"
@@ -11,7 +13,6 @@ import (
 
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
-	"mcpx/internal/hosted/identity"
 )
 
 // Client is who sends a request: one connection of one program or, where the
@@ -40,7 +41,7 @@ type Client struct {
 	// View is the view that the client is connected to, as the config names it.
 	View string
 	// Principal is on whose behalf the client acts; nil where nobody asked.
-	Principal *identity.Principal
+	Principal *Principal
 	// Headers are those of the client's request over HTTP, nil elsewhere. Nobody writes to
 	// them. A server that takes credentials of its callers finds them there.
 	Headers http.Header
@@ -56,15 +57,15 @@ type Client struct {
 }
 
 // On is on whose behalf the client acts; nil where nobody asked.
-func (c *Client) On() *identity.Principal {
+func (c *Client) On() *Principal {
 	if c == nil {
 		return nil
 	}
 	return c.Principal
 }
 
-// peer is the same for requests that surely come from one program.
-func (c *Client) peer() string {
+// Program is the same for requests that surely come from one program.
+func (c *Client) Program() string {
 	if c == nil {
 		return ""
 	}
@@ -74,7 +75,7 @@ func (c *Client) peer() string {
 	return cmp.Or(c.Peer, c.ID)
 }
 
-func (c *Client) id() string {
+func (c *Client) Ident() string {
 	if c == nil {
 		return ""
 	}
@@ -87,14 +88,14 @@ func (c *Client) id() string {
 // ctx. A client that refuses, or that cannot be asked this, is a *RPCError, whose text is
 // fit for a model.
 func (c *Client) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if why := c.cannot(method, params); why != "" {
-		return nil, &RPCError{Code: mcp.METHOD_NOT_FOUND, Message: why}
+	if why := c.Cannot(method, params); why != "" {
+		return nil, &wire.RPCError{Code: mcp.METHOD_NOT_FOUND, Message: why}
 	}
 	return c.Request(ctx, method, params, nil)
 }
 
-// cannot says why the client cannot be asked this; empty if it can.
-func (c *Client) cannot(method string, params json.RawMessage) string {
+// Cannot says why the client cannot be asked this; empty if it can.
+func (c *Client) Cannot(method string, params json.RawMessage) string {
 	switch {
 	case c == nil:
 		return method + " needs an MCP client that can answer it; here is none, as on a command line"
@@ -103,7 +104,7 @@ func (c *Client) cannot(method string, params json.RawMessage) string {
 	case wanted[method] == "" && c.Request != nil:
 		return ""
 	}
-	missing := lacks(c.Capabilities, method, params)
+	missing := Lacks(c.Capabilities, method, params)
 	switch {
 	case missing != "":
 		return method + " cannot be answered: the client" + named(c.Name) + " has not declared the capability " + missing
@@ -129,12 +130,12 @@ var wanted = map[string]string{
 	string(mcp.MethodListRoots):         "roots",
 }
 
-// lacks is the capability that a client does not have of those that a request needs, as
+// Lacks is the capability that a client does not have of those that a request needs, as
 // a path such as elicitation.url; empty if it has all.
-func lacks(capabilities json.RawMessage, method string, params json.RawMessage) string {
-	has, _ := object(capabilities)
+func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) string {
+	has, _ := wire.ReadObject(capabilities)
 	name := wanted[method]
-	own, ok := object(has[name])
+	own, ok := wire.ReadObject(has[name])
 	if !ok {
 		return name
 	}
@@ -152,7 +153,7 @@ func lacks(capabilities json.RawMessage, method string, params json.RawMessage) 
 	case p.Tools != nil && name == "sampling":
 		part = "tools"
 	}
-	if _, ok := object(own[part]); part != "" && !ok {
+	if _, ok := wire.ReadObject(own[part]); part != "" && !ok {
 		return name + "." + part
 	}
 	return ""
@@ -172,9 +173,9 @@ func (c *Client) Answers() bool { return len(c.askable()) > len("{}") }
 
 // OpensURLsOf reports whether the client acts on an error itself: it opens the URLs that
 // the error has, and sends its request again (URLElicitationRequiredError of 2025-11-25).
-func (c *Client) OpensURLsOf(e *RPCError) bool {
+func (c *Client) OpensURLsOf(e *wire.RPCError) bool {
 	return e.Code == urlRequired && c != nil && !c.Modern() &&
-		lacks(c.Capabilities, string(mcp.MethodElicitationCreate), json.RawMessage(`{"mode":"url"}`)) == ""
+		Lacks(c.Capabilities, string(mcp.MethodElicitationCreate), json.RawMessage(`{"mode":"url"}`)) == ""
 }
 
 const urlRequired = mcp.URL_ELICITATION_REQUIRED
@@ -208,9 +209,9 @@ func (c *Client) extension(name string) json.RawMessage {
 	return declared
 }
 
-// relayed are the capabilities of a client of which mcpx can pass on what they allow,
+// Relayed are the capabilities of a client of which mcpx can pass on what they allow,
 // as the client wrote them: all of a client that sees one server alone.
-func (c *Client) relayed() json.RawMessage {
+func (c *Client) Relayed() json.RawMessage {
 	out := c.askable()
 	if c == nil || c.Alone {
 		return out

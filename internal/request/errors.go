@@ -1,0 +1,90 @@
+package request
+
+import (
+	"fmt"
+	"time"
+
+	"mcpx/internal/base/catalog"
+)
+
+// HTTPError is an answer to a call with an HTTP error status that says nothing of
+// whether the call was executed. The session goes on.
+type HTTPError struct {
+	Status int
+	// Reason has the status, and what the server says to it.
+	Reason string
+	// RetryAfter is what the server asked for, 0 if nothing.
+	RetryAfter time.Duration
+}
+
+func (e *HTTPError) Error() string { return e.Reason }
+
+// UnavailableError says that there is no session to call on.
+type UnavailableError struct {
+	State  catalog.State
+	Reason string
+	// RetryAfter is the time until the next attempt, 0 if unknown.
+	RetryAfter time.Duration
+	// Stopped says that the upstream was stopped, and will not come back. The
+	// call was not executed.
+	Stopped bool
+}
+
+func (e *UnavailableError) Error() string {
+	if e.Reason == "" {
+		return string(e.State)
+	}
+	return string(e.State) + ": " + e.Reason
+}
+
+// LostError says that the session broke during the call.
+type LostError struct {
+	Reason string
+	// MayHaveRun is false if the request surely never reached the upstream.
+	MayHaveRun bool
+	// CrashLoop says that the upstream is lost again and again.
+	CrashLoop bool
+}
+
+func (e *LostError) Error() string { return "connection lost: " + e.Reason }
+
+// TimeoutError says that the deadline of a call passed. The upstream was told
+// to cancel.
+type TimeoutError struct {
+	After time.Duration
+	// Idle is set where progress stopped, rather than the whole time passed.
+	Idle bool
+	// Queued is how much of the time the call waited for a place among the
+	// concurrent ones.
+	Queued time.Duration
+	// Noise is the first line that the upstream wrote meanwhile and that is no
+	// message, empty if there was none.
+	Noise string
+}
+
+func (e *TimeoutError) Error() string {
+	if e.Idle {
+		return fmt.Sprintf("no progress within %s", e.After)
+	}
+	return fmt.Sprintf("no answer within %s", e.After)
+}
+
+// TooLargeError says that a message was over the limit. The session goes on.
+type TooLargeError struct {
+	Limit int64
+	// Request is set if it was our own message, which was not sent.
+	Request bool
+}
+
+func (e *TooLargeError) Error() string {
+	if e.Request {
+		return fmt.Sprintf("the request is over the limit of %d bytes", e.Limit)
+	}
+	return fmt.Sprintf("the answer is over the limit of %d bytes", e.Limit)
+}
+
+// AnswerError says that the upstream answered with something that is no answer
+// of MCP. The call may have been executed.
+type AnswerError struct{ Reason string }
+
+func (e *AnswerError) Error() string { return e.Reason }
