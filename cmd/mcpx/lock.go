@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
-	"mcpx/internal/desk/terminal"
+	"mcpx/internal/base/terminal"
 )
 
 type lockCommand struct {

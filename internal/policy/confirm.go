@@ -2,7 +2,7 @@ package policy
 
 import "mcpx/internal/base/catalog"
 
-// Confirm says which calls a person must confirm. A larger one asks about more.
+// Confirm says which calls a user must confirm. A larger one asks about more.
 type Confirm uint8
 
 // The values of [Confirm].
@@ -12,7 +12,7 @@ const (
 	ConfirmAll
 )
 
-// Asks reports whether a person must confirm a call of the tool.
+// Asks reports whether a user must confirm a call of the tool.
 func (c Confirm) Asks(t *catalog.Tool) bool {
 	return c == ConfirmAll || c == ConfirmDestructive && !t.Hints.IsReadOnly()
 }

@@ -31,7 +31,7 @@ type ServerRules struct {
 	ReadOnly bool
 	// Overrides repair what the server declares, before the filters look at it.
 	Overrides []Override
-	// Approved has the digests of the definitions that a person has approved, by the
+	// Approved has the digests of the definitions that a user has approved, by the
 	// server's own names of the tools; nil = nobody has approved any. Pin says what
 	// follows for the others.
 	Approved map[string]string

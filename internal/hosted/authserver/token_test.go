@@ -137,7 +137,7 @@ func still(t *testing.T, folder string, key byte) *Server {
 
 // codeOf makes a code of a client.
 func (s *Server) codeOf(client string) url.Values {
-	sealed := s.seals.code.close(code{random(), authorization{digest(client), claude, "", challengeOfVerifier}, person{Subject: "ann", Name: "ann"}, deadline(codeTime)})
+	sealed := s.seals.code.close(code{random(), authorization{digest(client), claude, "", challengeOfVerifier}, user{Subject: "ann", Name: "ann"}, deadline(codeTime)})
 	return url.Values{"grant_type": {"authorization_code"}, "code": {sealed}, "client_id": {client}, "redirect_uri": {claude}, "code_verifier": {verifier}}
 }
 
@@ -227,7 +227,7 @@ func BenchmarkPrincipal(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	token := s.seals.access.close(access{random(), digest("c"), person{"ann", "Ann", "ann@example.com", []string{"staff", "admins"}}, deadline(accessTime)})
+	token := s.seals.access.close(access{random(), digest("c"), user{"ann", "Ann", "ann@example.com", []string{"staff", "admins"}}, deadline(accessTime)})
 	b.ReportAllocs()
 	for b.Loop() {
 		if s.Prove(token) == nil {

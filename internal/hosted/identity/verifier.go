@@ -32,7 +32,7 @@ type Options struct {
 	// AuthorizationServers are the issuers that mcpx names to clients without a token.
 	AuthorizationServers []string
 	// Front is the authorization server of mcpx itself; nil = there is none.
-	Front Front
+	Front LocalIssuer
 	// Logger gets errors of issuers that cannot be reached; nil = discard.
 	Logger *slog.Logger
 }
