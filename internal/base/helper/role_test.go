@@ -82,7 +82,7 @@ var tasks = map[string]task{
 	"recurse": func(*tester, *Job, []byte) []byte { return strconv.AppendInt(nil, recurse(1), 10) },
 
 	// What is broken.
-	"panic":        func(_ *tester, _ *Job, rest []byte) []byte { panic(string(rest)) },
+	"panic":        func(_ *tester, _ *Job, rest []byte) []byte { return deep(50, string(rest)) },
 	"panic-beside": func(_ *tester, _ *Job, rest []byte) []byte { go panic(string(rest)); select {} },
 	"exit": func(_ *tester, _ *Job, rest []byte) []byte {
 		fmt.Fprintln(os.Stderr, "that was all")
@@ -165,6 +165,14 @@ func grow(*tester, *Job, []byte) []byte {
 	for {
 		kept = append(kept, slices.Repeat([]byte("a"), 1e5))
 	}
+}
+
+// deep panics n calls further down: the runtime has much to say then.
+func deep(n int, text string) []byte {
+	if n == 0 {
+		panic(text)
+	}
+	return append(deep(n-1, text), 0)
 }
 
 func recurse(n int64) int64 { return recurse(n+1) + n }
