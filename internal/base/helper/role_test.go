@@ -71,10 +71,7 @@ var tasks = map[string]task{
 	},
 
 	// What never ends, or uses too much.
-	"spin": func(*tester, *Job, []byte) []byte {
-		for {
-		}
-	},
+	"spin":    spin,
 	"collect": collect,
 	"match":   match,
 	"grow":    grow,
@@ -144,6 +141,11 @@ func leave(w *tester, job *Job, _ []byte) []byte {
 	return reply
 }
 
+func spin(*tester, *Job, []byte) []byte {
+	for n := 0; ; n++ {
+	}
+}
+
 // collect makes garbage.
 func collect(*tester, *Job, []byte) []byte {
 	kept := make([][]byte, 100)
@@ -161,9 +163,9 @@ func match(*tester, *Job, []byte) []byte {
 }
 
 func grow(*tester, *Job, []byte) []byte {
-	var kept [][]byte
+	kept := map[int][]byte{}
 	for {
-		kept = append(kept, slices.Repeat([]byte("a"), 1e5))
+		kept[len(kept)] = slices.Repeat([]byte("a"), 1e5)
 	}
 }
 
@@ -175,4 +177,9 @@ func deep(n int, text string) []byte {
 	return append(deep(n-1, text), 0)
 }
 
-func recurse(n int64) int64 { return recurse(n+1) + n }
+func recurse(n int64) int64 {
+	if n < 0 { // never
+		return n
+	}
+	return recurse(n+1) + n
+}
