@@ -17,14 +17,6 @@ var way = []string{
 // pure are the packages of the way that compute: they import only each other and base.
 var pure = []string{"arguments", "describe", "search", "schemats", "compress", "tokens"}
 
-// exceptions are arrows that the rules forbid, each with the step that ends it.
-var exceptions = map[string]string{
-	"front -> hosted/limits":      "limits become a middleware and an interface of front",
-	"executor -> hosted/limits":   "likewise",
-	"registry -> hosted/limits":   "likewise",
-	"registry -> hosted/identity": "credentials become a middleware",
-}
-
 // forbidden says why a package of mcpx must not import another; empty if it may. Both are paths below internal/, or
 // that of a command.
 func forbidden(from, to string) string {
@@ -86,7 +78,7 @@ var allowedModules = map[string][]string{
 	"github.com/zalando/go-keyring":          {"internal/desk/keyring"},
 	"go.opentelemetry.io/otel":               {"internal/hosted/telemetry"},
 	"golang.org/x/oauth2":                    {"internal/hosted/authserver", "internal/desk/logins"},
-	"golang.org/x/sys":                       {"internal/jq", "internal/base/proc", "internal/base/terminal"},
+	"golang.org/x/sys":                       {"internal/base/helper", "internal/base/proc", "internal/base/terminal"},
 	"golang.org/x/term":                      {"internal/base/terminal"},
 	"golang.org/x/text":                      {"internal/arguments", "internal/search"},
 	"golang.org/x/time":                      {"internal/hosted/identity"},
@@ -124,15 +116,12 @@ func checkImports(t *testing.T, system, name string, imports []string) {
 	}
 	for _, path := range imports {
 		if ours, ok := strings.CutPrefix(path, "mcpx/internal/"); ok {
-			_, excepted := exceptions[from+" -> "+ours]
 			switch why := forbidden(from, ours); {
 			case from == "app" && (strings.HasPrefix(ours, "hosted/") || strings.HasPrefix(ours, "desk/")):
 			case ours == "mcptest":
 				t.Errorf("%s: %s must not import mcptest: it is for tests", system, name)
-			case why != "" && !excepted:
+			case why != "":
 				t.Errorf("%s: %s must not import %s: %s", system, name, ours, why)
-			case why == "" && excepted:
-				t.Errorf("%s -> %s needs no exception any more", from, ours)
 			}
 			continue
 		}

@@ -16,10 +16,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"mcpx/internal/base/proc"
 	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
-	"mcpx/internal/jq"
 )
 
 // The exit codes (design 5). Usage errors have kong's own, 80.
@@ -100,9 +98,7 @@ type streams struct {
 }
 
 func main() {
-	// A running mcpx starts this executable as its helpers.
-	proc.ReaperMain()
-	jq.Main()
+	roles.Play()
 	if os.Getenv("GOGC") == "" {
 		// The live heap is a few megabytes: with the default setting the collector
 		// would run after each few megabytes of garbage. Of all that mcpx itself executes

@@ -285,9 +285,21 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Executable is the path of this program, to start it once more; on Linux also when
-// its file was replaced by another version.
+// RoleVar is the variable that starts this executable in a role: its value is the name of
+// the role, a space, and what the role needs to know. main has to look at it first. A
+// process without it is the program itself.
+const RoleVar = "MCPX_ROLE"
+
+// ReaperRole is the name of the reaper's role; ReaperMain is its main function.
+const ReaperRole = "reaper"
+
+// Executable is the path of this program, to start it once more in a role; on Linux also
+// when its file was replaced by another version. It fails in a process that has a role and
+// did not take it up, which would otherwise start itself without end.
 func Executable() (string, error) {
+	if role, _, _ := strings.Cut(os.Getenv(RoleVar), " "); role != "" {
+		return "", fmt.Errorf("this process was started in the role %q, but its main does not know that role", role)
+	}
 	if runtime.GOOS == "linux" {
 		return "/proc/self/exe", nil
 	}
