@@ -162,7 +162,7 @@ func TestRecord_Tasks(t *testing.T) {
 	methods := []string{"tasks/get", "tasks/update", "tasks/cancel"}
 	for _, method := range methods {
 		c.result(t, method, `{"taskId":"`+string(found[1])+`","inputResponses":{}}`)
-		if seen := got(t, spec, method); len(seen) != 1 {
+		if seen := arrived(t, spec, method); len(seen) != 1 {
 			t.Errorf("the server got %s %s", method, seen)
 		}
 	}

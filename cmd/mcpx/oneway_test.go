@@ -122,8 +122,8 @@ func things(t *testing.T) mcptest.Spec {
 	}.WithFiles(t)
 }
 
-// got has what a fake got of a method: the params of the messages, in their order.
-func got(t *testing.T, spec mcptest.Spec, method string) (params []string) {
+// arrived has what a fake got of a method: the params of the messages, in their order.
+func arrived(t *testing.T, spec mcptest.Spec, method string) (params []string) {
 	t.Helper()
 	for _, entry := range spec.Log(t).Method(method) {
 		var m struct{ Params json.RawMessage }
@@ -175,11 +175,11 @@ func TestSubscribe_Limits(t *testing.T) {
 		overTheLimit(t, "a subscription behind reads", cat.request(t, "resources/subscribe", uriIs("res://e")))
 		cat.request(t, "resources/unsubscribe", uriIs("res://e"))
 	}
-	all := strings.Join(got(t, spec, "resources/subscribe"), " ")
+	all := strings.Join(arrived(t, spec, "resources/subscribe"), " ")
 	if want := uriIs("res://a") + " " + uriIs("res://b") + " " + uriIs("res://d"); all != want {
 		t.Errorf("the server got the subscriptions %s, want %s", all, want)
 	}
-	if others := got(t, spec, "resources/unsubscribe"); others != nil {
+	if others := arrived(t, spec, "resources/unsubscribe"); others != nil {
 		t.Errorf("the server got the ends of subscriptions %s", others)
 	}
 	for _, l := range e.end(t, 4, endsOf("cat", "resources/subscribe")) {
@@ -216,7 +216,7 @@ func TestSubscribe_Audit(t *testing.T) {
 	subscribe := func(c *client, spec mcptest.Spec) {
 		c.result(t, "resources/subscribe", uriIs("res://a"))
 		c.result(t, "resources/unsubscribe", uriIs("res://a"))
-		mcptest.WaitFor(t, "the end of the subscription", patience, func() bool { return len(got(t, spec, "resources/unsubscribe")) > 0 })
+		mcptest.WaitFor(t, "the end of the subscription", patience, func() bool { return len(arrived(t, spec, "resources/unsubscribe")) > 0 })
 	}
 	check := func(over, who string, lines []auditLine) {
 		var events []string
@@ -258,12 +258,12 @@ func TestListen_Limits(t *testing.T) {
 	}
 	listen("ann", "res://a", "res://b", "res://c", "res://d")
 	bob := listen("bob", "res://e")
-	mcptest.WaitFor(t, "the subscription of bob", patience, func() bool { return strings.Contains(fmt.Sprint(got(t, spec, "resources/subscribe")), "res://e") })
+	mcptest.WaitFor(t, "the subscription of bob", patience, func() bool { return strings.Contains(fmt.Sprint(arrived(t, spec, "resources/subscribe")), "res://e") })
 	bob.exec(t, "s", "notify", `{"method":"notifications/resources/updated","params":{"uri":"res://e"}}`)
 	mcptest.WaitFor(t, "the news for bob", patience, func() bool { return len(bob.notes("notifications/resources/updated")) == 1 })
 	overTheLimit(t, "a call beside them", e.client(t, "ann", modern, "").request(t, "resources/read", uriIs("res://e")))
 
-	seen := got(t, spec, "resources/subscribe")
+	seen := arrived(t, spec, "resources/subscribe")
 	if of := slices.DeleteFunc(slices.Clone(seen), func(params string) bool { return strings.Contains(params, "res://e") }); len(of) > 2 {
 		t.Errorf("ann may have 2 calls a minute, and the server got %s", of)
 	}
@@ -283,12 +283,12 @@ func TestListen_Limits(t *testing.T) {
 	}
 }
 
-const hello = "notifications/vendor/hello"
+const vendorHello = "notifications/vendor/hello"
 
-// tell sends the notification hello.
+// tell sends the notification vendorHello.
 func (c *client) tell(t *testing.T, from string) {
 	t.Helper()
-	c.send(t, `{"jsonrpc":"2.0","method":"`+hello+`","params":`+c.params(`{"from":"`+from+`"}`, "")+`}`)
+	c.send(t, `{"jsonrpc":"2.0","method":"`+vendorHello+`","params":`+c.params(`{"from":"`+from+`"}`, "")+`}`)
 }
 
 // TestUnknownNotifications: a notification that mcpx does not know counts as a call. One too
@@ -306,12 +306,12 @@ func TestUnknownNotifications(t *testing.T) {
 	if r := bob.tool(t, "echo", `{"text":"x"}`); r.IsError || r.text(t) != "x" { // the server has got the notifications when it gets this
 		t.Errorf("bob gets %s", r.Content)
 	}
-	all := strings.Join(got(t, spec, hello), " ")
+	all := strings.Join(arrived(t, spec, vendorHello), " ")
 	if n := strings.Count(all, "ann"); n != 2 || strings.Count(all, "bob") != 1 {
 		t.Errorf("the server got %s, want 2 of ann and that of bob", all)
 	}
 	outcomes, passed := make(map[string]int), "" // of ann; of bob
-	for _, l := range e.end(t, 6, func(l auditLine) bool { return l.Event == "call_ended" && l.Method == hello }) {
+	for _, l := range e.end(t, 6, func(l auditLine) bool { return l.Event == "call_ended" && l.Method == vendorHello }) {
 		if l.Server != "s" || l.Client != "e2e" || l.Outcome == "" {
 			t.Errorf("the trail has %+v", l)
 		}
@@ -333,10 +333,10 @@ func TestUnknownNotifications(t *testing.T) {
 	spec = things(t)
 	c, end := piped(t, fake(t, spec), "servers/s")
 	c.tell(t, "over stdio")
-	if r := c.tool(t, "echo", `{"text":"x"}`); r.IsError || strings.Join(got(t, spec, hello), " ") != `{"from":"over stdio"}` {
-		t.Errorf("over stdio the server got %s", got(t, spec, hello))
+	if r := c.tool(t, "echo", `{"text":"x"}`); r.IsError || strings.Join(arrived(t, spec, vendorHello), " ") != `{"from":"over stdio"}` {
+		t.Errorf("over stdio the server got %s", arrived(t, spec, vendorHello))
 	}
-	if lines := end(func(l auditLine) bool { return l.Event == "call_ended" && l.Method == hello }); len(lines) != 1 || lines[0].Server != "s" {
+	if lines := end(func(l auditLine) bool { return l.Event == "call_ended" && l.Method == vendorHello }); len(lines) != 1 || lines[0].Server != "s" {
 		t.Errorf("over stdio the trail has %+v", lines)
 	}
 }

@@ -125,8 +125,8 @@ func withoutMethod(t *testing.T, c *client, spec mcptest.Spec) {
 	if m := c.request(t, "tools/call", `{"name":"read_echo","arguments":{"text":"x"}}`); !strings.Contains(string(m.Result), `"text":"x"`) { // behind the notification
 		t.Errorf("read_echo gets %s %s", m.Result, m.Error)
 	}
-	for _, method := range []string{deleteAll, hello} {
-		if seen := got(t, spec, method); seen != nil {
+	for _, method := range []string{deleteAll, vendorHello} {
+		if seen := arrived(t, spec, method); seen != nil {
 			t.Errorf("the server got %s %s", method, seen)
 		}
 	}
@@ -187,7 +187,7 @@ func TestUnknownMethods_Rights(t *testing.T) {
 	cat.result(t, deleteAll, deleteParams)
 	cat.tell(t, "cat")
 	cat.tool(t, "echo", `{"text":"x"}`)
-	if requests, notes := got(t, spec, deleteAll), got(t, spec, hello); len(requests) != 1 || len(notes) != 1 {
+	if requests, notes := arrived(t, spec, deleteAll), arrived(t, spec, vendorHello); len(requests) != 1 || len(notes) != 1 {
 		t.Errorf("of cat the server got %s %s", requests, notes)
 	}
 }
@@ -220,7 +220,7 @@ func TestUnknownMethods_Confirm(t *testing.T) {
 				if len(questions) != 1 || !strings.Contains(questions[0], name) || !strings.Contains(questions[0], deleteAll) || !strings.Contains(questions[0], "canary of the params") {
 					t.Errorf("%s: asked %s", one.action, questions)
 				}
-				if seen := got(t, specs[name], deleteAll); len(seen) != sent {
+				if seen := arrived(t, specs[name], deleteAll); len(seen) != sent {
 					t.Errorf("%s: the server got %d requests, want %d: %s", one.action, len(seen), sent, seen)
 				}
 			}
@@ -231,7 +231,7 @@ func TestUnknownMethods_Confirm(t *testing.T) {
 			}
 			c.tell(t, "nobody")
 			c.result(t, "resources/read", uriIs("res://a")) // behind the notification
-			if requests, notes := got(t, specs[name], deleteAll), got(t, specs[name], hello); len(requests) != sent || notes != nil {
+			if requests, notes := arrived(t, specs[name], deleteAll), arrived(t, specs[name], vendorHello); len(requests) != sent || notes != nil {
 				t.Errorf("the server got %d requests, want %d, and the notifications %s", len(requests), sent, notes)
 			}
 		})
@@ -281,7 +281,7 @@ func TestUnknownMethods_OtherParams(t *testing.T) {
 	if m := clients["ann"].request(t, deleteAll, asked.with(deleteParams, "accept")); m.Error == nil && !strings.Contains(string(m.Result), "input_required") {
 		t.Errorf("a second time: %s", m.Result)
 	}
-	if requests, others := got(t, spec, deleteAll), got(t, spec, "vendor/look"); len(requests) != 1 || others != nil || strings.Contains(fmt.Sprint(requests), "else") {
+	if requests, others := arrived(t, spec, deleteAll), arrived(t, spec, "vendor/look"); len(requests) != 1 || others != nil || strings.Contains(fmt.Sprint(requests), "else") {
 		t.Errorf("the server got %s %s", requests, others)
 	}
 }
