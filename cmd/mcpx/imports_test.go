@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// way are the packages directly under internal/, top to bottom: each may import those that come after it, and base.
-var way = []string{
+// layers are the packages directly under internal/, top to bottom: each may import those that come after it, and base.
+var layers = []string{
 	"app", "budget", "front", "view", "builtin", "executor", "results", "resources", "registry", "upstream", "transport",
 	"request", "policy", "caller", "jq", "arguments", "describe", "search", "schemats", "compress", "tokens",
 }
@@ -41,10 +41,10 @@ func forbidden(from, to string) string {
 	case from == "cmd" || from == "tools" || to != "way" || from == "hosted":
 		return ""
 	}
-	above, below := slices.Index(way, from), slices.Index(way, to)
+	above, below := slices.Index(layers, from), slices.Index(layers, to)
 	switch {
 	case above < 0 || below < 0:
-		return "a package directly under internal/ needs its place in the list way"
+		return "a package directly under internal/ needs its place in the list layers"
 	case above >= below:
 		return "it is above"
 	case slices.Contains(pure, from) && !slices.Contains(pure, to):

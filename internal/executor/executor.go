@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -282,9 +283,13 @@ func (e *Executor) sees(client *caller.Client, part *policy.Part, apps bool) *ca
 	return part.Of(e.Catalogue(client))
 }
 
-// Sees is [request.Sees] for the chain.
+// Sees is [request.Sees] for the chain. Each caller may call the server mcpx.
 func (e *Executor) Sees(q *request.Request) *catalog.Snapshot {
-	return e.sees(q.Client, q.Part, q.Apps)
+	seen := e.sees(q.Client, q.Part, q.Apps)
+	if q.To.Name != Builtin {
+		return seen
+	}
+	return catalog.NewSnapshot(append(slices.Clone(seen.Servers), *e.withSkills(e.builtin, e.skills(seen))))
 }
 
 // target is the tool that a request names, with its checked arguments.

@@ -12,7 +12,8 @@ const (
 	ConfirmAll
 )
 
-// Asks reports whether a user must confirm a call of the tool.
+// Asks reports whether a user must confirm a call of the tool; nil is a
+// method that mcpx does not know, which may do anything.
 func (c Confirm) Asks(t *catalog.Tool) bool {
-	return c == ConfirmAll || c == ConfirmDestructive && !t.Hints.IsReadOnly()
+	return c == ConfirmAll || c == ConfirmDestructive && (t == nil || !t.Hints.IsReadOnly())
 }

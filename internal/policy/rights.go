@@ -235,7 +235,7 @@ func (g *Grant) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
 	strictest := ConfirmNone
 	if g != nil {
 		for _, r := range g.rules {
-			if r.Confirm > strictest && r.sees(s, t) {
+			if r.Confirm > strictest && (t == nil && r.reaches(s.Name) || t != nil && r.sees(s, t)) {
 				strictest = r.Confirm
 			}
 		}
