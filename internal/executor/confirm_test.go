@@ -50,7 +50,7 @@ func TestConfirmed_late(t *testing.T) {
 	client := &upstream.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
 	client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
 		if hide {
-			e.registry.Apply(servers, registry.Options{Rules: hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "echo" })})
+			e.registry.Apply(servers, registry.Options{Rules: hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "echo" })}, nil)
 			mcptest.WaitFor(t, "the new rules", patience, func() bool {
 				s, _ := e.Catalogue(client).Server("fake")
 				_, there := s.Tool("echo")
