@@ -37,7 +37,6 @@ func (a *App) executorOptions(cfg *config.Config) executor.Options {
 	}
 	for _, s := range cfg.Servers {
 		one := executor.ServerOptions{
-			Confirm:   confirms[s.Confirm],
 			Unchecked: s.Validate == "off", Verbatim: s.Verbatim,
 			CallTimeout: s.CallTimeout, IdleTimeout: s.IdleTimeout,
 		}

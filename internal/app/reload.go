@@ -146,7 +146,7 @@ func (a *App) change(from, to *config.Config) {
 	// replaced server looks it up anew. The other options are limits, checks and texts,
 	// and any mixture of old and new ones is harmless.
 	a.Executor.SetOptions(a.executorOptions(&now))
-	changes := a.Registry.Apply(servers, registryOptions(&now, rules))
+	changes := a.Registry.Apply(servers, registryOptions(&now, rules), nil)
 	a.identity.SetOptions(a.identities(&now))
 	a.views.each((*front.Front).EndUnknown)
 	a.limits.SetOptions(limitsOf(&now))

@@ -39,7 +39,8 @@ func rulesOf(cfg *config.Config, lock Lock) *policy.Rules {
 	rules := &policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools, Rights: rightsOf(cfg)}
 	for _, s := range cfg.Servers {
 		one := policy.ServerRules{
-			Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly, Approved: lock[s.Name], Pin: pins[s.Pin],
+			Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly, Approved: lock[s.Name],
+			Pin: pins[s.Pin], Confirm: confirms[s.Confirm],
 		}
 		for _, o := range s.Overrides {
 			one.Overrides = append(one.Overrides, policy.Override(o))

@@ -73,14 +73,14 @@ func (r *Request) confirm(_ context.Context, _ string, params json.RawMessage) (
 // confirmedBy is the key of the config by which a person must confirm a call, empty if
 // nobody must: that of the strictest level.
 func (e run) confirmedBy(r *Request, t *target) (key string) {
-	strictest := policy.ConfirmNone
+	strictest, snap := policy.ConfirmNone, e.registry.Snapshot() // with the rules of one config
 	for _, by := range []struct {
 		level policy.Confirm
 		key   string
 	}{
-		{t.settings.confirm, "confirm in the config of mcpx"},
+		{policy.ConfirmOf(snap, r.Server), "confirm in the config of mcpx"},
 		{r.Part.Confirms(), "confirm of the group in the config of mcpx"},
-		{grant(e.registry.Snapshot(), r.Client).Confirms(t.server, t.tool), "confirm of auth.rights in the config of mcpx"},
+		{grant(snap, r.Client).Confirms(t.server, t.tool), "confirm of auth.rights in the config of mcpx"},
 	} {
 		if by.level > strictest && by.level.Asks(t.tool) {
 			strictest, key = by.level, by.key

@@ -19,8 +19,6 @@ var defaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
 type ServerOptions struct {
 	// Unchecked turns off the validation of arguments (validate: off).
 	Unchecked bool
-	// Confirm says which calls a person must confirm.
-	Confirm policy.Confirm
 	// Verbatim are globs of tools whose results stay unchanged; nil =
 	// defaultVerbatim.
 	Verbatim []string
@@ -85,7 +83,6 @@ type toolName struct{ server, tool string }
 // toolSettings are the options of one tool.
 type toolSettings struct {
 	verbatim, unchecked bool
-	confirm             policy.Confirm
 	timeout, idle       time.Duration // 0 = the upstream's, none
 }
 
@@ -104,7 +101,7 @@ func (s *settings) tool(server, tool string) toolSettings {
 		globs = defaultVerbatim
 	}
 	found = toolSettings{
-		verbatim: policy.Match(globs, tool), unchecked: o.Unchecked, confirm: o.Confirm, timeout: o.CallTimeout, idle: o.IdleTimeout,
+		verbatim: policy.Match(globs, tool), unchecked: o.Unchecked, timeout: o.CallTimeout, idle: o.IdleTimeout,
 	}
 	for _, one := range o.ToolTimeouts {
 		if policy.Match([]string{one.Glob}, tool) {

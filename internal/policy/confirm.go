@@ -12,6 +12,14 @@ const (
 	ConfirmAll
 )
 
+// ConfirmOf is the Confirm of a server by the rules that came with a snapshot.
+func ConfirmOf(snap *catalog.Snapshot, server string) Confirm {
+	if rules, ok := snap.Rules.(*Rules); ok {
+		return rules.Servers[server].Confirm
+	}
+	return ConfirmNone
+}
+
 // Asks reports whether a person must confirm a call of the tool.
 func (c Confirm) Asks(t *catalog.Tool) bool {
 	return c == ConfirmAll || c == ConfirmDestructive && !t.Hints.IsReadOnly()

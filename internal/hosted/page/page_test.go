@@ -58,11 +58,10 @@ func serve(t *testing.T, o Options) *site {
 	mcptest.NoLeaks(t)
 	s := &site{fake: mcptest.Spec{}.HTTP(t)}
 	o.Hour = &Hour{}
-	r := registry.New([]registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: s.fake.URL}}}, registry.Options{})
-	o.Executor = executor.New(r, executor.Options{
-		Observers: []func(executor.Record){o.Hour.Add},
-		Servers:   map[string]executor.ServerOptions{"fake": {Confirm: policy.ConfirmAll}},
+	r := registry.New([]registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: s.fake.URL}}}, registry.Options{
+		Rules: &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: policy.ConfirmAll}}},
 	})
+	o.Executor = executor.New(r, executor.Options{Observers: []func(executor.Record){o.Hour.Add}})
 	o.View = view.NewTwoTools(r, o.Executor, view.Options{})
 	if o.Status == nil {
 		o.Status = func() any { return map[string]any{"servers": []string{}} }
