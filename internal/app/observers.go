@@ -2,7 +2,6 @@ package app
 
 import (
 	"fmt"
-	"log/slog"
 	"time"
 
 	"mcpx/internal/base/wiretrace"
@@ -26,17 +25,11 @@ type observers struct {
 
 // observe makes the observers that the config wants, before the parts that report to them.
 func (a *App) observe() {
-	// Over HTTP a call is a line of the log. Many clients over stdio keep all that mcpx
-	// writes to stderr: there it is one at the level debug only.
-	level := slog.LevelDebug
-	if a.hosted {
-		level = slog.LevelInfo
-	}
-	a.recorded = []func(executor.Record){executor.LogCalls(a.log, level)}
+	a.recorded = []func(executor.Record){executor.LogCalls(a.log, a.profile.callLevel)}
 	if a.Config.Audit != nil {
 		a.recorded = append(a.recorded, func(r executor.Record) { a.auditor.ended(r) })
 	}
-	if a.hosted && a.Config.Telemetry.Metrics {
+	if a.profile.measured && a.Config.Telemetry.Metrics {
 		a.metrics = telemetry.NewMetrics(Version(), a.telemetryState)
 	}
 }
@@ -44,7 +37,7 @@ func (a *App) observe() {
 // callObservers are called with the record of every call when it has ended.
 func (a *App) callObservers() []func(executor.Record) {
 	all := a.recorded
-	if a.hosted {
+	if a.profile.measured {
 		all = append(all, a.activity.add)
 	}
 	if a.metrics != nil {
@@ -53,7 +46,7 @@ func (a *App) callObservers() []func(executor.Record) {
 	if a.tracing() != nil {
 		all = append(all, func(r executor.Record) { a.traces.Call(r) })
 	}
-	if a.Config.UI && !a.stdio {
+	if a.Config.UI && a.profile.page {
 		all = append(all, a.hour.Add)
 	}
 	return all
@@ -61,7 +54,7 @@ func (a *App) callObservers() []func(executor.Record) {
 
 // requestObserver gets all requests of clients; nil where nothing uses them.
 func (a *App) requestObserver() front.Observer {
-	if !a.hosted && a.Config.Audit == nil {
+	if !a.profile.measured && a.Config.Audit == nil {
 		return nil
 	}
 	return (*requests)(a)

@@ -20,7 +20,7 @@ func TestCacheKey(t *testing.T) {
 		if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].Fault != "" {
 			t.Fatalf("%s: %v", server, err)
 		}
-		one := (&App{logins: Logins(nil)}).server(cfg, cfg.Servers[0])
+		one := (&builder{logins: Logins(nil), trace: func(string) func(bool, []byte) { return nil }}).server(cfg, cfg.Servers[0])
 		return one.Key, one.Definition
 	}
 	for _, test := range []struct {

@@ -2,8 +2,10 @@ package executor
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -66,16 +68,32 @@ type Options struct {
 	// Tracing, where not nil, gives calls spans; without it a client's traceparent goes
 	// through as it is.
 	Tracing *Tracing
+	// Current, where not nil, returns the settings in force: they take the place of the options
+	// above, but for Observers, Admit and Tracing. Open calls keep those of their beginning.
+	Current func() *Settings
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 }
 
-// settings are the options, with a cache of the settings of single tools.
-type settings struct {
+// Settings are options as calls use them, with a cache of the settings of single tools. The
+// options never change.
+type Settings struct {
 	Options
 
 	mu    sync.RWMutex
 	tools map[toolName]toolSettings // at most maxToolSettings
+}
+
+// NewSettings makes settings of options: before, which may be nil, where its options are the same.
+func NewSettings(options Options, before *Settings) *Settings {
+	if options.ExecWait <= 0 {
+		options.ExecWait = 20 * time.Second
+	}
+	options.Separator = cmp.Or(options.Separator, "__")
+	if before != nil && reflect.DeepEqual(before.Options, options) {
+		return before
+	}
+	return &Settings{Options: options}
 }
 
 type toolName struct{ server, tool string }
@@ -87,7 +105,7 @@ type toolSettings struct {
 }
 
 // tool returns the settings of a tool, which must exist: it caches them.
-func (s *settings) tool(server, tool string) toolSettings {
+func (s *Settings) tool(server, tool string) toolSettings {
 	name := toolName{server, tool}
 	s.mu.RLock()
 	found, ok := s.tools[name]

@@ -9,7 +9,7 @@ import (
 // A view that shows one server alone passes on what mcpx does not know, both ways.
 
 // Alone implements [View].
-func (b *base) Alone() bool { return b.current.Load().Naming.Alone }
+func (b *base) Alone() bool { return b.current().Naming.Alone }
 
 // Tell implements [View].
 func (b *base) Tell(client *upstream.Client, method string, params json.RawMessage) {

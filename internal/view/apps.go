@@ -17,7 +17,7 @@ import (
 const mostApps = 20
 
 // Apps implements [View].
-func (b *base) Apps() bool { return b.current.Load().Apps && b.Has(catalog.Resources) }
+func (b *base) Apps() bool { return b.current().Apps && b.Has(catalog.Resources) }
 
 // forApps is the catalogue with the tools that are for apps only.
 func (b *base) forApps(client *upstream.Client) *catalog.Snapshot {
@@ -62,7 +62,7 @@ type appsOnly struct{}
 
 func (v *TwoTools) appsOf(snap *catalog.Snapshot) *natives {
 	listed := snap.Derived(appsOnly{}, func() *catalog.Snapshot { return withApps(snap) })
-	return v.texts.natives(listed, v.current.Load().Naming)
+	return v.texts.natives(listed, v.current().Naming)
 }
 
 // joined is one JSON array of two, of which the first is not empty.

@@ -13,7 +13,7 @@ import (
 // beside are the servers of the view with all that they have beside tools.
 func (b *base) beside(client *upstream.Client) *resources.Servers {
 	servers := b.executor.Beside(client, b.part)
-	settings := b.current.Load()
+	settings := b.current()
 	servers.Alone = settings.Naming.Alone
 	servers.ListWait = time.Until(b.began.Add(settings.StartupWait))
 	if settings.Naming.Prefix != PrefixAlways {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,6 +45,27 @@ func asked(tokens ...string) *identity.Options {
 		o.Tokens = append(o.Tokens, identity.Token{Name: strings.TrimSuffix(token, "-token"), SHA256: sha256.Sum256([]byte(token))})
 	}
 	return o
+}
+
+// changing is a verifier whose options a test changes.
+type changing struct {
+	*identity.Verifier
+	state atomic.Pointer[identity.State]
+}
+
+func verifierOf(o *identity.Options) *changing {
+	c := &changing{}
+	c.Verifier = identity.NewVerifier(c.state.Load)
+	c.SetOptions(o)
+	return c
+}
+
+// SetOptions changes the options as a reload does.
+func (c *changing) SetOptions(o *identity.Options) {
+	before := c.state.Load()
+	next := identity.NewState(o, before)
+	c.state.Store(next)
+	before.Revoke(next)
 }
 
 // site is a served page in front of one fake server.
@@ -144,9 +166,8 @@ var guarded = []struct{ method, path string }{
 }
 
 func TestPage_SignIn(t *testing.T) {
-	verifier := &identity.Verifier{}
-	verifier.SetOptions(asked(adminToken, otherToken))
-	s := serve(t, Options{Identity: verifier})
+	verifier := verifierOf(asked(adminToken, otherToken))
+	s := serve(t, Options{Identity: verifier.Verifier})
 	if status, body := s.do(t, "GET", "/", ""); status != 200 || strings.Contains(body, "fake") {
 		t.Errorf("the page: %d %s", status, body)
 	}
@@ -195,9 +216,8 @@ func TestPage_SignIn(t *testing.T) {
 
 // TestPage_NameTaken: a token that becomes another principal's opens nothing.
 func TestPage_NameTaken(t *testing.T) {
-	verifier := &identity.Verifier{}
-	verifier.SetOptions(asked(adminToken))
-	s := serve(t, Options{Identity: verifier, Admin: func(*identity.Principal) bool { return true }})
+	verifier := verifierOf(asked(adminToken))
+	s := serve(t, Options{Identity: verifier.Verifier, Admin: func(*identity.Principal) bool { return true }})
 	cookie := s.signIn(t, adminToken)
 	o := asked(adminToken)
 	o.Tokens[0].Name = "somebody"
