@@ -97,6 +97,9 @@ func (r *Runtime) end(next *Runtime) {
 	}
 	r.identity.Revoke(next.identity)
 	if r.authServer != nil && r.authServer != next.authServer {
+		if next.authServer != nil {
+			next.authServer.Succeed(r.authServer.Server)
+		}
 		r.authServer.Close()
 	}
 }
