@@ -157,13 +157,13 @@ func (a *App) reload(to *config.Config) error {
 
 // swap puts next in force, and ends what it leaves out.
 //
-// What decides whether a call may be made is in the registry's snapshot: the servers, the filters,
-// the rights and what must be confirmed. A call takes all of it from there, so that it never has
-// the rights of one config and the servers of another; where its server was replaced meanwhile, it
-// begins anew on a new snapshot. Apply stores the Runtime in the moment in which the snapshot is
-// new, and after it: whoever can connect by the new auth finds the new rights. A request whose
-// credential is gone may find them too, until end has ended it. The other settings are limits,
-// times and texts; there a mixture with those before does no harm.
+// The servers, their filters, the rights and what must be confirmed are in the registry's snapshot,
+// which Apply replaces as one value. A call reads them there, so that it never has the rights of
+// one config and the servers of another; if its server was replaced meanwhile, it begins anew on a
+// newer snapshot. Apply stores the Runtime in the same moment, just after the snapshot: a client
+// that connects by the new auth finds the new rights. A request whose credential is gone may find
+// them too, until end has ended it. A group's filter and confirm are read when the request begins.
+// The other settings are limits, times and texts, of which a mixture does no harm.
 func (a *App) swap(next *Runtime) registry.Changes {
 	before := a.current.Load()
 	changes := a.Registry.Apply(next.servers, next.registry, func() { a.current.Store(next) })

@@ -24,6 +24,20 @@ func TestToolTimeout(t *testing.T) {
 	}
 }
 
+// Settings of the same options go on, with what they have kept.
+func TestNewSettings(t *testing.T) {
+	options := func(wait time.Duration) Options {
+		return Options{ExecWait: wait, Servers: map[string]ServerOptions{"s": {Verbatim: []string{"get_*"}}}}
+	}
+	before := NewSettings(options(time.Second), nil)
+	if NewSettings(options(time.Second), before) != before || NewSettings(options(time.Minute), before) == before {
+		t.Error("settings do not follow their options")
+	}
+	if zero := NewSettings(Options{}, before); zero.ExecWait != 20*time.Second || NewSettings(Options{}, zero) != zero {
+		t.Errorf("without options: %v", zero.ExecWait)
+	}
+}
+
 // What is kept of one server's tool is not another's.
 func TestSettings_Verbatim(t *testing.T) {
 	s := Settings{Options: Options{Servers: map[string]ServerOptions{"none": {Verbatim: []string{}}, "own": {Verbatim: []string{"get_*"}, Unchecked: true, IdleTimeout: time.Second}}}}
