@@ -65,7 +65,7 @@ func (p Profile) config(cfg *config.Config) (*config.Config, error) {
 	return cfg, nil
 }
 
-// servers are those of the given names that are needed; none = all.
+// servers are the names of the servers that are needed; none = all.
 func (p Profile) servers(names []string) []string {
 	if p.byPerson && slices.ContainsFunc(names, func(name string) bool { return name == "" || name == executor.Builtin }) {
 		return nil // the tools of mcpx itself read from all servers

@@ -163,7 +163,7 @@ func (a *App) reload(to *config.Config) error {
 // newer snapshot. Apply stores the Runtime in the same moment, just after the snapshot: a client
 // that connects by the new auth finds the new rights. A request whose credential is gone may find
 // them too, until end has ended it. A group's filter and confirm are read when the request begins.
-// The other settings are limits, times and texts, of which a mixture does no harm.
+// The other settings are limits, times and texts; a mixture of old and new ones does no harm.
 func (a *App) swap(next *Runtime) registry.Changes {
 	before := a.current.Load()
 	changes := a.Registry.Apply(next.servers, next.registry, func() { a.current.Store(next) })

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/mcptest"
 )
@@ -65,12 +66,16 @@ func (y *yard) opened() (n int) {
 	return n
 }
 
+// reload puts a config in force, and waits for its servers.
 func (e *endpoint) reload(t *testing.T, to *config.Config) {
 	t.Helper()
 	if err := e.app.reload(to); err != nil {
 		t.Fatal(err)
 	}
 	e.cfg = to
+	mcptest.WaitFor(t, "the servers", patience, func() bool {
+		return !slices.ContainsFunc(e.app.Registry.Snapshot().Servers, func(s catalog.Server) bool { return s.State != catalog.Ready || !s.Listed })
+	})
 }
 
 // TestReload_Refused: a config of which one part cannot be made changes nothing at all, and the
@@ -218,7 +223,10 @@ func TestReload_Calls(t *testing.T) {
 	}
 	for n := range 20 {
 		before := made.Load()
-		e.reload(t, y.config(t, fmt.Sprint(n+1), everybody, fmt.Sprintf(`,"result_token_limit":%d`, 1000+n), "keep", "change"))
+		to := y.config(t, fmt.Sprint(n+1), everybody, fmt.Sprintf(`,"result_token_limit":%d`, 1000+n), "keep", "change")
+		if err := e.app.reload(to); err != nil {
+			t.Fatal(err)
+		}
 		mcptest.WaitFor(t, "more calls", patience, func() bool { return made.Load() > before+6 || t.Failed() })
 	}
 	ended.Store(true)
