@@ -54,7 +54,10 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	a := app.New(cfg, c.logger(s, cfg, true), servers...)
+	a, err := app.New(app.Options{Config: cfg, Profile: app.Command, Log: c.logger(s, cfg, true), Only: servers})
+	if err != nil {
+		return err
+	}
 	if !cmd.JSON {
 		printHead(cfg, s)
 	}

@@ -28,7 +28,7 @@ func (cmd *demoCommand) Help() string {
 
 // Run shows the view of a model on the sample servers, with its tokens.
 func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
-	a, err := app.NewDemo(c.demoLogger(s, "error"))
+	a, err := app.New(app.Options{Profile: app.Demo, Log: c.demoLogger(s, "error")})
 	if err != nil {
 		return err
 	}

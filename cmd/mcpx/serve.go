@@ -95,7 +95,7 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 			}}
 		}
 		log = c.demoLogger(s, "warn")
-		a, err = app.NewDemo(log)
+		a, err = app.New(app.Options{Profile: app.Demo, Log: log})
 		return a, log, func() {}, err
 	}
 	cfg, err := c.loadConfig(ctx, s)
@@ -122,10 +122,15 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 		closeTrace()
 		closeFile()
 	}
+	profile := app.Hosted
 	if cmd.HTTP == "" {
-		return app.NewStdio(cfg, log, trace), log, done, nil
+		profile = app.Stdio
 	}
-	return app.NewHTTP(cfg, log, trace), log, done, nil
+	if a, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Trace: trace}); err != nil {
+		done()
+		return nil, nil, nil, err
+	}
+	return a, log, done, nil
 }
 
 // A trace is renamed at traceMegabytes, and oldTraces renamed ones are kept.

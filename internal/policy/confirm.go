@@ -12,6 +12,14 @@ const (
 	ConfirmAll
 )
 
+// ConfirmOf is the Confirm of a server by the rules that came with a snapshot.
+func ConfirmOf(snap *catalog.Snapshot, server string) Confirm {
+	if rules, ok := snap.Rules.(*Rules); ok {
+		return rules.Servers[server].Confirm
+	}
+	return ConfirmNone
+}
+
 // Asks reports whether a user must confirm a call of the tool; nil is a
 // method that mcpx does not know, which may do anything.
 func (c Confirm) Asks(t *catalog.Tool) bool {

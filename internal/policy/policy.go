@@ -37,6 +37,8 @@ type ServerRules struct {
 	// follows for the others.
 	Approved map[string]string
 	Pin      Pin
+	// Confirm says which calls a person must confirm.
+	Confirm Confirm
 }
 
 // Pin says what happens to tools whose definition was not approved.

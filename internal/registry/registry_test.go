@@ -354,7 +354,7 @@ func TestSnapshot_Rules(t *testing.T) {
 			t.Errorf("generation %d, before %d, with rules %v", one.Generation, old.Generation, snap.Rules)
 		}
 	})
-	r.Apply([]Server{another}, Options{Rules: second})
+	r.Apply([]Server{another}, Options{Rules: second}, nil)
 	if snap := tried(t, r); snap.Rules != second {
 		t.Errorf("rules %v", snap.Rules)
 	}
@@ -369,7 +369,7 @@ func TestCall_Replaced(t *testing.T) {
 	before := tried(t, r)
 	another := piped(t, "one", mcptest.Spec{})
 	another.Definition = "another"
-	r.Apply([]Server{another, piped(t, "kept", mcptest.Spec{})}, Options{})
+	r.Apply([]Server{another, piped(t, "kept", mcptest.Spec{})}, Options{}, nil)
 	now := tried(t, r)
 	for _, from := range []*catalog.Snapshot{before, now} {
 		for i := range from.Servers {
@@ -436,7 +436,7 @@ func TestApply(t *testing.T) {
 	}()
 	change = child(t, "change", mcptest.Spec{Instructions: "new"})
 	change.Definition = "change, another way"
-	r.Apply([]Server{keep, change, child(t, "add", mcptest.Spec{})}, Options{})
+	r.Apply([]Server{keep, change, child(t, "add", mcptest.Spec{})}, Options{}, nil)
 	snap := tried(t, r)
 	if !slices.Equal(snap.ServerNames(), []string{"add", "change", "keep"}) {
 		t.Errorf("servers %v", snap.ServerNames())
@@ -455,7 +455,7 @@ func TestApply(t *testing.T) {
 		t.Errorf("the open call: %v", err)
 	}
 	r.Close(0)
-	r.Apply([]Server{keep}, Options{}) // too late: nothing is started any more
+	r.Apply([]Server{keep}, Options{}, nil) // too late: nothing is started any more
 }
 
 // Each client has a session of its own, under its own name, that ends with it

@@ -321,7 +321,7 @@ func TestFollow(t *testing.T) {
 				return all[0].times(changed) > n
 			})
 			hears("changes after the loss", fake, n+2)
-			s.Registry.Apply([]registry.Server{remote("one", other)}, registry.Options{})
+			s.Registry.Apply([]registry.Server{remote("one", other)}, registry.Options{}, nil)
 			mcptest.WaitFor(t, "changes after the reload", patience, func() bool {
 				other.Notify("notifications/resources/updated", `{"uri":"one://0001","x":1}`)
 				return all[0].times(`{"uri":"one://0001","x":1}`) > 0

@@ -15,7 +15,7 @@ import (
 // beside are the servers of the view with all that they have beside tools.
 func (b *base) beside(client *caller.Client) *resources.Servers {
 	servers := b.executor.Beside(client, b.part)
-	settings := b.current.Load()
+	settings := b.current()
 	servers.Alone, servers.Explain = settings.Naming.Alone, b.failed
 	servers.ListWait = time.Until(b.began.Add(settings.StartupWait))
 	if settings.Naming.Prefix != PrefixAlways {
@@ -59,7 +59,7 @@ func (b *base) notify(ctx context.Context, q *request.Request) error {
 	switch {
 	case request.Known(q.Method):
 		all = b.registry.Belonging(snap, q.Client)
-	case b.current.Load().Naming.Alone && len(snap.Servers) == 1:
+	case b.current().Naming.Alone && len(snap.Servers) == 1:
 		all = []*catalog.Server{&snap.Servers[0]}
 	}
 	for _, server := range all {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -104,6 +105,31 @@ func (g *grants) change(id string, until time.Time, change func(*grant)) {
 	g.all[id] = one
 	g.mu.Unlock()
 	g.write()
+}
+
+// take adds what other grants know of the logins.
+func (g *grants) take(other *grants) {
+	other.mu.Lock()
+	all := maps.Clone(other.all)
+	other.mu.Unlock()
+	for id, one := range all {
+		if g.knows(id, one) {
+			continue
+		}
+		g.change(id, time.Unix(one.Until, 0), func(own *grant) {
+			if own.Next = max(own.Next, one.Next); one.Ended {
+				own.end()
+			}
+		})
+	}
+}
+
+// knows reports whether nothing is new in a grant that is kept elsewhere.
+func (g *grants) knows(id string, other grant) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	own, known := g.all[id]
+	return known && own.Next >= other.Next && own.Until >= other.Until && (own.Ended || !other.Ended)
 }
 
 // stands returns a context that ends when the tokens of a grant are no longer valid, at the

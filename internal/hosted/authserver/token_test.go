@@ -300,6 +300,35 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestSucceed: what was used up or revoked at a server while the next one was made is so at the
+// next one, with and without a file. Another key has other tokens.
+func TestSucceed(t *testing.T) {
+	const key, other = "0123456789abcdef0123456789abcdef", "another key, of 32 bytes at least"
+	for name, test := range map[string]struct {
+		folder, key string
+		same        bool
+	}{"a file": {t.TempDir(), key, true}, "no file": {"", key, true}, "another key": {"", other, false}} {
+		make := func(key string) *Server {
+			s, err := New(Options{Resource: "https://mcp.example.com/mcp", Folder: test.folder, Key: []byte(key), Log: quiet})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(s.Close)
+			return s
+		}
+		before, next, until := make(key), make(test.key), time.Now().Add(time.Hour)
+		before.grants.use("used", 3, until)
+		before.grants.end("revoked", until)
+		next.Succeed(before)
+		if next.grants.use("used", 3, until) == test.same || !next.grants.use("new", 0, until) {
+			t.Errorf("%s: what was used can be used again", name)
+		}
+		if (next.grants.stands("revoked", t.Context()) == nil) != test.same {
+			t.Errorf("%s: what was revoked counts", name)
+		}
+	}
+}
+
 // TestGrants_Bounded: the grants that are over make room first, then those that end first.
 func TestGrants_Bounded(t *testing.T) {
 	g, err := openGrants("", "", quiet)
