@@ -60,6 +60,7 @@ func never(name string) Server {
 func start(t testing.TB, options Options, servers ...Server) *Registry {
 	t.Helper()
 	r := New(servers, options)
+	r.Use(r.Credentials)
 	r.Start()
 	t.Cleanup(func() { r.Close(0) })
 	return r
@@ -78,14 +79,15 @@ func tried(t testing.TB, r *Registry) *catalog.Snapshot {
 
 // follow calls the server that has a name, and where that was replaced the one
 // that has it then, as the executor does.
-func follow(ctx context.Context, r *Registry, name string, request request.Request) (json.RawMessage, error) {
+func follow(ctx context.Context, r *Registry, name string, q request.Request) (json.RawMessage, error) {
 	for {
 		server, ok := r.Snapshot().Server(name)
 		if !ok {
 			return nil, errNoServer
 		}
-		result, err := r.Call(ctx, server, request)
-		if replaced := (*ReplacedError)(nil); !errors.As(err, &replaced) {
+		q.To = server
+		result, err := r.Send(ctx, &q)
+		if replaced := (*request.ReplacedError)(nil); !errors.As(err, &replaced) {
 			return result, err
 		}
 		r.WaitServer(ctx, name)
@@ -373,8 +375,8 @@ func TestCall_Replaced(t *testing.T) {
 	now := tried(t, r)
 	for _, from := range []*catalog.Snapshot{before, now} {
 		for i := range from.Servers {
-			_, err := r.Call(t.Context(), &from.Servers[i], request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: patience}})
-			replaced := (*ReplacedError)(nil)
+			_, err := r.Send(t.Context(), &request.Request{To: &from.Servers[i], Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: patience}})
+			replaced := (*request.ReplacedError)(nil)
 			if want := from == before && from.Servers[i].Name == "one"; errors.As(err, &replaced) != want || (err == nil) == want {
 				t.Errorf("%s of %v: %v", from.Servers[i].Name, from == before, err)
 			}
