@@ -142,9 +142,8 @@ type Result struct {
 	Meta    json.RawMessage
 	IsError bool
 
-	code           string         // of a failure; empty for the result of a tool
-	rpc            *wire.RPCError // the failure is this answer of the upstream
-	received, sent int            // tokens of the upstream's texts, and of the texts here
+	code           string // of a failure; empty for the result of a tool
+	received, sent int    // tokens of the upstream's texts, and of the texts here
 }
 
 // size is that of the parts, in bytes.
@@ -184,48 +183,41 @@ func (e *Executor) Unknown(event *request.Event, server, tool string) {
 }
 
 // execute is Exec of a call whose client waits for it.
-func (e *Executor) execute(ctx context.Context, r *Request) (*Result, error) {
-	event := r.Event
-	result, answered := e.begin().exec(ctx, r)
-	event.Answered, event.Outcome = answered, cmp.Or(result.code, request.OutcomeResult)
-	if result.IsError && result.code == "" {
-		event.Outcome = request.OutcomeToolError
-	}
-	if ctx.Err() != nil {
-		result, event.Answered, event.Outcome = nil, false, request.OutcomeCancelled
-	} else {
-		event.Received, event.Sent, event.SentBytes = result.received, result.sent, result.size()
-	}
-	event.Duration = time.Since(r.began)
-	if result != nil && result.rpc != nil && (r.Native || r.Client.OpensURLsOf(result.rpc)) {
-		return nil, result.rpc
-	}
-	return result, ctx.Err()
-}
-
-// exec runs one call. answered reports whether an upstream sent a result. If ctx has
-// ended, the result has no meaning.
-func (e run) exec(ctx context.Context, r *Request) (result *Result, answered bool) {
+func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err error) {
+	event, run := r.Event, e.begin()
 	var t target
-	var err error
 	if r.Server == Builtin {
-		result, t, err = e.builtinCall(ctx, r)
+		result, t, err = run.builtinCall(ctx, r)
 	} else {
 		var raw json.RawMessage
-		if raw, t, err = e.call(ctx, r); err == nil {
-			result, err = e.shape(ctx, raw, r, t)
+		if raw, t, err = run.call(ctx, r); err == nil {
+			result, err = run.shape(ctx, raw, r, t)
 		}
 	}
-	if err != nil {
-		result = e.failure(r, t, err).Result(r.Form.Always())
-		result.rpc, _ = errors.AsType[*wire.RPCError](err)
-		return result, false
+	event.Duration = time.Since(r.began)
+	if ctx.Err() != nil {
+		event.Outcome = request.OutcomeCancelled
+		return nil, ctx.Err()
 	}
-	if result.Whole != nil {
-		return result, true
+	switch {
+	case err != nil:
+		result = run.failure(r, t, err).Result(r.Form.Always())
+		event.Outcome = result.code
+	case result.Whole == nil:
+		result.annotate(r.Tool, t.notes)
 	}
-	result.annotate(r.Tool, t.notes)
-	return result, r.Server != Builtin
+	if err == nil {
+		event.Answered, event.Outcome = r.Server != Builtin, cmp.Or(result.code, request.OutcomeResult)
+		if result.IsError && result.code == "" {
+			event.Outcome = request.OutcomeToolError
+		}
+	}
+	event.Received, event.Sent, event.SentBytes = result.received, result.sent, result.size()
+	rpc, isRPC := errors.AsType[*wire.RPCError](err)
+	if isRPC && (r.Native || r.Client.OpensURLsOf(rpc)) {
+		return nil, rpc
+	}
+	return result, nil
 }
 
 // Raw runs one call and returns the upstream's result unchanged, or a failure.
