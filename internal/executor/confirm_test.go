@@ -91,7 +91,7 @@ func TestChanged(t *testing.T) {
 		before.Close(time.Second)
 		fake.SetTools(tool(c.now))
 		r := registry.New(servers, options)
-		e := New(r, Options{})
+		e := chained(r, Options{})
 		seen := e.Catalogue(nil)
 		if s, _ := seen.Server("fake"); len(s.Tools) != 1 {
 			t.Fatalf("on disk: %+v", s)
@@ -119,7 +119,7 @@ func TestConfirmed_Unanswered(t *testing.T) {
 		}
 		began := time.Now()
 		got := exec(t, e, Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
-		if text := said(t, got); !got.IsError || !strings.Contains(text, "did not confirm the call of fake.echo within 15m0s; it was not made") || time.Since(began) != answerWithin {
+		if text := said(t, got); !got.IsError || !strings.Contains(text, "did not confirm the call of fake.echo within 15m0s; it was not made") || time.Since(began) != 15*time.Minute {
 			t.Errorf("after %s: %s", time.Since(began), text)
 		}
 	})

@@ -43,7 +43,7 @@ func TestWaiting(t *testing.T) {
 		counts := make([]int, 4)
 		count := func(i int) func(json.RawMessage) { return func(json.RawMessage) { counts[i]++ } }
 		call := func(i int, r Request) *Result {
-			r.OnProgress = count(i)
+			r.Sink.Progress = count(i)
 			began := time.Now()
 			got := exec(t, e, r)
 			if took := time.Since(began); took > time.Minute {
@@ -137,7 +137,7 @@ func TestWaiting_Failures(t *testing.T) {
 		r := registry.New([]registry.Server{server}, registry.Options{})
 		r.Start()
 		r.WaitTried(t.Context())
-		e := New(r, Options{})
+		e := chained(r, Options{})
 		form := Form{Wait: time.Minute, Structured: StructuredAlways}
 		slow := Request{From: request.From{Client: &caller.Client{ID: "1", Principal: &caller.Principal{ID: "p"}}}, Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":900000}`), Form: form}
 		got := exec(t, e, slow)
