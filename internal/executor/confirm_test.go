@@ -124,3 +124,36 @@ func TestConfirmed_Unanswered(t *testing.T) {
 		}
 	})
 }
+
+// TestConfirmed_Replaced: a call whose server is replaced while the person thinks begins anew. It is not confirmed again, unless
+// its tool is another one then. The person's time is no time of the call, nor of its wait for the server.
+func TestConfirmed_Replaced(t *testing.T) {
+	tool := func(description string) mcptest.Spec {
+		return mcptest.Spec{Tools: json.RawMessage(`[{"name":"echo","description":"` + description + `"}]`), InitDelay: 5 * time.Second}
+	}
+	for now, want := range map[string]int{"Old": 1, "New": 2} {
+		bubble(t, func(t *testing.T) {
+			var events []request.Event
+			journal := observed(func(r *request.Event) { events = append(events, *r) })
+			e := executing(t, Options{ExecWait: 20 * time.Second, Journal: journal, Servers: map[string]ServerOptions{"one": {Confirm: policy.ConfirmAll}}}, nil, piped(t, "one", tool("Old")))
+			asked := 0
+			client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
+			client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
+				if asked++; asked == 1 {
+					next := piped(t, "one", tool(now))
+					next.Definition = "another"
+					<-time.After(10 * time.Minute)
+					e.registry.Apply([]registry.Server{next}, registry.Options{})
+				}
+				return json.RawMessage(`{"action":"accept"}`), nil
+			}
+			got := exec(t, e, Request{From: request.From{Client: client}, Server: "one", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
+			if said(t, got) != "x" || asked != want {
+				t.Errorf("%s: asked %d times, want %d; got %s", now, asked, want, got.Content)
+			}
+			if len(events) != 1 || events[0].Confirming != 10*time.Minute || events[0].Duration != 5*time.Second || events[0].Upstream >= time.Second {
+				t.Errorf("%s: %+v", now, events)
+			}
+		})
+	}
+}

@@ -201,7 +201,7 @@ func (e *Executor) execute(ctx context.Context, r *Request) (*Result, error) {
 	} else {
 		event.Received, event.Sent, event.SentBytes = result.received, result.sent, result.size()
 	}
-	event.Duration = time.Since(r.began)
+	event.Stop()
 	if result != nil && result.rpc != nil && (r.Native || r.Client.OpensURLsOf(result.rpc)) {
 		return nil, result.rpc
 	}
@@ -353,9 +353,9 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	return raw, t, err
 }
 
-// waitLeft is how long a request may still wait for a server.
+// waitLeft is how long a request may still wait for a server. The time that a person takes to confirm it is not in it.
 func (e run) waitLeft(r *Request) time.Duration {
-	return max(e.options.ExecWait-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
+	return max(e.options.ExecWait+r.Event.Confirming-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
 }
 
 // awaitServer waits for the server of a request, then replaces the catalogue of the

@@ -21,7 +21,6 @@ func Recorded(journal *Journal) Middleware {
 				return next(ctx, r)
 			}
 			r.Event = journal.Begin(r.Method, r.Client)
-			r.Event.KnownMethod = Known(r.Method)
 			journal.Attempt(r.Event)
 			r.Event.reads(r)
 			result, err := next(ctx, r)
