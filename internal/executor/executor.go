@@ -233,18 +233,26 @@ func (e run) exec(ctx context.Context, r *Request) (result *Result, answered boo
 	return result, r.Server != Builtin
 }
 
-// Raw runs one call and returns the upstream's result unchanged, or a failure.
+// Raw runs one call and returns the upstream's result unchanged, or a failure. No account has its tokens.
 func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result) {
 	r, own := e.started(r)
 	run := e.begin()
 	raw, target, err := run.call(ctx, &r)
+	var failure *Result
+	switch {
+	case err != nil:
+		raw, failure = nil, run.failure(&r, target, err).Result(true)
+		r.Event.Outcome = failure.code
+	case string(wire.Member(raw, "isError")) == "true":
+		r.Event.Outcome = request.OutcomeToolError
+	}
+	if ctx.Err() != nil {
+		r.Event.Outcome = request.OutcomeCancelled
+	}
 	if own {
 		e.journal.End(r.Event)
 	}
-	if err != nil {
-		return nil, run.failure(&r, target, err).Result(true)
-	}
-	return raw, nil
+	return raw, failure
 }
 
 // Catalogue is the catalogue as a client may see it now. A request takes it once, at

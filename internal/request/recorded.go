@@ -3,7 +3,6 @@ package request
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -24,15 +23,7 @@ func Recorded(journal *Journal) Middleware {
 			journal.Attempt(r.Event)
 			r.Event.reads(r)
 			result, err := next(ctx, r)
-			if rpc, refused := err.(*wire.RPCError); refused {
-				r.Event.Code = int(rpc.Code)
-			}
-			switch {
-			case ctx.Err() != nil:
-				r.Event.Outcome = OutcomeCancelled
-			case err != nil:
-				r.Event.Outcome = fmt.Sprintf("ERROR %d", r.Event.Code)
-			}
+			r.Event.Ended(ctx, err)
 			journal.End(r.Event)
 			return result, err
 		}
