@@ -39,7 +39,10 @@ func BenchmarkObservers(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer lines.Close()
-			a := NewHTTP(cfg, slog.New(slog.NewTextHandler(lines, nil)), nil)
+			a, err := New(Options{Config: cfg, Profile: Hosted, Log: slog.New(slog.NewTextHandler(lines, nil))})
+			if err != nil {
+				b.Fatal(err)
+			}
 			defer a.Close()
 			end, err := a.OpenAudit()
 			if err != nil {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mcpx/internal/arguments"
@@ -29,7 +28,7 @@ type Executor struct {
 	registry   *registry.Registry
 	catalogues policy.Catalogues
 	apps       policy.Catalogues // with the tools that are for apps only
-	current    atomic.Pointer[settings]
+	current    func() *Settings  // those in force
 	log        *slog.Logger
 	schemas    arguments.Schemas
 	store      results.Store
@@ -51,28 +50,23 @@ func New(r *registry.Registry, options Options) *Executor {
 		registry: r, log: options.Logger, journal: options.Journal, tracing: options.Tracing,
 		apps: policy.Catalogues{Apps: true}, tags: caller.NewTags(),
 	}
-	e.builtin, e.reader = builtin()
-	e.SetOptions(options)
-	return e
-}
-
-// SetOptions replaces the options, except the logger, the journal and Tracing. Open calls keep theirs.
-func (e *Executor) SetOptions(options Options) {
-	if options.ExecWait <= 0 {
-		options.ExecWait = 20 * time.Second
+	if e.builtin, e.reader = builtin(); options.Current != nil {
+		e.current = options.Current
+	} else {
+		settings := NewSettings(options, nil)
+		e.current = func() *Settings { return settings }
 	}
-	options.Separator = cmp.Or(options.Separator, "__")
-	e.current.Store(&settings{Options: options})
+	return e
 }
 
 // run is the executor during one call or one question about the catalogue. It keeps
 // the options of its beginning.
 type run struct {
 	*Executor
-	options *settings
+	options *Settings
 }
 
-func (e *Executor) begin() run { return run{e, e.current.Load()} }
+func (e *Executor) begin() run { return run{e, e.current()} }
 
 // Request is one call as the client sent it.
 type Request struct {
@@ -317,7 +311,7 @@ func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, err
 		if !errors.As(err, &replaced) || ctx.Err() != nil {
 			return nil, t, err
 		}
-		e.options = e.current.Load()
+		e.options = e.current()
 		e.awaitServer(ctx, r)
 	}
 }

@@ -2,13 +2,9 @@ package request
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 )
 
@@ -106,26 +102,6 @@ type Refused struct {
 
 // Stop says that the event takes no longer than until now.
 func (e *Event) Stop() { e.Duration = time.Since(e.Began) - e.Confirming }
-
-// internalError is the code of JSON-RPC for errors that no server has sent.
-const internalError = -32603
-
-// Ended says in the event of a message that is no call how it has ended, with the error of [Handler].
-func (e *Event) Ended(ctx context.Context, err error) {
-	rpc, answered := errors.AsType[*wire.RPCError](err)
-	switch {
-	case ctx.Err() != nil:
-		e.Outcome = OutcomeCancelled
-		return
-	case err == nil:
-		return
-	case answered && rpc.Code != 0:
-		e.Code = int(rpc.Code)
-	default:
-		e.Code = internalError
-	}
-	e.Outcome = fmt.Sprintf("ERROR %d", e.Code)
-}
 
 // IsCall reports whether the event is the call of a tool.
 func (e *Event) IsCall() bool { return e.Method == "tools/call" }

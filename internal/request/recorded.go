@@ -3,6 +3,8 @@ package request
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -27,6 +29,26 @@ func Recorded(journal *Journal) Middleware {
 			journal.End(r.Event)
 			return result, err
 		}
+	}
+}
+
+// Ended says in the event of a message that is no call how it has ended, with the error of [Handler].
+func (e *Event) Ended(ctx context.Context, err error) {
+	rpc, answered := errors.AsType[*wire.RPCError](err)
+	_, over := errors.AsType[*LimitError](err)
+	_, unavailable := errors.AsType[*UnavailableError](err)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		e.Outcome = OutcomeCancelled
+	case answered:
+		e.Code, e.Outcome = int(rpc.Code), fmt.Sprintf("ERROR %d", rpc.Code)
+	case over:
+		e.Outcome = "RATE_LIMITED"
+	case unavailable:
+		e.Outcome = "SERVER_UNAVAILABLE"
+	default:
+		e.Outcome = "EXECUTION_ERROR"
 	}
 }
 
