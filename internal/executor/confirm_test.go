@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -104,7 +105,8 @@ func TestChanged(t *testing.T) {
 		before.Close(time.Second)
 		fake.SetTools(tool(c.now))
 		r := registry.New(servers, options)
-		e := chained(r, Options{})
+		var all trail
+		e := chainedWith(r, Options{Journal: observed(all.end)}, all.admit, nil)
 		seen := e.Catalogue(nil)
 		if s, _ := seen.Server("fake"); len(s.Tools) != 1 {
 			t.Fatalf("on disk: %+v", s)
@@ -116,6 +118,10 @@ func TestChanged(t *testing.T) {
 		}
 		if calls := fake.Log().Calls("echo"); len(calls) != 0 && c.code != "" {
 			t.Errorf("%s: %d calls", c.now, len(calls))
+		}
+		// It may have been let pass before its server listed what it has now.
+		if ends := all.take(t); len(ends) != 1 || strings.TrimSuffix(ends[0], ", not begun") != "call fake.echo "+cmp.Or(c.code, "RESULT") {
+			t.Errorf("%s: %q", c.now, ends)
 		}
 		r.Close(time.Second)
 	}

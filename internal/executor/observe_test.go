@@ -8,12 +8,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
 	"mcpx/internal/upstream"
@@ -187,4 +189,125 @@ func TestObserve_afterwards(t *testing.T) {
 	if len(events) != 2 || events[1] == own || events[1].Number != 2 || events[1].Outcome != CodeServerNotFound || own.Attempted {
 		t.Errorf("%d events, %+v of the request", len(events), own)
 	}
+}
+
+// trail has the beginnings and the ends of messages, as the audit trail does.
+type trail struct {
+	mu           sync.Mutex
+	began, ended []request.Event
+}
+
+func (t *trail) admit(next request.Handler) request.Handler {
+	return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
+		if !r.Event.Admitted {
+			r.Event.Admitted = true
+			t.add(&t.began, r.Event)
+		}
+		return next(ctx, r)
+	}
+}
+
+func (t *trail) end(r *request.Event) {
+	if r.Attempted {
+		t.add(&t.ended, r)
+	}
+}
+
+func (t *trail) add(to *[]request.Event, r *request.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*to = append(*to, *r)
+}
+
+// take returns what there is since the last take, as method, name and outcome. Each end must have the number of its
+// beginning, and more are not to be: a message that was refused has only an end.
+func (t *trail) take(test *testing.T) (all []string) {
+	test.Helper()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.ended {
+		began := slices.DeleteFunc(slices.Clone(t.began), func(b request.Event) bool { return b.Number != r.Number })
+		if r.Number == 0 || len(began) > 1 || r.Admitted != (len(began) == 1) || !r.KnownMethod || r.Duration < r.Upstream {
+			test.Errorf("%d beginnings of %+v", len(began), r)
+		}
+		name := map[bool]string{true: "call ", false: r.Method + " "}[r.IsCall()] + r.Server + "." + r.Tool + r.Item + " " + r.Outcome
+		if len(began) == 0 {
+			name += ", not begun"
+		}
+		all = append(all, name)
+		t.began = slices.DeleteFunc(t.began, func(b request.Event) bool { return b.Number == r.Number })
+	}
+	for _, b := range t.began {
+		all = append(all, b.Server+"."+b.Tool+" begun")
+	}
+	t.ended = nil
+	return all
+}
+
+// Each call has one end and, if it was let pass, one beginning: one with many requests to its server too, one that goes on
+// after the answer, and what the server inside of mcpx asks others.
+func TestObserve_once(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var all trail
+		var last request.Event
+		r := registry.New([]registry.Server{
+			piped(t, "fake", mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://b","name":"b"}]`)}.WithFiles(t)),
+			piped(t, "tasks", tasking(t, "60000", "completed")),
+		}, registry.Options{})
+		r.Start()
+		t.Cleanup(func() { r.Close(0) })
+		r.WaitTried(t.Context())
+		e := chainedWith(r, Options{Journal: observed(all.end, func(r *request.Event) { last = *r })}, all.admit, nil)
+		r.WaitListedOne(t.Context(), "fake")
+		client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
+		client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
+			return json.RawMessage(`{"action":"decline"}`), nil
+		}
+		text := json.RawMessage(`{"text":"x"}`)
+		part := &policy.Part{Confirm: policy.ConfirmAll}
+		for _, tt := range []struct {
+			name string
+			call Request
+			want []string
+		}{
+			{"a call", Request{Server: "fake", Tool: "echo", Arguments: text}, []string{"call fake.echo RESULT"}},
+			{"an error", Request{Server: "fake", Tool: "fail", Arguments: json.RawMessage(`{"message":"no"}`)}, []string{"call fake.fail TOOL_ERROR"}},
+			{"no tool", Request{Server: "fake", Tool: "none"}, []string{"call fake.none TOOL_NOT_FOUND, not begun"}},
+			{"a task", Request{Server: "tasks", Tool: "t"}, []string{"call tasks.t RESULT"}},
+			{"not read-only", Request{Server: "fake", Tool: "echo", Arguments: text, ReadOnly: true}, []string{"call fake.echo EXECUTION_ERROR, not begun"}},
+			{"declined", Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Arguments: text, Part: part}, []string{"call fake.echo EXECUTION_ERROR, not begun"}},
+			{"the built-in server, which needs no consent", Request{From: request.From{Client: client}, Server: Builtin, Tool: readTool, Arguments: json.RawMessage(`{"uri":"a://b"}`), Part: part},
+				[]string{"resources/read fake.a://b RESULT", "call mcpx.read_resource RESULT"}},
+			{"no resource", Request{Server: Builtin, Tool: readTool, Arguments: json.RawMessage(`{"uri":"a://none"}`)},
+				[]string{"resources/read fake.a://none ERROR -32002", "call mcpx.read_resource UPSTREAM_ERROR"}},
+			{"no server is asked", Request{Server: Builtin, Tool: promptTool, Arguments: json.RawMessage(`{"name":"none"}`)}, []string{"call mcpx.get_prompt VALIDATION_ERROR"}},
+		} {
+			exec(t, e, tt.call)
+			if got := all.take(t); !slices.Equal(got, tt.want) {
+				t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+			}
+			if tt.call.Server == Builtin && (last.Upstream != 0 || !last.Asked.IsZero()) {
+				t.Errorf("%s: %+v", tt.name, last)
+			}
+		}
+
+		slow := Request{Server: "fake", Tool: "slow", Arguments: json.RawMessage(`{"ms":90000}`), Form: Form{Wait: time.Minute}}
+		handle := parked(t, exec(t, e, slow), "60")
+		if got, want := all.take(t), []string{"fake.slow begun"}; !slices.Equal(got, want) {
+			t.Errorf("while it runs: %q", got)
+		}
+		exec(t, e, waitFor(handle, slow.Form))
+		got := all.take(t)
+		slices.Sort(got)
+		if want := []string{"call fake.slow RESULT", "call mcpx.wait_result RESULT"}; !slices.Equal(got, want) {
+			t.Errorf("at the end: %q, want %q", got, want)
+		}
+		if _, failure := e.Raw(t.Context(), Request{Server: "fake", Tool: "none"}); failure == nil {
+			t.Error("no failure")
+		}
+		_, _ = e.Raw(t.Context(), Request{Server: "fake", Tool: "fail", Arguments: json.RawMessage(`{"message":"no"}`)})
+		if got, want := all.take(t), []string{"call fake.none TOOL_NOT_FOUND, not begun", "call fake.fail TOOL_ERROR"}; !slices.Equal(got, want) {
+			t.Errorf("raw: %q, want %q", got, want)
+		}
+	})
 }

@@ -174,10 +174,14 @@ func TestWaiting_Failures(t *testing.T) {
 
 // A panic costs only its call, also in a goroutine of its own.
 func TestWaiting_Panic(t *testing.T) {
-	e := New(nil, Options{}) // whose registry is nil
+	var outcomes []string
+	e := New(nil, Options{Journal: observed(func(r *request.Event) { outcomes = append(outcomes, r.Outcome) })}) // whose registry is nil
 	seen := catalog.NewSnapshot([]catalog.Server{catalog.Server{Name: "s", Known: true, State: catalog.Ready}.WithTools([]catalog.Tool{{Name: "t"}})})
 	got := exec(t, e, Request{Catalogue: seen, Server: "s", Tool: "t", Form: Form{Wait: time.Minute}})
 	if text := said(t, got); !strings.HasPrefix(text, "EXECUTION_ERROR: internal error of mcpx") {
 		t.Errorf("got %s", text)
+	}
+	if len(outcomes) != 1 || outcomes[0] != CodeExecution {
+		t.Errorf("outcomes: %q", outcomes)
 	}
 }
