@@ -170,7 +170,8 @@ func TestConfirmed_Replaced(t *testing.T) {
 			if said(t, got) != "x" || asked != want {
 				t.Errorf("%s: asked %d times, want %d; got %s", now, asked, want, got.Content)
 			}
-			if len(events) != 1 || events[0].Confirming != 10*time.Minute || events[0].Duration != 5*time.Second || events[0].Upstream >= time.Second {
+			if len(events) != 1 || events[0].Confirming != 10*time.Minute || events[0].Duration != 5*time.Second ||
+				events[0].Upstream >= time.Second {
 				t.Errorf("%s: %+v", now, events)
 			}
 		})

@@ -90,7 +90,8 @@ func TestObserve_event(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var events []request.Event
 	var lines bytes.Buffer
-	journal := observed(func(r *request.Event) { events = append(events, *r) }, LogEvents(slog.New(slog.NewTextHandler(&lines, nil)), slog.LevelInfo))
+	logger := slog.New(slog.NewTextHandler(&lines, nil))
+	journal := observed(func(r *request.Event) { events = append(events, *r) }, LogEvents(logger, slog.LevelInfo))
 	fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"look","annotations":{"readOnlyHint":true}}]`), Results: map[string]json.RawMessage{
 		"look": json.RawMessage(`{"content":[` + string(wire.TextBlock("canary in a result")) + `]}`),
 	}}
@@ -263,7 +264,8 @@ func TestObserve_once(t *testing.T) {
 		client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
 			return json.RawMessage(`{"action":"decline"}`), nil
 		}
-		text := json.RawMessage(`{"text":"x"}`)
+		from := request.From{Client: client}
+		text, why := json.RawMessage(`{"text":"x"}`), json.RawMessage(`{"message":"no"}`)
 		part := &policy.Part{Confirm: policy.ConfirmAll}
 		for _, tt := range []struct {
 			name string
@@ -271,16 +273,20 @@ func TestObserve_once(t *testing.T) {
 			want []string
 		}{
 			{"a call", Request{Server: "fake", Tool: "echo", Arguments: text}, []string{"call fake.echo RESULT"}},
-			{"an error", Request{Server: "fake", Tool: "fail", Arguments: json.RawMessage(`{"message":"no"}`)}, []string{"call fake.fail TOOL_ERROR"}},
+			{"an error", Request{Server: "fake", Tool: "fail", Arguments: why}, []string{"call fake.fail TOOL_ERROR"}},
 			{"no tool", Request{Server: "fake", Tool: "none"}, []string{"call fake.none TOOL_NOT_FOUND, not begun"}},
 			{"a task", Request{Server: "tasks", Tool: "t"}, []string{"call tasks.t RESULT"}},
-			{"not read-only", Request{Server: "fake", Tool: "echo", Arguments: text, ReadOnly: true}, []string{"call fake.echo EXECUTION_ERROR, not begun"}},
-			{"declined", Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Arguments: text, Part: part}, []string{"call fake.echo EXECUTION_ERROR, not begun"}},
-			{"the built-in server, which needs no consent", Request{From: request.From{Client: client}, Server: Builtin, Tool: readTool, Arguments: json.RawMessage(`{"uri":"a://b"}`), Part: part},
+			{"not read-only", Request{Server: "fake", Tool: "echo", Arguments: text, ReadOnly: true},
+				[]string{"call fake.echo EXECUTION_ERROR, not begun"}},
+			{"declined", Request{From: from, Server: "fake", Tool: "echo", Arguments: text, Part: part},
+				[]string{"call fake.echo EXECUTION_ERROR, not begun"}},
+			{"the built-in server, which needs no consent",
+				Request{From: from, Server: Builtin, Tool: readTool, Arguments: json.RawMessage(`{"uri":"a://b"}`), Part: part},
 				[]string{"resources/read fake.a://b RESULT", "call mcpx.read_resource RESULT"}},
 			{"no resource", Request{Server: Builtin, Tool: readTool, Arguments: json.RawMessage(`{"uri":"a://none"}`)},
 				[]string{"resources/read fake.a://none ERROR -32002", "call mcpx.read_resource UPSTREAM_ERROR"}},
-			{"no server is asked", Request{Server: Builtin, Tool: promptTool, Arguments: json.RawMessage(`{"name":"none"}`)}, []string{"call mcpx.get_prompt VALIDATION_ERROR"}},
+			{"no server is asked", Request{Server: Builtin, Tool: promptTool, Arguments: json.RawMessage(`{"name":"none"}`)},
+				[]string{"call mcpx.get_prompt VALIDATION_ERROR"}},
 		} {
 			exec(t, e, tt.call)
 			if got := all.take(t); !slices.Equal(got, tt.want) {
@@ -305,7 +311,7 @@ func TestObserve_once(t *testing.T) {
 		if _, failure := e.Raw(t.Context(), Request{Server: "fake", Tool: "none"}); failure == nil {
 			t.Error("no failure")
 		}
-		_, _ = e.Raw(t.Context(), Request{Server: "fake", Tool: "fail", Arguments: json.RawMessage(`{"message":"no"}`)})
+		_, _ = e.Raw(t.Context(), Request{Server: "fake", Tool: "fail", Arguments: why})
 		if got, want := all.take(t), []string{"call fake.none TOOL_NOT_FOUND, not begun", "call fake.fail TOOL_ERROR"}; !slices.Equal(got, want) {
 			t.Errorf("raw: %q, want %q", got, want)
 		}
