@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -194,7 +193,7 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err
 			result, err = run.shape(ctx, raw, r, t)
 		}
 	}
-	event.Duration = time.Since(r.began)
+	event.Stop()
 	if ctx.Err() != nil {
 		event.Outcome = request.OutcomeCancelled
 		return nil, ctx.Err()
@@ -220,18 +219,26 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err
 	return result, nil
 }
 
-// Raw runs one call and returns the upstream's result unchanged, or a failure.
+// Raw runs one call and returns the upstream's result unchanged, or a failure. No account has its tokens.
 func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result) {
 	r, own := e.started(r)
 	run := e.begin()
 	raw, target, err := run.call(ctx, &r)
+	var failure *Result
+	switch {
+	case err != nil:
+		raw, failure = nil, run.failure(&r, target, err).Result(true)
+		r.Event.Outcome = failure.code
+	case string(wire.Member(raw, "isError")) == "true":
+		r.Event.Outcome = request.OutcomeToolError
+	}
+	if ctx.Err() != nil {
+		r.Event.Outcome = request.OutcomeCancelled
+	}
 	if own {
 		e.journal.End(r.Event)
 	}
-	if err != nil {
-		return nil, run.failure(&r, target, err).Result(true)
-	}
-	return raw, nil
+	return raw, failure
 }
 
 // Catalogue is the catalogue as a client may see it now. A request takes it once, at
@@ -269,13 +276,9 @@ func (e *Executor) sees(client *caller.Client, part *policy.Part, apps bool) *ca
 	return part.Of(e.Catalogue(client))
 }
 
-// Sees is [request.Sees] for the chain. Each caller may call the server mcpx.
+// Sees is [request.Sees] for the chain.
 func (e *Executor) Sees(q *request.Request) *catalog.Snapshot {
-	seen := e.sees(q.Client, q.Part, q.Apps)
-	if q.To.Name != Builtin {
-		return seen
-	}
-	return catalog.NewSnapshot(append(slices.Clone(seen.Servers), *e.withSkills(e.builtin, e.skills(seen))))
+	return e.sees(q.Client, q.Part, q.Apps)
 }
 
 // target is the tool that a request names, with its checked arguments.
@@ -344,9 +347,9 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	return raw, t, err
 }
 
-// waitLeft is how long a request may still wait for a server.
+// waitLeft is how long a request may still wait for a server. The time that a person takes to confirm it is not in it.
 func (e run) waitLeft(r *Request) time.Duration {
-	return max(e.options.ExecWait-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
+	return max(e.options.ExecWait+r.Event.Confirming-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
 }
 
 // awaitServer waits for the server of a request, then replaces the catalogue of the

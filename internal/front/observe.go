@@ -15,7 +15,9 @@ func (f *Front) answer(ctx context.Context, r *incoming) response {
 	if r.event.Code = answer.code; answer.code != 0 && r.event.Outcome == "" {
 		r.event.Outcome = fmt.Sprintf("ERROR %d", answer.code)
 	}
-	r.event.SentBytes = max(r.event.SentBytes, len(answer.body))
+	if !r.event.IsCall() { // of a call the executor counts the content
+		r.event.SentBytes = len(answer.body)
+	}
 	r.event.Stop()
 	return answer
 }
