@@ -148,7 +148,7 @@ func NewDemo(log *slog.Logger) (*App, error) {
 	for _, sample := range demo.Servers() {
 		servers = append(servers, registry.Server{
 			Description: sample.Description,
-			Spec:        upstream.Spec{Name: sample.Name, Type: upstream.InProcess, Serve: sample.Serve, Logger: log},
+			Spec:        upstream.Spec{Options: upstream.Options{Name: sample.Name, Type: upstream.InProcess, Serve: sample.Serve, Logger: log}},
 		})
 	}
 	a.wire(servers, &policy.Rules{}, "")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mcpx/internal/base/proc"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
@@ -123,22 +124,32 @@ func cacheKey(s config.Server) string {
 
 func (a *App) spec(cfg *config.Config, s config.Server) upstream.Spec {
 	spec := upstream.Spec{
-		Name: s.Name, Type: s.Type,
-		Command: s.Command, Args: s.Args, Cwd: s.Cwd,
-		ContentLength: s.Framing == "content-length", NewlineOnly: s.Framing == "newline",
-		Protocol: s.Protocol,
-		URL:      s.URL, URLs: s.URLs, Headers: s.Headers,
-		ClientName: "mcpx", ClientVersion: Version(),
+		Options: upstream.Options{
+			Name: s.Name, Type: s.Type,
+			Launch: upstream.Launch{
+				Command: s.Command, Args: s.Args, Cwd: s.Cwd, Reaper: a.reaper,
+				ContentLength: s.Framing == "content-length", NewlineOnly: s.Framing == "newline",
+			},
+			Remote:     upstream.Remote{URL: s.URL, URLs: s.URLs, Headers: s.Headers},
+			MaxMessage: cfg.MaxMessageBytes,
+			Secrets:    sanitize.NewSecrets(s.Secrets, nil),
+			Logger:     a.log, Trace: a.traceServer(s.Name),
+		},
+		Protocol:       s.Protocol,
+		ClientName:     "mcpx",
+		ClientVersion:  Version(),
 		ConnectTimeout: s.ConnectTimeout,
-		Lazy:           s.Start == "lazy", StopIdle: s.StopIdle,
-		MaxMessage: cfg.MaxMessageBytes, MaxConcurrency: s.MaxConcurrency, Queue: queue(cfg.Limits.Server, 0),
-		Secrets: s.Secrets, Reaper: a.reaper, Logger: a.log, Trace: a.traceServer(s.Name),
+		Lazy:           s.Start == "lazy",
+		StopIdle:       s.StopIdle,
+		MaxConcurrency: s.MaxConcurrency,
+		Queue:          queue(cfg.Limits.Server, 0),
 	}
 	if s.Type == config.Stdio {
-		spec.Env = proc.Environment(os.Environ(), s.Env)
+		spec.Launch.Env = proc.Environment(os.Environ(), s.Env)
 	}
 	if s.Type != config.Stdio && !s.OAuth.Off {
-		spec.Authorize, spec.NewSecrets = a.logins.Authorize(LoginServer(s))
+		authorize, tokens := a.logins.Authorize(LoginServer(s))
+		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, tokens)
 	}
 	if cfg.HealthCheck.Enabled {
 		spec.Health = upstream.Health{

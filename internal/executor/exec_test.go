@@ -19,6 +19,7 @@ import (
 
 	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
@@ -32,7 +33,7 @@ const patience = 2 * time.Minute
 // piped is a fake in this process.
 func piped(t testing.TB, name string, fake mcptest.Spec) registry.Server {
 	t.Helper()
-	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: fake.Serve(t, nil)}}
+	return registry.Server{Spec: upstream.Spec{Options: upstream.Options{Name: name, Type: upstream.InProcess, Serve: fake.Serve(t, nil)}}}
 }
 
 // hiding are rules that hide what the func does not let be; nil hides nothing.
@@ -91,9 +92,9 @@ func TestFaults(t *testing.T) {
 	good := piped(t, "good", mcptest.Spec{Tools: json.RawMessage(tools)})
 	good.Spec.MaxMessage = 64 << 10
 	modern := piped(t, "modern", mcptest.Spec{Era: mcptest.EraModern, Tools: json.RawMessage(`[{"name":"ask"},{"name":"raw"}]`)})
-	off := registry.Server{Disabled: true, Spec: upstream.Spec{Name: "off"}}
-	faulty := registry.Server{Fault: "env.TOKEN: variable TOKEN is not set", Spec: upstream.Spec{Name: "faulty"}}
-	missing := registry.Server{Spec: upstream.Spec{Name: "missing", Type: upstream.Stdio, Command: "no-such-" + secret, Secrets: []string{secret}}}
+	off := registry.Server{Disabled: true, Spec: upstream.Spec{Options: upstream.Options{Name: "off"}}}
+	faulty := registry.Server{Fault: "env.TOKEN: variable TOKEN is not set", Spec: upstream.Spec{Options: upstream.Options{Name: "faulty"}}}
+	missing := registry.Server{Spec: upstream.Spec{Options: upstream.Options{Name: "missing", Type: upstream.Stdio, Launch: upstream.Launch{Command: "no-such-" + secret}, Secrets: sanitize.NewSecrets([]string{secret}, nil)}}}
 	empty := piped(t, "empty", mcptest.Spec{Tools: json.RawMessage(`[]`)})
 	many := piped(t, "many", mcptest.Spec{Tools: json.RawMessage(`[]`), ExtraTools: 60})
 	e := executing(t, Options{TypeScript: true, ExecWait: patience}, func(_ string, tool *catalog.Tool) bool { return tool.Name != "hidden_tool" },

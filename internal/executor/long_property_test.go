@@ -19,7 +19,7 @@ import (
 // inProcess is mcpx in front of one fake in this process.
 func inProcess(t *testing.T, options executor.Options) *assembly {
 	t.Helper()
-	spec := upstream.Spec{Name: "fake", Type: upstream.InProcess, Serve: mcptest.Spec{}.Serve(t, nil)}
+	spec := upstream.Spec{Options: upstream.Options{Name: "fake", Type: upstream.InProcess, Serve: mcptest.Spec{}.Serve(t, nil)}}
 	return assembleServers(t, []registry.Server{{Spec: spec}}, options)
 }
 

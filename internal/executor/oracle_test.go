@@ -32,18 +32,18 @@ func upstreamSpec(t *testing.T, name string) upstream.Spec {
 	if strings.HasSuffix(name, "modern") {
 		fake.Era = mcptest.EraModern
 	}
-	spec := upstream.Spec{Name: name, Type: upstream.HTTP}
+	spec := upstream.Spec{Options: upstream.Options{Name: name, Type: upstream.HTTP}}
 	switch {
 	case strings.HasPrefix(name, "stdio"):
 		command, args, env := fake.Stdio(t)
-		spec.Type, spec.Command, spec.Args = upstream.Stdio, command, args
+		spec.Type, spec.Launch.Command, spec.Launch.Args = upstream.Stdio, command, args
 		for key, value := range env {
-			spec.Env = append(spec.Env, key+"="+value)
+			spec.Launch.Env = append(spec.Launch.Env, key+"="+value)
 		}
 	case name == "sse":
-		spec.Type, spec.URL = upstream.SSE, fake.SSE(t).URL
+		spec.Type, spec.Remote.URL = upstream.SSE, fake.SSE(t).URL
 	default:
-		spec.URL = fake.HTTP(t).URL
+		spec.Remote.URL = fake.HTTP(t).URL
 	}
 	return spec
 }

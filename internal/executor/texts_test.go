@@ -31,7 +31,7 @@ type talk struct {
 // returns true; an error ends the server.
 func byHand(name string, handle func(talk) (bool, error)) registry.Server {
 	var starts atomic.Int64
-	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Legacy: true, Serve: func(_ context.Context, r io.Reader, w io.Writer) error {
+	return registry.Server{Spec: upstream.Spec{Options: upstream.Options{Name: name, Type: upstream.InProcess, Serve: func(_ context.Context, r io.Reader, w io.Writer) error {
 		start := int(starts.Add(1))
 		in := bufio.NewScanner(r)
 		for in.Scan() {
@@ -59,7 +59,7 @@ func byHand(name string, handle func(talk) (bool, error)) registry.Server {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer)
 		}
 		return in.Err()
-	}}}
+	}}, Legacy: true}}
 }
 
 // bubble runs a test in time of its own.
@@ -174,7 +174,7 @@ func TestHTTPStatuses(t *testing.T) {
 		if kind == upstream.SSE {
 			server = mcptest.Spec{}.SSE(t)
 		}
-		e := executing(t, Options{}, nil, registry.Server{Spec: upstream.Spec{Name: "s", Type: kind, URL: server.URL}})
+		e := executing(t, Options{}, nil, registry.Server{Spec: upstream.Spec{Options: upstream.Options{Name: "s", Type: kind, Remote: upstream.Remote{URL: server.URL}}}})
 		for _, tt := range tests {
 			server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: tt.status, Body: tt.body}.On("tools/call").Always())
 			if got := said(t, exec(t, e, Request{Server: "s", Tool: "destroy_echo", Arguments: json.RawMessage(`{"text":"x"}`)})); got != tt.want {

@@ -91,8 +91,8 @@ func (r *Registry) clientUpstream(e *entry, client *caller.Client, own *credenti
 // The caller holds the lock.
 func (r *Registry) clientSpec(e *entry, client *caller.Client, own *credentials, c *clientSession) upstream.Spec {
 	spec := e.server.Spec
-	if len(spec.URLs) > 0 {
-		spec.URL = spec.URLs[r.turn.Add(1)%uint32(len(spec.URLs))]
+	if len(spec.Remote.URLs) > 0 {
+		spec.Remote.URL = spec.Remote.URLs[r.turn.Add(1)%uint32(len(spec.Remote.URLs))]
 	}
 	spec.Lazy, spec.StopIdle, spec.OnChange = false, 0, nil
 	cached := e.cached
@@ -107,7 +107,8 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *credentials,
 		c.subject.Store(&own.subject)
 	}
 	if e.server.Exchange != nil {
-		spec.Authorize, spec.NewSecrets = e.server.Exchange(func() string { return *c.subject.Load() })
+		authorize, fresh := e.server.Exchange(func() string { return *c.subject.Load() })
+		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, fresh)
 	}
 	if client.Notify == nil || own != nil { // a session that lists nothing: it is for one request, or what it lists is of one caller
 		spec.NoCatalogue, spec.Catalogue = true, tools

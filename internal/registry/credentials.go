@@ -135,14 +135,14 @@ func (c *credentials) key(server string) sessionKey {
 // put makes a spec that of a session with these credentials: they replace headers of the
 // same name, and a login, which belongs to somebody else.
 func (c *credentials) put(spec *upstream.Spec) {
-	headers := make(map[string]string, len(spec.Headers)+len(c.headers))
-	for name, value := range spec.Headers {
+	headers := make(map[string]string, len(spec.Remote.Headers)+len(c.headers))
+	for name, value := range spec.Remote.Headers {
 		replaced := slices.ContainsFunc(slices.Collect(maps.Keys(c.headers)), func(own string) bool { return strings.EqualFold(own, name) })
 		if !replaced && !(c.subject != "" && strings.EqualFold(name, "Authorization")) {
 			headers[name] = value
 		}
 	}
 	maps.Copy(headers, c.headers)
-	spec.Headers, spec.Authorize, spec.NewSecrets = headers, nil, nil
-	spec.Secrets = slices.Concat(spec.Secrets, c.secrets)
+	spec.Remote.Headers, spec.Remote.Authorize = headers, nil
+	spec.Secrets = spec.Secrets.And(c.secrets, nil)
 }

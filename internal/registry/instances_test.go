@@ -22,12 +22,12 @@ import (
 // several are instances of one server.
 func several(t *testing.T, fakes ...mcptest.Spec) (webs []*mcptest.HTTPServer, server Server) {
 	t.Helper()
-	spec := upstream.Spec{Name: "web", Type: upstream.HTTP, Health: upstream.Health{Interval: 50 * time.Millisecond, Timeout: patience}}
+	spec := upstream.Spec{Options: upstream.Options{Name: "web", Type: upstream.HTTP}, Health: upstream.Health{Interval: 50 * time.Millisecond, Timeout: patience}}
 	for _, fake := range fakes {
 		web := fake.HTTP(t)
-		webs, spec.URLs = append(webs, web), append(spec.URLs, web.URL)
+		webs, spec.Remote.URLs = append(webs, web), append(spec.Remote.URLs, web.URL)
 	}
-	spec.URL = spec.URLs[0]
+	spec.Remote.URL = spec.Remote.URLs[0]
 	return webs, Server{Spec: spec, Definition: "web"}
 }
 
@@ -158,8 +158,8 @@ func TestInstances_Hangs(t *testing.T) {
 	mcptest.NoLeaks(t)
 	webs, server := several(t, mcptest.Spec{NoSession: true}, mcptest.Spec{NoSession: true})
 	proxy := mcptest.NewProxy(t, webs[0].URL)
-	server.Spec.URLs[0] = proxy.URL(webs[0].URL)
-	server.Spec.URL = server.Spec.URLs[0]
+	server.Spec.Remote.URLs[0] = proxy.URL(webs[0].URL)
+	server.Spec.Remote.URL = server.Spec.Remote.URLs[0]
 	server.Spec.Health = upstream.Health{Interval: 20 * time.Millisecond, Timeout: 3 * time.Second, Threshold: 1}
 	server.Spec.ConnectTimeout = 3 * time.Second
 	r := start(t, Options{}, server)
@@ -319,13 +319,13 @@ func TestInstances_AllDown(t *testing.T) {
 func TestInstances_Apply(t *testing.T) {
 	mcptest.NoLeaks(t)
 	webs, server := several(t, mcptest.Spec{}, mcptest.Spec{}, mcptest.Spec{})
-	all := server.Spec.URLs
-	server.Spec.URLs = all[:2]
+	all := server.Spec.Remote.URLs
+	server.Spec.Remote.URLs = all[:2]
 	r := start(t, Options{}, server)
 	tried(t, r)
 	state(t, r, catalog.Ready, "")
-	server.Spec.URLs, server.Definition = all[1:], "others"
-	server.Spec.URL = all[1]
+	server.Spec.Remote.URLs, server.Definition = all[1:], "others"
+	server.Spec.Remote.URL = all[1]
 	if changes := r.Apply([]Server{server}, Options{}); fmt.Sprint(changes) != "{[web] [web]}" {
 		t.Errorf("changes %v", changes)
 	}

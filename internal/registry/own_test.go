@@ -68,7 +68,7 @@ func choosy(_ context.Context, in io.Reader, out io.Writer) error {
 // changes in it; the others see and hear nothing of them.
 func TestOwnCatalogue(t *testing.T) {
 	mcptest.NoLeaks(t)
-	server := Server{Definition: "x", PerClient: true, Spec: upstream.Spec{Name: "x", Type: upstream.InProcess, Serve: choosy}}
+	server := Server{Definition: "x", PerClient: true, Spec: upstream.Spec{Options: upstream.Options{Name: "x", Type: upstream.InProcess, Serve: choosy}}}
 	r := start(t, Options{}, server)
 	tried(t, r)
 	names := func(client *caller.Client) []string {

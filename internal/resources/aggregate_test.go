@@ -38,7 +38,7 @@ func offering(name string, resources int) mcptest.Spec {
 }
 
 func remote(name string, fake *mcptest.HTTPServer) registry.Server {
-	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.HTTP, URL: fake.URL}, Definition: fake.URL}
+	return registry.Server{Spec: upstream.Spec{Options: upstream.Options{Name: name, Type: upstream.HTTP, Remote: upstream.Remote{URL: fake.URL}}}, Definition: fake.URL}
 }
 
 // start makes the servers of a registry, which ends with the test.

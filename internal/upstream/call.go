@@ -32,7 +32,7 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	timeout := cmp.Or(max(r.Timeout, 0), u.spec.CallTimeout)
 	parent, own := ctx, newCallContext(ctx, timeout)
 	defer own.end()
-	ctx = own
+	ctx = &own.Context
 	c := call{Request: r, clock: &own.clock}
 	if err := u.begin(); err != nil {
 		return nil, err

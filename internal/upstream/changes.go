@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 )
 
@@ -98,7 +99,7 @@ func signal(ch chan struct{}) {
 // that is being opened, so that nothing falls between the two; a stream that
 // takes longer costs a second list.
 func (s *session) beforeListing(ctx context.Context) {
-	waitFor(ctx, streamPatience, s.changes.settled, s.link.done())
+	delay.Until(ctx, streamPatience, s.changes.settled, s.link.done())
 	s.changes.listing.Store(true)
 }
 
@@ -128,7 +129,7 @@ func (s *session) subscribe() {
 // not offer it; refused gets an error that it has answered.
 func (s *session) keepListening(ctx context.Context, to mcp.SubscriptionFilter, refused func(error)) {
 	filter := wire.Encode(map[string]mcp.SubscriptionFilter{"notifications": to})
-	persist(ctx, func() (wait time.Duration, again bool) {
+	delay.Retry(ctx, func() (wait time.Duration, again bool) {
 		_, err := s.do(ctx, string(mcp.MethodSubscriptionsListen), filter)
 		if rpc, ok := errors.AsType[*wire.RPCError](err); ok {
 			refused(rpc)

@@ -168,7 +168,7 @@ func eachEra(t *testing.T, run func(t *testing.T, server *changing)) {
 }
 
 func (c *changing) spec() Spec {
-	return Spec{Name: "changing", Type: HTTP, URL: "http://nowhere.example/mcp", Transport: c}
+	return Spec{Options: Options{Name: "changing", Type: HTTP, Remote: Remote{URL: "http://nowhere.example/mcp", Transport: c}}}
 }
 
 func toolNames(u *Upstream) string {
@@ -299,7 +299,7 @@ func TestSubscriptionAnsweredAtOnce(t *testing.T) {
 			})
 			var mu sync.Mutex
 			asked := map[string]int{}
-			u := connect(t, Spec{Type: InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+			u := connect(t, serving(func(ctx context.Context, in io.Reader, out io.Writer) error {
 				return serve(ctx, io.TeeReader(in, writerFunc(func(p []byte) (int, error) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -308,7 +308,7 @@ func TestSubscriptionAnsweredAtOnce(t *testing.T) {
 					}
 					return len(p), nil
 				})), out)
-			}})
+			}))
 			synctest.Wait()
 			if state := u.Status().State; state != catalog.Ready {
 				t.Errorf("%s: %s at once", answer, state)

@@ -44,75 +44,7 @@ func (s *stub) close() {}
 
 func (s *stub) traits() traits { return traits{oneStream: true} }
 
-var _ link = (*stub)(nil)
-
-// What was answered counts, also if the caller leaves at the same moment.
-func TestAnswerAndCancellationTogether(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for id := range int64(100) {
-		m := newMux()
-		p, _, err := m.register(outgoing{id: id})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.resolve(id, answer{message: wire.Message{Result: json.RawMessage(`{}`)}})
-		if _, err := m.wait(ctx, p); err != nil {
-			t.Fatalf("an answer and a cancellation: got %v", err)
-		}
-	}
-	m := newMux()
-	p, _, err := m.register(outgoing{id: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.wait(ctx, p); !errors.Is(err, context.Canceled) || len(m.pending) != 0 {
-		t.Errorf("no answer: got %v, %d are waited for", err, len(m.pending))
-	}
-}
-
-// scriptedConn is a Conn whose server is the test.
-type scriptedConn struct {
-	said    chan []byte // what Read returns; closed at the end of the stream
-	written func(messages [][]byte) error
-	once    sync.Once
-}
-
-func (c *scriptedConn) Read() ([]byte, error) {
-	if data, ok := <-c.said; ok {
-		return data, nil
-	}
-	return nil, io.EOF
-}
-
-func (c *scriptedConn) Write(messages ...[]byte) error { return c.written(messages) }
-
-func (c *scriptedConn) Close() error {
-	c.once.Do(func() { close(c.said) })
-	return nil
-}
-
-// A server may answer and end before the write of the request has returned.
-func TestAnswerBeforeTheWriteIsOver(t *testing.T) {
-	mcptest.NoLeaks(t)
-	spec := Spec{}.withDefaults()
-	over := make(chan struct{})
-	conn := &scriptedConn{said: make(chan []byte, 1)}
-	l := newStreamLink(&spec).use(conn, nil)
-	conn.written = func([][]byte) error {
-		conn.said <- []byte(`{"jsonrpc":"2.0","id":7,"result":{"last":"words"}}`)
-		_ = conn.Close()
-		<-over
-		return nil
-	}
-	l.start(func(wire.Message, int64) {})
-	message, err := l.request(context.Background(), outgoing{id: 7, message: []byte("{}")})
-	if err != nil || string(message.Result) != `{"last":"words"}` {
-		t.Errorf("got %s, %v", message.Result, err)
-	}
-	close(over)
-	l.close()
-}
+var _ Link = (*stub)(nil)
 
 // A server may ask before anything else, and is answered. An id of any length is no
 // reason to send as much back.
@@ -196,34 +128,12 @@ func TestRetryTakesNoPlace(t *testing.T) {
 	})
 }
 
-// Retry-After is seconds or a date, and no reason to wait for ever.
-func TestParseRetryAfter(t *testing.T) {
-	for value, want := range map[string]time.Duration{
-		"7": 7 * time.Second, " 120 ": 2 * time.Minute, "0": 0, "-5": 0, "1h": 0, "soon": 0, "": 0,
-		"99999999999": maxRetryAfter, "99999999999999999999": 0,
-		"Wed, 21 Oct 2015 07:28:00 GMT": 0, "Fri, 01 Jan 2999 00:00:00 GMT": maxRetryAfter,
-	} {
-		if got := parseRetryAfter(value); got != want {
-			t.Errorf("%q: got %v, want %v", value, got, want)
-		}
-	}
-	synctest.Test(t, func(t *testing.T) {
-		at := time.Now().Add(90 * time.Second)
-		if got := parseRetryAfter(at.UTC().Format(http.TimeFormat)); got != 90*time.Second {
-			t.Errorf("a date in 90 s: got %v", got)
-		}
-	})
-	if got := retryAfterOf(&statusError{retryAfter: time.Hour}); got != maxOwnWait {
-		t.Errorf("mcpx itself would wait for %v", got)
-	}
-}
-
 // 503 can say when to come back, too; what is not offered is asked for no sooner.
 func TestRetryAfterUnavailable(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
 	server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: 503, Header: map[string]string{"Retry-After": "3600"}}.Always())
-	status := awaitState(t, connect(t, Spec{Type: HTTP, URL: server.URL}), catalog.Unavailable)
+	status := awaitState(t, connect(t, at(HTTP, server.URL)), catalog.Unavailable)
 	if wait := time.Until(status.RetryAfter); wait < maxOwnWait-patience || wait > maxOwnWait {
 		t.Errorf("the next attempt is in %v, want %v", wait, maxOwnWait)
 	}
@@ -247,7 +157,7 @@ func TestStreamBehindNotification(t *testing.T) {
 func TestForgottenSessionIsNotEnded(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	u := ready(t, at(HTTP, server.URL))
 	server.KillSessions()
 	mustEcho(t, u)
 	for _, entry := range server.Log().Event(mcptest.EventHTTP) {
@@ -258,27 +168,6 @@ func TestForgottenSessionIsNotEnded(t *testing.T) {
 	u.Close(0)
 	if n := server.Sessions(); n != 0 {
 		t.Errorf("%d sessions are left", n)
-	}
-}
-
-// A secret is struck out in each of the spellings that servers have for it.
-func TestSecretSpellings(t *testing.T) {
-	key := "-----BEGIN KEY-----\nMIIabcdefgh\nijklmnopqr\n-----END KEY-----\n"
-	spec := Spec{Secrets: []string{"to ken/+\"1", key, "abc", "word"}}.withDefaults()
-	for text, want := range map[string]string{
-		`bad token to ken/+"1 given`:                    "bad token [secret] given",
-		"GET /x?key=to+ken%2F%2B%221":                   "GET /x?key=[secret]",
-		"GET /to%20ken%2F+%221/x":                       "GET /[secret]/x",
-		`{"token":"to ken/+\"1"}`:                       `{"token":"[secret]"}`,
-		"bad key: " + key + " read":                     "bad key: [secret] read",
-		"ijklmnopqr\n-----END KEY-----":                 "[secret] [secret]",
-		"abc is too short to be struck out":             "abc is too short to be struck out",
-		"a word is not":                                 "a [secret] is not",
-		strings.Repeat("x", cleanBytes) + "to ken/+\"1": strings.Repeat("x", 97) + "...",
-	} {
-		if got := spec.clean(text, 100); got != want {
-			t.Errorf("%.60q: got %q, want %q", text, got, want)
-		}
 	}
 }
 

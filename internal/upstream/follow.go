@@ -149,7 +149,7 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 	bounded, cancel = context.WithTimeout(s.noteCtx, noteTime)
 	defer cancel()
 	if _, err := s.do(bounded, string(mcp.MethodResourcesUnsubscribe), params); err != nil {
-		s.spec.Logger.Debug("unsubscribing", "err", s.spec.clean(err.Error(), 300))
+		s.spec.Logger.Debug("unsubscribing", "err", s.spec.Secrets.Line(err.Error(), 300))
 	}
 }
 

@@ -17,28 +17,20 @@ func (h *heard) get() (f wire.Framing, ok bool) {
 	return wire.Framing(n - 1), n > 0
 }
 
-func (s *Spec) pinnedFraming() bool { return s.ContentLength || s.NewlineOnly }
+func (l *Launch) pinnedFraming() bool { return l.ContentLength || l.NewlineOnly }
 
-// firstFraming is the framing of the first attempt.
-func (s *Spec) firstFraming() wire.Framing {
-	if s.ContentLength {
-		return wire.ContentLength
-	}
-	return wire.Newline
-}
-
-// nextFraming is the framing of the attempt after one that failed. A server that has
-// spoken keeps its framing. For any other, headers follow an attempt in which lines
-// met with silence for the whole time, and lines follow headers.
-func (s *Spec) nextFraming(last wire.Framing, silent bool) wire.Framing {
-	spoken, ok := s.heard.get()
+// Failed chooses the framing of the attempt after one that failed; silent says that the server answered nothing for
+// the whole time. A server that has spoken keeps its framing. For any other, headers follow an attempt in which lines
+// met with silence, and lines follow headers.
+func (d *Dialer) Failed(silent bool) {
+	spoken, ok := d.heard.get()
 	switch {
-	case s.pinnedFraming() || s.Type != Stdio:
-		return last
+	case d.Launch.pinnedFraming() || d.Type != Stdio:
 	case ok:
-		return spoken
-	case last == wire.Newline && silent:
-		return wire.ContentLength
+		d.framing = spoken
+	case d.framing == wire.Newline && silent:
+		d.framing = wire.ContentLength
+	default:
+		d.framing = wire.Newline
 	}
-	return wire.Newline
 }

@@ -189,6 +189,6 @@ func (s *session) initialized(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	s.spec.Logger.Warn("the server does not accept notifications/initialized", "err", s.spec.clean(err.Error(), 300))
+	s.spec.Logger.Warn("the server does not accept notifications/initialized", "err", s.spec.Secrets.Line(err.Error(), 300))
 	return nil
 }

@@ -23,7 +23,7 @@ import (
 // when the server forgets the session (404), or when it is closed.
 type httpLink struct {
 	*life
-	spec   *Spec
+	dialer *Dialer
 	in     incoming
 	url    string
 	client *http.Client
@@ -47,8 +47,8 @@ const goneGrace = 2 * time.Second
 // newHTTPClient makes the client of one upstream. Redirects stay on the host
 // and keep the method; others are refused, as they would carry the configured
 // headers elsewhere.
-func newHTTPClient(spec *Spec) *http.Client {
-	transport := spec.Transport
+func newHTTPClient(remote Remote) *http.Client {
+	transport := remote.Transport
 	if transport == nil {
 		transport = &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
@@ -61,8 +61,8 @@ func newHTTPClient(spec *Spec) *http.Client {
 			ForceAttemptHTTP2:     true,
 		}
 	}
-	if spec.Authorize != nil {
-		transport = spec.Authorize(transport)
+	if remote.Authorize != nil {
+		transport = remote.Authorize(transport)
 	}
 	return &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		first := via[0]
@@ -74,18 +74,14 @@ func newHTTPClient(spec *Spec) *http.Client {
 	}}
 }
 
-func dialHTTP(_ context.Context, spec *Spec, _ wire.Framing) (link, error) {
-	return newHTTPLink(spec), nil
-}
-
 func (l *httpLink) traits() traits { return traits{connectionPerRequest: true, headers: true} }
 
 func (l *httpLink) agreed(version string) { l.version.Store(&version) }
 
 func (l *httpLink) start(in incoming) { l.in = in }
 
-func newHTTPLink(spec *Spec) *httpLink {
-	l := &httpLink{life: newLife(), spec: spec, url: spec.URL, client: newHTTPClient(spec)}
+func newHTTPLink(d *Dialer) *httpLink {
+	l := &httpLink{life: newLife(), dialer: d, url: d.address, client: newHTTPClient(d.Remote)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.calls, l.drop = context.WithCancel(context.Background())
 	return l
@@ -132,7 +128,7 @@ func (l *httpLink) post(ctx context.Context, address string, message []byte, hea
 	if err != nil {
 		return nil, false, err
 	}
-	l.spec.traced(false, message)
+	l.dialer.traced(false, message)
 	l.setHeaders(req, header)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
@@ -144,7 +140,7 @@ func (l *httpLink) setHeaders(req *http.Request, header http.Header) {
 	for name, values := range header {
 		req.Header[name] = values
 	}
-	for name, value := range l.spec.Headers {
+	for name, value := range l.dialer.Remote.Headers {
 		req.Header.Set(name, value)
 		if strings.EqualFold(name, "Host") {
 			req.Host = value
@@ -191,10 +187,10 @@ func (l *httpLink) explain(err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
 	}
-	return errors.New(l.spec.clean(err.Error(), 300))
+	return errors.New(l.dialer.Secrets.Line(err.Error(), 300))
 }
 
-// unauthorized is the refusal that an error of [Spec.Authorize] is; nil for any other.
+// unauthorized is the refusal that an error of [Remote.Authorize] is; nil for any other.
 func unauthorized(err error) error {
 	type notSent interface {
 		error
@@ -230,7 +226,7 @@ func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error
 	timer := time.AfterFunc(bodyPatience, cancel)
 	defer timer.Stop()
 	if resp.StatusCode >= 300 {
-		return l.spec.statusError(resp)
+		return l.dialer.statusError(resp)
 	}
 	if mediaType(resp) != "text/event-stream" {
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)

@@ -71,7 +71,7 @@ func (l *httpLink) forgotten(ctx context.Context, r outgoing, text string) bool 
 		return false
 	}
 	l.refusal.Store(&refusal)
-	l.fail(fmt.Errorf("%w: %s", errGone, l.spec.clean(refusal, 200)))
+	l.fail(fmt.Errorf("%w: %s", errGone, l.dialer.Secrets.Line(refusal, 200)))
 	return sameWords(refusal, text)
 }
 
@@ -115,7 +115,7 @@ func (l *httpLink) refusedTo(ctx context.Context, ask outgoing) string {
 // configured headers; it is best effort.
 func (l *httpLink) endSession() {
 	within := time.Second
-	if d := time.Duration(l.spec.closeWithin.Load()); d > 0 {
+	if d := time.Duration(l.dialer.closeWithin.Load()); d > 0 {
 		within = min(within, d/2)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
 )
@@ -31,7 +32,7 @@ func (a *response) resumable(reader *eventReader, err error) bool {
 func (a *response) resume(ctx context.Context, last *eventReader, cause error) (wire.Message, error) {
 	a.resumed = true
 	idle, failures := 0, 0 // attempts in a row that brought nothing, that reached nothing
-	for sleep(ctx, resumePause(last.retry, idle)) {
+	for delay.Sleep(ctx, resumePause(last.retry, idle)) {
 		resp, err := a.link.openStream(ctx, last.lastID)
 		switch {
 		case ctx.Err() != nil:
@@ -43,7 +44,7 @@ func (a *response) resume(ctx context.Context, last *eventReader, cause error) (
 			}
 			return wire.Message{}, cause
 		}
-		reader := newEventReader(resp.Body, a.link.spec.MaxMessage)
+		reader := newEventReader(resp.Body, a.link.dialer.MaxMessage)
 		reader.lastID, reader.retry = last.lastID, last.retry
 		answer, err := a.events(reader)
 		resp.Body.Close()

@@ -15,20 +15,20 @@ const statusLimit = 8 << 10
 const hintRunes = 200
 
 // statusError describes an answer with an error status.
-func (s *Spec) statusError(resp *http.Response) error {
+func (d *Dialer) statusError(resp *http.Response) error {
 	body, _ := readLimited(resp.Body, statusLimit, -1)
-	return s.statusText(resp, body)
+	return d.statusText(resp, body)
 }
 
-func (s *Spec) statusText(resp *http.Response, body []byte) error {
+func (d *Dialer) statusText(resp *http.Response, body []byte) error {
 	e := &statusError{code: resp.StatusCode, text: "the server answered " + resp.Status}
 	e.challenged = resp.Header.Get("Www-Authenticate") != ""
-	e.hint = s.clean(string(body[:min(len(body), cleanBytes)]), hintRunes)
+	e.hint = d.Secrets.LineOf(body, hintRunes)
 	if strings.HasPrefix(e.hint, "<") {
 		e.hint = ""
 	}
 	if wait := resp.Header.Get("Retry-After"); wait != "" && (e.code == http.StatusTooManyRequests || e.code == http.StatusServiceUnavailable) {
-		e.text += ", retry after " + s.clean(wait, 40)
+		e.text += ", retry after " + d.Secrets.Line(wait, 40)
 		e.retryAfter = parseRetryAfter(wait)
 	}
 	switch {
@@ -37,7 +37,7 @@ func (s *Spec) statusText(resp *http.Response, body []byte) error {
 		if to, err := resp.Location(); err == nil {
 			target = to.Scheme + "://" + to.Host + to.Path
 		}
-		e.text += ", a redirect to " + s.clean(target, 200) + " that is not followed; put the final address into url"
+		e.text += ", a redirect to " + d.Secrets.Line(target, 200) + " that is not followed; put the final address into url"
 	case e.hint != "":
 		e.text += ": " + e.hint
 	}
@@ -47,10 +47,10 @@ func (s *Spec) statusText(resp *http.Response, body []byte) error {
 	// RFC 9728: a server that has logins says where it describes them.
 	hasLogins := e.code == http.StatusUnauthorized && strings.Contains(strings.Join(resp.Header.Values("Www-Authenticate"), " "), "resource_metadata")
 	switch {
-	case hasLogins && s.Authorize != nil:
-		e.text = "needs mcpx login " + s.Name + " (" + e.text + ")"
+	case hasLogins && d.Remote.Authorize != nil:
+		e.text = "needs mcpx login " + d.Name + " (" + e.text + ")"
 	case hasLogins:
-		e.text += "; renew the token in headers of this server, or remove it and try mcpx login " + s.Name
+		e.text += "; renew the token in headers of this server, or remove it and try mcpx login " + d.Name
 	default:
 		e.text += "; check the headers (token) of this server"
 	}
@@ -116,3 +116,6 @@ func retryAfterOf(err error) time.Duration {
 	}
 	return 0
 }
+
+// shownRunes is how much of a useless answer goes into a text.
+const shownRunes = 100

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"mcpx/internal/base/semaphore"
-	"mcpx/internal/base/wire"
 )
 
 const (
@@ -60,23 +59,23 @@ func (e *lateError) Error() string {
 
 // attempt opens a session. took is how long that took; left is what the listing may
 // take.
-func (u *Upstream) attempt(parent context.Context, spec *Spec, framing wire.Framing) (s *session, took, left time.Duration, err error) {
+func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took, left time.Duration, err error) {
 	if spec.installs != nil {
-		s, took, err = u.install(parent, spec, framing)
+		s, took, err = u.install(parent, spec)
 		return s, took, spec.ConnectTimeout, err
 	}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(parent, spec.ConnectTimeout)
 	defer cancel()
 	s = newSession(spec)
-	err = s.open(ctx, framing)
+	err = s.open(ctx, u.dialer)
 	took = time.Since(began)
 	return s, took, spec.ConnectTimeout - took, err
 }
 
 // install opens a session with a command that may install at first. It waits for its
 // turn, and ends the command only when nothing moves or all of its time has passed.
-func (u *Upstream) install(parent context.Context, spec *Spec, framing wire.Framing) (s *session, took time.Duration, err error) {
+func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took time.Duration, err error) {
 	if err := u.turn(parent, spec); err != nil {
 		return nil, 0, err
 	}
@@ -87,8 +86,8 @@ func (u *Upstream) install(parent context.Context, spec *Spec, framing wire.Fram
 	} else {
 		w.say = u.say
 	}
-	npx := slices.Contains(words(spec.Command, spec.Args), "npx")
-	w.say(program(spec.Command) + " installs it, for " + spec.installs.whole.String() + " at most")
+	npx := slices.Contains(words(spec.Launch.Command, spec.Launch.Args), "npx")
+	w.say(program(spec.Launch.Command) + " installs it, for " + spec.installs.whole.String() + " at most")
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
 	whole := time.AfterFunc(spec.installs.whole, func() {
@@ -101,7 +100,7 @@ func (u *Upstream) install(parent context.Context, spec *Spec, framing wire.Fram
 		defer close(watched)
 		w.watch(ctx, s.movement, func(quiet time.Duration) { end(&lateError{after: quiet, quiet: true, npx: npx}) })
 	}()
-	err = s.open(ctx, framing)
+	err = s.open(ctx, u.dialer)
 	end(nil)
 	<-watched
 	if w.counts {

@@ -48,12 +48,12 @@ func (u *Upstream) listItems(ctx context.Context, s *session, due map[catalog.Ki
 			s.listAgain(kind)
 		}
 		if err != nil {
-			u.spec.Logger.Warn("listing "+string(kind), "err", u.spec.clean(err.Error(), 300))
+			u.spec.Logger.Warn("listing "+string(kind), "err", u.spec.Secrets.Line(err.Error(), 300))
 			continue
 		}
 		items, faults := catalog.DecodeItems(kind, all.Items)
 		for _, fault := range slices.Concat(all.Faults, faults) {
-			u.spec.Logger.Warn("not listed", "fault", u.spec.clean(fault, 300))
+			u.spec.Logger.Warn("not listed", "fault", u.spec.Secrets.Line(fault, 300))
 		}
 		fresh[kind] = items
 	}

@@ -4,19 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"mcpx/internal/base/lazyctx"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
 )
 
-// link carries messages between one session and its server. Implementations:
+// Link carries messages between one session and its server. Implementations:
 // streamLink (everything over one [Conn]), httpLink, sseLink.
-type link interface {
+type Link interface {
 	// start lets the server speak. It is called once, before anything else.
 	start(in incoming)
 	// request sends one request and returns the response to it. Its error is
@@ -226,7 +225,7 @@ func (m *mux) resolve(id int64, a answer) bool {
 func (m *mux) resolveLarge(large *wire.TooLargeError) bool {
 	m.beat()
 	raw, asks := large.ID()
-	id, ours := ownID(raw)
+	id, ours := wire.IntID(raw)
 	return ours && !asks && m.resolve(id, answer{err: &request.TooLargeError{Limit: large.Limit}})
 }
 
@@ -264,7 +263,7 @@ func (m *mux) deliver(data []byte, in incoming) bool {
 		in(message, 0)
 		return true
 	case message.IsResponse():
-		id, ours := ownID(message.ID)
+		id, ours := wire.IntID(message.ID)
 		if !ours {
 			return false // a line of a log in JSON, or an error that says not whose it is
 		}
@@ -283,29 +282,21 @@ var errHollow = json.RawMessage(`{"message":"the answer has neither result nor e
 // markEmpty turns a response with our id but neither result nor error into an error:
 // no other answer will come.
 func markEmpty(m wire.Message) wire.Message {
-	if _, ours := ownID(m.ID); ours && m.Method == "" && !m.IsResponse() && m.Params == nil {
+	if _, ours := wire.IntID(m.ID); ours && m.Method == "" && !m.IsResponse() && m.Params == nil {
 		m.Error = errHollow
 	}
 	return m
 }
 
-// ownID reads an id of ours in a response. Some servers send it back as a
-// string, others as a number with a fraction.
-func ownID(raw json.RawMessage) (int64, bool) {
-	text := strings.TrimSuffix(strings.Trim(string(raw), `"`), ".0")
-	id, err := strconv.ParseInt(text, 10, 64)
-	return id, err == nil
-}
-
 // wait waits for the answer that register promised.
 func (m *mux) wait(ctx context.Context, p *pending) (wire.Message, error) {
-	done, call, request := ends(ctx)
+	done, inner, outer := lazyctx.Ends(ctx)
 	select {
 	case <-p.done:
 		return p.answer.message, p.answer.err
 	case <-done:
-	case <-call:
-	case <-request:
+	case <-inner:
+	case <-outer:
 	}
 	return m.giveUp(p, ctx.Err())
 }

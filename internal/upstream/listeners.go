@@ -134,7 +134,7 @@ func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
 
 // progressed passes progress on to the call whose token it has.
 func (s *session) progressed(params json.RawMessage) {
-	id, ok := ownID(wire.Member(params, "progressToken"))
+	id, ok := wire.IntID(wire.Member(params, "progressToken"))
 	if !ok {
 		return
 	}

@@ -42,7 +42,7 @@ func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all 
 		case err != nil && (n == 1 || whole || ctx.Err() != nil || s.link.cause() != nil):
 			return all, nil, fmt.Errorf("listing %s: %w", kind, err)
 		case err != nil:
-			fault("page %d of %s cannot be read, what came before is kept: %s", n, method, s.spec.clean(err.Error(), 300))
+			fault("page %d of %s cannot be read, what came before is kept: %s", n, method, s.spec.Secrets.Line(err.Error(), 300))
 			return all, err, nil
 		}
 		all.Items = append(all.Items, page.Items...)

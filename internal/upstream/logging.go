@@ -9,6 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 )
 
@@ -69,9 +70,9 @@ func (s *session) tellLevel(ctx context.Context, r *call) {
 		ctx, cancel := context.WithTimeout(s.noteCtx, noteTime)
 		defer cancel()
 		if _, err := s.do(ctx, string(mcp.MethodSetLogLevel), fmt.Appendf(nil, `{"level":%q}`, least)); err != nil {
-			s.spec.Logger.Debug("setting the log level", "err", s.spec.clean(err.Error(), 300))
+			s.spec.Logger.Debug("setting the log level", "err", s.spec.Secrets.Line(err.Error(), 300))
 		}
 	})
 	s.mu.Unlock()
-	waitFor(ctx, levelPatience, answered, nil)
+	delay.Until(ctx, levelPatience, answered, nil)
 }

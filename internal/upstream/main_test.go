@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -36,13 +37,23 @@ const (
 	childSilence = 6 * time.Second
 )
 
+// at is the spec of a server over the network.
+func at(transport, url string) Spec {
+	return Spec{Options: Options{Name: "fake", Type: transport, Remote: Remote{URL: url}}}
+}
+
+// serving is the spec of a server in this process.
+func serving(serve func(ctx context.Context, in io.Reader, out io.Writer) error) Spec {
+	return Spec{Options: Options{Name: "fake", Type: InProcess, Serve: serve}}
+}
+
 // stdio is the spec of a fake as a child process.
 func stdio(t testing.TB, fake mcptest.Spec) Spec {
 	t.Helper()
 	command, args, env := fake.Stdio(t)
-	spec := Spec{Name: "fake", Type: Stdio, Command: command, Args: args}
+	spec := Spec{Options: Options{Name: "fake", Type: Stdio, Launch: Launch{Command: command, Args: args}}}
 	for name, value := range env {
-		spec.Env = append(spec.Env, name+"="+value)
+		spec.Launch.Env = append(spec.Launch.Env, name+"="+value)
 	}
 	return spec
 }
@@ -73,11 +84,11 @@ func (l *logs) starts() int {
 func inProcess(t testing.TB, fake mcptest.Spec) (Spec, *logs) {
 	t.Helper()
 	all := &logs{}
-	return Spec{Name: "fake", Type: InProcess, Serve: fake.Serve(t, func(log func() mcptest.Log) {
+	return Spec{Options: Options{Name: "fake", Type: InProcess, Serve: fake.Serve(t, func(log func() mcptest.Log) {
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		all.list = append(all.list, log)
-	})}, all
+	})}}, all
 }
 
 // connect starts an upstream that ends with the test.
@@ -185,7 +196,7 @@ func overHTTP(modern bool) func(testing.TB, mcptest.Spec) (Spec, func() mcptest.
 			fake.Era = mcptest.EraModern
 		}
 		server := fake.HTTP(t)
-		return Spec{Name: "fake", Type: HTTP, URL: server.URL}, server.Log
+		return at(HTTP, server.URL), server.Log
 	}
 }
 
@@ -205,7 +216,7 @@ var variants = []variant{
 	{"stdio headers", false, func(t testing.TB, fake mcptest.Spec) (Spec, func() mcptest.Log) {
 		fake.ContentLength = true
 		spec, log := overStdio(false)(t, fake)
-		spec.ContentLength = true
+		spec.Launch.ContentLength = true
 		return spec, log
 	}},
 	{"http legacy", false, overHTTP(false)},
@@ -216,7 +227,7 @@ var variants = []variant{
 	}},
 	{"sse", false, func(t testing.TB, fake mcptest.Spec) (Spec, func() mcptest.Log) {
 		server := fake.SSE(t)
-		return Spec{Name: "fake", Type: SSE, URL: server.URL}, server.Log
+		return at(SSE, server.URL), server.Log
 	}},
 	{"in-process", false, func(t testing.TB, fake mcptest.Spec) (Spec, func() mcptest.Log) {
 		spec, all := inProcess(t, fake)

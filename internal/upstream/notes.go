@@ -55,7 +55,7 @@ func (u *Upstream) Notify(method string, params json.RawMessage) {
 	s.note(flat(append(message, '}')))
 }
 
-func (s *session) sendNote(l link, message []byte) {
+func (s *session) sendNote(l Link, message []byte) {
 	ctx, cancel := context.WithTimeout(s.noteCtx, noteTime)
 	defer cancel()
 	if err := l.notify(ctx, message); err != nil {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 )
 
@@ -36,7 +35,7 @@ while read -r line; do
 	*'"tools/list"'*) answer '{"tools":[]}' ;;
 	esac
 done`
-	spec := Spec{Name: "awkward", Type: Stdio, Command: shell, Args: []string{"-c", script, "sh", starts}, Env: os.Environ(), Legacy: true, ConnectTimeout: childSilence}
+	spec := Spec{Options: Options{Name: "awkward", Type: Stdio, Launch: Launch{Command: shell, Args: []string{"-c", script, "sh", starts}, Env: os.Environ()}}, Legacy: true, ConnectTimeout: childSilence}
 	return spec, func() int {
 		data, _ := os.ReadFile(starts)
 		return strings.Count(string(data), "\n")
@@ -64,37 +63,6 @@ func TestFramingAfterSlowStart(t *testing.T) {
 				t.Errorf("%d starts, want %d", n, tt.starts)
 			}
 		})
-	}
-}
-
-func TestNextFraming(t *testing.T) {
-	tests := []struct {
-		name   string
-		spec   Spec
-		heard  []wire.Framing
-		last   wire.Framing
-		silent bool
-		want   wire.Framing
-	}{
-		{"silent", Spec{}, nil, wire.Newline, true, wire.ContentLength},
-		{"ended early", Spec{}, nil, wire.Newline, false, wire.Newline},
-		{"headers, silent", Spec{}, nil, wire.ContentLength, true, wire.Newline},
-		{"headers, ended early", Spec{}, nil, wire.ContentLength, false, wire.Newline},
-		{"spoke lines", Spec{}, []wire.Framing{wire.Newline}, wire.Newline, true, wire.Newline},
-		{"spoke headers", Spec{}, []wire.Framing{wire.ContentLength}, wire.ContentLength, true, wire.ContentLength},
-		{"changed its mind", Spec{}, []wire.Framing{wire.Newline, wire.ContentLength}, wire.Newline, false, wire.ContentLength},
-		{"pinned headers", Spec{ContentLength: true}, []wire.Framing{wire.Newline}, wire.ContentLength, false, wire.ContentLength},
-		{"pinned lines", Spec{NewlineOnly: true}, nil, wire.Newline, true, wire.Newline},
-	}
-	for _, tt := range tests {
-		tt.spec.Type = Stdio
-		spec := tt.spec.withDefaults()
-		for _, f := range tt.heard {
-			spec.heard.set(f)
-		}
-		if got := spec.nextFraming(tt.last, tt.silent); got != tt.want {
-			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
-		}
 	}
 }
 
@@ -129,10 +97,10 @@ func TestLastWords(t *testing.T) {
 		if err != nil {
 			t.Skip("no shell")
 		}
-		status := awaitState(t, connect(t, Spec{Type: Stdio, Command: shell, Args: []string{"-c", "echo please log in first; cat >/dev/null"}, Env: os.Environ(), ConnectTimeout: childSilence}), catalog.Unavailable)
+		status := awaitState(t, connect(t, Spec{Options: Options{Type: Stdio, Launch: Launch{Command: shell, Args: []string{"-c", "echo please log in first; cat >/dev/null"}, Env: os.Environ()}}, ConnectTimeout: childSilence}), catalog.Unavailable)
 		contains(t, "reason", status.Reason, "no answer to initialize", "stdout has text instead of messages: please log in first")
 
-		status = awaitState(t, connect(t, Spec{Type: Stdio, Command: shell, Args: []string{"-c", "echo no token, set TOKEN; exit 4"}, Env: os.Environ()}), catalog.Unavailable)
+		status = awaitState(t, connect(t, Spec{Options: Options{Type: Stdio, Launch: Launch{Command: shell, Args: []string{"-c", "echo no token, set TOKEN; exit 4"}, Env: os.Environ()}}}), catalog.Unavailable)
 		contains(t, "reason", status.Reason, "exit status 4; stdout has text instead of messages: no token, set TOKEN")
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 )
@@ -143,7 +144,7 @@ func (s *session) question(m wire.Message, of int64) {
 		result, err := client.Request(wanted, m.Method, params, s.hearing(params))
 		if context.Cause(wanted) == errCallOver {
 			// The server has to hear first that the call is cancelled, if it is.
-			sleep(ctx, cancelTime)
+			delay.Sleep(ctx, cancelTime)
 		}
 		if ctx.Err() != nil {
 			return

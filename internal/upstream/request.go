@@ -110,8 +110,7 @@ func (s *session) send(ctx context.Context, r outgoing) (json.RawMessage, error)
 		return nil, wire.ReadRPCError(answer.Error)
 	}
 	if !answer.Valid && !wire.Valid(answer.Result) {
-		start := answer.Result[:min(len(answer.Result), cleanBytes)]
-		return nil, &request.AnswerError{Reason: "the result is not valid JSON: " + s.spec.clean(string(start), shownRunes)}
+		return nil, &request.AnswerError{Reason: "the result is not valid JSON: " + s.spec.Secrets.LineOf(answer.Result, shownRunes)}
 	}
 	return answer.Result, nil
 }

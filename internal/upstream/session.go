@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -14,7 +13,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/base/wire"
 )
 
 // The revisions that mcpx asks for. A server may answer initialize with an
@@ -27,7 +25,7 @@ const (
 // session is one negotiated conversation over a link.
 type session struct {
 	spec *Spec
-	link link // set before it is started, under mu
+	link Link // set before it is started, under mu
 
 	modern       bool
 	unprobed     bool // see [Status]
@@ -93,15 +91,17 @@ func newSession(spec *Spec) *session {
 
 // open starts what the spec says and negotiates a session, within ctx. After an error
 // nothing of it is left.
-func (s *session) open(ctx context.Context, framing wire.Framing) error {
-	spec := s.spec
-	if err := s.dial(ctx, framing); err != nil {
+func (s *session) open(ctx context.Context, dialer *Dialer) error {
+	l, err := dialer.Dial(ctx)
+	if err != nil {
 		return err
 	}
-	err := s.handshake(ctx)
-	if status, ok := errors.AsType[*statusError](err); ok && spec.Type == HTTP && (status.code == 400 || status.code == 404 || status.code == 405) {
+	s.connected(l)
+	err = s.handshake(ctx)
+	if status, ok := errors.AsType[*statusError](err); ok && s.spec.Type == HTTP &&
+		(status.code == 400 || status.code == 404 || status.code == 405) {
 		// A server of 2024-11-05 refuses the POST; its stream tells.
-		if old, sseErr := dialSSE(ctx, spec, framing); sseErr == nil {
+		if old, sseErr := dialer.DialSSE(ctx); sseErr == nil {
 			s.link.close()
 			s.connected(old)
 			err = s.handshake(ctx)
@@ -169,40 +169,11 @@ type silenceError struct{ text string }
 func (e *silenceError) Error() string { return e.text }
 
 // connected makes l the link of the session, and lets the server speak.
-func (s *session) connected(l link) {
+func (s *session) connected(l Link) {
 	s.mu.Lock()
 	s.link = l
 	s.mu.Unlock()
 	l.start(s.incoming)
-}
-
-// dials are the ways to a server, by transport.
-var dials = map[string]func(context.Context, *Spec, wire.Framing) (link, error){
-	Stdio: dialProcess, InProcess: dialInProcess, HTTP: dialHTTP, SSE: dialSSE, WebSocket: dialWebSocket,
-}
-
-func (s *session) dial(ctx context.Context, framing wire.Framing) error {
-	dial := dials[s.spec.Type]
-	switch {
-	case s.spec.Dial != nil:
-		dial = dialGiven
-	case dial == nil:
-		return fmt.Errorf("transport %q is not supported", s.spec.Type)
-	}
-	l, err := dial(ctx, s.spec, framing)
-	if err == nil {
-		s.connected(l)
-	}
-	return err
-}
-
-// dialGiven opens the connection that [Spec.Dial] makes.
-func dialGiven(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
-	conn, err := spec.Dial(ctx)
-	if err != nil {
-		return nil, errors.New(spec.clean(err.Error(), 500))
-	}
-	return newStreamLink(spec).use(conn, nil), nil
 }
 
 // newID is the id of the next request. Ids rise by steps that cannot be guessed:

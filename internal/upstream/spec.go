@@ -5,66 +5,19 @@
 package upstream
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
-	"io"
-	"log/slog"
-	"net/http"
-	"net/url"
-	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/base/proc"
-	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/caller"
-)
-
-// The transports of a server.
-const (
-	Stdio     = "stdio"
-	HTTP      = "http"
-	SSE       = "sse"
-	WebSocket = "websocket"
-	InProcess = "in-process"
 )
 
 // Spec says what an upstream is and how long things may take. New does not
 // change it, and nobody may change it after New.
 type Spec struct {
-	Name string
-	// Type is one of the transports above.
-	Type string
-
-	// Command, Args, Env (the whole environment, KEY=VALUE) and Cwd start the
-	// child of a Stdio upstream.
-	Command string
-	Args    []string
-	Env     []string
-	Cwd     string
-	// ContentLength pins the framing of stdio to Content-Length headers,
-	// NewlineOnly to lines, both ways. With neither, lines are tried first,
-	// headers after an attempt in which nothing was answered, and what the server
-	// sends is read in whichever framing it has.
-	ContentLength, NewlineOnly bool
-
-	// URL and Headers reach an upstream over the network. URLs, where not nil, are all
-	// addresses of the same server: a session is opened at URL, or else at the next that
-	// answers.
-	URL     string
-	URLs    []string
-	Headers map[string]string
-
-	// Dial, where not nil, is the way to the server in place of all that. It ends with
-	// ctx; the session closes what it returns.
-	Dial func(ctx context.Context) (Conn, error)
-
-	// Serve is an InProcess upstream: newline-delimited JSON-RPC on in and out.
-	Serve func(ctx context.Context, in io.Reader, out io.Writer) error
+	// Options say how it is reached.
+	Options
 
 	// ClientName and ClientVersion are the clientInfo sent to the server.
 	ClientName, ClientVersion string
@@ -90,8 +43,6 @@ type Spec struct {
 	// IdleTimeout ends a call without progress; progress, for which the server is
 	// asked then, renews it, but never CallTimeout. 0 = none.
 	IdleTimeout time.Duration
-	// MaxMessage bounds one message, both ways, in bytes; 0 = 64 MiB.
-	MaxMessage int64
 	// MaxConcurrency bounds the open calls; more wait. 0 = no limit.
 	MaxConcurrency int
 	// Queue bounds those that wait.
@@ -132,32 +83,11 @@ type Spec struct {
 	// of all upstreams that share it.
 	Installs *semaphore.Semaphore
 
-	// Authorize, where not nil, puts credentials on the requests to an upstream over the
-	// network; those of a WebSocket are its handshakes. An error of it that has NotSent()
-	// true says that the request surely was not executed.
-	Authorize func(http.RoundTripper) http.RoundTripper
+	installs *installLimits // nil for what installs nothing
 
-	// Secrets are struck out of reasons and logs. So is what NewSecrets, where not nil,
-	// returns at that time.
-	Secrets    []string
-	NewSecrets func() []string
-	// Trace, where not nil, gets every message from and to the server, without those
-	// secrets. It must not block.
-	Trace func(received bool, message []byte)
-	// Reaper ends the child if this process dies; may be nil.
-	Reaper *proc.Reaper
-	// Logger may be nil (discard).
-	Logger *slog.Logger
-	// closeWithin bounds the end of a session, in nanoseconds; 0 = the defaults.
-	// One value for all copies of the spec of an upstream.
-	closeWithin *atomic.Int64
-	installs    *installLimits // nil for what installs nothing
-	heard       *heard         // likewise one value
 	// OnChange is called after each change of [Upstream.Status], from the
 	// supervising goroutine. It must not block. May be nil.
 	OnChange func()
-	// Transport replaces the HTTP transport (tests); nil = one of its own.
-	Transport http.RoundTripper
 }
 
 // Health says how a session is checked while no call succeeds by itself.
@@ -168,7 +98,7 @@ type Health struct {
 }
 
 func (s Spec) withDefaults() Spec {
-	if installs(s.Command, s.Args) {
+	if installs(s.Launch.Command, s.Launch.Args) {
 		s.installs = newInstallLimits(s.ConnectTimeout)
 	}
 	if s.Installs == nil {
@@ -183,31 +113,18 @@ func (s Spec) withDefaults() Spec {
 	if s.ProbeTimeout <= 0 {
 		s.ProbeTimeout = 2 * time.Second
 	}
-	if s.MaxMessage <= 0 {
-		s.MaxMessage = 64 << 20
-	}
-	s.MaxMessage = max(s.MaxMessage, 64<<10)
 	if s.Health.Timeout <= 0 {
 		s.Health.Timeout = 5 * time.Second
 	}
 	if s.Health.Threshold <= 0 {
 		s.Health.Threshold = 2
 	}
-	s.Secrets = spellings(s.Secrets)
-	if s.Logger == nil {
-		s.Logger = slog.New(slog.DiscardHandler)
-	}
+	s.Options = s.Options.WithDefaults()
 	s.Logger = s.Logger.With("server", s.Name)
 	if s.OnChange == nil {
 		s.OnChange = func() {}
 	}
 	s.NoCatalogue = s.NoCatalogue || s.Catalogue != nil
-	if s.closeWithin == nil {
-		s.closeWithin = new(atomic.Int64)
-	}
-	if s.heard == nil {
-		s.heard = new(heard)
-	}
 	if s.Gate == nil {
 		s.Gate = semaphore.New(s.MaxConcurrency)
 		s.Gate.SetQueue(s.Queue)
@@ -228,81 +145,8 @@ func (s *Spec) owner() *caller.Client {
 	return s.Owner()
 }
 
-// grace is how a child is ended.
-func (s *Spec) grace() proc.Grace {
-	within := time.Duration(s.closeWithin.Load())
-	return proc.Grace{EOF: within / 2, TERM: within / 3}
-}
-
-// shortSecret is the length below which a value is struck out of nothing: such
-// are in every text.
-const shortSecret = 4
-
-// spellings are the secrets in all the ways that they are met in: as they are,
-// in a URL, in JSON, and line by line. The longer ones come first, as one may be
-// a part of another.
-func spellings(secrets []string) []string {
-	var all []string
-	for _, secret := range secrets {
-		quoted, _ := json.Marshal(secret)
-		all = append(all, secret, url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1:len(quoted)-1]))
-		if lines := strings.Split(secret, "\n"); len(lines) > 1 {
-			for _, line := range lines {
-				// A shorter line can be a word of any text.
-				if line = strings.TrimSpace(line); len(line) >= 2*shortSecret {
-					all = append(all, line)
-				}
-			}
-		}
-	}
-	all = slices.DeleteFunc(all, func(secret string) bool { return len(secret) < shortSecret })
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	return slices.Compact(all)
-}
-
-// cleanBytes bounds the text that is looked at for a reason or a log.
-const cleanBytes = 64 << 10
-
-// shownRunes is how much of a useless answer goes into a text.
-const shownRunes = 100
-
-// clean makes foreign text fit for a reason or a log: secrets struck out, one
-// line in which nothing hides, at most limit runes.
-func (s *Spec) clean(text string, limit int) string {
-	text = sanitize.Line(s.struck(text[:min(len(text), cleanBytes)]), 0)
-	return sanitize.Line(s.struck(text), limit) // again: what was hidden in a secret is gone
-}
-
 // reason is why a server is not there, as everybody tells it: SERVER_UNAVAILABLE,
 // inspect and check.
 func (s *Spec) reason(err error) string {
-	return s.clean(err.Error(), catalog.MaxReason)
-}
-
-// cleanEnd is clean for text of which the end says most: that is kept.
-func (s *Spec) cleanEnd(text string, limit int) string {
-	text = s.struck(sanitize.Line(s.struck(text[max(0, len(text)-cleanBytes):]), 0))
-	if runes := []rune(text); len(runes) > limit {
-		return "..." + string(runes[len(runes)-limit+3:])
-	}
-	return text
-}
-
-// traced hands a message to Trace.
-func (s *Spec) traced(received bool, message []byte) {
-	if s.Trace != nil {
-		s.Trace(received, []byte(s.struck(string(message))))
-	}
-}
-
-// struck is text without the secrets in it.
-func (s *Spec) struck(text string) string {
-	secrets := s.Secrets
-	if s.NewSecrets != nil {
-		secrets = slices.Concat(secrets, spellings(s.NewSecrets()))
-	}
-	for _, secret := range secrets {
-		text = strings.ReplaceAll(text, secret, "[secret]")
-	}
-	return text
+	return s.Secrets.Line(err.Error(), catalog.MaxReason)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 )
 
@@ -28,13 +29,14 @@ type sseLink struct {
 	once     sync.Once
 }
 
-// dialSSE opens the stream and waits for the endpoint event, within ctx.
-func dialSSE(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
+// DialSSE makes an attempt in the transport of 2024-11-05: it opens the stream and waits for the endpoint event, within
+// ctx.
+func (d *Dialer) DialSSE(ctx context.Context) (Link, error) {
 	streamCtx, cancel := context.WithCancel(context.Background())
-	l := &sseLink{mux: newMux(), http: newHTTPLink(spec), cancel: cancel}
+	l := &sseLink{mux: newMux(), http: newHTTPLink(d), cancel: cancel}
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
-	fail := func(err error) (link, error) {
+	fail := func(err error) (Link, error) {
 		cancel()
 		l.http.close()
 		if ctx.Err() != nil {
@@ -46,14 +48,14 @@ func dialSSE(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
 	if err != nil {
 		return fail(l.http.explain(err))
 	}
-	l.stream, l.events = resp.Body, newEventReader(resp.Body, spec.MaxMessage)
+	l.stream, l.events = resp.Body, newEventReader(resp.Body, d.MaxMessage)
 	switch media := mediaType(resp); {
 	case resp.StatusCode != http.StatusOK:
-		err = l.http.spec.statusError(resp)
+		err = d.statusError(resp)
 	case media != "text/event-stream":
-		err = fmt.Errorf("the server answered with content type %q, not with an event stream", spec.clean(media, 80))
+		err = fmt.Errorf("the server answered with content type %q, not with an event stream", d.Secrets.Line(media, 80))
 	default:
-		l.endpoint, err = endpointOf(l.events, spec.URL)
+		l.endpoint, err = endpointOf(l.events, d.address)
 	}
 	if err != nil {
 		resp.Body.Close()
@@ -113,7 +115,7 @@ func (l *sseLink) pump(in incoming) error {
 			return err
 		}
 		if ev.name == "" || ev.name == "message" {
-			l.http.spec.traced(true, ev.data)
+			l.http.dialer.traced(true, ev.data)
 			l.deliver(ev.data, in)
 		}
 	}
@@ -148,7 +150,7 @@ const endPatience = 500 * time.Millisecond
 // session.
 func (l *sseLink) settle(ctx context.Context, err error) {
 	if _, refused := errors.AsType[*statusError](err); !refused && !errors.Is(err, errNotSent) {
-		waitFor(ctx, endPatience, l.done(), nil)
+		delay.Until(ctx, endPatience, l.done(), nil)
 	}
 }
 
@@ -189,7 +191,7 @@ func (l *sseLink) forgotten(ctx context.Context, r outgoing, refused wire.Messag
 	if refusal == "" {
 		return false
 	}
-	l.fail(errors.New("the server does not know the session any more: " + l.http.spec.clean(refusal, 200)))
+	l.fail(errors.New("the server does not know the session any more: " + l.http.dialer.Secrets.Line(refusal, 200)))
 	return sameWords(refusal, text)
 }
 

@@ -12,7 +12,7 @@ import (
 func TestNoSessionIDs(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{NoSession: true}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	u := ready(t, at(HTTP, server.URL))
 	mustEcho(t, u)
 	mustEcho(t, u)
 	u.Close(0)

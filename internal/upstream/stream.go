@@ -17,11 +17,11 @@ import (
 // which waits for both.
 type streamLink struct {
 	*mux
-	spec *Spec
-	in   incoming
-	conn Conn
-	out  *outbox
-	own  *ownServer // nil where the server is somebody else's
+	dialer *Dialer
+	in     incoming
+	conn   Conn
+	out    *outbox
+	own    *ownServer // nil where the server is somebody else's
 
 	noise  atomic.Pointer[string]
 	noises atomic.Int64
@@ -54,8 +54,8 @@ const (
 	exitPatience = 500 * time.Millisecond
 )
 
-func newStreamLink(spec *Spec) *streamLink {
-	return &streamLink{mux: newMux(), spec: spec, closing: make(chan struct{}), gone: make(chan struct{})}
+func newStreamLink(d *Dialer) *streamLink {
+	return &streamLink{mux: newMux(), dialer: d, closing: make(chan struct{}), gone: make(chan struct{})}
 }
 
 // use gives the link its conn, which it closes.
@@ -78,10 +78,10 @@ func (l *streamLink) read() {
 	for {
 		data, err := l.conn.Read()
 		if err == nil {
-			l.spec.traced(true, data)
+			l.dialer.traced(true, data)
 		} else {
 			if large, ok := errors.AsType[*wire.TooLargeError](err); ok {
-				l.spec.Logger.Warn("message over the limit skipped", "limit", large.Limit)
+				l.dialer.Logger.Warn("message over the limit skipped", "limit", large.Limit)
 				if !l.resolveLarge(large) {
 					l.noisy(large.Head)
 				}
@@ -107,15 +107,15 @@ func (l *streamLink) read() {
 // noisy takes what is no message: the first of it is kept.
 func (l *streamLink) noisy(line []byte) {
 	l.noises.Add(1)
-	l.noticed(func() string { return l.spec.clean(string(line), shownRunes) })
+	l.noticed(func() string { return l.dialer.Secrets.LineOf(line, shownRunes) })
 	if l.noise.Load() == nil {
-		first := l.spec.clean(string(line), 200)
+		first := l.dialer.Secrets.LineOf(line, 200)
 		l.noise.Store(&first) // the only writer is the reader
-		l.spec.Logger.Warn("stdout has lines that are no message; they are skipped", "first", first)
+		l.dialer.Logger.Warn("stdout has lines that are no message; they are skipped", "first", first)
 	}
 }
 
-// movement implements [link].
+// movement implements [Link].
 func (l *streamLink) movement() any {
 	type movement struct {
 		heard, noises int64
@@ -157,7 +157,7 @@ func (l *streamLink) request(ctx context.Context, r outgoing) (wire.Message, err
 	if err != nil {
 		return wire.Message{}, err
 	}
-	l.spec.traced(false, r.message)
+	l.dialer.traced(false, r.message)
 	l.out.add(&p.frame, crowded)
 	message, err := l.wait(ctx, p)
 	if err != nil && l.out.takeBack(&p.frame) {
@@ -174,7 +174,7 @@ func (l *streamLink) notify(_ context.Context, message []byte) error {
 	if !l.out.addNote(message) {
 		return errNotSent
 	}
-	l.spec.traced(false, message)
+	l.dialer.traced(false, message)
 	return nil
 }
 
@@ -192,7 +192,7 @@ func (l *streamLink) whyEnded() error {
 // reader sees of it.
 func (l *streamLink) causeOf(event string) string {
 	if l.own.stderr != nil {
-		if cause := l.spec.clean(sanitize.Cause(l.spec.struck(l.own.stderr())), stderrRunes); cause != "" {
+		if cause := l.dialer.Secrets.Line(sanitize.Cause(l.dialer.Secrets.Strike(l.own.stderr())), stderrRunes); cause != "" {
 			return cause + " (" + event + l.noiseNote() + ")"
 		}
 	}
@@ -213,10 +213,10 @@ func (l *streamLink) remarks() string {
 		return ""
 	}
 	text := l.noiseNote()
-	stderr := l.spec.struck(l.own.stderr())
-	said := l.spec.clean(sanitize.Cause(stderr), stderrRunes)
+	stderr := l.dialer.Secrets.Strike(l.own.stderr())
+	said := l.dialer.Secrets.Line(sanitize.Cause(stderr), stderrRunes)
 	if said == "" {
-		said = l.spec.cleanEnd(sanitize.Ending(stderr, 5), stderrRunes)
+		said = l.dialer.Secrets.LineEnd(sanitize.Ending(stderr, 5), stderrRunes)
 	}
 	if said != "" {
 		text += "; stderr: " + said

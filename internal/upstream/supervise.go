@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/base/wire"
 )
 
 const (
@@ -42,9 +39,8 @@ func (u *Upstream) supervise(ctx context.Context) {
 	var losses []time.Time
 	var t troubles
 	spec := u.spec
-	framing := spec.firstFraming()
 	for u.sleep(ctx); ctx.Err() == nil; u.sleep(ctx) {
-		s, err := u.connectAny(ctx, &spec, framing, t)
+		s, err := u.connectAny(ctx, &spec, t)
 		if ctx.Err() != nil {
 			if s != nil {
 				s.close()
@@ -59,7 +55,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 			pause = min(max(2*pause, firstPause), longPause)
 			wait := u.failed(err, jitter(pause))
 			_, silent := errors.AsType[*silenceError](err)
-			framing = spec.nextFraming(framing, silent)
+			u.dialer.Failed(silent)
 			u.pause(ctx, wait)
 			continue
 		}
@@ -174,33 +170,22 @@ func (u *Upstream) pause(ctx context.Context, d time.Duration) {
 }
 
 // connectAny is connect at the first address of the server that answers.
-func (u *Upstream) connectAny(ctx context.Context, spec *Spec, framing wire.Framing, t troubles) (s *session, err error) {
-	if len(spec.URLs) == 0 {
-		return u.connect(ctx, spec, framing, t)
-	}
-	for range spec.URLs {
-		if s, err = u.connect(ctx, spec, framing, t); err == nil || ctx.Err() != nil {
+func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t troubles) (s *session, err error) {
+	addresses := len(spec.Remote.URLs)
+	for range max(addresses, 1) {
+		if s, err = u.connect(ctx, spec, t); err == nil || ctx.Err() != nil || addresses == 0 {
 			return s, err
 		}
-		err = fmt.Errorf("none of its %d instances answers; %s: %w", len(spec.URLs), HostOf(spec.URL), err)
-		spec.URL = spec.URLs[(slices.Index(spec.URLs, spec.URL)+1)%len(spec.URLs)]
+		err = fmt.Errorf("none of its %d instances answers; %s: %w", addresses, HostOf(u.dialer.Address()), err)
+		u.dialer.NextAddress()
 	}
 	return nil, err
 }
 
-// HostOf is the host of an address with its port, for texts: other parts may hold secrets.
-func HostOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return u.Host
-}
-
 // connect opens a session, reads the catalogue, and publishes both. t are the
 // troubles that are not over yet.
-func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Framing, t troubles) (*session, error) {
-	s, took, left, err := u.attempt(parent, spec, framing)
+func (u *Upstream) connect(parent context.Context, spec *Spec, t troubles) (*session, error) {
+	s, took, left, err := u.attempt(parent, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -223,9 +208,9 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 		}
 	}
 	s.taken()
-	u.spec.Logger.Info("connected", "protocol", s.version, "tools", len(tools), "title", u.spec.clean(s.title, 80))
+	u.spec.Logger.Info("connected", "protocol", s.version, "tools", len(tools), "title", u.spec.Secrets.Line(s.title, 80))
 	for _, fault := range faults {
-		u.spec.Logger.Warn("tool refused", "fault", u.spec.clean(fault, 300))
+		u.spec.Logger.Warn("tool refused", "fault", u.spec.Secrets.Line(fault, 300))
 	}
 	spec.Seen = true
 	u.update(func(st *Status) {

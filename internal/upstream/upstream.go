@@ -51,7 +51,8 @@ type Status struct {
 // Upstream is one server under supervision: a goroutine owns its session, opens
 // a fresh one after a loss, and tries for ever. Safe for concurrent use.
 type Upstream struct {
-	spec Spec
+	spec   Spec
+	dialer *Dialer // of the supervising goroutine
 
 	mu      sync.Mutex
 	status  Status
@@ -88,6 +89,7 @@ func New(spec Spec) *Upstream {
 		doubts:  make(chan struct{}, 1),
 		ended:   make(chan struct{}),
 	}
+	u.dialer = NewDialer(u.spec.Options)
 	u.status = Status{State: catalog.Connecting, Transport: u.spec.Type, Installing: u.spec.installs != nil && !u.spec.Seen}
 	if u.spec.Tools != nil {
 		u.status.Known, u.status.Tools = true, u.spec.Tools
@@ -151,7 +153,7 @@ func (u *Upstream) Close(within time.Duration) {
 	if u.cancel == nil {
 		return
 	}
-	u.spec.closeWithin.Store(int64(within))
+	u.dialer.CloseWithin(within)
 	u.cancel()
 	<-u.ended
 }

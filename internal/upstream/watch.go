@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/delay"
 )
 
 // watcher watches over one open session, in the supervising goroutine.
@@ -111,7 +112,7 @@ func (w *watcher) check(ctx context.Context) error {
 		return nil // which says why
 	}
 	w.failures++
-	w.health = u.spec.clean("health check failed: "+err.Error(), 300)
+	w.health = u.spec.Secrets.Line("health check failed: "+err.Error(), 300)
 	if w.failures >= u.spec.Health.Threshold && !w.working() {
 		// That of a server that was well is over with its session. One that
 		// answers everything else but never a check stays degraded.
@@ -253,7 +254,7 @@ func (s *session) listAgain(kind catalog.Kind) {
 // while it gathers or reads are one refresh more, at most one a second: what a
 // storm costs is bounded. A failed refresh keeps the old catalogue.
 func (u *Upstream) relist(ctx context.Context, s *session) {
-	if u.spec.NoCatalogue || !sleep(ctx, coalesce) {
+	if u.spec.NoCatalogue || !delay.Sleep(ctx, coalesce) {
 		return
 	}
 	select {
@@ -262,7 +263,7 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 	}
 	began := time.Now()
 	u.relistDue(ctx, s)
-	waitFor(ctx, max(0, relistPause-time.Since(began)), s.link.done(), nil)
+	delay.Until(ctx, max(0, relistPause-time.Since(began)), s.link.done(), nil)
 }
 
 // relistDue reads the lists that have changed.
@@ -282,7 +283,7 @@ func (u *Upstream) relistTools(ctx context.Context, s *session) {
 		if s.link.cause() != nil {
 			return
 		}
-		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.clean(err.Error(), 300))
+		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.Secrets.Line(err.Error(), 300))
 		s.listAgain(catalog.Tools)
 		return
 	}

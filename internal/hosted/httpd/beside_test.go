@@ -29,9 +29,9 @@ import (
 func bounded(b *testing.B, o limits.Options) string {
 	b.Helper()
 	command, args, env := mcptest.Spec{}.Stdio(b)
-	spec := upstream.Spec{Name: "fake", Type: upstream.Stdio, Command: command, Args: args}
+	spec := upstream.Spec{Options: upstream.Options{Name: "fake", Type: upstream.Stdio, Launch: upstream.Launch{Command: command, Args: args}}}
 	for variable, value := range env {
-		spec.Env = append(spec.Env, variable+"="+value)
+		spec.Launch.Env = append(spec.Launch.Env, variable+"="+value)
 	}
 	l := limits.New(o)
 	r := registry.New([]registry.Server{{Spec: spec}}, registry.Options{Limits: l})

@@ -59,7 +59,7 @@ func serve(t *testing.T, o Options) *site {
 	mcptest.NoLeaks(t)
 	s := &site{fake: mcptest.Spec{}.HTTP(t)}
 	o.Hour = &Hour{}
-	r := registry.New([]registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: s.fake.URL}}}, registry.Options{})
+	r := registry.New([]registry.Server{{Spec: upstream.Spec{Options: upstream.Options{Name: "fake", Type: upstream.HTTP, Remote: upstream.Remote{URL: s.fake.URL}}}}}, registry.Options{})
 	o.Executor = executor.New(r, executor.Options{
 		Observers: []func(executor.Record){o.Hour.Add},
 		Servers:   map[string]executor.ServerOptions{"fake": {Confirm: policy.ConfirmAll}},
