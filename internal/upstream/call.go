@@ -181,7 +181,7 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 		if !s.link.traits().connectionPerRequest {
 			cause = errors.New(err.Error()) // other requests end with it, and may have run
 		}
-		s.link.fail(cause)
+		s.link.Life().Fail(cause)
 	} else if isRPC {
 		return rpc, false
 	}
@@ -194,7 +194,7 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	status, _ := errors.AsType[*statusError](err)
 	refused := status != nil && status.refused()
 	sent := !errors.Is(err, errNotSent) && !errors.Is(err, errGone) && !refused
-	if cause := s.link.cause(); cause != nil {
+	if cause := s.link.Life().Cause(); cause != nil {
 		return u.lostError(cause, sent), true
 	}
 	// An answer with an error status is an answer, over both transports of HTTP.

@@ -99,7 +99,7 @@ func signal(ch chan struct{}) {
 // that is being opened, so that nothing falls between the two; a stream that
 // takes longer costs a second list.
 func (s *session) beforeListing(ctx context.Context) {
-	delay.Until(ctx, streamPatience, s.changes.settled, s.link.done())
+	delay.Until(ctx, streamPatience, s.changes.settled, s.link.Life().Done())
 	s.changes.listing.Store(true)
 }
 
@@ -138,7 +138,7 @@ func (s *session) keepListening(ctx context.Context, to mcp.SubscriptionFilter, 
 		// An answer that no acknowledgement came before is a refusal as well.
 		refused := err == nil || !passing(err)
 		// Where a stream worked once, the reason for a refusal can pass.
-		again = s.link.cause() == nil && (!refused || s.changes.worked.Load())
+		again = s.link.Life().Cause() == nil && (!refused || s.changes.worked.Load())
 		return retryAfterOf(err), again
 	})
 }

@@ -14,49 +14,60 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/semaphore"
-	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
 )
 
-// stub is a link that answers nothing and notes what it is to say.
-type stub struct {
-	*mux
-	in   incoming
-	said chan string
+// script is a Conn whose server is the test.
+type script struct {
+	says  chan []byte // what Read returns; closed at the end of the stream
+	hears chan string // what is written
+	once  sync.Once
 }
 
-func newStub() *stub { return &stub{mux: newMux(), said: make(chan string, 10)} }
-
-func (s *stub) request(ctx context.Context, _ outgoing) (wire.Message, error) {
-	<-ctx.Done()
-	return wire.Message{}, ctx.Err()
+func (c *script) Read() ([]byte, error) {
+	if data, ok := <-c.says; ok {
+		return data, nil
+	}
+	return nil, io.EOF
 }
 
-func (s *stub) notify(_ context.Context, message []byte) error {
-	s.said <- string(message)
+func (c *script) Write(messages ...[]byte) error {
+	for _, message := range messages {
+		c.hears <- string(message)
+	}
 	return nil
 }
 
-func (s *stub) start(in incoming) { s.in = in }
+func (c *script) Close() error {
+	c.once.Do(func() { close(c.says) })
+	return nil
+}
 
-func (s *stub) close() {}
-
-func (s *stub) traits() traits { return traits{oneStream: true} }
-
-var _ Link = (*stub)(nil)
+// linkTo is a link over conn that is not started yet.
+func linkTo(t testing.TB, conn Conn) Link {
+	t.Helper()
+	l, err := NewDialer(Options{Connect: func(context.Context) (Conn, error) { return conn, nil }}).Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
 
 // A server may ask before anything else, and is answered. An id of any length is no
 // reason to send as much back.
 func TestRequestsOfTheServer(t *testing.T) {
 	spec := Spec{}.withDefaults()
 	s := newSession(&spec)
-	l := newStub()
-	s.connected(l)
-	l.in(wire.Message{ID: json.RawMessage(`"p"`), Method: "ping"}, 0)
-	l.in(wire.Message{ID: json.RawMessage(`"` + strings.Repeat("x", maxID) + `"`), Method: "ping"}, 0)
-	if got := <-l.said; got != `{"jsonrpc":"2.0","id":"p","result":{}}` || len(l.said) != 0 {
-		t.Errorf("got %s, and %d more", got, len(l.said))
+	conn := &script{says: make(chan []byte), hears: make(chan string, 10)}
+	s.connected(linkTo(t, conn))
+	for _, id := range []string{"p", strings.Repeat("x", maxID), "q"} {
+		conn.says <- []byte(`{"jsonrpc":"2.0","id":"` + id + `","method":"ping"}`)
+	}
+	for _, id := range []string{"p", "q"} {
+		if got := <-conn.hears; got != `{"jsonrpc":"2.0","id":"`+id+`","result":{}}` {
+			t.Errorf("got %s", got)
+		}
 	}
 	s.close()
 }
@@ -70,9 +81,9 @@ func TestLossIsOneChange(t *testing.T) {
 	losses.Go(func() {
 		defer close(over)
 		for range 3000 {
-			l := newStub()
+			l := linkTo(t, &script{})
 			u.update(func(st *Status) { u.session, st.State = &session{link: l}, catalog.Ready })
-			l.fail(errors.New("fell over"))
+			l.Life().Fail(errors.New("fell over"))
 			u.lost(errors.New("fell over"), troubles{}, 0)
 		}
 	})

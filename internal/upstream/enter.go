@@ -84,7 +84,7 @@ func (u *Upstream) leave() {
 func (u *Upstream) current() *session {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.stopped || u.session == nil || u.session.link.cause() != nil {
+	if u.stopped || u.session == nil || u.session.link.Life().Cause() != nil {
 		return nil
 	}
 	return u.session
@@ -108,10 +108,10 @@ func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 		switch {
 		case stopped:
 			return stoppedError()
-		case s != nil && s.link.cause() == nil:
+		case s != nil && s.link.Life().Cause() == nil:
 			return nil
 		case s != nil: // lost, and the supervisor is about to see it
-			status.State, status.Reason = catalog.Connecting, u.spec.reason(s.link.cause())
+			status.State, status.Reason = catalog.Connecting, u.spec.reason(s.link.Life().Cause())
 		case status.State == catalog.Idle:
 			u.Ask()
 			continue

@@ -70,8 +70,8 @@ func (u *Upstream) Follow(ctx context.Context, uri string, wait time.Duration, a
 				return t.err
 			}
 			return &request.LostError{Reason: "the server no longer tells of changes"}
-		case <-s.link.done():
-			return &request.LostError{Reason: u.spec.reason(s.link.cause())}
+		case <-s.link.Life().Done():
+			return &request.LostError{Reason: u.spec.reason(s.link.Life().Cause())}
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()

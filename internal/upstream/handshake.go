@@ -184,7 +184,7 @@ func (s *session) initialized(ctx context.Context) error {
 	defer cancel()
 	err := s.link.notify(bounded, message)
 	switch {
-	case err == nil || errors.Is(err, errGone) || s.link.cause() != nil:
+	case err == nil || errors.Is(err, errGone) || s.link.Life().Cause() != nil:
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()

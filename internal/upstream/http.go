@@ -22,7 +22,7 @@ import (
 // as server-sent events. It has no connection of its own to lose; it is done
 // when the server forgets the session (404), or when it is closed.
 type httpLink struct {
-	*life
+	life   *Life
 	dialer *Dialer
 	in     incoming
 	url    string
@@ -74,28 +74,36 @@ func newHTTPClient(remote Remote) *http.Client {
 	}}
 }
 
-func (l *httpLink) traits() traits { return traits{connectionPerRequest: true, headers: true} }
+func (l *httpLink) traits() traits {
+	return traits{connectionPerRequest: true, headers: true, sessionless: l.session.Load() == nil}
+}
 
 func (l *httpLink) agreed(version string) { l.version.Store(&version) }
 
 func (l *httpLink) start(in incoming) { l.in = in }
 
 func newHTTPLink(d *Dialer) *httpLink {
-	l := &httpLink{life: newLife(), dialer: d, url: d.address, client: newHTTPClient(d.Remote)}
+	l := &httpLink{dialer: d, url: d.address, client: newHTTPClient(d.Remote)}
+	l.life = newLife(l.failed)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.calls, l.drop = context.WithCancel(context.Background())
 	return l
 }
 
-func (l *httpLink) fail(err error) {
-	switch first := l.end(err); {
-	case first && errors.Is(err, errGone):
-		// The other open calls hear the same from the server, and then know
-		// that they were not executed.
+// Life implements [Link].
+func (l *httpLink) Life() *Life { return l.life }
+
+// Evidence implements [Link].
+func (l *httpLink) Evidence() *Evidence { return nil }
+
+// failed ends the open calls.
+func (l *httpLink) failed(err error) {
+	if errors.Is(err, errGone) {
+		// They hear the same from the server, and then know that they were not executed.
 		time.AfterFunc(goneGrace, l.drop)
-	case first:
-		l.drop()
+		return
 	}
+	l.drop()
 }
 
 // bound is ctx, ended with the link as well.
@@ -113,7 +121,7 @@ func (l *httpLink) reason(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case l.calls.Err() != nil:
-		return errors.New(l.cause().Error())
+		return errors.New(l.life.Cause().Error())
 	}
 	return err
 }
@@ -236,10 +244,10 @@ func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error
 
 func (l *httpLink) close() {
 	l.closeOnce.Do(func() {
-		l.fail(errors.New("closed"))
+		l.life.Fail(errors.New("closed"))
 		l.cancel()
 		l.streams.Wait()
-		if session := l.session.Load(); session != nil && !errors.Is(l.cause(), errGone) {
+		if session := l.session.Load(); session != nil && !errors.Is(l.life.Cause(), errGone) {
 			l.endSession()
 		}
 		l.client.CloseIdleConnections()

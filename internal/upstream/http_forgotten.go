@@ -62,7 +62,7 @@ func (l *httpLink) forgotten(ctx context.Context, r outgoing, text string) bool 
 	if l.session.Load() == nil || r.method == "initialize" {
 		return false
 	}
-	if l.cause() != nil {
+	if l.life.Cause() != nil {
 		refusal := l.refusal.Load()
 		return refusal != nil && sameWords(*refusal, text)
 	}
@@ -71,7 +71,7 @@ func (l *httpLink) forgotten(ctx context.Context, r outgoing, text string) bool 
 		return false
 	}
 	l.refusal.Store(&refusal)
-	l.fail(fmt.Errorf("%w: %s", errGone, l.dialer.Secrets.Line(refusal, 200)))
+	l.life.Fail(fmt.Errorf("%w: %s", errGone, l.dialer.Secrets.Line(refusal, 200)))
 	return sameWords(refusal, text)
 }
 

@@ -68,7 +68,7 @@ func (a *response) notFound(resp *http.Response) (wire.Message, error) {
 		}
 	}
 	if !a.asking {
-		a.link.fail(errGone)
+		a.link.life.Fail(errGone)
 	}
 	return wire.Message{}, errGone
 }
@@ -159,7 +159,7 @@ func (a *response) accept(data []byte) (answer wire.Message, found bool) {
 	message, err := wire.Parse(data)
 	message = markEmpty(message)
 	if err == nil && (message.Method != "" || message.IsResponse()) {
-		a.link.beat()
+		a.link.life.beat()
 	}
 	switch {
 	case err != nil:

@@ -192,7 +192,7 @@ func (s *session) movement() any {
 	if l == nil {
 		return nil
 	}
-	return l.movement()
+	return l.Evidence().Movement()
 }
 
 // installers are the programs that fetch what they run, with the words of which one has

@@ -41,7 +41,7 @@ func (u *Upstream) listItems(ctx context.Context, s *session, due map[catalog.Ki
 	fresh := make(map[catalog.Kind][]catalog.Item)
 	for _, kind := range kinds {
 		all, missing, err := s.list(ctx, kind, false)
-		if s.link.cause() != nil {
+		if s.link.Life().Cause() != nil {
 			return
 		}
 		if err != nil || missing != nil {

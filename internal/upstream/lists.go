@@ -39,7 +39,7 @@ func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all 
 		switch {
 		case isRPC && rpc.Code == mcp.METHOD_NOT_FOUND && n == 1:
 			return all, nil, nil
-		case err != nil && (n == 1 || whole || ctx.Err() != nil || s.link.cause() != nil):
+		case err != nil && (n == 1 || whole || ctx.Err() != nil || s.link.Life().Cause() != nil):
 			return all, nil, fmt.Errorf("listing %s: %w", kind, err)
 		case err != nil:
 			fault("page %d of %s cannot be read, what came before is kept: %s", n, method, s.spec.Secrets.Line(err.Error(), 300))

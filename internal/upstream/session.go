@@ -122,8 +122,7 @@ func (s *session) open(ctx context.Context, dialer *Dialer) error {
 // stateful reports whether the server may keep something from one request of the session
 // to the next: a legacy server that has given no session ID over HTTP cannot.
 func (s *session) stateful() bool {
-	over, ok := s.link.(*httpLink)
-	return !s.modern && !(ok && over.session.Load() == nil)
+	return !s.modern && !s.link.traits().sessionless
 }
 
 // close ends the session and everything it started. Cancellations that are under
@@ -147,7 +146,7 @@ func (s *session) close() {
 
 // ended is why the stream of the session has ended, else err.
 func (s *session) ended(err error) error {
-	if last := s.link.whyEnded(); last != nil {
+	if last := s.link.Evidence().WhyEnded(); last != nil {
 		return last
 	}
 	return err
@@ -160,7 +159,7 @@ func (s *session) silence(ctx context.Context) error {
 	if late, ok := errors.AsType[*lateError](context.Cause(ctx)); ok {
 		text = late.Error()
 	}
-	return &silenceError{text + s.link.remarks()}
+	return &silenceError{text + s.link.Evidence().Remarks()}
 }
 
 // silenceError ends an attempt in which the handshake took all of its time.

@@ -70,11 +70,11 @@ func (l *sseLink) start(in incoming) {
 	l.reading.Go(func() {
 		defer l.stream.Close()
 		if err := l.pump(in); errors.Is(err, io.EOF) {
-			l.fail(errors.New("the event stream ended"))
+			l.life.Fail(errors.New("the event stream ended"))
 		} else {
-			l.fail(fmt.Errorf("the event stream broke: %w", l.http.explain(err)))
+			l.life.Fail(fmt.Errorf("the event stream broke: %w", l.http.explain(err)))
 		}
-		l.http.fail(errGone) // POSTs under way hear from the server whether they came too late
+		l.http.life.Fail(errGone) // POSTs under way hear from the server whether they came too late
 	})
 }
 
@@ -150,7 +150,7 @@ const endPatience = 500 * time.Millisecond
 // session.
 func (l *sseLink) settle(ctx context.Context, err error) {
 	if _, refused := errors.AsType[*statusError](err); !refused && !errors.Is(err, errNotSent) {
-		delay.Until(ctx, endPatience, l.done(), nil)
+		delay.Until(ctx, endPatience, l.life.Done(), nil)
 	}
 }
 
@@ -191,7 +191,7 @@ func (l *sseLink) forgotten(ctx context.Context, r outgoing, refused wire.Messag
 	if refusal == "" {
 		return false
 	}
-	l.fail(errors.New("the server does not know the session any more: " + l.http.dialer.Secrets.Line(refusal, 200)))
+	l.life.Fail(errors.New("the server does not know the session any more: " + l.http.dialer.Secrets.Line(refusal, 200)))
 	return sameWords(refusal, text)
 }
 
@@ -218,8 +218,8 @@ func (l *sseLink) notify(ctx context.Context, message []byte) error {
 
 func (l *sseLink) close() {
 	l.once.Do(func() {
-		l.fail(errors.New("closed"))
-		l.http.fail(errors.New("closed"))
+		l.life.Fail(errors.New("closed"))
+		l.http.life.Fail(errors.New("closed"))
 		l.cancel()
 		l.reading.Wait()
 		l.http.close()

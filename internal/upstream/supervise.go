@@ -69,7 +69,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 			err = errStopped
 		}
 		if err == errStopped || err == errUnused { // nothing was lost
-			s.link.fail(err)
+			s.link.Life().Fail(err)
 			s.close()
 			t = troubles{loop: w.loop}
 			continue
@@ -88,7 +88,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 // until the next.
 func (u *Upstream) endLost(s *session, err error, t *troubles, losses int) time.Duration {
 	// Open calls end now; to end the process can take a while.
-	s.link.fail(err)
+	s.link.Life().Fail(err)
 	err = s.ended(err)
 	t.lost(losses, u.spec.reason(err))
 	wait := restartPause(losses, t.loop != "")

@@ -51,9 +51,9 @@ func (w *watcher) watch(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.link.done():
+		case <-s.link.Life().Done():
 			w.health = ""
-			return s.link.cause()
+			return s.link.Life().Cause()
 		case <-unused.C:
 			// One that was started for its catalogue lists all of it.
 			u.relistDue(ctx, s)
@@ -108,7 +108,7 @@ func (w *watcher) check(ctx context.Context) error {
 		}
 		return nil
 	}
-	if w.s.link.cause() != nil {
+	if w.s.link.Life().Cause() != nil {
 		return nil // which says why
 	}
 	w.failures++
@@ -142,7 +142,7 @@ func (w *watcher) heard() bool {
 
 // speaks reports whether the server has said anything lately.
 func (w *watcher) speaks() bool {
-	at := w.s.link.lastHeard()
+	at := w.s.link.Life().LastHeard()
 	return at.After(w.checked) && time.Since(at) < w.u.spec.Health.Interval
 }
 
@@ -162,7 +162,7 @@ func (w *watcher) working() bool {
 		return true
 	}
 	if w.s.link.traits().ownsProcess {
-		return time.Since(w.s.link.lastHeard()) < longest+w.u.spec.Health.Interval
+		return time.Since(w.s.link.Life().LastHeard()) < longest+w.u.spec.Health.Interval
 	}
 	return w.failures < busyPatience*w.u.spec.Health.Threshold
 }
@@ -263,7 +263,7 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 	}
 	began := time.Now()
 	u.relistDue(ctx, s)
-	delay.Until(ctx, max(0, relistPause-time.Since(began)), s.link.done(), nil)
+	delay.Until(ctx, max(0, relistPause-time.Since(began)), s.link.Life().Done(), nil)
 }
 
 // relistDue reads the lists that have changed.
@@ -280,7 +280,7 @@ func (u *Upstream) relistTools(ctx context.Context, s *session) {
 	tools, faults, err := s.listTools(bounded)
 	cancel()
 	if err != nil {
-		if s.link.cause() != nil {
+		if s.link.Life().Cause() != nil {
 			return
 		}
 		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.Secrets.Line(err.Error(), 300))
