@@ -27,6 +27,7 @@ import (
 	"mcpx/internal/jq"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -148,7 +149,7 @@ func NewDemo(log *slog.Logger) (*App, error) {
 	for _, sample := range demo.Servers() {
 		servers = append(servers, registry.Server{
 			Description: sample.Description,
-			Spec:        upstream.Spec{Options: upstream.Options{Name: sample.Name, Type: upstream.InProcess, Serve: sample.Serve, Logger: log}},
+			Spec:        upstream.Spec{Options: transport.Options{Name: sample.Name, Type: transport.InProcess, Serve: sample.Serve, Logger: log}},
 		})
 	}
 	a.wire(servers, &policy.Rules{}, "")

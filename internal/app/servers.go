@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/desk/config"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -124,13 +125,13 @@ func cacheKey(s config.Server) string {
 
 func (a *App) spec(cfg *config.Config, s config.Server) upstream.Spec {
 	spec := upstream.Spec{
-		Options: upstream.Options{
+		Options: transport.Options{
 			Name: s.Name, Type: s.Type,
-			Launch: upstream.Launch{
+			Launch: transport.Launch{
 				Command: s.Command, Args: s.Args, Cwd: s.Cwd, Reaper: a.reaper,
 				ContentLength: s.Framing == "content-length", NewlineOnly: s.Framing == "newline",
 			},
-			Remote:     upstream.Remote{URL: s.URL, URLs: s.URLs, Headers: s.Headers},
+			Remote:     transport.Remote{URL: s.URL, URLs: s.URLs, Headers: s.Headers},
 			MaxMessage: cfg.MaxMessageBytes,
 			Secrets:    sanitize.NewSecrets(s.Secrets, nil),
 			Logger:     a.log, Trace: a.traceServer(s.Name),

@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -45,7 +46,7 @@ func TestConfirmed_Input(t *testing.T) {
 func TestConfirmed_late(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
-	servers := []registry.Server{{Spec: upstream.Spec{Options: upstream.Options{Name: "fake", Type: upstream.HTTP, Remote: upstream.Remote{URL: fake.URL}}}, Definition: fake.URL}}
+	servers := []registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}, Definition: fake.URL}}
 	e := executing(t, Options{Servers: map[string]ServerOptions{"fake": {Confirm: policy.ConfirmAll}}}, nil, servers...)
 	hide := false
 	client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
@@ -82,7 +83,7 @@ func TestChanged(t *testing.T) {
 	}
 	for _, c := range []struct{ now, code string }{{"Old", ""}, {"New", ""}, {"Bad", CodeToolNotFound}} {
 		fake := mcptest.Spec{Tools: tool("Old")}.HTTP(t)
-		servers := []registry.Server{{Spec: upstream.Spec{Options: upstream.Options{Name: "fake", Type: upstream.HTTP, Remote: upstream.Remote{URL: fake.URL}}}, Definition: fake.URL, Key: registry.Key("fake")}}
+		servers := []registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}, Definition: fake.URL, Key: registry.Key("fake")}}
 		options := registry.Options{CacheDir: t.TempDir(), Rules: hiding(func(_ string, tool *catalog.Tool) bool { return tool.Description != "Bad" })}
 		before := registry.New(servers, options)
 		before.Start()

@@ -23,6 +23,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -33,7 +34,7 @@ const patience = 2 * time.Minute
 // piped is a fake in this process.
 func piped(t testing.TB, name string, fake mcptest.Spec) registry.Server {
 	t.Helper()
-	return registry.Server{Spec: upstream.Spec{Options: upstream.Options{Name: name, Type: upstream.InProcess, Serve: fake.Serve(t, nil)}}}
+	return registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.InProcess, Serve: fake.Serve(t, nil)}}}
 }
 
 // hiding are rules that hide what the func does not let be; nil hides nothing.
@@ -92,9 +93,9 @@ func TestFaults(t *testing.T) {
 	good := piped(t, "good", mcptest.Spec{Tools: json.RawMessage(tools)})
 	good.Spec.MaxMessage = 64 << 10
 	modern := piped(t, "modern", mcptest.Spec{Era: mcptest.EraModern, Tools: json.RawMessage(`[{"name":"ask"},{"name":"raw"}]`)})
-	off := registry.Server{Disabled: true, Spec: upstream.Spec{Options: upstream.Options{Name: "off"}}}
-	faulty := registry.Server{Fault: "env.TOKEN: variable TOKEN is not set", Spec: upstream.Spec{Options: upstream.Options{Name: "faulty"}}}
-	missing := registry.Server{Spec: upstream.Spec{Options: upstream.Options{Name: "missing", Type: upstream.Stdio, Launch: upstream.Launch{Command: "no-such-" + secret}, Secrets: sanitize.NewSecrets([]string{secret}, nil)}}}
+	off := registry.Server{Disabled: true, Spec: upstream.Spec{Options: transport.Options{Name: "off"}}}
+	faulty := registry.Server{Fault: "env.TOKEN: variable TOKEN is not set", Spec: upstream.Spec{Options: transport.Options{Name: "faulty"}}}
+	missing := registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: "missing", Type: transport.Stdio, Launch: transport.Launch{Command: "no-such-" + secret}, Secrets: sanitize.NewSecrets([]string{secret}, nil)}}}
 	empty := piped(t, "empty", mcptest.Spec{Tools: json.RawMessage(`[]`)})
 	many := piped(t, "many", mcptest.Spec{Tools: json.RawMessage(`[]`), ExtraTools: 60})
 	e := executing(t, Options{TypeScript: true, ExecWait: patience}, func(_ string, tool *catalog.Tool) bool { return tool.Name != "hidden_tool" },

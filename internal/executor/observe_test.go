@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -163,7 +164,7 @@ func TestTracing(t *testing.T) {
 			var records []Record
 			fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"look"}]`)}.HTTP(t)
 			e := executing(t, Options{Tracing: tt.tracing, Observers: []func(Record){func(r Record) { records = append(records, r) }}}, nil,
-				registry.Server{Spec: upstream.Spec{Options: upstream.Options{Name: "one", Type: upstream.HTTP, Remote: upstream.Remote{URL: fake.URL}}}})
+				registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: "one", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}})
 			meta := []request.Meta{{Name: "before", Value: json.RawMessage("1")}}
 			if tt.meta != "" {
 				meta = append(meta, request.Meta{Name: "traceparent", Value: wire.Encode(tt.meta)})

@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -31,7 +32,7 @@ type talk struct {
 // returns true; an error ends the server.
 func byHand(name string, handle func(talk) (bool, error)) registry.Server {
 	var starts atomic.Int64
-	return registry.Server{Spec: upstream.Spec{Options: upstream.Options{Name: name, Type: upstream.InProcess, Serve: func(_ context.Context, r io.Reader, w io.Writer) error {
+	return registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.InProcess, Serve: func(_ context.Context, r io.Reader, w io.Writer) error {
 		start := int(starts.Add(1))
 		in := bufio.NewScanner(r)
 		for in.Scan() {
@@ -168,13 +169,13 @@ func TestHTTPStatuses(t *testing.T) {
 		{500, "<html>boom</html>", `UPSTREAM_ERROR: the server answered 500 Internal Server Error` + may},
 		{503, strings.Repeat("x", 1000), `UPSTREAM_ERROR: the server answered 503 Service Unavailable: ` + strings.Repeat("x", 197) + "..." + may},
 	}
-	for _, kind := range []string{upstream.HTTP, upstream.SSE} {
+	for _, kind := range []string{transport.HTTP, transport.SSE} {
 		mcptest.NoLeaks(t)
 		server := mcptest.Spec{}.HTTP(t)
-		if kind == upstream.SSE {
+		if kind == transport.SSE {
 			server = mcptest.Spec{}.SSE(t)
 		}
-		e := executing(t, Options{}, nil, registry.Server{Spec: upstream.Spec{Options: upstream.Options{Name: "s", Type: kind, Remote: upstream.Remote{URL: server.URL}}}})
+		e := executing(t, Options{}, nil, registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: "s", Type: kind, Remote: transport.Remote{URL: server.URL}}}})
 		for _, tt := range tests {
 			server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: tt.status, Body: tt.body}.On("tools/call").Always())
 			if got := said(t, exec(t, e, Request{Server: "s", Tool: "destroy_echo", Arguments: json.RawMessage(`{"text":"x"}`)})); got != tt.want {

@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -21,7 +22,7 @@ import (
 // in it, its allocations are mcpx's alone; over HTTP those of net/http are not.
 func BenchmarkCall(b *testing.B) {
 	command, args, env := mcptest.Spec{}.Stdio(b)
-	spec := upstream.Spec{Options: upstream.Options{Name: "fake", Type: upstream.Stdio, Launch: upstream.Launch{Command: command, Args: args}}}
+	spec := upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.Stdio, Launch: transport.Launch{Command: command, Args: args}}}
 	for variable, value := range env {
 		spec.Launch.Env = append(spec.Launch.Env, variable+"="+value)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -78,7 +79,7 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 		}
 		names = append(names, name)
 		var end retired
-		if old.server.Spec.Type == upstream.Stdio && !old.server.PerClient {
+		if old.server.Spec.Type == transport.Stdio && !old.server.PerClient {
 			end = retired{name: name, definition: old.server.Definition}
 		}
 		for _, u := range old.upstreams() {
@@ -103,7 +104,7 @@ func (r *Registry) startAfter(e *entry) {
 	name := e.server.Spec.Name
 	var before []<-chan struct{}
 	for _, old := range r.retired {
-		if e.server.Spec.Type == upstream.Stdio && old.precedes(name, e.server.Definition) {
+		if e.server.Spec.Type == transport.Stdio && old.precedes(name, e.server.Definition) {
 			before = append(before, old.ended)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestThousandServers(t *testing.T) {
 	mcptest.NoLeaks(t)
 	web, modern, sse := mcptest.Spec{}.HTTP(t), mcptest.Spec{Era: mcptest.EraModern}.HTTP(t), mcptest.Spec{}.SSE(t)
-	stay := Server{Spec: upstream.Spec{Options: upstream.Options{Name: "stays", Type: upstream.HTTP, Remote: upstream.Remote{URL: web.URL}}}, Definition: "stays"}
+	stay := Server{Spec: upstream.Spec{Options: transport.Options{Name: "stays", Type: transport.HTTP, Remote: transport.Remote{URL: web.URL}}}, Definition: "stays"}
 	r := start(t, Options{}, stay)
 	tried(t, r)
 	round := 0
@@ -24,7 +25,7 @@ func TestThousandServers(t *testing.T) {
 			round++
 			servers := []Server{stay}
 			for i := range 8 {
-				for _, spec := range []upstream.Spec{{Options: upstream.Options{Type: upstream.HTTP, Remote: upstream.Remote{URL: web.URL}}}, {Options: upstream.Options{Type: upstream.HTTP, Remote: upstream.Remote{URL: modern.URL}}}, {Options: upstream.Options{Type: upstream.SSE, Remote: upstream.Remote{URL: sse.URL}}}} {
+				for _, spec := range []upstream.Spec{{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: web.URL}}}, {Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: modern.URL}}}, {Options: transport.Options{Type: transport.SSE, Remote: transport.Remote{URL: sse.URL}}}} {
 					spec.Name = fmt.Sprintf("%s %d", spec.Remote.URL, i)
 					servers = append(servers, Server{Spec: spec, Definition: fmt.Sprint(round)})
 				}

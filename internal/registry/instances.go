@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/caller"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -39,7 +40,7 @@ func (r *Registry) newInstances(e *entry, spec upstream.Spec) *instances {
 	in := &instances{home: make(map[string]*upstream.Upstream), other: make([]bool, len(spec.Remote.URLs))}
 	for _, address := range spec.Remote.URLs {
 		one := spec
-		host := upstream.HostOf(address)
+		host := transport.HostOf(address)
 		one.Remote.URL, one.Remote.URLs = address, nil
 		if one.Logger != nil {
 			one.Logger = one.Logger.With("instance", host)

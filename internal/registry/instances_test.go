@@ -16,13 +16,14 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
 // several are instances of one server.
 func several(t *testing.T, fakes ...mcptest.Spec) (webs []*mcptest.HTTPServer, server Server) {
 	t.Helper()
-	spec := upstream.Spec{Options: upstream.Options{Name: "web", Type: upstream.HTTP}, Health: upstream.Health{Interval: 50 * time.Millisecond, Timeout: patience}}
+	spec := upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP}, Health: upstream.Health{Interval: 50 * time.Millisecond, Timeout: patience}}
 	for _, fake := range fakes {
 		web := fake.HTTP(t)
 		webs, spec.Remote.URLs = append(webs, web), append(spec.Remote.URLs, web.URL)
@@ -124,7 +125,7 @@ func TestInstances_Dies(t *testing.T) {
 				mcptest.WaitFor(t, "calls", patience, func() bool { return answered.Load() > before+40 })
 				dying := webs[round%2]
 				dying.Down()
-				state(t, r, catalog.Degraded, "1 of 2 instances are up; "+upstream.HostOf(dying.URL))
+				state(t, r, catalog.Degraded, "1 of 2 instances are up; "+transport.HostOf(dying.URL))
 				before = answered.Load()
 				mcptest.WaitFor(t, "calls of the other", patience, func() bool { return answered.Load() > before+40 })
 				dying.Up()
@@ -275,7 +276,7 @@ func TestInstances_Differ(t *testing.T) {
 	source := r.entries["web"].instances.source
 	other := webs[1-source]
 	other.SetTools(tool("two"))
-	state(t, r, catalog.Ready, "other tools than the catalogue has are listed by "+upstream.HostOf(other.URL))
+	state(t, r, catalog.Ready, "other tools than the catalogue has are listed by "+transport.HostOf(other.URL))
 	listed := func() string {
 		s, _ := r.Snapshot().Server("web")
 		return s.Tools[0].Name
@@ -302,14 +303,14 @@ func TestInstances_AllDown(t *testing.T) {
 	for _, web := range webs {
 		web.Down()
 	}
-	state(t, r, catalog.Unavailable, "0 of 2 instances are up; "+upstream.HostOf(webs[0].URL)+": ")
+	state(t, r, catalog.Unavailable, "0 of 2 instances are up; "+transport.HostOf(webs[0].URL)+": ")
 	_, err := call(r, "web", nil, "echo", `{"text":"x"}`)
 	if unavailable, ok := errors.AsType[*request.UnavailableError](err); !ok || !strings.Contains(unavailable.Reason, "0 of 2 instances are up") {
 		t.Errorf("got %v", err)
 	}
 	webs[1].Up()
 	r.Retry("web")
-	state(t, r, catalog.Degraded, "1 of 2 instances are up; "+upstream.HostOf(webs[0].URL)+": ")
+	state(t, r, catalog.Degraded, "1 of 2 instances are up; "+transport.HostOf(webs[0].URL)+": ")
 	if got, err := call(r, "web", nil, "echo", `{"text":"x"}`); err != nil || got != "x" {
 		t.Errorf("%q %v", got, err)
 	}

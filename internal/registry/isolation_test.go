@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -82,7 +83,7 @@ func onWeb(fake mcptest.Spec, faults ...mcptest.Fault) func(*testing.T) (Server,
 	return func(t *testing.T) (Server, func()) {
 		server := fake.HTTP(t)
 		server.Script(faults...)
-		return Server{Spec: upstream.Spec{Options: upstream.Options{Name: "bad", Type: upstream.HTTP, Remote: upstream.Remote{URL: server.URL}}}}, nil
+		return Server{Spec: upstream.Spec{Options: transport.Options{Name: "bad", Type: transport.HTTP, Remote: transport.Remote{URL: server.URL}}}}, nil
 	}
 }
 
@@ -90,7 +91,7 @@ func behindProxy(mode mcptest.ProxyMode) func(*testing.T) (Server, func()) {
 	return func(t *testing.T) (Server, func()) {
 		server := mcptest.Spec{}.HTTP(t)
 		proxy := mcptest.NewProxy(t, server.URL)
-		return Server{Spec: upstream.Spec{Options: upstream.Options{Name: "bad", Type: upstream.HTTP, Remote: upstream.Remote{URL: proxy.URL(server.URL)}}}}, func() { proxy.Set(mode) }
+		return Server{Spec: upstream.Spec{Options: transport.Options{Name: "bad", Type: transport.HTTP, Remote: transport.Remote{URL: proxy.URL(server.URL)}}}}, func() { proxy.Set(mode) }
 	}
 }
 
@@ -141,7 +142,7 @@ func TestOneBadServer(t *testing.T) {
 			mcptest.NoLeaks(t)
 			good := []Server{
 				child(t, "child", mcptest.Spec{}),
-				{Spec: upstream.Spec{Options: upstream.Options{Name: "web", Type: upstream.HTTP, Remote: upstream.Remote{URL: mcptest.Spec{}.HTTP(t).URL}}}},
+				{Spec: upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP, Remote: transport.Remote{URL: mcptest.Spec{}.HTTP(t).URL}}}},
 				piped(t, "pipe", mcptest.Spec{}),
 			}
 			r := New(good, Options{})

@@ -17,6 +17,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -38,7 +39,7 @@ func offering(name string, resources int) mcptest.Spec {
 }
 
 func remote(name string, fake *mcptest.HTTPServer) registry.Server {
-	return registry.Server{Spec: upstream.Spec{Options: upstream.Options{Name: name, Type: upstream.HTTP, Remote: upstream.Remote{URL: fake.URL}}}, Definition: fake.URL}
+	return registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}, Definition: fake.URL}
 }
 
 // start makes the servers of a registry, which ends with the test.

@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/transport"
 )
 
 const (
@@ -108,7 +109,7 @@ func (s *session) beforeListing(ctx context.Context) {
 func (s *session) listen() {
 	switch {
 	case !s.modern:
-		s.link.listen(s.changes.opened, s.changes.noStream)
+		s.link.Listen(s.changes.opened, s.changes.noStream)
 	case s.spec.NoCatalogue:
 		s.changes.noStream()
 	default:
@@ -136,9 +137,9 @@ func (s *session) keepListening(ctx context.Context, to mcp.SubscriptionFilter, 
 			err = nil
 		}
 		// An answer that no acknowledgement came before is a refusal as well.
-		refused := err == nil || !passing(err)
+		refused := err == nil || !transport.Passing(err)
 		// Where a stream worked once, the reason for a refusal can pass.
 		again = s.link.Life().Cause() == nil && (!refused || s.changes.worked.Load())
-		return retryAfterOf(err), again
+		return transport.RetryAfterOf(err), again
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/transport"
 )
 
 // changing is a streamable HTTP server without a network, for fake time. It
@@ -168,7 +169,7 @@ func eachEra(t *testing.T, run func(t *testing.T, server *changing)) {
 }
 
 func (c *changing) spec() Spec {
-	return Spec{Options: Options{Name: "changing", Type: HTTP, Remote: Remote{URL: "http://nowhere.example/mcp", Transport: c}}}
+	return Spec{Options: transport.Options{Name: "changing", Type: transport.HTTP, Remote: transport.Remote{URL: "http://nowhere.example/mcp", Transport: c}}}
 }
 
 func toolNames(u *Upstream) string {

@@ -11,6 +11,7 @@ import (
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/transport"
 )
 
 // dialled is a Conn to a fake, as a WebSocket would be one.
@@ -30,7 +31,7 @@ func TestDial(t *testing.T) {
 	var mu sync.Mutex
 	var conns []dialled
 	refused := true
-	u := connect(t, Spec{Options: Options{Connect: func(context.Context) (Conn, error) {
+	u := connect(t, Spec{Options: transport.Options{Connect: func(context.Context) (transport.Conn, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if refused {

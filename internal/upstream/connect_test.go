@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // The era is found whatever a server does with what it does not know.
@@ -44,14 +45,14 @@ func TestEra(t *testing.T) {
 		{"a revision that nobody knows", mcptest.Spec{Version: "2099-01-01"}, false},
 	}
 	for _, tt := range tests {
-		for _, transport := range []string{Stdio, HTTP} {
-			t.Run(tt.name+"/"+transport, func(t *testing.T) {
+		for _, kind := range []string{transport.Stdio, transport.HTTP} {
+			t.Run(tt.name+"/"+kind, func(t *testing.T) {
 				mcptest.Parallel(t)
 				var spec Spec
-				if transport == Stdio {
+				if kind == transport.Stdio {
 					spec = stdio(t, tt.fake)
 				} else {
-					spec = at(HTTP, tt.fake.HTTP(t).URL)
+					spec = at(transport.HTTP, tt.fake.HTTP(t).URL)
 				}
 				spec.ProbeTimeout = probe
 				u := ready(t, spec)
@@ -72,7 +73,7 @@ func TestEra(t *testing.T) {
 // A server that is known as legacy is not probed first.
 func TestKnownLegacyIsNotProbed(t *testing.T) {
 	server := mcptest.Spec{}.HTTP(t)
-	ready(t, Spec{Options: Options{Type: HTTP, Remote: Remote{URL: server.URL}}, Legacy: true})
+	ready(t, Spec{Options: over(transport.HTTP, server.URL), Legacy: true})
 	if n := server.Count("server/discover"); n != 0 {
 		t.Errorf("%d probes", n)
 	}
@@ -89,7 +90,7 @@ func TestOwnersEraRefused(t *testing.T) {
 			fault.Times = -1
 			server.Script(fault)
 		}
-		u := ready(t, Spec{Options: Options{Type: HTTP, Remote: Remote{URL: server.URL}}, Owner: func() *caller.Client { return owner }})
+		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Owner: func() *caller.Client { return owner }})
 		if !u.Status().Modern || server.Count("initialize") == 0 {
 			t.Errorf("%d: modern is %t after %d initialize", code, u.Status().Modern, server.Count("initialize"))
 		}
@@ -112,13 +113,13 @@ func TestProtocolIsPinned(t *testing.T) {
 	}
 	for _, tt := range tests {
 		server := tt.fake.HTTP(t)
-		u := ready(t, Spec{Options: Options{Type: HTTP, Remote: Remote{URL: server.URL}}, Protocol: tt.protocol, Legacy: tt.modern, ProbeTimeout: probe})
+		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Protocol: tt.protocol, Legacy: tt.modern, ProbeTimeout: probe})
 		if modern := u.Status().Modern; modern != tt.modern || server.Count(tt.unasked) != 0 {
 			t.Errorf("%s: modern is %t, %d %s", tt.protocol, modern, server.Count(tt.unasked), tt.unasked)
 		}
 	}
 	server := mcptest.Spec{}.HTTP(t)
-	awaitState(t, connect(t, Spec{Options: Options{Type: HTTP, Remote: Remote{URL: server.URL}}, Protocol: EraModern}), catalog.Unavailable)
+	awaitState(t, connect(t, Spec{Options: over(transport.HTTP, server.URL), Protocol: EraModern}), catalog.Unavailable)
 	if n := server.Count("initialize"); n != 0 {
 		t.Errorf("%d initialize", n)
 	}
@@ -164,7 +165,7 @@ func TestRevisionRefusedLater(t *testing.T) {
 	for _, times := range []int{1, -1} {
 		mcptest.NoLeaks(t)
 		server := mcptest.Spec{Era: mcptest.EraBoth}.HTTP(t)
-		u := ready(t, at(HTTP, server.URL))
+		u := ready(t, at(transport.HTTP, server.URL))
 		fault := says(400, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2025-06-18"]}}}`).On("tools/call")
 		fault.Times = times
 		server.Script(fault)
@@ -244,7 +245,7 @@ func TestPinnedLines(t *testing.T) {
 		"tools/list": `"result":{"tools":[{"name":"echo"}]}`,
 		"tools/call": `"result":{"content":[{"type":"text","text":"here"}]}`,
 	})
-	u := ready(t, Spec{Options: Options{Type: InProcess, Launch: Launch{NewlineOnly: true}, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+	u := ready(t, Spec{Options: transport.Options{Type: transport.InProcess, Launch: transport.Launch{NewlineOnly: true}, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 		return serve(ctx, in, writerFunc(func(p []byte) (int, error) {
 			if _, err := io.WriteString(out, "Content-Length: 100000\n\n"); err != nil {
 				return 0, err
@@ -269,7 +270,7 @@ func TestReasons(t *testing.T) {
 	web := func(t *testing.T, faults ...mcptest.Fault) Spec {
 		server := mcptest.Spec{}.HTTP(t)
 		server.Script(faults...)
-		return at(HTTP, server.URL)
+		return at(transport.HTTP, server.URL)
 	}
 	child := func(fake mcptest.Spec) func(*testing.T) Spec {
 		return func(t *testing.T) Spec { return stdio(t, fake) }
@@ -280,20 +281,20 @@ func TestReasons(t *testing.T) {
 		parts []string
 	}{
 		{"a program that repeats what it reads", func(*testing.T) Spec {
-			return Spec{Options: Options{Type: Stdio, Launch: Launch{Command: "cat", Env: []string{"PATH=" + os.Getenv("PATH")}}}}
+			return Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: "cat", Env: []string{"PATH=" + os.Getenv("PATH")}}}}
 		}, []string{"as cat does; it is no MCP server"}},
 		{"missing uvx", func(*testing.T) Spec {
-			return Spec{Options: Options{Type: Stdio, Launch: Launch{Command: "uvx", Env: []string{"PATH=/no/such/folder"}}}}
+			return Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: "uvx", Env: []string{"PATH=/no/such/folder"}}}}
 		}, []string{"not found in PATH; it comes with uv (https://", "PATH is /no/such/folder"}},
 		{"a long PATH", func(*testing.T) Spec {
 			folders := []string{"/no/1", "/no/2", "/no/3", "/no/4", "/no/5"}
-			return Spec{Options: Options{Type: Stdio, Launch: Launch{Command: "uvx", Env: []string{"PATH=" + strings.Join(folders, string(os.PathListSeparator))}}}}
+			return Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: "uvx", Env: []string{"PATH=" + strings.Join(folders, string(os.PathListSeparator))}}}}
 		}, []string{"/no/3 and 2 more"}},
 		{"missing binary", func(*testing.T) Spec {
-			return Spec{Options: Options{Type: Stdio, Launch: Launch{Command: "no-such-program-" + secret}}}
+			return Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: "no-such-program-" + secret}}}
 		}, []string{`starting "no-such-program-[secret]"`, "not found in PATH"}},
 		{"no such file", func(t *testing.T) Spec {
-			return Spec{Options: Options{Type: Stdio, Launch: Launch{Command: t.TempDir() + "/gone"}}}
+			return Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: t.TempDir() + "/gone"}}}
 		}, []string{"/gone", "no such file"}},
 		{"exits at once", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{"one", "two", "Error: bad token " + secret, "\x1b[31mfour\x1b[0m"}}), []string{"Error: bad token [secret] (the process ended: exit status 3)"}},
 		{"exits at once with its help", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 1, StderrLines: []string{"npm warn deprecated x", "Error: no current-context is set", "Usage:", "  server [flags]", "Flags:", "  --help   help", ""}}), []string{"Error: no current-context is set (the process ended: exit status 1)"}},
@@ -327,27 +328,27 @@ func TestReasons(t *testing.T) {
 		{"not found", func(t *testing.T) Spec {
 			web := httptest.NewServer(nil)
 			t.Cleanup(web.Close)
-			return at(HTTP, web.URL+"/mcp")
+			return at(transport.HTTP, web.URL+"/mcp")
 		}, []string{"404 Not Found"}},
 		{"nobody listens", func(t *testing.T) Spec {
 			web := httptest.NewServer(nil)
 			web.Close()
-			return at(HTTP, web.URL)
+			return at(transport.HTTP, web.URL)
 		}, []string{"connection refused"}},
 		{"sse: html", func(t *testing.T) Spec {
 			server := mcptest.Spec{}.SSE(t)
 			server.Script(mcptest.HTML().On("GET").Always())
-			return at(SSE, server.URL)
+			return at(transport.SSE, server.URL)
 		}, []string{`content type "text/html", not with an event stream`}},
 		{"sse: endpoint elsewhere", func(t *testing.T) Spec {
-			return at(SSE, mcptest.Spec{Endpoint: "https://elsewhere.example/messages"}.SSE(t).URL)
+			return at(transport.SSE, mcptest.Spec{Endpoint: "https://elsewhere.example/messages"}.SSE(t).URL)
 		}, []string{"an endpoint on another host"}},
 		{"sse: no endpoint", func(t *testing.T) Spec {
 			server := mcptest.Spec{}.SSE(t)
 			server.Script(mcptest.StallAfter().On("GET").Always())
-			return at(SSE, server.URL)
+			return at(transport.SSE, server.URL)
 		}, []string{"waiting for the event stream"}},
-		{"unknown transport", func(*testing.T) Spec { return Spec{Options: Options{Type: "pigeon"}} }, []string{`transport "pigeon" is not supported`}},
+		{"unknown transport", func(*testing.T) Spec { return Spec{Options: transport.Options{Type: "pigeon"}} }, []string{`transport "pigeon" is not supported`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -377,7 +378,7 @@ func TestReasons(t *testing.T) {
 // A call to a server whose last attempt failed is answered at once.
 func TestCallOfUnavailable(t *testing.T) {
 	mcptest.NoLeaks(t)
-	u := connect(t, Spec{Options: Options{Type: Stdio, Launch: Launch{Command: "no-such-program"}}})
+	u := connect(t, Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: "no-such-program"}}})
 	awaitState(t, u, catalog.Unavailable)
 	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Wait: time.Hour})
 	unavailable, ok := err.(*request.UnavailableError)
@@ -422,7 +423,7 @@ func TestRedirectKeepsHeaders(t *testing.T) {
 	server := mcptest.Spec{}.HTTP(t)
 	// 127.0.0.1 and localhost are two hosts.
 	server.Script(mcptest.Redirect(strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1)).Always())
-	awaitState(t, connect(t, Spec{Options: Options{Type: HTTP, Remote: Remote{URL: server.URL, Headers: map[string]string{"X-Api-Key": "secret"}}}}), catalog.Unavailable)
+	awaitState(t, connect(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: server.URL, Headers: map[string]string{"X-Api-Key": "secret"}}}}), catalog.Unavailable)
 	if log := elsewhere.Log().Event(mcptest.EventHTTP); len(log) != 0 {
 		t.Errorf("%d requests went elsewhere: %v", len(log), log[0].Header)
 	}
@@ -430,11 +431,11 @@ func TestRedirectKeepsHeaders(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	for _, serve := range []func(mcptest.Spec, testing.TB) (string, *mcptest.HTTPServer){
-		func(s mcptest.Spec, t testing.TB) (string, *mcptest.HTTPServer) { return HTTP, s.HTTP(t) },
-		func(s mcptest.Spec, t testing.TB) (string, *mcptest.HTTPServer) { return SSE, s.SSE(t) },
+		func(s mcptest.Spec, t testing.TB) (string, *mcptest.HTTPServer) { return transport.HTTP, s.HTTP(t) },
+		func(s mcptest.Spec, t testing.TB) (string, *mcptest.HTTPServer) { return transport.SSE, s.SSE(t) },
 	} {
-		transport, server := serve(mcptest.Spec{Token: "t0ken"}, t)
-		u := New(Spec{Options: Options{Type: transport, Remote: Remote{URL: server.URL, Headers: map[string]string{"Authorization": "Bearer t0ken"}}}})
+		kind, server := serve(mcptest.Spec{Token: "t0ken"}, t)
+		u := New(Spec{Options: transport.Options{Type: kind, Remote: transport.Remote{URL: server.URL, Headers: map[string]string{"Authorization": "Bearer t0ken"}}}})
 		u.Start()
 		awaitState(t, u, catalog.Ready)
 		mustEcho(t, u)
@@ -444,14 +445,14 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("%s without the header", entry.Text)
 			}
 		}
-		mcptest.WaitFor(t, "the end of the session on the server, "+transport, patience, func() bool { return server.Sessions() == 0 })
+		mcptest.WaitFor(t, "the end of the session on the server, "+kind, patience, func() bool { return server.Sessions() == 0 })
 	}
 }
 
 // An HTTP URL behind which there is the old transport is found out.
 func TestHTTPFallsBackToSSE(t *testing.T) {
 	mcptest.NoLeaks(t)
-	u := ready(t, at(HTTP, mcptest.Spec{}.SSE(t).URL))
+	u := ready(t, at(transport.HTTP, mcptest.Spec{}.SSE(t).URL))
 	mustEcho(t, u)
 }
 

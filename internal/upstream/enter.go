@@ -10,6 +10,9 @@ import (
 	"mcpx/internal/request"
 )
 
+// errStopped ends the session of an upstream that is stopped.
+var errStopped = errors.New("mcpx stopped the server")
+
 // waits counts the time that a request waits before it is sent, in all its attempts.
 type waits struct {
 	limited bool

@@ -12,6 +12,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/transport"
 )
 
 // The values of [Spec.Protocol] that pin an era.
@@ -26,7 +27,7 @@ const (
 // initialize, and probed once more where it knows no initialize.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
-	case s.spec.Protocol == EraLegacy, s.link.traits().legacyOnly:
+	case s.spec.Protocol == EraLegacy, s.link.Traits().LegacyOnly:
 		return s.initialize(ctx, nil)
 	case s.spec.Protocol == EraModern:
 		return s.discover(ctx)
@@ -45,7 +46,7 @@ func (s *session) handshake(ctx context.Context) error {
 	}
 	err := s.initialize(ctx, probe)
 	_, refused := errors.AsType[*wire.RPCError](err)
-	if _, status := errors.AsType[*statusError](err); !refused && !(status && !fatal(err)) { // a server of the modern era alone may refuse with a bare status
+	if _, status := errors.AsType[*transport.StatusError](err); !refused && !(status && !fatal(err)) { // a server of the modern era alone may refuse with a bare status
 		return err
 	}
 	if revision, ok := errors.AsType[*revisionError](probe); ok && len(revision.offered) > 0 {
@@ -63,19 +64,19 @@ func fatal(err error) bool {
 	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return false
 	}
-	if status, ok := errors.AsType[*statusError](err); ok {
-		return status.code == http.StatusUnauthorized || status.code == http.StatusForbidden ||
-			status.code == http.StatusTooManyRequests || status.code >= 500 || (status.code >= 300 && status.code < 400)
+	if status, ok := errors.AsType[*transport.StatusError](err); ok {
+		return status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden ||
+			status.Code == http.StatusTooManyRequests || status.Code >= 500 || (status.Code >= 300 && status.Code < 400)
 	}
-	return errors.Is(err, errNotSent)
+	return errors.Is(err, transport.ErrNotSent)
 }
 
 // likeUnknownMethod reports an answer that servers give to a method which they
 // do not know, beside those that say so.
 func likeUnknownMethod(err error) bool {
-	status, ok := errors.AsType[*statusError](err)
-	return ok && (status.code >= 500 || status.code == http.StatusForbidden ||
-		status.code == http.StatusUnauthorized && !status.challenged)
+	status, ok := errors.AsType[*transport.StatusError](err)
+	return ok && (status.Code >= 500 || status.Code == http.StatusForbidden ||
+		status.Code == http.StatusUnauthorized && !status.Challenged)
 }
 
 // revisionError says that a server answers server/discover, but not as one of the
@@ -139,7 +140,7 @@ func (s *session) agreed(version string, g greeting) {
 	s.title, s.release, s.instructions = g.title, g.release, g.instructions
 	s.offers = g.offers
 	s.takesLevel = g.logging && !s.modern
-	s.link.agreed(version)
+	s.link.Agreed(version)
 }
 
 // initialize is the legacy handshake, with a revision that the server has listed if
@@ -182,9 +183,9 @@ func (s *session) initialized(ctx context.Context) error {
 	message := []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	bounded, cancel := context.WithTimeout(ctx, s.spec.ProbeTimeout)
 	defer cancel()
-	err := s.link.notify(bounded, message)
+	err := s.link.Notify(bounded, message)
 	switch {
-	case err == nil || errors.Is(err, errGone) || s.link.Life().Cause() != nil:
+	case err == nil || errors.Is(err, transport.ErrGone) || s.link.Life().Cause() != nil:
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 const (
@@ -94,7 +95,7 @@ func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults [
 // mirrorHeaders finds the tools that want arguments in HTTP headers, and
 // refuses those that ask for it wrongly (SEP-2243: only that one is dropped).
 func (s *session) mirrorHeaders(tools []catalog.Tool) (kept []catalog.Tool, faults []string) {
-	if !s.modern || !s.link.traits().headers {
+	if !s.modern || !s.link.Traits().Headers {
 		return tools, nil
 	}
 	kept, mirrored, faults := headerTools(tools)
@@ -167,8 +168,8 @@ func unlessRPC(err error) error {
 
 // pingUnknown reports an answer that can mean that the server does not know ping.
 func pingUnknown(err error) bool {
-	if status, ok := errors.AsType[*statusError](err); ok {
-		return status.code >= 400 && status.code <= http.StatusNotImplemented && status.code != http.StatusTooManyRequests
+	if status, ok := errors.AsType[*transport.StatusError](err); ok {
+		return status.Code >= 400 && status.Code <= http.StatusNotImplemented && status.Code != http.StatusTooManyRequests
 	}
 	_, odd := errors.AsType[*request.AnswerError](err)
 	return odd

@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // heardLogs are the log messages that a client got, by what they say.
@@ -146,7 +147,7 @@ func TestLogsOnTheStreamOfAll(t *testing.T) {
 func TestLogsOnTheListeningStream(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{HangTools: []string{"held"}}.HTTP(t)
-	u := ready(t, at(HTTP, server.URL))
+	u := ready(t, at(transport.HTTP, server.URL))
 	var a heardLogs
 	hold(t, u, a.call("a", "held", `{}`), func() int { return len(server.Log().Calls("held")) })
 	mcptest.WaitFor(t, "a log message", patience, func() bool {

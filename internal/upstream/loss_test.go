@@ -17,6 +17,7 @@ import (
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // A crash fails the open calls at once, and the next call waits for the fresh
@@ -117,7 +118,7 @@ func TestResend(t *testing.T) {
 func TestSessionForgotten(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, at(HTTP, server.URL))
+	u := ready(t, at(transport.HTTP, server.URL))
 	for round := range 3 {
 		server.KillSessions()
 		var calls sync.WaitGroup
@@ -141,7 +142,7 @@ func TestSessionForgotten(t *testing.T) {
 func TestSSESessionForgotten(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.SSE(t)
-	u := ready(t, at(SSE, server.URL))
+	u := ready(t, at(transport.SSE, server.URL))
 	server.KillSessions()
 	if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})); err != nil || got != "x" {
 		t.Errorf("got %q, %v", got, err)
@@ -216,7 +217,7 @@ func TestHTTPFaults(t *testing.T) {
 					fake.Era = mcptest.EraModern
 				}
 				server := fake.HTTP(t)
-				u := ready(t, at(HTTP, server.URL))
+				u := ready(t, at(transport.HTTP, server.URL))
 				limit := patience
 				if strings.HasPrefix(tt.name, "stall") {
 					limit = silence
@@ -278,7 +279,7 @@ func neighbour(t *testing.T, u *Upstream, server *mcptest.HTTPServer) (ended cha
 func TestLostMoreThanOnce(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, at(HTTP, server.URL))
+	u := ready(t, at(transport.HTTP, server.URL))
 	gone := mcptest.LostSession().On("tools/call")
 	gone.Times = maxAttempts
 	server.Script(mcptest.DropAfter().On("tools/call"), gone)
@@ -303,7 +304,7 @@ func TestLostMoreThanOnce(t *testing.T) {
 func TestResendOnce(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, at(HTTP, server.URL))
+	u := ready(t, at(transport.HTTP, server.URL))
 	dropped := mcptest.DropAfter().On("tools/call")
 	dropped.Times = 2
 	server.Script(dropped)
@@ -321,7 +322,7 @@ func TestResendOnce(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, at(HTTP, server.URL))
+	u := ready(t, at(transport.HTTP, server.URL))
 	server.Script(mcptest.TooMany(3 * time.Second).On("tools/call"))
 	_, err := text(u, "echo", `{"text":"x"}`)
 	var e *request.UnavailableError
@@ -336,7 +337,7 @@ func TestSSEFaults(t *testing.T) {
 		t.Run(string(fault.Kind), func(t *testing.T) {
 			mcptest.NoLeaks(t)
 			server := mcptest.Spec{}.SSE(t)
-			u := ready(t, at(SSE, server.URL))
+			u := ready(t, at(transport.SSE, server.URL))
 			server.Script(fault.On("tools/call"))
 			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})
 			var lost *request.LostError
@@ -355,7 +356,7 @@ func TestSSEFaults(t *testing.T) {
 func TestHTTPDownAndUp(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Options: Options{Type: HTTP, Remote: Remote{URL: server.URL}}, Health: Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 2}})
+	u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 2}})
 	server.Down()
 	awaitState(t, u, catalog.Unavailable)
 	if _, err := text(u, "echo", `{"text":"x"}`); !isUnavailable(err) {
@@ -372,7 +373,7 @@ func TestHalfOpen(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{}.HTTP(t)
 	proxy := mcptest.NewProxy(t, server.URL)
-	u := ready(t, Spec{Options: Options{Type: HTTP, Remote: Remote{URL: proxy.URL(server.URL)}}, Health: Health{Interval: 50 * time.Millisecond, Timeout: silence, Threshold: 2}, ConnectTimeout: silence})
+	u := ready(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: proxy.URL(server.URL)}}, Health: Health{Interval: 50 * time.Millisecond, Timeout: silence, Threshold: 2}, ConnectTimeout: silence})
 	ended := make(chan error, 1)
 	go func() {
 		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience})

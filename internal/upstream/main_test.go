@@ -17,6 +17,7 @@ import (
 	"mcpx/internal/base/proc"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 func TestMain(m *testing.M) {
@@ -37,21 +38,24 @@ const (
 	childSilence = 6 * time.Second
 )
 
-// at is the spec of a server over the network.
-func at(transport, url string) Spec {
-	return Spec{Options: Options{Name: "fake", Type: transport, Remote: Remote{URL: url}}}
+// over are the options of a server over the network.
+func over(kind, url string) transport.Options {
+	return transport.Options{Name: "fake", Type: kind, Remote: transport.Remote{URL: url}}
 }
+
+// at is the spec of one.
+func at(kind, url string) Spec { return Spec{Options: over(kind, url)} }
 
 // serving is the spec of a server in this process.
 func serving(serve func(ctx context.Context, in io.Reader, out io.Writer) error) Spec {
-	return Spec{Options: Options{Name: "fake", Type: InProcess, Serve: serve}}
+	return Spec{Options: transport.Options{Name: "fake", Type: transport.InProcess, Serve: serve}}
 }
 
 // stdio is the spec of a fake as a child process.
 func stdio(t testing.TB, fake mcptest.Spec) Spec {
 	t.Helper()
 	command, args, env := fake.Stdio(t)
-	spec := Spec{Options: Options{Name: "fake", Type: Stdio, Launch: Launch{Command: command, Args: args}}}
+	spec := Spec{Options: transport.Options{Name: "fake", Type: transport.Stdio, Launch: transport.Launch{Command: command, Args: args}}}
 	for name, value := range env {
 		spec.Launch.Env = append(spec.Launch.Env, name+"="+value)
 	}
@@ -84,7 +88,7 @@ func (l *logs) starts() int {
 func inProcess(t testing.TB, fake mcptest.Spec) (Spec, *logs) {
 	t.Helper()
 	all := &logs{}
-	return Spec{Options: Options{Name: "fake", Type: InProcess, Serve: fake.Serve(t, func(log func() mcptest.Log) {
+	return Spec{Options: transport.Options{Name: "fake", Type: transport.InProcess, Serve: fake.Serve(t, func(log func() mcptest.Log) {
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		all.list = append(all.list, log)
@@ -196,7 +200,7 @@ func overHTTP(modern bool) func(testing.TB, mcptest.Spec) (Spec, func() mcptest.
 			fake.Era = mcptest.EraModern
 		}
 		server := fake.HTTP(t)
-		return at(HTTP, server.URL), server.Log
+		return at(transport.HTTP, server.URL), server.Log
 	}
 }
 
@@ -227,7 +231,7 @@ var variants = []variant{
 	}},
 	{"sse", false, func(t testing.TB, fake mcptest.Spec) (Spec, func() mcptest.Log) {
 		server := fake.SSE(t)
-		return at(SSE, server.URL), server.Log
+		return at(transport.SSE, server.URL), server.Log
 	}},
 	{"in-process", false, func(t testing.TB, fake mcptest.Spec) (Spec, func() mcptest.Log) {
 		spec, all := inProcess(t, fake)

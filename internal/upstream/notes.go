@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/transport"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 func (s *session) note(message []byte) {
 	s.mu.Lock()
 	link, drop := s.link, s.closed || s.noting >= maxNotesOverHTTP
-	background := !link.traits().oneStream
+	background := !link.Traits().OneStream
 	if background && !drop {
 		s.noting++
 		s.notes.Go(func() {
@@ -55,10 +56,10 @@ func (u *Upstream) Notify(method string, params json.RawMessage) {
 	s.note(flat(append(message, '}')))
 }
 
-func (s *session) sendNote(l Link, message []byte) {
+func (s *session) sendNote(l transport.Link, message []byte) {
 	ctx, cancel := context.WithTimeout(s.noteCtx, noteTime)
 	defer cancel()
-	if err := l.notify(ctx, message); err != nil {
+	if err := l.Notify(ctx, message); err != nil {
 		s.spec.Logger.Debug("sending a notification", "err", err)
 	}
 }
@@ -66,7 +67,7 @@ func (s *session) sendNote(l Link, message []byte) {
 // cancelled tells the server to stop working on a request. Where the era says
 // that the end of the stream is the cancellation, nothing is sent.
 func (s *session) cancelled(id int64, reason string) {
-	if s.modern && s.link.traits().connectionPerRequest {
+	if s.modern && s.link.Traits().ConnectionPerRequest {
 		return
 	}
 	s.note(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%s}}`, id, wire.AppendQuoted(nil, reason)))

@@ -9,6 +9,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/transport"
 )
 
 // awkward is a server in a shell: it notes each start in a file, and ends at a
@@ -35,7 +36,7 @@ while read -r line; do
 	*'"tools/list"'*) answer '{"tools":[]}' ;;
 	esac
 done`
-	spec := Spec{Options: Options{Name: "awkward", Type: Stdio, Launch: Launch{Command: shell, Args: []string{"-c", script, "sh", starts}, Env: os.Environ()}}, Legacy: true, ConnectTimeout: childSilence}
+	spec := Spec{Options: transport.Options{Name: "awkward", Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", script, "sh", starts}, Env: os.Environ()}}, Legacy: true, ConnectTimeout: childSilence}
 	return spec, func() int {
 		data, _ := os.ReadFile(starts)
 		return strings.Count(string(data), "\n")
@@ -97,10 +98,10 @@ func TestLastWords(t *testing.T) {
 		if err != nil {
 			t.Skip("no shell")
 		}
-		status := awaitState(t, connect(t, Spec{Options: Options{Type: Stdio, Launch: Launch{Command: shell, Args: []string{"-c", "echo please log in first; cat >/dev/null"}, Env: os.Environ()}}, ConnectTimeout: childSilence}), catalog.Unavailable)
+		status := awaitState(t, connect(t, Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", "echo please log in first; cat >/dev/null"}, Env: os.Environ()}}, ConnectTimeout: childSilence}), catalog.Unavailable)
 		contains(t, "reason", status.Reason, "no answer to initialize", "stdout has text instead of messages: please log in first")
 
-		status = awaitState(t, connect(t, Spec{Options: Options{Type: Stdio, Launch: Launch{Command: shell, Args: []string{"-c", "echo no token, set TOKEN; exit 4"}, Env: os.Environ()}}}), catalog.Unavailable)
+		status = awaitState(t, connect(t, Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", "echo no token, set TOKEN; exit 4"}, Env: os.Environ()}}}), catalog.Unavailable)
 		contains(t, "reason", status.Reason, "exit status 4; stdout has text instead of messages: no token, set TOKEN")
 	})
 }

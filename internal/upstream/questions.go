@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
+	"mcpx/internal/transport"
 )
 
 const (
@@ -109,7 +110,7 @@ func (q *questions) end() {
 	q.mu.Lock()
 	q.ended = true
 	for _, cancel := range q.open {
-		cancel(errGone)
+		cancel(transport.ErrGone)
 	}
 	q.mu.Unlock()
 	q.all.Wait()

@@ -9,6 +9,7 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // resumed counts the GETs that go on behind an event.
@@ -31,7 +32,7 @@ func TestResume(t *testing.T) {
 		{Kind: mcptest.FaultBreak, Polls: 1},
 	} {
 		server := mcptest.Spec{}.HTTP(t)
-		u := ready(t, at(HTTP, server.URL))
+		u := ready(t, at(transport.HTTP, server.URL))
 		server.Script(fault.On("tools/call"), mcptest.BadGateway().On("GET"))
 		got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience}))
 		if err != nil || got != "x" {
@@ -57,8 +58,8 @@ func TestResumeRefused(t *testing.T) {
 		{"405", mcptest.Spec{NoGET: true}, mcptest.Fault{}, lost, 1},
 		{"404", mcptest.Spec{}, mcptest.Fault{Kind: mcptest.FaultStatus, Status: 404}, lost, 1},
 		{"no stream", mcptest.Spec{}, mcptest.HTML(), lost, 1},
-		{"bad gateway", mcptest.Spec{}, mcptest.BadGateway(), lost, resumeFailures},
-		{"reset", mcptest.Spec{}, mcptest.Drop(), lost, resumeFailures},
+		{"bad gateway", mcptest.Spec{}, mcptest.BadGateway(), lost, 3},
+		{"reset", mcptest.Spec{}, mcptest.Drop(), lost, 3},
 		{"never answered", mcptest.Spec{}, mcptest.Stall(), func(err error) bool { var e *request.TimeoutError; return errors.As(err, &e) }, 1},
 		{"modern", mcptest.Spec{Era: mcptest.EraModern}, mcptest.Fault{}, lost, 0},
 	}
@@ -66,7 +67,7 @@ func TestResumeRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			mcptest.Parallel(t)
 			server := tt.fake.HTTP(t)
-			u := ready(t, at(HTTP, server.URL))
+			u := ready(t, at(transport.HTTP, server.URL))
 			if tt.get.Kind != "" {
 				server.Script(tt.get.On("GET").Always())
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/transport"
 )
 
 // The revisions that mcpx asks for. A server may answer initialize with an
@@ -25,7 +26,7 @@ const (
 // session is one negotiated conversation over a link.
 type session struct {
 	spec *Spec
-	link Link // set before it is started, under mu
+	link transport.Link // set before it is started, under mu
 
 	modern       bool
 	unprobed     bool // see [Status]
@@ -91,18 +92,18 @@ func newSession(spec *Spec) *session {
 
 // open starts what the spec says and negotiates a session, within ctx. After an error
 // nothing of it is left.
-func (s *session) open(ctx context.Context, dialer *Dialer) error {
+func (s *session) open(ctx context.Context, dialer *transport.Dialer) error {
 	l, err := dialer.Dial(ctx)
 	if err != nil {
 		return err
 	}
 	s.connected(l)
 	err = s.handshake(ctx)
-	if status, ok := errors.AsType[*statusError](err); ok && s.spec.Type == HTTP &&
-		(status.code == 400 || status.code == 404 || status.code == 405) {
+	if status, ok := errors.AsType[*transport.StatusError](err); ok && s.spec.Type == transport.HTTP &&
+		(status.Code == 400 || status.Code == 404 || status.Code == 405) {
 		// A server of 2024-11-05 refuses the POST; its stream tells.
 		if old, sseErr := dialer.DialSSE(ctx); sseErr == nil {
-			s.link.close()
+			s.link.Close()
 			s.connected(old)
 			err = s.handshake(ctx)
 		}
@@ -122,7 +123,7 @@ func (s *session) open(ctx context.Context, dialer *Dialer) error {
 // stateful reports whether the server may keep something from one request of the session
 // to the next: a legacy server that has given no session ID over HTTP cannot.
 func (s *session) stateful() bool {
-	return !s.modern && !s.link.traits().sessionless
+	return !s.modern && !s.link.Traits().Sessionless
 }
 
 // close ends the session and everything it started. Cancellations that are under
@@ -133,12 +134,12 @@ func (s *session) close() {
 	s.mu.Unlock()
 	s.changes.end()
 	s.questions.end()
-	if !s.link.traits().oneStream { // which sends no more once it is closed
+	if !s.link.Traits().OneStream { // which sends no more once it is closed
 		timer := time.AfterFunc(notePatience, s.quit)
 		s.notes.Wait()
 		timer.Stop()
 	}
-	s.link.close()
+	s.link.Close()
 	s.quit()
 	s.notes.Wait()
 	s.changes.streams.Wait()
@@ -168,11 +169,11 @@ type silenceError struct{ text string }
 func (e *silenceError) Error() string { return e.text }
 
 // connected makes l the link of the session, and lets the server speak.
-func (s *session) connected(l Link) {
+func (s *session) connected(l transport.Link) {
 	s.mu.Lock()
 	s.link = l
 	s.mu.Unlock()
-	l.start(s.incoming)
+	l.Start(s.incoming)
 }
 
 // newID is the id of the next request. Ids rise by steps that cannot be guessed:

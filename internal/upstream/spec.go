@@ -11,13 +11,14 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/caller"
+	"mcpx/internal/transport"
 )
 
 // Spec says what an upstream is and how long things may take. New does not
 // change it, and nobody may change it after New.
 type Spec struct {
 	// Options say how it is reached.
-	Options
+	transport.Options
 
 	// ClientName and ClientVersion are the clientInfo sent to the server.
 	ClientName, ClientVersion string

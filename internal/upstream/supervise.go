@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/transport"
 )
 
 const (
@@ -51,7 +52,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 			t.health = "" // it told of a session that was
 			// A process may have ended because of the probe, and one that has changed
 			// its era because there was none: the other way is tried next.
-			spec.Legacy = !spec.Legacy && spec.Type == Stdio
+			spec.Legacy = !spec.Legacy && spec.Type == transport.Stdio
 			pause = min(max(2*pause, firstPause), longPause)
 			wait := u.failed(err, jitter(pause))
 			_, silent := errors.AsType[*silenceError](err)
@@ -176,7 +177,7 @@ func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t troubles) (s *s
 		if s, err = u.connect(ctx, spec, t); err == nil || ctx.Err() != nil || addresses == 0 {
 			return s, err
 		}
-		err = fmt.Errorf("none of its %d instances answers; %s: %w", addresses, HostOf(u.dialer.Address()), err)
+		err = fmt.Errorf("none of its %d instances answers; %s: %w", addresses, transport.HostOf(u.dialer.Address()), err)
 		u.dialer.NextAddress()
 	}
 	return nil, err
@@ -255,7 +256,7 @@ func (st *Status) list(tools []catalog.Tool, faults []string) {
 
 // failed publishes a failed attempt and returns the wait until the next.
 func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
-	wait = max(wait, retryAfterOf(err))
+	wait = max(wait, transport.RetryAfterOf(err))
 	reason := u.spec.reason(err)
 	u.spec.Logger.Log(context.Background(), u.news(reason), "connecting failed", "err", reason, "retry_in", wait.Round(time.Millisecond))
 	u.update(func(st *Status) {

@@ -8,6 +8,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // Status is what is known about an upstream at one moment. Its slices are
@@ -52,7 +53,7 @@ type Status struct {
 // a fresh one after a loss, and tries for ever. Safe for concurrent use.
 type Upstream struct {
 	spec   Spec
-	dialer *Dialer // of the supervising goroutine
+	dialer *transport.Dialer // of the supervising goroutine
 
 	mu      sync.Mutex
 	status  Status
@@ -89,7 +90,7 @@ func New(spec Spec) *Upstream {
 		doubts:  make(chan struct{}, 1),
 		ended:   make(chan struct{}),
 	}
-	u.dialer = NewDialer(u.spec.Options)
+	u.dialer = transport.NewDialer(u.spec.Options)
 	u.status = Status{State: catalog.Connecting, Transport: u.spec.Type, Installing: u.spec.installs != nil && !u.spec.Seen}
 	if u.spec.Tools != nil {
 		u.status.Known, u.status.Tools = true, u.spec.Tools

@@ -10,6 +10,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/delay"
+	"mcpx/internal/transport"
 )
 
 // watcher watches over one open session, in the supervising goroutine.
@@ -79,7 +80,7 @@ func (w *watcher) watch(ctx context.Context) error {
 				return err
 			}
 		case <-u.doubts:
-			if err := w.ping(ctx); errors.Is(err, errNotSent) {
+			if err := w.ping(ctx); errors.Is(err, transport.ErrNotSent) {
 				w.health = ""
 				return err
 			}
@@ -161,7 +162,7 @@ func (w *watcher) working() bool {
 	if w.s.questions.waiting() { // for a person, who may take longer than any call
 		return true
 	}
-	if w.s.link.traits().ownsProcess {
+	if w.s.link.Traits().OwnsProcess {
 		return time.Since(w.s.link.Life().LastHeard()) < longest+w.u.spec.Health.Interval
 	}
 	return w.failures < busyPatience*w.u.spec.Health.Threshold

@@ -21,6 +21,7 @@ import (
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -48,7 +49,7 @@ func started(t *testing.T, options Options, servers ...registry.Server) (*TwoToo
 }
 
 func remote(name string, fake *mcptest.HTTPServer) registry.Server {
-	return registry.Server{Spec: upstream.Spec{Options: upstream.Options{Name: name, Type: upstream.HTTP, Remote: upstream.Remote{URL: fake.URL}}}}
+	return registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}}
 }
 
 // TestTwoTools_Golden: tools/list and the instructions, as models of two clients
@@ -58,7 +59,7 @@ func TestTwoTools_Golden(t *testing.T) {
 	for _, sample := range demo.Servers() {
 		servers = append(servers, registry.Server{
 			Description: sample.Description,
-			Spec:        upstream.Spec{Options: upstream.Options{Name: sample.Name, Type: upstream.InProcess, Serve: sample.Serve}},
+			Spec:        upstream.Spec{Options: transport.Options{Name: sample.Name, Type: transport.InProcess, Serve: sample.Serve}},
 		})
 	}
 	for _, client := range []string{"some-agent", "claude-code"} {

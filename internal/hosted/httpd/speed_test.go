@@ -19,6 +19,7 @@ import (
 	"mcpx/internal/front"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -29,7 +30,7 @@ func served(b testing.TB, endpoint Endpoint) string {
 	o := Options{Endpoint: endpoint, Logger: slog.New(slog.DiscardHandler)}
 	if endpoint == nil {
 		command, args, env := mcptest.Spec{}.Stdio(b)
-		spec := upstream.Spec{Options: upstream.Options{Name: "fake", Type: upstream.Stdio, Launch: upstream.Launch{Command: command, Args: args}}}
+		spec := upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.Stdio, Launch: transport.Launch{Command: command, Args: args}}}
 		for variable, value := range env {
 			spec.Launch.Env = append(spec.Launch.Env, variable+"="+value)
 		}
