@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/sanitize"
-	"mcpx/internal/executor"
+	"mcpx/internal/request"
 )
 
 // activity counts the calls of each server and of each client since the start, for
@@ -45,7 +45,10 @@ func (c *counts) add(failed bool) {
 }
 
 // add counts a call, and as an error one that failed, be it by the tool, the server or mcpx.
-func (a *activity) add(r executor.Record) {
+func (a *activity) add(r *request.Event) {
+	if !r.Attempted || !r.IsCall() {
+		return
+	}
 	failed := r.Failed()
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,15 +1,16 @@
 package app
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 
 	"mcpx/internal/desk/config"
-	"mcpx/internal/executor"
 	"mcpx/internal/hosted/audit"
-	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/limits"
+	"mcpx/internal/request"
 )
 
 // auditor writes the trail of the config key audit. A nil *auditor writes nothing.
@@ -40,38 +41,62 @@ func (a *App) OpenAudit() (end func(), err error) {
 // errNotRecorded refuses a call where audit.required.
 var errNotRecorded = errors.New("the call was not made: the audit trail cannot be written, and this mcpx makes no call without it; tell who runs it")
 
-// began records a call before it is executed: where the trail is required each, else those that
+// admit is the middleware that records a message before it is sent: where the trail is required each, else the ones that
 // may write.
-func (a *auditor) began(r executor.Record) error {
-	if a == nil || r.ReadOnly && !a.required {
+func (a *App) admit(next request.Handler) request.Handler {
+	return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
+		if err := a.auditor.began(r.Event); err != nil {
+			return nil, err
+		}
+		return next(ctx, r)
+	}
+}
+
+func (a *auditor) began(r *request.Event) error {
+	if a == nil || r.ReadOnly && !a.required || r.Admitted {
 		return nil
 	}
+	r.Admitted = true              // a message that begins anew has its beginning
 	var room [maxMembers]slog.Attr // on the stack
-	if a.trail.Write(audit.CallBegan, append(who(room[:0], &r), slog.Int("argument_bytes", r.ArgumentBytes))...) != nil && a.required {
+	if a.trail.Write(audit.CallBegan, append(who(room[:0], r), slog.Int("argument_bytes", r.ArgumentBytes))...) != nil && a.required {
 		return errNotRecorded
 	}
 	return nil
 }
 
-// ended records the end of a call.
-func (a *auditor) ended(r executor.Record) {
-	if a == nil {
+// ended is an observer: it records the end of a message, and requests over HTTP that were refused.
+func (a *auditor) ended(r *request.Event) {
+	switch {
+	case a == nil:
+		return
+	case r.Refused != nil:
+		a.refused(r)
+		return
+	case !r.Attempted:
 		return
 	}
 	var room [maxMembers]slog.Attr
-	_ = a.trail.Write(audit.CallEnded, append(who(room[:0], &r), // Trail logs and counts what it cannot write
-		slog.String("outcome", r.Outcome), slog.Bool("read_only", r.ReadOnly), slog.Bool("known", r.Known || r.Method != ""), slog.Duration("duration", r.Duration), slog.Duration("upstream", r.Upstream),
+	_ = a.trail.Write(audit.CallEnded, append(who(room[:0], r), // Trail logs and counts what it cannot write
+		slog.String("outcome", r.Outcome), slog.Bool("read_only", r.ReadOnly), slog.Bool("known", r.Known || !r.IsCall()),
+		slog.Duration("duration", r.Duration), slog.Duration("upstream", r.Upstream),
 		slog.Int("argument_bytes", r.ArgumentBytes), slog.Int("bytes_received", r.ReceivedBytes), slog.Int("bytes_sent", r.SentBytes),
 		slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent))...)
 }
 
 // maxMembers is the number of members that the line of a call has at the most.
-const maxMembers = 17
+const maxMembers = 18
 
-// who appends the members that say which call it is, and whose.
-func who(attrs []slog.Attr, r *executor.Record) []slog.Attr {
+// who appends the members that say which message it is, and whose.
+func who(attrs []slog.Attr, r *request.Event) []slog.Attr {
 	attrs = append(attrs, slog.Uint64("call", r.Number))
-	for _, one := range [...]struct{ name, value string }{{"method", r.Method}, {"server", r.Server}, {"tool", r.Tool}, {"principal", r.Principal}, {"client", r.Client}, {"trace", r.Trace}} {
+	method := r.Method
+	if r.IsCall() {
+		method = "" // the tool says it
+	}
+	for _, one := range [...]struct{ name, value string }{
+		{"method", method}, {"server", r.Server}, {"tool", r.Tool}, {"item", r.Item},
+		{"principal", r.Principal}, {"client", r.Client}, {"trace", r.Trace.ID},
+	} {
 		if one.value != "" {
 			attrs = append(attrs, slog.String(one.name, one.value))
 		}
@@ -87,12 +112,15 @@ func (a *auditor) changed(to *config.Config) {
 }
 
 // refused records a request over HTTP that was refused.
-func (a *auditor) refused(r httpd.Refusal) {
+func (a *auditor) refused(r *request.Event) {
 	dropped, ok := a.refusals.Take()
 	if !ok {
 		return
 	}
-	attrs := []slog.Attr{slog.Int("status", r.Status), slog.String("method", r.Method), slog.String("path", r.Path), slog.String("remote", r.Remote)}
+	of := r.Refused
+	attrs := []slog.Attr{
+		slog.Int("status", of.Status), slog.String("method", of.Verb), slog.String("path", of.Path), slog.String("remote", of.Remote),
+	}
 	if r.Principal != "" {
 		attrs = append(attrs, slog.String("principal", r.Principal))
 	}

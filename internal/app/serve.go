@@ -28,7 +28,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	a.start(startAfter)
 	err := httpd.Serve(ctx, listener, httpd.Options{
 		Endpoint: a.views,
-		Identity: &a.identity,
+		Identity: a.identity,
 		TLS:      a.tls,
 		Page:     a.page(),
 		Limits:   a.limits,
@@ -37,14 +37,14 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Grace:    a.grace(),
 		Ready:    a.ready,
 		Status:   a.wholeStatus,
-		Refused:  a.onRefused(),
+		Journal:  &a.journal,
 		Admin:    a.admin,
 		Metrics:  a.metricsHandler(),
 		Measures: a.mayMeasure,
 		Version:  Version(),
 		Logger:   a.log,
 
-		AuthServer: a.authServer,
+		AuthServer: a.issuing,
 	})
 	a.Close()
 	a.saveSavings()

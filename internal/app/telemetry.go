@@ -5,10 +5,10 @@ import (
 	"net/http"
 
 	"mcpx/internal/caller"
-	"mcpx/internal/executor"
 	"mcpx/internal/front"
 	"mcpx/internal/hosted/telemetry"
 	"mcpx/internal/policy"
+	"mcpx/internal/request"
 )
 
 // OpenTraces makes the sender of traces, if the config wants one, before anything is served. The
@@ -32,9 +32,9 @@ func (a *App) OpenTraces(ctx context.Context) (end func(), err error) {
 }
 
 // tracing says which calls get spans; nil = none, as those of single commands.
-func (a *App) tracing() *executor.Tracing {
-	if wanted := a.Config.Telemetry.OTLP; wanted != nil && (a.hosted || a.stdio) {
-		return &executor.Tracing{Share: wanted.Sample}
+func (a *App) tracing() *request.Tracing {
+	if wanted := a.Config.Telemetry.OTLP; wanted != nil && a.profile.spans {
+		return &request.Tracing{Share: wanted.Sample}
 	}
 	return nil
 }

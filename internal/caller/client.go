@@ -53,7 +53,7 @@ type Client struct {
 	// JSON, until ctx ends. An error of the client is a *RPCError. progress, where not nil,
 	// gets the params of the client's progress notifications; it must not block. Nil where
 	// the transport cannot. [Client.Ask] calls it.
-	Request func(ctx context.Context, method string, params json.RawMessage, progress func(params json.RawMessage)) (json.RawMessage, error)
+	Request Ask
 }
 
 // On is on whose behalf the client acts; nil where nobody asked.

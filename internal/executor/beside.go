@@ -15,11 +15,12 @@ import (
 // Beside are the servers of a part of the catalogue, nil = all, that a client may see, with
 // all that they have beside tools. The part is that of each moment.
 func (e *Executor) Beside(client *caller.Client, part func() *policy.Part) *resources.Servers {
-	options := e.current.Load()
+	options := e.current()
 	catalogue := func() *catalog.Snapshot { return part().Of(e.Catalogue(client)) }
 	return &resources.Servers{
 		Registry:  e.registry,
 		Catalogue: catalogue,
+		Part:      part,
 		Has: func(server string) bool {
 			_, ok := catalogue().Server(server)
 			return ok
@@ -29,6 +30,13 @@ func (e *Executor) Beside(client *caller.Client, part func() *policy.Part) *reso
 		NoResources: options.NoResources, NoPrompts: options.NoPrompts,
 		Wait: options.ExecWait, ListWait: options.ExecWait,
 	}
+}
+
+// Kinds says what clients are shown beside tools.
+func (e *Executor) Kinds() (shown struct{ Resources, Prompts bool }) {
+	options := e.current()
+	shown.Resources, shown.Prompts = !options.NoResources, !options.NoPrompts
+	return shown
 }
 
 // tagOf makes the tags of the ids of tasks of a client.
@@ -41,7 +49,7 @@ func (e *Executor) tagOf(client *caller.Client) func(id string) string {
 
 // Failure is the failure of a request to a server that ended with err.
 func (e *Executor) Failure(server, method string, err error) *Failure {
-	return e.begin().failure(Request{Server: server, Tool: method}, target{}, err)
+	return e.begin().failure(&Request{Server: server, Tool: method}, target{}, err)
 }
 
 // Data is the failure as a JSON object: its code, message, and what else it carries.

@@ -6,6 +6,7 @@ import (
 
 	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/request"
 	"mcpx/internal/results"
 )
 
@@ -40,19 +41,27 @@ func builtin() (all, reader *catalog.Server) {
 	return &server, &named
 }
 
-// builtinCall runs a tool of the server mcpx.
+// builtinCall runs a tool of the server mcpx, at the end of the chain as any other.
 func (e run) builtinCall(ctx context.Context, r *Request) (*Result, target, error) {
 	t, err := e.find(ctx, r)
 	if err == nil {
 		t.arguments, t.notes, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, true)
 	}
-	if err == nil {
-		err = e.admitted(r)
-	}
 	if err != nil {
 		return nil, t, err
 	}
 	var result *Result
+	_, err = e.registry.Send(ctx, &request.Request{
+		From: r.From, To: t.server, Tool: t.tool, Method: "tools/call", Params: request.ToolParams(r.Tool, t.arguments), Part: r.Part,
+		Serve: func(ctx context.Context, _ *request.Request) (json.RawMessage, error) {
+			result, err = e.runBuiltin(ctx, r, t)
+			return nil, err
+		},
+	})
+	return result, t, err
+}
+
+func (e run) runBuiltin(ctx context.Context, r *Request, t target) (result *Result, err error) {
 	switch r.Tool {
 	case waitTool:
 		result, err = e.waitResult(ctx, r, t.arguments)
@@ -65,7 +74,7 @@ func (e run) builtinCall(ctx context.Context, r *Request) (*Result, target, erro
 		read.Tool, t.arguments = readTool, e.skillURI(r.Catalogue, r.Tool)
 		result, err = e.reading(ctx, &read, t)
 	}
-	return result, t, err
+	return result, err
 }
 
 // readResult runs the tool read_result. Its select and grep may stand beside its

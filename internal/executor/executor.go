@@ -3,14 +3,13 @@
 package executor
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mcpx/internal/arguments"
@@ -30,17 +29,15 @@ type Executor struct {
 	registry   *registry.Registry
 	catalogues policy.Catalogues
 	apps       policy.Catalogues // with the tools that are for apps only
-	current    atomic.Pointer[settings]
+	current    func() *Settings  // those in force
 	log        *slog.Logger
 	schemas    arguments.Schemas
 	store      results.Store
 	builtin    *catalog.Server
 	reader     *catalog.Server
 	account    account
-	observers  []func(Record)
-	admit      func(Record) error
-	tracing    *Tracing
-	records    atomic.Uint64  // the number of the last one
+	journal    *request.Journal
+	tracing    *request.Tracing
 	tags       *caller.Tags   // of the ids of tasks
 	calls      sync.WaitGroup // those that their clients may stop waiting for
 }
@@ -50,33 +47,33 @@ func New(r *registry.Registry, options Options) *Executor {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Executor{registry: r, log: options.Logger, observers: options.Observers, admit: options.Admit, tracing: options.Tracing, apps: policy.Catalogues{Apps: true}, tags: caller.NewTags()}
-	e.builtin, e.reader = builtin()
-	e.SetOptions(options)
-	return e
-}
-
-// SetOptions replaces the options, except the logger, the observers, Admit and
-// Tracing. Open calls keep theirs.
-func (e *Executor) SetOptions(options Options) {
-	if options.ExecWait <= 0 {
-		options.ExecWait = 20 * time.Second
+	e := &Executor{
+		registry: r, log: options.Logger, journal: options.Journal, tracing: options.Tracing,
+		apps: policy.Catalogues{Apps: true}, tags: caller.NewTags(),
 	}
-	options.Separator = cmp.Or(options.Separator, "__")
-	e.current.Store(&settings{Options: options})
+	if e.builtin, e.reader = builtin(); options.Current != nil {
+		e.current = options.Current
+	} else {
+		settings := NewSettings(options, nil)
+		e.current = func() *Settings { return settings }
+	}
+	return e
 }
 
 // run is the executor during one call or one question about the catalogue. It keeps
 // the options of its beginning.
 type run struct {
 	*Executor
-	options *settings
+	options *Settings
 }
 
-func (e *Executor) begin() run { return run{e, e.current.Load()} }
+func (e *Executor) begin() run { return run{e, e.current()} }
 
 // Request is one call as the client sent it.
 type Request struct {
+	// From is of the client's message. Kept results belong to the principal of its client, or to this process without a
+	// client. Who made its event ends it; without one Exec makes the event, and ends it before it returns.
+	request.From
 	// Part is the part of the catalogue that the caller may see; nil = all of it.
 	Part *policy.Part
 	// Catalogue is the catalogue as the caller may see it, from [Executor.Catalogue].
@@ -85,9 +82,6 @@ type Request struct {
 	Server, Tool string
 	// Arguments is raw JSON: an object, a string that holds one, or absent.
 	Arguments json.RawMessage
-	// Client sent the call. Kept results belong to its principal, or to this process
-	// if Client is nil.
-	Client *caller.Client
 	// Select is a jq filter on the result's JSON, empty = none.
 	Select string
 	// Grep is a regular expression for the texts of the result, or of the selection,
@@ -95,51 +89,37 @@ type Request struct {
 	Grep string
 	// Form is how the client takes the result.
 	Form Form
-	Meta []request.Meta
 	// Apps says that the tool may be one that is for apps only.
 	Apps bool
 	// ReadOnly refuses tools that are not declared read-only.
 	ReadOnly bool
 	// Native says that the client knows the tool itself: no result is cut, and an
-	// [upstream.RPCError] is an error. Untouched says that the result is not compressed
+	// [wire.RPCError] is an error. Untouched says that the result is not compressed
 	// either.
 	Native, Untouched bool
-	// Input answers an input_required result of the same call.
-	Input request.Input
-	// Confirm says whether the person who makes the call confirms it, for a client that
-	// cannot be asked; it gets the question. Nil = the client is asked.
-	Confirm func(question string) bool
-	// OnProgress and OnLog get the params of progress and log messages that the
-	// upstream sends meanwhile. They may be nil, and must not block. LogLevel is the
-	// least severe level that the upstream should send.
-	OnProgress, OnLog func(params json.RawMessage)
-	LogLevel          string
-	// Afterwards gets what may happen after the answer is written: that the observers hear of
-	// the call. Nil = they hear of it before Exec returns.
-	Afterwards func(do func())
+	// Consent is how a person confirms the call, where the config asks for that.
+	Consent request.Consent
 
-	began  time.Time
-	record *Record // of the call, filled while it runs
+	began time.Time
 }
 
-// started returns a request with its catalogue, the time of its beginning and its record.
-func (e *Executor) started(r Request) Request {
+func (r *Request) part() *policy.Part { return r.Part }
+
+// started returns a request with its catalogue, the time of its beginning and its event. own says that the event was
+// made here.
+func (e *Executor) started(r Request) (started Request, own bool) {
 	if r.Catalogue == nil {
 		r.Catalogue = e.seen(&r)
 	}
 	r.began = time.Now()
-	r.record = &Record{
-		Number: e.NextNumber(), Principal: r.principal(), Server: r.Server, Tool: r.Tool, Began: r.began,
-		ArgumentBytes: len(r.Arguments),
+	if own = r.Event == nil; own {
+		r.Event = e.journal.Begin("tools/call", r.Client)
 	}
-	e.trace(&r)
-	if r.Client != nil {
-		r.record.Client = r.Client.Name
-	}
-	return r
+	e.journal.Attempt(r.Event)
+	r.Event.Server, r.Event.Tool, r.Event.ArgumentBytes = r.Server, r.Tool, len(r.Arguments)
+	e.tracing.Begin(&r.From)
+	return r, own
 }
-
-func (r *Request) part() *policy.Part { return r.Part }
 
 func (r *Request) principal() string {
 	if r.Client == nil {
@@ -167,9 +147,6 @@ type Result struct {
 	received, sent int            // tokens of the upstream's texts, and of the texts here
 }
 
-// NextNumber takes a number for the record of a request that is no call of a tool.
-func (e *Executor) NextNumber() uint64 { return e.records.Add(1) }
-
 // size is that of the parts, in bytes.
 func (r *Result) size() int {
 	n := len(r.Structured) + len(r.Whole) + len(r.Meta)
@@ -184,34 +161,42 @@ func (r *Result) size() int {
 func (e *Executor) Close() { e.calls.Wait() }
 
 // Exec runs one call. A failure is a result with IsError. The only errors are that of
-// ctx and, of a native request, an [upstream.RPCError]: then there is no result.
+// ctx and, of a native request, an [wire.RPCError]: then there is no result.
 func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
-	r = e.started(r)
 	if r.Form.Wait > 0 && r.Server != Builtin {
 		return e.executeFor(ctx, r)
 	}
-	return e.execute(ctx, r)
+	r, own := e.started(r)
+	result, err := e.execute(ctx, &r)
+	if own {
+		e.journal.End(r.Event)
+	}
+	return result, err
+}
+
+// Unknown says in the event of a call that its tool is none that the caller may see: of a server, where the name of that is
+// not empty.
+func (e *Executor) Unknown(event *request.Event, server, tool string) {
+	if event != nil {
+		e.journal.Attempt(event)
+		event.Server, event.Tool, event.KnownServer, event.Outcome = server, tool, server != "", CodeToolNotFound
+	}
 }
 
 // execute is Exec of a call whose client waits for it.
-func (e *Executor) execute(ctx context.Context, r Request) (*Result, error) {
-	record := r.record
-	result, answered := e.begin().exec(ctx, &r)
-	record.Answered, record.Outcome = answered, cmp.Or(result.code, outcomeResult)
+func (e *Executor) execute(ctx context.Context, r *Request) (*Result, error) {
+	event := r.Event
+	result, answered := e.begin().exec(ctx, r)
+	event.Answered, event.Outcome = answered, cmp.Or(result.code, request.OutcomeResult)
 	if result.IsError && result.code == "" {
-		record.Outcome = outcomeToolError
+		event.Outcome = request.OutcomeToolError
 	}
 	if ctx.Err() != nil {
-		result, record.Answered, record.Outcome = nil, false, outcomeCancelled
+		result, event.Answered, event.Outcome = nil, false, request.OutcomeCancelled
 	} else {
-		record.Received, record.Sent, record.SentBytes = result.received, result.sent, result.size()
+		event.Received, event.Sent, event.SentBytes = result.received, result.sent, result.size()
 	}
-	record.Duration = time.Since(r.began)
-	if r.Afterwards != nil {
-		r.Afterwards(func() { e.observe(*record) })
-	} else {
-		e.observe(*record)
-	}
+	event.Duration = time.Since(r.began)
 	if result != nil && result.rpc != nil && (r.Native || r.Client.OpensURLsOf(result.rpc)) {
 		return nil, result.rpc
 	}
@@ -228,12 +213,11 @@ func (e run) exec(ctx context.Context, r *Request) (result *Result, answered boo
 	} else {
 		var raw json.RawMessage
 		if raw, t, err = e.call(ctx, r); err == nil {
-			r.record.ReceivedBytes = len(raw)
-			result, err = e.shape(ctx, raw, *r, t)
+			result, err = e.shape(ctx, raw, r, t)
 		}
 	}
 	if err != nil {
-		result = e.failure(*r, t, err).Result(r.Form.Always())
+		result = e.failure(r, t, err).Result(r.Form.Always())
 		result.rpc, _ = errors.AsType[*wire.RPCError](err)
 		return result, false
 	}
@@ -246,10 +230,14 @@ func (e run) exec(ctx context.Context, r *Request) (result *Result, answered boo
 
 // Raw runs one call and returns the upstream's result unchanged, or a failure.
 func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result) {
-	run, r := e.begin(), e.started(r)
+	r, own := e.started(r)
+	run := e.begin()
 	raw, target, err := run.call(ctx, &r)
+	if own {
+		e.journal.End(r.Event)
+	}
 	if err != nil {
-		return nil, run.failure(r, target, err).Result(true)
+		return nil, run.failure(&r, target, err).Result(true)
 	}
 	return raw, nil
 }
@@ -280,11 +268,22 @@ func (e *Executor) Apps(client *caller.Client) *catalog.Snapshot {
 }
 
 // seen is the catalogue as the caller of a request may see it now.
-func (e *Executor) seen(r *Request) *catalog.Snapshot {
-	if r.Apps {
-		return r.Part.Of(e.Apps(r.Client))
+func (e *Executor) seen(r *Request) *catalog.Snapshot { return e.sees(r.Client, r.Part, r.Apps) }
+
+func (e *Executor) sees(client *caller.Client, part *policy.Part, apps bool) *catalog.Snapshot {
+	if apps {
+		return part.Of(e.Apps(client))
 	}
-	return r.Part.Of(e.Catalogue(r.Client))
+	return part.Of(e.Catalogue(client))
+}
+
+// Sees is [request.Sees] for the chain. Each caller may call the server mcpx.
+func (e *Executor) Sees(q *request.Request) *catalog.Snapshot {
+	seen := e.sees(q.Client, q.Part, q.Apps)
+	if q.To.Name != Builtin {
+		return seen
+	}
+	return catalog.NewSnapshot(append(slices.Clone(seen.Servers), *e.withSkills(e.builtin, e.skills(seen))))
 }
 
 // target is the tool that a request names, with its checked arguments.
@@ -294,13 +293,9 @@ type target struct {
 	arguments json.RawMessage
 	notes     arguments.Notes // on how they were read
 	settings  toolSettings
-	// confirmed: a person has let the call pass. What the server asks then is asked within
-	// this call, as a call that begins anew would have to be confirmed anew.
-	confirmed bool
 }
 
-// call finds the tool, checks the arguments and the syntax of the filter, asks for
-// consent where that is wanted, and calls, in this order (design 7). If a
+// call finds the tool, checks the arguments and the syntax of the filter, and calls, in this order (design 7). If a
 // reload has replaced the server meanwhile, it begins anew: the caller may have other
 // rights there.
 func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, error) {
@@ -309,11 +304,11 @@ func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, err
 		if err == nil {
 			return raw, t, nil
 		}
-		var replaced *registry.ReplacedError
-		if !errors.As(err, &replaced) {
+		var replaced *request.ReplacedError
+		if !errors.As(err, &replaced) || ctx.Err() != nil {
 			return nil, t, err
 		}
-		e.options = e.current.Load()
+		e.options = e.current()
 		e.awaitServer(ctx, r)
 	}
 }
@@ -339,60 +334,22 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 			return nil, target{server: t.server}, err
 		}
 	}
-	if err := e.allow(ctx, r, &t); err != nil {
-		return nil, t, err
-	}
-	if t.confirmed { // the tool may have been hidden while the person thought
-		now := *r
-		now.Catalogue = e.seen(r)
-		if _, err := e.find(ctx, &now); err != nil {
-			return nil, t, err
-		}
-	}
-	request := request.Request{
-		Method: "tools/call", Params: request.ToolParams(t.tool.OwnName(), policy.Arguments(t.tool, t.arguments)), Meta: r.Meta,
+	q := &request.Request{
+		From: r.From, To: t.server, Tool: t.tool, Method: "tools/call",
+		Params:     request.ToolParams(t.tool.OwnName(), policy.Arguments(t.tool, t.arguments)),
 		Repeatable: t.tool.Hints.IsIdempotent() || t.tool.Hints.IsReadOnly(),
-		Wait:       e.waitLeft(r),
-		Timeout:    t.settings.timeout, Idle: t.settings.idle,
-		OnProgress: r.OnProgress,
-		Client:     r.Client,
-		Input:      r.Input, Relay: r.Client.Modern() && !t.confirmed,
-		OnLog:    r.OnLog,
-		LogLevel: r.LogLevel,
-		Before:   func(opened bool) error { return e.unchanged(r, &t, opened) },
+		Times:      request.Times{Wait: e.waitLeft(r), Timeout: t.settings.timeout, Idle: t.settings.idle},
+		Relay:      r.Client.Modern(),
+		Part:       r.Part, Apps: r.Apps, ReadOnly: r.ReadOnly, Consent: r.Consent,
 	}
-	if err := e.admitted(r); err != nil {
-		return nil, t, err
-	}
-	asked := time.Now()
-	if r.record.Asked.IsZero() {
-		r.record.Asked = asked
-	}
-	defer func() { r.record.Upstream += time.Since(asked) }()
 	var raw json.RawMessage
 	if t.tool.TaskOnly {
-		raw, err = e.runTask(ctx, t.server, request)
+		raw, err = e.runTask(ctx, q)
 	} else {
-		raw, err = e.registry.Call(ctx, t.server, request)
+		raw, err = e.registry.Send(ctx, q)
 	}
+	r.Consent = q.Consent // what was confirmed is confirmed if the call begins anew
 	return raw, t, err
-}
-
-// unchanged is a [registry.ReplacedError] if the tool is not what it was when the call was
-// allowed. It may be after the opening of a session: the catalogue was then that of an
-// earlier one, or from the disk.
-func (e run) unchanged(r *Request, t *target, opened bool) error {
-	if !opened && (t.server.State == catalog.Ready || t.server.State == catalog.Degraded) {
-		return nil
-	}
-	e.registry.Refresh()
-	now, _ := e.seen(r).Server(r.Server)
-	if now != nil {
-		if tool, ok := now.Tool(r.Tool); ok && bytes.Equal(tool.Raw, t.tool.Raw) {
-			return nil
-		}
-	}
-	return &registry.ReplacedError{Server: r.Server}
 }
 
 // waitLeft is how long a request may still wait for a server.
@@ -414,10 +371,12 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 // server whose tools are not known yet, and returns the catalogue after that. If
 // there is no such server, the failure names the servers that have the tool.
 func (e *Executor) FindServer(ctx context.Context, client *caller.Client, part *policy.Part, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *Failure) {
-	run, r := e.begin(), e.started(Request{Client: client, Part: part, Catalogue: seen, Server: name, Tool: tool})
+	run := e.begin()
+	r := Request{Part: part, Catalogue: seen, Server: name, Tool: tool, began: time.Now()}
+	r.Client, r.Event = client, &request.Event{}
 	s, err := run.findServer(ctx, &r)
 	if err != nil {
-		return r.Catalogue, nil, run.failure(r, target{}, err)
+		return r.Catalogue, nil, run.failure(&r, target{}, err)
 	}
 	return r.Catalogue, s, nil
 }
@@ -436,7 +395,7 @@ func (e *Executor) toolNotFound(seen *catalog.Snapshot, s *catalog.Server, name 
 // the request (awaitServer).
 func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error) {
 	if r.Server == Builtin {
-		r.record.KnownServer = true
+		r.Event.KnownServer = true
 		return e.withSkills(e.builtin, e.skills(r.Catalogue)), nil
 	}
 	s, ok := r.Catalogue.Server(r.Server)
@@ -452,7 +411,7 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 		}
 		return nil, missing
 	}
-	r.record.KnownServer = true
+	r.Event.KnownServer = true
 	if !s.Known {
 		return nil, &request.UnavailableError{
 			State: s.State, Reason: s.Reason, RetryAfter: time.Duration(s.RetryAfter * float64(time.Second)),
@@ -470,7 +429,7 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 	if !ok {
 		return target{server: s}, e.toolNotFound(r.Catalogue, s, r.Tool)
 	}
-	r.record.Known, r.record.ReadOnly = true, found.Hints.IsReadOnly()
+	r.Event.Known, r.Event.ReadOnly = true, found.Hints.IsReadOnly()
 	return target{server: s, tool: found}, nil
 }
 
@@ -491,7 +450,7 @@ func (e run) pages(r *Request) results.Pages {
 		limit = 0 // such a client has no exec to read on with
 	}
 	return results.Pages{
-		Store: &e.store, Principal: r.principal(), Limit: limit, Preview: e.options.PreviewTokens,
+		Store: &e.store, Principal: r.Client.On().Key(), Limit: limit, Preview: e.options.PreviewTokens,
 		Bytes: r.Form.Bytes, LineFirst: r.Form.LineFirst, ShortNames: r.Form.ShortNames,
 		Texts: e.textOptions(r), Filter: e.options.Filter,
 	}

@@ -19,7 +19,6 @@ import (
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/describe"
-	"mcpx/internal/hosted/limits"
 	"mcpx/internal/jq"
 	"mcpx/internal/request"
 	"mcpx/internal/resources"
@@ -95,7 +94,7 @@ func (f *Failure) data() json.RawMessage {
 }
 
 // failure turns an error into a failure.
-func (e run) failure(r Request, t target, err error) *Failure {
+func (e run) failure(r *Request, t target, err error) *Failure {
 	var (
 		missing     *notFoundError
 		invalid     *arguments.ValidationError
@@ -106,20 +105,21 @@ func (e run) failure(r Request, t target, err error) *Failure {
 		large       *request.TooLargeError
 		odd         *request.AnswerError
 		busy        *semaphore.BusyError
-		over        *limits.Error
+		over        *request.LimitError
 		status      *request.HTTPError
 		refused     *results.RefusedError
 		failed      *results.FilterError
 		unparsed    *jq.FilterError
 	)
 	if failed, ok := errors.AsType[*resources.ServerError](err); ok {
-		r.Server = failed.Server
+		named := *r
+		r, named.Server = &named, failed.Server
 	}
 	switch {
 	case errors.As(err, &refused):
 		return e.invalidFailure(r, t, arguments.Invalid(refused.Violation))
 	case errors.As(err, &failed):
-		return filterFailure(failed, e.pages(&r))
+		return filterFailure(failed, e.pages(r))
 	case errors.As(err, &unparsed):
 		return Invalid("/select: " + unparsed.Message)
 	case errors.As(err, &missing):
@@ -154,7 +154,7 @@ func (e run) failure(r Request, t target, err error) *Failure {
 	return &Failure{Code: CodeExecution, Message: err.Error()}
 }
 
-func (e run) invalidFailure(r Request, t target, invalid *arguments.ValidationError) *Failure {
+func (e run) invalidFailure(r *Request, t target, invalid *arguments.ValidationError) *Failure {
 	f := &Failure{Code: CodeValidation, Message: fmt.Sprintf("invalid arguments for %s.%s: %s", r.Server, r.Tool, invalid)}
 	f.With("violations", invalid.Violations)
 	f.Text = f.Code + ": " + invalid.Error()
@@ -203,7 +203,7 @@ func busyFailure(server string, busy *semaphore.BusyError) *Failure {
 		if busy.All {
 			whose = "of all servers together"
 		}
-		over := limits.Error{Limit: fmt.Sprintf("%d calls at once %s", busy.Open, whose)}
+		over := request.LimitError{Limit: fmt.Sprintf("%d calls at once %s", busy.Open, whose)}
 		return (&Failure{Code: CodeRateLimited, Message: over.Error()}).With("retry_after", over.Seconds())
 	}
 	f := &Failure{Code: CodeServerUnavailable, Message: fmt.Sprintf("server %q is %s; the call was not made, try again in 1 s", server, busy)}
@@ -213,7 +213,7 @@ func busyFailure(server string, busy *semaphore.BusyError) *Failure {
 	return f.With("state", string(catalog.Ready)).With("reason", busy.Error()).With("retry_after", 1)
 }
 
-func timeoutFailure(r Request, timeout *request.TimeoutError) *Failure {
+func timeoutFailure(r *Request, timeout *request.TimeoutError) *Failure {
 	seconds := timeout.After.Round(time.Millisecond).Seconds()
 	what := "no answer from"
 	if timeout.Idle {
@@ -237,7 +237,7 @@ func timeoutFailure(r Request, timeout *request.TimeoutError) *Failure {
 // mayHaveRun warns that a failed call may have had its effect.
 const mayHaveRun = "The call may have been executed; check before you repeat it"
 
-func lostFailure(r Request, lost *request.LostError) *Failure {
+func lostFailure(r *Request, lost *request.LostError) *Failure {
 	may := "The call was not executed; it can be repeated"
 	if lost.MayHaveRun {
 		may = mayHaveRun
@@ -261,8 +261,8 @@ func statusFailure(status *request.HTTPError) *Failure {
 
 // upstreamFailure passes on a JSON-RPC error. It cleans and cuts the texts for the
 // model; the data has them as the upstream wrote them.
-func (e run) upstreamFailure(r Request, rpc *wire.RPCError) *Failure {
-	p := e.pages(&r)
+func (e run) upstreamFailure(r *Request, rpc *wire.RPCError) *Failure {
+	p := e.pages(r)
 	f := &Failure{Code: CodeUpstream, Message: p.CutText(sanitize.Lines(rpc.Message), math.MaxInt)}
 	message := f.Message
 	if p.Fits(rpc.Message) {

@@ -57,8 +57,8 @@ func (f Form) Native() Form {
 
 // complete adds structuredContent to the answer, or a text block instead of it, and
 // cuts the texts to the limit. compact is the compact JSON of the only text.
-func (e run) complete(out *Result, got upstreamResult, shown results.Shown, compact string, r Request) {
-	p := e.pages(&r)
+func (e run) complete(out *Result, got upstreamResult, shown results.Shown, compact string, r *Request) {
+	p := e.pages(r)
 	fits := p.Fits(shown.Texts...)
 	if r.Form.Structured >= StructuredOwn && fits {
 		out.Structured = got.structured
@@ -74,7 +74,7 @@ func (e run) complete(out *Result, got upstreamResult, shown results.Shown, comp
 		return
 	}
 	// No text block says the same as structuredContent: append it as a text block.
-	written := compress.Text(string(got.structured), e.textOptions(&r))
+	written := compress.Text(string(got.structured), e.textOptions(r))
 	text := written.Text
 	if r.Form.Structured == StructuredOnce && text == written.JSON && p.Fits(append(shown.Texts, text)...) {
 		out.Structured = got.structured

@@ -13,11 +13,11 @@ import (
 
 // grepped is a result with the matching parts of its texts only; out is the whole. What
 // only structuredContent says counts as a text. The result is nil if all of it matches.
-func (e run) grepped(ctx context.Context, out *Result, got upstreamResult, shown results.Shown, r Request) (*Result, error) {
-	p := e.pages(&r)
+func (e run) grepped(ctx context.Context, out *Result, got upstreamResult, shown results.Shown, r *Request) (*Result, error) {
+	p := e.pages(r)
 	if got.structured != nil && !saidIn(shown.Received, got.structured) {
 		block := wire.ReadBlock(wire.TextBlock(string(got.structured)))
-		text := compress.Text(block.Text, e.textOptions(&r)).Text
+		text := compress.Text(block.Text, e.textOptions(r)).Text
 		shown.Received = append(shown.Received[:len(shown.Received):len(shown.Received)], block)
 		shown.Content = append(shown.Content[:len(shown.Content):len(shown.Content)], block.WithText(text))
 		shown.Texts = append(shown.Texts, text)
@@ -86,13 +86,13 @@ func withText(blocks []wire.Block) (texts []json.RawMessage) {
 }
 
 // bound cuts the texts of a result of mcpx to the limit, and counts their tokens.
-func (e run) bound(out *Result, r Request) {
+func (e run) bound(out *Result, r *Request) {
 	blocks := make([]wire.Block, len(out.Content))
 	for i, raw := range out.Content {
 		blocks[i] = wire.ReadBlock(raw)
 	}
 	shown := results.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: true}
-	if p := e.pages(&r); !p.Fits(shown.Texts...) {
+	if p := e.pages(r); !p.Fits(shown.Texts...) {
 		out.Content, out.sent = p.CutBlocks(shown)
 	} else {
 		out.sent = roughly(shown.Texts...)
@@ -100,8 +100,8 @@ func (e run) bound(out *Result, r Request) {
 }
 
 // grepFailure is a grep that took too long. The call was made, and its result is kept.
-func (e run) grepFailure(refused *results.RefusedError, handle string, r Request) *Failure {
+func (e run) grepFailure(refused *results.RefusedError, handle string, r *Request) *Failure {
 	f := Invalid(refused.Violation)
-	f.Text = f.text() + f.kept(e.pages(&r), results.ReadArguments{Handle: handle})
+	f.Text = f.text() + f.kept(e.pages(r), results.ReadArguments{Handle: handle})
 	return f
 }

@@ -4,101 +4,23 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/request"
 	"mcpx/internal/tokens"
 )
 
-// The outcomes of a call, beside the codes of failures.
-const (
-	outcomeResult    = "RESULT"
-	outcomeToolError = "TOOL_ERROR" // a result with isError
-	outcomeCancelled = "CANCELLED"
-	outcomeRunning   = "STILL_RUNNING" // of wait_result: the call goes on
-)
-
-// Record describes one call. Server and Tool are as the client wrote them: foreign text
-// unless Known.
-type Record struct {
-	// Number is another one for each call of this process.
-	Number uint64
-	// Principal is the ID of the caller's principal, Client the name that its program gave
-	// itself; both may be empty.
-	Principal, Client string
-	Server, Tool      string
-	// Method is that of a request which is no call of a tool, and has neither of the two;
-	// empty for a call. Only the log and the audit trail hear of such.
-	Method string
-	// KnownServer and Known mean that the caller's catalogue has the server, and the tool.
-	// ReadOnly means that the tool is declared read-only.
-	KnownServer, Known, ReadOnly bool
-	// Outcome is RESULT, TOOL_ERROR, CANCELLED, STILL_RUNNING, or the code of a failure;
-	// empty while the call runs.
-	Outcome string
-	// Admitted means that [Options.Admit] was asked.
-	Admitted bool
-	// Answered means that an upstream answered with a result.
-	Answered bool
-	Began    time.Time
-	// Duration is that of the whole call, Upstream the part of it that mcpx spent on the
-	// upstream: waiting for a session and for the answer. Upstream is 0 if nothing was asked.
-	Duration, Upstream time.Duration
-	// Received are the tokens of the upstream's texts, Sent those of the answer:
-	// estimates of o200k tokens.
-	Received, Sent int
-	// ArgumentBytes, ReceivedBytes and SentBytes are the sizes of the arguments, of the
-	// upstream's result and of the answer's content, as JSON.
-	ArgumentBytes, ReceivedBytes, SentBytes int
-	// Asked is when mcpx first turned to the upstream; zero if it did not.
-	Asked time.Time
-	// Trace is the trace that the call belongs to: 32 hex digits, or empty. Spans are its
-	// spans in there, nil where nobody samples them.
-	Trace string
-	Spans *Spans
-}
-
-// Failed reports whether the call ended in an error, be it the tool's, the server's or
-// that of mcpx.
-func (r *Record) Failed() bool {
-	return r.Outcome != outcomeResult && r.Outcome != outcomeCancelled && r.Outcome != outcomeRunning
-}
-
-// Cancelled reports whether the caller took the call back.
-func (r *Record) Cancelled() bool { return r.Outcome == outcomeCancelled }
-
-// observe gets every call once, when it ends. It is the one place that counts calls and
-// tells the observers of them.
-func (e *Executor) observe(r Record) {
-	if r.Answered {
-		e.account.add(r)
-	}
-	for _, tell := range e.observers {
-		tell(r)
-	}
-}
-
-// admitted asks whether a call may be made. One that is attempted again, as its server was
-// replaced, is not asked about again.
-func (e *Executor) admitted(r *Request) error {
-	if e.admit == nil || r.record.Admitted {
-		return nil
-	}
-	r.record.Admitted = true
-	return e.admit(*r.record)
-}
-
-// LogCalls is an observer that logs each call, on one line: never arguments, results or
-// credentials.
-func LogCalls(log *slog.Logger, level slog.Level) func(Record) {
-	return func(r Record) {
-		if !log.Enabled(context.Background(), level) {
+// LogEvents is an observer that logs each message to a server, on one line: never arguments, results or credentials.
+func LogEvents(log *slog.Logger, level slog.Level) func(*request.Event) {
+	return func(r *request.Event) {
+		if !r.Attempted || !log.Enabled(context.Background(), level) {
 			return
 		}
-		var room [14]slog.Attr // as many as there can be, on the stack
+		var room [15]slog.Attr // as many as there can be, on the stack
 		attributes := room[:0]
-		if r.Method == "" {
-			attributes = append(attributes, slog.String("server", sanitize.Line(r.Server, maxLogged)), slog.String("tool", sanitize.Line(r.Tool, maxLogged)))
+		if r.IsCall() {
+			attributes = append(attributes,
+				slog.String("server", sanitize.Line(r.Server, maxLogged)), slog.String("tool", sanitize.Line(r.Tool, maxLogged)))
 		} else {
 			attributes = append(attributes, slog.String("method", sanitize.Line(r.Method, maxLogged)))
 		}
@@ -106,7 +28,10 @@ func LogCalls(log *slog.Logger, level slog.Level) func(Record) {
 			slog.String("outcome", r.Outcome), slog.Duration("duration", r.Duration), slog.Duration("upstream", r.Upstream),
 			slog.Int("tokens_received", r.Received), slog.Int("tokens_sent", r.Sent),
 			slog.Int("argument_bytes", r.ArgumentBytes), slog.Int("bytes_received", r.ReceivedBytes), slog.Int("bytes_sent", r.SentBytes))
-		for _, one := range [...]struct{ name, value string }{{"principal", r.Principal}, {"client", sanitize.Line(r.Client, maxLogged)}, {"trace", r.Trace}} {
+		for _, one := range [...]struct{ name, value string }{
+			{"server", serverOf(r)}, {"item", sanitize.Line(r.Item, maxLogged)},
+			{"principal", r.Principal}, {"client", sanitize.Line(r.Client, maxLogged)}, {"trace", r.Trace.ID},
+		} {
 			if one.value != "" {
 				attributes = append(attributes, slog.String(one.name, one.value))
 			}
@@ -115,6 +40,14 @@ func LogCalls(log *slog.Logger, level slog.Level) func(Record) {
 		line.AddAttrs(attributes...)
 		_ = log.Handler().Handle(context.Background(), line)
 	}
+}
+
+// serverOf is the server of a message that is no call, empty for a call.
+func serverOf(r *request.Event) string {
+	if r.IsCall() {
+		return ""
+	}
+	return sanitize.Line(r.Server, maxLogged)
 }
 
 // maxLogged bounds the names that clients give, in characters.
@@ -142,8 +75,12 @@ type account struct {
 	byServer map[string]*Account
 }
 
-// add counts a call that has a result.
-func (a *account) add(r Record) {
+// Count is an observer that adds the call of a tool that has a result to the accounts.
+func (e *Executor) Count(r *request.Event) {
+	if !r.Answered {
+		return
+	}
+	a := &e.account
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.byServer == nil {

@@ -97,11 +97,7 @@ func TestObserve_record(t *testing.T) {
 	}}
 	e := executing(t, Options{Observers: []func(Record){observe}}, nil, piped(t, "one", fake))
 	const trace = "0af7651916cd43dd8448eb211c80319c"
-	result := exec(t, e, Request{
-		Server: "one", Tool: "look", Arguments: json.RawMessage(`{"text":"canary in an argument"}`),
-		Client: &caller.Client{Name: "an agent\nlevel=ERROR", Principal: &caller.Principal{ID: "token:ann"}},
-		Meta:   []request.Meta{{Name: "traceparent", Value: json.RawMessage(`"00-` + trace + `-b7ad6b7169203331-01"`)}},
-	})
+	result := exec(t, e, Request{From: request.From{Client: &caller.Client{Name: "an agent\nlevel=ERROR", Principal: &caller.Principal{ID: "token:ann"}}, Meta: []request.Meta{{Name: "traceparent", Value: json.RawMessage(`"00-` + trace + `-b7ad6b7169203331-01"`)}}}, Server: "one", Tool: "look", Arguments: json.RawMessage(`{"text":"canary in an argument"}`)})
 	exec(t, e, Request{Server: "one", Tool: "ignore\nall"})
 	if len(records) != 2 {
 		t.Fatalf("%+v", records)
@@ -169,7 +165,7 @@ func TestTracing(t *testing.T) {
 			if tt.meta != "" {
 				meta = append(meta, request.Meta{Name: "traceparent", Value: wire.Encode(tt.meta)})
 			}
-			exec(t, e, Request{Server: "one", Tool: "look", Meta: slices.Clip(meta)})
+			exec(t, e, Request{From: request.From{Meta: slices.Clip(meta)}, Server: "one", Tool: "look"})
 			message := string(fake.Log().Method("tools/call")[0].Message)
 			if len(records) != 1 || (records[0].Spans != nil) != tt.spans || !strings.Contains(message, `"before":1`) || strings.Count(message, "traceparent") > 1 {
 				t.Fatalf("%+v, sent %s", records, message)

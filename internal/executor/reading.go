@@ -8,6 +8,7 @@ import (
 	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 	"mcpx/internal/resources"
 )
 
@@ -28,7 +29,7 @@ var readingTools = [][3]string{
 // Reader is the server mcpx as the catalogue names it: with the tools that read what
 // the servers of snap have beside tools, or nil if they have nothing to read.
 func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server {
-	options := e.current.Load()
+	options := e.current()
 	skills := e.skills(snap)
 	if len(skills) > 0 {
 		return e.withSkills(e.reader, skills)
@@ -56,10 +57,9 @@ func (e run) reading(ctx context.Context, r *Request, t target) (*Result, error)
 		if r.Tool == promptTool {
 			method, blocks = "prompts/get", promptBlocks
 		}
-		raw, err = e.Beside(r.Client, r.part).Relay(ctx, resources.Request{
-			Client: r.Client, Method: method, Params: t.arguments, Meta: r.Meta, Input: r.Input,
-			OnProgress: r.OnProgress, OnLog: r.OnLog, LogLevel: r.LogLevel,
-		})
+		from := r.From
+		from.Event = nil // what the server is asked is an event of its own
+		raw, err = e.Beside(r.Client, r.part).Send(ctx, &request.Request{From: from, Method: method, Params: t.arguments})
 		if err == nil && wire.MemberText(raw, "resultType") != "input_required" {
 			raw = toolResult(blocks(raw))
 		}
@@ -67,7 +67,7 @@ func (e run) reading(ctx context.Context, r *Request, t target) (*Result, error)
 	if err != nil {
 		return nil, readingError(err)
 	}
-	return e.shape(ctx, raw, *r, t)
+	return e.shape(ctx, raw, r, t)
 }
 
 // readingError puts what names nothing into the words of invalid arguments.

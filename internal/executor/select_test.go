@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/results"
 )
 
@@ -182,7 +183,7 @@ func TestSelect(t *testing.T) {
 func TestSelect_NoJSONIsKept(t *testing.T) {
 	e := New(registry.New(nil, registry.Options{}), Options{})
 	blocks := []wire.Block{wire.ReadBlock(wire.TextBlock("one")), wire.ReadBlock(wire.TextBlock("two"))}
-	out := e.begin().noJSONFailure(blocks, Request{Client: &caller.Client{Principal: &caller.Principal{ID: "p"}}}).Result(true)
+	out := e.begin().noJSONFailure(blocks, Request{From: request.From{Client: &caller.Client{Principal: &caller.Principal{ID: "p"}}}}).Result(true)
 	var data struct {
 		Error struct{ Handle string }
 	}
@@ -191,7 +192,7 @@ func TestSelect_NoJSONIsKept(t *testing.T) {
 	}
 	arguments := json.RawMessage(`{"handle":"` + data.Error.Handle + `"}`)
 	for principal, want := range map[string]string{"p": `two`, "q": "unknown"} {
-		read, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: results.Tool, Arguments: arguments, Client: &caller.Client{Principal: &caller.Principal{ID: principal}}})
+		read, err := e.Exec(t.Context(), Request{From: request.From{Client: &caller.Client{Principal: &caller.Principal{ID: principal}}}, Server: Builtin, Tool: results.Tool, Arguments: arguments})
 		if err != nil || !strings.Contains(string(read.Content[0]), want) {
 			t.Errorf("%s: got %s, %v", principal, read.Content, err)
 		}

@@ -103,7 +103,7 @@ func (r *upstreamResult) resultMeta() json.RawMessage {
 }
 
 // shape turns the upstream's result into the answer (design 7).
-func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target) (*Result, error) {
+func (e run) shape(ctx context.Context, raw json.RawMessage, r *Request, t target) (*Result, error) {
 	got, err := readUpstream(raw)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 		return &Result{Whole: resources.Task(t.server, e.tagOf(r.Client), raw)}, nil
 	}
 	blocks := got.blocks
-	e.nameLinks(ctx, blocks, &r, t.server)
+	e.nameLinks(ctx, blocks, r, t.server)
 	if r.Select != "" && !got.isError {
 		return e.selected(ctx, got, blocks, r)
 	}
@@ -137,7 +137,7 @@ func (e run) shape(ctx context.Context, raw json.RawMessage, r Request, t target
 	out.sent = out.received
 	compact := ""
 	if !shown.Verbatim {
-		compact = e.compressBlocks(out, &shown, &r)
+		compact = e.compressBlocks(out, &shown, r)
 	}
 	if r.Grep != "" && !got.isError {
 		if found, err := e.grepped(ctx, out, got, shown, r); found != nil || err != nil {

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
-	"mcpx/internal/registry"
 	"mcpx/internal/request"
 )
 
@@ -40,10 +38,10 @@ const (
 // the end. Questions of the server come with tasks/result, which waits for their answers.
 // A task may take as long as its server keeps it (ttl), if that is longer than the timeout
 // of the call; then, and with the end of ctx, the server is told to cancel it.
-func (e run) runTask(ctx context.Context, s *catalog.Server, r request.Request) (json.RawMessage, error) {
+func (e run) runTask(ctx context.Context, r *request.Request) (json.RawMessage, error) {
 	r.Params = append(r.Params[:len(r.Params)-1:len(r.Params)-1], `,"task":{}}`...)
 	r.Repeatable = false
-	raw, err := e.registry.Call(ctx, s, r)
+	raw, err := e.registry.Send(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +53,9 @@ func (e run) runTask(ctx context.Context, s *catalog.Server, r request.Request) 
 	if ttl := created.Task.TTL; ttl != nil {
 		limit = max(limit, min(time.Duration(*ttl)*time.Millisecond, longestTask))
 	}
-	raw, err = e.followTask(ctx, s, r, created.Task, limit)
-	if replaced := (*registry.ReplacedError)(nil); errors.As(err, &replaced) {
+	raw, err = e.followTask(ctx, r, created.Task, limit)
+	r.Event.Upstream = time.Since(r.Event.Asked) // the pauses between polls too
+	if replaced := (*request.ReplacedError)(nil); errors.As(err, &replaced) {
 		// Not to be called again: the task may have done its work.
 		err = &request.LostError{Reason: "the config changed while the task ran", MayHaveRun: true}
 	}
@@ -64,33 +63,34 @@ func (e run) runTask(ctx context.Context, s *catalog.Server, r request.Request) 
 }
 
 // followTask polls a task until it has ended, for at most limit, and returns its result.
-func (e run) followTask(ctx context.Context, s *catalog.Server, r request.Request, t task, limit time.Duration) (json.RawMessage, error) {
-	ask := request.Request{
-		Params: append(wire.AppendQuoted([]byte(`{"taskId":`), t.ID), '}'), Client: r.Client,
-		OnProgress: r.OnProgress, OnLog: r.OnLog, LogLevel: r.LogLevel,
+func (e run) followTask(ctx context.Context, r *request.Request, t task, limit time.Duration) (json.RawMessage, error) {
+	of := request.Request{
+		From: request.From{Client: r.Client, Sink: r.Sink, Event: r.Event}, To: r.To, Part: r.Part, Apps: r.Apps,
+		Params: append(wire.AppendQuoted([]byte(`{"taskId":`), t.ID), '}'),
 	}
 	over := time.NewTimer(limit)
 	defer over.Stop()
 	began, said := time.Now(), ""
 	for round := 1; t.Status == "working"; round++ {
-		if r.OnProgress != nil && t.Message != said {
+		if r.Sink.Progress != nil && t.Message != said {
 			said = t.Message
-			r.OnProgress(fmt.Appendf(nil, `{"progress":%d,"message":%s}`, round, wire.Encode(said)))
+			r.Sink.Progress(fmt.Appendf(nil, `{"progress":%d,"message":%s}`, round, wire.Encode(said)))
 		}
-		poll := time.NewTimer(t.interval())
+		pause := time.NewTimer(t.interval())
 		select {
-		case <-poll.C:
+		case <-pause.C:
 		case <-ctx.Done():
-			poll.Stop()
-			e.cancelTask(ctx, s, ask)
+			pause.Stop()
+			e.cancelTask(ctx, of)
 			return nil, ctx.Err()
 		case <-over.C:
-			poll.Stop()
-			e.cancelTask(ctx, s, ask)
+			pause.Stop()
+			e.cancelTask(ctx, of)
 			return nil, &request.TimeoutError{After: limit}
 		}
-		ask.Method, ask.Timeout, ask.Repeatable = "tasks/get", max(limit-time.Since(began), time.Second), true
-		raw, err := e.registry.Call(ctx, s, ask)
+		poll := of
+		poll.Method, poll.Timeout, poll.Repeatable = "tasks/get", max(limit-time.Since(began), time.Second), true
+		raw, err := e.registry.Send(ctx, &poll)
 		if err != nil {
 			return nil, err
 		}
@@ -99,10 +99,11 @@ func (e run) followTask(ctx context.Context, s *catalog.Server, r request.Reques
 			return nil, fmt.Errorf("the server's answer to tasks/get is no task: %w", err)
 		}
 	}
-	ask.Method, ask.Timeout = "tasks/result", max(limit-time.Since(began), time.Second)
-	raw, err := e.registry.Call(ctx, s, ask)
+	result := of
+	result.Method, result.Timeout = "tasks/result", max(limit-time.Since(began), time.Second)
+	raw, err := e.registry.Send(ctx, &result)
 	if err != nil && ctx.Err() != nil {
-		e.cancelTask(ctx, s, ask)
+		e.cancelTask(ctx, of)
 	}
 	return raw, err
 }
@@ -117,9 +118,9 @@ func (t *task) interval() time.Duration {
 
 // cancelTask tells the server to end a task whose caller does not wait any more. The call
 // has its error already, so that what comes of this does not matter.
-func (e run) cancelTask(ctx context.Context, s *catalog.Server, ask request.Request) {
+func (e run) cancelTask(ctx context.Context, of request.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()
-	ask.Method, ask.Timeout, ask.OnProgress = "tasks/cancel", cancelTime, nil
-	_, _ = e.registry.Call(ctx, s, ask)
+	of.Method, of.Timeout, of.Sink = "tasks/cancel", cancelTime, request.Sink{}
+	_, _ = e.registry.Send(ctx, &of)
 }

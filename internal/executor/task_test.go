@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // tasking is a server whose tool runs as a task only; each poll shows the same status.
@@ -50,9 +51,9 @@ func TestTask_Ends(t *testing.T) {
 		e := executing(t, Options{Servers: map[string]ServerOptions{"s": {CallTimeout: time.Minute}}}, nil, piped(t, "s", spec))
 		var progress []string
 		began := time.Now()
-		got := exec(t, e, Request{Server: "s", Tool: "t", OnProgress: func(params json.RawMessage) {
+		got := exec(t, e, Request{From: request.From{Sink: request.Sink{Progress: func(params json.RawMessage) {
 			progress = append(progress, string(params))
-		}})
+		}}}, Server: "s", Tool: "t"})
 		if took := time.Since(began); !strings.HasPrefix(said(t, got), "TIMEOUT") || took.Round(time.Second) != 10*time.Minute {
 			t.Errorf("got %s after %v", got.Content, took)
 		}

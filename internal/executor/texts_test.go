@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
@@ -139,7 +140,7 @@ func TestNoiseOfAnother(t *testing.T) {
 			return c.method == "tools/call", nil
 		}))
 		call := func(client string) string {
-			return said(t, exec(t, e, Request{Server: "hand", Tool: "t", Client: &caller.Client{ID: client}}))
+			return said(t, exec(t, e, Request{From: request.From{Client: &caller.Client{ID: client}}, Server: "hand", Tool: "t"}))
 		}
 		done := make(chan string, 1)
 		go func() { done <- call("a") }()

@@ -11,6 +11,7 @@ import (
 
 	"mcpx/internal/arguments"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 	"mcpx/internal/results"
 )
 
@@ -27,26 +28,23 @@ const (
 type openCall struct {
 	began time.Time
 	done  chan struct{} // closed when result and err are there
-	// result and err are those of execute.
+	// result and err are of execute.
 	result *Result
 	err    error
 
 	mu       sync.Mutex
-	listener *listener // nil = nobody waits now
-	handle   string    // the newest one; empty = the client still waits
-}
-
-// listener hears of the progress and the log messages of a call. Its funcs may be nil.
-type listener struct {
-	onProgress, onLog func(params json.RawMessage)
+	listener *request.Sink // nil = no request waits now
+	handle   string        // the newest one; empty = the client still waits
 }
 
 // executeFor runs a call, and answers with a handle if it takes longer than the client
 // waits.
 func (e *Executor) executeFor(ctx context.Context, r Request) (*Result, error) {
-	r.Afterwards = nil // the call may end after the answer
+	r.Event = nil // the call may end after the answer to its request, and is an event of its own
+	r, _ = e.started(r)
 	call := &openCall{began: r.began, done: make(chan struct{})}
-	leave := call.enter(&listener{r.OnProgress, r.OnLog})
+	sink := r.Sink
+	leave := call.enter(&sink)
 	defer leave()
 	timer := time.NewTimer(r.Form.Wait)
 	defer timer.Stop()
@@ -60,12 +58,12 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*Result, error) {
 		}
 		r.Client = &client
 	}
-	r.OnProgress = func(params json.RawMessage) {
-		call.tell(params, func(l *listener) func(json.RawMessage) { return l.onProgress })
+	r.Sink.Progress = func(params json.RawMessage) {
+		call.tell(params, func(l *request.Sink) func(json.RawMessage) { return l.Progress })
 	}
-	if r.OnLog != nil {
-		r.OnLog = func(params json.RawMessage) {
-			call.tell(params, func(l *listener) func(json.RawMessage) { return l.onLog })
+	if r.Sink.Log != nil {
+		r.Sink.Log = func(params json.RawMessage) {
+			call.tell(params, func(l *request.Sink) func(json.RawMessage) { return l.Log })
 		}
 	}
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -77,10 +75,12 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*Result, error) {
 		defer func() {
 			if what := recover(); what != nil {
 				result, err = Panicked(e.log, r.Tool, what).Result(r.Form.Always()), nil
+				r.Event.Outcome = CodeExecution
 			}
+			e.journal.End(r.Event)
 			call.finish(&e.store, result, err)
 		}()
-		result, err = e.execute(running, r)
+		result, err = e.execute(running, &r)
 	})
 	select {
 	case <-call.done:
@@ -97,7 +97,7 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*Result, error) {
 }
 
 // enter makes l the one that hears of the call, until leave.
-func (c *openCall) enter(l *listener) (leave func()) {
+func (c *openCall) enter(l *request.Sink) (leave func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.listener = l
@@ -112,7 +112,7 @@ func (c *openCall) enter(l *listener) (leave func()) {
 
 // tell hands params to one of the funcs of the listener, which must not block. After leave
 // none is called.
-func (c *openCall) tell(params json.RawMessage, which func(*listener) func(json.RawMessage)) {
+func (c *openCall) tell(params json.RawMessage, which func(*request.Sink) func(json.RawMessage)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.listener == nil {
@@ -144,14 +144,14 @@ func (e run) stillRunning(c *openCall, r *Request) (*Result, error) {
 		return c.result, c.err
 	default:
 	}
-	c.handle = e.store.Hold(r.principal(), c)
+	c.handle = e.store.Hold(r.Client.On().Key(), c)
 	data := struct {
 		Handle  string `json:"handle"`
 		Seconds int    `json:"seconds"`
 	}{c.handle, int(time.Since(c.began).Seconds())}
 	text := fmt.Sprintf("[still running after %d s; do not repeat the call, wait for its result: %s]",
 		data.Seconds, e.pages(r).CallOf(waitTool, results.ReadArguments{Handle: c.handle}))
-	out := &Result{Content: []json.RawMessage{wire.TextBlock(text)}, code: outcomeRunning, sent: roughly(text)}
+	out := &Result{Content: []json.RawMessage{wire.TextBlock(text)}, code: request.OutcomeRunning, sent: roughly(text)}
 	if r.Form.Always() {
 		out.Structured = wire.Encode(object{{"still_running", data}})
 	}
@@ -164,7 +164,7 @@ func (e run) waitResult(ctx context.Context, r *Request, arg json.RawMessage) (*
 	if err := json.Unmarshal(arg, &args); err != nil {
 		return nil, arguments.Invalid("/handle: must be a string")
 	}
-	held, _ := e.store.Held(args.Handle, r.principal())
+	held, _ := e.store.Held(args.Handle, r.Client.On().Key())
 	call, ok := held.(*openCall)
 	switch {
 	case !ok:
@@ -174,7 +174,7 @@ func (e run) waitResult(ctx context.Context, r *Request, arg json.RawMessage) (*
 	case r.Grep != "":
 		return nil, arguments.Invalid("/grep: belongs to the call whose result this waits for")
 	}
-	leave := call.enter(&listener{r.OnProgress, r.OnLog})
+	leave := call.enter(&r.Sink)
 	defer leave()
 	var over <-chan time.Time
 	if r.Form.Wait > 0 {

@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 )
 
 var runningHandle = regexp.MustCompile(`^\[still running after (\d+) s; do not repeat the call, wait for its result: exec \{"server_name":"mcpx","tool_name":"wait_result","arguments":\{"handle":"(r\w+)"\}\}\]$`)
@@ -82,7 +83,7 @@ func TestWaiting_Asked(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			return json.RawMessage(`{"action":"accept","content":{"word":"mellon"}}`), nil
 		}
-		got := exec(t, e, Request{Server: "s", Tool: "ask", Client: client, Form: Form{Wait: time.Minute}})
+		got := exec(t, e, Request{From: request.From{Client: client}, Server: "s", Tool: "ask", Form: Form{Wait: time.Minute}})
 		if !strings.Contains(said(t, got), "mellon") {
 			t.Errorf("got %s", got.Content)
 		}
@@ -138,7 +139,7 @@ func TestWaiting_Failures(t *testing.T) {
 		r.WaitTried(t.Context())
 		e := New(r, Options{})
 		form := Form{Wait: time.Minute, Structured: StructuredAlways}
-		slow := Request{Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":900000}`), Form: form, Client: &caller.Client{ID: "1", Principal: &caller.Principal{ID: "p"}}}
+		slow := Request{From: request.From{Client: &caller.Client{ID: "1", Principal: &caller.Principal{ID: "p"}}}, Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":900000}`), Form: form}
 		got := exec(t, e, slow)
 		handle := parked(t, got, "60")
 		if want := `{"still_running":{"handle":"` + handle + `","seconds":60}}`; string(got.Structured) != want {
@@ -146,9 +147,9 @@ func TestWaiting_Failures(t *testing.T) {
 		}
 		for what, request := range map[string]Request{
 			"/handle: is unknown or has expired": waitFor(handle, form), // another principal
-			"/handle: is unknown":                {Server: Builtin, Tool: "read_result", Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Client: slow.Client},
-			"/select: belongs to the call":       {Server: Builtin, Tool: waitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Client: slow.Client, Select: "."},
-			"/handle: is missing":                {Server: Builtin, Tool: waitTool, Client: slow.Client},
+			"/handle: is unknown":                {From: request.From{Client: slow.Client}, Server: Builtin, Tool: "read_result", Arguments: json.RawMessage(`{"handle":"` + handle + `"}`)},
+			"/select: belongs to the call":       {From: request.From{Client: slow.Client}, Server: Builtin, Tool: waitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Select: "."},
+			"/handle: is missing":                {From: request.From{Client: slow.Client}, Server: Builtin, Tool: waitTool},
 		} {
 			if got := said(t, exec(t, e, request)); !strings.Contains(got, what) {
 				t.Errorf("want %s, got %s", what, got)

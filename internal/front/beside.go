@@ -10,7 +10,9 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
+	"mcpx/internal/request"
 	"mcpx/internal/resources"
+	"mcpx/internal/view"
 )
 
 // The methods beside tools: resources, prompts and completions.
@@ -46,15 +48,7 @@ func listOf(kind catalog.Kind) func(f *Front, ctx context.Context, r *incoming, 
 
 // relay answers a method by the server that has what the request names.
 func (f *Front) relay(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
-	if refused := f.relaying(r); refused != nil {
-		return nil, refused
-	}
-	request := resources.Request{Client: r.client, Method: r.Method, Params: r.Params, Meta: r.others}
-	request.OnProgress, request.OnLog, request.LogLevel = r.hooks()
-	if r.modern() {
-		request.Input = r.input
-	}
-	result, err := f.view.Relay(ctx, request)
+	result, err := f.view.Send(ctx, &request.Request{From: r.from(), Method: r.Method, Params: r.Params})
 	if err == nil {
 		return f.appendRelayed(out, result, r)
 	}
@@ -149,9 +143,8 @@ func (f *Front) besideError(r *incoming, err error) *rpcError {
 		}
 		return e
 	}
-	if failed, ok := errors.AsType[*resources.ServerError](err); ok {
-		message, data := f.view.Explain(r.Method, failed)
-		return &rpcError{code: mcp.INTERNAL_ERROR, message: message, data: data}
+	if failed, ok := errors.AsType[*view.Failure](err); ok {
+		return &rpcError{code: mcp.INTERNAL_ERROR, message: failed.Message, data: failed.Data}
 	}
 	return &rpcError{code: mcp.INVALID_PARAMS, message: err.Error()} // a PromptError or a ParamsError
 }

@@ -76,7 +76,7 @@ func (f *Front) grow(w http.ResponseWriter, r *http.Request) (data []byte, err e
 	}
 	var who *caller.Principal
 	counted := 0
-	defer func() { f.options.Limits.BodyRead(who, counted) }()
+	defer func() { f.options.Admission.BodyRead(who, counted) }()
 	for data = make([]byte, 0, size); ; {
 		if len(data) == cap(data) {
 			if int64(len(data)) == r.ContentLength {
@@ -87,7 +87,7 @@ func (f *Front) grow(w http.ResponseWriter, r *http.Request) (data []byte, err e
 				most = int(min(int64(most), length))
 			}
 			who = caller.From(r.Context())
-			wait, ok := f.options.Limits.ReadBody(who, most-counted)
+			wait, ok := f.options.Admission.ReadBody(who, most-counted)
 			if !ok {
 				return nil, errBodies
 			}

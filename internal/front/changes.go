@@ -7,6 +7,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/caller"
+	"mcpx/internal/view"
 )
 
 // note is a notification that belongs to no request.
@@ -91,7 +92,7 @@ func (f *Front) newsFor(client *caller.Client) (n *news, stop func()) {
 		return n, func() { f.changes.unsubscribe(n) }
 	}
 	n = newNews()
-	return n, f.view.Watch(client, n.changed, n.pass)
+	return n, f.view.Attach(client, view.Attachment{Changed: n.changed, Unknown: n.pass})
 }
 
 func (n *news) changed(kind catalog.Kind) { n.add(note{method: kind.Changed()}) }

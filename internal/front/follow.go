@@ -3,12 +3,15 @@ package front
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
+	"mcpx/internal/request"
 	"mcpx/internal/resources"
 )
 
@@ -45,7 +48,10 @@ func (o *followed) begin(uri string, topic *resources.Topic, news *news) (agreed
 		})
 		if ctx.Err() == nil {
 			o.stop(uri)
-			agreed <- err
+		}
+		select {
+		case agreed <- err:
+		default: // the first outcome is in it still
 		}
 	})
 	return agreed
@@ -56,6 +62,13 @@ func (o *followed) full() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.end) >= maxFollowed
+}
+
+// has reports whether the client follows a resource.
+func (o *followed) has(uri string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.end[uri] != nil
 }
 
 // stop ends the following of a resource.
@@ -83,7 +96,7 @@ func (o *followed) close() {
 // subscribe answers resources/subscribe, when the server of the resource has agreed.
 func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	uri, _ := wire.Text(r.uri)
-	topic, err := f.view.Topic(ctx, r.client, uri)
+	topic, err := f.view.Topic(ctx, r.from(), uri, false)
 	if err == nil && r.session.followed.full() {
 		err = &resources.ParamsError{Message: "too many subscriptions; unsubscribe from others first"}
 	}
@@ -95,6 +108,7 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 		case err = <-agreed:
 		case <-ctx.Done():
 			r.session.followed.stop(uri)
+			<-agreed // it ends now, and has no more to say in the event of the request
 			return nil, &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}
 		}
 	}
@@ -105,9 +119,15 @@ func (f *Front) subscribe(ctx context.Context, r *incoming, out []byte) ([]byte,
 }
 
 // unsubscribe answers resources/unsubscribe.
-func (f *Front) unsubscribe(_ context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
+func (f *Front) unsubscribe(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	uri, _ := wire.Text(r.uri)
-	r.session.followed.stop(uri)
+	if r.session.followed.has(uri) {
+		_, err := f.view.Send(ctx, &request.Request{From: r.from(), Method: r.Method, Params: r.Params})
+		if _, gone := errors.AsType[*catalog.URIError](err); err != nil && !gone {
+			return nil, f.besideError(r, err)
+		}
+		r.session.followed.stop(uri)
+	}
 	return append(out, "{}"...), nil
 }
 
@@ -118,11 +138,10 @@ func (f *Front) followAll(ctx context.Context, client *caller.Client, uris []str
 		if o.full() {
 			break
 		}
-		topic, err := f.view.Topic(ctx, client, uri)
+		topic, err := f.view.Topic(ctx, request.From{Client: client}, uri, true)
 		if err != nil {
 			continue
 		}
-		topic.Patient = true
 		if o.begin(uri, topic, news) != nil {
 			granted = append(granted, uri)
 		}

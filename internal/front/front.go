@@ -16,7 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/caller"
-	"mcpx/internal/hosted/limits"
+	"mcpx/internal/request"
 	"mcpx/internal/view"
 )
 
@@ -31,13 +31,15 @@ type Options struct {
 	MaxMessage int64
 	// Known reports whether a principal may still come over HTTP; nil = everybody may.
 	Known func(*caller.Principal) bool
-	// Limits bound the sessions of the clients; nil = nothing does.
-	Limits *limits.Limits
+	// Admission bounds what clients open and send; nil = nothing does.
+	Admission Admission
 	// Trace, where not nil, gets every message from and to a client; peer names the
 	// connection. It must not block.
 	Trace func(peer string, received bool, message []byte)
-	// Observer may be nil.
-	Observer Observer
+	// Journal has the observers of the clients' requests. May be nil.
+	Journal *request.Journal
+	// SessionEnded is called when a session over HTTP has ended (see [Front.Sessions]). May be nil.
+	SessionEnded func(client *caller.Client, lasted time.Duration)
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 
@@ -45,6 +47,25 @@ type Options struct {
 	// 64 MiB at half a megabyte a second.
 	writeWithin time.Duration
 }
+
+// Admission bounds what the clients of a principal, nil for anybody, open and send. Safe for concurrent use.
+type Admission interface {
+	// OpenSession counts a session, or refuses it. What was counted is taken back by CloseSession.
+	OpenSession(p *caller.Principal) *request.LimitError
+	CloseSession(p *caller.Principal)
+	// ReadBody counts bytes of a body that the client is about to send. ok is false if there is no room for them; wait is how
+	// long the reader should wait. When the body is no longer read, BodyRead takes back the sum.
+	ReadBody(p *caller.Principal, bytes int) (wait time.Duration, ok bool)
+	BodyRead(p *caller.Principal, bytes int)
+}
+
+// unbounded is the admission of a front without one.
+type unbounded struct{}
+
+func (unbounded) OpenSession(*caller.Principal) *request.LimitError             { return nil }
+func (unbounded) CloseSession(*caller.Principal)                                {}
+func (unbounded) ReadBody(*caller.Principal, int) (wait time.Duration, ok bool) { return 0, true }
+func (unbounded) BodyRead(*caller.Principal, int)                               {}
 
 // Front answers the clients of one view. Close ends its goroutine.
 type Front struct {
@@ -60,6 +81,7 @@ type Front struct {
 	parking   parking      // calls of the modern era that wait for answers of their clients
 	requests  atomic.Int64 // modern ones over HTTP so far
 
+	detach   func() // from the view, which announces its changes to those that see everything
 	stop     chan struct{}
 	stopOnce sync.Once
 	loops    sync.WaitGroup
@@ -70,13 +92,19 @@ func New(v view.View, options Options) *Front {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
+	if options.Admission == nil {
+		options.Admission = unbounded{}
+	}
 	options.SessionIdle = cmp.Or(options.SessionIdle, 30*time.Minute)
 	options.MaxMessage = cmp.Or(options.MaxMessage, 64<<20)
 	options.writeWithin = cmp.Or(options.writeWithin, 2*time.Minute)
-	f := &Front{view: v, options: options, log: options.Logger, identity: selfDescription(options.Version), tags: caller.NewTags(), stop: make(chan struct{})}
-	f.parking.process, f.parking.identity = rand.Text()[:8], f.identity
-	v.OnChange(f.changes.announce)
-	v.OnUnknown(f.changes.pass)
+	f := &Front{
+		view: v, options: options, log: options.Logger, identity: selfDescription(options.Version), tags: caller.NewTags(),
+		stop: make(chan struct{}),
+	}
+	all := caller.New(caller.Place{ID: "all clients", View: v.Traits().Name}, caller.Said{})
+	f.parking.process, f.parking.identity, f.parking.journal = rand.Text()[:8], f.identity, options.Journal
+	f.detach = v.Attach(&all, view.Attachment{Changed: f.changes.announce, Unknown: f.changes.pass})
 	f.loops.Go(f.sweep) // ends with Close
 	return f
 }
@@ -116,7 +144,10 @@ func (f *Front) end(lastingOnly bool, why error) {
 func (f *Front) Close() {
 	f.end(false, errClosed)
 	f.sessions.each(f.endSession)
-	f.stopOnce.Do(func() { close(f.stop) })
+	f.stopOnce.Do(func() {
+		f.detach()
+		close(f.stop)
+	})
 	f.loops.Wait()
 	f.parking.all.Wait()
 }

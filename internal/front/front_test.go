@@ -219,7 +219,7 @@ func TestFront_ListChanged(t *testing.T) {
 		// after is how many notifications there are when a tool has been called and all is quiet.
 		after := func(tool string) int {
 			server, _ := f.registry.Snapshot().Server("fake")
-			_, _ = f.registry.Call(t.Context(), server, request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(`{}`)), Wait: time.Minute})
+			_, _ = f.registry.Call(t.Context(), server, request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(`{}`)), Times: request.Times{Wait: time.Minute}})
 			time.Sleep(time.Minute)
 			return p.with(note)
 		}

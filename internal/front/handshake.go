@@ -19,10 +19,11 @@ func (f *Front) greet(ctx context.Context, r *incoming, out []byte) ([]byte, *rp
 	if r.Params != nil {
 		message = append(append(message, `,"params":`...), r.Params...)
 	}
+	greeting := f.view.Greeting(r.client)
 	options := []server.ServerOption{
-		server.WithToolCapabilities(true), server.WithLogging(), server.WithInstructions(f.view.Instructions(r.client)),
+		server.WithToolCapabilities(true), server.WithLogging(), server.WithInstructions(greeting.Instructions),
 	}
-	offers := f.view.Offers(r.client)
+	offers := greeting.Offers
 	if offers.Resources {
 		options = append(options, server.WithResourceCapabilities(offers.Subscribe, true))
 	}
@@ -39,7 +40,7 @@ func (f *Front) greet(ctx context.Context, r *incoming, out []byte) ([]byte, *rp
 	switch answer := s.HandleMessage(ctx, append(message, '}')).(type) {
 	case mcp.JSONRPCResponse:
 		result := wire.Encode(answer.Result)
-		if others := json.RawMessage(offers.Others); f.view.Alone() && len(others) > 0 {
+		if others := json.RawMessage(offers.Others); f.view.Traits().Alone && len(others) > 0 {
 			result = wire.Edit(result, "capabilities", func(own json.RawMessage) json.RawMessage { return wire.Merge(others, own) })
 		}
 		return append(out, result...), nil
@@ -59,9 +60,9 @@ func (f *Front) initialize(ctx context.Context, r *incoming, out []byte) ([]byte
 	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "the params of initialize were not understood: " + err.Error()}
 	}
-	client := *r.client
-	client.Name, client.Capabilities = nameIn(p.ClientInfo), p.Capabilities
-	client.Version = mcp.NegotiateLegacyVersion(p.ProtocolVersion)
+	client := r.client.Saying(caller.Said{
+		Name: nameIn(p.ClientInfo), Version: mcp.NegotiateLegacyVersion(p.ProtocolVersion), Capabilities: p.Capabilities,
+	})
 	named := *r
 	named.client = &client // the instructions depend on its name
 	out, err := f.greet(ctx, &named, out)

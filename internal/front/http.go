@@ -1,6 +1,7 @@
 package front
 
 import (
+	"context"
 	"encoding/json"
 	"mime"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
+	"mcpx/internal/request"
 	"mcpx/internal/view"
 )
 
@@ -32,12 +34,17 @@ func headerOf(r *http.Request, name string) string {
 	return ""
 }
 
-// ServeHTTP is the streamable HTTP endpoint of both eras. The caller decides who may
-// connect and how long a client may take (package httpd).
-func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP is [Front.Serve] for callers for which nothing happens after the answer.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.ended(f.Serve(w, r)...) }
+
+// Serve is the streamable HTTP endpoint of both eras. The caller decides who may connect and how long a client may take
+// (package httpd). It returns the events of the requests that it has answered; its caller ends them ([request.Journal.End]) when
+// the client has the answer.
+func (f *Front) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
+	e := f.newExchange(w, r)
 	switch {
 	case r.Method == http.MethodPost:
-		f.post(w, r)
+		f.post(e)
 	case r.Method != http.MethodGet && r.Method != http.MethodDelete:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		http.Error(w, "this endpoint has GET, POST and DELETE", http.StatusMethodNotAllowed)
@@ -45,7 +52,6 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "POST")
 		http.Error(w, r.Method+" is not part of protocol version "+mcp.ProtocolVersion20260728+", which has subscriptions/listen", http.StatusMethodNotAllowed)
 	default:
-		e := f.newExchange(w, r)
 		s, ok := e.session(nil)
 		switch {
 		case !ok:
@@ -55,10 +61,12 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			f.endSession(s)
 		}
 	}
+	return e.ended
 }
 
 // post answers one message or a batch.
-func (f *Front) post(w http.ResponseWriter, r *http.Request) {
+func (f *Front) post(e *exchange) {
+	w, r := e.w, e.r
 	if media := headerOf(r, "Content-Type"); media != "application/json" {
 		if media, _, err := mime.ParseMediaType(media); err != nil || media != "application/json" {
 			http.Error(w, "Content-Type must be application/json", http.StatusBadRequest)
@@ -70,7 +78,6 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.traced(r.RemoteAddr, true, data)
-	e := f.newExchange(w, r)
 	if messages, ok := wire.Batch(data); ok && len(messages) > 0 {
 		f.batch(e, messages)
 		return
@@ -108,13 +115,12 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 		e.refuse(http.StatusBadRequest, m.ID, err)
 		return
 	}
-	o := &ownRequest{own: caller.Client{
+	o := &ownRequest{own: caller.New(f.place(caller.Place{
 		ID: "request " + f.parking.process + " " + strconv.FormatInt(f.requests.Add(1), 10), Peer: e.peer(),
-		Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Alone: f.view.Alone(), Apps: f.view.Apps(), View: f.view.Name(),
 		Principal: e.who, Headers: e.r.Header,
-	}}
+	}), m.said())}
 	r, client := &o.incoming, &o.own
-	*r = incoming{message: m, client: client, release: func() { f.view.Forget(client) }}
+	*r = incoming{message: m, client: client, release: f.view.Attach(client, view.Attachment{})}
 	defer func() {
 		if r.release != nil {
 			r.release()
@@ -125,32 +131,30 @@ func (f *Front) modernRequest(e *exchange, m *message) {
 
 // openSession answers initialize. The session exists if it succeeds.
 func (f *Front) openSession(e *exchange, m *message) {
-	if over := f.options.Limits.OpenSession(e.who); over != nil {
+	if over := f.options.Admission.OpenSession(e.who); over != nil {
 		e.answer(refuse(m.ID, tooMany(over)).body)
 		return
 	}
-	s := f.newSession(newSessionID(), nil)
-	s.client.Load().Principal = e.who
+	s := f.newSession(newSessionID(), nil, e.who, e.r.Header)
 	r := &incoming{message: m, client: s.client.Load(), session: s}
 	answer := f.answer(e.r.Context(), r)
+	e.ended = append(e.ended, r.event)
 	if answer.code == 0 {
 		e.w.Header().Set(mcp.HeaderSessionID, f.addSession(s))
 	} else {
-		f.options.Limits.CloseSession(e.who)
+		f.options.Admission.CloseSession(e.who)
 	}
 	e.answer(answer.body)
 }
 
 // legacyMessage answers a request of a session, or acts on its notification.
 func (f *Front) legacyMessage(e *exchange, s *session, m *message) {
-	r := &ownRequest{incoming{message: m, session: s}, *s.client.Load()}
-	// Of this message: another one of the session may have others, and a renewed token other rights.
-	r.own.Headers, r.own.Principal = e.r.Header, e.who
+	r := &ownRequest{incoming{message: m, session: s}, s.client.Load().Sending(e.who, e.r.Header)}
 	r.client = &r.own
 	if m.isRequest() {
 		s.begin()
 		if e.events && len(r.own.Capabilities) > len("{}") {
-			r.own.Request = s.ask(e) // on the stream of the request
+			r.client = r.own.Asked(s.ask(e)) // on the stream of the request
 		}
 		f.serve(e, &s.inflight, keyOf(m.ID), &r.incoming)
 		return
@@ -167,8 +171,14 @@ func (f *Front) notice(s *session, from *caller.Client, m *message) {
 	if m.row.notice != nil {
 		m.row.notice(f, s, m)
 	} else if !m.known() && m.Method != "" {
-		f.view.Tell(from, m.Method, m.Params)
+		f.pass(from, m)
 	}
+}
+
+// pass sends a notification on to the servers that it is for.
+func (f *Front) pass(from *caller.Client, m *message) {
+	q := &request.Request{From: request.From{Client: from}, Method: m.Method, Params: m.Params, Notification: true}
+	_, _ = f.view.Send(context.Background(), q) // nobody waits for an answer
 }
 
 // batch answers messages one after another, each answer as an event. Only revision
@@ -199,9 +209,6 @@ func (f *Front) serve(e *exchange, requests *inflight, key string, r *incoming) 
 	row := r.row
 	ctx, open := requests.begin(e.r.Context(), key, row.lasts)
 	defer requests.done(open)
-	if w, ok := e.w.(interface{ Afterwards(do func()) }); ok { // that of package httpd
-		r.afterwards = w.Afterwards
-	}
 	r.structured = e.structured()
 	e.json = e.json && !row.lasts
 	if e.events || row.lasts {
@@ -209,6 +216,7 @@ func (f *Front) serve(e *exchange, requests *inflight, key string, r *incoming) 
 		defer e.close()
 	}
 	answer := f.answer(ctx, r)
+	e.ended = append(e.ended, r.event)
 	e.close()
 	if !requests.wanted(open) {
 		e.accepted()

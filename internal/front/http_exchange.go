@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/caller"
+	"mcpx/internal/request"
 )
 
 // exchange is one HTTP request and its response. The response is the answer alone as
@@ -24,11 +25,12 @@ type exchange struct {
 	batch   bool   // answers of a batch are written, as events
 	status  int    // of an answer as JSON; 0 = 200
 
-	writable time.Time // the write deadline of the connection; zero = not set yet
+	ended    []*request.Event // of the requests that were answered
+	writable time.Time        // the write deadline of the connection; zero = not set yet
 
 	mu        sync.Mutex
 	queued    chan []byte   // nil before the first; nil in it = alive
-	ended     chan struct{} // closed when the writer of queued has ended; nil like queued
+	written   chan struct{} // closed when the writer of queued has ended; nil like queued
 	closed    bool
 	streaming bool // an event stream has begun; owned by the writer until it has ended
 }
@@ -78,7 +80,7 @@ func (e *exchange) queue(message []byte) bool {
 		return false
 	}
 	if e.queued == nil {
-		e.queued, e.ended = make(chan []byte, maxQueued), make(chan struct{})
+		e.queued, e.written = make(chan []byte, maxQueued), make(chan struct{})
 		go e.writeQueued() // ends with close, which waits for it
 	}
 	select {
@@ -90,7 +92,7 @@ func (e *exchange) queue(message []byte) bool {
 }
 
 func (e *exchange) writeQueued() {
-	defer close(e.ended)
+	defer close(e.written)
 	for message := range e.queued {
 		e.event(message)
 	}
@@ -105,8 +107,8 @@ func (e *exchange) close() {
 		close(e.queued)
 	}
 	e.mu.Unlock()
-	if e.ended != nil {
-		<-e.ended
+	if e.written != nil {
+		<-e.written
 	}
 }
 
@@ -114,7 +116,7 @@ func (e *exchange) close() {
 func (e *exchange) reopen() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.closed, e.queued, e.ended = false, nil, nil
+	e.closed, e.queued, e.written = false, nil, nil
 }
 
 // start begins an event stream.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 )
 
@@ -23,19 +22,19 @@ func (f *Front) listen(ctx context.Context, r *incoming, out []byte) ([]byte, *r
 	if err := json.Unmarshal(orEmpty(r.Params), &p); err != nil {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "the params of subscriptions/listen were not understood: " + err.Error()}
 	}
-	if over := f.options.Limits.OpenSession(r.client.Principal); over != nil {
+	if over := f.options.Admission.OpenSession(r.client.Principal); over != nil {
 		return nil, tooMany(over)
 	}
-	defer f.options.Limits.CloseSession(r.client.Principal)
+	defer f.options.Admission.CloseSession(r.client.Principal)
 	changed, stop := f.newsFor(r.client)
 	defer stop()
-	granted := p.Notifications
-	granted.ResourcesListChanged = granted.ResourcesListChanged && f.view.Has(catalog.Resources)
-	granted.PromptsListChanged = granted.PromptsListChanged && f.view.Has(catalog.Prompts)
+	granted, shown := p.Notifications, f.view.Traits()
+	granted.ResourcesListChanged = granted.ResourcesListChanged && shown.Resources
+	granted.PromptsListChanged = granted.PromptsListChanged && shown.Prompts
 	var resources followed
 	defer resources.close()
 	granted.ResourceSubscriptions = nil
-	if f.view.Has(catalog.Resources) {
+	if shown.Resources {
 		granted.ResourceSubscriptions = f.followAll(ctx, r.client, p.Notifications.ResourceSubscriptions, &resources, changed)
 	}
 	wanted := map[string]bool{

@@ -7,6 +7,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/caller"
 	"mcpx/internal/request"
 )
 
@@ -173,4 +174,9 @@ func (m *requestMeta) refuseModern() *rpcError {
 		return unsupportedVersion(m.version)
 	}
 	return nil
+}
+
+// said is what a modern message says of its client.
+func (m *message) said() caller.Said {
+	return caller.Said{Name: m.clientName, Version: m.version, Capabilities: m.capabilities}
 }

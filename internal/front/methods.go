@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
-	"mcpx/internal/hosted/limits"
+	"mcpx/internal/request"
 	"mcpx/internal/view"
 )
 
@@ -45,30 +45,28 @@ const (
 
 // methods has every method that clients may call.
 var methods = map[string]*method{
-	"initialize":                {eras: legacy, answer: (*Front).initialize, opens: true},
-	"notifications/initialized": {eras: legacy, notice: func(_ *Front, s *session, _ *message) { s.begin() }},
-	"ping":                      {eras: legacy, answer: (*Front).greet},
-	"server/discover":           {eras: modern, answer: (*Front).greet},
-	"logging/setLevel":          {eras: legacy, answer: (*Front).setLevel},
-	"tools/list":                {eras: legacy | modern, answer: (*Front).listTools},
-	"tools/call":                {eras: legacy | modern, answer: (*Front).callTool, asks: true},
-	"resources/list":            {eras: legacy | modern, answer: listOf(catalog.Resources), of: []catalog.Kind{catalog.Resources}},
-	"resources/templates/list":  {eras: legacy | modern, answer: listOf(catalog.ResourceTemplates), of: []catalog.Kind{catalog.Resources}},
-	"resources/read":            {eras: legacy | modern, answer: (*Front).relay, of: []catalog.Kind{catalog.Resources}, asks: true},
-	"resources/subscribe":       {eras: legacy, answer: (*Front).subscribe, of: []catalog.Kind{catalog.Resources}},
-	"resources/unsubscribe":     {eras: legacy, answer: (*Front).unsubscribe, of: []catalog.Kind{catalog.Resources}},
-	"prompts/list":              {eras: legacy | modern, answer: listOf(catalog.Prompts), of: []catalog.Kind{catalog.Prompts}},
-	"prompts/get":               {eras: legacy | modern, answer: (*Front).relay, of: []catalog.Kind{catalog.Prompts}, asks: true},
-	"completion/complete":       {eras: legacy | modern, answer: (*Front).relay, of: []catalog.Kind{catalog.Resources, catalog.Prompts}},
-	"tasks/get":                 {eras: modern, answer: (*Front).relayTask},
-	"tasks/update":              {eras: modern, answer: (*Front).relayTask},
-	"tasks/cancel":              {eras: modern, answer: (*Front).relayTask},
-	"subscriptions/listen":      {eras: modern, answer: (*Front).listen, lasts: true},
-	"notifications/progress":    {eras: legacy, notice: func(_ *Front, s *session, m *message) { s.questions.progressed(m) }},
-	"notifications/cancelled":   {eras: legacy | modern, notice: func(_ *Front, s *session, m *message) { s.inflight.cancelled(m) }},
-	mcp.MethodNotificationRootsListChanged: {eras: legacy, notice: func(f *Front, s *session, m *message) {
-		f.view.PassOn(s.client.Load(), m.Method, m.Params)
-	}},
+	"initialize":                           {eras: legacy, answer: (*Front).initialize, opens: true},
+	"notifications/initialized":            {eras: legacy, notice: func(_ *Front, s *session, _ *message) { s.begin() }},
+	"ping":                                 {eras: legacy, answer: (*Front).greet},
+	"server/discover":                      {eras: modern, answer: (*Front).greet},
+	"logging/setLevel":                     {eras: legacy, answer: (*Front).setLevel},
+	"tools/list":                           {eras: legacy | modern, answer: (*Front).listTools},
+	"tools/call":                           {eras: legacy | modern, answer: (*Front).callTool, asks: true},
+	"resources/list":                       {eras: legacy | modern, answer: listOf(catalog.Resources), of: []catalog.Kind{catalog.Resources}},
+	"resources/templates/list":             {eras: legacy | modern, answer: listOf(catalog.ResourceTemplates), of: []catalog.Kind{catalog.Resources}},
+	"resources/read":                       {eras: legacy | modern, answer: (*Front).relay, of: []catalog.Kind{catalog.Resources}, asks: true},
+	"resources/subscribe":                  {eras: legacy, answer: (*Front).subscribe, of: []catalog.Kind{catalog.Resources}},
+	"resources/unsubscribe":                {eras: legacy, answer: (*Front).unsubscribe, of: []catalog.Kind{catalog.Resources}},
+	"prompts/list":                         {eras: legacy | modern, answer: listOf(catalog.Prompts), of: []catalog.Kind{catalog.Prompts}},
+	"prompts/get":                          {eras: legacy | modern, answer: (*Front).relay, of: []catalog.Kind{catalog.Prompts}, asks: true},
+	"completion/complete":                  {eras: legacy | modern, answer: (*Front).relay, of: []catalog.Kind{catalog.Resources, catalog.Prompts}},
+	"tasks/get":                            {eras: modern, answer: (*Front).relayTask},
+	"tasks/update":                         {eras: modern, answer: (*Front).relayTask},
+	"tasks/cancel":                         {eras: modern, answer: (*Front).relayTask},
+	"subscriptions/listen":                 {eras: modern, answer: (*Front).listen, lasts: true},
+	"notifications/progress":               {eras: legacy, notice: func(_ *Front, s *session, m *message) { s.questions.progressed(m) }},
+	"notifications/cancelled":              {eras: legacy | modern, notice: func(_ *Front, s *session, m *message) { s.inflight.cancelled(m) }},
+	mcp.MethodNotificationRootsListChanged: {eras: legacy, notice: func(f *Front, s *session, m *message) { f.pass(s.client.Load(), m) }},
 }
 
 // incoming is a message that wants an answer, with what its transport adds.
@@ -79,13 +77,11 @@ type incoming struct {
 	// structured is the wish for structuredContent in the HTTP header.
 	structured view.StructuredPolicy
 	// out sends notifications before the answer; nil if the client accepts none.
-	out       outlet
-	operation *Operation // for the observer, nil without one
+	out   outlet
+	event *request.Event // from answer
 	// release is called when nothing of the request is left; nil = nothing to do. A call
 	// that is parked takes it over.
 	release func()
-	// afterwards gets what may happen after the answer is written; nil = it happens before.
-	afterwards func(do func())
 }
 
 // ownRequest is a request with a client of its own, in one allocation.
@@ -115,9 +111,9 @@ type response struct {
 func (f *Front) dispatch(ctx context.Context, r *incoming) response {
 	row := r.row
 	switch {
-	case row.answer == nil && r.Method != "" && row.notice == nil && f.view.Alone():
+	case row.answer == nil && r.Method != "" && row.notice == nil && f.view.Traits().Alone:
 		row = &method{eras: legacy | modern, answer: (*Front).relay, asks: true}
-	case row.answer == nil, len(row.of) > 0 && !slices.ContainsFunc(row.of, f.view.Has):
+	case row.answer == nil, len(row.of) > 0 && !slices.ContainsFunc(row.of, f.view.Traits().Shows):
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: "method " + r.Method + " not found"})
 	case row.eras&r.era() == 0 && r.modern():
 		return refuse(r.ID, &rpcError{code: mcp.METHOD_NOT_FOUND, message: r.Method + " was removed in protocol version " + mcp.ProtocolVersion20260728})
@@ -176,7 +172,7 @@ const codeRefused = -32000
 
 // tooMany is the error of a request that would open one session too many. It is an answer
 // and no HTTP status: clients show its message, and of a status only the number.
-func tooMany(over *limits.Error) *rpcError {
+func tooMany(over *request.LimitError) *rpcError {
 	data := map[string]any{"code": executor.CodeRateLimited, "retry_after": over.Seconds()}
 	return &rpcError{code: codeRefused, message: over.Error(), data: data}
 }
@@ -250,11 +246,7 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 	if !ok || name == "" {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "params.name must be the name of a tool"}
 	}
-	call := view.Call{Client: r.client, Name: name, Arguments: r.arguments, Structured: r.structured, Code: r.code, Meta: r.others, Afterwards: r.afterwards}
-	if r.modern() {
-		call.Input = r.input
-	}
-	call.OnProgress, call.OnLog, call.LogLevel = r.hooks()
+	call := view.Call{From: r.from(), Name: name, Arguments: r.arguments, Structured: r.structured, Code: r.code}
 	result, err := f.view.Call(ctx, call)
 	if unknown, ok := errors.AsType[*view.UnknownToolError](err); ok {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: unknown.Message}
@@ -265,27 +257,26 @@ func (f *Front) callTool(ctx context.Context, r *incoming, out []byte) ([]byte, 
 	if err != nil {
 		return nil, &rpcError{code: mcp.REQUEST_INTERRUPTED, message: "cancelled: " + context.Cause(ctx).Error()}
 	}
-	if r.operation != nil && result.IsError {
-		r.operation.Failed.Store(true)
+	if result.IsError && r.event.Outcome == "" {
+		r.event.Outcome = request.OutcomeToolError
 	}
 	return f.appendResult(out, result, r), nil
 }
 
-// hooks are for the notifications that belong to the request: nil where the client wants
-// none of a kind. level is the least severe one that it wants.
-func (r *incoming) hooks() (onProgress, onLog func(params json.RawMessage), level string) {
+// sink is where the notifications go that belong to the request.
+func (r *incoming) sink() (s request.Sink) {
 	if r.out != nil && r.token != nil {
-		onProgress = func(params json.RawMessage) { r.out.notify("notifications/progress", withToken(params, r.token)) }
+		s.Progress = func(params json.RawMessage) { r.out.notify("notifications/progress", withToken(params, r.token)) }
 	}
 	if least := r.least(); r.out != nil && least != "" {
-		level = string(least)
-		onLog = func(params json.RawMessage) {
+		s.Level = string(least)
+		s.Log = func(params json.RawMessage) {
 			if atLeast(params, least) {
 				r.out.notify("notifications/message", params)
 			}
 		}
 	}
-	return onProgress, onLog, level
+	return s
 }
 
 // least is the least severe level of log messages that the client wants with this

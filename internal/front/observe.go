@@ -2,60 +2,29 @@ package front
 
 import (
 	"context"
-	"sync/atomic"
-	"time"
+	"fmt"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
-	"mcpx/internal/caller"
+	"mcpx/internal/request"
 )
 
-// Observer hears of the requests of clients and of the ends of their sessions. It must be fast, as a client's next
-// request may wait for it, and safe for concurrent use.
-type Observer interface {
-	// Relaying is called before a request goes on to a server, one of any method but
-	// tools/call. Its error, which the client reads, refuses the request.
-	Relaying(*Operation) error
-	// Answered is called after each request, mostly when its answer is written.
-	Answered(*Operation)
-	// SessionEnded is called when a session over HTTP has ended (see [Front.Sessions]).
-	SessionEnded(client *caller.Client, lasted time.Duration)
-}
-
-// Operation is a request of a client.
-type Operation struct {
-	// Method is as the client wrote it; Known means that it is one of the protocol's.
-	Method string
-	Known  bool
-	Client *caller.Client
-	// Relayed means that a server has to answer it, and that Relaying was called.
-	Relayed bool
-	// Number is for the observer.
-	Number uint64
-	// Code is that of the JSON-RPC error, 0 for a result. Failed means that this is one
-	// with isError; a call that is parked may say so later than anybody looks.
-	Code   int
-	Failed atomic.Bool
-	Began  time.Time
-	// Duration is 0 until the answer.
-	Duration time.Duration
-}
-
-// answer answers a request, and has the observer called.
+// answer answers a request. What becomes of it is in r.event, which the transport ends when the answer is written.
 func (f *Front) answer(ctx context.Context, r *incoming) response {
-	o := f.options.Observer
-	if o == nil {
-		return f.dispatch(ctx, r)
-	}
-	r.operation = &Operation{Method: r.Method, Known: r.known(), Client: r.client, Began: time.Now()}
+	r.event = f.options.Journal.Begin(r.Method, r.client)
+	r.event.Request, r.event.KnownMethod = true, r.known()
 	answer := f.dispatch(ctx, r)
-	r.operation.Code, r.operation.Duration = answer.code, time.Since(r.operation.Began)
-	if r.afterwards != nil {
-		r.afterwards(func() { o.Answered(r.operation) })
-	} else {
-		o.Answered(r.operation)
+	if r.event.Code = answer.code; answer.code != 0 && r.event.Outcome == "" {
+		r.event.Outcome = fmt.Sprintf("ERROR %d", answer.code)
 	}
+	r.event.SentBytes = max(r.event.SentBytes, len(answer.body))
+	r.event.Stop()
 	return answer
+}
+
+// ended ends events, and calls the observers.
+func (f *Front) ended(events ...*request.Event) {
+	for _, e := range events {
+		f.options.Journal.End(e)
+	}
 }
 
 // traced hands a message to Options.Trace.
@@ -65,16 +34,13 @@ func (f *Front) traced(peer string, received bool, message []byte) {
 	}
 }
 
-// relaying asks the observer whether a request may go on to a server.
-func (f *Front) relaying(r *incoming) *rpcError {
-	if r.operation == nil {
-		return nil
+// from is what messages to servers take over from the request.
+func (r *incoming) from() request.From {
+	from := request.From{Client: r.client, Meta: r.others, Sink: r.sink(), Event: r.event}
+	if r.modern() {
+		from.Input = r.input
 	}
-	r.operation.Relayed = true
-	if err := f.options.Observer.Relaying(r.operation); err != nil {
-		return &rpcError{code: mcp.INTERNAL_ERROR, message: err.Error()}
-	}
-	return nil
+	return from
 }
 
 // Sessions is the number of open sessions, which clients of the legacy era have over HTTP.

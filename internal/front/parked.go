@@ -15,6 +15,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
 )
 
 // A client of the modern era cannot be asked anything in the middle of a request. Where
@@ -42,6 +43,7 @@ var (
 type parking struct {
 	process  string // tells the states of this front from those of other processes and fronts
 	identity json.RawMessage
+	journal  *request.Journal
 
 	mu    sync.Mutex
 	ended error
@@ -111,10 +113,8 @@ func (k *parking) begin(ctx context.Context, r *incoming, run func(context.Conte
 		principal: r.client.Principal.Key(), params: paramsOf(r.message), cancel: cancel,
 		done: make(chan struct{}), asked: make(chan struct{}, 1), questions: make(map[string]*question), now: r,
 	}
-	client := *r.client
-	client.Request = p.ask
 	own := *r
-	own.client, own.afterwards = &client, nil // the call may end after the answer
+	own.client, own.event = r.client.Asked(p.ask), k.journal.Begin(r.Method, r.client) // it may end after the answer to r
 	if r.out != nil {
 		own.out = p
 	}
@@ -133,6 +133,12 @@ func (k *parking) begin(ctx context.Context, r *incoming, run func(context.Conte
 	go func() {
 		defer k.all.Done()
 		p.result, p.err = run(ctx, &own)
+		if own.event.Attempted {
+			if p.err != nil && own.event.Outcome == "" {
+				own.event.Code, own.event.Outcome = p.err.code, fmt.Sprintf("ERROR %d", p.err.code)
+			}
+			k.journal.End(own.event)
+		}
 		close(p.done)
 		cancel(nil)
 		k.mu.Lock()

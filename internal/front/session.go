@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/caller"
+	"mcpx/internal/view"
 )
 
 // session is the session of a legacy client, which opens it with initialize. Over
@@ -21,6 +23,7 @@ type session struct {
 	inflight inflight
 	news     *news // from newsFor, after initialize, until endNews
 	endNews  func()
+	detach   func()    // from the view, by addSession
 	opened   time.Time // by addSession
 	followed followed
 
@@ -32,10 +35,21 @@ type session struct {
 	stream outlet // what sends what belongs to no request; nil if nothing does
 }
 
-func (f *Front) newSession(id string, stream outlet) *session {
+// place is a place at the view of the front.
+func (f *Front) place(at caller.Place) caller.Place {
+	traits := f.view.Traits()
+	at.View, at.Alone, at.Apps = traits.Name, traits.Alone, traits.Apps
+	return at
+}
+
+// newSession makes a session, which the request over HTTP with these headers opens; over stdio there is none.
+func (f *Front) newSession(id string, stream outlet, p *caller.Principal, headers http.Header) *session {
 	s := &session{begun: make(chan struct{}), stream: stream}
 	s.begin = sync.OnceFunc(func() { close(s.begun) })
-	s.client.Store(&caller.Client{ID: id, Notify: s.notify, Request: s.ask(nil), Alone: f.view.Alone(), Apps: f.view.Apps(), View: f.view.Name()})
+	client := caller.New(f.place(caller.Place{
+		ID: id, Notify: s.notify, Request: s.ask(nil), Principal: p, Headers: headers,
+	}), caller.Said{})
+	s.client.Store(&client)
 	s.inflight.idle = time.Now()
 	return s
 }
@@ -80,7 +94,7 @@ func (s *session) least() mcp.LoggingLevel {
 
 // ask asks the client (upstream.Client.Request), on the stream of a request or, if out
 // is nil or has ended, where it listens. A client that has just initialized may not be asked yet.
-func (s *session) ask(out outlet) func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
+func (s *session) ask(out outlet) caller.Ask {
 	return func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 		select {
 		case <-s.begun:
@@ -119,6 +133,7 @@ func (s *sessions) each(f func(*session)) {
 // addSession adds an initialized session and returns its id.
 func (f *Front) addSession(s *session) string {
 	s.news, s.endNews = f.newsFor(s.client.Load())
+	s.detach = f.view.Attach(s.client.Load(), view.Attachment{})
 	s.opened = time.Now()
 	id := s.client.Load().ID
 	f.sessions.mu.Lock()
@@ -138,13 +153,13 @@ func (f *Front) endSession(s *session) {
 	delete(f.sessions.byID, client.ID)
 	f.sessions.mu.Unlock()
 	if there {
-		f.options.Limits.CloseSession(client.Principal)
+		f.options.Admission.CloseSession(client.Principal)
 		s.endNews()
 		s.inflight.end(false, errSessionEnded)
 		s.followed.close()
-		f.view.Forget(client)
-		if f.options.Observer != nil {
-			f.options.Observer.SessionEnded(client, time.Since(s.opened))
+		s.detach()
+		if f.options.SessionEnded != nil {
+			f.options.SessionEnded(client, time.Since(s.opened))
 		}
 	}
 }

@@ -32,12 +32,12 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 		return
 	}
 	who := caller.From(r.Context())
-	if over := f.options.Limits.OpenSession(who); over != nil {
+	if over := f.options.Admission.OpenSession(who); over != nil {
 		w.Header().Set("Retry-After", strconv.Itoa(over.Seconds()))
 		http.Error(w, over.Error(), http.StatusTooManyRequests)
 		return
 	}
-	defer f.options.Limits.CloseSession(who)
+	defer f.options.Admission.CloseSession(who)
 	id := newSessionID()
 	in, client := io.Pipe()
 	key := streamKey(id, r)
@@ -69,7 +69,9 @@ func (f *Front) ServeSSE(w http.ResponseWriter, r *http.Request, messages string
 			}
 		}
 	})
-	err := f.ServeStdio(ctx, in, out, StdioOptions{MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Session: id, Headers: r.Header, Principal: who})
+	err := f.ServeStdio(ctx, in, out, StdioOptions{
+		MaxMessage: f.options.MaxMessage, Drain: time.Millisecond, Session: id, Headers: r.Header, Principal: who,
+	})
 	close(ended)
 	loops.Wait()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
+	"mcpx/internal/view"
 )
 
 // StdioOptions bound the requests of one client over stdio.
@@ -92,13 +93,13 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, opt
 	if f.options.Trace != nil {
 		s.out.trace = func(message []byte) { f.traced(options.peer(), false, message) }
 	}
-	s.session = f.newSession(cmp.Or(options.Session, "stdio"), s)
-	s.session.client.Load().Headers, s.session.client.Load().Principal = options.Headers, options.Principal
+	s.session = f.newSession(cmp.Or(options.Session, "stdio"), s, options.Principal, options.Headers)
+	detach := f.view.Attach(s.session.client.Load(), view.Attachment{})
 	s.session.news, s.session.endNews = f.newsFor(s.session.client.Load())
 	defer s.session.endNews()
 	defer func() {
 		s.session.followed.close()
-		f.view.Forget(s.session.client.Load())
+		detach() // of the client under any name: its ID stays
 	}()
 	s.all.Go(s.pump) // ends with stop
 	ended := make(chan error, 1)
@@ -300,7 +301,7 @@ func (s *stdioServer) begin(ctx context.Context, m *message) {
 // own makes the client the only one of this process, unless it is one of several.
 func (s *stdioServer) own(client *caller.Client) {
 	if s.options.Session == "" {
-		s.front.view.Own(client)
+		s.front.view.Attach(client, view.Attachment{Sole: true}) // ServeStdio detaches it
 	}
 }
 
@@ -308,7 +309,8 @@ func (s *stdioServer) own(client *caller.Client) {
 func (s *stdioServer) request(m *message) *incoming {
 	r := &incoming{message: m, session: s.session, out: s, client: s.session.client.Load()}
 	if m.modern() {
-		client := &caller.Client{ID: r.client.ID, Name: m.clientName, Version: m.version, Capabilities: m.capabilities, Notify: r.client.Notify, Headers: r.client.Headers, Principal: r.client.Principal, Alone: r.client.Alone, Apps: r.client.Apps, View: r.client.View}
+		modern := r.client.Saying(m.said())
+		client := &modern
 		if r.client.Version == "" && s.modern.CompareAndSwap(false, true) {
 			s.own(client)
 		}
@@ -341,8 +343,6 @@ func (s *stdioServer) work(j *job) {
 
 // run answers a request. It drops the answer if the client has cancelled it.
 func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
-	var after []func()
-	j.afterwards = func(do func()) { after = append(after, do) }
 	var answer []byte
 	if err := j.refuseModern(); j.modern() && err != nil {
 		answer = refuse(j.ID, err).body
@@ -362,8 +362,8 @@ func (s *stdioServer) run(j *job, write func(message []byte, written func())) {
 		written()
 	}
 	s.session.inflight.done(j.open)
-	for _, do := range after {
-		do()
+	if j.event != nil {
+		s.front.ended(j.event)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/caller"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
 
@@ -29,46 +30,28 @@ func (r *Registry) Own(client *caller.Client) {
 // Owned returns a channel that is closed with the first Own.
 func (r *Registry) Owned() <-chan struct{} { return r.owned }
 
-// PassOn sends a notification of a client to the sessions that belong to it.
-func (r *Registry) PassOn(client *caller.Client, method string, params json.RawMessage) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.clients[client.ID] {
-		c.upstream.Notify(method, params)
-	}
-	if owner := r.owner.Load(); owner == nil || owner.ID != client.ID {
-		return
-	}
-	for _, e := range r.entries {
-		if e.server.PerClient {
-			continue
-		}
-		for _, u := range e.upstreams() {
-			u.Notify(method, params)
-		}
-	}
-}
-
 // clientUpstream returns the client's own session with a server. The first call opens
 // it. The caller must call release after use. u is nil after Close, and if e was
 // replaced. The session is for these credentials alone.
-func (r *Registry) clientUpstream(e *entry, client *caller.Client, own *credentials) (u *upstream.Upstream, release func(), err error) {
+func (r *Registry) clientUpstream(e *entry, client *caller.Client, own *request.Credentials) (u *upstream.Upstream, release func(), err error) {
 	name := e.server.Spec.Name
-	key := own.key(name)
+	key := keyOf(name, own)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.clients[client.ID][key]
 	if now := r.entries[name]; r.ended || now == nil || now.upstream != e.upstream {
 		return nil, nil, nil
 	}
-	if c != nil && own != nil && *c.subject.Swap(&own.subject) != own.subject && c.upstream.Status().State == catalog.Unavailable {
+	if c != nil && own != nil && *c.subject.Swap(&own.Subject) != own.Subject && c.upstream.Status().State == catalog.Unavailable {
 		// The next attempt may be far, and another token may be all that it lacked.
 		r.endSessions(client.ID, retired{}, 0, func(_ sessionKey, other *clientSession) bool { return other == c })
 		c = nil
 	}
 	if c == nil {
-		if over := r.options.Limits.ServerSession(r.sessionsOf(name)); over != nil {
-			return nil, nil, over
+		if limit := r.options.SessionLimit; limit != nil {
+			if over := limit(r.sessionsOf(name)); over != nil {
+				return nil, nil, over
+			}
 		}
 		c = &clientSession{}
 		c.upstream = upstream.New(r.clientSpec(e, client, own, c))
@@ -89,7 +72,7 @@ func (r *Registry) clientUpstream(e *entry, client *caller.Client, own *credenti
 
 // clientSpec is that of a session of a single client. It gives the session c its subject.
 // The caller holds the lock.
-func (r *Registry) clientSpec(e *entry, client *caller.Client, own *credentials, c *clientSession) upstream.Spec {
+func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Credentials, c *clientSession) upstream.Spec {
 	spec := e.server.Spec
 	if len(spec.Remote.URLs) > 0 {
 		spec.Remote.URL = spec.Remote.URLs[r.turn.Add(1)%uint32(len(spec.Remote.URLs))]
@@ -103,8 +86,8 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *credentials,
 		return cached.tools
 	}
 	if own != nil {
-		own.put(&spec)
-		c.subject.Store(&own.subject)
+		putOn(&spec, own)
+		c.subject.Store(&own.Subject)
 	}
 	if e.server.Exchange != nil {
 		authorize, fresh := e.server.Exchange(func() string { return *c.subject.Load() })

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/caller"
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
@@ -28,26 +28,32 @@ type sessionKey struct {
 	credentials [sha256.Size]byte // a digest; zero for a server that takes none
 }
 
-// credentials are those for a server that come from one request of a client. Nil: the
-// server takes none.
-type credentials struct {
-	headers map[string]string
-	secrets []string // those of the headers that came as headers
-	// subject is the caller's JWT, where it is exchanged, and principal whose it is: another
-	// token of the same principal is used on the session that is open.
-	subject, principal string
+// Credentials is the middleware that looks in the caller's message for what the config of the server says. A request without it
+// never gets a session, least of all another client's.
+func (r *Registry) Credentials(next request.Handler) request.Handler {
+	return func(ctx context.Context, q *request.Request) (json.RawMessage, error) {
+		r.mu.Lock()
+		e := r.entries[q.To.Name]
+		r.mu.Unlock()
+		if e != nil && e.server.takesCredentials() {
+			var err error
+			if q.Credentials, err = e.server.credentialsOf(q.Client); err != nil {
+				return nil, err
+			}
+		}
+		return next(ctx, q)
+	}
 }
 
-// credentialsOf takes them from the request. Its error says what is missing: a request
-// without it never gets a session, least of all another client's.
-func (s *Server) credentialsOf(client *caller.Client) (*credentials, error) {
-	if len(s.Credentials) == 0 && s.Exchange == nil {
-		return nil, nil
-	}
+func (s *Server) takesCredentials() bool { return len(s.Credentials) > 0 || s.Exchange != nil }
+
+// credentialsOf takes the credentials for a server that takes some from a message of the client. Its error says what
+// is missing.
+func (s *Server) credentialsOf(client *caller.Client) (*request.Credentials, error) {
 	if client == nil || client.ID == "" {
 		client = &caller.Client{}
 	}
-	own := &credentials{headers: make(map[string]string, len(s.Credentials))}
+	own := &request.Credentials{Headers: make(map[string]string, len(s.Credentials))}
 	for _, header := range slices.Sorted(maps.Keys(s.Credentials)) {
 		from := s.Credentials[header]
 		value, missing := one(client.Headers.Values(from.Header)), "the caller's header "+from.Header+", once and not empty"
@@ -57,16 +63,16 @@ func (s *Server) credentialsOf(client *caller.Client) (*credentials, error) {
 		if strings.TrimSpace(value) == "" {
 			return nil, lacking(missing)
 		}
-		own.headers[header] = value
+		own.Headers[header] = value
 		if from.Claim == "" {
-			own.secrets = append(own.secrets, value)
+			own.Secrets = append(own.Secrets, value)
 		}
 	}
 	if s.Exchange != nil {
-		if own.subject = bearer(client); own.subject == "" {
+		if own.Subject = bearer(client); own.Subject == "" {
 			return nil, lacking("a caller's JWT (auth.issuers), which is exchanged for it")
 		}
-		own.principal = client.Principal.Key()
+		own.Principal = client.Principal.Key()
 	}
 	return own, nil
 }
@@ -113,36 +119,37 @@ func bearer(client *caller.Client) string {
 	if client.Principal == nil || client.Principal.Claims == nil {
 		return ""
 	}
-	token, err := identity.Bearer(client.Headers)
+	token, err := caller.Bearer(client.Headers)
 	if err != nil || strings.Count(token, ".") != 2 {
 		return ""
 	}
 	return token
 }
 
-func (c *credentials) key(server string) sessionKey {
+// keyOf names the session of a client with a server. c is nil for a server that takes no credentials.
+func keyOf(server string, c *request.Credentials) sessionKey {
 	if c == nil {
 		return sessionKey{server: server}
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%q ", c.principal)
-	for _, name := range slices.Sorted(maps.Keys(c.headers)) {
-		fmt.Fprintf(&text, "%q %q ", name, c.headers[name])
+	fmt.Fprintf(&text, "%q ", c.Principal)
+	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
+		fmt.Fprintf(&text, "%q %q ", name, c.Headers[name])
 	}
 	return sessionKey{server, sha256.Sum256([]byte(text.String()))}
 }
 
-// put makes a spec that of a session with these credentials: they replace headers of the
-// same name, and a login, which belongs to somebody else.
-func (c *credentials) put(spec *upstream.Spec) {
-	headers := make(map[string]string, len(spec.Remote.Headers)+len(c.headers))
+// putOn makes a spec one of a session with these credentials: they replace headers of the same name, and a login, which
+// belongs to somebody else.
+func putOn(spec *upstream.Spec, c *request.Credentials) {
+	headers := make(map[string]string, len(spec.Remote.Headers)+len(c.Headers))
 	for name, value := range spec.Remote.Headers {
-		replaced := slices.ContainsFunc(slices.Collect(maps.Keys(c.headers)), func(own string) bool { return strings.EqualFold(own, name) })
-		if !replaced && !(c.subject != "" && strings.EqualFold(name, "Authorization")) {
+		replaced := slices.ContainsFunc(slices.Collect(maps.Keys(c.Headers)), func(own string) bool { return strings.EqualFold(own, name) })
+		if !replaced && !(c.Subject != "" && strings.EqualFold(name, "Authorization")) {
 			headers[name] = value
 		}
 	}
-	maps.Copy(headers, c.headers)
+	maps.Copy(headers, c.Headers)
 	spec.Remote.Headers, spec.Remote.Authorize = headers, nil
-	spec.Secrets = spec.Secrets.And(c.secrets, nil)
+	spec.Secrets = spec.Secrets.And(c.Secrets, nil)
 }

@@ -237,40 +237,6 @@ func (in *instances) forget(client string) {
 	delete(in.home, client)
 }
 
-// call calls f with an instance, and with the next after a failure that can do no harm: of
-// a request that surely was not executed, or that may be executed twice. more says that
-// another instance is up, so that f need not wait for this one.
-func (e *entry) call(ctx context.Context, client *caller.Client, repeatable bool, f func(u *upstream.Upstream, more bool) error) error {
-	if e.instances == nil {
-		return f(e.upstream, false)
-	}
-	var tried []*upstream.Upstream
-	var ran error // of an instance that may have executed the request
-	for {
-		u, more := e.instances.pick(client, tried)
-		if u == nil {
-			if ran != nil {
-				return ran
-			}
-			status := e.status()
-			none := &request.UnavailableError{State: status.State, Reason: status.Reason}
-			if !status.RetryAfter.IsZero() {
-				none.RetryAfter = max(0, time.Until(status.RetryAfter))
-			}
-			return none
-		}
-		tried = append(tried, u)
-		err := f(u, more)
-		next, executed := elsewhere(err, repeatable)
-		switch {
-		case !next || ctx.Err() != nil:
-			return err
-		case executed && ran == nil:
-			ran = err
-		}
-	}
-}
-
 // elsewhere reports whether a request that ended with err may be sent to another instance,
 // and whether it may have been executed.
 func elsewhere(err error, repeatable bool) (next, executed bool) {

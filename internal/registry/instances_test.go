@@ -69,7 +69,7 @@ func TestInstances_Spread(t *testing.T) {
 	}
 	for i := range 6 {
 		calls.Go(func() {
-			_, _ = follow(ctx, r, "web", request.Request{Method: "tools/call", Params: request.ToolParams("slow", nil), Client: connected("one"), Timeout: time.Hour})
+			_, _ = follow(ctx, r, "web", request.Request{From: request.From{Client: connected("one")}, Method: "tools/call", Params: request.ToolParams("slow", nil), Times: request.Times{Timeout: time.Hour}})
 		})
 		mcptest.WaitFor(t, "the call", patience, func() bool { n, _ := arrived(); return n == i+1 })
 	}
@@ -103,10 +103,7 @@ func TestInstances_Dies(t *testing.T) {
 					for n := 0; !done.Load(); n++ {
 						text := fmt.Sprintf("%d-%d", i, n)
 						tool := []string{"echo", "idempotent_echo"}[i%2]
-						got, err := follow(context.Background(), r, "web", request.Request{
-							Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(`{"text":"`+text+`"}`)), Client: client,
-							Repeatable: i%2 == 1, Wait: patience, Timeout: patience,
-						})
+						got, err := follow(context.Background(), r, "web", request.Request{From: request.From{Client: client}, Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(`{"text":"`+text+`"}`)), Repeatable: i%2 == 1, Times: request.Times{Wait: patience, Timeout: patience}})
 						broken, ok := errors.AsType[*request.LostError](err)
 						switch {
 						case err == nil && strings.Contains(string(got), text):
@@ -171,9 +168,7 @@ func TestInstances_Hangs(t *testing.T) {
 	for i := range 10 {
 		callers.Go(func() {
 			text := fmt.Sprintf(`{"text":"x%d"}`, i)
-			got, err := follow(context.Background(), r, "web", request.Request{
-				Method: "tools/call", Params: request.ToolParams("idempotent_echo", json.RawMessage(text)), Repeatable: true, Wait: patience, Timeout: patience,
-			})
+			got, err := follow(context.Background(), r, "web", request.Request{Method: "tools/call", Params: request.ToolParams("idempotent_echo", json.RawMessage(text)), Repeatable: true, Times: request.Times{Wait: patience, Timeout: patience}})
 			if err != nil || !strings.Contains(string(got), fmt.Sprintf("x%d", i)) {
 				t.Errorf("%s: %s %v", text, got, err)
 			}
@@ -327,7 +322,7 @@ func TestInstances_Apply(t *testing.T) {
 	state(t, r, catalog.Ready, "")
 	server.Spec.Remote.URLs, server.Definition = all[1:], "others"
 	server.Spec.Remote.URL = all[1]
-	if changes := r.Apply([]Server{server}, Options{}); fmt.Sprint(changes) != "{[web] [web]}" {
+	if changes := r.Apply([]Server{server}, Options{}, nil); fmt.Sprint(changes) != "{[web] [web]}" {
 		t.Errorf("changes %v", changes)
 	}
 	tried(t, r)

@@ -167,7 +167,7 @@ func TestOneBadServer(t *testing.T) {
 func (v villain) trouble(t *testing.T, r *Registry, good []Server) {
 	t.Helper()
 	bad, strike := v.start(t)
-	r.Apply(append(slices.Clone(good), bad), Options{})
+	r.Apply(append(slices.Clone(good), bad), Options{}, nil)
 	if strike != nil {
 		tried(t, r)
 		strike()
@@ -177,7 +177,7 @@ func (v villain) trouble(t *testing.T, r *Registry, good []Server) {
 	ctx, cancel := context.WithCancel(context.Background())
 	callers.Go(func() {
 		tool, arguments, _ := v.asks("the call without end")
-		_, _ = follow(ctx, r, "bad", request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Timeout: time.Hour})
+		_, _ = follow(ctx, r, "bad", request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Times: request.Times{Timeout: time.Hour}})
 	})
 	for i := range v.callers() {
 		callers.Go(func() {
@@ -213,14 +213,11 @@ func (v villain) call(t *testing.T, r *Registry, text string) {
 	tool, arguments, want := v.asks(text)
 	var ended atomic.Bool
 	began := time.Now()
-	raw, err := follow(context.Background(), r, "bad", request.Request{
-		Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Timeout: v.ends.limit,
-		OnProgress: func(json.RawMessage) {
-			if ended.Load() {
-				t.Errorf("%s: progress after the answer", text)
-			}
-		},
-	})
+	raw, err := follow(context.Background(), r, "bad", request.Request{From: request.From{Sink: request.Sink{Progress: func(json.RawMessage) {
+		if ended.Load() {
+			t.Errorf("%s: progress after the answer", text)
+		}
+	}}}, Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Times: request.Times{Timeout: v.ends.limit}})
 	ended.Store(true)
 	if took := time.Since(began); took > v.ends.limit+patience {
 		t.Errorf("%s: ended after %v, the deadline was %v", text, took, v.ends.limit)

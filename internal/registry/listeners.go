@@ -1,12 +1,8 @@
 package registry
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
-
-	"mcpx/internal/caller"
-	"mcpx/internal/upstream"
 )
 
 // OnChange registers f to be called after each new snapshot, from the publishing
@@ -44,24 +40,5 @@ func (r *Registry) unknown(server, method string, params json.RawMessage) {
 	r.mu.Unlock()
 	for _, f := range all {
 		(*f)(server, method, params)
-	}
-}
-
-// Tell sends a notification of a client to a server, over the session that the calls of
-// the client use, if one is open.
-func (r *Registry) Tell(server string, client *caller.Client, method string, params json.RawMessage) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e := r.entries[server]
-	if e == nil || e.upstream == nil {
-		return
-	}
-	if !e.server.PerClient {
-		_ = e.call(context.Background(), client, false, func(u *upstream.Upstream, _ bool) error {
-			u.Notify(method, params)
-			return nil
-		})
-	} else if own, err := e.server.credentialsOf(client); err == nil && r.clients[client.ID][own.key(server)] != nil {
-		r.clients[client.ID][own.key(server)].upstream.Notify(method, params)
 	}
 }

@@ -3,15 +3,11 @@
 package registry
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +15,6 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/caller"
-	"mcpx/internal/hosted/limits"
 	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
@@ -64,8 +59,9 @@ type Options struct {
 	MaxConcurrency int
 	// Queue bounds the calls that wait for that.
 	Queue semaphore.Queue
-	// Limits bound what callers may use; nil = nothing does.
-	Limits *limits.Limits
+	// SessionLimit refuses one more session of a server with a single client, where open of them are as many as
+	// there may be; nil = nothing does.
+	SessionLimit func(open int) error
 	// Grace is how long open calls may go on when [Registry.Apply] stops their server;
 	// 0 = 5 s.
 	Grace time.Duration
@@ -83,6 +79,7 @@ type Registry struct {
 	log     *slog.Logger
 	cache   *cache
 
+	handler    request.Handler // the chain, which ends with send
 	snapshot   atomic.Pointer[catalog.Snapshot]
 	generation atomic.Uint64 // of the newest entry
 
@@ -161,6 +158,7 @@ func New(servers []Server, options Options) *Registry {
 		unsaved:  make(chan struct{}, 1),
 		stop:     make(chan struct{}),
 	}
+	r.handler = r.send
 	r.allCalls.SetQueue(options.Queue)
 	r.ownOnce = sync.OnceFunc(func() { close(r.owned) })
 	r.need = sync.OnceFunc(func() { close(r.needed) })
@@ -324,6 +322,14 @@ func (r *Registry) publish() {
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
 	r.mu.Lock()
+	r.renew()
+	listeners := r.listeners
+	r.mu.Unlock()
+	notify(listeners)
+}
+
+// renew makes a snapshot of the present state. The caller holds publishing and mu.
+func (r *Registry) renew() {
 	servers := make([]catalog.Server, 0, len(r.entries))
 	for name, e := range r.entries {
 		servers = append(servers, r.describe(name, e))
@@ -331,8 +337,9 @@ func (r *Registry) publish() {
 	snap := catalog.NewSnapshot(servers)
 	snap.Rules = r.rules
 	r.snapshot.Store(snap)
-	listeners := r.listeners
-	r.mu.Unlock()
+}
+
+func notify(listeners []*func()) {
 	for _, f := range listeners {
 		(*f)()
 	}
@@ -403,100 +410,4 @@ func (r *Registry) running(name string) *entry {
 		return e
 	}
 	return nil
-}
-
-// ReplacedError is the error of a call that was not sent, because [Registry.Apply] has
-// replaced or removed its server since the caller's snapshot. The caller must find its
-// rights in a new snapshot.
-type ReplacedError struct{ Server string }
-
-func (e *ReplacedError) Error() string {
-	return fmt.Sprintf("server %q was replaced by another; the call was not sent", e.Server)
-}
-
-// Call sends a request to a server from a snapshot, over the server's shared session or
-// over the session of request.Client. Every request of a client goes this way, so that the
-// limits are asked here; those about a task are parts of the call that began it. Errors are
-// a [ReplacedError], a [limits.Error] and those of [upstream.Upstream.Call].
-func (r *Registry) Call(ctx context.Context, server *catalog.Server, request request.Request) (result json.RawMessage, err error) {
-	use, err := r.options.Limits.Begin(ctx, request.Client.On(), server.Name, strings.HasPrefix(request.Method, "tasks/"))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { use.End(len(result)) }()
-	began, again := time.Now(), false
-	err = r.with(ctx, server, request.Client, request.Repeatable, func(u *upstream.Upstream, more bool) error {
-		one := request
-		if again && one.Timeout > 0 {
-			one.Timeout = max(one.Timeout-time.Since(began), time.Nanosecond)
-		}
-		if again = true; more {
-			one.Wait = time.Nanosecond
-		}
-		result, err = u.Call(ctx, one)
-		return err
-	})
-	return result, err
-}
-
-// Follow is [upstream.Upstream.Follow] of the session that Call would use for the client.
-func (r *Registry) Follow(ctx context.Context, server *catalog.Server, client *caller.Client, uri string, wait time.Duration, agreed func(), updated func(params json.RawMessage)) error {
-	return r.with(ctx, server, client, false, func(u *upstream.Upstream, more bool) error {
-		if more {
-			wait = time.Nanosecond
-		}
-		return u.Follow(ctx, uri, wait, agreed, updated)
-	})
-}
-
-// with calls f with the upstream of a server from a snapshot that a client uses, as
-// entry.call does.
-func (r *Registry) with(ctx context.Context, server *catalog.Server, client *caller.Client, repeatable bool, f func(u *upstream.Upstream, more bool) error) error {
-	r.mu.Lock()
-	e, ended := r.entries[server.Name], r.ended
-	r.mu.Unlock()
-	if e == nil || e.generation != server.Generation && !ended {
-		return &ReplacedError{server.Name}
-	}
-	err := r.withEntry(ctx, e, client, repeatable, f)
-	unavailable, ok := errors.AsType[*request.UnavailableError](err)
-	if ok && unavailable.Stopped && r.replaced(server.Name, e) {
-		return &ReplacedError{server.Name}
-	}
-	return err
-}
-
-// replaced reports whether e is no longer the entry of its server.
-func (r *Registry) replaced(server string, e *entry) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.entries[server]
-	return !r.ended && (now == nil || now.upstream != e.upstream)
-}
-
-func (r *Registry) withEntry(ctx context.Context, e *entry, client *caller.Client, repeatable bool, f func(u *upstream.Upstream, more bool) error) error {
-	switch {
-	case e.server.Disabled:
-		return &request.UnavailableError{State: catalog.Disabled, Reason: "disabled in the configuration"}
-	case e.upstream == nil:
-		return &request.UnavailableError{State: catalog.Unavailable, Reason: e.server.Fault}
-	case ctx.Err() != nil:
-		return ctx.Err() // open no session for a client that is gone
-	}
-	own, err := e.server.credentialsOf(client)
-	switch {
-	case err != nil:
-		return err
-	case e.server.PerClient && client != nil && client.ID != "":
-		u, release, err := r.clientUpstream(e, client, own)
-		switch {
-		case err != nil:
-			return err
-		case u == nil:
-			return &request.UnavailableError{State: catalog.Unavailable, Reason: "mcpx stopped the server", Stopped: true}
-		}
-		defer release()
-		return f(u, false)
-	}
-	return e.call(ctx, client, repeatable, f)
 }

@@ -2,6 +2,7 @@ package request
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"mcpx/internal/base/catalog"
@@ -88,3 +89,31 @@ func (e *TooLargeError) Error() string {
 type AnswerError struct{ Reason string }
 
 func (e *AnswerError) Error() string { return e.Reason }
+
+// ReplacedError is the error of a request that was not sent, because a reload has replaced or removed its server since the
+// caller's catalogue, or the tool is another one now. The caller must find its rights in a new catalogue.
+type ReplacedError struct{ Server string }
+
+func (e *ReplacedError) Error() string {
+	return fmt.Sprintf("server %q was replaced by another; the call was not sent", e.Server)
+}
+
+// InputError says why a request for input ended without an answer.
+type InputError struct{ Reason string }
+
+func (e *InputError) Error() string { return "the server asks for input: " + e.Reason }
+
+// LimitError is the refusal of a request or a session, which was not begun, as its caller is over a limit.
+type LimitError struct {
+	// Limit is the limit that is reached, such as "60 calls a minute", and whose it is.
+	Limit string
+	// RetryAfter is when there is room again, as far as it can be known.
+	RetryAfter time.Duration
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("over the limit of %s; retry_after: %d s", e.Limit, e.Seconds())
+}
+
+// Seconds is RetryAfter in whole seconds, at least 1.
+func (e *LimitError) Seconds() int { return max(1, int(math.Ceil(e.RetryAfter.Seconds()))) }

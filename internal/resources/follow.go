@@ -9,32 +9,8 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
-	"mcpx/internal/caller"
-	"mcpx/internal/registry"
+	"mcpx/internal/request"
 )
-
-// Topic is a resource whose changes a client follows.
-type Topic struct {
-	servers *Servers
-	client  *caller.Client
-	uri     string
-	// Patient means that a server that cannot be reached is no end.
-	Patient bool
-}
-
-// Topic is the resource that a URI of a client names. The error is that of
-// [Servers.Relay], or a [ParamsError] if its server does not tell of changes.
-func (s *Servers) Topic(ctx context.Context, client *caller.Client, uri string) (*Topic, error) {
-	t := &Topic{servers: s, client: client, uri: uri}
-	if uri == "" {
-		return nil, &ParamsError{"the URI of the resource is missing"}
-	}
-	_, server, _, err := s.find(ctx, uri)
-	if err == nil && server.Listed && !server.Offers.Subscribe {
-		err = &ParamsError{"the server " + server.Name + " does not tell of changes of its resources"}
-	}
-	return t, err
-}
 
 // find finds the server of a resource, and its own name for it.
 func (s *Servers) find(ctx context.Context, uri string) (snap *catalog.Snapshot, server *catalog.Server, own string, err error) {
@@ -53,16 +29,45 @@ const (
 	lastRetry  = time.Minute
 )
 
-// Follow calls updated, with the params of the notification for the client, whenever the
-// resource has changed, or may have: after a loss of the session too. It goes on until
-// ctx ends, over losses and reloads. It returns the server's error if that has not agreed
-// once; see Patient. agreed is called when it has. Neither func may block.
+// Topic is a resource whose changes a client follows, by resources/subscribe.
+type Topic struct {
+	servers *Servers
+	// From is of the client's request; its event is that of the first subscription.
+	from request.From
+	uri  string
+	// patient means that a server that cannot be reached is no end: the client has other resources to follow.
+	patient bool
+}
+
+// Topic is the resource that a URI of a client names. The error is one of [Servers.Send], or a [ParamsError] if its server
+// does not report changes.
+func (s *Servers) Topic(ctx context.Context, from request.From, uri string, patient bool) (*Topic, error) {
+	t := &Topic{servers: s, from: from, uri: uri, patient: patient}
+	if uri == "" {
+		return nil, &ParamsError{"the URI of the resource is missing"}
+	}
+	_, server, _, err := s.find(ctx, uri)
+	if err == nil && server.Listed && !server.Offers.Subscribe {
+		err = &ParamsError{"the server " + server.Name + " does not tell of changes of its resources"}
+	}
+	return t, err
+}
+
+// Follow calls updated, with the params of the notification for the client, whenever the resource has changed, or may
+// have: after a loss of the session too. It subscribes again after losses and reloads, until ctx ends. It returns the
+// server's error if that has not agreed once, but for a patient topic. agreed is called when it has. Neither func may
+// block.
 func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params json.RawMessage)) error {
 	began := false // the server has agreed once
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		snap, server, own, err := t.servers.find(ctx, t.uri)
 		if err == nil {
-			again := func() {
+			subscription := &request.Subscription{Updated: func(params json.RawMessage) {
+				if t.shown(server.Name) {
+					updated(t.renamed(snap, server, own, params))
+				}
+			}}
+			if err = t.subscribe(ctx, server, own, subscription); err == nil {
 				pause = firstRetry
 				switch {
 				case !began:
@@ -71,23 +76,19 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 				case t.shown(server.Name):
 					updated(wire.Encode(map[string]string{"uri": t.uri}))
 				}
+				err = <-subscription.Ended // with ctx at the latest
 			}
-			err = t.servers.Registry.Follow(ctx, server, t.client, own, t.servers.Wait, again, func(params json.RawMessage) {
-				if t.shown(server.Name) {
-					updated(t.renamed(snap, server, own, params))
-				}
-			})
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if server != nil {
-			err = failed(server, err)
-		}
-		_, replaced := errors.AsType[*registry.ReplacedError](err)
+		_, replaced := errors.AsType[*request.ReplacedError](err)
 		_, refused := errors.AsType[*wire.RPCError](err)
-		if !began && !replaced && (refused || !t.Patient) {
-			return err
+		if !began && !replaced && (refused || !t.patient) {
+			if server == nil {
+				return err
+			}
+			return t.servers.failed("resources/subscribe", server, err)
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -97,6 +98,17 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 			return ctx.Err()
 		}
 	}
+}
+
+// subscribe sends resources/subscribe. The event of the client's request is that of the first one alone.
+func (t *Topic) subscribe(ctx context.Context, server *catalog.Server, own string, subscription *request.Subscription) error {
+	from := t.from
+	t.from.Event = nil
+	_, err := t.servers.Registry.Send(ctx, &request.Request{
+		From: from, To: server, Method: "resources/subscribe", Params: wire.Encode(map[string]string{"uri": own}),
+		Subscription: subscription, Part: t.servers.Part(), Times: request.Times{Wait: t.servers.Wait},
+	})
+	return err
 }
 
 // shown reports whether the client may still see resources of the server: a reload may

@@ -11,25 +11,8 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
-	"mcpx/internal/caller"
-	"mcpx/internal/registry"
 	"mcpx/internal/request"
 )
-
-// Request is a request of a client that goes to one server: resources/read, prompts/get
-// or completion/complete, and any other to a server that is alone.
-type Request struct {
-	Client *caller.Client
-	Method string
-	// Input answers what an earlier request was asked.
-	Input request.Input
-	// Params is a JSON object, as the client wrote it; nil if absent.
-	Params json.RawMessage
-	// Meta, OnProgress, OnLog and LogLevel are those of [upstream.Request].
-	Meta              []request.Meta
-	OnProgress, OnLog func(params json.RawMessage)
-	LogLevel          string
-}
 
 // ParamsError is the error of params that name nothing.
 type ParamsError struct{ Message string }
@@ -51,21 +34,25 @@ type ServerError struct {
 func (e *ServerError) Error() string { return e.Server + ": " + e.Err.Error() }
 func (e *ServerError) Unwrap() error { return e.Err }
 
-// failed is the error of a request to a server. What the server itself says stays as it is.
-func failed(server *catalog.Server, err error) error {
+// failed is the error of a message to a server. What the server itself says stays as it is.
+func (s *Servers) failed(method string, server *catalog.Server, err error) error {
 	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return err
 	}
-	return &ServerError{server.Name, err}
+	failed := &ServerError{server.Name, err}
+	if s.Explain != nil {
+		return s.Explain(method, failed)
+	}
+	return failed
 }
 
-// Relay passes a request on and returns the raw result, in which URIs are those that
-// clients know. Errors are a [catalog.URIError], [PromptError] or [ParamsError] of a
-// request that names nothing, an [upstream.RPCError] of the server, or a [ServerError].
-func (s *Servers) Relay(ctx context.Context, r Request) (json.RawMessage, error) {
+// Send passes a message of a client on to the server that has what it names, and returns the raw result, in which URIs
+// are the ones that clients know. q has the client's method and params. Errors are a [catalog.URIError],
+// [PromptError] or [ParamsError] of a message that names nothing, a [wire.RPCError] of the server, or a [ServerError].
+func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
 	for waited := false; ; {
 		snap := s.Catalogue()
-		server, params, err := s.target(snap, r)
+		server, params, err := s.target(snap, q)
 		if err != nil {
 			// A server that was never seen lists what it has in a moment.
 			if waited || !anyUnlisted(snap) {
@@ -75,28 +62,30 @@ func (s *Servers) Relay(ctx context.Context, r Request) (json.RawMessage, error)
 			waited = true
 			continue
 		}
-		raw, err := s.Registry.Call(ctx, server, request.Request{
-			Method: r.Method, Params: params, Meta: r.Meta, Client: r.Client, Repeatable: relayed[r.Method],
-			Input: r.Input, Relay: r.Client.Modern(),
-			Wait: s.Wait, OnProgress: r.OnProgress, OnLog: r.OnLog, LogLevel: r.LogLevel,
-		})
+		one := *q
+		one.To, one.Params, one.Part, one.Repeatable = server, params, s.Part(), relayed[q.Method]
+		one.Relay, one.Wait = q.Client.Modern(), s.Wait
+		raw, err := s.Registry.Send(ctx, &one)
 		if err == nil {
-			return s.result(snap, server, r.Method, raw), nil
+			return s.result(snap, server, q.Method, raw), nil
 		}
-		if _, replaced := errors.AsType[*registry.ReplacedError](err); !replaced {
-			return s.absent(r, server, params, err)
+		if _, replaced := errors.AsType[*request.ReplacedError](err); !replaced {
+			return s.absent(q.Method, server, params, err)
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 	}
 }
 
 // absent is the answer for a server that does not know the method: it has no such
 // thing, and completes nothing.
-func (s *Servers) absent(r Request, server *catalog.Server, params json.RawMessage, err error) (json.RawMessage, error) {
+func (s *Servers) absent(method string, server *catalog.Server, params json.RawMessage, err error) (json.RawMessage, error) {
 	rpc, ok := errors.AsType[*wire.RPCError](err)
 	if !ok || rpc.NoCode || rpc.Code != wire.MethodNotFound {
-		return nil, failed(server, err)
+		return nil, s.failed(method, server, err)
 	}
-	switch r.Method {
+	switch method {
 	default:
 		return nil, err
 	case "prompts/get":
@@ -111,24 +100,21 @@ func (s *Servers) absent(r Request, server *catalog.Server, params json.RawMessa
 // relayed are the methods whose params name something of a server, and whether they may
 // be executed twice. Others go to the server of a view that shows one alone.
 var relayed = map[string]bool{
-	"resources/read": true, "prompts/get": true, "completion/complete": true,
+	"resources/read": true, "resources/unsubscribe": true, "prompts/get": true, "completion/complete": true,
 	"tasks/get": true, "tasks/update": false, "tasks/cancel": false,
 }
 
 // target is the server that a request is for, and the params that it understands.
-func (s *Servers) target(snap *catalog.Snapshot, r Request) (server *catalog.Server, params json.RawMessage, err error) {
+func (s *Servers) target(snap *catalog.Snapshot, r *request.Request) (server *catalog.Server, params json.RawMessage, err error) {
 	params = without(r.Params, "_meta", "inputResponses", "requestState")
 	if _, named := relayed[r.Method]; !named {
-		switch {
-		case !s.Alone || len(snap.Servers) != 1:
+		if !s.Alone || len(snap.Servers) != 1 {
 			return nil, nil, &ParamsError{"no server is meant"}
-		case snap.Servers[0].Limited, r.Client != nil && r.Client.Principal != nil && strings.HasPrefix(r.Method, "tasks/"): // which would list those of others
-			return nil, nil, &wire.RPCError{Code: wire.MethodNotFound, Message: "method " + r.Method + " not found"}
 		}
 		return &snap.Servers[0], params, nil
 	}
 	switch r.Method {
-	case "resources/read":
+	case "resources/read", "resources/unsubscribe":
 		return resource(params, snap.Resource)
 	case "prompts/get":
 		return s.prompt(snap, params)

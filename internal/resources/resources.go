@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 )
 
@@ -17,8 +18,12 @@ type Servers struct {
 	Registry *registry.Registry
 	// Catalogue is the newest catalogue that the caller may see.
 	Catalogue func() *catalog.Snapshot
+	// Part is the part of the catalogue that the view shows now; nil = all of it.
+	Part func() *policy.Part
 	// Has reports whether the view shows a server; nil = all.
 	Has func(server string) bool
+	// Explain makes an error for the client of the error of a message to a server; nil = the client gets that.
+	Explain func(method string, err *ServerError) error
 	// Separator stands between the name of a server and that of its prompt.
 	Separator string
 	// Prefix says which prompts have the name of their server before theirs; empty = all.

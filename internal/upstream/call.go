@@ -79,10 +79,10 @@ func (u *Upstream) sendOn(ctx context.Context, s *session, r *call) (json.RawMes
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errIdle)
-	watched, forward := *r, r.OnProgress
+	watched, forward := *r, r.Sink.Progress
 	watched.idle = newClock(idle, func() { cancel(&request.TimeoutError{After: idle, Idle: true}) })
 	defer watched.idle.end()
-	watched.OnProgress = func(params json.RawMessage) {
+	watched.Sink.Progress = func(params json.RawMessage) {
 		watched.idle.restart()
 		if forward != nil {
 			forward(params)
@@ -114,8 +114,8 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 		if err != nil {
 			return nil, afterRetry(last, err)
 		}
-		if r.Before != nil {
-			if err := r.Before(s != first); err != nil {
+		if r.Check != nil {
+			if err := r.Check(s != first); err != nil {
 				u.leave()
 				if last != nil {
 					return nil, last

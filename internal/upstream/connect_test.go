@@ -198,11 +198,11 @@ func TestRevisionRefusedBesideACall(t *testing.T) {
 	})))
 	held := make(chan error, 1)
 	go func() {
-		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("held", nil), Timeout: patience})
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("held", nil), Times: request.Times{Timeout: patience}})
 		held <- err
 	}()
 	mcptest.WaitFor(t, "the held call", patience, func() bool { return executed.Load() == 1 })
-	_, _ = u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("refused", nil), Timeout: patience})
+	_, _ = u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("refused", nil), Times: request.Times{Timeout: patience}})
 	var lost *request.LostError
 	if err := <-held; !errors.As(err, &lost) || !lost.MayHaveRun || executed.Load() != 1 {
 		t.Errorf("got %#v, executed %d times", err, executed.Load())
@@ -253,7 +253,7 @@ func TestPinnedLines(t *testing.T) {
 			return out.Write(p)
 		}))
 	}}, Legacy: true})
-	if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Timeout: patience})); err != nil || got != "here" {
+	if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Times: request.Times{Timeout: patience}})); err != nil || got != "here" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
@@ -380,7 +380,7 @@ func TestCallOfUnavailable(t *testing.T) {
 	mcptest.NoLeaks(t)
 	u := connect(t, Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: "no-such-program"}}})
 	awaitState(t, u, catalog.Unavailable)
-	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Wait: time.Hour})
+	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Times: request.Times{Wait: time.Hour}})
 	unavailable, ok := err.(*request.UnavailableError)
 	if !ok || unavailable.State != catalog.Unavailable || !strings.Contains(unavailable.Reason, "not found in PATH") {
 		t.Errorf("got %v", err)
@@ -392,11 +392,11 @@ func TestCallWhileConnecting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 400 * time.Millisecond})
 		u := connect(t, spec)
-		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Wait: time.Millisecond})
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Times: request.Times{Wait: time.Millisecond}})
 		if unavailable, ok := err.(*request.UnavailableError); !ok || unavailable.State != catalog.Connecting {
 			t.Errorf("got %v", err)
 		}
-		if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Wait: patience})); err != nil || got != "x" {
+		if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Wait: patience}})); err != nil || got != "x" {
 			t.Errorf("got %q, %v", got, err)
 		}
 	})
@@ -616,7 +616,7 @@ func TestOddErrors(t *testing.T) {
 		u := ready(t, serving(scripted(map[string]string{
 			"initialize": `"result":{"protocolVersion":"2025-06-18"}`, "tools/list": `"result":{}`, "tools/call": tt.answer,
 		})))
-		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("x", nil), Timeout: patience})
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("x", nil), Times: request.Times{Timeout: patience}})
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%s: got %v, want %s", tt.answer, err, tt.want)
 			continue

@@ -125,7 +125,7 @@ func TestRetryTakesNoPlace(t *testing.T) {
 		var calls sync.WaitGroup
 		began := time.Now()
 		calls.Go(func() {
-			_, err := a.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", nil), Repeatable: true, Wait: 20 * time.Second})
+			_, err := a.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", nil), Repeatable: true, Times: request.Times{Wait: 20 * time.Second}})
 			var lost *request.LostError
 			if !errors.As(err, &lost) || !lost.MayHaveRun || time.Since(began) != 20*time.Second {
 				t.Errorf("got %v after %v", err, time.Since(began))

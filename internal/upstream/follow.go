@@ -30,22 +30,21 @@ var errNotTold = errors.New("the server has not agreed to tell of changes of the
 
 type follower struct{ updated func(params json.RawMessage) }
 
-// Follow asks the server to tell of changes of a resource, and calls updated with the
-// params of each notification; agreed, once the server has taken the request. It returns
-// with ctx, with the end of the session, or with the server's error. It waits for a
-// session as Call does. None of the functions may block.
-func (u *Upstream) Follow(ctx context.Context, uri string, wait time.Duration, agreed func(), updated func(params json.RawMessage)) error {
+// Follow asks the server to report changes of the resource that r names, and calls r.Subscription.Updated for each; agreed,
+// once the server has accepted the request. It returns with ctx, with the end of the session, or with the server's
+// error. It waits for a session as Call does. None of the functions may block.
+func (u *Upstream) Follow(ctx context.Context, r *request.Request, agreed func()) error {
 	if err := u.begin(); err != nil {
 		return err
 	}
 	defer u.finished()
-	s, err := u.enter(ctx, &waits{limited: wait > 0, left: wait})
+	s, err := u.enter(ctx, &waits{limited: r.Wait > 0, left: r.Wait})
 	if err != nil {
 		return err
 	}
 	u.leave() // it is no call
-	f := &follower{updated}
-	t, err := s.join(ctx, uri, f)
+	f := &follower{r.Subscription.Updated}
+	t, err := s.join(ctx, wire.MemberText(r.Params, "uri"), f)
 	if err != nil {
 		return err
 	}

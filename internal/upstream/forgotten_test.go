@@ -46,7 +46,7 @@ func TestSessionForgottenInDisguise(t *testing.T) {
 			var calls sync.WaitGroup
 			for range 20 {
 				calls.Go(func() {
-					got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience}))
+					got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: patience}}))
 					if err != nil || got != "x" {
 						t.Errorf("got %q, %v", got, err)
 					}

@@ -114,7 +114,7 @@ func TestGateOfAll(t *testing.T) {
 		})
 		synctest.Wait()
 		began := time.Now()
-		_, err := b.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Timeout: 3 * time.Second})
+		_, err := b.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: 3 * time.Second}})
 		var busy *semaphore.BusyError
 		if !errors.As(err, &busy) || !busy.All || busy.Open != 1 || time.Since(began) != 3*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
@@ -161,7 +161,7 @@ func TestStop(t *testing.T) {
 		refused := func(when string) {
 			t.Helper()
 			began := time.Now()
-			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Wait: time.Minute})
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Times: request.Times{Wait: time.Minute}})
 			var unavailable *request.UnavailableError
 			if !errors.As(err, &unavailable) || !unavailable.Stopped || time.Since(began) != 0 {
 				t.Errorf("a call %s: %v after %v", when, err, time.Since(began))
@@ -182,7 +182,7 @@ func TestStopWhileConnecting(t *testing.T) {
 		var calls sync.WaitGroup
 		began := time.Now()
 		calls.Go(func() {
-			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Wait: time.Minute})
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Times: request.Times{Wait: time.Minute}})
 			var unavailable *request.UnavailableError
 			if !errors.As(err, &unavailable) || !unavailable.Stopped {
 				t.Errorf("got %v", err)
@@ -209,7 +209,7 @@ func TestIdleAsksForProgress(t *testing.T) {
 			fails bool
 		}{{0, false}, {5 * time.Second, false}, {2 * time.Second, true}} {
 			before := len(all.all().Calls("progress"))
-			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("progress", json.RawMessage(`{"steps":10,"ms":3000}`)), Idle: test.idle})
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("progress", json.RawMessage(`{"steps":10,"ms":3000}`)), Times: request.Times{Idle: test.idle}})
 			var timeout *request.TimeoutError
 			if errors.As(err, &timeout) != test.fails || (err != nil) != test.fails {
 				t.Errorf("idle %v: %v", test.idle, err)

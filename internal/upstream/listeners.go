@@ -42,7 +42,7 @@ func (h *listener) tell(f func(json.RawMessage), params json.RawMessage) {
 // called or still running.
 func (s *session) listenFor(id int64, r *call) {
 	h := &listener{
-		client: r.Client, progress: r.OnProgress, log: r.OnLog, clock: r.clock, idle: r.idle,
+		client: r.Client, progress: r.Sink.Progress, log: r.Sink.Log, clock: r.clock, idle: r.idle,
 		timeout: cmp.Or(max(r.Timeout, 0), s.spec.CallTimeout),
 	}
 	s.mu.Lock()

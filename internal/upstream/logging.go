@@ -42,9 +42,9 @@ func (s *Spec) signed(params json.RawMessage) json.RawMessage {
 // logLevel is the level that a server is asked for with the request, empty where
 // nobody wants to hear of it.
 func (r *call) logLevel() mcp.LoggingLevel {
-	level := mcp.LoggingLevel(r.LogLevel)
+	level := mcp.LoggingLevel(r.Sink.Level)
 	switch {
-	case r.OnLog == nil:
+	case r.Sink.Log == nil:
 		return ""
 	case !slices.Contains(LogLevels, level):
 		return mcp.LoggingLevelDebug

@@ -41,7 +41,7 @@ func (h *heardLogs) all() []string {
 
 // call is a call of a client that hears logs.
 func (h *heardLogs) call(client, tool, arguments string) request.Request {
-	return request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Client: &caller.Client{ID: client}, OnLog: h.add}
+	return request.Request{From: request.From{Client: &caller.Client{ID: client}, Sink: request.Sink{Log: h.add}}, Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments))}
 }
 
 // sendLogs are the arguments of notify for so many log messages, on the stream of
@@ -109,7 +109,7 @@ func TestLogsOnTheStreamOfAll(t *testing.T) {
 		hold(t, u, a.call("a", "held", `{}`), func() int { return len(log().Calls("held")) })
 		quiet := func(client, tool, arguments string) {
 			t.Helper()
-			if _, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Client: &caller.Client{ID: client}}); err != nil {
+			if _, err := u.Call(context.Background(), request.Request{From: request.From{Client: &caller.Client{ID: client}}, Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments))}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -190,8 +190,8 @@ func levelsTold(t testing.TB, log mcptest.Log, modern bool) (told []string) {
 // legacy one before the first call that wants more than it knows of.
 func TestLogLevel(t *testing.T) {
 	wanted := []request.Request{
-		{}, {OnLog: func(json.RawMessage) {}, LogLevel: "warning"}, {OnLog: func(json.RawMessage) {}, LogLevel: "error"},
-		{OnLog: func(json.RawMessage) {}}, {OnLog: func(json.RawMessage) {}, LogLevel: "loud"}, {LogLevel: "info"},
+		{}, {From: request.From{Sink: request.Sink{Log: func(json.RawMessage) {}, Level: "warning"}}}, {From: request.From{Sink: request.Sink{Log: func(json.RawMessage) {}, Level: "error"}}},
+		{From: request.From{Sink: request.Sink{Log: func(json.RawMessage) {}}}}, {From: request.From{Sink: request.Sink{Log: func(json.RawMessage) {}, Level: "loud"}}}, {From: request.From{Sink: request.Sink{Level: "info"}}},
 	}
 	tests := []struct {
 		name           string
@@ -286,7 +286,7 @@ func TestLogsAfterAnAbandonedCall(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			spec, _ := inProcess(t, mcptest.Spec{HangTools: []string{"held"}})
 			u := ready(t, spec)
-			_, _ = u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("held", nil), Client: &caller.Client{ID: "a"}, Timeout: time.Second})
+			_, _ = u.Call(context.Background(), request.Request{From: request.From{Client: &caller.Client{ID: "a"}}, Method: "tools/call", Params: request.ToolParams("held", nil), Times: request.Times{Timeout: time.Second}})
 			pause(after)
 			var b heardLogs
 			if _, err := u.Call(context.Background(), b.call("b", "notify", sendLogs("of whom", 1, true))); err != nil {

@@ -28,12 +28,12 @@ func TestCrash(t *testing.T) {
 		ends := make(chan error, 10)
 		for range cap(ends) {
 			go func() {
-				_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience})
+				_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Times: request.Times{Timeout: patience}})
 				ends <- err
 			}()
 		}
 		mcptest.WaitFor(t, "the calls", patience, func() bool { return len(log().Calls("slow")) == cap(ends) })
-		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", nil), Timeout: patience})
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", nil), Times: request.Times{Timeout: patience}})
 		var lost *request.LostError
 		if !errors.As(err, &lost) || !lost.MayHaveRun {
 			t.Errorf("crash: got %v", err)
@@ -43,7 +43,7 @@ func TestCrash(t *testing.T) {
 				t.Errorf("an open call: got %v", err)
 			}
 		}
-		if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"again"}`)), Wait: patience})); err != nil || got != "again" {
+		if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"again"}`)), Times: request.Times{Wait: patience}})); err != nil || got != "again" {
 			t.Errorf("the next call: got %q, %v", got, err)
 		}
 		if v.name == "stdio legacy" && u.Status().Restarts != 1 {
@@ -99,7 +99,7 @@ func TestResend(t *testing.T) {
 				if err := os.WriteFile(file, nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams(tt.tool, json.RawMessage(`{"text":"x"}`)), Repeatable: tt.repeatable, Timeout: patience}))
+				got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams(tt.tool, json.RawMessage(`{"text":"x"}`)), Repeatable: tt.repeatable, Times: request.Times{Timeout: patience}}))
 				executed := len(log().Calls(tt.tool))
 				var lost *request.LostError
 				switch {
@@ -125,7 +125,7 @@ func TestSessionForgotten(t *testing.T) {
 		for i := range 20 {
 			calls.Go(func() {
 				want := fmt.Sprintf("%d/%d", round, i)
-				got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"`+want+`"}`)), Timeout: patience}))
+				got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"`+want+`"}`)), Times: request.Times{Timeout: patience}}))
 				if err != nil || got != want {
 					t.Errorf("got %q, %v, want %q", got, err, want)
 				}
@@ -144,7 +144,7 @@ func TestSSESessionForgotten(t *testing.T) {
 	server := mcptest.Spec{}.SSE(t)
 	u := ready(t, at(transport.SSE, server.URL))
 	server.KillSessions()
-	if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})); err != nil || got != "x" {
+	if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: patience}})); err != nil || got != "x" {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if n := len(server.Log().Calls("destroy_echo")); n != 1 {
@@ -224,7 +224,7 @@ func TestHTTPFaults(t *testing.T) {
 				}
 				call := func(tool string, repeatable bool) error {
 					server.Script(tt.fault.On("tools/call"))
-					_, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(`{"text":"x"}`)), Repeatable: repeatable, Timeout: limit}))
+					_, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(`{"text":"x"}`)), Repeatable: repeatable, Times: request.Times{Timeout: limit}}))
 					server.Heal()
 					return err
 				}
@@ -267,7 +267,7 @@ func neighbour(t *testing.T, u *Upstream, server *mcptest.HTTPServer) (ended cha
 	ended, over := make(chan error, 1), make(chan struct{})
 	go func() { // ends with stop
 		defer close(over)
-		_, err := u.Call(ctx, request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience})
+		_, err := u.Call(ctx, request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Times: request.Times{Timeout: patience}})
 		ended <- err
 	}()
 	mcptest.WaitFor(t, "the other call", patience, func() bool { return len(server.Log().Calls("slow")) == 1 })
@@ -283,7 +283,7 @@ func TestLostMoreThanOnce(t *testing.T) {
 	gone := mcptest.LostSession().On("tools/call")
 	gone.Times = maxAttempts
 	server.Script(mcptest.DropAfter().On("tools/call"), gone)
-	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
+	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Times: request.Times{Timeout: patience}})
 	var lost *request.LostError
 	if !errors.As(err, &lost) || !lost.MayHaveRun {
 		t.Errorf("got %#v", err)
@@ -293,7 +293,7 @@ func TestLostMoreThanOnce(t *testing.T) {
 	}
 	server.Heal()
 	server.Script(mcptest.DropAfter().On("tools/call"), mcptest.TooMany(time.Second).On("tools/call"))
-	_, err = u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
+	_, err = u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Times: request.Times{Timeout: patience}})
 	if !errors.As(err, &lost) || !lost.MayHaveRun {
 		t.Errorf("refused when it was repeated: got %#v", err)
 	}
@@ -308,7 +308,7 @@ func TestResendOnce(t *testing.T) {
 	dropped := mcptest.DropAfter().On("tools/call")
 	dropped.Times = 2
 	server.Script(dropped)
-	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
+	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Times: request.Times{Timeout: patience}})
 	var lost *request.LostError
 	if !errors.As(err, &lost) || !lost.MayHaveRun {
 		t.Errorf("got %#v", err)
@@ -339,7 +339,7 @@ func TestSSEFaults(t *testing.T) {
 			server := mcptest.Spec{}.SSE(t)
 			u := ready(t, at(transport.SSE, server.URL))
 			server.Script(fault.On("tools/call"))
-			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: patience}})
 			var lost *request.LostError
 			if !errors.As(err, &lost) || !lost.MayHaveRun {
 				t.Errorf("got %v", err)
@@ -376,7 +376,7 @@ func TestHalfOpen(t *testing.T) {
 	u := ready(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: proxy.URL(server.URL)}}, Health: Health{Interval: 50 * time.Millisecond, Timeout: silence, Threshold: 2}, ConnectTimeout: silence})
 	ended := make(chan error, 1)
 	go func() {
-		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience})
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Times: request.Times{Timeout: patience}})
 		ended <- err
 	}()
 	mcptest.WaitFor(t, "the call", patience, func() bool { return len(server.Log().Calls("slow")) == 1 })
@@ -441,7 +441,7 @@ func TestCrashUnderGrandchild(t *testing.T) {
 	mcptest.Parallel(t)
 	fake := mcptest.Spec{ForkGrandchild: true, GrandchildHoldsPipes: true}.WithFiles(t)
 	u := ready(t, stdio(t, fake))
-	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", nil), Timeout: patience})
+	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", nil), Times: request.Times{Timeout: patience}})
 	var lost *request.LostError
 	if !errors.As(err, &lost) {
 		t.Errorf("got %v", err)

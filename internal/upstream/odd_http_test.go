@@ -161,7 +161,7 @@ func TestOddAnswersToCalls(t *testing.T) {
 		u := ready(t, at(transport.HTTP, server.URL))
 		for _, tt := range tests {
 			server.Script(tt.fault.On("tools/call"))
-			got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", nil), Timeout: patience}))
+			got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", nil), Times: request.Times{Timeout: patience}}))
 			var ok bool
 			switch tt.err.(type) {
 			case nil:
@@ -391,7 +391,7 @@ func TestNamelessErrorOnStdio(t *testing.T) {
 			t.Fatalf("%s: %s, %d tools", status.State, status.Reason, len(status.Tools))
 		}
 		began := time.Now()
-		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Timeout: time.Minute})
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Times: request.Times{Timeout: time.Minute}})
 		var timeout *request.TimeoutError
 		if took := time.Since(began); !errors.As(err, &timeout) || took != time.Minute || !strings.Contains(timeout.Noise, "not tools/call") {
 			t.Errorf("got %#v after %v", err, took)

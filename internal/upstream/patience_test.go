@@ -18,7 +18,7 @@ func TestWaitIsForTheWholeCall(t *testing.T) {
 		spec.Legacy = true
 		u := connect(t, spec)
 		began := time.Now()
-		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", json.RawMessage(`{}`)), Repeatable: true, Wait: 10 * time.Second})
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", json.RawMessage(`{}`)), Repeatable: true, Times: request.Times{Wait: 10 * time.Second}})
 		var lost *request.LostError
 		if !errors.As(err, &lost) || !lost.MayHaveRun {
 			t.Errorf("got %v", err)

@@ -33,7 +33,7 @@ func person(id string, after time.Duration) *caller.Client {
 }
 
 func asking(client *caller.Client) request.Request {
-	return request.Request{Method: "tools/call", Params: request.ToolParams("ask", nil), Client: client, Timeout: time.Second, Idle: 500 * time.Millisecond}
+	return request.Request{From: request.From{Client: client}, Method: "tools/call", Params: request.ToolParams("ask", nil), Times: request.Times{Timeout: time.Second, Idle: 500 * time.Millisecond}}
 }
 
 // The clocks of a call stand still while a person thinks, and go on after that.

@@ -25,7 +25,7 @@ func (r *call) meta(id int64, modern bool) (meta []byte, err error) {
 	if modern {
 		meta = append(append(meta, noCapabilities[:len(noCapabilities)-2]...), r.Client.Relayed()...)
 	}
-	if r.OnProgress != nil {
+	if r.Sink.Progress != nil {
 		meta = strconv.AppendInt(append(meta, `,"progressToken":`...), id, 10)
 	}
 	if level := r.logLevel(); level != "" && modern {

@@ -34,7 +34,7 @@ func TestResume(t *testing.T) {
 		server := mcptest.Spec{}.HTTP(t)
 		u := ready(t, at(transport.HTTP, server.URL))
 		server.Script(fault.On("tools/call"), mcptest.BadGateway().On("GET"))
-		got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience}))
+		got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Times: request.Times{Timeout: patience}}))
 		if err != nil || got != "x" {
 			t.Errorf("%s: got %q, %v", fault.Kind, got, err)
 		}
@@ -76,7 +76,7 @@ func TestResumeRefused(t *testing.T) {
 			if tt.name == "never answered" {
 				limit = silence
 			}
-			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Timeout: limit})
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: limit}})
 			if !tt.want(err) {
 				t.Errorf("got %#v", err)
 			}

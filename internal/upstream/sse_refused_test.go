@@ -82,7 +82,7 @@ func TestSSESessionRefused(t *testing.T) {
 			list, again := fault.On("tools/list"), fault.On("tools/list")
 			again.Skip = 1 // the fresh session's own
 			server.Script(fault.On("tools/call").Always(), fault.On("ping").Always(), list, again)
-			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Timeout: patience})
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Times: request.Times{Timeout: patience}})
 			var lost *request.LostError
 			if !errors.As(err, &lost) || lost.MayHaveRun || !strings.Contains(strings.ToLower(err.Error()), map[bool]string{true: "who?", false: "session"}[name == "404"]) {
 				t.Errorf("got %v", err)
@@ -91,7 +91,7 @@ func TestSSESessionRefused(t *testing.T) {
 				t.Errorf("%d calls were sent, want 2", n)
 			}
 			server.Heal()
-			if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Timeout: patience})); err != nil || got != "x" {
+			if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: patience}})); err != nil || got != "x" {
 				t.Errorf("got %q, %v", got, err)
 			}
 			if n := streamsOpened(server.Log()); n != 3 {

@@ -320,7 +320,7 @@ func TestIdleTimeout(t *testing.T) {
 		u := connect(t, spec)
 		call := func(tool, arguments string, limit time.Duration) (time.Duration, error) {
 			began := time.Now()
-			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Timeout: limit, OnProgress: func(json.RawMessage) {}})
+			_, err := u.Call(context.Background(), request.Request{From: request.From{Sink: request.Sink{Progress: func(json.RawMessage) {}}}, Method: "tools/call", Params: request.ToolParams(tool, json.RawMessage(arguments)), Times: request.Times{Timeout: limit}})
 			return time.Since(began), err
 		}
 		if took, err := call("progress", `{"steps":20,"ms":4000}`, 5*time.Minute); err != nil || took < 80*time.Second {

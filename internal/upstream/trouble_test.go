@@ -302,7 +302,7 @@ func TestEraAfterDeath(t *testing.T) {
 					break
 				}
 				// A fifth loss within a minute would be a crash loop.
-				_, _ = u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", nil), Timeout: patience})
+				_, _ = u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("crash", nil), Times: request.Times{Timeout: patience}})
 				mcptest.WaitFor(t, "the loss", patience, func() bool { return u.Status().Restarts == i+1 })
 			}
 			probes := 0

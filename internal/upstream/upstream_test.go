@@ -143,7 +143,7 @@ func TestMultiplexing(t *testing.T) {
 		var calls sync.WaitGroup
 		for i := range 50 { // which are answered while the first is open
 			calls.Go(func() {
-				if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(fmt.Sprintf(`{"ms":%d}`, 200-i))), Timeout: patience})); err != nil || got != fmt.Sprintf("slept %d ms", 200-i) {
+				if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(fmt.Sprintf(`{"ms":%d}`, 200-i))), Times: request.Times{Timeout: patience}})); err != nil || got != fmt.Sprintf("slept %d ms", 200-i) {
 					t.Errorf("call %d: got %q, %v", i, got, err)
 				}
 			})
@@ -166,7 +166,7 @@ func TestAnswerOverLimit(t *testing.T) {
 			})
 		}
 		for _, size := range []int{128 << 10, 300 << 10, 5 << 20} {
-			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("big", json.RawMessage(fmt.Sprintf(`{"bytes":%d}`, size))), Timeout: patience})
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("big", json.RawMessage(fmt.Sprintf(`{"bytes":%d}`, size))), Times: request.Times{Timeout: patience}})
 			var large *request.TooLargeError
 			if !errors.As(err, &large) || large.Request || large.Limit != 128<<10 {
 				t.Errorf("%d bytes: got %v", size, err)
@@ -240,7 +240,7 @@ func TestCancel(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	variantsAtOnce(t, mcptest.Spec{}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
 		u := ready(t, spec)
-		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: silence})
+		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Times: request.Times{Timeout: silence}})
 		var timeout *request.TimeoutError
 		if !errors.As(err, &timeout) || timeout.After != silence || timeout.Idle {
 			t.Errorf("got %#v", err)
@@ -260,7 +260,7 @@ func TestProgress(t *testing.T) {
 				var mu sync.Mutex
 				var got []string
 				over := false
-				_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("progress", json.RawMessage(`{"steps":50}`)), OnProgress: func(params json.RawMessage) {
+				_, err := u.Call(context.Background(), request.Request{From: request.From{Sink: request.Sink{Progress: func(params json.RawMessage) {
 					var p struct{ Progress json.Number }
 					_ = json.Unmarshal(params, &p)
 					mu.Lock()
@@ -269,7 +269,7 @@ func TestProgress(t *testing.T) {
 						t.Error("progress after the answer")
 					}
 					got = append(got, p.Progress.String())
-				}})
+				}}}, Method: "tools/call", Params: request.ToolParams("progress", json.RawMessage(`{"steps":50}`))})
 				mu.Lock()
 				over = true
 				mu.Unlock()
@@ -299,7 +299,7 @@ func TestCloseDuringCalls(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 5 {
 			calls.Go(func() {
-				_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Timeout: patience, Wait: time.Second})
+				_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Times: request.Times{Timeout: patience, Wait: time.Second}})
 				var lost *request.LostError
 				if !errors.As(err, &lost) || !lost.MayHaveRun {
 					t.Errorf("got %v", err)
@@ -309,7 +309,7 @@ func TestCloseDuringCalls(t *testing.T) {
 		mcptest.WaitFor(t, "the calls", patience, func() bool { return len(log().Calls("slow")) == 5 })
 		u.Close(0)
 		calls.Wait()
-		if _, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Wait: time.Millisecond}); err == nil {
+		if _, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Times: request.Times{Wait: time.Millisecond}}); err == nil {
 			t.Error("a call after Close has a result")
 		}
 	})
@@ -358,7 +358,7 @@ func concurrencyLimit(t *testing.T) {
 		})
 	}
 	mcptest.WaitFor(t, "three calls", patience, func() bool { return len(all.all().Calls("slow")) == 15 })
-	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Timeout: 50 * time.Millisecond})
+	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Times: request.Times{Timeout: 50 * time.Millisecond}})
 	var busy *semaphore.BusyError
 	if !errors.As(err, &busy) || busy.Open != 3 {
 		t.Errorf("a fourth call: got %v", err)
@@ -377,7 +377,7 @@ func TestServerThatNeverReads(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 80 { // more than there is room for in the pipe and the queue
 		calls.Go(func() {
-			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", long), Timeout: 500 * time.Millisecond})
+			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", long), Times: request.Times{Timeout: 500 * time.Millisecond}})
 			var timeout *request.TimeoutError
 			if !errors.As(err, &timeout) {
 				t.Errorf("got %v", err)

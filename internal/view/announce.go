@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mcpx/internal/base/catalog"
@@ -27,28 +26,23 @@ const (
 // announcements tell the clients of a view that its lists have changed: one goroutine
 // that of the tools, another the rest, so that neither delays the other.
 type announcements struct {
-	lookAtTools, lookAtItems chan struct{}                      // each holds one signal: a list may have changed
-	changed                  atomic.Pointer[func(catalog.Kind)] // from OnChange, nil before
+	lookAtTools, lookAtItems chan struct{} // each holds one signal: a list may have changed
 
 	mu       sync.Mutex
-	watchers map[*watcher]struct{} // from Watch
+	watchers map[*watcher]struct{} // from Attach
 
 	stop     chan struct{}
 	stopOnce sync.Once
 	loops    sync.WaitGroup
 }
 
-// OnChange implements [View].
-func (a *announcements) OnChange(changed func(catalog.Kind)) { a.changed.Store(&changed) }
-
-// watcher is a client of one principal: what it sees is compared by itself. Two goroutines
-// compare, one the tools and one the items.
+// watcher is a client that listens: all that see everything are one, and each principal is another. What it sees is compared by
+// itself. Two goroutines compare, one the tools and one the items.
 type watcher struct {
-	client  *caller.Client // with what decides what it sees, and no more
-	changed func(catalog.Kind)
-	unknown func(method string, params json.RawMessage)
-	tools   func(others bool) []catalog.Kind
-	items   func() []catalog.Kind
+	client *caller.Client
+	as     Attachment
+	tools  func(others bool) []catalog.Kind
+	items  func() []catalog.Kind
 }
 
 // audience is a copy of the present watchers.
@@ -73,20 +67,10 @@ func (a *announcements) add(w *watcher) (stop func()) {
 	}
 }
 
-// tell calls the func of OnChange for some kinds.
-func (a *announcements) tell(kinds []catalog.Kind) (told bool) {
-	if changed := a.changed.Load(); changed != nil {
-		for _, kind := range kinds {
-			(*changed)(kind)
-		}
-	}
-	return len(kinds) > 0
-}
-
 // tell calls the func of a watcher for some kinds.
 func (w *watcher) tell(kinds []catalog.Kind) (told bool) {
 	for _, kind := range kinds {
-		w.changed(kind)
+		w.as.Changed(kind)
 	}
 	return len(kinds) > 0
 }

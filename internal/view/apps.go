@@ -16,9 +16,6 @@ import (
 // every request of the model. The others can be called by exec.
 const mostApps = 20
 
-// Apps implements [View].
-func (b *base) Apps() bool { return b.current.Load().Apps && b.Has(catalog.Resources) }
-
 // forApps is the catalogue with the tools that are for apps only.
 func (b *base) forApps(client *caller.Client) *catalog.Snapshot {
 	return b.part().Of(b.executor.Apps(client))
@@ -62,7 +59,7 @@ type appsOnly struct{}
 
 func (v *TwoTools) appsOf(snap *catalog.Snapshot) *natives {
 	listed := snap.Derived(appsOnly{}, func() *catalog.Snapshot { return withApps(snap) })
-	return v.texts.natives(listed, v.current.Load().Naming)
+	return v.texts.natives(listed, v.current().Naming)
 }
 
 // joined is one JSON array of two, of which the first is not empty.

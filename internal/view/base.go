@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"mcpx/internal/base/catalog"
@@ -21,11 +20,10 @@ import (
 type base struct {
 	registry *registry.Registry
 	executor *executor.Executor
-	current  atomic.Pointer[settings]
-	newRules atomic.Bool // the rules for clients have changed since the last announcement
+	current  func() *Settings // those in force
 	log      *slog.Logger
 	began    time.Time
-	unfollow func()
+	unfollow []func()
 	// shown returns a func that makes the present answer to tools/list for a client.
 	shown func(*caller.Client) (list func() json.RawMessage)
 	announcements
@@ -37,41 +35,49 @@ func (b *base) init(r *registry.Registry, e *executor.Executor, options Options)
 		b.log = slog.New(slog.DiscardHandler)
 	}
 	b.lookAtTools, b.lookAtItems, b.stop = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})
-	b.current.Store(newSettings(options))
-}
-
-// SetOptions replaces the options, except the logger. It announces a change if
-// clients see one.
-func (b *base) SetOptions(options Options) {
-	before := b.current.Swap(newSettings(options))
-	if !reflect.DeepEqual(before.Clients, options.Clients) {
-		b.newRules.Store(true) // announce compares only the list for a client without rules
+	if b.current = options.Current; b.current == nil {
+		settings := NewSettings(options)
+		b.current = func() *Settings { return settings }
 	}
-	b.lookAgain()
 }
 
-// Name implements [View].
-func (b *base) Name() string { return b.current.Load().Name }
+// Traits implements [View].
+func (b *base) Traits() Traits {
+	settings := b.current()
+	shown := b.executor.Kinds()
+	return Traits{
+		Name: settings.Name, Alone: settings.Naming.Alone, Apps: settings.Apps && shown.Resources,
+		Resources: shown.Resources, Prompts: shown.Prompts,
+	}
+}
+
+// Shows reports whether the clients are shown items of a kind at all.
+func (t Traits) Shows(kind catalog.Kind) bool {
+	if kind == catalog.Prompts {
+		return t.Prompts
+	}
+	return t.Resources
+}
 
 // part is the part of the catalogue that the view shows; nil = all of it.
-func (b *base) part() *policy.Part { return b.current.Load().Part }
+func (b *base) part() *policy.Part { return b.current().Part }
 
 // follow starts the announcements, of tools by what shown returns for a client
 // (toolsSince).
 func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) {
 	b.shown = shown
-	b.unfollow = b.registry.OnChange(b.lookAgain)
-	tools, items := b.toolsOf(nil), b.itemsOf(nil)
-	tellTools := func() bool {
-		others := b.newRules.Swap(false)
-		told := b.tell(tools(others))
+	b.unfollow = []func(){b.registry.OnChange(b.lookAgain), b.registry.OnUnknown(b.passUnknown)}
+	rules := b.current().Clients
+	tellTools := func() (told bool) {
+		before := rules
+		rules = b.current().Clients
+		others := !reflect.DeepEqual(before, rules) // tools compares the list for a client without rules
 		for _, w := range b.audience() {
 			told = w.tell(w.tools(others)) || told
 		}
 		return told
 	}
-	tellItems := func() bool {
-		told := b.tell(items())
+	tellItems := func() (told bool) {
 		for _, w := range b.audience() {
 			told = w.tell(w.items()) || told
 		}
@@ -85,23 +91,46 @@ func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) 
 	})
 }
 
-func (b *base) toolsOf(client *caller.Client) func(others bool) []catalog.Kind {
-	return toolsSince(func() func() json.RawMessage { return b.shown(client) })
+// Attach implements [View].
+func (b *base) Attach(client *caller.Client, as Attachment) (detach func()) {
+	if as.Sole {
+		b.registry.Own(client)
+	}
+	if as.Changed == nil {
+		return func() { b.registry.ForgetClient(client.ID) }
+	}
+	var who *caller.Client // with what decides what it sees, and no more
+	if client.Principal != nil {
+		who = client.Viewer()
+	}
+	stop := b.add(&watcher{
+		client: who, as: as,
+		tools: toolsSince(func() func() json.RawMessage { return b.shown(who) }),
+		items: itemsSince(func(kind catalog.Kind) []*catalog.Server { return b.beside(who).Listed(kind) }),
+	})
+	return func() {
+		stop()
+		b.registry.ForgetClient(client.ID)
+	}
 }
 
-func (b *base) itemsOf(client *caller.Client) func() []catalog.Kind {
-	return itemsSince(func(kind catalog.Kind) []*catalog.Server { return b.beside(client).Listed(kind) })
-}
-
-// Watch implements [View].
-func (b *base) Watch(client *caller.Client, changed func(catalog.Kind), unknown func(method string, params json.RawMessage)) (stop func()) {
-	who := &caller.Client{Principal: client.Principal, View: client.View}
-	return b.add(&watcher{who, changed, unknown, b.toolsOf(who), b.itemsOf(who)})
+// passUnknown hands a notification that mcpx does not know to the clients of a view that shows its server alone.
+func (b *base) passUnknown(server, method string, params json.RawMessage) {
+	if !b.current().Naming.Alone || !b.part().Has(server) {
+		return
+	}
+	for _, w := range b.audience() {
+		if s, ok := b.catalogue(w.client).Server(server); ok && !s.Limited && w.as.Unknown != nil {
+			w.as.Unknown(method, params)
+		}
+	}
 }
 
 // Close ends the goroutine of the view.
 func (b *base) Close() {
-	b.unfollow()
+	for _, stop := range b.unfollow {
+		stop()
+	}
 	b.stopOnce.Do(func() { close(b.stop) })
 	b.loops.Wait()
 }
@@ -119,24 +148,13 @@ func (b *base) sees(client *caller.Client) func(server string) bool {
 	}
 }
 
-// Own implements [View].
-func (b *base) Own(client *caller.Client) { b.registry.Own(client) }
-
-// PassOn implements [View].
-func (b *base) PassOn(client *caller.Client, method string, params json.RawMessage) {
-	b.registry.PassOn(client, method, params)
-}
-
-// Forget implements [View].
-func (b *base) Forget(client *caller.Client) { b.registry.ForgetClient(client.ID) }
-
 // awaitCatalogue waits for servers that mcpx has never tried, at most until
 // StartupWait after the start.
 func (b *base) awaitCatalogue(ctx context.Context, client *caller.Client) {
 	if starting(b.catalogue(client)) {
 		b.registry.Need()
 	}
-	ctx, cancel := context.WithDeadline(ctx, b.began.Add(b.current.Load().StartupWait))
+	ctx, cancel := context.WithDeadline(ctx, b.began.Add(b.current().StartupWait))
 	defer cancel()
 	b.registry.WaitKnown(ctx, b.sees(client))
 	// The catalogue names mcpx if there is something to read: it would change in a moment.

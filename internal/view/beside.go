@@ -6,28 +6,22 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/caller"
+	"mcpx/internal/request"
 	"mcpx/internal/resources"
 )
 
 // beside are the servers of the view with all that they have beside tools.
 func (b *base) beside(client *caller.Client) *resources.Servers {
 	servers := b.executor.Beside(client, b.part)
-	settings := b.current.Load()
-	servers.Alone = settings.Naming.Alone
+	settings := b.current()
+	servers.Alone, servers.Explain = settings.Naming.Alone, b.failed
 	servers.ListWait = time.Until(b.began.Add(settings.StartupWait))
 	if settings.Naming.Prefix != PrefixAlways {
 		servers.Prefix = settings.Naming.Prefix
 	}
 	return servers
-}
-
-// Has implements [View].
-func (b *base) Has(kind catalog.Kind) bool { return b.beside(nil).Shows(kind) }
-
-// Offers implements [View].
-func (b *base) Offers(client *caller.Client) catalog.Offers {
-	return b.beside(client).Offers()
 }
 
 // List implements [View].
@@ -37,19 +31,43 @@ func (b *base) List(ctx context.Context, client *caller.Client, kind catalog.Kin
 }
 
 // Topic implements [View].
-func (b *base) Topic(ctx context.Context, client *caller.Client, uri string) (*resources.Topic, error) {
+func (b *base) Topic(ctx context.Context, from request.From, uri string, patient bool) (*resources.Topic, error) {
 	b.registry.Need()
-	return b.beside(client).Topic(ctx, client, uri)
+	return b.beside(from.Client).Topic(ctx, from, uri, patient)
 }
 
-// Relay implements [View].
-func (b *base) Relay(ctx context.Context, r resources.Request) (json.RawMessage, error) {
+// Send implements [View].
+func (b *base) Send(ctx context.Context, q *request.Request) (json.RawMessage, error) {
+	if q.Notification {
+		return nil, b.notify(ctx, q)
+	}
 	b.registry.Need()
-	return b.beside(r.Client).Relay(ctx, r)
+	return b.beside(q.Client).Send(ctx, q)
 }
 
-// Explain implements [View].
-func (b *base) Explain(method string, err *resources.ServerError) (message string, data json.RawMessage) {
+// failed is the failure of a message to a server.
+func (b *base) failed(method string, err *resources.ServerError) error {
 	failure := b.executor.Failure(err.Server, method, err.Err)
-	return failure.Message, failure.Data()
+	return &Failure{failure.Message, failure.Data()}
+}
+
+// notify sends a notification of a client to the servers that it is for. What is refused on the way is dropped: a
+// notification has no answer.
+func (b *base) notify(ctx context.Context, q *request.Request) error {
+	snap := b.catalogue(q.Client)
+	var all []*catalog.Server
+	switch {
+	case request.Known(q.Method):
+		all = b.registry.Belonging(snap, q.Client)
+	case b.current().Naming.Alone && len(snap.Servers) == 1:
+		all = []*catalog.Server{&snap.Servers[0]}
+	}
+	for _, server := range all {
+		one := *q
+		one.To, one.Part = server, b.part()
+		if _, err := b.registry.Send(ctx, &one); err != nil {
+			b.log.Debug("notification not sent", "server", server.Name, "method", sanitize.Line(q.Method, 80), "err", err)
+		}
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // TestInspect_Data: as data a tool is what its server sent, with what mcpx adds; a
@@ -30,7 +31,7 @@ func TestInspect_Data(t *testing.T) {
 		`{"query":"zeppelin"}`:                      `{"tools":[]}`,
 		`{}`:                                        `{"servers":[{"name":"fake","state":"ready","tools":1}]}`,
 	} {
-		call := Call{Client: &caller.Client{Name: "agent"}, Name: InspectTool, Arguments: json.RawMessage(arguments), Structured: StructuredAlways}
+		call := Call{From: request.From{Client: &caller.Client{Name: "agent"}}, Name: InspectTool, Arguments: json.RawMessage(arguments), Structured: StructuredAlways}
 		result, err := v.Call(t.Context(), call)
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 )
 
 // TestHiddenTools: a tool that is hidden does not exist for a client, in whatever
@@ -41,7 +42,7 @@ func TestHiddenTools(t *testing.T) {
 
 	client := &caller.Client{ID: "c", Name: "some-agent"}
 	ask := func(tool, arguments string) string {
-		result, err := v.Call(t.Context(), Call{Client: client, Name: tool, Arguments: json.RawMessage(arguments), Structured: StructuredAlways})
+		result, err := v.Call(t.Context(), Call{From: request.From{Client: client}, Name: tool, Arguments: json.RawMessage(arguments), Structured: StructuredAlways})
 		if err != nil {
 			t.Fatalf("%s %s: %v", tool, arguments, err)
 		}
@@ -51,7 +52,7 @@ func TestHiddenTools(t *testing.T) {
 		}
 		return said
 	}
-	_, unknown := v.Call(t.Context(), Call{Client: client, Name: word + "_delete"})
+	_, unknown := v.Call(t.Context(), Call{From: request.From{Client: client}, Name: word + "_delete"})
 	if notOurs := (*UnknownToolError)(nil); !errors.As(unknown, &notOurs) {
 		t.Fatalf("its name as a tool of mcpx: %v", unknown)
 	}

@@ -3,22 +3,14 @@ package httpd
 import (
 	"net"
 	"net/http"
+
+	"mcpx/internal/request"
 )
 
-// Refusal is a request that was answered with an HTTP error.
-type Refusal struct {
-	Status       int
-	Method, Path string // foreign text
-	// Remote is the address of the other side, without its port.
-	Remote string
-	// Principal is the ID of the principal; empty where none was proved.
-	Principal string
-}
-
-// audited calls refused for each request that gets an HTTP error, whichever handler wrote it.
+// audited ends an event for each request that gets an HTTP error, whichever handler wrote it.
 type audited struct {
 	next    http.Handler
-	refused func(Refusal)
+	journal *request.Journal
 }
 
 // ServeHTTP implements http.Handler.
@@ -32,5 +24,8 @@ func (a *audited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		remote = r.RemoteAddr
 	}
-	a.refused(Refusal{answer.status, r.Method, r.URL.Path, remote, answer.principal})
+	a.journal.End(&request.Event{
+		Who:     request.Who{Principal: answer.principal},
+		Refused: &request.Refused{Status: answer.status, Verb: r.Method, Path: r.URL.Path, Remote: remote},
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"mcpx/internal/caller"
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
 )
 
@@ -52,11 +51,10 @@ func TestAudited(t *testing.T) {
 // proved.
 func TestAudited_Principal(t *testing.T) {
 	mcptest.NoLeaks(t)
-	v := &identity.Verifier{}
-	v.SetOptions(guardedBy(t, "", "a"))
+	v := verifierOf(guardedBy(t, "", "a"))
 	told := make(chan Refusal, 1)
 	s := serve(t, Options{
-		Endpoint: whoami, Identity: v, Status: func() any { return "up" },
+		Endpoint: whoami, Identity: v.Verifier, Status: func() any { return "up" },
 		Admin:   func(*caller.Principal) bool { return false },
 		Refused: func(r Refusal) { told <- r },
 	})

@@ -13,11 +13,19 @@ import (
 type authenticated struct {
 	next     http.Handler
 	verifier *identity.Verifier
+	// issuing is [Options.AuthServer].
+	issuing  func(path string) http.Handler
 	refusals *refusals
 }
 
 // ServeHTTP implements http.Handler.
 func (a *authenticated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if a.issuing != nil {
+		if server := a.issuing(r.URL.Path); server != nil {
+			server.ServeHTTP(w, r)
+			return
+		}
+	}
 	if open(r) {
 		a.next.ServeHTTP(w, r)
 		return

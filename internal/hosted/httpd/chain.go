@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+
+	"mcpx/internal/request"
 )
 
 // handler is the chain of handlers that each request passes. It is built from its end: a handler
@@ -13,34 +15,29 @@ func (o *Options) handler() http.Handler {
 	refused := &refusals{log: o.Logger}
 	flood := &flood{options: o, pauses: make(chan struct{}, mostPaused)}
 	h = flood.afterAuth(h)
-	h = &authenticated{h, o.Identity, refused}
-	if o.AuthServer != nil {
-		h = o.AuthServer(h)
-	}
+	h = &authenticated{h, o.Identity, o.AuthServer, refused}
 	h = flood.beforeAuth(h)
 	if o.TLS != nil {
 		h = o.TLS.trusted(h)
 	}
 	h = &shared{h, o}
 	h = &guard{next: h, options: o, refusals: refused, flood: flood}
-	if o.Refused != nil {
-		h = &audited{h, o.Refused}
-	}
-	return &recovered{h, o.Logger}
+	h = &audited{h, o.Journal}
+	return &recovered{h, o.Journal, o.Logger}
 }
 
 // recovered is the first handler. It answers a panic with 500; net/http would close the
 // connection.
 type recovered struct {
-	next http.Handler
-	log  *slog.Logger
+	next    http.Handler
+	journal *request.Journal
+	log     *slog.Logger
 }
 
 // ServeHTTP implements http.Handler.
 func (h *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &answer{ResponseWriter: w}
-	a.after = a.room[:0]
-	defer a.finish()
+	defer h.finish(a)
 	defer func() {
 		if what := recover(); what != nil {
 			if what == http.ErrAbortHandler {
@@ -57,25 +54,20 @@ func (h *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // need to know when the answer is written.
 type answer struct {
 	http.ResponseWriter
-	status    int    // 0 = no header was written, which is 200
-	principal string // whom the answer is for, from authenticated
-	after     []func()
-	room      [2]func() // the first memory of after: no call has more than two
+	status    int              // 0 = no header was written, which is 200
+	principal string           // whom the answer is for, from authenticated
+	events    []*request.Event // of the messages that were answered, from the endpoint
 }
 
-// Afterwards has do called when the request has ended for all handlers, and the client has its
-// answer.
-func (a *answer) Afterwards(do func()) { a.after = append(a.after, do) }
-
-// finish sends the answer and does what happens after it. The limits of the caller have its
-// place back before: the next request may come at once.
-func (a *answer) finish() {
-	if len(a.after) == 0 {
+// finish sends the answer, and ends the events of its messages. By then all handlers have let go of the request, and the
+// caller's place among its concurrent requests is free: its next one is not refused.
+func (h *recovered) finish(a *answer) {
+	if len(a.events) == 0 {
 		return
 	}
 	_ = http.NewResponseController(a.ResponseWriter).Flush()
-	for _, do := range a.after {
-		do()
+	for _, e := range a.events {
+		h.journal.End(e)
 	}
 }
 

@@ -22,11 +22,13 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/hosted/limits"
+	"mcpx/internal/request"
 )
 
 // Endpoint answers MCP at /mcp and below.
 type Endpoint interface {
-	http.Handler
+	// Serve answers a request, and returns the events of the messages in it. They are ended when the client has the answer.
+	Serve(w http.ResponseWriter, r *http.Request) []*request.Event
 	// EndStreams ends the requests that wait for events rather than a result. Serve
 	// calls it when the shutdown begins.
 	EndStreams()
@@ -50,9 +52,9 @@ type Options struct {
 	TLS *TLS
 	// Limits say how many connections there may be, and what is a flood; nil: nothing.
 	Limits *limits.Limits
-	// AuthServer serves the paths of an authorization server, where nobody has a token yet,
-	// and leaves the others to next; nil = there is none.
-	AuthServer func(next http.Handler) http.Handler
+	// AuthServer returns what serves a path of an authorization server, which clients reach before they have a token; nil
+	// for other paths. A nil AuthServer: there is none.
+	AuthServer func(path string) http.Handler
 	// SSE: the endpoint serves /sse and /messages too, of the HTTP+SSE transport of 2024-11-05.
 	SSE bool
 	// Grace bounds the wait for open requests in the shutdown; 0 = 4 s.
@@ -60,8 +62,8 @@ type Options struct {
 	// Ready makes the content of /readyz: whole or, where auth is configured, public, as probes
 	// have no tokens.
 	Ready func() (public Readiness, whole any)
-	// Refused is called for each request that got an HTTP error; nil = nothing is.
-	Refused func(Refusal)
+	// Journal gets an event for each message that was answered, and each request that got an HTTP error. May be nil.
+	Journal *request.Journal
 	// Status makes the content of /status, for principals that Admin admits. A nil Admin admits
 	// everybody.
 	Status func() any
@@ -225,14 +227,19 @@ func Serve(ctx context.Context, listener net.Listener, o Options) error {
 	return err
 }
 
+// endpoint has the endpoint answer a request.
+func (o *Options) endpoint(w http.ResponseWriter, r *http.Request) {
+	answerOf(w).events = o.Endpoint.Serve(w, r)
+}
+
 // pages routes the endpoint and the pages about the process.
 func (o *Options) pages() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", o.Endpoint)
-	mux.Handle("/mcp/", o.Endpoint)
+	mux.HandleFunc("/mcp", o.endpoint)
+	mux.HandleFunc("/mcp/", o.endpoint)
 	if o.SSE {
-		mux.Handle("/sse", o.Endpoint)
-		mux.Handle("/messages", o.Endpoint)
+		mux.HandleFunc("/sse", o.endpoint)
+		mux.HandleFunc("/messages", o.endpoint)
 	}
 	mux.HandleFunc(wellKnown, o.metadata)
 	mux.HandleFunc(wellKnown+"/", o.metadata)

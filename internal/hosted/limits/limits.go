@@ -5,9 +5,9 @@ package limits
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"hash/maphash"
-	"math"
 	"net/netip"
 	"sync"
 	"time"
@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/base/lru"
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/caller"
+	"mcpx/internal/request"
 )
 
 // Quota is how much one principal may use, or all together, or all of one server. A zero
@@ -58,8 +59,8 @@ type Options struct {
 
 // Limits count what is used. Safe for concurrent use. A nil *Limits bounds nothing.
 type Limits struct {
+	options    func() *Options // those in force
 	mu         sync.Mutex
-	options    Options
 	all        holder
 	servers    *lru.Map[string, holder]
 	principals *lru.Map[string, holder]
@@ -73,10 +74,14 @@ type Limits struct {
 // is forgotten begins anew.
 const mostKept = 10_000
 
-// New makes limits.
-func New(options Options) *Limits {
+// New makes limits that stay as they are.
+func New(options Options) *Limits { return Following(func() *Options { return &options }) }
+
+// Following makes limits that follow the options which current returns: it is called for each
+// use. What is under way stays counted when they change.
+func Following(current func() *Options) *Limits {
 	return &Limits{
-		options: options, seed: maphash.MakeSeed(),
+		options: current, seed: maphash.MakeSeed(),
 		servers:    lru.New[string](mostKept, (*holder).busy),
 		principals: lru.New[string](mostKept, (*holder).busy),
 		addresses:  lru.New[netip.Addr, bucket](mostKept, nil),
@@ -84,28 +89,6 @@ func New(options Options) *Limits {
 		refused:    lru.New[refusedKey, bucket](mostKept, nil),
 	}
 }
-
-// SetOptions replaces the options. What is under way stays counted.
-func (l *Limits) SetOptions(options Options) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.options = options
-}
-
-// Error is the refusal of a call or a session, which was not begun.
-type Error struct {
-	// Limit is the limit that is reached, such as "60 calls a minute", and whose it is.
-	Limit string
-	// RetryAfter is when there is room again, as far as it can be known.
-	RetryAfter time.Duration
-}
-
-func (e *Error) Error() string {
-	return fmt.Sprintf("over the limit of %s; retry_after: %d s", e.Limit, e.Seconds())
-}
-
-// Seconds is RetryAfter in whole seconds, at least 1.
-func (e *Error) Seconds() int { return max(1, int(math.Ceil(e.RetryAfter.Seconds()))) }
 
 // holder is a principal, a server, or all together, with the use of its quota.
 type holder struct {
@@ -134,13 +117,13 @@ func (h *holder) under(q Quota) *holder {
 
 // refusal says why no call may begin now, with whose limit that is (of, behind a space); nil if
 // one may. It takes nothing.
-func (h *holder) refusal(now time.Time, of string) *Error {
+func (h *holder) refusal(now time.Time, of string) *request.LimitError {
 	q := &h.quota
 	if wait := h.calls.wait(now, q.calls()); wait > 0 {
-		return &Error{Limit: fmt.Sprintf("%d calls a minute%s", q.CallsPerMinute, of), RetryAfter: wait}
+		return &request.LimitError{Limit: fmt.Sprintf("%d calls a minute%s", q.CallsPerMinute, of), RetryAfter: wait}
 	}
 	if wait := h.bytes.wait(now, q.bytes()); wait > 0 {
-		return &Error{Limit: fmt.Sprintf("%d bytes of results a minute%s", q.ResultBytesPerMinute, of), RetryAfter: wait}
+		return &request.LimitError{Limit: fmt.Sprintf("%d bytes of results a minute%s", q.ResultBytesPerMinute, of), RetryAfter: wait}
 	}
 	return nil
 }
@@ -164,9 +147,9 @@ func (l *Limits) of(p *caller.Principal) *holder {
 
 func (l *Limits) quotaOf(p *caller.Principal) *Quota {
 	if p == nil {
-		return &l.options.Anybody
+		return &l.options().Anybody
 	}
-	return &l.options.Principal
+	return &l.options().Principal
 }
 
 // Call is a call from Begin to End. The zero value is one that nothing bounds.
@@ -176,10 +159,22 @@ type Call struct {
 	inside                 bool // the gate of the principal
 }
 
+// Limit is the middleware that asks the limits of the caller, and counts what the caller uses.
+func (l *Limits) Limit(next request.Handler) request.Handler {
+	return func(ctx context.Context, r *request.Request) (result json.RawMessage, err error) {
+		use, err := l.Begin(ctx, r.Client.On(), r.To.Name, r.Belongs())
+		if err != nil {
+			return nil, err
+		}
+		defer func() { use.End(len(result)) }()
+		return next(ctx, r)
+	}
+}
+
 // Begin admits a call of a principal to a server, perhaps after a wait for a place among the
 // calls of that principal. A part is a request that belongs to a call already admitted, such as
 // one about its task: only its result counts. If the error is nil, the caller must call End.
-// Else it is an *Error, or that of ctx.
+// Else it is an *request.LimitError, or that of ctx.
 func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, part bool) (Call, error) {
 	if l == nil {
 		return Call{}, nil
@@ -199,14 +194,15 @@ func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, 
 	if ctx.Err() != nil {
 		return Call{}, ctx.Err()
 	}
-	return Call{}, &Error{Limit: fmt.Sprintf("%d calls at once", c.principal.quota.ConcurrentCalls)}
+	return Call{}, &request.LimitError{Limit: fmt.Sprintf("%d calls at once", c.principal.quota.ConcurrentCalls)}
 }
 
-// begin is Begin up to the wait. The error is nil or an *Error.
+// begin is Begin up to the wait. The error is nil or an *request.LimitError.
 func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all, each, who := &l.options.All, &l.options.Server, l.quotaOf(p)
+	o, who := l.options(), l.quotaOf(p)
+	all, each := &o.All, &o.Server
 	if !all.boundsCalls() && !each.boundsCalls() && !who.boundsCalls() {
 		return Call{}, nil
 	}
@@ -259,18 +255,18 @@ const sessionsEnd = time.Minute
 
 // OpenSession counts a session of a principal. If the error is nil, the caller must call
 // CloseSession with the same principal.
-func (l *Limits) OpenSession(p *caller.Principal) *Error {
+func (l *Limits) OpenSession(p *caller.Principal) *request.LimitError {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	who, all := l.of(p), l.all.under(l.options.All)
+	who, all := l.of(p), l.all.under(l.options().All)
 	if most := who.quota.Sessions; most > 0 && who.sessions >= most {
-		return &Error{Limit: fmt.Sprintf("%d open sessions", most), RetryAfter: sessionsEnd}
+		return &request.LimitError{Limit: fmt.Sprintf("%d open sessions", most), RetryAfter: sessionsEnd}
 	}
 	if most := all.quota.Sessions; most > 0 && all.sessions >= most {
-		return &Error{Limit: fmt.Sprintf("%d open sessions of all callers together", most), RetryAfter: sessionsEnd}
+		return &request.LimitError{Limit: fmt.Sprintf("%d open sessions of all callers together", most), RetryAfter: sessionsEnd}
 	}
 	who.sessions++
 	all.sessions++
@@ -289,15 +285,15 @@ func (l *Limits) CloseSession(p *caller.Principal) {
 }
 
 // ServerSession refuses one more session with a server for a single client, if open says that
-// there are as many as there may be.
-func (l *Limits) ServerSession(open int) *Error {
+// there are as many as there may be. The error is nil or a *[request.LimitError].
+func (l *Limits) ServerSession(open int) error {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if most := l.options.Server.Sessions; most > 0 && open >= most {
-		return &Error{Limit: fmt.Sprintf("%d sessions of this server with single clients", most), RetryAfter: sessionsEnd}
+	if most := l.options().Server.Sessions; most > 0 && open >= most {
+		return &request.LimitError{Limit: fmt.Sprintf("%d sessions of this server with single clients", most), RetryAfter: sessionsEnd}
 	}
 	return nil
 }

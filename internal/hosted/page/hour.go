@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mcpx/internal/executor"
+	"mcpx/internal/request"
 )
 
 // minutes is how far the plots go back.
@@ -20,7 +21,7 @@ type minute struct {
 // an hour before.
 type series [minutes]minute
 
-func (s *series) add(at int64, r *executor.Record) {
+func (s *series) add(at int64, r *request.Event) {
 	m := &s[at%minutes]
 	if m.at != at {
 		*m = minute{at: at}
@@ -62,19 +63,19 @@ type Hour struct {
 	servers map[string]*series
 }
 
-// Add counts a call that has ended; it is an observer of the executor. A call of an unknown
+// Add counts a call that has ended; it is an observer. A call of an unknown
 // server counts in all only, as callers can make up any number of names. A call that was
 // cancelled before its server got it does not count: the page cancels one to ask its viewer
 // first.
-func (h *Hour) Add(r executor.Record) {
-	if r.Cancelled() && r.Upstream == 0 {
+func (h *Hour) Add(r *request.Event) {
+	if !r.Attempted || !r.IsCall() || r.Cancelled() && r.Upstream == 0 {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := time.Now().Unix() / 60
-	h.all.add(at, &r)
-	if !r.Known && r.Outcome != executor.CodeToolNotFound { // a code for known servers alone
+	h.all.add(at, r)
+	if !r.Known && (r.Outcome != executor.CodeToolNotFound || !r.KnownServer) {
 		return
 	}
 	one := h.servers[r.Server]
@@ -85,7 +86,7 @@ func (h *Hour) Add(r executor.Record) {
 		one = &series{}
 		h.servers[r.Server] = one
 	}
-	one.add(at, &r)
+	one.add(at, r)
 }
 
 // lastHour is the account of the last hour as the page gets it.

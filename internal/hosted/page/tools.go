@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/executor"
+	"mcpx/internal/request"
 	"mcpx/internal/tokens"
 	"mcpx/internal/view"
 )
@@ -24,7 +25,9 @@ const maxArguments = 4 << 20
 // keeps no sessions with servers. It answers no questions of servers; only call asks the viewer
 // to confirm.
 func (p *Page) client(ctx context.Context) *caller.Client {
-	return &caller.Client{ID: "page " + rand.Text(), Name: "mcpx page", View: p.ViewName, Principal: caller.From(ctx)}
+	place := caller.Place{ID: "page " + rand.Text(), View: p.ViewName, Principal: caller.From(ctx)}
+	client := caller.New(place, caller.Said{Name: "mcpx page"})
+	return &client
 }
 
 // hints are what a tool declares of itself, in the words of the page.
@@ -147,20 +150,21 @@ func (p *Page) call(w http.ResponseWriter, r *http.Request) {
 	writing := http.NewResponseController(w)
 	_ = writing.SetWriteDeadline(time.Time{}) // a call has its own time
 	c, question := p.client(r.Context()), ""
-	defer p.View.Forget(c)
+	defer p.View.Attach(c, view.Attachment{})()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	began := time.Now()
 	result, err := p.Executor.Exec(ctx, executor.Request{
-		Server: body.Server, Tool: body.Tool, Arguments: body.Arguments, Client: c,
-		Confirm: func(text string) bool {
+		From:   request.From{Client: c},
+		Server: body.Server, Tool: body.Tool, Arguments: body.Arguments,
+		Consent: request.Consent{Ask: func(text string) bool {
 			if text != body.Confirmed {
 				question = text
 				cancel() // no refusal: the page sends the call again
 				return false
 			}
 			return true
-		},
+		}},
 	})
 	_ = writing.SetWriteDeadline(time.Now().Add(writeWithin))
 	switch {

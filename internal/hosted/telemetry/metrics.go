@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"mcpx/internal/executor"
+	"mcpx/internal/request"
 )
 
 // Metrics counts calls and requests. The names are those of the semantic conventions for MCP
@@ -102,7 +102,9 @@ func NewMetrics(version string, state func() State) *Metrics {
 
 // Handler serves the metrics.
 func (m *Metrics) Handler(log *slog.Logger) http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 4})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 4,
+	})
 }
 
 type seriesKey struct {
@@ -117,8 +119,26 @@ type series struct {
 	tokensReceived, tokensSent, bytesReceived, bytes prometheus.Counter
 }
 
-// Call counts a call of a tool.
-func (m *Metrics) Call(r executor.Record) {
+// Event is an observer: it counts the requests of clients, the calls of tools, and what was refused.
+func (m *Metrics) Event(r *request.Event) {
+	switch {
+	case r.Refused != nil:
+		m.refusedWith(r.Refused.Status)
+		return
+	case r.Request:
+		method := ""
+		if r.KnownMethod {
+			method = r.Method
+		}
+		m.answered(method, r.Code, r.IsCall() && r.Failed(), r.Duration)
+	}
+	if r.Attempted && r.IsCall() {
+		m.call(r)
+	}
+}
+
+// call counts a call of a tool.
+func (m *Metrics) call(r *request.Event) {
 	key := seriesKey{r.Server, r.Tool, r.Outcome, r.Upstream > 0}
 	if !r.KnownServer {
 		key.server = other
@@ -174,10 +194,10 @@ type answerKey struct {
 	failed bool
 }
 
-// Request counts a request of a client. method is empty for one that mcpx does not know. code is
+// answered counts a request of a client. method is empty for one that mcpx does not know. code is
 // the code of its error, 0 = it got a result; failed means that the result is the error of a
 // tool (isError).
-func (m *Metrics) Request(method string, code int, failed bool, took time.Duration) {
+func (m *Metrics) answered(method string, code int, failed bool, took time.Duration) {
 	key := answerKey{method, code, failed}
 	m.mu.RLock()
 	o := m.answers[key]
@@ -219,5 +239,5 @@ func (m *Metrics) SessionEnded(version string, lasted time.Duration) {
 	m.sessions.WithLabelValues(version).Observe(lasted.Seconds())
 }
 
-// Refused counts an HTTP request that was answered with an error.
-func (m *Metrics) Refused(status int) { m.refused.WithLabelValues(strconv.Itoa(status)).Inc() }
+// refusedWith counts an HTTP request that was answered with an error.
+func (m *Metrics) refusedWith(status int) { m.refused.WithLabelValues(strconv.Itoa(status)).Inc() }

@@ -16,7 +16,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"mcpx/internal/executor"
+	"mcpx/internal/request"
 )
 
 // Traces sends two spans for each sampled call to a collector, in batches. [Traces.Close]
@@ -64,15 +64,17 @@ func (t *Traces) Close() error {
 	return t.provider.Shutdown(ctx)
 }
 
-// Call makes the spans of a call after its end: one of the call, with the client's span above
+// Call is an observer. It makes the spans of a call after its end: one of the call, with the client's span above
 // it, and below it one of the request to the upstream, whose id the upstream got in
 // _meta.traceparent. No span has arguments, results, or names that are not in the catalogue.
-func (t *Traces) Call(r executor.Record) {
-	if r.Spans == nil {
+func (t *Traces) Call(r *request.Event) {
+	if r.Spans == nil || !r.IsCall() {
 		return
 	}
 	name := "tools/call"
-	attributes := []attribute.KeyValue{attribute.String("mcp.method.name", "tools/call"), attribute.String("gen_ai.operation.name", "execute_tool")}
+	attributes := []attribute.KeyValue{
+		attribute.String("mcp.method.name", "tools/call"), attribute.String("gen_ai.operation.name", "execute_tool"),
+	}
 	if r.Known {
 		name += " " + r.Tool
 		attributes = append(attributes, attribute.String("gen_ai.tool.name", r.Tool), attribute.String("mcpx.server", r.Server))
@@ -82,11 +84,11 @@ func (t *Traces) Call(r executor.Record) {
 		attributes = append(attributes, attribute.String("error.type", r.Outcome))
 	}
 	ctx := context.Background()
-	if parent := spanContext(r.Trace, r.Spans.Parent); parent.IsValid() {
+	if parent := spanContext(r.Trace.ID, r.Spans.Parent); parent.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
 	}
 	span := func(ctx context.Context, id string, kind trace.SpanKind, began time.Time, took time.Duration) context.Context {
-		ctx = context.WithValue(ctx, nextSpan{}, spanContext(r.Trace, id))
+		ctx = context.WithValue(ctx, nextSpan{}, spanContext(r.Trace.ID, id))
 		ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithTimestamp(began), trace.WithAttributes(attributes...))
 		if failed {
 			span.SetStatus(codes.Error, "")

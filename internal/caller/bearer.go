@@ -1,0 +1,52 @@
+package caller
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+)
+
+var (
+	// ErrNoToken is the error of a request without a bearer token.
+	ErrNoToken = errors.New("no token")
+	// ErrMalformed is the error of an Authorization header that cannot be read.
+	ErrMalformed = errors.New("the Authorization header is malformed")
+)
+
+// maxToken bounds a token, in bytes. The longest are JWTs with many groups.
+const maxToken = 16 << 10
+
+// Bearer is the token in the Authorization header (RFC 6750, section 2.1). One in the query does
+// not count: MCP forbids that. The error is ErrNoToken, also for another scheme than Bearer, or
+// ErrMalformed.
+func Bearer(header http.Header) (string, error) {
+	values := header["Authorization"]
+	switch {
+	case len(values) == 0:
+		return "", ErrNoToken
+	case len(values) > 1:
+		return "", ErrMalformed
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", ErrNoToken
+	}
+	token = strings.TrimLeft(token, " ")
+	if token == "" || len(token) > maxToken {
+		return "", ErrMalformed
+	}
+	for i := range len(token) {
+		if !tokenByte[token[i]] {
+			return "", ErrMalformed
+		}
+	}
+	return token, nil
+}
+
+// tokenByte has the bytes that a token may have (b64token of RFC 6750).
+var tokenByte = func() (is [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=") {
+		is[c] = true
+	}
+	return is
+}()

@@ -1,0 +1,22 @@
+package request
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Handler sends a request and returns the raw result, which is valid JSON in valid UTF-8; nil for a notification. It
+// ends within the request's time. Errors: *wire.RPCError, the types of this package, *semaphore.BusyError, or ctx's own.
+type Handler func(ctx context.Context, r *Request) (json.RawMessage, error)
+
+// Middleware stands before a handler. It may refuse a request, change it, or act on its result; it never sends one to
+// another server than the request is for. To add one: a file with it, and its line in the list of package app.
+type Middleware func(next Handler) Handler
+
+// Chain is the last handler behind all of the middleware, of which the first comes first.
+func Chain(last Handler, all ...Middleware) Handler {
+	for i := len(all) - 1; i >= 0; i-- {
+		last = all[i](last)
+	}
+	return last
+}
