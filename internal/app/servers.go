@@ -152,12 +152,10 @@ func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 			Secrets:    sanitize.NewSecrets(s.Secrets, nil),
 			Logger:     b.log, Trace: b.trace(s.Name),
 		},
-		Protocol:       s.Protocol,
-		ClientName:     "mcpx",
-		ClientVersion:  Version(),
-		ConnectTimeout: s.ConnectTimeout,
-		Lazy:           s.Start == "lazy", StopIdle: s.StopIdle,
-		MaxConcurrency: s.MaxConcurrency, Queue: queue(cfg.Limits.Server, 0),
+		Introduction: upstream.Introduction{Name: "mcpx", Version: Version()},
+		Timeouts:     upstream.Timeouts{Connect: s.ConnectTimeout},
+		Concurrency:  upstream.Concurrency{Max: s.MaxConcurrency, Queue: queue(cfg.Limits.Server, 0)},
+		Protocol:     s.Protocol, Lazy: s.Start == "lazy", StopIdle: s.StopIdle,
 	}
 	if s.Type == config.Stdio {
 		spec.Launch.Env = proc.Environment(os.Environ(), s.Env)

@@ -197,7 +197,7 @@ func TestFaultsOfTime(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
 		slow := piped(t, "slow", mcptest.Spec{})
-		slow.Spec.CallTimeout, slow.Spec.MaxConcurrency = 90*time.Second, 1
+		slow.Spec.Timeouts.Call, slow.Spec.Concurrency.Max = 90*time.Second, 1
 		r := registry.New([]registry.Server{slow, piped(t, "hangs", mcptest.Spec{NeverInit: true})}, registry.Options{})
 		r.Start()
 		t.Cleanup(func() { r.Close(0) })

@@ -191,7 +191,7 @@ func TestHTTPStatuses(t *testing.T) {
 func TestTimeoutInQueue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := piped(t, "s", mcptest.Spec{})
-		server.Spec.MaxConcurrency = 1
+		server.Spec.Concurrency.Max = 1
 		e := executing(t, Options{Servers: map[string]ServerOptions{"s": {CallTimeout: 3 * time.Second}}}, nil, server)
 		done := make(chan struct{})
 		go func() {

@@ -138,9 +138,10 @@ func (r *Registry) startAfter(e *entry) {
 // with is the entry with the new settings of a server whose definition is unchanged. It
 // keeps the upstream.
 func (e *entry) with(server Server) *entry {
-	server.Spec.Gate, server.Spec.AllGate = e.server.Spec.Gate, e.server.Spec.AllGate
-	server.Spec.Gate.SetLimit(server.Spec.MaxConcurrency)
-	server.Spec.Gate.SetQueue(server.Spec.Queue)
+	calls, before := &server.Spec.Concurrency, e.server.Spec.Concurrency
+	calls.Gate, calls.All = before.Gate, before.All
+	calls.Gate.SetLimit(calls.Max)
+	calls.Gate.SetQueue(calls.Queue)
 	kept := *e
 	kept.server = server
 	return &kept

@@ -16,7 +16,7 @@ import (
 func TestThousandServers(t *testing.T) {
 	mcptest.NoLeaks(t)
 	web, modern, sse := mcptest.Spec{}.HTTP(t), mcptest.Spec{Era: mcptest.EraModern}.HTTP(t), mcptest.Spec{}.SSE(t)
-	stay := Server{Spec: upstream.Spec{Options: transport.Options{Name: "stays", Type: transport.HTTP, Remote: transport.Remote{URL: web.URL}}}, Definition: "stays"}
+	stay := Server{Spec: over(transport.HTTP, "stays", web.URL), Definition: "stays"}
 	r := start(t, Options{}, stay)
 	tried(t, r)
 	round := 0
@@ -25,7 +25,7 @@ func TestThousandServers(t *testing.T) {
 			round++
 			servers := []Server{stay}
 			for i := range 8 {
-				for _, spec := range []upstream.Spec{{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: web.URL}}}, {Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: modern.URL}}}, {Options: transport.Options{Type: transport.SSE, Remote: transport.Remote{URL: sse.URL}}}} {
+				for _, spec := range []upstream.Spec{over(transport.HTTP, "", web.URL), over(transport.HTTP, "", modern.URL), over(transport.SSE, "", sse.URL)} {
 					spec.Name = fmt.Sprintf("%s %d", spec.Remote.URL, i)
 					servers = append(servers, Server{Spec: spec, Definition: fmt.Sprint(round)})
 				}

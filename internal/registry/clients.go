@@ -94,9 +94,9 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, fresh)
 	}
 	if client.Notify == nil || own != nil { // a session that lists nothing: it is for one request, or what it lists is of one caller
-		spec.NoCatalogue, spec.Catalogue = true, tools
+		spec.Catalogue.Elsewhere, spec.Catalogue.Shared = true, tools
 	} else {
-		spec.Tools = tools()
+		spec.Catalogue.Tools = tools()
 		spec.OnChange = func() { r.listed(client, e, c.upstream) }
 	}
 	spec.OnUnknown = func(method string, params json.RawMessage) {
@@ -104,7 +104,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 			client.Notify(method, params)
 		}
 	}
-	spec.Owner = func() *caller.Client { return client }
+	spec.Introduction.Owner = func() *caller.Client { return client }
 	status := e.upstream.Status()
 	spec.Seen = status.Known || cached != nil && !cached.tried
 	switch {

@@ -52,7 +52,7 @@ func TestInstances_Spread(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraModern, HangTools: []string{"slow"}}
 	webs, server := several(t, fake, fake, fake)
-	server.Spec.MaxConcurrency = 7
+	server.Spec.Concurrency.Max = 7
 	r := start(t, Options{}, server)
 	tried(t, r)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -159,7 +159,7 @@ func TestInstances_Hangs(t *testing.T) {
 	server.Spec.Remote.URLs[0] = proxy.URL(webs[0].URL)
 	server.Spec.Remote.URL = server.Spec.Remote.URLs[0]
 	server.Spec.Health = upstream.Health{Interval: 20 * time.Millisecond, Timeout: 3 * time.Second, Threshold: 1}
-	server.Spec.ConnectTimeout = 3 * time.Second
+	server.Spec.Timeouts.Connect = 3 * time.Second
 	r := start(t, Options{}, server)
 	tried(t, r)
 	state(t, r, catalog.Ready, "")

@@ -16,7 +16,6 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
 	"mcpx/internal/transport"
-	"mcpx/internal/upstream"
 )
 
 // impatience is the deadline of calls to a server that does not answer.
@@ -83,7 +82,7 @@ func onWeb(fake mcptest.Spec, faults ...mcptest.Fault) func(*testing.T) (Server,
 	return func(t *testing.T) (Server, func()) {
 		server := fake.HTTP(t)
 		server.Script(faults...)
-		return Server{Spec: upstream.Spec{Options: transport.Options{Name: "bad", Type: transport.HTTP, Remote: transport.Remote{URL: server.URL}}}}, nil
+		return Server{Spec: over(transport.HTTP, "bad", server.URL)}, nil
 	}
 }
 
@@ -91,7 +90,7 @@ func behindProxy(mode mcptest.ProxyMode) func(*testing.T) (Server, func()) {
 	return func(t *testing.T) (Server, func()) {
 		server := mcptest.Spec{}.HTTP(t)
 		proxy := mcptest.NewProxy(t, server.URL)
-		return Server{Spec: upstream.Spec{Options: transport.Options{Name: "bad", Type: transport.HTTP, Remote: transport.Remote{URL: proxy.URL(server.URL)}}}}, func() { proxy.Set(mode) }
+		return Server{Spec: over(transport.HTTP, "bad", proxy.URL(server.URL))}, func() { proxy.Set(mode) }
 	}
 }
 
@@ -142,7 +141,7 @@ func TestOneBadServer(t *testing.T) {
 			mcptest.NoLeaks(t)
 			good := []Server{
 				child(t, "child", mcptest.Spec{}),
-				{Spec: upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP, Remote: transport.Remote{URL: mcptest.Spec{}.HTTP(t).URL}}}},
+				{Spec: over(transport.HTTP, "web", mcptest.Spec{}.HTTP(t).URL)},
 				piped(t, "pipe", mcptest.Spec{}),
 			}
 			r := New(good, Options{})

@@ -34,6 +34,11 @@ func TestMain(m *testing.M) {
 
 const patience = 2 * time.Minute
 
+// over is the spec of a server over the network.
+func over(kind, name, url string) upstream.Spec {
+	return upstream.Spec{Options: transport.Options{Name: name, Type: kind, Remote: transport.Remote{URL: url}}}
+}
+
 func child(t testing.TB, name string, fake mcptest.Spec) Server {
 	t.Helper()
 	command, args, env := fake.Stdio(t)
@@ -182,7 +187,7 @@ func TestCacheRemembersTheEra(t *testing.T) {
 	mcptest.NoLeaks(t)
 	options := Options{CacheDir: t.TempDir()}
 	server := mcptest.Spec{}.HTTP(t)
-	config := Server{Spec: upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP, Remote: transport.Remote{URL: server.URL}}}, Key: Key("web")}
+	config := Server{Spec: over(transport.HTTP, "web", server.URL), Key: Key("web")}
 	for range 2 {
 		r := New([]Server{config}, options)
 		r.Start()
@@ -210,7 +215,7 @@ func TestCacheRemembersTheEra_Clients(t *testing.T) {
 		mcptest.NoLeaks(t)
 		options := Options{CacheDir: t.TempDir()}
 		server := tt.fake.HTTP(t)
-		config := Server{Spec: upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP, Remote: transport.Remote{URL: server.URL}}}, Key: Key("web")}
+		config := Server{Spec: over(transport.HTTP, "web", server.URL), Key: Key("web")}
 		for i, version := range tt.clients {
 			r := New([]Server{config}, options)
 			r.Own(&caller.Client{ID: "only", Version: version})
@@ -467,9 +472,9 @@ func TestPerClient(t *testing.T) {
 	mcptest.NoLeaks(t)
 	// A stream that opens late makes mcpx read the catalogue again.
 	server := mcptest.Spec{NoGET: true}.HTTP(t)
-	r := start(t, Options{}, Server{
-		Spec: upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP, Remote: transport.Remote{URL: server.URL}}, ClientVersion: "1"}, PerClient: true, SessionIdle: time.Hour,
-	})
+	spec := over(transport.HTTP, "web", server.URL)
+	spec.Introduction.Version = "1"
+	r := start(t, Options{}, Server{Spec: spec, PerClient: true, SessionIdle: time.Hour})
 	tried(t, r)
 	for _, client := range []*caller.Client{{ID: "1", Name: "claude"}, {ID: "2", Name: "cursor"}, {ID: "1", Name: "claude"}, {ID: "3"}, nil} {
 		if got, err := call(r, "web", client, "echo", `{"text":"x"}`); err != nil || got != "x" {
@@ -612,7 +617,7 @@ func TestListChanged(t *testing.T) {
 	mcptest.NoLeaks(t)
 	options := Options{CacheDir: t.TempDir()}
 	server := mcptest.Spec{}.HTTP(t)
-	config := Server{Spec: upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP, Remote: transport.Remote{URL: server.URL}}}, Key: Key("web")}
+	config := Server{Spec: over(transport.HTTP, "web", server.URL), Key: Key("web")}
 	r := start(t, options, config)
 	tried(t, r)
 	mcptest.WaitFor(t, "the listening stream", patience, func() bool {

@@ -30,7 +30,7 @@ type call struct {
 // *RPCError, *UnavailableError, *LostError, *HTTPError, *TimeoutError,
 // *TooLargeError, *BusyError, *AnswerError, *InputError, or ctx's own.
 func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage, error) {
-	timeout := cmp.Or(max(r.Timeout, 0), u.spec.CallTimeout)
+	timeout := cmp.Or(max(r.Timeout, 0), u.spec.Timeouts.Call)
 	parent, own := ctx, newCallContext(ctx, timeout)
 	defer own.end()
 	ctx = &own.Context
@@ -73,7 +73,7 @@ func isUnavailable(err error) bool {
 // for progress whether or not the caller wants to hear of it: without it, a call
 // that goes on well would look like one that hangs.
 func (u *Upstream) sendOn(ctx context.Context, s *session, r *call) (json.RawMessage, error) {
-	idle := cmp.Or(max(r.Idle, 0), u.spec.IdleTimeout)
+	idle := cmp.Or(max(r.Idle, 0), u.spec.Timeouts.Idle)
 	if idle <= 0 {
 		return s.call(ctx, r)
 	}

@@ -110,7 +110,7 @@ func (s *session) listen() {
 	switch {
 	case !s.modern:
 		s.link.Listen(s.changes.opened, s.changes.noStream)
-	case s.spec.NoCatalogue:
+	case s.spec.Catalogue.Elsewhere:
 		s.changes.noStream()
 	default:
 		s.changes.streams.Go(s.subscribe)

@@ -351,7 +351,7 @@ func TestParamHeadersOfSharedCatalogue(t *testing.T) {
 		server := &changing{modern: true, tool: tool("Region")}
 		shared := connect(t, server.spec())
 		spec := server.spec()
-		spec.Catalogue = func() []catalog.Tool { return shared.Status().Tools }
+		spec.Catalogue.Shared = func() []catalog.Tool { return shared.Status().Tools }
 		own := connect(t, spec)
 		pause(time.Second)
 		call := func(u *Upstream) http.Header {

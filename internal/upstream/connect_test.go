@@ -54,7 +54,7 @@ func TestEra(t *testing.T) {
 				} else {
 					spec = at(transport.HTTP, tt.fake.HTTP(t).URL)
 				}
-				spec.ProbeTimeout = probe
+				spec.Timeouts.Probe = probe
 				u := ready(t, spec)
 				status := u.Status()
 				// One that speaks both may take either, when it is slow to say so.
@@ -90,7 +90,7 @@ func TestOwnersEraRefused(t *testing.T) {
 			fault.Times = -1
 			server.Script(fault)
 		}
-		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Owner: func() *caller.Client { return owner }})
+		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Introduction: Introduction{Owner: func() *caller.Client { return owner }}})
 		if !u.Status().Modern || server.Count("initialize") == 0 {
 			t.Errorf("%d: modern is %t after %d initialize", code, u.Status().Modern, server.Count("initialize"))
 		}
@@ -113,7 +113,7 @@ func TestProtocolIsPinned(t *testing.T) {
 	}
 	for _, tt := range tests {
 		server := tt.fake.HTTP(t)
-		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Protocol: tt.protocol, Legacy: tt.modern, ProbeTimeout: probe})
+		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Protocol: tt.protocol, Legacy: tt.modern, Timeouts: Timeouts{Probe: probe}})
 		if modern := u.Status().Modern; modern != tt.modern || server.Count(tt.unasked) != 0 {
 			t.Errorf("%s: modern is %t, %d %s", tt.protocol, modern, server.Count(tt.unasked), tt.unasked)
 		}
@@ -218,7 +218,7 @@ func TestFraming(t *testing.T) {
 		{"pinned headers", mcptest.Spec{ContentLength: true}, func(s *Spec) { s.Launch.ContentLength = true }},
 		{"pinned lines", mcptest.Spec{}, func(s *Spec) { s.Launch.NewlineOnly = true }},
 		{"answered in headers", mcptest.Spec{ContentLength: true, AnyFraming: true}, func(*Spec) {}},
-		{"lines not understood", mcptest.Spec{ContentLength: true}, func(s *Spec) { s.ConnectTimeout = childSilence }},
+		{"lines not understood", mcptest.Spec{ContentLength: true}, func(s *Spec) { s.Timeouts.Connect = childSilence }},
 		{"noise between headers", mcptest.Spec{ContentLength: true, Noise: true, BOM: true}, func(s *Spec) { s.Launch.ContentLength = true }},
 	}
 	for _, tt := range tests {
@@ -355,9 +355,9 @@ func TestReasons(t *testing.T) {
 			mcptest.Parallel(t)
 			spec := tt.spec(t)
 			spec.Secrets = sanitize.NewSecrets([]string{"hunter2", secret}, nil)
-			spec.ConnectTimeout = patience
+			spec.Timeouts.Connect = patience
 			if first := tt.parts[0]; strings.HasPrefix(first, "no answer ") || strings.HasPrefix(first, "waiting ") {
-				spec.ConnectTimeout, spec.ProbeTimeout = childSilence, 100*time.Millisecond
+				spec.Timeouts.Connect, spec.Timeouts.Probe = childSilence, 100*time.Millisecond
 			}
 			log := logged(&spec)
 			status := awaitState(t, connect(t, spec), catalog.Unavailable)
@@ -405,7 +405,7 @@ func TestCallWhileConnecting(t *testing.T) {
 // Close does not wait for a handshake that never ends.
 func TestCloseWhileConnecting(t *testing.T) {
 	eachVariant(t, mcptest.Spec{NeverInit: true}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
-		spec.ConnectTimeout = time.Hour
+		spec.Timeouts.Connect = time.Hour
 		u := New(spec)
 		u.Start()
 		mcptest.WaitFor(t, "a message", patience, func() bool { return len(log().Event(mcptest.EventMessage)) > 0 })

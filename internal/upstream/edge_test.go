@@ -112,7 +112,7 @@ func TestRetryTakesNoPlace(t *testing.T) {
 		all := semaphore.New(1)
 		bad, starts := inProcess(t, mcptest.Spec{})
 		good, _ := inProcess(t, mcptest.Spec{})
-		bad.AllGate, good.AllGate = all, all
+		bad.Concurrency.All, good.Concurrency.All = all, all
 		serve := bad.Serve
 		bad.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
 			if starts.starts() == 0 {

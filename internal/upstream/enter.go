@@ -59,15 +59,7 @@ func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 			}
 		}
 		began := time.Now()
-		err := u.spec.Gate.Enter(ctx)
-		if err == nil {
-			if err = u.spec.AllGate.Enter(ctx); err != nil {
-				u.spec.Gate.Leave()
-				if busy, ok := errors.AsType[*semaphore.BusyError](err); ok {
-					busy.All = true
-				}
-			}
-		}
+		err := u.spec.Concurrency.enter(ctx)
 		if w.queued += time.Since(began); err != nil {
 			return nil, err
 		}
@@ -78,9 +70,27 @@ func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 	}
 }
 
-func (u *Upstream) leave() {
-	u.spec.AllGate.Leave()
-	u.spec.Gate.Leave()
+func (u *Upstream) leave() { u.spec.Concurrency.leave() }
+
+// enter waits for a place at both gates.
+func (c *Concurrency) enter(ctx context.Context) error {
+	if err := c.Gate.Enter(ctx); err != nil {
+		return err
+	}
+	err := c.All.Enter(ctx)
+	if err == nil {
+		return nil
+	}
+	c.Gate.Leave()
+	if busy, ok := errors.AsType[*semaphore.BusyError](err); ok {
+		busy.All = true
+	}
+	return err
+}
+
+func (c *Concurrency) leave() {
+	c.All.Leave()
+	c.Gate.Leave()
 }
 
 // current returns the open session; nil if there is none, or the upstream is stopped.

@@ -128,13 +128,13 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 	}()
 	if s.modern {
 		// An acknowledgement does not name what it does not grant.
-		late := time.AfterFunc(s.spec.ConnectTimeout, func() { s.settle(t, errNotTold) })
+		late := time.AfterFunc(s.spec.Timeouts.Connect, func() { s.settle(t, errNotTold) })
 		defer late.Stop()
 		s.keepListening(ctx, mcp.SubscriptionFilter{ResourceSubscriptions: []string{uri}}, func(err error) { s.settle(t, err) })
 		return
 	}
 	params := wire.Encode(map[string]string{"uri": uri})
-	bounded, cancel := context.WithTimeout(ctx, s.spec.ConnectTimeout)
+	bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Connect)
 	_, err := s.do(bounded, string(mcp.MethodResourcesSubscribe), params)
 	cancel()
 	s.settle(t, err)

@@ -36,7 +36,7 @@ func (s *session) handshake(ctx context.Context) error {
 	owner := s.spec.owner()
 	s.unprobed = owner != nil && owner.Version != "" && !owner.Modern()
 	if !s.spec.Legacy && !s.unprobed {
-		bounded, cancel := context.WithTimeout(ctx, s.spec.ProbeTimeout)
+		bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Probe)
 		probe = s.discover(bounded)
 		answered = bounded.Err() == nil
 		cancel()
@@ -181,7 +181,7 @@ func (s *session) initializeWith(ctx context.Context, version string) error {
 // session is a reason to give up.
 func (s *session) initialized(ctx context.Context) error {
 	message := []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	bounded, cancel := context.WithTimeout(ctx, s.spec.ProbeTimeout)
+	bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Probe)
 	defer cancel()
 	err := s.link.Notify(bounded, message)
 	switch {

@@ -62,15 +62,15 @@ func (e *lateError) Error() string {
 func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took, left time.Duration, err error) {
 	if spec.installs != nil {
 		s, took, err = u.install(parent, spec)
-		return s, took, spec.ConnectTimeout, err
+		return s, took, spec.Timeouts.Connect, err
 	}
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(parent, spec.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(parent, spec.Timeouts.Connect)
 	defer cancel()
 	s = newSession(spec)
 	err = s.open(ctx, u.dialer)
 	took = time.Since(began)
-	return s, took, spec.ConnectTimeout - took, err
+	return s, took, spec.Timeouts.Connect - took, err
 }
 
 // install opens a session with a command that may install at first. It waits for its
@@ -80,7 +80,7 @@ func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took
 		return nil, 0, err
 	}
 	began := time.Now()
-	w := &installWatch{gate: spec.Installs, quiet: spec.installs.firstQuiet, counts: true, say: func(string) {}}
+	w := &installWatch{gate: spec.Concurrency.Installs, quiet: spec.installs.firstQuiet, counts: true, say: func(string) {}}
 	if spec.Seen {
 		w.quiet = spec.installs.laterQuiet
 	} else {
@@ -104,7 +104,7 @@ func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took
 	end(nil)
 	<-watched
 	if w.counts {
-		spec.Installs.Leave()
+		spec.Concurrency.Installs.Leave()
 	}
 	return s, time.Since(began), err
 }
@@ -113,7 +113,7 @@ func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took
 func (u *Upstream) turn(ctx context.Context, spec *Spec) error {
 	place := u.place
 	if !u.lined {
-		place = spec.Installs.Join()
+		place = spec.Concurrency.Installs.Join()
 	}
 	u.place, u.lined = nil, false
 	if place == nil {
@@ -122,13 +122,13 @@ func (u *Upstream) turn(ctx context.Context, spec *Spec) error {
 	if !spec.Seen {
 		u.say("waits for the installs of others")
 	}
-	return spec.Installs.Await(ctx, place, u.hurry)
+	return spec.Concurrency.Installs.Await(ctx, place, u.hurry)
 }
 
 // giveUpTurn leaves the line, or what it led to, if the first attempt never began.
 func (u *Upstream) giveUpTurn(ctx context.Context) {
 	if u.lined && u.turn(ctx, &u.spec) == nil {
-		u.spec.Installs.Leave()
+		u.spec.Concurrency.Installs.Leave()
 	}
 }
 

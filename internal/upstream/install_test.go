@@ -67,7 +67,7 @@ func TestInstall_Patience(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				spec, all := installer(t, test.fake)
-				spec.Seen, spec.ConnectTimeout = test.seen, test.set
+				spec.Seen, spec.Timeouts.Connect = test.seen, test.set
 				u := connect(t, spec)
 				pause(test.until - second)
 				status := u.Status()
@@ -111,7 +111,7 @@ func TestInstall_Turns(t *testing.T) {
 		var ups []*Upstream
 		for _, fake := range fakes {
 			spec, logs := installer(t, fake)
-			spec.Installs = gate
+			spec.Concurrency.Installs = gate
 			ups, all = append(ups, connect(t, spec)), append(all, logs)
 		}
 		check := func(when string, want ...int) {
@@ -200,7 +200,7 @@ func TestInstall_ClosedInLine(t *testing.T) {
 		var ups []*Upstream
 		for range 3 {
 			spec, _ := installer(t, mcptest.Spec{InstallFor: -1, InstallEvery: time.Second})
-			spec.Installs = gate
+			spec.Concurrency.Installs = gate
 			u := New(spec)
 			u.Start()
 			ups = append(ups, u)
@@ -223,7 +223,7 @@ func TestInstall_ClosedAtOnce(t *testing.T) {
 			var ups []*Upstream
 			for range 3 {
 				spec, _ := installer(t, mcptest.Spec{})
-				spec.Installs = gate
+				spec.Concurrency.Installs = gate
 				u := New(spec)
 				u.Start()
 				u.cancel()

@@ -33,10 +33,10 @@ func (st *Status) adoptOffers(offers catalog.Offers) {
 // tools are what most clients use.
 func (u *Upstream) listItems(ctx context.Context, s *session, due map[catalog.Kind]bool) {
 	kinds := slices.DeleteFunc(s.offers.Kinds(), func(kind catalog.Kind) bool { return !due[kind] })
-	if len(kinds) == 0 || u.spec.NoCatalogue {
+	if len(kinds) == 0 || u.spec.Catalogue.Elsewhere {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(itemsPatience, u.spec.ConnectTimeout))
+	ctx, cancel := context.WithTimeout(ctx, min(itemsPatience, u.spec.Timeouts.Connect))
 	defer cancel()
 	fresh := make(map[catalog.Kind][]catalog.Item)
 	for _, kind := range kinds {

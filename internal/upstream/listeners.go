@@ -43,7 +43,7 @@ func (h *listener) tell(f func(json.RawMessage), params json.RawMessage) {
 func (s *session) listenFor(id int64, r *call) {
 	h := &listener{
 		client: r.Client, progress: r.Sink.Progress, log: r.Sink.Log, clock: r.clock, idle: r.idle,
-		timeout: cmp.Or(max(r.Timeout, 0), s.spec.CallTimeout),
+		timeout: cmp.Or(max(r.Timeout, 0), s.spec.Timeouts.Call),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -132,8 +132,8 @@ func headerTools(tools []catalog.Tool) (kept []catalog.Tool, mirrored map[string
 func (s *session) headerTool(name string) *mcp.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.spec.Catalogue != nil {
-		if tools := s.spec.Catalogue(); !catalog.SameTools(tools, s.headersOf) {
+	if s.spec.Catalogue.Shared != nil {
+		if tools := s.spec.Catalogue.Shared(); !catalog.SameTools(tools, s.headersOf) {
 			s.headersOf = tools
 			_, s.headerTools, _ = headerTools(tools)
 		}

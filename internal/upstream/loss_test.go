@@ -373,7 +373,7 @@ func TestHalfOpen(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{}.HTTP(t)
 	proxy := mcptest.NewProxy(t, server.URL)
-	u := ready(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: proxy.URL(server.URL)}}, Health: Health{Interval: 50 * time.Millisecond, Timeout: silence, Threshold: 2}, ConnectTimeout: silence})
+	u := ready(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: proxy.URL(server.URL)}}, Health: Health{Interval: 50 * time.Millisecond, Timeout: silence, Threshold: 2}, Timeouts: Timeouts{Connect: silence}})
 	ended := make(chan error, 1)
 	go func() {
 		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Times: request.Times{Timeout: patience}})

@@ -36,7 +36,7 @@ while read -r line; do
 	*'"tools/list"'*) answer '{"tools":[]}' ;;
 	esac
 done`
-	spec := Spec{Options: transport.Options{Name: "awkward", Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", script, "sh", starts}, Env: os.Environ()}}, Legacy: true, ConnectTimeout: childSilence}
+	spec := Spec{Options: transport.Options{Name: "awkward", Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", script, "sh", starts}, Env: os.Environ()}}, Legacy: true, Timeouts: Timeouts{Connect: childSilence}}
 	return spec, func() int {
 		data, _ := os.ReadFile(starts)
 		return strings.Count(string(data), "\n")
@@ -86,7 +86,7 @@ func TestLastWords(t *testing.T) {
 			mcptest.Parallel(t)
 			spec := stdio(t, tt.fake)
 			if tt.fake.NeverInit {
-				spec.ConnectTimeout = childSilence
+				spec.Timeouts.Connect = childSilence
 			}
 			status := awaitState(t, connect(t, spec), catalog.Unavailable)
 			contains(t, "reason", status.Reason, tt.parts...)
@@ -98,7 +98,7 @@ func TestLastWords(t *testing.T) {
 		if err != nil {
 			t.Skip("no shell")
 		}
-		status := awaitState(t, connect(t, Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", "echo please log in first; cat >/dev/null"}, Env: os.Environ()}}, ConnectTimeout: childSilence}), catalog.Unavailable)
+		status := awaitState(t, connect(t, Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", "echo please log in first; cat >/dev/null"}, Env: os.Environ()}}, Timeouts: Timeouts{Connect: childSilence}}), catalog.Unavailable)
 		contains(t, "reason", status.Reason, "no answer to initialize", "stdout has text instead of messages: please log in first")
 
 		status = awaitState(t, connect(t, Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", "echo no token, set TOKEN; exit 4"}, Env: os.Environ()}}}), catalog.Unavailable)

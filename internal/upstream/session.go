@@ -156,7 +156,7 @@ func (s *session) ended(err error) error {
 // silence says why a handshake came to no end: what the link knows, else that
 // nothing was heard.
 func (s *session) silence(ctx context.Context) error {
-	text := "no answer to initialize within " + s.spec.ConnectTimeout.String()
+	text := "no answer to initialize within " + s.spec.Timeouts.Connect.String()
 	if late, ok := errors.AsType[*lateError](context.Cause(ctx)); ok {
 		text = late.Error()
 	}
@@ -183,11 +183,11 @@ func (s *session) newID() int64 { return s.nextID.Add(2 + rand.Int64N(1<<16)) }
 // clientInfo is how mcpx calls itself; for a session that belongs to one client, by the
 // name of that.
 func (s *session) clientInfo() map[string]string {
-	name := s.spec.ClientName
+	name := s.spec.Introduction.Name
 	if owner := s.spec.owner(); owner != nil && owner.Name != "" {
 		name = owner.Name + "-through-proxy"
 	}
-	return map[string]string{"name": name, "version": s.spec.ClientVersion}
+	return map[string]string{"name": name, "version": s.spec.Introduction.Version}
 }
 
 // capabilities are what a legacy session declares: what its client can, if it belongs to
@@ -196,5 +196,5 @@ func (s *session) capabilities() json.RawMessage {
 	if owner := s.spec.owner(); owner != nil {
 		return owner.Relayed()
 	}
-	return json.RawMessage(cmp.Or(s.spec.Capabilities, "{}"))
+	return json.RawMessage(cmp.Or(s.spec.Introduction.Capabilities, "{}"))
 }

@@ -1,7 +1,6 @@
-// Package upstream is one upstream MCP server: a process or a URL, the session
-// on it, raw requests, and the supervision that opens a fresh session after a
-// loss. Its transports are its own (see docs/design.md): they keep every byte,
-// know whether a request was sent, and bound every message.
+// Package upstream is one upstream MCP server under supervision: the session over a [transport.Link], raw requests on
+// it, and a fresh session after a loss. An [Upstream] owns its session, and the session its link; both end with Close.
+// Errors are those of [Upstream.Call].
 package upstream
 
 import (
@@ -14,63 +13,21 @@ import (
 	"mcpx/internal/transport"
 )
 
-// Spec says what an upstream is and how long things may take. New does not
-// change it, and nobody may change it after New.
+// Spec says what an upstream is. New does not change it, and nothing may change it after New.
 type Spec struct {
-	// Options say how it is reached.
+	// Options say how the server is reached.
 	transport.Options
-
-	// ClientName and ClientVersion are the clientInfo sent to the server.
-	ClientName, ClientVersion string
-
-	// Owner is the client that sessions belong to, nil where several clients share them:
-	// they declare its capabilities, and what belongs to no call is for it. May be nil.
-	Owner func() *caller.Client
-	// Capabilities are what a legacy session without an owner declares, as JSON; empty =
-	// none. (A request of the modern era declares those of its own client.)
-	Capabilities string
-
-	// OnUnknown gets notifications of the server that mcpx does not know, from a reader:
-	// it must not block. params may be nil. May be nil.
-	OnUnknown func(method string, params json.RawMessage)
-
-	// ConnectTimeout bounds one attempt, from start to tools/list; 0 = 30 s, and 10 min
-	// for a command that installs what it runs while it is at work.
-	ConnectTimeout time.Duration
-	CallTimeout    time.Duration // 0 = 5 min
-	// ProbeTimeout bounds the wait for server/discover before initialize is
-	// sent; 0 = 2 s.
-	ProbeTimeout time.Duration
-	// IdleTimeout ends a call without progress; progress, for which the server is
-	// asked then, renews it, but never CallTimeout. 0 = none.
-	IdleTimeout time.Duration
-	// MaxConcurrency bounds the open calls; more wait. 0 = no limit.
-	MaxConcurrency int
-	// Queue bounds those that wait.
-	Queue semaphore.Queue
-	// Gate, where not nil, does so in place of MaxConcurrency, for all upstreams
-	// that share it. AllGate, where not nil, does so beside it.
-	Gate, AllGate *semaphore.Semaphore
-	Health        Health
+	Introduction Introduction
+	Timeouts     Timeouts
+	Concurrency  Concurrency
+	Health       Health
+	Catalogue    Catalogue
 
 	// Protocol pins the era: [EraLegacy] or [EraModern]. Anything else finds it out.
 	Protocol string
 	// Legacy says that the server spoke a legacy revision when it was last
 	// seen: the probe for a modern one is left out of the first attempt.
 	Legacy bool
-	// NoCatalogue leaves out tools/list: for a session whose catalogue is known
-	// from elsewhere.
-	NoCatalogue bool
-	// Tools, where not nil, are what the session is taken to list until it has, in a slice
-	// that stays in use if it lists the same.
-	Tools []catalog.Tool
-	// Catalogue says where, and implies NoCatalogue: it returns the tools as they
-	// are now, in a slice that is never changed (a change is another slice), such
-	// as that of the shared session's [Status]. Without it the arguments that a
-	// tool wants in HTTP headers are not known. It is called with each call, from
-	// any goroutine, and must not block. May be nil.
-	Catalogue func() []catalog.Tool
-
 	// Seen says that a start with this definition has succeeded once, and that its
 	// catalogue is kept elsewhere.
 	Seen bool
@@ -80,15 +37,55 @@ type Spec struct {
 	// StopIdle ends a session that was not used for so long, until it is needed again;
 	// 0 = never.
 	StopIdle time.Duration
-	// Installs, where not nil, bounds how many commands that install are at work at once,
-	// of all upstreams that share it.
-	Installs *semaphore.Semaphore
 
-	installs *installLimits // nil for what installs nothing
-
+	// OnUnknown gets notifications of the server that mcpx does not know, from a reader:
+	// it must not block. params may be nil. May be nil.
+	OnUnknown func(method string, params json.RawMessage)
 	// OnChange is called after each change of [Upstream.Status], from the
 	// supervising goroutine. It must not block. May be nil.
 	OnChange func()
+
+	installs *installLimits // nil for what installs nothing
+}
+
+// Introduction is how mcpx introduces itself to the server.
+type Introduction struct {
+	// Name and Version are the clientInfo; no name = mcpx.
+	Name, Version string
+	// Owner is the client that sessions belong to, nil where several clients share them:
+	// they declare its capabilities, and what belongs to no call is for it. May be nil.
+	Owner func() *caller.Client
+	// Capabilities are what a legacy session without an owner declares, as JSON; empty =
+	// none. (A request of the modern era declares those of its own client.)
+	Capabilities string
+}
+
+// Timeouts bound waits for the server.
+type Timeouts struct {
+	// Connect bounds one attempt, from start to tools/list; 0 = 30 s, and 10 min
+	// for a command that installs what it runs while it is at work.
+	Connect time.Duration
+	// Probe bounds the wait for server/discover before initialize is sent; 0 = 2 s.
+	Probe time.Duration
+	// Call bounds a call that has no time of its own; 0 = 5 min.
+	Call time.Duration
+	// Idle ends a call without progress; progress, for which the server is
+	// asked then, renews it, but never Call. 0 = none.
+	Idle time.Duration
+}
+
+// Concurrency bounds what is under way at the same time.
+type Concurrency struct {
+	// Max bounds the open calls; more wait. 0 = no limit.
+	Max int
+	// Queue bounds the calls that wait.
+	Queue semaphore.Queue
+	// Gate, where not nil, bounds them in place of Max, for all upstreams that share it.
+	// All, where not nil, does so beside it.
+	Gate, All *semaphore.Semaphore
+	// Installs, where not nil, bounds how many commands that install are at work at once,
+	// of all upstreams that share it.
+	Installs *semaphore.Semaphore
 }
 
 // Health says how a session is checked while no call succeeds by itself.
@@ -98,21 +95,36 @@ type Health struct {
 	Threshold int           // failures in a row that end the session; 0 = 2
 }
 
+// Catalogue says where the tools of a session come from; the zero value: from the server.
+type Catalogue struct {
+	// Elsewhere leaves out tools/list: the catalogue is known from elsewhere.
+	Elsewhere bool
+	// Shared says from where, and implies Elsewhere: it returns the tools as they
+	// are now, in a slice that is never changed (a change is another slice), such
+	// as the one in the shared session's [Status]. Without it the arguments that a
+	// tool wants in HTTP headers are not known. It is called with each call, from
+	// any goroutine, and must not block. May be nil.
+	Shared func() []catalog.Tool
+	// Tools, where not nil, are what the session is taken to list until it has, in a slice
+	// that stays in use if it lists the same.
+	Tools []catalog.Tool
+}
+
 func (s Spec) withDefaults() Spec {
 	if installs(s.Launch.Command, s.Launch.Args) {
-		s.installs = newInstallLimits(s.ConnectTimeout)
+		s.installs = newInstallLimits(s.Timeouts.Connect)
 	}
-	if s.Installs == nil {
-		s.Installs = semaphore.New(0)
+	if s.Concurrency.Installs == nil {
+		s.Concurrency.Installs = semaphore.New(0)
 	}
-	if s.ConnectTimeout <= 0 {
-		s.ConnectTimeout = 30 * time.Second
+	if s.Timeouts.Connect <= 0 {
+		s.Timeouts.Connect = 30 * time.Second
 	}
-	if s.CallTimeout <= 0 {
-		s.CallTimeout = 5 * time.Minute
+	if s.Timeouts.Call <= 0 {
+		s.Timeouts.Call = 5 * time.Minute
 	}
-	if s.ProbeTimeout <= 0 {
-		s.ProbeTimeout = 2 * time.Second
+	if s.Timeouts.Probe <= 0 {
+		s.Timeouts.Probe = 2 * time.Second
 	}
 	if s.Health.Timeout <= 0 {
 		s.Health.Timeout = 5 * time.Second
@@ -125,25 +137,25 @@ func (s Spec) withDefaults() Spec {
 	if s.OnChange == nil {
 		s.OnChange = func() {}
 	}
-	s.NoCatalogue = s.NoCatalogue || s.Catalogue != nil
-	if s.Gate == nil {
-		s.Gate = semaphore.New(s.MaxConcurrency)
-		s.Gate.SetQueue(s.Queue)
+	s.Catalogue.Elsewhere = s.Catalogue.Elsewhere || s.Catalogue.Shared != nil
+	if s.Concurrency.Gate == nil {
+		s.Concurrency.Gate = semaphore.New(s.Concurrency.Max)
+		s.Concurrency.Gate.SetQueue(s.Concurrency.Queue)
 	}
-	if s.AllGate == nil {
-		s.AllGate = semaphore.New(0)
+	if s.Concurrency.All == nil {
+		s.Concurrency.All = semaphore.New(0)
 	}
-	if s.ClientName == "" {
-		s.ClientName = "mcpx"
+	if s.Introduction.Name == "" {
+		s.Introduction.Name = "mcpx"
 	}
 	return s
 }
 
 func (s *Spec) owner() *caller.Client {
-	if s.Owner == nil {
+	if s.Introduction.Owner == nil {
 		return nil
 	}
-	return s.Owner()
+	return s.Introduction.Owner()
 }
 
 // reason is why a server is not there, as everybody tells it: SERVER_UNAVAILABLE,

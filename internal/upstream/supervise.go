@@ -196,11 +196,11 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t troubles) (*ses
 	s.listen()
 	var tools []catalog.Tool
 	var faults []string
-	if !spec.NoCatalogue {
+	if !spec.Catalogue.Elsewhere {
 		s.beforeListing(ctx)
 		if tools, faults, err = s.listTools(ctx); err != nil {
 			if parent.Err() == nil && ctx.Err() != nil {
-				err = errors.New("no answer to tools/list within " + spec.ConnectTimeout.String())
+				err = errors.New("no answer to tools/list within " + spec.Timeouts.Connect.String())
 			} else {
 				err = s.ended(err)
 			}
@@ -222,12 +222,12 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t troubles) (*ses
 		st.Protocol, st.Modern, st.Unprobed, st.Took = s.version, s.modern, s.unprobed, took+time.Since(began)
 		st.Stateful = s.stateful()
 		st.Title, st.Version, st.Instructions = s.title, s.release, s.instructions
-		if !spec.NoCatalogue {
+		if !spec.Catalogue.Elsewhere {
 			u.adopt(st, s, tools, faults)
 			st.adoptOffers(s.offers)
 		}
 	})
-	if !spec.NoCatalogue && len(s.offers.Kinds()) > 0 {
+	if !spec.Catalogue.Elsewhere && len(s.offers.Kinds()) > 0 {
 		s.changes.tell(s.offers.Kinds()...)
 	}
 	return s, nil

@@ -316,7 +316,7 @@ func TestNoChecksWhileCallsSucceed(t *testing.T) {
 func TestIdleTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
-		spec.IdleTimeout = 5 * time.Second
+		spec.Timeouts.Idle = 5 * time.Second
 		u := connect(t, spec)
 		call := func(tool, arguments string, limit time.Duration) (time.Duration, error) {
 			began := time.Now()

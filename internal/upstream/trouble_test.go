@@ -290,7 +290,7 @@ func TestEraAfterDeath(t *testing.T) {
 			fake := tt.fake.WithFiles(t)
 			var h history
 			spec := stdio(t, fake)
-			spec.ConnectTimeout, spec.ProbeTimeout = 2*patience, patience
+			spec.Timeouts.Connect, spec.Timeouts.Probe = 2*patience, patience
 			u := h.start(t, spec, nil)
 			for i, want := range tt.modern {
 				awaitState(t, u, catalog.Ready)
@@ -334,7 +334,7 @@ func TestHealthWhileWorking(t *testing.T) {
 			u := connect(t, Spec{Options: transport.Options{Type: transport.InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 				starts++
 				return oneAtATime(50*time.Minute, progress)(ctx, in, out)
-			}}, Legacy: true, Health: health, CallTimeout: time.Hour})
+			}}, Legacy: true, Health: health, Timeouts: Timeouts{Call: time.Hour}})
 			synctest.Wait()
 			if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("work", nil)})); err != nil || got != "done" {
 				t.Errorf("progress each %v: got %q, %v", progress, got, err)
@@ -356,7 +356,7 @@ func TestAnyMessageIsASignOfLife(t *testing.T) {
 		u := connect(t, Spec{Options: transport.Options{Type: transport.InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 			starts++
 			return oneAtATime(20*time.Minute, 10*time.Second)(ctx, in, out)
-		}}, Legacy: true, Health: health, CallTimeout: time.Minute})
+		}}, Legacy: true, Health: health, Timeouts: Timeouts{Call: time.Minute}})
 		synctest.Wait()
 		_, err := text(u, "work", `{}`)
 		var timeout *request.TimeoutError

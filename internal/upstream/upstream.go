@@ -92,8 +92,8 @@ func New(spec Spec) *Upstream {
 	}
 	u.dialer = transport.NewDialer(u.spec.Options)
 	u.status = Status{State: catalog.Connecting, Transport: u.spec.Type, Installing: u.spec.installs != nil && !u.spec.Seen}
-	if u.spec.Tools != nil {
-		u.status.Known, u.status.Tools = true, u.spec.Tools
+	if u.spec.Catalogue.Tools != nil {
+		u.status.Known, u.status.Tools = true, u.spec.Catalogue.Tools
 	}
 	if u.spec.Lazy && u.spec.Seen {
 		u.status.State = catalog.Idle
@@ -106,7 +106,7 @@ func (u *Upstream) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	u.cancel = cancel
 	if u.spec.installs != nil && u.Status().State != catalog.Idle {
-		u.place, u.lined = u.spec.Installs.Join(), true
+		u.place, u.lined = u.spec.Concurrency.Installs.Join(), true
 	}
 	// Ends with Close, which waits for it.
 	go func() {

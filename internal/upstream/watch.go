@@ -255,7 +255,7 @@ func (s *session) listAgain(kind catalog.Kind) {
 // while it gathers or reads are one refresh more, at most one a second: what a
 // storm costs is bounded. A failed refresh keeps the old catalogue.
 func (u *Upstream) relist(ctx context.Context, s *session) {
-	if u.spec.NoCatalogue || !delay.Sleep(ctx, coalesce) {
+	if u.spec.Catalogue.Elsewhere || !delay.Sleep(ctx, coalesce) {
 		return
 	}
 	select {
@@ -277,7 +277,7 @@ func (u *Upstream) relistDue(ctx context.Context, s *session) {
 }
 
 func (u *Upstream) relistTools(ctx context.Context, s *session) {
-	bounded, cancel := context.WithTimeout(ctx, u.spec.ConnectTimeout)
+	bounded, cancel := context.WithTimeout(ctx, u.spec.Timeouts.Connect)
 	tools, faults, err := s.listTools(bounded)
 	cancel()
 	if err != nil {
