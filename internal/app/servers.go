@@ -43,7 +43,9 @@ func (b *builder) samples() (servers []registry.Server) {
 	for _, sample := range demo.Servers() {
 		servers = append(servers, registry.Server{
 			Description: sample.Description,
-			Spec:        upstream.Spec{Options: transport.Options{Name: sample.Name, Type: transport.InProcess, Serve: sample.Serve, Logger: b.log}},
+			Spec: upstream.Spec{Options: transport.Options{
+				Name: sample.Name, Type: transport.InProcess, Serve: sample.Serve, Logger: b.log,
+			}},
 		})
 	}
 	return servers

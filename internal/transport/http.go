@@ -127,7 +127,9 @@ func (l *httpLink) reason(ctx context.Context, err error) error {
 }
 
 // post sends one message. sent is false if it surely did not reach the server.
-func (l *httpLink) post(ctx context.Context, address string, message []byte, header http.Header) (resp *http.Response, sent bool, err error) {
+func (l *httpLink) post(
+	ctx context.Context, address string, message []byte, header http.Header,
+) (resp *http.Response, sent bool, err error) {
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteHeaders: func() { connected.Store(true) },

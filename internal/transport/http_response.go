@@ -142,7 +142,8 @@ func (a *response) noAnswer(resp *http.Response, body []byte) error {
 }
 
 func (a *response) noMCP(resp *http.Response) error {
-	return &request.AnswerError{Reason: fmt.Sprintf("the server answered %s with content type %q, which is not MCP; is the URL right?", resp.Status, a.link.dialer.Secrets.Line(mediaType(resp), 80))}
+	return &request.AnswerError{Reason: fmt.Sprintf("the server answered %s with content type %q, which is not MCP; is the URL right?",
+		resp.Status, a.link.dialer.Secrets.Line(mediaType(resp), 80))}
 }
 
 // accept looks for the answer in data, a message or a batch of them (2025-03-26),

@@ -52,7 +52,10 @@ type changes struct {
 }
 
 func newChanges() *changes {
-	c := &changes{told: make(chan struct{}, 1), missed: make(chan struct{}, 1), settled: make(chan struct{}), kinds: make(map[catalog.Kind]bool)}
+	c := &changes{
+		told: make(chan struct{}, 1), missed: make(chan struct{}, 1), settled: make(chan struct{}),
+		kinds: make(map[catalog.Kind]bool),
+	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	return c
 }
@@ -108,7 +111,7 @@ func (s *session) beforeListing(ctx context.Context) {
 // a server sends by itself. It returns at once; close ends it.
 func (s *session) listen() {
 	switch {
-	case !s.modern:
+	case !s.Modern:
 		s.link.Listen(s.changes.opened, s.changes.noStream)
 	case s.spec.Catalogue.Elsewhere:
 		s.changes.noStream()

@@ -126,7 +126,7 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 		t.cancel()
 		close(t.ended)
 	}()
-	if s.modern {
+	if s.Modern {
 		// An acknowledgement does not name what it does not grant.
 		late := time.AfterFunc(s.spec.Timeouts.Connect, func() { s.settle(t, errNotTold) })
 		defer late.Stop()
@@ -145,7 +145,7 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 	if s.changes.ctx.Err() != nil {
 		return // the session ends, and the subscription with it
 	}
-	bounded, cancel = context.WithTimeout(s.noteCtx, noteTime)
+	bounded, cancel = context.WithTimeout(s.notes.ctx, noteTime)
 	defer cancel()
 	if _, err := s.do(bounded, string(mcp.MethodResourcesUnsubscribe), params); err != nil {
 		s.spec.Logger.Debug("unsubscribing", "err", s.spec.Secrets.Line(err.Error(), 300))

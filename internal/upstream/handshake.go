@@ -22,9 +22,10 @@ const (
 )
 
 // handshake agrees on an era: the modern one first, unless the server spoke the
-// legacy one when it was last seen, or the session belongs to a client that does. A server that does not answer the probe within
-// its bound may be slow to start or ignore what it does not know: it is asked to
-// initialize, and probed once more where it knows no initialize.
+// legacy one when it was last seen, or the session belongs to a client that does. A
+// server that does not answer the probe within its bound may be slow to start, or ignore
+// what it does not know: it is asked to initialize, and probed once more where it knows
+// no initialize.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
 	case s.spec.Protocol == EraLegacy, s.link.Traits().LegacyOnly:
@@ -34,8 +35,8 @@ func (s *session) handshake(ctx context.Context) error {
 	}
 	probe, answered := error(nil), false
 	owner := s.spec.owner()
-	s.unprobed = owner != nil && owner.Version != "" && !owner.Modern()
-	if !s.spec.Legacy && !s.unprobed {
+	s.Unprobed = owner != nil && owner.Version != "" && !owner.Modern()
+	if !s.spec.Legacy && !s.Unprobed {
 		bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Probe)
 		probe = s.discover(bounded)
 		answered = bounded.Err() == nil
@@ -45,8 +46,9 @@ func (s *session) handshake(ctx context.Context) error {
 		}
 	}
 	err := s.initialize(ctx, probe)
-	_, refused := errors.AsType[*wire.RPCError](err)
-	if _, status := errors.AsType[*transport.StatusError](err); !refused && !(status && !fatal(err)) { // a server of the modern era alone may refuse with a bare status
+	_, rpc := errors.AsType[*wire.RPCError](err)
+	_, status := errors.AsType[*transport.StatusError](err) // a server of the modern era alone may say no more
+	if refused := rpc || status && !fatal(err); !refused {
 		return err
 	}
 	if revision, ok := errors.AsType[*revisionError](probe); ok && len(revision.offered) > 0 {
@@ -129,17 +131,18 @@ func (s *session) discover(ctx context.Context) error {
 	if !slices.Contains(g.supported, modernVersion) {
 		return &revisionError{g.supported}
 	}
-	s.modern = true
+	s.Modern = true
 	s.agreed(modernVersion, g)
 	return nil
 }
 
 // agreed takes over what the handshake has found.
 func (s *session) agreed(version string, g greeting) {
-	s.version = version
-	s.title, s.release, s.instructions = g.title, g.release, g.instructions
+	s.Protocol = version
+	s.Title, s.Version, s.Instructions = g.title, g.release, g.instructions
+	s.Stateful = !s.Modern && !s.link.Traits().Sessionless
 	s.offers = g.offers
-	s.takesLevel = g.logging && !s.modern
+	s.level.settable = g.logging && !s.Modern
 	s.link.Agreed(version)
 }
 

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"container/list"
 	"context"
 	"fmt"
 	"slices"
@@ -35,6 +36,12 @@ func newInstallLimits(connectTimeout time.Duration) *installLimits {
 		connectTimeout = installTime
 	}
 	return &installLimits{connectTimeout, firstQuiet, laterQuiet}
+}
+
+// line is a place in the line of the commands that install.
+type line struct {
+	place  *list.Element // nil: it may install at once
+	joined bool
 }
 
 // lateError is why a start was ended that took too long.
@@ -111,11 +118,11 @@ func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took
 
 // turn waits for a place among the commands that install.
 func (u *Upstream) turn(ctx context.Context, spec *Spec) error {
-	place := u.place
-	if !u.lined {
+	place := u.line.place
+	if !u.line.joined {
 		place = spec.Concurrency.Installs.Join()
 	}
-	u.place, u.lined = nil, false
+	u.line = line{}
 	if place == nil {
 		return nil
 	}
@@ -127,7 +134,7 @@ func (u *Upstream) turn(ctx context.Context, spec *Spec) error {
 
 // giveUpTurn leaves the line, or what it led to, if the first attempt never began.
 func (u *Upstream) giveUpTurn(ctx context.Context) {
-	if u.lined && u.turn(ctx, &u.spec) == nil {
+	if u.line.joined && u.turn(ctx, &u.spec) == nil {
 		u.spec.Concurrency.Installs.Leave()
 	}
 }

@@ -82,8 +82,8 @@ func (s *session) page(ctx context.Context, kind catalog.Kind, cursor json.RawMe
 // listTools reads the catalogue. s.missing is why it is a part only; once the whole
 // was taken, a part is an error.
 func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults []string, err error) {
-	all, missing, err := s.list(ctx, catalog.Tools, s.whole)
-	if s.missing = missing; err != nil {
+	all, missing, err := s.list(ctx, catalog.Tools, s.relisting.whole)
+	if s.relisting.missing = missing; err != nil {
 		return nil, nil, err
 	}
 	tools, faults = catalog.DecodeTools(all.Items)
@@ -92,15 +92,22 @@ func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults [
 	return tools, slices.Concat(all.Faults, faults, twice, bad), nil
 }
 
+// mirrored are the tools with arguments that are mirrored into HTTP headers (SEP-2243), by name; modern HTTP only. Under
+// the session's lock.
+type mirrored struct {
+	tools map[string]*mcp.Tool
+	of    []catalog.Tool // the catalogue of [Catalogue.Shared] that they were found in
+}
+
 // mirrorHeaders finds the tools that want arguments in HTTP headers, and
 // refuses those that ask for it wrongly (SEP-2243: only that one is dropped).
 func (s *session) mirrorHeaders(tools []catalog.Tool) (kept []catalog.Tool, faults []string) {
-	if !s.modern || !s.link.Traits().Headers {
+	if !s.Modern || !s.link.Traits().Headers {
 		return tools, nil
 	}
 	kept, mirrored, faults := headerTools(tools)
 	s.mu.Lock()
-	s.headerTools = mirrored
+	s.mirrored.tools = mirrored
 	s.mu.Unlock()
 	return kept, faults
 }
@@ -133,19 +140,19 @@ func (s *session) headerTool(name string) *mcp.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spec.Catalogue.Shared != nil {
-		if tools := s.spec.Catalogue.Shared(); !catalog.SameTools(tools, s.headersOf) {
-			s.headersOf = tools
-			_, s.headerTools, _ = headerTools(tools)
+		if tools := s.spec.Catalogue.Shared(); !catalog.SameTools(tools, s.mirrored.of) {
+			s.mirrored.of = tools
+			_, s.mirrored.tools, _ = headerTools(tools)
 		}
 	}
-	return s.headerTools[name]
+	return s.mirrored.tools[name]
 }
 
 // ping asks for a sign of life: server/discover in the modern era, ping in the
 // legacy one. A JSON-RPC error is one too.
 func (s *session) ping(ctx context.Context) error {
 	method := "ping"
-	if s.modern {
+	if s.Modern {
 		method = string(mcp.MethodServerDiscover)
 	}
 	_, err := s.do(ctx, method, nil)

@@ -181,7 +181,7 @@ func (s *session) asked(of int64) (client *caller.Client, calls []*listener, why
 		return owner, nil, ""
 	case of > 0:
 		return nil, nil, "no call is open on the connection that the question came on"
-	case len(s.listeners) == 0:
+	case len(s.calls.listeners) == 0:
 		return nil, nil, "no call is open that could ask a client; session: per_client gives each client a session of its own"
 	}
 	return nil, nil, "several clients have calls open on this session, and nothing says which of them asks; session: per_client in the configuration of mcpx gives each client a session of its own"

@@ -44,15 +44,15 @@ func (r *call) meta(id int64, modern bool) (meta []byte, err error) {
 // call sends r and returns the raw result. If ctx ends first, it cancels r at the server.
 func (s *session) call(ctx context.Context, r *call) (json.RawMessage, error) {
 	id := s.newID()
-	meta, err := r.meta(id, s.modern)
+	meta, err := r.meta(id, s.Modern)
 	if err != nil {
 		return nil, err
 	}
 	params := r.Params
-	if s.modern {
+	if s.Modern {
 		params = r.Input.With(params)
 	}
-	out, err := s.encode(id, r.Method, params, s.modern, meta)
+	out, err := s.encode(id, r.Method, params, s.Modern, meta)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (s *session) call(ctx context.Context, r *call) (json.RawMessage, error) {
 
 // do sends a request of mcpx's own and returns the raw result.
 func (s *session) do(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	return s.doAs(ctx, method, params, s.modern)
+	return s.doAs(ctx, method, params, s.Modern)
 }
 
 // doAs is do in an era that was not agreed on yet.

@@ -28,63 +28,34 @@ type session struct {
 	spec *Spec
 	link transport.Link // set before it is started, under mu
 
-	modern       bool
-	unprobed     bool // see [Status]
-	version      string
-	title        string
-	release      string
-	instructions string
-	offers       catalog.Offers
+	Agreement
+	offers   catalog.Offers
+	preamble []byte // the members of a modern _meta that are the same in all requests
+	nextID   atomic.Int64
 
-	preamble    []byte // the members of a modern _meta that are the same in all requests
-	nextID      atomic.Int64
-	changes     *changes
-	relistAgain *time.Timer // after a refresh that failed, or left pages out
-	// missing is why the last tools/list was not read to its end, nil if it was. whole:
-	// the catalogue that was taken over was read to its end. Both belong to the
-	// supervising goroutine.
-	missing error
-	whole   bool
-	// again are the kinds that relistAgain is for; likewise.
-	again map[catalog.Kind]bool
-
-	mu        sync.Mutex
-	listeners map[int64]*listener // open calls, by request id
-	closed    bool
-	topics    map[string]*topic // by URI
-	sole      sole
-	abandoned []abandonedCall
-	// takesLevel: mcpx can set the log level of a legacy server. told is the index in
-	// LogLevels of the last one that it set; the length of LogLevels before the first.
-	takesLevel bool
-	told       int
-	// headerTools are the tools whose arguments are mirrored into HTTP headers
-	// (SEP-2243), modern HTTP only; headersOf is the catalogue of [Spec.Catalogue] that
-	// they were found in.
-	headerTools map[string]*mcp.Tool
-	headersOf   []catalog.Tool
-
+	changes   *changes
+	relisting relisting
 	questions questions
+	notes     notes
 
-	noting int // under mu: messages without an answer that goroutines send
-	// notes are the messages without an answer that are under way; quit ends them.
-	notes   sync.WaitGroup
-	noteCtx context.Context
-	quit    context.CancelFunc
+	mu       sync.Mutex
+	closed   bool
+	calls    openCalls
+	topics   map[string]*topic // by URI
+	level    level
+	mirrored mirrored
 }
 
 func newSession(spec *Spec) *session {
 	s := &session{
-		spec:        spec,
-		changes:     newChanges(),
-		relistAgain: time.NewTimer(relistRetry),
-		listeners:   make(map[int64]*listener),
-		told:        len(LogLevels),
-		again:       make(map[catalog.Kind]bool),
-		topics:      make(map[string]*topic),
+		spec:      spec,
+		changes:   newChanges(),
+		relisting: newRelisting(),
+		calls:     openCalls{listeners: make(map[int64]*listener)},
+		topics:    make(map[string]*topic),
+		level:     level{told: len(LogLevels)},
 	}
-	s.relistAgain.Stop()
-	s.noteCtx, s.quit = context.WithCancel(context.Background())
+	s.notes.ctx, s.notes.end = context.WithCancel(context.Background())
 	info, _ := json.Marshal(s.clientInfo())
 	s.preamble = append([]byte(`"`+mcp.MetaKeyProtocolVersion+`":"`+modernVersion+`","`+mcp.MetaKeyClientInfo+`":`), info...)
 	return s
@@ -120,12 +91,6 @@ func (s *session) open(ctx context.Context, dialer *transport.Dialer) error {
 	return err
 }
 
-// stateful reports whether the server may keep something from one request of the session
-// to the next: a legacy server that has given no session ID over HTTP cannot.
-func (s *session) stateful() bool {
-	return !s.modern && !s.link.Traits().Sessionless
-}
-
 // close ends the session and everything it started. Cancellations that are under
 // way over HTTP may still arrive; a stream ends, which says enough.
 func (s *session) close() {
@@ -135,13 +100,13 @@ func (s *session) close() {
 	s.changes.end()
 	s.questions.end()
 	if !s.link.Traits().OneStream { // which sends no more once it is closed
-		timer := time.AfterFunc(notePatience, s.quit)
-		s.notes.Wait()
+		timer := time.AfterFunc(notePatience, s.notes.end)
+		s.notes.all.Wait()
 		timer.Stop()
 	}
 	s.link.Close()
-	s.quit()
-	s.notes.Wait()
+	s.notes.end()
+	s.notes.all.Wait()
 	s.changes.streams.Wait()
 }
 

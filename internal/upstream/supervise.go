@@ -60,7 +60,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 			u.pause(ctx, wait)
 			continue
 		}
-		spec.Legacy, pause = !s.modern, 0
+		spec.Legacy, pause = !s.Modern, 0
 		if t.loop == "" {
 			u.warned = ""
 		}
@@ -208,8 +208,8 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t troubles) (*ses
 			return nil, err
 		}
 	}
-	s.taken()
-	u.spec.Logger.Info("connected", "protocol", s.version, "tools", len(tools), "title", u.spec.Secrets.Line(s.title, 80))
+	s.relisting.taken()
+	u.spec.Logger.Info("connected", "protocol", s.Protocol, "tools", len(tools), "title", u.spec.Secrets.Line(s.Title, 80))
 	for _, fault := range faults {
 		u.spec.Logger.Warn("tool refused", "fault", u.spec.Secrets.Line(fault, 300))
 	}
@@ -219,9 +219,7 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t troubles) (*ses
 		t.publish(st)
 		st.Installing = false
 		st.RetryAfter = time.Time{}
-		st.Protocol, st.Modern, st.Unprobed, st.Took = s.version, s.modern, s.unprobed, took+time.Since(began)
-		st.Stateful = s.stateful()
-		st.Title, st.Version, st.Instructions = s.title, s.release, s.instructions
+		st.Agreement, st.Took = s.Agreement, took+time.Since(began)
 		if !spec.Catalogue.Elsewhere {
 			u.adopt(st, s, tools, faults)
 			st.adoptOffers(s.offers)
@@ -236,22 +234,13 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, t troubles) (*ses
 // adopt makes what s has listed the catalogue, unless it is a part only and there is
 // a whole one. The caller holds the lock.
 func (u *Upstream) adopt(st *Status, s *session, tools []catalog.Tool, faults []string) {
-	if s.missing != nil && st.Known && u.whole {
+	if s.relisting.missing != nil && st.Known && u.whole {
 		st.Faults = faults
 		s.mirrorHeaders(st.Tools)
 		return
 	}
-	u.whole = s.missing == nil
+	u.whole = s.relisting.missing == nil
 	st.list(tools, faults)
-}
-
-// list takes over a catalogue. One that says the same as the last leaves the
-// old slice in place, by which others see that nothing changed.
-func (st *Status) list(tools []catalog.Tool, faults []string) {
-	if !st.Known || !catalog.EqualTools(st.Tools, tools) {
-		st.Tools = tools
-	}
-	st.Known, st.Faults = true, faults
 }
 
 // failed publishes a failed attempt and returns the wait until the next.

@@ -3,8 +3,6 @@ package upstream
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -44,7 +42,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	}
 	unused := time.NewTimer(max(0, u.useLeft()))
 	defer unused.Stop()
-	defer s.relistAgain.Stop()
+	defer s.relisting.again.Stop()
 	again := time.NewTimer(time.Hour) // when what was missed is read
 	again.Stop()
 	defer again.Stop()
@@ -69,9 +67,8 @@ func (w *watcher) watch(ctx context.Context) error {
 		case <-again.C:
 			w.reread = time.Now()
 			s.changes.tell(append(s.offers.Kinds(), catalog.Tools)...)
-		case <-s.relistAgain.C:
-			s.changes.tell(slices.Collect(maps.Keys(s.again))...)
-			clear(s.again)
+		case <-s.relisting.again.C:
+			s.changes.tell(s.relisting.due()...)
 		case <-calm:
 			w.loop = ""
 			u.update(w.publish)
@@ -195,7 +192,7 @@ func (w *watcher) ping(ctx context.Context) error {
 		})
 	}
 	ask(w.unpinged)
-	unsure := !w.unpinged && !w.pinged && !w.s.modern
+	unsure := !w.unpinged && !w.pinged && !w.s.Modern
 	half := time.NewTimer(timeout / 2)
 	defer half.Stop()
 	for {
@@ -236,21 +233,6 @@ func (u *Upstream) succeeded() {
 	u.mu.Unlock()
 }
 
-// taken notes that the catalogue that was read last is the one that counts. Pages
-// that were missing from it are asked for once more.
-func (s *session) taken() {
-	s.whole = s.missing == nil
-	if s.missing != nil {
-		s.listAgain(catalog.Tools)
-	}
-}
-
-// listAgain asks for another refresh of what is of a kind, after a pause.
-func (s *session) listAgain(kind catalog.Kind) {
-	s.again[kind] = true
-	s.relistAgain.Reset(relistRetry)
-}
-
 // relist refreshes what has changed after list_changed. Notifications that come
 // while it gathers or reads are one refresh more, at most one a second: what a
 // storm costs is bounded. A failed refresh keeps the old catalogue.
@@ -285,9 +267,9 @@ func (u *Upstream) relistTools(ctx context.Context, s *session) {
 			return
 		}
 		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.Secrets.Line(err.Error(), 300))
-		s.listAgain(catalog.Tools)
+		s.relisting.later(catalog.Tools)
 		return
 	}
-	s.taken()
+	s.relisting.taken()
 	u.update(func(st *Status) { u.adopt(st, s, tools, faults) })
 }
