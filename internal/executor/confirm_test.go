@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -60,7 +61,7 @@ func TestConfirmed_Input(t *testing.T) {
 func TestConfirmed_late(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
-	servers := []registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: fake.URL}, Definition: fake.URL}}
+	servers := []registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}, Definition: fake.URL}}
 	e := confirming(t, Options{}, policy.ConfirmAll, servers...)
 	hide := false
 	client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
@@ -97,7 +98,7 @@ func TestChanged(t *testing.T) {
 	}
 	for _, c := range []struct{ now, code string }{{"Old", ""}, {"New", ""}, {"Bad", CodeToolNotFound}} {
 		fake := mcptest.Spec{Tools: tool("Old")}.HTTP(t)
-		servers := []registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: fake.URL}, Definition: fake.URL, Key: registry.Key("fake")}}
+		servers := []registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}, Definition: fake.URL, Key: registry.Key("fake")}}
 		options := registry.Options{CacheDir: t.TempDir(), Rules: hiding(func(_ string, tool *catalog.Tool) bool { return tool.Description != "Bad" })}
 		before := registry.New(servers, options)
 		before.Start()

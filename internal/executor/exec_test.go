@@ -19,10 +19,12 @@ import (
 
 	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -33,7 +35,7 @@ const patience = 2 * time.Minute
 // piped is a fake in this process.
 func piped(t testing.TB, name string, fake mcptest.Spec) registry.Server {
 	t.Helper()
-	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: fake.Serve(t, nil)}}
+	return registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.InProcess, Serve: fake.Serve(t, nil)}}}
 }
 
 // hiding are rules that hide what the func does not let be; nil hides nothing.
@@ -111,9 +113,9 @@ func TestFaults(t *testing.T) {
 	good := piped(t, "good", mcptest.Spec{Tools: json.RawMessage(tools)})
 	good.Spec.MaxMessage = 64 << 10
 	modern := piped(t, "modern", mcptest.Spec{Era: mcptest.EraModern, Tools: json.RawMessage(`[{"name":"ask"},{"name":"raw"}]`)})
-	off := registry.Server{Disabled: true, Spec: upstream.Spec{Name: "off"}}
-	faulty := registry.Server{Fault: "env.TOKEN: variable TOKEN is not set", Spec: upstream.Spec{Name: "faulty"}}
-	missing := registry.Server{Spec: upstream.Spec{Name: "missing", Type: upstream.Stdio, Command: "no-such-" + secret, Secrets: []string{secret}}}
+	off := registry.Server{Disabled: true, Spec: upstream.Spec{Options: transport.Options{Name: "off"}}}
+	faulty := registry.Server{Fault: "env.TOKEN: variable TOKEN is not set", Spec: upstream.Spec{Options: transport.Options{Name: "faulty"}}}
+	missing := registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: "missing", Type: transport.Stdio, Launch: transport.Launch{Command: "no-such-" + secret}, Secrets: sanitize.NewSecrets([]string{secret}, nil)}}}
 	empty := piped(t, "empty", mcptest.Spec{Tools: json.RawMessage(`[]`)})
 	many := piped(t, "many", mcptest.Spec{Tools: json.RawMessage(`[]`), ExtraTools: 60})
 	e := executing(t, Options{TypeScript: true, ExecWait: patience}, func(_ string, tool *catalog.Tool) bool { return tool.Name != "hidden_tool" },
@@ -215,7 +217,7 @@ func TestFaultsOfTime(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
 		slow := piped(t, "slow", mcptest.Spec{})
-		slow.Spec.CallTimeout, slow.Spec.MaxConcurrency = 90*time.Second, 1
+		slow.Spec.Timeouts.Call, slow.Spec.Concurrency.Max = 90*time.Second, 1
 		r := registry.New([]registry.Server{slow, piped(t, "hangs", mcptest.Spec{NeverInit: true})}, registry.Options{})
 		r.Start()
 		t.Cleanup(func() { r.Close(0) })

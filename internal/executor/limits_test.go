@@ -85,7 +85,7 @@ func TestRateLimited(t *testing.T) {
 func TestRateLimited_Queue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		slow := piped(t, "slow", mcptest.Spec{})
-		slow.Spec.MaxConcurrency, slow.Spec.Queue = 1, semaphore.Queue{Calls: 1, Wait: 5 * time.Second}
+		slow.Spec.Concurrency.Max, slow.Spec.Concurrency.Queue = 1, semaphore.Queue{Calls: 1, Wait: 5 * time.Second}
 		e := limited(t, limits.Options{}, slow)
 		ended := make(chan struct{})
 		go func() { // ends with its call

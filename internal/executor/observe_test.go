@@ -18,6 +18,7 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -138,7 +139,7 @@ func TestTracing(t *testing.T) {
 			var events []request.Event
 			fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"look"}]`)}.HTTP(t)
 			e := executing(t, Options{Tracing: tt.tracing, Journal: observed(func(r *request.Event) { events = append(events, *r) })}, nil,
-				registry.Server{Spec: upstream.Spec{Name: "one", Type: upstream.HTTP, URL: fake.URL}})
+				registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: "one", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}})
 			meta := []request.Meta{{Name: "before", Value: json.RawMessage("1")}}
 			if tt.meta != "" {
 				meta = append(meta, request.Meta{Name: "traceparent", Value: wire.Encode(tt.meta)})

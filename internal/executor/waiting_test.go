@@ -133,7 +133,7 @@ func TestWaiting_Ends(t *testing.T) {
 func TestWaiting_Failures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := piped(t, "s", mcptest.Spec{})
-		server.Spec.CallTimeout = 90 * time.Second
+		server.Spec.Timeouts.Call = 90 * time.Second
 		r := registry.New([]registry.Server{server}, registry.Options{})
 		r.Start()
 		r.WaitTried(t.Context())

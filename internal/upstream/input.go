@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
 )
@@ -36,7 +37,7 @@ func (u *Upstream) rounds(ctx context.Context, r *call, w *waits) (json.RawMessa
 		if r.Input.Responses, err = r.ask(ctx, requests); err != nil {
 			return nil, err
 		}
-		if r.Input.Responses == nil && !sleep(ctx, roundPause) {
+		if r.Input.Responses == nil && !delay.Sleep(ctx, roundPause) {
 			return nil, ctx.Err()
 		}
 	}

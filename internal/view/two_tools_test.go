@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -81,7 +82,7 @@ func changing(t *testing.T, servers ...registry.Server) (v *TwoTools, r *registr
 }
 
 func remote(name string, fake *mcptest.HTTPServer) registry.Server {
-	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.HTTP, URL: fake.URL}}
+	return registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}}
 }
 
 // TestTwoTools_Golden: tools/list and the instructions, as models of two clients
@@ -91,7 +92,7 @@ func TestTwoTools_Golden(t *testing.T) {
 	for _, sample := range demo.Servers() {
 		servers = append(servers, registry.Server{
 			Description: sample.Description,
-			Spec:        upstream.Spec{Name: sample.Name, Type: upstream.InProcess, Serve: sample.Serve},
+			Spec:        upstream.Spec{Options: transport.Options{Name: sample.Name, Type: transport.InProcess, Serve: sample.Serve}},
 		})
 	}
 	for _, client := range []string{"some-agent", "claude-code"} {

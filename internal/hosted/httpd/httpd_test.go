@@ -20,6 +20,7 @@ import (
 	"mcpx/internal/front"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -317,7 +318,7 @@ func whole(t *testing.T, grace time.Duration) (*site, *mcptest.HTTPServer) {
 func wholeWith(t *testing.T, o Options) (*site, *mcptest.HTTPServer) {
 	t.Helper()
 	fake := mcptest.Spec{}.HTTP(t)
-	r := registry.New([]registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: fake.URL}}}, registry.Options{})
+	r := registry.New([]registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}}}, registry.Options{})
 	two := view.NewTwoTools(r, executor.New(r, executor.Options{}), view.Options{})
 	f := front.New(two, front.Options{Version: "test"})
 	r.Start()

@@ -1,4 +1,4 @@
-package upstream
+package transport
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 )
 
@@ -28,15 +29,16 @@ type sseLink struct {
 	once     sync.Once
 }
 
-// dialSSE opens the stream and waits for the endpoint event, within ctx.
-func dialSSE(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
+// DialSSE makes an attempt in the transport of 2024-11-05: it opens the stream and waits for the endpoint event, within
+// ctx.
+func (d *Dialer) DialSSE(ctx context.Context) (Link, error) {
 	streamCtx, cancel := context.WithCancel(context.Background())
-	l := &sseLink{mux: newMux(), http: newHTTPLink(spec), cancel: cancel}
+	l := &sseLink{mux: newMux(), http: newHTTPLink(d), cancel: cancel}
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
-	fail := func(err error) (link, error) {
+	fail := func(err error) (Link, error) {
 		cancel()
-		l.http.close()
+		l.http.Close()
 		if ctx.Err() != nil {
 			err = fmt.Errorf("waiting for the event stream: %w", ctx.Err())
 		}
@@ -46,14 +48,14 @@ func dialSSE(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
 	if err != nil {
 		return fail(l.http.explain(err))
 	}
-	l.stream, l.events = resp.Body, newEventReader(resp.Body, spec.MaxMessage)
+	l.stream, l.events = resp.Body, newEventReader(resp.Body, d.MaxMessage)
 	switch media := mediaType(resp); {
 	case resp.StatusCode != http.StatusOK:
-		err = l.http.spec.statusError(resp)
+		err = d.statusError(resp)
 	case media != "text/event-stream":
-		err = fmt.Errorf("the server answered with content type %q, not with an event stream", spec.clean(media, 80))
+		err = fmt.Errorf("the server answered with content type %q, not with an event stream", d.Secrets.Line(media, 80))
 	default:
-		l.endpoint, err = endpointOf(l.events, spec.URL)
+		l.endpoint, err = endpointOf(l.events, d.address)
 	}
 	if err != nil {
 		resp.Body.Close()
@@ -62,17 +64,17 @@ func dialSSE(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
 	return l, nil
 }
 
-// start reads the stream, until it ends; close cancels it and waits.
-func (l *sseLink) start(in incoming) {
-	l.http.start(in)
+// Start reads the stream, until it ends; Close cancels it and waits.
+func (l *sseLink) Start(in Incoming) {
+	l.http.Start(in)
 	l.reading.Go(func() {
 		defer l.stream.Close()
 		if err := l.pump(in); errors.Is(err, io.EOF) {
-			l.fail(errors.New("the event stream ended"))
+			l.life.Fail(errors.New("the event stream ended"))
 		} else {
-			l.fail(fmt.Errorf("the event stream broke: %w", l.http.explain(err)))
+			l.life.Fail(fmt.Errorf("the event stream broke: %w", l.http.explain(err)))
 		}
-		l.http.fail(errGone) // POSTs under way hear from the server whether they came too late
+		l.http.life.Fail(ErrGone) // POSTs under way hear from the server whether they came too late
 	})
 }
 
@@ -102,7 +104,7 @@ func endpointOf(reader *eventReader, base string) (string, error) {
 	}
 }
 
-func (l *sseLink) pump(in incoming) error {
+func (l *sseLink) pump(in Incoming) error {
 	for {
 		ev, err := l.events.next()
 		if large, ok := errors.AsType[*wire.TooLargeError](err); ok {
@@ -113,13 +115,13 @@ func (l *sseLink) pump(in incoming) error {
 			return err
 		}
 		if ev.name == "" || ev.name == "message" {
-			l.http.spec.traced(true, ev.data)
+			l.http.dialer.traced(true, ev.data)
 			l.deliver(ev.data, in)
 		}
 	}
 }
 
-func (l *sseLink) request(ctx context.Context, r outgoing) (wire.Message, error) {
+func (l *sseLink) Request(ctx context.Context, r Outgoing) (wire.Message, error) {
 	p, _, err := l.register(r)
 	if err != nil {
 		return wire.Message{}, err
@@ -129,16 +131,16 @@ func (l *sseLink) request(ctx context.Context, r outgoing) (wire.Message, error)
 	case err == nil && refused.Error == nil:
 		return l.wait(ctx, p)
 	case l.forgotten(ctx, r, refused, err):
-		return l.giveUp(p, errGone)
+		return l.giveUp(p, ErrGone)
 	case err != nil:
 		l.settle(ctx, err)
 		return l.giveUp(p, err)
 	}
-	l.forget(r.id)
+	l.forget(r.ID)
 	return refused, nil
 }
 
-func (l *sseLink) traits() traits { return traits{legacyOnly: true} }
+func (l *sseLink) Traits() Traits { return Traits{LegacyOnly: true} }
 
 // endPatience bounds the wait for the end of the stream after a POST broke.
 const endPatience = 500 * time.Millisecond
@@ -147,8 +149,8 @@ const endPatience = 500 * time.Millisecond
 // server has mostly gone, and a call that is repeated at once must not meet the same
 // session.
 func (l *sseLink) settle(ctx context.Context, err error) {
-	if _, refused := errors.AsType[*statusError](err); !refused && !errors.Is(err, errNotSent) {
-		waitFor(ctx, endPatience, l.done(), nil)
+	if _, refused := errors.AsType[*StatusError](err); !refused && !errors.Is(err, ErrNotSent) {
+		delay.Until(ctx, endPatience, l.life.Done(), nil)
 	}
 }
 
@@ -156,15 +158,15 @@ func (l *sseLink) settle(ctx context.Context, err error) {
 const refusalPatience = time.Second
 
 // post sends one message. refused is a JSON-RPC error in the body of a refusal,
-// which should come on the stream; any other refusal is a *statusError.
-func (l *sseLink) post(parent context.Context, r outgoing) (refused wire.Message, err error) {
+// which should come on the stream; any other refusal is a [StatusError].
+func (l *sseLink) post(parent context.Context, r Outgoing) (refused wire.Message, err error) {
 	ctx, cancel := l.http.bound(parent)
 	defer cancel()
-	resp, sent, err := l.http.post(ctx, l.endpoint, r.message, nil)
+	resp, sent, err := l.http.post(ctx, l.endpoint, r.Message, nil)
 	if err != nil {
 		err = l.http.reason(parent, l.http.explain(err))
 		if !sent {
-			err = notSent(err)
+			err = NotSent(err)
 		}
 		return wire.Message{}, err
 	}
@@ -178,48 +180,48 @@ func (l *sseLink) post(parent context.Context, r outgoing) (refused wire.Message
 
 // forgotten is the same as in httpLink: the link ends with the session, and the server
 // refused r for that if it used the same words. Other open requests may have run.
-func (l *sseLink) forgotten(ctx context.Context, r outgoing, refused wire.Message, err error) bool {
+func (l *sseLink) forgotten(ctx context.Context, r Outgoing, refused wire.Message, err error) bool {
 	text := sessionRefusal(refused, err)
-	if text == "" || r.method == "initialize" {
+	if text == "" || r.Method == "initialize" {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	refusal := refusesAll(r, text, func(ask outgoing) string { return sessionRefusal(l.post(ctx, ask)) })
+	refusal := refusesAll(r, text, func(ask Outgoing) string { return sessionRefusal(l.post(ctx, ask)) })
 	if refusal == "" {
 		return false
 	}
-	l.fail(errors.New("the server does not know the session any more: " + l.http.spec.clean(refusal, 200)))
+	l.life.Fail(errors.New("the server does not know the session any more: " + l.http.dialer.Secrets.Line(refusal, 200)))
 	return sameWords(refusal, text)
 }
 
 // sessionRefusal is the text of a refusal that can mean that the session is unknown:
 // a 404, or a text that says so; else it is empty.
 func sessionRefusal(refused wire.Message, err error) string {
-	status, ok := errors.AsType[*statusError](err)
-	if ok && status.code == http.StatusNotFound {
+	status, ok := errors.AsType[*StatusError](err)
+	if ok && status.Code == http.StatusNotFound {
 		return status.text
 	}
-	if ok && status.refused() || err == nil && refused.Error != nil {
+	if ok && status.Refused() || err == nil && refused.Error != nil {
 		return refusal(refused, err)
 	}
 	return ""
 }
 
-func (l *sseLink) notify(ctx context.Context, message []byte) error {
-	refused, err := l.post(ctx, outgoing{message: message})
+func (l *sseLink) Notify(ctx context.Context, message []byte) error {
+	refused, err := l.post(ctx, Outgoing{Message: message})
 	if err == nil && refused.Error != nil {
 		err = wire.ReadRPCError(refused.Error)
 	}
 	return err
 }
 
-func (l *sseLink) close() {
+func (l *sseLink) Close() {
 	l.once.Do(func() {
-		l.fail(errors.New("closed"))
-		l.http.fail(errors.New("closed"))
+		l.life.Fail(errors.New("closed"))
+		l.http.life.Fail(errors.New("closed"))
 		l.cancel()
 		l.reading.Wait()
-		l.http.close()
+		l.http.Close()
 	})
 }

@@ -1,4 +1,4 @@
-package upstream
+package transport
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 // response reads what a server says to one POST.
 type response struct {
 	link *httpLink
-	r    outgoing
+	r    Outgoing
 	// giveUp ends the request.
 	giveUp context.CancelFunc
 	// resumed: the messages come on another stream than the answer to the POST. A
@@ -62,21 +62,21 @@ func (a *response) read(ctx context.Context, resp *http.Response) (wire.Message,
 func (a *response) notFound(resp *http.Response) (wire.Message, error) {
 	if mediaType(resp) == "application/json" {
 		message, err := a.plain(resp)
-		id, ours := ownID(message.ID)
-		if err == nil && (wire.RPCCode(message.Error) == wire.MethodNotFound || ours && id == a.r.id) {
+		id, ours := wire.IntID(message.ID)
+		if err == nil && (wire.RPCCode(message.Error) == wire.MethodNotFound || ours && id == a.r.ID) {
 			return message, nil
 		}
 	}
 	if !a.asking {
-		a.link.fail(errGone)
+		a.link.life.Fail(ErrGone)
 	}
-	return wire.Message{}, errGone
+	return wire.Message{}, ErrGone
 }
 
 // plain reads an answer that is one JSON body, whatever its content type is.
 // With an error status only a JSON-RPC error counts as one.
 func (a *response) plain(resp *http.Response) (wire.Message, error) {
-	limit := a.link.spec.MaxMessage
+	limit := a.link.dialer.MaxMessage
 	failed, media := resp.StatusCode >= 300, mediaType(resp)
 	if failed && media != "application/json" {
 		limit = statusLimit
@@ -86,7 +86,7 @@ func (a *response) plain(resp *http.Response) (wire.Message, error) {
 		return wire.Message{}, err
 	}
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
-	a.link.spec.traced(true, body)
+	a.link.dialer.traced(true, body)
 	answer, found := a.accept(body)
 	switch {
 	case found:
@@ -99,7 +99,7 @@ func (a *response) plain(resp *http.Response) (wire.Message, error) {
 		if found && meantForUs(resp.StatusCode, answer.Error) {
 			return answer, nil
 		}
-		return wire.Message{}, a.link.spec.statusText(resp, body)
+		return wire.Message{}, a.link.dialer.statusText(resp, body)
 	}
 	if found {
 		return answer, nil
@@ -130,19 +130,20 @@ func (a *response) noAnswer(resp *http.Response, body []byte) error {
 	case len(body) == 0:
 		reason = "the server answered " + resp.Status + " without a body"
 	case encoding != "":
-		reason = fmt.Sprintf("the answer has the content encoding %q, which was not asked for", a.link.spec.clean(encoding, 40))
+		reason = fmt.Sprintf("the answer has the content encoding %q, which was not asked for", a.link.dialer.Secrets.Line(encoding, 40))
 	case a.named != nil:
-		reason += ", but an error for another id: " + a.link.spec.clean(wire.ReadRPCError(a.named.Error).Error(), 300)
+		reason += ", but an error for another id: " + a.link.dialer.Secrets.Line(wire.ReadRPCError(a.named.Error).Error(), 300)
 	case mediaType(resp) != "" && mediaType(resp) != "application/json" && body[0] != '{' && body[0] != '[':
 		return a.noMCP(resp)
 	default:
-		reason += ": " + a.link.spec.clean(string(body[:min(len(body), cleanBytes)]), shownRunes)
+		reason += ": " + a.link.dialer.Secrets.LineOf(body, shownRunes)
 	}
 	return &request.AnswerError{Reason: reason}
 }
 
 func (a *response) noMCP(resp *http.Response) error {
-	return &request.AnswerError{Reason: fmt.Sprintf("the server answered %s with content type %q, which is not MCP; is the URL right?", resp.Status, a.link.spec.clean(mediaType(resp), 80))}
+	return &request.AnswerError{Reason: fmt.Sprintf("the server answered %s with content type %q, which is not MCP; is the URL right?",
+		resp.Status, a.link.dialer.Secrets.Line(mediaType(resp), 80))}
 }
 
 // accept looks for the answer in data, a message or a batch of them (2025-03-26),
@@ -159,20 +160,20 @@ func (a *response) accept(data []byte) (answer wire.Message, found bool) {
 	message, err := wire.Parse(data)
 	message = markEmpty(message)
 	if err == nil && (message.Method != "" || message.IsResponse()) {
-		a.link.beat()
+		a.link.life.beat()
 	}
 	switch {
 	case err != nil:
 	case message.Method != "":
-		of := a.r.id
+		of := a.r.ID
 		if a.resumed {
 			of = 0
 		}
 		a.link.in(message, of)
 	case message.IsResponse():
-		id, ours := ownID(message.ID)
+		id, ours := wire.IntID(message.ID)
 		switch {
-		case ours && id == a.r.id:
+		case ours && id == a.r.ID:
 			return message, true
 		case message.Error == nil:
 		case a.resumed: // it may mean any other request
@@ -190,7 +191,7 @@ func (a *response) accept(data []byte) (answer wire.Message, found bool) {
 // streamed reads the events of one response until the answer. What comes before
 // it is for in; what comes after is not waited for.
 func (a *response) streamed(ctx context.Context, resp *http.Response) (wire.Message, error) {
-	reader := newEventReader(resp.Body, a.link.spec.MaxMessage)
+	reader := newEventReader(resp.Body, a.link.dialer.MaxMessage)
 	answer, err := a.events(reader)
 	if err == nil || !a.resumable(reader, err) {
 		return answer, err
@@ -206,7 +207,7 @@ func (a *response) events(reader *eventReader) (wire.Message, error) {
 		ev, err := reader.next()
 		if large, ok := errors.AsType[*wire.TooLargeError](err); ok {
 			raw, asks := large.ID()
-			if id, ours := ownID(raw); asks || ours && id != a.r.id {
+			if id, ours := wire.IntID(raw); asks || ours && id != a.r.ID {
 				continue // what the server says on its own, or to others
 			}
 			return wire.Message{}, &request.TooLargeError{Limit: large.Limit}
@@ -219,7 +220,7 @@ func (a *response) events(reader *eventReader) (wire.Message, error) {
 		case err != nil:
 			return wire.Message{}, err
 		}
-		a.link.spec.traced(true, ev.data)
+		a.link.dialer.traced(true, ev.data)
 		if answer, found := a.accept(ev.data); found {
 			return answer, nil
 		}

@@ -1,4 +1,4 @@
-package upstream
+package transport
 
 import (
 	"context"
@@ -24,14 +24,14 @@ const farewell = time.Second
 
 // dialWebSocket opens a WebSocket with the subprotocol mcp. Redirects, proxies and
 // logins are those of HTTP.
-func dialWebSocket(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
-	options := &websocket.DialOptions{HTTPClient: newHTTPClient(spec), HTTPHeader: http.Header{}, Subprotocols: []string{"mcp"}}
-	for name, value := range spec.Headers {
+func (d *Dialer) dialWebSocket(ctx context.Context) (Link, error) {
+	options := &websocket.DialOptions{HTTPClient: newHTTPClient(d.Remote), HTTPHeader: http.Header{}, Subprotocols: []string{"mcp"}}
+	for name, value := range d.Remote.Headers {
 		options.HTTPHeader.Set(name, value)
 	}
-	conn, response, err := websocket.Dial(ctx, spec.URL, options)
+	conn, response, err := websocket.Dial(ctx, d.address, options)
 	if err != nil && response != nil && response.StatusCode != http.StatusSwitchingProtocols {
-		return nil, spec.statusError(response)
+		return nil, d.statusError(response)
 	}
 	if refused := unauthorized(err); refused != nil {
 		return nil, refused
@@ -40,7 +40,7 @@ func dialWebSocket(ctx context.Context, spec *Spec, _ wire.Framing) (link, error
 		return nil, fmt.Errorf("opening the WebSocket: %w", err)
 	}
 	conn.SetReadLimit(-1) // Read has its own, after which it can go on
-	return newStreamLink(spec).use(&socket{conn, spec.MaxMessage}, nil), nil
+	return newStreamLink(d).use(&socket{conn, d.MaxMessage}, nil), nil
 }
 
 // Read implements [Conn].

@@ -1,4 +1,4 @@
-package upstream
+package transport
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
 )
@@ -18,7 +16,7 @@ import (
 // the session; empty if it cannot. A server should say so with 404; many say 400
 // or 401, or answer with a JSON-RPC error.
 func refusal(message wire.Message, err error) string {
-	status, isStatus := errors.AsType[*statusError](err)
+	status, isStatus := errors.AsType[*StatusError](err)
 	answer, isAnswer := errors.AsType[*request.AnswerError](err)
 	text := ""
 	switch {
@@ -36,42 +34,44 @@ func refusal(message wire.Message, err error) string {
 	return ""
 }
 
+const toolsList = "tools/list"
+
 // refusesAll finds out whether a server has forgotten the session, and returns the text
 // with which it refuses everything then; empty: it has not. The server has refused r
 // with text, but the text may come from a tool. So refusesAll sends a ping and, as some
 // servers have no ping, a tools/list after it; refused sends them and returns the text
 // of a refusal. Their ids are below 0, as no other request's.
-func refusesAll(r outgoing, text string, refused func(ask outgoing) string) string {
+func refusesAll(r Outgoing, text string, refused func(ask Outgoing) string) string {
 	ask := func(method string, id int64) string {
 		message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q}`, id, method)
-		return refused(outgoing{id: id, method: method, message: message})
+		return refused(Outgoing{ID: id, Method: method, Message: message})
 	}
 	switch {
-	case r.method != "ping" && ask("ping", -r.id) == "":
+	case r.Method != "ping" && ask("ping", -r.ID) == "":
 		return ""
-	case r.method == string(mcp.MethodToolsList):
+	case r.Method == toolsList:
 		return text
 	}
-	return ask(string(mcp.MethodToolsList), -r.id-1)
+	return ask(toolsList, -r.ID-1)
 }
 
 // forgotten reports whether the server refused r, with that text, because it does not
 // know the session any more. The link ends with the session, also where r was refused
 // in other words and may have been executed.
-func (l *httpLink) forgotten(ctx context.Context, r outgoing, text string) bool {
-	if l.session.Load() == nil || r.method == "initialize" {
+func (l *httpLink) forgotten(ctx context.Context, r Outgoing, text string) bool {
+	if l.session.Load() == nil || r.Method == "initialize" {
 		return false
 	}
-	if l.cause() != nil {
+	if l.life.Cause() != nil {
 		refusal := l.refusal.Load()
 		return refusal != nil && sameWords(*refusal, text)
 	}
-	refusal := refusesAll(r, text, func(ask outgoing) string { return l.refusedTo(ctx, ask) })
+	refusal := refusesAll(r, text, func(ask Outgoing) string { return l.refusedTo(ctx, ask) })
 	if refusal == "" {
 		return false
 	}
 	l.refusal.Store(&refusal)
-	l.fail(fmt.Errorf("%w: %s", errGone, l.spec.clean(refusal, 200)))
+	l.life.Fail(fmt.Errorf("%w: %s", ErrGone, l.dialer.Secrets.Line(refusal, 200)))
 	return sameWords(refusal, text)
 }
 
@@ -94,18 +94,18 @@ const askPatience = 5 * time.Second
 
 // refusedTo sends a request, and returns the text with which the server refuses it for
 // want of a session; empty if it does not.
-func (l *httpLink) refusedTo(ctx context.Context, ask outgoing) string {
+func (l *httpLink) refusedTo(ctx context.Context, ask Outgoing) string {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	ctx, release := l.bound(ctx)
 	defer release()
-	resp, _, err := l.post(ctx, l.url, ask.message, nil)
+	resp, _, err := l.post(ctx, l.url, ask.Message, nil)
 	if err != nil {
 		return ""
 	}
 	defer resp.Body.Close()
 	answer, err := (&response{link: l, r: ask, giveUp: cancel, asking: true}).read(ctx, resp)
-	if errors.Is(err, errGone) {
+	if errors.Is(err, ErrGone) {
 		return err.Error()
 	}
 	return refusal(answer, err)
@@ -115,7 +115,7 @@ func (l *httpLink) refusedTo(ctx context.Context, ask outgoing) string {
 // configured headers; it is best effort.
 func (l *httpLink) endSession() {
 	within := time.Second
-	if d := time.Duration(l.spec.closeWithin.Load()); d > 0 {
+	if d := time.Duration(l.dialer.closeWithin.Load()); d > 0 {
 		within = min(within, d/2)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)

@@ -1,15 +1,18 @@
-package upstream
+package transport
 
 import (
 	"context"
 	"errors"
 	"time"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
 )
 
 const (
+	// firstResume is the pause before the first attempt to go on, where the server asks for none.
+	firstResume = 200 * time.Millisecond
 	// leastPause and mostPause bound the time between two attempts to go on with a
 	// stream, as far as the server does not want more.
 	leastPause = 50 * time.Millisecond
@@ -23,7 +26,7 @@ const (
 // (2025-11-25, SEP-1699). The modern era has no such thing.
 func (a *response) resumable(reader *eventReader, err error) bool {
 	_, large := errors.AsType[*request.TooLargeError](err)
-	return reader.lastID != "" && a.r.header == nil && a.r.method != "initialize" && !large
+	return reader.lastID != "" && a.r.Header == nil && a.r.Method != "initialize" && !large
 }
 
 // resume goes on behind the last event of a stream that ended with cause, for as
@@ -31,19 +34,19 @@ func (a *response) resumable(reader *eventReader, err error) bool {
 func (a *response) resume(ctx context.Context, last *eventReader, cause error) (wire.Message, error) {
 	a.resumed = true
 	idle, failures := 0, 0 // attempts in a row that brought nothing, that reached nothing
-	for sleep(ctx, resumePause(last.retry, idle)) {
+	for delay.Sleep(ctx, resumePause(last.retry, idle)) {
 		resp, err := a.link.openStream(ctx, last.lastID)
 		switch {
 		case ctx.Err() != nil:
 			return wire.Message{}, ctx.Err()
 		case err != nil:
 			idle++
-			if failures++; failures < resumeFailures && passing(err) && !errors.Is(err, errGone) {
+			if failures++; failures < resumeFailures && Passing(err) && !errors.Is(err, ErrGone) {
 				continue
 			}
 			return wire.Message{}, cause
 		}
-		reader := newEventReader(resp.Body, a.link.spec.MaxMessage)
+		reader := newEventReader(resp.Body, a.link.dialer.MaxMessage)
 		reader.lastID, reader.retry = last.lastID, last.retry
 		answer, err := a.events(reader)
 		resp.Body.Close()
@@ -61,7 +64,7 @@ func (a *response) resume(ctx context.Context, last *eventReader, cause error) (
 
 // resumePause is what the server asked for, more where attempts brought nothing.
 func resumePause(retry time.Duration, idle int) time.Duration {
-	pause := firstPause
+	pause := firstResume
 	if retry >= 0 {
 		pause = max(retry, leastPause)
 	}

@@ -1,4 +1,4 @@
-package upstream
+package transport
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/base/wire"
 )
@@ -22,8 +23,8 @@ type pipe struct {
 }
 
 func newPipe(l *streamLink, framing wire.Framing, r io.Reader, w io.Writer) *pipe {
-	p := &pipe{wire.NewReader(r, l.spec.MaxMessage, l.noisy), wire.NewWriter(w, framing), nil}
-	if l.spec.pinnedFraming() {
+	p := &pipe{wire.NewReader(r, l.dialer.MaxMessage, l.noisy), wire.NewWriter(w, framing), nil}
+	if l.dialer.Launch.pinnedFraming() {
 		p.Pin(framing)
 	}
 	return p
@@ -44,28 +45,28 @@ func (p *pipe) Close() error {
 	return nil
 }
 
-// dialProcess starts the child of a stdio upstream.
-func dialProcess(_ context.Context, spec *Spec, framing wire.Framing) (link, error) {
+// dialProcess starts the child of a stdio server.
+func (d *Dialer) dialProcess() (Link, error) {
 	process, err := proc.Start(proc.Spec{
-		Command: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Cwd,
-		OnStderr: func(line string) { spec.Logger.Debug("stderr", "line", spec.clean(line, 500)) },
-	}, spec.Reaper)
+		Command: d.Launch.Command, Args: d.Launch.Args, Env: d.Launch.Env, Dir: d.Launch.Cwd,
+		OnStderr: func(line string) { d.Logger.Debug("stderr", "line", d.Secrets.Line(line, 500)) },
+	}, d.Launch.Reaper)
 	if err != nil {
 		reason := err.Error()
 		if errors.Is(err, proc.ErrNotFound) {
-			reason += notFoundAdvice(spec)
+			reason += d.Launch.notFoundAdvice()
 		}
-		return nil, errors.New(spec.clean(reason, 500))
+		return nil, errors.New(d.Secrets.Line(reason, 500))
 	}
-	spec.Logger.Debug("process started", "pid", process.PID())
-	l := newStreamLink(spec)
-	p := newPipe(l, framing, process.Stdout(), process.Stdin())
-	p.end = func() { _ = process.Close(context.Background(), spec.grace()) }
+	d.Logger.Debug("process started", "pid", process.PID())
+	l := newStreamLink(d)
+	p := newPipe(l, d.framing, process.Stdout(), process.Stdin())
+	p.end = func() { _ = process.Close(context.Background(), d.grace()) }
 	return l.use(p, &ownServer{
 		failure:    func(err error, patience time.Duration) string { return exitReason(process, err, patience) },
 		stderr:     process.StderrTail,
 		movement:   process.Movement,
-		understood: func() { spec.heard.set(p.Framing()) },
+		understood: func() { d.heard.set(p.Framing()) },
 	}), nil
 }
 
@@ -79,13 +80,13 @@ var programsOf = map[string]string{
 
 // notFoundAdvice says what to do about a program that is in no folder of the PATH,
 // and which PATH that is: desktop clients have a shorter one than shells.
-func notFoundAdvice(spec *Spec) string {
+func (l *Launch) notFoundAdvice() string {
 	advice := "; install it"
-	if from := programsOf[spec.Command]; from != "" {
+	if from := programsOf[l.Command]; from != "" {
 		advice = "; it comes with " + from
 	}
 	path := ""
-	for _, pair := range spec.Env {
+	for _, pair := range l.Env {
 		if value, ok := strings.CutPrefix(pair, "PATH="); ok {
 			path = value
 		}
@@ -101,7 +102,7 @@ func notFoundAdvice(spec *Spec) string {
 func exitReason(process *proc.Process, err error, patience time.Duration) string {
 	// The end of stdout and the end of the process come close together, in
 	// either order.
-	waitFor(context.Background(), patience, process.Done(), nil)
+	delay.Until(context.Background(), patience, process.Done(), nil)
 	what := process.ExitReason()
 	switch {
 	case what != "":
@@ -110,40 +111,4 @@ func exitReason(process *proc.Process, err error, patience time.Duration) string
 		return "the process closed its stdout"
 	}
 	return err.Error()
-}
-
-// dialInProcess starts a server of this process.
-func dialInProcess(_ context.Context, spec *Spec, _ wire.Framing) (link, error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	serverIn, toServer := io.Pipe()
-	fromServer, serverOut := io.Pipe()
-	ended := make(chan struct{})
-	var err error // of Serve, after ended
-	// Ends when its input ends or ctx is done; Close waits for it.
-	go func() {
-		defer close(ended)
-		if err = spec.Serve(ctx, serverIn, serverOut); err == nil {
-			err = io.EOF
-		}
-		_ = serverOut.CloseWithError(err)
-		_ = serverIn.CloseWithError(err)
-	}()
-	l := newStreamLink(spec)
-	p := newPipe(l, wire.Newline, fromServer, toServer)
-	p.end = func() {
-		cancel()
-		_ = toServer.Close()
-		_ = fromServer.Close()
-		<-ended
-	}
-	failure := func(seen error, patience time.Duration) string {
-		waitFor(context.Background(), patience, ended, nil)
-		select {
-		case <-ended:
-			seen = err
-		default:
-		}
-		return "the server ended: " + seen.Error()
-	}
-	return l.use(p, &ownServer{failure: failure}), nil
 }

@@ -1,4 +1,4 @@
-package upstream
+package transport
 
 import (
 	"bytes"
@@ -188,7 +188,7 @@ func TestIDAtEdge(t *testing.T) {
 				t.Fatalf("%s, %s: got %v", tt.name, framing, err)
 			}
 			raw, asks := large.ID()
-			id, ok := ownID(raw)
+			id, ok := wire.IntID(raw)
 			if ok = ok && !asks; ok != tt.ok || asks == tt.ours || (ok && id != tt.id) {
 				t.Errorf("%s, %s: got %d, %t, %t", tt.name, framing, id, !asks, ok)
 			}
@@ -243,4 +243,33 @@ func FuzzEventReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The reader keeps what is needed to go on with a stream: also of events without
+// data, not of one that is not finished.
+func TestEventReaderState(t *testing.T) {
+	tests := []struct {
+		in, id string
+		retry  time.Duration
+	}{
+		{"data: a\n\n", "", -1},
+		{"id: 7\nretry: 250\ndata:\n\n", "7", 250 * time.Millisecond},
+		{"id: 7\n\n", "7", -1},
+		{"id: 7\n\nid: 8\ndata: a", "7", -1},
+		{"id: 7\n\nid\n\n", "", -1},
+		{"id: 7\n\ndata: a\n\n", "7", -1},
+		{"id: a\x00b\nretry: soon\n\nretry: -1\n\n", "", -1},
+		{"retry: 99999999999999999999\n\n", "", -1},
+	}
+	for _, tt := range tests {
+		r := newEventReader(strings.NewReader(tt.in), 1000)
+		for {
+			if _, err := r.next(); err != nil {
+				break
+			}
+		}
+		if r.lastID != tt.id || r.retry != tt.retry {
+			t.Errorf("%q: got %q, %v, want %q, %v", tt.in, r.lastID, r.retry, tt.id, tt.retry)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package upstream
+package transport
 
 import (
 	"context"
@@ -6,50 +6,35 @@ import (
 	"net/http"
 	"time"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 )
 
-// listen keeps the GET stream of a legacy session open, on which a server sends
+// Listen keeps the GET stream of a legacy session open, on which a server sends
 // what belongs to no request. opened is called each time that it is. It ends with
-// close, or when the server does not offer the stream, and calls none then.
-func (l *httpLink) listen(opened, none func()) {
+// Close, or when the server does not offer the stream, and calls none then.
+func (l *httpLink) Listen(opened, none func()) {
 	l.streams.Go(func() {
 		defer none()
 		worked := false
 		last := &eventReader{retry: -1} // before the first stream
-		persist(l.ctx, func() (wait time.Duration, again bool) {
+		delay.Retry(l.ctx, func() (wait time.Duration, again bool) {
 			resp, err := l.openStream(l.ctx, last.lastID)
 			switch {
 			case err == nil:
 				worked = true
 				opened()
 				last, err = l.pump(resp, last)
-			case errors.Is(err, errGone), !passing(err) && !worked:
+			case errors.Is(err, ErrGone), !Passing(err) && !worked:
 				// A stream that worked once is refused for a reason that can pass.
 				return 0, false
-			case !passing(err):
+			case !Passing(err):
 				last.lastID = "" // it may be refused for that
 			}
-			l.spec.Logger.Debug("listening stream ended", "err", err)
-			return max(min(last.retry, maxOwnWait), retryAfterOf(err)), true
+			l.dialer.Logger.Debug("listening stream ended", "err", err)
+			return max(min(last.retry, maxOwnWait), RetryAfterOf(err)), true
 		})
 	})
-}
-
-// persist tries again and again, until try says that this is of no use, or ctx ends.
-// The pauses between grow, but for one after a try that lasted over a minute, and are
-// at least as long as try wants.
-func persist(ctx context.Context, try func() (wait time.Duration, again bool)) {
-	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
-		began := time.Now()
-		wait, again := try()
-		if time.Since(began) > time.Minute {
-			pause = time.Second
-		}
-		if !again || !sleep(ctx, max(pause, wait)) {
-			return
-		}
-	}
 }
 
 // get asks for an event stream. What comes may be anything else.
@@ -64,7 +49,7 @@ func (l *httpLink) get(ctx context.Context, header http.Header) (*http.Response,
 }
 
 // openStream asks for an event stream with GET, one that goes on behind the event
-// lastID if that is not empty. [passing] tells whether its error says that the
+// lastID if that is not empty. [Passing] tells whether its error says that the
 // server offers none.
 func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Response, error) {
 	header := http.Header{}
@@ -81,9 +66,9 @@ func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Respons
 	case resp.StatusCode == http.StatusNotFound && l.session.Load() != nil:
 		// Some servers answer 404 where they mean that there is no such stream:
 		// the next call or health check tells whether the session lives.
-		err = errGone
+		err = ErrGone
 	default:
-		err = l.spec.statusText(resp, nil) // whose body may never end
+		err = l.dialer.statusText(resp, nil) // whose body may never end
 	}
 	resp.Body.Close()
 	return nil, err
@@ -93,9 +78,9 @@ func (l *httpLink) openStream(ctx context.Context, lastID string) (*http.Respons
 // on from the state of the last one, and returns its own.
 func (l *httpLink) pump(resp *http.Response, last *eventReader) (*eventReader, error) {
 	defer resp.Body.Close()
-	reader := newEventReader(resp.Body, l.spec.MaxMessage)
+	reader := newEventReader(resp.Body, l.dialer.MaxMessage)
 	reader.lastID, reader.retry = last.lastID, last.retry
-	nobody := &response{link: l, r: outgoing{id: -1}} // whose answer does not come here
+	nobody := &response{link: l, r: Outgoing{ID: -1}} // whose answer does not come here
 	for {
 		ev, err := reader.next()
 		if _, large := errors.AsType[*wire.TooLargeError](err); large {
@@ -104,26 +89,7 @@ func (l *httpLink) pump(resp *http.Response, last *eventReader) (*eventReader, e
 		if err != nil {
 			return reader, err
 		}
-		l.spec.traced(true, ev.data)
+		l.dialer.traced(true, ev.data)
 		nobody.accept(ev.data)
-	}
-}
-
-// sleep waits, and reports false if ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	waitFor(ctx, d, nil, nil)
-	return ctx.Err() == nil
-}
-
-// waitFor waits until one of the channels is closed, which a nil one never is, but
-// not beyond d or the end of ctx.
-func waitFor(ctx context.Context, d time.Duration, one, other <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-one:
-	case <-other:
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

@@ -1,4 +1,4 @@
-package upstream
+package transport
 
 import (
 	"bytes"
@@ -22,9 +22,9 @@ import (
 // as server-sent events. It has no connection of its own to lose; it is done
 // when the server forgets the session (404), or when it is closed.
 type httpLink struct {
-	*life
-	spec   *Spec
-	in     incoming
+	life   *Life
+	dialer *Dialer
+	in     Incoming
 	url    string
 	client *http.Client
 
@@ -47,8 +47,8 @@ const goneGrace = 2 * time.Second
 // newHTTPClient makes the client of one upstream. Redirects stay on the host
 // and keep the method; others are refused, as they would carry the configured
 // headers elsewhere.
-func newHTTPClient(spec *Spec) *http.Client {
-	transport := spec.Transport
+func newHTTPClient(remote Remote) *http.Client {
+	transport := remote.Transport
 	if transport == nil {
 		transport = &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
@@ -61,8 +61,8 @@ func newHTTPClient(spec *Spec) *http.Client {
 			ForceAttemptHTTP2:     true,
 		}
 	}
-	if spec.Authorize != nil {
-		transport = spec.Authorize(transport)
+	if remote.Authorize != nil {
+		transport = remote.Authorize(transport)
 	}
 	return &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		first := via[0]
@@ -74,32 +74,36 @@ func newHTTPClient(spec *Spec) *http.Client {
 	}}
 }
 
-func dialHTTP(_ context.Context, spec *Spec, _ wire.Framing) (link, error) {
-	return newHTTPLink(spec), nil
+func (l *httpLink) Traits() Traits {
+	return Traits{ConnectionPerRequest: true, Headers: true, Sessionless: l.session.Load() == nil}
 }
 
-func (l *httpLink) traits() traits { return traits{connectionPerRequest: true, headers: true} }
+func (l *httpLink) Agreed(version string) { l.version.Store(&version) }
 
-func (l *httpLink) agreed(version string) { l.version.Store(&version) }
+func (l *httpLink) Start(in Incoming) { l.in = in }
 
-func (l *httpLink) start(in incoming) { l.in = in }
-
-func newHTTPLink(spec *Spec) *httpLink {
-	l := &httpLink{life: newLife(), spec: spec, url: spec.URL, client: newHTTPClient(spec)}
+func newHTTPLink(d *Dialer) *httpLink {
+	l := &httpLink{dialer: d, url: d.address, client: newHTTPClient(d.Remote)}
+	l.life = newLife(l.failed)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.calls, l.drop = context.WithCancel(context.Background())
 	return l
 }
 
-func (l *httpLink) fail(err error) {
-	switch first := l.end(err); {
-	case first && errors.Is(err, errGone):
-		// The other open calls hear the same from the server, and then know
-		// that they were not executed.
+// Life implements [Link].
+func (l *httpLink) Life() *Life { return l.life }
+
+// Evidence implements [Link].
+func (l *httpLink) Evidence() *Evidence { return nil }
+
+// failed ends the open calls.
+func (l *httpLink) failed(err error) {
+	if errors.Is(err, ErrGone) {
+		// They hear the same from the server, and then know that they were not executed.
 		time.AfterFunc(goneGrace, l.drop)
-	case first:
-		l.drop()
+		return
 	}
+	l.drop()
 }
 
 // bound is ctx, ended with the link as well.
@@ -111,19 +115,21 @@ func (l *httpLink) bound(ctx context.Context) (context.Context, context.CancelFu
 
 // reason says why a request came to nothing: its caller is gone, the link ended, else
 // err. The end of the link does not tell whether this request was executed, so that
-// only its text is passed on: errGone would say that it was not.
+// only its text is passed on: ErrGone would say that it was not.
 func (l *httpLink) reason(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case l.calls.Err() != nil:
-		return errors.New(l.cause().Error())
+		return errors.New(l.life.Cause().Error())
 	}
 	return err
 }
 
 // post sends one message. sent is false if it surely did not reach the server.
-func (l *httpLink) post(ctx context.Context, address string, message []byte, header http.Header) (resp *http.Response, sent bool, err error) {
+func (l *httpLink) post(
+	ctx context.Context, address string, message []byte, header http.Header,
+) (resp *http.Response, sent bool, err error) {
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteHeaders: func() { connected.Store(true) },
@@ -132,7 +138,7 @@ func (l *httpLink) post(ctx context.Context, address string, message []byte, hea
 	if err != nil {
 		return nil, false, err
 	}
-	l.spec.traced(false, message)
+	l.dialer.traced(false, message)
 	l.setHeaders(req, header)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
@@ -144,7 +150,7 @@ func (l *httpLink) setHeaders(req *http.Request, header http.Header) {
 	for name, values := range header {
 		req.Header[name] = values
 	}
-	for name, value := range l.spec.Headers {
+	for name, value := range l.dialer.Remote.Headers {
 		req.Header.Set(name, value)
 		if strings.EqualFold(name, "Host") {
 			req.Host = value
@@ -158,26 +164,26 @@ func (l *httpLink) setHeaders(req *http.Request, header http.Header) {
 	}
 }
 
-func (l *httpLink) request(parent context.Context, r outgoing) (wire.Message, error) {
+func (l *httpLink) Request(parent context.Context, r Outgoing) (wire.Message, error) {
 	ctx, cancel := l.bound(parent)
 	defer cancel()
-	resp, sent, err := l.post(ctx, l.url, r.message, r.header)
+	resp, sent, err := l.post(ctx, l.url, r.Message, r.Header)
 	if err != nil {
 		err = l.reason(parent, l.explain(err))
 		if !sent {
-			return wire.Message{}, notSent(err)
+			return wire.Message{}, NotSent(err)
 		}
 		return wire.Message{}, err
 	}
 	defer resp.Body.Close()
 	message, err := (&response{link: l, r: r, giveUp: cancel}).read(ctx, resp)
 	if text := refusal(message, err); text != "" && l.forgotten(parent, r, text) {
-		return wire.Message{}, errGone
+		return wire.Message{}, ErrGone
 	}
 	if err != nil {
 		return wire.Message{}, l.reason(parent, err)
 	}
-	if id := resp.Header.Get("Mcp-Session-Id"); id != "" && r.method == "initialize" && message.Error == nil {
+	if id := resp.Header.Get("Mcp-Session-Id"); id != "" && r.Method == "initialize" && message.Error == nil {
 		l.session.Store(&id)
 	}
 	return message, nil
@@ -191,17 +197,17 @@ func (l *httpLink) explain(err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
 	}
-	return errors.New(l.spec.clean(err.Error(), 300))
+	return errors.New(l.dialer.Secrets.Line(err.Error(), 300))
 }
 
-// unauthorized is the refusal that an error of [Spec.Authorize] is; nil for any other.
+// unauthorized is the refusal that an error of [Remote.Authorize] is; nil for any other.
 func unauthorized(err error) error {
 	type notSent interface {
 		error
 		NotSent() bool
 	}
 	if refused, ok := errors.AsType[notSent](err); ok && refused.NotSent() {
-		return &statusError{code: http.StatusUnauthorized, challenged: true, text: refused.Error()}
+		return &StatusError{Code: http.StatusUnauthorized, Challenged: true, text: refused.Error()}
 	}
 	return nil
 }
@@ -209,7 +215,7 @@ func unauthorized(err error) error {
 // bodyPatience bounds the time for the body of an answer that says nothing.
 const bodyPatience = 100 * time.Millisecond
 
-func (l *httpLink) notify(ctx context.Context, message []byte) error {
+func (l *httpLink) Notify(ctx context.Context, message []byte) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	resp, _, err := l.post(ctx, l.url, message, nil)
@@ -217,7 +223,7 @@ func (l *httpLink) notify(ctx context.Context, message []byte) error {
 		return l.explain(err)
 	}
 	if err = l.dismiss(resp, cancel); resp.StatusCode == http.StatusNotFound && l.session.Load() != nil {
-		err = fmt.Errorf("%w: %w", errGone, err)
+		err = fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	return err
 }
@@ -230,7 +236,7 @@ func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error
 	timer := time.AfterFunc(bodyPatience, cancel)
 	defer timer.Stop()
 	if resp.StatusCode >= 300 {
-		return l.spec.statusError(resp)
+		return l.dialer.statusError(resp)
 	}
 	if mediaType(resp) != "text/event-stream" {
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
@@ -238,12 +244,12 @@ func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error
 	return nil
 }
 
-func (l *httpLink) close() {
+func (l *httpLink) Close() {
 	l.closeOnce.Do(func() {
-		l.fail(errors.New("closed"))
+		l.life.Fail(errors.New("closed"))
 		l.cancel()
 		l.streams.Wait()
-		if session := l.session.Load(); session != nil && !errors.Is(l.cause(), errGone) {
+		if session := l.session.Load(); session != nil && !errors.Is(l.life.Cause(), ErrGone) {
 			l.endSession()
 		}
 		l.client.CloseIdleConnections()
