@@ -12,6 +12,7 @@ import (
 
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/caller"
+	"mcpx/internal/request"
 )
 
 var alice, bob = &caller.Principal{ID: "alice"}, &caller.Principal{ID: "bob"}
@@ -28,7 +29,7 @@ func once(l *Limits, p *caller.Principal, server string, bytes int) error {
 // mustRefuse expects the refusal of a call, in these words.
 func mustRefuse(t *testing.T, err error, want string) {
 	t.Helper()
-	if over, ok := errors.AsType[*Error](err); !ok || over.Error() != want {
+	if over, ok := errors.AsType[*request.LimitError](err); !ok || over.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
