@@ -11,12 +11,18 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 )
 
 // What is refused is told, whoever refuses it.
 func TestAudited(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var told []string
+	journal := &request.Journal{}
+	journal.Observe(func(e *request.Event) {
+		r := e.Refused
+		told = append(told, strings.TrimSpace(fmt.Sprint(r.Status, " ", r.Verb, " ", r.Path, " ", r.Remote, " ", e.Principal)))
+	})
 	h := &audited{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answerOf(w).principal = r.Header.Get("Principal")
 		if status := 0; r.URL.RawQuery != "" {
@@ -27,9 +33,7 @@ func TestAudited(t *testing.T) {
 		if err := http.NewResponseController(w).Flush(); err != nil {
 			t.Error(err)
 		}
-	}), func(r Refusal) {
-		told = append(told, strings.TrimSpace(fmt.Sprint(r.Status, " ", r.Method, " ", r.Path, " ", r.Remote, " ", r.Principal)))
-	}}
+	}), journal}
 	for _, target := range []string{
 		"POST /mcp", "POST /mcp?200", "POST /mcp?401", "GET /status?403", "GET /api/servers", "GET /api/servers?404",
 		"POST /api/servers?201", "DELETE /api/servers/x", "PATCH /api/servers/x?409",
@@ -54,14 +58,16 @@ func TestAudited_Principal(t *testing.T) {
 	mcptest.NoLeaks(t)
 	v := &identity.Verifier{}
 	v.SetOptions(guardedBy(t, "", "a"))
-	told := make(chan Refusal, 1)
+	told := make(chan *request.Event, 1)
+	journal := &request.Journal{}
+	journal.Observe(func(e *request.Event) { told <- e })
 	s := serve(t, Options{
 		Endpoint: whoami, Identity: v, Status: func() any { return "up" },
 		Admin:   func(*caller.Principal) bool { return false },
-		Refused: func(r Refusal) { told <- r },
+		Journal: journal,
 	})
 	s.answer(t, "GET", "/status", "Authorization: Bearer mcpx_a")
-	if r := <-told; r.Status != http.StatusForbidden || r.Principal != "token a" {
-		t.Errorf("%+v", r)
+	if e := <-told; e.Refused.Status != http.StatusForbidden || e.Principal != "token a" || e.Attempted || e.Request {
+		t.Errorf("%+v", e)
 	}
 }

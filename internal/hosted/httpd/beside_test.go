@@ -34,9 +34,10 @@ func bounded(b *testing.B, o limits.Options) string {
 		spec.Env = append(spec.Env, variable+"="+value)
 	}
 	l := limits.New(o)
-	r := registry.New([]registry.Server{{Spec: spec}}, registry.Options{Limits: l})
+	r := registry.New([]registry.Server{{Spec: spec}}, registry.Options{SessionLimit: l.ServerSession})
+	r.Use(l.Limit)
 	two := view.NewTwoTools(r, executor.New(r, executor.Options{TOON: true, TypeScript: true}), view.Options{})
-	f := front.New(two, front.Options{Version: "1", Limits: l})
+	f := front.New(two, front.Options{Version: "1", Admission: l})
 	r.Start()
 	r.WaitTried(context.Background())
 	listener, err := Listen(context.Background(), "127.0.0.1:0", false)

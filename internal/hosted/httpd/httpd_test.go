@@ -20,6 +20,7 @@ import (
 	"mcpx/internal/front"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -79,8 +80,11 @@ func serve(t *testing.T, o Options) *site {
 // stub is an endpoint without anything that has to be ended.
 type stub func(http.ResponseWriter, *http.Request)
 
-// ServeHTTP implements http.Handler.
-func (s stub) ServeHTTP(w http.ResponseWriter, r *http.Request) { s(w, r) }
+// Serve implements Endpoint.
+func (s stub) Serve(w http.ResponseWriter, r *http.Request) []*request.Event {
+	s(w, r)
+	return nil
+}
 
 // EndStreams implements Endpoint.
 func (stub) EndStreams() {}

@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -60,10 +61,13 @@ func serve(t *testing.T, o Options) *site {
 	s := &site{fake: mcptest.Spec{}.HTTP(t)}
 	o.Hour = &Hour{}
 	r := registry.New([]registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: s.fake.URL}}}, registry.Options{})
+	journal := &request.Journal{}
+	journal.Observe(o.Hour.Add)
 	o.Executor = executor.New(r, executor.Options{
-		Observers: []func(executor.Record){o.Hour.Add},
-		Servers:   map[string]executor.ServerOptions{"fake": {Confirm: policy.ConfirmAll}},
+		Journal: journal,
+		Servers: map[string]executor.ServerOptions{"fake": {Confirm: policy.ConfirmAll}},
 	})
+	r.Use(request.Recorded(journal), request.Rights(o.Executor.Sees), request.Confirmed(o.Executor.Confirms), request.Timed)
 	o.View = view.NewTwoTools(r, o.Executor, view.Options{})
 	if o.Status == nil {
 		o.Status = func() any { return map[string]any{"servers": []string{}} }
@@ -358,7 +362,7 @@ func TestPage_Events(t *testing.T) {
 	if calls := next(); calls != 0 {
 		t.Errorf("%d calls at first", calls)
 	}
-	s.page.Hour.Add(executor.Record{Server: "fake", Known: true, Outcome: "RESULT"})
+	s.page.Hour.Add(&request.Event{Method: "tools/call", Attempted: true, Outcome: "RESULT", Target: request.Target{Server: "fake", Known: true}})
 	for next() != 1 { // the hour may have moved on by a minute before
 	}
 	for range maxViewers - 1 {
