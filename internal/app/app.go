@@ -164,7 +164,7 @@ func (a *App) wire(servers []registry.Server, rules *policy.Rules, cache string)
 	calls.Journal, calls.Tracing = &a.journal, a.tracing()
 	a.Executor = executor.New(a.Registry, calls)
 	a.observe()
-	a.Registry.Use(a.chain()...)
+	a.Registry.Use(a.Executor.Chain(a.admit, a.limits.Limit)...)
 	two, _ := a.viewOptions(a.Config, config.ViewTwoTools)
 	a.View = view.NewTwoTools(a.Registry, a.Executor, two)
 	a.views = &views{app: a, config: a.Config, open: make(map[string]*openView)}

@@ -88,9 +88,13 @@ func (r *Request) Belongs() bool {
 	return strings.HasPrefix(r.Method, "tasks/") || r.Serve != nil || r.Notification && known[r.Method]
 }
 
-// Timed says in the event how long the server takes, and how much it sends.
+// Timed says in the event how long the server takes, and how much it sends. What the server inside of mcpx asks others is in
+// events of its own.
 func Timed(next Handler) Handler {
 	return func(ctx context.Context, r *Request) (json.RawMessage, error) {
+		if r.Serve != nil {
+			return next(ctx, r)
+		}
 		asked := time.Now()
 		if r.Event.Asked.IsZero() {
 			r.Event.Asked = asked
