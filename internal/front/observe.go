@@ -12,12 +12,19 @@ func (f *Front) answer(ctx context.Context, r *incoming) response {
 	r.event = f.options.Journal.Begin(r.Method, r.client)
 	r.event.Request, r.event.KnownMethod = true, r.known()
 	answer := f.dispatch(ctx, r)
-	if r.event.Code = answer.code; answer.code != 0 && r.event.Outcome == "" {
-		r.event.Outcome = fmt.Sprintf("ERROR %d", answer.code)
+	if answer.code != 0 {
+		failed(r.event, answer.code)
 	}
 	r.event.SentBytes = max(r.event.SentBytes, len(answer.body))
 	r.event.Stop()
 	return answer
+}
+
+// failed says in an event which error of JSON-RPC the answer is.
+func failed(e *request.Event, code int) {
+	if e.Code = code; e.Outcome == "" {
+		e.Outcome = fmt.Sprintf("ERROR %d", code)
+	}
 }
 
 // ended ends events, and calls the observers.
