@@ -51,7 +51,9 @@ func FuzzHTTP(f *testing.F) {
 	f.Add("GET", "1999-01-01", true, "", "", "*/*", "")
 	f.Add("DELETE", modernEra, true, "\u0000", "=?base64?x?=", "", "x")
 	r := registry.New(nil, registry.Options{})
-	two := view.NewTwoTools(r, executor.New(r, executor.Options{}), view.Options{})
+	e := executor.New(r, executor.Options{})
+	r.Use(e.Chain(nil, nil)...)
+	two := view.NewTwoTools(r, e, view.Options{})
 	front := New(two, Options{MaxMessage: 1 << 20})
 	f.Cleanup(func() {
 		front.Close()

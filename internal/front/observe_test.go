@@ -6,80 +6,98 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/caller"
 	"mcpx/internal/executor"
+	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/view"
 )
 
-// hearing is told of requests and of calls.
+// hearing observes events.
 type hearing struct {
+	hold chan struct{} // the end of a client's call waits until it is closed; nil = it does not
+
+	mu    sync.Mutex
 	heard []string
-	hold  chan struct{} // Answered waits until it is closed; nil = it does not
 }
 
-func (*hearing) Relaying(*Operation) error                  { return nil }
-func (*hearing) SessionEnded(*caller.Client, time.Duration) {}
-func (h *hearing) call(r executor.Record)                   { h.heard = append(h.heard, r.Outcome) }
-func (h *hearing) front(t *testing.T) shown {
-	return connectTo(t, Options{Observer: h}, view.Options{}, executor.Options{Observers: []func(executor.Record){h.call}})
-}
-
-func (h *hearing) Answered(o *Operation) {
-	if h.hold != nil && o.Method == "tools/call" {
+func (h *hearing) add(e *request.Event) {
+	if h.hold != nil && e.Request && e.IsCall() {
 		<-h.hold
 	}
-	h.heard = append(h.heard, o.Method)
+	of := "request "
+	if !e.Request {
+		of = "message "
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.heard = append(h.heard, of+e.Method+" "+e.Outcome)
 }
 
-// lastly is a ResponseWriter that keeps what happens after the answer.
-type lastly struct {
+// take returns what was heard, and forgets it.
+func (h *hearing) take() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	heard := h.heard
+	h.heard = nil
+	return heard
+}
+
+func (h *hearing) journal() *request.Journal {
+	journal := &request.Journal{}
+	journal.Observe(h.add)
+	return journal
+}
+
+func (h *hearing) front(t *testing.T, servers ...registry.Server) shown {
+	return connectWith(t, Options{Journal: h.journal()}, view.Options{}, servers...)
+}
+
+// answered is a response over HTTP with the events of its requests.
+type answered struct {
 	*httptest.ResponseRecorder
-	after []func()
+	events []*request.Event
 }
 
-func (l *lastly) Afterwards(do func()) { l.after = append(l.after, do) }
-
-// TestObserver_AfterAnswer: nobody who waits for an answer waits for the log too.
-func TestObserver_AfterAnswer(t *testing.T) {
+// TestEvents_AfterAnswer: nobody who waits for an answer waits for the log too.
+func TestEvents_AfterAnswer(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"none","tool_name":"x","arguments":{}}}}`
 	var h hearing
 	f := h.front(t)
-	post := func(body string, headers ...string) *lastly {
+	post := func(body string, headers ...string) *answered {
 		r := httptest.NewRequest("POST", "/mcp", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		for i := 0; i < len(headers); i += 2 {
 			r.Header.Set(headers[i], headers[i+1])
 		}
-		w := &lastly{ResponseRecorder: httptest.NewRecorder()}
-		h.heard = nil
-		f.ServeHTTP(w, r)
-		return w
+		w := httptest.NewRecorder()
+		h.take()
+		return &answered{w, f.Serve(w, r)}
 	}
-	check := func(name string, w *lastly, before, after []string) {
+	check := func(name string, w *answered, before, after []string) {
 		t.Helper()
 		if body := w.Body.String(); !strings.Contains(body, `"id":5`) || !strings.Contains(body, executor.CodeServerNotFound) || w.Header().Get("Content-Length") != strconv.Itoa(len(body)) {
 			t.Errorf("%s: %v %s", name, w.Header(), body)
 		}
-		if !slices.Equal(h.heard, before) {
-			t.Errorf("%s: before the answer: %q, want %q", name, h.heard, before)
+		if heard := h.take(); !slices.Equal(heard, before) {
+			t.Errorf("%s: before the answer: %q, want %q", name, heard, before)
 		}
-		for _, do := range w.after {
-			do()
-		}
-		if !slices.Equal(h.heard, after) {
-			t.Errorf("%s: at the end: %q, want %q", name, h.heard, after)
+		f.ended(w.events...)
+		if heard := h.take(); !slices.Equal(heard, after) {
+			t.Errorf("%s: after it: %q, want %q", name, heard, after)
 		}
 	}
 	session := post(strings.SplitN(hello("a"), "\n", 2)[0]).Header().Get("Mcp-Session-Id")
-	both := []string{executor.CodeServerNotFound, "tools/call"}
-	check("legacy", post(call, "Mcp-Session-Id", session), nil, both)
-	// The call of a client that can be asked may end after the answer.
+	whole := []string{"request tools/call " + executor.CodeServerNotFound}
+	check("legacy", post(call, "Mcp-Session-Id", session), nil, whole)
+	// The call of a client that can be asked may end after the answer, and is an event of its own.
 	check("modern", post(strings.Replace(modernCall("5", "x", "{}", ""), `"fake"`, `"none"`, 1),
-		"Mcp-Protocol-Version", modernEra, "Mcp-Method", "tools/call", "Mcp-Name", "exec"), both[:1], both)
+		"Mcp-Protocol-Version", modernEra, "Mcp-Method", "tools/call", "Mcp-Name", "exec"),
+		[]string{"message tools/call " + executor.CodeServerNotFound}, whole)
 
 	t.Run("stdio", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -87,13 +105,13 @@ func TestObserver_AfterAnswer(t *testing.T) {
 			p := dial(t, h.front(t), "a")
 			p.send(t, call+"\n")
 			synctest.Wait()
-			if p.with(`"id":5`) != 1 || !slices.Equal(h.heard, []string{"initialize", both[0]}) {
-				t.Errorf("%q, heard %q", p.lines, h.heard)
+			if heard := h.take(); p.with(`"id":5`) != 1 || !slices.Equal(heard, []string{"request initialize RESULT"}) {
+				t.Errorf("%q, heard %q", p.lines, heard)
 			}
 			close(h.hold)
 			synctest.Wait()
-			if !slices.Equal(h.heard[1:], both) {
-				t.Errorf("heard %q", h.heard)
+			if heard := h.take(); !slices.Equal(heard, whole) {
+				t.Errorf("heard %q", heard)
 			}
 		})
 	})
@@ -113,8 +131,8 @@ func TestObserver_AfterAnswer(t *testing.T) {
 			}
 			close(h.hold)
 			<-served
-			if !slices.Equal(h.heard[1:], both) {
-				t.Errorf("heard %q", h.heard)
+			if heard := h.take(); !slices.Equal(heard[1:], whole) {
+				t.Errorf("heard %q", heard)
 			}
 		})
 	})

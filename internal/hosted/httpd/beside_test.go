@@ -35,8 +35,9 @@ func bounded(b *testing.B, o limits.Options) string {
 	}
 	l := limits.New(o)
 	r := registry.New([]registry.Server{{Spec: spec}}, registry.Options{SessionLimit: l.ServerSession})
-	r.Use(l.Limit)
-	two := view.NewTwoTools(r, executor.New(r, executor.Options{TOON: true, TypeScript: true}), view.Options{})
+	e := executor.New(r, executor.Options{TOON: true, TypeScript: true})
+	r.Use(e.Chain(nil, l.Limit)...)
+	two := view.NewTwoTools(r, e, view.Options{})
 	f := front.New(two, front.Options{Version: "1", Admission: l})
 	r.Start()
 	r.WaitTried(context.Background())

@@ -322,8 +322,10 @@ func wholeWith(t *testing.T, o Options) (*site, *mcptest.HTTPServer) {
 	t.Helper()
 	fake := mcptest.Spec{}.HTTP(t)
 	r := registry.New([]registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: fake.URL}}}, registry.Options{})
-	two := view.NewTwoTools(r, executor.New(r, executor.Options{}), view.Options{})
-	f := front.New(two, front.Options{Version: "test"})
+	e := executor.New(r, executor.Options{Journal: o.Journal})
+	r.Use(e.Chain(nil, o.Limits.Limit)...)
+	two := view.NewTwoTools(r, e, view.Options{})
+	f := front.New(two, front.Options{Version: "test", Journal: o.Journal, Admission: o.Limits})
 	r.Start()
 	t.Cleanup(func() {
 		f.Close()

@@ -67,7 +67,7 @@ func serve(t *testing.T, o Options) *site {
 		Journal: journal,
 		Servers: map[string]executor.ServerOptions{"fake": {Confirm: policy.ConfirmAll}},
 	})
-	r.Use(request.Recorded(journal), request.Rights(o.Executor.Sees), request.Confirmed(o.Executor.Confirms), request.Timed)
+	r.Use(o.Executor.Chain(nil, nil)...)
 	o.View = view.NewTwoTools(r, o.Executor, view.Options{})
 	if o.Status == nil {
 		o.Status = func() any { return map[string]any{"servers": []string{}} }
