@@ -108,7 +108,8 @@ type response struct {
 }
 
 // dispatch runs the method of a request.
-func (f *Front) dispatch(ctx context.Context, r *incoming) response {
+func (f *Front) dispatch(ctx context.Context, r *incoming) (answer response) {
+	defer f.recovered(r, func(err *rpcError) { answer = refuse(r.ID, err) })
 	row := r.row
 	switch {
 	case row.answer == nil && r.Method != "" && row.notice == nil && f.view.Traits().Alone:
@@ -126,7 +127,8 @@ func (f *Front) dispatch(ctx context.Context, r *incoming) response {
 		return refuse(r.ID, err)
 	}
 	if row.asks && r.modern() && (r.client.Answers() || r.input.State != nil) {
-		out, err = f.parking.answer(ctx, r, func(ctx context.Context, r *incoming) ([]byte, *rpcError) {
+		out, err = f.parking.answer(ctx, r, func(ctx context.Context, r *incoming) (result []byte, err *rpcError) {
+			defer f.recovered(r, func(panicked *rpcError) { result, err = nil, panicked })
 			return row.answer(f, ctx, r, nil)
 		})
 		out = append(responseHead(r.ID, "result"), out...)

@@ -3,7 +3,11 @@ package front
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/request"
 )
 
@@ -19,6 +23,17 @@ func (f *Front) answer(ctx context.Context, r *incoming) response {
 	r.event.Stop()
 	return answer
 }
+
+// recovered makes a panic the error of its request: the others, and the process, go on. It is deferred.
+func (f *Front) recovered(r *incoming, failed func(*rpcError)) {
+	if what := recover(); what != nil {
+		f.log.Error("panic in a request", "method", sanitize.Line(r.Method, maxLogged), "panic", what, "stack", string(debug.Stack()))
+		failed(&rpcError{code: mcp.INTERNAL_ERROR, message: "internal error of mcpx; its log says more. The request may have been executed"})
+	}
+}
+
+// maxLogged bounds a method in the log, in characters.
+const maxLogged = 80
 
 // failed says in an event which error of JSON-RPC the answer is.
 func failed(e *request.Event, code int) {
