@@ -16,10 +16,7 @@ func (f *Front) answer(ctx context.Context, r *incoming) response {
 	r.event = f.options.Journal.Begin(r.Method, r.client)
 	r.event.Request, r.event.KnownMethod = true, r.known()
 	answer := f.dispatch(ctx, r)
-	if answer.code != 0 {
-		failed(r.event, answer.code)
-	}
-	r.event.SentBytes = max(r.event.SentBytes, len(answer.body))
+	answeredWith(r.event, answer.code, len(answer.body))
 	r.event.Stop()
 	return answer
 }
@@ -35,10 +32,14 @@ func (f *Front) recovered(r *incoming, failed func(*rpcError)) {
 // maxLogged bounds a method in the log, in characters.
 const maxLogged = 80
 
-// failed says in an event which error of JSON-RPC the answer is.
-func failed(e *request.Event, code int) {
-	if e.Code = code; e.Outcome == "" {
+// answeredWith says in an event how it was answered: with a result, code 0, or an error of JSON-RPC. Of the call of a tool the
+// executor has said it already.
+func answeredWith(e *request.Event, code, bytes int) {
+	if e.Code = code; code != 0 && e.Outcome == "" {
 		e.Outcome = fmt.Sprintf("ERROR %d", code)
+	}
+	if e.SentBytes == 0 && !e.Cancelled() {
+		e.SentBytes = bytes
 	}
 }
 

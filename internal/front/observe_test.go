@@ -402,3 +402,40 @@ func TestEvents_Panic(t *testing.T) {
 	p.send(t, strings.Replace(message, "resources/read", "ping", 1)+"\n")
 	events.expect("after that", "request ping RESULT")
 }
+
+// TestEvents_Sizes: the event of a call has the size of the content, whether the client can be asked or not; the event of
+// another message has the size of its answer.
+func TestEvents_Sizes(t *testing.T) {
+	var seen []request.Sizes
+	journal := &request.Journal{}
+	journal.Observe(func(e *request.Event) {
+		if e.Attempted {
+			seen = append(seen, e.Sizes)
+		}
+	})
+	f := connectWith(t, Options{Journal: journal}, view.Options{}, remote("fake", offering("fake", mcptest.EraLegacy).HTTP(t)))
+	f.registry.WaitListed(t.Context(), nil)
+	ask := func(message, method, name string) string {
+		t.Helper()
+		w := posted(f.Front, nil, strings.NewReader(message), int64(len(message)), "Mcp-Protocol-Version", modernEra, "Mcp-Method", method, "Mcp-Name", name)
+		if w.Code != 200 {
+			t.Fatal(w.Code, w.Body)
+		}
+		return w.Body.String()
+	}
+	ask(modernExec("1", "fake", "echo", `{"text":"hello"}`), "tools/call", "exec")
+	ask(modernCall("2", "echo", `{"text":"hello"}`, ""), "tools/call", "exec") // may be parked
+	const read = `{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"fake://1",` + modernMeta + `}}`
+	answer := ask(read, "resources/read", "fake://1")
+	ask(strings.Replace(read, `Capabilities":{}`, `Capabilities":{"elicitation":{}}`, 1), "resources/read", "fake://1")
+	if len(seen) != 4 {
+		t.Fatalf("%+v", seen)
+	}
+	if content := len(`{"type":"text","text":"hello"}`); seen[0].SentBytes != content || seen[1].SentBytes != content || seen[0] != seen[1] {
+		t.Errorf("of calls %+v and %+v, want %d", seen[0], seen[1], content)
+	}
+	if seen[2].SentBytes != len(answer) || seen[3].SentBytes < len(answer)-50 || seen[2].ReceivedBytes == 0 || seen[2].ReceivedBytes != seen[3].ReceivedBytes ||
+		seen[2].ArgumentBytes != len(`{"uri":"fake://1"}`) {
+		t.Errorf("of reads %+v and %+v, want %d", seen[2], seen[3], len(answer))
+	}
+}

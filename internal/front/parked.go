@@ -141,9 +141,11 @@ func (k *parking) begin(ctx context.Context, r *incoming, run func(context.Conte
 	go func() {
 		defer k.all.Done()
 		p.result, p.err = run(ctx, &own)
+		code := 0
 		if p.err != nil {
-			failed(p.event, p.err.code)
+			code = p.err.code
 		}
+		answeredWith(p.event, code, len(p.result))
 		k.journal.End(p.event)
 		close(p.done)
 		cancel(nil)
