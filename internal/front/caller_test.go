@@ -1,6 +1,8 @@
 package front
 
 import (
+	"context"
+	"encoding/json"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/request"
 	"mcpx/internal/view"
 )
 
@@ -98,6 +101,46 @@ func TestCaller(t *testing.T) {
 		}
 		if !strings.HasPrefix(c.ID, test.identity) || !strings.HasPrefix(c.Peer, test.samePeer) || (c.Peer == "") != (test.samePeer == "") {
 			t.Errorf("%s: is %q at %q", test.way, c.ID, c.Peer)
+		}
+	}
+}
+
+// sending is a view that notes on whose behalf messages to servers come.
+type sending struct {
+	view.View
+	from []*caller.Client
+}
+
+func (s *sending) Send(_ context.Context, q *request.Request) (json.RawMessage, error) {
+	s.from = append(s.from, q.Client)
+	return nil, nil
+}
+
+// TestCaller_Notification: a notification of a session goes on with the headers and the credential that it came with, as a
+// request does.
+func TestCaller_Notification(t *testing.T) {
+	seen := &sending{View: connect(t, view.Options{}).two}
+	front := New(seen, Options{})
+	t.Cleanup(front.Close)
+	send := func(body, session, key string) *httptest.ResponseRecorder {
+		r := asking("POST", body)
+		r = r.WithContext(caller.With(r.Context(), &caller.Principal{ID: "alice", Name: key}, time.Time{}))
+		r.Header.Set("X-Key", key)
+		if session != "" {
+			r.Header.Set("Mcp-Session-Id", session)
+		}
+		w := httptest.NewRecorder()
+		front.ServeHTTP(w, r)
+		return w
+	}
+	session := send(strings.SplitN(hello("a"), "\n", 2)[0], "", "old").Header().Get("Mcp-Session-Id")
+	for i, method := range []string{"notifications/roots/list_changed", "notifications/made_up"} {
+		send(`{"jsonrpc":"2.0","method":"`+method+`"}`, session, "new")
+		if len(seen.from) != i+1 {
+			t.Fatalf("%s: %d messages", method, len(seen.from))
+		}
+		if c := seen.from[i]; c.ID != session || c.Name != "a" || c.Headers.Get("X-Key") != "new" || c.Principal.Name != "new" {
+			t.Errorf("%s: from %+v with %v", method, c, c.Headers)
 		}
 	}
 }
