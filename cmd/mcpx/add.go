@@ -34,7 +34,8 @@ func (cmd *addCommand) Help() string {
 // Run adds the server.
 func (cmd *addCommand) Run(parsed *kong.Context, c *cli, s streams) error {
 	if at := slices.Index(parsed.Args, "--"); at >= 0 && !slices.Contains(parsed.Args[:at], cmd.Name) {
-		return &usageError{hintError{"the server has no name", "write the name before --: mcpx add NAME -- " + strings.Join(parsed.Args[at+1:], " ")}}
+		again := "mcpx add NAME -- " + strings.Join(parsed.Args[at+1:], " ")
+		return &usageError{hintError{"the server has no name", "write the name before --: " + again}}
 	}
 	entry, err := cmd.entry()
 	if err != nil {
@@ -60,7 +61,10 @@ func (cmd *addCommand) entry() (setup.Entry, error) {
 	var err error
 	if isURL {
 		if scheme = strings.ToLower(scheme); scheme != "http" && scheme != "https" {
-			return entry, &hintError{fmt.Sprintf("a remote server is reached over http or https, not %s", scheme), "mcpx add " + cmd.Name + " https://HOST/PATH"}
+			return entry, &hintError{
+				fmt.Sprintf("a remote server is reached over http or https, not %s", scheme),
+				"mcpx add " + cmd.Name + " https://HOST/PATH",
+			}
 		}
 		entry.URL = first
 		if len(cmd.Env) > 0 {
@@ -112,7 +116,8 @@ func keyValues(flag string, list []string) (map[string]string, error) {
 			return nil, &hintError{flag + " needs KEY=VALUE", flag + " 'KEY=VALUE'"}
 		}
 		if strings.ContainsAny(strings.TrimSpace(one[:at]), " \t\r\n") {
-			return nil, &hintError{flag + " needs KEY=VALUE, and a name has no spaces", flag + " 'KEY=VALUE'"} // without the name: it may hold a secret
+			// Without the name: it may hold a secret.
+			return nil, &hintError{flag + " needs KEY=VALUE, and a name has no spaces", flag + " 'KEY=VALUE'"}
 		}
 		all[strings.TrimSpace(one[:at])] = strings.TrimLeft(one[at+1:], " ")
 	}

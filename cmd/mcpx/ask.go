@@ -27,7 +27,7 @@ func (e *hintError) Hint() string { return e.hint }
 // refuses.
 type usageError struct{ hintError }
 
-// asker asks the person at the terminal. It is for one goroutine.
+// asker asks the user at the terminal. It is for one goroutine.
 type asker struct {
 	s     streams
 	yes   bool

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"mcpx/internal/hosted/audit"
+	"mcpx/internal/app"
 )
 
 type auditCommand struct {
@@ -37,8 +37,8 @@ func (cmd *auditVerifyCommand) Run(ctx context.Context, c *cli, s streams) error
 	if err != nil {
 		return err
 	}
-	r, err := audit.Verify(cmd.File, key)
-	if errors.Is(err, audit.ErrNeedsKey) {
+	r, err := app.VerifyAudit(cmd.File, key)
+	if errors.Is(err, app.ErrAuditKey) {
 		return fmt.Errorf("%s: %w; give --key-file, or --config with its audit.key", cmd.File, err)
 	}
 	if err != nil {
@@ -77,7 +77,7 @@ func (cmd *auditVerifyCommand) key(ctx context.Context, c *cli, s streams) ([]by
 	return []byte(cfg.Audit.Key), nil
 }
 
-func (cmd *auditVerifyCommand) summary(r *audit.Report, keyed bool, s streams) {
+func (cmd *auditVerifyCommand) summary(r *app.AuditReport, keyed bool, s streams) {
 	fmt.Fprintf(s.out, "%d lines in %d files, number %d to %d", r.Lines, len(r.Files), r.First, r.Last)
 	if r.First > 1 {
 		fmt.Fprintf(s.out, "; the lines before number %d are gone, as audit.keep removes old parts", r.First)

@@ -18,10 +18,14 @@ import (
 
 // auditLine are members of a line of the trail.
 type auditLine struct {
-	Event, Principal, Server, Tool, Outcome, Trace string
-	Call                                           int
-	Status                                         int
-	ReadOnly                                       bool `json:"read_only"`
+	Event, Principal, Client, Method, Server, Tool, Item, Outcome, Trace string
+
+	Call, Status int
+	Known        bool
+	ReadOnly     bool `json:"read_only"`
+	Received     int  `json:"bytes_received"`
+	Sent         int  `json:"bytes_sent"`
+	Upstream     float64
 }
 
 func auditLines(t *testing.T, path string) (lines []auditLine) {

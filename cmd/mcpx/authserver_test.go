@@ -76,7 +76,7 @@ var (
 	formField = regexp.MustCompile(`<input[^>]*name="([^"]+)"[^>]*value="([^"]*)"`)
 )
 
-// agree is a person with a browser who opens the page, allows what mcpx asks, logs in, and
+// agree is a user with a browser who opens the page, allows what mcpx asks, logs in, and
 // agrees. It returns the address on another host that the browser is sent to.
 func agree(t *testing.T, f *fronted, address string) *url.URL {
 	t.Helper()
@@ -124,7 +124,7 @@ type connector struct {
 	metadata map[string]any // of the authorization server
 	resource string
 	scope    string
-	session  string // with the MCP server, which belongs to the person: it goes on with renewed tokens
+	session  string // with the MCP server, which belongs to the user: it goes on with renewed tokens
 }
 
 func (c *connector) get(address string) (out map[string]any) {
@@ -192,7 +192,7 @@ func (c *connector) token(form url.Values) (status int, answer map[string]any) {
 	return c.post("token_endpoint", "application/x-www-form-urlencoded", form.Encode())
 }
 
-// connect gets tokens, with a person at the browser.
+// connect gets tokens, with a user at the browser.
 func (c *connector) connect(f *fronted, client, redirect string) (tokens map[string]any) {
 	c.t.Helper()
 	const verifier = "verifier-of-the-connector-of-43-characters-or-more"

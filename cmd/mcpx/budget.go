@@ -112,13 +112,13 @@ func (cmd *budgetCommand) results(meter *budget.Meter, report *budget.Report) (*
 // assemble wires the app to measure. With --tools it provides only the settings.
 func (cmd *budgetCommand) assemble(ctx context.Context, c *cli, s streams) (*app.App, error) {
 	if cmd.Tools != "" || cmd.Demo {
-		return app.NewDemo(c.demoLogger(s, "error"))
+		return app.New(app.Options{Profile: app.Demo, Log: c.demoLogger(s, "error")})
 	}
 	cfg, err := c.loadConfig(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return app.New(cfg, c.logger(s, cfg, true)), nil
+	return app.New(app.Options{Config: cfg, Profile: app.Command, Log: c.logger(s, cfg, true)})
 }
 
 // servers are the servers to measure: recorded, or connected once.

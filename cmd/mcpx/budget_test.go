@@ -12,14 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/budget"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/tokens"
 	"mcpx/internal/view"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func recorded(t *testing.T, folder string) string {
@@ -119,7 +119,7 @@ func TestBudget_Config(t *testing.T) {
 // TestApp_Surface: what is measured for any servers is what clients of these
 // servers are shown.
 func TestApp_Surface(t *testing.T) {
-	a, err := app.NewDemo(slog.New(slog.DiscardHandler))
+	a, err := app.New(app.Options{Profile: app.Demo, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

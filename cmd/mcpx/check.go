@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
-	"mcpx/internal/desk/terminal"
 )
 
 type checkCommand struct {
@@ -54,7 +54,10 @@ func (cmd *checkCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	a := app.New(cfg, c.logger(s, cfg, true), servers...)
+	a, err := app.New(app.Options{Config: cfg, Profile: app.Command, Log: c.logger(s, cfg, true), Only: servers})
+	if err != nil {
+		return err
+	}
 	if !cmd.JSON {
 		printHead(cfg, s)
 	}
@@ -284,10 +287,12 @@ func (o *outcome) print(s streams) {
 		}
 		fmt.Fprint(s.out, sc.Hang(name+"  ", one.Why))
 	}
-	fmt.Fprint(s.out, "\n", sc.Hang("", fmt.Sprintf("%s: %s; %s", terminal.Count(len(o.Servers), "server"), o.states(sc), terminal.Count(tools, "tool"))))
+	servers, all := terminal.Count(len(o.Servers), "server"), terminal.Count(tools, "tool")
+	fmt.Fprint(s.out, "\n", sc.Hang("", fmt.Sprintf("%s: %s; %s", servers, o.states(sc), all)))
 	if saved := o.Savings; saved != nil {
 		fmt.Fprint(s.out, sc.Hang("", fmt.Sprintf("results since %s: %s, about %s tokens received, %s sent (%s)",
-			saved.Since.Format(time.DateOnly), terminal.Count(int(saved.Calls), "call"), terminal.Number(int(saved.Received)), terminal.Number(int(saved.Sent)),
+			saved.Since.Format(time.DateOnly), terminal.Count(int(saved.Calls), "call"),
+			terminal.Number(int(saved.Received)), terminal.Number(int(saved.Sent)),
 			sc.Green(terminal.Change(int(saved.Received), int(saved.Sent))))))
 	}
 }
@@ -312,7 +317,9 @@ func seconds(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) + " s
 // states are the numbers of servers in each state.
 func (o *outcome) states(sc terminal.Screen) string {
 	var parts []string
-	for _, state := range []catalog.State{catalog.Ready, catalog.Idle, catalog.Degraded, catalog.Connecting, catalog.Unavailable, catalog.Disabled} {
+	for _, state := range []catalog.State{
+		catalog.Ready, catalog.Idle, catalog.Degraded, catalog.Connecting, catalog.Unavailable, catalog.Disabled,
+	} {
 		n := 0
 		for _, one := range o.Servers {
 			if one.State == state {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,6 +56,7 @@ type client struct {
 	peer
 	era  string
 	name string
+	caps string // its capabilities, a JSON object; empty = it has none
 	mu   sync.Mutex
 	last int
 }
@@ -64,7 +66,7 @@ type client struct {
 func (c *client) params(params, meta string) string {
 	if c.era == modern {
 		era := `"io.modelcontextprotocol/protocolVersion":"` + modern + `","io.modelcontextprotocol/clientInfo":{"name":"` + c.name +
-			`","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}`
+			`","version":"1"},"io.modelcontextprotocol/clientCapabilities":` + cmp.Or(c.caps, "{}")
 		meta = strings.TrimSuffix(era+","+meta, ",")
 	}
 	if meta == "" {
@@ -109,7 +111,7 @@ func (c *client) open(t testing.TB) json.RawMessage {
 	if c.era == modern {
 		return c.result(t, "server/discover", `{}`)
 	}
-	result := c.result(t, "initialize", `{"protocolVersion":"`+c.era+`","capabilities":{},"clientInfo":{"name":"`+c.name+`","version":"1"}}`)
+	result := c.result(t, "initialize", `{"protocolVersion":"`+c.era+`","capabilities":`+cmp.Or(c.caps, "{}")+`,"clientInfo":{"name":"`+c.name+`","version":"1"}}`)
 	c.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return result
 }

@@ -193,7 +193,10 @@ func (cmd *completeCommand) servers(c *cli, l typedLine, s streams) func(func(*c
 		if err != nil {
 			return // no candidates, and no place for an error
 		}
-		a := app.New(cfg, slog.New(slog.DiscardHandler))
+		a, err := app.New(app.Options{Config: cfg, Profile: app.Command, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			return
+		}
 		defer a.Close()
 		snap := a.Executor.Catalogue(nil)
 		for i := range snap.Servers {

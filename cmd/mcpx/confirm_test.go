@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestNPM_Confirm: before a call that may change something the person is asked, by a
+// TestNPM_Confirm: before a call that may change something the user is asked, by a
 // real client, with what will run; a declined call is not made, nor one of a client that
 // cannot be asked. Calls that only read are not asked about.
 func TestNPM_Confirm(t *testing.T) {

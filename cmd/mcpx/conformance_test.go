@@ -123,7 +123,7 @@ func TestConformanceOfTheClient(t *testing.T) {
 			run(t, fmt.Sprintf("expected/client-%s.yml", revision), "--requirements", revision)
 		})
 	}
-	// Beside what the revisions require: grants without a person, and servers older than
+	// Beside what the revisions require: grants without a user, and servers older than
 	// the metadata.
 	for _, scenario := range []string{
 		"auth/client-credentials-basic", "auth/client-credentials-jwt",

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/setup"
-	"mcpx/internal/desk/terminal"
 )
 
 type connectCommand struct {
@@ -66,7 +66,10 @@ func findClient(id string) (setup.Client, error) {
 		}
 		ids = append(ids, c.ID)
 	}
-	return setup.Client{}, &usageError{hintError{fmt.Sprintf("there is no client %q", id) + sanitize.DidYouMean(id, ids), "the clients are " + strings.Join(ids, ", ")}}
+	return setup.Client{}, &usageError{hintError{
+		fmt.Sprintf("there is no client %q", id) + sanitize.DidYouMean(id, ids),
+		"the clients are " + strings.Join(ids, ", "),
+	}}
 }
 
 // list prints all clients with their files, and whether they are connected.
@@ -128,7 +131,11 @@ func (w wiring) connect(ctx context.Context, client setup.Client, file, again st
 	if !served.Exists() {
 		fmt.Fprintf(w.s.err, "mcpx: warning: there is no config at %s yet; mcpx init makes one\n", w.sys.Short(own))
 	}
-	change, err := kept.Connect(client, file, exe, []string{"--config", own}, served.Servers, w.move, w.s.reading())
+	to := setup.Connection{Command: exe, Args: []string{"--config", own}}
+	if w.move {
+		to.Move = served.Servers
+	}
+	change, err := kept.Connect(client, file, to, w.s.reading())
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"mcpx/internal/app"
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/budget"
-	"mcpx/internal/desk/terminal"
 	"mcpx/internal/executor"
 	"mcpx/internal/tokens"
 	"mcpx/internal/view"
@@ -28,7 +28,7 @@ func (cmd *demoCommand) Help() string {
 
 // Run shows the view of a model on the sample servers, with its tokens.
 func (cmd *demoCommand) Run(ctx context.Context, c *cli, s streams) error {
-	a, err := app.NewDemo(c.demoLogger(s, "error"))
+	a, err := app.New(app.Options{Profile: app.Demo, Log: c.demoLogger(s, "error")})
 	if err != nil {
 		return err
 	}
@@ -89,14 +89,16 @@ func (d *demoScreen) carried() {
 		}
 	}
 	mine := 0
-	tools, _ := d.app.View.Surface(snap, "")
-	for _, def := range tools {
+	surface, _ := d.app.View.Surface(snap, "")
+	for _, def := range surface {
 		mine += budget.Definition(def).Tokens()
 	}
-	fmt.Fprint(d.w, d.Hang("", d.Bold(fmt.Sprintf("%s with %s: the tokens that every request carries", terminal.Count(len(snap.Servers), "server"), terminal.Count(snap.Tools(), "tool")))))
+	servers, tools := terminal.Count(len(snap.Servers), "server"), terminal.Count(snap.Tools(), "tool")
+	fmt.Fprint(d.w, d.Hang("", d.Bold(fmt.Sprintf("%s with %s: the tokens that every request carries", servers, tools))))
 	columns := d.Width() - 38
 	fmt.Fprintf(d.w, "  connected directly  %6s  %s\n", terminal.Number(total), d.Yellow(d.Bar(total, total, columns)))
-	fmt.Fprintf(d.w, "  mcpx: two tools     %6s  %s %s\n", terminal.Number(mine), d.Green(d.Bar(mine, total, columns)), d.Bold(terminal.Change(total, mine)))
+	fmt.Fprintf(d.w, "  mcpx: two tools     %6s  %s %s\n",
+		terminal.Number(mine), d.Green(d.Bar(mine, total, columns)), d.Bold(terminal.Change(total, mine)))
 }
 
 // lookUp shows the answer of inspect about one tool.
@@ -122,7 +124,9 @@ func (d *demoScreen) calls(ctx context.Context) error {
 		{executor.Request{Server: "notes", Tool: "list_notes", Arguments: json.RawMessage(`{"limit":3}`)}, true},
 		{executor.Request{Server: "tasks", Tool: "list_tasks", Select: ".tasks[:3][]|{number,title}"}, true},
 		{executor.Request{Server: "cities", Tool: "city_distance", Arguments: json.RawMessage(`{"from":"Tokyo","dest":"Osaka"}`)}, false},
-		{executor.Request{Server: "cities", Tool: "city_distance", Arguments: json.RawMessage(`{"from":"Tokyo","to":"Osaka"}`), Select: ".distance_km"}, false},
+		{executor.Request{
+			Server: "cities", Tool: "city_distance", Arguments: json.RawMessage(`{"from":"Tokyo","to":"Osaka"}`), Select: ".distance_km",
+		}, false},
 	} {
 		result, err := d.app.Executor.Exec(ctx, call.Request)
 		if err != nil {

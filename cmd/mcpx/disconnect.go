@@ -63,7 +63,8 @@ func (cmd *disconnectCommand) Run(ctx context.Context, c *cli, s streams) error 
 		if len(change.Restored) > 0 {
 			back = ", and put back " + strings.Join(change.Restored, ", ")
 		}
-		fmt.Fprintf(s.out, "the file is not what mcpx left there: took out mcpx%s; the rest stays. As it was a moment ago: %s\n", back, sys.Short(backup))
+		fmt.Fprintf(s.out, "the file is not what mcpx left there: took out mcpx%s; the rest stays. As it was a moment ago: %s\n",
+			back, sys.Short(backup))
 	}
 	return nil
 }

@@ -77,7 +77,10 @@ func (cmd *execCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	a := app.NewOnce(cfg, c.logger(s, cfg, true), cmd.Server)
+	a, err := app.New(app.Options{Config: cfg, Profile: app.Once, Log: c.logger(s, cfg, true), Only: []string{cmd.Server}})
+	if err != nil {
+		return err
+	}
 	a.Registry.Start()
 	defer a.Close()
 	if installed(ctx, a, s); ctx.Err() != nil {

@@ -35,14 +35,20 @@ func (cmd *execCommand) arguments(s streams) (arguments []byte, pairs [][2]strin
 		for _, one := range cmd.Arguments {
 			key, value, ok := strings.Cut(one, "=")
 			if !ok || key == "" {
-				return nil, nil, &hintError{fmt.Sprintf("%q is no argument of a tool", one), "write KEY=VALUE, or all arguments as one JSON object"}
+				return nil, nil, &hintError{
+					fmt.Sprintf("%q is no argument of a tool", one),
+					"write KEY=VALUE, or all arguments as one JSON object",
+				}
 			}
 			pairs = append(pairs, [2]string{key, value})
 		}
 		return nil, pairs, nil
 	}
 	if len(cmd.Arguments) > 1 {
-		return nil, nil, &hintError{fmt.Sprintf("%q is too much: the arguments are one JSON object", cmd.Arguments[1]), "put it into single quotes, or write KEY=VALUE for each"}
+		return nil, nil, &hintError{
+			fmt.Sprintf("%q is too much: the arguments are one JSON object", cmd.Arguments[1]),
+			"put it into single quotes, or write KEY=VALUE for each",
+		}
 	}
 	if len(bytes.TrimSpace(arguments)) == 0 {
 		return nil, nil, nil

@@ -13,11 +13,16 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/desk/terminal"
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/executor"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
+
+// sized is a terminal of this size.
+func sized(columns, rows int, colour bool) terminal.Screen {
+	return terminal.New(func() (int, int) { return columns, rows }, colour, true)
+}
 
 // golden compares what print prints on a pipe and on terminals of two sizes with a
 // file. On a terminal it must have at most so many lines, unless that is 0.
@@ -29,9 +34,9 @@ func golden(t *testing.T, file string, lines func(height int) int, print func(s 
 		s    terminal.Screen
 	}{
 		{"piped", terminal.Screen{}},
-		{"80x24", terminal.Fixed(80, 24, false)},
-		{"100x30", terminal.Fixed(100, 30, false)},
-		{"100x30 in colour", terminal.Fixed(100, 30, true)},
+		{"80x24", sized(80, 24, false)},
+		{"100x30", sized(100, 30, false)},
+		{"100x30 in colour", sized(100, 30, true)},
 	} {
 		var out bytes.Buffer
 		print(streams{out: &out, screen: one.s})

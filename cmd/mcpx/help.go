@@ -28,7 +28,8 @@ func (cmd *helpCommand) Run(parsed *kong.Context) error {
 		return err
 	}
 	if asked.Error != nil || asked.Selected() == nil {
-		return &usageError{hintError{fmt.Sprintf("there is no command %q", strings.Join(cmd.Command, " ")), usageHint(parsed.Kong, cmd.Command)}}
+		text := fmt.Sprintf("there is no command %q", strings.Join(cmd.Command, " "))
+		return &usageError{hintError{text, usageHint(parsed.Kong, cmd.Command)}}
 	}
 	return asked.PrintUsage(false)
 }
@@ -40,7 +41,9 @@ func examples(lines ...string) string {
 
 // otherWords are what other programs call our commands.
 var otherWords = map[string]string{
-	"list": "check", "ls": "check", "status": "check", "test": "check", "call": "exec", "install": "add", "search": "inspect", "tools": "inspect", "uninstall": "remove", "rm": "remove",
+	"list": "check", "ls": "check", "status": "check", "test": "check",
+	"call": "exec", "install": "add", "search": "inspect", "tools": "inspect",
+	"uninstall": "remove", "rm": "remove",
 }
 
 // usageHint is a hint for a command line that is wrong.

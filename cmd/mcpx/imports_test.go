@@ -8,26 +8,14 @@ import (
 	"testing"
 )
 
-// way are the packages directly under internal/, top to bottom: each may import those that come after it, and base.
-var way = []string{
+// layers are the packages directly under internal/, top to bottom: each may import those that come after it, and base.
+var layers = []string{
 	"app", "budget", "front", "view", "builtin", "executor", "results", "resources", "registry", "upstream", "transport",
 	"request", "policy", "caller", "jq", "arguments", "describe", "search", "schemats", "compress", "tokens",
 }
 
 // pure are the packages of the way that compute: they import only each other and base.
 var pure = []string{"arguments", "describe", "search", "schemats", "compress", "tokens"}
-
-// exceptions are arrows that the rules forbid, each with the step that ends it.
-var exceptions = map[string]string{
-	"budget -> desk/terminal":     "the layout of tables moves",
-	"front -> hosted/limits":      "limits become a middleware and an interface of front",
-	"executor -> hosted/limits":   "likewise",
-	"registry -> hosted/limits":   "likewise",
-	"registry -> hosted/identity": "credentials become a middleware",
-	"cmd/mcpx -> hosted/audit":    "cmd goes through app",
-	"cmd/mcpx -> hosted/httpd":    "likewise",
-	"cmd/mcpx -> hosted/identity": "likewise",
-}
 
 // forbidden says why a package of mcpx must not import another; empty if it may. Both are paths below internal/, or
 // that of a command.
@@ -53,10 +41,10 @@ func forbidden(from, to string) string {
 	case from == "cmd" || from == "tools" || to != "way" || from == "hosted":
 		return ""
 	}
-	above, below := slices.Index(way, from), slices.Index(way, to)
+	above, below := slices.Index(layers, from), slices.Index(layers, to)
 	switch {
 	case above < 0 || below < 0:
-		return "a package directly under internal/ needs its place in the list way"
+		return "a package directly under internal/ needs its place in the list layers"
 	case above >= below:
 		return "it is above"
 	case slices.Contains(pure, from) && !slices.Contains(pure, to):
@@ -71,7 +59,7 @@ var allowedModules = map[string][]string{
 	"github.com/MicahParks/jwkset":           {"internal/hosted/identity"},
 	"github.com/MicahParks/keyfunc":          {"internal/hosted/authserver", "internal/hosted/identity"},
 	"github.com/alecthomas/kong":             {"cmd/mcpx"},
-	"github.com/charmbracelet/x/ansi":        {"internal/desk/terminal"},
+	"github.com/charmbracelet/x/ansi":        {"internal/base/terminal"},
 	"github.com/coder/websocket":             {"internal/upstream"},
 	"github.com/dlclark/regexp2":             {"internal/arguments"},
 	"github.com/gofrs/flock":                 {"internal/hosted/audit", "internal/desk/logins"},
@@ -90,8 +78,8 @@ var allowedModules = map[string][]string{
 	"github.com/zalando/go-keyring":          {"internal/desk/keyring"},
 	"go.opentelemetry.io/otel":               {"internal/hosted/telemetry"},
 	"golang.org/x/oauth2":                    {"internal/hosted/authserver", "internal/desk/logins"},
-	"golang.org/x/sys":                       {"internal/jq", "internal/base/proc", "internal/desk/terminal"},
-	"golang.org/x/term":                      {"internal/desk/terminal"},
+	"golang.org/x/sys":                       {"internal/base/helper", "internal/base/proc", "internal/base/terminal"},
+	"golang.org/x/term":                      {"internal/base/terminal"},
 	"golang.org/x/text":                      {"internal/arguments", "internal/search"},
 	"golang.org/x/time":                      {"internal/hosted/identity"},
 	"gopkg.in/natefinch/lumberjack.v2":       {"cmd/mcpx"},
@@ -128,15 +116,12 @@ func checkImports(t *testing.T, system, name string, imports []string) {
 	}
 	for _, path := range imports {
 		if ours, ok := strings.CutPrefix(path, "mcpx/internal/"); ok {
-			_, excepted := exceptions[from+" -> "+ours]
 			switch why := forbidden(from, ours); {
 			case from == "app" && (strings.HasPrefix(ours, "hosted/") || strings.HasPrefix(ours, "desk/")):
 			case ours == "mcptest":
 				t.Errorf("%s: %s must not import mcptest: it is for tests", system, name)
-			case why != "" && !excepted:
+			case why != "":
 				t.Errorf("%s: %s must not import %s: %s", system, name, ours, why)
-			case why == "" && excepted:
-				t.Errorf("%s -> %s needs no exception any more", from, ours)
 			}
 			continue
 		}

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
-	"mcpx/internal/desk/terminal"
 )
 
 type initCommand struct {
@@ -42,33 +42,32 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	before, existed, err := setup.ReadConfig(file)
-	if err != nil {
+	next := draft{file: file}
+	if next.before, next.existed, err = setup.ReadConfig(file); err != nil {
 		return err
 	}
 	var have []setup.Found
-	if existed {
+	if next.existed {
 		have = setup.ReadFile(sys, file, s.reading()).Servers
 	}
-	merged, skipped := setup.Merge(sys, have, sources)
-	cmd.show(sys, s, sources, merged, skipped)
-	if len(merged) == 0 && !existed {
-		return &hintError{"no servers were found in the files of MCP clients", "add one: mcpx add NAME -- COMMAND, or mcpx add NAME URL; mcpx demo needs none"}
-	}
-	var unread []string
-	for _, source := range sources {
-		if source.Err != nil {
-			unread = append(unread, sys.Short(source.File))
+	var skipped []setup.Skipped
+	next.servers, skipped = setup.Merge(sys, have, sources)
+	cmd.show(sys, s, sources, next.servers, skipped)
+	if len(next.servers) == 0 && !next.existed {
+		return &hintError{
+			"no servers were found in the files of MCP clients",
+			"add one: mcpx add NAME -- COMMAND, or mcpx add NAME URL; mcpx demo needs none",
 		}
 	}
+	unread := unreadable(sys, sources)
 	a := &asker{s: s, yes: cmd.Yes}
-	if len(merged) == 0 {
+	if len(next.servers) == 0 {
 		all := "all of them"
 		if len(unread) > 0 {
 			all = "all that could be read"
 		}
 		fmt.Fprintf(s.out, "%s has %s\n", sys.Short(file), all)
-	} else if written, err := cmd.write(ctx, a, sys, file, before, existed, merged); err != nil || !written {
+	} else if written, err := cmd.write(ctx, a, sys, next); err != nil || !written {
 		return err
 	}
 	here := *c
@@ -83,9 +82,22 @@ func (cmd *initCommand) Run(ctx context.Context, c *cli, s streams) error {
 	}
 	err = cmd.connect(ctx, wiring{cli: &here, s: s, sys: sys, asker: a, move: cmd.Move}, sources)
 	if err == nil && len(unread) > 0 {
-		err = &hintError{"cannot be read, so their servers were not taken: " + strings.Join(unread, ", "), "make them valid and run mcpx init again"}
+		err = &hintError{
+			"cannot be read, so their servers were not taken: " + strings.Join(unread, ", "),
+			"make them valid and run mcpx init again",
+		}
 	}
 	return err
+}
+
+// unreadable are the files that cannot be read.
+func unreadable(sys setup.System, sources []setup.Source) (files []string) {
+	for _, source := range sources {
+		if source.Err != nil {
+			files = append(files, sys.Short(source.File))
+		}
+	}
+	return files
 }
 
 // sources are the files to take servers from.
@@ -115,12 +127,14 @@ func (cmd *initCommand) sources(sys setup.System, s streams) ([]setup.Source, er
 func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source, merged []setup.Merged, skipped []setup.Skipped) {
 	section := func(title string, heads []string, rows []terminal.Row) {
 		if len(rows) > 0 {
-			fmt.Fprint(s.out, s.screen.Bold(title), "\n\n", s.screen.Table(len(heads), append([]terminal.Row{{Cells: heads}}, rows...)), "\n")
+			rows = append([]terminal.Row{{Cells: heads}}, rows...)
+			fmt.Fprint(s.out, s.screen.Bold(title), "\n\n", s.screen.Table(len(heads), rows), "\n")
 		}
 	}
 	var found, take, leave []terminal.Row
 	for _, source := range sources {
-		row := terminal.Row{Cells: []string{cmp.Or(source.Client, "--from"), terminal.Count(len(source.Servers), "server"), sys.Short(source.File)}}
+		client, count := cmp.Or(source.Client, "--from"), terminal.Count(len(source.Servers), "server")
+		row := terminal.Row{Cells: []string{client, count, sys.Short(source.File)}}
 		if source.Err != nil {
 			row.Cells[1], row.Notes = "-", []string{"cannot be read: " + source.Err.Error()}
 		}
@@ -147,23 +161,31 @@ func (cmd *initCommand) show(sys setup.System, s streams, sources []setup.Source
 	}
 }
 
+// draft is a config that is about to be written.
+type draft struct {
+	file    string
+	before  []byte // its text now
+	existed bool
+	servers []setup.Merged // to add
+}
+
 // write makes the config, or adds to an existing one and keeps a copy of that.
-func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, file string, before []byte, existed bool, merged []setup.Merged) (bool, error) {
+func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, next draft) (bool, error) {
 	s := a.s
 	var data []byte
 	var err error
-	question := fmt.Sprintf("Write %s with %s?", sys.Short(file), terminal.Count(len(merged), "server"))
-	if !setup.Blank(before) {
-		question = fmt.Sprintf("Add %s to %s?", terminal.Count(len(merged), "server"), sys.Short(file))
-		data, err = setup.AddToConfig(before, merged)
+	question := fmt.Sprintf("Write %s with %s?", sys.Short(next.file), terminal.Count(len(next.servers), "server"))
+	if !setup.Blank(next.before) {
+		question = fmt.Sprintf("Add %s to %s?", terminal.Count(len(next.servers), "server"), sys.Short(next.file))
+		data, err = setup.AddToConfig(next.before, next.servers)
 	} else {
-		data, err = setup.NewConfig(merged)
+		data, err = setup.NewConfig(next.servers)
 	}
 	if err == nil {
-		_, err = config.Parse(file, data, s.reading())
+		_, err = config.Parse(next.file, data, s.reading())
 	}
 	if err != nil {
-		return false, s.configAt(file).WhyNot(before, err)
+		return false, s.configAt(next.file).WhyNot(next.before, err)
 	}
 	unasked := "mcpx init --yes"
 	if cmd.Move {
@@ -175,23 +197,24 @@ func (cmd *initCommand) write(ctx context.Context, a *asker, sys setup.System, f
 	if ok, err := a.ask(ctx, question, unasked); err != nil || !ok {
 		return false, err
 	}
-	if existed {
+	if next.existed {
 		kept, err := backups()
 		if err != nil {
 			return false, err
 		}
-		backup, err := kept.Keep("config", file, before)
+		backup, err := kept.Keep("config", next.file, next.before)
 		if err != nil {
 			return false, err
 		}
 		fmt.Fprintf(s.out, "the config as it was: %s\n", sys.Short(backup))
 	}
-	if err := setup.WriteConfig(file, data, before, existed); err != nil {
+	if err := setup.WriteConfig(next.file, data, next.before, next.existed); err != nil {
 		return false, err
 	}
-	fmt.Fprintf(s.out, "wrote %s\n", sys.Short(file))
-	if n := setup.Secrets(merged); n > 0 {
-		fmt.Fprintf(s.out, "%s came with a token or password, copied as it is; only you can read the file. \"${NAME}\" in its place takes it from the environment\n", terminal.Count(n, "server"))
+	fmt.Fprintf(s.out, "wrote %s\n", sys.Short(next.file))
+	if n := setup.Secrets(next.servers); n > 0 {
+		fmt.Fprintf(s.out, "%s came with a token or password, copied as it is; only you can read the file. "+
+			"\"${NAME}\" in its place takes it from the environment\n", terminal.Count(n, "server"))
 	}
 	return true, nil
 }
@@ -222,7 +245,8 @@ func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.S
 		fmt.Fprintf(w.s.out, "\n%s\n", w.s.screen.Bold(client.Name))
 		w := w
 		if names := w.doubled(client, client.File(w.sys), own); !cmd.Move && !w.asker.yes && len(names) > 0 {
-			if w.move, err = w.asker.agrees(ctx, fmt.Sprintf("mcpx serves %s now. Take them out of %s?", strings.Join(names, ", "), client.Name)); err != nil {
+			question := fmt.Sprintf("mcpx serves %s now. Take them out of %s?", strings.Join(names, ", "), client.Name)
+			if w.move, err = w.asker.agrees(ctx, question); err != nil {
 				return err
 			}
 		}
@@ -242,6 +266,7 @@ func (cmd *initCommand) connect(ctx context.Context, w wiring, sources []setup.S
 		return nil
 	}
 	commands = append(commands, "mcpx connect", setup.Snippet(exe, []string{"--config", w.cli.Config}))
-	fmt.Fprintf(w.s.out, "\nnow connect a client, or give it the entry by hand, as most of them have it:\n    %s\n", strings.Join(commands, "\n    "))
+	fmt.Fprintf(w.s.out, "\nnow connect a client, or give it the entry by hand, as most of them have it:\n    %s\n",
+		strings.Join(commands, "\n    "))
 	return nil
 }

@@ -39,7 +39,10 @@ func (cmd *inspectCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if server := cfg.Served(cmd.Server); server != "" {
 		cmd.Server = server
 	}
-	a := app.NewOnce(cfg, c.logger(s, cfg, true), cmd.Server)
+	a, err := app.New(app.Options{Config: cfg, Profile: app.Once, Log: c.logger(s, cfg, true), Only: []string{cmd.Server}})
+	if err != nil {
+		return err
+	}
 	a.Registry.Start()
 	defer a.Close()
 	if installed(ctx, a, s); ctx.Err() != nil {

@@ -58,7 +58,7 @@ func listsTwice(t *testing.T, d *daemon, browse func(page string) string, node s
 	}
 }
 
-// TestIssuer_Itself: an mcpx logs in at another one, as a person who runs mcpx login: at its
+// TestIssuer_Itself: an mcpx logs in at another one, as a user who runs mcpx login: at its
 // endpoint, and at the path of one server, whose document is about that path.
 func TestIssuer_Itself(t *testing.T) {
 	mcptest.Parallel(t)

@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
-	"mcpx/internal/desk/terminal"
+	"mcpx/internal/base/terminal"
 )
 
 type lockCommand struct {
@@ -37,7 +37,10 @@ func (cmd *lockCommand) Run(ctx context.Context, c *cli, s streams) error {
 	if err != nil {
 		return err
 	}
-	a := app.New(cfg, c.logger(s, cfg, true), servers...)
+	a, err := app.New(app.Options{Config: cfg, Profile: app.Command, Log: c.logger(s, cfg, true), Only: servers})
+	if err != nil {
+		return err
+	}
 	for _, server := range cfg.Servers {
 		a.Registry.Ask(server.Name)
 	}

@@ -61,7 +61,7 @@ func (cmd *loginCommand) Run(ctx context.Context, c *cli, s streams) error {
 	return nil
 }
 
-// show has the person see the page of the login.
+// show has the user see the page of the login.
 func (cmd *loginCommand) show(ctx context.Context, s streams, address string) {
 	fmt.Fprintf(s.out, "log in with a browser:\n\n%s\n\n", address)
 	if cmd.NoBrowser {

@@ -336,7 +336,7 @@ func TestLogin_MoreRights(t *testing.T) {
 	}
 }
 
-// TestLogin_Machine: the grants without a person, with tokens that end.
+// TestLogin_Machine: the grants without a user, with tokens that end.
 func TestLogin_Machine(t *testing.T) {
 	mcptest.Parallel(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

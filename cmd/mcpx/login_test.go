@@ -213,7 +213,7 @@ func (g *guarded) admin(t *testing.T, path string) {
 
 var formAction = regexp.MustCompile(`<form[^>]*action="([^"]+)"[\s\S]*?name="prompt" value="([^"]+)"`)
 
-// browse is a person with a browser: it opens the page, logs in, agrees, and follows the
+// browse is a user with a browser: it opens the page, logs in, agrees, and follows the
 // redirect back to mcpx. It returns the page at the end.
 func browse(t *testing.T, address string) string {
 	t.Helper()
@@ -244,7 +244,7 @@ func browseFrom(t *testing.T, address string, follow func(*http.Request, []*http
 	return "", ""
 }
 
-// login runs mcpx login with a person at the browser.
+// login runs mcpx login with a user at the browser.
 func (h *home) login(t *testing.T, code int, args ...string) (output, page string) {
 	t.Helper()
 	cmd := h.command(t, append([]string{"login", "--no-browser"}, args...)...)
@@ -255,7 +255,7 @@ func (h *home) login(t *testing.T, code int, args ...string) (output, page strin
 	return output, page
 }
 
-// TestLogin: discovery, registration, a person's login, a running mcpx that takes it up,
+// TestLogin: discovery, registration, a user's login, a running mcpx that takes it up,
 // logout with revocation.
 func TestLogin(t *testing.T) {
 	mcptest.Parallel(t)

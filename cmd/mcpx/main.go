@@ -16,10 +16,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"mcpx/internal/base/proc"
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/config"
-	"mcpx/internal/desk/terminal"
-	"mcpx/internal/jq"
 )
 
 // The exit codes (design 5). Usage errors have kong's own, 80.
@@ -30,13 +28,29 @@ const (
 	exitUsage  = 80
 )
 
+// cli is the command line. Its parts are in the order in which the help lists them.
 type cli struct {
 	Config   string `help:"The config file." placeholder:"FILE" type:"path"`
 	LogLevel level  `help:"debug, info, warn or error; overrides the config." placeholder:"LEVEL" enum:",debug,info,warn,error" default:""`
 
 	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
 
-	Serve      serveCommand      `cmd:"" default:"withargs" help:"Serve over stdio, or over HTTP with --http."`
+	Serve serveCommand `cmd:"" default:"withargs" help:"Serve over stdio, or over HTTP with --http."`
+
+	fileCommands
+	credentialCommands
+	serverCommands
+
+	Demo    demoCommand    `cmd:"" help:"Show the whole thing, with no config and no network."`
+	Version versionCommand `cmd:"" help:"Print the version, and what this binary is made of."`
+
+	Help       helpCommand       `cmd:"" help:"Print what a command does, with examples."`
+	Completion completionCommand `cmd:"" help:"Print the script that completes commands, servers and tools in your shell."`
+	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
+}
+
+// fileCommands edit the config, and the config files of clients.
+type fileCommands struct {
 	Init       initCommand       `cmd:"" help:"Make a config of the servers that your MCP clients have, and connect the clients."`
 	Connect    connectCommand    `cmd:"" help:"Write mcpx into the config file of an MCP client."`
 	Disconnect disconnectCommand `cmd:"" help:"Undo connect."`
@@ -44,22 +58,24 @@ type cli struct {
 	Remove     removeCommand     `cmd:"" help:"Remove a server from the config."`
 	Enable     enableCommand     `cmd:"" help:"Use a server of the config again."`
 	Disable    disableCommand    `cmd:"" help:"Keep a server in the config, but do not use it."`
-	Login      loginCommand      `cmd:"" help:"Log in to a server."`
-	Logout     logoutCommand     `cmd:"" help:"Forget a login."`
-	Secret     secretCommand     `cmd:"" help:"Keep the secrets that the config names as ${keyring:NAME}."`
-	Token      tokenCommand      `cmd:"" help:"Make and take away the tokens of clients over HTTP."`
-	Check      checkCommand      `cmd:"" help:"Check the config and every upstream."`
-	Lock       lockCommand       `cmd:"" help:"Approve what the servers declare of their tools."`
-	Inspect    inspectCommand    `cmd:"" help:"Print what the model would get from inspect."`
-	Exec       execCommand       `cmd:"" help:"Print what the model would get from exec."`
-	Audit      auditCommand      `cmd:"" help:"Check the trail of what happened, which the config key audit keeps."`
-	Budget     budgetCommand     `cmd:"" help:"Measure tokens: a config, or recorded tools and results, direct against mcpx."`
-	Demo       demoCommand       `cmd:"" help:"Show the whole thing, with no config and no network."`
-	Version    versionCommand    `cmd:"" help:"Print the version, and what this binary is made of."`
+}
 
-	Help       helpCommand       `cmd:"" help:"Print what a command does, with examples."`
-	Completion completionCommand `cmd:"" help:"Print the script that completes commands, servers and tools in your shell."`
-	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
+// credentialCommands keep logins, secrets and tokens.
+type credentialCommands struct {
+	Login  loginCommand  `cmd:"" help:"Log in to a server."`
+	Logout logoutCommand `cmd:"" help:"Forget a login."`
+	Secret secretCommand `cmd:"" help:"Keep the secrets that the config names as ${keyring:NAME}."`
+	Token  tokenCommand  `cmd:"" help:"Make and take away the tokens of clients over HTTP."`
+}
+
+// serverCommands try the servers of the config, and report on them.
+type serverCommands struct {
+	Check   checkCommand   `cmd:"" help:"Check the config and every upstream."`
+	Lock    lockCommand    `cmd:"" help:"Approve what the servers declare of their tools."`
+	Inspect inspectCommand `cmd:"" help:"Print what the model would get from inspect."`
+	Exec    execCommand    `cmd:"" help:"Print what the model would get from exec."`
+	Audit   auditCommand   `cmd:"" help:"Check the trail of what happened, which the config key audit keeps."`
+	Budget  budgetCommand  `cmd:"" help:"Measure tokens: a config, or recorded tools and results, direct against mcpx."`
 }
 
 // level is the name of a log level, in any case.
@@ -75,16 +91,14 @@ func (l *level) UnmarshalText(text []byte) error {
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
-	terminal bool // in is a terminal, with a person
+	terminal bool // in is a terminal
 	// screen is the screen of out, watched that of err.
 	screen, watched terminal.Screen
 	getenv          func(string) (string, bool)
 }
 
 func main() {
-	// A running mcpx starts this executable as its helpers.
-	proc.ReaperMain()
-	jq.Main()
+	roles.Play()
 	if os.Getenv("GOGC") == "" {
 		// The live heap is a few megabytes: with the default setting the collector
 		// would run after each few megabytes of garbage. Of all that mcpx itself executes
@@ -141,7 +155,8 @@ func run(ctx context.Context, args []string, s streams) int {
 	parser, err := kong.New(&c,
 		kong.Name("mcpx"),
 		kong.Description("One MCP server in front of many: the agent sees two tools, inspect and exec.\n\n"+
-			examples("mcpx demo", "mcpx check --config ~/.cursor/mcp.json", "mcpx exec time get_current_time timezone=UTC", "mcpx help exec")),
+			examples("mcpx demo", "mcpx check --config ~/.cursor/mcp.json",
+				"mcpx exec time get_current_time timezone=UTC", "mcpx help exec")),
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.DefaultEnvars("MCPX"),

@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/base/proc"
-	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
 )
 
@@ -31,8 +29,7 @@ var built struct {
 
 func TestMain(m *testing.M) {
 	mcptest.Main()
-	proc.ReaperMain()
-	jq.Main()
+	roles.Play()
 	mcptest.AtOnce(6)
 	dir, err := os.MkdirTemp("", "mcpx-test-")
 	if err != nil {

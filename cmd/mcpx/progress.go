@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
-	"mcpx/internal/desk/terminal"
+	"mcpx/internal/base/terminal"
 )
 
 const (
@@ -36,7 +36,10 @@ func attempts(a *app.App) []attempt {
 	snap := a.Registry.Snapshot()
 	for i := range snap.Servers {
 		if status, ok := a.Registry.Status(snap.Servers[i].Name); ok {
-			all = append(all, attempt{name: snap.Servers[i].Name, state: status.State, tools: len(status.Tools), reason: status.Reason, installing: status.Installing})
+			all = append(all, attempt{
+				name: snap.Servers[i].Name, state: status.State, tools: len(status.Tools),
+				reason: status.Reason, installing: status.Installing,
+			})
 		}
 	}
 	return all
@@ -168,6 +171,7 @@ func (p *progress) line(one attempt, width int) string {
 		if one.state != catalog.Ready {
 			text = sanitize.Line(one.reason, 200)
 		}
-		return fmt.Sprintf("  %s  %s %8s  %s", name, stateOn(p.s, one.state)+strings.Repeat(" ", max(0, 11-len(one.state))), seconds(one.took.Seconds()), text)
+		state := stateOn(p.s, one.state) + strings.Repeat(" ", max(0, 11-len(one.state)))
+		return fmt.Sprintf("  %s  %s %8s  %s", name, state, seconds(one.took.Seconds()), text)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/desk/terminal"
+	"mcpx/internal/base/terminal"
 )
 
 // shown runs a progress of three servers for nine seconds and the moment until it ends: a is
@@ -63,7 +63,7 @@ func TestProgress_Live(t *testing.T) {
 		{100, 30, nil},
 		{80, 4, nil},
 	} {
-		got := shown(t, terminal.Fixed(test.width, test.height, false))
+		got := shown(t, sized(test.width, test.height, false))
 		if !strings.HasSuffix(got, "A\x1b[J") {
 			t.Errorf("%dx%d: the lines stay: %q", test.width, test.height, got[len(got)-40:])
 		}

@@ -44,7 +44,10 @@ func (c *cli) editServer(s streams, name string, edit func(data []byte, name str
 	}
 	for _, server := range names {
 		if strings.HasPrefix(name, server+".") {
-			return file, &hintError{fmt.Sprintf("%q is a tool, not a server", name), fmt.Sprintf(`the config turns tools off: "disabled_tools": [%q]`, name)}
+			return file, &hintError{
+				fmt.Sprintf("%q is a tool, not a server", name),
+				fmt.Sprintf(`the config turns tools off: "disabled_tools": [%q]`, name),
+			}
 		}
 	}
 	return file, noSuchServer(name, names)

@@ -10,8 +10,8 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/desk/secret"
-	"mcpx/internal/desk/terminal"
 )
 
 type secretCommand struct {
@@ -49,7 +49,8 @@ func (cmd *secretSetCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if unsealed != nil {
-		fmt.Fprintf(s.err, "mcpx: warning: the secret is kept unencrypted, readable by you only: %s\n", sanitize.Line(unsealed.Error(), 300))
+		reason := sanitize.Line(unsealed.Error(), 300)
+		fmt.Fprintf(s.err, "mcpx: warning: the secret is kept unencrypted, readable by you only: %s\n", reason)
 	}
 	fmt.Fprintf(s.out, "kept; name it in the config as ${keyring:%s}. A running mcpx reads it when it loads its config again.\n", cmd.Name)
 	return nil

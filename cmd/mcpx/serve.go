@@ -7,12 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"sync"
 
 	"gopkg.in/natefinch/lumberjack.v2"
 
 	"mcpx/internal/app"
-	"mcpx/internal/hosted/httpd"
 )
 
 type serveCommand struct {
@@ -30,7 +28,8 @@ type serveCommand struct {
 // Help has the examples.
 func (cmd *serveCommand) Help() string {
 	return "Without a command mcpx serves: this is what MCP clients start.\n\n" +
-		examples("mcpx --config ~/mcp.json", "mcpx serve --http 127.0.0.1:8080", "mcpx serve --demo --http 8080", "mcpx serve --view groups/coding", "mcpx serve --watch")
+		examples("mcpx --config ~/mcp.json", "mcpx serve --http 127.0.0.1:8080", "mcpx serve --demo --http 8080",
+			"mcpx serve --view groups/coding", "mcpx serve --watch")
 }
 
 // Run serves until the input ends or a signal comes.
@@ -90,10 +89,13 @@ func (cmd *serveCommand) Run(ctx context.Context, c *cli, s streams) error {
 func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *app.App, log *slog.Logger, closeLog func(), err error) {
 	if cmd.Demo {
 		if cmd.Trace != "" {
-			return nil, nil, nil, &usageError{hintError{"--trace is for the servers of a config, not for --demo", "mcpx --config FILE serve --trace " + cmd.Trace}}
+			return nil, nil, nil, &usageError{hintError{
+				"--trace is for the servers of a config, not for --demo",
+				"mcpx --config FILE serve --trace " + cmd.Trace,
+			}}
 		}
 		log = c.demoLogger(s, "warn")
-		a, err = app.NewDemo(log)
+		a, err = app.New(app.Options{Profile: app.Demo, Log: log})
 		return a, log, func() {}, err
 	}
 	cfg, err := c.loadConfig(ctx, s)
@@ -120,10 +122,15 @@ func (cmd *serveCommand) assemble(ctx context.Context, c *cli, s streams) (a *ap
 		closeTrace()
 		closeFile()
 	}
+	profile := app.Hosted
 	if cmd.HTTP == "" {
-		return app.NewStdio(cfg, log, trace), log, done, nil
+		profile = app.Stdio
 	}
-	return app.NewHTTP(cfg, log, trace), log, done, nil
+	if a, err = app.New(app.Options{Config: cfg, Profile: profile, Log: log, Trace: trace}); err != nil {
+		done()
+		return nil, nil, nil, err
+	}
+	return a, log, done, nil
 }
 
 // A trace is renamed at traceMegabytes, and oldTraces renamed ones are kept.
@@ -186,22 +193,10 @@ func (cmd *serveCommand) profile(ctx context.Context, log *slog.Logger) (stop fu
 	if cmd.Pprof == "" {
 		return func() {}, nil
 	}
-	listener, err := httpd.Listen(ctx, cmd.Pprof, false)
-	if err != nil {
+	if stop, err = app.ServeProfiles(ctx, cmd.Pprof, log); err != nil {
 		return nil, fmt.Errorf("--pprof: %w", err)
 	}
-	log.Warn("serving profiles", "url", "http://"+listener.Addr().String()+"/debug/pprof/")
-	ctx, cancel := context.WithCancel(ctx)
-	var serving sync.WaitGroup
-	serving.Go(func() { // ends with ctx
-		if err := httpd.ServeProfiles(ctx, listener, log); err != nil {
-			log.Error("serving profiles ended", "err", err)
-		}
-	})
-	return func() {
-		cancel()
-		serving.Wait()
-	}, nil
+	return stop, nil
 }
 
 // ended logs the error that ended serving. It does not print it, since a write to a

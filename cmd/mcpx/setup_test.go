@@ -122,7 +122,7 @@ func TestInit_Existing(t *testing.T) {
 	hasAll(t, h.must(t, exitConfig, "init", "--yes", "--config", h.write(t, "bad.json", `{"mcpServers": {"x": {"comand": "y"}}}`)), `did you mean "command"?`)
 }
 
-// TestConnect_Asked: a person at the terminal is asked, once for each file.
+// TestConnect_Asked: a user at the terminal is asked, once for each file.
 func TestConnect_Asked(t *testing.T) {
 	h := newHome(t)
 	for _, pair := range h.env() {
@@ -166,7 +166,7 @@ func TestConnect_Asked(t *testing.T) {
 	}
 }
 
-// TestInit_Move: --move takes the servers out of a client's file, also when the person at
+// TestInit_Move: --move takes the servers out of a client's file, also when the user at
 // the terminal says so; after an edit disconnect says what it put back.
 func TestInit_Move(t *testing.T) {
 	h := newHome(t)

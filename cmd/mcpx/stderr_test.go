@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/mcptest"
 )
 
@@ -72,7 +71,7 @@ func TestServe_HTTPEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := httpd.Listen(t.Context(), "127.0.0.1:0", false)
+	listener, err := a.Listen(t.Context(), "127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
 
+	"mcpx/internal/app"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
-	"mcpx/internal/hosted/identity"
 )
 
 type tokenCommand struct {
@@ -39,10 +37,9 @@ func (cmd *tokenNewCommand) Help() string {
 
 // Run makes a token.
 func (cmd *tokenNewCommand) Run(c *cli, s streams) error {
-	token := identity.NewToken()
-	digest := sha256.Sum256([]byte(token))
+	token, digest := app.NewToken()
 	file, err := c.editConfig(s, func(data []byte) ([]byte, error) {
-		after, err := setup.SetToken(data, cmd.Name, hex.EncodeToString(digest[:]), cmd.Group, cmd.Scope, cmd.Force)
+		after, err := setup.SetToken(data, cmd.Name, setup.Token{SHA256: digest, Groups: cmd.Group, Scopes: cmd.Scope}, cmd.Force)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +99,10 @@ func (cmd *tokenDeleteCommand) Run(c *cli, s streams) error {
 		return &hintError{fmt.Sprintf("%s has no token in %s", cmd.Name, file), "mcpx token list"}
 	}
 	if err != nil && strings.Contains(err.Error(), "nobody could connect") {
-		return &hintError{"nobody could connect without the token of " + cmd.Name, "make another one first, or take auth out of " + file + " and start mcpx again"}
+		return &hintError{
+			"nobody could connect without the token of " + cmd.Name,
+			"make another one first, or take auth out of " + file + " and start mcpx again",
+		}
 	}
 	if err != nil {
 		return err

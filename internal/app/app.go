@@ -16,18 +16,13 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/desk/config"
-	"mcpx/internal/desk/demo"
-	"mcpx/internal/desk/logins"
 	"mcpx/internal/executor"
-	"mcpx/internal/hosted/authserver"
 	"mcpx/internal/hosted/httpd"
 	"mcpx/internal/hosted/identity"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/hosted/page"
 	"mcpx/internal/jq"
-	"mcpx/internal/policy"
 	"mcpx/internal/registry"
-	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
 
@@ -42,132 +37,86 @@ const (
 	closeWithin = 500 * time.Millisecond
 )
 
-// App has the parts of one mcpx. The caller of New, NewOnce or NewDemo closes it.
+// Options are what an App is made of.
+type Options struct {
+	// Config is the config file, which the profile Demo does not have.
+	Config  *config.Config
+	Profile Profile
+	Log     *slog.Logger
+	// Only, where not empty, are the servers that are needed: the others are disabled.
+	Only []string
+	// Trace gets all messages, a line each; nil = no trace.
+	Trace io.Writer
+}
+
+// App has the parts of one mcpx. The caller of New closes it.
 type App struct {
 	Config   *config.Config // as it was at the start
 	Registry *registry.Registry
 	Executor *executor.Executor
 	View     *view.TwoTools // of the whole catalogue
 
-	views  *views
-	stdio  bool // one client: only the view of the config is served
-	hosted bool // an endpoint for many clients
-	hour   page.Hour
+	// current is the Runtime in force. The parts read their settings in it, each time when they
+	// use them; swap alone replaces it.
+	current atomic.Pointer[Runtime]
+	builder
+	views *views
+	hour  page.Hour
 	observers
-	edits   chan edit // of the config file, to Follow; nil = there is no file
-	log     *slog.Logger
-	reaper  *proc.Reaper
-	filters *jq.Runner
-	logins  *logins.Logins
-	limits  *limits.Limits
-	// identity says who may connect over HTTP, by auth, and public is whether other machines
-	// can reach it.
-	identity identity.Verifier
-	auth     *config.Auth // in force; read and written by change alone
-	public   bool
-	tls      *httpd.TLS // nil: none; set by Listen
-	// front is the authorization server in force, made of frontWanted.
-	front       atomic.Pointer[authserver.Server]
-	frontWanted *authserver.Options
+	edits    chan edit // of the config file, to Follow; nil = there is no file
+	limits   *limits.Limits
+	identity *identity.Verifier // of clients over HTTP
+	tls      *httpd.TLS         // nil: none; set by Listen
 
 	stopStarting context.CancelFunc // nil before start
 	loops        sync.WaitGroup
 }
 
-func newApp(cfg *config.Config, log *slog.Logger) *App {
-	a := &App{Config: cfg, log: log, edits: make(chan edit), reaper: proc.NewReaper(), logins: Logins(log), auth: cfg.Auth, limits: limits.New(limitsOf(cfg))}
-	a.identity.SetOptions(a.identities(cfg))
-	return a
-}
-
-// New wires an App from a config. If only is not empty, all servers but those are disabled.
-func New(cfg *config.Config, log *slog.Logger, only ...string) *App {
-	a := newApp(cfg, log)
-	servers, rules := a.servers(cfg, only)
-	a.wire(servers, rules, cacheDir())
-	return a
-}
-
-// NewStdio is New for one client: servers that its view does not show are disabled. trace gets
-// all messages, a line each; nil = no trace.
-func NewStdio(cfg *config.Config, log *slog.Logger, trace io.Writer) *App {
-	a := newApp(cfg, log)
-	a.traceTo(trace)
-	a.stdio = true
-	servers, rules := a.servers(cfg, a.shown(cfg))
-	a.wire(servers, rules, cacheDir())
-	return a
-}
-
-// NewHTTP is New for an endpoint with many clients, and a trace likewise.
-func NewHTTP(cfg *config.Config, log *slog.Logger, trace io.Writer) *App {
-	a := newApp(cfg, log)
-	a.traceTo(trace)
-	a.hosted = true
-	servers, rules := a.servers(cfg, nil)
-	a.wire(servers, rules, cacheDir())
-	return a
-}
-
-// shown are the servers that are needed for the views of a config; none means all.
-func (a *App) shown(cfg *config.Config) []string {
-	part, _ := partOf(cfg, a.Config.View)
-	if !a.stdio || part == nil {
-		return nil
-	}
-	return part.Servers
-}
-
-// NewOnce wires an App for one command. A call waits until the first attempt to connect
-// ends, even beyond exec_wait, as the command has just started the server. Results are
-// never cut, as no handle outlives the command.
-func NewOnce(cfg *config.Config, log *slog.Logger, only string) *App {
-	once := *cfg
-	once.ResultTokenLimit = 0
-	once.ExecWait = 24 * time.Hour
-	once.Servers = slices.Clone(cfg.Servers) // a person makes this call, and need not confirm it
-	for i := range once.Servers {
-		once.Servers[i].Confirm = "off"
-	}
-	if only == "" || only == executor.Builtin { // its tools read from all servers
-		return New(&once, log)
-	}
-	return New(&once, log, only)
-}
-
-// NewDemo wires an App of the sample servers.
-func NewDemo(log *slog.Logger) (*App, error) {
-	cfg, err := config.Parse("demo", []byte(`{"mcpServers":{}}`), config.Options{})
+// New makes an App. It starts nothing.
+func New(o Options) (*App, error) {
+	cfg, err := o.Profile.config(o.Config)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Warnings = nil // the warning that no servers are defined
-	a := newApp(cfg, log)
-	a.edits = nil
-	var servers []registry.Server
-	for _, sample := range demo.Servers() {
-		servers = append(servers, registry.Server{
-			Description: sample.Description,
-			Spec:        upstream.Spec{Name: sample.Name, Type: upstream.InProcess, Serve: sample.Serve, Logger: log},
-		})
+	a := &App{Config: cfg}
+	a.builder = builder{
+		profile: o.Profile, only: o.Profile.servers(o.Only), view: cfg.View, log: o.Log,
+		reaper: proc.NewReaper(), logins: Logins(o.Log), trace: a.traceServer,
 	}
-	a.wire(servers, &policy.Rules{}, "")
+	a.filters = jq.New(jq.Limits{}, a.reaper)
+	a.traceTo(o.Trace)
+	first, err := a.build(cfg, nil)
+	if err != nil {
+		return nil, err
+	}
+	a.current.Store(first)
+	a.wire(first)
 	return a, nil
 }
 
-func (a *App) wire(servers []registry.Server, rules *policy.Rules, cache string) {
-	a.filters = jq.New(jq.Limits{}, a.reaper)
-	options := registryOptions(a.Config, rules)
-	options.CacheDir, options.Logger, options.SessionLimit = cache, a.log, a.limits.ServerSession
-	a.Registry = registry.New(servers, options)
-	calls := a.executorOptions(a.Config)
-	calls.Journal, calls.Tracing = &a.journal, a.tracing()
-	a.Executor = executor.New(a.Registry, calls)
+// wire makes the parts, which follow the Runtime in force from first on.
+func (a *App) wire(first *Runtime) {
+	a.limits = limits.Following(func() *limits.Options { return &a.current.Load().limits })
+	a.identity = identity.NewVerifier(func() *identity.State { return a.current.Load().identity })
+	options := first.registry
+	options.Logger, options.SessionLimit = a.log, a.limits.ServerSession
+	if !a.profile.samples {
+		a.edits, options.CacheDir = make(chan edit), cacheDir()
+	}
+	a.Registry = registry.New(first.servers, options)
+	a.Executor = executor.New(a.Registry, executor.Options{
+		Current: func() *executor.Settings { return a.current.Load().calls },
+		Journal: &a.journal, Tracing: a.tracing(), Logger: a.log,
+	})
 	a.observe()
 	a.Registry.Use(a.Executor.Chain(a.admit, a.limits.Limit)...)
-	two, _ := a.viewOptions(a.Config, config.ViewTwoTools)
-	a.View = view.NewTwoTools(a.Registry, a.Executor, two)
-	a.views = &views{app: a, config: a.Config, open: make(map[string]*openView)}
+	a.View = view.NewTwoTools(a.Registry, a.Executor, a.viewOf(config.ViewTwoTools))
+	a.views = &views{app: a, open: make(map[string]*openView)}
+}
+
+// viewOf are the options of a view that follows the Runtime in force.
+func (a *App) viewOf(name string) view.Options {
+	return view.Options{Current: func() *view.Settings { return a.current.Load().settings(name) }, Logger: a.log}
 }
 
 // start connects all servers in the background: when a request needs one, when after has passed,
@@ -208,11 +157,10 @@ func (a *App) Close() {
 		a.stopStarting()
 	}
 	a.loops.Wait()
-	a.identity.SetOptions(nil)
-	_ = a.changeFront(nil) // nothing can fail
 	a.views.close()
 	a.View.Close()
-	a.Registry.Close(closeWithin)
+	a.Registry.Close(closeWithin) // from here on no reload swaps any more
+	a.current.Load().end(nil)
 	a.Executor.Close()
 	a.filters.Close()
 	a.logins.Close(2 * closeWithin) // a renewed token that is not kept costs the login

@@ -265,7 +265,9 @@ func TestForeign_Upstreams(t *testing.T) {
 	e := hosted(t, map[string]string{"x": own.URL}, everybody, "")
 	to := configOf(t, map[string]string{"x": own.URL}, everybody, "")
 	to.Servers[0].Session = "per_client"
-	e.app.change(e.cfg, to)
+	if err := e.app.reload(to); err != nil {
+		t.Fatal(err)
+	}
 	e.cfg = to
 	mcptest.WaitFor(t, "the server", patience, func() bool { s, _ := e.app.Registry.Snapshot().Server("x"); return s.Known })
 	each(t, func(t *testing.T, visit func(string) *visitor) {

@@ -23,10 +23,6 @@ func (a *App) Listen(ctx context.Context, addr string, insecure bool) (net.Liste
 			return nil, fmt.Errorf("tls: %w", err)
 		}
 	}
-	if err := a.changeFront(a.Config.Auth); err != nil {
-		return nil, err
-	}
-	a.identity.SetOptions(a.identities(a.Config))
 	listener, err := httpd.Listen(ctx, addr, insecure || a.Config.Auth != nil)
 	if err != nil {
 		return nil, err
@@ -59,46 +55,45 @@ func (*namelessError) Hint() string {
 }
 
 // identities makes the options of who may connect; nil: everybody.
-func (a *App) identities(cfg *config.Config) *identity.Options {
+func (b *builder) identities(cfg *config.Config, server *authServer) *identity.Options {
 	if cfg.Auth == nil {
 		return nil
 	}
-	o := &identity.Options{Scopes: cfg.Auth.Scopes, Certificates: cfg.Auth.Certificates, Logger: a.log}
+	o := &identity.Options{Scopes: cfg.Auth.Scopes, Certificates: cfg.Auth.Certificates, Logger: b.log}
 	if cfg.Auth.Resource != "" {
 		o.Resource, _ = url.Parse(cfg.Auth.Resource) // config has checked it
 	}
 	for _, t := range cfg.Auth.Tokens {
 		o.Tokens = append(o.Tokens, identity.Token(t))
 	}
-	if front := a.front.Load(); front != nil { // first, as clients take the first
-		o.Front = front
-		o.AuthorizationServers = append(o.AuthorizationServers, front.Issuer())
+	if server != nil { // first, as clients take the first
+		o.Front = server
+		o.AuthorizationServers = append(o.AuthorizationServers, server.Issuer())
 	}
 	for _, i := range cfg.Auth.Issuers {
 		audiences := i.Audiences
 		if audiences == nil {
 			audiences = cfg.Auth.Audiences
 		}
-		o.Issuers = append(o.Issuers, identity.Issuer{URL: i.Issuer, Audiences: audiences, GroupsClaim: i.GroupsClaim, AllowPrivate: i.AllowPrivate})
+		o.Issuers = append(o.Issuers, identity.Issuer{
+			URL: i.Issuer, Audiences: audiences, GroupsClaim: i.GroupsClaim, AllowPrivate: i.AllowPrivate,
+		})
 		o.AuthorizationServers = append(o.AuthorizationServers, i.Issuer)
 	}
 	return o
 }
 
-// nextAuth is the auth that another config puts in force. Auth that is gone stays until the
-// next start, which decides whether its address is safe without.
-func (a *App) nextAuth(to *config.Config) *config.Auth {
+// auth is the auth that a config puts in force after before; the log says why it is another than
+// its own. Auth that is gone stays in force until the next start, which asks again whether the
+// address is safe without.
+func (b *builder) auth(to *config.Config, before *config.Auth) *config.Auth {
 	switch {
-	case to.Auth == nil && a.auth != nil:
-		a.log.Error("the config has no auth any more: the one before stays in force until mcpx starts again")
-	case a.public && nameless(to):
-		a.log.Error("auth stays as it was", "err", &namelessError{})
-	default:
-		if err := a.changeFront(to.Auth); err != nil {
-			a.log.Error("auth stays as it was", "err", err)
-			return a.auth
-		}
-		a.auth = to.Auth
+	case to.Auth == nil && before != nil:
+		b.log.Error("the config has no auth any more: the one before stays in force until mcpx starts again")
+		return before
+	case b.public && nameless(to):
+		b.log.Error("auth stays as it was", "err", &namelessError{})
+		return before
 	}
-	return a.auth
+	return to.Auth
 }

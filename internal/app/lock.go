@@ -40,6 +40,14 @@ func LoadLock(cfg *config.Config) (Lock, error) {
 	return file.Servers, nil
 }
 
+// lock is the lock of a config.
+func (b *builder) lock(cfg *config.Config) (Lock, error) {
+	if b.profile.samples {
+		return nil, nil
+	}
+	return LoadLock(cfg)
+}
+
 // Save writes the lock of a config.
 func (l Lock) Save(cfg *config.Config) error {
 	data, err := json.MarshalIndent(struct {

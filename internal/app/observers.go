@@ -1,7 +1,6 @@
 package app
 
 import (
-	"log/slog"
 	"time"
 
 	"mcpx/internal/base/wiretrace"
@@ -23,27 +22,21 @@ type observers struct {
 
 // observe makes the observers that the config asks for.
 func (a *App) observe() {
-	// Over HTTP a call is a line of the log. Many clients over stdio keep all that mcpx
-	// writes to stderr: there it is one at the level debug only.
-	level := slog.LevelDebug
-	if a.hosted {
-		level = slog.LevelInfo
-	}
-	all := []func(*request.Event){a.Executor.Count, executor.LogEvents(a.log, level)}
+	all := []func(*request.Event){a.Executor.Count, executor.LogEvents(a.log, a.profile.callLevel)}
 	if a.Config.Audit != nil {
 		all = append(all, func(r *request.Event) { a.auditor.ended(r) })
 	}
-	if a.hosted {
+	if a.profile.measured {
 		all = append(all, a.activity.add)
 	}
-	if a.hosted && a.Config.Telemetry.Metrics {
+	if a.profile.measured && a.Config.Telemetry.Metrics {
 		a.metrics = telemetry.NewMetrics(Version(), a.telemetryState)
 		all = append(all, a.metrics.Event)
 	}
 	if a.tracing() != nil {
 		all = append(all, func(r *request.Event) { a.traces.Call(r) })
 	}
-	if a.Config.UI && !a.stdio {
+	if a.Config.UI && a.profile.page {
 		all = append(all, a.hour.Add)
 	}
 	a.journal.Observe(all...)

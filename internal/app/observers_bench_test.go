@@ -11,10 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/caller"
 	"mcpx/internal/desk/config"
-	"mcpx/internal/executor"
-	"mcpx/internal/front"
+	"mcpx/internal/request"
 )
 
 // BenchmarkObservers is what a call costs beside itself with metrics, the line of the log,
@@ -39,30 +37,34 @@ func BenchmarkObservers(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer lines.Close()
-			a := NewHTTP(cfg, slog.New(slog.NewTextHandler(lines, nil)), nil)
+			a, err := New(Options{Config: cfg, Profile: Hosted, Log: slog.New(slog.NewTextHandler(lines, nil))})
+			if err != nil {
+				b.Fatal(err)
+			}
 			defer a.Close()
 			end, err := a.OpenAudit()
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer end()
-			record := executor.Record{
-				Principal: "token ann", Client: "claude-code", Server: "shop", Tool: "search_items", KnownServer: true, Known: true, ReadOnly: strings.HasSuffix(name, "read"), Outcome: "RESULT", Answered: true,
-				Began: time.Now(), Duration: 12 * time.Millisecond, Upstream: 11 * time.Millisecond, Received: 700, Sent: 500, ArgumentBytes: 80, ReceivedBytes: 3000, SentBytes: 2000,
+			event := request.Event{
+				Method: "tools/call", KnownMethod: true, Request: true, Attempted: true, Answered: true, Outcome: "RESULT",
+				Who: request.Who{Principal: "token ann", Client: "claude-code"},
+				Target: request.Target{
+					Server: "shop", Tool: "search_items", KnownServer: true, Known: true, ReadOnly: strings.HasSuffix(name, "read"),
+				},
+				Durations: request.Durations{Began: time.Now(), Duration: 12 * time.Millisecond, Upstream: 11 * time.Millisecond},
+				Sizes:     request.Sizes{Received: 700, Sent: 500, ArgumentBytes: 80, ReceivedBytes: 3000, SentBytes: 2000},
 			}
-			observers, requests := a.callObservers(), a.requestObserver()
-			request := &front.Operation{Method: "tools/call", Known: true, Client: &caller.Client{}, Duration: record.Duration}
 			b.ReportAllocs()
 			before := cpuTime(b)
 			for b.Loop() {
-				record.Number++
-				if err := a.auditor.began(record); err != nil {
+				one := event
+				a.journal.Attempt(&one)
+				if err := a.auditor.began(&one); err != nil {
 					b.Fatal(err)
 				}
-				for _, tell := range observers {
-					tell(record)
-				}
-				requests.Answered(request)
+				a.journal.End(&one)
 			}
 			b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
 		})

@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/view"
 )
 
-// registryOptions are the options of the registry that can change at run time.
+// registryOptions are the options of the registry that a reload changes.
 func registryOptions(cfg *config.Config, rules *policy.Rules) registry.Options {
 	return registry.Options{
 		Rules: rules, MaxConcurrency: cfg.MaxConcurrency, Queue: queue(cfg.Limits.All, 0),
@@ -21,23 +21,22 @@ func registryOptions(cfg *config.Config, rules *policy.Rules) registry.Options {
 	}
 }
 
-func (a *App) executorOptions(cfg *config.Config) executor.Options {
+// callOptions are the options of calls.
+func (b *builder) callOptions(cfg *config.Config) executor.Options {
 	options := executor.Options{
 		Servers:       make(map[string]executor.ServerOptions),
 		ExecWait:      wait(cfg.ExecWait),
 		ResultTokens:  cfg.ResultTokenLimit,
 		PreviewTokens: cfg.ResultPreviewTokens,
-		Filter:        a.filters,
+		Filter:        b.filters,
 		TOON:          cfg.ToonCompression,
 		TypeScript:    cfg.SchemaCompression,
 		NoResources:   !cfg.Resources,
 		NoPrompts:     !cfg.Prompts,
 		Separator:     cfg.Separator,
-		Logger:        a.log,
 	}
 	for _, s := range cfg.Servers {
 		one := executor.ServerOptions{
-			Confirm:   confirms[s.Confirm],
 			Unchecked: s.Validate == "off", Verbatim: s.Verbatim,
 			CallTimeout: s.CallTimeout, IdleTimeout: s.IdleTimeout,
 		}
@@ -51,8 +50,8 @@ func (a *App) executorOptions(cfg *config.Config) executor.Options {
 
 var confirms = map[string]policy.Confirm{"destructive": policy.ConfirmDestructive, "all": policy.ConfirmAll}
 
-// viewOptions are the options of a view, and whether it shows the tools themselves.
-func (a *App) viewOptions(cfg *config.Config, name string) (options view.Options, native bool) {
+// viewOptions are the options of a view.
+func viewOptions(cfg *config.Config, name string) view.Options {
 	part, native := partOf(cfg, name)
 	naming := view.Naming{Separator: cfg.Separator, Prefix: cfg.Prefix}
 	if strings.HasPrefix(name, config.ViewServer) {
@@ -79,8 +78,7 @@ func (a *App) viewOptions(cfg *config.Config, name string) (options view.Options
 		Clients:        clientRules(cfg),
 		NeverCut:       cfg.ResultTokenLimit == 0,
 		StartupWait:    wait(cfg.StartupWait),
-		Logger:         a.log,
-	}, native
+	}
 }
 
 func clientRules(cfg *config.Config) []view.ClientRule {

@@ -48,7 +48,10 @@ func serving(t *testing.T, cfg *config.Config) *endpoint {
 	for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "HOME"} {
 		t.Setenv(folder, t.TempDir())
 	}
-	a := NewHTTP(cfg, slog.New(slog.DiscardHandler), nil)
+	a, err := New(Options{Config: cfg, Profile: Hosted, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +104,9 @@ func configOf(t *testing.T, servers map[string]string, rights, more string) *con
 func (e *endpoint) change(t *testing.T, servers map[string]string, rights, more string) {
 	t.Helper()
 	to := configOf(t, servers, rights, more)
-	e.app.change(e.cfg, to)
+	if err := e.app.reload(to); err != nil {
+		t.Fatal(err)
+	}
 	e.cfg = to
 }
 

@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/setup"
 	"mcpx/internal/front"
+	"mcpx/internal/registry"
 )
 
 const (
@@ -42,20 +43,20 @@ type Source struct {
 func (a *App) Follow(ctx context.Context, from Source, asked <-chan struct{}, watch bool) {
 	r := &reloader{
 		file: setup.ConfigFile{Path: a.Config.Path, Reading: from.Reading}, edits: a.edits,
-		current: a.Config, log: a.log, load: from.Load, change: a.change,
+		current: a.Config, log: a.log, load: from.Load, apply: a.reload,
 	}
 	r.run(ctx, asked, watch)
 }
 
 // reloader follows one config file.
 type reloader struct {
-	file   setup.ConfigFile
-	edits  <-chan edit
-	load   func() (*config.Config, error)
-	change func(from, to *config.Config)
-	log    *slog.Logger
+	file  setup.ConfigFile
+	edits <-chan edit
+	load  func() (*config.Config, error)
+	apply func(*config.Config) error
+	log   *slog.Logger
 
-	current *config.Config // in force
+	current *config.Config // the file that was applied last
 	seen    fingerprint    // of the file when it was last loaded or refused
 }
 
@@ -98,10 +99,14 @@ func (r *reloader) reload(ctx context.Context, asked bool) error {
 		r.seen = lookAt(r.file.Path, fingerprint{}) // before the load: a later write is another change
 		cfg, err := r.load()
 		if err == nil {
-			if asked || !reflect.DeepEqual(r.current, cfg) {
-				r.change(r.current, cfg)
-				r.current = cfg
+			if !asked && reflect.DeepEqual(r.current, cfg) {
+				return nil
 			}
+			if err := r.apply(cfg); err != nil {
+				r.logRefusal(err)
+				return err
+			}
+			r.current = cfg
 			return nil
 		}
 		pause := time.NewTimer(settleEvery)
@@ -131,64 +136,46 @@ func (r *reloader) logRefusal(err error) {
 	}
 }
 
-// change applies another config, as far as that is possible at run time.
-func (a *App) change(from, to *config.Config) {
+// reload puts another config in force, as far as that is possible at run time. If the error is
+// not nil, nothing has changed.
+func (a *App) reload(to *config.Config) error {
+	before := a.current.Load()
+	next, err := a.build(to, before)
+	if err != nil {
+		return err
+	}
 	a.LogWarnings(to)
 	if later := nextStart(a.Config, to); len(later) > 0 {
 		a.log.Warn("config keys that count from the next start", "keys", later)
 	}
-	now := *to
-	now.MaxMessageBytes = a.Config.MaxMessageBytes
-	now.Auth = a.nextAuth(to)
-	servers, rules := a.servers(&now, a.shown(&now))
-	// The swaps come one after another, with calls between them. The rights of callers stay
-	// correct: Apply swaps rules and servers together, as one snapshot, and a call on a
-	// replaced server looks it up anew. The other options are limits, checks and texts,
-	// and any mixture of old and new ones is harmless.
-	a.Executor.SetOptions(a.executorOptions(&now))
-	changes := a.Registry.Apply(servers, registryOptions(&now, rules))
-	a.identity.SetOptions(a.identities(&now))
-	a.views.each((*front.Front).EndUnknown)
-	a.limits.SetOptions(limitsOf(&now))
-	two, _ := a.viewOptions(&now, config.ViewTwoTools)
-	a.View.SetOptions(two)
-	a.views.change(&now)
-	a.traceSecrets(&now)
-	a.auditor.changed(&now)
-	a.log.Info("config loaded again", "file", to.Path, "servers", len(to.Servers), "before", len(from.Servers),
+	changes := a.swap(next)
+	a.auditor.changed(to)
+	a.log.Info("config loaded again", "file", to.Path, "servers", len(to.Servers), "before", len(before.config.Servers),
 		"started", changes.Started, "stopped", changes.Stopped)
+	return nil
 }
 
-// nextStart are the changed keys that take effect at the next start.
-func nextStart(at, to *config.Config) (keys []string) {
-	for _, one := range []struct {
-		key     string
-		changed bool
-	}{
-		{"max_message_bytes", at.MaxMessageBytes != to.MaxMessageBytes},
-		{"shutdown_grace", at.ShutdownGrace != to.ShutdownGrace},
-		{"sse", at.SSE != to.SSE},
-		{"tls", !reflect.DeepEqual(at.TLS, to.TLS)},
-		{"auth.certificates", certificates(at) != certificates(to)},
-		{"limits.connections", at.Limits.Connections != to.Limits.Connections},
-		{"session_timeout", at.SessionTimeout != to.SessionTimeout},
-		{"ui", at.UI != to.UI},
-		{"api", at.ChangesServers() != to.ChangesServers()},
-		{"view", at.View != to.View},
-		{"audit", !reflect.DeepEqual(at.Audit, to.Audit)},
-		{"telemetry", !reflect.DeepEqual(at.Telemetry, to.Telemetry)},
-		{"log_level", at.LogLevel != to.LogLevel},
-		{"log_file", at.LogFile != to.LogFile},
-		{"log_format", at.LogFormat != to.LogFormat},
-	} {
-		if one.changed {
-			keys = append(keys, one.key)
-		}
+// swap puts next in force, and ends what it leaves out.
+//
+// The servers, their filters, the rights and what must be confirmed are in the registry's snapshot,
+// which Apply replaces as one value. A call reads them there, so that it never has the rights of
+// one config and the servers of another; if its server was replaced meanwhile, it begins anew on a
+// newer snapshot. Apply stores the Runtime in the same moment, just after the snapshot: a client
+// that connects by the new auth finds the new rights. A request whose credential is gone may find
+// them too, until end has ended it. A group's filter and confirm are read when the request begins.
+// The other settings are limits, times and texts; a mixture of old and new ones does no harm.
+func (a *App) swap(next *Runtime) registry.Changes {
+	before := a.current.Load()
+	changes := a.Registry.Apply(next.servers, next.registry, func() { a.current.Store(next) })
+	if a.current.Load() != next { // Close was first
+		next.end(before)
+		return changes
 	}
-	return keys
+	before.end(next)
+	a.views.each((*front.Front).EndUnknown)
+	a.views.drain()
+	return changes
 }
-
-func certificates(cfg *config.Config) bool { return cfg.Auth != nil && cfg.Auth.Certificates }
 
 // fingerprint identifies a state of a file. It is zero for an unreadable file.
 type fingerprint struct {

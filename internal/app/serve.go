@@ -28,7 +28,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 	a.start(startAfter)
 	err := httpd.Serve(ctx, listener, httpd.Options{
 		Endpoint: a.views,
-		Identity: &a.identity,
+		Identity: a.identity,
 		TLS:      a.tls,
 		Page:     a.page(),
 		Limits:   a.limits,
@@ -44,7 +44,7 @@ func (a *App) ServeHTTP(ctx context.Context, listener net.Listener) error {
 		Version:  Version(),
 		Logger:   a.log,
 
-		AuthServer: a.authServer,
+		AuthServer: a.issuing,
 	})
 	a.Close()
 	a.saveSavings()

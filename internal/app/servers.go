@@ -10,26 +10,41 @@ import (
 
 	"mcpx/internal/base/proc"
 	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/demo"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/upstream"
 )
 
-// servers makes the registry's servers and the rules out of a config.
-func (a *App) servers(cfg *config.Config, only []string) ([]registry.Server, *policy.Rules) {
+// servers makes the registry's servers out of a config.
+func (b *builder) servers(cfg *config.Config) []registry.Server {
+	if b.profile.samples {
+		return b.samples()
+	}
+	needed := b.only
+	if part, _ := partOf(cfg, b.view); b.profile.oneClient && part != nil {
+		needed = part.Servers
+	}
 	servers := make([]registry.Server, 0, len(cfg.Servers))
 	for _, s := range cfg.Servers {
-		server := a.server(cfg, s)
-		if len(only) > 0 && !slices.Contains(only, s.Name) {
+		server := b.server(cfg, s)
+		if len(needed) > 0 && !slices.Contains(needed, s.Name) {
 			server.Disabled = true
 		}
 		servers = append(servers, server)
 	}
-	lock, err := LoadLock(cfg)
-	if err != nil {
-		a.log.Error("no tool counts as approved", "err", err)
+	return servers
+}
+
+// samples are the servers of the demo.
+func (b *builder) samples() (servers []registry.Server) {
+	for _, sample := range demo.Servers() {
+		servers = append(servers, registry.Server{
+			Description: sample.Description,
+			Spec:        upstream.Spec{Name: sample.Name, Type: upstream.InProcess, Serve: sample.Serve, Logger: b.log},
+		})
 	}
-	return servers, rulesOf(cfg, lock)
+	return servers
 }
 
 var pins = map[string]policy.Pin{"warn": policy.PinWarn, "block": policy.PinBlock}
@@ -39,7 +54,8 @@ func rulesOf(cfg *config.Config, lock Lock) *policy.Rules {
 	rules := &policy.Rules{Servers: make(map[string]policy.ServerRules), Disabled: cfg.DisabledTools, Rights: rightsOf(cfg)}
 	for _, s := range cfg.Servers {
 		one := policy.ServerRules{
-			Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly, Approved: lock[s.Name], Pin: pins[s.Pin],
+			Allow: s.Tools.Allow, Deny: s.Tools.Deny, ReadOnly: s.ReadOnly, Approved: lock[s.Name],
+			Pin: pins[s.Pin], Confirm: confirms[s.Confirm],
 		}
 		for _, o := range s.Overrides {
 			one.Overrides = append(one.Overrides, policy.Override(o))
@@ -49,9 +65,9 @@ func rulesOf(cfg *config.Config, lock Lock) *policy.Rules {
 	return rules
 }
 
-func (a *App) server(cfg *config.Config, s config.Server) registry.Server {
+func (b *builder) server(cfg *config.Config, s config.Server) registry.Server {
 	out := registry.Server{
-		Spec:        a.spec(cfg, s),
+		Spec:        b.spec(cfg, s),
 		Key:         cacheKey(s),
 		Description: s.Description,
 		Disabled:    !s.Enabled,
@@ -61,7 +77,7 @@ func (a *App) server(cfg *config.Config, s config.Server) registry.Server {
 	}
 	for header, from := range s.CallerCredentials {
 		if from.Exchange {
-			out.Exchange = a.logins.Exchange(LoginServer(s))
+			out.Exchange = b.logins.Exchange(LoginServer(s))
 			continue
 		}
 		if out.Credentials == nil {
@@ -72,7 +88,7 @@ func (a *App) server(cfg *config.Config, s config.Server) registry.Server {
 	if s.Type == config.WebSocket && s.URL == "" && out.Fault == "" {
 		out.Fault = "needs a url: servers that dial in are not supported yet"
 	}
-	if a.stdio && len(s.CallerCredentials) > 0 && out.Fault == "" {
+	if b.profile.oneClient && len(s.CallerCredentials) > 0 && out.Fault == "" {
 		out.Fault = "its credentials come with the requests of callers over HTTP, and mcpx serves over stdio"
 	}
 	out.Definition = definition(cfg, s)
@@ -121,7 +137,7 @@ func cacheKey(s config.Server) string {
 	return registry.Key(parts...)
 }
 
-func (a *App) spec(cfg *config.Config, s config.Server) upstream.Spec {
+func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 	spec := upstream.Spec{
 		Name: s.Name, Type: s.Type,
 		Command: s.Command, Args: s.Args, Cwd: s.Cwd,
@@ -132,13 +148,13 @@ func (a *App) spec(cfg *config.Config, s config.Server) upstream.Spec {
 		ConnectTimeout: s.ConnectTimeout,
 		Lazy:           s.Start == "lazy", StopIdle: s.StopIdle,
 		MaxMessage: cfg.MaxMessageBytes, MaxConcurrency: s.MaxConcurrency, Queue: queue(cfg.Limits.Server, 0),
-		Secrets: s.Secrets, Reaper: a.reaper, Logger: a.log, Trace: a.traceServer(s.Name),
+		Secrets: s.Secrets, Reaper: b.reaper, Logger: b.log, Trace: b.trace(s.Name),
 	}
 	if s.Type == config.Stdio {
 		spec.Env = proc.Environment(os.Environ(), s.Env)
 	}
 	if s.Type != config.Stdio && !s.OAuth.Off {
-		spec.Authorize, spec.NewSecrets = a.logins.Authorize(LoginServer(s))
+		spec.Authorize, spec.NewSecrets = b.logins.Authorize(LoginServer(s))
 	}
 	if cfg.HealthCheck.Enabled {
 		spec.Health = upstream.Health{

@@ -36,14 +36,14 @@ func (a *App) serversAPI() http.Handler {
 	h.mux.HandleFunc("PUT /api/servers/{name}", h.entered(setup.SetServer))
 	h.mux.HandleFunc("PATCH /api/servers/{name}", h.entered(setup.MergeServer))
 	h.mux.HandleFunc("DELETE /api/servers/{name}", func(w http.ResponseWriter, r *http.Request) {
-		if h.change(w, r, "remove", r.PathValue("name"), setup.RemoveServer, nil) {
+		if h.change(w, r, change{"remove", r.PathValue("name"), setup.RemoveServer, nil}) {
 			w.WriteHeader(http.StatusNoContent)
 		}
 	})
 	for word, on := range map[string]bool{"enable": true, "disable": false} {
 		h.mux.HandleFunc("POST /api/servers/{name}/"+word, func(w http.ResponseWriter, r *http.Request) {
 			set := func(data []byte, name string) ([]byte, error) { return setup.SetEnabled(data, name, on) }
-			if h.change(w, r, word, r.PathValue("name"), set, nil) {
+			if h.change(w, r, change{word, r.PathValue("name"), set, nil}) {
 				h.show(w, http.StatusOK, r.PathValue("name"))
 			}
 		})
@@ -79,7 +79,7 @@ func (h *serversAPI) add(w http.ResponseWriter, r *http.Request) {
 	default:
 		add := func(data []byte, name string) ([]byte, error) { return setup.AddServer(data, name, entry) }
 		var served string
-		if h.change(w, r, "add", name, add, usable(name, &served)) {
+		if h.change(w, r, change{"add", name, add, usable(name, &served)}) {
 			w.Header().Set("Location", "/api/servers/"+served)
 			h.show(w, http.StatusCreated, served)
 		}
@@ -98,7 +98,7 @@ func (h *serversAPI) entered(edit func(data []byte, name string, entry json.RawM
 		default:
 			set := func(data []byte, name string) ([]byte, error) { return edit(data, name, entry) }
 			var served string
-			if h.change(w, r, "change", name, set, usable(name, &served)) {
+			if h.change(w, r, change{"change", name, set, usable(name, &served)}) {
 				h.show(w, http.StatusOK, served)
 			}
 		}
@@ -119,26 +119,34 @@ func usable(name string, served *string) func(*config.Config) error {
 	}
 }
 
+// change is a change of the config that a request asks for.
+type change struct {
+	what, name string // for the log
+	edit       func(data []byte, name string) ([]byte, error)
+	check      func(*config.Config) error // refuses what the file becomes; nil = nothing
+}
+
 // serverFault is the fault of one server, with its place.
 type serverFault struct{ text string }
 
 func (e *serverFault) Error() string { return e.text }
 
 // change edits the config, or answers why not.
-func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, what, name string, edit func(data []byte, name string) ([]byte, error), check func(*config.Config) error) bool {
+func (h *serversAPI) change(w http.ResponseWriter, r *http.Request, c change) bool {
 	who := caller.From(r.Context())
-	if err := h.app.auditor.changing(who, what, name); err != nil {
+	if err := h.app.auditor.changing(who, c.what, c.name); err != nil {
 		refuse(w, http.StatusServiceUnavailable, err)
 		return false
 	}
-	err := h.app.edit(r.Context(), func(f setup.ConfigFile) error { return f.Edit(f.Named(name, edit), check) })
+	err := h.app.edit(r.Context(), func(f setup.ConfigFile) error { return f.Edit(f.Named(c.name, c.edit), c.check) })
 	if err != nil {
-		h.app.log.Warn("servers not changed over HTTP", "what", what, "server", sanitize.Line(name, 80), "principal", who.Key(), "err", err)
+		h.app.log.Warn("servers not changed over HTTP", "what", c.what, "server", sanitize.Line(c.name, 80),
+			"principal", who.Key(), "err", err)
 		refuse(w, statusOf(err), err)
 		return false
 	}
 	h.app.Registry.Refresh()
-	h.app.log.Info("servers changed over HTTP", "what", what, "server", name, "principal", who.Key())
+	h.app.log.Info("servers changed over HTTP", "what", c.what, "server", c.name, "principal", who.Key())
 	return true
 }
 

@@ -20,7 +20,7 @@ func TestCacheKey(t *testing.T) {
 		if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].Fault != "" {
 			t.Fatalf("%s: %v", server, err)
 		}
-		one := (&App{logins: Logins(nil)}).server(cfg, cfg.Servers[0])
+		one := (&builder{logins: Logins(nil), trace: func(string) func(bool, []byte) { return nil }}).server(cfg, cfg.Servers[0])
 		return one.Key, one.Definition
 	}
 	for _, test := range []struct {
@@ -98,8 +98,12 @@ func fill(t *testing.T, v reflect.Value) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(1)
+	case reflect.Float64:
+		v.SetFloat(1)
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(t, v.Index(0))
+	case reflect.Array:
 		fill(t, v.Index(0))
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))

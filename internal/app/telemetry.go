@@ -33,7 +33,7 @@ func (a *App) OpenTraces(ctx context.Context) (end func(), err error) {
 
 // tracing says which calls get spans; nil = none, as those of single commands.
 func (a *App) tracing() *request.Tracing {
-	if wanted := a.Config.Telemetry.OTLP; wanted != nil && (a.hosted || a.stdio) {
+	if wanted := a.Config.Telemetry.OTLP; wanted != nil && a.profile.spans {
 		return &request.Tracing{Share: wanted.Sample}
 	}
 	return nil

@@ -2,6 +2,7 @@ package app
 
 import (
 	"io"
+	"slices"
 
 	"mcpx/internal/base/wiretrace"
 	"mcpx/internal/desk/config"
@@ -10,23 +11,18 @@ import (
 // traceTo writes all messages to a writer from now on; nil = nowhere. It is called before
 // the parts are made.
 func (a *App) traceTo(out io.Writer) {
-	if out == nil {
-		return
+	if out != nil {
+		a.messages = wiretrace.New(out, config.SecretName, func() wiretrace.Secrets { return a.current.Load().secrets }, a.log)
 	}
-	a.messages = wiretrace.New(out, config.SecretName, a.log)
-	a.traceSecrets(a.Config)
 }
 
-// traceSecrets sets what is struck out of the trace, if there is one.
-func (a *App) traceSecrets(cfg *config.Config) {
-	if a.messages == nil {
-		return
-	}
-	secrets := cfg.Secrets
+// secretsOf are what is struck out of the trace.
+func secretsOf(cfg *config.Config) wiretrace.Secrets {
+	secrets := slices.Clone(cfg.Secrets)
 	for _, s := range cfg.Servers {
-		secrets = append(secrets[:len(secrets):len(secrets)], s.Secrets...)
+		secrets = append(secrets, s.Secrets...)
 	}
-	a.messages.SetSecrets(secrets)
+	return wiretrace.NewSecrets(secrets)
 }
 
 // traceClients returns what fronts call with each message; nil without a trace.

@@ -41,7 +41,9 @@ func TestEndUnknown(t *testing.T) {
 		}
 	}
 	visitors, streams := listening("anybody")
-	e.app.change(&open, guarded)
+	if err := e.app.reload(guarded); err != nil {
+		t.Fatal(err)
+	}
 	refused(visitors, streams)
 	if n := e.app.sessions(); n != 0 {
 		t.Errorf("%d sessions of anybody", n)
@@ -58,7 +60,9 @@ func TestEndUnknown(t *testing.T) {
 	auth := *guarded.Auth
 	auth.Tokens = auth.Tokens[1:]
 	less.Auth = &auth
-	e.app.change(guarded, &less)
+	if err := e.app.reload(&less); err != nil {
+		t.Fatal(err)
+	}
 	refused(visitors, streams)
 	if n := e.app.sessions(); n != 1 {
 		t.Errorf("%d sessions, want that of bob", n)

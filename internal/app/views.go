@@ -21,38 +21,39 @@ import (
 type views struct {
 	app *App
 
-	mu     sync.Mutex
-	config *config.Config
-	open   map[string]*openView // by the value that the config key view has for it
-	ended  bool
+	// mu is held while a view is looked up in the Runtime in force and opened, so that drain,
+	// which comes after a swap, finds each view that an older Runtime has.
+	mu    sync.Mutex
+	open  map[string]*openView // by the value that the config key view has for it
+	ended bool
 }
 
 // openView is a view with the front of its clients.
 type openView struct {
 	view interface {
 		view.View
-		SetOptions(view.Options)
 		Close()
 	}
-	front *front.Front
+	native bool // it shows the tools themselves
+	front  *front.Front
 }
 
 // get returns a view, which it opens at the first use; nil if there is no such view.
 func (v *views) get(name string) *openView {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if one := v.open[name]; one != nil || v.ended || v.config.CheckView(name) != "" {
+	a, cfg := v.app, v.app.current.Load().config
+	if one := v.open[name]; one != nil || v.ended || cfg.CheckView(name) != "" {
 		return one
 	}
-	one, a := &openView{}, v.app
-	options, native := a.viewOptions(v.config, name)
-	switch {
+	one := &openView{}
+	switch _, one.native = partOf(cfg, name); {
 	case name == config.ViewTwoTools:
 		one.view = a.View
-	case native:
-		one.view = view.NewAllTools(a.Registry, a.Executor, options)
+	case one.native:
+		one.view = view.NewAllTools(a.Registry, a.Executor, a.viewOf(name))
 	default:
-		one.view = view.NewTwoTools(a.Registry, a.Executor, options)
+		one.view = view.NewTwoTools(a.Registry, a.Executor, a.viewOf(name))
 	}
 	one.front = front.New(one.view, front.Options{
 		Version: Version(), SessionIdle: a.Config.SessionTimeout, MaxMessage: a.Config.MaxMessageBytes, Known: a.identity.Knows,
@@ -66,32 +67,27 @@ func (v *views) get(name string) *openView {
 // view for it. A principal that no rule names gets the one at /mcp, which is empty for it.
 func (v *views) of(r *http.Request, path string) *openView {
 	name, who, rights := cmp.Or(path, v.app.Config.View), caller.From(r.Context()), v.app.Rights()
-	v.mu.Lock()
-	part, _ := partOf(v.config, name)
-	there := path == "" || v.config.CheckView(name) == ""
-	v.mu.Unlock()
+	cfg := v.app.current.Load().config
+	part, _ := partOf(cfg, name)
+	there := path == "" || cfg.CheckView(name) == ""
 	if !there || !rights.Opens(who, name, part) && (path != "" || who == nil || rights.Names(who)) {
 		return nil
 	}
 	return v.get(name)
 }
 
-// change applies another config: views that are not in it any more, or are of another
-// kind, end with their sessions, but for the one at /mcp.
-func (v *views) change(to *config.Config) {
+// drain ends the views, with their sessions, that the config in force does not have or shows in
+// another way, but for the one at /mcp.
+func (v *views) drain() {
 	v.mu.Lock()
-	before := v.config
-	v.config = to
+	cfg := v.app.current.Load().config
 	var gone []*openView
 	for name, one := range v.open {
-		options, native := v.app.viewOptions(to, name)
-		_, was := v.app.viewOptions(before, name)
-		if (native != was || to.CheckView(name) != "") && name != v.app.Config.View {
+		_, native := partOf(cfg, name)
+		if (native != one.native || cfg.CheckView(name) != "") && name != v.app.Config.View {
 			delete(v.open, name)
 			gone = append(gone, one)
-			continue
 		}
-		one.view.SetOptions(options)
 	}
 	v.mu.Unlock()
 	v.end(gone)

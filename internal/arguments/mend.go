@@ -26,7 +26,9 @@ const maxMends = 4
 // clear: a string that writes a number or a boolean becomes that where only that
 // fits, and a null that does not fit an optional property is left out. failure is
 // what is wrong with them; the result is what is wrong with what it returns.
-func (c *compiled) mend(object json.RawMessage, value any, failure *jsonschema.ValidationError) (json.RawMessage, Notes, *jsonschema.ValidationError) {
+func (c *compiled) mend(
+	object json.RawMessage, value any, failure *jsonschema.ValidationError,
+) (json.RawMessage, Notes, *jsonschema.ValidationError) {
 	m := mender{root: value, fixed: make(map[string]bool)}
 	m.strings(failure)
 	edits, _ := m.edits(failure)
@@ -218,7 +220,8 @@ func at(root any, place []string) (value any, inObject bool) {
 
 // isNumber reports whether text is a number as JSON writes it, without exponent.
 func isNumber(text string) bool {
-	return len(text) <= maxDigits && strings.IndexFunc(text, func(c rune) bool { return c != '-' && c != '.' && (c < '0' || c > '9') }) < 0 &&
+	other := func(c rune) bool { return c != '-' && c != '.' && (c < '0' || c > '9') }
+	return len(text) <= maxDigits && strings.IndexFunc(text, other) < 0 &&
 		json.Valid([]byte(text))
 }
 

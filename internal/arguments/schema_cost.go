@@ -86,7 +86,10 @@ var (
 	// Several patterns can match one name.
 	appliedMaps = []string{"dependentSchemas", "dependencies", "patternProperties"}
 	// deeper are the keywords whose subschemas see parts of the value.
-	deeperOnes = []string{"additionalProperties", "items", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties", "additionalItems", "contentSchema"}
+	deeperOnes = []string{
+		"additionalProperties", "items", "contains", "propertyNames",
+		"unevaluatedItems", "unevaluatedProperties", "additionalItems", "contentSchema",
+	}
 	references = []string{"$ref", "$dynamicRef", "$recursiveRef"}
 )
 

@@ -101,7 +101,8 @@ func (d *described) add(s *jsonschema.Schema) {
 	}
 	d.seen[s] = true
 	_, schema := s.AdditionalProperties.(*jsonschema.Schema)
-	d.others = d.others || schema || len(s.PatternProperties) > 0 || s.UnevaluatedProperties != nil && s.UnevaluatedProperties.Bool == nil ||
+	d.others = d.others || schema || len(s.PatternProperties) > 0 ||
+		s.UnevaluatedProperties != nil && s.UnevaluatedProperties.Bool == nil ||
 		s.RecursiveRef != nil || s.DynamicRef != nil
 	d.welcome = d.welcome || s.AdditionalProperties == true
 	for name := range s.Properties {

@@ -35,7 +35,9 @@ func violations(e *jsonschema.ValidationError, schema *jsonschema.Schema, value 
 	l.walk(e, nil)
 	for _, u := range strange {
 		at := []string{u.Name}
-		if prefix := place(at) + ": "; !slices.ContainsFunc(slices.Collect(maps.Keys(l.texts)), func(text string) bool { return strings.HasPrefix(text, prefix) }) {
+		prefix := place(at) + ": "
+		under := func(text string) bool { return strings.HasPrefix(text, prefix) }
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(l.texts)), under) {
 			l.unknown(at, u.Near)
 		}
 	}

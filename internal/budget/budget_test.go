@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"mcpx/internal/desk/terminal"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/terminal"
 	"mcpx/internal/compress"
 	"mcpx/internal/describe"
 	"mcpx/internal/tokens"
@@ -53,6 +53,11 @@ func measured(t *testing.T) *Report {
 	return r
 }
 
+// sized is a terminal of this size.
+func sized(columns, rows int, colour bool) terminal.Screen {
+	return terminal.New(func() (int, int) { return columns, rows }, colour, true)
+}
+
 func TestGolden(t *testing.T) {
 	r := measured(t)
 	table := func(s terminal.Screen, all bool) []byte {
@@ -71,8 +76,8 @@ func TestGolden(t *testing.T) {
 		Comment: []byte("The report of testdata/tools and testdata/results.\n"),
 		Files: []txtar.File{
 			{Name: "piped", Data: table(terminal.Screen{}, false)},
-			{Name: "80x24", Data: table(terminal.Fixed(80, 24, false), false)}, {Name: "100x30", Data: table(terminal.Fixed(100, 30, false), false)},
-			{Name: "100x30 --all", Data: table(terminal.Fixed(100, 30, false), true)},
+			{Name: "80x24", Data: table(sized(80, 24, false), false)}, {Name: "100x30", Data: table(sized(100, 30, false), false)},
+			{Name: "100x30 --all", Data: table(sized(100, 30, false), true)},
 			{Name: "json", Data: append(data, '\n')}, {Name: "svg", Data: Chart(r)},
 		},
 	})
@@ -311,7 +316,7 @@ func TestWriteTable_Width(t *testing.T) {
 	for _, width := range []int{80, 100, 120} {
 		for _, all := range []bool{false, true} {
 			var out bytes.Buffer
-			if err := WriteTable(&out, r, terminal.Fixed(width, 24, false), all); err != nil {
+			if err := WriteTable(&out, r, sized(width, 24, false), all); err != nil {
 				t.Fatal(err)
 			}
 			for line := range strings.Lines(out.String()) {
@@ -333,7 +338,7 @@ func TestWriteTable_OneScreen(t *testing.T) {
 	}
 	for _, height := range []int{24, 30} {
 		var out bytes.Buffer
-		if err := WriteTable(&out, r, terminal.Fixed(80, height, true), false); err != nil {
+		if err := WriteTable(&out, r, sized(80, height, true), false); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(out.String(), "\n"); n >= height || n < height-4 {

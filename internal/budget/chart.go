@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"mcpx/internal/base/sanitize"
-	"mcpx/internal/desk/terminal"
+	"mcpx/internal/base/terminal"
 )
 
 // The layout of the chart, in pixels. The colours have about the same contrast
@@ -49,7 +49,7 @@ func Chart(r *Report) []byte {
 		c.results(r)
 	}
 	c.y += 20
-	c.text(0, 0, "start", 11, "", footer(r))
+	c.text(0, 0, style{size: 11}, footer(r))
 	height := c.y + 10
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img" aria-labelledby="title desc"`+
@@ -76,12 +76,14 @@ func summary(r *Report) string {
 		parts = append(parts, fmt.Sprintf("Tool definitions of %s in every request: %s tokens connected directly, %s through mcpx.",
 			terminal.Count(len(c.Servers), "server"), terminal.Number(c.Total.Direct), terminal.Number(c.Total.Surface)))
 		for _, s := range c.ToolSearch {
-			parts = append(parts, fmt.Sprintf("%s, which searches for tools itself: %s directly, %s through mcpx.", s.Client, terminal.Number(s.Direct), terminal.Number(s.Surface)))
+			parts = append(parts, fmt.Sprintf("%s, which searches for tools itself: %s directly, %s through mcpx.",
+				s.Client, terminal.Number(s.Direct), terminal.Number(s.Surface)))
 		}
 	}
 	if t := r.Results; t != nil {
 		parts = append(parts, fmt.Sprintf("%s: %s tokens received, %s minified, %s sent.",
-			terminal.Count(t.Total.Documents, "tool result"), terminal.Number(t.Total.Received), terminal.Number(t.Total.Minified), terminal.Number(t.Total.Sent)))
+			terminal.Count(t.Total.Documents, "tool result"), terminal.Number(t.Total.Received),
+			terminal.Number(t.Total.Minified), terminal.Number(t.Total.Sent)))
 	}
 	return strings.Join(parts, " ")
 }
@@ -132,7 +134,9 @@ func (c *chart) pair(first, second string, direct, surface, largest int) {
 
 // results draws a row for each class: what was received is the whole length.
 func (c *chart) results(r *Report) {
-	c.heading("Tool results, in parts of what was received", []key{{directColour, "received"}, {plainColour, "minified"}, {mcpxColour, "sent"}})
+	c.heading("Tool results, in parts of what was received", []key{
+		{directColour, "received"}, {plainColour, "minified"}, {mcpxColour, "sent"},
+	})
 	classes := r.Results.Classes
 	if len(classes) > maxClasses {
 		others := Class{Name: "others"}
@@ -172,12 +176,12 @@ type key struct{ colour, name string }
 // heading starts a part of the chart, with the meaning of its colours.
 func (c *chart) heading(title string, keys []key) {
 	c.y += 16
-	c.text(0, 0, "start", 16, ` font-weight="600"`, title)
+	c.text(0, 0, style{size: 16, bold: true}, title)
 	c.y += 22
 	x := 0
 	for _, k := range keys {
 		fmt.Fprintf(&c.body, `<rect x="%d" y="%d" width="11" height="11" rx="2" fill="%s"/>`+"\n", x, c.y-10, k.colour)
-		c.text(x+17, 0, "start", 13, "", k.name)
+		c.text(x+17, 0, style{size: 13}, k.name)
 		x += 17 + 7*utf8.RuneCountInString(k.name) + 22
 	}
 	c.y += 16
@@ -185,8 +189,8 @@ func (c *chart) heading(title string, keys []key) {
 
 // rowLabel names the row of that height which begins at c.y, in two lines.
 func (c *chart) rowLabel(first, second string, height int) {
-	c.text(barsLeft-12, height/2-2, "end", 13, ` font-weight="600"`, first)
-	c.text(barsLeft-12, height/2+12, "end", 11, "", second)
+	c.text(barsLeft-12, height/2-2, style{size: 13, bold: true, toLeft: true}, first)
+	c.text(barsLeft-12, height/2+12, style{size: 11, toLeft: true}, second)
 }
 
 // bar draws n of whole, and gives how long it became. Nothing is invisible.
@@ -198,12 +202,27 @@ func (c *chart) bar(colour string, n, whole, length, height int) int {
 
 // label writes a figure beside a bar that begins so far below c.y.
 func (c *chart) label(x, below int, text string) {
-	c.text(x, below+barHeight-3, "start", 12, "", text)
+	c.text(x, below+barHeight-3, style{size: 12}, text)
+}
+
+// style is how a text looks.
+type style struct {
+	size   int // in pixels
+	bold   bool
+	toLeft bool // the text ends at its x, and does not begin there
 }
 
 // text writes on a base line so far below c.y.
-func (c *chart) text(x, below int, anchor string, size int, attributes, text string) {
-	fmt.Fprintf(&c.body, `<text x="%d" y="%d" font-size="%d" text-anchor="%s"%s>%s</text>`+"\n", x, c.y+below, size, anchor, attributes, escape(text))
+func (c *chart) text(x, below int, s style, text string) {
+	anchor, weight := "start", ""
+	if s.toLeft {
+		anchor = "end"
+	}
+	if s.bold {
+		weight = ` font-weight="600"`
+	}
+	fmt.Fprintf(&c.body, `<text x="%d" y="%d" font-size="%d" text-anchor="%s"%s>%s</text>`+"\n",
+		x, c.y+below, s.size, anchor, weight, escape(text))
 }
 
 // escape makes a text safe inside an element; what XML cannot have becomes U+FFFD.

@@ -8,10 +8,11 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
-	"mcpx/internal/desk/terminal"
 	"strconv"
 	"strings"
 	"testing"
+
+	"mcpx/internal/base/terminal"
 )
 
 // element is a start tag of an image.

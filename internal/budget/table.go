@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"mcpx/internal/base/sanitize"
-	"mcpx/internal/desk/terminal"
+	"mcpx/internal/base/terminal"
 )
 
 // WriteTable writes r for people, on s: what is saved first, then server by server.
@@ -126,9 +126,12 @@ func (t *table) costs(r *Report) {
 		parts[i] = sanitize.Line(part.Name, 0) + " " + terminal.Number(part.Tokens)
 	}
 	t.say("In every request: %s tokens direct, %s through mcpx (%s): %s.",
-		terminal.Number(total.Direct), terminal.Number(total.Surface), terminal.Change(total.Direct, total.Surface), strings.Join(parts, ", "))
-	t.say("1,000 requests at $%s per million input tokens, without prompt caching: $%s direct, $%s through mcpx, $%s more where each carries one looked-up tool.",
-		strconv.FormatFloat(r.Price, 'f', -1, 64), terminal.Dollars(total.Cost.Direct), terminal.Dollars(total.Cost.Surface), terminal.Dollars(total.Cost.Inspect))
+		terminal.Number(total.Direct), terminal.Number(total.Surface),
+		terminal.Change(total.Direct, total.Surface), strings.Join(parts, ", "))
+	t.say("1,000 requests at $%s per million input tokens, without prompt caching: "+
+		"$%s direct, $%s through mcpx, $%s more where each carries one looked-up tool.",
+		strconv.FormatFloat(r.Price, 'f', -1, 64),
+		terminal.Dollars(total.Cost.Direct), terminal.Dollars(total.Cost.Surface), terminal.Dollars(total.Cost.Inspect))
 	if total.Direct > 0 && total.Raw > 0 {
 		text := fmt.Sprintf("Looking up every tool once: %s tokens, %.2f of DIRECT; output types are in it: %.2f of RAW.",
 			terminal.Number(total.Inspect.Sum), ratio(total.Inspect.Sum, total.Direct), ratio(total.Inspect.Sum, total.Raw))
@@ -144,7 +147,9 @@ func (t *table) costs(r *Report) {
 func (t *table) searching(c *Catalogue) {
 	rows := []terminal.Row{{Cells: []string{"TOOL SEARCH", "DIRECT", "MCPX", "CHANGE"}}}
 	for _, s := range c.ToolSearch {
-		rows = append(rows, terminal.Row{Cells: []string{s.Client, terminal.Number(s.Direct), terminal.Number(s.Surface), terminal.Change(s.Direct, s.Surface)}})
+		rows = append(rows, terminal.Row{Cells: []string{
+			s.Client, terminal.Number(s.Direct), terminal.Number(s.Surface), terminal.Change(s.Direct, s.Surface),
+		}})
 	}
 	t.b.WriteString("\n" + t.Table(1, rows) + "\n")
 	for _, s := range searchers {
@@ -207,7 +212,8 @@ func (t *table) results(r *Results) {
 
 func classCells(name string, c Class) []string {
 	return []string{
-		sanitize.Line(name, 0), terminal.Number(c.Documents), terminal.Number(c.Received), terminal.Number(c.Minified), terminal.Number(c.PlainTOON), terminal.Number(c.Sent),
+		sanitize.Line(name, 0), terminal.Number(c.Documents), terminal.Number(c.Received),
+		terminal.Number(c.Minified), terminal.Number(c.PlainTOON), terminal.Number(c.Sent),
 		terminal.Change(c.Received, c.Sent), terminal.Number(c.TOON),
 	}
 }

@@ -15,7 +15,7 @@ import (
 // Beside are the servers of a part of the catalogue, nil = all, that a client may see, with
 // all that they have beside tools. The part is that of each moment.
 func (e *Executor) Beside(client *caller.Client, part func() *policy.Part) *resources.Servers {
-	options := e.current.Load()
+	options := e.current()
 	catalogue := func() *catalog.Snapshot { return part().Of(e.Catalogue(client)) }
 	return &resources.Servers{
 		Registry:  e.registry,
@@ -34,7 +34,7 @@ func (e *Executor) Beside(client *caller.Client, part func() *policy.Part) *reso
 
 // Kinds says what clients are shown beside tools.
 func (e *Executor) Kinds() (shown struct{ Resources, Prompts bool }) {
-	options := e.current.Load()
+	options := e.current()
 	shown.Resources, shown.Prompts = !options.NoResources, !options.NoPrompts
 	return shown
 }

@@ -73,7 +73,8 @@ func TestInvalidFault_IsBounded(t *testing.T) {
 
 // Who reads a long item again and again keeps it once.
 func TestReadResult_KeepsAnItemOnce(t *testing.T) {
-	e := bounded(t, Options{ResultTokens: 500})
+	settings := NewSettings(Options{ResultTokens: 500}, nil)
+	e := bounded(t, Options{Current: func() *Settings { return settings }})
 	array := `["short",{"text":"` + strings.Repeat("word ", 5000) + `"},"short"]`
 	handle := e.pages(&Request{}).Keep(array, false)
 	var before string
@@ -88,7 +89,7 @@ func TestReadResult_KeepsAnItemOnce(t *testing.T) {
 		t.Errorf("%d are kept; %s", e.store.Len(), before)
 	}
 	// With another limit the item has other lines.
-	e.SetOptions(Options{ResultTokens: 300})
+	settings = NewSettings(Options{ResultTokens: 300}, settings)
 	got, err := e.Exec(t.Context(), Request{Server: Builtin, Tool: results.Tool, Arguments: json.RawMessage(`{"handle":"` + handle + `","offset":1}`)})
 	if err != nil || e.store.Len() != 3 {
 		t.Errorf("%d are kept; %s, %v", e.store.Len(), got.Content, err)

@@ -12,19 +12,14 @@ func (e *Executor) Confirms(q *request.Request) (key string) {
 	if q.Serve != nil || q.Tool == nil && request.Known(q.Method) {
 		return ""
 	}
-	options := e.current.Load()
-	own := options.Servers[q.To.Name].Confirm
-	if q.Tool != nil {
-		own = options.tool(q.To.Name, q.Tool.OwnName()).confirm
-	}
-	strictest := policy.ConfirmNone
+	strictest, snap := policy.ConfirmNone, e.registry.Snapshot() // with the rules of one config
 	for _, by := range [...]struct {
 		level policy.Confirm
 		key   string
 	}{
-		{own, "confirm in the config of mcpx"},
+		{policy.ConfirmOf(snap, q.To.Name), "confirm in the config of mcpx"},
 		{q.Part.Confirms(), "confirm of the group in the config of mcpx"},
-		{grant(e.registry.Snapshot(), q.Client).Confirms(q.To, q.Tool), "confirm of auth.rights in the config of mcpx"},
+		{grant(snap, q.Client).Confirms(q.To, q.Tool), "confirm of auth.rights in the config of mcpx"},
 	} {
 		if by.level > strictest && by.level.Asks(q.Tool) {
 			strictest, key = by.level, by.key

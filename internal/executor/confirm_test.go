@@ -16,12 +16,21 @@ import (
 	"mcpx/internal/upstream"
 )
 
+// confirming starts servers, of which the calls of fake must be confirmed.
+func confirming(t testing.TB, options Options, confirm policy.Confirm, servers ...registry.Server) *Executor {
+	t.Helper()
+	e := executing(t, options, nil, servers...)
+	rules := &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: confirm}}}
+	e.registry.Apply(servers, registry.Options{Rules: rules}, nil)
+	return e
+}
+
 // A client of the modern era answers what a server wants to know by the same call again,
 // unless a person had to let the call pass: they are not asked for that twice.
 func TestConfirmed_Input(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for _, confirm := range []policy.Confirm{policy.ConfirmNone, policy.ConfirmAll} {
-		e := executing(t, Options{Servers: map[string]ServerOptions{"fake": {Confirm: confirm}}}, nil, piped(t, "fake", mcptest.Spec{Era: mcptest.EraModern}))
+		e := confirming(t, Options{}, confirm, piped(t, "fake", mcptest.Spec{Era: mcptest.EraModern}))
 		var asked []string
 		client := &caller.Client{ID: "1", Version: "2026-07-28", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
 		client.Request = func(_ context.Context, _ string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
@@ -47,12 +56,12 @@ func TestConfirmed_late(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
 	servers := []registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: fake.URL}, Definition: fake.URL}}
-	e := executing(t, Options{Servers: map[string]ServerOptions{"fake": {Confirm: policy.ConfirmAll}}}, nil, servers...)
+	e := confirming(t, Options{}, policy.ConfirmAll, servers...)
 	hide := false
 	client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
 	client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
 		if hide {
-			e.registry.Apply(servers, registry.Options{Rules: hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "echo" })})
+			e.registry.Apply(servers, registry.Options{Rules: hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "echo" })}, nil)
 			mcptest.WaitFor(t, "the new rules", patience, func() bool {
 				s, _ := e.Catalogue(client).Server("fake")
 				_, there := s.Tool("echo")
@@ -111,7 +120,7 @@ func TestChanged(t *testing.T) {
 // TestConfirmed_Unanswered: a client that never answers does not confirm, and its call ends.
 func TestConfirmed_Unanswered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		e := executing(t, Options{Servers: map[string]ServerOptions{"fake": {Confirm: policy.ConfirmAll, CallTimeout: time.Second}}}, nil, piped(t, "fake", mcptest.Spec{}))
+		e := confirming(t, Options{Servers: map[string]ServerOptions{"fake": {CallTimeout: time.Second}}}, policy.ConfirmAll, piped(t, "fake", mcptest.Spec{}))
 		client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
 		client.Request = func(ctx context.Context, _ string, _ json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
 			<-ctx.Done()

@@ -8,8 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mcpx/internal/arguments"
@@ -29,7 +29,7 @@ type Executor struct {
 	registry   *registry.Registry
 	catalogues policy.Catalogues
 	apps       policy.Catalogues // with the tools that are for apps only
-	current    atomic.Pointer[settings]
+	current    func() *Settings  // those in force
 	log        *slog.Logger
 	schemas    arguments.Schemas
 	store      results.Store
@@ -51,28 +51,23 @@ func New(r *registry.Registry, options Options) *Executor {
 		registry: r, log: options.Logger, journal: options.Journal, tracing: options.Tracing,
 		apps: policy.Catalogues{Apps: true}, tags: caller.NewTags(),
 	}
-	e.builtin, e.reader = builtin()
-	e.SetOptions(options)
-	return e
-}
-
-// SetOptions replaces the options, except the logger, the journal and Tracing. Open calls keep theirs.
-func (e *Executor) SetOptions(options Options) {
-	if options.ExecWait <= 0 {
-		options.ExecWait = 20 * time.Second
+	if e.builtin, e.reader = builtin(); options.Current != nil {
+		e.current = options.Current
+	} else {
+		settings := NewSettings(options, nil)
+		e.current = func() *Settings { return settings }
 	}
-	options.Separator = cmp.Or(options.Separator, "__")
-	e.current.Store(&settings{Options: options})
+	return e
 }
 
 // run is the executor during one call or one question about the catalogue. It keeps
 // the options of its beginning.
 type run struct {
 	*Executor
-	options *settings
+	options *Settings
 }
 
-func (e *Executor) begin() run { return run{e, e.current.Load()} }
+func (e *Executor) begin() run { return run{e, e.current()} }
 
 // Request is one call as the client sent it.
 type Request struct {
@@ -147,9 +142,8 @@ type Result struct {
 	Meta    json.RawMessage
 	IsError bool
 
-	code           string         // of a failure; empty for the result of a tool
-	rpc            *wire.RPCError // the failure is this answer of the upstream
-	received, sent int            // tokens of the upstream's texts, and of the texts here
+	code           string // of a failure; empty for the result of a tool
+	received, sent int    // tokens of the upstream's texts, and of the texts here
 }
 
 // size is that of the parts, in bytes.
@@ -189,48 +183,41 @@ func (e *Executor) Unknown(event *request.Event, server, tool string) {
 }
 
 // execute is Exec of a call whose client waits for it.
-func (e *Executor) execute(ctx context.Context, r *Request) (*Result, error) {
-	event := r.Event
-	result, answered := e.begin().exec(ctx, r)
-	event.Answered, event.Outcome = answered, cmp.Or(result.code, request.OutcomeResult)
-	if result.IsError && result.code == "" {
-		event.Outcome = request.OutcomeToolError
-	}
-	if ctx.Err() != nil {
-		result, event.Answered, event.Outcome = nil, false, request.OutcomeCancelled
-	} else {
-		event.Received, event.Sent, event.SentBytes = result.received, result.sent, result.size()
-	}
-	event.Duration = time.Since(r.began)
-	if result != nil && result.rpc != nil && (r.Native || r.Client.OpensURLsOf(result.rpc)) {
-		return nil, result.rpc
-	}
-	return result, ctx.Err()
-}
-
-// exec runs one call. answered reports whether an upstream sent a result. If ctx has
-// ended, the result has no meaning.
-func (e run) exec(ctx context.Context, r *Request) (result *Result, answered bool) {
+func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err error) {
+	event, run := r.Event, e.begin()
 	var t target
-	var err error
 	if r.Server == Builtin {
-		result, t, err = e.builtinCall(ctx, r)
+		result, t, err = run.builtinCall(ctx, r)
 	} else {
 		var raw json.RawMessage
-		if raw, t, err = e.call(ctx, r); err == nil {
-			result, err = e.shape(ctx, raw, r, t)
+		if raw, t, err = run.call(ctx, r); err == nil {
+			result, err = run.shape(ctx, raw, r, t)
 		}
 	}
-	if err != nil {
-		result = e.failure(r, t, err).Result(r.Form.Always())
-		result.rpc, _ = errors.AsType[*wire.RPCError](err)
-		return result, false
+	event.Duration = time.Since(r.began)
+	if ctx.Err() != nil {
+		event.Outcome = request.OutcomeCancelled
+		return nil, ctx.Err()
 	}
-	if result.Whole != nil {
-		return result, true
+	switch {
+	case err != nil:
+		result = run.failure(r, t, err).Result(r.Form.Always())
+		event.Outcome = result.code
+	case result.Whole == nil:
+		result.annotate(r.Tool, t.notes)
 	}
-	result.annotate(r.Tool, t.notes)
-	return result, r.Server != Builtin
+	if err == nil {
+		event.Answered, event.Outcome = r.Server != Builtin, cmp.Or(result.code, request.OutcomeResult)
+		if result.IsError && result.code == "" {
+			event.Outcome = request.OutcomeToolError
+		}
+	}
+	event.Received, event.Sent, event.SentBytes = result.received, result.sent, result.size()
+	rpc, isRPC := errors.AsType[*wire.RPCError](err)
+	if isRPC && (r.Native || r.Client.OpensURLsOf(rpc)) {
+		return nil, rpc
+	}
+	return result, nil
 }
 
 // Raw runs one call and returns the upstream's result unchanged, or a failure.
@@ -282,9 +269,13 @@ func (e *Executor) sees(client *caller.Client, part *policy.Part, apps bool) *ca
 	return part.Of(e.Catalogue(client))
 }
 
-// Sees is [request.Sees] for the chain.
+// Sees is [request.Sees] for the chain. Each caller may call the server mcpx.
 func (e *Executor) Sees(q *request.Request) *catalog.Snapshot {
-	return e.sees(q.Client, q.Part, q.Apps)
+	seen := e.sees(q.Client, q.Part, q.Apps)
+	if q.To.Name != Builtin {
+		return seen
+	}
+	return catalog.NewSnapshot(append(slices.Clone(seen.Servers), *e.withSkills(e.builtin, e.skills(seen))))
 }
 
 // target is the tool that a request names, with its checked arguments.
@@ -309,7 +300,7 @@ func (e run) call(ctx context.Context, r *Request) (json.RawMessage, target, err
 		if !errors.As(err, &replaced) || ctx.Err() != nil {
 			return nil, t, err
 		}
-		e.options = e.current.Load()
+		e.options = e.current()
 		e.awaitServer(ctx, r)
 	}
 }

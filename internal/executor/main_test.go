@@ -4,14 +4,14 @@ import (
 	"os"
 	"testing"
 
+	"mcpx/internal/base/helper"
 	"mcpx/internal/base/proc"
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
 )
 
 func TestMain(m *testing.M) {
-	jq.Main()
-	proc.ReaperMain()
+	helper.Roles{proc.ReaperRole: proc.ReaperMain, jq.Role: jq.Main}.Play()
 	mcptest.Main()
 	os.Exit(m.Run())
 }

@@ -2,8 +2,10 @@ package executor
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -20,8 +22,6 @@ var defaultVerbatim = []string{"read_*file*", "*file_content*", "*_show"}
 type ServerOptions struct {
 	// Unchecked turns off the validation of arguments (validate: off).
 	Unchecked bool
-	// Confirm says which calls a person must confirm.
-	Confirm policy.Confirm
 	// Verbatim are globs of tools whose results stay unchanged; nil =
 	// defaultVerbatim.
 	Verbatim []string
@@ -65,16 +65,32 @@ type Options struct {
 	// Tracing, where not nil, gives calls spans; without it a client's traceparent goes
 	// through as it is.
 	Tracing *request.Tracing
+	// Current, where not nil, returns the settings in force: they take the place of the options
+	// above, but for Journal and Tracing. Open calls keep those of their beginning.
+	Current func() *Settings
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 }
 
-// settings are the options, with a cache of the settings of single tools.
-type settings struct {
+// Settings are options as calls use them, with a cache of the settings of single tools. The
+// options never change.
+type Settings struct {
 	Options
 
 	mu    sync.RWMutex
 	tools map[toolName]toolSettings // at most maxToolSettings
+}
+
+// NewSettings makes settings of options: before, which may be nil, where its options are the same.
+func NewSettings(options Options, before *Settings) *Settings {
+	if options.ExecWait <= 0 {
+		options.ExecWait = 20 * time.Second
+	}
+	options.Separator = cmp.Or(options.Separator, "__")
+	if before != nil && reflect.DeepEqual(before.Options, options) {
+		return before
+	}
+	return &Settings{Options: options}
 }
 
 type toolName struct{ server, tool string }
@@ -82,12 +98,11 @@ type toolName struct{ server, tool string }
 // toolSettings are the options of one tool.
 type toolSettings struct {
 	verbatim, unchecked bool
-	confirm             policy.Confirm
 	timeout, idle       time.Duration // 0 = the upstream's, none
 }
 
 // tool returns the settings of a tool, which must exist: it caches them.
-func (s *settings) tool(server, tool string) toolSettings {
+func (s *Settings) tool(server, tool string) toolSettings {
 	name := toolName{server, tool}
 	s.mu.RLock()
 	found, ok := s.tools[name]
@@ -101,7 +116,7 @@ func (s *settings) tool(server, tool string) toolSettings {
 		globs = defaultVerbatim
 	}
 	found = toolSettings{
-		verbatim: policy.Match(globs, tool), unchecked: o.Unchecked, confirm: o.Confirm, timeout: o.CallTimeout, idle: o.IdleTimeout,
+		verbatim: policy.Match(globs, tool), unchecked: o.Unchecked, timeout: o.CallTimeout, idle: o.IdleTimeout,
 	}
 	for _, one := range o.ToolTimeouts {
 		if policy.Match([]string{one.Glob}, tool) {

@@ -12,21 +12,35 @@ func TestToolTimeout(t *testing.T) {
 	for tool, want := range map[string]time.Duration{
 		"export_all": time.Hour, "export_one": 10 * time.Minute, "read": time.Minute, "a/b": time.Second,
 	} {
-		s := settings{Options: Options{Servers: map[string]ServerOptions{"s": o}}}
+		s := Settings{Options: Options{Servers: map[string]ServerOptions{"s": o}}}
 		for range 2 { // the second time from what is kept
 			if got := s.tool("s", tool).timeout; got != want {
 				t.Errorf("%s: %v, want %v", tool, got, want)
 			}
 		}
 	}
-	if got := new(settings).tool("s", "x").timeout; got != 0 {
+	if got := new(Settings).tool("s", "x").timeout; got != 0 {
 		t.Errorf("without any: %v", got)
+	}
+}
+
+// Settings of the same options go on, with what they have kept.
+func TestNewSettings(t *testing.T) {
+	options := func(wait time.Duration) Options {
+		return Options{ExecWait: wait, Servers: map[string]ServerOptions{"s": {Verbatim: []string{"get_*"}}}}
+	}
+	before := NewSettings(options(time.Second), nil)
+	if NewSettings(options(time.Second), before) != before || NewSettings(options(time.Minute), before) == before {
+		t.Error("settings do not follow their options")
+	}
+	if zero := NewSettings(Options{}, before); zero.ExecWait != 20*time.Second || NewSettings(Options{}, zero) != zero {
+		t.Errorf("without options: %v", zero.ExecWait)
 	}
 }
 
 // What is kept of one server's tool is not another's.
 func TestSettings_Verbatim(t *testing.T) {
-	s := settings{Options: Options{Servers: map[string]ServerOptions{"none": {Verbatim: []string{}}, "own": {Verbatim: []string{"get_*"}, Unchecked: true, IdleTimeout: time.Second}}}}
+	s := Settings{Options: Options{Servers: map[string]ServerOptions{"none": {Verbatim: []string{}}, "own": {Verbatim: []string{"get_*"}, Unchecked: true, IdleTimeout: time.Second}}}}
 	for range 2 {
 		for _, tt := range []struct {
 			server, tool string

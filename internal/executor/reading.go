@@ -29,7 +29,7 @@ var readingTools = [][3]string{
 // Reader is the server mcpx as the catalogue names it: with the tools that read what
 // the servers of snap have beside tools, or nil if they have nothing to read.
 func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server {
-	options := e.current.Load()
+	options := e.current()
 	skills := e.skills(snap)
 	if len(skills) > 0 {
 		return e.withSkills(e.reader, skills)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"mcpx/internal/base/wire"
@@ -33,13 +34,14 @@ func TestExec_OptionsChangeMeanwhile(t *testing.T) {
 	fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"list"}]`), Results: map[string]json.RawMessage{
 		"list": json.RawMessage(`{"content":[{"type":"text","text":` + string(wire.Encode(table)) + `}]}`),
 	}}
-	var e *Executor
+	var settings atomic.Pointer[Settings]
+	settings.Store(NewSettings(Options{TOON: true}, nil))
 	server := piped(t, "one", fake)
 	serve := server.Spec.Serve
 	server.Spec.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
-		return serve(ctx, in, answering{out, func() { e.SetOptions(Options{ResultTokens: 50}) }})
+		return serve(ctx, in, answering{out, func() { settings.Store(NewSettings(Options{ResultTokens: 50}, nil)) }})
 	}
-	e = executing(t, Options{TOON: true}, nil, server)
+	e := executing(t, Options{Current: settings.Load}, nil, server)
 	text := textOf(t, exec(t, e, Request{Server: "one", Tool: "list"}).Content[0])
 	if !strings.HasPrefix(text, "[20]{") || strings.Contains(text, results.Tool) {
 		t.Errorf("the call that was under way: got %s", text)

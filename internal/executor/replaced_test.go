@@ -78,7 +78,7 @@ func TestExec_RightsOfTheServerThatAnswers(t *testing.T) {
 				synctest.Wait()
 				next := piped(t, "one", mcptest.Spec{Tools: tt.tools})
 				next.Definition = "another"
-				r.Apply([]registry.Server{next}, registry.Options{CacheDir: folder, Rules: tt.rules})
+				r.Apply([]registry.Server{next}, registry.Options{CacheDir: folder, Rules: tt.rules}, nil)
 				if got := <-done; !strings.HasPrefix(got, tt.want) {
 					t.Errorf("got %s, want %s", got, tt.want)
 				}
@@ -101,7 +101,7 @@ func TestExec_ServerGone(t *testing.T) {
 			done <- wire.ReadBlock(result.Content[0]).Text
 		}()
 		synctest.Wait()
-		r.Apply(nil, registry.Options{})
+		r.Apply(nil, registry.Options{}, nil)
 		if got := <-done; !strings.HasPrefix(got, CodeServerNotFound) {
 			t.Errorf("got %s", got)
 		}

@@ -24,7 +24,7 @@ type skill struct {
 
 // skills are those of the servers of snap, under names that no two share.
 func (e *Executor) skills(snap *catalog.Snapshot) (all []skill) {
-	if e.current.Load().NoResources {
+	if e.current().NoResources {
 		return nil
 	}
 	taken := make(map[string]bool)

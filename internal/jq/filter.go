@@ -13,12 +13,22 @@ import (
 	"unicode/utf8"
 
 	"github.com/itchyny/gojq"
+
+	"mcpx/internal/base/helper"
 )
 
-// maxCompiled is how many compiled filters a worker keeps.
+// maxCompiled is how many compiled filters a helper keeps.
 const maxCompiled = 64
 
-// evaluator runs filters, in a worker. One goroutine uses it.
+// Role is the name of the role in which this executable runs filters, for helper.Roles.
+const Role = "jq"
+
+// Main is the main function of the role.
+func Main() {
+	helper.Serve(func(l helper.Limits) helper.Worker { return &evaluator{maxOutput: l.Frame - notOutput} })
+}
+
+// evaluator runs filters, in a helper. One goroutine uses it.
 type evaluator struct {
 	maxOutput int64
 	compiled  []compiled // the last was used last
@@ -29,15 +39,21 @@ type compiled struct {
 	code   *gojq.Code
 }
 
-// forget drops the compiled filters and what they hold.
-func (e *evaluator) forget() { e.compiled = nil }
+// Forget drops the compiled filters. They keep their regular expressions.
+func (e *evaluator) Forget() { e.compiled = nil }
+
+// Do runs the filter of a job on its input.
+func (e *evaluator) Do(job *helper.Job) []byte {
+	size, body := binary.BigEndian.Uint64(job.Body), job.Body[sizeBytes:]
+	return e.answer(string(body[:size]), body[size:])
+}
 
 // answer runs a filter on a JSON value. Only what ends the whole process is not in the answer.
 func (e *evaluator) answer(filter string, input []byte) (a answer) {
 	defer func() {
 		// A fault of gojq that a strange filter has found; its state is not used again.
 		if fault := recover(); fault != nil {
-			e.forget()
+			e.Forget()
 			a = message(kindFilter, fmt.Sprintf("the filter broke the interpreter: %v", fault))
 		}
 	}()
@@ -151,8 +167,8 @@ var errOutput = errors.New("too much output")
 // maxDepth is how deep an output may be nested: what encoding/json reads back.
 const maxDepth = 10000
 
-// encoder collects outputs as frames and stops at a limit. gojq.Marshal would go on: `reduce range(40) as
-// $i (1; [.,.])` is a small value and a terabyte of JSON.
+// encoder collects outputs, each after its size, and stops at a limit. gojq.Marshal would go
+// on: `reduce range(40) as $i (1; [.,.])` is a small value and a terabyte of JSON.
 type encoder struct {
 	buf []byte
 	max int64
@@ -160,11 +176,11 @@ type encoder struct {
 
 func (e *encoder) output(v any) error {
 	start := len(e.buf)
-	e.buf = append(e.buf, make([]byte, lengthSize)...)
+	e.buf = append(e.buf, make([]byte, sizeBytes)...)
 	if err := e.value(v, 0); err != nil {
 		return err
 	}
-	binary.BigEndian.PutUint64(e.buf[start:], uint64(len(e.buf)-start-lengthSize))
+	binary.BigEndian.PutUint64(e.buf[start:], uint64(len(e.buf)-start-sizeBytes))
 	return e.check(0)
 }
 

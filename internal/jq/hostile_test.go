@@ -73,19 +73,19 @@ func TestRunner_Hostile(t *testing.T) {
 	for _, tt := range hostile {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRunner(t, Limits{Time: 250 * time.Millisecond})
-			warm(t, r)
-			w := r.idle[0]
+			r := watch(t, Limits{Time: 250 * time.Millisecond})
+			warm(t, r.Runner)
+			h := r.last()
 			start := time.Now()
 			_, err := r.Run(t.Context(), tt.filter, []byte(tt.input))
 			took, got := time.Since(start), outcome(err)
-			most := peak(t, w, got)
+			most := peak(t, h, got)
 			t.Logf("%-7s %5d ms %4d MB", got, took.Milliseconds(), most>>20)
 			checkOutcome(t, tt.what, got, err)
 			if most > 300_000_000 && !raceEnabled {
-				t.Errorf("the worker had %d MB, want at most 300", most/1e6)
+				t.Errorf("the helper had %d MB, want at most 300", most/1e6)
 			}
-			warm(t, r) // the next filter works
+			warm(t, r.Runner) // the next filter works
 		})
 	}
 }
@@ -111,7 +111,7 @@ func checkOutcome(t *testing.T, want, got string, err error) {
 // a guard is there before the machine notices. One at a time: a guard that gets no
 // processor comes late.
 func TestRunner_Memory(t *testing.T) {
-	r := newRunner(t, patient)
+	r := watch(t, patient)
 	for _, filter := range []string{
 		`"a"*2e9`,
 		`[range(1e9)]`,
@@ -123,33 +123,32 @@ func TestRunner_Memory(t *testing.T) {
 		`reduce range(1e6) as $i (0; [.]) | tojson`, // the stack
 	} {
 		t.Run(filter, func(t *testing.T) {
-			warm(t, r)
-			w := r.idle[0]
+			warm(t, r.Runner)
+			h := r.last()
 			_, err := r.Run(t.Context(), filter, []byte(`[]`))
 			if got := outcome(err); got != "memory" {
 				t.Fatalf("got %v, want a limit on memory", err)
 			}
-			most := peak(t, w, "memory")
+			most := peak(t, h, "memory")
 			t.Logf("%d MB", most>>20)
 			if most > 300_000_000 {
-				t.Errorf("the worker had %d MB, want at most 300", most/1e6)
+				t.Errorf("the helper had %d MB, want at most 300", most/1e6)
 			}
 		})
 	}
 }
 
-// TestRunner_Trim checks that a worker gives back what a filter needed.
+// TestRunner_Trim checks that a helper gives back what a filter needed.
 func TestRunner_Trim(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector keeps memory of its own")
 	}
-	r := newRunner(t, patient)
+	r := watch(t, patient)
 	if _, err := r.Run(t.Context(), `[range(1e6)] | length`, []byte(`0`)); err != nil {
 		t.Fatal(err)
 	}
-	w := r.idle[0]
-	warm(t, r) // after which the worker has trimmed
-	if size := resident(w.process.PID()); size > 64<<20 {
-		t.Errorf("an idle worker has %d MB", size>>20)
+	warm(t, r.Runner) // after which the helper has trimmed
+	if size := resident(t, r.last()); size > 64<<20 {
+		t.Errorf("an idle helper has %d MB", size>>20)
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,24 +15,50 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"mcpx/internal/base/helper"
 	"mcpx/internal/base/proc"
 )
 
 func TestMain(m *testing.M) {
-	proc.ReaperMain()
-	Main()
-	middleMain()
+	helper.Roles{Role: Main}.Play()
 	os.Exit(m.Run())
 }
 
 // patient are limits for tests of what filters do: a busy machine must not matter.
 var patient = Limits{Time: 5 * time.Minute}
 
-func newRunner(t testing.TB, l Limits) *Runner {
+// watched is a runner whose helpers the test sees.
+type watched struct {
+	*Runner
+	mu      sync.Mutex
+	started []*proc.Process // guarded by mu
+}
+
+func watch(t testing.TB, l Limits) *watched {
 	t.Helper()
-	r := New(l, nil)
-	t.Cleanup(r.Close)
-	return r
+	w := &watched{}
+	w.Runner = newRunner(l, func(s proc.Spec) (*proc.Process, error) {
+		p, err := proc.Start(s, nil)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.started = append(w.started, p)
+		return p, err
+	})
+	t.Cleanup(w.Close)
+	return w
+}
+
+// all are the helpers that the runner has started.
+func (w *watched) all() []*proc.Process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.started)
+}
+
+// last is the helper that was started last: the one in use, if one filter runs at a time.
+func (w *watched) last() *proc.Process {
+	all := w.all()
+	return all[len(all)-1]
 }
 
 // lines joins outputs for comparison.
@@ -45,7 +71,7 @@ func lines(outputs []json.RawMessage) string {
 }
 
 func TestRunner_Outputs(t *testing.T) {
-	r := newRunner(t, patient)
+	r := watch(t, patient)
 	tests := []struct{ name, filter, input, want string }{
 		{"identity", `.`, `{"b":1,"a":[true,false,null,"x"]}`, `{"a":[true,false,null,"x"],"b":1}`},
 		{"several outputs", `.[] | .n`, `[{"n":1},{"n":"two"},{}]`, "1\n\"two\"\nnull"},
@@ -66,7 +92,7 @@ func TestRunner_Outputs(t *testing.T) {
 		{"white space around", `.a`, " \n{\"a\":1} \n", `1`},
 		{"a halting def is a name", `def halt: 7; halt`, `0`, `7`},
 		{"no environment", `[env, $ENV]`, `0`, `[{},{}]`},
-		{"no variable", `[env.PATH, $ENV.HOME, $ENV.` + workerVar + `]`, `0`, `[null,null,null]`},
+		{"no variable", `[env.PATH, $ENV.HOME, $ENV.` + proc.RoleVar + `]`, `0`, `[null,null,null]`},
 		{"time zone", `0 | localtime | mktime, (0 | strflocaltime("%H %Z"))`, `0`, "0\n\"00 UTC\""},
 		{"caught", `try error("x") catch .`, `0`, `"x"`},
 	}
@@ -85,7 +111,7 @@ func TestRunner_Outputs(t *testing.T) {
 
 // TestRunner_OutputsApart checks that an append to one output leaves the next alone.
 func TestRunner_OutputsApart(t *testing.T) {
-	r := newRunner(t, patient)
+	r := watch(t, patient)
 	got, err := r.Run(t.Context(), `1, 2`, []byte(`0`))
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +124,7 @@ func TestRunner_OutputsApart(t *testing.T) {
 
 // Check refuses what Run cannot parse, in the same words, and nothing else.
 func TestCheck(t *testing.T) {
-	r := newRunner(t, patient)
+	r := watch(t, patient)
 	for _, filter := range []string{".items[}", `.a == "x`, strings.Repeat("(", maxFilter), strings.Repeat("é", maxMessage), strings.Repeat(" ", maxFilter) + "."} {
 		_, want := r.Run(t.Context(), filter, []byte(`{}`))
 		var filterErr *FilterError
@@ -126,7 +152,7 @@ func TestCheck_Deep(t *testing.T) {
 }
 
 func TestRunner_FilterErrors(t *testing.T) {
-	r := newRunner(t, patient)
+	r := watch(t, patient)
 	long := strings.Repeat("é", maxMessage)
 	tests := []struct{ name, filter, input, want string }{
 		{"token", `.items[}`, `{}`, "unexpected token \"}\" at character 8 of the filter, after `.items[`"},
@@ -176,13 +202,13 @@ func TestRunner_FilterErrors(t *testing.T) {
 			}
 		})
 	}
-	if n := len(r.idle); n != 1 {
-		t.Errorf("%d workers are warm, want the one that ran all", n)
+	if n := len(r.all()); n != 1 {
+		t.Errorf("%d helpers were started, want the one that ran all", n)
 	}
 }
 
 func TestRunner_Input(t *testing.T) {
-	r := newRunner(t, patient)
+	r := watch(t, patient)
 	tests := []struct{ name, input, want string }{
 		{"empty", ``, `it is empty`},
 		{"cut", `{"a":`, `unexpected EOF`},
@@ -201,7 +227,7 @@ func TestRunner_Input(t *testing.T) {
 }
 
 func TestRunner_Concurrent(t *testing.T) {
-	r := newRunner(t, patient)
+	r := watch(t, patient)
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
@@ -215,38 +241,52 @@ func TestRunner_Concurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(r.idle); n < 1 || n > 2 {
-		t.Errorf("%d workers are warm, want 1 or 2", n)
+	if n := len(r.all()); n < 1 || n > 2 {
+		t.Errorf("%d helpers were started, want 1 or 2", n)
 	}
 }
 
 // endless waits in a run until something stops it.
 const endless = `def f: f; f`
 
-func TestRunner_Cancel(t *testing.T) {
-	r := newRunner(t, Limits{Time: time.Hour, Workers: 1})
-	warm(t, r)
-	w := r.idle[0]
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	spin := make(chan error)
-	go func() {
-		_, err := r.Run(ctx, endless, []byte(`0`))
-		spin <- err
-	}()
-	untilTaken(t, r, w)
-	waiting, stopWaiting := context.WithTimeout(t.Context(), time.Millisecond)
-	defer stopWaiting()
-	if _, err := r.Run(waiting, `.`, []byte(`0`)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("waiting for a worker: got %v, want %v", err, context.DeadlineExceeded)
+// The context and Close end a run under way, and say so in their own words.
+func TestRunner_Interrupted(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(*watched, context.CancelFunc)
+		want error
+	}{
+		{"cancel", func(_ *watched, cancel context.CancelFunc) { cancel() }, context.Canceled},
+		{"close", func(w *watched, _ context.CancelFunc) { w.Close() }, ErrClosed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := watch(t, Limits{Time: time.Hour})
+			warm(t, r.Runner)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			spin := make(chan error)
+			go func() {
+				_, err := r.Run(ctx, endless, []byte(`0`))
+				spin <- err
+			}()
+			tt.end(r, cancel)
+			if err := <-spin; !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+			if _, err := r.Run(ctx, `.`, []byte(`0`)); !errors.Is(err, tt.want) {
+				t.Errorf("afterwards: got %v, want %v", err, tt.want)
+			}
+		})
 	}
-	cancel()
-	if err := <-spin; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %v", err, context.Canceled)
-	}
-	warm(t, r)
-	if _, err := r.Run(ctx, `.`, []byte(`0`)); !errors.Is(err, context.Canceled) {
-		t.Errorf("with an ended context: got %v, want %v", err, context.Canceled)
+}
+
+// A fault that is neither the filter's nor a limit names what failed.
+func TestRunner_NoHelper(t *testing.T) {
+	r := newRunner(patient, func(proc.Spec) (*proc.Process, error) { return nil, errors.New("no memory for it") })
+	defer r.Close()
+	_, err := r.Run(t.Context(), `.`, []byte(`0`))
+	if want := "running the filter: starting the jq helper: no memory for it"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
@@ -262,124 +302,10 @@ func warm(t testing.TB, r *Runner) {
 	}
 }
 
-func TestRunner_Close(t *testing.T) {
-	r := New(Limits{Time: time.Hour}, nil)
-	warm(t, r)
-	w := r.idle[0]
-	spin := make(chan error)
-	go func() {
-		_, err := r.Run(context.Background(), endless, []byte(`0`))
-		spin <- err
-	}()
-	untilTaken(t, r, w)
-	r.Close()
-	if err := <-spin; !errors.Is(err, ErrClosed) {
-		t.Errorf("interrupted by Close: got %v, want %v", err, ErrClosed)
-	}
-	if !w.ended() {
-		t.Error("a worker lives after Close")
-	}
-	if _, err := r.Run(context.Background(), `.`, []byte(`0`)); !errors.Is(err, ErrClosed) {
-		t.Errorf("after Close: got %v, want %v", err, ErrClosed)
-	}
-	r.Close()
-	New(Limits{}, nil).Close()
-}
-
-// untilTaken returns when another Run has taken w.
-func untilTaken(t *testing.T, r *Runner, w *worker) {
-	t.Helper()
-	for {
-		r.mu.Lock()
-		taken := len(r.idle) == 0
-		r.mu.Unlock()
-		if taken {
-			return
-		}
-		if w.ended() {
-			t.Fatal("the worker ended")
-		}
-	}
-}
-
-func TestRunner_Idle(t *testing.T) {
-	r := newRunner(t, Limits{Time: time.Minute, Idle: time.Millisecond})
-	warm(t, r)
-	r.workers.Wait() // only the end of the idleness ends the worker
-	r.mu.Lock()
-	n := len(r.idle)
-	r.mu.Unlock()
-	if n != 0 {
-		t.Errorf("%d workers are kept after their idleness", n)
-	}
-	warm(t, r)
-}
-
-func TestRunner_WorkerDied(t *testing.T) {
-	r := newRunner(t, patient)
-	warm(t, r)
-	w := r.idle[0]
-	w.kill()
-	<-w.process.Done()
-	warm(t, r)
-	if r.idle[0] == w {
-		t.Error("a dead worker was used")
-	}
-}
-
-// TestRunner_NoMain checks that a program that forgets Main does not start itself for ever.
-func TestRunner_NoMain(t *testing.T) {
-	t.Setenv(workerVar, "1 1 1")
-	r := newRunner(t, patient)
-	_, err := r.Run(t.Context(), `.`, []byte(`0`))
-	if want := "starting a jq worker: this process was started as one, but does not call Main"; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
-// TestWorker_StdinClosed checks that a worker ends with its stdin while a filter spins.
-func TestWorker_StdinClosed(t *testing.T) {
-	r := newRunner(t, Limits{Time: time.Hour})
-	w, err := r.acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, frame := range []string{endless, `0`} {
-		if err := writeFrame(w.process.Stdin(), []byte(frame)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.process.Stdin().Close()
-	<-w.process.Done()
-	if !w.process.State().Exited() || w.process.State().ExitCode() != exitOrphan {
-		t.Errorf("the worker ended with %v, want by itself", w.process.State())
-	}
-	w.kill()
-}
-
-// TestWorker_Overtime checks that a worker whose parent does not watch ends itself.
-func TestWorker_Overtime(t *testing.T) {
-	r := newRunner(t, Limits{Time: time.Millisecond})
-	w, err := r.acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, frame := range []string{endless, `0`} {
-		if err := writeFrame(w.process.Stdin(), []byte(frame)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	<-w.process.Done()
-	if err := w.explain(io.EOF); w.process.State().ExitCode() != exitTime || outcome(err) != "time" {
-		t.Errorf("the worker ended with %v: %v", w.process.State(), err)
-	}
-	w.kill()
-}
-
 func BenchmarkRunner_Warm(b *testing.B) {
 	for _, kb := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprintf("%dKB", kb), func(b *testing.B) {
-			r := newRunner(b, patient)
+			r := watch(b, patient)
 			input := records(kb << 10)
 			b.SetBytes(int64(len(input)))
 			for b.Loop() {
@@ -427,7 +353,7 @@ func FuzzRunner(f *testing.F) {
 	} {
 		f.Add(seed, `{"a":[1,{"b":2.50}],"c":"x"}`)
 	}
-	r := newRunner(f, Limits{Time: 200 * time.Millisecond, Memory: 64 << 20, Output: 64 << 10})
+	r := watch(f, Limits{Time: 200 * time.Millisecond, Memory: 64 << 20, Output: 64 << 10})
 	f.Fuzz(func(t *testing.T, filter, input string) {
 		outputs, err := r.Run(t.Context(), filter, []byte(input))
 		var filterErr *FilterError

@@ -43,8 +43,10 @@ func (c *Catalogues) make(snap *catalog.Snapshot, rules catalog.Rules, apps bool
 	defer c.mu.Unlock()
 	same := c.from != nil && sameFilters(snap.Rules, c.from.Rules)
 	servers := make([]catalog.Server, len(snap.Servers))
+	own, _ := rules.(*Rules)
 	for i := range snap.Servers {
 		servers[i] = c.server(&snap.Servers[i], rules, apps, same)
+		servers[i].Limited = servers[i].Limited || own.limits(servers[i].Name)
 	}
 	c.from, c.made = snap, catalog.NewSnapshot(servers)
 	c.made.Empty = snap.Empty

@@ -14,7 +14,9 @@ import (
 // annotations, whatever the order of members and the white space. It is "sha256:" and
 // hexadecimal digits.
 func Digest(t *catalog.Tool) string {
-	sum := sha256.Sum256(wire.Encode([]any{t.Name, t.Description, canonical(t.InputSchema), canonical(t.OutputSchema), canonical(t.Annotations)}))
+	sum := sha256.Sum256(wire.Encode([]any{
+		t.Name, t.Description, canonical(t.InputSchema), canonical(t.OutputSchema), canonical(t.Annotations),
+	}))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Override repairs what a server declares of the tools whose names match. Of several
-// that match, the first that has a member counts.
+// that match, the first that has a member decides it.
 type Override struct {
 	// Glob is matched against the server's own name of the tool.
 	Glob string

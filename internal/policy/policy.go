@@ -4,6 +4,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"mcpx/internal/base/catalog"
@@ -31,11 +32,13 @@ type ServerRules struct {
 	ReadOnly bool
 	// Overrides repair what the server declares, before the filters look at it.
 	Overrides []Override
-	// Approved has the digests of the definitions that a person has approved, by the
+	// Approved has the digests of the definitions that a user has approved, by the
 	// server's own names of the tools; nil = nobody has approved any. Pin says what
 	// follows for the others.
 	Approved map[string]string
 	Pin      Pin
+	// Confirm says which calls a person must confirm.
+	Confirm Confirm
 }
 
 // Pin says what happens to tools whose definition was not approved.
@@ -87,6 +90,19 @@ func (r *Rules) See(server *catalog.Server, tool *catalog.Tool) (seen *catalog.T
 		return nil, ByDisabled
 	}
 	return tool, ""
+}
+
+// limits reports whether the rules hide tools of a server, or could hide one: then callers may not do all that the server
+// can.
+func (r *Rules) limits(server string) bool {
+	if r == nil {
+		return false
+	}
+	own := r.Servers[server]
+	some := func(globs []string) bool {
+		return slices.ContainsFunc(globs, func(glob string) bool { return Begins(glob, server+".") })
+	}
+	return own.ReadOnly || len(own.Allow)+len(own.Deny) > 0 || r.ReadOnly || len(r.Allow) > 0 || some(r.Disabled)
 }
 
 // Repaired is a tool as the overrides repair it.

@@ -38,7 +38,9 @@ func (r *Right) of(p *caller.Principal) bool {
 	has := func(wanted, own []string) bool {
 		return len(wanted) == 0 || slices.ContainsFunc(wanted, func(name string) bool { return slices.Contains(own, name) })
 	}
-	return has(r.Groups, p.Groups) && has(r.Scopes, p.Scopes) && (len(r.Principals) == 0 || slices.ContainsFunc(r.Principals, func(glob string) bool { return fits(glob, p.Name) }))
+	is := func(glob string) bool { return fits(glob, p.Name) }
+	return has(r.Groups, p.Groups) && has(r.Scopes, p.Scopes) &&
+		(len(r.Principals) == 0 || slices.ContainsFunc(r.Principals, is))
 }
 
 // fits reports whether a glob matches the name of a principal. Of a user of an issuer,
@@ -227,13 +229,13 @@ func (g *Grant) reaches(server string) bool {
 	return slices.ContainsFunc(g.rules, func(r *Right) bool { return r.reaches(server) })
 }
 
-// Confirms says which calls of a tool a person must confirm: the strictest of the rules
-// that give it counts.
+// Confirms says which calls of a tool a user must confirm: the strictest of the rules
+// that give it decides.
 func (g *Grant) Confirms(s *catalog.Server, t *catalog.Tool) Confirm {
 	strictest := ConfirmNone
 	if g != nil {
 		for _, r := range g.rules {
-			if r.Confirm > strictest && r.sees(s, t) {
+			if r.Confirm > strictest && (t == nil && r.reaches(s.Name) || t != nil && r.sees(s, t)) {
 				strictest = r.Confirm
 			}
 		}

@@ -77,11 +77,11 @@ func TestRights_Of(t *testing.T) {
 
 // What servers have beside tools is there where the whole server is, and requests that
 // mcpx does not know are for who may do everything.
-func TestRights_Beside(t *testing.T) {
+func TestRights_Resources(t *testing.T) {
 	for _, test := range []struct {
-		name            string
-		rules           []Right
-		beside, limited bool
+		name               string
+		rules              []Right
+		resources, limited bool
 	}{
 		{"no rules", nil, true, false},
 		{"everything", []Right{{}}, true, false},
@@ -93,7 +93,7 @@ func TestRights_Beside(t *testing.T) {
 		{"of another server", []Right{{Allow: []string{"git.*"}}, {Servers: []string{"mail"}}}, false, true},
 	} {
 		git := of(t, NewRights(test.rules).Of(&caller.Principal{Name: "a"}, "tools").Of(forge()), "git")
-		if got := git.Items != nil; got != test.beside || git.Offers.Resources != test.beside || !git.Offers.Tasks || !git.Listed {
+		if got := git.Items != nil; got != test.resources || git.Offers.Resources != test.resources || !git.Offers.Tasks || !git.Listed {
 			t.Errorf("%s: %+v", test.name, git)
 		}
 		if git.Limited != test.limited {

@@ -14,18 +14,23 @@ type Changes struct{ Started, Stopped []string }
 
 // Apply replaces the servers of the registry. A server whose definition is unchanged
 // goes on undisturbed, with its open calls; Apply stops and starts the others. Of the
-// options, Rules, MaxConcurrency and Grace take effect.
+// options, Rules, MaxConcurrency, Queue and Grace take effect.
+//
+// Apply calls swap, unless that is nil, when the snapshot has the new servers and rules: the
+// caller puts the rest of its configuration in force there. A call that finds the rest finds
+// the servers and rules too. swap must only store a value, as all calls wait for it.
 //
 // A new call from an older snapshot gets a [ReplacedError] if its server was replaced.
 // An open call on the old server may go on for Grace, then it ends with an error. A new
 // process starts after the old one has ended, which may hold a lock or a port; calls
 // wait for it as for any server that is connecting.
 //
-// Apply does not wait. After Close it does nothing.
-func (r *Registry) Apply(servers []Server, options Options) Changes {
+// Apply does not wait for servers. After Close it does nothing, and does not call swap.
+func (r *Registry) Apply(servers []Server, options Options, swap func()) Changes {
 	// Only Apply replaces the entries, and only one Apply at a time. It waits for the
 	// saver, which writes catalogues of the old entries.
 	r.saving.Lock()
+	defer r.saving.Unlock()
 	r.mu.Lock()
 	before := r.entries
 	r.mu.Unlock()
@@ -37,6 +42,8 @@ func (r *Registry) Apply(servers []Server, options Options) Changes {
 		}
 	}
 	var changes Changes
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
 	r.mu.Lock()
 	if !r.ended {
 		var fresh []*entry
@@ -56,10 +63,14 @@ func (r *Registry) Apply(servers []Server, options Options) Changes {
 		for _, e := range fresh {
 			r.startAfter(e)
 		}
+		r.renew()
+		if swap != nil {
+			swap()
+		}
 	}
+	listeners := r.listeners
 	r.mu.Unlock()
-	r.saving.Unlock()
-	r.publish()
+	notify(listeners)
 	slices.Sort(changes.Started)
 	slices.Sort(changes.Stopped)
 	return changes

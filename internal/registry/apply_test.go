@@ -50,7 +50,7 @@ func TestApply_Kept(t *testing.T) {
 		}
 		synctest.Wait()
 		one.Description, one.Spec.MaxConcurrency = "described", 5
-		changes := r.Apply([]Server{one}, Options{MaxConcurrency: 3})
+		changes := r.Apply([]Server{one}, Options{MaxConcurrency: 3}, nil)
 		if changes.Started != nil || !slices.Equal(changes.Stopped, []string{"never"}) {
 			t.Errorf("changes %+v", changes)
 		}
@@ -99,7 +99,7 @@ func TestApply_OpenCalls(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		changes := r.Apply([]Server{fresh}, Options{Grace: 4 * time.Second})
+		changes := r.Apply([]Server{fresh}, Options{Grace: 4 * time.Second}, nil)
 		if !slices.Equal(changes.Started, []string{"one"}) || !slices.Equal(changes.Stopped, []string{"one"}) {
 			t.Errorf("changes %+v", changes)
 		}
@@ -147,12 +147,35 @@ func TestApply_Waiting(t *testing.T) {
 		synctest.Wait()
 		fresh := piped(t, "one", mcptest.Spec{})
 		fresh.Definition = "another"
-		r.Apply([]Server{fresh}, Options{})
+		r.Apply([]Server{fresh}, Options{}, nil)
 		calls.Wait()
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("they waited %v", took)
 		}
 		r.Close(0)
+	})
+}
+
+// What the caller swaps is in force with the servers and the rules: who sees it sees these.
+// After Close nothing is swapped.
+func TestApply_Swap(t *testing.T) {
+	mcptest.NoLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		first, second, swapped := &rules{"first"}, &rules{"second"}, 0
+		r := start(t, Options{Rules: first}, piped(t, "one", mcptest.Spec{}))
+		tried(t, r)
+		r.Apply([]Server{piped(t, "two", mcptest.Spec{})}, Options{Rules: second}, func() {
+			swapped++
+			snap := r.Snapshot()
+			if _, there := snap.Server("two"); !there || len(snap.Servers) != 1 || snap.Rules != second {
+				t.Errorf("the snapshot has %v", snap.ServerNames())
+			}
+		})
+		r.Close(0)
+		r.Apply(nil, Options{}, func() { swapped++ })
+		if _, there := r.Snapshot().Server("two"); swapped != 1 || !there {
+			t.Errorf("swapped %d times, the server is there: %t", swapped, there)
+		}
 	})
 }
 
@@ -162,7 +185,7 @@ func TestApply_BeforeStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open atomic.Int32
 		r := New([]Server{piped(t, "gone", mcptest.Spec{})}, Options{})
-		r.Apply([]Server{counted(piped(t, "one", mcptest.Spec{}), &open)}, Options{})
+		r.Apply([]Server{counted(piped(t, "one", mcptest.Spec{}), &open)}, Options{}, nil)
 		synctest.Wait()
 		if open.Load() != 0 {
 			t.Error("started before Start")
@@ -189,7 +212,7 @@ func TestApply_Close(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		r.Apply(nil, Options{Grace: time.Hour})
+		r.Apply(nil, Options{Grace: time.Hour}, nil)
 		began := time.Now()
 		r.Close(time.Second)
 		calls.Wait()

@@ -35,10 +35,10 @@ func TestThousandServers(t *testing.T) {
 				one.Definition = fmt.Sprint(round)
 				servers = append(servers, one)
 			}
-			r.Apply(servers, Options{})
+			r.Apply(servers, Options{}, nil)
 			tried(t, r)
 		}
-		r.Apply([]Server{stay}, Options{})
+		r.Apply([]Server{stay}, Options{}, nil)
 		if got, err := call(r, "stays", nil, "echo", `{"text":"still here"}`); err != nil || got != "still here" {
 			t.Errorf("got %q, %v", got, err)
 		}

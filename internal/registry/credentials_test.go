@@ -163,7 +163,7 @@ func TestCredentials_Claims(t *testing.T) {
 			if unavailable, ok := errors.AsType[*request.UnavailableError](err); !ok || !strings.Contains(unavailable.Reason, "claim https://a.example/tenant") || strings.Contains(err.Error(), "acme") {
 				t.Errorf("%s: %v", claims, err)
 			}
-		} else if err != nil || own.headers["X-Tenant"] != want {
+		} else if err != nil || own.Headers["X-Tenant"] != want {
 			t.Errorf("%s: %+v, %v", claims, own, err)
 		}
 	}

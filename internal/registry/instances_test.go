@@ -321,7 +321,7 @@ func TestInstances_Apply(t *testing.T) {
 	state(t, r, catalog.Ready, "")
 	server.Spec.URLs, server.Definition = all[1:], "others"
 	server.Spec.URL = all[1]
-	if changes := r.Apply([]Server{server}, Options{}); fmt.Sprint(changes) != "{[web] [web]}" {
+	if changes := r.Apply([]Server{server}, Options{}, nil); fmt.Sprint(changes) != "{[web] [web]}" {
 		t.Errorf("changes %v", changes)
 	}
 	tried(t, r)

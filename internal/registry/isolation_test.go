@@ -166,7 +166,7 @@ func TestOneBadServer(t *testing.T) {
 func (v villain) trouble(t *testing.T, r *Registry, good []Server) {
 	t.Helper()
 	bad, strike := v.start(t)
-	r.Apply(append(slices.Clone(good), bad), Options{})
+	r.Apply(append(slices.Clone(good), bad), Options{}, nil)
 	if strike != nil {
 		tried(t, r)
 		strike()

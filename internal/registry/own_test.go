@@ -105,7 +105,7 @@ func TestOwnCatalogue(t *testing.T) {
 	var calls sync.WaitGroup
 	for _, client := range clients {
 		calls.Go(func() {
-			if _, err := r.Call(t.Context(), first(r), request.Request{From: request.From{Client: client}, Method: "tools/call", Params: request.ToolParams("plain", nil)}); err != nil {
+			if _, err := r.Send(t.Context(), &request.Request{To: first(r), From: request.From{Client: client}, Method: "tools/call", Params: request.ToolParams("plain", nil)}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -130,7 +130,7 @@ func TestOwnCatalogue(t *testing.T) {
 	if once := r.SnapshotOf(clients[0]); once != r.SnapshotOf(clients[0]) {
 		t.Error("a snapshot is made with each look")
 	}
-	if _, err := r.Call(t.Context(), first(r), request.Request{From: request.From{Client: clients[1]}, Method: "tools/call", Params: request.ToolParams("grow", nil)}); err != nil {
+	if _, err := r.Send(t.Context(), &request.Request{To: first(r), From: request.From{Client: clients[1]}, Method: "tools/call", Params: request.ToolParams("grow", nil)}); err != nil {
 		t.Error(err)
 	}
 	want("after a change", few, append(slices.Clone(all), "grown"), all)

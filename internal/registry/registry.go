@@ -322,6 +322,14 @@ func (r *Registry) publish() {
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
 	r.mu.Lock()
+	r.renew()
+	listeners := r.listeners
+	r.mu.Unlock()
+	notify(listeners)
+}
+
+// renew makes a snapshot of the present state. The caller holds publishing and mu.
+func (r *Registry) renew() {
 	servers := make([]catalog.Server, 0, len(r.entries))
 	for name, e := range r.entries {
 		servers = append(servers, r.describe(name, e))
@@ -329,8 +337,9 @@ func (r *Registry) publish() {
 	snap := catalog.NewSnapshot(servers)
 	snap.Rules = r.rules
 	r.snapshot.Store(snap)
-	listeners := r.listeners
-	r.mu.Unlock()
+}
+
+func notify(listeners []*func()) {
 	for _, f := range listeners {
 		(*f)()
 	}

@@ -60,6 +60,7 @@ func never(name string) Server {
 func start(t testing.TB, options Options, servers ...Server) *Registry {
 	t.Helper()
 	r := New(servers, options)
+	r.Use(r.Credentials)
 	r.Start()
 	t.Cleanup(func() { r.Close(0) })
 	return r
@@ -78,14 +79,15 @@ func tried(t testing.TB, r *Registry) *catalog.Snapshot {
 
 // follow calls the server that has a name, and where that was replaced the one
 // that has it then, as the executor does.
-func follow(ctx context.Context, r *Registry, name string, request request.Request) (json.RawMessage, error) {
+func follow(ctx context.Context, r *Registry, name string, q request.Request) (json.RawMessage, error) {
 	for {
 		server, ok := r.Snapshot().Server(name)
 		if !ok {
 			return nil, errNoServer
 		}
-		result, err := r.Call(ctx, server, request)
-		if replaced := (*ReplacedError)(nil); !errors.As(err, &replaced) {
+		q.To = server
+		result, err := r.Send(ctx, &q)
+		if replaced := (*request.ReplacedError)(nil); !errors.As(err, &replaced) {
 			return result, err
 		}
 		r.WaitServer(ctx, name)
@@ -354,7 +356,7 @@ func TestSnapshot_Rules(t *testing.T) {
 			t.Errorf("generation %d, before %d, with rules %v", one.Generation, old.Generation, snap.Rules)
 		}
 	})
-	r.Apply([]Server{another}, Options{Rules: second})
+	r.Apply([]Server{another}, Options{Rules: second}, nil)
 	if snap := tried(t, r); snap.Rules != second {
 		t.Errorf("rules %v", snap.Rules)
 	}
@@ -369,12 +371,12 @@ func TestCall_Replaced(t *testing.T) {
 	before := tried(t, r)
 	another := piped(t, "one", mcptest.Spec{})
 	another.Definition = "another"
-	r.Apply([]Server{another, piped(t, "kept", mcptest.Spec{})}, Options{})
+	r.Apply([]Server{another, piped(t, "kept", mcptest.Spec{})}, Options{}, nil)
 	now := tried(t, r)
 	for _, from := range []*catalog.Snapshot{before, now} {
 		for i := range from.Servers {
-			_, err := r.Call(t.Context(), &from.Servers[i], request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: patience}})
-			replaced := (*ReplacedError)(nil)
+			_, err := r.Send(t.Context(), &request.Request{To: &from.Servers[i], Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: patience}})
+			replaced := (*request.ReplacedError)(nil)
 			if want := from == before && from.Servers[i].Name == "one"; errors.As(err, &replaced) != want || (err == nil) == want {
 				t.Errorf("%s of %v: %v", from.Servers[i].Name, from == before, err)
 			}
@@ -436,7 +438,7 @@ func TestApply(t *testing.T) {
 	}()
 	change = child(t, "change", mcptest.Spec{Instructions: "new"})
 	change.Definition = "change, another way"
-	r.Apply([]Server{keep, change, child(t, "add", mcptest.Spec{})}, Options{})
+	r.Apply([]Server{keep, change, child(t, "add", mcptest.Spec{})}, Options{}, nil)
 	snap := tried(t, r)
 	if !slices.Equal(snap.ServerNames(), []string{"add", "change", "keep"}) {
 		t.Errorf("servers %v", snap.ServerNames())
@@ -455,7 +457,7 @@ func TestApply(t *testing.T) {
 		t.Errorf("the open call: %v", err)
 	}
 	r.Close(0)
-	r.Apply([]Server{keep}, Options{}) // too late: nothing is started any more
+	r.Apply([]Server{keep}, Options{}, nil) // too late: nothing is started any more
 }
 
 // Each client has a session of its own, under its own name, that ends with it

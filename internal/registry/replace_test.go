@@ -77,7 +77,7 @@ func TestApply_EndsFirst(t *testing.T) {
 			other := child(t, "other", mcptest.Spec{})
 			other.Definition = "changed too"
 			for _, servers := range test.next(lock) {
-				r.Apply(append(servers, other), Options{Grace: patience})
+				r.Apply(append(servers, other), Options{Grace: patience}, nil)
 			}
 			if got, err := call(r, "other", nil, "echo", `{"text":"x"}`); err != nil || got != "x" {
 				t.Errorf("the other server, beside the open call: %q, %v", got, err)
@@ -106,7 +106,7 @@ func TestApply_EndsFirst_Close(t *testing.T) {
 			t.Error("the call has a result")
 		}
 	})
-	r.Apply([]Server{exclusive(t, mcptest.Spec{}, "one", "2", lock)}, Options{Grace: time.Hour})
+	r.Apply([]Server{exclusive(t, mcptest.Spec{}, "one", "2", lock)}, Options{Grace: time.Hour}, nil)
 	r.Close(time.Second)
 	open.Wait()
 	if _, err := os.Stat(lock); err == nil {
@@ -131,7 +131,7 @@ func TestApply_WaitServer(t *testing.T) {
 		synctest.Wait()
 		fresh := piped(t, "one", mcptest.Spec{InitDelay: time.Second})
 		fresh.Definition = "another"
-		r.Apply([]Server{fresh}, Options{})
+		r.Apply([]Server{fresh}, Options{}, nil)
 		waiting.Wait()
 		r.Close(0)
 	})
@@ -209,7 +209,7 @@ func TestPerClient_OtherIdle(t *testing.T) {
 			t.Error(err)
 		}
 		one.SessionIdle = 30 * time.Second
-		r.Apply([]Server{one}, Options{})
+		r.Apply([]Server{one}, Options{}, nil)
 		<-time.After(40 * time.Second)
 		synctest.Wait()
 		if n := open.Load(); n != 1 {
@@ -318,8 +318,8 @@ func TestWaitKnown_FewerServers(t *testing.T) {
 		})
 	}
 	for range 200 {
-		r.Apply(many, Options{})
-		r.Apply(nil, Options{})
+		r.Apply(many, Options{}, nil)
+		r.Apply(nil, Options{}, nil)
 	}
 	cancel()
 	waiting.Wait()

@@ -3,6 +3,7 @@ package request
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -25,18 +26,30 @@ func Recorded(journal *Journal) Middleware {
 			journal.Attempt(r.Event)
 			r.Event.reads(r)
 			result, err := next(ctx, r)
-			if rpc, refused := err.(*wire.RPCError); refused {
-				r.Event.Code = int(rpc.Code)
-			}
-			switch {
-			case ctx.Err() != nil:
-				r.Event.Outcome = OutcomeCancelled
-			case err != nil:
-				r.Event.Outcome = fmt.Sprintf("ERROR %d", r.Event.Code)
-			}
+			r.Event.end(ctx, err)
 			journal.End(r.Event)
 			return result, err
 		}
+	}
+}
+
+// end says in an event how a request ended that answers no request of a client.
+func (e *Event) end(ctx context.Context, err error) {
+	rpc, answered := errors.AsType[*wire.RPCError](err)
+	_, over := errors.AsType[*LimitError](err)
+	_, unavailable := errors.AsType[*UnavailableError](err)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		e.Outcome = OutcomeCancelled
+	case answered:
+		e.Code, e.Outcome = int(rpc.Code), fmt.Sprintf("ERROR %d", rpc.Code)
+	case over:
+		e.Outcome = "RATE_LIMITED"
+	case unavailable:
+		e.Outcome = "SERVER_UNAVAILABLE"
+	default:
+		e.Outcome = "EXECUTION_ERROR"
 	}
 }
 

@@ -16,7 +16,9 @@ import (
 	"mcpx/internal/base/proc"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/policy"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/upstream"
 )
 
@@ -47,7 +49,7 @@ func start(t *testing.T, options registry.Options, servers ...registry.Server) *
 	r := registry.New(servers, options)
 	r.Start()
 	t.Cleanup(func() { r.Close(time.Second) })
-	return &Servers{Registry: r, Catalogue: r.Snapshot, Separator: "__", Wait: patience, ListWait: patience}
+	return &Servers{Registry: r, Catalogue: r.Snapshot, Part: func() *policy.Part { return nil }, Separator: "__", Wait: patience, ListWait: patience}
 }
 
 func uris(page Page) (all []string) {
@@ -110,7 +112,7 @@ func TestDown(t *testing.T) {
 	fake := offering("one", 1).HTTP(t)
 	s := start(t, registry.Options{}, remote("one", fake), remote("two", offering("two", 1).HTTP(t)))
 	read := func() error {
-		_, err := s.Relay(t.Context(), Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"one://0000"}`)})
+		_, err := s.Send(t.Context(), &request.Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"one://0000"}`)})
 		return err
 	}
 	page, _ := s.List(t.Context(), catalog.Resources, "")
@@ -163,7 +165,7 @@ func TestDisk(t *testing.T) {
 	if fake.Count("initialize")+fake.Count("server/discover") != before {
 		t.Error("the list has started the server")
 	}
-	if _, err := s.Relay(t.Context(), Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"one://0001"}`)}); err != nil {
+	if _, err := s.Send(t.Context(), &request.Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"one://0001"}`)}); err != nil {
 		t.Error(err)
 	}
 }
@@ -176,7 +178,7 @@ func TestOff(t *testing.T) {
 	if offers := s.Offers(); offers.Resources || offers.Subscribe || !offers.Prompts || s.Shows(catalog.ResourceTemplates) || !s.Shows(catalog.Prompts) {
 		t.Errorf("offers %+v", offers)
 	}
-	_, err := s.Relay(t.Context(), Request{Method: "completion/complete", Params: json.RawMessage(`{"ref":{"type":"ref/resource","uri":"one://0000"},"argument":{"name":"a","value":""}}`)})
+	_, err := s.Send(t.Context(), &request.Request{Method: "completion/complete", Params: json.RawMessage(`{"ref":{"type":"ref/resource","uri":"one://0000"},"argument":{"name":"a","value":""}}`)})
 	if _, ok := errors.AsType[*catalog.URIError](err); !ok {
 		t.Error(err)
 	}
@@ -236,7 +238,7 @@ func TestAlone(t *testing.T) {
 	if len(prompts.Items) != 1 || string(prompts.Items[0]) != `{"name":"greet"}` {
 		t.Errorf("listed %s", prompts.Items)
 	}
-	if raw, err := s.Relay(t.Context(), Request{Method: "prompts/get", Params: json.RawMessage(`{"name":"greet"}`)}); err != nil || !strings.Contains(string(raw), "one prompts greet") {
+	if raw, err := s.Send(t.Context(), &request.Request{Method: "prompts/get", Params: json.RawMessage(`{"name":"greet"}`)}); err != nil || !strings.Contains(string(raw), "one prompts greet") {
 		t.Errorf("%s %v", raw, err)
 	}
 }
@@ -285,7 +287,7 @@ func TestFollow(t *testing.T) {
 			before := fake.Count(subscribed)
 			all := []*heard{{}, {}, {}}
 			for i := range all {
-				topic, err := s.Topic(ctx, nil, "one://0001")
+				topic, err := s.Topic(ctx, request.From{}, "one://0001", false)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -317,11 +319,11 @@ func TestFollow(t *testing.T) {
 			fake.Restart()
 			n := all[0].times(changed)
 			mcptest.WaitFor(t, "the loss as a change", patience, func() bool {
-				_, _ = s.Relay(t.Context(), Request{Method: "resources/read", Params: json.RawMessage(changed)})
+				_, _ = s.Send(t.Context(), &request.Request{Method: "resources/read", Params: json.RawMessage(changed)})
 				return all[0].times(changed) > n
 			})
 			hears("changes after the loss", fake, n+2)
-			s.Registry.Apply([]registry.Server{remote("one", other)}, registry.Options{})
+			s.Registry.Apply([]registry.Server{remote("one", other)}, registry.Options{}, nil)
 			mcptest.WaitFor(t, "changes after the reload", patience, func() bool {
 				other.Notify("notifications/resources/updated", `{"uri":"one://0001","x":1}`)
 				return all[0].times(`{"uri":"one://0001","x":1}`) > 0
@@ -343,7 +345,7 @@ func TestFollow_refused(t *testing.T) {
 	refusing := offering("one", 1)
 	refusing.FailMethods = []string{"resources/subscribe"}
 	s := start(t, registry.Options{}, remote("one", refusing.HTTP(t)))
-	topic, err := s.Topic(t.Context(), nil, "one://0000")
+	topic, err := s.Topic(t.Context(), request.From{}, "one://0000", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +353,7 @@ func TestFollow_refused(t *testing.T) {
 	if _, ok := errors.AsType[*wire.RPCError](err); !ok {
 		t.Error(err)
 	}
-	if _, err := s.Topic(t.Context(), nil, ""); err == nil {
+	if _, err := s.Topic(t.Context(), request.From{}, "", false); err == nil {
 		t.Error("a topic without a URI")
 	}
 }

@@ -82,13 +82,13 @@ func (t *Topic) Follow(ctx context.Context, agreed func(), updated func(params j
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if server != nil {
-			err = failed(server, err)
-		}
 		_, replaced := errors.AsType[*request.ReplacedError](err)
 		_, refused := errors.AsType[*wire.RPCError](err)
 		if !began && !replaced && (refused || !t.patient) {
-			return err
+			if server == nil {
+				return err
+			}
+			return t.servers.failed("resources/subscribe", server, err)
 		}
 		timer := time.NewTimer(pause)
 		select {

@@ -34,12 +34,16 @@ type ServerError struct {
 func (e *ServerError) Error() string { return e.Server + ": " + e.Err.Error() }
 func (e *ServerError) Unwrap() error { return e.Err }
 
-// failed is the error of a request to a server. What the server itself says stays as it is.
-func failed(server *catalog.Server, err error) error {
+// failed is the error of a message to a server. What the server itself says stays as it is.
+func (s *Servers) failed(method string, server *catalog.Server, err error) error {
 	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return err
 	}
-	return &ServerError{server.Name, err}
+	failed := &ServerError{server.Name, err}
+	if s.Explain != nil {
+		return s.Explain(method, failed)
+	}
+	return failed
 }
 
 // Send passes a message of a client on to the server that has what it names, and returns the raw result, in which URIs
@@ -79,7 +83,7 @@ func (s *Servers) Send(ctx context.Context, q *request.Request) (json.RawMessage
 func (s *Servers) absent(method string, server *catalog.Server, params json.RawMessage, err error) (json.RawMessage, error) {
 	rpc, ok := errors.AsType[*wire.RPCError](err)
 	if !ok || rpc.NoCode || rpc.Code != wire.MethodNotFound {
-		return nil, failed(server, err)
+		return nil, s.failed(method, server, err)
 	}
 	switch method {
 	default:

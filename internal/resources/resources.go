@@ -22,6 +22,8 @@ type Servers struct {
 	Part func() *policy.Part
 	// Has reports whether the view shows a server; nil = all.
 	Has func(server string) bool
+	// Explain makes an error for the client of the error of a message to a server; nil = the client gets that.
+	Explain func(method string, err *ServerError) error
 	// Separator stands between the name of a server and that of its prompt.
 	Separator string
 	// Prefix says which prompts have the name of their server before theirs; empty = all.

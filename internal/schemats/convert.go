@@ -110,7 +110,8 @@ var keywordTypes = map[string]types{
 	"properties": isObject, "required": isObject, "additionalProperties": isObject, "patternProperties": isObject,
 	"propertyNames": isObject, "minProperties": isObject, "maxProperties": isObject,
 	"items": isArray, "prefixItems": isArray, "minItems": isArray, "maxItems": isArray, "uniqueItems": isArray, "contains": isArray,
-	"minLength": isString, "maxLength": isString, "pattern": isString, "format": isString, "contentEncoding": isString, "contentMediaType": isString,
+	"minLength": isString, "maxLength": isString, "pattern": isString, "format": isString,
+	"contentEncoding": isString, "contentMediaType": isString,
 	"minimum": isNumber, "maximum": isNumber, "exclusiveMinimum": isNumber, "exclusiveMaximum": isNumber, "multipleOf": isNumber,
 }
 

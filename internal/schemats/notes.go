@@ -38,7 +38,8 @@ func noteText(notes []note, constraints bool) string {
 // of int64 and float64.
 func sentinel(text string) bool {
 	switch strings.TrimPrefix(text, "-") {
-	case "9007199254740991", "9007199254740992", "9223372036854775807", "9223372036854775808", "1.7976931348623157e+308", "1.7976931348623157e308":
+	case "9007199254740991", "9007199254740992", "9223372036854775807", "9223372036854775808",
+		"1.7976931348623157e+308", "1.7976931348623157e308":
 		return true
 	}
 	return false
@@ -203,7 +204,8 @@ func (c *converter) quote(label string, v *value) note {
 
 // unsaid are the keywords that have no TypeScript, or none that says it shorter.
 var unsaid = [...]string{
-	"$dynamicRef", "$recursiveRef", "patternProperties", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies",
+	"$dynamicRef", "$recursiveRef", "patternProperties",
+	"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies",
 	"contains", "minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties", "contentSchema",
 }
 
@@ -304,7 +306,8 @@ func repeats(note, desc string) bool {
 		least = strings.TrimPrefix(least, "length ")
 		most = strings.TrimSuffix(most, " items")
 		switch {
-		case hasWord(desc, least+"-"+most), hasWord(desc, least+" to "+most), hasWord(desc, least+" and "+most), hasWord(desc, least+"–"+most):
+		case hasWord(desc, least+"-"+most), hasWord(desc, least+" to "+most),
+			hasWord(desc, least+" and "+most), hasWord(desc, least+"–"+most):
 			return true
 		}
 		return (least == "0" || least == "1" || near(desc, "min", least)) && near(desc, "max", most)

@@ -52,7 +52,8 @@ func pointer(v *value, ptr string) (*value, string) {
 
 func structural(seg string) bool {
 	switch seg {
-	case "items", "additionalProperties", "anyOf", "oneOf", "allOf", "properties", "$defs", "definitions", "prefixItems", "not", "if", "then", "else":
+	case "items", "additionalProperties", "anyOf", "oneOf", "allOf", "properties", "$defs", "definitions", "prefixItems",
+		"not", "if", "then", "else":
 		return true
 	}
 	return seg == "" || seg[0] >= '0' && seg[0] <= '9'

@@ -73,7 +73,8 @@ func (s *sharing) shape(t *typ) uint32 {
 	if n, ok := s.shapes[t]; ok {
 		return n
 	}
-	b := []byte{byte(s.scope), byte(t.kind), bit(t.closed) | bit(t.lax)<<1 | bit(t.rest != nil)<<2 | bit(t.keys != nil)<<3 | bit(t.elem != nil)<<4}
+	flags := bit(t.closed) | bit(t.lax)<<1 | bit(t.rest != nil)<<2 | bit(t.keys != nil)<<3 | bit(t.elem != nil)<<4
+	b := []byte{byte(s.scope), byte(t.kind), flags}
 	b = binary.AppendUvarint(b, uint64(t.required))
 	b = appendQuoted(b, t.text)
 	for i := range t.props {

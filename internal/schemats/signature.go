@@ -142,7 +142,9 @@ func (s *schema) brief(most int, mark string, estimate func(string) int) string 
 	for i := 0; i < 100 && root.kind == tRef; i++ { // also where it refers to itself
 		root = root.def.body
 	}
-	for _, step := range [...]struct{ levels, part int }{{8, 1}, {6, 1}, {5, 1}, {4, 1}, {3, 1}, {2, 1}, {1, 1}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {1, 64}} {
+	for _, step := range [...]struct{ levels, part int }{
+		{8, 1}, {6, 1}, {5, 1}, {4, 1}, {3, 1}, {2, 1}, {1, 1}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {1, 64},
+	} {
 		p := &printer{plain: true, levels: step.levels, listed: 6, limit: 16 * most / step.part}
 		p.inline(root, loose)
 		if text := string(p.b) + mark; (!p.over || step.part > 1) && estimate(text) <= most {

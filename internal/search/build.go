@@ -36,7 +36,10 @@ type definition struct {
 func newBuilder(tools int) *builder {
 	x := &Index{vocab: make(map[string]uint32, 6*tools)}
 	x.tools = make([]toolRef, 0, tools)
-	b := &builder{x: x, last: make(map[definition]uint32, tools), seed: maphash.MakeSeed(), terms: terms{x: x, cache: make(map[string]entry, 6*tools)}}
+	b := &builder{
+		x: x, last: make(map[definition]uint32, tools), seed: maphash.MakeSeed(),
+		terms: terms{x: x, cache: make(map[string]entry, 6*tools)},
+	}
 	b.tool.events = make([]event, 0, eventsPerTool*tools)
 	return b
 }

@@ -68,7 +68,8 @@ func recognise(w string) (mention, bool) {
 	if isSum(w) {
 		return mention{words: "calculate math"}, true
 	}
-	if len(w) > 1 && (w[0] == '/' || strings.HasPrefix(w, "~/") || strings.HasPrefix(w, "./") || strings.HasPrefix(w, "../") || len(w) > 3 && w[1] == ':' && w[2] == '\\') {
+	rooted := strings.HasPrefix(w, "/") || strings.HasPrefix(w, "~/") || strings.HasPrefix(w, "./") || strings.HasPrefix(w, "../")
+	if len(w) > 1 && (rooted || len(w) > 3 && w[1] == ':' && w[2] == '\\') {
 		return pathMention(w), true
 	}
 	if e := ending(w); e != "" {

@@ -37,7 +37,8 @@ func rank(s string) uint32 {
 // bucket is where the table has the entries of a hash, and the fingerprint there.
 func bucket(h uint64) (start, end int, fingerprint uint32) {
 	b := int(h>>(64-bucketBits)) * 4
-	return entriesAt + 4*int(le32(table, b)), entriesAt + 4*int(le32(table, b+4)), uint32(h>>(64-bucketBits-fingerprintBits)) & (1<<fingerprintBits - 1)
+	fingerprint = uint32(h>>(64-bucketBits-fingerprintBits)) & (1<<fingerprintBits - 1)
+	return entriesAt + 4*int(le32(table, b)), entriesAt + 4*int(le32(table, b+4)), fingerprint
 }
 
 func le32(s string, i int) uint32 {

@@ -10,9 +10,15 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
 )
+
+// subscribe is the request that follows a resource.
+func subscribe(uri string, updated func(params json.RawMessage)) *request.Request {
+	return &request.Request{Params: wire.Encode(map[string]string{"uri": uri}), Subscription: &request.Subscription{Updated: updated}}
+}
 
 // A server that does not answer, or refuses, is no wait without an end.
 func TestFollow_refused(t *testing.T) {
@@ -29,7 +35,7 @@ func TestFollow_refused(t *testing.T) {
 				u := ready(t, spec)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
-				err := u.Follow(ctx, "a://1", 0, func() { t.Error("agreed") }, func(json.RawMessage) {})
+				err := u.Follow(ctx, subscribe("a://1", func(json.RawMessage) {}), func() { t.Error("agreed") })
 				if err == nil || ctx.Err() != nil {
 					t.Error(err)
 				}
@@ -49,7 +55,7 @@ func TestFollow_idle(t *testing.T) {
 		agreed, told := make(chan struct{}), make(chan string, 10)
 		var following sync.WaitGroup
 		following.Go(func() {
-			_ = u.Follow(ctx, "a://1", 0, func() { close(agreed) }, func(params json.RawMessage) { told <- string(params) })
+			_ = u.Follow(ctx, subscribe("a://1", func(params json.RawMessage) { told <- string(params) }), func() { close(agreed) })
 		})
 		<-agreed
 		time.Sleep(10 * time.Minute)
@@ -76,7 +82,7 @@ func TestFollow_idle(t *testing.T) {
 			t.Errorf("unsubscribed %d times", n)
 		}
 		following.Go(func() {
-			if err := u.Follow(t.Context(), "a://1", 0, func() { go u.Close(0) }, func(json.RawMessage) {}); !errors.As(err, new(*request.UnavailableError)) && !errors.As(err, new(*request.LostError)) {
+			if err := u.Follow(t.Context(), subscribe("a://1", func(json.RawMessage) {}), func() { go u.Close(0) }); !errors.As(err, new(*request.UnavailableError)) && !errors.As(err, new(*request.LostError)) {
 				t.Error(err)
 			}
 		})

@@ -28,7 +28,7 @@ func NewAllTools(r *registry.Registry, e *executor.Executor, options Options) *A
 	v := &AllTools{}
 	v.init(r, e, options)
 	v.follow(func(client *caller.Client) (list func() json.RawMessage) {
-		snap, naming := v.forApps(client), v.current.Load().Naming // which has all that any client sees
+		snap, naming := v.forApps(client), v.current().Naming // which has all that any client sees
 		return func() json.RawMessage { return v.texts.natives(snap, naming).tools }
 	})
 	return v
@@ -62,9 +62,9 @@ func newNatives(snap *catalog.Snapshot, naming Naming) *natives {
 // natives is the list as a client may see it now.
 func (v *AllTools) natives(client *caller.Client) *natives {
 	if client.ShowsApps() {
-		return v.texts.natives(v.forApps(client), v.current.Load().Naming)
+		return v.texts.natives(v.forApps(client), v.current().Naming)
 	}
-	return v.texts.natives(v.catalogue(client), v.current.Load().Naming)
+	return v.texts.natives(v.catalogue(client), v.current().Naming)
 }
 
 // Greeting implements [View].
@@ -79,7 +79,7 @@ func (v *AllTools) instructions(client *caller.Client) string {
 	if len(snap.Servers) == 0 {
 		return snap.Empty
 	}
-	if v.current.Load().Naming.Alone && len(snap.Servers) == 1 {
+	if v.current().Naming.Alone && len(snap.Servers) == 1 {
 		return snap.Servers[0].Purpose()
 	}
 	for i := range snap.Servers {
@@ -132,7 +132,7 @@ func (v *AllTools) Call(ctx context.Context, call Call) (result *executor.Result
 // callNative calls a tool that the client knows by a name of its own.
 func (b *base) callNative(ctx context.Context, call Call, o origin) (*executor.Result, error) {
 	b.needs(o.server)
-	options := b.current.Load()
+	options := b.current()
 	r := call.request(o.server, o.tool, call.Arguments)
 	r.Part, r.Catalogue, r.Apps = options.Part, b.catalogue(call.Client), call.Client.ShowsApps()
 	if r.Apps {

@@ -59,7 +59,7 @@ type appsOnly struct{}
 
 func (v *TwoTools) appsOf(snap *catalog.Snapshot) *natives {
 	listed := snap.Derived(appsOnly{}, func() *catalog.Snapshot { return withApps(snap) })
-	return v.texts.natives(listed, v.current.Load().Naming)
+	return v.texts.natives(listed, v.current().Naming)
 }
 
 // joined is one JSON array of two, of which the first is not empty.

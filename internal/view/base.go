@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"mcpx/internal/base/catalog"
@@ -21,8 +20,7 @@ import (
 type base struct {
 	registry *registry.Registry
 	executor *executor.Executor
-	current  atomic.Pointer[settings]
-	newRules atomic.Bool // the rules for clients have changed since the last announcement
+	current  func() *Settings // those in force
 	log      *slog.Logger
 	began    time.Time
 	unfollow []func()
@@ -37,22 +35,15 @@ func (b *base) init(r *registry.Registry, e *executor.Executor, options Options)
 		b.log = slog.New(slog.DiscardHandler)
 	}
 	b.lookAtTools, b.lookAtItems, b.stop = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})
-	b.current.Store(newSettings(options))
-}
-
-// SetOptions replaces the options, except the logger. It announces a change if
-// clients see one.
-func (b *base) SetOptions(options Options) {
-	before := b.current.Swap(newSettings(options))
-	if !reflect.DeepEqual(before.Clients, options.Clients) {
-		b.newRules.Store(true) // announce compares only the list for a client without rules
+	if b.current = options.Current; b.current == nil {
+		settings := NewSettings(options)
+		b.current = func() *Settings { return settings }
 	}
-	b.lookAgain()
 }
 
 // Traits implements [View].
 func (b *base) Traits() Traits {
-	settings := b.current.Load()
+	settings := b.current()
 	shown := b.executor.Kinds()
 	return Traits{
 		Name: settings.Name, Alone: settings.Naming.Alone, Apps: settings.Apps && shown.Resources,
@@ -69,15 +60,18 @@ func (t Traits) Shows(kind catalog.Kind) bool {
 }
 
 // part is the part of the catalogue that the view shows; nil = all of it.
-func (b *base) part() *policy.Part { return b.current.Load().Part }
+func (b *base) part() *policy.Part { return b.current().Part }
 
 // follow starts the announcements, of tools by what shown returns for a client
 // (toolsSince).
 func (b *base) follow(shown func(*caller.Client) (list func() json.RawMessage)) {
 	b.shown = shown
 	b.unfollow = []func(){b.registry.OnChange(b.lookAgain), b.registry.OnUnknown(b.passUnknown)}
+	rules := b.current().Clients
 	tellTools := func() (told bool) {
-		others := b.newRules.Swap(false)
+		before := rules
+		rules = b.current().Clients
+		others := !reflect.DeepEqual(before, rules) // tools compares the list for a client without rules
 		for _, w := range b.audience() {
 			told = w.tell(w.tools(others)) || told
 		}
@@ -118,7 +112,7 @@ func (b *base) Attach(client *caller.Client, as Attachment) (detach func()) {
 
 // passUnknown hands a notification that mcpx does not know to the clients of a view that shows its server alone.
 func (b *base) passUnknown(server, method string, params json.RawMessage) {
-	if !b.current.Load().Naming.Alone || !b.part().Has(server) {
+	if !b.current().Naming.Alone || !b.part().Has(server) {
 		return
 	}
 	for _, w := range b.audience() {
@@ -156,7 +150,7 @@ func (b *base) awaitCatalogue(ctx context.Context, client *caller.Client) {
 	if starting(b.catalogue(client)) {
 		b.registry.Need()
 	}
-	ctx, cancel := context.WithDeadline(ctx, b.began.Add(b.current.Load().StartupWait))
+	ctx, cancel := context.WithDeadline(ctx, b.began.Add(b.current().StartupWait))
 	defer cancel()
 	b.registry.WaitKnown(ctx, b.sees(client))
 	// The catalogue names mcpx if there is something to read: it would change in a moment.

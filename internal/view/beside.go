@@ -3,7 +3,6 @@ package view
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"mcpx/internal/base/catalog"
@@ -16,8 +15,8 @@ import (
 // beside are the servers of the view with all that they have beside tools.
 func (b *base) beside(client *caller.Client) *resources.Servers {
 	servers := b.executor.Beside(client, b.part)
-	settings := b.current.Load()
-	servers.Alone = settings.Naming.Alone
+	settings := b.current()
+	servers.Alone, servers.Explain = settings.Naming.Alone, b.failed
 	servers.ListWait = time.Until(b.began.Add(settings.StartupWait))
 	if settings.Naming.Prefix != PrefixAlways {
 		servers.Prefix = settings.Naming.Prefix
@@ -43,11 +42,7 @@ func (b *base) Send(ctx context.Context, q *request.Request) (json.RawMessage, e
 		return nil, b.notify(ctx, q)
 	}
 	b.registry.Need()
-	result, err := b.beside(q.Client).Send(ctx, q)
-	if failed, ok := errors.AsType[*resources.ServerError](err); ok {
-		return nil, b.failed(q.Method, failed)
-	}
-	return result, err
+	return b.beside(q.Client).Send(ctx, q)
 }
 
 // failed is the failure of a message to a server.
@@ -64,7 +59,7 @@ func (b *base) notify(ctx context.Context, q *request.Request) error {
 	switch {
 	case request.Known(q.Method):
 		all = b.registry.Belonging(snap, q.Client)
-	case b.current.Load().Naming.Alone && len(snap.Servers) == 1:
+	case b.current().Naming.Alone && len(snap.Servers) == 1:
 		all = []*catalog.Server{&snap.Servers[0]}
 	}
 	for _, server := range all {

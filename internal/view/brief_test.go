@@ -33,8 +33,8 @@ func TestTwoTools_Searched(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".json")
 		servers = append(servers, catalog.Server{Name: name[strings.LastIndex(name, "_")+1:], Known: true, State: catalog.Ready, Tools: tools})
 	}
-	v := &TwoTools{}
-	v.current.Store(newSettings(Options{}))
+	v, settings := &TwoTools{}, NewSettings(Options{})
+	v.current = func() *Settings { return settings }
 	most := 0
 	check := func(list []catalog.Server) {
 		t.Helper()

@@ -56,8 +56,9 @@ type ClientRule struct {
 	CallWait time.Duration
 }
 
-// settings are the options, with a cache of the profiles of clients.
-type settings struct {
+// Settings are options as views use them, with a cache of the profiles of clients. The options
+// never change.
+type Settings struct {
 	Options
 	profiles sync.Map // name -> profile; maxProfiles of them at most
 	kept     atomic.Int32
@@ -66,9 +67,10 @@ type settings struct {
 // maxProfiles bounds the cache: clients can invent names.
 const maxProfiles = 1000
 
-func newSettings(o Options) *settings {
+// NewSettings makes settings of options.
+func NewSettings(o Options) *Settings {
 	o.StartupWait = cmp.Or(o.StartupWait, 5*time.Second)
-	return &settings{Options: o}
+	return &Settings{Options: o}
 }
 
 // profile has the settings of one client, by the rules and knownClients. code is the form
@@ -80,7 +82,7 @@ type profile struct {
 
 // profile is the profile of the clients of a name. It matches the globs once for each
 // name, as that costs more than the rest of a small call.
-func (s *settings) profile(name string) profile {
+func (s *Settings) profile(name string) profile {
 	if found, ok := s.profiles.Load(name); ok {
 		return found.(profile)
 	}
@@ -99,7 +101,7 @@ func (s *settings) profile(name string) profile {
 
 // form is the form of the results of a call.
 func (b *base) form(call Call) executor.Form {
-	s, client := b.current.Load(), name(call.Client)
+	s, client := b.current(), name(call.Client)
 	switch {
 	case call.Structured == StructuredAlways || call.Structured == StructuredNever:
 		return s.form(client, call.Structured, call.Code)
@@ -112,7 +114,7 @@ func (b *base) form(call Call) executor.Form {
 // form is the form of results for a client. The header of a request (asked) overrides the
 // rule for the client, and that the config. What is only known of the client comes last,
 // and does not hold for a call that a program makes.
-func (s *settings) form(client string, asked StructuredPolicy, code bool) executor.Form {
+func (s *Settings) form(client string, asked StructuredPolicy, code bool) executor.Form {
 	known := func(r ClientRule) StructuredPolicy { return r.Structured }
 	text := func(r ClientRule) TextForm { return r.Text }
 	chars := func(r ClientRule) int { return r.ResultChars }
@@ -145,7 +147,7 @@ func (s *settings) form(client string, asked StructuredPolicy, code bool) execut
 }
 
 // budget bounds the description of inspect for a client.
-func (s *settings) budget(client string) describe.Budget {
+func (s *Settings) budget(client string) describe.Budget {
 	b := describe.Budget{Tokens: s.BudgetTokens, Chars: s.BudgetChars}
 	chars := func(r ClientRule) int { return r.DescriptionChars }
 	if own := cmp.Or(firstRule(s.Clients, client, chars), firstRule(knownClients, client, chars)); own > 0 && (b.Chars == 0 || own < b.Chars) {

@@ -72,8 +72,8 @@ func TestTwoTools_Form(t *testing.T) {
 		{name: "rule against JSON", options: Options{Clients: rules{{Name: "*", Text: TextAuto}}}, client: "mcporter", want: executor.Form{Structured: own, Bytes: 38_000}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			v := &TwoTools{}
-			v.current.Store(newSettings(test.options))
+			v, settings := &TwoTools{}, NewSettings(test.options)
+			v.current = func() *Settings { return settings }
 			call := Call{From: request.From{Client: &caller.Client{Name: test.client}}, Structured: test.asked, Code: test.code}
 			for range 2 { // the second comes from the cache
 				if got := v.form(call); got != test.want {
@@ -114,7 +114,7 @@ func TestTwoTools_Budget(t *testing.T) {
 		{"a rule over the table", Options{Clients: []ClientRule{{Name: "claude-code", DescriptionChars: 4000}}}, "claude-code", describe.Budget{Chars: 4000}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := newSettings(test.options).profile(test.client).shown.budget; got != test.want {
+			if got := NewSettings(test.options).profile(test.client).shown.budget; got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})

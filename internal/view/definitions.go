@@ -84,7 +84,7 @@ func definitions(inspect, exec string, features describe.Features) []Definition 
 // Surface is the part of mcpx in every model request of a client of that name, if these
 // were all the servers: its tools and its instructions.
 func (v *TwoTools) Surface(snap *catalog.Snapshot, client string) ([]Definition, string) {
-	shown := v.current.Load().profile(client).shown
+	shown := v.current().profile(client).shown
 	list := shown.list(snap)
 	return definitions(list.inspect, list.exec, shown.features), describe.Instructions(snap, shown.budget, shown.features)
 }

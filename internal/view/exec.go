@@ -13,7 +13,7 @@ var (
 
 // execArguments are the names of the arguments of exec, as they are advertised.
 func (v *TwoTools) execArguments() []string {
-	if v.current.Load().ShortNames {
+	if v.current().ShortNames {
 		return shortExecNames
 	}
 	return execNames

@@ -17,7 +17,7 @@ import (
 
 // inspectArguments are the names of the arguments of inspect, as they are advertised.
 func (v *TwoTools) inspectArguments() []string {
-	if v.current.Load().ShortNames {
+	if v.current().ShortNames {
 		return []string{"server", "tool", "query"}
 	}
 	return []string{"server_name", "tool_name", "query"}
@@ -75,7 +75,7 @@ func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, 
 }
 
 func (v *TwoTools) describeOptions() describe.Options {
-	s := v.current.Load()
+	s := v.current()
 	return describe.Options{TypeScript: !s.JSONSchema, MaxDescription: s.MaxDescription, ShortNames: s.ShortNames}
 }
 

@@ -52,7 +52,7 @@ func TestTexts_Several(t *testing.T) {
 	}
 	var kept texts
 	a, b := of("a", 1), of("b", 2)
-	how := (&settings{}).profile("").shown
+	how := (&Settings{}).profile("").shown
 	first, other := kept.list(a, how), kept.list(b, how)
 	if first.inspect == other.inspect || kept.list(a, how) != first || kept.list(b, how) != other || kept.search(a) == kept.search(b) {
 		t.Error("texts are made anew, or are those of another catalogue")
@@ -89,7 +89,7 @@ func BenchmarkTexts_Rights(b *testing.B) {
 	rights := policy.NewRights([]policy.Right{{Principals: []string{"a"}}, {Principals: []string{"b"}, Deny: []string{"*.tool_1*"}}, {Principals: []string{"c"}, Allow: []string{"*.tool_1*"}}})
 	who := []*caller.Principal{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	var kept texts
-	how, n := (&settings{}).profile("").shown, 0
+	how, n := (&Settings{}).profile("").shown, 0
 	for b.Loop() {
 		kept.list(rights.Of(who[n%3], "two_tools").Of(all), how)
 		n++

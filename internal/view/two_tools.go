@@ -53,6 +53,9 @@ type Options struct {
 	// StartupWait bounds how long tools/list waits, from NewTwoTools on, for servers
 	// that mcpx has never tried; 0 = 5 s.
 	StartupWait time.Duration
+	// Current, where not nil, returns the settings in force: they take the place of these
+	// options. Clients hear of a change when the registry makes its next snapshot.
+	Current func() *Settings
 	// Logger may be nil (discard).
 	Logger *slog.Logger
 }
@@ -80,7 +83,7 @@ func NewTwoTools(r *registry.Registry, e *executor.Executor, options Options) *T
 
 // listed is the list for a client, as one without rules for its name gets it.
 func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
-	snap, how := v.named(client), v.current.Load().profile("").shown
+	snap, how := v.named(client), v.current().profile("").shown
 	apps := v.forApps(client)
 	return func() json.RawMessage {
 		tools := v.texts.list(snap, how).tools
@@ -93,7 +96,7 @@ func (v *TwoTools) listed(client *caller.Client) (list func() json.RawMessage) {
 
 // Instructions are for the model of a client.
 func (v *TwoTools) Instructions(client *caller.Client) string {
-	return v.texts.instructions(v.named(client), v.current.Load().profile(name(client)).shown)
+	return v.texts.instructions(v.named(client), v.current().profile(name(client)).shown)
 }
 
 // Greeting implements [View].
@@ -105,7 +108,7 @@ func (v *TwoTools) Greeting(client *caller.Client) Greeting {
 func (v *TwoTools) Tools(ctx context.Context, client *caller.Client) json.RawMessage {
 	v.awaitCatalogue(ctx, client)
 	defer v.registry.Need()
-	tools := v.texts.list(v.named(client), v.current.Load().profile(name(client)).shown).tools
+	tools := v.texts.list(v.named(client), v.current().profile(name(client)).shown).tools
 	if apps := v.apps(client); apps != nil {
 		tools = joined(tools, apps.tools)
 	}
@@ -114,7 +117,7 @@ func (v *TwoTools) Tools(ctx context.Context, client *caller.Client) json.RawMes
 
 // Description is the description of inspect for a client without limits of its own.
 func (v *TwoTools) Description() string {
-	return v.texts.list(v.named(nil), v.current.Load().profile("").shown).inspect
+	return v.texts.list(v.named(nil), v.current().profile("").shown).inspect
 }
 
 // named is the catalogue as texts name it: with the server mcpx, if that has something
@@ -142,7 +145,7 @@ func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result
 	case ExecTool:
 		return v.exec(ctx, call, form)
 	case ReadTool:
-		if v.current.Load().ReadDoor {
+		if v.current().ReadDoor {
 			return v.exec(ctx, call, form)
 		}
 	}

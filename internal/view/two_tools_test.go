@@ -48,6 +48,18 @@ func started(t *testing.T, options Options, servers ...registry.Server) (*TwoToo
 	return v, r
 }
 
+// changing is started with options that set replaces, as a reload does.
+func changing(t *testing.T, servers ...registry.Server) (v *TwoTools, r *registry.Registry, set func(Options)) {
+	t.Helper()
+	var settings atomic.Pointer[Settings]
+	settings.Store(NewSettings(Options{}))
+	v, r = started(t, Options{Current: settings.Load}, servers...)
+	return v, r, func(options Options) {
+		settings.Store(NewSettings(options))
+		r.Refresh()
+	}
+}
+
 func remote(name string, fake *mcptest.HTTPServer) registry.Server {
 	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.HTTP, URL: fake.URL}}
 }
@@ -123,14 +135,14 @@ func TestTwoTools_Restless(t *testing.T) {
 }
 
 func testRestless(t *testing.T) {
-	v, r := started(t, Options{})
+	v, r, set := changing(t)
 	r.WaitTried(t.Context())
 	var announced atomic.Int32
 	v.OnChange(func(catalog.Kind) { announced.Add(1) })
 	flip := 0
 	change := func() {
 		flip++
-		v.SetOptions(Options{NoTOON: flip%2 == 0})
+		set(Options{NoTOON: flip%2 == 0})
 	}
 	mcptest.WaitFor(t, "the last of a minute", patience, func() bool {
 		change()
@@ -144,11 +156,11 @@ func testRestless(t *testing.T) {
 	}
 }
 
-// TestTwoTools_SetOptions: new options count at once, and clients hear of those that
+// TestTwoTools_Current: new options count at once, and clients hear of those that
 // change what they see.
-func TestTwoTools_SetOptions(t *testing.T) {
+func TestTwoTools_Current(t *testing.T) {
 	mcptest.NoLeaks(t)
-	v, r := started(t, Options{}, remote("fake", mcptest.Spec{}.HTTP(t)))
+	v, r, set := changing(t, remote("fake", mcptest.Spec{}.HTTP(t)))
 	r.WaitTried(t.Context())
 	var announced atomic.Int32
 	v.OnChange(func(catalog.Kind) { announced.Add(1) })
@@ -156,7 +168,7 @@ func TestTwoTools_SetOptions(t *testing.T) {
 	before := announced.Load()
 	change := func(what string, options Options, want func(listed string) bool) {
 		t.Helper()
-		v.SetOptions(options)
+		set(options)
 		mcptest.WaitFor(t, "list_changed after "+what, patience, func() bool { return announced.Load() > before })
 		before = announced.Load()
 		if listed := string(v.Tools(t.Context(), agent)); !want(listed) {
@@ -176,7 +188,7 @@ func TestTwoTools_SetOptions(t *testing.T) {
 	if got := v.form(Call{From: request.From{Client: agent}}).Structured; got != executor.StructuredOwn {
 		t.Errorf("structuredContent before: %d", got)
 	}
-	v.SetOptions(Options{Structured: StructuredNever})
+	set(Options{Structured: StructuredNever})
 	if got := v.form(Call{From: request.From{Client: agent}}).Structured; got != executor.StructuredNone {
 		t.Errorf("structuredContent after: %d", got)
 	}

@@ -60,7 +60,10 @@ func tarred(level int, files []file) ([]byte, error) {
 	}
 	w := tar.NewWriter(compressed)
 	for _, f := range files {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(f.data)), Mode: int64(f.mode()), ModTime: made, Format: tar.FormatUSTAR}
+		header := &tar.Header{
+			Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(f.data)), Mode: int64(f.mode()),
+			ModTime: made, Format: tar.FormatUSTAR,
+		}
 		if err := w.WriteHeader(header); err != nil {
 			return nil, err
 		}

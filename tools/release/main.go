@@ -6,7 +6,7 @@
 //	go run ./tools/release -only linux/amd64   one platform
 //
 // The version is that of the binary, which Go takes from the tag of the commit. Nothing
-// is published: docs/releasing.md says how a person does that.
+// is published: docs/releasing.md says how that is done.
 package main
 
 import (
@@ -121,7 +121,8 @@ func release(out, only string) error {
 func build(p platform, temp string) (*binary, error) {
 	path := filepath.Join(temp, p.target())
 	command := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, "./cmd/mcpx")
-	command.Env = append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=")
+	command.Env = append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch,
+		"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=")
 	command.Stderr = os.Stderr
 	if err := command.Run(); err != nil {
 		return nil, err

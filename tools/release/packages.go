@@ -57,8 +57,9 @@ func (r *making) npmPlatform(b *binary) {
 	system, processor, _ := strings.Cut(b.npm, "-")
 	data, err := tarred(r.level, []file{
 		{"package/package.json", encoded(map[string]any{
-			"name": name, "version": r.version.npm, "description": "mcpx for " + b.npm + "; install " + npmName + " instead", "license": licence,
-			"os": []string{system}, "cpu": []string{processor}, "preferUnplugged": true,
+			"name": name, "version": r.version.npm,
+			"description": "mcpx for " + b.npm + "; install " + npmName + " instead",
+			"license":     licence, "os": []string{system}, "cpu": []string{processor}, "preferUnplugged": true,
 		}), false},
 		{"package/bin/" + b.name(), b.data, true},
 		{"package/LICENSES.txt", r.licences, false},
@@ -95,7 +96,9 @@ func (r *making) wheel(b *binary) {
 	}
 	files := []file{
 		{base + ".data/scripts/" + b.name(), b.data, true},
-		{info + "METADATA", []byte(fmt.Sprintf("Metadata-Version: 2.4\nName: %s\nVersion: %s\nSummary: %s\nLicense-Expression: %s\nLicense-File: LICENSES.txt\nRequires-Python: >=3.8\n", pypiName, r.version.pypi, summary, licence)), false},
+		{info + "METADATA", []byte(fmt.Sprintf("Metadata-Version: 2.4\nName: %s\nVersion: %s\nSummary: %s\n"+
+			"License-Expression: %s\nLicense-File: LICENSES.txt\nRequires-Python: >=3.8\n",
+			pypiName, r.version.pypi, summary, licence)), false},
 		{info + "WHEEL", []byte("Wheel-Version: 1.0\nGenerator: mcpx-release\nRoot-Is-Purelib: false\n" + tags.String()), false},
 		{info + "licenses/LICENSES.txt", r.licences, false},
 	}

@@ -201,15 +201,23 @@ type Server struct {
 	Listed bool
 	Offers Offers
 	Items  *Items
+	Restrictions
+
+	index map[string]int
+}
+
+// Restrictions are what a caller does not get of a server. They are zero in the
+// registry's snapshot, which shows servers as they are.
+type Restrictions struct {
 	// Hidden says, for people and models, why a server that has tools shows none;
 	// empty where it shows some.
 	Hidden string
-	// Limited says that the caller may not do all that the server can: requests that mcpx
-	// does not know do not go to it. ToolsOnly says that this is some of its tools, so that
-	// no name is one of a resource or a prompt of it.
-	Limited, ToolsOnly bool
-
-	index map[string]int
+	// Limited: the caller may not do all that the server can, so mcpx does not send it
+	// requests that it does not know.
+	Limited bool
+	// ToolsOnly: the caller gets some of its tools and nothing else, so no name of a
+	// resource or a prompt is one of this server.
+	ToolsOnly bool
 }
 
 // Purpose is the text that says what the server is for: the config's

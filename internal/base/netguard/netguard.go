@@ -45,15 +45,17 @@ func NewClient(r Reach) *http.Client {
 		}
 		return g.address(host.Addr())
 	}}
-	transport := func(proxy func(*http.Request) (*url.URL, error), dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
+	transport := func(dialer *net.Dialer) *http.Transport {
 		return &http.Transport{
-			Proxy: proxy, DialContext: dial, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 			MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 		}
 	}
-	g.checked = transport(nil, dialer.DialContext)
+	g.checked = transport(dialer)
 	// A proxy may well be on a private address; it is the user's own choice.
-	g.overProxy = transport(http.ProxyFromEnvironment, (&net.Dialer{Timeout: 10 * time.Second}).DialContext)
+	overProxy := transport(&net.Dialer{Timeout: 10 * time.Second})
+	overProxy.Proxy = http.ProxyFromEnvironment
+	g.overProxy = overProxy
 	return &http.Client{Transport: g, Timeout: RequestTime, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		switch {
 		case next.Method != http.MethodGet || via[0].Method != http.MethodGet:

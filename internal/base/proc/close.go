@@ -3,6 +3,7 @@ package proc
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -29,12 +30,24 @@ type Grace struct {
 	TERM time.Duration
 }
 
+// ending is how callers tell supervise to end the child.
+type ending struct {
+	closing   chan Grace // the grace of the first Close
+	closeOnce sync.Once
+	killing   chan struct{} // closed by the first Kill
+	killOnce  sync.Once
+}
+
+func newEnding() *ending {
+	return &ending{closing: make(chan Grace, 1), killing: make(chan struct{})}
+}
+
 // Close ends the child and all of its group: stdin is closed; after g.EOF the group
 // gets TERM; after g.TERM it gets KILL. Each step is left out when nothing lives any
 // more, also of the grandchildren. The end of ctx, of any caller, goes straight to
 // KILL. Close returns when nothing of the group lives and all descriptors are closed,
 // that is after at most g.EOF + g.TERM and about half a second. Calls after the first
-// wait for the same end; the first one's grace counts. The error is not nil only when
+// wait for the same end; they get the first one's grace. The error is not nil only when
 // something outlived SIGKILL by 2 s (an uninterruptible system call, another user's
 // process).
 func (p *Process) Close(ctx context.Context, g Grace) error {
@@ -44,9 +57,9 @@ func (p *Process) Close(ctx context.Context, g Grace) error {
 	if g.TERM == 0 {
 		g.TERM = 2 * time.Second
 	}
-	p.closeOnce.Do(func() {
+	p.ending.closeOnce.Do(func() {
 		p.stdin.Close()
-		p.closing <- g
+		p.ending.closing <- g
 	})
 	select {
 	case <-ctx.Done():
@@ -64,7 +77,7 @@ func (p *Process) Close(ctx context.Context, g Grace) error {
 // Kill sends KILL to the whole group, soon and without waiting for its end. A later
 // Close waits.
 func (p *Process) Kill() {
-	p.killOnce.Do(func() { close(p.killing) })
+	p.ending.killOnce.Do(func() { close(p.ending.killing) })
 }
 
 // supervise is the one place that signals and reaps; see the package comment for why it
@@ -75,13 +88,13 @@ func (p *Process) supervise(stderr *output, drained <-chan struct{}) {
 	select {
 	case <-p.exited:
 		g.TERM = orphanGrace
-	case g = <-p.closing:
-	case <-p.killing:
+	case g = <-p.ending.closing:
+	case <-p.ending.killing:
 	}
 	gone := p.gone(g.EOF)
 	if !gone {
 		select {
-		case <-p.killing:
+		case <-p.ending.killing:
 		default:
 			p.group.terminate()
 			gone = p.gone(g.TERM)
@@ -125,7 +138,7 @@ func (p *Process) gone(d time.Duration) bool {
 		case <-p.exited:
 		case <-limit:
 			return false
-		case <-p.killing:
+		case <-p.ending.killing:
 			return false
 		}
 	}
@@ -134,7 +147,7 @@ func (p *Process) gone(d time.Duration) bool {
 		case <-time.After(pause):
 		case <-limit:
 			return false
-		case <-p.killing:
+		case <-p.ending.killing:
 			return false
 		}
 	}
@@ -167,7 +180,7 @@ func (p *Process) kill() {
 // reap takes the child's exit status, and the zombies of its group that became our
 // children because we are the init process of a container.
 func (p *Process) reap() {
-	p.stopLooking()
+	p.seen.stop()
 	p.group.reapAdopted()
 	state, err := p.proc.Wait()
 	if err != nil {

@@ -90,7 +90,7 @@ func cutEnv(entry string) (name, val string, ok bool) {
 	return entry[:1] + name, val, ok
 }
 
-// value is the variable's value in env; the last of several counts.
+// value is the variable's value in env; the last of several wins.
 func value(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if n, val, ok := cutEnv(entry); ok && envKey(n) == envKey(name) {

@@ -11,7 +11,7 @@ func TestEnvironment(t *testing.T) {
 		"PATH=/bin", "HOME=/home/u", "LC_ALL=C", "XDG_CACHE_HOME=/c", "https_proxy=http://p", "HTTPS_PROXY=http://q",
 		"GITHUB_TOKEN=secret", "AWS_SECRET_ACCESS_KEY=secret", "npm_config__authToken=secret", "SSH_AUTH_SOCK=/s",
 		"NODE_OPTIONS=--require /x", "LD_PRELOAD=/x", "UV_INDEX_URL=http://u:secret@h",
-		markVar + "=outer.1.", reaperVar + "=outer", "ProgramFiles(x86)=C:\\x",
+		markVar + "=outer.1.", RoleVar + "=outer", "ProgramFiles(x86)=C:\\x",
 		"LANG=() { evil; }", "=C:=C:\\", "TERM", "", "TZ=", "SHELL=/bin/sh=x",
 	}
 	if runtime.GOOS == "windows" {

@@ -1,5 +1,10 @@
 package proc
 
+import (
+	"sync"
+	"sync/atomic"
+)
+
 // Movement is what a child's group has done so far, as far as that is cheap to see. Two
 // values that differ say that something moved between them; one alone says nothing.
 type Movement struct {
@@ -7,20 +12,31 @@ type Movement struct {
 	work   uint64 // processor time and processes; see group.work
 }
 
-// Movement looks at the child and all of its group. After the child's end it stays the
-// same.
-func (p *Process) Movement() Movement {
-	p.looking.Lock()
-	defer p.looking.Unlock()
-	if !p.reaped {
-		p.work = p.group.work()
-	}
-	return Movement{stderr: p.stderrBytes.Load(), work: p.work}
+// movements are what was seen of a child's group.
+type movements struct {
+	stderr atomic.Int64 // bytes
+
+	mu   sync.Mutex
+	over bool   // under mu: the group is not looked at any more
+	work uint64 // under mu: what was seen last
 }
 
-// stopLooking makes Movement leave the group alone: its number may be another's soon.
-func (p *Process) stopLooking() {
-	p.looking.Lock()
-	defer p.looking.Unlock()
-	p.reaped = true
+// Movement looks at the child and all of its group. After the child's end it stays the
+// same.
+func (p *Process) Movement() Movement { return p.seen.look(p.group) }
+
+func (m *movements) look(at *group) Movement {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.over {
+		m.work = at.work()
+	}
+	return Movement{stderr: m.stderr.Load(), work: m.work}
+}
+
+// stop makes look leave the group alone: its number may be another's soon.
+func (m *movements) stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.over = true
 }

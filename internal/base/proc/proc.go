@@ -49,8 +49,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 )
 
@@ -93,20 +91,13 @@ type Process struct {
 	stdout *output
 	stderr *tail
 
-	closing   chan Grace // the first Close's grace, at most one
-	closeOnce sync.Once
-	killing   chan struct{} // closed when there is no more patience
-	killOnce  sync.Once
+	ending *ending
+	seen   movements
 
 	exited   chan struct{} // the child ended; it is still a zombie
 	done     chan struct{} // the child is reaped, its stderr read
 	stuck    chan struct{} // something outlived SIGKILL; err is set
 	finished chan struct{} // done, and all descriptors are closed
-
-	looking     sync.Mutex
-	reaped      bool   // under looking: the group is not looked at any more
-	work        uint64 // under looking: what was seen last of it
-	stderrBytes atomic.Int64
 
 	err    error            // written before stuck is closed
 	state  *os.ProcessState // written before done is closed, nil where that failed
@@ -156,8 +147,7 @@ func Start(s Spec, r *Reaper) (*Process, error) {
 		stdin:    &input{f: pipes.stdin[1]},
 		stdout:   newOutput(pipes.stdout[0]),
 		stderr:   newTail(s.StderrBytes),
-		closing:  make(chan Grace, 1),
-		killing:  make(chan struct{}),
+		ending:   newEnding(),
 		exited:   make(chan struct{}),
 		done:     make(chan struct{}),
 		stuck:    make(chan struct{}),
@@ -177,7 +167,7 @@ func (p *Process) run(stderr *output, onLine func(string)) {
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		drain(stderr, p.stderr, &p.stderrBytes, onLine, p.exited)
+		drain(stderr, p.stderr, &p.seen.stderr, onLine, p.exited)
 	}()
 	go p.supervise(stderr, drained)
 }
@@ -295,9 +285,21 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Executable is the path of this program, to start it once more; on Linux also when
-// its file was replaced by another version.
+// RoleVar is the variable that starts this executable in a role: its value is the name of
+// the role, a space, and what the role needs to know. main has to look at it first. A
+// process without it is the program itself.
+const RoleVar = "MCPX_ROLE"
+
+// ReaperRole is the name of the reaper's role; ReaperMain is its main function.
+const ReaperRole = "reaper"
+
+// Executable is the path of this program, to start it once more in a role; on Linux also
+// when its file was replaced by another version. It fails in a process that has a role and
+// did not take it up, which would otherwise start itself without end.
 func Executable() (string, error) {
+	if role, _, _ := strings.Cut(os.Getenv(RoleVar), " "); role != "" {
+		return "", fmt.Errorf("this process was started in the role %q, but its main does not know that role", role)
+	}
 	if runtime.GOOS == "linux" {
 		return "/proc/self/exe", nil
 	}

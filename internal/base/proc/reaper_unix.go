@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// reaperVar makes a process the reaper; its value is the reaper's token.
-	reaperVar = "MCPX_REAPER"
 	// writePatience bounds a write to the reaper. Its pipe has room for thousands of
 	// lines, so only a reaper that was stopped can exceed it; it is replaced.
 	writePatience = time.Second
@@ -158,9 +156,6 @@ func (r *Reaper) reaped(id int) {
 
 // spawn starts a reaper process and gives it the list. Callers hold mu.
 func (r *Reaper) spawn() error {
-	if os.Getenv(reaperVar) != "" {
-		return errors.New("this process was started as a reaper, but main does not call proc.ReaperMain")
-	}
 	exe, err := Executable()
 	if err != nil {
 		return err
@@ -178,7 +173,7 @@ func (r *Reaper) spawn() error {
 	proc, err := os.StartProcess(exe, []string{"mcpx-reaper"}, &os.ProcAttr{
 		Dir: "/",
 		// One thread and a tight heap, before the runtime has chosen otherwise.
-		Env:   []string{reaperVar + "=" + r.token, "GOMAXPROCS=1", "GOGC=10"},
+		Env:   []string{RoleVar + "=" + ReaperRole + " " + r.token, "GOMAXPROCS=1", "GOGC=10"},
 		Files: []*os.File{read, null, null},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})

@@ -5,9 +5,6 @@ import (
 	"os"
 )
 
-// reaperVar makes a process the reaper, on other systems.
-const reaperVar = "MCPX_REAPER"
-
 // Reaper does nothing on Windows: each child is in a job object that ends with us.
 type Reaper struct{}
 

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,8 +25,8 @@ const (
 // does nothing. Call it first thing in main, and in TestMain: whatever runs before it
 // costs the reaper memory.
 func ReaperMain() {
-	token := os.Getenv(reaperVar)
-	if token == "" {
+	token, ok := strings.CutPrefix(os.Getenv(RoleVar), ReaperRole+" ")
+	if !ok || token == "" {
 		return
 	}
 	// A signal to everything that belongs to us, or the end of the terminal, must not

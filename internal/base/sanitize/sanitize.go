@@ -15,7 +15,7 @@ const escape = 0x1b
 // without control characters, ANSI escape sequences, bidi controls, zero-width
 // and tag characters, so that it can neither break out of its line nor hide
 // anything from a reader. Text longer than max runes is cut on a word and ends
-// in "...", which counts; 0 means no cut. Bytes that are not UTF-8 become U+FFFD.
+// in "...", within max; 0 means no cut. Bytes that are not UTF-8 become U+FFFD.
 func Line(s string, max int) string {
 	if isLine(s) && (max == 0 || len(s) <= max) {
 		return s

@@ -15,7 +15,7 @@ import (
 // Message is the envelope of one JSON-RPC message. Its slices alias the bytes
 // given to [Parse].
 type Message struct {
-	// ID is the id as written; nil for a notification. A null id counts as nil.
+	// ID is the id as written; nil for a notification. It is nil for a null id too.
 	ID json.RawMessage
 	// Method is empty for a response.
 	Method string

@@ -23,19 +23,23 @@ type Trace struct {
 	named func(name string) bool
 	log   *slog.Logger
 
-	secrets atomic.Pointer[[]string]
+	secrets func() Secrets
 	failed  atomic.Bool
 }
 
-// New makes a trace. named reports whether a member of that name holds a secret. Each line is
-// one Write to out. The first failure of out is logged; the trace goes on.
-func New(out io.Writer, named func(name string) bool, log *slog.Logger) *Trace {
-	return &Trace{out: out, named: named, log: log}
+// New makes a trace. named reports whether a member of that name holds a secret, and secrets
+// returns the values that are struck out wherever they are. Each line is one Write to out. The
+// first failure of out is logged; the trace goes on.
+func New(out io.Writer, named func(name string) bool, secrets func() Secrets, log *slog.Logger) *Trace {
+	return &Trace{out: out, named: named, secrets: secrets, log: log}
 }
 
-// SetSecrets replaces the values that are struck out wherever they stand.
-func (t *Trace) SetSecrets(secrets []string) {
-	var all []string
+// Secrets are values in all the forms in which a message has them, the longest first.
+type Secrets []string
+
+// NewSecrets makes the forms of values.
+func NewSecrets(secrets []string) Secrets {
+	var all Secrets
 	for _, secret := range secrets {
 		quoted, _ := json.Marshal(secret)
 		nested, _ := json.Marshal(string(quoted[1 : len(quoted)-1])) // JSON in a string of JSON
@@ -43,7 +47,7 @@ func (t *Trace) SetSecrets(secrets []string) {
 	}
 	all = slices.DeleteFunc(all, func(secret string) bool { return len(secret) < leastSecret })
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
-	t.secrets.Store(&all)
+	return all
 }
 
 const (
@@ -130,10 +134,8 @@ var notSecret = []string{"progressToken", "sessionId", "session"}
 // clean strikes secrets out: known values, values under the name of a secret, and values that
 // look like one.
 func (t *Trace) clean(text string) string {
-	if secrets := t.secrets.Load(); secrets != nil {
-		for _, secret := range *secrets {
-			text = strings.ReplaceAll(text, secret, struck)
-		}
+	for _, secret := range t.secrets() {
+		text = strings.ReplaceAll(text, secret, struck)
 	}
 	for _, form := range []*pattern.Lazy{member, nested} {
 		text = replace(form, text, func(name string) bool { return t.named(name) && !slices.Contains(notSecret, name) })

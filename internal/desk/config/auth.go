@@ -30,7 +30,7 @@ type Auth struct {
 	// Certificates: a certificate of a client says who it is.
 	Certificates bool
 	// Front is the authorization server in front of mcpx; nil = there is none.
-	Front *Front
+	Front *AuthServer
 }
 
 // AuthIssuer gives out JWTs that count here.
@@ -84,7 +84,7 @@ func (l *loader) auth(path string, n *node) {
 		"rights":       l.rights,
 		"issuers":      l.issuers,
 		"certificates": l.boolean(&a.Certificates),
-		"front":        l.front,
+		"front":        l.authServer,
 	}
 	l.only(path, n, keys)
 }

@@ -62,7 +62,7 @@ type Config struct {
 	Clients     []ClientRule
 	HealthCheck HealthCheck
 
-	// Confirm is off, destructive or all: which calls a person must confirm. ReadDoor is
+	// Confirm is off, destructive or all: which calls a user must confirm. ReadDoor is
 	// whether there is a tool for the calls of read-only tools alone.
 	Confirm  string
 	ReadDoor bool
@@ -151,11 +151,11 @@ type Group struct {
 	Tools ToolFilter
 	// ReadOnly: only tools that are declared read-only exist.
 	ReadOnly bool
-	// Confirm is off, destructive or all; the stricter one of it and a server's counts.
+	// Confirm is off, destructive or all; the stricter one of it and a server's is used.
 	Confirm string
 	// View is ViewTwoTools or ViewTools.
 	View string
-	// CatalogueTokenBudget is 0 where the one of the file counts.
+	// CatalogueTokenBudget is 0 where the one of the file is used.
 	CatalogueTokenBudget int
 }
 
@@ -243,8 +243,8 @@ type Server struct {
 	// IdleTimeout ends a call that neither answers nor reports progress for so
 	// long; 0 is no such limit.
 	IdleTimeout time.Duration
-	// ToolTimeouts replace CallTimeout for single tools, the first that matches
-	// counts.
+	// ToolTimeouts replace CallTimeout for single tools; the first that matches
+	// is used.
 	ToolTimeouts []ToolTimeout
 	// MaxConcurrency bounds the open calls; 0 is no limit.
 	MaxConcurrency int

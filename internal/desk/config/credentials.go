@@ -6,7 +6,9 @@ import (
 )
 
 // notPassedOn are headers that mcpx or HTTP sets, or that are not a server's business.
-var notPassedOn = []string{"host", "content-type", "content-length", "accept", "connection", "transfer-encoding", "upgrade", "last-event-id"}
+var notPassedOn = []string{
+	"host", "content-type", "content-length", "accept", "connection", "transfer-encoding", "upgrade", "last-event-id",
+}
 
 // CallerCredential is where a header of requests to a server comes from: one of these.
 type CallerCredential struct {
@@ -68,7 +70,8 @@ func (r *serverReader) credential(at, name string, m member) {
 func (r *serverReader) checkCredentials() {
 	for header, from := range r.s.CallerCredentials {
 		if from.Exchange && (r.s.OAuth.Off || r.s.OAuth.ClientID == "") {
-			r.fail(join(r.credentialsAt.path, header), r.credentialsAt.offset, "needs oauth with the client_id of a client that may exchange tokens, and its client_secret or key")
+			r.fail(join(r.credentialsAt.path, header), r.credentialsAt.offset,
+				"needs oauth with the client_id of a client that may exchange tokens, and its client_secret or key")
 		}
 	}
 	if r.credentialsAt.path != "" && (r.s.Type == Stdio || r.s.Type == WebSocket && r.s.URL == "") {

@@ -107,8 +107,8 @@ func (r *serverReader) home() string {
 }
 
 // expanded is a text outside of the servers, with its references resolved. ok is false
-// where the value is not known: after a fault, or as it has not been looked up. It never
-// counts as it is written: what promises safety would be known to everybody.
+// where the value is not known: after a fault, or as it has not been looked up. It is
+// never used as it is written: what promises safety would be known to everybody.
 func (l *loader) expanded(path string, n *node) (text string, ok bool) {
 	if !l.is(stringKind, path, n) {
 		return "", false

@@ -201,7 +201,10 @@ func (l *loader) only(path string, n *node, keys map[string]reader) {
 }
 
 // each reads an object. unknown gets the keys that are not near one of ours either.
-func (l *loader) each(path string, n *node, keys map[string]reader, foreign func(at string, m member) bool, unknown func(at string, m member)) {
+func (l *loader) each(
+	path string, n *node, keys map[string]reader,
+	foreign func(at string, m member) bool, unknown func(at string, m member),
+) {
 	for _, m := range n.members {
 		at := join(path, m.key)
 		if m.value.kind == nullKind {

@@ -10,7 +10,7 @@ import (
 // EnvPath is the environment variable that names the config file.
 const EnvPath = "MCPX_CONFIG"
 
-// localPath is read only when a person sits at the terminal: an editor that
+// localPath is read only when a user sits at the terminal: an editor that
 // starts mcpx in a cloned repository must not run what that repository says.
 const localPath = "config.json"
 

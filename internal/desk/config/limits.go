@@ -38,7 +38,10 @@ func unsetQuota() Quota {
 }
 
 func defaultLimits() Limits {
-	return Limits{All: unsetQuota(), Principal: unsetQuota(), Server: unsetQuota(), AddressRequests: Unset, Connections: Unset, AddressConnections: Unset}
+	return Limits{
+		All: unsetQuota(), Principal: unsetQuota(), Server: unsetQuota(),
+		AddressRequests: Unset, Connections: Unset, AddressConnections: Unset,
+	}
 }
 
 // limits reads how much callers may use: the members of the object itself are for all

@@ -117,7 +117,10 @@ func Parse(path string, data []byte, o Options) (*Config, error) {
 }
 
 func newLoader(path string, o Options) *loader {
-	return &loader{o: o, cfg: defaults(path), defined: map[string]string{}, wanted: map[string][]wanted{}, everyServer: Server{Start: "eager", Pin: "warn"}}
+	return &loader{
+		o: o, cfg: defaults(path), defined: map[string]string{}, wanted: map[string][]wanted{},
+		everyServer: Server{Start: "eager", Pin: "warn"},
+	}
 }
 
 // decode reads the JSON; it tolerates a byte order mark.
@@ -156,10 +159,10 @@ type loader struct {
 	defined map[string]string
 
 	// viewAt is where the key view stands, and inGroups what the groups say of servers.
-	viewAt   place
-	inGroups []groupServers
-	authAt   place // where the key auth stands
-	frontAt  place // where auth.front stands
+	viewAt       place
+	inGroups     []groupServers
+	authAt       place // where the key auth stands
+	authServerAt place // where auth.front stands
 
 	// wanted are the references of servers in use to values elsewhere, by server; empty: of
 	// none. answers has what they
@@ -185,7 +188,7 @@ func (l *loader) finish() {
 	l.similarNames()
 	l.finishViews()
 	l.finishAuth()
-	l.finishFront()
+	l.finishAuthServer()
 	l.servedRights()
 	slices.SortFunc(l.cfg.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 	for i := range l.cfg.Servers {

@@ -79,7 +79,8 @@ func (r *serverReader) checkOAuth() {
 		r.fail(r.oauthAt.path, r.oauthAt.offset, "is for remote servers; a command gets its credentials in env")
 		return
 	}
-	if u, err := url.Parse(o.ClientMetadataURL); o.ClientMetadataURL != "" && (err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") == "") {
+	document, err := url.Parse(o.ClientMetadataURL)
+	if o.ClientMetadataURL != "" && (err != nil || document.Scheme != "https" || strings.Trim(document.Path, "/") == "") {
 		fail("client_metadata_url", "must be the https:// URL of a document")
 	}
 	if u, err := url.Parse(o.Issuer); o.Issuer != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {

@@ -18,7 +18,7 @@ type Right struct {
 	ReadOnly bool
 	// Views are globs over the values of [Config.View]; nil = all.
 	Views []string
-	// Confirm is off, destructive or all; the strictest one of it and others counts.
+	// Confirm is off, destructive or all; the strictest of all that apply is used.
 	Confirm string
 	// Admin opens the state of mcpx and the list of its servers.
 	Admin bool

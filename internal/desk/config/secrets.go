@@ -32,11 +32,17 @@ var (
 	userinfo   = pattern.New(`[A-Za-z][A-Za-z0-9+.-]*://([^/?#\s@]*(?:@[^/?#\s@]+)*)@`)
 	plainWords = []string{"true", "false", "null", "none"}
 	// settings are values of arguments whose names look secret.
-	settings = []string{"basic", "bearer", "oauth", "oauth2", "apikey", "api_key", "api-key", "default", "disabled", "enabled", "required", "optional", "keyring", "keychain"}
+	settings = []string{
+		"basic", "bearer", "oauth", "oauth2", "apikey", "api_key", "api-key",
+		"default", "disabled", "enabled", "required", "optional", "keyring", "keychain",
+	}
 	// surroundings are variables that say where a program runs: to strike out their
 	// values would only make texts unreadable.
-	surroundings = []string{"HOME", "USER", "LOGNAME", "USERNAME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "LANG", "PWD", "PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOSTNAME"}
-	schemes      = []string{"bearer", "basic", "token", "apikey"}
+	surroundings = []string{
+		"HOME", "USER", "LOGNAME", "USERNAME", "USERPROFILE", "APPDATA", "LOCALAPPDATA",
+		"LANG", "PWD", "PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOSTNAME",
+	}
+	schemes = []string{"bearer", "basic", "token", "apikey"}
 )
 
 // secret notes a value that must not be shown. Very short values and words that

@@ -11,8 +11,8 @@ import (
 // What is wrong where a text is no JSON, and what to do about it. Of the text
 // itself no more than a character is shown: it may be a secret.
 
-// explain says what is wrong with a text that hujson refused with err. Of err only
-// the place counts: its words have no remedy, and show what may be a secret.
+// explain says what is wrong with a text that hujson refused with err. It takes
+// only the place from err: its words have no remedy, and show what may be a secret.
 func explain(data []byte, err error) error {
 	var line, column int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scanErr != nil {

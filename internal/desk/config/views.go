@@ -49,7 +49,10 @@ func (l *loader) group(name, path string, n *node) {
 			"servers": servers,
 			"tools": func(path string, n *node) {
 				if l.is(objectKind, path, n) {
-					l.members(path, n, map[string]reader{"allow": l.allowed(l.toolGlobs(&g.Tools.Allow)), "deny": l.toolGlobs(&g.Tools.Deny)}, nil)
+					l.members(path, n, map[string]reader{
+						"allow": l.allowed(l.toolGlobs(&g.Tools.Allow)),
+						"deny":  l.toolGlobs(&g.Tools.Deny),
+					}, nil)
 				}
 			},
 			"read_only":              l.boolean(&g.ReadOnly),

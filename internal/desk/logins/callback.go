@@ -45,7 +45,7 @@ func (c *callback) serve(listener net.Listener) (stop func()) {
 	}
 }
 
-// finish says how the login ended. Only the first time counts.
+// finish says how the login ended. Later calls do nothing.
 func (c *callback) finish(err error) {
 	c.once.Do(func() {
 		c.err = err

@@ -86,7 +86,10 @@ func discover(ctx context.Context, client *http.Client, s Server, c challenge, a
 		return nil, errors.New("the server does not ask for a login, and has no metadata about one")
 	}
 	out.server = &oauthex.AuthServerMeta{
-		Issuer: issuer, AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register",
+		Issuer:                issuer,
+		AuthorizationEndpoint: issuer + "/authorize",
+		TokenEndpoint:         issuer + "/token",
+		RegistrationEndpoint:  issuer + "/register",
 	}
 	return out, nil
 }

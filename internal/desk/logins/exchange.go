@@ -16,7 +16,7 @@ import (
 const (
 	// mostExchanged bounds the tokens of callers that are kept for one server ([lru.Map]).
 	mostExchanged = 2048
-	// unknownLife is how long a token is kept that does not say how long it counts.
+	// unknownLife is how long a token is kept that does not say how long it is valid.
 	unknownLife = 5 * time.Minute
 )
 

@@ -21,9 +21,9 @@ import (
 	"mcpx/internal/base/sanitize"
 )
 
-// Options say how a person logs in.
+// Options say how a user logs in.
 type Options struct {
-	// Open shows the person this address, and returns at once.
+	// Open shows the user this address, and returns at once.
 	Open func(address string)
 	// Pasted, which may be nil, yields the address that the browser ended at, where that
 	// cannot reach this machine.
@@ -43,7 +43,7 @@ type Result struct {
 	Unsealed error
 }
 
-// Login has a person log in to s, and keeps the login. It ends with ctx.
+// Login has a user log in to s, and keeps the login. It ends with ctx.
 func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error) {
 	switch {
 	case s.machine():
@@ -53,7 +53,10 @@ func (l *Logins) Login(ctx context.Context, s Server, o Options) (*Result, error
 	case !s.safe():
 		return nil, errors.New("a login needs a server over https, or on this machine: a token would go over the network in the clear")
 	case s.authorized():
-		return nil, &hintError{s.Name + " has an Authorization header, which a login would not replace", "remove it from headers of the server"}
+		return nil, &hintError{
+			s.Name + " has an Authorization header, which a login would not replace",
+			"remove it from headers of the server",
+		}
 	}
 	web := newHTTPClient(s)
 	defer web.CloseIdleConnections()
@@ -196,7 +199,7 @@ type codeFlow struct {
 	web      *http.Client
 }
 
-// run shows the person the page to log in on, and exchanges the code with which the
+// run shows the user the page to log in on, and exchanges the code with which the
 // browser comes back. It closes the listener.
 func (f *codeFlow) run(ctx context.Context, listener net.Listener) (*oauth2.Token, error) {
 	redirect := redirectOf(listener)

@@ -1,5 +1,5 @@
 // Package logins logs in to upstreams: it finds the authorization server of an upstream,
-// gets and keeps tokens, and puts them on requests. A login by a person is made by
+// gets and keeps tokens, and puts them on requests. A login by a user is made by
 // [Logins.Login] alone; what serves only uses it.
 package logins
 
@@ -61,7 +61,7 @@ func (s Server) authorized() bool {
 	return false
 }
 
-// machine reports whether the server's tokens need no person.
+// machine reports whether the server's tokens need no user.
 func (s Server) machine() bool { return s.Grant == ClientCredentials || s.Grant == PrivateKeyJWT }
 
 // safe reports whether tokens may go to all addresses of the server.
@@ -142,7 +142,7 @@ func (l *Logins) source(s Server) *source {
 	return src
 }
 
-// neededError says that a person must log in. Its text is for that person.
+// neededError says that a user must log in. Its text is for that user.
 type neededError struct {
 	Server string
 	// Why the login that was there does not do; empty if there was none.

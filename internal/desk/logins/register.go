@@ -23,7 +23,9 @@ const callbackPath = "/callback"
 // specification: registered beforehand, by a metadata document, registered by itself. It
 // returns the listener of the redirect too, as registrations name its port. A
 // registration is remembered; forgotten is the id of one that is of no use any more.
-func (l *Logins) client(ctx context.Context, web *http.Client, s Server, meta *oauthex.AuthServerMeta, forgotten string) (client, net.Listener, error) {
+func (l *Logins) client(
+	ctx context.Context, web *http.Client, s Server, meta *oauthex.AuthServerMeta, forgotten string,
+) (client, net.Listener, error) {
 	switch {
 	case s.ClientID != "":
 		listener, err := listen(ctx, s.RedirectPort)
@@ -62,7 +64,8 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 	if meta.RegistrationEndpoint == "" {
 		return client{}, &hintError{
 			"the authorization server " + who + " takes no registration by mcpx itself",
-			"register an application there that comes back to http://127.0.0.1:PORT" + callbackPath + ", and set oauth.client_id (and redirect_port) of the server",
+			"register an application there that comes back to http://127.0.0.1:PORT" + callbackPath +
+				", and set oauth.client_id (and redirect_port) of the server",
 		}
 	}
 	asked := &oauthex.ClientRegistrationMetadata{
@@ -76,7 +79,8 @@ func register(ctx context.Context, web *http.Client, meta *oauthex.AuthServerMet
 	}
 	got, err := oauthex.RegisterClient(ctx, meta.RegistrationEndpoint, asked, web)
 	if refusal, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
-		return client{}, fmt.Errorf("the authorization server %s refuses to register mcpx: %s %s", who, sanitize.Line(refusal.ErrorCode, 60), sanitize.Line(refusal.ErrorDescription, 200))
+		return client{}, fmt.Errorf("the authorization server %s refuses to register mcpx: %s %s",
+			who, sanitize.Line(refusal.ErrorCode, 60), sanitize.Line(refusal.ErrorDescription, 200))
 	}
 	if err != nil { // whose text may have all of the answer, with a secret
 		if outer, ok := errors.AsType[*url.Error](err); ok {

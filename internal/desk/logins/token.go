@@ -100,7 +100,8 @@ const leastSecret = 4
 // secrets are those that a request of a token sends.
 func (e endpoint) secrets(params url.Values) (all []string) {
 	for _, value := range []string{
-		e.Client.Secret, params.Get("code"), params.Get("code_verifier"), params.Get("refresh_token"), params.Get("subject_token"), params.Get("client_assertion"),
+		e.Client.Secret, params.Get("code"), params.Get("code_verifier"),
+		params.Get("refresh_token"), params.Get("subject_token"), params.Get("client_assertion"),
 	} {
 		if len(value) >= leastSecret {
 			all = append(all, value, "[secret]")
@@ -133,7 +134,7 @@ func tokenError(issuer string, err error, struck []string) error {
 	return &refusedError{answer.ErrorCode, text}
 }
 
-// assertionLife is how long a signed proof counts; each request has its own.
+// assertionLife is how long a signed proof is valid; each request has its own.
 const assertionLife = 5 * time.Minute
 
 // assertion proves who the client is with a signature (RFC 7523, private_key_jwt).

@@ -15,8 +15,8 @@ type Client struct {
 	Restart string
 
 	format format
-	// places are where the user's file may lie. The first that exists counts, else
-	// the first.
+	// places are where the user's file may lie. It is the first that exists,
+	// else the first.
 	places func(System) []string
 	// project is the file of a project, below its folder; empty: there is none.
 	project string

@@ -151,10 +151,18 @@ func hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Connect plans the entry of mcpx, with this command, in a client's file. own are
-// the servers of mcpx's config; where move is set, those that the client has too
-// are taken out of its file.
-func (b Backups) Connect(c Client, file, command string, args []string, own []Found, move bool, o config.Options) (Change, error) {
+// Connection is what [Backups.Connect] changes in a client's file.
+type Connection struct {
+	// Command and Args start mcpx.
+	Command string
+	Args    []string
+	// Move are the servers of mcpx's config: those that the client has too are taken
+	// out of its file. With nil the client keeps all that it has.
+	Move []Found
+}
+
+// Connect plans the entry of mcpx in a client's file.
+func (b Backups) Connect(c Client, file string, to Connection, o config.Options) (Change, error) {
 	change := Change{Client: c, File: file}
 	var err error
 	if change.Before, change.Existed, err = read(file); err != nil {
@@ -177,23 +185,22 @@ func (b Backups) Connect(c Client, file, command string, args []string, own []Fo
 			return fail(fmt.Errorf("another server is called %s there; rename it first", name))
 		}
 	}
-	entry := c.format.entry(command, args)
+	entry := c.format.entry(to.Command, to.Args)
 	if !e.sameEntry(name, entry) {
 		if e, err = e.set(name, entry); err != nil {
 			return fail(err)
 		}
 	}
-	if move {
-		for _, s := range Doubled(servers, own) {
-			if e, err = e.remove(s); err != nil {
-				return fail(err)
-			}
-			change.Moved = append(change.Moved, s)
+	for _, s := range Doubled(servers, to.Move) {
+		if e, err = e.remove(s); err != nil {
+			return fail(err)
 		}
+		change.Moved = append(change.Moved, s)
 	}
 	change.After = e.data()
 	change.first, change.exact = true, true
-	if r, ok := b.record(file); ok && (r.After == hash(change.Before) || slices.ContainsFunc(servers, func(f Found) bool { return f.Self })) {
+	connected := slices.ContainsFunc(servers, func(f Found) bool { return f.Self })
+	if r, ok := b.record(file); ok && (connected || r.After == hash(change.Before)) {
 		// Its backup is from before mcpx was there.
 		change.record, change.first, change.exact = r, false, r.After == hash(change.Before)
 	}
@@ -218,7 +225,7 @@ func Doubled(servers, own []Found) []string {
 // parse reads the text of a client's file, and the servers in it.
 func (c Client) parse(data []byte, file string, o config.Options) (e edited, servers []Found, err error) {
 	if e, err = parse(c.format, data); err == nil {
-		servers, err = e.servers(c, file, o)
+		servers, err = e.servers(origin{client: c.ID, file: file, reading: o})
 	}
 	return e, servers, err
 }
@@ -233,7 +240,7 @@ func (c Client) Servers(file string, o config.Options) ([]Found, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return e.servers(c, file, o)
+	return e.servers(origin{client: c.ID, file: file, reading: o})
 }
 
 // Disconnect plans the way back: to the very bytes from before where the file is

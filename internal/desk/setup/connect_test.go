@@ -70,7 +70,11 @@ func served(t *testing.T, text string) []Found {
 // connect plans and writes.
 func connect(t *testing.T, b Backups, c Client, file string, own []Found, move bool) Change {
 	t.Helper()
-	change, err := b.Connect(c, file, "/opt/bin/mcpx", []string{"--config", "/etc/mcpx.json"}, own, move, reading)
+	to := Connection{Command: "/opt/bin/mcpx", Args: []string{"--config", "/etc/mcpx.json"}}
+	if move {
+		to.Move = own
+	}
+	change, err := b.Connect(c, file, to, reading)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +329,7 @@ func TestConnect_Twice(t *testing.T) {
 	put(t, file, before)
 	b := Backups{Dir: filepath.Join(sys.home(), "backups")}
 	connect(t, b, c, file, nil, false)
-	change, err := b.Connect(c, file, "/usr/local/bin/mcpx", nil, nil, false, reading)
+	change, err := b.Connect(c, file, Connection{Command: "/usr/local/bin/mcpx"}, reading)
 	if err != nil || change.Nothing() {
 		t.Fatalf("got %v, nothing: %v", err, change.Nothing())
 	}
@@ -342,7 +346,7 @@ func TestConnect_Twice(t *testing.T) {
 
 	connect(t, b, c, file, nil, false)
 	put(t, file, strings.Replace(content(t, file), `"a"`, `"b"`, 1))
-	change, err = b.Connect(c, file, "/usr/local/bin/mcpx", nil, nil, false, reading)
+	change, err = b.Connect(c, file, Connection{Command: "/usr/local/bin/mcpx"}, reading)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -446,7 +450,7 @@ func TestConnect_Refused(t *testing.T) {
 			sys, c := linux(t), client(t, one.id)
 			file := c.File(sys)
 			put(t, file, one.before)
-			_, err := Backups{Dir: sys.Dir}.Connect(c, file, "/opt/bin/mcpx", nil, nil, false, reading)
+			_, err := Backups{Dir: sys.Dir}.Connect(c, file, Connection{Command: "/opt/bin/mcpx"}, reading)
 			if err == nil || !strings.Contains(err.Error(), one.want) || !strings.Contains(err.Error(), file) {
 				t.Errorf("got %v", err)
 			}

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"mcpx/internal/desk/config"
 )
 
 const byteOrderMark = "\xEF\xBB\xBF"
@@ -134,15 +132,15 @@ func (e edited) restore(name string, from edited) (edited, error) {
 }
 
 // servers are the entries at the place where the client's servers are.
-func (e edited) servers(c Client, file string, o config.Options) ([]Found, error) {
+func (e edited) servers(from origin) ([]Found, error) {
 	if e.format.toml {
-		return tomlServers(e.toml.data(), file, "", o)
+		return from.tomlServers(e.toml.data())
 	}
 	value := e.json.value(e.format.at...)
 	if value == nil {
 		return nil, nil
 	}
-	return serversIn(value, strings.Join(e.format.at, "."), c.ID, file, "", o), nil
+	return from.serversIn(value, strings.Join(e.format.at, ".")), nil
 }
 
 // sameEntry reports whether the file starts mcpx in this way already. What a user

@@ -20,7 +20,7 @@ func TestConnect_ReadOnly(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.Chmod(filepath.Dir(file), 0o700) })
 	b := Backups{Dir: filepath.Join(sys.home(), "backups")}
-	change, err := b.Connect(c, file, "/opt/bin/mcpx", nil, nil, false, reading)
+	change, err := b.Connect(c, file, Connection{Command: "/opt/bin/mcpx"}, reading)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestWrite_Meanwhile(t *testing.T) {
 	file := c.File(sys)
 	put(t, file, "{}\n")
 	b := Backups{Dir: filepath.Join(sys.home(), "backups")}
-	change, err := b.Connect(c, file, "/opt/bin/mcpx", nil, nil, false, reading)
+	change, err := b.Connect(c, file, Connection{Command: "/opt/bin/mcpx"}, reading)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -380,7 +380,8 @@ type part struct {
 func (d *jsonText) cut(v *hujson.Value, parts []part, i int) (*jsonText, error) {
 	p := parts[i]
 	from := len(bytes.TrimRight(d.text[:p.start], " \t\r\n"))
-	if line, _, _ := bytes.Cut(d.text[p.end:v.EndOffset-1], []byte("\n")); bytes.Contains(line, []byte("//")) || bytes.Contains(line, []byte("/*")) {
+	line, _, _ := bytes.Cut(d.text[p.end:v.EndOffset-1], []byte("\n"))
+	if bytes.Contains(line, []byte("//")) || bytes.Contains(line, []byte("/*")) {
 		from = p.start // the comment behind it keeps its line
 	}
 	cuts := []splice{{from: from, to: p.end}}

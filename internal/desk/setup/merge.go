@@ -110,7 +110,9 @@ func Secrets(merged []Merged) int {
 	for _, m := range merged {
 		text, _ := marshal(m.Found.entry)
 		if slices.ContainsFunc(m.Found.Server.Credentials, func(secret string) bool {
-			return len(strings.TrimSpace(secret)) > len("Bearer") && !strings.Contains(secret, "${") && strings.Contains(string(text), strings.Trim(string(quoted(secret)), `"`))
+			written := strings.Trim(string(quoted(secret)), `"`)
+			return len(strings.TrimSpace(secret)) > len("Bearer") && !strings.Contains(secret, "${") &&
+				strings.Contains(string(text), written)
 		}) {
 			n++
 		}

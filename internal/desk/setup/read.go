@@ -61,7 +61,7 @@ func Find(s System, o config.Options) []Source {
 			files = append(files, c.others(s)...)
 		}
 		for _, file := range files {
-			if source := readSource(c, file, "", o); source.exists {
+			if source := readSource(c, origin{client: c.ID, file: file, reading: o}); source.exists {
 				sources = append(sources, source)
 			}
 		}
@@ -87,7 +87,7 @@ func FindProject(s System) []string {
 
 // ReadFile reads a file that the user named, of any client or of mcpx.
 func ReadFile(s System, file string, o config.Options) Source {
-	return readSource(Client{}, file, projectOf(s, file), o)
+	return readSource(Client{}, origin{file: file, project: projectOf(s, file), reading: o})
 }
 
 // projectOf is the folder of the project that a file of this name belongs to, in
@@ -102,22 +102,30 @@ func projectOf(s System, file string) string {
 	return ""
 }
 
-func readSource(c Client, file, project string, o config.Options) Source {
-	source := Source{Client: c.Name, ID: c.ID, File: file}
-	data, existed, err := read(file)
+// origin is where servers are read from, and how.
+type origin struct {
+	client  string // its ID; empty for a file that the user named
+	file    string
+	project string // the folder that the servers are started in; empty: the user's own file
+	reading config.Options
+}
+
+func readSource(c Client, from origin) Source {
+	source := Source{Client: c.Name, ID: c.ID, File: from.file}
+	data, existed, err := read(from.file)
 	source.exists, source.Err = existed || err != nil, err
 	if !existed {
 		return source
 	}
-	if c.format.toml || c.ID == "" && strings.EqualFold(filepath.Ext(file), ".toml") {
-		source.Servers, source.Err = tomlServers(data, file, project, o)
+	if c.format.toml || c.ID == "" && strings.EqualFold(filepath.Ext(from.file), ".toml") {
+		source.Servers, source.Err = from.tomlServers(data)
 		return source
 	}
-	source.Servers, source.Err = jsonServers(data, c.ID, file, project, o)
+	source.Servers, source.Err = from.jsonServers(data)
 	return source
 }
 
-func tomlServers(data []byte, file, project string, o config.Options) ([]Found, error) {
+func (from origin) tomlServers(data []byte) ([]Found, error) {
 	d, err := parseTOMLText(data)
 	if err != nil {
 		return nil, err
@@ -140,7 +148,7 @@ func tomlServers(data []byte, file, project string, o config.Options) ([]Found, 
 		if command := entry.get("command"); command != nil { // first, as people write it
 			entry = append(object{{"command", command}}, entry.without("command")...)
 		}
-		found = append(found, translate(name, entry, "", file, project, o))
+		found = append(found, from.translate(name, entry, ""))
 	}
 	return found, nil
 }
@@ -155,7 +163,7 @@ var containers = [][]string{
 	{"mcp_servers"},     // the older mcpx
 }
 
-func jsonServers(data []byte, client, file, project string, o config.Options) ([]Found, error) {
+func (from origin) jsonServers(data []byte) ([]Found, error) {
 	d, err := parseJSONText(data)
 	if err != nil {
 		return nil, err
@@ -166,27 +174,29 @@ func jsonServers(data []byte, client, file, project string, o config.Options) ([
 		if value == nil || len(keys) == 1 && keys[0] == "mcp" && d.openCode2() {
 			continue
 		}
-		found = append(found, serversIn(value, strings.Join(keys, "."), client, file, project, o)...)
+		found = append(found, from.serversIn(value, strings.Join(keys, "."))...)
 	}
 	// Claude Code keeps the servers of a project under the project's folder.
 	if projects := d.objectAt("projects"); projects != nil {
 		for _, m := range projects.Members {
 			folder := m.Name.Value.(hujson.Literal).String()
 			if value := d.value("projects", folder, "mcpServers"); value != nil {
-				found = append(found, serversIn(value, "mcpServers", client, file, folder, o)...)
+				of := from
+				of.project = folder
+				found = append(found, of.serversIn(value, "mcpServers")...)
 			}
 		}
 	}
 	return found, nil
 }
 
-// serversIn reads the object, or the older array, that holds servers. project is
-// the folder in which they are started.
-func serversIn(value *hujson.Value, at, client, file, project string, o config.Options) []Found {
+// serversIn reads the object, or the older array, that holds servers. at are the keys that
+// lead to it.
+func (from origin) serversIn(value *hujson.Value, at string) []Found {
 	var found []Found
 	dialect := at
-	if client == "gemini" {
-		dialect = client
+	if from.client == "gemini" {
+		dialect = from.client
 	}
 	for _, one := range entriesIn(value) {
 		entry := fields(one.value)
@@ -196,7 +206,7 @@ func serversIn(value *hujson.Value, at, client, file, project string, o config.O
 		if one.listed {
 			entry = entry.without("name", "id")
 		}
-		found = append(found, translate(one.name, entry, dialect, file, project, o))
+		found = append(found, from.translate(one.name, entry, dialect))
 	}
 	return found
 }
@@ -239,20 +249,20 @@ func fields(v *hujson.Value) object {
 }
 
 // translate makes an entry of mcpx's config of one of a client.
-func translate(name string, entry object, dialect, file, project string, o config.Options) Found {
+func (from origin) translate(name string, entry object, dialect string) Found {
 	f := Found{Name: name}
 	f.entry, f.LeftOut = entry.ofMcpx(dialect)
 	if dialect == "context_servers" && f.entry.get("command") == nil && f.entry.get("url") == nil {
 		f.Fault = "is an extension of Zed, which alone can start it"
 		return f
 	}
-	if project != "" {
-		f.entry = rewrite(f.entry, workspaceFolder, strings.ReplaceAll(strings.Trim(string(quoted(project)), `"`), "$", "$$"))
+	if from.project != "" {
+		f.entry = rewrite(f.entry, workspaceFolder, strings.ReplaceAll(strings.Trim(string(quoted(from.project)), `"`), "$", "$$"))
 	}
-	if dir := project; dir != "" || filepath.IsAbs(file) {
-		f.entry = f.entry.inFolder(dir, filepath.Dir(file))
+	if from.project != "" || filepath.IsAbs(from.file) {
+		f.entry = f.entry.inFolder(from.project, filepath.Dir(from.file))
 	}
-	f.check(o)
+	f.check(from.reading)
 	return f
 }
 
@@ -313,7 +323,9 @@ func (f *Found) definition() string {
 }
 
 // launchers are programs of which the first argument says what runs.
-var launchers = []string{"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "npm", "npx.cmd", "uv", "bun", "deno", "node", "go", "python", "python3"}
+var launchers = []string{
+	"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "npm", "npx.cmd", "uv", "bun", "deno", "node", "go", "python", "python3",
+}
 
 // Runs says in a few words what the server is, without what may be secret.
 func (f *Found) Runs() string {

@@ -71,7 +71,7 @@ func (s System) xdgConfig() string {
 	return s.env("XDG_CONFIG_HOME", s.join(s.home(), ".config"))
 }
 
-// Short is a path as a person writes it, with ~ for the user's folder.
+// Short is a path as a user writes it, with ~ for the user's folder.
 func (s System) Short(file string) string {
 	home := s.home()
 	if rest, ok := strings.CutPrefix(file, home); ok && home != "" && (strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, `\`)) {

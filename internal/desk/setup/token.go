@@ -11,22 +11,28 @@ var ErrNoToken = errors.New("no such token")
 // ErrHasToken is the error of a new token for a name that has one.
 var ErrHasToken = errors.New("has a token already")
 
-// SetToken puts the digest of a token into the text of a config, in place of the one that
-// the name has only if replace is true, else the error is [ErrHasToken]. Its groups and
-// scopes stay where none are given.
-func SetToken(data []byte, name, digest string, groups, scopes []string, replace bool) ([]byte, error) {
+// Token is what a config has of a client's token.
+type Token struct {
+	SHA256 string // hexadecimal
+	// Groups and Scopes are those of its owner. With nil those that the config has stay.
+	Groups, Scopes []string
+}
+
+// SetToken puts a token into the text of a config, under a name. A name that has a token
+// gets another one only if replace is true, else the error is [ErrHasToken].
+func SetToken(data []byte, name string, t Token, replace bool) ([]byte, error) {
 	d, err := parseJSONText(data)
 	if err != nil {
 		return nil, err
 	}
 	at := []string{"auth", "tokens", name}
 	if d.objectAt(at...) == nil {
-		entry := object{{"sha256", digest}}
-		if groups != nil {
-			entry = append(entry, field{"groups", groups})
+		entry := object{{"sha256", t.SHA256}}
+		if t.Groups != nil {
+			entry = append(entry, field{"groups", t.Groups})
 		}
-		if scopes != nil {
-			entry = append(entry, field{"scopes", scopes})
+		if t.Scopes != nil {
+			entry = append(entry, field{"scopes", t.Scopes})
 		}
 		if d, err = d.set(entry, at...); err != nil {
 			return nil, err
@@ -36,12 +42,12 @@ func SetToken(data []byte, name, digest string, groups, scopes []string, replace
 	if !replace {
 		return nil, fmt.Errorf("%s %w", name, ErrHasToken)
 	}
-	d, err = d.set(digest, append(at, "sha256")...)
-	if err == nil && groups != nil {
-		d, err = d.set(groups, append(at, "groups")...)
+	d, err = d.set(t.SHA256, append(at, "sha256")...)
+	if err == nil && t.Groups != nil {
+		d, err = d.set(t.Groups, append(at, "groups")...)
 	}
-	if err == nil && scopes != nil {
-		d, err = d.set(scopes, append(at, "scopes")...)
+	if err == nil && t.Scopes != nil {
+		d, err = d.set(t.Scopes, append(at, "scopes")...)
 	}
 	if err != nil {
 		return nil, err

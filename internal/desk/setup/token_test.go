@@ -21,7 +21,7 @@ func TestTokens(t *testing.T) {
 `
 	set := func(data, name, digest string, groups []string, replace bool) string {
 		t.Helper()
-		after, err := SetToken([]byte(data), name, digest, groups, nil, replace)
+		after, err := SetToken([]byte(data), name, Token{SHA256: digest, Groups: groups}, replace)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestTokens(t *testing.T) {
 	if after := set(file, "ci", "new", []string{"b"}, true); after != strings.NewReplacer("old", "new", `["a"]`, `["b"]`).Replace(file) {
 		t.Errorf("replaced with groups:\n%s", after)
 	}
-	if _, err := SetToken([]byte(file), "ci", "new", nil, nil, false); err == nil {
+	if _, err := SetToken([]byte(file), "ci", Token{SHA256: "new"}, false); err == nil {
 		t.Error("replaced unasked")
 	}
 	removed, err := RemoveToken([]byte(added), "alice")

@@ -23,10 +23,10 @@ type authorization struct {
 	Challenge string `json:"p"` // of PKCE
 }
 
-// authorize is the authorization endpoint. GET shows the person which client asks for access;
+// authorize is the authorization endpoint. GET shows the user which client asks for access;
 // POST, from the form on that page, goes on to the login. The page is shown at every
 // authorization: the issuer knows this server alone, and would wave a client through that the
-// person has never heard of.
+// user has never heard of.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	if len(r.URL.RawQuery) > maxQuery {
 		s.faultPage(w, http.StatusRequestURITooLong, "The request is too long.")
@@ -64,10 +64,12 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 
 // asks checks an authorization request. If it returns an authorization beside the error, the
 // error goes back to the client; else the redirect URI cannot be trusted, and the error is for
-// the person alone.
+// the user alone.
 func (s *Server) asks(r *http.Request, query url.Values) (*client, *authorization, error) {
 	var values [7]string
-	for i, name := range []string{"client_id", "redirect_uri", "state", "response_type", "code_challenge", "code_challenge_method", "response_mode"} {
+	for i, name := range []string{
+		"client_id", "redirect_uri", "state", "response_type", "code_challenge", "code_challenge_method", "response_mode",
+	} {
 		value, err := only(query, name)
 		if err != nil {
 			return nil, nil, err
@@ -85,7 +87,10 @@ func (s *Server) asks(r *http.Request, query url.Values) (*client, *authorizatio
 	case !c.knows(a.Redirect):
 		return nil, nil, &fault{"invalid_request", "the client has not registered this redirect_uri: " + sanitize.Line(a.Redirect, 200)}
 	case !s.redirects(a.Redirect):
-		return nil, nil, &fault{"invalid_request", "this redirect_uri is not allowed here; auth.front.redirects of mcpx allows more: " + sanitize.Line(a.Redirect, 200)}
+		return nil, nil, &fault{
+			"invalid_request",
+			"this redirect_uri is not allowed here; auth.front.redirects of mcpx allows more: " + sanitize.Line(a.Redirect, 200),
+		}
 	case values[3] != "code":
 		return nil, a, &fault{"unsupported_response_type", "response_type must be code"}
 	case values[6] != "" && values[6] != "query":
@@ -113,7 +118,7 @@ type page struct {
 	Until   int64  `json:"u"` // Unix seconds
 }
 
-// answered handles the answer of the person. It counts only from the form of the same request,
+// answered handles the answer of the user. It is valid only from the form of the same request,
 // shown in the same browser.
 func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorization) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxQuery)
@@ -131,7 +136,7 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, a *authorizati
 	s.startLogin(w, r, a)
 }
 
-// back redirects the person to the client, with the client's state and our issuer (RFC 9207).
+// back redirects the user to the client, with the client's state and our issuer (RFC 9207).
 func (s *Server) back(w http.ResponseWriter, a *authorization, values url.Values) {
 	u, _ := redirect(a.Redirect) // asks has checked it
 	if a.State != "" {
@@ -157,7 +162,10 @@ const (
 // setCookie sets a cookie for this host alone, or deletes it if value is empty. It is
 // SameSite=Lax, as the redirect of the issuer comes from another site.
 func (s *Server) setCookie(w http.ResponseWriter, name, value string) {
-	c := &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(pageTime / time.Second)}
+	c := &http.Cookie{
+		Name: name, Value: value, Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, MaxAge: int(pageTime / time.Second),
+	}
 	if value == "" {
 		c.MaxAge = -1
 	}

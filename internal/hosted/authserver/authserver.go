@@ -32,13 +32,13 @@ const (
 	metadataPath  = "/.well-known/oauth-authorization-server"
 )
 
-// How long pages, codes and tokens count.
+// How long pages, codes and tokens are valid.
 const (
 	pageTime    = 10 * time.Minute // to answer the page, and to log in
 	codeTime    = time.Minute
 	accessTime  = time.Hour
 	refreshTime = 30 * 24 * time.Hour // from each use
-	// grantTime bounds how long a client goes on without another login: the person may have left,
+	// grantTime bounds how long a client goes on without another login: the user may have left,
 	// and only the issuer knows that.
 	grantTime = 90 * 24 * time.Hour
 )
@@ -55,15 +55,15 @@ type Options struct {
 	Issuer, ClientID, ClientSecret string
 	// Scopes are asked of the issuer; nil = openid, profile, email.
 	Scopes []string
-	// GroupsClaim names the claim with the groups of a person; empty = groups.
+	// GroupsClaim names the claim with the groups of a user; empty = groups.
 	GroupsClaim string
 	// AllowPrivate: the issuer may have an address that is not public.
 	AllowPrivate bool
 	// Allow says who may log in.
 	Allow Allow
 
-	// Redirects are globs of the addresses to which clients may have a person sent back; the word
-	// loopback is every address of the person's machine. nil = [Redirects].
+	// Redirects are globs of the addresses to which clients may have a user sent back; the word
+	// loopback is every address of the user's machine. nil = [Redirects].
 	Redirects []string
 	// NoDocuments: a client ID is never the URL of a document, so that nothing is fetched
 	// that a stranger names. Clients have to register.
@@ -105,7 +105,8 @@ func New(o Options) (*Server, error) {
 		o.Scopes = append([]string{"openid"}, o.Scopes...)
 	}
 	origin := u.Scheme + "://" + strings.ToLower(u.Host)
-	s := &Server{o: o, issuer: origin + strings.TrimSuffix(strings.TrimSuffix(u.EscapedPath(), "/"), "/mcp"), sameSite: http.NewCrossOriginProtection()}
+	folder := strings.TrimSuffix(strings.TrimSuffix(u.EscapedPath(), "/"), "/mcp")
+	s := &Server{o: o, issuer: origin + folder, sameSite: http.NewCrossOriginProtection()}
 	if err := s.sameSite.AddTrustedOrigin(origin); err != nil {
 		return nil, err
 	}
@@ -123,6 +124,14 @@ func New(o Options) (*Server, error) {
 	s.documents = newDocuments(netguard.NewClient(netguard.Reach{Loopback: netguard.LoopbackURL(o.Resource), Key: "nothing"}))
 	s.login = newLogin(&s.o, s.Callback())
 	return s, nil
+}
+
+// Succeed takes over which codes and tokens were used at a server with the same key, in whose
+// place this one is now: New has read the file that both keep, and before was used until now.
+func (s *Server) Succeed(before *Server) {
+	if s.seals.id == before.seals.id {
+		s.grants.take(before.grants)
+	}
 }
 
 // Close ends the requests that came with tokens of this server.

@@ -17,7 +17,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// site is a server, an issuer, and the browser of a person.
+// site is a server, an issuer, and the browser of a user.
 type site struct {
 	t       *testing.T
 	server  *Server
@@ -364,7 +364,7 @@ func TestAuthorize_Refused(t *testing.T) {
 	}
 }
 
-// TestAnswer: the page cannot be answered by anybody but the person that sees it.
+// TestAnswer: the page cannot be answered by anybody but the user that sees it.
 func TestAnswer(t *testing.T) {
 	s := newSite(t)
 	client := s.registered(claude)

@@ -103,7 +103,8 @@ func readClient(data []byte) (*client, error) {
 	for _, one := range c.Redirects {
 		length += len(one)
 		if _, ok := redirect(one); !ok {
-			return nil, &fault{"invalid_redirect_uri", "a redirect_uri must be an absolute URL without fragment, over https, on loopback, or of a scheme of the client's own: " + sanitize.Line(one, 200)}
+			return nil, &fault{"invalid_redirect_uri", "a redirect_uri must be an absolute URL without fragment, " +
+				"over https, on loopback, or of a scheme of the client's own: " + sanitize.Line(one, 200)}
 		}
 	}
 	switch {
@@ -119,7 +120,7 @@ func readClient(data []byte) (*client, error) {
 	return c, nil
 }
 
-// redirect parses an address to which a person may be sent back. It refuses characters that
+// redirect parses an address to which a user may be sent back. It refuses characters that
 // browsers read in another way than net/url does.
 func redirect(address string) (*url.URL, bool) {
 	for _, c := range []byte(address) {
@@ -142,7 +143,7 @@ func redirect(address string) (*url.URL, bool) {
 }
 
 // Redirects are the addresses that clients may name where the config has none: those of Claude,
-// ChatGPT and VS Code, and the machine of the person.
+// ChatGPT and VS Code, and the machine of the user.
 var Redirects = []string{
 	"https://claude.ai/api/mcp/auth_callback",
 	"https://claude.com/api/mcp/auth_callback",
@@ -153,7 +154,7 @@ var Redirects = []string{
 	Loopback,
 }
 
-// Loopback in a list of redirects is every address on the machine of the person.
+// Loopback in a list of redirects is every address on the machine of the user.
 const Loopback = "loopback"
 
 // redirects reports whether clients may name this address.
@@ -187,6 +188,7 @@ func (c *client) knows(address string) bool {
 		if !ok || k.Scheme != "http" || u.Scheme != "http" {
 			return known == address
 		}
-		return k.Hostname() == u.Hostname() && k.EscapedPath() == u.EscapedPath() && k.RawQuery == u.RawQuery && k.ForceQuery == u.ForceQuery
+		return k.Hostname() == u.Hostname() && k.EscapedPath() == u.EscapedPath() &&
+			k.RawQuery == u.RawQuery && k.ForceQuery == u.ForceQuery
 	})
 }

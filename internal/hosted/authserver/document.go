@@ -71,7 +71,8 @@ func (d *documents) client(ctx context.Context, id string) (*client, error) {
 	}
 	c, lasts, err := d.fetch(ctx, id)
 	if err != nil {
-		return nil, &fault{"invalid_client", fmt.Sprintf("reading the document of the client at %s: %s", sanitize.Line(u.Host, 100), sanitize.Line(err.Error(), 200))}
+		return nil, &fault{"invalid_client", fmt.Sprintf("reading the document of the client at %s: %s",
+			sanitize.Line(u.Host, 100), sanitize.Line(err.Error(), 200))}
 	}
 	c.Host = u.Host
 	if lasts > 0 {
@@ -84,7 +85,8 @@ func (d *documents) client(ctx context.Context, id string) (*client, error) {
 
 // documentURL are the rules for a client ID that is a URL (section 3 of the draft).
 func documentURL(id string, u *url.URL) bool {
-	if u.Scheme != "https" || u.Host == "" || u.User != nil || strings.ContainsAny(id, "#\\ ") || len(id) > 1<<10 || strings.Trim(u.Path, "/") == "" {
+	if u.Scheme != "https" || u.Host == "" || u.User != nil || strings.ContainsAny(id, "#\\ ") || len(id) > 1<<10 ||
+		strings.Trim(u.Path, "/") == "" {
 		return false
 	}
 	return !dotted(u)

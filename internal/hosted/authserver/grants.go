@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -22,7 +23,7 @@ const maxGrants = 10_000
 // the number 0, and each refresh token that follows the next number. Only the newest may be
 // used, once: an older one was stolen, or its successor was (RFC 9700, section 4.14.2).
 //
-// They are written to a file at each use. A number beyond the one that is kept counts too, as
+// They are written to a file at each use. A number beyond the one that is kept is valid too, as
 // after a failed write, or where another process has used a newer token: only this server can
 // have sealed it.
 type grants struct {
@@ -39,7 +40,7 @@ type grant struct {
 	Next int `json:"next"`
 	// Until is when the last token of the grant ends, in Unix seconds.
 	Until int64 `json:"until"`
-	// Ended: none of its tokens counts any more.
+	// Ended: none of its tokens is valid any more.
 	Ended bool `json:"ended,omitempty"`
 
 	// stands ends when the grant does, by revoke. It is nil until a request comes with a token of
@@ -106,8 +107,33 @@ func (g *grants) change(id string, until time.Time, change func(*grant)) {
 	g.write()
 }
 
-// stands returns a context that ends when the tokens of a grant stop counting, at the latest
-// with server; nil if they do not count.
+// take adds what other grants know of the logins.
+func (g *grants) take(other *grants) {
+	other.mu.Lock()
+	all := maps.Clone(other.all)
+	other.mu.Unlock()
+	for id, one := range all {
+		if g.knows(id, one) {
+			continue
+		}
+		g.change(id, time.Unix(one.Until, 0), func(own *grant) {
+			if own.Next = max(own.Next, one.Next); one.Ended {
+				own.end()
+			}
+		})
+	}
+}
+
+// knows reports whether nothing is new in a grant that is kept elsewhere.
+func (g *grants) knows(id string, other grant) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	own, known := g.all[id]
+	return known && own.Next >= other.Next && own.Until >= other.Until && (own.Ended || !other.Ended)
+}
+
+// stands returns a context that ends when the tokens of a grant are no longer valid, at the
+// latest with server; nil if they are not valid now.
 func (g *grants) stands(id string, server context.Context) context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -23,7 +23,7 @@ type issuer struct {
 	url string
 	key *ecdsa.PrivateKey
 	// change changes the claims of the next ID tokens, sign signs them in another way,
-	// answer changes the parameters that the person comes back with, info is what the
+	// answer changes the parameters that the user comes back with, info is what the
 	// endpoint userinfo says.
 	change func(jwt.MapClaims)
 	sign   func(jwt.MapClaims) string

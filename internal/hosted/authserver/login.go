@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// maxPerson bounds what the issuer says of a person, in bytes: it goes into codes,
+	// maxUser bounds what the issuer says of a user, in bytes: it goes into codes,
 	// which are parts of URLs, and into headers.
-	maxPerson     = 4 << 10
+	maxUser       = 4 << 10
 	discoveryTime = time.Hour // that the metadata of the issuer is kept
 )
 
@@ -57,7 +57,7 @@ func newLogin(o *Options, callback string) *login {
 }
 
 // provider returns the metadata of the issuer, which it reads again after discoveryTime. Where
-// that fails, the metadata from before counts on.
+// that fails, the earlier metadata stays in use.
 func (l *login) provider(ctx context.Context) (*provider, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +70,8 @@ func (l *login) provider(ctx context.Context) (*provider, error) {
 	case err != nil:
 	case p.Issuer != l.o.Issuer:
 		err = fmt.Errorf("its metadata is for another issuer, %s", sanitize.Line(p.Issuer, 200))
-	case !netguard.Safe(p.Authorization) || !netguard.Safe(p.Token) || !netguard.Safe(p.Keys) || p.UserInfo != "" && !netguard.Safe(p.UserInfo):
+	case !netguard.Safe(p.Authorization), !netguard.Safe(p.Token), !netguard.Safe(p.Keys),
+		p.UserInfo != "" && !netguard.Safe(p.UserInfo):
 		err = errors.New("its metadata lacks an endpoint over https")
 	}
 	l.until = time.Now().Add(discoveryTime)
@@ -94,7 +95,7 @@ func (l *login) config(p *provider) *oauth2.Config {
 	}
 }
 
-// begun is a login that waits for the person to come back. It lies sealed in a cookie, so
+// begun is a login that waits for the user to come back. It lies sealed in a cookie, so
 // that only the browser that has begun it can end it.
 type begun struct {
 	For      authorization `json:"a"`
@@ -104,7 +105,7 @@ type begun struct {
 	Until    int64         `json:"u"` // Unix seconds
 }
 
-// startLogin sends a person who has said yes on the page to the issuer.
+// startLogin sends a user who has said yes on the page to the issuer.
 func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authorization) {
 	p, err := s.login.provider(r.Context())
 	if err != nil {
@@ -119,11 +120,12 @@ func (s *Server) startLogin(w http.ResponseWriter, r *http.Request, a *authoriza
 		return
 	}
 	s.setCookie(w, loginCookie, sealed)
-	w.Header().Set("Location", s.login.config(p).AuthCodeURL(b.State, oauth2.S256ChallengeOption(b.Verifier), oauth2.SetAuthURLParam("nonce", b.Nonce)))
+	nonce := oauth2.SetAuthURLParam("nonce", b.Nonce)
+	w.Header().Set("Location", s.login.config(p).AuthCodeURL(b.State, oauth2.S256ChallengeOption(b.Verifier), nonce))
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// callback is where the issuer sends the person back to.
+// callback is where the issuer sends the user back to.
 func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	var b begun
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -150,13 +152,13 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	s.back(w, &b.For, url.Values{"code": {s.seals.code.close(code{random(), of, *who, deadline(codeTime)})}})
 }
 
-// refusedError says why a person may not log in, in words for that person.
+// refusedError says why a user may not log in, in words for that user.
 type refusedError struct{ subject, why string }
 
 func (e *refusedError) Error() string { return e.why }
 
 // end finds out who has logged in.
-func (l *login) end(ctx context.Context, query url.Values, b *begun) (*person, error) {
+func (l *login) end(ctx context.Context, query url.Values, b *begun) (*user, error) {
 	p, err := l.provider(ctx)
 	if err != nil {
 		return nil, err
@@ -169,9 +171,11 @@ func (l *login) end(ctx context.Context, query url.Values, b *begun) (*person, e
 		if query.Get("error") == "access_denied" {
 			return nil, &refusedError{"", "the login was refused"}
 		}
-		return nil, fmt.Errorf("the issuer answers %s: %s", sanitize.Line(query.Get("error"), 60), sanitize.Line(query.Get("error_description"), 200))
+		return nil, fmt.Errorf("the issuer answers %s: %s",
+			sanitize.Line(query.Get("error"), 60), sanitize.Line(query.Get("error_description"), 200))
 	}
-	token, err := l.config(p).Exchange(context.WithValue(ctx, oauth2.HTTPClient, l.web), query.Get("code"), oauth2.VerifierOption(b.Verifier))
+	web := context.WithValue(ctx, oauth2.HTTPClient, l.web)
+	token, err := l.config(p).Exchange(web, query.Get("code"), oauth2.VerifierOption(b.Verifier))
 	if err != nil {
 		return nil, fmt.Errorf("exchanging the code of the issuer: %w", plainRetrieve(err))
 	}
@@ -183,7 +187,7 @@ func (l *login) end(ctx context.Context, query url.Values, b *begun) (*person, e
 	if p.UserInfo != "" {
 		l.addUserInfo(ctx, p, token.AccessToken, claims)
 	}
-	return l.person(claims)
+	return l.user(claims)
 }
 
 // plainRetrieve leaves out the body of an answer, which may hold tokens.
@@ -223,7 +227,7 @@ func (l *login) verify(ctx context.Context, p *provider, raw, nonce string) (jwt
 }
 
 // addUserInfo adds the claims that the issuer leaves out of its ID tokens. Where that fails the
-// login goes on without them, and Allow may refuse the person.
+// login goes on without them, and Allow may refuse the user.
 func (l *login) addUserInfo(ctx context.Context, p *provider, token string, claims jwt.MapClaims) {
 	more := map[string]any{}
 	if err := netguard.Get(ctx, l.web, p.UserInfo, token, &more); err != nil || more["sub"] != claims["sub"] {
@@ -237,29 +241,29 @@ func (l *login) addUserInfo(ctx context.Context, p *provider, token string, clai
 	}
 }
 
-// Allow says who may log in: every person that fits one of its members. If all are nil, every
-// person that the issuer knows.
+// Allow says who may log in: every user that fits one of its members. If all are nil, every
+// user that the issuer knows.
 type Allow struct {
 	Emails   []string // globs
 	Groups   []string
 	Subjects []string
 }
 
-// person is who has logged in.
-type person struct {
+// user is who has logged in.
+type user struct {
 	Subject string   `json:"s"`
-	Name    string   `json:"n,omitempty"` // which the person may have chosen
+	Name    string   `json:"n,omitempty"` // which the user may have chosen
 	Email   string   `json:"e,omitempty"` // unless the issuer says that it is not verified
 	Groups  []string `json:"g,omitempty"`
 }
 
-// person reads the claims of a person. Its error is a *refusedError where Allow refuses.
-func (l *login) person(claims jwt.MapClaims) (*person, error) {
+// user reads the claims of a user. Its error is a *refusedError where Allow refuses.
+func (l *login) user(claims jwt.MapClaims) (*user, error) {
 	text := func(name string) string {
 		value, _ := claims[name].(string)
 		return value
 	}
-	who := &person{Subject: text("sub"), Name: sanitize.Line(text("name"), maxName), Email: text("email")}
+	who := &user{Subject: text("sub"), Name: sanitize.Line(text("name"), maxName), Email: text("email")}
 	if verified, there := claims["email_verified"]; there && verified != true && verified != "true" {
 		who.Email = ""
 	}
@@ -277,15 +281,18 @@ func (l *login) person(claims jwt.MapClaims) (*person, error) {
 	switch {
 	case err != nil || who.Subject == "":
 		return nil, errors.New("the issuer does not say who has logged in")
-	case len(size) > maxPerson:
-		return nil, &refusedError{who.Subject, fmt.Sprintf("the issuer names too many groups (%d): let it name those that concern mcpx", len(who.Groups))}
+	case len(size) > maxUser:
+		return nil, &refusedError{
+			who.Subject,
+			fmt.Sprintf("the issuer names too many groups (%d): let it name those that concern mcpx", len(who.Groups)),
+		}
 	case !l.o.Allow.lets(who):
 		return nil, &refusedError{who.Subject, "this account may not use this mcpx"}
 	}
 	return who, nil
 }
 
-func (a *Allow) lets(who *person) bool {
+func (a *Allow) lets(who *user) bool {
 	if a.Emails == nil && a.Groups == nil && a.Subjects == nil {
 		return true
 	}

@@ -146,10 +146,10 @@ func TestCallback(t *testing.T) {
 
 // TestAllow: who may log in.
 func TestAllow(t *testing.T) {
-	person := func(claims jwt.MapClaims, allow Allow) string {
+	user := func(claims jwt.MapClaims, allow Allow) string {
 		l := newLogin(&Options{Allow: allow, GroupsClaim: "groups"}, "")
 		claims["sub"] = "ann"
-		who, err := l.person(claims)
+		who, err := l.user(claims)
 		if err != nil {
 			return err.Error()
 		}
@@ -176,13 +176,13 @@ func TestAllow(t *testing.T) {
 		{"a subject", jwt.MapClaims{}, Allow{Subjects: []string{"ann"}, Groups: []string{"x"}}, "ann "},
 		{"another", jwt.MapClaims{"email": "ann@example.com"}, Allow{Subjects: []string{"bob"}, Emails: []string{"bob@*"}}, no},
 	} {
-		if got := person(test.claims, test.allow); got != test.want {
+		if got := user(test.claims, test.allow); got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
 	}
 }
 
-// TestUserInfo: claims that the ID token lacks count too, of the same person alone; those
+// TestUserInfo: claims that the ID token lacks count too, of the same user alone; those
 // of the ID token stand.
 func TestUserInfo(t *testing.T) {
 	for _, test := range []struct {

@@ -11,25 +11,41 @@ import (
 )
 
 const style = `body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:12vh auto 0;padding:0 1.25rem;color:#1b1f24;background:#fff}
-h1{font-size:1.35rem;overflow-wrap:anywhere}dl{margin:1.5rem 0}dt{color:#57606a;font-size:.875rem}dd{margin:0 0 .75rem;overflow-wrap:anywhere}
-.note{border-left:3px solid #bf8700;padding-left:.75rem}button{font:inherit;padding:.5rem 1.25rem;margin-right:.5rem;border-radius:.375rem;border:1px solid #6e7781;background:#fff;color:#1b1f24;cursor:pointer}
-button[value=allow]{background:#0b57d0;border-color:#0b57d0;color:#fff}button:focus-visible{outline:3px solid #e3742f;outline-offset:2px}
-@media(prefers-color-scheme:dark){body{background:#15191e;color:#e6edf3}dt{color:#9198a1}button{background:#21262d;color:#e6edf3}button[value=allow]{background:#2f6fdf;border-color:#2f6fdf}}`
+h1{font-size:1.35rem;overflow-wrap:anywhere}
+dl{margin:1.5rem 0}
+dt{color:#57606a;font-size:.875rem}
+dd{margin:0 0 .75rem;overflow-wrap:anywhere}
+.note{border-left:3px solid #bf8700;padding-left:.75rem}
+button{font:inherit;padding:.5rem 1.25rem;margin-right:.5rem;border-radius:.375rem;border:1px solid #6e7781}
+button{background:#fff;color:#1b1f24;cursor:pointer}
+button[value=allow]{background:#0b57d0;border-color:#0b57d0;color:#fff}
+button:focus-visible{outline:3px solid #e3742f;outline-offset:2px}
+@media(prefers-color-scheme:dark){
+body{background:#15191e;color:#e6edf3}
+dt{color:#9198a1}
+button{background:#21262d;color:#e6edf3}
+button[value=allow]{background:#2f6fdf;border-color:#2f6fdf}
+}`
 
 var pages = template.Must(template.New("").Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>mcpx</title><style>` + style + `</style></head><body>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>mcpx</title>
+<style>` + style + `</style></head><body>
 {{if .Fault}}<h1>This did not work</h1>
 <p>{{.Fault}}</p>
 {{else}}<h1>Connect {{.Name}} to mcpx?</h1>
 <p>It could then do in your name whatever you may do at <strong>{{.Resource}}</strong>.</p>
 <dl>
-<dt>Who asks</dt><dd>{{if .Host}}<strong>{{.Host}}</strong>, which calls itself {{.Name}}{{else}}A program that calls itself {{.Name}}; nobody has checked that name{{end}}</dd>
+<dt>Who asks</dt><dd>
+{{- if .Host}}<strong>{{.Host}}</strong>, which calls itself {{.Name}}
+{{- else}}A program that calls itself {{.Name}}; nobody has checked that name
+{{- end}}</dd>
 <dt>Where you are sent back to</dt><dd><strong>{{.Redirect}}</strong></dd>
 <dt>Where you log in first</dt><dd>{{.Issuer}}</dd>
 </dl>
 {{if .Loopback}}<p class="note">The access goes to a program on this computer. Go on only if you have just asked for it there.</p>
 {{else}}<p class="note">Go on only if you have just asked for it at {{.Redirect}}.</p>
-{{end}}<form method="post"><input type="hidden" name="page" value="{{.Page}}"><button name="answer" value="allow">Allow</button><button name="answer" value="deny">Cancel</button></form>
+{{end}}<form method="post"><input type="hidden" name="page" value="{{.Page}}">
+<button name="answer" value="allow">Allow</button><button name="answer" value="deny">Cancel</button></form>
 {{end}}</body></html>
 `))
 
@@ -37,10 +53,11 @@ var pages = template.Must(template.New("").Parse(`<!doctype html>
 // to the redirects after the form too, to the issuer and to the client.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; frame-ancestors 'none'"
+	digest := base64.StdEncoding.EncodeToString(sum[:])
+	return "default-src 'none'; style-src 'sha256-" + digest + "'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
-// consentPage shows which client asks for access, and where the person is sent back to.
+// consentPage shows which client asks for access, and where the user is sent back to.
 func (s *Server) consentPage(w http.ResponseWriter, c *client, a *authorization, proof string) {
 	u, _ := redirect(a.Redirect) // asks has checked it
 	to := u.Host
@@ -57,7 +74,7 @@ func (s *Server) consentPage(w http.ResponseWriter, c *client, a *authorization,
 	})
 }
 
-// faultPage shows the person an error that cannot go back to a client.
+// faultPage shows the user an error that cannot go back to a client.
 func (s *Server) faultPage(w http.ResponseWriter, status int, text string) {
 	s.page(w, status, map[string]any{"Fault": sanitize.Line(text, 500)})
 }

@@ -21,7 +21,7 @@ const maxTokenRequest = 32 << 10
 type code struct {
 	Grant string        `json:"g"`
 	For   authorization `json:"a"`
-	Who   person        `json:"w"`
+	Who   user          `json:"w"`
 	Until int64         `json:"u"` // Unix seconds
 }
 
@@ -30,17 +30,17 @@ type refresh struct {
 	Grant  string `json:"g"`
 	Number int    `json:"n"`
 	Client string `json:"c"` // the digest of its ID
-	Who    person `json:"w"`
-	Login  int64  `json:"l"` // when the person logged in, in Unix seconds
+	Who    user   `json:"w"`
+	Login  int64  `json:"l"` // when the user logged in, in Unix seconds
 	Until  int64  `json:"u"` // Unix seconds
 }
 
 // access is an access token. It is not a JWT: only this server reads it, and what it holds
-// of a person is nobody else's business.
+// of a user is nobody else's business.
 type access struct {
 	Grant  string `json:"g"`
 	Client string `json:"c"` // the digest of its ID
-	Who    person `json:"w"`
+	Who    user   `json:"w"`
 	Until  int64  `json:"u"` // Unix seconds
 }
 
@@ -95,8 +95,8 @@ func (s *Server) form(w http.ResponseWriter, r *http.Request) (url.Values, bool)
 	return r.PostForm, true
 }
 
-// redeem exchanges a code. A code that comes twice was stolen: the tokens of its grant count no
-// more.
+// redeem exchanges a code. A code that comes twice was stolen: the tokens of its grant are
+// revoked.
 func (s *Server) redeem(form url.Values) (*refresh, error) {
 	var c code
 	bad := func(text string) (*refresh, error) { return nil, &fault{"invalid_grant", text} }
@@ -178,7 +178,7 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// Prove implements identity.Front.
+// Prove implements identity.LocalIssuer.
 func (s *Server) Prove(token string) *identity.Proof {
 	var a access
 	if !strings.HasPrefix(token, accessPrefix) || s.seals.access.open(token, &a) != nil || over(a.Until) || !s.o.Allow.lets(&a.Who) {
@@ -191,11 +191,11 @@ func (s *Server) Prove(token string) *identity.Proof {
 	return &identity.Proof{Principal: s.principal(&a.Who), Revoked: stands, Until: time.Unix(a.Until, 0)}
 }
 
-// Asks implements identity.Front.
+// Asks implements identity.LocalIssuer.
 func (s *Server) Asks() string { return s.o.Issuer }
 
-// principal makes the principal of a person, the same that a JWT of the issuer would give.
-func (s *Server) principal(who *person) *caller.Principal {
+// principal makes the principal of a user, the same that a JWT of the issuer would give.
+func (s *Server) principal(who *user) *caller.Principal {
 	claims := map[string]any{"iss": s.o.Issuer, "sub": who.Subject, s.o.GroupsClaim: who.Groups}
 	for name, value := range map[string]string{"name": who.Name, "email": who.Email} {
 		if value != "" {

@@ -137,7 +137,7 @@ func still(t *testing.T, folder string, key byte) *Server {
 
 // codeOf makes a code of a client.
 func (s *Server) codeOf(client string) url.Values {
-	sealed := s.seals.code.close(code{random(), authorization{digest(client), claude, "", challengeOfVerifier}, person{Subject: "ann", Name: "ann"}, deadline(codeTime)})
+	sealed := s.seals.code.close(code{random(), authorization{digest(client), claude, "", challengeOfVerifier}, user{Subject: "ann", Name: "ann"}, deadline(codeTime)})
 	return url.Values{"grant_type": {"authorization_code"}, "code": {sealed}, "client_id": {client}, "redirect_uri": {claude}, "code_verifier": {verifier}}
 }
 
@@ -227,7 +227,7 @@ func BenchmarkPrincipal(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	token := s.seals.access.close(access{random(), digest("c"), person{"ann", "Ann", "ann@example.com", []string{"staff", "admins"}}, deadline(accessTime)})
+	token := s.seals.access.close(access{random(), digest("c"), user{"ann", "Ann", "ann@example.com", []string{"staff", "admins"}}, deadline(accessTime)})
 	b.ReportAllocs()
 	for b.Loop() {
 		if s.Prove(token) == nil {
@@ -297,6 +297,35 @@ func TestRestart(t *testing.T) {
 	}
 	if _, err := New(s.o); err == nil || !strings.Contains(err.Error(), "front-") {
 		t.Errorf("a broken file: %v", err)
+	}
+}
+
+// TestSucceed: what was used up or revoked at a server while the next one was made is so at the
+// next one, with and without a file. Another key has other tokens.
+func TestSucceed(t *testing.T) {
+	const key, other = "0123456789abcdef0123456789abcdef", "another key, of 32 bytes at least"
+	for name, test := range map[string]struct {
+		folder, key string
+		same        bool
+	}{"a file": {t.TempDir(), key, true}, "no file": {"", key, true}, "another key": {"", other, false}} {
+		make := func(key string) *Server {
+			s, err := New(Options{Resource: "https://mcp.example.com/mcp", Folder: test.folder, Key: []byte(key), Log: quiet})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(s.Close)
+			return s
+		}
+		before, next, until := make(key), make(test.key), time.Now().Add(time.Hour)
+		before.grants.use("used", 3, until)
+		before.grants.end("revoked", until)
+		next.Succeed(before)
+		if next.grants.use("used", 3, until) == test.same || !next.grants.use("new", 0, until) {
+			t.Errorf("%s: what was used can be used again", name)
+		}
+		if (next.grants.stands("revoked", t.Context()) == nil) != test.same {
+			t.Errorf("%s: what was revoked counts", name)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -9,13 +10,12 @@ import (
 	"testing"
 
 	"mcpx/internal/caller"
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
 )
 
 // What is refused is told, whoever refuses it.
-func TestAudited(t *testing.T) {
+func TestRefused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var told []string
 	journal := &request.Journal{}
@@ -23,7 +23,7 @@ func TestAudited(t *testing.T) {
 		r := e.Refused
 		told = append(told, strings.TrimSpace(fmt.Sprint(r.Status, " ", r.Verb, " ", r.Path, " ", r.Remote, " ", e.Principal)))
 	})
-	h := &audited{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := &recovered{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answerOf(w).principal = r.Header.Get("Principal")
 		if status := 0; r.URL.RawQuery != "" {
 			_, _ = fmt.Sscan(r.URL.RawQuery, &status)
@@ -33,7 +33,7 @@ func TestAudited(t *testing.T) {
 		if err := http.NewResponseController(w).Flush(); err != nil {
 			t.Error(err)
 		}
-	}), journal}
+	}), journal, slog.New(slog.DiscardHandler)}
 	for _, target := range []string{
 		"POST /mcp", "POST /mcp?200", "POST /mcp?401", "GET /status?403", "GET /api/servers", "GET /api/servers?404",
 		"POST /api/servers?201", "DELETE /api/servers/x", "PATCH /api/servers/x?409",
@@ -41,7 +41,7 @@ func TestAudited(t *testing.T) {
 		method, path, _ := strings.Cut(target, " ")
 		r := httptest.NewRequest(method, path, nil)
 		r.Header.Set("Principal", "token ann")
-		h.ServeHTTP(&answer{ResponseWriter: httptest.NewRecorder()}, r)
+		h.ServeHTTP(httptest.NewRecorder(), r)
 	}
 	want := []string{
 		"401 POST /mcp 192.0.2.1 token ann", "403 GET /status 192.0.2.1 token ann", "404 GET /api/servers 192.0.2.1 token ann",
@@ -52,17 +52,16 @@ func TestAudited(t *testing.T) {
 	}
 }
 
-// TestAudited_Principal: a refusal names the principal that another handler of the chain has
+// TestRefused_Principal: a refusal names the principal that another handler of the chain has
 // proved.
-func TestAudited_Principal(t *testing.T) {
+func TestRefused_Principal(t *testing.T) {
 	mcptest.NoLeaks(t)
-	v := &identity.Verifier{}
-	v.SetOptions(guardedBy(t, "", "a"))
+	v := verifierOf(guardedBy(t, "", "a"))
 	told := make(chan *request.Event, 1)
 	journal := &request.Journal{}
 	journal.Observe(func(e *request.Event) { told <- e })
 	s := serve(t, Options{
-		Endpoint: whoami, Identity: v, Status: func() any { return "up" },
+		Endpoint: whoami, Identity: v.Verifier, Status: func() any { return "up" },
 		Admin:   func(*caller.Principal) bool { return false },
 		Journal: journal,
 	})

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"mcpx/internal/caller"
@@ -16,12 +17,32 @@ import (
 	"mcpx/internal/mcptest"
 )
 
+// changing is a verifier whose options a test changes.
+type changing struct {
+	*identity.Verifier
+	state atomic.Pointer[identity.State]
+}
+
+func verifierOf(o *identity.Options) *changing {
+	c := &changing{}
+	c.Verifier = identity.NewVerifier(c.state.Load)
+	c.SetOptions(o)
+	return c
+}
+
+// SetOptions changes the options as a reload does.
+func (c *changing) SetOptions(o *identity.Options) {
+	before := c.state.Load()
+	next := identity.NewState(o, before)
+	c.state.Store(next)
+	before.Revoke(next)
+}
+
 // guarded serves an endpoint to the principals of two tokens, mcpx_a and mcpx_b.
-func guarded(t *testing.T, endpoint Endpoint, resource string) (*site, *identity.Verifier) {
+func guarded(t *testing.T, endpoint Endpoint, resource string) (*site, *changing) {
 	t.Helper()
-	v := &identity.Verifier{}
-	v.SetOptions(guardedBy(t, resource, "a", "b"))
-	return serve(t, Options{Endpoint: endpoint, SSE: true, Identity: v, Status: func() any { return "up" }}), v
+	v := verifierOf(guardedBy(t, resource, "a", "b"))
+	return serve(t, Options{Endpoint: endpoint, SSE: true, Identity: v.Verifier, Status: func() any { return "up" }}), v
 }
 
 func guardedBy(t testing.TB, resource string, names ...string) *identity.Options {
@@ -270,9 +291,8 @@ func TestAuth_Browser(t *testing.T) {
 func TestAuth_Log(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var log strings.Builder
-	v := &identity.Verifier{}
-	v.SetOptions(guardedBy(t, "", "a"))
-	s := serve(t, Options{Endpoint: whoami, Identity: v, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	v := verifierOf(guardedBy(t, "", "a"))
+	s := serve(t, Options{Endpoint: whoami, Identity: v.Verifier, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	_, body := s.do(t, "POST", "/mcp", ping, "Authorization: Bearer canary-of-a-token")
 	s.stop()
 	<-s.served
@@ -296,13 +316,12 @@ func (nowhere) WriteHeader(int) {}
 // BenchmarkChain is what a request costs before the endpoint has it: without auth, with a
 // token, and without the one that is needed.
 func BenchmarkChain(b *testing.B) {
-	asked := &identity.Verifier{}
 	digest := sha256.Sum256([]byte("mcpx_a"))
-	asked.SetOptions(&identity.Options{Tokens: []identity.Token{{Name: "a", SHA256: digest}}})
+	asked := verifierOf(&identity.Options{Tokens: []identity.Token{{Name: "a", SHA256: digest}}})
 	for name, test := range map[string]struct {
 		v     *identity.Verifier
 		token string
-	}{"open": {&identity.Verifier{}, ""}, "token": {asked, "Bearer mcpx_a"}, "refused": {asked, "Bearer mcpx_b"}} {
+	}{"open": {&identity.Verifier{}, ""}, "token": {asked.Verifier, "Bearer mcpx_a"}, "refused": {asked.Verifier, "Bearer mcpx_b"}} {
 		b.Run(name, func(b *testing.B) {
 			o := &Options{Endpoint: stub(func(http.ResponseWriter, *http.Request) {}), Identity: test.v, Logger: slog.New(slog.DiscardHandler)}
 			h := o.handler()

@@ -16,7 +16,6 @@ import (
 
 	"mcpx/internal/executor"
 	"mcpx/internal/front"
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
@@ -45,12 +44,11 @@ func bounded(b *testing.B, o limits.Options) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	v := &identity.Verifier{}
-	v.SetOptions(guardedBy(b, "", "a", "b"))
+	v := verifierOf(guardedBy(b, "", "a", "b"))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { // ends with cancel
-		ended <- Serve(ctx, listener, Options{Endpoint: f, Identity: v, Limits: l, Logger: slog.New(slog.DiscardHandler)})
+		ended <- Serve(ctx, listener, Options{Endpoint: f, Identity: v.Verifier, Limits: l, Logger: slog.New(slog.DiscardHandler)})
 	}()
 	b.Cleanup(func() {
 		cancel()

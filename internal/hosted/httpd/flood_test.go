@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 )
@@ -17,9 +16,8 @@ import (
 // limited serves an endpoint to the principals of the tokens mcpx_a and mcpx_b.
 func limited(t *testing.T, endpoint Endpoint, o limits.Options) *site {
 	t.Helper()
-	v := &identity.Verifier{}
-	v.SetOptions(guardedBy(t, "", "a", "b"))
-	return serve(t, Options{Endpoint: endpoint, Identity: v, Limits: limits.New(o)})
+	v := verifierOf(guardedBy(t, "", "a", "b"))
+	return serve(t, Options{Endpoint: endpoint, Identity: v.Verifier, Limits: limits.New(o)})
 }
 
 // floods sends so many requests, several at once, and counts the answers by their status.

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"mcpx/internal/caller"
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 )
@@ -139,9 +138,8 @@ func TestHostile(t *testing.T) {
 			strangers.Add(1)
 		}
 	})
-	v := &identity.Verifier{}
-	v.SetOptions(guardedBy(t, "", "a"))
-	s := serve(t, Options{Endpoint: endpoint, SSE: true, Identity: v, Logger: noPanics(t), Status: func() any { return "up" }})
+	v := verifierOf(guardedBy(t, "", "a"))
+	s := serve(t, Options{Endpoint: endpoint, SSE: true, Identity: v.Verifier, Logger: noPanics(t), Status: func() any { return "up" }})
 	const auth = "Authorization: Bearer mcpx_a\r\n"
 	for _, test := range hostile {
 		if got := fmt.Sprint(s.exchange(t, strings.ReplaceAll(test.request, "$AUTH", auth))); got != test.want {
@@ -166,8 +164,7 @@ func FuzzServe(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, request string) {
 		synctest.Test(t, func(t *testing.T) {
-			v := &identity.Verifier{}
-			v.SetOptions(guardedBy(t, "", "a"))
+			v := verifierOf(guardedBy(t, "", "a"))
 			near, far := net.Pipe()
 			listener := &oneConnection{Conn: far, ended: make(chan struct{})}
 			ctx, stop := context.WithCancel(t.Context())
@@ -179,7 +176,7 @@ func FuzzServe(f *testing.F) {
 							t.Error("a stranger")
 						}
 					}),
-					SSE: true, Identity: v, Logger: noPanics(t),
+					SSE: true, Identity: v.Verifier, Logger: noPanics(t),
 					Ready: func() (Readiness, any) { return Readiness{}, nil }, Status: func() any { return 1 },
 				})
 			}()
@@ -239,9 +236,8 @@ func (l *oneConnection) Addr() net.Addr { return l.LocalAddr() }
 // gets in from there too; those in all wait.
 func TestConnections(t *testing.T) {
 	mcptest.NoLeaks(t)
-	v := &identity.Verifier{}
-	v.SetOptions(guardedBy(t, "", "a"))
-	s := serve(t, Options{Endpoint: whoami, Identity: v, Limits: limits.New(limits.Options{Connections: 4, AddressConnections: 2})})
+	v := verifierOf(guardedBy(t, "", "a"))
+	s := serve(t, Options{Endpoint: whoami, Identity: v.Verifier, Limits: limits.New(limits.Options{Connections: 4, AddressConnections: 2})})
 	dial := func() net.Conn { return s.dial(t) }
 	const request = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
 	ask := func(c net.Conn, auth string) string {

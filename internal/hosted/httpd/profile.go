@@ -21,8 +21,9 @@ func ServeProfiles(ctx context.Context, listener net.Listener, log *slog.Logger)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	guarded := &guard{next: mux, options: &Options{Identity: &identity.Verifier{}, Logger: log}, refusals: &refusals{log: log}}
 	server := &http.Server{
-		Handler:           &recovered{&guard{next: mux, options: &Options{Identity: &identity.Verifier{}, Logger: log}, refusals: &refusals{log: log}}, nil, log},
+		Handler:           &recovered{next: guarded, log: log},
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}

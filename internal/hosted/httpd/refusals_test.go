@@ -26,10 +26,9 @@ func TestRefusedRequestsFillNoLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
-				verifier := &identity.Verifier{}
-				verifier.SetOptions(&identity.Options{})
+				verifier := verifierOf(&identity.Options{})
 				defer verifier.SetOptions(nil)
-				o := &Options{Endpoint: stub(http.NotFound), Identity: verifier, Logger: slog.New(slog.NewTextHandler(&out, nil))}
+				o := &Options{Endpoint: stub(http.NotFound), Identity: verifier.Verifier, Logger: slog.New(slog.NewTextHandler(&out, nil))}
 				h := o.handler()
 				refused := func() {
 					r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", nil)

@@ -24,7 +24,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/hosted/identity"
 	"mcpx/internal/mcptest"
 )
 
@@ -117,11 +116,10 @@ func TestTLS_Certificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &identity.Verifier{}
 	o := guardedBy(t, "", "a")
 	o.Certificates = true
-	v.SetOptions(o)
-	s := serve(t, Options{Endpoint: whoami, Identity: v, TLS: served})
+	v := verifierOf(o)
+	s := serve(t, Options{Endpoint: whoami, Identity: v.Verifier, TLS: served})
 
 	roots := x509.NewCertPool()
 	roots.AddCert(ours.certificate)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,10 +34,30 @@ func TestNewToken(t *testing.T) {
 	}
 }
 
+// changing is a verifier whose options a test changes.
+type changing struct {
+	*Verifier
+	state atomic.Pointer[State]
+}
+
+func verifierOf(o *Options) *changing {
+	c := &changing{}
+	c.Verifier = NewVerifier(c.state.Load)
+	c.SetOptions(o)
+	return c
+}
+
+// SetOptions changes the options as a reload does.
+func (c *changing) SetOptions(o *Options) {
+	before := c.state.Load()
+	next := NewState(o, before)
+	c.state.Store(next)
+	before.Revoke(next)
+}
+
 // TestVerifier_Header: who a request with this header comes from.
 func TestVerifier_Header(t *testing.T) {
-	var v Verifier
-	v.SetOptions(&Options{Tokens: []Token{tokenOf("ci", "mcpx_ci"), tokenOf("alice", "mcpx_alice")}})
+	v := verifierOf(&Options{Tokens: []Token{tokenOf("ci", "mcpx_ci"), tokenOf("alice", "mcpx_alice")}})
 	for _, test := range []struct {
 		headers []string
 		who     string
@@ -69,7 +90,7 @@ func TestVerifier_Header(t *testing.T) {
 // TestVerifier_Change: what the old and the new options have goes on, everything else is
 // revoked.
 func TestVerifier_Change(t *testing.T) {
-	var v Verifier
+	v := verifierOf(nil)
 	if proof, err := v.Request(requestWith()); proof != nil || err != nil {
 		t.Errorf("without options: %+v, %v", proof, err)
 	}
@@ -100,7 +121,7 @@ func TestVerifier_Change(t *testing.T) {
 
 // TestVerifier_Knows: by whatever the options in force can prove somebody to be.
 func TestVerifier_Knows(t *testing.T) {
-	var v Verifier
+	v := verifierOf(nil)
 	all := map[string]*caller.Principal{
 		"anybody": nil, "token": {ID: "token a"}, "issuer": OfIssuer("https://i.example", "a b"),
 		"longer issuer": OfIssuer("https://i.example/2", "a"), "front": OfIssuer("https://f.example", "a"), "certificate": {ID: "certificate DNS:a"},
@@ -134,8 +155,7 @@ func (f frontOf) Asks() string      { return string(f) }
 
 // TestCertificate_Until: a certificate proves nothing beyond its own end.
 func TestCertificate_Until(t *testing.T) {
-	var v Verifier
-	v.SetOptions(&Options{Certificates: true})
+	v := verifierOf(&Options{Certificates: true})
 	of := &x509.Certificate{DNSNames: []string{"a"}, NotAfter: time.Now().Add(time.Hour)}
 	r := requestWith()
 	r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{of}}}

@@ -88,7 +88,7 @@ type verified struct {
 }
 
 // verify checks all of a JWT but its audience and scopes.
-func (s *state) verify(token string, digest [sha256.Size]byte) (*verified, error) {
+func (s *State) verify(token string, digest [sha256.Size]byte) (*verified, error) {
 	now := time.Now()
 	s.mu.Lock()
 	v := s.verified.Find(digest)

@@ -129,8 +129,7 @@ func sign(t testing.TB, method jwt.SigningMethod, key any, issuer string, claims
 }
 
 // trusting is a verifier for one issuer, at the URL https://mcp.example.com/mcp.
-func trusting(t testing.TB, change func(*Options), issuers ...string) *Verifier {
-	var v Verifier
+func trusting(t testing.TB, change func(*Options), issuers ...string) *changing {
 	o := &Options{Resource: &url.URL{Scheme: "https", Host: "mcp.example.com", Path: "/mcp"}}
 	for _, one := range issuers {
 		o.Issuers = append(o.Issuers, Issuer{URL: one, GroupsClaim: "groups"})
@@ -138,9 +137,9 @@ func trusting(t testing.TB, change func(*Options), issuers ...string) *Verifier 
 	if change != nil {
 		change(o)
 	}
-	v.SetOptions(o)
+	v := verifierOf(o)
 	t.Cleanup(func() { v.SetOptions(nil) })
-	return &v
+	return v
 }
 
 func requestAt(path, token string) *http.Request {

@@ -42,7 +42,7 @@ func (o *Options) ResourceAt(r *http.Request, path string) *url.URL {
 
 // accepts reports whether a token may be used for a request: its audience is one that is
 // configured for its issuer, else mcpx as a whole or the path of the request.
-func (s *state) accepts(v *verified, r *http.Request) bool {
+func (s *State) accepts(v *verified, r *http.Request) bool {
 	if own := v.issuer.audiences; own != nil {
 		return slices.ContainsFunc(v.audience, func(audience string) bool { return slices.Contains(own, audience) })
 	}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mcpx/internal/base/lru"
@@ -32,7 +31,7 @@ type Options struct {
 	// AuthorizationServers are the issuers that mcpx names to clients without a token.
 	AuthorizationServers []string
 	// Front is the authorization server of mcpx itself; nil = there is none.
-	Front Front
+	Front LocalIssuer
 	// Logger gets errors of issuers that cannot be reached; nil = discard.
 	Logger *slog.Logger
 }
@@ -71,12 +70,22 @@ var ErrRevoked = errors.New("the credential does not count any more")
 // Verifier proves which principal a request comes from. With the zero value every request comes
 // from anybody.
 type Verifier struct {
-	mu    sync.Mutex // held to change
-	state atomic.Pointer[state]
+	current func() *State
 }
 
-// state is what one version of the options accepts.
-type state struct {
+// NewVerifier makes a verifier by the state that current returns, which is called for each
+// request. While it is nil, every request comes from anybody.
+func NewVerifier(current func() *State) *Verifier { return &Verifier{current} }
+
+func (v *Verifier) state() *State {
+	if v.current == nil {
+		return nil
+	}
+	return v.current()
+}
+
+// State is what one version of the options accepts. Its owner ends it with [State.Revoke].
+type State struct {
 	options      *Options
 	base         string // the public URL in its canonical form; empty: none
 	tokens       map[[sha256.Size]byte]*credential
@@ -104,33 +113,23 @@ func newCredential(t Token, p *caller.Principal) *credential {
 
 // Options are those in force; nil = no credential is needed.
 func (v *Verifier) Options() *Options {
-	if s := v.state.Load(); s != nil {
+	if s := v.state(); s != nil {
 		return s.options
 	}
 	return nil
 }
 
-// SetOptions replaces the options; nil: no credential is needed any more. Requests go on whose
-// credential both the old and the new options have, for an issuer with the same needs of its
-// tokens; others end ([Proof.Context]). The owner of the verifier ends it with nil.
-func (v *Verifier) SetOptions(o *Options) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	before := v.state.Load()
+// NewState makes the state for options, which is nil for nil: no credential is needed. It takes
+// over the credentials that before, which may be nil, has too, and an issuer with the same needs
+// of its tokens. Nothing of before changes.
+func NewState(o *Options, before *State) *State {
+	if o == nil {
+		return nil
+	}
 	if before == nil {
-		before = &state{}
+		before = &State{}
 	}
-	var next *state
-	if o != nil {
-		next = before.change(o)
-	}
-	v.state.Store(next)
-	before.revoke(next)
-}
-
-// change makes the state for other options. It takes over what has not changed.
-func (s *state) change(o *Options) *state {
-	next := &state{
+	next := &State{
 		options: o, tokens: make(map[[sha256.Size]byte]*credential), issuers: make(map[string]*issuer),
 		verified: lru.New[[sha256.Size]byte, verified](mostVerified, nil),
 	}
@@ -138,7 +137,7 @@ func (s *state) change(o *Options) *state {
 		next.base = canonical(o.Resource.String())
 	}
 	for _, t := range o.Tokens {
-		c := s.tokens[t.SHA256]
+		c := before.tokens[t.SHA256]
 		if c == nil || !reflect.DeepEqual(c.token, t) {
 			c = newCredential(t, &caller.Principal{ID: "token " + t.Name, Name: t.Name, Groups: t.Groups, Scopes: t.Scopes})
 		}
@@ -148,15 +147,15 @@ func (s *state) change(o *Options) *state {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	same := s.options != nil && s.base == next.base && slices.Equal(s.options.Scopes, o.Scopes)
+	same := before.options != nil && before.base == next.base && slices.Equal(before.options.Scopes, o.Scopes)
 	for _, one := range o.Issuers {
-		i := s.issuers[one.URL]
+		i := before.issuers[one.URL]
 		if i == nil || !same || !reflect.DeepEqual(i.Issuer, one) {
 			i = newIssuer(one, log)
 		}
 		next.issuers[one.URL] = i
 	}
-	if next.certificates = s.certificates; !o.Certificates {
+	if next.certificates = before.certificates; !o.Certificates {
 		next.certificates = nil
 	} else if next.certificates == nil {
 		next.certificates = newCredential(Token{}, nil)
@@ -164,10 +163,14 @@ func (s *state) change(o *Options) *state {
 	return next
 }
 
-// revoke ends the credentials and issuers that the next state, which may be nil, does not have.
-func (s *state) revoke(next *state) {
+// Revoke ends the credentials and issuers that the next state does not have, and with them the
+// requests that they proved ([Proof.Context]). Both states may be nil.
+func (s *State) Revoke(next *State) {
+	if s == nil {
+		return
+	}
 	if next == nil {
-		next = &state{}
+		next = &State{}
 	}
 	for digest, c := range s.tokens {
 		if next.tokens[digest] != c {
@@ -209,7 +212,7 @@ func (p *Proof) Context(of context.Context) (ctx context.Context, end func()) {
 // Knows reports whether the options in force can prove that a request comes from that
 // principal.
 func (v *Verifier) Knows(p *caller.Principal) bool {
-	s := v.state.Load()
+	s := v.state()
 	if p == nil || s == nil {
 		return p == nil && s == nil
 	}
@@ -229,7 +232,7 @@ func (v *Verifier) Knows(p *caller.Principal) bool {
 // Request proves which principal a request comes from. The error is a *ScopeError, or one of
 // those above, perhaps wrapped. A nil Proof without an error: no credential is needed.
 func (v *Verifier) Request(r *http.Request) (*Proof, error) {
-	s := v.state.Load()
+	s := v.state()
 	if s == nil {
 		return nil, nil
 	}
@@ -272,7 +275,7 @@ func (v *Verifier) Request(r *http.Request) (*Proof, error) {
 
 // missing returns the scopes that a principal lacks. A scope of it that ends in * stands for all
 // that begin like it.
-func (s *state) missing(p *caller.Principal) (missing []string) {
+func (s *State) missing(p *caller.Principal) (missing []string) {
 	for _, wanted := range s.options.Scopes {
 		if !slices.ContainsFunc(p.Scopes, func(has string) bool {
 			broad, isBroad := strings.CutSuffix(has, "*")

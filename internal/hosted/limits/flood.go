@@ -19,9 +19,8 @@ func (l *Limits) Connections() (all, ofAddress int) {
 	if l == nil {
 		return 0, 0
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.options.Connections, l.options.AddressConnections
+	o := l.options()
+	return o.Connections, o.AddressConnections
 }
 
 // Arrived counts a request from an address, before its credential is verified; empty = it has
@@ -32,7 +31,7 @@ func (l *Limits) Arrived(address netip.Addr, credential string) time.Duration {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rate := perSecond(l.options.AddressRequests)
+	rate := perSecond(l.options().AddressRequests)
 	if rate.rate <= 0 {
 		return 0
 	}
@@ -57,7 +56,7 @@ func (l *Limits) Known(p *caller.Principal, address netip.Addr, credential strin
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.options.AddressRequests > 0 && p != nil && credential != "" {
+	if l.options().AddressRequests > 0 && p != nil && credential != "" {
 		if digest := maphash.String(l.seed, credential); l.proved.Find(digest) == nil {
 			l.proved.Get(digest)
 			l.addresses.Get(address).taken-- // fill keeps it from going below 0

@@ -59,8 +59,8 @@ type Options struct {
 
 // Limits count what is used. Safe for concurrent use. A nil *Limits bounds nothing.
 type Limits struct {
+	options    func() *Options // those in force
 	mu         sync.Mutex
-	options    Options
 	all        holder
 	servers    *lru.Map[string, holder]
 	principals *lru.Map[string, holder]
@@ -74,23 +74,20 @@ type Limits struct {
 // is forgotten begins anew.
 const mostKept = 10_000
 
-// New makes limits.
-func New(options Options) *Limits {
+// New makes limits that stay as they are.
+func New(options Options) *Limits { return Following(func() *Options { return &options }) }
+
+// Following makes limits that follow the options which current returns: it is called for each
+// use. What is under way stays counted when they change.
+func Following(current func() *Options) *Limits {
 	return &Limits{
-		options: options, seed: maphash.MakeSeed(),
+		options: current, seed: maphash.MakeSeed(),
 		servers:    lru.New[string](mostKept, (*holder).busy),
 		principals: lru.New[string](mostKept, (*holder).busy),
 		addresses:  lru.New[netip.Addr, bucket](mostKept, nil),
 		proved:     lru.New[uint64, struct{}](mostKept, nil),
 		refused:    lru.New[refusedKey, bucket](mostKept, nil),
 	}
-}
-
-// SetOptions replaces the options. What is under way stays counted.
-func (l *Limits) SetOptions(options Options) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.options = options
 }
 
 // holder is a principal, a server, or all together, with the use of its quota.
@@ -150,9 +147,9 @@ func (l *Limits) of(p *caller.Principal) *holder {
 
 func (l *Limits) quotaOf(p *caller.Principal) *Quota {
 	if p == nil {
-		return &l.options.Anybody
+		return &l.options().Anybody
 	}
-	return &l.options.Principal
+	return &l.options().Principal
 }
 
 // Call is a call from Begin to End. The zero value is one that nothing bounds.
@@ -213,7 +210,8 @@ func (l *Limits) Begin(ctx context.Context, p *caller.Principal, server string, 
 func (l *Limits) begin(p *caller.Principal, server string, part bool) (Call, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all, each, who := &l.options.All, &l.options.Server, l.quotaOf(p)
+	o, who := l.options(), l.quotaOf(p)
+	all, each := &o.All, &o.Server
 	if !all.boundsCalls() && !each.boundsCalls() && !who.boundsCalls() {
 		return Call{}, nil
 	}
@@ -272,7 +270,7 @@ func (l *Limits) OpenSession(p *caller.Principal) *request.LimitError {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	who, all := l.of(p), l.all.under(l.options.All)
+	who, all := l.of(p), l.all.under(l.options().All)
 	if most := who.quota.Sessions; most > 0 && who.sessions >= most {
 		return &request.LimitError{Limit: fmt.Sprintf("%d open sessions", most), RetryAfter: sessionsEnd}
 	}
@@ -303,7 +301,7 @@ func (l *Limits) ServerSession(open int) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if most := l.options.Server.Sessions; most > 0 && open >= most {
+	if most := l.options().Server.Sessions; most > 0 && open >= most {
 		return &request.LimitError{Limit: fmt.Sprintf("%d sessions of this server with single clients", most), RetryAfter: sessionsEnd}
 	}
 	return nil

@@ -39,9 +39,10 @@ func mustRefuse(t *testing.T, err error, want string) {
 // Calls come back evenly over the minute; the limits of one are not those of the other.
 func TestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Options{
+		options := Options{
 			Principal: Quota{CallsPerMinute: 6}, Server: Quota{CallsPerMinute: 60, Burst: 8}, All: Quota{CallsPerMinute: 600, Burst: 15},
-		})
+		}
+		l := Following(func() *Options { return &options })
 		for range 6 {
 			if err := once(l, alice, "a", 0); err != nil {
 				t.Fatal(err)
@@ -70,7 +71,7 @@ func TestCalls(t *testing.T) {
 			t.Error(err)
 		}
 		mustRefuse(t, once(l, alice, "a", 0), "over the limit of 6 calls a minute; retry_after: 10 s")
-		l.SetOptions(Options{})
+		options = Options{}
 		if err := once(l, alice, "a", 0); err != nil {
 			t.Error(err)
 		}

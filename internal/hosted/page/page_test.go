@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +49,27 @@ func asked(tokens ...string) *identity.Options {
 	return o
 }
 
+// changing is a verifier whose options a test changes.
+type changing struct {
+	*identity.Verifier
+	state atomic.Pointer[identity.State]
+}
+
+func verifierOf(o *identity.Options) *changing {
+	c := &changing{}
+	c.Verifier = identity.NewVerifier(c.state.Load)
+	c.SetOptions(o)
+	return c
+}
+
+// SetOptions changes the options as a reload does.
+func (c *changing) SetOptions(o *identity.Options) {
+	before := c.state.Load()
+	next := identity.NewState(o, before)
+	c.state.Store(next)
+	before.Revoke(next)
+}
+
 // site is a served page in front of one fake server.
 type site struct {
 	*httptest.Server
@@ -60,13 +82,12 @@ func serve(t *testing.T, o Options) *site {
 	mcptest.NoLeaks(t)
 	s := &site{fake: mcptest.Spec{}.HTTP(t)}
 	o.Hour = &Hour{}
-	r := registry.New([]registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: s.fake.URL}}}, registry.Options{})
+	r := registry.New([]registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: s.fake.URL}}}, registry.Options{
+		Rules: &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: policy.ConfirmAll}}},
+	})
 	journal := &request.Journal{}
 	journal.Observe(o.Hour.Add)
-	o.Executor = executor.New(r, executor.Options{
-		Journal: journal,
-		Servers: map[string]executor.ServerOptions{"fake": {Confirm: policy.ConfirmAll}},
-	})
+	o.Executor = executor.New(r, executor.Options{Journal: journal})
 	r.Use(o.Executor.Chain(nil, nil)...)
 	o.View = view.NewTwoTools(r, o.Executor, view.Options{})
 	if o.Status == nil {
@@ -150,9 +171,8 @@ var guarded = []struct{ method, path string }{
 }
 
 func TestPage_SignIn(t *testing.T) {
-	verifier := &identity.Verifier{}
-	verifier.SetOptions(asked(adminToken, otherToken))
-	s := serve(t, Options{Identity: verifier})
+	verifier := verifierOf(asked(adminToken, otherToken))
+	s := serve(t, Options{Identity: verifier.Verifier})
 	if status, body := s.do(t, "GET", "/", ""); status != 200 || strings.Contains(body, "fake") {
 		t.Errorf("the page: %d %s", status, body)
 	}
@@ -201,9 +221,8 @@ func TestPage_SignIn(t *testing.T) {
 
 // TestPage_NameTaken: a token that becomes another principal's opens nothing.
 func TestPage_NameTaken(t *testing.T) {
-	verifier := &identity.Verifier{}
-	verifier.SetOptions(asked(adminToken))
-	s := serve(t, Options{Identity: verifier, Admin: func(*caller.Principal) bool { return true }})
+	verifier := verifierOf(asked(adminToken))
+	s := serve(t, Options{Identity: verifier.Verifier, Admin: func(*caller.Principal) bool { return true }})
 	cookie := s.signIn(t, adminToken)
 	o := asked(adminToken)
 	o.Tokens[0].Name = "somebody"

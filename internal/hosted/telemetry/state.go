@@ -6,9 +6,11 @@ import "github.com/prometheus/client_golang/prometheus"
 type states func() State
 
 var (
-	serverUp = prometheus.NewDesc("mcpx_server_up", "1 if calls to the server can succeed (ready, degraded or idle), else 0.", []string{"mcpx_server", "state"}, nil)
+	serverUp = prometheus.NewDesc("mcpx_server_up",
+		"1 if calls to the server can succeed (ready, degraded or idle), else 0.", []string{"mcpx_server", "state"}, nil)
 	tools    = prometheus.NewDesc("mcpx_server_tools", "Tools that the server lists.", []string{"mcpx_server"}, nil)
-	restarts = prometheus.NewDesc("mcpx_server_restarts_total", "Sessions that were opened again after a loss.", []string{"mcpx_server"}, nil)
+	restarts = prometheus.NewDesc("mcpx_server_restarts_total",
+		"Sessions that were opened again after a loss.", []string{"mcpx_server"}, nil)
 	sessions = prometheus.NewDesc("mcpx_sessions", "Open sessions of clients; requests since 2026-07-28 have none.", nil, nil)
 	failing  = prometheus.NewDesc("mcpx_audit_failing", "1 if the audit trail cannot be written.", nil, nil)
 )

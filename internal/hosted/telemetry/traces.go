@@ -72,7 +72,9 @@ func (t *Traces) Call(r *request.Event) {
 		return
 	}
 	name := "tools/call"
-	attributes := []attribute.KeyValue{attribute.String("mcp.method.name", "tools/call"), attribute.String("gen_ai.operation.name", "execute_tool")}
+	attributes := []attribute.KeyValue{
+		attribute.String("mcp.method.name", "tools/call"), attribute.String("gen_ai.operation.name", "execute_tool"),
+	}
 	if r.Known {
 		name += " " + r.Tool
 		attributes = append(attributes, attribute.String("gen_ai.tool.name", r.Tool), attribute.String("mcpx.server", r.Server))

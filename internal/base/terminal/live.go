@@ -25,7 +25,7 @@ func (l *Live) Room() int { return max(l.s.Height()-1, 3) }
 // each takes one row.
 func (l *Live) Draw(lines []string) {
 	lines = lines[:min(len(lines), l.Room())]
-	width, _ := l.s.size()
+	width := l.s.columns()
 	var b strings.Builder
 	b.WriteString(l.back())
 	for _, line := range lines {

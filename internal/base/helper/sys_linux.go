@@ -1,4 +1,4 @@
-package jq
+package helper
 
 import (
 	"bytes"
@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dataSlack is what a worker may map beyond its memory limit and what it has mapped
-// at the start: the guards that look at sizes are to be first, for they end it cleanly.
+// dataSlack is what a helper may map beyond its memory limit and what it has mapped at the
+// start. The guards that look at sizes, whose end has a clear error, are then first.
 const dataSlack = 16 << 20
 
 // bindProcess lets the kernel refuse memory far beyond the limit (the runtime then ends
-// the process), names the worker in ps, and makes it the kernel's first choice when
-// the machine runs out of memory. What does not work here is left to the other guards.
-func bindProcess(memory int64) {
+// the process), names the helper in ps, and makes it the kernel's first choice when the
+// machine runs out of memory. What does not work here is left to the other guards.
+func bindProcess(name string, memory int64) {
 	// Not prctl(PR_SET_NAME), which is for the calling thread: ps shows the first.
-	os.WriteFile("/proc/self/comm", []byte("mcpx-jq"), 0)
+	os.WriteFile("/proc/self/comm", []byte(name), 0)
 	os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	// RLIMIT_AS would count what the runtime reserves and never uses, over a gigabyte.

@@ -10,10 +10,10 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestNPM_Alone: what mcpx does not know of the protocol goes both ways between a client
+// TestNPM_Transparent: what mcpx does not know of the protocol goes both ways between a client
 // and the one server that it sees: requests, notifications, questions and capabilities.
 // Elsewhere it does not.
-func TestNPM_Alone(t *testing.T) {
+func TestNPM_Transparent(t *testing.T) {
 	mcptest.Parallel(t)
 	p, h := findPeers(t), newHome(t)
 	servers := map[string]server{

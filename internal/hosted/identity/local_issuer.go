@@ -6,9 +6,9 @@ import (
 	"mcpx/internal/caller"
 )
 
-// Front is the authorization server that is part of mcpx. It verifies its tokens without asking
+// LocalIssuer is the authorization server that is part of mcpx. It verifies its tokens without asking
 // another server.
-type Front interface {
+type LocalIssuer interface {
 	// Prove verifies an access token; nil if it does not count, or was not made by this server.
 	// The token is for mcpx as a whole, and has every scope that is needed.
 	Prove(token string) *Proof

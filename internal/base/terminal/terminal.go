@@ -21,9 +21,15 @@ const (
 // Screen is what a command prints on: a terminal, a pipe or a file. The zero value
 // is a pipe, 80 columns wide. It only styles; its user writes.
 type Screen struct {
-	width, height int
-	colour, live  bool
-	file          *os.File // nil in tests
+	size         func() (columns, rows int) // nil for a pipe
+	colour, live bool
+}
+
+// New is a terminal. size returns 0 for what it does not know, and is called again for
+// each text, since people resize their windows. live is false where lines cannot be
+// rewritten.
+func New(size func() (columns, rows int), colour, live bool) Screen {
+	return Screen{size: size, colour: colour, live: live}
 }
 
 // Of is the screen behind f. NO_COLOR turns colours off (https://no-color.org).
@@ -34,16 +40,18 @@ func Of(f *os.File, getenv func(string) (string, bool)) Screen {
 	none, _ := getenv("NO_COLOR")
 	kind, _ := getenv("TERM")
 	live := kind != "dumb" && understandsEscapes(f)
-	return Screen{file: f, live: live, colour: live && none == ""}
+	size := func() (columns, rows int) {
+		columns, rows, err := term.GetSize(int(f.Fd()))
+		if err != nil {
+			return 0, 0
+		}
+		return columns, rows
+	}
+	return New(size, live && none == "", live)
 }
 
-// Fixed is a terminal of this size, for tests.
-func Fixed(width, height int, colour bool) Screen {
-	return Screen{width: width, height: height, colour: colour, live: true}
-}
-
-// IsTerminal reports whether a person sits at f. A character device such as
-// /dev/null is none.
+// IsTerminal reports whether f is a terminal. Other character devices, such as
+// /dev/null, are not.
 func IsTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // ReadHidden reads a line from a terminal that does not show it meanwhile, or until ctx ends.
@@ -74,33 +82,31 @@ func (s Screen) Live() bool { return s.live }
 
 // Width is the number of columns to lay out for.
 func (s Screen) Width() int {
-	width, _ := s.size()
-	return min(max(width, leastWidth), mostWidth)
+	return min(max(s.columns(), leastWidth), mostWidth)
 }
 
 // Height is the number of rows; 0 where nothing bounds them.
 func (s Screen) Height() int {
-	_, height := s.size()
-	return height
+	if s.size == nil {
+		return 0
+	}
+	_, rows := s.size()
+	return rows
 }
 
-// size is asked anew each time: people resize their windows.
-func (s Screen) size() (width, height int) {
-	width, height = s.width, s.height
-	if s.file != nil {
-		if w, h, err := term.GetSize(int(s.file.Fd())); err == nil {
-			width, height = w, h
+// columns is the width of the terminal; 80 where it is unknown, and on a pipe.
+func (s Screen) columns() int {
+	if s.size != nil {
+		if columns, _ := s.size(); columns > 0 {
+			return columns
 		}
 	}
-	if width <= 0 {
-		width = 80
-	}
-	return width, height
+	return 80
 }
 
 // Bold, Dim, Red, Green and Yellow style a text, where there is colour.
 
-// Bold is for headings and for what counts.
+// Bold is for headings and for what matters most.
 func (s Screen) Bold(text string) string { return s.styled("1", text) }
 
 // Dim is for what can be passed over.

@@ -7,6 +7,11 @@ import (
 	"testing"
 )
 
+// sized is a terminal of this size.
+func sized(columns, rows int, colour bool) Screen {
+	return New(func() (int, int) { return columns, rows }, colour, true)
+}
+
 func TestFormats(t *testing.T) {
 	for _, test := range []struct{ got, want string }{
 		{Number(0), "0"}, {Number(999), "999"}, {Number(1000), "1,000"}, {Number(12345678), "12,345,678"}, {Number(-1234), "-1,234"}, {Number(-123), "-123"},
@@ -15,11 +20,11 @@ func TestFormats(t *testing.T) {
 		{Count(1, "server"), "1 server"}, {Count(1000, "server"), "1,000 servers"},
 		{ClipMiddle("abcdefghijklmnop", 9), "ab...mnop"}, {ClipMiddle("short", 9), "short"},
 		{Clip("abcdefgh", 6), "abc..."}, {Pad("日本", 6), "日本  "},
-		{Screen{}.Bar(1, 4, 8), "##"}, {Fixed(80, 24, true).Bar(0, 4, 8), "█"},
-		{Screen{}.Bold("x"), "x"}, {Fixed(80, 24, true).Bold("x"), "\x1b[1mx\x1b[0m"}, {Fixed(80, 24, true).Red(""), ""},
-		{Fixed(40, 24, false).Hang("note: ", "one two three four five six seven eight nine"), "note: one two three four five six seven\n      eight nine\n"},
-		{Fixed(40, 24, false).Hang("", "it is not found: see https://registry.example.com/x"), "it is not found: see\nhttps://registry.example.com/x\n"},
-		{Fixed(40, 24, false).Wrap(2, strings.Repeat("x", 45)), "  " + strings.Repeat("x", 38) + "\n  " + strings.Repeat("x", 7) + "\n"},
+		{Screen{}.Bar(1, 4, 8), "##"}, {sized(80, 24, true).Bar(0, 4, 8), "█"},
+		{Screen{}.Bold("x"), "x"}, {sized(80, 24, true).Bold("x"), "\x1b[1mx\x1b[0m"}, {sized(80, 24, true).Red(""), ""},
+		{sized(40, 24, false).Hang("note: ", "one two three four five six seven eight nine"), "note: one two three four five six seven\n      eight nine\n"},
+		{sized(40, 24, false).Hang("", "it is not found: see https://registry.example.com/x"), "it is not found: see\nhttps://registry.example.com/x\n"},
+		{sized(40, 24, false).Wrap(2, strings.Repeat("x", 45)), "  " + strings.Repeat("x", 38) + "\n  " + strings.Repeat("x", 7) + "\n"},
 	} {
 		if test.got != test.want {
 			t.Errorf("got %q, want %q", test.got, test.want)
@@ -41,7 +46,7 @@ func TestOf(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	s := Fixed(40, 24, false)
+	s := sized(40, 24, false)
 	got := s.Table(2, []Row{
 		{Cells: []string{"NAME", "STATE", "N"}},
 		{Cells: []string{"a", s.Green("ready"), "1,000"}, Notes: []string{"what is to be known about it, in words"}},
@@ -91,7 +96,7 @@ func terminal(written string) []string {
 
 func TestLive(t *testing.T) {
 	var out bytes.Buffer
-	l := NewLive(&out, Fixed(20, 5, false))
+	l := NewLive(&out, sized(20, 5, false))
 	out.WriteString("before\n")
 	l.Draw([]string{"a starting", "b starting"})
 	l.Draw([]string{"a ready, which is a long line"})

@@ -36,9 +36,9 @@ async def bump(ctx: Context) -> str:
 server.run()
 `
 
-// TestPyPI_Beside: resources and prompts of servers on both major versions of the Python
+// TestPyPI_Resources: resources and prompts of servers on both major versions of the Python
 // SDK, in the legacy and in the modern era, to clients of both eras.
-func TestPyPI_Beside(t *testing.T) {
+func TestPyPI_Resources(t *testing.T) {
 	bin, h := python(t), newHome(t)
 	script := h.write(t, "counting.py", counting)
 	modernServer := server{"command": filepath.Join(bin, "sdk2", "bin", "python"), "args": []string{script}, "protocol": "modern"}

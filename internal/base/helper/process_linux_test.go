@@ -1,4 +1,4 @@
-package jq
+package helper
 
 import (
 	"bufio"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,61 +18,44 @@ import (
 	"mcpx/internal/base/proc"
 )
 
-// peak is the largest resident size that a worker had, in bytes. A worker that was
-// over a limit is gone, and its parent knows.
-func peak(t *testing.T, w *worker, outcome string) int64 {
-	t.Helper()
-	if outcome == "time" || outcome == "memory" {
-		<-w.process.Done()
-		return w.process.State().SysUsage().(*syscall.Rusage).Maxrss << 10
-	}
-	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(w.process.PID()), "status"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	var kb int64
-	if _, err := fmt.Sscan(rest, &kb); err != nil {
-		t.Fatal(err)
-	}
-	return kb << 10
-}
+// peak is the largest resident size that a process had which has ended, in bytes.
+func peak(p *proc.Process) int64 { return p.State().SysUsage().(*syscall.Rusage).Maxrss << 10 }
 
-// middleVar makes this test binary a parent of a worker that is to be killed.
-const middleVar = "JQ_TEST_MIDDLE"
+// middleVar makes this test binary a parent of a helper that is to be killed.
+const middleVar = "HELPER_TEST_MIDDLE"
 
-// middleMain starts a worker that spins in a filter, and prints its pid when it does.
+// middleMain gives a job to a helper, and prints the helper's pid before.
 func middleMain() {
-	if os.Getenv(middleVar) == "" {
+	job := os.Getenv(middleVar)
+	if job == "" {
 		return
 	}
-	r := New(Limits{Time: time.Hour}, proc.NewReaper())
-	if _, err := r.Run(context.Background(), `.`, []byte(`0`)); err != nil {
+	reaper := proc.NewReaper()
+	p := New(testRole, patient, func(s proc.Spec) (*proc.Process, error) { return proc.Start(s, reaper) })
+	if _, err := p.Do(context.Background(), nil, []byte("echo")); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	w := r.idle[0]
-	fmt.Println(w.process.PID())
-	r.Run(context.Background(), os.Getenv(middleVar), []byte(`0`))
+	fmt.Println(p.idle[0].process.PID())
+	p.Do(context.Background(), nil, []byte(job))
 	os.Exit(1)
 }
 
-// TestWorker_ParentKilled kills a parent while its worker spins, or is stopped so that
+// TestHelper_ParentKilled kills a parent while its helper is busy, or is stopped so that
 // only the kernel can end it.
-func TestWorker_ParentKilled(t *testing.T) {
+func TestHelper_ParentKilled(t *testing.T) {
 	tests := []struct {
-		name, filter string
-		stop         bool
+		name, job string
+		stop      bool
 	}{
-		{"spinning", `def f: f; f`, false},
-		{"generating", `range(1e12) | empty`, false},
-		{"collecting garbage", `[limit(100; repeat("a"*1e5))] | until(false; map(ascii_upcase))`, false},
-		{"in one long call", `("a"*1e7) | until(false; test("(a?){900}b"))`, false},
-		{"stopped", `def f: f; f`, true},
+		{"spinning", "spin", false},
+		{"collecting garbage", "collect", false},
+		{"in one long call", "match", false},
+		{"stopped", "spin", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			middle, pid := startMiddle(t, tt.filter)
+			middle, pid := startMiddle(t, tt.job)
 			fd, err := unix.PidfdOpen(pid, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -99,16 +81,17 @@ func awaitEnd(t *testing.T, fd int) {
 			return
 		}
 		if err != unix.EINTR {
-			t.Fatalf("the worker lives after its parent: %v", err)
+			t.Fatalf("the helper lives after its parent: %v", err)
 		}
 	}
 }
 
-// startMiddle starts a parent of a worker and returns the pid of the worker. The parent is reaped at the end.
-func startMiddle(t *testing.T, filter string) (*exec.Cmd, int) {
+// startMiddle starts a parent of a helper and returns the pid of the helper. The parent is
+// reaped at the end.
+func startMiddle(t *testing.T, job string) (*exec.Cmd, int) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), middleVar+"="+filter)
+	cmd.Env = append(os.Environ(), middleVar+"="+job)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -145,27 +128,30 @@ func spinning(t *testing.T, pid int) {
 			return
 		}
 	}
-	t.Fatal("the worker does not spin")
+	t.Fatal("the helper does not spin")
 }
 
-// TestWorker_Process checks what a worker has of its surroundings.
-func TestWorker_Process(t *testing.T) {
-	t.Setenv("JQ_TEST_SECRET", "sesame")
-	r := newRunner(t, patient)
-	warm(t, r)
-	pid := r.idle[0].process.PID()
+// TestHelper_Process checks what a helper has of its surroundings.
+func TestHelper_Process(t *testing.T) {
+	t.Setenv("HELPER_TEST_SECRET", "sesame")
+	p := newPool(t, patient)
+	pid := warm(t, p).process.PID()
+	if got := do(t, p, nil, "surroundings"); got != "[] /" {
+		t.Errorf("a worker sees %s, want no environment and /", got)
+	}
 	proc := fmt.Sprintf("/proc/%d/", pid)
 	environ, err := os.ReadFile(proc + "environ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := workerVar + "=" + r.limits.encode() + "\x00MCPX_CHILD="; !strings.HasPrefix(string(environ), want) || bytes.Count(environ, []byte("\x00")) != 2 {
+	want := roleEnv(testRole, patient) + "\x00GOTRACEBACK=none\x00MCPX_CHILD="
+	if !strings.HasPrefix(string(environ), want) || bytes.Count(environ, []byte("\x00")) != 3 {
 		t.Errorf("the environment is %q, want %q and what marks a child", environ, want)
 	}
 	if dir, err := os.Readlink(proc + "cwd"); err != nil || dir != "/" {
 		t.Errorf("the directory is %q, %v, want /", dir, err)
 	}
-	for file, want := range map[string]string{"comm": "mcpx-jq\n", "cmdline": "mcpx-jq\x00"} {
+	for file, want := range map[string]string{"comm": "mcpx-test\n", "cmdline": "mcpx-test\x00"} {
 		if name, _ := os.ReadFile(proc + file); string(name) != want {
 			t.Errorf("%s is %q, want %q", file, name, want)
 		}
@@ -180,20 +166,19 @@ func TestWorker_Process(t *testing.T) {
 	}
 }
 
-// TestRunner_Leaks checks that a closed runner leaves no descriptor and no child.
-func TestRunner_Leaks(t *testing.T) {
+// TestPool_Leaks checks that a closed pool leaves no descriptor and no child.
+func TestPool_Leaks(t *testing.T) {
 	before := descriptors(t)
 	for range 3 {
-		r := New(Limits{Time: 100 * time.Millisecond}, nil)
-		warm(t, r)
-		pid := r.idle[0].process.PID()
-		for _, filter := range []string{`"a"*2e9`, `def f: f; f`, `.`, `(`} {
-			r.Run(t.Context(), filter, []byte(`0`))
+		p := newPool(t, patient)
+		pid := warm(t, p).process.PID()
+		for _, job := range []string{"grow", "panic", "exit 1", "write x", "echo"} {
+			p.Do(t.Context(), nil, []byte(job))
 		}
-		warm(t, r)
-		r.Close()
+		warm(t, p)
+		p.Close()
 		if err := unix.Kill(pid, 0); err != unix.ESRCH {
-			t.Errorf("a killed worker is still there: %v", err)
+			t.Errorf("a killed helper is still there: %v", err)
 		}
 	}
 	if after := descriptors(t); after != before {

@@ -7,15 +7,15 @@ import (
 	"mcpx/internal/base/netguard"
 )
 
-// Front is the authorization server in front of mcpx, for clients that bring no token.
-type Front struct {
+// AuthServer is the authorization server in front of mcpx, for clients that bring no token.
+type AuthServer struct {
 	// Issuer is the OpenID issuer that people log in at, which knows mcpx by ClientID and
 	// ClientSecret.
 	Issuer, ClientID string
 	ClientSecret     string `json:"-"`
 	// Scopes are asked of the issuer; nil = openid, profile, email.
 	Scopes []string
-	// GroupsClaim names the claim with the groups of a person; empty = groups.
+	// GroupsClaim names the claim with the groups of a user; empty = groups.
 	GroupsClaim string
 	// AllowPrivate: the issuer may have an address that is not public.
 	AllowPrivate bool
@@ -31,17 +31,17 @@ type Front struct {
 	Emails, Groups, Subjects []string
 }
 
-// leastFrontKey is the length of the shortest auth.front.key, in bytes.
-const leastFrontKey = 32
+// leastAuthServerKey is the length of the shortest auth.front.key, in bytes.
+const leastAuthServerKey = 32
 
-// front reads the authorization server. Its unknown keys are faults: each may be meant to
+// authServer reads the authorization server. Its unknown keys are faults: each may be meant to
 // keep somebody out.
-func (l *loader) front(path string, n *node) {
+func (l *loader) authServer(path string, n *node) {
 	if n.off() || !l.is(objectKind, path, n) {
 		return
 	}
-	f := &Front{}
-	l.frontAt = place{path, n.offset}
+	f := &AuthServer{}
+	l.authServerAt = place{path, n.offset}
 	secret := func(into *string) reader {
 		return func(path string, n *node) {
 			*into, _ = l.expanded(path, n)
@@ -52,7 +52,7 @@ func (l *loader) front(path string, n *node) {
 	}
 	l.only(path, n, map[string]reader{
 		"enabled":       func(string, *node) {}, // off says so otherwise
-		"issuer":        l.frontIssuer(&f.Issuer),
+		"issuer":        l.authServerIssuer(&f.Issuer),
 		"client_id":     func(path string, n *node) { f.ClientID, _ = l.expanded(path, n) },
 		"client_secret": secret(&f.ClientSecret),
 		"scopes":        l.names(&f.Scopes),
@@ -60,8 +60,8 @@ func (l *loader) front(path string, n *node) {
 		"allow_private": l.boolean(&f.AllowPrivate),
 		"key": func(path string, n *node) {
 			secret(&f.Key)(path, n)
-			if f.Key != "" && len(f.Key) < leastFrontKey {
-				l.fault(path, n.offset, "must have at least %d characters: who guesses it can forge tokens", leastFrontKey)
+			if f.Key != "" && len(f.Key) < leastAuthServerKey {
+				l.fault(path, n.offset, "must have at least %d characters: who guesses it can forge tokens", leastAuthServerKey)
 			}
 		},
 		"redirects": l.redirects(&f.Redirects),
@@ -72,7 +72,11 @@ func (l *loader) front(path string, n *node) {
 		},
 		"allow": func(path string, n *node) {
 			if l.is(objectKind, path, n) {
-				l.only(path, n, map[string]reader{"emails": l.some(l.globs(&f.Emails)), "groups": l.some(l.names(&f.Groups)), "subjects": l.some(l.names(&f.Subjects))})
+				l.only(path, n, map[string]reader{
+					"emails":   l.some(l.globs(&f.Emails)),
+					"groups":   l.some(l.names(&f.Groups)),
+					"subjects": l.some(l.names(&f.Subjects)),
+				})
 				if f.Emails == nil && f.Groups == nil && f.Subjects == nil {
 					l.fault(path, n.offset, "needs emails, groups or subjects")
 				}
@@ -85,7 +89,7 @@ func (l *loader) front(path string, n *node) {
 	l.authorization().Front = f
 }
 
-func (l *loader) frontIssuer(into *string) reader {
+func (l *loader) authServerIssuer(into *string) reader {
 	return func(path string, n *node) {
 		if !l.is(stringKind, path, n) {
 			return
@@ -110,10 +114,7 @@ func (l *loader) redirects(into *[]string) reader {
 			l.fault(at, n.offset, "must not be empty")
 		}
 		for i, glob := range list {
-			scheme, rest, _ := strings.Cut(glob, "://")
-			host, _, _ := strings.Cut(rest, "/")
-			_, err := path.Match(glob, "")
-			if glob != "loopback" && (err != nil || scheme == "" || scheme == "http" || host == "" || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+.-") != "" || strings.ContainsAny(rest, "#@\\ ")) {
+			if glob != "loopback" && !isRedirect(glob) {
 				l.fault(index(at, i), n.items[i].offset, `must be an address such as "https://claude.ai/api/mcp/auth_callback", in which * stands for any part between two slashes, or "loopback"`)
 			}
 		}
@@ -121,16 +122,27 @@ func (l *loader) redirects(into *[]string) reader {
 	}
 }
 
-// finishFront notes what an authorization server needs beside its own keys.
-func (l *loader) finishFront() {
+// isRedirect reports whether a glob of addresses has a scheme other than http, and a host.
+func isRedirect(glob string) bool {
+	scheme, rest, _ := strings.Cut(glob, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	if scheme == "" || scheme == "http" || host == "" || strings.ContainsAny(rest, "#@\\ ") {
+		return false
+	}
+	_, err := path.Match(glob, "")
+	return err == nil && strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+.-") == ""
+}
+
+// finishAuthServer notes what an authorization server needs beside its own keys.
+func (l *loader) finishAuthServer() {
 	a := l.cfg.Auth
 	if a == nil || a.Front == nil {
 		return
 	}
 	switch {
 	case a.Resource == "":
-		l.fault(l.frontAt.path, l.frontAt.offset, "needs auth.resource, the public URL of mcpx")
+		l.fault(l.authServerAt.path, l.authServerAt.offset, "needs auth.resource, the public URL of mcpx")
 	case !netguard.Safe(a.Resource):
-		l.fault(l.frontAt.path, l.frontAt.offset, "needs an auth.resource with https://: people log in there")
+		l.fault(l.authServerAt.path, l.authServerAt.offset, "needs an auth.resource with https://: people log in there")
 	}
 }

@@ -1,7 +1,7 @@
 //go:build race
 
-package jq
+package helper
 
 // raceEnabled says that this is a build with the race detector, which maps several
-// times of what the program does.
+// times as much as the program does.
 const raceEnabled = true

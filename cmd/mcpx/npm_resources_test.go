@@ -8,9 +8,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestNPM_Beside: resources and prompts of a real server are to the official client the
+// TestNPM_Resources: resources and prompts of a real server are to the official client the
 // same through mcpx as directly, and it hears of changes.
-func TestNPM_Beside(t *testing.T) {
+func TestNPM_Resources(t *testing.T) {
 	p := findPeers(t)
 	h := newHome(t)
 	everything := p.server("everything", nil)

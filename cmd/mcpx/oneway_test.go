@@ -1,0 +1,342 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// Every message of a client to a server goes one way: it meets the record and the audit
+// trail, the rights, the limits, the credentials, the pins and the confirmation, whatever its
+// method is. The files oneway_*_test.go look at this from outside: at what a whole mcpx
+// answers, at what its server gets, and at what the trail says.
+
+// endpoint is a whole mcpx over HTTP with an audit trail. Each of its callers has a token.
+type endpoint struct {
+	*daemon
+	home *home
+	path string // of the trail
+}
+
+// tokenOf is the token of a caller.
+func tokenOf(who string) string { return "mcpx_token_of_" + who }
+
+// endpoint starts mcpx with these servers, global keys of its config, and callers. It returns
+// when all servers are ready.
+func (h *home) endpoint(t *testing.T, servers map[string]server, global map[string]any, callers ...string) *endpoint {
+	t.Helper()
+	tokens := make(map[string]any)
+	for _, who := range callers {
+		tokens[who] = map[string]any{"sha256": fmt.Sprintf("%x", sha256.Sum256([]byte(tokenOf(who))))}
+	}
+	all := map[string]any{"audit": map[string]any{"file": "audit.jsonl", "required": true}, "auth": map[string]any{"tokens": tokens}}
+	for key, value := range global {
+		if key == "rights" {
+			all["auth"].(map[string]any)["rights"] = value
+		} else {
+			all[key] = value
+		}
+	}
+	e := &endpoint{home: h, path: filepath.Join(h.dir, "audit.jsonl")}
+	e.daemon = h.serveHTTP(t, "--config", h.config(t, servers, all))
+	e.client(t, callers[0], modern, "").awaitReady(t, slices.Collect(maps.Keys(servers))...)
+	return e
+}
+
+// client is a caller at a view, such as "/servers/s"; empty = the two tools.
+func (e *endpoint) client(t *testing.T, who, era, view string) *client {
+	t.Helper()
+	c := e.knocking(t, who, era, view)
+	c.open(t)
+	return c
+}
+
+// knocking is a client that has yet to open its session.
+func (e *endpoint) knocking(t *testing.T, who, era, view string) *client {
+	t.Helper()
+	p := e.peer(t)
+	p.url += view
+	p.header.Set("Authorization", "Bearer "+tokenOf(who))
+	return &client{peer: p, era: era, name: "e2e"}
+}
+
+// end ends mcpx, and returns the lines of the trail that keep keeps. There are n of them if
+// all is well.
+func (e *endpoint) end(t *testing.T, n int, keep func(auditLine) bool) (lines []auditLine) {
+	t.Helper()
+	read := func() []auditLine {
+		return slices.DeleteFunc(auditLines(t, e.path), func(l auditLine) bool { return !keep(l) })
+	}
+	if runtime.GOOS == "windows" { // where nothing asks a process to end: what it has not written yet is lost
+		mcptest.WaitFor(t, "the trail", patience, func() bool { return len(read()) >= n })
+	}
+	terminate(e.cmd)
+	e.wait(t)
+	if lines = read(); len(lines) != n {
+		t.Errorf("the trail has %d such lines, want %d:\n%s", len(lines), n, readFile(t, e.path))
+	}
+	return lines
+}
+
+// piped is a client of an mcpx over stdio with one server, s. end ends mcpx, and returns the
+// lines of its trail that keep keeps.
+func piped(t *testing.T, s server, view string) (c *client, end func(keep func(auditLine) bool) []auditLine) {
+	t.Helper()
+	h := newHome(t)
+	config := h.config(t, map[string]server{"s": s}, map[string]any{"audit": map[string]any{"file": "audit.jsonl", "required": true}})
+	p := h.serveStdio(t, "--config", config, "--log-level", "info", "serve", "--view", view)
+	c = &client{peer: p, era: legacy, name: "e2e"}
+	c.open(t)
+	mcptest.WaitFor(t, "the server", patience, func() bool { return p.logged("msg=connected") > 0 })
+	return c, func(keep func(auditLine) bool) []auditLine {
+		p.stdin.Close()
+		p.wait(t)
+		lines := auditLines(t, filepath.Join(h.dir, "audit.jsonl"))
+		return slices.DeleteFunc(lines, func(l auditLine) bool { return !keep(l) })
+	}
+}
+
+// endsOf keeps the lines of requests of a caller that have ended.
+func endsOf(who string, methods ...string) func(auditLine) bool {
+	return func(l auditLine) bool {
+		return l.Event == "call_ended" && l.Principal == "token "+who && slices.Contains(methods, l.Method)
+	}
+}
+
+// things is a fake with something of each kind, and with methods that mcpx does not know.
+func things(t *testing.T) mcptest.Spec {
+	raw := func(text string) json.RawMessage { return json.RawMessage(text) }
+	return mcptest.Spec{
+		Resources: raw(`[{"uri":"res://a","name":"a"},{"uri":"res://b","name":"b"},{"uri":"res://c","name":"c"},{"uri":"res://d","name":"d"},{"uri":"res://e","name":"e"}]`),
+		Templates: raw(`[{"uriTemplate":"res://x/{id}","name":"x"}]`), Prompts: raw(`[{"name":"hello","arguments":[{"name":"who"}]}]`),
+		MethodResults: map[string]json.RawMessage{"vendor/look": raw(`{"seen":true}`), "vendor/deleteEverything": raw(`{"deleted":true}`)},
+	}.WithFiles(t)
+}
+
+// arrived has what a fake got of a method: the params of the messages, in their order.
+func arrived(t *testing.T, spec mcptest.Spec, method string) (params []string) {
+	t.Helper()
+	for _, entry := range spec.Log(t).Method(method) {
+		var m struct{ Params json.RawMessage }
+		if err := json.Unmarshal(entry.Message, &m); err != nil {
+			t.Fatal(err)
+		}
+		params = append(params, string(m.Params))
+	}
+	return params
+}
+
+// callsAMinute limits each principal. What is no call is not a flood.
+func callsAMinute(n int) map[string]any {
+	return map[string]any{"limits": map[string]any{"principal": map[string]any{"calls_per_minute": n, "requests_per_second": 0}}}
+}
+
+// overTheLimit fails unless a request was refused for being one too many.
+func overTheLimit(t *testing.T, what string, m message) {
+	t.Helper()
+	if said := string(m.Error) + string(m.Result); !strings.Contains(said, "over the limit of") || !strings.Contains(said, "RATE_LIMITED") {
+		t.Errorf("%s is not refused for the limit: %s %s", what, m.Result, m.Error)
+	}
+}
+
+func uriIs(uri string) string { return `{"uri":"` + uri + `"}` }
+
+// TestSubscribe_Limits: a subscription is a request of its principal to the server. One too
+// many is refused, does not reach the server, and is in the trail. Another principal has
+// subscriptions of its own meanwhile, and hears of what it subscribed to.
+func TestSubscribe_Limits(t *testing.T) {
+	mcptest.Parallel(t)
+	spec := things(t)
+	e := newHome(t).endpoint(t, map[string]server{"s": fake(t, spec)}, callsAMinute(2), "ann", "bob", "cat")
+	ann, bob, cat := e.client(t, "ann", legacy, ""), e.client(t, "bob", legacy, ""), e.client(t, "cat", legacy, "")
+	ann.result(t, "resources/subscribe", uriIs("res://a"))
+	ann.result(t, "resources/subscribe", uriIs("res://b"))
+	overTheLimit(t, "a third subscription", ann.request(t, "resources/subscribe", uriIs("res://c")))
+	overTheLimit(t, "a call behind them", ann.request(t, "tools/call", `{"name":"exec","arguments":`+execArgs("s", "echo", `{"text":"x"}`)+`}`))
+
+	bob.listen(t)
+	bob.result(t, "resources/subscribe", uriIs("res://d"))
+	bob.exec(t, "s", "notify", `{"method":"notifications/resources/updated","params":{"uri":"res://d"}}`)
+	mcptest.WaitFor(t, "the news for bob", patience, func() bool { return len(bob.notes("notifications/resources/updated")) == 1 })
+
+	for range 2 {
+		cat.result(t, "resources/read", uriIs("res://e"))
+	}
+	for range 4 {
+		overTheLimit(t, "a subscription behind reads", cat.request(t, "resources/subscribe", uriIs("res://e")))
+		cat.request(t, "resources/unsubscribe", uriIs("res://e"))
+	}
+	all := strings.Join(arrived(t, spec, "resources/subscribe"), " ")
+	if want := uriIs("res://a") + " " + uriIs("res://b") + " " + uriIs("res://d"); all != want {
+		t.Errorf("the server got the subscriptions %s, want %s", all, want)
+	}
+	if others := arrived(t, spec, "resources/unsubscribe"); others != nil {
+		t.Errorf("the server got the ends of subscriptions %s", others)
+	}
+	for _, l := range e.end(t, 4, endsOf("cat", "resources/subscribe")) {
+		if l.Outcome == "" || l.Outcome == "RESULT" || l.Server != "s" || l.Item != "res://e" {
+			t.Errorf("the trail of a refused subscription: %+v", l)
+		}
+	}
+}
+
+// TestSubscribe_Again: a limit that is reached ends no subscription that the server has
+// agreed to: mcpx renews it when the session with the server was lost.
+func TestSubscribe_Again(t *testing.T) {
+	mcptest.Parallel(t)
+	spec := things(t)
+	spec.PidFile, spec.LogFile = "", ""
+	web := spec.HTTP(t)
+	e := newHome(t).endpoint(t, map[string]server{"s": {"url": web.URL}}, callsAMinute(1), "ann", "bob")
+	ann, bob := e.client(t, "ann", legacy, ""), e.client(t, "bob", legacy, "")
+	ann.listen(t)
+	ann.result(t, "resources/subscribe", uriIs("res://a"))
+	web.KillSessions()
+	bob.exec(t, "s", "echo", `{"text":"x"}`)
+	mcptest.WaitFor(t, "the subscription in the next session", patience, func() bool { return web.Count("resources/subscribe") == 2 })
+	mcptest.WaitFor(t, "the news for ann", patience, func() bool {
+		web.Notify("notifications/resources/updated", uriIs("res://a"))
+		return len(ann.notes("notifications/resources/updated")) > 1 // one is of the loss
+	})
+}
+
+// TestSubscribe_Audit: both ends of a subscription are in the trail, with its server and its
+// resource, over each transport.
+func TestSubscribe_Audit(t *testing.T) {
+	mcptest.Parallel(t)
+	subscribe := func(c *client, spec mcptest.Spec) {
+		c.result(t, "resources/subscribe", uriIs("res://a"))
+		c.result(t, "resources/unsubscribe", uriIs("res://a"))
+		mcptest.WaitFor(t, "the end of the subscription", patience, func() bool { return len(arrived(t, spec, "resources/unsubscribe")) > 0 })
+	}
+	check := func(over, who string, lines []auditLine) {
+		var events []string
+		for _, l := range lines {
+			events = append(events, l.Event+" "+l.Method)
+			if l.Server != "s" || l.Item != "res://a" || l.Principal != who || l.Client != "e2e" || l.Event == "call_ended" && l.Outcome != "RESULT" {
+				t.Errorf("%s: the trail has %+v", over, l)
+			}
+		}
+		slices.Sort(events) // the end of one may be recorded after the beginning of the next
+		if want := "call_began resources/subscribe,call_began resources/unsubscribe,call_ended resources/subscribe,call_ended resources/unsubscribe"; strings.Join(events, ",") != want {
+			t.Errorf("%s: the trail has %s, want %s", over, events, want)
+		}
+	}
+	about := func(l auditLine) bool { return strings.HasSuffix(l.Method, "subscribe") }
+	spec := things(t)
+	e := newHome(t).endpoint(t, map[string]server{"s": fake(t, spec)}, nil, "ann")
+	subscribe(e.client(t, "ann", legacy, ""), spec)
+	check("http", "token ann", e.end(t, 4, about))
+
+	spec = things(t)
+	c, end := piped(t, fake(t, spec), "two_tools")
+	subscribe(c, spec)
+	check("stdio", "", end(about))
+}
+
+// TestListen_Limits: what a client of the modern era subscribes to in one stream is a request
+// to a server for each resource: each has to be within the limit, and is in the trail.
+func TestListen_Limits(t *testing.T) {
+	mcptest.Parallel(t)
+	spec := things(t)
+	e := newHome(t).endpoint(t, map[string]server{"s": fake(t, spec)}, callsAMinute(2), "ann", "bob")
+	listen := func(who string, uris ...string) *client {
+		c := e.client(t, who, modern, "")
+		all, _ := json.Marshal(uris)
+		c.start(t, "subscriptions/listen", `{"notifications":{"resourceSubscriptions":`+string(all)+`}}`, "")
+		mcptest.WaitFor(t, "the acknowledgement", patience, func() bool { return len(c.notes("notifications/subscriptions/acknowledged")) > 0 })
+		return c
+	}
+	listen("ann", "res://a", "res://b", "res://c", "res://d")
+	bob := listen("bob", "res://e")
+	mcptest.WaitFor(t, "the subscription of bob", patience, func() bool { return strings.Contains(fmt.Sprint(arrived(t, spec, "resources/subscribe")), "res://e") })
+	bob.exec(t, "s", "notify", `{"method":"notifications/resources/updated","params":{"uri":"res://e"}}`)
+	mcptest.WaitFor(t, "the news for bob", patience, func() bool { return len(bob.notes("notifications/resources/updated")) == 1 })
+	overTheLimit(t, "a call beside them", e.client(t, "ann", modern, "").request(t, "resources/read", uriIs("res://e")))
+
+	seen := arrived(t, spec, "resources/subscribe")
+	if of := slices.DeleteFunc(slices.Clone(seen), func(params string) bool { return strings.Contains(params, "res://e") }); len(of) > 2 {
+		t.Errorf("ann may have 2 calls a minute, and the server got %s", of)
+	}
+	outcomes := make(map[string]string) // by resource
+	for _, l := range e.end(t, 5, func(l auditLine) bool {
+		return l.Event == "call_ended" && strings.HasPrefix(l.Item, "res://") && l.Method != "resources/read"
+	}) {
+		if l.Server != "s" || l.Principal != "token ann" && l.Item != "res://e" || l.Method != "subscriptions/listen" && l.Method != "resources/subscribe" {
+			t.Errorf("the trail has %+v", l)
+		}
+		outcomes[l.Item] = l.Outcome
+	}
+	for _, uri := range []string{"res://a", "res://b", "res://c", "res://d", "res://e"} {
+		if reached := strings.Contains(fmt.Sprint(seen), uri); outcomes[uri] == "" || reached != (outcomes[uri] == outcomes["res://e"]) {
+			t.Errorf("%s reached the server: %t; by the trail its outcome is %q, and %q of res://e, which did", uri, reached, outcomes[uri], outcomes["res://e"])
+		}
+	}
+}
+
+const vendorHello = "notifications/vendor/hello"
+
+// tell sends the notification vendorHello.
+func (c *client) tell(t *testing.T, from string) {
+	t.Helper()
+	c.send(t, `{"jsonrpc":"2.0","method":"`+vendorHello+`","params":`+c.params(`{"from":"`+from+`"}`, "")+`}`)
+}
+
+// TestUnknownNotifications: a notification that mcpx does not know counts as a call. One too
+// many is dropped, as nothing can answer it; each is in the trail.
+func TestUnknownNotifications(t *testing.T) {
+	mcptest.Parallel(t)
+	spec := things(t)
+	e := newHome(t).endpoint(t, map[string]server{"s": fake(t, spec)}, callsAMinute(2), "ann", "bob")
+	ann, bob := e.client(t, "ann", legacy, "/servers/s"), e.client(t, "bob", legacy, "/servers/s")
+	for range 5 {
+		ann.tell(t, "ann")
+	}
+	bob.tell(t, "bob")
+	overTheLimit(t, "a call behind the notifications", ann.request(t, "tools/call", `{"name":"echo","arguments":{"text":"x"}}`))
+	if r := bob.tool(t, "echo", `{"text":"x"}`); r.IsError || r.text(t) != "x" { // the server has got the notifications when it gets this
+		t.Errorf("bob gets %s", r.Content)
+	}
+	all := strings.Join(arrived(t, spec, vendorHello), " ")
+	if n := strings.Count(all, "ann"); n != 2 || strings.Count(all, "bob") != 1 {
+		t.Errorf("the server got %s, want 2 of ann and that of bob", all)
+	}
+	outcomes, passed := make(map[string]int), "" // of ann; of bob
+	for _, l := range e.end(t, 6, func(l auditLine) bool { return l.Event == "call_ended" && l.Method == vendorHello }) {
+		if l.Server != "s" || l.Client != "e2e" || l.Outcome == "" {
+			t.Errorf("the trail has %+v", l)
+		}
+		if l.Principal == "token bob" {
+			passed = l.Outcome
+		} else {
+			outcomes[l.Outcome]++
+		}
+	}
+	if outcomes[passed] != 2 {
+		t.Errorf("that of bob has the outcome %q in the trail, as should 2 of ann: %v", passed, outcomes)
+	}
+	for _, line := range auditLines(t, e.path) {
+		if line.Event == "request_refused" && line.Status != http.StatusUnauthorized {
+			t.Errorf("a notification got an answer: %+v", line)
+		}
+	}
+
+	spec = things(t)
+	c, end := piped(t, fake(t, spec), "servers/s")
+	c.tell(t, "over stdio")
+	if r := c.tool(t, "echo", `{"text":"x"}`); r.IsError || strings.Join(arrived(t, spec, vendorHello), " ") != `{"from":"over stdio"}` {
+		t.Errorf("over stdio the server got %s", arrived(t, spec, vendorHello))
+	}
+	if lines := end(func(l auditLine) bool { return l.Event == "call_ended" && l.Method == vendorHello }); len(lines) != 1 || lines[0].Server != "s" {
+		t.Errorf("over stdio the trail has %+v", lines)
+	}
+}

@@ -1,0 +1,105 @@
+package app
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"mcpx/internal/base/proc"
+	"mcpx/internal/base/wiretrace"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/desk/logins"
+	"mcpx/internal/executor"
+	"mcpx/internal/hosted/identity"
+	"mcpx/internal/hosted/limits"
+	"mcpx/internal/jq"
+	"mcpx/internal/registry"
+	"mcpx/internal/view"
+)
+
+// Runtime is all that a config says while it is in force. It never changes. The parts of an App
+// read their settings out of the Runtime in force, so that a reload is one swap of a pointer.
+type Runtime struct {
+	// config is the config file, but for what only the next start changes: the auth and the
+	// bound of messages may be of an earlier file.
+	config *config.Config
+
+	servers    []registry.Server
+	registry   registry.Options // with the rules, which go into each snapshot of these servers
+	calls      *executor.Settings
+	limits     limits.Options
+	identity   *identity.State // nil = everybody may connect
+	authServer *authServer     // nil = none
+	secrets    wiretrace.Secrets
+	views      sync.Map // the settings of views by name, each made when the view is opened
+}
+
+// builder makes Runtimes. It has what all Runtimes of an App share.
+type builder struct {
+	profile Profile
+	only    []string // the servers that are needed; none = all
+	view    string   // that is served over stdio and at /mcp
+	public  bool     // other machines reach the address; set by Listen
+	log     *slog.Logger
+	reaper  *proc.Reaper
+	filters *jq.Runner
+	logins  *logins.Logins
+	trace   func(server string) func(received bool, message []byte)
+}
+
+// build makes the Runtime of a config, and checks all that can fail. It carries over from before,
+// the Runtime in force, what has not changed and has a state. Nothing of before changes: if the
+// error is not nil, all is as it was. At the start before is nil.
+//
+// The caller puts the Runtime in force, or calls end with before.
+func (b *builder) build(to *config.Config, before *Runtime) (*Runtime, error) {
+	cfg := *to
+	lock, err := b.lock(to)
+	switch {
+	case err != nil && before != nil:
+		return nil, err
+	case err != nil:
+		b.log.Error("no tool counts as approved", "err", err)
+	}
+	if before == nil {
+		before = &Runtime{}
+	} else {
+		cfg.MaxMessageBytes, cfg.Auth = before.config.MaxMessageBytes, b.auth(to, before.config.Auth)
+	}
+	r := &Runtime{config: &cfg}
+	if r.authServer, err = b.newAuthServer(cfg.Auth, before.authServer); err != nil {
+		return nil, fmt.Errorf("auth.front: %w", err)
+	}
+	// Nothing fails from here on, so that the authorization server need not be closed again.
+	r.servers = b.servers(&cfg)
+	r.registry = registryOptions(&cfg, rulesOf(&cfg, lock))
+	r.calls = executor.NewSettings(b.callOptions(&cfg), before.calls)
+	r.limits = limitsOf(&cfg)
+	r.identity = identity.NewState(b.identities(&cfg, r.authServer), before.identity)
+	r.secrets = secretsOf(&cfg)
+	return r, nil
+}
+
+// settings are the settings of a view, which need not be one of the config.
+func (r *Runtime) settings(name string) *view.Settings {
+	if made, ok := r.views.Load(name); ok {
+		return made.(*view.Settings)
+	}
+	made, _ := r.views.LoadOrStore(name, view.NewSettings(viewOptions(r.config, name)))
+	return made.(*view.Settings)
+}
+
+// end ends what next, which may be nil, has not taken over: the requests whose credentials it
+// does not accept, and the authorization server.
+func (r *Runtime) end(next *Runtime) {
+	if next == nil {
+		next = &Runtime{}
+	}
+	r.identity.Revoke(next.identity)
+	if r.authServer != nil && r.authServer != next.authServer {
+		if next.authServer != nil {
+			next.authServer.Succeed(r.authServer.Server)
+		}
+		r.authServer.Close()
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package helper
+
+const raceEnabled = false

@@ -1,0 +1,242 @@
+package helper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpx/internal/base/proc"
+)
+
+const (
+	// startLimit is how long a helper may take until it is ready. A machine that is slower
+	// than this has other troubles.
+	startLimit = 10 * time.Second
+	// lookEvery is the time between two looks at the size of a helper. A process can touch
+	// a few megabytes in that time.
+	lookEvery = 2 * time.Millisecond
+)
+
+// helper is the parent's view of a helper process. One job at a time uses it.
+type helper struct {
+	pool    *Pool
+	process *proc.Process
+	timer   *time.Timer // ends the idleness; set when idle
+	job     uint64      // the number of the last job
+
+	writing sync.Mutex // held during a write to stdin
+}
+
+// startHelper starts a process and waits until it is ready. The caller has added it to
+// p.helpers.
+func startHelper(ctx context.Context, p *Pool) (*helper, error) {
+	process, err := p.startProcess()
+	if err != nil {
+		p.helpers.Done()
+		return nil, fmt.Errorf("starting the %s helper: %w", p.role, err)
+	}
+	h := &helper{pool: p, process: process}
+	go func() { // ends after the process; Pool.Close waits for it
+		defer p.helpers.Done()
+		<-process.Done()
+		_ = process.Close(context.Background(), proc.Grace{}) // it has ended
+	}()
+	late := fmt.Errorf("starting the %s helper: it is not ready after %v", p.role, startLimit)
+	_, unguard := h.guard(ctx, bounds{time: startLimit, late: late})
+	_, err = readFrame(process.Stdout(), string(kindReady), 0)
+	cause := unguard()
+	if cause == nil && err == nil {
+		return h, nil
+	}
+	h.kill()
+	if cause != nil {
+		return nil, cause
+	}
+	if _, garbage := errors.AsType[frameError](err); garbage {
+		return nil, fmt.Errorf("starting the %s helper: %w", p.role, err)
+	}
+	<-process.Done()
+	return nil, fmt.Errorf("starting the %s helper: it ended with %s: %w", p.role, process.ExitReason(), h.lastWords(err))
+}
+
+// startProcess starts this executable as a helper.
+func (p *Pool) startProcess() (*proc.Process, error) {
+	exe, err := proc.Executable()
+	if err != nil {
+		return nil, err
+	}
+	env := []string{
+		roleEnv(p.role, p.limits),
+		"GOTRACEBACK=none", // what the runtime says of a fault is then short enough for explain
+	}
+	if root, ok := os.LookupEnv("SYSTEMROOT"); ok { // Windows loads its libraries from there
+		env = append(env, "SYSTEMROOT="+root)
+	}
+	return p.start(proc.Spec{
+		Command:     exe,
+		Name:        processName(p.role),
+		Env:         env,
+		Dir:         filepath.VolumeName(exe) + string(filepath.Separator),
+		StderrBytes: 1 << 10, // the runtime's last words
+	})
+}
+
+// processName is what ps calls a helper.
+func processName(role string) string { return "mcpx-" + role }
+
+// do sends a job and returns the answer. After an error the helper is of no use.
+func (h *helper) do(ctx context.Context, reply Reply, job [][]byte) ([]byte, error) {
+	l := h.pool.limits
+	guarded, unguard := h.guard(ctx, bounds{time: l.Time, late: ErrTime, memory: l.Memory})
+	h.job++
+	answer, err := h.exchange(guarded, reply, job)
+	if cause := unguard(); cause != nil {
+		return nil, cause
+	}
+	if err != nil {
+		return nil, h.explain(err)
+	}
+	return answer, nil
+}
+
+// exchange sends a job, replies to requests, and reads the answer. ctx ends when the helper
+// is killed, which ends the reads and writes too. No reply is under way after exchange.
+func (h *helper) exchange(ctx context.Context, reply Reply, job [][]byte) ([]byte, error) {
+	if err := h.write(kindJob, h.job, job...); err != nil {
+		return nil, err
+	}
+	kinds := string(kindAnswer)
+	if reply != nil {
+		kinds += string(kindRequest)
+	}
+	var replies sync.WaitGroup
+	defer replies.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	free := make(chan struct{}, h.pool.limits.Requests)
+	for {
+		f, err := readFrame(h.process.Stdout(), kinds, h.pool.limits.Frame)
+		if err != nil {
+			return nil, err
+		}
+		if f.kind == kindAnswer {
+			if f.number != h.job {
+				return nil, frameError(fmt.Sprintf("an answer to job %d during job %d", f.number, h.job))
+			}
+			return f.body, nil
+		}
+		select {
+		case free <- struct{}{}:
+		case <-ctx.Done(): // the next read fails
+			continue
+		}
+		replies.Go(func() {
+			defer func() { <-free }()
+			body := reply(ctx, f.body)
+			if ctx.Err() == nil {
+				_ = h.write(kindReply, f.number, body) // a helper that takes none has ended, which the reader sees
+			}
+		})
+	}
+}
+
+func (h *helper) write(kind byte, number uint64, parts ...[]byte) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	return writeFrame(h.process.Stdin(), kind, number, parts...)
+}
+
+// explain ends a helper and says why an exchange with it failed that nothing here
+// interrupted.
+func (h *helper) explain(err error) error {
+	h.kill()
+	if _, garbage := errors.AsType[frameError](err); garbage {
+		return fmt.Errorf("the %s helper was ended: %w", h.pool.role, err)
+	}
+	<-h.process.Done()
+	words := h.lastWords(err)
+	if state := h.process.State(); state != nil {
+		switch code := state.ExitCode(); {
+		case code == exitTime:
+			return ErrTime
+		case code == exitFatal && strings.HasPrefix(words.Error(), "panic: "):
+			return fmt.Errorf("the %s helper broke: %w", h.pool.role, words)
+		case code == exitMemory, code == exitFatal, code == exitSignal: // the kernel, or the runtime, found no memory
+			return ErrMemory
+		}
+	}
+	return fmt.Errorf("the %s helper ended with %s: %w", h.pool.role, h.process.ExitReason(), words)
+}
+
+// lastWords is the first line that is left of what a process that has ended wrote to
+// stderr, or err where there is none.
+func (h *helper) lastWords(err error) error {
+	line, _, _ := strings.Cut(strings.TrimSpace(h.process.StderrTail()), "\n")
+	if line == "" {
+		return err
+	}
+	return errors.New(line)
+}
+
+// ended reports whether the process is no more.
+func (h *helper) ended() bool { return h.process.ExitReason() != "" }
+
+// kill ends the process, soon. It does not wait.
+func (h *helper) kill() { h.process.Kill() }
+
+// bounds are what a guard holds a helper to.
+type bounds struct {
+	time   time.Duration
+	late   error // what the guard says when the time is over
+	memory int64 // 0 means any
+}
+
+// guard watches the helper during an exchange with it, until the caller calls unguard, which
+// returns why the guard killed the helper; nil: it did not. These kill: the end of ctx,
+// Close of the pool, and the bounds. The context that guard returns ends with the kill or
+// with unguard.
+func (h *helper) guard(ctx context.Context, b bounds) (guarded context.Context, unguard func() error) {
+	guarded, cancel := context.WithCancel(ctx)
+	stop, ended := make(chan struct{}), make(chan error, 1)
+	go func() { // ends with unguard, which waits for it
+		cause := h.watch(ctx, stop, b)
+		if cause != nil {
+			h.kill() // the reads and writes of the exchange end with it
+			cancel()
+		}
+		ended <- cause
+	}()
+	return guarded, func() error {
+		close(stop)
+		defer cancel()
+		return <-ended
+	}
+}
+
+func (h *helper) watch(ctx context.Context, stop chan struct{}, b bounds) error {
+	timeout := time.NewTimer(b.time)
+	defer timeout.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-stop:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-h.pool.closed:
+			return ErrClosed
+		case <-timeout.C:
+			return b.late
+		case <-look.C:
+			if b.memory > 0 && resident(h.process.PID()) > b.memory {
+				return ErrMemory
+			}
+		}
+	}
+}
