@@ -127,7 +127,7 @@ func TestShape_LongResource(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			e := bounded(t, Options{ResultTokens: 1000})
 			raw := json.RawMessage(`{"content":` + string(wire.Encode(tt.content)) + `}`)
-			out, err := e.shape(t.Context(), raw, &Request{}, target{})
+			out, err := e.answer(&Request{}, target{}).Of(t.Context(), raw)
 			if err != nil || len(out.Content) != len(tt.want) {
 				t.Fatalf("got %s, %v", out.Content, err)
 			}
@@ -157,7 +157,7 @@ func TestShape_LongResource(t *testing.T) {
 // Without a runner a filter is refused, and the result kept.
 func TestSelect_NoFilters(t *testing.T) {
 	e := bounded(t, Options{})
-	out, err := e.shape(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`), &Request{Select: ".a"}, target{})
+	out, err := e.answer(&Request{Select: ".a"}, target{}).Of(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`))
 	if err != nil || !out.IsError || e.store.Len() != 1 {
 		t.Errorf("got %+v, %v", out, err)
 	}

@@ -17,7 +17,6 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
@@ -435,11 +434,6 @@ func TestArguments_Notes(t *testing.T) {
 		if got := textOf(t, r.Content[0]); r.IsError || got != tt.got || note != tt.note || string(r.Meta) != tt.meta {
 			t.Errorf("%s: got %s, _meta %s, note %q", tt.arguments, got, r.Meta, note)
 		}
-	}
-	kept := &Result{Meta: json.RawMessage(`{"a":1 }`)}
-	kept.annotate("log", arguments.Notes{LeftOut: []string{"/x"}})
-	if want := `{"a":1,"mcpx/arguments":{"left_out":["/x"]}}`; string(kept.Meta) != want {
-		t.Errorf("_meta of the upstream: got %s, want %s", kept.Meta, want)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/resources"
 	"mcpx/internal/results"
 )
 
@@ -127,33 +128,6 @@ func (r *Request) principal() string {
 	return r.Client.Principal.Key()
 }
 
-// Result is a tool result, its parts as raw JSON.
-type Result struct {
-	// Content are the blocks in order.
-	Content []json.RawMessage
-	// Structured is nil if there is no structuredContent.
-	Structured json.RawMessage
-	// Whole is a result of another type, in place of all the rest: input_required, which
-	// the client answers by the same call again, with Request.Input, or a task, whose id
-	// begins with the name of the server and a slash.
-	Whole json.RawMessage
-	// Meta is the _meta object, nil if absent.
-	Meta    json.RawMessage
-	IsError bool
-
-	code           string // of a failure; empty for the result of a tool
-	received, sent int    // tokens of the upstream's texts, and of the texts here
-}
-
-// size is that of the parts, in bytes.
-func (r *Result) size() int {
-	n := len(r.Structured) + len(r.Whole) + len(r.Meta)
-	for _, block := range r.Content {
-		n += len(block)
-	}
-	return n
-}
-
 // Close waits for the calls that go on without their clients. They end with the registry,
 // which must be closed before.
 func (e *Executor) Close() { e.calls.Wait() }
@@ -190,7 +164,7 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err
 	} else {
 		var raw json.RawMessage
 		if raw, t, err = run.call(ctx, r); err == nil {
-			result, err = run.shape(ctx, raw, r, t)
+			result, err = run.answer(r, t).Of(ctx, raw)
 		}
 	}
 	event.Stop()
@@ -428,14 +402,21 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 	return target{server: s, tool: found}, nil
 }
 
-// Results of an upstream that are not the result of a tool.
-var (
-	errNoResult = errors.New("the upstream's answer is no tool result")
-	errTask     = errors.New("the upstream answered with a task, which was not asked for")
-)
-
 func (e run) textOptions(r *Request) compress.Options {
 	return compress.Options{TOON: e.options.TOON && !r.Form.JSON}
+}
+
+// answer says how the result of a call becomes the answer to a request.
+func (e run) answer(r *Request, t target) *Answer {
+	a := &Answer{
+		Pages: e.pages(r), Form: r.Form, Select: r.Select, Grep: r.Grep, Untouched: r.Untouched,
+		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments),
+		Links:    func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, t.server) },
+	}
+	if r.Client.RunsTasks() {
+		a.Task = func(raw json.RawMessage) json.RawMessage { return resources.Task(t.server, e.tagOf(r.Client), raw) }
+	}
+	return a
 }
 
 // pages cuts the results of a request that are too long.

@@ -69,7 +69,7 @@ func (e run) reading(ctx context.Context, r *Request, t target) (*Result, error)
 	if err != nil {
 		return nil, readingError(err)
 	}
-	return e.shape(ctx, raw, r, t)
+	return e.answer(r, t).Of(ctx, raw)
 }
 
 // readingError puts what names nothing into the words of invalid arguments.

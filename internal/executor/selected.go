@@ -43,7 +43,7 @@ func (f *Failure) kept(p results.Pages, next results.ReadArguments) string {
 
 // noJSONFailure is a filter on a result without JSON. It keeps the texts, several as
 // items, and shows how to read them with grep.
-func (e run) noJSONFailure(blocks []wire.Block, r *Request) *Failure {
+func (a *Answer) noJSONFailure(blocks []wire.Block) *Failure {
 	f := Invalid("/select: the result has no JSON")
 	f.Text = f.text()
 	texts := textBlocks(blocks)
@@ -53,11 +53,11 @@ func (e run) noJSONFailure(blocks []wire.Block, r *Request) *Failure {
 	}
 	next, parts := results.ReadArguments{Grep: "..."}, "lines"
 	if len(texts) == 1 {
-		next.Handle = e.pages(r).Keep(wire.ReadBlock(texts[0]).Text, true)
+		next.Handle = a.Pages.Keep(wire.ReadBlock(texts[0]).Text, true)
 	} else {
-		next.Handle, parts = e.pages(r).KeepBlocks(texts), "text blocks"
+		next.Handle, parts = a.Pages.KeepBlocks(texts), "text blocks"
 	}
-	f.Text += f.kept(e.pages(r), next)
+	f.Text += f.kept(a.Pages, next)
 	if next.Handle != "" {
 		f.Text += "\ngrep is a regular expression; offset and limit count " + parts
 	}
@@ -135,10 +135,10 @@ func stringsIn(value json.RawMessage) map[string]bool {
 }
 
 // selected is the upstream's result after the filter of the request.
-func (e run) selected(ctx context.Context, got upstreamResult, blocks []wire.Block, r *Request) (*Result, error) {
+func (a *Answer) selected(ctx context.Context, got upstreamResult, blocks []wire.Block) (*Result, error) {
 	value := selectable(got.structured, blocks)
 	if value == nil {
-		out := e.noJSONFailure(blocks, r).Result(r.Form.Always())
+		out := a.noJSONFailure(blocks).Result(a.Form.Always())
 		for _, b := range blocks {
 			if !b.IsText {
 				out.Content = append(out.Content, b.Raw)
@@ -147,23 +147,23 @@ func (e run) selected(ctx context.Context, got upstreamResult, blocks []wire.Blo
 		out.received = roughly(textsOf(blocks)...)
 		return out, nil
 	}
-	page, err := e.pages(r).Select(ctx, r.Select, r.Grep, value, wrapped(value, blocks))
+	page, err := a.Pages.Select(ctx, a.Select, a.Grep, value, wrapped(value, blocks))
 	var failed *results.FilterError
 	var refused *results.RefusedError
 	var out *Result
 	switch {
 	case errors.As(err, &refused):
-		out = e.grepFailure(refused, e.pages(r).Keep(string(value), false), r).Result(r.Form.Always())
+		out = a.grepFailure(refused, a.Pages.Keep(string(value), false)).Result(a.Form.Always())
 	case errors.As(err, &failed):
-		out = filterFailure(failed, e.pages(r)).Result(r.Form.Always())
+		out = filterFailure(failed, a.Pages).Result(a.Form.Always())
 	case err != nil:
 		return nil, err
 	default:
-		out = onPage(page, r.Form.Always())
+		out = onPage(page, a.Form.Always())
 		out.Meta = got.resultMeta()
 	}
 	out.received = roughly(textsOf(blocks)...)
-	e.appendBlocks(out, unfiltered(got.structured, blocks), r)
+	a.appendBlocks(out, unfiltered(got.structured, blocks))
 	return out, nil
 }
 
@@ -188,12 +188,12 @@ func textBlocks(blocks []wire.Block) (texts []json.RawMessage) {
 
 // appendBlocks appends blocks to the selection, or to the failure of the filter, and
 // cuts the texts to the limit together.
-func (e run) appendBlocks(out *Result, others []json.RawMessage, r *Request) {
+func (a *Answer) appendBlocks(out *Result, others []json.RawMessage) {
 	if len(others) == 0 {
 		return
 	}
 	out.Content = append(out.Content, others...)
-	e.bound(out, r)
+	a.bound(out)
 }
 
 // onlyJSON is the JSON of the only text block, or of blocks that are the items of a list,

@@ -13,21 +13,21 @@ import (
 
 // grepped is a result with the matching parts of its texts only; out is the whole. What
 // only structuredContent says counts as a text. The result is nil if all of it matches.
-func (e run) grepped(ctx context.Context, out *Result, got upstreamResult, shown results.Shown, r *Request) (*Result, error) {
-	p := e.pages(r)
+func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, shown results.Shown) (*Result, error) {
+	p := a.Pages
 	if got.structured != nil && !saidIn(shown.Received, got.structured) {
 		block := wire.ReadBlock(wire.TextBlock(string(got.structured)))
-		text := compress.Text(block.Text, e.textOptions(r)).Text
+		text := compress.Text(block.Text, a.Texts).Text
 		shown.Received = append(shown.Received[:len(shown.Received):len(shown.Received)], block)
 		shown.Content = append(shown.Content[:len(shown.Content):len(shown.Content)], block.WithText(text))
 		shown.Texts = append(shown.Texts, text)
 	}
 	shown, _ = p.Merged(shown)
-	found, err := p.Grep(ctx, r.Grep, shown)
+	found, err := p.Grep(ctx, a.Grep, shown)
 	var refused *results.RefusedError
 	switch {
 	case errors.As(err, &refused):
-		failed := e.grepFailure(refused, p.KeepBlocks(withText(shown.Received)), r).Result(r.Form.Always())
+		failed := a.grepFailure(refused, p.KeepBlocks(withText(shown.Received))).Result(a.Form.Always())
 		failed.received = out.received
 		return failed, nil
 	case err != nil:
@@ -47,7 +47,7 @@ func (e run) grepped(ctx context.Context, out *Result, got upstreamResult, shown
 				continue
 			}
 			content = b.WithText(page.Text)
-			if r.Form.Always() {
+			if a.Form.Always() {
 				matches.Structured = page.Structured
 			}
 		}
@@ -62,7 +62,7 @@ func (e run) grepped(ctx context.Context, out *Result, got upstreamResult, shown
 	if without > 0 {
 		matches.Content = wire.AppendText(matches.Content, withoutMatch(p, shown.Received, texts, without))
 	}
-	e.bound(matches, r)
+	a.bound(matches)
 	return matches, nil
 }
 
@@ -86,13 +86,13 @@ func withText(blocks []wire.Block) (texts []json.RawMessage) {
 }
 
 // bound cuts the texts of a result of mcpx to the limit, and counts their tokens.
-func (e run) bound(out *Result, r *Request) {
+func (a *Answer) bound(out *Result) {
 	blocks := make([]wire.Block, len(out.Content))
 	for i, raw := range out.Content {
 		blocks[i] = wire.ReadBlock(raw)
 	}
 	shown := results.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: true}
-	if p := e.pages(r); !p.Fits(shown.Texts...) {
+	if p := a.Pages; !p.Fits(shown.Texts...) {
 		out.Content, out.sent = p.CutBlocks(shown)
 	} else {
 		out.sent = roughly(shown.Texts...)
@@ -100,8 +100,8 @@ func (e run) bound(out *Result, r *Request) {
 }
 
 // grepFailure is a grep that took too long. The call was made, and its result is kept.
-func (e run) grepFailure(refused *results.RefusedError, handle string, r *Request) *Failure {
+func (a *Answer) grepFailure(refused *results.RefusedError, handle string) *Failure {
 	f := Invalid(refused.Violation)
-	f.Text = f.text() + f.kept(e.pages(r), results.ReadArguments{Handle: handle})
+	f.Text = f.text() + f.kept(a.Pages, results.ReadArguments{Handle: handle})
 	return f
 }
