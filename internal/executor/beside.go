@@ -9,6 +9,7 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/policy"
 	"mcpx/internal/resources"
+	"mcpx/internal/results"
 )
 
 // Beside are the servers of a part of the catalogue, nil = all, that a client may see, with
@@ -47,7 +48,7 @@ func (e *Executor) tagOf(client *caller.Client) func(id string) string {
 }
 
 // Failure is the failure of a request to a server that ended with err.
-func (e *Executor) Failure(server, method string, err error) *Failure {
+func (e *Executor) Failure(server, method string, err error) *results.Failure {
 	return e.begin().failure(&Request{Server: server, Tool: method}, target{}, err)
 }
 

@@ -88,7 +88,7 @@ type Request struct {
 	// empty = none.
 	Grep string
 	// Form is how the client takes the result.
-	Form Form
+	Form results.Form
 	// Apps says that the tool may be one that is for apps only.
 	Apps bool
 	// ReadOnly refuses tools that are not declared read-only.
@@ -134,7 +134,7 @@ func (e *Executor) Close() { e.calls.Wait() }
 
 // Exec runs one call. A failure is a result with IsError. The only errors are that of
 // ctx and, of a native request, an [wire.RPCError]: then there is no result.
-func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
+func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
 	if r.Form.Wait > 0 && r.Server != Builtin {
 		return e.executeFor(ctx, r)
 	}
@@ -151,12 +151,12 @@ func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
 func (e *Executor) Unknown(event *request.Event, server, tool string) {
 	if event != nil {
 		e.journal.Attempt(event)
-		event.Server, event.Tool, event.KnownServer, event.Outcome = server, tool, server != "", CodeToolNotFound
+		event.Server, event.Tool, event.KnownServer, event.Outcome = server, tool, server != "", results.CodeToolNotFound
 	}
 }
 
 // execute is Exec of a call whose client waits for it.
-func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err error) {
+func (e *Executor) execute(ctx context.Context, r *Request) (result *results.Result, err error) {
 	event, run := r.Event, e.begin()
 	var t target
 	if r.Server == Builtin {
@@ -175,17 +175,17 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err
 	switch {
 	case err != nil:
 		result = run.failure(r, t, err).Result(r.Form.Always())
-		event.Outcome = result.code
+		event.Outcome = result.Code
 	case result.Whole == nil:
-		result.annotate(r.Tool, t.notes)
+		result.Annotate(r.Tool, t.notes)
 	}
 	if err == nil {
-		event.Answered, event.Outcome = r.Server != Builtin, cmp.Or(result.code, request.OutcomeResult)
-		if result.IsError && result.code == "" {
+		event.Answered, event.Outcome = r.Server != Builtin, cmp.Or(result.Code, request.OutcomeResult)
+		if result.IsError && result.Code == "" {
 			event.Outcome = request.OutcomeToolError
 		}
 	}
-	event.Received, event.Sent, event.SentBytes = result.received, result.sent, result.size()
+	event.Received, event.Sent, event.SentBytes = result.Received, result.Sent, result.Size()
 	rpc, isRPC := errors.AsType[*wire.RPCError](err)
 	if isRPC && (r.Native || r.Client.OpensURLsOf(rpc)) {
 		return nil, rpc
@@ -194,15 +194,15 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err
 }
 
 // Raw runs one call and returns the upstream's result unchanged, or a failure. No account has its tokens.
-func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result) {
+func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *results.Result) {
 	r, own := e.started(r)
 	run := e.begin()
 	raw, target, err := run.call(ctx, &r)
-	var failure *Result
+	var failure *results.Result
 	switch {
 	case err != nil:
 		raw, failure = nil, run.failure(&r, target, err).Result(true)
-		r.Event.Outcome = failure.code
+		r.Event.Outcome = failure.Code
 	case string(wire.Member(raw, "isError")) == "true":
 		r.Event.Outcome = request.OutcomeToolError
 	}
@@ -339,7 +339,7 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 // FindServer finds a server in a catalogue of the client, which shows that part. Like a call it waits for a
 // server whose tools are not known yet, and returns the catalogue after that. If
 // there is no such server, the failure names the servers that have the tool.
-func (e *Executor) FindServer(ctx context.Context, client *caller.Client, part *policy.Part, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *Failure) {
+func (e *Executor) FindServer(ctx context.Context, client *caller.Client, part *policy.Part, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
 	run := e.begin()
 	r := Request{Part: part, Catalogue: seen, Server: name, Tool: tool, began: time.Now()}
 	r.Client, r.Event = client, &request.Event{}
@@ -352,7 +352,7 @@ func (e *Executor) FindServer(ctx context.Context, client *caller.Client, part *
 
 // ToolNotFound is the failure for a tool that s does not have. It names the servers
 // that have it.
-func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *Failure {
+func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *results.Failure {
 	return e.toolNotFound(seen, s, name).failure()
 }
 
@@ -368,7 +368,8 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 		return e.withSkills(e.builtin, e.skills(r.Catalogue)), nil
 	}
 	s, ok := r.Catalogue.Server(r.Server)
-	if ok && !s.Known && s.State == catalog.Connecting {
+	for waitedFor := uint64(0); ok && !s.Known && s.State == catalog.Connecting && s.Generation != waitedFor; {
+		waitedFor = s.Generation // another one comes with a reload
 		e.awaitServer(ctx, r)
 		s, ok = r.Catalogue.Server(r.Server)
 	}
@@ -407,8 +408,8 @@ func (e run) textOptions(r *Request) compress.Options {
 }
 
 // answer says how the result of a call becomes the answer to a request.
-func (e run) answer(r *Request, t target) *Answer {
-	a := &Answer{
+func (e run) answer(r *Request, t target) *results.Answer {
+	a := &results.Answer{
 		Pages: e.pages(r), Form: r.Form, Select: r.Select, Grep: r.Grep, Untouched: r.Untouched,
 		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments),
 		Links:    func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, t.server) },

@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/results"
 )
 
 // limited starts servers with limits for their callers.
@@ -45,7 +46,7 @@ func TestRateLimited(t *testing.T) {
 			{Server: Builtin, Tool: "read_result", Arguments: json.RawMessage(`{"handle":"x"}`)},
 		} {
 			for range 5 {
-				if got := said(t, exec(t, e, as("alice", free))); strings.HasPrefix(got, CodeRateLimited) {
+				if got := said(t, exec(t, e, as("alice", free))); strings.HasPrefix(got, results.CodeRateLimited) {
 					t.Fatalf("%s.%s: %s", free.Server, free.Tool, got)
 				}
 			}

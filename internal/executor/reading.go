@@ -10,6 +10,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
 	"mcpx/internal/resources"
+	"mcpx/internal/results"
 )
 
 // The tools of the server mcpx for clients that know neither resources nor prompts.
@@ -46,7 +47,7 @@ func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server {
 
 // reading runs one of the readingTools. Its result is one of a tool, as an upstream
 // would send it.
-func (e run) reading(ctx context.Context, r *Request, t target) (*Result, error) {
+func (e run) reading(ctx context.Context, r *Request, t target) (*results.Result, error) {
 	var raw json.RawMessage
 	var err error
 	t.settings.verbatim = r.Tool != listTool // what is read may be edited

@@ -1,4 +1,4 @@
-package executor
+package results
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
-	"mcpx/internal/results"
 )
 
 // Form is how a client takes results (design 7). The zero value takes texts alone.
@@ -57,7 +56,7 @@ func (f Form) Native() Form {
 
 // complete adds structuredContent to the answer, or a text block instead of it, and
 // cuts the texts to the limit. compact is the compact JSON of the only text.
-func (a *Answer) complete(out *Result, got upstreamResult, shown results.Shown, compact string) {
+func (a *Answer) complete(out *Result, got upstreamResult, shown Shown, compact string) {
 	p := a.Pages
 	fits := p.Fits(shown.Texts...)
 	if a.Form.Structured >= StructuredOwn && fits {
@@ -69,7 +68,7 @@ func (a *Answer) complete(out *Result, got upstreamResult, shown results.Shown, 
 	}
 	if got.structured == nil || saidIn(shown.Received, got.structured) {
 		if !fits {
-			out.Content, out.sent = p.CutBlocks(shown)
+			out.Content, out.Sent = p.CutBlocks(shown)
 		}
 		return
 	}
@@ -82,9 +81,9 @@ func (a *Answer) complete(out *Result, got upstreamResult, shown results.Shown, 
 	}
 	content, cut := p.Append(shown, string(got.structured), text)
 	if out.Content = content; cut > 0 {
-		out.sent = cut
+		out.Sent = cut
 	} else {
-		out.sent += roughly(text)
+		out.Sent += Roughly(text)
 	}
 }
 

@@ -1,16 +1,15 @@
-package executor
+package results
 
 import (
 	"context"
 	"encoding/json"
 
 	"mcpx/internal/base/wire"
-	"mcpx/internal/results"
 )
 
 // Answer says how the result of one call becomes the answer to its client.
 type Answer struct {
-	results.Pages
+	Pages
 	Form Form
 	// Select is a jq filter on the result's JSON, Grep a regular expression for the lines of its texts, or of the
 	// selection; empty = none.

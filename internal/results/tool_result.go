@@ -1,4 +1,4 @@
-package executor
+package results
 
 import (
 	"encoding/json"
@@ -20,12 +20,12 @@ type Result struct {
 	Meta    json.RawMessage
 	IsError bool
 
-	code           string // of a failure; empty for the result of a tool
-	received, sent int    // tokens of the upstream's texts, and of the texts here
+	Code           string // of a failure; empty for the result of a tool
+	Received, Sent int    // tokens of the upstream's texts, and of the texts here
 }
 
-// size is that of the parts, in bytes.
-func (r *Result) size() int {
+// Size is the size of the parts, in bytes.
+func (r *Result) Size() int {
 	n := len(r.Structured) + len(r.Whole) + len(r.Meta)
 	for _, block := range r.Content {
 		n += len(block)
@@ -33,9 +33,9 @@ func (r *Result) size() int {
 	return n
 }
 
-// roughly estimates tokens for the account. It weighs long texts by a few samples:
+// Roughly estimates tokens for the account. It weighs long texts by a few samples:
 // no decision depends on it.
-func roughly(texts ...string) int {
+func Roughly(texts ...string) int {
 	n := 0
 	for _, text := range texts {
 		n += tokens.Sample(text, 8, 512)
@@ -45,6 +45,6 @@ func roughly(texts ...string) int {
 
 // Results of an upstream that are not the result of a tool.
 var (
-	errNoResult = errors.New("the upstream's answer is no tool result")
-	errTask     = errors.New("the upstream answered with a task, which was not asked for")
+	ErrNoResult = errors.New("the upstream's answer is no tool result")
+	ErrTask     = errors.New("the upstream answered with a task, which was not asked for")
 )

@@ -1,4 +1,4 @@
-package executor
+package results
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
-	"mcpx/internal/results"
 )
 
 // upstreamResult is an upstream's result, split into its members but not decoded.
@@ -71,7 +70,7 @@ func readUpstream(raw json.RawMessage) (upstreamResult, error) {
 		r.blocks, ok = wire.ReadBlocks(content)
 	}
 	if !ok {
-		return r, fmt.Errorf("%w: %s", errNoResult, glimpse(raw))
+		return r, fmt.Errorf("%w: %s", ErrNoResult, glimpse(raw))
 	}
 	return r, nil
 }
@@ -112,7 +111,7 @@ func (a *Answer) Of(ctx context.Context, raw json.RawMessage) (*Result, error) {
 		return &Result{Whole: raw}, nil
 	case "task":
 		if a.Task == nil {
-			return nil, errTask
+			return nil, ErrTask
 		}
 		return &Result{Whole: a.Task(raw)}, nil
 	}
@@ -129,13 +128,13 @@ func (a *Answer) Of(ctx context.Context, raw json.RawMessage) (*Result, error) {
 	}
 	if a.Untouched {
 		out.Structured = got.structured
-		out.received = roughly(textsOf(blocks)...)
-		out.sent = out.received
+		out.Received = Roughly(textsOf(blocks)...)
+		out.Sent = out.Received
 		return out, nil
 	}
-	shown := results.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: got.isError || a.Verbatim}
-	out.received = roughly(shown.Texts...)
-	out.sent = out.received
+	shown := Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: got.isError || a.Verbatim}
+	out.Received = Roughly(shown.Texts...)
+	out.Sent = out.Received
 	compact := ""
 	if !shown.Verbatim {
 		compact = a.compressBlocks(out, &shown)
@@ -162,7 +161,7 @@ func textsOf(blocks []wire.Block) []string {
 
 // compressBlocks compresses the text blocks. It returns the compact JSON of the last
 // one, empty if that is no JSON array or object.
-func (a *Answer) compressBlocks(out *Result, shown *results.Shown) (compact string) {
+func (a *Answer) compressBlocks(out *Result, shown *Shown) (compact string) {
 	for i, b := range shown.Received {
 		if !b.IsText {
 			continue
@@ -171,7 +170,7 @@ func (a *Answer) compressBlocks(out *Result, shown *results.Shown) (compact stri
 		compact = c.JSON
 		if c.Text != b.Text {
 			shown.Content[i], shown.Texts[i] = b.WithText(c.Text), c.Text
-			out.sent += roughly(c.Text) - roughly(b.Text)
+			out.Sent += Roughly(c.Text) - Roughly(b.Text)
 		}
 	}
 	return compact

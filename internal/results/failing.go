@@ -1,4 +1,4 @@
-package executor
+package results
 
 import (
 	"bytes"
@@ -25,12 +25,13 @@ type Failure struct {
 	Code, Message string
 	// Text is the text for the model; empty = Code: Message.
 	Text   string
-	fields []field
+	fields []Field
 }
 
-type field struct {
-	name  string
-	value any
+// Field is a member of an Object.
+type Field struct {
+	Name  string
+	Value any
 }
 
 // Invalid is the failure of a call with one violation of the form "/path: reason".
@@ -40,12 +41,12 @@ func Invalid(violation string) *Failure {
 
 // With adds a member to the data.
 func (f *Failure) With(name string, value any) *Failure {
-	f.fields = append(f.fields, field{name, value})
+	f.fields = append(f.fields, Field{name, value})
 	return f
 }
 
-// text is the text for the model.
-func (f *Failure) text() string {
+// Said is the text for the model.
+func (f *Failure) Said() string {
 	if f.Text != "" {
 		return f.Text
 	}
@@ -54,39 +55,38 @@ func (f *Failure) text() string {
 
 // Result is the failure as a tool result.
 func (f *Failure) Result(structured bool) *Result {
-	text := f.text()
-	result := &Result{IsError: true, code: f.Code, Content: []json.RawMessage{wire.TextBlock(text)}, sent: roughly(text)}
+	text := f.Said()
+	result := &Result{IsError: true, Code: f.Code, Content: []json.RawMessage{wire.TextBlock(text)}, Sent: Roughly(text)}
 	if structured {
-		result.Structured = f.data()
+		result.Structured = wire.Encode(Object{{"error", f.members()}})
 	}
 	return result
 }
 
-func (f *Failure) data() json.RawMessage {
-	members := append(object{{"code", f.Code}, {"message", f.Message}}, f.fields...)
-	return wire.Encode(object{{"error", members}})
+func (f *Failure) members() Object {
+	return append(Object{{"code", f.Code}, {"message", f.Message}}, f.fields...)
 }
 
 // Data is the failure as a JSON object: its code, message, and what else it carries.
 func (f *Failure) Data() json.RawMessage {
-	data, _ := append(object{{"code", f.Code}, {"message", f.Message}}, f.fields...).MarshalJSON()
+	data, _ := f.members().MarshalJSON()
 	return data
 }
 
-// object is a JSON object with its members in order.
-type object []field
+// Object is a JSON object with its members in order.
+type Object []Field
 
 // MarshalJSON implements json.Marshaler.
-func (o object) MarshalJSON() ([]byte, error) {
+func (o Object) MarshalJSON() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteByte('{')
 	for i, f := range o {
 		if i > 0 {
 			out.WriteByte(',')
 		}
-		out.Write(wire.Encode(f.name))
+		out.Write(wire.Encode(f.Name))
 		out.WriteByte(':')
-		out.Write(wire.Encode(f.value))
+		out.Write(wire.Encode(f.Value))
 	}
 	out.WriteByte('}')
 	return out.Bytes(), nil

@@ -1,4 +1,4 @@
-package executor
+package results
 
 import (
 	"context"
@@ -8,12 +8,11 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/compress"
-	"mcpx/internal/results"
 )
 
 // grepped is a result with the matching parts of its texts only; out is the whole. What
 // only structuredContent says counts as a text. The result is nil if all of it matches.
-func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, shown results.Shown) (*Result, error) {
+func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, shown Shown) (*Result, error) {
 	p := a.Pages
 	if got.structured != nil && !saidIn(shown.Received, got.structured) {
 		block := wire.ReadBlock(wire.TextBlock(string(got.structured)))
@@ -24,16 +23,16 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 	}
 	shown, _ = p.Merged(shown)
 	found, err := p.Grep(ctx, a.Grep, shown)
-	var refused *results.RefusedError
+	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused):
 		failed := a.grepFailure(refused, p.KeepBlocks(withText(shown.Received))).Result(a.Form.Always())
-		failed.received = out.received
+		failed.Received = out.Received
 		return failed, nil
 	case err != nil:
 		return nil, err
 	}
-	matches := &Result{Meta: out.Meta, received: out.received}
+	matches := &Result{Meta: out.Meta, Received: out.Received}
 	texts, without, changed := 0, 0, false
 	for i, page := range found {
 		b, content := shown.Received[i], shown.Content[i]
@@ -67,10 +66,10 @@ func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, s
 }
 
 // withoutMatch is the line about the text blocks that a grep leaves out.
-func withoutMatch(p results.Pages, blocks []wire.Block, texts, without int) string {
+func withoutMatch(p Pages, blocks []wire.Block, texts, without int) string {
 	line := fmt.Sprintf("%d of %d text blocks match", texts-without, texts)
 	if handle := p.KeepBlocks(withText(blocks)); handle != "" {
-		line += "; all: " + p.Call(results.ReadArguments{Handle: handle})
+		line += "; all: " + p.Call(ReadArguments{Handle: handle})
 	}
 	return "[" + line + "]"
 }
@@ -91,17 +90,17 @@ func (a *Answer) bound(out *Result) {
 	for i, raw := range out.Content {
 		blocks[i] = wire.ReadBlock(raw)
 	}
-	shown := results.Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: true}
+	shown := Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: true}
 	if p := a.Pages; !p.Fits(shown.Texts...) {
-		out.Content, out.sent = p.CutBlocks(shown)
+		out.Content, out.Sent = p.CutBlocks(shown)
 	} else {
-		out.sent = roughly(shown.Texts...)
+		out.Sent = Roughly(shown.Texts...)
 	}
 }
 
 // grepFailure is a grep that took too long. The call was made, and its result is kept.
-func (a *Answer) grepFailure(refused *results.RefusedError, handle string) *Failure {
+func (a *Answer) grepFailure(refused *RefusedError, handle string) *Failure {
 	f := Invalid(refused.Violation)
-	f.Text = f.text() + f.kept(a.Pages, results.ReadArguments{Handle: handle})
+	f.Text = f.Said() + f.kept(a.Pages, ReadArguments{Handle: handle})
 	return f
 }
