@@ -109,7 +109,7 @@ func (a *App) wire(first *Runtime) {
 		Journal: &a.journal, Tracing: a.tracing(), Logger: a.log,
 	})
 	a.observe()
-	a.Registry.Use(a.chain()...)
+	a.Registry.Use(a.Executor.Chain(a.admit, a.limits.Limit)...)
 	a.View = view.NewTwoTools(a.Registry, a.Executor, a.viewOf(config.ViewTwoTools))
 	a.views = &views{app: a, open: make(map[string]*openView)}
 }

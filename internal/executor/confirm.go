@@ -6,9 +6,10 @@ import (
 )
 
 // Confirms returns the key of the config by which a person must confirm a request, empty if nobody must: the key of the
-// strictest level. A method that mcpx does not know may do anything, and one that it knows changes nothing.
+// strictest level. A method that mcpx does not know may do anything, and one that it knows changes nothing; nor do the
+// tools of the server inside of mcpx.
 func (e *Executor) Confirms(q *request.Request) (key string) {
-	if q.Tool == nil && request.Known(q.Method) {
+	if q.Serve != nil || q.Tool == nil && request.Known(q.Method) {
 		return ""
 	}
 	strictest, snap := policy.ConfirmNone, e.registry.Snapshot() // with the rules of one config

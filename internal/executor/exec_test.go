@@ -23,6 +23,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
@@ -47,6 +48,25 @@ func (h hiding) See(server *catalog.Server, tool *catalog.Tool) (*catalog.Tool, 
 	return nil, "a test"
 }
 
+// chained makes an executor whose messages pass the chain, without audit and limits.
+func chained(r *registry.Registry, options Options) *Executor {
+	return chainedWith(r, options, nil, nil)
+}
+
+// chainedWith is chained with the middleware that app adds.
+func chainedWith(r *registry.Registry, options Options, admit, limit request.Middleware) *Executor {
+	e := New(r, options)
+	r.Use(e.Chain(admit, limit)...)
+	return e
+}
+
+// observed is a journal with observers.
+func observed(by ...func(*request.Event)) *request.Journal {
+	j := &request.Journal{}
+	j.Observe(by...)
+	return j
+}
+
 // executing starts servers and waits for them.
 func executing(t testing.TB, options Options, visible func(string, *catalog.Tool) bool, servers ...registry.Server) *Executor {
 	t.Helper()
@@ -54,7 +74,7 @@ func executing(t testing.TB, options Options, visible func(string, *catalog.Tool
 	r.Start()
 	t.Cleanup(func() { r.Close(0) })
 	r.WaitTried(t.Context())
-	return New(r, options)
+	return chained(r, options)
 }
 
 // always is the form of programs that want structuredContent with every result.
@@ -201,7 +221,7 @@ func TestFaultsOfTime(t *testing.T) {
 		r := registry.New([]registry.Server{slow, piped(t, "hangs", mcptest.Spec{NeverInit: true})}, registry.Options{})
 		r.Start()
 		t.Cleanup(func() { r.Close(0) })
-		e := New(r, Options{ExecWait: 7 * time.Second})
+		e := chained(r, Options{ExecWait: 7 * time.Second})
 		timed := func(request Request) (string, string, time.Duration) {
 			began := time.Now()
 			request.Form = always

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -142,9 +141,8 @@ type Result struct {
 	Meta    json.RawMessage
 	IsError bool
 
-	code           string         // of a failure; empty for the result of a tool
-	rpc            *wire.RPCError // the failure is this answer of the upstream
-	received, sent int            // tokens of the upstream's texts, and of the texts here
+	code           string // of a failure; empty for the result of a tool
+	received, sent int    // tokens of the upstream's texts, and of the texts here
 }
 
 // size is that of the parts, in bytes.
@@ -184,62 +182,63 @@ func (e *Executor) Unknown(event *request.Event, server, tool string) {
 }
 
 // execute is Exec of a call whose client waits for it.
-func (e *Executor) execute(ctx context.Context, r *Request) (*Result, error) {
-	event := r.Event
-	result, answered := e.begin().exec(ctx, r)
-	event.Answered, event.Outcome = answered, cmp.Or(result.code, request.OutcomeResult)
-	if result.IsError && result.code == "" {
-		event.Outcome = request.OutcomeToolError
-	}
-	if ctx.Err() != nil {
-		result, event.Answered, event.Outcome = nil, false, request.OutcomeCancelled
-	} else {
-		event.Received, event.Sent, event.SentBytes = result.received, result.sent, result.size()
-	}
-	event.Duration = time.Since(r.began)
-	if result != nil && result.rpc != nil && (r.Native || r.Client.OpensURLsOf(result.rpc)) {
-		return nil, result.rpc
-	}
-	return result, ctx.Err()
-}
-
-// exec runs one call. answered reports whether an upstream sent a result. If ctx has
-// ended, the result has no meaning.
-func (e run) exec(ctx context.Context, r *Request) (result *Result, answered bool) {
+func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err error) {
+	event, run := r.Event, e.begin()
 	var t target
-	var err error
 	if r.Server == Builtin {
-		result, t, err = e.builtinCall(ctx, r)
+		result, t, err = run.builtinCall(ctx, r)
 	} else {
 		var raw json.RawMessage
-		if raw, t, err = e.call(ctx, r); err == nil {
-			result, err = e.shape(ctx, raw, r, t)
+		if raw, t, err = run.call(ctx, r); err == nil {
+			result, err = run.shape(ctx, raw, r, t)
 		}
 	}
-	if err != nil {
-		result = e.failure(r, t, err).Result(r.Form.Always())
-		result.rpc, _ = errors.AsType[*wire.RPCError](err)
-		return result, false
+	event.Stop()
+	if ctx.Err() != nil {
+		event.Outcome = request.OutcomeCancelled
+		return nil, ctx.Err()
 	}
-	if result.Whole != nil {
-		return result, true
+	switch {
+	case err != nil:
+		result = run.failure(r, t, err).Result(r.Form.Always())
+		event.Outcome = result.code
+	case result.Whole == nil:
+		result.annotate(r.Tool, t.notes)
 	}
-	result.annotate(r.Tool, t.notes)
-	return result, r.Server != Builtin
+	if err == nil {
+		event.Answered, event.Outcome = r.Server != Builtin, cmp.Or(result.code, request.OutcomeResult)
+		if result.IsError && result.code == "" {
+			event.Outcome = request.OutcomeToolError
+		}
+	}
+	event.Received, event.Sent, event.SentBytes = result.received, result.sent, result.size()
+	rpc, isRPC := errors.AsType[*wire.RPCError](err)
+	if isRPC && (r.Native || r.Client.OpensURLsOf(rpc)) {
+		return nil, rpc
+	}
+	return result, nil
 }
 
-// Raw runs one call and returns the upstream's result unchanged, or a failure.
+// Raw runs one call and returns the upstream's result unchanged, or a failure. No account has its tokens.
 func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result) {
 	r, own := e.started(r)
 	run := e.begin()
 	raw, target, err := run.call(ctx, &r)
+	var failure *Result
+	switch {
+	case err != nil:
+		raw, failure = nil, run.failure(&r, target, err).Result(true)
+		r.Event.Outcome = failure.code
+	case string(wire.Member(raw, "isError")) == "true":
+		r.Event.Outcome = request.OutcomeToolError
+	}
+	if ctx.Err() != nil {
+		r.Event.Outcome = request.OutcomeCancelled
+	}
 	if own {
 		e.journal.End(r.Event)
 	}
-	if err != nil {
-		return nil, run.failure(&r, target, err).Result(true)
-	}
-	return raw, nil
+	return raw, failure
 }
 
 // Catalogue is the catalogue as a client may see it now. A request takes it once, at
@@ -277,13 +276,9 @@ func (e *Executor) sees(client *caller.Client, part *policy.Part, apps bool) *ca
 	return part.Of(e.Catalogue(client))
 }
 
-// Sees is [request.Sees] for the chain. Each caller may call the server mcpx.
+// Sees is [request.Sees] for the chain.
 func (e *Executor) Sees(q *request.Request) *catalog.Snapshot {
-	seen := e.sees(q.Client, q.Part, q.Apps)
-	if q.To.Name != Builtin {
-		return seen
-	}
-	return catalog.NewSnapshot(append(slices.Clone(seen.Servers), *e.withSkills(e.builtin, e.skills(seen))))
+	return e.sees(q.Client, q.Part, q.Apps)
 }
 
 // target is the tool that a request names, with its checked arguments.
@@ -352,9 +347,9 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	return raw, t, err
 }
 
-// waitLeft is how long a request may still wait for a server.
+// waitLeft is how long a request may still wait for a server. The time that a person takes to confirm it is not in it.
 func (e run) waitLeft(r *Request) time.Duration {
-	return max(e.options.ExecWait-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
+	return max(e.options.ExecWait+r.Event.Confirming-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
 }
 
 // awaitServer waits for the server of a request, then replaces the catalogue of the

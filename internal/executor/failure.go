@@ -58,8 +58,11 @@ func Invalid(violation string) *Failure {
 	return (&Failure{Code: CodeValidation, Message: violation}).With("violations", []string{violation})
 }
 
-// Panicked logs a panic in a call, which becomes the failure of this call.
-func Panicked(log *slog.Logger, tool string, what any) *Failure {
+// Panicked logs a panic in a call, which becomes the failure of this call. event may be nil.
+func Panicked(log *slog.Logger, event *request.Event, tool string, what any) *Failure {
+	if event != nil {
+		event.Outcome = CodeExecution
+	}
 	log.Error("panic in a call", "tool", tool, "panic", what, "stack", string(debug.Stack()))
 	return &Failure{Code: CodeExecution, Message: "internal error of mcpx; its log says more. The call may have been executed"}
 }

@@ -17,11 +17,12 @@ import (
 // limited starts servers with limits for their callers.
 func limited(t *testing.T, o limits.Options, servers ...registry.Server) *Executor {
 	t.Helper()
-	r := registry.New(servers, registry.Options{Limits: limits.New(o)})
+	l := limits.New(o)
+	r := registry.New(servers, registry.Options{SessionLimit: l.ServerSession})
 	r.Start()
 	t.Cleanup(func() { r.Close(0) })
 	r.WaitTried(t.Context())
-	return New(r, Options{})
+	return chainedWith(r, Options{}, nil, l.Limit)
 }
 
 func as(id string, r Request) Request {

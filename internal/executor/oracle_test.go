@@ -68,6 +68,7 @@ func assembleServers(t *testing.T, servers []registry.Server, options executor.O
 	t.Helper()
 	r := registry.New(servers, registry.Options{})
 	a := &assembly{executor: executor.New(r, options)}
+	r.Use(a.executor.Chain(nil, nil)...)
 	two := view.NewTwoTools(r, a.executor, view.Options{
 		NeverCut: true, Clients: []view.ClientRule{{Name: "program", Structured: view.StructuredAlways}},
 	})

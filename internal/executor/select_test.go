@@ -31,8 +31,8 @@ func TestSelected_Keeps(t *testing.T) {
 		{".a[", 1, "VALIDATION_ERROR: /select: "},
 		{".a.b", 1, "VALIDATION_ERROR: /select: "},
 	} {
-		e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
-		got, err := e.begin().selected(t.Context(), upstreamResult{structured: json.RawMessage(`{"a":1}`)}, nil, Request{Select: tt.filter})
+		e := chained(registry.New(nil, registry.Options{}), Options{Filter: filters})
+		got, err := e.begin().selected(t.Context(), upstreamResult{structured: json.RawMessage(`{"a":1}`)}, nil, &Request{Select: tt.filter})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestSelect(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
+			e := chained(registry.New(nil, registry.Options{}), Options{Filter: filters})
 			var got upstreamResult
 			if tt.structured != "" {
 				got.structured = json.RawMessage(tt.structured)
@@ -159,7 +159,7 @@ func TestSelect(t *testing.T) {
 			for i, raw := range tt.content {
 				blocks[i] = wire.ReadBlock(json.RawMessage(raw))
 			}
-			out, err := e.begin().selected(t.Context(), got, blocks, Request{Select: tt.filter, Form: always})
+			out, err := e.begin().selected(t.Context(), got, blocks, &Request{Select: tt.filter, Form: always})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -181,9 +181,9 @@ func TestSelect(t *testing.T) {
 
 // The texts of a result without JSON can be read, all of them.
 func TestSelect_NoJSONIsKept(t *testing.T) {
-	e := New(registry.New(nil, registry.Options{}), Options{})
+	e := chained(registry.New(nil, registry.Options{}), Options{})
 	blocks := []wire.Block{wire.ReadBlock(wire.TextBlock("one")), wire.ReadBlock(wire.TextBlock("two"))}
-	out := e.begin().noJSONFailure(blocks, Request{From: request.From{Client: &caller.Client{Principal: &caller.Principal{ID: "p"}}}}).Result(true)
+	out := e.begin().noJSONFailure(blocks, &Request{From: request.From{Client: &caller.Client{Principal: &caller.Principal{ID: "p"}}}}).Result(true)
 	var data struct {
 		Error struct{ Handle string }
 	}
@@ -203,7 +203,7 @@ func TestSelect_NoJSONIsKept(t *testing.T) {
 func TestReadResult_SelectsNothing(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
-	e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
+	e := chained(registry.New(nil, registry.Options{}), Options{Filter: filters})
 	handle := e.begin().pages(&Request{}).Keep("[1,2]", false)
 	for _, more := range []string{"", `,"limit":1`, `,"grep":"x"`} {
 		arguments := json.RawMessage(`{"handle":"` + handle + `","select":"empty"` + more + `}`)
@@ -218,10 +218,10 @@ func TestReadResult_SelectsNothing(t *testing.T) {
 func TestSelected_Gone(t *testing.T) {
 	filters := jq.New(jq.Limits{Time: time.Minute}, nil)
 	t.Cleanup(filters.Close)
-	e := New(registry.New(nil, registry.Options{}), Options{Filter: filters})
+	e := chained(registry.New(nil, registry.Options{}), Options{Filter: filters})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	got, err := e.begin().selected(gone, upstreamResult{structured: json.RawMessage(`{"a":1}`)}, nil, Request{Select: ".a["})
+	got, err := e.begin().selected(gone, upstreamResult{structured: json.RawMessage(`{"a":1}`)}, nil, &Request{Select: ".a["})
 	if got != nil || !errors.Is(err, context.Canceled) || e.store.Len() != 0 {
 		t.Errorf("got %v, %v; %d are kept", got, err, e.store.Len())
 	}

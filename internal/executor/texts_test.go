@@ -245,7 +245,7 @@ func TestOneExecWait(t *testing.T) {
 		})}, registry.Options{})
 		r.Start()
 		t.Cleanup(func() { r.Close(0) })
-		e := New(r, Options{ExecWait: 20 * time.Second})
+		e := chained(r, Options{ExecWait: 20 * time.Second})
 		began := time.Now()
 		got := said(t, exec(t, e, Request{Server: "hand", Tool: "t"}))
 		if took := time.Since(began); took != 20*time.Second || !strings.HasPrefix(got, "CONNECTION_LOST: ") {

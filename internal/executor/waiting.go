@@ -50,13 +50,12 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*Result, error) {
 	defer timer.Stop()
 	if r.Client.Modern() && r.Client.Request != nil {
 		// A question is the answer to a request of such a client, which does not wait then.
-		client, ask := *r.Client, r.Client.Request
-		client.Request = func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
+		ask := r.Client.Request
+		r.Client = r.Client.Asked(func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 			timer.Stop()
 			defer timer.Reset(r.Form.Wait)
 			return ask(ctx, method, params, progress)
-		}
-		r.Client = &client
+		})
 	}
 	r.Sink.Progress = func(params json.RawMessage) {
 		call.tell(params, func(l *request.Sink) func(json.RawMessage) { return l.Progress })
@@ -74,8 +73,7 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*Result, error) {
 		var err error
 		defer func() {
 			if what := recover(); what != nil {
-				result, err = Panicked(e.log, r.Tool, what).Result(r.Form.Always()), nil
-				r.Event.Outcome = CodeExecution
+				result, err = Panicked(e.log, r.Event, r.Tool, what).Result(r.Form.Always()), nil
 			}
 			e.journal.End(r.Event)
 			call.finish(&e.store, result, err)

@@ -169,7 +169,7 @@ func (f *Front) notice(s *session, from *caller.Client, m *message) {
 		s.questions.answered(m)
 	}
 	if m.row.notice != nil {
-		m.row.notice(f, s, m)
+		m.row.notice(f, s, from, m)
 	} else if !m.known() && m.Method != "" {
 		f.pass(from, m)
 	}

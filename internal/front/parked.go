@@ -57,7 +57,8 @@ type parkedCall struct {
 	principal string
 	params    [sha256.Size]byte
 	cancel    context.CancelCauseFunc
-	done      chan struct{} // closed: result and err are set
+	event     *request.Event // of the call, which may end after the answer to its request; ended before done is closed
+	done      chan struct{}  // closed: result and err are set
 	result    []byte
 	err       *rpcError
 
@@ -92,7 +93,7 @@ func (k *parking) answer(ctx context.Context, r *incoming, run func(context.Cont
 	for {
 		select {
 		case <-p.done:
-			return p.result, p.err
+			return p.over(r)
 		case <-p.asked:
 			if requests := p.requests(); requests != nil {
 				return k.park(p, requests)
@@ -100,9 +101,15 @@ func (k *parking) answer(ctx context.Context, r *incoming, run func(context.Cont
 		case <-ctx.Done():
 			p.cancel(context.Cause(ctx))
 			<-p.done
-			return p.result, p.err
+			return p.over(r)
 		}
 	}
+}
+
+// over is the answer to the request that gets the result.
+func (p *parkedCall) over(r *incoming) ([]byte, *rpcError) {
+	r.event.Outcome = p.event.Outcome
+	return p.result, p.err
 }
 
 // begin runs a request in a goroutine of its own, which ends with the answer, and which
@@ -110,11 +117,12 @@ func (k *parking) answer(ctx context.Context, r *incoming, run func(context.Cont
 func (k *parking) begin(ctx context.Context, r *incoming, run func(context.Context, *incoming) ([]byte, *rpcError)) *parkedCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &parkedCall{
-		principal: r.client.Principal.Key(), params: paramsOf(r.message), cancel: cancel,
+		principal: r.client.Principal.Key(), params: paramsOf(r.message), cancel: cancel, event: k.journal.Begin(r.Method, r.client),
 		done: make(chan struct{}), asked: make(chan struct{}, 1), questions: make(map[string]*question), now: r,
 	}
 	own := *r
-	own.client, own.event = r.client.Asked(p.ask), k.journal.Begin(r.Method, r.client) // it may end after the answer to r
+	own.client, own.event = r.client.Asked(p.ask), p.event
+	p.event.KnownMethod = r.known()
 	if r.out != nil {
 		own.out = p
 	}
@@ -133,12 +141,12 @@ func (k *parking) begin(ctx context.Context, r *incoming, run func(context.Conte
 	go func() {
 		defer k.all.Done()
 		p.result, p.err = run(ctx, &own)
-		if own.event.Attempted {
-			if p.err != nil && own.event.Outcome == "" {
-				own.event.Code, own.event.Outcome = p.err.code, fmt.Sprintf("ERROR %d", p.err.code)
-			}
-			k.journal.End(own.event)
+		code := 0
+		if p.err != nil {
+			code = p.err.code
 		}
+		answeredWith(p.event, code, len(p.result))
+		k.journal.End(p.event)
 		close(p.done)
 		cancel(nil)
 		k.mu.Lock()

@@ -26,8 +26,12 @@ func Rights(sees Sees) Middleware {
 	}
 }
 
-// permitted is the error of a request that a caller that sees the catalogue may not send.
+// permitted is the error of a request that a caller that sees the catalogue may not send. The server inside of mcpx is in no
+// catalogue: every caller may call its tools.
 func (r *Request) permitted(seen *catalog.Snapshot) error {
+	if r.Serve != nil {
+		return nil
+	}
 	server, ok := seen.Server(r.To.Name)
 	switch {
 	case !ok:

@@ -33,7 +33,7 @@ func TestCall_Prefers(t *testing.T) {
 				servers = append(servers, registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.InProcess, Launch: transport.Launch{Command: "npx"}, Serve: serve}}})
 			}
 			r := registry.New(servers, registry.Options{})
-			v := NewTwoTools(r, executor.New(r, executor.Options{}), Options{})
+			v := NewTwoTools(r, chained(r, executor.Options{}), Options{})
 			defer r.Close(0)
 			defer v.Close()
 			var loops sync.WaitGroup

@@ -36,7 +36,7 @@ type View interface {
 	// Topic is [resources.Servers.Topic].
 	Topic(ctx context.Context, from request.From, uri string, patient bool) (*resources.Topic, error)
 	// Attach makes a client one of the view, until the caller calls detach, which releases everything that belongs to
-	// it. A listener gets what happens meanwhile.
+	// it. With [Attachment.Changed] it only listens, beside that: detach ends the listening alone.
 	Attach(client *caller.Client, as Attachment) (detach func())
 }
 

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime/debug"
 
@@ -22,7 +23,6 @@ func (o *Options) handler() http.Handler {
 	}
 	h = &shared{h, o}
 	h = &guard{next: h, options: o, refusals: refused, flood: flood}
-	h = &audited{h, o.Journal}
 	return &recovered{h, o.Journal, o.Logger}
 }
 
@@ -37,7 +37,7 @@ type recovered struct {
 // ServeHTTP implements http.Handler.
 func (h *recovered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &answer{ResponseWriter: w}
-	defer h.finish(a)
+	defer h.finish(a, r)
 	defer func() {
 		if what := recover(); what != nil {
 			if what == http.ErrAbortHandler {
@@ -59,9 +59,20 @@ type answer struct {
 	events    []*request.Event // of the messages that were answered, from the endpoint
 }
 
-// finish sends the answer, and ends the events of its messages. By then all handlers have let go of the request, and the
-// caller's place among its concurrent requests is free: its next one is not refused.
-func (h *recovered) finish(a *answer) {
+// finish sends the answer, and ends the events of its messages, or an event of the refusal where the answer is an HTTP error,
+// whichever handler wrote it. By then all handlers have let go of the request, and the caller's place among its
+// concurrent requests is free: its next one is not refused.
+func (h *recovered) finish(a *answer, r *http.Request) {
+	if a.status >= http.StatusBadRequest {
+		remote, _, err := net.SplitHostPort(r.RemoteAddr)
+		if err != nil {
+			remote = r.RemoteAddr
+		}
+		a.events = append(a.events, &request.Event{
+			Who:     request.Who{Principal: a.principal},
+			Refused: &request.Refused{Status: a.status, Verb: r.Method, Path: r.URL.Path, Remote: remote},
+		})
+	}
 	if len(a.events) == 0 {
 		return
 	}

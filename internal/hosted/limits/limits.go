@@ -159,10 +159,19 @@ type Call struct {
 	inside                 bool // the gate of the principal
 }
 
-// Limit is the middleware that asks the limits of the caller, and counts what the caller uses.
+// Limit is the middleware that asks the limits of the caller, and counts what the caller uses. A notification takes no place
+// among the calls under way: it is over at once, and a wait would hold up all that its client sends after it.
 func (l *Limits) Limit(next request.Handler) request.Handler {
+	if l == nil {
+		return next
+	}
 	return func(ctx context.Context, r *request.Request) (result json.RawMessage, err error) {
-		use, err := l.Begin(ctx, r.Client.On(), r.To.Name, r.Belongs())
+		var use Call
+		if r.Notification {
+			use, err = l.begin(r.Client.On(), r.To.Name, r.Belongs())
+		} else {
+			use, err = l.Begin(ctx, r.Client.On(), r.To.Name, r.Belongs())
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -23,6 +23,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
 	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
@@ -85,7 +86,10 @@ func serve(t *testing.T, o Options) *site {
 	r := registry.New([]registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: s.fake.URL}}}}}, registry.Options{
 		Rules: &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: policy.ConfirmAll}}},
 	})
-	o.Executor = executor.New(r, executor.Options{Observers: []func(executor.Record){o.Hour.Add}})
+	journal := &request.Journal{}
+	journal.Observe(o.Hour.Add)
+	o.Executor = executor.New(r, executor.Options{Journal: journal})
+	r.Use(o.Executor.Chain(nil, nil)...)
 	o.View = view.NewTwoTools(r, o.Executor, view.Options{})
 	if o.Status == nil {
 		o.Status = func() any { return map[string]any{"servers": []string{}} }
@@ -378,7 +382,7 @@ func TestPage_Events(t *testing.T) {
 	if calls := next(); calls != 0 {
 		t.Errorf("%d calls at first", calls)
 	}
-	s.page.Hour.Add(executor.Record{Server: "fake", Known: true, Outcome: "RESULT"})
+	s.page.Hour.Add(&request.Event{Method: "tools/call", Attempted: true, Outcome: "RESULT", Target: request.Target{Server: "fake", Known: true}})
 	for next() != 1 { // the hour may have moved on by a minute before
 	}
 	for range maxViewers - 1 {

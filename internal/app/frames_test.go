@@ -1,0 +1,123 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/desk/config"
+	"mcpx/internal/mcptest"
+)
+
+// The way of a request is short enough to be read: from the socket, or the line of stdin, to the pipe of the server. The
+// middleware of the chain is counted apart.
+const (
+	mostFramesHTTP  = 28
+	mostFramesStdio = 20
+)
+
+// middleware are the parts of frames that belong to the chain.
+var middleware = []string{
+	".Recorded.", ".Rights.", ".Confirmed.", "request.Timed.", ".Pinned.", ".(*App).admit", "limits.(*Limits).Limit", ".(*Registry).Credentials",
+}
+
+// framesTo are the functions of mcpx in the stack of the goroutine that waits for the answer of a server, the last
+// called first.
+func framesTo(t *testing.T) (own, chain []string) {
+	t.Helper()
+	var stack string
+	mcptest.WaitFor(t, "a request that waits for a server", patience, func() bool {
+		buffer := make([]byte, 4<<20)
+		for _, one := range strings.Split(string(buffer[:runtime.Stack(buffer, true)]), "\n\n") {
+			if strings.Contains(one, ").wait(") && strings.Contains(one, "/front.") {
+				stack = one
+			}
+		}
+		return stack != ""
+	})
+	for _, line := range strings.Split(stack, "\n") {
+		if !strings.HasPrefix(line, "mcpx/internal/") {
+			continue
+		}
+		name := line[:strings.LastIndexByte(line, '(')]
+		into := &own
+		if slices.ContainsFunc(middleware, func(part string) bool { return strings.Contains(name, part) }) {
+			into = &chain
+		}
+		*into = append(*into, strings.TrimPrefix(name, "mcpx/internal/"))
+	}
+	return own, chain
+}
+
+// TestFrames: a call and a read of a resource go one way, which passes the chain and stays short.
+func TestFrames(t *testing.T) {
+	const greeting = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
+	const call = `"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"fake","tool_name":"echo","arguments":{"text":"x"}}}`
+	const read = `"method":"resources/read","params":{"uri":"one://1"}`
+	command, arguments, env := mcptest.Spec{
+		Tools: []byte(`[{"name":"echo","inputSchema":{"type":"object"}}]`), Resources: []byte(`[{"uri":"one://1","name":"one"}]`),
+		HangMethods: []string{"tools/call", "resources/read"},
+	}.Stdio(t)
+	text := fmt.Sprintf(`{"mcpServers":{"fake":{"command":%s,"args":%s,"env":%s}}}`, wire.Encode(command), wire.Encode(arguments), wire.Encode(env))
+	cfg, err := config.Parse(filepath.Join(t.TempDir(), "config.json"), []byte(text), config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(t *testing.T, most int) {
+		t.Helper()
+		own, chain := framesTo(t)
+		if len(own) > most {
+			t.Errorf("%d frames, %d are allowed:\n%s", len(own), most, strings.Join(own, "\n"))
+		}
+		for _, part := range middleware {
+			if !strings.Contains(strings.Join(chain, " "), part) {
+				t.Errorf("the request did not pass %s: %v", part, chain)
+			}
+		}
+	}
+	for name, message := range map[string]string{"exec": call, "read": read} {
+		t.Run("HTTP "+name, func(t *testing.T) {
+			e := serving(t, cfg)
+			v := e.visitor(t, "", "2025-06-18", false)
+			_, _, header := v.http(t, "POST", "/mcp", greeting, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			asked := make(chan struct{})
+			go func() { // ends with ctx
+				defer close(asked)
+				if answer, err := v.send(ctx, "POST", "/mcp", `{"jsonrpc":"2.0","id":7,`+message+`}`, map[string]string{"Mcp-Session-Id": header.Get("Mcp-Session-Id")}); err == nil {
+					answer.Body.Close()
+				}
+			}()
+			check(t, mostFramesHTTP)
+			cancel()
+			<-asked
+		})
+		t.Run("stdio "+name, func(t *testing.T) {
+			for _, folder := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "HOME"} {
+				t.Setenv(folder, t.TempDir())
+			}
+			a, err := New(Options{Config: cfg, Profile: Stdio, Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, client := io.Pipe()
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- a.ServeStdio(ctx, in, io.Discard) }() // ends with stop
+			_, _ = io.WriteString(client, greeting+"\n")
+			_, _ = io.WriteString(client, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+			_, _ = io.WriteString(client, `{"jsonrpc":"2.0","id":7,`+message+"}\n")
+			check(t, mostFramesStdio)
+			stop()
+			client.Close()
+			<-ended
+		})
+	}
+}
