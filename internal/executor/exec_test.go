@@ -17,11 +17,13 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"mcpx/internal/arguments"
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -32,7 +34,7 @@ const patience = 2 * time.Minute
 // piped is a fake in this process.
 func piped(t testing.TB, name string, fake mcptest.Spec) registry.Server {
 	t.Helper()
-	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: fake.Serve(t, nil)}}
+	return registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.InProcess, Serve: fake.Serve(t, nil)}}}
 }
 
 // hiding are rules that hide what the func does not let be; nil hides nothing.
@@ -45,6 +47,25 @@ func (h hiding) See(server *catalog.Server, tool *catalog.Tool) (*catalog.Tool, 
 	return nil, "a test"
 }
 
+// chained makes an executor whose messages pass the chain, without audit and limits.
+func chained(r *registry.Registry, options Options) *Executor {
+	return chainedWith(r, options, nil, nil)
+}
+
+// chainedWith is chained with the middleware that app adds.
+func chainedWith(r *registry.Registry, options Options, admit, limit request.Middleware) *Executor {
+	e := New(r, options)
+	r.Use(e.Chain(admit, limit)...)
+	return e
+}
+
+// observed is a journal with observers.
+func observed(by ...func(*request.Event)) *request.Journal {
+	j := &request.Journal{}
+	j.Observe(by...)
+	return j
+}
+
 // executing starts servers and waits for them.
 func executing(t testing.TB, options Options, visible func(string, *catalog.Tool) bool, servers ...registry.Server) *Executor {
 	t.Helper()
@@ -52,7 +73,7 @@ func executing(t testing.TB, options Options, visible func(string, *catalog.Tool
 	r.Start()
 	t.Cleanup(func() { r.Close(0) })
 	r.WaitTried(t.Context())
-	return New(r, options)
+	return chained(r, options)
 }
 
 // always is the form of programs that want structuredContent with every result.
@@ -91,9 +112,9 @@ func TestFaults(t *testing.T) {
 	good := piped(t, "good", mcptest.Spec{Tools: json.RawMessage(tools)})
 	good.Spec.MaxMessage = 64 << 10
 	modern := piped(t, "modern", mcptest.Spec{Era: mcptest.EraModern, Tools: json.RawMessage(`[{"name":"ask"},{"name":"raw"}]`)})
-	off := registry.Server{Disabled: true, Spec: upstream.Spec{Name: "off"}}
-	faulty := registry.Server{Fault: "env.TOKEN: variable TOKEN is not set", Spec: upstream.Spec{Name: "faulty"}}
-	missing := registry.Server{Spec: upstream.Spec{Name: "missing", Type: upstream.Stdio, Command: "no-such-" + secret, Secrets: []string{secret}}}
+	off := registry.Server{Disabled: true, Spec: upstream.Spec{Options: transport.Options{Name: "off"}}}
+	faulty := registry.Server{Fault: "env.TOKEN: variable TOKEN is not set", Spec: upstream.Spec{Options: transport.Options{Name: "faulty"}}}
+	missing := registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: "missing", Type: transport.Stdio, Launch: transport.Launch{Command: "no-such-" + secret}, Secrets: sanitize.NewSecrets([]string{secret}, nil)}}}
 	empty := piped(t, "empty", mcptest.Spec{Tools: json.RawMessage(`[]`)})
 	many := piped(t, "many", mcptest.Spec{Tools: json.RawMessage(`[]`), ExtraTools: 60})
 	e := executing(t, Options{TypeScript: true, ExecWait: patience}, func(_ string, tool *catalog.Tool) bool { return tool.Name != "hidden_tool" },
@@ -195,11 +216,11 @@ func TestFaultsOfTime(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
 		slow := piped(t, "slow", mcptest.Spec{})
-		slow.Spec.CallTimeout, slow.Spec.MaxConcurrency = 90*time.Second, 1
+		slow.Spec.Timeouts.Call, slow.Spec.Concurrency.Max = 90*time.Second, 1
 		r := registry.New([]registry.Server{slow, piped(t, "hangs", mcptest.Spec{NeverInit: true})}, registry.Options{})
 		r.Start()
 		t.Cleanup(func() { r.Close(0) })
-		e := New(r, Options{ExecWait: 7 * time.Second})
+		e := chained(r, Options{ExecWait: 7 * time.Second})
 		timed := func(request Request) (string, string, time.Duration) {
 			began := time.Now()
 			request.Form = always
@@ -413,11 +434,6 @@ func TestArguments_Notes(t *testing.T) {
 		if got := textOf(t, r.Content[0]); r.IsError || got != tt.got || note != tt.note || string(r.Meta) != tt.meta {
 			t.Errorf("%s: got %s, _meta %s, note %q", tt.arguments, got, r.Meta, note)
 		}
-	}
-	kept := &Result{Meta: json.RawMessage(`{"a":1 }`)}
-	kept.annotate("log", arguments.Notes{LeftOut: []string{"/x"}})
-	if want := `{"a":1,"mcpx/arguments":{"left_out":["/x"]}}`; string(kept.Meta) != want {
-		t.Errorf("_meta of the upstream: got %s, want %s", kept.Meta, want)
 	}
 }
 

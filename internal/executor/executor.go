@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/resources"
 	"mcpx/internal/results"
 )
 
@@ -128,33 +128,6 @@ func (r *Request) principal() string {
 	return r.Client.Principal.Key()
 }
 
-// Result is a tool result, its parts as raw JSON.
-type Result struct {
-	// Content are the blocks in order.
-	Content []json.RawMessage
-	// Structured is nil if there is no structuredContent.
-	Structured json.RawMessage
-	// Whole is a result of another type, in place of all the rest: input_required, which
-	// the client answers by the same call again, with Request.Input, or a task, whose id
-	// begins with the name of the server and a slash.
-	Whole json.RawMessage
-	// Meta is the _meta object, nil if absent.
-	Meta    json.RawMessage
-	IsError bool
-
-	code           string // of a failure; empty for the result of a tool
-	received, sent int    // tokens of the upstream's texts, and of the texts here
-}
-
-// size is that of the parts, in bytes.
-func (r *Result) size() int {
-	n := len(r.Structured) + len(r.Whole) + len(r.Meta)
-	for _, block := range r.Content {
-		n += len(block)
-	}
-	return n
-}
-
 // Close waits for the calls that go on without their clients. They end with the registry,
 // which must be closed before.
 func (e *Executor) Close() { e.calls.Wait() }
@@ -191,10 +164,10 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err
 	} else {
 		var raw json.RawMessage
 		if raw, t, err = run.call(ctx, r); err == nil {
-			result, err = run.shape(ctx, raw, r, t)
+			result, err = run.answer(r, t).Of(ctx, raw)
 		}
 	}
-	event.Duration = time.Since(r.began)
+	event.Stop()
 	if ctx.Err() != nil {
 		event.Outcome = request.OutcomeCancelled
 		return nil, ctx.Err()
@@ -220,18 +193,26 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err
 	return result, nil
 }
 
-// Raw runs one call and returns the upstream's result unchanged, or a failure.
+// Raw runs one call and returns the upstream's result unchanged, or a failure. No account has its tokens.
 func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result) {
 	r, own := e.started(r)
 	run := e.begin()
 	raw, target, err := run.call(ctx, &r)
+	var failure *Result
+	switch {
+	case err != nil:
+		raw, failure = nil, run.failure(&r, target, err).Result(true)
+		r.Event.Outcome = failure.code
+	case string(wire.Member(raw, "isError")) == "true":
+		r.Event.Outcome = request.OutcomeToolError
+	}
+	if ctx.Err() != nil {
+		r.Event.Outcome = request.OutcomeCancelled
+	}
 	if own {
 		e.journal.End(r.Event)
 	}
-	if err != nil {
-		return nil, run.failure(&r, target, err).Result(true)
-	}
-	return raw, nil
+	return raw, failure
 }
 
 // Catalogue is the catalogue as a client may see it now. A request takes it once, at
@@ -269,13 +250,9 @@ func (e *Executor) sees(client *caller.Client, part *policy.Part, apps bool) *ca
 	return part.Of(e.Catalogue(client))
 }
 
-// Sees is [request.Sees] for the chain. Each caller may call the server mcpx.
+// Sees is [request.Sees] for the chain.
 func (e *Executor) Sees(q *request.Request) *catalog.Snapshot {
-	seen := e.sees(q.Client, q.Part, q.Apps)
-	if q.To.Name != Builtin {
-		return seen
-	}
-	return catalog.NewSnapshot(append(slices.Clone(seen.Servers), *e.withSkills(e.builtin, e.skills(seen))))
+	return e.sees(q.Client, q.Part, q.Apps)
 }
 
 // target is the tool that a request names, with its checked arguments.
@@ -344,9 +321,9 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	return raw, t, err
 }
 
-// waitLeft is how long a request may still wait for a server.
+// waitLeft is how long a request may still wait for a server. The time that a person takes to confirm it is not in it.
 func (e run) waitLeft(r *Request) time.Duration {
-	return max(e.options.ExecWait-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
+	return max(e.options.ExecWait+r.Event.Confirming-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
 }
 
 // awaitServer waits for the server of a request, then replaces the catalogue of the
@@ -425,14 +402,21 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 	return target{server: s, tool: found}, nil
 }
 
-// Results of an upstream that are not the result of a tool.
-var (
-	errNoResult = errors.New("the upstream's answer is no tool result")
-	errTask     = errors.New("the upstream answered with a task, which was not asked for")
-)
-
 func (e run) textOptions(r *Request) compress.Options {
 	return compress.Options{TOON: e.options.TOON && !r.Form.JSON}
+}
+
+// answer says how the result of a call becomes the answer to a request.
+func (e run) answer(r *Request, t target) *Answer {
+	a := &Answer{
+		Pages: e.pages(r), Form: r.Form, Select: r.Select, Grep: r.Grep, Untouched: r.Untouched,
+		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments),
+		Links:    func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, t.server) },
+	}
+	if r.Client.RunsTasks() {
+		a.Task = func(raw json.RawMessage) json.RawMessage { return resources.Task(t.server, e.tagOf(r.Client), raw) }
+	}
+	return a
 }
 
 // pages cuts the results of a request that are too long.

@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -26,71 +25,13 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// The codes of failures (design 7).
-const (
-	CodeServerNotFound    = "SERVER_NOT_FOUND"
-	CodeToolNotFound      = "TOOL_NOT_FOUND"
-	CodeValidation        = "VALIDATION_ERROR"
-	CodeServerUnavailable = "SERVER_UNAVAILABLE"
-	CodeTimeout           = "TIMEOUT"
-	CodeConnectionLost    = "CONNECTION_LOST"
-	CodeUpstream          = "UPSTREAM_ERROR"
-	CodeRateLimited       = "RATE_LIMITED"
-	CodeExecution         = "EXECUTION_ERROR"
-)
-
-// Failure is a failed call as the model gets it: a short text with what to change,
-// and the same as data.
-type Failure struct {
-	Code, Message string
-	// Text is the text for the model; empty = Code: Message.
-	Text   string
-	fields []field
-}
-
-type field struct {
-	name  string
-	value any
-}
-
-// Invalid is the failure of a call with one violation of the form "/path: reason".
-func Invalid(violation string) *Failure {
-	return (&Failure{Code: CodeValidation, Message: violation}).With("violations", []string{violation})
-}
-
-// Panicked logs a panic in a call, which becomes the failure of this call.
-func Panicked(log *slog.Logger, tool string, what any) *Failure {
+// Panicked logs a panic in a call, which becomes the failure of this call. event may be nil.
+func Panicked(log *slog.Logger, event *request.Event, tool string, what any) *Failure {
+	if event != nil {
+		event.Outcome = CodeExecution
+	}
 	log.Error("panic in a call", "tool", tool, "panic", what, "stack", string(debug.Stack()))
 	return &Failure{Code: CodeExecution, Message: "internal error of mcpx; its log says more. The call may have been executed"}
-}
-
-// With adds a member to the data.
-func (f *Failure) With(name string, value any) *Failure {
-	f.fields = append(f.fields, field{name, value})
-	return f
-}
-
-// text is the text for the model.
-func (f *Failure) text() string {
-	if f.Text != "" {
-		return f.Text
-	}
-	return f.Code + ": " + f.Message
-}
-
-// Result is the failure as a tool result.
-func (f *Failure) Result(structured bool) *Result {
-	text := f.text()
-	result := &Result{IsError: true, code: f.Code, Content: []json.RawMessage{wire.TextBlock(text)}, sent: roughly(text)}
-	if structured {
-		result.Structured = f.data()
-	}
-	return result
-}
-
-func (f *Failure) data() json.RawMessage {
-	members := append(object{{"code", f.Code}, {"message", f.Message}}, f.fields...)
-	return wire.Encode(object{{"error", members}})
 }
 
 // failure turns an error into a failure.
@@ -309,22 +250,3 @@ func numericCode(rpc *wire.RPCError) any {
 
 // dataTokens bounds the data of an error in the text.
 const dataTokens = 300
-
-// object is a JSON object with its members in order.
-type object []field
-
-// MarshalJSON implements json.Marshaler.
-func (o object) MarshalJSON() ([]byte, error) {
-	var out bytes.Buffer
-	out.WriteByte('{')
-	for i, f := range o {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		out.Write(wire.Encode(f.name))
-		out.WriteByte(':')
-		out.Write(wire.Encode(f.value))
-	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
-}

@@ -57,12 +57,12 @@ func (f Form) Native() Form {
 
 // complete adds structuredContent to the answer, or a text block instead of it, and
 // cuts the texts to the limit. compact is the compact JSON of the only text.
-func (e run) complete(out *Result, got upstreamResult, shown results.Shown, compact string, r *Request) {
-	p := e.pages(r)
+func (a *Answer) complete(out *Result, got upstreamResult, shown results.Shown, compact string) {
+	p := a.Pages
 	fits := p.Fits(shown.Texts...)
-	if r.Form.Structured >= StructuredOwn && fits {
+	if a.Form.Structured >= StructuredOwn && fits {
 		out.Structured = got.structured
-		if out.Structured == nil && r.Form.Always() && !got.isError {
+		if out.Structured == nil && a.Form.Always() && !got.isError {
 			out.Structured = derived(shown.Received, compact)
 		}
 		return
@@ -74,9 +74,9 @@ func (e run) complete(out *Result, got upstreamResult, shown results.Shown, comp
 		return
 	}
 	// No text block says the same as structuredContent: append it as a text block.
-	written := compress.Text(string(got.structured), e.textOptions(r))
+	written := compress.Text(string(got.structured), a.Texts)
 	text := written.Text
-	if r.Form.Structured == StructuredOnce && text == written.JSON && p.Fits(append(shown.Texts, text)...) {
+	if a.Form.Structured == StructuredOnce && text == written.JSON && p.Fits(append(shown.Texts, text)...) {
 		out.Structured = got.structured
 		return
 	}

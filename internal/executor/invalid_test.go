@@ -105,7 +105,7 @@ func TestInvalid_Short(t *testing.T) {
 				if !errors.As(err, &invalid) {
 					continue
 				}
-				f := e.failure(Request{Server: "server", Tool: tool.Name}, target{tool: tool}, err)
+				f := e.failure(&Request{Server: "server", Tool: tool.Name}, target{tool: tool}, err)
 				n := tokens.Count(f.text())
 				if n > 400 {
 					t.Errorf("%s, %s: %d tokens: %.300s", w.name, tool.Name, n, f.text())

@@ -17,11 +17,12 @@ import (
 // limited starts servers with limits for their callers.
 func limited(t *testing.T, o limits.Options, servers ...registry.Server) *Executor {
 	t.Helper()
-	r := registry.New(servers, registry.Options{Limits: limits.New(o)})
+	l := limits.New(o)
+	r := registry.New(servers, registry.Options{SessionLimit: l.ServerSession})
 	r.Start()
 	t.Cleanup(func() { r.Close(0) })
 	r.WaitTried(t.Context())
-	return New(r, Options{})
+	return chainedWith(r, Options{}, nil, l.Limit)
 }
 
 func as(id string, r Request) Request {
@@ -84,7 +85,7 @@ func TestRateLimited(t *testing.T) {
 func TestRateLimited_Queue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		slow := piped(t, "slow", mcptest.Spec{})
-		slow.Spec.MaxConcurrency, slow.Spec.Queue = 1, semaphore.Queue{Calls: 1, Wait: 5 * time.Second}
+		slow.Spec.Concurrency.Max, slow.Spec.Concurrency.Queue = 1, semaphore.Queue{Calls: 1, Wait: 5 * time.Second}
 		e := limited(t, limits.Options{}, slow)
 		ended := make(chan struct{})
 		go func() { // ends with its call

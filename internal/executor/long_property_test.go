@@ -13,13 +13,14 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/tokens"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
 // inProcess is mcpx in front of one fake in this process.
 func inProcess(t *testing.T, options executor.Options) *assembly {
 	t.Helper()
-	spec := upstream.Spec{Name: "fake", Type: upstream.InProcess, Serve: mcptest.Spec{}.Serve(t, nil)}
+	spec := upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.InProcess, Serve: mcptest.Spec{}.Serve(t, nil)}}
 	return assembleServers(t, []registry.Server{{Spec: spec}}, options)
 }
 

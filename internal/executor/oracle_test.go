@@ -17,6 +17,7 @@ import (
 	"mcpx/internal/front"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -32,18 +33,18 @@ func upstreamSpec(t *testing.T, name string) upstream.Spec {
 	if strings.HasSuffix(name, "modern") {
 		fake.Era = mcptest.EraModern
 	}
-	spec := upstream.Spec{Name: name, Type: upstream.HTTP}
+	spec := upstream.Spec{Options: transport.Options{Name: name, Type: transport.HTTP}}
 	switch {
 	case strings.HasPrefix(name, "stdio"):
 		command, args, env := fake.Stdio(t)
-		spec.Type, spec.Command, spec.Args = upstream.Stdio, command, args
+		spec.Type, spec.Launch.Command, spec.Launch.Args = transport.Stdio, command, args
 		for key, value := range env {
-			spec.Env = append(spec.Env, key+"="+value)
+			spec.Launch.Env = append(spec.Launch.Env, key+"="+value)
 		}
 	case name == "sse":
-		spec.Type, spec.URL = upstream.SSE, fake.SSE(t).URL
+		spec.Type, spec.Remote.URL = transport.SSE, fake.SSE(t).URL
 	default:
-		spec.URL = fake.HTTP(t).URL
+		spec.Remote.URL = fake.HTTP(t).URL
 	}
 	return spec
 }
@@ -67,6 +68,7 @@ func assembleServers(t *testing.T, servers []registry.Server, options executor.O
 	t.Helper()
 	r := registry.New(servers, registry.Options{})
 	a := &assembly{executor: executor.New(r, options)}
+	r.Use(a.executor.Chain(nil, nil)...)
 	two := view.NewTwoTools(r, a.executor, view.Options{
 		NeverCut: true, Clients: []view.ClientRule{{Name: "program", Structured: view.StructuredAlways}},
 	})

@@ -61,7 +61,7 @@ func TestExec_RightsOfTheServerThatAnswers(t *testing.T) {
 				old.Key = registry.Key("old")
 				r := registry.New([]registry.Server{old}, registry.Options{CacheDir: folder})
 				r.Start()
-				e := New(r, Options{ExecWait: time.Minute})
+				e := chained(r, Options{ExecWait: time.Minute})
 				seen := e.Catalogue(nil)
 				if s, _ := seen.Server("one"); s.Known != tt.known {
 					t.Fatalf("known: %v", s.Known)
@@ -94,7 +94,7 @@ func TestExec_ServerGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := registry.New([]registry.Server{silent("one")}, registry.Options{})
 		r.Start()
-		e := New(r, Options{ExecWait: time.Minute})
+		e := chained(r, Options{ExecWait: time.Minute})
 		done := make(chan string, 1)
 		go func() { // ends with the call
 			result, _ := e.Exec(context.Background(), Request{Server: "one", Tool: "t"})

@@ -75,8 +75,7 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*Result, error) {
 		var err error
 		defer func() {
 			if what := recover(); what != nil {
-				result, err = Panicked(e.log, r.Tool, what).Result(r.Form.Always()), nil
-				r.Event.Outcome = CodeExecution
+				result, err = Panicked(e.log, r.Event, r.Tool, what).Result(r.Form.Always()), nil
 			}
 			e.journal.End(r.Event)
 			call.finish(&e.store, result, err)

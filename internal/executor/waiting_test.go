@@ -43,7 +43,7 @@ func TestWaiting(t *testing.T) {
 		counts := make([]int, 4)
 		count := func(i int) func(json.RawMessage) { return func(json.RawMessage) { counts[i]++ } }
 		call := func(i int, r Request) *Result {
-			r.OnProgress = count(i)
+			r.Sink.Progress = count(i)
 			began := time.Now()
 			got := exec(t, e, r)
 			if took := time.Since(began); took > time.Minute {
@@ -133,11 +133,11 @@ func TestWaiting_Ends(t *testing.T) {
 func TestWaiting_Failures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := piped(t, "s", mcptest.Spec{})
-		server.Spec.CallTimeout = 90 * time.Second
+		server.Spec.Timeouts.Call = 90 * time.Second
 		r := registry.New([]registry.Server{server}, registry.Options{})
 		r.Start()
 		r.WaitTried(t.Context())
-		e := New(r, Options{})
+		e := chained(r, Options{})
 		form := Form{Wait: time.Minute, Structured: StructuredAlways}
 		slow := Request{From: request.From{Client: &caller.Client{ID: "1", Principal: &caller.Principal{ID: "p"}}}, Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":900000}`), Form: form}
 		got := exec(t, e, slow)
@@ -174,10 +174,14 @@ func TestWaiting_Failures(t *testing.T) {
 
 // A panic costs only its call, also in a goroutine of its own.
 func TestWaiting_Panic(t *testing.T) {
-	e := New(nil, Options{}) // whose registry is nil
+	var outcomes []string
+	e := New(nil, Options{Journal: observed(func(r *request.Event) { outcomes = append(outcomes, r.Outcome) })}) // whose registry is nil
 	seen := catalog.NewSnapshot([]catalog.Server{catalog.Server{Name: "s", Known: true, State: catalog.Ready}.WithTools([]catalog.Tool{{Name: "t"}})})
 	got := exec(t, e, Request{Catalogue: seen, Server: "s", Tool: "t", Form: Form{Wait: time.Minute}})
 	if text := said(t, got); !strings.HasPrefix(text, "EXECUTION_ERROR: internal error of mcpx") {
 		t.Errorf("got %s", text)
+	}
+	if len(outcomes) != 1 || outcomes[0] != CodeExecution {
+		t.Errorf("outcomes: %q", outcomes)
 	}
 }

@@ -107,7 +107,7 @@ func (v *AllTools) Tools(ctx context.Context, client *caller.Client) json.RawMes
 func (v *AllTools) Call(ctx context.Context, call Call) (result *executor.Result, err error) {
 	defer func() {
 		if what := recover(); what != nil {
-			result, err = executor.Panicked(v.log, call.Name, what).Result(false), nil
+			result, err = executor.Panicked(v.log, call.Event, call.Name, what).Result(false), nil
 		}
 	}()
 	v.registry.Need()

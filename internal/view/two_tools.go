@@ -136,7 +136,7 @@ func (v *TwoTools) Call(ctx context.Context, call Call) (result *executor.Result
 	form := v.form(call)
 	defer func() {
 		if what := recover(); what != nil {
-			result, err = executor.Panicked(v.log, call.Name, what).Result(form.Always()), nil
+			result, err = executor.Panicked(v.log, call.Event, call.Name, what).Result(form.Always()), nil
 		}
 	}()
 	switch call.Name {
