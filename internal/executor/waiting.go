@@ -24,7 +24,9 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*results.Result, 
 	if r.Client.Modern() && r.Client.Request != nil {
 		// A question is the answer to a request of such a client, which does not wait then.
 		ask := r.Client.Request
-		r.Client = r.Client.Asked(func(ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
+		r.Client = r.Client.Asked(func(
+			ctx context.Context, method string, params json.RawMessage, progress func(json.RawMessage),
+		) (json.RawMessage, error) {
 			timer.Stop()
 			defer timer.Reset(r.Form.Wait)
 			return ask(ctx, method, params, progress)
