@@ -47,8 +47,9 @@ type Ending int
 const (
 	// Closed: the client or the user has ended it, its principal may not come back, or its view is gone.
 	Closed Ending = iota
-	// Idle: this process has not seen it for long. An implementation for several processes keeps the session if others may have.
-	Idle
+	// Released: this process lets go of it, as it has not seen it for long or is about to end. An implementation for several
+	// processes keeps the session for them.
+	Released
 )
 
 // Results keep results that clients may come back for, under handles. Package results owns them. Safe for concurrent use.
