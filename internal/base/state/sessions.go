@@ -21,7 +21,7 @@ type session[S any] struct {
 
 func (s *session[S]) over(now time.Time) bool { return !s.until.IsZero() && !now.Before(s.until) }
 
-// NewSessions makes sessions in memory, most of them at the same time; 0 = any number, where their owner counts them.
+// NewSessions makes sessions in memory, most of them at the same time. 0 = any number, where their owner counts them and ends each.
 func NewSessions[S any](most int) Sessions[S] {
 	return &sessions[S]{most: most, byID: make(map[string]session[S])}
 }
@@ -31,14 +31,15 @@ func (s *sessions[S]) Open(_ context.Context, record *S, until time.Time) (id st
 	id = "mcpx-" + rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.most > 0 && len(s.byID) >= s.most {
+	if s.most > 0 {
 		s.makeRoom()
 	}
 	s.byID[id] = session[S]{record, until}
 	return id, nil
 }
 
-// makeRoom removes the sessions that are over, or else the one that ends first. The caller holds the lock.
+// makeRoom removes the sessions that are over and, if there is no room for one more, the one that ends first. The caller holds the
+// lock.
 func (s *sessions[S]) makeRoom() {
 	now, first := time.Now(), ""
 	for id, one := range s.byID {
