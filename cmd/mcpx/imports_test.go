@@ -60,7 +60,7 @@ var allowedModules = map[string][]string{
 	"github.com/MicahParks/keyfunc":          {"internal/hosted/authserver", "internal/hosted/identity"},
 	"github.com/alecthomas/kong":             {"cmd/mcpx"},
 	"github.com/charmbracelet/x/ansi":        {"internal/base/terminal"},
-	"github.com/coder/websocket":             {"internal/upstream"},
+	"github.com/coder/websocket":             {"internal/transport"},
 	"github.com/dlclark/regexp2":             {"internal/arguments"},
 	"github.com/gofrs/flock":                 {"internal/hosted/audit", "internal/desk/logins"},
 	"github.com/golang-jwt/jwt":              {"internal/hosted/authserver", "internal/hosted/identity", "internal/desk/logins"},

@@ -164,7 +164,7 @@ func effects(r *Runtime) []any {
 		all = append(all, r.settings(name).Options)
 	}
 	for _, s := range r.servers {
-		all = append(all, s.Definition, s.Description, s.Disabled, s.Fault, s.SessionIdle, s.Spec.MaxConcurrency, s.Spec.Queue)
+		all = append(all, s.Definition, s.Description, s.Disabled, s.Fault, s.SessionIdle, s.Spec.Concurrency.Max, s.Spec.Concurrency.Queue)
 	}
 	return all
 }

@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	"mcpx/internal/base/proc"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/desk/config"
 	"mcpx/internal/desk/demo"
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -41,7 +43,9 @@ func (b *builder) samples() (servers []registry.Server) {
 	for _, sample := range demo.Servers() {
 		servers = append(servers, registry.Server{
 			Description: sample.Description,
-			Spec:        upstream.Spec{Name: sample.Name, Type: upstream.InProcess, Serve: sample.Serve, Logger: b.log},
+			Spec: upstream.Spec{Options: transport.Options{
+				Name: sample.Name, Type: transport.InProcess, Serve: sample.Serve, Logger: b.log,
+			}},
 		})
 	}
 	return servers
@@ -139,22 +143,28 @@ func cacheKey(s config.Server) string {
 
 func (b *builder) spec(cfg *config.Config, s config.Server) upstream.Spec {
 	spec := upstream.Spec{
-		Name: s.Name, Type: s.Type,
-		Command: s.Command, Args: s.Args, Cwd: s.Cwd,
-		ContentLength: s.Framing == "content-length", NewlineOnly: s.Framing == "newline",
-		Protocol: s.Protocol,
-		URL:      s.URL, URLs: s.URLs, Headers: s.Headers,
-		ClientName: "mcpx", ClientVersion: Version(),
-		ConnectTimeout: s.ConnectTimeout,
-		Lazy:           s.Start == "lazy", StopIdle: s.StopIdle,
-		MaxMessage: cfg.MaxMessageBytes, MaxConcurrency: s.MaxConcurrency, Queue: queue(cfg.Limits.Server, 0),
-		Secrets: s.Secrets, Reaper: b.reaper, Logger: b.log, Trace: b.trace(s.Name),
+		Options: transport.Options{
+			Name: s.Name, Type: s.Type,
+			Launch: transport.Launch{
+				Command: s.Command, Args: s.Args, Cwd: s.Cwd, Reaper: b.reaper,
+				ContentLength: s.Framing == "content-length", NewlineOnly: s.Framing == "newline",
+			},
+			Remote:     transport.Remote{URL: s.URL, URLs: s.URLs, Headers: s.Headers},
+			MaxMessage: cfg.MaxMessageBytes,
+			Secrets:    sanitize.NewSecrets(s.Secrets, nil),
+			Logger:     b.log, Trace: b.trace(s.Name),
+		},
+		Introduction: upstream.Introduction{Name: "mcpx", Version: Version()},
+		Timeouts:     upstream.Timeouts{Connect: s.ConnectTimeout},
+		Concurrency:  upstream.Concurrency{Max: s.MaxConcurrency, Queue: queue(cfg.Limits.Server, 0)},
+		Protocol:     s.Protocol, Lazy: s.Start == "lazy", StopIdle: s.StopIdle,
 	}
 	if s.Type == config.Stdio {
-		spec.Env = proc.Environment(os.Environ(), s.Env)
+		spec.Launch.Env = proc.Environment(os.Environ(), s.Env)
 	}
 	if s.Type != config.Stdio && !s.OAuth.Off {
-		spec.Authorize, spec.NewSecrets = b.logins.Authorize(LoginServer(s))
+		authorize, tokens := b.logins.Authorize(LoginServer(s))
+		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, tokens)
 	}
 	if cfg.HealthCheck.Enabled {
 		spec.Health = upstream.Health{

@@ -40,7 +40,7 @@ func TestUpstreamFault_IsBounded(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := bounded(t, Options{ResultTokens: limit})
-			out := e.failure(Request{}, target{}, &tt.err).Result(true)
+			out := e.failure(&Request{}, target{}, &tt.err).Result(true)
 			text := wire.ReadBlock(out.Content[0]).Text
 			if n := compress.Weigh(text); n > limit+limit/2 || !strings.Contains(text, tt.holds) {
 				t.Errorf("%d tokens: %.300s", n, text)
@@ -62,7 +62,7 @@ func TestInvalidFault_IsBounded(t *testing.T) {
 	for _, typescript := range []bool{true, false} {
 		for most, want := range map[int]string{1000: "type Args = {property_0?: string; ", 30: "what inspect says"} {
 			e := bounded(t, Options{ResultTokens: most, TypeScript: typescript})
-			out := e.failure(Request{}, target{tool: tool}, arguments.Invalid("/a: is missing")).Result(true)
+			out := e.failure(&Request{}, target{tool: tool}, arguments.Invalid("/a: is missing")).Result(true)
 			text := wire.ReadBlock(out.Content[0]).Text
 			if compress.Weigh(text) > min(most, 400) || !strings.HasPrefix(text, "VALIDATION_ERROR: /a: is missing\nExpected: "+want) {
 				t.Errorf("got %.300s", text)
@@ -127,7 +127,7 @@ func TestShape_LongResource(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			e := bounded(t, Options{ResultTokens: 1000})
 			raw := json.RawMessage(`{"content":` + string(wire.Encode(tt.content)) + `}`)
-			out, err := e.shape(t.Context(), raw, Request{}, target{})
+			out, err := e.answer(&Request{}, target{}).Of(t.Context(), raw)
 			if err != nil || len(out.Content) != len(tt.want) {
 				t.Fatalf("got %s, %v", out.Content, err)
 			}
@@ -157,7 +157,7 @@ func TestShape_LongResource(t *testing.T) {
 // Without a runner a filter is refused, and the result kept.
 func TestSelect_NoFilters(t *testing.T) {
 	e := bounded(t, Options{})
-	out, err := e.shape(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`), Request{Select: ".a"}, target{})
+	out, err := e.answer(&Request{Select: ".a"}, target{}).Of(t.Context(), json.RawMessage(`{"structuredContent":{"a":1}}`))
 	if err != nil || !out.IsError || e.store.Len() != 1 {
 		t.Errorf("got %+v, %v", out, err)
 	}

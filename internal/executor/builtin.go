@@ -42,7 +42,7 @@ func builtin() (all, reader *catalog.Server) {
 }
 
 // builtinCall runs a tool of the server mcpx, at the end of the chain as any other.
-func (e run) builtinCall(ctx context.Context, r *Request) (*Result, target, error) {
+func (e run) builtinCall(ctx context.Context, r *Request) (*results.Result, target, error) {
 	t, err := e.find(ctx, r)
 	if err == nil {
 		t.arguments, t.notes, err = e.schemas.Read(r.Arguments, t.tool.InputSchema, true)
@@ -50,7 +50,7 @@ func (e run) builtinCall(ctx context.Context, r *Request) (*Result, target, erro
 	if err != nil {
 		return nil, t, err
 	}
-	var result *Result
+	var result *results.Result
 	_, err = e.registry.Send(ctx, &request.Request{
 		From: r.From, To: t.server, Tool: t.tool, Method: "tools/call", Params: request.ToolParams(r.Tool, t.arguments), Part: r.Part,
 		Serve: func(ctx context.Context, _ *request.Request) (json.RawMessage, error) {
@@ -61,7 +61,7 @@ func (e run) builtinCall(ctx context.Context, r *Request) (*Result, target, erro
 	return result, t, err
 }
 
-func (e run) runBuiltin(ctx context.Context, r *Request, t target) (result *Result, err error) {
+func (e run) runBuiltin(ctx context.Context, r *Request, t target) (result *results.Result, err error) {
 	switch r.Tool {
 	case waitTool:
 		result, err = e.waitResult(ctx, r, t.arguments)
@@ -79,7 +79,7 @@ func (e run) runBuiltin(ctx context.Context, r *Request, t target) (result *Resu
 
 // readResult runs the tool read_result. Its select and grep may stand beside its
 // arguments, as those of exec.
-func (e run) readResult(ctx context.Context, r *Request, arg json.RawMessage) (*Result, error) {
+func (e run) readResult(ctx context.Context, r *Request, arg json.RawMessage) (*results.Result, error) {
 	args, violation := results.ParseArguments(arg)
 	for _, one := range []struct {
 		name   string
@@ -100,5 +100,5 @@ func (e run) readResult(ctx context.Context, r *Request, arg json.RawMessage) (*
 	if err != nil {
 		return nil, err
 	}
-	return onPage(page, r.Form.Always()), nil
+	return results.OnPage(page, r.Form.Always()), nil
 }

@@ -35,7 +35,7 @@ func smallCall(b *testing.B, rights ...policy.Right) (*Executor, Request) {
 	reg.Start()
 	b.Cleanup(func() { reg.Close(0) })
 	reg.WaitTried(b.Context())
-	e := New(reg, Options{TOON: true, TypeScript: true, ResultTokens: 20_000, Logger: logger})
+	e := chained(reg, Options{TOON: true, TypeScript: true, ResultTokens: 20_000, Logger: logger})
 	return e, Request{Server: "shop", Tool: "search_items", Arguments: json.RawMessage(`{"query":"blue chairs","limit":10,"order":"asc","tags":["garden","sale"]}`)}
 }
 

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -20,9 +23,13 @@ import (
 func confirming(t testing.TB, options Options, confirm policy.Confirm, servers ...registry.Server) *Executor {
 	t.Helper()
 	e := executing(t, options, nil, servers...)
-	rules := &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: confirm}}}
-	e.registry.Apply(servers, registry.Options{Rules: rules}, nil)
+	e.registry.Apply(servers, registry.Options{Rules: confirmed(confirm)}, nil)
 	return e
+}
+
+// confirmed are rules by which the calls of fake must be confirmed.
+func confirmed(confirm policy.Confirm) *policy.Rules {
+	return &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: confirm}}}
 }
 
 // A client of the modern era answers what a server wants to know by the same call again,
@@ -55,7 +62,7 @@ func TestConfirmed_Input(t *testing.T) {
 func TestConfirmed_late(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{}.HTTP(t)
-	servers := []registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: fake.URL}, Definition: fake.URL}}
+	servers := []registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}, Definition: fake.URL}}
 	e := confirming(t, Options{}, policy.ConfirmAll, servers...)
 	hide := false
 	client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
@@ -75,7 +82,7 @@ func TestConfirmed_late(t *testing.T) {
 		t.Errorf("got %s", got.Content)
 	}
 	hide = true
-	if got := exec(t, e, call); got.code != CodeToolNotFound {
+	if got := exec(t, e, call); got.Code != results.CodeToolNotFound {
 		t.Errorf("got %s", got.Content)
 	}
 	if calls := fake.Log().Calls("echo"); len(calls) != 1 {
@@ -90,9 +97,9 @@ func TestChanged(t *testing.T) {
 	tool := func(description string) json.RawMessage {
 		return json.RawMessage(`[{"name":"echo","description":"` + description + `","inputSchema":{"type":"object"}}]`)
 	}
-	for _, c := range []struct{ now, code string }{{"Old", ""}, {"New", ""}, {"Bad", CodeToolNotFound}} {
+	for _, c := range []struct{ now, code string }{{"Old", ""}, {"New", ""}, {"Bad", results.CodeToolNotFound}} {
 		fake := mcptest.Spec{Tools: tool("Old")}.HTTP(t)
-		servers := []registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: fake.URL}, Definition: fake.URL, Key: registry.Key("fake")}}
+		servers := []registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}, Definition: fake.URL, Key: registry.Key("fake")}}
 		options := registry.Options{CacheDir: t.TempDir(), Rules: hiding(func(_ string, tool *catalog.Tool) bool { return tool.Description != "Bad" })}
 		before := registry.New(servers, options)
 		before.Start()
@@ -100,18 +107,23 @@ func TestChanged(t *testing.T) {
 		before.Close(time.Second)
 		fake.SetTools(tool(c.now))
 		r := registry.New(servers, options)
-		e := New(r, Options{})
+		var all trail
+		e := chainedWith(r, Options{Journal: observed(all.end)}, all.admit, nil)
 		seen := e.Catalogue(nil)
 		if s, _ := seen.Server("fake"); len(s.Tools) != 1 {
 			t.Fatalf("on disk: %+v", s)
 		}
 		r.Start()
 		got := exec(t, e, Request{Catalogue: seen, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
-		if got.code != c.code {
+		if got.Code != c.code {
 			t.Errorf("%s: %s", c.now, got.Content)
 		}
 		if calls := fake.Log().Calls("echo"); len(calls) != 0 && c.code != "" {
 			t.Errorf("%s: %d calls", c.now, len(calls))
+		}
+		// It may have been let pass before its server listed what it has now.
+		if ends := all.take(t); len(ends) != 1 || strings.TrimSuffix(ends[0], ", not begun") != "call fake.echo "+cmp.Or(c.code, "RESULT") {
+			t.Errorf("%s: %q", c.now, ends)
 		}
 		r.Close(time.Second)
 	}
@@ -128,8 +140,42 @@ func TestConfirmed_Unanswered(t *testing.T) {
 		}
 		began := time.Now()
 		got := exec(t, e, Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
-		if text := said(t, got); !got.IsError || !strings.Contains(text, "did not confirm the call of fake.echo within 15m0s; it was not made") || time.Since(began) != answerWithin {
+		if text := said(t, got); !got.IsError || !strings.Contains(text, "did not confirm the call of fake.echo within 15m0s; it was not made") || time.Since(began) != 15*time.Minute {
 			t.Errorf("after %s: %s", time.Since(began), text)
 		}
 	})
+}
+
+// TestConfirmed_Replaced: a call whose server is replaced while the person thinks begins anew. It is not confirmed again, unless
+// its tool is another one then. The person's time is no time of the call, nor of its wait for the server.
+func TestConfirmed_Replaced(t *testing.T) {
+	tool := func(description string) mcptest.Spec {
+		return mcptest.Spec{Tools: json.RawMessage(`[{"name":"echo","description":"` + description + `"}]`), InitDelay: 5 * time.Second}
+	}
+	for now, want := range map[string]int{"Old": 1, "New": 2} {
+		bubble(t, func(t *testing.T) {
+			var events []request.Event
+			journal := observed(func(r *request.Event) { events = append(events, *r) })
+			e := confirming(t, Options{ExecWait: 20 * time.Second, Journal: journal}, policy.ConfirmAll, piped(t, "fake", tool("Old")))
+			asked := 0
+			client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
+			client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
+				if asked++; asked == 1 {
+					next := piped(t, "fake", tool(now))
+					next.Definition = "another"
+					<-time.After(10 * time.Minute)
+					e.registry.Apply([]registry.Server{next}, registry.Options{Rules: confirmed(policy.ConfirmAll)}, nil)
+				}
+				return json.RawMessage(`{"action":"accept"}`), nil
+			}
+			got := exec(t, e, Request{From: request.From{Client: client}, Server: "fake", Tool: "echo", Arguments: json.RawMessage(`{"text":"x"}`)})
+			if said(t, got) != "x" || asked != want {
+				t.Errorf("%s: asked %d times, want %d; got %s", now, asked, want, got.Content)
+			}
+			if len(events) != 1 || events[0].Confirming != 10*time.Minute || events[0].Duration != 5*time.Second ||
+				events[0].Upstream >= time.Second {
+				t.Errorf("%s: %+v", now, events)
+			}
+		})
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/resources"
 	"mcpx/internal/results"
 )
 
@@ -88,7 +88,7 @@ type Request struct {
 	// empty = none.
 	Grep string
 	// Form is how the client takes the result.
-	Form Form
+	Form results.Form
 	// Apps says that the tool may be one that is for apps only.
 	Apps bool
 	// ReadOnly refuses tools that are not declared read-only.
@@ -128,40 +128,13 @@ func (r *Request) principal() string {
 	return r.Client.Principal.Key()
 }
 
-// Result is a tool result, its parts as raw JSON.
-type Result struct {
-	// Content are the blocks in order.
-	Content []json.RawMessage
-	// Structured is nil if there is no structuredContent.
-	Structured json.RawMessage
-	// Whole is a result of another type, in place of all the rest: input_required, which
-	// the client answers by the same call again, with Request.Input, or a task, whose id
-	// begins with the name of the server and a slash.
-	Whole json.RawMessage
-	// Meta is the _meta object, nil if absent.
-	Meta    json.RawMessage
-	IsError bool
-
-	code           string // of a failure; empty for the result of a tool
-	received, sent int    // tokens of the upstream's texts, and of the texts here
-}
-
-// size is that of the parts, in bytes.
-func (r *Result) size() int {
-	n := len(r.Structured) + len(r.Whole) + len(r.Meta)
-	for _, block := range r.Content {
-		n += len(block)
-	}
-	return n
-}
-
 // Close waits for the calls that go on without their clients. They end with the registry,
 // which must be closed before.
 func (e *Executor) Close() { e.calls.Wait() }
 
 // Exec runs one call. A failure is a result with IsError. The only errors are that of
 // ctx and, of a native request, an [wire.RPCError]: then there is no result.
-func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
+func (e *Executor) Exec(ctx context.Context, r Request) (*results.Result, error) {
 	if r.Form.Wait > 0 && r.Server != Builtin {
 		return e.executeFor(ctx, r)
 	}
@@ -178,12 +151,12 @@ func (e *Executor) Exec(ctx context.Context, r Request) (*Result, error) {
 func (e *Executor) Unknown(event *request.Event, server, tool string) {
 	if event != nil {
 		e.journal.Attempt(event)
-		event.Server, event.Tool, event.KnownServer, event.Outcome = server, tool, server != "", CodeToolNotFound
+		event.Server, event.Tool, event.KnownServer, event.Outcome = server, tool, server != "", results.CodeToolNotFound
 	}
 }
 
 // execute is Exec of a call whose client waits for it.
-func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err error) {
+func (e *Executor) execute(ctx context.Context, r *Request) (result *results.Result, err error) {
 	event, run := r.Event, e.begin()
 	var t target
 	if r.Server == Builtin {
@@ -191,10 +164,10 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err
 	} else {
 		var raw json.RawMessage
 		if raw, t, err = run.call(ctx, r); err == nil {
-			result, err = run.shape(ctx, raw, r, t)
+			result, err = run.answer(r, t).Of(ctx, raw)
 		}
 	}
-	event.Duration = time.Since(r.began)
+	event.Stop()
 	if ctx.Err() != nil {
 		event.Outcome = request.OutcomeCancelled
 		return nil, ctx.Err()
@@ -202,17 +175,17 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err
 	switch {
 	case err != nil:
 		result = run.failure(r, t, err).Result(r.Form.Always())
-		event.Outcome = result.code
+		event.Outcome = result.Code
 	case result.Whole == nil:
-		result.annotate(r.Tool, t.notes)
+		result.Annotate(r.Tool, t.notes)
 	}
 	if err == nil {
-		event.Answered, event.Outcome = r.Server != Builtin, cmp.Or(result.code, request.OutcomeResult)
-		if result.IsError && result.code == "" {
+		event.Answered, event.Outcome = r.Server != Builtin, cmp.Or(result.Code, request.OutcomeResult)
+		if result.IsError && result.Code == "" {
 			event.Outcome = request.OutcomeToolError
 		}
 	}
-	event.Received, event.Sent, event.SentBytes = result.received, result.sent, result.size()
+	event.Received, event.Sent, event.SentBytes = result.Received, result.Sent, result.Size()
 	rpc, isRPC := errors.AsType[*wire.RPCError](err)
 	if isRPC && (r.Native || r.Client.OpensURLsOf(rpc)) {
 		return nil, rpc
@@ -220,18 +193,26 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *Result, err
 	return result, nil
 }
 
-// Raw runs one call and returns the upstream's result unchanged, or a failure.
-func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *Result) {
+// Raw runs one call and returns the upstream's result unchanged, or a failure. No account has its tokens.
+func (e *Executor) Raw(ctx context.Context, r Request) (json.RawMessage, *results.Result) {
 	r, own := e.started(r)
 	run := e.begin()
 	raw, target, err := run.call(ctx, &r)
+	var failure *results.Result
+	switch {
+	case err != nil:
+		raw, failure = nil, run.failure(&r, target, err).Result(true)
+		r.Event.Outcome = failure.Code
+	case string(wire.Member(raw, "isError")) == "true":
+		r.Event.Outcome = request.OutcomeToolError
+	}
+	if ctx.Err() != nil {
+		r.Event.Outcome = request.OutcomeCancelled
+	}
 	if own {
 		e.journal.End(r.Event)
 	}
-	if err != nil {
-		return nil, run.failure(&r, target, err).Result(true)
-	}
-	return raw, nil
+	return raw, failure
 }
 
 // Catalogue is the catalogue as a client may see it now. A request takes it once, at
@@ -269,13 +250,9 @@ func (e *Executor) sees(client *caller.Client, part *policy.Part, apps bool) *ca
 	return part.Of(e.Catalogue(client))
 }
 
-// Sees is [request.Sees] for the chain. Each caller may call the server mcpx.
+// Sees is [request.Sees] for the chain.
 func (e *Executor) Sees(q *request.Request) *catalog.Snapshot {
-	seen := e.sees(q.Client, q.Part, q.Apps)
-	if q.To.Name != Builtin {
-		return seen
-	}
-	return catalog.NewSnapshot(append(slices.Clone(seen.Servers), *e.withSkills(e.builtin, e.skills(seen))))
+	return e.sees(q.Client, q.Part, q.Apps)
 }
 
 // target is the tool that a request names, with its checked arguments.
@@ -344,9 +321,9 @@ func (e run) attempt(ctx context.Context, r *Request) (json.RawMessage, target, 
 	return raw, t, err
 }
 
-// waitLeft is how long a request may still wait for a server.
+// waitLeft is how long a request may still wait for a server. The time that a person takes to confirm it is not in it.
 func (e run) waitLeft(r *Request) time.Duration {
-	return max(e.options.ExecWait-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
+	return max(e.options.ExecWait+r.Event.Confirming-time.Since(r.began), time.Nanosecond) // 0 would mean no bound
 }
 
 // awaitServer waits for the server of a request, then replaces the catalogue of the
@@ -362,7 +339,7 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 // FindServer finds a server in a catalogue of the client, which shows that part. Like a call it waits for a
 // server whose tools are not known yet, and returns the catalogue after that. If
 // there is no such server, the failure names the servers that have the tool.
-func (e *Executor) FindServer(ctx context.Context, client *caller.Client, part *policy.Part, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *Failure) {
+func (e *Executor) FindServer(ctx context.Context, client *caller.Client, part *policy.Part, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
 	run := e.begin()
 	r := Request{Part: part, Catalogue: seen, Server: name, Tool: tool, began: time.Now()}
 	r.Client, r.Event = client, &request.Event{}
@@ -375,7 +352,7 @@ func (e *Executor) FindServer(ctx context.Context, client *caller.Client, part *
 
 // ToolNotFound is the failure for a tool that s does not have. It names the servers
 // that have it.
-func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *Failure {
+func (e *Executor) ToolNotFound(seen *catalog.Snapshot, s *catalog.Server, name string) *results.Failure {
 	return e.toolNotFound(seen, s, name).failure()
 }
 
@@ -391,7 +368,8 @@ func (e run) findServer(ctx context.Context, r *Request) (*catalog.Server, error
 		return e.withSkills(e.builtin, e.skills(r.Catalogue)), nil
 	}
 	s, ok := r.Catalogue.Server(r.Server)
-	if ok && !s.Known && s.State == catalog.Connecting {
+	for waitedFor := uint64(0); ok && !s.Known && s.State == catalog.Connecting && s.Generation != waitedFor; {
+		waitedFor = s.Generation // another one comes with a reload
 		e.awaitServer(ctx, r)
 		s, ok = r.Catalogue.Server(r.Server)
 	}
@@ -425,14 +403,21 @@ func (e run) find(ctx context.Context, r *Request) (target, error) {
 	return target{server: s, tool: found}, nil
 }
 
-// Results of an upstream that are not the result of a tool.
-var (
-	errNoResult = errors.New("the upstream's answer is no tool result")
-	errTask     = errors.New("the upstream answered with a task, which was not asked for")
-)
-
 func (e run) textOptions(r *Request) compress.Options {
 	return compress.Options{TOON: e.options.TOON && !r.Form.JSON}
+}
+
+// answer says how the result of a call becomes the answer to a request.
+func (e run) answer(r *Request, t target) *results.Answer {
+	a := &results.Answer{
+		Pages: e.pages(r), Form: r.Form, Select: r.Select, Grep: r.Grep, Untouched: r.Untouched,
+		Verbatim: t.settings.verbatim || namesEditedFile(t.arguments),
+		Links:    func(ctx context.Context, blocks []wire.Block) { e.nameLinks(ctx, blocks, r, t.server) },
+	}
+	if r.Client.RunsTasks() {
+		a.Task = func(raw json.RawMessage) json.RawMessage { return resources.Task(t.server, e.tagOf(r.Client), raw) }
+	}
+	return a
 }
 
 // pages cuts the results of a request that are too long.

@@ -12,16 +12,18 @@ import (
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/results"
 )
 
 // limited starts servers with limits for their callers.
 func limited(t *testing.T, o limits.Options, servers ...registry.Server) *Executor {
 	t.Helper()
-	r := registry.New(servers, registry.Options{Limits: limits.New(o)})
+	l := limits.New(o)
+	r := registry.New(servers, registry.Options{SessionLimit: l.ServerSession})
 	r.Start()
 	t.Cleanup(func() { r.Close(0) })
 	r.WaitTried(t.Context())
-	return New(r, Options{})
+	return chainedWith(r, Options{}, nil, l.Limit)
 }
 
 func as(id string, r Request) Request {
@@ -44,7 +46,7 @@ func TestRateLimited(t *testing.T) {
 			{Server: Builtin, Tool: "read_result", Arguments: json.RawMessage(`{"handle":"x"}`)},
 		} {
 			for range 5 {
-				if got := said(t, exec(t, e, as("alice", free))); strings.HasPrefix(got, CodeRateLimited) {
+				if got := said(t, exec(t, e, as("alice", free))); strings.HasPrefix(got, results.CodeRateLimited) {
 					t.Fatalf("%s.%s: %s", free.Server, free.Tool, got)
 				}
 			}
@@ -84,7 +86,7 @@ func TestRateLimited(t *testing.T) {
 func TestRateLimited_Queue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		slow := piped(t, "slow", mcptest.Spec{})
-		slow.Spec.MaxConcurrency, slow.Spec.Queue = 1, semaphore.Queue{Calls: 1, Wait: 5 * time.Second}
+		slow.Spec.Concurrency.Max, slow.Spec.Concurrency.Queue = 1, semaphore.Queue{Calls: 1, Wait: 5 * time.Second}
 		e := limited(t, limits.Options{}, slow)
 		ended := make(chan struct{})
 		go func() { // ends with its call

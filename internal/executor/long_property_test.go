@@ -12,14 +12,16 @@ import (
 	"mcpx/internal/jq"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/results"
 	"mcpx/internal/tokens"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
 // inProcess is mcpx in front of one fake in this process.
 func inProcess(t *testing.T, options executor.Options) *assembly {
 	t.Helper()
-	spec := upstream.Spec{Name: "fake", Type: upstream.InProcess, Serve: mcptest.Spec{}.Serve(t, nil)}
+	spec := upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.InProcess, Serve: mcptest.Spec{}.Serve(t, nil)}}
 	return assembleServers(t, []registry.Server{{Spec: spec}}, options)
 }
 
@@ -83,7 +85,7 @@ type reader struct {
 }
 
 // check holds an answer to the limit, in real tokens of all its texts.
-func (r *reader) check(t *testing.T, result *executor.Result, arguments string) {
+func (r *reader) check(t *testing.T, result *results.Result, arguments string) {
 	t.Helper()
 	n := 0
 	for _, block := range result.Content {
@@ -267,10 +269,10 @@ func (n *node) keysOf(kids []*node) (keys []string) {
 }
 
 // send calls the tool that answers direct.
-func (r *reader) send(t *testing.T, direct, filter string, structured executor.Structured) *executor.Result {
+func (r *reader) send(t *testing.T, direct, filter string, structured results.Structured) *results.Result {
 	t.Helper()
 	result, err := r.executor.Exec(t.Context(), executor.Request{
-		Server: "fake", Tool: "raw", Arguments: rawArguments(direct), Form: executor.Form{Structured: structured}, Select: filter,
+		Server: "fake", Tool: "raw", Arguments: rawArguments(direct), Form: results.Form{Structured: structured}, Select: filter,
 	})
 	if err != nil || result.IsError {
 		t.Fatalf("calling: %v, %s for %.600s", err, result.Content, direct)
@@ -478,7 +480,7 @@ func TestLong_Blocks(t *testing.T) {
 			structured := `{"only":` + whole(g, longText(g)) + `}`
 			direct := `{"content":[` + strings.Join(blocks, ",") + `],"structuredContent":` + structured + `}`
 			sent := readJSON(direct)
-			result := r.send(t, direct, "", executor.StructuredNone)
+			result := r.send(t, direct, "", results.StructuredNone)
 			r.blocks(t, result.Content, sent.last("content").kids, sent.last("structuredContent"))
 		}
 	})
@@ -585,7 +587,7 @@ func TestLong_Arguments(t *testing.T) {
 
 func (r *reader) handle(t *testing.T, direct string) string {
 	t.Helper()
-	_, n := takeNote(t, textOf(mustRead(t, r.send(t, direct, "", executor.StructuredNone).Content[0])).text)
+	_, n := takeNote(t, textOf(mustRead(t, r.send(t, direct, "", results.StructuredNone).Content[0])).text)
 	if n == nil {
 		t.Fatal("the result was not cut")
 	}
@@ -619,7 +621,7 @@ func TestSelect_Identity(t *testing.T) {
 		if g.chance(2) {
 			direct = `{"content":[],"structuredContent":` + value + `}`
 		}
-		result := r.send(t, direct, ".", executor.StructuredAlways)
+		result := r.send(t, direct, ".", results.StructuredAlways)
 		got := mustRead(t, result.Structured).last("result")
 		if want := readJSON(value).sortedDeep(); got == nil || got.canonical() != want.canonical() {
 			t.Fatalf("result %d:\nsent %.900s\ngot  %.900s", n, value, result.Structured)

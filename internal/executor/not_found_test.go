@@ -81,7 +81,7 @@ func TestNotFound_Dotted(t *testing.T) {
 		}
 	}
 	const missing = "VALIDATION_ERROR: /server_name: is missing; server time has get_current_time"
-	if got := e.MissingServer(e.Catalogue(nil), "time.get_current_time"); got == nil || got.text() != missing {
+	if got := e.MissingServer(e.Catalogue(nil), "time.get_current_time"); got == nil || got.Said() != missing {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -120,7 +120,7 @@ func TestNotFound_Guesses(t *testing.T) {
 		if n := tokens.Count(f.Text); !strings.HasPrefix(f.Text, `TOOL_NOT_FOUND: no tool "`+name+`" on server "github". `) || !strings.Contains(f.Text, want) || guess && n > maxGuess || n > 80 {
 			t.Errorf("%s: got %s (%d tokens)", name, f.Text, n)
 		}
-		if data := string(f.data()); strings.Contains(data, "did_you_mean") != guess || strings.Contains(data, "available_tools") == guess {
+		if data := string(f.Data()); strings.Contains(data, "did_you_mean") != guess || strings.Contains(data, "available_tools") == guess {
 			t.Errorf("%s: got %s", name, data)
 		}
 	}

@@ -8,14 +8,18 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -30,7 +34,9 @@ func TestObserve(t *testing.T) {
 	}}
 	var lines bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	e := executing(t, Options{Observers: []func(Record){LogCalls(logger, slog.LevelDebug)}, ResultTokens: 200, TOON: true}, nil, piped(t, "one", fake))
+	journal := observed(LogEvents(logger, slog.LevelDebug))
+	e := executing(t, Options{Journal: journal, ResultTokens: 200, TOON: true}, nil, piped(t, "one", fake))
+	journal.Observe(e.Count)
 	said := regexp.MustCompile(`msg=call server=(\S+) tool=(\S+) outcome=(\S+) duration=\S+ upstream=\S+ tokens_received=(\d+) tokens_sent=(\d+)`)
 	for _, tt := range []struct {
 		server, tool, outcome string
@@ -54,21 +60,21 @@ func TestObserve(t *testing.T) {
 			t.Errorf("%s.%s: %s", tt.server, tt.tool, lines.String())
 			continue
 		}
-		if (after.Calls > before.Calls) != tt.answered || tt.answered && (after.Received-before.Received != int64(result.received) || after.Sent-before.Sent != int64(result.sent)) {
+		if (after.Calls > before.Calls) != tt.answered || tt.answered && (after.Received-before.Received != int64(result.Received) || after.Sent-before.Sent != int64(result.Sent)) {
 			t.Errorf("%s: account %+v, before %+v", tt.tool, after, before)
 		}
 		sent := 0
 		for _, raw := range result.Content {
-			sent += roughly(wire.ReadBlock(raw).Text)
+			sent += results.Roughly(wire.ReadBlock(raw).Text)
 		}
-		if difference := sent - result.sent; difference > 2 || difference < -2 {
-			t.Errorf("%s: %d tokens sent, counted %d", tt.tool, sent, result.sent)
+		if difference := sent - result.Sent; difference > 2 || difference < -2 {
+			t.Errorf("%s: %d tokens sent, counted %d", tt.tool, sent, result.Sent)
 		}
 		if ok := map[string]bool{
-			"same": result.received == result.sent && result.sent > 0, "cut": result.received > 500 && result.sent <= 200,
-			"less": result.sent < result.received && result.sent > 0, "none": result.received == 0,
+			"same": result.Received == result.Sent && result.Sent > 0, "cut": result.Received > 500 && result.Sent <= 200,
+			"less": result.Sent < result.Received && result.Sent > 0, "none": result.Received == 0,
 		}[tt.shape]; !ok {
-			t.Errorf("%s: %d tokens received, %d sent", tt.tool, result.received, result.sent)
+			t.Errorf("%s: %d tokens received, %d sent", tt.tool, result.Received, result.Sent)
 		}
 	}
 
@@ -80,60 +86,35 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// A record has the sizes, the trace, and where the time went; the line of the log has
+// An event has the sizes, the trace, and where the time went; the line of the log has
 // neither arguments nor results.
-func TestObserve_record(t *testing.T) {
+func TestObserve_event(t *testing.T) {
 	mcptest.NoLeaks(t)
-	var records []Record
+	var events []request.Event
 	var lines bytes.Buffer
-	logged := LogCalls(slog.New(slog.NewTextHandler(&lines, nil)), slog.LevelInfo)
-	observe := func(r Record) {
-		records = append(records, r)
-		logged(r)
-	}
+	logger := slog.New(slog.NewTextHandler(&lines, nil))
+	journal := observed(func(r *request.Event) { events = append(events, *r) }, LogEvents(logger, slog.LevelInfo))
 	fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"look","annotations":{"readOnlyHint":true}}]`), Results: map[string]json.RawMessage{
 		"look": json.RawMessage(`{"content":[` + string(wire.TextBlock("canary in a result")) + `]}`),
 	}}
-	e := executing(t, Options{Observers: []func(Record){observe}}, nil, piped(t, "one", fake))
+	e := executing(t, Options{Journal: journal}, nil, piped(t, "one", fake))
 	const trace = "0af7651916cd43dd8448eb211c80319c"
 	result := exec(t, e, Request{From: request.From{Client: &caller.Client{Name: "an agent\nlevel=ERROR", Principal: &caller.Principal{ID: "token:ann"}}, Meta: []request.Meta{{Name: "traceparent", Value: json.RawMessage(`"00-` + trace + `-b7ad6b7169203331-01"`)}}}, Server: "one", Tool: "look", Arguments: json.RawMessage(`{"text":"canary in an argument"}`)})
 	exec(t, e, Request{Server: "one", Tool: "ignore\nall"})
-	if len(records) != 2 {
-		t.Fatalf("%+v", records)
+	if len(events) != 2 {
+		t.Fatalf("%+v", events)
 	}
-	r := records[0]
-	if r.Principal != "token:ann" || r.Client != "an agent\nlevel=ERROR" || !r.Known || !r.ReadOnly || r.Trace != trace ||
-		r.ArgumentBytes != 32 || r.ReceivedBytes < 40 || r.SentBytes != result.size() || r.Upstream <= 0 || r.Duration < r.Upstream || r.Began.IsZero() {
+	r := events[0]
+	if r.Principal != "token:ann" || r.Client != "an agent\nlevel=ERROR" || !r.Known || !r.ReadOnly || r.Trace.ID != trace ||
+		r.ArgumentBytes != 32 || r.ReceivedBytes < 40 || r.SentBytes != result.Size() || r.Upstream <= 0 || r.Duration < r.Upstream || r.Began.IsZero() {
 		t.Errorf("%+v", r)
 	}
-	if r := records[1]; r.Known || r.Upstream != 0 || r.Outcome != CodeToolNotFound {
+	if r := events[1]; r.Known || r.Upstream != 0 || r.Outcome != results.CodeToolNotFound {
 		t.Errorf("%+v", r)
 	}
 	if text := lines.String(); strings.Contains(text, "canary") || strings.Count(text, "\n") != 2 || !strings.Contains(text, "principal=token:ann") ||
 		!strings.Contains(text, `client="an agent level=ERROR"`) || !strings.Contains(text, "trace="+trace) || !strings.Contains(text, `tool="ignore all"`) {
 		t.Error(text)
-	}
-}
-
-func TestTraceparent(t *testing.T) {
-	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-	for text, sampled := range map[string]bool{
-		"00-" + trace + "-" + parent + "-01":      true,
-		"00-" + trace + "-" + parent + "-02":      false,
-		"01-" + trace + "-" + parent + "-03-more": true,
-	} {
-		gotTrace, gotParent, got := parseTraceparent(wire.Encode(text))
-		if gotTrace != trace || gotParent != parent || got != sampled {
-			t.Errorf("%s: %s %s %v", text, gotTrace, gotParent, got)
-		}
-	}
-	for _, text := range []string{
-		`""`, `7`, `{}`, `"00-` + trace + `-` + parent + `"`, `"00-` + trace + `-` + parent + `-0g"`, `"00-` + strings.ToUpper(trace) + `-` + parent + `-01"`,
-		`"00-00000000000000000000000000000000-` + parent + `-01"`, `"00-` + trace + `-0000000000000000-01"`, `"00-` + trace + parent + `--01"`,
-	} {
-		if trace, parent, sampled := parseTraceparent(json.RawMessage(text)); trace != "" || parent != "" || sampled {
-			t.Errorf("%s: %s %s %v", text, trace, parent, sampled)
-		}
 	}
 }
 
@@ -144,41 +125,41 @@ func TestTracing(t *testing.T) {
 	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	for _, tt := range []struct {
 		name    string
-		tracing *Tracing
+		tracing *request.Tracing
 		meta    string // of the client
 		spans   bool
 	}{
 		{"off", nil, "00-" + trace + "-" + parent + "-01", false},
-		{"sampled", &Tracing{}, "00-" + trace + "-" + parent + "-01", true},
-		{"not sampled", &Tracing{Share: 1}, "00-" + trace + "-" + parent + "-00", false},
-		{"no trace", &Tracing{}, "", false},
-		{"begins here", &Tracing{Share: 1}, "", true},
-		{"odd", &Tracing{Share: 1}, "00-odd", true},
+		{"sampled", &request.Tracing{}, "00-" + trace + "-" + parent + "-01", true},
+		{"not sampled", &request.Tracing{Share: 1}, "00-" + trace + "-" + parent + "-00", false},
+		{"no trace", &request.Tracing{}, "", false},
+		{"begins here", &request.Tracing{Share: 1}, "", true},
+		{"odd", &request.Tracing{Share: 1}, "00-odd", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var records []Record
+			var events []request.Event
 			fake := mcptest.Spec{Tools: json.RawMessage(`[{"name":"look"}]`)}.HTTP(t)
-			e := executing(t, Options{Tracing: tt.tracing, Observers: []func(Record){func(r Record) { records = append(records, r) }}}, nil,
-				registry.Server{Spec: upstream.Spec{Name: "one", Type: upstream.HTTP, URL: fake.URL}})
+			e := executing(t, Options{Tracing: tt.tracing, Journal: observed(func(r *request.Event) { events = append(events, *r) })}, nil,
+				registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: "one", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}})
 			meta := []request.Meta{{Name: "before", Value: json.RawMessage("1")}}
 			if tt.meta != "" {
 				meta = append(meta, request.Meta{Name: "traceparent", Value: wire.Encode(tt.meta)})
 			}
 			exec(t, e, Request{From: request.From{Meta: slices.Clip(meta)}, Server: "one", Tool: "look"})
 			message := string(fake.Log().Method("tools/call")[0].Message)
-			if len(records) != 1 || (records[0].Spans != nil) != tt.spans || !strings.Contains(message, `"before":1`) || strings.Count(message, "traceparent") > 1 {
-				t.Fatalf("%+v, sent %s", records, message)
+			if len(events) != 1 || (events[0].Spans != nil) != tt.spans || !strings.Contains(message, `"before":1`) || strings.Count(message, "traceparent") > 1 {
+				t.Fatalf("%+v, sent %s", events, message)
 			}
-			record := records[0]
+			event := events[0]
 			want := tt.meta
 			if tt.spans {
-				want = "00-" + record.Trace + "-" + record.Spans.Upstream + "-01"
-				if record.Asked.Before(record.Began) || record.Spans.Call == record.Spans.Upstream || (record.Spans.Parent == parent) != (tt.name == "sampled") {
-					t.Errorf("%+v, %+v", record, record.Spans)
+				want = "00-" + event.Trace.ID + "-" + event.Spans.Upstream + "-01"
+				if event.Asked.Before(event.Began) || event.Spans.Call == event.Spans.Upstream || (event.Spans.Parent == parent) != (tt.name == "sampled") {
+					t.Errorf("%+v, %+v", event, event.Spans)
 				}
 			}
-			if strings.HasPrefix(tt.meta, "00-0a") && record.Trace != trace {
-				t.Errorf("%+v", record)
+			if strings.HasPrefix(tt.meta, "00-0a") && event.Trace.ID != trace {
+				t.Errorf("%+v", event)
 			}
 			if got := strings.Contains(message, `"traceparent":"`+want+`"`); got != (want != "") || want == "" && strings.Contains(message, "traceparent") {
 				t.Errorf("sent %s, want %s", message, want)
@@ -190,23 +171,151 @@ func TestTracing(t *testing.T) {
 	}
 }
 
-// What may wait until the answer is written does so, but of a call that may go on after it.
+// Who made the event of a call ends it, after the answer for example. A call that may go on after the answer has an event of
+// its own, which ends with the call.
 func TestObserve_afterwards(t *testing.T) {
-	var records []Record
-	e := executing(t, Options{Observers: []func(Record){func(r Record) { records = append(records, r) }}}, nil)
-	var after []func()
-	r := Request{Server: "none", Tool: "x", Afterwards: func(do func()) { after = append(after, do) }}
+	var events []*request.Event
+	journal := observed(func(r *request.Event) { events = append(events, r) })
+	e := executing(t, Options{Journal: journal}, nil)
+	r := Request{From: request.From{Event: journal.Begin("tools/call", nil)}, Server: "none", Tool: "x"}
 	exec(t, e, r)
-	if len(records) != 0 || len(after) != 1 {
-		t.Fatalf("%d records, %d for later", len(records), len(after))
+	if len(events) != 0 || r.Event.Number != 1 {
+		t.Fatalf("%d events, %+v", len(events), r.Event)
 	}
-	after[0]()
-	if len(records) != 1 || records[0].Outcome != CodeServerNotFound {
-		t.Errorf("%+v", records)
+	journal.End(r.Event)
+	if len(events) != 1 || events[0] != r.Event || r.Event.Outcome != results.CodeServerNotFound {
+		t.Errorf("%+v", r.Event)
 	}
-	r.Form.Wait = time.Minute
+	own := journal.Begin("tools/call", nil)
+	r.Form.Wait, r.Event = time.Minute, own
 	exec(t, e, r)
-	if len(records) != 2 || len(after) != 1 {
-		t.Errorf("%d records, %d for later", len(records), len(after))
+	if len(events) != 2 || events[1] == own || events[1].Number != 2 || events[1].Outcome != results.CodeServerNotFound || own.Attempted {
+		t.Errorf("%d events, %+v of the request", len(events), own)
 	}
+}
+
+// trail has the beginnings and the ends of messages, as the audit trail does.
+type trail struct {
+	mu           sync.Mutex
+	began, ended []request.Event
+}
+
+func (t *trail) admit(next request.Handler) request.Handler {
+	return func(ctx context.Context, r *request.Request) (json.RawMessage, error) {
+		if !r.Event.Admitted {
+			r.Event.Admitted = true
+			t.add(&t.began, r.Event)
+		}
+		return next(ctx, r)
+	}
+}
+
+func (t *trail) end(r *request.Event) {
+	if r.Attempted {
+		t.add(&t.ended, r)
+	}
+}
+
+func (t *trail) add(to *[]request.Event, r *request.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*to = append(*to, *r)
+}
+
+// take returns what there is since the last take, as method, name and outcome. Each end must have the number of its
+// beginning, and more are not to be: a message that was refused has only an end.
+func (t *trail) take(test *testing.T) (all []string) {
+	test.Helper()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.ended {
+		began := slices.DeleteFunc(slices.Clone(t.began), func(b request.Event) bool { return b.Number != r.Number })
+		if r.Number == 0 || len(began) > 1 || r.Admitted != (len(began) == 1) || !r.KnownMethod || r.Duration < r.Upstream {
+			test.Errorf("%d beginnings of %+v", len(began), r)
+		}
+		name := map[bool]string{true: "call ", false: r.Method + " "}[r.IsCall()] + r.Server + "." + r.Tool + r.Item + " " + r.Outcome
+		if len(began) == 0 {
+			name += ", not begun"
+		}
+		all = append(all, name)
+		t.began = slices.DeleteFunc(t.began, func(b request.Event) bool { return b.Number == r.Number })
+	}
+	for _, b := range t.began {
+		all = append(all, b.Server+"."+b.Tool+" begun")
+	}
+	t.ended = nil
+	return all
+}
+
+// Each call has one end and, if it was let pass, one beginning: one with many requests to its server too, one that goes on
+// after the answer, and what the server inside of mcpx asks others.
+func TestObserve_once(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var all trail
+		var last request.Event
+		r := registry.New([]registry.Server{
+			piped(t, "fake", mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://b","name":"b"}]`)}.WithFiles(t)),
+			piped(t, "tasks", tasking(t, "60000", "completed")),
+		}, registry.Options{})
+		r.Start()
+		t.Cleanup(func() { r.Close(0) })
+		r.WaitTried(t.Context())
+		e := chainedWith(r, Options{Journal: observed(all.end, func(r *request.Event) { last = *r })}, all.admit, nil)
+		r.WaitListedOne(t.Context(), "fake")
+		client := &caller.Client{ID: "1", Version: "2025-11-25", Capabilities: json.RawMessage(`{"elicitation":{}}`)}
+		client.Request = func(context.Context, string, json.RawMessage, func(json.RawMessage)) (json.RawMessage, error) {
+			return json.RawMessage(`{"action":"decline"}`), nil
+		}
+		from := request.From{Client: client}
+		text, why := json.RawMessage(`{"text":"x"}`), json.RawMessage(`{"message":"no"}`)
+		part := &policy.Part{Confirm: policy.ConfirmAll}
+		for _, tt := range []struct {
+			name string
+			call Request
+			want []string
+		}{
+			{"a call", Request{Server: "fake", Tool: "echo", Arguments: text}, []string{"call fake.echo RESULT"}},
+			{"an error", Request{Server: "fake", Tool: "fail", Arguments: why}, []string{"call fake.fail TOOL_ERROR"}},
+			{"no tool", Request{Server: "fake", Tool: "none"}, []string{"call fake.none TOOL_NOT_FOUND, not begun"}},
+			{"a task", Request{Server: "tasks", Tool: "t"}, []string{"call tasks.t RESULT"}},
+			{"not read-only", Request{Server: "fake", Tool: "echo", Arguments: text, ReadOnly: true},
+				[]string{"call fake.echo EXECUTION_ERROR, not begun"}},
+			{"declined", Request{From: from, Server: "fake", Tool: "echo", Arguments: text, Part: part},
+				[]string{"call fake.echo EXECUTION_ERROR, not begun"}},
+			{"the built-in server, which needs no consent",
+				Request{From: from, Server: Builtin, Tool: readTool, Arguments: json.RawMessage(`{"uri":"a://b"}`), Part: part},
+				[]string{"resources/read fake.a://b RESULT", "call mcpx.read_resource RESULT"}},
+			{"no resource", Request{Server: Builtin, Tool: readTool, Arguments: json.RawMessage(`{"uri":"a://none"}`)},
+				[]string{"resources/read fake.a://none ERROR -32002", "call mcpx.read_resource UPSTREAM_ERROR"}},
+			{"no server is asked", Request{Server: Builtin, Tool: promptTool, Arguments: json.RawMessage(`{"name":"none"}`)},
+				[]string{"call mcpx.get_prompt VALIDATION_ERROR"}},
+		} {
+			exec(t, e, tt.call)
+			if got := all.take(t); !slices.Equal(got, tt.want) {
+				t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+			}
+			if tt.call.Server == Builtin && (last.Upstream != 0 || !last.Asked.IsZero()) {
+				t.Errorf("%s: %+v", tt.name, last)
+			}
+		}
+
+		slow := Request{Server: "fake", Tool: "slow", Arguments: json.RawMessage(`{"ms":90000}`), Form: results.Form{Wait: time.Minute}}
+		handle := parked(t, exec(t, e, slow), "60")
+		if got, want := all.take(t), []string{"fake.slow begun"}; !slices.Equal(got, want) {
+			t.Errorf("while it runs: %q", got)
+		}
+		exec(t, e, waitFor(handle, slow.Form))
+		got := all.take(t)
+		slices.Sort(got)
+		if want := []string{"call fake.slow RESULT", "call mcpx.wait_result RESULT"}; !slices.Equal(got, want) {
+			t.Errorf("at the end: %q, want %q", got, want)
+		}
+		if _, failure := e.Raw(t.Context(), Request{Server: "fake", Tool: "none"}); failure == nil {
+			t.Error("no failure")
+		}
+		_, _ = e.Raw(t.Context(), Request{Server: "fake", Tool: "fail", Arguments: why})
+		if got, want := all.take(t), []string{"call fake.none TOOL_NOT_FOUND, not begun", "call fake.fail TOOL_ERROR"}; !slices.Equal(got, want) {
+			t.Errorf("raw: %q, want %q", got, want)
+		}
+	})
 }

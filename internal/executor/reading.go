@@ -10,6 +10,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
 	"mcpx/internal/resources"
+	"mcpx/internal/results"
 )
 
 // The tools of the server mcpx for clients that know neither resources nor prompts.
@@ -46,7 +47,7 @@ func (e *Executor) Reader(snap *catalog.Snapshot) *catalog.Server {
 
 // reading runs one of the readingTools. Its result is one of a tool, as an upstream
 // would send it.
-func (e run) reading(ctx context.Context, r *Request, t target) (*Result, error) {
+func (e run) reading(ctx context.Context, r *Request, t target) (*results.Result, error) {
 	var raw json.RawMessage
 	var err error
 	t.settings.verbatim = r.Tool != listTool // what is read may be edited
@@ -58,8 +59,10 @@ func (e run) reading(ctx context.Context, r *Request, t target) (*Result, error)
 			method, blocks = "prompts/get", promptBlocks
 		}
 		from := r.From
-		from.Event = nil // what the server is asked is an event of its own
+		from.Event = e.journal.Begin(method, r.Client) // what the server is asked is an event of its own
 		raw, err = e.Beside(r.Client, r.part).Send(ctx, &request.Request{From: from, Method: method, Params: t.arguments})
+		from.Event.Ended(ctx, err)
+		e.journal.End(from.Event)
 		if err == nil && wire.MemberText(raw, "resultType") != "input_required" {
 			raw = toolResult(blocks(raw))
 		}
@@ -67,7 +70,7 @@ func (e run) reading(ctx context.Context, r *Request, t target) (*Result, error)
 	if err != nil {
 		return nil, readingError(err)
 	}
-	return e.shape(ctx, raw, r, t)
+	return e.answer(r, t).Of(ctx, raw)
 }
 
 // readingError puts what names nothing into the words of invalid arguments.

@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/results"
 )
 
 // silent is a server that does not answer.
@@ -40,9 +41,9 @@ func TestExec_RightsOfTheServerThatAnswers(t *testing.T) {
 		want  string
 	}{
 		{"allowed", false, nil, tools, `{}`},
-		{"hidden there", false, hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "drop" }), tools, CodeToolNotFound},
-		{"known, and hidden there", true, hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "drop" }), tools, CodeToolNotFound},
-		{"known, and another schema there", true, nil, strict, CodeValidation},
+		{"hidden there", false, hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "drop" }), tools, results.CodeToolNotFound},
+		{"known, and hidden there", true, hiding(func(_ string, tool *catalog.Tool) bool { return tool.Name != "drop" }), tools, results.CodeToolNotFound},
+		{"known, and another schema there", true, nil, strict, results.CodeValidation},
 		{"known, and allowed", true, nil, tools, `{}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -61,7 +62,7 @@ func TestExec_RightsOfTheServerThatAnswers(t *testing.T) {
 				old.Key = registry.Key("old")
 				r := registry.New([]registry.Server{old}, registry.Options{CacheDir: folder})
 				r.Start()
-				e := New(r, Options{ExecWait: time.Minute})
+				e := chained(r, Options{ExecWait: time.Minute})
 				seen := e.Catalogue(nil)
 				if s, _ := seen.Server("one"); s.Known != tt.known {
 					t.Fatalf("known: %v", s.Known)
@@ -94,7 +95,7 @@ func TestExec_ServerGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := registry.New([]registry.Server{silent("one")}, registry.Options{})
 		r.Start()
-		e := New(r, Options{ExecWait: time.Minute})
+		e := chained(r, Options{ExecWait: time.Minute})
 		done := make(chan string, 1)
 		go func() { // ends with the call
 			result, _ := e.Exec(context.Background(), Request{Server: "one", Tool: "t"})
@@ -102,7 +103,7 @@ func TestExec_ServerGone(t *testing.T) {
 		}()
 		synctest.Wait()
 		r.Apply(nil, registry.Options{}, nil)
-		if got := <-done; !strings.HasPrefix(got, CodeServerNotFound) {
+		if got := <-done; !strings.HasPrefix(got, results.CodeServerNotFound) {
 			t.Errorf("got %s", got)
 		}
 		r.Close(0)

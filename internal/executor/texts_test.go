@@ -17,6 +17,8 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -32,7 +34,7 @@ type talk struct {
 // returns true; an error ends the server.
 func byHand(name string, handle func(talk) (bool, error)) registry.Server {
 	var starts atomic.Int64
-	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Legacy: true, Serve: func(_ context.Context, r io.Reader, w io.Writer) error {
+	return registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.InProcess, Serve: func(_ context.Context, r io.Reader, w io.Writer) error {
 		start := int(starts.Add(1))
 		in := bufio.NewScanner(r)
 		for in.Scan() {
@@ -60,7 +62,7 @@ func byHand(name string, handle func(talk) (bool, error)) registry.Server {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer)
 		}
 		return in.Err()
-	}}}
+	}}, Legacy: true}}
 }
 
 // bubble runs a test in time of its own.
@@ -70,7 +72,7 @@ func bubble(t *testing.T, run func(t *testing.T)) {
 	synctest.Test(t, run)
 }
 
-func said(t *testing.T, r *Result) string {
+func said(t *testing.T, r *results.Result) string {
 	t.Helper()
 	if len(r.Content) == 0 {
 		return ""
@@ -169,13 +171,13 @@ func TestHTTPStatuses(t *testing.T) {
 		{500, "<html>boom</html>", `UPSTREAM_ERROR: the server answered 500 Internal Server Error` + may},
 		{503, strings.Repeat("x", 1000), `UPSTREAM_ERROR: the server answered 503 Service Unavailable: ` + strings.Repeat("x", 197) + "..." + may},
 	}
-	for _, kind := range []string{upstream.HTTP, upstream.SSE} {
+	for _, kind := range []string{transport.HTTP, transport.SSE} {
 		mcptest.NoLeaks(t)
 		server := mcptest.Spec{}.HTTP(t)
-		if kind == upstream.SSE {
+		if kind == transport.SSE {
 			server = mcptest.Spec{}.SSE(t)
 		}
-		e := executing(t, Options{}, nil, registry.Server{Spec: upstream.Spec{Name: "s", Type: kind, URL: server.URL}})
+		e := executing(t, Options{}, nil, registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: "s", Type: kind, Remote: transport.Remote{URL: server.URL}}}})
 		for _, tt := range tests {
 			server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: tt.status, Body: tt.body}.On("tools/call").Always())
 			if got := said(t, exec(t, e, Request{Server: "s", Tool: "destroy_echo", Arguments: json.RawMessage(`{"text":"x"}`)})); got != tt.want {
@@ -190,7 +192,7 @@ func TestHTTPStatuses(t *testing.T) {
 func TestTimeoutInQueue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := piped(t, "s", mcptest.Spec{})
-		server.Spec.MaxConcurrency = 1
+		server.Spec.Concurrency.Max = 1
 		e := executing(t, Options{Servers: map[string]ServerOptions{"s": {CallTimeout: 3 * time.Second}}}, nil, server)
 		done := make(chan struct{})
 		go func() {
@@ -244,7 +246,7 @@ func TestOneExecWait(t *testing.T) {
 		})}, registry.Options{})
 		r.Start()
 		t.Cleanup(func() { r.Close(0) })
-		e := New(r, Options{ExecWait: 20 * time.Second})
+		e := chained(r, Options{ExecWait: 20 * time.Second})
 		began := time.Now()
 		got := said(t, exec(t, e, Request{Server: "hand", Tool: "t"}))
 		if took := time.Since(began); took != 20*time.Second || !strings.HasPrefix(got, "CONNECTION_LOST: ") {

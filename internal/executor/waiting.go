@@ -29,7 +29,7 @@ type openCall struct {
 	began time.Time
 	done  chan struct{} // closed when result and err are there
 	// result and err are of execute.
-	result *Result
+	result *results.Result
 	err    error
 
 	mu       sync.Mutex
@@ -39,7 +39,7 @@ type openCall struct {
 
 // executeFor runs a call, and answers with a handle if it takes longer than the client
 // waits.
-func (e *Executor) executeFor(ctx context.Context, r Request) (*Result, error) {
+func (e *Executor) executeFor(ctx context.Context, r Request) (*results.Result, error) {
 	r.Event = nil // the call may end after the answer to its request, and is an event of its own
 	r, _ = e.started(r)
 	call := &openCall{began: r.began, done: make(chan struct{})}
@@ -69,12 +69,11 @@ func (e *Executor) executeFor(ctx context.Context, r Request) (*Result, error) {
 	wanted := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	e.calls.Go(func() { // ends with the call: at its deadline, or with the registry
 		defer cancel(nil)
-		var result *Result
+		var result *results.Result
 		var err error
 		defer func() {
 			if what := recover(); what != nil {
-				result, err = Panicked(e.log, r.Tool, what).Result(r.Form.Always()), nil
-				r.Event.Outcome = CodeExecution
+				result, err = Panicked(e.log, r.Event, r.Tool, what).Result(r.Form.Always()), nil
 			}
 			e.journal.End(r.Event)
 			call.finish(&e.store, result, err)
@@ -123,19 +122,19 @@ func (c *openCall) tell(params json.RawMessage, which func(*request.Sink) func(j
 }
 
 // finish sets the result, whose size counts from now on where it is kept.
-func (c *openCall) finish(kept *results.Store, result *Result, err error) {
+func (c *openCall) finish(kept *results.Store, result *results.Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.result, c.err = result, err
 	close(c.done)
 	if c.handle != "" && result != nil {
-		kept.Grow(c.handle, result.size())
+		kept.Grow(c.handle, result.Size())
 	}
 }
 
 // stillRunning is the answer to a client that would give up soon. Each has a handle of its
 // own, as handles expire.
-func (e run) stillRunning(c *openCall, r *Request) (*Result, error) {
+func (e run) stillRunning(c *openCall, r *Request) (*results.Result, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
@@ -150,15 +149,15 @@ func (e run) stillRunning(c *openCall, r *Request) (*Result, error) {
 	}{c.handle, int(time.Since(c.began).Seconds())}
 	text := fmt.Sprintf("[still running after %d s; do not repeat the call, wait for its result: %s]",
 		data.Seconds, e.pages(r).CallOf(waitTool, results.ReadArguments{Handle: c.handle}))
-	out := &Result{Content: []json.RawMessage{wire.TextBlock(text)}, code: request.OutcomeRunning, sent: roughly(text)}
+	out := &results.Result{Content: []json.RawMessage{wire.TextBlock(text)}, Code: request.OutcomeRunning, Sent: results.Roughly(text)}
 	if r.Form.Always() {
-		out.Structured = wire.Encode(object{{"still_running", data}})
+		out.Structured = wire.Encode(results.Object{{Name: "still_running", Value: data}})
 	}
 	return out, nil
 }
 
 // waitResult runs the tool wait_result: it waits for a call that goes on.
-func (e run) waitResult(ctx context.Context, r *Request, arg json.RawMessage) (*Result, error) {
+func (e run) waitResult(ctx context.Context, r *Request, arg json.RawMessage) (*results.Result, error) {
 	var args results.ReadArguments
 	if err := json.Unmarshal(arg, &args); err != nil {
 		return nil, arguments.Invalid("/handle: must be a string")

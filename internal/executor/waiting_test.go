@@ -15,12 +15,13 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 )
 
 var runningHandle = regexp.MustCompile(`^\[still running after (\d+) s; do not repeat the call, wait for its result: exec \{"server_name":"mcpx","tool_name":"wait_result","arguments":\{"handle":"(r\w+)"\}\}\]$`)
 
 // parked is the handle in the answer to a call that goes on after so many seconds.
-func parked(t *testing.T, r *Result, seconds string) string {
+func parked(t *testing.T, r *results.Result, seconds string) string {
 	t.Helper()
 	found := runningHandle.FindStringSubmatch(said(t, r))
 	if found == nil || found[1] != seconds || r.IsError {
@@ -29,7 +30,7 @@ func parked(t *testing.T, r *Result, seconds string) string {
 	return found[2]
 }
 
-func waitFor(handle string, form Form) Request {
+func waitFor(handle string, form results.Form) Request {
 	return Request{Server: Builtin, Tool: waitTool, Arguments: json.RawMessage(`{"handle":"` + handle + `"}`), Form: form}
 }
 
@@ -39,11 +40,11 @@ func TestWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec := mcptest.Spec{}.WithFiles(t)
 		e := executing(t, Options{}, nil, piped(t, "s", spec))
-		form := Form{Wait: time.Minute}
+		form := results.Form{Wait: time.Minute}
 		counts := make([]int, 4)
 		count := func(i int) func(json.RawMessage) { return func(json.RawMessage) { counts[i]++ } }
-		call := func(i int, r Request) *Result {
-			r.OnProgress = count(i)
+		call := func(i int, r Request) *results.Result {
+			r.Sink.Progress = count(i)
 			began := time.Now()
 			got := exec(t, e, r)
 			if took := time.Since(began); took > time.Minute {
@@ -83,7 +84,7 @@ func TestWaiting_Asked(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			return json.RawMessage(`{"action":"accept","content":{"word":"mellon"}}`), nil
 		}
-		got := exec(t, e, Request{From: request.From{Client: client}, Server: "s", Tool: "ask", Form: Form{Wait: time.Minute}})
+		got := exec(t, e, Request{From: request.From{Client: client}, Server: "s", Tool: "ask", Form: results.Form{Wait: time.Minute}})
 		if !strings.Contains(said(t, got), "mellon") {
 			t.Errorf("got %s", got.Content)
 		}
@@ -96,7 +97,7 @@ func TestWaiting_Ends(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec := mcptest.Spec{}.WithFiles(t)
 		e := executing(t, Options{}, nil, piped(t, "s", spec))
-		form := Form{Wait: time.Minute}
+		form := results.Form{Wait: time.Minute}
 		slow := func(ms string) Request {
 			return Request{Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":` + ms + `}`), Form: form}
 		}
@@ -133,12 +134,12 @@ func TestWaiting_Ends(t *testing.T) {
 func TestWaiting_Failures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := piped(t, "s", mcptest.Spec{})
-		server.Spec.CallTimeout = 90 * time.Second
+		server.Spec.Timeouts.Call = 90 * time.Second
 		r := registry.New([]registry.Server{server}, registry.Options{})
 		r.Start()
 		r.WaitTried(t.Context())
-		e := New(r, Options{})
-		form := Form{Wait: time.Minute, Structured: StructuredAlways}
+		e := chained(r, Options{})
+		form := results.Form{Wait: time.Minute, Structured: results.StructuredAlways}
 		slow := Request{From: request.From{Client: &caller.Client{ID: "1", Principal: &caller.Principal{ID: "p"}}}, Server: "s", Tool: "slow", Arguments: json.RawMessage(`{"ms":900000}`), Form: form}
 		got := exec(t, e, slow)
 		handle := parked(t, got, "60")
@@ -174,10 +175,14 @@ func TestWaiting_Failures(t *testing.T) {
 
 // A panic costs only its call, also in a goroutine of its own.
 func TestWaiting_Panic(t *testing.T) {
-	e := New(nil, Options{}) // whose registry is nil
+	var outcomes []string
+	e := New(nil, Options{Journal: observed(func(r *request.Event) { outcomes = append(outcomes, r.Outcome) })}) // whose registry is nil
 	seen := catalog.NewSnapshot([]catalog.Server{catalog.Server{Name: "s", Known: true, State: catalog.Ready}.WithTools([]catalog.Tool{{Name: "t"}})})
-	got := exec(t, e, Request{Catalogue: seen, Server: "s", Tool: "t", Form: Form{Wait: time.Minute}})
+	got := exec(t, e, Request{Catalogue: seen, Server: "s", Tool: "t", Form: results.Form{Wait: time.Minute}})
 	if text := said(t, got); !strings.HasPrefix(text, "EXECUTION_ERROR: internal error of mcpx") {
 		t.Errorf("got %s", text)
+	}
+	if len(outcomes) != 1 || outcomes[0] != results.CodeExecution {
+		t.Errorf("outcomes: %q", outcomes)
 	}
 }

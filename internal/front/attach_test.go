@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"mcpx/internal/caller"
-	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/results"
 	"mcpx/internal/view"
 )
 
@@ -61,7 +61,7 @@ func (s *spy) Attach(client *caller.Client, as view.Attachment) (detach func()) 
 	}
 }
 
-func (s *spy) Call(ctx context.Context, call view.Call) (*executor.Result, error) {
+func (s *spy) Call(ctx context.Context, call view.Call) (*results.Result, error) {
 	s.mu.Lock()
 	s.calls = append(s.calls, call.Client)
 	s.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -21,9 +22,9 @@ import (
 // in it, its allocations are mcpx's alone; over HTTP those of net/http are not.
 func BenchmarkCall(b *testing.B) {
 	command, args, env := mcptest.Spec{}.Stdio(b)
-	spec := upstream.Spec{Name: "fake", Type: upstream.Stdio, Command: command, Args: args}
+	spec := upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.Stdio, Launch: transport.Launch{Command: command, Args: args}}}
 	for variable, value := range env {
-		spec.Env = append(spec.Env, variable+"="+value)
+		spec.Launch.Env = append(spec.Launch.Env, variable+"="+value)
 	}
 	r := registry.New([]registry.Server{{Spec: spec}}, registry.Options{})
 	e := executor.New(r, executor.Options{TOON: true, TypeScript: true})

@@ -17,6 +17,7 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -52,9 +53,9 @@ func siteWith(t *testing.T, options Options, servers ...registry.Server) (shown,
 func stdio(t *testing.T, name string, fake mcptest.Spec) registry.Server {
 	t.Helper()
 	command, args, env := fake.Stdio(t)
-	spec := upstream.Spec{Name: name, Type: upstream.Stdio, Command: command, Args: args}
+	spec := upstream.Spec{Options: transport.Options{Name: name, Type: transport.Stdio, Launch: transport.Launch{Command: command, Args: args}}}
 	for variable, value := range env {
-		spec.Env = append(spec.Env, variable+"="+value)
+		spec.Launch.Env = append(spec.Launch.Env, variable+"="+value)
 	}
 	return registry.Server{Spec: spec}
 }

@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
-	"mcpx/internal/executor"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 	"mcpx/internal/view"
 )
 
@@ -180,7 +180,7 @@ const codeRefused = -32000
 // tooMany is the error of a request that would open one session too many. It is an answer
 // and no HTTP status: clients show its message, and of a status only the number.
 func tooMany(over *request.LimitError) *rpcError {
-	data := map[string]any{"code": executor.CodeRateLimited, "retry_after": over.Seconds()}
+	data := map[string]any{"code": results.CodeRateLimited, "retry_after": over.Seconds()}
 	return &rpcError{code: codeRefused, message: over.Error(), data: data}
 }
 

@@ -14,10 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
 	"mcpx/internal/view"
 )
 
@@ -84,7 +84,7 @@ func TestEvents_AfterAnswer(t *testing.T) {
 	}
 	check := func(name string, w *answered, before, after []string) {
 		t.Helper()
-		if body := w.Body.String(); !strings.Contains(body, `"id":5`) || !strings.Contains(body, executor.CodeServerNotFound) || w.Header().Get("Content-Length") != strconv.Itoa(len(body)) {
+		if body := w.Body.String(); !strings.Contains(body, `"id":5`) || !strings.Contains(body, results.CodeServerNotFound) || w.Header().Get("Content-Length") != strconv.Itoa(len(body)) {
 			t.Errorf("%s: %v %s", name, w.Header(), body)
 		}
 		if heard := h.take(); !slices.Equal(heard, before) {
@@ -96,12 +96,12 @@ func TestEvents_AfterAnswer(t *testing.T) {
 		}
 	}
 	session := post(strings.SplitN(hello("a"), "\n", 2)[0]).Header().Get("Mcp-Session-Id")
-	whole := []string{"request tools/call " + executor.CodeServerNotFound}
+	whole := []string{"request tools/call " + results.CodeServerNotFound}
 	check("legacy", post(call, "Mcp-Session-Id", session), nil, whole)
 	// The call of a client that can be asked may end after the answer, and is an event of its own.
 	check("modern", post(strings.Replace(modernCall("5", "x", "{}", ""), `"fake"`, `"none"`, 1),
 		"Mcp-Protocol-Version", modernEra, "Mcp-Method", "tools/call", "Mcp-Name", "exec"),
-		[]string{"message tools/call " + executor.CodeServerNotFound}, whole)
+		[]string{"message tools/call " + results.CodeServerNotFound}, whole)
 
 	t.Run("stdio", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

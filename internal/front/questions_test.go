@@ -13,6 +13,7 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -293,7 +294,7 @@ func TestAsk_Progress(t *testing.T) {
 		}
 		return nil
 	}
-	p := dialSilent(t, connect(t, view.Options{}, registry.Server{Spec: upstream.Spec{Name: "fake", Type: upstream.InProcess, Serve: serve}}), StdioOptions{})
+	p := dialSilent(t, connect(t, view.Options{}, registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.InProcess, Serve: serve}}}), StdioOptions{})
 	p.send(t, able("agent")+execLine("11", "fake", "ask", `{}`))
 	id := p.asked(t, 1)
 	if p.with(`"_meta":{"a":1,"progressToken":`+id+`}`) != 1 {

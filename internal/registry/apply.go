@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -89,7 +90,7 @@ func (r *Registry) replaceBy(next map[string]*entry, grace time.Duration) (names
 		}
 		names = append(names, name)
 		var end retired
-		if old.server.Spec.Type == upstream.Stdio && !old.server.PerClient {
+		if old.server.Spec.Type == transport.Stdio && !old.server.PerClient {
 			end = retired{name: name, definition: old.server.Definition}
 		}
 		for _, u := range old.upstreams() {
@@ -114,7 +115,7 @@ func (r *Registry) startAfter(e *entry) {
 	name := e.server.Spec.Name
 	var before []<-chan struct{}
 	for _, old := range r.retired {
-		if e.server.Spec.Type == upstream.Stdio && old.precedes(name, e.server.Definition) {
+		if e.server.Spec.Type == transport.Stdio && old.precedes(name, e.server.Definition) {
 			before = append(before, old.ended)
 		}
 	}
@@ -137,9 +138,10 @@ func (r *Registry) startAfter(e *entry) {
 // with is the entry with the new settings of a server whose definition is unchanged. It
 // keeps the upstream.
 func (e *entry) with(server Server) *entry {
-	server.Spec.Gate, server.Spec.AllGate = e.server.Spec.Gate, e.server.Spec.AllGate
-	server.Spec.Gate.SetLimit(server.Spec.MaxConcurrency)
-	server.Spec.Gate.SetQueue(server.Spec.Queue)
+	calls, before := &server.Spec.Concurrency, e.server.Spec.Concurrency
+	calls.Gate, calls.All = before.Gate, before.All
+	calls.Gate.SetLimit(calls.Max)
+	calls.Gate.SetQueue(calls.Queue)
 	kept := *e
 	kept.server = server
 	return &kept

@@ -34,7 +34,7 @@ func TestApply_Kept(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
 		one := piped(t, "one", mcptest.Spec{})
-		one.Spec.MaxConcurrency = 1
+		one.Spec.Concurrency.Max = 1
 		r := start(t, Options{MaxConcurrency: 2}, one, never("never"))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		r.WaitServer(ctx, "one")
@@ -49,7 +49,7 @@ func TestApply_Kept(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		one.Description, one.Spec.MaxConcurrency = "described", 5
+		one.Description, one.Spec.Concurrency.Max = "described", 5
 		changes := r.Apply([]Server{one}, Options{MaxConcurrency: 3}, nil)
 		if changes.Started != nil || !slices.Equal(changes.Stopped, []string{"never"}) {
 			t.Errorf("changes %+v", changes)
@@ -227,7 +227,7 @@ func TestPerClient_Limit(t *testing.T) {
 	mcptest.NoLeaks(t)
 	synctest.Test(t, func(t *testing.T) {
 		one := piped(t, "one", mcptest.Spec{})
-		one.PerClient, one.Spec.MaxConcurrency = true, 2
+		one.PerClient, one.Spec.Concurrency.Max = true, 2
 		r := start(t, Options{}, one)
 		tried(t, r)
 		var calls sync.WaitGroup

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestThousandServers(t *testing.T) {
 	mcptest.NoLeaks(t)
 	web, modern, sse := mcptest.Spec{}.HTTP(t), mcptest.Spec{Era: mcptest.EraModern}.HTTP(t), mcptest.Spec{}.SSE(t)
-	stay := Server{Spec: upstream.Spec{Name: "stays", Type: upstream.HTTP, URL: web.URL}, Definition: "stays"}
+	stay := Server{Spec: over(transport.HTTP, "stays", web.URL), Definition: "stays"}
 	r := start(t, Options{}, stay)
 	tried(t, r)
 	round := 0
@@ -24,8 +25,8 @@ func TestThousandServers(t *testing.T) {
 			round++
 			servers := []Server{stay}
 			for i := range 8 {
-				for _, spec := range []upstream.Spec{{Type: upstream.HTTP, URL: web.URL}, {Type: upstream.HTTP, URL: modern.URL}, {Type: upstream.SSE, URL: sse.URL}} {
-					spec.Name = fmt.Sprintf("%s %d", spec.URL, i)
+				for _, spec := range []upstream.Spec{over(transport.HTTP, "", web.URL), over(transport.HTTP, "", modern.URL), over(transport.SSE, "", sse.URL)} {
+					spec.Name = fmt.Sprintf("%s %d", spec.Remote.URL, i)
 					servers = append(servers, Server{Spec: spec, Definition: fmt.Sprint(round)})
 				}
 			}

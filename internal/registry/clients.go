@@ -33,7 +33,9 @@ func (r *Registry) Owned() <-chan struct{} { return r.owned }
 // clientUpstream returns the client's own session with a server. The first call opens
 // it. The caller must call release after use. u is nil after Close, and if e was
 // replaced. The session is for these credentials alone.
-func (r *Registry) clientUpstream(e *entry, client *caller.Client, own *request.Credentials) (u *upstream.Upstream, release func(), err error) {
+func (r *Registry) clientUpstream(
+	e *entry, client *caller.Client, own *request.Credentials,
+) (u *upstream.Upstream, release func(), err error) {
 	name := e.server.Spec.Name
 	key := keyOf(name, own)
 	r.mu.Lock()
@@ -74,8 +76,8 @@ func (r *Registry) clientUpstream(e *entry, client *caller.Client, own *request.
 // The caller holds the lock.
 func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Credentials, c *clientSession) upstream.Spec {
 	spec := e.server.Spec
-	if len(spec.URLs) > 0 {
-		spec.URL = spec.URLs[r.turn.Add(1)%uint32(len(spec.URLs))]
+	if len(spec.Remote.URLs) > 0 {
+		spec.Remote.URL = spec.Remote.URLs[r.turn.Add(1)%uint32(len(spec.Remote.URLs))]
 	}
 	spec.Lazy, spec.StopIdle, spec.OnChange = false, 0, nil
 	cached := e.cached
@@ -90,12 +92,13 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 		c.subject.Store(&own.Subject)
 	}
 	if e.server.Exchange != nil {
-		spec.Authorize, spec.NewSecrets = e.server.Exchange(func() string { return *c.subject.Load() })
+		authorize, fresh := e.server.Exchange(func() string { return *c.subject.Load() })
+		spec.Remote.Authorize, spec.Secrets = authorize, spec.Secrets.And(nil, fresh)
 	}
 	if client.Notify == nil || own != nil { // a session that lists nothing: it is for one request, or what it lists is of one caller
-		spec.NoCatalogue, spec.Catalogue = true, tools
+		spec.Catalogue.Elsewhere, spec.Catalogue.Shared = true, tools
 	} else {
-		spec.Tools = tools()
+		spec.Catalogue.Tools = tools()
 		spec.OnChange = func() { r.listed(client, e, c.upstream) }
 	}
 	spec.OnUnknown = func(method string, params json.RawMessage) {
@@ -103,7 +106,7 @@ func (r *Registry) clientSpec(e *entry, client *caller.Client, own *request.Cred
 			client.Notify(method, params)
 		}
 	}
-	spec.Owner = func() *caller.Client { return client }
+	spec.Introduction.Owner = func() *caller.Client { return client }
 	status := e.upstream.Status()
 	spec.Seen = status.Known || cached != nil && !cached.tried
 	switch {

@@ -145,14 +145,14 @@ func keyOf(server string, c *request.Credentials) sessionKey {
 // putOn makes a spec one of a session with these credentials: they replace headers of the same name, and a login, which
 // belongs to somebody else.
 func putOn(spec *upstream.Spec, c *request.Credentials) {
-	headers := make(map[string]string, len(spec.Headers)+len(c.Headers))
-	for name, value := range spec.Headers {
+	headers := make(map[string]string, len(spec.Remote.Headers)+len(c.Headers))
+	for name, value := range spec.Remote.Headers {
 		replaced := slices.ContainsFunc(slices.Collect(maps.Keys(c.Headers)), func(own string) bool { return strings.EqualFold(own, name) })
 		if !replaced && !(c.Subject != "" && strings.EqualFold(name, "Authorization")) {
 			headers[name] = value
 		}
 	}
 	maps.Copy(headers, c.Headers)
-	spec.Headers, spec.Authorize, spec.NewSecrets = headers, nil, nil
-	spec.Secrets = slices.Concat(spec.Secrets, c.Secrets)
+	spec.Remote.Headers, spec.Remote.Authorize = headers, nil
+	spec.Secrets = spec.Secrets.And(c.Secrets, nil)
 }

@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -27,7 +28,7 @@ func TestCredentials(t *testing.T) {
 	mcptest.NoLeaks(t)
 	web := mcptest.Spec{}.HTTP(t)
 	r := start(t, Options{}, Server{
-		Spec:      upstream.Spec{Name: "web", Type: upstream.HTTP, URL: web.URL, Headers: map[string]string{"x-api-key": "catalogue", "X-Other": "o"}},
+		Spec:      upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP, Remote: transport.Remote{URL: web.URL, Headers: map[string]string{"x-api-key": "catalogue", "X-Other": "o"}}}},
 		PerClient: true, Credentials: map[string]Credential{"X-Api-Key": {Header: "X-User-Key"}},
 	})
 	tried(t, r)
@@ -107,10 +108,10 @@ func TestCredentials_Refused(t *testing.T) {
 	web := mcptest.Spec{Token: "good"}.HTTP(t)
 	var loggedIn atomic.Int32
 	r := start(t, Options{}, Server{
-		Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: web.URL, Headers: map[string]string{"authorization": "Bearer good"}, Authorize: func(base http.RoundTripper) http.RoundTripper {
+		Spec: upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP, Remote: transport.Remote{URL: web.URL, Headers: map[string]string{"authorization": "Bearer good"}, Authorize: func(base http.RoundTripper) http.RoundTripper {
 			loggedIn.Add(1)
 			return base
-		}},
+		}}}},
 		PerClient: true, Credentials: map[string]Credential{"Authorization": {Header: "X-User-Key"}},
 	})
 	tried(t, r)
@@ -181,7 +182,7 @@ func TestCredentials_Exchange(t *testing.T) {
 	web := mcptest.Spec{}.HTTP(t)
 	down := atomic.Bool{}
 	r := start(t, Options{}, Server{
-		Spec:      upstream.Spec{Name: "web", Type: upstream.HTTP, URL: web.URL, Headers: map[string]string{"authorization": "Bearer catalogue"}},
+		Spec:      upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP, Remote: transport.Remote{URL: web.URL, Headers: map[string]string{"authorization": "Bearer catalogue"}}}},
 		PerClient: true,
 		Exchange: func(subject func() string) (func(http.RoundTripper) http.RoundTripper, func() []string) {
 			return func(base http.RoundTripper) http.RoundTripper {

@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/caller"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -33,14 +34,14 @@ type instances struct {
 
 // newInstances makes the instances of an entry whose spec this is; nil if there is one only.
 func (r *Registry) newInstances(e *entry, spec upstream.Spec) *instances {
-	if len(spec.URLs) < 2 || e.server.PerClient {
+	if len(spec.Remote.URLs) < 2 || e.server.PerClient {
 		return nil
 	}
-	in := &instances{home: make(map[string]*upstream.Upstream), other: make([]bool, len(spec.URLs))}
-	for _, address := range spec.URLs {
+	in := &instances{home: make(map[string]*upstream.Upstream), other: make([]bool, len(spec.Remote.URLs))}
+	for _, address := range spec.Remote.URLs {
 		one := spec
-		host := upstream.HostOf(address)
-		one.URL, one.URLs = address, nil
+		host := transport.HostOf(address)
+		one.Remote.URL, one.Remote.URLs = address, nil
 		if one.Logger != nil {
 			one.Logger = one.Logger.With("instance", host)
 		}

@@ -16,18 +16,19 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
 // several are instances of one server.
 func several(t *testing.T, fakes ...mcptest.Spec) (webs []*mcptest.HTTPServer, server Server) {
 	t.Helper()
-	spec := upstream.Spec{Name: "web", Type: upstream.HTTP, Health: upstream.Health{Interval: 50 * time.Millisecond, Timeout: patience}}
+	spec := upstream.Spec{Options: transport.Options{Name: "web", Type: transport.HTTP}, Health: upstream.Health{Interval: 50 * time.Millisecond, Timeout: patience}}
 	for _, fake := range fakes {
 		web := fake.HTTP(t)
-		webs, spec.URLs = append(webs, web), append(spec.URLs, web.URL)
+		webs, spec.Remote.URLs = append(webs, web), append(spec.Remote.URLs, web.URL)
 	}
-	spec.URL = spec.URLs[0]
+	spec.Remote.URL = spec.Remote.URLs[0]
 	return webs, Server{Spec: spec, Definition: "web"}
 }
 
@@ -51,7 +52,7 @@ func TestInstances_Spread(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Era: mcptest.EraModern, HangTools: []string{"slow"}}
 	webs, server := several(t, fake, fake, fake)
-	server.Spec.MaxConcurrency = 7
+	server.Spec.Concurrency.Max = 7
 	r := start(t, Options{}, server)
 	tried(t, r)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -121,7 +122,7 @@ func TestInstances_Dies(t *testing.T) {
 				mcptest.WaitFor(t, "calls", patience, func() bool { return answered.Load() > before+40 })
 				dying := webs[round%2]
 				dying.Down()
-				state(t, r, catalog.Degraded, "1 of 2 instances are up; "+upstream.HostOf(dying.URL))
+				state(t, r, catalog.Degraded, "1 of 2 instances are up; "+transport.HostOf(dying.URL))
 				before = answered.Load()
 				mcptest.WaitFor(t, "calls of the other", patience, func() bool { return answered.Load() > before+40 })
 				dying.Up()
@@ -155,10 +156,10 @@ func TestInstances_Hangs(t *testing.T) {
 	mcptest.NoLeaks(t)
 	webs, server := several(t, mcptest.Spec{NoSession: true}, mcptest.Spec{NoSession: true})
 	proxy := mcptest.NewProxy(t, webs[0].URL)
-	server.Spec.URLs[0] = proxy.URL(webs[0].URL)
-	server.Spec.URL = server.Spec.URLs[0]
+	server.Spec.Remote.URLs[0] = proxy.URL(webs[0].URL)
+	server.Spec.Remote.URL = server.Spec.Remote.URLs[0]
 	server.Spec.Health = upstream.Health{Interval: 20 * time.Millisecond, Timeout: 3 * time.Second, Threshold: 1}
-	server.Spec.ConnectTimeout = 3 * time.Second
+	server.Spec.Timeouts.Connect = 3 * time.Second
 	r := start(t, Options{}, server)
 	tried(t, r)
 	state(t, r, catalog.Ready, "")
@@ -270,7 +271,7 @@ func TestInstances_Differ(t *testing.T) {
 	source := r.entries["web"].instances.source
 	other := webs[1-source]
 	other.SetTools(tool("two"))
-	state(t, r, catalog.Ready, "other tools than the catalogue has are listed by "+upstream.HostOf(other.URL))
+	state(t, r, catalog.Ready, "other tools than the catalogue has are listed by "+transport.HostOf(other.URL))
 	listed := func() string {
 		s, _ := r.Snapshot().Server("web")
 		return s.Tools[0].Name
@@ -297,14 +298,14 @@ func TestInstances_AllDown(t *testing.T) {
 	for _, web := range webs {
 		web.Down()
 	}
-	state(t, r, catalog.Unavailable, "0 of 2 instances are up; "+upstream.HostOf(webs[0].URL)+": ")
+	state(t, r, catalog.Unavailable, "0 of 2 instances are up; "+transport.HostOf(webs[0].URL)+": ")
 	_, err := call(r, "web", nil, "echo", `{"text":"x"}`)
 	if unavailable, ok := errors.AsType[*request.UnavailableError](err); !ok || !strings.Contains(unavailable.Reason, "0 of 2 instances are up") {
 		t.Errorf("got %v", err)
 	}
 	webs[1].Up()
 	r.Retry("web")
-	state(t, r, catalog.Degraded, "1 of 2 instances are up; "+upstream.HostOf(webs[0].URL)+": ")
+	state(t, r, catalog.Degraded, "1 of 2 instances are up; "+transport.HostOf(webs[0].URL)+": ")
 	if got, err := call(r, "web", nil, "echo", `{"text":"x"}`); err != nil || got != "x" {
 		t.Errorf("%q %v", got, err)
 	}
@@ -314,13 +315,13 @@ func TestInstances_AllDown(t *testing.T) {
 func TestInstances_Apply(t *testing.T) {
 	mcptest.NoLeaks(t)
 	webs, server := several(t, mcptest.Spec{}, mcptest.Spec{}, mcptest.Spec{})
-	all := server.Spec.URLs
-	server.Spec.URLs = all[:2]
+	all := server.Spec.Remote.URLs
+	server.Spec.Remote.URLs = all[:2]
 	r := start(t, Options{}, server)
 	tried(t, r)
 	state(t, r, catalog.Ready, "")
-	server.Spec.URLs, server.Definition = all[1:], "others"
-	server.Spec.URL = all[1]
+	server.Spec.Remote.URLs, server.Definition = all[1:], "others"
+	server.Spec.Remote.URL = all[1]
 	if changes := r.Apply([]Server{server}, Options{}, nil); fmt.Sprint(changes) != "{[web] [web]}" {
 		t.Errorf("changes %v", changes)
 	}

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
-	"mcpx/internal/upstream"
+	"mcpx/internal/transport"
 )
 
 // impatience is the deadline of calls to a server that does not answer.
@@ -82,7 +82,7 @@ func onWeb(fake mcptest.Spec, faults ...mcptest.Fault) func(*testing.T) (Server,
 	return func(t *testing.T) (Server, func()) {
 		server := fake.HTTP(t)
 		server.Script(faults...)
-		return Server{Spec: upstream.Spec{Name: "bad", Type: upstream.HTTP, URL: server.URL}}, nil
+		return Server{Spec: over(transport.HTTP, "bad", server.URL)}, nil
 	}
 }
 
@@ -90,7 +90,7 @@ func behindProxy(mode mcptest.ProxyMode) func(*testing.T) (Server, func()) {
 	return func(t *testing.T) (Server, func()) {
 		server := mcptest.Spec{}.HTTP(t)
 		proxy := mcptest.NewProxy(t, server.URL)
-		return Server{Spec: upstream.Spec{Name: "bad", Type: upstream.HTTP, URL: proxy.URL(server.URL)}}, func() { proxy.Set(mode) }
+		return Server{Spec: over(transport.HTTP, "bad", proxy.URL(server.URL))}, func() { proxy.Set(mode) }
 	}
 }
 
@@ -141,7 +141,7 @@ func TestOneBadServer(t *testing.T) {
 			mcptest.NoLeaks(t)
 			good := []Server{
 				child(t, "child", mcptest.Spec{}),
-				{Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: mcptest.Spec{}.HTTP(t).URL}},
+				{Spec: over(transport.HTTP, "web", mcptest.Spec{}.HTTP(t).URL)},
 				piped(t, "pipe", mcptest.Spec{}),
 			}
 			r := New(good, Options{})

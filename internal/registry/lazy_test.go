@@ -97,7 +97,7 @@ func TestPrefer(t *testing.T) {
 				all := make(map[string]*atomic.Int32)
 				for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 					server := piped(t, name, mcptest.Spec{InstallFor: 10 * time.Second, InstallEvery: time.Second})
-					server.Spec.Command, all[name] = "npx", countStarts(&server)
+					server.Spec.Launch.Command, all[name] = "npx", countStarts(&server)
 					servers = append(servers, server)
 				}
 				r := New(servers, Options{})
@@ -148,7 +148,7 @@ func TestSeen(t *testing.T) {
 		options := Options{CacheDir: t.TempDir()}
 		installs := func(fake mcptest.Spec, prepare func(*Server)) bool {
 			server := piped(t, "one", fake)
-			server.Spec.Command = "npx"
+			server.Spec.Launch.Command = "npx"
 			prepare(&server)
 			r := start(t, options, server)
 			synctest.Wait()

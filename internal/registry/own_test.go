@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -68,7 +69,7 @@ func choosy(_ context.Context, in io.Reader, out io.Writer) error {
 // changes in it; the others see and hear nothing of them.
 func TestOwnCatalogue(t *testing.T) {
 	mcptest.NoLeaks(t)
-	server := Server{Definition: "x", PerClient: true, Spec: upstream.Spec{Name: "x", Type: upstream.InProcess, Serve: choosy}}
+	server := Server{Definition: "x", PerClient: true, Spec: upstream.Spec{Options: transport.Options{Name: "x", Type: transport.InProcess, Serve: choosy}}}
 	r := start(t, Options{}, server)
 	tried(t, r)
 	names := func(client *caller.Client) []string {

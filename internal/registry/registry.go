@@ -177,16 +177,17 @@ func New(servers []Server, options Options) *Registry {
 }
 
 func (r *Registry) newEntry(server Server) *entry {
-	server.Spec.Gate, server.Spec.AllGate = semaphore.New(server.Spec.MaxConcurrency), r.allCalls
-	server.Spec.Gate.SetQueue(server.Spec.Queue)
-	server.Spec.Installs = r.installs
+	calls := &server.Spec.Concurrency
+	calls.Gate, calls.All, calls.Installs = semaphore.New(calls.Max), r.allCalls, r.installs
+	calls.Gate.SetQueue(calls.Queue)
 	e := &entry{server: server, generation: r.generation.Add(1), began: time.Now()}
 	if server.Disabled || server.Fault != "" {
 		return e
 	}
 	spec := server.Spec
-	if spec.Capabilities = caller.AllCapabilities; !server.PerClient { // whose shared session is there for the catalogue
-		spec.Capabilities, spec.Owner = caller.SharedCapabilities, r.owner.Load
+	spec.Introduction.Capabilities = caller.AllCapabilities
+	if !server.PerClient { // whose shared session is there for the catalogue
+		spec.Introduction.Capabilities, spec.Introduction.Owner = caller.SharedCapabilities, r.owner.Load
 	}
 	if e.cached = r.cache.load(server.Key); e.cached != nil {
 		e.onDisk = true

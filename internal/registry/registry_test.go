@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -33,12 +34,17 @@ func TestMain(m *testing.M) {
 
 const patience = 2 * time.Minute
 
+// over is the spec of a server over the network.
+func over(kind, name, url string) upstream.Spec {
+	return upstream.Spec{Options: transport.Options{Name: name, Type: kind, Remote: transport.Remote{URL: url}}}
+}
+
 func child(t testing.TB, name string, fake mcptest.Spec) Server {
 	t.Helper()
 	command, args, env := fake.Stdio(t)
-	spec := upstream.Spec{Name: name, Type: upstream.Stdio, Command: command, Args: args}
+	spec := upstream.Spec{Options: transport.Options{Name: name, Type: transport.Stdio, Launch: transport.Launch{Command: command, Args: args}}}
 	for variable, value := range env {
-		spec.Env = append(spec.Env, variable+"="+value)
+		spec.Launch.Env = append(spec.Launch.Env, variable+"="+value)
 	}
 	return Server{Spec: spec, Definition: name, Key: Key(name)}
 }
@@ -46,15 +52,15 @@ func child(t testing.TB, name string, fake mcptest.Spec) Server {
 // piped is a fake in this process; it works in a bubble.
 func piped(t testing.TB, name string, fake mcptest.Spec) Server {
 	t.Helper()
-	return Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: fake.Serve(t, nil)}, Definition: name, Key: Key(name)}
+	return Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.InProcess, Serve: fake.Serve(t, nil)}}, Definition: name, Key: Key(name)}
 }
 
 // never is a server that answers nothing.
 func never(name string) Server {
-	return Server{Definition: name, Key: Key(name), Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Serve: func(ctx context.Context, _ io.Reader, _ io.Writer) error {
+	return Server{Definition: name, Key: Key(name), Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.InProcess, Serve: func(ctx context.Context, _ io.Reader, _ io.Writer) error {
 		<-ctx.Done()
 		return ctx.Err()
-	}}}
+	}}}}
 }
 
 func start(t testing.TB, options Options, servers ...Server) *Registry {
@@ -181,7 +187,7 @@ func TestCacheRemembersTheEra(t *testing.T) {
 	mcptest.NoLeaks(t)
 	options := Options{CacheDir: t.TempDir()}
 	server := mcptest.Spec{}.HTTP(t)
-	config := Server{Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: server.URL}, Key: Key("web")}
+	config := Server{Spec: over(transport.HTTP, "web", server.URL), Key: Key("web")}
 	for range 2 {
 		r := New([]Server{config}, options)
 		r.Start()
@@ -209,7 +215,7 @@ func TestCacheRemembersTheEra_Clients(t *testing.T) {
 		mcptest.NoLeaks(t)
 		options := Options{CacheDir: t.TempDir()}
 		server := tt.fake.HTTP(t)
-		config := Server{Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: server.URL}, Key: Key("web")}
+		config := Server{Spec: over(transport.HTTP, "web", server.URL), Key: Key("web")}
 		for i, version := range tt.clients {
 			r := New([]Server{config}, options)
 			r.Own(&caller.Client{ID: "only", Version: version})
@@ -388,7 +394,7 @@ func TestStates(t *testing.T) {
 	mcptest.NoLeaks(t)
 	off, faulty := never("off"), never("faulty")
 	off.Disabled, faulty.Fault = true, "command: must not be empty"
-	broken := Server{Spec: upstream.Spec{Name: "broken", Type: upstream.Stdio, Command: "no-such-program"}}
+	broken := Server{Spec: upstream.Spec{Options: transport.Options{Name: "broken", Type: transport.Stdio, Launch: transport.Launch{Command: "no-such-program"}}}}
 	r := start(t, Options{}, off, faulty, broken, piped(t, "good", mcptest.Spec{}))
 	snap := tried(t, r)
 	if !slices.Equal(snap.ServerNames(), []string{"broken", "faulty", "good", "off"}) {
@@ -466,9 +472,9 @@ func TestPerClient(t *testing.T) {
 	mcptest.NoLeaks(t)
 	// A stream that opens late makes mcpx read the catalogue again.
 	server := mcptest.Spec{NoGET: true}.HTTP(t)
-	r := start(t, Options{}, Server{
-		Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: server.URL, ClientVersion: "1"}, PerClient: true, SessionIdle: time.Hour,
-	})
+	spec := over(transport.HTTP, "web", server.URL)
+	spec.Introduction.Version = "1"
+	r := start(t, Options{}, Server{Spec: spec, PerClient: true, SessionIdle: time.Hour})
 	tried(t, r)
 	for _, client := range []*caller.Client{{ID: "1", Name: "claude"}, {ID: "2", Name: "cursor"}, {ID: "1", Name: "claude"}, {ID: "3"}, nil} {
 		if got, err := call(r, "web", client, "echo", `{"text":"x"}`); err != nil || got != "x" {
@@ -611,7 +617,7 @@ func TestListChanged(t *testing.T) {
 	mcptest.NoLeaks(t)
 	options := Options{CacheDir: t.TempDir()}
 	server := mcptest.Spec{}.HTTP(t)
-	config := Server{Spec: upstream.Spec{Name: "web", Type: upstream.HTTP, URL: server.URL}, Key: Key("web")}
+	config := Server{Spec: over(transport.HTTP, "web", server.URL), Key: Key("web")}
 	r := start(t, options, config)
 	tried(t, r)
 	mcptest.WaitFor(t, "the listening stream", patience, func() bool {
@@ -641,7 +647,8 @@ func TestDownKeepsItsPlace(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
 	r := start(t, Options{}, Server{Spec: upstream.Spec{
-		Name: "web", Type: upstream.HTTP, URL: server.URL, Health: upstream.Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 1},
+		Options: transport.Options{Name: "web", Type: transport.HTTP, Remote: transport.Remote{URL: server.URL}},
+		Health:  upstream.Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 1},
 	}})
 	want := picture(tried(t, r))
 	server.Down()
@@ -665,7 +672,7 @@ func TestBadNeighbours(t *testing.T) {
 	mcptest.NoLeaks(t)
 	r := New([]Server{
 		child(t, "good", mcptest.Spec{}), child(t, "hangs", mcptest.Spec{NeverInit: true, IgnoreEOF: true, IgnoreTERM: true}),
-		child(t, "dies", mcptest.Spec{ExitAtOnce: true}), {Spec: upstream.Spec{Name: "missing", Type: upstream.Stdio, Command: "no-such-program"}},
+		child(t, "dies", mcptest.Spec{ExitAtOnce: true}), {Spec: upstream.Spec{Options: transport.Options{Name: "missing", Type: transport.Stdio, Launch: transport.Launch{Command: "no-such-program"}}}},
 		child(t, "noisy", mcptest.Spec{Noise: true, StderrFlood: -1}), child(t, "storms", mcptest.Spec{ListChangedStorm: 10000}),
 	}, Options{})
 	r.Start()

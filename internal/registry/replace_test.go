@@ -30,8 +30,8 @@ trap 'rmdir "$0"' EXIT
 trap 'exit 1' TERM
 "$@"`
 	server := child(t, name, fake)
-	server.Spec.Args = append([]string{"-c", script, lock, server.Spec.Command}, server.Spec.Args...)
-	server.Spec.Command, server.Spec.Env = "/bin/sh", append(server.Spec.Env, "PATH="+os.Getenv("PATH"))
+	server.Spec.Launch.Args = append([]string{"-c", script, lock, server.Spec.Launch.Command}, server.Spec.Launch.Args...)
+	server.Spec.Launch.Command, server.Spec.Launch.Env = "/bin/sh", append(server.Spec.Launch.Env, "PATH="+os.Getenv("PATH"))
 	server.Definition = definition
 	return server
 }

@@ -32,11 +32,14 @@ type Approval struct{ digests [][sha256.Size]byte }
 // Covers reports whether the question showed this request.
 func (a Approval) Covers(r *Request) bool { return slices.Contains(a.digests, r.digest()) }
 
-// digest identifies what is sent, to whom, for whom.
+// digest identifies what is sent, to whom, for whom, and for a call what its tool says of itself.
 func (r *Request) digest() [sha256.Size]byte {
 	hash := sha256.New()
-	fmt.Fprintf(hash, "%q %q %q\n", r.Client.On().Key(), r.To.Name, r.Method)
+	fmt.Fprintf(hash, "%q %q %q %d\n", r.Client.On().Key(), r.To.Name, r.Method, len(r.Params))
 	hash.Write(r.Params)
+	if r.Tool != nil {
+		hash.Write(r.Tool.Raw)
+	}
 	return [sha256.Size]byte(hash.Sum(nil))
 }
 
@@ -63,7 +66,10 @@ func Confirmed(needs func(r *Request) (key string)) Middleware {
 			// A call that begins anew would have to be confirmed anew: what the server asks now is asked within this one.
 			r.Relay = false
 			if !r.Consent.Given.Covers(r) {
-				if err := r.ask(ctx, key); err != nil {
+				asked := time.Now()
+				err := r.ask(ctx, key)
+				r.Event.Confirming += time.Since(asked)
+				if err != nil {
 					return nil, err
 				}
 				r.Consent.asked, r.Consent.Given = true, Approval{[][sha256.Size]byte{r.digest()}}

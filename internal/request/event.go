@@ -69,6 +69,8 @@ type Durations struct {
 	// Duration is of the whole event, Upstream the part of it that mcpx spent on the server: waiting for a session and
 	// for the answer.
 	Duration, Upstream time.Duration
+	// Confirming is how long a person took to confirm the message, which is no part of Duration.
+	Confirming time.Duration
 }
 
 // Sizes are of a message and its answer.
@@ -99,7 +101,7 @@ type Refused struct {
 }
 
 // Stop says that the event takes no longer than until now.
-func (e *Event) Stop() { e.Duration = time.Since(e.Began) }
+func (e *Event) Stop() { e.Duration = time.Since(e.Began) - e.Confirming }
 
 // IsCall reports whether the event is the call of a tool.
 func (e *Event) IsCall() bool { return e.Method == "tools/call" }
@@ -129,7 +131,7 @@ func (j *Journal) Observe(observers ...func(*Event)) { j.observers = append(j.ob
 
 // Begin makes the event of a message. Its maker calls End.
 func (j *Journal) Begin(method string, client *caller.Client) *Event {
-	e := &Event{Method: method, Durations: Durations{Began: time.Now()}}
+	e := &Event{Method: method, KnownMethod: Known(method), Durations: Durations{Began: time.Now()}}
 	if client != nil {
 		e.Who = Who{client.Principal.Key(), client.Name}
 	}
@@ -147,7 +149,7 @@ func (j *Journal) Attempt(e *Event) {
 // End ends an event, and calls the observers.
 func (j *Journal) End(e *Event) {
 	if e.Duration == 0 {
-		e.Duration = time.Since(e.Began)
+		e.Stop()
 	}
 	e.Outcome = cmp.Or(e.Outcome, OutcomeResult)
 	if j == nil {

@@ -22,19 +22,18 @@ func Recorded(journal *Journal) Middleware {
 				return next(ctx, r)
 			}
 			r.Event = journal.Begin(r.Method, r.Client)
-			r.Event.KnownMethod = Known(r.Method)
 			journal.Attempt(r.Event)
 			r.Event.reads(r)
 			result, err := next(ctx, r)
-			r.Event.end(ctx, err)
+			r.Event.Ended(ctx, err)
 			journal.End(r.Event)
 			return result, err
 		}
 	}
 }
 
-// end says in an event how a request ended that answers no request of a client.
-func (e *Event) end(ctx context.Context, err error) {
+// Ended says in the event of a message that is no call how it has ended, with the error of [Handler].
+func (e *Event) Ended(ctx context.Context, err error) {
 	rpc, answered := errors.AsType[*wire.RPCError](err)
 	_, over := errors.AsType[*LimitError](err)
 	_, unavailable := errors.AsType[*UnavailableError](err)

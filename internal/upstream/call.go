@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -13,6 +14,7 @@ import (
 	"mcpx/internal/base/semaphore"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // errIdle ends a call whose progress stopped.
@@ -29,10 +31,10 @@ type call struct {
 // *RPCError, *UnavailableError, *LostError, *HTTPError, *TimeoutError,
 // *TooLargeError, *BusyError, *AnswerError, *InputError, or ctx's own.
 func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage, error) {
-	timeout := cmp.Or(max(r.Timeout, 0), u.spec.CallTimeout)
+	timeout := cmp.Or(max(r.Timeout, 0), u.spec.Timeouts.Call)
 	parent, own := ctx, newCallContext(ctx, timeout)
 	defer own.end()
-	ctx = own
+	ctx = &own.Context
 	c := call{Request: r, clock: &own.clock}
 	if err := u.begin(); err != nil {
 		return nil, err
@@ -40,7 +42,10 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	defer u.finished()
 
 	waits := waits{limited: r.Wait > 0, left: r.Wait}
-	result, err := u.rounds(ctx, &c, &waits)
+	result, err := u.attempts(ctx, &c, &waits)
+	if err == nil && !r.Relay { // else the client answers an input_required result
+		result, err = u.rounds(ctx, &c, &waits, result)
+	}
 	if err == nil {
 		u.succeeded()
 		return result, nil
@@ -55,18 +60,9 @@ func (u *Upstream) Call(ctx context.Context, r request.Request) (json.RawMessage
 	return nil, err
 }
 
-// noiseError ends a request during which a server wrote what is no message.
-type noiseError struct {
-	err   error
-	first string
-}
-
-func (e *noiseError) Error() string { return e.err.Error() }
-func (e *noiseError) Unwrap() error { return e.err }
-
 func noiseOf(err error) string {
-	if noise, ok := errors.AsType[*noiseError](err); ok {
-		return noise.first
+	if noise, ok := errors.AsType[*transport.NoiseError](err); ok {
+		return noise.First
 	}
 	return ""
 }
@@ -77,14 +73,9 @@ func isUnavailable(err error) bool {
 	return unavailable || busy
 }
 
-// sendOn sends the request on s. Where there is an idle timeout, the server is asked
-// for progress whether or not the caller wants to hear of it: without it, a call
-// that goes on well would look like one that hangs.
-func (u *Upstream) sendOn(ctx context.Context, s *session, r *call) (json.RawMessage, error) {
-	idle := cmp.Or(max(r.Idle, 0), u.spec.IdleTimeout)
-	if idle <= 0 {
-		return s.call(ctx, r)
-	}
+// watched is call of a request that ends after so long without progress. The server is asked for progress whether or not
+// the client takes it: without it, a call that goes on well would look like one that hangs.
+func (s *session) watched(ctx context.Context, r *call, idle time.Duration) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errIdle)
 	watched, forward := *r, r.Sink.Progress
@@ -131,7 +122,12 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 				return nil, err
 			}
 		}
-		result, err := u.sendOn(ctx, s, r)
+		var result json.RawMessage
+		if idle := cmp.Or(max(r.Idle, 0), u.spec.Timeouts.Idle); idle <= 0 {
+			result, err = s.call(ctx, r)
+		} else {
+			result, err = s.watched(ctx, r, idle)
+		}
 		u.leave()
 		if err == nil {
 			return result, nil
@@ -139,8 +135,8 @@ func (u *Upstream) attempts(ctx context.Context, r *call, w *waits) (json.RawMes
 		if _, idle := errors.AsType[*request.TimeoutError](err); idle || ctx.Err() != nil {
 			return nil, err
 		}
-		_, status := errors.AsType[*statusError](err)
-		refused := status || errors.Is(err, errGone)
+		_, status := errors.AsType[*transport.StatusError](err)
+		refused := status || errors.Is(err, transport.ErrGone)
 		err, fresh := u.afterFailure(s, err)
 		fresh = fresh && !(refused && forgotten)
 		forgotten = forgotten || refused
@@ -176,12 +172,12 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	if isRPC && rpc.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION {
 		// It has changed its revisions since the handshake, and executed nothing: a
 		// fresh session agrees on one of them.
-		err = fmt.Errorf("%w: %s", errGone, rpc)
+		err = fmt.Errorf("%w: %s", transport.ErrGone, rpc)
 		cause := err
-		if !s.link.traits().connectionPerRequest {
+		if !s.link.Traits().ConnectionPerRequest {
 			cause = errors.New(err.Error()) // other requests end with it, and may have run
 		}
-		s.link.fail(cause)
+		s.link.Life().Fail(cause)
 	} else if isRPC {
 		return rpc, false
 	}
@@ -191,21 +187,21 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 	if answer, ok := errors.AsType[*request.AnswerError](err); ok {
 		return answer, false
 	}
-	status, _ := errors.AsType[*statusError](err)
-	refused := status != nil && status.refused()
-	sent := !errors.Is(err, errNotSent) && !errors.Is(err, errGone) && !refused
-	if cause := s.link.cause(); cause != nil {
+	status, _ := errors.AsType[*transport.StatusError](err)
+	refused := status != nil && status.Refused()
+	sent := !errors.Is(err, transport.ErrNotSent) && !errors.Is(err, transport.ErrGone) && !refused
+	if cause := s.link.Life().Cause(); cause != nil {
 		return u.lostError(cause, sent), true
 	}
 	// An answer with an error status is an answer, over both transports of HTTP.
 	if status != nil {
 		reason := u.spec.reason(status)
 		if refused {
-			return &request.UnavailableError{State: catalog.Unavailable, Reason: reason, RetryAfter: status.retryAfter}, false
+			return &request.UnavailableError{State: catalog.Unavailable, Reason: reason, RetryAfter: status.RetryAfter}, false
 		}
-		return &request.HTTPError{Status: status.code, Reason: reason, RetryAfter: status.retryAfter}, false
+		return &request.HTTPError{Status: status.Code, Reason: reason, RetryAfter: status.RetryAfter}, false
 	}
-	if s.link.traits().oneStream {
+	if s.link.Traits().OneStream {
 		return u.lostError(err, sent), false
 	}
 	// Over HTTP each request has a connection of its own, and the session lives
@@ -215,7 +211,7 @@ func (u *Upstream) afterFailure(s *session, err error) (out error, fresh bool) {
 		signal(u.doubts)
 		return &request.UnavailableError{State: catalog.Unavailable, Reason: u.spec.reason(err)}, false
 	}
-	return u.lostError(err, sent), s.link.traits().connectionPerRequest
+	return u.lostError(err, sent), s.link.Traits().ConnectionPerRequest
 }
 
 func (u *Upstream) lostError(err error, sent bool) error {

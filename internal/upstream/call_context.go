@@ -29,14 +29,3 @@ func (c *callContext) end() {
 	c.clock.end()
 	c.End(nil)
 }
-
-// ends are closed when ctx ends, at least one of them. Those beside done may be nil.
-func ends(ctx context.Context) (done, call, request <-chan struct{}) {
-	if c, ok := ctx.(*callContext); ok {
-		ctx, call = c.Within()
-	}
-	if c, ok := ctx.(*lazyctx.Context); ok {
-		ctx, request = c.Within()
-	}
-	return ctx.Done(), call, request
-}

@@ -36,7 +36,7 @@ func TestContext(t *testing.T) {
 				defer c.End(nil)
 				call := newCallContext(c, time.Hour)
 				defer call.end()
-				done, _, request := ends(call)
+				done, _, request := lazyctx.Ends(&call.Context)
 				if early {
 					c.Done()
 				}
@@ -71,7 +71,7 @@ func TestContext_Time(t *testing.T) {
 		defer call.end()
 		child, stop := context.WithCancel(call)
 		defer stop()
-		_, over, _ := ends(call)
+		_, over, _ := lazyctx.Ends(&call.Context)
 		began := time.Now()
 		<-over
 		<-child.Done()

@@ -10,7 +10,9 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
+	"mcpx/internal/transport"
 )
 
 const (
@@ -50,7 +52,10 @@ type changes struct {
 }
 
 func newChanges() *changes {
-	c := &changes{told: make(chan struct{}, 1), missed: make(chan struct{}, 1), settled: make(chan struct{}), kinds: make(map[catalog.Kind]bool)}
+	c := &changes{
+		told: make(chan struct{}, 1), missed: make(chan struct{}, 1), settled: make(chan struct{}),
+		kinds: make(map[catalog.Kind]bool),
+	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	return c
 }
@@ -98,7 +103,7 @@ func signal(ch chan struct{}) {
 // that is being opened, so that nothing falls between the two; a stream that
 // takes longer costs a second list.
 func (s *session) beforeListing(ctx context.Context) {
-	waitFor(ctx, streamPatience, s.changes.settled, s.link.done())
+	delay.Until(ctx, streamPatience, s.changes.settled, s.link.Life().Done())
 	s.changes.listing.Store(true)
 }
 
@@ -106,9 +111,9 @@ func (s *session) beforeListing(ctx context.Context) {
 // a server sends by itself. It returns at once; close ends it.
 func (s *session) listen() {
 	switch {
-	case !s.modern:
-		s.link.listen(s.changes.opened, s.changes.noStream)
-	case s.spec.NoCatalogue:
+	case !s.Modern:
+		s.link.Listen(s.changes.opened, s.changes.noStream)
+	case s.spec.Catalogue.Elsewhere:
 		s.changes.noStream()
 	default:
 		s.changes.streams.Go(s.subscribe)
@@ -128,16 +133,16 @@ func (s *session) subscribe() {
 // not offer it; refused gets an error that it has answered.
 func (s *session) keepListening(ctx context.Context, to mcp.SubscriptionFilter, refused func(error)) {
 	filter := wire.Encode(map[string]mcp.SubscriptionFilter{"notifications": to})
-	persist(ctx, func() (wait time.Duration, again bool) {
+	delay.Retry(ctx, func() (wait time.Duration, again bool) {
 		_, err := s.do(ctx, string(mcp.MethodSubscriptionsListen), filter)
 		if rpc, ok := errors.AsType[*wire.RPCError](err); ok {
 			refused(rpc)
 			err = nil
 		}
 		// An answer that no acknowledgement came before is a refusal as well.
-		refused := err == nil || !passing(err)
+		refused := err == nil || !transport.Passing(err)
 		// Where a stream worked once, the reason for a refusal can pass.
-		again = s.link.cause() == nil && (!refused || s.changes.worked.Load())
-		return retryAfterOf(err), again
+		again = s.link.Life().Cause() == nil && (!refused || s.changes.worked.Load())
+		return transport.RetryAfterOf(err), again
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/transport"
 )
 
 // changing is a streamable HTTP server without a network, for fake time. It
@@ -168,7 +169,7 @@ func eachEra(t *testing.T, run func(t *testing.T, server *changing)) {
 }
 
 func (c *changing) spec() Spec {
-	return Spec{Name: "changing", Type: HTTP, URL: "http://nowhere.example/mcp", Transport: c}
+	return Spec{Options: transport.Options{Name: "changing", Type: transport.HTTP, Remote: transport.Remote{URL: "http://nowhere.example/mcp", Transport: c}}}
 }
 
 func toolNames(u *Upstream) string {
@@ -299,7 +300,7 @@ func TestSubscriptionAnsweredAtOnce(t *testing.T) {
 			})
 			var mu sync.Mutex
 			asked := map[string]int{}
-			u := connect(t, Spec{Type: InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+			u := connect(t, serving(func(ctx context.Context, in io.Reader, out io.Writer) error {
 				return serve(ctx, io.TeeReader(in, writerFunc(func(p []byte) (int, error) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -308,7 +309,7 @@ func TestSubscriptionAnsweredAtOnce(t *testing.T) {
 					}
 					return len(p), nil
 				})), out)
-			}})
+			}))
 			synctest.Wait()
 			if state := u.Status().State; state != catalog.Ready {
 				t.Errorf("%s: %s at once", answer, state)
@@ -350,7 +351,7 @@ func TestParamHeadersOfSharedCatalogue(t *testing.T) {
 		server := &changing{modern: true, tool: tool("Region")}
 		shared := connect(t, server.spec())
 		spec := server.spec()
-		spec.Catalogue = func() []catalog.Tool { return shared.Status().Tools }
+		spec.Catalogue.Shared = func() []catalog.Tool { return shared.Status().Tools }
 		own := connect(t, spec)
 		pause(time.Second)
 		call := func(u *Upstream) http.Header {

@@ -3,15 +3,15 @@ package upstream
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"testing"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/transport"
 )
 
 // dialled is a Conn to a fake, as a WebSocket would be one.
@@ -22,15 +22,16 @@ type dialled struct {
 }
 
 func (d dialled) Write(messages ...[]byte) error { return d.w.Write(messages...) }
-func (d dialled) Close() error                   { return d.stdin.Close() }
 
-// A server is reached over what Dial returns, and dialled again after a loss.
+func (d dialled) Close() error { return d.stdin.Close() }
+
+// A server is reached over what Connect returns, and dialled again after a loss.
 func TestDial(t *testing.T) {
 	mcptest.NoLeaks(t)
 	var mu sync.Mutex
 	var conns []dialled
 	refused := true
-	u := connect(t, Spec{Dial: func(context.Context) (Conn, error) {
+	u := connect(t, Spec{Options: transport.Options{Connect: func(context.Context) (transport.Conn, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if refused {
@@ -41,7 +42,7 @@ func TestDial(t *testing.T) {
 		conn := dialled{wire.NewReader(stdout, 1<<20, nil), stdin, wire.NewWriter(stdin, wire.Newline)}
 		conns = append(conns, conn)
 		return conn, nil
-	}, Secrets: []string{"sesame"}})
+	}, Secrets: sanitize.NewSecrets([]string{"sesame"}, nil)}})
 	contains(t, "reason", awaitState(t, u, catalog.Unavailable).Reason, "nobody has dialled in, secret [secret]")
 	awaitState(t, u, catalog.Ready)
 	mustEcho(t, u)
@@ -51,189 +52,4 @@ func TestDial(t *testing.T) {
 	mcptest.WaitFor(t, "the loss", patience, func() bool { return u.Status().Restarts == 1 })
 	awaitState(t, u, catalog.Ready)
 	mustEcho(t, u)
-}
-
-// fullConn is a Conn that takes some messages at once, and none while it is full.
-type fullConn struct {
-	mu      sync.Mutex
-	full    bool
-	written []string
-	rest    [][]byte
-	broken  error
-}
-
-func (c *fullConn) Read() ([]byte, error) { return nil, io.EOF }
-func (c *fullConn) Close() error          { return nil }
-
-func (c *fullConn) TryWrite(messages ...[]byte) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.full {
-		c.rest = slices.Clone(messages)
-		return false
-	}
-	return c.write(messages) == nil
-}
-
-func (c *fullConn) Write(messages ...[]byte) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.write(c.rest); err != nil {
-		return err
-	}
-	c.rest = nil
-	return c.write(messages)
-}
-
-func (c *fullConn) write(messages [][]byte) error {
-	for _, message := range messages {
-		c.written = append(c.written, string(message))
-	}
-	return c.broken
-}
-
-// What a stream does not take at once is written by the writer, before what comes
-// after it; until then what nobody has begun to write can be taken back.
-func TestOutbox(t *testing.T) {
-	conn := &fullConn{}
-	o := newOutbox(conn)
-	add := func(text string) *frame {
-		f := &frame{message: []byte(text)}
-		o.add(f, true)
-		return f
-	}
-	first := add("1")
-	conn.full = true
-	second, third := add("2"), add("3")
-	add("4")
-	if !slices.Equal(conn.written, []string{"1"}) {
-		t.Errorf("written %q", conn.written)
-	}
-	if o.takeBack(first) || o.takeBack(second) || !o.takeBack(third) {
-		t.Error("taken back what may be written, or not what cannot")
-	}
-	closing, over := make(chan struct{}), make(chan error)
-	go func() { over <- o.write(closing) }()
-	mcptest.WaitFor(t, "the writer", patience, func() bool {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		return !o.writing
-	})
-	conn.mu.Lock()
-	conn.full = false
-	conn.mu.Unlock()
-	add("5")
-	close(closing)
-	if err := <-over; err != nil {
-		t.Error(err)
-	}
-	if want := []string{"1", "2", "4", "5"}; !slices.Equal(conn.written, want) {
-		t.Errorf("written %q, want %q", conn.written, want)
-	}
-}
-
-// The messages of many callers all go out, each once and each caller's in order.
-func TestOutboxOfMany(t *testing.T) {
-	for _, full := range []bool{false, true} {
-		conn := &fullConn{full: full}
-		o := newOutbox(conn)
-		closing, over := make(chan struct{}), make(chan error)
-		go func() { over <- o.write(closing) }()
-		var callers sync.WaitGroup
-		for caller := range 16 {
-			callers.Go(func() {
-				for n := range 100 {
-					o.add(&frame{message: fmt.Appendf(nil, "%d %03d", caller, n)}, true)
-				}
-			})
-		}
-		callers.Wait()
-		mcptest.WaitFor(t, "the writer", patience, func() bool {
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			return !o.writing
-		})
-		close(closing)
-		<-over
-		last := make(map[int]int)
-		for _, text := range conn.written {
-			var caller, n int
-			_, _ = fmt.Sscanf(text, "%d %d", &caller, &n)
-			if n != last[caller] {
-				t.Fatalf("full %v: caller %d: %d after %d", full, caller, n, last[caller]-1)
-			}
-			last[caller]++
-		}
-		if len(conn.written) != 1600 {
-			t.Errorf("full %v: %d written", full, len(conn.written))
-		}
-	}
-}
-
-// A write that fails is told, and nothing after it counts as begun.
-func TestOutboxBroken(t *testing.T) {
-	conn := &fullConn{full: true, broken: io.ErrClosedPipe}
-	o := newOutbox(conn)
-	o.add(&frame{message: []byte("1")}, false)
-	if err := o.write(nil); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("got %v", err)
-	}
-	later := &frame{message: []byte("2")}
-	o.add(later, false)
-	if !o.takeBack(later) {
-		t.Error("written after the end")
-	}
-}
-
-// A request that nobody has begun to write was not sent, whatever ends the wait for
-// it; one that is being written may have been.
-func TestRequestNotSent(t *testing.T) {
-	for _, lost := range []bool{false, true} {
-		mcptest.NoLeaks(t)
-		spec := Spec{}.withDefaults()
-		writing, free := make(chan struct{}), make(chan struct{})
-		conn := &scriptedConn{said: make(chan []byte)}
-		conn.written = func([][]byte) error {
-			close(writing)
-			<-free
-			return io.ErrClosedPipe
-		}
-		l := newStreamLink(&spec).use(conn, nil)
-		l.start(func(wire.Message, int64) {})
-		ctx, cancel := context.WithCancel(context.Background())
-		ends := make(chan error, 2)
-		send := func(id int64) {
-			_, err := l.request(ctx, outgoing{id: id, message: []byte("{}")})
-			ends <- err
-		}
-		go send(1)
-		<-writing
-		go send(2)
-		mcptest.WaitFor(t, "the second request", patience, func() bool {
-			l.out.mu.Lock()
-			defer l.out.mu.Unlock()
-			return len(l.out.waiting) == 1
-		})
-		if lost {
-			_ = conn.Close()
-		} else {
-			cancel()
-		}
-		unsent := 0
-		for range 2 {
-			err := <-ends
-			if errors.Is(err, errNotSent) {
-				unsent++
-			}
-			if err == nil || !lost && !errors.Is(err, context.Canceled) {
-				t.Errorf("lost %v: got %v", lost, err)
-			}
-		}
-		if unsent != 1 {
-			t.Errorf("lost %v: %d requests were not sent, want 1", lost, unsent)
-		}
-		close(free)
-		cancel()
-		l.close()
-	}
 }

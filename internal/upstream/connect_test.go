@@ -17,10 +17,12 @@ import (
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // The era is found whatever a server does with what it does not know.
@@ -43,16 +45,16 @@ func TestEra(t *testing.T) {
 		{"a revision that nobody knows", mcptest.Spec{Version: "2099-01-01"}, false},
 	}
 	for _, tt := range tests {
-		for _, transport := range []string{Stdio, HTTP} {
-			t.Run(tt.name+"/"+transport, func(t *testing.T) {
+		for _, kind := range []string{transport.Stdio, transport.HTTP} {
+			t.Run(tt.name+"/"+kind, func(t *testing.T) {
 				mcptest.Parallel(t)
 				var spec Spec
-				if transport == Stdio {
+				if kind == transport.Stdio {
 					spec = stdio(t, tt.fake)
 				} else {
-					spec = Spec{Type: HTTP, URL: tt.fake.HTTP(t).URL}
+					spec = at(transport.HTTP, tt.fake.HTTP(t).URL)
 				}
-				spec.ProbeTimeout = probe
+				spec.Timeouts.Probe = probe
 				u := ready(t, spec)
 				status := u.Status()
 				// One that speaks both may take either, when it is slow to say so.
@@ -71,7 +73,7 @@ func TestEra(t *testing.T) {
 // A server that is known as legacy is not probed first.
 func TestKnownLegacyIsNotProbed(t *testing.T) {
 	server := mcptest.Spec{}.HTTP(t)
-	ready(t, Spec{Type: HTTP, URL: server.URL, Legacy: true})
+	ready(t, Spec{Options: over(transport.HTTP, server.URL), Legacy: true})
 	if n := server.Count("server/discover"); n != 0 {
 		t.Errorf("%d probes", n)
 	}
@@ -88,7 +90,7 @@ func TestOwnersEraRefused(t *testing.T) {
 			fault.Times = -1
 			server.Script(fault)
 		}
-		u := ready(t, Spec{Type: HTTP, URL: server.URL, Owner: func() *caller.Client { return owner }})
+		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Introduction: Introduction{Owner: func() *caller.Client { return owner }}})
 		if !u.Status().Modern || server.Count("initialize") == 0 {
 			t.Errorf("%d: modern is %t after %d initialize", code, u.Status().Modern, server.Count("initialize"))
 		}
@@ -111,13 +113,13 @@ func TestProtocolIsPinned(t *testing.T) {
 	}
 	for _, tt := range tests {
 		server := tt.fake.HTTP(t)
-		u := ready(t, Spec{Type: HTTP, URL: server.URL, Protocol: tt.protocol, Legacy: tt.modern, ProbeTimeout: probe})
+		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Protocol: tt.protocol, Legacy: tt.modern, Timeouts: Timeouts{Probe: probe}})
 		if modern := u.Status().Modern; modern != tt.modern || server.Count(tt.unasked) != 0 {
 			t.Errorf("%s: modern is %t, %d %s", tt.protocol, modern, server.Count(tt.unasked), tt.unasked)
 		}
 	}
 	server := mcptest.Spec{}.HTTP(t)
-	awaitState(t, connect(t, Spec{Type: HTTP, URL: server.URL, Protocol: EraModern}), catalog.Unavailable)
+	awaitState(t, connect(t, Spec{Options: over(transport.HTTP, server.URL), Protocol: EraModern}), catalog.Unavailable)
 	if n := server.Count("initialize"); n != 0 {
 		t.Errorf("%d initialize", n)
 	}
@@ -131,7 +133,7 @@ func TestListedRevisions(t *testing.T) {
 		t.Run(fmt.Sprintf("told to the probe %t", atProbe), func(t *testing.T) {
 			mcptest.NoLeaks(t)
 			var asked []string
-			u := ready(t, Spec{Type: InProcess, Serve: answering(func(m sent, _ io.Writer) (string, error) {
+			u := ready(t, serving(answering(func(m sent, _ io.Writer) (string, error) {
 				switch {
 				case m.Method == "tools/list":
 					return `"result":{"tools":[]}`, nil
@@ -145,7 +147,7 @@ func TestListedRevisions(t *testing.T) {
 					return refusal, nil
 				}
 				return unknownMethod, nil
-			})})
+			})))
 			want := []string{legacyVersion, "2025-06-18"}
 			if atProbe {
 				want = want[1:]
@@ -163,7 +165,7 @@ func TestRevisionRefusedLater(t *testing.T) {
 	for _, times := range []int{1, -1} {
 		mcptest.NoLeaks(t)
 		server := mcptest.Spec{Era: mcptest.EraBoth}.HTTP(t)
-		u := ready(t, Spec{Type: HTTP, URL: server.URL})
+		u := ready(t, at(transport.HTTP, server.URL))
 		fault := says(400, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2025-06-18"]}}}`).On("tools/call")
 		fault.Times = times
 		server.Script(fault)
@@ -183,7 +185,7 @@ func TestRevisionRefusedLater(t *testing.T) {
 func TestRevisionRefusedBesideACall(t *testing.T) {
 	mcptest.Parallel(t)
 	var executed atomic.Int32
-	u := ready(t, Spec{Type: InProcess, Serve: answering(func(m sent, _ io.Writer) (string, error) {
+	u := ready(t, serving(answering(func(m sent, _ io.Writer) (string, error) {
 		if m.Params.Name == "held" {
 			executed.Add(1)
 			return "", nil
@@ -193,7 +195,7 @@ func TestRevisionRefusedBesideACall(t *testing.T) {
 			"tools/list":      `"result":{"tools":[]}`,
 			"tools/call":      `"error":{"code":-32022,"message":"Unsupported protocol version"}`,
 		}[m.Method], nil
-	})})
+	})))
 	held := make(chan error, 1)
 	go func() {
 		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("held", nil), Times: request.Times{Timeout: patience}})
@@ -213,11 +215,11 @@ func TestFraming(t *testing.T) {
 		fake mcptest.Spec
 		set  func(*Spec)
 	}{
-		{"pinned headers", mcptest.Spec{ContentLength: true}, func(s *Spec) { s.ContentLength = true }},
-		{"pinned lines", mcptest.Spec{}, func(s *Spec) { s.NewlineOnly = true }},
+		{"pinned headers", mcptest.Spec{ContentLength: true}, func(s *Spec) { s.Launch.ContentLength = true }},
+		{"pinned lines", mcptest.Spec{}, func(s *Spec) { s.Launch.NewlineOnly = true }},
 		{"answered in headers", mcptest.Spec{ContentLength: true, AnyFraming: true}, func(*Spec) {}},
-		{"lines not understood", mcptest.Spec{ContentLength: true}, func(s *Spec) { s.ConnectTimeout = childSilence }},
-		{"noise between headers", mcptest.Spec{ContentLength: true, Noise: true, BOM: true}, func(s *Spec) { s.ContentLength = true }},
+		{"lines not understood", mcptest.Spec{ContentLength: true}, func(s *Spec) { s.Timeouts.Connect = childSilence }},
+		{"noise between headers", mcptest.Spec{ContentLength: true, Noise: true, BOM: true}, func(s *Spec) { s.Launch.ContentLength = true }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -227,7 +229,7 @@ func TestFraming(t *testing.T) {
 			tt.set(&spec)
 			mustEcho(t, ready(t, spec))
 			garbage := len(fake.Log(t).Event(mcptest.EventGarbage))
-			if pinned := spec.ContentLength || spec.NewlineOnly; pinned && garbage > 0 {
+			if pinned := spec.Launch.ContentLength || spec.Launch.NewlineOnly; pinned && garbage > 0 {
 				t.Errorf("%d messages in the wrong framing", garbage)
 			}
 		})
@@ -243,14 +245,14 @@ func TestPinnedLines(t *testing.T) {
 		"tools/list": `"result":{"tools":[{"name":"echo"}]}`,
 		"tools/call": `"result":{"content":[{"type":"text","text":"here"}]}`,
 	})
-	u := ready(t, Spec{Type: InProcess, Legacy: true, NewlineOnly: true, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+	u := ready(t, Spec{Options: transport.Options{Type: transport.InProcess, Launch: transport.Launch{NewlineOnly: true}, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 		return serve(ctx, in, writerFunc(func(p []byte) (int, error) {
 			if _, err := io.WriteString(out, "Content-Length: 100000\n\n"); err != nil {
 				return 0, err
 			}
 			return out.Write(p)
 		}))
-	}})
+	}}, Legacy: true})
 	if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Times: request.Times{Timeout: patience}})); err != nil || got != "here" {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -268,7 +270,7 @@ func TestReasons(t *testing.T) {
 	web := func(t *testing.T, faults ...mcptest.Fault) Spec {
 		server := mcptest.Spec{}.HTTP(t)
 		server.Script(faults...)
-		return Spec{Type: HTTP, URL: server.URL}
+		return at(transport.HTTP, server.URL)
 	}
 	child := func(fake mcptest.Spec) func(*testing.T) Spec {
 		return func(t *testing.T) Spec { return stdio(t, fake) }
@@ -279,26 +281,32 @@ func TestReasons(t *testing.T) {
 		parts []string
 	}{
 		{"a program that repeats what it reads", func(*testing.T) Spec {
-			return Spec{Type: Stdio, Command: "cat", Env: []string{"PATH=" + os.Getenv("PATH")}}
+			return Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: "cat", Env: []string{"PATH=" + os.Getenv("PATH")}}}}
 		}, []string{"as cat does; it is no MCP server"}},
-		{"missing uvx", func(*testing.T) Spec { return Spec{Type: Stdio, Command: "uvx", Env: []string{"PATH=/no/such/folder"}} }, []string{"not found in PATH; it comes with uv (https://", "PATH is /no/such/folder"}},
+		{"missing uvx", func(*testing.T) Spec {
+			return Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: "uvx", Env: []string{"PATH=/no/such/folder"}}}}
+		}, []string{"not found in PATH; it comes with uv (https://", "PATH is /no/such/folder"}},
 		{"a long PATH", func(*testing.T) Spec {
 			folders := []string{"/no/1", "/no/2", "/no/3", "/no/4", "/no/5"}
-			return Spec{Type: Stdio, Command: "uvx", Env: []string{"PATH=" + strings.Join(folders, string(os.PathListSeparator))}}
+			return Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: "uvx", Env: []string{"PATH=" + strings.Join(folders, string(os.PathListSeparator))}}}}
 		}, []string{"/no/3 and 2 more"}},
-		{"missing binary", func(*testing.T) Spec { return Spec{Type: Stdio, Command: "no-such-program-" + secret} }, []string{`starting "no-such-program-[secret]"`, "not found in PATH"}},
-		{"no such file", func(t *testing.T) Spec { return Spec{Type: Stdio, Command: t.TempDir() + "/gone"} }, []string{"/gone", "no such file"}},
+		{"missing binary", func(*testing.T) Spec {
+			return Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: "no-such-program-" + secret}}}
+		}, []string{`starting "no-such-program-[secret]"`, "not found in PATH"}},
+		{"no such file", func(t *testing.T) Spec {
+			return Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: t.TempDir() + "/gone"}}}
+		}, []string{"/gone", "no such file"}},
 		{"exits at once", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 3, StderrLines: []string{"one", "two", "Error: bad token " + secret, "\x1b[31mfour\x1b[0m"}}), []string{"Error: bad token [secret] (the process ended: exit status 3)"}},
 		{"exits at once with its help", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 1, StderrLines: []string{"npm warn deprecated x", "Error: no current-context is set", "Usage:", "  server [flags]", "Flags:", "  --help   help", ""}}), []string{"Error: no current-context is set (the process ended: exit status 1)"}},
 		{"exits at once, nothing called an error", child(mcptest.Spec{ExitAtOnce: true, ExitCode: 1, StderrLines: []string{"npm warn deprecated x", "one", "\x1b[31mtwo\x1b[0m"}}), []string{"the process ended: exit status 1; stderr: one two"}},
 		{"login", func(t *testing.T) Spec {
 			spec := web(t, wantsLogin.Always())
-			spec.Name, spec.Authorize = "tracker", func(base http.RoundTripper) http.RoundTripper { return base }
+			spec.Name, spec.Remote.Authorize = "tracker", func(base http.RoundTripper) http.RoundTripper { return base }
 			return spec
 		}, []string{"needs mcpx login tracker (the server answered 401 Unauthorized"}},
 		{"login, with a token", func(t *testing.T) Spec {
 			spec := web(t, wantsLogin.Always())
-			spec.Name, spec.Headers = "tracker", map[string]string{"authorization": "Bearer " + secret}
+			spec.Name, spec.Remote.Headers = "tracker", map[string]string{"authorization": "Bearer " + secret}
 			return spec
 		}, []string{"renew the token in headers of this server, or remove it and try mcpx login tracker"}},
 		{"exits at once, silently", child(mcptest.Spec{ExitAtOnce: true}), []string{"the process ended: exit status 0"}},
@@ -320,36 +328,36 @@ func TestReasons(t *testing.T) {
 		{"not found", func(t *testing.T) Spec {
 			web := httptest.NewServer(nil)
 			t.Cleanup(web.Close)
-			return Spec{Type: HTTP, URL: web.URL + "/mcp"}
+			return at(transport.HTTP, web.URL+"/mcp")
 		}, []string{"404 Not Found"}},
 		{"nobody listens", func(t *testing.T) Spec {
 			web := httptest.NewServer(nil)
 			web.Close()
-			return Spec{Type: HTTP, URL: web.URL}
+			return at(transport.HTTP, web.URL)
 		}, []string{"connection refused"}},
 		{"sse: html", func(t *testing.T) Spec {
 			server := mcptest.Spec{}.SSE(t)
 			server.Script(mcptest.HTML().On("GET").Always())
-			return Spec{Type: SSE, URL: server.URL}
+			return at(transport.SSE, server.URL)
 		}, []string{`content type "text/html", not with an event stream`}},
 		{"sse: endpoint elsewhere", func(t *testing.T) Spec {
-			return Spec{Type: SSE, URL: mcptest.Spec{Endpoint: "https://elsewhere.example/messages"}.SSE(t).URL}
+			return at(transport.SSE, mcptest.Spec{Endpoint: "https://elsewhere.example/messages"}.SSE(t).URL)
 		}, []string{"an endpoint on another host"}},
 		{"sse: no endpoint", func(t *testing.T) Spec {
 			server := mcptest.Spec{}.SSE(t)
 			server.Script(mcptest.StallAfter().On("GET").Always())
-			return Spec{Type: SSE, URL: server.URL}
+			return at(transport.SSE, server.URL)
 		}, []string{"waiting for the event stream"}},
-		{"unknown transport", func(*testing.T) Spec { return Spec{Type: "pigeon"} }, []string{`transport "pigeon" is not supported`}},
+		{"unknown transport", func(*testing.T) Spec { return Spec{Options: transport.Options{Type: "pigeon"}} }, []string{`transport "pigeon" is not supported`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			mcptest.Parallel(t)
 			spec := tt.spec(t)
-			spec.Secrets = []string{"hunter2", secret}
-			spec.ConnectTimeout = patience
+			spec.Secrets = sanitize.NewSecrets([]string{"hunter2", secret}, nil)
+			spec.Timeouts.Connect = patience
 			if first := tt.parts[0]; strings.HasPrefix(first, "no answer ") || strings.HasPrefix(first, "waiting ") {
-				spec.ConnectTimeout, spec.ProbeTimeout = childSilence, 100*time.Millisecond
+				spec.Timeouts.Connect, spec.Timeouts.Probe = childSilence, 100*time.Millisecond
 			}
 			log := logged(&spec)
 			status := awaitState(t, connect(t, spec), catalog.Unavailable)
@@ -370,7 +378,7 @@ func TestReasons(t *testing.T) {
 // A call to a server whose last attempt failed is answered at once.
 func TestCallOfUnavailable(t *testing.T) {
 	mcptest.NoLeaks(t)
-	u := connect(t, Spec{Type: Stdio, Command: "no-such-program"})
+	u := connect(t, Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: "no-such-program"}}})
 	awaitState(t, u, catalog.Unavailable)
 	_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil), Times: request.Times{Wait: time.Hour}})
 	unavailable, ok := err.(*request.UnavailableError)
@@ -397,7 +405,7 @@ func TestCallWhileConnecting(t *testing.T) {
 // Close does not wait for a handshake that never ends.
 func TestCloseWhileConnecting(t *testing.T) {
 	eachVariant(t, mcptest.Spec{NeverInit: true}, func(t *testing.T, _ variant, spec Spec, log func() mcptest.Log) {
-		spec.ConnectTimeout = time.Hour
+		spec.Timeouts.Connect = time.Hour
 		u := New(spec)
 		u.Start()
 		mcptest.WaitFor(t, "a message", patience, func() bool { return len(log().Event(mcptest.EventMessage)) > 0 })
@@ -415,7 +423,7 @@ func TestRedirectKeepsHeaders(t *testing.T) {
 	server := mcptest.Spec{}.HTTP(t)
 	// 127.0.0.1 and localhost are two hosts.
 	server.Script(mcptest.Redirect(strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1)).Always())
-	awaitState(t, connect(t, Spec{Type: HTTP, URL: server.URL, Headers: map[string]string{"X-Api-Key": "secret"}}), catalog.Unavailable)
+	awaitState(t, connect(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: server.URL, Headers: map[string]string{"X-Api-Key": "secret"}}}}), catalog.Unavailable)
 	if log := elsewhere.Log().Event(mcptest.EventHTTP); len(log) != 0 {
 		t.Errorf("%d requests went elsewhere: %v", len(log), log[0].Header)
 	}
@@ -423,11 +431,11 @@ func TestRedirectKeepsHeaders(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	for _, serve := range []func(mcptest.Spec, testing.TB) (string, *mcptest.HTTPServer){
-		func(s mcptest.Spec, t testing.TB) (string, *mcptest.HTTPServer) { return HTTP, s.HTTP(t) },
-		func(s mcptest.Spec, t testing.TB) (string, *mcptest.HTTPServer) { return SSE, s.SSE(t) },
+		func(s mcptest.Spec, t testing.TB) (string, *mcptest.HTTPServer) { return transport.HTTP, s.HTTP(t) },
+		func(s mcptest.Spec, t testing.TB) (string, *mcptest.HTTPServer) { return transport.SSE, s.SSE(t) },
 	} {
-		transport, server := serve(mcptest.Spec{Token: "t0ken"}, t)
-		u := New(Spec{Type: transport, URL: server.URL, Headers: map[string]string{"Authorization": "Bearer t0ken"}})
+		kind, server := serve(mcptest.Spec{Token: "t0ken"}, t)
+		u := New(Spec{Options: transport.Options{Type: kind, Remote: transport.Remote{URL: server.URL, Headers: map[string]string{"Authorization": "Bearer t0ken"}}}})
 		u.Start()
 		awaitState(t, u, catalog.Ready)
 		mustEcho(t, u)
@@ -437,14 +445,14 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("%s without the header", entry.Text)
 			}
 		}
-		mcptest.WaitFor(t, "the end of the session on the server, "+transport, patience, func() bool { return server.Sessions() == 0 })
+		mcptest.WaitFor(t, "the end of the session on the server, "+kind, patience, func() bool { return server.Sessions() == 0 })
 	}
 }
 
 // An HTTP URL behind which there is the old transport is found out.
 func TestHTTPFallsBackToSSE(t *testing.T) {
 	mcptest.NoLeaks(t)
-	u := ready(t, Spec{Type: HTTP, URL: mcptest.Spec{}.SSE(t).URL})
+	u := ready(t, at(transport.HTTP, mcptest.Spec{}.SSE(t).URL))
 	mustEcho(t, u)
 }
 
@@ -503,9 +511,9 @@ func TestOddCatalogues(t *testing.T) {
 // A server without tools/list has no tools, and is none the worse for it.
 func TestServerWithoutTools(t *testing.T) {
 	mcptest.NoLeaks(t)
-	u := ready(t, Spec{Type: InProcess, Serve: scripted(map[string]string{
+	u := ready(t, serving(scripted(map[string]string{
 		"initialize": `"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x"}}`,
-	})})
+	})))
 	if status := u.Status(); !status.Known || len(status.Tools) != 0 {
 		t.Errorf("%+v", status)
 	}
@@ -520,7 +528,7 @@ func TestServerRequests(t *testing.T) {
 		"tools/list": `"result":{"tools":[]}}` + "\n" + `{"jsonrpc":"2.0","id":"p/1","method":"ping"}` + "\n" + `{"jsonrpc":"2.0","id":1,"method":"roots/list"`,
 		"":           "",
 	})
-	ready(t, Spec{Type: InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+	ready(t, serving(func(ctx context.Context, in io.Reader, out io.Writer) error {
 		return serve(ctx, io.TeeReader(in, writerFunc(func(p []byte) (int, error) {
 			for line := range strings.Lines(string(p)) {
 				if !strings.Contains(line, `"method"`) {
@@ -529,7 +537,7 @@ func TestServerRequests(t *testing.T) {
 			}
 			return len(p), nil
 		})), out)
-	}})
+	}))
 	got := map[string]bool{}
 	for range 2 {
 		select {
@@ -605,9 +613,9 @@ func TestOddErrors(t *testing.T) {
 		{`"result":{nonsense}`, "the result is not valid JSON: {nonsense}", ``},
 	}
 	for _, tt := range tests {
-		u := ready(t, Spec{Type: InProcess, Serve: scripted(map[string]string{
+		u := ready(t, serving(scripted(map[string]string{
 			"initialize": `"result":{"protocolVersion":"2025-06-18"}`, "tools/list": `"result":{}`, "tools/call": tt.answer,
-		})})
+		})))
 		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("x", nil), Times: request.Times{Timeout: patience}})
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%s: got %v, want %s", tt.answer, err, tt.want)

@@ -14,104 +14,45 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/semaphore"
-	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
-// stub is a link that answers nothing and notes what it is to say.
-type stub struct {
-	*mux
-	in   incoming
-	said chan string
+// script is a Conn whose server is the test.
+type script struct {
+	says  chan []byte // what Read returns; closed at the end of the stream
+	hears chan string // what is written
+	once  sync.Once
 }
 
-func newStub() *stub { return &stub{mux: newMux(), said: make(chan string, 10)} }
-
-func (s *stub) request(ctx context.Context, _ outgoing) (wire.Message, error) {
-	<-ctx.Done()
-	return wire.Message{}, ctx.Err()
-}
-
-func (s *stub) notify(_ context.Context, message []byte) error {
-	s.said <- string(message)
-	return nil
-}
-
-func (s *stub) start(in incoming) { s.in = in }
-
-func (s *stub) close() {}
-
-func (s *stub) traits() traits { return traits{oneStream: true} }
-
-var _ link = (*stub)(nil)
-
-// What was answered counts, also if the caller leaves at the same moment.
-func TestAnswerAndCancellationTogether(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for id := range int64(100) {
-		m := newMux()
-		p, _, err := m.register(outgoing{id: id})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.resolve(id, answer{message: wire.Message{Result: json.RawMessage(`{}`)}})
-		if _, err := m.wait(ctx, p); err != nil {
-			t.Fatalf("an answer and a cancellation: got %v", err)
-		}
-	}
-	m := newMux()
-	p, _, err := m.register(outgoing{id: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.wait(ctx, p); !errors.Is(err, context.Canceled) || len(m.pending) != 0 {
-		t.Errorf("no answer: got %v, %d are waited for", err, len(m.pending))
-	}
-}
-
-// scriptedConn is a Conn whose server is the test.
-type scriptedConn struct {
-	said    chan []byte // what Read returns; closed at the end of the stream
-	written func(messages [][]byte) error
-	once    sync.Once
-}
-
-func (c *scriptedConn) Read() ([]byte, error) {
-	if data, ok := <-c.said; ok {
+func (c *script) Read() ([]byte, error) {
+	if data, ok := <-c.says; ok {
 		return data, nil
 	}
 	return nil, io.EOF
 }
 
-func (c *scriptedConn) Write(messages ...[]byte) error { return c.written(messages) }
-
-func (c *scriptedConn) Close() error {
-	c.once.Do(func() { close(c.said) })
+func (c *script) Write(messages ...[]byte) error {
+	for _, message := range messages {
+		c.hears <- string(message)
+	}
 	return nil
 }
 
-// A server may answer and end before the write of the request has returned.
-func TestAnswerBeforeTheWriteIsOver(t *testing.T) {
-	mcptest.NoLeaks(t)
-	spec := Spec{}.withDefaults()
-	over := make(chan struct{})
-	conn := &scriptedConn{said: make(chan []byte, 1)}
-	l := newStreamLink(&spec).use(conn, nil)
-	conn.written = func([][]byte) error {
-		conn.said <- []byte(`{"jsonrpc":"2.0","id":7,"result":{"last":"words"}}`)
-		_ = conn.Close()
-		<-over
-		return nil
+func (c *script) Close() error {
+	c.once.Do(func() { close(c.says) })
+	return nil
+}
+
+// linkTo is a link over conn that is not started yet.
+func linkTo(t testing.TB, conn transport.Conn) transport.Link {
+	t.Helper()
+	l, err := transport.NewDialer(transport.Options{Connect: func(context.Context) (transport.Conn, error) { return conn, nil }}).Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	l.start(func(wire.Message, int64) {})
-	message, err := l.request(context.Background(), outgoing{id: 7, message: []byte("{}")})
-	if err != nil || string(message.Result) != `{"last":"words"}` {
-		t.Errorf("got %s, %v", message.Result, err)
-	}
-	close(over)
-	l.close()
+	return l
 }
 
 // A server may ask before anything else, and is answered. An id of any length is no
@@ -119,12 +60,15 @@ func TestAnswerBeforeTheWriteIsOver(t *testing.T) {
 func TestRequestsOfTheServer(t *testing.T) {
 	spec := Spec{}.withDefaults()
 	s := newSession(&spec)
-	l := newStub()
-	s.connected(l)
-	l.in(wire.Message{ID: json.RawMessage(`"p"`), Method: "ping"}, 0)
-	l.in(wire.Message{ID: json.RawMessage(`"` + strings.Repeat("x", maxID) + `"`), Method: "ping"}, 0)
-	if got := <-l.said; got != `{"jsonrpc":"2.0","id":"p","result":{}}` || len(l.said) != 0 {
-		t.Errorf("got %s, and %d more", got, len(l.said))
+	conn := &script{says: make(chan []byte), hears: make(chan string, 10)}
+	s.connected(linkTo(t, conn))
+	for _, id := range []string{"p", strings.Repeat("x", maxID), "q"} {
+		conn.says <- []byte(`{"jsonrpc":"2.0","id":"` + id + `","method":"ping"}`)
+	}
+	for _, id := range []string{"p", "q"} {
+		if got := <-conn.hears; got != `{"jsonrpc":"2.0","id":"`+id+`","result":{}}` {
+			t.Errorf("got %s", got)
+		}
 	}
 	s.close()
 }
@@ -138,9 +82,9 @@ func TestLossIsOneChange(t *testing.T) {
 	losses.Go(func() {
 		defer close(over)
 		for range 3000 {
-			l := newStub()
+			l := linkTo(t, &script{})
 			u.update(func(st *Status) { u.session, st.State = &session{link: l}, catalog.Ready })
-			l.fail(errors.New("fell over"))
+			l.Life().Fail(errors.New("fell over"))
 			u.lost(errors.New("fell over"), troubles{}, 0)
 		}
 	})
@@ -168,7 +112,7 @@ func TestRetryTakesNoPlace(t *testing.T) {
 		all := semaphore.New(1)
 		bad, starts := inProcess(t, mcptest.Spec{})
 		good, _ := inProcess(t, mcptest.Spec{})
-		bad.AllGate, good.AllGate = all, all
+		bad.Concurrency.All, good.Concurrency.All = all, all
 		serve := bad.Serve
 		bad.Serve = func(ctx context.Context, in io.Reader, out io.Writer) error {
 			if starts.starts() == 0 {
@@ -196,36 +140,15 @@ func TestRetryTakesNoPlace(t *testing.T) {
 	})
 }
 
-// Retry-After is seconds or a date, and no reason to wait for ever.
-func TestParseRetryAfter(t *testing.T) {
-	for value, want := range map[string]time.Duration{
-		"7": 7 * time.Second, " 120 ": 2 * time.Minute, "0": 0, "-5": 0, "1h": 0, "soon": 0, "": 0,
-		"99999999999": maxRetryAfter, "99999999999999999999": 0,
-		"Wed, 21 Oct 2015 07:28:00 GMT": 0, "Fri, 01 Jan 2999 00:00:00 GMT": maxRetryAfter,
-	} {
-		if got := parseRetryAfter(value); got != want {
-			t.Errorf("%q: got %v, want %v", value, got, want)
-		}
-	}
-	synctest.Test(t, func(t *testing.T) {
-		at := time.Now().Add(90 * time.Second)
-		if got := parseRetryAfter(at.UTC().Format(http.TimeFormat)); got != 90*time.Second {
-			t.Errorf("a date in 90 s: got %v", got)
-		}
-	})
-	if got := retryAfterOf(&statusError{retryAfter: time.Hour}); got != maxOwnWait {
-		t.Errorf("mcpx itself would wait for %v", got)
-	}
-}
-
 // 503 can say when to come back, too; what is not offered is asked for no sooner.
 func TestRetryAfterUnavailable(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
 	server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: 503, Header: map[string]string{"Retry-After": "3600"}}.Always())
-	status := awaitState(t, connect(t, Spec{Type: HTTP, URL: server.URL}), catalog.Unavailable)
-	if wait := time.Until(status.RetryAfter); wait < maxOwnWait-patience || wait > maxOwnWait {
-		t.Errorf("the next attempt is in %v, want %v", wait, maxOwnWait)
+	status := awaitState(t, connect(t, at(transport.HTTP, server.URL)), catalog.Unavailable)
+	const most = 10 * time.Minute
+	if wait := time.Until(status.RetryAfter); wait < most-patience || wait > most {
+		t.Errorf("the next attempt is in %v, want %v", wait, most)
 	}
 	contains(t, "reason", status.Reason, "503 Service Unavailable", "retry after 3600")
 }
@@ -247,7 +170,7 @@ func TestStreamBehindNotification(t *testing.T) {
 func TestForgottenSessionIsNotEnded(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	u := ready(t, at(transport.HTTP, server.URL))
 	server.KillSessions()
 	mustEcho(t, u)
 	for _, entry := range server.Log().Event(mcptest.EventHTTP) {
@@ -258,27 +181,6 @@ func TestForgottenSessionIsNotEnded(t *testing.T) {
 	u.Close(0)
 	if n := server.Sessions(); n != 0 {
 		t.Errorf("%d sessions are left", n)
-	}
-}
-
-// A secret is struck out in each of the spellings that servers have for it.
-func TestSecretSpellings(t *testing.T) {
-	key := "-----BEGIN KEY-----\nMIIabcdefgh\nijklmnopqr\n-----END KEY-----\n"
-	spec := Spec{Secrets: []string{"to ken/+\"1", key, "abc", "word"}}.withDefaults()
-	for text, want := range map[string]string{
-		`bad token to ken/+"1 given`:                    "bad token [secret] given",
-		"GET /x?key=to+ken%2F%2B%221":                   "GET /x?key=[secret]",
-		"GET /to%20ken%2F+%221/x":                       "GET /[secret]/x",
-		`{"token":"to ken/+\"1"}`:                       `{"token":"[secret]"}`,
-		"bad key: " + key + " read":                     "bad key: [secret] read",
-		"ijklmnopqr\n-----END KEY-----":                 "[secret] [secret]",
-		"abc is too short to be struck out":             "abc is too short to be struck out",
-		"a word is not":                                 "a [secret] is not",
-		strings.Repeat("x", cleanBytes) + "to ken/+\"1": strings.Repeat("x", 97) + "...",
-	} {
-		if got := spec.clean(text, 100); got != want {
-			t.Errorf("%.60q: got %q, want %q", text, got, want)
-		}
 	}
 }
 

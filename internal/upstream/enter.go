@@ -10,6 +10,9 @@ import (
 	"mcpx/internal/request"
 )
 
+// errStopped ends the session of an upstream that is stopped.
+var errStopped = errors.New("mcpx stopped the server")
+
 // waits counts the time that a request waits before it is sent, in all its attempts.
 type waits struct {
 	limited bool
@@ -56,15 +59,7 @@ func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 			}
 		}
 		began := time.Now()
-		err := u.spec.Gate.Enter(ctx)
-		if err == nil {
-			if err = u.spec.AllGate.Enter(ctx); err != nil {
-				u.spec.Gate.Leave()
-				if busy, ok := errors.AsType[*semaphore.BusyError](err); ok {
-					busy.All = true
-				}
-			}
-		}
+		err := u.spec.Concurrency.enter(ctx)
 		if w.queued += time.Since(began); err != nil {
 			return nil, err
 		}
@@ -75,16 +70,34 @@ func (u *Upstream) enter(ctx context.Context, w *waits) (*session, error) {
 	}
 }
 
-func (u *Upstream) leave() {
-	u.spec.AllGate.Leave()
-	u.spec.Gate.Leave()
+func (u *Upstream) leave() { u.spec.Concurrency.leave() }
+
+// enter waits for a place at both gates.
+func (c *Concurrency) enter(ctx context.Context) error {
+	if err := c.Gate.Enter(ctx); err != nil {
+		return err
+	}
+	err := c.All.Enter(ctx)
+	if err == nil {
+		return nil
+	}
+	c.Gate.Leave()
+	if busy, ok := errors.AsType[*semaphore.BusyError](err); ok {
+		busy.All = true
+	}
+	return err
+}
+
+func (c *Concurrency) leave() {
+	c.All.Leave()
+	c.Gate.Leave()
 }
 
 // current returns the open session; nil if there is none, or the upstream is stopped.
 func (u *Upstream) current() *session {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.stopped || u.session == nil || u.session.link.cause() != nil {
+	if u.stopped || u.session == nil || u.session.link.Life().Cause() != nil {
 		return nil
 	}
 	return u.session
@@ -108,10 +121,10 @@ func (u *Upstream) awaitSession(ctx context.Context, w *waits) error {
 		switch {
 		case stopped:
 			return stoppedError()
-		case s != nil && s.link.cause() == nil:
+		case s != nil && s.link.Life().Cause() == nil:
 			return nil
 		case s != nil: // lost, and the supervisor is about to see it
-			status.State, status.Reason = catalog.Connecting, u.spec.reason(s.link.cause())
+			status.State, status.Reason = catalog.Connecting, u.spec.reason(s.link.Life().Cause())
 		case status.State == catalog.Idle:
 			u.Ask()
 			continue

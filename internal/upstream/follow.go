@@ -69,8 +69,8 @@ func (u *Upstream) Follow(ctx context.Context, r *request.Request, agreed func()
 				return t.err
 			}
 			return &request.LostError{Reason: "the server no longer tells of changes"}
-		case <-s.link.done():
-			return &request.LostError{Reason: u.spec.reason(s.link.cause())}
+		case <-s.link.Life().Done():
+			return &request.LostError{Reason: u.spec.reason(s.link.Life().Cause())}
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -126,15 +126,15 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 		t.cancel()
 		close(t.ended)
 	}()
-	if s.modern {
+	if s.Modern {
 		// An acknowledgement does not name what it does not grant.
-		late := time.AfterFunc(s.spec.ConnectTimeout, func() { s.settle(t, errNotTold) })
+		late := time.AfterFunc(s.spec.Timeouts.Connect, func() { s.settle(t, errNotTold) })
 		defer late.Stop()
 		s.keepListening(ctx, mcp.SubscriptionFilter{ResourceSubscriptions: []string{uri}}, func(err error) { s.settle(t, err) })
 		return
 	}
 	params := wire.Encode(map[string]string{"uri": uri})
-	bounded, cancel := context.WithTimeout(ctx, s.spec.ConnectTimeout)
+	bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Connect)
 	_, err := s.do(bounded, string(mcp.MethodResourcesSubscribe), params)
 	cancel()
 	s.settle(t, err)
@@ -145,10 +145,10 @@ func (s *session) hold(ctx context.Context, uri string, t *topic) {
 	if s.changes.ctx.Err() != nil {
 		return // the session ends, and the subscription with it
 	}
-	bounded, cancel = context.WithTimeout(s.noteCtx, noteTime)
+	bounded, cancel = context.WithTimeout(s.notes.ctx, noteTime)
 	defer cancel()
 	if _, err := s.do(bounded, string(mcp.MethodResourcesUnsubscribe), params); err != nil {
-		s.spec.Logger.Debug("unsubscribing", "err", s.spec.clean(err.Error(), 300))
+		s.spec.Logger.Debug("unsubscribing", "err", s.spec.Secrets.Line(err.Error(), 300))
 	}
 }
 

@@ -49,7 +49,7 @@ func TestFollow_refused(t *testing.T) {
 func TestFollow_idle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec, logs := inProcess(t, mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://1","name":"one"}]`)})
-		spec.StopIdle, spec.MaxConcurrency = time.Minute, 1
+		spec.StopIdle, spec.Concurrency.Max = time.Minute, 1
 		u := ready(t, spec)
 		ctx, cancel := context.WithCancel(t.Context())
 		agreed, told := make(chan struct{}), make(chan string, 10)

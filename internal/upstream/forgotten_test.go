@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // forgotten are the ways in which servers say that they do not know a session,
@@ -40,7 +41,7 @@ func TestSessionForgottenInDisguise(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			mcptest.NoLeaks(t)
 			server := mcptest.Spec{Forgotten: tt.says}.HTTP(t)
-			u := ready(t, Spec{Type: HTTP, URL: server.URL})
+			u := ready(t, at(transport.HTTP, server.URL))
 			server.KillSessions()
 			var calls sync.WaitGroup
 			for range 20 {
@@ -68,7 +69,7 @@ func TestHealthOfForgottenSession(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			mcptest.NoLeaks(t)
 			server := mcptest.Spec{Forgotten: tt.says}.HTTP(t)
-			u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 10 * time.Millisecond, Timeout: patience, Threshold: 1000}})
+			u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 10 * time.Millisecond, Timeout: patience, Threshold: 1000}})
 			server.KillSessions()
 			mcptest.WaitFor(t, "a fresh session", patience, func() bool { return server.Sessions() == 1 })
 			awaitState(t, u, catalog.Ready)
@@ -81,7 +82,7 @@ func TestHealthOfForgottenSession(t *testing.T) {
 func TestErrorThatSpeaksOfSessions(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	u := ready(t, at(transport.HTTP, server.URL))
 	for _, status := range []int{200, 400} {
 		server.Script(says(status, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"your session with the bank has expired"}}`).On("tools/call"))
 		_, err := text(u, "echo", `{}`)
@@ -103,7 +104,7 @@ func TestErrorThatSpeaksOfSessionsAtTheEndOfOne(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			mcptest.NoLeaks(t)
 			server := mcptest.Spec{Forgotten: tt.says}.HTTP(t)
-			u := ready(t, Spec{Type: HTTP, URL: server.URL})
+			u := ready(t, at(transport.HTTP, server.URL))
 			server.KillSessions()
 			server.Script(says(200, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"your session with the bank has expired"}}`).On("tools/call"))
 			_, err := text(u, "destroy_echo", `{"text":"x"}`)
@@ -125,7 +126,7 @@ func TestNotFoundMethod(t *testing.T) {
 	server := mcptest.Spec{}.HTTP(t)
 	server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: 404, Header: map[string]string{"Content-Type": "application/json"},
 		Body: `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32601,"message":"Method not found"}}`}.On("ping").Always())
-	ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 1}})
+	ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 1}})
 	mcptest.WaitFor(t, "some health checks", patience, func() bool { return server.Count("ping") >= 5 })
 	if n := server.Count("initialize"); n != 1 {
 		t.Errorf("%d sessions", n)
@@ -139,7 +140,7 @@ func TestServerWithoutPing(t *testing.T) {
 		mcptest.NoLeaks(t)
 		server := mcptest.Spec{}.HTTP(t)
 		server.Script(mcptest.Fault{Kind: mcptest.FaultStatus, Status: status}.On("ping").Always())
-		u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 1}})
+		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 1}})
 		mcptest.WaitFor(t, "some health checks", patience, func() bool { return server.Count("tools/list") >= 5 })
 		if pings, sessions := server.Count("ping"), server.Count("initialize"); pings != 1 || sessions != 1 {
 			t.Errorf("%d: %d pings, %d sessions, want 1 of each", status, pings, sessions)
@@ -184,7 +185,7 @@ func TestPingRefusedInWordsOfASession(t *testing.T) {
 		mcptest.NoLeaks(t)
 		server := mcptest.Spec{}.HTTP(t)
 		server.Script(says(status, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32600,"message":"Unknown method ping. Supported: initialize, tools/list, tools/call"}}`).On("ping").Always())
-		u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 2}})
+		u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 2}})
 		mcptest.WaitFor(t, "some checks", patience, func() bool { return server.Count("ping")+server.Count("tools/list") > 8 })
 		mustEcho(t, u)
 		if n := server.Count("initialize"); n != 1 || u.Status().State != catalog.Ready {
@@ -197,7 +198,7 @@ func TestPingRefusedInWordsOfASession(t *testing.T) {
 func TestNotFoundWithTheIDOfTheCall(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	u := ready(t, at(transport.HTTP, server.URL))
 	for _, message := range []string{"Resource not found: file x", "no such file in this session"} {
 		server.Script(says(404, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32002,"message":"`+message+`"}}`).On("tools/call"))
 		_, err := text(u, "echo", `{}`)
@@ -217,7 +218,7 @@ func TestNotFoundWithTheIDOfTheCall(t *testing.T) {
 func TestRefusedThenForgotten(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.SSE(t)
-	u := ready(t, Spec{Type: SSE, URL: server.URL})
+	u := ready(t, at(transport.SSE, server.URL))
 	server.Script(
 		says(500, "application/json", `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32603,"message":"the database session broke while writing"}}`).On("tools/call"),
 		says(404, "text/plain", "unknown session").On("ping"),

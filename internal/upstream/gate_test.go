@@ -103,8 +103,8 @@ func TestGateOfAll(t *testing.T) {
 		all := semaphore.New(1)
 		one, _ := inProcess(t, mcptest.Spec{})
 		two, _ := inProcess(t, mcptest.Spec{})
-		one.AllGate, two.AllGate = all, all
-		two.Gate = semaphore.New(5)
+		one.Concurrency.All, two.Concurrency.All = all, all
+		two.Concurrency.Gate = semaphore.New(5)
 		a, b := connect(t, one), connect(t, two)
 		var calls sync.WaitGroup
 		calls.Go(func() {
@@ -242,9 +242,9 @@ func TestIdleAsksForProgress(t *testing.T) {
 func TestIdleCountsFromSending(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{InitDelay: 10 * time.Second})
-		spec.IdleTimeout = 2 * time.Second
-		spec.ProbeTimeout = time.Hour
-		spec.Gate = semaphore.New(1)
+		spec.Timeouts.Idle = 2 * time.Second
+		spec.Timeouts.Probe = time.Hour
+		spec.Concurrency.Gate = semaphore.New(1)
 		u := connect(t, spec)
 		var calls sync.WaitGroup
 		for range 5 {

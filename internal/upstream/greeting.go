@@ -48,7 +48,8 @@ func readGreeting(method string, result json.RawMessage) (greeting, error) {
 	extensions, _ := wire.ReadObject(capabilities["extensions"])
 	_, g.offers.Tasks = wire.ReadObject(extensions[caller.TasksExtension])
 	_, g.offers.Skills = wire.ReadObject(extensions["io.modelcontextprotocol/skills"])
-	for _, known := range []string{"tools", "resources", "prompts", "completions", "logging", "tasks"} { // mcpx itself polls tasks of the legacy era
+	// Tasks of the legacy era are known: mcpx itself polls them.
+	for _, known := range []string{"tools", "resources", "prompts", "completions", "logging", "tasks"} {
 		delete(capabilities, known)
 	}
 	if others := wire.Encode(capabilities); len(capabilities) > 0 && len(others) <= maxOthers {

@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // One odd member of the answer to a handshake costs nothing but itself.
@@ -42,7 +43,7 @@ func TestOddGreetings(t *testing.T) {
 			if tt.method == discover {
 				fake.Era = mcptest.EraModern
 			}
-			u := ready(t, Spec{Type: HTTP, URL: fake.HTTP(t).URL})
+			u := ready(t, at(transport.HTTP, fake.HTTP(t).URL))
 			mustEcho(t, u)
 			st := u.Status()
 			if st.Protocol != tt.protocol || st.Title != tt.title || st.Version != tt.server || st.Instructions != tt.instructions {
@@ -58,7 +59,7 @@ func TestReasonsHaveNoTypes(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			mcptest.NoLeaks(t)
 			fake := mcptest.Spec{MethodResults: map[string]json.RawMessage{method: json.RawMessage(result)}}
-			status := awaitState(t, connect(t, Spec{Type: HTTP, URL: fake.HTTP(t).URL}), catalog.Unavailable)
+			status := awaitState(t, connect(t, at(transport.HTTP, fake.HTTP(t).URL)), catalog.Unavailable)
 			contains(t, "reason", status.Reason, "reading "+method+": the result is not an object")
 			for _, part := range []string{"json:", "Go ", "struct"} {
 				if strings.Contains(status.Reason, part) {
@@ -86,7 +87,7 @@ func TestLaterPageFails(t *testing.T) {
 			server := mcptest.Spec{Pages: 2}.HTTP(t)
 			server.Script(tt.fault.On("tools/list"))
 			var h history
-			u := h.start(t, Spec{Type: HTTP, URL: server.URL}, nil)
+			u := h.start(t, at(transport.HTTP, server.URL), nil)
 			awaitState(t, u, catalog.Ready)
 			mustEcho(t, u)
 			st := u.Status()
@@ -123,7 +124,7 @@ func TestLaterPageFails(t *testing.T) {
 func TestPartAfterRestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var starts, broken atomic.Int32
-		u := connect(t, Spec{Type: InProcess, Legacy: true, Serve: answering(func(m sent, _ io.Writer) (string, error) {
+		u := connect(t, Spec{Options: transport.Options{Type: transport.InProcess, Serve: answering(func(m sent, _ io.Writer) (string, error) {
 			switch {
 			case m.Method == "tools/call":
 				return "", io.EOF
@@ -136,7 +137,7 @@ func TestPartAfterRestart(t *testing.T) {
 				return `"result":{"tools":[{"name":"b"}]}`, nil
 			}
 			return `"error":{"code":-32603,"message":"busy for a moment"}`, nil
-		})})
+		})}, Legacy: true})
 		pause(time.Second)
 		broken.Store(1)
 		if _, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("a", nil)}); err == nil {

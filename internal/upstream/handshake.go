@@ -12,6 +12,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/transport"
 )
 
 // The values of [Spec.Protocol] that pin an era.
@@ -21,21 +22,22 @@ const (
 )
 
 // handshake agrees on an era: the modern one first, unless the server spoke the
-// legacy one when it was last seen, or the session belongs to a client that does. A server that does not answer the probe within
-// its bound may be slow to start or ignore what it does not know: it is asked to
-// initialize, and probed once more where it knows no initialize.
+// legacy one when it was last seen, or the session belongs to a client that does. A
+// server that does not answer the probe within its bound may be slow to start, or ignore
+// what it does not know: it is asked to initialize, and probed once more where it knows
+// no initialize.
 func (s *session) handshake(ctx context.Context) error {
 	switch {
-	case s.spec.Protocol == EraLegacy, s.link.traits().legacyOnly:
+	case s.spec.Protocol == EraLegacy, s.link.Traits().LegacyOnly:
 		return s.initialize(ctx, nil)
 	case s.spec.Protocol == EraModern:
 		return s.discover(ctx)
 	}
 	probe, answered := error(nil), false
 	owner := s.spec.owner()
-	s.unprobed = owner != nil && owner.Version != "" && !owner.Modern()
-	if !s.spec.Legacy && !s.unprobed {
-		bounded, cancel := context.WithTimeout(ctx, s.spec.ProbeTimeout)
+	s.Unprobed = owner != nil && owner.Version != "" && !owner.Modern()
+	if !s.spec.Legacy && !s.Unprobed {
+		bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Probe)
 		probe = s.discover(bounded)
 		answered = bounded.Err() == nil
 		cancel()
@@ -44,8 +46,9 @@ func (s *session) handshake(ctx context.Context) error {
 		}
 	}
 	err := s.initialize(ctx, probe)
-	_, refused := errors.AsType[*wire.RPCError](err)
-	if _, status := errors.AsType[*statusError](err); !refused && !(status && !fatal(err)) { // a server of the modern era alone may refuse with a bare status
+	_, rpc := errors.AsType[*wire.RPCError](err)
+	_, status := errors.AsType[*transport.StatusError](err) // a server of the modern era alone may say no more
+	if refused := rpc || status && !fatal(err); !refused {
 		return err
 	}
 	if revision, ok := errors.AsType[*revisionError](probe); ok && len(revision.offered) > 0 {
@@ -63,19 +66,19 @@ func fatal(err error) bool {
 	if _, answered := errors.AsType[*wire.RPCError](err); answered {
 		return false
 	}
-	if status, ok := errors.AsType[*statusError](err); ok {
-		return status.code == http.StatusUnauthorized || status.code == http.StatusForbidden ||
-			status.code == http.StatusTooManyRequests || status.code >= 500 || (status.code >= 300 && status.code < 400)
+	if status, ok := errors.AsType[*transport.StatusError](err); ok {
+		return status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden ||
+			status.Code == http.StatusTooManyRequests || status.Code >= 500 || (status.Code >= 300 && status.Code < 400)
 	}
-	return errors.Is(err, errNotSent)
+	return errors.Is(err, transport.ErrNotSent)
 }
 
 // likeUnknownMethod reports an answer that servers give to a method which they
 // do not know, beside those that say so.
 func likeUnknownMethod(err error) bool {
-	status, ok := errors.AsType[*statusError](err)
-	return ok && (status.code >= 500 || status.code == http.StatusForbidden ||
-		status.code == http.StatusUnauthorized && !status.challenged)
+	status, ok := errors.AsType[*transport.StatusError](err)
+	return ok && (status.Code >= 500 || status.Code == http.StatusForbidden ||
+		status.Code == http.StatusUnauthorized && !status.Challenged)
 }
 
 // revisionError says that a server answers server/discover, but not as one of the
@@ -128,18 +131,19 @@ func (s *session) discover(ctx context.Context) error {
 	if !slices.Contains(g.supported, modernVersion) {
 		return &revisionError{g.supported}
 	}
-	s.modern = true
+	s.Modern = true
 	s.agreed(modernVersion, g)
 	return nil
 }
 
 // agreed takes over what the handshake has found.
 func (s *session) agreed(version string, g greeting) {
-	s.version = version
-	s.title, s.release, s.instructions = g.title, g.release, g.instructions
+	s.Protocol = version
+	s.Title, s.Version, s.Instructions = g.title, g.release, g.instructions
+	s.Stateful = !s.Modern && !s.link.Traits().Sessionless
 	s.offers = g.offers
-	s.takesLevel = g.logging && !s.modern
-	s.link.agreed(version)
+	s.level.settable = g.logging && !s.Modern
+	s.link.Agreed(version)
 }
 
 // initialize is the legacy handshake, with a revision that the server has listed if
@@ -180,15 +184,15 @@ func (s *session) initializeWith(ctx context.Context, version string) error {
 // session is a reason to give up.
 func (s *session) initialized(ctx context.Context) error {
 	message := []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	bounded, cancel := context.WithTimeout(ctx, s.spec.ProbeTimeout)
+	bounded, cancel := context.WithTimeout(ctx, s.spec.Timeouts.Probe)
 	defer cancel()
-	err := s.link.notify(bounded, message)
+	err := s.link.Notify(bounded, message)
 	switch {
-	case err == nil || errors.Is(err, errGone) || s.link.cause() != nil:
+	case err == nil || errors.Is(err, transport.ErrGone) || s.link.Life().Cause() != nil:
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	s.spec.Logger.Warn("the server does not accept notifications/initialized", "err", s.spec.clean(err.Error(), 300))
+	s.spec.Logger.Warn("the server does not accept notifications/initialized", "err", s.spec.Secrets.Line(err.Error(), 300))
 	return nil
 }

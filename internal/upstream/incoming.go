@@ -15,7 +15,7 @@ import (
 func (s *session) incoming(m wire.Message, of int64) {
 	switch {
 	case m.ID != nil && (m.Method == "initialize" || m.Method == string(mcp.MethodServerDiscover)):
-		s.link.fail(errEcho) // what only clients ask
+		s.link.Life().Fail(errEcho) // what only clients ask
 	case m.ID != nil:
 		s.reply(m, of)
 	case m.Method == "notifications/progress":

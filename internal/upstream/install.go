@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"container/list"
 	"context"
 	"fmt"
 	"slices"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"mcpx/internal/base/semaphore"
-	"mcpx/internal/base/wire"
 )
 
 const (
@@ -38,6 +38,12 @@ func newInstallLimits(connectTimeout time.Duration) *installLimits {
 	return &installLimits{connectTimeout, firstQuiet, laterQuiet}
 }
 
+// line is a place in the line of the commands that install.
+type line struct {
+	place  *list.Element // nil: it may install at once
+	joined bool
+}
+
 // lateError is why a start was ended that took too long.
 type lateError struct {
 	after time.Duration
@@ -60,35 +66,35 @@ func (e *lateError) Error() string {
 
 // attempt opens a session. took is how long that took; left is what the listing may
 // take.
-func (u *Upstream) attempt(parent context.Context, spec *Spec, framing wire.Framing) (s *session, took, left time.Duration, err error) {
+func (u *Upstream) attempt(parent context.Context, spec *Spec) (s *session, took, left time.Duration, err error) {
 	if spec.installs != nil {
-		s, took, err = u.install(parent, spec, framing)
-		return s, took, spec.ConnectTimeout, err
+		s, took, err = u.install(parent, spec)
+		return s, took, spec.Timeouts.Connect, err
 	}
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(parent, spec.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(parent, spec.Timeouts.Connect)
 	defer cancel()
 	s = newSession(spec)
-	err = s.open(ctx, framing)
+	err = s.open(ctx, u.dialer)
 	took = time.Since(began)
-	return s, took, spec.ConnectTimeout - took, err
+	return s, took, spec.Timeouts.Connect - took, err
 }
 
 // install opens a session with a command that may install at first. It waits for its
 // turn, and ends the command only when nothing moves or all of its time has passed.
-func (u *Upstream) install(parent context.Context, spec *Spec, framing wire.Framing) (s *session, took time.Duration, err error) {
+func (u *Upstream) install(parent context.Context, spec *Spec) (s *session, took time.Duration, err error) {
 	if err := u.turn(parent, spec); err != nil {
 		return nil, 0, err
 	}
 	began := time.Now()
-	w := &installWatch{gate: spec.Installs, quiet: spec.installs.firstQuiet, counts: true, say: func(string) {}}
+	w := &installWatch{gate: spec.Concurrency.Installs, quiet: spec.installs.firstQuiet, counts: true, say: func(string) {}}
 	if spec.Seen {
 		w.quiet = spec.installs.laterQuiet
 	} else {
 		w.say = u.say
 	}
-	npx := slices.Contains(words(spec.Command, spec.Args), "npx")
-	w.say(program(spec.Command) + " installs it, for " + spec.installs.whole.String() + " at most")
+	npx := slices.Contains(words(spec.Launch.Command, spec.Launch.Args), "npx")
+	w.say(program(spec.Launch.Command) + " installs it, for " + spec.installs.whole.String() + " at most")
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
 	whole := time.AfterFunc(spec.installs.whole, func() {
@@ -101,35 +107,35 @@ func (u *Upstream) install(parent context.Context, spec *Spec, framing wire.Fram
 		defer close(watched)
 		w.watch(ctx, s.movement, func(quiet time.Duration) { end(&lateError{after: quiet, quiet: true, npx: npx}) })
 	}()
-	err = s.open(ctx, framing)
+	err = s.open(ctx, u.dialer)
 	end(nil)
 	<-watched
 	if w.counts {
-		spec.Installs.Leave()
+		spec.Concurrency.Installs.Leave()
 	}
 	return s, time.Since(began), err
 }
 
 // turn waits for a place among the commands that install.
 func (u *Upstream) turn(ctx context.Context, spec *Spec) error {
-	place := u.place
-	if !u.lined {
-		place = spec.Installs.Join()
+	place := u.line.place
+	if !u.line.joined {
+		place = spec.Concurrency.Installs.Join()
 	}
-	u.place, u.lined = nil, false
+	u.line = line{}
 	if place == nil {
 		return nil
 	}
 	if !spec.Seen {
 		u.say("waits for the installs of others")
 	}
-	return spec.Installs.Await(ctx, place, u.hurry)
+	return spec.Concurrency.Installs.Await(ctx, place, u.hurry)
 }
 
 // giveUpTurn leaves the line, or what it led to, if the first attempt never began.
 func (u *Upstream) giveUpTurn(ctx context.Context) {
-	if u.lined && u.turn(ctx, &u.spec) == nil {
-		u.spec.Installs.Leave()
+	if u.line.joined && u.turn(ctx, &u.spec) == nil {
+		u.spec.Concurrency.Installs.Leave()
 	}
 }
 
@@ -185,7 +191,7 @@ func (w *installWatch) watch(ctx context.Context, movement func() any, stalled f
 	}
 }
 
-// movement is that of the link, nil before there is one.
+// movement is what moved on the side of the server so far; nil before there is a link.
 func (s *session) movement() any {
 	s.mu.Lock()
 	l := s.link
@@ -193,7 +199,7 @@ func (s *session) movement() any {
 	if l == nil {
 		return nil
 	}
-	return l.movement()
+	return l.Evidence().Movement()
 }
 
 // installers are the programs that fetch what they run, with the words of which one has

@@ -19,7 +19,7 @@ import (
 func installer(t testing.TB, fake mcptest.Spec) (Spec, *logs) {
 	t.Helper()
 	spec, all := inProcess(t, fake)
-	spec.Command, spec.Args = "npx", []string{"-y", "fake"}
+	spec.Launch.Command, spec.Launch.Args = "npx", []string{"-y", "fake"}
 	return spec, all
 }
 
@@ -67,7 +67,7 @@ func TestInstall_Patience(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				spec, all := installer(t, test.fake)
-				spec.Seen, spec.ConnectTimeout = test.seen, test.set
+				spec.Seen, spec.Timeouts.Connect = test.seen, test.set
 				u := connect(t, spec)
 				pause(test.until - second)
 				status := u.Status()
@@ -111,7 +111,7 @@ func TestInstall_Turns(t *testing.T) {
 		var ups []*Upstream
 		for _, fake := range fakes {
 			spec, logs := installer(t, fake)
-			spec.Installs = gate
+			spec.Concurrency.Installs = gate
 			ups, all = append(ups, connect(t, spec)), append(all, logs)
 		}
 		check := func(when string, want ...int) {
@@ -200,7 +200,7 @@ func TestInstall_ClosedInLine(t *testing.T) {
 		var ups []*Upstream
 		for range 3 {
 			spec, _ := installer(t, mcptest.Spec{InstallFor: -1, InstallEvery: time.Second})
-			spec.Installs = gate
+			spec.Concurrency.Installs = gate
 			u := New(spec)
 			u.Start()
 			ups = append(ups, u)
@@ -223,7 +223,7 @@ func TestInstall_ClosedAtOnce(t *testing.T) {
 			var ups []*Upstream
 			for range 3 {
 				spec, _ := installer(t, mcptest.Spec{})
-				spec.Installs = gate
+				spec.Concurrency.Installs = gate
 				u := New(spec)
 				u.Start()
 				u.cancel()
@@ -237,27 +237,6 @@ func TestInstall_ClosedAtOnce(t *testing.T) {
 			t.Errorf("%d inside, %d in line", open, waiting)
 		}
 	})
-}
-
-func TestNpxCure(t *testing.T) {
-	for stderr, want := range map[string]string{
-		"Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'zod' imported from /home/u/.npm/_npx/a3241bba59c344f5/node_modules/@x/y/dist/index.js\n    at z":                                                                                                "/home/u/.npm/_npx/a3241bba59c344f5",
-		"node:internal\nError: Cannot find module './x.js'\nRequire stack:\n- /c/_npx/0123456789abcdef/node_modules/a/b.js":                                                                                                                                 "/c/_npx/0123456789abcdef",
-		"code: 'ERR_MODULE_NOT_FOUND', url: 'file:///c d/_npx/0123456789abcdef/node_modules/a/b.js'":                                                                                                                                                        `"/c d/_npx/0123456789abcdef"`,
-		`Cannot find package 'zod' imported from C:\Users\J S\AppData\Local\npm-cache\_npx\0123456789abcdef\node_modules\x.js`:                                                                                                                              `"C:\Users\J S\AppData\Local\npm-cache\_npx\0123456789abcdef"`,
-		"npm error ENOTEMPTY: directory not empty, rename '/c/_npx/0123456789abcdef/node_modules/a' -> '/c/_npx/0123456789abcdef/node_modules/.a-x'":                                                                                                        "/c/_npx/0123456789abcdef",
-		"/c/_npx/0123456789abcdef/node_modules/e/i.js:117\n  inherits(E, Error)\n\nTypeError: inherits is not a function\n    at x (/c/_npx/0123456789abcdef/node_modules/e/i.js:117:3)\n    at Module._compile (node:internal/modules/cjs/loader:1521:14)": "/c/_npx/0123456789abcdef",
-		"Error: API_KEY is not set\n    at x (/c/_npx/0123456789abcdef/node_modules/e/i.js:117:3)\n    at Module._compile (node:internal/modules/cjs/loader:1521:14)":                                                                                       "",
-		"TypeError: x is null\n    at onMessage (/c/_npx/0123456789abcdef/node_modules/e/i.js:117:3)\n    at node:events:1":                                                                                                                                 "",
-		"Error: no token, see /c/_npx/0123456789abcdef/node_modules/a/README.md":                                                                                                                                                                            "",
-		"Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'zod' imported from /srv/own/index.js":                                                                                                                                                           "",
-		"": "",
-	} {
-		got := npxCure(stderr)
-		if want == "" && got != "" || want != "" && !strings.HasSuffix(got, " "+want+"; ") {
-			t.Errorf("%q:\n%q", stderr, got)
-		}
-	}
 }
 
 // The cure stands before what the process said.
@@ -296,16 +275,4 @@ func TestInstall_NextStart(t *testing.T) {
 			t.Errorf("then: %s, %q", status.State, status.Reason)
 		}
 	})
-}
-
-// What a process does beside messages is movement.
-func TestMovement_Process(t *testing.T) {
-	u := ready(t, stdio(t, mcptest.Spec{StderrFlood: -1}))
-	u.mu.Lock()
-	l := u.session.link.(*streamLink)
-	u.mu.Unlock()
-	before := l.own.movement()
-	mcptest.WaitFor(t, "movement", patience, func() bool { return l.own.movement() != before })
-	whole := l.movement()
-	mcptest.WaitFor(t, "movement of the link", patience, func() bool { return l.movement() != whole })
 }

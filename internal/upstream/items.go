@@ -14,8 +14,8 @@ const itemsPatience = 10 * time.Second
 
 // adoptOffers takes over what the server of a fresh session offers beside tools. Kinds
 // that it no longer offers are empty, and are not asked for.
-func (st *Status) adoptOffers(offers catalog.Offers) {
-	st.Offers = offers
+func (l *Lists) adoptOffers(offers catalog.Offers) {
+	l.Offers = offers
 	kinds := offers.Kinds()
 	gone := make(map[catalog.Kind][]catalog.Item)
 	for _, kind := range append(catalog.ItemKinds[:], catalog.Skills) {
@@ -23,9 +23,9 @@ func (st *Status) adoptOffers(offers catalog.Offers) {
 			gone[kind] = nil
 		}
 	}
-	tried := st.ListTried
-	st.adoptItems(gone, len(kinds) == 0)
-	st.ListTried = tried || len(kinds) == 0
+	tried := l.ListTried
+	l.adoptItems(gone, len(kinds) == 0)
+	l.ListTried = tried || len(kinds) == 0
 }
 
 // listItems reads those of the due lists that the server offers. A list that cannot be
@@ -33,27 +33,27 @@ func (st *Status) adoptOffers(offers catalog.Offers) {
 // tools are what most clients use.
 func (u *Upstream) listItems(ctx context.Context, s *session, due map[catalog.Kind]bool) {
 	kinds := slices.DeleteFunc(s.offers.Kinds(), func(kind catalog.Kind) bool { return !due[kind] })
-	if len(kinds) == 0 || u.spec.NoCatalogue {
+	if len(kinds) == 0 || u.spec.Catalogue.Elsewhere {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(itemsPatience, u.spec.ConnectTimeout))
+	ctx, cancel := context.WithTimeout(ctx, min(itemsPatience, u.spec.Timeouts.Connect))
 	defer cancel()
 	fresh := make(map[catalog.Kind][]catalog.Item)
 	for _, kind := range kinds {
 		all, missing, err := s.list(ctx, kind, false)
-		if s.link.cause() != nil {
+		if s.link.Life().Cause() != nil {
 			return
 		}
 		if err != nil || missing != nil {
-			s.listAgain(kind)
+			s.relisting.later(kind)
 		}
 		if err != nil {
-			u.spec.Logger.Warn("listing "+string(kind), "err", u.spec.clean(err.Error(), 300))
+			u.spec.Logger.Warn("listing "+string(kind), "err", u.spec.Secrets.Line(err.Error(), 300))
 			continue
 		}
 		items, faults := catalog.DecodeItems(kind, all.Items)
 		for _, fault := range slices.Concat(all.Faults, faults) {
-			u.spec.Logger.Warn("not listed", "fault", u.spec.clean(fault, 300))
+			u.spec.Logger.Warn("not listed", "fault", u.spec.Secrets.Line(fault, 300))
 		}
 		fresh[kind] = items
 	}
@@ -62,21 +62,22 @@ func (u *Upstream) listItems(ctx context.Context, s *session, due map[catalog.Ki
 
 // adoptItems replaces the items of the kinds that were read. Where they are what they
 // were, Items stays the same pointer, by which others see that nothing changed.
-func (st *Status) adoptItems(fresh map[catalog.Kind][]catalog.Item, all bool) {
+func (l *Lists) adoptItems(fresh map[catalog.Kind][]catalog.Item, all bool) {
 	next := catalog.Items{}
-	if st.Items != nil {
-		next = *st.Items
+	if l.Items != nil {
+		next = *l.Items
 	}
-	changed := st.Items == nil
+	changed := l.Items == nil
 	for kind, into := range map[catalog.Kind]*[]catalog.Item{
-		catalog.Resources: &next.Resources, catalog.ResourceTemplates: &next.Templates, catalog.Prompts: &next.Prompts, catalog.Skills: &next.Skills,
+		catalog.Resources: &next.Resources, catalog.ResourceTemplates: &next.Templates,
+		catalog.Prompts: &next.Prompts, catalog.Skills: &next.Skills,
 	} {
 		if items, read := fresh[kind]; read && !catalog.EqualItems(*into, items) {
 			*into, changed = items, true
 		}
 	}
 	if changed && len(fresh) > 0 {
-		st.Items = &next
+		l.Items = &next
 	}
-	st.ListTried, st.Listed = true, st.Listed || all
+	l.ListTried, l.Listed = true, l.Listed || all
 }

@@ -38,37 +38,44 @@ func (h *listener) tell(f func(json.RawMessage), params json.RawMessage) {
 	}
 }
 
+// openCalls are the calls of a session, under its lock.
+type openCalls struct {
+	listeners map[int64]*listener // by request id
+	sole      sole
+	abandoned []abandonedCall
+}
+
 // listenFor registers an open request. Once unlisten returns, none of its functions is
 // called or still running.
 func (s *session) listenFor(id int64, r *call) {
 	h := &listener{
 		client: r.Client, progress: r.Sink.Progress, log: r.Sink.Log, clock: r.clock, idle: r.idle,
-		timeout: cmp.Or(max(r.Timeout, 0), s.spec.CallTimeout),
+		timeout: cmp.Or(max(r.Timeout, 0), s.spec.Timeouts.Call),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listeners[id] = h
-	s.sole.begin(r.Client.Program())
+	s.calls.listeners[id] = h
+	s.calls.sole.begin(r.Client.Program())
 }
 
 // busy reports whether calls are under way, and the longest of their timeouts.
 func (s *session) busy() (busy bool, longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range s.listeners {
+	for _, h := range s.calls.listeners {
 		longest = max(longest, h.timeout)
 	}
-	return len(s.listeners) > 0, longest
+	return len(s.calls.listeners) > 0, longest
 }
 
 // unlisten takes an open request off the list, once. abandoned says that the server may
 // still work on it.
 func (s *session) unlisten(id int64, abandoned bool) {
 	s.mu.Lock()
-	h := s.listeners[id]
-	delete(s.listeners, id)
+	h := s.calls.listeners[id]
+	delete(s.calls.listeners, id)
 	if h != nil {
-		s.sole.end(abandoned)
+		s.calls.sole.end(abandoned)
 		if abandoned {
 			s.abandon(h)
 		}
@@ -134,12 +141,12 @@ func (h *listener) asks(cancel context.CancelCauseFunc) (over func()) {
 
 // progressed passes progress on to the call whose token it has.
 func (s *session) progressed(params json.RawMessage) {
-	id, ok := ownID(wire.Member(params, "progressToken"))
+	id, ok := wire.IntID(wire.Member(params, "progressToken"))
 	if !ok {
 		return
 	}
 	s.mu.Lock()
-	h := s.listeners[id]
+	h := s.calls.listeners[id]
 	s.mu.Unlock()
 	if h != nil {
 		h.tell(h.progress, validText(params))
@@ -185,7 +192,7 @@ func (s *sole) end(abandoned bool) {
 func (s *session) shared() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.sole.shared
+	return s.calls.sole.shared
 }
 
 // abandonedCall is one that its caller gave up: the server may still work on it.
@@ -200,9 +207,9 @@ const maxAbandoned = 1000
 // abandon notes an open call as one that was given up. The caller holds the lock.
 func (s *session) abandon(h *listener) {
 	now := time.Now()
-	s.abandoned = slices.DeleteFunc(s.abandoned, func(a abandonedCall) bool { return now.Sub(a.at) > lateLogs })
-	if len(s.abandoned) < maxAbandoned {
-		s.abandoned = append(s.abandoned, abandonedCall{h.client, now})
+	s.calls.abandoned = slices.DeleteFunc(s.calls.abandoned, func(a abandonedCall) bool { return now.Sub(a.at) > lateLogs })
+	if len(s.calls.abandoned) < maxAbandoned {
+		s.calls.abandoned = append(s.calls.abandoned, abandonedCall{h.client, now})
 	}
 }
 
@@ -212,19 +219,19 @@ func (s *session) abandon(h *listener) {
 // The caller holds the lock.
 func (s *session) callsOf(of int64, who func(*caller.Client) string) (calls []*listener) {
 	if of > 0 {
-		if h := s.listeners[of]; h != nil {
+		if h := s.calls.listeners[of]; h != nil {
 			calls = append(calls, h)
 		}
 		return calls
 	}
-	for _, id := range slices.Sorted(maps.Keys(s.listeners)) {
-		h := s.listeners[id]
+	for _, id := range slices.Sorted(maps.Keys(s.calls.listeners)) {
+		h := s.calls.listeners[id]
 		if len(calls) > 0 && who(h.client) != who(calls[0].client) {
 			return nil
 		}
 		calls = append(calls, h)
 	}
-	for _, a := range s.abandoned {
+	for _, a := range s.calls.abandoned {
 		if len(calls) > 0 && who(a.client) != who(calls[0].client) && time.Since(a.at) <= lateLogs {
 			return nil
 		}

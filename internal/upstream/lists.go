@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 const (
@@ -39,10 +40,10 @@ func (s *session) list(ctx context.Context, kind catalog.Kind, whole bool) (all 
 		switch {
 		case isRPC && rpc.Code == mcp.METHOD_NOT_FOUND && n == 1:
 			return all, nil, nil
-		case err != nil && (n == 1 || whole || ctx.Err() != nil || s.link.cause() != nil):
+		case err != nil && (n == 1 || whole || ctx.Err() != nil || s.link.Life().Cause() != nil):
 			return all, nil, fmt.Errorf("listing %s: %w", kind, err)
 		case err != nil:
-			fault("page %d of %s cannot be read, what came before is kept: %s", n, method, s.spec.clean(err.Error(), 300))
+			fault("page %d of %s cannot be read, what came before is kept: %s", n, method, s.spec.Secrets.Line(err.Error(), 300))
 			return all, err, nil
 		}
 		all.Items = append(all.Items, page.Items...)
@@ -81,8 +82,8 @@ func (s *session) page(ctx context.Context, kind catalog.Kind, cursor json.RawMe
 // listTools reads the catalogue. s.missing is why it is a part only; once the whole
 // was taken, a part is an error.
 func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults []string, err error) {
-	all, missing, err := s.list(ctx, catalog.Tools, s.whole)
-	if s.missing = missing; err != nil {
+	all, missing, err := s.list(ctx, catalog.Tools, s.relisting.whole)
+	if s.relisting.missing = missing; err != nil {
 		return nil, nil, err
 	}
 	tools, faults = catalog.DecodeTools(all.Items)
@@ -91,15 +92,22 @@ func (s *session) listTools(ctx context.Context) (tools []catalog.Tool, faults [
 	return tools, slices.Concat(all.Faults, faults, twice, bad), nil
 }
 
+// mirrored are the tools with arguments that are mirrored into HTTP headers (SEP-2243), by name; modern HTTP only. Under
+// the session's lock.
+type mirrored struct {
+	tools map[string]*mcp.Tool
+	of    []catalog.Tool // the catalogue of [Catalogue.Shared] that they were found in
+}
+
 // mirrorHeaders finds the tools that want arguments in HTTP headers, and
 // refuses those that ask for it wrongly (SEP-2243: only that one is dropped).
 func (s *session) mirrorHeaders(tools []catalog.Tool) (kept []catalog.Tool, faults []string) {
-	if !s.modern || !s.link.traits().headers {
+	if !s.Modern || !s.link.Traits().Headers {
 		return tools, nil
 	}
 	kept, mirrored, faults := headerTools(tools)
 	s.mu.Lock()
-	s.headerTools = mirrored
+	s.mirrored.tools = mirrored
 	s.mu.Unlock()
 	return kept, faults
 }
@@ -131,20 +139,20 @@ func headerTools(tools []catalog.Tool) (kept []catalog.Tool, mirrored map[string
 func (s *session) headerTool(name string) *mcp.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.spec.Catalogue != nil {
-		if tools := s.spec.Catalogue(); !catalog.SameTools(tools, s.headersOf) {
-			s.headersOf = tools
-			_, s.headerTools, _ = headerTools(tools)
+	if s.spec.Catalogue.Shared != nil {
+		if tools := s.spec.Catalogue.Shared(); !catalog.SameTools(tools, s.mirrored.of) {
+			s.mirrored.of = tools
+			_, s.mirrored.tools, _ = headerTools(tools)
 		}
 	}
-	return s.headerTools[name]
+	return s.mirrored.tools[name]
 }
 
 // ping asks for a sign of life: server/discover in the modern era, ping in the
 // legacy one. A JSON-RPC error is one too.
 func (s *session) ping(ctx context.Context) error {
 	method := "ping"
-	if s.modern {
+	if s.Modern {
 		method = string(mcp.MethodServerDiscover)
 	}
 	_, err := s.do(ctx, method, nil)
@@ -167,8 +175,8 @@ func unlessRPC(err error) error {
 
 // pingUnknown reports an answer that can mean that the server does not know ping.
 func pingUnknown(err error) bool {
-	if status, ok := errors.AsType[*statusError](err); ok {
-		return status.code >= 400 && status.code <= http.StatusNotImplemented && status.code != http.StatusTooManyRequests
+	if status, ok := errors.AsType[*transport.StatusError](err); ok {
+		return status.Code >= 400 && status.Code <= http.StatusNotImplemented && status.Code != http.StatusTooManyRequests
 	}
 	_, odd := errors.AsType[*request.AnswerError](err)
 	return odd

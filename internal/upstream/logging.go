@@ -9,6 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 )
 
@@ -38,6 +39,13 @@ func (s *Spec) signed(params json.RawMessage) json.RawMessage {
 	return validText(append(append(out, rest...), '}'))
 }
 
+// level is the log level of a legacy server, under the session's lock.
+type level struct {
+	settable bool
+	// told is the index in LogLevels of the last level that mcpx set; the length of LogLevels before the first.
+	told int
+}
+
 // logLevel is the level that a server is asked for with the request, empty where
 // nobody wants to hear of it.
 func (r *call) logLevel() mcp.LoggingLevel {
@@ -58,20 +66,20 @@ func (s *session) tellLevel(ctx context.Context, r *call) {
 	least := r.logLevel()
 	at := slices.Index(LogLevels, least)
 	s.mu.Lock()
-	if at < 0 || !s.takesLevel || at >= s.told || s.closed {
+	if at < 0 || !s.level.settable || at >= s.level.told || s.closed {
 		s.mu.Unlock()
 		return
 	}
-	s.told = at
+	s.level.told = at
 	answered := make(chan struct{})
-	s.notes.Go(func() { // ends with close at the latest, which waits for it
+	s.notes.all.Go(func() { // ends with close at the latest, which waits for it
 		defer close(answered)
-		ctx, cancel := context.WithTimeout(s.noteCtx, noteTime)
+		ctx, cancel := context.WithTimeout(s.notes.ctx, noteTime)
 		defer cancel()
 		if _, err := s.do(ctx, string(mcp.MethodSetLogLevel), fmt.Appendf(nil, `{"level":%q}`, least)); err != nil {
-			s.spec.Logger.Debug("setting the log level", "err", s.spec.clean(err.Error(), 300))
+			s.spec.Logger.Debug("setting the log level", "err", s.spec.Secrets.Line(err.Error(), 300))
 		}
 	})
 	s.mu.Unlock()
-	waitFor(ctx, levelPatience, answered, nil)
+	delay.Until(ctx, levelPatience, answered, nil)
 }

@@ -13,10 +13,10 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // heardLogs are the log messages that a client got, by what they say.
@@ -147,7 +147,7 @@ func TestLogsOnTheStreamOfAll(t *testing.T) {
 func TestLogsOnTheListeningStream(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{HangTools: []string{"held"}}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	u := ready(t, at(transport.HTTP, server.URL))
 	var a heardLogs
 	hold(t, u, a.call("a", "held", `{}`), func() int { return len(server.Log().Calls("held")) })
 	mcptest.WaitFor(t, "a log message", patience, func() bool {
@@ -296,19 +296,5 @@ func TestLogsAfterAnAbandonedCall(t *testing.T) {
 				t.Errorf("after %v: heard %q", after, b.all())
 			}
 		})
-	}
-}
-
-// What comes on the answer to a POST is the call's; what comes on a stream that
-// was resumed may be anybody's.
-func TestLogsOnAResumedStream(t *testing.T) {
-	for _, resumed := range []bool{false, true} {
-		of := int64(-1)
-		l := &httpLink{life: newLife(), in: func(_ wire.Message, call int64) { of = call }}
-		a := &response{link: l, r: outgoing{id: 7}, resumed: resumed}
-		a.accept([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`))
-		if want := map[bool]int64{false: 7, true: 0}[resumed]; of != want {
-			t.Errorf("resumed %v: of call %d, want %d", resumed, of, want)
-		}
 	}
 }

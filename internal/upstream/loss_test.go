@@ -14,8 +14,10 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/base/proc"
+	"mcpx/internal/base/sanitize"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // A crash fails the open calls at once, and the next call waits for the fresh
@@ -55,7 +57,7 @@ func TestCrash(t *testing.T) {
 func TestReasonOfLoss(t *testing.T) {
 	mcptest.NoLeaks(t)
 	spec := stdio(t, mcptest.Spec{ExitCode: 7, StderrLines: []string{"token is s3cret-s3cret"}, InitDelay: 100 * time.Millisecond})
-	spec.Secrets = []string{"s3cret-s3cret"}
+	spec.Secrets = sanitize.NewSecrets([]string{"s3cret-s3cret"}, nil)
 	var mu sync.Mutex
 	var reasons []string
 	var u *Upstream
@@ -116,7 +118,7 @@ func TestResend(t *testing.T) {
 func TestSessionForgotten(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	u := ready(t, at(transport.HTTP, server.URL))
 	for round := range 3 {
 		server.KillSessions()
 		var calls sync.WaitGroup
@@ -140,7 +142,7 @@ func TestSessionForgotten(t *testing.T) {
 func TestSSESessionForgotten(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.SSE(t)
-	u := ready(t, Spec{Type: SSE, URL: server.URL})
+	u := ready(t, at(transport.SSE, server.URL))
 	server.KillSessions()
 	if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: patience}})); err != nil || got != "x" {
 		t.Errorf("got %q, %v", got, err)
@@ -215,7 +217,7 @@ func TestHTTPFaults(t *testing.T) {
 					fake.Era = mcptest.EraModern
 				}
 				server := fake.HTTP(t)
-				u := ready(t, Spec{Type: HTTP, URL: server.URL})
+				u := ready(t, at(transport.HTTP, server.URL))
 				limit := patience
 				if strings.HasPrefix(tt.name, "stall") {
 					limit = silence
@@ -277,7 +279,7 @@ func neighbour(t *testing.T, u *Upstream, server *mcptest.HTTPServer) (ended cha
 func TestLostMoreThanOnce(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	u := ready(t, at(transport.HTTP, server.URL))
 	gone := mcptest.LostSession().On("tools/call")
 	gone.Times = maxAttempts
 	server.Script(mcptest.DropAfter().On("tools/call"), gone)
@@ -302,7 +304,7 @@ func TestLostMoreThanOnce(t *testing.T) {
 func TestResendOnce(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	u := ready(t, at(transport.HTTP, server.URL))
 	dropped := mcptest.DropAfter().On("tools/call")
 	dropped.Times = 2
 	server.Script(dropped)
@@ -320,7 +322,7 @@ func TestResendOnce(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	u := ready(t, at(transport.HTTP, server.URL))
 	server.Script(mcptest.TooMany(3 * time.Second).On("tools/call"))
 	_, err := text(u, "echo", `{"text":"x"}`)
 	var e *request.UnavailableError
@@ -335,7 +337,7 @@ func TestSSEFaults(t *testing.T) {
 		t.Run(string(fault.Kind), func(t *testing.T) {
 			mcptest.NoLeaks(t)
 			server := mcptest.Spec{}.SSE(t)
-			u := ready(t, Spec{Type: SSE, URL: server.URL})
+			u := ready(t, at(transport.SSE, server.URL))
 			server.Script(fault.On("tools/call"))
 			_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", json.RawMessage(`{"text":"x"}`)), Times: request.Times{Timeout: patience}})
 			var lost *request.LostError
@@ -354,7 +356,7 @@ func TestSSEFaults(t *testing.T) {
 func TestHTTPDownAndUp(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 2}})
+	u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 2}})
 	server.Down()
 	awaitState(t, u, catalog.Unavailable)
 	if _, err := text(u, "echo", `{"text":"x"}`); !isUnavailable(err) {
@@ -371,7 +373,7 @@ func TestHalfOpen(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{}.HTTP(t)
 	proxy := mcptest.NewProxy(t, server.URL)
-	u := ready(t, Spec{Type: HTTP, URL: proxy.URL(server.URL), Health: Health{Interval: 50 * time.Millisecond, Timeout: silence, Threshold: 2}, ConnectTimeout: silence})
+	u := ready(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: proxy.URL(server.URL)}}, Health: Health{Interval: 50 * time.Millisecond, Timeout: silence, Threshold: 2}, Timeouts: Timeouts{Connect: silence}})
 	ended := make(chan error, 1)
 	go func() {
 		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("slow", json.RawMessage(`{"ms":600000}`)), Times: request.Times{Timeout: patience}})
@@ -416,7 +418,7 @@ func TestCloseStubbornChildren(t *testing.T) {
 			}()
 			fake := tt.fake.WithFiles(t)
 			spec := stdio(t, fake)
-			spec.Reaper = reaper
+			spec.Launch.Reaper = reaper
 			u := New(spec)
 			u.Start()
 			awaitState(t, u, catalog.Ready)

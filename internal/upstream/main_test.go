@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"mcpx/internal/base/proc"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 func TestMain(m *testing.M) {
@@ -36,13 +38,26 @@ const (
 	childSilence = 6 * time.Second
 )
 
+// over are the options of a server over the network.
+func over(kind, url string) transport.Options {
+	return transport.Options{Name: "fake", Type: kind, Remote: transport.Remote{URL: url}}
+}
+
+// at is the spec of one.
+func at(kind, url string) Spec { return Spec{Options: over(kind, url)} }
+
+// serving is the spec of a server in this process.
+func serving(serve func(ctx context.Context, in io.Reader, out io.Writer) error) Spec {
+	return Spec{Options: transport.Options{Name: "fake", Type: transport.InProcess, Serve: serve}}
+}
+
 // stdio is the spec of a fake as a child process.
 func stdio(t testing.TB, fake mcptest.Spec) Spec {
 	t.Helper()
 	command, args, env := fake.Stdio(t)
-	spec := Spec{Name: "fake", Type: Stdio, Command: command, Args: args}
+	spec := Spec{Options: transport.Options{Name: "fake", Type: transport.Stdio, Launch: transport.Launch{Command: command, Args: args}}}
 	for name, value := range env {
-		spec.Env = append(spec.Env, name+"="+value)
+		spec.Launch.Env = append(spec.Launch.Env, name+"="+value)
 	}
 	return spec
 }
@@ -73,11 +88,11 @@ func (l *logs) starts() int {
 func inProcess(t testing.TB, fake mcptest.Spec) (Spec, *logs) {
 	t.Helper()
 	all := &logs{}
-	return Spec{Name: "fake", Type: InProcess, Serve: fake.Serve(t, func(log func() mcptest.Log) {
+	return Spec{Options: transport.Options{Name: "fake", Type: transport.InProcess, Serve: fake.Serve(t, func(log func() mcptest.Log) {
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		all.list = append(all.list, log)
-	})}, all
+	})}}, all
 }
 
 // connect starts an upstream that ends with the test.
@@ -185,7 +200,7 @@ func overHTTP(modern bool) func(testing.TB, mcptest.Spec) (Spec, func() mcptest.
 			fake.Era = mcptest.EraModern
 		}
 		server := fake.HTTP(t)
-		return Spec{Name: "fake", Type: HTTP, URL: server.URL}, server.Log
+		return at(transport.HTTP, server.URL), server.Log
 	}
 }
 
@@ -205,7 +220,7 @@ var variants = []variant{
 	{"stdio headers", false, func(t testing.TB, fake mcptest.Spec) (Spec, func() mcptest.Log) {
 		fake.ContentLength = true
 		spec, log := overStdio(false)(t, fake)
-		spec.ContentLength = true
+		spec.Launch.ContentLength = true
 		return spec, log
 	}},
 	{"http legacy", false, overHTTP(false)},
@@ -216,7 +231,7 @@ var variants = []variant{
 	}},
 	{"sse", false, func(t testing.TB, fake mcptest.Spec) (Spec, func() mcptest.Log) {
 		server := fake.SSE(t)
-		return Spec{Name: "fake", Type: SSE, URL: server.URL}, server.Log
+		return at(transport.SSE, server.URL), server.Log
 	}},
 	{"in-process", false, func(t testing.TB, fake mcptest.Spec) (Spec, func() mcptest.Log) {
 		spec, all := inProcess(t, fake)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"mcpx/internal/base/wire"
+	"mcpx/internal/transport"
 )
 
 const (
@@ -19,19 +21,27 @@ const (
 	maxNotesOverHTTP = 256
 )
 
+// notes are the messages without an answer that are under way.
+type notes struct {
+	sending int // under the session's lock: those that goroutines send
+	all     sync.WaitGroup
+	ctx     context.Context
+	end     context.CancelFunc
+}
+
 // note sends a message without an answer, and waits for nothing. Where that takes a
 // request of HTTP, a goroutine sends it, which ends with the message sent, after
 // noteTime, or with close, which waits for it. Beyond the bounds messages are dropped.
 func (s *session) note(message []byte) {
 	s.mu.Lock()
-	link, drop := s.link, s.closed || s.noting >= maxNotesOverHTTP
-	background := !link.traits().oneStream
+	link, drop := s.link, s.closed || s.notes.sending >= maxNotesOverHTTP
+	background := !link.Traits().OneStream
 	if background && !drop {
-		s.noting++
-		s.notes.Go(func() {
+		s.notes.sending++
+		s.notes.all.Go(func() {
 			s.sendNote(link, message)
 			s.mu.Lock()
-			s.noting--
+			s.notes.sending--
 			s.mu.Unlock()
 		})
 	}
@@ -45,7 +55,7 @@ func (s *session) note(message []byte) {
 // legacy era: in the modern one clients send none. It does not wait.
 func (u *Upstream) Notify(method string, params json.RawMessage) {
 	s := u.current()
-	if s == nil || s.modern {
+	if s == nil || s.Modern {
 		return
 	}
 	message := wire.AppendQuoted([]byte(`{"jsonrpc":"2.0","method":`), method)
@@ -55,10 +65,10 @@ func (u *Upstream) Notify(method string, params json.RawMessage) {
 	s.note(flat(append(message, '}')))
 }
 
-func (s *session) sendNote(l link, message []byte) {
-	ctx, cancel := context.WithTimeout(s.noteCtx, noteTime)
+func (s *session) sendNote(l transport.Link, message []byte) {
+	ctx, cancel := context.WithTimeout(s.notes.ctx, noteTime)
 	defer cancel()
-	if err := l.notify(ctx, message); err != nil {
+	if err := l.Notify(ctx, message); err != nil {
 		s.spec.Logger.Debug("sending a notification", "err", err)
 	}
 }
@@ -66,8 +76,9 @@ func (s *session) sendNote(l link, message []byte) {
 // cancelled tells the server to stop working on a request. Where the era says
 // that the end of the stream is the cancellation, nothing is sent.
 func (s *session) cancelled(id int64, reason string) {
-	if s.modern && s.link.traits().connectionPerRequest {
+	if s.Modern && s.link.Traits().ConnectionPerRequest {
 		return
 	}
-	s.note(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%s}}`, id, wire.AppendQuoted(nil, reason)))
+	const format = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%s}}`
+	s.note(fmt.Appendf(nil, format, id, wire.AppendQuoted(nil, reason)))
 }

@@ -18,6 +18,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // says is a fault: an answer with this status, content type and body.
@@ -56,7 +57,7 @@ func TestOddAnswersToTheProbe(t *testing.T) {
 			mcptest.NoLeaks(t)
 			server := mcptest.Spec{}.HTTP(t)
 			server.Script(fault.On("server/discover").Always())
-			u := ready(t, Spec{Type: HTTP, URL: server.URL})
+			u := ready(t, at(transport.HTTP, server.URL))
 			if status := u.Status(); status.Modern || server.Count("initialize") != 1 {
 				t.Errorf("modern is %t, after %d initialize", status.Modern, server.Count("initialize"))
 			}
@@ -65,11 +66,11 @@ func TestOddAnswersToTheProbe(t *testing.T) {
 	}
 	t.Run("an empty result/stdio", func(t *testing.T) {
 		mcptest.NoLeaks(t)
-		u := ready(t, Spec{Type: InProcess, Serve: scripted(map[string]string{
+		u := ready(t, serving(scripted(map[string]string{
 			"server/discover": `"result":{}`,
 			"initialize":      `"result":{"protocolVersion":"2025-06-18"}`,
 			"tools/list":      `"result":{"tools":[]}`,
-		})})
+		})))
 		if status := u.Status(); status.Modern || status.Protocol != "2025-06-18" {
 			t.Errorf("%+v", status)
 		}
@@ -81,7 +82,7 @@ func TestOtherRevisionsOnly(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{Era: mcptest.EraModern}.HTTP(t)
 	server.Script(says(200, "application/json", `{"jsonrpc":"2.0","id":$ID,"result":{"supportedVersions":["2099-01-01"]}}`).On("server/discover").Always())
-	status := awaitState(t, connect(t, Spec{Type: HTTP, URL: server.URL}), catalog.Unavailable)
+	status := awaitState(t, connect(t, at(transport.HTTP, server.URL)), catalog.Unavailable)
 	contains(t, "reason", status.Reason, `revisions ["2099-01-01"]`, modernVersion)
 }
 
@@ -89,7 +90,7 @@ func TestOtherRevisionsOnly(t *testing.T) {
 func TestChallengeOfTheProbe(t *testing.T) {
 	server := mcptest.Spec{}.HTTP(t)
 	server.Script(mcptest.Unauthorized().Always())
-	awaitState(t, connect(t, Spec{Type: HTTP, URL: server.URL}), catalog.Unavailable)
+	awaitState(t, connect(t, at(transport.HTTP, server.URL)), catalog.Unavailable)
 	if n := server.Count("initialize"); n != 0 {
 		t.Errorf("%d initialize", n)
 	}
@@ -157,7 +158,7 @@ func TestOddAnswersToCalls(t *testing.T) {
 	}
 	for _, era := range []string{mcptest.EraLegacy, mcptest.EraModern} {
 		server := mcptest.Spec{Era: era}.HTTP(t)
-		u := ready(t, Spec{Type: HTTP, URL: server.URL})
+		u := ready(t, at(transport.HTTP, server.URL))
 		for _, tt := range tests {
 			server.Script(tt.fault.On("tools/call"))
 			got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("destroy_echo", nil), Times: request.Times{Timeout: patience}}))
@@ -194,7 +195,7 @@ func TestBatchOnListeningStream(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
 	server.Script(says(200, "text/event-stream", `data: [{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":"are you there","method":"ping"}]`+"\n\n").On("GET"))
-	ready(t, Spec{Type: HTTP, URL: server.URL})
+	ready(t, at(transport.HTTP, server.URL))
 	mcptest.WaitFor(t, "the answer to the ping", patience, func() bool {
 		for _, entry := range server.Log().Event(mcptest.EventMessage) {
 			if string(entry.ID) == `"are you there"` {
@@ -243,7 +244,7 @@ func TestRedirectAndCompression(t *testing.T) {
 			_ = zip.Close()
 		}))
 		t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
-		mustEcho(t, ready(t, Spec{Type: HTTP, URL: front.URL + "/mcp"}))
+		mustEcho(t, ready(t, at(transport.HTTP, front.URL+"/mcp")))
 	}
 }
 
@@ -256,16 +257,16 @@ func TestInitializedRefused(t *testing.T) {
 		faults[http.StatusText(status)] = f
 	}
 	for name, fault := range faults {
-		for _, transport := range []string{HTTP, SSE} {
-			t.Run(name+"/"+transport, func(t *testing.T) {
+		for _, kind := range []string{transport.HTTP, transport.SSE} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
 				mcptest.NoLeaks(t)
 				fake := mcptest.Spec{}
 				server := fake.HTTP(t)
-				if transport == SSE {
+				if kind == transport.SSE {
 					server = fake.SSE(t)
 				}
 				server.Script(fault.On("notifications/initialized").Always())
-				u := ready(t, Spec{Type: transport, URL: server.URL})
+				u := ready(t, at(kind, server.URL))
 				mustEcho(t, u)
 				if n := server.Count("initialize"); n != 1 {
 					t.Errorf("%d attempts", n)
@@ -277,7 +278,7 @@ func TestInitializedRefused(t *testing.T) {
 		mcptest.NoLeaks(t)
 		server := mcptest.Spec{}.HTTP(t)
 		server.Script(mcptest.LostSession().On("notifications/initialized"))
-		u := ready(t, Spec{Type: HTTP, URL: server.URL})
+		u := ready(t, at(transport.HTTP, server.URL))
 		mustEcho(t, u)
 		if n := server.Count("initialize"); n != 2 {
 			t.Errorf("%d sessions, want one that was lost and one", n)
@@ -335,7 +336,7 @@ func legacyRPC(call func(id json.RawMessage, r *http.Request) *http.Response) ro
 // open, hold nothing up for long.
 func TestNamelessErrorOnOpenStream(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		u := connect(t, Spec{Type: HTTP, URL: "http://nowhere.example/mcp", Transport: legacyRPC(func(_ json.RawMessage, r *http.Request) *http.Response {
+		u := connect(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: "http://nowhere.example/mcp", Transport: legacyRPC(func(_ json.RawMessage, r *http.Request) *http.Response {
 			resp := httpResponse(200, "text/event-stream", "")
 			stream, w := io.Pipe()
 			context.AfterFunc(r.Context(), func() { _ = w.CloseWithError(context.Canceled) })
@@ -344,7 +345,7 @@ func TestNamelessErrorOnOpenStream(t *testing.T) {
 			}()
 			resp.Body = stream
 			return resp
-		})})
+		})}}})
 		pause(5 * time.Second)
 		if status := u.Status(); status.State != catalog.Ready {
 			t.Fatalf("%s: %s", status.State, status.Reason)
@@ -352,7 +353,7 @@ func TestNamelessErrorOnOpenStream(t *testing.T) {
 		began := time.Now()
 		_, err := text(u, "echo", `{}`)
 		var rpc *wire.RPCError
-		if took := time.Since(began); !errors.As(err, &rpc) || rpc.Message != "need x" || took != strayPatience {
+		if took := time.Since(began); !errors.As(err, &rpc) || rpc.Message != "need x" || took != time.Second {
 			t.Errorf("got %v after %v", err, took)
 		}
 		synctest.Wait()
@@ -384,7 +385,7 @@ func nameless(listing time.Duration) func(context.Context, io.Reader, io.Writer)
 // its error has what the server said.
 func TestNamelessErrorOnStdio(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		u := connect(t, Spec{Type: InProcess, Serve: nameless(5 * time.Second)})
+		u := connect(t, serving(nameless(5*time.Second)))
 		pause(10 * time.Second)
 		if status := u.Status(); status.State != catalog.Ready || len(status.Tools) != 1 {
 			t.Fatalf("%s: %s, %d tools", status.State, status.Reason, len(status.Tools))
@@ -407,7 +408,7 @@ func TestLogLineWithAnError(t *testing.T) {
 		`{"result":"ok","took":5}`,
 	} {
 		bubble(t, func(t *testing.T) {
-			u := connect(t, Spec{Type: InProcess, Serve: answering(func(m sent, out io.Writer) (string, error) {
+			u := connect(t, serving(answering(func(m sent, out io.Writer) (string, error) {
 				switch m.Method {
 				case "initialize":
 					return `"result":{"protocolVersion":"2025-06-18"}`, nil
@@ -419,7 +420,7 @@ func TestLogLineWithAnError(t *testing.T) {
 					return `"result":{"content":[{"type":"text","text":"done"}]}`, err
 				}
 				return "", nil
-			})})
+			})))
 			pause(10 * time.Second)
 			if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil)})); err != nil || got != "done" {
 				t.Errorf("%s: got %q, %v", line, got, err)
@@ -432,7 +433,7 @@ func TestLogLineWithAnError(t *testing.T) {
 func TestLargeNoteBeforeTheAnswer(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL, MaxMessage: 64 << 10})
+	u := ready(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: server.URL}, MaxMessage: 64 << 10}})
 	note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 100<<10) + `"}}`
 	server.Script(says(200, "text/event-stream", "data: "+note+"\n\n"+`data: {"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"here"}]}}`+"\n\n").On("tools/call"))
 	if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", nil)})); err != nil || got != "here" {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/transport"
 )
 
 // awkward is a server in a shell: it notes each start in a file, and ends at a
@@ -36,7 +36,7 @@ while read -r line; do
 	*'"tools/list"'*) answer '{"tools":[]}' ;;
 	esac
 done`
-	spec := Spec{Name: "awkward", Type: Stdio, Command: shell, Args: []string{"-c", script, "sh", starts}, Env: os.Environ(), Legacy: true, ConnectTimeout: childSilence}
+	spec := Spec{Options: transport.Options{Name: "awkward", Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", script, "sh", starts}, Env: os.Environ()}}, Legacy: true, Timeouts: Timeouts{Connect: childSilence}}
 	return spec, func() int {
 		data, _ := os.ReadFile(starts)
 		return strings.Count(string(data), "\n")
@@ -67,37 +67,6 @@ func TestFramingAfterSlowStart(t *testing.T) {
 	}
 }
 
-func TestNextFraming(t *testing.T) {
-	tests := []struct {
-		name   string
-		spec   Spec
-		heard  []wire.Framing
-		last   wire.Framing
-		silent bool
-		want   wire.Framing
-	}{
-		{"silent", Spec{}, nil, wire.Newline, true, wire.ContentLength},
-		{"ended early", Spec{}, nil, wire.Newline, false, wire.Newline},
-		{"headers, silent", Spec{}, nil, wire.ContentLength, true, wire.Newline},
-		{"headers, ended early", Spec{}, nil, wire.ContentLength, false, wire.Newline},
-		{"spoke lines", Spec{}, []wire.Framing{wire.Newline}, wire.Newline, true, wire.Newline},
-		{"spoke headers", Spec{}, []wire.Framing{wire.ContentLength}, wire.ContentLength, true, wire.ContentLength},
-		{"changed its mind", Spec{}, []wire.Framing{wire.Newline, wire.ContentLength}, wire.Newline, false, wire.ContentLength},
-		{"pinned headers", Spec{ContentLength: true}, []wire.Framing{wire.Newline}, wire.ContentLength, false, wire.ContentLength},
-		{"pinned lines", Spec{NewlineOnly: true}, nil, wire.Newline, true, wire.Newline},
-	}
-	for _, tt := range tests {
-		tt.spec.Type = Stdio
-		spec := tt.spec.withDefaults()
-		for _, f := range tt.heard {
-			spec.heard.set(f)
-		}
-		if got := spec.nextFraming(tt.last, tt.silent); got != tt.want {
-			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
-		}
-	}
-}
-
 // What a child said last is what counts, however long the lines before are; and
 // what it says on stdout instead of messages is told.
 func TestLastWords(t *testing.T) {
@@ -117,7 +86,7 @@ func TestLastWords(t *testing.T) {
 			mcptest.Parallel(t)
 			spec := stdio(t, tt.fake)
 			if tt.fake.NeverInit {
-				spec.ConnectTimeout = childSilence
+				spec.Timeouts.Connect = childSilence
 			}
 			status := awaitState(t, connect(t, spec), catalog.Unavailable)
 			contains(t, "reason", status.Reason, tt.parts...)
@@ -129,10 +98,10 @@ func TestLastWords(t *testing.T) {
 		if err != nil {
 			t.Skip("no shell")
 		}
-		status := awaitState(t, connect(t, Spec{Type: Stdio, Command: shell, Args: []string{"-c", "echo please log in first; cat >/dev/null"}, Env: os.Environ(), ConnectTimeout: childSilence}), catalog.Unavailable)
+		status := awaitState(t, connect(t, Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", "echo please log in first; cat >/dev/null"}, Env: os.Environ()}}, Timeouts: Timeouts{Connect: childSilence}}), catalog.Unavailable)
 		contains(t, "reason", status.Reason, "no answer to initialize", "stdout has text instead of messages: please log in first")
 
-		status = awaitState(t, connect(t, Spec{Type: Stdio, Command: shell, Args: []string{"-c", "echo no token, set TOKEN; exit 4"}, Env: os.Environ()}), catalog.Unavailable)
+		status = awaitState(t, connect(t, Spec{Options: transport.Options{Type: transport.Stdio, Launch: transport.Launch{Command: shell, Args: []string{"-c", "echo no token, set TOKEN; exit 4"}, Env: os.Environ()}}}), catalog.Unavailable)
 		contains(t, "reason", status.Reason, "exit status 4; stdout has text instead of messages: no token, set TOKEN")
 	})
 }

@@ -10,8 +10,10 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
+	"mcpx/internal/transport"
 )
 
 const (
@@ -108,7 +110,7 @@ func (q *questions) end() {
 	q.mu.Lock()
 	q.ended = true
 	for _, cancel := range q.open {
-		cancel(errGone)
+		cancel(transport.ErrGone)
 	}
 	q.mu.Unlock()
 	q.all.Wait()
@@ -143,7 +145,7 @@ func (s *session) question(m wire.Message, of int64) {
 		result, err := client.Request(wanted, m.Method, params, s.hearing(params))
 		if context.Cause(wanted) == errCallOver {
 			// The server has to hear first that the call is cancelled, if it is.
-			sleep(ctx, cancelTime)
+			delay.Sleep(ctx, cancelTime)
 		}
 		if ctx.Err() != nil {
 			return
@@ -179,7 +181,7 @@ func (s *session) asked(of int64) (client *caller.Client, calls []*listener, why
 		return owner, nil, ""
 	case of > 0:
 		return nil, nil, "no call is open on the connection that the question came on"
-	case len(s.listeners) == 0:
+	case len(s.calls.listeners) == 0:
 		return nil, nil, "no call is open that could ask a client; session: per_client gives each client a session of its own"
 	}
 	return nil, nil, "several clients have calls open on this session, and nothing says which of them asks; session: per_client in the configuration of mcpx gives each client a session of its own"

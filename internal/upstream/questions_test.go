@@ -11,10 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/base/delay"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/caller"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // person is a client that can be asked, and answers after so long.
@@ -22,7 +24,7 @@ func person(id string, after time.Duration) *caller.Client {
 	return &caller.Client{
 		ID: id, Name: id, Capabilities: json.RawMessage(`{"elicitation":{},"sampling":{}}`),
 		Request: func(ctx context.Context, method string, params json.RawMessage, _ func(json.RawMessage)) (json.RawMessage, error) {
-			if !sleep(ctx, after) {
+			if !delay.Sleep(ctx, after) {
 				return nil, ctx.Err()
 			}
 			return json.RawMessage(`{"action":"accept","content":{"word":"of ` + id + `"}}`), nil
@@ -38,7 +40,7 @@ func asking(client *caller.Client) request.Request {
 func TestAskClock(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
-		spec.Capabilities = caller.SharedCapabilities
+		spec.Introduction.Capabilities = caller.SharedCapabilities
 		u := ready(t, spec)
 		if got, err := textOf(u.Call(context.Background(), asking(person("a", 20*time.Minute)))); err != nil || !strings.Contains(got, "of a") {
 			t.Errorf("got %q, %v", got, err)
@@ -94,7 +96,7 @@ func TestAskEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				spec, _ := inProcess(t, mcptest.Spec{})
-				spec.Capabilities = caller.SharedCapabilities
+				spec.Introduction.Capabilities = caller.SharedCapabilities
 				u := ready(t, spec)
 				asked, gone := make(chan struct{}), make(chan struct{})
 				client := person("a", 0)
@@ -125,7 +127,7 @@ func TestAskEnds(t *testing.T) {
 func TestAskBesideAnotherCall(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, _ := inProcess(t, mcptest.Spec{})
-		spec.Capabilities = caller.SharedCapabilities
+		spec.Introduction.Capabilities = caller.SharedCapabilities
 		u := ready(t, spec)
 		client := person("a", time.Minute)
 		older := asking(client)
@@ -244,12 +246,12 @@ func TestVisited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				calls := 0
-				u := ready(t, Spec{Type: InProcess, Serve: lively(func(string) []string {
+				u := ready(t, serving(lively(func(string) []string {
 					if calls++; calls == 1 {
 						return slices.Clone(lines)
 					}
 					return []string{`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e1"}}`, `"result":{"content":[]}`}
-				})})
+				})))
 				var heard, others atomic.Int32
 				a, b := person("a", 0), person("b", 0)
 				a.Capabilities = json.RawMessage(`{"elicitation":{"url":{}}}`)
@@ -286,7 +288,7 @@ func TestOwner(t *testing.T) {
 	owner := person("bob", 0)
 	owner.Version, owner.Capabilities = "2025-11-25", json.RawMessage(`{"roots":{"listChanged":true},"experimental":{}}`)
 	owner.Notify = func(method string, params json.RawMessage) { heard <- method + " " + string(params) }
-	u := ready(t, Spec{Name: "fake", Type: HTTP, URL: fake.URL, Owner: func() *caller.Client { return owner }, Capabilities: caller.AllCapabilities})
+	u := ready(t, Spec{Options: over(transport.HTTP, fake.URL), Introduction: Introduction{Owner: func() *caller.Client { return owner }, Capabilities: caller.AllCapabilities}})
 	said := fake.Log().Method("initialize")
 	if len(said) != 1 || fake.Count("server/discover") != 0 {
 		t.Fatalf("the session is not of the era of its client: %d", len(said))
@@ -306,7 +308,7 @@ func TestOwner(t *testing.T) {
 	u.Notify("notifications/roots/list_changed", nil)
 	mcptest.WaitFor(t, "the notification", patience, func() bool { return fake.Count("notifications/roots/list_changed") == 1 })
 
-	modern := ready(t, Spec{Name: "fake", Type: HTTP, URL: mcptest.Spec{Era: mcptest.EraModern}.HTTP(t).URL, Owner: func() *caller.Client { return owner }})
+	modern := ready(t, Spec{Options: over(transport.HTTP, mcptest.Spec{Era: mcptest.EraModern}.HTTP(t).URL), Introduction: Introduction{Owner: func() *caller.Client { return owner }}})
 	if !modern.Status().Modern {
 		t.Error("a server of the modern era is not spoken to in its era")
 	}
@@ -332,7 +334,7 @@ func TestAskUnchecked(t *testing.T) {
 			}
 			return "", err
 		})
-		u := ready(t, Spec{Type: InProcess, Serve: serve, Capabilities: caller.SharedCapabilities, Health: Health{Interval: 10 * time.Second}})
+		u := ready(t, Spec{Options: transport.Options{Type: transport.InProcess, Serve: serve}, Introduction: Introduction{Capabilities: caller.SharedCapabilities}, Health: Health{Interval: 10 * time.Second}})
 		r := asking(person("a", 40*time.Minute))
 		r.Timeout, r.Idle = time.Minute, 0
 		if got, err := textOf(u.Call(context.Background(), r)); err != nil || got != "done" {

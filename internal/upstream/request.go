@@ -14,6 +14,7 @@ import (
 
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // noCapabilities is the member of _meta for a request that is no client's.
@@ -33,7 +34,7 @@ func (r *call) meta(id int64, modern bool) (meta []byte, err error) {
 	for _, member := range r.Meta {
 		value, err := json.Marshal(member.Value)
 		if err != nil {
-			return nil, notSent(fmt.Errorf("_meta of the request: %w", err))
+			return nil, transport.NotSent(fmt.Errorf("_meta of the request: %w", err))
 		}
 		meta = append(append(wire.AppendQuoted(append(meta, ','), member.Name), ':'), value...)
 	}
@@ -43,42 +44,43 @@ func (r *call) meta(id int64, modern bool) (meta []byte, err error) {
 // call sends r and returns the raw result. If ctx ends first, it cancels r at the server.
 func (s *session) call(ctx context.Context, r *call) (json.RawMessage, error) {
 	id := s.newID()
-	meta, err := r.meta(id, s.modern)
+	meta, err := r.meta(id, s.Modern)
 	if err != nil {
 		return nil, err
 	}
 	params := r.Params
-	if s.modern {
+	if s.Modern {
 		params = r.Input.With(params)
 	}
-	out, err := s.encode(id, r.Method, params, s.modern, meta)
+	out, err := s.encode(id, r.Method, params, s.Modern, meta)
 	if err != nil {
 		return nil, err
 	}
 	s.tellLevel(ctx, r)
 	s.listenFor(id, r)
 	defer s.unlisten(id, false)
-	out.answered = func() { s.unlisten(id, false) }
-	result, err := s.send(ctx, out)
+	out.Answered = func() { s.unlisten(id, false) }
+	answer, err := s.link.Request(ctx, out)
+	result, err := s.result(answer, err)
 	if err == nil {
 		return result, nil
 	}
 	if rpc, ok := errors.AsType[*wire.RPCError](err); ok && r.Client.OpensURLsOf(rpc) {
 		s.questions.visitAll(rpc.Data, r.Client)
 	}
-	if ctx.Err() != nil && !errors.Is(err, errNotSent) {
+	if ctx.Err() != nil && !errors.Is(err, transport.ErrNotSent) {
 		s.cancelled(id, context.Cause(ctx).Error())
 		s.unlisten(id, true)
 	}
-	if noise, ok := errors.AsType[*noiseError](err); ok && s.shared() {
-		noise.first = "not shown, as it may be meant for another client"
+	if noise, ok := errors.AsType[*transport.NoiseError](err); ok && s.shared() {
+		noise.First = "not shown, as it may be meant for another client"
 	}
 	return nil, err
 }
 
 // do sends a request of mcpx's own and returns the raw result.
 func (s *session) do(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	return s.doAs(ctx, method, params, s.modern)
+	return s.doAs(ctx, method, params, s.Modern)
 }
 
 // doAs is do in an era that was not agreed on yet.
@@ -96,8 +98,13 @@ func (s *session) doAs(ctx context.Context, method string, params json.RawMessag
 
 // send sends a request and returns the raw result, which is valid JSON and valid
 // UTF-8. A JSON-RPC error comes as a *RPCError.
-func (s *session) send(ctx context.Context, r outgoing) (json.RawMessage, error) {
-	answer, err := s.link.request(ctx, r)
+func (s *session) send(ctx context.Context, r transport.Outgoing) (json.RawMessage, error) {
+	answer, err := s.link.Request(ctx, r)
+	return s.result(answer, err)
+}
+
+// result is the raw result of an answer of the link, or its error.
+func (s *session) result(answer wire.Message, err error) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -110,15 +117,14 @@ func (s *session) send(ctx context.Context, r outgoing) (json.RawMessage, error)
 		return nil, wire.ReadRPCError(answer.Error)
 	}
 	if !answer.Valid && !wire.Valid(answer.Result) {
-		start := answer.Result[:min(len(answer.Result), cleanBytes)]
-		return nil, &request.AnswerError{Reason: "the result is not valid JSON: " + s.spec.clean(string(start), shownRunes)}
+		return nil, &request.AnswerError{Reason: "the result is not valid JSON: " + s.spec.Secrets.LineOf(answer.Result, 100)}
 	}
 	return answer.Result, nil
 }
 
 // encode makes a request out of params, a JSON object or nil, and meta, further
 // members of _meta, each behind a comma.
-func (s *session) encode(id int64, method string, params json.RawMessage, modern bool, meta []byte) (outgoing, error) {
+func (s *session) encode(id int64, method string, params json.RawMessage, modern bool, meta []byte) (transport.Outgoing, error) {
 	params = flat(params)
 	if modern {
 		meta = append(s.preamble[:len(s.preamble):len(s.preamble)], meta...)
@@ -134,12 +140,12 @@ func (s *session) encode(id int64, method string, params json.RawMessage, modern
 		start = len(out)
 		out = appendParams(out, params, meta)
 	}
-	r := outgoing{id: id, method: method, message: append(out, '}')}
-	if int64(len(r.message)) > s.spec.MaxMessage {
-		return outgoing{}, notSent(&request.TooLargeError{Limit: s.spec.MaxMessage, Request: true})
+	r := transport.Outgoing{ID: id, Method: method, Message: append(out, '}')}
+	if int64(len(r.Message)) > s.spec.MaxMessage {
+		return transport.Outgoing{}, transport.NotSent(&request.TooLargeError{Limit: s.spec.MaxMessage, Request: true})
 	}
-	if modern && s.link.traits().headers {
-		r.header = s.header(method, out[start:])
+	if modern && s.link.Traits().Headers {
+		r.Header = s.header(method, out[start:])
 	}
 	return r, nil
 }

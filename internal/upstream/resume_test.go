@@ -6,10 +6,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // resumed counts the GETs that go on behind an event.
@@ -32,7 +32,7 @@ func TestResume(t *testing.T) {
 		{Kind: mcptest.FaultBreak, Polls: 1},
 	} {
 		server := mcptest.Spec{}.HTTP(t)
-		u := ready(t, Spec{Type: HTTP, URL: server.URL})
+		u := ready(t, at(transport.HTTP, server.URL))
 		server.Script(fault.On("tools/call"), mcptest.BadGateway().On("GET"))
 		got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("read_echo", json.RawMessage(`{"text":"x"}`)), Repeatable: true, Times: request.Times{Timeout: patience}}))
 		if err != nil || got != "x" {
@@ -58,8 +58,8 @@ func TestResumeRefused(t *testing.T) {
 		{"405", mcptest.Spec{NoGET: true}, mcptest.Fault{}, lost, 1},
 		{"404", mcptest.Spec{}, mcptest.Fault{Kind: mcptest.FaultStatus, Status: 404}, lost, 1},
 		{"no stream", mcptest.Spec{}, mcptest.HTML(), lost, 1},
-		{"bad gateway", mcptest.Spec{}, mcptest.BadGateway(), lost, resumeFailures},
-		{"reset", mcptest.Spec{}, mcptest.Drop(), lost, resumeFailures},
+		{"bad gateway", mcptest.Spec{}, mcptest.BadGateway(), lost, 3},
+		{"reset", mcptest.Spec{}, mcptest.Drop(), lost, 3},
 		{"never answered", mcptest.Spec{}, mcptest.Stall(), func(err error) bool { var e *request.TimeoutError; return errors.As(err, &e) }, 1},
 		{"modern", mcptest.Spec{Era: mcptest.EraModern}, mcptest.Fault{}, lost, 0},
 	}
@@ -67,7 +67,7 @@ func TestResumeRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			mcptest.Parallel(t)
 			server := tt.fake.HTTP(t)
-			u := ready(t, Spec{Type: HTTP, URL: server.URL})
+			u := ready(t, at(transport.HTTP, server.URL))
 			if tt.get.Kind != "" {
 				server.Script(tt.get.On("GET").Always())
 			}
@@ -85,51 +85,5 @@ func TestResumeRefused(t *testing.T) {
 			}
 			mustEcho(t, u)
 		})
-	}
-}
-
-func TestResumePause(t *testing.T) {
-	const ms = time.Millisecond
-	tests := []struct {
-		retry time.Duration
-		idle  int
-		want  time.Duration
-	}{
-		{-1, 0, firstPause}, {0, 0, leastPause}, {300 * ms, 0, 300 * ms}, {300 * ms, 1, 600 * ms},
-		{300 * ms, 1000, mostPause}, {time.Minute, 0, time.Minute}, {time.Minute, 3, time.Minute},
-	}
-	for _, tt := range tests {
-		if got := resumePause(tt.retry, tt.idle); got != tt.want {
-			t.Errorf("retry %v, %d idle: got %v, want %v", tt.retry, tt.idle, got, tt.want)
-		}
-	}
-}
-
-// The reader keeps what is needed to go on with a stream: also of events without
-// data, not of one that is not finished.
-func TestEventReaderState(t *testing.T) {
-	tests := []struct {
-		in, id string
-		retry  time.Duration
-	}{
-		{"data: a\n\n", "", -1},
-		{"id: 7\nretry: 250\ndata:\n\n", "7", 250 * time.Millisecond},
-		{"id: 7\n\n", "7", -1},
-		{"id: 7\n\nid: 8\ndata: a", "7", -1},
-		{"id: 7\n\nid\n\n", "", -1},
-		{"id: 7\n\ndata: a\n\n", "7", -1},
-		{"id: a\x00b\nretry: soon\n\nretry: -1\n\n", "", -1},
-		{"retry: 99999999999999999999\n\n", "", -1},
-	}
-	for _, tt := range tests {
-		r := newEventReader(strings.NewReader(tt.in), 1000)
-		for {
-			if _, err := r.next(); err != nil {
-				break
-			}
-		}
-		if r.lastID != tt.id || r.retry != tt.retry {
-			t.Errorf("%q: got %q, %v, want %q, %v", tt.in, r.lastID, r.retry, tt.id, tt.retry)
-		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -14,7 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/base/wire"
+	"mcpx/internal/transport"
 )
 
 // The revisions that mcpx asks for. A server may answer initialize with an
@@ -27,65 +26,36 @@ const (
 // session is one negotiated conversation over a link.
 type session struct {
 	spec *Spec
-	link link // set before it is started, under mu
+	link transport.Link // set before it is started, under mu
 
-	modern       bool
-	unprobed     bool // see [Status]
-	version      string
-	title        string
-	release      string
-	instructions string
-	offers       catalog.Offers
+	Agreement
+	offers   catalog.Offers
+	preamble []byte // the members of a modern _meta that are the same in all requests
+	nextID   atomic.Int64
 
-	preamble    []byte // the members of a modern _meta that are the same in all requests
-	nextID      atomic.Int64
-	changes     *changes
-	relistAgain *time.Timer // after a refresh that failed, or left pages out
-	// missing is why the last tools/list was not read to its end, nil if it was. whole:
-	// the catalogue that was taken over was read to its end. Both belong to the
-	// supervising goroutine.
-	missing error
-	whole   bool
-	// again are the kinds that relistAgain is for; likewise.
-	again map[catalog.Kind]bool
-
-	mu        sync.Mutex
-	listeners map[int64]*listener // open calls, by request id
-	closed    bool
-	topics    map[string]*topic // by URI
-	sole      sole
-	abandoned []abandonedCall
-	// takesLevel: mcpx can set the log level of a legacy server. told is the index in
-	// LogLevels of the last one that it set; the length of LogLevels before the first.
-	takesLevel bool
-	told       int
-	// headerTools are the tools whose arguments are mirrored into HTTP headers
-	// (SEP-2243), modern HTTP only; headersOf is the catalogue of [Spec.Catalogue] that
-	// they were found in.
-	headerTools map[string]*mcp.Tool
-	headersOf   []catalog.Tool
-
+	changes   *changes
+	relisting relisting
 	questions questions
+	notes     notes
 
-	noting int // under mu: messages without an answer that goroutines send
-	// notes are the messages without an answer that are under way; quit ends them.
-	notes   sync.WaitGroup
-	noteCtx context.Context
-	quit    context.CancelFunc
+	mu       sync.Mutex
+	closed   bool
+	calls    openCalls
+	topics   map[string]*topic // by URI
+	level    level
+	mirrored mirrored
 }
 
 func newSession(spec *Spec) *session {
 	s := &session{
-		spec:        spec,
-		changes:     newChanges(),
-		relistAgain: time.NewTimer(relistRetry),
-		listeners:   make(map[int64]*listener),
-		told:        len(LogLevels),
-		again:       make(map[catalog.Kind]bool),
-		topics:      make(map[string]*topic),
+		spec:      spec,
+		changes:   newChanges(),
+		relisting: newRelisting(),
+		calls:     openCalls{listeners: make(map[int64]*listener)},
+		topics:    make(map[string]*topic),
+		level:     level{told: len(LogLevels)},
 	}
-	s.relistAgain.Stop()
-	s.noteCtx, s.quit = context.WithCancel(context.Background())
+	s.notes.ctx, s.notes.end = context.WithCancel(context.Background())
 	info, _ := json.Marshal(s.clientInfo())
 	s.preamble = append([]byte(`"`+mcp.MetaKeyProtocolVersion+`":"`+modernVersion+`","`+mcp.MetaKeyClientInfo+`":`), info...)
 	return s
@@ -93,16 +63,18 @@ func newSession(spec *Spec) *session {
 
 // open starts what the spec says and negotiates a session, within ctx. After an error
 // nothing of it is left.
-func (s *session) open(ctx context.Context, framing wire.Framing) error {
-	spec := s.spec
-	if err := s.dial(ctx, framing); err != nil {
+func (s *session) open(ctx context.Context, dialer *transport.Dialer) error {
+	l, err := dialer.Dial(ctx)
+	if err != nil {
 		return err
 	}
-	err := s.handshake(ctx)
-	if status, ok := errors.AsType[*statusError](err); ok && spec.Type == HTTP && (status.code == 400 || status.code == 404 || status.code == 405) {
+	s.connected(l)
+	err = s.handshake(ctx)
+	if status, ok := errors.AsType[*transport.StatusError](err); ok && s.spec.Type == transport.HTTP &&
+		(status.Code == 400 || status.Code == 404 || status.Code == 405) {
 		// A server of 2024-11-05 refuses the POST; its stream tells.
-		if old, sseErr := dialSSE(ctx, spec, framing); sseErr == nil {
-			s.link.close()
+		if old, sseErr := dialer.DialSSE(ctx); sseErr == nil {
+			s.link.Close()
 			s.connected(old)
 			err = s.handshake(ctx)
 		}
@@ -119,13 +91,6 @@ func (s *session) open(ctx context.Context, framing wire.Framing) error {
 	return err
 }
 
-// stateful reports whether the server may keep something from one request of the session
-// to the next: a legacy server that has given no session ID over HTTP cannot.
-func (s *session) stateful() bool {
-	over, ok := s.link.(*httpLink)
-	return !s.modern && !(ok && over.session.Load() == nil)
-}
-
 // close ends the session and everything it started. Cancellations that are under
 // way over HTTP may still arrive; a stream ends, which says enough.
 func (s *session) close() {
@@ -134,20 +99,20 @@ func (s *session) close() {
 	s.mu.Unlock()
 	s.changes.end()
 	s.questions.end()
-	if !s.link.traits().oneStream { // which sends no more once it is closed
-		timer := time.AfterFunc(notePatience, s.quit)
-		s.notes.Wait()
+	if !s.link.Traits().OneStream { // which sends no more once it is closed
+		timer := time.AfterFunc(notePatience, s.notes.end)
+		s.notes.all.Wait()
 		timer.Stop()
 	}
-	s.link.close()
-	s.quit()
-	s.notes.Wait()
+	s.link.Close()
+	s.notes.end()
+	s.notes.all.Wait()
 	s.changes.streams.Wait()
 }
 
 // ended is why the stream of the session has ended, else err.
 func (s *session) ended(err error) error {
-	if last := s.link.whyEnded(); last != nil {
+	if last := s.link.Evidence().WhyEnded(); last != nil {
 		return last
 	}
 	return err
@@ -156,11 +121,11 @@ func (s *session) ended(err error) error {
 // silence says why a handshake came to no end: what the link knows, else that
 // nothing was heard.
 func (s *session) silence(ctx context.Context) error {
-	text := "no answer to initialize within " + s.spec.ConnectTimeout.String()
+	text := "no answer to initialize within " + s.spec.Timeouts.Connect.String()
 	if late, ok := errors.AsType[*lateError](context.Cause(ctx)); ok {
 		text = late.Error()
 	}
-	return &silenceError{text + s.link.remarks()}
+	return &silenceError{text + s.link.Evidence().Remarks()}
 }
 
 // silenceError ends an attempt in which the handshake took all of its time.
@@ -169,40 +134,11 @@ type silenceError struct{ text string }
 func (e *silenceError) Error() string { return e.text }
 
 // connected makes l the link of the session, and lets the server speak.
-func (s *session) connected(l link) {
+func (s *session) connected(l transport.Link) {
 	s.mu.Lock()
 	s.link = l
 	s.mu.Unlock()
-	l.start(s.incoming)
-}
-
-// dials are the ways to a server, by transport.
-var dials = map[string]func(context.Context, *Spec, wire.Framing) (link, error){
-	Stdio: dialProcess, InProcess: dialInProcess, HTTP: dialHTTP, SSE: dialSSE, WebSocket: dialWebSocket,
-}
-
-func (s *session) dial(ctx context.Context, framing wire.Framing) error {
-	dial := dials[s.spec.Type]
-	switch {
-	case s.spec.Dial != nil:
-		dial = dialGiven
-	case dial == nil:
-		return fmt.Errorf("transport %q is not supported", s.spec.Type)
-	}
-	l, err := dial(ctx, s.spec, framing)
-	if err == nil {
-		s.connected(l)
-	}
-	return err
-}
-
-// dialGiven opens the connection that [Spec.Dial] makes.
-func dialGiven(ctx context.Context, spec *Spec, _ wire.Framing) (link, error) {
-	conn, err := spec.Dial(ctx)
-	if err != nil {
-		return nil, errors.New(spec.clean(err.Error(), 500))
-	}
-	return newStreamLink(spec).use(conn, nil), nil
+	l.Start(s.incoming)
 }
 
 // newID is the id of the next request. Ids rise by steps that cannot be guessed:
@@ -212,11 +148,11 @@ func (s *session) newID() int64 { return s.nextID.Add(2 + rand.Int64N(1<<16)) }
 // clientInfo is how mcpx calls itself; for a session that belongs to one client, by the
 // name of that.
 func (s *session) clientInfo() map[string]string {
-	name := s.spec.ClientName
+	name := s.spec.Introduction.Name
 	if owner := s.spec.owner(); owner != nil && owner.Name != "" {
 		name = owner.Name + "-through-proxy"
 	}
-	return map[string]string{"name": name, "version": s.spec.ClientVersion}
+	return map[string]string{"name": name, "version": s.spec.Introduction.Version}
 }
 
 // capabilities are what a legacy session declares: what its client can, if it belongs to
@@ -225,5 +161,5 @@ func (s *session) capabilities() json.RawMessage {
 	if owner := s.spec.owner(); owner != nil {
 		return owner.Relayed()
 	}
-	return json.RawMessage(cmp.Or(s.spec.Capabilities, "{}"))
+	return json.RawMessage(cmp.Or(s.spec.Introduction.Capabilities, "{}"))
 }

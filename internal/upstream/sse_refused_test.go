@@ -10,6 +10,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // refuse refuses requests with that method.
@@ -49,7 +50,7 @@ func TestSSECallRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			mcptest.NoLeaks(t)
 			server := mcptest.Spec{HangTools: []string{"held"}}.SSE(t)
-			u := ready(t, Spec{Type: SSE, URL: server.URL})
+			u := ready(t, at(transport.SSE, server.URL))
 			hold(t, u, request.Request{Method: "tools/call", Params: request.ToolParams("held", nil)}, func() int { return len(server.Log().Calls("held")) })
 			server.Script(tt.fault)
 			_, err := text(u, "echo", `{"text":"x"}`)
@@ -77,7 +78,7 @@ func TestSSESessionRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mcptest.Parallel(t)
 			server := mcptest.Spec{}.SSE(t)
-			u := ready(t, Spec{Type: SSE, URL: server.URL})
+			u := ready(t, at(transport.SSE, server.URL))
 			list, again := fault.On("tools/list"), fault.On("tools/list")
 			again.Skip = 1 // the fresh session's own
 			server.Script(fault.On("tools/call").Always(), fault.On("ping").Always(), list, again)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/transport"
 )
 
 // Many HTTP servers, above all hosted ones, give no session ids. Such a server is
@@ -12,7 +13,7 @@ import (
 func TestNoSessionIDs(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{NoSession: true}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	u := ready(t, at(transport.HTTP, server.URL))
 	mustEcho(t, u)
 	mustEcho(t, u)
 	u.Close(0)

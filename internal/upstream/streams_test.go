@@ -19,6 +19,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/transport"
 )
 
 // wireless is an SSE server without a network, for fake time: its stream carries
@@ -78,7 +79,7 @@ func TestQuietStream(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		server := &wireless{quiet: 4 * time.Minute}
 		server.stream, server.events = io.Pipe()
-		u := connect(t, Spec{Type: SSE, URL: "http://nowhere.example/sse", Transport: server})
+		u := connect(t, Spec{Options: transport.Options{Type: transport.SSE, Remote: transport.Remote{URL: "http://nowhere.example/sse", Transport: server}}})
 		synctest.Wait()
 		for range 3 {
 			pause(time.Hour)
@@ -90,11 +91,6 @@ func TestQuietStream(t *testing.T) {
 			}
 		}
 	})
-	// What a real transport adds must not bound a stream either.
-	client := newHTTPClient(&Spec{})
-	if transport := client.Transport.(*http.Transport); client.Timeout != 0 || transport.ResponseHeaderTimeout != 0 {
-		t.Errorf("the HTTP client gives up after %v, or %v without a header", client.Timeout, transport.ResponseHeaderTimeout)
-	}
 }
 
 // A server that refuses the listening stream is asked for it once, and nothing
@@ -102,7 +98,7 @@ func TestQuietStream(t *testing.T) {
 func TestNoListeningStream(t *testing.T) {
 	mcptest.Parallel(t)
 	server := mcptest.Spec{NoGET: true}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond, Timeout: patience}})
+	u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 5 * time.Millisecond, Timeout: patience}})
 	// For longer than the pause after which a stream that was lost is opened again.
 	began := time.Now()
 	mcptest.WaitFor(t, "some health checks", patience, func() bool {
@@ -149,7 +145,7 @@ func TestHeartbeatOnListeningStream(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL})
+	u := ready(t, at(transport.HTTP, server.URL))
 	select {
 	case <-over:
 	case <-time.After(patience):
@@ -192,7 +188,7 @@ func beaten(w http.ResponseWriter, r *http.Request, pongs chan<- string) {
 func TestPingHasItsSession(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
-	u := ready(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 1}})
+	u := ready(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 5 * time.Millisecond, Timeout: patience, Threshold: 1}})
 	mcptest.WaitFor(t, "some health checks", patience, func() bool { return server.Count("ping") >= 10 })
 	if status := u.Status(); status.State != catalog.Ready || status.Restarts != 0 {
 		t.Errorf("%s (%s), %d restarts", status.State, status.Reason, status.Restarts)
@@ -274,7 +270,7 @@ func TestThousandReconnects(t *testing.T) {
 			"tools/list": `"result":{"tools":[` + tools.String()[1:] + `]}`,
 			"":           "",
 		})
-		u := connect(t, Spec{Type: InProcess, Legacy: true, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+		u := connect(t, Spec{Options: transport.Options{Type: transport.InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			go func() { // ends with this session
@@ -285,7 +281,7 @@ func TestThousandReconnects(t *testing.T) {
 				}
 			}()
 			return serve(ctx, in, out)
-		}})
+		}}, Legacy: true})
 		lose := func(n int) {
 			for range n {
 				losses <- struct{}{}

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"mcpx/internal/base/catalog"
-	"mcpx/internal/base/wire"
+	"mcpx/internal/transport"
 )
 
 const (
@@ -42,9 +40,8 @@ func (u *Upstream) supervise(ctx context.Context) {
 	var losses []time.Time
 	var t troubles
 	spec := u.spec
-	framing := spec.firstFraming()
 	for u.sleep(ctx); ctx.Err() == nil; u.sleep(ctx) {
-		s, err := u.connectAny(ctx, &spec, framing, t)
+		s, err := u.connectAny(ctx, &spec, t)
 		if ctx.Err() != nil {
 			if s != nil {
 				s.close()
@@ -55,15 +52,15 @@ func (u *Upstream) supervise(ctx context.Context) {
 			t.health = "" // it told of a session that was
 			// A process may have ended because of the probe, and one that has changed
 			// its era because there was none: the other way is tried next.
-			spec.Legacy = !spec.Legacy && spec.Type == Stdio
+			spec.Legacy = !spec.Legacy && spec.Type == transport.Stdio
 			pause = min(max(2*pause, firstPause), longPause)
 			wait := u.failed(err, jitter(pause))
 			_, silent := errors.AsType[*silenceError](err)
-			framing = spec.nextFraming(framing, silent)
+			u.dialer.Failed(silent)
 			u.pause(ctx, wait)
 			continue
 		}
-		spec.Legacy, pause = !s.modern, 0
+		spec.Legacy, pause = !s.Modern, 0
 		if t.loop == "" {
 			u.warned = ""
 		}
@@ -73,7 +70,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 			err = errStopped
 		}
 		if err == errStopped || err == errUnused { // nothing was lost
-			s.link.fail(err)
+			s.link.Life().Fail(err)
 			s.close()
 			t = troubles{loop: w.loop}
 			continue
@@ -92,7 +89,7 @@ func (u *Upstream) supervise(ctx context.Context) {
 // until the next.
 func (u *Upstream) endLost(s *session, err error, t *troubles, losses int) time.Duration {
 	// Open calls end now; to end the process can take a while.
-	s.link.fail(err)
+	s.link.Life().Fail(err)
 	err = s.ended(err)
 	t.lost(losses, u.spec.reason(err))
 	wait := restartPause(losses, t.loop != "")
@@ -174,33 +171,22 @@ func (u *Upstream) pause(ctx context.Context, d time.Duration) {
 }
 
 // connectAny is connect at the first address of the server that answers.
-func (u *Upstream) connectAny(ctx context.Context, spec *Spec, framing wire.Framing, t troubles) (s *session, err error) {
-	if len(spec.URLs) == 0 {
-		return u.connect(ctx, spec, framing, t)
-	}
-	for range spec.URLs {
-		if s, err = u.connect(ctx, spec, framing, t); err == nil || ctx.Err() != nil {
+func (u *Upstream) connectAny(ctx context.Context, spec *Spec, t troubles) (s *session, err error) {
+	addresses := len(spec.Remote.URLs)
+	for range max(addresses, 1) {
+		if s, err = u.connect(ctx, spec, t); err == nil || ctx.Err() != nil || addresses == 0 {
 			return s, err
 		}
-		err = fmt.Errorf("none of its %d instances answers; %s: %w", len(spec.URLs), HostOf(spec.URL), err)
-		spec.URL = spec.URLs[(slices.Index(spec.URLs, spec.URL)+1)%len(spec.URLs)]
+		err = fmt.Errorf("none of its %d instances answers; %s: %w", addresses, transport.HostOf(u.dialer.Address()), err)
+		u.dialer.NextAddress()
 	}
 	return nil, err
 }
 
-// HostOf is the host of an address with its port, for texts: other parts may hold secrets.
-func HostOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return u.Host
-}
-
 // connect opens a session, reads the catalogue, and publishes both. t are the
 // troubles that are not over yet.
-func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Framing, t troubles) (*session, error) {
-	s, took, left, err := u.attempt(parent, spec, framing)
+func (u *Upstream) connect(parent context.Context, spec *Spec, t troubles) (*session, error) {
+	s, took, left, err := u.attempt(parent, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -210,11 +196,11 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 	s.listen()
 	var tools []catalog.Tool
 	var faults []string
-	if !spec.NoCatalogue {
+	if !spec.Catalogue.Elsewhere {
 		s.beforeListing(ctx)
 		if tools, faults, err = s.listTools(ctx); err != nil {
 			if parent.Err() == nil && ctx.Err() != nil {
-				err = errors.New("no answer to tools/list within " + spec.ConnectTimeout.String())
+				err = errors.New("no answer to tools/list within " + spec.Timeouts.Connect.String())
 			} else {
 				err = s.ended(err)
 			}
@@ -222,10 +208,10 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 			return nil, err
 		}
 	}
-	s.taken()
-	u.spec.Logger.Info("connected", "protocol", s.version, "tools", len(tools), "title", u.spec.clean(s.title, 80))
+	s.relisting.taken()
+	u.spec.Logger.Info("connected", "protocol", s.Protocol, "tools", len(tools), "title", u.spec.Secrets.Line(s.Title, 80))
 	for _, fault := range faults {
-		u.spec.Logger.Warn("tool refused", "fault", u.spec.clean(fault, 300))
+		u.spec.Logger.Warn("tool refused", "fault", u.spec.Secrets.Line(fault, 300))
 	}
 	spec.Seen = true
 	u.update(func(st *Status) {
@@ -233,15 +219,13 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 		t.publish(st)
 		st.Installing = false
 		st.RetryAfter = time.Time{}
-		st.Protocol, st.Modern, st.Unprobed, st.Took = s.version, s.modern, s.unprobed, took+time.Since(began)
-		st.Stateful = s.stateful()
-		st.Title, st.Version, st.Instructions = s.title, s.release, s.instructions
-		if !spec.NoCatalogue {
+		st.Agreement, st.Took = s.Agreement, took+time.Since(began)
+		if !spec.Catalogue.Elsewhere {
 			u.adopt(st, s, tools, faults)
 			st.adoptOffers(s.offers)
 		}
 	})
-	if !spec.NoCatalogue && len(s.offers.Kinds()) > 0 {
+	if !spec.Catalogue.Elsewhere && len(s.offers.Kinds()) > 0 {
 		s.changes.tell(s.offers.Kinds()...)
 	}
 	return s, nil
@@ -250,27 +234,18 @@ func (u *Upstream) connect(parent context.Context, spec *Spec, framing wire.Fram
 // adopt makes what s has listed the catalogue, unless it is a part only and there is
 // a whole one. The caller holds the lock.
 func (u *Upstream) adopt(st *Status, s *session, tools []catalog.Tool, faults []string) {
-	if s.missing != nil && st.Known && u.whole {
+	if s.relisting.missing != nil && st.Known && u.whole {
 		st.Faults = faults
 		s.mirrorHeaders(st.Tools)
 		return
 	}
-	u.whole = s.missing == nil
+	u.whole = s.relisting.missing == nil
 	st.list(tools, faults)
-}
-
-// list takes over a catalogue. One that says the same as the last leaves the
-// old slice in place, by which others see that nothing changed.
-func (st *Status) list(tools []catalog.Tool, faults []string) {
-	if !st.Known || !catalog.EqualTools(st.Tools, tools) {
-		st.Tools = tools
-	}
-	st.Known, st.Faults = true, faults
 }
 
 // failed publishes a failed attempt and returns the wait until the next.
 func (u *Upstream) failed(err error, wait time.Duration) time.Duration {
-	wait = max(wait, retryAfterOf(err))
+	wait = max(wait, transport.RetryAfterOf(err))
 	reason := u.spec.reason(err)
 	u.spec.Logger.Log(context.Background(), u.news(reason), "connecting failed", "err", reason, "retry_in", wait.Round(time.Millisecond))
 	u.update(func(st *Status) {

@@ -40,12 +40,12 @@ func TestBackoff(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var starts []time.Time
-		u := connect(t, Spec{Type: InProcess, Serve: func(context.Context, io.Reader, io.Writer) error {
+		u := connect(t, serving(func(context.Context, io.Reader, io.Writer) error {
 			mu.Lock()
 			defer mu.Unlock()
 			starts = append(starts, time.Now())
 			return errors.New("out of order")
-		}})
+		}))
 		pause(time.Hour)
 		mu.Lock()
 		defer mu.Unlock()
@@ -316,7 +316,7 @@ func TestNoChecksWhileCallsSucceed(t *testing.T) {
 func TestIdleTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		spec, all := inProcess(t, mcptest.Spec{})
-		spec.IdleTimeout = 5 * time.Second
+		spec.Timeouts.Idle = 5 * time.Second
 		u := connect(t, spec)
 		call := func(tool, arguments string, limit time.Duration) (time.Duration, error) {
 			began := time.Now()

@@ -19,6 +19,7 @@ import (
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // history notes each status of an upstream, from the first change on.
@@ -229,7 +230,7 @@ func TestCheckFindsSessionGone(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
 	var h history
-	u := h.start(t, Spec{Type: HTTP, URL: server.URL, Health: Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 1}}, nil)
+	u := h.start(t, Spec{Options: over(transport.HTTP, server.URL), Health: Health{Interval: 20 * time.Millisecond, Timeout: patience, Threshold: 1}}, nil)
 	awaitState(t, u, catalog.Ready)
 	server.KillSessions()
 	mcptest.WaitFor(t, "a fresh session", patience, func() bool {
@@ -289,7 +290,7 @@ func TestEraAfterDeath(t *testing.T) {
 			fake := tt.fake.WithFiles(t)
 			var h history
 			spec := stdio(t, fake)
-			spec.ConnectTimeout, spec.ProbeTimeout = 2*patience, patience
+			spec.Timeouts.Connect, spec.Timeouts.Probe = 2*patience, patience
 			u := h.start(t, spec, nil)
 			for i, want := range tt.modern {
 				awaitState(t, u, catalog.Ready)
@@ -330,10 +331,10 @@ func TestHealthWhileWorking(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, progress := range []time.Duration{0, 10 * time.Second} {
 			starts := 0
-			u := connect(t, Spec{Type: InProcess, Legacy: true, Health: health, CallTimeout: time.Hour, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+			u := connect(t, Spec{Options: transport.Options{Type: transport.InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 				starts++
 				return oneAtATime(50*time.Minute, progress)(ctx, in, out)
-			}})
+			}}, Legacy: true, Health: health, Timeouts: Timeouts{Call: time.Hour}})
 			synctest.Wait()
 			if got, err := textOf(u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("work", nil)})); err != nil || got != "done" {
 				t.Errorf("progress each %v: got %q, %v", progress, got, err)
@@ -352,10 +353,10 @@ func TestHealthWhileWorking(t *testing.T) {
 func TestAnyMessageIsASignOfLife(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		starts := 0
-		u := connect(t, Spec{Type: InProcess, Legacy: true, Health: health, CallTimeout: time.Minute, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
+		u := connect(t, Spec{Options: transport.Options{Type: transport.InProcess, Serve: func(ctx context.Context, in io.Reader, out io.Writer) error {
 			starts++
 			return oneAtATime(20*time.Minute, 10*time.Second)(ctx, in, out)
-		}})
+		}}, Legacy: true, Health: health, Timeouts: Timeouts{Call: time.Minute}})
 		synctest.Wait()
 		_, err := text(u, "work", `{}`)
 		var timeout *request.TimeoutError
@@ -411,7 +412,7 @@ func TestRefusedConnection(t *testing.T) {
 	mcptest.NoLeaks(t)
 	server := mcptest.Spec{}.HTTP(t)
 	var door doorway
-	u := ready(t, Spec{Type: HTTP, URL: server.URL, Transport: &door, Health: Health{Interval: time.Hour}})
+	u := ready(t, Spec{Options: transport.Options{Type: transport.HTTP, Remote: transport.Remote{URL: server.URL, Transport: &door}}, Health: Health{Interval: time.Hour}})
 	door.shut.Store(true)
 	if _, err := text(u, "echo", `{"text":"x"}`); !isUnavailable(err) {
 		t.Errorf("got %v", err)

@@ -1,57 +1,20 @@
 package upstream
 
 import (
-	"container/list"
 	"context"
 	"sync"
 	"time"
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
-
-// Status is what is known about an upstream at one moment. Its slices are
-// never changed.
-type Status struct {
-	State      catalog.State
-	Reason     string
-	RetryAfter time.Time // when the next attempt is due; zero if none is planned
-	Transport  string
-	Protocol   string // negotiated revision, of the last session
-	Modern     bool
-	// Unprobed: the session is legacy as the client that owns it is. That says nothing of
-	// whether the server speaks the modern era too.
-	Unprobed bool
-	// Stateful: the server may keep something from one request of the session to the next.
-	Stateful bool
-	Title    string
-	Version  string
-	// Instructions and Tools are those of the last session that had them.
-	Instructions string
-	Tools        []catalog.Tool
-	// Known is set once a tools/list was read.
-	Known bool
-	// Offers and Items are likewise of the last session that had them. Listed is set once
-	// they were read; ListTried also after an attempt in vain.
-	Offers            catalog.Offers
-	Items             *catalog.Items
-	Listed, ListTried bool
-	// Installing: a command that installs is at its first start, or waits for it.
-	Installing bool
-	// Faults are what is wrong with single tools.
-	Faults []string
-	// Took is how long the last successful attempt took.
-	Took time.Duration
-	// Restarts counts the sessions that were lost. CrashLoop says that they are lost
-	// again and again.
-	Restarts  int
-	CrashLoop bool
-}
 
 // Upstream is one server under supervision: a goroutine owns its session, opens
 // a fresh one after a loss, and tries for ever. Safe for concurrent use.
 type Upstream struct {
-	spec Spec
+	spec   Spec
+	dialer *transport.Dialer // of the supervising goroutine
 
 	mu      sync.Mutex
 	status  Status
@@ -68,8 +31,7 @@ type Upstream struct {
 	asked bool          // under mu: somebody needed the upstream
 	used  time.Time     // under mu: when a call ended, or somebody asked, last
 	hurry chan struct{} // holds one: somebody waits for the first answer
-	place *list.Element // in the line of those that install, of the first attempt
-	lined bool          // place counts, also if it is nil
+	line  line          // of those that install; of the first attempt
 
 	kick   chan struct{}      // holds one: try again now
 	doubts chan struct{}      // holds one: a call has not reached the server
@@ -88,9 +50,10 @@ func New(spec Spec) *Upstream {
 		doubts:  make(chan struct{}, 1),
 		ended:   make(chan struct{}),
 	}
+	u.dialer = transport.NewDialer(u.spec.Options)
 	u.status = Status{State: catalog.Connecting, Transport: u.spec.Type, Installing: u.spec.installs != nil && !u.spec.Seen}
-	if u.spec.Tools != nil {
-		u.status.Known, u.status.Tools = true, u.spec.Tools
+	if u.spec.Catalogue.Tools != nil {
+		u.status.Known, u.status.Tools = true, u.spec.Catalogue.Tools
 	}
 	if u.spec.Lazy && u.spec.Seen {
 		u.status.State = catalog.Idle
@@ -103,7 +66,7 @@ func (u *Upstream) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	u.cancel = cancel
 	if u.spec.installs != nil && u.Status().State != catalog.Idle {
-		u.place, u.lined = u.spec.Installs.Join(), true
+		u.line = line{u.spec.Concurrency.Installs.Join(), true}
 	}
 	// Ends with Close, which waits for it.
 	go func() {
@@ -151,7 +114,7 @@ func (u *Upstream) Close(within time.Duration) {
 	if u.cancel == nil {
 		return
 	}
-	u.spec.closeWithin.Store(int64(within))
+	u.dialer.CloseWithin(within)
 	u.cancel()
 	<-u.ended
 }

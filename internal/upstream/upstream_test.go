@@ -121,7 +121,7 @@ func TestInvalidUTF8(t *testing.T) {
 // An answer that is cut off fails its call, in time, and nothing else.
 func TestTruncatedAnswers(t *testing.T) {
 	variantsAtOnce(t, mcptest.Spec{TruncateAnswers: true}, func(t *testing.T, _ variant, spec Spec, _ func() mcptest.Log) {
-		spec.CallTimeout = 300 * time.Millisecond
+		spec.Timeouts.Call = 300 * time.Millisecond
 		u := ready(t, spec)
 		_, err := u.Call(context.Background(), request.Request{Method: "tools/call", Params: request.ToolParams("echo", json.RawMessage(`{"text":"x"}`))})
 		var timeout *request.TimeoutError
@@ -326,7 +326,7 @@ func TestConcurrencyLimit(t *testing.T) {
 
 func concurrencyLimit(t *testing.T) {
 	spec, all := inProcess(t, mcptest.Spec{})
-	spec.MaxConcurrency = 3
+	spec.Concurrency.Max = 3
 	u := ready(t, spec)
 	var calls sync.WaitGroup
 	for range 12 {

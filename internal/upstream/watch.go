@@ -3,12 +3,12 @@ package upstream
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"mcpx/internal/base/catalog"
+	"mcpx/internal/base/delay"
+	"mcpx/internal/transport"
 )
 
 // watcher watches over one open session, in the supervising goroutine.
@@ -42,7 +42,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	}
 	unused := time.NewTimer(max(0, u.useLeft()))
 	defer unused.Stop()
-	defer s.relistAgain.Stop()
+	defer s.relisting.again.Stop()
 	again := time.NewTimer(time.Hour) // when what was missed is read
 	again.Stop()
 	defer again.Stop()
@@ -50,9 +50,9 @@ func (w *watcher) watch(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.link.done():
+		case <-s.link.Life().Done():
 			w.health = ""
-			return s.link.cause()
+			return s.link.Life().Cause()
 		case <-unused.C:
 			// One that was started for its catalogue lists all of it.
 			u.relistDue(ctx, s)
@@ -67,9 +67,8 @@ func (w *watcher) watch(ctx context.Context) error {
 		case <-again.C:
 			w.reread = time.Now()
 			s.changes.tell(append(s.offers.Kinds(), catalog.Tools)...)
-		case <-s.relistAgain.C:
-			s.changes.tell(slices.Collect(maps.Keys(s.again))...)
-			clear(s.again)
+		case <-s.relisting.again.C:
+			s.changes.tell(s.relisting.due()...)
 		case <-calm:
 			w.loop = ""
 			u.update(w.publish)
@@ -78,7 +77,7 @@ func (w *watcher) watch(ctx context.Context) error {
 				return err
 			}
 		case <-u.doubts:
-			if err := w.ping(ctx); errors.Is(err, errNotSent) {
+			if err := w.ping(ctx); errors.Is(err, transport.ErrNotSent) {
 				w.health = ""
 				return err
 			}
@@ -107,11 +106,11 @@ func (w *watcher) check(ctx context.Context) error {
 		}
 		return nil
 	}
-	if w.s.link.cause() != nil {
+	if w.s.link.Life().Cause() != nil {
 		return nil // which says why
 	}
 	w.failures++
-	w.health = u.spec.clean("health check failed: "+err.Error(), 300)
+	w.health = u.spec.Secrets.Line("health check failed: "+err.Error(), 300)
 	if w.failures >= u.spec.Health.Threshold && !w.working() {
 		// That of a server that was well is over with its session. One that
 		// answers everything else but never a check stays degraded.
@@ -141,7 +140,7 @@ func (w *watcher) heard() bool {
 
 // speaks reports whether the server has said anything lately.
 func (w *watcher) speaks() bool {
-	at := w.s.link.lastHeard()
+	at := w.s.link.Life().LastHeard()
 	return at.After(w.checked) && time.Since(at) < w.u.spec.Health.Interval
 }
 
@@ -160,8 +159,8 @@ func (w *watcher) working() bool {
 	if w.s.questions.waiting() { // for a person, who may take longer than any call
 		return true
 	}
-	if w.s.link.traits().ownsProcess {
-		return time.Since(w.s.link.lastHeard()) < longest+w.u.spec.Health.Interval
+	if w.s.link.Traits().OwnsProcess {
+		return time.Since(w.s.link.Life().LastHeard()) < longest+w.u.spec.Health.Interval
 	}
 	return w.failures < busyPatience*w.u.spec.Health.Threshold
 }
@@ -193,7 +192,7 @@ func (w *watcher) ping(ctx context.Context) error {
 		})
 	}
 	ask(w.unpinged)
-	unsure := !w.unpinged && !w.pinged && !w.s.modern
+	unsure := !w.unpinged && !w.pinged && !w.s.Modern
 	half := time.NewTimer(timeout / 2)
 	defer half.Stop()
 	for {
@@ -234,26 +233,11 @@ func (u *Upstream) succeeded() {
 	u.mu.Unlock()
 }
 
-// taken notes that the catalogue that was read last is the one that counts. Pages
-// that were missing from it are asked for once more.
-func (s *session) taken() {
-	s.whole = s.missing == nil
-	if s.missing != nil {
-		s.listAgain(catalog.Tools)
-	}
-}
-
-// listAgain asks for another refresh of what is of a kind, after a pause.
-func (s *session) listAgain(kind catalog.Kind) {
-	s.again[kind] = true
-	s.relistAgain.Reset(relistRetry)
-}
-
 // relist refreshes what has changed after list_changed. Notifications that come
 // while it gathers or reads are one refresh more, at most one a second: what a
 // storm costs is bounded. A failed refresh keeps the old catalogue.
 func (u *Upstream) relist(ctx context.Context, s *session) {
-	if u.spec.NoCatalogue || !sleep(ctx, coalesce) {
+	if u.spec.Catalogue.Elsewhere || !delay.Sleep(ctx, coalesce) {
 		return
 	}
 	select {
@@ -262,7 +246,7 @@ func (u *Upstream) relist(ctx context.Context, s *session) {
 	}
 	began := time.Now()
 	u.relistDue(ctx, s)
-	waitFor(ctx, max(0, relistPause-time.Since(began)), s.link.done(), nil)
+	delay.Until(ctx, max(0, relistPause-time.Since(began)), s.link.Life().Done(), nil)
 }
 
 // relistDue reads the lists that have changed.
@@ -275,17 +259,17 @@ func (u *Upstream) relistDue(ctx context.Context, s *session) {
 }
 
 func (u *Upstream) relistTools(ctx context.Context, s *session) {
-	bounded, cancel := context.WithTimeout(ctx, u.spec.ConnectTimeout)
+	bounded, cancel := context.WithTimeout(ctx, u.spec.Timeouts.Connect)
 	tools, faults, err := s.listTools(bounded)
 	cancel()
 	if err != nil {
-		if s.link.cause() != nil {
+		if s.link.Life().Cause() != nil {
 			return
 		}
-		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.clean(err.Error(), 300))
-		s.listAgain(catalog.Tools)
+		u.spec.Logger.Warn("refreshing the catalogue", "err", u.spec.Secrets.Line(err.Error(), 300))
+		s.relisting.later(catalog.Tools)
 		return
 	}
-	s.taken()
+	s.relisting.taken()
 	u.update(func(st *Status) { u.adopt(st, s, tools, faults) })
 }

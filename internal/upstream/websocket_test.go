@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/base/wire"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 )
 
 // sockets serves a fake over WebSocket. Each connection has a fake of its own.
@@ -66,7 +67,7 @@ func overSockets(t *testing.T, fake mcptest.Spec) *sockets {
 }
 
 func (s *sockets) spec() Spec {
-	return Spec{Type: WebSocket, URL: "ws" + strings.TrimPrefix(s.URL, "http"), Headers: map[string]string{"Authorization": "Bearer sesame"}}
+	return Spec{Options: transport.Options{Type: transport.WebSocket, Remote: transport.Remote{URL: "ws" + strings.TrimPrefix(s.URL, "http"), Headers: map[string]string{"Authorization": "Bearer sesame"}}}}
 }
 
 func TestWebSocket(t *testing.T) {
@@ -87,7 +88,7 @@ func TestWebSocket(t *testing.T) {
 func TestWebSocket_Refused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	spec := overSockets(t, mcptest.Spec{}).spec()
-	spec.Headers = nil
+	spec.Remote.Headers = nil
 	contains(t, "reason", awaitState(t, connect(t, spec), catalog.Unavailable).Reason, "401", "who are you?", "check the headers (token) of this server")
 }
 

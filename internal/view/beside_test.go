@@ -10,7 +10,7 @@ import (
 
 	"mcpx/internal/base/catalog"
 	"mcpx/internal/mcptest"
-	"mcpx/internal/resources"
+	"mcpx/internal/request"
 )
 
 // TestBeside_announced: clients hear of each kind of list that is another one because a
@@ -18,20 +18,21 @@ import (
 func TestBeside_announced(t *testing.T) {
 	mcptest.NoLeaks(t)
 	fake := mcptest.Spec{Resources: json.RawMessage(`[{"uri":"a://1","name":"x"}]`), Prompts: json.RawMessage(`[{"name":"p"}]`)}.HTTP(t)
-	v, _ := started(t, Options{}, remote("fake", fake))
+	v, r := idle(t, Options{}, remote("fake", fake))
 	var mu sync.Mutex
 	heard := make(map[catalog.Kind]int)
-	v.OnChange(func(kind catalog.Kind) {
+	listen(t, v, func(kind catalog.Kind) {
 		mu.Lock()
 		defer mu.Unlock()
 		heard[kind]++
 	})
+	r.Start()
 	awaitTurn := func(what string, n int) {
 		t.Helper()
 		mcptest.WaitFor(t, what, patience, func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			_, _ = v.Relay(ctx, resources.Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"a://1"}`)}) // notices
+			_, _ = v.Send(ctx, &request.Request{Method: "resources/read", Params: json.RawMessage(`{"uri":"a://1"}`)}) // notices
 			mu.Lock()
 			defer mu.Unlock()
 			return heard[catalog.Resources] == n && heard[catalog.Prompts] == n
@@ -39,8 +40,8 @@ func TestBeside_announced(t *testing.T) {
 	}
 	awaitTurn("the server", 1)
 	description := v.Tools(t.Context(), nil)
-	if !strings.Contains(string(description), "Server: mcpx") || !v.Offers(nil).Subscribe {
-		t.Errorf("%+v: %s", v.Offers(nil), description)
+	if !strings.Contains(string(description), "Server: mcpx") || !v.Greeting(nil).Offers.Subscribe {
+		t.Errorf("%+v: %s", v.Greeting(nil).Offers, description)
 	}
 	fake.Down()
 	awaitTurn("the end of the server", 2)

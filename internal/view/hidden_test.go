@@ -31,7 +31,7 @@ func TestHiddenTools(t *testing.T) {
 		Disabled: []string{"books." + word + "_d*"},
 	}
 	r := registry.New([]registry.Server{books, locked}, registry.Options{Rules: rules})
-	e := executor.New(r, executor.Options{TOON: true, TypeScript: true, ExecWait: patience})
+	e := chained(r, executor.Options{TOON: true, TypeScript: true, ExecWait: patience})
 	v := NewTwoTools(r, e, Options{})
 	r.Start()
 	defer func() {

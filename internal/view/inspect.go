@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/base/sanitize"
 	"mcpx/internal/caller"
 	"mcpx/internal/describe"
-	"mcpx/internal/executor"
+	"mcpx/internal/results"
 	"mcpx/internal/search"
 )
 
@@ -24,7 +24,7 @@ func (v *TwoTools) inspectArguments() []string {
 }
 
 // inspect answers a call of inspect.
-func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *executor.Result {
+func (v *TwoTools) inspect(ctx context.Context, call Call, structured bool) *results.Result {
 	names := v.inspectArguments()
 	args, failure := readArguments(InspectTool, call.Arguments, names)
 	var q Query
@@ -47,14 +47,14 @@ type Query struct {
 
 // Inspect answers a query (design 6). Like exec it waits for a server that is
 // connecting for the first time.
-func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, structured bool) *executor.Result {
+func (v *TwoTools) Inspect(ctx context.Context, client *caller.Client, q Query, structured bool) *results.Result {
 	snap := v.named(client)
 	if q.Server == "" {
 		if q.Tool != "" {
 			if failure := v.executor.MissingServer(snap, q.Tool); failure != nil {
 				return failure.Result(structured)
 			}
-			return executor.Invalid("/" + v.inspectArguments()[0] + ": is missing; " + v.inspectArguments()[1] + " needs it").Result(structured)
+			return results.Invalid("/" + v.inspectArguments()[0] + ": is missing; " + v.inspectArguments()[1] + " needs it").Result(structured)
 		}
 		if q.Text != "" {
 			return v.matches(snap, q, structured)
@@ -81,7 +81,7 @@ func (v *TwoTools) describeOptions() describe.Options {
 
 // single describes one tool, or several whose names are joined by commas. A tool with
 // commas in its name wins.
-func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *executor.Result {
+func (v *TwoTools) single(snap *catalog.Snapshot, s *catalog.Server, name string, structured bool) *results.Result {
 	if tool, ok := s.Tool(name); ok {
 		return result(describe.Tool(s, tool, v.describeOptions()), structured, func() any { return toolsData(s, []*catalog.Tool{tool}) })
 	}
@@ -134,7 +134,7 @@ func unsearched(snap *catalog.Snapshot, only string) string {
 	return "\n// not searched, tools unknown: " + strings.Join(names, ", ")
 }
 
-func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *executor.Result {
+func (v *TwoTools) matches(snap *catalog.Snapshot, q Query, structured bool) *results.Result {
 	v.searching.Lock()
 	found := found(snap, v.texts.search(snap), q)
 	v.searching.Unlock()

@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/executor"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -29,10 +30,10 @@ func TestCall_Prefers(t *testing.T) {
 					defer mu.Unlock()
 					began = append(began, name)
 				})
-				servers = append(servers, registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.InProcess, Command: "npx", Serve: serve}})
+				servers = append(servers, registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.InProcess, Launch: transport.Launch{Command: "npx"}, Serve: serve}}})
 			}
 			r := registry.New(servers, registry.Options{})
-			v := NewTwoTools(r, executor.New(r, executor.Options{}), Options{})
+			v := NewTwoTools(r, chained(r, executor.Options{}), Options{})
 			defer r.Close(0)
 			defer v.Close()
 			var loops sync.WaitGroup

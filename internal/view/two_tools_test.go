@@ -22,6 +22,8 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/results"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 )
 
@@ -35,17 +37,37 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// started makes a view of these servers, started, that ends with the test.
-func started(t *testing.T, options Options, servers ...registry.Server) (*TwoTools, *registry.Registry) {
+// chained makes an executor whose messages pass the chain, without audit and limits.
+func chained(r *registry.Registry, options executor.Options) *executor.Executor {
+	e := executor.New(r, options)
+	r.Use(e.Chain(nil, nil)...)
+	return e
+}
+
+// idle makes a view of these servers, which the caller starts. Both end with the test.
+func idle(t *testing.T, options Options, servers ...registry.Server) (*TwoTools, *registry.Registry) {
 	t.Helper()
 	r := registry.New(servers, registry.Options{})
-	v := NewTwoTools(r, executor.New(r, executor.Options{TOON: true, TypeScript: true}), options)
-	r.Start()
+	v := NewTwoTools(r, chained(r, executor.Options{TOON: true, TypeScript: true}), options)
 	t.Cleanup(func() {
 		v.Close()
 		r.Close(time.Second)
 	})
 	return v, r
+}
+
+// started makes a view of these servers, started, that ends with the test.
+func started(t *testing.T, options Options, servers ...registry.Server) (*TwoTools, *registry.Registry) {
+	t.Helper()
+	v, r := idle(t, options, servers...)
+	r.Start()
+	return v, r
+}
+
+// listen calls changed with the kinds that clients should list again, until the end of the test.
+func listen(t *testing.T, v View, changed func(catalog.Kind)) {
+	t.Helper()
+	t.Cleanup(v.Attach(&caller.Client{ID: "all"}, Attachment{Changed: changed}))
 }
 
 // changing is started with options that set replaces, as a reload does.
@@ -61,7 +83,7 @@ func changing(t *testing.T, servers ...registry.Server) (v *TwoTools, r *registr
 }
 
 func remote(name string, fake *mcptest.HTTPServer) registry.Server {
-	return registry.Server{Spec: upstream.Spec{Name: name, Type: upstream.HTTP, URL: fake.URL}}
+	return registry.Server{Spec: upstream.Spec{Options: transport.Options{Name: name, Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}}
 }
 
 // TestTwoTools_Golden: tools/list and the instructions, as models of two clients
@@ -71,7 +93,7 @@ func TestTwoTools_Golden(t *testing.T) {
 	for _, sample := range demo.Servers() {
 		servers = append(servers, registry.Server{
 			Description: sample.Description,
-			Spec:        upstream.Spec{Name: sample.Name, Type: upstream.InProcess, Serve: sample.Serve},
+			Spec:        upstream.Spec{Options: transport.Options{Name: sample.Name, Type: transport.InProcess, Serve: sample.Serve}},
 		})
 	}
 	for _, client := range []string{"some-agent", "claude-code"} {
@@ -138,7 +160,7 @@ func testRestless(t *testing.T) {
 	v, r, set := changing(t)
 	r.WaitTried(t.Context())
 	var announced atomic.Int32
-	v.OnChange(func(catalog.Kind) { announced.Add(1) })
+	listen(t, v, func(catalog.Kind) { announced.Add(1) })
 	flip := 0
 	change := func() {
 		flip++
@@ -163,7 +185,7 @@ func TestTwoTools_Current(t *testing.T) {
 	v, r, set := changing(t, remote("fake", mcptest.Spec{}.HTTP(t)))
 	r.WaitTried(t.Context())
 	var announced atomic.Int32
-	v.OnChange(func(catalog.Kind) { announced.Add(1) })
+	listen(t, v, func(catalog.Kind) { announced.Add(1) })
 	agent := &caller.Client{Name: "agent"}
 	before := announced.Load()
 	change := func(what string, options Options, want func(listed string) bool) {
@@ -185,11 +207,11 @@ func TestTwoTools_Current(t *testing.T) {
 		return !strings.Contains(listed, "exact TypeScript") && strings.Contains(listed, "may be TOON")
 	})
 	change("a rule", Options{Clients: []ClientRule{{Name: "agent", DescriptionChars: 300}}}, hides)
-	if got := v.form(Call{From: request.From{Client: agent}}).Structured; got != executor.StructuredOwn {
+	if got := v.form(Call{From: request.From{Client: agent}}).Structured; got != results.StructuredOwn {
 		t.Errorf("structuredContent before: %d", got)
 	}
 	set(Options{Structured: StructuredNever})
-	if got := v.form(Call{From: request.From{Client: agent}}).Structured; got != executor.StructuredNone {
+	if got := v.form(Call{From: request.From{Client: agent}}).Structured; got != results.StructuredNone {
 		t.Errorf("structuredContent after: %d", got)
 	}
 }

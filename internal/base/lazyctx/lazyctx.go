@@ -9,7 +9,7 @@ import (
 
 // Context is a context that ends with the outer one, or when End is called. It makes a
 // context of package context only when Done is called, or Value after the end: that costs
-// much of what a small call does. Such a call waits in one place only, which uses [Context.Within]
+// much of what a small call does. Such a call waits in one place only, which uses [Ends]
 // instead.
 type Context struct {
 	outer context.Context
@@ -84,6 +84,15 @@ func (c *Context) Value(key any) any {
 // Deadline implements context.Context.
 func (c *Context) Deadline() (time.Time, bool) { return c.outer.Deadline() }
 
-// Within returns what c is made of: it ends with outer, and when over is closed. What waits for both
-// has no need of Done.
-func (c *Context) Within() (outer context.Context, over <-chan struct{}) { return c.outer, c.over }
+// Ends returns what ends with ctx, without the cost of Done: at least one of the channels is closed then. inner is
+// that of ctx itself, and outer that of the context around it, each nil unless it is a [Context]; done belongs to what
+// is around both.
+func Ends(ctx context.Context) (done, inner, outer <-chan struct{}) {
+	if c, ok := ctx.(*Context); ok {
+		ctx, inner = c.outer, c.over
+	}
+	if c, ok := ctx.(*Context); ok {
+		ctx, outer = c.outer, c.over
+	}
+	return ctx.Done(), inner, outer
+}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -260,4 +261,11 @@ func looseEnd(text string, start int) (end int, ok bool) {
 		}
 	}
 	return len(text), depth == 0 && len(text) > start
+}
+
+// IntID reads an id that is a whole number. Some peers send one back as a string, others with a fraction.
+func IntID(raw json.RawMessage) (int64, bool) {
+	text := strings.TrimSuffix(strings.Trim(string(raw), `"`), ".0")
+	id, err := strconv.ParseInt(text, 10, 64)
+	return id, err == nil
 }

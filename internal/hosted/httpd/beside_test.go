@@ -19,6 +19,7 @@ import (
 	"mcpx/internal/hosted/limits"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -28,9 +29,9 @@ import (
 func bounded(b *testing.B, o limits.Options) string {
 	b.Helper()
 	command, args, env := mcptest.Spec{}.Stdio(b)
-	spec := upstream.Spec{Name: "fake", Type: upstream.Stdio, Command: command, Args: args}
+	spec := upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.Stdio, Launch: transport.Launch{Command: command, Args: args}}}
 	for variable, value := range env {
-		spec.Env = append(spec.Env, variable+"="+value)
+		spec.Launch.Env = append(spec.Launch.Env, variable+"="+value)
 	}
 	l := limits.New(o)
 	r := registry.New([]registry.Server{{Spec: spec}}, registry.Options{SessionLimit: l.ServerSession})

@@ -21,6 +21,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -321,7 +322,7 @@ func whole(t *testing.T, grace time.Duration) (*site, *mcptest.HTTPServer) {
 func wholeWith(t *testing.T, o Options) (*site, *mcptest.HTTPServer) {
 	t.Helper()
 	fake := mcptest.Spec{}.HTTP(t)
-	r := registry.New([]registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: fake.URL}}}, registry.Options{})
+	r := registry.New([]registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: fake.URL}}}}}, registry.Options{})
 	e := executor.New(r, executor.Options{Journal: o.Journal})
 	r.Use(e.Chain(nil, o.Limits.Limit)...)
 	two := view.NewTwoTools(r, e, view.Options{})

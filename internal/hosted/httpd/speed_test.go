@@ -19,6 +19,7 @@ import (
 	"mcpx/internal/front"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/registry"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -29,9 +30,9 @@ func served(b testing.TB, endpoint Endpoint) string {
 	o := Options{Endpoint: endpoint, Logger: slog.New(slog.DiscardHandler)}
 	if endpoint == nil {
 		command, args, env := mcptest.Spec{}.Stdio(b)
-		spec := upstream.Spec{Name: "fake", Type: upstream.Stdio, Command: command, Args: args}
+		spec := upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.Stdio, Launch: transport.Launch{Command: command, Args: args}}}
 		for variable, value := range env {
-			spec.Env = append(spec.Env, variable+"="+value)
+			spec.Launch.Env = append(spec.Launch.Env, variable+"="+value)
 		}
 		r := registry.New([]registry.Server{{Spec: spec}}, registry.Options{})
 		e := executor.New(r, executor.Options{TOON: true, TypeScript: true})

@@ -25,6 +25,7 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/registry"
 	"mcpx/internal/request"
+	"mcpx/internal/transport"
 	"mcpx/internal/upstream"
 	"mcpx/internal/view"
 )
@@ -83,7 +84,7 @@ func serve(t *testing.T, o Options) *site {
 	mcptest.NoLeaks(t)
 	s := &site{fake: mcptest.Spec{}.HTTP(t)}
 	o.Hour = &Hour{}
-	r := registry.New([]registry.Server{{Spec: upstream.Spec{Name: "fake", Type: upstream.HTTP, URL: s.fake.URL}}}, registry.Options{
+	r := registry.New([]registry.Server{{Spec: upstream.Spec{Options: transport.Options{Name: "fake", Type: transport.HTTP, Remote: transport.Remote{URL: s.fake.URL}}}}}, registry.Options{
 		Rules: &policy.Rules{Servers: map[string]policy.ServerRules{"fake": {Confirm: policy.ConfirmAll}}},
 	})
 	journal := &request.Journal{}

@@ -1,0 +1,31 @@
+package results
+
+import (
+	"strings"
+
+	"mcpx/internal/arguments"
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
+)
+
+// Annotate adds to a result how mcpx has read the arguments. Changed arguments go into
+// _meta. Arguments that the tool does not declare go into a text block, as models do not
+// see _meta: the tool may have ignored them.
+func (r *Result) Annotate(tool string, notes arguments.Notes) {
+	if len(notes.Converted)+len(notes.LeftOut) > 0 {
+		r.Meta = wire.WithMember(r.Meta, "mcpx/arguments", wire.Encode(struct {
+			Converted []string `json:"converted,omitempty"`
+			LeftOut   []string `json:"left_out,omitempty"`
+		}{notes.Converted, notes.LeftOut}))
+	}
+	if len(notes.Unknown) == 0 {
+		return
+	}
+	unknown := make([]string, len(notes.Unknown))
+	for i, u := range notes.Unknown {
+		unknown[i] = u.String()
+	}
+	text := "mcpx: " + sanitize.Line(tool, 60) + " declares " + strings.Join(unknown, "; ")
+	r.Content = wire.AppendText(r.Content, text)
+	r.Sent += Roughly(text)
+}

@@ -1,0 +1,106 @@
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/compress"
+)
+
+// grepped is a result with the matching parts of its texts only; out is the whole. What
+// only structuredContent says counts as a text. The result is nil if all of it matches.
+func (a *Answer) grepped(ctx context.Context, out *Result, got upstreamResult, shown Shown) (*Result, error) {
+	p := a.Pages
+	if got.structured != nil && !saidIn(shown.Received, got.structured) {
+		block := wire.ReadBlock(wire.TextBlock(string(got.structured)))
+		text := compress.Text(block.Text, a.Texts).Text
+		shown.Received = append(shown.Received[:len(shown.Received):len(shown.Received)], block)
+		shown.Content = append(shown.Content[:len(shown.Content):len(shown.Content)], block.WithText(text))
+		shown.Texts = append(shown.Texts, text)
+	}
+	shown, _ = p.Merged(shown)
+	found, err := p.Grep(ctx, a.Grep, shown)
+	var refused *RefusedError
+	switch {
+	case errors.As(err, &refused):
+		failed := a.grepFailure(refused, p.KeepBlocks(withText(shown.Received))).Result(a.Form.Always())
+		failed.Received = out.Received
+		return failed, nil
+	case err != nil:
+		return nil, err
+	}
+	matches := &Result{Meta: out.Meta, Received: out.Received}
+	texts, without, changed := 0, 0, false
+	for i, page := range found {
+		b, content := shown.Received[i], shown.Content[i]
+		if b.HasText {
+			texts++
+		}
+		if page != nil {
+			changed = true
+			if page.Text == "" {
+				without++
+				continue
+			}
+			content = b.WithText(page.Text)
+			if a.Form.Always() {
+				matches.Structured = page.Structured
+			}
+		}
+		matches.Content = append(matches.Content, content)
+	}
+	if !changed {
+		return nil, nil
+	}
+	if texts > 1 {
+		matches.Structured = nil
+	}
+	if without > 0 {
+		matches.Content = wire.AppendText(matches.Content, withoutMatch(p, shown.Received, texts, without))
+	}
+	a.bound(matches)
+	return matches, nil
+}
+
+// withoutMatch is the line about the text blocks that a grep leaves out.
+func withoutMatch(p Pages, blocks []wire.Block, texts, without int) string {
+	line := fmt.Sprintf("%d of %d text blocks match", texts-without, texts)
+	if handle := p.KeepBlocks(withText(blocks)); handle != "" {
+		line += "; all: " + p.Call(ReadArguments{Handle: handle})
+	}
+	return "[" + line + "]"
+}
+
+// withText are the blocks that have a text, as they were received.
+func withText(blocks []wire.Block) (texts []json.RawMessage) {
+	for _, b := range blocks {
+		if b.HasText {
+			texts = append(texts, b.Raw)
+		}
+	}
+	return texts
+}
+
+// bound cuts the texts of a result of mcpx to the limit, and counts their tokens.
+func (a *Answer) bound(out *Result) {
+	blocks := make([]wire.Block, len(out.Content))
+	for i, raw := range out.Content {
+		blocks[i] = wire.ReadBlock(raw)
+	}
+	shown := Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: true}
+	if p := a.Pages; !p.Fits(shown.Texts...) {
+		out.Content, out.Sent = p.CutBlocks(shown)
+	} else {
+		out.Sent = Roughly(shown.Texts...)
+	}
+}
+
+// grepFailure is a grep that took too long. The call was made, and its result is kept.
+func (a *Answer) grepFailure(refused *RefusedError, handle string) *Failure {
+	f := Invalid(refused.Violation)
+	f.Text = f.Said() + f.kept(a.Pages, ReadArguments{Handle: handle})
+	return f
+}

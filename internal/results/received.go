@@ -1,0 +1,177 @@
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"mcpx/internal/base/sanitize"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/compress"
+)
+
+// upstreamResult is an upstream's result, split into its members but not decoded.
+type upstreamResult struct {
+	blocks     []wire.Block
+	structured json.RawMessage
+	meta       json.RawMessage
+	isError    bool
+	resultType string
+	// others are the members that a tool result does not have, as the upstream wrote
+	// them: "key":value,"key":value.
+	others []byte
+}
+
+// addOther adds a member to others.
+func (r *upstreamResult) addOther(written, value []byte) {
+	if len(r.others) > 0 {
+		r.others = append(r.others, ',')
+	}
+	r.others = append(append(append(r.others, written...), ':'), value...)
+}
+
+// readUpstream splits a raw result. A member of the wrong type goes to others.
+func readUpstream(raw json.RawMessage) (upstreamResult, error) {
+	var r upstreamResult
+	var content []byte
+	err := wire.Members(raw, func(key string, written, value []byte) bool {
+		null := string(value) == "null"
+		switch {
+		case key == "content" && (value[0] == '[' || value[0] == '"' || isBlock(value)):
+			content = value
+		case key == "structuredContent":
+			r.structured = value
+		case key == "_meta" && value[0] == '{':
+			r.meta = value
+		case key == "isError" && (value[0] == 't' || value[0] == 'f'):
+			r.isError = value[0] == 't'
+		case key == "resultType" && value[0] == '"':
+			r.resultType, _ = wire.Text(value)
+			if !knownResultTypes[r.resultType] {
+				r.addOther(written, value)
+			}
+		case null && (key == "content" || key == "_meta" || key == "isError"):
+			// The same as absent.
+		default:
+			r.addOther(written, value)
+		}
+		return true
+	})
+	ok := err == nil
+	switch {
+	case !ok || content == nil:
+	case content[0] == '"':
+		// Some servers send a single text or block instead of the list.
+		block := append(append([]byte(`{"type":"text","text":`), content...), '}')
+		r.blocks = []wire.Block{wire.ReadBlock(block)}
+	case content[0] == '{':
+		r.blocks = []wire.Block{wire.ReadBlock(content)}
+	default:
+		r.blocks, ok = wire.ReadBlocks(content)
+	}
+	if !ok {
+		return r, fmt.Errorf("%w: %s", ErrNoResult, glimpse(raw))
+	}
+	return r, nil
+}
+
+// isBlock reports whether a value is a content block.
+func isBlock(value []byte) bool {
+	kind := wire.Member(value, "type")
+	return len(kind) > 0 && kind[0] == '"'
+}
+
+// glimpse is the beginning of an unusable answer, on one line.
+func glimpse(raw []byte) string {
+	return sanitize.Line(string(raw[:min(len(raw), 8*glimpseRunes)]), glimpseRunes)
+}
+
+const glimpseRunes = 100
+
+// knownResultTypes are handled here; a client gets other types in _meta.
+var knownResultTypes = map[string]bool{"complete": true, "input_required": true, "task": true}
+
+// resultMeta is the _meta of the answer: that of the upstream's result, with the
+// other members under mcpx/result.
+func (r *upstreamResult) resultMeta() json.RawMessage {
+	if len(r.others) == 0 {
+		return r.meta
+	}
+	return wire.WithMember(r.meta, "mcpx/result", append(append([]byte{'{'}, r.others...), '}'))
+}
+
+// Of turns the server's result into the answer (design 7).
+func (a *Answer) Of(ctx context.Context, raw json.RawMessage) (*Result, error) {
+	got, err := readUpstream(raw)
+	if err != nil {
+		return nil, err
+	}
+	switch got.resultType {
+	case "input_required": // only a client of the modern era gets one, and answers it (Request.Input)
+		return &Result{Whole: raw}, nil
+	case "task":
+		if a.Task == nil {
+			return nil, ErrTask
+		}
+		return &Result{Whole: a.Task(raw)}, nil
+	}
+	blocks := got.blocks
+	if a.Links != nil {
+		a.Links(ctx, blocks)
+	}
+	if a.Select != "" && !got.isError {
+		return a.selected(ctx, got, blocks)
+	}
+	out := &Result{Content: make([]json.RawMessage, len(blocks)), IsError: got.isError, Meta: got.resultMeta()}
+	for i := range blocks {
+		out.Content[i] = blocks[i].Raw
+	}
+	if a.Untouched {
+		out.Structured = got.structured
+		out.Received = Roughly(textsOf(blocks)...)
+		out.Sent = out.Received
+		return out, nil
+	}
+	shown := Shown{Received: blocks, Content: out.Content, Texts: textsOf(blocks), Verbatim: got.isError || a.Verbatim}
+	out.Received = Roughly(shown.Texts...)
+	out.Sent = out.Received
+	compact := ""
+	if !shown.Verbatim {
+		compact = a.compressBlocks(out, &shown)
+	}
+	if a.Grep != "" && !got.isError {
+		if found, err := a.grepped(ctx, out, got, shown); found != nil || err != nil {
+			return found, err
+		}
+	}
+	a.complete(out, got, shown, compact)
+	return out, nil
+}
+
+// textsOf are the texts of blocks, empty for a block without text.
+func textsOf(blocks []wire.Block) []string {
+	texts := make([]string, len(blocks))
+	for i := range blocks {
+		if blocks[i].HasText {
+			texts[i] = blocks[i].Text
+		}
+	}
+	return texts
+}
+
+// compressBlocks compresses the text blocks. It returns the compact JSON of the last
+// one, empty if that is no JSON array or object.
+func (a *Answer) compressBlocks(out *Result, shown *Shown) (compact string) {
+	for i, b := range shown.Received {
+		if !b.IsText {
+			continue
+		}
+		c := compress.Text(b.Text, a.Texts)
+		compact = c.JSON
+		if c.Text != b.Text {
+			shown.Content[i], shown.Texts[i] = b.WithText(c.Text), c.Text
+			out.Sent += Roughly(c.Text) - Roughly(b.Text)
+		}
+	}
+	return compact
+}

@@ -1,0 +1,257 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpx/internal/base/wire"
+)
+
+// httpLink speaks streamable HTTP: one POST a message, the answer as JSON or
+// as server-sent events. It has no connection of its own to lose; it is done
+// when the server forgets the session (404), or when it is closed.
+type httpLink struct {
+	life   *Life
+	dialer *Dialer
+	in     Incoming
+	url    string
+	client *http.Client
+
+	session atomic.Pointer[string] // Mcp-Session-Id, legacy only
+	refusal atomic.Pointer[string] // the text of the refusal that ended the session
+	version atomic.Pointer[string] // MCP-Protocol-Version, once negotiated
+
+	ctx       context.Context // ends with close; parent of the streams that listen
+	cancel    context.CancelFunc
+	calls     context.Context // ends when open calls are given up
+	drop      context.CancelFunc
+	streams   sync.WaitGroup
+	closeOnce sync.Once
+}
+
+// goneGrace is how long the other calls on a session may go on after the server
+// has said that it does not know it any more.
+const goneGrace = 2 * time.Second
+
+// newHTTPClient makes the client of one upstream. Redirects stay on the host
+// and keep the method; others are refused, as they would carry the configured
+// headers elsewhere.
+func newHTTPClient(remote Remote) *http.Client {
+	transport := remote.Transport
+	if transport == nil {
+		transport = &http.Transport{
+			Proxy:                 http.ProxyFromEnvironment,
+			DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+			TLSHandshakeTimeout:   10 * time.Second,
+			ExpectContinueTimeout: time.Second,
+			MaxIdleConns:          128,
+			MaxIdleConnsPerHost:   128,
+			IdleConnTimeout:       90 * time.Second,
+			ForceAttemptHTTP2:     true,
+		}
+	}
+	if remote.Authorize != nil {
+		transport = remote.Authorize(transport)
+	}
+	return &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		first := via[0]
+		if len(via) < 5 && next.Method == first.Method && next.URL.Hostname() == first.URL.Hostname() &&
+			(next.URL.Host == first.URL.Host || next.URL.Scheme == "https") && next.URL.Scheme >= first.URL.Scheme {
+			return nil
+		}
+		return http.ErrUseLastResponse
+	}}
+}
+
+func (l *httpLink) Traits() Traits {
+	return Traits{ConnectionPerRequest: true, Headers: true, Sessionless: l.session.Load() == nil}
+}
+
+func (l *httpLink) Agreed(version string) { l.version.Store(&version) }
+
+func (l *httpLink) Start(in Incoming) { l.in = in }
+
+func newHTTPLink(d *Dialer) *httpLink {
+	l := &httpLink{dialer: d, url: d.address, client: newHTTPClient(d.Remote)}
+	l.life = newLife(l.failed)
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.calls, l.drop = context.WithCancel(context.Background())
+	return l
+}
+
+// Life implements [Link].
+func (l *httpLink) Life() *Life { return l.life }
+
+// Evidence implements [Link].
+func (l *httpLink) Evidence() *Evidence { return nil }
+
+// failed ends the open calls.
+func (l *httpLink) failed(err error) {
+	if errors.Is(err, ErrGone) {
+		// They hear the same from the server, and then know that they were not executed.
+		time.AfterFunc(goneGrace, l.drop)
+		return
+	}
+	l.drop()
+}
+
+// bound is ctx, ended with the link as well.
+func (l *httpLink) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(l.calls, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// reason says why a request came to nothing: its caller is gone, the link ended, else
+// err. The end of the link does not tell whether this request was executed, so that
+// only its text is passed on: ErrGone would say that it was not.
+func (l *httpLink) reason(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case l.calls.Err() != nil:
+		return errors.New(l.life.Cause().Error())
+	}
+	return err
+}
+
+// post sends one message. sent is false if it surely did not reach the server.
+func (l *httpLink) post(
+	ctx context.Context, address string, message []byte, header http.Header,
+) (resp *http.Response, sent bool, err error) {
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteHeaders: func() { connected.Store(true) },
+	})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(message))
+	if err != nil {
+		return nil, false, err
+	}
+	l.dialer.traced(false, message)
+	l.setHeaders(req, header)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err = l.client.Do(req)
+	return resp, connected.Load(), err
+}
+
+func (l *httpLink) setHeaders(req *http.Request, header http.Header) {
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	for name, value := range l.dialer.Remote.Headers {
+		req.Header.Set(name, value)
+		if strings.EqualFold(name, "Host") {
+			req.Host = value
+		}
+	}
+	if version := l.version.Load(); version != nil {
+		req.Header.Set("Mcp-Protocol-Version", *version)
+	}
+	if session := l.session.Load(); session != nil {
+		req.Header.Set("Mcp-Session-Id", *session)
+	}
+}
+
+func (l *httpLink) Request(parent context.Context, r Outgoing) (wire.Message, error) {
+	ctx, cancel := l.bound(parent)
+	defer cancel()
+	resp, sent, err := l.post(ctx, l.url, r.Message, r.Header)
+	if err != nil {
+		err = l.reason(parent, l.explain(err))
+		if !sent {
+			return wire.Message{}, NotSent(err)
+		}
+		return wire.Message{}, err
+	}
+	defer resp.Body.Close()
+	message, err := (&response{link: l, r: r, giveUp: cancel}).read(ctx, resp)
+	if text := refusal(message, err); text != "" && l.forgotten(parent, r, text) {
+		return wire.Message{}, ErrGone
+	}
+	if err != nil {
+		return wire.Message{}, l.reason(parent, err)
+	}
+	if id := resp.Header.Get("Mcp-Session-Id"); id != "" && r.Method == "initialize" && message.Error == nil {
+		l.session.Store(&id)
+	}
+	return message, nil
+}
+
+// explain shortens what net/http says to what the reader can act on.
+func (l *httpLink) explain(err error) error {
+	if refused := unauthorized(err); refused != nil {
+		return refused
+	}
+	if outer, ok := errors.AsType[*url.Error](err); ok {
+		err = outer.Err
+	}
+	return errors.New(l.dialer.Secrets.Line(err.Error(), 300))
+}
+
+// unauthorized is the refusal that an error of [Remote.Authorize] is; nil for any other.
+func unauthorized(err error) error {
+	type notSent interface {
+		error
+		NotSent() bool
+	}
+	if refused, ok := errors.AsType[notSent](err); ok && refused.NotSent() {
+		return &StatusError{Code: http.StatusUnauthorized, Challenged: true, text: refused.Error()}
+	}
+	return nil
+}
+
+// bodyPatience bounds the time for the body of an answer that says nothing.
+const bodyPatience = 100 * time.Millisecond
+
+func (l *httpLink) Notify(ctx context.Context, message []byte) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	resp, _, err := l.post(ctx, l.url, message, nil)
+	if err != nil {
+		return l.explain(err)
+	}
+	if err = l.dismiss(resp, cancel); resp.StatusCode == http.StatusNotFound && l.session.Load() != nil {
+		err = fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return err
+}
+
+// dismiss ends the response to a notification; an error status is an error. It reads
+// as much of the body as comes at once, so that the connection can be used again.
+// cancel ends the request.
+func (l *httpLink) dismiss(resp *http.Response, cancel context.CancelFunc) error {
+	defer resp.Body.Close()
+	timer := time.AfterFunc(bodyPatience, cancel)
+	defer timer.Stop()
+	if resp.StatusCode >= 300 {
+		return l.dialer.statusError(resp)
+	}
+	if mediaType(resp) != "text/event-stream" {
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
+	}
+	return nil
+}
+
+func (l *httpLink) Close() {
+	l.closeOnce.Do(func() {
+		l.life.Fail(errors.New("closed"))
+		l.cancel()
+		l.streams.Wait()
+		if session := l.session.Load(); session != nil && !errors.Is(l.life.Cause(), ErrGone) {
+			l.endSession()
+		}
+		l.client.CloseIdleConnections()
+	})
+}

@@ -1,0 +1,131 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
+)
+
+// refusal is the text of an error that may mean that the server has forgotten
+// the session; empty if it cannot. A server should say so with 404; many say 400
+// or 401, or answer with a JSON-RPC error.
+func refusal(message wire.Message, err error) string {
+	status, isStatus := errors.AsType[*StatusError](err)
+	answer, isAnswer := errors.AsType[*request.AnswerError](err)
+	text := ""
+	switch {
+	case isStatus:
+		text = status.hint
+	case isAnswer:
+		text = answer.Reason
+	case err == nil && message.Error != nil && wire.RPCCode(message.Error) != wire.MethodNotFound:
+		text = string(message.Error[:min(len(message.Error), 600)])
+	}
+	lower := strings.ToLower(text)
+	if strings.Contains(lower, "session") || strings.Contains(lower, "initializ") {
+		return text
+	}
+	return ""
+}
+
+const toolsList = "tools/list"
+
+// refusesAll finds out whether a server has forgotten the session, and returns the text
+// with which it refuses everything then; empty: it has not. The server has refused r
+// with text, but the text may come from a tool. So refusesAll sends a ping and, as some
+// servers have no ping, a tools/list after it; refused sends them and returns the text
+// of a refusal. Their ids are below 0, as no other request's.
+func refusesAll(r Outgoing, text string, refused func(ask Outgoing) string) string {
+	ask := func(method string, id int64) string {
+		message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q}`, id, method)
+		return refused(Outgoing{ID: id, Method: method, Message: message})
+	}
+	switch {
+	case r.Method != "ping" && ask("ping", -r.ID) == "":
+		return ""
+	case r.Method == toolsList:
+		return text
+	}
+	return ask(toolsList, -r.ID-1)
+}
+
+// forgotten reports whether the server refused r, with that text, because it does not
+// know the session any more. The link ends with the session, also where r was refused
+// in other words and may have been executed.
+func (l *httpLink) forgotten(ctx context.Context, r Outgoing, text string) bool {
+	if l.session.Load() == nil || r.Method == "initialize" {
+		return false
+	}
+	if l.life.Cause() != nil {
+		refusal := l.refusal.Load()
+		return refusal != nil && sameWords(*refusal, text)
+	}
+	refusal := refusesAll(r, text, func(ask Outgoing) string { return l.refusedTo(ctx, ask) })
+	if refusal == "" {
+		return false
+	}
+	l.refusal.Store(&refusal)
+	l.life.Fail(fmt.Errorf("%w: %s", ErrGone, l.dialer.Secrets.Line(refusal, 200)))
+	return sameWords(refusal, text)
+}
+
+// sameWords compares refusals but for digits: ids and times differ from one to the
+// next.
+func sameWords(a, b string) bool {
+	words := func(text string) string {
+		return strings.Map(func(r rune) rune {
+			if r >= '0' && r <= '9' {
+				return -1
+			}
+			return r
+		}, text)
+	}
+	return words(a) == words(b)
+}
+
+// askPatience bounds a request that tells whether a session lives.
+const askPatience = 5 * time.Second
+
+// refusedTo sends a request, and returns the text with which the server refuses it for
+// want of a session; empty if it does not.
+func (l *httpLink) refusedTo(ctx context.Context, ask Outgoing) string {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	ctx, release := l.bound(ctx)
+	defer release()
+	resp, _, err := l.post(ctx, l.url, ask.Message, nil)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	answer, err := (&response{link: l, r: ask, giveUp: cancel, asking: true}).read(ctx, resp)
+	if errors.Is(err, ErrGone) {
+		return err.Error()
+	}
+	return refusal(answer, err)
+}
+
+// endSession tells a legacy server that the session is over, with the
+// configured headers; it is best effort.
+func (l *httpLink) endSession() {
+	within := time.Second
+	if d := time.Duration(l.dialer.closeWithin.Load()); d > 0 {
+		within = min(within, d/2)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, l.url, nil)
+	if err != nil {
+		return
+	}
+	l.setHeaders(req, nil)
+	if resp, err := l.client.Do(req); err == nil {
+		resp.Body.Close()
+	}
+}

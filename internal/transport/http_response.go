@@ -1,0 +1,249 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
+)
+
+// response reads what a server says to one POST.
+type response struct {
+	link *httpLink
+	r    Outgoing
+	// giveUp ends the request.
+	giveUp context.CancelFunc
+	// resumed: the messages come on another stream than the answer to the POST. A
+	// server that does not do as it should sends there what belongs to others.
+	resumed bool
+	// asking: the request only asks whether the session lives, and ends nothing.
+	asking bool
+
+	// nameless is an error without an id, or with one that mcpx never made: in the
+	// answer to a POST it can only mean this request. named is an error with the id of
+	// another request.
+	nameless, named *wire.Message
+}
+
+// strayPatience is how long an error without an id waits for a better answer
+// before it is taken for one.
+const strayPatience = time.Second
+
+func mediaType(resp *http.Response) string {
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return media
+}
+
+// read returns the response to the request. ctx bounds what goes on with a
+// stream that ended.
+func (a *response) read(ctx context.Context, resp *http.Response) (wire.Message, error) {
+	media := mediaType(resp)
+	switch {
+	case resp.StatusCode == http.StatusNotFound && a.link.session.Load() != nil:
+		return a.notFound(resp)
+	case media == "text/event-stream" && resp.StatusCode < 300:
+		return a.streamed(ctx, resp)
+	case media == "text/html" && resp.StatusCode < 300:
+		return wire.Message{}, a.noMCP(resp)
+	}
+	return a.plain(resp)
+}
+
+// notFound reads a 404. It ends the session, unless its body says that there is no such
+// method, or answers the request by its id: then the server has read the request.
+func (a *response) notFound(resp *http.Response) (wire.Message, error) {
+	if mediaType(resp) == "application/json" {
+		message, err := a.plain(resp)
+		id, ours := wire.IntID(message.ID)
+		if err == nil && (wire.RPCCode(message.Error) == wire.MethodNotFound || ours && id == a.r.ID) {
+			return message, nil
+		}
+	}
+	if !a.asking {
+		a.link.life.Fail(ErrGone)
+	}
+	return wire.Message{}, ErrGone
+}
+
+// plain reads an answer that is one JSON body, whatever its content type is.
+// With an error status only a JSON-RPC error is an answer.
+func (a *response) plain(resp *http.Response) (wire.Message, error) {
+	limit := a.link.dialer.MaxMessage
+	failed, media := resp.StatusCode >= 300, mediaType(resp)
+	if failed && media != "application/json" {
+		limit = statusLimit
+	}
+	body, err := readLimited(resp.Body, limit, resp.ContentLength)
+	if err != nil && !failed {
+		return wire.Message{}, err
+	}
+	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+	a.link.dialer.traced(true, body)
+	answer, found := a.accept(body)
+	switch {
+	case found:
+	case a.nameless != nil:
+		answer, found = *a.nameless, true
+	case a.named != nil && failed:
+		answer, found = *a.named, true
+	}
+	if failed {
+		if found && meantForUs(resp.StatusCode, answer.Error) {
+			return answer, nil
+		}
+		return wire.Message{}, a.link.dialer.statusText(resp, body)
+	}
+	if found {
+		return answer, nil
+	}
+	return wire.Message{}, a.noAnswer(resp, body)
+}
+
+// meantForUs reports whether the error member in the body of an HTTP error is
+// JSON-RPC's, and says more than the status: frameworks answer {"error":"…"} too,
+// and what to do about 401 and 429 is known.
+func meantForUs(status int, raw json.RawMessage) bool {
+	var e struct {
+		Code json.Number `json:"code"`
+	}
+	return status != http.StatusUnauthorized && status != http.StatusTooManyRequests &&
+		json.Unmarshal(raw, &e) == nil && e.Code != ""
+}
+
+// noAnswer says why the body of a successful response does not answer the request.
+func (a *response) noAnswer(resp *http.Response, body []byte) error {
+	reason := "the answer is no JSON-RPC response to the request"
+	if resp.StatusCode != http.StatusOK {
+		reason = "the server answered " + resp.Status + " and no JSON-RPC response to the request"
+	}
+	body = bytes.TrimSpace(body)
+	encoding := resp.Header.Get("Content-Encoding")
+	switch {
+	case len(body) == 0:
+		reason = "the server answered " + resp.Status + " without a body"
+	case encoding != "":
+		reason = fmt.Sprintf("the answer has the content encoding %q, which was not asked for", a.link.dialer.Secrets.Line(encoding, 40))
+	case a.named != nil:
+		reason += ", but an error for another id: " + a.link.dialer.Secrets.Line(wire.ReadRPCError(a.named.Error).Error(), 300)
+	case mediaType(resp) != "" && mediaType(resp) != "application/json" && body[0] != '{' && body[0] != '[':
+		return a.noMCP(resp)
+	default:
+		reason += ": " + a.link.dialer.Secrets.LineOf(body, shownRunes)
+	}
+	return &request.AnswerError{Reason: reason}
+}
+
+func (a *response) noMCP(resp *http.Response) error {
+	return &request.AnswerError{Reason: fmt.Sprintf("the server answered %s with content type %q, which is not MCP; is the URL right?",
+		resp.Status, a.link.dialer.Secrets.Line(mediaType(resp), 80))}
+}
+
+// accept looks for the answer in data, a message or a batch of them (2025-03-26),
+// and passes on what the server says on its own.
+func (a *response) accept(data []byte) (answer wire.Message, found bool) {
+	if batch, ok := wire.Batch(data); ok {
+		for _, one := range batch {
+			if message, ok := a.accept(one); ok {
+				answer, found = message, true
+			}
+		}
+		return answer, found
+	}
+	message, err := wire.Parse(data)
+	message = markEmpty(message)
+	if err == nil && (message.Method != "" || message.IsResponse()) {
+		a.link.life.beat()
+	}
+	switch {
+	case err != nil:
+	case message.Method != "":
+		of := a.r.ID
+		if a.resumed {
+			of = 0
+		}
+		a.link.in(message, of)
+	case message.IsResponse():
+		id, ours := wire.IntID(message.ID)
+		switch {
+		case ours && id == a.r.ID:
+			return message, true
+		case message.Error == nil:
+		case a.resumed: // it may mean any other request
+		case !ours && a.nameless == nil:
+			kept := message
+			a.nameless = &kept
+		case ours && a.named == nil:
+			kept := message
+			a.named = &kept
+		}
+	}
+	return wire.Message{}, false
+}
+
+// streamed reads the events of one response until the answer. What comes before
+// it is for in; what comes after is not waited for.
+func (a *response) streamed(ctx context.Context, resp *http.Response) (wire.Message, error) {
+	reader := newEventReader(resp.Body, a.link.dialer.MaxMessage)
+	answer, err := a.events(reader)
+	if err == nil || !a.resumable(reader, err) {
+		return answer, err
+	}
+	resp.Body.Close()
+	return a.resume(ctx, reader, err)
+}
+
+// events reads one stream until the answer or its end.
+func (a *response) events(reader *eventReader) (wire.Message, error) {
+	var timer *time.Timer
+	for {
+		ev, err := reader.next()
+		if large, ok := errors.AsType[*wire.TooLargeError](err); ok {
+			raw, asks := large.ID()
+			if id, ours := wire.IntID(raw); asks || ours && id != a.r.ID {
+				continue // what the server says on its own, or to others
+			}
+			return wire.Message{}, &request.TooLargeError{Limit: large.Limit}
+		}
+		switch {
+		case err != nil && a.nameless != nil:
+			return *a.nameless, nil
+		case errors.Is(err, io.EOF):
+			return wire.Message{}, errors.New("the stream ended before the answer")
+		case err != nil:
+			return wire.Message{}, err
+		}
+		a.link.dialer.traced(true, ev.data)
+		if answer, found := a.accept(ev.data); found {
+			return answer, nil
+		}
+		if a.nameless != nil && timer == nil {
+			timer = time.AfterFunc(strayPatience, a.giveUp)
+			defer timer.Stop()
+		}
+	}
+}
+
+// promised bounds the room that a body gets before a byte of it came.
+const promised = 1 << 20
+
+// readLimited reads a body of at most limit bytes; size is what the header
+// promises, -1 if nothing.
+func readLimited(r io.Reader, limit, size int64) ([]byte, error) {
+	var buf bytes.Buffer
+	if size > 0 {
+		buf.Grow(int(min(size, limit, promised)) + bytes.MinRead)
+	}
+	n, err := buf.ReadFrom(io.LimitReader(r, limit+1))
+	if n > limit {
+		return nil, &request.TooLargeError{Limit: limit}
+	}
+	return buf.Bytes(), err
+}

@@ -1,0 +1,21 @@
+package transport
+
+import (
+	"testing"
+
+	"mcpx/internal/base/wire"
+)
+
+// What comes on the answer to a POST is the call's; what comes on a stream that
+// was resumed may be anybody's.
+func TestLogsOnAResumedStream(t *testing.T) {
+	for _, resumed := range []bool{false, true} {
+		of := int64(-1)
+		l := &httpLink{life: newLife(nil), in: func(_ wire.Message, call int64) { of = call }}
+		a := &response{link: l, r: Outgoing{ID: 7}, resumed: resumed}
+		a.accept([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`))
+		if want := map[bool]int64{false: 7, true: 0}[resumed]; of != want {
+			t.Errorf("resumed %v: of call %d, want %d", resumed, of, want)
+		}
+	}
+}

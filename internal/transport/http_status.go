@@ -1,0 +1,123 @@
+package transport
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// statusLimit is how much is read of a body that explains an error status.
+const statusLimit = 8 << 10
+
+// hintRunes is how much of it goes into a text.
+const hintRunes = 200
+
+// statusError describes an answer with an error status.
+func (d *Dialer) statusError(resp *http.Response) error {
+	body, _ := readLimited(resp.Body, statusLimit, -1)
+	return d.statusText(resp, body)
+}
+
+func (d *Dialer) statusText(resp *http.Response, body []byte) error {
+	e := &StatusError{Code: resp.StatusCode, text: "the server answered " + resp.Status}
+	e.Challenged = resp.Header.Get("Www-Authenticate") != ""
+	e.hint = d.Secrets.LineOf(body, hintRunes)
+	if strings.HasPrefix(e.hint, "<") {
+		e.hint = ""
+	}
+	mayWait := e.Code == http.StatusTooManyRequests || e.Code == http.StatusServiceUnavailable
+	if wait := resp.Header.Get("Retry-After"); wait != "" && mayWait {
+		e.text += ", retry after " + d.Secrets.Line(wait, 40)
+		e.RetryAfter = parseRetryAfter(wait)
+	}
+	switch {
+	case e.Code >= 300 && e.Code < 400:
+		target := "elsewhere"
+		if to, err := resp.Location(); err == nil {
+			target = to.Scheme + "://" + to.Host + to.Path
+		}
+		e.text += ", a redirect to " + d.Secrets.Line(target, 200) + " that is not followed; put the final address into url"
+	case e.hint != "":
+		e.text += ": " + e.hint
+	}
+	if e.Code != http.StatusUnauthorized && e.Code != http.StatusForbidden {
+		return e
+	}
+	// RFC 9728: a server that has logins says where it describes them.
+	challenges := strings.Join(resp.Header.Values("Www-Authenticate"), " ")
+	hasLogins := e.Code == http.StatusUnauthorized && strings.Contains(challenges, "resource_metadata")
+	switch {
+	case hasLogins && d.Remote.Authorize != nil:
+		e.text = "needs mcpx login " + d.Name + " (" + e.text + ")"
+	case hasLogins:
+		e.text += "; renew the token in headers of this server, or remove it and try mcpx login " + d.Name
+	default:
+		e.text += "; check the headers (token) of this server"
+	}
+	return e
+}
+
+// StatusError is an HTTP answer with an error status and no JSON-RPC body.
+type StatusError struct {
+	Code       int
+	Challenged bool          // the answer has WWW-Authenticate
+	RetryAfter time.Duration // what the server asked for; 0 if nothing
+	text       string
+	hint       string // the beginning of a body that is no page for people
+}
+
+func (e *StatusError) Error() string { return e.text }
+
+// Refused reports whether the request was surely not executed: it was sent
+// elsewhere, or refused for what it is. A gateway's error says nothing of that.
+func (e *StatusError) Refused() bool {
+	return e.Code >= 300 && e.Code < 500 && e.Code != http.StatusRequestTimeout
+}
+
+// Passing reports an error that says nothing of whether a server offers a
+// stream: it may a moment later.
+func Passing(err error) bool {
+	status, ok := errors.AsType[*StatusError](err)
+	if !ok {
+		return true
+	}
+	switch status.Code {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return status.Code >= 500 && status.Code != http.StatusNotImplemented
+}
+
+// The longest waits that a server can ask for: of callers, who read them in an error,
+// and of mcpx itself.
+const (
+	maxRetryAfter = 24 * time.Hour
+	maxOwnWait    = 10 * time.Minute
+)
+
+// parseRetryAfter reads the value of a Retry-After header, seconds or a date; 0
+// if it is neither, or past.
+func parseRetryAfter(value string) time.Duration {
+	if seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64); err == nil {
+		return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	return min(max(0, time.Until(at)), maxRetryAfter)
+}
+
+// RetryAfterOf is how long mcpx waits before it tries again after err, where a
+// server asked for that.
+func RetryAfterOf(err error) time.Duration {
+	if status, ok := errors.AsType[*StatusError](err); ok {
+		return min(status.RetryAfter, maxOwnWait)
+	}
+	return 0
+}
+
+// shownRunes is how much of a useless answer goes into a text.
+const shownRunes = 100

@@ -1,0 +1,30 @@
+package transport
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Retry-After is seconds or a date, and no reason to wait for ever.
+func TestParseRetryAfter(t *testing.T) {
+	for value, want := range map[string]time.Duration{
+		"7": 7 * time.Second, " 120 ": 2 * time.Minute, "0": 0, "-5": 0, "1h": 0, "soon": 0, "": 0,
+		"99999999999": maxRetryAfter, "99999999999999999999": 0,
+		"Wed, 21 Oct 2015 07:28:00 GMT": 0, "Fri, 01 Jan 2999 00:00:00 GMT": maxRetryAfter,
+	} {
+		if got := parseRetryAfter(value); got != want {
+			t.Errorf("%q: got %v, want %v", value, got, want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		at := time.Now().Add(90 * time.Second)
+		if got := parseRetryAfter(at.UTC().Format(http.TimeFormat)); got != 90*time.Second {
+			t.Errorf("a date in 90 s: got %v", got)
+		}
+	})
+	if got := RetryAfterOf(&StatusError{RetryAfter: time.Hour}); got != maxOwnWait {
+		t.Errorf("mcpx itself would wait for %v", got)
+	}
+}

@@ -1,0 +1,213 @@
+package transport
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"mcpx/internal/base/lazyctx"
+	"mcpx/internal/base/wire"
+	"mcpx/internal/request"
+)
+
+// mux matches the responses of a two-way stream to their requests.
+type mux struct {
+	life    *Life
+	mu      sync.Mutex
+	pending map[int64]*pending
+	// unnoised counts the pending requests during which no noise was heard.
+	unnoised int
+}
+
+// pending is a request that waits for its response.
+type pending struct {
+	frame    frame // for a stream
+	id       int64
+	done     chan struct{} // holds one when answer is set
+	answer   answer
+	answered func()
+	noise    string // the first line meanwhile that answers nothing; empty if none
+}
+
+type answer struct {
+	message wire.Message
+	err     error
+}
+
+func newMux() *mux {
+	m := &mux{pending: make(map[int64]*pending)}
+	m.life = newLife(m.failed)
+	return m
+}
+
+// Life implements [Link].
+func (m *mux) Life() *Life { return m.life }
+
+// These do nothing, for links that have no use for them.
+
+func (m *mux) Agreed(string)                {}
+func (m *mux) Listen(_ func(), none func()) { none() }
+func (m *mux) Evidence() *Evidence          { return nil }
+
+// register opens a place for the response to r. crowded says that others wait for
+// theirs.
+func (m *mux) register(r Outgoing) (p *pending, crowded bool, err error) {
+	p = &pending{frame: frame{message: r.Message}, id: r.ID, done: make(chan struct{}, 1), answered: r.Answered}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.life.Cause(); err != nil {
+		return nil, false, NotSent(err)
+	}
+	m.pending[r.ID] = p
+	m.unnoised++
+	return p, len(m.pending) > 1, nil
+}
+
+func (m *mux) forget(id int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.remove(id)
+}
+
+// remove takes a request out of the pending ones. The caller holds the lock.
+func (m *mux) remove(id int64) {
+	if p, ok := m.pending[id]; ok && p.noise == "" {
+		m.unnoised--
+	}
+	delete(m.pending, id)
+}
+
+// noticed notes a line that is no message with every open request that has none yet:
+// it may be what the server says in place of the answer. clean makes the line fit for
+// a text.
+func (m *mux) noticed(clean func() string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.unnoised == 0 {
+		return
+	}
+	line := clean()
+	if line == "" {
+		return
+	}
+	m.unnoised = 0
+	for _, p := range m.pending {
+		if p.noise == "" {
+			p.noise = line
+		}
+	}
+}
+
+// resolve hands a response to its request. It reports false where no request waits for
+// that id: the answer is late, a second one, or invented.
+func (m *mux) resolve(id int64, a answer) bool {
+	m.mu.Lock()
+	p, ok := m.pending[id]
+	m.remove(id)
+	m.mu.Unlock()
+	if ok {
+		if p.answered != nil {
+			p.answered()
+		}
+		p.answer = a
+		p.done <- struct{}{}
+	}
+	return ok
+}
+
+// resolveLarge fails the request whose answer was skipped, where the id can be read
+// from the edges of the message. It reports false where it can not.
+func (m *mux) resolveLarge(large *wire.TooLargeError) bool {
+	m.life.beat()
+	raw, asks := large.ID()
+	id, ours := wire.IntID(raw)
+	return ours && !asks && m.resolve(id, answer{err: &request.TooLargeError{Limit: large.Limit}})
+}
+
+// failed ends every open request with err. Every later one gets it, too.
+func (m *mux) failed(err error) {
+	m.mu.Lock()
+	open := m.pending
+	m.pending = nil
+	m.mu.Unlock()
+	for _, p := range open {
+		p.answer = answer{err: err}
+		p.done <- struct{}{}
+	}
+}
+
+// deliver sorts what a reader got: responses to their requests, the rest to in.
+// It reports whether data was a message at all.
+func (m *mux) deliver(data []byte, in Incoming) bool {
+	if batch, ok := wire.Batch(data); ok {
+		for _, one := range batch {
+			m.deliver(one, in)
+		}
+		return len(batch) > 0
+	}
+	message, err := wire.Parse(data)
+	message = markEmpty(message)
+	switch {
+	case err != nil:
+		return false
+	case message.Method != "":
+		m.life.beat()
+		in(message, 0)
+		return true
+	case message.IsResponse():
+		id, ours := wire.IntID(message.ID)
+		if !ours {
+			return false // a line of a log in JSON, or an error that says not whose it is
+		}
+		if known := m.resolve(id, answer{message: message}); !known && string(message.Error) == string(errHollow) {
+			return false // it only has an id
+		}
+		m.life.beat()
+		return true
+	}
+	return false
+}
+
+// errHollow is the error of an answer that has none, and no result either.
+var errHollow = json.RawMessage(`{"message":"the answer has neither result nor error"}`)
+
+// markEmpty turns a response with our id but neither result nor error into an error:
+// no other answer will come.
+func markEmpty(m wire.Message) wire.Message {
+	if _, ours := wire.IntID(m.ID); ours && m.Method == "" && !m.IsResponse() && m.Params == nil {
+		m.Error = errHollow
+	}
+	return m
+}
+
+// wait waits for the answer that register promised.
+func (m *mux) wait(ctx context.Context, p *pending) (wire.Message, error) {
+	done, inner, outer := lazyctx.Ends(ctx)
+	select {
+	case <-p.done:
+		return p.answer.message, p.answer.err
+	case <-done:
+	case <-inner:
+	case <-outer:
+	}
+	return m.giveUp(p, ctx.Err())
+}
+
+// giveUp ends a request for the reason err, unless it has been answered: what
+// the server has said is the result, also if it says it at the same moment.
+func (m *mux) giveUp(p *pending, err error) (wire.Message, error) {
+	m.mu.Lock()
+	m.remove(p.id)
+	if p.noise != "" {
+		err = &NoiseError{err, p.noise}
+	}
+	m.mu.Unlock()
+	select {
+	case <-p.done:
+		if p.answer.err == nil {
+			return p.answer.message, nil
+		}
+	default:
+	}
+	return wire.Message{}, err
+}

@@ -1,0 +1,114 @@
+package transport
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mcpx/internal/base/delay"
+	"mcpx/internal/base/proc"
+	"mcpx/internal/base/wire"
+)
+
+// pipe is the Conn of a server that reads one stream of bytes and writes another.
+type pipe struct {
+	*wire.Reader
+	*wire.Writer
+	end func() // ends the server, waits for it
+}
+
+func newPipe(l *streamLink, framing wire.Framing, r io.Reader, w io.Writer) *pipe {
+	p := &pipe{wire.NewReader(r, l.dialer.MaxMessage, l.noisy), wire.NewWriter(w, framing), nil}
+	if l.dialer.Launch.pinnedFraming() {
+		p.Pin(framing)
+	}
+	return p
+}
+
+// Read answers a server in the framing that it speaks.
+func (p *pipe) Read() ([]byte, error) {
+	data, err := p.Reader.Read()
+	if err == nil && p.Framing() == wire.ContentLength {
+		p.SetFraming(wire.ContentLength)
+	}
+	return data, err
+}
+
+// Close ends the server.
+func (p *pipe) Close() error {
+	p.end()
+	return nil
+}
+
+// dialProcess starts the child of a stdio server.
+func (d *Dialer) dialProcess() (Link, error) {
+	process, err := proc.Start(proc.Spec{
+		Command: d.Launch.Command, Args: d.Launch.Args, Env: d.Launch.Env, Dir: d.Launch.Cwd,
+		OnStderr: func(line string) { d.Logger.Debug("stderr", "line", d.Secrets.Line(line, 500)) },
+	}, d.Launch.Reaper)
+	if err != nil {
+		reason := err.Error()
+		if errors.Is(err, proc.ErrNotFound) {
+			reason += d.Launch.notFoundAdvice()
+		}
+		return nil, errors.New(d.Secrets.Line(reason, 500))
+	}
+	d.Logger.Debug("process started", "pid", process.PID())
+	l := newStreamLink(d)
+	p := newPipe(l, d.framing, process.Stdout(), process.Stdin())
+	p.end = func() { _ = process.Close(context.Background(), d.grace()) }
+	return l.use(p, &ownServer{
+		failure:    func(err error, patience time.Duration) string { return exitReason(process, err, patience) },
+		stderr:     process.StderrTail,
+		movement:   process.Movement,
+		understood: func() { d.heard.set(p.Framing()) },
+	}), nil
+}
+
+// programsOf are what brings the programs that servers are mostly started with.
+var programsOf = map[string]string{
+	"npx": "Node.js (https://nodejs.org)", "npm": "Node.js (https://nodejs.org)", "node": "Node.js (https://nodejs.org)",
+	"uvx": "uv (https://docs.astral.sh/uv)", "uv": "uv (https://docs.astral.sh/uv)",
+	"bunx": "Bun (https://bun.sh)", "bun": "Bun (https://bun.sh)", "deno": "Deno (https://deno.com)",
+	"pipx": "pipx (https://pipx.pypa.io)", "docker": "Docker (https://docs.docker.com)",
+}
+
+// notFoundAdvice says what to do about a program that is in no folder of the PATH,
+// and which PATH that is: desktop clients have a shorter one than shells.
+func (l *Launch) notFoundAdvice() string {
+	advice := "; install it"
+	if from := programsOf[l.Command]; from != "" {
+		advice = "; it comes with " + from
+	}
+	path := ""
+	for _, pair := range l.Env {
+		if value, ok := strings.CutPrefix(pair, "PATH="); ok {
+			path = value
+		}
+	}
+	const shown = 3
+	if folders := filepath.SplitList(path); len(folders) > shown {
+		path = fmt.Sprintf("%s and %d more", strings.Join(folders[:shown], string(filepath.ListSeparator)), len(folders)-shown)
+	}
+	return advice + ", or write the full path of it as command; PATH is " + cmp.Or(path, "not set")
+}
+
+// exitReason says why a child is gone.
+func exitReason(process *proc.Process, err error, patience time.Duration) string {
+	// The end of stdout and the end of the process come close together, in
+	// either order.
+	delay.Until(context.Background(), patience, process.Done(), nil)
+	what := process.ExitReason()
+	switch {
+	case what != "":
+		return "the process ended: " + what
+	case errors.Is(err, io.EOF):
+		return "the process closed its stdout"
+	}
+	return err.Error()
+}
