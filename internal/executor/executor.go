@@ -49,7 +49,7 @@ func New(r *registry.Registry, options Options) *Executor {
 	}
 	e := &Executor{
 		registry: r, log: options.Logger, journal: options.Journal, tracing: options.Tracing,
-		apps: policy.Catalogues{Apps: true}, tags: caller.NewTags(),
+		apps: policy.Catalogues{Apps: true}, store: results.NewStore(options.Results), tags: caller.NewTags(options.Secret, "mcpx ids of tasks 1"),
 	}
 	e.builtin = builtin.New()
 	e.builtin.Journal, e.builtin.NoServer = e.journal, func(name string, seen *catalog.Snapshot) error {

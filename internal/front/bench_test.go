@@ -93,9 +93,12 @@ func benchmarkHTTP(b *testing.B, f *Front, era, call string) {
 		"Mcp-Protocol-Version": {era}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"exec"},
 	}
 	if era == legacyEra {
-		s := f.newSession(newSessionID(), nil, nil, nil)
-		header.Set("Mcp-Session-Id", f.addSession(s))
-		defer f.endSession(s)
+		s, err := f.open(b.Context(), &Session{}, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		header.Set("Mcp-Session-Id", s.id)
+		defer f.release(s)
 	}
 	// As net/http has it: a context that ends with the connection, and a server.
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), http.ServerContextKey, &http.Server{WriteTimeout: 2 * time.Minute}))

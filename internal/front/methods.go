@@ -232,12 +232,15 @@ func (f *Front) listTools(ctx context.Context, r *incoming, out []byte) ([]byte,
 	return f.complete(out, r, nil), nil
 }
 
-func (f *Front) setLevel(_ context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
+func (f *Front) setLevel(ctx context.Context, r *incoming, out []byte) ([]byte, *rpcError) {
 	var p struct{ Level mcp.LoggingLevel }
 	if json.Unmarshal(orEmpty(r.Params), &p) != nil || !isLevel(p.Level) {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "no such level"}
 	}
-	r.session.level.Store(p.Level)
+	if err := f.change(ctx, r.session, func(record *Session) { record.Level = p.Level }); err != nil {
+		_, why := refused(err)
+		return nil, why
+	}
 	return append(out, "{}"...), nil
 }
 

@@ -66,7 +66,7 @@ func (r *incoming) from() request.From {
 	return from
 }
 
-// Sessions is the number of open sessions, which clients of the legacy era have over HTTP.
+// Sessions is the number of sessions that live in this process, which clients of the legacy era have over HTTP.
 func (f *Front) Sessions() int {
 	f.sessions.mu.RLock()
 	defer f.sessions.mu.RUnlock()

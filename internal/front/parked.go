@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/base/state"
 	"mcpx/internal/base/wire"
 	"mcpx/internal/request"
 )
@@ -39,9 +41,11 @@ var (
 	errCrowded  = errors.New("too many calls wait for answers of their clients")
 )
 
-// parking has the calls that wait for the next request of their clients. Close ends them.
+// parking has the calls that wait for the next request of their clients. They live in this process; a state is for one request,
+// which once knows. Close ends them.
 type parking struct {
 	process  string // tells the states of this front from those of other processes and fronts
+	once     state.Once
 	identity json.RawMessage
 	journal  *request.Journal
 
@@ -51,6 +55,10 @@ type parking struct {
 	open  map[*parkedCall]struct{}
 	all   sync.WaitGroup
 }
+
+// NewOnce knows which states were used, for one process. It need not know many, nor say that it has forgotten some, as the calls are
+// gone with the first use.
+func NewOnce() state.Once { return state.NewOnce(maxParked, slog.New(slog.DiscardHandler)) }
 
 // parkedCall is a request of a client that can be asked, over as many requests as it takes.
 type parkedCall struct {
@@ -83,7 +91,7 @@ func (k *parking) answer(ctx context.Context, r *incoming, run func(context.Cont
 	var p *parkedCall
 	if secret, ours := strings.CutPrefix(state, parkedState); ours {
 		var err *rpcError
-		if p, err = k.resume(r, secret); err != nil {
+		if p, err = k.resume(ctx, r, secret); err != nil {
 			return nil, err
 		}
 		p.take(r.input.Responses)
@@ -193,22 +201,32 @@ func (k *parking) of(principal string) (n int) {
 }
 
 // resume finds the call that a request answers, for one request.
-func (k *parking) resume(r *incoming, state string) (*parkedCall, *rpcError) {
+func (k *parking) resume(ctx context.Context, r *incoming, written string) (*parkedCall, *rpcError) {
 	refuse := func(why string) (*parkedCall, *rpcError) {
 		return nil, &rpcError{code: mcp.INVALID_PARAMS, message: "requestState: " + why}
 	}
-	process, secret, _ := strings.Cut(state, ".")
+	process, secret, _ := strings.Cut(written, ".")
 	if process != k.process {
 		return refuse("the call was made through another process or endpoint of mcpx, or before a restart; only that one could go on with it. Send the call again without requestState and inputResponses")
 	}
+	const noCall = "no call waits for this answer: it was answered already, or has waited for more than 30 minutes. Send the call again without requestState and inputResponses"
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	p := k.calls[secret]
+	k.mu.Unlock()
 	switch {
 	case p == nil || p.principal != r.client.Principal.Key():
-		return refuse("no call waits for this answer: it was answered already, or has waited for more than 30 minutes. Send the call again without requestState and inputResponses")
+		return refuse(noCall)
 	case p.params != paramsOf(r.message):
 		return refuse("it belongs to a call with other params")
+	}
+	fresh, err := k.once.Redeem(ctx, "parked "+written, 0, time.Now().Add(parkedTime))
+	if err != nil {
+		return nil, &rpcError{code: codeRefused, message: err.Error()}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !fresh || k.calls[secret] != p { // it has ended meanwhile
+		return refuse(noCall)
 	}
 	delete(k.calls, secret)
 	p.expiry.Stop()

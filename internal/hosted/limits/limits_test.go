@@ -42,7 +42,7 @@ func TestCalls(t *testing.T) {
 		options := Options{
 			Principal: Quota{CallsPerMinute: 6}, Server: Quota{CallsPerMinute: 60, Burst: 8}, All: Quota{CallsPerMinute: 600, Burst: 15},
 		}
-		l := Following(func() *Options { return &options })
+		l := Following(func() *Options { return &options }, NewCounters())
 		for range 6 {
 			if err := once(l, alice, "a", 0); err != nil {
 				t.Fatal(err)
@@ -195,7 +195,6 @@ func TestMadeUpKeys(t *testing.T) {
 	}
 	for name, n := range map[string]int{
 		"principals": l.principals.Len(),
-		"addresses":  l.addresses.Len(),
 		"proved":     l.proved.Len(),
 	} {
 		if n > 2*mostKept+1 {
