@@ -89,7 +89,8 @@ func (s *Server) Reader(seen *catalog.Snapshot) *catalog.Server {
 	resources, prompts := s.Shown()
 	for i := range seen.Servers {
 		items := seen.Servers[i].Items
-		if resources && len(items.Of(catalog.Resources))+len(items.Of(catalog.ResourceTemplates)) > 0 || prompts && len(items.Of(catalog.Prompts)) > 0 {
+		readable := len(items.Of(catalog.Resources)) + len(items.Of(catalog.ResourceTemplates))
+		if resources && readable > 0 || prompts && len(items.Of(catalog.Prompts)) > 0 {
 			return s.reader
 		}
 	}

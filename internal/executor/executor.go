@@ -184,7 +184,8 @@ func (e *Executor) execute(ctx context.Context, r *Request) (result *results.Res
 	}
 	if err == nil {
 		event.Answered = r.Server != builtin.Name
-		if event.Outcome = cmp.Or(result.Code, event.Outcome, request.OutcomeResult); result.IsError && event.Outcome == request.OutcomeResult {
+		event.Outcome = cmp.Or(result.Code, event.Outcome, request.OutcomeResult)
+		if result.IsError && event.Outcome == request.OutcomeResult {
 			event.Outcome = request.OutcomeToolError
 		}
 	}
@@ -343,13 +344,11 @@ func (e run) awaitServer(ctx context.Context, r *Request) {
 	r.Catalogue = e.seen(r)
 }
 
-// FindServer finds a server in a catalogue of the client, which shows that part. Like a call it waits for a
-// server whose tools are not known yet, and returns the catalogue after that. If
-// there is no such server, the failure names the servers that have the tool.
-func (e *Executor) FindServer(ctx context.Context, client *caller.Client, part *policy.Part, seen *catalog.Snapshot, name, tool string) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
+// FindServer finds the server of a request that is no call. Like a call it waits for a server whose tools are not known yet, and
+// returns the catalogue after that. If there is no such server, the failure names the servers that have the tool.
+func (e *Executor) FindServer(ctx context.Context, r Request) (*catalog.Snapshot, *catalog.Server, *results.Failure) {
 	run := e.begin()
-	r := Request{Part: part, Catalogue: seen, Server: name, Tool: tool, began: time.Now()}
-	r.Client, r.Event = client, &request.Event{}
+	r.began, r.Event = time.Now(), &request.Event{} // which no observer gets
 	s, err := run.findServer(ctx, &r)
 	if err != nil {
 		return r.Catalogue, nil, run.failure(&r, target{}, err)

@@ -169,7 +169,8 @@ func (m *notFoundError) failure() *results.Failure {
 		f.Code = results.CodeToolNotFound
 		key, most, more = "available_tools", maxTools, "inspect with server_name "+m.on.Name+" lists them"
 	} else if len(owners) > 0 {
-		if likely := slices.DeleteFunc(slices.Clone(owners), func(o owner) bool { return !slices.Contains(near, o.server) }); len(likely) > 0 {
+		unlikely := func(o owner) bool { return !slices.Contains(near, o.server) }
+		if likely := slices.DeleteFunc(slices.Clone(owners), unlikely); len(likely) > 0 {
 			owners = likely
 		}
 		have := serversOf(owners)
