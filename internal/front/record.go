@@ -24,8 +24,9 @@ type Session struct {
 	View string `json:"view,omitempty"`
 	// Said is what the client has said of itself in initialize.
 	Said caller.Said `json:"said"`
-	// Principal has opened the session; nil = anybody. Other principals cannot use it. Each request has its own rights.
-	Principal *caller.Principal `json:"principal,omitempty"`
+	// Principal is the ID of who has opened the session, and alone may use it; empty = anybody. What a principal may do, the
+	// credential of each request says.
+	Principal string `json:"principal,omitempty"`
 	// Level is the least severe level of the log messages that the client wants; empty = none.
 	Level mcp.LoggingLevel `json:"level,omitempty"`
 	// Began is when it was opened.
@@ -84,16 +85,16 @@ func (s *sessions) each(f func(*session)) {
 }
 
 // open keeps the record of a session that was initialized, and begins to live with it. Admission has counted it.
-func (f *Front) open(ctx context.Context, record *Session, headers http.Header) (*session, error) {
+func (f *Front) open(ctx context.Context, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	id, err := f.options.Sessions.Open(ctx, record, time.Time{})
 	if err != nil {
 		return nil, err
 	}
-	return f.live(id, record, headers), nil
+	return f.live(id, record, who, headers), nil
 }
 
-func (f *Front) live(id string, record *Session, headers http.Header) *session {
-	s := f.newSession(id, record, nil, headers)
+func (f *Front) live(id string, record *Session, who *caller.Principal, headers http.Header) *session {
+	s := f.newSession(id, record, who, nil, headers)
 	s.id = id
 	f.attach(s)
 	f.sessions.add(s)
@@ -110,10 +111,10 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 	}
 	record, err := f.options.Sessions.Get(ctx, id)
 	switch {
-	case err == nil && (record.View != f.name || record.Principal.Key() != who.Key()):
+	case err == nil && (record.View != f.name || record.Principal != who.Key()):
 		return nil, state.ErrUnknown // another principal's session is as unknown as none
 	case err == nil && s == nil:
-		return f.takeUp(ctx, id, record, headers)
+		return f.takeUp(ctx, id, record, who, headers)
 	case err == nil:
 		if record != known {
 			s.record.CompareAndSwap(known, record) // else a newer one was stored meanwhile
@@ -126,16 +127,16 @@ func (f *Front) find(ctx context.Context, id string, who *caller.Principal, head
 }
 
 // takeUp makes a session live for which there is only a record.
-func (f *Front) takeUp(ctx context.Context, id string, record *Session, headers http.Header) (*session, error) {
+func (f *Front) takeUp(ctx context.Context, id string, record *Session, who *caller.Principal, headers http.Header) (*session, error) {
 	f.sessions.making.Lock()
 	defer f.sessions.making.Unlock()
 	if s := f.sessions.get(id); s != nil { // of another request
 		return s, nil
 	}
-	if over := f.options.Admission.OpenSession(record.Principal); over != nil {
+	if over := f.options.Admission.OpenSession(who); over != nil {
 		return nil, over
 	}
-	s := f.live(id, record, headers)
+	s := f.live(id, record, who, headers)
 	s.begin()                                                  // the client has initialized it long ago
 	if _, err := f.options.Sessions.Get(ctx, id); err != nil { // it has ended meanwhile, and nothing else would end s
 		f.release(s)

@@ -42,12 +42,12 @@ func (f *Front) place(at caller.Place) caller.Place {
 }
 
 // newSession makes the live part of a session. stream is nil over HTTP, and headers are nil over stdio. The caller attaches it.
-func (f *Front) newSession(id string, record *Session, stream outlet, headers http.Header) *session {
+func (f *Front) newSession(id string, record *Session, who *caller.Principal, stream outlet, headers http.Header) *session {
 	s := &session{begun: make(chan struct{}), stream: stream}
 	s.begin = sync.OnceFunc(func() { close(s.begun) })
 	s.record.Store(record)
 	client := caller.New(f.place(caller.Place{
-		ID: id, Notify: s.notify, Request: s.ask(nil), Principal: record.Principal, Headers: headers,
+		ID: id, Notify: s.notify, Request: s.ask(nil), Principal: who, Headers: headers,
 	}), record.Said)
 	s.client.Store(&client)
 	s.inflight.idle = time.Now()
