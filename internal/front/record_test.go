@@ -266,15 +266,50 @@ func TestSession_Lost(t *testing.T) {
 	}
 }
 
+// TestSession_OneLivePart: requests that find no live part at the same time share the one that the first of them makes.
+func TestSession_OneLivePart(t *testing.T) {
+	mcptest.NoLeaks(t)
+	sessions := &endings{Sessions: NewSessions()}
+	l := limits.New(limits.Options{Anybody: limits.Quota{Sessions: 1}})
+	f, web := siteWith(t, Options{Sessions: sessions, Admission: l})
+	c := newWebClient(t, web, legacyEra)
+	f.release(f.sessions.get(c.session))
+	f.sessions.making.Lock()
+	before := sessions.seen.Load()
+	found := make(chan *session)
+	for range 2 {
+		go func() { // ends with its send
+			s, err := f.find(t.Context(), c.session, nil, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			found <- s
+		}()
+	}
+	mcptest.WaitFor(t, "both to have the record", patience, func() bool { return sessions.seen.Load() == before+2 })
+	f.sessions.making.Unlock()
+	if one, other := <-found, <-found; one != other || one == nil || f.Sessions() != 1 {
+		t.Errorf("%p and %p; %d live", one, other, f.Sessions())
+	}
+	// The client may be asked something at once.
+	select {
+	case <-f.sessions.get(c.session).begun:
+	default:
+		t.Error("it waits for the client to initialize")
+	}
+}
+
 // endings are sessions of which a test hears how they end, and that can end after so many looks.
 type endings struct {
 	state.Sessions[Session]
+	seen  atomic.Int32
 	looks atomic.Int32 // until ErrUnknown; 0 = any number
 	mu    sync.Mutex
 	ended []state.Ending
 }
 
 func (e *endings) Get(ctx context.Context, id string) (*Session, error) {
+	defer e.seen.Add(1)
 	if e.looks.Load() > 0 && e.looks.Add(-1) == 0 {
 		return nil, state.ErrUnknown
 	}
